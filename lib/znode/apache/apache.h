@@ -1,0 +1,72 @@
+/* The backend of the seam on libzookeeper_mt. SPDX-License-Identifier: Apache-2.0
+ *
+ * Threads: the native client's I/O and completion threads only copy what they were given into an event and post it to
+ * the client's queue. Everything else, the tables below included, is touched with the client's turn held.
+ * The numbered dangers of the native client that shaped this code are in docs/architecture.md. */
+#ifndef DV_APACHE_H
+#define DV_APACHE_H
+
+#include <stdatomic.h>
+#include <zookeeper/zookeeper.h>
+
+#include "znode/apache/backend.h"
+#include "znode/apache/hosts.h"
+#include "znode/znode.h"
+
+typedef struct dv_pending dv_pending;
+
+typedef struct {
+    dv_pending *first, *last;
+    size_t count;
+} dv_pending_list;
+
+typedef struct {
+    dv_znode znode; /* first: the seam's view of this object */
+    zhandle_t *handle;
+    dv_hosts hosts;
+    char *auth_scheme, *auth;
+    const struct ACL_vector *acl;
+    struct ACL_vector readable_acl;
+    struct ACL readable_acl_entries[2];
+    int requested_timeout_ms;
+    int log_slot;
+
+    divvy_session_state state; /* by the events that the loop has handled */
+    struct dv_resolve_job *job;
+    char *asked;   /* the connect string, for messages */
+    char *servers; /* the literals in use; NULL: none yet */
+
+    dv_pending_list sent;    /* given to the native client and not answered yet */
+    dv_pending_list waiting; /* held back: too many are under way */
+    void *watches;           /* tsearch tree of struct watched, by path and kind */
+    divvy_stats stats;
+    _Atomic(int) queued_log_lines;
+} dv_apache;
+
+/* operations.c */
+int dv_apache_submit(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply_fn done, void *context);
+int dv_apache_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context);
+/* Completes everything that is under way or held back, with `error`. Answers that come later are dropped. */
+void dv_apache_fail_all(dv_apache *apache, int error, int64_t now);
+/* After the handle was closed: nothing of the native client will call any more, so the memory can go. */
+void dv_apache_forget_all(dv_apache *apache);
+int dv_apache_error(int rc);
+
+/* watches.c */
+struct watched;
+/* Before a read that sets a watch is sent. NULL when memory is out. */
+struct watched *dv_apache_watch_begin(dv_apache *apache, const char *path, dv_kind kind, dv_watch *watch);
+/* When that read was answered. */
+void dv_apache_watch_end(dv_apache *apache, struct watched *watched, dv_watch *watch, bool armed);
+void dv_apache_unwatch(dv_znode *znode, dv_watch *watch);
+/* The session is over: no watch of it fires any more. */
+void dv_apache_clear_watches(dv_apache *apache);
+/* The native watcher of every node watch: one function and one context, as its cost demands. */
+void dv_apache_on_watch(zhandle_t *handle, int type, int state, const char *path, void *context);
+
+/* log.c: the native client's log callback has no context, so a slot stands for each session. */
+int dv_apache_log_attach(dv_apache *apache); /* a slot, or -1 when all are taken */
+void dv_apache_log_detach(int slot);
+log_callback_fn dv_apache_log_function(int slot);
+
+#endif

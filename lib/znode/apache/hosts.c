@@ -1,0 +1,290 @@
+/* Connect strings, and resolving their names ourselves (docs/protocol.md, rules H1 to H4).
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "znode/apache/hosts.h"
+
+#include <arpa/inet.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "znode/apache/apache.h"
+#include "znode/path.h"
+
+enum { RETRY_MS = 1000, HOSTS_MAX = 64, HOST_NAME_BYTES_MAX = 255, LITERAL_BYTES = INET6_ADDRSTRLEN + 8 };
+static const char DEFAULT_PORT[] = "2181";
+
+static int set_host(dv_host *host, const char *name, size_t name_bytes, const char *port, size_t port_bytes,
+                    const char **reason) {
+    *reason = "has a host without a name";
+    if (name_bytes == 0) return DIVVY_EINVAL;
+    *reason = "has a host name longer than 255 bytes";
+    if (name_bytes > HOST_NAME_BYTES_MAX) return DIVVY_EINVAL;
+    *reason = "has a character in a host name that cannot stand there";
+    for (size_t i = 0; i < name_bytes; i++) {
+        if (!dv_is_alphanumeric(name[i]) && !strchr("-._:%", name[i])) return DIVVY_EINVAL;
+    }
+    *reason = "has a port that is not a number from 1 to 65535";
+    if (port_bytes == 0 || port_bytes >= sizeof host->port) return DIVVY_EINVAL;
+    for (size_t i = 0; i < port_bytes; i++) {
+        if (!dv_is_digit(port[i])) return DIVVY_EINVAL;
+    }
+    memcpy(host->port, port, port_bytes);
+    host->port[port_bytes] = '\0';
+    long number = strtol(host->port, NULL, 10);
+    if (number < 1 || number > 65535) return DIVVY_EINVAL;
+    host->name = strndup(name, name_bytes);
+    return host->name ? 0 : DIVVY_ENOMEM;
+}
+
+/* One "name", "name:port", "[ip6]:port" or "ip6" of the list. */
+static int parse_host(dv_host *host, const char *text, size_t bytes, const char **reason) {
+    while (bytes && *text == ' ') text++, bytes--;
+    while (bytes && text[bytes - 1] == ' ') bytes--;
+    const char *end = text + bytes;
+    const char *port = DEFAULT_PORT;
+    size_t port_bytes = strlen(DEFAULT_PORT);
+    if (bytes && *text == '[') {
+        const char *close = memchr(text, ']', bytes);
+        *reason = "has a '[' without ']'";
+        if (!close) return DIVVY_EINVAL;
+        *reason = "has something other than ':' and a port after ']'";
+        if (close + 1 < end && close[1] != ':') return DIVVY_EINVAL;
+        if (close + 1 < end) port = close + 2, port_bytes = (size_t)(end - port);
+        return set_host(host, text + 1, (size_t)(close - text - 1), port, port_bytes, reason);
+    }
+    const char *colon = memchr(text, ':', bytes);
+    const char *last_colon = memrchr(text, ':', bytes);
+    if (colon && colon == last_colon) {
+        port = colon + 1;
+        port_bytes = (size_t)(end - port);
+        end = colon;
+    }
+    return set_host(host, text, (size_t)(end - text), port, port_bytes, reason);
+}
+
+static int parse_chroot(dv_hosts *out, const char *chroot, const char **reason) {
+    if (strcmp(chroot, "/") == 0) chroot = "";
+    *reason = "has a chroot that is no valid path";
+    if (*chroot && dv_path_check(chroot, NULL) != 0) return DIVVY_EINVAL;
+    out->chroot = strdup(chroot);
+    return out->chroot ? 0 : DIVVY_ENOMEM;
+}
+
+int dv_hosts_parse(dv_hosts *out, const char *text, const char **reason) {
+    const char *unused;
+    if (!reason) reason = &unused;
+    *out = (dv_hosts){NULL, 0, NULL};
+    size_t list_bytes = strcspn(text, "/");
+    int error = parse_chroot(out, text + list_bytes, reason);
+    out->hosts = calloc(HOSTS_MAX, sizeof *out->hosts);
+    if (!error && !out->hosts) error = DIVVY_ENOMEM;
+    const char *at = text, *end = text + list_bytes;
+    while (!error) {
+        const char *comma = memchr(at, ',', (size_t)(end - at));
+        const char *host_end = comma ? comma : end;
+        if (out->count == HOSTS_MAX) {
+            *reason = "has more than 64 hosts";
+            error = DIVVY_EINVAL;
+        } else {
+            error = parse_host(&out->hosts[out->count], at, (size_t)(host_end - at), reason);
+            if (!error) out->count++;
+        }
+        if (!comma) break;
+        at = comma + 1;
+    }
+    if (error) dv_hosts_free(out);
+    return error;
+}
+
+void dv_hosts_free(dv_hosts *hosts) {
+    for (size_t i = 0; i < hosts->count; i++) free(hosts->hosts[i].name);
+    free(hosts->hosts);
+    free(hosts->chroot);
+    *hosts = (dv_hosts){NULL, 0, NULL};
+}
+
+static int look_up(const dv_host *host, int flags, struct addrinfo **out) {
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV};
+    return getaddrinfo(host->name, host->port, &hints, out);
+}
+
+bool dv_hosts_are_literal(const dv_hosts *hosts) {
+    for (size_t i = 0; i < hosts->count; i++) {
+        struct addrinfo *found;
+        if (look_up(&hosts->hosts[i], AI_NUMERICHOST, &found) != 0) return false;
+        freeaddrinfo(found);
+    }
+    return true;
+}
+
+typedef char literal[LITERAL_BYTES];
+
+static size_t add_literals(literal *to, size_t count, size_t max, const dv_host *host) {
+    struct addrinfo *found = NULL;
+    if (look_up(host, 0, &found) != 0) return count;
+    for (struct addrinfo *a = found; a && count < max; a = a->ai_next) {
+        char ip[INET6_ADDRSTRLEN];
+        if (getnameinfo(a->ai_addr, a->ai_addrlen, ip, sizeof ip, NULL, 0, NI_NUMERICHOST) != 0) continue;
+        snprintf(to[count], LITERAL_BYTES, "%s:%s", ip, host->port);
+        bool known = false;
+        for (size_t i = 0; i < count; i++) known |= strcmp(to[i], to[count]) == 0;
+        if (!known) count++;
+    }
+    freeaddrinfo(found);
+    return count;
+}
+
+static void shuffle(literal *literals, size_t count, uint64_t seed) {
+    for (size_t i = count; i > 1; i--) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        size_t j = (size_t)(seed >> 33) % i;
+        literal swap;
+        memcpy(swap, literals[i - 1], sizeof swap);
+        memcpy(literals[i - 1], literals[j], sizeof swap);
+        memcpy(literals[j], swap, sizeof swap);
+    }
+}
+
+char *dv_hosts_resolve(const dv_hosts *hosts, uint64_t seed, int *error) {
+    enum { ADDRESSES_MAX = 4 * HOSTS_MAX };
+    literal *literals = calloc(ADDRESSES_MAX + 1, sizeof *literals);
+    char *text = calloc(ADDRESSES_MAX + 1, LITERAL_BYTES + 1);
+    *error = DIVVY_ENOMEM;
+    if (literals && text) {
+        size_t count = 0;
+        for (size_t i = 0; i < hosts->count; i++)
+            count = add_literals(literals, count, ADDRESSES_MAX, &hosts->hosts[i]);
+        shuffle(literals, count, seed);
+        /* H3: with an even number of addresses the native client may never reconnect (ZOOKEEPER-2466). */
+        if (count && count % 2 == 0) memcpy(literals[count++], literals[0], sizeof *literals);
+        for (size_t i = 0; i < count; i++) {
+            if (i) strcat(text, ",");
+            strcat(text, literals[i]);
+        }
+        *error = count ? 0 : DIVVY_ERESOLVE;
+    }
+    free(literals);
+    if (!*error) return text;
+    free(text);
+    return NULL;
+}
+
+struct dv_resolve_job {
+    dv_event event;
+    dv_hosts hosts;
+    uint64_t seed;
+    int delay_ms;
+    dv_sink sink;
+    dv_resolved_fn done;
+    void *context;
+    char *literals;
+    pthread_mutex_t mutex; /* guards what follows, and so the sink: nothing is posted to a client that went */
+    pthread_cond_t dropping;
+    bool dropped;
+    int error;
+};
+
+static void free_job(dv_resolve_job *job) {
+    dv_hosts_free(&job->hosts);
+    free(job->literals);
+    pthread_cond_destroy(&job->dropping);
+    pthread_mutex_destroy(&job->mutex);
+    free(job);
+}
+
+static void on_job_done(dv_event *event, int64_t now) {
+    (void)now;
+    dv_resolve_job *job = (dv_resolve_job *)(void *)((char *)event - offsetof(dv_resolve_job, event));
+    /* The thread posted this event with the mutex held: wait until it has let go of it. */
+    pthread_mutex_lock(&job->mutex);
+    bool dropped = job->dropped;
+    pthread_mutex_unlock(&job->mutex);
+    if (!dropped) {
+        char *literals = job->literals;
+        job->literals = NULL;
+        job->done(job->context, literals);
+    }
+    free_job(job);
+}
+
+/* With the mutex held. */
+static void wait_unless_dropped(dv_resolve_job *job, int delay_ms) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += delay_ms / 1000;
+    int rc = 0;
+    while (!job->dropped && rc == 0) rc = pthread_cond_timedwait(&job->dropping, &job->mutex, &until);
+}
+
+static void *run_job(void *argument) {
+    dv_resolve_job *job = argument;
+    pthread_mutex_lock(&job->mutex);
+    if (job->delay_ms) wait_unless_dropped(job, job->delay_ms);
+    while (!job->dropped && !job->literals) {
+        pthread_mutex_unlock(&job->mutex);
+        int error;
+        char *literals = dv_hosts_resolve(&job->hosts, job->seed, &error);
+        pthread_mutex_lock(&job->mutex);
+        job->literals = literals;
+        job->error = error;
+        if (!literals) wait_unless_dropped(job, RETRY_MS); /* A name server may know later what it does not now. */
+    }
+    bool dropped = job->dropped;
+    if (!dropped) job->sink.post(job->sink.queue, &job->event);
+    pthread_mutex_unlock(&job->mutex);
+    if (dropped) free_job(job);
+    return NULL;
+}
+
+static int copy_hosts(dv_hosts *to, const dv_hosts *from) {
+    *to = (dv_hosts){.hosts = calloc(from->count, sizeof *to->hosts), .chroot = strdup(from->chroot)};
+    if (!to->hosts || !to->chroot) return DIVVY_ENOMEM;
+    for (; to->count < from->count; to->count++) {
+        to->hosts[to->count] = from->hosts[to->count];
+        if (!(to->hosts[to->count].name = strdup(from->hosts[to->count].name))) return DIVVY_ENOMEM;
+    }
+    return 0;
+}
+
+dv_resolve_job *dv_resolve_start(const dv_hosts *hosts, uint64_t seed, int delay_ms, dv_sink sink, dv_resolved_fn done,
+                                 void *context) {
+    dv_resolve_job *job = calloc(1, sizeof *job);
+    if (!job) return NULL;
+    *job = (dv_resolve_job){.seed = seed, .delay_ms = delay_ms, .sink = sink, .done = done, .context = context};
+    job->event.run = on_job_done;
+    pthread_mutex_init(&job->mutex, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&job->dropping, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_t thread;
+    sigset_t signals;
+    dv_signals_block(&signals);
+    bool started = copy_hosts(&job->hosts, hosts) == 0 && pthread_create(&thread, NULL, run_job, job) == 0;
+    dv_signals_restore(&signals);
+    if (!started) {
+        free_job(job);
+        return NULL;
+    }
+    /* Detached: a name server that does not answer must not hold up divvy_client_close(). */
+    pthread_detach(thread);
+    return job;
+}
+
+int dv_resolve_error(dv_resolve_job *job) {
+    pthread_mutex_lock(&job->mutex);
+    int error = job->error;
+    pthread_mutex_unlock(&job->mutex);
+    return error;
+}
+
+void dv_resolve_drop(dv_resolve_job *job) {
+    pthread_mutex_lock(&job->mutex);
+    job->dropped = true;
+    pthread_cond_signal(&job->dropping);
+    pthread_mutex_unlock(&job->mutex);
+}

@@ -1,0 +1,45 @@
+/* Connect strings and their names. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_HOSTS_H
+#define DV_HOSTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "znode/znode.h"
+
+typedef struct {
+    char *name; /* without brackets */
+    char port[6];
+} dv_host;
+
+typedef struct {
+    dv_host *hosts;
+    size_t count;
+    char *chroot; /* "" or "/a/b" */
+} dv_hosts;
+
+/* "h1:2181,[::1]:2182/chroot". 0, or DIVVY_EINVAL with *reason set to a static text, or DIVVY_ENOMEM. */
+int dv_hosts_parse(dv_hosts *out, const char *text, const char **reason);
+void dv_hosts_free(dv_hosts *hosts);
+
+/* Whether every host is an IP literal: then resolving them needs no thread. */
+bool dv_hosts_are_literal(const dv_hosts *hosts);
+
+/* The literals "ip:port,ip:port,..." of all hosts, an odd number of them, in an order mixed by `seed`; malloc'ed. NULL
+ * with *error DIVVY_ERESOLVE when not one name could be resolved, or DIVVY_ENOMEM. May block on names. */
+char *dv_hosts_resolve(const dv_hosts *hosts, uint64_t seed, int *error);
+
+/* A resolution in the background. It is repeated each second until a name is resolved, and then ends in one event in
+ * the queue, which calls `done` unless the job was dropped; `done` owns `literals`. */
+typedef struct dv_resolve_job dv_resolve_job;
+typedef void (*dv_resolved_fn)(void *context, char *literals);
+/* The first try is made after delay_ms. NULL when memory or threads are out. */
+dv_resolve_job *dv_resolve_start(const dv_hosts *hosts, uint64_t seed, int delay_ms, dv_sink sink, dv_resolved_fn done,
+                                 void *context);
+/* DIVVY_ERESOLVE once a try has failed, else 0. */
+int dv_resolve_error(dv_resolve_job *job);
+/* With the turn held: `done` will not be called. The job's memory goes when its thread has ended. */
+void dv_resolve_drop(dv_resolve_job *job);
+
+#endif

@@ -1,0 +1,418 @@
+/* Operations on the native client: a table of what is under way, a bound on it, and copies of what comes back.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "znode/apache/apache.h"
+#include "znode/path.h"
+
+struct dv_pending {
+    dv_event event;
+    dv_apache *apache;
+    dv_pending *next, *previous;
+    dv_pending_list *list;
+    bool completed; /* its function was called already; only the native client still knows of it */
+    int64_t sent_us;
+
+    dv_op *ops; /* one, or those of a multi */
+    size_t count;
+    bool is_multi;
+    dv_reply_fn done;
+    dv_multi_fn multi_done;
+    void *context;
+    dv_watch *watch;
+    struct watched *watched;
+
+    zoo_op_t *native_ops; /* multi: must live until the answer, as the buffers for made paths must */
+    zoo_op_result_t *native_results;
+    char *path_buffers;
+
+    dv_reply reply;
+    dv_stat stat;
+    void *copied; /* path, data or children of the reply */
+};
+
+int dv_apache_error(int rc) {
+    switch (rc) {
+    case ZOK: return 0;
+    case ZNONODE: return DIVVY_ENOENT;
+    case ZNODEEXISTS: return DIVVY_EEXIST;
+    case ZNOAUTH: return DIVVY_EACCES;
+    case ZNOTEMPTY: return DIVVY_ENOTEMPTY;
+    case ZBADVERSION: return DIVVY_EVERSION;
+    case ZNOCHILDRENFOREPHEMERALS:
+    case ZBADARGUMENTS:
+    case ZINVALIDACL: return DIVVY_EINVAL;
+    case ZSESSIONEXPIRED: return DIVVY_ELOST;
+    case ZAUTHFAILED:
+    case ZSESSIONCLOSEDREQUIRESASLAUTH: return DIVVY_EAUTH;
+    case ZUNIMPLEMENTED: return DIVVY_EUNSUPPORTED;
+    /* An answer of a server that we have no name for is an answer all the same; the rest left the outcome unknown. */
+    default: return rc <= ZAPIERROR && rc != ZCLOSING && rc != ZSESSIONMOVED ? DIVVY_EPROTO : DIVVY_ECONNECTION;
+    }
+}
+
+static int64_t now_us(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static void list_append(dv_pending_list *list, dv_pending *p) {
+    p->list = list;
+    p->next = NULL;
+    p->previous = list->last;
+    *(list->last ? &list->last->next : &list->first) = p;
+    list->last = p;
+    list->count++;
+}
+
+static void list_remove(dv_pending *p) {
+    dv_pending_list *list = p->list;
+    *(p->previous ? &p->previous->next : &list->first) = p->next;
+    *(p->next ? &p->next->previous : &list->last) = p->previous;
+    list->count--;
+    p->list = NULL;
+}
+
+static dv_pending *list_take_first(dv_pending_list *list) {
+    dv_pending *p = list->first;
+    if (!p) return NULL;
+    assert(p->list == list && !p->previous);
+    list->first = p->next;
+    if (p->next) p->next->previous = NULL;
+    else list->last = NULL;
+    list->count--;
+    p->list = NULL;
+    return p;
+}
+
+static void free_pending(dv_pending *p) {
+    free(p->ops);
+    free(p->native_ops);
+    free(p->native_results);
+    free(p->path_buffers);
+    free(p->copied);
+    free(p);
+}
+
+/* The answer of a multi: which of its operations failed, and the paths it made. */
+static void complete_multi(dv_pending *p, int error, int64_t now) {
+    assert(error != 0 || p->native_results);
+    dv_reply *replies = calloc(p->count, sizeof *replies);
+    if (!replies) {
+        p->multi_done(p->context, error ? error : DIVVY_ENOMEM, NULL, 0, now);
+        return;
+    }
+    for (size_t i = 0; i < p->count; i++) {
+        int rc = p->native_results ? p->native_results[i].err : ZOK;
+        /* Results before the failing one say 0 though rolled back, those behind it "runtime inconsistency". */
+        if (error == 0) replies[i].path = p->ops[i].kind == DV_CREATE ? p->native_results[i].value : NULL;
+        else if (dv_outcome_unknown(error) || error == DIVVY_ELOST) replies[i].error = error;
+        else if (rc == ZOK || rc == ZRUNTIMEINCONSISTENCY) replies[i].error = DIVVY_EROLLEDBACK;
+        else replies[i].error = dv_apache_error(rc);
+    }
+    p->multi_done(p->context, error, replies, p->count, now);
+    free(replies);
+}
+
+/* `reply` is p's own unless the native client may still be writing that. */
+static void complete(dv_pending *p, const dv_reply *reply, int64_t now) {
+    assert(!p->completed);
+    p->completed = true;
+    int error = reply->error;
+    if (p->watched) {
+        bool armed = error == 0 || (error == DIVVY_ENOENT && p->ops[0].kind == DV_EXISTS);
+        dv_apache_watch_end(p->apache, p->watched, p->watch, armed);
+        p->watched = NULL;
+    }
+    if (p->is_multi) complete_multi(p, error, now);
+    else p->done(p->context, reply, now);
+}
+
+static void count_answer(dv_apache *apache, const dv_pending *p) {
+    divvy_stats *stats = &apache->stats;
+    if (p->reply.error == DIVVY_ECONNECTION || p->reply.error == DIVVY_ELOST || !p->sent_us) {
+        stats->failed++;
+        return;
+    }
+    uint64_t round_trip_us = (uint64_t)(now_us() - p->sent_us);
+    stats->round_trips++;
+    stats->round_trip_total_us += round_trip_us;
+    if (round_trip_us > stats->round_trip_max_us) stats->round_trip_max_us = round_trip_us;
+    stats->bytes_received += p->reply.data_bytes;
+    for (size_t i = 0; i < p->reply.child_count; i++) stats->bytes_received += strlen(p->reply.children[i]);
+    if (p->reply.path) stats->bytes_received += strlen(p->reply.path);
+}
+
+static void send_waiting(dv_apache *apache);
+
+static void run_pending(dv_event *event, int64_t now) {
+    dv_pending *p = (dv_pending *)(void *)event;
+    dv_apache *apache = p->apache;
+    if (p->list) list_remove(p);
+    if (!p->completed) {
+        count_answer(apache, p);
+        complete(p, &p->reply, now);
+    }
+    free_pending(p);
+    send_waiting(apache);
+}
+
+static void post(dv_pending *p) {
+    p->event.run = run_pending;
+    p->apache->znode.sink.post(p->apache->znode.sink.queue, &p->event);
+}
+
+/* ---- on the native client's completion thread: copy and post ---- */
+
+static void copy_stat(dv_pending *p, const struct Stat *stat) {
+    if (!stat) return;
+    p->stat = (dv_stat){stat->czxid,   stat->mzxid,      stat->pzxid,      stat->ephemeralOwner,
+                        stat->version, stat->dataLength, stat->numChildren};
+    p->reply.stat = &p->stat;
+}
+
+static void on_void(int rc, const void *data) {
+    dv_pending *p = (dv_pending *)(uintptr_t)data;
+    p->reply.error = dv_apache_error(rc);
+    post(p);
+}
+
+static void on_stat(int rc, const struct Stat *stat, const void *data) {
+    dv_pending *p = (dv_pending *)(uintptr_t)data;
+    p->reply.error = dv_apache_error(rc);
+    if (rc == ZOK) copy_stat(p, stat);
+    post(p);
+}
+
+static void on_created(int rc, const char *path, const struct Stat *stat, const void *data) {
+    dv_pending *p = (dv_pending *)(uintptr_t)data;
+    p->reply.error = dv_apache_error(rc);
+    if (rc == ZOK) {
+        copy_stat(p, stat);
+        p->reply.path = p->copied = path ? strdup(path) : NULL;
+        if (!p->copied) p->reply.error = DIVVY_ENOMEM;
+    }
+    post(p);
+}
+
+static void on_data(int rc, const char *value, int value_bytes, const struct Stat *stat, const void *data) {
+    dv_pending *p = (dv_pending *)(uintptr_t)data;
+    p->reply.error = dv_apache_error(rc);
+    if (rc == ZOK) {
+        copy_stat(p, stat);
+        size_t bytes = value_bytes > 0 ? (size_t)value_bytes : 0;
+        p->copied = malloc(bytes + 1);
+        if (p->copied && bytes) memcpy(p->copied, value, bytes);
+        if (p->copied) ((char *)p->copied)[bytes] = '\0';
+        p->reply.data = p->copied;
+        p->reply.data_bytes = bytes;
+        if (!p->copied) p->reply.error = DIVVY_ENOMEM;
+    }
+    post(p);
+}
+
+/* All names in one block: first the pointers, then the bytes. */
+static char **copy_names(const struct String_vector *names) {
+    size_t count = (size_t)names->count, bytes = 0;
+    for (size_t i = 0; i < count; i++) bytes += strlen(names->data[i]) + 1;
+    char **copy = malloc(count * sizeof *copy + bytes + 1);
+    if (!copy) return NULL;
+    char *at = (char *)(copy + count);
+    for (size_t i = 0; i < count; i++) {
+        copy[i] = at;
+        at = stpcpy(at, names->data[i]) + 1;
+    }
+    return copy;
+}
+
+static void on_children(int rc, const struct String_vector *names, const struct Stat *stat, const void *data) {
+    dv_pending *p = (dv_pending *)(uintptr_t)data;
+    p->reply.error = dv_apache_error(rc);
+    if (rc == ZOK) {
+        copy_stat(p, stat);
+        char **copy = names ? copy_names(names) : NULL;
+        p->copied = copy;
+        p->reply.children = (const char *const *)copy;
+        p->reply.child_count = copy ? (size_t)names->count : 0;
+        if (!copy) p->reply.error = DIVVY_ENOMEM;
+    }
+    post(p);
+}
+
+/* ---- sending, with the turn held ---- */
+
+static int create_mode(int mode) {
+    return (mode & DV_EPHEMERAL ? ZOO_EPHEMERAL : 0) | (mode & DV_SEQUENTIAL ? ZOO_SEQUENCE : 0);
+}
+
+static const char *data_of(const dv_op *op) {
+    return op->data ? op->data : ""; /* NULL would be read back as length -1, on which kazoo raises */
+}
+
+static int send_single(dv_apache *apache, dv_pending *p) {
+    zhandle_t *h = apache->handle;
+    const dv_op *op = p->ops;
+    watcher_fn watcher = p->watched ? dv_apache_on_watch : NULL;
+    switch (op->kind) {
+    case DV_CREATE:
+        return zoo_acreate2(h, op->path, data_of(op), (int)op->data_bytes, apache->acl, create_mode(op->mode),
+                            on_created, p);
+    case DV_DELETE: return zoo_adelete(h, op->path, op->version, on_void, p);
+    case DV_SET: return zoo_aset(h, op->path, data_of(op), (int)op->data_bytes, op->version, on_stat, p);
+    case DV_GET: return zoo_awget(h, op->path, watcher, apache, on_data, p);
+    case DV_EXISTS: return zoo_awexists(h, op->path, watcher, apache, on_stat, p);
+    case DV_CHILDREN: return zoo_awget_children2(h, op->path, watcher, apache, on_children, p);
+    default: return ZBADARGUMENTS; /* a check stands only in a multi */
+    }
+}
+
+static int send_multi(dv_apache *apache, dv_pending *p) {
+    enum { SEQUENCE_BYTES = 12 };
+    size_t buffer_bytes = 0;
+    for (size_t i = 0; i < p->count; i++) buffer_bytes += strlen(p->ops[i].path) + SEQUENCE_BYTES;
+    p->native_ops = calloc(p->count, sizeof *p->native_ops);
+    p->native_results = calloc(p->count, sizeof *p->native_results);
+    p->path_buffers = malloc(buffer_bytes);
+    if (!p->native_ops || !p->native_results || !p->path_buffers) return ZSYSTEMERROR;
+    char *buffer = p->path_buffers;
+    for (size_t i = 0; i < p->count; i++) {
+        const dv_op *op = &p->ops[i];
+        zoo_op_t *native = &p->native_ops[i];
+        size_t path_buffer_bytes = strlen(op->path) + SEQUENCE_BYTES;
+        switch (op->kind) {
+        case DV_CREATE:
+            zoo_create_op_init(native, op->path, data_of(op), (int)op->data_bytes, apache->acl, create_mode(op->mode),
+                               buffer, (int)path_buffer_bytes);
+            break;
+        case DV_DELETE: zoo_delete_op_init(native, op->path, op->version); break;
+        case DV_SET: zoo_set_op_init(native, op->path, data_of(op), (int)op->data_bytes, op->version, NULL); break;
+        default: zoo_check_op_init(native, op->path, op->version); break;
+        }
+        buffer += path_buffer_bytes;
+    }
+    return zoo_amulti(apache->handle, (int)p->count, p->native_ops, p->native_results, on_void, p);
+}
+
+static void count_request(dv_apache *apache, const dv_pending *p) {
+    divvy_stats *stats = &apache->stats;
+    stats->requests++;
+    if (p->is_multi) stats->multis++;
+    for (size_t i = 0; i < p->count; i++) {
+        uint64_t *const by_kind[DV_KINDS] = {&stats->creates, &stats->deletes, &stats->sets,    &stats->checks,
+                                             &stats->gets,    &stats->exists,  &stats->children};
+        ++*by_kind[p->ops[i].kind];
+        stats->bytes_sent += strlen(p->ops[i].path) + p->ops[i].data_bytes;
+    }
+}
+
+/* A path that the native client refuses inside a multi makes it free what is not its own: check here, always. */
+static int check_request(const dv_apache *apache, const dv_pending *p) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < p->count; i++) {
+        const char *path = p->ops[i].path;
+        bytes += dv_op_bytes(&p->ops[i]);
+        if (dv_path_check(path, NULL) != 0) return DIVVY_EINVAL;
+    }
+    if (bytes > (p->is_multi ? DV_MULTI_BYTES_MAX : DV_REQUEST_BYTES_MAX)) return DIVVY_E2BIG;
+    if (p->count > DV_MULTI_OPS_MAX) return DIVVY_E2BIG;
+    if (apache->state == DIVVY_LOST) return DIVVY_ELOST;
+    if (apache->state == DIVVY_AUTH_FAILED) return DIVVY_EAUTH;
+    if (apache->state != DIVVY_CONNECTED || !apache->handle) return DIVVY_ECONNECTION;
+    return 0;
+}
+
+static void fail_unsent(dv_pending *p, int error) {
+    p->reply.error = error;
+    post(p);
+}
+
+/* The table entry stands before the native client knows of it: its answer may come on another thread at once. */
+static void send_now(dv_apache *apache, dv_pending *p) {
+    int error = check_request(apache, p);
+    if (error) {
+        fail_unsent(p, error);
+        return;
+    }
+    p->sent_us = now_us();
+    list_append(&apache->sent, p);
+    int rc = zoo_state(apache->handle) == ZOO_CONNECTED_STATE ? ZOK : ZCONNECTIONLOSS;
+    if (rc == ZOK) {
+        count_request(apache, p);
+        rc = p->is_multi ? send_multi(apache, p) : send_single(apache, p);
+    }
+    if (rc == ZOK) return;
+    list_remove(p);
+    fail_unsent(p, rc == ZSYSTEMERROR ? DIVVY_ENOMEM : dv_apache_error(rc));
+}
+
+static void send_waiting(dv_apache *apache) {
+    while (apache->waiting.first && apache->sent.count < DV_IN_FLIGHT_MAX) {
+        dv_pending *p = apache->waiting.first;
+        list_remove(p);
+        send_now(apache, p);
+    }
+}
+
+static int take(dv_apache *apache, dv_pending *p, const dv_op *ops, size_t count) {
+    p->apache = apache;
+    p->ops = malloc(count * sizeof *ops);
+    if (!p->ops) return DIVVY_ENOMEM;
+    memcpy(p->ops, ops, count * sizeof *ops);
+    p->count = count;
+    if (p->watch) {
+        p->watched = dv_apache_watch_begin(apache, ops->path, ops->kind, p->watch);
+        if (!p->watched) return DIVVY_ENOMEM;
+    }
+    list_append(&apache->waiting, p);
+    send_waiting(apache);
+    return 0;
+}
+
+int dv_apache_submit(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply_fn done, void *context) {
+    dv_pending *p = calloc(1, sizeof *p);
+    if (!p) return DIVVY_ENOMEM;
+    p->done = done;
+    p->context = context;
+    p->watch = watch;
+    int error = take((dv_apache *)(void *)znode, p, op, 1);
+    if (error) free_pending(p);
+    return error;
+}
+
+int dv_apache_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context) {
+    assert(count > 0);
+    dv_pending *p = calloc(1, sizeof *p);
+    if (!p) return DIVVY_ENOMEM;
+    p->is_multi = true;
+    p->multi_done = done;
+    p->context = context;
+    int error = take((dv_apache *)(void *)znode, p, ops, count);
+    if (error) free_pending(p);
+    return error;
+}
+
+void dv_apache_fail_all(dv_apache *apache, int error, int64_t now) {
+    dv_reply reply = {.error = error};
+    /* What is sent stays in its table: the native client may still come back to it. Its function is called now. */
+    for (dv_pending *p = apache->sent.first; p; p = p->next) {
+        if (p->completed) continue;
+        apache->stats.failed++;
+        complete(p, &reply, now);
+    }
+    for (dv_pending *p; (p = list_take_first(&apache->waiting));) {
+        apache->stats.failed++;
+        complete(p, &reply, now);
+        free_pending(p);
+    }
+}
+
+void dv_apache_forget_all(dv_apache *apache) {
+    for (dv_pending *p; (p = list_take_first(&apache->sent));) {
+        assert(p->completed);
+        free_pending(p);
+    }
+}

@@ -1,0 +1,243 @@
+/* A session of our own on the native client: addresses, states, its end. SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "znode/apache/apache.h"
+
+typedef struct {
+    dv_event event;
+    dv_apache *apache;
+    dv_session_news news;
+} news_event;
+
+static dv_apache *of(dv_znode *znode) {
+    return (dv_apache *)(void *)znode;
+}
+
+void dv_signals_block(sigset_t *old_set) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, old_set);
+}
+
+void dv_signals_restore(const sigset_t *old_set) {
+    pthread_sigmask(SIG_SETMASK, old_set, NULL);
+}
+
+static int64_t now_ms(const dv_znode *znode) {
+    (void)znode;
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t); /* unlike CLOCK_MONOTONIC it goes on while the machine sleeps */
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int fill_random(dv_znode *znode, void *bytes, size_t count) {
+    (void)znode;
+    for (size_t done = 0; done < count;) {
+        ssize_t n = getrandom((char *)bytes + done, count - done, 0);
+        if (n < 0 && errno != EINTR) return DIVVY_ESYSTEM;
+        if (n > 0) done += (size_t)n;
+    }
+    return 0;
+}
+
+enum { RESOLVE_AGAIN_MS = 5000 };
+static void start_resolving(dv_apache *apache, int delay_ms);
+
+static void run_news(dv_event *event, int64_t now) {
+    news_event *e = (news_event *)(void *)event;
+    dv_apache *apache = e->apache;
+    dv_session_news news = e->news;
+    free(e);
+    if (apache->state == DIVVY_LOST || apache->state == DIVVY_AUTH_FAILED) return; /* Both are final. */
+    bool was_connected = apache->state == DIVVY_CONNECTED;
+    apache->state = news.state;
+    if (news.state == DIVVY_CONNECTED) apache->stats.connects++;
+    if (news.state == DIVVY_SUSPENDED && was_connected)
+        start_resolving(apache, 0); /* H2: addresses may have changed. */
+    bool over = news.state == DIVVY_LOST || news.state == DIVVY_AUTH_FAILED;
+    if (over) dv_apache_clear_watches(apache);
+    apache->znode.on_session(apache->znode.context, &news, now);
+    /* The native client may keep operations of a dead session for ever. */
+    if (over) dv_apache_fail_all(apache, news.state == DIVVY_LOST ? DIVVY_ELOST : DIVVY_EAUTH, now);
+}
+
+/* On the native client's completion thread. */
+static void on_session_event(zhandle_t *handle, int type, int state, const char *path, void *context) {
+    (void)path;
+    if (type != ZOO_SESSION_EVENT) return;
+    dv_session_news news = {.state = DIVVY_SUSPENDED};
+    if (state == ZOO_CONNECTED_STATE) {
+        news.state = DIVVY_CONNECTED;
+        news.session_id = zoo_client_id(handle)->client_id;
+        news.timeout_ms = zoo_recv_timeout(handle);
+    } else if (state == ZOO_EXPIRED_SESSION_STATE) {
+        news.state = DIVVY_LOST;
+    } else if (state == ZOO_AUTH_FAILED_STATE) {
+        news.state = DIVVY_AUTH_FAILED;
+    }
+    dv_apache *apache = context;
+    news_event *e = malloc(sizeof *e);
+    if (!e) abort(); /* A session event that is not told could make two owners: stopping here is the safe end. */
+    *e = (news_event){.event.run = run_news, .apache = apache, .news = news};
+    apache->znode.sink.post(apache->znode.sink.queue, &e->event);
+}
+
+static int open_handle(dv_apache *apache) {
+    sigset_t signals;
+    dv_signals_block(&signals);
+    apache->handle = zookeeper_init2(apache->servers, on_session_event, apache->requested_timeout_ms, NULL, apache,
+                                     ZOO_NO_LOG_CLIENTENV, dv_apache_log_function(apache->log_slot));
+    dv_signals_restore(&signals);
+    if (!apache->handle) return DIVVY_ESYSTEM;
+    zoo_set_servers_resolution_delay(apache->handle, -1);
+    if (apache->auth)
+        zoo_add_auth(apache->handle, apache->auth_scheme, apache->auth, (int)strlen(apache->auth), NULL, NULL);
+    return 0;
+}
+
+static void say(dv_apache *apache, int level, const char *message) {
+    apache->znode.on_log(apache->znode.context, level, message);
+}
+
+static void on_resolved(void *context, char *literals) {
+    dv_apache *apache = context;
+    apache->job = NULL;
+    bool changed = !apache->servers || strcmp(apache->servers, literals) != 0;
+    if (changed) {
+        free(apache->servers);
+        apache->servers = literals;
+    } else {
+        free(literals);
+    }
+    if (!apache->handle) {
+        if (open_handle(apache) != 0) say(apache, DIVVY_LOG_ERROR, "the native client could not be started");
+    } else if (changed) {
+        zoo_set_servers(apache->handle, apache->servers);
+    }
+    /* H2: and again for as long as none of them serves us. */
+    if (apache->state != DIVVY_CONNECTED) start_resolving(apache, RESOLVE_AGAIN_MS);
+}
+
+/* The same seed for the life of a session, so that unchanged addresses resolve to the same text. */
+static uint64_t order_seed(const dv_apache *apache) {
+    return (uint64_t)(uintptr_t)apache;
+}
+
+static void start_resolving(dv_apache *apache, int delay_ms) {
+    if (apache->job || (apache->handle && dv_hosts_are_literal(&apache->hosts))) return;
+    apache->job =
+        dv_resolve_start(&apache->hosts, order_seed(apache), delay_ms, apache->znode.sink, on_resolved, apache);
+    if (!apache->job) say(apache, DIVVY_LOG_WARN, "no thread could be had to resolve host names");
+}
+
+int dv_apache_start(dv_znode *znode) {
+    dv_apache *apache = of(znode);
+    if (!dv_hosts_are_literal(&apache->hosts)) {
+        start_resolving(apache, 0);
+        return apache->job ? 0 : DIVVY_ESYSTEM;
+    }
+    int error;
+    apache->servers = dv_hosts_resolve(&apache->hosts, order_seed(apache), &error);
+    return apache->servers ? open_handle(apache) : error;
+}
+
+static void get_stats(const dv_znode *znode, divvy_stats *out) {
+    const dv_apache *apache = (const dv_apache *)(const void *)znode;
+    *out = apache->stats;
+    out->writes = out->creates + out->deletes + out->sets + out->checks;
+    out->reads = out->gets + out->exists + out->children;
+    /* After the session's end those that are left were answered by us. */
+    bool over = apache->state == DIVVY_LOST || apache->state == DIVVY_AUTH_FAILED;
+    out->in_flight = over ? 0 : apache->sent.count + apache->waiting.count;
+}
+
+static const char *get_servers(const dv_znode *znode, int *error) {
+    const dv_apache *apache = (const dv_apache *)(const void *)znode;
+    *error = apache->job && !apache->servers ? dv_resolve_error(apache->job) : 0;
+    return apache->servers ? apache->servers : apache->asked;
+}
+
+static void abandon(dv_znode *znode, int error, int64_t now) {
+    dv_apache *apache = of(znode);
+    apache->state = DIVVY_LOST;
+    if (apache->job) dv_resolve_drop(apache->job);
+    apache->job = NULL;
+    dv_apache_clear_watches(apache);
+    dv_apache_fail_all(apache, error, now);
+}
+
+static void close_handle(dv_znode *znode) {
+    dv_apache *apache = of(znode);
+    if (apache->handle) zookeeper_close(apache->handle); /* joins the native threads */
+    apache->handle = NULL;
+}
+
+static void free_apache(dv_znode *znode) {
+    dv_apache *apache = of(znode);
+    assert(!apache->handle);
+    dv_apache_forget_all(apache);
+    dv_apache_log_detach(apache->log_slot);
+    dv_hosts_free(&apache->hosts);
+    if (apache->auth) explicit_bzero(apache->auth, strlen(apache->auth));
+    free(apache->auth);
+    free(apache->auth_scheme);
+    free(apache->servers);
+    free(apache->asked);
+    free(apache);
+}
+
+const char *dv_apache_chroot(const dv_znode *znode) {
+    return ((const dv_apache *)(const void *)znode)->hosts.chroot;
+}
+
+static void choose_acl(dv_apache *apache, int acl) {
+    apache->acl = acl == DIVVY_ACL_OPEN ? &ZOO_OPEN_ACL_UNSAFE : &ZOO_CREATOR_ALL_ACL;
+    if (acl != DIVVY_ACL_READABLE) return;
+    apache->readable_acl_entries[0] = ZOO_CREATOR_ALL_ACL.data[0];
+    apache->readable_acl_entries[1] = ZOO_READ_ACL_UNSAFE.data[0];
+    apache->readable_acl = (struct ACL_vector){2, apache->readable_acl_entries};
+    apache->acl = &apache->readable_acl;
+}
+
+int dv_apache_new(dv_znode **out, const dv_apache_config *config, const char **reason) {
+    static const dv_znode_backend backend = {
+        .submit = dv_apache_submit,
+        .multi = dv_apache_multi,
+        .unwatch = dv_apache_unwatch,
+        .now_ms = now_ms,
+        .random = fill_random,
+        .stats = get_stats,
+        .servers = get_servers,
+        .close = close_handle,
+        .abandon = abandon,
+        .free = free_apache,
+    };
+    *out = NULL;
+    dv_apache *apache = calloc(1, sizeof *apache);
+    if (!apache) return DIVVY_ENOMEM;
+    apache->znode = (dv_znode){&backend, config->sink, config->on_session, config->on_log, config->context};
+    apache->state = DIVVY_CONNECTING;
+    apache->requested_timeout_ms = (int)config->session_timeout_ms;
+    apache->log_slot = -1;
+    choose_acl(apache, config->acl);
+    int error = dv_hosts_parse(&apache->hosts, config->hosts, reason);
+    if (!error && !(apache->asked = strdup(config->hosts))) error = DIVVY_ENOMEM;
+    if (!error && config->auth) {
+        apache->auth_scheme = strdup(config->auth_scheme);
+        apache->auth = strdup(config->auth);
+        if (!apache->auth || !apache->auth_scheme) error = DIVVY_ENOMEM;
+    }
+    if (error) {
+        free_apache(&apache->znode);
+        return error;
+    }
+    if (config->wants_log) apache->log_slot = dv_apache_log_attach(apache);
+    *out = &apache->znode;
+    return 0;
+}

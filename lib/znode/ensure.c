@@ -1,0 +1,78 @@
+/* Make a path and its missing parents. SPDX-License-Identifier: Apache-2.0 */
+#include "znode/ensure.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct {
+    dv_znode *znode;
+    const char *path;
+    void (*done)(void *context, int error, int64_t now);
+    void *context;
+    char **ancestors; /* from the top down, the path itself last */
+    size_t count, answered;
+    int first_error;
+} ensure;
+
+static void finish(ensure *e, int error, int64_t now) {
+    void (*done)(void *, int, int64_t) = e->done;
+    void *context = e->context;
+    for (size_t i = 0; i < e->count; i++) free(e->ancestors[i]);
+    free(e->ancestors);
+    free(e);
+    done(context, error, now);
+}
+
+/* An ancestor may be there and yet forbid us to create it; what counts is that the path itself is there in the end. */
+static void on_created(void *context, const dv_reply *reply, int64_t now) {
+    ensure *e = context;
+    e->answered++;
+    bool there = reply->error == 0 || reply->error == DIVVY_EEXIST;
+    if (!there && !e->first_error) e->first_error = reply->error;
+    if (e->answered == e->count) finish(e, there ? 0 : e->first_error, now);
+}
+
+static bool split(ensure *e) {
+    size_t levels = 0;
+    for (const char *c = e->path; *c; c++) levels += *c == '/';
+    e->ancestors = calloc(levels, sizeof *e->ancestors);
+    if (!e->ancestors) return false;
+    for (const char *c = e->path + 1; e->count < levels; c++) {
+        if (*c && *c != '/') continue;
+        e->ancestors[e->count] = strndup(e->path, (size_t)(c - e->path));
+        if (!e->ancestors[e->count++]) return false;
+    }
+    return true;
+}
+
+static void on_looked(void *context, const dv_reply *reply, int64_t now) {
+    ensure *e = context;
+    if (reply->error != DIVVY_ENOENT) {
+        finish(e, reply->error, now);
+        return;
+    }
+    if (!split(e)) {
+        finish(e, DIVVY_ENOMEM, now);
+        return;
+    }
+    for (size_t i = 0; i < e->count; i++) {
+        if (dv_znode_create(e->znode, e->ancestors[i], "", 0, DV_PERSISTENT, on_created, e) == 0) continue;
+        /* Those that were sent answer yet; pretend for the rest that they did. */
+        e->first_error = DIVVY_ENOMEM;
+        size_t unsent = e->count - i;
+        for (size_t j = i; j < e->count; j++) free(e->ancestors[j]);
+        e->count -= unsent;
+        if (e->answered == e->count) finish(e, DIVVY_ENOMEM, now);
+        return;
+    }
+}
+
+int dv_ensure_path(dv_znode *znode, const char *path, void (*done)(void *context, int error, int64_t now),
+                   void *context) {
+    ensure *e = calloc(1, sizeof *e);
+    if (!e) return DIVVY_ENOMEM;
+    *e = (ensure){.znode = znode, .path = path, .done = done, .context = context};
+    int error = dv_znode_exists(znode, path, NULL, on_looked, e);
+    if (error) free(e);
+    return error;
+}

@@ -1,0 +1,13 @@
+/* Make a path and its missing parents. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_ENSURE_H
+#define DV_ENSURE_H
+
+#include "znode/znode.h"
+
+/* Persistent nodes with empty data, one read when the path is there already, two round trips when it is not. `path`
+ * lives until `done`, which is called once: 0, or the first error that stood in the way. DIVVY_ENOMEM is returned, and
+ * then nothing happens. */
+int dv_ensure_path(dv_znode *znode, const char *path, void (*done)(void *context, int error, int64_t now),
+                   void *context);
+
+#endif

@@ -1,0 +1,20 @@
+/* Names that are findable after a lost reply and never reused. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_GUID_H
+#define DV_GUID_H
+
+#include <stdint.h>
+
+/* What the names of one client object grow from. Not thread-safe: the client's loop draws names in its own turn. */
+typedef struct {
+    uint64_t client_random; /* drawn once for each client object: two clients may share one session */
+    uint64_t counter;       /* how many names were drawn; begins at 0 and is never set back */
+} dv_guid_source;
+
+/* Room for the longest name (three numbers of 11 digits) and its NUL. */
+enum { DV_GUID_BYTES = 40 };
+
+/* Writes the next name of `source` (docs/protocol.md, rule N5), drawn for the session `session_id`, and a NUL. The text
+ * has 23 to 33 bytes, all of them letters and digits. Equal only for an equal session, client and counter. */
+void dv_guid_next(dv_guid_source *source, int64_t session_id, char out[DV_GUID_BYTES]);
+
+#endif

@@ -1,0 +1,215 @@
+/* Rules for ZooKeeper paths and the codec of names in them. SPDX-License-Identifier: Apache-2.0 */
+#include "znode/path.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "divvy/error.h"
+
+/* Collects the output of the codec as snprintf does: counts every byte, keeps those that fit. */
+typedef struct {
+    char *out;
+    size_t out_bytes;
+    size_t count;
+} writer;
+
+static void writer_put(writer *w, unsigned char byte) {
+    if (w->count < w->out_bytes) w->out[w->count] = (char)byte;
+    w->count++;
+}
+
+/* The NUL takes the place of the last byte where all were filled. */
+static size_t writer_finish(writer *w) {
+    if (w->out_bytes > 0) w->out[w->count < w->out_bytes ? w->count : w->out_bytes - 1] = '\0';
+    return w->count;
+}
+
+static bool is_continuation(unsigned char byte) {
+    return (byte & 0xc0u) == 0x80u;
+}
+
+/* Reads the code point at `at` of a NUL-ended text: its length in bytes, or 0 where the bytes are not well-formed
+ * UTF-8. Overlong forms, surrogates and values past U+10FFFF are caught by the bounds on the second byte (Unicode,
+ * table 3-7), as in the server's decoder. Never reads past the NUL, since that is no continuation byte. */
+static size_t code_point_read(const unsigned char *at, uint32_t *code_point) {
+    unsigned char lead = at[0];
+    assert(lead != 0);
+    if (lead < 0x80) {
+        *code_point = lead;
+        return 1;
+    }
+    if (lead < 0xc2 || lead > 0xf4) return 0;
+    if (!is_continuation(at[1])) return 0;
+    if (lead < 0xe0) {
+        *code_point = (lead & 0x1fu) << 6 | (at[1] & 0x3fu);
+        return 2;
+    }
+    if ((lead == 0xe0 && at[1] < 0xa0) || (lead == 0xed && at[1] > 0x9f)) return 0;
+    if ((lead == 0xf0 && at[1] < 0x90) || (lead == 0xf4 && at[1] > 0x8f)) return 0;
+    if (!is_continuation(at[2])) return 0;
+    if (lead < 0xf0) {
+        *code_point = (lead & 0x0fu) << 12 | (at[1] & 0x3fu) << 6 | (at[2] & 0x3fu);
+        return 3;
+    }
+    if (!is_continuation(at[3])) return 0;
+    *code_point = (lead & 0x07u) << 18 | (at[1] & 0x3fu) << 12 | (at[2] & 0x3fu) << 6 | (at[3] & 0x3fu);
+    return 4;
+}
+
+/* The ranges of the server's PathUtils.validatePath(). It looks at UTF-16 units, so whatever lies beyond the BMP is a
+ * pair of surrogates to it; and it decodes malformed bytes to U+FFFD, which is in the last range. */
+static bool code_point_refused(uint32_t code_point) {
+    return code_point <= 0x1f || (code_point >= 0x7f && code_point <= 0x9f) ||
+           (code_point >= 0xd800 && code_point <= 0xf8ff) || code_point >= 0xfff0;
+}
+
+/* The value of a hex digit of either case, or -1. Own, because isxdigit() asks the locale. */
+static int hex_value(char digit) {
+    if (digit >= '0' && digit <= '9') return digit - '0';
+    if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
+    if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
+    return -1;
+}
+
+/* The byte that "%XX" at `at` stands for, or 0 where no escape stands. "%00" is none: a name has no NUL in it, so the
+ * encoder never writes it, and decoding it would cut the name short. */
+static unsigned char escape_value(const char *at) {
+    if (at[0] != '%') return 0;
+    int high = hex_value(at[1]);
+    if (high < 0) return 0;
+    int low = hex_value(at[2]);
+    return low < 0 ? 0 : (unsigned char)(high * 16 + low);
+}
+
+static bool is_dots(const char *component, size_t bytes) {
+    return (bytes == 1 && component[0] == '.') || (bytes == 2 && component[0] == '.' && component[1] == '.');
+}
+
+/* Rule N3. */
+static void put_escaped(writer *w, const char *bytes, size_t count) {
+    static const char digits[] = "0123456789ABCDEF";
+    for (size_t i = 0; i < count; i++) {
+        unsigned char byte = (unsigned char)bytes[i];
+        writer_put(w, '%');
+        writer_put(w, (unsigned char)digits[byte >> 4]);
+        writer_put(w, (unsigned char)digits[byte & 0x0f]);
+    }
+}
+
+/* Rule N2: whether the character of `bytes` bytes at `at` has to be escaped. */
+static bool must_escape(const char *at, uint32_t code_point) {
+    if (code_point == '/' || code_point_refused(code_point)) return true;
+    /* A raw '%' stays raw before anything but two raw hex digits. What the encoder itself puts after it begins with
+     * '%' again, which is no hex digit, so looking at the input is enough. */
+    return code_point == '%' && hex_value(at[1]) >= 0 && hex_value(at[2]) >= 0;
+}
+
+size_t dv_name_encode(const char *name, char *out, size_t out_bytes) {
+    assert(name != NULL);
+    assert(out != NULL || out_bytes == 0);
+    writer w = {.out = out, .out_bytes = out_bytes};
+    size_t name_bytes = strlen(name);
+    if (is_dots(name, name_bytes)) { /* Rule N2, of the name as a whole. */
+        put_escaped(&w, name, name_bytes);
+        return writer_finish(&w);
+    }
+    for (const char *at = name; *at != '\0';) {
+        uint32_t code_point = 0;
+        size_t bytes = code_point_read((const unsigned char *)at, &code_point);
+        if (bytes == 0) { /* Rule N2, of one byte only, for the next one may begin a character. */
+            put_escaped(&w, at, 1);
+            bytes = 1;
+        } else if (must_escape(at, code_point)) { /* Rule N2. */
+            put_escaped(&w, at, bytes);
+        } else { /* Rule N1. */
+            for (size_t i = 0; i < bytes; i++) writer_put(&w, (unsigned char)at[i]);
+        }
+        at += bytes;
+    }
+    assert(w.count >= name_bytes);
+    return writer_finish(&w);
+}
+
+size_t dv_name_decode(const char *node, char *out, size_t out_bytes) {
+    assert(node != NULL);
+    assert(out != NULL || out_bytes == 0);
+    writer w = {.out = out, .out_bytes = out_bytes};
+    for (const char *at = node; *at != '\0';) { /* Rule N4: once, from left to right. */
+        unsigned char escaped = escape_value(at);
+        writer_put(&w, escaped != 0 ? escaped : (unsigned char)*at);
+        at += escaped != 0 ? 3 : 1;
+    }
+    return writer_finish(&w);
+}
+
+bool dv_name_is_plain(const char *name) {
+    /* An escape is longer than what it stands for, so equal lengths mean equal texts. */
+    return dv_name_encode(name, NULL, 0) == strlen(name);
+}
+
+/* What is wrong with one component of `bytes` bytes, or NULL. */
+static const char *component_fault(const char *component, size_t bytes) {
+    if (bytes == 0) return "has an empty component";
+    if (is_dots(component, bytes)) return "has a component \".\" or \"..\"";
+    for (size_t at = 0; at < bytes;) {
+        uint32_t code_point = 0;
+        size_t read = code_point_read((const unsigned char *)component + at, &code_point);
+        if (read == 0) return "is not valid UTF-8";
+        if (code_point_refused(code_point)) return "has a character that ZooKeeper refuses";
+        at += read;
+        assert(at <= bytes); /* A '/' is no continuation byte, so no character crosses the end. */
+    }
+    return NULL;
+}
+
+static const char *path_fault(const char *path) {
+    static const char reserved[] = "/zookeeper";
+    const size_t reserved_bytes = sizeof reserved - 1;
+    if (path == NULL) return "is missing";
+    if (path[0] == '\0') return "is empty";
+    if (path[0] != '/') return "does not begin with \"/\"";
+    if (path[1] == '\0') return NULL;
+    if (path[strlen(path) - 1] == '/') return "ends with \"/\"";
+    for (const char *slash = path; *slash != '\0';) {
+        size_t bytes = strcspn(slash + 1, "/");
+        const char *fault = component_fault(slash + 1, bytes);
+        if (fault != NULL) return fault;
+        slash += 1 + bytes;
+    }
+    if (strncmp(path, reserved, reserved_bytes) == 0 && (path[reserved_bytes] == '\0' || path[reserved_bytes] == '/')) {
+        return "is in \"/zookeeper\", which is the server's own";
+    }
+    return NULL;
+}
+
+int dv_path_check(const char *path, const char **reason) {
+    const char *fault = path_fault(path);
+    if (fault == NULL) return 0;
+    if (reason != NULL) *reason = fault;
+    return DIVVY_EINVAL;
+}
+
+char *dv_path_join(const char *parent, const char *name) {
+    assert(parent != NULL && name != NULL);
+    /* The root is the only path that ends with a slash: as parent it counts as nothing. */
+    size_t parent_bytes = strcmp(parent, "/") == 0 ? 0 : strlen(parent);
+    size_t name_bytes = strlen(name);
+    char *path = malloc(parent_bytes + 1 + name_bytes + 1);
+    if (path == NULL) return NULL;
+    memcpy(path, parent, parent_bytes);
+    path[parent_bytes] = '/';
+    memcpy(path + parent_bytes + 1, name, name_bytes + 1);
+    return path;
+}
+
+const char *dv_path_last(const char *path) {
+    assert(path != NULL);
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+int dv_name_compare(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}

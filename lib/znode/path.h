@@ -1,0 +1,41 @@
+/* Rules for ZooKeeper paths and the codec of names in them. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_PATH_H
+#define DV_PATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Whether ZooKeeper takes `path`, and we want to use it: absolute, no empty, "." or ".." component, no trailing
+ * slash (but "/" itself is a path), valid UTF-8 without the characters that the server refuses, not /zookeeper or
+ * below it. 0, or DIVVY_EINVAL with *reason (may be NULL) set to a static text that completes "the path ...". */
+int dv_path_check(const char *path, const char **reason);
+
+/* parent + "/" + name, malloc'ed; "/" as parent gives "/name". NULL when memory is out. */
+char *dv_path_join(const char *parent, const char *name);
+
+/* The last component of a path: a pointer into it. */
+const char *dv_path_last(const char *path);
+
+/* The item codec of docs/protocol.md, rules N1 to N4: writes the node name for `name` into `out`, as snprintf does:
+ * at most out_bytes bytes with the NUL, and returns the length that the whole would have. */
+size_t dv_name_encode(const char *name, char *out, size_t out_bytes);
+
+/* The inverse, likewise as snprintf: the name that `node` stands for. Escapes that dv_name_encode() would not have
+ * written (a '%' not followed by two hex digits) stand for themselves, as kazoo's raw names do. */
+size_t dv_name_decode(const char *node, char *out, size_t out_bytes);
+
+/* Whether dv_name_encode() leaves `name` as it is: only then may it be shared with kazoo, which writes names raw. */
+bool dv_name_is_plain(const char *name);
+
+/* ASCII, whatever the host program's locale says: all members must read names alike. */
+static inline bool dv_is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
+static inline bool dv_is_alphanumeric(char c) {
+    return dv_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* For qsort() and bsearch() over arrays of strings: bytewise, which for UTF-8 is the order of code points. */
+int dv_name_compare(const void *a, const void *b);
+
+#endif

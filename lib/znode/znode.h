@@ -1,0 +1,168 @@
+/* The one seam to ZooKeeper. SPDX-License-Identifier: Apache-2.0
+ *
+ * A backend (lib/znode/apache on the native client) gives the operations, one-shot watches, session events, random
+ * bytes and the clock. Recipes call the dv_znode_* functions below and know nothing else of ZooKeeper.
+ *
+ * Rules of the seam
+ *  1. All calls are made with the client's turn held; nothing here is called from two threads at once.
+ *  2. An operation never completes inside the call that submits it. It completes exactly once, by its function being
+ *     called from the client's loop; what the reply points to lives during that call. Paths and data that an operation
+ *     points to live until then. The one error a submitting call returns is DIVVY_ENOMEM: then nothing happens.
+ *  3. Operations reach the server, and their replies arrive, in the order in which they were submitted.
+ *  4. A watch fires at most once, from the loop, before any later read shows the change. It is silent while the
+ *     connection is down, and after dv_znode_unwatch(). It is given to one read at a time, and is armed by a read that
+ *     succeeded, or by an exists that found nothing.
+ *  5. Whatever a backend has to say from another thread it puts into an event and hands to the sink, the client's
+ * queue.
+ */
+#ifndef DV_ZNODE_H
+#define DV_ZNODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "divvy/client.h"
+
+/* Limits of a request, far enough below the server's 1,048,575 bytes (docs/protocol.md, L1). */
+enum {
+    DV_REQUEST_BYTES_MAX = 1000000,
+    DV_MULTI_BYTES_MAX = 256 * 1024,
+    DV_MULTI_OPS_MAX = 1000,
+    DV_IN_FLIGHT_MAX = 1000,
+};
+
+/* What the client's queue holds: `run` is called once, with the turn held, and releases the event. */
+typedef struct dv_event {
+    struct dv_event *next;
+    void (*run)(struct dv_event *event, int64_t now);
+} dv_event;
+
+/* Where a backend posts its events, from any thread. */
+typedef struct {
+    void (*post)(void *queue, dv_event *event);
+    void *queue;
+} dv_sink;
+
+typedef struct {
+    int64_t czxid, mzxid, pzxid, ephemeral_owner;
+    int32_t version, data_bytes, children;
+} dv_stat;
+
+typedef enum { DV_CREATE, DV_DELETE, DV_SET, DV_CHECK, DV_GET, DV_EXISTS, DV_CHILDREN } dv_kind;
+enum { DV_KINDS = DV_CHILDREN + 1 };
+
+enum { DV_PERSISTENT = 0, DV_EPHEMERAL = 1, DV_SEQUENTIAL = 2 };
+
+typedef struct {
+    dv_kind kind;
+    const char *path;
+    const void *data; /* create, set; never NULL on the wire: no data is data of length 0 */
+    size_t data_bytes;
+    int mode;        /* create: DV_EPHEMERAL | DV_SEQUENTIAL */
+    int32_t version; /* delete, set, check: -1 for any */
+} dv_op;
+
+typedef struct {
+    int error;                   /* 0, or a DIVVY_E* */
+    const char *path;            /* create: the node's path as made */
+    const dv_stat *stat;         /* create outside a multi, set, get, exists, children; else NULL */
+    const void *data;            /* get */
+    size_t data_bytes;           /* get */
+    const char *const *children; /* children, in no order */
+    size_t child_count;
+} dv_reply;
+
+typedef void (*dv_reply_fn)(void *context, const dv_reply *reply, int64_t now);
+/* A multi's reply: the error of the whole, and a reply for each of its operations. */
+typedef void (*dv_multi_fn)(void *context, int error, const dv_reply *replies, size_t count, int64_t now);
+
+typedef enum { DV_WATCH_CREATED, DV_WATCH_DELETED, DV_WATCH_CHANGED, DV_WATCH_CHILDREN } dv_watch_kind;
+
+/* A place for one watch, inside the recipe that waits. Zeroed before its first use; armed by being given to a read. */
+typedef struct dv_watch {
+    void (*fired)(struct dv_watch *watch, dv_watch_kind kind, int64_t now);
+    struct dv_watch *next, **link; /* the backend's: NULL while not armed */
+} dv_watch;
+
+typedef struct {
+    divvy_session_state state; /* DIVVY_CONNECTED, _SUSPENDED, _LOST, _AUTH_FAILED */
+    int64_t session_id;
+    int64_t timeout_ms; /* as the server granted it */
+} dv_session_news;
+
+typedef struct dv_znode dv_znode;
+
+typedef struct {
+    int (*submit)(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply_fn done, void *context);
+    int (*multi)(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context);
+    void (*unwatch)(dv_znode *znode, dv_watch *watch);
+    int64_t (*now_ms)(const dv_znode *znode); /* from any thread */
+    int (*random)(dv_znode *znode, void *bytes, size_t count);
+    void (*stats)(const dv_znode *znode, divvy_stats *out);
+    /* What the addresses are, and whether any could be resolved; for messages. */
+    const char *(*servers)(const dv_znode *znode, int *error);
+    /* The end, in this order: abandon with the turn held, close without it, then all events of the queue are run, then
+     * free. abandon completes every operation with `error`, now, and sends no more. close ends the session and every
+     * thread of the backend; nothing is posted after it. */
+    void (*abandon)(dv_znode *znode, int error, int64_t now);
+    void (*close)(dv_znode *znode);
+    void (*free)(dv_znode *znode);
+} dv_znode_backend;
+
+/* The head of every backend's session object. */
+struct dv_znode {
+    const dv_znode_backend *backend;
+    dv_sink sink;
+    void (*on_session)(void *context, const dv_session_news *news, int64_t now);
+    void (*on_log)(void *context, int level, const char *message);
+    void *context;
+};
+
+static inline int dv_znode_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context) {
+    return znode->backend->multi(znode, ops, count, done, context);
+}
+static inline void dv_znode_unwatch(dv_znode *znode, dv_watch *watch) {
+    if (watch->link) znode->backend->unwatch(znode, watch);
+}
+static inline int64_t dv_znode_now_ms(const dv_znode *znode) {
+    return znode->backend->now_ms(znode);
+}
+static inline int dv_znode_create(dv_znode *znode, const char *path, const void *data, size_t data_bytes, int mode,
+                                  dv_reply_fn done, void *context) {
+    dv_op op = {.kind = DV_CREATE, .path = path, .data = data, .data_bytes = data_bytes, .mode = mode};
+    return znode->backend->submit(znode, &op, NULL, done, context);
+}
+static inline int dv_znode_delete(dv_znode *znode, const char *path, int32_t version, dv_reply_fn done, void *context) {
+    dv_op op = {.kind = DV_DELETE, .path = path, .version = version};
+    return znode->backend->submit(znode, &op, NULL, done, context);
+}
+static inline int dv_znode_get(dv_znode *znode, const char *path, dv_watch *watch, dv_reply_fn done, void *context) {
+    dv_op op = {.kind = DV_GET, .path = path};
+    return znode->backend->submit(znode, &op, watch, done, context);
+}
+static inline int dv_znode_exists(dv_znode *znode, const char *path, dv_watch *watch, dv_reply_fn done, void *context) {
+    dv_op op = {.kind = DV_EXISTS, .path = path};
+    return znode->backend->submit(znode, &op, watch, done, context);
+}
+static inline int dv_znode_children(dv_znode *znode, const char *path, dv_watch *watch, dv_reply_fn done,
+                                    void *context) {
+    dv_op op = {.kind = DV_CHILDREN, .path = path};
+    return znode->backend->submit(znode, &op, watch, done, context);
+}
+
+/* Whether the outcome of a write that ended so is unknown: it may have been applied, or may be later. */
+static inline bool dv_outcome_unknown(int error) {
+    return error == DIVVY_ECONNECTION || error == DIVVY_ENOMEM;
+}
+
+/* Whether an operation ended so because nothing more can be done on this session: no reply of a server will say more.
+ */
+static inline bool dv_session_over(int error) {
+    return error == DIVVY_ELOST || error == DIVVY_EAUTH || error == DIVVY_ECANCELED;
+}
+
+/* Bytes that an operation takes of a request, with a generous allowance for its framing. */
+size_t dv_op_bytes(const dv_op *op);
+
+#endif
