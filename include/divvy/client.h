@@ -1,0 +1,243 @@
+/**
+ * @file client.h
+ * The client: one ZooKeeper session and the loop on which all recipes run. SPDX-License-Identifier: Apache-2.0
+ *
+ * Lifetime rules
+ *  1. A client is made by divvy_client_open() and ends with divvy_client_close(), called exactly once.
+ *  2. Objects made on a client (partitioner, party) hold a reference to it: they may be destroyed before or after
+ *     divvy_client_close(), which ends their work: a partitioner is in DIVVY_FAILURE with DIVVY_ECLOSED from then on,
+ *     and calls that would need a server return DIVVY_ECLOSED.
+ *  3. Strings and structs that a call takes are copied before it returns, unless its page says otherwise.
+ *  4. Every public function may be called from any thread and from any callback of divvy. A waiting call inside a
+ *     callback returns DIVVY_EDEADLK at once.
+ *  5. Callbacks of one client are serialised: at most one runs at a time, and none of our locks is held meanwhile.
+ *     In threaded mode they run on one thread of the client's; in manual mode inside divvy_client_process(), and in
+ *     calls that wait, of the caller.
+ *  6. After the destroying call of an object has returned (outside a callback), no callback of that object runs.
+ *     Inside a callback the destroying call returns at once, and the object goes when the callback returns.
+ *  7. A client does not survive a fork: in the child every call returns DIVVY_EFORK. Fork before opening, or exec.
+ */
+#ifndef DIVVY_CLIENT_H
+#define DIVVY_CLIENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "divvy/error.h"
+
+DIVVY_EXTERN_C_BEGIN
+
+/** One ZooKeeper session with its loop. Opaque. */
+typedef struct divvy_client divvy_client;
+
+/** Where the session stands. */
+typedef enum {
+    DIVVY_CONNECTING,  /**< no server has answered yet */
+    DIVVY_CONNECTED,   /**< a server serves the session */
+    DIVVY_SUSPENDED,   /**< the link is down; the session may live on at the servers */
+    DIVVY_LOST,        /**< the session is over, or must be taken as over by its deadline; final */
+    DIVVY_AUTH_FAILED, /**< the servers refused the credentials; final */
+    DIVVY_CLOSED       /**< divvy_client_close() was called; final */
+} divvy_session_state;
+
+/** Who may do what with the nodes that we create. */
+enum {
+    DIVVY_ACL_AUTO,    /**< DIVVY_ACL_CREATOR with credentials, else DIVVY_ACL_OPEN */
+    DIVVY_ACL_OPEN,    /**< anyone may do anything */
+    DIVVY_ACL_CREATOR, /**< only who authenticates as we do; needs credentials */
+    DIVVY_ACL_READABLE /**< as DIVVY_ACL_CREATOR, and anyone may read; needs credentials */
+};
+
+/** Importance of a log line, as given to `on_log`. */
+enum { DIVVY_LOG_ERROR = 1, DIVVY_LOG_WARN, DIVVY_LOG_INFO, DIVVY_LOG_DEBUG };
+
+/** Codes of `on_warning`. A warning is given once for each new situation, not once for each event. */
+enum {
+    DIVVY_WARN_ITEMS_DIFFER = 1, /**< a member of the pool was configured with another set of items */
+    DIVVY_WARN_ASSIGN_DIFFERS,   /**< members of the pool were configured with different assignments */
+    DIVVY_WARN_STRAY,            /**< a child of the party that is no member; it is ignored */
+    DIVVY_WARN_SHORT,            /**< the share does not fit the limits of the session; what fits is taken */
+    DIVVY_WARN_ITEM_NAME,        /**< an item that cannot be shared with kazoo while a kazoo member is present */
+    DIVVY_WARN_SLOW_RELEASE,     /**< a RELEASE has not been answered for release_warn_ms */
+    DIVVY_WARN_IDENTIFIER,       /**< another live member goes by the same identifier */
+    DIVVY_WARN_NODE_GONE,        /**< a node of ours was deleted by somebody else; it is made again */
+    DIVVY_WARN_SESSION           /**< the session's timeout is not what was asked for */
+};
+
+/**
+ * How to open a client. Initialise with DIVVY_CLIENT_CONFIG_INIT, then set what differs.
+ * Everything but `user` is copied by divvy_client_open().
+ */
+typedef struct {
+    size_t size;                 /**< sizeof of this struct, set by the INIT macro */
+    const char *hosts;           /**< "h1:2181,h2:2181/chroot"; NULL: $DIVVY_CONNECT, else 127.0.0.1:2181. A port left
+                                     out is 2181. A missing chroot is created. IPv6: "[::1]:2181" */
+    int64_t session_timeout_ms;  /**< asked of the servers, which may give another; default 10000, 100 to 3600000 */
+    int64_t ensemble_tick_ms;    /**< tickTime of the servers; 0: unknown */
+    int manual;                  /**< 1: no thread of ours runs the loop; the caller runs divvy_client_process() */
+    const char *auth_scheme;     /**< "digest", or NULL for none. Digest credentials travel in clear text */
+    const char *auth;            /**< "user:password"; never printed by us */
+    int acl;                     /**< DIVVY_ACL_AUTO, _OPEN, _CREATOR, _READABLE */
+    size_t ephemeral_path_bytes; /**< budget for the paths of ephemeral nodes; 0: 1 MiB, which is the most */
+    size_t watch_path_bytes;     /**< budget for watched paths; 0: 512 KiB, which is the most */
+    void (*on_session)(divvy_client *client, divvy_session_state state, void *user); /**< each change of state */
+    /** DIVVY_WARN_*; the message lives during the call */
+    void (*on_warning)(divvy_client *client, int code, const char *message, void *user);
+    /** Lines of ours and of the native client's; the message lives during the call. NULL: none is written anywhere */
+    void (*on_log)(int level, const char *message, void *user);
+    void *user; /**< handed to the callbacks */
+} divvy_client_config;
+
+#define DIVVY_CLIENT_CONFIG_INIT \
+    { sizeof(divvy_client_config), NULL, 10000, 0, 0, NULL, NULL, DIVVY_ACL_AUTO, 0, 0, NULL, NULL, NULL, NULL }
+
+/** What a client has done since it was opened. All but the last block only grow. */
+typedef struct {
+    uint64_t requests;             /**< requests sent; a multi is one */
+    uint64_t creates;              /**< nodes asked to be created, those inside a multi counted singly */
+    uint64_t deletes;              /**< likewise */
+    uint64_t sets;                 /**< likewise */
+    uint64_t checks;               /**< likewise */
+    uint64_t writes;               /**< creates + deletes + sets + checks */
+    uint64_t multis;               /**< multi requests */
+    uint64_t reads;                /**< exists + get + children */
+    uint64_t exists;               /**< single reads, by kind */
+    uint64_t gets;                 /**< single reads, by kind */
+    uint64_t children;             /**< single reads, by kind */
+    uint64_t bytes_sent;           /**< of paths and data in requests, without the protocol's own framing */
+    uint64_t bytes_received;       /**< of names and data in answers, likewise */
+    uint64_t watch_events;         /**< watches that fired */
+    uint64_t session_events;       /**< changes of the session's state */
+    uint64_t events;               /**< all that the loop was given */
+    uint64_t connects;             /**< connections that were established */
+    uint64_t failed;               /**< requests that ended without an answer of a server */
+    uint64_t round_trips;          /**< answers in round_trip_total_us */
+    uint64_t round_trip_total_us;  /**< sum over all answers; divide by round_trips for the mean */
+    uint64_t round_trip_max_us;    /**< the longest */
+    uint64_t in_flight;            /**< now: requests without an answer */
+    uint64_t watches;              /**< now: armed watches */
+    uint64_t watch_path_bytes;     /**< now: their paths, against the budget */
+    uint64_t ephemerals;           /**< now: ephemeral nodes we have, or may have */
+    uint64_t ephemeral_path_bytes; /**< now: their paths, against the budget */
+} divvy_stats;
+
+/**
+ * Open a session. Returns at once; it does not wait for a server.
+ *
+ * Host names are resolved in the background, again after each disconnect. In threaded mode two threads of ours and two
+ * of the native client's are started, all with all signals blocked.
+ *
+ * Ownership: `config` is copied. On success end *out with divvy_client_close(). On error *out is NULL and there is
+ *   nothing to release.
+ * Thread: any. No callback runs inside this call. divvy_client_error(NULL) tells more on failure.
+ *
+ * @param out    [out] the client
+ * @param config NULL: all defaults
+ * @return 0, or
+ *   DIVVY_EINVAL       hosts or chroot malformed, a time out of range, an unknown acl, credentials without a scheme or
+ *                      the reverse, an acl that needs credentials without them
+ *   DIVVY_EUNSUPPORTED a scheme other than "digest"
+ *   DIVVY_ENOMEM       allocation failed
+ *   DIVVY_ESYSTEM      no thread or no descriptor could be had
+ */
+DIVVY_API int divvy_client_open(divvy_client **out, const divvy_client_config *config);
+
+/**
+ * Wait until a server serves the session.
+ *
+ * Thread: any; drives the loop itself in manual mode.
+ * @param timeout_ms -1: for ever; 0: only look
+ * @return 0 when connected, or
+ *   DIVVY_ETIMEDOUT  no server answered in time; divvy_client_error() says which addresses were tried
+ *   DIVVY_ERESOLVE   the time is over and no host name could be resolved
+ *   DIVVY_EAUTH      the servers refused the credentials
+ *   DIVVY_EACCES     the chroot does not exist and may not be created
+ *   DIVVY_ELOST      the session is lost
+ *   DIVVY_ECLOSED    the client was closed meanwhile
+ *   DIVVY_EDEADLK    called inside a callback
+ *   DIVVY_EFORK      called in the child of a fork
+ *   DIVVY_EINVAL     client is NULL, or timeout_ms below -1
+ */
+DIVVY_API int divvy_client_wait_connected(divvy_client *client, int64_t timeout_ms);
+
+/**
+ * Manual mode: wait up to timeout_ms for something to do, then do all that is due, callbacks included.
+ *
+ * Thread: one at a time; other threads may call anything else meanwhile.
+ * @param timeout_ms -1: until there is something; 0: do not wait
+ * @return the number of events and timers handled and callbacks run, 0 when the time passed without any, or
+ *   DIVVY_ESTATE     the client is not in manual mode, or another thread is inside this call
+ *   DIVVY_EDEADLK    called inside a callback
+ *   DIVVY_ECLOSED, DIVVY_EFORK, DIVVY_EINVAL  as above
+ */
+DIVVY_API int divvy_client_process(divvy_client *client, int64_t timeout_ms);
+
+/**
+ * Manual mode: a descriptor that is readable when divvy_client_process() has work. Poll it for reading together with
+ * divvy_client_next_deadline(); never read from it or close it.
+ * @return the descriptor; -1 in threaded mode or for NULL
+ */
+DIVVY_API int divvy_client_fd(const divvy_client *client);
+
+/**
+ * Manual mode: when divvy_client_process() is to be called at the latest, in milliseconds from now: the timeout for
+ * poll(2). Ask again after each call of a divvy function.
+ * @return 0: due now; -1: no timer runs
+ */
+DIVVY_API int64_t divvy_client_next_deadline(const divvy_client *client);
+
+/** Where the session stands. Thread: any. @return DIVVY_CLOSED for NULL */
+DIVVY_API divvy_session_state divvy_client_state(const divvy_client *client);
+
+/**
+ * For how long the session is certainly alive, in milliseconds, by the session clock (docs/protocol.md, rules C1 to
+ * C4). What is owned may be worked on for so long, whatever the servers do meanwhile. Thread: any; no request is sent.
+ * @return 0 when the session is lost, was never established, or client is NULL
+ */
+DIVVY_API int64_t divvy_client_time_left_ms(const divvy_client *client);
+
+/** The session's id as the servers know it; 0 before the first connection and for NULL. Thread: any. */
+DIVVY_API int64_t divvy_client_session_id(const divvy_client *client);
+
+/**
+ * What the client has done so far.
+ * @param out [out] caller's memory; its contents need not be set before
+ * @return 0, or DIVVY_EINVAL for a NULL pointer, DIVVY_EFORK
+ */
+DIVVY_API int divvy_client_stats(const divvy_client *client, divvy_stats *out);
+
+/**
+ * What went wrong in the last call of the calling thread that returned an error: what, where, why. At most 511 bytes.
+ *
+ * Ownership: the string belongs to the thread and is good until its next divvy call.
+ * @param client the client, or NULL for calls that had none (divvy_client_open())
+ * @return "" when the thread's last error was not of this client
+ */
+DIVVY_API const char *divvy_client_error(const divvy_client *client);
+
+/**
+ * End the session. Nodes of ours that are still there are deleted (in batches, waiting up to 2 s for a server that
+ * answers), objects made on the client end their work, requests under way end with DIVVY_ECANCELED, threads are
+ * joined, descriptors closed.
+ *
+ * Thread: any, once. Inside a callback of this client it returns at once and the client ends when the callback
+ *   returns. Outside it returns when nothing of the client runs any more; callbacks still queued are dropped.
+ * @param client NULL is allowed. In the child of a fork nothing is done, and the memory is not released
+ */
+DIVVY_API void divvy_client_close(divvy_client *client);
+
+/** The version of the library, "major.minor.patch". Static. */
+DIVVY_API const char *divvy_version(void);
+
+/** A list of strings that a call returned. Opaque, immutable. */
+typedef struct divvy_strings divvy_strings;
+/** How many; 0 for NULL. */
+DIVVY_API size_t divvy_strings_count(const divvy_strings *strings);
+/** The i-th, or NULL past the end; lives until divvy_strings_free(). */
+DIVVY_API const char *divvy_strings_get(const divvy_strings *strings, size_t i);
+/** Release the list; NULL is allowed. */
+DIVVY_API void divvy_strings_free(divvy_strings *strings);
+
+DIVVY_EXTERN_C_END
+
+#endif

@@ -1,0 +1,19 @@
+/**
+ * @file divvy.h
+ * All of divvy: a set of work, divided among the members of a pool, on ZooKeeper. SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef DIVVY_DIVVY_H
+#define DIVVY_DIVVY_H
+
+#define DIVVY_VERSION_MAJOR 0
+#define DIVVY_VERSION_MINOR 1
+#define DIVVY_VERSION_PATCH 0
+#define DIVVY_VERSION "0.1.0"
+
+#include "divvy/assign.h"
+#include "divvy/client.h"
+#include "divvy/error.h"
+#include "divvy/partitioner.h"
+#include "divvy/party.h"
+
+#endif

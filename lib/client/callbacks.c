@@ -1,0 +1,174 @@
+/* Calls to the user: one queue, one at a time, with no turn held. SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/client.h"
+
+void dv_object_init(dv_object *object, divvy_client *client, void (*release)(dv_object *object)) {
+    *object = (dv_object){.client = client, .refs = 1, .release = release};
+    dv_client_ref(client);
+}
+
+void dv_object_ref(dv_object *object) {
+    assert(object->refs > 0);
+    object->refs++;
+}
+
+void dv_object_unref(dv_object *object) {
+    assert(object->refs > 0);
+    if (--object->refs == 0) object->release(object);
+}
+
+void dv_object_destroy(dv_object *object) {
+    divvy_client *client = object->client;
+    assert(!object->destroyed);
+    object->destroyed = true;
+    bool inside = dv_client_in_callback(client);
+    while (!inside && client->in_callback && client->callback_object == object)
+        pthread_cond_wait(&client->changed, &client->turn);
+    dv_object_unref(object);
+}
+
+void dv_callback_queue(divvy_client *client, dv_callback *call) {
+    call->next = NULL;
+    if (call->object) dv_object_ref(call->object);
+    *client->callbacks_end = call;
+    client->callbacks_end = &call->next;
+}
+
+static dv_callback *take(divvy_client *client) {
+    dv_callback *call = client->callbacks;
+    if (!call) return NULL;
+    client->callbacks = call->next;
+    if (!client->callbacks) client->callbacks_end = &client->callbacks;
+    return call;
+}
+
+static void drop(dv_callback *call) {
+    dv_object *object = call->object;
+    call->release(call);
+    if (object) dv_object_unref(object);
+}
+
+bool dv_callback_run_one(divvy_client *client) {
+    if (client->in_callback) return false; /* Another thread runs one; they are serialised. */
+    dv_callback *call = take(client);
+    if (!call) return false;
+    if (!(call->object && call->object->destroyed)) {
+        if (call->starting) call->starting(call);
+        client->in_callback = true;
+        client->callback_caller = pthread_self();
+        client->callback_object = call->object;
+        dv_turn_end(client);
+        call->call(call);
+        dv_turn_begin(client);
+        client->in_callback = false;
+        client->callback_object = NULL;
+        dv_client_changed(client);
+        pthread_cond_broadcast(&client->changed);
+    }
+    drop(call);
+    return true;
+}
+
+void *dv_callback_thread(void *context) {
+    divvy_client *client = context;
+    dv_turn_begin(client);
+    while (!client->stopping && !client->close_in_callback) {
+        if (!dv_callback_run_one(client)) pthread_cond_wait(&client->callback_ready, &client->turn);
+    }
+    bool close_here = client->close_in_callback && dv_client_claim_close(client);
+    dv_turn_end(client);
+    if (close_here) dv_client_shut_down(client);
+    return NULL;
+}
+
+void dv_callback_drop_all(divvy_client *client) {
+    for (dv_callback *call; (call = take(client));) {
+        if (call->always) {
+            client->in_callback = true;
+            client->callback_caller = pthread_self();
+            dv_turn_end(client);
+            call->call(call);
+            dv_turn_begin(client);
+            client->in_callback = false;
+        }
+        drop(call);
+    }
+}
+
+/* ---- calls of the client itself ---- */
+
+typedef struct {
+    dv_callback callback;
+    divvy_client *client;
+    divvy_session_state state;
+    int code; /* of a warning, or the level of a line */
+    char message[];
+} client_call;
+
+static void call_session(dv_callback *callback) {
+    client_call *c = (client_call *)(void *)callback;
+    c->client->config.on_session(c->client, c->state, c->client->config.user);
+}
+
+static void call_warning(dv_callback *callback) {
+    client_call *c = (client_call *)(void *)callback;
+    c->client->config.on_warning(c->client, c->code, c->message, c->client->config.user);
+}
+
+static void call_log(dv_callback *callback) {
+    client_call *c = (client_call *)(void *)callback;
+    c->client->config.on_log(c->code, c->message, c->client->config.user);
+}
+
+static void release_call(dv_callback *callback) {
+    free(callback);
+}
+
+static client_call *new_call(divvy_client *client, void (*call)(dv_callback *), const char *message) {
+    size_t bytes = strlen(message) + 1;
+    client_call *c = calloc(1, sizeof *c + bytes);
+    if (!c) return NULL; /* A line that is lost for want of memory harms nobody. */
+    c->callback.call = call;
+    c->callback.release = release_call;
+    c->client = client;
+    memcpy(c->message, message, bytes);
+    return c;
+}
+
+__attribute__((format(printf, 4, 0))) static void queue_text(divvy_client *client, void (*call)(dv_callback *),
+                                                             int code, const char *format, va_list arguments) {
+    enum { TEXT_BYTES = 1100 };
+    char text[TEXT_BYTES];
+    vsnprintf(text, sizeof text, format, arguments);
+    client_call *c = new_call(client, call, text);
+    if (!c) return;
+    c->code = code;
+    dv_callback_queue(client, &c->callback);
+}
+
+void dv_client_warn(divvy_client *client, int code, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    if (client->config.on_warning) queue_text(client, call_warning, code, format, arguments);
+    va_end(arguments);
+}
+
+void dv_client_log(divvy_client *client, int level, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    if (client->config.on_log) queue_text(client, call_log, level, format, arguments);
+    va_end(arguments);
+}
+
+void dv_client_tell_session(divvy_client *client) {
+    if (!client->config.on_session) return;
+    client_call *c = new_call(client, call_session, "");
+    if (!c) return;
+    c->state = client->state;
+    dv_callback_queue(client, &c->callback);
+}

@@ -1,0 +1,329 @@
+/* The client's public face: open, look, wait, close. SPDX-License-Identifier: Apache-2.0 */
+#include "client/client.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "client/config.h"
+#include "znode/apache/backend.h"
+
+enum { EPHEMERAL_BYTES_MAX = 1024 * 1024, WATCH_BYTES_MAX = 512 * 1024, CLOSE_WAIT_MS = 2000 };
+
+/* ---- open ---- */
+
+static int check_times(const divvy_client_config *config) {
+    if (config->session_timeout_ms < 100 || config->session_timeout_ms > 3600000)
+        return dv_fail(NULL, DIVVY_EINVAL, "open: session_timeout_ms is %lld; it may be 100 to 3600000",
+                       (long long)config->session_timeout_ms);
+    if (config->ensemble_tick_ms < 0) return dv_fail(NULL, DIVVY_EINVAL, "open: ensemble_tick_ms is negative");
+    return 0;
+}
+
+static int check_credentials(divvy_client_config *config) {
+    bool given = config->auth != NULL;
+    if (given != (config->auth_scheme != NULL))
+        return dv_fail(NULL, DIVVY_EINVAL, "open: auth_scheme and auth go together; one of them is NULL");
+    if (given && strcmp(config->auth_scheme, "digest") != 0)
+        return dv_fail(NULL, DIVVY_EUNSUPPORTED, "open: the scheme \"%.32s\" is not supported; \"digest\" is",
+                       config->auth_scheme);
+    if (given && (!strchr(config->auth, ':') || strlen(config->auth) > 4096))
+        return dv_fail(NULL, DIVVY_EINVAL, "open: auth is not of the form user:password");
+    if (config->acl < DIVVY_ACL_AUTO || config->acl > DIVVY_ACL_READABLE)
+        return dv_fail(NULL, DIVVY_EINVAL, "open: acl is %d, which is none of DIVVY_ACL_*", config->acl);
+    if (config->acl == DIVVY_ACL_AUTO) config->acl = given ? DIVVY_ACL_CREATOR : DIVVY_ACL_OPEN;
+    if (config->acl != DIVVY_ACL_OPEN && !given)
+        return dv_fail(NULL, DIVVY_EINVAL, "open: this acl is for those who authenticate; give auth_scheme and auth");
+    return 0;
+}
+
+static int complete_config(divvy_client_config *to, const divvy_client_config *from) {
+    static const divvy_client_config defaults = DIVVY_CLIENT_CONFIG_INIT;
+    int error = dv_config_copy(to, sizeof *to, &defaults, from ? from : &defaults);
+    if (error) return dv_fail(NULL, error, "open: the config was not made with DIVVY_CLIENT_CONFIG_INIT");
+    if (!to->hosts || !*to->hosts) to->hosts = getenv("DIVVY_CONNECT");
+    if (!to->hosts || !*to->hosts) to->hosts = "127.0.0.1:2181";
+    if (to->ephemeral_path_bytes == 0 || to->ephemeral_path_bytes > EPHEMERAL_BYTES_MAX)
+        to->ephemeral_path_bytes = EPHEMERAL_BYTES_MAX;
+    if (to->watch_path_bytes == 0 || to->watch_path_bytes > WATCH_BYTES_MAX) to->watch_path_bytes = WATCH_BYTES_MAX;
+    error = check_times(to);
+    return error ? error : check_credentials(to);
+}
+
+static void on_log(void *context, int level, const char *message) {
+    dv_client_log(context, level, "%s", message);
+}
+
+static int open_backend(divvy_client *client) {
+    dv_apache_config config = {
+        .hosts = client->config.hosts,
+        .session_timeout_ms = client->config.session_timeout_ms,
+        .auth_scheme = client->config.auth_scheme,
+        .auth = client->config.auth,
+        .acl = client->config.acl,
+        .sink = {dv_client_post, client},
+        .on_session = dv_session_news_arrived,
+        .on_log = on_log,
+        .wants_log = client->config.on_log != NULL,
+        .context = client,
+    };
+    const char *reason = NULL;
+    int error = dv_apache_new(&client->znode, &config, &reason);
+    if (error == DIVVY_EINVAL)
+        return dv_fail(NULL, error, "open: the connect string \"%.200s\" %s", client->config.hosts, reason);
+    if (error) return dv_fail_plainly(NULL, error);
+    client->chroot = strdup(dv_apache_chroot(client->znode));
+    client->batch = dv_batch_new(client->znode);
+    if (!client->chroot || !client->batch) return dv_fail_plainly(NULL, DIVVY_ENOMEM);
+    error =
+        client->znode->backend->random(client->znode, &client->guids.client_random, sizeof client->guids.client_random);
+    return error ? dv_fail(NULL, error, "open: the system gives no random bytes") : 0;
+}
+
+static void init_condition(pthread_cond_t *condition) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+static divvy_client *new_client(const divvy_client_config *config) {
+    divvy_client *client = calloc(1, sizeof *client);
+    if (!client) return NULL;
+    client->config = *config;
+    client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (client->wake_fd < 0) {
+        free(client);
+        return NULL;
+    }
+    atomic_init(&client->refs, 1);
+    client->fork_count = dv_fork_count();
+    client->events_end = &client->events;
+    client->callbacks_end = &client->callbacks;
+    client->sleeping_until = INT64_MAX;
+    client->ephemerals.limit_bytes = config->ephemeral_path_bytes;
+    client->watched.limit_bytes = config->watch_path_bytes;
+    pthread_mutex_init(&client->turn, NULL);
+    pthread_mutex_init(&client->queue_mutex, NULL);
+    init_condition(&client->changed);
+    init_condition(&client->callback_ready);
+    dv_session_init(client);
+    return client;
+}
+
+static void free_client(divvy_client *client) {
+    assert(!client->listeners && !client->callbacks);
+    if (client->znode) client->znode->backend->free(client->znode);
+    dv_batch_free(client->batch);
+    free(client->chroot);
+    close(client->wake_fd);
+    pthread_cond_destroy(&client->changed);
+    pthread_cond_destroy(&client->callback_ready);
+    pthread_mutex_destroy(&client->queue_mutex);
+    pthread_mutex_destroy(&client->turn);
+    free(client);
+}
+
+void dv_client_ref(divvy_client *client) {
+    atomic_fetch_add(&client->refs, 1);
+}
+
+void dv_client_unref(divvy_client *client) {
+    if (atomic_fetch_sub(&client->refs, 1) == 1) free_client(client);
+}
+
+static int start_threads(divvy_client *client) {
+    if (client->config.manual) return 0;
+    sigset_t signals;
+    dv_signals_block(&signals);
+    client->loop_running = pthread_create(&client->loop_thread, NULL, dv_loop_thread, client) == 0;
+    if (client->loop_running)
+        client->callbacks_running = pthread_create(&client->callback_thread, NULL, dv_callback_thread, client) == 0;
+    dv_signals_restore(&signals);
+    return client->callbacks_running ? 0 : dv_fail(NULL, DIVVY_ESYSTEM, "open: no thread could be started");
+}
+
+int divvy_client_open(divvy_client **out, const divvy_client_config *config) {
+    if (!out) return dv_fail(NULL, DIVVY_EINVAL, "open: out is NULL");
+    *out = NULL;
+    divvy_client_config complete;
+    int error = complete_config(&complete, config);
+    if (error) return error;
+    divvy_client *client = new_client(&complete);
+    if (!client) return dv_fail(NULL, DIVVY_ESYSTEM, "open: no memory, or no descriptor could be had");
+    error = open_backend(client);
+    /* The caller's strings were copied where they are needed. */
+    client->config.hosts = client->config.auth = client->config.auth_scheme = NULL;
+    if (!error) error = start_threads(client);
+    if (!error) {
+        dv_turn_begin(client);
+        error = dv_apache_start(client->znode);
+        dv_turn_end(client);
+        if (error) dv_fail(NULL, error, "open: the native client could not be started");
+    }
+    if (error) {
+        dv_client_shut_down(client);
+        return error;
+    }
+    *out = client;
+    return 0;
+}
+
+/* ---- close ---- */
+
+static bool all_left(void *context) {
+    const divvy_client *client = context;
+    return client->ephemeral_count == 0 || !dv_client_connected(client);
+}
+
+static void stop_threads(divvy_client *client) {
+    dv_turn_begin(client);
+    client->stopping = true;
+    pthread_cond_signal(&client->callback_ready);
+    dv_turn_end(client);
+    dv_client_wake(client);
+    bool on_callback_thread = client->callbacks_running && pthread_equal(client->callback_thread, pthread_self());
+    if (client->loop_running) pthread_join(client->loop_thread, NULL);
+    if (on_callback_thread) pthread_detach(client->callback_thread);
+    else if (client->callbacks_running) pthread_join(client->callback_thread, NULL);
+    client->loop_running = client->callbacks_running = false;
+}
+
+static void end_backend(divvy_client *client) {
+    dv_turn_begin(client);
+    if (client->znode) client->znode->backend->abandon(client->znode, DIVVY_ECANCELED, dv_client_now(client));
+    dv_turn_end(client);
+    if (client->znode) client->znode->backend->close(client->znode);
+    dv_turn_begin(client);
+    dv_loop_drain(client);
+    dv_turn_end(client);
+}
+
+bool dv_client_claim_close(divvy_client *client) {
+    if (client->closing) return false;
+    client->closing = true;
+    client->closer = pthread_self();
+    return true;
+}
+
+void dv_client_end(divvy_client *client) {
+    dv_turn_begin(client);
+    dv_client_claim_close(client); /* unless the caller had to do so earlier */
+    pthread_cond_broadcast(&client->changed);
+    while (client->config.manual && client->processing) { /* by another thread, which sees that it is over */
+        dv_client_wake(client);
+        pthread_cond_wait(&client->changed, &client->turn);
+    }
+    if (client->znode && !client->end_error) dv_tell_listeners(client, DV_SESSION_CLOSING, dv_client_now(client));
+    if (client->znode) dv_client_wait(client, CLOSE_WAIT_MS, all_left, client);
+    dv_turn_end(client);
+    stop_threads(client);
+    end_backend(client);
+    dv_turn_begin(client);
+    client->closed = true;
+    atomic_store(&client->alive_until, 0);
+    dv_timer_cancel(&client->deadline_timer);
+    client->state = DIVVY_CLOSED;
+    if (client->znode) {
+        dv_session_give_up_barriers(client, DIVVY_ECANCELED, dv_client_now(client));
+        dv_tell_listeners(client, DV_SESSION_CLOSED, dv_client_now(client));
+    }
+    dv_callback_drop_all(client);
+    pthread_cond_broadcast(&client->changed);
+    while (client->waiters) pthread_cond_wait(&client->changed, &client->turn);
+    dv_turn_end(client);
+}
+
+void dv_client_shut_down(divvy_client *client) {
+    dv_client_end(client);
+    dv_client_unref(client);
+}
+
+void divvy_client_close(divvy_client *client) {
+    if (!client || dv_client_forked(client)) return;
+    dv_turn_begin(client);
+    bool inside = dv_client_in_callback(client);
+    if (inside) client->close_in_callback = true;
+    bool here = !inside && !client->close_in_callback && dv_client_claim_close(client);
+    dv_turn_end(client);
+    if (here) dv_client_shut_down(client);
+}
+
+/* ---- look and wait ---- */
+
+static bool session_decided(void *context) {
+    const divvy_client *client = context;
+    return dv_client_connected(client) || client->end_error || client->closing;
+}
+
+static int explain_timeout(divvy_client *client, int64_t timeout_ms) {
+    int resolve_error;
+    const char *servers = client->znode->backend->servers(client->znode, &resolve_error);
+    if (resolve_error)
+        return dv_fail(client, resolve_error, "wait_connected: no host name of %s could be resolved in %lld ms",
+                       servers, (long long)timeout_ms);
+    return dv_fail(client, DIVVY_ETIMEDOUT, "wait_connected: no ZooKeeper server answered at %s in %lld ms", servers,
+                   (long long)timeout_ms);
+}
+
+int divvy_client_wait_connected(divvy_client *client, int64_t timeout_ms) {
+    int error = dv_turn_enter(client);
+    if (error) return error;
+    if (timeout_ms < -1) error = dv_fail(client, DIVVY_EINVAL, "wait_connected: timeout_ms is below -1");
+    if (!error) error = dv_client_wait(client, timeout_ms, session_decided, client);
+    if (error == DIVVY_ETIMEDOUT) {
+        error = explain_timeout(client, timeout_ms);
+    } else if (error == 0 && !dv_client_connected(client)) {
+        error = dv_client_end_error(client);
+        dv_fail(client, error, "wait_connected: %s", error == DIVVY_ECLOSED ? "closed" : client->end_reason);
+    } else if (error && error != DIVVY_EINVAL) {
+        dv_fail_plainly(client, error);
+    }
+    dv_turn_end(client);
+    return error;
+}
+
+static divvy_client *mutable(const divvy_client *client) {
+    return (divvy_client *)(uintptr_t)client;
+}
+
+divvy_session_state divvy_client_state(const divvy_client *c) {
+    divvy_client *client = mutable(c);
+    if (dv_turn_enter(client) != 0) return DIVVY_CLOSED;
+    divvy_session_state state = client->state;
+    dv_turn_end(client);
+    return state;
+}
+
+int64_t divvy_client_time_left_ms(const divvy_client *c) {
+    divvy_client *client = mutable(c);
+    if (dv_turn_enter(client) != 0) return 0;
+    int64_t until = atomic_load(&client->alive_until);
+    int64_t left_ms = 0;
+    if (until == INT64_MAX)
+        left_ms = atomic_load(&client->timeout_ms) / 3; /* C4: what a disconnect right now would leave */
+    else if (until > 0) left_ms = until - dv_client_now(client);
+    dv_turn_end(client);
+    return left_ms > 0 ? left_ms : 0;
+}
+
+int64_t divvy_client_session_id(const divvy_client *client) {
+    return client ? atomic_load(&mutable(client)->session_id) : 0;
+}
+
+int divvy_client_stats(const divvy_client *c, divvy_stats *out) {
+    divvy_client *client = mutable(c);
+    if (!out) return dv_fail(client, DIVVY_EINVAL, "stats: out is NULL");
+    int error = dv_turn_enter(client);
+    if (error) return error;
+    client->znode->backend->stats(client->znode, out);
+    out->session_events = client->session_events;
+    out->events = client->event_count;
+    out->ephemerals = client->ephemeral_count;
+    out->ephemeral_path_bytes = client->ephemerals.used_bytes;
+    dv_turn_end(client);
+    return 0;
+}

@@ -1,0 +1,215 @@
+/* The client object, as the rest of the library sees it. SPDX-License-Identifier: Apache-2.0
+ *
+ * The turn. One mutex, held by whoever runs recipe code: the loop for a few events, or a public call for its own
+ * short work. So all recipe code runs one piece at a time, needs no lock of its own, and time stands still in it.
+ * A recipe never waits inside a turn. What it asked for is sent when the turn ends. */
+#ifndef DV_CLIENT_H
+#define DV_CLIENT_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "client/error.h"
+#include "divvy/client.h"
+#include "znode/batch.h"
+#include "znode/guid.h"
+#include "znode/znode.h"
+
+/* Longer times are mistakes, and sums of them would overflow: ten years. */
+#define DV_TIME_MAX_MS INT64_C(315360000000)
+
+/* ---- timers: one-shot, run by the loop ---- */
+typedef struct dv_timer {
+    struct dv_timer *next, **link; /* NULL link: not set */
+    int64_t at;
+    void (*fire)(struct dv_timer *timer, int64_t now);
+} dv_timer;
+
+/* ---- what happens to the session, told to every listener in the order in which they were added ---- */
+typedef enum {
+    DV_SESSION_CONNECTED,
+    DV_SESSION_SUSPENDED,
+    DV_SESSION_LOST,    /* for good; dv_client_end_error() says why. Operations under way end right after */
+    DV_SESSION_CLOSING, /* divvy_client_close(): leave, there is a little time */
+    DV_SESSION_CLOSED,  /* nothing more can be sent; operations under way have ended */
+    DV_SESSION_ROOM,    /* something was given back to a budget */
+} dv_session_event;
+
+typedef struct dv_listener {
+    struct dv_listener *next, **link;
+    void (*hear)(void *context, dv_session_event event, int64_t now);
+    void *context;
+} dv_listener;
+
+/* ---- what users hold: reference-counted, with callbacks that stop at destroy ---- */
+typedef struct dv_object {
+    divvy_client *client;
+    unsigned refs; /* with the turn held: the user's, one for each queued callback, one for each piece at work */
+    bool destroyed;
+    void (*release)(struct dv_object *object); /* frees it; the turn is held */
+} dv_object;
+
+/* A call to the user, queued. `object` NULL: of the client itself. */
+typedef struct dv_callback {
+    struct dv_callback *next;
+    dv_object *object;
+    bool always;                                /* run even when the client closes meanwhile */
+    void (*starting)(struct dv_callback *call); /* may be NULL; with the turn held, just before */
+    void (*call)(struct dv_callback *call);     /* without it; must not free */
+    void (*release)(struct dv_callback *call);  /* with the turn held; called or not */
+} dv_callback;
+
+typedef struct dv_barrier_wait {
+    struct dv_barrier_wait *next;
+    void (*done)(void *context, int error, int64_t now);
+    void *context;
+} dv_barrier_wait;
+
+typedef struct {
+    size_t used_bytes, limit_bytes;
+} dv_budget;
+
+struct divvy_client {
+    atomic_uint refs;
+    unsigned fork_count; /* of the process when the client was opened */
+    divvy_client_config config;
+    char *chroot;
+
+    pthread_mutex_t turn;
+    pthread_cond_t changed; /* something that a waiting call may look at */
+    bool something_changed;
+
+    pthread_mutex_t queue_mutex;
+    dv_event *events, **events_end;
+    int wake_fd;
+
+    dv_timer *timers;       /* earliest first */
+    int64_t sleeping_until; /* what the loop waits for: an earlier timer must wake it */
+
+    dv_callback *callbacks, **callbacks_end;
+    pthread_cond_t callback_ready;
+    bool in_callback;
+    pthread_t callback_caller;
+    dv_object *callback_object;
+    bool processing; /* manual: a thread is inside the loop, */
+    bool in_process; /* by divvy_client_process() and not by a waiting call */
+
+    pthread_t loop_thread, callback_thread;
+    bool loop_running, callbacks_running;
+    bool stopping, closing, closed, close_in_callback;
+    pthread_t closer;        /* meant once closing */
+    bool release_after_turn; /* closed inside a waiting call: the user's reference goes with the turn */
+    unsigned waiters;        /* threads inside dv_client_wait() */
+
+    dv_znode *znode;
+    dv_batch *batch;
+    divvy_session_state state;
+    _Atomic(int64_t) session_id, timeout_ms, alive_until; /* alive_until: INT64_MAX while connected, 0 when lost */
+    dv_timer deadline_timer;
+    bool given_up; /* by us: the backend is to be closed, without the turn */
+    int end_error; /* why the session ended */
+    char end_reason[160];
+    dv_listener *listeners, **listeners_end, *next_listener;
+    dv_barrier_wait *barrier_waits, *barrier_under_way;
+    bool room_wanted, room_given; /* a reservation was refused; something was given back since */
+    dv_budget ephemerals, watched;
+    uint64_t ephemeral_count, session_events, event_count;
+    dv_guid_source guids;
+};
+
+/* ---- turn.c ---- */
+void dv_turn_begin(divvy_client *client);
+void dv_turn_end(divvy_client *client);
+/* dv_turn_begin() for a public call: 0 with the turn held, or DIVVY_EINVAL (NULL), DIVVY_EFORK without it. */
+int dv_turn_enter(divvy_client *client);
+/* Something changed that a waiting call may look at. */
+static inline void dv_client_changed(divvy_client *client) {
+    client->something_changed = true;
+}
+static inline int64_t dv_client_now(const divvy_client *client) {
+    return dv_znode_now_ms(client->znode);
+}
+/* With the turn held: until `met` says yes. 0, DIVVY_ETIMEDOUT, DIVVY_EDEADLK, DIVVY_ECLOSED (`met` first). */
+int dv_client_wait(divvy_client *client, int64_t timeout_ms, bool (*met)(void *context), void *context);
+/* Manual mode, with the turn held: become the one who drives the loop, when whoever does now lets go of it. False when
+ * the deadline passed before, or the client closes. */
+bool dv_client_drive(divvy_client *client, int64_t deadline);
+bool dv_client_in_callback(const divvy_client *client);
+bool dv_client_forked(const divvy_client *client);
+/* How many forks led to this process image since the first call. */
+unsigned dv_fork_count(void);
+
+/* ---- loop.c ---- */
+void dv_client_post(void *context, dv_event *event);
+void dv_client_wake(divvy_client *client);
+void dv_timer_set(divvy_client *client, dv_timer *timer, int64_t at);
+void dv_timer_cancel(dv_timer *timer);
+/* Runs what is due, in turns; how much that was. */
+int dv_loop_run_due(divvy_client *client);
+/* Waits for work, at most timeout_ms (-1: for ever). Without the turn. */
+void dv_loop_sleep(divvy_client *client, int64_t timeout_ms);
+void *dv_loop_thread(void *context);
+void dv_loop_drain(divvy_client *client);
+
+/* ---- callbacks.c ---- */
+void dv_callback_queue(divvy_client *client, dv_callback *call);
+/* Runs the first of the queue, giving the turn away meanwhile. Whether there was one. */
+bool dv_callback_run_one(divvy_client *client);
+void *dv_callback_thread(void *context);
+void dv_callback_drop_all(divvy_client *client);
+void dv_object_init(dv_object *object, divvy_client *client, void (*release)(dv_object *object));
+void dv_object_ref(dv_object *object);
+void dv_object_unref(dv_object *object);
+/* The user's destroy: no callback of it starts any more, and, outside a callback, none runs when this returns. */
+void dv_object_destroy(dv_object *object);
+void dv_client_warn(divvy_client *client, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void dv_client_log(divvy_client *client, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void dv_client_tell_session(divvy_client *client);
+
+/* ---- session.c ---- */
+void dv_session_init(divvy_client *client);
+void dv_session_news_arrived(void *context, const dv_session_news *news, int64_t now);
+void dv_listen(divvy_client *client, dv_listener *listener);
+void dv_unlisten(divvy_client *client, dv_listener *listener);
+void dv_tell_listeners(divvy_client *client, dv_session_event event, int64_t now);
+static inline bool dv_client_connected(const divvy_client *client) {
+    return client->state == DIVVY_CONNECTED;
+}
+/* 0 while the session may still do something, else DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH. */
+int dv_client_end_error(const divvy_client *client);
+/* docs/protocol.md, C1: no ownership is believed at or after this time. From any thread. */
+static inline bool dv_client_alive_at(const divvy_client *client, int64_t now) {
+    return now < atomic_load_explicit(&((divvy_client *)(uintptr_t)client)->alive_until, memory_order_acquire);
+}
+/* Ends once a write of ours was answered on this connection, or a later one: what was sent on earlier connections is
+ * then decided, and a read of ours shows it. `wait` lives until `done`. docs/protocol.md, R1. */
+void dv_client_barrier(divvy_client *client, dv_barrier_wait *wait);
+void dv_session_give_up_barriers(divvy_client *client, int error, int64_t now);
+/* A new name that only this attempt can have made. */
+void dv_client_guid(divvy_client *client, char out[DV_GUID_BYTES]);
+/* Budgets, docs/protocol.md, L2: room for one more ephemeral node, and for the watch that goes with it. 0, DIVVY_ELIMIT
+ * (it does not fit), or DIVVY_EBUSY (the watch does not fit now; DV_SESSION_ROOM tells when to try again). */
+int dv_reserve_node(divvy_client *client, size_t ephemeral_bytes, size_t watch_bytes);
+void dv_release_ephemeral(divvy_client *client, size_t bytes);
+void dv_release_watch(divvy_client *client, size_t bytes);
+size_t dv_path_cost(const char *path);
+/* chroot + path, malloc'ed; "/" alone gives the chroot itself. */
+char *dv_client_path(const divvy_client *client, const char *path);
+/* "host-pid-n", never the same twice in this process; malloc'ed. */
+char *dv_client_default_identifier(void);
+
+/* ---- client.c ---- */
+void dv_client_ref(divvy_client *client);
+void dv_client_unref(divvy_client *client);
+/* With the turn held: whether the caller is the one to close the client, now that it knows. */
+bool dv_client_claim_close(divvy_client *client);
+/* Closes what was claimed, and releases the user's reference. Without the turn, and outside the loop. */
+void dv_client_shut_down(divvy_client *client);
+/* The same without that release, for who still stands in a call on the client. */
+void dv_client_end(divvy_client *client);
+
+/* ---- strings.c ---- */
+divvy_strings *dv_strings_new(void);
+int dv_strings_add(divvy_strings *strings, const char *text);
+
+#endif

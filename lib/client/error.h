@@ -1,0 +1,20 @@
+/* Saying what went wrong. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_ERROR_H
+#define DV_ERROR_H
+
+#include "divvy/client.h"
+
+/* Keeps a message for divvy_client_error() of this thread, and gives `error`, so that callers can end with it: as a
+ * macro, so that compilers and clang-tidy see which one it is. */
+#define dv_fail(client, error, ...) (dv_fail_text((client), __VA_ARGS__), dv_failed(error))
+static inline int dv_failed(int error) { /* A function's value may be left unused, an operand's not. */
+    return error;
+}
+void dv_fail_text(const divvy_client *client, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Keeps the error's own text. */
+static inline int dv_fail_plainly(const divvy_client *client, int error) {
+    return error < 0 ? dv_fail(client, error, "%s", divvy_strerror(error)) : error;
+}
+
+#endif

@@ -1,0 +1,212 @@
+/* The loop: one queue of events, a list of timers, one piece of work after the other.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "client/client.h"
+
+/* How many events run before callers of the public functions get a turn in between. */
+enum { EVENTS_A_TURN = 64, CALLBACKS_A_RUN = 256 };
+
+void dv_client_wake(divvy_client *client) {
+    uint64_t one = 1;
+    while (write(client->wake_fd, &one, sizeof one) < 0 && errno == EINTR) continue;
+}
+
+void dv_client_post(void *context, dv_event *event) {
+    divvy_client *client = context;
+    event->next = NULL;
+    pthread_mutex_lock(&client->queue_mutex);
+    bool was_empty = client->events == NULL;
+    *client->events_end = event;
+    client->events_end = &event->next;
+    pthread_mutex_unlock(&client->queue_mutex);
+    if (was_empty) dv_client_wake(client);
+}
+
+static dv_event *take_event(divvy_client *client) {
+    pthread_mutex_lock(&client->queue_mutex);
+    dv_event *event = client->events;
+    if (event) {
+        client->events = event->next;
+        if (!client->events) client->events_end = &client->events;
+    }
+    pthread_mutex_unlock(&client->queue_mutex);
+    return event;
+}
+
+static bool has_events(divvy_client *client) {
+    pthread_mutex_lock(&client->queue_mutex);
+    bool some = client->events != NULL;
+    pthread_mutex_unlock(&client->queue_mutex);
+    return some;
+}
+
+void dv_timer_cancel(dv_timer *timer) {
+    if (!timer->link) return;
+    *timer->link = timer->next;
+    if (timer->next) timer->next->link = timer->link;
+    timer->link = NULL;
+    timer->next = NULL;
+}
+
+void dv_timer_set(divvy_client *client, dv_timer *timer, int64_t at) {
+    assert(timer->fire);
+    dv_timer_cancel(timer);
+    dv_timer **place = &client->timers;
+    while (*place && (*place)->at <= at) place = &(*place)->next;
+    timer->at = at;
+    timer->next = *place;
+    timer->link = place;
+    if (timer->next) timer->next->link = &timer->next;
+    *place = timer;
+}
+
+static int run_timers(divvy_client *client, int64_t now) {
+    int count = 0;
+    while (client->timers && client->timers->at <= now) {
+        dv_timer *timer = client->timers;
+        dv_timer_cancel(timer);
+        timer->fire(timer, now);
+        count++;
+    }
+    return count;
+}
+
+/* Timers before events: what a deadline ends must have ended before anything else is believed. */
+static int run_turn(divvy_client *client) {
+    int count = 0;
+    dv_turn_begin(client);
+    count += run_timers(client, dv_client_now(client));
+    dv_event *event;
+    for (int i = 0; i < EVENTS_A_TURN && (event = take_event(client)); i++) {
+        client->event_count++;
+        event->run(event, dv_client_now(client));
+        count++;
+    }
+    /* C3: a session given up is ended, lest it come back and keep nodes of ours alive. */
+    bool close_backend = client->given_up;
+    client->given_up = false;
+    dv_turn_end(client);
+    if (close_backend) client->znode->backend->close(client->znode);
+    return count;
+}
+
+static int run_callbacks(divvy_client *client) {
+    int count = 0;
+    dv_turn_begin(client);
+    while (count < CALLBACKS_A_RUN && !client->close_in_callback && dv_callback_run_one(client)) count++;
+    bool left = client->callbacks != NULL;
+    dv_turn_end(client);
+    if (left) dv_client_wake(client);
+    return count;
+}
+
+static void clear_wake(divvy_client *client) {
+    uint64_t count;
+    while (read(client->wake_fd, &count, sizeof count) < 0 && errno == EINTR) continue;
+}
+
+int dv_loop_run_due(divvy_client *client) {
+    clear_wake(client);
+    int count = run_turn(client);
+    if (client->config.manual) count += run_callbacks(client);
+    if (has_events(client)) dv_client_wake(client);
+    return count;
+}
+
+static int64_t earlier(int64_t a_ms, int64_t b_ms) {
+    return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
+}
+
+static int64_t until_next_timer(const divvy_client *client) {
+    if (!client->timers) return -1;
+    int64_t left_ms = client->timers->at - dv_client_now(client);
+    return left_ms > 0 ? left_ms : 0;
+}
+
+void dv_loop_sleep(divvy_client *client, int64_t timeout_ms) {
+    dv_turn_begin(client);
+    int64_t wait_ms = earlier(timeout_ms, until_next_timer(client));
+    client->sleeping_until = client->timers ? client->timers->at : INT64_MAX;
+    dv_turn_end(client);
+    struct pollfd fd = {.fd = client->wake_fd, .events = POLLIN};
+    poll(&fd, 1, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms);
+}
+
+void *dv_loop_thread(void *context) {
+    divvy_client *client = context;
+    for (;;) {
+        dv_turn_begin(client);
+        bool stopping = client->stopping;
+        dv_turn_end(client);
+        if (stopping) return NULL;
+        if (dv_loop_run_due(client) == 0) dv_loop_sleep(client, -1);
+    }
+}
+
+void dv_loop_drain(divvy_client *client) {
+    do { /* What an event asks for fails at once, and tells so by another event. */
+        for (dv_event *event; (event = take_event(client));) event->run(event, dv_client_now(client));
+        if (client->batch) dv_batch_flush(client->batch);
+    } while (has_events(client));
+}
+
+int divvy_client_fd(const divvy_client *client) {
+    return client && client->config.manual ? client->wake_fd : -1;
+}
+
+int64_t divvy_client_next_deadline(const divvy_client *c) {
+    divvy_client *client = (divvy_client *)(uintptr_t)c;
+    if (dv_turn_enter(client) != 0) return -1;
+    int64_t left_ms = client->callbacks || has_events(client) ? 0 : until_next_timer(client);
+    /* The caller is going to sleep until then: an earlier timer set meanwhile must wake it. */
+    client->sleeping_until = client->timers ? client->timers->at : INT64_MAX;
+    dv_turn_end(client);
+    return left_ms;
+}
+
+static bool is_closing(divvy_client *client) {
+    dv_turn_begin(client);
+    bool closing = client->closing;
+    dv_turn_end(client);
+    return closing;
+}
+
+int divvy_client_process(divvy_client *client, int64_t timeout_ms) {
+    if (timeout_ms < -1) return dv_fail(client, DIVVY_EINVAL, "process: timeout_ms is below -1");
+    int error = dv_turn_enter(client);
+    if (error) return error;
+    if (!client->config.manual) error = dv_fail(client, DIVVY_ESTATE, "process: the client is not in manual mode");
+    else if (dv_client_in_callback(client)) error = dv_fail(client, DIVVY_EDEADLK, "process: called in a callback");
+    else if (client->in_process) error = dv_fail(client, DIVVY_ESTATE, "process: another thread is in this call");
+    else if (client->closing) error = dv_fail_plainly(client, DIVVY_ECLOSED);
+    if (timeout_ms > DV_TIME_MAX_MS) timeout_ms = DV_TIME_MAX_MS;
+    int64_t deadline = timeout_ms < 0 ? INT64_MAX : dv_client_now(client) + timeout_ms;
+    if (error || !dv_client_drive(client, deadline)) {
+        dv_turn_end(client);
+        return error;
+    }
+    client->in_process = true;
+    dv_client_ref(client);
+    dv_turn_end(client);
+
+    int count;
+    while ((count = dv_loop_run_due(client)) == 0) {
+        int64_t left_ms = timeout_ms < 0 ? -1 : deadline - dv_client_now(client);
+        if ((timeout_ms >= 0 && left_ms <= 0) || is_closing(client)) break;
+        dv_loop_sleep(client, left_ms);
+    }
+    dv_turn_begin(client);
+    client->processing = client->in_process = false;
+    dv_client_changed(client);
+    bool closed_here = client->close_in_callback && dv_client_claim_close(client), closing = client->closing;
+    dv_turn_end(client);
+    if (closed_here) dv_client_shut_down(client);
+    dv_client_unref(client);
+    return closing ? dv_fail(NULL, DIVVY_ECLOSED, "process: the client was closed meanwhile") : count;
+}

@@ -1,0 +1,146 @@
+/* The turn, and waiting for something without one. SPDX-License-Identifier: Apache-2.0 */
+#include <time.h>
+
+#include "client/client.h"
+
+/* Forks seen by this process image: a client that was opened at another count belongs to a parent. */
+static atomic_uint forks;
+static pthread_once_t forks_once = PTHREAD_ONCE_INIT;
+
+static void on_fork(void) {
+    atomic_fetch_add(&forks, 1);
+}
+
+static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, on_fork);
+}
+
+unsigned dv_fork_count(void) {
+    pthread_once(&forks_once, watch_forks);
+    return atomic_load_explicit(&forks, memory_order_relaxed);
+}
+
+bool dv_client_forked(const divvy_client *client) {
+    return client->fork_count != atomic_load_explicit(&forks, memory_order_relaxed);
+}
+
+bool dv_client_in_callback(const divvy_client *client) {
+    return client->in_callback && pthread_equal(client->callback_caller, pthread_self());
+}
+
+void dv_turn_begin(divvy_client *client) {
+    pthread_mutex_lock(&client->turn);
+}
+
+/* The earliest timer may have come before what the loop waits for; in manual mode the caller's poll must return. */
+static bool loop_must_look(const divvy_client *client) {
+    if (client->timers && client->timers->at < client->sleeping_until) return true;
+    return client->config.manual && client->callbacks && !client->processing;
+}
+
+void dv_turn_end(divvy_client *client) {
+    if (client->room_given) {
+        client->room_given = client->room_wanted = false;
+        dv_tell_listeners(client, DV_SESSION_ROOM, dv_client_now(client));
+    }
+    if (client->batch) dv_batch_flush(client->batch);
+    if (client->something_changed) {
+        client->something_changed = false;
+        pthread_cond_broadcast(&client->changed);
+        if (client->processing && !client->in_process) dv_client_wake(client); /* a waiting call drives the loop */
+    }
+    /* Nobody runs callbacks of a closed client any more: the last ones of its objects run right here. */
+    if (client->closed && client->callbacks && !client->in_callback) dv_callback_drop_all(client);
+    if (client->callbacks) pthread_cond_signal(&client->callback_ready);
+    if (loop_must_look(client)) dv_client_wake(client);
+    bool release = client->release_after_turn;
+    client->release_after_turn = false;
+    pthread_mutex_unlock(&client->turn);
+    if (release) dv_client_unref(client);
+}
+
+int dv_turn_enter(divvy_client *client) {
+    if (!client) return dv_fail(NULL, DIVVY_EINVAL, "the object is NULL");
+    if (dv_client_forked(client)) {
+        return dv_fail(client, DIVVY_EFORK,
+                       "this client was opened before a fork and belongs to the parent; open another one here");
+    }
+    dv_turn_begin(client);
+    return 0;
+}
+
+/* Sleeps on the condition until `deadline` of the client's clock, in slices, as the two clocks may differ. */
+static void sleep_on_change(divvy_client *client, int64_t left_ms) {
+    enum { SLICE_MS = 500 };
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    if (left_ms < 0 || left_ms > SLICE_MS) left_ms = SLICE_MS;
+    until.tv_sec += left_ms / 1000;
+    until.tv_nsec += left_ms % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    pthread_cond_timedwait(&client->changed, &client->turn, &until);
+}
+
+/* One step of waiting, with the turn held before and after. */
+static void wait_step(divvy_client *client, int64_t left_ms) {
+    if (client->config.manual && !client->processing) {
+        client->processing = true;
+        dv_turn_end(client);
+        if (dv_loop_run_due(client) == 0) dv_loop_sleep(client, left_ms);
+        dv_turn_begin(client);
+        client->processing = false;
+        client->sleeping_until = INT64_MAX; /* whoever polls our descriptor knows nothing of the timers set meanwhile */
+        dv_client_changed(client);
+        return;
+    }
+    /* Send what this turn asked for before waiting for its effect. */
+    if (client->batch) dv_batch_flush(client->batch);
+    if (loop_must_look(client)) dv_client_wake(client);
+    if (client->callbacks) pthread_cond_signal(&client->callback_ready);
+    sleep_on_change(client, left_ms);
+}
+
+bool dv_client_drive(divvy_client *client, int64_t deadline) {
+    while (client->processing && !client->closing) {
+        int64_t left_ms = deadline == INT64_MAX ? -1 : deadline - dv_client_now(client);
+        if (deadline != INT64_MAX && left_ms <= 0) return false;
+        sleep_on_change(client, left_ms);
+    }
+    if (client->processing) return false;
+    client->processing = true;
+    return true;
+}
+
+/* Whoever closes the client still waits for the last deletes; for all others it is over. */
+static bool over_for_us(const divvy_client *client) {
+    bool asked = client->close_in_callback && client->config.manual && !client->closing; /* and we are to do it */
+    return client->closed || asked || (client->closing && !pthread_equal(client->closer, pthread_self()));
+}
+
+static int wait_until(divvy_client *client, int64_t timeout_ms, bool (*met)(void *context), void *context) {
+    if (timeout_ms > DV_TIME_MAX_MS) timeout_ms = DV_TIME_MAX_MS;
+    int64_t deadline = timeout_ms < 0 ? INT64_MAX : dv_client_now(client) + timeout_ms;
+    while (!met(context)) {
+        if (over_for_us(client)) return DIVVY_ECLOSED;
+        int64_t left_ms = timeout_ms < 0 ? -1 : deadline - dv_client_now(client);
+        if (timeout_ms >= 0 && left_ms <= 0) return DIVVY_ETIMEDOUT;
+        if (dv_client_in_callback(client)) return DIVVY_EDEADLK;
+        wait_step(client, left_ms);
+    }
+    return 0;
+}
+
+int dv_client_wait(divvy_client *client, int64_t timeout_ms, bool (*met)(void *context), void *context) {
+    client->waiters++; /* A close in another thread does not free the client under us. */
+    int error = wait_until(client, timeout_ms, met, context);
+    client->waiters--;
+    dv_client_changed(client);
+    if (client->close_in_callback && client->config.manual && dv_client_claim_close(client)) {
+        dv_turn_end(client);
+        dv_client_end(client);
+        dv_turn_begin(client);
+        client->release_after_turn = true;
+        error = DIVVY_ECLOSED;
+    }
+    return error;
+}
