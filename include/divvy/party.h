@@ -1,0 +1,74 @@
+/**
+ * @file party.h
+ * Party: the processes that are there. SPDX-License-Identifier: Apache-2.0
+ *
+ * Each member keeps one ephemeral node, so that the dead leave by themselves. Both kinds share a path with kazoo's
+ * recipes of the same name.
+ */
+#ifndef DIVVY_PARTY_H
+#define DIVVY_PARTY_H
+
+#include "divvy/client.h"
+
+DIVVY_EXTERN_C_BEGIN
+
+/** Membership of one process in a party. Opaque. Lifetime: rules 2 and 6 of client.h. */
+typedef struct divvy_party divvy_party;
+
+enum {
+    DIVVY_PARTY,        /**< the identifier is the node's data: any bytes; listing costs a read for each member */
+    DIVVY_SHALLOW_PARTY /**< the identifier is part of the node's name: listing is one read */
+};
+
+/**
+ * Join the party at `path`, whose missing parents are created.
+ *
+ * Returns at once; the node is made when a server is there, and again should somebody else delete it.
+ * Ownership: strings are copied. On success release *out with divvy_party_destroy(), which leaves the party too.
+ * Thread: any.
+ * Source: kazoo.recipe.party.Party and ShallowParty; docs/protocol.md, rules M1 to M3.
+ *
+ * @param out        [out] the membership
+ * @param client     need not be connected yet
+ * @param path       absolute
+ * @param identifier the name this member goes by; NULL: host-pid-number
+ * @param kind       DIVVY_PARTY or DIVVY_SHALLOW_PARTY
+ * @return 0, or
+ *   DIVVY_EINVAL  a NULL pointer, a path that ZooKeeper refuses, an empty identifier, an unknown kind; for
+ *                 DIVVY_SHALLOW_PARTY an identifier that cannot stand in a node's name
+ *   DIVVY_E2BIG   the identifier is longer than 64 KiB, or 512 bytes for DIVVY_SHALLOW_PARTY
+ *   DIVVY_ELIMIT  the session's budget of ephemeral nodes is used up
+ *   DIVVY_ENOMEM, DIVVY_EFORK
+ *   DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH  the client has ended
+ */
+DIVVY_API int divvy_party_join(divvy_party **out, divvy_client *client, const char *path, const char *identifier,
+                               int kind);
+
+/**
+ * Who is in the party now, ourselves included once our node is made: this call waits for that first, in its time.
+ *
+ * Ownership: release *out with divvy_strings_free(). Order: by node name. Equal identifiers are all listed.
+ * Thread: any; drives the loop itself in manual mode.
+ * @return 0, or
+ *   DIVVY_ETIMEDOUT  no answer in time
+ *   DIVVY_EACCES     the access list denies creating or reading
+ *   DIVVY_ESTATE     the party was left
+ *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED, DIVVY_EDEADLK, DIVVY_EFORK, DIVVY_EINVAL, DIVVY_ENOMEM
+ */
+DIVVY_API int divvy_party_members(divvy_party *party, divvy_strings **out, int64_t timeout_ms);
+
+/**
+ * Leave: delete our node, and wait for that up to timeout_ms. It is deleted later by itself if the time passes.
+ * Thread: any; drives the loop itself in manual mode.
+ * @return 0 when the node is gone (also when it was gone before), or
+ *   DIVVY_ETIMEDOUT, DIVVY_ELOST (the session took the node with it), DIVVY_ECLOSED, DIVVY_EDEADLK, DIVVY_EFORK,
+ *   DIVVY_EINVAL
+ */
+DIVVY_API int divvy_party_leave(divvy_party *party, int64_t timeout_ms);
+
+/** Leave in the background and release the object; NULL is allowed. Thread: any. */
+DIVVY_API void divvy_party_destroy(divvy_party *party);
+
+DIVVY_EXTERN_C_END
+
+#endif

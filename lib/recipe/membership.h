@@ -1,0 +1,29 @@
+/* Membership: one ephemeral node of ours, kept while it is wanted. SPDX-License-Identifier: Apache-2.0
+ *
+ * What party and partitioner stand on: made with its parents when there is a connection, found again after a lost
+ * reply, made anew when somebody else deletes it, deleted on leaving. docs/protocol.md, rules M1 to M3. */
+#ifndef DV_MEMBERSHIP_H
+#define DV_MEMBERSHIP_H
+
+#include "client/client.h"
+
+typedef struct dv_membership dv_membership;
+
+/* Heard from the loop, never inside a call to the membership. */
+typedef struct {
+    void (*joined)(void *owner, int64_t now); /* our node is there; again after it was made anew */
+    void (*failed)(void *owner, int error, const char *path, int64_t now); /* it cannot be made; gone() follows */
+    void (*gone)(void *owner, int64_t now);                                /* nothing of it is left: the last call */
+} dv_membership_events;
+
+/* A node `directory`/<prefix of ours><suffix> with `data`. Strings live until gone(). 0, or DIVVY_ELIMIT,
+ * DIVVY_ENOMEM; then *out is NULL and nothing happens. */
+int dv_membership_join(dv_membership **out, divvy_client *client, const char *directory, const char *suffix,
+                       const char *data, const dv_membership_events *events, void *owner);
+/* gone() follows. A second call does nothing. */
+void dv_membership_leave(dv_membership *membership);
+/* The name of our node as it is now, or is being made. */
+const char *dv_membership_name(const dv_membership *membership);
+bool dv_membership_joined(const dv_membership *membership);
+
+#endif

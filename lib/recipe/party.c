@@ -1,0 +1,322 @@
+/* Party: the processes that are there. SPDX-License-Identifier: Apache-2.0 */
+#include "divvy/party.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/client.h"
+#include "recipe/membership.h"
+#include "znode/path.h"
+
+enum { IDENTIFIER_BYTES_MAX = 64 * 1024, SHALLOW_IDENTIFIER_BYTES_MAX = 512 };
+static const char DEEP_SUFFIX[] = "__party__";
+
+struct divvy_party {
+    dv_object object; /* first */
+    dv_membership *membership;
+    bool left;
+    int failure;
+    char *directory, *suffix, *data;
+    int kind;
+};
+
+static int enter(divvy_party *party) {
+    return dv_turn_enter(party ? party->object.client : NULL);
+}
+
+/* ---- life ---- */
+
+static void free_strings(divvy_party *party) {
+    free(party->directory);
+    free(party->suffix);
+    free(party->data);
+}
+
+static void release(dv_object *object) {
+    divvy_party *party = (divvy_party *)(void *)object;
+    divvy_client *client = object->client;
+    assert(!party->membership);
+    free_strings(party);
+    free(party);
+    dv_client_unref(client);
+}
+
+static void on_joined(void *owner, int64_t now) {
+    (void)now;
+    dv_client_changed(((divvy_party *)owner)->object.client);
+}
+
+static void on_failed(void *owner, int error, const char *path, int64_t now) {
+    (void)now;
+    divvy_party *party = owner;
+    party->failure = error;
+    dv_client_log(party->object.client, DIVVY_LOG_ERROR, "%s cannot be made: %s", path, divvy_strerror(error));
+    dv_client_changed(party->object.client);
+}
+
+static void on_gone(void *owner, int64_t now) {
+    (void)now;
+    divvy_party *party = owner;
+    party->membership = NULL;
+    dv_client_changed(party->object.client);
+    dv_object_unref(&party->object);
+}
+
+static int check(divvy_client *client, const char *path, const char *identifier, int kind) {
+    const char *reason = NULL;
+    if (dv_client_end_error(client)) return dv_fail_plainly(client, dv_client_end_error(client));
+    if (!path) return dv_fail(client, DIVVY_EINVAL, "party: path is NULL");
+    if (dv_path_check(path, &reason) != 0)
+        return dv_fail(client, DIVVY_EINVAL, "party: the path \"%.200s\" %s", path, reason);
+    if (kind != DIVVY_PARTY && kind != DIVVY_SHALLOW_PARTY)
+        return dv_fail(client, DIVVY_EINVAL, "party: kind is %d, which is none of its values", kind);
+    if (!identifier) return 0;
+    size_t most = kind == DIVVY_PARTY ? IDENTIFIER_BYTES_MAX : SHALLOW_IDENTIFIER_BYTES_MAX;
+    if (!*identifier) return dv_fail(client, DIVVY_EINVAL, "party: the identifier is empty");
+    if (strlen(identifier) > most)
+        return dv_fail(client, DIVVY_E2BIG, "party: the identifier has %zu bytes; %zu are the most", strlen(identifier),
+                       most);
+    if (kind == DIVVY_SHALLOW_PARTY && !dv_name_is_plain(identifier))
+        return dv_fail(client, DIVVY_EINVAL, "party: the identifier \"%.100s\" cannot stand in a node's name",
+                       identifier);
+    return 0;
+}
+
+static int set_strings(divvy_party *party, divvy_client *client, const char *path, const char *identifier) {
+    char *own = identifier ? strdup(identifier) : dv_client_default_identifier();
+    party->directory = dv_client_path(client, path);
+    party->data = own;
+    if (!party->directory || !own) return DIVVY_ENOMEM;
+    bool shallow = party->kind == DIVVY_SHALLOW_PARTY;
+    party->suffix = malloc(strlen(own) + sizeof DEEP_SUFFIX + 1);
+    if (!party->suffix) return DIVVY_ENOMEM;
+    if (shallow) stpcpy(stpcpy(party->suffix, "-"), own);
+    else strcpy(party->suffix, DEEP_SUFFIX);
+    return 0;
+}
+
+int divvy_party_join(divvy_party **out, divvy_client *client, const char *path, const char *identifier, int kind) {
+    static const dv_membership_events events = {on_joined, on_failed, on_gone};
+    if (out) *out = NULL;
+    if (!out) return dv_fail(client, DIVVY_EINVAL, "party: out is NULL");
+    int error = dv_turn_enter(client);
+    if (error) return error;
+    error = check(client, path, identifier, kind);
+    divvy_party *party = error ? NULL : calloc(1, sizeof *party);
+    if (!error && !party) error = dv_fail_plainly(client, DIVVY_ENOMEM);
+    if (!error) {
+        party->kind = kind;
+        error = set_strings(party, client, path, identifier);
+        if (!error)
+            error = dv_membership_join(&party->membership, client, party->directory, party->suffix, party->data,
+                                       &events, party);
+        if (error) {
+            dv_fail(client, error, "party: %s cannot be joined: %s", path, divvy_strerror(error));
+            free_strings(party);
+            free(party);
+        } else {
+            dv_object_init(&party->object, client, release);
+            dv_object_ref(&party->object); /* the membership's */
+            *out = party;
+        }
+    }
+    dv_turn_end(client);
+    return error;
+}
+
+static void leave(divvy_party *party) {
+    if (party->membership && !party->left) dv_membership_leave(party->membership);
+    party->left = true;
+}
+
+void divvy_party_destroy(divvy_party *party) {
+    if (!party || dv_client_forked(party->object.client)) return;
+    divvy_client *client = party->object.client;
+    dv_client_ref(client);
+    dv_turn_begin(client);
+    leave(party);
+    dv_object_destroy(&party->object);
+    dv_turn_end(client);
+    dv_client_unref(client);
+}
+
+static bool has_left(void *context) {
+    return ((const divvy_party *)context)->membership == NULL;
+}
+
+int divvy_party_leave(divvy_party *party, int64_t timeout_ms) {
+    int error = enter(party);
+    if (error) return error;
+    divvy_client *client = party->object.client;
+    error = timeout_ms < -1 ? DIVVY_EINVAL : 0;
+    if (!error) leave(party);
+    if (!error) error = dv_client_wait(client, timeout_ms, has_left, party);
+    if (!error) error = dv_client_end_error(client);
+    if (error) dv_fail(client, error, "party leave: %s: %s", party->directory, divvy_strerror(error));
+    dv_turn_end(client);
+    return error;
+}
+
+/* ---- listing ---- */
+
+/* A list under way; it outlives the call that asked for it when that runs out of time. */
+typedef struct {
+    dv_object *object;
+    int refs;
+    int error;
+    bool done, deep;
+    char *directory;
+    char **names;   /* of the nodes that count, sorted */
+    char **members; /* what each stands for; NULL: gone meanwhile */
+    size_t count, looked;
+} listing;
+
+typedef struct {
+    listing *list;
+    size_t index;
+    char *path;
+} look;
+
+static void unref_listing(listing *l) {
+    if (--l->refs) return;
+    for (size_t i = 0; i < l->count; i++) {
+        free(l->names[i]);
+        if (l->members) free(l->members[i]);
+    }
+    free(l->names);
+    free(l->members);
+    free(l->directory);
+    dv_object_unref(l->object);
+    free(l);
+}
+
+static void finish_listing(listing *l, int error) {
+    l->error = error;
+    l->done = true;
+    dv_client_changed(l->object->client);
+}
+
+static void on_data(void *context, const dv_reply *reply, int64_t now) {
+    (void)now;
+    look *k = context;
+    listing *l = k->list;
+    if (reply->error == 0) l->members[k->index] = strndup(reply->data, reply->data_bytes);
+    if (reply->error && reply->error != DIVVY_ENOENT && !l->error) l->error = reply->error;
+    free(k->path);
+    free(k);
+    if (++l->looked == l->count) finish_listing(l, l->error);
+    unref_listing(l);
+}
+
+static void read_members(listing *l) {
+    for (size_t i = 0; i < l->count; i++) {
+        look *k = calloc(1, sizeof *k);
+        if (k) *k = (look){l, i, dv_path_join(l->directory, l->names[i])};
+        if (!k || !k->path || dv_znode_get(l->object->client->znode, k->path, NULL, on_data, k) != 0) {
+            if (k) free(k->path);
+            free(k);
+            l->error = DIVVY_ENOMEM;
+            if (++l->looked == l->count) finish_listing(l, l->error);
+            continue;
+        }
+        l->refs++;
+    }
+}
+
+/* M3: a Party counts the nodes with its marker; a ShallowParty every child, and its identifier follows the first '-'.
+ */
+static int take_names(listing *l, const dv_reply *reply) {
+    l->names = calloc(reply->child_count + 1, sizeof *l->names);
+    l->members = calloc(reply->child_count + 1, sizeof *l->members);
+    if (!l->names || !l->members) return DIVVY_ENOMEM;
+    for (size_t i = 0; i < reply->child_count; i++) {
+        if (l->deep && !strstr(reply->children[i], DEEP_SUFFIX)) continue;
+        l->names[l->count] = strdup(reply->children[i]);
+        if (!l->names[l->count]) return DIVVY_ENOMEM;
+        l->count++;
+    }
+    qsort(l->names, l->count, sizeof *l->names, dv_name_compare);
+    for (size_t i = 0; !l->deep && i < l->count; i++) {
+        const char *dash = strchr(l->names[i], '-');
+        l->members[i] = strdup(dash ? dash + 1 : l->names[i]);
+        if (!l->members[i]) return DIVVY_ENOMEM;
+    }
+    return 0;
+}
+
+static void on_children(void *context, const dv_reply *reply, int64_t now) {
+    (void)now;
+    listing *l = context;
+    int error = reply->error ? reply->error : take_names(l, reply);
+    if (error || !l->deep || l->count == 0) finish_listing(l, error);
+    else read_members(l);
+    unref_listing(l);
+}
+
+static bool is_joined(void *context) {
+    const divvy_party *party = context;
+    bool over = party->failure || party->left || !party->membership;
+    return over || (dv_membership_joined(party->membership) && dv_client_connected(party->object.client));
+}
+
+static bool is_done(void *context) {
+    return ((const listing *)context)->done;
+}
+
+static int ask(divvy_party *party, int64_t timeout_ms, listing **out) {
+    divvy_client *client = party->object.client;
+    listing *l = *out = calloc(1, sizeof *l);
+    if (!l) return DIVVY_ENOMEM;
+    l->object = &party->object;
+    dv_object_ref(l->object);
+    l->refs = 1;
+    l->deep = party->kind == DIVVY_PARTY;
+    l->directory = strdup(party->directory);
+    if (!l->directory || dv_znode_children(client->znode, l->directory, NULL, on_children, l) != 0) return DIVVY_ENOMEM;
+    l->refs++;
+    int error = dv_client_wait(client, timeout_ms, is_done, l);
+    return error ? error : l->error;
+}
+
+static int hand_over(const listing *l, divvy_strings **out) {
+    divvy_strings *strings = dv_strings_new();
+    int error = strings ? 0 : DIVVY_ENOMEM;
+    for (size_t i = 0; i < l->count && !error; i++) {
+        if (l->members[i]) error = dv_strings_add(strings, l->members[i]);
+    }
+    if (error) divvy_strings_free(strings);
+    else *out = strings;
+    return error;
+}
+
+static int list_members(divvy_party *party, divvy_strings **out, int64_t timeout_ms) {
+    divvy_client *client = party->object.client;
+    int64_t deadline = timeout_ms < 0 ? 0 : dv_client_now(client) + timeout_ms;
+    int error;
+    do { /* A connection that went away in between is waited for anew, within the same time. */
+        error = dv_client_wait(client, timeout_ms, is_joined, party);
+        if (!error && (party->failure || party->left || !party->membership)) {
+            int end = dv_client_end_error(client);
+            error = party->failure ? party->failure : end ? end : DIVVY_ESTATE;
+        }
+        listing *l = NULL;
+        if (!error) error = ask(party, timeout_ms, &l);
+        if (!error) error = hand_over(l, out);
+        if (l) unref_listing(l);
+        int64_t left_ms = deadline - dv_client_now(client);
+        if (timeout_ms >= 0) timeout_ms = left_ms > 0 ? left_ms : 0;
+    } while (error == DIVVY_ECONNECTION && timeout_ms != 0);
+    return error == DIVVY_ECONNECTION ? DIVVY_ETIMEDOUT : error;
+}
+
+int divvy_party_members(divvy_party *party, divvy_strings **out, int64_t timeout_ms) {
+    if (out) *out = NULL;
+    int error = enter(party);
+    if (error) return error;
+    divvy_client *client = party->object.client;
+    error = !out || timeout_ms < -1 ? DIVVY_EINVAL : list_members(party, out, timeout_ms);
+    if (error) dv_fail(client, error, "party members: %s: %s", party->directory, divvy_strerror(error));
+    dv_turn_end(client);
+    return error;
+}

@@ -1,0 +1,232 @@
+/* Patient watch: the children of a node, told once they have stood still. SPDX-License-Identifier: Apache-2.0 */
+#include "recipe/patient_watch.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "znode/path.h"
+
+enum { READ_INTERVAL_MIN_MS = 50, AUDIT_INTERVAL_MS = 60000, NEVER = -1 };
+
+/* A set of names, sorted, so that two of them can be compared. */
+typedef struct {
+    char **names;
+    size_t count;
+} name_set;
+
+struct dv_patient_watch {
+    dv_event stopping;
+    divvy_client *client;
+    dv_listener listener;
+    const char *path;
+    dv_patience patience;
+    const dv_patient_watch_events *events;
+    void *owner;
+
+    dv_watch watch;
+    dv_timer timer; /* the next read */
+    bool reading, read_again, ended;
+    unsigned under_way;
+
+    bool told;          /* something has settled before */
+    int64_t told_pzxid; /* of what settled last */
+    name_set told_names;
+    int64_t seen_pzxid;     /* of the newest read */
+    int64_t seen_at;        /* when it was read first; the time is that of the answer */
+    bool change_told;       /* changed() was called since the last settled() */
+    int64_t unserved_since; /* the first change that is not told yet, or NEVER */
+    int64_t asked_at;       /* when the read under way, or the last one, was sent */
+};
+
+static void read_children(dv_patient_watch *w, int64_t now);
+
+/* ---- sets of names ---- */
+
+static void free_names(name_set *set) {
+    for (size_t i = 0; i < set->count; i++) free(set->names[i]);
+    free(set->names);
+    *set = (name_set){NULL, 0};
+}
+
+static bool keep_names(name_set *set, const char *const *names, size_t count) {
+    free_names(set);
+    set->names = calloc(count + 1, sizeof *set->names);
+    if (!set->names) return false;
+    for (; set->count < count; set->count++) {
+        if (!(set->names[set->count] = strdup(names[set->count]))) return false;
+    }
+    qsort(set->names, count, sizeof *set->names, dv_name_compare);
+    return true;
+}
+
+static bool contains(const name_set *set, const char *name) {
+    return set->count && bsearch(&name, set->names, set->count, sizeof *set->names, dv_name_compare);
+}
+
+/* Whether nothing but departures lies between what was told and `list`. */
+static bool only_left(const dv_patient_watch *w, const dv_reply *list) {
+    if (!w->told) return false;
+    for (size_t i = 0; i < list->child_count; i++) {
+        if (!contains(&w->told_names, list->children[i])) return false;
+    }
+    return true;
+}
+
+/* ---- settling: docs/protocol.md, W2 to W4 ---- */
+
+static int64_t read_interval_ms(const dv_patient_watch *w) {
+    int64_t boundary_ms = w->patience.join_boundary_ms < w->patience.leave_boundary_ms ? w->patience.join_boundary_ms
+                                                                                       : w->patience.leave_boundary_ms;
+    return boundary_ms / 4 > READ_INTERVAL_MIN_MS ? boundary_ms / 4 : READ_INTERVAL_MIN_MS;
+}
+
+static void note_change(dv_patient_watch *w, int64_t now) {
+    if (w->unserved_since == NEVER) w->unserved_since = now;
+    if (!w->told || w->change_told) return;
+    w->change_told = true;
+    w->events->changed(w->owner, now);
+}
+
+static void settle(dv_patient_watch *w, const dv_reply *list, int64_t now) {
+    w->told = keep_names(&w->told_names, list->children, list->child_count);
+    w->told_pzxid = w->seen_pzxid;
+    w->unserved_since = NEVER;
+    w->change_told = false;
+    dv_timer_set(w->client, &w->timer, now + AUDIT_INTERVAL_MS); /* W5: a lost watch is found out by and by. */
+    w->events->settled(w->owner, list->children, list->child_count, now);
+}
+
+/* W2: settled when two reads, the second sent at least a boundary after the first came, show one and the same pzxid. */
+static void consider(dv_patient_watch *w, const dv_reply *list, int64_t now) {
+    bool same = w->seen_pzxid == list->stat->pzxid;
+    if (!same) {
+        w->seen_pzxid = list->stat->pzxid;
+        w->seen_at = now;
+    }
+    if (w->told && w->seen_pzxid == w->told_pzxid && !w->change_told) {
+        w->unserved_since = NEVER; /* An audit that found nothing new. */
+        dv_timer_set(w->client, &w->timer, now + AUDIT_INTERVAL_MS);
+        return;
+    }
+    note_change(w, now);
+    if (w->ended) return; /* Its owner has stopped it just now. */
+    int64_t boundary_ms = only_left(w, list) ? w->patience.leave_boundary_ms : w->patience.join_boundary_ms;
+    int64_t still_at = w->seen_at + boundary_ms, at_latest = w->unserved_since + w->patience.settle_max_ms;
+    bool stood_still = boundary_ms == 0 || (same && w->asked_at >= still_at);
+    if (stood_still || now >= at_latest) settle(w, list, now);
+    else dv_timer_set(w->client, &w->timer, still_at < at_latest ? still_at : at_latest);
+}
+
+/* ---- reading ---- */
+
+static bool end_if_idle(dv_patient_watch *w, int64_t now) {
+    if (!w->ended || w->under_way) return false;
+    dv_unlisten(w->client, &w->listener);
+    dv_timer_cancel(&w->timer);
+    dv_znode_unwatch(w->client->znode, &w->watch);
+    w->events->gone(w->owner, now);
+    free_names(&w->told_names);
+    free(w);
+    return true;
+}
+
+static void on_list(void *context, const dv_reply *reply, int64_t now) {
+    dv_patient_watch *w = context;
+    w->under_way--;
+    w->reading = false;
+    if (w->ended) {
+        end_if_idle(w, now);
+        return;
+    }
+    if (dv_session_over(reply->error)) return;
+    if (dv_outcome_unknown(reply->error)) {
+        read_children(w, now);
+    } else if (reply->error) {
+        w->ended = true;
+        w->events->failed(w->owner, reply->error, now);
+        end_if_idle(w, now);
+    } else {
+        w->under_way++; /* Its owner may stop the watch inside a call. */
+        if (w->events->seen) w->events->seen(w->owner, reply->children, reply->child_count, now);
+        if (!w->ended) consider(w, reply, now);
+        w->under_way--;
+        if (end_if_idle(w, now)) return;
+        if (w->read_again) dv_timer_set(w->client, &w->timer, w->asked_at + read_interval_ms(w));
+    }
+}
+
+static void read_children(dv_patient_watch *w, int64_t now) {
+    if (w->ended || w->reading || !dv_client_connected(w->client)) return;
+    w->read_again = false;
+    w->asked_at = now;
+    if (dv_znode_children(w->client->znode, w->path, &w->watch, on_list, w) != 0) {
+        dv_timer_set(w->client, &w->timer, now + read_interval_ms(w));
+        return;
+    }
+    w->reading = true;
+    w->under_way++;
+}
+
+static void on_timer(dv_timer *timer, int64_t now) {
+    dv_patient_watch *w = (dv_patient_watch *)(void *)((char *)timer - offsetof(dv_patient_watch, timer));
+    read_children(w, now);
+}
+
+/* W1: under churn they are read at most once each interval, not once for each change. */
+static void on_event(dv_watch *watch, dv_watch_kind kind, int64_t now) {
+    (void)kind;
+    dv_patient_watch *w = (dv_patient_watch *)(void *)((char *)watch - offsetof(dv_patient_watch, watch));
+    if (w->ended) return;
+    w->under_way++;
+    note_change(w, now);
+    w->under_way--;
+    if (end_if_idle(w, now)) return;
+    int64_t at = w->asked_at + read_interval_ms(w);
+    if (w->reading) w->read_again = true;
+    else if (at > now) dv_timer_set(w->client, &w->timer, at);
+    else read_children(w, now);
+}
+
+static void hear(void *context, dv_session_event event, int64_t now) {
+    dv_patient_watch *w = context;
+    if (event == DV_SESSION_LOST || event == DV_SESSION_CLOSED) {
+        w->ended = true;
+        end_if_idle(w, now);
+    } else if (event == DV_SESSION_CONNECTED) {
+        read_children(w, now); /* A watch may have been missed. */
+    }
+}
+
+dv_patient_watch *dv_patient_watch_start(divvy_client *client, const char *path, const dv_patience *patience,
+                                         const dv_patient_watch_events *events, void *owner) {
+    dv_patient_watch *w = calloc(1, sizeof *w);
+    if (!w) return NULL;
+    *w = (dv_patient_watch){.client = client,
+                            .path = path,
+                            .patience = *patience,
+                            .events = events,
+                            .owner = owner,
+                            .watch.fired = on_event,
+                            .timer.fire = on_timer,
+                            .listener = {.hear = hear, .context = w},
+                            .seen_pzxid = NEVER,
+                            .unserved_since = NEVER};
+    dv_listen(client, &w->listener);
+    read_children(w, dv_client_now(client));
+    return w;
+}
+
+static void on_stopping(dv_event *event, int64_t now) {
+    dv_patient_watch *w = (dv_patient_watch *)(void *)event;
+    w->under_way--;
+    end_if_idle(w, now);
+}
+
+void dv_patient_watch_stop(dv_patient_watch *w) {
+    if (w->ended) return;
+    w->ended = true;
+    w->under_way++;
+    w->stopping.run = on_stopping;
+    dv_client_post(w->client, &w->stopping);
+}
