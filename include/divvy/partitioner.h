@@ -1,0 +1,310 @@
+/**
+ * @file partitioner.h
+ * Partitioner: divide a set of items among the members of a pool; each item has one owner.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * All members are given the same path and the same items. Each holds a lock for every item of its share, so whatever
+ * members believe of each other, no two work on one item. kazoo's SetPartitioner processes may be members too.
+ *
+ * The loop, incremental mode (what need not move is never interrupted):
+ *
+ *     for (;;) {
+ *         switch (divvy_partitioner_state(p)) {
+ *         case DIVVY_FAILURE: return;
+ *         case DIVVY_RELEASE: stop_work_on_revoked_items(); divvy_partitioner_release_set(p); break;
+ *         default: ;
+ *         }
+ *         divvy_partition *mine = divvy_partitioner_partition(p);
+ *         ... a slice of work on each item i for which divvy_partitioner_owns(p, item) ...
+ *         divvy_partition_unref(mine);
+ *     }
+ *
+ * kazoo's loop works unchanged, see docs/examples/kazoo_loop.c. docs/protocol.md, rules P1 to P12, is the algorithm.
+ *
+ * Lifetime: rules 1 to 7 of client.h, and
+ *  8. A partitioner is made by divvy_partitioner_create() and ends with divvy_partitioner_destroy(), called once.
+ *  9. A snapshot (divvy_partition) is immutable and lives until divvy_partition_unref(), also after its partitioner.
+ * 10. on_destroyed is the last callback of a partitioner; after it `user` is not touched any more.
+ */
+#ifndef DIVVY_PARTITIONER_H
+#define DIVVY_PARTITIONER_H
+
+#include "divvy/client.h"
+
+DIVVY_EXTERN_C_BEGIN
+
+/** One member's part in a pool. Opaque. */
+typedef struct divvy_partitioner divvy_partitioner;
+
+/** What a member owned at one moment: immutable, reference-counted. Opaque. */
+typedef struct divvy_partition divvy_partition;
+
+/** kazoo's states. */
+typedef enum {
+    DIVVY_ALLOCATING, /**< the share is not complete yet; in incremental mode what is there may be worked on */
+    DIVVY_ACQUIRED,   /**< the share is complete */
+    DIVVY_RELEASE,    /**< items are revoked: stop work on them, then call divvy_partitioner_release_set() */
+    DIVVY_FAILURE     /**< final: the session was lost, or see divvy_partitioner_failure() */
+} divvy_partition_state;
+
+enum {
+    DIVVY_INCREMENTAL, /**< only what must move is revoked */
+    DIVVY_EAGER        /**< kazoo's: at the first sign of a change everything is revoked; items come all at once */
+};
+
+/** How the target is computed. Members with different choices meet at the least of them: docs/protocol.md, P3. */
+enum {
+    DIVVY_ASSIGN_AUTO,        /**< the best that all members can */
+    DIVVY_ASSIGN_ROUND_ROBIN, /**< kazoo's rule, divvy_assign_round_robin() */
+    DIVVY_ASSIGN_RENDEZVOUS,  /**< divvy_assign_rendezvous() */
+    DIVVY_ASSIGN_STICKY,      /**< DIVVY_EUNSUPPORTED in this release */
+    DIVVY_ASSIGN_FUNC         /**< the function in the config, which all members must have */
+};
+
+/** What happens when the connection is lost while the session may live on. */
+enum {
+    DIVVY_HOLD,              /**< keep what is owned, up to the session's deadline */
+    DIVVY_RELEASE_ON_SUSPEND /**< kazoo's: every session event revokes everything */
+};
+
+/** What happens when the session is lost. */
+enum {
+    DIVVY_FAIL,  /**< DIVVY_FAILURE, as kazoo */
+    DIVVY_REJOIN /**< DIVVY_EUNSUPPORTED in this release */
+};
+
+/** Why items came or went. */
+enum {
+    DIVVY_REASON_MEMBERS,  /**< members joined or left */
+    DIVVY_REASON_RELEASED, /**< the user released them */
+    DIVVY_REASON_SUSPEND,  /**< a session event, with DIVVY_RELEASE_ON_SUSPEND */
+    DIVVY_REASON_SESSION,  /**< the session was lost */
+    DIVVY_REASON_FINISH,   /**< divvy_partitioner_finish() */
+    DIVVY_REASON_TIMEOUT,  /**< allocate_timeout_ms passed */
+    DIVVY_REASON_DENIED,   /**< credentials or access lists */
+    DIVVY_REASON_FOREIGN   /**< somebody else deleted a node of ours */
+};
+
+/**
+ * A change of what is owned, as given to on_items. The arrays live during the call. One item may be in `lost` and in
+ * `gained` of the same event (it was revoked, released, and is ours again): handle lost first, then gained, then
+ * revoked.
+ */
+typedef struct {
+    const char *const *gained;    /**< ours from now on */
+    const int64_t *gained_tokens; /**< the fencing token of each */
+    size_t gained_count;
+    const char *const *revoked; /**< to be released by divvy_partitioner_release_set() */
+    size_t revoked_count;
+    const char *const *lost; /**< no longer ours: released, or lost with the session */
+    size_t lost_count;
+    int reason;          /**< DIVVY_REASON_* */
+    uint64_t generation; /**< of the snapshot after this change */
+} divvy_items_event;
+
+/**
+ * An assignment of one's own: mark in `mine` the items of the member `identifier`. Must give the same for the same
+ * arguments in every process, and each item to exactly one member.
+ *
+ * Thread: called with the client's turn held, so it must not call divvy functions.
+ * @param members sorted bytewise, `identifier` among them (equal ones are given once for each); items sorted bytewise
+ * @param mine    [out] item_count bytes, zeroed; set to 1 for each item that is mine
+ * @return 0; anything else makes the partitioner fail
+ */
+typedef int (*divvy_partition_func)(const char *identifier, const char *const *members, size_t member_count,
+                                    const char *const *items, size_t item_count, uint8_t *mine, void *user);
+
+/** How to take part. Initialise with one of the two INIT macros; copied by divvy_partitioner_create(). */
+typedef struct {
+    size_t size;              /**< sizeof of this struct, set by the INIT macros */
+    const char *path;         /**< absolute; nodes go under path/party and path/locks */
+    const char *const *items; /**< at least one, no empty, no repeated one; up to 1,000,000 */
+    size_t item_count;
+    const char *identifier;      /**< NULL: host-pid-number. Up to 512 bytes that may stand in a node's name */
+    int mode;                    /**< DIVVY_INCREMENTAL, DIVVY_EAGER */
+    int assign;                  /**< DIVVY_ASSIGN_* */
+    divvy_partition_func func;   /**< with DIVVY_ASSIGN_FUNC */
+    int64_t time_boundary_ms;    /**< for how long the party must stand still before a join counts; 0 is legal */
+    int64_t leave_boundary_ms;   /**< the same when members only left; -1: as time_boundary_ms */
+    int64_t settle_max_ms;       /**< a party that never stands still counts after this; 0: 4 x the larger boundary */
+    int64_t allocate_timeout_ms; /**< DIVVY_FAILURE when ALLOCATING lasts longer; 0: never */
+    int64_t release_warn_ms;     /**< DIVVY_WARN_SLOW_RELEASE when RELEASE lasts longer; 0: never */
+    int on_suspend;              /**< DIVVY_HOLD, DIVVY_RELEASE_ON_SUSPEND */
+    int on_session_loss;         /**< DIVVY_FAIL, DIVVY_REJOIN */
+    uint32_t weight;             /**< 1000; another: DIVVY_EUNSUPPORTED in this release */
+    const char *zone;            /**< NULL; another: DIVVY_EUNSUPPORTED in this release */
+    size_t max_moves;            /**< 0; another: DIVVY_EUNSUPPORTED in this release */
+    int64_t rejoin_delay_ms;     /**< 0; another: DIVVY_EUNSUPPORTED in this release */
+    int static_membership;       /**< 0; another: DIVVY_EUNSUPPORTED in this release */
+    void (*on_state)(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to, void *user);
+    void (*on_items)(divvy_partitioner *p, const divvy_items_event *event, void *user);
+    void (*on_destroyed)(void *user); /**< the last callback: everything of the partitioner is gone */
+    void *user;
+    const char *func_name; /**< a name for `func`, by which members see whether theirs is the same; NULL: "" */
+} divvy_partitioner_config;
+
+#define DIVVY_PARTITIONER_CONFIG_INIT                                                                                \
+    {                                                                                                                \
+        sizeof(divvy_partitioner_config), NULL, NULL, 0, NULL, DIVVY_INCREMENTAL, DIVVY_ASSIGN_AUTO, NULL, 1000, -1, \
+            0, 0, 0, DIVVY_HOLD, DIVVY_FAIL, 1000, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL                       \
+    }
+
+/** As kazoo's SetPartitioner behaves: eager, everything released on session events, a boundary of 30 s, round robin. */
+#define DIVVY_PARTITIONER_CONFIG_KAZOO                                                                                 \
+    {                                                                                                                  \
+        sizeof(divvy_partitioner_config), NULL, NULL, 0, NULL, DIVVY_EAGER, DIVVY_ASSIGN_ROUND_ROBIN, NULL, 30000, -1, \
+            0, 0, 0, DIVVY_RELEASE_ON_SUSPEND, DIVVY_FAIL, 1000, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL           \
+    }
+
+/**
+ * Join the pool at `config->path` and begin to claim a share of its items.
+ *
+ * Sends nothing itself: work starts with the client's next turn. The new object is in DIVVY_ALLOCATING; later states
+ * are reported to `config->on_state`.
+ *
+ * Ownership: `config` and all it points to are copied. On success release *out with divvy_partitioner_destroy(). On
+ *   error *out is NULL and there is nothing to release.
+ * Thread: any. No callback runs inside this call.
+ * Source: kazoo.recipe.partitioner.SetPartitioner; docs/protocol.md, rules P1 to P12.
+ *
+ * @param out    [out] the partitioner
+ * @param client need not be connected yet
+ * @return 0, or
+ *   DIVVY_EINVAL       a NULL pointer, a path that is not absolute or that ZooKeeper refuses, no items, an empty or a
+ *                      repeated item, a negative time or one over ten years, an unknown choice, an identifier that is
+ *                      empty or cannot stand in a node's name, DIVVY_ASSIGN_FUNC without a function
+ *   DIVVY_E2BIG        an item whose lock's path is longer than 64 KiB, an identifier over 512 bytes, more than
+ *                      1,000,000 items
+ *   DIVVY_EUNSUPPORTED what this release does not have: DIVVY_ASSIGN_STICKY, DIVVY_REJOIN, weight, zone, max_moves,
+ *                      rejoin_delay_ms, static_membership
+ *   DIVVY_ENOMEM       allocation failed; nothing changed
+ *   DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH, DIVVY_EACCES  the client has ended
+ *   DIVVY_EFORK        called in the child of a fork
+ */
+DIVVY_API int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client,
+                                       const divvy_partitioner_config *config);
+
+/**
+ * The state now. Whoever sees DIVVY_RELEASE here has been told of it, and may release it.
+ * Thread: any. @return DIVVY_FAILURE for NULL, and once the client is closed
+ */
+DIVVY_API divvy_partition_state divvy_partitioner_state(const divvy_partitioner *p);
+
+/**
+ * A number that grows with each entry into a state, so that two states of one name are told apart in time. Tells of
+ * the state as divvy_partitioner_state() does. Thread: any. @return 0 for NULL
+ */
+DIVVY_API uint64_t divvy_partitioner_state_id(const divvy_partitioner *p);
+
+/**
+ * Wait until the state's number is another than since_state_id. Tells of the state as divvy_partitioner_state() does.
+ *
+ * Thread: any; drives the loop itself in manual mode.
+ * @param timeout_ms -1: for ever; 0: only look
+ * @return 0, or DIVVY_ETIMEDOUT, DIVVY_ECLOSED, DIVVY_EDEADLK, DIVVY_EFORK, DIVVY_EINVAL
+ */
+DIVVY_API int divvy_partitioner_wait_change(divvy_partitioner *p, uint64_t since_state_id, int64_t timeout_ms);
+
+/**
+ * Wait until the share is complete. Tells of the state as divvy_partitioner_state() does.
+ *
+ * Thread: any; drives the loop itself in manual mode.
+ * @return 0 in DIVVY_ACQUIRED, or
+ *   DIVVY_ETIMEDOUT  still DIVVY_ALLOCATING when the time was over
+ *   DIVVY_ESTATE     DIVVY_RELEASE or DIVVY_FAILURE: see divvy_partitioner_state()
+ *   DIVVY_ECLOSED, DIVVY_EDEADLK, DIVVY_EFORK, DIVVY_EINVAL
+ */
+DIVVY_API int divvy_partitioner_wait_for_acquire(divvy_partitioner *p, int64_t timeout_ms);
+
+/**
+ * Say that work on the revoked items has stopped. Takes effect before it returns; the locks are given back by
+ * themselves. The next state is DIVVY_ALLOCATING, or DIVVY_RELEASE again with a new number when more must go.
+ *
+ * Only a RELEASE that the user was told of is released: by divvy_partitioner_state(), _state_id(), a wait,
+ * _partition(), or a started on_state or on_items. So a second call cannot release items that nobody stopped working
+ * on. Thread: any. When several threads share a partitioner, use divvy_partitioner_release_set_id().
+ * @return 0, or
+ *   DIVVY_ESTATE  not in DIVVY_RELEASE, or in one that nobody was told of: look at the state again
+ *   DIVVY_ECLOSED, DIVVY_EFORK, DIVVY_EINVAL
+ */
+DIVVY_API int divvy_partitioner_release_set(divvy_partitioner *p);
+
+/**
+ * The same for several threads: releases the RELEASE with this number and no other.
+ * @param state_id from divvy_partitioner_state_id(), read before work was stopped
+ * @return as divvy_partitioner_release_set(); DIVVY_ESTATE also when the state has another number now
+ */
+DIVVY_API int divvy_partitioner_release_set_id(divvy_partitioner *p, uint64_t state_id);
+
+/**
+ * What is owned now: a snapshot. Tells of the state as divvy_partitioner_state() does.
+ *
+ * Ownership: release with divvy_partition_unref(). Empty in DIVVY_FAILURE and past the session's deadline.
+ * Thread: any.
+ * @return NULL for NULL, and when allocation failed
+ */
+DIVVY_API divvy_partition *divvy_partitioner_partition(divvy_partitioner *p);
+
+/**
+ * The cheap check before each piece of work: whether `item` is ours, not revoked, and the session within its deadline.
+ * Sends nothing, takes no lock. Thread: any.
+ * @return 1 or 0; 0 for NULL, for an unknown item and in the child of a fork
+ */
+DIVVY_API int divvy_partitioner_owns(const divvy_partitioner *p, const char *item);
+
+/**
+ * End: release everything, leave the party, DIVVY_FAILURE. Work on all items must have stopped before the call.
+ * The last member to leave a pool without kazoo members also removes the empty lock directories.
+ *
+ * Thread: any; drives the loop itself in manual mode.
+ * @param timeout_ms for how long to wait for the deletes; they go on by themselves afterwards
+ * @return 0 when all of ours is gone from ZooKeeper, or
+ *   DIVVY_ETIMEDOUT  not all deletes were confirmed in time
+ *   DIVVY_ELOST      the session is lost: the servers delete the nodes
+ *   DIVVY_ECLOSED, DIVVY_EDEADLK (with timeout_ms 0 it may be called in callbacks), DIVVY_EFORK, DIVVY_EINVAL
+ */
+DIVVY_API int divvy_partitioner_finish(divvy_partitioner *p, int64_t timeout_ms);
+
+/**
+ * Why the partitioner is in DIVVY_FAILURE.
+ * @param message [out] may be NULL; at most message_bytes with the NUL
+ * @return the error (DIVVY_ECANCELED after divvy_partitioner_finish()), 0 when it has not failed, DIVVY_EINVAL for NULL
+ */
+DIVVY_API int divvy_partitioner_failure(const divvy_partitioner *p, char *message, size_t message_bytes);
+
+/**
+ * The identifier this member goes by, the generated one where none was given.
+ * Ownership: lives as long as the partitioner. Thread: any. @return NULL for NULL
+ */
+DIVVY_API const char *divvy_partitioner_identifier(const divvy_partitioner *p);
+
+/** Change the set of items. @return DIVVY_EUNSUPPORTED in this release, DIVVY_EINVAL for NULL */
+DIVVY_API int divvy_partitioner_set_items(divvy_partitioner *p, const char *const *items, size_t item_count);
+
+/** Change the weight. @return DIVVY_EUNSUPPORTED in this release, DIVVY_EINVAL for NULL */
+DIVVY_API int divvy_partitioner_set_weight(divvy_partitioner *p, uint32_t weight);
+
+/**
+ * Leave in the background and release the object. Locks of items still shown are given back now: stop work before.
+ * Thread: any. Rule 6 of client.h. @param p NULL is allowed
+ */
+DIVVY_API void divvy_partitioner_destroy(divvy_partitioner *p);
+
+/** How many items; 0 for NULL. */
+DIVVY_API size_t divvy_partition_count(const divvy_partition *partition);
+/** The i-th item, sorted bytewise; lives as long as the snapshot. NULL past the end. */
+DIVVY_API const char *divvy_partition_item(const divvy_partition *partition, size_t i);
+/** Its fencing token: grows strictly from owner to owner of one item. Show it to what you work on. 0 past the end. */
+DIVVY_API int64_t divvy_partition_token(const divvy_partition *partition, size_t i);
+/** Whether the i-th item is revoked: 1 or 0. */
+DIVVY_API int divvy_partition_revoked(const divvy_partition *partition, size_t i);
+/** Grows with every change of the snapshot. */
+DIVVY_API uint64_t divvy_partition_generation(const divvy_partition *partition);
+/** Whether the share does not fit the session's limits, so that items of it stay unowned: 1 or 0. */
+DIVVY_API int divvy_partition_short(const divvy_partition *partition);
+/** Release a snapshot; NULL is allowed. */
+DIVVY_API void divvy_partition_unref(divvy_partition *partition);
+
+DIVVY_EXTERN_C_END
+
+#endif

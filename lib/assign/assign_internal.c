@@ -1,0 +1,45 @@
+/* What the assignments share: the check of their arguments, names in order. SPDX-License-Identifier: Apache-2.0 */
+#include "assign/assign_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int dv_assign_check(const divvy_member *members, size_t member_count, const char *const *items, size_t item_count,
+                    const uint32_t *owners) {
+    if (members == NULL || items == NULL || owners == NULL) return DIVVY_EINVAL;
+    /* UINT32_MAX stands for "no member" wherever owners are kept, so no member may have that index. */
+    if (member_count >= UINT32_MAX) return DIVVY_EINVAL;
+    if (member_count == 0 && item_count > 0) return DIVVY_EINVAL;
+    for (size_t m = 0; m < member_count; m++) {
+        if (members[m].identifier == NULL) return DIVVY_EINVAL;
+    }
+    for (size_t i = 0; i < item_count; i++) {
+        if (items[i] == NULL) return DIVVY_EINVAL;
+    }
+    return 0;
+}
+
+/* A1: strcmp() compares as unsigned char whatever the locale, and equal names keep the order of the array. */
+static int name_compare(const void *left, const void *right) {
+    const dv_assign_name *a = left;
+    const dv_assign_name *b = right;
+    int order = strcmp(a->name, b->name);
+    if (order != 0) return order;
+    return (a->index > b->index) - (a->index < b->index);
+}
+
+dv_assign_name *dv_assign_order_members(const divvy_member *members, size_t count) {
+    dv_assign_name *names = calloc(count, sizeof *names);
+    if (names == NULL) return NULL;
+    for (size_t m = 0; m < count; m++) names[m] = (dv_assign_name){.name = members[m].identifier, .index = m};
+    qsort(names, count, sizeof *names, name_compare);
+    return names;
+}
+
+dv_assign_name *dv_assign_order_items(const char *const *items, size_t count) {
+    dv_assign_name *names = calloc(count, sizeof *names);
+    if (names == NULL) return NULL;
+    for (size_t i = 0; i < count; i++) names[i] = (dv_assign_name){.name = items[i], .index = i};
+    qsort(names, count, sizeof *names, name_compare);
+    return names;
+}

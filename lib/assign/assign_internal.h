@@ -1,0 +1,26 @@
+/* What the assignments share: the check of their arguments, names in order. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_ASSIGN_INTERNAL_H
+#define DV_ASSIGN_INTERNAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "divvy/assign.h"
+
+/* A name and where it stands in the caller's array. */
+typedef struct {
+    const char *name;
+    size_t index;
+} dv_assign_name;
+
+/* Whether a caller's arguments are what divvy/assign.h asks for: 0 or DIVVY_EINVAL. */
+int dv_assign_check(const divvy_member *members, size_t member_count, const char *const *items, size_t item_count,
+                    const uint32_t *owners);
+
+/* The members' identifiers in the order of rule A1, malloc'ed; `count` is at least 1. NULL when memory is out. */
+dv_assign_name *dv_assign_order_members(const divvy_member *members, size_t count);
+
+/* The items in the order of rule A1, malloc'ed; `count` is at least 1. NULL when memory is out. */
+dv_assign_name *dv_assign_order_items(const char *const *items, size_t count);
+
+#endif

@@ -1,0 +1,75 @@
+/* The audit: are the places that we hold still there? Somebody may have deleted them: docs/protocol.md, P13.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "partitioner/partitioner.h"
+
+enum { AUDIT_INTERVAL_MS = 60000, GROUP_MAX = 200 };
+
+/* Held places that are checked by one multi. */
+typedef struct {
+    divvy_partitioner *p;
+    size_t count;
+    size_t items[GROUP_MAX];
+    char *paths[GROUP_MAX]; /* copies: a place may go while the multi is under way */
+} group;
+
+static void free_group(group *g) {
+    for (size_t i = 0; i < g->count; i++) free(g->paths[i]);
+    free(g);
+}
+
+static void on_checked(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
+    (void)replies;
+    (void)count;
+    (void)now;
+    group *g = context;
+    divvy_partitioner *p = g->p;
+    /* A multi tells of its first failure only, so each place is asked for by itself then. */
+    for (size_t i = 0; error == DIVVY_ENOENT && i < g->count; i++) {
+        dv_item *item = &p->items[g->items[i]];
+        if (item->place && item->held) dv_contender_verify(item->place);
+    }
+    free_group(g);
+    dv_object_unref(&p->object);
+}
+
+static void send_group(group *g) {
+    dv_op ops[GROUP_MAX];
+    for (size_t i = 0; i < g->count; i++) ops[i] = (dv_op){.kind = DV_CHECK, .path = g->paths[i], .version = -1};
+    divvy_partitioner *p = g->p;
+    if (dv_znode_multi(p->object.client->znode, ops, g->count, on_checked, g) == 0) dv_object_ref(&p->object);
+    else free_group(g);
+}
+
+static bool add(group *g, size_t index) {
+    g->items[g->count] = index;
+    g->paths[g->count] = strdup(dv_contender_path(g->p->items[index].place));
+    return g->paths[g->count] && ++g->count == GROUP_MAX;
+}
+
+void dv_audit_now(divvy_partitioner *p, int64_t now) {
+    dv_timer_set(p->object.client, &p->audit_timer, now + AUDIT_INTERVAL_MS);
+    if (p->state == DIVVY_FAILURE || !dv_client_connected(p->object.client)) return;
+    group *g = NULL;
+    for (size_t i = 0; i < p->names->count; i++) {
+        if (!p->items[i].held) continue;
+        if (!g && (g = calloc(1, sizeof *g)) != NULL) g->p = p;
+        if (!g) return; /* Without memory now; the next audit is a minute away. */
+        if (!add(g, i)) continue;
+        send_group(g);
+        g = NULL;
+    }
+    if (g && g->count) send_group(g);
+    else if (g) free_group(g);
+}
+
+static void on_timer(dv_timer *timer, int64_t now) {
+    dv_audit_now((divvy_partitioner *)(void *)((char *)timer - offsetof(divvy_partitioner, audit_timer)), now);
+}
+
+void dv_audit_init(divvy_partitioner *p, int64_t now) {
+    p->audit_timer.fire = on_timer;
+    dv_timer_set(p->object.client, &p->audit_timer, now + AUDIT_INTERVAL_MS);
+}

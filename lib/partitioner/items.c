@@ -1,0 +1,339 @@
+/* The places in the queues of the items. SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "partitioner/partitioner.h"
+#include "znode/path.h"
+
+static size_t index_of(const dv_item *item) {
+    return (size_t)(item - item->partitioner->items);
+}
+
+static void set_wanted(divvy_partitioner *p, dv_item *item, bool wanted) {
+    if (item->wanted == wanted) return;
+    item->wanted = wanted;
+    p->wanted_count += wanted ? 1 : (size_t)-1;
+    if (item->held) p->wanted_held += wanted ? 1 : (size_t)-1;
+}
+
+static void set_held(divvy_partitioner *p, dv_item *item, bool held) {
+    if (item->held == held) return;
+    item->held = held;
+    if (item->wanted) p->wanted_held += held ? 1 : (size_t)-1;
+}
+
+void dv_items_set_target(divvy_partitioner *p, const uint8_t *mine) {
+    for (size_t i = 0; i < p->names->count; i++) set_wanted(p, &p->items[i], mine[i] != 0);
+    p->unfit = 0; /* until a claim has tried */
+    p->target_valid = true;
+}
+
+bool dv_items_refuse_encoded(divvy_partitioner *p) {
+    bool any = false;
+    for (size_t i = 0; i < p->names->count; i++) {
+        if (p->items[i].plain || !p->items[i].wanted) continue;
+        set_wanted(p, &p->items[i], false);
+        any = true;
+    }
+    return any;
+}
+
+bool dv_items_lack_shown(const divvy_partitioner *p) {
+    for (size_t i = 0; i < p->names->count; i++) {
+        if (p->items[i].shown && !p->items[i].wanted) return true;
+    }
+    return false;
+}
+
+/* P4: all of the target that fits is locked, and no node of ours is on its way out or in. */
+bool dv_items_complete(const divvy_partitioner *p) {
+    return p->target_valid && p->ready && p->departing == 0 && p->wanted_held + p->unfit == p->wanted_count;
+}
+
+void dv_items_show(divvy_partitioner *p, size_t i) {
+    assert(!p->items[i].shown && p->items[i].held);
+    p->items[i].shown = true;
+    p->shown_count++;
+    atomic_store_explicit(&p->owned[i], 1, memory_order_release);
+    dv_snapshot_changed(p);
+    dv_report_gain(p, i);
+}
+
+void dv_items_hide(divvy_partitioner *p, size_t i) {
+    assert(p->items[i].shown);
+    p->items[i].shown = false;
+    p->shown_count--;
+    atomic_store_explicit(&p->owned[i], 0, memory_order_release);
+}
+
+/* ---- places ---- */
+
+/* Once for all the replies that wait in the queue, since a claim looks at every item. */
+static void claim_later(divvy_partitioner *p) {
+    if (p->claim_posted || p->state == DIVVY_FAILURE) return;
+    p->claim_posted = true;
+    dv_object_ref(&p->object);
+    dv_client_post(p->object.client, &p->claim);
+}
+
+static void on_claim(dv_event *event, int64_t now) {
+    divvy_partitioner *p = (divvy_partitioner *)(void *)((char *)event - offsetof(divvy_partitioner, claim));
+    p->claim_posted = false;
+    dv_items_claim(p, now);
+    dv_state_check_complete(p, now);
+    dv_object_unref(&p->object);
+}
+
+void dv_items_init(divvy_partitioner *p) {
+    p->claim.run = on_claim;
+}
+
+void dv_items_leave_place(divvy_partitioner *p, size_t i) {
+    dv_item *item = &p->items[i];
+    dv_contender *place = item->place;
+    if (!place) return;
+    set_held(p, item, false);
+    item->place = NULL;
+    p->departing++;
+    dv_contender_leave(place);
+}
+
+void dv_items_leave_all(divvy_partitioner *p, bool shown_too) {
+    for (size_t i = 0; i < p->names->count; i++) {
+        if (shown_too || !p->items[i].shown) dv_items_leave_place(p, i);
+    }
+}
+
+void dv_items_drop_unwanted(divvy_partitioner *p) {
+    for (size_t i = 0; i < p->names->count; i++) {
+        if (!p->items[i].wanted && !p->items[i].shown) dv_items_leave_place(p, i);
+    }
+}
+
+static void on_held(void *owner, dv_contender *contender, int64_t now) {
+    dv_item *item = owner;
+    divvy_partitioner *p = item->partitioner;
+    assert(item->place == contender);
+    (void)contender;
+    set_held(p, item, true);
+    if (p->config.mode == DIVVY_INCREMENTAL) dv_items_show(p, index_of(item));
+    dv_state_check_complete(p, now);
+}
+
+static void on_failed(void *owner, dv_contender *contender, int error, int64_t now) {
+    dv_item *item = owner;
+    divvy_partitioner *p = item->partitioner;
+    assert(item->place == contender);
+    (void)contender;
+    if (item->held) {
+        dv_client_warn(p->object.client, DIVVY_WARN_NODE_GONE,
+                       "the lock of %s was deleted by somebody else; the item is lost, and its lock made again",
+                       item->directory);
+        set_held(p, item, false);
+        dv_state_item_lost(p, index_of(item), now);
+    }
+    item->place = NULL;
+    p->departing++; /* until gone() */
+    if (error == DIVVY_ENOENT) {
+        item->has_directory = false; /* Somebody removed it, or our node: make it again. */
+        claim_later(p);
+    } else {
+        dv_state_fail(p, error, error == DIVVY_EACCES ? DIVVY_REASON_DENIED : DIVVY_REASON_FOREIGN, now,
+                      "no place in the queue %s can be had: %s", item->directory, divvy_strerror(error));
+    }
+}
+
+static void on_gone(void *owner, dv_contender *contender, int64_t now) {
+    dv_item *item = owner;
+    divvy_partitioner *p = item->partitioner;
+    if (item->place == contender) {
+        set_held(p, item, false); /* With the session; state.c hears of that by itself. */
+        item->place = NULL;
+    } else {
+        assert(p->departing > 0);
+        if (--p->departing == 0) claim_later(p);
+    }
+    dv_client_changed(p->object.client);
+    dv_state_check_complete(p, now);
+    if (p->finishing) dv_items_tidy(p, now);
+    dv_object_unref(&p->object);
+}
+
+static const dv_contender_events place_events = {on_held, on_failed, on_gone};
+
+/* ---- claiming ---- */
+
+static void on_directory(void *context, const dv_reply *reply, int64_t now) {
+    dv_item *item = context;
+    divvy_partitioner *p = item->partitioner;
+    int error = reply->error;
+    item->making_directory = false;
+    if (error == 0 || error == DIVVY_EEXIST) {
+        item->has_directory = true;
+        claim_later(p);
+    } else if (error == DIVVY_ENOENT) {
+        p->ready = p->ready_asked = false; /* P/locks itself has gone. */
+        dv_members_connected(p, now);
+    } else if (!dv_outcome_unknown(error) && !dv_session_over(error)) {
+        dv_state_fail(p, error, DIVVY_REASON_DENIED, now, "the queue %s cannot be made: %s", item->directory,
+                      divvy_strerror(error));
+    }
+    dv_object_unref(&p->object);
+}
+
+static void make_directory(divvy_partitioner *p, dv_item *item) {
+    if (item->making_directory || !dv_client_connected(p->object.client)) return;
+    if (dv_batch_create(p->object.client->batch, item->directory, "", 0, DV_PERSISTENT, on_directory, item) != 0)
+        return;
+    item->making_directory = true;
+    dv_object_ref(&p->object);
+}
+
+static int enter_place(divvy_partitioner *p, dv_item *item) {
+    int error = dv_contender_enter(&item->place, p->object.client, item->directory, &dv_exclusive_queue,
+                                   p->identifier_node, &place_events, item);
+    if (!error) dv_object_ref(&p->object);
+    return error;
+}
+
+static void tell_short(divvy_partitioner *p) {
+    bool is_short = p->unfit > 0;
+    if (is_short != p->is_short) dv_snapshot_changed(p);
+    p->is_short = is_short;
+    if (!is_short) return;
+    dv_report_warn_once(p, DIVVY_WARN_SHORT,
+                        "%s: %zu of the %zu items of this member's share do not fit the session's budget of %zu bytes "
+                        "for ephemeral paths and stay unowned; shorten names, or add members",
+                        p->path, p->unfit, p->wanted_count, p->object.client->ephemerals.limit_bytes);
+}
+
+/* P9: in the order of the names, as far as they fit. What the watch budget holds back follows as places are held. */
+void dv_items_claim(divvy_partitioner *p, int64_t now) {
+    if (p->state == DIVVY_FAILURE || !p->target_valid || !p->ready) return;
+    if (p->wanted_held == p->wanted_count) {
+        p->unfit = 0;
+        tell_short(p);
+        return;
+    }
+    size_t unfit = 0;
+    int error = 0;
+    for (size_t i = 0; i < p->names->count && error != DIVVY_EBUSY; i++) {
+        dv_item *item = &p->items[i];
+        if (!item->wanted || item->place) continue;
+        if (error == DIVVY_ELIMIT) unfit++;
+        else if (!item->has_directory) make_directory(p, item);
+        else if ((error = enter_place(p, item)) == DIVVY_ELIMIT) unfit++;
+        if (error == DIVVY_ENOMEM) {
+            dv_state_fail(p, error, DIVVY_REASON_TIMEOUT, now, "out of memory");
+            return;
+        }
+    }
+    /* Places that are leaving may make room yet: only then is it known what does not fit. */
+    p->unfit = p->departing ? 0 : unfit;
+    if (!p->departing) tell_short(p);
+}
+
+/* ---- directories ---- */
+
+static void note_directories(divvy_partitioner *p, const dv_reply *list) {
+    const char **names = (const char **)(uintptr_t)malloc((list->child_count + 1) * sizeof *names);
+    if (!names) return; /* Making one that is there already does no harm. */
+    for (size_t i = 0; i < list->child_count; i++) names[i] = list->children[i];
+    qsort(names, list->child_count, sizeof *names, dv_name_compare);
+    for (size_t i = 0; i < p->names->count; i++) {
+        const char *node = dv_path_last(p->items[i].directory);
+        p->items[i].has_directory = bsearch(&node, names, list->child_count, sizeof *names, dv_name_compare) != NULL;
+    }
+    free(names);
+}
+
+static void on_directories(void *context, const dv_reply *reply, int64_t now) {
+    divvy_partitioner *p = context;
+    p->ready_asked = false;
+    if (reply->error == 0) {
+        note_directories(p, reply);
+        p->ready = true;
+        dv_items_claim(p, now);
+        dv_state_check_complete(p, now);
+    } else if (!dv_outcome_unknown(reply->error) && !dv_session_over(reply->error)) {
+        dv_state_fail(p, reply->error, DIVVY_REASON_DENIED, now, "%s cannot be read: %s", p->locks_path,
+                      divvy_strerror(reply->error));
+    }
+    dv_object_unref(&p->object);
+}
+
+/* P9: members make directories for one another's items; one read tells of all of them, and spares failing creates. */
+void dv_items_refresh_directories(divvy_partitioner *p) {
+    bool unknown = false;
+    for (size_t i = 0; i < p->names->count && !unknown; i++) unknown = p->items[i].wanted && !p->items[i].has_directory;
+    if (!unknown || !p->ready) return;
+    p->ready = false;
+    if (dv_client_connected(p->object.client)) dv_items_read_directories(p);
+}
+
+void dv_items_read_directories(divvy_partitioner *p) {
+    if (dv_znode_children(p->object.client->znode, p->locks_path, NULL, on_directories, p) != 0) return;
+    p->ready_asked = true;
+    dv_object_ref(&p->object);
+}
+
+/* ---- tidying: docs/protocol.md, P12 ---- */
+
+bool dv_items_all_gone(const divvy_partitioner *p) {
+    return p->departing == 0 && !p->membership && p->tidied;
+}
+
+static void tidied(divvy_partitioner *p) {
+    p->tidied = true;
+    dv_client_changed(p->object.client);
+}
+
+static void on_directory_removed(void *context, const dv_reply *reply, int64_t now) {
+    divvy_partitioner *p = context;
+    (void)reply; /* Not empty, or gone: both are well. */
+    (void)now;
+    if (--p->tidy_under_way == 0) tidied(p);
+    dv_object_unref(&p->object);
+}
+
+/* The directories that are there now, other members' among them; those of our items that are empty go. */
+static void on_what_is_left(void *context, const dv_reply *reply, int64_t now) {
+    divvy_partitioner *p = context;
+    (void)now;
+    if (reply->error == 0) note_directories(p, reply);
+    for (size_t i = 0; reply->error == 0 && i < p->names->count; i++) {
+        dv_item *item = &p->items[i];
+        if (!item->has_directory ||
+            dv_batch_delete(p->object.client->batch, item->directory, on_directory_removed, p) != 0)
+            continue;
+        p->tidy_under_way++;
+        dv_object_ref(&p->object);
+    }
+    if (p->tidy_under_way == 0) tidied(p);
+    dv_object_unref(&p->object);
+}
+
+static void on_who_is_left(void *context, const dv_reply *reply, int64_t now) {
+    divvy_partitioner *p = context;
+    (void)now;
+    /* A kazoo member that joins right now looks for its directories only when its boundary has passed. */
+    bool last = reply->error == 0 && reply->child_count == 0;
+    if (last && dv_znode_children(p->object.client->znode, p->locks_path, NULL, on_what_is_left, p) == 0)
+        dv_object_ref(&p->object);
+    else tidied(p);
+    dv_object_unref(&p->object);
+}
+
+void dv_items_tidy(divvy_partitioner *p, int64_t now) {
+    (void)now;
+    if (p->tidying || p->departing || p->membership) return;
+    p->tidying = true;
+    divvy_client *client = p->object.client;
+    bool can = p->ready && dv_client_connected(client) && !client->closed;
+    if (!can || dv_znode_children(client->znode, p->party_path, NULL, on_who_is_left, p) != 0) {
+        tidied(p);
+        return;
+    }
+    dv_object_ref(&p->object);
+}

@@ -1,0 +1,257 @@
+/* The partitioner's public face. SPDX-License-Identifier: Apache-2.0 */
+#include "partitioner/partitioner.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "znode/path.h"
+
+static divvy_partitioner *mutable(const divvy_partitioner *p) {
+    return (divvy_partitioner *)(uintptr_t)p;
+}
+
+static int enter(divvy_partitioner *p) {
+    return dv_turn_enter(p ? p->object.client : NULL);
+}
+
+/* For calls that need a client that is not closed. */
+static int enter_open(divvy_partitioner *p) {
+    int error = enter(p);
+    if (error || !p->object.client->closed) return error;
+    dv_turn_end(p->object.client);
+    return dv_fail_plainly(p->object.client, DIVVY_ECLOSED);
+}
+
+static void leave(divvy_partitioner *p) {
+    dv_turn_end(p->object.client);
+}
+
+/* ---- life ---- */
+
+static void release(dv_object *object) {
+    divvy_partitioner *p = (divvy_partitioner *)(void *)object;
+    divvy_client *client = p->object.client;
+    assert(p->departing == 0 && !p->membership && !p->watch);
+    dv_unlisten(client, &p->listener);
+    dv_timer_cancel(&p->state_timer);
+    dv_timer_cancel(&p->audit_timer);
+    dv_report_destroyed(p);
+    divvy_partition_unref(p->snapshot);
+    dv_members_forget(p);
+    dv_partitioner_free_config(p);
+    free(p);
+    dv_client_unref(client);
+}
+
+int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, const divvy_partitioner_config *config) {
+    if (out) *out = NULL;
+    if (!out || !config) return dv_fail(client, DIVVY_EINVAL, "partitioner: out or config is NULL");
+    int error = dv_turn_enter(client);
+    if (error) return error;
+    error = dv_client_end_error(client);
+    if (error) dv_fail(client, error, "partitioner: the client has ended: %s", divvy_strerror(error));
+    divvy_partitioner *p = error ? NULL : calloc(1, sizeof *p);
+    if (!error && !p) error = dv_fail_plainly(client, DIVVY_ENOMEM);
+    if (!error) error = dv_partitioner_configure(p, client, config);
+    if (!error && dv_report_prepare_destroyed(p) != 0) error = dv_fail_plainly(client, DIVVY_ENOMEM);
+    if (error) {
+        if (p) dv_partitioner_free_config(p);
+        free(p);
+        dv_turn_end(client);
+        return error;
+    }
+    dv_object_init(&p->object, client, release);
+    dv_report_init(p);
+    dv_items_init(p);
+    p->state_timer.fire = dv_state_timer;
+    p->listener = (dv_listener){.hear = dv_partitioner_hear, .context = p};
+    dv_listen(client, &p->listener);
+    int64_t now = dv_client_now(client);
+    p->state_id = p->told_id = 1;
+    if (p->config.allocate_timeout_ms) dv_timer_set(client, &p->state_timer, now + p->config.allocate_timeout_ms);
+    dv_audit_init(p, now);
+    dv_members_start(p, now);
+    *out = p;
+    dv_turn_end(client);
+    return 0;
+}
+
+static void give_everything_up(divvy_partitioner *p, int64_t now) {
+    p->finishing = true;
+    dv_state_fail(p, DIVVY_ECANCELED, DIVVY_REASON_FINISH, now, "finished");
+    dv_items_leave_all(p, true);
+}
+
+void divvy_partitioner_destroy(divvy_partitioner *p) {
+    if (!p || dv_client_forked(p->object.client)) return;
+    divvy_client *client = p->object.client;
+    dv_client_ref(client); /* The partitioner's may be the last reference to it. */
+    dv_turn_begin(client);
+    p->tidying = true; /* Only finish() tidies. */
+    give_everything_up(p, dv_client_now(client));
+    dv_object_destroy(&p->object);
+    dv_turn_end(client);
+    dv_client_unref(client);
+}
+
+static bool everything_gone(void *context) {
+    const divvy_partitioner *p = context;
+    return dv_items_all_gone(p) || p->object.client->end_error;
+}
+
+int divvy_partitioner_finish(divvy_partitioner *p, int64_t timeout_ms) {
+    int error = enter_open(p);
+    if (error) return error;
+    divvy_client *client = p->object.client;
+    if (timeout_ms < -1) {
+        error = dv_fail(client, DIVVY_EINVAL, "finish: timeout_ms is below -1");
+    } else if (timeout_ms != 0 && dv_client_in_callback(client)) {
+        error = dv_fail(client, DIVVY_EDEADLK, "finish: called in a callback with a timeout other than 0");
+    } else {
+        int64_t now = dv_client_now(client);
+        give_everything_up(p, now);
+        dv_items_tidy(p, now);
+        error = dv_client_wait(client, timeout_ms, everything_gone, p);
+        if (!error && client->end_error) error = DIVVY_ELOST;
+        if (error == DIVVY_ETIMEDOUT)
+            dv_fail(client, error, "finish: not all nodes were gone after %lld ms; their deletion goes on",
+                    (long long)timeout_ms);
+        else if (error) dv_fail_plainly(client, error);
+    }
+    leave(p);
+    return error;
+}
+
+/* ---- states ---- */
+
+/* Whoever is shown the state has been told of it: docs/protocol.md, P6. */
+static void tell(divvy_partitioner *p) {
+    p->told_id = p->state_id;
+}
+
+divvy_partition_state divvy_partitioner_state(const divvy_partitioner *c) {
+    divvy_partitioner *p = mutable(c);
+    if (enter(p) != 0) return DIVVY_FAILURE;
+    tell(p);
+    divvy_partition_state state = p->state;
+    leave(p);
+    return state;
+}
+
+uint64_t divvy_partitioner_state_id(const divvy_partitioner *c) {
+    divvy_partitioner *p = mutable(c);
+    if (enter(p) != 0) return 0;
+    tell(p);
+    uint64_t state_id = p->state_id;
+    leave(p);
+    return state_id;
+}
+
+typedef struct {
+    const divvy_partitioner *p;
+    uint64_t since;
+} change_wait;
+
+static bool has_changed(void *context) {
+    const change_wait *wait = context;
+    return wait->p->state_id != wait->since;
+}
+
+static bool has_ended_allocating(void *context) {
+    return ((const divvy_partitioner *)context)->state != DIVVY_ALLOCATING;
+}
+
+static int wait_for(divvy_partitioner *p, const char *call, int64_t timeout_ms, bool (*met)(void *), void *context) {
+    divvy_client *client = p->object.client;
+    if (timeout_ms < -1) return dv_fail(client, DIVVY_EINVAL, "%s: timeout_ms is below -1", call);
+    int error = dv_client_wait(client, timeout_ms, met, context);
+    tell(p);
+    if (error == 0) return 0;
+    return dv_fail(client, error, "%s: %s; the state is %s", call, divvy_strerror(error), dv_state_name(p->state));
+}
+
+int divvy_partitioner_wait_change(divvy_partitioner *p, uint64_t since_state_id, int64_t timeout_ms) {
+    int error = enter_open(p);
+    if (error) return error;
+    change_wait wait = {p, since_state_id};
+    error = wait_for(p, "wait_change", timeout_ms, has_changed, &wait);
+    leave(p);
+    return error;
+}
+
+int divvy_partitioner_wait_for_acquire(divvy_partitioner *p, int64_t timeout_ms) {
+    int error = enter_open(p);
+    if (error) return error;
+    error = wait_for(p, "wait_for_acquire", timeout_ms, has_ended_allocating, p);
+    if (error == 0 && p->state != DIVVY_ACQUIRED)
+        error =
+            dv_fail(p->object.client, DIVVY_ESTATE, "wait_for_acquire: the state is %s%s%s", dv_state_name(p->state),
+                    p->state == DIVVY_FAILURE ? ": " : "", p->state == DIVVY_FAILURE ? p->failure_text : "");
+    leave(p);
+    return error;
+}
+
+int divvy_partitioner_release_set(divvy_partitioner *p) {
+    int error = enter_open(p);
+    if (error) return error;
+    error = dv_state_release(p, p->told_id, dv_client_now(p->object.client));
+    leave(p);
+    return error;
+}
+
+int divvy_partitioner_release_set_id(divvy_partitioner *p, uint64_t state_id) {
+    int error = enter_open(p);
+    if (error) return error;
+    error = dv_state_release(p, state_id, dv_client_now(p->object.client));
+    leave(p);
+    return error;
+}
+
+int divvy_partitioner_failure(const divvy_partitioner *c, char *message, size_t message_bytes) {
+    divvy_partitioner *p = mutable(c);
+    int error = enter(p);
+    if (error) return error;
+    error = p->failure;
+    if (message && message_bytes) snprintf(message, message_bytes, "%s", p->failure_text);
+    leave(p);
+    return error;
+}
+
+const char *divvy_partitioner_identifier(const divvy_partitioner *p) {
+    return p ? p->identifier : NULL;
+}
+
+/* ---- what is owned ---- */
+
+divvy_partition *divvy_partitioner_partition(divvy_partitioner *p) {
+    if (enter(p) != 0) return NULL;
+    tell(p);
+    divvy_partition *snapshot = dv_snapshot_take(p);
+    leave(p);
+    return snapshot;
+}
+
+/* No turn is taken: the names never change, and the rest are single atomic values. */
+int divvy_partitioner_owns(const divvy_partitioner *p, const char *item) {
+    if (!p || !item || dv_client_forked(p->object.client)) return 0;
+    const dv_names *names = p->names;
+    char **found = bsearch(&item, names->names, names->count, sizeof *names->names, dv_name_compare);
+    if (!found || !atomic_load_explicit(&p->owned[found - names->names], memory_order_acquire)) return 0;
+    return dv_client_alive_at(p->object.client, dv_client_now(p->object.client));
+}
+
+/* ---- later releases ---- */
+
+int divvy_partitioner_set_items(divvy_partitioner *p, const char *const *items, size_t item_count) {
+    (void)item_count;
+    if (!p || !items) return dv_fail(p ? p->object.client : NULL, DIVVY_EINVAL, "set_items: a NULL pointer");
+    return dv_fail(p->object.client, DIVVY_EUNSUPPORTED, "set_items: the set cannot be changed in this release");
+}
+
+int divvy_partitioner_set_weight(divvy_partitioner *p, uint32_t weight) {
+    (void)weight;
+    if (!p) return dv_fail(NULL, DIVVY_EINVAL, "set_weight: the partitioner is NULL");
+    return dv_fail(p->object.client, DIVVY_EUNSUPPORTED, "set_weight: weights are not in this release");
+}

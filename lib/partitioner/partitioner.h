@@ -1,0 +1,193 @@
+/* The partitioner, as its rooms share it. SPDX-License-Identifier: Apache-2.0
+ *
+ * state.c decides; items.c holds the places in the item queues; members.c is in the party and makes targets of it;
+ * target.c computes them; session.c hears the session; snapshot.c and report.c tell the user; partitioner.c is the
+ * public face. Everything runs with the client's turn held, but for divvy_partitioner_owns(). */
+#ifndef DV_PARTITIONER_H
+#define DV_PARTITIONER_H
+
+#include <stdatomic.h>
+
+#include "client/client.h"
+#include "divvy/partitioner.h"
+#include "recipe/contender.h"
+#include "recipe/membership.h"
+#include "recipe/patient_watch.h"
+
+/* The names of the items, sorted bytewise: immutable, shared with snapshots. */
+typedef struct {
+    atomic_uint refs;
+    size_t count;
+    char **names;
+} dv_names;
+
+typedef struct dv_item {
+    divvy_partitioner *partitioner;
+    char *directory;     /* P/locks/<encoded name>: where its queue is */
+    dv_contender *place; /* in that queue; NULL: none, or only ones that are leaving */
+    bool plain;          /* the encoded name is the name: kazoo can share it */
+    bool wanted;         /* in the target */
+    bool held;           /* the place is the first */
+    bool shown;          /* in the snapshot */
+    bool revoked;        /* shown, and to be released by the user */
+    bool has_directory;  /* as far as we know */
+    bool making_directory;
+} dv_item;
+
+typedef struct {
+    uint32_t code_crc[DIVVY_WARN_SESSION + 1]; /* crc of the last text of each code: the same is not said twice */
+} dv_said;
+
+/* One child of the party. */
+typedef struct {
+    char *node;             /* its name */
+    const char *identifier; /* inside it */
+    enum { DV_STRAY, DV_KAZOO, DV_DIVVY } kind;
+    int level;           /* DV_DIVVY: what it can; -1: an own function */
+    const char *ability; /* DV_DIVVY: the text of its tag `a`, up to the next ',' or '-' */
+    size_t ability_bytes;
+    bool has_set;
+    uint32_t set; /* DV_DIVVY: crc of its items */
+} dv_member;
+
+typedef struct {
+    dv_member *members;
+    size_t count;
+} dv_members;
+
+struct divvy_partitioner {
+    dv_object object; /* first */
+    divvy_partitioner_config config;
+    char *path, *locks_path, *party_path;
+    char *identifier, *identifier_node; /* as given, and as it stands in a node's name */
+    char *member_suffix, *member_data;
+    uint32_t set;     /* crc of our items */
+    char ability[12]; /* the value of our tag `a` */
+
+    dv_names *names;
+    dv_item *items; /* in the order of names */
+    atomic_uchar *owned;
+
+    divvy_partition_state state;
+    uint64_t state_id, told_id;
+    int failure;
+    char failure_text[256];
+    bool finishing;       /* the user gave everything up: nothing is kept for him any more */
+    bool was_suspended;   /* and not connected since */
+    bool suspended_again; /* a session event came while in RELEASE, with DIVVY_RELEASE_ON_SUSPEND */
+
+    bool target_valid;
+    size_t wanted_count, wanted_held, unfit, shown_count;
+    size_t departing; /* places that are leaving */
+    bool change_seen; /* since the target settled */
+    bool is_short;
+
+    dv_listener listener;
+    dv_timer audit_timer;
+    dv_timer state_timer; /* allocate_timeout_ms in ALLOCATING, release_warn_ms in RELEASE */
+    dv_membership *membership;
+    dv_patient_watch *watch;
+    bool left;               /* the party: the membership is going, or gone */
+    bool ready_asked, ready; /* the paths are there and the known directories read */
+    bool tidying, tidied;
+    size_t tidy_under_way;
+    dv_members party;   /* what settled, while strays are looked at */
+    size_t party_looks; /* those under way */
+    bool party_stale;
+    char **known_kazoo; /* untagged children that were seen to be ephemeral */
+    size_t known_kazoo_count;
+    dv_said said;
+
+    dv_event report, claim; /* posted while gains wait to be told, or places to be claimed, together */
+    bool report_posted, claim_posted;
+    size_t *gains;
+    size_t gain_count;
+    uint64_t generation;
+    divvy_partition *snapshot; /* of this generation, made when asked for */
+    struct dv_destroyed_call *destroyed_call;
+};
+
+/* ---- config.c ---- */
+int dv_partitioner_configure(divvy_partitioner *p, divvy_client *client, const divvy_partitioner_config *config);
+void dv_partitioner_free_config(divvy_partitioner *p);
+void dv_names_unref(dv_names *names);
+
+/* ---- state.c: the table of docs/protocol.md, P4; the only place where a state changes ---- */
+void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int64_t now);
+void dv_state_change_seen(divvy_partitioner *p, int64_t now);
+/* A kazoo member is in the party, settled or not. */
+void dv_state_kazoo_seen(divvy_partitioner *p, int64_t now);
+/* Somebody has deleted the place of a held item; it is ours no longer. */
+void dv_state_item_lost(divvy_partitioner *p, size_t i, int64_t now);
+void dv_state_check_complete(divvy_partitioner *p, int64_t now);
+int dv_state_release(divvy_partitioner *p, uint64_t state_id, int64_t now);
+void dv_state_suspend(divvy_partitioner *p, int64_t now);
+void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+void dv_state_timer(dv_timer *timer, int64_t now);
+const char *dv_state_name(divvy_partition_state state);
+
+/* ---- items.c ---- */
+void dv_items_init(divvy_partitioner *p);
+void dv_items_set_target(divvy_partitioner *p, const uint8_t *mine);
+/* Takes the items whose names kazoo cannot share out of the target. Whether there were any. */
+bool dv_items_refuse_encoded(divvy_partitioner *p);
+/* Places inside the target that are missing are entered, as far as they fit. */
+void dv_items_claim(divvy_partitioner *p, int64_t now);
+/* Places that are neither in the target nor shown are left. */
+void dv_items_drop_unwanted(divvy_partitioner *p);
+void dv_items_leave_place(divvy_partitioner *p, size_t i);
+/* All places: what is left of a failed partitioner, `shown_too` or not. */
+void dv_items_leave_all(divvy_partitioner *p, bool shown_too);
+bool dv_items_complete(const divvy_partitioner *p);
+bool dv_items_lack_shown(const divvy_partitioner *p);
+void dv_items_show(divvy_partitioner *p, size_t i);
+void dv_items_hide(divvy_partitioner *p, size_t i);
+/* The directories that are there already, one read for all; then `ready`. */
+void dv_items_read_directories(divvy_partitioner *p);
+/* Reads them anew when the target has items whose directory we do not know; places are entered after that. */
+void dv_items_refresh_directories(divvy_partitioner *p);
+/* The last member to leave removes empty directories. */
+void dv_items_tidy(divvy_partitioner *p, int64_t now);
+bool dv_items_all_gone(const divvy_partitioner *p);
+
+/* ---- members.c ---- */
+void dv_members_start(divvy_partitioner *p, int64_t now);
+void dv_members_stop(divvy_partitioner *p);
+void dv_members_connected(divvy_partitioner *p, int64_t now);
+void dv_members_free(dv_members *members);
+void dv_members_forget(divvy_partitioner *p);
+
+/* ---- target.c ---- */
+/* Parses a child's name; the strings point into `node`, which it owns. */
+dv_member dv_member_parse(char *node);
+/* Whether a child has the name of a kazoo member. */
+bool dv_member_is_kazoo(const char *node);
+/* 0 with mine[] filled, DIVVY_ENOENT when we are not among them, or an error to fail with. */
+int dv_target_compute(divvy_partitioner *p, const dv_members *party, const char *own_node, uint8_t *mine);
+
+/* ---- audit.c ---- */
+void dv_audit_init(divvy_partitioner *p, int64_t now);
+/* Asks for the places that are held, and again a minute later. */
+void dv_audit_now(divvy_partitioner *p, int64_t now);
+
+/* ---- session.c ---- */
+void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now);
+
+/* ---- report.c ---- */
+void dv_report_gain(divvy_partitioner *p, size_t i);
+void dv_report_flush(divvy_partitioner *p);
+/* Lists of indices into names; gains that wait are told first. */
+void dv_report_items(divvy_partitioner *p, const size_t *lost, size_t lost_count, const size_t *gained,
+                     size_t gained_count, const size_t *revoked, size_t revoked_count, int reason);
+void dv_report_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to);
+void dv_report_warn_once(divvy_partitioner *p, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void dv_report_init(divvy_partitioner *p);
+int dv_report_prepare_destroyed(divvy_partitioner *p);
+void dv_report_destroyed(divvy_partitioner *p);
+
+/* ---- snapshot.c ---- */
+void dv_snapshot_changed(divvy_partitioner *p);
+divvy_partition *dv_snapshot_take(divvy_partitioner *p);
+
+#endif

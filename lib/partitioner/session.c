@@ -1,0 +1,37 @@
+/* What the session's fate means to a partitioner. SPDX-License-Identifier: Apache-2.0 */
+#include "partitioner/partitioner.h"
+
+void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now) {
+    divvy_partitioner *p = partitioner;
+    divvy_client *client = p->object.client;
+    switch (event) {
+    case DV_SESSION_CONNECTED:
+        /* To kazoo's policy a connection that is back is an event like its loss; the first one is not. */
+        if (p->was_suspended) dv_state_suspend(p, now);
+        p->was_suspended = false;
+        dv_members_connected(p, now);
+        dv_audit_now(p, now);
+        break;
+    case DV_SESSION_SUSPENDED:
+        p->was_suspended = true;
+        dv_state_suspend(p, now);
+        break;
+    case DV_SESSION_LOST:
+        dv_state_fail(p, client->end_error,
+                      client->state == DIVVY_AUTH_FAILED ? DIVVY_REASON_DENIED : DIVVY_REASON_SESSION, now, "%s",
+                      client->end_reason);
+        break;
+    case DV_SESSION_CLOSING:
+        p->finishing = true;
+        dv_state_fail(p, DIVVY_ECLOSED, DIVVY_REASON_FINISH, now, "the client is closing");
+        dv_items_leave_all(p, true);
+        break;
+    case DV_SESSION_CLOSED:
+        p->finishing = true;
+        p->tidying = p->tidied = true;
+        dv_state_fail(p, DIVVY_ECLOSED, DIVVY_REASON_FINISH, now, "the client is closed");
+        dv_client_changed(client);
+        break;
+    case DV_SESSION_ROOM: dv_items_claim(p, now); break;
+    }
+}

@@ -1,0 +1,81 @@
+/* Snapshots: what was owned at one moment. SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
+#include "partitioner/partitioner.h"
+
+typedef struct {
+    const char *name;
+    int64_t token;
+    bool revoked;
+} entry;
+
+struct divvy_partition {
+    atomic_uint refs;
+    dv_names *names; /* keeps the entries' names alive */
+    uint64_t generation;
+    bool is_short;
+    size_t count;
+    entry entries[];
+};
+
+void dv_snapshot_changed(divvy_partitioner *p) {
+    p->generation++;
+    divvy_partition_unref(p->snapshot);
+    p->snapshot = NULL;
+    dv_client_changed(p->object.client);
+}
+
+static divvy_partition *make(divvy_partitioner *p, bool with_items) {
+    size_t count = with_items ? p->shown_count : 0;
+    divvy_partition *s = calloc(1, sizeof *s + count * sizeof(entry));
+    if (!s) return NULL;
+    atomic_init(&s->refs, 1);
+    s->names = p->names;
+    atomic_fetch_add(&p->names->refs, 1);
+    s->generation = p->generation;
+    s->is_short = p->is_short;
+    for (size_t i = 0; i < p->names->count && s->count < count; i++) {
+        const dv_item *item = &p->items[i];
+        if (!item->shown) continue;
+        s->entries[s->count++] = (entry){p->names->names[i], dv_contender_token(item->place), item->revoked};
+    }
+    return s;
+}
+
+divvy_partition *dv_snapshot_take(divvy_partitioner *p) {
+    /* Past the deadline nothing is owned, though no event may have said so yet. */
+    if (p->shown_count && !dv_client_alive_at(p->object.client, dv_client_now(p->object.client))) return make(p, false);
+    if (!p->snapshot) p->snapshot = make(p, true);
+    if (p->snapshot) atomic_fetch_add(&p->snapshot->refs, 1);
+    return p->snapshot;
+}
+
+void divvy_partition_unref(divvy_partition *s) {
+    if (!s || atomic_fetch_sub(&s->refs, 1) != 1) return;
+    dv_names_unref(s->names);
+    free(s);
+}
+
+size_t divvy_partition_count(const divvy_partition *s) {
+    return s ? s->count : 0;
+}
+
+const char *divvy_partition_item(const divvy_partition *s, size_t i) {
+    return s && i < s->count ? s->entries[i].name : NULL;
+}
+
+int64_t divvy_partition_token(const divvy_partition *s, size_t i) {
+    return s && i < s->count ? s->entries[i].token : 0;
+}
+
+int divvy_partition_revoked(const divvy_partition *s, size_t i) {
+    return s && i < s->count && s->entries[i].revoked;
+}
+
+uint64_t divvy_partition_generation(const divvy_partition *s) {
+    return s ? s->generation : 0;
+}
+
+int divvy_partition_short(const divvy_partition *s) {
+    return s && s->is_short;
+}

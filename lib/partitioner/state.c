@@ -1,0 +1,222 @@
+/* The table of docs/protocol.md, P4: the only place where a partitioner's state changes.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "partitioner/partitioner.h"
+
+const char *dv_state_name(divvy_partition_state state) {
+    static const char *const names[] = {"ALLOCATING", "ACQUIRED", "RELEASE", "FAILURE"};
+    return names[state];
+}
+
+static bool eager(const divvy_partitioner *p) {
+    return p->config.mode == DIVVY_EAGER;
+}
+
+/* Every change of state, and every new entry into RELEASE, passes here. Returns the state before. */
+static divvy_partition_state enter(divvy_partitioner *p, divvy_partition_state to, int64_t now) {
+    static const bool allowed[4][4] = {
+        [DIVVY_ALLOCATING] = {[DIVVY_ACQUIRED] = true, [DIVVY_RELEASE] = true, [DIVVY_FAILURE] = true},
+        [DIVVY_ACQUIRED] = {[DIVVY_ALLOCATING] = true, [DIVVY_RELEASE] = true, [DIVVY_FAILURE] = true},
+        [DIVVY_RELEASE] = {[DIVVY_ALLOCATING] = true, [DIVVY_RELEASE] = true, [DIVVY_FAILURE] = true},
+    };
+    divvy_partition_state from = p->state;
+    assert(allowed[from][to]);
+    (void)allowed;
+    dv_report_flush(p);
+    p->state = to;
+    p->state_id++;
+    dv_timer_cancel(&p->state_timer);
+    int64_t limit_ms = 0;
+    if (to == DIVVY_ALLOCATING) limit_ms = p->config.allocate_timeout_ms;
+    if (to == DIVVY_RELEASE) limit_ms = p->config.release_warn_ms;
+    if (limit_ms) dv_timer_set(p->object.client, &p->state_timer, now + limit_ms);
+    dv_client_changed(p->object.client);
+    return from;
+}
+
+static void move(divvy_partitioner *p, divvy_partition_state to, int64_t now) {
+    divvy_partition_state from = enter(p, to, now);
+    dv_report_state(p, from, to);
+}
+
+/* Into RELEASE, with the shown items outside the target, or all of them. Told: first the items, then the state. */
+static void revoke(divvy_partitioner *p, bool everything, int reason, int64_t now) {
+    divvy_partition_state from = enter(p, DIVVY_RELEASE, now);
+    size_t *revoked = calloc(p->shown_count + 1, sizeof *revoked), count = 0;
+    for (size_t i = 0; i < p->names->count; i++) {
+        dv_item *item = &p->items[i];
+        if (!item->shown || (!everything && item->wanted)) continue;
+        item->revoked = true;
+        atomic_store_explicit(&p->owned[i], 0, memory_order_release);
+        if (revoked) revoked[count++] = i;
+    }
+    p->suspended_again = false;
+    dv_snapshot_changed(p);
+    dv_report_items(p, NULL, 0, NULL, 0, revoked, count, reason);
+    free(revoked);
+    dv_report_state(p, from, DIVVY_RELEASE);
+}
+
+/* P4: a target has settled. mine[i]: item i is in it. */
+void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int64_t now) {
+    if (p->state == DIVVY_FAILURE) return;
+    p->change_seen = false;
+    dv_items_set_target(p, mine);
+    bool lacks_shown = p->state != DIVVY_RELEASE && dv_items_lack_shown(p);
+    dv_items_drop_unwanted(p);
+    if (lacks_shown) revoke(p, eager(p), DIVVY_REASON_MEMBERS, now);
+    dv_items_refresh_directories(p);
+    dv_items_claim(p, now);
+    if (p->state == DIVVY_ACQUIRED && !dv_items_complete(p)) move(p, DIVVY_ALLOCATING, now);
+    dv_state_check_complete(p, now);
+}
+
+/* P5: in eager mode the first sign of a change voids the target, and revokes what was acquired. */
+void dv_state_change_seen(divvy_partitioner *p, int64_t now) {
+    p->change_seen = true;
+    if (!eager(p) || p->state != DIVVY_ACQUIRED) return;
+    p->target_valid = false;
+    revoke(p, true, DIVVY_REASON_MEMBERS, now);
+}
+
+/* P11: kazoo's lock of such an item is another node than ours, so only time keeps the two apart: its boundary. */
+void dv_state_kazoo_seen(divvy_partitioner *p, int64_t now) {
+    if (p->state == DIVVY_FAILURE || !dv_items_refuse_encoded(p)) return;
+    dv_items_drop_unwanted(p);
+    if (eager(p)) dv_state_change_seen(p, now); /* P5, though the watch that tells of the change has not fired yet */
+    if (p->state != DIVVY_RELEASE && dv_items_lack_shown(p)) revoke(p, false, DIVVY_REASON_MEMBERS, now);
+    dv_state_check_complete(p, now);
+}
+
+/* P13: lost without a RELEASE, since it may be another's already; the place is entered anew. */
+void dv_state_item_lost(divvy_partitioner *p, size_t i, int64_t now) {
+    if (p->items[i].shown) {
+        p->items[i].revoked = false;
+        dv_items_hide(p, i);
+        dv_snapshot_changed(p);
+        dv_report_items(p, &i, 1, NULL, 0, NULL, 0, DIVVY_REASON_FOREIGN);
+    }
+    if (p->state != DIVVY_ACQUIRED) return;
+    if (eager(p)) revoke(p, true, DIVVY_REASON_FOREIGN, now); /* P5: a share comes and goes as a whole */
+    else move(p, DIVVY_ALLOCATING, now);
+}
+
+static void show_all_held(divvy_partitioner *p) {
+    for (size_t i = 0; i < p->names->count; i++) {
+        if (p->items[i].wanted && p->items[i].held && !p->items[i].shown) dv_items_show(p, i);
+    }
+}
+
+void dv_state_check_complete(divvy_partitioner *p, int64_t now) {
+    if (p->state != DIVVY_ALLOCATING || !dv_items_complete(p)) return;
+    if (eager(p)) {
+        if (p->change_seen) return;
+        show_all_held(p); /* kazoo's users see nothing of a share before it is complete */
+    }
+    move(p, DIVVY_ACQUIRED, now);
+}
+
+typedef struct {
+    size_t *lost, *gained;
+    size_t lost_count, gained_count;
+} released;
+
+/* P6: what is inside the target again keeps its node and token; the rest goes. */
+static void give_up_revoked(divvy_partitioner *p, released *r) {
+    for (size_t i = 0; i < p->names->count; i++) {
+        dv_item *item = &p->items[i];
+        if (!item->revoked) continue;
+        r->lost[r->lost_count++] = i;
+        item->revoked = false;
+        if (item->wanted && item->held && p->target_valid && !eager(p)) {
+            atomic_store_explicit(&p->owned[i], 1, memory_order_release);
+            r->gained[r->gained_count++] = i;
+        } else {
+            dv_items_hide(p, i);
+            dv_items_leave_place(p, i);
+        }
+    }
+}
+
+int dv_state_release(divvy_partitioner *p, uint64_t state_id, int64_t now) {
+    divvy_client *client = p->object.client;
+    if (p->state != DIVVY_RELEASE)
+        return dv_fail(client, DIVVY_ESTATE, "release_set: the state is %s, there is nothing to release",
+                       dv_state_name(p->state));
+    if (state_id != p->state_id)
+        return dv_fail(client, DIVVY_ESTATE,
+                       "release_set: RELEASE number %llu was meant, and number %llu is in force, which nobody was told "
+                       "of yet; look at the state again",
+                       (unsigned long long)state_id, (unsigned long long)p->state_id);
+    released r = {calloc(p->shown_count + 1, sizeof *r.lost), calloc(p->shown_count + 1, sizeof *r.gained), 0, 0};
+    if (!r.lost || !r.gained) {
+        free(r.lost);
+        free(r.gained);
+        return dv_fail_plainly(client, DIVVY_ENOMEM);
+    }
+    dv_report_flush(p);
+    give_up_revoked(p, &r);
+    dv_snapshot_changed(p);
+    dv_report_items(p, r.lost, r.lost_count, r.gained, r.gained_count, NULL, 0, DIVVY_REASON_RELEASED);
+    free(r.lost);
+    free(r.gained);
+    if (p->suspended_again) {
+        revoke(p, true, DIVVY_REASON_SUSPEND, now);
+    } else if (p->target_valid && dv_items_lack_shown(p)) {
+        revoke(p, false, DIVVY_REASON_MEMBERS, now);
+    } else {
+        move(p, DIVVY_ALLOCATING, now);
+    }
+    dv_items_claim(p, now);
+    dv_state_check_complete(p, now);
+    return 0;
+}
+
+/* P7: kazoo's suspend policy, on every session event but loss. */
+void dv_state_suspend(divvy_partitioner *p, int64_t now) {
+    if (p->config.on_suspend != DIVVY_RELEASE_ON_SUSPEND || p->state == DIVVY_FAILURE) return;
+    if (p->state == DIVVY_RELEASE) p->suspended_again = p->shown_count > 0 && !eager(p);
+    else revoke(p, true, DIVVY_REASON_SUSPEND, now);
+}
+
+/* P8: final. What is shown is taken from the user at once; its locks go when he says that work has stopped. */
+void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, const char *format, ...) {
+    if (p->state == DIVVY_FAILURE) return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(p->failure_text, sizeof p->failure_text, format, arguments);
+    va_end(arguments);
+    p->failure = error;
+    divvy_partition_state from = enter(p, DIVVY_FAILURE, now);
+    size_t *lost = calloc(p->shown_count + 1, sizeof *lost), count = 0;
+    dv_items_leave_all(p, false);
+    for (size_t i = 0; i < p->names->count; i++) {
+        if (!p->items[i].shown) continue;
+        p->items[i].revoked = false;
+        dv_items_hide(p, i);
+        if (lost) lost[count++] = i;
+    }
+    dv_snapshot_changed(p);
+    dv_report_items(p, lost, count, NULL, 0, NULL, 0, reason);
+    free(lost);
+    p->target_valid = false;
+    dv_report_state(p, from, DIVVY_FAILURE);
+    dv_members_stop(p);
+}
+
+void dv_state_timer(dv_timer *timer, int64_t now) {
+    divvy_partitioner *p = (divvy_partitioner *)(void *)((char *)timer - offsetof(divvy_partitioner, state_timer));
+    if (p->state == DIVVY_ALLOCATING) {
+        dv_state_fail(p, DIVVY_ETIMEDOUT, DIVVY_REASON_TIMEOUT, now,
+                      "the share was not complete after allocate_timeout_ms, %lld ms",
+                      (long long)p->config.allocate_timeout_ms);
+    } else if (p->state == DIVVY_RELEASE) {
+        dv_client_warn(p->object.client, DIVVY_WARN_SLOW_RELEASE,
+                       "%s: member %s has not answered RELEASE for %lld ms; other members wait for its items", p->path,
+                       p->identifier, (long long)p->config.release_warn_ms);
+    }
+}

@@ -1,0 +1,219 @@
+/* The target: what the settled party gives us, agreed by all from names alone. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, rules P2 (names of members) and P3 (who decides by what). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "divvy/assign.h"
+#include "partitioner/partitioner.h"
+#include "znode/path.h"
+
+enum { KAZOO_GUID_BYTES = 32, LEVEL_KAZOO = 0, LEVEL_RENDEZVOUS = 1, LEVEL_OWN = -1, LEVEL_MAX = 1000 };
+
+/* ---- names of members: <guid>[,key=value]...-<identifier> ---- */
+
+static bool is_kazoo_guid(const char *node, const char *dash) {
+    if (dash - node != KAZOO_GUID_BYTES) return false;
+    for (const char *c = node; c < dash; c++) {
+        if (!dv_is_digit(*c) && !(*c >= 'a' && *c <= 'f')) return false;
+    }
+    return true;
+}
+
+static bool alphanumeric(const char *from, const char *to) {
+    for (const char *c = from; c < to; c++) {
+        if (!dv_is_alphanumeric(*c)) return false;
+    }
+    return to > from;
+}
+
+/* A number is what a member can, however large: it is more than we know of. Anything else is a function of its own. */
+static int parse_level(const char *value, const char *end) {
+    int level = 0;
+    for (const char *c = value; c < end; c++) {
+        if (!dv_is_digit(*c)) return LEVEL_OWN;
+        if (level < LEVEL_MAX) level = level * 10 + (*c - '0');
+    }
+    return level;
+}
+
+/* One tag, ",key=value" at `comma` up to `end`. Unknown keys are for later releases and are passed over. */
+static bool parse_tag(dv_member *member, const char *comma, const char *end) {
+    const char *equals = memchr(comma, '=', (size_t)(end - comma));
+    if (!equals || !alphanumeric(comma + 1, equals) || !alphanumeric(equals + 1, end)) return false;
+    size_t value_bytes = (size_t)(end - equals - 1);
+    if (equals != comma + 2) return true;
+    if (comma[1] == 'a') {
+        member->ability = equals + 1;
+        member->ability_bytes = value_bytes;
+        member->level = parse_level(equals + 1, end);
+    } else if (comma[1] == 's' && value_bytes == 8) {
+        char digits[9] = "";
+        char *stop;
+        memcpy(digits, equals + 1, 8);
+        member->set = (uint32_t)strtoul(digits, &stop, 16);
+        member->has_set = *stop == '\0';
+    }
+    return true;
+}
+
+bool dv_member_is_kazoo(const char *node) {
+    const char *dash = strchr(node, '-');
+    return dash && is_kazoo_guid(node, dash);
+}
+
+dv_member dv_member_parse(char *node) {
+    dv_member member = {.node = node, .identifier = "", .kind = DV_STRAY};
+    const char *dash = strchr(node, '-');
+    if (!dash) return member;
+    member.identifier = dash + 1;
+    const char *comma = memchr(node, ',', (size_t)(dash - node));
+    if (!comma) {
+        if (is_kazoo_guid(node, dash)) member.kind = DV_KAZOO;
+        return member;
+    }
+    if (!alphanumeric(node, comma)) return member;
+    while (comma < dash) {
+        const char *next = memchr(comma + 1, ',', (size_t)(dash - comma - 1));
+        const char *end = next ? next : dash;
+        if (!parse_tag(&member, comma, end)) return member;
+        comma = end;
+    }
+    if (member.ability) member.kind = DV_DIVVY;
+    return member;
+}
+
+/* ---- the order of members: bytewise; equal ones untagged first, then by node name ---- */
+
+static int compare_members(const void *a, const void *b) {
+    const dv_member *x = *(const dv_member *const *)a, *y = *(const dv_member *const *)b;
+    int order = strcmp(x->identifier, y->identifier);
+    if (order) return order;
+    if ((x->kind == DV_KAZOO) != (y->kind == DV_KAZOO)) return x->kind == DV_KAZOO ? -1 : 1;
+    return strcmp(x->node, y->node);
+}
+
+typedef struct {
+    const dv_member **members; /* strays left out, in order */
+    size_t count, own;
+    bool present; /* own is valid */
+    bool has_kazoo;
+    int level; /* the least of all */
+} pool;
+
+static bool make_pool(pool *out, const dv_members *party, const char *own_node) {
+    *out = (pool){.members = calloc(party->count + 1, sizeof *out->members), .level = LEVEL_RENDEZVOUS};
+    if (!out->members) return false;
+    for (size_t i = 0; i < party->count; i++) {
+        const dv_member *m = &party->members[i];
+        if (m->kind == DV_STRAY) continue;
+        out->members[out->count++] = m;
+        out->has_kazoo |= m->kind == DV_KAZOO;
+        int level = m->kind == DV_KAZOO || m->level == LEVEL_OWN ? LEVEL_KAZOO : m->level;
+        if (level < out->level) out->level = level;
+    }
+    qsort(out->members, out->count, sizeof *out->members, compare_members);
+    for (size_t i = 0; i < out->count; i++) {
+        if (strcmp(out->members[i]->node, own_node) != 0) continue;
+        out->own = i;
+        out->present = true;
+    }
+    return true;
+}
+
+/* ---- what is told of a party ---- */
+
+static void warn_of_differences(divvy_partitioner *p, const pool *all) {
+    const dv_member *other_set = NULL, *other_ability = NULL;
+    for (size_t i = 0; i < all->count; i++) {
+        const dv_member *m = all->members[i];
+        if (m->kind != DV_DIVVY) continue;
+        if (m->has_set && m->set != p->set && !other_set) other_set = m;
+        bool same = m->ability_bytes == strlen(p->ability) && strncmp(m->ability, p->ability, m->ability_bytes) == 0;
+        if (!same && !other_ability) other_ability = m;
+    }
+    if (other_set)
+        dv_report_warn_once(p, DIVVY_WARN_ITEMS_DIFFER,
+                            "%s: member %s was configured with other items than %s; items that only some members know "
+                            "may stay unowned",
+                            p->path, other_set->identifier, p->identifier);
+    if (other_ability)
+        dv_report_warn_once(p, DIVVY_WARN_ASSIGN_DIFFERS,
+                            "%s: member %s assigns by %.*s and %s by %s (0 round robin, 1 rendezvous, f... an own "
+                            "function); the pool uses the least of them",
+                            p->path, other_ability->identifier, (int)other_ability->ability_bytes,
+                            other_ability->ability, p->identifier, p->ability);
+    for (size_t i = 1; i < all->count; i++) {
+        if (strcmp(all->members[i - 1]->identifier, all->members[i]->identifier) != 0) continue;
+        dv_report_warn_once(p, DIVVY_WARN_IDENTIFIER,
+                            "%s: two live members go by the identifier \"%s\"; both get a "
+                            "share, but logs cannot tell them apart",
+                            p->path, all->members[i]->identifier);
+        return;
+    }
+}
+
+static void warn_of_strays(divvy_partitioner *p, const dv_members *party) {
+    for (size_t i = 0; i < party->count; i++) {
+        if (party->members[i].kind != DV_STRAY) continue;
+        dv_report_warn_once(p, DIVVY_WARN_STRAY,
+                            "%s/%s is no member and gets no share; kazoo members would count it: remove it",
+                            p->party_path, party->members[i].node);
+        return;
+    }
+}
+
+/* ---- the assignments ---- */
+
+static int assign(divvy_partitioner *p, const pool *all, uint8_t *mine) {
+    size_t count = p->names->count;
+    const char *const *items = (const char *const *)p->names->names;
+    divvy_member *members = calloc(all->count, sizeof *members);
+    uint32_t *owners = calloc(count, sizeof *owners);
+    int error = DIVVY_ENOMEM;
+    if (members && owners) {
+        for (size_t i = 0; i < all->count; i++) members[i] = (divvy_member){all->members[i]->identifier, 1000, NULL};
+        error = all->level >= LEVEL_RENDEZVOUS ? divvy_assign_rendezvous(members, all->count, items, count, owners)
+                                               : divvy_assign_round_robin(members, all->count, items, count, owners);
+        for (size_t i = 0; !error && i < count; i++) mine[i] = owners[i] == all->own;
+    }
+    free(members);
+    free(owners);
+    return error;
+}
+
+static int ask_function(divvy_partitioner *p, const pool *all, uint8_t *mine) {
+    const char **identifiers = (const char **)(uintptr_t)calloc(all->count, sizeof *identifiers);
+    if (!identifiers) return DIVVY_ENOMEM;
+    for (size_t i = 0; i < all->count; i++) identifiers[i] = all->members[i]->identifier;
+    int error = p->config.func(p->identifier, identifiers, all->count, (const char *const *)p->names->names,
+                               p->names->count, mine, p->config.user);
+    free(identifiers);
+    return error ? DIVVY_EPROTO : 0;
+}
+
+/* kazoo writes item names raw, and would nest or crash on what must be encoded. */
+static void refuse_encoded(divvy_partitioner *p, uint8_t *mine) {
+    for (size_t i = 0; i < p->names->count; i++) {
+        if (p->items[i].plain) continue;
+        mine[i] = 0;
+        dv_report_warn_once(p, DIVVY_WARN_ITEM_NAME,
+                            "%s: the item \"%.100s\" cannot be shared with kazoo members, which write names raw; it "
+                            "stays unowned while one is present",
+                            p->path, p->names->names[i]);
+    }
+}
+
+int dv_target_compute(divvy_partitioner *p, const dv_members *party, const char *own_node, uint8_t *mine) {
+    pool all;
+    if (!make_pool(&all, party, own_node)) return DIVVY_ENOMEM;
+    int error = DIVVY_ENOENT;
+    if (all.present) {
+        error = p->config.assign == DIVVY_ASSIGN_FUNC ? ask_function(p, &all, mine) : assign(p, &all, mine);
+        if (!error && all.has_kazoo) refuse_encoded(p, mine);
+        warn_of_differences(p, &all);
+        warn_of_strays(p, party);
+    }
+    free(all.members);
+    return error;
+}
