@@ -1,0 +1,181 @@
+/* The items a subcommand was given. SPDX-License-Identifier: Apache-2.0 */
+#include "item_list.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+
+/* The library's own bounds; here they keep an endless input from filling the memory first. */
+enum { ITEMS_MAX = 1000000, ITEM_BYTES_MAX = 65536 };
+
+typedef struct {
+    char *name;
+    size_t line; /* 0 for the command line */
+} entry;
+
+typedef struct {
+    entry *entries;
+    size_t count, room;
+} entries;
+
+typedef struct {
+    FILE *file;
+    const char *shown; /* for messages */
+    size_t line;
+    char text[ITEM_BYTES_MAX + 2]; /* an item, and a CR, and a NUL byte */
+    size_t bytes;
+} reader;
+
+static int add(entries *e, const char *name, size_t line) {
+    if (e->count == e->room) {
+        size_t room = e->room ? 2 * e->room : 64;
+        entry *grown = realloc(e->entries, room * sizeof *grown);
+        if (!grown) return -1;
+        e->entries = grown;
+        e->room = room;
+    }
+    char *copy = strdup(name);
+    if (!copy) return -1;
+    e->entries[e->count++] = (entry){copy, line};
+    return 0;
+}
+
+static int compare(const void *a, const void *b) {
+    const entry *x = a, *y = b;
+    int order = strcmp(x->name, y->name);
+    return order ? order : (x->line > y->line) - (x->line < y->line);
+}
+
+/* Hands the names over to `list`. */
+static int finish(dv_item_list *list, entries *e, const char *shown) {
+    if (e->count == 0) {
+        dv_command_say("%s: there are no items in it", shown);
+        return -1;
+    }
+    qsort(e->entries, e->count, sizeof *e->entries, compare);
+    for (size_t i = 1; i < e->count; i++) {
+        const entry *one = &e->entries[i - 1], *two = &e->entries[i];
+        if (strcmp(one->name, two->name) != 0) continue;
+        if (two->line) {
+            dv_command_say("%s: the item \"%.100s\" is given twice, in lines %zu and %zu", shown, two->name, one->line,
+                           two->line);
+        } else {
+            dv_command_say("%s: the item \"%.100s\" is given twice", shown, two->name);
+        }
+        return -1;
+    }
+    list->names = (const char **)(uintptr_t)calloc(e->count, sizeof *list->names);
+    if (!list->names) {
+        dv_command_say("out of memory");
+        return -1;
+    }
+    for (size_t i = 0; i < e->count; i++) {
+        list->names[i] = e->entries[i].name;
+        e->entries[i].name = NULL;
+    }
+    list->count = e->count;
+    return 0;
+}
+
+static void free_entries(entries *e) {
+    for (size_t i = 0; i < e->count; i++) free(e->entries[i].name);
+    free(e->entries);
+}
+
+/* ---- a file ---- */
+
+/* Returns 1 with a line in `text`, 0 at the end, -1 when what is wrong was told. */
+static int read_line(reader *r) {
+    int c;
+    r->bytes = 0;
+    r->line++;
+    while ((c = getc_unlocked(r->file)) != EOF && c != '\n') {
+        if (c == '\0') {
+            dv_command_say("%s, line %zu: there is a NUL byte in it; is this a list of items?", r->shown, r->line);
+            return -1;
+        }
+        if (r->bytes > ITEM_BYTES_MAX) {
+            dv_command_say("%s, line %zu: the item has more than %d bytes", r->shown, r->line, ITEM_BYTES_MAX);
+            return -1;
+        }
+        r->text[r->bytes++] = (char)c;
+    }
+    if (ferror(r->file)) {
+        dv_command_say("%s: cannot be read: %s", r->shown, strerror(errno));
+        return -1;
+    }
+    if (c == EOF && r->bytes == 0) return 0;
+    if (r->bytes > 0 && r->text[r->bytes - 1] == '\r') r->bytes--;
+    r->text[r->bytes] = '\0';
+    return 1;
+}
+
+static int read_all(reader *r, entries *e) {
+    static const char mark[] = "\xef\xbb\xbf"; /* of byte order; some editors write one */
+    int outcome;
+    while ((outcome = read_line(r)) == 1) {
+        const char *item = r->text;
+        if (r->line == 1 && strncmp(item, mark, sizeof mark - 1) == 0) item += sizeof mark - 1;
+        if (*item == '#' || item[strspn(item, " \t")] == '\0') continue;
+        if (e->count == ITEMS_MAX) {
+            dv_command_say("%s, line %zu: there are more than %d items", r->shown, r->line, ITEMS_MAX);
+            return -1;
+        }
+        if (add(e, item, r->line) != 0) {
+            dv_command_say("out of memory");
+            return -1;
+        }
+    }
+    return outcome;
+}
+
+int dv_item_list_read(dv_item_list *list, const char *path) {
+    *list = (dv_item_list){0};
+    bool is_stdin = strcmp(path, "-") == 0;
+    reader *r = calloc(1, sizeof *r);
+    entries e = {0};
+    int outcome = -1;
+    if (!r) {
+        dv_command_say("out of memory");
+        return -1;
+    }
+    r->shown = is_stdin ? "standard input" : path;
+    r->file = is_stdin ? stdin : fopen(path, "re");
+    if (!r->file) dv_command_say("%s: cannot be opened: %s", r->shown, strerror(errno));
+    else outcome = read_all(r, &e);
+    if (outcome == 0) outcome = finish(list, &e, r->shown);
+    free_entries(&e);
+    if (r->file && !is_stdin) fclose(r->file);
+    free(r);
+    return outcome;
+}
+
+/* ---- the command line ---- */
+
+int dv_item_list_copy(dv_item_list *list, const dv_texts *texts) {
+    *list = (dv_item_list){0};
+    entries e = {0};
+    int outcome = 0;
+    for (size_t i = 0; i < texts->count && outcome == 0; i++) {
+        if (!*texts->texts[i]) {
+            dv_command_say("--item: an item cannot be empty");
+            outcome = -1;
+        } else if (add(&e, texts->texts[i], 0) != 0) {
+            dv_command_say("out of memory");
+            outcome = -1;
+        }
+    }
+    if (outcome == 0) outcome = finish(list, &e, "--item");
+    free_entries(&e);
+    return outcome;
+}
+
+void dv_item_list_free(dv_item_list *list) {
+    for (size_t i = 0; i < list->count; i++) free((void *)(uintptr_t)list->names[i]);
+    free((void *)(uintptr_t)list->names);
+    *list = (dv_item_list){0};
+}

@@ -1,0 +1,30 @@
+/* The items a subcommand was given: from a file, stdin or the command line. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_ITEM_LIST_H
+#define DV_ITEM_LIST_H
+
+#include <stddef.h>
+
+#include "options.h"
+
+/* Sorted bytewise, without duplicates. */
+typedef struct {
+    const char **names; /* for divvy_partitioner_config.items; free by dv_item_list_free() */
+    size_t count;
+} dv_item_list;
+
+/*
+ * From the file `path`, "-" being stdin: one item a line. Skipped are empty lines, lines of nothing but spaces and
+ * tabs, and lines that begin with '#'. Removed are a CR before the end of a line, and a byte order mark at the start.
+ * Everything else is the item, spaces at its ends included.
+ *
+ * Returns 0; -1 when it was told on stderr, with the line's number, what is wrong: unreadable, no items, an item that
+ * is given twice, a NUL byte, or more than there may be.
+ */
+int dv_item_list_read(dv_item_list *list, const char *path);
+
+/* From the command line. Returns 0; -1 when it was told on stderr what is wrong: an empty item or one given twice. */
+int dv_item_list_copy(dv_item_list *list, const dv_texts *texts);
+
+void dv_item_list_free(dv_item_list *list);
+
+#endif

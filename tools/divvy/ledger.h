@@ -1,0 +1,44 @@
+/* What one member owns by the events it was told of, and the lines about it. SPDX-License-Identifier: Apache-2.0
+ *
+ * The library tells of changes some time after they came about. A line shows what was the case at its change, not what
+ * is the case when it is printed: only then do the lines make sense one after the other. */
+#ifndef DV_LEDGER_H
+#define DV_LEDGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <divvy/divvy.h>
+
+#include "item_list.h"
+#include "output.h"
+
+typedef struct {
+    const dv_item_list *items;
+    dv_output *output;
+    bool json;
+    bool timestamps;
+    uint8_t *owned;  /* for each item: 1 if it may be worked on */
+    int64_t *tokens; /* for each item: of the last ownership */
+    divvy_partition_state state;
+    uint64_t generation;
+    bool out_of_memory; /* a line could not be made */
+} dv_ledger;
+
+/* Returns 0, or -1 when there is no memory. `items` and `output` outlive the ledger. */
+int dv_ledger_init(dv_ledger *ledger, const dv_item_list *items, dv_output *output);
+
+void dv_ledger_free(dv_ledger *ledger);
+
+/* Enters a change of items and prints its line. Of one event, what is lost goes first, then what is gained comes. A
+ * revoked item is no longer among the owned ones: its lock is still held, but work on it is to stop. */
+void dv_ledger_items(dv_ledger *ledger, const divvy_items_event *event);
+
+/* Enters a state and prints its line. `reason` is why in DIVVY_FAILURE, else NULL. */
+void dv_ledger_state(dv_ledger *ledger, divvy_partition_state state, const char *reason);
+
+/* Revokes everything that is owned, in a line of its own: said before the locks are given back because the process
+ * ends. */
+void dv_ledger_revoke_all(dv_ledger *ledger);
+
+#endif

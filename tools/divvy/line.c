@@ -1,0 +1,156 @@
+/* One line of output. SPDX-License-Identifier: Apache-2.0 */
+#include "line.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "text.h"
+
+static const char *state_name(divvy_partition_state state) {
+    switch (state) {
+    case DIVVY_ALLOCATING: return "ALLOCATING";
+    case DIVVY_ACQUIRED: return "ACQUIRED";
+    case DIVVY_RELEASE: return "RELEASE";
+    case DIVVY_FAILURE: break;
+    }
+    return "FAILURE";
+}
+
+static struct timespec wall_clock(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now;
+}
+
+/* ---- JSON ---- */
+
+/* Adds `node`, which may be NULL for want of memory; then it returns false. */
+static bool add(cJSON *to, const char *key, cJSON *node) {
+    if (node && (key ? cJSON_AddItemToObject(to, key, node) : cJSON_AddItemToArray(to, node))) return true;
+    cJSON_Delete(node);
+    return false;
+}
+
+static bool add_name(cJSON *array, const char *name) {
+    char *plain = dv_text_plain(name);
+    bool added = plain && add(array, NULL, cJSON_CreateString(plain));
+    free(plain);
+    return added;
+}
+
+static bool add_names(cJSON *to, const char *key, dv_names_view view) {
+    cJSON *array = cJSON_AddArrayToObject(to, key);
+    bool complete = array != NULL;
+    for (size_t i = 0; i < view.count && complete; i++) complete = add_name(array, view.names[i]);
+    return complete;
+}
+
+static bool add_token(cJSON *tokens, const char *name, int64_t token) {
+    /* A string: as a number it would lose its last digits in many a reader of JSON. */
+    char digits[32];
+    snprintf(digits, sizeof digits, "%" PRId64, token);
+    char *plain = dv_text_plain(name);
+    bool added = plain && add(tokens, plain, cJSON_CreateString(digits));
+    free(plain);
+    return added;
+}
+
+static bool add_owned(cJSON *to, const dv_ledger *ledger) {
+    cJSON *owned = cJSON_AddArrayToObject(to, "owned");
+    cJSON *tokens = cJSON_AddObjectToObject(to, "tokens");
+    bool complete = owned && tokens;
+    for (size_t i = 0; i < ledger->items->count && complete; i++) {
+        const char *name = ledger->items->names[i];
+        if (ledger->owned[i]) complete = add_name(owned, name) && add_token(tokens, name, ledger->tokens[i]);
+    }
+    return complete;
+}
+
+static bool add_reason(cJSON *to, const char *reason) {
+    char *plain = dv_text_plain(reason);
+    bool added = plain && add(to, "reason", cJSON_CreateString(plain));
+    free(plain);
+    return added;
+}
+
+static bool fill(cJSON *json, const dv_ledger *ledger, const dv_line *line) {
+    struct timespec now = wall_clock();
+    int64_t time_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return add(json, "event", cJSON_CreateString(line->event)) &&
+           add(json, "state", cJSON_CreateString(state_name(ledger->state))) &&
+           add(json, "generation", cJSON_CreateNumber((double)ledger->generation)) &&
+           add_names(json, "gained", line->gained) && add_names(json, "revoked", line->revoked) &&
+           add_names(json, "lost", line->lost) && add_owned(json, ledger) &&
+           (!line->reason || add_reason(json, line->reason)) &&
+           (!ledger->timestamps || add(json, "time_ms", cJSON_CreateNumber((double)time_ms)));
+}
+
+char *dv_line_json(const dv_ledger *ledger, const dv_line *line) {
+    cJSON *json = cJSON_CreateObject();
+    char *text = json && fill(json, ledger, line) ? cJSON_PrintUnformatted(json) : NULL;
+    cJSON_Delete(json);
+    if (!text) return NULL;
+    size_t bytes = strlen(text);
+    char *with_newline = realloc(text, bytes + 2);
+    if (!with_newline) free(text);
+    else memcpy(with_newline + bytes, "\n", 2);
+    return with_newline;
+}
+
+/* ---- for people ---- */
+
+static bool print_names(FILE *to, const char *word, dv_names_view view) {
+    fprintf(to, "  %s %zu", word, view.count);
+    for (size_t i = 0; i < view.count; i++) {
+        char *readable = dv_text_readable(view.names[i]);
+        if (!readable) return false;
+        fprintf(to, "%s%s", i ? ", " : ": ", readable);
+        free(readable);
+    }
+    return true;
+}
+
+static bool print_owned(FILE *to, const dv_ledger *ledger) {
+    const char **owned = (const char **)(uintptr_t)calloc(ledger->items->count, sizeof *owned);
+    size_t count = 0;
+    for (size_t i = 0; i < ledger->items->count && owned; i++) {
+        if (ledger->owned[i]) owned[count++] = ledger->items->names[i];
+    }
+    bool complete = owned && print_names(to, "owned", (dv_names_view){owned, count});
+    free((void *)(uintptr_t)owned);
+    return complete;
+}
+
+static void print_time(FILE *to) {
+    struct timespec now = wall_clock();
+    struct tm local;
+    char text[32];
+    strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", localtime_r(&now.tv_sec, &local));
+    fprintf(to, "%s.%03ld  ", text, now.tv_nsec / 1000000);
+}
+
+char *dv_line_readable(const dv_ledger *ledger, const dv_line *line) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&text, &bytes);
+    if (!to) return NULL;
+    if (ledger->timestamps) print_time(to);
+    fprintf(to, "%-10s", state_name(ledger->state));
+    bool complete = (line->gained.count == 0 || print_names(to, "gained", line->gained)) &&
+                    (line->revoked.count == 0 || print_names(to, "revoked", line->revoked)) &&
+                    (line->lost.count == 0 || print_names(to, "lost", line->lost)) && print_owned(to, ledger);
+    char *reason = line->reason ? dv_text_readable(line->reason) : NULL;
+    if (reason) fprintf(to, "  (%s)", reason);
+    free(reason);
+    fprintf(to, "\n");
+    complete = !ferror(to) && complete;
+    if (fclose(to) != 0 || !complete) {
+        free(text);
+        return NULL;
+    }
+    return text;
+}

@@ -1,0 +1,27 @@
+/* One line of output, as JSON or for people. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_LINE_H
+#define DV_LINE_H
+
+#include "ledger.h"
+
+typedef struct {
+    const char *const *names;
+    size_t count;
+} dv_names_view;
+
+/* What is peculiar to a line; the rest is in the ledger. */
+typedef struct {
+    const char *event; /* "state" or "items" */
+    dv_names_view gained, revoked, lost;
+    const char *reason; /* why in DIVVY_FAILURE; NULL: none is shown */
+} dv_line;
+
+/* {"event":..,"state":..,"generation":N,"gained":[..],"revoked":[..],"lost":[..],"owned":[..],"tokens":{..}} and a
+ * newline. The keys are always there, in this order; then "reason" and "time_ms" where they apply. Names that are not
+ * UTF-8 are percent-encoded. Returns memory to free(), NULL when there is none. */
+char *dv_line_json(const dv_ledger *ledger, const dv_line *line);
+
+/* "ACQUIRED    owned 2: a, b" or "ALLOCATING  gained 1: b  owned 2: a, b" and a newline. Returns likewise. */
+char *dv_line_readable(const dv_ledger *ledger, const dv_line *line);
+
+#endif

@@ -1,0 +1,67 @@
+/* divvy, the command: finds the subcommand, and helps. SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include <divvy/divvy.h>
+
+#include "command.h"
+#include "output.h"
+
+static const dv_command *const commands[] = {&dv_partition_command};
+
+enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
+
+static const dv_command *find(const char *name) {
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+    }
+    return NULL;
+}
+
+static void print_overview(FILE *to) {
+    fprintf(to, "usage: divvy SUBCOMMAND [OPTION ...]\n"
+                "\n"
+                "Divides work among the members of a pool, on ZooKeeper.\n"
+                "\n");
+    for (size_t i = 0; i < COMMAND_COUNT; i++) fprintf(to, "  %-20s  %s\n", commands[i]->name, commands[i]->summary);
+    fprintf(to, "  %-20s  %s\n", "help [SUBCOMMAND]", "print this, or the options of a subcommand");
+    fprintf(to, "  %-20s  %s\n", "--version", "print the version");
+    fprintf(to, "\nExample:\n"
+                "  divvy partition --connect zk1:2181 --path /work_queues --items-from queues.txt\n");
+}
+
+static int help(int argc, char **argv) {
+    if (argc > 2) return dv_command_misused(NULL, "help: \"%.100s\" is not expected here", argv[2]);
+    if (argc == 2) {
+        const dv_command *about = find(argv[1]);
+        if (!about) return dv_command_misused(NULL, "help: there is no subcommand \"%.100s\"", argv[1]);
+        about->print_help();
+    } else {
+        print_overview(stdout);
+    }
+    return dv_command_printed();
+}
+
+static int version(int argc, char **argv) {
+    if (argc > 1) return dv_command_misused(NULL, "--version: \"%.100s\" is not expected here", argv[1]);
+    printf("divvy %s\n", divvy_version());
+    return dv_command_printed();
+}
+
+int main(int argc, char **argv) {
+    if (!dv_output_prepare()) {
+        dv_command_say("standard output is closed");
+        return DV_EXIT_FAILED;
+    }
+    if (argc < 2) {
+        print_overview(stderr);
+        return DV_EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return help(argc - 1, argv + 1);
+    if (strcmp(name, "--version") == 0) return version(argc - 1, argv + 1);
+    const dv_command *command = find(name);
+    if (command) return command->run(argc - 1, argv + 1);
+    return dv_command_misused(NULL, "there is no %s \"%.100s\"", *name == '-' ? "option" : "subcommand", name);
+}

@@ -1,0 +1,43 @@
+/* What `divvy partition` was asked for. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_PARTITION_OPTIONS_H
+#define DV_PARTITION_OPTIONS_H
+
+#include <stdint.h>
+
+#include "item_list.h"
+#include "options.h"
+
+typedef struct {
+    const char *connect; /* never NULL after parsing */
+    const char *path;
+    const char *items_from;
+    dv_texts items;
+    const char *identifier; /* NULL: one is made up */
+    int64_t time_boundary_ms;
+    int64_t leave_boundary_ms; /* -1: as time_boundary_ms */
+    int64_t session_timeout_ms;
+    int64_t allocate_timeout_ms; /* 0: none */
+    int64_t connect_timeout_ms;  /* 0: none */
+    int mode;                    /* DIVVY_INCREMENTAL, DIVVY_EAGER */
+    int assign;                  /* DIVVY_ASSIGN_* */
+    const char *auth_file;       /* NULL: no credentials */
+    int acl;                     /* DIVVY_ACL_* */
+    int json, timestamps, verbose;
+
+    dv_item_list list; /* read from items_from, or copied from items */
+    char *auth;        /* read from auth_file; secret */
+} dv_partition_options;
+
+/*
+ * Parses the command line, and reads the files that it names.
+ *
+ * Returns DV_OPTIONS_PARSED, DV_OPTIONS_HELP, or DV_OPTIONS_WRONG when the mistake was told on stderr. In each case
+ * release *options with dv_partition_options_free().
+ */
+int dv_partition_options_parse(dv_partition_options *options, int argc, char **argv);
+
+void dv_partition_options_free(dv_partition_options *options);
+
+void dv_partition_print_help(void);
+
+#endif

@@ -1,0 +1,21 @@
+/* Names as they are shown. SPDX-License-Identifier: Apache-2.0
+ *
+ * An item is any string of bytes, but JSON and terminals want UTF-8. What can be shown is shown as it is. Otherwise
+ * each offending byte becomes `%` and two upper-case hex digits, and so does a `%` that stands before two hex digits,
+ * so that the name can be had back: docs/protocol.md, N4. */
+#ifndef DV_TEXT_H
+#define DV_TEXT_H
+
+#include <stddef.h>
+
+/* The length of the well-formed UTF-8 character at `text`, 0 if there is none, as at the end. */
+size_t dv_text_character_bytes(const char *text);
+
+/* For JSON: offending is what is not UTF-8. Returns memory to free(), NULL when there is none. */
+char *dv_text_plain(const char *text);
+
+/* For lines that people read: offending are control characters too, so that a name can neither break a line nor send
+ * a terminal its escape sequences. Returns memory to free(), NULL when there is none. */
+char *dv_text_readable(const char *text);
+
+#endif
