@@ -1,0 +1,332 @@
+/* See fake_znode.h. SPDX-License-Identifier: Apache-2.0 */
+#include "fake_znode.h"
+
+#include "wait.h"
+
+#include <string.h>
+#include <sys/eventfd.h>
+
+#define TURNS_MAX 10000
+#define TEXT_BYTES 65536
+#define OP_TEXT_BYTES 1024
+
+typedef struct registration {
+    struct registration *next;
+    char *path;
+    bool of_children, armed;
+    dv_watch *watch;
+} registration;
+
+struct dv_fake {
+    dv_znode znode; /* first */
+    divvy_client *client;
+    int64_t now;
+    bool connected, over;
+    dv_fake_request *oldest;
+    registration *watches;
+    char text[TEXT_BYTES];
+};
+
+/* An answer, or with no request news of the session. */
+typedef struct {
+    dv_event event;
+    dv_fake *fake;
+    dv_fake_request *request;
+    int error;
+    const dv_reply *replies;
+    dv_session_news news;
+} incident;
+
+static dv_fake *of(const dv_znode *znode) {
+    return (dv_fake *)(uintptr_t)znode;
+}
+
+static void *must(void *memory) {
+    if (!memory) dv_test_die("no memory");
+    return memory;
+}
+
+/* --- watches ---------------------------------------------------------------------------------------------------- */
+
+static void drop_watch(registration **place) {
+    registration *gone = *place;
+    *place = gone->next;
+    gone->watch->link = NULL;
+    free(gone->path);
+    free(gone);
+}
+
+static void unwatch(dv_znode *znode, dv_watch *watch) {
+    for (registration **at = &of(znode)->watches; *at;) {
+        if ((*at)->watch == watch) drop_watch(at);
+        else at = &(*at)->next;
+    }
+}
+
+static void keep_watch(dv_fake *fake, const dv_op *op, dv_watch *watch) {
+    unwatch(&fake->znode, watch);
+    watch->link = (dv_watch **)(uintptr_t)fake; /* Only that it is not NULL means something. */
+    registration *r = must(calloc(1, sizeof *r));
+    *r = (registration){fake->watches, must(strdup(op->path)), op->kind == DV_CHILDREN, false, watch};
+    fake->watches = r;
+}
+
+static void settle_watch(dv_fake *fake, const dv_fake_request *q, int error) {
+    for (registration **at = &fake->watches; q->watch && *at; at = &(*at)->next) {
+        if ((*at)->watch != q->watch) continue;
+        if (error == 0 || (error == DIVVY_ENOENT && q->ops->kind == DV_EXISTS)) (*at)->armed = true;
+        else drop_watch(at);
+        return;
+    }
+}
+
+bool dv_fake_fire(dv_fake *fake, const char *path, dv_watch_kind kind, bool armed) {
+    bool fired = false;
+    dv_turn_begin(fake->client);
+    for (registration **at = &fake->watches; fake->connected && *at && !fired;) {
+        registration *r = *at;
+        bool kind_fits =
+            r->of_children ? kind == DV_WATCH_CHILDREN || kind == DV_WATCH_DELETED : kind != DV_WATCH_CHILDREN;
+        fired = strcmp(r->path, path) == 0 && kind_fits && (r->armed || !armed);
+        if (!fired) {
+            at = &r->next;
+            continue;
+        }
+        dv_watch *watch = r->watch;
+        drop_watch(at);
+        watch->fired(watch, kind, fake->now);
+    }
+    dv_turn_end(fake->client);
+    dv_fake_run(fake);
+    return fired;
+}
+
+bool dv_fake_is_watched(const dv_fake *fake, const char *path) {
+    for (const registration *r = fake->watches; r; r = r->next) {
+        if (strcmp(r->path, path) == 0) return true;
+    }
+    return false;
+}
+
+/* --- requests --------------------------------------------------------------------------------------------------- */
+
+static void complete(dv_fake *fake, dv_fake_request *q, int error, const dv_reply *replies) {
+    const dv_reply failed = {.error = error};
+    settle_watch(fake, q, error);
+    if (q->is_multi) q->multi_done(q->context, error, error ? NULL : replies, error ? 0 : q->count, fake->now);
+    else q->done(q->context, replies ? replies : &failed, fake->now);
+    free(q->ops);
+    free(q);
+}
+
+static void run_incident(dv_event *event, int64_t now) {
+    incident *i = (incident *)(void *)event;
+    if (i->request) complete(i->fake, i->request, i->error, i->replies);
+    else i->fake->znode.on_session(i->fake->znode.context, &i->news, now);
+    free(i);
+}
+
+static incident *post(dv_fake *fake, dv_fake_request *q, int error, const dv_reply *replies) {
+    incident *i = must(calloc(1, sizeof *i));
+    *i = (incident){.event.run = run_incident, .fake = fake, .request = q, .error = error, .replies = replies};
+    fake->znode.sink.post(fake->znode.sink.queue, &i->event);
+    return i;
+}
+
+static dv_fake_request *take_oldest(dv_fake *fake) {
+    dv_fake_request *q = fake->oldest;
+    if (!q) dv_test_die("fake: nothing is under way");
+    fake->oldest = q->next;
+    return q;
+}
+
+static void accept(dv_fake *fake, dv_fake_request *q, const dv_op *ops, size_t count) {
+    q->ops = must(calloc(count, sizeof *ops));
+    q->count = count;
+    memcpy(q->ops, ops, count * sizeof *ops);
+    if (q->watch) keep_watch(fake, ops, q->watch);
+    if (!fake->connected) {
+        post(fake, q, fake->over ? DIVVY_ELOST : DIVVY_ECONNECTION, NULL);
+        return;
+    }
+    dv_fake_request **end = &fake->oldest;
+    while (*end) end = &(*end)->next;
+    *end = q;
+}
+
+static int submit(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply_fn done, void *context) {
+    dv_fake_request *q = must(calloc(1, sizeof *q));
+    *q = (dv_fake_request){.done = done, .context = context, .watch = watch};
+    accept(of(znode), q, op, 1);
+    return 0;
+}
+
+static int multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context) {
+    dv_fake_request *q = must(calloc(1, sizeof *q));
+    *q = (dv_fake_request){.multi_done = done, .context = context, .is_multi = true};
+    accept(of(znode), q, ops, count);
+    return 0;
+}
+
+const dv_fake_request *dv_fake_oldest(const dv_fake *fake) {
+    return fake->oldest;
+}
+
+void dv_fake_answer(dv_fake *fake, const dv_reply *reply) {
+    post(fake, take_oldest(fake), reply->error, reply);
+    dv_fake_run(fake);
+}
+
+void dv_fake_answer_multi(dv_fake *fake, int error, const dv_reply *replies) {
+    post(fake, take_oldest(fake), error, replies);
+    dv_fake_run(fake);
+}
+
+static int op_text(char *out, const dv_op *op, bool watch) {
+    static const char *const kinds[] = {"create", "delete", "set", "check", "get", "exists", "children"};
+    const char *kind = kinds[op->kind], *guid = strstr(op->path, DV_FAKE_GUID);
+    if (op->kind == DV_CREATE && op->mode) kind = op->mode & DV_SEQUENTIAL ? "sequential" : "ephemeral";
+    int before = guid ? (int)(guid - op->path) : (int)strlen(op->path);
+    return snprintf(out, OP_TEXT_BYTES, "%s%s %.*s%s%s", kind, watch ? "!" : "", before, op->path, guid ? "#" : "",
+                    guid ? guid + strlen(DV_FAKE_GUID) : "");
+}
+
+const char *dv_fake_pending(dv_fake *fake) {
+    char *at = fake->text;
+    *at = '\0';
+    for (const dv_fake_request *q = fake->oldest; q; q = q->next) {
+        bool brackets = q->is_multi && q->count > 1;
+        at += sprintf(at, "%s%s", at == fake->text ? "" : ", ", brackets ? "multi [" : "");
+        for (size_t i = 0; i < q->count; i++) {
+            if (at > fake->text + TEXT_BYTES - 2 * OP_TEXT_BYTES) return fake->text;
+            at += sprintf(at, "%s", i ? "; " : "");
+            at += op_text(at, &q->ops[i], q->watch != NULL);
+        }
+        at += sprintf(at, "%s", brackets ? "]" : "");
+    }
+    return fake->text;
+}
+
+/* --- time and the session --------------------------------------------------------------------------------------- */
+
+void dv_fake_run(dv_fake *fake) {
+    for (int turns = 0; dv_loop_run_due(fake->client) > 0; turns++) {
+        if (turns == TURNS_MAX) dv_test_die("fake: it never comes to rest; under way: %s", dv_fake_pending(fake));
+    }
+}
+
+int64_t dv_fake_now(const dv_fake *fake) {
+    return fake->now;
+}
+
+void dv_fake_advance(dv_fake *fake, int64_t ms) {
+    int64_t to = fake->now + ms;
+    dv_fake_run(fake);
+    while (fake->client->timers && fake->client->timers->at <= to) {
+        if (fake->client->timers->at > fake->now) fake->now = fake->client->timers->at;
+        dv_fake_run(fake);
+    }
+    fake->now = to;
+    dv_fake_run(fake);
+}
+
+void dv_fake_session(dv_fake *fake, divvy_session_state state) {
+    static const int errors[] = {
+        [DIVVY_SUSPENDED] = DIVVY_ECONNECTION, [DIVVY_LOST] = DIVVY_ELOST, [DIVVY_AUTH_FAILED] = DIVVY_EAUTH};
+    fake->connected = state == DIVVY_CONNECTED;
+    fake->over = state == DIVVY_LOST || state == DIVVY_AUTH_FAILED;
+    /* The news first, then what it means for the requests, as the native client has it. */
+    post(fake, NULL, 0, NULL)->news =
+        (dv_session_news){state, DV_FAKE_SESSION, fake->client->config.session_timeout_ms};
+    while (!fake->connected && fake->oldest) post(fake, take_oldest(fake), errors[state], NULL);
+    dv_fake_run(fake);
+}
+
+bool dv_fake_is_connected(const dv_fake *fake) {
+    return fake->connected;
+}
+
+static int64_t now_ms(const dv_znode *znode) {
+    return of(znode)->now;
+}
+
+static int fill_random(dv_znode *znode, void *bytes, size_t count) {
+    (void)znode;
+    memset(bytes, 0, count);
+    return 0;
+}
+
+static void fill_stats(const dv_znode *znode, divvy_stats *out) {
+    (void)znode;
+    *out = (divvy_stats){.requests = 0};
+}
+
+static const char *servers(const dv_znode *znode, int *error) {
+    (void)znode;
+    *error = 0;
+    return "fake";
+}
+
+static void abandon(dv_znode *znode, int error, int64_t now) {
+    dv_fake *fake = of(znode);
+    (void)now;
+    fake->connected = false;
+    fake->over = true;
+    while (fake->watches) drop_watch(&fake->watches);
+    while (fake->oldest) complete(fake, take_oldest(fake), error, NULL);
+}
+
+static void close_znode(dv_znode *znode) {
+    (void)znode;
+}
+
+static void free_znode(dv_znode *znode) {
+    free(of(znode));
+}
+
+/* --- life ------------------------------------------------------------------------------------------------------- */
+
+/* What divvy_client_open() does, but for the backend and the threads. */
+static divvy_client *make_client(dv_fake *fake, const divvy_client_config *config) {
+    divvy_client *client = must(calloc(1, sizeof *client));
+    client->config = *config;
+    client->config.manual = 1;
+    client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    atomic_init(&client->refs, 1);
+    client->fork_count = dv_fork_count();
+    client->events_end = &client->events;
+    client->callbacks_end = &client->callbacks;
+    client->sleeping_until = INT64_MAX;
+    client->ephemerals.limit_bytes = config->ephemeral_path_bytes ? config->ephemeral_path_bytes : 1024 * 1024;
+    client->watched.limit_bytes = config->watch_path_bytes ? config->watch_path_bytes : 512 * 1024;
+    pthread_mutex_init(&client->turn, NULL);
+    pthread_mutex_init(&client->queue_mutex, NULL);
+    pthread_cond_init(&client->changed, NULL);
+    pthread_cond_init(&client->callback_ready, NULL);
+    dv_session_init(client);
+    client->chroot = must(strdup(""));
+    client->znode = &fake->znode;
+    client->batch = must(dv_batch_new(client->znode));
+    return client;
+}
+
+dv_fake *dv_fake_open(const divvy_client_config *config) {
+    static const dv_znode_backend backend = {submit,     multi,   unwatch, now_ms,      fill_random,
+                                             fill_stats, servers, abandon, close_znode, free_znode};
+    static const divvy_client_config defaults = DIVVY_CLIENT_CONFIG_INIT;
+    dv_fake *fake = must(calloc(1, sizeof *fake));
+    fake->now = 1000000;
+    fake->client = make_client(fake, config ? config : &defaults);
+    fake->znode = (dv_znode){&backend, {dv_client_post, fake->client}, dv_session_news_arrived, NULL, fake->client};
+    return fake;
+}
+
+void dv_fake_close(dv_fake *fake) {
+    divvy_client *client = fake->client;
+    if (client->state == DIVVY_CONNECTED) dv_fake_session(fake, DIVVY_SUSPENDED);
+    dv_client_shut_down(client);
+}
+
+divvy_client *dv_fake_client(dv_fake *fake) {
+    return fake->client;
+}

@@ -1,0 +1,55 @@
+/* A TCP proxy on loopback that breaks connections as a test demands. SPDX-License-Identifier: Apache-2.0
+ *
+ * A client is given the proxy's address for the server's. Each call may come from any thread, and when it returns the
+ * fault is in force: not a byte passes any more that should not. What the kernel has taken before, towards either
+ * side, still arrives there; hence a test that wants a request to be carried out waits until it sees so in the server
+ * before it cuts, for a connection closed early may lose it. */
+#ifndef DV_TEST_PROXY_H
+#define DV_TEST_PROXY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct dv_test_proxy dv_test_proxy;
+
+/* What has happened since the start. `open` is the number of connections now. Bytes of a request or a reply count
+ * when they have been handed to the other side. */
+struct dv_test_proxy_counts {
+    unsigned accepted;
+    unsigned refused;
+    unsigned open;
+    uint64_t request_bytes;
+    uint64_t reply_bytes;
+    uint64_t dropped_bytes;
+};
+
+/* Listens on a port of its own and passes all on to `upstream`, "127.0.0.1:PORT". That nobody listens there is no
+ * error: the client's connection is closed then, as a server's host would. Ends the test program on failure. */
+dv_test_proxy *dv_test_proxy_start(const char *upstream);
+
+/* Closes all connections, joins the thread, frees the proxy. NULL is fine. */
+void dv_test_proxy_stop(dv_test_proxy *proxy);
+
+/* "127.0.0.1:PORT", which lives as long as the proxy. */
+const char *dv_test_proxy_address(const dv_test_proxy *proxy);
+
+/* Closes all connections; new ones are accepted and closed at once. What was under way in the proxy is lost. */
+void dv_test_proxy_cut(dv_test_proxy *proxy);
+
+/* Ends all faults. Connections that were cut do not come back; frozen ones go on as after a thaw. */
+void dv_test_proxy_restore(dv_test_proxy *proxy);
+
+/* Nothing passes either way, not even the end of a connection. Connections stay open and new ones are accepted. */
+void dv_test_proxy_freeze(dv_test_proxy *proxy);
+
+/* Goes on after a freeze: what was sent meanwhile arrives now, late, even from a side that has given up since. */
+void dv_test_proxy_thaw(dv_test_proxy *proxy);
+
+/* While on, requests pass and replies do not. When it is turned off, the connections that have lost a byte are closed:
+ * a stream with a hole would not fail as a network does. */
+void dv_test_proxy_drop_replies(dv_test_proxy *proxy, bool on);
+
+/* The counters now. */
+struct dv_test_proxy_counts dv_test_proxy_count(dv_test_proxy *proxy);
+
+#endif

@@ -1,0 +1,155 @@
+/* See server.h. SPDX-License-Identifier: Apache-2.0 */
+#include "server.h"
+
+#include "wait.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define TOOL DIVVY_SOURCE_DIR "/tools/zookeeper-local"
+#define SERVERS_MAX 3
+#define OUTPUT_BYTES 4096
+
+extern char **environ;
+
+struct dv_test_server {
+    int servers;
+    char *connect;
+    char *dir;
+    char *addresses[SERVERS_MAX];
+};
+
+static char *copy(const char *text, size_t bytes) {
+    char *result = strndup(text, bytes);
+    if (!result) dv_test_die("no memory");
+    return result;
+}
+
+/* Starts the tool with `output` as its stdout. It gets no other descriptor of ours: else the end of a connection that
+ * a test closes meanwhile would reach the peer only when the tool is done. */
+static pid_t spawn_tool(const char *const arguments[], int output) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    pid_t pid;
+    sigemptyset(&none);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    int error = posix_spawn(&pid, TOOL, &actions, &attributes, (char *const *)(uintptr_t)arguments, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    if (error) dv_test_die("cannot run %s: %s", TOOL, strerror(error));
+    return pid;
+}
+
+/* Runs the tool and puts what it prints into `output`. */
+static void run_tool(const char *const arguments[], char output[OUTPUT_BYTES]) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC)) dv_test_die("pipe2: %s", strerror(errno));
+    pid_t pid = spawn_tool(arguments, ends[1]);
+    close(ends[1]);
+    size_t length = 0;
+    for (;;) {
+        ssize_t got = read(ends[0], output + length, OUTPUT_BYTES - 1 - length);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        length += (size_t)got;
+    }
+    output[length] = '\0';
+    close(ends[0]);
+    int status;
+    while (waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR) dv_test_die("waitpid: %s", strerror(errno));
+    }
+    if (!WIFEXITED(status) || WEXITSTATUS(status)) dv_test_die("%s %s failed", TOOL, arguments[1]);
+}
+
+/* The value on the line "NAME=value" of `output`, malloc'ed. */
+static char *output_value(const char *output, const char *name) {
+    const char *found = strstr(output, name);
+    if (!found) dv_test_die("%s did not print %s", TOOL, name);
+    found += strlen(name);
+    char *value = copy(found, strcspn(found, "\n"));
+    if (strpbrk(value, "\\'\"")) dv_test_die("the folder needs a name without quotes: %s", value);
+    return value;
+}
+
+dv_test_server *dv_test_server_start(int servers, int tick_ms) {
+    char output[OUTPUT_BYTES], servers_text[16], tick_text[16], parent_text[16];
+    snprintf(servers_text, sizeof servers_text, "%d", servers);
+    snprintf(tick_text, sizeof tick_text, "%d", tick_ms);
+    snprintf(parent_text, sizeof parent_text, "%d", (int)getpid());
+    const char *const arguments[] = {TOOL,      "start",    "--servers", servers_text, "--tick",
+                                     tick_text, "--parent", parent_text, NULL};
+    run_tool(arguments, output);
+
+    dv_test_server *server = calloc(1, sizeof *server);
+    if (!server) dv_test_die("no memory");
+    server->connect = output_value(output, "DIVVY_CONNECT=");
+    server->dir = output_value(output, "ZOOKEEPER_LOCAL_DIR=");
+    for (const char *address = server->connect; *address;) {
+        size_t length = strcspn(address, ",");
+        if (server->servers == SERVERS_MAX) dv_test_die("more servers than asked for: %s", server->connect);
+        server->addresses[server->servers++] = copy(address, length);
+        address += length + (address[length] == ',');
+    }
+    if (server->servers != servers) dv_test_die("asked for %d servers, got %s", servers, server->connect);
+    return server;
+}
+
+/* Runs "zookeeper-local VERB DIR NUMBER". */
+static void command(dv_test_server *server, const char *verb, int number) {
+    char output[OUTPUT_BYTES], number_text[16] = "all";
+    if (number != DV_TEST_SERVER_ALL) snprintf(number_text, sizeof number_text, "%d", number);
+    const char *const arguments[] = {TOOL, verb, server->dir, number_text, NULL};
+    run_tool(arguments, output);
+}
+
+void dv_test_server_stop(dv_test_server *server) {
+    if (!server) return;
+    char output[OUTPUT_BYTES];
+    const char *const arguments[] = {TOOL, "stop", server->dir, NULL};
+    run_tool(arguments, output);
+    for (int i = 0; i < server->servers; i++) free(server->addresses[i]);
+    free(server->connect);
+    free(server->dir);
+    free(server);
+}
+
+const char *dv_test_server_connect(const dv_test_server *server) {
+    return server->connect;
+}
+
+const char *dv_test_server_address(const dv_test_server *server, int number) {
+    if (number < 1 || number > server->servers) dv_test_die("there is no server %d", number);
+    return server->addresses[number - 1];
+}
+
+const char *dv_test_server_dir(const dv_test_server *server) {
+    return server->dir;
+}
+
+void dv_test_server_kill(dv_test_server *server, int number) {
+    command(server, "kill", number);
+}
+
+void dv_test_server_restart(dv_test_server *server, int number) {
+    command(server, "restart", number);
+}
+
+void dv_test_server_pause(dv_test_server *server, int number) {
+    command(server, "pause", number);
+}
+
+void dv_test_server_resume(dv_test_server *server, int number) {
+    command(server, "resume", number);
+}

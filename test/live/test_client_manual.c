@@ -1,0 +1,568 @@
+/* Manual mode: the caller's thread runs the loop. SPDX-License-Identifier: Apache-2.0 */
+#include "test_client_witness.h"
+
+#include "lib/proxy.h"
+#include "lib/server.h"
+#include "lib/zk.h"
+
+#include <dirent.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+
+#define TICK_MS 100
+
+static dv_test_server *server;
+static dv_test_zk *truth;
+
+static const char *hosts(void) {
+    return dv_test_server_connect(server);
+}
+
+static divvy_client_config manual_config(witness *w, const char *list) {
+    divvy_client_config config = witness_config(w, list);
+    config.manual = 1;
+    return config;
+}
+
+static bool readable(const divvy_client *client, int64_t timeout_ms) {
+    struct pollfd fd = {.fd = divvy_client_fd(client), .events = POLLIN};
+    return poll(&fd, 1, timeout_ms < 0 || timeout_ms > INT_MAX ? -1 : (int)timeout_ms) == 1;
+}
+
+/* One turn of a program's poll(2) loop; `most_ms` bounds it only so that a failing test ends. */
+static void poll_once(divvy_client *client, int64_t most_ms) {
+    int64_t deadline_ms = divvy_client_next_deadline(client);
+    readable(client, deadline_ms < 0 || deadline_ms > most_ms ? most_ms : deadline_ms);
+    int count = divvy_client_process(client, 0);
+    if (count < 0) fail_msg("process: %s", divvy_client_error(client));
+}
+
+/* Drives the client as a program would until the condition holds. */
+#define POLL_UNTIL(client, condition)                                      \
+    do {                                                                   \
+        int64_t until_ms_ = dv_test_now_ms() + PATIENCE_MS;                \
+        while (!(condition)) {                                             \
+            if (dv_test_now_ms() >= until_ms_) fail_msg("%s", #condition); \
+            poll_once(client, 1000);                                       \
+        }                                                                  \
+    } while (0)
+
+/* --- the loop in the caller's hands ------------------------------------------------------------------------------ */
+
+/* Nothing happens but in process(): events wait, the descriptor tells of them, and callbacks run in our thread. */
+static void test_nothing_by_itself(void **state) {
+    (void)state;
+    witness w;
+    divvy_client_config config = manual_config(&w, hosts());
+    divvy_client *client = open_with(&config);
+    assert_true(divvy_client_fd(client) >= 0);
+    assert_true(readable(client, PATIENCE_MS));
+    dv_test_sleep_ms(100); /* Were there a thread of ours, it would be connected by now. */
+    assert_int_equal(divvy_client_state(client), DIVVY_CONNECTING);
+    assert_true(witness_told(&w, ""));
+    POLL_UNTIL(client, divvy_client_state(client) == DIVVY_CONNECTED);
+    POLL_UNTIL(client, witness_told(&w, "C"));
+    divvy_client_close(client);
+    witness_end(&w);
+}
+
+/* A client at rest costs nothing: the descriptor falls silent, no timer is due, process(0) and a process() whose time
+ * passes return 0. */
+static void test_rest(void **state) {
+    (void)state;
+    witness w;
+    divvy_client_config config = manual_config(&w, hosts());
+    divvy_client *client = open_connected(&config);
+    bool quiet = false;
+    for (int64_t until_ms = dv_test_now_ms() + PATIENCE_MS; !quiet && dv_test_now_ms() < until_ms;) {
+        while (divvy_client_process(client, 0) > 0) continue;
+        quiet = !readable(client, 300);
+    }
+    assert_true(quiet);
+    assert_int_equal(divvy_client_next_deadline(client), -1);
+    assert_int_equal(divvy_client_process(client, 0), 0);
+    int64_t before_ms = dv_test_now_ms();
+    assert_int_equal(divvy_client_process(client, 200), 0);
+    assert_true(dv_test_now_ms() - before_ms >= 200);
+    divvy_client_close(client);
+    witness_end(&w);
+}
+
+/* A program that polls the descriptor with next_deadline() as its timeout, and calls process() only then, sees its
+ * partitioner through: timers included, for a boundary passes. */
+static void test_poll_loop(void **state) {
+    (void)state;
+    static const char *const items[] = {"a", "b", "c"};
+    witness w;
+    divvy_partitioner *p;
+    divvy_partitioner_config p_config = DIVVY_PARTITIONER_CONFIG_INIT;
+    divvy_client_config config = manual_config(&w, hosts());
+    divvy_client *client = open_with(&config);
+    p_config.path = "/manual/pool";
+    p_config.items = items;
+    p_config.item_count = 3;
+    p_config.time_boundary_ms = 700;
+    assert_int_equal(divvy_partitioner_create(&p, client, &p_config), 0);
+    bool timer_seen = false;
+    for (int64_t until_ms = dv_test_now_ms() + PATIENCE_MS; divvy_partitioner_state(p) != DIVVY_ACQUIRED;) {
+        assert_true(dv_test_now_ms() < until_ms);
+        int64_t deadline_ms = divvy_client_next_deadline(client);
+        assert_true(deadline_ms >= -1);
+        if (deadline_ms > 0 && deadline_ms <= 700) timer_seen = true;
+        poll_once(client, PATIENCE_MS);
+    }
+    assert_true(timer_seen);
+    assert_int_equal(divvy_partitioner_finish(p, 0), DIVVY_ETIMEDOUT);
+    POLL_UNTIL(client, divvy_partitioner_finish(p, 0) == 0);
+    divvy_partitioner_destroy(p);
+    divvy_client_close(client);
+    witness_end(&w);
+}
+
+/* Waiting calls drive the loop themselves, callbacks included. */
+static void test_waiting_calls_drive(void **state) {
+    (void)state;
+    witness w;
+    divvy_party *party;
+    divvy_strings *members;
+    divvy_client_config config = manual_config(&w, hosts());
+    divvy_client *client = open_with(&config);
+    assert_int_equal(divvy_client_wait_connected(client, PATIENCE_MS), 0);
+    assert_int_equal(divvy_party_join(&party, client, "/manual/party", "me", DIVVY_SHALLOW_PARTY), 0);
+    assert_int_equal(divvy_party_members(party, &members, PATIENCE_MS), 0);
+    assert_string_equal(divvy_strings_get(members, 0), "me");
+    divvy_strings_free(members);
+    assert_true(witness_told(&w, "C"));
+    assert_int_equal(divvy_party_leave(party, PATIENCE_MS), 0);
+    divvy_party_destroy(party);
+    divvy_client_close(client);
+    witness_end(&w);
+}
+
+static pthread_t callback_thread;
+
+static void note_thread(witness *w, divvy_client *client, divvy_session_state state) {
+    (void)w, (void)state;
+    callback_thread = pthread_self();
+    witness_expect(w, divvy_client_process(client, 0) == DIVVY_EDEADLK, client);
+    witness_expect(w, divvy_client_process(client, -1) == DIVVY_EDEADLK, client);
+    witness_expect(w, divvy_client_wait_connected(client, -2) == DIVVY_EINVAL, client);
+}
+
+/* Callbacks run on the thread that drives, and process() inside one is DIVVY_EDEADLK. */
+static void test_process_inside_a_callback(void **state) {
+    (void)state;
+    witness w;
+    divvy_client_config config = manual_config(&w, hosts());
+    w.on_session = note_thread;
+    divvy_client *client = open_with(&config);
+    POLL_UNTIL(client, witness_told(&w, "C"));
+    assert_true(pthread_equal(callback_thread, pthread_self()));
+    divvy_client_close(client);
+    witness_end(&w);
+}
+
+static void on_signal(int number) {
+    (void)number;
+}
+
+/* A signal that interrupts the wait does not end process() before its time. */
+static void test_interrupted(void **state) {
+    (void)state;
+    int fd;
+    witness w;
+    struct sigaction action = {.sa_handler = on_signal}, before;
+    sigaction(SIGALRM, &action, &before);
+    divvy_client_config config = manual_config(&w, dead_address(&fd));
+    divvy_client *client = open_with(&config);
+    while (divvy_client_process(client, 100) > 0) continue;
+    int64_t before_ms = dv_test_now_ms();
+    ualarm(50000, 50000);
+    ASSERT_FAILS(divvy_client_wait_connected(client, 400), DIVVY_ETIMEDOUT, client, "");
+    ualarm(0, 0);
+    assert_true(dv_test_now_ms() - before_ms >= 400);
+    sigaction(SIGALRM, &before, NULL);
+    divvy_client_close(client);
+    witness_end(&w);
+    close(fd);
+}
+
+/* --- other threads ---------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    divvy_client *client;
+    divvy_party *party;
+    divvy_partitioner *partitioner;
+    uint64_t since;
+    int64_t timeout_ms;
+    atomic_int result, begun, ended;
+    pthread_t thread;
+} call;
+
+static void *run_process(void *argument) {
+    call *c = argument;
+    atomic_store(&c->begun, 1);
+    int result;
+    do result = divvy_client_process(c->client, c->timeout_ms);
+    while (result >= 0 && c->timeout_ms < 0);
+    atomic_store(&c->result, result);
+    atomic_store(&c->ended, 1);
+    return NULL;
+}
+
+static void *run_members(void *argument) {
+    call *c = argument;
+    divvy_strings *members;
+    atomic_store(&c->begun, 1);
+    int result = divvy_party_members(c->party, &members, c->timeout_ms);
+    divvy_strings_free(members);
+    atomic_store(&c->result, result);
+    atomic_store(&c->ended, 1);
+    return NULL;
+}
+
+static void *run_wait_change(void *argument) {
+    call *c = argument;
+    atomic_store(&c->begun, 1);
+    atomic_store(&c->result, divvy_partitioner_wait_change(c->partitioner, c->since, c->timeout_ms));
+    atomic_store(&c->ended, 1);
+    return NULL;
+}
+
+static void start(call *c, void *(*run)(void *)) {
+    assert_int_equal(pthread_create(&c->thread, NULL, run, c), 0);
+    assert_true(DV_WAIT(atomic_load(&c->begun), PATIENCE_MS));
+}
+
+static int join(call *c) {
+    pthread_join(c->thread, NULL);
+    return atomic_load(&c->result);
+}
+
+/* A second process() at the same time is DIVVY_ESTATE; all else may be called meanwhile, from several threads. */
+static void test_one_process_at_a_time(void **state) {
+    (void)state;
+    enum { LISTERS = 3 };
+    witness w;
+    divvy_stats stats;
+    divvy_party *party;
+    divvy_client_config config = manual_config(&w, hosts());
+    divvy_client *client = open_with(&config);
+    assert_int_equal(divvy_party_join(&party, client, "/manual/shared", "me", DIVVY_PARTY), 0);
+    call loop = {.client = client, .timeout_ms = -1}, listers[LISTERS];
+    start(&loop, run_process);
+    assert_true(DV_WAIT(divvy_client_state(client) == DIVVY_CONNECTED, PATIENCE_MS));
+    assert_true(DV_WAIT(divvy_client_process(client, 0) == DIVVY_ESTATE, PATIENCE_MS));
+    assert_non_null(strstr(divvy_client_error(client), "another thread"));
+    for (int i = 0; i < LISTERS; i++) {
+        listers[i] = (call){.party = party, .timeout_ms = PATIENCE_MS};
+        start(&listers[i], run_members);
+    }
+    assert_int_equal(divvy_client_stats(client, &stats), 0);
+    assert_int_equal(divvy_client_wait_connected(client, PATIENCE_MS), 0);
+    for (int i = 0; i < LISTERS; i++) assert_int_equal(join(&listers[i]), 0);
+    assert_int_equal(divvy_party_leave(party, PATIENCE_MS), 0);
+    divvy_party_destroy(party);
+    divvy_client_close(client);
+    assert_int_equal(join(&loop), DIVVY_ECLOSED);
+    witness_end(&w);
+}
+
+/* While a waiting call of another thread drives the loop, process() of the program's own thread does not fail. */
+static void test_process_beside_a_waiting_call(void **state) {
+    (void)state;
+    int fd;
+    witness w;
+    divvy_party *party;
+    divvy_client_config config = manual_config(&w, dead_address(&fd));
+    divvy_client *client = open_with(&config);
+    assert_int_equal(divvy_party_join(&party, client, "/manual/party", "me", DIVVY_PARTY), 0);
+    call lister = {.party = party, .timeout_ms = 1000};
+    start(&lister, run_members);
+    while (!atomic_load(&lister.ended)) assert_true(divvy_client_process(client, 10) >= 0);
+    assert_int_equal(join(&lister), DIVVY_ETIMEDOUT);
+    assert_true(divvy_client_process(client, 0) >= 0);
+    divvy_party_destroy(party);
+    divvy_client_close(client);
+    witness_end(&w);
+    close(fd);
+}
+
+/* What another thread does wakes a waiting call that drives the loop, though no event comes of it: a release while the
+ * link is down. */
+static void test_waiting_call_is_woken(void **state) {
+    (void)state;
+    static const char *const items[] = {"a"};
+    witness w;
+    divvy_partitioner *p;
+    dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
+    divvy_partitioner_config p_config = DIVVY_PARTITIONER_CONFIG_INIT;
+    divvy_client_config config = manual_config(&w, dv_test_proxy_address(proxy));
+    config.session_timeout_ms = 60000; /* so that nothing else wakes it for 20 s, */
+    config.on_log = NULL;              /* not even the native client's lines about its attempts */
+    divvy_client *client = open_connected(&config);
+    p_config.path = "/manual/woken";
+    p_config.items = items;
+    p_config.item_count = 1;
+    p_config.time_boundary_ms = 0;
+    p_config.on_suspend = DIVVY_RELEASE_ON_SUSPEND; /* released, the item stays ours: nothing is to be sent */
+    assert_int_equal(divvy_partitioner_create(&p, client, &p_config), 0);
+    assert_int_equal(divvy_partitioner_wait_for_acquire(p, PATIENCE_MS), 0);
+    dv_test_proxy_cut(proxy);
+    POLL_UNTIL(client, divvy_partitioner_state(p) == DIVVY_RELEASE);
+    while (divvy_client_process(client, 100) > 0) continue;
+    uint64_t id = divvy_partitioner_state_id(p);
+    call waiter = {.partitioner = p, .since = id, .timeout_ms = 60000};
+    start(&waiter, run_wait_change);
+    dv_test_sleep_ms(100); /* so that it sleeps by now; were it not, the test would only be easier */
+    int64_t before_ms = dv_test_now_ms();
+    assert_int_equal(divvy_partitioner_release_set_id(p, id), 0);
+    assert_int_equal(join(&waiter), 0);
+    assert_true(dv_test_now_ms() - before_ms < 10000);
+    dv_test_proxy_restore(proxy);
+    assert_int_equal(divvy_client_wait_connected(client, PATIENCE_MS), 0);
+    divvy_partitioner_destroy(p);
+    divvy_client_close(client);
+    dv_test_proxy_stop(proxy);
+    witness_end(&w);
+}
+
+/* A timer that was set while a waiting call of another thread drove the loop reaches the thread that polls the
+ * descriptor without a timeout of its own. */
+static void test_timer_reaches_the_poller(void **state) {
+    (void)state;
+    static const char *const items[] = {"a"};
+    witness w;
+    divvy_stats stats;
+    divvy_partitioner *p;
+    divvy_partitioner_config p_config = DIVVY_PARTITIONER_CONFIG_INIT;
+    divvy_client_config config = manual_config(&w, hosts());
+    divvy_client *client = open_connected(&config);
+    while (divvy_client_process(client, 100) > 0) continue;
+    assert_int_equal(divvy_client_next_deadline(client), -1);
+    assert_int_equal(divvy_partitioner_create(&p, client, &p_config), DIVVY_EINVAL);
+    p_config.path = "/manual/timer";
+    p_config.items = items;
+    p_config.item_count = 1;
+    p_config.time_boundary_ms = 3000;
+    assert_int_equal(divvy_partitioner_create(&p, client, &p_config), 0);
+    call waiter = {.partitioner = p, .since = 1, .timeout_ms = 1000};
+    start(&waiter, run_wait_change);
+    assert_int_equal(join(&waiter), DIVVY_ETIMEDOUT); /* The boundary's timer runs by now. */
+    assert_int_equal(divvy_client_stats(client, &stats), 0);
+    assert_true(stats.children >= 1);
+    /* next_deadline() said -1 when we asked: nobody but the library can end this poll. */
+    assert_true(readable(client, 20000));
+    POLL_UNTIL(client, divvy_partitioner_state(p) == DIVVY_ACQUIRED);
+    divvy_partitioner_destroy(p);
+    divvy_client_close(client);
+    witness_end(&w);
+}
+
+/* Threads in waiting calls and one in process(), all at once, on a link that comes and goes: everybody gets through. */
+static void test_many_threads(void **state) {
+    (void)state;
+    enum { LISTERS = 4, ROUNDS = 6 };
+    witness w;
+    divvy_party *party;
+    dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
+    divvy_client_config config = manual_config(&w, dv_test_proxy_address(proxy));
+    divvy_client *client = open_with(&config);
+    assert_int_equal(divvy_party_join(&party, client, "/manual/many", "me", DIVVY_PARTY), 0);
+    call listers[LISTERS];
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < LISTERS; i++) {
+            listers[i] = (call){.party = party, .timeout_ms = PATIENCE_MS};
+            start(&listers[i], run_members);
+        }
+        if (round % 2) dv_test_proxy_cut(proxy);
+        if (round % 2) dv_test_proxy_restore(proxy);
+        for (int i = 0; i < 10; i++) assert_true(divvy_client_process(client, 5) >= 0);
+        for (int i = 0; i < LISTERS; i++) assert_int_equal(join(&listers[i]), 0);
+    }
+    divvy_party_destroy(party);
+    divvy_client_close(client);
+    dv_test_proxy_stop(proxy);
+    witness_end(&w);
+}
+
+/* --- closing ---------------------------------------------------------------------------------------------------- */
+
+static unsigned threads(void) {
+    unsigned count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    assert_non_null(tasks);
+    for (struct dirent *entry; (entry = readdir(tasks));) count += entry->d_name[0] != '.';
+    closedir(tasks);
+    return count;
+}
+
+/* Closed by one thread while another is inside process() without a time limit, asleep or busy: both return. */
+static void test_close_beside_process(void **state) {
+    (void)state;
+    int fd;
+    const char *dead = dead_address(&fd);
+    unsigned before = threads();
+    for (int round = 0; round < 30; round++) {
+        witness w;
+        divvy_client_config config = manual_config(&w, round % 2 ? hosts() : dead);
+        divvy_client *client = open_with(&config);
+        call loop = {.client = client, .timeout_ms = -1};
+        start(&loop, run_process);
+        if (round % 3) dv_test_sleep_ms(round); /* any stage will do */
+        /* Once it is inside: a call that begins after close would be the caller's fault. */
+        assert_true(DV_WAIT(divvy_client_process(client, 0) == DIVVY_ESTATE, PATIENCE_MS));
+        divvy_client_close(client);
+        assert_int_equal(join(&loop), DIVVY_ECLOSED);
+        witness_end(&w);
+    }
+    assert_true(DV_WAIT(threads() == before, PATIENCE_MS));
+    close(fd);
+}
+
+static void close_inside(witness *w, divvy_client *client, divvy_session_state state) {
+    atomic_int *closed = w->user;
+    (void)state;
+    if (atomic_fetch_add(closed, 1) == 0) divvy_client_close(client);
+}
+
+/* Closed inside a callback that process() ran: process() says so, and all is over when it returns; of the callbacks
+ * that were queued none is run after that. */
+static void test_close_in_a_callback(void **state) {
+    (void)state;
+    unsigned before = threads();
+    witness w;
+    atomic_int closed = 0;
+    divvy_client_config config = manual_config(&w, hosts());
+    w.on_session = close_inside;
+    w.user = &closed;
+    config.session_timeout_ms = 100; /* A warning is queued together with the news of the connection. */
+    divvy_client *client = open_with(&config);
+    int result;
+    do result = divvy_client_process(client, 1000);
+    while (result >= 0);
+    assert_int_equal(result, DIVVY_ECLOSED);
+    assert_int_equal(atomic_load(&closed), 1);
+    assert_true(DV_WAIT(threads() == before, PATIENCE_MS));
+    witness_end(&w);
+}
+
+static atomic_bool closed_now;
+
+static void close_on_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to, void *user) {
+    (void)p, (void)from, (void)to;
+    if (!atomic_exchange(&closed_now, true)) divvy_client_close(user);
+}
+
+static void late_items(divvy_partitioner *p, const divvy_items_event *event, void *user) {
+    (void)p, (void)event, (void)user;
+    if (atomic_load(&closed_now)) dv_test_die("on_items after the client was closed in a callback");
+}
+
+/* Closed inside a callback that a waiting call ran: that call returns DIVVY_ECLOSED, and the client is closed when it
+ * does; no callback queued behind it is run. */
+static void test_close_inside_a_waiting_call(void **state) {
+    (void)state;
+    static const char *const items[] = {"a", "b"};
+    unsigned before = threads();
+    for (int call_kind = 0; call_kind < 4; call_kind++) {
+        witness w;
+        divvy_party *party;
+        divvy_strings *members;
+        divvy_partitioner *p;
+        atomic_int closed = 0;
+        divvy_client_config config = manual_config(&w, hosts());
+        if (call_kind < 2) w.on_session = close_inside;
+        w.user = &closed;
+        divvy_client *client = open_with(&config);
+        divvy_partitioner_config p_config = DIVVY_PARTITIONER_CONFIG_INIT;
+        p_config.path = "/manual/closing";
+        p_config.items = items;
+        p_config.item_count = 2;
+        p_config.time_boundary_ms = 0;
+        p_config.on_state = close_on_state;
+        p_config.on_items = late_items;
+        p_config.user = client;
+        atomic_store(&closed_now, call_kind < 2);
+        assert_int_equal(divvy_party_join(&party, client, "/manual/closing-party", "me", DIVVY_PARTY), 0);
+        if (call_kind >= 2) assert_int_equal(divvy_partitioner_create(&p, client, &p_config), 0);
+        int result = -99;
+        if (call_kind == 0) result = divvy_client_wait_connected(client, PATIENCE_MS);
+        if (call_kind == 1) result = divvy_party_members(party, &members, PATIENCE_MS);
+        if (call_kind == 2) result = divvy_partitioner_wait_change(p, 1, PATIENCE_MS);
+        if (call_kind == 3) result = divvy_partitioner_finish(p, PATIENCE_MS);
+        assert_int_equal(result, DIVVY_ECLOSED);
+        assert_true(DV_WAIT(threads() == before, PATIENCE_MS));
+        if (call_kind >= 2) divvy_partitioner_destroy(p);
+        divvy_party_destroy(party);
+        witness_end(&w);
+    }
+    size_t left;
+    dv_test_zk_free_names(dv_test_zk_children(truth, "/manual/closing-party", &left));
+    assert_int_equal(left, 0);
+}
+
+/* A close that a callback asked for, with one thread in process() and others in waiting calls, is carried out once. */
+static void test_close_in_a_callback_among_threads(void **state) {
+    (void)state;
+    enum { LISTERS = 3, ROUNDS = 40 };
+    unsigned before = threads();
+    for (int round = 0; round < ROUNDS; round++) {
+        witness w;
+        divvy_party *party;
+        atomic_int closed = 0;
+        divvy_client_config config = manual_config(&w, hosts());
+        w.on_session = close_inside;
+        w.user = &closed;
+        divvy_client *client = open_with(&config);
+        assert_int_equal(divvy_party_join(&party, client, "/manual/among", "me", DIVVY_PARTY), 0);
+        call listers[LISTERS];
+        /* Nobody drives before all are there, but the listers themselves: the first event may come at any time. The
+         * party keeps the client for them. */
+        for (int i = 0; i < LISTERS; i++) {
+            listers[i] = (call){.party = party, .timeout_ms = PATIENCE_MS};
+            start(&listers[i], run_members);
+        }
+        for (int i = 0; i < LISTERS; i++) assert_int_equal(join(&listers[i]), DIVVY_ECLOSED);
+        divvy_party_destroy(party);
+        assert_true(DV_WAIT(threads() == before, PATIENCE_MS));
+        assert_int_equal(atomic_load(&closed), 1);
+        witness_end(&w);
+    }
+}
+
+static int set_up(void **state) {
+    (void)state;
+    server = dv_test_server_start(1, TICK_MS);
+    truth = dv_test_zk_open(hosts());
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    dv_test_zk_close(truth);
+    dv_test_server_stop(server);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_by_itself),
+        cmocka_unit_test(test_rest),
+        cmocka_unit_test(test_poll_loop),
+        cmocka_unit_test(test_waiting_calls_drive),
+        cmocka_unit_test(test_process_inside_a_callback),
+        cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_one_process_at_a_time),
+        cmocka_unit_test(test_process_beside_a_waiting_call),
+        cmocka_unit_test(test_waiting_call_is_woken),
+        cmocka_unit_test(test_timer_reaches_the_poller),
+        cmocka_unit_test(test_many_threads),
+        cmocka_unit_test(test_close_beside_process),
+        cmocka_unit_test(test_close_in_a_callback),
+        cmocka_unit_test(test_close_inside_a_waiting_call),
+        cmocka_unit_test(test_close_in_a_callback_among_threads),
+    };
+    return cmocka_run_group_tests_name("client_manual", tests, set_up, tear_down);
+}

@@ -1,0 +1,695 @@
+#!/usr/bin/python3
+"""The command `divvy` as its users drive it. SPDX-License-Identifier: Apache-2.0
+
+usage: test_command.py BUILD_FOLDER [TEST...]     a TEST is a name such as Pool.test_join
+
+Each JSON line that any member prints in any test is checked against what its page promises: the keys, the order of the
+states, and that `owned` and `tokens` are just what the changes so far make of them.
+"""
+import datetime
+import itertools
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+from kazoo.client import KazooClient
+
+SOURCE_DIR = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ZOOKEEPER_LOCAL = os.path.join(SOURCE_DIR, "tools", "zookeeper-local")
+DIVVY = None  # set from the command line
+DEADLINE_S = 30
+NOWHERE = "127.0.0.1:1"  # nobody serves the port tcpmux here
+ITEMS = ["queue-%02d" % number for number in range(1, 25)]
+FOLLOWERS = {  # docs/protocol.md, P4
+    None: {"ALLOCATING"},
+    "ALLOCATING": {"ACQUIRED", "RELEASE", "FAILURE"},
+    "ACQUIRED": {"ALLOCATING", "RELEASE", "FAILURE"},
+    "RELEASE": {"ALLOCATING", "RELEASE", "FAILURE"},
+    "FAILURE": set(),
+}
+KEYS = ["event", "state", "generation", "gained", "revoked", "lost", "owned", "tokens"]
+
+
+class Server:
+    """A private ZooKeeper, which ends with this process however it ends."""
+
+    def __init__(self):
+        lines = subprocess.run([ZOOKEEPER_LOCAL, "start", "--parent", str(os.getpid())], check=True, text=True,
+                               stdout=subprocess.PIPE).stdout.splitlines()
+        values = dict(shlex.split(line)[0].split("=", 1) for line in lines)
+        self.connect = values["DIVVY_CONNECT"]
+        self.folder = values["ZOOKEEPER_LOCAL_DIR"]
+
+    def do(self, verb, *arguments):
+        subprocess.run([ZOOKEEPER_LOCAL, verb, self.folder, *arguments], check=True)
+
+
+def wait_for(condition, what, *shown):
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError("%s: not within %d s\n%s" % (what, DEADLINE_S, "\n".join(map(str, shown))))
+        time.sleep(0.01)
+
+
+class Ledger:
+    """What a member owns by its JSON lines, and what is wrong with these."""
+
+    def __init__(self):
+        self.lines, self.faults = [], []
+        self.state, self.owned, self.tokens = None, [], {}
+
+    def read(self, text):
+        try:
+            line = json.loads(text)
+            self._check(line)
+        except (ValueError, AssertionError, KeyError) as fault:
+            self.faults.append("%s: %s" % (fault or repr(fault), text))
+            return
+        self.state, self.owned, self.tokens = line["state"], line["owned"], line["tokens"]
+        self.lines.append(line)
+
+    def _check(self, line):
+        optional = [key for key in ("reason", "time_ms") if key in line]
+        assert list(line) == KEYS + optional, "its keys"
+        assert isinstance(line["generation"], int), "its generation"
+        last = self.lines[-1] if self.lines else None
+        assert not last or line["generation"] >= last["generation"], "an older generation"
+        changed = line["gained"] + line["revoked"] + line["lost"]
+        if line["event"] == "state":
+            told = [old["state"] for old in self.lines if old["event"] == "state"]
+            assert line["state"] in FOLLOWERS[told[-1] if told else None], "a state that cannot follow"
+            assert changed == [], "a state that changes items"
+            assert ("reason" in line) == (line["state"] == "FAILURE"), "its reason"
+        else:
+            assert line["event"] == "items" and changed, "an event of its own"
+        owned = (set(self.owned) - set(line["lost"]) | set(line["gained"])) - set(line["revoked"])
+        assert len(line["owned"]) == len(owned) and set(line["owned"]) == owned, "what it owns"
+        # Items are in the order of their own bytes, which for those that are encoded cannot be seen.
+        plain = [item for item in line["owned"] if "%" not in item]
+        assert plain == sorted(plain, key=str.encode), "its order"
+        assert list(line["tokens"]) == line["owned"], "its tokens"
+        for item, token in line["tokens"].items():
+            assert re.fullmatch("[0-9]+", token), "a token that is no number"
+            assert item in line["gained"] or self.tokens[item] == token, "a token that changed"
+        assert line["state"] != "FAILURE" or not owned, "a failure that owns"
+
+
+class Member:
+    """A running `divvy partition`."""
+
+    made = []
+
+    def __init__(self, path, *arguments, items=ITEMS, stdin=None, connect=None, text=False):
+        self.ledger, self.output, self.errors = Ledger(), "", ""
+        self.ended_ms = None
+        command = [DIVVY, "partition", "--connect", connect or SERVER.connect, "--path", path]
+        command += itertools.chain.from_iterable(("--item", item) for item in items)
+        command += arguments if text else ["--json", "--timestamps", *arguments]
+        if not any(word.startswith("--time-boundary") for word in arguments):
+            command += ["--time-boundary", "100ms"]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if stdin is not None:
+            self.process.stdin.write(stdin)
+            self.process.stdin.close()
+        self.readers = [threading.Thread(target=self._read_out, args=[text]), threading.Thread(target=self._read_err)]
+        for reader in self.readers:
+            reader.start()
+        Member.made.append(self)
+
+    def _read_out(self, text):
+        for line in self.process.stdout:
+            self.output += os.fsdecode(line)
+            if not text:
+                self.ledger.read(line)
+
+    def _read_err(self):
+        for line in self.process.stderr:
+            self.errors += os.fsdecode(line)
+
+    def end(self):
+        """Waits for the end; returns the exit status."""
+        status = self.process.wait(DEADLINE_S)
+        for reader in self.readers:
+            reader.join()
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return status
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        return self.end()
+
+    def kill(self):
+        self.ended_ms = int(time.time() * 1000)
+        self.process.kill()
+        self.end()
+
+    def states(self):
+        return [line["state"] for line in self.ledger.lines if line["event"] == "state"]
+
+    def __str__(self):
+        return "pid %d has printed:\n%s%s" % (self.process.pid, self.output, self.errors)
+
+
+def wait_divided(members, items=ITEMS):
+    """Waits until the members say that they own each item once."""
+    def divided():
+        return (all(member.ledger.state == "ACQUIRED" for member in members) and
+                sorted(itertools.chain.from_iterable(member.ledger.owned for member in members)) == sorted(items))
+    wait_for(divided, "each item has one owner", *members)
+
+
+def run(*arguments, **options):
+    """Runs the command to its end."""
+    return subprocess.run([DIVVY, *arguments], stdin=options.pop("stdin", subprocess.DEVNULL), timeout=DEADLINE_S,
+                          stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE,
+                          encoding="utf-8", errors="surrogateescape", **options)
+
+
+class Case(unittest.TestCase):
+    """Every test has a pool of its own, and leaves no process."""
+
+    def setUp(self):
+        self.path = "/" + self.id().split(".")[-1]
+        self.addCleanup(self.clear_up)
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def clear_up(self):
+        members, Member.made = Member.made, []
+        for member in members:
+            if member.process.poll() is None:
+                member.process.kill()
+            member.end()
+        for member in members:
+            self.assertEqual(member.ledger.faults, [], member)
+
+    def file(self, content, name="file"):
+        path = os.path.join(self.folder.name, name)
+        with open(path, "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def assert_misused(self, arguments, *fragments, hint=True):
+        done = run(*arguments)
+        shown = (arguments, done.stdout, done.stderr)
+        self.assertEqual(done.returncode, 2, shown)
+        self.assertEqual(done.stdout, "", shown)
+        self.assertRegex(done.stderr, r"\Adivvy: [^\n]*\n\Z", shown)
+        if hint:
+            self.assertRegex(done.stderr, r"\(see: divvy help[ a-z]*\)\n\Z", shown)
+        for fragment in fragments:
+            self.assertIn(fragment, done.stderr, shown)
+
+    def assert_no_double_owner(self, members):
+        """By the times in the lines: nobody gains an item before the one who had it has told that it goes."""
+        events = []
+        for number, member in enumerate(members):
+            for line in member.ledger.lines:
+                events += [(line["time_ms"], 0, number, item) for item in line["revoked"] + line["lost"]]
+                events += [(line["time_ms"], 1, number, item) for item in line["gained"]]
+            if member.ended_ms:
+                events += [(member.ended_ms, 0, number, item) for item in member.ledger.owned]
+        owners = {}
+        # Within one millisecond an item goes before it comes.
+        for _, comes, number, item in sorted(events):
+            if comes:
+                self.assertIn(owners.get(item), (None, number), "%s has two owners" % item)
+                owners[item] = number
+            elif owners.get(item) == number:
+                owners[item] = None
+
+    def nodes_left(self):
+        """All nodes of members in the pool, places and party alike."""
+        left = []
+        for parent in [self.path + "/party"] + [self.path + "/locks/" + item for item in self.children("/locks")]:
+            left += [parent + "/" + child for child in self.children(parent[len(self.path):])]
+        return left
+
+    def children(self, below):
+        return ZOOKEEPER.get_children(self.path + below) if ZOOKEEPER.exists(self.path + below) else []
+
+
+class Usage(Case):
+    # Wrong usage is told in one line that names the mistake and where help is, with exit code 2 and nothing on stdout.
+    def test_usage_errors(self):
+        good = ["partition", "--path", "/q", "--item", "a"]
+        for arguments, fragment in (
+                (["part"], 'subcommand "part"'),
+                (["--nonsense"], 'option "--nonsense"'),
+                (["help", "nonsense"], 'subcommand "nonsense"'),
+                (["help", "partition", "x"], '"x"'),
+                (["--version", "x"], '"x"'),
+                (["partition"], "--path is missing"),
+                (["partition", "--path", "/q"], "items are missing"),
+                (["partition", "--path", "q", "--item", "a"], "--path must begin with a slash"),
+                (["partition", "--path", "/q/", "--item", "a"], '"/q/"'),
+                (["partition", "--path", "/q//r", "--item", "a"], '"/q//r"'),
+                (good + ["--nonsense"], "--nonsense"),
+                (good + ["-x"], "-x"),
+                (good + ["word"], '"word"'),
+                (good + ["--json=1"], "--json takes no value"),
+                (good + ["--path", "/r"], "--path is given twice"),
+                (good + ["--mode"], "--mode needs a value"),
+                (good + ["--mode", "lazy"], "incremental, eager"),
+                (good + ["--assign", "sticky"], "auto, round_robin, rendezvous"),
+                (good + ["--acl", "all"], "auto, open, creator, readable"),
+                (good + ["--acl", "creator"], "--auth-file"),
+                (good + ["--auth-file", "/nonexistent"], "/nonexistent"),
+                (good + ["--items-from", "/dev/null"], "not both"),
+                (good + ["--identifier", ""], "identifier"),
+                (good + ["--identifier", "a/b"], "identifier"),
+                (good + ["--connect", "host:port"], "host:port"),
+                (good + ["--connect", "host:1/relative/"], "host:1/relative/"),
+                (good + ["--session-timeout", "99ms"], "100ms to 1h"),
+                (good + ["--session-timeout", "61m"], "100ms to 1h"),
+                (good + ["--ti", "1s"], "--ti"),
+                (good + ["--nonsense\x1b[2J"], "--nonsense%1B[2J")):
+            with self.subTest(arguments=arguments):
+                self.assert_misused(arguments, fragment)
+
+    # Help that was asked for goes to stdout with exit code 0; the command alone says on stderr what it can do, with 2.
+    def test_help(self):
+        alone = run()
+        self.assertEqual((alone.returncode, alone.stdout), (2, ""))
+        for arguments in (["help"], ["--help"], ["-h"]):
+            self.assertEqual((run(*arguments).returncode, run(*arguments).stdout), (0, alone.stderr))
+        self.assertIn("partition", alone.stderr)
+        about = run("help", "partition")
+        self.assertEqual(about.returncode, 0)
+        self.assertEqual(run("partition", "--json", "--help").stdout, about.stdout)
+        self.assertTrue(all(len(line) <= 120 for line in about.stdout.splitlines()))
+        self.assertRegex(run("--version").stdout, r"\Adivvy [0-9]+\.[0-9]+\.[0-9]+\n\Z")
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            self.assertEqual(run("help", stdout=full).returncode, 1)
+
+    # The man page names every option that the help names and no other, every exit code, and the version.
+    def test_man_page(self):
+        with open(os.path.join(SOURCE_DIR, "docs", "man", "divvy.1"), encoding="utf-8") as file:
+            page = file.read().replace("\\-", "-").replace("\\~", " ")
+        helped = run("help", "partition").stdout
+        options = set(re.findall(r"^  (--[a-z-]+)", helped, re.MULTILINE))
+        self.assertGreater(len(options), 15)
+        self.assertEqual(set(re.findall(r"^\.(?:BI|B|BR) (--[a-z-]+)", page, re.MULTILINE)) - {"--version"}, options)
+        for code in re.findall(r"\b([0-9]) (?:it|wrong|no)", helped):
+            self.assertIn(".TP\n.B %s\n" % code, page)
+        self.assertIn('"%s"' % run("--version").stdout.strip(), page)
+
+    # A duration is a plain number with ms, s, m, h or nothing (seconds) behind it, in its option's range.
+    def test_durations(self):
+        for text, ms in (("1ms", 1), ("20ms", 20), ("0.02s", 20), ("0.02", 20), ("0.001m", 60), ("0.00001h", 36),
+                         ("1.2ms", 2), ("0.0200000000001", 21), ("0020ms", 20)):
+            with self.subTest(text):
+                done = run("partition", "--path", "/q", "--item", "a", "--connect", NOWHERE, "--connect-timeout", text)
+                self.assertEqual(done.returncode, 3, done.stderr)
+                self.assertIn(" within %d ms" % ms, done.stderr)
+        arguments = ["partition", "--path", "/q", "--item", "a", "--connect", NOWHERE, "--connect-timeout", "1ms",
+                     "--time-boundary"]
+        for text in ("0", "0ms", "4s", "86400", "86400s", "1440m", "24h", "86400000ms"):
+            with self.subTest(text):
+                self.assertEqual(run(*arguments, text).returncode, 3)
+        for text in ("86401", "1440.001m", "24.0001h", "86400001ms", "9" * 40, "9" * 40 + "h"):
+            with self.subTest(text):
+                self.assert_misused(arguments + [text], "out of range")
+        for text in ("", "ms", "4x", "4 s", " 4s", "4s ", "-1", "+1", "1e3", "0x10", ".5", "5.", "1.5.5", "1,5", "4S",
+                     "nan", "inf", "4ss"):
+            with self.subTest(text):
+                self.assert_misused(arguments + [text], "is not a duration", "300ms")
+
+
+class Items(Case):
+    def owned_alone(self, **options):
+        """What a member with these items owns when it is alone."""
+        member = Member(self.path, *options.pop("arguments", []), items=options.pop("items", []), **options)
+        wait_for(lambda: member.ledger.state == "ACQUIRED", "it owns its items", member)
+        self.assertEqual(member.stop(), 0, member)
+        return member.ledger.lines[1]["gained"]
+
+    # A file's lines are the items, but for empty lines, comments, the CR of CRLF and a byte order mark.
+    def test_file(self):
+        path = self.file(b"\xef\xbb\xbf# a comment\r\nplain\r\n\r\n \t \n  spaces  \n #no comment\n\ttab\nlast")
+        self.assertEqual(self.owned_alone(arguments=["--items-from", path]),
+                         sorted(["plain", "  spaces  ", " #no comment", "\ttab", "last"]))
+
+    # The name - stands for standard input.
+    def test_stdin(self):
+        self.assertEqual(self.owned_alone(arguments=["--items-from", "-"], stdin=b"one\n#\ntwo\n"), ["one", "two"])
+
+    # A list that cannot be used is refused with the file, the line and the reason, before anything is begun.
+    def test_bad_lists(self):
+        for content, fragments in ((b"a\nb\n# c\na\n", ['"a" is given twice', "lines 1 and 4"]),
+                                   (b"# nothing\n\n", ["no items"]),
+                                   (b"a\nb\0c\n", ["line 2", "NUL"]),
+                                   (b"a\n" + b"x" * 300000 + b"\n", ["line 2", "65536"]),
+                                   (b"x\n" * 1 + b"\xff\n\xff\n", ['"%FF" is given twice'])):
+            with self.subTest(content=content[:20]):
+                path = self.file(content)
+                self.assert_misused(["partition", "--path", "/q", "--items-from", path], path, *fragments, hint=False)
+        self.assert_misused(["partition", "--path", "/q", "--items-from", "/nonexistent"], "/nonexistent", hint=False)
+        self.assert_misused(["partition", "--path", "/q", "--items-from", "/"], "directory", hint=False)
+        self.assert_misused(["partition", "--path", "/q", "--items-from", "/dev/zero"], "NUL", hint=False)
+        self.assert_misused(["partition", "--path", "/q", "--item", "a", "--item", "a"], '"a"', hint=False)
+        self.assert_misused(["partition", "--path", "/q", "--item", ""], "empty", hint=False)
+
+    # Names that are not UTF-8 are percent-encoded, so that they can be had back; all others are printed as they are.
+    def test_names(self):
+        names = {b"plain": "plain", b"50%25": "50%25", "grün/✓ 🐝".encode(): "grün/✓ 🐝",
+                 b".": ".", b"..": "..", b"\x01\x1b[1m\x7f": "\x01\x1b[1m\x7f", b"\xff": "%FF", b"a\xc3": "a%C3",
+                 b"%41\xe2\xc3\xa9": "%2541%E2é", b"50%\xed\xa0\x80": "50%%ED%A0%80", b"\xc0\xaf": "%C0%AF",
+                 b'"quoted\\': '"quoted\\'}
+        owned = self.owned_alone(items=[os.fsdecode(name) for name in names])
+        self.assertEqual(sorted(owned), sorted(names.values()))
+
+    # Lines for people encode control characters too, so that a name can neither break a line nor steer a terminal.
+    def test_readable_names(self):
+        member = Member(self.path, items=["a\nFAILURE", "\x1b[2J", "\u0085", "\udcff", "é"], text=True)
+        wait_for(lambda: "ACQUIRED" in member.output, "it owns its items", member)
+        self.assertEqual(member.stop(signal.SIGINT), 0, member)
+        self.assertEqual(member.output.splitlines()[2],
+                         "ACQUIRED    owned 5: %1B[2J, a%0AFAILURE, %C2%85, é, %FF")
+        self.assertEqual(len(member.output.splitlines()), 6)
+
+
+class Pool(Case):
+    def start(self, *names, arguments=()):
+        return [Member(self.path, "--identifier", name, *arguments) for name in names]
+
+    # Three members divide 24 items so that each has one owner, evenly, and leave nothing behind when they are told to.
+    def test_divide(self):
+        members = self.start("a", "b", "c")
+        wait_divided(members)
+        self.assertEqual([len(member.ledger.owned) for member in members], [8, 8, 8])
+        for member, number in zip(members, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)):
+            self.assertEqual(member.stop(number), 0, member)
+            self.assertEqual(member.ledger.lines[-1]["reason"], "finished")
+            self.assertEqual(member.errors, "")
+        self.assert_no_double_owner(members)
+        self.assertEqual(self.nodes_left(), [])
+
+    # A member that joins gets its share, for which only as many items move as must, and the rest keep their tokens.
+    def test_join(self):
+        members = self.start("red", "green", "blue")
+        wait_divided(members)
+        before = [dict(member.ledger.tokens) for member in members]
+        begun = [len(member.ledger.lines) for member in members]
+        members += self.start("amber")
+        wait_divided(members)
+        kept = 0
+        for member, tokens, line_count in zip(members, before, begun):
+            kept += sum(1 for item, token in member.ledger.tokens.items() if tokens.get(item) == token)
+            released = [line for line in member.ledger.lines[line_count:] if line["revoked"]]
+            self.assertEqual(len(released), 1, member)
+            self.assertEqual(released[0]["state"], "RELEASE")
+            self.assertEqual(member.states()[-3:], ["RELEASE", "ALLOCATING", "ACQUIRED"])
+        self.assertGreaterEqual(kept, 16)
+        self.assertEqual([len(member.ledger.owned) for member in members], [6, 6, 6, 6])
+        self.assert_no_double_owner(members)
+
+    # What a leaving member owned has other owners soon, each with a larger token, and it told so before it let go.
+    def test_leave(self):
+        members = self.start("a", "b", "c")
+        wait_divided(members)
+        leaver, tokens = members[0], dict(members[0].ledger.tokens)
+        self.assertEqual(leaver.stop(), 0, leaver)
+        last = leaver.ledger.lines[-3:]
+        self.assertEqual([line["revoked"] for line in last], [sorted(tokens), [], []])
+        self.assertEqual([line["lost"] for line in last], [[], sorted(tokens), []])
+        wait_divided(members[1:])
+        now = {**members[1].ledger.tokens, **members[2].ledger.tokens}
+        self.assertTrue(all(int(now[item]) > int(token) for item, token in tokens.items()))
+        self.assert_no_double_owner(members)
+
+    # The items of a member that is killed with -9 have owners again once its session has ended.
+    def test_kill(self):
+        members = self.start("a", "b", "c", arguments=["--session-timeout", "2s"])
+        wait_divided(members)
+        kept = [set(member.ledger.owned) for member in members]
+        members[1].kill()
+        wait_divided([members[0], members[2]])
+        self.assertTrue(kept[0] <= set(members[0].ledger.owned) and kept[2] <= set(members[2].ledger.owned))
+        self.assert_no_double_owner(members)
+
+    # With kazoo's ways chosen, shares are sorted(items)[i::n], and a join revokes everything.
+    def test_kazoo_ways(self):
+        arguments = ["--mode", "eager", "--assign", "round_robin"]
+        members = self.start("a", arguments=arguments)
+        wait_divided(members)
+        members += self.start("b", arguments=arguments)
+        wait_divided(members)
+        self.assertEqual([member.ledger.owned for member in members], [ITEMS[0::2], ITEMS[1::2]])
+        self.assertIn(ITEMS, [line["revoked"] for line in members[0].ledger.lines])
+        self.assert_no_double_owner(members)
+
+    # A join counts once the pool has stood still for --time-boundary, a leave once it has for --leave-boundary.
+    def test_boundaries(self):
+        arguments = ["--time-boundary", "1s", "--leave-boundary", "1.5s"]
+        members = self.start("a", "b", arguments=arguments)
+        wait_divided(members)
+        for member in members:
+            self.assertGreaterEqual(member.ledger.lines[1]["time_ms"] - member.ledger.lines[0]["time_ms"], 1000)
+        left_ms = time.time() * 1000
+        self.assertEqual(members[0].stop(), 0)
+        wait_divided(members[1:])
+        gained = [line for line in members[1].ledger.lines if line["gained"]][-1]
+        self.assertGreaterEqual(gained["time_ms"] - left_ms, 1500)
+
+    # The time of each line is told by the wall clock, in both forms.
+    def test_timestamps(self):
+        begun = time.time()
+        members = [Member(self.path, items=["x"]), Member(self.path + "/text", "--timestamps", items=["x"], text=True)]
+        wait_for(lambda: members[0].ledger.state == "ACQUIRED" and "ACQUIRED" in members[1].output, "ready", *members)
+        for line in members[0].ledger.lines:
+            self.assertTrue(int(begun * 1000) <= line["time_ms"] <= time.time() * 1000, line)
+        for line in members[1].output.splitlines():
+            told = datetime.datetime.fromisoformat(line.split()[0]).timestamp()
+            self.assertTrue(begun - 0.001 <= told <= time.time(), line)
+
+    # A chroot in the connect string is created, and the pool made below it.
+    def test_chroot(self):
+        member = Member("/pool", items=["x"], connect=SERVER.connect + self.path + "/deep")
+        wait_for(lambda: member.ledger.state == "ACQUIRED", "it owns its item", member)
+        self.assertEqual(len(ZOOKEEPER.get_children(self.path + "/deep/pool/locks/x")), 1)
+
+    # $DIVVY_CONNECT is where to connect to when --connect is not given.
+    def test_environment(self):
+        done = run("partition", "--path", "/q", "--item", "a", "--connect-timeout", "1ms",
+                   env={"DIVVY_CONNECT": "127.0.0.1:2"})
+        self.assertEqual(done.returncode, 3)
+        self.assertIn(" 127.0.0.1:2 ", done.stderr)
+
+    # With --verbose the log of the library goes to stderr, and stdout stays what it is.
+    def test_verbose(self):
+        member = Member(self.path, "--verbose", "--session-timeout", "7s", items=["x"])
+        wait_for(lambda: member.ledger.state == "ACQUIRED", "it owns its item", member)
+        self.assertEqual(member.stop(), 0)
+        self.assertRegex(member.errors, r"(?m)^divvy: log info: connected: session 0x[0-9a-f]+, timeout 7000 ms$")
+        self.assertTrue(all(line.startswith("divvy: log ") for line in member.errors.splitlines()), member)
+
+    # Warnings go to stderr, with --json too.
+    def test_warning(self):
+        members = [Member(self.path, items=["x"]), Member(self.path, items=["x", "y"])]
+        wait_for(lambda: all("divvy: warning: " in member.errors for member in members), "they warn", *members)
+
+
+class Access(Case):
+    # With credentials the nodes are for those who have them too; these share a pool, others fail, with exit code 1.
+    def test_credentials(self):
+        auth = ["--auth-file", self.file("user:secret word\n")]
+        members = [Member(self.path, "--verbose", *auth), Member(self.path, *auth)]
+        wait_divided(members)
+        ZOOKEEPER.add_auth("digest", "user:secret word")
+        acls, _ = ZOOKEEPER.get_acls(self.path + "/locks")
+        self.assertEqual([(acl.id.scheme, acl.perms) for acl in acls], [("digest", 31)])
+        stranger = Member(self.path)
+        self.assertEqual(stranger.end(), 1, stranger)
+        self.assertEqual(stranger.ledger.lines[-1]["state"], "FAILURE")
+        self.assertRegex(stranger.errors, r"(?m)^divvy: FAILURE: .*access list")
+        self.assertEqual([member.stop() for member in members], [0, 0], members)
+        self.assertNotIn("secret", members[0].errors + members[0].output)
+
+    # With --acl readable anyone may read the nodes, with --acl open anyone may do anything.
+    def test_acls(self):
+        auth = ["--auth-file", self.file("user:secret\n")]
+        members = [Member(self.path + "/" + acl, "--acl", acl, *auth, items=["x"]) for acl in ("readable", "open")]
+        for member in members:
+            wait_for(lambda member=member: member.ledger.state == "ACQUIRED", "it owns its item", member)
+        readable, opened = (ZOOKEEPER.get_acls(self.path + "/" + acl)[0] for acl in ("readable", "open"))
+        self.assertEqual(sorted((acl.id.scheme, acl.perms) for acl in readable), [("digest", 31), ("world", 1)])
+        self.assertEqual([(acl.id.scheme, acl.perms) for acl in opened], [("world", 31)])
+
+    # A file of credentials must be one line of user:password; what is in it is never printed.
+    def test_bad_files(self):
+        for content in ("", "\n", "secret", ":secret", "user:secret\nsecret\n", "user:sec\0ret\n",
+                        "user:" + "secret" * 1000):
+            with self.subTest(content=content[:20]):
+                path = self.file(content)
+                self.assert_misused(["partition", "--path", "/q", "--item", "a", "--auth-file", path], path)
+                self.assertNotIn("secret", run("partition", "--path", "/q", "--item", "a", "--auth-file", path).stderr)
+
+
+class Ends(Case):
+    # When the session is lost for good the exit code is 1, the reason on stderr, and nothing owned in the last line.
+    def test_session_lost(self):
+        server = Server()
+        self.addCleanup(server.do, "stop")
+        member = Member(self.path, "--session-timeout", "1s", connect=server.connect)
+        wait_divided([member])
+        server.do("kill", "1")
+        self.assertEqual(member.end(), 1, member)
+        self.assertEqual(member.ledger.lines[-2]["lost"], ITEMS)
+        self.assertEqual(member.ledger.lines[-2]["state"], "FAILURE")
+        self.assertEqual(member.states()[-1], "FAILURE")
+        self.assertIn(member.ledger.lines[-1]["reason"], member.errors)
+        self.assertRegex(member.errors, r"(?m)^divvy: warning: the connection to .* is down")
+        self.assertRegex(member.errors, r"(?m)^divvy: FAILURE: ")
+
+    # A short outage is told on stderr and changes nothing else.
+    def test_outage(self):
+        server = Server()
+        self.addCleanup(server.do, "stop")
+        member = Member(self.path, "--session-timeout", "30s", connect=server.connect)
+        wait_divided([member])
+        lines = len(member.ledger.lines)
+        server.do("kill", "1")
+        wait_for(lambda: "is down" in member.errors, "it tells of the outage", member)
+        server.do("restart", "1")
+        wait_for(lambda: "is back" in member.errors, "it tells of the return", member)
+        self.assertEqual(len(member.ledger.lines), lines, member)
+        self.assertEqual(member.stop(), 0, member)
+
+    # A share that is not complete within --allocate-timeout is a failure, with exit code 1.
+    def test_allocate_timeout(self):
+        ZOOKEEPER.create(self.path + "/locks/queue-01/other__lock__", ephemeral=True, sequence=True, makepath=True)
+        member = Member(self.path, "--allocate-timeout", "500ms")
+        self.assertEqual(member.end(), 1, member)
+        self.assertIn("allocate_timeout", member.errors)
+        self.assertEqual(len(self.nodes_left()), 1)
+
+    # Servers that cannot be reached are told with the time and the place, with exit code 3, in the time that was given.
+    def test_connect_timeout(self):
+        for connect in (NOWHERE, "127.0.0.1:1,127.0.0.1:2/chroot"):
+            begun = time.monotonic()
+            member = Member(self.path, "--connect-timeout", "300ms", connect=connect)
+            self.assertEqual(member.end(), 3, member)
+            self.assertGreaterEqual(time.monotonic() - begun, 0.3)
+            self.assertEqual(member.errors, "divvy: no ZooKeeper server answered at %s within 300 ms\n" % connect)
+            self.assertEqual(member.states(), ["ALLOCATING", "FAILURE"])
+
+    # Without --connect-timeout it goes on trying, tells so after 5 s, and takes part once a server is there.
+    def test_late_server(self):
+        server = Server()
+        self.addCleanup(server.do, "stop")
+        server.do("kill", "1")
+        member = Member(self.path, connect=server.connect)
+        wait_for(lambda: member.errors, "it tells that nobody answers", member)
+        self.assertTrue(member.errors.startswith("divvy: no ZooKeeper server answered at " + server.connect), member)
+        self.assertRegex(member.errors, r" for 5\.[0-9] s; still trying\n\Z")
+        server.do("restart", "1")
+        wait_divided([member])
+        self.assertRegex(member.errors, r"(?m)^divvy: connected after [0-9.]+ s$")
+
+    # Told to end while no server was ever there, it ends at once, with exit code 0.
+    def test_stop_unconnected(self):
+        member = Member(self.path, connect=NOWHERE)
+        wait_for(lambda: member.ledger.lines, "it has begun", member)
+        self.assertEqual(member.stop(), 0, member)
+
+    # Told to end while the server hangs, it gives up after a while, with a warning; told twice, it ends at once.
+    def test_stop_hung(self):
+        server = Server()
+        self.addCleanup(server.do, "stop")
+        members = [Member(self.path, connect=server.connect), Member(self.path, connect=server.connect)]
+        wait_divided(members)
+        server.do("pause", "1")
+        for member in members:
+            member.process.terminate()
+        for member in members:
+            wait_for(lambda member=member: member.ledger.lines[-1]["state"] == "FAILURE", "it ends", member)
+        self.assertEqual(members[0].stop(), -signal.SIGTERM, members[0])
+        self.assertEqual(members[1].end(), 0, members[1])
+        self.assertRegex(members[1].errors, r"(?m)^divvy: warning: no server has confirmed within 5 s")
+        server.do("resume", "1")
+
+    # When the reader of its output goes, it leaves the pool, and what it owned has other owners: exit code 0.
+    def test_reader_gone(self):
+        member = Member(self.path)
+        reader, writer = os.pipe()
+        other = subprocess.Popen([DIVVY, "partition", "--connect", SERVER.connect, "--path", self.path, "--items-from",
+                                  self.file("\n".join(ITEMS)), "--time-boundary", "100ms", "--json"],
+                                 stdout=writer, stderr=subprocess.PIPE)
+        self.addCleanup(other.stderr.close)
+        os.close(writer)
+        wait_for(lambda: len(member.ledger.owned) == len(ITEMS) // 2, "they share", member)
+        os.close(reader)
+        self.assertEqual(other.wait(DEADLINE_S), 0, other.stderr.read())
+        wait_divided([member])
+
+    # Output that cannot be written is a failure with exit code 1; so is none at all.
+    def test_output_failure(self):
+        arguments = ["partition", "--connect", SERVER.connect, "--path", self.path, "--item", "a"]
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = run(*arguments, stdout=full)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("standard output: No space left", done.stderr)
+        closed = subprocess.run(["/bin/sh", "-c", 'exec "$@" >&-', "sh", DIVVY, *arguments], stderr=subprocess.PIPE,
+                                timeout=DEADLINE_S, check=False)
+        self.assertEqual((closed.returncode, closed.stderr), (1, b"divvy: standard output is closed\n"))
+        self.assertEqual(self.nodes_left(), [])
+
+    # A reader that does not read makes releasing wait, but ending it does not.
+    def test_reader_stuck(self):
+        # A tenth of them makes lines that are longer than what a pipe holds.
+        items = ["a-queue-whose-name-is-rather-long-%04d" % number for number in range(1500)]
+        path = self.file("\n".join(items))
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        stuck = subprocess.Popen([DIVVY, "partition", "--connect", SERVER.connect, "--path", self.path, "--items-from",
+                                  path, "--time-boundary", "0", "--json"], stdout=writer, stderr=subprocess.PIPE)
+        self.addCleanup(stuck.stderr.close)
+        os.close(writer)
+        # Blocked in poll(2) with a full pipe: it has no room for another page.
+        wait_for(lambda: pipe_bytes(reader) > 32768 and self.nodes_left(), "the pipe is full")
+        stuck.terminate()
+        self.assertEqual(stuck.wait(DEADLINE_S), 0, stuck.stderr.read())
+        self.assertEqual(self.nodes_left(), [])
+
+
+def pipe_bytes(reader):
+    """How many bytes wait in the pipe."""
+    import array
+    import fcntl
+    import termios
+    count = array.array("i", [0])
+    fcntl.ioctl(reader, termios.FIONREAD, count)
+    return count[0]
+
+
+def main():
+    global DIVVY, SERVER, ZOOKEEPER
+    if len(sys.argv) < 2:
+        sys.exit("usage: test_command.py BUILD_FOLDER [TEST...]")
+    DIVVY = os.path.join(os.path.abspath(sys.argv[1]), "tools", "divvy")
+    SERVER = Server()
+    ZOOKEEPER = KazooClient(SERVER.connect)
+    ZOOKEEPER.start()
+    try:
+        outcome = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], exit=False, verbosity=2).result
+    finally:
+        ZOOKEEPER.stop()
+        ZOOKEEPER.close()
+        SERVER.do("stop")
+    sys.exit(not outcome.wasSuccessful())
+
+
+if __name__ == "__main__":
+    main()

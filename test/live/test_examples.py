@@ -1,0 +1,196 @@
+#!/usr/bin/python3
+"""Runs the programs of docs/examples as their readers would. SPDX-License-Identifier: Apache-2.0
+
+usage: test_examples.py BUILD_FOLDER [--unreachable] [EXAMPLE...]
+
+Claims, for each example: one alone owns all items; a second one that joins gets some, so that each item is owned
+exactly once again, while the first keeps the others all along (but for kazoo's loop, where everything stops); when one
+is told to stop, the other takes over all; both exit with 0, have printed no complaint, and leave no ephemeral node;
+wrong usage, a bad path and bad hosts are told as such, with exit status 2 and 1. With --unreachable: so is a server that
+is not there, within the time that the examples give it.
+
+What a program owns is taken from what it prints, since that is what a reader sees.
+"""
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+SOURCE_DIR = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ZOOKEEPER_LOCAL = os.path.join(SOURCE_DIR, "tools", "zookeeper-local")
+EXAMPLES = ["kazoo_loop", "incremental_loop", "callbacks_poll"]
+ITEMS = ["alpha", "beta", "gamma", "delta", "epsilon"]
+DEADLINE_S = 40
+
+
+class Example:
+    """One running example, and what it owns by what it has printed so far."""
+
+    def __init__(self, folder, name, *arguments):
+        self.name = name
+        self.lines = []
+        self.owned = set()
+        self.history = []
+        self.process = subprocess.Popen([os.path.join(folder, name), *arguments], stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True)
+        self.readers = [threading.Thread(target=self._read_out), threading.Thread(target=self._read_err)]
+        self.errors = ""
+        for reader in self.readers:
+            reader.start()
+
+    def _read_out(self):
+        for line in self.process.stdout:
+            self.lines.append(line.rstrip("\n"))
+            what, _, items = line.partition(":")
+            items = set(items.split())
+            # A new set each time, so that a reader in another thread never sees one half changed.
+            if what == "owned":
+                self.owned = items
+            elif what == "gained":
+                self.owned = self.owned | items
+            elif what in ("lost", "revoked"):
+                self.owned = self.owned - items
+            elif what == "released":
+                self.owned = set()
+            self.history.append(self.owned)
+
+    def _read_err(self):
+        self.errors = self.process.stderr.read()
+
+    def stop(self, number):
+        self.process.send_signal(number)
+
+    def end(self):
+        """Waits for the end; returns the exit status."""
+        status = self.process.wait(DEADLINE_S)
+        for reader in self.readers:
+            reader.join()
+        return status
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.end()
+
+    def __str__(self):
+        return "%s, pid %d, has printed:\n    %s\n    %s" % (self.name, self.process.pid, "\n    ".join(self.lines),
+                                                              self.errors)
+
+
+class Server:
+    """A private ZooKeeper, which ends with this process however it ends."""
+
+    def __enter__(self):
+        lines = subprocess.run([ZOOKEEPER_LOCAL, "start", "--parent", str(os.getpid())], check=True, text=True,
+                               stdout=subprocess.PIPE).stdout.splitlines()
+        values = dict(shlex.split(line)[0].split("=", 1) for line in lines)
+        self.connect = values["DIVVY_CONNECT"]
+        self.folder = values["ZOOKEEPER_LOCAL_DIR"]
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run([ZOOKEEPER_LOCAL, "stop", self.folder], check=True)
+
+    def ephemerals(self):
+        """The paths of all ephemeral nodes, as the server itself lists them."""
+        host, port = self.connect.split(":")
+        answer = b""
+        with socket.create_connection((host, int(port)), 5) as connection:
+            connection.sendall(b"dump")
+            while part := connection.recv(65536):
+                answer += part
+        assert b"Sessions with Ephemerals" in answer, answer
+        return re.findall(r"^\t(/.*)$", answer.decode(), re.MULTILINE)
+
+
+def wait_for(condition, what, *shown):
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError("%s: not within %d s\n%s" % (what, DEADLINE_S, "\n".join(map(str, shown))))
+        time.sleep(0.01)
+
+
+def check(condition, what, *shown):
+    if not condition:
+        raise AssertionError("%s\n%s" % (what, "\n".join(map(str, shown))))
+
+
+def check_division(folder, name, server):
+    path = "/examples/" + name
+    first = Example(folder, name, server.connect, path, *ITEMS)
+    second = None
+    try:
+        wait_for(lambda: first.owned == set(ITEMS), "one alone owns everything", first)
+        alone = len(first.history)
+        second = Example(folder, name, server.connect, path, *ITEMS)
+        wait_for(lambda: first.owned and second.owned and sorted([*first.owned, *second.owned]) == sorted(ITEMS),
+                 "each item is owned exactly once, and both have some", first, second)
+        if name != "kazoo_loop":
+            check(all(first.owned <= owned for owned in first.history[alone:]), "kept items never stop", first)
+        check(len([p for p in server.ephemerals() if p.startswith(path + "/locks/")]) == len(ITEMS),
+              "each item has one lock node: %s" % server.ephemerals(), first, second)
+        first.stop(signal.SIGTERM)
+        check(first.end() == 0, "SIGTERM is a clean end", first)
+        wait_for(lambda: sorted(second.owned) == sorted(ITEMS), "the one that stays takes over all", first, second)
+        second.stop(signal.SIGINT)
+        check(second.end() == 0, "SIGINT is a clean end", second)
+        check(not first.errors and not second.errors, "no complaint", first, second)
+        check(not server.ephemerals(), "nothing is left behind: %s" % server.ephemerals())
+    finally:
+        first.kill()
+        if second:
+            second.kill()
+
+
+def unused_address():
+    """Of a port that is bound, so that nobody else gets it, but that nobody listens on."""
+    holder = socket.socket()
+    holder.bind(("127.0.0.1", 0))
+    return holder, "127.0.0.1:%d" % holder.getsockname()[1]
+
+
+def check_bad_usage(folder, name):
+    example = Example(folder, name, "127.0.0.1:1", "/no/items")
+    check(example.end() == 2 and example.errors == "usage: %s HOSTS PATH ITEM...\n" % name, "wrong usage", example)
+    example = Example(folder, name, "127.0.0.1:no-port", "/bad/hosts", "alpha")
+    check(example.end() == 1 and "no-port" in example.errors, "the message says what is malformed", example)
+
+
+def check_bad_path(folder, name, server):
+    example = Example(folder, name, server.connect, "relative", "alpha")
+    check(example.end() == 1 and "relative" in example.errors, "the message says what is malformed", example)
+
+
+def check_unreachable(folder, examples):
+    holder, nobody = unused_address()
+    with holder:
+        lonely = [Example(folder, name, nobody, "/nobody", "alpha") for name in examples]
+        try:
+            for example in lonely:
+                check(example.end() == 1 and nobody in example.errors, "the message says where nobody answers", example)
+        finally:
+            for example in lonely:
+                example.kill()
+
+
+def main():
+    folder = os.path.join(sys.argv[1], "docs", "examples")
+    arguments = sys.argv[2:]
+    examples = [name for name in arguments if not name.startswith("-")] or EXAMPLES
+    if "--unreachable" in arguments:
+        check_unreachable(folder, examples)
+        return
+    with Server() as server:
+        for name in examples:
+            check_bad_usage(folder, name)
+            check_bad_path(folder, name, server)
+            check_division(folder, name, server)
+
+
+main()

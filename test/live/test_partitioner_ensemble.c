@@ -1,0 +1,101 @@
+/* A pool on three servers of which one goes. SPDX-License-Identifier: Apache-2.0 */
+#include "lib/pool.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { SERVERS = 3, MEMBERS = 4, ITEMS = 40 };
+
+static divvy_partition_state state_of(dv_test_member *m) {
+    return divvy_partitioner_state(m->partitioner);
+}
+
+/* What a server answers to "srvr"; empty when it does not. */
+static void ask(int number, char *answer, size_t answer_bytes) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const char *port = strchr(dv_test_server_address(dv_test_pool_server(), number), ':') + 1;
+    address.sin_port = htons((uint16_t)strtol(port, NULL, 10));
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    size_t used = 0;
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 && send(fd, "srvr", 4, MSG_NOSIGNAL) == 4) {
+        for (ssize_t got; used + 1 < answer_bytes; used += (size_t)got) {
+            got = recv(fd, answer + used, answer_bytes - 1 - used, 0);
+            if (got <= 0) break;
+        }
+    }
+    answer[used] = '\0';
+    close(fd);
+}
+
+static int find_leader(void) {
+    for (int number = 1; number <= SERVERS; number++) {
+        char answer[4096];
+        ask(number, answer, sizeof answer);
+        if (strstr(answer, "Mode: leader")) return number;
+    }
+    return 0;
+}
+
+static int setup(void **state) {
+    dv_test_pool_setup(state);
+    dv_test_pool_set_items(*state, "shard-%zu", ITEMS);
+    return 0;
+}
+
+static size_t connects(dv_test_member **members) {
+    size_t count = 0;
+    for (size_t i = 0; i < MEMBERS; i++) count += dv_test_member_stats(members[i]).connects;
+    return count;
+}
+
+/* While one server is away nobody loses anything: no state changes, no item is missing from any snapshot, every token
+ * stays. The pool goes on working: a join is served by the two that are left. */
+static void check_kill(dv_test_pool *pool, int number) {
+    dv_test_member *members[MEMBERS + 1];
+    dv_test_pool_add_many(pool, members, 0, MEMBERS, &(dv_test_member_config){.boundary_ms = 100});
+    dv_test_pool_settle(pool);
+    for (size_t i = 0; i < MEMBERS; i++) dv_test_member_mark(members[i]);
+    size_t before = connects(members);
+    dv_test_server_kill(dv_test_pool_server(), number);
+    DV_POOL_UNTIL(pool, find_leader() != 0);
+    for (size_t i = 0; i < MEMBERS; i++) DV_POOL_UNTIL(pool, divvy_client_state(members[i]->client) == DIVVY_CONNECTED);
+    dv_test_pool_settle(pool);
+    size_t kept = 0;
+    for (size_t i = 0; i < MEMBERS; i++) {
+        kept += dv_test_member_kept(members[i]);
+        assert_string_equal(dv_test_member_states(members[i]), "ALLOCATING ACQUIRED");
+    }
+    assert_int_equal(kept, ITEMS);
+    print_message("%zu of %d members had to reconnect\n", connects(members) - before, MEMBERS);
+    dv_test_pool_add_many(pool, members + MEMBERS, MEMBERS, 1, &(dv_test_member_config){.boundary_ms = 100});
+    dv_test_pool_settle(pool);
+    assert_int_equal(state_of(members[MEMBERS]), DIVVY_ACQUIRED);
+    dv_test_server_restart(dv_test_pool_server(), number);
+}
+
+/* A leader that is killed costs kazoo's members everything for a second or two; ours nothing. */
+static void test_leader_killed(void **state) {
+    int leader;
+    DV_POOL_UNTIL(*state, (leader = find_leader()) != 0);
+    check_kill(*state, leader);
+}
+
+/* Nor does a follower cost anything, whoever was connected to it. */
+static void test_follower_killed(void **state) {
+    int leader;
+    DV_POOL_UNTIL(*state, (leader = find_leader()) != 0);
+    check_kill(*state, leader % SERVERS + 1);
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, dv_test_pool_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(test_leader_killed),
+        TEST(test_follower_killed),
+    };
+    return cmocka_run_group_tests(tests, dv_test_pool_group_setup_ensemble, dv_test_pool_group_teardown);
+}

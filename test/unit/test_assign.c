@@ -1,0 +1,493 @@
+/* The assignments against kazoo's rule, a naive reading of A1 to A5, and fixed vectors.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "divvy/assign.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define UNTOUCHED 0xdeadbeefU
+
+typedef int (*assign_function)(const divvy_member *, size_t, const char *const *, size_t, uint32_t *);
+
+static const assign_function both[] = {divvy_assign_round_robin, divvy_assign_rendezvous};
+
+/* A pool and how its items were dealt. The names are not its own. */
+enum { MEMBERS_MAX = 1000, ITEMS_MAX = 100000, NAME_BYTES = 24 };
+
+typedef struct {
+    divvy_member members[MEMBERS_MAX];
+    size_t member_count;
+    const char *items[ITEMS_MAX];
+    size_t item_count;
+    uint32_t owners[ITEMS_MAX];
+} pool;
+
+static char worker_names[MEMBERS_MAX][NAME_BYTES];
+static char item_names[ITEMS_MAX][NAME_BYTES];
+static pool first, second;
+
+static int names_setup(void **state) {
+    (void)state;
+    for (int m = 0; m < MEMBERS_MAX; m++) snprintf(worker_names[m], NAME_BYTES, "worker-%d", m + 1);
+    for (int i = 0; i < ITEMS_MAX; i++) snprintf(item_names[i], NAME_BYTES, "item-%06d", i + 1);
+    return 0;
+}
+
+static void pool_fill(pool *p, size_t member_count, size_t item_count) {
+    p->member_count = member_count;
+    p->item_count = item_count;
+    for (size_t m = 0; m < member_count; m++) p->members[m] = (divvy_member){.identifier = worker_names[m]};
+    for (size_t i = 0; i < item_count; i++) p->items[i] = item_names[i];
+}
+
+static void pool_assign(pool *p, assign_function assign) {
+    for (size_t i = 0; i < p->item_count; i++) p->owners[i] = UNTOUCHED;
+    assert_int_equal(assign(p->members, p->member_count, p->items, p->item_count, p->owners), 0);
+}
+
+/* Fails unless every item has one owner, who is a member, and the loads of all members are within one. */
+static void assert_balanced(const pool *p) {
+    size_t loads[MEMBERS_MAX] = {0};
+    for (size_t i = 0; i < p->item_count; i++) {
+        assert_true(p->owners[i] < p->member_count);
+        loads[p->owners[i]]++;
+    }
+    size_t least = p->item_count / p->member_count;
+    size_t most = least + (p->item_count % p->member_count != 0);
+    for (size_t m = 0; m < p->member_count; m++) assert_in_range(loads[m], least, most);
+}
+
+/* --- chance, replayable --- */
+
+static uint64_t chance_state;
+
+static void chance_begin(void) {
+    const char *given = getenv("DIVVY_TEST_SEED");
+    chance_state = given != NULL ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    print_message("seed %llu; to replay: DIVVY_TEST_SEED=%llu test_assign\n", (unsigned long long)chance_state,
+                  (unsigned long long)chance_state);
+}
+
+/* A number below `bound`, by Knuth's MMIX generator. */
+static size_t chance(size_t bound) {
+    chance_state = chance_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (size_t)(chance_state >> 33) % bound;
+}
+
+/* Few enough that equal names are common. Those of eleven characters are pairs of one FNV-1a hash each, the first two
+ * as members, the others as items, so that the ties of A3 occur. */
+static const char *const few_names[] = {
+    "5nr7f1oj3v0", "3i72bi44o5M", "li58ph67lk0", "3fxtvu8hcwF", "y8zjn1y08o0", "15jvnzlc33Q", "",
+    "a",           "b",           "zo\xc3\xab"};
+
+static void pool_fill_by_chance(pool *p) {
+    p->member_count = 1 + chance(9);
+    p->item_count = chance(40);
+    size_t distinct_percent = chance(101);
+    for (size_t m = 0; m < p->member_count; m++) {
+        bool distinct = chance(100) < distinct_percent;
+        p->members[m].identifier = distinct ? worker_names[m] : few_names[chance(COUNT(few_names))];
+    }
+    for (size_t i = 0; i < p->item_count; i++) {
+        bool distinct = chance(100) < distinct_percent;
+        p->items[i] = distinct ? item_names[i] : few_names[chance(COUNT(few_names))];
+    }
+}
+
+/* --- the naive reading of A1 to A5 --- */
+
+static uint64_t naive_mix(uint64_t x) {
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebU;
+    return x ^ x >> 31;
+}
+
+static uint64_t naive_fnv1a(const void *data, size_t bytes, uint64_t hash) {
+    for (size_t b = 0; b < bytes; b++) hash = (hash ^ ((const unsigned char *)data)[b]) * 0x100000001b3U;
+    return hash;
+}
+
+static uint64_t naive_key(const char *kind, const char *name, size_t rank) {
+    uint64_t hash = naive_fnv1a(kind, 1, 0xcbf29ce484222325U);
+    return naive_mix(naive_fnv1a(name, strlen(name), hash) + rank);
+}
+
+static const char *item_name(const pool *p, size_t i) {
+    return p->items[i];
+}
+
+static const char *member_name(const pool *p, size_t m) {
+    return p->members[m].identifier;
+}
+
+/* How many names stand before that of `index` in the order of A1; *rank is how many of them are equal to it. */
+static size_t naive_place(const pool *p, const char *(*name)(const pool *, size_t), size_t count, size_t index,
+                          size_t *rank) {
+    size_t place = 0;
+    *rank = 0;
+    for (size_t other = 0; other < count; other++) {
+        int order = strcmp(name(p, other), name(p, index));
+        if (order < 0 || (order == 0 && other < index)) place++;
+        if (order == 0 && other < index) ++*rank;
+    }
+    return place;
+}
+
+static size_t member_place(const pool *p, size_t member) {
+    size_t rank;
+    return naive_place(p, member_name, p->member_count, member, &rank);
+}
+
+static size_t item_place(const pool *p, size_t item) {
+    size_t rank;
+    return naive_place(p, item_name, p->item_count, item, &rank);
+}
+
+typedef struct {
+    uint64_t weight;
+    size_t item, item_place;
+    size_t member, member_place;
+} pair;
+
+static int pair_compare(const void *left, const void *right) {
+    const pair *a = left;
+    const pair *b = right;
+    if (a->weight != b->weight) return a->weight > b->weight ? -1 : 1;
+    if (a->item_place != b->item_place) return a->item_place < b->item_place ? -1 : 1;
+    return a->member_place < b->member_place ? -1 : 1;
+}
+
+static size_t pairs_list(const pool *p, pair *pairs) {
+    size_t count = 0;
+    for (size_t i = 0; i < p->item_count; i++) {
+        for (size_t m = 0; m < p->member_count; m++) {
+            pair *next = &pairs[count++];
+            size_t item_rank, member_rank;
+            next->item = i;
+            next->item_place = naive_place(p, item_name, p->item_count, i, &item_rank);
+            next->member = m;
+            next->member_place = naive_place(p, member_name, p->member_count, m, &member_rank);
+            next->weight =
+                naive_mix(naive_key("m", member_name(p, m), member_rank) ^ naive_key("i", item_name(p, i), item_rank));
+        }
+    }
+    qsort(pairs, count, sizeof *pairs, pair_compare);
+    return count;
+}
+
+/* Returns how many neighbours in the order of A3 tie, so that a test can tell that ties did occur. */
+static size_t naive_rendezvous(const pool *p, uint32_t *owners) {
+    pair *pairs = calloc(p->item_count * p->member_count + 1, sizeof *pairs);
+    assert_non_null(pairs);
+    size_t count = pairs_list(p, pairs);
+    size_t room = p->item_count / p->member_count;
+    size_t extras = p->item_count % p->member_count;
+    size_t loads[MEMBERS_MAX] = {0};
+    size_t ties = 0;
+    for (size_t i = 0; i < p->item_count; i++) owners[i] = UNTOUCHED;
+    for (size_t n = 0; n < count; n++) {
+        const pair *next = &pairs[n];
+        ties += n > 0 && pairs[n - 1].weight == next->weight;
+        if (owners[next->item] != UNTOUCHED) continue;
+        if (loads[next->member] > room) continue;
+        if (loads[next->member] == room && extras == 0) continue;
+        if (loads[next->member] == room) extras--;
+        loads[next->member]++;
+        owners[next->item] = (uint32_t)next->member;
+    }
+    free(pairs);
+    return ties;
+}
+
+/* --- vectors, printed by rendezvous_reference.py --- */
+
+typedef struct {
+    const char *members[7];
+    size_t member_count;
+    const char *items[10];
+    size_t item_count;
+    uint32_t round_robin[10];
+    uint32_t rendezvous[10];
+} vector;
+
+static const vector vectors[] = {
+    /* PLAIN */
+    {{"gamma", "alpha", "beta"},
+     3,
+     {"item-000001", "item-000002", "item-000003", "item-000004", "item-000005", "item-000006", "item-000007",
+      "item-000008", "item-000009", "item-000010"},
+     10,
+     {1, 2, 0, 1, 2, 0, 1, 2, 0, 1},
+     {0, 0, 0, 2, 1, 0, 2, 2, 1, 1}},
+    /* UTF8 */
+    {{"zo\xc3\xab", "Zoe", "zoe", "\xc3\xb6"},
+     4,
+     {"\xf0\x9f\x98\x80", "\xef\xbf\xbd", "\xc3\xa9", "e", "z", "E", "\xe6\x97\xa5\xe6\x9c\xac", "", "e\xcc\x81"},
+     9,
+     {1, 3, 2, 0, 1, 2, 0, 1, 3},
+     {3, 0, 3, 2, 0, 2, 1, 1, 1}},
+    /* EQUAL */
+    {{"b", "a", "b", "a"},
+     4,
+     {"x", "y", "x", "x", "y", "x", "z", "z", "x"},
+     9,
+     {1, 3, 3, 0, 0, 2, 2, 1, 1},
+     {0, 2, 2, 3, 1, 3, 2, 0, 1}},
+    /* TIED */
+    {{"5nr7f1oj3v0", "3i72bi44o5M", "other"},
+     3,
+     {"y8zjn1y08o0", "15jvnzlc33Q", "3fxtvu8hcwF", "li58ph67lk0", "other"},
+     5,
+     {0, 1, 0, 2, 1},
+     {1, 1, 2, 2, 0}},
+    /* SPARSE */
+    {{"m1", "m2", "m3", "m4", "m5", "m6", "m7"}, 7, {"one", "two", "three"}, 3, {0, 2, 1}, {4, 5, 1}},
+};
+
+static void pool_fill_by_vector(pool *p, const vector *v) {
+    p->member_count = v->member_count;
+    p->item_count = v->item_count;
+    for (size_t m = 0; m < v->member_count; m++) p->members[m].identifier = v->members[m];
+    for (size_t i = 0; i < v->item_count; i++) p->items[i] = v->items[i];
+}
+
+static uint64_t owners_digest(const pool *p) {
+    uint64_t hash = 0xcbf29ce484222325U;
+    for (size_t i = 0; i < p->item_count; i++) {
+        unsigned char owner = (unsigned char)p->owners[i];
+        hash = naive_fnv1a(&owner, 1, hash);
+    }
+    return hash;
+}
+
+/* Round robin deals as Python's sorted(items)[i::n] does, in UTF-8 and with equal names. */
+static void test_round_robin_deals_as_kazoo(void **state) {
+    (void)state;
+    for (size_t v = 0; v < COUNT(vectors); v++) {
+        pool_fill_by_vector(&first, &vectors[v]);
+        pool_assign(&first, divvy_assign_round_robin);
+        assert_memory_equal(first.owners, vectors[v].round_robin, first.item_count * sizeof first.owners[0]);
+    }
+    pool_fill(&first, 7, 1000);
+    pool_assign(&first, divvy_assign_round_robin);
+    assert_int_equal(owners_digest(&first), 0x2496dc29a34226fc);
+}
+
+/* Rendezvous assigns today what the independent implementation in Python assigned when the rules were written. */
+static void test_rendezvous_never_changes(void **state) {
+    (void)state;
+    for (size_t v = 0; v < COUNT(vectors); v++) {
+        pool_fill_by_vector(&first, &vectors[v]);
+        pool_assign(&first, divvy_assign_rendezvous);
+        assert_memory_equal(first.owners, vectors[v].rendezvous, first.item_count * sizeof first.owners[0]);
+    }
+    pool_fill(&first, 7, 1000);
+    pool_assign(&first, divvy_assign_rendezvous);
+    assert_int_equal(owners_digest(&first), 0x032d49c5fa046ca8);
+}
+
+/* Keys and weights, as the naive reading computes them, are those that docs/protocol.md and Python give. */
+static void test_hash_is_as_documented(void **state) {
+    (void)state;
+    assert_int_equal(naive_key("m", "alpha", 0), 0xa33f1bf08b456361);
+    assert_int_equal(naive_key("m", "alpha", 1), 0x39f57ab3e74d43b6);
+    assert_int_equal(naive_key("i", "item-000001", 0), 0x8cb75dbce297c1df);
+    assert_int_equal(naive_mix(naive_key("m", "alpha", 0) ^ naive_key("i", "item-000001", 0)), 0x6fa4e7b2c32a3d21);
+    assert_int_equal(naive_key("m", "5nr7f1oj3v0", 0), naive_key("m", "3i72bi44o5M", 0));
+    assert_int_equal(naive_key("i", "li58ph67lk0", 0), naive_key("i", "3fxtvu8hcwF", 0));
+}
+
+/* Rendezvous equals the sort of all pairs, ties, equal names and extras included. */
+static void test_rendezvous_equals_the_naive_reading(void **state) {
+    (void)state;
+    chance_begin();
+    static uint32_t expected[ITEMS_MAX];
+    size_t ties = 0;
+    for (int round = 0; round < 5000; round++) {
+        pool_fill_by_chance(&first);
+        pool_assign(&first, divvy_assign_rendezvous);
+        ties += naive_rendezvous(&first, expected);
+        assert_memory_equal(first.owners, expected, first.item_count * sizeof expected[0]);
+    }
+    assert_true(ties > 0);
+}
+
+/* Both assign each item exactly once, with loads within one, whatever the names. */
+static void test_loads_are_within_one(void **state) {
+    (void)state;
+    chance_begin();
+    for (int round = 0; round < 2000; round++) {
+        pool_fill_by_chance(&first);
+        for (size_t f = 0; f < COUNT(both); f++) {
+            pool_assign(&first, both[f]);
+            assert_balanced(&first);
+        }
+    }
+}
+
+/* The order of both arrays changes nothing, equal names apart, which keep their places among themselves. */
+static void test_order_changes_nothing(void **state) {
+    (void)state;
+    chance_begin();
+    for (int round = 0; round < 1000; round++) {
+        assign_function assign = both[round % 2];
+        pool_fill_by_chance(&first);
+        second = first;
+        for (size_t m = second.member_count; m > 1; m--) {
+            size_t other = chance(m);
+            divvy_member swapped = second.members[other];
+            second.members[other] = second.members[m - 1];
+            second.members[m - 1] = swapped;
+        }
+        for (size_t i = second.item_count; i > 1; i--) {
+            size_t other = chance(i);
+            const char *swapped = second.items[other];
+            second.items[other] = second.items[i - 1];
+            second.items[i - 1] = swapped;
+        }
+        pool_assign(&first, assign);
+        pool_assign(&second, assign);
+        size_t owner_at[40];
+        for (size_t i = 0; i < first.item_count; i++) {
+            owner_at[item_place(&first, i)] = member_place(&first, first.owners[i]);
+        }
+        for (size_t i = 0; i < second.item_count; i++) {
+            assert_int_equal(owner_at[item_place(&second, i)], member_place(&second, second.owners[i]));
+        }
+    }
+}
+
+/* How many items have another owner when the last of `member_count` members is not there: the moves of its leave and,
+ * read backwards, of its join. *least is how many must move: the items of that member. */
+static size_t moves_count(size_t member_count, size_t item_count, size_t *least) {
+    pool_fill(&first, member_count, item_count);
+    pool_assign(&first, divvy_assign_rendezvous);
+    pool_fill(&second, member_count - 1, item_count);
+    pool_assign(&second, divvy_assign_rendezvous);
+    size_t moves = 0;
+    *least = 0;
+    for (size_t i = 0; i < item_count; i++) {
+        moves += first.owners[i] != second.owners[i];
+        *least += first.owners[i] == member_count - 1;
+    }
+    return moves;
+}
+
+/* A join or a leave moves little more than the joining or leaving member's items. */
+static void test_few_items_move(void **state) {
+    (void)state;
+    static const struct {
+        size_t member_count, item_count, most_percent;
+    } changes[] = {{11, 1000, 130}, {10, 1000, 130}, {4, 1000, 110},
+                   {5, 10000, 110}, {4, 10000, 110}, {11, 100000, 110}};
+    for (size_t c = 0; c < COUNT(changes); c++) {
+        size_t least;
+        size_t moves = moves_count(changes[c].member_count, changes[c].item_count, &least);
+        print_message("%zu items, %zu <-> %zu members: %zu moved, least possible %zu\n", changes[c].item_count,
+                      changes[c].member_count - 1, changes[c].member_count, moves, least);
+        assert_in_range(moves, least, least * changes[c].most_percent / 100);
+    }
+}
+
+/* Members of one identifier share as any others do. */
+static void test_equal_identifiers_share(void **state) {
+    (void)state;
+    for (size_t f = 0; f < COUNT(both); f++) {
+        pool_fill(&first, 4, 101);
+        for (size_t m = 0; m < 4; m++) first.members[m].identifier = "same";
+        pool_assign(&first, both[f]);
+        assert_balanced(&first);
+    }
+}
+
+/* Without items there is nothing to do, with members or without any. */
+static void test_zero_items(void **state) {
+    (void)state;
+    pool_fill(&first, 3, 0);
+    for (size_t f = 0; f < COUNT(both); f++) {
+        first.owners[0] = UNTOUCHED;
+        assert_int_equal(both[f](first.members, 3, first.items, 0, first.owners), 0);
+        assert_int_equal(both[f](first.members, 0, first.items, 0, first.owners), 0);
+        assert_int_equal(first.owners[0], UNTOUCHED);
+    }
+}
+
+/* A single member has everything. */
+static void test_one_member(void **state) {
+    (void)state;
+    pool_fill(&first, 1, 100);
+    for (size_t f = 0; f < COUNT(both); f++) {
+        pool_assign(&first, both[f]);
+        for (size_t i = 0; i < first.item_count; i++) assert_int_equal(first.owners[i], 0);
+    }
+}
+
+/* With more members than items nobody has two. */
+static void test_more_members_than_items(void **state) {
+    (void)state;
+    pool_fill(&first, MEMBERS_MAX, 10);
+    for (size_t f = 0; f < COUNT(both); f++) {
+        pool_assign(&first, both[f]);
+        assert_balanced(&first);
+    }
+}
+
+/* The largest pools that the library is meant for are dealt like small ones, on an ordinary stack. */
+static void test_large_pool(void **state) {
+    (void)state;
+    pool_fill(&first, MEMBERS_MAX, ITEMS_MAX);
+    for (size_t f = 0; f < COUNT(both); f++) {
+        pool_assign(&first, both[f]);
+        assert_balanced(&first);
+    }
+}
+
+/* Each bad argument is refused, and the owners stay as they were. */
+static void test_bad_arguments(void **state) {
+    (void)state;
+    const divvy_member members[] = {{.identifier = "a"}, {.identifier = "b"}};
+    const divvy_member nameless[] = {{.identifier = "a"}, {.identifier = NULL}};
+    const char *const items[] = {"x", "y"};
+    const char *const itemless[] = {"x", NULL};
+    for (size_t f = 0; f < COUNT(both); f++) {
+        uint32_t owners[2] = {UNTOUCHED, UNTOUCHED};
+        assert_int_equal(both[f](NULL, 2, items, 2, owners), DIVVY_EINVAL);
+        assert_int_equal(both[f](members, 2, NULL, 2, owners), DIVVY_EINVAL);
+        assert_int_equal(both[f](members, 2, items, 2, NULL), DIVVY_EINVAL);
+        assert_int_equal(both[f](nameless, 2, items, 2, owners), DIVVY_EINVAL);
+        assert_int_equal(both[f](members, 2, itemless, 2, owners), DIVVY_EINVAL);
+        assert_int_equal(both[f](members, 0, items, 2, owners), DIVVY_EINVAL);
+        assert_int_equal(both[f](members, UINT32_MAX, items, 2, owners), DIVVY_EINVAL);
+        assert_int_equal(owners[0], UNTOUCHED);
+        assert_int_equal(owners[1], UNTOUCHED);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_robin_deals_as_kazoo),
+        cmocka_unit_test(test_rendezvous_never_changes),
+        cmocka_unit_test(test_hash_is_as_documented),
+        cmocka_unit_test(test_rendezvous_equals_the_naive_reading),
+        cmocka_unit_test(test_loads_are_within_one),
+        cmocka_unit_test(test_order_changes_nothing),
+        cmocka_unit_test(test_few_items_move),
+        cmocka_unit_test(test_equal_identifiers_share),
+        cmocka_unit_test(test_zero_items),
+        cmocka_unit_test(test_one_member),
+        cmocka_unit_test(test_more_members_than_items),
+        cmocka_unit_test(test_large_pool),
+        cmocka_unit_test(test_bad_arguments),
+    };
+    return cmocka_run_group_tests(tests, names_setup, NULL);
+}

@@ -1,0 +1,443 @@
+/* Tests of what client/client.h promises recipes: the session's clock, the barrier, budgets, timers, the chroot. On a
+ * virtual clock. SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/fake_tree.h"
+
+#define TIMEOUT_MS 9000
+#define THIRD_MS (TIMEOUT_MS / 3)
+
+static dv_fake *fake;
+static divvy_client *client;
+static int64_t start;
+
+/* What the user was told of the session, by letters, and what listeners were. */
+static char sessions[32], heard[32];
+
+static void note(char *text, char letter) {
+    size_t count = strlen(text);
+    assert_true(count < 31);
+    text[count] = letter;
+    text[count + 1] = '\0';
+}
+
+static void on_session(divvy_client *c, divvy_session_state state, void *user) {
+    (void)c, (void)user;
+    note(sessions, "?CSLA?"[state]);
+}
+
+static void hear(void *context, dv_session_event event, int64_t now) {
+    (void)context, (void)now;
+    note(heard, "CSLxzR"[event]);
+}
+
+static dv_listener listener = {.hear = hear};
+
+static int set_up(void **state) {
+    (void)state;
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    config.session_timeout_ms = TIMEOUT_MS;
+    config.on_session = on_session;
+    config.ephemeral_path_bytes = 100;
+    config.watch_path_bytes = 50;
+    memset(sessions, 0, sizeof sessions);
+    memset(heard, 0, sizeof heard);
+    fake = dv_fake_open(&config);
+    client = dv_fake_client(fake);
+    start = dv_fake_now(fake);
+    dv_listen(client, &listener);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    dv_unlisten(client, &listener);
+    dv_fake_close(fake);
+    return 0;
+}
+
+static bool alive(void) {
+    return dv_client_alive_at(client, dv_fake_now(fake));
+}
+
+/* --- the session's clock: C1 to C4 ------------------------------------------------------------------------------ */
+
+/* Nothing is believed before the first connection, and no deadline runs. */
+static void test_before_the_first_connection(void **state) {
+    (void)state;
+    dv_fake_session(fake, DIVVY_SUSPENDED); /* a first attempt that failed */
+    dv_fake_advance(fake, 10 * TIMEOUT_MS);
+    assert_string_equal(sessions, "");
+    assert_string_equal(heard, "");
+    assert_int_equal(divvy_client_state(client), DIVVY_CONNECTING);
+    assert_false(alive());
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    assert_true(alive());
+    assert_string_equal(sessions, "C");
+    assert_string_equal(heard, "C");
+    assert_int_equal(divvy_client_session_id(client), DV_FAKE_SESSION);
+}
+
+/* A third of the timeout after the link went, to the millisecond, ownership is not believed any more and the session
+ * is lost, for good: no late news revives it. */
+static void test_deadline(void **state) {
+    (void)state;
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    dv_fake_advance(fake, 100000);
+    assert_int_equal(divvy_client_time_left_ms(client), THIRD_MS);
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    assert_int_equal(divvy_client_time_left_ms(client), THIRD_MS);
+    dv_fake_advance(fake, THIRD_MS - 1);
+    assert_true(alive());
+    assert_int_equal(divvy_client_time_left_ms(client), 1);
+    assert_int_equal(divvy_client_state(client), DIVVY_SUSPENDED);
+    dv_fake_advance(fake, 1);
+    assert_false(alive());
+    assert_int_equal(divvy_client_time_left_ms(client), 0);
+    assert_int_equal(divvy_client_state(client), DIVVY_LOST);
+    assert_int_equal(dv_client_end_error(client), DIVVY_ELOST);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    dv_fake_session(fake, DIVVY_LOST);
+    assert_false(alive());
+    assert_int_equal(divvy_client_state(client), DIVVY_LOST);
+    assert_string_equal(sessions, "CSL");
+    assert_string_equal(heard, "CSL");
+}
+
+/* Belief ends with the clock, not with the event: asked for a time past the deadline the answer is no. */
+static void test_belief_needs_no_event(void **state) {
+    (void)state;
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    assert_true(dv_client_alive_at(client, dv_fake_now(fake) + THIRD_MS - 1));
+    assert_false(dv_client_alive_at(client, dv_fake_now(fake) + THIRD_MS));
+}
+
+/* A link that is back before the deadline stops it; one that goes again has a whole new one; and that it is found to
+ * be down twice does not prolong it. */
+static void test_deadline_is_stopped(void **state) {
+    (void)state;
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    for (int i = 0; i < 3; i++) {
+        dv_fake_session(fake, DIVVY_SUSPENDED);
+        dv_fake_advance(fake, THIRD_MS - 1);
+        dv_fake_session(fake, DIVVY_CONNECTED);
+        assert_int_equal(divvy_client_time_left_ms(client), THIRD_MS);
+        dv_fake_advance(fake, 10 * TIMEOUT_MS);
+        assert_true(alive());
+    }
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    dv_fake_advance(fake, THIRD_MS / 2);
+    dv_fake_session(fake, DIVVY_SUSPENDED); /* the next attempt has failed too */
+    dv_fake_advance(fake, THIRD_MS / 2);
+    assert_false(alive());
+    assert_string_equal(sessions, "CSCSCSCSL");
+}
+
+/* When a deadline and a connection come at the same moment the deadline counts: what it ends must have ended before
+ * anything else is believed. */
+static void test_deadline_before_events(void **state) {
+    (void)state;
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    client->timers->at = dv_fake_now(fake); /* as after a sleep of the process: both are due when it wakes */
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    assert_int_equal(divvy_client_state(client), DIVVY_LOST);
+    assert_string_equal(sessions, "CSL");
+}
+
+/* Expiry and refused credentials are told by a server, each with its own error, and are final. */
+static void test_told_by_a_server(void **state) {
+    static const struct {
+        divvy_session_state news;
+        int error;
+        const char *told;
+    } ends[] = {{DIVVY_LOST, DIVVY_ELOST, "CL"}, {DIVVY_AUTH_FAILED, DIVVY_EAUTH, "CA"}};
+    for (size_t i = 0; i < 2; i++) {
+        if (i) tear_down(state), set_up(state);
+        dv_fake_session(fake, DIVVY_CONNECTED);
+        dv_fake_session(fake, ends[i].news);
+        assert_int_equal(divvy_client_state(client), ends[i].news);
+        assert_int_equal(dv_client_end_error(client), ends[i].error);
+        assert_int_equal(divvy_client_wait_connected(client, 0), ends[i].error);
+        assert_true(strlen(divvy_client_error(client)) > 0);
+        assert_false(alive());
+        dv_fake_session(fake, DIVVY_CONNECTED);
+        assert_string_equal(sessions, ends[i].told);
+        assert_string_equal(heard, "CL");
+    }
+}
+
+/* --- the barrier: R1 -------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    dv_barrier_wait wait;
+    int done, error;
+} barrier;
+
+static void on_barrier(void *context, int error, int64_t now) {
+    barrier *b = context;
+    (void)now;
+    b->done++;
+    b->error = error;
+}
+
+static void ask(barrier *b) {
+    *b = (barrier){.wait = {.done = on_barrier, .context = b}};
+    dv_turn_begin(client);
+    dv_client_barrier(client, &b->wait);
+    dv_turn_end(client);
+    dv_fake_run(fake);
+}
+
+static void answer_barrier(int error) {
+    assert_string_equal(dv_fake_pending(fake), "check /");
+    dv_fake_answer_multi(fake, error, &(dv_reply){.error = 0});
+}
+
+/* One write serves all who ask before it is sent; who asks later waits for another one. */
+static void test_barrier(void **state) {
+    (void)state;
+    barrier a, b, c;
+    ask(&a);
+    ask(&b);
+    assert_string_equal(dv_fake_pending(fake), ""); /* not while there is no connection */
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    ask(&c);
+    answer_barrier(0);
+    assert_int_equal(a.done + b.done, 2);
+    assert_int_equal(a.error + b.error, 0);
+    assert_int_equal(c.done, 0);
+    answer_barrier(DIVVY_EACCES); /* refused: put through the quorum all the same */
+    assert_int_equal(c.done, 1);
+    assert_int_equal(c.error, 0);
+    assert_string_equal(dv_fake_pending(fake), "");
+}
+
+/* A barrier whose answer is lost is sent again on the next connection; the session's end ends all, each once. */
+static void test_barrier_lost(void **state) {
+    (void)state;
+    barrier a, b;
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    ask(&a);
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    assert_int_equal(a.done, 0);
+    ask(&b);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    answer_barrier(0);
+    assert_int_equal(a.done + b.done, 2);
+    ask(&a); /* under way at the end */
+    ask(&b); /* and one behind it */
+    dv_fake_session(fake, DIVVY_LOST);
+    assert_int_equal(a.done + b.done, 2);
+    assert_int_equal(a.error, DIVVY_ELOST);
+    assert_int_equal(b.error, DIVVY_ELOST);
+}
+
+/* --- budgets: L2 ------------------------------------------------------------------------------------------------ */
+
+/* Room is given until the budget is full, refused then, and that some was given back is told once, to those who were
+ * refused only. */
+static void test_budgets(void **state) {
+    (void)state;
+    dv_turn_begin(client);
+    assert_int_equal(dv_reserve_node(client, 60, 0), 0);
+    assert_int_equal(dv_reserve_node(client, 41, 0), DIVVY_ELIMIT);
+    assert_int_equal(dv_reserve_node(client, 40, 51), DIVVY_ELIMIT); /* such a watch never fits */
+    assert_int_equal(dv_reserve_node(client, 20, 50), 0);
+    assert_int_equal(dv_reserve_node(client, 20, 1), DIVVY_EBUSY);
+    assert_int_equal(dv_reserve_node(client, 20, 0), 0);
+    assert_int_equal(client->ephemeral_count, 3);
+    dv_turn_end(client);
+    assert_string_equal(heard, "");
+    dv_turn_begin(client);
+    dv_release_watch(client, 50);
+    dv_release_ephemeral(client, 20);
+    dv_turn_end(client);
+    assert_string_equal(heard, "R");
+    dv_turn_begin(client);
+    dv_release_ephemeral(client, 20); /* Nobody has asked since. */
+    dv_release_ephemeral(client, 60);
+    dv_turn_end(client);
+    assert_string_equal(heard, "R");
+    assert_int_equal(client->ephemeral_count, 0);
+    assert_int_equal(dv_path_cost("/a/b"), 8);
+}
+
+/* --- timers and listeners --------------------------------------------------------------------------------------- */
+
+enum { TIMERS = 5 };
+static dv_timer timers[TIMERS];
+static char fired[32];
+static int64_t fired_at[TIMERS];
+
+static void on_timer(dv_timer *timer, int64_t now) {
+    note(fired, (char)('a' + (timer - timers)));
+    fired_at[timer - timers] = now - start;
+    if (timer == &timers[0]) dv_timer_set(client, &timers[1], now); /* due now: in the same turn */
+    if (timer == &timers[1]) dv_timer_cancel(&timers[2]);
+}
+
+static void set(size_t i, int64_t at) {
+    dv_timer_set(client, &timers[i], start + at);
+}
+
+/* Timers fire once, at their time, those of one time in the order in which they were set; they may be set anew and
+ * taken back, within other timers too. */
+static void test_timers(void **state) {
+    (void)state;
+    memset(fired, 0, sizeof fired);
+    for (size_t i = 0; i < TIMERS; i++) timers[i].fire = on_timer;
+    set(3, 500);
+    set(4, 300);
+    set(0, 300);
+    set(2, 300);
+    set(3, 200); /* anew */
+    assert_int_equal(divvy_client_next_deadline(client), 200);
+    dv_fake_advance(fake, 199);
+    assert_string_equal(fired, "");
+    assert_int_equal(divvy_client_next_deadline(client), 1);
+    dv_fake_advance(fake, 1);
+    assert_string_equal(fired, "d");
+    dv_fake_advance(fake, 1000);
+    assert_string_equal(fired, "deacb"); /* c was before b, which is set at its own time, and so too late to stop it */
+    assert_int_equal(fired_at[3], 200);
+    assert_int_equal(fired_at[0], 300);
+    assert_int_equal(divvy_client_next_deadline(client), -1);
+    memset(fired, 0, sizeof fired);
+    set(1, 2000);
+    set(2, 2000);
+    set(4, 2001);
+    dv_timer_cancel(&timers[4]);
+    dv_timer_cancel(&timers[4]);
+    dv_fake_advance(fake, 3000);
+    assert_string_equal(fired, "b");
+}
+
+static dv_listener a_listener, b_listener, c_listener;
+
+static void hear_and_leave(void *context, dv_session_event event, int64_t now) {
+    dv_listener *l = context;
+    (void)event, (void)now;
+    note(fired, l == &a_listener ? 'a' : l == &b_listener ? 'b' : 'c');
+    if (l != &b_listener) return;
+    dv_unlisten(client, &b_listener); /* itself */
+    dv_unlisten(client, &c_listener); /* and the next one */
+    dv_unlisten(client, &c_listener);
+}
+
+/* Listeners may go while they are told, themselves and others. */
+static void test_listeners(void **state) {
+    (void)state;
+    memset(fired, 0, sizeof fired);
+    dv_listener *all[] = {&a_listener, &b_listener, &c_listener};
+    for (size_t i = 0; i < 3; i++) {
+        *all[i] = (dv_listener){.hear = hear_and_leave, .context = all[i]};
+        dv_listen(client, all[i]);
+    }
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    assert_string_equal(fired, "ab");
+    dv_listen(client, &b_listener);
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    assert_string_equal(fired, "abab");
+    dv_unlisten(client, &a_listener);
+    assert_string_equal(heard, "CS");
+}
+
+/* --- the chroot: H4 --------------------------------------------------------------------------------------------- */
+
+static void set_chroot(const char *chroot) {
+    free(client->chroot);
+    client->chroot = strdup(chroot);
+    assert_non_null(client->chroot);
+}
+
+/* Recipes and users hear of a connection only when the chroot is there; whatever number of answers the link breaks
+ * after, and whether what was under way was carried out or not, it is made in the end. */
+static void test_chroot(void **state) {
+    for (int at = 0; at <= 4; at++) {
+        for (int applied = 0; applied <= 2; applied++) {
+            tear_down(state);
+            set_up(state);
+            dv_tree *tree = dv_tree_new(fake);
+            set_chroot("/a/b");
+            dv_fake_session(fake, DIVVY_CONNECTED);
+            for (int step = 0; step < 20; step++) {
+                bool rooted = divvy_client_state(client) != DIVVY_CONNECTING;
+                if (rooted) assert_true(dv_tree_has(tree, "/a/b"));
+                else assert_string_equal(heard, "");
+                if (step == at) {
+                    dv_tree_cut(tree, (size_t)applied, false);
+                    dv_fake_session(fake, DIVVY_CONNECTED);
+                }
+                if (!dv_tree_serve(tree) && step > at) break;
+            }
+            assert_int_equal(divvy_client_state(client), DIVVY_CONNECTED);
+            assert_true(alive());
+            assert_int_equal(heard[0], 'C');
+            char *path = dv_client_path(client, "/x");
+            assert_string_equal(path, "/a/b/x");
+            free(path);
+            path = dv_client_path(client, "/");
+            assert_string_equal(path, "/a/b");
+            free(path);
+            dv_unlisten(client, &listener);
+            dv_fake_close(fake);
+            dv_tree_free(tree);
+            set_up(state);
+        }
+    }
+}
+
+/* A chroot that may not be made ends the client, with the reason and the path. */
+static void test_chroot_denied(void **state) {
+    (void)state;
+    set_chroot("/a/b");
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    dv_fake_answer(fake, &(dv_reply){.error = DIVVY_ENOENT});
+    dv_fake_answer(fake, &(dv_reply){.error = DIVVY_EACCES});
+    dv_fake_answer(fake, &(dv_reply){.error = DIVVY_ENOENT});
+    assert_int_equal(dv_client_end_error(client), DIVVY_EACCES);
+    assert_int_equal(divvy_client_wait_connected(client, 0), DIVVY_EACCES);
+    assert_non_null(strstr(divvy_client_error(client), "/a/b"));
+    assert_false(alive());
+    assert_string_equal(heard, "L");
+}
+
+/* Identifiers that nobody chose are never the same twice in a process. */
+static void test_default_identifiers(void **state) {
+    (void)state;
+    char *a = dv_client_default_identifier(), *b = dv_client_default_identifier();
+    assert_string_not_equal(a, b);
+    free(a);
+    free(b);
+}
+
+int main(void) {
+#define FAKE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        FAKE(test_before_the_first_connection),
+        FAKE(test_deadline),
+        FAKE(test_belief_needs_no_event),
+        FAKE(test_deadline_is_stopped),
+        FAKE(test_deadline_before_events),
+        FAKE(test_told_by_a_server),
+        FAKE(test_barrier),
+        FAKE(test_barrier_lost),
+        FAKE(test_budgets),
+        FAKE(test_timers),
+        FAKE(test_listeners),
+        FAKE(test_chroot),
+        FAKE(test_chroot_denied),
+        FAKE(test_default_identifiers),
+    };
+    return cmocka_run_group_tests_name("client_clock", tests, NULL, NULL);
+}

@@ -1,0 +1,84 @@
+/* What the public headers say. SPDX-License-Identifier: Apache-2.0
+ *
+ * Compiled as C11, and as C++17 by test_headers.cmake: hence without cmocka, and with nothing that only one of the two
+ * languages has. */
+#include <divvy/divvy.h>
+#include <stdio.h>
+#include <string.h>
+
+static int failures;
+
+#define CHECK(condition)                                                                   \
+    do {                                                                                   \
+        if (!(condition)) {                                                                \
+            failures++;                                                                    \
+            fprintf(stderr, "%s:%d: does not hold: %s\n", __FILE__, __LINE__, #condition); \
+        }                                                                                  \
+    } while (0)
+
+/* The client's INIT macro sets each field to the default that its comment names, so it fits the order of the fields. */
+static void test_client_config(void) {
+    divvy_client_config c = DIVVY_CLIENT_CONFIG_INIT;
+    CHECK(c.size == sizeof c);
+    CHECK(c.hosts == NULL && c.session_timeout_ms == 10000 && c.ensemble_tick_ms == 0 && c.manual == 0);
+    CHECK(c.auth_scheme == NULL && c.auth == NULL && c.acl == DIVVY_ACL_AUTO);
+    CHECK(c.ephemeral_path_bytes == 0 && c.watch_path_bytes == 0);
+    CHECK(c.on_session == NULL && c.on_warning == NULL && c.on_log == NULL && c.user == NULL);
+}
+
+/* What the two partitioner configs have in common. */
+static void check_common(const divvy_partitioner_config *c) {
+    CHECK(c->size == sizeof *c);
+    CHECK(c->path == NULL && c->items == NULL && c->item_count == 0 && c->identifier == NULL && c->func == NULL);
+    CHECK(c->leave_boundary_ms == -1 && c->settle_max_ms == 0 && c->allocate_timeout_ms == 0);
+    CHECK(c->release_warn_ms == 0 && c->on_session_loss == DIVVY_FAIL && c->weight == 1000 && c->zone == NULL);
+    CHECK(c->max_moves == 0 && c->rejoin_delay_ms == 0 && c->static_membership == 0);
+    CHECK(c->on_state == NULL && c->on_items == NULL && c->on_destroyed == NULL && c->user == NULL);
+    CHECK(c->func_name == NULL);
+}
+
+/* The partitioner's INIT macro: incremental, a boundary of one second. */
+static void test_partitioner_config(void) {
+    divvy_partitioner_config c = DIVVY_PARTITIONER_CONFIG_INIT;
+    check_common(&c);
+    CHECK(c.mode == DIVVY_INCREMENTAL && c.assign == DIVVY_ASSIGN_AUTO && c.on_suspend == DIVVY_HOLD);
+    CHECK(c.time_boundary_ms == 1000);
+}
+
+/* kazoo's preset: eager, round robin, everything released on session events, a boundary of 30 seconds. */
+static void test_kazoo_config(void) {
+    divvy_partitioner_config c = DIVVY_PARTITIONER_CONFIG_KAZOO;
+    check_common(&c);
+    CHECK(c.mode == DIVVY_EAGER && c.assign == DIVVY_ASSIGN_ROUND_ROBIN && c.on_suspend == DIVVY_RELEASE_ON_SUSPEND);
+    CHECK(c.time_boundary_ms == 30000);
+}
+
+/* The version is said four times; all four agree, and the library is of the version of its headers. */
+static void test_version(void) {
+    char text[32];
+    snprintf(text, sizeof text, "%d.%d.%d", DIVVY_VERSION_MAJOR, DIVVY_VERSION_MINOR, DIVVY_VERSION_PATCH);
+    CHECK(strcmp(text, DIVVY_VERSION) == 0);
+    CHECK(strcmp(divvy_version(), DIVVY_VERSION) == 0);
+}
+
+/* One function of each header links and runs from this language. */
+static void test_linkage(void) {
+    const divvy_member members[] = {{"one", 1000, NULL}, {"two", 1000, NULL}};
+    const char *const items[] = {"a", "b", "c"};
+    uint32_t owners[3] = {9, 9, 9};
+    CHECK(divvy_assign_round_robin(members, 2, items, 3, owners) == 0);
+    CHECK(owners[0] == 0 && owners[1] == 1 && owners[2] == 0);
+    CHECK(strcmp(divvy_errname(DIVVY_EINVAL), "DIVVY_EINVAL") == 0);
+    CHECK(divvy_client_state(NULL) == DIVVY_CLOSED);
+    CHECK(divvy_partitioner_state(NULL) == DIVVY_FAILURE);
+    CHECK(divvy_party_leave(NULL, 0) == DIVVY_EINVAL);
+}
+
+int main(void) {
+    test_client_config();
+    test_partitioner_config();
+    test_kazoo_config();
+    test_version();
+    test_linkage();
+    return failures == 0 ? 0 : 1;
+}

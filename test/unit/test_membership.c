@@ -1,0 +1,336 @@
+/* Tests of recipe/membership.h, on a scripted backend. SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/fake_tree.h"
+#include "recipe/membership.h"
+#include "znode/path.h"
+
+#define PARTY "/y/party"
+
+static dv_fake *fake;
+static dv_tree *tree;
+
+/* What a membership's owner has heard. */
+typedef struct {
+    dv_membership *membership; /* NULL once gone */
+    int joined, failed, gone, error;
+    char failed_path[128];
+} owner;
+
+static owner o;
+
+static void on_joined(void *context, int64_t now) {
+    (void)now;
+    assert_ptr_equal(context, &o);
+    assert_int_equal(o.failed + o.gone, 0);
+    o.joined++;
+}
+
+static void on_failed(void *context, int error, const char *path, int64_t now) {
+    (void)context, (void)now;
+    assert_int_equal(o.failed + o.gone, 0);
+    o.failed++;
+    o.error = error;
+    snprintf(o.failed_path, sizeof o.failed_path, "%s", path);
+}
+
+static void on_gone(void *context, int64_t now) {
+    (void)context, (void)now;
+    o.gone++;
+    o.membership = NULL;
+}
+
+static void join(void) {
+    static const dv_membership_events events = {on_joined, on_failed, on_gone};
+    o = (owner){.membership = NULL};
+    dv_turn_begin(dv_fake_client(fake));
+    assert_int_equal(dv_membership_join(&o.membership, dv_fake_client(fake), PARTY, "-me", "data", &events, &o), 0);
+    dv_turn_end(dv_fake_client(fake));
+    dv_fake_run(fake);
+}
+
+static void leave(void) {
+    dv_turn_begin(dv_fake_client(fake));
+    dv_membership_leave(o.membership);
+    dv_turn_end(dv_fake_client(fake));
+    dv_fake_run(fake);
+}
+
+static void answer_error(int error) {
+    dv_fake_answer(fake, &(dv_reply){.error = error});
+}
+
+static void answer_created(const char *path) {
+    dv_fake_answer(fake, &(dv_reply){.path = path, .stat = &(dv_stat){.czxid = 5}});
+}
+
+static int set_up(void **state) {
+    (void)state;
+    fake = dv_fake_open(NULL);
+    tree = dv_tree_new(fake);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    divvy_client *client = dv_fake_client(fake);
+    bool clean = client->ephemeral_count == 0 && client->ephemerals.used_bytes == 0 && !client->listeners;
+    dv_fake_close(fake);
+    dv_tree_free(tree);
+    return clean ? 0 : -1;
+}
+
+/* One read when the directory is there; then the node, and a watch on it. */
+static void test_join(void **state) {
+    (void)state;
+    join();
+    assert_string_equal(dv_fake_pending(fake), "exists /y/party");
+    answer_error(0);
+    assert_string_equal(dv_fake_pending(fake), "ephemeral /y/party/#2-me"); /* each attempt has a name of its own */
+    assert_int_equal(dv_fake_oldest(fake)->ops->mode, DV_EPHEMERAL);
+    assert_memory_equal(dv_fake_oldest(fake)->ops->data, "data", 4);
+    assert_int_equal(o.joined, 0);
+    answer_created(PARTY "/x");
+    assert_int_equal(o.joined, 1);
+    assert_true(dv_membership_joined(o.membership));
+    assert_string_equal(dv_fake_pending(fake), "get! /y/party/#2-me");
+    dv_fake_answer(fake, &(dv_reply){.data = "data", .stat = &(dv_stat){.czxid = 5}});
+    assert_string_equal(dv_fake_pending(fake), "");
+    leave();
+    assert_string_equal(dv_fake_pending(fake), "delete /y/party/#2-me");
+    answer_error(0);
+    assert_int_equal(o.gone, 1);
+}
+
+/* Missing parents are made, all at once; that somebody else made them meanwhile does not matter, nor that we may not
+ * make those above, as long as the directory itself is there in the end. */
+static void test_parents(void **state) {
+    (void)state;
+    static const int answers[][2] = {{0, 0}, {DIVVY_EEXIST, 0}, {DIVVY_EEXIST, DIVVY_EEXIST}, {DIVVY_EACCES, 0}};
+    for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
+        join();
+        answer_error(DIVVY_ENOENT);
+        assert_string_equal(dv_fake_pending(fake), "create /y, create /y/party");
+        assert_int_equal(dv_fake_oldest(fake)->ops->data_bytes, 0);
+        answer_error(answers[i][0]);
+        answer_error(answers[i][1]);
+        assert_int_equal(dv_fake_oldest(fake)->ops->mode, DV_EPHEMERAL);
+        leave();
+        answer_error(DIVVY_EEXIST); /* whatever the reason: not made */
+        assert_int_equal(o.gone, 1);
+    }
+}
+
+/* What cannot be made fails, with the reason and the path, and is gone; nothing more is sent. */
+static void test_fails(void **state) {
+    (void)state;
+    join();
+    answer_error(DIVVY_ENOENT);
+    answer_error(DIVVY_EACCES);
+    answer_error(DIVVY_ENOENT);
+    assert_int_equal(o.failed, 1);
+    assert_int_equal(o.error, DIVVY_EACCES); /* the first thing that stood in the way */
+    assert_int_equal(o.gone, 1);
+    join();
+    answer_error(0);
+    answer_error(DIVVY_EACCES);
+    assert_int_equal(o.failed, 1);
+    assert_int_equal(o.error, DIVVY_EACCES);
+    assert_int_equal(strncmp(o.failed_path, PARTY, strlen(PARTY)), 0);
+    assert_int_equal(o.gone, 1);
+    assert_string_equal(dv_fake_pending(fake), "");
+}
+
+/* The directory went between the read and the create: all begins anew. */
+static void test_directory_goes(void **state) {
+    (void)state;
+    join();
+    answer_error(0);
+    answer_error(DIVVY_ENOENT);
+    assert_string_equal(dv_fake_pending(fake), "exists /y/party");
+    dv_tree_serve_all(tree);
+    assert_int_equal(o.joined, 1);
+    leave();
+    dv_tree_serve_all(tree);
+}
+
+/* A lost create is resolved behind a barrier: ours is kept, one that is not there is made under another name, one of
+ * another session's is none of ours. */
+static void test_lost_create(void **state) {
+    (void)state;
+    for (int outcome = 0; outcome < 3; outcome++) {
+        join();
+        answer_error(0);
+        char made[64];
+        snprintf(made, sizeof made, "%s", dv_fake_oldest(fake)->ops->path);
+        dv_fake_session(fake, DIVVY_SUSPENDED);
+        dv_fake_session(fake, DIVVY_CONNECTED);
+        assert_string_equal(dv_fake_pending(fake), "check /");
+        dv_fake_answer_multi(fake, 0, &(dv_reply){.error = 0});
+        assert_int_equal(dv_fake_oldest(fake)->ops->kind, DV_EXISTS);
+        assert_string_equal(dv_fake_oldest(fake)->ops->path, made);
+        if (outcome == 0) dv_fake_answer(fake, &(dv_reply){.stat = &(dv_stat){.ephemeral_owner = DV_FAKE_SESSION}});
+        if (outcome == 1) answer_error(DIVVY_ENOENT);
+        if (outcome == 2) dv_fake_answer(fake, &(dv_reply){.stat = &(dv_stat){.ephemeral_owner = 99}});
+        assert_int_equal(o.joined, outcome == 0);
+        if (outcome) {
+            assert_string_equal(dv_fake_pending(fake), "exists /y/party");
+            answer_error(0);
+            assert_string_not_equal(dv_fake_oldest(fake)->ops->path, made);
+            answer_created("any");
+            assert_int_equal(o.joined, 1);
+        }
+        answer_error(0); /* the watch's read */
+        leave();
+        answer_error(0);
+        assert_int_equal(o.gone, 1);
+    }
+}
+
+/* Our node is deleted by somebody else: made again under another name, with a warning each time. */
+static void test_kept(void **state) {
+    (void)state;
+    join();
+    dv_tree_serve_all(tree);
+    const char *one;
+    char before[128];
+    for (int round = 1; round <= 3; round++) {
+        assert_int_equal(dv_tree_owned(tree, &one), 1);
+        snprintf(before, sizeof before, "%s", one);
+        dv_tree_remove(tree, before);
+        dv_tree_serve_all(tree);
+        assert_int_equal(dv_tree_owned(tree, &one), 1);
+        assert_string_not_equal(one, before);
+        assert_string_equal(dv_path_last(one), dv_membership_name(o.membership));
+        assert_int_equal(o.joined, 1 + round);
+    }
+    leave();
+    dv_tree_serve_all(tree);
+    assert_int_equal(dv_tree_owned(tree, NULL), 0);
+}
+
+/* A deletion that is told of before the watch's own read is answered is not overlooked. */
+static void test_watch_fires_before_the_answer(void **state) {
+    (void)state;
+    join();
+    answer_error(0);
+    answer_created("any");
+    char path[128];
+    snprintf(path, sizeof path, "%s", dv_fake_oldest(fake)->ops->path);
+    assert_true(dv_fake_fire(fake, path, DV_WATCH_DELETED, false));
+    dv_fake_answer(fake, &(dv_reply){.data = "data", .stat = &(dv_stat){.czxid = 5}});
+    assert_int_equal(dv_fake_oldest(fake)->ops->kind, DV_GET);
+    answer_error(DIVVY_ENOENT);
+    dv_tree_serve_all(tree);
+    assert_int_equal(o.joined, 2);
+    leave();
+    dv_tree_serve_all(tree);
+    assert_int_equal(o.gone, 1);
+}
+
+typedef enum { LEAVE, CUT_DROPPED, CUT_APPLIED, CUT_LATE, CUT_AND_LEAVE, EXPIRE, DEADLINE, TAKE_AWAY, FAULTS } fault;
+
+static bool inject(fault what) {
+    const char *one;
+    bool left = what == LEAVE || what == CUT_AND_LEAVE;
+    if (what == CUT_DROPPED) dv_tree_cut(tree, 0, false);
+    if (what == CUT_APPLIED) dv_tree_cut(tree, 1, false);
+    if (what == CUT_LATE || what == CUT_AND_LEAVE) dv_tree_cut(tree, 0, true);
+    if (what == EXPIRE) dv_tree_expire(tree);
+    if (what == DEADLINE) {
+        dv_tree_cut(tree, 1, false);
+        dv_fake_advance(fake, dv_fake_client(fake)->config.session_timeout_ms);
+    }
+    if (what == TAKE_AWAY && dv_tree_owned(tree, &one)) dv_tree_remove(tree, one);
+    if (left && o.membership) leave();
+    if (!dv_fake_is_connected(fake) && !dv_client_end_error(dv_fake_client(fake)))
+        dv_fake_session(fake, DIVVY_CONNECTED);
+    return left;
+}
+
+/* One life with two faults, after `at` and `at2` answers. Until it leaves it has exactly one node whenever all is
+ * quiet, afterwards none; it is gone exactly once. */
+static void live(int at, fault what, int at2, fault what2) {
+    void *state = NULL;
+    set_up(&state);
+    join();
+    bool left = false;
+    for (int step = 0; step < 40; step++) {
+        fault now = step == at ? what : step == at2 ? what2 : FAULTS;
+        if (o.membership && now != FAULTS) left |= inject(now);
+        if (!dv_tree_serve(tree) && step > at2) break;
+    }
+    dv_tree_serve_all(tree);
+    bool lost = dv_client_end_error(dv_fake_client(fake)) != 0;
+    if (!left && !lost) {
+        assert_true(o.membership && dv_membership_joined(o.membership));
+        assert_int_equal(dv_tree_owned(tree, NULL), 1);
+        assert_true(o.joined >= 1);
+        leave();
+        dv_tree_serve_all(tree);
+    }
+    assert_int_equal(o.gone, 1);
+    assert_int_equal(o.failed, 0);
+    if (!lost) assert_int_equal(dv_tree_owned(tree, NULL), 0);
+    assert_int_equal(tear_down(&state), 0);
+}
+
+/* Whatever happens after whatever number of answers, there is one node of ours, or none once we have left. */
+static void test_faults_in_every_stage(void **state) {
+    (void)state;
+    for (int at = 0; at < 8; at++) {
+        for (fault what = LEAVE; what < FAULTS; what++) {
+            live(at, what, at, FAULTS);
+            for (int at2 = at + 1; at2 < at + 9; at2++) {
+                for (fault what2 = LEAVE; what2 < FAULTS; what2++) live(at, what, at2, what2);
+            }
+        }
+    }
+}
+
+/* A closing client takes its memberships along: the delete is sent before the session is closed. */
+static void test_client_closes(void **state) {
+    join();
+    dv_tree_serve_all(tree);
+    dv_turn_begin(dv_fake_client(fake));
+    dv_tell_listeners(dv_fake_client(fake), DV_SESSION_CLOSING, dv_fake_now(fake));
+    dv_turn_end(dv_fake_client(fake));
+    assert_int_equal(dv_fake_oldest(fake)->ops->kind, DV_DELETE);
+    dv_tree_serve_all(tree);
+    assert_int_equal(o.gone, 1);
+    assert_int_equal(tear_down(state), 0);
+    set_up(state);
+    join(); /* and one that was not made yet */
+    dv_client_ref(dv_fake_client(fake));
+    divvy_client *client = dv_fake_client(fake);
+    dv_fake_close(fake);
+    assert_int_equal(o.gone, 1);
+    dv_client_unref(client);
+    dv_tree_free(tree);
+    set_up(state);
+}
+
+int main(void) {
+#define FAKE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        FAKE(test_join),
+        FAKE(test_parents),
+        FAKE(test_fails),
+        FAKE(test_directory_goes),
+        FAKE(test_lost_create),
+        FAKE(test_kept),
+        FAKE(test_watch_fires_before_the_answer),
+        cmocka_unit_test(test_faults_in_every_stage),
+        FAKE(test_client_closes),
+    };
+    return cmocka_run_group_tests_name("membership", tests, NULL, NULL);
+}

@@ -1,0 +1,180 @@
+#!/bin/bash
+# Uses the library as its users do: installed, by CMake and by pkg-config, shared and static, and as a subfolder of
+# their source tree; and looks at what the shared library shows. SPDX-License-Identifier: Apache-2.0
+#
+# usage: test_package.sh BUILD_FOLDER
+set -euo pipefail
+
+BUILD=$(realpath -- "$1")
+SOURCE=$(realpath -- "$(dirname -- "${BASH_SOURCE[0]}")/../..")
+readonly BUILD SOURCE
+TEMP=$(mktemp -d)
+readonly TEMP
+trap 'rm -rf -- "$TEMP"' EXIT
+trap 'exit 143' HUP INT TERM
+
+fail() {
+    printf 'test_package: %s\n' "$*" >&2
+    exit 1
+}
+
+# quietly COMMAND...: its output is of interest only if it fails.
+quietly() {
+    if ! "$@" >"$TEMP/output" 2>&1; then
+        cat "$TEMP/output" >&2
+        fail "failed: $*"
+    fi
+}
+
+# cached NAME: the value that the build has in CMake's cache.
+cached() {
+    sed -n "s/^$1:[A-Z]*=//p" "$BUILD/CMakeCache.txt"
+}
+
+# same WHAT EXPECTED FOUND: compares two lists, a word a line.
+same() {
+    diff -u --label expected --label found <(sort -u <<<"$2") <(sort -u <<<"$3") >&2 || fail "$1"
+}
+
+# A program that needs the whole library: sessions, and by them the native client. The conversion is there to be warned
+# of: it does not compile if the flags of our own code leak into the user's.
+write_program() {
+    cat >"$1/program.c" <<'CODE'
+#include <divvy/divvy.h>
+#include <stdio.h>
+
+int main(void) {
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    config.hosts = "127.0.0.1:1";
+    divvy_client *client;
+    if (divvy_client_open(&client, &config) != 0) return 1;
+    int64_t none = divvy_client_session_id(client);
+    int narrowed = none;
+    divvy_client_close(client);
+    puts(divvy_version());
+    return narrowed;
+}
+CODE
+}
+
+# write_project FOLDER LINES: a user's project whose divvy comes by LINES.
+write_project() {
+    mkdir -p "$1"
+    write_program "$1"
+    cat >"$1/CMakeLists.txt" <<CODE
+cmake_minimum_required(VERSION 3.25)
+project(consumer LANGUAGES C)
+$2
+add_executable(program program.c)
+target_link_libraries(program PRIVATE divvy::divvy)
+CODE
+}
+
+# build_project FOLDER [PREFIX]
+build_project() {
+    quietly cmake -S "$1" -B "$1/build" -DCMAKE_C_COMPILER="$CC" -DCMAKE_PREFIX_PATH="${2:-}" -DCMAKE_BUILD_TYPE=Debug
+    quietly cmake --build "$1/build" -j2
+}
+
+# runs PROGRAM: it works, and the library is of the version that the build has.
+runs() {
+    local said
+    said=$("$1") || fail "$1 ends with status $?"
+    [[ $said == "$VERSION" ]] || fail "$1 says $said, not $VERSION"
+}
+
+# needs FILE: the shared libraries it names, without those of sanitizers.
+needs() {
+    readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -Ev '^lib(asan|ubsan|tsan|lsan)\.' || true
+}
+
+install_build() {
+    local flags
+    CC=$(cached CMAKE_C_COMPILER)
+    LIBDIR=$(cached CMAKE_INSTALL_LIBDIR)
+    VERSION=$(cached CMAKE_PROJECT_VERSION)
+    # Whoever links a library that was built for a sanitizer must be built for it too.
+    flags=$(cached DIVVY_SANITIZE)
+    export CFLAGS=${flags:+-fsanitize=$flags} LDFLAGS=${flags:+-fsanitize=$flags}
+    # Another prefix than the one that was configured: what is installed must not depend on where.
+    quietly cmake --install "$BUILD" --prefix "$TEMP/prefix"
+    LIBRARY=$TEMP/prefix/$LIBDIR/libdivvy.so
+}
+
+# The shared library shows exactly what the headers declare, and depends on nothing but what it is said to.
+check_shared_library() {
+    local declared exported
+    declared=$(for header in "$SOURCE"/include/divvy/*.h; do
+        "$CC" -E -P -I"$SOURCE/include" "$header"
+    done | grep -oE '\bdivvy_[a-z0-9_]+\(' | tr -d '(')
+    exported=$(nm -D --defined-only "$LIBRARY" | awk '{ print $3 }')
+    same "the library shows other symbols than the headers declare" "$declared" "$exported"
+    same "the library needs other libraries" "$(needs "$LIBRARY")" "$(needs "$LIBRARY" |
+        grep -E '^(libzookeeper_mt|libcjson|libc|ld-linux.*)\.so\.[0-9]+$')"
+    readelf -d "$LIBRARY" | grep -qF "(SONAME)" || fail "the library has no soname"
+    same "the soname" "libdivvy.so.${VERSION%%.*}" "$(readelf -d "$LIBRARY" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')"
+}
+
+# Where names are not hidden, they at least cannot clash with a user's. AddressSanitizer adds one of its own to each.
+check_static_library() {
+    local foreign
+    foreign=$(nm -g --defined-only "$1" | awk 'NF == 3 { print $3 }' | grep -vE '^(__odr_asan\.)?(divvy|dv)_' || true)
+    [[ -z $foreign ]] || fail "libdivvy.a defines names that are not ours: $foreign"
+}
+
+check_find_package_shared() {
+    write_project "$TEMP/shared" 'find_package(divvy 0.1 REQUIRED)'
+    build_project "$TEMP/shared" "$TEMP/prefix"
+    runs "$TEMP/shared/build/program"
+    needs "$TEMP/shared/build/program" | grep -qx "libdivvy.so.${VERSION%%.*}" || fail "divvy::divvy is not the shared one"
+}
+
+# check_pkg_config PREFIX [OPTION]
+check_pkg_config() {
+    local -a flags
+    local -x PKG_CONFIG_PATH=$1/$LIBDIR/pkgconfig
+    [[ $(pkg-config --modversion divvy) == "$VERSION" ]] || fail "divvy.pc says another version"
+    read -ra flags <<<"$(pkg-config "${@:2}" --cflags --libs divvy) $CFLAGS"
+    mkdir -p "$TEMP/by_hand"
+    write_program "$TEMP/by_hand"
+    quietly "$CC" -o "$TEMP/by_hand/program" "$TEMP/by_hand/program.c" "${flags[@]}"
+    LD_LIBRARY_PATH=$1/$LIBDIR runs "$TEMP/by_hand/program"
+}
+
+# The command comes with the package, runs from there, and has its page.
+check_command() {
+    [[ $("$TEMP/prefix/bin/divvy" --version) == "divvy $VERSION" ]] || fail "the command says another version"
+    [[ -s $TEMP/prefix/share/man/man1/divvy.1 ]] || fail "the command has no page"
+}
+
+# As a subfolder, it builds the library only, static if so wanted. DIVVY_INSTALL serves the next check.
+check_subfolder() {
+    write_project "$TEMP/subfolder" "set(DIVVY_BUILD_SHARED OFF)
+set(DIVVY_INSTALL ON)
+add_subdirectory(\"$SOURCE\" divvy)"
+    build_project "$TEMP/subfolder"
+    runs "$TEMP/subfolder/build/program"
+    [[ -z $(find "$TEMP/subfolder/build/divvy" -name 'libdivvy.so*' -o -name 'libdivvy_test*') ]] ||
+        fail "as a subfolder it builds more than it was asked for"
+}
+
+# A package that has the static library only gives divvy::divvy too, with all that it needs in turn.
+check_find_package_static() {
+    quietly cmake --install "$TEMP/subfolder/build" --prefix "$TEMP/static_prefix"
+    [[ ! -e $TEMP/static_prefix/$LIBDIR/libdivvy.so ]] || fail "the static package has a shared library"
+    check_static_library "$TEMP/static_prefix/$LIBDIR/libdivvy.a"
+    write_project "$TEMP/static" 'find_package(divvy REQUIRED)'
+    build_project "$TEMP/static" "$TEMP/static_prefix"
+    runs "$TEMP/static/build/program"
+    check_pkg_config "$TEMP/static_prefix"
+}
+
+install_build
+check_shared_library
+check_static_library "$TEMP/prefix/$LIBDIR/libdivvy.a"
+check_find_package_shared
+check_pkg_config "$TEMP/prefix"
+check_pkg_config "$TEMP/prefix" --static
+if [[ $(cached DIVVY_BUILD_TOOLS) == ON ]]; then check_command; fi
+check_subfolder
+check_find_package_static
