@@ -56,8 +56,8 @@ static void on_log(void *context, int level, const char *message) {
     dv_client_log(context, level, "%s", message);
 }
 
-static int open_backend(divvy_client *client) {
-    dv_apache_config config = {
+static int open_backend(divvy_client *client, dv_backend_new_fn make, void *context) {
+    dv_backend_config config = {
         .hosts = client->config.hosts,
         .session_timeout_ms = client->config.session_timeout_ms,
         .auth_scheme = client->config.auth_scheme,
@@ -65,16 +65,17 @@ static int open_backend(divvy_client *client) {
         .acl = client->config.acl,
         .sink = {dv_client_post, client},
         .on_session = dv_session_news_arrived,
+        .on_answer = dv_session_answered,
         .on_log = on_log,
         .wants_log = client->config.on_log != NULL,
         .context = client,
     };
     const char *reason = NULL;
-    int error = dv_apache_new(&client->znode, &config, &reason);
+    int error = make(&client->znode, &config, &reason, context);
     if (error == DIVVY_EINVAL)
         return dv_fail(NULL, error, "open: the connect string \"%.200s\" %s", client->config.hosts, reason);
     if (error) return dv_fail_plainly(NULL, error);
-    client->chroot = strdup(dv_apache_chroot(client->znode));
+    client->chroot = strdup(client->znode->backend->chroot(client->znode));
     client->batch = dv_batch_new(client->znode);
     if (!client->chroot || !client->batch) return dv_fail_plainly(NULL, DIVVY_ENOMEM);
     error =
@@ -146,7 +147,8 @@ static int start_threads(divvy_client *client) {
     return client->callbacks_running ? 0 : dv_fail(NULL, DIVVY_ESYSTEM, "open: no thread could be started");
 }
 
-int divvy_client_open(divvy_client **out, const divvy_client_config *config) {
+int divvy_private_client_open(divvy_client **out, const divvy_client_config *config, dv_backend_new_fn make,
+                              void *context) {
     if (!out) return dv_fail(NULL, DIVVY_EINVAL, "open: out is NULL");
     *out = NULL;
     divvy_client_config complete;
@@ -154,13 +156,13 @@ int divvy_client_open(divvy_client **out, const divvy_client_config *config) {
     if (error) return error;
     divvy_client *client = new_client(&complete);
     if (!client) return dv_fail(NULL, DIVVY_ESYSTEM, "open: no memory, or no descriptor could be had");
-    error = open_backend(client);
+    error = open_backend(client, make, context);
     /* The caller's strings were copied where they are needed. */
     client->config.hosts = client->config.auth = client->config.auth_scheme = NULL;
     if (!error) error = start_threads(client);
     if (!error) {
         dv_turn_begin(client);
-        error = dv_apache_start(client->znode);
+        error = client->znode->backend->start(client->znode);
         dv_turn_end(client);
         if (error) dv_fail(NULL, error, "open: the native client could not be started");
     }
@@ -170,6 +172,10 @@ int divvy_client_open(divvy_client **out, const divvy_client_config *config) {
     }
     *out = client;
     return 0;
+}
+
+int divvy_client_open(divvy_client **out, const divvy_client_config *config) {
+    return divvy_private_client_open(out, config, dv_apache_new, NULL);
 }
 
 /* ---- close ---- */

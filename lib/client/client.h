@@ -169,6 +169,7 @@ void dv_client_tell_session(divvy_client *client);
 /* ---- session.c ---- */
 void dv_session_init(divvy_client *client);
 void dv_session_news_arrived(void *context, const dv_session_news *news, int64_t now);
+void dv_session_answered(void *context, const dv_answer *answer, int64_t now);
 void dv_listen(divvy_client *client, dv_listener *listener);
 void dv_unlisten(divvy_client *client, dv_listener *listener);
 void dv_tell_listeners(divvy_client *client, dv_session_event event, int64_t now);
@@ -199,6 +200,9 @@ char *dv_client_path(const divvy_client *client, const char *path);
 char *dv_client_default_identifier(void);
 
 /* ---- client.c ---- */
+/* divvy_client_open() on any backend. Exported for libdivvy_testing of the same version, and nobody else. */
+DIVVY_API int divvy_private_client_open(divvy_client **out, const divvy_client_config *config, dv_backend_new_fn make,
+                                        void *context);
 void dv_client_ref(divvy_client *client);
 void dv_client_unref(divvy_client *client);
 /* With the turn held: whether the caller is the one to close the client, now that it knows. */

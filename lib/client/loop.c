@@ -134,6 +134,10 @@ void dv_loop_sleep(divvy_client *client, int64_t timeout_ms) {
     int64_t wait_ms = earlier(timeout_ms, until_next_timer(client));
     client->sleeping_until = client->timers ? client->timers->at : INT64_MAX;
     dv_turn_end(client);
+    if (client->znode->backend->sleep) {
+        client->znode->backend->sleep(client->znode, wait_ms);
+        return;
+    }
     struct pollfd fd = {.fd = client->wake_fd, .events = POLLIN};
     poll(&fd, 1, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms);
 }

@@ -140,6 +140,12 @@ void dv_session_news_arrived(void *context, const dv_session_news *news, int64_t
     }
 }
 
+void dv_session_answered(void *context, const dv_answer *answer, int64_t now) {
+    (void)context;
+    (void)answer;
+    (void)now;
+}
+
 void dv_session_init(divvy_client *client) {
     client->deadline_timer.fire = on_deadline;
     client->listeners_end = &client->listeners;

@@ -89,7 +89,18 @@ typedef struct {
     divvy_session_state state; /* DIVVY_CONNECTED, _SUSPENDED, _LOST, _AUTH_FAILED */
     int64_t session_id;
     int64_t timeout_ms; /* as the server granted it */
+    int64_t
+        created_at; /* connected to a session made for it: a time before that was asked for. 0: it was there before */
 } dv_session_news;
+
+/* That a server has answered a request, well or not: what the session clock lives on (docs/protocol.md, C2). Told
+ * before the request's own function is called. What only this side said of a request is no answer. */
+typedef struct {
+    int64_t sent_at;     /* not later than the request left */
+    uint64_t connection; /* how many connections had been told of by then: it went by this one, or by a later one */
+    bool wrote;          /* a write, or a multi */
+    int error;
+} dv_answer;
 
 typedef struct dv_znode dv_znode;
 
@@ -102,6 +113,15 @@ typedef struct {
     void (*stats)(const dv_znode *znode, divvy_stats *out);
     /* What the addresses are, and whether any could be resolved; for messages. */
     const char *(*servers)(const dv_znode *znode, int *error);
+    /* Begins to connect. 0, or DIVVY_ENOMEM, DIVVY_ESYSTEM. Nothing is posted before. */
+    int (*start)(dv_znode *znode);
+    /* The chroot that the hosts string named: "" or "/a/b". */
+    const char *(*chroot)(const dv_znode *znode);
+    /* Waits on behalf of the loop until there may be something to do, at most timeout_ms (-1: for ever). NULL: the loop
+     * polls the client's descriptor; a backend with a clock of its own lets that go on instead. */
+    void (*sleep)(dv_znode *znode, int64_t timeout_ms);
+    /* A new session, after close; the queue has been drained of all that was of the old one. NULL: it has only one. */
+    int (*reopen)(dv_znode *znode);
     /* The end, in this order: abandon with the turn held, close without it, then all events of the queue are run, then
      * free. abandon completes every operation with `error`, now, and sends no more. close ends the session and every
      * thread of the backend; nothing is posted after it. */
@@ -110,11 +130,29 @@ typedef struct {
     void (*free)(dv_znode *znode);
 } dv_znode_backend;
 
+/* What a backend is made of; strings live during the call that makes it. */
+typedef struct {
+    const char *hosts;
+    int64_t session_timeout_ms;
+    const char *auth_scheme, *auth;
+    int acl; /* resolved: DIVVY_ACL_OPEN, _CREATOR or _READABLE */
+    dv_sink sink;
+    void (*on_session)(void *context, const dv_session_news *news, int64_t now);
+    void (*on_answer)(void *context, const dv_answer *answer, int64_t now);
+    void (*on_log)(void *context, int level, const char *message);
+    bool wants_log;
+    void *context;
+} dv_backend_config;
+
+/* Makes a backend. 0, or DIVVY_EINVAL with *reason about hosts, or DIVVY_ENOMEM. */
+typedef int (*dv_backend_new_fn)(dv_znode **out, const dv_backend_config *config, const char **reason, void *context);
+
 /* The head of every backend's session object. */
 struct dv_znode {
     const dv_znode_backend *backend;
     dv_sink sink;
     void (*on_session)(void *context, const dv_session_news *news, int64_t now);
+    void (*on_answer)(void *context, const dv_answer *answer, int64_t now);
     void (*on_log)(void *context, int level, const char *message);
     void *context;
 };

@@ -21,7 +21,7 @@ struct dv_fake {
     dv_znode znode; /* first */
     divvy_client *client;
     int64_t now;
-    bool connected, over;
+    bool connected, was_connected, over;
     dv_fake_request *oldest;
     registration *watches;
     char text[TEXT_BYTES];
@@ -236,8 +236,11 @@ void dv_fake_session(dv_fake *fake, divvy_session_state state) {
     fake->connected = state == DIVVY_CONNECTED;
     fake->over = state == DIVVY_LOST || state == DIVVY_AUTH_FAILED;
     /* The news first, then what it means for the requests, as the native client has it. */
-    post(fake, NULL, 0, NULL)->news =
-        (dv_session_news){state, DV_FAKE_SESSION, fake->client->config.session_timeout_ms};
+    post(fake, NULL, 0, NULL)->news = (dv_session_news){.state = state,
+                                                        .session_id = DV_FAKE_SESSION,
+                                                        .timeout_ms = fake->client->config.session_timeout_ms,
+                                                        .created_at = fake->was_connected ? 0 : fake->now};
+    fake->was_connected = fake->was_connected || fake->connected;
     while (!fake->connected && fake->oldest) post(fake, take_oldest(fake), errors[state], NULL);
     dv_fake_run(fake);
 }
@@ -286,38 +289,51 @@ static void free_znode(dv_znode *znode) {
 
 /* --- life ------------------------------------------------------------------------------------------------------- */
 
-/* What divvy_client_open() does, but for the backend and the threads. */
-static divvy_client *make_client(dv_fake *fake, const divvy_client_config *config) {
-    divvy_client *client = must(calloc(1, sizeof *client));
-    client->config = *config;
-    client->config.manual = 1;
-    client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    atomic_init(&client->refs, 1);
-    client->fork_count = dv_fork_count();
-    client->events_end = &client->events;
-    client->callbacks_end = &client->callbacks;
-    client->sleeping_until = INT64_MAX;
-    client->ephemerals.limit_bytes = config->ephemeral_path_bytes ? config->ephemeral_path_bytes : 1024 * 1024;
-    client->watched.limit_bytes = config->watch_path_bytes ? config->watch_path_bytes : 512 * 1024;
-    pthread_mutex_init(&client->turn, NULL);
-    pthread_mutex_init(&client->queue_mutex, NULL);
-    pthread_cond_init(&client->changed, NULL);
-    pthread_cond_init(&client->callback_ready, NULL);
-    dv_session_init(client);
-    client->chroot = must(strdup(""));
-    client->znode = &fake->znode;
-    client->batch = must(dv_batch_new(client->znode));
-    return client;
+static int start(dv_znode *znode) {
+    (void)znode;
+    return 0;
+}
+
+static const char *get_chroot(const dv_znode *znode) {
+    (void)znode;
+    return "";
+}
+
+static int new_znode(dv_znode **out, const dv_backend_config *config, const char **reason, void *context) {
+    static const dv_znode_backend backend = {
+        .submit = submit,
+        .multi = multi,
+        .unwatch = unwatch,
+        .now_ms = now_ms,
+        .random = fill_random,
+        .stats = fill_stats,
+        .servers = servers,
+        .start = start,
+        .chroot = get_chroot,
+        .abandon = abandon,
+        .close = close_znode,
+        .free = free_znode,
+    };
+    dv_fake *fake = context;
+    (void)reason;
+    fake->znode = (dv_znode){.backend = &backend,
+                             .sink = config->sink,
+                             .on_session = config->on_session,
+                             .on_answer = config->on_answer,
+                             .on_log = config->on_log,
+                             .context = config->context};
+    *out = &fake->znode;
+    return 0;
 }
 
 dv_fake *dv_fake_open(const divvy_client_config *config) {
-    static const dv_znode_backend backend = {submit,     multi,   unwatch, now_ms,      fill_random,
-                                             fill_stats, servers, abandon, close_znode, free_znode};
     static const divvy_client_config defaults = DIVVY_CLIENT_CONFIG_INIT;
+    divvy_client_config manual = config ? *config : defaults;
     dv_fake *fake = must(calloc(1, sizeof *fake));
     fake->now = 1000000;
-    fake->client = make_client(fake, config ? config : &defaults);
-    fake->znode = (dv_znode){&backend, {dv_client_post, fake->client}, dv_session_news_arrived, NULL, fake->client};
+    manual.manual = 1;
+    if (divvy_private_client_open(&fake->client, &manual, new_znode, fake) != 0)
+        dv_test_die("fake: %s", divvy_client_error(NULL));
     return fake;
 }
 

@@ -13,8 +13,11 @@ struct dv_pending {
     dv_apache *apache;
     dv_pending *next, *previous;
     dv_pending_list *list;
+    bool unsent;    /* the native client never had it */
     bool completed; /* its function was called already; only the native client still knows of it */
     int64_t sent_us;
+    int64_t submitted_at; /* of the client's clock */
+    uint64_t connection;  /* the connection that it was submitted for, or an earlier one than it went by */
 
     dv_op *ops; /* one, or those of a multi */
     size_t count;
@@ -147,6 +150,24 @@ static void count_answer(dv_apache *apache, const dv_pending *p) {
     if (p->reply.path) stats->bytes_received += strlen(p->reply.path);
 }
 
+/* Whether it is certain that a server has decided so; what this side may have said by itself is none. */
+static bool is_answer(int error) {
+    return error == 0 || error == DIVVY_ENOENT || error == DIVVY_EEXIST || error == DIVVY_EACCES ||
+           error == DIVVY_ENOTEMPTY || error == DIVVY_EVERSION;
+}
+
+static void tell_answer(dv_apache *apache, const dv_pending *p, int64_t now) {
+    if (p->unsent || !is_answer(p->reply.error)) return;
+    dv_kind kind = p->ops[0].kind;
+    dv_answer answer = {
+        .sent_at = p->submitted_at,
+        .connection = p->connection,
+        .wrote = p->is_multi || kind == DV_CREATE || kind == DV_DELETE || kind == DV_SET,
+        .error = p->reply.error,
+    };
+    apache->znode.on_answer(apache->znode.context, &answer, now);
+}
+
 static void send_waiting(dv_apache *apache);
 
 static void run_pending(dv_event *event, int64_t now) {
@@ -155,6 +176,7 @@ static void run_pending(dv_event *event, int64_t now) {
     if (p->list) list_remove(p);
     if (!p->completed) {
         count_answer(apache, p);
+        tell_answer(apache, p, now);
         complete(p, &p->reply, now);
     }
     free_pending(p);
@@ -331,6 +353,7 @@ static int check_request(const dv_apache *apache, const dv_pending *p) {
 }
 
 static void fail_unsent(dv_pending *p, int error) {
+    p->unsent = true;
     p->reply.error = error;
     post(p);
 }
@@ -368,6 +391,8 @@ static int take(dv_apache *apache, dv_pending *p, const dv_op *ops, size_t count
     if (!p->ops) return DIVVY_ENOMEM;
     memcpy(p->ops, ops, count * sizeof *ops);
     p->count = count;
+    p->submitted_at = dv_znode_now_ms(&apache->znode);
+    p->connection = apache->stats.connects;
     if (p->watch) {
         p->watched = dv_apache_watch_begin(apache, ops->path, ops->kind, p->watch);
         if (!p->watched) return DIVVY_ENOMEM;

@@ -136,7 +136,7 @@ static void start_resolving(dv_apache *apache, int delay_ms) {
     if (!apache->job) say(apache, DIVVY_LOG_WARN, "no thread could be had to resolve host names");
 }
 
-int dv_apache_start(dv_znode *znode) {
+static int start(dv_znode *znode) {
     dv_apache *apache = of(znode);
     if (!dv_hosts_are_literal(&apache->hosts)) {
         start_resolving(apache, 0);
@@ -192,7 +192,7 @@ static void free_apache(dv_znode *znode) {
     free(apache);
 }
 
-const char *dv_apache_chroot(const dv_znode *znode) {
+static const char *get_chroot(const dv_znode *znode) {
     return ((const dv_apache *)(const void *)znode)->hosts.chroot;
 }
 
@@ -205,7 +205,8 @@ static void choose_acl(dv_apache *apache, int acl) {
     apache->acl = &apache->readable_acl;
 }
 
-int dv_apache_new(dv_znode **out, const dv_apache_config *config, const char **reason) {
+int dv_apache_new(dv_znode **out, const dv_backend_config *config, const char **reason, void *context) {
+    (void)context;
     static const dv_znode_backend backend = {
         .submit = dv_apache_submit,
         .multi = dv_apache_multi,
@@ -214,6 +215,8 @@ int dv_apache_new(dv_znode **out, const dv_apache_config *config, const char **r
         .random = fill_random,
         .stats = get_stats,
         .servers = get_servers,
+        .start = start,
+        .chroot = get_chroot,
         .close = close_handle,
         .abandon = abandon,
         .free = free_apache,
@@ -221,7 +224,14 @@ int dv_apache_new(dv_znode **out, const dv_apache_config *config, const char **r
     *out = NULL;
     dv_apache *apache = calloc(1, sizeof *apache);
     if (!apache) return DIVVY_ENOMEM;
-    apache->znode = (dv_znode){&backend, config->sink, config->on_session, config->on_log, config->context};
+    apache->znode = (dv_znode){
+        .backend = &backend,
+        .sink = config->sink,
+        .on_session = config->on_session,
+        .on_answer = config->on_answer,
+        .on_log = config->on_log,
+        .context = config->context,
+    };
     apache->state = DIVVY_CONNECTING;
     apache->requested_timeout_ms = (int)config->session_timeout_ms;
     apache->log_slot = -1;

@@ -1,0 +1,162 @@
+/**
+ * @file
+ * An in-memory ZooKeeper, for tests of pools without a server. Library divvy_testing, apart from libdivvy.
+ *
+ * An ensemble is a few simulated servers with a leader, links between them, and links to clients, all of which can be
+ * made to fail as real ones do. Clients are opened on it by divvy_testing_client_open() and are ordinary clients then:
+ * the code of libdivvy that runs on them is the code that runs on a real ZooKeeper.
+ *
+ * Time. With the virtual clock (the default) nothing happens but inside the calls of this header, and inside waiting
+ * calls of its clients, which let time go on; all of it runs in the calling thread, the same each time for one seed.
+ * Clients are in manual mode then. With the real clock a thread runs the ensemble, and clients may have threads.
+ *
+ * Rules of life
+ *  1. An ensemble outlives its clients: divvy_testing_ensemble_destroy() comes after divvy_client_close() of each.
+ *  2. With the virtual clock all calls on an ensemble and on its clients come from one thread.
+ *  3. Inside a callback of a client no call of this header may be made, except those that only look.
+ *
+ * SPDX-License-Identifier: Apache-2.0
+ */
+#ifndef DIVVY_TESTING_H
+#define DIVVY_TESTING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "divvy/client.h"
+#include "divvy/export.h"
+
+DIVVY_EXTERN_C_BEGIN
+
+typedef struct divvy_testing_ensemble divvy_testing_ensemble;
+
+/** What a transaction did, in the order of the leader: the truth that all servers come to apply. */
+typedef struct {
+    int64_t zxid;
+    int64_t at_ms; /**< the ensemble's clock when it was committed */
+    enum {
+        DIVVY_TESTING_CREATE,         /**< a node */
+        DIVVY_TESTING_DELETE,         /**< a node; those of a session that ends are told one by one, before its end */
+        DIVVY_TESTING_SET,            /**< a node's data */
+        DIVVY_TESTING_SESSION_CREATE, /**< a session */
+        DIVVY_TESTING_SESSION_END,    /**< closed by its client, or expired */
+    } kind;
+    const char *path;   /**< of the node, from the root of the ensemble; NULL for sessions. Lives during the call */
+    int64_t session_id; /**< whose request it was; for an expiry: of the session that ends */
+    int64_t ephemeral_owner; /**< of the node; 0: persistent */
+    int64_t czxid;           /**< of the node */
+    int expired;             /**< SESSION_END, and DELETE because of it: it was not asked for by the client */
+} divvy_testing_transaction;
+
+/** How an ensemble is to be. Begin with DIVVY_TESTING_CONFIG_INIT. Copied. */
+typedef struct {
+    size_t size;
+    unsigned servers;         /**< 1 to 9; default 3 */
+    int64_t tick_ms;          /**< tickTime; default 2000. Sessions expire at the ends of ticks; pings go every half */
+    int64_t sync_limit_ticks; /**< a follower and its leader part when they do not hear of each other; default 5 */
+    int64_t min_session_timeout_ms, max_session_timeout_ms; /**< 0: 2 and 20 ticks */
+    int real_clock; /**< 1: CLOCK_BOOTTIME and a thread of the ensemble's own; 0: virtual */
+    uint64_t seed;  /**< of everything that is left to chance: delays, elections, which server a client finds */
+    int64_t client_delay_min_ms, client_delay_max_ms; /**< for a message between client and server; default 0 and 1 */
+    int64_t server_delay_min_ms, server_delay_max_ms; /**< between servers; default 0 and 1 */
+    int64_t election_min_ms, election_max_ms;         /**< from the loss of a leader to the next; default 200 and 400 */
+    /** Each transaction as it is committed; NULL: none is told. */
+    void (*on_transaction)(const divvy_testing_transaction *transaction, void *user);
+    /** Lines for a trace: connections, elections, faults, requests and answers; NULL: none. */
+    void (*on_trace)(int64_t at_ms, const char *line, void *user);
+    void *user;
+} divvy_testing_config;
+
+#define DIVVY_TESTING_CONFIG_INIT \
+    { sizeof(divvy_testing_config), 3, 2000, 5, 0, 0, 0, 1, 0, 1, 0, 1, 200, 400, NULL, NULL, NULL }
+
+/** Make an ensemble; its servers are up and have a leader. 0, DIVVY_EINVAL, DIVVY_ENOMEM or DIVVY_ESYSTEM. */
+DIVVY_API int divvy_testing_ensemble_create(divvy_testing_ensemble **out, const divvy_testing_config *config);
+/** All its clients are closed. NULL is allowed. */
+DIVVY_API void divvy_testing_ensemble_destroy(divvy_testing_ensemble *ensemble);
+
+/**
+ * divvy_client_open() on an ensemble. Of `config` the hosts may be NULL, or name a chroot ("/a/b"). With the virtual
+ * clock `config->manual` is to be 1, else DIVVY_EINVAL. Ends with divvy_client_close().
+ */
+DIVVY_API int divvy_testing_client_open(divvy_client **out, divvy_testing_ensemble *ensemble,
+                                        const divvy_client_config *config);
+
+/* ---- time; with the virtual clock only (else DIVVY_ESTATE) ---- */
+
+/** The ensemble's clock. With the virtual one it begins at 1,000,000. */
+DIVVY_API int64_t divvy_testing_now_ms(const divvy_testing_ensemble *ensemble);
+/**
+ * Exactly one thing happens: the next event of the ensemble or turn of a client that has something to do, the clock
+ * going forward to it, but not beyond `until_ms`; with nothing to do before that the clock goes to `until_ms`.
+ * @return 1 when something happened, 0 when the clock reached until_ms, or an error
+ */
+DIVVY_API int divvy_testing_step(divvy_testing_ensemble *ensemble, int64_t until_ms);
+/** Steps until `ms` have passed. The number of things that happened, or an error. */
+DIVVY_API int64_t divvy_testing_run(divvy_testing_ensemble *ensemble, int64_t ms);
+
+/* ---- faults of a client's process and link ---- */
+
+/** What of a link works. */
+typedef enum {
+    DIVVY_TESTING_LINK_UP,
+    DIVVY_TESTING_LINK_DOWN,        /**< nothing passes, and neither side is told: a cable is cut */
+    DIVVY_TESTING_LINK_NO_REQUESTS, /**< what the client sends (or the first of two servers) is lost */
+    DIVVY_TESTING_LINK_NO_REPLIES,  /**< what the server sends (or the second of two servers) is lost */
+} divvy_testing_link;
+
+/** The link between a client and all servers; messages on the way over a direction that is cut are lost. TCP: once a
+ * message of a connection was lost nothing of it passes any more in that direction, until it ends. */
+DIVVY_API int divvy_testing_link_client(divvy_testing_ensemble *ensemble, divvy_client *client,
+                                        divvy_testing_link link);
+/** What becomes of a client's requests under way when its connection breaks. */
+typedef enum {
+    DIVVY_TESTING_NOT_APPLIED,  /**< none of them reaches the server */
+    DIVVY_TESTING_APPLIED,      /**< all do, and all answers are lost */
+    DIVVY_TESTING_APPLIED_LATE, /**< writes reach the leader only after `late_ms`: a first read after the reconnect may
+                                     not see them, though a later one does */
+} divvy_testing_fate;
+/** The connection of a client breaks now, seen by both sides; it may connect again at once. */
+DIVVY_API int divvy_testing_disconnect(divvy_testing_ensemble *ensemble, divvy_client *client, divvy_testing_fate fate,
+                                       int64_t late_ms);
+/** The leader expires the client's session now. The client hears of it when it is connected, or next connects. */
+DIVVY_API int divvy_testing_expire(divvy_testing_ensemble *ensemble, divvy_client *client);
+/** The next connections of the client go to this server; -1: to any. */
+DIVVY_API int divvy_testing_prefer(divvy_testing_ensemble *ensemble, divvy_client *client, int server);
+/** The process stops (SIGSTOP) or goes on: stopped it runs no turn, sends nothing, not even pings; what arrives waits. */
+DIVVY_API int divvy_testing_pause_client(divvy_testing_ensemble *ensemble, divvy_client *client, int paused);
+/** The process dies: nothing of it is sent any more, its connections break, its session is left to expire. The client
+ * is to be closed then, to free its memory. */
+DIVVY_API int divvy_testing_crash_client(divvy_testing_ensemble *ensemble, divvy_client *client);
+/** The client's clock runs faster (or slower) by so many parts in a million from now on. */
+DIVVY_API int divvy_testing_drift_client(divvy_testing_ensemble *ensemble, divvy_client *client, int parts_per_million);
+
+/* ---- faults of servers, numbered from 0 ---- */
+
+/** It dies; what it had logged stays. */
+DIVVY_API int divvy_testing_kill_server(divvy_testing_ensemble *ensemble, unsigned server);
+DIVVY_API int divvy_testing_start_server(divvy_testing_ensemble *ensemble, unsigned server);
+/** SIGSTOP and SIGCONT. */
+DIVVY_API int divvy_testing_pause_server(divvy_testing_ensemble *ensemble, unsigned server, int paused);
+/** The link between two servers, by direction: from `a` to `b` are requests, from `b` to `a` are replies. */
+DIVVY_API int divvy_testing_link_servers(divvy_testing_ensemble *ensemble, unsigned a, unsigned b,
+                                         divvy_testing_link link);
+/** Every server is up and runs, every link is up. Clients that crashed stay so. */
+DIVVY_API int divvy_testing_heal(divvy_testing_ensemble *ensemble);
+
+/* ---- looking ---- */
+
+/** The leader that has a quorum, or -1. */
+DIVVY_API int divvy_testing_leader(const divvy_testing_ensemble *ensemble);
+/** The server that a client is connected to, or -1. */
+DIVVY_API int divvy_testing_server_of(const divvy_testing_ensemble *ensemble, const divvy_client *client);
+/** Whether there is such a node in the truth: what has been committed. */
+DIVVY_API int divvy_testing_exists(const divvy_testing_ensemble *ensemble, const char *path);
+/** Its children, sorted; NULL when there is no such node, or no memory. To be freed with divvy_strings_free(). */
+DIVVY_API divvy_strings *divvy_testing_children(const divvy_testing_ensemble *ensemble, const char *path);
+/** The session that an ephemeral node is of; 0: a persistent one, or none. */
+DIVVY_API int64_t divvy_testing_owner(const divvy_testing_ensemble *ensemble, const char *path);
+
+DIVVY_EXTERN_C_END
+
+#endif
