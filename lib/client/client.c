@@ -230,8 +230,10 @@ void dv_client_end(divvy_client *client) {
     end_backend(client);
     dv_turn_begin(client);
     client->closed = true;
-    atomic_store(&client->alive_until, 0);
+    atomic_store(&client->alive_until, DV_PASSED);
     dv_timer_cancel(&client->deadline_timer);
+    dv_timer_cancel(&client->beat_timer);
+    dv_timer_cancel(&client->reopen_timer);
     client->state = DIVVY_CLOSED;
     if (client->znode) {
         dv_session_give_up_barriers(client, DIVVY_ECANCELED, dv_client_now(client));
@@ -262,7 +264,7 @@ void divvy_client_close(divvy_client *client) {
 
 static bool session_decided(void *context) {
     const divvy_client *client = context;
-    return dv_client_connected(client) || client->end_error || client->closing;
+    return dv_client_connected(client) || dv_client_end_error(client);
 }
 
 static int explain_timeout(divvy_client *client, int64_t timeout_ms) {
@@ -307,11 +309,8 @@ divvy_session_state divvy_client_state(const divvy_client *c) {
 int64_t divvy_client_time_left_ms(const divvy_client *c) {
     divvy_client *client = mutable(c);
     if (dv_turn_enter(client) != 0) return 0;
-    int64_t until = atomic_load(&client->alive_until);
-    int64_t left_ms = 0;
-    if (until == INT64_MAX)
-        left_ms = atomic_load(&client->timeout_ms) / 3; /* C4: what a disconnect right now would leave */
-    else if (until > 0) left_ms = until - dv_client_now(client);
+    int64_t now = dv_client_now(client);
+    int64_t left_ms = dv_client_alive_at(client, now) ? atomic_load(&client->alive_until) - now : 0;
     dv_turn_end(client);
     return left_ms > 0 ? left_ms : 0;
 }

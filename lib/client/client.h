@@ -9,11 +9,15 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "client/clock.h"
 #include "client/error.h"
 #include "divvy/client.h"
 #include "znode/batch.h"
 #include "znode/guid.h"
 #include "znode/znode.h"
+
+/* Of alive_until: a deadline that has passed is final for its session. */
+#define DV_PASSED INT64_C(-1)
 
 /* Longer times are mistakes, and sums of them would overflow: ten years. */
 #define DV_TIME_MAX_MS INT64_C(315360000000)
@@ -29,9 +33,12 @@ typedef struct dv_timer {
 typedef enum {
     DV_SESSION_CONNECTED,
     DV_SESSION_SUSPENDED,
-    DV_SESSION_LOST,    /* for good; dv_client_end_error() says why. Operations under way end right after */
+    DV_SESSION_LOST, /* nothing is held any more; client->end_error says why */
+    DV_SESSION_OVER, /* after LOST: its nodes are gone, or will go by themselves. Operations under way end right after */
+    DV_SESSION_LINK,    /* after LOST, of a host's session that lives on: what is left on it can be deleted */
     DV_SESSION_CLOSING, /* divvy_client_close(): leave, there is a little time */
     DV_SESSION_CLOSED,  /* nothing more can be sent; operations under way have ended */
+    DV_SESSION_PROVEN,  /* C1: from now on what is held is believed; once for each session */
     DV_SESSION_ROOM,    /* something was given back to a budget */
 } dv_session_event;
 
@@ -58,6 +65,13 @@ typedef struct dv_callback {
     void (*call)(struct dv_callback *call);     /* without it; must not free */
     void (*release)(struct dv_callback *call);  /* with the turn held; called or not */
 } dv_callback;
+
+/* An ephemeral node of ours, that nobody sets data of: what heartbeats ask for. `path` lives until it is taken out. */
+typedef struct dv_own_node {
+    struct dv_own_node *next, **link;
+    const char *path;
+    void (*missing)(struct dv_own_node *node, int64_t now); /* a heartbeat did not find it */
+} dv_own_node;
 
 typedef struct dv_barrier_wait {
     struct dv_barrier_wait *next;
@@ -104,15 +118,22 @@ struct divvy_client {
     dv_znode *znode;
     dv_batch *batch;
     divvy_session_state state;
-    _Atomic(int64_t) session_id, timeout_ms, alive_until; /* alive_until: INT64_MAX while connected, 0 when lost */
-    dv_timer deadline_timer;
-    bool given_up; /* by us: the backend is to be closed, without the turn */
-    int end_error; /* why the session ended */
+    _Atomic(int64_t) session_id, timeout_ms;
+    _Atomic(int64_t) alive_until; /* C1; 0: nothing is believed (yet), DV_PASSED: for good, with this session */
+    dv_clock clock;
+    dv_timer deadline_timer, beat_timer, reopen_timer;
+    dv_own_node *own_nodes, **own_nodes_end;
+    bool beat_under_way;
+    bool link_up;   /* the backend can carry requests, whatever the session's state */
+    bool lives_on;  /* LOST, but it is a host's session that may live: our nodes on it are to be deleted */
+    bool to_reopen; /* the loop is to close the backend and open a new session, without the turn */
+    int end_error;  /* why the session ended */
     char end_reason[160];
     dv_listener *listeners, **listeners_end, *next_listener;
     dv_barrier_wait *barrier_waits, *barrier_under_way;
     bool room_wanted, room_given; /* a reservation was refused; something was given back since */
     dv_budget ephemerals, watched;
+    uint64_t lasting_count; /* of the ephemeral nodes: those that a loss leaves where they are */
     uint64_t ephemeral_count, session_events, event_count;
     dv_guid_source guids;
 };
@@ -176,11 +197,27 @@ void dv_tell_listeners(divvy_client *client, dv_session_event event, int64_t now
 static inline bool dv_client_connected(const divvy_client *client) {
     return client->state == DIVVY_CONNECTED;
 }
-/* 0 while the session may still do something, else DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH. */
+/* Whether a node of ours can be deleted now: on a session that was given up but lives on, too. */
+static inline bool dv_client_can_delete(const divvy_client *client) {
+    return client->link_up && (client->state == DIVVY_CONNECTED || client->lives_on);
+}
+/* The backend stands on a new session, or will. With the turn held. */
+void dv_session_reopened(divvy_client *client);
+/* No new session could be had now. */
+void dv_session_reopen_later(divvy_client *client, int64_t now);
+/* Goes on, on a host's session that was given up, once nothing of ours is left on it. */
+void dv_session_revive(divvy_client *client, int64_t now);
+/* C4: a heartbeat asks for the oldest of these. */
+void dv_own_node_add(divvy_client *client, dv_own_node *node);
+void dv_own_node_remove(divvy_client *client, dv_own_node *node);
+void dv_session_beaten(void *context, int error, const dv_reply *replies, size_t count, int64_t now);
+/* 0 while there is a session or will be one, else DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH. */
 int dv_client_end_error(const divvy_client *client);
 /* docs/protocol.md, C1: no ownership is believed at or after this time. From any thread. */
-static inline bool dv_client_alive_at(const divvy_client *client, int64_t now) {
-    return now < atomic_load_explicit(&((divvy_client *)(uintptr_t)client)->alive_until, memory_order_acquire);
+bool dv_client_alive_at(const divvy_client *client, int64_t now);
+/* With the turn held: whether anything can be believed at all; not before the first proof, nor after the deadline. */
+static inline bool dv_client_believed(const divvy_client *client) {
+    return atomic_load(&((divvy_client *)(uintptr_t)client)->alive_until) > 0;
 }
 /* Ends once a write of ours was answered on this connection, or a later one: what was sent on earlier connections is
  * then decided, and a read of ours shows it. `wait` lives until `done`. docs/protocol.md, R1. */

@@ -77,23 +77,43 @@ static int run_timers(divvy_client *client, int64_t now) {
     return count;
 }
 
-/* Timers before events: what a deadline ends must have ended before anything else is believed. */
+/* C5: a session given up is ended, lest it come back and keep nodes of ours alive; then a new one is opened. */
+static void reopen(divvy_client *client) {
+    const dv_znode_backend *backend = client->znode->backend;
+    backend->close(client->znode);
+    dv_turn_begin(client);
+    dv_loop_drain(client);
+    if (!client->closing) {
+        int error = backend->reopen(client->znode);
+        if (error == 0) {
+            dv_session_reopened(client);
+        } else {
+            dv_client_log(client, DIVVY_LOG_ERROR, "no new session can be opened: %s", divvy_strerror(error));
+            dv_session_reopen_later(client, dv_client_now(client));
+        }
+    }
+    dv_turn_end(client);
+}
+
+/* Timers before each event: what a deadline ends must have ended before anything else is believed. */
 static int run_turn(divvy_client *client) {
     int count = 0;
     dv_turn_begin(client);
     count += run_timers(client, dv_client_now(client));
     dv_event *event;
-    for (int i = 0; i < EVENTS_A_TURN && (event = take_event(client)); i++) {
+    for (int i = 0; i < EVENTS_A_TURN && !client->to_reopen && (event = take_event(client)); i++) {
+        int64_t now = dv_client_now(client);
+        count += run_timers(client, now);
         client->event_count++;
-        event->run(event, dv_client_now(client));
+        event->run(event, now);
         count++;
     }
-    /* C3: a session given up is ended, lest it come back and keep nodes of ours alive. */
-    bool close_backend = client->given_up;
-    client->given_up = false;
+    dv_session_revive(client, dv_client_now(client));
+    bool to_reopen = client->to_reopen;
+    client->to_reopen = false;
     dv_turn_end(client);
-    if (close_backend) client->znode->backend->close(client->znode);
-    return count;
+    if (to_reopen) reopen(client);
+    return count + to_reopen;
 }
 
 static int run_callbacks(divvy_client *client) {

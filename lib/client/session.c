@@ -38,7 +38,9 @@ void dv_tell_listeners(divvy_client *client, dv_session_event event, int64_t now
     client->next_listener = NULL;
 }
 
-/* ---- the session clock: docs/protocol.md, rules C1 to C4 ---- */
+/* ---- belief: docs/protocol.md, C1 and C5 ---- */
+
+static void on_connected(divvy_client *client, const dv_session_news *news, int64_t now);
 
 static void set_state(divvy_client *client, divvy_session_state state) {
     if (client->state == state) return;
@@ -48,40 +50,161 @@ static void set_state(divvy_client *client, divvy_session_state state) {
     dv_client_tell_session(client);
 }
 
-static void set_alive_until(divvy_client *client, int64_t at) {
-    atomic_store_explicit(&client->alive_until, at, memory_order_release);
+/* C5: whoever sees that the deadline has passed makes it final, so that no proof that comes in between revives it. */
+bool dv_client_alive_at(const divvy_client *c, int64_t now) {
+    divvy_client *client = (divvy_client *)(uintptr_t)c;
+    int64_t until = atomic_load_explicit(&client->alive_until, memory_order_acquire);
+    while (until > 0) {
+        if (now < until) return true;
+        if (atomic_compare_exchange_weak(&client->alive_until, &until, DV_PASSED)) return false;
+    }
+    return false;
 }
+
+static void believe(divvy_client *client, int64_t now) {
+    int64_t until = dv_clock_alive_until(&client->clock), old = atomic_load(&client->alive_until);
+    if (client->end_error || client->state == DIVVY_CONNECTING) return;
+    if (until == old || old == DV_PASSED || (old > 0 && now >= old)) return;
+    if (old == 0 && until <= now) return; /* The proof has come too late to be one. */
+    if (!atomic_compare_exchange_strong(&client->alive_until, &old, until)) return;
+    dv_timer_set(client, &client->deadline_timer, until);
+    if (old == 0) dv_tell_listeners(client, DV_SESSION_PROVEN, now);
+}
+
+/* ---- heartbeats: docs/protocol.md, C4 ---- */
+
+void dv_own_node_add(divvy_client *client, dv_own_node *node) {
+    assert(!node->link);
+    node->next = NULL;
+    node->link = client->own_nodes_end;
+    *client->own_nodes_end = node;
+    client->own_nodes_end = &node->next;
+}
+
+void dv_own_node_remove(divvy_client *client, dv_own_node *node) {
+    if (!node->link) return;
+    *node->link = node->next;
+    if (node->next) node->next->link = node->link;
+    else client->own_nodes_end = node->link;
+    node->link = NULL;
+}
+
+static void beat(divvy_client *client, bool own) {
+    dv_own_node *node = own ? client->own_nodes : NULL;
+    dv_op op = {.kind = DV_CHECK, .path = node ? node->path : "/", .version = node ? 0 : -1};
+    if (dv_znode_multi(client->znode, &op, 1, dv_session_beaten, client) == 0) client->beat_under_way = true;
+}
+
+/* The node that was asked for is the first, unless it was taken out meanwhile; then the next one is asked in vain, and
+ * its owner looks and finds all well. */
+static void own_node_missing(divvy_client *client, int64_t now) {
+    dv_own_node *node = client->own_nodes;
+    if (!node) return;
+    dv_own_node_remove(client, node);
+    dv_own_node_add(client, node); /* The next heartbeat asks for another. */
+    node->missing(node, now);
+}
+
+void dv_session_beaten(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
+    (void)replies;
+    (void)count;
+    divvy_client *client = context;
+    client->beat_under_way = false;
+    if (!dv_client_connected(client) || (error != DIVVY_ENOENT && error != DIVVY_EVERSION)) return;
+    own_node_missing(client, now);
+    beat(client, false);
+}
+
+static void on_beat_timer(dv_timer *timer, int64_t now) {
+    divvy_client *client = (divvy_client *)(void *)((char *)timer - offsetof(divvy_client, beat_timer));
+    if (!dv_client_connected(client)) return;
+    int64_t interval_ms = dv_clock_heartbeat_ms(&client->clock), due = client->clock.wrote_at + interval_ms;
+    if (now >= due) {
+        if (!client->beat_under_way) beat(client, true);
+        due = now + interval_ms;
+    }
+    dv_timer_set(client, &client->beat_timer, due);
+}
+
+/* Each answer of a server, before the recipe that asked hears of it. */
+void dv_session_answered(void *context, const dv_answer *answer, int64_t now) {
+    divvy_client *client = context;
+    if (client->end_error) return;
+    dv_clock_answered(&client->clock, answer, now);
+    if (answer->wrote && answer->error == 0) believe(client, now);
+}
+
+/* ---- the end of a session ---- */
 
 static void end_session(divvy_client *client, divvy_session_state state, int error, const char *reason, int64_t now) {
     dv_timer_cancel(&client->deadline_timer);
-    set_alive_until(client, 0);
+    dv_timer_cancel(&client->beat_timer);
     client->end_error = error;
+    atomic_store(&client->alive_until, DV_PASSED);
     snprintf(client->end_reason, sizeof client->end_reason, "%s", reason);
     set_state(client, state);
     dv_client_log(client, DIVVY_LOG_ERROR, "session 0x%llx has ended: %s",
                   (unsigned long long)atomic_load(&client->session_id), reason);
     dv_tell_listeners(client, DV_SESSION_LOST, now);
-    dv_session_give_up_barriers(client, DIVVY_ELOST, now);
 }
 
-/* Ends a session that the servers may still think alive. */
+/* Its nodes are gone, or will go by themselves. What is under way ends; an owned client opens a new session. */
+static void bury_session(divvy_client *client, int error, int64_t now) {
+    client->lives_on = client->link_up = false;
+    dv_tell_listeners(client, DV_SESSION_OVER, now);
+    dv_session_give_up_barriers(client, error, now);
+    client->to_reopen = client->state == DIVVY_LOST && client->znode->backend->reopen && !client->closing;
+}
+
+/* C5: no server has said so, but the session may be over by now; what was owned is not worked on any longer. A session
+ * of our own is closed, lest it come back and keep nodes of ours alive; on a host's they are deleted one by one. */
 static void give_up(divvy_client *client, divvy_session_state state, int error, const char *reason, int64_t now) {
     end_session(client, state, error, reason, now);
+    if (client->znode->attached && state == DIVVY_LOST) {
+        client->lives_on = true;
+        return;
+    }
+    bury_session(client, DIVVY_ELOST, now);
     client->znode->backend->abandon(client->znode, DIVVY_ELOST, now);
-    client->given_up = true;
 }
 
-/* C3: no server has said so, but the session may be over by now; what was owned is not worked on any longer. */
 static void on_deadline(dv_timer *timer, int64_t now) {
     divvy_client *client = (divvy_client *)(void *)((char *)timer - offsetof(divvy_client, deadline_timer));
-    give_up(client, DIVVY_LOST, DIVVY_ELOST, "no server could be reached within the session's deadline", now);
+    give_up(client, DIVVY_LOST, DIVVY_ELOST, "no server has proven within the deadline that it lives", now);
 }
+
+void dv_session_reopened(divvy_client *client) {
+    assert(client->state == DIVVY_LOST);
+    client->lives_on = client->to_reopen = false;
+    client->end_error = 0;
+    client->end_reason[0] = '\0';
+    atomic_store(&client->alive_until, 0);
+    dv_clock_reset(&client->clock, client->config.ensemble_tick_ms);
+    set_state(client, DIVVY_CONNECTING);
+}
+
+void dv_session_revive(divvy_client *client, int64_t now) {
+    if (!client->lives_on || !client->link_up || client->ephemeral_count > client->lasting_count || client->closing)
+        return;
+    dv_session_reopened(client);
+    on_connected(client,
+                 &(dv_session_news){.state = DIVVY_CONNECTED,
+                                    .session_id = atomic_load(&client->session_id),
+                                    .timeout_ms = atomic_load(&client->timeout_ms)},
+                 now);
+}
+
+/* ---- news of the backend ---- */
 
 static void start_barrier(divvy_client *client, int64_t now);
 
+/* C4: a connection begins with a heartbeat, which by C3 proves what was answered on the last one. */
 static void announce_connection(divvy_client *client, int64_t now) {
-    set_alive_until(client, INT64_MAX);
     set_state(client, DIVVY_CONNECTED);
+    believe(client, now);
+    client->beat_under_way = false;
+    beat(client, true);
+    dv_timer_set(client, &client->beat_timer, now + dv_clock_heartbeat_ms(&client->clock));
     dv_tell_listeners(client, DV_SESSION_CONNECTED, now);
     start_barrier(client, now);
 }
@@ -98,62 +221,97 @@ static void on_chroot(void *context, int error, int64_t now) {
     give_up(client, DIVVY_AUTH_FAILED, error, reason, now);
 }
 
-static void on_connected(divvy_client *client, const dv_session_news *news, int64_t now) {
-    bool first = atomic_load(&client->session_id) == 0;
-    dv_timer_cancel(&client->deadline_timer);
-    atomic_store(&client->session_id, news->session_id);
-    atomic_store(&client->timeout_ms, news->timeout_ms);
-    dv_client_log(client, DIVVY_LOG_INFO, "connected: session 0x%llx, timeout %lld ms",
-                  (unsigned long long)news->session_id, (long long)news->timeout_ms);
-    if (first && news->timeout_ms != client->config.session_timeout_ms) {
+static void warn_of_times(divvy_client *client, const dv_session_news *news) {
+    if (news->timeout_ms != client->config.session_timeout_ms && !client->znode->attached)
         dv_client_warn(client, DIVVY_WARN_SESSION,
                        "the servers gave a session timeout of %lld ms instead of the %lld ms asked for",
                        (long long)news->timeout_ms, (long long)client->config.session_timeout_ms);
-    }
+    int64_t tick_ms = client->config.ensemble_tick_ms;
+    if (news->timeout_ms < 5 * tick_ms)
+        dv_client_warn(client, DIVVY_WARN_SESSION,
+                       "a session timeout of %lld ms is less than 5 ticks of %lld ms: what is owned may have to be "
+                       "given up at a short hitch already; ask for more",
+                       (long long)news->timeout_ms, (long long)tick_ms);
+}
+
+static void on_connected(divvy_client *client, const dv_session_news *news, int64_t now) {
+    bool first = client->state == DIVVY_CONNECTING && !client->clock.timeout_ms;
+    atomic_store(&client->session_id, news->session_id);
+    atomic_store(&client->timeout_ms, news->timeout_ms);
+    dv_clock_connected(&client->clock, news->timeout_ms, news->created_at);
+    dv_client_log(client, DIVVY_LOG_INFO, "connected: session 0x%llx, timeout %lld ms",
+                  (unsigned long long)news->session_id, (long long)news->timeout_ms);
+    if (first) warn_of_times(client, news);
     /* H4: recipes hear of a connection only when the chroot that they stand on is there. */
     bool rooted = client->chroot[0] == '\0' || client->state != DIVVY_CONNECTING;
     if (rooted) announce_connection(client, now);
     else dv_ensure_path(client->znode, client->chroot, on_chroot, client);
 }
 
+/* The deadline stands as it did: only proof moves it. */
 static void on_suspended(divvy_client *client, int64_t now) {
+    client->link_up = false;
     if (client->state != DIVVY_CONNECTED) return;
-    /* C2: the link may have been dead for up to two thirds of the timeout before this was noticed. */
-    int64_t at = now + atomic_load(&client->timeout_ms) / 3;
-    set_alive_until(client, at);
-    dv_timer_set(client, &client->deadline_timer, at);
+    dv_timer_cancel(&client->beat_timer);
     set_state(client, DIVVY_SUSPENDED);
     dv_client_log(client, DIVVY_LOG_WARN, "the connection is down; reconnecting");
     dv_tell_listeners(client, DV_SESSION_SUSPENDED, now);
 }
 
+/* News of a host's session that was given up: our nodes on it go as soon as there is a link, or with it. */
+static void on_news_after_loss(divvy_client *client, const dv_session_news *news, int64_t now) {
+    if (!client->lives_on) return; /* C5: final, whatever a late answer says. */
+    if (news->state == DIVVY_CONNECTED) dv_tell_listeners(client, DV_SESSION_LINK, now);
+    else if (news->state != DIVVY_SUSPENDED) bury_session(client, DIVVY_ELOST, now);
+    if (client->link_up) start_barrier(client, now);
+}
+
 void dv_session_news_arrived(void *context, const dv_session_news *news, int64_t now) {
     divvy_client *client = context;
-    if (client->end_error) return; /* C3: final, whatever a late answer says. */
+    client->link_up = news->state == DIVVY_CONNECTED;
+    if (client->link_up) client->clock.connection++;
+    if (client->end_error) {
+        on_news_after_loss(client, news, now);
+        return;
+    }
     switch (news->state) {
     case DIVVY_CONNECTED: on_connected(client, news, now); break;
-    case DIVVY_LOST: end_session(client, DIVVY_LOST, DIVVY_ELOST, "the servers have expired it", now); break;
+    case DIVVY_LOST:
+        end_session(client, DIVVY_LOST, DIVVY_ELOST, "the servers have expired it", now);
+        bury_session(client, DIVVY_ELOST, now);
+        break;
     case DIVVY_AUTH_FAILED:
         end_session(client, DIVVY_AUTH_FAILED, DIVVY_EAUTH, "the servers refused the credentials", now);
+        bury_session(client, DIVVY_EAUTH, now);
         break;
     default: on_suspended(client, now);
     }
 }
 
-void dv_session_answered(void *context, const dv_answer *answer, int64_t now) {
-    (void)context;
-    (void)answer;
-    (void)now;
-}
-
 void dv_session_init(divvy_client *client) {
     client->deadline_timer.fire = on_deadline;
+    client->beat_timer.fire = on_beat_timer;
+    client->own_nodes_end = &client->own_nodes;
+    dv_clock_reset(&client->clock, client->config.ensemble_tick_ms);
     client->listeners_end = &client->listeners;
     client->state = DIVVY_CONNECTING;
 }
 
+static void on_reopen_timer(dv_timer *timer, int64_t now) {
+    (void)now;
+    divvy_client *client = (divvy_client *)(void *)((char *)timer - offsetof(divvy_client, reopen_timer));
+    client->to_reopen = !client->closing;
+}
+
+void dv_session_reopen_later(divvy_client *client, int64_t now) {
+    enum { AGAIN_MS = 1000 };
+    client->reopen_timer.fire = on_reopen_timer;
+    dv_timer_set(client, &client->reopen_timer, now + AGAIN_MS);
+}
+
 int dv_client_end_error(const divvy_client *client) {
-    return client->closing || client->closed ? DIVVY_ECLOSED : client->end_error;
+    if (client->closing || client->closed) return DIVVY_ECLOSED;
+    return client->state == DIVVY_LOST && client->znode->backend->reopen ? 0 : client->end_error;
 }
 
 /* ---- the barrier: docs/protocol.md, rule R1 ---- */
@@ -185,7 +343,7 @@ static void on_barrier(void *context, int error, const dv_reply *replies, size_t
 
 static void start_barrier(divvy_client *client, int64_t now) {
     (void)now;
-    if (!client->barrier_waits || client->barrier_under_way || !dv_client_connected(client)) return;
+    if (!client->barrier_waits || client->barrier_under_way || !dv_client_can_delete(client)) return;
     dv_op op = {.kind = DV_CHECK, .path = "/", .version = -1};
     if (dv_znode_multi(client->znode, &op, 1, on_barrier, client) != 0) return; /* The next connection tries again. */
     client->barrier_under_way = client->barrier_waits;

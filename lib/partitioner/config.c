@@ -17,8 +17,6 @@ enum { ITEMS_MAX = 1000000, IDENTIFIER_BYTES_MAX = 512, LOCK_PATH_BYTES_MAX = 64
 static int check_unsupported(divvy_client *client, const divvy_partitioner_config *c) {
     if (c->assign == DIVVY_ASSIGN_STICKY)
         return dv_fail(client, DIVVY_EUNSUPPORTED, "partitioner: DIVVY_ASSIGN_STICKY is not in this release");
-    if (c->on_session_loss == DIVVY_REJOIN)
-        return dv_fail(client, DIVVY_EUNSUPPORTED, "partitioner: DIVVY_REJOIN is not in this release");
     if (c->weight != 1000 || c->zone || c->max_moves || c->rejoin_delay_ms || c->static_membership)
         return dv_fail(client, DIVVY_EUNSUPPORTED,
                        "partitioner: weight, zone, max_moves, rejoin_delay_ms and static_membership are not in this "

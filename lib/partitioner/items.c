@@ -48,7 +48,8 @@ bool dv_items_lack_shown(const divvy_partitioner *p) {
 
 /* P4: all of the target that fits is locked, and no node of ours is on its way out or in. */
 bool dv_items_complete(const divvy_partitioner *p) {
-    return p->target_valid && p->ready && p->departing == 0 && p->wanted_held + p->unfit == p->wanted_count;
+    return p->target_valid && p->ready && p->departing == 0 && p->wanted_held + p->unfit == p->wanted_count &&
+           dv_client_believed(p->object.client);
 }
 
 void dv_items_show(divvy_partitioner *p, size_t i) {
@@ -117,7 +118,7 @@ static void on_held(void *owner, dv_contender *contender, int64_t now) {
     assert(item->place == contender);
     (void)contender;
     set_held(p, item, true);
-    if (p->config.mode == DIVVY_INCREMENTAL) dv_items_show(p, index_of(item));
+    if (p->config.mode == DIVVY_INCREMENTAL && dv_client_believed(p->object.client)) dv_items_show(p, index_of(item));
     dv_state_check_complete(p, now);
 }
 
@@ -156,6 +157,7 @@ static void on_gone(void *owner, dv_contender *contender, int64_t now) {
     }
     dv_client_changed(p->object.client);
     dv_state_check_complete(p, now);
+    dv_members_rejoin(p, now);
     if (p->finishing) dv_items_tidy(p, now);
     dv_object_unref(&p->object);
 }
@@ -260,6 +262,7 @@ static void on_directories(void *context, const dv_reply *reply, int64_t now) {
         dv_state_fail(p, reply->error, DIVVY_REASON_DENIED, now, "%s cannot be read: %s", p->locks_path,
                       divvy_strerror(reply->error));
     }
+    dv_members_rejoin(p, now);
     dv_object_unref(&p->object);
 }
 

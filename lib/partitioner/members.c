@@ -83,7 +83,9 @@ static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     if (reply->error && reply->error != DIVVY_ENOENT) p->party_stale = true;
     free(l->path);
     free(l);
-    if (--p->party_looks == 0 && p->state != DIVVY_FAILURE) all_looked(p, now);
+    bool all = --p->party_looks == 0 && p->state != DIVVY_FAILURE;
+    if (all && p->rejoining) dv_members_rejoin(p, now);
+    else if (all) all_looked(p, now);
     dv_object_unref(&p->object);
 }
 
@@ -153,7 +155,7 @@ static void on_watch_gone(void *owner, int64_t now) {
     divvy_partitioner *p = owner;
     p->watch = NULL;
     if (p->state != DIVVY_FAILURE && p->membership && dv_membership_joined(p->membership)) restart_watch(p);
-    (void)now;
+    dv_members_rejoin(p, now);
     dv_object_unref(&p->object);
 }
 
@@ -198,12 +200,13 @@ static void on_membership_gone(void *owner, int64_t now) {
     divvy_partitioner *p = owner;
     p->membership = NULL;
     dv_client_changed(p->object.client);
+    dv_members_rejoin(p, now);
     if (p->finishing) dv_items_tidy(p, now);
     dv_object_unref(&p->object);
 }
 
 static void join(divvy_partitioner *p, int64_t now) {
-    static const dv_membership_events events = {on_joined, on_membership_failed, on_membership_gone};
+    static const dv_membership_events events = {on_joined, on_membership_failed, on_membership_gone, false};
     if (p->membership) return;
     int error = dv_membership_join(&p->membership, p->object.client, p->party_path, p->member_suffix, p->member_data,
                                    &events, p);
@@ -222,13 +225,14 @@ static void on_locks_path(void *context, int error, int64_t now) {
         else if (dv_outcome_unknown(error)) dv_members_connected(p, now);
         else paths_failed(p, error, p->locks_path, now);
     }
+    dv_members_rejoin(p, now);
     dv_object_unref(&p->object);
 }
 
 /* Whatever needs a connection and does not look after itself. */
 void dv_members_connected(divvy_partitioner *p, int64_t now) {
     divvy_client *client = p->object.client;
-    if (p->state == DIVVY_FAILURE || !dv_client_connected(client)) return;
+    if (p->state == DIVVY_FAILURE || p->rejoining || !dv_client_connected(client)) return;
     if (!p->ready && !p->ready_asked && dv_ensure_path(client->znode, p->locks_path, on_locks_path, p) == 0) {
         p->ready_asked = true;
         dv_object_ref(&p->object);
@@ -239,6 +243,16 @@ void dv_members_connected(divvy_partitioner *p, int64_t now) {
 void dv_members_start(divvy_partitioner *p, int64_t now) {
     join(p, now);
     dv_members_connected(p, now);
+}
+
+void dv_members_rejoin(divvy_partitioner *p, int64_t now) {
+    bool released = p->state == DIVVY_ALLOCATING;
+    if (!p->rejoining || !released || p->membership || p->watch || p->departing || p->party_looks || p->ready_asked)
+        return;
+    p->rejoining = p->left = p->ready = false;
+    p->change_seen = false;
+    dv_members_forget(p);
+    dv_members_start(p, now);
 }
 
 void dv_members_stop(divvy_partitioner *p) {

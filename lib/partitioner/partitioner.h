@@ -74,6 +74,7 @@ struct divvy_partitioner {
     char failure_text[256];
     bool finishing;       /* the user gave everything up: nothing is kept for him any more */
     bool was_suspended;   /* and not connected since */
+    bool rejoining;       /* the session was lost; nothing is asked for before the user has released */
     bool suspended_again; /* a session event came while in RELEASE, with DIVVY_RELEASE_ON_SUSPEND */
 
     bool target_valid;
@@ -122,6 +123,10 @@ void dv_state_item_lost(divvy_partitioner *p, size_t i, int64_t now);
 void dv_state_check_complete(divvy_partitioner *p, int64_t now);
 int dv_state_release(divvy_partitioner *p, uint64_t state_id, int64_t now);
 void dv_state_suspend(divvy_partitioner *p, int64_t now);
+/* The session is lost, and the user wants to go on with the next. */
+void dv_state_lose(divvy_partitioner *p, int64_t now);
+/* From now on what is held is believed. */
+void dv_state_proven(divvy_partitioner *p, int64_t now);
 void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 void dv_state_timer(dv_timer *timer, int64_t now);
@@ -154,6 +159,8 @@ bool dv_items_all_gone(const divvy_partitioner *p);
 /* ---- members.c ---- */
 void dv_members_start(divvy_partitioner *p, int64_t now);
 void dv_members_stop(divvy_partitioner *p);
+/* After a loss: takes part anew, once the user has released and nothing of the old session is left. */
+void dv_members_rejoin(divvy_partitioner *p, int64_t now);
 void dv_members_connected(divvy_partitioner *p, int64_t now);
 void dv_members_free(dv_members *members);
 void dv_members_forget(divvy_partitioner *p);

@@ -10,6 +10,7 @@ void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now)
         if (p->was_suspended) dv_state_suspend(p, now);
         p->was_suspended = false;
         dv_members_connected(p, now);
+        dv_members_rejoin(p, now);
         dv_audit_now(p, now);
         break;
     case DV_SESSION_SUSPENDED:
@@ -17,10 +18,17 @@ void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now)
         dv_state_suspend(p, now);
         break;
     case DV_SESSION_LOST:
-        dv_state_fail(p, client->end_error,
-                      client->state == DIVVY_AUTH_FAILED ? DIVVY_REASON_DENIED : DIVVY_REASON_SESSION, now, "%s",
-                      client->end_reason);
+        p->was_suspended = false;
+        if (p->config.on_session_loss == DIVVY_REJOIN && client->state == DIVVY_LOST) dv_state_lose(p, now);
+        else
+            dv_state_fail(p, client->end_error,
+                          client->state == DIVVY_AUTH_FAILED ? DIVVY_REASON_DENIED : DIVVY_REASON_SESSION, now, "%s",
+                          client->end_reason);
+        dv_items_leave_all(p, true); /* The deadline has taken them from the user already. */
         break;
+    case DV_SESSION_OVER:
+    case DV_SESSION_LINK: break; /* The places see to themselves. */
+    case DV_SESSION_PROVEN: dv_state_proven(p, now); break;
     case DV_SESSION_CLOSING:
         p->finishing = true;
         dv_state_fail(p, DIVVY_ECLOSED, DIVVY_REASON_FINISH, now, "the client is closing");

@@ -120,6 +120,13 @@ void dv_state_check_complete(divvy_partitioner *p, int64_t now) {
     move(p, DIVVY_ACQUIRED, now);
 }
 
+/* P10: places that were held before the session clock had proven anything are shown when it has. */
+void dv_state_proven(divvy_partitioner *p, int64_t now) {
+    if (p->state == DIVVY_FAILURE) return;
+    if (!eager(p)) show_all_held(p);
+    dv_state_check_complete(p, now);
+}
+
 typedef struct {
     size_t *lost, *gained;
     size_t lost_count, gained_count;
@@ -173,6 +180,7 @@ int dv_state_release(divvy_partitioner *p, uint64_t state_id, int64_t now) {
     }
     dv_items_claim(p, now);
     dv_state_check_complete(p, now);
+    dv_members_rejoin(p, now);
     return 0;
 }
 
@@ -181,6 +189,32 @@ void dv_state_suspend(divvy_partitioner *p, int64_t now) {
     if (p->config.on_suspend != DIVVY_RELEASE_ON_SUSPEND || p->state == DIVVY_FAILURE) return;
     if (p->state == DIVVY_RELEASE) p->suspended_again = p->shown_count > 0 && !eager(p);
     else revoke(p, true, DIVVY_REASON_SUSPEND, now);
+}
+
+/* Hides all that is shown, without a RELEASE: it is lost. */
+static void lose_all_shown(divvy_partitioner *p, int reason) {
+    size_t *lost = calloc(p->shown_count + 1, sizeof *lost), count = 0;
+    for (size_t i = 0; i < p->names->count; i++) {
+        if (!p->items[i].shown) continue;
+        p->items[i].revoked = false;
+        dv_items_hide(p, i);
+        if (lost) lost[count++] = i;
+    }
+    dv_snapshot_changed(p);
+    dv_report_items(p, lost, count, NULL, 0, NULL, 0, reason);
+    free(lost);
+    p->target_valid = false;
+}
+
+/* P8, with DIVVY_REJOIN: nothing is owned from now on; when the user has released, all begins anew. */
+void dv_state_lose(divvy_partitioner *p, int64_t now) {
+    if (p->state == DIVVY_FAILURE) return;
+    divvy_partition_state from = enter(p, DIVVY_RELEASE, now);
+    p->suspended_again = false;
+    p->rejoining = true;
+    lose_all_shown(p, DIVVY_REASON_SESSION);
+    dv_report_state(p, from, DIVVY_RELEASE);
+    dv_members_stop(p);
 }
 
 /* P8: final. What is shown is taken from the user at once; its locks go when he says that work has stopped. */
@@ -192,18 +226,8 @@ void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, con
     va_end(arguments);
     p->failure = error;
     divvy_partition_state from = enter(p, DIVVY_FAILURE, now);
-    size_t *lost = calloc(p->shown_count + 1, sizeof *lost), count = 0;
     dv_items_leave_all(p, false);
-    for (size_t i = 0; i < p->names->count; i++) {
-        if (!p->items[i].shown) continue;
-        p->items[i].revoked = false;
-        dv_items_hide(p, i);
-        if (lost) lost[count++] = i;
-    }
-    dv_snapshot_changed(p);
-    dv_report_items(p, lost, count, NULL, 0, NULL, 0, reason);
-    free(lost);
-    p->target_valid = false;
+    lose_all_shown(p, reason);
     dv_report_state(p, from, DIVVY_FAILURE);
     dv_members_stop(p);
 }

@@ -42,6 +42,7 @@ struct dv_contender {
     char *predecessor; /* the path of the one before us, NULL: we are first */
     dv_watch watch;
     dv_barrier_wait barrier;
+    dv_own_node own; /* while our node is there, as far as we know */
     size_t ephemeral_cost, watch_cost;
 };
 
@@ -66,6 +67,7 @@ static void give_watch_back(dv_contender *c) {
 static bool end_if_idle(dv_contender *c, int64_t now) {
     if (c->stage != ENDED || c->under_way) return false;
     dv_unlisten(c->client, &c->listener);
+    dv_own_node_remove(c->client, &c->own);
     give_watch_back(c);
     dv_release_ephemeral(c->client, c->ephemeral_cost);
     c->events->gone(c->owner, c, now);
@@ -84,6 +86,7 @@ static void end(dv_contender *c, int64_t now) {
 
 static void fail(dv_contender *c, int error, int64_t now) {
     c->stage = ENDED;
+    dv_own_node_remove(c->client, &c->own);
     if (!c->leave_wanted) c->events->failed(c->owner, c, error, now);
     end_if_idle(c, now);
 }
@@ -118,8 +121,9 @@ static void on_deleted(void *context, const dv_reply *reply, int64_t now) {
 
 static void delete_node(dv_contender *c) {
     c->stage = LEAVING;
+    dv_own_node_remove(c->client, &c->own);
     give_watch_back(c);
-    if (c->under_way || !dv_client_connected(c->client)) return; /* comes back here on a reply, or when connected */
+    if (c->under_way || !dv_client_can_delete(c->client)) return; /* comes back here on a reply, or when connected */
     if (dv_batch_delete(c->client->batch, c->node, on_deleted, c) == 0) c->under_way++;
 }
 
@@ -286,6 +290,8 @@ static bool adopt(dv_contender *c, const char *path, int64_t czxid) {
     return c->node && dv_sequence_parse(c->node, c->kind->marker, &c->sequence);
 }
 
+static void take_place(dv_contender *c, int64_t now);
+
 static void on_made(dv_contender *c, const char *path, int64_t czxid, int64_t now) {
     bool understood = adopt(c, path, czxid) && c->sequence >= 0 && c->sequence < SEQUENCE_MAX;
     if (!c->node) {
@@ -294,7 +300,15 @@ static void on_made(dv_contender *c, const char *path, int64_t czxid, int64_t no
         fail_and_leave(c, DIVVY_ELIMIT, now); /* N6: close to the end of the numbers they no longer grow. */
     } else if (c->leave_wanted) {
         delete_node(c);
-    } else if (c->seen_early && strcmp(c->early_node, c->node) == 0) {
+    } else {
+        c->own.path = c->node;
+        dv_own_node_add(c->client, &c->own);
+        take_place(c, now);
+    }
+}
+
+static void take_place(dv_contender *c, int64_t now) {
+    if (c->seen_early && strcmp(c->early_node, c->node) == 0) {
         wait_or_hold(c, now);
     } else {
         look(c);
@@ -413,11 +427,18 @@ void dv_contender_verify(dv_contender *c) {
     if (dv_znode_exists(c->client->znode, c->node, NULL, on_verified, c) == 0) c->under_way++;
 }
 
+static void on_missing(dv_own_node *own, int64_t now) {
+    (void)now;
+    dv_contender *c = (dv_contender *)(void *)((char *)own - offsetof(dv_contender, own));
+    if (c->stage == HELD) dv_contender_verify(c);
+    else if (c->stage == WAITING && !c->reading) look(c);
+}
+
 /* ---- the session ---- */
 
 static void hear(void *context, dv_session_event event, int64_t now) {
     dv_contender *c = context;
-    if (event == DV_SESSION_LOST || event == DV_SESSION_CLOSED) {
+    if (event == DV_SESSION_OVER || event == DV_SESSION_CLOSED) {
         dv_znode_unwatch(c->client->znode, &c->watch);
         end(c, now); /* The servers delete what is ours; replies under way come as errors right after this. */
     } else if (event == DV_SESSION_CONNECTED) {
@@ -425,6 +446,8 @@ static void hear(void *context, dv_session_event event, int64_t now) {
         else if (c->stage == LOOKING || (c->stage == WAITING && !c->reading))
             look(c); /* a watch may have been missed */
         else if (c->stage == LEAVING) delete_node(c);
+    } else if (event == DV_SESSION_LINK && c->stage == LEAVING) {
+        delete_node(c);
     }
 }
 
@@ -439,6 +462,7 @@ int dv_contender_enter(dv_contender **out, divvy_client *client, const char *par
                         .owner = owner,
                         .parent = parent,
                         .data = data,
+                        .own.missing = on_missing,
                         .listener = {.hear = hear, .context = c}};
     int error = make_wish(c);
     if (!error) {

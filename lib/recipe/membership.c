@@ -32,6 +32,7 @@ struct dv_membership {
     char *path;
     dv_watch watch;
     dv_barrier_wait barrier;
+    dv_own_node own;
     size_t cost;
 };
 
@@ -43,6 +44,8 @@ static void keep_watch(dv_membership *m);
 static bool end_if_idle(dv_membership *m, int64_t now) {
     if (m->stage != ENDED || m->under_way) return false;
     dv_unlisten(m->client, &m->listener);
+    dv_own_node_remove(m->client, &m->own);
+    if (m->events->lasting) m->client->lasting_count--;
     dv_znode_unwatch(m->client->znode, &m->watch);
     dv_release_ephemeral(m->client, m->cost);
     m->events->gone(m->owner, now);
@@ -62,9 +65,16 @@ static void fail(dv_membership *m, int error, int64_t now) {
     end_if_idle(m, now);
 }
 
+/* Whether it is to be made again on the next session. */
+static bool survives(const dv_membership *m) {
+    bool another = m->client->state == DIVVY_LOST && (m->client->znode->attached || !dv_client_end_error(m->client));
+    return m->events->lasting && !m->leave_wanted && (another || m->client->state == DIVVY_CONNECTING);
+}
+
 static bool still_at_work(dv_membership *m, int error, int64_t now) {
     assert(m->under_way > 0);
     m->under_way--;
+    if (error == DIVVY_ELOST && m->stage == OFFLINE && survives(m)) return false;
     if (dv_session_over(error)) m->stage = ENDED;
     if (m->stage != ENDED) return true;
     end_if_idle(m, now);
@@ -79,6 +89,8 @@ static void become_member(dv_membership *m, int64_t now) {
         return;
     }
     m->stage = WATCHING;
+    m->own.path = m->path;
+    dv_own_node_add(m->client, &m->own);
     keep_watch(m);
     m->events->joined(m->owner, now);
 }
@@ -124,6 +136,7 @@ static void on_ensured(void *context, int error, int64_t now) {
 /* Each attempt has a name of its own: a late create of an earlier one could otherwise be taken for the new. */
 static void start(dv_membership *m) {
     m->stage = OFFLINE;
+    dv_own_node_remove(m->client, &m->own);
     if (!dv_client_connected(m->client)) return;
     if (make_path(m) != 0) return;
     if (dv_ensure_path(m->client->znode, m->directory, on_ensured, m) != 0)
@@ -196,6 +209,11 @@ static void keep_watch(dv_membership *m) {
     m->under_way++;
 }
 
+static void on_missing(dv_own_node *own, int64_t now) {
+    (void)now;
+    keep_watch((dv_membership *)(void *)((char *)own - offsetof(dv_membership, own)));
+}
+
 /* ---- leaving ---- */
 
 static void on_deleted(void *context, const dv_reply *reply, int64_t now) {
@@ -207,8 +225,9 @@ static void on_deleted(void *context, const dv_reply *reply, int64_t now) {
 
 static void delete_node(dv_membership *m) {
     m->stage = LEAVING;
+    dv_own_node_remove(m->client, &m->own);
     dv_znode_unwatch(m->client->znode, &m->watch);
-    if (m->under_way || !dv_client_connected(m->client)) return;
+    if (m->under_way || !dv_client_can_delete(m->client)) return;
     if (dv_batch_delete(m->client->batch, m->path, on_deleted, m) == 0) m->under_way++;
 }
 
@@ -232,8 +251,14 @@ void dv_membership_leave(dv_membership *m) {
 
 static void hear(void *context, dv_session_event event, int64_t now) {
     dv_membership *m = context;
-    if (event == DV_SESSION_LOST || event == DV_SESSION_CLOSED) {
+    if (event == DV_SESSION_OVER && survives(m)) {
+        m->stage = OFFLINE;
+        m->watching = false;
+        dv_own_node_remove(m->client, &m->own);
+    } else if (event == DV_SESSION_OVER || event == DV_SESSION_CLOSED) {
         end(m, now);
+    } else if (event == DV_SESSION_LINK) {
+        if (m->stage == LEAVING) delete_node(m);
     } else if (event == DV_SESSION_CLOSING) {
         dv_membership_leave(m);
     } else if (event == DV_SESSION_CONNECTED) {
@@ -254,6 +279,7 @@ int dv_membership_join(dv_membership **out, divvy_client *client, const char *di
                          .directory = directory,
                          .suffix = suffix,
                          .data = data,
+                         .own.missing = on_missing,
                          .listener = {.hear = hear, .context = m}};
     int error = make_path(m);
     if (!error) {
@@ -265,6 +291,7 @@ int dv_membership_join(dv_membership **out, divvy_client *client, const char *di
         free(m);
         return error;
     }
+    if (events->lasting) client->lasting_count++;
     dv_listen(client, &m->listener);
     start(m);
     *out = m;

@@ -14,6 +14,7 @@ typedef struct {
     void (*joined)(void *owner, int64_t now); /* our node is there; again after it was made anew */
     void (*failed)(void *owner, int error, const char *path, int64_t now); /* it cannot be made; gone() follows */
     void (*gone)(void *owner, int64_t now);                                /* nothing of it is left: the last call */
+    bool lasting; /* made again on the next session; joined() tells so */
 } dv_membership_events;
 
 /* A node `directory`/<prefix of ours><suffix> with `data`. Strings live until gone(). 0, or DIVVY_ELIMIT,

@@ -155,6 +155,7 @@ struct dv_znode {
     void (*on_answer)(void *context, const dv_answer *answer, int64_t now);
     void (*on_log)(void *context, int level, const char *message);
     void *context;
+    bool attached; /* to a session of a host's, which may live on when we have given it up */
 };
 
 static inline int dv_znode_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context) {

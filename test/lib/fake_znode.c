@@ -21,7 +21,8 @@ struct dv_fake {
     dv_znode znode; /* first */
     divvy_client *client;
     int64_t now;
-    bool connected, was_connected, over;
+    bool connected, was_connected, over, beats_held;
+    uint64_t connections;
     dv_fake_request *oldest;
     registration *watches;
     char text[TEXT_BYTES];
@@ -33,6 +34,7 @@ typedef struct {
     dv_fake *fake;
     dv_fake_request *request;
     int error;
+    bool answered; /* by the server */
     const dv_reply *replies;
     dv_session_news news;
 } incident;
@@ -121,6 +123,12 @@ static void complete(dv_fake *fake, dv_fake_request *q, int error, const dv_repl
 
 static void run_incident(dv_event *event, int64_t now) {
     incident *i = (incident *)(void *)event;
+    const dv_fake_request *q = i->request;
+    if (i->answered) {
+        bool wrote = q->is_multi || q->ops->kind == DV_CREATE || q->ops->kind == DV_DELETE || q->ops->kind == DV_SET;
+        dv_answer answer = {q->sent_at, q->connection, wrote, i->error};
+        i->fake->znode.on_answer(i->fake->znode.context, &answer, now);
+    }
     if (i->request) complete(i->fake, i->request, i->error, i->replies);
     else i->fake->znode.on_session(i->fake->znode.context, &i->news, now);
     free(i);
@@ -140,13 +148,24 @@ static dv_fake_request *take_oldest(dv_fake *fake) {
     return q;
 }
 
+void dv_fake_hold_beats(dv_fake *fake, bool held) {
+    fake->beats_held = held;
+}
+
 static void accept(dv_fake *fake, dv_fake_request *q, const dv_op *ops, size_t count) {
+    static const dv_reply beaten = {.error = 0};
     q->ops = must(calloc(count, sizeof *ops));
     q->count = count;
     memcpy(q->ops, ops, count * sizeof *ops);
+    q->sent_at = fake->now;
+    q->connection = fake->connections;
     if (q->watch) keep_watch(fake, ops, q->watch);
     if (!fake->connected) {
         post(fake, q, fake->over ? DIVVY_ELOST : DIVVY_ECONNECTION, NULL);
+        return;
+    }
+    if (q->multi_done == dv_session_beaten && !fake->beats_held) {
+        post(fake, q, 0, &beaten)->answered = true;
         return;
     }
     dv_fake_request **end = &fake->oldest;
@@ -173,12 +192,12 @@ const dv_fake_request *dv_fake_oldest(const dv_fake *fake) {
 }
 
 void dv_fake_answer(dv_fake *fake, const dv_reply *reply) {
-    post(fake, take_oldest(fake), reply->error, reply);
+    post(fake, take_oldest(fake), reply->error, reply)->answered = !dv_outcome_unknown(reply->error);
     dv_fake_run(fake);
 }
 
 void dv_fake_answer_multi(dv_fake *fake, int error, const dv_reply *replies) {
-    post(fake, take_oldest(fake), error, replies);
+    post(fake, take_oldest(fake), error, replies)->answered = !dv_outcome_unknown(error);
     dv_fake_run(fake);
 }
 
@@ -240,9 +259,17 @@ void dv_fake_session(dv_fake *fake, divvy_session_state state) {
                                                         .session_id = DV_FAKE_SESSION,
                                                         .timeout_ms = fake->client->config.session_timeout_ms,
                                                         .created_at = fake->was_connected ? 0 : fake->now};
+    fake->connections += fake->connected;
     fake->was_connected = fake->was_connected || fake->connected;
     while (!fake->connected && fake->oldest) post(fake, take_oldest(fake), errors[state], NULL);
     dv_fake_run(fake);
+}
+
+bool dv_fake_has_timers(const dv_fake *fake) {
+    const divvy_client *client = fake->client;
+    const dv_timer *timer = client->timers;
+    while (timer && (timer == &client->deadline_timer || timer == &client->beat_timer)) timer = timer->next;
+    return timer != NULL;
 }
 
 bool dv_fake_is_connected(const dv_fake *fake) {

@@ -24,6 +24,8 @@ typedef struct dv_fake_request {
     dv_multi_fn multi_done;
     void *context;
     dv_watch *watch;
+    int64_t sent_at;
+    uint64_t connection;
 } dv_fake_request;
 
 /* A client that is not connected yet. `config` as for divvy_client_open(); NULL: all defaults. */
@@ -38,9 +40,16 @@ void dv_fake_advance(dv_fake *fake, int64_t ms);
 /* What is due now is done, and all that follows from it. */
 void dv_fake_run(dv_fake *fake);
 
+/* Whether a recipe has set any. */
+bool dv_fake_has_timers(const dv_fake *fake);
+
 /* DIVVY_CONNECTED; DIVVY_SUSPENDED, with the answers of all that is under way lost; DIVVY_LOST, DIVVY_AUTH_FAILED. */
 void dv_fake_session(dv_fake *fake, divvy_session_state state);
 bool dv_fake_is_connected(const dv_fake *fake);
+
+/* Heartbeats of the session are answered at once and seen by nobody, unless they are held: then they are requests like
+ * others. */
+void dv_fake_hold_beats(dv_fake *fake, bool held);
 
 /* What is under way, oldest first. As text: "create /q, ephemeral /y/#1-x, sequential /q/#2__lock__, get! /a,
  * multi [delete /a; delete /b], check /", where '#' is the guid's beginning and '!' a watch; good until next asked. */

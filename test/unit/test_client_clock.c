@@ -13,7 +13,10 @@
 #include "lib/fake_tree.h"
 
 #define TIMEOUT_MS 9000
-#define THIRD_MS (TIMEOUT_MS / 3)
+/* By the rules C2 to C4, for a tick that nobody has told. */
+#define MARGIN_MS (TIMEOUT_MS / 100 + 20)
+#define GUARD_MS (TIMEOUT_MS / 4 + 100)
+#define BEAT_MS (TIMEOUT_MS / 10)
 
 static dv_fake *fake;
 static divvy_client *client;
@@ -36,7 +39,7 @@ static void on_session(divvy_client *c, divvy_session_state state, void *user) {
 
 static void hear(void *context, dv_session_event event, int64_t now) {
     (void)context, (void)now;
-    note(heard, "CSLxzR"[event]);
+    note(heard, "CSLOKxzPR"[event]);
 }
 
 static dv_listener listener = {.hear = hear};
@@ -68,7 +71,7 @@ static bool alive(void) {
     return dv_client_alive_at(client, dv_fake_now(fake));
 }
 
-/* --- the session's clock: C1 to C4 ------------------------------------------------------------------------------ */
+/* --- the session's clock: C1 to C5 ------------------------------------------------------------------------------ */
 
 /* Nothing is believed before the first connection, and no deadline runs. */
 static void test_before_the_first_connection(void **state) {
@@ -80,78 +83,144 @@ static void test_before_the_first_connection(void **state) {
     assert_int_equal(divvy_client_state(client), DIVVY_CONNECTING);
     assert_false(alive());
     dv_fake_session(fake, DIVVY_CONNECTED);
-    assert_true(alive());
+    assert_true(alive()); /* That the session was made is the first proof. */
     assert_string_equal(sessions, "C");
-    assert_string_equal(heard, "C");
+    assert_string_equal(heard, "PC");
     assert_int_equal(divvy_client_session_id(client), DV_FAKE_SESSION);
 }
 
-/* A third of the timeout after the link went, to the millisecond, ownership is not believed any more and the session
- * is lost, for good: no late news revives it. */
+/* Without proof, connected or not, ownership is not believed from the timeout less the margin on, to the millisecond,
+ * and the session is lost, for good: no late news revives it. */
 static void test_deadline(void **state) {
-    (void)state;
-    dv_fake_session(fake, DIVVY_CONNECTED);
-    dv_fake_advance(fake, 100000);
-    assert_int_equal(divvy_client_time_left_ms(client), THIRD_MS);
-    dv_fake_session(fake, DIVVY_SUSPENDED);
-    assert_int_equal(divvy_client_time_left_ms(client), THIRD_MS);
-    dv_fake_advance(fake, THIRD_MS - 1);
-    assert_true(alive());
-    assert_int_equal(divvy_client_time_left_ms(client), 1);
-    assert_int_equal(divvy_client_state(client), DIVVY_SUSPENDED);
-    dv_fake_advance(fake, 1);
-    assert_false(alive());
-    assert_int_equal(divvy_client_time_left_ms(client), 0);
-    assert_int_equal(divvy_client_state(client), DIVVY_LOST);
-    assert_int_equal(dv_client_end_error(client), DIVVY_ELOST);
-    dv_fake_session(fake, DIVVY_CONNECTED);
-    dv_fake_session(fake, DIVVY_LOST);
-    assert_false(alive());
-    assert_int_equal(divvy_client_state(client), DIVVY_LOST);
-    assert_string_equal(sessions, "CSL");
-    assert_string_equal(heard, "CSL");
+    for (int connected = 0; connected <= 1; connected++) {
+        if (connected) tear_down(state), set_up(state);
+        dv_fake_hold_beats(fake, true);
+        dv_fake_session(fake, DIVVY_CONNECTED);
+        assert_string_equal(dv_fake_pending(fake), "check /");
+        if (!connected) dv_fake_session(fake, DIVVY_SUSPENDED);
+        assert_int_equal(divvy_client_time_left_ms(client), TIMEOUT_MS - MARGIN_MS);
+        dv_fake_advance(fake, TIMEOUT_MS - MARGIN_MS - 1);
+        assert_true(alive());
+        assert_int_equal(divvy_client_time_left_ms(client), 1);
+        assert_int_equal(divvy_client_state(client), connected ? DIVVY_CONNECTED : DIVVY_SUSPENDED);
+        dv_fake_advance(fake, 1);
+        assert_false(alive());
+        assert_int_equal(divvy_client_time_left_ms(client), 0);
+        assert_int_equal(divvy_client_state(client), DIVVY_LOST);
+        assert_int_equal(dv_client_end_error(client), DIVVY_ELOST);
+        assert_string_equal(dv_fake_pending(fake), "");
+        dv_fake_session(fake, DIVVY_CONNECTED);
+        dv_fake_session(fake, DIVVY_LOST);
+        assert_false(alive());
+        assert_int_equal(divvy_client_state(client), DIVVY_LOST);
+        assert_string_equal(sessions, connected ? "CL" : "CSL");
+        assert_string_equal(heard, connected ? "PCLO" : "PCSLO");
+    }
 }
 
-/* Belief ends with the clock, not with the event: asked for a time past the deadline the answer is no. */
+/* An idle session beats once every tenth of its timeout, and what is left then is never less than the rules say. */
+static void test_heartbeats(void **state) {
+    (void)state;
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    int64_t least_ms = TIMEOUT_MS;
+    for (int64_t ms = 0; ms < 10 * TIMEOUT_MS; ms += 10) {
+        int64_t left_ms = divvy_client_time_left_ms(client);
+        if (left_ms < least_ms) least_ms = left_ms;
+        dv_fake_advance(fake, 10);
+    }
+    assert_in_range(least_ms, TIMEOUT_MS - GUARD_MS - 2 * BEAT_MS - MARGIN_MS, TIMEOUT_MS - GUARD_MS - MARGIN_MS);
+    dv_fake_hold_beats(fake, true);
+    dv_fake_advance(fake, BEAT_MS);
+    assert_string_equal(dv_fake_pending(fake), "check /");
+    dv_fake_advance(fake, BEAT_MS);
+    assert_string_equal(dv_fake_pending(fake), "check /"); /* They do not pile up. */
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    int64_t left_ms = divvy_client_time_left_ms(client);
+    dv_fake_advance(fake, left_ms - 1);
+    assert_true(alive());
+    dv_fake_advance(fake, 1);
+    assert_false(alive());
+    assert_string_equal(sessions, "CSL");
+}
+
+/* Belief ends with the clock, not with the event: asked for a time past the deadline the answer is no, and whoever asked
+ * has made it final: a proof that comes only now is none. */
 static void test_belief_needs_no_event(void **state) {
     (void)state;
     dv_fake_session(fake, DIVVY_CONNECTED);
-    dv_fake_session(fake, DIVVY_SUSPENDED);
-    assert_true(dv_client_alive_at(client, dv_fake_now(fake) + THIRD_MS - 1));
-    assert_false(dv_client_alive_at(client, dv_fake_now(fake) + THIRD_MS));
+    assert_true(dv_client_alive_at(client, dv_fake_now(fake) + TIMEOUT_MS - MARGIN_MS - 1));
+    assert_true(alive());
+    assert_false(dv_client_alive_at(client, dv_fake_now(fake) + TIMEOUT_MS - MARGIN_MS));
+    assert_false(alive());
+    dv_fake_advance(fake, TIMEOUT_MS - MARGIN_MS - 1); /* with heartbeats */
+    assert_false(alive());
+    assert_int_equal(divvy_client_state(client), DIVVY_CONNECTED);
+    dv_fake_advance(fake, 1);
+    assert_int_equal(divvy_client_state(client), DIVVY_LOST);
 }
 
-/* A link that is back before the deadline stops it; one that goes again has a whole new one; and that it is found to
- * be down twice does not prolong it. */
-static void test_deadline_is_stopped(void **state) {
+/* The first write on a new connection proves what was answered on the last one. */
+static void test_reconnected(void **state) {
     (void)state;
     dv_fake_session(fake, DIVVY_CONNECTED);
+    dv_fake_advance(fake, 100 * BEAT_MS);
     for (int i = 0; i < 3; i++) {
         dv_fake_session(fake, DIVVY_SUSPENDED);
-        dv_fake_advance(fake, THIRD_MS - 1);
+        dv_fake_advance(fake, BEAT_MS);
         dv_fake_session(fake, DIVVY_CONNECTED);
-        assert_int_equal(divvy_client_time_left_ms(client), THIRD_MS);
+        assert_true(divvy_client_time_left_ms(client) >= TIMEOUT_MS - 2 * BEAT_MS - MARGIN_MS);
         dv_fake_advance(fake, 10 * TIMEOUT_MS);
         assert_true(alive());
     }
-    dv_fake_session(fake, DIVVY_SUSPENDED);
-    dv_fake_advance(fake, THIRD_MS / 2);
-    dv_fake_session(fake, DIVVY_SUSPENDED); /* the next attempt has failed too */
-    dv_fake_advance(fake, THIRD_MS / 2);
-    assert_false(alive());
-    assert_string_equal(sessions, "CSCSCSCSL");
+    assert_string_equal(sessions, "CSCSCSC");
 }
 
-/* When a deadline and a connection come at the same moment the deadline counts: what it ends must have ended before
- * anything else is believed. */
+/* When a deadline and a proof come at the same moment the deadline counts: what it ends must have ended before anything
+ * else is believed. */
 static void test_deadline_before_events(void **state) {
     (void)state;
+    dv_fake_hold_beats(fake, true);
     dv_fake_session(fake, DIVVY_CONNECTED);
-    dv_fake_session(fake, DIVVY_SUSPENDED);
     client->timers->at = dv_fake_now(fake); /* as after a sleep of the process: both are due when it wakes */
-    dv_fake_session(fake, DIVVY_CONNECTED);
+    assert_ptr_equal(client->timers, &client->beat_timer);
+    client->deadline_timer.at = dv_fake_now(fake);
+    dv_fake_answer_multi(fake, 0, &(dv_reply){.error = 0});
     assert_int_equal(divvy_client_state(client), DIVVY_LOST);
-    assert_string_equal(sessions, "CSL");
+    assert_string_equal(sessions, "CL");
+}
+
+/* A heartbeat asks for the oldest node of ours; when that is not there its owner hears of it, another heartbeat goes
+ * out at once, and the next one asks for another node. */
+static int missed;
+
+static void on_missing(dv_own_node *node, int64_t now) {
+    (void)node, (void)now;
+    missed++;
+}
+
+static void test_own_nodes(void **state) {
+    (void)state;
+    dv_own_node a = {.path = "/a", .missing = on_missing}, b = {.path = "/b", .missing = on_missing};
+    missed = 0;
+    dv_own_node_add(client, &a);
+    dv_own_node_add(client, &b);
+    dv_fake_hold_beats(fake, true);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    assert_string_equal(dv_fake_pending(fake), "check /a");
+    assert_int_equal(dv_fake_oldest(fake)->ops->version, 0);
+    dv_fake_answer_multi(fake, DIVVY_ENOENT, &(dv_reply){.error = DIVVY_ENOENT});
+    assert_int_equal(missed, 1);
+    assert_string_equal(dv_fake_pending(fake), "check /");
+    dv_fake_answer_multi(fake, 0, &(dv_reply){.error = 0});
+    dv_fake_advance(fake, BEAT_MS);
+    assert_string_equal(dv_fake_pending(fake), "check /b");
+    dv_fake_answer_multi(fake, 0, &(dv_reply){.error = 0});
+    dv_own_node_remove(client, &b);
+    dv_fake_advance(fake, BEAT_MS);
+    assert_string_equal(dv_fake_pending(fake), "check /a");
+    dv_fake_answer_multi(fake, 0, &(dv_reply){.error = 0});
+    dv_own_node_remove(client, &a);
+    assert_int_equal(missed, 1);
 }
 
 /* Expiry and refused credentials are told by a server, each with its own error, and are final. */
@@ -172,7 +241,7 @@ static void test_told_by_a_server(void **state) {
         assert_false(alive());
         dv_fake_session(fake, DIVVY_CONNECTED);
         assert_string_equal(sessions, ends[i].told);
-        assert_string_equal(heard, "CL");
+        assert_string_equal(heard, "PCLO");
     }
 }
 
@@ -341,15 +410,17 @@ static void test_listeners(void **state) {
     dv_listener *all[] = {&a_listener, &b_listener, &c_listener};
     for (size_t i = 0; i < 3; i++) {
         *all[i] = (dv_listener){.hear = hear_and_leave, .context = all[i]};
-        dv_listen(client, all[i]);
     }
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    for (size_t i = 0; i < 3; i++) dv_listen(client, all[i]);
     dv_fake_session(fake, DIVVY_CONNECTED);
     assert_string_equal(fired, "ab");
     dv_listen(client, &b_listener);
     dv_fake_session(fake, DIVVY_SUSPENDED);
     assert_string_equal(fired, "abab");
     dv_unlisten(client, &a_listener);
-    assert_string_equal(heard, "CS");
+    assert_string_equal(heard, "PCSCS");
 }
 
 /* --- the chroot: H4 --------------------------------------------------------------------------------------------- */
@@ -382,7 +453,7 @@ static void test_chroot(void **state) {
             }
             assert_int_equal(divvy_client_state(client), DIVVY_CONNECTED);
             assert_true(alive());
-            assert_int_equal(heard[0], 'C');
+            assert_int_equal(heard[0], 'P');
             char *path = dv_client_path(client, "/x");
             assert_string_equal(path, "/a/b/x");
             free(path);
@@ -409,7 +480,7 @@ static void test_chroot_denied(void **state) {
     assert_int_equal(divvy_client_wait_connected(client, 0), DIVVY_EACCES);
     assert_non_null(strstr(divvy_client_error(client), "/a/b"));
     assert_false(alive());
-    assert_string_equal(heard, "L");
+    assert_string_equal(heard, "LO");
 }
 
 /* Identifiers that nobody chose are never the same twice in a process. */
@@ -426,8 +497,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         FAKE(test_before_the_first_connection),
         FAKE(test_deadline),
+        FAKE(test_heartbeats),
+        FAKE(test_own_nodes),
         FAKE(test_belief_needs_no_event),
-        FAKE(test_deadline_is_stopped),
+        FAKE(test_reconnected),
         FAKE(test_deadline_before_events),
         FAKE(test_told_by_a_server),
         FAKE(test_barrier),

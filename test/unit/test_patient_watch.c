@@ -151,7 +151,7 @@ static int tear_down(void **state) {
     (void)state;
     if (watch) stop();
     while (dv_fake_oldest(fake)) dv_fake_answer(fake, &(dv_reply){.error = DIVVY_ECONNECTION});
-    bool clean = !watch && !dv_fake_client(fake)->timers && !dv_fake_client(fake)->listeners;
+    bool clean = !watch && !dv_fake_has_timers(fake) && !dv_fake_client(fake)->listeners;
     dv_fake_close(fake);
     return clean ? 0 : -1;
 }

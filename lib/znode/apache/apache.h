@@ -32,6 +32,7 @@ typedef struct {
     int log_slot;
 
     divvy_session_state state; /* by the events that the loop has handled */
+    int64_t opened_at;         /* when the handle was opened; 0: it has been connected since */
     struct dv_resolve_job *job;
     char *asked;   /* the connect string, for messages */
     char *servers; /* the literals in use; NULL: none yet */

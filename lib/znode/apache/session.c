@@ -57,7 +57,11 @@ static void run_news(dv_event *event, int64_t now) {
     if (apache->state == DIVVY_LOST || apache->state == DIVVY_AUTH_FAILED) return; /* Both are final. */
     bool was_connected = apache->state == DIVVY_CONNECTED;
     apache->state = news.state;
-    if (news.state == DIVVY_CONNECTED) apache->stats.connects++;
+    if (news.state == DIVVY_CONNECTED) {
+        apache->stats.connects++;
+        news.created_at = apache->opened_at; /* The first connection of a handle of ours is to a new session. */
+        apache->opened_at = 0;
+    }
     if (news.state == DIVVY_SUSPENDED && was_connected)
         start_resolving(apache, 0); /* H2: addresses may have changed. */
     bool over = news.state == DIVVY_LOST || news.state == DIVVY_AUTH_FAILED;
@@ -90,6 +94,7 @@ static void on_session_event(zhandle_t *handle, int type, int state, const char 
 
 static int open_handle(dv_apache *apache) {
     sigset_t signals;
+    apache->opened_at = now_ms(&apache->znode);
     dv_signals_block(&signals);
     apache->handle = zookeeper_init2(apache->servers, on_session_event, apache->requested_timeout_ms, NULL, apache,
                                      ZOO_NO_LOG_CLIENTENV, dv_apache_log_function(apache->log_slot));
@@ -143,8 +148,17 @@ static int start(dv_znode *znode) {
         return apache->job ? 0 : DIVVY_ESYSTEM;
     }
     int error;
+    free(apache->servers);
     apache->servers = dv_hosts_resolve(&apache->hosts, order_seed(apache), &error);
     return apache->servers ? open_handle(apache) : error;
+}
+
+static int reopen(dv_znode *znode) {
+    dv_apache *apache = of(znode);
+    assert(!apache->handle && !apache->waiting.first);
+    dv_apache_forget_all(apache);
+    apache->state = DIVVY_CONNECTING;
+    return start(znode);
 }
 
 static void get_stats(const dv_znode *znode, divvy_stats *out) {
@@ -216,6 +230,7 @@ int dv_apache_new(dv_znode **out, const dv_backend_config *config, const char **
         .stats = get_stats,
         .servers = get_servers,
         .start = start,
+        .reopen = reopen,
         .chroot = get_chroot,
         .close = close_handle,
         .abandon = abandon,

@@ -1,0 +1,81 @@
+/* The session clock: until when the servers certainly keep the session. SPDX-License-Identifier: Apache-2.0 */
+#include "client/clock.h"
+
+#include <assert.h>
+
+void dv_clock_reset(dv_clock *clock, int64_t tick_ms) {
+    *clock = (dv_clock){.tick_ms = tick_ms, .connection = clock->connection};
+}
+
+int64_t dv_clock_guard_ms(const dv_clock *clock) {
+    /* Followers pass on what they have heard of at the leader's pings, every half tick. A tick that nobody has told us
+     * is at most half the timeout, since servers give no shorter one. */
+    int64_t tick_ms = clock->tick_ms ? clock->tick_ms : clock->timeout_ms / 2;
+    return tick_ms / 2 + 100;
+}
+
+int64_t dv_clock_margin_ms(const dv_clock *clock) {
+    return clock->timeout_ms / 100 + 20;
+}
+
+int64_t dv_clock_heartbeat_ms(const dv_clock *clock) {
+    int64_t interval_ms = clock->timeout_ms / 10;
+    return interval_ms > 0 ? interval_ms : 1;
+}
+
+int64_t dv_clock_alive_until(const dv_clock *clock) {
+    if (!clock->proven_at) return 0;
+    int64_t until = clock->proven_at + clock->timeout_ms - dv_clock_margin_ms(clock);
+    return until > 0 ? until : 1;
+}
+
+static void prove(dv_clock *clock, int64_t sent_at) {
+    if (sent_at > clock->proven_at) clock->proven_at = sent_at;
+}
+
+void dv_clock_connected(dv_clock *clock, int64_t timeout_ms, int64_t created_at) {
+    assert(timeout_ms > 0);
+    if (!clock->timeout_ms || timeout_ms < clock->timeout_ms) clock->timeout_ms = timeout_ms;
+    /* C3: a session is created by a transaction of the leader's, which begins to count then. */
+    if (created_at) prove(clock, created_at);
+}
+
+/* C3: a write was committed. Answers that it proves are the oldest of the list, as answers come in order. */
+static void prove_by_write(dv_clock *clock, const dv_answer *write) {
+    int64_t guard_ms = dv_clock_guard_ms(clock);
+    size_t proven = 0;
+    for (; proven < clock->unproven_count; proven++) {
+        bool later_connection = write->connection > clock->unproven[proven].connection;
+        bool long_after = write->sent_at >= clock->unproven[proven].answered_at + guard_ms;
+        if (!later_connection && !long_after) break;
+        prove(clock, clock->unproven[proven].sent_at);
+    }
+    clock->unproven_count -= proven;
+    for (size_t i = 0; i < clock->unproven_count; i++) clock->unproven[i] = clock->unproven[proven + i];
+}
+
+/* Answers that come close together count as one, and a list that is full all the same is thinned out: what is left out
+ * can only make the clock say less. */
+static void remember(dv_clock *clock, const dv_answer *answer, int64_t now) {
+    size_t count = clock->unproven_count;
+    if (count && clock->unproven[count - 1].connection == clock->connection &&
+        now - clock->unproven[count - 1].answered_at < dv_clock_guard_ms(clock) / 16)
+        return;
+    if (count == DV_CLOCK_UNPROVEN_MAX) {
+        count /= 2;
+        for (size_t i = 0; i < count; i++) clock->unproven[i] = clock->unproven[2 * i + 1];
+    }
+    clock->unproven[count].sent_at = answer->sent_at;
+    clock->unproven[count].answered_at = now;
+    clock->unproven[count].connection = clock->connection;
+    clock->unproven_count = count + 1;
+}
+
+void dv_clock_answered(dv_clock *clock, const dv_answer *answer, int64_t now) {
+    if (!clock->timeout_ms) return; /* of a session that is over */
+    if (answer->wrote && answer->error == 0) {
+        prove_by_write(clock, answer);
+        if (answer->sent_at > clock->wrote_at) clock->wrote_at = answer->sent_at;
+    }
+    remember(clock, answer, now);
+}

@@ -1,0 +1,46 @@
+/* The session clock: until when the servers certainly keep the session. SPDX-License-Identifier: Apache-2.0
+ *
+ * Pure arithmetic on what was sent and answered when; session.c feeds it and acts on it. docs/protocol.md, C1 to C6.
+ *
+ * A server passes on to the leader that it has heard of a session only when the leader pings it, so that an answered
+ * request proves nothing yet. It is proven, to have prolonged the session at the leader, by a write that was
+ * committed through the same server long enough after it, or through any server on a later connection. */
+#ifndef DV_CLOCK_H
+#define DV_CLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "znode/znode.h"
+
+enum { DV_CLOCK_UNPROVEN_MAX = 64 };
+
+typedef struct {
+    int64_t tick_ms;     /* of the servers; 0: unknown */
+    int64_t timeout_ms;  /* the least that the session was given; 0: there is none yet */
+    uint64_t connection; /* how many the backend has told of, whatever became of them */
+    int64_t proven_at;   /* when the newest proven request was sent; 0: none is proven */
+    int64_t wrote_at;    /* when the newest answered write was sent; 0: none was */
+    struct {
+        int64_t sent_at, answered_at;
+        uint64_t connection;           /* that its answer came by */
+    } unproven[DV_CLOCK_UNPROVEN_MAX]; /* oldest first */
+    size_t unproven_count;
+} dv_clock;
+
+/* A clock that has proven nothing. It goes on counting connections. */
+void dv_clock_reset(dv_clock *clock, int64_t tick_ms);
+/* created_at: as in dv_session_news. */
+void dv_clock_connected(dv_clock *clock, int64_t timeout_ms, int64_t created_at);
+void dv_clock_answered(dv_clock *clock, const dv_answer *answer, int64_t now);
+
+/* C1: nothing is believed at or after this time. 0: nothing is proven. */
+int64_t dv_clock_alive_until(const dv_clock *clock);
+/* C3: G, what has to lie between an answer and the write that proves it. */
+int64_t dv_clock_guard_ms(const dv_clock *clock);
+/* C2: what is kept back for clocks that run at different speeds, and for rounding. */
+int64_t dv_clock_margin_ms(const dv_clock *clock);
+/* C4: H, the longest that a session in use goes without a write. */
+int64_t dv_clock_heartbeat_ms(const dv_clock *clock);
+
+#endif

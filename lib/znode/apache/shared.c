@@ -1,0 +1,275 @@
+/* Handles of host programs, and those of our clients that sit on them. SPDX-License-Identifier: Apache-2.0
+ *
+ * Session events come twice, by the handle's watcher, before whose place ours stands, and by our node watches: so they
+ * are heard even when the host sets another watcher later. The native client tells "connected" and "not connected" in
+ * turn, and both deliveries of one event one after the other, so what says the same as the last one is a repetition.
+ *
+ * The lock is held while a request is handed to the native client, and while an event is looked at. It is never held
+ * while the host's watcher runs, and is always taken after the turn. */
+#include "znode/apache/shared.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <time.h>
+
+struct dv_shared {
+    dv_shared *next;
+    zhandle_t *handle;         /* NULL: another handle has its address now, so it is gone */
+    int64_t session_id;        /* 0: not known yet */
+    watcher_fn before;         /* the host's, which ours calls */
+    bool chained;              /* ours was put before it, and has not been taken back */
+    bool ended;                /* expired, or refused: never touched again, since the host may close it */
+    divvy_session_state heard; /* the last that was told; DIVVY_SUSPENDED at first */
+    bool priming, primed;      /* the watch that is always armed */
+    bool has_thread;
+    pthread_t thread; /* the native client's completion thread */
+    dv_apache *guests;
+    dv_pending_list orphans; /* requests of clients that have left */
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t answer_came;
+static dv_shared *all;
+char dv_shared_context[1];
+
+/* In the child of a fork: nothing of the parent's handles runs here, and one of its threads may have held the mutex. */
+static void forget_guests(void) {
+    pthread_mutex_init(&mutex, NULL);
+    for (dv_shared *s = all; s; s = s->next) s->guests = NULL;
+}
+
+static void set_up(void) {
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&answer_came, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_atfork(NULL, NULL, forget_guests);
+}
+
+void dv_shared_lock(void) {
+    pthread_mutex_lock(&mutex);
+}
+
+void dv_shared_unlock(void) {
+    pthread_mutex_unlock(&mutex);
+}
+
+static dv_shared *find(const zhandle_t *handle) {
+    dv_shared *s = all;
+    while (s && s->handle != handle) s = s->next;
+    return s;
+}
+
+/* What may still be called back, or may have to call the host's watcher, stays. */
+static void drop_if_unused(dv_shared *s) {
+    if (s->guests || s->orphans.first || s->priming || (s->handle && !s->ended)) return;
+    dv_shared **place = &all;
+    while (*place != s) place = &(*place)->next;
+    *place = s->next;
+    free(s);
+}
+
+/* ---- what is heard of a handle, on its completion thread, with the lock held ---- */
+
+static void prime(dv_shared *s);
+
+static dv_session_news news_of(const dv_shared *s) {
+    dv_session_news news = {.state = s->heard};
+    if (s->heard == DIVVY_CONNECTED) {
+        news.session_id = s->session_id;
+        news.timeout_ms = zoo_recv_timeout(s->handle);
+    }
+    return news;
+}
+
+static void hear(dv_shared *s, int native_state) {
+    divvy_session_state state = dv_apache_session_state(native_state);
+    if (s->ended || state == s->heard) return;
+    s->heard = state;
+    if (state == DIVVY_CONNECTED) s->session_id = zoo_client_id(s->handle)->client_id;
+    if (state == DIVVY_LOST || state == DIVVY_AUTH_FAILED) s->ended = true;
+    dv_session_news news = news_of(s);
+    for (dv_apache *guest = s->guests; guest; guest = guest->next_guest) dv_apache_post_news(guest, &news);
+    if (state == DIVVY_CONNECTED && !s->primed) prime(s);
+    pthread_cond_broadcast(&answer_came); /* Who waits for answers waits in vain on a handle that is not connected. */
+}
+
+/* In place of the host's watcher, which is called with what it would have been called with. */
+static void on_session_event(zhandle_t *handle, int type, int state, const char *path, void *context) {
+    watcher_fn before = NULL;
+    dv_shared_lock();
+    dv_shared *s = find(handle);
+    if (s) {
+        before = s->before;
+        s->thread = pthread_self();
+        s->has_thread = true;
+        if (type == ZOO_SESSION_EVENT) hear(s, state);
+    }
+    dv_shared_unlock();
+    if (before) before(handle, type, state, path, context);
+}
+
+void dv_shared_on_watch(zhandle_t *handle, int type, int state, const char *path, void *context) {
+    (void)context;
+    dv_shared_lock();
+    dv_shared *s = find(handle);
+    if (s && type == ZOO_SESSION_EVENT) {
+        hear(s, state);
+    } else if (s && path) {
+        for (dv_apache *guest = s->guests; guest; guest = guest->next_guest)
+            dv_apache_on_watch(handle, type, state, path, guest);
+        if (path[0] == '/' && !path[1] && type != ZOO_CHILD_EVENT) {
+            s->primed = false;
+            prime(s);
+        }
+    }
+    dv_shared_unlock();
+}
+
+/* An answer says that the handle is connected at this point of what it tells: so a connection that was there before we
+ * came is counted once, wherever in it we came. */
+static void on_primed(int rc, const struct Stat *stat, const void *data) {
+    (void)stat;
+    dv_shared *s = (dv_shared *)(uintptr_t)data;
+    dv_shared_lock();
+    s->priming = false;
+    s->thread = pthread_self();
+    s->has_thread = true;
+    if (rc == ZOK || rc == ZNONODE) {
+        s->primed = true;
+        if (!s->ended && zoo_state(s->handle) == ZOO_CONNECTED_STATE) hear(s, ZOO_CONNECTED_STATE);
+    } else if (rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT) {
+        prime(s); /* The native client holds it back until it is connected, or has tried in vain. */
+    }
+    drop_if_unused(s);
+    dv_shared_unlock();
+}
+
+/* A watch on the root, which hardly ever fires, but hears session events whatever the host does to its watcher. */
+static void prime(dv_shared *s) {
+    if (s->priming || s->ended || !s->guests) return;
+    s->priming = zoo_awexists(s->handle, "/", dv_shared_on_watch, dv_shared_context, on_primed, s) == ZOK;
+}
+
+/* ---- coming and going ---- */
+
+/* Another handle has got the address of one that is gone, so that nobody calls back for that one any more. */
+static void bury(dv_shared *s) {
+    s->handle = NULL;
+    s->ended = true;
+    s->priming = false;
+    dv_apache_free_orphans(&s->orphans);
+    drop_if_unused(s);
+}
+
+static dv_shared *find_or_make(zhandle_t *handle) {
+    int64_t session_id = zoo_client_id(handle)->client_id;
+    dv_shared *s = find(handle);
+    bool stale = s && (s->ended || (s->session_id && s->session_id != session_id));
+    if (s && !stale) return s;
+    dv_shared *fresh = calloc(1, sizeof *fresh);
+    if (!fresh) return NULL;
+    if (s) bury(s);
+    fresh->handle = handle;
+    fresh->session_id = session_id;
+    fresh->next = all;
+    all = fresh;
+    return fresh;
+}
+
+static int enter(dv_apache *apache, zhandle_t *handle) {
+    int state = zoo_state(handle);
+    if (state == ZOO_EXPIRED_SESSION_STATE) return DIVVY_ELOST;
+    if (state == ZOO_AUTH_FAILED_STATE) return DIVVY_EAUTH;
+    dv_shared *s = find_or_make(handle);
+    if (!s) return DIVVY_ENOMEM;
+    bool first = !s->guests;
+    apache->handle = handle;
+    apache->shared = s;
+    apache->next_guest = s->guests;
+    s->guests = apache;
+    if (first) {
+        s->heard = DIVVY_SUSPENDED;
+        /* A watcher that the host has set after ours stays, since it may call ours; the watch on the root does. */
+        if (!s->chained) s->before = zoo_set_watcher(handle, on_session_event);
+        s->chained = true;
+        prime(s);
+    } else if (s->heard == DIVVY_CONNECTED) {
+        dv_session_news news = news_of(s);
+        dv_apache_post_news(apache, &news);
+    }
+    return 0;
+}
+
+int dv_shared_enter(dv_apache *apache, zhandle_t *handle) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, set_up);
+    dv_shared_lock();
+    int error = enter(apache, handle);
+    dv_shared_unlock();
+    return error;
+}
+
+/* The host gets its watcher back, unless it has set another meanwhile: that one may call ours. */
+static void unchain(dv_shared *s) {
+    watcher_fn current = zoo_set_watcher(s->handle, on_session_event);
+    s->chained = current != on_session_event;
+    zoo_set_watcher(s->handle, s->chained ? current : s->before);
+}
+
+static void await_answers(dv_shared *s, const dv_apache *apache, int wait_ms) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += wait_ms / 1000;
+    until.tv_nsec += wait_ms % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    bool late = s->has_thread && pthread_equal(s->thread, pthread_self()); /* It is us that answers would come by. */
+    while (!late && !s->ended && dv_apache_awaits_answers(apache) && zoo_state(s->handle) == ZOO_CONNECTED_STATE)
+        late = pthread_cond_timedwait(&answer_came, &mutex, &until) != 0;
+}
+
+void dv_shared_leave(dv_apache *apache, bool alive, int wait_ms) {
+    dv_shared *s = apache->shared;
+    if (!s) return;
+    dv_shared_lock();
+    if (alive && wait_ms) await_answers(s, apache, wait_ms);
+    dv_apache_orphan_all(apache, &s->orphans);
+    dv_apache **place = &s->guests;
+    while (*place && *place != apache) place = &(*place)->next_guest;
+    if (*place) *place = apache->next_guest;
+    apache->handle = NULL;
+    apache->shared = NULL;
+    apache->next_guest = NULL;
+    if (alive && !s->guests && !s->ended && s->chained) unchain(s);
+    drop_if_unused(s);
+    dv_shared_unlock();
+}
+
+bool dv_shared_is_on(const dv_apache *apache, zhandle_t *handle) {
+    dv_shared_lock();
+    const dv_shared *s = apache->shared;
+    bool on = s && s->handle == handle && !s->ended && s->session_id == zoo_client_id(handle)->client_id;
+    dv_shared_unlock();
+    return on;
+}
+
+/* ---- requests ---- */
+
+bool dv_shared_begin(dv_shared *shared) {
+    dv_shared_lock();
+    if (!shared->ended) return true;
+    dv_shared_unlock();
+    return false;
+}
+
+void dv_shared_end(void) {
+    dv_shared_unlock();
+}
+
+void dv_shared_answered(dv_shared *shared) {
+    shared->thread = pthread_self();
+    shared->has_thread = true;
+    pthread_cond_broadcast(&answer_came);
+    drop_if_unused(shared);
+}

@@ -1,0 +1,38 @@
+/* Handles of host programs, and those of our clients that sit on them. SPDX-License-Identifier: Apache-2.0
+ *
+ * A host's handle outlives us, and calls back what it was given for as long as it lives. So nothing that it is given
+ * points to a client: it knows one watcher function, one context, and requests that find their client through the
+ * registry here, or nobody. */
+#ifndef DV_SHARED_H
+#define DV_SHARED_H
+
+#include "znode/apache/apache.h"
+
+/* Puts the client on the handle; news of it are posted from then on, the first of them not before this returns.
+ * 0, DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ENOMEM. */
+int dv_shared_enter(dv_apache *apache, zhandle_t *handle);
+
+/* Takes it off. All of its requests have been completed before; those that the handle has not answered are waited for
+ * up to wait_ms, and find nobody after that. Nothing is posted any more when this returns. A handle that is alive and
+ * has lost its last client is given its watcher back, if `alive`, which says that the host has not closed it. */
+void dv_shared_leave(dv_apache *apache, bool alive, int wait_ms);
+
+/* Whether the client sits on this very handle, and that is not known to be at its end. */
+bool dv_shared_is_on(const dv_apache *apache, zhandle_t *handle);
+
+/* Around each request that is given to the handle. False: it has expired, so the host may have closed it. */
+bool dv_shared_begin(dv_shared *shared);
+void dv_shared_end(void);
+
+/* Around what an answer does, and what is done to requests without one. */
+void dv_shared_lock(void);
+void dv_shared_unlock(void);
+/* An answer came: with the lock held. */
+void dv_shared_answered(dv_shared *shared);
+dv_pending_list *dv_shared_orphans(dv_shared *shared);
+
+/* The watcher of all node watches on hosts' handles; its context is dv_shared_context. */
+void dv_shared_on_watch(zhandle_t *handle, int type, int state, const char *path, void *context);
+extern char dv_shared_context[];
+
+#endif

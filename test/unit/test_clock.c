@@ -1,0 +1,165 @@
+/* The arithmetic of the session clock: docs/protocol.md, C1 to C3. SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "client/clock.h"
+
+/* With a tick of 200 the guard is 200; with a timeout of 8000 the margin is 100. */
+enum { TICK_MS = 200, GUARD_MS = 200, TIMEOUT_MS = 8000, MARGIN_MS = 100 };
+
+static dv_clock clock_;
+
+static void reset(void) {
+    clock_ = (dv_clock){.tick_ms = 0};
+    dv_clock_reset(&clock_, TICK_MS);
+}
+
+static void connect_at(int64_t created_at) {
+    clock_.connection++;
+    dv_clock_connected(&clock_, TIMEOUT_MS, created_at);
+}
+
+static void answer(bool wrote, int error, int64_t sent_at, uint64_t connection, int64_t now) {
+    dv_clock_answered(&clock_, &(dv_answer){sent_at, connection, wrote, error}, now);
+}
+
+static int64_t proven(void) {
+    int64_t until = dv_clock_alive_until(&clock_);
+    return until ? until - TIMEOUT_MS + MARGIN_MS : 0;
+}
+
+/* Guard, margin and interval are as the rules have them, for a tick that is known and for one that is not. */
+static void test_lengths(void **state) {
+    (void)state;
+    reset();
+    connect_at(0);
+    assert_int_equal(dv_clock_guard_ms(&clock_), GUARD_MS);
+    assert_int_equal(dv_clock_margin_ms(&clock_), MARGIN_MS);
+    assert_int_equal(dv_clock_heartbeat_ms(&clock_), TIMEOUT_MS / 10);
+    dv_clock_reset(&clock_, 0);
+    dv_clock_connected(&clock_, TIMEOUT_MS, 0);
+    assert_int_equal(dv_clock_guard_ms(&clock_), TIMEOUT_MS / 4 + 100);
+}
+
+/* An answered read proves nothing, however many there are; nor does a single write, nor a write right after it. */
+static void test_no_proof(void **state) {
+    (void)state;
+    reset();
+    connect_at(0);
+    for (int64_t at = 1000; at < 9000; at += 100) answer(false, 0, at, 1, at + 5);
+    assert_int_equal(proven(), 0);
+    reset();
+    connect_at(0);
+    answer(true, 0, 1000, 1, 1005);
+    assert_int_equal(proven(), 0);
+    answer(true, 0, 1005 + GUARD_MS - 1, 1, 1300);
+    assert_int_equal(proven(), 0);
+    assert_int_equal(dv_clock_alive_until(&clock_), 0);
+}
+
+/* A write sent the guard after an answer came proves the time at which that request was sent: of a read, of a refused
+ * write, of a write. */
+static void test_proof(void **state) {
+    static const struct {
+        bool wrote;
+        int error;
+    } kinds[] = {{false, 0}, {false, DIVVY_ENOENT}, {true, DIVVY_EEXIST}, {true, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        reset();
+        connect_at(0);
+        answer(kinds[i].wrote, kinds[i].error, 1000, 1, 1005);
+        answer(true, 0, 1005 + GUARD_MS, 1, 1300);
+        assert_int_equal(proven(), 1000);
+    }
+}
+
+/* A write that was refused proves nothing. */
+static void test_refused_write(void **state) {
+    (void)state;
+    reset();
+    connect_at(0);
+    answer(false, 0, 1000, 1, 1005);
+    answer(true, DIVVY_ENOENT, 2000, 1, 2005);
+    assert_int_equal(proven(), 0);
+}
+
+/* On a later connection any write proves what was answered on an earlier one, and only that. */
+static void test_later_connection(void **state) {
+    (void)state;
+    reset();
+    connect_at(0);
+    answer(false, 0, 1000, 1, 1005);
+    connect_at(0);
+    answer(true, 0, 1010, 1, 1012); /* was on its way when the new connection was told of */
+    assert_int_equal(proven(), 0);
+    answer(false, 0, 1013, 2, 1014);
+    answer(true, 0, 1015, 2, 1016);
+    assert_int_equal(proven(), 1000);
+}
+
+/* That a session was made is a proof; that one was taken up again is none. */
+static void test_creation(void **state) {
+    (void)state;
+    reset();
+    connect_at(500);
+    assert_int_equal(proven(), 500);
+    connect_at(0);
+    assert_int_equal(proven(), 500);
+}
+
+/* The least timeout that the session was ever given counts. */
+static void test_least_timeout(void **state) {
+    (void)state;
+    reset();
+    connect_at(500);
+    dv_clock_connected(&clock_, TIMEOUT_MS / 2, 0);
+    assert_int_equal(dv_clock_alive_until(&clock_), 500 + TIMEOUT_MS / 2 - TIMEOUT_MS / 200 - 20);
+    dv_clock_connected(&clock_, TIMEOUT_MS, 0);
+    assert_int_equal(dv_clock_alive_until(&clock_), 500 + TIMEOUT_MS / 2 - TIMEOUT_MS / 200 - 20);
+}
+
+/* What the clock keeps is bounded, and what it leaves out makes it say less, never more: against all requests kept, for
+ * random traffic. */
+static void test_bounded(void **state) {
+    enum { REQUESTS = 20000 };
+    static struct { int64_t sent_at, answered_at; } all[REQUESTS];
+    (void)state;
+    unsigned seed = getenv("DIVVY_TEST_SEED") ? (unsigned)atoi(getenv("DIVVY_TEST_SEED")) : 7;
+    print_message("DIVVY_TEST_SEED=%u\n", seed);
+    srand(seed);
+    reset();
+    connect_at(0);
+    int64_t at = 1000, true_proof = 0;
+    size_t first = 0, lagged = 0;
+    for (size_t i = 0; i < REQUESTS; i++) {
+        int64_t sent_at = at, now = at + rand() % 20;
+        bool wrote = rand() % 50 == 0;
+        if (wrote) {
+            while (first < i && all[first].answered_at + GUARD_MS <= sent_at) true_proof = all[first++].sent_at;
+        }
+        all[i].sent_at = sent_at;
+        all[i].answered_at = now;
+        answer(wrote, 0, sent_at, 1, now);
+        assert_true(clock_.unproven_count <= DV_CLOCK_UNPROVEN_MAX);
+        assert_true(proven() <= true_proof);
+        if (true_proof - proven() > GUARD_MS / 4) lagged++;
+        at = now + rand() % 3;
+    }
+    assert_true(lagged < REQUESTS / 20); /* and not much less */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lengths),       cmocka_unit_test(test_no_proof),         cmocka_unit_test(test_proof),
+        cmocka_unit_test(test_refused_write), cmocka_unit_test(test_later_connection), cmocka_unit_test(test_creation),
+        cmocka_unit_test(test_least_timeout), cmocka_unit_test(test_bounded),
+    };
+    return cmocka_run_group_tests_name("clock", tests, NULL, NULL);
+}
