@@ -32,10 +32,12 @@ typedef struct divvy_client divvy_client;
 
 /** Where the session stands. */
 typedef enum {
-    DIVVY_CONNECTING,  /**< no server has answered yet */
+    DIVVY_CONNECTING,  /**< no server has answered yet; after a loss: a new session is being opened */
     DIVVY_CONNECTED,   /**< a server serves the session */
     DIVVY_SUSPENDED,   /**< the link is down; the session may live on at the servers */
-    DIVVY_LOST,        /**< the session is over, or must be taken as over by its deadline; final */
+    DIVVY_LOST,        /**< the session is over, or must be taken as over by its deadline, which is final for it. A
+                            client of divvy_client_open() then opens another one by itself; an attached one waits for
+                            divvy_client_reattach(), or until a session that lived on is free of our nodes */
     DIVVY_AUTH_FAILED, /**< the servers refused the credentials; final */
     DIVVY_CLOSED       /**< divvy_client_close() was called; final */
 } divvy_session_state;
@@ -152,7 +154,7 @@ DIVVY_API int divvy_client_open(divvy_client **out, const divvy_client_config *c
  *   DIVVY_ERESOLVE   the time is over and no host name could be resolved
  *   DIVVY_EAUTH      the servers refused the credentials
  *   DIVVY_EACCES     the chroot does not exist and may not be created
- *   DIVVY_ELOST      the session is lost
+ *   DIVVY_ELOST      the session is lost, and there will be no other (attached clients)
  *   DIVVY_ECLOSED    the client was closed meanwhile
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
@@ -191,7 +193,8 @@ DIVVY_API divvy_session_state divvy_client_state(const divvy_client *client);
 
 /**
  * For how long the session is certainly alive, in milliseconds, by the session clock (docs/protocol.md, rules C1 to
- * C4). What is owned may be worked on for so long, whatever the servers do meanwhile. Thread: any; no request is sent.
+ * C6). What is owned may be worked on for so long, whatever the servers do meanwhile; a program that needs some time to
+ * stop its work begins to stop that much earlier. Thread: any; no request is sent.
  * @return 0 when the session is lost, was never established, or client is NULL
  */
 DIVVY_API int64_t divvy_client_time_left_ms(const divvy_client *client);

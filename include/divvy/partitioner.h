@@ -70,7 +70,8 @@ enum {
 /** What happens when the session is lost. */
 enum {
     DIVVY_FAIL,  /**< DIVVY_FAILURE, as kazoo */
-    DIVVY_REJOIN /**< DIVVY_EUNSUPPORTED in this release */
+    DIVVY_REJOIN /**< DIVVY_RELEASE with all items lost already, a new state_id even in DIVVY_RELEASE; after
+                      divvy_partitioner_release_set() the member takes part anew, on the client's next session */
 };
 
 /** Why items came or went. */
@@ -175,7 +176,7 @@ typedef struct {
  *                      empty or cannot stand in a node's name, DIVVY_ASSIGN_FUNC without a function
  *   DIVVY_E2BIG        an item whose lock's path is longer than 64 KiB, an identifier over 512 bytes, more than
  *                      1,000,000 items
- *   DIVVY_EUNSUPPORTED what this release does not have: DIVVY_ASSIGN_STICKY, DIVVY_REJOIN, weight, zone, max_moves,
+ *   DIVVY_EUNSUPPORTED what this release does not have: DIVVY_ASSIGN_STICKY, weight, zone, max_moves,
  *                      rejoin_delay_ms, static_membership
  *   DIVVY_ENOMEM       allocation failed; nothing changed
  *   DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH, DIVVY_EACCES  the client has ended

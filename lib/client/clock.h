@@ -1,6 +1,6 @@
 /* The session clock: until when the servers certainly keep the session. SPDX-License-Identifier: Apache-2.0
  *
- * Pure arithmetic on what was sent and answered when; session.c feeds it and acts on it. docs/protocol.md, C1 to C6.
+ * Pure arithmetic on what was sent and answered when; session.c feeds it and acts on it. docs/protocol.md, C1 to C4.
  *
  * A server passes on to the leader that it has heard of a session only when the leader pings it, so that an answered
  * request proves nothing yet. It is proven, to have prolonged the session at the leader, by a write that was

@@ -93,7 +93,7 @@ typedef struct {
         created_at; /* connected to a session made for it: a time before that was asked for. 0: it was there before */
 } dv_session_news;
 
-/* That a server has answered a request, well or not: what the session clock lives on (docs/protocol.md, C2). Told
+/* That a server has answered a request, well or not: what the session clock lives on (docs/protocol.md, C3). Told
  * before the request's own function is called. What only this side said of a request is no answer. */
 typedef struct {
     int64_t sent_at;     /* not later than the request left */
