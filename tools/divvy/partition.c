@@ -239,6 +239,7 @@ static int open_client(member *m) {
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.hosts = o->connect;
     config.session_timeout_ms = o->session_timeout_ms;
+    config.ensemble_tick_ms = o->ensemble_tick_ms;
     config.manual = 1;
     config.auth_scheme = o->auth ? "digest" : NULL;
     config.auth = o->auth;

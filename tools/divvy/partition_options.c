@@ -56,6 +56,9 @@ static const dv_option table[] = {
     DURATION("session-timeout", session_timeout_ms, 100, 3600000,
              "after how long the servers take a silent member for dead\n"
              "(default: 10s; 100ms to 1h, and servers have limits of their own)"),
+    DURATION("ensemble-tick", ensemble_tick_ms, 0, DAY_MS,
+             "tickTime of the servers; items are kept over longer breaks when it is\n"
+             "known (default: 0, unknown)"),
     DURATION("allocate-timeout", allocate_timeout_ms, 0, DAY_MS,
              "fail when the share is not complete after this long (default: 0, never)"),
     DURATION("connect-timeout", connect_timeout_ms, 0, DAY_MS,

@@ -16,6 +16,7 @@ typedef struct {
     int64_t time_boundary_ms;
     int64_t leave_boundary_ms; /* -1: as time_boundary_ms */
     int64_t session_timeout_ms;
+    int64_t ensemble_tick_ms;    /* 0: unknown */
     int64_t allocate_timeout_ms; /* 0: none */
     int64_t connect_timeout_ms;  /* 0: none */
     int mode;                    /* DIVVY_INCREMENTAL, DIVVY_EAGER */
