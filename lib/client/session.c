@@ -115,15 +115,23 @@ void dv_session_beaten(void *context, int error, const dv_reply *replies, size_t
     beat(client, false);
 }
 
+/* While nothing is proven: when a heartbeat proves the first answer. */
+static int64_t proves_at(const divvy_client *client) {
+    const dv_clock *clock = &client->clock;
+    if (clock->proven_at || !clock->unproven_count) return INT64_MAX;
+    return clock->unproven[0].answered_at + dv_clock_guard_ms(clock);
+}
+
 static void on_beat_timer(dv_timer *timer, int64_t now) {
     divvy_client *client = (divvy_client *)(void *)((char *)timer - offsetof(divvy_client, beat_timer));
     if (!dv_client_connected(client)) return;
     int64_t interval_ms = dv_clock_heartbeat_ms(&client->clock), due = client->clock.wrote_at + interval_ms;
-    if (now >= due) {
+    int64_t proof = proves_at(client);
+    if (now >= due || now >= proof) {
         if (!client->beat_under_way) beat(client, true);
         due = now + interval_ms;
     }
-    dv_timer_set(client, &client->beat_timer, due);
+    dv_timer_set(client, &client->beat_timer, proof > now && proof < due ? proof : due);
 }
 
 /* Each answer of a server, before the recipe that asked hears of it. */
@@ -131,6 +139,8 @@ void dv_session_answered(void *context, const dv_answer *answer, int64_t now) {
     divvy_client *client = context;
     if (client->end_error) return;
     dv_clock_answered(&client->clock, answer, now);
+    if (client->beat_timer.link && proves_at(client) < client->beat_timer.at)
+        dv_timer_set(client, &client->beat_timer, proves_at(client));
     if (answer->wrote && answer->error == 0) believe(client, now);
 }
 

@@ -148,6 +148,10 @@ static dv_fake_request *take_oldest(dv_fake *fake) {
     return q;
 }
 
+void dv_fake_resume(dv_fake *fake) {
+    fake->was_connected = true;
+}
+
 void dv_fake_hold_beats(dv_fake *fake, bool held) {
     fake->beats_held = held;
 }

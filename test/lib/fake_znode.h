@@ -47,6 +47,9 @@ bool dv_fake_has_timers(const dv_fake *fake);
 void dv_fake_session(dv_fake *fake, divvy_session_state state);
 bool dv_fake_is_connected(const dv_fake *fake);
 
+/* The session was there before we connect to it, as a host's is. */
+void dv_fake_resume(dv_fake *fake);
+
 /* Heartbeats of the session are answered at once and seen by nobody, unless they are held: then they are requests like
  * others. */
 void dv_fake_hold_beats(dv_fake *fake, bool held);

@@ -149,6 +149,7 @@ static void create_partitioner(dv_test_member *m, divvy_partitioner_config *conf
     config->allocate_timeout_ms = c->allocate_timeout_ms;
     config->release_warn_ms = c->release_warn_ms;
     if (c->suspends) config->on_suspend = DIVVY_RELEASE_ON_SUSPEND;
+    if (c->rejoins) config->on_session_loss = DIVVY_REJOIN;
     assert_int_equal(divvy_partitioner_create(&m->partitioner, m->client, config), 0);
 }
 

@@ -49,6 +49,7 @@ typedef struct {
     bool patient;     /* the test answers RELEASE */
     bool silent;      /* without callbacks, so that nothing but the test's own calls tells of a state */
     bool kazoo;       /* DIVVY_PARTITIONER_CONFIG_KAZOO instead of _INIT, but for the boundary */
+    bool rejoins;     /* DIVVY_REJOIN */
     bool suspends;    /* DIVVY_RELEASE_ON_SUSPEND */
     bool unconnected; /* the partitioner is made without waiting for the connection */
     int assign;

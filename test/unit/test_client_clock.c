@@ -143,6 +143,22 @@ static void test_heartbeats(void **state) {
     assert_string_equal(sessions, "CSL");
 }
 
+/* In a session that was there before, nothing is believed until a write proves an answer; that comes as early as it can:
+ * the guard after the first answer. */
+static void test_session_of_before(void **state) {
+    (void)state;
+    dv_fake_resume(fake);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    assert_string_equal(heard, "C");
+    dv_fake_advance(fake, GUARD_MS - 1);
+    assert_false(alive());
+    assert_int_equal(divvy_client_time_left_ms(client), 0);
+    dv_fake_advance(fake, 1);
+    assert_true(alive());
+    assert_int_equal(divvy_client_time_left_ms(client), TIMEOUT_MS - GUARD_MS - MARGIN_MS);
+    assert_string_equal(heard, "CP");
+}
+
 /* Belief ends with the clock, not with the event: asked for a time past the deadline the answer is no, and whoever asked
  * has made it final: a proof that comes only now is none. */
 static void test_belief_needs_no_event(void **state) {
@@ -498,6 +514,7 @@ int main(void) {
         FAKE(test_before_the_first_connection),
         FAKE(test_deadline),
         FAKE(test_heartbeats),
+        FAKE(test_session_of_before),
         FAKE(test_own_nodes),
         FAKE(test_belief_needs_no_event),
         FAKE(test_reconnected),
