@@ -1,10 +1,6 @@
-/* What the session's state means to recipes: the clock, the barrier, the budgets. SPDX-License-Identifier: Apache-2.0
- */
+/* What the session's state means to recipes: belief, heartbeats, its end. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "client/client.h"
 #include "znode/ensure.h"
@@ -206,8 +202,6 @@ void dv_session_revive(divvy_client *client, int64_t now) {
 
 /* ---- news of the backend ---- */
 
-static void start_barrier(divvy_client *client, int64_t now);
-
 /* C4: a connection begins with a heartbeat, which by C3 proves what was answered on the last one. */
 static void announce_connection(divvy_client *client, int64_t now) {
     set_state(client, DIVVY_CONNECTED);
@@ -216,7 +210,7 @@ static void announce_connection(divvy_client *client, int64_t now) {
     beat(client, true);
     dv_timer_set(client, &client->beat_timer, now + dv_clock_heartbeat_ms(&client->clock));
     dv_tell_listeners(client, DV_SESSION_CONNECTED, now);
-    start_barrier(client, now);
+    dv_barrier_start(client);
 }
 
 static void on_chroot(void *context, int error, int64_t now) {
@@ -273,7 +267,7 @@ static void on_news_after_loss(divvy_client *client, const dv_session_news *news
     if (!client->lives_on) return; /* C5: final, whatever a late answer says. */
     if (news->state == DIVVY_CONNECTED) dv_tell_listeners(client, DV_SESSION_LINK, now);
     else if (news->state != DIVVY_SUSPENDED) bury_session(client, DIVVY_ELOST, now);
-    if (client->link_up) start_barrier(client, now);
+    if (client->link_up) dv_barrier_start(client);
 }
 
 void dv_session_news_arrived(void *context, const dv_session_news *news, int64_t now) {
@@ -322,115 +316,4 @@ void dv_session_reopen_later(divvy_client *client, int64_t now) {
 int dv_client_end_error(const divvy_client *client) {
     if (client->closing || client->closed) return DIVVY_ECLOSED;
     return client->state == DIVVY_LOST && client->znode->backend->reopen ? 0 : client->end_error;
-}
-
-/* ---- the barrier: docs/protocol.md, rule R1 ---- */
-
-static void append_waits(dv_barrier_wait **list, dv_barrier_wait *waits) {
-    while (*list) list = &(*list)->next;
-    *list = waits;
-}
-
-static void on_barrier(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
-    (void)replies;
-    (void)count;
-    divvy_client *client = context;
-    dv_barrier_wait *waits = client->barrier_under_way;
-    client->barrier_under_way = NULL;
-    if (dv_outcome_unknown(error)) {
-        append_waits(&client->barrier_waits, waits); /* Again on the next connection, or at once if this one is up. */
-    } else {
-        /* Any answer of a server will do: a refused write was put through the quorum like an accepted one. */
-        int outcome = dv_session_over(error) ? error : 0;
-        while (waits) {
-            dv_barrier_wait *wait = waits;
-            waits = wait->next;
-            wait->done(wait->context, outcome, now);
-        }
-    }
-    start_barrier(client, now);
-}
-
-static void start_barrier(divvy_client *client, int64_t now) {
-    (void)now;
-    if (!client->barrier_waits || client->barrier_under_way || !dv_client_can_delete(client)) return;
-    dv_op op = {.kind = DV_CHECK, .path = "/", .version = -1};
-    if (dv_znode_multi(client->znode, &op, 1, on_barrier, client) != 0) return; /* The next connection tries again. */
-    client->barrier_under_way = client->barrier_waits;
-    client->barrier_waits = NULL;
-}
-
-void dv_client_barrier(divvy_client *client, dv_barrier_wait *wait) {
-    wait->next = NULL;
-    append_waits(&client->barrier_waits, wait);
-    start_barrier(client, 0);
-}
-
-void dv_session_give_up_barriers(divvy_client *client, int error, int64_t now) {
-    dv_barrier_wait *waits = client->barrier_waits;
-    client->barrier_waits = NULL;
-    while (waits) {
-        dv_barrier_wait *wait = waits;
-        waits = wait->next;
-        wait->done(wait->context, error, now);
-    }
-}
-
-/* ---- names and budgets ---- */
-
-void dv_client_guid(divvy_client *client, char out[DV_GUID_BYTES]) {
-    dv_guid_next(&client->guids, atomic_load(&client->session_id), out);
-}
-
-size_t dv_path_cost(const char *path) {
-    return strlen(path) + 4;
-}
-
-static bool has_room(divvy_client *client, const dv_budget *budget, size_t bytes) {
-    bool room = bytes <= budget->limit_bytes - budget->used_bytes;
-    if (!room) client->room_wanted = true;
-    return room;
-}
-
-static void give_back(divvy_client *client, dv_budget *budget, size_t bytes) {
-    assert(budget->used_bytes >= bytes);
-    budget->used_bytes -= bytes;
-    client->room_given = client->room_wanted;
-}
-
-int dv_reserve_node(divvy_client *client, size_t ephemeral_bytes, size_t watch_bytes) {
-    if (!has_room(client, &client->ephemerals, ephemeral_bytes) || watch_bytes > client->watched.limit_bytes)
-        return DIVVY_ELIMIT;
-    if (!has_room(client, &client->watched, watch_bytes)) return DIVVY_EBUSY;
-    client->ephemeral_count++;
-    client->ephemerals.used_bytes += ephemeral_bytes;
-    client->watched.used_bytes += watch_bytes;
-    return 0;
-}
-
-void dv_release_ephemeral(divvy_client *client, size_t bytes) {
-    assert(client->ephemeral_count > 0);
-    client->ephemeral_count--;
-    give_back(client, &client->ephemerals, bytes);
-    dv_client_changed(client); /* A closing client waits for the last one. */
-}
-
-void dv_release_watch(divvy_client *client, size_t bytes) {
-    give_back(client, &client->watched, bytes);
-}
-
-char *dv_client_path(const divvy_client *client, const char *path) {
-    char *full = NULL;
-    bool root = strcmp(path, "/") == 0;
-    if (asprintf(&full, "%s%s", client->chroot, root && client->chroot[0] ? "" : path) < 0) return NULL;
-    return full;
-}
-
-char *dv_client_default_identifier(void) {
-    static atomic_uint made;
-    char host[256] = "host";
-    gethostname(host, sizeof host - 1);
-    char *identifier = NULL;
-    if (asprintf(&identifier, "%s-%d-%u", host, (int)getpid(), atomic_fetch_add(&made, 1) + 1) < 0) return NULL;
-    return identifier;
 }

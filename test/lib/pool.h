@@ -45,11 +45,12 @@ typedef struct {
 typedef struct {
     const char *identifier; /* NULL: the library's own */
     bool threaded;
-    bool proxied;     /* through a proxy of its own */
-    bool patient;     /* the test answers RELEASE */
-    bool silent;      /* without callbacks, so that nothing but the test's own calls tells of a state */
-    bool kazoo;       /* DIVVY_PARTITIONER_CONFIG_KAZOO instead of _INIT, but for the boundary */
-    bool rejoins;     /* DIVVY_REJOIN */
+    bool proxied; /* through a proxy of its own */
+    bool patient; /* the test answers RELEASE */
+    bool silent;  /* without callbacks, so that nothing but the test's own calls tells of a state */
+    bool kazoo;   /* DIVVY_PARTITIONER_CONFIG_KAZOO instead of _INIT, but for the boundary */
+    bool rejoins; /* DIVVY_REJOIN */
+    int64_t ensemble_tick_ms;
     bool suspends;    /* DIVVY_RELEASE_ON_SUSPEND */
     bool unconnected; /* the partitioner is made without waiting for the connection */
     int assign;

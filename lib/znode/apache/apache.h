@@ -14,15 +14,18 @@
 #include "znode/znode.h"
 
 typedef struct dv_pending dv_pending;
+typedef struct dv_shared dv_shared;
 
 typedef struct {
     dv_pending *first, *last;
     size_t count;
 } dv_pending_list;
 
-typedef struct {
+typedef struct dv_apache {
     dv_znode znode; /* first: the seam's view of this object */
     zhandle_t *handle;
+    dv_shared *shared;            /* a host's handle, shared.h; NULL: it is ours */
+    struct dv_apache *next_guest; /* on the same one; under its lock */
     dv_hosts hosts;
     char *auth_scheme, *auth;
     const struct ACL_vector *acl;
@@ -44,6 +47,22 @@ typedef struct {
     _Atomic(int) queued_log_lines;
 } dv_apache;
 
+/* session.c */
+int64_t dv_apache_now_ms(const dv_znode *znode);
+int dv_apache_random(dv_znode *znode, void *bytes, size_t count);
+void dv_apache_stats(const dv_znode *znode, divvy_stats *out);
+void dv_apache_abandon(dv_znode *znode, int error, int64_t now);
+/* The part that all backends on the native client have in common. */
+void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv_backend_config *config);
+/* What a state of the native client's means to a session. */
+divvy_session_state dv_apache_session_state(int native_state);
+/* From any thread: the session's state has become another. */
+void dv_apache_post_news(dv_apache *apache, const dv_session_news *news);
+
+/* attach.c */
+/* A dv_backend_new_fn: the session of a host's handle, which is the context. */
+int dv_apache_attach(dv_znode **out, const dv_backend_config *config, const char **reason, void *context);
+
 /* operations.c */
 int dv_apache_submit(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply_fn done, void *context);
 int dv_apache_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context);
@@ -51,6 +70,12 @@ int dv_apache_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn
 void dv_apache_fail_all(dv_apache *apache, int error, int64_t now);
 /* After the handle was closed: nothing of the native client will call any more, so the memory can go. */
 void dv_apache_forget_all(dv_apache *apache);
+/* On a host's handle, with the lock of shared.h held. Whether a request that was given to it is unanswered; */
+bool dv_apache_awaits_answers(const dv_apache *apache);
+/* such requests are moved to `orphans`, where their answers find nobody; all have been completed before. */
+void dv_apache_orphan_all(dv_apache *apache, dv_pending_list *orphans);
+/* The handle is gone: no answer will come. */
+void dv_apache_free_orphans(dv_pending_list *orphans);
 int dv_apache_error(int rc);
 
 /* watches.c */

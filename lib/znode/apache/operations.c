@@ -5,16 +5,19 @@
 #include <string.h>
 #include <time.h>
 
-#include "znode/apache/apache.h"
+#include "znode/apache/shared.h"
 #include "znode/path.h"
 
 struct dv_pending {
     dv_event event;
     dv_apache *apache;
+    dv_shared *shared; /* the host's handle that it was given to; NULL: ours */
     dv_pending *next, *previous;
     dv_pending_list *list;
     bool unsent;    /* the native client never had it */
     bool completed; /* its function was called already; only the native client still knows of it */
+    bool answered;  /* a host's handle has called back; under its lock */
+    bool orphan;    /* likewise: nobody waits for that */
     int64_t sent_us;
     int64_t submitted_at; /* of the client's clock */
     uint64_t connection;  /* the connection that it was submitted for, or an earlier one than it went by */
@@ -190,6 +193,22 @@ static void post(dv_pending *p) {
 
 /* ---- on the native client's completion thread: copy and post ---- */
 
+static void deliver(dv_pending *p) {
+    dv_shared *shared = p->shared;
+    if (!shared) {
+        post(p);
+        return;
+    }
+    dv_shared_lock();
+    bool orphan = p->orphan;
+    p->answered = true;
+    if (orphan) list_remove(p);
+    else post(p); /* within the lock, since the client may leave as soon as it is free */
+    dv_shared_answered(shared);
+    dv_shared_unlock();
+    if (orphan) free_pending(p);
+}
+
 static void copy_stat(dv_pending *p, const struct Stat *stat) {
     if (!stat) return;
     p->stat = (dv_stat){stat->czxid,   stat->mzxid,      stat->pzxid,      stat->ephemeralOwner,
@@ -200,14 +219,14 @@ static void copy_stat(dv_pending *p, const struct Stat *stat) {
 static void on_void(int rc, const void *data) {
     dv_pending *p = (dv_pending *)(uintptr_t)data;
     p->reply.error = dv_apache_error(rc);
-    post(p);
+    deliver(p);
 }
 
 static void on_stat(int rc, const struct Stat *stat, const void *data) {
     dv_pending *p = (dv_pending *)(uintptr_t)data;
     p->reply.error = dv_apache_error(rc);
     if (rc == ZOK) copy_stat(p, stat);
-    post(p);
+    deliver(p);
 }
 
 static void on_created(int rc, const char *path, const struct Stat *stat, const void *data) {
@@ -218,7 +237,7 @@ static void on_created(int rc, const char *path, const struct Stat *stat, const 
         p->reply.path = p->copied = path ? strdup(path) : NULL;
         if (!p->copied) p->reply.error = DIVVY_ENOMEM;
     }
-    post(p);
+    deliver(p);
 }
 
 static void on_data(int rc, const char *value, int value_bytes, const struct Stat *stat, const void *data) {
@@ -234,7 +253,7 @@ static void on_data(int rc, const char *value, int value_bytes, const struct Sta
         p->reply.data_bytes = bytes;
         if (!p->copied) p->reply.error = DIVVY_ENOMEM;
     }
-    post(p);
+    deliver(p);
 }
 
 /* All names in one block: first the pointers, then the bytes. */
@@ -262,7 +281,7 @@ static void on_children(int rc, const struct String_vector *names, const struct 
         p->reply.child_count = copy ? (size_t)names->count : 0;
         if (!copy) p->reply.error = DIVVY_ENOMEM;
     }
-    post(p);
+    deliver(p);
 }
 
 /* ---- sending, with the turn held ---- */
@@ -279,16 +298,17 @@ static const char *data_of(const dv_op *op) {
 static int native_single(dv_apache *apache, dv_pending *p) {
     zhandle_t *h = apache->handle;
     const dv_op *op = p->ops;
-    watcher_fn watcher = p->watched ? dv_apache_on_watch : NULL;
+    watcher_fn watcher = !p->watched ? NULL : p->shared ? dv_shared_on_watch : dv_apache_on_watch;
+    void *context = p->shared ? (void *)dv_shared_context : apache;
     switch (op->kind) {
     case DV_CREATE:
         return zoo_acreate2(h, op->path, data_of(op), (int)op->data_bytes, apache->acl, create_mode(op->mode),
                             on_created, p);
     case DV_DELETE: return zoo_adelete(h, op->path, op->version, on_void, p);
     case DV_SET: return zoo_aset(h, op->path, data_of(op), (int)op->data_bytes, op->version, on_stat, p);
-    case DV_GET: return zoo_awget(h, op->path, watcher, apache, on_data, p);
-    case DV_EXISTS: return zoo_awexists(h, op->path, watcher, apache, on_stat, p);
-    case DV_CHILDREN: return zoo_awget_children2(h, op->path, watcher, apache, on_children, p);
+    case DV_GET: return zoo_awget(h, op->path, watcher, context, on_data, p);
+    case DV_EXISTS: return zoo_awexists(h, op->path, watcher, context, on_stat, p);
+    case DV_CHILDREN: return zoo_awget_children2(h, op->path, watcher, context, on_children, p);
     default: return ZBADARGUMENTS; /* a check stands only in a multi */
     }
 }
@@ -358,6 +378,12 @@ static void fail_unsent(dv_pending *p, int error) {
     post(p);
 }
 
+static int give(dv_apache *apache, dv_pending *p) {
+    if (zoo_state(apache->handle) != ZOO_CONNECTED_STATE) return ZCONNECTIONLOSS;
+    count_request(apache, p);
+    return p->is_multi ? send_multi(apache, p) : native_single(apache, p);
+}
+
 /* The table entry stands before the native client knows of it: its answer may come on another thread at once. */
 static void send_now(dv_apache *apache, dv_pending *p) {
     int error = check_request(apache, p);
@@ -366,11 +392,12 @@ static void send_now(dv_apache *apache, dv_pending *p) {
         return;
     }
     p->sent_us = now_us();
+    p->shared = apache->shared;
     list_append(&apache->sent, p);
-    int rc = zoo_state(apache->handle) == ZOO_CONNECTED_STATE ? ZOK : ZCONNECTIONLOSS;
-    if (rc == ZOK) {
-        count_request(apache, p);
-        rc = p->is_multi ? send_multi(apache, p) : native_single(apache, p);
+    int rc = ZCONNECTIONLOSS;
+    if (!p->shared || dv_shared_begin(p->shared)) {
+        rc = give(apache, p);
+        if (p->shared) dv_shared_end();
     }
     if (rc == ZOK) return;
     list_remove(p);
@@ -445,4 +472,29 @@ void dv_apache_forget_all(dv_apache *apache) {
         assert(p->completed);
         free_pending(p);
     }
+}
+
+/* ---- on a host's handle ---- */
+
+bool dv_apache_awaits_answers(const dv_apache *apache) {
+    for (const dv_pending *p = apache->sent.first; p; p = p->next) {
+        if (!p->answered) return true;
+    }
+    return false;
+}
+
+void dv_apache_orphan_all(dv_apache *apache, dv_pending_list *orphans) {
+    for (dv_pending *p = apache->sent.first, *next; p; p = next) {
+        next = p->next;
+        if (p->answered) continue; /* Its event is in the queue, or has been run. */
+        assert(p->completed);
+        list_remove(p);
+        p->orphan = true;
+        p->apache = NULL;
+        list_append(orphans, p);
+    }
+}
+
+void dv_apache_free_orphans(dv_pending_list *orphans) {
+    for (dv_pending *p; (p = list_take_first(orphans));) free_pending(p);
 }

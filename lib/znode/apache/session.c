@@ -12,6 +12,7 @@
 typedef struct {
     dv_event event;
     dv_apache *apache;
+    const dv_shared *shared; /* of whose handle they are */
     dv_session_news news;
 } news_event;
 
@@ -29,14 +30,14 @@ void dv_signals_restore(const sigset_t *old_set) {
     pthread_sigmask(SIG_SETMASK, old_set, NULL);
 }
 
-static int64_t now_ms(const dv_znode *znode) {
+int64_t dv_apache_now_ms(const dv_znode *znode) {
     (void)znode;
     struct timespec t;
     clock_gettime(CLOCK_BOOTTIME, &t); /* unlike CLOCK_MONOTONIC it goes on while the machine sleeps */
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static int fill_random(dv_znode *znode, void *bytes, size_t count) {
+int dv_apache_random(dv_znode *znode, void *bytes, size_t count) {
     (void)znode;
     for (size_t done = 0; done < count;) {
         ssize_t n = getrandom((char *)bytes + done, count - done, 0);
@@ -53,7 +54,9 @@ static void run_news(dv_event *event, int64_t now) {
     news_event *e = (news_event *)(void *)event;
     dv_apache *apache = e->apache;
     dv_session_news news = e->news;
+    bool stale = e->shared != apache->shared; /* It has moved to another handle since. */
     free(e);
+    if (stale) return;
     if (apache->state == DIVVY_LOST || apache->state == DIVVY_AUTH_FAILED) return; /* Both are final. */
     bool was_connected = apache->state == DIVVY_CONNECTED;
     apache->state = news.state;
@@ -71,30 +74,35 @@ static void run_news(dv_event *event, int64_t now) {
     if (over) dv_apache_fail_all(apache, news.state == DIVVY_LOST ? DIVVY_ELOST : DIVVY_EAUTH, now);
 }
 
+divvy_session_state dv_apache_session_state(int native_state) {
+    if (native_state == ZOO_CONNECTED_STATE) return DIVVY_CONNECTED;
+    if (native_state == ZOO_EXPIRED_SESSION_STATE) return DIVVY_LOST;
+    if (native_state == ZOO_AUTH_FAILED_STATE) return DIVVY_AUTH_FAILED;
+    return DIVVY_SUSPENDED;
+}
+
+void dv_apache_post_news(dv_apache *apache, const dv_session_news *news) {
+    news_event *e = malloc(sizeof *e);
+    if (!e) abort(); /* A session event that is not told could make two owners: stopping here is the safe end. */
+    *e = (news_event){.event.run = run_news, .apache = apache, .shared = apache->shared, .news = *news};
+    apache->znode.sink.post(apache->znode.sink.queue, &e->event);
+}
+
 /* On the native client's completion thread. */
 static void on_session_event(zhandle_t *handle, int type, int state, const char *path, void *context) {
     (void)path;
     if (type != ZOO_SESSION_EVENT) return;
-    dv_session_news news = {.state = DIVVY_SUSPENDED};
-    if (state == ZOO_CONNECTED_STATE) {
-        news.state = DIVVY_CONNECTED;
+    dv_session_news news = {.state = dv_apache_session_state(state)};
+    if (news.state == DIVVY_CONNECTED) {
         news.session_id = zoo_client_id(handle)->client_id;
         news.timeout_ms = zoo_recv_timeout(handle);
-    } else if (state == ZOO_EXPIRED_SESSION_STATE) {
-        news.state = DIVVY_LOST;
-    } else if (state == ZOO_AUTH_FAILED_STATE) {
-        news.state = DIVVY_AUTH_FAILED;
     }
-    dv_apache *apache = context;
-    news_event *e = malloc(sizeof *e);
-    if (!e) abort(); /* A session event that is not told could make two owners: stopping here is the safe end. */
-    *e = (news_event){.event.run = run_news, .apache = apache, .news = news};
-    apache->znode.sink.post(apache->znode.sink.queue, &e->event);
+    dv_apache_post_news(context, &news);
 }
 
 static int open_handle(dv_apache *apache) {
     sigset_t signals;
-    apache->opened_at = now_ms(&apache->znode);
+    apache->opened_at = dv_apache_now_ms(&apache->znode);
     dv_signals_block(&signals);
     apache->handle = zookeeper_init2(apache->servers, on_session_event, apache->requested_timeout_ms, NULL, apache,
                                      ZOO_NO_LOG_CLIENTENV, dv_apache_log_function(apache->log_slot));
@@ -135,7 +143,7 @@ static uint64_t order_seed(const dv_apache *apache) {
 }
 
 static void start_resolving(dv_apache *apache, int delay_ms) {
-    if (apache->job || (apache->handle && dv_hosts_are_literal(&apache->hosts))) return;
+    if (apache->shared || apache->job || (apache->handle && dv_hosts_are_literal(&apache->hosts))) return;
     apache->job =
         dv_resolve_start(&apache->hosts, order_seed(apache), delay_ms, apache->znode.sink, on_resolved, apache);
     if (!apache->job) say(apache, DIVVY_LOG_WARN, "no thread could be had to resolve host names");
@@ -161,7 +169,7 @@ static int reopen(dv_znode *znode) {
     return start(znode);
 }
 
-static void get_stats(const dv_znode *znode, divvy_stats *out) {
+void dv_apache_stats(const dv_znode *znode, divvy_stats *out) {
     const dv_apache *apache = (const dv_apache *)(const void *)znode;
     *out = apache->stats;
     out->writes = out->creates + out->deletes + out->sets + out->checks;
@@ -177,7 +185,7 @@ static const char *get_servers(const dv_znode *znode, int *error) {
     return apache->servers ? apache->servers : apache->asked;
 }
 
-static void abandon(dv_znode *znode, int error, int64_t now) {
+void dv_apache_abandon(dv_znode *znode, int error, int64_t now) {
     dv_apache *apache = of(znode);
     apache->state = DIVVY_LOST;
     if (apache->job) dv_resolve_drop(apache->job);
@@ -219,28 +227,9 @@ static void choose_acl(dv_apache *apache, int acl) {
     apache->acl = &apache->readable_acl;
 }
 
-int dv_apache_new(dv_znode **out, const dv_backend_config *config, const char **reason, void *context) {
-    (void)context;
-    static const dv_znode_backend backend = {
-        .submit = dv_apache_submit,
-        .multi = dv_apache_multi,
-        .unwatch = dv_apache_unwatch,
-        .now_ms = now_ms,
-        .random = fill_random,
-        .stats = get_stats,
-        .servers = get_servers,
-        .start = start,
-        .reopen = reopen,
-        .chroot = get_chroot,
-        .close = close_handle,
-        .abandon = abandon,
-        .free = free_apache,
-    };
-    *out = NULL;
-    dv_apache *apache = calloc(1, sizeof *apache);
-    if (!apache) return DIVVY_ENOMEM;
+void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv_backend_config *config) {
     apache->znode = (dv_znode){
-        .backend = &backend,
+        .backend = backend,
         .sink = config->sink,
         .on_session = config->on_session,
         .on_answer = config->on_answer,
@@ -248,9 +237,32 @@ int dv_apache_new(dv_znode **out, const dv_backend_config *config, const char **
         .context = config->context,
     };
     apache->state = DIVVY_CONNECTING;
-    apache->requested_timeout_ms = (int)config->session_timeout_ms;
     apache->log_slot = -1;
     choose_acl(apache, config->acl);
+}
+
+int dv_apache_new(dv_znode **out, const dv_backend_config *config, const char **reason, void *context) {
+    (void)context;
+    static const dv_znode_backend backend = {
+        .submit = dv_apache_submit,
+        .multi = dv_apache_multi,
+        .unwatch = dv_apache_unwatch,
+        .now_ms = dv_apache_now_ms,
+        .random = dv_apache_random,
+        .stats = dv_apache_stats,
+        .servers = get_servers,
+        .start = start,
+        .reopen = reopen,
+        .chroot = get_chroot,
+        .close = close_handle,
+        .abandon = dv_apache_abandon,
+        .free = free_apache,
+    };
+    *out = NULL;
+    dv_apache *apache = calloc(1, sizeof *apache);
+    if (!apache) return DIVVY_ENOMEM;
+    dv_apache_init(apache, &backend, config);
+    apache->requested_timeout_ms = (int)config->session_timeout_ms;
     int error = dv_hosts_parse(&apache->hosts, config->hosts, reason);
     if (!error && !(apache->asked = strdup(config->hosts))) error = DIVVY_ENOMEM;
     if (!error && config->auth) {

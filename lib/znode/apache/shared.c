@@ -8,7 +8,7 @@
  * while the host's watcher runs, and is always taken after the turn. */
 #include "znode/apache/shared.h"
 
-#include <assert.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 

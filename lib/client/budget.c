@@ -1,0 +1,64 @@
+/* What a session may hold, docs/protocol.md, L2, and under which names and paths. SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/client.h"
+
+void dv_client_guid(divvy_client *client, char out[DV_GUID_BYTES]) {
+    dv_guid_next(&client->guids, atomic_load(&client->session_id), out);
+}
+
+size_t dv_path_cost(const char *path) {
+    return strlen(path) + 4;
+}
+
+static bool has_room(divvy_client *client, const dv_budget *budget, size_t bytes) {
+    bool room = bytes <= budget->limit_bytes - budget->used_bytes;
+    if (!room) client->room_wanted = true;
+    return room;
+}
+
+static void give_back(divvy_client *client, dv_budget *budget, size_t bytes) {
+    assert(budget->used_bytes >= bytes);
+    budget->used_bytes -= bytes;
+    client->room_given = client->room_wanted;
+}
+
+int dv_reserve_node(divvy_client *client, size_t ephemeral_bytes, size_t watch_bytes) {
+    if (!has_room(client, &client->ephemerals, ephemeral_bytes) || watch_bytes > client->watched.limit_bytes)
+        return DIVVY_ELIMIT;
+    if (!has_room(client, &client->watched, watch_bytes)) return DIVVY_EBUSY;
+    client->ephemeral_count++;
+    client->ephemerals.used_bytes += ephemeral_bytes;
+    client->watched.used_bytes += watch_bytes;
+    return 0;
+}
+
+void dv_release_ephemeral(divvy_client *client, size_t bytes) {
+    assert(client->ephemeral_count > 0);
+    client->ephemeral_count--;
+    give_back(client, &client->ephemerals, bytes);
+    dv_client_changed(client); /* A closing client waits for the last one. */
+}
+
+void dv_release_watch(divvy_client *client, size_t bytes) {
+    give_back(client, &client->watched, bytes);
+}
+
+char *dv_client_path(const divvy_client *client, const char *path) {
+    char *full = NULL;
+    bool root = strcmp(path, "/") == 0;
+    if (asprintf(&full, "%s%s", client->chroot, root && client->chroot[0] ? "" : path) < 0) return NULL;
+    return full;
+}
+
+char *dv_client_default_identifier(void) {
+    static atomic_uint made;
+    char host[256] = "host";
+    gethostname(host, sizeof host - 1);
+    char *identifier = NULL;
+    if (asprintf(&identifier, "%s-%d-%u", host, (int)getpid(), atomic_fetch_add(&made, 1) + 1) < 0) return NULL;
+    return identifier;
+}

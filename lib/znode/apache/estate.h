@@ -1,0 +1,37 @@
+/* What a client leaves behind on a host's session. SPDX-License-Identifier: Apache-2.0
+ *
+ * The nodes of a session of our own go with it. A host's session lives on when a client on it is closed, perhaps with
+ * the link down, or with answers that have not come: then nodes of ours are still there, or will be. They are inherited
+ * by the handle, which deletes them as soon as it is connected, for as long as the host keeps it open. */
+#ifndef DV_ESTATE_H
+#define DV_ESTATE_H
+
+#include "znode/apache/apache.h"
+
+typedef struct dv_leftover dv_leftover;
+
+/* Of one handle; all of it under the lock of shared.h. */
+typedef struct {
+    dv_leftover *first, **end;
+    size_t under_way;
+    zhandle_t *handle;
+    dv_shared *shared;
+} dv_estate;
+
+/* With the turn held: an ephemeral node of the client's was made, or may have been (`error`); `wish` as in the request,
+ * `made` as in the answer. Or one was deleted. */
+void dv_estate_note_create(dv_apache *apache, const dv_op *op, int error, const char *made);
+void dv_estate_note_delete(dv_apache *apache, const char *path, int error);
+/* The session is over, and all of them with it. */
+void dv_estate_forget(dv_apache *apache);
+
+void dv_estate_init(dv_estate *estate, zhandle_t *handle, dv_shared *shared);
+/* What the client leaves is the handle's to delete. */
+void dv_estate_inherit(dv_estate *estate, dv_apache *apache);
+/* While the handle is connected: on with it. */
+void dv_estate_settle(dv_estate *estate);
+bool dv_estate_is_settled(const dv_estate *estate);
+/* The session is over: what has not been asked for need not be. */
+void dv_estate_drop(dv_estate *estate);
+
+#endif
