@@ -32,7 +32,7 @@
     X(DIVVY_ENOTEMPTY, -14, "the node has children", 0, 0)                               \
     X(DIVVY_EVERSION, -15, "the node has another version", 0, 0)                         \
     X(DIVVY_E2BIG, -16, "larger than a request may be", 0, 0)                            \
-    X(DIVVY_ELIMIT, -17, "does not fit the limits of the session", 0, 0)                 \
+    X(DIVVY_ELIMIT, -17, "does not fit a limit", 0, 0)                                   \
     X(DIVVY_EBUSY, -18, "held by another", 1, 0)                                         \
     X(DIVVY_EALREADY, -19, "held already, or being acquired", 0, 0)                      \
     X(DIVVY_ENOTHELD, -20, "not held", 0, 0)                                             \

@@ -123,6 +123,7 @@ struct divvy_client {
     dv_clock clock;
     dv_timer deadline_timer, beat_timer, reopen_timer;
     dv_own_node *own_nodes, **own_nodes_end;
+    dv_own_node *asked_node; /* by the heartbeat that is under way; NULL: none, or it was taken out since */
     bool beat_under_way;
     bool link_up;   /* the backend can carry requests, whatever the session's state */
     bool lives_on;  /* LOST, but it is a host's session that may live: our nodes on it are to be deleted */
@@ -207,7 +208,7 @@ void dv_session_reopened(divvy_client *client);
 void dv_session_reopen_later(divvy_client *client, int64_t now);
 /* Goes on, on a host's session that was given up, once nothing of ours is left on it. */
 void dv_session_revive(divvy_client *client, int64_t now);
-/* C4: a heartbeat asks for the oldest of these. */
+/* C4: heartbeats ask for these in turn. */
 void dv_own_node_add(divvy_client *client, dv_own_node *node);
 void dv_own_node_remove(divvy_client *client, dv_own_node *node);
 void dv_session_beaten(void *context, int error, const dv_reply *replies, size_t count, int64_t now);

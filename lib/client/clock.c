@@ -18,9 +18,19 @@ int64_t dv_clock_margin_ms(const dv_clock *clock) {
     return clock->timeout_ms / 100 + 20;
 }
 
+/* Each heartbeat proves what was answered at least the guard before it. So what a client at rest has left, in the worst
+ * case, is less by n + 1 intervals, n of which span the guard: of the intervals from T/10 to half as much again the one
+ * is taken that makes this the least. */
 int64_t dv_clock_heartbeat_ms(const dv_clock *clock) {
-    int64_t interval_ms = clock->timeout_ms / 10;
-    return interval_ms > 0 ? interval_ms : 1;
+    int64_t least_ms = clock->timeout_ms / 10 > 0 ? clock->timeout_ms / 10 : 1;
+    int64_t span_ms = dv_clock_guard_ms(clock) + least_ms / 20; /* and a round trip */
+    int64_t best_ms = 0, best_price_ms = INT64_MAX;
+    for (int64_t n = 2 * span_ms / (3 * least_ms) + 1; n <= span_ms / least_ms + 1; n++) {
+        int64_t interval_ms = (span_ms + n - 1) / n > least_ms ? (span_ms + n - 1) / n : least_ms;
+        int64_t price_ms = (n + 1) * interval_ms;
+        if (price_ms < best_price_ms) best_ms = interval_ms, best_price_ms = price_ms;
+    }
+    return best_ms;
 }
 
 int64_t dv_clock_alive_until(const dv_clock *clock) {

@@ -40,7 +40,7 @@ int64_t dv_clock_alive_until(const dv_clock *clock);
 int64_t dv_clock_guard_ms(const dv_clock *clock);
 /* C2: what is kept back for clocks that run at different speeds, and for rounding. */
 int64_t dv_clock_margin_ms(const dv_clock *clock);
-/* C4: H, the longest that a session in use goes without a write. */
+/* C4: H, the longest that a session goes without a write. */
 int64_t dv_clock_heartbeat_ms(const dv_clock *clock);
 
 #endif

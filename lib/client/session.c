@@ -79,26 +79,26 @@ void dv_own_node_add(divvy_client *client, dv_own_node *node) {
 
 void dv_own_node_remove(divvy_client *client, dv_own_node *node) {
     if (!node->link) return;
+    if (client->asked_node == node) client->asked_node = NULL;
     *node->link = node->next;
     if (node->next) node->next->link = node->link;
     else client->own_nodes_end = node->link;
     node->link = NULL;
 }
 
-static void beat(divvy_client *client, bool own) {
-    dv_own_node *node = own ? client->own_nodes : NULL;
-    dv_op op = {.kind = DV_CHECK, .path = node ? node->path : "/", .version = node ? 0 : -1};
-    if (dv_znode_multi(client->znode, &op, 1, dv_session_beaten, client) == 0) client->beat_under_way = true;
+/* Our nodes are asked for in turn. */
+static dv_own_node *next_own_node(divvy_client *client) {
+    dv_own_node *node = client->own_nodes;
+    if (!node) return NULL;
+    dv_own_node_remove(client, node);
+    dv_own_node_add(client, node);
+    return node;
 }
 
-/* The node that was asked for is the first, unless it was taken out meanwhile; then the next one is asked in vain, and
- * its owner looks and finds all well. */
-static void own_node_missing(divvy_client *client, int64_t now) {
-    dv_own_node *node = client->own_nodes;
-    if (!node) return;
-    dv_own_node_remove(client, node);
-    dv_own_node_add(client, node); /* The next heartbeat asks for another. */
-    node->missing(node, now);
+static void beat(divvy_client *client, bool own) {
+    dv_own_node *node = client->asked_node = own ? next_own_node(client) : NULL;
+    dv_op op = {.kind = DV_CHECK, .path = node ? node->path : "/", .version = node ? 0 : -1};
+    if (dv_znode_multi(client->znode, &op, 1, dv_session_beaten, client) == 0) client->beat_under_way = true;
 }
 
 void dv_session_beaten(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
@@ -107,8 +107,9 @@ void dv_session_beaten(void *context, int error, const dv_reply *replies, size_t
     divvy_client *client = context;
     client->beat_under_way = false;
     if (!dv_client_connected(client) || (error != DIVVY_ENOENT && error != DIVVY_EVERSION)) return;
-    own_node_missing(client, now);
+    dv_own_node *node = client->asked_node;
     beat(client, false);
+    if (node) node->missing(node, now);
 }
 
 /* While nothing is proven: when a heartbeat proves the first answer. */
@@ -165,9 +166,11 @@ static void bury_session(divvy_client *client, int error, int64_t now) {
 /* C5: no server has said so, but the session may be over by now; what was owned is not worked on any longer. A session
  * of our own is closed, lest it come back and keep nodes of ours alive; on a host's they are deleted one by one. */
 static void give_up(divvy_client *client, divvy_session_state state, int error, const char *reason, int64_t now) {
+    client->lives_on = client->znode->attached && state == DIVVY_LOST;
     end_session(client, state, error, reason, now);
-    if (client->znode->attached && state == DIVVY_LOST) {
-        client->lives_on = true;
+    if (client->lives_on) {
+        if (client->link_up) dv_tell_listeners(client, DV_SESSION_LINK, now);
+        dv_barrier_start(client);
         return;
     }
     bury_session(client, DIVVY_ELOST, now);

@@ -249,7 +249,7 @@ void dv_members_rejoin(divvy_partitioner *p, int64_t now) {
     bool released = p->state == DIVVY_ALLOCATING;
     if (!p->rejoining || !released || p->membership || p->watch || p->departing || p->party_looks || p->ready_asked)
         return;
-    p->rejoining = p->left = p->ready = false;
+    p->rejoining = p->lost_session = p->left = p->ready = false;
     p->change_seen = false;
     dv_members_forget(p);
     dv_members_start(p, now);

@@ -98,7 +98,7 @@ void divvy_partitioner_destroy(divvy_partitioner *p) {
 
 static bool everything_gone(void *context) {
     const divvy_partitioner *p = context;
-    return dv_items_all_gone(p) || p->object.client->end_error;
+    return dv_items_all_gone(p) || p->lost_session;
 }
 
 int divvy_partitioner_finish(divvy_partitioner *p, int64_t timeout_ms) {
@@ -114,7 +114,7 @@ int divvy_partitioner_finish(divvy_partitioner *p, int64_t timeout_ms) {
         give_everything_up(p, now);
         dv_items_tidy(p, now);
         error = dv_client_wait(client, timeout_ms, everything_gone, p);
-        if (!error && client->end_error) error = DIVVY_ELOST;
+        if (!error && p->lost_session) error = DIVVY_ELOST;
         if (error == DIVVY_ETIMEDOUT)
             dv_fail(client, error, "finish: not all nodes were gone after %lld ms; their deletion goes on",
                     (long long)timeout_ms);

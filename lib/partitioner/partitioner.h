@@ -74,6 +74,7 @@ struct divvy_partitioner {
     char failure_text[256];
     bool finishing;       /* the user gave everything up: nothing is kept for him any more */
     bool was_suspended;   /* and not connected since */
+    bool lost_session;    /* nodes of ours were on it, which only the servers can delete */
     bool rejoining;       /* the session was lost; nothing is asked for before the user has released */
     bool suspended_again; /* a session event came while in RELEASE, with DIVVY_RELEASE_ON_SUSPEND */
 

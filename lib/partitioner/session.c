@@ -19,6 +19,7 @@ void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now)
         break;
     case DV_SESSION_LOST:
         p->was_suspended = false;
+        p->lost_session = true;
         if (p->config.on_session_loss == DIVVY_REJOIN && client->state == DIVVY_LOST) dv_state_lose(p, now);
         else
             dv_state_fail(p, client->end_error,

@@ -62,7 +62,7 @@ static bool is_legal(const dv_test_member *m, divvy_partition_state from, divvy_
         [DIVVY_ACQUIRED] = {[DIVVY_ALLOCATING] = true, [DIVVY_RELEASE] = true, [DIVVY_FAILURE] = true},
         [DIVVY_RELEASE] = {[DIVVY_ALLOCATING] = true, [DIVVY_RELEASE] = true, [DIVVY_FAILURE] = true},
     };
-    bool kazoo_has = !(from == DIVVY_ACQUIRED && to == DIVVY_ALLOCATING) && !(from == to);
+    bool kazoo_has = !(from == DIVVY_ACQUIRED && to == DIVVY_ALLOCATING) && !(from == to && !m->config.rejoins);
     return table[from][to] && (kazoo_has || !m->config.kazoo);
 }
 

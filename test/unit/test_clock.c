@@ -45,6 +45,16 @@ static void test_lengths(void **state) {
     dv_clock_reset(&clock_, 0);
     dv_clock_connected(&clock_, TIMEOUT_MS, 0);
     assert_int_equal(dv_clock_guard_ms(&clock_), TIMEOUT_MS / 4 + 100);
+    for (int64_t tick_ms = 10; tick_ms < TIMEOUT_MS; tick_ms += 10) {
+        dv_clock_reset(&clock_, tick_ms);
+        dv_clock_connected(&clock_, TIMEOUT_MS, 0);
+        int64_t interval_ms = dv_clock_heartbeat_ms(&clock_), guard_ms = dv_clock_guard_ms(&clock_);
+        assert_in_range(interval_ms, TIMEOUT_MS / 10, TIMEOUT_MS / 10 * 3 / 2 + 1);
+        /* No worse than plain tenths, in what is left at the worst. */
+        int64_t n = (guard_ms + TIMEOUT_MS / 200 + interval_ms - 1) / interval_ms;
+        int64_t plain = (guard_ms + TIMEOUT_MS / 200 + TIMEOUT_MS / 10 - 1) / (TIMEOUT_MS / 10);
+        assert_true((n + 1) * interval_ms <= (plain + 1) * (TIMEOUT_MS / 10));
+    }
 }
 
 /* An answered read proves nothing, however many there are; nor does a single write, nor a write right after it. */
