@@ -3,15 +3,21 @@
 
 #include <assert.h>
 
+/* What a ping, its answer, or a message may take when it is due. */
+enum { LAG_MS = 100 };
+
 void dv_clock_reset(dv_clock *clock, int64_t tick_ms) {
     *clock = (dv_clock){.tick_ms = tick_ms, .connection = clock->connection};
 }
 
-int64_t dv_clock_guard_ms(const dv_clock *clock) {
-    /* Followers pass on what they have heard of at the leader's pings, every half tick. A tick that nobody has told us
-     * is at most half the timeout, since servers give no shorter one. */
+int64_t dv_clock_ping_ms(const dv_clock *clock) {
+    /* A tick that nobody has told us is at most half the timeout, since servers give no shorter one. */
     int64_t tick_ms = clock->tick_ms ? clock->tick_ms : clock->timeout_ms / 2;
-    return tick_ms / 2 + 100;
+    return tick_ms / 2;
+}
+
+int64_t dv_clock_guard_ms(const dv_clock *clock) {
+    return dv_clock_ping_ms(clock) + LAG_MS;
 }
 
 int64_t dv_clock_margin_ms(const dv_clock *clock) {
@@ -33,6 +39,15 @@ int64_t dv_clock_heartbeat_ms(const dv_clock *clock) {
     return best_ms;
 }
 
+/* Heartbeats come in pairs: one by which a ping was due, and a lag later one that completes what that has begun. */
+int64_t dv_clock_next_beat(const dv_clock *clock) {
+    int64_t interval_ms = dv_clock_heartbeat_ms(clock);
+    if (clock->pair_began_at && interval_ms > 2 * LAG_MS) return clock->pair_began_at + LAG_MS;
+    if (!clock->proven_at && clock->unproven_count)
+        return clock->unproven[0].answered_at + dv_clock_ping_ms(clock); /* The first proof comes early. */
+    return clock->wrote_at + (interval_ms > 2 * LAG_MS ? interval_ms - LAG_MS : interval_ms);
+}
+
 int64_t dv_clock_alive_until(const dv_clock *clock) {
     if (!clock->proven_at) return 0;
     int64_t until = clock->proven_at + clock->timeout_ms - dv_clock_margin_ms(clock);
@@ -51,14 +66,20 @@ void dv_clock_connected(dv_clock *clock, int64_t timeout_ms, int64_t created_at)
 }
 
 /* C3: a write was committed. Answers that it proves are the oldest of the list, as answers come in order. */
-static void prove_by_write(dv_clock *clock, const dv_answer *write) {
-    int64_t guard_ms = dv_clock_guard_ms(clock);
+static void prove_by_write(dv_clock *clock, const dv_answer *write, int64_t now) {
+    int64_t ping_ms = dv_clock_ping_ms(clock);
     size_t proven = 0;
-    for (; proven < clock->unproven_count; proven++) {
-        bool later_connection = write->connection > clock->unproven[proven].connection;
-        bool long_after = write->sent_at >= clock->unproven[proven].answered_at + guard_ms;
-        if (!later_connection && !long_after) break;
-        prove(clock, clock->unproven[proven].sent_at);
+    for (size_t i = 0; i < clock->unproven_count; i++) {
+        bool later_connection = write->connection > clock->unproven[i].connection;
+        int64_t pinged_at = clock->unproven[i].pinged_at;
+        if (later_connection || (pinged_at && write->sent_at >= pinged_at + LAG_MS)) {
+            prove(clock, clock->unproven[i].sent_at);
+            proven = i + 1;
+        } else if (!pinged_at && write->sent_at >= clock->unproven[i].answered_at + ping_ms) {
+            clock->unproven[i].pinged_at = now;
+        } else if (!pinged_at) {
+            break;
+        }
     }
     clock->unproven_count -= proven;
     for (size_t i = 0; i < clock->unproven_count; i++) clock->unproven[i] = clock->unproven[proven + i];
@@ -69,7 +90,7 @@ static void prove_by_write(dv_clock *clock, const dv_answer *write) {
 static void remember(dv_clock *clock, const dv_answer *answer, int64_t now) {
     size_t count = clock->unproven_count;
     if (count && clock->unproven[count - 1].connection == clock->connection &&
-        now - clock->unproven[count - 1].answered_at < dv_clock_guard_ms(clock) / 16)
+        now - clock->unproven[count - 1].answered_at < dv_clock_guard_ms(clock) / 32)
         return;
     if (count == DV_CLOCK_UNPROVEN_MAX) {
         count /= 2;
@@ -77,6 +98,7 @@ static void remember(dv_clock *clock, const dv_answer *answer, int64_t now) {
     }
     clock->unproven[count].sent_at = answer->sent_at;
     clock->unproven[count].answered_at = now;
+    clock->unproven[count].pinged_at = 0;
     clock->unproven[count].connection = clock->connection;
     clock->unproven_count = count + 1;
 }
@@ -84,8 +106,10 @@ static void remember(dv_clock *clock, const dv_answer *answer, int64_t now) {
 void dv_clock_answered(dv_clock *clock, const dv_answer *answer, int64_t now) {
     if (!clock->timeout_ms) return; /* of a session that is over */
     if (answer->wrote && answer->error == 0) {
-        prove_by_write(clock, answer);
+        prove_by_write(clock, answer, now);
         if (answer->sent_at > clock->wrote_at) clock->wrote_at = answer->sent_at;
+        if (!clock->pair_began_at) clock->pair_began_at = now;
+        else if (answer->sent_at >= clock->pair_began_at + LAG_MS) clock->pair_began_at = 0;
     }
     remember(clock, answer, now);
 }

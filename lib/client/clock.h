@@ -3,8 +3,8 @@
  * Pure arithmetic on what was sent and answered when; session.c feeds it and acts on it. docs/protocol.md, C1 to C4.
  *
  * A server passes on to the leader that it has heard of a session only when the leader pings it, so that an answered
- * request proves nothing yet. It is proven, to have prolonged the session at the leader, by a write that was
- * committed through the same server long enough after it, or through any server on a later connection. */
+ * request proves nothing yet. It is proven, to have prolonged the session at the leader, by two writes that were
+ * committed through the same server long enough after it, or by one through any server on a later connection. */
 #ifndef DV_CLOCK_H
 #define DV_CLOCK_H
 
@@ -16,13 +16,15 @@
 enum { DV_CLOCK_UNPROVEN_MAX = 64 };
 
 typedef struct {
-    int64_t tick_ms;     /* of the servers; 0: unknown */
-    int64_t timeout_ms;  /* the least that the session was given; 0: there is none yet */
-    uint64_t connection; /* how many the backend has told of, whatever became of them */
-    int64_t proven_at;   /* when the newest proven request was sent; 0: none is proven */
-    int64_t wrote_at;    /* when the newest answered write was sent; 0: none was */
+    int64_t tick_ms;       /* of the servers; 0: unknown */
+    int64_t timeout_ms;    /* the least that the session was given; 0: there is none yet */
+    uint64_t connection;   /* how many the backend has told of, whatever became of them */
+    int64_t proven_at;     /* when the newest proven request was sent; 0: none is proven */
+    int64_t wrote_at;      /* when the newest answered write was sent; 0: none was */
+    int64_t pair_began_at; /* when a write was answered that no later one has followed by a lag; 0: there is none */
     struct {
         int64_t sent_at, answered_at;
+        int64_t pinged_at;             /* a write was answered by which a ping was due; 0: none was */
         uint64_t connection;           /* that its answer came by */
     } unproven[DV_CLOCK_UNPROVEN_MAX]; /* oldest first */
     size_t unproven_count;
@@ -36,11 +38,15 @@ void dv_clock_answered(dv_clock *clock, const dv_answer *answer, int64_t now);
 
 /* C1: nothing is believed at or after this time. 0: nothing is proven. */
 int64_t dv_clock_alive_until(const dv_clock *clock);
-/* C3: G, what has to lie between an answer and the write that proves it. */
+/* C3: half a tick, within which a leader pings each of its followers. */
+int64_t dv_clock_ping_ms(const dv_clock *clock);
+/* C3: G, what lies at least between an answer and the write that completes its proof. */
 int64_t dv_clock_guard_ms(const dv_clock *clock);
 /* C2: what is kept back for clocks that run at different speeds, and for rounding. */
 int64_t dv_clock_margin_ms(const dv_clock *clock);
-/* C4: H, the longest that a session goes without a write. */
+/* C4: H, how often an idle session beats. */
 int64_t dv_clock_heartbeat_ms(const dv_clock *clock);
+/* C4: when the next heartbeat is due, if nothing is written before. */
+int64_t dv_clock_next_beat(const dv_clock *clock);
 
 #endif

@@ -112,23 +112,16 @@ void dv_session_beaten(void *context, int error, const dv_reply *replies, size_t
     if (node) node->missing(node, now);
 }
 
-/* While nothing is proven: when a heartbeat proves the first answer. */
-static int64_t proves_at(const divvy_client *client) {
-    const dv_clock *clock = &client->clock;
-    if (clock->proven_at || !clock->unproven_count) return INT64_MAX;
-    return clock->unproven[0].answered_at + dv_clock_guard_ms(clock);
-}
-
+/* One at a time: what is not answered would only be asked for again. */
 static void on_beat_timer(dv_timer *timer, int64_t now) {
     divvy_client *client = (divvy_client *)(void *)((char *)timer - offsetof(divvy_client, beat_timer));
     if (!dv_client_connected(client)) return;
-    int64_t interval_ms = dv_clock_heartbeat_ms(&client->clock), due = client->clock.wrote_at + interval_ms;
-    int64_t proof = proves_at(client);
-    if (now >= due || now >= proof) {
+    int64_t due = dv_clock_next_beat(&client->clock);
+    if (now >= due) {
         if (!client->beat_under_way) beat(client, true);
-        due = now + interval_ms;
+        due = now + dv_clock_heartbeat_ms(&client->clock);
     }
-    dv_timer_set(client, &client->beat_timer, proof > now && proof < due ? proof : due);
+    dv_timer_set(client, timer, due);
 }
 
 /* Each answer of a server, before the recipe that asked hears of it. */
@@ -136,9 +129,10 @@ void dv_session_answered(void *context, const dv_answer *answer, int64_t now) {
     divvy_client *client = context;
     if (client->end_error) return;
     dv_clock_answered(&client->clock, answer, now);
-    if (client->beat_timer.link && proves_at(client) < client->beat_timer.at)
-        dv_timer_set(client, &client->beat_timer, proves_at(client));
-    if (answer->wrote && answer->error == 0) believe(client, now);
+    if (!answer->wrote || answer->error != 0) return;
+    if (client->beat_timer.link && dv_clock_next_beat(&client->clock) < client->beat_timer.at)
+        dv_timer_set(client, &client->beat_timer, dv_clock_next_beat(&client->clock));
+    believe(client, now);
 }
 
 /* ---- the end of a session ---- */
