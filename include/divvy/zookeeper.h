@@ -19,6 +19,7 @@
 #include <zookeeper/zookeeper.h>
 
 #include "divvy/client.h"
+#include "divvy/lock.h"
 #include "divvy/partitioner.h"
 
 DIVVY_EXTERN_C_BEGIN
@@ -35,15 +36,17 @@ DIVVY_EXTERN_C_BEGIN
  * its limits, and our requests and the host's share one connection: answers come in one order. Removing all watches of
  * a path (zoo_remove_all_watches()) removes ours too; do not do that below a pool's path.
  *
- * Session. A client owns nothing before a write of its own has proven that the session lives (docs/protocol.md, C1).
- * When its deadline passes, the client tells DIVVY_LOST, though the host's session may live on; then it deletes its
+ * Session. A client owns nothing before it is proven that the session lives (docs/protocol.md, C1 to C4), which takes
+ * half a tick and a little more: say ensemble_tick_ms, else it is a quarter of the session's timeout. When its deadline
+ * passes, the client tells DIVVY_LOST, though the host's session may live on; then it deletes its
  * nodes there, one by one, and goes on on the same session by itself when they are gone. When the session has expired
  * it stays DIVVY_LOST until divvy_client_reattach(), or is closed.
  *
  * Close. divvy_client_close() waits up to 2 s for the deletes of its nodes, and up to half a second more for other
- * answers. What has no answer then is left to the handle, and finds nobody when the answer comes. Without a connection
- * nothing can be deleted: the nodes are there until the host's session ends. Do not close a client inside a watcher or
- * completion of the handle: the answers that it waits for come by that very thread.
+ * answers. What has no answer then is left to the handle, and finds nobody when the answer comes. Nodes of ours that
+ * are still there, since there was no connection or no answer, are deleted as soon as the handle is connected, for as
+ * long as the host keeps it open; after that they go with its session. Better not close a client inside a watcher or
+ * completion of the handle: the answers that it waits for come by that very thread, so the time passes in vain.
  *
  * Paths. A chroot of the handle's own counts for us as for the host, and must exist. There is none of ours on top.
  *
@@ -71,8 +74,9 @@ DIVVY_API int divvy_client_attach(divvy_client **out, zhandle_t *handle, const d
  * Go on on another handle, after the host has replaced one whose session is over. The client and all objects on it
  * stay: a partitioner with DIVVY_REJOIN comes back with a new share; one without is in DIVVY_FAILURE.
  *
- * The old handle need not be open any more: nothing of it is touched. If its session should live, nodes of ours there
- * go when it ends. Returns at once; the client is DIVVY_CONNECTING, then DIVVY_CONNECTED.
+ * The old handle need not be open any more: nothing of it is touched by this call. If its session should live, nodes of
+ * ours there are deleted when that handle next calls back, or go when it ends. Returns at once; the client is
+ * DIVVY_CONNECTING, then DIVVY_CONNECTED.
  *
  * Thread: any, also in callbacks, such as on_session with DIVVY_LOST. Not concurrently with the host's
  *   zoo_set_watcher() on the new handle.
@@ -119,6 +123,16 @@ DIVVY_API int divvy_client_reattach(divvy_client *client, zhandle_t *handle);
  *   DIVVY_EFORK    called in the child of a fork
  */
 DIVVY_API int divvy_partitioner_guard(divvy_partitioner *p, const char *item, zoo_op_t *op);
+
+/**
+ * The same for a lock that is held. All that divvy_partitioner_guard() says of the item holds for the lock; one that is
+ * held for reading may have other readers beside it.
+ * @return 0, or
+ *   DIVVY_ENOTHELD the lock is not held, or the session's deadline has passed
+ *   DIVVY_EINVAL   lock or op is NULL
+ *   DIVVY_ENOMEM, DIVVY_EFORK
+ */
+DIVVY_API int divvy_lock_guard(divvy_lock *lock, zoo_op_t *op);
 
 /** Release what a guard owns, and zero it. Does nothing for a zeroed one and for NULL. Thread: any. */
 DIVVY_API void divvy_guard_end(zoo_op_t *op);

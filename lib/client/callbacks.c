@@ -22,6 +22,18 @@ void dv_object_unref(dv_object *object) {
     if (--object->refs == 0) object->release(object);
 }
 
+void dv_object_hold(dv_object *object) {
+    dv_client_ref(object->client);
+    dv_object_ref(object);
+}
+
+void dv_object_let_go(dv_object *object) {
+    divvy_client *client = object->client;
+    dv_object_unref(object);
+    dv_turn_end(client);
+    dv_client_unref(client);
+}
+
 void dv_object_destroy(dv_object *object) {
     divvy_client *client = object->client;
     assert(!object->destroyed);

@@ -182,6 +182,9 @@ void dv_callback_drop_all(divvy_client *client);
 void dv_object_init(dv_object *object, divvy_client *client, void (*release)(dv_object *object));
 void dv_object_ref(dv_object *object);
 void dv_object_unref(dv_object *object);
+/* Over a call that waits, in which callbacks may run that destroy the object. Letting go of it ends the turn. */
+void dv_object_hold(dv_object *object);
+void dv_object_let_go(dv_object *object);
 /* The user's destroy: no callback of it starts any more, and, outside a callback, none runs when this returns. */
 void dv_object_destroy(dv_object *object);
 void dv_client_warn(divvy_client *client, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));

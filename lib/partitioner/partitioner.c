@@ -89,7 +89,7 @@ void divvy_partitioner_destroy(divvy_partitioner *p) {
     divvy_client *client = p->object.client;
     dv_client_ref(client); /* The partitioner's may be the last reference to it. */
     dv_turn_begin(client);
-    p->tidying = true; /* Only finish() tidies. */
+    if (!p->finishing) p->tidying = true; /* Only finish() tidies. */
     give_everything_up(p, dv_client_now(client));
     dv_object_destroy(&p->object);
     dv_turn_end(client);
@@ -104,6 +104,7 @@ static bool everything_gone(void *context) {
 int divvy_partitioner_finish(divvy_partitioner *p, int64_t timeout_ms) {
     int error = enter_open(p);
     if (error) return error;
+    dv_object_hold(&p->object);
     divvy_client *client = p->object.client;
     if (timeout_ms < -1) {
         error = dv_fail(client, DIVVY_EINVAL, "finish: timeout_ms is below -1");
@@ -120,7 +121,7 @@ int divvy_partitioner_finish(divvy_partitioner *p, int64_t timeout_ms) {
                     (long long)timeout_ms);
         else if (error) dv_fail_plainly(client, error);
     }
-    leave(p);
+    dv_object_let_go(&p->object);
     return error;
 }
 
@@ -175,21 +176,23 @@ static int wait_for(divvy_partitioner *p, const char *call, int64_t timeout_ms, 
 int divvy_partitioner_wait_change(divvy_partitioner *p, uint64_t since_state_id, int64_t timeout_ms) {
     int error = enter_open(p);
     if (error) return error;
+    dv_object_hold(&p->object);
     change_wait wait = {p, since_state_id};
     error = wait_for(p, "wait_change", timeout_ms, has_changed, &wait);
-    leave(p);
+    dv_object_let_go(&p->object);
     return error;
 }
 
 int divvy_partitioner_wait_for_acquire(divvy_partitioner *p, int64_t timeout_ms) {
     int error = enter_open(p);
     if (error) return error;
+    dv_object_hold(&p->object);
     error = wait_for(p, "wait_for_acquire", timeout_ms, has_ended_allocating, p);
     if (error == 0 && p->state != DIVVY_ACQUIRED)
         error =
             dv_fail(p->object.client, DIVVY_ESTATE, "wait_for_acquire: the state is %s%s%s", dv_state_name(p->state),
                     p->state == DIVVY_FAILURE ? ": " : "", p->state == DIVVY_FAILURE ? p->failure_text : "");
-    leave(p);
+    dv_object_let_go(&p->object);
     return error;
 }
 

@@ -148,13 +148,14 @@ static bool has_left(void *context) {
 int divvy_party_leave(divvy_party *party, int64_t timeout_ms) {
     int error = enter(party);
     if (error) return error;
+    dv_object_hold(&party->object);
     divvy_client *client = party->object.client;
     error = timeout_ms < -1 ? DIVVY_EINVAL : 0;
     if (!error) leave(party);
     if (!error) error = dv_client_wait(client, timeout_ms, has_left, party);
     if (!error) error = dv_client_end_error(client);
     if (error) dv_fail(client, error, "party leave: %s: %s", party->directory, divvy_strerror(error));
-    dv_turn_end(client);
+    dv_object_let_go(&party->object);
     return error;
 }
 
@@ -314,9 +315,10 @@ int divvy_party_members(divvy_party *party, divvy_strings **out, int64_t timeout
     if (out) *out = NULL;
     int error = enter(party);
     if (error) return error;
+    dv_object_hold(&party->object);
     divvy_client *client = party->object.client;
     error = !out || timeout_ms < -1 ? DIVVY_EINVAL : list_members(party, out, timeout_ms);
     if (error) dv_fail(client, error, "party members: %s: %s", party->directory, divvy_strerror(error));
-    dv_turn_end(client);
+    dv_object_let_go(&party->object);
     return error;
 }

@@ -26,6 +26,7 @@ typedef struct dv_apache {
     zhandle_t *handle;
     dv_shared *shared;            /* a host's handle, shared.h; NULL: it is ours */
     struct dv_apache *next_guest; /* on the same one; under its lock */
+    void *left_behind;            /* tsearch tree, estate.h: our nodes on it */
     dv_hosts hosts;
     char *auth_scheme, *auth;
     const struct ACL_vector *acl;

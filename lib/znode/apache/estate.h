@@ -12,8 +12,9 @@ typedef struct dv_leftover dv_leftover;
 
 /* Of one handle; all of it under the lock of shared.h. */
 typedef struct {
-    dv_leftover *first, **end;
-    size_t under_way;
+    dv_leftover *first, **end; /* still to be asked for */
+    dv_leftover *asked;        /* the handle has been asked to delete them, or to look for them */
+    size_t asked_count;
     zhandle_t *handle;
     dv_shared *shared;
 } dv_estate;
@@ -33,5 +34,7 @@ void dv_estate_settle(dv_estate *estate);
 bool dv_estate_is_settled(const dv_estate *estate);
 /* The session is over: what has not been asked for need not be. */
 void dv_estate_drop(dv_estate *estate);
+/* Nor will the handle answer any more. */
+void dv_estate_bury(dv_estate *estate);
 
 #endif

@@ -4,27 +4,26 @@
 
 #include "divvy/zookeeper.h"
 #include "partitioner/partitioner.h"
+#include "recipe/lock.h"
 #include "znode/path.h"
 
-/* The index of an item that is held now, or SIZE_MAX. One that is revoked is held until it is released. */
-static size_t find_held(divvy_partitioner *p, const char *item) {
+/* Our node has a name that nobody else ever has, and nobody sets its data: it is there with version 0, or not at all. */
+static int fill(divvy_client *client, zoo_op_t *op, const char *node) {
+    char *path = strdup(node);
+    if (!path) return dv_fail_plainly(client, DIVVY_ENOMEM);
+    zoo_check_op_init(op, NULL, 0);
+    op->check_op.path = path; /* the caller's, until divvy_guard_end() */
+    return 0;
+}
+
+/* The node of an item that is held now, or NULL. One that is revoked is held until it is released. */
+static const char *find_held(divvy_partitioner *p, const char *item) {
     divvy_client *client = p->object.client;
     const dv_names *names = p->names;
     char **found = bsearch(&item, names->names, names->count, sizeof *names->names, dv_name_compare);
-    if (!found || !dv_client_alive_at(client, dv_client_now(client))) return SIZE_MAX;
-    size_t i = (size_t)(found - names->names);
-    return p->items[i].shown && p->items[i].place ? i : SIZE_MAX;
-}
-
-/* Our node has a name that nobody else ever has, and nobody sets its data: it is there with version 0, or not at all. */
-static int guard(divvy_partitioner *p, const char *item, zoo_op_t *op) {
-    divvy_client *client = p->object.client;
-    size_t i = find_held(p, item);
-    if (i == SIZE_MAX) return dv_fail(client, DIVVY_ENOTHELD, "guard: \"%.200s\" is not held", item);
-    char *path = strdup(dv_contender_path(p->items[i].place));
-    if (!path) return dv_fail_plainly(client, DIVVY_ENOMEM);
-    zoo_check_op_init(op, path, 0);
-    return 0;
+    if (!found || !dv_client_alive_at(client, dv_client_now(client))) return NULL;
+    const dv_item *held = &p->items[found - names->names];
+    return held->shown && held->place ? dv_contender_path(held->place) : NULL;
 }
 
 int divvy_partitioner_guard(divvy_partitioner *p, const char *item, zoo_op_t *op) {
@@ -34,7 +33,21 @@ int divvy_partitioner_guard(divvy_partitioner *p, const char *item, zoo_op_t *op
     divvy_client *client = p->object.client;
     int error = dv_turn_enter(client);
     if (error) return error;
-    error = guard(p, item, op);
+    const char *node = find_held(p, item);
+    error = node ? fill(client, op, node) : dv_fail(client, DIVVY_ENOTHELD, "guard: \"%.200s\" is not held", item);
+    dv_turn_end(client);
+    return error;
+}
+
+int divvy_lock_guard(divvy_lock *lock, zoo_op_t *op) {
+    if (op) memset(op, 0, sizeof *op);
+    if (!lock || !op) return dv_fail(lock ? lock->object.client : NULL, DIVVY_EINVAL, "guard: the lock or op is NULL");
+    divvy_client *client = lock->object.client;
+    int error = dv_turn_enter(client);
+    if (error) return error;
+    const char *node = dv_lock_path(lock);
+    error =
+        node ? fill(client, op, node) : dv_fail(client, DIVVY_ENOTHELD, "guard: %.200s is not held", lock->directory);
     dv_turn_end(client);
     return error;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "znode/apache/estate.h"
 #include "znode/apache/shared.h"
 #include "znode/path.h"
 
@@ -124,6 +125,17 @@ static void complete_multi(dv_pending *p, int error, int64_t now) {
     free(replies);
 }
 
+/* What a host's session has of ours, for the time when we leave it. */
+static void note_nodes(const dv_pending *p, int error, const char *made) {
+    if (p->unsent || !p->sent_us) return;
+    for (size_t i = 0; i < p->count; i++) {
+        const dv_op *op = &p->ops[i];
+        if (p->is_multi) made = error == 0 ? p->native_results[i].value : NULL;
+        if (op->kind == DV_CREATE) dv_estate_note_create(p->apache, op, error, made);
+        if (op->kind == DV_DELETE && (!p->is_multi || error == 0)) dv_estate_note_delete(p->apache, op->path, error);
+    }
+}
+
 /* `reply` is p's own unless the native client may still be writing that. */
 static void complete(dv_pending *p, const dv_reply *reply, int64_t now) {
     assert(!p->completed);
@@ -134,6 +146,7 @@ static void complete(dv_pending *p, const dv_reply *reply, int64_t now) {
         dv_apache_watch_end(p->apache, p->watched, p->watch, armed);
         p->watched = NULL;
     }
+    note_nodes(p, error, reply->path);
     if (p->is_multi) complete_multi(p, error, now);
     else p->done(p->context, reply, now);
 }

@@ -31,6 +31,9 @@ void dv_shared_unlock(void);
 void dv_shared_answered(dv_shared *shared);
 dv_pending_list *dv_shared_orphans(dv_shared *shared);
 
+/* Likewise: whether it is connected, by what has been heard. */
+bool dv_shared_is_connected(const dv_shared *shared);
+
 /* The watcher of all node watches on hosts' handles; its context is dv_shared_context. */
 void dv_shared_on_watch(zhandle_t *handle, int type, int state, const char *path, void *context);
 extern char dv_shared_context[];
