@@ -108,7 +108,7 @@ typedef struct {
     uint64_t children;             /**< single reads, by kind */
     uint64_t bytes_sent;           /**< of paths and data in requests, without the protocol's own framing */
     uint64_t bytes_received;       /**< of names and data in answers, likewise */
-    uint64_t watch_events;         /**< watches that fired */
+    uint64_t watch_events;         /**< watches that fired, and that somebody still waited for */
     uint64_t session_events;       /**< changes of the session's state */
     uint64_t events;               /**< all that the loop was given */
     uint64_t connects;             /**< connections that were established */

@@ -29,6 +29,7 @@ typedef struct dv_apache {
     void *left_behind;            /* tsearch tree, estate.h: our nodes on it */
     dv_hosts hosts;
     char *auth_scheme, *auth;
+    bool auth_added; /* the handle has them */
     const struct ACL_vector *acl;
     struct ACL_vector readable_acl;
     struct ACL readable_acl_entries[2];

@@ -46,12 +46,13 @@ int dv_apache_error(int rc) {
     case ZOK: return 0;
     case ZNONODE: return DIVVY_ENOENT;
     case ZNODEEXISTS: return DIVVY_EEXIST;
-    case ZNOAUTH: return DIVVY_EACCES;
+    case ZNOAUTH:
+    case ZINVALIDACL:
+        return DIVVY_EACCES; /* the latter: an access list for credentials that the server does not have */
     case ZNOTEMPTY: return DIVVY_ENOTEMPTY;
     case ZBADVERSION: return DIVVY_EVERSION;
     case ZNOCHILDRENFOREPHEMERALS:
-    case ZBADARGUMENTS:
-    case ZINVALIDACL: return DIVVY_EINVAL;
+    case ZBADARGUMENTS: return DIVVY_EINVAL;
     case ZSESSIONEXPIRED: return DIVVY_ELOST;
     case ZAUTHFAILED:
     case ZSESSIONCLOSEDREQUIRESASLAUTH: return DIVVY_EAUTH;

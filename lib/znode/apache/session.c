@@ -50,6 +50,15 @@ int dv_apache_random(dv_znode *znode, void *bytes, size_t count) {
 enum { RESOLVE_AGAIN_MS = 5000 };
 static void start_resolving(dv_apache *apache, int delay_ms);
 
+/* The native client takes no credentials right after an attempt to connect has failed (ZOOKEEPER-800): then they are
+ * added at the news of the first connection, before anything is sent on it. */
+static bool add_credentials(dv_apache *apache) {
+    if (!apache->auth || apache->auth_added || !apache->handle) return true;
+    apache->auth_added =
+        zoo_add_auth(apache->handle, apache->auth_scheme, apache->auth, (int)strlen(apache->auth), NULL, NULL) == ZOK;
+    return apache->auth_added;
+}
+
 static void run_news(dv_event *event, int64_t now) {
     news_event *e = (news_event *)(void *)event;
     dv_apache *apache = e->apache;
@@ -58,6 +67,8 @@ static void run_news(dv_event *event, int64_t now) {
     free(e);
     if (stale) return;
     if (apache->state == DIVVY_LOST || apache->state == DIVVY_AUTH_FAILED) return; /* Both are final. */
+    /* It has gone away again already if that fails; the news of the next connection follow. */
+    if (news.state == DIVVY_CONNECTED && !add_credentials(apache)) return;
     bool was_connected = apache->state == DIVVY_CONNECTED;
     apache->state = news.state;
     if (news.state == DIVVY_CONNECTED) {
@@ -109,8 +120,8 @@ static int open_handle(dv_apache *apache) {
     dv_signals_restore(&signals);
     if (!apache->handle) return DIVVY_ESYSTEM;
     zoo_set_servers_resolution_delay(apache->handle, -1);
-    if (apache->auth)
-        zoo_add_auth(apache->handle, apache->auth_scheme, apache->auth, (int)strlen(apache->auth), NULL, NULL);
+    apache->auth_added = false;
+    add_credentials(apache);
     return 0;
 }
 

@@ -111,7 +111,7 @@ static void fire(dv_apache *apache, const char *path, bool of_children, dv_watch
     free(key);
     if (!place) return;
     watched *w = *place;
-    apache->stats.watch_events++;
+    if (w->waiting) apache->stats.watch_events++;
     set_armed(w, false);
     /* Off the entry first: a watch may be armed anew, or another taken back, while they are told one by one. */
     dv_watch *told = w->waiting;
