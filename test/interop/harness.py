@@ -217,7 +217,7 @@ class Member:
         self.reap(-9)
 
     def freeze(self, seconds):
-        """Stop the process for so long. Less than the session's timeout: what it owns stays its own."""
+        """Stop the process for so long. Not for longer than the session clock leaves it: what it owns stays its own."""
         self.process.send_signal(signal.SIGSTOP)
         time.sleep(seconds)
         self.process.send_signal(signal.SIGCONT)

@@ -218,19 +218,34 @@ static void test_strings_are_copied(void **state) {
     witness_end(&w);
 }
 
-/* The servers' answer to the timeout is warned of when it is another than was asked for, and only then. */
+/* The servers' answer to the timeout is warned of when it is another than was asked for, or is short for their tick,
+ * and only then; and it is by their answer that the time left is counted. */
 static void test_timeout_is_negotiated(void **state) {
     (void)state;
-    static const struct { int64_t asked_ms, given_ms; } cases[] = {{100, 200}, {3600000, 60000}, {5000, 5000}};
+    static const struct {
+        int64_t asked_ms, given_ms, tick_ms;
+        const char *warned;
+    } cases[] = {
+        {100, 200, 0, "instead of the 100 ms"},
+        {3600000, 60000, 0, "instead of the 3600000 ms"},
+        {5000, 5000, 0, NULL},
+        {5000, 5000, 1000, NULL},
+        {5000, 5000, 1001, "less than 5 ticks of 1001 ms"},
+    };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         witness w;
         divvy_client_config config = witness_config(&w, hosts());
         config.session_timeout_ms = cases[i].asked_ms;
+        config.ensemble_tick_ms = cases[i].tick_ms;
         divvy_client *client = open_connected(&config);
         assert_true(DV_WAIT(witness_logged(&w, "connected: session 0x"), PATIENCE_MS));
-        assert_true(divvy_client_time_left_ms(client) <= cases[i].given_ms / 3);
+        int64_t most_ms = cases[i].given_ms - (cases[i].given_ms / 100 + 20);
+        assert_true(divvy_client_time_left_ms(client) <= most_ms);
+        if (most_ms > 2000) assert_true(divvy_client_time_left_ms(client) > most_ms / 2);
+        if (cases[i].warned) assert_true(DV_WAIT(witness_warned(&w) == DIVVY_WARN_SESSION, PATIENCE_MS));
         divvy_client_close(client);
-        assert_int_equal(w.warning, cases[i].asked_ms == cases[i].given_ms ? 0 : DIVVY_WARN_SESSION);
+        assert_int_equal(w.warning, cases[i].warned ? DIVVY_WARN_SESSION : 0);
+        if (cases[i].warned) assert_non_null(strstr(w.warning_text, cases[i].warned));
         witness_end(&w);
     }
 }
@@ -552,12 +567,14 @@ static void test_slow_callback(void **state) {
     witness w;
     atomic_bool go_on = false;
     divvy_client_config config = witness_config(&w, hosts());
-    config.session_timeout_ms = 2000;
+    config.session_timeout_ms = 4000;
+    config.ensemble_tick_ms = TICK_MS;
     w.on_session = be_slow;
     w.user = &go_on;
     divvy_client *client = open_connected(&config);
     assert_true(DV_WAIT(witness_told(&w, "C"), PATIENCE_MS));
-    for (int i = 0; i < 6; i++) {
+    int64_t session = divvy_client_session_id(client);
+    for (int i = 0; i < 10; i++) {
         divvy_party *party;
         divvy_strings *members;
         assert_int_equal(divvy_party_join(&party, client, "/slow", "me", DIVVY_PARTY), 0);
@@ -568,6 +585,7 @@ static void test_slow_callback(void **state) {
         dv_test_sleep_ms(500); /* longer than the session would last, all in all */
     }
     assert_int_equal(divvy_client_state(client), DIVVY_CONNECTED);
+    assert_int_equal(divvy_client_session_id(client), session);
     atomic_store(&go_on, true);
     assert_true(DV_WAIT(witness_told(&w, "C"), PATIENCE_MS));
     divvy_client_close(client);
@@ -771,19 +789,23 @@ static void work_and_suffer(divvy_client_config *config, dv_test_proxy *proxy) {
     dv_test_proxy_restore(proxy);
     assert_int_equal(divvy_client_wait_connected(client, PATIENCE_MS), 0);
     dv_test_proxy_cut(proxy);
-    assert_true(DV_WAIT(divvy_client_state(client) == DIVVY_LOST, PATIENCE_MS));
-    ASSERT_FAILS(divvy_client_wait_connected(client, PATIENCE_MS), DIVVY_ELOST, client, "wait_connected");
-    ASSERT_FAILS(divvy_party_members(party, &members, PATIENCE_MS), DIVVY_ELOST, client, "/said");
+    witness *w = config->user;
+    assert_true(DV_WAIT(witness_told(w, "CSCSLN"), PATIENCE_MS));
+    ASSERT_FAILS(divvy_client_wait_connected(client, 100), DIVVY_ETIMEDOUT, client, "wait_connected");
+    ASSERT_FAILS(divvy_party_members(party, &members, 100), DIVVY_ETIMEDOUT, client, "/said");
+    dv_test_proxy_restore(proxy);
+    assert_int_equal(divvy_client_wait_connected(client, PATIENCE_MS), 0);
+    assert_int_equal(divvy_party_members(party, &members, PATIENCE_MS), 0);
+    divvy_strings_free(members);
     divvy_party_destroy(party);
     /* Before the close, which drops what is queued. */
-    witness *w = config->user;
-    assert_true(DV_WAIT(witness_told(w, "CSCSL"), PATIENCE_MS));
+    assert_true(DV_WAIT(witness_told(w, "CSCSLNC"), PATIENCE_MS));
     assert_true(!config->on_log || DV_WAIT(witness_logged(w, "has ended"), PATIENCE_MS));
     divvy_client_close(client);
-    dv_test_proxy_restore(proxy);
 }
 
-/* Nothing is written to stdout or stderr, whether there is a log callback or not, through loss and reconnect. */
+/* Nothing is written to stdout or stderr, whether there is a log callback or not, through reconnect, loss and a new
+ * session. */
 static void test_silence(void **state) {
     (void)state;
     char name[] = "/tmp/divvy-silence-XXXXXX", text[4096];
@@ -868,7 +890,9 @@ static void test_stats(void **state) {
     assert_int_equal(s.watches, 1);
     assert_true(s.watch_path_bytes > strlen("/stats/__party__"));
     assert_true(s.gets >= 4); /* one to watch our node, three to list */
-    assert_int_equal(s.deletes + s.sets + s.checks + s.multis + s.failed, 0);
+    assert_int_equal(s.deletes + s.sets + s.failed, 0);
+    assert_true(s.checks >= 1); /* a connection begins with a heartbeat; there may have been more by now */
+    assert_int_equal(s.multis, s.checks);
     assert_int_equal(s.writes, s.creates + s.deletes + s.sets + s.checks);
     assert_int_equal(s.reads, s.gets + s.exists + s.children);
     assert_int_equal(s.requests, s.writes + s.reads);

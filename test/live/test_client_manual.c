@@ -67,24 +67,46 @@ static void test_nothing_by_itself(void **state) {
     witness_end(&w);
 }
 
-/* A client at rest costs nothing: the descriptor falls silent, no timer is due, process(0) and a process() whose time
- * passes return 0. */
+/* Drives until the next thing to do is a heartbeat that is at least `least_ms` away, and says how far it is. */
+static int64_t come_to_rest(divvy_client *client, int64_t least_ms) {
+    int64_t due_ms = -1;
+    POLL_UNTIL(client, (due_ms = divvy_client_next_deadline(client)) > least_ms && !readable(client, 100));
+    return due_ms - 100;
+}
+
+/* A client at rest costs a pair of heartbeats every tenth of its timeout and nothing else. Until the next one is due
+ * the descriptor is silent, process(0) and a process() whose time passes return 0; one without a time limit ends then.
+ */
 static void test_rest(void **state) {
     (void)state;
+    enum { TIMEOUT_MS = 30000 };
     witness w;
+    divvy_stats before, after;
     divvy_client_config config = manual_config(&w, hosts());
+    config.session_timeout_ms = TIMEOUT_MS;
+    config.ensemble_tick_ms = TICK_MS; /* for that, docs/protocol.md, C4, gives a tenth exactly */
     divvy_client *client = open_connected(&config);
-    bool quiet = false;
-    for (int64_t until_ms = dv_test_now_ms() + PATIENCE_MS; !quiet && dv_test_now_ms() < until_ms;) {
-        while (divvy_client_process(client, 0) > 0) continue;
-        quiet = !readable(client, 300);
-    }
-    assert_true(quiet);
-    assert_int_equal(divvy_client_next_deadline(client), -1);
+    int64_t due_ms = come_to_rest(client, 1500), rest_ms = dv_test_now_ms();
+    assert_in_range(due_ms, 1, TIMEOUT_MS / 10);
+    assert_int_equal(divvy_client_stats(client, &before), 0);
+    assert_int_equal(before.in_flight, 0);
     assert_int_equal(divvy_client_process(client, 0), 0);
     int64_t before_ms = dv_test_now_ms();
     assert_int_equal(divvy_client_process(client, 200), 0);
     assert_true(dv_test_now_ms() - before_ms >= 200);
+    assert_false(readable(client, 200));
+    assert_int_equal(divvy_client_stats(client, &after), 0);
+    assert_int_equal(after.requests, before.requests);
+    assert_true(divvy_client_next_deadline(client) <= due_ms);
+
+    assert_true(divvy_client_process(client, -1) > 0);
+    assert_true(dv_test_now_ms() - rest_ms >= due_ms - 5);
+    POLL_UNTIL(client, divvy_client_stats(client, &after) == 0 && after.checks >= before.checks + 2);
+    come_to_rest(client, 1500);
+    assert_int_equal(divvy_client_stats(client, &after), 0);
+    assert_int_equal(after.requests, before.requests + 2);
+    assert_int_equal(after.multis, before.multis + 2);
+    assert_int_equal(after.checks, before.checks + 2);
     divvy_client_close(client);
     witness_end(&w);
 }
@@ -329,7 +351,8 @@ static void test_waiting_call_is_woken(void **state) {
 }
 
 /* A timer that was set while a waiting call of another thread drove the loop reaches the thread that polls the
- * descriptor without a timeout of its own. */
+ * descriptor with the
+ * timeout that it was told before. */
 static void test_timer_reaches_the_poller(void **state) {
     (void)state;
     static const char *const items[] = {"a"};
@@ -338,22 +361,23 @@ static void test_timer_reaches_the_poller(void **state) {
     divvy_partitioner *p;
     divvy_partitioner_config p_config = DIVVY_PARTITIONER_CONFIG_INIT;
     divvy_client_config config = manual_config(&w, hosts());
+    config.session_timeout_ms = 60000;
+    config.ensemble_tick_ms = TICK_MS; /* heartbeats every six seconds, docs/protocol.md, C4 */
     divvy_client *client = open_connected(&config);
-    while (divvy_client_process(client, 100) > 0) continue;
-    assert_int_equal(divvy_client_next_deadline(client), -1);
+    int64_t due_ms = come_to_rest(client, 5000), asked_ms = dv_test_now_ms();
     assert_int_equal(divvy_partitioner_create(&p, client, &p_config), DIVVY_EINVAL);
     p_config.path = "/manual/timer";
     p_config.items = items;
     p_config.item_count = 1;
-    p_config.time_boundary_ms = 3000;
+    p_config.time_boundary_ms = 2000;
     assert_int_equal(divvy_partitioner_create(&p, client, &p_config), 0);
     call waiter = {.partitioner = p, .since = 1, .timeout_ms = 1000};
     start(&waiter, run_wait_change);
     assert_int_equal(join(&waiter), DIVVY_ETIMEDOUT); /* The boundary's timer runs by now. */
     assert_int_equal(divvy_client_stats(client, &stats), 0);
     assert_true(stats.children >= 1);
-    /* next_deadline() said -1 when we asked: nobody but the library can end this poll. */
-    assert_true(readable(client, 20000));
+    /* A program would sleep as long as next_deadline() said: nobody but the library can end this poll before. */
+    assert_true(readable(client, asked_ms + due_ms - dv_test_now_ms() - 500));
     POLL_UNTIL(client, divvy_partitioner_state(p) == DIVVY_ACQUIRED);
     divvy_partitioner_destroy(p);
     divvy_client_close(client);

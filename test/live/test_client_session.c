@@ -15,6 +15,12 @@ static const char *hosts(void) {
     return dv_test_server_connect(server);
 }
 
+/* The test's own session may look into what only the creator may read. */
+static void open_truth(void) {
+    truth = dv_test_zk_open(hosts());
+    assert_int_equal(zoo_add_auth(dv_test_zk_handle(truth), "digest", "u:sesame", 8, NULL, NULL), ZOK);
+}
+
 static divvy_party *join(divvy_client *client, const char *path) {
     divvy_party *party;
     divvy_strings *members;
@@ -24,11 +30,81 @@ static divvy_party *join(divvy_client *client, const char *path) {
     return party;
 }
 
+/* The node of the only member below `path`: its name, malloc'ed, and whose it is. */
+static char *only_node(const char *path, int64_t *owner) {
+    size_t count;
+    struct Stat stat;
+    char text[512];
+    char **names = dv_test_zk_children(truth, path, &count);
+    assert_int_equal(count, 1);
+    snprintf(text, sizeof text, "%s/%s", path, names[0]);
+    assert_true(dv_test_zk_exists(truth, text, &stat));
+    *owner = stat.ephemeralOwner;
+    char *name = strdup(names[0]);
+    dv_test_zk_free_names(names);
+    return name;
+}
+
+static size_t nodes(const char *path) {
+    size_t count = 0;
+    dv_test_zk_free_names(dv_test_zk_children(truth, path, &count));
+    return count;
+}
+
+/* "scheme:permissions " of each entry, and in the world's its id. */
+static const char *access_of(const char *path) {
+    static char text[256];
+    struct ACL_vector list;
+    struct Stat stat;
+    text[0] = '\0';
+    assert_int_equal(zoo_get_acl(dv_test_zk_handle(truth), path, &list, &stat), ZOK);
+    for (int i = 0; i < list.count; i++) {
+        const struct ACL *entry = &list.data[i];
+        bool world = strcmp(entry->id.scheme, "world") == 0;
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s%s:%d ", entry->id.scheme, world ? ":" : "",
+                 world ? entry->id.id : "", entry->perms);
+    }
+    deallocate_ACL_vector(&list);
+    return text;
+}
+
+static void check_access(const char *path, const char *expected) {
+    assert_string_equal(access_of(path), expected);
+    size_t count;
+    char **names = dv_test_zk_children(truth, path, &count);
+    for (size_t i = 0; i < count; i++) {
+        char child[512];
+        snprintf(child, sizeof child, "%s/%s", path, names[i]);
+        check_access(child, expected);
+    }
+    dv_test_zk_free_names(names);
+}
+
 /* --- loss ------------------------------------------------------------------------------------------------------- */
 
-/* A link that breaks and comes back in time costs nothing: the same session, its node still there, and the states told
- * in order; a link that stays away ends it, with no server having said so, a third of the timeout later. */
-static void test_suspended_connected_lost(void **state) {
+/* docs/protocol.md, C2: how much is left at most. */
+static int64_t most_left_ms(int64_t timeout_ms) {
+    return timeout_ms - (timeout_ms / 100 + 20);
+}
+
+/* C3 and C4: how much a client at rest has left at least. Of its pairs of heartbeats, which come every tenth of the
+ * timeout for so short a tick, each proves the newest one that was answered by then for long enough; until the next
+ * pair is answered that is what counts. */
+static int64_t least_left_ms(int64_t timeout_ms) {
+    int64_t heartbeat_ms = timeout_ms / 10, guard_ms = TICK_MS / 2 + 100;
+    int64_t beats = (guard_ms + heartbeat_ms - 1) / heartbeat_ms;
+    return most_left_ms(timeout_ms) - (beats + 1) * heartbeat_ms;
+}
+
+/* Since the time left is asked for a little later than the clock is read, this is never later than the deadline. */
+static int64_t deadline_ms(const divvy_client *client) {
+    int64_t now_ms = dv_test_now_ms();
+    return now_ms + divvy_client_time_left_ms(client);
+}
+
+/* A link that breaks and comes back in time costs nothing: the same session, its node still there, the states told in
+ * order, and a deadline that stands still meanwhile and moves on afterwards. */
+static void test_suspended_connected(void **state) {
     (void)state;
     enum { TIMEOUT_MS = 9000 };
     witness w;
@@ -36,100 +112,273 @@ static void test_suspended_connected_lost(void **state) {
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
     divvy_client_config config = witness_config(&w, dv_test_proxy_address(proxy));
     config.session_timeout_ms = TIMEOUT_MS;
+    config.ensemble_tick_ms = TICK_MS;
     divvy_client *client = open_connected(&config);
-    divvy_party *party = join(client, "/sequence");
-    int64_t session = divvy_client_session_id(client);
+    divvy_party *party = join(client, "/blip");
+    int64_t session = divvy_client_session_id(client), owner;
+    char *node = only_node("/blip", &owner);
+    assert_in_range(divvy_client_time_left_ms(client), 1, most_left_ms(TIMEOUT_MS));
     dv_test_proxy_cut(proxy);
+    int64_t cut_ms = dv_test_now_ms();
     assert_true(DV_WAIT(witness_told(&w, "CS"), PATIENCE_MS));
-    assert_in_range(divvy_client_time_left_ms(client), 0, TIMEOUT_MS / 3);
+    int64_t deadline = deadline_ms(client);
+    assert_in_range(deadline - cut_ms, 1, most_left_ms(TIMEOUT_MS));
+    for (int i = 0; i < 20 && divvy_client_time_left_ms(client) > 0; i++) {
+        dv_test_sleep_ms(10);
+        assert_in_range(deadline_ms(client), deadline - 50, deadline + 50); /* no proof, no other deadline */
+    }
     dv_test_proxy_restore(proxy);
     assert_true(DV_WAIT(witness_told(&w, "CSC"), PATIENCE_MS));
     assert_int_equal(divvy_client_session_id(client), session);
-    assert_int_equal(divvy_client_time_left_ms(client), TIMEOUT_MS / 3);
+    assert_true(DV_WAIT(deadline_ms(client) > cut_ms + TIMEOUT_MS, PATIENCE_MS)); /* proven since */
+    assert_in_range(divvy_client_time_left_ms(client), 1, most_left_ms(TIMEOUT_MS));
     assert_int_equal(divvy_party_members(party, &members, PATIENCE_MS), 0);
     assert_int_equal(divvy_strings_count(members), 1);
     divvy_strings_free(members);
-
-    dv_test_proxy_cut(proxy);
-    int64_t last_ms = TIMEOUT_MS;
-    while (divvy_client_state(client) != DIVVY_LOST) { /* The time left only shrinks. */
-        bool is_down = divvy_client_state(client) == DIVVY_SUSPENDED;
-        int64_t left_ms = divvy_client_time_left_ms(client);
-        assert_true(left_ms <= last_ms);
-        if (is_down) last_ms = left_ms;
-        dv_test_sleep_ms(5);
-    }
-    assert_int_equal(divvy_client_time_left_ms(client), 0);
-    assert_true(DV_WAIT(witness_told(&w, "CSCSL"), PATIENCE_MS));
-    int64_t held_ms = w.state_at_ms[4] - w.state_at_ms[3];
-    assert_in_range(held_ms, TIMEOUT_MS / 3 - 200, TIMEOUT_MS / 3 + 10000); /* no sooner; callbacks may come late */
-    assert_true(witness_logged(&w, "no server could be reached"));
-
-    dv_test_proxy_restore(proxy); /* Final: nothing revives it. */
-    ASSERT_FAILS(divvy_client_wait_connected(client, 500), DIVVY_ELOST, client, "deadline");
-    ASSERT_FAILS(divvy_party_members(party, &members, 500), DIVVY_ELOST, client, "/sequence");
-    ASSERT_FAILS(divvy_party_leave(party, 500), DIVVY_ELOST, client, "/sequence");
-    divvy_party *another;
-    ASSERT_FAILS(divvy_party_join(&another, client, "/sequence", NULL, DIVVY_PARTY), DIVVY_ELOST, client, "");
-    assert_null(another);
-    divvy_partitioner *p;
-    divvy_partitioner_config p_config = DIVVY_PARTITIONER_CONFIG_INIT;
-    ASSERT_FAILS(divvy_partitioner_create(&p, client, &p_config), DIVVY_ELOST, client, "");
-    assert_null(p);
-    size_t left = 1;
-    assert_true(DV_WAIT((dv_test_zk_free_names(dv_test_zk_children(truth, "/sequence", &left)), left == 0),
-                        PATIENCE_MS)); /* The server expires what the client has given up. */
+    char *after = only_node("/blip", &owner);
+    assert_string_equal(after, node);
+    assert_int_equal(owner, session);
+    free(node);
+    free(after);
     divvy_party_destroy(party);
-    assert_true(DV_WAIT(witness_told(&w, "CSCSL"), PATIENCE_MS));
     divvy_client_close(client);
+    assert_true(witness_told(&w, "CSC"));
     witness_end(&w);
     dv_test_proxy_stop(proxy);
 }
 
-/* A server that falls silent, with the link up, is noticed too: suspended, then lost, without a word of any server. */
+/* While the link is away the deadline stands, and the time left only shrinks; then the loss is told, no sooner. */
+static int64_t await_deadline(divvy_client *client, witness *w) {
+    int64_t deadline = deadline_ms(client), last_ms = deadline - dv_test_now_ms() + 1;
+    while (!strchr(witness_states(w), 'L')) {
+        int64_t left_ms = divvy_client_time_left_ms(client);
+        assert_true(left_ms <= last_ms);
+        last_ms = left_ms;
+        dv_test_sleep_ms(5);
+    }
+    assert_int_equal(divvy_client_time_left_ms(client), 0);
+    return deadline;
+}
+
+/* While a new session is sought nothing is final: objects can be made, those that are left are never made, and calls
+ * that wait run out of time. */
+static void check_between_sessions(divvy_client *client, divvy_party *party, divvy_party **later,
+                                   divvy_partitioner **p) {
+    static const char *const items[] = {"a"};
+    divvy_strings *members;
+    divvy_party *never;
+    divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
+    config.path = "/lost/pool";
+    config.items = items;
+    config.item_count = 1;
+    config.time_boundary_ms = 0;
+    assert_int_equal(divvy_client_state(client), DIVVY_CONNECTING);
+    assert_int_equal(divvy_client_time_left_ms(client), 0);
+    ASSERT_FAILS(divvy_client_wait_connected(client, 200), DIVVY_ETIMEDOUT, client, "200 ms");
+    ASSERT_FAILS(divvy_party_members(party, &members, 200), DIVVY_ETIMEDOUT, client, "/lost/party");
+    assert_int_equal(divvy_party_join(later, client, "/lost/later", "me", DIVVY_PARTY), 0);
+    assert_int_equal(divvy_party_join(&never, client, "/lost/never", "me", DIVVY_PARTY), 0);
+    assert_int_equal(divvy_party_leave(never, PATIENCE_MS), 0);
+    divvy_party_destroy(never);
+    assert_int_equal(divvy_partitioner_create(p, client, &config), 0);
+}
+
+/* A link that stays away ends the session by the clock alone, with no server having said so; once there is a link
+ * again, all goes on by itself on a new session: what was there, and what was made in between. */
+static void test_lost_and_anew(void **state) {
+    (void)state;
+    enum { TIMEOUT_MS = 6000 };
+    witness w;
+    divvy_party *left, *later;
+    divvy_partitioner *p;
+    dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
+    divvy_client_config config = witness_config(&w, dv_test_proxy_address(proxy));
+    config.session_timeout_ms = TIMEOUT_MS;
+    config.ensemble_tick_ms = TICK_MS;
+    divvy_client *client = open_connected(&config);
+    divvy_party *party = join(client, "/lost/party");
+    left = join(client, "/lost/left");
+    int64_t session = divvy_client_session_id(client), owner;
+    char *node = only_node("/lost/party", &owner);
+    assert_int_equal(owner, session);
+    dv_test_proxy_cut(proxy);
+    int64_t cut_ms = dv_test_now_ms();
+    int64_t deadline = await_deadline(client, &w);
+    assert_true(deadline - cut_ms <= most_left_ms(TIMEOUT_MS)); /* before any server can have expired it */
+    assert_true(DV_WAIT(witness_told(&w, "CSLN"), PATIENCE_MS));
+    assert_in_range(w.state_at_ms[2], deadline - 50, deadline + 10000); /* callbacks may come late */
+    assert_true(witness_logged(&w, "no server has proven within the deadline that it lives"));
+    assert_int_equal(divvy_party_leave(left, PATIENCE_MS), 0); /* gone with its session, or going */
+    check_between_sessions(client, party, &later, &p);
+
+    dv_test_proxy_restore(proxy);
+    assert_int_equal(divvy_client_wait_connected(client, PATIENCE_MS), 0);
+    assert_true(DV_WAIT(witness_told(&w, "CSLNC"), PATIENCE_MS));
+    int64_t another = divvy_client_session_id(client);
+    assert_int_not_equal(another, session);
+    assert_int_equal(divvy_partitioner_wait_for_acquire(p, PATIENCE_MS), 0);
+    assert_int_equal(divvy_partitioner_owns(p, "a"), 1);
+    divvy_party *parties[] = {party, later};
+    const char *paths[] = {"/lost/party", "/lost/later"};
+    for (int i = 0; i < 2; i++) {
+        divvy_strings *members;
+        assert_int_equal(divvy_party_members(parties[i], &members, PATIENCE_MS), 0);
+        divvy_strings_free(members);
+        assert_true(DV_WAIT(nodes(paths[i]) == 1, PATIENCE_MS)); /* The server expires what the client gave up. */
+        char *again = only_node(paths[i], &owner);
+        assert_int_equal(owner, another);
+        assert_string_not_equal(again, node);
+        free(again);
+    }
+    free(node);
+    assert_true(DV_WAIT(nodes("/lost/left") == 0, PATIENCE_MS));
+    assert_false(dv_test_zk_exists(truth, "/lost/never", NULL));
+    assert_int_equal(witness_warned(&w), 0);
+    divvy_partitioner_destroy(p);
+    divvy_party_destroy(left);
+    divvy_party_destroy(later);
+    divvy_party_destroy(party);
+    divvy_client_close(client);
+    assert_true(witness_told(&w, "CSLNC"));
+    witness_end(&w);
+    assert_int_equal(nodes("/lost/party") + nodes("/lost/later"), 0);
+    dv_test_proxy_stop(proxy);
+}
+
+/* A server that falls silent, with the link up, is noticed too: the session is lost, without a word of any server and
+ * before it can have been expired, and a new one is opened when somebody answers again. */
 static void test_silence_is_loss(void **state) {
     (void)state;
-    enum { TIMEOUT_MS = 3000 };
+    enum { TIMEOUT_MS = 6000 };
     witness w;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
     divvy_client_config config = witness_config(&w, dv_test_proxy_address(proxy));
     config.session_timeout_ms = TIMEOUT_MS;
+    config.ensemble_tick_ms = TICK_MS;
     divvy_client *client = open_connected(&config);
     divvy_party *party = join(client, "/silence");
-    int64_t frozen_ms = dv_test_now_ms();
+    int64_t session = divvy_client_session_id(client);
     dv_test_proxy_freeze(proxy);
-    assert_true(DV_WAIT(divvy_client_state(client) == DIVVY_LOST, PATIENCE_MS));
-    assert_int_equal(divvy_client_time_left_ms(client), 0);
-    assert_true(DV_WAIT(witness_told(&w, "CSL"), PATIENCE_MS));
-    assert_true(dv_test_now_ms() - frozen_ms >= TIMEOUT_MS / 3);
+    int64_t frozen_ms = dv_test_now_ms();
+    int64_t deadline = await_deadline(client, &w);
+    assert_in_range(deadline, frozen_ms, frozen_ms + most_left_ms(TIMEOUT_MS));
+    assert_true(DV_WAIT(witness_told(&w, "CSLN"), PATIENCE_MS)); /* suspended after two thirds of the timeout */
+    assert_true(w.state_at_ms[2] >= deadline - 50);
+    dv_test_proxy_restore(proxy);
+    assert_true(DV_WAIT(witness_told(&w, "CSLNC"), PATIENCE_MS));
+    assert_int_not_equal(divvy_client_session_id(client), session);
     divvy_party_destroy(party);
     divvy_client_close(client);
     witness_end(&w);
     dv_test_proxy_stop(proxy);
 }
 
-/* An expiry that a server tells of is a loss too, with that reason. */
+/* Heartbeats alone keep the deadline of a client at rest away, two every tenth of the timeout and no other request. */
+static void test_rest_keeps_the_deadline_away(void **state) {
+    (void)state;
+    enum { TIMEOUT_MS = 6000, WATCHED_MS = 5000 };
+    witness w;
+    divvy_stats before, after;
+    divvy_client_config config = witness_config(&w, hosts());
+    config.session_timeout_ms = TIMEOUT_MS;
+    config.ensemble_tick_ms = TICK_MS;
+    divvy_client *client = open_connected(&config);
+    divvy_party *party = join(client, "/rest");
+    assert_int_equal(divvy_client_stats(client, &before), 0);
+    int64_t began_ms = dv_test_now_ms(), least_ms = TIMEOUT_MS, slowest_ms = 0, looked_ms = began_ms;
+    while (looked_ms - began_ms < WATCHED_MS) {
+        int64_t left_ms = divvy_client_time_left_ms(client);
+        if (left_ms < least_ms) least_ms = left_ms;
+        dv_test_sleep_ms(5);
+        int64_t now_ms = dv_test_now_ms();
+        if (now_ms - looked_ms > slowest_ms) slowest_ms = now_ms - looked_ms;
+        looked_ms = now_ms;
+    }
+    assert_int_equal(divvy_client_stats(client, &after), 0);
+    /* As slow as this thread was the client's and the server's may have been, for each of the heartbeats of a proof. */
+    assert_true(least_ms >= least_left_ms(TIMEOUT_MS) - 200 - 3 * slowest_ms);
+    uint64_t beats = after.checks - before.checks;
+    assert_in_range(beats, 2, 2 * ((uint64_t)(looked_ms - began_ms) / (TIMEOUT_MS / 10) + 1));
+    assert_int_equal(after.requests - before.requests, beats); /* and nothing else is sent */
+    assert_int_equal(after.multis - before.multis, beats);
+    assert_true(witness_told(&w, "C"));
+    divvy_party_destroy(party);
+    divvy_client_close(client);
+    witness_end(&w);
+}
+
+/* An expiry that a server tells of is a loss too, with that reason, long before the deadline; the new session has the
+ * chroot, made anew if need be, and the credentials of the old. */
 static void test_expired_by_the_server(void **state) {
     (void)state;
     witness w;
+    char list[128];
     divvy_strings *members;
+    int64_t owner;
+    dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
+    snprintf(list, sizeof list, "%s/expired/root", dv_test_proxy_address(proxy));
+    divvy_client_config config = witness_config(&w, list);
+    config.session_timeout_ms = 60000;
+    config.auth_scheme = "digest";
+    config.auth = "u:sesame";
+    divvy_client *client = open_connected(&config);
+    divvy_party *party = join(client, "/party");
+    int64_t session = divvy_client_session_id(client);
+    dv_test_proxy_cut(proxy);
+    assert_true(dv_test_expire(hosts(), session, NULL));
+    assert_int_equal(dv_test_zk_delete_all(truth, "/expired"), ZOK);
+    dv_test_proxy_restore(proxy);
+    assert_true(DV_WAIT(witness_told(&w, "CSLNC"), PATIENCE_MS));
+    assert_int_equal(divvy_client_wait_connected(client, 0), 0);
+    assert_int_not_equal(divvy_client_session_id(client), session);
+    assert_int_equal(divvy_party_members(party, &members, PATIENCE_MS), 0);
+    assert_int_equal(divvy_strings_count(members), 1);
+    assert_string_equal(divvy_strings_get(members, 0), "me");
+    divvy_strings_free(members);
+    free(only_node("/expired/root/party", &owner));
+    assert_int_equal(owner, divvy_client_session_id(client));
+    check_access("/expired", "digest:31 ");
+    divvy_party_destroy(party);
+    divvy_client_close(client);
+    assert_non_null(strstr(w.log, "the servers have expired it"));
+    witness_end(&w);
+    assert_int_equal(nodes("/expired/root/party"), 0);
+    dv_test_proxy_stop(proxy);
+}
+
+/* A client may lose one session after the other, each time with the next one's number, and what is on it goes along. */
+static void test_lost_again_and_again(void **state) {
+    (void)state;
+    enum { ROUNDS = 3 };
+    witness w;
+    divvy_stats stats;
+    char told[STATES_MAX + 1] = "C";
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
     divvy_client_config config = witness_config(&w, dv_test_proxy_address(proxy));
     config.session_timeout_ms = 60000;
     divvy_client *client = open_connected(&config);
-    divvy_party *party = join(client, "/expired");
-    dv_test_proxy_cut(proxy);
-    assert_true(dv_test_expire(hosts(), divvy_client_session_id(client), NULL));
-    dv_test_proxy_restore(proxy);
-    assert_true(DV_WAIT(divvy_client_state(client) == DIVVY_LOST, PATIENCE_MS));
-    assert_int_equal(divvy_client_time_left_ms(client), 0);
-    ASSERT_FAILS(divvy_client_wait_connected(client, 0), DIVVY_ELOST, client, "expired");
-    ASSERT_FAILS(divvy_party_members(party, &members, 0), DIVVY_ELOST, client, "/expired");
+    divvy_party *party = join(client, "/again");
+    for (int round = 0; round < ROUNDS; round++) {
+        divvy_strings *members;
+        int64_t session = divvy_client_session_id(client), owner;
+        dv_test_proxy_cut(proxy);
+        assert_true(dv_test_expire(hosts(), session, NULL));
+        dv_test_proxy_restore(proxy);
+        strcat(told, "SLNC");
+        assert_true(DV_WAIT(witness_told(&w, told), PATIENCE_MS));
+        assert_int_equal(divvy_party_members(party, &members, PATIENCE_MS), 0);
+        assert_int_equal(divvy_strings_count(members), 1);
+        divvy_strings_free(members);
+        free(only_node("/again", &owner));
+        assert_int_not_equal(owner, session);
+        assert_int_equal(owner, divvy_client_session_id(client));
+        assert_int_equal(divvy_client_stats(client, &stats), 0);
+        assert_int_equal(stats.ephemerals, 1);
+    }
     divvy_party_destroy(party);
-    assert_true(DV_WAIT(witness_told(&w, "CSL"), PATIENCE_MS)); /* before the close, which drops what is queued */
     divvy_client_close(client);
-    assert_non_null(strstr(w.log, "the servers have expired it"));
     witness_end(&w);
+    assert_int_equal(nodes("/again"), 0);
     dv_test_proxy_stop(proxy);
 }
 
@@ -161,35 +410,6 @@ static void test_restart_keeps_the_session(void **state) {
 
 /* --- who may do what -------------------------------------------------------------------------------------------- */
 
-/* "scheme:permissions " of each entry, and in the world's its id. */
-static const char *access_of(const char *path) {
-    static char text[256];
-    struct ACL_vector list;
-    struct Stat stat;
-    text[0] = '\0';
-    assert_int_equal(zoo_get_acl(dv_test_zk_handle(truth), path, &list, &stat), ZOK);
-    for (int i = 0; i < list.count; i++) {
-        const struct ACL *entry = &list.data[i];
-        bool world = strcmp(entry->id.scheme, "world") == 0;
-        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s%s:%d ", entry->id.scheme, world ? ":" : "",
-                 world ? entry->id.id : "", entry->perms);
-    }
-    deallocate_ACL_vector(&list);
-    return text;
-}
-
-static void check_access(const char *path, const char *expected) {
-    assert_string_equal(access_of(path), expected);
-    size_t count;
-    char **names = dv_test_zk_children(truth, path, &count);
-    for (size_t i = 0; i < count; i++) {
-        char child[512];
-        snprintf(child, sizeof child, "%s/%s", path, names[i]);
-        check_access(child, expected);
-    }
-    dv_test_zk_free_names(names);
-}
-
 static divvy_client_config with_credentials(witness *w, const char *list, const char *auth) {
     divvy_client_config config = witness_config(w, list);
     config.auth_scheme = "digest";
@@ -213,11 +433,9 @@ static void test_access_lists(void **state) {
         {DIVVY_ACL_CREATOR, true, "digest:31 "},
         {DIVVY_ACL_READABLE, true, "digest:31 world:anyone:1 "},
     };
-    /* A new session, as the old one may not have outlived what was done to the server before. It may look into what only
-     * the creator may read. */
+    /* A new session, as the old one may not have outlived what was done to the server before. */
     dv_test_zk_close(truth);
-    truth = dv_test_zk_open(hosts());
-    assert_int_equal(zoo_add_auth(dv_test_zk_handle(truth), "digest", "u:sesame", 8, NULL, NULL), ZOK);
+    open_truth();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         witness w;
         char list[128], root[64];
@@ -363,6 +581,7 @@ static void test_chroot_denied(void **state) {
     assert_int_equal(divvy_partitioner_create(&p, client, &p_config), 0);
     ASSERT_FAILS(divvy_client_wait_connected(client, PATIENCE_MS), DIVVY_EACCES, client, "/closed/to/us");
     ASSERT_FAILS(divvy_client_wait_connected(client, -1), DIVVY_EACCES, client, "/closed/to/us");
+    assert_int_equal(divvy_client_state(client), DIVVY_AUTH_FAILED);
     assert_int_equal(divvy_party_members(party, &members, PATIENCE_MS), DIVVY_EACCES);
     assert_int_equal(divvy_partitioner_wait_for_acquire(p, PATIENCE_MS), DIVVY_ESTATE);
     assert_int_equal(divvy_partitioner_failure(p, message, sizeof message), DIVVY_EACCES);
@@ -382,7 +601,7 @@ static void test_chroot_denied(void **state) {
 static int set_up(void **state) {
     (void)state;
     server = dv_test_server_start(1, TICK_MS);
-    truth = dv_test_zk_open(hosts());
+    open_truth();
     return 0;
 }
 
@@ -395,16 +614,18 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_suspended_connected_lost),
+        cmocka_unit_test(test_suspended_connected),
+        cmocka_unit_test(test_lost_and_anew),
         cmocka_unit_test(test_silence_is_loss),
+        cmocka_unit_test(test_rest_keeps_the_deadline_away),
         cmocka_unit_test(test_expired_by_the_server),
+        cmocka_unit_test(test_lost_again_and_again),
         cmocka_unit_test(test_restart_keeps_the_session),
         cmocka_unit_test(test_access_lists),
         cmocka_unit_test(test_denied),
         cmocka_unit_test(test_chroot),
         cmocka_unit_test(test_chroot_race),
         cmocka_unit_test(test_chroot_denied),
-
     };
     return cmocka_run_group_tests_name("client_session", tests, set_up, tear_down);
 }

@@ -115,10 +115,11 @@ static inline void witness_end(witness *w) {
     w->log = NULL;
 }
 
-/* The states told so far, by their letters: Connected, Suspended, Lost, Auth failed. */
+/* The states told so far, by their letters: Connected, Suspended, Lost, Auth failed, and New for the opening of a new
+ * session after a loss. */
 static inline const char *witness_states(witness *w) {
     static char text[STATES_MAX + 1];
-    static const char letters[] = "?CSLA?";
+    static const char letters[] = "NCSLA?";
     pthread_mutex_lock(&w->lock);
     for (size_t i = 0; i < w->state_count; i++) text[i] = letters[w->states[i]];
     text[w->state_count] = '\0';

@@ -431,7 +431,7 @@ class Pool(Case):
 
     # The items of a member that is killed with -9 have owners again once its session has ended.
     def test_kill(self):
-        members = self.start("a", "b", "c", arguments=["--session-timeout", "2s"])
+        members = self.start("a", "b", "c", arguments=["--session-timeout", "4s"])
         wait_divided(members)
         kept = [set(member.ledger.owned) for member in members]
         members[1].kill()
@@ -542,7 +542,7 @@ class Ends(Case):
     def test_session_lost(self):
         server = Server()
         self.addCleanup(server.do, "stop")
-        member = Member(self.path, "--session-timeout", "1s", connect=server.connect)
+        member = Member(self.path, "--session-timeout", "3s", connect=server.connect)
         wait_divided([member])
         server.do("kill", "1")
         self.assertEqual(member.end(), 1, member)

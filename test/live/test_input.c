@@ -170,16 +170,15 @@ static void test_choices(void **state) {
 static void test_unsupported(void **state) {
     (void)state;
     static const char *const items[] = {"a"};
-    for (int what = 0; what < 8; what++) {
+    for (int what = 0; what < 7; what++) {
         divvy_partitioner_config config = config_for("/refused", items, 1);
         if (what == 0) config.assign = DIVVY_ASSIGN_STICKY;
-        if (what == 1) config.on_session_loss = DIVVY_REJOIN;
-        if (what == 2) config.weight = 2000;
-        if (what == 3) config.weight = 0;
-        if (what == 4) config.zone = "eu";
-        if (what == 5) config.max_moves = 1;
-        if (what == 6) config.rejoin_delay_ms = 1;
-        if (what == 7) config.static_membership = 1;
+        if (what == 1) config.weight = 2000;
+        if (what == 2) config.weight = 0;
+        if (what == 3) config.zone = "eu";
+        if (what == 4) config.max_moves = 1;
+        if (what == 5) config.rejoin_delay_ms = 1;
+        if (what == 6) config.static_membership = 1;
         REFUSED(&config, DIVVY_EUNSUPPORTED, "release");
     }
     divvy_partitioner_config config = config_for("/refused-not", items, 1);

@@ -207,7 +207,7 @@ static void test_slow_callback_holds_up_nothing(void **state) {
 
 static void release_late(dv_test_member *m, const divvy_items_event *event) {
     block_on_items(m, event);
-    if (event->gained_count) return; /* in as many pieces as it liked */
+    if (event->gained_count) return;                  /* in as many pieces as it liked */
     size_t i = (size_t)atomic_load(&shared.returned); /* callbacks come one at a time */
     if (i < 8) shared.results[i] = divvy_partitioner_release_set(m->partitioner);
     atomic_fetch_add(&shared.returned, 1);

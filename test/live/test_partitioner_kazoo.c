@@ -122,6 +122,7 @@ static void test_party_session_failure(void **state) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool, "0", (dv_test_member_config){.proxied = true});
     dv_test_pool_settle(pool);
+    int64_t session = divvy_client_session_id(m->client);
     dv_test_member_expire(m);
     DV_POOL_UNTIL(pool, state_of(m) == DIVVY_FAILURE);
     assert_int_equal(divvy_partitioner_release_set(m->partitioner), DIVVY_ESTATE);
@@ -132,6 +133,13 @@ static void test_party_session_failure(void **state) {
     assert_int_equal(m->records[dv_test_member_last(m, DV_TEST_LOST, -1)].reason, DIVVY_REASON_SESSION);
     dv_test_pool_step_for(pool, 3 * BOUNDARY_MS);
     assert_int_equal(state_of(m), DIVVY_FAILURE);
+    /* Not even on the next session, which the client has opened by itself. */
+    DV_POOL_UNTIL(pool, divvy_client_state(m->client) == DIVVY_CONNECTED);
+    assert_int_not_equal(divvy_client_session_id(m->client), session);
+    dv_test_pool_step_for(pool, 3 * BOUNDARY_MS);
+    assert_int_equal(state_of(m), DIVVY_FAILURE);
+    assert_int_equal(dv_test_pool_nodes(pool), 0);
+    assert_int_equal(divvy_partitioner_finish(m->partitioner, 0), DIVVY_ELOST);
 }
 
 static void lose_connection(dv_test_pool *pool, dv_test_member **members, size_t count) {

@@ -18,6 +18,12 @@ static int setup_many(void **state) {
     return 0;
 }
 
+/* Of the recipes: heartbeats are not counted. */
+static uint64_t requests_of(dv_test_member *m) {
+    divvy_stats stats = dv_test_member_stats(m);
+    return stats.requests - stats.checks;
+}
+
 static bool is_short(dv_test_member *m) {
     divvy_partition *share = divvy_partitioner_partition(m->partitioner);
     bool result = divvy_partition_short(share);
@@ -57,9 +63,10 @@ static void test_short_share(void **state) {
     assert_int_equal(dv_test_member_count(members[0], DV_TEST_WARNING, DIVVY_WARN_SHORT), 1);
     divvy_stats stats = dv_test_member_stats(members[0]);
     assert_true(stats.ephemeral_path_bytes <= 800 * 1024 && stats.ephemeral_path_bytes > 799 * 1024);
+    uint64_t requests = requests_of(members[0]);
     for (size_t i = 0; i < MANY; i += 97) assert_int_equal(dv_test_member_owns(members[0], i), i < fits);
     dv_test_pool_step_for(pool, 300);
-    assert_int_equal(dv_test_member_stats(members[0]).requests, stats.requests); /* no retry loop */
+    assert_int_equal(requests_of(members[0]), requests); /* no retry loop */
     check_some_owners(pool, members, 1);
 
     dv_test_pool_add_many(pool, members + 1, 1, 1, &config);
@@ -181,7 +188,6 @@ static void test_refused_numbers(void **state) {
     REFUSE(DIVVY_EINVAL, on_session_loss, 2);
     REFUSE(DIVVY_EINVAL, size, 0);
     REFUSE(DIVVY_EUNSUPPORTED, assign, DIVVY_ASSIGN_STICKY);
-    REFUSE(DIVVY_EUNSUPPORTED, on_session_loss, DIVVY_REJOIN);
     REFUSE(DIVVY_EUNSUPPORTED, weight, 999);
     REFUSE(DIVVY_EUNSUPPORTED, zone, "a");
     REFUSE(DIVVY_EUNSUPPORTED, max_moves, 1);

@@ -37,6 +37,7 @@ static void add_member(world *w, size_t i, bool lasting) {
         .session_timeout_ms = lasting || pick(w, 2) ? 30000 : 4000,
         .watch_path_bytes = pick(w, 3) ? 0 : 400,
     };
+    config.rejoins = pick(w, 2) && !config.kazoo;
     char name[20];
     snprintf(name, sizeof name, "m%u", w->made++);
     config.identifier = name;

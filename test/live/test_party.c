@@ -515,36 +515,159 @@ static void *list_for_ever(void *argument) {
     return NULL;
 }
 
-/* A call that waits without end is ended by close, by the session's end and by leaving, each with its own error. */
+/* A call that waits without end is ended by close and by leaving, each with its own error. */
 static void test_endings_end_waiting_calls(void **state) {
     (void)state;
-    static const int expected[] = {DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_ESTATE};
-    for (int ending = 0; ending < 3; ending++) {
-        witness w;
-        divvy_party *party;
+    static const int expected[] = {DIVVY_ECLOSED, DIVVY_ESTATE};
+    for (int ending = 0; ending < 2; ending++) {
+        member m;
         pthread_t thread;
-        dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
-        divvy_client_config config = witness_config(&w, dv_test_proxy_address(proxy));
-        config.session_timeout_ms = 3000;
-        divvy_client *client = open_connected(&config);
-        assert_int_equal(divvy_party_join(&party, client, "/party/ended", "me", DIVVY_PARTY), 0);
-        call c = {.party = party};
+        enter(&m, "/party/ended", "me", DIVVY_PARTY);
+        call c = {.party = m.party};
         assert_int_equal(pthread_create(&thread, NULL, list_for_ever, &c), 0);
         assert_true(DV_WAIT(atomic_load(&c.begun), PATIENCE_MS));
-        if (ending == 1) {
-            dv_test_proxy_cut(proxy);
-        } else if (ending == 2) {
-            assert_int_equal(divvy_party_leave(party, PATIENCE_MS), 0);
-        } else {
-            divvy_client_close(client);
-        }
+        if (ending == 1) assert_int_equal(divvy_party_leave(m.party, PATIENCE_MS), 0);
+        else divvy_client_close(m.client);
         pthread_join(thread, NULL);
         assert_int_equal(atomic_load(&c.result), expected[ending]);
-        divvy_party_destroy(party);
-        if (ending) divvy_client_close(client);
-        witness_end(&w);
-        dv_test_proxy_stop(proxy);
+        divvy_party_destroy(m.party);
+        if (ending) divvy_client_close(m.client);
+        witness_end(&m.witness);
     }
+}
+
+static void *list_once(void *argument) {
+    call *c = argument;
+    divvy_strings *members = NULL;
+    atomic_store(&c->begun, 1);
+    int result = divvy_party_members(c->party, &members, -1);
+    size_t count = divvy_strings_count(members);
+    divvy_strings_free(members);
+    atomic_store(&c->result, result ? result : (int)count);
+    return NULL;
+}
+
+/* --- the loss of a session -------------------------------------------------------------------------------------- */
+
+/* A member on a link that a test can cut, with a party of each kind, on a session that is soon lost then. */
+static divvy_party *enter_both(member *m, dv_test_proxy *proxy, const char *path) {
+    char shallow_path[64];
+    divvy_party *shallow;
+    divvy_client_config config = witness_config(&m->witness, dv_test_proxy_address(proxy));
+    config.session_timeout_ms = 4000;
+    config.ensemble_tick_ms = TICK_MS;
+    m->client = open_connected(&config);
+    snprintf(shallow_path, sizeof shallow_path, "%s-shallow", path);
+    assert_int_equal(divvy_party_join(&m->party, m->client, path, "me", DIVVY_PARTY), 0);
+    assert_int_equal(divvy_party_join(&shallow, m->client, shallow_path, "me", DIVVY_SHALLOW_PARTY), 0);
+    assert_string_equal(listed(m->party), "me ");
+    assert_string_equal(listed(shallow), "me ");
+    return shallow;
+}
+
+/* A call that waits without end is not ended by the loss of the session, nor does it fail: it is answered on the next
+ * one. */
+static void test_loss_does_not_end_waiting_calls(void **state) {
+    (void)state;
+    member m;
+    pthread_t thread;
+    dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
+    divvy_party *shallow = enter_both(&m, proxy, "/party/waiting");
+    dv_test_proxy_cut(proxy);
+    assert_true(DV_WAIT(divvy_client_state(m.client) == DIVVY_SUSPENDED, PATIENCE_MS));
+    call c = {.party = m.party, .result = -99};
+    assert_int_equal(pthread_create(&thread, NULL, list_once, &c), 0);
+    assert_true(DV_WAIT(atomic_load(&c.begun), PATIENCE_MS));
+    assert_true(DV_WAIT(witness_told(&m.witness, "CSLN"), PATIENCE_MS));
+    assert_true(DV_WAIT(nodes("/party/waiting") == 0, PATIENCE_MS));
+    assert_int_equal(atomic_load(&c.result), -99);
+    dv_test_proxy_restore(proxy);
+    pthread_join(thread, NULL);
+    assert_int_equal(atomic_load(&c.result), 1);
+    divvy_party_destroy(shallow);
+    leave(&m);
+    dv_test_proxy_stop(proxy);
+}
+
+/* Lost with its session, a member of either kind joins again by itself on the next one, under another name and without
+ * a warning, as nobody else has deleted it; others see it go and come back. */
+static void test_joins_again_after_a_loss(void **state) {
+    (void)state;
+    member m, other;
+    divvy_stats stats;
+    dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
+    enter(&other, "/party/again", "other", DIVVY_PARTY);
+    assert_string_equal(listed(other.party), "other ");
+    divvy_party *shallow = enter_both(&m, proxy, "/party/again-me");
+    divvy_party *third;
+    assert_int_equal(divvy_party_join(&third, m.client, "/party/again", "third", DIVVY_PARTY), 0);
+    assert_string_equal(listed(third), "other third ");
+    char *deep_name = only_node("/party/again-me"), *shallow_name = only_node("/party/again-me-shallow");
+    int64_t session = divvy_client_session_id(m.client);
+    dv_test_proxy_cut(proxy);
+    assert_true(DV_WAIT(witness_told(&m.witness, "CSLN"), PATIENCE_MS));
+    assert_true(DV_WAIT(strcmp(listed(other.party), "other ") == 0, PATIENCE_MS));
+    dv_test_proxy_restore(proxy);
+    assert_string_equal(listed(m.party), "me ");
+    assert_string_equal(listed(shallow), "me ");
+    assert_string_equal(listed(third), "other third ");
+    assert_string_equal(listed(other.party), "other third ");
+    assert_int_not_equal(divvy_client_session_id(m.client), session);
+    char *deep_again = only_node("/party/again-me"), *shallow_again = only_node("/party/again-me-shallow");
+    assert_string_not_equal(deep_name, deep_again);
+    assert_string_not_equal(shallow_name, shallow_again);
+    assert_int_equal(divvy_client_stats(m.client, &stats), 0);
+    assert_int_equal(stats.ephemerals, 3);
+    assert_int_equal(witness_warned(&m.witness), 0);
+    /* And it is kept there as it was: somebody else's deletion is made up for. */
+    char path[512];
+    snprintf(path, sizeof path, "/party/again-me/%s", deep_again);
+    assert_int_equal(dv_test_zk_delete(truth, path), ZOK);
+    assert_true(DV_WAIT(witness_warned(&m.witness) == DIVVY_WARN_NODE_GONE, PATIENCE_MS));
+    assert_true(DV_WAIT(nodes("/party/again-me") == 1, PATIENCE_MS));
+    free(deep_name);
+    free(deep_again);
+    free(shallow_name);
+    free(shallow_again);
+    divvy_party_destroy(third);
+    divvy_party_destroy(shallow);
+    leave(&m);
+    assert_string_equal(listed(other.party), "other ");
+    leave(&other);
+    dv_test_proxy_stop(proxy);
+}
+
+/* Whoever leaves or is destroyed between two sessions is not made again, and one whose leaving was under way when the
+ * session was lost has left. */
+static void test_left_between_sessions(void **state) {
+    (void)state;
+    member m;
+    divvy_stats stats;
+    dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
+    divvy_party *shallow = enter_both(&m, proxy, "/party/between");
+    divvy_party *leaving;
+    assert_int_equal(divvy_party_join(&leaving, m.client, "/party/between-leaving", "me", DIVVY_PARTY), 0);
+    assert_string_equal(listed(leaving), "me ");
+    dv_test_proxy_cut(proxy);
+    assert_true(DV_WAIT(divvy_client_state(m.client) == DIVVY_SUSPENDED, PATIENCE_MS));
+    ASSERT_FAILS(divvy_party_leave(leaving, 0), DIVVY_ETIMEDOUT, m.client, "/party/between-leaving");
+    assert_true(DV_WAIT(witness_told(&m.witness, "CSLN"), PATIENCE_MS));
+    assert_int_equal(divvy_party_leave(leaving, PATIENCE_MS), 0);
+    assert_int_equal(divvy_party_leave(m.party, PATIENCE_MS), 0);
+    divvy_party_destroy(shallow);
+    assert_true(DV_WAIT(divvy_client_stats(m.client, &stats) == 0 && stats.ephemerals == 0, PATIENCE_MS));
+    assert_int_equal(stats.ephemeral_path_bytes, 0);
+    dv_test_proxy_restore(proxy);
+    assert_int_equal(divvy_client_wait_connected(m.client, PATIENCE_MS), 0);
+    divvy_party *marker; /* Joined last, it is there last. */
+    assert_int_equal(divvy_party_join(&marker, m.client, "/party/between-marker", "me", DIVVY_PARTY), 0);
+    assert_string_equal(listed(marker), "me ");
+    assert_true(DV_WAIT(
+        nodes("/party/between") + nodes("/party/between-shallow") + nodes("/party/between-leaving") == 0, PATIENCE_MS));
+    divvy_party_destroy(marker);
+    divvy_party_destroy(leaving);
+    leave(&m);
+    dv_test_proxy_stop(proxy);
 }
 
 /* --- a storm ---------------------------------------------------------------------------------------------------- */
@@ -747,6 +870,9 @@ int main(void) {
         cmocka_unit_test(test_any_order),
         cmocka_unit_test(test_after_close),
         cmocka_unit_test(test_endings_end_waiting_calls),
+        cmocka_unit_test(test_loss_does_not_end_waiting_calls),
+        cmocka_unit_test(test_joins_again_after_a_loss),
+        cmocka_unit_test(test_left_between_sessions),
         cmocka_unit_test(test_storm),
         cmocka_unit_test(test_bad_arguments),
         cmocka_unit_test(test_budget),
