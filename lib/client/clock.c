@@ -3,8 +3,10 @@
 
 #include <assert.h>
 
+#include "testing/mutant.h"
+
 /* What a ping, its answer, or a message may take when it is due. */
-enum { LAG_MS = 100 };
+#define LAG_MS INT64_C(100)
 
 void dv_clock_reset(dv_clock *clock, int64_t tick_ms) {
     *clock = (dv_clock){.tick_ms = tick_ms, .connection = clock->connection};
@@ -43,8 +45,8 @@ int64_t dv_clock_heartbeat_ms(const dv_clock *clock) {
 int64_t dv_clock_next_beat(const dv_clock *clock) {
     int64_t interval_ms = dv_clock_heartbeat_ms(clock);
     if (clock->pair_began_at && interval_ms > 2 * LAG_MS) return clock->pair_began_at + LAG_MS;
-    if (!clock->proven_at && clock->unproven_count)
-        return clock->unproven[0].answered_at + dv_clock_ping_ms(clock); /* The first proof comes early. */
+    if (!clock->proven_here && clock->unproven_count)
+        return clock->unproven[0].answered_at + dv_clock_ping_ms(clock); /* A first proof comes early. */
     return clock->wrote_at + (interval_ms > 2 * LAG_MS ? interval_ms - LAG_MS : interval_ms);
 }
 
@@ -63,6 +65,7 @@ void dv_clock_connected(dv_clock *clock, int64_t timeout_ms, int64_t created_at)
     if (!clock->timeout_ms || timeout_ms < clock->timeout_ms) clock->timeout_ms = timeout_ms;
     /* C3: a session is created by a transaction of the leader's, which begins to count then. */
     if (created_at) prove(clock, created_at);
+    clock->proven_here = created_at != 0;
 }
 
 /* C3: a write was committed. Answers that it proves are the oldest of the list, as answers come in order. */
@@ -70,10 +73,13 @@ static void prove_by_write(dv_clock *clock, const dv_answer *write, int64_t now)
     int64_t ping_ms = dv_clock_ping_ms(clock);
     size_t proven = 0;
     for (size_t i = 0; i < clock->unproven_count; i++) {
-        bool later_connection = write->connection > clock->unproven[i].connection;
+        bool later_connection = write->connection > clock->unproven[i].connection || DV_MUTANT(no_guard);
         int64_t pinged_at = clock->unproven[i].pinged_at;
+        if (DV_MUTANT(one_write_as_proof) && write->sent_at >= clock->unproven[i].answered_at + ping_ms + LAG_MS)
+            later_connection = true;
         if (later_connection || (pinged_at && write->sent_at >= pinged_at + LAG_MS)) {
             prove(clock, clock->unproven[i].sent_at);
+            clock->proven_here |= !later_connection;
             proven = i + 1;
         } else if (!pinged_at && write->sent_at >= clock->unproven[i].answered_at + ping_ms) {
             clock->unproven[i].pinged_at = now;
@@ -105,6 +111,10 @@ static void remember(dv_clock *clock, const dv_answer *answer, int64_t now) {
 
 void dv_clock_answered(dv_clock *clock, const dv_answer *answer, int64_t now) {
     if (!clock->timeout_ms) return; /* of a session that is over */
+    dv_answer taken = *answer;
+    if (DV_MUTANT(read_as_proof)) taken.wrote = true, answer = &taken;
+    if ((DV_MUTANT(read_as_proof) || DV_MUTANT(last_write_as_proof)) && answer->wrote && answer->error == 0)
+        prove(clock, answer->sent_at);
     if (answer->wrote && answer->error == 0) {
         prove_by_write(clock, answer, now);
         if (answer->sent_at > clock->wrote_at) clock->wrote_at = answer->sent_at;

@@ -8,6 +8,7 @@
 #ifndef DV_CLOCK_H
 #define DV_CLOCK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,7 @@ typedef struct {
     int64_t tick_ms;       /* of the servers; 0: unknown */
     int64_t timeout_ms;    /* the least that the session was given; 0: there is none yet */
     uint64_t connection;   /* how many the backend has told of, whatever became of them */
+    bool proven_here;      /* by the present connection alone, so that the rest is well under way */
     int64_t proven_at;     /* when the newest proven request was sent; 0: none is proven */
     int64_t wrote_at;      /* when the newest answered write was sent; 0: none was */
     int64_t pair_began_at; /* when a write was answered that no later one has followed by a lag; 0: there is none */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "partitioner/partitioner.h"
+#include "testing/mutant.h"
 #include "znode/path.h"
 
 static size_t index_of(const dv_item *item) {
@@ -107,6 +108,7 @@ void dv_items_leave_all(divvy_partitioner *p, bool shown_too) {
 }
 
 void dv_items_drop_unwanted(divvy_partitioner *p) {
+    if (DV_MUTANT(allocating_keeps_places) && p->state == DIVVY_ALLOCATING) return;
     for (size_t i = 0; i < p->names->count; i++) {
         if (!p->items[i].wanted && !p->items[i].shown) dv_items_leave_place(p, i);
     }

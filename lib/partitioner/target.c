@@ -6,6 +6,8 @@
 
 #include "divvy/assign.h"
 #include "partitioner/partitioner.h"
+#include "testing/mutant.h"
+#include "znode/crc32.h"
 #include "znode/path.h"
 
 enum { KAZOO_GUID_BYTES = 32, LEVEL_KAZOO = 0, LEVEL_RENDEZVOUS = 1, LEVEL_OWN = -1, LEVEL_MAX = 1000 };
@@ -173,8 +175,10 @@ static int assign(divvy_partitioner *p, const pool *all, uint8_t *mine) {
     int error = DIVVY_ENOMEM;
     if (members && owners) {
         for (size_t i = 0; i < all->count; i++) members[i] = (divvy_member){all->members[i]->identifier, 1000, NULL};
-        error = all->level >= LEVEL_RENDEZVOUS ? divvy_assign_rendezvous(members, all->count, items, count, owners)
-                                               : divvy_assign_round_robin(members, all->count, items, count, owners);
+        bool differs = DV_MUTANT(sets_differ) && dv_crc32(0, p->identifier, strlen(p->identifier)) % 2;
+        error = all->level >= LEVEL_RENDEZVOUS && !differs
+                    ? divvy_assign_rendezvous(members, all->count, items, count, owners)
+                    : divvy_assign_round_robin(members, all->count, items, count, owners);
         for (size_t i = 0; !error && i < count; i++) mine[i] = owners[i] == all->own;
     }
     free(members);

@@ -3,17 +3,22 @@
 
 #include "wait.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define TOOL DIVVY_SOURCE_DIR "/tools/zookeeper-local"
 #define SERVERS_MAX 3
 #define OUTPUT_BYTES 4096
+#define ARGUMENTS_MAX 24
+#define ANSWER_TIMEOUT_S 2
 
 extern char **environ;
 
@@ -84,12 +89,20 @@ static char *output_value(const char *output, const char *name) {
 }
 
 dv_test_server *dv_test_server_start(int servers, int tick_ms) {
+    return dv_test_server_start_with(servers, tick_ms, NULL);
+}
+
+dv_test_server *dv_test_server_start_with(int servers, int tick_ms, const char *const *more) {
     char output[OUTPUT_BYTES], servers_text[16], tick_text[16], parent_text[16];
     snprintf(servers_text, sizeof servers_text, "%d", servers);
     snprintf(tick_text, sizeof tick_text, "%d", tick_ms);
     snprintf(parent_text, sizeof parent_text, "%d", (int)getpid());
-    const char *const arguments[] = {TOOL,      "start",    "--servers", servers_text, "--tick",
-                                     tick_text, "--parent", parent_text, NULL};
+    const char *arguments[ARGUMENTS_MAX] = {TOOL,     "start",   "--servers", servers_text,
+                                            "--tick", tick_text, "--parent",  parent_text};
+    for (size_t i = 0, at = 8; more && more[i]; i++) {
+        if (at == ARGUMENTS_MAX - 1) dv_test_die("too many arguments for %s", TOOL);
+        arguments[at++] = more[i];
+    }
     run_tool(arguments, output);
 
     dv_test_server *server = calloc(1, sizeof *server);
@@ -152,4 +165,42 @@ void dv_test_server_pause(dv_test_server *server, int number) {
 
 void dv_test_server_resume(dv_test_server *server, int number) {
     command(server, "resume", number);
+}
+
+bool dv_test_server_ask(const dv_test_server *server, int number, const char *word, char *answer, size_t answer_bytes) {
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct timeval limit = {.tv_sec = ANSWER_TIMEOUT_S};
+    const char *port = strchr(dv_test_server_address(server, number), ':') + 1;
+    address.sin_port = htons((uint16_t)strtol(port, NULL, 10));
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) dv_test_die("no socket: %s", strerror(errno));
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    size_t used = 0, bytes = strlen(word);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+        send(fd, word, bytes, MSG_NOSIGNAL) == (ssize_t)bytes) {
+        for (ssize_t got; used + 1 < answer_bytes; used += (size_t)got) {
+            got = recv(fd, answer + used, answer_bytes - 1 - used, 0);
+            if (got <= 0) break;
+        }
+    }
+    answer[used] = '\0';
+    close(fd);
+    return used > 0;
+}
+
+bool dv_test_server_is(const dv_test_server *server, int number, const char *mode) {
+    char answer[OUTPUT_BYTES], line[32];
+    snprintf(line, sizeof line, "Mode: %s", mode);
+    return dv_test_server_ask(server, number, "srvr", answer, sizeof answer) && strstr(answer, line);
+}
+
+int dv_test_server_leader(const dv_test_server *server) {
+    int leader = 0;
+    for (int number = 1; number <= server->servers; number++) {
+        bool leads = dv_test_server_is(server, number, "leader");
+        if (leads && leader) return 0; /* One of them has not noticed yet that it no longer is. */
+        if (leads) leader = number;
+        else if (!dv_test_server_is(server, number, "follower")) return 0;
+    }
+    return leader;
 }

@@ -5,6 +5,9 @@
 #ifndef DV_TEST_SERVER_H
 #define DV_TEST_SERVER_H
 
+#include <stdbool.h>
+#include <stddef.h>
+
 typedef struct dv_test_server dv_test_server;
 
 /* In place of a number: all servers at once. An ensemble that was killed whole must be restarted so, for a restart
@@ -13,6 +16,9 @@ typedef struct dv_test_server dv_test_server;
 
 /* Starts 1 or 3 servers and waits until each serves. Sessions last 200 ms to 60 s and are expired by the tick. */
 dv_test_server *dv_test_server_start(int servers, int tick_ms);
+
+/* The same with more arguments for the tool's `start`, NULL after the last. */
+dv_test_server *dv_test_server_start_with(int servers, int tick_ms, const char *const *more);
 
 /* Ends the servers and removes their folder. NULL is fine. */
 void dv_test_server_stop(dv_test_server *server);
@@ -38,5 +44,15 @@ void dv_test_server_pause(dv_test_server *server, int number);
 
 /* SIGCONT. */
 void dv_test_server_resume(dv_test_server *server, int number);
+
+/* Puts what the server answers to a four letter word ("srvr", "mntr") into `answer`, empty when it gives none within
+ * two seconds. Whether it did. */
+bool dv_test_server_ask(const dv_test_server *server, int number, const char *word, char *answer, size_t answer_bytes);
+
+/* Whether it says that it is in this mode: "standalone", "leader", "follower". */
+bool dv_test_server_is(const dv_test_server *server, int number, const char *mode);
+
+/* The number of the leader of an ensemble in which all serve, else 0. */
+int dv_test_server_leader(const dv_test_server *server);
 
 #endif

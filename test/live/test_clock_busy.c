@@ -1,0 +1,108 @@
+/* The session clock of a client that writes all the time, on servers with a long tick.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * A server tells its leader of a client only when the leader asks, every half tick. What a busy client has had answered
+ * since the last time is not known to the leader, however much it was; a clock that takes each write for a proof is
+ * wrong by up to that. `live_clock_busy 10` makes ten runs. */
+#include "test_clock.h"
+
+#include "lib/quorum.h"
+
+enum { TICK_MS = 400, SYNC_TICKS = 15, TIMEOUT_MS = 2400 };
+
+static dv_test_quorum *quorum;
+static dv_test_server *server;
+static int runs_each;
+
+static int setup(void **state) {
+    (void)state;
+    quorum = dv_test_quorum_start(TICK_MS, SYNC_TICKS);
+    server = dv_test_quorum_server(quorum);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    dv_test_quorum_stop(quorum);
+    return 0;
+}
+
+static int heal(void **state) {
+    (void)state;
+    dv_test_quorum_heal(quorum);
+    return 0;
+}
+
+typedef struct {
+    divvy_client *client;
+    atomic_bool stopping;
+    atomic_uint rounds; /* each creates a node and deletes it */
+} busy;
+
+/* Joins a party and leaves it, over and over. */
+static void *busy_run(void *argument) {
+    busy *b = argument;
+    while (!atomic_load(&b->stopping)) {
+        divvy_party *party;
+        divvy_strings *members = NULL;
+        if (divvy_party_join(&party, b->client, "/busy", "me", DIVVY_PARTY) != 0) return NULL;
+        bool joined = divvy_party_members(party, &members, TIMEOUT_MS) == 0;
+        divvy_strings_free(members);
+        if (joined && divvy_party_leave(party, TIMEOUT_MS) == 0) atomic_fetch_add(&b->rounds, 1);
+        divvy_party_destroy(party);
+    }
+    return NULL;
+}
+
+static clock_run run_once(int leader) {
+    holder h;
+    watcher outside;
+    busy b = {0};
+    pthread_t thread;
+    int cut = leader % DV_TEST_QUORUM_SERVERS + 1;
+    dv_test_zk *truth = dv_test_zk_open(dv_test_server_address(server, leader));
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    config.hosts = dv_test_server_address(server, cut);
+    config.session_timeout_ms = TIMEOUT_MS;
+    config.ensemble_tick_ms = TICK_MS;
+    holder_open(&h, &config, truth);
+    watcher_start(&outside, &h, dv_test_server_address(server, leader), false);
+    b.client = h.client;
+    assert_int_equal(pthread_create(&thread, NULL, busy_run, &b), 0);
+    assert_true(DV_WAIT(atomic_load(&b.rounds) > 20, PATIENCE_MS));
+    dv_test_sleep_ms((int)clock_random(2 * TICK_MS));
+    dv_test_quorum_part(quorum, cut, leader);
+    int64_t fault_ms = dv_test_now_ms(), left_ms = divvy_client_time_left_ms(h.client);
+    clock_run run = clock_observe(&h, &outside, fault_ms, 0);
+    atomic_store(&b.stopping, true);
+    dv_test_quorum_heal(quorum);
+    pthread_join(thread, NULL);
+    print_message("%u rounds, %lld ms left at the cut: ", atomic_load(&b.rounds), (long long)left_ms);
+    watcher_stop(&outside);
+    holder_close(&h);
+    dv_test_zk_close(truth);
+    return run;
+}
+
+/* Cut at any point between two pings, it has stopped before its node is dropped. */
+static void test_busy(void **state) {
+    (void)state;
+    clock_run runs[CLOCK_RUNS_MAX];
+    for (int i = 0; i < runs_each; i++) {
+        int leader = 0;
+        assert_true(DV_WAIT((leader = dv_test_server_leader(server)) != 0, PATIENCE_MS));
+        runs[i] = run_once(leader);
+        clock_print("busy", &runs[i], 1);
+        clock_check(&runs[i]);
+        clock_check_margin(&runs[i], TIMEOUT_MS);
+    }
+    clock_print("busy", runs, runs_each);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_busy, heal),
+    };
+    runs_each = clock_runs(argc, argv, 5);
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,122 @@
+/* A server that is cut off from its leader and goes on to serve its client. SPDX-License-Identifier: Apache-2.0
+ *
+ * Such a server answers reads as if nothing had happened, long after the leader has expired the client's session; the
+ * holder must have stopped by then. `live_clock_cut 10` makes ten runs of each kind. */
+#include "test_clock.h"
+
+#include "lib/quorum.h"
+
+enum { TICK_MS = 50, SYNC_TICKS = 100, TIMEOUT_MS = 2000, STALE_MS = 300 };
+
+static dv_test_quorum *quorum;
+static dv_test_server *server;
+static int runs_each;
+
+typedef struct {
+    const char *name;
+    bool to_leader, from_leader; /* which directions are held */
+    bool tick_unknown;
+    bool goes_stale; /* the holder's server goes on to show the node that is gone */
+} scenario;
+
+static int setup(void **state) {
+    (void)state;
+    quorum = dv_test_quorum_start(TICK_MS, SYNC_TICKS);
+    server = dv_test_quorum_server(quorum);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    dv_test_quorum_stop(quorum);
+    return 0;
+}
+
+static int heal(void **state) {
+    (void)state;
+    dv_test_quorum_heal(quorum);
+    return 0;
+}
+
+static clock_run run_once(const scenario *s, int leader) {
+    holder h;
+    watcher outside, inside;
+    int cut = leader % DV_TEST_QUORUM_SERVERS + 1;
+    dv_test_zk *truth = dv_test_zk_open(dv_test_server_address(server, leader));
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    config.hosts = dv_test_server_address(server, cut);
+    config.session_timeout_ms = TIMEOUT_MS;
+    config.ensemble_tick_ms = s->tick_unknown ? 0 : TICK_MS;
+    holder_open(&h, &config, truth);
+    watcher_start(&outside, &h, dv_test_server_address(server, leader), false);
+    watcher_start(&inside, &h, dv_test_server_address(server, cut), true);
+    holder_await_fault(&h);
+    if (s->to_leader) dv_test_quorum_hold(quorum, cut, leader);
+    if (s->from_leader) dv_test_quorum_hold(quorum, leader, cut);
+    clock_run run = clock_observe(&h, &outside, dv_test_now_ms(), 0);
+    if (s->goes_stale) {
+        assert_true(DV_WAIT(watcher_seen(&inside).stale_ms > run.gone_ms + STALE_MS, PATIENCE_MS));
+    }
+    run.stale_ms = watcher_seen(&inside).stale_ms;
+    dv_test_quorum_heal(quorum);
+    assert_true(DV_WAIT(dv_test_server_leader(server) != 0, PATIENCE_MS));
+    assert_false(holder_owns(&h)); /* Whatever came through now, late, it is over. */
+    watcher_stop(&inside);
+    watcher_stop(&outside);
+    holder_close(&h);
+    dv_test_zk_close(truth);
+    return run;
+}
+
+static void check(const scenario *s) {
+    clock_run runs[CLOCK_RUNS_MAX];
+    for (int i = 0; i < runs_each; i++) {
+        int leader = 0;
+        assert_true(DV_WAIT((leader = dv_test_server_leader(server)) != 0, PATIENCE_MS));
+        runs[i] = run_once(s, leader);
+        clock_print(s->name, &runs[i], 1);
+        clock_check(&runs[i]);
+        if (s->to_leader) clock_check_margin(&runs[i], TIMEOUT_MS);
+    }
+    clock_print(s->name, runs, runs_each);
+}
+
+/* Cut both ways, the follower shows the node for seconds after the leader has dropped it, and its client has stopped
+ * before that. */
+static void test_parted(void **state) {
+    (void)state;
+    check(&(scenario){"parted", .to_leader = true, .from_leader = true, .goes_stale = true});
+}
+
+/* The follower still hears its leader, which does not hear it: nothing of the client's gets through, and no word that
+ * it lives. */
+static void test_unheard(void **state) {
+    (void)state;
+    check(&(scenario){"unheard", .to_leader = true});
+}
+
+/* The leader still hears the follower: the client's writes are carried out, and it never learns so. The follower's
+ * word that the client lives is an answer to the leader's pings, which do not come. */
+static void test_deaf(void **state) {
+    (void)state;
+    check(&(scenario){"deaf", .from_leader = true, .goes_stale = true});
+}
+
+/* The same as the first for a client that was not told the tick of its servers. */
+static void test_tick_unknown(void **state) {
+    (void)state;
+    check(&(scenario){"parted, tick unknown", .to_leader = true, .from_leader = true, .tick_unknown = true,
+                      .goes_stale = true});
+}
+
+int main(int argc, char **argv) {
+#define TEST(name) cmocka_unit_test_teardown(name, heal)
+    const struct CMUnitTest tests[] = {
+        TEST(test_parted),
+        TEST(test_unheard),
+        TEST(test_deaf),
+        TEST(test_tick_unknown),
+    };
+    runs_each = clock_runs(argc, argv, 2);
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

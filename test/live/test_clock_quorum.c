@@ -1,0 +1,148 @@
+/* The fixture that parts servers from one another: what the tests of the session clock build on.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "lib/quorum.h"
+#include "lib/wait.h"
+#include "lib/zk.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { TICK_MS = 100, SYNC_TICKS = 15, PATIENCE_MS = 40000 };
+
+static dv_test_quorum *quorum;
+static dv_test_server *server;
+
+static int setup(void **state) {
+    (void)state;
+    quorum = dv_test_quorum_start(TICK_MS, SYNC_TICKS);
+    server = dv_test_quorum_server(quorum);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    dv_test_quorum_stop(quorum);
+    return 0;
+}
+
+static int heal(void **state) {
+    (void)state;
+    dv_test_quorum_heal(quorum);
+    return 0;
+}
+
+static int leader(void) {
+    int found = 0;
+    assert_true(DV_WAIT((found = dv_test_server_leader(server)) != 0, PATIENCE_MS));
+    return found;
+}
+
+static int other_than(int one, int other) {
+    for (int number = 1;; number++) {
+        if (number != one && number != other) return number;
+    }
+}
+
+static void on_written(int rc, const struct Stat *stat, const void *data) {
+    (void)stat;
+    atomic_int *result = (atomic_int *)(uintptr_t)data;
+    atomic_store(result, rc);
+}
+
+/* Sends a write whose outcome comes to *result, which is 1 until then. */
+static void write_to(dv_test_zk *zk, atomic_int *result) {
+    atomic_store(result, 1);
+    assert_int_equal(zoo_aset(dv_test_zk_handle(zk), "/", "x", 1, -1, on_written, result), ZOK);
+}
+
+static void check_writes(dv_test_zk *zk) {
+    atomic_int result;
+    write_to(zk, &result);
+    assert_true(DV_WAIT(atomic_load(&result) <= 0, PATIENCE_MS));
+    assert_int_equal(atomic_load(&result), ZOK);
+}
+
+/* Whether the server that `zk` is connected to answers a read at once, from what it has. */
+static bool reads(dv_test_zk *zk) {
+    struct Stat stat;
+    return zoo_exists(dv_test_zk_handle(zk), "/", 0, &stat) == ZOK;
+}
+
+/* A follower of which one direction, or both, of its link to the leader are held goes on to answer reads, and no write
+ * of its clients is answered, nor a read that the same session sent after it; the rest of the ensemble works. What was
+ * held comes through in the end. */
+static void check_parted(int follower_to_leader, int leader_to_follower) {
+    int first = leader(), cut = first % DV_TEST_QUORUM_SERVERS + 1;
+    dv_test_zk *inside = dv_test_zk_open(dv_test_server_address(server, cut));
+    dv_test_zk *reader = dv_test_zk_open(dv_test_server_address(server, cut));
+    dv_test_zk *outside = dv_test_zk_open(dv_test_server_address(server, other_than(first, cut)));
+    check_writes(inside);
+    check_writes(outside);
+    if (follower_to_leader) dv_test_quorum_hold(quorum, cut, first);
+    if (leader_to_follower) dv_test_quorum_hold(quorum, first, cut);
+    atomic_int result;
+    write_to(inside, &result);
+    for (int i = 0; i < 5; i++) { /* for half of the time that the server bears it */
+        assert_true(reads(reader));
+        check_writes(outside);
+        dv_test_sleep_ms(SYNC_TICKS * TICK_MS / 10);
+    }
+    assert_int_equal(atomic_load(&result), 1);
+    dv_test_quorum_heal(quorum);
+    assert_true(DV_WAIT(atomic_load(&result) <= 0, PATIENCE_MS));
+    dv_test_zk_close(inside);
+    dv_test_zk_close(reader);
+    dv_test_zk_close(outside);
+}
+
+static void test_follower_parted(void **state) {
+    (void)state;
+    check_parted(1, 1);
+}
+
+static void test_follower_unheard(void **state) {
+    (void)state;
+    check_parted(1, 0);
+}
+
+static void test_follower_deaf(void **state) {
+    (void)state;
+    check_parted(0, 1);
+}
+
+/* A leader that is cut off from both others goes on to answer reads, while they elect another and take writes. Healed,
+ * the three are one ensemble again, each server on each link: the old leader follows. */
+static void test_leader_isolated(void **state) {
+    (void)state;
+    for (int round = 0; round < 3; round++) { /* another leader each time, so that the links of all are used */
+        int old = leader(), one = old % DV_TEST_QUORUM_SERVERS + 1, other = other_than(old, one);
+        dv_test_zk *inside = dv_test_zk_open(dv_test_server_address(server, old));
+        dv_test_quorum_isolate(quorum, old);
+        assert_true(reads(inside));
+        assert_true(DV_WAIT(dv_test_server_is(server, one, "leader") || dv_test_server_is(server, other, "leader"),
+                            PATIENCE_MS));
+        dv_test_zk *outside = dv_test_zk_open(dv_test_server_address(server, one));
+        check_writes(outside);
+        assert_false(dv_test_server_is(server, old, "follower"));
+        dv_test_quorum_heal(quorum);
+        assert_true(DV_WAIT(dv_test_server_is(server, old, "follower"), PATIENCE_MS));
+        leader();
+        dv_test_zk_close(inside);
+        dv_test_zk_close(outside);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_teardown(test_follower_parted, heal),
+        cmocka_unit_test_teardown(test_follower_unheard, heal),
+        cmocka_unit_test_teardown(test_follower_deaf, heal),
+        cmocka_unit_test_teardown(test_leader_isolated, heal),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,122 @@
+/* A server that is gone for good, with its clients. SPDX-License-Identifier: Apache-2.0
+ *
+ * `live_clock_server 10` makes ten runs of each kind. */
+#include "test_clock.h"
+
+#include "lib/quorum.h"
+
+enum { SERVERS = 3, TICK_MS = 50, SYNC_TICKS = 20, TIMEOUT_MS = 2000 };
+
+static dv_test_quorum *quorum;
+static dv_test_server *server;
+static int runs_each;
+
+static int setup(void **state) {
+    (void)state;
+    quorum = dv_test_quorum_start(TICK_MS, SYNC_TICKS);
+    server = dv_test_quorum_server(quorum);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    dv_test_quorum_stop(quorum);
+    return 0;
+}
+
+static void freeze(int number) {
+    dv_test_server_pause(server, number);
+}
+
+static void thaw(int number) {
+    dv_test_server_resume(server, number);
+}
+
+static void kill_server(int number) {
+    dv_test_server_kill(server, number);
+}
+
+static void restart(int number) {
+    dv_test_server_restart(server, number);
+}
+
+static void isolate(int number) {
+    dv_test_quorum_isolate(quorum, number);
+}
+
+static void join(int number) {
+    (void)number;
+    dv_test_quorum_heal(quorum);
+}
+
+/* Holds an item at server `number`, which is the only one that the client knows, and lets the fault come. */
+static clock_run run_once(int number, int observed, void (*fault)(int number), void (*mend)(int number)) {
+    holder h;
+    watcher outside;
+    dv_test_zk *truth = dv_test_zk_open(dv_test_server_address(server, observed));
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    config.hosts = dv_test_server_address(server, number);
+    config.session_timeout_ms = TIMEOUT_MS;
+    config.ensemble_tick_ms = TICK_MS;
+    holder_open(&h, &config, truth);
+    watcher_start(&outside, &h, dv_test_server_address(server, observed), false);
+    holder_await_fault(&h);
+    fault(number);
+    clock_run run = clock_observe(&h, &outside, dv_test_now_ms(), 0);
+    mend(number);
+    assert_true(DV_WAIT(dv_test_server_leader(server) != 0, PATIENCE_MS));
+    assert_false(holder_owns(&h)); /* Whatever came through now, late, it is over. */
+    watcher_stop(&outside);
+    holder_close(&h);
+    dv_test_zk_close(truth);
+    return run;
+}
+
+static void check(const char *name, bool leads, void (*fault)(int number), void (*mend)(int number)) {
+    clock_run runs[CLOCK_RUNS_MAX];
+    for (int i = 0; i < runs_each; i++) {
+        int leader = 0;
+        assert_true(DV_WAIT((leader = dv_test_server_leader(server)) != 0, PATIENCE_MS));
+        int follower = leader % SERVERS + 1;
+        runs[i] = leads ? run_once(leader, follower, fault, mend) : run_once(follower, leader, fault, mend);
+        clock_print(name, &runs[i], 1);
+        clock_check(&runs[i]);
+    }
+    clock_print(name, runs, runs_each);
+}
+
+/* The client's server stands still, with all its connections open. */
+static void test_frozen(void **state) {
+    (void)state;
+    check("own server frozen", false, freeze, thaw);
+}
+
+/* The client's server is killed. */
+static void test_killed(void **state) {
+    (void)state;
+    check("own server killed", false, kill_server, restart);
+}
+
+/* The client sits on the leader, which is cut off from the others: they elect another, and give the session a whole
+ * timeout more, while the old one serves on until it notices. */
+static void test_leader_isolated(void **state) {
+    (void)state;
+    check("leader isolated, client on it", true, isolate, join);
+}
+
+/* The same with a leader that stands still. */
+static void test_leader_frozen(void **state) {
+    (void)state;
+    check("leader frozen, client on it", true, freeze, thaw);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_leader_isolated),
+        cmocka_unit_test(test_leader_frozen),
+    };
+    runs_each = clock_runs(argc, argv, 2);
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
