@@ -233,8 +233,8 @@ void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, con
     va_list arguments;
     va_start(arguments, format);
     /* clang's analyzer loses sight of va_start() where it follows calls of this function from within this file. */
-    vsnprintf(p->failure_text, sizeof p->failure_text, format,
-              arguments); /* NOLINT(clang-analyzer-valist.Uninitialized) */
+    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized) */
+    vsnprintf(p->failure_text, sizeof p->failure_text, format, arguments);
     va_end(arguments);
     p->failure = error;
     divvy_partition_state from = enter(p, DIVVY_FAILURE, now);
