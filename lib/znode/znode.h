@@ -64,11 +64,12 @@ typedef struct {
 } dv_op;
 
 typedef struct {
-    int error;                   /* 0, or a DIVVY_E* */
-    const char *path;            /* create: the node's path as made */
-    const dv_stat *stat;         /* create outside a multi, set, get, exists, children; else NULL */
-    const void *data;            /* get */
-    size_t data_bytes;           /* get */
+    int error;           /* 0, or a DIVVY_E* */
+    const char *path;    /* create: the node's path as made */
+    const dv_stat *stat; /* create outside a multi, set, get, exists, children; else NULL. Of a set in a multi its
+                                    mzxid is the czxid of all that the multi made */
+    const void *data;    /* get */
+    size_t data_bytes;   /* get */
     const char *const *children; /* children, in no order */
     size_t child_count;
 } dv_reply;

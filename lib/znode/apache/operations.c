@@ -34,6 +34,7 @@ struct dv_pending {
 
     zoo_op_t *native_ops; /* multi: must live until the answer, as the buffers for made paths must */
     zoo_op_result_t *native_results;
+    struct Stat *native_stats; /* of those that set data, by the index of the operation */
     char *path_buffers;
 
     dv_reply reply;
@@ -101,28 +102,45 @@ static void free_pending(dv_pending *p) {
     free(p->ops);
     free(p->native_ops);
     free(p->native_results);
+    free(p->native_stats);
     free(p->path_buffers);
     free(p->copied);
     free(p);
+}
+
+static dv_stat stat_of(const struct Stat *stat) {
+    return (dv_stat){stat->czxid,   stat->mzxid,      stat->pzxid,      stat->ephemeralOwner,
+                     stat->version, stat->dataLength, stat->numChildren};
+}
+
+static void fill_result(const dv_pending *p, size_t i, dv_reply *reply, dv_stat *stat) {
+    if (p->ops[i].kind == DV_CREATE) reply->path = p->native_results[i].value;
+    if (p->ops[i].kind != DV_SET) return;
+    *stat = stat_of(&p->native_stats[i]);
+    reply->stat = stat;
 }
 
 /* The answer of a multi: which of its operations failed, and the paths it made. */
 static void complete_multi(dv_pending *p, int error, int64_t now) {
     assert(error != 0 || p->native_results);
     dv_reply *replies = calloc(p->count, sizeof *replies);
-    if (!replies) {
+    dv_stat *stats = calloc(p->count, sizeof *stats);
+    if (!replies || !stats) {
+        free(replies);
+        free(stats);
         p->multi_done(p->context, error ? error : DIVVY_ENOMEM, NULL, 0, now);
         return;
     }
     for (size_t i = 0; i < p->count; i++) {
         int rc = p->native_results ? p->native_results[i].err : ZOK;
         /* Results before the failing one say 0 though rolled back, those behind it "runtime inconsistency". */
-        if (error == 0) replies[i].path = p->ops[i].kind == DV_CREATE ? p->native_results[i].value : NULL;
+        if (error == 0) fill_result(p, i, &replies[i], &stats[i]);
         else if (dv_outcome_unknown(error) || error == DIVVY_ELOST) replies[i].error = error;
         else if (rc == ZOK || rc == ZRUNTIMEINCONSISTENCY) replies[i].error = DIVVY_EROLLEDBACK;
         else replies[i].error = dv_apache_error(rc);
     }
     p->multi_done(p->context, error, replies, p->count, now);
+    free(stats);
     free(replies);
 }
 
@@ -225,8 +243,7 @@ static void deliver(dv_pending *p) {
 
 static void copy_stat(dv_pending *p, const struct Stat *stat) {
     if (!stat) return;
-    p->stat = (dv_stat){stat->czxid,   stat->mzxid,      stat->pzxid,      stat->ephemeralOwner,
-                        stat->version, stat->dataLength, stat->numChildren};
+    p->stat = stat_of(stat);
     p->reply.stat = &p->stat;
 }
 
@@ -338,7 +355,8 @@ static int send_multi(dv_apache *apache, dv_pending *p) {
     p->native_ops = calloc(p->count, sizeof *p->native_ops);
     p->native_results = calloc(p->count, sizeof *p->native_results);
     p->path_buffers = malloc(buffer_bytes);
-    if (!p->native_ops || !p->native_results || !p->path_buffers) return ZSYSTEMERROR;
+    p->native_stats = calloc(p->count, sizeof *p->native_stats);
+    if (!p->native_ops || !p->native_results || !p->native_stats || !p->path_buffers) return ZSYSTEMERROR;
     char *buffer = p->path_buffers;
     for (size_t i = 0; i < p->count; i++) {
         const dv_op *op = &p->ops[i];
@@ -350,7 +368,9 @@ static int send_multi(dv_apache *apache, dv_pending *p) {
                                buffer, (int)path_buffer_bytes);
             break;
         case DV_DELETE: zoo_delete_op_init(native, op->path, op->version); break;
-        case DV_SET: zoo_set_op_init(native, op->path, data_of(op), (int)op->data_bytes, op->version, NULL); break;
+        case DV_SET:
+            zoo_set_op_init(native, op->path, data_of(op), (int)op->data_bytes, op->version, &p->native_stats[i]);
+            break;
         default: zoo_check_op_init(native, op->path, op->version); break;
         }
         buffer += path_buffer_bytes;
