@@ -23,8 +23,8 @@ typedef struct {
     divvy_partitioner *partitioner;
 } worker;
 
-static void on_state(divvy_partitioner *p, divvy_partition_state state, void *user) {
-    (void)user;
+static void on_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state state, void *user) {
+    (void)from, (void)user;
     /* A real worker stops its work on what divvy_partitioner_partition() calls revoked, and then says so. */
     if (state == DIVVY_RELEASE) divvy_partitioner_release_set(p);
 }

@@ -30,17 +30,20 @@ DIVVY_EXTERN_C_BEGIN
 
 typedef struct divvy_testing_ensemble divvy_testing_ensemble;
 
-/** What a transaction did, in the order of the leader: the truth that all servers come to apply. */
+/** What a transaction did. */
+typedef enum {
+    DIVVY_TESTING_CREATE,         /**< a node */
+    DIVVY_TESTING_DELETE,         /**< a node; those of a session that ends are told one by one, before its end */
+    DIVVY_TESTING_SET,            /**< a node's data */
+    DIVVY_TESTING_SESSION_CREATE, /**< a session */
+    DIVVY_TESTING_SESSION_END,    /**< closed by its client, or expired */
+} divvy_testing_transaction_kind;
+
+/** A transaction, in the order of the leader: the truth that all servers come to apply. */
 typedef struct {
     int64_t zxid;
     int64_t at_ms; /**< the ensemble's clock when it was committed */
-    enum {
-        DIVVY_TESTING_CREATE,         /**< a node */
-        DIVVY_TESTING_DELETE,         /**< a node; those of a session that ends are told one by one, before its end */
-        DIVVY_TESTING_SET,            /**< a node's data */
-        DIVVY_TESTING_SESSION_CREATE, /**< a session */
-        DIVVY_TESTING_SESSION_END,    /**< closed by its client, or expired */
-    } kind;
+    divvy_testing_transaction_kind kind;
     const char *path;   /**< of the node, from the root of the ensemble; NULL for sessions. Lives during the call */
     int64_t session_id; /**< whose request it was; for an expiry: of the session that ends */
     int64_t ephemeral_owner; /**< of the node; 0: persistent */
@@ -65,10 +68,13 @@ typedef struct {
     /** Lines for a trace: connections, elections, faults, requests and answers; NULL: none. */
     void (*on_trace)(int64_t at_ms, const char *line, void *user);
     void *user;
+    /** Sequence numbers past 2147483647: 0: they stay there, but for bursts, which see negative ones, as with ZooKeeper
+     * 3.8; 1: they go on from -2147483648. */
+    int sequences_wrap;
 } divvy_testing_config;
 
 #define DIVVY_TESTING_CONFIG_INIT \
-    { sizeof(divvy_testing_config), 3, 2000, 5, 0, 0, 0, 1, 0, 1, 0, 1, 200, 400, NULL, NULL, NULL }
+    { sizeof(divvy_testing_config), 3, 2000, 5, 0, 0, 0, 1, 0, 1, 0, 1, 200, 400, NULL, NULL, NULL, 0 }
 
 /** Make an ensemble; its servers are up and have a leader. 0, DIVVY_EINVAL, DIVVY_ENOMEM or DIVVY_ESYSTEM. */
 DIVVY_API int divvy_testing_ensemble_create(divvy_testing_ensemble **out, const divvy_testing_config *config);
@@ -111,10 +117,12 @@ DIVVY_API int divvy_testing_link_client(divvy_testing_ensemble *ensemble, divvy_
                                         divvy_testing_link link);
 /** What becomes of a client's requests under way when its connection breaks. */
 typedef enum {
-    DIVVY_TESTING_NOT_APPLIED,  /**< none of them reaches the server */
+    DIVVY_TESTING_NOT_APPLIED,  /**< none of them reaches the server; what the leader has ordered already stays */
     DIVVY_TESTING_APPLIED,      /**< all do, and all answers are lost */
-    DIVVY_TESTING_APPLIED_LATE, /**< writes reach the leader only after `late_ms`: a first read after the reconnect may
-                                     not see them, though a later one does */
+    DIVVY_TESTING_APPLIED_LATE, /**< writes get their place at the leader only after `late_ms`: a first read after the
+                                     reconnect may not see them, though a later one does. Sooner when the session writes
+                                     on a new connection: its writes keep their order, as with a real ensemble. Never
+                                     when the session, or that leader, ends before */
 } divvy_testing_fate;
 /** The connection of a client breaks now, seen by both sides; it may connect again at once. */
 DIVVY_API int divvy_testing_disconnect(divvy_testing_ensemble *ensemble, divvy_client *client, divvy_testing_fate fate,
@@ -123,10 +131,12 @@ DIVVY_API int divvy_testing_disconnect(divvy_testing_ensemble *ensemble, divvy_c
 DIVVY_API int divvy_testing_expire(divvy_testing_ensemble *ensemble, divvy_client *client);
 /** The next connections of the client go to this server; -1: to any. */
 DIVVY_API int divvy_testing_prefer(divvy_testing_ensemble *ensemble, divvy_client *client, int server);
-/** The process stops (SIGSTOP) or goes on: stopped it runs no turn, sends nothing, not even pings; what arrives waits. */
+/** The process stops (SIGSTOP) or goes on: stopped it runs no turn, sends nothing, not even pings; what arrives waits.
+ * With the virtual clock only, else DIVVY_ESTATE. */
 DIVVY_API int divvy_testing_pause_client(divvy_testing_ensemble *ensemble, divvy_client *client, int paused);
 /** The process dies: nothing of it is sent any more, its connections break, its session is left to expire. The client
- * is to be closed then, to free its memory. */
+ * is to be closed then, to free its memory; callbacks that were still queued may run inside that. With the real clock
+ * its threads go on, and hear that the session is lost. */
 DIVVY_API int divvy_testing_crash_client(divvy_testing_ensemble *ensemble, divvy_client *client);
 /** The client's clock runs faster (or slower) by so many parts in a million from now on. */
 DIVVY_API int divvy_testing_drift_client(divvy_testing_ensemble *ensemble, divvy_client *client, int parts_per_million);
@@ -141,8 +151,31 @@ DIVVY_API int divvy_testing_pause_server(divvy_testing_ensemble *ensemble, unsig
 /** The link between two servers, by direction: from `a` to `b` are requests, from `b` to `a` are replies. */
 DIVVY_API int divvy_testing_link_servers(divvy_testing_ensemble *ensemble, unsigned a, unsigned b,
                                          divvy_testing_link link);
-/** Every server is up and runs, every link is up. Clients that crashed stay so. */
+/** What is sent to this server by others takes so much longer; 0: no longer. What it shows lags behind then. */
+DIVVY_API int divvy_testing_lag_server(divvy_testing_ensemble *ensemble, unsigned server, int64_t ms);
+/** Every server is up, runs and keeps up, every link is up, stopped clients go on. Those that crashed stay so. */
 DIVVY_API int divvy_testing_heal(divvy_testing_ensemble *ensemble);
+
+/* ---- as an administrator: through the leader, seen by all when a quorum has logged it ---- */
+
+/** What kind of node to put. */
+typedef enum {
+    DIVVY_TESTING_PERSISTENT,
+    DIVVY_TESTING_CONTAINER, /**< the ensemble deletes it some time after its last child has gone, looking once a minute */
+} divvy_testing_kind;
+/**
+ * Create a node that anyone may use, or set the data of the one that is there.
+ * @return 0: it is on its way; DIVVY_ENOENT: no parent; DIVVY_EINVAL; DIVVY_ESTATE: there is no leader now
+ */
+DIVVY_API int divvy_testing_put(divvy_testing_ensemble *ensemble, const char *path, const void *data, size_t data_bytes,
+                                divvy_testing_kind kind);
+/** Delete a node, whosesoever. 0, DIVVY_ENOENT, DIVVY_ENOTEMPTY, DIVVY_EINVAL, or DIVVY_ESTATE as above. */
+DIVVY_API int divvy_testing_remove(divvy_testing_ensemble *ensemble, const char *path);
+/** The next sequence number under `path` is this one, as after so many creates. On all servers, at once.
+ * 0, DIVVY_ENOENT or DIVVY_EINVAL. */
+DIVVY_API int divvy_testing_set_sequence(divvy_testing_ensemble *ensemble, const char *path, int32_t next);
+/** From its next connection on, servers refuse the credentials of this client (1), or take them again (0). */
+DIVVY_API int divvy_testing_refuse_auth(divvy_testing_ensemble *ensemble, divvy_client *client, int refuse);
 
 /* ---- looking ---- */
 

@@ -1,0 +1,501 @@
+/* The seam on the in-memory ensemble. SPDX-License-Identifier: Apache-2.0
+ *
+ * What the native library does happens in client.c, at the ensemble's times. What stands here runs with the client's
+ * turn held, at its own: between the two stand the client's queue, and the events posted to it. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/client.h"
+#include "testing/ensemble.h"
+#include "znode/path.h"
+
+static dv_mem_client *of(const dv_znode *znode) {
+    return (dv_mem_client *)(uintptr_t)znode;
+}
+
+static void post(dv_mem_client *client, dv_event *event) {
+    client->znode.sink.post(client->znode.sink.queue, event);
+}
+
+/* ---- news ---- */
+
+typedef struct {
+    dv_event event;
+    dv_mem_client *client;
+    dv_session_news news;
+} news_event;
+
+static void fail_all(dv_mem_client *client, int error, int64_t now);
+
+static void run_news(dv_event *event, int64_t now) {
+    news_event *e = (news_event *)(void *)event;
+    dv_mem_client *client = e->client;
+    dv_session_news news = e->news;
+    free(e);
+    if (client->told == DIVVY_LOST || client->told == DIVVY_AUTH_FAILED) return; /* both are final */
+    client->told = news.state;
+    if (news.state == DIVVY_CONNECTED) client->stats.connects++;
+    bool over = news.state == DIVVY_LOST || news.state == DIVVY_AUTH_FAILED;
+    if (over) dv_mem_watched_clear(client);
+    client->znode.on_session(client->znode.context, &news, now);
+    if (over) fail_all(client, news.state == DIVVY_LOST ? DIVVY_ELOST : DIVVY_EAUTH, now);
+}
+
+void dv_mem_post_news(dv_mem_client *client, const dv_session_news *news) {
+    news_event *e = dv_mem_alloc(sizeof *e);
+    *e = (news_event){.event.run = run_news, .client = client, .news = *news};
+    post(client, &e->event);
+}
+
+/* ---- watches ---- */
+
+typedef struct {
+    dv_event event;
+    dv_mem_client *client;
+    dv_mem_path *path;
+    dv_watch_kind kind;
+} fired_event;
+
+static void run_fired(dv_event *event, int64_t now) {
+    fired_event *e = (fired_event *)(void *)event;
+    dv_mem *mem = e->client->mem;
+    dv_mem_watch_fired(e->client, e->path, e->kind, now);
+    dv_mem_lock(mem);
+    dv_mem_path_unref(mem, e->path);
+    dv_mem_unlock(mem);
+    free(e);
+}
+
+void dv_mem_post_fired(dv_mem_client *client, dv_mem_path *path, dv_watch_kind kind) {
+    fired_event *e = dv_mem_alloc(sizeof *e);
+    *e = (fired_event){.event.run = run_fired, .client = client, .path = dv_mem_path_ref(path), .kind = kind};
+    post(client, &e->event);
+}
+
+static void unwatch(dv_znode *znode, dv_watch *watch) {
+    (void)znode;
+    dv_mem_unwatch(watch);
+}
+
+/* ---- operations ---- */
+
+void dv_mem_pending_free(dv_mem_pending *pending) {
+    dv_mem *mem = pending->client->mem;
+    if (pending->request) dv_mem_request_unref(mem, pending->request);
+    if (pending->reply) dv_mem_reply_free(mem, pending->reply);
+    free(pending);
+}
+
+static void unlink_pending(dv_mem_pending *pending) {
+    *pending->link = pending->next;
+    if (pending->next) pending->next->link = pending->link;
+    else pending->client->table_end = pending->link;
+    pending->link = NULL;
+    pending->client->stats.in_flight--;
+}
+
+static void link_pending(dv_mem_client *client, dv_mem_pending *pending) {
+    pending->link = client->table_end;
+    *client->table_end = pending;
+    client->table_end = &pending->next;
+    client->stats.in_flight++;
+}
+
+static void complete_multi(dv_mem_pending *pending, const dv_mem_reply *reply, int error, int64_t now) {
+    size_t count = pending->request->count;
+    const dv_mem_result *results = reply ? reply->results : NULL;
+    assert(error != 0 || results);
+    dv_reply *replies = dv_mem_alloc(count * sizeof *replies);
+    for (size_t i = 0; i < count; i++) {
+        if (error == 0) {
+            replies[i].path = results[i].path ? results[i].path->text : NULL;
+            replies[i].stat = results[i].has_stat ? &results[i].stat : NULL;
+        } else if (dv_outcome_unknown(error) || error == DIVVY_ELOST || !results) replies[i].error = error;
+        else replies[i].error = results[i].error;
+    }
+    pending->multi_done(pending->context, error, replies, count, now);
+    free(replies);
+}
+
+static void complete_single(dv_mem_pending *pending, const dv_mem_reply *from, int error, int64_t now) {
+    dv_reply reply = {.error = error};
+    const char **names = NULL;
+    if (from && !error) {
+        reply.path = from->path ? from->path->text : NULL;
+        reply.stat = from->has_stat ? &from->stat : NULL;
+        if (pending->one.kind == DV_GET) reply.data = from->data ? from->data->data : "";
+        if (from->data) reply.data_bytes = from->data->bytes;
+        if (pending->one.kind == DV_CHILDREN) {
+            names = dv_mem_alloc((from->child_count + 1) * sizeof *names);
+            for (size_t i = 0; i < from->child_count; i++) names[i] = dv_mem_path_name(from->children[i]);
+            reply.children = names;
+            reply.child_count = from->child_count;
+        }
+    }
+    pending->done(pending->context, &reply, now);
+    free(names);
+}
+
+/* `from` NULL: no server has said so. */
+static void complete(dv_mem_pending *pending, const dv_mem_reply *from, int error, int64_t now) {
+    assert(!pending->completed);
+    pending->completed = true;
+    unlink_pending(pending);
+    if (pending->watched) {
+        bool armed = error == 0 || (error == DIVVY_ENOENT && pending->one.kind == DV_EXISTS);
+        dv_mem_watch_end(pending->client, pending->watched, pending->watch, armed);
+        pending->watched = NULL;
+    }
+    if (pending->is_multi) complete_multi(pending, from, error, now);
+    else complete_single(pending, from, error, now);
+}
+
+static void count_answer(dv_mem_client *client, const dv_mem_pending *pending) {
+    divvy_stats *stats = &client->stats;
+    const dv_mem_reply *reply = pending->reply;
+    if (!reply) {
+        stats->failed++;
+        return;
+    }
+    dv_mem_lock(client->mem);
+    uint64_t round_trip_us = (uint64_t)(client->mem->now - pending->sent_ms) * 1000;
+    dv_mem_unlock(client->mem);
+    stats->round_trips++;
+    stats->round_trip_total_us += round_trip_us;
+    if (round_trip_us > stats->round_trip_max_us) stats->round_trip_max_us = round_trip_us;
+    if (reply->data) stats->bytes_received += reply->data->bytes;
+    for (size_t i = 0; i < reply->child_count; i++)
+        stats->bytes_received += strlen(dv_mem_path_name(reply->children[i]));
+    if (reply->path) stats->bytes_received += reply->path->bytes;
+}
+
+/* What the Apache backend takes for an answer too: it cannot tell others from what the native library says itself. */
+static bool is_answer(int error) {
+    return error == 0 || error == DIVVY_ENOENT || error == DIVVY_EEXIST || error == DIVVY_EACCES ||
+           error == DIVVY_ENOTEMPTY || error == DIVVY_EVERSION;
+}
+
+static void tell_answer(dv_mem_client *client, const dv_mem_pending *pending, int64_t now) {
+    if (!pending->reply || !is_answer(pending->error)) return;
+    dv_answer answer = {
+        .sent_at = pending->submitted_at,
+        .connection = pending->connection,
+        .wrote = pending->request->wrote,
+        .error = pending->error,
+    };
+    client->znode.on_answer(client->znode.context, &answer, now);
+}
+
+static void run_pending(dv_event *event, int64_t now) {
+    dv_mem_pending *pending = (dv_mem_pending *)(void *)event;
+    dv_mem_client *client = pending->client;
+    if (!pending->completed) {
+        count_answer(client, pending);
+        tell_answer(client, pending, now);
+        complete(pending, pending->reply, pending->error, now);
+    }
+    dv_mem_lock(client->mem);
+    dv_mem_pending_free(pending);
+    dv_mem_unlock(client->mem);
+}
+
+void dv_mem_post_answer(dv_mem_client *client, dv_mem_pending *pending, int error, dv_mem_reply *reply) {
+    pending->error = error;
+    pending->reply = reply;
+    pending->event.run = run_pending;
+    post(client, &pending->event);
+}
+
+static void fail_all(dv_mem_client *client, int error, int64_t now) {
+    while (client->table) {
+        client->stats.failed++;
+        complete(client->table, NULL, error, now);
+    }
+}
+
+/* ---- submitting ---- */
+
+static int check_request(const dv_mem_client *client, const dv_op *ops, size_t count, bool is_multi) {
+    enum { FRAMING_BYTES = 80 };
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        bytes += strlen(ops[i].path) + ops[i].data_bytes + FRAMING_BYTES;
+        if (dv_path_check(ops[i].path, NULL) != 0) return DIVVY_EINVAL;
+    }
+    if (bytes > (size_t)(is_multi ? DV_MULTI_BYTES_MAX : DV_REQUEST_BYTES_MAX)) return DIVVY_E2BIG;
+    if (count > DV_MULTI_OPS_MAX) return DIVVY_E2BIG;
+    if (client->told == DIVVY_LOST) return DIVVY_ELOST;
+    if (client->told == DIVVY_AUTH_FAILED) return DIVVY_EAUTH;
+    if (client->told != DIVVY_CONNECTED || client->native != DV_MEM_ESTABLISHED) return DIVVY_ECONNECTION;
+    return 0;
+}
+
+static void count_request(dv_mem_client *client, const dv_mem_request *request) {
+    divvy_stats *stats = &client->stats;
+    stats->requests++;
+    if (request->is_multi) stats->multis++;
+    for (size_t i = 0; i < request->count; i++) {
+        uint64_t *const by_kind[DV_KINDS] = {&stats->creates, &stats->deletes, &stats->sets,    &stats->checks,
+                                             &stats->gets,    &stats->exists,  &stats->children};
+        ++*by_kind[request->ops[i].kind];
+        stats->bytes_sent += request->bytes;
+    }
+}
+
+static dv_mem_request *new_request(dv_mem_client *client, const dv_op *ops, size_t count, bool is_multi) {
+    dv_mem_request *request = dv_mem_request_new(DV_MEM_OPERATIONS, client->conn, count);
+    request->is_multi = is_multi;
+    request->wrote = is_multi || ops->kind == DV_CREATE || ops->kind == DV_DELETE || ops->kind == DV_SET;
+    request->access = client->access;
+    for (size_t i = 0; i < count; i++) {
+        request->ops[i] = (dv_mem_op){.kind = ops[i].kind,
+                                      .mode = ops[i].mode,
+                                      .version = ops[i].version,
+                                      .path = dv_mem_path_get(client->mem, ops[i].path, strlen(ops[i].path)),
+                                      .data = dv_mem_blob_new(ops[i].data, ops[i].data_bytes)};
+        request->bytes += request->ops[i].path->bytes + ops[i].data_bytes;
+    }
+    return request;
+}
+
+static void take(dv_mem_client *client, dv_mem_pending *pending, const dv_op *ops, size_t count) {
+    dv_mem *mem = client->mem;
+    pending->client = client;
+    dv_mem_lock(mem);
+    pending->submitted_at = dv_mem_client_now(client);
+    pending->sent_ms = mem->now;
+    pending->connection = client->stats.connects;
+    link_pending(client, pending);
+    dv_mem_request *request = pending->request = new_request(client, ops, count, pending->is_multi);
+    if (pending->watch) {
+        request->watch = true;
+        pending->watched = dv_mem_watch_begin(client, request->ops[0].path, ops->kind == DV_CHILDREN, pending->watch);
+    }
+    int error = check_request(client, ops, count, pending->is_multi);
+    if (error) {
+        dv_mem_post_answer(client, pending, error, NULL);
+    } else {
+        count_request(client, request);
+        request->number = ++client->number_sent;
+        *client->sent.end = pending;
+        client->sent.end = &pending->sent_next;
+        client->sent.count++;
+        dv_mem_client_send(client, request);
+    }
+    dv_mem_unlock(mem);
+}
+
+static int submit(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply_fn done, void *context) {
+    dv_mem_pending *pending = calloc(1, sizeof *pending);
+    if (!pending) return DIVVY_ENOMEM;
+    pending->one = *op;
+    pending->watch = watch;
+    pending->done = done;
+    pending->context = context;
+    take(of(znode), pending, op, 1);
+    return 0;
+}
+
+static int multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context) {
+    assert(count > 0);
+    dv_mem_pending *pending = calloc(1, sizeof *pending);
+    if (!pending) return DIVVY_ENOMEM;
+    pending->is_multi = true;
+    pending->one = *ops;
+    pending->multi_done = done;
+    pending->context = context;
+    take(of(znode), pending, ops, count);
+    return 0;
+}
+
+/* ---- the rest of the seam ---- */
+
+static int64_t now_ms(const dv_znode *znode) {
+    dv_mem_client *client = of(znode);
+    dv_mem_lock(client->mem);
+    int64_t now = dv_mem_client_now(client);
+    dv_mem_unlock(client->mem);
+    return now;
+}
+
+static int fill_random(dv_znode *znode, void *bytes, size_t count) {
+    dv_mem *mem = of(znode)->mem;
+    dv_mem_lock(mem);
+    for (size_t i = 0; i < count; i++) ((unsigned char *)bytes)[i] = (unsigned char)dv_mem_prng_next(&mem->prng);
+    dv_mem_unlock(mem);
+    return 0;
+}
+
+static void get_stats(const dv_znode *znode, divvy_stats *out) {
+    *out = of(znode)->stats;
+    out->writes = out->creates + out->deletes + out->sets + out->checks;
+    out->reads = out->gets + out->exists + out->children;
+}
+
+static const char *get_servers(const dv_znode *znode, int *error) {
+    *error = 0;
+    return of(znode)->asked;
+}
+
+static int start(dv_znode *znode) {
+    dv_mem_client *client = of(znode);
+    dv_mem_lock(client->mem);
+    dv_mem_client_start(client);
+    dv_mem_unlock(client->mem);
+    return 0;
+}
+
+static const char *get_chroot(const dv_znode *znode) {
+    return of(znode)->chroot;
+}
+
+/* Time goes on, for all but this client, until it has something to do. */
+static void sleep_virtually(dv_znode *znode, int64_t timeout_ms) {
+    dv_mem_client *client = of(znode);
+    dv_mem *mem = client->mem;
+    bool was_busy = client->busy;
+    client->busy = true;
+    int64_t until = timeout_ms < 0 ? INT64_MAX / 4 : dv_mem_client_when(client, dv_mem_client_now(client) + timeout_ms);
+    while (mem->now < until && !dv_mem_has_work(client)) {
+        int64_t timer_at = client->client->timers ? dv_mem_client_when(client, client->client->timers->at) : until;
+        dv_mem_go_on(mem, timer_at < until ? timer_at : until, client);
+    }
+    client->busy = was_busy;
+}
+
+static int reopen(dv_znode *znode) {
+    dv_mem_client *client = of(znode);
+    assert(!client->table);
+    client->told = DIVVY_CONNECTING;
+    return start(znode);
+}
+
+static void abandon(dv_znode *znode, int error, int64_t now) {
+    dv_mem_client *client = of(znode);
+    client->told = DIVVY_LOST;
+    dv_mem_watched_clear(client);
+    fail_all(client, error, now);
+}
+
+static void close_session(dv_znode *znode) {
+    dv_mem_client *client = of(znode);
+    dv_mem_lock(client->mem);
+    dv_mem_client_close(client, true);
+    dv_mem_unlock(client->mem);
+}
+
+static void free_client(dv_znode *znode) {
+    dv_mem_client *client = of(znode);
+    dv_mem *mem = client->mem;
+    assert(!client->table);
+    dv_mem_watched_clear(client);
+    dv_mem_lock(mem);
+    dv_mem_client_close(client, false);
+    client->freed = true;
+    client->client = NULL;
+    client->paused = false;
+    dv_mem_events_resume(mem, &client->deferred);
+    client->deferred_end = &client->deferred;
+    if (client->link) {
+        if (mem->turn_after == client) mem->turn_after = NULL;
+        *client->link = client->next;
+        if (client->next) client->next->link = client->link;
+        mem->client_count--;
+    }
+    free(client->watched);
+    free(client->chroot);
+    free(client->asked);
+    client->watched = NULL;
+    dv_mem_client_unref(client);
+    dv_mem_unlock(mem);
+}
+
+/* ---- making one ---- */
+
+static const dv_znode_backend *backend_of(const dv_mem *mem) {
+    static const dv_znode_backend virtual_time = {.submit = submit,
+                                                  .multi = multi,
+                                                  .unwatch = unwatch,
+                                                  .now_ms = now_ms,
+                                                  .random = fill_random,
+                                                  .stats = get_stats,
+                                                  .servers = get_servers,
+                                                  .start = start,
+                                                  .chroot = get_chroot,
+                                                  .sleep = sleep_virtually,
+                                                  .reopen = reopen,
+                                                  .abandon = abandon,
+                                                  .close = close_session,
+                                                  .free = free_client};
+    static const dv_znode_backend real_time = {.submit = submit,
+                                               .multi = multi,
+                                               .unwatch = unwatch,
+                                               .now_ms = now_ms,
+                                               .random = fill_random,
+                                               .stats = get_stats,
+                                               .servers = get_servers,
+                                               .start = start,
+                                               .chroot = get_chroot,
+                                               .reopen = reopen,
+                                               .abandon = abandon,
+                                               .close = close_session,
+                                               .free = free_client};
+    return mem->real ? &real_time : &virtual_time;
+}
+
+static void mix_order(dv_mem_client *client) {
+    dv_mem *mem = client->mem;
+    for (int i = 0; i < mem->server_count; i++) {
+        int at = (int)dv_mem_between(mem, 0, i);
+        client->order[i] = client->order[at];
+        client->order[at] = i;
+    }
+}
+
+static void add_client(dv_mem_client *client) {
+    dv_mem *mem = client->mem;
+    dv_mem_client **end = &mem->clients;
+    while (*end) end = &(*end)->next;
+    client->link = end;
+    *end = client;
+    mem->client_count++;
+}
+
+int dv_mem_backend_new(dv_znode **out, const dv_backend_config *config, const char **reason, void *context) {
+    enum { OFFSET_MAX_MS = 1000000000 };
+    dv_mem *mem = context;
+    const char *chroot = strchr(config->hosts, '/');
+    *out = NULL;
+    if (chroot && strcmp(chroot, "/") == 0) chroot = NULL;
+    if (chroot && dv_path_check(chroot, reason) != 0) return DIVVY_EINVAL;
+    dv_mem_client *client = dv_mem_alloc(sizeof *client);
+    client->znode = (dv_znode){.backend = backend_of(mem),
+                               .sink = config->sink,
+                               .on_session = config->on_session,
+                               .on_answer = config->on_answer,
+                               .on_log = config->on_log,
+                               .context = config->context};
+    client->mem = mem;
+    client->client = config->sink.queue; /* the queue is the client itself */
+    client->refs = 1;
+    client->preferred = -1;
+    client->deferred_end = &client->deferred;
+    client->sent.end = &client->sent.first;
+    client->table_end = &client->table;
+    client->told = DIVVY_CONNECTING;
+    client->chroot = strdup(chroot ? chroot : "");
+    client->asked = strdup("the in-memory ensemble");
+    client->requested_ms = client->timeout_ms = config->session_timeout_ms;
+    client->authenticates = config->auth != NULL;
+    dv_mem_lock(mem);
+    client->access = (dv_mem_access){config->acl, config->auth ? dv_mem_identity(mem, config->auth) : 0};
+    client->number = ++mem->last_client;
+    client->clock_since = mem->now;
+    client->clock_at = dv_mem_between(mem, 1, OFFSET_MAX_MS);
+    mix_order(client);
+    add_client(client);
+    dv_mem_unlock(mem);
+    *out = &client->znode;
+    return 0;
+}

@@ -1,0 +1,237 @@
+/* The ensemble as a whole: making it, and letting its time go on. SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/client.h"
+#include "testing/ensemble.h"
+
+__attribute__((format(printf, 2, 0))) static void trace(const dv_mem *mem, const char *format, va_list arguments) {
+    enum { LINE_BYTES = 512 };
+    char line[LINE_BYTES];
+    vsnprintf(line, sizeof line, format, arguments);
+    mem->config.on_trace(mem->now, line, mem->config.user);
+}
+
+void dv_mem_trace(const dv_mem *mem, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    trace(mem, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- making and ending ---- */
+
+static bool sensible(const divvy_testing_config *c) {
+    bool delays = c->client_delay_min_ms >= 0 && c->client_delay_max_ms >= c->client_delay_min_ms &&
+                  c->server_delay_min_ms >= 0 && c->server_delay_max_ms >= c->server_delay_min_ms &&
+                  c->election_min_ms > 0 && c->election_max_ms >= c->election_min_ms;
+    bool times = c->tick_ms >= 2 && c->tick_ms <= 3600000 && c->sync_limit_ticks > 0 &&
+                 c->min_session_timeout_ms >= 0 && c->max_session_timeout_ms >= 0;
+    return delays && times && c->servers >= 1 && c->servers <= DV_MEM_SERVERS_MAX;
+}
+
+/* The servers come up with a leader: what an election does in time is done here at once. */
+static void elect_first(dv_mem *mem) {
+    for (int i = 0; i < mem->server_count; i++) dv_mem_server_init(mem, i);
+    dv_mem_server *leader = &mem->servers[dv_mem_between(mem, 0, mem->server_count - 1)];
+    dv_mem_lead(leader, 1);
+    for (int i = 0; i < mem->server_count; i++)
+        if (&mem->servers[i] != leader) dv_mem_follow(&mem->servers[i], leader);
+    int64_t since = mem->now;
+    bool all = false;
+    while (!all) {
+        all = leader->serving;
+        for (int i = 0; i < mem->server_count; i++) all = all && mem->servers[i].serving;
+        if (all || mem->heap_count == 0) break;
+        if (mem->heap[0].at > mem->now) mem->now = mem->heap[0].at;
+        dv_mem_event_run_first(mem);
+    }
+    /* Then that time is taken back, so that the clock begins where it is said to. */
+    int64_t passed_ms = mem->now - since;
+    mem->now = since;
+    for (size_t i = 0; i < mem->heap_count; i++) {
+        mem->heap[i].at -= passed_ms;
+        mem->heap[i].event->at -= passed_ms;
+    }
+    for (int i = 0; i < mem->server_count; i++) {
+        dv_mem_server *server = &mem->servers[i];
+        server->since = since;
+        if (!server->link) continue;
+        server->link->heard_at[0] = server->link->heard_at[1] = since;
+        server->link->channel.last_at[0] = server->link->channel.last_at[1] = since;
+    }
+}
+
+int divvy_testing_ensemble_create(divvy_testing_ensemble **out, const divvy_testing_config *config) {
+    static const divvy_testing_config defaults = DIVVY_TESTING_CONFIG_INIT;
+    if (!out) return DIVVY_EINVAL;
+    *out = NULL;
+    if (!config) config = &defaults;
+    if (config->size != sizeof *config || !sensible(config)) return DIVVY_EINVAL;
+    dv_mem *mem = dv_mem_alloc(sizeof *mem);
+    mem->config = *config;
+    mem->real = config->real_clock != 0;
+    mem->server_count = (int)config->servers;
+    mem->min_timeout_ms = config->min_session_timeout_ms ? config->min_session_timeout_ms : 2 * config->tick_ms;
+    mem->max_timeout_ms = config->max_session_timeout_ms ? config->max_session_timeout_ms : 20 * config->tick_ms;
+    mem->sessions_end = &mem->first_session;
+    mem->history_first = 1;
+    mem->now = mem->real ? dv_mem_clock_ms() : DV_MEM_START_MS;
+    dv_mem_prng_seed(&mem->prng, config->seed);
+    pthread_mutex_init(&mem->mutex, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&mem->earlier, &attributes);
+    pthread_condattr_destroy(&attributes);
+    elect_first(mem);
+    int error = mem->real ? dv_mem_thread_start(mem) : 0;
+    if (error) divvy_testing_ensemble_destroy(mem);
+    else *out = mem;
+    return error;
+}
+
+static void free_tables(dv_mem *mem) {
+    for (size_t i = 0; i < mem->history_count; i++) dv_mem_txn_unref(mem, mem->history[i]);
+    for (size_t i = 0; i < mem->container_count; i++) dv_mem_path_unref(mem, mem->containers[i]);
+    assert(mem->path_count == 0);
+    for (dv_mem_session *s = mem->first_session, *next; s; s = next) {
+        next = s->next_all;
+        free(s);
+    }
+    for (uint32_t i = 0; i < mem->identity_count; i++) free(mem->identities[i]);
+    for (dv_mem_event *event = mem->free_events, *next; event; event = next) {
+        next = event->next;
+        free(event);
+    }
+    free(mem->history);
+    free(mem->containers);
+    free(mem->paths);
+    free(mem->sessions);
+    free(mem->identities);
+    free(mem->heap);
+}
+
+void divvy_testing_ensemble_destroy(divvy_testing_ensemble *mem) {
+    if (!mem) return;
+    assert(!mem->clients);
+    if (mem->real) dv_mem_thread_stop(mem);
+    for (int i = 0; i < mem->server_count; i++) dv_mem_server_free(&mem->servers[i]);
+    while (mem->heap_count > 0) dv_mem_event_free(mem, mem->heap[--mem->heap_count].event);
+    for (int i = 0; i < mem->server_count; i++) dv_mem_tree_free(mem, i);
+    free_tables(mem);
+    pthread_cond_destroy(&mem->earlier);
+    pthread_mutex_destroy(&mem->mutex);
+    free(mem);
+}
+
+int divvy_testing_client_open(divvy_client **out, divvy_testing_ensemble *ensemble, const divvy_client_config *config) {
+    static const divvy_client_config defaults = DIVVY_CLIENT_CONFIG_INIT;
+    if (!out || !ensemble) return DIVVY_EINVAL;
+    *out = NULL;
+    if (config && config->size != sizeof *config) return DIVVY_EINVAL;
+    divvy_client_config copy = config ? *config : defaults;
+    if (!ensemble->real && !copy.manual) return DIVVY_EINVAL;
+    if (!copy.hosts) copy.hosts = "ensemble";
+    return divvy_private_client_open(out, &copy, dv_mem_backend_new, ensemble);
+}
+
+/* ---- turns ---- */
+
+bool dv_mem_has_work(dv_mem_client *client) {
+    const divvy_client *c = client->client;
+    if (c->events || c->callbacks) return true;
+    return c->timers && c->timers->at <= dv_mem_client_now(client);
+}
+
+static bool may_run(const dv_mem_client *client, const dv_mem_client *but) {
+    bool driven = client->busy || client->client->processing; /* by a call that waits, further up */
+    return client != but && !driven && !client->paused && !client->crashed;
+}
+
+/* When its first timer is due. Found anew only when that is another timer, or its clock was changed. */
+static int64_t timer_due(dv_mem_client *client) {
+    const dv_timer *timer = client->client->timers;
+    if (!timer) return INT64_MAX;
+    if (timer->at != client->turn_timer || !client->turn_at) {
+        client->turn_timer = timer->at;
+        client->turn_at = dv_mem_client_when(client, timer->at);
+    }
+    return client->turn_at;
+}
+
+/* Who is to have a turn first, and when; after an equal one, whoever comes later in the round. */
+static dv_mem_client *next_turn(dv_mem *mem, const dv_mem_client *but, int64_t *at) {
+    dv_mem_client *first = mem->turn_after ? mem->turn_after->next : NULL, *best = NULL;
+    if (!first) first = mem->clients;
+    *at = INT64_MAX;
+    dv_mem_client *client = first;
+    for (unsigned i = 0; i < mem->client_count; i++) {
+        if (may_run(client, but)) {
+            bool now = client->client->events || client->client->callbacks;
+            int64_t due = now ? mem->now : timer_due(client);
+            if (due < client->no_turn_before) due = client->no_turn_before;
+            if (due <= mem->now) {
+                *at = mem->now;
+                return client;
+            }
+            if (due < *at) {
+                *at = due;
+                best = client;
+            }
+        }
+        client = client->next ? client->next : mem->clients;
+    }
+    return best;
+}
+
+/* A client that closed itself in its turn is gone after it. One that could do nothing, whatever it was that it had to
+ * do, is left alone for a moment, lest time stand still. */
+static void give_turn(dv_mem *mem, dv_mem_client *client) {
+    mem->turn_after = client;
+    client->busy = true;
+    client->refs++;
+    if (divvy_client_process(client->client, 0) <= 0) client->no_turn_before = mem->now + 1;
+    client->busy = false;
+    dv_mem_client_unref(client);
+}
+
+int dv_mem_go_on(dv_mem *mem, int64_t until_ms, const dv_mem_client *but) {
+    for (;;) {
+        int64_t turn_at;
+        dv_mem_client *client = next_turn(mem, but, &turn_at);
+        int64_t event_at = mem->heap_count ? mem->heap[0].at : INT64_MAX;
+        int64_t at = turn_at < event_at ? turn_at : event_at;
+        if (at > until_ms) {
+            if (mem->now < until_ms) mem->now = until_ms;
+            return 0;
+        }
+        if (mem->now < at) mem->now = at;
+        if (client && turn_at <= event_at) {
+            give_turn(mem, client);
+            return 1;
+        }
+        if (dv_mem_event_run_first(mem)) return 1;
+    }
+}
+
+int64_t divvy_testing_now_ms(const divvy_testing_ensemble *ensemble) {
+    return ensemble->real ? dv_mem_clock_ms() : ensemble->now;
+}
+
+int divvy_testing_step(divvy_testing_ensemble *ensemble, int64_t until_ms) {
+    if (!ensemble) return DIVVY_EINVAL;
+    if (ensemble->real) return DIVVY_ESTATE;
+    return dv_mem_go_on(ensemble, until_ms, NULL);
+}
+
+int64_t divvy_testing_run(divvy_testing_ensemble *ensemble, int64_t ms) {
+    if (!ensemble || ms < 0) return DIVVY_EINVAL;
+    if (ensemble->real) return DIVVY_ESTATE;
+    int64_t until = ensemble->now + ms, count = 0;
+    while (dv_mem_go_on(ensemble, until, NULL) > 0) count++;
+    return count;
+}

@@ -1,0 +1,345 @@
+/* The in-memory ensemble, as its files see each other. SPDX-License-Identifier: Apache-2.0
+ *
+ * Everything that happens is an event in one heap, ordered by time and then by the order of asking. Servers have trees
+ * and logs of their own; what passes between them, and between them and clients, passes as events over channels that
+ * behave as TCP connections do. docs/architecture.md has the picture.
+ *
+ * Words: an *index* is a transaction's place in the order of all transactions; *applied* is the last index that a
+ * server's tree shows, *logged* the last one that it has on disk. */
+#ifndef DV_MEM_ENSEMBLE_H
+#define DV_MEM_ENSEMBLE_H
+
+#include <pthread.h>
+
+#include "testing/model.h"
+
+/* ---- the link of a client to a server (connection.c: the server's side) ---- */
+
+enum { DV_MEM_MESSAGE_REQUEST, DV_MEM_MESSAGE_REPLY, DV_MEM_MESSAGE_CLOSE };
+
+struct dv_mem_conn {
+    unsigned refs;
+    dv_mem *mem;
+    dv_mem_client *client; /* a reference */
+    dv_mem_server *server;
+    dv_mem_channel channel;
+    dv_mem_conn *client_next; /* of the client's connections that are not wholly forgotten */
+    /* the server's side */
+    bool accepted, established;
+    dv_mem_conn *server_next, **server_link;
+    dv_mem_session *session;
+    bool session_new;
+    uint32_t identity; /* authenticated as; 0: nobody */
+    dv_mem_request *queue, **queue_end;
+    dv_mem_watch *watches;
+    int64_t heard_at;
+};
+
+void dv_mem_conn_send_request(dv_mem_conn *conn, dv_mem_request *request); /* takes the request */
+void dv_mem_conn_send_reply(dv_mem_conn *conn, dv_mem_reply *reply);       /* takes the reply */
+/* One side closes; the other one hears of it, if the link works. */
+void dv_mem_conn_close(dv_mem_conn *conn, int side);
+/* The network ends it: the server hears of it behind what is on the way, and the client by the server. */
+void dv_mem_conn_break(dv_mem_conn *conn);
+void dv_mem_conn_unref(dv_mem_conn *conn);
+dv_mem_conn *dv_mem_conn_ref(dv_mem_conn *conn);
+/* The leader has said whether a session that wants to go on here lives. */
+void dv_mem_conn_validated(dv_mem_conn *conn, bool valid);
+/* A transaction whose request came by this server was applied here. */
+void dv_mem_conn_committed(dv_mem_server *server, const dv_mem_txn *txn);
+void dv_mem_conn_fire(dv_mem_conn *conn, dv_mem_path *path, dv_watch_kind kind);
+
+/* ---- servers (server.c, follower.c, leader.c) ---- */
+
+typedef enum { DV_MEM_LOOKING, DV_MEM_FOLLOWING, DV_MEM_LEADING } dv_mem_role;
+
+/* The connection of a follower to its leader. */
+struct dv_mem_link {
+    unsigned refs;
+    dv_mem_channel channel;
+    dv_mem_server *follower, *leader;
+    bool joined;   /* the leader sends it what it proposes */
+    bool synced;   /* it has said that it has the leader's log */
+    int64_t epoch; /* of the leader's */
+    int64_t acked;
+    int64_t heard_at[2]; /* by side */
+    int64_t heard_tick;  /* of the leader's, when it last heard of the follower */
+};
+
+struct dv_mem_server {
+    dv_mem *mem;
+    int id;
+    bool up, paused;
+    unsigned boot, term; /* term: grows with each change of role, so that timers of earlier ones are known */
+    dv_mem_role role;
+    bool serving; /* clients */
+    int64_t applied, applied_zxid, logged, logged_zxid;
+    dv_mem_txn **tail; /* logged and not applied: a ring */
+    size_t tail_first, tail_count, tail_room;
+    dv_mem_node *root;
+    dv_mem_conn *conns;
+    dv_mem_event *deferred, **deferred_end;
+    int64_t lag_ms; /* what others send to it takes so much longer */
+    /* following, or joining */
+    dv_mem_link *link;
+    dv_mem_session *touched;
+    /* leading */
+    int64_t epoch; /* that it follows or leads, or did last */
+    int64_t counter, since;
+    unsigned half_ticks;
+    dv_mem_link *links[DV_MEM_SERVERS_MAX];
+    dv_mem_change *changes, **changes_end;
+    dv_mem_request *held;
+};
+
+enum {
+    /* from the follower */
+    DV_MEM_JOIN,
+    DV_MEM_ACK,
+    DV_MEM_TOUCHES,
+    DV_MEM_FORWARD,
+    DV_MEM_REVALIDATE,
+    /* from the leader */
+    DV_MEM_SYNC,
+    DV_MEM_UP_TO_DATE,
+    DV_MEM_PROPOSAL,
+    DV_MEM_COMMIT,
+    DV_MEM_PEER_PING,
+    DV_MEM_VALIDATED,
+    /* either */
+    DV_MEM_PEER_CLOSE,
+};
+
+/* server.c */
+void dv_mem_server_init(dv_mem *mem, int id);
+void dv_mem_server_free(dv_mem_server *server);
+void dv_mem_log_append(dv_mem_server *server, dv_mem_txn *txn);
+void dv_mem_log_truncate(dv_mem_server *server); /* to what is applied */
+void dv_mem_apply_up_to(dv_mem_server *server, int64_t index);
+/* It has no leader any more, or is none: its clients are disconnected, and it takes part in elections. */
+void dv_mem_look(dv_mem_server *server);
+void dv_mem_server_kill(dv_mem_server *server);
+void dv_mem_server_start(dv_mem_server *server);
+void dv_mem_server_pause(dv_mem_server *server, bool paused);
+unsigned dv_mem_quorum(const dv_mem *mem);
+/* A client was heard of at this server. */
+void dv_mem_touch(dv_mem_server *server, dv_mem_session *session);
+
+/* link.c */
+dv_mem_link *dv_mem_link_new(dv_mem_server *follower, dv_mem_server *leader);
+void dv_mem_link_unref(dv_mem_link *link);
+dv_mem_link *dv_mem_link_ref(dv_mem_link *link);
+/* A message from one side, to be filled in by the caller between new and send. */
+dv_mem_event *dv_mem_link_message(dv_mem_link *link, int side, int kind);
+void dv_mem_link_send(dv_mem_event *message);
+void dv_mem_link_close(dv_mem_link *link, int side);
+
+/* follower.c */
+void dv_mem_follow(dv_mem_server *follower, dv_mem_server *leader);
+void dv_mem_follower_hear(dv_mem_server *follower, dv_mem_event *message);
+
+/* leader.c */
+void dv_mem_lead(dv_mem_server *leader, int64_t epoch);
+void dv_mem_leader_hear(dv_mem_server *leader, dv_mem_event *message);
+/* A write, or the begin or end of a session, from a client of server `from`. */
+void dv_mem_leader_request(dv_mem_server *leader, dv_mem_request *request, int from);
+void dv_mem_propose(dv_mem_server *leader, dv_mem_txn *txn);
+/* Releases what only leaders have. */
+void dv_mem_unlead(dv_mem_server *server);
+
+/* tracker.c: the leader's view of who lives */
+void dv_mem_track(dv_mem_server *leader, dv_mem_session *session);
+void dv_mem_track_touch(dv_mem_server *leader, dv_mem_session *session);
+bool dv_mem_track_lives(const dv_mem_server *leader, const dv_mem_session *session);
+/* Begins to close a session by the leader's will. */
+void dv_mem_expire(dv_mem_server *leader, dv_mem_session *session);
+
+/* prepare.c: what a request will do, seen on all that was proposed before */
+dv_mem_txn *dv_mem_prepare(dv_mem_server *leader, dv_mem_request *request);
+dv_mem_txn *dv_mem_prepare_close(dv_mem_server *leader, dv_mem_session *session, dv_mem_request *request);
+/* Changes up to this index are in the tree now. */
+void dv_mem_changes_applied(dv_mem_server *leader, int64_t index);
+void dv_mem_changes_drop(dv_mem_server *leader);
+void dv_mem_changes_set_sequence(dv_mem_change *change, int32_t next); /* NULL is allowed */
+
+/* ---- clients (client.c: as the native library; backend.c: the seam) ---- */
+
+typedef enum {
+    DV_MEM_IDLE, /* not started, or closed */
+    DV_MEM_WAITING,
+    DV_MEM_CONNECTING,
+    DV_MEM_ESTABLISHED,
+    DV_MEM_OVER, /* expired, or refused */
+} dv_mem_native_state;
+
+typedef struct dv_mem_pending dv_mem_pending;
+
+typedef struct {
+    dv_mem_pending *first, **end;
+    size_t count;
+} dv_mem_pending_queue;
+
+/* What the native library would send in SetWatches. */
+typedef struct dv_mem_armed {
+    struct dv_mem_armed *next;
+    dv_mem_path *path;
+    bool data, exists, children;
+} dv_mem_armed;
+
+struct dv_mem_client {
+    dv_znode znode; /* first: the seam's view */
+    unsigned refs;
+    dv_mem *mem;
+    divvy_client *client;
+    dv_mem_client *next, **link; /* of the ensemble's */
+    unsigned number;
+    bool freed; /* the seam let go of it */
+    bool busy;  /* in its turn, or in a waiting call */
+    bool paused, crashed;
+    divvy_testing_link wire;
+    int preferred; /* server, or -1 */
+    dv_mem_event *deferred, **deferred_end;
+    /* its clock: `clock_at` + what passed since `clock_since` */
+    int64_t clock_at, clock_since, clock_ppm;
+    int64_t no_turn_before;
+    int64_t turn_timer, turn_at; /* a timer of the client's clock, and when that is */
+
+    /* as the native library has it */
+    dv_mem_native_state native;
+    dv_mem_conn *conn;
+    dv_mem_conn *conns; /* all that something of may still arrive by; no references */
+    int order[DV_MEM_SERVERS_MAX], order_at, failures;
+    unsigned generation; /* grows whenever timers of before are void */
+    int64_t session_id, timeout_ms, requested_ms, last_zxid;
+    int64_t asked_at;              /* of its clock: when the connection that is being made asked for a session */
+    int64_t last_sent, last_heard; /* of its clock */
+    int64_t timer_at;
+    uint64_t number_sent;
+    dv_mem_pending_queue sent; /* not answered yet */
+    dv_mem_armed **armed;      /* hash table */
+    size_t armed_count, armed_room;
+
+    /* as our code on it has it: with the turn held */
+    char *chroot, *asked;
+    dv_mem_access access;
+    bool authenticates, refuse_auth;
+    divvy_session_state told;
+    dv_mem_pending *table, **table_end;
+    struct dv_mem_watched **watched;
+    size_t watched_count, watched_room;
+    divvy_stats stats;
+};
+
+/* client.c */
+void dv_mem_client_start(dv_mem_client *client);
+void dv_mem_client_receive(dv_mem_client *client, dv_mem_conn *conn, dv_mem_reply *reply);
+/* Its connection, or attempt at one, is over. */
+void dv_mem_client_lost(dv_mem_client *client);
+void dv_mem_client_close(dv_mem_client *client, bool say);
+void dv_mem_client_crash(dv_mem_client *client);
+/* Hands a request that was taken to the connection. */
+void dv_mem_client_send(dv_mem_client *client, dv_mem_request *request);
+void dv_mem_client_drop_armed(dv_mem_client *client);
+int64_t dv_mem_client_now(const dv_mem_client *client);
+/* The first moment of the ensemble at which the client's clock shows `at`, or later. */
+int64_t dv_mem_client_when(const dv_mem_client *client, int64_t at);
+void dv_mem_client_unref(dv_mem_client *client);
+bool dv_mem_client_cut(const dv_mem_client *client, int direction);
+
+/* backend.c, watched.c */
+struct dv_mem_pending {
+    dv_event event;
+    dv_mem_client *client;
+    dv_mem_pending *next, **link; /* all that is not run yet */
+    dv_mem_pending *sent_next;
+    dv_mem_request *request;
+    bool completed;
+    int64_t submitted_at;
+    uint64_t connection;
+    int64_t sent_ms;
+    dv_op one; /* the first, of a multi */
+    bool is_multi;
+    dv_reply_fn done;
+    dv_multi_fn multi_done;
+    void *context;
+    dv_watch *watch;
+    struct dv_mem_watched *watched;
+    int error;
+    dv_mem_reply *reply;
+};
+
+int dv_mem_backend_new(dv_znode **out, const dv_backend_config *config, const char **reason, void *context);
+void dv_mem_post_news(dv_mem_client *client, const dv_session_news *news);
+void dv_mem_post_answer(dv_mem_client *client, dv_mem_pending *pending, int error, dv_mem_reply *reply);
+void dv_mem_post_fired(dv_mem_client *client, dv_mem_path *path, dv_watch_kind kind);
+void dv_mem_pending_free(dv_mem_pending *pending);
+
+struct dv_mem_watched *dv_mem_watch_begin(dv_mem_client *client, dv_mem_path *path, bool of_children, dv_watch *watch);
+void dv_mem_watch_end(dv_mem_client *client, struct dv_mem_watched *watched, dv_watch *watch, bool armed);
+void dv_mem_watch_fired(dv_mem_client *client, dv_mem_path *path, dv_watch_kind kind, int64_t now);
+void dv_mem_unwatch(dv_watch *watch);
+void dv_mem_watched_clear(dv_mem_client *client);
+
+/* ---- the whole ---- */
+
+struct divvy_testing_ensemble {
+    divvy_testing_config config;
+    dv_mem_prng prng;
+    int64_t now;
+    int64_t min_timeout_ms, max_timeout_ms;
+    int server_count;
+    dv_mem_server servers[DV_MEM_SERVERS_MAX];
+    bool cut[DV_MEM_SERVERS_MAX][DV_MEM_SERVERS_MAX]; /* from, to */
+    dv_mem_client *clients;
+    dv_mem_client *turn_after; /* who had the last turn */
+    unsigned client_count, last_client;
+    uint64_t last_session;
+
+    dv_mem_heap_entry *heap;
+    size_t heap_count, heap_room;
+    uint64_t order;
+    dv_mem_event *free_events;
+
+    dv_mem_path **paths;
+    size_t path_count, path_room;
+    dv_mem_session **sessions, *first_session, **sessions_end;
+    size_t session_count, session_room;
+    char **identities;
+    uint32_t identity_count;
+
+    /* What was committed: `truth_index` transactions, of which the last ones are kept for servers that lack them. */
+    int64_t truth_index;
+    int truth_server; /* whose tree shows just those */
+    dv_mem_txn **history;
+    int64_t history_first; /* index of history[0] */
+    size_t history_count, history_room;
+    dv_mem_path **containers;
+    size_t container_count;
+
+    bool real, stopping;
+    pthread_mutex_t mutex; /* with the real clock: of all of this */
+    pthread_cond_t earlier;
+    pthread_t thread;
+};
+
+/* With the real clock: take and give the whole; the clock is read meanwhile. With the virtual one: nothing. */
+void dv_mem_lock(dv_mem *mem);
+void dv_mem_unlock(dv_mem *mem);
+int dv_mem_thread_start(dv_mem *mem);
+void dv_mem_thread_stop(dv_mem *mem);
+int64_t dv_mem_clock_ms(void);
+/* One step, in which `but` has no turn. 1 or 0. */
+int dv_mem_go_on(dv_mem *mem, int64_t until_ms, const dv_mem_client *but);
+bool dv_mem_has_work(dv_mem_client *client);
+static inline int64_t dv_mem_between(dv_mem *mem, int64_t min, int64_t max) {
+    return dv_mem_prng_between(&mem->prng, min, max);
+}
+/* The leader with the newest epoch whose quorum still follows it, or NULL. */
+dv_mem_server *dv_mem_leader_now(const dv_mem *mem);
+void dv_mem_trace(const dv_mem *mem, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define DV_MEM_TRACE(mem, ...)                                        \
+    do {                                                              \
+        if ((mem)->config.on_trace) dv_mem_trace((mem), __VA_ARGS__); \
+    } while (0)
+
+#endif

@@ -1,0 +1,261 @@
+/* Faults to inject, and what an administrator does. SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/client.h"
+#include "testing/ensemble.h"
+#include "znode/path.h"
+
+static dv_mem_client *of(const divvy_client *client) {
+    return (dv_mem_client *)(void *)client->znode;
+}
+
+/* ---- clients ---- */
+
+int divvy_testing_link_client(divvy_testing_ensemble *mem, divvy_client *c, divvy_testing_link link) {
+    if (!mem || !c || link < DIVVY_TESTING_LINK_UP || link > DIVVY_TESTING_LINK_NO_REPLIES) return DIVVY_EINVAL;
+    dv_mem_lock(mem);
+    dv_mem_client *client = of(c);
+    client->wire = link;
+    DV_MEM_TRACE(mem, "client %u: link %s", client->number,
+                 link == DIVVY_TESTING_LINK_UP           ? "up"
+                 : link == DIVVY_TESTING_LINK_DOWN       ? "down"
+                 : link == DIVVY_TESTING_LINK_NO_REPLIES ? "without replies"
+                                                         : "without requests");
+    for (dv_mem_conn *conn = client->conns; conn; conn = conn->client_next)
+        for (int direction = 0; direction < 2; direction++)
+            if (dv_mem_client_cut(client, direction)) dv_mem_channel_cut(&conn->channel, direction);
+    dv_mem_unlock(mem);
+    return 0;
+}
+
+static void decide_fate(dv_mem_request *request, divvy_testing_fate fate, int64_t late_ms) {
+    if (request->ordered) return;
+    if (fate == DIVVY_TESTING_NOT_APPLIED) request->dropped = true;
+    if (fate == DIVVY_TESTING_APPLIED_LATE && request->wrote) request->hold_ms = late_ms;
+}
+
+int divvy_testing_disconnect(divvy_testing_ensemble *mem, divvy_client *c, divvy_testing_fate fate, int64_t late_ms) {
+    if (!mem || !c || late_ms < 0 || fate < DIVVY_TESTING_NOT_APPLIED || fate > DIVVY_TESTING_APPLIED_LATE)
+        return DIVVY_EINVAL;
+    dv_mem_lock(mem);
+    dv_mem_client *client = of(c);
+    bool connected = client->native == DV_MEM_ESTABLISHED || client->native == DV_MEM_CONNECTING;
+    if (connected) {
+        DV_MEM_TRACE(mem, "client %u: its connection breaks, %zu requests under way", client->number,
+                     client->sent.count);
+        for (dv_mem_pending *p = client->sent.first; p; p = p->sent_next) decide_fate(p->request, fate, late_ms);
+        if (client->paused) dv_mem_conn_break(client->conn);
+        else dv_mem_client_lost(client);
+    }
+    dv_mem_unlock(mem);
+    return connected ? 0 : DIVVY_ESTATE;
+}
+
+int divvy_testing_expire(divvy_testing_ensemble *mem, divvy_client *c) {
+    if (!mem || !c) return DIVVY_EINVAL;
+    dv_mem_lock(mem);
+    dv_mem_server *leader = dv_mem_leader_now(mem);
+    dv_mem_session *session = dv_mem_session_find(mem, of(c)->session_id);
+    bool possible = leader && !leader->paused && session && dv_mem_track_lives(leader, session);
+    if (possible) {
+        DV_MEM_TRACE(mem, "client %u: its session is made to expire", of(c)->number);
+        dv_mem_expire(leader, session);
+    }
+    dv_mem_unlock(mem);
+    return possible ? 0 : DIVVY_ESTATE;
+}
+
+int divvy_testing_prefer(divvy_testing_ensemble *mem, divvy_client *c, int server) {
+    if (!mem || !c || server < -1 || server >= mem->server_count) return DIVVY_EINVAL;
+    dv_mem_lock(mem);
+    of(c)->preferred = server;
+    dv_mem_unlock(mem);
+    return 0;
+}
+
+static void pause_client(dv_mem *mem, dv_mem_client *client, bool paused) {
+    if (client->paused == paused || client->crashed) return;
+    client->paused = paused;
+    DV_MEM_TRACE(mem, "client %u: %s", client->number, paused ? "stopped" : "goes on");
+    if (paused) return;
+    dv_mem_events_resume(mem, &client->deferred);
+    client->deferred_end = &client->deferred;
+}
+
+int divvy_testing_pause_client(divvy_testing_ensemble *mem, divvy_client *c, int paused) {
+    if (!mem || !c) return DIVVY_EINVAL;
+    if (mem->real) return DIVVY_ESTATE; /* its threads are not ours to stop */
+    pause_client(mem, of(c), paused != 0);
+    return 0;
+}
+
+int divvy_testing_crash_client(divvy_testing_ensemble *mem, divvy_client *c) {
+    if (!mem || !c) return DIVVY_EINVAL;
+    dv_mem_lock(mem);
+    pause_client(mem, of(c), false);
+    dv_mem_client_crash(of(c));
+    dv_mem_unlock(mem);
+    return 0;
+}
+
+int divvy_testing_drift_client(divvy_testing_ensemble *mem, divvy_client *c, int parts_per_million) {
+    if (!mem || !c || parts_per_million <= -1000000) return DIVVY_EINVAL;
+    dv_mem_lock(mem);
+    dv_mem_client *client = of(c);
+    client->clock_at = dv_mem_client_now(client);
+    client->clock_since = mem->now;
+    client->clock_ppm = parts_per_million;
+    client->turn_at = 0;
+    dv_mem_unlock(mem);
+    return 0;
+}
+
+int divvy_testing_refuse_auth(divvy_testing_ensemble *mem, divvy_client *c, int refuse) {
+    if (!mem || !c) return DIVVY_EINVAL;
+    dv_mem_lock(mem);
+    of(c)->refuse_auth = refuse != 0;
+    dv_mem_unlock(mem);
+    return 0;
+}
+
+/* ---- servers ---- */
+
+static dv_mem_server *server_of(divvy_testing_ensemble *mem, unsigned server) {
+    return mem && server < (unsigned)mem->server_count ? &mem->servers[server] : NULL;
+}
+
+int divvy_testing_kill_server(divvy_testing_ensemble *mem, unsigned server) {
+    if (!server_of(mem, server)) return DIVVY_EINVAL;
+    dv_mem_lock(mem);
+    dv_mem_server_kill(&mem->servers[server]);
+    dv_mem_unlock(mem);
+    return 0;
+}
+
+int divvy_testing_start_server(divvy_testing_ensemble *mem, unsigned server) {
+    if (!server_of(mem, server)) return DIVVY_EINVAL;
+    dv_mem_lock(mem);
+    dv_mem_server_start(&mem->servers[server]);
+    dv_mem_unlock(mem);
+    return 0;
+}
+
+int divvy_testing_pause_server(divvy_testing_ensemble *mem, unsigned server, int paused) {
+    if (!server_of(mem, server)) return DIVVY_EINVAL;
+    dv_mem_lock(mem);
+    dv_mem_server_pause(&mem->servers[server], paused != 0);
+    dv_mem_unlock(mem);
+    return 0;
+}
+
+int divvy_testing_lag_server(divvy_testing_ensemble *mem, unsigned server, int64_t ms) {
+    if (!server_of(mem, server) || ms < 0) return DIVVY_EINVAL;
+    dv_mem_lock(mem);
+    mem->servers[server].lag_ms = ms;
+    dv_mem_unlock(mem);
+    return 0;
+}
+
+/* What is on the way from one server to the other is lost. */
+static void cut_channels(dv_mem *mem, unsigned from, unsigned to) {
+    dv_mem_server *a = &mem->servers[from], *b = &mem->servers[to];
+    if (a->link && a->link->leader == b) dv_mem_channel_cut(&a->link->channel, 0);
+    if (b->links[from]) dv_mem_channel_cut(&b->links[from]->channel, 0);
+    if (b->link && b->link->leader == a) dv_mem_channel_cut(&b->link->channel, 1);
+    if (a->links[to]) dv_mem_channel_cut(&a->links[to]->channel, 1);
+}
+
+static void set_link(dv_mem *mem, unsigned a, unsigned b, divvy_testing_link link) {
+    mem->cut[a][b] = link == DIVVY_TESTING_LINK_DOWN || link == DIVVY_TESTING_LINK_NO_REQUESTS;
+    mem->cut[b][a] = link == DIVVY_TESTING_LINK_DOWN || link == DIVVY_TESTING_LINK_NO_REPLIES;
+    if (mem->cut[a][b]) cut_channels(mem, a, b);
+    if (mem->cut[b][a]) cut_channels(mem, b, a);
+}
+
+int divvy_testing_link_servers(divvy_testing_ensemble *mem, unsigned a, unsigned b, divvy_testing_link link) {
+    if (!server_of(mem, a) || !server_of(mem, b) || a == b) return DIVVY_EINVAL;
+    if (link < DIVVY_TESTING_LINK_UP || link > DIVVY_TESTING_LINK_NO_REPLIES) return DIVVY_EINVAL;
+    dv_mem_lock(mem);
+    DV_MEM_TRACE(mem, "servers %u and %u: link state %d", a, b, (int)link);
+    set_link(mem, a, b, link);
+    dv_mem_unlock(mem);
+    return 0;
+}
+
+int divvy_testing_heal(divvy_testing_ensemble *mem) {
+    if (!mem) return DIVVY_EINVAL;
+    dv_mem_lock(mem);
+    memset(mem->cut, 0, sizeof mem->cut);
+    for (int i = 0; i < mem->server_count; i++) {
+        mem->servers[i].lag_ms = 0;
+        dv_mem_server_pause(&mem->servers[i], false);
+        dv_mem_server_start(&mem->servers[i]);
+    }
+    for (dv_mem_client *client = mem->clients; client; client = client->next) {
+        client->wire = DIVVY_TESTING_LINK_UP;
+        pause_client(mem, client, false);
+    }
+    dv_mem_unlock(mem);
+    return 0;
+}
+
+/* ---- as an administrator ---- */
+
+static int ask_leader(dv_mem *mem, dv_kind kind, const char *path, const void *data, size_t data_bytes,
+                      bool container) {
+    dv_mem_server *leader = dv_mem_leader_now(mem);
+    if (!leader || leader->paused) return DIVVY_ESTATE;
+    dv_mem_request *request = dv_mem_request_new(DV_MEM_OPERATIONS, NULL, 1);
+    request->ops[0] = (dv_mem_op){.kind = kind,
+                                  .version = -1,
+                                  .container = container,
+                                  .path = dv_mem_path_get(mem, path, strlen(path)),
+                                  .data = dv_mem_blob_new(data, data_bytes)};
+    request->administrator = true;
+    dv_mem_txn *txn = dv_mem_prepare(leader, request);
+    int error = txn->error;
+    dv_mem_propose(leader, txn);
+    dv_mem_request_unref(mem, request);
+    return error;
+}
+
+static void remember_container(dv_mem *mem, const char *path) {
+    dv_mem_path **grown = realloc(mem->containers, (mem->container_count + 1) * sizeof(dv_mem_path *));
+    if (!grown) abort();
+    mem->containers = grown;
+    mem->containers[mem->container_count++] = dv_mem_path_get(mem, path, strlen(path));
+}
+
+int divvy_testing_put(divvy_testing_ensemble *mem, const char *path, const void *data, size_t data_bytes,
+                      divvy_testing_kind kind) {
+    if (!mem || !path || dv_path_check(path, NULL) != 0 || (data_bytes && !data)) return DIVVY_EINVAL;
+    bool container = kind == DIVVY_TESTING_CONTAINER;
+    dv_mem_lock(mem);
+    int error = ask_leader(mem, DV_CREATE, path, data, data_bytes, container);
+    if (!error && container) remember_container(mem, path);
+    if (error == DIVVY_EEXIST) error = ask_leader(mem, DV_SET, path, data, data_bytes, false);
+    dv_mem_unlock(mem);
+    return error;
+}
+
+int divvy_testing_remove(divvy_testing_ensemble *mem, const char *path) {
+    if (!mem || !path || dv_path_check(path, NULL) != 0) return DIVVY_EINVAL;
+    dv_mem_lock(mem);
+    int error = ask_leader(mem, DV_DELETE, path, NULL, 0, false);
+    dv_mem_unlock(mem);
+    return error;
+}
+
+int divvy_testing_set_sequence(divvy_testing_ensemble *mem, const char *path, int32_t next) {
+    if (!mem || !path) return DIVVY_EINVAL;
+    dv_mem_lock(mem);
+    dv_mem_path *p = dv_mem_path_find(mem, path);
+    bool found = p && p->places[mem->truth_server].node;
+    for (int i = 0; found && i < mem->server_count; i++) {
+        if (p->places[i].node) p->places[i].node->cversion = next;
+        dv_mem_changes_set_sequence(p->places[i].change, next);
+    }
+    dv_mem_unlock(mem);
+    return found ? 0 : DIVVY_ENOENT;
+}

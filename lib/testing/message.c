@@ -1,0 +1,90 @@
+/* Requests, replies and transactions: counted references, released with what they hold.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "testing/ensemble.h"
+
+dv_mem_request *dv_mem_request_new(dv_mem_request_kind kind, dv_mem_conn *conn, size_t count) {
+    dv_mem_request *request = dv_mem_alloc(sizeof *request + count * sizeof(dv_mem_op));
+    request->refs = 1;
+    request->kind = kind;
+    request->server = -1;
+    request->count = count;
+    if (conn) request->conn = dv_mem_conn_ref(conn);
+    return request;
+}
+
+dv_mem_request *dv_mem_request_ref(dv_mem_request *request) {
+    request->refs++;
+    return request;
+}
+
+void dv_mem_request_unref(dv_mem *mem, dv_mem_request *request) {
+    if (--request->refs > 0) return;
+    for (size_t i = 0; i < request->count; i++) {
+        dv_mem_path_unref(mem, request->ops[i].path);
+        dv_mem_blob_unref(request->ops[i].data);
+    }
+    if (request->conn) dv_mem_conn_unref(request->conn);
+    free(request);
+}
+
+dv_mem_reply *dv_mem_reply_new(dv_mem_reply_kind kind) {
+    dv_mem_reply *reply = dv_mem_alloc(sizeof *reply);
+    reply->kind = kind;
+    return reply;
+}
+
+void dv_mem_reply_free(dv_mem *mem, dv_mem_reply *reply) {
+    dv_mem_path_unref(mem, reply->path);
+    dv_mem_blob_unref(reply->data);
+    for (size_t i = 0; i < reply->child_count; i++) dv_mem_path_unref(mem, reply->children[i]);
+    free(reply->children);
+    for (size_t i = 0; i < reply->result_count; i++) dv_mem_path_unref(mem, reply->results[i].path);
+    free(reply->results);
+    free(reply);
+}
+
+dv_mem_txn *dv_mem_txn_new(dv_mem_session *session, dv_mem_request *request, size_t room) {
+    dv_mem_txn *txn = dv_mem_alloc(sizeof *txn);
+    txn->refs = 1;
+    txn->session = session;
+    txn->request = request ? dv_mem_request_ref(request) : NULL;
+    txn->room = room;
+    if (room) txn->steps = dv_mem_alloc(room * sizeof(dv_mem_step));
+    return txn;
+}
+
+dv_mem_step *dv_mem_txn_add(dv_mem_txn *txn, dv_mem_step_kind kind, dv_mem_path *path) {
+    if (txn->count == txn->room) {
+        size_t room = txn->room ? txn->room * 2 : 4;
+        dv_mem_step *grown = dv_mem_alloc(room * sizeof *grown);
+        if (txn->count) memcpy(grown, txn->steps, txn->count * sizeof *grown);
+        free(txn->steps);
+        txn->steps = grown;
+        txn->room = room;
+    }
+    dv_mem_step *step = &txn->steps[txn->count++];
+    step->kind = kind;
+    step->path = path ? dv_mem_path_ref(path) : NULL;
+    return step;
+}
+
+void dv_mem_txn_clear(dv_mem *mem, dv_mem_txn *txn) {
+    for (size_t i = 0; i < txn->count; i++) {
+        dv_mem_path_unref(mem, txn->steps[i].path);
+        dv_mem_blob_unref(txn->steps[i].data);
+    }
+    memset(txn->steps, 0, txn->count * sizeof *txn->steps);
+    txn->count = 0;
+}
+
+void dv_mem_txn_unref(dv_mem *mem, dv_mem_txn *txn) {
+    if (--txn->refs > 0) return;
+    if (txn->count) dv_mem_txn_clear(mem, txn);
+    if (txn->request) dv_mem_request_unref(mem, txn->request);
+    free(txn->steps);
+    free(txn);
+}

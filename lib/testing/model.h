@@ -1,0 +1,316 @@
+/* What the in-memory ensemble is made of: paths, sessions, trees, events, channels, messages.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_MEM_MODEL_H
+#define DV_MEM_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "divvy/testing.h"
+#include "testing/prng.h"
+#include "znode/znode.h"
+
+enum {
+    DV_MEM_SERVERS_MAX = 9,
+    DV_MEM_REQUEST_BYTES_MAX = 1048575, /* jute.maxbuffer */
+    DV_MEM_START_MS = 1000000,
+};
+
+typedef struct divvy_testing_ensemble dv_mem;
+typedef struct dv_mem_event dv_mem_event;
+typedef struct dv_mem_path dv_mem_path;
+typedef struct dv_mem_node dv_mem_node;
+typedef struct dv_mem_change dv_mem_change;
+typedef struct dv_mem_watch dv_mem_watch;
+typedef struct dv_mem_session dv_mem_session;
+typedef struct dv_mem_request dv_mem_request;
+typedef struct dv_mem_reply dv_mem_reply;
+typedef struct dv_mem_txn dv_mem_txn;
+typedef struct dv_mem_conn dv_mem_conn;
+typedef struct dv_mem_link dv_mem_link;
+typedef struct dv_mem_server dv_mem_server;
+typedef struct dv_mem_client dv_mem_client;
+
+/* ---- what trees and messages are made of (names.c) ---- */
+
+typedef struct {
+    unsigned refs;
+    size_t bytes;
+    char data[];
+} dv_mem_blob;
+
+/* What a server has at a path. */
+typedef struct {
+    dv_mem_node *node;
+    dv_mem_watch *watches;
+    dv_mem_change *change; /* a leader's: how the node will be once all that was proposed is applied */
+} dv_mem_place;
+
+/* Each path exists once, so that whoever has it needs no search to find its node on any server. */
+struct dv_mem_path {
+    dv_mem_path *next; /* in its chain of the table */
+    dv_mem_path *parent;
+    uint64_t hash;
+    unsigned refs;
+    uint32_t bytes;
+    char *text; /* behind the places */
+    dv_mem_place places[];
+};
+
+dv_mem_path *dv_mem_path_get(dv_mem *mem, const char *text, size_t bytes);
+dv_mem_path *dv_mem_path_find(const dv_mem *mem, const char *text); /* takes no reference; NULL: nobody has it */
+void dv_mem_path_unref(dv_mem *mem, dv_mem_path *path);
+static inline dv_mem_path *dv_mem_path_ref(dv_mem_path *path) {
+    path->refs++;
+    return path;
+}
+const char *dv_mem_path_name(const dv_mem_path *path);
+dv_mem_blob *dv_mem_blob_new(const void *data, size_t bytes); /* NULL: no bytes */
+dv_mem_blob *dv_mem_blob_ref(dv_mem_blob *blob);
+void dv_mem_blob_unref(dv_mem_blob *blob);
+/* Ends the program when memory is out: nothing that is tested here can be blamed for it. */
+void *dv_mem_alloc(size_t bytes);
+
+/* Access of a node or of a connection: DIVVY_ACL_OPEN, _CREATOR or _READABLE, and whose. */
+typedef struct {
+    int acl;
+    uint32_t identity; /* 0: nobody's */
+} dv_mem_access;
+uint32_t dv_mem_identity(dv_mem *mem, const char *auth);
+
+/* ---- sessions ---- */
+
+/* What a server knows of a session. */
+typedef struct {
+    bool exists;           /* in its tree */
+    dv_mem_node *owned;    /* ephemeral nodes in its tree */
+    dv_mem_conn *conn;     /* that it serves the session on */
+    bool tracked, closing; /* a leader's: in its tracker; being closed */
+    int owner;             /* a leader's: the server that last brought the session, -1: not known yet */
+    int64_t expires_at;    /* a leader's */
+    bool touched;          /* a follower's: heard of since the leader's last ping */
+    dv_mem_session *touched_next;
+} dv_mem_seat;
+
+struct dv_mem_session {
+    dv_mem_session *next;     /* in its chain of the table */
+    dv_mem_session *next_all; /* the order in which they were made */
+    int64_t id, timeout_ms;
+    dv_mem_seat seats[];
+};
+
+dv_mem_session *dv_mem_session_new(dv_mem *mem, int server, int64_t timeout_ms);
+dv_mem_session *dv_mem_session_find(const dv_mem *mem, int64_t id);
+
+/* ---- trees (tree.c) ---- */
+
+struct dv_mem_node {
+    dv_mem_path *path;
+    dv_mem_blob *data;
+    dv_mem_node *parent, *children, *sibling, **sibling_link;
+    dv_mem_session *owner;
+    dv_mem_node *owned_next, **owned_link;
+    int64_t czxid, mzxid, pzxid;
+    int32_t version, cversion, child_count;
+    dv_mem_access access;
+    bool container;
+};
+
+typedef enum {
+    DV_MEM_TXN_CREATE,
+    DV_MEM_TXN_DELETE,
+    DV_MEM_TXN_SET,
+    DV_MEM_TXN_CHECK,
+    DV_MEM_TXN_SESSION_CREATE,
+    DV_MEM_TXN_SESSION_END,
+} dv_mem_step_kind;
+
+typedef struct {
+    dv_mem_step_kind kind;
+    int error; /* of this operation, in a transaction that failed */
+    dv_mem_path *path;
+    dv_mem_blob *data;
+    dv_mem_session *owner; /* create: of an ephemeral */
+    int64_t czxid;         /* of the node */
+    int32_t version;       /* set: the new one */
+    int32_t parent_cversion;
+    dv_mem_access access;
+    bool container;
+} dv_mem_step;
+
+/* What the leader proposes, and every server applies. A request that fails makes one too, which does nothing. */
+struct dv_mem_txn {
+    unsigned refs;
+    int64_t index, zxid;
+    int error;
+    dv_mem_session *session; /* whose request; may be NULL */
+    dv_mem_request *request; /* to be answered by the server that it came to */
+    bool expired;
+    size_t count, room;
+    dv_mem_step *steps;
+};
+
+dv_mem_txn *dv_mem_txn_new(dv_mem_session *session, dv_mem_request *request, size_t room);
+dv_mem_step *dv_mem_txn_add(dv_mem_txn *txn, dv_mem_step_kind kind, dv_mem_path *path);
+/* Takes back the steps, as nothing of it is to be done. */
+void dv_mem_txn_clear(dv_mem *mem, dv_mem_txn *txn);
+void dv_mem_txn_unref(dv_mem *mem, dv_mem_txn *txn);
+
+void dv_mem_tree_init(dv_mem *mem, int server);
+void dv_mem_tree_free(dv_mem *mem, int server);
+/* Does to a server's tree what a transaction says, and fires the watches that are set there. */
+void dv_mem_tree_apply(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *txn);
+dv_stat dv_mem_node_stat(const dv_mem_node *node);
+
+/* Watches that connections have set on a server. */
+typedef enum { DV_MEM_WATCH_DATA, DV_MEM_WATCH_CHILDREN } dv_mem_watch_of;
+struct dv_mem_watch {
+    dv_mem_conn *conn;
+    dv_mem_path *path;
+    dv_mem_watch_of of;
+    dv_mem_watch *path_next, **path_link, *conn_next, **conn_link;
+};
+void dv_mem_watch_set(dv_mem *mem, dv_mem_conn *conn, dv_mem_path *path, dv_mem_watch_of of);
+void dv_mem_watch_drop_all(dv_mem *mem, dv_mem_conn *conn);
+
+/* ---- events (heap.c) ---- */
+
+struct dv_mem_event {
+    int64_t at;
+    uint64_t order;
+    dv_mem_event *next;
+    /* Once, unless it is dropped; what it holds is released after it. False: it was stale, and nothing happened. */
+    bool (*run)(dv_mem *mem, dv_mem_event *event);
+    dv_mem_server *server; /* who acts: stopped, it acts later; */
+    unsigned boot;         /* dead, or started again since, never (timers only) */
+    dv_mem_client *client; /* likewise */
+    struct dv_mem_channel *channel;
+    bool arrived; /* the machine has it, though its process may be stopped */
+    int direction, kind;
+    unsigned term;
+    dv_mem_conn *conn;
+    dv_mem_link *link;
+    dv_mem_request *request;
+    dv_mem_reply *reply;
+    dv_mem_txn *txn;
+    dv_mem_session *session;
+    int64_t index;
+    void **list; /* owned: of sessions, or of transactions */
+    size_t count;
+};
+
+typedef struct {
+    int64_t at;
+    uint64_t order;
+    dv_mem_event *event;
+} dv_mem_heap_entry;
+
+dv_mem_event *dv_mem_event_new(dv_mem *mem, bool (*run)(dv_mem *mem, dv_mem_event *event));
+void dv_mem_event_free(dv_mem *mem, dv_mem_event *event);
+void dv_mem_event_push(dv_mem *mem, dv_mem_event *event, int64_t at);
+/* Runs the first of the heap. False: it was stale, or its actor is stopped; nothing happened. */
+bool dv_mem_event_run_first(dv_mem *mem);
+/* What waited for a stopped process arrives, in its order. Which of it and of timers a server looks at first is left to
+ * chance, but for those that watch a silent connection: what lies in a socket is no silence. */
+void dv_mem_events_resume(dv_mem *mem, dv_mem_event **first);
+void dv_mem_events_drop(dv_mem *mem, dv_mem_event **first);
+/* A timer of a server's. */
+dv_mem_event *dv_mem_server_timer(dv_mem *mem, dv_mem_server *server, int64_t at,
+                                  bool (*run)(dv_mem *mem, dv_mem_event *event));
+
+/* ---- channels (channel.c): one TCP connection; direction 0 is from the client, or from the follower ---- */
+
+typedef struct dv_mem_channel {
+    int64_t last_at[2];
+    unsigned under_way[2];
+    bool broken[2]; /* something was lost: nothing passes any more */
+    bool open[2];   /* by side: 0 the client or follower, 1 the server or leader */
+} dv_mem_channel;
+
+/* `cut`: the wire does not carry that direction now. Takes the event, which may be dropped at once. */
+void dv_mem_channel_send(dv_mem *mem, dv_mem_channel *channel, int direction, bool cut, int64_t delay_ms,
+                         dv_mem_event *event);
+/* The wire was cut in this direction: what is on the way is lost. */
+void dv_mem_channel_cut(dv_mem_channel *channel, int direction);
+
+/* ---- requests and replies (message.c) ---- */
+
+typedef enum {
+    DV_MEM_CONNECT,
+    DV_MEM_OPERATIONS,
+    DV_MEM_PING,
+    DV_MEM_AUTH,
+    DV_MEM_SET_WATCHES,
+    DV_MEM_CREATE_SESSION,
+    DV_MEM_CLOSE_SESSION,
+} dv_mem_request_kind;
+
+typedef struct {
+    dv_kind kind;
+    int mode;
+    int32_t version;
+    bool container;
+    dv_mem_path *path;
+    dv_mem_blob *data;
+} dv_mem_op;
+
+struct dv_mem_request {
+    unsigned refs;
+    dv_mem_request *next; /* of a connection's, at the server */
+    dv_mem_request *held; /* of those that the leader is to order later */
+    dv_mem_request_kind kind;
+    bool is_multi, wrote, watch;
+    bool administrator; /* access lists do not count */
+    bool dropped;       /* it is never to reach a server */
+    bool ordered;       /* the leader has given it its place */
+    bool let_through;   /* was held back at the leader, and has waited long enough */
+    int64_t hold_ms;    /* how long the leader is to hold it back; 0: not at all */
+    int64_t release_at;
+    uint64_t number;
+    int server;        /* that it came to */
+    dv_mem_conn *conn; /* that it came by; a reference */
+    dv_mem_session *session;
+    int64_t zxid;         /* connect: the newest one seen */
+    int64_t timeout_ms;   /* connect */
+    int64_t session_id;   /* connect; 0: a new one */
+    dv_mem_access access; /* operations: of what is created; auth: whose */
+    size_t bytes, count;
+    dv_mem_op ops[];
+};
+
+dv_mem_request *dv_mem_request_new(dv_mem_request_kind kind, dv_mem_conn *conn, size_t count);
+dv_mem_request *dv_mem_request_ref(dv_mem_request *request);
+void dv_mem_request_unref(dv_mem *mem, dv_mem_request *request);
+
+typedef struct {
+    int error;
+    dv_mem_path *path; /* made */
+    bool has_stat;     /* of a set */
+    dv_stat stat;
+} dv_mem_result;
+
+/* From a server to a client. */
+typedef enum { DV_MEM_CONNECTED, DV_MEM_ANSWER, DV_MEM_PONG, DV_MEM_FIRED, DV_MEM_AUTH_REFUSED } dv_mem_reply_kind;
+struct dv_mem_reply {
+    dv_mem_reply_kind kind;
+    int error;
+    int64_t zxid;
+    uint64_t number;
+    int64_t session_id, timeout_ms; /* connected; 0: expired */
+    bool session_new;
+    dv_watch_kind fired;
+    dv_mem_path *path; /* made, or fired at */
+    bool has_stat;
+    dv_stat stat;
+    dv_mem_blob *data;
+    dv_mem_path **children;
+    size_t child_count;
+    dv_mem_result *results; /* of a multi */
+    size_t result_count;
+};
+
+dv_mem_reply *dv_mem_reply_new(dv_mem_reply_kind kind);
+void dv_mem_reply_free(dv_mem *mem, dv_mem_reply *reply);
+
+#endif

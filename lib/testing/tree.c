@@ -1,0 +1,186 @@
+/* A server's tree: nodes, the watches set on them, and what transactions do to both.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "testing/ensemble.h"
+
+/* ---- watches ---- */
+
+void dv_mem_watch_set(dv_mem *mem, dv_mem_conn *conn, dv_mem_path *path, dv_mem_watch_of of) {
+    (void)mem;
+    dv_mem_watch **first = &path->places[conn->server->id].watches;
+    for (dv_mem_watch *w = *first; w; w = w->path_next) {
+        if (w->conn == conn && w->of == of) return;
+    }
+    dv_mem_watch *w = dv_mem_alloc(sizeof *w);
+    *w = (dv_mem_watch){.conn = conn, .path = dv_mem_path_ref(path), .of = of};
+    w->path_next = *first;
+    w->path_link = first;
+    if (*first) (*first)->path_link = &w->path_next;
+    *first = w;
+    w->conn_next = conn->watches;
+    w->conn_link = &conn->watches;
+    if (conn->watches) conn->watches->conn_link = &w->conn_next;
+    conn->watches = w;
+}
+
+static void drop_watch(dv_mem *mem, dv_mem_watch *w) {
+    *w->path_link = w->path_next;
+    if (w->path_next) w->path_next->path_link = w->path_link;
+    *w->conn_link = w->conn_next;
+    if (w->conn_next) w->conn_next->conn_link = w->conn_link;
+    dv_mem_path_unref(mem, w->path);
+    free(w);
+}
+
+void dv_mem_watch_drop_all(dv_mem *mem, dv_mem_conn *conn) {
+    while (conn->watches) drop_watch(mem, conn->watches);
+}
+
+/* A node's deletion is told once to a connection that watches both the node and its children. */
+static void fire(dv_mem *mem, dv_mem_server *server, dv_mem_path *path, bool data, bool children, dv_watch_kind kind) {
+    dv_mem_watch *w = path->places[server->id].watches;
+    while (w) {
+        dv_mem_watch *next = w->path_next;
+        if (w->of == DV_MEM_WATCH_DATA ? data : children) {
+            dv_mem_conn *conn = w->conn;
+            bool both = false;
+            for (dv_mem_watch *other = next; data && children && other; other = other->path_next)
+                both = both || other->conn == conn;
+            if (!both) dv_mem_conn_fire(conn, path, kind);
+            /* What one connection is told does not change the watches of another: `next` stays. */
+            drop_watch(mem, w);
+        }
+        w = next;
+    }
+}
+
+/* ---- nodes ---- */
+
+static void own(dv_mem_node *node, int server, dv_mem_session *owner) {
+    dv_mem_node **first = &owner->seats[server].owned;
+    node->owner = owner;
+    node->owned_next = *first;
+    node->owned_link = first;
+    if (*first) (*first)->owned_link = &node->owned_next;
+    *first = node;
+}
+
+static void disown(dv_mem_node *node) {
+    if (!node->owner) return;
+    *node->owned_link = node->owned_next;
+    if (node->owned_next) node->owned_next->owned_link = node->owned_link;
+    node->owner = NULL;
+}
+
+static dv_mem_node *add_node(int server, dv_mem_path *path, dv_mem_node *parent) {
+    dv_mem_node *node = dv_mem_alloc(sizeof *node);
+    node->path = dv_mem_path_ref(path);
+    path->places[server].node = node;
+    node->parent = parent;
+    if (!parent) return node;
+    /* Newest first: as the servers promise no order, ours is one that nobody would rely on. */
+    node->sibling = parent->children;
+    node->sibling_link = &parent->children;
+    if (node->sibling) node->sibling->sibling_link = &node->sibling;
+    parent->children = node;
+    parent->child_count++;
+    return node;
+}
+
+static void free_node(dv_mem *mem, int server, dv_mem_node *node) {
+    disown(node);
+    node->path->places[server].node = NULL;
+    if (node->parent) {
+        *node->sibling_link = node->sibling;
+        if (node->sibling) node->sibling->sibling_link = node->sibling_link;
+        node->parent->child_count--;
+    }
+    dv_mem_blob_unref(node->data);
+    dv_mem_path_unref(mem, node->path);
+    free(node);
+}
+
+void dv_mem_tree_init(dv_mem *mem, int server) {
+    dv_mem_path *root = dv_mem_path_get(mem, "/", 1);
+    dv_mem_path *reserved = dv_mem_path_get(mem, "/zookeeper", strlen("/zookeeper"));
+    mem->servers[server].root = add_node(server, root, NULL);
+    add_node(server, reserved, mem->servers[server].root);
+    dv_mem_path_unref(mem, root);
+    dv_mem_path_unref(mem, reserved);
+}
+
+void dv_mem_tree_free(dv_mem *mem, int server) {
+    for (dv_mem_node *node = mem->servers[server].root; node;) {
+        while (node->children) node = node->children;
+        dv_mem_node *parent = node->parent;
+        free_node(mem, server, node);
+        node = parent;
+    }
+}
+
+dv_stat dv_mem_node_stat(const dv_mem_node *node) {
+    return (dv_stat){
+        .czxid = node->czxid,
+        .mzxid = node->mzxid,
+        .pzxid = node->pzxid,
+        .ephemeral_owner = node->owner ? node->owner->id : 0,
+        .version = node->version,
+        .data_bytes = node->data ? (int32_t)node->data->bytes : 0,
+        .children = node->child_count,
+    };
+}
+
+/* ---- transactions ---- */
+
+static void apply_create(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *txn, const dv_mem_step *step) {
+    dv_mem_node *parent = step->path->parent->places[server->id].node;
+    assert(parent && !step->path->places[server->id].node);
+    dv_mem_node *node = add_node(server->id, step->path, parent);
+    node->data = dv_mem_blob_ref(step->data);
+    node->access = step->access;
+    node->container = step->container;
+    node->czxid = node->mzxid = node->pzxid = txn->zxid;
+    if (step->owner) own(node, server->id, step->owner);
+    /* As ZooKeeper 3.8 has it, which is why the counter stays at its end once it is there. */
+    if (step->parent_cversion > parent->cversion || mem->config.sequences_wrap) {
+        parent->cversion = step->parent_cversion;
+        parent->pzxid = txn->zxid;
+    }
+    fire(mem, server, step->path, true, false, DV_WATCH_CREATED);
+    fire(mem, server, parent->path, false, true, DV_WATCH_CHILDREN);
+}
+
+static void apply_delete(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *txn, const dv_mem_step *step) {
+    dv_mem_node *node = step->path->places[server->id].node, *parent = node->parent;
+    assert(!node->children);
+    free_node(mem, server->id, node);
+    parent->pzxid = txn->zxid;
+    fire(mem, server, step->path, true, true, DV_WATCH_DELETED);
+    fire(mem, server, parent->path, false, true, DV_WATCH_CHILDREN);
+}
+
+static void apply_set(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *txn, const dv_mem_step *step) {
+    dv_mem_node *node = step->path->places[server->id].node;
+    dv_mem_blob_unref(node->data);
+    node->data = dv_mem_blob_ref(step->data);
+    node->version = step->version;
+    node->mzxid = txn->zxid;
+    fire(mem, server, step->path, true, false, DV_WATCH_CHANGED);
+}
+
+void dv_mem_tree_apply(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *txn) {
+    for (size_t i = 0; txn->error == 0 && i < txn->count; i++) {
+        const dv_mem_step *step = &txn->steps[i];
+        switch (step->kind) {
+        case DV_MEM_TXN_CREATE: apply_create(mem, server, txn, step); break;
+        case DV_MEM_TXN_DELETE: apply_delete(mem, server, txn, step); break;
+        case DV_MEM_TXN_SET: apply_set(mem, server, txn, step); break;
+        case DV_MEM_TXN_CHECK: break;
+        case DV_MEM_TXN_SESSION_CREATE: txn->session->seats[server->id].exists = true; break;
+        case DV_MEM_TXN_SESSION_END: txn->session->seats[server->id].exists = false; break;
+        }
+    }
+}

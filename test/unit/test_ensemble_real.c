@@ -1,0 +1,90 @@
+/* The in-memory ensemble with the real clock and threaded clients. SPDX-License-Identifier: Apache-2.0 */
+#include "test_ensemble.h"
+
+#include "divvy/partitioner.h"
+
+enum { MEMBERS = 3, ITEMS = 8, DEADLINE_MS = 20000 };
+
+static const char *const items[ITEMS] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+static divvy_testing_ensemble *e;
+static divvy_client *clients[MEMBERS];
+static divvy_partitioner *members[MEMBERS];
+
+static void open_pool(void) {
+    divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
+    config.real_clock = 1;
+    config.tick_ms = 100;
+    config.max_session_timeout_ms = 5000;
+    config.election_min_ms = 20;
+    config.election_max_ms = 50;
+    assert_int_equal(divvy_testing_ensemble_create(&e, &config), 0);
+    for (int i = 0; i < MEMBERS; i++) {
+        divvy_client_config client = DIVVY_CLIENT_CONFIG_INIT;
+        client.session_timeout_ms = 2000;
+        client.ensemble_tick_ms = 100;
+        assert_int_equal(divvy_testing_client_open(&clients[i], e, &client), 0);
+        divvy_partitioner_config pool = DIVVY_PARTITIONER_CONFIG_INIT;
+        char name[8];
+        snprintf(name, sizeof name, "m%d", i);
+        pool.path = "/pool";
+        pool.items = items;
+        pool.item_count = ITEMS;
+        pool.identifier = name;
+        pool.time_boundary_ms = 50;
+        assert_int_equal(divvy_partitioner_create(&members[i], clients[i], &pool), 0);
+    }
+}
+
+static void close_pool(void) {
+    for (int i = 0; i < MEMBERS; i++) {
+        divvy_partitioner_destroy(members[i]);
+        divvy_client_close(clients[i]);
+    }
+    divvy_testing_ensemble_destroy(e);
+}
+
+/* Whether each item has one owner; whoever is asked to gives back. */
+static bool all_owned(void) {
+    int owners[ITEMS] = {0};
+    for (int i = 0; i < MEMBERS; i++) {
+        if (divvy_partitioner_state(members[i]) == DIVVY_RELEASE) divvy_partitioner_release_set(members[i]);
+        for (int k = 0; k < ITEMS; k++) owners[k] += divvy_partitioner_owns(members[i], items[k]) == 1;
+    }
+    int owned = 0;
+    for (int k = 0; k < ITEMS; k++) {
+        assert_true(owners[k] <= 1);
+        owned += owners[k];
+    }
+    return owned == ITEMS;
+}
+
+static bool nobody_owns(int member) {
+    for (int k = 0; k < ITEMS; k++)
+        if (divvy_partitioner_owns(members[member], items[k]) == 1) return false;
+    return true;
+}
+
+/* A pool of threaded members divides its items, through the loss of a leader, a broken connection, and the crash of a
+ * member, as it does on real servers. */
+static void test_pool(void **state) {
+    (void)state;
+    open_pool();
+    DV_WAIT(all_owned(), DEADLINE_MS);
+    assert_int_equal(divvy_testing_step(e, 0), DIVVY_ESTATE);
+    assert_int_equal(divvy_testing_run(e, 0), DIVVY_ESTATE);
+    assert_int_equal(divvy_testing_pause_client(e, clients[0], 1), DIVVY_ESTATE);
+    int leader = divvy_testing_leader(e);
+    assert_true(leader >= 0);
+    divvy_testing_kill_server(e, (unsigned)leader);
+    DV_WAIT(divvy_testing_leader(e) >= 0 && divvy_testing_leader(e) != leader && all_owned(), DEADLINE_MS);
+    divvy_testing_start_server(e, (unsigned)leader);
+    divvy_testing_disconnect(e, clients[1], DIVVY_TESTING_APPLIED, 0);
+    divvy_testing_crash_client(e, clients[0]);
+    DV_WAIT(nobody_owns(0) && all_owned(), DEADLINE_MS);
+    close_pool();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pool)};
+    return cmocka_run_group_tests_name("ensemble_real", tests, NULL, NULL);
+}

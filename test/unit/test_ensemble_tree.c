@@ -1,0 +1,337 @@
+/* The in-memory ensemble's tree: operations, multis, sequence numbers, access, limits.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "test_ensemble.h"
+
+static divvy_testing_ensemble *e;
+static divvy_client *c;
+static outcome o;
+
+static int set_up(void **state) {
+    (void)state;
+    e = open_ensemble(NULL);
+    c = open_client(e, 10000, -1);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    divvy_client_close(c);
+    divvy_testing_ensemble_destroy(e);
+    return 0;
+}
+
+/* Each operation does what ZooKeeper's does, with its Stat. */
+static void test_operations(void **state) {
+    (void)state;
+    assert_int_equal(do_op(c, &o, op_create("/a", "one", DV_PERSISTENT)), 0);
+    assert_string_equal(o.path, "/a");
+    int64_t czxid = o.stat.czxid;
+    assert_int_equal(o.stat.data_bytes, 3);
+    assert_int_equal(do_create(c, "/a/b", DV_EPHEMERAL), 0);
+    assert_int_equal(do_create(c, "/a/c", DV_PERSISTENT), 0);
+    assert_int_equal(do_op(c, &o, op_set("/a", "three", 0)), 0);
+    assert_int_equal(o.stat.version, 1);
+    assert_int_equal(do_op(c, &o, op_of(DV_GET, "/a")), 0);
+    assert_string_equal(o.data, "three");
+    assert_int_equal(o.stat.czxid, czxid);
+    assert_true(o.stat.mzxid > o.stat.pzxid && o.stat.pzxid > czxid);
+    assert_int_equal(o.stat.children, 2);
+    assert_int_equal(o.stat.data_bytes, 5);
+    assert_int_equal(do_op(c, &o, op_of(DV_CHILDREN, "/a")), 0);
+    assert_int_equal(o.count, 2);
+    assert_string_equal(o.paths[0], "c"); /* no promised order, and surely not the one of creation */
+    assert_int_equal(do_op(c, &o, op_of(DV_EXISTS, "/a/b")), 0);
+    assert_int_equal(o.stat.ephemeral_owner, divvy_client_session_id(c));
+    assert_int_equal(divvy_testing_owner(e, "/a/b"), divvy_client_session_id(c));
+    int64_t pzxid = o.stat.czxid;
+    assert_int_equal(do_op(c, &o, op_of(DV_DELETE, "/a/b")), 0);
+    assert_int_equal(do_op(c, &o, op_of(DV_GET, "/a")), 0);
+    assert_true(o.stat.pzxid > pzxid); /* a delete counts too */
+    assert_int_equal(o.stat.children, 1);
+    divvy_strings *children = divvy_testing_children(e, "/");
+    assert_int_equal(divvy_strings_count(children), 2);
+    assert_string_equal(divvy_strings_get(children, 0), "a");
+    assert_string_equal(divvy_strings_get(children, 1), "zookeeper");
+    divvy_strings_free(children);
+    assert_null(divvy_testing_children(e, "/none"));
+}
+
+/* Each refusal is the one that ZooKeeper gives, and changes nothing. */
+static void test_refusals(void **state) {
+    (void)state;
+    assert_int_equal(do_create(c, "/a", DV_PERSISTENT), 0);
+    assert_int_equal(do_create(c, "/a/b", DV_EPHEMERAL), 0);
+    int64_t count = e->servers[0].root->child_count;
+    assert_int_equal(do_create(c, "/a", DV_PERSISTENT), DIVVY_EEXIST);
+    assert_int_equal(do_create(c, "/none/a", DV_PERSISTENT), DIVVY_ENOENT);
+    assert_int_equal(do_create(c, "/a/b/c", DV_PERSISTENT), DIVVY_EINVAL);
+    assert_int_equal(do_op(c, &o, op_of(DV_DELETE, "/a")), DIVVY_ENOTEMPTY);
+    assert_int_equal(do_op(c, &o, op_of(DV_DELETE, "/none")), DIVVY_ENOENT);
+    assert_int_equal(do_op(c, &o, op_of(DV_DELETE, "/")), DIVVY_EINVAL);
+    assert_int_equal(do_op(c, &o, op_set("/a", "x", 7)), DIVVY_EVERSION);
+    assert_int_equal(do_op(c, &o, (dv_op){.kind = DV_DELETE, .path = "/a/b", .version = 1}), DIVVY_EVERSION);
+    assert_int_equal(do_op(c, &o, op_set("/none", "x", -1)), DIVVY_ENOENT);
+    assert_int_equal(do_op(c, &o, op_of(DV_GET, "/none")), DIVVY_ENOENT);
+    assert_int_equal(do_op(c, &o, op_of(DV_CHILDREN, "/none")), DIVVY_ENOENT);
+    assert_int_equal(do_op(c, &o, op_of(DV_EXISTS, "/none")), DIVVY_ENOENT);
+    assert_int_equal(do_create(c, "no/slash", DV_PERSISTENT), DIVVY_EINVAL);
+    assert_int_equal(e->servers[0].root->child_count, count);
+    assert_int_equal(do_op(c, &o, op_of(DV_GET, "/a")), 0);
+    assert_int_equal(o.stat.version, 0);
+}
+
+/* Two requests sent back to back: the second is judged by what the first will have done. */
+static void test_pipelined(void **state) {
+    (void)state;
+    outcome made, below, again, gone, after;
+    ask_op(c, &made, op_create("/a", "", DV_PERSISTENT), NULL);
+    ask_op(c, &below, op_create("/a/b", "", DV_PERSISTENT), NULL);
+    ask_op(c, &again, op_create("/a/b", "", DV_PERSISTENT), NULL);
+    ask_op(c, &gone, op_of(DV_DELETE, "/a/b"), NULL);
+    ask_op(c, &after, op_set("/a/b", "x", -1), NULL);
+    assert_int_equal(await(&after), DIVVY_ENOENT);
+    assert_int_equal(made.error + below.error + gone.error, 0);
+    assert_int_equal(again.error, DIVVY_EEXIST);
+}
+
+/* A sequence number counts the creates under the parent, of all kinds, and no deletes; it begins anew with the parent. */
+static void test_sequences(void **state) {
+    (void)state;
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(do_create(c, "/q", DV_PERSISTENT), 0);
+        assert_int_equal(do_op(c, &o, op_create("/q/x-", "", DV_SEQUENTIAL | DV_EPHEMERAL)), 0);
+        assert_string_equal(o.path, "/q/x-0000000000");
+        assert_int_equal(do_create(c, "/q/plain", DV_PERSISTENT), 0);
+        assert_int_equal(do_op(c, &o, op_of(DV_DELETE, "/q/plain")), 0);
+        assert_int_equal(do_op(c, &o, op_of(DV_DELETE, "/q/x-0000000000")), 0);
+        assert_int_equal(do_op(c, &o, op_create("/q/y-", "", DV_SEQUENTIAL)), 0);
+        assert_string_equal(o.path, "/q/y-0000000002");
+        assert_int_equal(do_op(c, &o, op_of(DV_DELETE, "/q/y-0000000002")), 0);
+        assert_int_equal(do_op(c, &o, op_of(DV_DELETE, "/q")), 0);
+    }
+}
+
+static void create_two(const char *a, const char *b) {
+    outcome first, second;
+    ask_op(c, &first, op_create("/q/x-", "", DV_SEQUENTIAL), NULL);
+    ask_op(c, &second, op_create("/q/y-", "", DV_SEQUENTIAL), NULL);
+    assert_int_equal(await(&second), 0);
+    assert_string_equal(first.path, a);
+    assert_string_equal(second.path, b);
+}
+
+/* At its end the counter stays, as with ZooKeeper 3.8, but for what is under way together. */
+static void test_sequence_sticks(void **state) {
+    (void)state;
+    assert_int_equal(do_create(c, "/q", DV_PERSISTENT), 0);
+    assert_int_equal(divvy_testing_set_sequence(e, "/none", 7), DIVVY_ENOENT);
+    assert_int_equal(divvy_testing_set_sequence(e, "/q", 2147483646), 0);
+    create_two("/q/x-2147483646", "/q/y-2147483647");
+    create_two("/q/x-2147483647", "/q/y--2147483648");
+    assert_int_equal(do_op(c, &o, op_create("/q/z-", "", DV_SEQUENTIAL)), 0);
+    assert_string_equal(o.path, "/q/z-2147483647");
+}
+
+/* If so configured it goes on below zero. */
+static void test_sequence_wraps(void **state) {
+    tear_down(state);
+    divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
+    config.sequences_wrap = 1;
+    e = open_ensemble(&config);
+    c = open_client(e, 10000, -1);
+    assert_int_equal(do_create(c, "/q", DV_PERSISTENT), 0);
+    assert_int_equal(divvy_testing_set_sequence(e, "/q", 2147483647), 0);
+    assert_int_equal(do_op(c, &o, op_create("/q/x-", "", DV_SEQUENTIAL)), 0);
+    assert_string_equal(o.path, "/q/x-2147483647");
+    assert_int_equal(do_op(c, &o, op_create("/q/x-", "", DV_SEQUENTIAL)), 0);
+    assert_string_equal(o.path, "/q/x--2147483648");
+    assert_int_equal(divvy_testing_set_sequence(e, "/q", -1), 0);
+    assert_int_equal(do_op(c, &o, op_create("/q/x-", "", DV_SEQUENTIAL)), 0);
+    assert_string_equal(o.path, "/q/x--000000001");
+    assert_int_equal(do_op(c, &o, op_create("/q/x-", "", DV_SEQUENTIAL)), 0);
+    assert_string_equal(o.path, "/q/x-0000000000");
+}
+
+/* A multi is one transaction; its operations see those before them. */
+static void test_multi(void **state) {
+    (void)state;
+    dv_op ops[] = {op_create("/m", "", DV_PERSISTENT), op_create("/m/x-", "", DV_SEQUENTIAL | DV_EPHEMERAL),
+                   op_create("/m/x-", "", DV_SEQUENTIAL), op_set("/m", "data", 0), op_of(DV_CHECK, "/m/x-0000000001")};
+    ask_multi(c, &o, ops, 5);
+    assert_int_equal(await(&o), 0);
+    assert_int_equal(o.stat.version, 1); /* a set tells its Stat in a multi too */
+    assert_int_equal(o.stat.mzxid, o.stat.czxid);
+    assert_string_equal(o.paths[1], "/m/x-0000000000");
+    assert_string_equal(o.paths[2], "/m/x-0000000001");
+    outcome a, b;
+    do_op(c, &a, op_of(DV_EXISTS, "/m"));
+    do_op(c, &b, op_of(DV_EXISTS, "/m/x-0000000000"));
+    assert_int_equal(a.stat.czxid, b.stat.czxid);
+    assert_int_equal(a.stat.version, 1);
+}
+
+/* If one operation of a multi fails, none is done, not even the counting; it has its error, all others are undone. */
+static void test_multi_fails(void **state) {
+    (void)state;
+    assert_int_equal(do_create(c, "/m", DV_PERSISTENT), 0);
+    dv_op ops[] = {op_create("/m/x-", "", DV_SEQUENTIAL), op_set("/m", "data", 0), op_of(DV_CHECK, "/none"),
+                   op_of(DV_DELETE, "/m")};
+    outcome behind;
+    ask_multi(c, &o, ops, 4);
+    ask_op(c, &behind, op_create("/m/y-", "", DV_SEQUENTIAL), NULL); /* judged before the multi is applied */
+    assert_int_equal(await(&o), DIVVY_ENOENT);
+    assert_int_equal(o.errors[0], DIVVY_EROLLEDBACK);
+    assert_int_equal(o.errors[1], DIVVY_EROLLEDBACK);
+    assert_int_equal(o.errors[2], DIVVY_ENOENT);
+    assert_int_equal(o.errors[3], DIVVY_EROLLEDBACK);
+    assert_int_equal(await(&behind), 0);
+    assert_string_equal(behind.path, "/m/y-0000000000");
+    assert_int_equal(do_op(c, &o, op_of(DV_GET, "/m")), 0);
+    assert_int_equal(o.stat.version, 0);
+    assert_int_equal(o.stat.children, 1);
+}
+
+static divvy_client *open_as(const char *auth, int acl) {
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    config.auth_scheme = auth ? "digest" : NULL;
+    config.auth = auth;
+    config.acl = acl;
+    return open_client_with(e, config, -1);
+}
+
+/* Access lists: the creator may do anything, others read what is readable, and anybody may see that a node exists. */
+static void test_access(void **state) {
+    (void)state;
+    divvy_client *owner = open_as("anna:secret", DIVVY_ACL_CREATOR), *same = open_as("anna:secret", DIVVY_ACL_AUTO);
+    divvy_client *shows = open_as("bert:secret", DIVVY_ACL_READABLE);
+    assert_int_equal(do_create(owner, "/hers", DV_PERSISTENT), 0);
+    assert_int_equal(do_create(owner, "/hers/child", DV_PERSISTENT), 0);
+    assert_int_equal(do_create(shows, "/his", DV_PERSISTENT), 0);
+    assert_int_equal(do_op(c, &o, op_of(DV_GET, "/hers")), DIVVY_EACCES);
+    assert_int_equal(do_op(c, &o, op_of(DV_CHILDREN, "/hers")), DIVVY_EACCES);
+    assert_int_equal(do_op(c, &o, op_of(DV_EXISTS, "/hers")), 0);
+    assert_int_equal(do_op(c, &o, op_set("/hers", "x", -1)), DIVVY_EACCES);
+    assert_int_equal(do_create(c, "/hers/mine", DV_PERSISTENT), DIVVY_EACCES);
+    assert_int_equal(do_op(c, &o, op_of(DV_DELETE, "/hers/child")), DIVVY_EACCES);
+    assert_int_equal(do_op(c, &o, op_of(DV_GET, "/his")), 0);
+    assert_int_equal(do_op(c, &o, op_set("/his", "x", -1)), DIVVY_EACCES);
+    assert_int_equal(do_op(shows, &o, op_set("/hers", "x", -1)), DIVVY_EACCES);
+    assert_int_equal(do_op(same, &o, op_set("/hers", "x", -1)), 0);
+    assert_int_equal(do_op(same, &o, op_of(DV_DELETE, "/hers/child")), 0);
+    dv_op checks[] = {op_of(DV_CHECK, "/his"), op_of(DV_CHECK, "/hers")};
+    ask_multi(c, &o, checks, 2);
+    assert_int_equal(await(&o), DIVVY_EACCES);
+    assert_int_equal(o.errors[1], DIVVY_EACCES);
+    assert_int_equal(do_op(c, &o, op_of(DV_DELETE, "/hers")), 0); /* that is its parent's matter */
+    divvy_client_close(owner);
+    divvy_client_close(same);
+    divvy_client_close(shows);
+}
+
+/* Refused credentials end the client. */
+static void test_refused_credentials(void **state) {
+    (void)state;
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    config.auth_scheme = "digest";
+    config.auth = "anna:wrong";
+    config.manual = 1;
+    divvy_client *refused;
+    assert_int_equal(divvy_testing_client_open(&refused, e, &config), 0);
+    divvy_testing_refuse_auth(e, refused, 1);
+    divvy_testing_run(e, 1000);
+    assert_int_equal(divvy_client_state(refused), DIVVY_AUTH_FAILED);
+    divvy_client_close(refused);
+}
+
+/* What the seam limits is not sent; what a server limits ends the connection. */
+static void test_sizes(void **state) {
+    (void)state;
+    char *large = calloc(1, DV_REQUEST_BYTES_MAX + 1);
+    dv_op op = {.kind = DV_CREATE, .path = "/large", .data = large, .data_bytes = DV_REQUEST_BYTES_MAX};
+    assert_int_equal(do_op(c, &o, op), DIVVY_E2BIG);
+    op.data_bytes = DV_REQUEST_BYTES_MAX - 200;
+    assert_int_equal(do_op(c, &o, op), 0);
+    assert_int_equal(o.stat.data_bytes, DV_REQUEST_BYTES_MAX - 200);
+    free(large);
+    dv_mem_client *client = (dv_mem_client *)(void *)c->znode;
+    dv_mem_request *request = dv_mem_request_new(DV_MEM_PING, client->conn, 0);
+    request->bytes = DV_MEM_REQUEST_BYTES_MAX + 1;
+    uint64_t connects = client->stats.connects;
+    dv_mem_client_send(client, request);
+    dv_mem_request_unref(e, request);
+    divvy_testing_run(e, 1000);
+    assert_int_equal(client->stats.connects, connects + 1);
+}
+
+/* An administrator's nodes, and containers, which go a minute after their last child, but never before the first. */
+static void test_containers(void **state) {
+    (void)state;
+    assert_int_equal(divvy_testing_put(e, "/box", "", 0, DIVVY_TESTING_CONTAINER), 0);
+    assert_int_equal(divvy_testing_put(e, "/unused", "", 0, DIVVY_TESTING_CONTAINER), 0);
+    assert_int_equal(divvy_testing_put(e, "/none/x", "", 0, DIVVY_TESTING_PERSISTENT), DIVVY_ENOENT);
+    assert_int_equal(divvy_testing_put(e, "bad", "", 0, DIVVY_TESTING_PERSISTENT), DIVVY_EINVAL);
+    assert_int_equal(do_create(c, "/box/child", DV_EPHEMERAL), 0);
+    divvy_testing_run(e, 130000);
+    assert_true(divvy_testing_exists(e, "/box"));
+    assert_int_equal(divvy_testing_remove(e, "/box"), DIVVY_ENOTEMPTY);
+    assert_int_equal(divvy_testing_remove(e, "/none"), DIVVY_ENOENT);
+    assert_int_equal(divvy_testing_remove(e, "/box/child"), 0);
+    divvy_testing_run(e, 61000);
+    assert_false(divvy_testing_exists(e, "/box"));
+    assert_true(divvy_testing_exists(e, "/unused"));
+    assert_int_equal(divvy_testing_put(e, "/unused", "data", 4, DIVVY_TESTING_PERSISTENT), 0);
+    divvy_testing_run(e, 10);
+    assert_int_equal(do_op(c, &o, op_of(DV_GET, "/unused")), 0);
+    assert_string_equal(o.data, "data");
+}
+
+/* A chroot is made, and stands before the paths of recipes. */
+static void test_chroot(void **state) {
+    (void)state;
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    config.hosts = "/a/b";
+    divvy_client *below = open_client_with(e, config, -1);
+    assert_true(divvy_testing_exists(e, "/a/b"));
+    char *path = dv_client_path(below, "/x");
+    assert_string_equal(path, "/a/b/x");
+    free(path);
+    divvy_client_close(below);
+    config.hosts = "/a//b";
+    config.manual = 1;
+    assert_int_equal(divvy_testing_client_open(&below, e, &config), DIVVY_EINVAL);
+}
+
+/* What cannot be is refused when an ensemble, or a client on it, is made. */
+static void test_configs(void **state) {
+    (void)state;
+    divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
+    divvy_testing_ensemble *none;
+    config.servers = 10;
+    assert_int_equal(divvy_testing_ensemble_create(&none, &config), DIVVY_EINVAL);
+    assert_null(none);
+    config.servers = 0;
+    assert_int_equal(divvy_testing_ensemble_create(&none, &config), DIVVY_EINVAL);
+    config.servers = 3;
+    config.client_delay_min_ms = 2;
+    assert_int_equal(divvy_testing_ensemble_create(&none, &config), DIVVY_EINVAL);
+    assert_int_equal(divvy_testing_ensemble_create(NULL, NULL), DIVVY_EINVAL);
+    divvy_client_config threaded = DIVVY_CLIENT_CONFIG_INIT;
+    divvy_client *client;
+    assert_int_equal(divvy_testing_client_open(&client, e, &threaded), DIVVY_EINVAL);
+    assert_null(client);
+    divvy_testing_ensemble_destroy(NULL);
+}
+
+int main(void) {
+#define ON_ENSEMBLE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        ON_ENSEMBLE(test_operations),      ON_ENSEMBLE(test_refusals),
+        ON_ENSEMBLE(test_pipelined),       ON_ENSEMBLE(test_sequences),
+        ON_ENSEMBLE(test_sequence_sticks), ON_ENSEMBLE(test_sequence_wraps),
+        ON_ENSEMBLE(test_multi),           ON_ENSEMBLE(test_multi_fails),
+        ON_ENSEMBLE(test_access),          ON_ENSEMBLE(test_refused_credentials),
+        ON_ENSEMBLE(test_sizes),           ON_ENSEMBLE(test_containers),
+        ON_ENSEMBLE(test_chroot),          ON_ENSEMBLE(test_configs),
+    };
+    return cmocka_run_group_tests_name("ensemble_tree", tests, NULL, NULL);
+}

@@ -1,0 +1,205 @@
+/* Watches of the in-memory ensemble: one-shot, told before the change is seen, silent while disconnected.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "test_ensemble.h"
+
+static divvy_testing_ensemble *e;
+static divvy_client *c, *other;
+static outcome o;
+static seen_watch w;
+
+static int set_up(void **state) {
+    (void)state;
+    e = open_ensemble(NULL);
+    c = open_client(e, 10000, a_follower(e));
+    other = open_client(e, 10000, divvy_testing_leader(e));
+    watch_init(e, &w);
+    assert_int_equal(do_create(c, "/a", DV_PERSISTENT), 0);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    divvy_client_close(c);
+    divvy_client_close(other);
+    divvy_testing_ensemble_destroy(e);
+    return 0;
+}
+
+static int read_watched(dv_kind kind, const char *path) {
+    ask_op(c, &o, op_of(kind, path), &w);
+    return await(&o);
+}
+
+static void expect(dv_watch_kind kind) {
+    divvy_testing_run(e, 10);
+    assert_int_equal(w.fired, 1);
+    assert_int_equal(w.kind, kind);
+    assert_null(w.watch.link);
+    watch_init(e, &w);
+}
+
+/* Each kind of read watches for what ZooKeeper watches for, and is told once. */
+static void test_kinds(void **state) {
+    (void)state;
+    assert_int_equal(read_watched(DV_EXISTS, "/a/b"), DIVVY_ENOENT);
+    do_create(other, "/a/b", DV_PERSISTENT);
+    expect(DV_WATCH_CREATED);
+    assert_int_equal(read_watched(DV_EXISTS, "/a/b"), 0);
+    do_op(other, &o, op_set("/a/b", "x", -1));
+    do_op(other, &o, op_set("/a/b", "y", -1));
+    expect(DV_WATCH_CHANGED);
+    assert_int_equal(read_watched(DV_CHILDREN, "/a"), 0);
+    do_op(other, &o, op_set("/a", "x", -1));
+    do_create(other, "/a/c", DV_PERSISTENT);
+    expect(DV_WATCH_CHILDREN);
+    assert_int_equal(read_watched(DV_CHILDREN, "/a"), 0);
+    do_op(other, &o, op_of(DV_DELETE, "/a/c"));
+    expect(DV_WATCH_CHILDREN);
+    assert_int_equal(read_watched(DV_GET, "/a/b"), 0);
+    do_op(other, &o, op_of(DV_DELETE, "/a/b"));
+    expect(DV_WATCH_DELETED);
+    assert_int_equal(read_watched(DV_CHILDREN, "/a"), 0);
+    do_op(other, &o, op_of(DV_DELETE, "/a"));
+    expect(DV_WATCH_DELETED);
+}
+
+/* A read that fails leaves no watch, but for an exists that finds nothing. */
+static void test_failed_reads(void **state) {
+    (void)state;
+    assert_int_equal(read_watched(DV_GET, "/a/b"), DIVVY_ENOENT);
+    assert_null(w.watch.link);
+    do_create(other, "/a/b", DV_PERSISTENT);
+    divvy_testing_run(e, 100);
+    assert_int_equal(w.fired, 0);
+}
+
+/* The watch is told before the answer that shows the change, be it of a read, or of one's own write. */
+static void test_before_the_answer(void **state) {
+    (void)state;
+    assert_int_equal(read_watched(DV_CHILDREN, "/a"), 0);
+    outcome made, listed;
+    ask_op(c, &made, op_create("/a/b", "", DV_PERSISTENT), NULL);
+    ask_op(c, &listed, op_of(DV_CHILDREN, "/a"), NULL);
+    while (made.error == NOT_YET) {
+        assert_int_equal(listed.error, NOT_YET);
+        assert_true(divvy_testing_step(e, e->now + 1000) == 1);
+        if (made.error != NOT_YET) assert_int_equal(w.fired, 1);
+    }
+    assert_int_equal(await(&listed), 0);
+    assert_int_equal(listed.count, 1);
+}
+
+/* A watch that is taken back is silent, though the server still tells of it. */
+static void test_unwatch(void **state) {
+    (void)state;
+    assert_int_equal(read_watched(DV_GET, "/a"), 0);
+    dv_turn_begin(c);
+    dv_znode_unwatch(c->znode, &w.watch);
+    dv_turn_end(c);
+    do_op(other, &o, op_set("/a", "x", -1));
+    divvy_testing_run(e, 100);
+    assert_int_equal(w.fired, 0);
+}
+
+/* Two who watch the same are both told, each once. */
+static void test_two_watchers(void **state) {
+    (void)state;
+    seen_watch second;
+    watch_init(e, &second);
+    assert_int_equal(read_watched(DV_CHILDREN, "/a"), 0);
+    ask_op(c, &o, op_of(DV_GET, "/a"), &second);
+    assert_int_equal(await(&o), 0);
+    do_op(other, &o, op_of(DV_DELETE, "/a"));
+    divvy_testing_run(e, 100);
+    assert_int_equal(w.fired, 1);
+    assert_int_equal(second.fired, 1);
+    assert_int_equal(second.kind, DV_WATCH_DELETED);
+}
+
+static void cut(void) {
+    assert_int_equal(divvy_testing_link_client(e, c, DIVVY_TESTING_LINK_DOWN), 0);
+    assert_int_equal(divvy_testing_disconnect(e, c, DIVVY_TESTING_APPLIED, 0), 0);
+    divvy_testing_run(e, 500);
+    assert_int_equal(divvy_client_state(c), DIVVY_SUSPENDED);
+}
+
+static void mend(void) {
+    assert_int_equal(w.fired, 0); /* nothing is told meanwhile */
+    assert_int_equal(divvy_testing_link_client(e, c, DIVVY_TESTING_LINK_UP), 0);
+    assert_int_equal(divvy_testing_disconnect(e, c, DIVVY_TESTING_APPLIED, 0), 0); /* the attempt that got stuck */
+    divvy_testing_run(e, 1000);
+    assert_int_equal(divvy_client_state(c), DIVVY_CONNECTED);
+}
+
+/* What changed while the connection was down is told when it is back; another server tells as well. */
+static void test_missed_changes(void **state) {
+    (void)state;
+    static const struct {
+        dv_kind read;
+        const char *path;
+        dv_op change;
+        dv_watch_kind told;
+    } cases[] = {
+        {DV_GET, "/a", {.kind = DV_SET, .path = "/a", .version = -1}, DV_WATCH_CHANGED},
+        {DV_CHILDREN, "/a", {.kind = DV_CREATE, .path = "/a/b"}, DV_WATCH_CHILDREN},
+        {DV_GET, "/a/b", {.kind = DV_DELETE, .path = "/a/b", .version = -1}, DV_WATCH_DELETED},
+        {DV_EXISTS, "/a/b", {.kind = DV_CREATE, .path = "/a/b"}, DV_WATCH_CREATED},
+        {DV_CHILDREN, "/a/b", {.kind = DV_DELETE, .path = "/a/b", .version = -1}, DV_WATCH_DELETED},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(read_watched(cases[i].read, cases[i].path), i == 3 ? DIVVY_ENOENT : 0);
+        cut();
+        divvy_testing_prefer(e, c, i % 2 ? a_follower(e) : other_follower(e));
+        assert_int_equal(do_op(other, &o, cases[i].change), 0);
+        mend();
+        expect(cases[i].told);
+    }
+}
+
+/* A node that was made and deleted while nobody listened was never there for an exists watch, which stays set; session
+ * events consume no watch either. */
+static void test_missed_for_good(void **state) {
+    (void)state;
+    assert_int_equal(read_watched(DV_EXISTS, "/a/b"), DIVVY_ENOENT);
+    cut();
+    do_create(other, "/a/b", DV_PERSISTENT);
+    do_op(other, &o, op_of(DV_DELETE, "/a/b"));
+    mend();
+    assert_int_equal(w.fired, 0);
+    for (int i = 0; i < 3; i++) cut(), mend();
+    do_create(other, "/a/b", DV_PERSISTENT);
+    expect(DV_WATCH_CREATED);
+}
+
+/* A read whose answer was lost leaves no watch here, whatever the server has. */
+static void test_lost_read(void **state) {
+    (void)state;
+    divvy_testing_link_client(e, c, DIVVY_TESTING_LINK_NO_REPLIES);
+    ask_op(c, &o, op_of(DV_GET, "/a"), &w);
+    divvy_testing_run(e, 1);
+    divvy_testing_disconnect(e, c, DIVVY_TESTING_APPLIED, 0);
+    assert_int_equal(await(&o), DIVVY_ECONNECTION);
+    assert_null(w.watch.link);
+}
+
+/* With the session go its watches, and none of them is told. */
+static void test_session_end(void **state) {
+    (void)state;
+    assert_int_equal(read_watched(DV_GET, "/a"), 0);
+    assert_int_equal(divvy_testing_expire(e, c), 0);
+    divvy_testing_run(e, 100);
+    assert_null(w.watch.link);
+    do_op(other, &o, op_set("/a", "x", -1));
+    divvy_testing_run(e, 100);
+    assert_int_equal(w.fired, 0);
+}
+
+int main(void) {
+#define ON_ENSEMBLE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        ON_ENSEMBLE(test_kinds),           ON_ENSEMBLE(test_failed_reads), ON_ENSEMBLE(test_before_the_answer),
+        ON_ENSEMBLE(test_unwatch),         ON_ENSEMBLE(test_two_watchers), ON_ENSEMBLE(test_missed_changes),
+        ON_ENSEMBLE(test_missed_for_good), ON_ENSEMBLE(test_lost_read),    ON_ENSEMBLE(test_session_end),
+    };
+    return cmocka_run_group_tests_name("ensemble_watches", tests, NULL, NULL);
+}
