@@ -13,7 +13,9 @@
 #include "divvy/assign.h"
 #include "divvy/client.h"
 #include "divvy/error.h"
+#include "divvy/lock.h"
 #include "divvy/partitioner.h"
 #include "divvy/party.h"
+#include "divvy/semaphore.h"
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "testing/mutant.h"
 #include "znode/path.h"
 #include "znode/sequence.h"
 
@@ -20,11 +21,12 @@ typedef enum {
 } stage;
 
 struct dv_contender {
-    dv_event leaving_unmade; /* posted when it leaves before anything was sent */
+    dv_event leaving_unmade; /* posted when it leaves and nothing is to be deleted */
     divvy_client *client;
     dv_listener listener;
     const dv_queue_kind *kind;
     const dv_contender_events *events;
+    void (*waits)(void *owner, dv_contender *contender, int64_t now); /* may be NULL */
     void *owner;
     const char *parent, *data;
 
@@ -45,9 +47,6 @@ struct dv_contender {
     dv_own_node own; /* while our node is there, as far as we know */
     size_t ephemeral_cost, watch_cost;
 };
-
-static const char *const lock_markers[] = {"__lock__", NULL};
-const dv_queue_kind dv_exclusive_queue = {"__lock__", lock_markers};
 
 enum { SEQUENCE_BYTES = 11, SEQUENCE_MAX = INT32_MAX - (1 << 20) };
 
@@ -109,7 +108,7 @@ static void on_deleted(void *context, const dv_reply *reply, int64_t now) {
     dv_contender *c = context;
     if (!still_at_work(c, reply->error, now)) return;
     /* Q6: nobody else ever makes a node of this name, so deleting it a second time can hit nothing else. */
-    if (dv_outcome_unknown(reply->error)) {
+    if (dv_outcome_unknown(reply->error) && !DV_MUTANT(release_forgets)) {
         delete_node(c);
         return;
     }
@@ -141,15 +140,17 @@ static void on_leaving_unmade(dv_event *event, int64_t now) {
     still_at_work(c, 0, now);
 }
 
+static void end_later(dv_contender *c) {
+    c->under_way++;
+    c->leaving_unmade.run = on_leaving_unmade;
+    dv_client_post(c->client, &c->leaving_unmade);
+}
+
 void dv_contender_leave(dv_contender *c) {
     assert(!c->leave_wanted);
     c->leave_wanted = true;
     switch (c->stage) {
-    case OFFLINE:
-        c->under_way++;
-        c->leaving_unmade.run = on_leaving_unmade;
-        dv_client_post(c->client, &c->leaving_unmade);
-        break;
+    case OFFLINE: end_later(c); break;
     case LOOKING:
     case WAITING:
     case HELD: delete_node(c); break;
@@ -158,6 +159,16 @@ void dv_contender_leave(dv_contender *c) {
     case LEAVING:
     case ENDED: break;
     }
+}
+
+void dv_contender_consumed(dv_contender *c) {
+    assert(!c->leave_wanted);
+    c->leave_wanted = true;
+    if (c->stage == ENDED) return; /* The session has ended meanwhile: gone() comes anyway. */
+    assert(c->stage == HELD);
+    c->stage = ENDED;
+    dv_own_node_remove(c->client, &c->own);
+    end_later(c);
 }
 
 /* ---- waiting ---- */
@@ -177,7 +188,7 @@ static void on_predecessor_read(void *context, const dv_reply *reply, int64_t no
     } else if (c->stage == WAITING) {
         bool seen = reply->error == 0 && !c->look_again;
         if (reply->error == DIVVY_EACCES) fail_and_leave(c, reply->error, now); /* It could never be waited for. */
-        else if (!seen) look(c);
+        else if (!seen && !(DV_MUTANT(wait_lost_at_reconnect) && dv_outcome_unknown(reply->error))) look(c);
     }
 }
 
@@ -195,6 +206,8 @@ static void watch_predecessor(dv_contender *c, int64_t now) {
     const char *path = c->predecessor;
     c->stage = WAITING;
     c->look_again = false;
+    if (c->waits) c->waits(c->owner, c, now);
+    if (c->stage != WAITING) return; /* It has left. */
     c->watch.fired = on_predecessor_gone;
     if (dv_znode_get(c->client->znode, path, &c->watch, on_predecessor_read, c) != 0) {
         fail_and_leave(c, DIVVY_ENOMEM, now);
@@ -204,37 +217,16 @@ static void watch_predecessor(dv_contender *c, int64_t now) {
     c->under_way++;
 }
 
-static bool blocks(const dv_contender *c, const char *name, int32_t *sequence) {
-    for (const char *const *marker = c->kind->blocked_by; *marker; marker++) {
-        if (dv_sequence_parse(name, *marker, sequence)) return true;
-    }
-    return false;
-}
-
-/* Q3: keeps the last of those before `own`, whose sequence is known. False when memory is out. */
+/* Q3. False when memory is out. */
 static bool find_predecessor(dv_contender *c, const dv_reply *list, const char *own, int32_t own_sequence) {
-    const char *nearest = NULL;
-    int32_t nearest_sequence = 0;
-    for (size_t i = 0; i < list->child_count; i++) {
-        const char *name = list->children[i];
-        int32_t sequence;
-        if (strcmp(name, own) != 0 && blocks(c, name, &sequence) && dv_sequence_compare(sequence, own_sequence) < 0 &&
-            (!nearest || dv_sequence_compare(sequence, nearest_sequence) > 0)) {
-            nearest = name;
-            nearest_sequence = sequence;
-        }
-    }
+    const char *nearest = dv_queue_before(c->kind, list->children, list->child_count, own, own_sequence);
     free(c->predecessor);
     c->predecessor = nearest ? dv_path_join(c->parent, nearest) : NULL;
     return !nearest || c->predecessor;
 }
 
 static const char *find_child(const dv_reply *list, const char *prefix) {
-    size_t prefix_bytes = strlen(prefix);
-    for (size_t i = 0; i < list->child_count; i++) {
-        if (strncmp(list->children[i], prefix, prefix_bytes) == 0) return list->children[i];
-    }
-    return NULL;
+    return dv_queue_find(list->children, list->child_count, prefix);
 }
 
 /* Q2: the create's answer may be held up behind the list's, when it went in a multi; the list counts all the same. */
@@ -248,7 +240,7 @@ static void note_early_list(dv_contender *c, const dv_reply *list) {
 }
 
 static void wait_or_hold(dv_contender *c, int64_t now) {
-    if (c->predecessor) watch_predecessor(c, now);
+    if (c->predecessor && !DV_MUTANT(held_without_look)) watch_predecessor(c, now);
     else become_holder(c, now);
 }
 
@@ -287,7 +279,9 @@ static bool adopt(dv_contender *c, const char *path, int64_t czxid) {
     free(c->node);
     c->node = strdup(path);
     c->token = czxid;
-    return c->node && dv_sequence_parse(c->node, c->kind->marker, &c->sequence);
+    bool understood = c->node && dv_sequence_parse(c->node, c->kind->marker, &c->sequence);
+    if (DV_MUTANT(token_of_sequence)) c->token = c->sequence + 1;
+    return understood;
 }
 
 static void take_place(dv_contender *c, int64_t now);
@@ -298,6 +292,8 @@ static void on_made(dv_contender *c, const char *path, int64_t czxid, int64_t no
         fail(c, DIVVY_ENOMEM, now);
     } else if (!understood) {
         fail_and_leave(c, DIVVY_ELIMIT, now); /* N6: close to the end of the numbers they no longer grow. */
+    } else if (c->leave_wanted && DV_MUTANT(finish_leaks_place)) {
+        end(c, now);
     } else if (c->leave_wanted) {
         delete_node(c);
     } else {
@@ -315,10 +311,14 @@ static void take_place(dv_contender *c, int64_t now) {
     }
 }
 
+static void start_over(dv_contender *c, int64_t now);
+
 static void on_created(void *context, const dv_reply *reply, int64_t now) {
     dv_contender *c = context;
     if (!still_at_work(c, reply->error, now)) return;
     if (reply->error == 0) on_made(c, reply->path, reply->stat->czxid, now);
+    else if (DV_MUTANT(leaving_create_lost) && dv_outcome_unknown(reply->error) && c->leave_wanted) end(c, now);
+    else if (DV_MUTANT(create_repeated) && dv_outcome_unknown(reply->error)) start_over(c, now);
     else if (dv_outcome_unknown(reply->error)) resolve(c);
     else fail(c, reply->error, now);
 }
@@ -326,6 +326,7 @@ static void on_created(void *context, const dv_reply *reply, int64_t now) {
 static int make_wish(dv_contender *c) {
     char guid[DV_GUID_BYTES], name[DV_GUID_BYTES + 32];
     dv_client_guid(c->client, guid);
+    if (DV_MUTANT(old_node_adopted)) memset(guid, '0', 11), guid[22] = '\0';
     size_t guid_bytes = strlen(guid), marker_bytes = strlen(c->kind->marker);
     assert(guid_bytes + marker_bytes < sizeof name);
     memcpy(name, guid, guid_bytes);
@@ -335,17 +336,29 @@ static int make_wish(dv_contender *c) {
     return c->wish ? 0 : DIVVY_ENOMEM;
 }
 
+/* Q8: not in a multi with others of this queue, whose nodes would have one czxid. */
+static int send_create(dv_contender *c) {
+    enum { MODE = DV_EPHEMERAL | DV_SEQUENTIAL };
+    size_t bytes = strlen(c->data);
+    if (c->kind->alone) return dv_znode_create(c->client->znode, c->wish, c->data, bytes, MODE, on_created, c);
+    return dv_batch_create(c->client->batch, c->wish, c->data, bytes, MODE, on_created, c);
+}
+
+static int send_list(dv_contender *c) {
+    if (c->kind->alone) return dv_znode_children(c->client->znode, c->parent, NULL, on_list, c);
+    return dv_batch_children(c->client->batch, c->parent, on_list, c);
+}
+
 /* Q1, Q2: create and list are sent back to back; the server answers in order, so the list has our node. */
 static void attempt(dv_contender *c) {
     c->stage = CREATING;
     c->seen_early = false;
-    if (dv_batch_create(c->client->batch, c->wish, c->data, strlen(c->data), DV_EPHEMERAL | DV_SEQUENTIAL, on_created,
-                        c) != 0) {
+    if (send_create(c) != 0) {
         c->stage = OFFLINE; /* the next connection tries again */
         return;
     }
     c->under_way++;
-    if (dv_batch_children(c->client->batch, c->parent, on_list, c) != 0) return;
+    if (send_list(c) != 0) return;
     c->reading = true;
     c->under_way++;
 }
@@ -357,7 +370,8 @@ static void on_owner_known(void *context, const dv_reply *reply, int64_t now) {
     if (!still_at_work(c, reply->error, now)) return;
     if (dv_outcome_unknown(reply->error)) {
         resolve(c);
-    } else if (reply->error == 0 && reply->stat->ephemeral_owner == divvy_client_session_id(c->client)) {
+    } else if (reply->error == 0 &&
+               (DV_MUTANT(old_node_adopted) || reply->stat->ephemeral_owner == divvy_client_session_id(c->client))) {
         char *path = c->node;
         c->node = NULL;
         on_made(c, path, reply->stat->czxid, now);
@@ -443,7 +457,7 @@ static void hear(void *context, dv_session_event event, int64_t now) {
         end(c, now); /* The servers delete what is ours; replies under way come as errors right after this. */
     } else if (event == DV_SESSION_CONNECTED) {
         if (c->stage == OFFLINE) start_over(c, now);
-        else if (c->stage == LOOKING || (c->stage == WAITING && !c->reading))
+        else if (c->stage == LOOKING || (c->stage == WAITING && !c->reading && !DV_MUTANT(wait_lost_at_reconnect)))
             look(c); /* a watch may have been missed */
         else if (c->stage == LEAVING) delete_node(c);
     } else if (event == DV_SESSION_LINK && c->stage == LEAVING) {
@@ -476,9 +490,18 @@ int dv_contender_enter(dv_contender **out, divvy_client *client, const char *par
     }
     c->watch_cost = c->ephemeral_cost;
     dv_listen(client, &c->listener);
-    if (dv_client_connected(client)) attempt(c);
+    if (dv_client_connected(client) && DV_MUTANT(old_node_adopted)) resolve(c);
+    else if (dv_client_connected(client)) attempt(c);
     *out = c;
     return 0;
+}
+
+void dv_contender_tell_waits(dv_contender *c, void (*waits)(void *owner, dv_contender *c, int64_t now)) {
+    c->waits = waits;
+}
+
+bool dv_contender_waits_for(const dv_contender *c, const dv_contender *other) {
+    return c->predecessor && strncmp(c->predecessor, other->wish, strlen(other->wish)) == 0;
 }
 
 int64_t dv_contender_token(const dv_contender *c) {

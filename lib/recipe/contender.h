@@ -1,21 +1,14 @@
 /* Contender: one place in a queue of ephemeral sequential nodes. SPDX-License-Identifier: Apache-2.0
  *
  * Enter the queue, wait for those before us, hold, leave; nothing is left behind, whatever is lost on the way. Item
- * locks stand on it, as locks and semaphores will. docs/protocol.md, rules Q1 to Q7. */
+ * locks, locks and semaphores stand on it. docs/protocol.md, rules Q1 to Q8. */
 #ifndef DV_CONTENDER_H
 #define DV_CONTENDER_H
 
 #include "client/client.h"
+#include "recipe/queue.h"
 
 typedef struct dv_contender dv_contender;
-
-/* Which nodes of a directory form the queue. */
-typedef struct {
-    const char *marker;            /* stands between our unique prefix and the sequence number */
-    const char *const *blocked_by; /* markers of those that we wait for; NULL at the end */
-} dv_queue_kind;
-
-extern const dv_queue_kind dv_exclusive_queue;
 
 /* What its owner hears, from the loop, never inside a call to the contender. */
 typedef struct {
@@ -33,8 +26,16 @@ typedef struct {
  * with DV_SESSION_ROOM), DIVVY_ENOMEM; then *out is NULL and nothing happens. */
 int dv_contender_enter(dv_contender **out, divvy_client *client, const char *parent, const dv_queue_kind *kind,
                        const char *data, const dv_contender_events *events, void *owner);
+/* Besides, hear that somebody is before us, each time that we begin to wait; before a watch is set. Leaving in that call
+ * sets none. To be set right after entering. */
+void dv_contender_tell_waits(dv_contender *contender, void (*waits)(void *owner, dv_contender *contender, int64_t now));
+/* Whether it waits for the node of `other`, which may be leaving. Meant in waits(). */
+bool dv_contender_waits_for(const dv_contender *contender, const dv_contender *other);
 /* Leave, held or not; once. gone() follows when that is certain. */
 void dv_contender_leave(dv_contender *contender);
+/* While held, in place of leaving: a request of the owner's own has deleted our node, so that nothing is left to delete.
+ * gone() follows. */
+void dv_contender_consumed(dv_contender *contender);
 /* While held: ask whether our node is still there; failed(DIVVY_ENOENT) follows if somebody has deleted it. */
 void dv_contender_verify(dv_contender *contender);
 /* The czxid of our node: grows from holder to holder. Meant once held. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "testing/mutant.h"
 #include "znode/path.h"
 
 enum { READ_INTERVAL_MIN_MS = 50, AUDIT_INTERVAL_MS = 60000, NEVER = -1 };
@@ -113,6 +114,7 @@ static void consider(dv_patient_watch *w, const dv_reply *list, int64_t now) {
     if (w->ended) return; /* Its owner has stopped it just now. */
     int64_t boundary_ms = only_left(w, list) ? w->patience.leave_boundary_ms : w->patience.join_boundary_ms;
     int64_t still_at = w->seen_at + boundary_ms, at_latest = w->unserved_since + w->patience.settle_max_ms;
+    if (DV_MUTANT(settle_without_bound)) at_latest = INT64_MAX;
     bool stood_still = boundary_ms == 0 || (same && w->asked_at >= still_at);
     if (stood_still || now >= at_latest) settle(w, list, now);
     else dv_timer_set(w->client, &w->timer, still_at < at_latest ? still_at : at_latest);

@@ -23,7 +23,7 @@
 #include <cmocka.h>
 
 #define TICK_MS 100
-#define PATIENCE_MS 15000
+#define PATIENCE_MS 40000
 #define SILENCE_MS 150
 #define PENDING 1000
 

@@ -28,16 +28,17 @@ static void await_share(dv_test_member *m, size_t load) {
     DV_MEMBER_UNTIL(m, dv_test_member_stats(m).in_flight == 0);
 }
 
-static bool has_news(dv_test_member *m) {
+/* All that was asked for, a heartbeat perhaps among it, is answered, and waits for the member's next step. */
+static bool all_answered(dv_test_member *m) {
+    uint64_t events = 0;
     pthread_mutex_lock(&m->client->queue_mutex);
-    bool some = m->client->events != NULL;
+    for (const dv_event *event = m->client->events; event; event = event->next) events++;
     pthread_mutex_unlock(&m->client->queue_mutex);
-    return some;
+    return events > 0 && events >= dv_test_member_stats(m).in_flight;
 }
 
-/* Until an event waits for the member's next step; its descriptor may be readable for what is done already. */
-static void await_news(dv_test_member *m) {
-    assert_true(DV_WAIT(has_news(m), DV_TEST_PATIENCE_MS));
+static void await_answers(dv_test_member *m) {
+    assert_true(DV_WAIT(all_answered(m), DV_TEST_PATIENCE_MS));
 }
 
 /* Steps until the read of the party that sees the newest change is under way, and waits for its answer; the next step
@@ -45,7 +46,7 @@ static void await_news(dv_test_member *m) {
 static void step_up_to_settling(dv_test_member *m) {
     uint64_t reads = dv_test_member_stats(m).children;
     DV_MEMBER_UNTIL(m, dv_test_member_stats(m).children > reads);
-    await_news(m);
+    await_answers(m);
 }
 
 static void suspend_and_restore(dv_test_member *m) {

@@ -1,0 +1,261 @@
+/**
+ * @file semaphore.h
+ * Semaphore: a pool of numbered slots, of which no more are held at a time than its limit says.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Shares its path with kazoo's Semaphore. Whoever wants slots stands in one queue, first come, first served, and is
+ * admitted at its head by one transaction, so that the limit is never passed. Slots have numbers from 0: two holders
+ * never have the same one at the same time (kazoo's holders have none).
+ *
+ * The limit stands in the pool, for all to see, and all are to agree on it; divvy_semaphore_resize() changes it while
+ * the pool is in use. A limit that becomes lower takes no slot from anybody: nobody is admitted until there is room
+ * below it.
+ *
+ * What holding means. divvy_semaphore_held() says yes from the moment an acquire ends with 0 until the slots are released
+ * or lost, and never at or after the deadline of the session clock (docs/protocol.md, C1): before the servers can have
+ * given them to somebody else. Work that takes longer than the answer is good for shows divvy_semaphore_token() and the
+ * slot's number to what it works on, which refuses smaller tokens than it has seen for that slot.
+ *
+ * Losing it. `on_lost` is called when the session's deadline has passed, when the session is lost, or when somebody else
+ * has deleted our node: once for each time that slots were held, unless they were released, or the object destroyed, or
+ * the client closed, before. A deleted node is found by the session's heartbeats, or half a session timeout later at the
+ * latest. Slots can be acquired again after a loss, with the same object: an acquire that ends with 0 does so after that
+ * on_lost has returned.
+ */
+#ifndef DIVVY_SEMAPHORE_H
+#define DIVVY_SEMAPHORE_H
+
+#include "divvy/client.h"
+
+DIVVY_EXTERN_C_BEGIN
+
+/** One user of a semaphore at a path. Opaque. Lifetime: rules 2 and 6 of client.h. */
+typedef struct divvy_semaphore divvy_semaphore;
+
+/** What is done when the pool has a limit already. Where it has none yet, ours is written. */
+enum {
+    DIVVY_LIMIT_ERROR,   /**< another limit is an error, as with kazoo; checked until the pool's was found to be ours
+                              once: from then on it may change, by divvy_semaphore_resize() */
+    DIVVY_LIMIT_STORED,  /**< the pool's is taken */
+    DIVVY_LIMIT_PROVIDED /**< ours is written by each acquire, for a configuration that may have changed since */
+};
+
+/** What a semaphore is to be. Initialise with DIVVY_SEMAPHORE_CONFIG_INIT, then set what differs. Copied. */
+typedef struct {
+    size_t size;            /**< sizeof of this struct, set by the INIT macro */
+    const char *path;       /**< absolute, not "/", the same for all; made, with its parents, when it is missing. The
+                                 queue stands beside it, at the same path with "-__lock__" */
+    const char *identifier; /**< what divvy_semaphore_holders() shows; UTF-8; NULL: host-pid-number */
+    uint32_t limit;         /**< slots of the pool, 1 to INT32_MAX; default 1 */
+    uint32_t count;         /**< slots that an acquire takes, all or nothing; default 1 */
+    int limit_policy;       /**< DIVVY_LIMIT_ERROR (default), _STORED, _PROVIDED */
+    void (*on_lost)(divvy_semaphore *semaphore, void *user); /**< slots were held and are no longer. May be NULL */
+    void *user;                                              /**< handed to on_lost */
+} divvy_semaphore_config;
+
+#define DIVVY_SEMAPHORE_CONFIG_INIT \
+    { sizeof(divvy_semaphore_config), NULL, NULL, 1, 1, DIVVY_LIMIT_ERROR, NULL, NULL }
+
+/**
+ * Make a semaphore object. Sends nothing: the queue is entered by an acquire.
+ *
+ * Several objects for one path may be made, in one process and on one client too; each holds slots of its own.
+ * Ownership: `config` is copied. On success release *out with divvy_semaphore_destroy(). On error *out is NULL and there
+ *   is nothing to release.
+ * Thread: any. No callback runs inside this call.
+ * Source: the semaphore of Consul's guide, and kazoo.recipe.lock.Semaphore; docs/protocol.md, rules E1 to E13.
+ *
+ * @param out    [out] the semaphore
+ * @param client need not be connected yet
+ * @return 0, or
+ *   DIVVY_EINVAL  a NULL pointer, a path that ZooKeeper refuses or "/", an identifier that is empty or not UTF-8, a limit
+ *                 or a count out of range, an unknown policy, a config without its INIT macro
+ *   DIVVY_E2BIG   the identifier is longer than 2048 bytes
+ *   DIVVY_ENOMEM, DIVVY_EFORK
+ *   DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH  the client has ended
+ */
+DIVVY_API int divvy_semaphore_create(divvy_semaphore **out, divvy_client *client, const divvy_semaphore_config *config);
+
+/**
+ * Acquire `count` slots, all of them or none, and wait for that for timeout_ms at most, however often the wait is
+ * interrupted on the way.
+ *
+ * They are given in the order in which contenders came: nobody overtakes one who waits for more slots. A session that
+ * is lost meanwhile does not end the wait of a client of divvy_client_open(): it enters the queue again, at its end, on
+ * the next session, in what is left of the time. When the call ends with an error, whatever stands of ours in the pool
+ * and in the queue is given up: the deletion is sent, and repeated until it is certain, in the background. Slots may be
+ * acquired again at once.
+ *
+ * Thread: any, but not inside a callback; drives the loop itself in manual mode.
+ * @param timeout_ms -1: for ever; 0: try, see divvy_semaphore_try_acquire()
+ * @return 0 when the slots are held, or
+ *   DIVVY_ETIMEDOUT  the time has passed
+ *   DIVVY_EBUSY      timeout_ms is 0, and too few slots are free, or somebody is before us
+ *   DIVVY_EALREADY   this object holds slots, or another acquire of it waits; nothing changed
+ *   DIVVY_ELIMIT     the pool has another limit (DIVVY_LIMIT_ERROR); or `count` is more than its limit, which may have
+ *                    been lowered while we waited; divvy_client_error() tells both numbers. Also: no room for one more
+ *                    ephemeral node in the session's budget (a try: or for watches)
+ *   DIVVY_EPROTO     the data of the pool are not empty, and no number
+ *   DIVVY_ESTATE     `count` is more than 1 while a kazoo process holds or waits, as it would count ours as one; or the
+ *                    semaphore is being destroyed
+ *   DIVVY_ECANCELED  divvy_semaphore_cancel() was called meanwhile
+ *   DIVVY_ECLOSED    the client was closed, or the semaphore destroyed, meanwhile
+ *   DIVVY_ELOST      the session is lost, and there is no other (attached clients)
+ *   DIVVY_EAUTH      the servers refused the credentials
+ *   DIVVY_EACCES     the access list of the path denies creating, reading, writing, or deleting
+ *   DIVVY_ENOENT     the path is deleted as often as it is made; or it lies below a chroot that does not exist
+ *   DIVVY_EDEADLK    called inside a callback
+ *   DIVVY_EINVAL     semaphore is NULL, or timeout_ms below -1
+ *   DIVVY_ENOMEM, DIVVY_EFORK
+ */
+DIVVY_API int divvy_semaphore_acquire(divvy_semaphore *semaphore, int64_t timeout_ms);
+
+/**
+ * Acquire slots if they are free and nobody is before us: divvy_semaphore_acquire() with 0. Nothing is left behind.
+ *
+ * Takes two round trips. Where there is no connection, no answer, or no proof yet that the session lives (attached
+ * clients begin without), it waits for that, 900 ms at most, and ends with DIVVY_ETIMEDOUT.
+ * Thread: any, but not inside a callback (there: divvy_semaphore_acquire_async() with 0).
+ * @return as divvy_semaphore_acquire()
+ */
+DIVVY_API int divvy_semaphore_try_acquire(divvy_semaphore *semaphore);
+
+/**
+ * Begin to acquire slots; `done` is told how it ended.
+ *
+ * After a return of 0 `done` is called exactly once, as a callback (rule 5 of client.h): with what
+ * divvy_semaphore_acquire() would have returned; with DIVVY_ECANCELED also when the semaphore is destroyed or the client
+ * closed before. So divvy_semaphore_destroy() outside a callback returns after it; inside one, `done` follows, and
+ * `semaphore` is then good for comparing only. It may call anything, such as divvy_semaphore_release(); in it
+ * divvy_client_error() tells more of an error. After an error of this call `done` is not called.
+ *
+ * Thread: any, callbacks included.
+ * @param timeout_ms as divvy_semaphore_acquire()
+ * @param done       not NULL
+ * @param user       handed to done
+ * @return 0, or DIVVY_EALREADY, DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ELIMIT (no room in the session's budget),
+ *   DIVVY_ESTATE (being destroyed), DIVVY_EINVAL, DIVVY_ENOMEM, DIVVY_EFORK
+ */
+DIVVY_API int divvy_semaphore_acquire_async(divvy_semaphore *semaphore, int64_t timeout_ms,
+                                            void (*done)(divvy_semaphore *semaphore, int result, void *user),
+                                            void *user);
+
+/**
+ * Release the slots. Waits for nothing: divvy_semaphore_held() says no at once, on_lost is not called for this ownership,
+ * and the deletion of our node is sent, and repeated on later connections until it is certain.
+ *
+ * Thread: any, callbacks included.
+ * @return 0, or
+ *   DIVVY_ENOTHELD  none are held, or they were lost before; nothing changed
+ *   DIVVY_EINVAL    semaphore is NULL
+ *   DIVVY_EFORK
+ */
+DIVVY_API int divvy_semaphore_release(divvy_semaphore *semaphore);
+
+/**
+ * End the acquire that waits, in whatever thread: with DIVVY_ECANCELED. Where none waits this does nothing, neither now
+ * nor to a later acquire; slots that are held stay so.
+ *
+ * Thread: any, callbacks included.
+ * @return 0, or DIVVY_EINVAL (semaphore is NULL), DIVVY_EFORK
+ */
+DIVVY_API int divvy_semaphore_cancel(divvy_semaphore *semaphore);
+
+/**
+ * Whether slots are held now, by the session clock. Cheap: no request, no waiting. Thread: any, callbacks included.
+ * @return 1 or 0; 0 for NULL, and in the child of a fork
+ */
+DIVVY_API int divvy_semaphore_held(const divvy_semaphore *semaphore);
+
+/**
+ * The fencing token of what is held: greater than that of every earlier holder of the pool's slots. It is the czxid of
+ * our node. Thread: any, callbacks included.
+ * @return 0 when divvy_semaphore_held() says no
+ */
+DIVVY_API int64_t divvy_semaphore_token(const divvy_semaphore *semaphore);
+
+/**
+ * The number of the slot that is held, the lowest where several are. Thread: any, callbacks included.
+ * @return -1 when divvy_semaphore_held() says no
+ */
+DIVVY_API int divvy_semaphore_slot(const divvy_semaphore *semaphore);
+
+/**
+ * The number of the i-th slot that is held, from the lowest; several are side by side where the pool has such.
+ * Thread: any, callbacks included.
+ * @return -1 when divvy_semaphore_held() says no, or i is not below the count
+ */
+DIVVY_API int divvy_semaphore_slot_at(const divvy_semaphore *semaphore, uint32_t i);
+
+/**
+ * Change the limit of the pool, for all that use it, by compare-and-set. Whoever waits first is woken.
+ *
+ * From then on this object's own limit is the new one too. No slot is taken from a holder. A waiting acquire that wants
+ * more slots than the new limit ends with DIVVY_ELIMIT when its turn has come.
+ * Thread: any, but not inside a callback; drives the loop itself in manual mode.
+ * @param limit      1 to INT32_MAX
+ * @param timeout_ms -1: for ever
+ * @return 0 when the limit stands in the pool, or
+ *   DIVVY_ESTATE     a kazoo process holds or waits: it would go on with the old limit
+ *   DIVVY_ETIMEDOUT  no answer in time; the change may still come about
+ *   DIVVY_EPROTO     the data of the pool are not empty, and no number
+ *   DIVVY_EACCES     the access list denies it
+ *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED, DIVVY_EDEADLK, DIVVY_EFORK, DIVVY_EINVAL, DIVVY_ENOMEM
+ */
+DIVVY_API int divvy_semaphore_resize(divvy_semaphore *semaphore, uint32_t limit, int64_t timeout_ms);
+
+/** Who holds slots of a semaphore, or waits for some. Opaque, immutable. */
+typedef struct divvy_holders divvy_holders;
+
+/**
+ * Who holds slots now, by the tokens; kazoo's holders too, of whom only the identifier is known.
+ *
+ * Ownership: release *out with divvy_holders_free(). It is empty when nobody holds, and when there is no such path.
+ * Records that cannot be understood are left out and counted: divvy_holders_skipped(). One read for each, at most 64
+ * under way at a time.
+ * Thread: any, but not inside a callback; drives the loop itself in manual mode.
+ * @param timeout_ms -1: for ever
+ * @return 0, or
+ *   DIVVY_ETIMEDOUT  no answer in time
+ *   DIVVY_EACCES     the access list denies reading
+ *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED  the client has ended
+ *   DIVVY_EDEADLK, DIVVY_EFORK, DIVVY_EINVAL, DIVVY_ENOMEM
+ */
+DIVVY_API int divvy_semaphore_holders(divvy_semaphore *semaphore, divvy_holders **out, int64_t timeout_ms);
+
+/** Who waits, in the order of the queue; as divvy_semaphore_holders() otherwise. Whoever is being admitted is in it. */
+DIVVY_API int divvy_semaphore_contenders(divvy_semaphore *semaphore, divvy_holders **out, int64_t timeout_ms);
+
+/** How many; 0 for NULL. */
+DIVVY_API size_t divvy_holders_count(const divvy_holders *holders);
+/** How many more there are whose records could not be understood; 0 for NULL. */
+DIVVY_API size_t divvy_holders_skipped(const divvy_holders *holders);
+/** The i-th one's identifier; NULL past the end. Strings live until divvy_holders_free(). */
+DIVVY_API const char *divvy_holders_identifier(const divvy_holders *holders, size_t i);
+/** Its host; "" when not known, NULL past the end. */
+DIVVY_API const char *divvy_holders_host(const divvy_holders *holders, size_t i);
+/** Its process; 0 when not known, and past the end. */
+DIVVY_API int64_t divvy_holders_pid(const divvy_holders *holders, size_t i);
+/** Since when it holds, or waits, by its own clock: "2026-01-31T12:00:00Z"; "" when not known, NULL past the end. */
+DIVVY_API const char *divvy_holders_time(const divvy_holders *holders, size_t i);
+/** Its slot, the lowest where it has several; -1 when it has no number (kazoo), for contenders, and past the end. */
+DIVVY_API int divvy_holders_slot(const divvy_holders *holders, size_t i);
+/** How many slots it holds, or wants; 0 past the end. */
+DIVVY_API uint32_t divvy_holders_slots(const divvy_holders *holders, size_t i);
+/** Its token; for contenders the czxid of its node in the queue. 0 past the end. */
+DIVVY_API int64_t divvy_holders_token(const divvy_holders *holders, size_t i);
+/** Release the list; NULL is allowed. */
+DIVVY_API void divvy_holders_free(divvy_holders *holders);
+
+/**
+ * Release the slots if they are held, end an acquire that waits (DIVVY_ECLOSED, `done`: DIVVY_ECANCELED), and release
+ * the object; NULL is allowed. Our nodes are deleted in the background. Outside a callback it returns when no callback
+ * of the semaphore runs any more; where a `done` is due it runs before, in manual mode inside this call.
+ * Thread: any, callbacks included; once, and not while another thread still calls functions on the semaphore, but for
+ *   an acquire that waits.
+ */
+DIVVY_API void divvy_semaphore_destroy(divvy_semaphore *semaphore);
+
+DIVVY_EXTERN_C_END
+
+#endif

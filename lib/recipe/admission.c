@@ -1,0 +1,308 @@
+/* Admission: what a lease does at the head of its queue. SPDX-License-Identifier: Apache-2.0 */
+#include "recipe/admission.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "divvy/semaphore.h"
+#include "recipe/record.h"
+#include "znode/path.h"
+
+static void admit(dv_lease *l, int64_t now);
+static void resolve(dv_lease *l);
+
+void dv_admission_unwatch(dv_lease *l) {
+    dv_znode_unwatch(l->client->znode, &l->data_watch);
+    dv_znode_unwatch(l->client->znode, &l->list_watch);
+}
+
+/* ---- the limit: docs/protocol.md, E3 ---- */
+
+/* What the pool's data mean to us. False when the lease has failed by them. */
+static bool note_pool(dv_lease *l, const dv_reply *reply, int64_t now) {
+    dv_pool *pool = l->pool;
+    uint32_t stored = 0;
+    dv_limit_state state = dv_limit_parse(reply->data, reply->data_bytes, &stored);
+    bool equal = state == DV_LIMIT_SET && stored == pool->limit;
+    l->known = true;
+    l->version = reply->stat->version;
+    l->czxid = reply->stat->czxid;
+    if (state == DV_LIMIT_BAD) {
+        dv_lease_fail_because(l, DIVVY_EPROTO, now, "the data of the pool are no limit: \"%.*s\"",
+                              (int)(reply->data_bytes < 32 ? reply->data_bytes : 32), (const char *)reply->data);
+        return false;
+    }
+    if (state == DV_LIMIT_SET && !equal && pool->policy == DIVVY_LIMIT_ERROR && !pool->agreed) {
+        dv_lease_fail_because(l, DIVVY_ELIMIT, now, "the pool's limit is %u, not %u", stored, pool->limit);
+        return false;
+    }
+    bool provides = pool->policy == DIVVY_LIMIT_PROVIDED && !l->provided && !equal;
+    if (equal) pool->agreed = l->provided = true;
+    l->to_set = state == DV_LIMIT_UNSET || provides;
+    l->limit = l->to_set ? pool->limit : stored;
+    if (pool->count <= l->limit) return true;
+    dv_lease_fail_because(l, DIVVY_ELIMIT, now, "%u slots are wanted of a pool whose limit is %u", pool->count,
+                          l->limit);
+    return false;
+}
+
+/* A lost answer needs no barrier: the write holds for one version only, as the transaction does that comes after it. */
+static void on_limit_set(void *context, const dv_reply *reply, int64_t now) {
+    dv_lease *l = context;
+    if (!dv_lease_still_at_work(l, reply->error, now)) return;
+    if (reply->error == 0) l->provided = l->pool->agreed = true;
+    bool read_again = reply->error == 0 || reply->error == DIVVY_EVERSION || dv_outcome_unknown(reply->error);
+    if (read_again) dv_admission_read(l, false, now);
+    else dv_lease_fail(l, reply->error, now);
+}
+
+static void set_limit(dv_lease *l, int64_t now) {
+    dv_admission_unwatch(l);
+    l->stage = DV_LEASE_SETTING;
+    int bytes = snprintf(l->limit_text, sizeof l->limit_text, "%u", l->pool->limit);
+    dv_op op = {.kind = DV_SET,
+                .path = l->pool->path,
+                .data = l->limit_text,
+                .data_bytes = (size_t)bytes,
+                .version = l->version};
+    if (l->client->znode->backend->submit(l->client->znode, &op, NULL, on_limit_set, l) == 0) l->under_way++;
+    else dv_lease_fail(l, DIVVY_ENOMEM, now);
+}
+
+/* ---- deciding: docs/protocol.md, E4 to E6 ---- */
+
+static bool is_of_known_pool(const dv_lease *l, const dv_reply *list) {
+    return l->known && list->stat->version == l->version && list->stat->czxid == l->czxid;
+}
+
+/* E7: a watch that fired in between says that there is more to see. */
+static void wait_for_room(dv_lease *l, int64_t now) {
+    l->stage = DV_LEASE_FULL;
+    l->events->waits(l->owner, l, now);
+    if (l->stage != DV_LEASE_FULL) return; /* It has left. */
+    if (!l->watched || l->look_again) dv_admission_read(l, false, now);
+}
+
+static void decide(dv_lease *l, const dv_reply *list, int64_t now) {
+    const dv_pool *pool = l->pool;
+    if (l->to_set) {
+        set_limit(l, now);
+        return;
+    }
+    if (pool->count > 1 && dv_pool_has_kazoo(list->children, list->child_count)) {
+        dv_lease_fail_because(l, DIVVY_ESTATE, now, "a kazoo holder counts several slots as one, so only one is given");
+        return;
+    }
+    switch (dv_slots_choose(list->children, list->child_count, l->limit, pool->count, &l->slots)) {
+    case DV_POOL_ROOM: admit(l, now); break;
+    case DV_POOL_FULL: wait_for_room(l, now); break;
+    case DV_POOL_OUT_OF_MEMORY: dv_lease_fail(l, DIVVY_ENOMEM, now); break;
+    }
+}
+
+/* ---- reading ---- */
+
+static void on_early_pool(void *context, const dv_reply *reply, int64_t now) {
+    dv_lease *l = context;
+    if (!dv_lease_still_at_work(l, reply->error, now) || l->stage != DV_LEASE_QUEUED) return;
+    if (reply->error == 0) note_pool(l, reply, now);
+    else if (!dv_outcome_unknown(reply->error)) dv_lease_fail(l, reply->error, now);
+}
+
+/* E2: it counts only if we were first in the queue before: then whoever was admitted earlier is in it. */
+static void on_early_list(void *context, const dv_reply *reply, int64_t now) {
+    dv_lease *l = context;
+    l->early_list = false;
+    if (!dv_lease_still_at_work(l, reply->error, now) || l->stage != DV_LEASE_QUEUED || !l->first) return;
+    l->watched = false;
+    if (reply->error == 0 && is_of_known_pool(l, reply)) decide(l, reply, now);
+    else dv_admission_read(l, false, now);
+}
+
+void dv_admission_read_early(dv_lease *l) {
+    if (l->pool->count > 1) return; /* That needs a look at the queue as well. */
+    if (dv_znode_get(l->client->znode, l->pool->path, NULL, on_early_pool, l) != 0) return;
+    l->under_way++;
+    /* By the batch, which sends lists after what is created: so it comes behind our place in the queue. */
+    if (dv_batch_children(l->client->batch, l->pool->path, on_early_list, l) != 0) return;
+    l->under_way++;
+    l->early_list = true;
+}
+
+/* Whether the reply is to be looked at; what could not be read is read again with the last reply. */
+static bool take_read(dv_lease *l, const dv_reply *reply, int64_t now) {
+    assert(l->reads > 0);
+    l->reads--;
+    if (!dv_lease_still_at_work(l, reply->error, now)) return false;
+    assert(l->stage == DV_LEASE_READING);
+    if (reply->error == 0) return true;
+    if (!dv_outcome_unknown(reply->error)) {
+        dv_lease_fail(l, reply->error, now);
+        return false;
+    }
+    l->read_failed = true;
+    return true;
+}
+
+static void on_pool(void *context, const dv_reply *reply, int64_t now) {
+    dv_lease *l = context;
+    if (take_read(l, reply, now) && reply->error == 0) note_pool(l, reply, now);
+}
+
+static void on_queue(void *context, const dv_reply *reply, int64_t now) {
+    dv_lease *l = context;
+    if (!take_read(l, reply, now) || reply->error) return;
+    if (dv_queue_has_kazoo(reply->children, reply->child_count))
+        dv_lease_fail_because(l, DIVVY_ESTATE, now,
+                              "a kazoo contender counts several slots as one, so only one is given");
+}
+
+static void on_list(void *context, const dv_reply *reply, int64_t now) {
+    dv_lease *l = context;
+    if (!take_read(l, reply, now)) return;
+    if (l->read_failed || !is_of_known_pool(l, reply)) dv_admission_read(l, false, now);
+    else decide(l, reply, now);
+}
+
+/* E7: a change of the limit, or of the leases. */
+static void on_data_changed(dv_watch *watch, dv_watch_kind kind, int64_t now) {
+    (void)kind;
+    dv_lease *l = (dv_lease *)(void *)((char *)watch - offsetof(dv_lease, data_watch));
+    l->look_again = true;
+    if (l->stage == DV_LEASE_FULL) dv_admission_read(l, false, now);
+}
+
+static void on_list_changed(dv_watch *watch, dv_watch_kind kind, int64_t now) {
+    dv_lease *l = (dv_lease *)(void *)((char *)watch - offsetof(dv_lease, list_watch));
+    l->look_again = true;
+    if (l->stage == DV_LEASE_FULL) dv_admission_read(l, kind == DV_WATCH_CHILDREN && l->data_watch.link, now);
+}
+
+static bool ask(dv_lease *l, const dv_op *op, dv_watch *watch, dv_reply_fn done) {
+    if (l->client->znode->backend->submit(l->client->znode, op, watch, done, l) != 0) return false;
+    l->under_way++;
+    l->reads++;
+    return true;
+}
+
+/* The limit first, then the leases: what is decided on holds at the version that both show, and at no other. Woken by
+ * a lease that went, we look without a watch first, as there will be room; if not, we look again with one. */
+void dv_admission_read(dv_lease *l, bool only_list, int64_t now) {
+    dv_op pool = {.kind = DV_GET, .path = l->pool->path};
+    dv_op queue = {.kind = DV_CHILDREN, .path = l->pool->queue};
+    dv_op list = {.kind = DV_CHILDREN, .path = l->pool->path};
+    l->stage = DV_LEASE_READING;
+    if (l->reads || !dv_client_connected(l->client)) return; /* The last reply, or the next connection, comes back. */
+    l->read_failed = l->look_again = false;
+    l->watched = !only_list;
+    l->data_watch.fired = on_data_changed;
+    l->list_watch.fired = on_list_changed;
+    bool asked = only_list || ask(l, &pool, &l->data_watch, on_pool);
+    if (asked && l->pool->count > 1) asked = ask(l, &queue, NULL, on_queue);
+    if (asked) asked = ask(l, &list, only_list ? NULL : &l->list_watch, on_list);
+    if (!asked) dv_lease_fail(l, DIVVY_ENOMEM, now);
+}
+
+/* ---- the transaction: docs/protocol.md, E6 and E8 ---- */
+
+static void take_token(dv_lease *l, int64_t czxid, int64_t now) {
+    l->token = czxid;
+    dv_lease_hold(l, now);
+}
+
+static void on_looked(void *context, const dv_reply *reply, int64_t now) {
+    dv_lease *l = context;
+    if (!dv_lease_still_at_work(l, reply->error, now)) return;
+    bool ours = reply->error == 0 && reply->stat->ephemeral_owner == divvy_client_session_id(l->client);
+    if (dv_outcome_unknown(reply->error)) {
+        resolve(l);
+    } else if (ours) {
+        l->applied = true;
+        dv_lease_place_consumed(l);
+        take_token(l, reply->stat->czxid, now);
+    } else if (l->leave_wanted) {
+        dv_lease_begin_leaving(l, now);
+    } else if (l->applied || l->place_over) {
+        dv_lease_fail(l, DIVVY_ENOENT, now); /* Somebody has deleted our node. */
+    } else {
+        dv_admission_read(l, false, now); /* It was not carried out, and after the barrier it never will be. */
+    }
+}
+
+static void look(dv_lease *l) {
+    if (dv_znode_exists(l->client->znode, l->node, NULL, on_looked, l) != 0) resolve(l);
+    else l->under_way++;
+}
+
+static void on_barrier(void *context, int error, int64_t now) {
+    dv_lease *l = context;
+    if (dv_lease_still_at_work(l, error, now)) look(l);
+}
+
+static void resolve(dv_lease *l) {
+    l->stage = DV_LEASE_RESOLVING;
+    l->barrier.done = on_barrier;
+    l->barrier.context = l;
+    l->under_way++;
+    dv_client_barrier(l->client, &l->barrier);
+}
+
+static void on_admitted(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
+    dv_lease *l = context;
+    if (!dv_lease_still_at_work(l, error, now)) return;
+    if (error == 0) {
+        assert(count == 3);
+        (void)count;
+        l->applied = true;
+        dv_lease_place_consumed(l);
+        /* All that one transaction did has one zxid, which the pool's new stat tells. */
+        if (replies[0].stat) take_token(l, replies[0].stat->mzxid, now);
+        else look(l);
+    } else if (dv_outcome_unknown(error)) {
+        resolve(l);
+    } else if (l->leave_wanted) {
+        dv_lease_begin_leaving(l, now);
+    } else if (error == DIVVY_EVERSION && !l->place_over) {
+        dv_admission_read(l, false, now);
+    } else {
+        dv_lease_fail(l, error, now);
+    }
+}
+
+/* A name that only this attempt can have made. */
+static bool make_node(dv_lease *l) {
+    char guid[DV_GUID_BYTES], name[DV_GUID_BYTES + DV_SLOT_TAGS_BYTES];
+    dv_client_guid(l->client, guid);
+    dv_slots_print(&l->slots, stpcpy(name, guid));
+    free(l->node);
+    free(l->data);
+    free(l->place_path);
+    l->node = dv_path_join(l->pool->path, name);
+    l->data = dv_record_print(l->pool->identifier, l->pool->count);
+    l->place_path = strdup(dv_contender_path(l->place));
+    return l->node && l->data && l->place_path;
+}
+
+/* E6: nobody else was admitted, and the limit did not change, since we looked; or nothing happens. */
+static void admit(dv_lease *l, int64_t now) {
+    dv_admission_unwatch(l);
+    l->stage = DV_LEASE_ADMITTING;
+    bool sent = make_node(l);
+    if (sent) {
+        int bytes = snprintf(l->limit_text, sizeof l->limit_text, "%u", l->limit);
+        dv_op ops[] = {
+            {.kind = DV_SET,
+             .path = l->pool->path,
+             .data = l->limit_text,
+             .data_bytes = (size_t)bytes,
+             .version = l->version},
+            {.kind = DV_CREATE, .path = l->node, .data = l->data, .data_bytes = strlen(l->data), .mode = DV_EPHEMERAL},
+            {.kind = DV_DELETE, .path = l->place_path, .version = -1},
+        };
+        sent = dv_znode_multi(l->client->znode, ops, sizeof ops / sizeof ops[0], on_admitted, l) == 0;
+    }
+    if (sent) l->under_way++;
+    else dv_lease_fail(l, DIVVY_ENOMEM, now);
+}

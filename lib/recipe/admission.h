@@ -1,0 +1,85 @@
+/* Admission: what a lease does at the head of its queue. SPDX-License-Identifier: Apache-2.0
+ *
+ * lease.c brings it to the head and holds what it was given; admission.c reads the pool, waits for room, and takes it.
+ * docs/protocol.md, rules E2 to E8. */
+#ifndef DV_ADMISSION_H
+#define DV_ADMISSION_H
+
+#include "recipe/contender.h"
+#include "recipe/lease.h"
+
+typedef enum {
+    DV_LEASE_ENSURING,  /* the paths are made */
+    DV_LEASE_QUEUED,    /* somebody may be before us */
+    DV_LEASE_READING,   /* at the head: limit and leases are read */
+    DV_LEASE_FULL,      /* at the head, until something changes */
+    DV_LEASE_SETTING,   /* the limit is written */
+    DV_LEASE_ADMITTING, /* the transaction is under way */
+    DV_LEASE_RESOLVING, /* is our node there? */
+    DV_LEASE_HELD,
+    DV_LEASE_LEAVING, /* what is there of ours is deleted */
+    DV_LEASE_ENDED,   /* nothing is left in ZooKeeper */
+} dv_lease_stage;
+
+struct dv_lease {
+    divvy_client *client;
+    dv_listener listener;
+    const dv_lease_events *events;
+    void *owner;
+    dv_pool *pool;
+    dv_lease_stage stage;
+    bool leave_wanted;
+    unsigned under_way; /* replies and barriers that will still come */
+    char reason[160];
+
+    dv_contender *place;
+    char *record;             /* what its node says */
+    bool first;               /* nobody is before us */
+    bool place_over;          /* it goes by itself, or was told to */
+    unsigned ensures_to_come; /* of the two paths */
+    int ensure_error;
+
+    bool known;  /* the pool was read: */
+    bool to_set; /* its limit is unset, or not what we provide */
+    bool provided;
+    uint32_t limit;
+    int32_t version;
+    int64_t czxid;
+    unsigned reads;                        /* under way, at the head */
+    bool early_list;                       /* the list that was asked for on entering is under way */
+    bool read_failed, watched, look_again; /* of the reading under way */
+    dv_watch data_watch, list_watch;
+    char limit_text[12];
+
+    char *node, *data, *place_path; /* of the transaction, */
+    dv_slots slots;                 /* and what it takes */
+    bool applied;                   /* it is certain that it was carried out */
+    bool node_there;
+    int64_t token;
+    dv_barrier_wait barrier;
+    dv_own_node own;
+    dv_timer audit_timer;
+    size_t ephemeral_cost, watch_cost;
+};
+
+/* ---- lease.c ---- */
+/* One reply less to come. Whether it is to be looked at, as the lease is still at work. */
+bool dv_lease_still_at_work(dv_lease *lease, int error, int64_t now);
+/* E9: tells the owner why, and leaves. */
+void dv_lease_fail(dv_lease *lease, int error, int64_t now);
+__attribute__((format(printf, 4, 5))) void dv_lease_fail_because(dv_lease *lease, int error, int64_t now,
+                                                                 const char *format, ...);
+/* What was wanted meanwhile, and could not be while the transaction was in doubt. */
+void dv_lease_begin_leaving(dv_lease *lease, int64_t now);
+void dv_lease_hold(dv_lease *lease, int64_t now);
+/* Our node in the queue has gone with the transaction. */
+void dv_lease_place_consumed(dv_lease *lease);
+
+/* ---- admission.c ---- */
+/* Asks for limit and leases together with the place in the queue, in the same turn as it is entered. */
+void dv_admission_read_early(dv_lease *lease);
+/* At the head. `only_list`: the limit is known, and a watch would tell of a change. */
+void dv_admission_read(dv_lease *lease, bool only_list, int64_t now);
+void dv_admission_unwatch(dv_lease *lease);
+
+#endif

@@ -1,0 +1,32 @@
+/* Queue: who stands in a directory of sequential nodes, and who waits for whom. SPDX-License-Identifier: Apache-2.0
+ *
+ * Pure functions of the names in it. docs/protocol.md, N6 and Q3. */
+#ifndef DV_QUEUE_H
+#define DV_QUEUE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Which nodes of a directory form the queue. */
+typedef struct {
+    const char *marker;            /* stands between our unique prefix and the sequence number */
+    const char *const *blocked_by; /* markers of those that we wait for; NULL at the end */
+    bool alone; /* Q8: created by a request of its own, so that no two have one czxid, and with it one token */
+} dv_queue_kind;
+
+/* Of items, of which nobody has two places in one queue, and many in several. */
+extern const dv_queue_kind dv_exclusive_queue;
+/* kazoo's Lock, WriteLock and ReadLock. */
+extern const dv_queue_kind dv_lock_queue, dv_write_queue, dv_read_queue;
+
+/* The last of those before us that we wait for; NULL: there is none. `own` is our name, `own_sequence` its number. */
+const char *dv_queue_before(const dv_queue_kind *kind, const char *const *names, size_t count, const char *own,
+                            int32_t own_sequence);
+/* The first name that begins with `prefix`, or NULL. */
+const char *dv_queue_find(const char *const *names, size_t count, const char *prefix);
+/* Takes those that contend for a lock of any kind out of `names`, into `out` (as long as `names`), in queue order. How
+ * many they are. */
+size_t dv_queue_contenders(const char *const *names, size_t count, const char **out);
+
+#endif

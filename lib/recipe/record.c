@@ -1,0 +1,163 @@
+/* Record: what a lease, or a contender for one, says of its owner. SPDX-License-Identifier: Apache-2.0 */
+#include "recipe/record.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "znode/path.h"
+
+/* ---- writing ---- */
+
+char *dv_record_print(const char *identifier, uint32_t count) {
+    char host[256] = "", since[32];
+    gethostname(host, sizeof host - 1);
+    if (!dv_is_utf8(host)) host[0] = '\0';
+    time_t now = time(NULL);
+    struct tm utc;
+    strftime(since, sizeof since, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    cJSON *json = cJSON_CreateObject();
+    bool complete = json && cJSON_AddStringToObject(json, "id", identifier) &&
+                    cJSON_AddStringToObject(json, "host", host) && cJSON_AddNumberToObject(json, "pid", getpid()) &&
+                    cJSON_AddStringToObject(json, "since", since) && cJSON_AddNumberToObject(json, "count", count);
+    char *text = complete ? cJSON_PrintUnformatted(json) : NULL;
+    cJSON_Delete(json);
+    return text;
+}
+
+/* ---- text ---- */
+
+/* How many bytes the well-formed character at `at` has; 0: none begins there. */
+static size_t character_bytes(const unsigned char *at) {
+    static const struct {
+        unsigned char first_least, first_most, second_least, second_most;
+        size_t bytes;
+    } forms[] = {
+        {0x01, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
+        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
+        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
+    };
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
+        if (at[0] < forms[i].first_least || at[0] > forms[i].first_most) continue;
+        if (forms[i].bytes > 1 && (at[1] < forms[i].second_least || at[1] > forms[i].second_most)) return 0;
+        for (size_t k = 2; k < forms[i].bytes; k++) {
+            if (at[k] < 0x80 || at[k] > 0xbf) return 0;
+        }
+        return forms[i].bytes;
+    }
+    return 0;
+}
+
+bool dv_is_utf8(const char *text) {
+    const unsigned char *at = (const unsigned char *)text;
+    while (*at) {
+        size_t bytes = character_bytes(at);
+        if (bytes == 0) return false;
+        at += bytes;
+    }
+    return true;
+}
+
+static int hex_value(char c) {
+    if (dv_is_digit(c)) return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return -1;
+}
+
+/* In place: what Python's repr() made of bytes. kazoo's semaphore writes its identifier so into the queue, "b'worker'".
+ * What is no such text stays as it is. */
+static void undo_python_bytes(char *text) {
+    size_t bytes = strlen(text);
+    if (bytes < 3 || text[0] != 'b' || (text[1] != '\'' && text[1] != '"') || text[bytes - 1] != text[1]) return;
+    char *to = text;
+    const char *end = text + bytes - 1;
+    for (const char *at = text + 2; at < end; at++) {
+        if (*at != '\\' || at + 1 >= end) {
+            *to++ = *at;
+            continue;
+        }
+        char escaped = *++at;
+        int high = escaped == 'x' && at + 2 < end ? hex_value(at[1]) : -1;
+        int low = high >= 0 ? hex_value(at[2]) : -1;
+        if (low >= 0 && (high | low)) {
+            *to++ = (char)(high << 4 | low);
+            at += 2;
+        } else {
+            *to++ = escaped == 'n' ? '\n' : escaped == 't' ? '\t' : escaped == 'r' ? '\r' : escaped;
+        }
+    }
+    *to = '\0';
+}
+
+/* ---- reading ---- */
+
+/* Brackets inside strings count too, which only makes the bound stricter. */
+static bool is_shallow(const char *data, size_t data_bytes) {
+    int depth = 0;
+    for (size_t i = 0; i < data_bytes; i++) {
+        if (data[i] == '{' || data[i] == '[') depth++;
+        if (data[i] == '}' || data[i] == ']') depth--;
+        if (depth > DV_RECORD_DEPTH_MAX) return false;
+    }
+    return true;
+}
+
+static char *text_of(const cJSON *json, const char *name) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, name);
+    return strdup(cJSON_IsString(item) ? item->valuestring : "");
+}
+
+static double number_of(const cJSON *json, const char *name, double least, double most, double otherwise) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, name);
+    bool good = cJSON_IsNumber(item) && item->valuedouble >= least && item->valuedouble <= most;
+    return good ? item->valuedouble : otherwise;
+}
+
+static dv_record_state keep_or_free(dv_record *record) {
+    if (record->identifier && record->host && record->time) return DV_RECORD_GOOD;
+    dv_record_free(record);
+    return DV_RECORD_OUT_OF_MEMORY;
+}
+
+static dv_record_state parse_json(const char *data, size_t data_bytes, dv_record *out) {
+    if (!is_shallow(data, data_bytes)) return DV_RECORD_BAD;
+    cJSON *json = cJSON_ParseWithLength(data, data_bytes);
+    bool good = cJSON_IsObject(json) && cJSON_IsString(cJSON_GetObjectItemCaseSensitive(json, "id"));
+    if (good) {
+        *out = (dv_record){.identifier = text_of(json, "id"),
+                           .host = text_of(json, "host"),
+                           .time = text_of(json, "since"),
+                           .pid = (int64_t)number_of(json, "pid", 1, INT32_MAX, 0),
+                           .count = (uint32_t)number_of(json, "count", 1, INT32_MAX, 1)};
+    }
+    cJSON_Delete(json);
+    return good ? keep_or_free(out) : DV_RECORD_BAD;
+}
+
+static dv_record_state parse_identifier(const char *data, size_t data_bytes, dv_record *out) {
+    if (memchr(data, '\0', data_bytes)) return DV_RECORD_BAD;
+    *out = (dv_record){
+        .identifier = strndup(data, data_bytes), .host = strdup(""), .time = strdup(""), .pid = 0, .count = 1};
+    dv_record_state state = keep_or_free(out);
+    if (state != DV_RECORD_GOOD) return state;
+    undo_python_bytes(out->identifier);
+    if (dv_is_utf8(out->identifier)) return DV_RECORD_GOOD;
+    dv_record_free(out);
+    return DV_RECORD_BAD;
+}
+
+dv_record_state dv_record_parse(const char *data, size_t data_bytes, bool ours, dv_record *out) {
+    *out = (dv_record){.count = 1};
+    if (data_bytes > DV_RECORD_BYTES_MAX) return DV_RECORD_BAD;
+    if (ours) return parse_json(data, data_bytes, out);
+    return parse_identifier(data_bytes ? data : "", data_bytes, out);
+}
+
+void dv_record_free(dv_record *record) {
+    free(record->identifier);
+    free(record->host);
+    free(record->time);
+    *record = (dv_record){.count = 1};
+}

@@ -1,0 +1,326 @@
+/* Semaphore: who holds, who waits, and another limit. SPDX-License-Identifier: Apache-2.0
+ *
+ * Calls that wait for their requests in the caller's thread. docs/protocol.md, E11 to E13. */
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "recipe/ask.h"
+#include "recipe/queue.h"
+#include "recipe/record.h"
+#include "recipe/semaphore.h"
+#include "znode/ensure.h"
+#include "znode/path.h"
+
+enum { READS_MAX = 64 }; /* under way at a time */
+
+typedef struct {
+    dv_record record;
+    dv_slots slots; /* count 0: none has a number */
+    int64_t token;
+} holder;
+
+struct divvy_holders {
+    holder *all;
+    size_t count, skipped;
+};
+
+typedef struct {
+    divvy_semaphore *semaphore;
+    bool waiting; /* those in the queue are asked for */
+    divvy_holders *out;
+} listing;
+
+/* ---- listing ---- */
+
+static void skip_record(const listing *l, const char *name) {
+    l->out->skipped++;
+    dv_client_log(l->semaphore->object.client, DIVVY_LOG_WARN, "%s: the record of %s cannot be understood",
+                  l->semaphore->pool.path, name);
+}
+
+/* E12: what divvy wrote is JSON; what else is there is an identifier, unless it looks like a record of divvy's. */
+static int add(const listing *l, const char *name, const dv_asked *answer) {
+    if (answer->error == DIVVY_ENOENT) return 0; /* It has gone meanwhile. */
+    if (answer->error) return answer->error;
+    holder *h = &l->out->all[l->out->count];
+    bool numbered = !l->waiting && dv_slots_parse(name, &h->slots);
+    bool ours = numbered || (l->waiting && answer->data[0] == '{');
+    if (!numbered) h->slots = (dv_slots){.count = 0};
+    switch (dv_record_parse(answer->data, answer->data_bytes, ours, &h->record)) {
+    case DV_RECORD_GOOD: break;
+    case DV_RECORD_BAD: skip_record(l, name); return 0;
+    case DV_RECORD_OUT_OF_MEMORY: return DIVVY_ENOMEM;
+    }
+    if (numbered) h->record.count = h->slots.count; /* The name counts, whatever the record says. */
+    h->token = answer->stat.czxid;
+    l->out->count++;
+    return 0;
+}
+
+static dv_asked *ask_for(const listing *l, const char *directory, const char *name) {
+    char *path = dv_path_join(directory, name);
+    dv_op op = {.kind = DV_GET, .path = path};
+    dv_asked *answer = path ? dv_ask(l->semaphore->object.client, &op) : NULL;
+    free(path);
+    return answer;
+}
+
+static int read_records(const listing *l, const char *directory, const char *const *names, size_t count,
+                        dv_deadline deadline) {
+    dv_asked *answers[READS_MAX] = {NULL};
+    int error = 0;
+    for (size_t i = 0; i < count + READS_MAX && !error; i++) {
+        dv_asked **place = &answers[i % READS_MAX];
+        if (*place) {
+            int waited = dv_asked_wait(*place, deadline);
+            error = (*place)->done ? add(l, names[i - READS_MAX], *place) : waited;
+            dv_asked_drop(*place);
+            *place = NULL;
+        }
+        if (!error && i < count && !(*place = ask_for(l, directory, names[i]))) error = DIVVY_ENOMEM;
+    }
+    for (size_t i = 0; i < READS_MAX; i++) dv_asked_drop(answers[i]);
+    return error;
+}
+
+static int compare_tokens(const void *a, const void *b) {
+    int64_t x = ((const holder *)a)->token, y = ((const holder *)b)->token;
+    return (x > y) - (x < y);
+}
+
+static void clear(divvy_holders *holders) {
+    for (size_t i = 0; i < holders->count; i++) dv_record_free(&holders->all[i].record);
+    free(holders->all);
+    *holders = (divvy_holders){.all = NULL};
+}
+
+static int list(void *context, dv_deadline deadline) {
+    const listing *l = context;
+    const dv_pool *pool = &l->semaphore->pool;
+    const char *directory = l->waiting ? pool->queue : pool->path;
+    clear(l->out); /* of what was read before the connection broke */
+    dv_asked *answer = dv_ask(l->semaphore->object.client, &(dv_op){.kind = DV_CHILDREN, .path = directory});
+    int error = dv_asked_wait(answer, deadline);
+    size_t count = answer ? answer->name_count : 0;
+    const char **names = error ? NULL : calloc(count + 1, sizeof *names);
+    l->out->all = error ? NULL : calloc(count + 1, sizeof *l->out->all);
+    if (!error && (!names || !l->out->all)) error = DIVVY_ENOMEM;
+    if (!error && l->waiting) count = dv_queue_contenders((const char *const *)answer->names, count, names);
+    else if (!error && count) memcpy(names, answer->names, count * sizeof *names);
+    if (!error) error = read_records(l, directory, names, count, deadline);
+    if (!error && !l->waiting) qsort(l->out->all, l->out->count, sizeof *l->out->all, compare_tokens);
+    free(names);
+    dv_asked_drop(answer);
+    return error == DIVVY_ENOENT ? 0 : error; /* A pool that is not there has nobody in it. */
+}
+
+static int look(divvy_semaphore *s, const char *what, int64_t timeout_ms, int (*ask)(void *, dv_deadline),
+                void *context) {
+    divvy_client *client = s->object.client;
+    dv_client_ref(client);
+    dv_object_ref(&s->object);
+    int error = dv_client_in_callback(client) ? DIVVY_EDEADLK : 0;
+    if (!error) error = dv_ask_until_answered(client, dv_deadline_in(client, timeout_ms), ask, context);
+    if (error == DIVVY_ESTATE)
+        dv_fail(client, error, "semaphore %s %s: a kazoo process is there, which would go on with the old limit",
+                s->pool.path, what);
+    else if (error) dv_fail(client, error, "semaphore %s %s: %s", s->pool.path, what, divvy_strerror(error));
+    dv_object_unref(&s->object);
+    dv_turn_end(client);
+    dv_client_unref(client);
+    return error;
+}
+
+static int list_all(divvy_semaphore *s, divvy_holders **out, int64_t timeout_ms, bool waiting) {
+    if (out) *out = NULL;
+    int error = dv_turn_enter(s ? s->object.client : NULL);
+    if (error) return error;
+    divvy_holders *holders = calloc(1, sizeof *holders);
+    if (!out || timeout_ms < -1 || !holders) {
+        error = dv_fail_plainly(s->object.client, !out || timeout_ms < -1 ? DIVVY_EINVAL : DIVVY_ENOMEM);
+        dv_turn_end(s->object.client);
+        free(holders);
+        return error;
+    }
+    listing l = {s, waiting, holders};
+    error = look(s, waiting ? "contenders" : "holders", timeout_ms, list, &l);
+    if (error) divvy_holders_free(holders);
+    else *out = holders;
+    return error;
+}
+
+int divvy_semaphore_holders(divvy_semaphore *s, divvy_holders **out, int64_t timeout_ms) {
+    return list_all(s, out, timeout_ms, false);
+}
+
+int divvy_semaphore_contenders(divvy_semaphore *s, divvy_holders **out, int64_t timeout_ms) {
+    return list_all(s, out, timeout_ms, true);
+}
+
+/* ---- what was listed ---- */
+
+static const holder *at(const divvy_holders *holders, size_t i) {
+    return holders && i < holders->count ? &holders->all[i] : NULL;
+}
+
+size_t divvy_holders_count(const divvy_holders *holders) {
+    return holders ? holders->count : 0;
+}
+
+size_t divvy_holders_skipped(const divvy_holders *holders) {
+    return holders ? holders->skipped : 0;
+}
+
+const char *divvy_holders_identifier(const divvy_holders *holders, size_t i) {
+    return at(holders, i) ? at(holders, i)->record.identifier : NULL;
+}
+
+const char *divvy_holders_host(const divvy_holders *holders, size_t i) {
+    return at(holders, i) ? at(holders, i)->record.host : NULL;
+}
+
+int64_t divvy_holders_pid(const divvy_holders *holders, size_t i) {
+    return at(holders, i) ? at(holders, i)->record.pid : 0;
+}
+
+const char *divvy_holders_time(const divvy_holders *holders, size_t i) {
+    return at(holders, i) ? at(holders, i)->record.time : NULL;
+}
+
+int divvy_holders_slot(const divvy_holders *holders, size_t i) {
+    return at(holders, i) ? dv_slots_at(&at(holders, i)->slots, 0) : -1;
+}
+
+uint32_t divvy_holders_slots(const divvy_holders *holders, size_t i) {
+    return at(holders, i) ? at(holders, i)->record.count : 0;
+}
+
+int64_t divvy_holders_token(const divvy_holders *holders, size_t i) {
+    return at(holders, i) ? at(holders, i)->token : 0;
+}
+
+void divvy_holders_free(divvy_holders *holders) {
+    if (!holders) return;
+    clear(holders);
+    free(holders);
+}
+
+/* ---- another limit: docs/protocol.md, E13 ---- */
+
+typedef struct {
+    divvy_semaphore *semaphore;
+    uint32_t limit;
+} resizing;
+
+static int ask_once(const resizing *r, const dv_op *op, dv_deadline deadline, dv_asked **answer) {
+    *answer = dv_ask(r->semaphore->object.client, op);
+    return dv_asked_wait(*answer, deadline);
+}
+
+/* Whether a kazoo process is in the directory. */
+static int refuse_kazoo(const resizing *r, const char *directory, bool (*has_kazoo)(const char *const *, size_t),
+                        dv_deadline deadline) {
+    dv_asked *answer;
+    int error = ask_once(r, &(dv_op){.kind = DV_CHILDREN, .path = directory}, deadline, &answer);
+    if (!error && has_kazoo((const char *const *)answer->names, answer->name_count)) error = DIVVY_ESTATE;
+    dv_asked_drop(answer);
+    return error == DIVVY_ENOENT ? 0 : error;
+}
+
+typedef struct {
+    unsigned refs;
+    divvy_client *client;
+    bool done;
+    int error;
+    char *path;
+} making;
+
+static void drop_making(making *m) {
+    if (--m->refs) return;
+    free(m->path);
+    free(m);
+}
+
+static void on_made(void *context, int error, int64_t now) {
+    (void)now;
+    making *m = context;
+    m->done = true;
+    m->error = error;
+    dv_client_changed(m->client);
+    drop_making(m);
+}
+
+static bool is_made(void *context) {
+    return ((const making *)context)->done;
+}
+
+static int make_pool(const resizing *r, dv_deadline deadline) {
+    divvy_client *client = r->semaphore->object.client;
+    making *m = calloc(1, sizeof *m);
+    if (!m) return DIVVY_ENOMEM;
+    *m = (making){.refs = 2, .client = client, .path = strdup(r->semaphore->pool.path)};
+    int error = DIVVY_ENOMEM;
+    if (m->path && dv_ensure_path(client->znode, m->path, on_made, m) == 0) {
+        error = dv_client_wait(client, dv_deadline_left_ms(client, deadline), is_made, m);
+        if (!error) error = m->error;
+    } else {
+        m->refs--;
+    }
+    drop_making(m);
+    return error;
+}
+
+/* A write that was lost needs no barrier: it holds for one version only, and we look anew. */
+static int write_limit(const resizing *r, int32_t version, dv_deadline deadline) {
+    char text[12];
+    int bytes = snprintf(text, sizeof text, "%u", r->limit);
+    dv_op op = {
+        .kind = DV_SET, .path = r->semaphore->pool.path, .data = text, .data_bytes = (size_t)bytes, .version = version};
+    dv_asked *answer;
+    int error = ask_once(r, &op, deadline, &answer);
+    dv_asked_drop(answer);
+    return error;
+}
+
+static int resize_once(const resizing *r, dv_deadline deadline) {
+    const dv_pool *pool = &r->semaphore->pool;
+    dv_asked *answer;
+    uint32_t stored = 0;
+    int error = ask_once(r, &(dv_op){.kind = DV_GET, .path = pool->path}, deadline, &answer);
+    dv_limit_state state = error ? DV_LIMIT_UNSET : dv_limit_parse(answer->data, answer->data_bytes, &stored);
+    int32_t version = error ? 0 : answer->stat.version;
+    dv_asked_drop(answer);
+    if (!error && state == DV_LIMIT_BAD) error = DIVVY_EPROTO;
+    if (error || (state == DV_LIMIT_SET && stored == r->limit)) return error;
+    error = refuse_kazoo(r, pool->path, dv_pool_has_kazoo, deadline);
+    if (!error) error = refuse_kazoo(r, pool->queue, dv_queue_has_kazoo, deadline);
+    return error ? error : write_limit(r, version, deadline);
+}
+
+static int resize(void *context, dv_deadline deadline) {
+    const resizing *r = context;
+    int error;
+    while ((error = resize_once(r, deadline)) == DIVVY_EVERSION || error == DIVVY_ENOENT) {
+        int made = error == DIVVY_ENOENT ? make_pool(r, deadline) : 0;
+        if (made) return made;
+        if (dv_deadline_left_ms(r->semaphore->object.client, deadline) == 0) return DIVVY_ETIMEDOUT;
+    }
+    if (!error) r->semaphore->pool.limit = r->limit;
+    if (!error) r->semaphore->pool.agreed = true;
+    return error;
+}
+
+int divvy_semaphore_resize(divvy_semaphore *s, uint32_t limit, int64_t timeout_ms) {
+    int error = dv_turn_enter(s ? s->object.client : NULL);
+    if (error) return error;
+    if (limit < 1 || limit > INT32_MAX || timeout_ms < -1) {
+        error = dv_fail(s->object.client, DIVVY_EINVAL, "semaphore %s resize: %s", s->pool.path,
+                        timeout_ms < -1 ? "timeout_ms is below -1" : "the limit is out of range");
+        dv_turn_end(s->object.client);
+        return error;
+    }
+    resizing r = {s, limit};
+    return look(s, "resize", timeout_ms, resize, &r);
+}

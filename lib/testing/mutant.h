@@ -1,0 +1,43 @@
+/* Known bugs that can be put back, one at a time, to prove that the simulator finds them. SPDX-License-Identifier: Apache-2.0
+ *
+ * `if (DV_MUTANT(name))` is `if (false)` in every build but the one of test/sim's sim-mutants, where dv_mutant says
+ * which of the bugs is in force. docs/testing.md lists them. */
+#ifndef DV_MUTANT_H
+#define DV_MUTANT_H
+
+#include <stdbool.h>
+
+#define DV_MUTANTS(X)                                                                                         \
+    X(read_as_proof, "an answered read, the heartbeat among them, proves that the session lives")             \
+    X(last_write_as_proof, "an answered write proves that the session lived when it was sent")                \
+    X(no_guard, "a write proves what was answered just before it")                                            \
+    X(one_write_as_proof, "one late write proves an answer, though the leader may have been stopped before")  \
+    X(deadline_from_suspended, "the deadline counts from when the connection was found to be down (Curator)") \
+    X(deadline_not_final, "a deadline that passed is taken back by a late proof")                             \
+    X(old_node_adopted, "the node of one's previous session is taken for one's own (CURATOR-498)")            \
+    X(read_as_barrier, "a stale read after a reconnect is taken for absence (CURATOR-264)")                   \
+    X(wait_lost_at_reconnect, "a waiting contender forgets to look again after a reconnect (kazoo #283)")     \
+    X(sets_differ, "members compute their targets differently and wait in ALLOCATING for ever (kazoo #392)")  \
+    X(leaving_create_lost, "a lost reply leaves a node behind which nobody is responsible for (kazoo #732)")  \
+    X(finish_leaks_place, "a place whose create is under way at finish() stays (kazoo)")                      \
+    X(release_unseen, "release_set() acknowledges a RELEASE that nobody was told of")                         \
+    X(delete_before_release, "a revoked item's place is deleted before the user has released it")             \
+    X(kept_outside_target, "in ACQUIRED an item outside the new target is kept")                              \
+    X(release_forgets, "a release forgets its node before the delete has succeeded (Curator #1193)")          \
+    X(create_repeated, "a create whose reply was lost is sent again without looking")                         \
+    X(allocating_keeps_places, "places outside the target are kept while ALLOCATING: a deadlock")             \
+    X(settle_without_bound, "a party that never stands still never settles (kazoo)")                          \
+    X(held_without_look, "a place counts as the first without a look at the queue")                           \
+    X(token_of_sequence, "the sequence number, which begins anew, serves as the fencing token")
+
+#ifdef DIVVY_MUTANTS
+#define DV_MUTANT_ENUM(name, text) DV_MUTANT_##name,
+typedef enum { DV_MUTANT_NONE, DV_MUTANTS(DV_MUTANT_ENUM) DV_MUTANT_COUNT } dv_mutant_kind;
+#undef DV_MUTANT_ENUM
+extern dv_mutant_kind dv_mutant;
+#define DV_MUTANT(name) (dv_mutant == DV_MUTANT_##name)
+#else
+#define DV_MUTANT(name) false
+#endif
+
+#endif

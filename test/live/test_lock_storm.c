@@ -1,0 +1,200 @@
+/* Lock: 52 contenders in 4 processes, two of them cut off again and again. SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "test_client_witness.h"
+
+#include "lib/proxy.h"
+#include "lib/server.h"
+#include "lib/zk.h"
+
+#define TICK_MS 100
+#define PATH "/storm"
+
+enum {
+    PROCESSES = 4,
+    THREADS = 13,
+    CONTENDERS = PROCESSES * THREADS,
+    SESSION_MS = 1500,
+    STORM_MS = 12000,
+    HOLDS = 65536
+};
+
+/* One ownership: it was believed at `begin`, at `end`, and whenever it was asked for in between. */
+typedef struct {
+    int contender;
+    int64_t begin_us, end_us, token;
+} hold;
+
+static int64_t now_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+/* --- the contenders' processes ---------------------------------------------------------------------------------- */
+
+typedef struct {
+    divvy_client *client;
+    int contender, log;
+    int64_t until_us;
+    unsigned chance;
+    atomic_int *lost;
+} contender;
+
+static void on_lost(divvy_lock *lock, void *user) {
+    (void)lock;
+    atomic_fetch_add(((contender *)user)->lost, 1);
+}
+
+/* Works for a while, as long as it is held. A line in one write, which the kernel appends as a whole. */
+static void work(contender *c, divvy_lock *lock) {
+    hold h = {.contender = c->contender, .token = divvy_lock_token(lock)};
+    h.begin_us = h.end_us = now_us();
+    if (!h.token || divvy_lock_token(lock) != h.token) return; /* lost already: nothing was done */
+    int64_t wanted_us = h.begin_us + rand_r(&c->chance) % 3000;
+    while (h.end_us < wanted_us) {
+        int64_t at_us = now_us();
+        if (divvy_lock_token(lock) != h.token) break;
+        h.end_us = at_us;
+    }
+    if (write(c->log, &h, sizeof h) != sizeof h) abort();
+}
+
+static void *contend(void *context) {
+    contender *c = context;
+    divvy_lock_config config = DIVVY_LOCK_CONFIG_INIT;
+    divvy_lock *lock;
+    config.path = PATH;
+    config.on_lost = on_lost;
+    config.user = c;
+    if (divvy_lock_create(&lock, c->client, &config) != 0) abort();
+    while (now_us() < c->until_us) {
+        int error = divvy_lock_acquire(lock, rand_r(&c->chance) % 20 ? 5000 : 0);
+        if (error && error != DIVVY_ETIMEDOUT && error != DIVVY_EBUSY) abort();
+        if (error) continue;
+        work(c, lock);
+        divvy_lock_release(lock);
+    }
+    divvy_lock_destroy(lock);
+    return NULL;
+}
+
+static void on_session(divvy_client *client, divvy_session_state state, void *user) {
+    (void)client;
+    if (state == DIVVY_LOST) atomic_fetch_add((atomic_int *)user, 1);
+}
+
+/* The exit status: 0, or 3 when the storm spared a session that it was to end. */
+static int run_process(const char *hosts, int number, int log) {
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    contender contenders[THREADS];
+    pthread_t threads[THREADS];
+    atomic_int lost = 0, sessions_lost = 0;
+    config.hosts = hosts;
+    config.on_session = on_session;
+    config.user = &sessions_lost;
+    config.session_timeout_ms = SESSION_MS;
+    config.ensemble_tick_ms = TICK_MS;
+    divvy_client *client;
+    if (divvy_client_open(&client, &config) != 0) return 1;
+    for (int i = 0; i < THREADS; i++) {
+        int id = number * THREADS + i;
+        contenders[i] = (contender){client, id, log, now_us() + STORM_MS * INT64_C(1000), (unsigned)id + 1, &lost};
+        if (pthread_create(&threads[i], NULL, contend, &contenders[i]) != 0) return 1;
+    }
+    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    divvy_client_close(client);
+    return number >= PROCESSES / 2 && atomic_load(&sessions_lost) == 0 ? 3 : 0;
+}
+
+/* --- the storm -------------------------------------------------------------------------------------------------- */
+
+static int by_begin(const void *a, const void *b) {
+    const hold *one = a, *other = b;
+    return (one->begin_us > other->begin_us) - (one->begin_us < other->begin_us);
+}
+
+static hold *read_log(int log, size_t *count) {
+    hold *holds = calloc(HOLDS, sizeof *holds);
+    assert_non_null(holds);
+    ssize_t bytes = pread(log, holds, HOLDS * sizeof *holds, 0);
+    assert_true(bytes > 0 && bytes % (ssize_t)sizeof *holds == 0);
+    *count = (size_t)bytes / sizeof *holds;
+    qsort(holds, *count, sizeof *holds, by_begin);
+    return holds;
+}
+
+/* Never two at once, each by a greater token than all before; nobody is left out; and where no link was cut, nobody gets
+ * far more turns than another. */
+static void check_holds(const hold *holds, size_t count) {
+    int turns[CONTENDERS] = {0}, most = 0, least = HOLDS;
+    for (size_t i = 0; i < count; i++) {
+        turns[holds[i].contender]++;
+        if (i == 0) continue;
+        if (holds[i].begin_us <= holds[i - 1].end_us || holds[i].token <= holds[i - 1].token)
+            fail_msg("contender %d held it by %lld from %lld us, %d by %lld until %lld us", holds[i].contender,
+                     (long long)holds[i].token, (long long)holds[i].begin_us, holds[i - 1].contender,
+                     (long long)holds[i - 1].token, (long long)holds[i - 1].end_us);
+    }
+    for (int i = 0; i < CONTENDERS; i++) {
+        assert_true(turns[i] > 0);
+        if (i >= CONTENDERS / 2) continue;
+        most = turns[i] > most ? turns[i] : most;
+        least = turns[i] < least ? turns[i] : least;
+    }
+    print_message("%zu ownerships; of those whose link was not cut %d to %d\n", count, least, most);
+    assert_true(most <= 2 * least + 10);
+}
+
+/* Two of the four processes are cut off again and again, each time until its session is over. */
+static void test_storm(void **state) {
+    (void)state;
+    dv_test_server *server = dv_test_server_start(1, TICK_MS);
+    dv_test_proxy *proxies[PROCESSES];
+    pid_t pids[PROCESSES];
+    char name[] = "/tmp/divvy-lock-storm-XXXXXX", log_text[16], number[16];
+    int log = mkstemp(name), status;
+    assert_true(log >= 0);
+    unlink(name);
+    assert_int_equal(fcntl(log, F_SETFL, O_APPEND), 0);
+    snprintf(log_text, sizeof log_text, "%d", log);
+    for (int i = 0; i < PROCESSES; i++) {
+        proxies[i] = dv_test_proxy_start(dv_test_server_connect(server));
+        snprintf(number, sizeof number, "%d", i);
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            execl("/proc/self/exe", "live_lock_storm", "contend", dv_test_proxy_address(proxies[i]), number, log_text,
+                  (char *)NULL);
+            _exit(127);
+        }
+    }
+    for (int i = 0; i < 4; i++) {
+        dv_test_sleep_ms(800); /* the pace of the storm; nothing is claimed of it */
+        dv_test_proxy_freeze(proxies[PROCESSES / 2 + i % 2]);
+        dv_test_sleep_ms(SESSION_MS + 500);
+        dv_test_proxy_thaw(proxies[PROCESSES / 2 + i % 2]);
+    }
+    for (int i = 0; i < PROCESSES; i++) {
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_int_equal(status, 0);
+        dv_test_proxy_stop(proxies[i]);
+    }
+    size_t count, left;
+    hold *holds = read_log(log, &count);
+    check_holds(holds, count);
+    free(holds);
+    close(log);
+    dv_test_zk *truth = dv_test_zk_open(dv_test_server_connect(server));
+    assert_true(DV_WAIT((dv_test_zk_free_names(dv_test_zk_children(truth, PATH, &left)), left == 0), PATIENCE_MS));
+    dv_test_zk_close(truth);
+    dv_test_server_stop(server);
+}
+
+int main(int argc, char **argv) {
+    if (argc == 5 && strcmp(argv[1], "contend") == 0)
+        return run_process(argv[2], (int)strtol(argv[3], NULL, 10), (int)strtol(argv[4], NULL, 10));
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_storm)};
+    return cmocka_run_group_tests_name("lock_storm", tests, NULL, NULL);
+}
