@@ -232,8 +232,6 @@ void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, con
     if (p->state == DIVVY_FAILURE) return;
     va_list arguments;
     va_start(arguments, format);
-    /* clang's analyzer loses sight of va_start() where it follows calls of this function from within this file. */
-    /* NOLINTNEXTLINE(clang-analyzer-valist.Uninitialized) */
     vsnprintf(p->failure_text, sizeof p->failure_text, format, arguments);
     va_end(arguments);
     p->failure = error;
