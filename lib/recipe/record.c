@@ -85,7 +85,7 @@ static void undo_python_bytes(char *text) {
             *to++ = (char)(high << 4 | low);
             at += 2;
         } else {
-            *to++ = escaped == 'n' ? '\n' : escaped == 't' ? '\t' : escaped == 'r' ? '\r' : escaped;
+            *to++ = (char)(escaped == 'n' ? '\n' : escaped == 't' ? '\t' : escaped == 'r' ? '\r' : escaped);
         }
     }
     *to = '\0';

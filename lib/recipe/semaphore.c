@@ -385,8 +385,12 @@ static bool has_ended(void *context) {
     return ((const dv_semaphore_acquire *)context)->ended;
 }
 
+static int enter(divvy_semaphore *s) {
+    return dv_turn_enter(s ? s->object.client : NULL);
+}
+
 int divvy_semaphore_acquire(divvy_semaphore *s, int64_t timeout_ms) {
-    int error = dv_turn_enter(s ? s->object.client : NULL);
+    int error = enter(s);
     if (error) return error;
     divvy_client *client = s->object.client;
     dv_semaphore_acquire a = {.result = 0};
@@ -412,7 +416,7 @@ int divvy_semaphore_try_acquire(divvy_semaphore *s) {
 
 int divvy_semaphore_acquire_async(divvy_semaphore *s, int64_t timeout_ms,
                                   void (*done)(divvy_semaphore *semaphore, int result, void *user), void *user) {
-    int error = dv_turn_enter(s ? s->object.client : NULL);
+    int error = enter(s);
     if (error) return error;
     divvy_client *client = s->object.client;
     dv_semaphore_acquire *a = NULL;
@@ -436,7 +440,7 @@ int divvy_semaphore_acquire_async(divvy_semaphore *s, int64_t timeout_ms,
 /* ---- what is held ---- */
 
 int divvy_semaphore_release(divvy_semaphore *s) {
-    int error = dv_turn_enter(s ? s->object.client : NULL);
+    int error = enter(s);
     if (error) return error;
     divvy_client *client = s->object.client;
     if (divvy_semaphore_held(s)) let_go(s);
@@ -446,7 +450,7 @@ int divvy_semaphore_release(divvy_semaphore *s) {
 }
 
 int divvy_semaphore_cancel(divvy_semaphore *s) {
-    int error = dv_turn_enter(s ? s->object.client : NULL);
+    int error = enter(s);
     if (error) return error;
     divvy_client *client = s->object.client;
     if (s->acquire) finish(s, DIVVY_ECANCELED);

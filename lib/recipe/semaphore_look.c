@@ -102,7 +102,7 @@ static int list(void *context, dv_deadline deadline) {
     const char *directory = l->waiting ? pool->queue : pool->path;
     clear(l->out); /* of what was read before the connection broke */
     dv_asked *answer = dv_ask(l->semaphore->object.client, &(dv_op){.kind = DV_CHILDREN, .path = directory});
-    int error = dv_asked_wait(answer, deadline);
+    int error = answer ? dv_asked_wait(answer, deadline) : DIVVY_ENOMEM;
     size_t count = answer ? answer->name_count : 0;
     const char **names = error ? NULL : calloc(count + 1, sizeof *names);
     l->out->all = error ? NULL : calloc(count + 1, sizeof *l->out->all);
@@ -133,9 +133,13 @@ static int look(divvy_semaphore *s, const char *what, int64_t timeout_ms, int (*
     return error;
 }
 
+static int enter(divvy_semaphore *s) {
+    return dv_turn_enter(s ? s->object.client : NULL);
+}
+
 static int list_all(divvy_semaphore *s, divvy_holders **out, int64_t timeout_ms, bool waiting) {
     if (out) *out = NULL;
-    int error = dv_turn_enter(s ? s->object.client : NULL);
+    int error = enter(s);
     if (error) return error;
     divvy_holders *holders = calloc(1, sizeof *holders);
     if (!out || timeout_ms < -1 || !holders) {
@@ -313,7 +317,7 @@ static int resize(void *context, dv_deadline deadline) {
 }
 
 int divvy_semaphore_resize(divvy_semaphore *s, uint32_t limit, int64_t timeout_ms) {
-    int error = dv_turn_enter(s ? s->object.client : NULL);
+    int error = enter(s);
     if (error) return error;
     if (limit < 1 || limit > INT32_MAX || timeout_ms < -1) {
         error = dv_fail(s->object.client, DIVVY_EINVAL, "semaphore %s resize: %s", s->pool.path,
