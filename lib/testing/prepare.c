@@ -114,11 +114,14 @@ static void roll_back(prepared *p) {
 }
 
 void dv_mem_changes_applied(dv_mem_server *leader, int64_t index) {
-    while (leader->changes && leader->changes->index <= index) free_change(leader, leader->changes);
+    for (dv_mem_change *change = leader->changes, *next; change && change->index <= index; change = next) {
+        next = change->next;
+        free_change(leader, change);
+    }
 }
 
 void dv_mem_changes_drop(dv_mem_server *leader) {
-    while (leader->changes) free_change(leader, leader->changes);
+    dv_mem_changes_applied(leader, INT64_MAX);
 }
 
 void dv_mem_changes_set_sequence(dv_mem_change *change, int32_t next) {

@@ -36,7 +36,10 @@ static void drop_watch(dv_mem *mem, dv_mem_watch *w) {
 }
 
 void dv_mem_watch_drop_all(dv_mem *mem, dv_mem_conn *conn) {
-    while (conn->watches) drop_watch(mem, conn->watches);
+    for (dv_mem_watch *w = conn->watches, *next; w; w = next) {
+        next = w->conn_next;
+        drop_watch(mem, w);
+    }
 }
 
 /* A node's deletion is told once to a connection that watches both the node and its children. */

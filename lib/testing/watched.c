@@ -49,6 +49,7 @@ static void link_watch(watched *w, dv_watch *watch) {
 }
 
 static void unlink_watch(dv_watch *watch) {
+    assert(watch->link);
     *watch->link = watch->next;
     if (watch->next) watch->next->link = watch->link;
     watch->next = NULL;
