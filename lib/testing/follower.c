@@ -79,6 +79,6 @@ void dv_mem_follower_hear(dv_mem_server *follower, dv_mem_event *message) {
     case DV_MEM_PEER_PING: ship_touches(follower); break;
     case DV_MEM_VALIDATED: dv_mem_conn_validated(message->conn, message->index != 0); break;
     case DV_MEM_PEER_CLOSE: dv_mem_look(follower); break;
-    default: assert(!"a follower was told what only leaders are");
+    default: assert(false); /* A follower was told what only leaders are. */
     }
 }

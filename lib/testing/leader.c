@@ -295,7 +295,7 @@ void dv_mem_leader_hear(dv_mem_server *leader, dv_mem_event *message) {
     case DV_MEM_FORWARD: dv_mem_leader_request(leader, message->request, link->follower->id); break;
     case DV_MEM_REVALIDATE: validate(leader, message); break;
     case DV_MEM_PEER_CLOSE: dv_mem_link_close(link, 1); break;
-    default: assert(!"a leader was told what only followers are");
+    default: assert(false); /* A leader was told what only followers are. */
     }
 }
 

@@ -41,11 +41,10 @@ void dv_mem_log_truncate(dv_mem_server *server) {
 /* ---- applying ---- */
 
 static void tell(dv_mem *mem, const dv_mem_txn *txn) {
-    static const int kinds[] = {
+    static const divvy_testing_transaction_kind kinds[] = {
         [DV_MEM_TXN_CREATE] = DIVVY_TESTING_CREATE,
         [DV_MEM_TXN_DELETE] = DIVVY_TESTING_DELETE,
         [DV_MEM_TXN_SET] = DIVVY_TESTING_SET,
-        [DV_MEM_TXN_CHECK] = -1,
         [DV_MEM_TXN_SESSION_CREATE] = DIVVY_TESTING_SESSION_CREATE,
         [DV_MEM_TXN_SESSION_END] = DIVVY_TESTING_SESSION_END,
     };

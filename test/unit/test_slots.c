@@ -172,9 +172,7 @@ static void test_names(void **state) {
 static void test_knows_kazoo(void **state) {
     (void)state;
     static const char *const ours[] = {"a,n=0,c=1", "b,n=1,c=2"}, *const mixed[] = {"a,n=0,c=1", KAZOO};
-    static const char *const queue[] = {"0000000000100000000000"
-                                        "1__lock__0000000001",
-                                        "x__lock__0000000002", "stray"};
+    static const char *const queue[] = {"00000000001000000000001__lock__0000000001", "x__lock__0000000002", "stray"};
     static const char *const kazoo_queue[] = {"x__lock__0000000002", KAZOO "__lock__0000000001"};
     static const char *const other[] = {KAZOO, KAZOO "f__lock__0000000001", "g" KAZOO "__lock__0000000001"};
     assert_false(dv_pool_has_kazoo(ours, 2));
@@ -307,8 +305,7 @@ static void test_utf8(void **state) {
                                       "\xc0\x80",
                                       "\xc1\xbf",
                                       "\xc2",
-                                      "\xc2"
-                                      "a",
+                                      "\xc2\x61",
                                       "\xe0\x80\x80",
                                       "\xed\xa0\x80",
                                       "\xe2\x82",
