@@ -1,0 +1,82 @@
+/* Somebody else: deletes what is not his, and leaves strays. SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "sim.h"
+
+enum { PATH_BYTES = 160 };
+
+bool sim_admin_open(sim_world *w) {
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    config.manual = 1;
+    config.session_timeout_ms = 20 * w->script->tick_ms;
+    return divvy_testing_client_open(&w->admin, w->ensemble, &config) == 0;
+}
+
+void sim_admin_close(sim_world *w) {
+    divvy_client_close(w->admin);
+    w->admin = NULL;
+}
+
+static void on_reply(void *context, const dv_reply *reply, int64_t now) {
+    (void)context;
+    (void)reply;
+    (void)now;
+}
+
+/* Through the seam, as there is no public call for single nodes. */
+static void ask(sim_world *w, const char *path, int mode, bool make) {
+    dv_turn_begin(w->admin);
+    if (!dv_client_connected(w->admin)) {
+        dv_turn_end(w->admin);
+        return;
+    }
+    if (!make) w->foreign_at = w->now_ms;
+    sim_trace(w, "somebody %s %s", make ? "makes" : "deletes", path);
+    if (make) dv_znode_create(w->admin->znode, path, "", 0, mode, on_reply, NULL);
+    else dv_znode_delete(w->admin->znode, path, -1, on_reply, NULL);
+    dv_turn_end(w->admin);
+}
+
+static bool is_of_kazoo(const sim_world *w, int64_t session) {
+    for (size_t i = 0; i < w->script->slots; i++) {
+        const sim_member *m = &w->members[i];
+        if (m->phase != SIM_ABSENT && m->kazoo && divvy_client_session_id(m->client) == session) return true;
+    }
+    return false;
+}
+
+void sim_admin_delete_place(sim_world *w, uint32_t choice) {
+    for (size_t i = 0; i < w->script->items; i++) {
+        size_t item = (choice + i) % w->script->items;
+        const sim_queue *q = &w->truth.queues[item];
+        if (q->count == 0) continue;
+        const sim_node *node = &q->nodes[(choice >> 16) % q->count];
+        char path[PATH_BYTES];
+        if (is_of_kazoo(w, node->session) || !node->contends) return;
+        snprintf(path, sizeof path, "/pool/locks/%s/%s", w->items[item], node->name);
+        ask(w, path, 0, false);
+        return;
+    }
+}
+
+void sim_admin_delete_member(sim_world *w, uint32_t choice) {
+    if (w->truth.party_count == 0) return;
+    const sim_node *node = &w->truth.party[choice % w->truth.party_count];
+    char path[PATH_BYTES];
+    if (is_of_kazoo(w, node->session)) return;
+    snprintf(path, sizeof path, "/pool/party/%s", node->name);
+    ask(w, path, 0, false);
+}
+
+/* kazoo counts every child of the party as a member, whose share nobody takes: none of that beside it. */
+void sim_admin_stray(sim_world *w, uint32_t choice) {
+    char path[PATH_BYTES];
+    unsigned number = ++w->strays;
+    if (w->script->kazoo || number > 5) return;
+    if (choice % 3 == 0)
+        snprintf(path, sizeof path, "/pool/locks/%s/note-%u", w->items[choice % w->script->items], number);
+    else if (choice % 3 == 1) snprintf(path, sizeof path, "/pool/party/stray%u", number);
+    else snprintf(path, sizeof path, "/pool/party/0123456789abcdef0123456789abcd%02x-stray", number);
+    w->coverage->meetings[SIM_MET_STRAY]++;
+    ask(w, path, DV_PERSISTENT, true);
+}

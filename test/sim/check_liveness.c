@@ -1,0 +1,238 @@
+/* The invariants of liveness, held once the faults have stopped: L1, L3, L6. SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "divvy/assign.h"
+#include "sim.h"
+
+enum { SLACK_MS = 2000, LOOK_MS = 97, AUDIT_MS = 61000 };
+
+/* What is not as it should be. */
+typedef struct {
+    char what[8];
+    char text[320];
+} fault;
+
+__attribute__((format(printf, 3, 4))) static bool wrong(fault *f, const char *what, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    snprintf(f->what, sizeof f->what, "%s", what);
+    vsnprintf(f->text, sizeof f->text, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+static bool takes_part(const sim_member *m) {
+    return m->phase == SIM_RUNS && (m->partitioner || m->kazoo);
+}
+
+/* ---- the bound of L1 ---- */
+
+static int64_t bound_ms(const sim_world *w) {
+    const sim_script *s = w->script;
+    int64_t release_ms = 100 + s->react_ms + s->react_ms / 2;
+    int64_t kazoo_ms = 0;
+    if (s->kazoo) kazoo_ms = 6 * (s->boundary_ms + 1000) + 2 * release_ms;
+    /* Servers that were cut off find each other again when both have noticed. */
+    int64_t servers_ms = s->servers > 1 ? s->sync_limit_ticks * s->tick_ms + s->election_max_ms : 0;
+    return w->timeout_max_ms + s->tick_ms + w->settle_max_ms + 2 * release_ms + SLACK_MS + servers_ms + kazoo_ms;
+}
+
+/* ---- L1 ---- */
+
+static bool all_acquired(const sim_world *w, fault *f) {
+    char text[80];
+    for (size_t i = 0; i < w->script->slots; i++) {
+        const sim_member *m = &w->members[i];
+        if (!takes_part(m)) continue;
+        if (m->kazoo) {
+            if (!sim_kazoo_settled(m->kazoo))
+                return wrong(f, "L1", "%s is %s", m->name, sim_kazoo_describe(m->kazoo, text, sizeof text));
+            continue;
+        }
+        if (m->partitioner->state != DIVVY_ACQUIRED)
+            return wrong(f, "L1", "%s is in %s, with %zu of %zu items held and %zu places leaving", m->name,
+                         dv_state_name(m->partitioner->state), m->partitioner->wanted_held,
+                         m->partitioner->wanted_count, m->partitioner->departing);
+        if (!sim_member_alive(m)) return wrong(f, "L1", "%s is ACQUIRED, and has no time left", m->name);
+    }
+    return true;
+}
+
+/* Items of shares that do not fit, and how many have their share only partly. */
+static size_t count_unfit(const sim_world *w) {
+    size_t unfit = 0;
+    for (size_t i = 0; i < w->script->slots; i++) {
+        if (takes_part(&w->members[i]) && w->members[i].partitioner) unfit += w->members[i].partitioner->unfit;
+    }
+    return unfit;
+}
+
+static const sim_member *owner_of(const sim_world *w, size_t item) {
+    const sim_queue *q = &w->truth.queues[item];
+    const sim_node *node = NULL;
+    for (size_t i = 0; i < q->count; i++) {
+        if (q->nodes[i].czxid == q->first) node = &q->nodes[i];
+    }
+    for (size_t i = 0; node && i < w->script->slots; i++) {
+        const sim_member *m = &w->members[i];
+        if (takes_part(m) && divvy_client_session_id(m->client) == node->session &&
+            (m->kazoo || m->partitioner->items[item].shown))
+            return m;
+    }
+    return NULL;
+}
+
+static bool each_item_owned(const sim_world *w, fault *f, size_t loads[SIM_SLOTS_MAX]) {
+    size_t unowned = 0, unfit = count_unfit(w), last = 0;
+    for (size_t i = 0; i < w->script->items; i++) {
+        const sim_member *owner = owner_of(w, i);
+        size_t contenders = 0;
+        for (size_t n = 0; n < w->truth.queues[i].count; n++) contenders += w->truth.queues[i].nodes[n].contends;
+        if (contenders > 1) return wrong(f, "L3", "%zu places are in the queue of %s", contenders, w->items[i]);
+        if (owner) {
+            loads[owner->slot]++;
+        } else {
+            unowned++;
+            last = i;
+        }
+    }
+    if (unowned > unfit)
+        return wrong(f, "L1", "%zu items have no owner, %s among them, and %zu do not fit", unowned, w->items[last],
+                     unfit);
+    return true;
+}
+
+/* ---- loads as the assignment says ---- */
+
+typedef struct {
+    divvy_member members[SIM_SLOTS_MAX];
+    size_t slots[SIM_SLOTS_MAX];
+    size_t count;
+    bool round_robin, alike; /* two members of one name */
+} roster;
+
+static roster call_roster(const sim_world *w) {
+    roster r = {.count = 0};
+    for (size_t i = 0; i < w->script->slots; i++) {
+        const sim_member *m = &w->members[i];
+        if (!takes_part(m)) continue;
+        for (size_t k = 0; k < r.count; k++) r.alike |= strcmp(r.members[k].identifier, m->name) == 0;
+        r.round_robin |= m->kazoo || m->config.assign == DIVVY_ASSIGN_ROUND_ROBIN;
+        r.slots[r.count] = i;
+        r.members[r.count++] = (divvy_member){m->name, 1000, NULL};
+    }
+    return r;
+}
+
+static bool as_assigned(const sim_world *w, fault *f, const size_t loads[SIM_SLOTS_MAX]) {
+    roster r = call_roster(w);
+    uint32_t owners[SIM_ITEMS_MAX];
+    if (r.count == 0 || count_unfit(w)) return true;
+    size_t least = w->script->items / r.count;
+    for (size_t i = 0; i < r.count; i++) {
+        size_t load = loads[r.slots[i]];
+        if (load != least && load != least + 1)
+            return wrong(f, "L1", "%s has %zu of %zu items, among %zu members", r.members[i].identifier, load,
+                         w->script->items, r.count);
+    }
+    if (r.alike) return true;
+    int error = r.round_robin ? divvy_assign_round_robin(r.members, r.count, w->items, w->script->items, owners)
+                              : divvy_assign_rendezvous(r.members, r.count, w->items, w->script->items, owners);
+    for (size_t i = 0; !error && i < w->script->items; i++) {
+        const sim_member *owner = owner_of(w, i);
+        if (owner && owner->slot != r.slots[owners[i]])
+            return wrong(f, "L1", "%s is owned by %s, and assigned to %s", w->items[i], owner->name,
+                         r.members[owners[i]].identifier);
+    }
+    return true;
+}
+
+/* ---- L3 and L6 ---- */
+
+static bool no_orphans(sim_world *w, fault *f) {
+    for (size_t i = 0; i < w->script->slots; i++) {
+        const sim_member *m = &w->members[i];
+        const sim_session *session =
+            m->client ? sim_truth_session(&w->truth, divvy_client_session_id(m->client)) : NULL;
+        if (m->phase == SIM_ABSENT || !session || m->kazoo) continue;
+        size_t needed = takes_part(m) ? 1 + m->partitioner->wanted_count : 0;
+        bool well = takes_part(m) ? session->pool_nodes >= 1 && session->pool_nodes <= needed : !session->pool_nodes;
+        if (!well)
+            return wrong(f, "L3", "%s has %zu nodes below the pool, and needs at most %zu", m->name,
+                         session->pool_nodes, needed);
+    }
+    for (size_t i = 0; i < w->truth.session_count; i++) {
+        bool known = w->admin && w->truth.sessions[i].id == divvy_client_session_id(w->admin);
+        for (size_t k = 0; k < w->script->slots; k++)
+            known |= w->members[k].client && divvy_client_session_id(w->members[k].client) == w->truth.sessions[i].id;
+        if (!known && w->truth.sessions[i].pool_nodes)
+            return wrong(f, "L1", "the session of nobody, 0x%llx, still has nodes",
+                         (unsigned long long)w->truth.sessions[i].id);
+    }
+    return true;
+}
+
+/* Watches: on the party, on the own node, on a member of a crew; and those that were given up, which stay until the node
+ * goes that they are on: at most one for each place of others. */
+static bool no_leaks(const sim_world *w, fault *f) {
+    for (size_t i = 0; i < w->script->slots; i++) {
+        const sim_member *m = &w->members[i];
+        divvy_stats stats;
+        if (m->phase == SIM_ABSENT || m->kazoo || divvy_client_stats(m->client, &stats) != 0) continue;
+        size_t crew = m->party ? 1 : 0, shown = takes_part(m) ? m->partitioner->shown_count : 0;
+        size_t ephemerals = crew + (takes_part(m) ? 1 + shown : 0);
+        size_t watches = crew + 2 + w->script->items - shown;
+        if (stats.ephemerals != ephemerals)
+            return wrong(f, "L6", "%s counts %llu ephemeral nodes, and has %zu", m->name,
+                         (unsigned long long)stats.ephemerals, ephemerals);
+        if (stats.watches > watches)
+            return wrong(f, "L6", "%s has %llu watches, and needs no more than %zu", m->name,
+                         (unsigned long long)stats.watches, watches);
+    }
+    return true;
+}
+
+static bool is_well(sim_world *w, fault *f) {
+    size_t loads[SIM_SLOTS_MAX] = {0};
+    return no_orphans(w, f) && all_acquired(w, f) && each_item_owned(w, f, loads) && as_assigned(w, f, loads) &&
+           no_leaks(w, f);
+}
+
+/* ---- waiting for it ---- */
+
+static bool somebody_leaves(const sim_world *w) {
+    for (size_t i = 0; i < w->script->slots; i++) {
+        const sim_member *m = &w->members[i];
+        if (m->phase == SIM_ENDING || (m->phase == SIM_RUNS && m->failing)) return true;
+    }
+    return false;
+}
+
+void sim_check_end(sim_world *w) {
+    enum { PATIENCE = 8 };
+    int64_t patience_ms = AUDIT_MS + PATIENCE * bound_ms(w);
+    fault f = {"", ""};
+    int64_t began_ms = w->now_ms, next_look_ms = w->now_ms;
+    w->quiet_since = w->now_ms;
+    while (!w->violation.set) {
+        if (w->now_ms >= next_look_ms) {
+            sim_need_a_member(w);
+            if (!somebody_leaves(w) && is_well(w, &f)) return;
+            next_look_ms = w->now_ms + LOOK_MS;
+        }
+        int64_t limit_ms = w->quiet_since + bound_ms(w);
+        /* P13: a deletion by somebody else is found out within a minute. */
+        if (w->foreign_at && limit_ms < w->foreign_at + AUDIT_MS + bound_ms(w))
+            limit_ms = w->foreign_at + AUDIT_MS + bound_ms(w);
+        if (w->now_ms > limit_ms && !somebody_leaves(w)) {
+            sim_violate(w, f.what, "%lld ms after the last fault or change of members: %s",
+                        (long long)(w->now_ms - w->quiet_since), f.text);
+        } else if (w->now_ms > began_ms + patience_ms) {
+            sim_violate(w, "L1", "members go on failing or leaving long after the last fault: %s", f.text);
+        } else {
+            sim_step(w, next_look_ms);
+        }
+    }
+}

@@ -1,0 +1,352 @@
+/* The invariants of safety, held against each transaction and after each step. SPDX-License-Identifier: Apache-2.0
+ *
+ * Belief of a member in an item: the library shows it, or the user has not stopped work on it, and the session's
+ * deadline has not passed. Excused from S1 and S2 is only what no client can know of: a node that somebody else
+ * deleted, and a session that an administrator killed. The resource is asked to withstand those, too. S9, S10 and S13
+ * are of recipes that come later; their checks belong here, beside the table of what is checked when. */
+#include <string.h>
+
+#include "sim.h"
+#include "znode/sequence.h"
+
+static int64_t session_of(const sim_member *m) {
+    return m->client ? divvy_client_session_id(m->client) : 0;
+}
+
+/* What dv_client_alive_at() says, without its leaving a mark. */
+bool sim_member_alive(const sim_member *m) {
+    if (!m->client) return false;
+    int64_t until = atomic_load(&m->client->alive_until);
+    return until > 0 && dv_client_now(m->client) < until;
+}
+
+static bool shows(const sim_member *m, size_t item, int64_t *token) {
+    if (!m->partitioner || m->ended || !m->partitioner->items[item].shown) return false;
+    *token = dv_contender_token(m->partitioner->items[item].place);
+    return true;
+}
+
+/* Whether the member believes in the item, by a token that nothing excuses. */
+static bool believes(sim_world *w, const sim_member *m, size_t item) {
+    if (m->phase == SIM_ABSENT || !sim_member_alive(m)) return false;
+    int64_t session = session_of(m), token;
+    const sim_holding *h = &m->items[item];
+    if (sim_truth_killed(&w->truth, session)) return false;
+    if (shows(m, item, &token) && !sim_truth_excused(&w->truth, item, token)) return true;
+    return h->works && h->work_session == session && !sim_truth_excused(&w->truth, item, h->work_token);
+}
+
+/* S2. */
+static void check_alone(sim_world *w, const sim_member *m, size_t item) {
+    if (!believes(w, m, item)) return;
+    for (size_t i = 0; i < w->script->slots; i++) {
+        const sim_member *other = &w->members[i];
+        if (other != m && believes(w, other, item))
+            sim_violate(w, "S2", "%s and %s both believe that they own %s", m->name, other->name, w->items[item]);
+    }
+}
+
+/* ---- transactions ---- */
+
+static void check_deleted_place(sim_world *w, const divvy_testing_transaction *t, size_t item) {
+    bool own = !t->expired && t->session_id == t->ephemeral_owner, foreign = !t->expired && !own;
+    if (foreign) {
+        sim_truth_excuse(&w->truth, item, t->czxid);
+        return;
+    }
+    for (size_t i = 0; i < w->script->slots; i++) {
+        sim_member *m = &w->members[i];
+        if (m->phase == SIM_ABSENT || session_of(m) != t->ephemeral_owner) continue;
+        const sim_holding *h = &m->items[item];
+        int64_t token = 0;
+        bool shown = shows(m, item, &token) && token == t->czxid;
+        bool works = h->works && h->work_token == t->czxid && h->work_session == t->ephemeral_owner;
+        if (!(shown || works) || !sim_member_alive(m) || sim_truth_killed(&w->truth, t->ephemeral_owner)) continue;
+        if (sim_truth_excused(&w->truth, item, t->czxid)) continue;
+        sim_violate(w, own ? "S7" : "S1", "%s was deleted (%s) while %s %s and has %lld ms left", t->path,
+                    own ? "by its owner" : "its session expired", m->name,
+                    works ? "works on the item" : "shows the item",
+                    (long long)(atomic_load(&m->client->alive_until) - dv_client_now(m->client)));
+    }
+}
+
+/* S11: an ephemeral node of one's own, or an empty lock directory. */
+static void check_may_delete(sim_world *w, const divvy_testing_transaction *t) {
+    static const char directory[] = "/pool/locks/item-";
+    if (t->expired || t->session_id == t->ephemeral_owner) return;
+    if (w->admin && t->session_id == divvy_client_session_id(w->admin)) return;
+    bool is_directory = strncmp(t->path, directory, sizeof directory - 1) == 0 &&
+                        !strchr(t->path + sizeof directory - 1, '/') && t->ephemeral_owner == 0;
+    if (!is_directory)
+        sim_violate(w, "S11", "session 0x%llx deleted %s, which is not its own", (unsigned long long)t->session_id,
+                    t->path);
+}
+
+/* S1: the lowest contender stays the lowest. */
+static void check_created_place(sim_world *w, const divvy_testing_transaction *t, size_t item, const char *name) {
+    int32_t sequence;
+    if (!dv_sequence_parse(name, "__lock__", &sequence)) return;
+    for (size_t i = 0; i < w->script->slots; i++) {
+        sim_member *m = &w->members[i];
+        if (!believes(w, m, item)) continue;
+        int64_t token = m->items[item].work_token;
+        shows(m, item, &token);
+        const sim_node *own = sim_truth_node(&w->truth, item, token, session_of(m));
+        if (own && dv_sequence_compare(sequence, own->sequence) < 0)
+            sim_violate(w, "S1", "%s stands before the place of %s, who owns %s", t->path, m->name, w->items[item]);
+    }
+}
+
+static void check_session_end(sim_world *w, const divvy_testing_transaction *t) {
+    if (!t->expired || sim_truth_killed(&w->truth, t->session_id)) return;
+    for (size_t i = 0; i < w->script->slots; i++) {
+        const sim_member *m = &w->members[i];
+        if (m->phase == SIM_ABSENT || session_of(m) != t->session_id || !sim_member_alive(m)) continue;
+        sim_violate(w, "S1", "session 0x%llx of %s expired with %lld ms left by its clock",
+                    (unsigned long long)t->session_id, m->name,
+                    (long long)(atomic_load(&m->client->alive_until) - dv_client_now(m->client)));
+    }
+}
+
+/* S12. */
+static void check_budget(sim_world *w, const divvy_testing_transaction *t) {
+    const sim_session *session = sim_truth_session(&w->truth, t->ephemeral_owner);
+    for (size_t i = 0; session && i < w->script->slots; i++) {
+        const sim_member *m = &w->members[i];
+        if (m->phase == SIM_ABSENT || m->kazoo || session_of(m) != session->id) continue;
+        size_t limit = m->client->ephemerals.limit_bytes;
+        if (session->path_bytes > limit)
+            sim_violate(w, "S12", "%s has ephemeral nodes of %zu bytes of path, and %zu are allowed", m->name,
+                        session->path_bytes, limit);
+    }
+}
+
+void sim_check_transaction(sim_world *w, const divvy_testing_transaction *t) {
+    const char *name = NULL;
+    size_t item = t->path ? sim_item_of_path(w, t->path, &name) : SIZE_MAX;
+    if (t->kind == DIVVY_TESTING_DELETE) {
+        check_may_delete(w, t);
+        if (item != SIZE_MAX) check_deleted_place(w, t, item);
+    }
+    if (t->kind == DIVVY_TESTING_SESSION_END) check_session_end(w, t);
+    if (t->kind == DIVVY_TESTING_CREATE && item != SIZE_MAX) check_created_place(w, t, item, name);
+    sim_truth_apply(w, t);
+    if (t->kind == DIVVY_TESTING_CREATE && t->ephemeral_owner) check_budget(w, t);
+}
+
+/* ---- what is shown ---- */
+
+/* S1, S3, S4, S5: an item that is shown and believed in from now on. */
+static void check_place(sim_member *m, size_t item, int64_t token) {
+    sim_world *w = m->world;
+    sim_queue *q = &w->truth.queues[item];
+    int64_t session = session_of(m);
+    if (!sim_member_alive(m) || sim_truth_excused(&w->truth, item, token) || sim_truth_killed(&w->truth, session))
+        return;
+    if (!sim_truth_node(&w->truth, item, token, session)) {
+        bool other = sim_truth_turn(&w->truth, item, token, session) == 0;
+        sim_violate(w, other ? "S5" : "S1", "%s shows %s with token %lld, and its session 0x%llx has no such place",
+                    m->name, w->items[item], (long long)token, (unsigned long long)session);
+        return;
+    }
+    if (q->first != token)
+        sim_violate(w, "S1", "%s shows %s with token %lld, and %lld stands before it", m->name, w->items[item],
+                    (long long)token, (long long)q->first);
+    if (token < q->shown_token)
+        sim_violate(w, "S3", "%s shows %s with token %lld after %lld was shown", m->name, w->items[item],
+                    (long long)token, (long long)q->shown_token);
+    q->shown_token = token;
+}
+
+static void look_at_items(sim_member *m, bool all_anew) {
+    sim_world *w = m->world;
+    for (size_t i = 0; i < w->script->items; i++) {
+        sim_holding *h = &m->items[i];
+        int64_t token = 0;
+        bool shown = shows(m, i, &token);
+        bool anew = shown && (!h->shown || all_anew);
+        if (m->not_seen) h->shown = false;
+        anew |= shown && m->not_seen;
+        if (shown && h->shown && h->token != token)
+            sim_violate(w, "S14", "%s kept %s, and its token went from %lld to %lld", m->name, w->items[i],
+                        (long long)h->token, (long long)token);
+        h->shown = shown;
+        h->token = token;
+        if (!anew) continue;
+        check_place(m, i, token);
+        check_alone(w, m, i);
+    }
+}
+
+void sim_check_anew(sim_world *w) {
+    int64_t before_ms = w->now_ms;
+    w->now_ms = divvy_testing_now_ms(w->ensemble);
+    if (w->now_ms == before_ms) return;
+    for (size_t i = 0; i < w->script->slots; i++) {
+        w->members[i].not_seen = true;
+        w->members[i].unserved_since = 0;
+    }
+}
+
+/* ---- states ---- */
+
+static bool is_legal(divvy_partition_state from, divvy_partition_state to) {
+    static const bool table[4][4] = {
+        [DIVVY_ALLOCATING] = {[DIVVY_ACQUIRED] = true, [DIVVY_RELEASE] = true, [DIVVY_FAILURE] = true},
+        [DIVVY_ACQUIRED] = {[DIVVY_ALLOCATING] = true, [DIVVY_RELEASE] = true, [DIVVY_FAILURE] = true},
+        [DIVVY_RELEASE] = {[DIVVY_ALLOCATING] = true, [DIVVY_RELEASE] = true, [DIVVY_FAILURE] = true},
+    };
+    return table[from][to];
+}
+
+static void count(sim_member *m, sim_transition transition) {
+    m->world->coverage->transitions[transition]++;
+}
+
+static void count_failure(sim_member *m, divvy_partition_state from, int reason) {
+    static const sim_transition loss[] = {SIM_ALLOCATING_FAILURE_LOSS, SIM_ACQUIRED_FAILURE_LOSS,
+                                          SIM_RELEASE_FAILURE_LOSS};
+    static const sim_transition finish[] = {SIM_ALLOCATING_FAILURE_FINISH, SIM_ACQUIRED_FAILURE_FINISH,
+                                            SIM_RELEASE_FAILURE_FINISH};
+    if (reason == DIVVY_REASON_SESSION) count(m, loss[from]);
+    else if (reason == DIVVY_REASON_FINISH) count(m, finish[from]);
+    else if (from == DIVVY_ALLOCATING && reason == DIVVY_REASON_TIMEOUT) count(m, SIM_ALLOCATING_FAILURE_TIMEOUT);
+}
+
+static void count_release(sim_member *m, divvy_partition_state from, int reason) {
+    bool eager = m->config.mode == DIVVY_EAGER;
+    switch (reason) {
+    case DIVVY_REASON_SUSPEND:
+        count(m, from == DIVVY_ALLOCATING ? SIM_ALLOCATING_RELEASE_SUSPEND
+                 : from == DIVVY_ACQUIRED ? SIM_ACQUIRED_RELEASE_SUSPEND
+                                          : SIM_RELEASE_RELEASE_SUSPEND);
+        break;
+    case DIVVY_REASON_SESSION:
+        count(m, from == DIVVY_ALLOCATING ? SIM_ALLOCATING_RELEASE_LOSS
+                 : from == DIVVY_ACQUIRED ? SIM_ACQUIRED_RELEASE_LOSS
+                                          : SIM_RELEASE_RELEASE_LOSS);
+        m->world->coverage->meetings[SIM_MET_REJOIN]++;
+        break;
+    case DIVVY_REASON_FOREIGN: count(m, SIM_ACQUIRED_RELEASE_FOREIGN); break;
+    default:
+        count(m, from == DIVVY_ALLOCATING ? SIM_ALLOCATING_RELEASE_MEMBERS
+                 : from == DIVVY_RELEASE  ? SIM_RELEASE_RELEASE_MEMBERS
+                 : eager                  ? SIM_ACQUIRED_RELEASE_EAGER
+                                          : SIM_ACQUIRED_RELEASE_MEMBERS);
+    }
+}
+
+/* Nothing was told of items with this change of state: the reason is where it can only be. */
+static int guess_reason(const sim_member *m, divvy_partition_state to) {
+    const divvy_partitioner *p = m->partitioner;
+    if (!p || to == DIVVY_ACQUIRED || to == DIVVY_ALLOCATING) return -1;
+    if (to == DIVVY_RELEASE && p->rejoining) return DIVVY_REASON_SESSION;
+    if (to == DIVVY_RELEASE) return m->config.on_suspend == DIVVY_RELEASE_ON_SUSPEND ? DIVVY_REASON_SUSPEND : -1;
+    if (p->failure == DIVVY_ETIMEDOUT) return DIVVY_REASON_TIMEOUT;
+    return p->failure == DIVVY_ELOST ? DIVVY_REASON_SESSION : DIVVY_REASON_FINISH;
+}
+
+/* S8, S6. */
+void sim_check_told(sim_member *m, divvy_partition_state from, divvy_partition_state to) {
+    sim_world *w = m->world;
+    if (from != m->told_state)
+        sim_violate(w, "S8", "%s was told %s -> %s, and %s before", m->name, dv_state_name(from), dv_state_name(to),
+                    dv_state_name(m->told_state));
+    if (!is_legal(from, to))
+        sim_violate(w, from == DIVVY_FAILURE ? "S6" : "S8", "%s was told %s -> %s, which is not in the table", m->name,
+                    dv_state_name(from), dv_state_name(to));
+    m->told_state = to;
+    int reason = m->last_reason >= 0 ? m->last_reason : guess_reason(m, to);
+    m->last_reason = -1;
+    if (to == DIVVY_FAILURE) count_failure(m, from, reason);
+    else if (to == DIVVY_RELEASE) count_release(m, from, reason);
+    else if (to == DIVVY_ACQUIRED) count(m, SIM_ALLOCATING_ACQUIRED);
+    else if (from == DIVVY_RELEASE) count(m, SIM_RELEASE_ALLOCATING);
+    else if (reason == DIVVY_REASON_FOREIGN) count(m, SIM_ACQUIRED_ALLOCATING_FOREIGN);
+    else count(m, SIM_ACQUIRED_ALLOCATING_ADDED);
+}
+
+/* Targets that change no state are not told of; the partitioner's own notes show that one has settled. */
+static void look_at_state(sim_member *m) {
+    const divvy_partitioner *p = m->partitioner;
+    bool same = p->state_id == m->seen_state_id, settled = m->seen_change && !p->change_seen && !p->finishing;
+    if (same && settled && p->state == DIVVY_ALLOCATING) count(m, SIM_ALLOCATING_ALLOCATING);
+    if (same && settled && p->state == DIVVY_ACQUIRED) count(m, SIM_ACQUIRED_ACQUIRED);
+    if (same && settled && p->state == DIVVY_RELEASE) count(m, SIM_RELEASE_RELEASE_TARGET);
+    if (p->state_id < m->seen_state_id) sim_violate(m->world, "S8", "the number of %s's state went back", m->name);
+    if (!same && m->seen_state == DIVVY_FAILURE) sim_violate(m->world, "S6", "%s left FAILURE", m->name);
+    m->seen_state_id = p->state_id;
+    m->seen_state = p->state;
+    m->seen_change = p->change_seen;
+}
+
+/* ---- steps ---- */
+
+/* A session that the administrator ended before its client knew of it. */
+static void note_session(sim_member *m, int64_t id) {
+    sim_truth *truth = &m->world->truth;
+    const sim_session *session = sim_truth_session(truth, id);
+    if (m->killed_at && (!session || session->began_ms <= m->killed_at)) sim_truth_kill(truth, id);
+}
+
+/* C: a deadline that has passed is final for its session. */
+static bool look_at_clock(sim_member *m) {
+    bool alive = sim_member_alive(m), came_alive = alive && !m->seen_alive;
+    int64_t session = session_of(m);
+    if (session != m->seen_session) note_session(m, session);
+    if (!alive && m->seen_alive) m->passed_session = m->seen_session;
+    if (alive && session == m->passed_session)
+        sim_violate(m->world, "S1", "session 0x%llx of %s came back to life after its deadline",
+                    (unsigned long long)session, m->name);
+    bool anew = came_alive || session != m->seen_session;
+    m->seen_alive = alive;
+    m->seen_session = session;
+    return anew;
+}
+
+/* W4, where nothing but joins and leaves goes on: no churn keeps a party from settling. */
+static void look_at_settling(sim_member *m) {
+    enum { SLACK_MS = 1000 };
+    sim_world *w = m->world;
+    const divvy_partitioner *p = m->partitioner;
+    bool served = p->state == DIVVY_FAILURE || p->rejoining || (p->target_valid && !p->change_seen);
+    if (served || !m->unserved_since) m->unserved_since = w->now_ms;
+    int64_t interval_ms = m->config.time_boundary_ms / 2 + 100;
+    if (w->now_ms - m->unserved_since > m->settle_max_ms + interval_ms + SLACK_MS)
+        sim_violate(w, "L1", "%s has waited %lld ms for the party to settle, and settle_max is %lld ms", m->name,
+                    (long long)(w->now_ms - m->unserved_since), (long long)m->settle_max_ms);
+}
+
+void sim_check_step(sim_world *w) {
+    bool calm = w->script->profile == SIM_CHURN && !w->script->kazoo;
+    for (size_t i = 0; i < w->script->slots; i++) {
+        sim_member *m = &w->members[i];
+        if (m->phase == SIM_ABSENT) continue;
+        bool anew = look_at_clock(m);
+        const divvy_partitioner *p = m->partitioner;
+        if (!p) continue;
+        if (anew || m->not_seen || p->generation != m->seen_generation) {
+            m->seen_generation = p->generation;
+            look_at_items(m, anew);
+            m->not_seen = false;
+        }
+        if (p->state_id != m->seen_state_id || p->change_seen != m->seen_change) look_at_state(m);
+        if (calm) look_at_settling(m);
+    }
+}
+
+void sim_check_work(sim_member *m, size_t item) {
+    sim_holding *h = &m->items[item];
+    if (h->work_session == session_of(m)) check_place(m, item, h->work_token);
+    check_alone(m->world, m, item);
+}
+
+/* L3, at once: finish() has said that nothing of ours is left. Of a session that was given up nobody can say when; nor
+ * of a partitioner that was on the client before. */
+void sim_check_gone(sim_member *m) {
+    if (m->partitioners > 1 || !dv_client_connected(m->client)) return;
+    const sim_session *session = sim_truth_session(&m->world->truth, session_of(m));
+    if (session && session->pool_nodes)
+        sim_violate(m->world, "L3", "finish() said that all of %s is gone, and %zu nodes are there", m->name,
+                    session->pool_nodes);
+}

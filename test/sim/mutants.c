@@ -1,0 +1,187 @@
+/* sim-mutants: known bugs put back, one at a time; each must be found. SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runner.h"
+#include "sim_commit.h"
+#include "testing/mutant.h"
+
+dv_mutant_kind dv_mutant;
+
+static const char *const names[] = {
+#define NAME(name, text) [DV_MUTANT_##name] = #name,
+    DV_MUTANTS(NAME)
+#undef NAME
+};
+
+static const char *const texts[] = {
+#define TEXT(name, text) [DV_MUTANT_##name] = text,
+    DV_MUTANTS(TEXT)
+#undef TEXT
+};
+
+/* A history that shows each of them, and how long the search for it took, in seconds on two cores. */
+static const struct {
+    uint64_t seed;
+    double seconds;
+} recorded[DV_MUTANT_COUNT] = {
+    [DV_MUTANT_read_as_proof] = {93, 0.9},
+    [DV_MUTANT_last_write_as_proof] = {40, 0.5},
+    [DV_MUTANT_no_guard] = {107, 1.3},
+    [DV_MUTANT_one_write_as_proof] = {5473, 81.2},
+    [DV_MUTANT_deadline_from_suspended] = {5, 0.1},
+    [DV_MUTANT_deadline_not_final] = {5, 0.1},
+    [DV_MUTANT_old_node_adopted] = {17, 0.3},
+    [DV_MUTANT_read_as_barrier] = {19, 0.4},
+    [DV_MUTANT_wait_lost_at_reconnect] = {189, 2.4},
+    [DV_MUTANT_sets_differ] = {10, 0.1},
+    [DV_MUTANT_leaving_create_lost] = {1, 0.1},
+    [DV_MUTANT_finish_leaks_place] = {1, 0.1},
+    [DV_MUTANT_release_unseen] = {6, 0.1},
+    [DV_MUTANT_delete_before_release] = {1, 0.1},
+    [DV_MUTANT_kept_outside_target] = {1, 0.1},
+    [DV_MUTANT_release_forgets] = {1, 0.1},
+    [DV_MUTANT_create_repeated] = {1, 0.1},
+    [DV_MUTANT_allocating_keeps_places] = {10, 0.3},
+    [DV_MUTANT_settle_without_bound] = {6, 0.1},
+    [DV_MUTANT_held_without_look] = {1, 0.1},
+    [DV_MUTANT_token_of_sequence] = {1, 0.1},
+};
+
+static const char usage[] = "usage: sim-mutants --list | --replay-all\n"
+                            "       sim-mutants --mutant NAME [--seed S] --search SECONDS [--jobs J]\n"
+                            "       sim-mutants --mutant NAME --seed S --trace | --shrink\n"
+                            "\n"
+                            "  --list         the bugs, with a seed that shows each\n"
+                            "  --replay-all   the recorded history of each, or another one: it must violate something "
+                            "with the bug, and nothing\n"
+                            "                 without it\n"
+                            "  --search       histories of the seeds S (default 1) and on, until one shows the bug\n"
+                            "\n"
+                            "Status: 0 when all that was asked for was found, else 1; 2 usage.\n";
+
+_Noreturn static void refuse(void) {
+    fputs(usage, stderr);
+    exit(2);
+}
+
+static dv_mutant_kind by_name(const char *name) {
+    for (int m = 1; name && m < DV_MUTANT_COUNT; m++) {
+        if (strcmp(names[m], name) == 0) return (dv_mutant_kind)m;
+    }
+    refuse();
+}
+
+static int list(void) {
+    for (int m = 1; m < DV_MUTANT_COUNT; m++)
+        printf("%-24s seed %-8llu %6.1f s  %s\n", names[m], (unsigned long long)recorded[m].seed, recorded[m].seconds,
+               texts[m]);
+    return 0;
+}
+
+static bool shows(dv_mutant_kind mutant, uint64_t seed, sim_violation *violation) {
+    static sim_script script;
+    dv_mutant = mutant;
+    sim_script_draw(&script, seed, SIM_KAZOO_SOMETIMES);
+    bool well = sim_run_one(&script, NULL, violation);
+    dv_mutant = DV_MUTANT_NONE;
+    return !well;
+}
+
+/* The library has changed since, and with it what a seed means: another history shows the bug, or none does. */
+static uint64_t search_anew(dv_mutant_kind mutant) {
+    static sim_run_result result;
+    const sim_run_config config = {
+        .seed = 1, .count = UINT32_MAX, .jobs = 2, .limit_ms = 60000, .stop_at_first = true, .quiet = true};
+    dv_mutant = mutant;
+    sim_run(&config, &result);
+    dv_mutant = DV_MUTANT_NONE;
+    return result.found_count ? result.found[0].seed : 0;
+}
+
+/* Whether the bug is seen, and nothing without it. */
+static bool replay(dv_mutant_kind mutant) {
+    sim_violation with = {.set = false}, without = {.set = false};
+    uint64_t seed = recorded[mutant].seed;
+    bool found = shows(mutant, seed, &with);
+    if (!found && (seed = search_anew(mutant)) != 0) {
+        printf("%-24s seed %llu does not show it any more; record %llu\n", names[mutant],
+               (unsigned long long)recorded[mutant].seed, (unsigned long long)seed);
+        found = shows(mutant, seed, &with);
+    }
+    if (!found) {
+        printf("%-24s NOT FOUND\n", names[mutant]);
+        return false;
+    }
+    bool clean = !shows(DV_MUTANT_NONE, seed, &without);
+    printf("%-24s seed %-8llu %s: %s\n", names[mutant], (unsigned long long)seed, with.what, with.text);
+    if (!clean) printf("%-24s BUT WITHOUT IT: %s: %s\n", names[mutant], without.what, without.text);
+    fflush(stdout);
+    return clean;
+}
+
+static int replay_all(void) {
+    int missed = 0;
+    for (int m = 1; m < DV_MUTANT_COUNT; m++) missed += !replay((dv_mutant_kind)m);
+    printf("mutants %d, missed %d\n", DV_MUTANT_COUNT - 1, missed);
+    return missed ? 1 : 0;
+}
+
+static int search(dv_mutant_kind mutant, const sim_run_config *config) {
+    static sim_run_result result;
+    dv_mutant = mutant;
+    sim_run(config, &result);
+    if (result.found_count == 0) {
+        printf("%-24s not found in %.1f s, %llu histories\n", names[mutant], result.seconds,
+               (unsigned long long)result.coverage.histories);
+        return 1;
+    }
+    const sim_found *f = &result.found[0];
+    for (size_t i = 1; i < result.found_count; i++) {
+        if (result.found[i].seed < f->seed) f = &result.found[i];
+    }
+    printf("%-24s seed %llu, %.1f s, %llu histories: %s: %s\n", names[mutant], (unsigned long long)f->seed,
+           result.seconds, (unsigned long long)result.coverage.histories, f->violation.what, f->violation.text);
+    return 0;
+}
+
+static int show(dv_mutant_kind mutant, uint64_t seed, bool shrink) {
+    static sim_script script;
+    static sim_coverage coverage;
+    sim_violation violation;
+    dv_mutant = mutant;
+    sim_script_draw(&script, seed, SIM_KAZOO_SOMETIMES);
+    sim_script_print(&script);
+    if (shrink) {
+        sim_shrink(&script);
+        return 0;
+    }
+    return sim_history(&script, NULL, true, &coverage, &violation) ? 1 : 0;
+}
+
+int main(int argc, char **argv) {
+    sim_run_config config = {
+        .seed = 1, .count = UINT32_MAX, .jobs = 1, .kazoo = SIM_KAZOO_SOMETIMES, .stop_at_first = true, .quiet = true};
+    dv_mutant_kind mutant = DV_MUTANT_NONE;
+    bool trace = false, shrink = false;
+    printf("sim-mutants: commit %s\n", SIM_COMMIT);
+    for (int i = 1; i < argc; i++) {
+        const char *word = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(word, "--list") == 0) return list();
+        if (strcmp(word, "--replay-all") == 0) return replay_all();
+        trace |= strcmp(word, "--trace") == 0;
+        shrink |= strcmp(word, "--shrink") == 0;
+        if (strcmp(word, "--trace") == 0 || strcmp(word, "--shrink") == 0) continue;
+        if (!value) refuse();
+        if (strcmp(word, "--mutant") == 0) mutant = by_name(value);
+        else if (strcmp(word, "--search") == 0) config.limit_ms = 1000 * atoll(value);
+        else if (strcmp(word, "--seed") == 0) config.seed = strtoull(value, NULL, 10);
+        else if (strcmp(word, "--jobs") == 0) config.jobs = (unsigned)atoi(value);
+        else refuse();
+        i++;
+    }
+    if (mutant == DV_MUTANT_NONE || config.jobs < 1 || config.jobs > SIM_JOBS_MAX) refuse();
+    if (trace || shrink) return show(mutant, config.seed, shrink);
+    return config.limit_ms ? search(mutant, &config) : (refuse(), 2);
+}

@@ -1,0 +1,116 @@
+/* The script of a history, drawn from its seed. SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <string.h>
+
+#include "sim.h"
+
+/* How often each kind comes, by profile: mixed, churn, servers, links, replies. */
+static const struct {
+    const char *name;
+    unsigned char weight[SIM_PROFILES];
+} kinds[SIM_KINDS] = {
+    [SIM_JOIN] = {"join", {24, 50, 24, 24, 26}},
+    [SIM_FINISH] = {"finish", {5, 25, 2, 2, 8}},
+    [SIM_DESTROY] = {"destroy", {5, 15, 2, 2, 6}},
+    [SIM_CLOSE] = {"close", {3, 0, 1, 1, 2}},
+    [SIM_CRASH] = {"crash", {5, 0, 3, 3, 2}},
+    [SIM_PAUSE_SHORT] = {"pause-short", {6, 0, 3, 6, 2}},
+    [SIM_PAUSE_LONG] = {"pause-long", {4, 0, 2, 4, 0}},
+    [SIM_LINK_DOWN] = {"link-down", {4, 0, 2, 12, 0}},
+    [SIM_LINK_NO_REQUESTS] = {"link-no-requests", {3, 0, 1, 10, 0}},
+    [SIM_LINK_NO_REPLIES] = {"link-no-replies", {3, 0, 1, 10, 0}},
+    [SIM_LOSE_NOT_APPLIED] = {"lose-not-applied", {5, 0, 1, 3, 16}},
+    [SIM_LOSE_APPLIED] = {"lose-applied", {6, 0, 1, 3, 20}},
+    [SIM_LOSE_APPLIED_LATE] = {"lose-applied-late", {6, 0, 1, 3, 20}},
+    [SIM_EXPIRE] = {"expire", {2, 0, 1, 1, 1}},
+    [SIM_PREFER] = {"prefer-server", {4, 0, 8, 4, 4}},
+    [SIM_DRIFT] = {"clock-drift", {3, 2, 3, 3, 1}},
+    [SIM_SERVER_KILL] = {"server-kill", {2, 0, 6, 0, 0}},
+    [SIM_SERVER_PAUSE] = {"server-pause", {2, 0, 6, 0, 0}},
+    [SIM_LEADER_KILL] = {"leader-kill", {1, 0, 4, 0, 0}},
+    [SIM_LEADER_PAUSE] = {"leader-pause", {1, 0, 10, 0, 0}},
+    [SIM_SERVERS_CUT] = {"servers-cut", {2, 0, 7, 0, 0}},
+    [SIM_SERVERS_CUT_ONE_WAY] = {"servers-cut-one-way", {2, 0, 7, 0, 0}},
+    [SIM_FOLLOWER_CUT] = {"follower-cut", {3, 0, 12, 0, 0}},
+    [SIM_HEAL] = {"heal", {3, 0, 6, 4, 0}},
+    [SIM_DELETE_PLACE] = {"foreign-delete-place", {2, 0, 0, 1, 1}},
+    [SIM_DELETE_MEMBER] = {"foreign-delete-member", {1, 0, 0, 1, 1}},
+    [SIM_STRAY] = {"stray", {1, 1, 0, 0, 0}},
+    [SIM_SLOW_USER] = {"slow-user", {3, 3, 2, 4, 2}},
+    [SIM_PARTY_LOOK] = {"party-look", {3, 0, 3, 3, 3}},
+    [SIM_WAIT] = {"waiting-call", {3, 0, 2, 3, 2}},
+};
+
+const char *sim_kind_name(sim_kind kind) {
+    return kinds[kind].name;
+}
+
+static sim_kind draw_kind(sim_random *r, sim_profile profile) {
+    uint32_t total = 0;
+    for (int k = 0; k < SIM_KINDS; k++) total += kinds[k].weight[profile];
+    uint32_t at = sim_below(r, total);
+    for (int k = 0; k < SIM_KINDS; k++) {
+        if (at < kinds[k].weight[profile]) return (sim_kind)k;
+        at -= kinds[k].weight[profile];
+    }
+    return SIM_JOIN;
+}
+
+static void draw_ensemble(sim_script *s, sim_random *r) {
+    s->servers = sim_chance(r, 80) ? 3 : sim_chance(r, 50) ? 1 : 5;
+    s->tick_ms = SIM_ONE_OF(r, 200, 500, 1000, 2000, 2000);
+    s->sync_limit_ticks = sim_between(r, 3, 10);
+    /* The session clock needs some ticks to prove anything: docs/protocol.md, C. */
+    int64_t least_ms = 5 * s->tick_ms < 2000 ? 2000 : 5 * s->tick_ms;
+    s->timeout_ms = sim_between(r, least_ms, 20 * s->tick_ms < least_ms ? least_ms : 20 * s->tick_ms);
+    if (sim_chance(r, 60)) s->timeout_ms = least_ms;
+    if (s->timeout_ms > 20 * s->tick_ms) s->timeout_ms = 20 * s->tick_ms;
+    s->client_delay_max_ms = SIM_ONE_OF(r, 0, 1, 1, 1, 5, 20);
+    s->server_delay_max_ms = SIM_ONE_OF(r, 0, 1, 1, 1, 5, 20);
+    s->election_max_ms = SIM_ONE_OF(r, 200, 400, 1000);
+}
+
+void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_wish kazoo) {
+    sim_random random = sim_random_of(seed, 1), *r = &random;
+    memset(s, 0, offsetof(sim_script, events));
+    s->seed = seed;
+    s->profile = (sim_profile)SIM_ONE_OF(r, SIM_MIXED, SIM_MIXED, SIM_MIXED, SIM_CHURN, SIM_SERVERS, SIM_SERVERS,
+                                         SIM_LINKS, SIM_REPLIES, SIM_REPLIES);
+    draw_ensemble(s, r);
+    bool large = sim_chance(r, 2);
+    s->slots = large ? (size_t)sim_between(r, 8, 15) : (size_t)sim_between(r, 2, 6);
+    s->items = large ? (size_t)sim_between(r, 40, 100) : (size_t)sim_between(r, 1, sim_chance(r, 70) ? 6 : 20);
+    s->boundary_ms = SIM_ONE_OF(r, 0, 0, 50, 200, 1000);
+    s->react_ms = SIM_ONE_OF(r, 0, 50, 500, 500, 3000);
+    s->small_budgets = sim_chance(r, 8);
+    s->kazoo = sim_chance(r, kazoo == SIM_KAZOO_OFTEN ? 70 : 10);
+    /* Faults are close enough together for one to meet what another has begun, and far enough for pools to settle. */
+    if (s->profile == SIM_CHURN) {
+        s->boundary_ms = SIM_ONE_OF(r, 200, 1000);
+        s->slots = s->slots < 5 ? 5 : s->slots;
+    }
+    int64_t gap_ms = SIM_ONE_OF(r, 50, s->timeout_ms / 40, s->timeout_ms / 16, s->timeout_ms / 8);
+    if (s->profile == SIM_CHURN) gap_ms = s->boundary_ms / 3 + 20;
+    s->count = (size_t)(large ? sim_between(r, 60, 120) : sim_between(r, 120, 260));
+    int64_t at_ms = 1;
+    for (size_t i = 0; i < s->count; i++) {
+        bool first = i < s->slots && i < 3;
+        s->events[i] = (sim_event){at_ms, first ? SIM_JOIN : draw_kind(r, s->profile), 0, 0, 0, 0};
+        s->events[i].a = (uint32_t)sim_draw(r);
+        s->events[i].b = (uint32_t)sim_draw(r);
+        s->events[i].c = (uint32_t)sim_draw(r);
+        s->events[i].d = (uint32_t)sim_draw(r);
+        at_ms += sim_chance(r, 10) ? sim_between(r, 0, 6 * gap_ms) : sim_between(r, 0, 3 * gap_ms / 2);
+    }
+}
+
+void sim_script_print(const sim_script *s) {
+    static const char *const profiles[] = {"mixed", "churn", "servers", "links", "replies"};
+    printf("seed %llu: profile %s, %u servers, tick %lld ms, timeout %lld ms, sync limit %lld ticks, delays up to %lld "
+           "and "
+           "%lld ms, %zu slots, %zu items, boundary about %lld ms, releases up to %lld ms%s%s, %zu events\n",
+           (unsigned long long)s->seed, profiles[s->profile], s->servers, (long long)s->tick_ms,
+           (long long)s->timeout_ms, (long long)s->sync_limit_ticks, (long long)s->client_delay_max_ms,
+           (long long)s->server_delay_max_ms, s->slots, s->items, (long long)s->boundary_ms, (long long)s->react_ms,
+           s->small_budgets ? ", small budgets" : "", s->kazoo ? ", kazoo members" : "", s->count);
+}
