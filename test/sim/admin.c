@@ -23,6 +23,19 @@ static void on_reply(void *context, const dv_reply *reply, int64_t now) {
     (void)now;
 }
 
+bool sim_is_admin(const sim_world *w, int64_t session) {
+    for (size_t i = 0; i < w->admin_session_count; i++) {
+        if (w->admin_sessions[i] == session) return true;
+    }
+    return false;
+}
+
+static void note_session(sim_world *w) {
+    int64_t session = divvy_client_session_id(w->admin);
+    if (!sim_is_admin(w, session) && w->admin_session_count < SIM_ADMIN_SESSIONS_MAX)
+        w->admin_sessions[w->admin_session_count++] = session;
+}
+
 /* Through the seam, as there is no public call for single nodes. */
 static void ask(sim_world *w, const char *path, int mode, bool make) {
     dv_turn_begin(w->admin);
@@ -30,6 +43,7 @@ static void ask(sim_world *w, const char *path, int mode, bool make) {
         dv_turn_end(w->admin);
         return;
     }
+    note_session(w);
     if (!make) w->foreign_at = w->now_ms;
     sim_trace(w, "somebody %s %s", make ? "makes" : "deletes", path);
     if (make) dv_znode_create(w->admin->znode, path, "", 0, mode, on_reply, NULL);

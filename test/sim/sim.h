@@ -18,7 +18,7 @@
 
 #include "random.h"
 
-enum { SIM_SLOTS_MAX = 16, SIM_ITEMS_MAX = 100, SIM_EVENTS_MAX = 400, SIM_UNDO_MAX = 64 };
+enum { SIM_SLOTS_MAX = 16, SIM_ITEMS_MAX = 100, SIM_EVENTS_MAX = 400, SIM_UNDO_MAX = 64, SIM_ADMIN_SESSIONS_MAX = 64 };
 
 /* ---- the script ---- */
 
@@ -316,7 +316,9 @@ struct sim_world {
     sim_resource resources[SIM_ITEMS_MAX];
     sim_undo undos[SIM_UNDO_MAX];
     size_t undo_count;
-    divvy_client *admin; /* somebody else */
+    divvy_client *admin;                            /* somebody else */
+    int64_t admin_sessions[SIM_ADMIN_SESSIONS_MAX]; /* by which he asked for something; it may be done late */
+    size_t admin_session_count;
     unsigned strays;
     bool healed, over;
     int64_t quiet_since, foreign_at;       /* the last change of members; the last foreign deletion */
@@ -348,6 +350,7 @@ void sim_heal(sim_world *w);
 void sim_traps(sim_world *w);
 
 /* ---- admin.c: somebody else's client ---- */
+bool sim_is_admin(const sim_world *w, int64_t session);
 bool sim_admin_open(sim_world *w);
 void sim_admin_close(sim_world *w);
 void sim_admin_delete_place(sim_world *w, uint32_t choice);
