@@ -327,10 +327,12 @@ void dv_mem_conn_committed(dv_mem_server *server, const dv_mem_txn *txn) {
     if (request->kind == DV_MEM_CREATE_SESSION) {
         dv_mem_conn_validated(conn, true);
     } else if (conn->queue == request) {
+        bool moved = txn->error == DIVVY_ECONNECTION; /* the session: then this connection is told nothing and ended */
         take_first(conn);
-        if (request->kind != DV_MEM_CLOSE_SESSION) answer_write(conn, request, txn);
+        if (!moved && request->kind != DV_MEM_CLOSE_SESSION) answer_write(conn, request, txn);
         dv_mem_request_unref(conn->mem, request);
-        answer_what_can_be(conn);
+        if (moved) dv_mem_conn_close(conn, 1);
+        else answer_what_can_be(conn);
     }
 }
 

@@ -299,8 +299,7 @@ static void act_of_member(sim_world *w, const sim_event *e) {
         break;
     case SIM_PARTY_LOOK: wait(w, m, e, true); break;
     case SIM_WAIT:
-        /* A callback that destroys what is waited for: not yet (see user.destroys_inside). */
-        if (!kazoo && !m->user.destroys_inside) wait(w, m, e, false);
+        if (!kazoo) wait(w, m, e, false);
         break;
     default: break;
     }
