@@ -22,7 +22,7 @@
 #include "divvy/divvy.h"
 #include "server_counters.h"
 
-enum { ITEMS_MAX = 100000, ITEM_BYTES = 16, CONNECT_TIMEOUT_MS = 20000, ACQUIRE_TIMEOUT_MS = 120000 };
+enum { ITEMS_MAX = 100000, ITEM_BYTES = 32, CONNECT_TIMEOUT_MS = 20000, ACQUIRE_TIMEOUT_MS = 120000 };
 
 /* Counted since the beginning. */
 typedef struct {
