@@ -221,13 +221,15 @@ class Case(unittest.TestCase):
             if member.ended_ms:
                 events += [(member.ended_ms, 0, number, item) for item in member.ledger.owned]
         owners = {}
-        # Within one millisecond an item goes before it comes.
-        for _, comes, number, item in sorted(events):
-            if comes:
-                self.assertIn(owners.get(item), (None, number), "%s has two owners" % item)
-                owners[item] = number
-            elif owners.get(item) == number:
-                owners[item] = None
+        for _, moment in itertools.groupby(sorted(events), key=lambda event: event[0]):
+            moment = list(moment)
+            # Within one millisecond an item goes before it comes to another member, and may come and go at one.
+            for comes, number, item in [event[1:] for event in moment] + [event[1:] for event in moment if not event[1]]:
+                if comes:
+                    self.assertIn(owners.get(item), (None, number), "%s has two owners" % item)
+                    owners[item] = number
+                elif owners.get(item) == number:
+                    owners[item] = None
 
     def nodes_left(self):
         """All nodes of members in the pool, places and party alike."""
