@@ -19,6 +19,13 @@ int dv_assign_check(const divvy_member *members, size_t member_count, const char
     return 0;
 }
 
+/* A2: FNV-1a over the kind and the name, mixed with the rank. */
+uint64_t dv_assign_key(char kind, const char *name, uint64_t rank) {
+    uint64_t hash = (UINT64_C(0xcbf29ce484222325) ^ (unsigned char)kind) * UINT64_C(0x100000001b3);
+    for (; *name != '\0'; name++) hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
+    return dv_assign_mix(hash + rank);
+}
+
 /* A1: strcmp() compares as unsigned char whatever the locale, and equal names keep the order of the array. */
 static int name_compare(const void *left, const void *right) {
     const dv_assign_name *a = left;

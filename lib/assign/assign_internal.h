@@ -17,6 +17,16 @@ typedef struct {
 int dv_assign_check(const divvy_member *members, size_t member_count, const char *const *items, size_t item_count,
                     const uint32_t *owners);
 
+/* A2: the finalizer of SplitMix64, every bit of the input reaches every bit of the output. */
+static inline uint64_t dv_assign_mix(uint64_t x) {
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+/* A2: the key of the name that has `rank` equals before it. The kind keeps a member and an item of one name apart. */
+uint64_t dv_assign_key(char kind, const char *name, uint64_t rank);
+
 /* The members' identifiers in the order of rule A1, malloc'ed; `count` is at least 1. NULL when memory is out. */
 dv_assign_name *dv_assign_order_members(const divvy_member *members, size_t count);
 

@@ -45,27 +45,13 @@ typedef struct {
     size_t *held;  /* of each member: room + 2 places with a heap of items, the lightest pair on top */
 } matching;
 
-/* The finalizer of SplitMix64: every bit of the input reaches every bit of the output. */
-static uint64_t mix(uint64_t x) {
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return x ^ (x >> 31);
-}
-
-/* A2: FNV-1a over the kind and the name. The kind keeps a member and an item of one name apart. */
-static uint64_t name_hash(char kind, const char *name) {
-    uint64_t hash = (UINT64_C(0xcbf29ce484222325) ^ (unsigned char)kind) * UINT64_C(0x100000001b3);
-    for (; *name != '\0'; name++) hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 /* A2: equal names stand side by side here, so counting them gives the rank that tells them apart. */
 static void keys_compute(char kind, const dv_assign_name *names, size_t count, uint64_t *keys) {
     uint64_t rank = 0;
     for (size_t p = 0; p < count; p++) {
         bool repeated = p > 0 && strcmp(names[p - 1].name, names[p].name) == 0;
         rank = repeated ? rank + 1 : 0;
-        keys[p] = mix(name_hash(kind, names[p].name) + rank);
+        keys[p] = dv_assign_key(kind, names[p].name, rank);
     }
 }
 
@@ -116,7 +102,7 @@ static uint32_t next_member(matching *t, size_t item) {
     uint64_t best_weight = 0;
     uint32_t best = NO_MEMBER;
     for (uint32_t m = 0; m < t->member_count; m++) {
-        uint64_t weight = mix(t->member_keys[m] ^ t->item_keys[item]);
+        uint64_t weight = dv_assign_mix(t->member_keys[m] ^ t->item_keys[item]);
         if (weight > below_weight || (weight == below_weight && m < from_member)) continue;
         if (best != NO_MEMBER && weight <= best_weight) continue;
         best_weight = weight;
