@@ -88,10 +88,14 @@ typedef struct {
     /** Lines of ours and of the native client's; the message lives during the call. NULL: none is written anywhere */
     void (*on_log)(int level, const char *message, void *user);
     void *user; /**< handed to the callbacks */
+    /** 1: each request and each answer too is a line to `on_log`, DIVVY_LOG_DEBUG: its kind and path and how it ended;
+     * no data and no credentials. For a look at what happens, not for every day. The in-memory ensemble of testing.h
+     * has its own trace */
+    int log_requests;
 } divvy_client_config;
 
 #define DIVVY_CLIENT_CONFIG_INIT \
-    { sizeof(divvy_client_config), NULL, 10000, 0, 0, NULL, NULL, DIVVY_ACL_AUTO, 0, 0, NULL, NULL, NULL, NULL }
+    { sizeof(divvy_client_config), NULL, 10000, 0, 0, NULL, NULL, DIVVY_ACL_AUTO, 0, 0, NULL, NULL, NULL, NULL, 0 }
 
 /** What a client has done since it was opened. All but the last block only grow. */
 typedef struct {

@@ -88,10 +88,12 @@ DIVVY_API void divvy_testing_ensemble_destroy(divvy_testing_ensemble *ensemble);
 DIVVY_API int divvy_testing_client_open(divvy_client **out, divvy_testing_ensemble *ensemble,
                                         const divvy_client_config *config);
 
-/* ---- time; with the virtual clock only (else DIVVY_ESTATE) ---- */
+/* ---- time; with the virtual clock only (else DIVVY_ESTATE), but for what only looks ---- */
 
 /** The ensemble's clock. With the virtual one it begins at 1,000,000. */
 DIVVY_API int64_t divvy_testing_now_ms(const divvy_testing_ensemble *ensemble);
+/** The true time of the ensemble in milliseconds since 1970: what the servers' wall clocks show, unless set wrong. */
+DIVVY_API int64_t divvy_testing_wall_clock_ms(const divvy_testing_ensemble *ensemble);
 /**
  * Exactly one thing happens: the next event of the ensemble or turn of a client that has something to do, the clock
  * going forward to it, but not beyond `until_ms`; with nothing to do before that the clock goes to `until_ms`.
@@ -153,6 +155,9 @@ DIVVY_API int divvy_testing_link_servers(divvy_testing_ensemble *ensemble, unsig
                                          divvy_testing_link link);
 /** What is sent to this server by others takes so much longer; 0: no longer. What it shows lags behind then. */
 DIVVY_API int divvy_testing_lag_server(divvy_testing_ensemble *ensemble, unsigned server, int64_t ms);
+/** The wall clock of a server's machine, by which nodes get their times while it leads, shows so much more than the true
+ * time of the ensemble, from now on. Links, sessions and ticks do not go by it. */
+DIVVY_API int divvy_testing_set_wall_clock(divvy_testing_ensemble *ensemble, unsigned server, int64_t offset_ms);
 /** Every server is up, runs and keeps up, every link is up, stopped clients go on. Those that crashed stay so. */
 DIVVY_API int divvy_testing_heal(divvy_testing_ensemble *ensemble);
 

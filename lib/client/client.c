@@ -68,6 +68,7 @@ static int open_backend(divvy_client *client, dv_backend_new_fn make, void *cont
         .on_answer = dv_session_answered,
         .on_log = on_log,
         .wants_log = client->config.on_log != NULL,
+        .wants_requests = client->config.on_log && client->config.log_requests,
         .context = client,
     };
     const char *reason = NULL;

@@ -222,6 +222,10 @@ int64_t divvy_testing_now_ms(const divvy_testing_ensemble *ensemble) {
     return ensemble->real ? dv_mem_clock_ms() : ensemble->now;
 }
 
+int64_t divvy_testing_wall_clock_ms(const divvy_testing_ensemble *ensemble) {
+    return divvy_testing_now_ms(ensemble) + DV_MEM_WALL_CLOCK_MS;
+}
+
 int divvy_testing_step(divvy_testing_ensemble *ensemble, int64_t until_ms) {
     if (!ensemble) return DIVVY_EINVAL;
     if (ensemble->real) return DIVVY_ESTATE;

@@ -80,6 +80,7 @@ struct dv_mem_server {
     dv_mem_conn *conns;
     dv_mem_event *deferred, **deferred_end;
     int64_t lag_ms; /* what others send to it takes so much longer */
+    int64_t wall_clock_offset_ms;
     /* following, or joining */
     dv_mem_link *link;
     dv_mem_session *touched;
@@ -122,6 +123,8 @@ void dv_mem_server_kill(dv_mem_server *server);
 void dv_mem_server_start(dv_mem_server *server);
 void dv_mem_server_pause(dv_mem_server *server, bool paused);
 unsigned dv_mem_quorum(const dv_mem *mem);
+/* What its machine takes for the time, in milliseconds since 1970. */
+int64_t dv_mem_wall_clock_ms(const dv_mem_server *server);
 /* A client was heard of at this server. */
 void dv_mem_touch(dv_mem_server *server, dv_mem_session *session);
 

@@ -157,6 +157,14 @@ int divvy_testing_lag_server(divvy_testing_ensemble *mem, unsigned server, int64
     return 0;
 }
 
+int divvy_testing_set_wall_clock(divvy_testing_ensemble *mem, unsigned server, int64_t offset_ms) {
+    if (!server_of(mem, server)) return DIVVY_EINVAL;
+    dv_mem_lock(mem);
+    mem->servers[server].wall_clock_offset_ms = offset_ms;
+    dv_mem_unlock(mem);
+    return 0;
+}
+
 /* What is on the way from one server to the other is lost. */
 static void cut_channels(dv_mem *mem, unsigned from, unsigned to) {
     dv_mem_server *a = &mem->servers[from], *b = &mem->servers[to];

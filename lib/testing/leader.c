@@ -36,6 +36,7 @@ void dv_mem_propose(dv_mem_server *leader, dv_mem_txn *txn) {
     assert(leader->serving);
     txn->index = leader->logged + 1;
     txn->zxid = leader->epoch << 32 | ++leader->counter;
+    txn->time_ms = dv_mem_wall_clock_ms(leader);
     dv_mem_log_append(leader, txn);
     for (int i = 0; i < leader->mem->server_count; i++) {
         if (!leader->links[i] || !leader->links[i]->joined) continue;

@@ -17,6 +17,9 @@ enum {
     DV_MEM_START_MS = 1000000,
 };
 
+/* Wall clocks stand so far ahead of the ensemble's own: they show a time of about 2026. */
+#define DV_MEM_WALL_CLOCK_MS INT64_C(1767225600000)
+
 typedef struct divvy_testing_ensemble dv_mem;
 typedef struct dv_mem_event dv_mem_event;
 typedef struct dv_mem_path dv_mem_path;
@@ -111,7 +114,7 @@ struct dv_mem_node {
     dv_mem_node *parent, *children, *sibling, **sibling_link;
     dv_mem_session *owner;
     dv_mem_node *owned_next, **owned_link;
-    int64_t czxid, mzxid, pzxid;
+    int64_t czxid, mzxid, pzxid, ctime_ms, mtime_ms;
     int32_t version, cversion, child_count;
     dv_mem_access access;
     bool container;
@@ -143,6 +146,7 @@ typedef struct {
 struct dv_mem_txn {
     unsigned refs;
     int64_t index, zxid;
+    int64_t time_ms; /* since 1970, as the leader's clock said */
     int error;
     dv_mem_session *session; /* whose request; may be NULL */
     dv_mem_request *request; /* to be answered by the server that it came to */

@@ -5,6 +5,10 @@
 
 #include "testing/ensemble.h"
 
+int64_t dv_mem_wall_clock_ms(const dv_mem_server *server) {
+    return divvy_testing_wall_clock_ms(server->mem) + server->wall_clock_offset_ms;
+}
+
 unsigned dv_mem_quorum(const dv_mem *mem) {
     return (unsigned)mem->server_count / 2 + 1;
 }

@@ -133,6 +133,8 @@ dv_stat dv_mem_node_stat(const dv_mem_node *node) {
         .version = node->version,
         .data_bytes = node->data ? (int32_t)node->data->bytes : 0,
         .children = node->child_count,
+        .ctime_ms = node->ctime_ms,
+        .mtime_ms = node->mtime_ms,
     };
 }
 
@@ -146,6 +148,7 @@ static void apply_create(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *t
     node->access = step->access;
     node->container = step->container;
     node->czxid = node->mzxid = node->pzxid = txn->zxid;
+    node->ctime_ms = node->mtime_ms = txn->time_ms;
     if (step->owner) own(node, server->id, step->owner);
     /* As ZooKeeper 3.8 has it, which is why the counter stays at its end once it is there. */
     if (step->parent_cversion > parent->cversion || mem->config.sequences_wrap) {
@@ -171,6 +174,7 @@ static void apply_set(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *txn,
     node->data = dv_mem_blob_ref(step->data);
     node->version = step->version;
     node->mzxid = txn->zxid;
+    node->mtime_ms = txn->time_ms;
     fire(mem, server, step->path, true, false, DV_WATCH_CHANGED);
 }
 

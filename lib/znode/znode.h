@@ -47,6 +47,7 @@ typedef struct {
 typedef struct {
     int64_t czxid, mzxid, pzxid, ephemeral_owner;
     int32_t version, data_bytes, children;
+    int64_t ctime_ms, mtime_ms; /* since 1970, by the clock of the leader at the time */
 } dv_stat;
 
 typedef enum { DV_CREATE, DV_DELETE, DV_SET, DV_CHECK, DV_GET, DV_EXISTS, DV_CHILDREN } dv_kind;
@@ -142,6 +143,7 @@ typedef struct {
     void (*on_answer)(void *context, const dv_answer *answer, int64_t now);
     void (*on_log)(void *context, int level, const char *message);
     bool wants_log;
+    bool wants_requests; /* each of them, and each answer, in the log (trace.h) */
     void *context;
 } dv_backend_config;
 
@@ -157,6 +159,7 @@ struct dv_znode {
     void (*on_log)(void *context, int level, const char *message);
     void *context;
     bool attached; /* to a session of a host's, which may live on when we have given it up */
+    bool traces;   /* each request and each answer is logged */
 };
 
 static inline int dv_znode_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context) {

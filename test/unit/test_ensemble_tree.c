@@ -56,6 +56,24 @@ static void test_operations(void **state) {
     assert_null(divvy_testing_children(e, "/none"));
 }
 
+/* A node's times are the wall clock of the leader that ordered the transaction: creation and the last set. */
+static void test_times(void **state) {
+    (void)state;
+    int64_t before_ms = divvy_testing_wall_clock_ms(e);
+    assert_int_equal(do_op(c, &o, op_create("/timed", "one", DV_PERSISTENT)), 0);
+    assert_true(o.stat.ctime_ms >= before_ms && o.stat.ctime_ms <= divvy_testing_wall_clock_ms(e));
+    assert_int_equal(o.stat.mtime_ms, o.stat.ctime_ms);
+    int64_t created_ms = o.stat.ctime_ms;
+    assert_int_equal(divvy_testing_set_wall_clock(e, (unsigned)divvy_testing_leader(e), -3600000), 0);
+    assert_int_equal(do_op(c, &o, op_set("/timed", "two", -1)), 0);
+    assert_int_equal(o.stat.ctime_ms, created_ms);
+    assert_in_range(divvy_testing_wall_clock_ms(e) - o.stat.mtime_ms, 3600000, 3600100);
+    int64_t set_ms = o.stat.mtime_ms;
+    assert_int_equal(do_op(c, &o, op_of(DV_GET, "/timed")), 0);
+    assert_int_equal(o.stat.mtime_ms, set_ms); /* every server has the leader's, not its own */
+    assert_int_equal(divvy_testing_set_wall_clock(e, 9, 0), DIVVY_EINVAL);
+}
+
 /* Each refusal is the one that ZooKeeper gives, and changes nothing. */
 static void test_refusals(void **state) {
     (void)state;
@@ -325,13 +343,21 @@ static void test_configs(void **state) {
 int main(void) {
 #define ON_ENSEMBLE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        ON_ENSEMBLE(test_operations),      ON_ENSEMBLE(test_refusals),
-        ON_ENSEMBLE(test_pipelined),       ON_ENSEMBLE(test_sequences),
-        ON_ENSEMBLE(test_sequence_sticks), ON_ENSEMBLE(test_sequence_wraps),
-        ON_ENSEMBLE(test_multi),           ON_ENSEMBLE(test_multi_fails),
-        ON_ENSEMBLE(test_access),          ON_ENSEMBLE(test_refused_credentials),
-        ON_ENSEMBLE(test_sizes),           ON_ENSEMBLE(test_containers),
-        ON_ENSEMBLE(test_chroot),          ON_ENSEMBLE(test_configs),
+        ON_ENSEMBLE(test_operations),
+        ON_ENSEMBLE(test_times),
+        ON_ENSEMBLE(test_refusals),
+        ON_ENSEMBLE(test_pipelined),
+        ON_ENSEMBLE(test_sequences),
+        ON_ENSEMBLE(test_sequence_sticks),
+        ON_ENSEMBLE(test_sequence_wraps),
+        ON_ENSEMBLE(test_multi),
+        ON_ENSEMBLE(test_multi_fails),
+        ON_ENSEMBLE(test_access),
+        ON_ENSEMBLE(test_refused_credentials),
+        ON_ENSEMBLE(test_sizes),
+        ON_ENSEMBLE(test_containers),
+        ON_ENSEMBLE(test_chroot),
+        ON_ENSEMBLE(test_configs),
     };
     return cmocka_run_group_tests_name("ensemble_tree", tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include "znode/apache/estate.h"
 #include "znode/apache/shared.h"
 #include "znode/path.h"
+#include "znode/trace.h"
 
 struct dv_pending {
     dv_event event;
@@ -20,6 +21,7 @@ struct dv_pending {
     bool answered;  /* a host's handle has called back; under its lock */
     bool orphan;    /* likewise: nobody waits for that */
     int64_t sent_us;
+    uint64_t number;      /* in the log */
     int64_t submitted_at; /* of the client's clock */
     uint64_t connection;  /* the connection that it was submitted for, or an earlier one than it went by */
 
@@ -109,8 +111,8 @@ static void free_pending(dv_pending *p) {
 }
 
 static dv_stat stat_of(const struct Stat *stat) {
-    return (dv_stat){stat->czxid,   stat->mzxid,      stat->pzxid,      stat->ephemeralOwner,
-                     stat->version, stat->dataLength, stat->numChildren};
+    return (dv_stat){stat->czxid,      stat->mzxid,       stat->pzxid, stat->ephemeralOwner, stat->version,
+                     stat->dataLength, stat->numChildren, stat->ctime, stat->mtime};
 }
 
 static void fill_result(const dv_pending *p, size_t i, dv_reply *reply, dv_stat *stat) {
@@ -170,6 +172,15 @@ static void complete(dv_pending *p, const dv_reply *reply, int64_t now) {
     else p->done(p->context, reply, now);
 }
 
+/* `reply` is not p's own when no answer will come. */
+static void trace_answer(dv_apache *apache, const dv_pending *p, const dv_reply *reply) {
+    if (!apache->znode.traces || !p->number) return;
+    bool answered = reply == &p->reply;
+    bool made_one = answered && p->is_multi && reply->error == 0 && p->count == 1;
+    const char *made = made_one ? p->native_results[0].value : reply->path;
+    dv_trace_answer(&apache->znode, p->number, reply, made, answered && p->sent_us ? now_us() - p->sent_us : -1);
+}
+
 static void count_answer(dv_apache *apache, const dv_pending *p) {
     divvy_stats *stats = &apache->stats;
     if (p->reply.error == DIVVY_ECONNECTION || p->reply.error == DIVVY_ELOST || !p->sent_us) {
@@ -211,6 +222,7 @@ static void run_pending(dv_event *event, int64_t now) {
     if (p->list) list_remove(p);
     if (!p->completed) {
         count_answer(apache, p);
+        trace_answer(apache, p, &p->reply);
         tell_answer(apache, p, now);
         complete(p, &p->reply, now);
     }
@@ -415,6 +427,8 @@ static void fail_unsent(dv_pending *p, int error) {
 static int give(dv_apache *apache, dv_pending *p) {
     if (zoo_state(apache->handle) != ZOO_CONNECTED_STATE) return ZCONNECTIONLOSS;
     count_request(apache, p);
+    p->number = apache->stats.requests;
+    if (apache->znode.traces) dv_trace_request(&apache->znode, p->number, p->ops, p->count, p->is_multi, p->watched);
     return p->is_multi ? send_multi(apache, p) : native_single(apache, p);
 }
 
@@ -492,6 +506,7 @@ void dv_apache_fail_all(dv_apache *apache, int error, int64_t now) {
     for (dv_pending *p = apache->sent.first; p; p = p->next) {
         if (p->completed) continue;
         apache->stats.failed++;
+        trace_answer(apache, p, &reply);
         complete(p, &reply, now);
     }
     for (dv_pending *p; (p = list_take_first(&apache->waiting));) {

@@ -245,6 +245,7 @@ void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv
         .on_session = config->on_session,
         .on_answer = config->on_answer,
         .on_log = config->on_log,
+        .traces = config->wants_requests,
         .context = config->context,
     };
     apache->state = DIVVY_CONNECTING;
