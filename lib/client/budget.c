@@ -36,6 +36,12 @@ int dv_reserve_node(divvy_client *client, size_t ephemeral_bytes, size_t watch_b
     return 0;
 }
 
+bool dv_reserve_watch(divvy_client *client, size_t bytes) {
+    if (bytes > client->watched.limit_bytes - client->watched.used_bytes) return false;
+    client->watched.used_bytes += bytes;
+    return true;
+}
+
 void dv_release_ephemeral(divvy_client *client, size_t bytes) {
     assert(client->ephemeral_count > 0);
     client->ephemeral_count--;

@@ -234,6 +234,8 @@ void dv_client_guid(divvy_client *client, char out[DV_GUID_BYTES]);
 /* Budgets, docs/protocol.md, L2: room for one more ephemeral node, and for the watch that goes with it. 0, DIVVY_ELIMIT
  * (it does not fit), or DIVVY_EBUSY (the watch does not fit now; DV_SESSION_ROOM tells when to try again). */
 int dv_reserve_node(divvy_client *client, size_t ephemeral_bytes, size_t watch_bytes);
+/* Room for one more watch that can be done without: whoever is refused does not wait for room. */
+bool dv_reserve_watch(divvy_client *client, size_t bytes);
 void dv_release_ephemeral(divvy_client *client, size_t bytes);
 void dv_release_watch(divvy_client *client, size_t bytes);
 size_t dv_path_cost(const char *path);

@@ -126,6 +126,8 @@ int dv_state_release(divvy_partitioner *p, uint64_t state_id, int64_t now);
 void dv_state_suspend(divvy_partitioner *p, int64_t now);
 /* The session is lost, and the user wants to go on with the next. */
 void dv_state_lose(divvy_partitioner *p, int64_t now);
+/* Something was given back to the session's budgets: what did not fit may fit now. */
+void dv_state_room(divvy_partitioner *p, int64_t now);
 /* From now on what is held is believed. */
 void dv_state_proven(divvy_partitioner *p, int64_t now);
 void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, const char *format, ...)

@@ -41,6 +41,6 @@ void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now)
         dv_state_fail(p, DIVVY_ECLOSED, DIVVY_REASON_FINISH, now, "the client is closed");
         dv_client_changed(client);
         break;
-    case DV_SESSION_ROOM: dv_items_claim(p, now); break;
+    case DV_SESSION_ROOM: dv_state_room(p, now); break;
     }
 }

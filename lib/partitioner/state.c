@@ -85,6 +85,12 @@ void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int64_t 
     dv_state_check_complete(p, now);
 }
 
+/* P9: a share that was complete as far as it fitted grows, and is complete again when that is locked. */
+void dv_state_room(divvy_partitioner *p, int64_t now) {
+    dv_items_claim(p, now);
+    if (p->state == DIVVY_ACQUIRED && !dv_items_complete(p)) move(p, DIVVY_ALLOCATING, now);
+}
+
 /* P5: in eager mode the first sign of a change voids the target, and revokes what was acquired. */
 void dv_state_change_seen(divvy_partitioner *p, int64_t now) {
     p->change_seen = true;
