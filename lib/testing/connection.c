@@ -192,11 +192,8 @@ static void answer_write(dv_mem_conn *conn, const dv_mem_request *request, const
             dv_mem_result *result = &reply->results[i];
             result->error = step->error;
             result->path = made ? dv_mem_path_ref(step->path) : NULL;
-            const dv_mem_node *node = step->path ? step->path->places[conn->server->id].node : NULL;
-            result->has_stat = !txn->error && step->kind == DV_MEM_TXN_SET && node;
-            if (!result->has_stat) continue;
-            result->stat = dv_mem_node_stat(node);
-            result->stat.version = step->version;
+            result->has_stat = !txn->error && step->kind == DV_MEM_TXN_SET;
+            result->stat = step->stat; /* though a later step may have deleted the node */
         }
     } else if (!txn->error && txn->count) {
         const dv_mem_step *step = &txn->steps[0];

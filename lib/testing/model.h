@@ -140,6 +140,7 @@ typedef struct {
     int32_t parent_cversion;
     dv_mem_access access;
     bool container;
+    dv_stat stat; /* set: the node as it left it; the same on all servers that have applied it */
 } dv_mem_step;
 
 /* What the leader proposes, and every server applies. A request that fails makes one too, which does nothing. */
@@ -164,7 +165,7 @@ void dv_mem_txn_unref(dv_mem *mem, dv_mem_txn *txn);
 void dv_mem_tree_init(dv_mem *mem, int server);
 void dv_mem_tree_free(dv_mem *mem, int server);
 /* Does to a server's tree what a transaction says, and fires the watches that are set there. */
-void dv_mem_tree_apply(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *txn);
+void dv_mem_tree_apply(dv_mem *mem, dv_mem_server *server, dv_mem_txn *txn);
 dv_stat dv_mem_node_stat(const dv_mem_node *node);
 
 /* Watches that connections have set on a server. */

@@ -168,19 +168,20 @@ static void apply_delete(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *t
     fire(mem, server, parent->path, false, true, DV_WATCH_CHILDREN);
 }
 
-static void apply_set(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *txn, const dv_mem_step *step) {
+static void apply_set(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *txn, dv_mem_step *step) {
     dv_mem_node *node = step->path->places[server->id].node;
     dv_mem_blob_unref(node->data);
     node->data = dv_mem_blob_ref(step->data);
     node->version = step->version;
     node->mzxid = txn->zxid;
     node->mtime_ms = txn->time_ms;
+    step->stat = dv_mem_node_stat(node);
     fire(mem, server, step->path, true, false, DV_WATCH_CHANGED);
 }
 
-void dv_mem_tree_apply(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *txn) {
+void dv_mem_tree_apply(dv_mem *mem, dv_mem_server *server, dv_mem_txn *txn) {
     for (size_t i = 0; txn->error == 0 && i < txn->count; i++) {
-        const dv_mem_step *step = &txn->steps[i];
+        dv_mem_step *step = &txn->steps[i];
         switch (step->kind) {
         case DV_MEM_TXN_CREATE: apply_create(mem, server, txn, step); break;
         case DV_MEM_TXN_DELETE: apply_delete(mem, server, txn, step); break;

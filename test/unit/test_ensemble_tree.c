@@ -188,6 +188,19 @@ static void test_multi(void **state) {
     assert_int_equal(a.stat.version, 1);
 }
 
+/* A set tells the node's Stat as it left it, though a later operation of the multi deletes the node. */
+static void test_multi_set_and_delete(void **state) {
+    (void)state;
+    int64_t before_ms = divvy_testing_wall_clock_ms(e);
+    dv_op ops[] = {op_create("/m", "", DV_PERSISTENT), op_set("/m", "data", 0), op_of(DV_DELETE, "/m")};
+    ask_multi(c, &o, ops, 3);
+    assert_int_equal(await(&o), 0);
+    assert_int_equal(o.stat.version, 1);
+    assert_int_equal(o.stat.data_bytes, 4);
+    assert_true(o.stat.mtime_ms >= before_ms);
+    assert_int_equal(do_op(c, &o, op_of(DV_EXISTS, "/m")), DIVVY_ENOENT);
+}
+
 /* If one operation of a multi fails, none is done, not even the counting; it has its error, all others are undone. */
 static void test_multi_fails(void **state) {
     (void)state;
@@ -343,20 +356,11 @@ static void test_configs(void **state) {
 int main(void) {
 #define ON_ENSEMBLE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        ON_ENSEMBLE(test_operations),
-        ON_ENSEMBLE(test_times),
-        ON_ENSEMBLE(test_refusals),
-        ON_ENSEMBLE(test_pipelined),
-        ON_ENSEMBLE(test_sequences),
-        ON_ENSEMBLE(test_sequence_sticks),
-        ON_ENSEMBLE(test_sequence_wraps),
-        ON_ENSEMBLE(test_multi),
-        ON_ENSEMBLE(test_multi_fails),
-        ON_ENSEMBLE(test_access),
-        ON_ENSEMBLE(test_refused_credentials),
-        ON_ENSEMBLE(test_sizes),
-        ON_ENSEMBLE(test_containers),
-        ON_ENSEMBLE(test_chroot),
+        ON_ENSEMBLE(test_operations),     ON_ENSEMBLE(test_times),      ON_ENSEMBLE(test_refusals),
+        ON_ENSEMBLE(test_pipelined),      ON_ENSEMBLE(test_sequences),  ON_ENSEMBLE(test_sequence_sticks),
+        ON_ENSEMBLE(test_sequence_wraps), ON_ENSEMBLE(test_multi),      ON_ENSEMBLE(test_multi_set_and_delete),
+        ON_ENSEMBLE(test_multi_fails),    ON_ENSEMBLE(test_access),     ON_ENSEMBLE(test_refused_credentials),
+        ON_ENSEMBLE(test_sizes),          ON_ENSEMBLE(test_containers), ON_ENSEMBLE(test_chroot),
         ON_ENSEMBLE(test_configs),
     };
     return cmocka_run_group_tests_name("ensemble_tree", tests, NULL, NULL);
