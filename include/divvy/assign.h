@@ -1,8 +1,9 @@
 /**
  * @file assign.h
- * Who gets which item: pure functions of names, without I/O and without a clock. SPDX-License-Identifier: Apache-2.0
+ * Who gets which item: pure functions, without I/O and without a clock. SPDX-License-Identifier: Apache-2.0
  *
- * All members of a pool call the same function with the same names and so agree without talking to each other.
+ * All members of a pool call the same function with the same names and so agree without talking to each other; for
+ * divvy_assign_sticky() they have to agree on the previous owners first.
  */
 #ifndef DIVVY_ASSIGN_H
 #define DIVVY_ASSIGN_H
@@ -15,8 +16,8 @@
 /** One member of a pool. The strings are read during a call only. */
 typedef struct {
     const char *identifier; /**< the name it goes by; equal ones are told apart by their place in the array */
-    uint32_t weight;        /**< in thousandths, 1000 = one share; both functions of this release ignore it */
-    const char *zone;       /**< NULL: none; both functions of this release ignore it */
+    uint32_t weight;        /**< in thousandths, 1000 = one share, 0: is being drained; only sticky looks at it */
+    const char *zone;       /**< where it runs, such as a rack; NULL or "": none; only sticky looks at it */
 } divvy_member;
 
 DIVVY_EXTERN_C_BEGIN
@@ -62,6 +63,62 @@ DIVVY_API int divvy_assign_round_robin(const divvy_member *members, size_t membe
  */
 DIVVY_API int divvy_assign_rendezvous(const divvy_member *members, size_t member_count, const char *const *items,
                                       size_t item_count, uint32_t *owners);
+
+/** How divvy_assign_sticky() is to work. Initialise with DIVVY_STICKY_OPTIONS_INIT, then set what differs. */
+typedef struct {
+    size_t size;      /**< sizeof of this struct, set by the INIT macro */
+    size_t max_moves; /**< how many items a call may take from members; 0 (default): as many as it takes */
+    int spread_zones; /**< 1: items are spread evenly over zones; 0 (default): zones are not looked at */
+    int keep_all;     /**< 1: nothing is taken from members, whatever max_moves; for a pause between rounds */
+} divvy_sticky_options;
+
+#define DIVVY_STICKY_OPTIONS_INIT \
+    { sizeof(divvy_sticky_options), 0, 0, 0 }
+
+/**
+ * The least movement: every item stays where it is, except those that must move for the loads to be as they should.
+ *
+ * The loads. A member's share is in proportion to its weight; its load becomes its share, rounded up or down. A member
+ * of weight 0 is drained: it ends with nothing. With `spread_zones` each zone that has a member of some weight gets as
+ * many items as any other, or one more, however many members it has and whatever their weights; a member's share is
+ * then its part of its zone's items. Members without a zone are one zone together. So the loss of a zone of Z orphans
+ * ceil(K/Z) items at most; a zone that is smaller than others works its members harder.
+ *
+ * The moves. Which shares are rounded up is chosen so that the least number of items move; no other way to loads such
+ * as these moves fewer. With equal weights, from loads within one of each other: a member that joins and makes them
+ * M + 1 gets floor(K/(M+1)) items and nothing else moves; if one leaves, only its items move. A second call with what
+ * the first returned moves nothing. Items without an owner (UINT32_MAX: new ones, and those of members that are gone)
+ * are always dealt out, and are no moves. Items of drained members have an owner, and are.
+ *
+ * Rounds. With `max_moves` a call may stop short of such loads: it takes items from drained members first, then from
+ * whoever is farthest above its share, for whoever is farthest below. When n moves are needed, they are made by
+ * ceil(n / max_moves) calls, each with what the one before returned. With `keep_all` items without an owner are dealt
+ * out, to whoever is farthest below its share, and that is all.
+ *
+ * All weights 0: nothing is taken from anyone, since any move would only burden another member that is to be emptied;
+ * items without an owner are dealt out as if all weights were equal, since somebody has to have them.
+ *
+ * The order of `members` and of `items` changes nothing, except among equal names: those are told apart by their order
+ * in the array.
+ *
+ * Cost: O(K + M log M) time, besides sorting the items without an owner and those of each member that must give some;
+ * O(K + M) memory.
+ * Ownership: nothing is kept. Thread: any.
+ * Source: docs/protocol.md, rules A6 to A9.
+ *
+ * @param members, member_count, items, item_count  as for divvy_assign_round_robin()
+ * @param previous item_count places: previous[i] is the index into `members` of the owner that items[i] has, UINT32_MAX
+ *                 for none. NULL: none has an owner
+ * @param options  NULL: the defaults
+ * @param owners   [out] item_count places, as for divvy_assign_round_robin(); may be `previous` itself
+ * @return 0, or
+ *   DIVVY_EINVAL  as for divvy_assign_round_robin(); also UINT32_MAX items or more, an index in `previous` that is no
+ *                 member's, options without their INIT macro; owners is untouched
+ *   DIVVY_ENOMEM  allocation failed; owners is untouched
+ */
+DIVVY_API int divvy_assign_sticky(const divvy_member *members, size_t member_count, const char *const *items,
+                                  size_t item_count, const uint32_t *previous, const divvy_sticky_options *options,
+                                  uint32_t *owners);
 
 DIVVY_EXTERN_C_END
 

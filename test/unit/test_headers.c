@@ -68,6 +68,11 @@ static void test_linkage(void) {
     uint32_t owners[3] = {9, 9, 9};
     CHECK(divvy_assign_round_robin(members, 2, items, 3, owners) == 0);
     CHECK(owners[0] == 0 && owners[1] == 1 && owners[2] == 0);
+    divvy_sticky_options options = DIVVY_STICKY_OPTIONS_INIT;
+    CHECK(options.size == sizeof options && options.max_moves == 0);
+    CHECK(options.spread_zones == 0 && options.keep_all == 0);
+    CHECK(divvy_assign_sticky(members, 2, items, 3, owners, &options, owners) == 0);
+    CHECK(owners[0] == 0 && owners[1] == 1 && owners[2] == 0);
     CHECK(strcmp(divvy_errname(DIVVY_EINVAL), "DIVVY_EINVAL") == 0);
     CHECK(divvy_client_state(NULL) == DIVVY_CLOSED);
     CHECK(divvy_partitioner_state(NULL) == DIVVY_FAILURE);

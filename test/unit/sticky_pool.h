@@ -1,0 +1,170 @@
+/* What tests of the sticky assignment share: a pool, chance, bounds of loads. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_TEST_STICKY_POOL_H
+#define DV_TEST_STICKY_POOL_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "divvy/assign.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define NONE UINT32_MAX
+#define UNTOUCHED 0xdeadbeefU
+
+/* A pool and how its items are dealt. The names are not its own. */
+enum { MEMBERS_MAX = 1001, ITEMS_MAX = 100000, NAME_BYTES = 24, ZONES_MAX = 5 };
+
+typedef struct {
+    divvy_member members[MEMBERS_MAX];
+    size_t member_count;
+    const char *items[ITEMS_MAX];
+    size_t item_count;
+    uint32_t previous[ITEMS_MAX], owners[ITEMS_MAX];
+    divvy_sticky_options options;
+} pool;
+
+static char worker_names[MEMBERS_MAX][NAME_BYTES];
+static char item_names[ITEMS_MAX][NAME_BYTES];
+static pool first;
+
+static inline int names_setup(void **state) {
+    (void)state;
+    for (int m = 0; m < MEMBERS_MAX; m++) snprintf(worker_names[m], NAME_BYTES, "worker-%d", m + 1);
+    for (int i = 0; i < ITEMS_MAX; i++) snprintf(item_names[i], NAME_BYTES, "item-%06d", i + 1);
+    return 0;
+}
+
+/* Members of weight 1000 without a zone, items without an owner. */
+static inline void pool_fill(pool *p, size_t member_count, size_t item_count) {
+    p->member_count = member_count;
+    p->item_count = item_count;
+    for (size_t m = 0; m < member_count; m++) p->members[m] = (divvy_member){worker_names[m], 1000, NULL};
+    for (size_t i = 0; i < item_count; i++) {
+        p->items[i] = item_names[i];
+        p->previous[i] = NONE;
+    }
+    p->options = (divvy_sticky_options)DIVVY_STICKY_OPTIONS_INIT;
+}
+
+static inline void pool_assign(pool *p) {
+    for (size_t i = 0; i < p->item_count; i++) p->owners[i] = UNTOUCHED;
+    assert_int_equal(
+        divvy_assign_sticky(p->members, p->member_count, p->items, p->item_count, p->previous, &p->options, p->owners),
+        0);
+}
+
+/* What was assigned is what the items have from now on. */
+static inline void pool_adopt(pool *p) {
+    memcpy(p->previous, p->owners, p->item_count * sizeof p->owners[0]);
+}
+
+/* --- chance, replayable --- */
+
+static uint64_t chance_state;
+
+static inline void chance_begin(void) {
+    const char *given = getenv("DIVVY_TEST_SEED");
+    chance_state = given != NULL ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    print_message("seed %llu; to replay: DIVVY_TEST_SEED=%llu\n", (unsigned long long)chance_state,
+                  (unsigned long long)chance_state);
+}
+
+/* A number below `bound`, by Knuth's MMIX generator. */
+static inline size_t chance(size_t bound) {
+    chance_state = chance_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (size_t)(chance_state >> 33) % bound;
+}
+
+/* --- what the rules ask for, said once more and plainly --- */
+
+static inline const char *zone_of(const pool *p, size_t m) {
+    return p->options.spread_zones && p->members[m].zone != NULL ? p->members[m].zone : "";
+}
+
+static inline bool all_weigh_nothing(const pool *p) {
+    for (size_t m = 0; m < p->member_count; m++) {
+        if (p->members[m].weight > 0) return false;
+    }
+    return true;
+}
+
+/* The weight of a member's zone, or its items, those of `loads`. */
+static inline uint64_t zone_sum(const pool *p, size_t of, const size_t *loads) {
+    uint64_t sum = 0;
+    for (size_t m = 0; m < p->member_count; m++) {
+        if (strcmp(zone_of(p, m), zone_of(p, of)) == 0) sum += loads != NULL ? loads[m] : p->members[m].weight;
+    }
+    return sum;
+}
+
+/* Numbers the zones in which somebody weighs something; the other members get SIZE_MAX. Returns how many. */
+static inline size_t zones_number(const pool *p, size_t *numbers) {
+    size_t count = 0;
+    for (size_t m = 0; m < p->member_count; m++) {
+        numbers[m] = SIZE_MAX;
+        if (zone_sum(p, m, NULL) == 0) continue;
+        for (size_t other = 0; other < m; other++) {
+            if (strcmp(zone_of(p, m), zone_of(p, other)) == 0) numbers[m] = numbers[other];
+        }
+        if (numbers[m] == SIZE_MAX) numbers[m] = count++;
+    }
+    return count;
+}
+
+static inline void loads_count(const pool *p, const uint32_t *owners, size_t *loads) {
+    memset(loads, 0, p->member_count * sizeof *loads);
+    for (size_t i = 0; i < p->item_count; i++) {
+        if (owners[i] != NONE) loads[owners[i]]++;
+    }
+}
+
+/* Fails unless all loads are proportional shares, rounded up or down, and those of zones as equal as can be. */
+static inline void assert_balanced(const pool *p) {
+    size_t loads[MEMBERS_MAX], numbers[MEMBERS_MAX];
+    size_t zone_count = zones_number(p, numbers);
+    loads_count(p, p->owners, loads);
+    for (size_t m = 0; m < p->member_count; m++) {
+        if (p->members[m].weight == 0) {
+            assert_int_equal(loads[m], 0);
+            continue;
+        }
+        uint64_t zone_items = zone_sum(p, m, loads), zone_weight = zone_sum(p, m, NULL);
+        uint64_t share = zone_items * p->members[m].weight;
+        uint64_t most = share / zone_weight + (share % zone_weight != 0);
+        assert_in_range(loads[m], share / zone_weight, most);
+        size_t room = p->item_count / zone_count;
+        assert_in_range(zone_items, room, room + (p->item_count % zone_count != 0));
+    }
+}
+
+/* Returns how many items that somebody had are somebody else's now. Fails if any has no owner. */
+static inline size_t moves_count(const pool *p) {
+    size_t moves = 0;
+    for (size_t i = 0; i < p->item_count; i++) {
+        assert_true(p->owners[i] < p->member_count);
+        moves += p->previous[i] != NONE && p->previous[i] != p->owners[i];
+    }
+    return moves;
+}
+
+/* Somebody leaves; his items have no owner. */
+static inline void member_leaves(pool *p) {
+    uint32_t gone = (uint32_t)chance(p->member_count);
+    size_t last = --p->member_count;
+    p->members[gone] = p->members[last];
+    for (size_t i = 0; i < p->item_count; i++) {
+        if (p->previous[i] == gone) p->previous[i] = NONE;
+        else if (p->previous[i] == last) p->previous[i] = gone;
+    }
+}
+
+#endif
