@@ -1,159 +1,296 @@
-/* What a lock costs: pairs of acquire and release a second, and how fast it goes from one to the next.
- * SPDX-License-Identifier: Apache-2.0
+/* What locks and semaphores of divvy cost, in time and in requests. SPDX-License-Identifier: Apache-2.0
  *
- * usage: bench_locks HOSTS PAIRS. Prints a JSON line for the floor, which is the native client's synchronous creates and
- * deletes of an ephemeral node, and one for divvy. In slices that take turns, so that whatever disturbs the machine for
- * a while disturbs both. A hand-over is the time from a release to the callback that tells the next one. */
+ * usage: bench_locks HOSTS, and commands as in locks_peer.h.
+ * A hand-over is the time from a release to the callback that tells the next one. */
 #include <divvy/divvy.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
-#include <zookeeper/zookeeper.h>
 
-enum { SLICES = 10, WAITERS_MAX = 50, CHAINS = 40, PATIENCE_MS = 60000 };
+#include "locks_peer.h"
+
+enum { CONTENDERS_MAX = WAITERS_MAX + 1, PATIENCE_MS = 60000 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
-static int connected, granted;
-static double released_s, hand_overs_us[CHAINS * WAITERS_MAX];
-static size_t hand_over_count;
+static int granted_count;
+static double granted_s;
+static const char *hosts;
 
-static double now_s(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static void check(int error, const char *what) {
-    if (error == 0) return;
-    fprintf(stderr, "bench_locks: %s: %d\n", what, error);
-    _exit(1);
-}
-
-static void on_session(zhandle_t *zh, int type, int state, const char *path, void *context) {
-    (void)zh, (void)type, (void)path, (void)context;
-    pthread_mutex_lock(&mutex);
-    connected = state == ZOO_CONNECTED_STATE;
-    pthread_cond_signal(&changed);
-    pthread_mutex_unlock(&mutex);
-}
-
-static double floor_slice_s(zhandle_t *zh, int pairs) {
-    double start_s = now_s();
-    for (int i = 0; i < pairs; i++) {
-        check(zoo_create(zh, "/bench-floor", "", 0, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL, NULL, 0), "create");
-        check(zoo_delete(zh, "/bench-floor", -1), "delete");
-    }
-    return now_s() - start_s;
-}
-
-static double divvy_slice_s(divvy_lock *lock, int pairs) {
-    double start_s = now_s();
-    for (int i = 0; i < pairs; i++) {
-        check(divvy_lock_acquire(lock, PATIENCE_MS), "acquire");
-        check(divvy_lock_release(lock), "release");
-    }
-    return now_s() - start_s;
-}
-
-/* ---- hand-overs ---- */
-
-static void on_granted(divvy_lock *lock, int result, void *user) {
-    (void)lock, (void)user;
+static void granted(int result) {
     double at_s = now_s();
     check(result, "a waiting acquire");
     pthread_mutex_lock(&mutex);
-    if (released_s > 0) hand_overs_us[hand_over_count++] = (at_s - released_s) * 1e6;
-    granted++;
+    granted_s = at_s;
+    granted_count++;
     pthread_cond_signal(&changed);
     pthread_mutex_unlock(&mutex);
 }
 
 static void wait_granted(int count) {
     pthread_mutex_lock(&mutex);
-    while (granted < count) pthread_cond_wait(&changed, &mutex);
+    while (granted_count < count) pthread_cond_wait(&changed, &mutex);
     pthread_mutex_unlock(&mutex);
 }
 
-/* Until all of them wait, each by its watch. */
-static void wait_watching(divvy_client *client, unsigned count) {
-    divvy_stats stats;
-    do {
-        usleep(1000);
-        check(divvy_client_stats(client, &stats), "stats");
-    } while (stats.watches < count || stats.in_flight > 0);
+/* ---- both recipes in one form ---- */
+
+typedef struct {
+    const char *name;
+    void *(*make)(divvy_client *client, const char *path, uint32_t limit);
+    int (*acquire)(void *object);
+    int (*acquire_async)(void *object);
+    int (*release)(void *object);
+    void (*destroy)(void *object);
+    unsigned head_watches; /* of whoever is the next */
+} recipe;
+
+static void *make_lock(divvy_client *client, const char *path, uint32_t limit) {
+    divvy_lock_config config = DIVVY_LOCK_CONFIG_INIT;
+    divvy_lock *lock;
+    (void)limit;
+    config.path = path;
+    check(divvy_lock_create(&lock, client, &config), "divvy_lock_create");
+    return lock;
 }
 
-static void chain(divvy_client *client, divvy_lock **locks, int waiters) {
-    granted = 0;
-    released_s = 0;
-    for (int i = 0; i <= waiters; i++) check(divvy_lock_acquire_async(locks[i], -1, on_granted, NULL), "acquire_async");
-    wait_granted(1);
-    wait_watching(client, (unsigned)waiters);
-    for (int i = 0; i <= waiters; i++) {
-        pthread_mutex_lock(&mutex);
-        released_s = i < waiters ? now_s() : 0;
-        pthread_mutex_unlock(&mutex);
-        check(divvy_lock_release(locks[i]), "release");
-        if (i < waiters) wait_granted(i + 2);
+static void on_lock(divvy_lock *lock, int result, void *user) {
+    (void)lock, (void)user;
+    granted(result);
+}
+
+static int acquire_lock(void *lock) {
+    return divvy_lock_acquire(lock, PATIENCE_MS);
+}
+
+static int acquire_lock_async(void *lock) {
+    return divvy_lock_acquire_async(lock, -1, on_lock, NULL);
+}
+
+static int release_lock(void *lock) {
+    return divvy_lock_release(lock);
+}
+
+static void destroy_lock(void *lock) {
+    divvy_lock_destroy(lock);
+}
+
+static void *make_semaphore(divvy_client *client, const char *path, uint32_t limit) {
+    divvy_semaphore_config config = DIVVY_SEMAPHORE_CONFIG_INIT;
+    divvy_semaphore *semaphore;
+    config.path = path;
+    config.limit = limit;
+    check(divvy_semaphore_create(&semaphore, client, &config), "divvy_semaphore_create");
+    return semaphore;
+}
+
+static void on_semaphore(divvy_semaphore *semaphore, int result, void *user) {
+    (void)semaphore, (void)user;
+    granted(result);
+}
+
+static int acquire_semaphore(void *semaphore) {
+    return divvy_semaphore_acquire(semaphore, PATIENCE_MS);
+}
+
+static int acquire_semaphore_async(void *semaphore) {
+    return divvy_semaphore_acquire_async(semaphore, -1, on_semaphore, NULL);
+}
+
+static int release_semaphore(void *semaphore) {
+    return divvy_semaphore_release(semaphore);
+}
+
+static void destroy_semaphore(void *semaphore) {
+    divvy_semaphore_destroy(semaphore);
+}
+
+static const recipe recipes[] = {
+    {"lock", make_lock, acquire_lock, acquire_lock_async, release_lock, destroy_lock, 1},
+    {"semaphore", make_semaphore, acquire_semaphore, acquire_semaphore_async, release_semaphore, destroy_semaphore, 2},
+};
+
+enum { RECIPES = sizeof recipes / sizeof recipes[0] };
+
+static divvy_client *open_client(void) {
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    divvy_client *client;
+    config.hosts = hosts;
+    config.session_timeout_ms = SESSION_TIMEOUT_MS;
+    check(divvy_client_open(&client, &config), "divvy_client_open");
+    check(divvy_client_wait_connected(client, PATIENCE_MS), "divvy_client_wait_connected");
+    return client;
+}
+
+static divvy_stats stats_of(divvy_client *client) {
+    divvy_stats stats;
+    check(divvy_client_stats(client, &stats), "divvy_client_stats");
+    return stats;
+}
+
+/* ---- pairs and hand-overs, on one client ---- */
+
+static divvy_client *client;
+static void *alone[RECIPES], *chained[RECIPES][CONTENDERS_MAX];
+
+static void run_pairs(const recipe *r, void *object, int milliseconds) {
+    double start_s = now_s();
+    int pairs = 0;
+    for (; (now_s() - start_s) * 1e3 < milliseconds; pairs++) {
+        check(r->acquire(object), "acquire");
+        check(r->release(object), "release");
+    }
+    print_pairs(pairs, now_s() - start_s);
+}
+
+/* Until it has set the watches by which it waits. */
+static void wait_watching(divvy_client *of, unsigned count) {
+    for (;;) {
+        divvy_stats stats = stats_of(of);
+        if (stats.watches == count && stats.in_flight == 0) return;
+        usleep(500);
     }
 }
 
-static int by_size(const void *a, const void *b) {
-    double one = *(const double *)a, other = *(const double *)b;
-    return (one > other) - (one < other);
+static void run_chain(const recipe *r, void **objects, int waiters) {
+    double us[WAITERS_MAX];
+    granted_count = 0;
+    for (int i = 0; i <= waiters; i++) check(r->acquire_async(objects[i]), "acquire_async");
+    wait_granted(1);
+    wait_watching(client, (unsigned)waiters - 1 + r->head_watches);
+    for (int i = 0; i < waiters; i++) {
+        double released_s = now_s();
+        check(r->release(objects[i]), "release");
+        wait_granted(i + 2);
+        us[i] = (granted_s - released_s) * 1e6;
+    }
+    check(r->release(objects[waiters]), "release");
+    print_hand_overs(us, waiters);
 }
 
-static double hand_over_us(divvy_client *client, divvy_lock **locks, int waiters) {
-    hand_over_count = 0;
-    for (int i = 0; i < CHAINS; i++) chain(client, locks, waiters);
-    qsort(hand_overs_us, hand_over_count, sizeof *hand_overs_us, by_size);
-    return hand_overs_us[hand_over_count / 2];
+/* ---- what a hand-over costs, with a client for each contender ---- */
+
+typedef struct {
+    uint64_t watch_events, reads, writes;
+} cost;
+
+/* A request is a write whatever it writes, a transaction included. Heartbeats, which are checks, belong to sessions. */
+static cost spent(const divvy_stats *before, const divvy_stats *after) {
+    return (cost){after->watch_events - before->watch_events, after->reads - before->reads,
+                  (after->requests - after->reads - after->checks) -
+                      (before->requests - before->reads - before->checks)};
+}
+
+static uint64_t larger(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+static void note_most(cost *most, cost c) {
+    *most = (cost){larger(most->watch_events, c.watch_events), larger(most->reads, c.reads),
+                   larger(most->writes, c.writes)};
+}
+
+static void print_cost(const char *name, cost c) {
+    printf("\"%s\": {\"watch_events\": %llu, \"reads\": %llu, \"writes\": %llu}", name,
+           (unsigned long long)c.watch_events, (unsigned long long)c.reads, (unsigned long long)c.writes);
+}
+
+typedef struct {
+    divvy_client *clients[CONTENDERS_MAX];
+    void *objects[CONTENDERS_MAX];
+    divvy_stats before[CONTENDERS_MAX];
+    int count;
+    cost release, taker, next, others; /* the most of any hand-over */
+} counted;
+
+/* They come one after the other, so that each waits for the one before. */
+static void queue_up(const recipe *r, counted *c) {
+    char path[64];
+    snprintf(path, sizeof path, "/bench-count-%s", r->name);
+    granted_count = 0;
+    for (int i = 0; i < c->count; i++) {
+        c->clients[i] = open_client();
+        c->objects[i] = r->make(c->clients[i], path, 1);
+        check(r->acquire_async(c->objects[i]), "acquire_async");
+        if (i == 0) wait_granted(1);
+        wait_watching(c->clients[i], i == 0 ? 0 : i == 1 ? r->head_watches : 1);
+    }
+}
+
+/* From one calm to the next: i releases, i + 1 takes, i + 2 becomes the next. */
+static void count_one(const recipe *r, counted *c, int i) {
+    for (int k = 0; k < c->count; k++) c->before[k] = stats_of(c->clients[k]);
+    check(r->release(c->objects[i]), "release");
+    wait_granted(i + 2);
+    if (i + 2 < c->count) wait_watching(c->clients[i + 2], r->head_watches);
+    cost others = {0, 0, 0};
+    for (int k = 0; k < c->count; k++) {
+        wait_watching(c->clients[k], k <= i + 1 ? 0 : k == i + 2 ? r->head_watches : 1);
+        divvy_stats after = stats_of(c->clients[k]);
+        cost one = spent(&c->before[k], &after);
+        if (k == i) note_most(&c->release, one);
+        else if (k == i + 1) note_most(&c->taker, one);
+        else if (k == i + 2) note_most(&c->next, one);
+        else
+            others =
+                (cost){others.watch_events + one.watch_events, others.reads + one.reads, others.writes + one.writes};
+    }
+    note_most(&c->others, others);
+}
+
+static void run_count(const recipe *r, int waiters) {
+    static counted c;
+    memset(&c, 0, sizeof c);
+    c.count = waiters + 1;
+    queue_up(r, &c);
+    for (int i = 0; i < waiters; i++) count_one(r, &c, i);
+    printf("{\"waiters\": %d, ", waiters);
+    print_cost("release", c.release);
+    printf(", ");
+    print_cost("taker", c.taker);
+    printf(", ");
+    print_cost("next", c.next);
+    printf(", ");
+    print_cost("others", c.others);
+    printf("}\n");
+    for (int i = 0; i < c.count; i++) {
+        r->destroy(c.objects[i]);
+        divvy_client_close(c.clients[i]);
+    }
 }
 
 /* ---- the whole ---- */
 
-static zhandle_t *open_floor(const char *hosts) {
-    zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
-    zhandle_t *zh = zookeeper_init(hosts, on_session, 10000, NULL, NULL, 0);
-    if (!zh) check(-1, "zookeeper_init");
-    pthread_mutex_lock(&mutex);
-    while (!connected) pthread_cond_wait(&changed, &mutex);
-    pthread_mutex_unlock(&mutex);
-    return zh;
+static bool run(const char *verb, const char *name, int number) {
+    for (int i = 0; i < RECIPES; i++) {
+        const recipe *r = &recipes[i];
+        if (strcmp(name, r->name) != 0) continue;
+        if (strcmp(verb, "pairs") == 0) run_pairs(r, alone[i], number);
+        else if (number > WAITERS_MAX) return false;
+        else if (strcmp(verb, "hand_over") == 0) run_chain(r, chained[i], number);
+        else if (strcmp(verb, "count") == 0) run_count(r, number);
+        else return false;
+        return true;
+    }
+    return false;
 }
 
 int main(int argc, char **argv) {
-    int pairs = argc == 3 ? atoi(argv[2]) : 0;
-    if (pairs < SLICES) {
-        fprintf(stderr, "usage: bench_locks HOSTS PAIRS     (from %d)\n", SLICES);
+    if (argc != 2) {
+        fputs("usage: bench_locks HOSTS\n", stderr);
         return 2;
     }
-    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
-    divvy_lock_config lock_config = DIVVY_LOCK_CONFIG_INIT;
-    divvy_lock *locks[WAITERS_MAX + 1];
-    divvy_client *client;
-    config.hosts = argv[1];
-    lock_config.path = "/bench-lock";
-    check(divvy_client_open(&client, &config), "open");
-    for (int i = 0; i <= WAITERS_MAX; i++) check(divvy_lock_create(&locks[i], client, &lock_config), "lock");
-    zhandle_t *zh = open_floor(argv[1]);
-    double floor_s = 0, divvy_s = 0;
-    floor_slice_s(zh, pairs / SLICES); /* once to warm up */
-    divvy_slice_s(locks[0], pairs / SLICES);
-    for (int i = 0; i < SLICES; i++) {
-        floor_s += floor_slice_s(zh, pairs / SLICES);
-        divvy_s += divvy_slice_s(locks[0], pairs / SLICES);
+    hosts = argv[1];
+    client = open_client();
+    for (int i = 0; i < RECIPES; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "/bench-%s", recipes[i].name);
+        alone[i] = recipes[i].make(client, path, POOL_LIMIT);
+        snprintf(path, sizeof path, "/bench-chain-%s", recipes[i].name);
+        for (int k = 0; k < CONTENDERS_MAX; k++) chained[i][k] = recipes[i].make(client, path, 1);
     }
-    double few_us = hand_over_us(client, locks, 2), many_us = hand_over_us(client, locks, WAITERS_MAX);
-    pairs = pairs / SLICES * SLICES;
-    printf("{\"peer\": \"raw C client\", \"recipe\": \"lock\", \"pairs_per_s\": %.0f}\n", pairs / floor_s);
-    printf("{\"peer\": \"divvy\", \"recipe\": \"lock\", \"pairs_per_s\": %.0f, \"hand_over_2_us\": %.0f, "
-           "\"hand_over_50_us\": %.0f}\n",
-           pairs / divvy_s, few_us, many_us);
-    for (int i = 0; i <= WAITERS_MAX; i++) divvy_lock_destroy(locks[i]);
+    serve_commands(run);
+    for (int i = 0; i < RECIPES; i++) {
+        recipes[i].destroy(alone[i]);
+        for (int k = 0; k < CONTENDERS_MAX; k++) recipes[i].destroy(chained[i][k]);
+    }
     divvy_client_close(client);
-    return zookeeper_close(zh) == ZOK ? 0 : 1;
+    return 0;
 }

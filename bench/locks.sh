@@ -7,18 +7,22 @@ readonly ROOT PYTHON=${PYTHON:-/usr/bin/python3} CURATOR=${CURATOR:-/usr/share/j
 
 usage() {
     cat <<'TEXT'
-usage: bench/locks.sh [--repeats N] [--pairs N] [--without-curator] [--build DIR]
+usage: bench/locks.sh [--rounds N] [--seconds S] [--json FILE] [--without-curator] [--build DIR]
 
-Starts a private ZooKeeper, and measures on it in turn: the native client's synchronous creates and deletes, divvy's
-lock, kazoo's Lock and Curator's InterProcessMutex. Prints a JSON line for each run, and a table of the medians: pairs
-of acquire and release a second, and microseconds from a release to the next one's acquire, with 2 and 50 waiters.
+Starts a private ZooKeeper, and measures on it, in slices of 100 ms that take turns: the least that the native client
+can do (the floor), divvy's lock and semaphore, kazoo's Lock and Semaphore, Curator's InterProcessMutex and
+InterProcessSemaphoreV2. Prints the medians of the rounds: uncontended pairs of acquire and release a second, and
+microseconds from a release to the next one's acquire, with 2 and with 50 waiters; what requests a hand-over of divvy
+takes with 2, 10 and 50 waiters; and the targets. Takes about three minutes.
 
---repeats          rounds, 5 by default
---pairs            of acquire and release in a round, 3000 by default
+--rounds           5 by default
+--seconds          for which each peer acquires and releases in a round, lock and semaphore each; 3 by default
+--json             where to write a JSON line for each measure of each round
 --without-curator  where Debian's libcurator-recipes-java is not installed
---build            build folder, `build` in the checkout by default; its target bench_locks is built
+--build            build folder, `build` in the checkout by default; configured and built if needed
 
-Exit status: 0 done; 1 a run failed; 2 wrong usage, or something is missing.
+Exit status: 0 done; 1 a run failed, or a hand-over took more requests than it may; 2 wrong usage, or something is
+missing.
 TEXT
 }
 
@@ -27,7 +31,7 @@ die() {
     exit "$1"
 }
 
-REPEATS=5 PAIRS=3000 BUILD=$ROOT/build WITH_CURATOR=1
+ROUNDS=5 SECONDS_EACH=3 JSON='' BUILD=$ROOT/build WITH_CURATOR=1
 while (($# > 0)); do
     case $1 in
     -h | --help)
@@ -35,55 +39,43 @@ while (($# > 0)); do
         exit 0
         ;;
     --without-curator)
-        WITH_CURATOR=
+        WITH_CURATOR=''
         shift
         continue
         ;;
-    --repeats | --pairs | --build) (($# >= 2)) || die 2 "$1 needs a value" ;;
+    --rounds | --seconds | --json | --build) (($# >= 2)) || die 2 "$1 needs a value" ;;
     *) die 2 "unknown argument $1 (see --help)" ;;
     esac
     case $1 in
-    --repeats) REPEATS=$2 ;;
-    --pairs) PAIRS=$2 ;;
+    --rounds) ROUNDS=$2 ;;
+    --seconds) SECONDS_EACH=$2 ;;
+    --json) JSON=$2 ;;
     --build) BUILD=$2 ;;
     esac
     shift 2
 done
-[[ $REPEATS =~ ^[1-9][0-9]{0,2}$ ]] || die 2 "--repeats: a number from 1, not $REPEATS"
-[[ $PAIRS =~ ^[1-9][0-9]{1,6}$ ]] || die 2 "--pairs: a number from 10, not $PAIRS"
+[[ $ROUNDS =~ ^[1-9][0-9]{0,2}$ ]] || die 2 "--rounds: a number from 1, not $ROUNDS"
+[[ $SECONDS_EACH =~ ^[0-9]{1,3}(\.[0-9]+)?$ ]] || die 2 "--seconds: a number, not $SECONDS_EACH"
 "$PYTHON" -c 'import kazoo' 2>/dev/null || die 2 "$PYTHON has no kazoo; install Debian's package python3-kazoo"
 if [[ $WITH_CURATOR && ! -e $CURATOR ]]; then die 2 "no $CURATOR; install libcurator-recipes-java, or --without-curator"; fi
 
 if [[ ! -e $BUILD/CMakeCache.txt ]]; then cmake -S "$ROOT" -B "$BUILD" >&2; fi
-cmake --build "$BUILD" --target bench_locks >&2
+cmake --build "$BUILD" --target bench_locks --target bench_raw_locks >&2
 
-LINES_FILE=$(mktemp)
 started=$("$ROOT/tools/zookeeper-local" start --parent $$ --timeout 60)
 eval "$(sed -nE "s/^(DIVVY_CONNECT|ZOOKEEPER_LOCAL_DIR)=(.*)/\1='\2'/p" <<<"$started")"
-trap 'rm -f -- "$LINES_FILE"; "$ROOT/tools/zookeeper-local" stop "$ZOOKEEPER_LOCAL_DIR"' EXIT
+trap '"$ROOT/tools/zookeeper-local" stop "$ZOOKEEPER_LOCAL_DIR"' EXIT
 
-for ((i = 1; i <= REPEATS; i++)); do
-    {
-        "$BUILD/bench/bench_locks" "$DIVVY_CONNECT" "$PAIRS"
-        "$PYTHON" -B "$ROOT/bench/locks_kazoo.py" "$DIVVY_CONNECT" "$((PAIRS / 3 + 10))"
-        if [[ $WITH_CURATOR ]]; then java -cp "$CURATOR" "$ROOT/bench/locks_curator.java" "$DIVVY_CONNECT" "$PAIRS" 2>/dev/null; fi
-    } | tee -a "$LINES_FILE"
-done
+quote() {
+    printf '%q ' "$@" "$DIVVY_CONNECT"
+}
 
-"$PYTHON" - "$LINES_FILE" <<'TABLE'
-import collections, json, statistics, sys
-runs = collections.defaultdict(list)
-for line in open(sys.argv[1]):
-    run = json.loads(line)
-    runs[run["peer"]].append(run)
-print("\n%-14s %12s %22s %22s" % ("median", "pairs/s", "hand-over, 2 (us)", "hand-over, 50 (us)"))
-pairs = {}
-for peer, found in runs.items():
-    values = [[run[key] for run in found if key in run] for key in ("pairs_per_s", "hand_over_2_us", "hand_over_50_us")]
-    medians = [statistics.median(value) if value else None for value in values]
-    pairs[peer] = medians[0]
-    print("%-14s %12s %22s %22s" % (peer, *("%.0f" % m if m is not None else "-" for m in medians)))
-for peer in pairs:
-    if peer != "divvy":
-        print("divvy / %s: %.2f" % (peer, pairs["divvy"] / pairs[peer]))
-TABLE
+peers=(
+    "floor=$(quote "$BUILD/bench/bench_raw_locks")"
+    "divvy=$(quote "$BUILD/bench/bench_locks")"
+    "kazoo=$(quote "$PYTHON" -B "$ROOT/bench/locks_kazoo.py")"
+)
+if [[ $WITH_CURATOR ]]; then peers+=("curator=$(quote java -cp "$CURATOR:${CURATOR%/*}/slf4j-nop.jar" "$ROOT/bench/locks_curator.java")"); fi
+options=(--rounds "$ROUNDS" --seconds "$SECONDS_EACH")
+if [[ $JSON ]]; then options+=(--json "$JSON"); fi
+"$PYTHON" -B "$ROOT/bench/locks.py" "${options[@]}" "${peers[@]}"

@@ -1,79 +1,120 @@
-// Curator's InterProcessMutex: pairs of acquire and release a second, and hand-overs. SPDX-License-Identifier: Apache-2.0
+// Curator's InterProcessMutex and InterProcessSemaphoreV2, for bench/locks.sh. SPDX-License-Identifier: Apache-2.0
 //
-// usage: java -cp /usr/share/java/curator-recipes.jar locks_curator.java HOSTS PAIRS
-// Prints a JSON line like those of locks.c. A hand-over is the time from the call of release until acquire has returned
-// in the thread of the next one; all threads are on one client.
+// usage: java -cp /usr/share/java/curator-recipes.jar locks_curator.java HOSTS, and commands as in locks_peer.h.
+// A hand-over is the time from the call of release until acquire has returned in the thread of the next one; all
+// threads are on one client.
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
 import java.util.Arrays;
+import java.util.Locale;
 import java.util.concurrent.CountDownLatch;
+import java.util.stream.Collectors;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
+import org.apache.curator.framework.recipes.locks.InterProcessSemaphoreV2;
+import org.apache.curator.framework.recipes.locks.Lease;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 class LocksCurator {
-    static final int CHAINS = 20;
+    static final int POOL_LIMIT = 4, SESSION_TIMEOUT_MS = 60000, CONNECTION_TIMEOUT_MS = 15000;
+    static CuratorFramework client;
     static volatile long released;
 
-    static double pairsPerSecond(CuratorFramework client, int pairs) throws Exception {
-        InterProcessMutex mutex = new InterProcessMutex(client, "/curator-lock");
-        long start = 0;
-        for (int i = -pairs; i < pairs; i++) { // the first half lets the machine compile it
-            if (i == 0) start = System.nanoTime();
-            mutex.acquire();
-            mutex.release();
-        }
-        return pairs / ((System.nanoTime() - start) / 1e9);
+    interface Contender {
+        void acquire() throws Exception;
+        void release() throws Exception;
     }
 
-    static int chain(CuratorFramework client, String path, int waiters, double[] gaps, int count) throws Exception {
+    static Contender mutex(String path) {
+        InterProcessMutex mutex = new InterProcessMutex(client, path);
+        return new Contender() {
+            public void acquire() throws Exception { mutex.acquire(); }
+            public void release() throws Exception { mutex.release(); }
+        };
+    }
+
+    static Contender semaphore(String path, int limit) {
+        InterProcessSemaphoreV2 semaphore = new InterProcessSemaphoreV2(client, path, limit);
+        return new Contender() {
+            Lease lease;
+            public void acquire() throws Exception { lease = semaphore.acquire(); }
+            public void release() throws Exception { semaphore.returnLease(lease); }
+        };
+    }
+
+    static String pairs(Contender contender, int milliseconds) throws Exception {
+        long start = System.nanoTime(), now = start;
+        int pairs = 0;
+        for (; now - start < milliseconds * 1000000L; now = System.nanoTime()) {
+            contender.acquire();
+            contender.release();
+            pairs++;
+        }
+        return String.format(Locale.ROOT, "{\"pairs\": %d, \"seconds\": %.6f}", pairs, (now - start) / 1e9);
+    }
+
+    static int children(String path) throws Exception {
+        return client.checkExists().forPath(path) == null ? 0 : client.getChildren().forPath(path).size();
+    }
+
+    /** Those that hold and wait. The first in the semaphore's queue has made a lease already, before it looks for room. */
+    static int contenders(boolean lock, String path) throws Exception {
+        if (lock) return children(path);
+        int leases = children(path + "/leases");
+        return leases == 0 ? 0 : 1 + children(path + "/locks");
+    }
+
+    static String handOver(boolean lock, int waiters) throws Exception {
+        String path = "/curator-chain-" + (lock ? "lock" : "semaphore");
         CountDownLatch[] got = new CountDownLatch[waiters + 1], go = new CountDownLatch[waiters + 1];
         Thread[] threads = new Thread[waiters + 1];
-        long[] times = new long[waiters + 1];
+        double[] us = new double[waiters + 1];
         released = 0;
         for (int i = 0; i <= waiters; i++) {
             int me = i;
+            Contender contender = lock ? mutex(path) : semaphore(path, 1);
             got[i] = new CountDownLatch(1);
             go[i] = new CountDownLatch(1);
             threads[i] = new Thread(() -> {
                 try {
-                    InterProcessMutex mutex = new InterProcessMutex(client, path);
-                    mutex.acquire();
-                    times[me] = System.nanoTime() - released;
+                    contender.acquire();
+                    us[me] = (System.nanoTime() - released) / 1e3;
                     got[me].countDown();
                     go[me].await();
                     released = System.nanoTime();
-                    mutex.release();
+                    contender.release();
                 } catch (Exception e) {
-                    throw new RuntimeException(e);
+                    e.printStackTrace();
+                    System.exit(1);
                 }
             });
             threads[i].start();
-            while (client.checkExists().forPath(path) == null || client.getChildren().forPath(path).size() < i + 1) Thread.sleep(1);
+            if (i == 0) got[0].await();
+            while (contenders(lock, path) < i + 1) Thread.sleep(1);
         }
         Thread.sleep(200); // in which the last of them sets its watch
         for (int i = 0; i <= waiters; i++) {
             got[i].await();
-            if (i > 0) gaps[count++] = times[i] / 1e3;
             go[i].countDown();
         }
         for (Thread thread : threads) thread.join();
-        return count;
-    }
-
-    static double handOverUs(CuratorFramework client, int waiters) throws Exception {
-        double[] gaps = new double[CHAINS * waiters];
-        int count = 0;
-        for (int i = 0; i < CHAINS; i++) count = chain(client, "/curator-chain-" + waiters, waiters, gaps, count);
-        Arrays.sort(gaps);
-        return gaps[count / 2];
+        return Arrays.stream(us).skip(1).mapToObj(u -> String.format(Locale.ROOT, "%.1f", u))
+                .collect(Collectors.joining(", ", "{\"us\": [", "]}"));
     }
 
     public static void main(String[] args) throws Exception {
-        CuratorFramework client = CuratorFrameworkFactory.newClient(args[0], new ExponentialBackoffRetry(100, 3));
+        client = CuratorFrameworkFactory.newClient(args[0], SESSION_TIMEOUT_MS, CONNECTION_TIMEOUT_MS,
+                new ExponentialBackoffRetry(100, 3));
         client.start();
-        System.out.printf("{\"peer\": \"curator\", \"recipe\": \"lock\", \"pairs_per_s\": %.0f, "
-                + "\"hand_over_2_us\": %.0f, \"hand_over_50_us\": %.0f}%n",
-                pairsPerSecond(client, Integer.parseInt(args[1])), handOverUs(client, 2), handOverUs(client, 50));
+        Contender mutex = mutex("/curator-lock"), semaphore = semaphore("/curator-semaphore", POOL_LIMIT);
+        BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
+        for (String line = commands.readLine(); line != null; line = commands.readLine()) {
+            String[] words = line.split(" ");
+            boolean lock = words[1].equals("lock");
+            int number = Integer.parseInt(words[2]);
+            System.out.println(words[0].equals("pairs") ? pairs(lock ? mutex : semaphore, number) : handOver(lock, number));
+        }
         client.close();
     }
 }

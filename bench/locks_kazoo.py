@@ -1,73 +1,92 @@
 #!/usr/bin/python3
-"""kazoo's Lock: pairs of acquire and release a second, and hand-overs. SPDX-License-Identifier: Apache-2.0
+"""kazoo's Lock and Semaphore: pairs of acquire and release, and hand-overs. SPDX-License-Identifier: Apache-2.0
 
-usage: locks_kazoo.py HOSTS PAIRS. Prints a JSON line like those of locks.c. A hand-over is the time from the call of
-release until acquire has returned in the thread of the next one; all threads are on one client.
+usage: locks_kazoo.py HOSTS, and commands as in locks_peer.h. A hand-over is the time from the call of release until
+acquire has returned in the thread of the next one; all threads are on one client.
 """
 import json
 import logging
-import statistics
 import sys
 import threading
 import time
 
 from kazoo.client import KazooClient
 
-CHAINS = 5
+POOL_LIMIT = 4
 
 
-def pairs_per_s(client, pairs):
-    lock = client.Lock("/kazoo-lock", "me")
-    for _ in range(pairs // 10):
-        lock.acquire()
-        lock.release()
-    start = time.monotonic()
-    for _ in range(pairs):
-        lock.acquire()
-        lock.release()
-    return pairs / (time.monotonic() - start)
+def pairs(thing, milliseconds):
+    count, start = 0, time.monotonic()
+    while (time.monotonic() - start) * 1000 < milliseconds:
+        thing.acquire()
+        thing.release()
+        count += 1
+    return {"pairs": count, "seconds": time.monotonic() - start}
 
 
-def chain(client, path, waiters, gaps):
-    locks = [client.Lock(path, str(i)) for i in range(waiters + 1)]
-    got = [threading.Event() for _ in locks]
-    released = [0.0]
+def count_children(client, path):
+    return len(client.get_children(path)) if client.exists(path) else 0
+
+
+def chain(client, things, contenders):
+    """`contenders` tells how many have come: the one that holds and those that wait."""
+    got = [threading.Event() for _ in things]
+    times = [0.0] * len(things)
 
     def run(i):
-        locks[i].acquire()
-        if released[0]:
-            gaps.append(time.monotonic() - released[0])
+        things[i].acquire()
+        times[i] = time.monotonic()
         got[i].set()
 
     threads = []
-    for i in range(len(locks)):
+    for i in range(len(things)):
         threads.append(threading.Thread(target=run, args=(i,), daemon=True))
         threads[i].start()
-        while len(client.get_children(path) if client.exists(path) else []) < i + 1:
+        if i == 0:
+            got[0].wait()
+        while contenders() < i + 1:
             time.sleep(0.001)
     time.sleep(0.2)  # in which the last of them sets its watch
-    for i, lock in enumerate(locks):
+    us = []
+    for i, thing in enumerate(things):
         got[i].wait()
-        released[0] = time.monotonic()
-        lock.release()
+        if i > 0:
+            us.append((times[i] - released) * 1e6)
+        released = time.monotonic()
+        thing.release()
     for thread in threads:
         thread.join()
+    return {"us": us}
 
 
-def hand_over_us(client, waiters):
-    gaps = []
-    for _ in range(CHAINS):
-        chain(client, "/kazoo-chain-%d" % waiters, waiters, gaps)
-    return statistics.median(gaps) * 1e6
+def hand_over(client, recipe, waiters):
+    path = "/kazoo-chain-" + recipe
+    if recipe == "lock":
+        things = [client.Lock(path, str(i)) for i in range(waiters + 1)]
+        return chain(client, things, lambda: count_children(client, path))
+    things = [client.Semaphore(path, str(i)) for i in range(waiters + 1)]
+    queue = path + "-__lock__"
+
+    def contenders():  # Who has just been admitted may stand in the queue still.
+        waiting = count_children(client, queue)
+        return waiting + 1 if count_children(client, path) else 0
+
+    return chain(client, things, contenders)
 
 
 def main():
     logging.basicConfig(level=logging.CRITICAL)
-    client = KazooClient(sys.argv[1])
+    client = KazooClient(sys.argv[1], timeout=60)
     client.start()
-    line = {"peer": "kazoo", "recipe": "lock", "pairs_per_s": round(pairs_per_s(client, int(sys.argv[2]))),
-            "hand_over_2_us": round(hand_over_us(client, 2)), "hand_over_50_us": round(hand_over_us(client, 50))}
-    print(json.dumps(line), flush=True)
+    things = {"lock": client.Lock("/kazoo-lock", "me"),
+              "semaphore": client.Semaphore("/kazoo-semaphore", "me", max_leases=POOL_LIMIT)}
+    for line in sys.stdin:
+        verb, recipe, number = line.split()
+        if verb == "pairs":
+            answer = pairs(things[recipe], int(number))
+        else:
+            answer = hand_over(client, recipe, int(number))
+        print(json.dumps(answer), flush=True)
     client.stop()
     client.close()
 

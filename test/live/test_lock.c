@@ -123,6 +123,38 @@ static void test_cost_of_a_hand_over(void **state) {
     divvy_client_close(client);
 }
 
+static long watches_at_the_server(void) {
+    char answer[4096];
+    assert_true(dv_test_server_ask(server, 1, "mntr", answer, sizeof answer));
+    const char *line = strstr(answer, "zk_watch_count");
+    assert_non_null(line);
+    return strtol(line + strlen("zk_watch_count"), NULL, 10);
+}
+
+/* Waits that were given up leave one watch on the holder's node, however many they were: watches that did not fire do not
+ * pile up, here or at the server (kazoo #413). */
+static void test_watches_do_not_pile_up(void **state) {
+    (void)state;
+    divvy_client *client = open_client(30000, 0);
+    heard h = {.done = 0};
+    divvy_lock *held = make(client, "/piles", DIVVY_EXCLUSIVE, NULL), *lock = make(client, "/piles", DIVVY_READ, NULL);
+    assert_int_equal(divvy_lock_acquire(held, PATIENCE_MS), 0);
+    long before = watches_at_the_server();
+    assert_int_equal(divvy_lock_acquire_async(lock, -1, on_done, &h), 0);
+    assert_true(DV_WAIT(stats(client).watches == 1 && stats(client).in_flight == 0, PATIENCE_MS));
+    assert_int_equal(divvy_lock_cancel(lock), 0);
+    assert_true(DV_WAIT(atomic_load(&h.done) == 1, PATIENCE_MS));
+    for (int i = 0; i < 10; i++) assert_int_equal(divvy_lock_acquire(lock, 30), DIVVY_ETIMEDOUT);
+    assert_true(DV_WAIT(nodes("/piles") == 1, PATIENCE_MS));
+    assert_int_equal(stats(client).watches, 1);
+    assert_int_equal(watches_at_the_server() - before, 1);
+    assert_int_equal(divvy_lock_release(held), 0);
+    assert_true(DV_WAIT(stats(client).watches == 0 && watches_at_the_server() == before, PATIENCE_MS));
+    divvy_lock_destroy(held);
+    divvy_lock_destroy(lock);
+    divvy_client_close(client);
+}
+
 /* --- threads ---------------------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -418,6 +450,28 @@ static void test_manual(void **state) {
     assert_int_equal(nodes("/manual"), 0);
 }
 
+static int64_t own_processor_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Manual mode: a call that waits sleeps meanwhile, and leaves the processor to others. */
+static void test_manual_waits_at_rest(void **state) {
+    (void)state;
+    divvy_client *a = open_client(30000, 0), *b = open_client(30000, 1);
+    divvy_lock *held = make(a, "/rest", DIVVY_EXCLUSIVE, NULL), *lock = make(b, "/rest", DIVVY_EXCLUSIVE, NULL);
+    assert_int_equal(divvy_lock_acquire(held, PATIENCE_MS), 0);
+    assert_int_equal(divvy_lock_acquire(lock, 50), DIVVY_ETIMEDOUT); /* has set a watch, and timers */
+    int64_t before_ms = own_processor_ms();
+    assert_int_equal(divvy_lock_acquire(lock, 1000), DIVVY_ETIMEDOUT);
+    assert_in_range(own_processor_ms() - before_ms, 0, 150);
+    divvy_lock_destroy(held);
+    divvy_lock_destroy(lock);
+    divvy_client_close(a);
+    divvy_client_close(b);
+}
+
 static int set_up(void **state) {
     (void)state;
     server = dv_test_server_start(1, TICK_MS);
@@ -437,6 +491,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cost_uncontended),
         cmocka_unit_test(test_cost_of_a_hand_over),
+        cmocka_unit_test(test_watches_do_not_pile_up),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_threads_on_one_lock),
         cmocka_unit_test(test_endings_of_a_waiting_call),
@@ -446,6 +501,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_deleted_node),
         cmocka_unit_test(test_not_before_on_lost_has_returned),
         cmocka_unit_test(test_manual),
+        cmocka_unit_test(test_manual_waits_at_rest),
     };
     return cmocka_run_group_tests_name("lock", tests, set_up, tear_down);
 }

@@ -99,6 +99,60 @@ static void test_cost_uncontended(void **state) {
     divvy_client_close(client);
 }
 
+/* By its watches and requests: whether it is settled in its place, the `number`th behind the holder. */
+static bool waits_as(divvy_client *client, int number) {
+    divvy_stats s = stats(client);
+    return s.in_flight == 0 && s.watches == (number <= 0 ? 0u : number == 1 ? 2u : 1u);
+}
+
+/* Watch events, reads and written nodes; neither heartbeats nor the look that a holder has for its lease from time to
+ * time. */
+static void assert_spent(divvy_client *client, const divvy_stats *before, uint64_t events, uint64_t reads,
+                         uint64_t writes) {
+    divvy_stats s = stats(client);
+    assert_int_equal(s.watch_events - before->watch_events, events);
+    assert_int_equal(s.gets + s.children - before->gets - before->children, reads);
+    assert_int_equal(s.creates + s.deletes + s.sets - before->creates - before->deletes - before->sets, writes);
+}
+
+/* A slot goes from one to the next by a delete, one watch event, one read and one transaction of three writes; whoever
+ * comes to the head by that is woken once and reads the queue, the limit and the leases; all others hear nothing. */
+static void test_cost_of_a_hand_over(void **state) {
+    (void)state;
+    enum { CONTENDERS = 8 };
+    divvy_client *clients[CONTENDERS];
+    divvy_semaphore *semaphores[CONTENDERS];
+    divvy_stats before[CONTENDERS];
+    heard h[CONTENDERS];
+    memset(h, 0, sizeof h);
+    for (int i = 0; i < CONTENDERS; i++) {
+        clients[i] = open_client(dv_test_server_connect(server), 30000, 0);
+        semaphores[i] = make(clients[i], "/cost/handed", 1, 1, &h[i]);
+        assert_int_equal(divvy_semaphore_acquire_async(semaphores[i], -1, on_done, &h[i]), 0);
+        if (i == 0) assert_true(DV_WAIT(atomic_load(&h[i].done) == 1, PATIENCE_MS));
+        assert_true(DV_WAIT(waits_as(clients[i], i), PATIENCE_MS));
+    }
+    for (int i = 0; i + 1 < CONTENDERS; i++) {
+        for (int k = 0; k < CONTENDERS; k++) before[k] = stats(clients[k]);
+        assert_int_equal(divvy_semaphore_release(semaphores[i]), 0);
+        assert_true(DV_WAIT(atomic_load(&h[i + 1].done) == 1, PATIENCE_MS));
+        assert_int_equal(atomic_load(&h[i + 1].result), 0);
+        for (int k = 0; k < CONTENDERS; k++) {
+            int number = k - i - 1;
+            assert_true(DV_WAIT(waits_as(clients[k], number), PATIENCE_MS));
+            if (number == -1) assert_spent(clients[k], &before[k], 0, 0, 1);
+            else if (number == 0) assert_spent(clients[k], &before[k], 1, 1, 3);
+            else if (number == 1) assert_spent(clients[k], &before[k], 1, 3, 0);
+            else assert_spent(clients[k], &before[k], 0, 0, 0);
+        }
+    }
+    for (int i = 0; i < CONTENDERS; i++) {
+        divvy_semaphore_destroy(semaphores[i]);
+        divvy_client_close(clients[i]);
+        assert_int_equal(atomic_load(&h[i].lost) + atomic_load(&h[i].wrong), 0);
+    }
+}
+
 /* --- threads ---------------------------------------------------------------------------------------------------- */
 
 enum { LIMIT = 3 };
@@ -417,6 +471,7 @@ int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "die") == 0) return hold_and_die(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cost_uncontended),
+        cmocka_unit_test(test_cost_of_a_hand_over),
         cmocka_unit_test(test_threads_in_one_pool),
         cmocka_unit_test(test_threads_on_one_object),
         cmocka_unit_test(test_ended_by_another_thread),

@@ -359,6 +359,30 @@ static void test_cut_off_while_held(void **state) {
     divvy_testing_heal(ensemble);
 }
 
+/* Past the deadline of its session, whose node the servers have not deleted yet, the same object is asked again: it does
+ * not take that node for its own (Curator #1121, #1018) but enters anew, and holds by another token once that has gone. */
+static void test_asked_before_the_old_node_has_gone(void **state) {
+    (void)state;
+    make(DIVVY_EXCLUSIVE, clients[0], "a");
+    holder *h = &holders[0];
+    assert_true(ask(h, -1));
+    run(1000);
+    int64_t old_token = h->token, old_session = divvy_client_session_id(clients[0]);
+    divvy_testing_link_client(ensemble, clients[0], DIVVY_TESTING_LINK_DOWN);
+    for (int ms = 0; ms < SESSION_MS && h->lost == 0; ms++) run(1);
+    assert_int_equal(h->lost, 1);
+    assert_int_equal(node_count, 1);
+    assert_int_equal(nodes[0].czxid, old_token);
+    assert_true(ask(h, -1));
+    divvy_testing_heal(ensemble);
+    run(3 * SESSION_MS);
+    assert_int_equal(h->result, 0);
+    assert_true(h->token > old_token);
+    assert_int_not_equal(divvy_client_session_id(clients[0]), old_session);
+    assert_int_equal(node_count, 1);
+    assert_int_equal(nodes[0].czxid, h->token);
+}
+
 /* --- random schedules ------------------------------------------------------------------------------------------- */
 
 static void act(holder *h) {
@@ -457,6 +481,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_expired_while_held, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_expired_while_waiting, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_cut_off_while_held, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_asked_before_the_old_node_has_gone, set_up, tear_down),
         cmocka_unit_test(test_random_schedules),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
