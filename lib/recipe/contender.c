@@ -288,6 +288,7 @@ static void take_place(dv_contender *c, int64_t now);
 
 static void on_made(dv_contender *c, const char *path, int64_t czxid, int64_t now) {
     bool understood = adopt(c, path, czxid) && c->sequence >= 0 && c->sequence < SEQUENCE_MAX;
+    if (DV_MUTANT(numbers_end_unseen) && c->node) understood = true;
     if (!c->node) {
         fail(c, DIVVY_ENOMEM, now);
     } else if (!understood) {
@@ -437,7 +438,7 @@ static void on_verified(void *context, const dv_reply *reply, int64_t now) {
 }
 
 void dv_contender_verify(dv_contender *c) {
-    if (c->stage != HELD || c->under_way) return;
+    if (c->stage != HELD || c->under_way || DV_MUTANT(deletion_unseen)) return;
     if (dv_znode_exists(c->client->znode, c->node, NULL, on_verified, c) == 0) c->under_way++;
 }
 

@@ -9,6 +9,7 @@
 
 #include "recipe/admission.h"
 #include "recipe/record.h"
+#include "testing/mutant.h"
 #include "znode/ensure.h"
 #include "znode/path.h"
 
@@ -155,6 +156,7 @@ static void on_audit(dv_timer *timer, int64_t now) {
 void dv_lease_hold(dv_lease *l, int64_t now) {
     l->node_there = true;
     if (l->leave_wanted) {
+        if (DV_MUTANT(admission_leaves_lease)) l->node_there = false;
         dv_lease_begin_leaving(l, now);
         return;
     }
@@ -170,13 +172,15 @@ void dv_lease_hold(dv_lease *l, int64_t now) {
 /* ---- the place in the queue ---- */
 
 void dv_lease_place_consumed(dv_lease *l) {
-    if (l->place && !l->place_over) dv_contender_consumed(l->place);
+    if (DV_MUTANT(queue_ignored) && l->place && !l->place_over) dv_contender_leave(l->place);
+    else if (l->place && !l->place_over) dv_contender_consumed(l->place);
     l->place_over = true;
 }
 
 static void on_first(void *owner, dv_contender *place, int64_t now) {
     dv_lease *l = owner;
     (void)place;
+    if (DV_MUTANT(queue_ignored) && l->first) return;
     l->first = true;
     assert(l->stage == DV_LEASE_QUEUED);
     if (!l->early_list) dv_admission_read(l, false, now);
@@ -185,7 +189,8 @@ static void on_first(void *owner, dv_contender *place, int64_t now) {
 static void on_waits(void *owner, dv_contender *place, int64_t now) {
     dv_lease *l = owner;
     (void)place;
-    if (!l->leave_wanted) l->events->waits(l->owner, l, now);
+    if (DV_MUTANT(queue_ignored)) on_first(owner, place, now);
+    else if (!l->leave_wanted) l->events->waits(l->owner, l, now);
 }
 
 /* The queue's directory is missing, or somebody has deleted our node; while the transaction is in doubt it may itself
@@ -207,8 +212,17 @@ static void on_place_gone(void *owner, dv_contender *place, int64_t now) {
     else end_if_idle(l, now);
 }
 
+/* A place of ours in the queue, at the most. */
+static size_t place_cost(const dv_pool *pool) {
+    enum { SLASH_MARKER_AND_SEQUENCE_BYTES = 1 + 8 + 11 };
+    if (DV_MUTANT(watches_in_two_steps)) return 0;
+    return dv_path_cost(pool->queue) + DV_GUID_BYTES + SLASH_MARKER_AND_SEQUENCE_BYTES;
+}
+
 static int queue_up(dv_lease *l) {
     static const dv_contender_events events = {on_first, on_place_failed, on_place_gone};
+    dv_release_watch(l->client, place_cost(l->pool)); /* The place reserves what it needs of that itself. */
+    l->watch_cost -= place_cost(l->pool);
     int error = dv_contender_enter(&l->place, l->client, l->pool->queue, &dv_exclusive_queue, l->record, &events, l);
     if (error) return error;
     dv_contender_tell_waits(l->place, on_waits);
@@ -275,7 +289,9 @@ int dv_lease_enter(dv_lease **out, divvy_client *client, dv_pool *pool, bool ens
                     .audit_timer.fire = on_audit,
                     .listener = {.hear = hear, .context = l}};
     l->ephemeral_cost = node_cost(pool);
-    l->watch_cost = 2 * dv_path_cost(pool->path);
+    /* The place's watch too: what is reserved in two steps, and given back for want of the second, is found free and tried
+     * again without end. */
+    l->watch_cost = 2 * dv_path_cost(pool->path) + place_cost(pool);
     l->record = dv_record_print(pool->identifier, pool->count);
     int error = l->record ? dv_reserve_node(client, l->ephemeral_cost, l->watch_cost) : DIVVY_ENOMEM;
     if (error) {

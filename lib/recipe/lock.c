@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "client/config.h"
+#include "testing/mutant.h"
 #include "znode/ensure.h"
 #include "znode/path.h"
 
@@ -17,14 +18,6 @@ enum {
     TRY_MS = 900,      /* a try waits for a server's answer, not for other contenders */
     MISSING_MAX = 100, /* so often the directory may vanish under one acquire */
     AUDIT_LEAST_MS = 500,
-};
-
-struct dv_lock_place {
-    dv_lock_place *next;
-    divvy_lock *lock;
-    dv_contender *contender;
-    bool first;  /* nobody is before it */
-    bool failed; /* it goes by itself */
 };
 
 struct dv_lock_acquire {
@@ -83,6 +76,7 @@ static void finish(divvy_lock *lock, int result) {
     dv_lock_acquire *a = lock->acquire;
     lock->acquire = NULL;
     dv_timer_cancel(&lock->deadline_timer);
+    if (result == DIVVY_ETIMEDOUT && DV_MUTANT(timeout_leaves_place)) lock->place = NULL;
     if (result != 0) give_place_up(lock);
     a->result = result;
     a->ended = true;
@@ -129,7 +123,13 @@ static void let_go(divvy_lock *lock) {
 
 static void call_lost(dv_callback *callback) {
     divvy_lock *lock = (divvy_lock *)(void *)((char *)callback - offsetof(divvy_lock, lost_callback));
-    lock->on_lost(lock, lock->user);
+    if (!lock->mute) lock->on_lost(lock, lock->user);
+}
+
+/* A destroy that waits for what is due does not tell of a loss any more. */
+static void start_lost(dv_callback *callback) {
+    divvy_lock *lock = (divvy_lock *)(void *)((char *)callback - offsetof(divvy_lock, lost_callback));
+    lock->mute = lock->ending;
 }
 
 static void release_lost(dv_callback *callback) {
@@ -145,7 +145,8 @@ static void lose(divvy_lock *lock, const char *why) {
     if (!lock->on_lost) return;
     assert(!lock->telling_lost);
     lock->telling_lost = true;
-    lock->lost_callback = (dv_callback){.object = &lock->object, .call = call_lost, .release = release_lost};
+    lock->lost_callback =
+        (dv_callback){.object = &lock->object, .starting = start_lost, .call = call_lost, .release = release_lost};
     dv_callback_queue(lock->object.client, &lock->lost_callback);
 }
 

@@ -8,6 +8,14 @@
 typedef struct dv_lock_place dv_lock_place;
 typedef struct dv_lock_acquire dv_lock_acquire;
 
+struct dv_lock_place {
+    dv_lock_place *next;
+    divvy_lock *lock;
+    dv_contender *contender;
+    bool first;  /* nobody is before it */
+    bool failed; /* it goes by itself */
+};
+
 struct divvy_lock {
     dv_object object; /* first */
     int mode;
@@ -24,6 +32,7 @@ struct divvy_lock {
     bool ensuring;            /* the directory is being made */
     bool ending;              /* destroyed */
     bool telling_lost;        /* lost_callback is queued or running */
+    bool mute;                /* it tells nothing; of the thread that runs it */
     unsigned missing_count;   /* how often the directory was missing in this acquire */
     dv_timer deadline_timer, audit_timer;
     dv_callback lost_callback;

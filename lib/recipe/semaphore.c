@@ -21,13 +21,6 @@ enum {
 };
 static const char QUEUE_SUFFIX[] = "-__lock__";
 
-struct dv_taken {
-    dv_taken *next;
-    divvy_semaphore *semaphore;
-    dv_lease *lease;
-    bool admitted;
-};
-
 struct dv_semaphore_acquire {
     dv_callback callback; /* first; only of asynchronous ones, which are malloc'ed */
     divvy_semaphore *semaphore;
@@ -119,7 +112,13 @@ static void let_go(divvy_semaphore *s) {
 
 static void call_lost(dv_callback *callback) {
     divvy_semaphore *s = (divvy_semaphore *)(void *)((char *)callback - offsetof(divvy_semaphore, lost_callback));
-    s->on_lost(s, s->user);
+    if (!s->mute) s->on_lost(s, s->user);
+}
+
+/* A destroy that waits for what is due does not tell of a loss any more. */
+static void start_lost(dv_callback *callback) {
+    divvy_semaphore *s = (divvy_semaphore *)(void *)((char *)callback - offsetof(divvy_semaphore, lost_callback));
+    s->mute = s->ending;
 }
 
 static void release_lost(dv_callback *callback) {
@@ -135,7 +134,8 @@ static void lose(divvy_semaphore *s, const char *why) {
     if (!s->on_lost) return;
     assert(!s->telling_lost);
     s->telling_lost = true;
-    s->lost_callback = (dv_callback){.object = &s->object, .call = call_lost, .release = release_lost};
+    s->lost_callback =
+        (dv_callback){.object = &s->object, .starting = start_lost, .call = call_lost, .release = release_lost};
     dv_callback_queue(s->object.client, &s->lost_callback);
 }
 

@@ -8,6 +8,13 @@
 typedef struct dv_taken dv_taken;
 typedef struct dv_semaphore_acquire dv_semaphore_acquire;
 
+struct dv_taken {
+    dv_taken *next;
+    divvy_semaphore *semaphore;
+    dv_lease *lease;
+    bool admitted;
+};
+
 struct divvy_semaphore {
     dv_object object; /* first */
     dv_pool pool;
@@ -23,6 +30,7 @@ struct divvy_semaphore {
     unsigned missing_count;        /* how often paths were missing in this acquire */
     bool ending;                   /* destroyed */
     bool telling_lost;             /* lost_callback is queued or running */
+    bool mute;                     /* it tells nothing; of the thread that runs it */
     dv_timer deadline_timer;
     dv_callback lost_callback;
     _Atomic(int64_t) token; /* 0: nothing is held */

@@ -28,7 +28,20 @@
     X(allocating_keeps_places, "places outside the target are kept while ALLOCATING: a deadlock")             \
     X(settle_without_bound, "a party that never stands still never settles (kazoo)")                          \
     X(held_without_look, "a place counts as the first without a look at the queue")                           \
-    X(token_of_sequence, "the sequence number, which begins anew, serves as the fencing token")
+    X(token_of_sequence, "the sequence number, which begins anew, serves as the fencing token")               \
+    X(list_before_limit, "leases listed on entering a semaphore's queue count at its head: over-admission")   \
+    X(queue_ignored, "slots are taken without the queue's head, and whatever the version (kazoo #213)")       \
+    X(admission_unbound, "an admission does not ask for the version that was read: a resize is undone")       \
+    X(reader_behind_writers, "a reader waits for writers behind it, too (kazoo #649)")                        \
+    X(writer_ignores_readers, "a writer waits for writers only")                                              \
+    X(herd, "every waiter watches the first in the queue, not the one before it")                             \
+    X(timeout_leaves_place, "an acquire of a lock that times out leaves its place behind")                    \
+    X(admission_leaves_lease, "an acquire given up during its transaction leaves the lease behind (#429)")    \
+    X(lost_admission_fails, "an admission whose reply was lost is taken for one that failed")                 \
+    X(resize_unseen, "the head of a semaphore's queue is not woken by another limit")                         \
+    X(numbers_end_unseen, "places near the end of the sequence numbers are taken for good (kazoo #606)")      \
+    X(deletion_unseen, "that somebody deleted a held node is never found out")                                \
+    X(watches_in_two_steps, "a semaphore's watches are reserved in two steps, tried again for ever")
 
 #ifdef DIVVY_MUTANTS
 #define DV_MUTANT_ENUM(name, text) DV_MUTANT_##name,

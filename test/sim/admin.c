@@ -1,7 +1,7 @@
 /* Somebody else: deletes what is not his, and leaves strays. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "sim.h"
+#include "claims.h"
 
 enum { PATH_BYTES = 160 };
 
@@ -54,7 +54,8 @@ static void ask(sim_world *w, const char *path, int mode, bool make) {
 static bool is_of_kazoo(const sim_world *w, int64_t session) {
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
-        if (m->phase != SIM_ABSENT && m->kazoo && divvy_client_session_id(m->client) == session) return true;
+        if (m->phase != SIM_ABSENT && (m->kazoo || m->kazoo_claim) && divvy_client_session_id(m->client) == session)
+            return true;
     }
     return false;
 }
@@ -93,4 +94,35 @@ void sim_admin_stray(sim_world *w, uint32_t choice) {
     else snprintf(path, sizeof path, "/pool/party/0123456789abcdef0123456789abcd%02x-stray", number);
     w->coverage->meetings[SIM_MET_STRAY]++;
     ask(w, path, DV_PERSISTENT, true);
+}
+
+static void claim_path(const sim_world *w, uint32_t choice, sim_claim_path *kind, size_t *place, char *path,
+                       size_t bytes) {
+    bool of_lock = w->script->pools == 0 || choice % 2;
+    *place = (choice >> 4) % (of_lock ? w->script->locks : w->script->pools);
+    *kind = of_lock ? SIM_LOCK_PATH : choice % 4 ? SIM_POOL_PATH : SIM_QUEUE_PATH;
+    if (of_lock) snprintf(path, bytes, "/locks/l%zu", *place);
+    else snprintf(path, bytes, "/sem/p%zu%s", *place, *kind == SIM_QUEUE_PATH ? "-__lock__" : "");
+}
+
+void sim_admin_delete_claim(sim_world *w, uint32_t choice) {
+    size_t place;
+    sim_claim_path kind;
+    char directory[32], path[PATH_BYTES + 64];
+    claim_path(w, choice, &kind, &place, directory, sizeof directory);
+    const sim_claim_list *list = sim_claim_list_of(w, kind, place);
+    if (list->count == 0) return;
+    const sim_claim_node *node = &list->nodes[(choice >> 16) % list->count];
+    if (is_of_kazoo(w, node->session)) return;
+    snprintf(path, sizeof path, "%s/%s", directory, node->name);
+    ask(w, path, 0, false);
+}
+
+/* Fails unless it is empty, as it is when nobody contends. */
+void sim_admin_delete_directory(sim_world *w, uint32_t choice) {
+    size_t place;
+    sim_claim_path kind;
+    char path[32];
+    claim_path(w, choice, &kind, &place, path, sizeof path);
+    if (!w->script->kazoo_claims) ask(w, path, 0, false);
 }

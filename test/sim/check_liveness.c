@@ -36,7 +36,8 @@ static int64_t bound_ms(const sim_world *w) {
     if (s->kazoo) kazoo_ms = 6 * (s->boundary_ms + 1000) + 2 * release_ms;
     /* Servers that were cut off find each other again when both have noticed. */
     int64_t servers_ms = s->servers > 1 ? s->sync_limit_ticks * s->tick_ms + s->election_max_ms : 0;
-    return w->timeout_max_ms + s->tick_ms + w->settle_max_ms + 2 * release_ms + SLACK_MS + servers_ms + kazoo_ms;
+    return w->timeout_max_ms + s->tick_ms + w->settle_max_ms + 2 * release_ms + SLACK_MS + servers_ms + kazoo_ms +
+           sim_claims_bound_ms(w);
 }
 
 /* ---- L1 ---- */
@@ -180,10 +181,11 @@ static bool no_leaks(const sim_world *w, fault *f) {
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
         divvy_stats stats;
-        if (m->phase == SIM_ABSENT || m->kazoo || divvy_client_stats(m->client, &stats) != 0) continue;
+        if (m->phase == SIM_ABSENT || m->kazoo || m->kazoo_claim || divvy_client_stats(m->client, &stats) != 0)
+            continue;
         size_t crew = m->party ? 1 : 0, shown = takes_part(m) ? m->partitioner->shown_count : 0;
         size_t ephemerals = crew + (takes_part(m) ? 1 + shown : 0);
-        size_t watches = crew + 2 + w->script->items - shown;
+        size_t watches = crew + 2 + w->script->items - shown + 2 * w->script->pools;
         if (stats.ephemerals != ephemerals)
             return wrong(f, "L6", "%s counts %llu ephemeral nodes, and has %zu", m->name,
                          (unsigned long long)stats.ephemerals, ephemerals);
@@ -196,6 +198,10 @@ static bool no_leaks(const sim_world *w, fault *f) {
 
 static bool is_well(sim_world *w, fault *f) {
     size_t loads[SIM_SLOTS_MAX] = {0};
+    bool pool = w->script->theme == SIM_OF_POOLS;
+    for (size_t i = 0; i < w->script->slots; i++) pool |= takes_part(&w->members[i]);
+    if (!sim_claims_well(w, f->what, f->text, sizeof f->text)) return false;
+    if (!pool) return no_orphans(w, f);
     return no_orphans(w, f) && all_acquired(w, f) && each_item_owned(w, f, loads) && as_assigned(w, f, loads) &&
            no_leaks(w, f);
 }
@@ -218,7 +224,7 @@ void sim_check_end(sim_world *w) {
     w->quiet_since = w->now_ms;
     while (!w->violation.set) {
         if (w->now_ms >= next_look_ms) {
-            sim_need_a_member(w);
+            if (w->script->theme == SIM_OF_POOLS) sim_need_a_member(w);
             if (!somebody_leaves(w) && is_well(w, &f)) return;
             next_look_ms = w->now_ms + LOOK_MS;
         }

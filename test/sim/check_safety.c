@@ -2,8 +2,8 @@
  *
  * Belief of a member in an item: the library shows it, or the user has not stopped work on it, and the session's
  * deadline has not passed. Excused from S1 and S2 is only what no client can know of: a node that somebody else
- * deleted, and a session that an administrator killed. The resource is asked to withstand those, too. S9, S10 and S13
- * are of recipes that come later; their checks belong here, beside the table of what is checked when. */
+ * deleted, and a session that an administrator killed. The resource is asked to withstand those, too. Locks and
+ * semaphores are looked at in check_claims.c and truth_claims.c; S10 and S13 are no affair of this simulator. */
 #include <string.h>
 
 #include "sim.h"
@@ -116,7 +116,7 @@ static void check_budget(sim_world *w, const divvy_testing_transaction *t) {
     const sim_session *session = sim_truth_session(&w->truth, t->ephemeral_owner);
     for (size_t i = 0; session && i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
-        if (m->phase == SIM_ABSENT || m->kazoo || session_of(m) != session->id) continue;
+        if (m->phase == SIM_ABSENT || m->kazoo || m->kazoo_claim || session_of(m) != session->id) continue;
         size_t limit = m->client->ephemerals.limit_bytes;
         if (session->path_bytes > limit)
             sim_violate(w, "S12", "%s has ephemeral nodes of %zu bytes of path, and %zu are allowed", m->name,
@@ -133,6 +133,7 @@ void sim_check_transaction(sim_world *w, const divvy_testing_transaction *t) {
     }
     if (t->kind == DIVVY_TESTING_SESSION_END) check_session_end(w, t);
     if (t->kind == DIVVY_TESTING_CREATE && item != SIZE_MAX) check_created_place(w, t, item, name);
+    sim_claims_transaction(w, t);
     sim_truth_apply(w, t);
     if (t->kind == DIVVY_TESTING_CREATE && t->ephemeral_owner) check_budget(w, t);
 }
@@ -329,6 +330,7 @@ void sim_check_step(sim_world *w) {
         sim_member *m = &w->members[i];
         if (m->phase == SIM_ABSENT) continue;
         bool anew = look_at_clock(m);
+        sim_claims_check_step(w, m, anew);
         const divvy_partitioner *p = m->partitioner;
         if (!p) continue;
         if (anew || m->not_seen || p->generation != m->seen_generation) {

@@ -44,6 +44,38 @@ static const char *const meeting_names[SIM_MEETINGS] = {
     [SIM_MET_WAITED_SECOND] = "a place behind another",
 };
 
+static const char *const claim_meeting_names[SIM_CLAIM_MEETINGS] = {
+    [SIM_MET_EXCLUSIVE] = "an exclusive lock",
+    [SIM_MET_READ] = "a read lock",
+    [SIM_MET_WRITE] = "a write lock",
+    [SIM_MET_READERS] = "two readers at a time",
+    [SIM_MET_SLOT] = "a slot",
+    [SIM_MET_SLOTS] = "several slots at once",
+    [SIM_MET_SCATTERED] = "slots that do not stand side by side",
+    [SIM_MET_HANDED_OVER] = "a lock that was waited for",
+    [SIM_MET_TIMED_OUT] = "an acquire that timed out",
+    [SIM_MET_BUSY] = "a try in vain",
+    [SIM_MET_CANCELED] = "an acquire that was canceled",
+    [SIM_MET_CLAIM_LOST] = "a loss",
+    [SIM_MET_CLAIM_FOREIGN] = "a loss by somebody else's deletion",
+    [SIM_MET_ALREADY] = "an acquire of what is held or waited for",
+    [SIM_MET_NOT_HELD] = "a release of what is not held",
+    [SIM_MET_DESTROYED_WAITING] = "a destroy while an acquire waits",
+    [SIM_MET_DESTROYED_INSIDE] = "a destroy inside a callback",
+    [SIM_MET_LEFT_ADMITTING] = "an acquire given up during its transaction",
+    [SIM_MET_RESOLVED] = "a lost reply of an admission",
+    [SIM_MET_RESOLVED_NOTHING] = "an admission that was lost",
+    [SIM_MET_FULL] = "a head that waited for room",
+    [SIM_MET_RAISED] = "a limit that was raised",
+    [SIM_MET_LOWERED] = "a limit that was lowered",
+    [SIM_MET_OVERFULL] = "a limit below what was taken",
+    [SIM_MET_OTHER_LIMIT] = "an acquire that the limit ended",
+    [SIM_MET_NUMBERS_ENDED] = "an acquire at the end of the numbers",
+    [SIM_MET_DIRECTORY_GONE] = "a directory that was deleted",
+    [SIM_MET_KAZOO_LOCK] = "a lock held by kazoo",
+    [SIM_MET_KAZOO_LEASE] = "a slot held by kazoo",
+};
+
 void sim_coverage_add(sim_coverage *to, const sim_coverage *from) {
     to->histories += from->histories;
     to->steps += from->steps;
@@ -52,15 +84,25 @@ void sim_coverage_add(sim_coverage *to, const sim_coverage *from) {
     for (int i = 0; i < SIM_KINDS; i++) to->kinds[i] += from->kinds[i];
     for (int i = 0; i < SIM_TRANSITIONS; i++) to->transitions[i] += from->transitions[i];
     for (int i = 0; i < SIM_MEETINGS; i++) to->meetings[i] += from->meetings[i];
+    for (int i = 0; i < SIM_CLAIM_MEETINGS; i++) to->claim_meetings[i] += from->claim_meetings[i];
 }
 
 static void print_line(const char *what, const char *name, uint64_t count) {
     printf("  %-10s %-44s %10llu\n", what, name, (unsigned long long)count);
 }
 
-void sim_coverage_print(const sim_coverage *c) {
+/* How many kinds of events there are; transitions are of partitioners, and few in histories of locks. */
+static int kinds_of(sim_theme theme) {
+    return theme == SIM_OF_LOCKS ? SIM_KINDS : SIM_KINDS_OF_POOLS;
+}
+
+void sim_coverage_print(const sim_coverage *c, sim_theme theme) {
     printf("coverage\n");
-    for (int i = 0; i < SIM_KINDS; i++) print_line("event", sim_kind_name((sim_kind)i), c->kinds[i]);
+    for (int i = 0; i < kinds_of(theme); i++) print_line("event", sim_kind_name((sim_kind)i), c->kinds[i]);
+    if (theme == SIM_OF_LOCKS) {
+        for (int i = 0; i < SIM_CLAIM_MEETINGS; i++) print_line("met", claim_meeting_names[i], c->claim_meetings[i]);
+        return;
+    }
     for (int i = 0; i < SIM_TRANSITIONS; i++) print_line("transition", transition_names[i], c->transitions[i]);
     for (int i = 0; i < SIM_MEETINGS; i++) print_line("met", meeting_names[i], c->meetings[i]);
 }
@@ -71,9 +113,14 @@ static size_t miss(const char *what, const char *name, uint64_t count) {
     return 1;
 }
 
-size_t sim_coverage_missing(const sim_coverage *c) {
+size_t sim_coverage_missing(const sim_coverage *c, sim_theme theme) {
     size_t missing = 0;
-    for (int i = 0; i < SIM_KINDS; i++) missing += miss("event", sim_kind_name((sim_kind)i), c->kinds[i]);
+    for (int i = 0; i < kinds_of(theme); i++) missing += miss("event", sim_kind_name((sim_kind)i), c->kinds[i]);
+    if (theme == SIM_OF_LOCKS) {
+        for (int i = 0; i < SIM_CLAIM_MEETINGS; i++)
+            missing += miss("meeting", claim_meeting_names[i], c->claim_meetings[i]);
+        return missing;
+    }
     for (int i = 0; i < SIM_TRANSITIONS; i++) missing += miss("transition", transition_names[i], c->transitions[i]);
     for (int i = 0; i < SIM_MEETINGS; i++) missing += miss("meeting", meeting_names[i], c->meetings[i]);
     return missing;

@@ -79,6 +79,7 @@ static uint64_t trap_counter(const sim_member *m, bool *in_flight) {
     case 1: return stats.deletes;
     case 2: return stats.creates + stats.deletes;
     case 3: return stats.gets;
+    case 5: return stats.multis;
     default: return stats.requests;
     }
 }
@@ -90,7 +91,7 @@ static void set_trap(sim_world *w, sim_member *m, const sim_event *e, divvy_test
     m->trap_fate = fate;
     m->trap_late_ms = 1 + e->c % (uint32_t)(w->script->timeout_ms / 4);
     m->trap_until = w->now_ms + w->script->timeout_ms;
-    m->trap_what = e->b % 5;
+    m->trap_what = e->b % (w->script->theme == SIM_OF_LOCKS ? 6 : 5);
     m->trap_leaves = (e->b >> 8) % 5 == 0;
     m->trap_count = trap_counter(m, &in_flight);
 }
@@ -115,6 +116,7 @@ void sim_traps(sim_world *w) {
         if (gone || m->paused || trap_counter(m, &in_flight) <= m->trap_count || !in_flight) continue;
         m->trap_set = false;
         if (m->trap_leaves && m->partitioner && m->phase == SIM_RUNS && !m->failing) sim_member_finish(m, 0);
+        if (m->trap_leaves) sim_claims_give_up(m);
         sim_trace(w, "%s: the connection breaks, fate %d", m->name, (int)m->trap_fate);
         divvy_testing_disconnect(w->ensemble, m->client, m->trap_fate, m->trap_late_ms);
     }
@@ -134,7 +136,8 @@ static sim_member *present(sim_world *w, uint32_t choice) {
 static sim_member *working(sim_world *w, uint32_t choice) {
     for (size_t i = 0; i < w->script->slots; i++) {
         sim_member *m = &w->members[(choice + i) % w->script->slots];
-        if (m->phase == SIM_RUNS && !m->paused && (m->partitioner || m->kazoo)) return m;
+        if (m->phase == SIM_RUNS && !m->paused && (m->partitioner || m->kazoo || m->kazoo_claim || m->claim_count))
+            return m;
     }
     return NULL;
 }
@@ -282,10 +285,12 @@ static sim_member *in_crew(sim_world *w, uint32_t choice) {
 static void act_of_member(sim_world *w, const sim_event *e) {
     sim_member *m = e->kind == SIM_PARTY_LOOK ? in_crew(w, e->a) : working(w, e->a);
     if (!m) return;
-    bool kazoo = m->kazoo != NULL;
+    bool kazoo = m->kazoo || m->kazoo_claim;
     switch (e->kind) {
     case SIM_FINISH:
+        if (!kazoo) sim_claims_give_up(m);
         if (kazoo) sim_member_close(m);
+        else if (!m->partitioner) sim_member_destroy(m);
         else sim_member_finish(m, e->b % 3 || w->script->profile == SIM_CHURN ? 0 : e->c % 300);
         break;
     case SIM_DESTROY:
@@ -301,6 +306,9 @@ static void act_of_member(sim_world *w, const sim_event *e) {
     case SIM_WAIT:
         if (!kazoo) wait(w, m, e, false);
         break;
+    case SIM_ACQUIRE_WAIT: sim_claims_acquire(m, e); break;
+    case SIM_RESIZE: sim_claims_resize(m, e); break;
+    case SIM_CLAIMS_LOOK: sim_claims_look(m, e); break;
     default: break;
     }
 }
@@ -316,7 +324,10 @@ void sim_apply(sim_world *w, const sim_event *e) {
     case SIM_CLOSE:
     case SIM_SLOW_USER:
     case SIM_PARTY_LOOK:
-    case SIM_WAIT: act_of_member(w, e); break;
+    case SIM_WAIT:
+    case SIM_ACQUIRE_WAIT:
+    case SIM_RESIZE:
+    case SIM_CLAIMS_LOOK: act_of_member(w, e); break;
     case SIM_SERVER_KILL:
     case SIM_SERVER_PAUSE:
     case SIM_LEADER_KILL:
@@ -328,6 +339,9 @@ void sim_apply(sim_world *w, const sim_event *e) {
     case SIM_DELETE_PLACE: sim_admin_delete_place(w, e->a); break;
     case SIM_DELETE_MEMBER: sim_admin_delete_member(w, e->a); break;
     case SIM_STRAY: sim_admin_stray(w, e->a); break;
+    case SIM_DELETE_CLAIM: sim_admin_delete_claim(w, e->a); break;
+    case SIM_DELETE_DIRECTORY: sim_admin_delete_directory(w, e->a); break;
+    case SIM_SEQUENCE_END: sim_sequence_end(w, e); break;
     default: fault_of_member(w, e);
     }
 }

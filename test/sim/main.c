@@ -11,8 +11,8 @@
 enum { COVERED_FROM = 2000 };
 
 static const char usage[] =
-    "usage: sim [--histories N] [--seed S] [--jobs J] [--kazoo]\n"
-    "       sim --seed S [--kazoo] --trace | --shrink\n"
+    "usage: sim [--histories N] [--seed S] [--jobs J] [--kazoo] [--locks]\n"
+    "       sim --seed S [--kazoo] [--locks] --trace | --shrink\n"
     "\n"
     "Runs N histories (default 1000) of the seeds S, S+1, ... (default: of the time), each in a simulated ensemble, "
     "and\n"
@@ -22,6 +22,7 @@ static const char usage[] =
     "  --seed S       the first seed\n"
     "  --jobs J       processes at work at a time; default 1\n"
     "  --kazoo        kazoo members take part in most histories, not in every tenth\n"
+    "  --locks        members take locks and semaphores, and few have partitioners\n"
     "  --trace        one history, told line by line\n"
     "  --shrink       one history that violates something, with all events taken out that it does not need\n"
     "\n"
@@ -57,6 +58,7 @@ static options parse(int argc, char **argv) {
             if (strcmp(word, "--trace") == 0) o.trace = true;
             else if (strcmp(word, "--shrink") == 0) o.shrink = true;
             else if (strcmp(word, "--kazoo") == 0) o.run.kazoo = SIM_KAZOO_OFTEN;
+            else if (strcmp(word, "--locks") == 0) o.run.theme = SIM_OF_LOCKS;
             else number(NULL);
         }
         if (takes_value) i++;
@@ -70,7 +72,7 @@ static int run_one(const options *o) {
     static sim_script script;
     static sim_coverage coverage;
     sim_violation violation;
-    sim_script_draw(&script, o->run.seed, o->run.kazoo);
+    sim_script_draw(&script, o->run.seed, o->run.kazoo, o->run.theme);
     sim_script_print(&script);
     if (o->shrink) {
         sim_shrink(&script);
@@ -86,8 +88,8 @@ static int run_many(const options *o) {
     static sim_run_result result;
     sim_run(&o->run, &result);
     const sim_coverage *c = &result.coverage;
-    sim_coverage_print(c);
-    size_t missing = o->run.count >= COVERED_FROM ? sim_coverage_missing(c) : 0;
+    sim_coverage_print(c, o->run.theme);
+    size_t missing = o->run.count >= COVERED_FROM ? sim_coverage_missing(c, o->run.theme) : 0;
     double seconds = result.seconds > 0 ? result.seconds : 1e-3;
     printf("script events %llu, simulated %.0f h in %.1f s, simulated : real time %.0f : 1\n",
            (unsigned long long)c->script_events, (double)c->simulated_ms / 3.6e6, seconds,

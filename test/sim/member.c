@@ -85,9 +85,15 @@ static void reset_seen(sim_member *m) {
     m->release_at = m->end_at = m->unserved_since = 0;
 }
 
-/* A partitioner on the client there is. */
-static bool create_partitioner(sim_member *m) {
+/* A partitioner on the client there is; where the member has none, its locks alone. */
+static bool take_part(sim_member *m) {
     reset_seen(m);
+    m->phase = SIM_RUNS;
+    m->act_at = 0;
+    if (!m->has_partitioner) {
+        sim_user_plan(m);
+        return true;
+    }
     int error = divvy_partitioner_create(&m->partitioner, m->client, &m->config);
     if (error == DIVVY_EUNSUPPORTED) {
         m->config.on_session_loss = DIVVY_FAIL;
@@ -98,9 +104,7 @@ static bool create_partitioner(sim_member *m) {
         m->partitioner = NULL;
         return false;
     }
-    m->phase = SIM_RUNS;
     m->partitioners++;
-    m->act_at = 0;
     m->world->quiet_since = m->world->now_ms;
     note_settle_max(m);
     sim_user_plan(m);
@@ -129,7 +133,9 @@ void sim_member_start(sim_world *w, size_t slot, const sim_event *event) {
     unsigned incarnation = m->incarnation + 1;
     *m = (sim_member){.world = w, .slot = slot, .incarnation = incarnation, .act_at = INT64_MAX};
     snprintf(m->name, sizeof m->name, "m%zu-%u", slot, incarnation);
-    bool is_kazoo = w->script->kazoo && sim_chance(r, 40);
+    bool of_locks = w->script->theme == SIM_OF_LOCKS;
+    bool is_kazoo = w->script->kazoo && !of_locks && sim_chance(r, 40);
+    bool is_kazoo_claim = w->script->kazoo_claims && sim_chance(r, 40);
     draw_user(m, r);
     draw_client(m, r);
     /* Two kazoo members of one name wait for each other for ever. */
@@ -139,6 +145,10 @@ void sim_member_start(sim_world *w, size_t slot, const sim_event *event) {
         return;
     }
     m->phase = SIM_RUNS;
+    if (is_kazoo_claim) {
+        sim_kazoo_claim_start(m, r);
+        return;
+    }
     if (is_kazoo) {
         w->quiet_since = w->now_ms;
         m->kazoo = sim_kazoo_start(m, event);
@@ -147,8 +157,13 @@ void sim_member_start(sim_world *w, size_t slot, const sim_event *event) {
     }
     if (sim_chance(r, 15)) divvy_party_join(&m->party, m->client, "/crew", m->name, (int)sim_below(r, 2));
     draw_partitioner(m, r);
-    describe(m);
-    if (!create_partitioner(m)) sim_member_close(m);
+    m->has_partitioner = true;
+    if (w->script->theme == SIM_OF_LOCKS) {
+        m->has_partitioner = w->script->partitioners && sim_chance(r, 50);
+        sim_claims_draw(m, r);
+    }
+    if (m->has_partitioner) describe(m);
+    if (!take_part(m)) sim_member_close(m);
 }
 
 /* ---- how it ends ---- */
@@ -188,12 +203,14 @@ void sim_member_destroy(sim_member *m) {
     divvy_partitioner *p = m->partitioner;
     m->partitioner = NULL;
     divvy_partitioner_destroy(p);
+    sim_claims_destroy(m);
     idle(m);
 }
 
 void sim_member_close(sim_member *m) {
     sim_world *w = m->world;
     sim_user_stop_all(m);
+    sim_claims_stop(m);
     m->ended = true;
     w->quiet_since = w->now_ms;
     sim_trace(w, "%s closes its client", m->name);
@@ -204,15 +221,20 @@ void sim_member_close(sim_member *m) {
     bool first = m->user.closes_first;
     m->partitioner = NULL;
     if (p && !first) divvy_partitioner_destroy(p);
+    if (!first) sim_claims_destroy(m);
     m->destroyed = !first;
     divvy_client_close(client);
     m->destroyed = true;
     if (p && first) divvy_partitioner_destroy(p);
+    sim_claims_destroy(m);
+    sim_claims_closed(m);
+    sim_kazoo_claim_free(m->kazoo_claim);
     divvy_party_destroy(m->party);
     sim_kazoo_free(m->kazoo);
     m->client = NULL;
     m->party = NULL;
     m->kazoo = NULL;
+    m->kazoo_claim = NULL;
     sim_check_anew(w);
     if (w->now_ms > began_ms + 3000)
         sim_violate(w, "L2", "close() of %s took %lld ms", m->name, (long long)(w->now_ms - began_ms));
@@ -239,6 +261,11 @@ void sim_member_act(sim_member *m) {
         sim_kazoo_act(m->kazoo);
         return;
     }
+    if (m->kazoo_claim) {
+        sim_kazoo_claim_act(m);
+        return;
+    }
+    sim_claims_act(m);
     if (m->phase == SIM_RUNS) {
         sim_user_act(m);
         return;
@@ -246,7 +273,7 @@ void sim_member_act(sim_member *m) {
     m->act_at = 0;
     if (m->phase == SIM_ENDING) go_on_ending(m);
     else if (m->phase == SIM_IDLE && w->now_ms >= m->end_at) {
-        bool again = !w->healed && sim_chance(&m->user.random, 50) && create_partitioner(m);
+        bool again = !w->healed && sim_chance(&m->user.random, 50) && take_part(m);
         if (!again && (!w->healed || !m->user.stays)) sim_member_close(m);
         else if (!again) m->end_at = INT64_MAX; /* What it left behind is looked for at the end. */
     }

@@ -25,6 +25,7 @@ static const char *const texts[] = {
 static const struct {
     uint64_t seed;
     double seconds;
+    sim_theme theme;
 } recorded[DV_MUTANT_COUNT] = {
     [DV_MUTANT_read_as_proof] = {93, 0.9},
     [DV_MUTANT_last_write_as_proof] = {40, 0.5},
@@ -35,7 +36,7 @@ static const struct {
     [DV_MUTANT_old_node_adopted] = {17, 0.3},
     [DV_MUTANT_read_as_barrier] = {19, 0.4},
     [DV_MUTANT_wait_lost_at_reconnect] = {189, 2.4},
-    [DV_MUTANT_sets_differ] = {10, 0.1},
+    [DV_MUTANT_sets_differ] = {14, 0.1},
     [DV_MUTANT_leaving_create_lost] = {1, 0.1},
     [DV_MUTANT_finish_leaks_place] = {1, 0.1},
     [DV_MUTANT_release_unseen] = {6, 0.1},
@@ -43,10 +44,23 @@ static const struct {
     [DV_MUTANT_kept_outside_target] = {1, 0.1},
     [DV_MUTANT_release_forgets] = {1, 0.1},
     [DV_MUTANT_create_repeated] = {1, 0.1},
-    [DV_MUTANT_allocating_keeps_places] = {10, 0.3},
+    [DV_MUTANT_allocating_keeps_places] = {18, 0.3},
     [DV_MUTANT_settle_without_bound] = {6, 0.1},
     [DV_MUTANT_held_without_look] = {1, 0.1},
     [DV_MUTANT_token_of_sequence] = {1, 0.1},
+    [DV_MUTANT_list_before_limit] = {1, 0.1, SIM_OF_LOCKS},
+    [DV_MUTANT_queue_ignored] = {1, 0.1, SIM_OF_LOCKS},
+    [DV_MUTANT_admission_unbound] = {333, 3.0, SIM_OF_LOCKS},
+    [DV_MUTANT_reader_behind_writers] = {8, 0.1, SIM_OF_LOCKS},
+    [DV_MUTANT_writer_ignores_readers] = {1, 0.1, SIM_OF_LOCKS},
+    [DV_MUTANT_herd] = {1, 0.1, SIM_OF_LOCKS},
+    [DV_MUTANT_timeout_leaves_place] = {1, 0.1, SIM_OF_LOCKS},
+    [DV_MUTANT_admission_leaves_lease] = {15, 0.3, SIM_OF_LOCKS},
+    [DV_MUTANT_lost_admission_fails] = {4, 0.1, SIM_OF_LOCKS},
+    [DV_MUTANT_resize_unseen] = {275, 6.2, SIM_OF_LOCKS},
+    [DV_MUTANT_watches_in_two_steps] = {26, 0.6, SIM_OF_LOCKS},
+    [DV_MUTANT_deletion_unseen] = {83, 2.1, SIM_OF_LOCKS},
+    [DV_MUTANT_numbers_end_unseen] = {311, 3.1, SIM_OF_LOCKS},
 };
 
 static const char usage[] = "usage: sim-mutants --list | --replay-all\n"
@@ -80,10 +94,11 @@ static int list(void) {
     return 0;
 }
 
-static bool shows(dv_mutant_kind mutant, uint64_t seed, sim_violation *violation) {
+/* `mutant`, in a history of the kind that `recorded_as` is seen in. */
+static bool shows(dv_mutant_kind mutant, dv_mutant_kind recorded_as, uint64_t seed, sim_violation *violation) {
     static sim_script script;
     dv_mutant = mutant;
-    sim_script_draw(&script, seed, SIM_KAZOO_SOMETIMES);
+    sim_script_draw(&script, seed, SIM_KAZOO_SOMETIMES, recorded[recorded_as].theme);
     bool well = sim_run_one(&script, NULL, violation);
     dv_mutant = DV_MUTANT_NONE;
     return !well;
@@ -92,8 +107,13 @@ static bool shows(dv_mutant_kind mutant, uint64_t seed, sim_violation *violation
 /* The library has changed since, and with it what a seed means: another history shows the bug, or none does. */
 static uint64_t search_anew(dv_mutant_kind mutant) {
     static sim_run_result result;
-    const sim_run_config config = {
-        .seed = 1, .count = UINT32_MAX, .jobs = 2, .limit_ms = 60000, .stop_at_first = true, .quiet = true};
+    const sim_run_config config = {.seed = 1,
+                                   .count = UINT32_MAX,
+                                   .theme = recorded[mutant].theme,
+                                   .jobs = 2,
+                                   .limit_ms = 60000,
+                                   .stop_at_first = true,
+                                   .quiet = true};
     dv_mutant = mutant;
     sim_run(&config, &result);
     dv_mutant = DV_MUTANT_NONE;
@@ -104,17 +124,17 @@ static uint64_t search_anew(dv_mutant_kind mutant) {
 static bool replay(dv_mutant_kind mutant) {
     sim_violation with = {.set = false}, without = {.set = false};
     uint64_t seed = recorded[mutant].seed;
-    bool found = shows(mutant, seed, &with);
+    bool found = shows(mutant, mutant, seed, &with);
     if (!found && (seed = search_anew(mutant)) != 0) {
         printf("%-24s seed %llu does not show it any more; record %llu\n", names[mutant],
                (unsigned long long)recorded[mutant].seed, (unsigned long long)seed);
-        found = shows(mutant, seed, &with);
+        found = shows(mutant, mutant, seed, &with);
     }
     if (!found) {
         printf("%-24s NOT FOUND\n", names[mutant]);
         return false;
     }
-    bool clean = !shows(DV_MUTANT_NONE, seed, &without);
+    bool clean = !shows(DV_MUTANT_NONE, mutant, seed, &without);
     printf("%-24s seed %-8llu %s: %s\n", names[mutant], (unsigned long long)seed, with.what, with.text);
     if (!clean) printf("%-24s BUT WITHOUT IT: %s: %s\n", names[mutant], without.what, without.text);
     fflush(stdout);
@@ -151,7 +171,7 @@ static int show(dv_mutant_kind mutant, uint64_t seed, bool shrink) {
     static sim_coverage coverage;
     sim_violation violation;
     dv_mutant = mutant;
-    sim_script_draw(&script, seed, SIM_KAZOO_SOMETIMES);
+    sim_script_draw(&script, seed, SIM_KAZOO_SOMETIMES, recorded[mutant].theme);
     sim_script_print(&script);
     if (shrink) {
         sim_shrink(&script);
@@ -182,6 +202,7 @@ int main(int argc, char **argv) {
         i++;
     }
     if (mutant == DV_MUTANT_NONE || config.jobs < 1 || config.jobs > SIM_JOBS_MAX) refuse();
+    config.theme = recorded[mutant].theme;
     if (trace || shrink) return show(mutant, config.seed, shrink);
     return config.limit_ms ? search(mutant, &config) : (refuse(), 2);
 }

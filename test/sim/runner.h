@@ -9,6 +9,7 @@ enum { SIM_JOBS_MAX = 16, SIM_FOUND_MAX = 64 };
 typedef struct {
     uint64_t seed, count; /* seeds `seed` to `seed` + `count` - 1 */
     sim_kazoo_wish kazoo;
+    sim_theme theme;
     unsigned jobs;
     int64_t limit_ms; /* of real time; 0: none */
     bool stop_at_first, quiet;

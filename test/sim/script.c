@@ -39,17 +39,24 @@ static const struct {
     [SIM_SLOW_USER] = {"slow-user", {3, 3, 2, 4, 2}},
     [SIM_PARTY_LOOK] = {"party-look", {3, 0, 3, 3, 3}},
     [SIM_WAIT] = {"waiting-call", {3, 0, 2, 3, 2}},
+    [SIM_ACQUIRE_WAIT] = {"acquire", {16, 16, 8, 10, 14}},
+    [SIM_RESIZE] = {"resize", {4, 5, 2, 2, 4}},
+    [SIM_CLAIMS_LOOK] = {"list-contenders", {3, 2, 2, 2, 2}},
+    [SIM_DELETE_CLAIM] = {"foreign-delete-claim", {2, 0, 0, 1, 1}},
+    [SIM_DELETE_DIRECTORY] = {"delete-directory", {2, 2, 1, 1, 1}},
+    [SIM_SEQUENCE_END] = {"sequence-end", {1, 1, 1, 1, 1}},
 };
 
 const char *sim_kind_name(sim_kind kind) {
     return kinds[kind].name;
 }
 
-static sim_kind draw_kind(sim_random *r, sim_profile profile) {
+static sim_kind draw_kind(sim_random *r, sim_profile profile, sim_theme theme) {
     uint32_t total = 0;
-    for (int k = 0; k < SIM_KINDS; k++) total += kinds[k].weight[profile];
+    int count = theme == SIM_OF_LOCKS ? SIM_KINDS : SIM_KINDS_OF_POOLS;
+    for (int k = 0; k < count; k++) total += kinds[k].weight[profile];
     uint32_t at = sim_below(r, total);
-    for (int k = 0; k < SIM_KINDS; k++) {
+    for (int k = 0; k < count; k++) {
         if (at < kinds[k].weight[profile]) return (sim_kind)k;
         at -= kinds[k].weight[profile];
     }
@@ -70,20 +77,34 @@ static void draw_ensemble(sim_script *s, sim_random *r) {
     s->election_max_ms = SIM_ONE_OF(r, 200, 400, 1000);
 }
 
-void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_wish kazoo) {
+static void draw_claims(sim_script *s, sim_random *r, sim_kazoo_wish kazoo) {
+    s->locks = (size_t)SIM_ONE_OF(r, 1, 2, 2, 4);
+    s->pools = (size_t)SIM_ONE_OF(r, 0, 1, 1, 2);
+    for (size_t i = 0; i < SIM_POOLS_MAX; i++) s->limits[i] = (uint32_t)SIM_ONE_OF(r, 1, 2, 3, 5, 9);
+    s->hold_ms = SIM_ONE_OF(r, 1, 30, 200, 1000);
+    s->partitioners = sim_chance(r, 20);
+    s->sequence_ends = sim_chance(r, 5);
+    s->kazoo_claims = !s->sequence_ends && sim_chance(r, kazoo == SIM_KAZOO_OFTEN ? 70 : 15);
+    s->kazoo = false;
+    s->items = s->items > 6 ? 6 : s->items;
+}
+
+void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_wish kazoo, sim_theme theme) {
     sim_random random = sim_random_of(seed, 1), *r = &random;
     memset(s, 0, offsetof(sim_script, events));
     s->seed = seed;
+    s->theme = theme;
     s->profile = (sim_profile)SIM_ONE_OF(r, SIM_MIXED, SIM_MIXED, SIM_MIXED, SIM_CHURN, SIM_SERVERS, SIM_SERVERS,
                                          SIM_LINKS, SIM_REPLIES, SIM_REPLIES);
     draw_ensemble(s, r);
-    bool large = sim_chance(r, 2);
+    bool large = sim_chance(r, 2) && theme == SIM_OF_POOLS;
     s->slots = large ? (size_t)sim_between(r, 8, 15) : (size_t)sim_between(r, 2, 6);
     s->items = large ? (size_t)sim_between(r, 40, 100) : (size_t)sim_between(r, 1, sim_chance(r, 70) ? 6 : 20);
     s->boundary_ms = SIM_ONE_OF(r, 0, 0, 50, 200, 1000);
     s->react_ms = SIM_ONE_OF(r, 0, 50, 500, 500, 3000);
     s->small_budgets = sim_chance(r, 8);
     s->kazoo = sim_chance(r, kazoo == SIM_KAZOO_OFTEN ? 70 : 10);
+    if (theme == SIM_OF_LOCKS) draw_claims(s, r, kazoo);
     /* Faults are close enough together for one to meet what another has begun, and far enough for pools to settle. */
     if (s->profile == SIM_CHURN) {
         s->boundary_ms = SIM_ONE_OF(r, 200, 1000);
@@ -92,10 +113,11 @@ void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_wish kazoo) {
     int64_t gap_ms = SIM_ONE_OF(r, 50, s->timeout_ms / 40, s->timeout_ms / 16, s->timeout_ms / 8);
     if (s->profile == SIM_CHURN) gap_ms = s->boundary_ms / 3 + 20;
     s->count = (size_t)(large ? sim_between(r, 60, 120) : sim_between(r, 120, 260));
+    if (theme == SIM_OF_LOCKS) s->count /= 2; /* Claims act of themselves as well. */
     int64_t at_ms = 1;
     for (size_t i = 0; i < s->count; i++) {
         bool first = i < s->slots && i < 3;
-        s->events[i] = (sim_event){at_ms, first ? SIM_JOIN : draw_kind(r, s->profile), 0, 0, 0, 0};
+        s->events[i] = (sim_event){at_ms, first ? SIM_JOIN : draw_kind(r, s->profile, theme), 0, 0, 0, 0};
         s->events[i].a = (uint32_t)sim_draw(r);
         s->events[i].b = (uint32_t)sim_draw(r);
         s->events[i].c = (uint32_t)sim_draw(r);
@@ -113,4 +135,8 @@ void sim_script_print(const sim_script *s) {
            (long long)s->timeout_ms, (long long)s->sync_limit_ticks, (long long)s->client_delay_max_ms,
            (long long)s->server_delay_max_ms, s->slots, s->items, (long long)s->boundary_ms, (long long)s->react_ms,
            s->small_budgets ? ", small budgets" : "", s->kazoo ? ", kazoo members" : "", s->count);
+    if (s->theme == SIM_OF_LOCKS)
+        printf("%zu locks, %zu pools of %u and %u, held up to %lld ms%s%s%s\n", s->locks, s->pools, s->limits[0],
+               s->limits[1], (long long)s->hold_ms, s->partitioners ? ", partitioners beside" : "",
+               s->sequence_ends ? ", sequence numbers end" : "", s->kazoo_claims ? ", kazoo beside" : "");
 }

@@ -2,8 +2,9 @@
  *
  * A history is a script, a list of (time, event) drawn from a seed, that is executed from the list on a simulated
  * ensemble, with members that are ordinary clients of the library. script.c draws it; world.c executes it; member.c is
- * a process with its client, user.c the program in it; truth.c mirrors what the servers committed; check_safety.c and
- * check_liveness.c hold both against the invariants of docs/testing.md; resource.c is what the items guard. */
+ * a process with its client, user.c the program in it, claims.c its locks and semaphores; truth.c and truth_claims.c
+ * mirror what the servers committed; check_safety.c, check_claims.c and check_liveness.c hold both against the invariants
+ * of docs/testing.md; resource.c is what the items guard. */
 #ifndef SIM_H
 #define SIM_H
 
@@ -12,136 +13,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "divvy/lock.h"
 #include "divvy/party.h"
+#include "divvy/semaphore.h"
 #include "divvy/testing.h"
 #include "partitioner/partitioner.h"
 
+#include "coverage.h"
 #include "random.h"
+#include "script.h"
 
-enum { SIM_SLOTS_MAX = 16, SIM_ITEMS_MAX = 100, SIM_EVENTS_MAX = 400, SIM_UNDO_MAX = 64, SIM_ADMIN_SESSIONS_MAX = 64 };
-
-/* ---- the script ---- */
-
-typedef enum {
-    SIM_JOIN,
-    SIM_FINISH,
-    SIM_DESTROY,
-    SIM_CLOSE,
-    SIM_CRASH,
-    SIM_PAUSE_SHORT,
-    SIM_PAUSE_LONG,
-    SIM_LINK_DOWN,
-    SIM_LINK_NO_REQUESTS,
-    SIM_LINK_NO_REPLIES,
-    SIM_LOSE_NOT_APPLIED,
-    SIM_LOSE_APPLIED,
-    SIM_LOSE_APPLIED_LATE,
-    SIM_EXPIRE,
-    SIM_PREFER,
-    SIM_DRIFT,
-    SIM_SERVER_KILL,
-    SIM_SERVER_PAUSE,
-    SIM_LEADER_KILL,
-    SIM_LEADER_PAUSE,
-    SIM_SERVERS_CUT,
-    SIM_SERVERS_CUT_ONE_WAY,
-    SIM_FOLLOWER_CUT, /* the server of a member loses its leader */
-    SIM_HEAL,
-    SIM_DELETE_PLACE,
-    SIM_DELETE_MEMBER,
-    SIM_STRAY,
-    SIM_SLOW_USER,
-    SIM_PARTY_LOOK,
-    SIM_WAIT,
-    SIM_KINDS
-} sim_kind;
-
-typedef struct {
-    int64_t at_ms; /* from the beginning */
-    sim_kind kind;
-    uint32_t a, b, c, d; /* what it means is up to the kind; each event has its own, so that others can be taken out */
-} sim_event;
-
-typedef enum { SIM_MIXED, SIM_CHURN, SIM_SERVERS, SIM_LINKS, SIM_REPLIES, SIM_PROFILES } sim_profile;
-
-typedef struct {
-    uint64_t seed;
-    sim_profile profile;
-    unsigned servers;
-    size_t slots, items;
-    int64_t tick_ms, timeout_ms, sync_limit_ticks;
-    int64_t client_delay_max_ms, server_delay_max_ms, election_max_ms;
-    int64_t boundary_ms; /* around which members choose theirs */
-    int64_t react_ms;    /* the longest that a user takes to release */
-    bool kazoo;          /* kazoo members may join */
-    bool small_budgets;
-    size_t count;
-    sim_event events[SIM_EVENTS_MAX];
-} sim_script;
-
-typedef enum { SIM_KAZOO_SOMETIMES, SIM_KAZOO_OFTEN } sim_kazoo_wish;
-
-void sim_script_draw(sim_script *out, uint64_t seed, sim_kazoo_wish kazoo);
-void sim_script_print(const sim_script *script);
-const char *sim_kind_name(sim_kind kind);
-
-/* ---- what was met: coverage.c ---- */
-
-typedef enum {
-    SIM_ALLOCATING_ACQUIRED,
-    SIM_ALLOCATING_RELEASE_MEMBERS,
-    SIM_ALLOCATING_RELEASE_SUSPEND,
-    SIM_ALLOCATING_RELEASE_LOSS,
-    SIM_ALLOCATING_ALLOCATING,
-    SIM_ALLOCATING_FAILURE_LOSS,
-    SIM_ALLOCATING_FAILURE_TIMEOUT,
-    SIM_ALLOCATING_FAILURE_FINISH,
-    SIM_ACQUIRED_RELEASE_MEMBERS,
-    SIM_ACQUIRED_RELEASE_EAGER,
-    SIM_ACQUIRED_RELEASE_SUSPEND,
-    SIM_ACQUIRED_RELEASE_LOSS,
-    SIM_ACQUIRED_RELEASE_FOREIGN,
-    SIM_ACQUIRED_ALLOCATING_ADDED,
-    SIM_ACQUIRED_ALLOCATING_FOREIGN,
-    SIM_ACQUIRED_ACQUIRED,
-    SIM_ACQUIRED_FAILURE_LOSS,
-    SIM_ACQUIRED_FAILURE_FINISH,
-    SIM_RELEASE_RELEASE_TARGET,
-    SIM_RELEASE_RELEASE_MEMBERS,
-    SIM_RELEASE_RELEASE_SUSPEND,
-    SIM_RELEASE_RELEASE_LOSS,
-    SIM_RELEASE_ALLOCATING,
-    SIM_RELEASE_FAILURE_LOSS,
-    SIM_RELEASE_FAILURE_FINISH,
-    SIM_TRANSITIONS
-} sim_transition;
-
-typedef enum {
-    SIM_MET_KEPT,           /* an item that was revoked stayed */
-    SIM_MET_SHORT,          /* a share did not fit */
-    SIM_MET_STALE_REJECTED, /* the resource turned a stale write away */
-    SIM_MET_UNSEEN,         /* a second release_set() was refused */
-    SIM_MET_BLIND_WRITE,    /* past the deadline */
-    SIM_MET_REJOIN,         /* a member went on with a new session */
-    SIM_MET_KAZOO,          /* a kazoo member took part */
-    SIM_MET_KAZOO_ACQUIRED,
-    SIM_MET_STRAY,
-    SIM_MET_WAITED_SECOND, /* in a queue, behind another */
-    SIM_MEETINGS
-} sim_meeting;
-
-typedef struct {
-    uint64_t histories, steps, script_events;
-    int64_t simulated_ms;
-    uint64_t kinds[SIM_KINDS];
-    uint64_t transitions[SIM_TRANSITIONS];
-    uint64_t meetings[SIM_MEETINGS];
-} sim_coverage;
-
-void sim_coverage_add(sim_coverage *to, const sim_coverage *from);
-void sim_coverage_print(const sim_coverage *coverage);
-/* Prints what is missing; how much that is. */
-size_t sim_coverage_missing(const sim_coverage *coverage);
+enum { SIM_SLOTS_MAX = 16, SIM_ITEMS_MAX = 100, SIM_UNDO_MAX = 64, SIM_ADMIN_SESSIONS_MAX = 64 };
 
 /* ---- what the servers committed: truth.c ---- */
 
@@ -223,11 +105,40 @@ typedef struct {
 } sim_user;
 
 typedef struct sim_world sim_world;
+typedef struct sim_member sim_member;
 typedef struct sim_kazoo sim_kazoo;
+typedef struct sim_kazoo_claim sim_kazoo_claim;
+
+/* A lock or a semaphore of a member, and what its user does with it: claims.c. */
+typedef struct {
+    sim_member *m;
+    bool is_pool;
+    size_t place; /* which lock, or which pool */
+    int mode, policy;
+    uint32_t count, limit;
+    bool destroys_inside;
+    divvy_lock *lock; /* one of them; NULL: not made */
+    divvy_semaphore *semaphore;
+    int64_t act_at;
+
+    bool acquiring, waits;  /* asynchronously, or inside a waiting call */
+    bool is_try, given_up;  /* canceled or destroyed meanwhile */
+    bool calls, lost_early; /* inside a waiting call of another kind; on_lost came inside the call that acquired */
+    int64_t began_ms;
+    int64_t ends_by; /* when the acquire ends at the latest; INT64_MAX: some time */
+    bool owns;       /* an acquire ended well, and neither release nor on_lost has come since */
+    bool works;      /* the user does, or may */
+    int64_t work_token, work_session;
+    int64_t seen_token; /* that the library showed last */
+    int seen_stage;     /* of a semaphore's lease */
+    int64_t room_since; /* it waits for room, and there is */
+    int64_t gone_since; /* the node of what is shown is not there */
+    bool last_done;     /* after the faults: once more, without limit */
+} sim_claim;
 
 typedef enum { SIM_ABSENT, SIM_RUNS, SIM_ENDING, SIM_IDLE } sim_phase;
 
-typedef struct {
+struct sim_member {
     sim_world *world;
     size_t slot;
     unsigned incarnation, partitioners;
@@ -274,7 +185,14 @@ typedef struct {
     bool cut_set;
     uint64_t cut_count;
     sim_event cut;
-} sim_member;
+
+    bool has_partitioner; /* or had, and may have one again */
+    sim_claim claims[SIM_CLAIMS_MAX];
+    size_t claim_count;
+    sim_random claim_random;
+    sim_kazoo_claim *kazoo_claim; /* instead of all others */
+    int64_t last_paused;
+};
 
 typedef struct {
     int64_t token; /* the largest that was shown */
@@ -313,6 +231,7 @@ struct sim_world {
     uint64_t steps;
     sim_member members[SIM_SLOTS_MAX];
     sim_truth truth;
+    struct sim_claims_truth *claims_truth;
     sim_resource resources[SIM_ITEMS_MAX];
     sim_undo undos[SIM_UNDO_MAX];
     size_t undo_count;
@@ -356,6 +275,8 @@ void sim_admin_close(sim_world *w);
 void sim_admin_delete_place(sim_world *w, uint32_t choice);
 void sim_admin_delete_member(sim_world *w, uint32_t choice);
 void sim_admin_stray(sim_world *w, uint32_t choice);
+void sim_admin_delete_claim(sim_world *w, uint32_t choice);
+void sim_admin_delete_directory(sim_world *w, uint32_t choice);
 
 /* ---- member.c ---- */
 void sim_member_start(sim_world *w, size_t slot, const sim_event *event);
@@ -402,6 +323,40 @@ void sim_truth_kill(sim_truth *truth, int64_t session);
 bool sim_truth_killed(const sim_truth *truth, int64_t session);
 /* Whose turn it was, from 1, of those that came to own the item; 0: never. */
 size_t sim_truth_turn(const sim_truth *truth, size_t item, int64_t token, int64_t session);
+
+/* ---- claims.c ---- */
+void sim_claims_draw(sim_member *m, sim_random *r);
+/* What its users do of themselves, now that sim_claims_next() has come. */
+void sim_claims_act(sim_member *m);
+int64_t sim_claims_next(const sim_member *m);
+/* All is given up: acquires are canceled, what is held is released. */
+void sim_claims_give_up(sim_member *m);
+void sim_claims_destroy(sim_member *m);
+/* Users stop all work, as their process ends. */
+void sim_claims_stop(sim_member *m);
+void sim_claims_closed(sim_member *m);
+void sim_claims_heal(sim_world *w);
+/* Waiting calls: an acquire, another limit, a look at who holds and waits. */
+void sim_claims_acquire(sim_member *m, const sim_event *e);
+void sim_claims_resize(sim_member *m, const sim_event *e);
+void sim_claims_look(sim_member *m, const sim_event *e);
+
+/* ---- truth_claims.c, check_claims.c ---- */
+void sim_claims_truth_new(sim_world *w);
+void sim_claims_truth_free(sim_world *w);
+void sim_claims_transaction(sim_world *w, const divvy_testing_transaction *t);
+void sim_claims_check_step(sim_world *w, sim_member *m, bool anew);
+/* After the faults: whether all has been released and nothing is left. */
+bool sim_claims_well(sim_world *w, char what[8], char *text, size_t bytes);
+int64_t sim_claims_bound_ms(const sim_world *w);
+void sim_sequence_end(sim_world *w, const sim_event *e);
+
+/* ---- kazoo_claims.c ---- */
+void sim_kazoo_claim_start(sim_member *m, sim_random *r);
+void sim_kazoo_claim_act(sim_member *m);
+bool sim_kazoo_claim_well(const sim_kazoo_claim *k);
+void sim_kazoo_claim_free(sim_kazoo_claim *k);
+const char *sim_kazoo_claim_describe(const sim_kazoo_claim *k, char *buffer, size_t bytes);
 
 /* ---- resource.c ---- */
 /* The user of `m` writes, with the token that he believes in. */

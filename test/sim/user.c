@@ -242,6 +242,8 @@ void sim_user_plan(sim_member *m) {
     if (m->act_at > m->world->now_ms && m->act_at < next) next = m->act_at;
     if (m->release_at && m->release_at < next) next = m->release_at;
     if (m->end_at && m->end_at < next) next = m->end_at;
+    if (sim_claims_next(m) < next)
+        next = sim_claims_next(m) > m->world->now_ms ? sim_claims_next(m) : m->world->now_ms + 1;
     m->act_at = next;
 }
 

@@ -43,6 +43,7 @@ static void trace_member(sim_world *w, const sim_member *m) {
     }
     char text[80] = "";
     if (m->kazoo) sim_kazoo_describe(m->kazoo, text, sizeof text);
+    if (m->kazoo_claim) sim_kazoo_claim_describe(m->kazoo_claim, text, sizeof text);
     sim_trace(w, "     %s: session 0x%llx, server %d, %s%s%s, %lld ms left, items:%s", m->name,
               (unsigned long long)divvy_client_session_id(m->client), divvy_testing_server_of(w->ensemble, m->client),
               m->partitioner ? dv_state_name(m->partitioner->state) : "no partitioner ", text,
@@ -98,6 +99,7 @@ static bool begin(sim_world *w) {
         w->items[i] = w->item_names[i];
     }
     for (size_t i = 0; i < s->slots; i++) w->members[i].act_at = INT64_MAX;
+    sim_claims_truth_new(w);
     if (divvy_testing_ensemble_create(&w->ensemble, &config) != 0) return false;
     w->began_ms = w->now_ms = divvy_testing_now_ms(w->ensemble);
     return sim_admin_open(w);
@@ -112,6 +114,7 @@ static void end(sim_world *w) {
     sim_admin_close(w);
     divvy_testing_ensemble_destroy(w->ensemble);
     sim_truth_free(&w->truth);
+    sim_claims_truth_free(w);
 }
 
 /* ---- the loop ---- */
@@ -189,6 +192,7 @@ bool sim_history(const sim_script *script, const bool *omit, bool trace, sim_cov
         sim_trace(w, "-- the faults stop");
         w->healed = true;
         sim_heal(w);
+        sim_claims_heal(w);
         for (size_t i = 0; i < script->slots; i++) {
             if (w->members[i].phase != SIM_ABSENT) w->members[i].act_at = w->now_ms;
         }

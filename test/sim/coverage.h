@@ -1,0 +1,98 @@
+/* What histories have met. SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_COVERAGE_H
+#define SIM_COVERAGE_H
+
+#include "script.h"
+
+typedef enum {
+    SIM_ALLOCATING_ACQUIRED,
+    SIM_ALLOCATING_RELEASE_MEMBERS,
+    SIM_ALLOCATING_RELEASE_SUSPEND,
+    SIM_ALLOCATING_RELEASE_LOSS,
+    SIM_ALLOCATING_ALLOCATING,
+    SIM_ALLOCATING_FAILURE_LOSS,
+    SIM_ALLOCATING_FAILURE_TIMEOUT,
+    SIM_ALLOCATING_FAILURE_FINISH,
+    SIM_ACQUIRED_RELEASE_MEMBERS,
+    SIM_ACQUIRED_RELEASE_EAGER,
+    SIM_ACQUIRED_RELEASE_SUSPEND,
+    SIM_ACQUIRED_RELEASE_LOSS,
+    SIM_ACQUIRED_RELEASE_FOREIGN,
+    SIM_ACQUIRED_ALLOCATING_ADDED,
+    SIM_ACQUIRED_ALLOCATING_FOREIGN,
+    SIM_ACQUIRED_ACQUIRED,
+    SIM_ACQUIRED_FAILURE_LOSS,
+    SIM_ACQUIRED_FAILURE_FINISH,
+    SIM_RELEASE_RELEASE_TARGET,
+    SIM_RELEASE_RELEASE_MEMBERS,
+    SIM_RELEASE_RELEASE_SUSPEND,
+    SIM_RELEASE_RELEASE_LOSS,
+    SIM_RELEASE_ALLOCATING,
+    SIM_RELEASE_FAILURE_LOSS,
+    SIM_RELEASE_FAILURE_FINISH,
+    SIM_TRANSITIONS
+} sim_transition;
+
+typedef enum {
+    SIM_MET_KEPT,           /* an item that was revoked stayed */
+    SIM_MET_SHORT,          /* a share did not fit */
+    SIM_MET_STALE_REJECTED, /* the resource turned a stale write away */
+    SIM_MET_UNSEEN,         /* a second release_set() was refused */
+    SIM_MET_BLIND_WRITE,    /* past the deadline */
+    SIM_MET_REJOIN,         /* a member went on with a new session */
+    SIM_MET_KAZOO,          /* a kazoo member took part */
+    SIM_MET_KAZOO_ACQUIRED,
+    SIM_MET_STRAY,
+    SIM_MET_WAITED_SECOND, /* in a queue, behind another */
+    SIM_MEETINGS
+} sim_meeting;
+
+/* With locks and semaphores. */
+typedef enum {
+    SIM_MET_EXCLUSIVE,
+    SIM_MET_READ,
+    SIM_MET_WRITE,
+    SIM_MET_READERS, /* two at a time */
+    SIM_MET_SLOT,
+    SIM_MET_SLOTS,     /* several at once */
+    SIM_MET_SCATTERED, /* that do not stand side by side */
+    SIM_MET_HANDED_OVER,
+    SIM_MET_TIMED_OUT,
+    SIM_MET_BUSY,
+    SIM_MET_CANCELED,
+    SIM_MET_CLAIM_LOST,
+    SIM_MET_CLAIM_FOREIGN, /* lost as somebody else deleted the node */
+    SIM_MET_ALREADY,
+    SIM_MET_NOT_HELD,
+    SIM_MET_DESTROYED_WAITING,
+    SIM_MET_DESTROYED_INSIDE,
+    SIM_MET_LEFT_ADMITTING,   /* an acquire was given up while its transaction was under way */
+    SIM_MET_RESOLVED,         /* a transaction whose reply was lost had been carried out */
+    SIM_MET_RESOLVED_NOTHING, /* and had not */
+    SIM_MET_FULL,             /* a head waited for room */
+    SIM_MET_RAISED,           /* a limit became larger, */
+    SIM_MET_LOWERED,          /* smaller, */
+    SIM_MET_OVERFULL,         /* smaller than what was taken */
+    SIM_MET_OTHER_LIMIT,      /* an acquire ended for the pool's limit */
+    SIM_MET_NUMBERS_ENDED,    /* an acquire ended for the end of the sequence numbers */
+    SIM_MET_DIRECTORY_GONE,   /* an empty directory was deleted */
+    SIM_MET_KAZOO_LOCK,       /* kazoo held one, */
+    SIM_MET_KAZOO_LEASE,      /* or a slot */
+    SIM_CLAIM_MEETINGS
+} sim_claim_meeting;
+
+typedef struct {
+    uint64_t histories, steps, script_events;
+    int64_t simulated_ms;
+    uint64_t kinds[SIM_KINDS];
+    uint64_t transitions[SIM_TRANSITIONS];
+    uint64_t meetings[SIM_MEETINGS];
+    uint64_t claim_meetings[SIM_CLAIM_MEETINGS];
+} sim_coverage;
+
+void sim_coverage_add(sim_coverage *to, const sim_coverage *from);
+void sim_coverage_print(const sim_coverage *coverage, sim_theme theme);
+/* Prints what is missing; how much that is. */
+size_t sim_coverage_missing(const sim_coverage *coverage, sim_theme theme);
+
+#endif

@@ -1,0 +1,94 @@
+/* The script of a history: what happens when, drawn from a seed. SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_SCRIPT_H
+#define SIM_SCRIPT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { SIM_EVENTS_MAX = 400 };
+
+typedef enum {
+    SIM_JOIN,
+    SIM_FINISH,
+    SIM_DESTROY,
+    SIM_CLOSE,
+    SIM_CRASH,
+    SIM_PAUSE_SHORT,
+    SIM_PAUSE_LONG,
+    SIM_LINK_DOWN,
+    SIM_LINK_NO_REQUESTS,
+    SIM_LINK_NO_REPLIES,
+    SIM_LOSE_NOT_APPLIED,
+    SIM_LOSE_APPLIED,
+    SIM_LOSE_APPLIED_LATE,
+    SIM_EXPIRE,
+    SIM_PREFER,
+    SIM_DRIFT,
+    SIM_SERVER_KILL,
+    SIM_SERVER_PAUSE,
+    SIM_LEADER_KILL,
+    SIM_LEADER_PAUSE,
+    SIM_SERVERS_CUT,
+    SIM_SERVERS_CUT_ONE_WAY,
+    SIM_FOLLOWER_CUT, /* the server of a member loses its leader */
+    SIM_HEAL,
+    SIM_DELETE_PLACE,
+    SIM_DELETE_MEMBER,
+    SIM_STRAY,
+    SIM_SLOW_USER,
+    SIM_PARTY_LOOK,
+    SIM_WAIT,
+    /* with locks and semaphores: */
+    SIM_ACQUIRE_WAIT,
+    SIM_RESIZE,
+    SIM_CLAIMS_LOOK,
+    SIM_DELETE_CLAIM,
+    SIM_DELETE_DIRECTORY,
+    SIM_SEQUENCE_END,
+    SIM_KINDS,
+    SIM_KINDS_OF_POOLS = SIM_ACQUIRE_WAIT /* the first that only histories of locks have */
+} sim_kind;
+
+typedef struct {
+    int64_t at_ms; /* from the beginning */
+    sim_kind kind;
+    uint32_t a, b, c, d; /* what it means is up to the kind; each event has its own, so that others can be taken out */
+} sim_event;
+
+typedef enum { SIM_MIXED, SIM_CHURN, SIM_SERVERS, SIM_LINKS, SIM_REPLIES, SIM_PROFILES } sim_profile;
+
+/* What members do: partitioners divide a pool; or locks and semaphores, besides or instead. */
+typedef enum { SIM_OF_POOLS, SIM_OF_LOCKS } sim_theme;
+
+enum { SIM_LOCKS_MAX = 4, SIM_POOLS_MAX = 2, SIM_CLAIMS_MAX = 3 };
+
+typedef struct {
+    uint64_t seed;
+    sim_theme theme;
+    size_t locks, pools;            /* paths; every second lock is for readers and writers */
+    uint32_t limits[SIM_POOLS_MAX]; /* of the semaphores' pools, as most of their users have them */
+    int64_t hold_ms;                /* the longest that something is held */
+    bool partitioners;              /* some members have one beside their locks */
+    bool sequence_ends;             /* sequence numbers come near their end */
+    bool kazoo_claims;              /* kazoo takes locks and semaphores, too */
+    sim_profile profile;
+    unsigned servers;
+    size_t slots, items;
+    int64_t tick_ms, timeout_ms, sync_limit_ticks;
+    int64_t client_delay_max_ms, server_delay_max_ms, election_max_ms;
+    int64_t boundary_ms; /* around which members choose theirs */
+    int64_t react_ms;    /* the longest that a user takes to release */
+    bool kazoo;          /* kazoo members may join */
+    bool small_budgets;
+    size_t count;
+    sim_event events[SIM_EVENTS_MAX];
+} sim_script;
+
+typedef enum { SIM_KAZOO_SOMETIMES, SIM_KAZOO_OFTEN } sim_kazoo_wish;
+
+void sim_script_draw(sim_script *out, uint64_t seed, sim_kazoo_wish kazoo, sim_theme theme);
+void sim_script_print(const sim_script *script);
+const char *sim_kind_name(sim_kind kind);
+
+#endif
