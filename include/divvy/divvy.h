@@ -16,6 +16,7 @@
 #include "divvy/lock.h"
 #include "divvy/partitioner.h"
 #include "divvy/party.h"
+#include "divvy/registry.h"
 #include "divvy/semaphore.h"
 
 #endif

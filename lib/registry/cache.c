@@ -1,0 +1,371 @@
+/* Cache: life, roles and slots, sessions. SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "registry/cache_internal.h"
+
+/* ---- entries, shared by reference ---- */
+
+dv_cached *dv_cached_new(dv_cache *cache, void *entry, const dv_stat *stat, bool preserved) {
+    dv_cached *cached = entry ? calloc(1, sizeof *cached) : NULL;
+    if (!cached) {
+        if (entry) cache->events->free_entry(entry);
+        return NULL;
+    }
+    *cached = (dv_cached){1, cache->events->free_entry, *stat, preserved, entry};
+    return cached;
+}
+
+dv_cached *dv_cached_ref(dv_cached *cached) {
+    if (cached) cached->refs++;
+    return cached;
+}
+
+void dv_cached_unref(dv_cached *cached) {
+    if (!cached || --cached->refs) return;
+    cached->free_entry(cached->entry);
+    free(cached);
+}
+
+/* ---- slots ---- */
+
+static int compare_slots(const void *a, const void *b) {
+    return strcmp(((const dv_slot *)a)->id, ((const dv_slot *)b)->id);
+}
+
+static dv_slot *add_slot(dv_cache_role *role, const char *id) {
+    size_t parent_bytes = strlen(role->dir.path), id_bytes = strlen(id) + 1;
+    dv_slot *slot = calloc(1, sizeof *slot + parent_bytes + 1 + id_bytes);
+    if (!slot) return NULL;
+    memcpy(slot->path, role->dir.path, parent_bytes);
+    slot->path[parent_bytes] = '/';
+    slot->id = memcpy(slot->path + parent_bytes + 1, id, id_bytes);
+    slot->role = role;
+    dv_slot_init_reading(slot);
+    if (!tsearch(slot, &role->by_id, compare_slots)) {
+        free(slot);
+        return NULL;
+    }
+    slot->next = role->slots;
+    slot->link = &role->slots;
+    if (slot->next) slot->next->link = &slot->next;
+    role->slots = slot;
+    return slot;
+}
+
+dv_slot *dv_slot_find_or_add(dv_cache_role *role, const char *id) {
+    dv_slot key = {.id = id};
+    dv_slot **found = (dv_slot **)tfind(&key, &role->by_id, compare_slots);
+    return found ? *found : add_slot(role, id);
+}
+
+static void free_slot(dv_slot *slot) {
+    dv_cache_role *role = slot->role;
+    assert(!slot->due[DV_VIEW_ROLE] && !slot->due[DV_VIEW_ALL] && !slot->reading.under_way);
+    dv_cache_read_forget(&slot->reading);
+    dv_slot_was_read(slot);
+    dv_slot_release(slot);
+    dv_cached_unref(slot->current);
+    for (int i = 0; i < DV_VIEWS; i++) dv_cached_unref(slot->told[i]);
+    tdelete(slot, &role->by_id, compare_slots);
+    *slot->link = slot->next;
+    if (slot->next) slot->next->link = slot->link;
+    free(slot);
+}
+
+void dv_slot_let_go(dv_slot *slot) {
+    dv_cache_role *role = slot->role;
+    bool told = !slot->due[DV_VIEW_ROLE] && !slot->due[DV_VIEW_ALL];
+    if (slot->present || slot->current || slot->reading.under_way || !told) return;
+    free_slot(slot);
+    dv_role_let_go(role);
+}
+
+const char *dv_slot_role(const dv_slot *slot) {
+    return slot->role->dir.name;
+}
+
+void *dv_slot_tag(const dv_slot *slot) {
+    return slot->role->tag;
+}
+
+void dv_slot_show(dv_slot *slot, dv_cached *cached, int64_t now) {
+    dv_cache *cache = slot->role->dir.cache;
+    dv_cached *before = slot->current;
+    slot->current = cached;
+    if (before != cached && !slot->role->ended) cache->events->changed(cache->owner, slot, now);
+    dv_cached_unref(before);
+}
+
+void dv_slot_was_read(dv_slot *slot) {
+    if (!slot->unread) return;
+    slot->unread = false;
+    assert(slot->role->unread > 0);
+    slot->role->unread--;
+    dv_role_check_primed(slot->role);
+}
+
+void dv_slot_depart(dv_slot *slot, int64_t now) {
+    slot->present = false;
+    dv_cache_read_forget(&slot->reading);
+    dv_slot_release(slot);
+    if (slot->current && !slot->current->preserved && !dv_preserve_departed(slot, now)) dv_slot_show(slot, NULL, now);
+    dv_slot_was_read(slot);
+    dv_slot_let_go(slot);
+}
+
+/* ---- roles ---- */
+
+static int compare_roles(const void *a, const void *b) {
+    return strcmp(((const dv_cache_role *)a)->dir.name, ((const dv_cache_role *)b)->dir.name);
+}
+
+dv_cache_role *dv_cache_find_role(const dv_cache *cache, const char *name) {
+    dv_cache_role key = {.dir.name = name};
+    dv_cache_role **found = (dv_cache_role **)tfind(&key, &cache->by_name, compare_roles);
+    return found ? *found : NULL;
+}
+
+static dv_cache_role *add_role(dv_cache *cache, const char *name) {
+    dv_cache_role *role = calloc(1, sizeof *role);
+    if (!role) return NULL;
+    if (dv_dir_init(&role->dir, cache, role, cache->root.path, name) != 0 ||
+        !tsearch(role, &cache->by_name, compare_roles)) {
+        free(role->dir.path);
+        free(role);
+        return NULL;
+    }
+    dv_preserve_init(role);
+    role->next = cache->roles;
+    role->link = &cache->roles;
+    if (role->next) role->next->link = &role->next;
+    cache->roles = role;
+    role->dir.watched = dv_dir_reserve(&role->dir);
+    if (!role->dir.watched) dv_role_poll(role);
+    dv_dir_want(&role->dir);
+    return role;
+}
+
+/* Of all the roles that are there, not of those that come later: a view that was complete stays so. W10. */
+static void check_all_primed(dv_cache *cache) {
+    if (cache->all_primed || !cache->all_wanted || !cache->root.listed) return;
+    for (const dv_cache_role *role = cache->roles; role; role = role->next) {
+        if (role->listed && !role->primed) return;
+    }
+    cache->all_primed = true;
+}
+
+void dv_role_check_primed(dv_cache_role *role) {
+    if (role->primed || role->ended || !role->dir.listed || role->unread > 0) return;
+    role->primed = true;
+    check_all_primed(role->dir.cache);
+}
+
+void dv_role_free_ended(dv_cache_role *role) {
+    if (!role->ended || role->under_way) return;
+    for (dv_slot *slot = role->slots, *next; slot; slot = next) {
+        next = slot->next;
+        free_slot(slot);
+    }
+    free(role->dir.path);
+    free(role);
+}
+
+/* What is in it leaves the view without a word. */
+static void end_role(dv_cache_role *role) {
+    dv_cache *cache = role->dir.cache;
+    role->ended = true;
+    tdelete(role, &cache->by_name, compare_roles);
+    *role->link = role->next;
+    if (role->next) role->next->link = role->link;
+    dv_cache_read_forget(&role->dir.reading);
+    dv_dir_release(&role->dir);
+    dv_timer_cancel(&role->dir.timer);
+    dv_timer_cancel(&role->preserve_timer);
+    for (dv_slot *slot = role->slots; slot; slot = slot->next) {
+        dv_cache_read_forget(&slot->reading);
+        dv_slot_release(slot);
+    }
+    dv_role_free_ended(role);
+    check_all_primed(cache);
+}
+
+void dv_role_let_go(dv_cache_role *role) {
+    if (!role->ended && !role->wanted && !role->listed && !role->slots && !role->under_way) end_role(role);
+}
+
+/* A role that has gone keeps its place while something of it is kept in the view, or still to be told. */
+static void depart_role(dv_cache_role *role, int64_t now) {
+    role->listed = false;
+    if (role->wanted) return; /* Its own list tells. */
+    role->under_way++;        /* It stays until all of it has been looked at. */
+    for (dv_slot *slot = role->slots, *next; slot; slot = next) {
+        next = slot->next;
+        if (slot->present && !slot->reading.under_way) dv_slot_depart(slot, now);
+    }
+    role->under_way--;
+    dv_role_let_go(role);
+}
+
+void dv_cache_take_roles(dv_cache *cache, const char *const *names, size_t count, int64_t now) {
+    uint64_t generation = ++cache->root.generation;
+    for (size_t i = 0; i < count; i++) {
+        dv_cache_role *role = dv_cache_find_role(cache, names[i]);
+        if (!role) role = add_role(cache, names[i]);
+        if (!role) { /* No memory: R is read again soon. */
+            cache->root.listed = false;
+            dv_timer_set(cache->client, &cache->root.timer, now + DV_CACHE_RETRY_MS);
+            return;
+        }
+        if (!role->dir.watch.link) dv_dir_want(&role->dir); /* It has gone and come back. */
+        role->listed = true;
+        role->generation = generation;
+    }
+    for (dv_cache_role *role = cache->roles, *next; role; role = next) {
+        next = role->next;
+        if (role->listed && role->generation != generation) depart_role(role, now);
+    }
+    check_all_primed(cache);
+}
+
+int dv_cache_want(dv_cache *cache, const char *name, void *tag) {
+    if (!name) {
+        cache->all_wanted = true;
+        if (!cache->root.watched) cache->root.watched = dv_dir_reserve(&cache->root);
+        dv_dir_want(&cache->root);
+    } else {
+        dv_cache_role *role = dv_cache_find_role(cache, name);
+        if (!role) role = add_role(cache, name);
+        if (!role) return DIVVY_ENOMEM;
+        role->wanted = true;
+        role->tag = tag;
+        if (!role->dir.watch.link) dv_dir_want(&role->dir);
+    }
+    dv_cache_pump(cache);
+    return 0;
+}
+
+void dv_cache_unwant(dv_cache *cache, const char *name) {
+    if (name) {
+        dv_cache_role *role = dv_cache_find_role(cache, name);
+        if (!role) return;
+        role->wanted = false;
+        role->tag = NULL;
+        if (!role->listed) end_role(role);
+        return;
+    }
+    cache->all_wanted = cache->all_primed = cache->root.listed = false;
+    dv_cache_read_forget(&cache->root.reading);
+    dv_dir_release(&cache->root);
+    dv_timer_cancel(&cache->root.timer);
+    for (dv_cache_role *role = cache->roles, *next; role; role = next) {
+        next = role->next;
+        role->listed = false;
+        if (!role->wanted) end_role(role);
+    }
+}
+
+/* ---- looking ---- */
+
+bool dv_cache_is_primed(const dv_cache *cache, const char *name) {
+    if (!name) return cache->all_primed;
+    const dv_cache_role *role = dv_cache_find_role(cache, name);
+    return role ? role->primed : cache->all_primed;
+}
+
+void dv_cache_each(const dv_cache *cache, const char *name, void (*visit)(void *context, dv_slot *slot),
+                   void *context) {
+    for (dv_cache_role *role = name ? dv_cache_find_role(cache, name) : cache->roles; role; role = role->next) {
+        for (dv_slot *slot = role->slots; slot; slot = slot->next) visit(context, slot);
+        if (name) return;
+    }
+}
+
+/* ---- the session: W12 ---- */
+
+/* No watch has survived; what is in the view stays there until it is read again. */
+static void on_lost(dv_cache *cache) {
+    cache->all_primed = cache->root.listed = false;
+    dv_znode_unwatch(cache->client->znode, &cache->root.watch);
+    dv_dir_note_watch(&cache->root);
+    for (dv_cache_role *role = cache->roles; role; role = role->next) {
+        role->primed = role->dir.listed = false;
+        dv_znode_unwatch(cache->client->znode, &role->dir.watch);
+        dv_dir_note_watch(&role->dir);
+        for (dv_slot *slot = role->slots; slot; slot = slot->next) {
+            dv_znode_unwatch(cache->client->znode, &slot->watch);
+            dv_slot_note_watch(slot);
+            role->unread += slot->present && !slot->unread;
+            slot->unread |= slot->present;
+        }
+    }
+}
+
+/* On the same session watches go on, and what they missed they tell; reads that were cut off are asked again. Lists are
+ * read in any case, and bring with them what has no watch. */
+static void on_connected(dv_cache *cache) {
+    if (cache->all_wanted) dv_dir_want(&cache->root);
+    for (dv_cache_role *role = cache->roles; role; role = role->next) {
+        if (role->wanted || role->listed) dv_dir_want(&role->dir);
+    }
+    dv_cache_pump(cache);
+}
+
+static void hear(void *context, dv_session_event event, int64_t now) {
+    (void)now;
+    dv_cache *cache = context;
+    if (event == DV_SESSION_LOST || event == DV_SESSION_CLOSED) on_lost(cache);
+    if (event == DV_SESSION_CONNECTED) on_connected(cache);
+}
+
+/* ---- life ---- */
+
+static void on_retry(dv_timer *timer, int64_t now) {
+    (void)now;
+    dv_cache_pump((dv_cache *)(void *)((char *)timer - offsetof(dv_cache, retry_timer)));
+}
+
+dv_cache *dv_cache_start(divvy_client *client, const char *directory, const dv_cache_options *options,
+                         const dv_cache_owner *events, void *owner) {
+    assert(options->watch_bytes && options->poll_ms > 0 && options->preserve_share >= 0);
+    dv_cache *cache = calloc(1, sizeof *cache);
+    if (!cache) return NULL;
+    *cache = (dv_cache){.client = client,
+                        .options = *options,
+                        .events = events,
+                        .owner = owner,
+                        .listener = {.hear = hear, .context = cache},
+                        .retry_timer.fire = on_retry};
+    cache->lists.end = &cache->lists.first;
+    cache->gets.end = &cache->gets.first;
+    if (dv_dir_init(&cache->root, cache, NULL, NULL, directory) != 0) {
+        free(cache);
+        return NULL;
+    }
+    dv_listen(client, &cache->listener);
+    return cache;
+}
+
+void dv_cache_free_ended(dv_cache *cache) {
+    if (!cache->ended || cache->under_way) return;
+    assert(!cache->roles && !cache->watch_bytes && !cache->unset_bytes);
+    const dv_cache_owner *events = cache->events;
+    void *owner = cache->owner;
+    free(cache->root.path);
+    free(cache);
+    events->gone(owner);
+}
+
+void dv_cache_stop(dv_cache *cache) {
+    assert(!cache->ended);
+    cache->under_way++; /* It is not freed before all is done. */
+    cache->ended = true;
+    dv_unlisten(cache->client, &cache->listener);
+    dv_timer_cancel(&cache->retry_timer);
+    for (dv_cache_role *role = cache->roles; role; role = role->next) role->wanted = false;
+    dv_cache_unwant(cache, NULL);
+    cache->under_way--;
+    dv_cache_free_ended(cache);
+}

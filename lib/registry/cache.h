@@ -1,0 +1,107 @@
+/* Cache: a live view of the entries of some roles, or of all. SPDX-License-Identifier: Apache-2.0
+ *
+ * A directory R holds roles, a role holds entries. Who owns the cache parses what is read, and is told of each change
+ * of what stands in the view. docs/protocol.md, rules W6 to W17. */
+#ifndef DV_CACHE_H
+#define DV_CACHE_H
+
+#include "client/client.h"
+
+typedef struct dv_cache dv_cache;
+typedef struct dv_cache_role dv_cache_role;
+typedef struct dv_slot dv_slot;
+
+/* What stands in the view under one name. Immutable, and shared by reference, with the turn held. */
+typedef struct dv_cached {
+    unsigned refs;
+    void (*free_entry)(void *entry);
+    dv_stat stat; /* of the node, as it was read */
+    bool preserved;
+    void *entry; /* what the owner's parse() made of the data */
+} dv_cached;
+
+/* Calls to the owner, with the turn held, never inside a call to the cache but where that is said. Roles and ids are
+ * names of nodes. */
+typedef struct {
+    /* What the data say; NULL: no entry, passed over until it is written anew. */
+    void *(*parse)(void *owner, const char *role, const char *id, const dv_reply *reply);
+    /* A copy that says of itself that it is preserved; NULL: no memory. */
+    void *(*mark)(void *owner, const void *entry);
+    void (*free_entry)(void *entry);
+    /* Whether it would be handed out now: only such entries are preserved, and counted. */
+    bool (*healthy)(void *owner, const void *entry, const dv_stat *stat, int64_t now);
+    /* slot->current has changed. Also inside dv_cache_unwant() and dv_cache_stop(). */
+    void (*changed)(void *owner, dv_slot *slot, int64_t now);
+    void (*gone)(void *owner); /* the last call, after dv_cache_stop(), and perhaps inside it */
+} dv_cache_owner;
+
+/* All of them positive, but preserve_share, where 0 means no self-preservation. */
+typedef struct {
+    size_t watch_bytes;
+    int64_t poll_ms;
+    double preserve_share;
+    int64_t preserve_settle_ms, preserve_max_ms;
+} dv_cache_options;
+
+/* A view tells its user what changed; there may be one of a role and one of all. */
+enum { DV_VIEW_ROLE, DV_VIEW_ALL, DV_VIEWS };
+
+/* A read that is wanted, or under way. */
+typedef struct dv_cache_read {
+    struct dv_cache_read *next, **link; /* NULL link: not wanted */
+    struct dv_cache_queue *queue;
+    bool under_way, again; /* again: changed since it was sent */
+    int (*submit)(struct dv_cache_read *reading);
+} dv_cache_read;
+
+typedef struct dv_cache_queue {
+    dv_cache_read *first, **end;
+} dv_cache_queue;
+
+/* A name in a role. It stays while there is a node, something in the view, a read, or somebody to be told. */
+struct dv_slot {
+    dv_cache_read reading; /* first */
+    dv_slot *next, **link;
+    dv_cache_role *role;
+    dv_watch watch;
+    bool present;  /* there is a node */
+    bool reserved; /* its watch has its place in the budget */
+    bool set;      /* and is set at the server */
+    bool unread;   /* the role is not primed before this one was read */
+    uint64_t listed;
+    int64_t read_at, mzxid; /* of the newest read */
+    dv_cached *current;     /* NULL: not in the view */
+
+    /* The owner's, for each view: what its user knows, and whether that is to be brought up to date. */
+    dv_cached *told[DV_VIEWS];
+    dv_slot *next_due[DV_VIEWS];
+    bool due[DV_VIEWS];
+
+    const char *id; /* in path */
+    char path[];
+};
+
+/* `directory` is copied. NULL: no memory. */
+dv_cache *dv_cache_start(divvy_client *client, const char *directory, const dv_cache_options *options,
+                         const dv_cache_owner *events, void *owner);
+/* Once. Nothing is told any more; slots go, so nobody may be waiting to be told. gone() follows. */
+void dv_cache_stop(dv_cache *cache);
+
+/* Begin to follow a role, or all (NULL). `tag` is what dv_slot_tag() says of the role's slots. 0 or DIVVY_ENOMEM. */
+int dv_cache_want(dv_cache *cache, const char *name, void *tag);
+/* No longer. What is then followed by nobody leaves the view without a word; nobody may be waiting to be told of it. */
+void dv_cache_unwant(dv_cache *cache, const char *name);
+
+/* Whether the view of a role, or of all (NULL), is complete, as of this session. */
+bool dv_cache_is_primed(const dv_cache *cache, const char *name);
+/* All slots of a role, or of all (NULL); those with nothing in the view too. `visit` changes nothing. */
+void dv_cache_each(const dv_cache *cache, const char *name, void (*visit)(void *context, dv_slot *slot), void *context);
+const char *dv_slot_role(const dv_slot *slot);
+void *dv_slot_tag(const dv_slot *slot); /* NULL: its role is not followed by itself */
+/* After the owner has told: the slot may go. */
+void dv_slot_let_go(dv_slot *slot);
+
+dv_cached *dv_cached_ref(dv_cached *cached); /* NULL is fine */
+void dv_cached_unref(dv_cached *cached);     /* NULL is fine */
+
+#endif

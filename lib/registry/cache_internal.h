@@ -1,0 +1,123 @@
+/* Cache: what its parts share. SPDX-License-Identifier: Apache-2.0
+ *
+ * cache.c: life, roles, slots, sessions. cache_read.c: the reads and what their answers mean. cache_budget.c: watched
+ * or polled. cache_preserve.c: self-preservation. */
+#ifndef DV_CACHE_INTERNAL_H
+#define DV_CACHE_INTERNAL_H
+
+#include "divvy/registry.h"
+#include "registry/cache.h"
+
+enum {
+    DV_CACHE_IN_FLIGHT_MAX = 256,   /* W9: of one cache; the link has room for others */
+    DV_CACHE_LIST_INTERVAL_MS = 50, /* W8 */
+    DV_CACHE_AUDIT_MS = 60000,      /* W11 */
+    DV_CACHE_RETRY_MS = 1000,       /* after want of memory */
+    DV_CACHE_SLACK_PARTS = 8,       /* W13: an eighth of what a role takes is to be free for it to be watched again */
+    DV_CACHE_MASS_LEAST = 2,        /* W15: one that goes alone is no mass */
+};
+
+/* A directory whose names are followed: R, or a role. */
+typedef struct dv_dir {
+    dv_cache_read reading; /* first */
+    dv_cache *cache;
+    dv_cache_role *role; /* NULL: it is R */
+    dv_watch watch;      /* of its children; of its existence while it is missing */
+    dv_timer timer;      /* the next list */
+    bool watched;        /* else polled */
+    bool set;            /* the watch is set at the server */
+    bool missing;        /* no such node when it was asked for last; its creation is to be watched */
+    bool listed;         /* on this session */
+    int refused;         /* the error that was told last */
+    int64_t asked_at;
+    uint64_t generation; /* of its lists */
+    const char *name;    /* in path */
+    char *path;
+} dv_dir;
+
+struct dv_cache_role {
+    dv_dir dir; /* first */
+    dv_cache_role *next, **link;
+    void *by_id; /* tsearch() */
+    dv_slot *slots;
+    void *tag;
+    bool wanted;         /* by itself */
+    bool listed;         /* R has it, and all are wanted */
+    uint64_t generation; /* of R's list that had it */
+    bool primed;
+    bool ended; /* out of the cache's tables; goes with the last answer */
+    unsigned under_way;
+    size_t unread;
+
+    bool episode; /* W15: something that went is kept */
+    bool mass;    /* and stays so beyond the settle time */
+    size_t base;  /* how many there were */
+    int64_t episode_began;
+    dv_timer preserve_timer;
+};
+
+struct dv_cache {
+    divvy_client *client;
+    dv_cache_options options;
+    const dv_cache_owner *events;
+    void *owner;
+    dv_listener listener;
+    dv_timer retry_timer;
+    dv_dir root;
+    bool all_wanted, all_primed, ended;
+    void *by_name; /* tsearch() */
+    dv_cache_role *roles;
+    unsigned under_way;
+    dv_cache_queue lists, gets; /* wanted, in order */
+    size_t watch_bytes;         /* reserved */
+    size_t unset_bytes;         /* of these: not set at the server, or not yet */
+};
+
+/* ---- cache.c ---- */
+dv_cache_role *dv_cache_find_role(const dv_cache *cache, const char *name);
+/* R was read: these are the roles. */
+void dv_cache_take_roles(dv_cache *cache, const char *const *names, size_t count, int64_t now);
+/* What is in the view from now on: `cached`, whose reference is taken over, or nothing. */
+void dv_slot_show(dv_slot *slot, dv_cached *cached, int64_t now);
+dv_slot *dv_slot_find_or_add(dv_cache_role *role, const char *id);
+/* Its node is gone. The slot may go too. */
+void dv_slot_depart(dv_slot *slot, int64_t now);
+void dv_slot_was_read(dv_slot *slot);
+void dv_role_check_primed(dv_cache_role *role);
+/* Nobody wants it any more, or there is none: it goes when nothing is left of it. */
+void dv_role_let_go(dv_cache_role *role);
+void dv_role_free_ended(dv_cache_role *role);
+void dv_cache_free_ended(dv_cache *cache);
+
+/* ---- cache_read.c ---- */
+int dv_dir_init(dv_dir *dir, dv_cache *cache, dv_cache_role *role, const char *parent, const char *name);
+void dv_dir_want(dv_dir *dir);
+void dv_slot_init_reading(dv_slot *slot);
+void dv_slot_want(dv_slot *slot);
+void dv_cache_read_forget(dv_cache_read *reading);
+/* Sends what is wanted and has room. */
+void dv_cache_pump(dv_cache *cache);
+
+/* ---- cache_budget.c ---- */
+bool dv_dir_reserve(dv_dir *dir);
+void dv_dir_release(dv_dir *dir);
+bool dv_slot_reserve(dv_slot *slot);
+void dv_slot_release(dv_slot *slot);
+/* To be called when the watch may have been set, or is so no more. */
+void dv_dir_note_watch(dv_dir *dir);
+void dv_slot_note_watch(dv_slot *slot);
+/* It does not fit any more. */
+void dv_role_poll(dv_cache_role *role);
+/* Before a list: whether it fits again; then all that it has is read anew with watches. */
+void dv_role_try_watching(dv_cache_role *role);
+
+/* ---- cache_preserve.c ---- */
+void dv_preserve_init(dv_cache_role *role);
+/* Whether what has gone stays in the view, as preserved. */
+bool dv_preserve_departed(dv_slot *slot, int64_t now);
+/* An entry has come, or come back. */
+void dv_preserve_arrived(dv_cache_role *role, int64_t now);
+
+dv_cached *dv_cached_new(dv_cache *cache, void *entry, const dv_stat *stat, bool preserved);
+
+#endif

@@ -1,0 +1,89 @@
+/* Cache: self-preservation, when much of a role vanishes at once. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, W15 and W16. Source: the idea is Eureka's. What vanishes together has rather lost its link than its
+ * life. */
+#include <assert.h>
+
+#include "registry/cache_internal.h"
+
+static bool counts(const dv_slot *slot, int64_t now) {
+    const dv_cache *cache = slot->role->dir.cache;
+    const dv_cached *c = slot->current;
+    return c && !c->preserved && cache->events->healthy(cache->owner, c->entry, &c->stat, now);
+}
+
+static size_t count_living(const dv_cache_role *role, int64_t now) {
+    size_t count = 0;
+    for (const dv_slot *slot = role->slots; slot; slot = slot->next) count += counts(slot, now);
+    return count;
+}
+
+static size_t count_kept(const dv_cache_role *role) {
+    size_t count = 0;
+    for (const dv_slot *slot = role->slots; slot; slot = slot->next) count += slot->current && slot->current->preserved;
+    return count;
+}
+
+/* More than the share of those that were there is missing, newcomers counted as replacements. */
+static bool lacks_many(const dv_cache_role *role, int64_t now) {
+    double least = (double)role->base * (1 - role->dir.cache->options.preserve_share);
+    return (double)count_living(role, now) < least;
+}
+
+/* What is still kept goes. */
+static void end_episode(dv_cache_role *role, int64_t now) {
+    role->episode = role->mass = false;
+    dv_timer_cancel(&role->preserve_timer);
+    role->under_way++; /* It stays meanwhile. */
+    for (dv_slot *slot = role->slots, *next; slot; slot = next) {
+        next = slot->next;
+        if (!slot->current || !slot->current->preserved) continue;
+        dv_slot_show(slot, NULL, now);
+        dv_slot_let_go(slot);
+    }
+    role->under_way--;
+    dv_role_let_go(role);
+}
+
+static void on_timer(dv_timer *timer, int64_t now) {
+    dv_cache_role *role = (dv_cache_role *)(void *)((char *)timer - offsetof(dv_cache_role, preserve_timer));
+    const dv_cache_options *options = &role->dir.cache->options;
+    int64_t end = role->episode_began + options->preserve_max_ms;
+    size_t kept = count_kept(role);
+    role->mass = !role->mass && kept >= DV_CACHE_MASS_LEAST && now < end && lacks_many(role, now);
+    if (!role->mass) {
+        end_episode(role, now);
+        return;
+    }
+    dv_timer_set(role->dir.cache->client, timer, end);
+    dv_client_warn(role->dir.cache->client, DIVVY_WARN_PRESERVED,
+                   "%zu of the %zu entries of %.200s have vanished within %lld ms: they are kept, marked as preserved, "
+                   "until they or others come back, for %lld s at most",
+                   kept, role->base, role->dir.path, (long long)options->preserve_settle_ms,
+                   (long long)(options->preserve_max_ms / 1000));
+}
+
+void dv_preserve_init(dv_cache_role *role) {
+    role->preserve_timer.fire = on_timer;
+}
+
+bool dv_preserve_departed(dv_slot *slot, int64_t now) {
+    dv_cache_role *role = slot->role;
+    dv_cache *cache = role->dir.cache;
+    if (cache->options.preserve_share <= 0 || role->ended || !counts(slot, now)) return false;
+    void *marked = cache->events->mark(cache->owner, slot->current->entry);
+    dv_cached *kept = dv_cached_new(cache, marked, &slot->current->stat, true);
+    if (!kept) return false;
+    if (!role->episode) {
+        role->episode = true;
+        role->base = count_living(role, now);
+        role->episode_began = now;
+        dv_timer_set(cache->client, &role->preserve_timer, now + cache->options.preserve_settle_ms);
+    }
+    dv_slot_show(slot, kept, now);
+    return true;
+}
+
+void dv_preserve_arrived(dv_cache_role *role, int64_t now) {
+    if (role->mass && !lacks_many(role, now)) end_episode(role, now);
+}

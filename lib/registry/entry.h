@@ -1,0 +1,59 @@
+/* Entry: one service as it stands in ZooKeeper. SPDX-License-Identifier: Apache-2.0
+ *
+ * One JSON object with Curator's fields and doublethink's. What others wrote is hostile until it is parsed: bounded in
+ * bytes, depth and number of values before the parser sees it, in types after. Pure: no I/O, no clock, no warnings.
+ * docs/protocol.md, V1 to V5. */
+#ifndef DV_ENTRY_H
+#define DV_ENTRY_H
+
+#include <cjson/cJSON.h>
+
+#include "znode/znode.h"
+
+enum {
+    DV_ENTRY_BYTES_MAX = 128 * 1024,
+    DV_ENTRY_DEPTH_MAX = 32,
+    DV_ENTRY_VALUES_MAX = 10000,
+    DV_ENTRY_NAME_BYTES_MAX = 4096, /* of a role or an id, before and after encoding */
+};
+
+enum {
+    DV_ENTRY_HAS_TTL = 1,  /* without one it lives for as long as its node does */
+    DV_ENTRY_DISABLED = 2, /* Curator's "enabled": false */
+};
+
+/* Immutable once it is made, but for `json`, which whoever owns the entry may take (and set NULL). */
+typedef struct {
+    cJSON *json;           /* the whole */
+    char *role_node;       /* the name of its role's node, */
+    char *id_node;         /* and of its own: together they are what it is known by; encoded (znode/path.h) */
+    const char *role, *id; /* as `json` says; live as long as it does */
+    double load;           /* 0 where nothing is said of it; never NaN */
+    double ttl_s;          /* > 0; meant with DV_ENTRY_HAS_TTL */
+    unsigned flags;
+    dv_stat stat; /* of the node when it was read: mtime_ms, version, czxid, mzxid, ephemeral_owner */
+} dv_entry;
+
+/* 0 and *out, to be freed; DIVVY_EPROTO with *reason, a static text that completes "the entry ..."; or DIVVY_ENOMEM.
+ * `data` NULL: no data. The names are those of nodes, as children reads give them. */
+int dv_entry_parse(dv_entry **out, const char *role_node, const char *id_node, const void *data, size_t data_bytes,
+                   const dv_stat *stat, const char **reason);
+/* NULL is allowed. */
+void dv_entry_free(dv_entry *entry);
+
+/* Whether it is strictly younger than its ttl, and enabled, when the servers' clock shows `server_now_ms`. For S10 that
+ * is the latest that the clock can show (server_time.h). */
+bool dv_entry_is_healthy(const dv_entry *entry, int64_t server_now_ms);
+/* Whether it is as old as its ttl, or older, so that it can be replaced; never without one. */
+bool dv_entry_has_expired(const dv_entry *entry, int64_t server_now_ms);
+/* Whether it is strictly older than `ttls` times its ttl; never without one. For deletions `server_now_ms` is the
+ * earliest that the clock can show. */
+bool dv_entry_is_older(const dv_entry *entry, double ttls, int64_t server_now_ms);
+
+/* For qsort() of dv_entry pointers: by load, then by czxid, then by names. */
+int dv_entry_compare(const void *a, const void *b);
+
+/* Whether the bytes are within the bounds of an entry, before any parser sees them; *reason as above. */
+bool dv_entry_within_bounds(const char *data, size_t data_bytes, const char **reason);
+
+#endif

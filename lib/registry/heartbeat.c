@@ -1,0 +1,274 @@
+/* Heartbeat: services are announced, by call and by timer. SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "registry/service.h"
+#include "registry/status.h"
+
+enum { INTERVAL_LEAST_MS = 10, ID_BYTES = 37, TASKS_MAX = 65536 };
+
+/* ---- what is announced ---- */
+
+/* A random UUID, as Curator's are. */
+static int new_id(divvy_client *client, char out[ID_BYTES]) {
+    unsigned char b[16];
+    int error = client->znode->backend->random(client->znode, b, sizeof b);
+    if (error) return error;
+    b[6] = (unsigned char)((b[6] & 0x0f) | 0x40);
+    b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
+    snprintf(out, ID_BYTES, "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1], b[2],
+             b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
+    return 0;
+}
+
+static const char *text_of(const cJSON *entry, const char *name) {
+    return cJSON_GetObjectItemCaseSensitive(entry, name)->valuestring;
+}
+
+static int find_service(divvy_registry *registry, const cJSON *entry, dv_service **out) {
+    char *role_node = NULL, *id_node = NULL;
+    int error = dv_registry_node_name(registry, "role", text_of(entry, "role"), &role_node);
+    if (!error) error = dv_registry_node_name(registry, "id", text_of(entry, "id"), &id_node);
+    if (!error) {
+        error = dv_service_get(out, registry, role_node, id_node);
+        if (error) dv_fail_plainly(registry->object.client, error);
+    }
+    free(role_node);
+    free(id_node);
+    return error;
+}
+
+int dv_service_for(divvy_registry *registry, const cJSON *status, const char *unique_role, cJSON **entry,
+                   dv_service **out) {
+    divvy_client *client = registry->object.client;
+    char id[ID_BYTES] = "", reason[DV_STATUS_REASON_BYTES] = "";
+    *entry = NULL;
+    int error = dv_client_end_error(client);
+    if (!error && registry->ending) error = DIVVY_ECLOSED;
+    if (!error && !unique_role) error = new_id(client, id);
+    if (error) return dv_fail_plainly(client, error);
+    if (registry->task_count >= TASKS_MAX)
+        return dv_fail(client, DIVVY_ELIMIT, "heartbeat: %d wait already to be stored", TASKS_MAX);
+    dv_status_defaults defaults = {.unique_role = unique_role,
+                                   .new_id = id,
+                                   .host = registry->host,
+                                   .pid = registry->pid,
+                                   .nonce = registry->nonce,
+                                   .persistent = registry->config.persistent};
+    error = dv_status_compose(entry, status, &defaults, reason);
+    if (error)
+        return dv_fail(client, error, "%s: %s", unique_role ? "unique_service" : "heartbeat",
+                       error == DIVVY_EINVAL ? reason : divvy_strerror(error));
+    error = find_service(registry, *entry, out);
+    if (!error && (error = dv_service_reserve(*out)) != 0) {
+        dv_fail(client, error, "heartbeat: %s: no room for one more ephemeral node in this session", (*out)->path);
+        dv_service_let_go(*out);
+    }
+    if (!error) return 0;
+    cJSON_Delete(*entry);
+    *entry = NULL;
+    return error;
+}
+
+/* ---- waiting for a task ---- */
+
+static bool has_ended(void *context) {
+    return ((const dv_task *)context)->ended;
+}
+
+int dv_task_wait(dv_task *task, divvy_registry *registry, const char *what, int64_t timeout_ms) {
+    divvy_client *client = registry->object.client;
+    int waited = dv_client_wait(client, timeout_ms, has_ended, task);
+    if (!task->ended) dv_task_give_up(task, waited, dv_client_now(client));
+    int error = task->result;
+    if (error == DIVVY_ECANCELED && (registry->ending || dv_client_end_error(client))) error = DIVVY_ECLOSED;
+    if (error) dv_fail(client, error, "%s: %s: %s", what, registry->root, divvy_strerror(error));
+    return error;
+}
+
+int divvy_registry_heartbeat(divvy_registry *registry, const cJSON *status, cJSON **stored, int64_t timeout_ms) {
+    if (stored) *stored = NULL;
+    int error = dv_registry_enter(registry);
+    if (error) return error;
+    divvy_client *client = registry->object.client;
+    dv_object_hold(&registry->object);
+    cJSON *entry = NULL;
+    dv_service *service = NULL;
+    dv_task *task = NULL;
+    if (timeout_ms < -1) error = dv_fail(client, DIVVY_EINVAL, "heartbeat: timeout_ms is below -1");
+    else if (dv_client_in_callback(client)) error = dv_fail_plainly(client, DIVVY_EDEADLK);
+    else error = dv_service_for(registry, status, NULL, &entry, &service);
+    if (!error) {
+        error = dv_service_ask(service, &(dv_wish){.kind = DV_TASK_BEAT, .entry = entry, .timeout_ms = -1}, &task);
+        error = error ? dv_fail_plainly(client, error) : dv_task_wait(task, registry, "heartbeat", timeout_ms);
+    }
+    if (!error && stored) {
+        *stored = task->entry;
+        task->entry = NULL;
+    }
+    dv_task_unref(task);
+    dv_object_let_go(&registry->object);
+    return error;
+}
+
+/* ---- without waiting ---- */
+
+typedef struct {
+    dv_callback callback; /* first */
+    divvy_registry *registry;
+    void (*done)(divvy_registry *registry, int result, const cJSON *stored, void *user);
+    void *user;
+    int result;
+    cJSON *stored;
+} beat;
+
+static void call_done(dv_callback *callback) {
+    beat *b = (beat *)(void *)callback;
+    b->done(b->registry, b->result, b->stored, b->user);
+}
+
+static void release_done(dv_callback *callback) {
+    beat *b = (beat *)(void *)callback;
+    divvy_registry *registry = b->registry;
+    registry->dones_due--;
+    pthread_cond_broadcast(&registry->object.client->changed); /* A close may wait for it. */
+    cJSON_Delete(b->stored);
+    free(b);
+    dv_object_unref(&registry->object);
+}
+
+/* It is told even when the registry or the client was closed before, so it is the client's callback. */
+static void on_beat_ended(void *context, dv_task *task, int64_t now) {
+    (void)now;
+    beat *b = context;
+    b->result = task->result;
+    b->stored = task->result ? NULL : task->entry;
+    if (b->stored) task->entry = NULL;
+    b->callback = (dv_callback){.always = true, .call = call_done, .release = release_done};
+    b->registry->dones_due++;
+    dv_object_ref(&b->registry->object);
+    dv_callback_queue(b->registry->object.client, &b->callback);
+}
+
+static int begin_beat(divvy_registry *registry, const cJSON *status, int64_t timeout_ms, beat *b) {
+    cJSON *entry = NULL;
+    dv_service *service = NULL;
+    int error = dv_service_for(registry, status, NULL, &entry, &service);
+    if (error) return error;
+    dv_wish wish = {
+        .kind = DV_TASK_BEAT, .entry = entry, .timeout_ms = timeout_ms, .done = b ? on_beat_ended : NULL, .context = b};
+    error = dv_service_ask(service, &wish, NULL);
+    return error ? dv_fail_plainly(registry->object.client, error) : 0;
+}
+
+int divvy_registry_heartbeat_async(divvy_registry *registry, const cJSON *status, int64_t timeout_ms,
+                                   void (*done)(divvy_registry *registry, int result, const cJSON *stored, void *user),
+                                   void *user) {
+    int error = dv_registry_enter(registry);
+    if (error) return error;
+    divvy_client *client = registry->object.client;
+    beat *b = done ? calloc(1, sizeof *b) : NULL;
+    if (timeout_ms < -1) error = dv_fail(client, DIVVY_EINVAL, "heartbeat: timeout_ms is below -1");
+    else if (done && !b) error = dv_fail_plainly(client, DIVVY_ENOMEM);
+    if (b) *b = (beat){.registry = registry, .done = done, .user = user};
+    if (!error) error = begin_beat(registry, status, timeout_ms, b);
+    if (error) free(b);
+    dv_turn_end(client);
+    return error;
+}
+
+/* ---- by themselves: V8 ---- */
+
+static void on_repeat_ended(void *context, dv_task *task, int64_t now) {
+    (void)context, (void)now;
+    const dv_service *s = task->service;
+    if (task->result == 0 || task->result == DIVVY_ECANCELED || s->registry->ending) return;
+    dv_client_warn(s->registry->object.client, DIVVY_WARN_HEARTBEAT, "%s: a heartbeat was not stored: %s", s->path,
+                   divvy_strerror(task->result));
+}
+
+void dv_heartbeat_repeat(dv_service *s, bool renewal) {
+    divvy_client *client = s->registry->object.client;
+    cJSON *entry = cJSON_Duplicate(s->entry, 1);
+    cJSON *load = entry ? cJSON_GetObjectItemCaseSensitive(entry, "load") : NULL;
+    if (load) cJSON_SetNumberHelper(load, s->load);
+    dv_wish wish = {
+        .kind = DV_TASK_BEAT, .entry = entry, .renewal = renewal, .timeout_ms = -1, .done = on_repeat_ended};
+    int error = entry ? dv_service_ask(s, &wish, NULL) : DIVVY_ENOMEM;
+    if (error) dv_client_log(client, DIVVY_LOG_ERROR, "heartbeat: %s", divvy_strerror(error));
+}
+
+typedef struct {
+    dv_callback callback; /* first */
+    dv_service *service;
+    char *role, *id;
+    double load;
+    bool ran;
+} load_question;
+
+static void call_on_load(dv_callback *callback) {
+    load_question *q = (load_question *)(void *)callback;
+    divvy_registry *registry = q->service->registry;
+    q->load = registry->config.on_load(registry, q->role, q->id, q->load, registry->config.user);
+    q->ran = true;
+}
+
+static void release_on_load(dv_callback *callback) {
+    load_question *q = (load_question *)(void *)callback;
+    dv_service *s = q->service;
+    s->asking_load = false;
+    if (q->ran && isfinite(q->load)) s->load = q->load;
+    bool ran = q->ran;
+    free(q->role);
+    free(q->id);
+    free(q);
+    if (ran && s->announced && !s->tasks && s->entry) dv_heartbeat_repeat(s, false);
+    else dv_service_let_go(s);
+}
+
+static bool ask_load(dv_service *s) {
+    load_question *q = calloc(1, sizeof *q);
+    if (!q) return false;
+    *q = (load_question){.callback = {.object = &s->registry->object, .call = call_on_load, .release = release_on_load},
+                         .service = s,
+                         .role = strdup(text_of(s->entry, "role")),
+                         .id = strdup(text_of(s->entry, "id")),
+                         .load = s->load};
+    if (!q->role || !q->id) {
+        free(q->role);
+        free(q->id);
+        free(q);
+        return false;
+    }
+    s->asking_load = true;
+    dv_callback_queue(s->registry->object.client, &q->callback);
+    return true;
+}
+
+static int64_t interval_ms(const dv_service *s) {
+    divvy_client *client = s->registry->object.client;
+    uint32_t chance = UINT32_MAX / 2;
+    client->znode->backend->random(client->znode, &chance, sizeof chance);
+    double share = 1 + s->registry->config.heartbeat_jitter * (2.0 * chance / UINT32_MAX - 1);
+    double ms = s->ttl_s * 1000 / 3 * share;
+    if (ms < INTERVAL_LEAST_MS) return INTERVAL_LEAST_MS;
+    return ms < (double)DV_TIME_MAX_MS ? (int64_t)ms : DV_TIME_MAX_MS;
+}
+
+void dv_heartbeat_stored(dv_service *s, int64_t now) {
+    divvy_client *client = s->registry->object.client;
+    if (s->registry->config.heartbeat && !s->registry->ending)
+        dv_timer_set(client, &s->beat_timer, now + interval_ms(s));
+}
+
+/* One that waits is enough, and a slow callback does not stop them. */
+void dv_heartbeat_timer_fired(dv_timer *timer, int64_t now) {
+    dv_service *s = (dv_service *)(void *)((char *)timer - offsetof(dv_service, beat_timer));
+    if (!s->announced || !s->entry || s->registry->ending) return;
+    dv_heartbeat_stored(s, now);
+    if (s->tasks) return;
+    bool ask = s->registry->config.on_load && !s->asking_load;
+    if (!ask || !ask_load(s)) dv_heartbeat_repeat(s, false);
+}

@@ -1,0 +1,281 @@
+/* Registry: the object, its names, and what is no entry. SPDX-License-Identifier: Apache-2.0 */
+#include "registry/registry.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "client/config.h"
+#include "recipe/record.h"
+#include "registry/service.h"
+#include "registry/watch.h"
+#include "znode/path.h"
+
+static const char default_path[] = "/divvy/services";
+enum { TEXT_BYTES_MAX = 1024, WARNED_LEAST = 64, WARNED_MOST = 65536, WARNINGS_AT_ONCE = 20 };
+
+/* ---- names ---- */
+
+char *dv_registry_path(const divvy_registry *registry, const char *role_node, const char *id_node) {
+    char *directory = dv_path_join(registry->root, role_node);
+    if (!directory || !id_node) return directory;
+    char *path = dv_path_join(directory, id_node);
+    free(directory);
+    return path;
+}
+
+int dv_registry_node_name(const divvy_registry *registry, const char *what, const char *name, char **out) {
+    const divvy_client *client = registry->object.client;
+    *out = NULL;
+    if (!name || !*name) return dv_fail(client, DIVVY_EINVAL, "registry: the %s is %s", what, name ? "empty" : "NULL");
+    size_t bytes = dv_name_encode(name, NULL, 0);
+    if (bytes > DV_ENTRY_NAME_BYTES_MAX)
+        return dv_fail(client, DIVVY_E2BIG, "registry: the %s %.60s... takes %zu bytes in a path; %d are the most",
+                       what, name, bytes, DV_ENTRY_NAME_BYTES_MAX);
+    char *node = malloc(bytes + 1);
+    if (!node) return dv_fail_plainly(client, DIVVY_ENOMEM);
+    dv_name_encode(name, node, bytes + 1);
+    *out = node;
+    return 0;
+}
+
+/* ---- what is no entry: V2 ---- */
+
+/* Whether it is in the set already; else it is put in. */
+static bool put_slot(dv_warned *w, uint64_t hash) {
+    size_t at = (size_t)(hash & (w->room - 1));
+    while (w->slots[at] && w->slots[at] != hash) at = (at + 1) & (w->room - 1);
+    if (w->slots[at]) return true;
+    w->slots[at] = hash;
+    w->used++;
+    return false;
+}
+
+/* Full, it grows, up to a bound; there it begins anew, and what is warned of is warned of again. */
+static bool make_room(dv_warned *w) {
+    if (w->room && w->used < w->room / 4 * 3) return true;
+    size_t room = w->room ? w->room * 2 : WARNED_LEAST;
+    if (room > WARNED_MOST) {
+        memset(w->slots, 0, w->room * sizeof *w->slots);
+        w->used = 0;
+        return true;
+    }
+    dv_warned grown = {.slots = calloc(room, sizeof *grown.slots), .room = room};
+    if (!grown.slots) return false;
+    for (size_t i = 0; i < w->room; i++) {
+        if (w->slots[i]) put_slot(&grown, w->slots[i]);
+    }
+    free(w->slots);
+    *w = grown;
+    return true;
+}
+
+static bool was_warned(dv_warned *w, const char *role_node, const char *id_node, int64_t mzxid) {
+    uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)mzxid;
+    for (const char *c = role_node; *c; c++) hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
+    hash = (hash ^ '/') * UINT64_C(1099511628211);
+    for (const char *c = id_node; *c; c++) hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
+    hash ^= hash >> 29;
+    if (!hash) hash = 1;
+    return make_room(w) && put_slot(w, hash);
+}
+
+/* Each version of a node once; and not all of a flood one by one. */
+static void skip(divvy_registry *registry, const char *role_node, const char *id_node, const dv_stat *stat,
+                 const char *reason) {
+    divvy_client *client = registry->object.client;
+    if (was_warned(&registry->warned, role_node, id_node, stat->mzxid)) return;
+    atomic_fetch_add(&registry->malformed, 1);
+    int64_t now = dv_client_now(client);
+    if (now >= registry->warnings_since + 1000) {
+        registry->warnings_since = now;
+        registry->warnings = 0;
+    }
+    if (++registry->warnings <= WARNINGS_AT_ONCE)
+        dv_client_warn(client, DIVVY_WARN_ENTRY, "%.300s/%.200s/%.200s is skipped: the entry %s", registry->root,
+                       role_node, id_node, reason);
+    else if (registry->warnings == WARNINGS_AT_ONCE + 1)
+        dv_client_warn(client, DIVVY_WARN_ENTRY, "%.300s has many entries that are skipped; see malformed()",
+                       registry->root);
+}
+
+int dv_registry_parse(divvy_registry *registry, dv_entry **out, const char *role_node, const char *id_node,
+                      const void *data, size_t data_bytes, const dv_stat *stat) {
+    const char *reason = NULL;
+    int error = dv_entry_parse(out, role_node, id_node, data, data_bytes, stat, &reason);
+    if (error == DIVVY_EPROTO) skip(registry, role_node, id_node, stat, reason);
+    return error;
+}
+
+void dv_registry_skip_unreadable(divvy_registry *registry, const char *role_node, const char *id_node) {
+    skip(registry, role_node, id_node, &(dv_stat){.mzxid = 0}, "may not be read");
+}
+
+uint64_t divvy_registry_malformed(const divvy_registry *registry) {
+    return registry ? atomic_load(&((divvy_registry *)(uintptr_t)registry)->malformed) : 0;
+}
+
+/* ---- the session ---- */
+
+static void hear(void *context, dv_session_event event, int64_t now) {
+    divvy_registry *registry = context;
+    dv_object_ref(&registry->object);
+    if (event == DV_SESSION_CLOSED) registry->ended = true;
+    dv_registry_time_hear(registry, event, now);
+    for (dv_service *s = registry->services; s; s = registry->next_service) {
+        registry->next_service = s->next;
+        dv_service_hear(s, event, now);
+    }
+    registry->next_service = NULL;
+    dv_object_unref(&registry->object);
+}
+
+/* ---- life ---- */
+
+static void free_parts(divvy_registry *registry) {
+    free(registry->root);
+    free(registry->host);
+    free(registry->nonce);
+    free(registry->time_path);
+    free(registry->warned.slots);
+    free(registry);
+}
+
+static void release(dv_object *object) {
+    divvy_registry *registry = (divvy_registry *)(void *)object;
+    divvy_client *client = object->client;
+    assert(!registry->services && !registry->time_waits && !registry->dones_due);
+    dv_unlisten(client, &registry->listener);
+    free_parts(registry);
+    dv_client_unref(client);
+}
+
+static int check_text(const divvy_client *client, const char *what, const char *text) {
+    if (!text) return 0;
+    if (!*text) return dv_fail(client, DIVVY_EINVAL, "registry: the %s is empty", what);
+    if (strlen(text) > TEXT_BYTES_MAX)
+        return dv_fail(client, DIVVY_E2BIG, "registry: the %s has %zu bytes; %d are the most", what, strlen(text),
+                       TEXT_BYTES_MAX);
+    if (!dv_is_utf8(text)) return dv_fail(client, DIVVY_EINVAL, "registry: the %s is not valid UTF-8", what);
+    return 0;
+}
+
+static int check_number(const divvy_client *client, const char *what, double value, double least, double most) {
+    if (value >= least && value <= most) return 0; /* No NaN is. */
+    return dv_fail(client, DIVVY_EINVAL, "registry: %s is %g; it may be %g to %g", what, value, least, most);
+}
+
+static int check(const divvy_client *client, const divvy_registry_config *c) {
+    const char *reason = NULL;
+    int error = dv_client_end_error(client);
+    if (error) return dv_fail_plainly(client, error);
+    if (dv_path_check(c->path, &reason) != 0)
+        return dv_fail(client, DIVVY_EINVAL, "registry: the path \"%.200s\" %s", c->path, reason);
+    if (strcmp(c->path, "/") == 0)
+        return dv_fail(client, DIVVY_EINVAL, "registry: the path is \"/\", which is no place");
+    error = check_text(client, "host", c->host);
+    if (!error) error = check_text(client, "nonce", c->nonce);
+    if (!error) error = check_number(client, "pid", (double)c->pid, 0, 9e15);
+    if (!error) error = check_number(client, "heartbeat_jitter", c->heartbeat_jitter, 0, 0.5);
+    if (!error) error = check_number(client, "poll_ms", (double)c->poll_ms, 0, (double)DV_TIME_MAX_MS);
+    if (!error) error = check_number(client, "preserve_share", c->preserve_share, 0, 0.999999);
+    if (!error)
+        error = check_number(client, "preserve_settle_ms", (double)c->preserve_settle_ms, 0, (double)DV_TIME_MAX_MS);
+    if (!error) error = check_number(client, "preserve_max_ms", (double)c->preserve_max_ms, 0, (double)DV_TIME_MAX_MS);
+    return error;
+}
+
+/* The same for all registries of this process, and another after a fork. Not of the seam's random bytes: which client's
+ * they were would depend on what the process did before, and no history in simulation would be like another. */
+static char *process_nonce(void) {
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    static uint64_t random[2];
+    static unsigned fork_count;
+    static bool drawn;
+    char *text = NULL;
+    pthread_mutex_lock(&mutex);
+    if (!drawn || fork_count != dv_fork_count()) {
+        drawn = getrandom(random, sizeof random, 0) == (ssize_t)sizeof random;
+        fork_count = dv_fork_count();
+    }
+    if (!drawn || asprintf(&text, "%016llx%016llx", (unsigned long long)random[0], (unsigned long long)random[1]) < 0)
+        text = NULL;
+    pthread_mutex_unlock(&mutex);
+    return text;
+}
+
+static char *host_name(void) {
+    char host[256] = "";
+    gethostname(host, sizeof host - 1);
+    return strdup(host[0] && dv_is_utf8(host) ? host : "localhost");
+}
+
+static int make(divvy_registry **out, divvy_client *client, const divvy_registry_config *c) {
+    divvy_registry *registry = calloc(1, sizeof *registry);
+    if (!registry) return DIVVY_ENOMEM;
+    registry->config = *c;
+    registry->root = dv_client_path(client, c->path);
+    registry->host = c->host ? strdup(c->host) : host_name();
+    registry->nonce = c->nonce ? strdup(c->nonce) : process_nonce();
+    registry->pid = c->pid ? c->pid : (int64_t)getpid();
+    if (!registry->root || !registry->host || !registry->nonce) {
+        free_parts(registry);
+        return DIVVY_ENOMEM;
+    }
+    registry->config.path = registry->config.host = registry->config.nonce = NULL; /* the caller's */
+    registry->listener = (dv_listener){.hear = hear, .context = registry};
+    dv_object_init(&registry->object, client, release);
+    dv_listen(client, &registry->listener);
+    *out = registry;
+    return 0;
+}
+
+int divvy_registry_open(divvy_registry **out, divvy_client *client, const divvy_registry_config *config) {
+    static const divvy_registry_config defaults = DIVVY_REGISTRY_CONFIG_INIT;
+    divvy_registry_config c;
+    if (out) *out = NULL;
+    if (!out) return dv_fail(client, DIVVY_EINVAL, "registry: out is NULL");
+    int error = dv_turn_enter(client);
+    if (error) return error;
+    if (dv_config_copy(&c, sizeof c, &defaults, config ? config : &defaults) != 0)
+        error = dv_fail(client, DIVVY_EINVAL, "registry: the config was not made with DIVVY_REGISTRY_CONFIG_INIT");
+    if (!error && !c.path) c.path = default_path;
+    if (!error) error = check(client, &c);
+    if (!error) error = dv_fail_plainly(client, make(out, client, &c));
+    dv_turn_end(client);
+    return error;
+}
+
+/* An ending turn sends, wakes the callback thread, and on a closed client runs what is left. */
+static void wait_for_dones(divvy_registry *registry) {
+    divvy_client *client = registry->object.client;
+    while (registry->dones_due && !dv_client_in_callback(client)) {
+        dv_turn_end(client);
+        dv_turn_begin(client);
+        if (!registry->dones_due) break;
+        if (!client->config.manual || !dv_callback_run_one(client)) pthread_cond_wait(&client->changed, &client->turn);
+    }
+}
+
+void divvy_registry_close(divvy_registry *registry) {
+    if (!registry || dv_client_forked(registry->object.client)) return;
+    divvy_client *client = registry->object.client;
+    dv_client_ref(client);
+    dv_turn_begin(client);
+    int64_t now = dv_client_now(client);
+    registry->ending = true;
+    dv_registry_end_watches(registry);
+    for (dv_service *s = registry->services; s; s = registry->next_service) {
+        registry->next_service = s->next;
+        dv_service_retire(s, now);
+    }
+    registry->next_service = NULL;
+    dv_client_changed(client); /* Calls that wait see that it ends. */
+    wait_for_dones(registry);
+    dv_object_destroy(&registry->object);
+    dv_turn_end(client);
+    dv_client_unref(client);
+}

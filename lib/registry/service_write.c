@@ -1,0 +1,426 @@
+/* Service: its node is stored, claimed, found again after a lost reply, deleted. SPDX-License-Identifier: Apache-2.0
+ *
+ * Where the node is known to be ours, a heartbeat is one request. Else, and whenever a write shows that things are
+ * different, the node is looked at, and what is to be done is decided from that. docs/protocol.md, V7 to V11. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "registry/service.h"
+#include "registry/status.h"
+#include "znode/ensure.h"
+
+enum { ATTEMPTS_MAX = 100, ROLE_DATA_BYTES_MAX = 1024 };
+
+static void look(dv_service *s, int64_t now);
+static void resolve(dv_service *s, int64_t now);
+static void write_entry(dv_service *s, int64_t now);
+
+static divvy_client *client_of(const dv_service *s) {
+    return s->registry->object.client;
+}
+
+static bool persists(const dv_service *s) {
+    return s->registry->config.persistent;
+}
+
+/* Whether the node is of the kind, and of the session, that ours are. */
+static bool is_right(const dv_service *s, const dv_stat *stat) {
+    return stat->ephemeral_owner == (persists(s) ? 0 : divvy_client_session_id(client_of(s)));
+}
+
+static void fail(dv_service *s, int error, int64_t now) {
+    dv_service_end_task(s, error, now);
+}
+
+/* Whether it is of the kind that is claimed (unique.c). Its deletion, too, is bound to the version of the role. */
+static bool is_unique(const dv_service *s) {
+    return strcmp(s->role_node, s->id_node) == 0;
+}
+
+/* Something has ended. Whether the first task goes on: not when its session is over, as nothing can be sent before the
+ * next one, of which hear() is told; nor when it was dropped meanwhile. The service may be gone then. */
+static bool still_at_work(dv_service *s, int error, int64_t now) {
+    assert(s->under_way > 0);
+    s->under_way--;
+    bool over = dv_session_over(error) || s->registry->ended;
+    if (!over && s->tasks) return true;
+    if (s->under_way) return false;
+    if (over) dv_service_let_go(s);
+    else dv_service_go(s, now);
+    return false;
+}
+
+/* ---- after a write ---- */
+
+static void succeed(dv_service *s, int32_t version, int64_t now) {
+    dv_task *task = s->tasks;
+    s->known = true;
+    s->version = version;
+    cJSON_Delete(s->entry);
+    bool looked_at = !task->ended && (task->done || task->refs > 1);
+    s->entry = looked_at ? cJSON_Duplicate(task->entry, 1) : task->entry;
+    if (s->entry == task->entry) task->entry = NULL;
+    s->announced = task->kind == DV_TASK_BEAT;
+    const cJSON *ttl = s->entry ? cJSON_GetObjectItemCaseSensitive(s->entry, "ttl") : NULL;
+    const cJSON *load = s->entry ? cJSON_GetObjectItemCaseSensitive(s->entry, "load") : NULL;
+    s->ttl_s = ttl ? ttl->valuedouble : 0;
+    s->load = load ? load->valuedouble : 0;
+    if (!task->renewal) s->beaten_at = s->sent_at;
+    if (s->announced) dv_heartbeat_stored(s, now);
+    dv_service_end_task(s, 0, now);
+}
+
+static void on_ensured(void *context, int error, int64_t now) {
+    dv_service *s = context;
+    if (!still_at_work(s, error, now)) return;
+    if (error && error != DIVVY_ENOENT && error != DIVVY_ECONNECTION) fail(s, error, now);
+    else if (s->tasks->kind == DV_TASK_CLAIM) look(s, now);
+    else write_entry(s, now);
+}
+
+/* V7: the role's node is made only when it is found missing. Curator's are containers, which go by themselves. */
+static void make_role(dv_service *s, int64_t now) {
+    if (dv_ensure_path(client_of(s)->znode, s->directory, on_ensured, s) != 0) fail(s, DIVVY_ENOMEM, now);
+    else s->under_way++;
+}
+
+/* Whether what stands there is not what we took it for. */
+static bool may_differ(int error) {
+    return error == DIVVY_ENOENT || error == DIVVY_EEXIST || error == DIVVY_EVERSION || error == DIVVY_EROLLEDBACK;
+}
+
+/* What a write came to; `version` of the node now. `stat`: of a set, or a create outside a multi, else NULL. */
+static void written(dv_service *s, int error, int32_t version, const dv_stat *stat, int64_t now) {
+    if (!still_at_work(s, error, now)) return;
+    if (stat) dv_registry_note_time(s->registry, s->sent_at, stat, now);
+    if (error == 0 && stat && !is_right(s, stat)) {
+        s->known = false;
+        look(s, now); /* Somebody has put a node of another session there, under the same version. */
+    } else if (error == 0) {
+        succeed(s, version, now);
+    } else if (dv_outcome_unknown(error)) {
+        resolve(s, now);
+    } else if (error == DIVVY_ENOENT && s->creating) {
+        make_role(s, now);
+    } else if (may_differ(error)) {
+        s->known = false;
+        look(s, now);
+    } else {
+        fail(s, error, now);
+    }
+}
+
+static void on_created(void *context, const dv_reply *reply, int64_t now) {
+    written(context, reply->error, 0, reply->error ? NULL : reply->stat, now);
+}
+
+static void on_set(void *context, const dv_reply *reply, int64_t now) {
+    bool good = reply->error == 0 && reply->stat;
+    written(context, reply->error, good ? reply->stat->version : 0, good ? reply->stat : NULL, now);
+}
+
+/* A beat in the place of another's node: the version begins anew. */
+static void on_replaced(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
+    (void)replies, (void)count;
+    written(context, error, 0, NULL, now);
+}
+
+/* The role's node was set, which tells when: the node that was made with it is of the same moment. */
+static void on_claimed(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
+    dv_service *s = context;
+    const dv_stat *role = error == 0 && count && replies ? replies[0].stat : NULL;
+    if (role) dv_registry_note_time(s->registry, s->sent_at, role, now);
+    s->role_known = role != NULL;
+    if (role) s->role_version = role->version;
+    written(s, error, 0, NULL, now);
+}
+
+static void on_kept(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
+    const dv_stat *stat = error == 0 && count > 1 && replies ? replies[1].stat : NULL;
+    written(context, error, stat ? stat->version : 0, stat, now);
+}
+
+/* ---- writing ---- */
+
+static void sent(dv_service *s, int error, int64_t now) {
+    if (error) fail(s, error, now);
+    else s->under_way++;
+}
+
+/* Each write has a text that no other has, and the time: the servers', or, before anything is known of theirs, ours,
+ * which nobody judges by. */
+static int prepare(dv_service *s, int64_t now, const char **reason) {
+    dv_task *task = s->tasks;
+    int64_t unix_ms =
+        s->registry->time.known ? dv_server_time_likely_ms(&s->registry->time, now) : (int64_t)time(NULL) * 1000;
+    bool follows = s->entry && (task->kind == DV_TASK_BEAT || s->known);
+    *reason = NULL;
+    dv_client_guid(client_of(s), task->attempt);
+    if (follows && !dv_status_keep_first(task->entry, s->entry, task->kind == DV_TASK_CLAIM)) return DIVVY_ENOMEM;
+    if (!dv_status_stamp(task->entry, unix_ms, task->attempt)) return DIVVY_ENOMEM;
+    free(s->data);
+    return dv_status_print(&s->data, task->entry, reason);
+}
+
+static bool prepare_or_fail(dv_service *s, int64_t now) {
+    const char *reason;
+    s->tasks->begun = true;
+    s->creating = false;
+    s->sent_at = dv_client_now(client_of(s)); /* before it can leave */
+    int error = ++s->tasks->attempts > ATTEMPTS_MAX ? DIVVY_EBUSY : prepare(s, now, &reason);
+    if (error) fail(s, error, now);
+    return error == 0;
+}
+
+static dv_op role_op(const dv_service *s, dv_kind kind) {
+    return (dv_op){.kind = kind,
+                   .path = s->directory,
+                   .data = s->role_data ? s->role_data : "",
+                   .data_bytes = s->role_data ? s->role_data_bytes : 0,
+                   .version = s->role_version};
+}
+
+static dv_op node_op(const dv_service *s, dv_kind kind, int32_t version) {
+    return (dv_op){.kind = kind,
+                   .path = s->path,
+                   .data = kind == DV_DELETE ? NULL : s->data,
+                   .data_bytes = kind == DV_DELETE ? 0 : strlen(s->data),
+                   .mode = kind == DV_CREATE && !persists(s) ? DV_EPHEMERAL : DV_PERSISTENT,
+                   .version = version};
+}
+
+/* The entry takes the place of what stands there, or of nothing. V11: every claim sets the role's node, whose version
+ * so counts them; versions of the node itself begin anew with each holder. */
+static void put_new(dv_service *s, bool replaces, int32_t version, int64_t now) {
+    if (!prepare_or_fail(s, now)) return;
+    dv_op ops[3];
+    size_t count = 0;
+    bool claim = s->tasks->kind == DV_TASK_CLAIM;
+    dv_znode *znode = client_of(s)->znode;
+    if (claim) ops[count++] = role_op(s, DV_SET);
+    if (replaces) ops[count++] = node_op(s, DV_DELETE, version);
+    ops[count++] = node_op(s, DV_CREATE, 0);
+    s->creating = count == 1;
+    if (count == 1) sent(s, znode->backend->submit(znode, ops, NULL, on_created, s), now);
+    else sent(s, dv_znode_multi(znode, ops, count, claim ? on_claimed : on_replaced, s), now);
+}
+
+/* The entry becomes the data of the node that is ours. */
+static void set_ours(dv_service *s, int32_t version, int64_t now) {
+    if (!prepare_or_fail(s, now)) return;
+    dv_znode *znode = client_of(s)->znode;
+    dv_op ops[2] = {role_op(s, DV_CHECK), node_op(s, DV_SET, version)};
+    if (s->tasks->kind == DV_TASK_CLAIM) sent(s, dv_znode_multi(znode, ops, 2, on_kept, s), now);
+    else sent(s, znode->backend->submit(znode, &ops[1], NULL, on_set, s), now);
+}
+
+/* ---- deciding: what stands there was looked at ---- */
+
+void dv_service_drop_look(dv_service *s) {
+    dv_entry_free(s->look_entry);
+    free(s->role_data);
+    s->look_entry = NULL;
+    s->role_data = NULL;
+    s->role_data_bytes = 0;
+    s->look_error = s->role_error = 0;
+}
+
+/* V9: another's, who is healthy, or may be, stays. One that can be neither is replaced. */
+static void decide_claim(dv_service *s, int64_t now) {
+    dv_task *task = s->tasks;
+    bool ours = s->look_entry && dv_status_same_identity(s->look_entry->json, task->entry);
+    bool timed = s->look_entry && (s->look_entry->flags & DV_ENTRY_HAS_TTL);
+    if (ours) {
+        if (!dv_status_keep_first(task->entry, s->look_entry->json, true)) fail(s, DIVVY_ENOMEM, now);
+        else if (is_right(s, &s->look_stat)) set_ours(s, s->look_stat.version, now);
+        else put_new(s, true, s->look_stat.version, now);
+        return;
+    }
+    if (timed && !s->registry->time.known) {
+        fail(s, DIVVY_EACCES, now); /* Nothing may be written here, so nothing can be judged. */
+        return;
+    }
+    dv_server_now server = timed ? dv_registry_server_now(s->registry) : (dv_server_now){0, 0};
+    if (!s->look_entry || dv_entry_has_expired(s->look_entry, server.earliest_ms)) {
+        put_new(s, true, s->look_stat.version, now);
+        return;
+    }
+    cJSON_Delete(task->entry);
+    task->entry = NULL;
+    if (dv_entry_is_healthy(s->look_entry, server.latest_ms)) {
+        task->entry = s->look_entry->json;
+        s->look_entry->json = NULL;
+    }
+    dv_service_disown(s);
+    dv_service_end_task(s, 0, now);
+}
+
+static void left(dv_service *s, int result, int64_t now) {
+    if (!result) dv_service_disown(s);
+    dv_service_end_task(s, result, now);
+}
+
+static void deleted(dv_service *s, int error, int64_t now) {
+    if (!still_at_work(s, error, now)) return;
+    if (error == 0) left(s, 0, now);
+    else if (dv_outcome_unknown(error)) resolve(s, now);
+    else if (may_differ(error)) look(s, now);
+    else fail(s, error, now);
+}
+
+static void on_deleted(void *context, const dv_reply *reply, int64_t now) {
+    deleted(context, reply->error, now);
+}
+
+static void on_both_deleted(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
+    (void)replies, (void)count;
+    deleted(context, error, now);
+}
+
+/* V12. Of a node that is gone, or another's, nothing is left to delete; one that somebody is asked to remove is removed
+ * as it is, and one that came in its place is not. */
+static void decide_leave(dv_service *s, int64_t now) {
+    dv_task *task = s->tasks;
+    bool again = task->deleting_czxid != 0, there = s->look_error == 0;
+    bool same = !again || task->deleting_czxid == s->look_stat.czxid;
+    bool to_go = there && same && (task->any || is_right(s, &s->look_stat));
+    if (!to_go) {
+        left(s, !there && task->any && !again ? DIVVY_ENOENT : 0, now);
+    } else if (++task->attempts > ATTEMPTS_MAX) {
+        fail(s, DIVVY_EBUSY, now);
+    } else {
+        task->deleting_czxid = s->look_stat.czxid;
+        dv_znode *znode = client_of(s)->znode;
+        dv_op ops[2] = {role_op(s, DV_CHECK), node_op(s, DV_DELETE, s->look_stat.version)};
+        if (is_unique(s)) sent(s, dv_znode_multi(znode, ops, 2, on_both_deleted, s), now);
+        else sent(s, znode->backend->submit(znode, &ops[1], NULL, on_deleted, s), now);
+    }
+}
+
+static bool is_last_attempt(const dv_service *s) {
+    if (!s->look_entry || s->tasks->attempt[0] == '\0') return false;
+    const cJSON *attempt = cJSON_GetObjectItemCaseSensitive(s->look_entry->json, "attempt");
+    return cJSON_IsString(attempt) && strcmp(attempt->valuestring, s->tasks->attempt) == 0;
+}
+
+static void decide_write(dv_service *s, int64_t now) {
+    bool claim = s->tasks->kind == DV_TASK_CLAIM, there = s->look_error == 0;
+    bool stored = s->resolving && there && is_last_attempt(s) && is_right(s, &s->look_stat);
+    s->resolving = false;
+    if (stored) succeed(s, s->look_stat.version, now);
+    else if (claim && s->role_error == DIVVY_ENOENT) make_role(s, now);
+    else if (!there) put_new(s, false, 0, now);
+    else if (claim) decide_claim(s, now);
+    else if (is_right(s, &s->look_stat)) set_ours(s, s->look_stat.version, now);
+    else put_new(s, true, s->look_stat.version, now);
+}
+
+static void decide(dv_service *s, int64_t now) {
+    int error = s->role_error && s->role_error != DIVVY_ENOENT ? s->role_error : s->look_error;
+    if (dv_outcome_unknown(error)) {
+        resolve(s, now);
+    } else if (error && error != DIVVY_ENOENT) {
+        fail(s, error, now);
+    } else if (s->tasks->kind == DV_TASK_LEAVE) {
+        s->resolving = false;
+        decide_leave(s, now);
+    } else {
+        decide_write(s, now);
+    }
+}
+
+/* ---- looking ---- */
+
+static void on_role(void *context, const dv_reply *reply, int64_t now) {
+    dv_service *s = context;
+    s->role_error = reply->error;
+    s->role_known = reply->error == 0;
+    if (reply->error == 0) {
+        s->role_version = reply->stat->version;
+        bool fits = reply->data_bytes <= ROLE_DATA_BYTES_MAX;
+        s->role_data = fits ? malloc(reply->data_bytes + 1) : NULL;
+        s->role_data_bytes = s->role_data ? reply->data_bytes : 0;
+        if (s->role_data_bytes) memcpy(s->role_data, reply->data, reply->data_bytes);
+    }
+    if (s->under_way == 1) still_at_work(s, DIVVY_ELOST, now); /* The node could not be asked for. */
+    else s->under_way--;
+}
+
+static void on_node(void *context, const dv_reply *reply, int64_t now) {
+    dv_service *s = context;
+    if (!still_at_work(s, reply->error, now)) return;
+    s->look_error = reply->error;
+    bool parse = s->tasks->kind == DV_TASK_CLAIM || s->resolving;
+    int error = 0;
+    if (reply->error == 0) {
+        s->look_stat = *reply->stat;
+        if (parse)
+            error = dv_registry_parse(s->registry, &s->look_entry, s->role_node, s->id_node, reply->data,
+                                      reply->data_bytes, reply->stat);
+    }
+    if (error == DIVVY_ENOMEM) fail(s, error, now);
+    else decide(s, now);
+}
+
+/* The role's node is read first: what is decided about the node is then never of an older moment than the version of
+ * the role that it is bound to. */
+static void look(dv_service *s, int64_t now) {
+    dv_znode *znode = client_of(s)->znode;
+    dv_service_drop_look(s);
+    s->tasks->begun = true;
+    bool bound = s->tasks->kind == DV_TASK_CLAIM || (s->tasks->kind == DV_TASK_LEAVE && is_unique(s));
+    if (bound) {
+        if (dv_znode_get(znode, s->directory, NULL, on_role, s) != 0) {
+            fail(s, DIVVY_ENOMEM, now);
+            return;
+        }
+        s->under_way++;
+    }
+    if (dv_znode_get(znode, s->path, NULL, on_node, s) == 0) s->under_way++;
+    else if (!s->under_way) fail(s, DIVVY_ENOMEM, now);
+}
+
+static void on_barrier(void *context, int error, int64_t now) {
+    dv_service *s = context;
+    if (still_at_work(s, error, now)) look(s, now);
+}
+
+/* R1. */
+static void resolve(dv_service *s, int64_t now) {
+    (void)now;
+    s->resolving = true;
+    s->barrier.done = on_barrier;
+    s->barrier.context = s;
+    s->under_way++;
+    dv_client_barrier(client_of(s), &s->barrier);
+}
+
+/* ---- beginning ---- */
+
+static void write_entry(dv_service *s, int64_t now) {
+    if (s->resolving) resolve(s, now);
+    else if (s->tasks->kind == DV_TASK_CLAIM && !(s->known && s->role_known)) look(s, now);
+    else if (s->known) set_ours(s, s->version, now);
+    else put_new(s, false, 0, now);
+}
+
+static void on_time(void *context, int error, int64_t now) {
+    dv_service *s = context;
+    if (still_at_work(s, error, now)) write_entry(s, now); /* Also without it, if it cannot be had. */
+}
+
+/* The first write of all waits until the servers' clock is known, so that it can say when it was. A claim judges by that
+ * clock, so what is known of it must not be old. */
+void dv_service_write(dv_service *s, int64_t now) {
+    bool judges = s->tasks->kind == DV_TASK_CLAIM;
+    s->time_wait = (dv_time_wait){.makes_root = true, .done = on_time, .context = s};
+    bool waits = (judges || !dv_registry_knows_time(s->registry)) && dv_registry_learn_time(s->registry, &s->time_wait);
+    if (waits) s->under_way++;
+    else write_entry(s, now);
+}
+
+void dv_service_leave(dv_service *s, int64_t now) {
+    look(s, now);
+}

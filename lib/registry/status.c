@@ -1,0 +1,294 @@
+/* Status: what a program says of its service, and the entry that is made of it. SPDX-License-Identifier: Apache-2.0 */
+#include "registry/status.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "divvy/error.h"
+#include "recipe/record.h"
+#include "registry/entry.h"
+#include "registry/server_time.h"
+
+static const cJSON *field(const cJSON *status, const char *name) {
+    return cJSON_GetObjectItemCaseSensitive(status, name);
+}
+
+/* ---- checks: V1. Each says what must be, or NULL ---- */
+
+static const char *check_text(const cJSON *item) {
+    return cJSON_IsString(item) && item->valuestring[0] ? NULL : "must be a string that is not empty";
+}
+
+static const char *check_number(const cJSON *item) {
+    return cJSON_IsNumber(item) && isfinite(item->valuedouble) ? NULL : "must be a number";
+}
+
+static const char *check_ttl(const cJSON *item) {
+    return !check_number(item) && item->valuedouble > 0 ? NULL : "must be a number > 0";
+}
+
+static const char *check_integer(const cJSON *item) {
+    bool good = !check_number(item) && fabs(item->valuedouble) < 9e15 && floor(item->valuedouble) == item->valuedouble;
+    return good ? NULL : "must be an integer";
+}
+
+static const char *check_port(const cJSON *item) {
+    if (cJSON_IsNull(item)) return NULL;
+    return !check_integer(item) && fabs(item->valuedouble) <= INT32_MAX ? NULL : "must be null or a 32-bit integer";
+}
+
+static const char *check_address(const cJSON *item) {
+    return cJSON_IsNull(item) || cJSON_IsString(item) ? NULL : "must be null or a string";
+}
+
+static const char *check_payload(const cJSON *item) {
+    if (cJSON_IsNull(item) || cJSON_IsString(item)) return NULL;
+    return cJSON_IsObject(item) && cJSON_IsString(field(item, "@class"))
+               ? NULL
+               : "must be null, a string, or an object with \"@class\", else no Curator can read the role";
+}
+
+static const char *check_type(const cJSON *item) {
+    static const char *const types[] = {"DYNAMIC", "STATIC", "PERMANENT", "DYNAMIC_SEQUENTIAL"};
+    for (size_t i = 0; cJSON_IsString(item) && i < sizeof types / sizeof types[0]; i++) {
+        if (strcmp(item->valuestring, types[i]) == 0) return NULL;
+    }
+    return "must be DYNAMIC, STATIC, PERMANENT or DYNAMIC_SEQUENTIAL";
+}
+
+static const char *check_uri_spec(const cJSON *item) {
+    static const char shape[] = "must be null or {\"parts\": [{\"value\": string, \"variable\": boolean}]}";
+    if (cJSON_IsNull(item)) return NULL;
+    const cJSON *parts = field(item, "parts"), *part;
+    if (!cJSON_IsObject(item) || !cJSON_IsArray(parts)) return shape;
+    cJSON_ArrayForEach(part, parts) {
+        if (!cJSON_IsString(field(part, "value")) || !cJSON_IsBool(field(part, "variable"))) return shape;
+    }
+    return NULL;
+}
+
+static const char *check_bool(const cJSON *item) {
+    return cJSON_IsBool(item) ? NULL : "must be true or false";
+}
+
+static const char *check_string(const cJSON *item) {
+    return cJSON_IsString(item) ? NULL : "must be a string";
+}
+
+static const char *check_class(const cJSON *item) {
+    (void)item;
+    return "is a Java class to Curator, which could then not read the role";
+}
+
+typedef struct {
+    const char *name;
+    const char *(*check)(const cJSON *item);
+} rule;
+
+static const rule rules[] = {
+    {"role", check_text},
+    {"ttl", check_ttl},
+    {"load", check_number},
+    {"id", check_text},
+    {"host", check_text},
+    {"pid", check_integer},
+    {"address", check_address},
+    {"port", check_port},
+    {"sslPort", check_port},
+    {"payload", check_payload},
+    {"serviceType", check_type},
+    {"uriSpec", check_uri_spec},
+    {"enabled", check_bool},
+    {"@class", check_class},
+    {"first_heartbeat", check_string},
+    {"registrationTimeUTC", check_integer},
+};
+enum { RULES = sizeof rules / sizeof rules[0] };
+
+/* How deep it is, without going deeper than is looked for: the text of an entry is bounded exactly (entry.h). */
+static bool is_shallow(const cJSON *json) {
+    const cJSON *at[DV_ENTRY_DEPTH_MAX] = {json->child};
+    size_t depth = 0;
+    while (at[depth] || depth > 0) {
+        if (!at[depth]) {
+            depth--;
+        } else if (cJSON_IsObject(at[depth]) || cJSON_IsArray(at[depth])) {
+            if (depth + 1 == DV_ENTRY_DEPTH_MAX) return false;
+            at[depth + 1] = at[depth]->child;
+            depth++;
+            continue;
+        }
+        at[depth] = at[depth]->next;
+    }
+    return true;
+}
+
+static int refuse(char reason[DV_STATUS_REASON_BYTES], const char *name, const char *why) {
+    snprintf(reason, DV_STATUS_REASON_BYTES, "\"%s\" %s", name, why);
+    return DIVVY_EINVAL;
+}
+
+static bool is_set_by_us(const dv_status_defaults *d, const char *name) {
+    return d->unique_role && (strcmp(name, "role") == 0 || strcmp(name, "id") == 0);
+}
+
+static int check(const cJSON *status, const dv_status_defaults *d, char reason[DV_STATUS_REASON_BYTES]) {
+    static const char *const required[] = {"role", "ttl", "load"};
+    if (!cJSON_IsObject(status)) {
+        snprintf(reason, DV_STATUS_REASON_BYTES, "the status must be a JSON object");
+        return DIVVY_EINVAL;
+    }
+    for (size_t i = 0; i < sizeof required / sizeof required[0]; i++) {
+        bool wanted = !d->unique_role || strcmp(required[i], "ttl") == 0;
+        if (wanted && !field(status, required[i])) return refuse(reason, required[i], "is required and missing");
+    }
+    for (size_t i = 0; i < RULES; i++) {
+        const cJSON *item = field(status, rules[i].name);
+        const char *why = item && !is_set_by_us(d, rules[i].name) ? rules[i].check(item) : NULL;
+        if (why) return refuse(reason, rules[i].name, why);
+    }
+    const cJSON *name = field(status, "name"), *role = field(status, "role");
+    bool same = !name || d->unique_role || (cJSON_IsString(name) && strcmp(name->valuestring, role->valuestring) == 0);
+    if (!same) return refuse(reason, "name", "is Curator's word for the role, and must be the same");
+    if (!is_shallow(status)) {
+        snprintf(reason, DV_STATUS_REASON_BYTES, "it is nested deeper than %d levels", DV_ENTRY_DEPTH_MAX);
+        return DIVVY_EINVAL;
+    }
+    return 0;
+}
+
+/* ---- the entry: V3 ---- */
+
+/* All that has a place of its own; what else a status has follows. */
+static const char *const placed[] = {
+    "name", "id",   "address", "port", "sslPort", "payload",         "registrationTimeUTC", "serviceType", "uriSpec",
+    "role", "load", "ttl",     "host", "pid",     "first_heartbeat", "last_heartbeat",      "nonce",       "attempt"};
+
+static bool add(cJSON *entry, const char *name, cJSON *item) {
+    if (item && cJSON_AddItemToObject(entry, name, item)) return true;
+    cJSON_Delete(item);
+    return false;
+}
+
+static bool add_text(cJSON *entry, const char *name, const char *text) {
+    return add(entry, name, cJSON_CreateString(text));
+}
+
+/* The status's own, or null. */
+static bool add_own_or_null(cJSON *entry, const cJSON *status, const char *name) {
+    const cJSON *item = field(status, name);
+    return add(entry, name, item ? cJSON_Duplicate(item, 1) : cJSON_CreateNull());
+}
+
+static bool add_own_or_text(cJSON *entry, const cJSON *status, const char *name, const char *text) {
+    const cJSON *item = field(status, name);
+    return item ? add(entry, name, cJSON_Duplicate(item, 1)) : add_text(entry, name, text);
+}
+
+static const char *service_type(const cJSON *status, bool persistent) {
+    const cJSON *type = field(status, "serviceType");
+    if (!persistent) return "DYNAMIC";
+    return type && strcmp(type->valuestring, "STATIC") == 0 ? "STATIC" : "PERMANENT";
+}
+
+static bool add_curators(cJSON *entry, const cJSON *status, const dv_status_defaults *d) {
+    const cJSON *role = field(status, "role"), *id = field(status, "id"), *host = field(status, "host");
+    const char *role_text = d->unique_role ? d->unique_role : role->valuestring;
+    const char *id_text = d->unique_role ? d->unique_role : id ? id->valuestring : d->new_id;
+    return add_text(entry, "name", role_text) && add_text(entry, "id", id_text) &&
+           add_own_or_text(entry, status, "address", host ? host->valuestring : d->host) &&
+           add_own_or_null(entry, status, "port") && add_own_or_null(entry, status, "sslPort") &&
+           add_own_or_null(entry, status, "payload") && add_own_or_null(entry, status, "registrationTimeUTC") &&
+           add_text(entry, "serviceType", service_type(status, d->persistent)) &&
+           add_own_or_null(entry, status, "uriSpec") && add_text(entry, "role", role_text);
+}
+
+static bool add_doublethinks(cJSON *entry, const cJSON *status, const dv_status_defaults *d) {
+    const cJSON *load = field(status, "load"), *pid = field(status, "pid");
+    if (load && !add(entry, "load", cJSON_Duplicate(load, 1))) return false;
+    if (!add(entry, "ttl", cJSON_Duplicate(field(status, "ttl"), 1))) return false;
+    if (!add_own_or_text(entry, status, "host", d->host)) return false;
+    if (!add(entry, "pid", pid ? cJSON_Duplicate(pid, 1) : cJSON_CreateNumber((double)d->pid))) return false;
+    return add_own_or_text(entry, status, "first_heartbeat", "") && add_text(entry, "last_heartbeat", "") &&
+           add_text(entry, "nonce", d->nonce) && add_text(entry, "attempt", "");
+}
+
+static bool has_place(const char *name) {
+    for (size_t i = 0; i < sizeof placed / sizeof placed[0]; i++) {
+        if (strcmp(name, placed[i]) == 0) return true;
+    }
+    return false;
+}
+
+static bool add_others(cJSON *entry, const cJSON *status) {
+    for (const cJSON *item = status->child; item; item = item->next) {
+        if (!item->string || has_place(item->string)) continue;
+        if (!add(entry, item->string, cJSON_Duplicate(item, 1))) return false;
+    }
+    return true;
+}
+
+int dv_status_compose(cJSON **out, const cJSON *status, const dv_status_defaults *d,
+                      char reason[DV_STATUS_REASON_BYTES]) {
+    *out = NULL;
+    int error = check(status, d, reason);
+    if (error) return error;
+    cJSON *entry = cJSON_CreateObject();
+    bool whole =
+        entry && add_curators(entry, status, d) && add_doublethinks(entry, status, d) && add_others(entry, status);
+    if (whole) *out = entry;
+    else cJSON_Delete(entry);
+    return whole ? 0 : DIVVY_ENOMEM;
+}
+
+/* ---- later ---- */
+
+static bool replace(cJSON *entry, const char *name, cJSON *item) {
+    if (item && cJSON_ReplaceItemInObjectCaseSensitive(entry, name, item)) return true;
+    cJSON_Delete(item);
+    return false;
+}
+
+bool dv_status_stamp(cJSON *entry, int64_t unix_ms, const char *attempt) {
+    char time[DV_ISO_BYTES];
+    dv_iso_print(unix_ms, time);
+    bool first = field(entry, "first_heartbeat")->valuestring[0] == '\0';
+    if (first && !replace(entry, "first_heartbeat", cJSON_CreateString(time))) return false;
+    bool registered = cJSON_IsNumber(field(entry, "registrationTimeUTC"));
+    if (!registered && !replace(entry, "registrationTimeUTC", cJSON_CreateNumber((double)unix_ms))) return false;
+    return replace(entry, "last_heartbeat", cJSON_CreateString(time)) &&
+           replace(entry, "attempt", cJSON_CreateString(attempt));
+}
+
+bool dv_status_keep_first(cJSON *entry, const cJSON *earlier, bool force) {
+    const cJSON *first = field(earlier, "first_heartbeat"), *registered = field(earlier, "registrationTimeUTC");
+    bool take_first = force || field(entry, "first_heartbeat")->valuestring[0] == '\0';
+    bool take_registered = force || cJSON_IsNull(field(entry, "registrationTimeUTC"));
+    if (take_first && !check_string(first) && !replace(entry, "first_heartbeat", cJSON_Duplicate(first, 1)))
+        return false;
+    return !take_registered || check_integer(registered) ||
+           replace(entry, "registrationTimeUTC", cJSON_Duplicate(registered, 1));
+}
+
+bool dv_status_same_identity(const cJSON *a, const cJSON *b) {
+    static const char *const names[] = {"id", "host", "pid", "nonce"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!cJSON_Compare(field(a, names[i]), field(b, names[i]), 1)) return false;
+    }
+    return true;
+}
+
+int dv_status_print(char **out, const cJSON *entry, const char **reason) {
+    *reason = NULL;
+    *out = cJSON_PrintUnformatted(entry);
+    if (!*out) return DIVVY_ENOMEM;
+    int error = 0;
+    if (!dv_entry_within_bounds(*out, strlen(*out), reason)) error = DIVVY_E2BIG;
+    else if (!dv_is_utf8(*out)) *reason = "is not valid UTF-8", error = DIVVY_EINVAL;
+    if (!error) return 0;
+    free(*out);
+    *out = NULL;
+    return error;
+}

@@ -1,0 +1,41 @@
+/* Status: what a program says of its service, and the entry that is made of it. SPDX-License-Identifier: Apache-2.0
+ *
+ * Pure. docs/protocol.md, V1 and V3. */
+#ifndef DV_STATUS_H
+#define DV_STATUS_H
+
+#include <cjson/cJSON.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is not in the status. Strings live during the call. */
+typedef struct {
+    const char *unique_role; /* not NULL: it is role, name and id, and load is not required */
+    const char *new_id;      /* where the status has none */
+    const char *host;
+    int64_t pid;
+    const char *nonce;
+    bool persistent;
+} dv_status_defaults;
+
+enum { DV_STATUS_REASON_BYTES = 160 };
+
+/* The entry, all fields in Curator's order, with times and attempt to be stamped. 0; DIVVY_EINVAL with what is wrong
+ * with which field in `reason`; DIVVY_ENOMEM. */
+int dv_status_compose(cJSON **out, const cJSON *status, const dv_status_defaults *defaults,
+                      char reason[DV_STATUS_REASON_BYTES]);
+
+/* The time of a heartbeat, and a text that no other write has. first_heartbeat and registrationTimeUTC are set where
+ * the status had none, and only once. False when memory is out. */
+bool dv_status_stamp(cJSON *entry, int64_t unix_ms, const char *attempt);
+/* first_heartbeat and registrationTimeUTC of the entry that this one follows: where it has none, or in any case with
+ * `force`. False when memory is out. */
+bool dv_status_keep_first(cJSON *entry, const cJSON *earlier, bool force);
+/* Whether both say the same id, host, pid and nonce. */
+bool dv_status_same_identity(const cJSON *a, const cJSON *b);
+
+/* As text, malloc'ed. 0, DIVVY_E2BIG or DIVVY_EINVAL with *reason, or DIVVY_ENOMEM. */
+int dv_status_print(char **out, const cJSON *entry, const char **reason);
+
+#endif

@@ -1,0 +1,133 @@
+/* Unique: the role that may have one service only. SPDX-License-Identifier: Apache-2.0
+ *
+ * Its entry has the role as its id, so that there is one node to hold. docs/protocol.md, V9 and V11. */
+#include <stdlib.h>
+
+#include "registry/service.h"
+#include "registry/status.h"
+
+/* ---- only looking ---- */
+
+typedef struct {
+    divvy_registry *registry;
+    const char *role_node;
+    cJSON **out;
+    bool timing;
+    int time_error;
+} look;
+
+static void on_time(void *context, int error, int64_t now) {
+    (void)now;
+    look *l = context;
+    l->timing = false;
+    l->time_error = error;
+    dv_client_changed(l->registry->object.client);
+}
+
+static bool is_timed(void *context) {
+    return !((const look *)context)->timing;
+}
+
+/* The clock is asked for before the node, so that the answer is there when the node's is. */
+static int read_node(look *l, dv_deadline deadline, dv_entry **out) {
+    divvy_registry *registry = l->registry;
+    divvy_client *client = registry->object.client;
+    dv_time_wait wait = {.done = on_time, .context = l};
+    l->timing = dv_registry_learn_time(registry, &wait);
+    char *path = dv_registry_path(registry, l->role_node, l->role_node);
+    dv_op op = {.kind = DV_GET, .path = path};
+    dv_asked *answer = path ? dv_ask(client, &op) : NULL;
+    free(path);
+    int error = answer ? dv_asked_wait(answer, deadline) : DIVVY_ENOMEM;
+    if (!error && answer)
+        error = dv_registry_parse(registry, out, l->role_node, l->role_node, answer->data, answer->data_bytes,
+                                  &answer->stat);
+    dv_asked_drop(answer);
+    if (!error && l->timing) error = dv_client_wait(client, dv_deadline_left_ms(client, deadline), is_timed, l);
+    if (l->timing) dv_registry_forget_wait(registry, &wait);
+    return error == DIVVY_ENOENT || error == DIVVY_EPROTO ? 0 : error;
+}
+
+static int look_once(void *context, dv_deadline deadline) {
+    look *l = context;
+    divvy_registry *registry = l->registry;
+    dv_entry *entry = NULL;
+    int error = registry->ending ? DIVVY_ECLOSED : read_node(l, deadline, &entry);
+    bool timed = entry && (entry->flags & DV_ENTRY_HAS_TTL);
+    if (!error && timed && !dv_registry_knows_time(registry)) error = l->time_error ? l->time_error : DIVVY_ECONNECTION;
+    if (!error && entry && dv_entry_is_healthy(entry, timed ? dv_registry_server_now(registry).latest_ms : 0)) {
+        *l->out = entry->json;
+        entry->json = NULL;
+    }
+    dv_entry_free(entry);
+    return error;
+}
+
+static int only_look(divvy_registry *registry, const char *role_node, cJSON **out, int64_t timeout_ms) {
+    divvy_client *client = registry->object.client;
+    look l = {.registry = registry, .role_node = role_node, .out = out};
+    int error = dv_ask_until_answered(client, dv_deadline_in(client, timeout_ms), look_once, &l);
+    return error ? dv_fail(client, error, "unique_service: %s/%s: %s", registry->root, role_node, divvy_strerror(error))
+                 : 0;
+}
+
+/* ---- claiming, or keeping ---- */
+
+static int claim(divvy_registry *registry, const char *role, const cJSON *candidate, cJSON **out, int64_t timeout_ms) {
+    cJSON *entry = NULL;
+    dv_service *service = NULL;
+    dv_task *task = NULL;
+    int error = dv_service_for(registry, candidate, role, &entry, &service);
+    if (error) return error;
+    error = dv_service_ask(service, &(dv_wish){.kind = DV_TASK_CLAIM, .entry = entry, .timeout_ms = -1}, &task);
+    if (error) return dv_fail_plainly(registry->object.client, error);
+    error = dv_task_wait(task, registry, "unique_service", timeout_ms);
+    if (!error) {
+        *out = task->entry;
+        task->entry = NULL;
+    }
+    dv_task_unref(task);
+    return error;
+}
+
+int divvy_registry_unique_service(divvy_registry *registry, const char *role, const cJSON *candidate, cJSON **entry,
+                                  int64_t timeout_ms) {
+    if (entry) *entry = NULL;
+    int error = dv_registry_enter(registry);
+    if (error) return error;
+    divvy_client *client = registry->object.client;
+    dv_object_hold(&registry->object);
+    cJSON *found = NULL;
+    char *role_node = NULL;
+    if (timeout_ms < -1) error = dv_fail(client, DIVVY_EINVAL, "unique_service: timeout_ms is below -1");
+    else error = dv_registry_node_name(registry, "role", role, &role_node);
+    if (!error && dv_client_in_callback(client)) error = dv_fail_plainly(client, DIVVY_EDEADLK);
+    if (!error && candidate) error = claim(registry, role, candidate, &found, timeout_ms);
+    else if (!error) error = only_look(registry, role_node, &found, timeout_ms);
+    if (entry) *entry = found;
+    else cJSON_Delete(found);
+    free(role_node);
+    dv_object_let_go(&registry->object);
+    return error;
+}
+
+/* ---- whose ---- */
+
+static bool is_in(const dv_service *service, const cJSON *entry) {
+    return service && service->entry && dv_status_same_identity(service->entry, entry);
+}
+
+int divvy_registry_is_ours(const divvy_registry *r, const cJSON *entry) {
+    divvy_registry *registry = (divvy_registry *)(uintptr_t)r;
+    const cJSON *role = cJSON_GetObjectItemCaseSensitive(entry, "role");
+    const cJSON *id = cJSON_GetObjectItemCaseSensitive(entry, "id");
+    if (!cJSON_IsString(role) || !cJSON_IsString(id) || dv_registry_enter(registry) != 0) return 0;
+    char *role_node = NULL, *id_node = NULL;
+    bool named = dv_registry_node_name(registry, "role", role->valuestring, &role_node) == 0 &&
+                 dv_registry_node_name(registry, "id", id->valuestring, &id_node) == 0;
+    int ours = named && is_in(dv_service_find(registry, role_node, id_node), entry);
+    free(role_node);
+    free(id_node);
+    dv_turn_end(registry->object.client);
+    return ours;
+}

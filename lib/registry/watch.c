@@ -1,0 +1,380 @@
+/* Watch: live views of a registry, and telling users what changed in them. SPDX-License-Identifier: Apache-2.0
+ *
+ * All views of a registry stand on one cache (cache.h). What a user was told last is kept for each entry, and the next
+ * call is made of the difference to what stands there then: so a slow user misses what came and went meanwhile, but
+ * `before` is always what `after` was, and nothing piles up. docs/protocol.md, W14. */
+#include "registry/watch.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "registry/cache.h"
+
+typedef struct dv_view {
+    dv_object object; /* first */
+    struct dv_view *next;
+    divvy_registry *registry;
+    char *role_node; /* NULL: all */
+    void (*on_change)(divvy_registry *registry, int change, const cJSON *before, const cJSON *after, void *user);
+    void *user;
+    bool ended;
+    dv_slot *due, **due_end; /* of which something is to be told */
+
+    dv_callback call; /* for one change, the oldest that is due when it starts */
+    bool calling;     /* queued, or running */
+    int change;       /* 0: nothing is left to be told */
+    dv_cached *before, *after;
+} dv_view;
+
+struct dv_registry_views {
+    divvy_registry *registry;
+    dv_cache *cache; /* NULL: nothing is watched */
+    dv_view *views;
+    dv_view *all; /* one of them, or NULL */
+    dv_timer time_timer;
+    bool time_asked; /* since the timer fired last */
+};
+
+static int index_of(const dv_view *view) {
+    return view->role_node ? DV_VIEW_ROLE : DV_VIEW_ALL;
+}
+
+/* ---- telling: docs/protocol.md, W14 ---- */
+
+static const cJSON *json_of(const dv_cached *cached) {
+    return cached ? ((const dv_entry *)cached->entry)->json : NULL;
+}
+
+/* What is to be told of an entry of which `told` is known, or 0. W14: another node of the same name is another
+ * registration: first the one is removed. */
+static int find_change(const dv_cached *told, const dv_cached *current) {
+    if (!told) return current ? DIVVY_REGISTRY_ADDED : 0;
+    if (!current) return DIVVY_REGISTRY_REMOVED;
+    if (told->preserved && !current->preserved) return DIVVY_REGISTRY_CHANGED;
+    if (told->stat.czxid != current->stat.czxid) return DIVVY_REGISTRY_REMOVED;
+    if (current->preserved && !told->preserved) return DIVVY_REGISTRY_PRESERVED;
+    return told->stat.mzxid != current->stat.mzxid ? DIVVY_REGISTRY_CHANGED : 0;
+}
+
+static void pop_due(dv_view *view) {
+    int i = index_of(view);
+    dv_slot *slot = view->due;
+    view->due = slot->next_due[i];
+    if (!view->due) view->due_end = &view->due;
+    slot->next_due[i] = NULL;
+    slot->due[i] = false;
+    dv_slot_let_go(slot);
+}
+
+static void start_call(dv_callback *callback) {
+    dv_view *view = (dv_view *)(void *)((char *)callback - offsetof(dv_view, call));
+    int i = index_of(view);
+    for (view->change = 0; view->due && !view->change;) {
+        dv_slot *slot = view->due;
+        view->change = find_change(slot->told[i], slot->current);
+        view->before = slot->told[i];
+        bool removed = view->change == DIVVY_REGISTRY_REMOVED;
+        slot->told[i] = removed ? NULL : dv_cached_ref(slot->current);
+        view->after = dv_cached_ref(slot->told[i]);
+        if (!view->change) {
+            dv_cached_unref(view->before);
+            dv_cached_unref(view->after);
+            view->before = view->after = NULL;
+        }
+        if (!removed || !slot->current) pop_due(view); /* Else what stands there now is told next. */
+    }
+}
+
+static void run_call(dv_callback *callback) {
+    dv_view *view = (dv_view *)(void *)((char *)callback - offsetof(dv_view, call));
+    if (view->change)
+        view->on_change(view->registry, view->change, json_of(view->before), json_of(view->after), view->user);
+}
+
+static void queue_call(dv_view *view);
+
+static void release_call(dv_callback *callback) {
+    dv_view *view = (dv_view *)(void *)((char *)callback - offsetof(dv_view, call));
+    dv_cached_unref(view->before);
+    dv_cached_unref(view->after);
+    view->before = view->after = NULL;
+    view->calling = false;
+    if (view->due) queue_call(view);
+}
+
+static void queue_call(dv_view *view) {
+    const divvy_client *client = view->object.client;
+    if (view->calling || view->ended || client->closing || client->closed) return;
+    view->calling = true;
+    view->call =
+        (dv_callback){.object = &view->object, .starting = start_call, .call = run_call, .release = release_call};
+    dv_callback_queue(view->object.client, &view->call);
+}
+
+static void mark_due(void *context, dv_slot *slot) {
+    dv_view *view = context;
+    int i = index_of(view);
+    if (!view->on_change || slot->due[i]) return;
+    slot->due[i] = true;
+    slot->next_due[i] = NULL;
+    *view->due_end = slot;
+    view->due_end = &slot->next_due[i];
+    queue_call(view);
+}
+
+/* ---- what the cache asks and tells ---- */
+
+static void *parse(void *owner, const char *role, const char *id, const dv_reply *reply) {
+    dv_entry *entry = NULL;
+    dv_registry_parse(owner, &entry, role, id, reply->data, reply->data_bytes, reply->stat);
+    return entry;
+}
+
+static void free_entry(void *entry) {
+    dv_entry_free(entry);
+}
+
+static const char *text_of(const cJSON *json, const char *field) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, field);
+    return cJSON_IsString(item) ? item->valuestring : NULL;
+}
+
+/* W16: a copy with "preserved": true. */
+static void *mark(void *owner, const void *of) {
+    (void)owner;
+    const dv_entry *entry = of;
+    dv_entry *copy = malloc(sizeof *copy);
+    if (!copy) return NULL;
+    *copy = *entry;
+    copy->json = cJSON_Duplicate(entry->json, 1);
+    copy->role_node = strdup(entry->role_node);
+    copy->id_node = strdup(entry->id_node);
+    if (copy->json) {
+        copy->role = text_of(copy->json, "name");
+        if (!copy->role) copy->role = text_of(copy->json, "role");
+        copy->id = text_of(copy->json, "id");
+        cJSON_DeleteItemFromObjectCaseSensitive(copy->json, "preserved");
+    }
+    if (copy->json && copy->role_node && copy->id_node && cJSON_AddTrueToObject(copy->json, "preserved")) return copy;
+    dv_entry_free(copy);
+    return NULL;
+}
+
+static bool is_healthy(void *owner, const void *entry, const dv_stat *stat, int64_t now) {
+    (void)stat, (void)now;
+    const divvy_registry *registry = owner;
+    if (!dv_registry_knows_time(registry)) return true;
+    return dv_entry_is_healthy(entry, dv_registry_server_now(registry).latest_ms);
+}
+
+/* While the registry is empty there may be no place yet to learn the servers' clock from: the first entry says that
+ * there is one. */
+static void learn_time_once(struct dv_registry_views *views) {
+    if (views->time_asked || dv_registry_knows_time(views->registry)) return;
+    views->time_asked = true;
+    dv_registry_learn_time(views->registry, NULL);
+}
+
+static void on_changed(void *owner, dv_slot *slot, int64_t now) {
+    (void)now;
+    struct dv_registry_views *views = ((divvy_registry *)owner)->views;
+    learn_time_once(views);
+    if (dv_slot_tag(slot)) mark_due(dv_slot_tag(slot), slot);
+    if (views->all) mark_due(views->all, slot);
+}
+
+static void on_gone(void *owner) {
+    dv_object_unref(&((divvy_registry *)owner)->object);
+}
+
+/* ---- the views of a registry ---- */
+
+static dv_view *find_view(const struct dv_registry_views *views, const char *role_node) {
+    dv_view *view = views ? views->views : NULL;
+    for (; view; view = view->next) {
+        if (!role_node ? !view->role_node : view->role_node && strcmp(view->role_node, role_node) == 0) return view;
+    }
+    return NULL;
+}
+
+/* Health is judged by the servers' clock: it is asked for here, so that no lookup has to. */
+static void on_time_timer(dv_timer *timer, int64_t now) {
+    struct dv_registry_views *views =
+        (struct dv_registry_views *)(void *)((char *)timer - offsetof(struct dv_registry_views, time_timer));
+    views->time_asked = false;
+    dv_registry_learn_time(views->registry, NULL);
+    dv_timer_set(views->registry->object.client, timer, now + DV_SERVER_TIME_FRESH_MS);
+}
+
+static dv_cache_options get_options(const divvy_registry *registry) {
+    const divvy_registry_config *config = &registry->config;
+    enum { POLL_MS = 5000, PRESERVE_SETTLE_MS = 5000, PRESERVE_MAX_MS = 300000 };
+    dv_cache_options options = {
+        .watch_bytes = config->watch_bytes ? config->watch_bytes : registry->object.client->watched.limit_bytes / 2,
+        .poll_ms = config->poll_ms ? config->poll_ms : POLL_MS,
+        .preserve_share = config->preserve_share,
+        .preserve_settle_ms = config->preserve_settle_ms ? config->preserve_settle_ms : PRESERVE_SETTLE_MS,
+        .preserve_max_ms = config->preserve_max_ms ? config->preserve_max_ms : PRESERVE_MAX_MS,
+    };
+    return options;
+}
+
+/* Makes what all views of a registry share, unless it is there. 0 or DIVVY_ENOMEM. */
+static int start_views(divvy_registry *registry) {
+    static const dv_cache_owner events = {parse, mark, free_entry, is_healthy, on_changed, on_gone};
+    divvy_client *client = registry->object.client;
+    if (!registry->views) registry->views = calloc(1, sizeof *registry->views);
+    struct dv_registry_views *views = registry->views;
+    if (!views) return DIVVY_ENOMEM;
+    if (views->cache) return 0;
+    dv_cache_options options = get_options(registry);
+    views->registry = registry;
+    views->cache = dv_cache_start(client, registry->root, &options, &events, registry);
+    if (!views->cache) return DIVVY_ENOMEM;
+    dv_object_ref(&registry->object); /* the cache's */
+    views->time_timer.fire = on_time_timer;
+    on_time_timer(&views->time_timer, dv_client_now(client));
+    return 0;
+}
+
+static void stop_views_if_idle(struct dv_registry_views *views) {
+    if (views->views || !views->cache) return;
+    dv_cache *cache = views->cache;
+    views->cache = NULL;
+    dv_timer_cancel(&views->time_timer);
+    dv_cache_stop(cache);
+}
+
+static void release_view(dv_object *object) {
+    dv_view *view = (dv_view *)(void *)object;
+    divvy_client *client = object->client;
+    divvy_registry *registry = view->registry;
+    free(view->role_node);
+    free(view);
+    dv_object_unref(&registry->object);
+    dv_client_unref(client);
+}
+
+static void forget_told(void *context, dv_slot *slot) {
+    int i = *(const int *)context;
+    dv_cached_unref(slot->told[i]);
+    slot->told[i] = NULL;
+}
+
+static void end_view(struct dv_registry_views *views, dv_view *view) {
+    dv_view **place = &views->views;
+    while (*place != view) place = &(*place)->next;
+    *place = view->next;
+    if (views->all == view) views->all = NULL;
+    view->ended = true;
+    int i = index_of(view);
+    dv_cache_each(views->cache, view->role_node, forget_told, &i);
+    while (view->due) pop_due(view);
+    dv_cache_unwant(views->cache, view->role_node);
+    stop_views_if_idle(views);
+    dv_object_destroy(&view->object);
+}
+
+static int begin_view(divvy_registry *registry, dv_view *view) {
+    int error = start_views(registry);
+    if (error) return error;
+    struct dv_registry_views *views = registry->views;
+    error = dv_cache_want(views->cache, view->role_node, view);
+    if (error) {
+        stop_views_if_idle(views);
+        return error;
+    }
+    dv_object_init(&view->object, registry->object.client, release_view);
+    dv_object_ref(&registry->object); /* the view's */
+    view->registry = registry;
+    view->next = views->views;
+    views->views = view;
+    if (!view->role_node) views->all = view;
+    dv_cache_each(views->cache, view->role_node, mark_due, view); /* what another view has read already */
+    return 0;
+}
+
+/* ---- for the rest of the registry ---- */
+
+bool dv_registry_view_ready(const divvy_registry *registry, const char *role_node) {
+    const struct dv_registry_views *views = registry->views;
+    return views && views->cache && dv_cache_is_primed(views->cache, role_node);
+}
+
+typedef struct {
+    void (*visit)(void *context, const dv_entry *entry, bool preserved);
+    void *context;
+} visitor;
+
+static void visit_slot(void *context, dv_slot *slot) {
+    const visitor *v = context;
+    if (slot->current) v->visit(v->context, slot->current->entry, slot->current->preserved);
+}
+
+void dv_registry_view_each(const divvy_registry *registry, const char *role_node,
+                           void (*visit)(void *context, const dv_entry *entry, bool preserved), void *context) {
+    visitor v = {visit, context};
+    if (registry->views && registry->views->cache) dv_cache_each(registry->views->cache, role_node, visit_slot, &v);
+}
+
+void dv_registry_end_watches(divvy_registry *registry) {
+    struct dv_registry_views *views = registry->views;
+    if (!views) return;
+    while (views->views) end_view(views, views->views);
+    registry->views = NULL;
+    free(views);
+}
+
+/* ---- public ---- */
+
+int divvy_registry_watch(divvy_registry *registry, const char *role,
+                         void (*on_change)(divvy_registry *registry, int change, const cJSON *before,
+                                           const cJSON *after, void *user),
+                         void *user) {
+    int error = dv_registry_enter(registry);
+    if (error) return error;
+    divvy_client *client = registry->object.client;
+    char *role_node = NULL;
+    dv_view *view = NULL;
+    if (registry->ending) error = DIVVY_ECLOSED;
+    else error = dv_client_end_error(client);
+    if (error) dv_fail_plainly(client, error);
+    else if (role) error = dv_registry_node_name(registry, "role", role, &role_node);
+    if (!error && find_view(registry->views, role_node))
+        error = dv_fail(client, DIVVY_EALREADY, "registry watch: %s %.200s watched already", role ? role : "all roles",
+                        role ? "is" : "are");
+    if (!error) {
+        view = calloc(1, sizeof *view);
+        if (view) {
+            view->role_node = role_node;
+            view->on_change = on_change;
+            view->user = user;
+            view->due_end = &view->due;
+        }
+        error = view ? begin_view(registry, view) : DIVVY_ENOMEM;
+        if (error) dv_fail_plainly(client, error);
+    }
+    if (error) {
+        free(view);
+        free(role_node);
+    }
+    dv_turn_end(client);
+    return error;
+}
+
+int divvy_registry_unwatch(divvy_registry *registry, const char *role) {
+    int error = dv_registry_enter(registry);
+    if (error) return error;
+    divvy_client *client = registry->object.client;
+    char *role_node = NULL;
+    if (role) error = dv_registry_node_name(registry, "role", role, &role_node);
+    dv_view *view = error ? NULL : find_view(registry->views, role_node);
+    if (!error && !view)
+        error = dv_fail(client, DIVVY_ENOENT, "registry unwatch: %.200s not watched", role ? role : "all roles are");
+    dv_object_hold(&registry->object);
+    if (view) end_view(registry->views, view);
+    free(role_node);
+    dv_object_let_go(&registry->object);
+    return error;
+}

@@ -1,0 +1,222 @@
+/* Tests of registry/cache_preserve.c: self-preservation, on a virtual clock. SPDX-License-Identifier: Apache-2.0 */
+#include "cache_script.h"
+
+enum { SETTLE_MS = 4000, MAX_MS = 60000 };
+
+/* Role a with one entry for each letter is in the view; each one's data are its name. */
+static void begin_preserving(double share, const char *letters) {
+    dv_cache_options options = usual_options;
+    options.preserve_share = share;
+    options.preserve_settle_ms = SETTLE_MS;
+    options.preserve_max_ms = MAX_MS;
+    begin_cache(client, &options, "a");
+    dv_fake_run(fake);
+    answer_names(letters);
+    for (const char *c = letters; *c; c++) answer_data((char[]){*c, '\0'});
+    advance(1000);
+    told.log[0] = '\0';
+}
+
+static void vanish(const char *letters) {
+    for (const char *c = letters; *c; c++) {
+        char path[] = "/r/a/?";
+        path[sizeof path - 2] = *c;
+        fire(path, DV_WATCH_DELETED);
+    }
+}
+
+/* The role is listed anew, with these; those who come are read. */
+static void list(const char *letters) {
+    fire("/r/a", DV_WATCH_CHILDREN);
+    if (!dv_fake_oldest(fake)) advance(DV_CACHE_LIST_INTERVAL_MS);
+    answer_names(letters);
+}
+
+/* What goes alone is kept for as long as others may follow, and then is gone. */
+static void test_one_goes(void **state) {
+    (void)state;
+    begin_preserving(0.3, "abc");
+    vanish("a");
+    expect_told("~a/a=a ");
+    list("bc");
+    advance(SETTLE_MS - 1);
+    expect_told("");
+    advance(1);
+    expect_told("-a/a~a ");
+    assert_int_equal(warned.count, 0);
+}
+
+/* Exactly the share is not more than it: gone after the settle time, all of them. */
+static void test_exactly_the_share(void **state) {
+    (void)state;
+    begin_preserving(0.5, "abcd");
+    vanish("ab");
+    expect_told("~a/a=a ~a/b=b ");
+    advance(SETTLE_MS);
+    expect_told("-a/b~b -a/a~a ");
+    assert_int_equal(warned.count, 0);
+}
+
+/* More than the share within the settle time: they are kept, one warning says so, and after the longest time they go. */
+static void test_mass(void **state) {
+    (void)state;
+    begin_preserving(0.5, "abcd");
+    vanish("a");
+    advance(SETTLE_MS - 1);
+    vanish("bc");
+    advance(1);
+    expect_told("~a/a=a ~a/b=b ~a/c=c ");
+    assert_int_equal(warned.count, 1);
+    assert_int_equal(warned.code, DIVVY_WARN_PRESERVED);
+    assert_non_null(strstr(warned.text, "3 of the 4 entries of /r/a"));
+    list("d");
+    advance(MAX_MS - SETTLE_MS - 2 * DV_CACHE_LIST_INTERVAL_MS);
+    expect_told("");
+    assert_int_equal(told.shown, 4);
+    while (dv_fake_oldest(fake)) answer_error(DIVVY_ECONNECTION);
+    advance(2 * DV_CACHE_LIST_INTERVAL_MS);
+    expect_told("-a/c~c -a/b~b -a/a~a ");
+    assert_int_equal(warned.count, 1);
+}
+
+/* More than the share, but one at a time with the settle time in between, is no mass. */
+static void test_trickle(void **state) {
+    (void)state;
+    begin_preserving(0.3, "abcd");
+    vanish("a");
+    advance(SETTLE_MS);
+    vanish("b");
+    advance(SETTLE_MS);
+    vanish("c");
+    advance(SETTLE_MS);
+    expect_told("~a/a=a -a/a~a ~a/b=b -a/b~b ~a/c=c -a/c~c ");
+}
+
+/* What comes back is a change, whatever its node is now; with the last that is needed for the share the rest goes. */
+static void test_share_recovers(void **state) {
+    (void)state;
+    begin_preserving(0.5, "abcd");
+    vanish("abc");
+    advance(SETTLE_MS);
+    told.log[0] = '\0';
+    list("bd");
+    answer_data_at("B", 900, 900);
+    expect_told("a/b~b>B -a/c~c -a/a~a ");
+    list("bcd");
+    answer_data("C");
+    expect_told("+a/c=C ");
+}
+
+/* Others that come in their place count as much: where the share stands by the end of the settle time nothing is kept. */
+static void test_replaced_by_others(void **state) {
+    (void)state;
+    begin_preserving(0.5, "abcd");
+    vanish("abc");
+    told.log[0] = '\0';
+    list("def");
+    answer_data("e");
+    answer_data("f");
+    advance(SETTLE_MS);
+    expect_told("+a/e=e +a/f=f -a/c~c -a/b~b -a/a~a ");
+    assert_int_equal(warned.count, 0);
+}
+
+/* What comes back within the settle time is a change, and counts as never gone. */
+static void test_back_at_once(void **state) {
+    (void)state;
+    begin_preserving(0.5, "abcd");
+    vanish("abc");
+    list("abcd");
+    answer_data_at("A", 900, 901);
+    answer_data_at("B", 900, 902);
+    answer_data_at("C", 900, 903);
+    told.log[0] = '\0';
+    advance(SETTLE_MS);
+    expect_told("");
+    assert_int_equal(warned.count, 0);
+    assert_int_equal(told.shown, 4);
+}
+
+/* What nobody would have been given any more is not kept, and does not count, before or after. */
+static void test_unhealthy_do_not_count(void **state) {
+    (void)state;
+    begin_preserving(0.5, "ab");
+    list("abxyz");
+    for (int i = 0; i < 3; i++) answer_data("sick");
+    told.log[0] = '\0';
+    vanish("xyz");
+    expect_told("-a/x=sick -a/y=sick -a/z=sick ");
+    vanish("ab");
+    advance(SETTLE_MS);
+    expect_told("~a/a=a ~a/b=b ");
+    assert_non_null(strstr(warned.text, "2 of the 2"));
+}
+
+/* The last of a role that goes is kept while others may follow only. */
+static void test_last_one(void **state) {
+    (void)state;
+    begin_preserving(0.5, "a");
+    vanish("a");
+    advance(SETTLE_MS);
+    expect_told("~a/a=a -a/a~a ");
+    assert_int_equal(warned.count, 0);
+}
+
+/* A role whose directory vanishes with all that is in it is kept, too, and gone for good after the longest time. */
+static void test_role_vanishes(void **state) {
+    (void)state;
+    begin_preserving(0.5, "ab");
+    vanish("ab");
+    fire("/r/a", DV_WATCH_DELETED);
+    answer_error(DIVVY_ENOENT);
+    answer_error(DIVVY_ENOENT); /* it is not there yet again */
+    advance(SETTLE_MS);
+    assert_int_equal(told.shown, 2);
+    advance(MAX_MS);
+    assert_int_equal(told.shown, 0);
+}
+
+/* What goes after a loss is judged when it is seen, like any other; the episode goes on over a reconnect. */
+static void test_over_a_reconnect(void **state) {
+    (void)state;
+    begin_preserving(0.5, "abcd");
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    answer_names("d");
+    expect_told("~a/c=c ~a/b=b ~a/a=a ");
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    advance(SETTLE_MS);
+    assert_int_equal(warned.count, 1);
+    assert_int_equal(told.shown, 4);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    answer_names("abcd");
+    for (int i = 0; i < 3; i++) answer_data("again");
+    assert_int_equal(told.shown, 4);
+    advance(MAX_MS - 2 * SETTLE_MS);
+    assert_int_equal(told.shown, 4);
+}
+
+/* A role that is wanted no more keeps nothing. */
+static void test_unwant(void **state) {
+    (void)state;
+    begin_preserving(0.5, "abcd");
+    vanish("abc");
+    advance(SETTLE_MS);
+    dv_turn_begin(client);
+    dv_cache_unwant(told.cache, "a");
+    dv_turn_end(client);
+    advance(MAX_MS);
+    assert_int_equal(client->watched.used_bytes, 0);
+}
+
+#define a_test(f) cmocka_unit_test_setup_teardown(f, set_up_script, tear_down_script)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        a_test(test_one_goes),      a_test(test_exactly_the_share),      a_test(test_mass),
+        a_test(test_trickle),       a_test(test_share_recovers),         a_test(test_replaced_by_others),
+        a_test(test_back_at_once),  a_test(test_unhealthy_do_not_count), a_test(test_last_one),
+        a_test(test_role_vanishes), a_test(test_over_a_reconnect),       a_test(test_unwant),
+    };
+    return cmocka_run_group_tests_name("cache_preserve", tests, NULL, NULL);
+}
