@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATIENCE_MS = 20000, TTL_S = 3 };
+enum { PATIENCE_MS = 20000, TTL_S = 5 };
 
 static int fail(const char *what, const char *why) {
     fprintf(stderr, "registry: %s: %s\n", what, why);
@@ -73,7 +73,7 @@ static int find(divvy_registry *registry, divvy_client *client, const char *role
 static int lead(divvy_registry *registry, divvy_client *client, const char *role, unsigned seconds) {
     cJSON *candidate = cJSON_CreateObject();
     cJSON_AddNumberToObject(candidate, "ttl", TTL_S);
-    int status = 0, led = 0;
+    int status = 0, led = -1; /* not known yet */
     for (unsigned second = 0; second < seconds && status == 0; second++) {
         cJSON *holder = NULL;
         if (divvy_registry_unique_service(registry, role, candidate, &holder, PATIENCE_MS) != 0)

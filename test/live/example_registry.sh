@@ -40,21 +40,20 @@ worker_b=$!
 disown "$worker_a" "$worker_b"
 until_in "$FILE.a" announced
 until_in "$FILE.b" announced
-sleep 4 # longer than the ttl, so that only heartbeats keep them
+behind lead boss 600 >"$FILE.c" &
+boss=$!
+until_in "$FILE.c" leading
+ahead lead boss 600 >"$FILE.d" &
+other=$!
+disown "$boss" "$other"
+until_in "$FILE.d" following
+sleep 6 # longer than the ttl, so that only heartbeats keep them
+
 found=$(ahead find resizer)
 [[ $found =~ ^found.*pid\ ([0-9]+)\  ]] || fail "no worker is found by a clock that is ahead: $found"
 least=${BASH_REMATCH[1]}
 [[ $least == "$worker_a" || $least == "$worker_b" ]] || fail "$found is no worker of $worker_a and $worker_b"
 [[ $(behind find resizer) =~ ^found ]] || fail "no worker is found by a clock that is behind"
-
-behind lead boss 600 >"$FILE.c" &
-boss=$!
-disown "$boss"
-until_in "$FILE.c" leading
-ahead lead boss 600 >"$FILE.d" &
-other=$!
-disown "$other"
-sleep 5
 ! grep -q leading "$FILE.d" || fail "two lead"
 kill -9 "$boss"
 until_in "$FILE.d" leading
