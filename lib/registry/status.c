@@ -30,7 +30,8 @@ static const char *check_ttl(const cJSON *item) {
 }
 
 static const char *check_integer(const cJSON *item) {
-    bool good = !check_number(item) && fabs(item->valuedouble) < 9e15 && floor(item->valuedouble) == item->valuedouble;
+    bool good = !check_number(item) && fabs(item->valuedouble) < 9e15 &&
+                (double)(int64_t)item->valuedouble == item->valuedouble;
     return good ? NULL : "must be an integer";
 }
 

@@ -4,7 +4,12 @@
 #include "cache_fixture.h"
 #include "test_ensemble.h"
 
-enum { WRITERS = 3, ROLES = 4, IDS = 6, STEPS = 400, RUNS = 25, TICK_MS = 200, SESSION_MS = 3000, CALM_MS = 15000 };
+enum { WRITERS = 3, ROLES = 4, IDS = 6, STEPS = 400, TICK_MS = 200, SESSION_MS = 3000, CALM_MS = 15000 };
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { RUNS = 5 }; /* They take forty times as long there. */
+#else
+enum { RUNS = 25 };
+#endif
 
 static divvy_testing_ensemble *e;
 static divvy_client *watcher, *writers[WRITERS];

@@ -10,6 +10,11 @@
 #define TTL_S 3
 
 enum { USERS = 4, SERVICES_MOST = 64 };
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SCHEDULES = 12, HOSTILE = 2000 }; /* They take forty times as long there. */
+#else
+enum { SCHEDULES = 60, HOSTILE = 10000 };
+#endif
 
 /* ---- the truth: each entry as it is committed, and what may happen to it ---- */
 
@@ -275,7 +280,7 @@ static void finish(void) {
 static void test_random(void **state) {
     (void)state;
     const char *given = getenv("DIVVY_TEST_SEED");
-    uint64_t first = given ? strtoull(given, NULL, 0) : 1, count = given ? 1 : 60;
+    uint64_t first = given ? strtoull(given, NULL, 0) : 1, count = given ? 1 : SCHEDULES;
     for (uint64_t s = first; s < first + count; s++) {
         begin(s);
         for (int step = 0; step < 250; step++) {
@@ -363,7 +368,6 @@ static void test_hostile(void **state) {
     w.ensemble->config.on_transaction = NULL;
     memset(big, ' ', sizeof big);
     memcpy(big, "{\"name\":\"web\",\"id\":\"x\"", strlen("{\"name\":\"web\",\"id\":\"x\""));
-    enum { HOSTILE = 10000 };
     for (int n = 0; n < HOSTILE; n++) {
         char path[64];
         const char *data;
