@@ -121,9 +121,20 @@ static dv_record_state keep_or_free(dv_record *record) {
     return DV_RECORD_OUT_OF_MEMORY;
 }
 
+/* Copied to have room behind it: cJSON before 1.7.18, unless patched, looks past the end of what breaks off. */
+static cJSON *parse_text(const char *data, size_t data_bytes) {
+    enum { ROOM = 16 };
+    char *text = calloc(data_bytes + ROOM, 1);
+    if (!text) return NULL;
+    memcpy(text, data, data_bytes);
+    cJSON *json = cJSON_ParseWithLength(text, data_bytes);
+    free(text);
+    return json;
+}
+
 static dv_record_state parse_json(const char *data, size_t data_bytes, dv_record *out) {
     if (!is_shallow(data, data_bytes)) return DV_RECORD_BAD;
-    cJSON *json = cJSON_ParseWithLength(data, data_bytes);
+    cJSON *json = parse_text(data, data_bytes);
     bool good = cJSON_IsObject(json) && cJSON_IsString(cJSON_GetObjectItemCaseSensitive(json, "id"));
     if (good) {
         *out = (dv_record){.identifier = text_of(json, "id"),

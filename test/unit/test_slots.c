@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -262,6 +263,28 @@ static void test_bad_records(void **state) {
     free(longer);
 }
 
+/* What breaks off anywhere is bad, and nothing is read behind its last byte: there is no memory there. */
+static void test_truncated_records(void **state) {
+    (void)state;
+    static const char whole[] =
+        "{\"id\":\"x\\u0041\\\\\",\"host\":\"h\",\"pid\":12,\"since\":null,\"count\":1e2,\"a\":[true,false]}";
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(pages, MAP_FAILED);
+    assert_int_equal(mprotect(pages + page, page, PROT_NONE), 0);
+    dv_record record;
+    for (size_t bytes = 0; bytes < strlen(whole); bytes++) {
+        char *data = pages + page - bytes;
+        memcpy(data, whole, bytes);
+        assert_int_equal(dv_record_parse(data, bytes, true, &record), DV_RECORD_BAD);
+    }
+    munmap(pages, 2 * page);
+    assert_int_equal(dv_record_parse(whole, strlen(whole), true, &record), DV_RECORD_GOOD);
+    assert_string_equal(record.identifier, "xA\\");
+    assert_int_equal(record.pid, 12);
+    dv_record_free(&record);
+}
+
 /* kazoo writes its identifier as it is into the pool, and as Python shows bytes into the queue. */
 static void test_kazoo_records(void **state) {
     (void)state;
@@ -328,6 +351,7 @@ int main(void) {
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_record_round_trip),
         cmocka_unit_test(test_bad_records),
+        cmocka_unit_test(test_truncated_records),
         cmocka_unit_test(test_kazoo_records),
         cmocka_unit_test(test_utf8),
     };
