@@ -295,18 +295,6 @@ class Usage(Case):
         with open("/dev/full", "w", encoding="utf-8") as full:
             self.assertEqual(run("help", stdout=full).returncode, 1)
 
-    # The man page names every option that the help names and no other, every exit code, and the version.
-    def test_man_page(self):
-        with open(os.path.join(SOURCE_DIR, "docs", "man", "divvy.1"), encoding="utf-8") as file:
-            page = file.read().replace("\\-", "-").replace("\\~", " ")
-        helped = run("help", "partition").stdout
-        options = set(re.findall(r"^  (--[a-z-]+)", helped, re.MULTILINE))
-        self.assertGreater(len(options), 15)
-        self.assertEqual(set(re.findall(r"^\.(?:BI|B|BR) (--[a-z-]+)", page, re.MULTILINE)) - {"--version"}, options)
-        for code in re.findall(r"\b([0-9]) (?:it|wrong|no)", helped):
-            self.assertIn(".TP\n.B %s\n" % code, page)
-        self.assertIn('"%s"' % run("--version").stdout.strip(), page)
-
     # A duration is a plain number with ms, s, m, h or nothing (seconds) behind it, in its option's range.
     def test_durations(self):
         for text, ms in (("1ms", 1), ("20ms", 20), ("0.02s", 20), ("0.02", 20), ("0.001m", 60), ("0.00001h", 36),

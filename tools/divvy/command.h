@@ -2,6 +2,7 @@
 #ifndef DV_COMMAND_H
 #define DV_COMMAND_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Exit codes, the same for every subcommand. They are promised in the help texts and the man page. */
@@ -12,15 +13,35 @@ enum {
     DV_EXIT_UNREACHABLE = 3 /* no server could be reached in the time that was given */
 };
 
+/* Those of `divvy lock` besides: its code is that of the command that it runs, where none of these is due. The high
+ * ones are what timeout(1), env(1) and shells use, so that they are not taken for the command's own. */
+enum {
+    DV_EXIT_NOT_HELD = 1,         /* somebody else has the lock, and we are not to wait */
+    DV_EXIT_TIMED_OUT = 4,        /* the lock was not to be had in the time that was given */
+    DV_EXIT_LOST = 5,             /* the lock was lost, and the command was ended */
+    DV_EXIT_OVERRUN = 124,        /* the command took too long, and was ended */
+    DV_EXIT_TROUBLE = 125,        /* what is DV_EXIT_FAILED elsewhere */
+    DV_EXIT_NOT_EXECUTABLE = 126, /* there is such a command, but it cannot be executed */
+    DV_EXIT_NOT_FOUND = 127,      /* there is none */
+    DV_EXIT_SIGNAL = 128          /* and the number of the signal that ended the command */
+};
+
 typedef struct {
     const char *name;
     const char *summary; /* one line for the list of subcommands */
     /* argv[0] is the subcommand's name. Returns the exit code. */
     int (*run)(int argc, char **argv);
     void (*print_help)(void);
+    bool needs_no_output; /* standard output may be closed: /dev/null then stands in for it */
 } dv_command;
 
+extern const dv_command dv_lock_command;
 extern const dv_command dv_partition_command;
+extern const dv_command dv_status_command;
+extern const dv_command dv_locks_command;
+extern const dv_command dv_services_command;
+extern const dv_command dv_announce_command;
+extern const dv_command dv_plan_command;
 
 /* One line on stderr, "divvy: " in front, in one write so that lines of several processes do not mix. Bytes that would
  * upset a terminal or a log are percent-encoded. */

@@ -40,20 +40,31 @@ static void set_owned(dv_ledger *ledger, const char *const *names, size_t count,
     }
 }
 
-static void print(dv_ledger *ledger, const dv_line *line) {
-    if (ledger->output->ended) return;
-    char *text = ledger->json ? dv_line_json(ledger, line) : dv_line_readable(ledger, line);
+/* `text` is freed; NULL: it could not be made. */
+static void write_out(dv_ledger *ledger, char *text) {
     if (text) dv_output_write(ledger->output, text, strlen(text));
     else ledger->out_of_memory = true;
     free(text);
 }
 
+static void print(dv_ledger *ledger, const dv_line *line) {
+    if (ledger->output->ended) return;
+    write_out(ledger, ledger->json ? dv_line_json(ledger, line) : dv_line_readable(ledger, line));
+}
+
+void dv_ledger_child(dv_ledger *ledger, const dv_child_event *event) {
+    if (ledger->output->ended) return;
+    write_out(ledger, ledger->json ? dv_line_child_json(event, ledger->timestamps)
+                                   : dv_line_child_readable(event, ledger->timestamps));
+}
+
 /* The state to which a change of items belongs. It is told before its state is; and what is lost otherwise than by
- * our release is lost with everything else. */
+ * our release is lost with everything else, but for an item whose node somebody has deleted. */
 static divvy_partition_state state_of(const dv_ledger *ledger, const divvy_items_event *event) {
     if (event->revoked_count > 0) return DIVVY_RELEASE;
-    if (event->lost_count > 0 && event->reason != DIVVY_REASON_RELEASED) return DIVVY_FAILURE;
-    return ledger->state;
+    if (event->lost_count == 0 || event->reason == DIVVY_REASON_RELEASED || event->reason == DIVVY_REASON_FOREIGN)
+        return ledger->state;
+    return event->reason == DIVVY_REASON_SESSION && ledger->rejoins ? DIVVY_RELEASE : DIVVY_FAILURE;
 }
 
 void dv_ledger_items(dv_ledger *ledger, const divvy_items_event *event) {

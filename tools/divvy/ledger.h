@@ -12,12 +12,14 @@
 
 #include "item_list.h"
 #include "output.h"
+#include "supervise_child.h"
 
 typedef struct {
     const dv_item_list *items;
     dv_output *output;
     bool json;
     bool timestamps;
+    bool rejoins;    /* a lost session is not the end */
     uint8_t *owned;  /* for each item: 1 if it may be worked on */
     int64_t *tokens; /* for each item: of the last ownership */
     divvy_partition_state state;
@@ -36,6 +38,9 @@ void dv_ledger_items(dv_ledger *ledger, const divvy_items_event *event);
 
 /* Enters a state and prints its line. `reason` is why in DIVVY_FAILURE, else NULL. */
 void dv_ledger_state(dv_ledger *ledger, divvy_partition_state state, const char *reason);
+
+/* Prints the line of a command that was started for an item, or ended. */
+void dv_ledger_child(dv_ledger *ledger, const dv_child_event *event);
 
 /* Revokes everything that is owned, in a line of its own: said before the locks are given back because the process
  * ends. */

@@ -70,28 +70,31 @@ static bool add_owned(cJSON *to, const dv_ledger *ledger) {
     return complete;
 }
 
-static bool add_reason(cJSON *to, const char *reason) {
-    char *plain = dv_text_plain(reason);
-    bool added = plain && add(to, "reason", cJSON_CreateString(plain));
+static bool add_text(cJSON *to, const char *key, const char *text) {
+    char *plain = dv_text_plain(text);
+    bool added = plain && add(to, key, cJSON_CreateString(plain));
     free(plain);
     return added;
 }
 
-static bool fill(cJSON *json, const dv_ledger *ledger, const dv_line *line) {
+static bool add_time(cJSON *to) {
     struct timespec now = wall_clock();
     int64_t time_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return add(to, "time_ms", cJSON_CreateNumber((double)time_ms));
+}
+
+static bool fill(cJSON *json, const dv_ledger *ledger, const dv_line *line) {
     return add(json, "event", cJSON_CreateString(line->event)) &&
            add(json, "state", cJSON_CreateString(state_name(ledger->state))) &&
            add(json, "generation", cJSON_CreateNumber((double)ledger->generation)) &&
            add_names(json, "gained", line->gained) && add_names(json, "revoked", line->revoked) &&
            add_names(json, "lost", line->lost) && add_owned(json, ledger) &&
-           (!line->reason || add_reason(json, line->reason)) &&
-           (!ledger->timestamps || add(json, "time_ms", cJSON_CreateNumber((double)time_ms)));
+           (!line->reason || add_text(json, "reason", line->reason)) && (!ledger->timestamps || add_time(json));
 }
 
-char *dv_line_json(const dv_ledger *ledger, const dv_line *line) {
-    cJSON *json = cJSON_CreateObject();
-    char *text = json && fill(json, ledger, line) ? cJSON_PrintUnformatted(json) : NULL;
+/* `json` with a newline; it is deleted. */
+static char *print_json(cJSON *json, bool complete) {
+    char *text = complete ? cJSON_PrintUnformatted(json) : NULL;
     cJSON_Delete(json);
     if (!text) return NULL;
     size_t bytes = strlen(text);
@@ -99,6 +102,39 @@ char *dv_line_json(const dv_ledger *ledger, const dv_line *line) {
     if (!with_newline) free(text);
     else memcpy(with_newline + bytes, "\n", 2);
     return with_newline;
+}
+
+char *dv_line_json(const dv_ledger *ledger, const dv_line *line) {
+    cJSON *json = cJSON_CreateObject();
+    return print_json(json, json && fill(json, ledger, line));
+}
+
+static const char *const child_words[] = {[DV_CHILD_STARTED] = "started",
+                                          [DV_CHILD_EXITED] = "exited",
+                                          [DV_CHILD_FINISHED] = "finished",
+                                          [DV_CHILD_ENDED] = "ended",
+                                          [DV_CHILD_FAILED] = "failed"};
+
+static bool has_status(const dv_child_event *event) {
+    return event->kind != DV_CHILD_STARTED && event->kind != DV_CHILD_FAILED;
+}
+
+static bool fill_child(cJSON *json, const dv_child_event *event, bool timestamps) {
+    char token[32];
+    snprintf(token, sizeof token, "%" PRId64, event->token);
+    return add(json, "event", cJSON_CreateString("child")) &&
+           add(json, "child", cJSON_CreateString(child_words[event->kind])) && add_text(json, "item", event->item) &&
+           add(json, "token", cJSON_CreateString(token)) &&
+           (!event->pid || add(json, "pid", cJSON_CreateNumber(event->pid))) &&
+           (!has_status(event) || add(json, "status", cJSON_CreateNumber(event->status))) &&
+           (!event->reason || add_text(json, "reason", event->reason)) &&
+           (event->restart_ms < 0 || add(json, "restart_ms", cJSON_CreateNumber((double)event->restart_ms))) &&
+           (!timestamps || add_time(json));
+}
+
+char *dv_line_child_json(const dv_child_event *event, bool timestamps) {
+    cJSON *json = cJSON_CreateObject();
+    return print_json(json, json && fill_child(json, event, timestamps));
 }
 
 /* ---- for people ---- */
@@ -153,4 +189,25 @@ char *dv_line_readable(const dv_ledger *ledger, const dv_line *line) {
         return NULL;
     }
     return text;
+}
+
+char *dv_line_child_readable(const dv_child_event *event, bool timestamps) {
+    char *text = NULL, *item = dv_text_readable(event->item);
+    size_t bytes = 0;
+    FILE *to = item ? open_memstream(&text, &bytes) : NULL;
+    if (to) {
+        if (timestamps) print_time(to);
+        fprintf(to, "%-10s  %s  token %" PRId64, child_words[event->kind], item, event->token);
+        if (event->pid) fprintf(to, "  pid %d", (int)event->pid);
+        if (has_status(event)) fprintf(to, "  status %d", event->status);
+        if (event->restart_ms >= 0) fprintf(to, "  next start in %" PRId64 " ms", event->restart_ms);
+        if (event->reason) fprintf(to, "  (%s)", event->reason);
+        fprintf(to, "\n");
+    }
+    free(item);
+    if (!to) return NULL;
+    bool complete = !ferror(to);
+    if (fclose(to) == 0 && complete) return text;
+    free(text);
+    return NULL;
 }

@@ -5,9 +5,12 @@
 #include <divvy/divvy.h>
 
 #include "command.h"
+#include "dispositions.h"
 #include "output.h"
 
-static const dv_command *const commands[] = {&dv_partition_command};
+static const dv_command *const commands[] = {&dv_lock_command,  &dv_partition_command, &dv_status_command,
+                                             &dv_locks_command, &dv_services_command,  &dv_announce_command,
+                                             &dv_plan_command};
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
@@ -26,7 +29,8 @@ static void print_overview(FILE *to) {
     for (size_t i = 0; i < COMMAND_COUNT; i++) fprintf(to, "  %-20s  %s\n", commands[i]->name, commands[i]->summary);
     fprintf(to, "  %-20s  %s\n", "help [SUBCOMMAND]", "print this, or the options of a subcommand");
     fprintf(to, "  %-20s  %s\n", "--version", "print the version");
-    fprintf(to, "\nExample:\n"
+    fprintf(to, "\nExamples:\n"
+                "  divvy lock --connect zk1:2181 nightly-report ./report.sh\n"
                 "  divvy partition --connect zk1:2181 --path /work_queues --items-from queues.txt\n");
 }
 
@@ -49,7 +53,10 @@ static int version(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    if (!dv_output_prepare()) {
+    dv_dispositions_remember();
+    bool output_open = dv_output_prepare();
+    const dv_command *command = argc < 2 ? NULL : find(argv[1]);
+    if (!output_open && !(command && command->needs_no_output)) {
         dv_command_say("standard output is closed");
         return DV_EXIT_FAILED;
     }
@@ -61,7 +68,6 @@ int main(int argc, char **argv) {
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return help(argc - 1, argv + 1);
     if (strcmp(name, "--version") == 0) return version(argc - 1, argv + 1);
-    const dv_command *command = find(name);
     if (command) return command->run(argc - 1, argv + 1);
     return dv_command_misused(NULL, "there is no %s \"%.100s\"", *name == '-' ? "option" : "subcommand", name);
 }

@@ -1,7 +1,9 @@
 /* Options of a subcommand. SPDX-License-Identifier: Apache-2.0 */
 #include "options.h"
 
+#include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +12,7 @@
 #include "command.h"
 #include "duration.h"
 
-enum { OPTIONS_MAX = 64, HELP_CODE = OPTIONS_MAX, HELP_COLUMN = 28 };
+enum { OPTIONS_MAX = 64, CODES = 256, HELP_COLUMN = 28 };
 
 static void *place(const dv_option *option, void *values) {
     return (char *)values + option->offset;
@@ -45,6 +47,19 @@ static int take_duration(const char *command, const dv_option *option, void *val
     return DV_OPTIONS_PARSED;
 }
 
+static int take_number(const char *command, const dv_option *option, void *values, const char *value) {
+    char *end = NULL;
+    errno = 0;
+    long long number = *value >= '0' && *value <= '9' ? strtoll(value, &end, 10) : 0;
+    if (!end || *end != '\0' || errno || number < option->min || number > option->max) {
+        dv_command_misused(command, "--%s: \"%.100s\" is not a number from %" PRId64 " to %" PRId64, option->name,
+                           value, option->min, option->max);
+        return DV_OPTIONS_WRONG;
+    }
+    *(int64_t *)place(option, values) = number;
+    return DV_OPTIONS_PARSED;
+}
+
 static int take_one_of_many(dv_texts *list, const char *value) {
     const char **texts =
         (const char **)(uintptr_t)realloc((void *)(uintptr_t)list->texts, (list->count + 1) * sizeof *texts);
@@ -63,64 +78,106 @@ static int take(const char *command, const dv_option *option, void *values, cons
     case DV_OPTION_TEXT: *(const char **)place(option, values) = value; break;
     case DV_OPTION_TEXTS: return take_one_of_many(place(option, values), value);
     case DV_OPTION_DURATION: return take_duration(command, option, values, value);
+    case DV_OPTION_NUMBER: return take_number(command, option, values, value);
     case DV_OPTION_CHOICE: return take_choice(command, option, values, value);
     }
     return DV_OPTIONS_PARSED;
 }
 
-/* getopt_long's table. An option's code is its index. */
-static void translate(const dv_option *options, struct option out[OPTIONS_MAX + 2]) {
+/* What getopt_long() is told. A long option's code is CODES plus its index, so that no letter is like it. */
+typedef struct {
+    struct option names[OPTIONS_MAX + 2];
+    char letters[2 * OPTIONS_MAX + 8];
+} translation;
+
+static void translate(const dv_option *options, const char *manner, translation *out) {
     int count = 0;
+    size_t used = (size_t)snprintf(out->letters, sizeof out->letters, "%s:h", manner);
     for (; options[count].name && count < OPTIONS_MAX; count++) {
         const dv_option *o = &options[count];
-        out[count] = (struct option){o->name, o->argument ? required_argument : no_argument, NULL, count + 1};
+        out->names[count] =
+            (struct option){o->name, o->argument ? required_argument : no_argument, NULL, CODES + count};
+        if (!o->letter) continue;
+        out->letters[used++] = o->letter;
+        if (o->argument) out->letters[used++] = ':';
+        out->letters[used] = '\0';
     }
-    out[count] = (struct option){"help", no_argument, NULL, HELP_CODE + 1};
-    out[count + 1] = (struct option){0};
+    out->names[count] = (struct option){"help", no_argument, NULL, 'h'};
+    out->names[count + 1] = (struct option){0};
 }
 
-static int complain(const char *command, int code, char **argv, const struct option *table) {
+static int complain(const char *command, int code, char **argv, const dv_option *options) {
     /* getopt does not tell an unknown long option from an ambiguous or a needlessly valued one. */
     const char *word = argv[optind - 1];
-    if (code == ':') dv_command_misused(command, "%.100s needs a value", word);
-    else if (optopt > OPTIONS_MAX + 1) dv_command_misused(command, "there is no option -%c", optopt);
-    else if (optopt > 0) dv_command_misused(command, "--%s takes no value", table[optopt - 1].name);
+    if (code == ':' && optopt < CODES) dv_command_misused(command, "-%c needs a value", optopt);
+    else if (code == ':') dv_command_misused(command, "%.100s needs a value", word);
+    else if (optopt >= CODES) dv_command_misused(command, "--%s takes no value", options[optopt - CODES].name);
+    else if (optopt == 'h' && word[1] == '-') dv_command_misused(command, "--help takes no value");
+    else if (optopt > 0) dv_command_misused(command, "there is no option -%c", optopt);
     else dv_command_misused(command, "there is no option %.100s, or it is short for several", word);
     return DV_OPTIONS_WRONG;
 }
 
-int dv_options_parse(const char *command, const dv_option *options, void *values, int argc, char **argv) {
-    struct option table[OPTIONS_MAX + 2];
+static int find_index(const dv_option *options, int code) {
+    if (code >= CODES) return code - CODES;
+    int index = 0;
+    while (options[index].letter != (char)code) index++;
+    return index;
+}
+
+/* `manner` is how getopt treats words that are no options: "" as if they stood last, "+" as the end. */
+static int parse(const char *command, const dv_option *options, void *values, int argc, char **argv,
+                 const char *manner) {
+    translation translated;
     bool given[OPTIONS_MAX] = {false};
-    translate(options, table);
+    translate(options, manner, &translated);
     opterr = 0;
     optind = 0; /* GNU: begin anew, whatever was parsed before. */
-    for (int code; (code = getopt_long(argc, argv, ":h", table, NULL)) != -1;) {
-        if (code == 'h' || code == HELP_CODE + 1) return DV_OPTIONS_HELP;
-        if (code == '?' || code == ':') return complain(command, code, argv, table);
-        const dv_option *option = &options[code - 1];
-        if (given[code - 1] && option->kind != DV_OPTION_TEXTS && option->kind != DV_OPTION_FLAG) {
+    for (int code; (code = getopt_long(argc, argv, translated.letters, translated.names, NULL)) != -1;) {
+        if (code == '?' || code == ':') return complain(command, code, argv, options);
+        if (code == 'h') return DV_OPTIONS_HELP;
+        int index = find_index(options, code);
+        const dv_option *option = &options[index];
+        if (given[index] && option->kind != DV_OPTION_TEXTS && option->kind != DV_OPTION_FLAG) {
             dv_command_misused(command, "--%s is given twice", option->name);
             return DV_OPTIONS_WRONG;
         }
-        given[code - 1] = true;
+        given[index] = true;
         int outcome = take(command, option, values, optarg);
         if (outcome != DV_OPTIONS_PARSED) return outcome;
-    }
-    if (optind < argc) {
-        dv_command_misused(command, "\"%.100s\" is not expected here", argv[optind]);
-        return DV_OPTIONS_WRONG;
     }
     return DV_OPTIONS_PARSED;
 }
 
-static void print_one(const char *name, const char *argument, const char *help) {
-    int used = printf("  --%s%s%s", name, argument ? " " : "", argument ? argument : "");
+int dv_options_parse(const char *command, const dv_option *options, void *values, int argc, char **argv) {
+    int outcome = parse(command, options, values, argc, argv, "");
+    if (outcome != DV_OPTIONS_PARSED || optind >= argc) return outcome;
+    dv_command_misused(command, "\"%.100s\" is not expected here", argv[optind]);
+    return DV_OPTIONS_WRONG;
+}
+
+int dv_options_parse_among(const char *command, const dv_option *options, void *values, int argc, char **argv,
+                           int *rest) {
+    int outcome = parse(command, options, values, argc, argv, "");
+    *rest = optind;
+    return outcome;
+}
+
+int dv_options_parse_before(const char *command, const dv_option *options, void *values, int argc, char **argv,
+                            int *rest) {
+    int outcome = parse(command, options, values, argc, argv, "+");
+    *rest = optind;
+    return outcome;
+}
+
+static void print_one(const dv_option *option) {
+    int used = option->letter ? printf("  -%c, --%s", option->letter, option->name) : printf("  --%s", option->name);
+    if (option->argument) used += printf(" %s", option->argument);
     if (used >= HELP_COLUMN - 1) {
         printf("\n");
         used = 0;
     }
-    for (const char *line = help; line; used = 0) {
+    for (const char *line = option->help; line; used = 0) {
         const char *end = strchr(line, '\n');
         size_t bytes = end ? (size_t)(end - line) : strlen(line);
         printf("%*s%.*s\n", HELP_COLUMN - used, "", (int)bytes, line);
@@ -129,6 +186,6 @@ static void print_one(const char *name, const char *argument, const char *help) 
 }
 
 void dv_options_print(const dv_option *options) {
-    for (const dv_option *o = options; o->name; o++) print_one(o->name, o->argument, o->help);
-    print_one("help", NULL, "print this and exit");
+    for (const dv_option *o = options; o->name; o++) print_one(o);
+    print_one(&(dv_option){.name = "help", .help = "print this and exit"});
 }

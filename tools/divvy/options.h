@@ -11,6 +11,7 @@ typedef enum {
     DV_OPTION_TEXTS,    /* dv_texts, may be given many times */
     DV_OPTION_FLAG,     /* int, becomes 1 */
     DV_OPTION_DURATION, /* int64_t, in milliseconds */
+    DV_OPTION_NUMBER,   /* int64_t */
     DV_OPTION_CHOICE    /* int, the value of a dv_choice */
 } dv_option_kind;
 
@@ -32,6 +33,8 @@ typedef struct {
     const char *help;         /* lines of at most 90 bytes, separated by newlines */
     const dv_choice *choices; /* of DV_OPTION_CHOICE */
     int64_t min_ms, max_ms;   /* of DV_OPTION_DURATION, both legal */
+    int64_t min, max;         /* of DV_OPTION_NUMBER, likewise */
+    char letter;              /* its short form, as n in -n; 0: none */
 } dv_option;
 
 enum { DV_OPTIONS_PARSED, DV_OPTIONS_HELP, DV_OPTIONS_WRONG };
@@ -43,6 +46,16 @@ enum { DV_OPTIONS_PARSED, DV_OPTIONS_HELP, DV_OPTIONS_WRONG };
  * Returns DV_OPTIONS_PARSED; DV_OPTIONS_HELP when --help was met; DV_OPTIONS_WRONG when the mistake was told on stderr.
  */
 int dv_options_parse(const char *command, const dv_option *options, void *values, int argc, char **argv);
+
+/* The same where other words are expected too, before, between and behind the options: they come to stand last in argv,
+ * *rest being the index of the first. */
+int dv_options_parse_among(const char *command, const dv_option *options, void *values, int argc, char **argv,
+                           int *rest);
+
+/* The same where a command follows, whose options are not ours: parsing ends at the first word that is no option, or
+ * behind "--". *rest is the index of what follows in argv. */
+int dv_options_parse_before(const char *command, const dv_option *options, void *values, int argc, char **argv,
+                            int *rest);
 
 /* The options' part of a help text, on stdout. */
 void dv_options_print(const dv_option *options);

@@ -1,4 +1,4 @@
-/* Standard output, for a program that must not hang on it. SPDX-License-Identifier: Apache-2.0 */
+/* Standard output, or what stands in for it, for a program that must not hang on it. SPDX-License-Identifier: Apache-2.0 */
 #include "output.h"
 
 #include <errno.h>
@@ -15,9 +15,13 @@ static void end(dv_output *output, int error) {
     output->error = error == EPIPE ? 0 : error;
 }
 
+static int target(const dv_output *output) {
+    return output->instead_fd ? output->instead_fd : STDOUT_FILENO;
+}
+
 /* Waits until a write of PIPE_BUF bytes will not block. Returns false when it is not worth while to wait longer. */
 static bool wait_for_room(const dv_output *output) {
-    struct pollfd fds[] = {{.fd = STDOUT_FILENO, .events = POLLOUT}, {.fd = output->stop_fd, .events = POLLIN}};
+    struct pollfd fds[] = {{.fd = target(output), .events = POLLOUT}, {.fd = output->stop_fd, .events = POLLIN}};
     while (poll(fds, 2, -1) < 0 && errno == EINTR) continue;
     if (fds[0].revents) return true;
     return poll(fds, 1, LAST_WAIT_MS) == 1;
@@ -29,7 +33,7 @@ void dv_output_write(dv_output *output, const char *bytes, size_t count) {
             end(output, 0);
             return;
         }
-        ssize_t written = write(STDOUT_FILENO, bytes, count < PIPE_BUF ? count : PIPE_BUF);
+        ssize_t written = write(target(output), bytes, count < PIPE_BUF ? count : PIPE_BUF);
         if (written >= 0) {
             bytes += written;
             count -= (size_t)written;
@@ -44,7 +48,7 @@ void dv_output_heard(dv_output *output, short revents) {
 }
 
 int dv_output_fd(const dv_output *output) {
-    return output->ended ? -1 : STDOUT_FILENO;
+    return output->ended ? -1 : target(output);
 }
 
 bool dv_output_prepare(void) {

@@ -1,4 +1,4 @@
-/* Standard output, for a program that must not hang on it. SPDX-License-Identifier: Apache-2.0 */
+/* Standard output, or what stands in for it, for a program that must not hang on it. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_OUTPUT_H
 #define DV_OUTPUT_H
 
@@ -6,9 +6,10 @@
 #include <stddef.h>
 
 typedef struct {
-    int stop_fd; /* readable when the process is asked to end; never read here */
-    bool ended;  /* nothing is written any more: the reader has gone, or writing failed */
-    int error;   /* errno of the failure; 0 when just the reader has gone */
+    int instead_fd; /* written to instead of standard output; 0: none */
+    int stop_fd;    /* readable when the process is asked to end; never read here */
+    bool ended;     /* nothing is written any more: the reader has gone, or writing failed */
+    int error;      /* errno of the failure; 0 when just the reader has gone */
 } dv_output;
 
 /*
@@ -17,10 +18,10 @@ typedef struct {
  */
 void dv_output_write(dv_output *output, const char *bytes, size_t count);
 
-/* What poll(2) has said of stdout, asked for no events: notes that the reader has gone. */
+/* What poll(2) has said of dv_output_fd(), asked for no events: notes that the reader has gone. */
 void dv_output_heard(dv_output *output, short revents);
 
-/* Stdout, for poll(2): -1, which poll passes over, when it has ended. */
+/* Where it is written to, for poll(2): -1, which poll passes over, when it has ended. */
 int dv_output_fd(const dv_output *output);
 
 /* To be called first of all. Descriptors 0 to 2 that are closed are opened on /dev/null, lest a socket gets the number

@@ -1,7 +1,6 @@
 /* What `divvy partition` was asked for. SPDX-License-Identifier: Apache-2.0 */
 #include "partition_options.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,9 +8,9 @@
 #include <divvy/divvy.h>
 
 #include "command.h"
-#include "duration.h"
+#include "supervise_child.h"
 
-enum { AUTH_BYTES_MAX = 4096, DAY_MS = 24 * 3600 * 1000 };
+enum { DAY_MS = 24 * 3600 * 1000, DRAIN_MS = 10000 };
 
 static const char command[] = "partition";
 
@@ -22,118 +21,96 @@ static const dv_choice assigns[] = {{"auto", DIVVY_ASSIGN_AUTO},
                                     {"rendezvous", DIVVY_ASSIGN_RENDEZVOUS},
                                     {NULL, 0}};
 
-static const dv_choice acls[] = {{"auto", DIVVY_ACL_AUTO},
-                                 {"open", DIVVY_ACL_OPEN},
-                                 {"creator", DIVVY_ACL_CREATOR},
-                                 {"readable", DIVVY_ACL_READABLE},
-                                 {NULL, 0}};
+static const dv_choice restarts[] = {
+    {"always", DV_RESTART_ALWAYS}, {"on-failure", DV_RESTART_ON_FAILURE}, {"never", DV_RESTART_NEVER}, {NULL, 0}};
 
 #define PLACE(field) offsetof(dv_partition_options, field)
-#define TEXT(name, argument, field, help) \
-    { name, argument, DV_OPTION_TEXT, PLACE(field), help, NULL, 0, 0 }
-#define FLAG(name, field, help) \
-    { name, NULL, DV_OPTION_FLAG, PLACE(field), help, NULL, 0, 0 }
-#define CHOICE(name, argument, field, choices, help) \
-    { name, argument, DV_OPTION_CHOICE, PLACE(field), help, choices, 0, 0 }
-#define DURATION(name, field, min_ms, max_ms, help) \
-    { name, "DURATION", DV_OPTION_DURATION, PLACE(field), help, NULL, min_ms, max_ms }
+#define OPTION(option_name, value_name, option_kind, field, help_text, ...)                                          \
+    {                                                                                                                \
+        .name = option_name, .argument = value_name, .kind = option_kind, .offset = PLACE(field), .help = help_text, \
+        __VA_ARGS__                                                                                                  \
+    }
+#define TEXT(name, argument, field, help) OPTION(name, argument, DV_OPTION_TEXT, field, help, )
+#define TEXTS(name, argument, field, help) OPTION(name, argument, DV_OPTION_TEXTS, field, help, )
+#define FLAG(name, field, help) OPTION(name, NULL, DV_OPTION_FLAG, field, help, )
+#define CHOICE(name, argument, field, values, help) \
+    OPTION(name, argument, DV_OPTION_CHOICE, field, help, .choices = values)
+#define DURATION(name, field, min, max, help) \
+    OPTION(name, "DURATION", DV_OPTION_DURATION, field, help, .min_ms = min, .max_ms = max)
 
 static const dv_option table[] = {
-    TEXT("connect", "HOSTS", connect,
-         "ZooKeeper's servers, as in h1:2181,h2:2181/chroot\n"
-         "(default: $DIVVY_CONNECT, else 127.0.0.1:2181)"),
+    DV_SESSION_OPTION_CONNECT(dv_partition_options, session),
     TEXT("path", "PATH", path, "the pool, an absolute znode path such as /work_queues; required"),
     TEXT("items-from", "FILE", items_from,
          "read the items from FILE (- is standard input), one a line; empty lines\n"
          "and lines that begin with # are skipped"),
-    {"item", "ITEM", DV_OPTION_TEXTS, PLACE(items), "an item; give it as often as there are items", NULL, 0, 0},
+    TEXTS("item", "ITEM", items, "an item; give it as often as there are items"),
     TEXT("identifier", "ID", identifier, "the name of this member (default: host-pid-number)"),
     DURATION("time-boundary", time_boundary_ms, 0, DAY_MS,
              "for how long the pool must stand still before a change counts\n"
              "(default: 1s)"),
     DURATION("leave-boundary", leave_boundary_ms, 0, DAY_MS,
              "the same where members only left (default: as --time-boundary)"),
-    DURATION("session-timeout", session_timeout_ms, 100, 3600000,
-             "after how long the servers take a silent member for dead\n"
-             "(default: 10s; 100ms to 1h, and servers have limits of their own)"),
-    DURATION("ensemble-tick", ensemble_tick_ms, 0, DAY_MS,
-             "tickTime of the servers; items are kept over longer breaks when it is\n"
-             "known (default: 0, unknown)"),
+    DV_SESSION_OPTION_TIMEOUT(dv_partition_options, session,
+                              "after how long the servers take a silent member for dead\n"
+                              "(default: 10s; 100ms to 1h, and servers have limits of their own)"),
+    DV_SESSION_OPTION_TICK(dv_partition_options, session,
+                           "tickTime of the servers; items are kept over longer breaks when it is\n"
+                           "known (default: 0, unknown)"),
     DURATION("allocate-timeout", allocate_timeout_ms, 0, DAY_MS,
              "fail when the share is not complete after this long (default: 0, never)"),
-    DURATION("connect-timeout", connect_timeout_ms, 0, DAY_MS,
-             "exit with 3 when no server has answered after this long\n"
-             "(default: 0, keep trying)"),
+    DV_SESSION_OPTION_CONNECT_TIMEOUT(dv_partition_options, session,
+                                      "exit with 3 when no server has answered after this long\n"
+                                      "(default: 0, keep trying)"),
     CHOICE("mode", "MODE", mode, modes,
            "incremental: only what must move is revoked (default);\n"
            "eager: every change revokes everything, as in kazoo"),
     CHOICE("assign", "HOW", assign, assigns,
            "auto: the best that all members can (default);\n"
            "round_robin: kazoo's way; rendezvous: few moves on a change"),
-    TEXT("auth-file", "FILE", auth_file, "credentials, user:password on one line; they travel in clear text"),
-    CHOICE("acl", "ACL", acl, acls,
-           "who may touch the nodes that are made: open (anyone), creator (whoever has\n"
-           "the same credentials), readable (creator, and anyone may read), or\n"
-           "auto: creator with --auth-file, else open (default)"),
+    DURATION("drain", drain_ms, 0, DAY_MS,
+             "how long a command has from SIGTERM to SIGKILL when its item is revoked,\n"
+             "or when this member is told to end (default: 10s)"),
+    CHOICE("restart", "WHEN", restart, restarts,
+           "what follows when a command exits by itself: always (default) or on-failure:\n"
+           "it is started again, after 100 ms, which double each time up to 30 s, until\n"
+           "it has run for 5 s; never: the item stays without one"),
+    FLAG("rejoin", rejoin, "take part anew when the session was lost; with a command that is so anyway"),
+    DV_SESSION_OPTION_AUTH_FILE(dv_partition_options, session),
+    DV_SESSION_OPTION_ACL(dv_partition_options, session),
+    TEXT("events", "FILE", events,
+         "append the lines to FILE, - is standard output (default: standard output;\n"
+         "with a command standard error)"),
     FLAG("json", json, "print one JSON object a line"),
     FLAG("timestamps", timestamps, "tell the time of each line; with --json as time_ms, since 1970"),
-    FLAG("verbose", verbose, "write the library's log to standard error"),
-    {NULL, NULL, DV_OPTION_FLAG, 0, NULL, NULL, 0, 0},
+    DV_SESSION_OPTION_VERBOSE(dv_partition_options, session, "write the library's log to standard error"),
+    {.name = NULL},
 };
 
 void dv_partition_print_help(void) {
     printf("usage: divvy partition --path PATH (--items-from FILE | --item ITEM ...) [OPTION ...]\n"
+           "                       [-- COMMAND [ARGUMENT ...]]\n"
            "\n"
            "Joins the pool at PATH, whose members divide the items: each item has one owner.\n"
            "Prints a line for each change of what this member owns, and of its state. An item\n"
            "that is revoked is released as soon as the line is written.\n"
            "\n"
+           "With COMMAND one runs for each item that is owned, with {item} in its arguments\n"
+           "replaced by the item, and DIVVY_ITEM and DIVVY_TOKEN in its environment. An item is\n"
+           "released when all processes of its command have gone, and they are gone before\n"
+           "another member can own the item, whatever happens to this one.\n"
+           "\n"
            "SIGTERM, SIGINT and SIGHUP make it leave the pool, and so does the end of whoever\n"
-           "reads its output.\n"
+           "reads its output. Commands are ended before that; a second signal kills them.\n"
            "\n");
     dv_options_print(table);
     printf("\n"
            "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
            "\n"
            "Exit codes: 0 it was told to end, and has left the pool; 1 it failed, standard error\n"
-           "says why; 2 wrong usage; 3 no server answered within --connect-timeout.\n");
+           "says why; 2 wrong usage; 3 no server answered within --connect-timeout; 126 COMMAND\n"
+           "cannot be executed; 127 it was not found.\n");
 }
-
-/* ---- credentials ---- */
-
-/* Reads the only line of the file into *out, without its end. */
-static int read_auth(FILE *file, const char *path, char **out) {
-    char text[AUTH_BYTES_MAX + 2];
-    size_t bytes = fread(text, 1, sizeof text - 1, file);
-    const char *wrong = NULL;
-    if (ferror(file)) wrong = strerror(errno);
-    if (bytes > 0 && text[bytes - 1] == '\n') bytes--;
-    if (bytes > 0 && text[bytes - 1] == '\r') bytes--;
-    text[bytes] = '\0';
-    if (!wrong && bytes > AUTH_BYTES_MAX) wrong = "it is longer than 4096 bytes";
-    if (!wrong && (strlen(text) != bytes || strpbrk(text, "\r\n"))) wrong = "it has more than one line";
-    if (!wrong && (!strchr(text, ':') || *text == ':')) wrong = "it is not of the form user:password";
-    if (!wrong && !(*out = strdup(text))) wrong = "out of memory";
-    explicit_bzero(text, sizeof text);
-    if (!wrong) return 0;
-    dv_command_misused(command, "--auth-file %s: %s", path, wrong);
-    return -1;
-}
-
-static int load_auth(dv_partition_options *options) {
-    FILE *file = fopen(options->auth_file, "re");
-    if (!file) {
-        dv_command_misused(command, "--auth-file %s: %s", options->auth_file, strerror(errno));
-        return -1;
-    }
-    /* Without a buffer of its own, so that the secret is in ours only. */
-    setvbuf(file, NULL, _IONBF, 0);
-    int outcome = read_auth(file, options->auth_file, &options->auth);
-    fclose(file);
-    return outcome;
-}
-
-/* ---- the whole ---- */
 
 static const char *missing(const dv_partition_options *options) {
     if (!options->path) return "--path is missing; it names the pool, such as /work_queues";
@@ -141,8 +118,8 @@ static const char *missing(const dv_partition_options *options) {
     if (!options->items_from && options->items.count == 0)
         return "the items are missing; give --items-from FILE, or --item for each";
     if (options->items_from && options->items.count > 0) return "give --items-from or --item, not both";
-    if ((options->acl == DIVVY_ACL_CREATOR || options->acl == DIVVY_ACL_READABLE) && !options->auth_file)
-        return "--acl creator and readable need credentials; give --auth-file";
+    if (!options->arguments && options->drain_ms >= 0) return "--drain is for a command, which stands behind --";
+    if (!options->arguments && options->restart >= 0) return "--restart is for a command, which stands behind --";
     return NULL;
 }
 
@@ -150,25 +127,39 @@ static void set_defaults(dv_partition_options *options) {
     *options = (dv_partition_options){
         .time_boundary_ms = 1000,
         .leave_boundary_ms = -1,
-        .session_timeout_ms = 10000,
+        .session = {.session_timeout_ms = 10000, .acl = DIVVY_ACL_AUTO},
+        .drain_ms = -1,
+        .restart = -1,
         .mode = DIVVY_INCREMENTAL,
         .assign = DIVVY_ASSIGN_AUTO,
-        .acl = DIVVY_ACL_AUTO,
     };
+}
+
+/* The command behind "--". Returns whether what was found there is in order. */
+static bool take_command(dv_partition_options *options, int rest, int argc, char **argv) {
+    if (rest == argc) return true;
+    if (strcmp(argv[rest - 1], "--") != 0) {
+        dv_command_misused(command, "\"%.100s\" is not expected here; a command stands behind --", argv[rest]);
+        return false;
+    }
+    options->arguments = (const char *const *)&argv[rest];
+    return true;
 }
 
 int dv_partition_options_parse(dv_partition_options *options, int argc, char **argv) {
     set_defaults(options);
-    int outcome = dv_options_parse(command, table, options, argc, argv);
+    int rest = argc;
+    int outcome = dv_options_parse_before(command, table, options, argc, argv, &rest);
     if (outcome != DV_OPTIONS_PARSED) return outcome;
+    if (!take_command(options, rest, argc, argv)) return DV_OPTIONS_WRONG;
     const char *wrong = missing(options);
     if (wrong) {
         dv_command_misused(command, "%s", wrong);
         return DV_OPTIONS_WRONG;
     }
-    if (!options->connect || !*options->connect) options->connect = getenv("DIVVY_CONNECT");
-    if (!options->connect || !*options->connect) options->connect = "127.0.0.1:2181";
-    if (options->auth_file && load_auth(options) != 0) return DV_OPTIONS_WRONG;
+    if (options->drain_ms < 0) options->drain_ms = DRAIN_MS;
+    if (options->restart < 0) options->restart = DV_RESTART_ALWAYS;
+    if (dv_session_options_finish(&options->session, command) != 0) return DV_OPTIONS_WRONG;
     int error = options->items_from ? dv_item_list_read(&options->list, options->items_from)
                                     : dv_item_list_copy(&options->list, &options->items);
     return error ? DV_OPTIONS_WRONG : DV_OPTIONS_PARSED;
@@ -177,7 +168,6 @@ int dv_partition_options_parse(dv_partition_options *options, int argc, char **a
 void dv_partition_options_free(dv_partition_options *options) {
     dv_item_list_free(&options->list);
     free((void *)(uintptr_t)options->items.texts);
-    if (options->auth) explicit_bzero(options->auth, strlen(options->auth));
-    free(options->auth);
+    dv_session_options_free(&options->session);
     *options = (dv_partition_options){0};
 }

@@ -6,27 +6,28 @@
 
 #include "item_list.h"
 #include "options.h"
+#include "session.h"
 
 typedef struct {
-    const char *connect; /* never NULL after parsing */
+    dv_session_options session;
     const char *path;
     const char *items_from;
     dv_texts items;
     const char *identifier; /* NULL: one is made up */
     int64_t time_boundary_ms;
-    int64_t leave_boundary_ms; /* -1: as time_boundary_ms */
-    int64_t session_timeout_ms;
-    int64_t ensemble_tick_ms;    /* 0: unknown */
+    int64_t leave_boundary_ms;   /* -1: as time_boundary_ms */
     int64_t allocate_timeout_ms; /* 0: none */
-    int64_t connect_timeout_ms;  /* 0: none */
     int mode;                    /* DIVVY_INCREMENTAL, DIVVY_EAGER */
     int assign;                  /* DIVVY_ASSIGN_* */
-    const char *auth_file;       /* NULL: no credentials */
-    int acl;                     /* DIVVY_ACL_* */
-    int json, timestamps, verbose;
+    int json, timestamps;
+    const char *events; /* where lines go: a file, "-" standard output; NULL: as is usual */
+    int rejoin;
+
+    const char *const *arguments; /* the command for each item, with a NULL at the end; NULL: there is none */
+    int64_t drain_ms;
+    int restart; /* DV_RESTART_* */
 
     dv_item_list list; /* read from items_from, or copied from items */
-    char *auth;        /* read from auth_file; secret */
 } dv_partition_options;
 
 /*

@@ -1,0 +1,203 @@
+"""What the tests of the looking subcommands share. SPDX-License-Identifier: Apache-2.0"""
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoAuthError, NoNodeError
+from kazoo.recipe.partitioner import SetPartitioner
+
+SOURCE_DIR = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ZOOKEEPER_LOCAL = os.path.join(SOURCE_DIR, "tools", "zookeeper-local")
+DEADLINE_S = 60
+NOWHERE = "127.0.0.1:1"  # nobody serves the port tcpmux here
+
+
+class Setting:
+    """What main() has found and made."""
+    divvy = server = zookeeper = None
+
+
+class Server:
+    """A private ZooKeeper, which ends with this process however it ends."""
+
+    def __init__(self):
+        lines = subprocess.run([ZOOKEEPER_LOCAL, "start", "--parent", str(os.getpid())], check=True, text=True,
+                               stdout=subprocess.PIPE).stdout.splitlines()
+        values = dict(shlex.split(line)[0].split("=", 1) for line in lines)
+        self.connect = values["DIVVY_CONNECT"]
+        self.folder = values["ZOOKEEPER_LOCAL_DIR"]
+
+    def do(self, verb, *arguments):
+        subprocess.run([ZOOKEEPER_LOCAL, verb, self.folder, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+def wait_for(condition, what, *shown):
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError("%s: not within %d s\n%s" % (what, DEADLINE_S, "\n".join(map(str, shown))))
+        time.sleep(0.02)
+
+
+def command(subcommand, *arguments, connect=None):
+    """The words of a command line; without --connect for what needs no server."""
+    words = [Setting.divvy, subcommand]
+    if subcommand not in ("plan", "help"):
+        words += ["--connect", connect or Setting.server.connect]
+    return words + list(arguments)
+
+
+def run(*arguments, connect=None, **options):
+    """Runs the command to its end."""
+    return subprocess.run(command(*arguments, connect=connect), stdin=options.pop("stdin", subprocess.DEVNULL),
+                          timeout=DEADLINE_S, stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE,
+                          encoding="utf-8", errors="surrogateescape", **options)
+
+
+class DivvyMember:
+    """A running `divvy partition`."""
+
+    def __init__(self, path, identifier, items):
+        self.identifier, self.owned, self.tokens, self.state, self.errors = identifier, [], {}, None, ""
+        words = command("partition", "--path", path, "--identifier", identifier, "--json", "--time-boundary", "300ms")
+        words += [word for item in items for word in ("--item", item)]
+        self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL)
+        self.reader = threading.Thread(target=self._read)
+        self.reader.start()
+
+    def _read(self):
+        for text in self.process.stdout:
+            line = json.loads(text)
+            self.owned, self.tokens, self.state = line["owned"], line["tokens"], line["state"]
+
+    def acquired(self):
+        return self.state == "ACQUIRED"
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.wait(DEADLINE_S)
+        self.reader.join()
+        self.process.stdout.close()
+
+
+class KazooMember:
+    """A partitioner of kazoo's, on a session of its own."""
+
+    def __init__(self, path, identifier, items):
+        self.identifier, self.ended = identifier, False
+        self.client = KazooClient(Setting.server.connect)
+        self.client.start()
+        self.partitioner = SetPartitioner(self.client, path, tuple(items), identifier=identifier, time_boundary=0.3)
+        self.thread = threading.Thread(target=self._work)
+        self.thread.start()
+
+    def _work(self):
+        while not self.ended:
+            if self.partitioner.release:
+                self.partitioner.release_set()
+            elif self.partitioner.allocating:
+                self.partitioner.wait_for_acquire(0.2)
+            else:
+                time.sleep(0.02)
+
+    def acquired(self):
+        return self.partitioner.acquired
+
+    @property
+    def owned(self):
+        return list(self.partitioner) if self.partitioner.acquired else []
+
+    def stop(self):
+        self.ended = True
+        self.thread.join()
+        self.client.stop()
+        self.client.close()
+
+
+class Case(unittest.TestCase):
+    """Every test has a path of its own, and leaves nobody."""
+
+    def setUp(self):
+        self.path = "/" + "_".join(self.id().split(".")[-2:])
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def file(self, content, name="file"):
+        path = os.path.join(self.folder.name, name)
+        with open(path, "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def client(self):
+        client = KazooClient(Setting.server.connect)
+        client.start()
+        self.addCleanup(client.close)
+        self.addCleanup(client.stop)
+        return client
+
+    def make(self, path, data=b"", **options):
+        """Makes a node with its parents, which are empty."""
+        parent = path.rsplit("/", 1)[0]
+        if parent:
+            Setting.zookeeper.ensure_path(parent)
+        return Setting.zookeeper.create(path, data, **options)
+
+    def shown(self, *arguments, **options):
+        """What the subcommand shows with --json."""
+        done = run(*arguments, "--json", **options)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), arguments)
+        self.assertEqual(done.stdout.count("\n"), 1, done.stdout)
+        return json.loads(done.stdout)
+
+    def assert_fails(self, code, arguments, *fragments, connect=None):
+        """One line on stderr that says why, nothing on stdout, and the exit code."""
+        done = run(*arguments, connect=connect)
+        shown = (arguments, done.stdout, done.stderr)
+        self.assertEqual(done.returncode, code, shown)
+        self.assertEqual(done.stdout, "", shown)
+        self.assertRegex(done.stderr, r"\Adivvy: [^\n]*\n\Z", shown)
+        if code == 2:
+            self.assertIn("(see: divvy help %s)" % arguments[0], done.stderr, shown)
+        for fragment in fragments:
+            self.assertIn(fragment, done.stderr, shown)
+
+
+def tree(path="/"):
+    """Each node's data and the parts of its Stat that a change changes."""
+    nodes = {}
+    try:
+        data, stat = Setting.zookeeper.get(path)
+        children = Setting.zookeeper.get_children(path)
+    except NoNodeError:
+        return nodes
+    except NoAuthError:
+        return {path: None}
+    nodes[path] = (data, stat.mzxid, stat.pzxid, stat.aversion)
+    for child in children:
+        nodes.update(tree(path.rstrip("/") + "/" + child))
+    return nodes
+
+
+def main(script):
+    if len(sys.argv) < 2:
+        sys.exit("usage: %s BUILD_FOLDER [TEST...]" % os.path.basename(script))
+    Setting.divvy = os.path.join(os.path.abspath(sys.argv[1]), "tools", "divvy")
+    Setting.server = Server()
+    Setting.zookeeper = KazooClient(Setting.server.connect)
+    Setting.zookeeper.start()
+    try:
+        outcome = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], exit=False, verbosity=2).result
+    finally:
+        Setting.zookeeper.stop()
+        Setting.zookeeper.close()
+        Setting.server.do("stop")
+    sys.exit(not outcome.wasSuccessful())

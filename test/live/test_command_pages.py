@@ -1,0 +1,149 @@
+#!/usr/bin/python3
+"""The man page and the completion, against the options that there are. SPDX-License-Identifier: Apache-2.0
+
+usage: test_command_pages.py BUILD_FOLDER [TEST...]     a TEST is a name such as Pages.test_man_page
+
+What there is, is what `divvy help SUBCOMMAND` prints, for that is printed from the very tables that are parsed by.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE_DIR = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+COMPLETION = os.path.join(SOURCE_DIR, "tools", "divvy", "divvy.completion.bash")
+OPTION = r"(?<![\w-])(-[A-Za-z]|--[a-z][a-z-]*)(?![\w-])"
+DIVVY = None  # set from the command line
+
+
+def output(*words, **options):
+    return subprocess.run(words, check=True, encoding="utf-8", stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                          **options).stdout
+
+
+def subcommands():
+    listed = re.findall(r"^  ([a-z]+)  +", output(DIVVY, "help"), re.MULTILINE)
+    return [name for name in listed if name != "help"]
+
+
+def options(subcommand):
+    """All options of a subcommand, short forms too; that -h is --help goes without saying."""
+    found = set()
+    for line in output(DIVVY, "help", subcommand).splitlines():
+        entry = re.match(r"  (-[A-Za-z], )?(--[a-z-]+)", line)
+        if entry:
+            found |= {name.rstrip(", ") for name in entry.groups() if name}
+    return found
+
+
+def choices(subcommand, option):
+    """The values of an option that has few: told by the message about one that is none."""
+    done = subprocess.run([DIVVY, subcommand, option, "no such value"], encoding="utf-8", stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=60)
+    told = re.search(r" is not one of (.*) \(see: ", done.stderr)
+    return told.group(1).split(", ") if told else []
+
+
+def completed(*words):
+    """What the completion offers for the last of the words."""
+    script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _divvy; printf "%s\\n" "${COMPREPLY[@]}"'
+    return output("bash", "-c", script, "bash", COMPLETION, *words, cwd="/").split("\n")[:-1]
+
+
+class Pages(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.names = subcommands()
+        with open(os.path.join(SOURCE_DIR, "docs", "man", "divvy.1"), encoding="utf-8") as file:
+            cls.page = file.read().replace("\\-", "-").replace("\\~", " ")
+
+    def sections(self):
+        """For each subcommand its part of the page."""
+        parts = re.split(r"(?m)^\.S[SH] (.*)\n", self.page)
+        return {title[len("divvy "):]: text for title, text in zip(parts[1::2], parts[2::2])
+                if title.startswith("divvy ")}
+
+    # There is a section for each subcommand and for no other, and it describes its options and no other.
+    def test_man_page(self):
+        self.assertGreater(len(self.names), 5)
+        self.assertEqual(sorted(self.sections()), sorted(self.names))
+        for name in self.names:
+            with self.subTest(name):
+                tags = re.findall(r"(?m)^\.T[PQ]\n\.(?:B|BI|BR) (.*)$", self.sections()[name])
+                described = {option for tag in tags for option in re.findall(OPTION, tag)} - {"-h"}
+                self.assertGreater(len(options(name)), 5)
+                self.assertEqual(described, options(name))
+
+    # Every exit code that a help text tells is in the section EXIT STATUS, and the synopsis has each subcommand.
+    def test_man_page_codes(self):
+        status = re.search(r"(?s)\n\.SH EXIT STATUS\n(.*?)\n\.SH ", self.page).group(1)
+        synopsis = re.search(r"(?s)\n\.SH SYNOPSIS\n(.*?)\n\.SH ", self.page).group(1)
+        for name in self.names:
+            told = output(DIVVY, "help", name).split("Exit codes: ")[1].replace("\n", " ")
+            for code in re.findall(r"(?:^|[;.] )([0-9]{1,3}) ", told):
+                self.assertRegex(status, r"(?m)^\.TP\n\.B %s$" % code, name)
+            self.assertRegex(synopsis, r"(?m)^\.B divvy %s$" % name)
+        self.assertIn('"%s"' % output(DIVVY, "--version").strip(), self.page)
+
+    # The page is good troff: nothing to complain of, and no option is broken at its hyphens.
+    def test_man_page_troff(self):
+        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z", os.path.join(SOURCE_DIR, "docs/man/divvy.1")],
+                              stderr=subprocess.PIPE, encoding="utf-8", check=True)
+        self.assertEqual(done.stderr, "")
+        with open(os.path.join(SOURCE_DIR, "docs", "man", "divvy.1"), encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                bare = re.findall(r"(?<![\\\w-])--?[a-z]", line) if not line.startswith('.\\"') else []
+                self.assertEqual(bare, [], "line %d" % number)
+
+    # The completion offers all subcommands, and for each its options and no other.
+    def test_completion(self):
+        self.assertEqual(sorted(completed("divvy", "")), sorted(self.names + ["help", "--version", "--help"]))
+        self.assertEqual(sorted(completed("divvy", "help", "")), sorted(self.names))
+        self.assertEqual(completed("divvy", "sta"), ["status"])
+        for name in self.names:
+            with self.subTest(name):
+                self.assertEqual(set(completed("divvy", name, "-")), options(name))
+        self.assertEqual(completed("divvy", "status", "--wa"), ["--watch"])
+
+    # Where an option has a value, it offers the values that there are, or none; behind a flag it offers options again.
+    def test_completion_values(self):
+        for name in self.names:
+            helped = output(DIVVY, "help", name)
+            for option in options(name) - {"--help"}:
+                with self.subTest(name=name, option=option):
+                    takes = re.search(r"(?m)^  (?:-[A-Za-z], )?(?:--[a-z-]+, )?%s( [A-Z]+)?(?:,|  |$)" % option, helped)
+                    if option.startswith("--") and takes and not takes.group(1):
+                        self.assertIn("--help", completed("divvy", name, option, "--he"))
+                        continue
+                    offered = completed("divvy", name, option, "")
+                    if option not in ("--auth-file", "--items-from", "--events", "--load-command"):
+                        self.assertEqual(sorted(filter(None, offered)), sorted(set(choices(name, option)) - {"round-robin"}))
+
+        self.assertEqual(completed("divvy", "plan", "--assign", "=", "st"), ["sticky"])
+        self.assertEqual(completed("divvy", "partition", "--mode", "="), ["incremental", "eager"])
+
+    # Behind the lock's name, or behind --, come a command and its files.
+    def test_completion_commands(self):
+        self.assertIn("env", completed("divvy", "lock", "--timeout", "3s", "--shared", "name", "en"))
+        self.assertEqual(completed("divvy", "lock", "--timeout", "en"), [""])
+        with tempfile.TemporaryDirectory() as folder:
+            open(os.path.join(folder, "two words"), "wb").close()
+            self.assertEqual(completed("divvy", "status", "--items-from", folder + "/two"), [folder + "/two words"])
+        self.assertIn("/dev/null", completed("divvy", "lock", "name", "cat", "/dev/nul"))
+        self.assertIn("env", completed("divvy", "announce", "--role", "r", "--", "en"))
+        self.assertIn("env", completed("divvy", "partition", "--path", "/q", "--rejoin", "--", "en"))
+
+
+def main():
+    global DIVVY
+    if len(sys.argv) < 2:
+        sys.exit("usage: test_command_pages.py BUILD_FOLDER [TEST...]")
+    DIVVY = os.path.join(os.path.abspath(sys.argv[1]), "tools", "divvy")
+    outcome = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], exit=False, verbosity=2).result
+    sys.exit(not outcome.wasSuccessful())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,679 @@
+#!/usr/bin/python3
+"""`divvy partition ... -- COMMAND` as its users drive it. SPDX-License-Identifier: Apache-2.0
+
+usage: test_command_supervise.py BUILD_FOLDER [TEST...]     a TEST is a name such as Pool.test_random
+
+Pool.test_random prints its seed; DIVVY_TEST_SEED=n replays its choices.
+"""
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+from kazoo.client import KazooClient
+
+from test_command import DEADLINE_S, NOWHERE, SOURCE_DIR, Ledger, Server, wait_for
+
+DIVVY = SERVER = ZOOKEEPER = None  # set from the command line
+EXAMPLE = os.path.join(SOURCE_DIR, "docs", "examples", "worker.sh")
+T = 2  # seconds, the session timeout
+ITEMS = ["queue-%02d" % number for number in range(1, 25)]
+
+# Works on an item, with a child of its own, and tells of it in a log that all append to: when (CLOCK_BOOTTIME), which
+# item, by which token, by which process, what. As long as one of the processes of a worker lives, it has the item's
+# file locked; so a worker that begins while another one is there is found out by the kernel. It takes up to 0.7 s to
+# end.
+WORKER = r"""#!/bin/bash
+exec 3>>"$1/log" 9>>"$1/$2.lock"
+item=$2
+say() { read -r up _ </proc/uptime; echo "$up $item $DIVVY_TOKEN $$ $1" >&3; }
+flock -n 9 || say double
+say start
+trap 'sleep 0.$((RANDOM % 8)); say end; exit 0' TERM
+sleep 1000 8>&- &
+exec 8<> <(:)
+while :; do read -r -t 0.2 -u 8; say beat; done
+"""
+
+
+def uptime():
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def alive(pid):
+    """Whether the process is there, and no zombie."""
+    try:
+        with open("/proc/%d/stat" % pid, encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def parent(pid):
+    with open("/proc/%d/stat" % pid, encoding="utf-8", errors="replace") as file:
+        return int(file.read().rpartition(")")[2].split()[1])
+
+
+def fire(number, *pids):
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+
+
+class Member:
+    """A running `divvy partition` with a command; what it and its commands print goes to files."""
+
+    made = []
+
+    def __init__(self, case, *arguments, items=("a",), command=(), connect=None, **options):
+        self.base = case.file_name("member-%d" % len(Member.made))
+        self.ledger, self.children, self.lines, self.read_bytes = Ledger(), [], [], 0
+        words = [DIVVY, "partition", "--connect", connect or SERVER.connect, "--path", case.path, "--json", "--timestamps",
+                 "--time-boundary", "100ms", "--ensemble-tick", "100ms", "--events", self.base + ".events"]
+        if "--session-timeout" not in arguments:
+            words += ["--session-timeout", "%ds" % T]
+        for item in items:
+            words += ["--item", item]
+        words += [*arguments, *(["--", *command] if command else [])]
+        with open(self.base + ".out", "wb") as out, open(self.base + ".err", "wb") as err:
+            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, **options)
+        self.pid = self.process.pid
+        Member.made.append(self)
+
+    def text(self, name):
+        with open(self.base + "." + name, "rb") as file:
+            return os.fsdecode(file.read())
+
+    def look(self):
+        """Reads the lines that are new."""
+        if not os.path.exists(self.base + ".events"):
+            return self
+        with open(self.base + ".events", "rb") as file:
+            file.seek(self.read_bytes)
+            new = file.read()
+        new = new[:new.rfind(b"\n") + 1]
+        self.read_bytes += len(new)
+        for line in new.splitlines():
+            parsed = json.loads(line)
+            self.lines.append(parsed)
+            if parsed["event"] == "child":
+                self.children.append(parsed)
+            else:
+                self.ledger.read(os.fsdecode(line))
+        return self
+
+    def of(self, word, item=None):
+        """The lines about commands of one kind."""
+        self.look()
+        return [line for line in self.children if line["child"] == word and item in (None, line["item"])]
+
+    def owned(self):
+        return self.look().ledger.owned
+
+    def states(self):
+        return [line["state"] for line in self.look().lines if line["event"] == "state"]
+
+    def wait(self, condition, what):
+        wait_for(lambda: condition(self.look()), what, self)
+        return self
+
+    def wait_started(self, count=1, item=None):
+        return self.wait(lambda me: len(me.of("started", item)) >= count, "%d commands are started" % count)
+
+    def pids(self):
+        """Of the commands that run."""
+        gone = {line.get("pid") for word in ("exited", "finished", "ended") for line in self.of(word)}
+        return [line["pid"] for line in self.of("started") if line["pid"] not in gone]
+
+    def end(self):
+        self.process.wait(DEADLINE_S)
+        return self.process.returncode
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        return self.end()
+
+    def __str__(self):
+        return "pid %d, %s:\n%s\n%s" % (self.pid, " ".join(self.process.args), self.text("err"),
+                                        "\n".join(map(json.dumps, self.lines)))
+
+
+class Case(unittest.TestCase):
+    """Every test has a pool of its own, a folder of its own, and leaves no process."""
+
+    def setUp(self):
+        self.path = "/" + self.id().split(".")[-1]
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.worker = self.write("worker.sh", WORKER)
+        self.addCleanup(self.clear_up)
+
+    def clear_up(self):
+        members, Member.made = Member.made, []
+        for member in members:
+            if member.process.poll() is None:
+                fire(signal.SIGCONT, member.pid)
+                member.process.kill()
+            member.end()
+        for member in members:
+            self.assertEqual(member.look().ledger.faults, [], member)
+
+    def file_name(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, content):
+        with open(self.file_name(name), "w", encoding="utf-8") as file:
+            file.write(content)
+        os.chmod(self.file_name(name), 0o755)
+        return self.file_name(name)
+
+    def read(self, name="log"):
+        """The complete lines of a file that is being appended to; none while it is not there."""
+        try:
+            with open(self.file_name(name), encoding="utf-8", errors="surrogateescape") as file:
+                return [line[:-1] for line in file if line.endswith("\n")]
+        except FileNotFoundError:
+            return []
+
+    def log(self):
+        """(time, item, token, process, what) for each line of the workers."""
+        for line in self.read():
+            up, item, token, process, what = line.split()
+            yield float(up), item, int(token), int(process), what
+
+    def start(self, *arguments, **options):
+        return Member(self, *arguments, **options)
+
+    def start_worker(self, *arguments, **options):
+        return self.start(*arguments, command=[self.worker, self.folder, "{item}"], **options)
+
+    def start_script(self, script, *arguments, **options):
+        """A member whose commands are `script`, with $1 the folder and $2 the item."""
+        return self.start(*arguments, command=["/bin/bash", "-c", script, "bash", self.folder, "{item}"], **options)
+
+    def assert_one_at_a_time(self):
+        """By the order of the lines in the log, which is that of writing; and by the locked files."""
+        newest, tokens = {}, {}
+        for up, item, token, process, what in self.log():
+            shown = "%s at %.2f: %s of process %d, token %d" % (item, up, what, process, token)
+            self.assertNotEqual(what, "double", shown)
+            self.assertGreaterEqual(token, tokens.get(item, 0), shown)
+            if what == "start":
+                newest[item], tokens[item] = process, token
+            self.assertEqual(newest.get(item), process, shown)
+
+    def nodes_left(self):
+        def children(path):
+            return ZOOKEEPER.get_children(path) if ZOOKEEPER.exists(path) else []
+        locks = self.path + "/locks"
+        return children(self.path + "/party") + [node for item in children(locks) for node in children(locks + "/" + item)]
+
+
+class Commands(Case):
+    # Each command has its item in place of each {item}, and in its environment with the token; its input is empty, its
+    # output is ours, and it has no descriptor but those and what we were given ourselves.
+    def test_what_it_has(self):
+        items = ["a", "a b", "{item}", "100%", "\N{GREEK SMALL LETTER ALPHA}", "x;exit 1", "-n"]
+        script = ('exec >"$1/of-$DIVVY_TOKEN-$$"; printf "%s\\n" "$DIVVY_ITEM" "$DIVVY_TOKEN" "$2" "$3" "$(wc -c)"; '
+                  'printf "%s\\n" "$2" >&2; ls -m /proc/$$/fd; exec sleep 1000')
+        first, second = os.pipe()
+        member = self.start("--mode", "incremental", items=items, pass_fds=[second], env={**os.environ, "DIVVY_ITEM": "x"},
+                            command=["bash", "-c", script, "bash", self.folder, "{item}", "<{item}|{item}>{", "{item"])
+        os.close(first)
+        os.close(second)
+        def complete():
+            files = [name for name in os.listdir(self.folder) if name.startswith("of-")]
+            return len(files) == len(items) and all(len(self.read(name)) == 6 for name in files)
+        wait_for(complete, "all of them have told what they have", member)
+        member.wait_started(len(items))
+        told = {}
+        for name in os.listdir(self.folder):
+            if name.startswith("of-"):
+                item, token, argument, twice, input_bytes, descriptors = self.read(name)
+                told[item] = token
+                self.assertEqual((argument, twice, input_bytes), (item, "<%s|%s>{" % (item, item), "0"))
+                self.assertEqual(descriptors, "0, 1, 2, %d" % second)
+        self.assertEqual(told, member.ledger.tokens)
+        self.assertEqual(sorted(member.text("err").splitlines()), sorted(items))
+        self.assertEqual(member.stop(), 0)
+
+    # The command is looked up before anything is done: 127 where there is none, 126 where it cannot be executed.
+    def test_looked_up_first(self):
+        for command, code, fragment in (("no-such-command", 127, "not found"), ("/nonexistent/x", 127, "not found"),
+                                        ("/etc/passwd", 126, "Permission denied"), (self.folder, 126, "directory"),
+                                        ("{item}", 127, "not found")):
+            with self.subTest(command):
+                done = subprocess.run([DIVVY, "partition", "--connect", NOWHERE, "--path", "/q", "--item", "a", "--", command],
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                      timeout=DEADLINE_S, check=False)
+                self.assertEqual((done.returncode, done.stdout), (code, ""), done)
+                self.assertRegex(done.stderr, r"\Adivvy: [^\n]*%s[^\n]*\n\Z" % fragment)
+
+    # What is said about commands needs one; a word that is no option needs -- in front; a file of lines must be writable.
+    def test_usage(self):
+        for words, fragment in ((["--drain", "1s"], "--drain"), (["--restart", "never"], "--restart"),
+                                (["sleep", "1"], '"sleep"'), (["--restart", "seldom", "--", "true"], "always, on-failure, never"),
+                                (["--events", "/nonexistent/x"], "/nonexistent/x")):
+            with self.subTest(words):
+                done = subprocess.run([DIVVY, "partition", "--connect", NOWHERE, "--path", "/q", "--item", "a", *words],
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                      timeout=DEADLINE_S, check=False)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), done)
+                self.assertIn(fragment, done.stderr)
+
+    # With a command its lines are on standard error, and without on standard output; --events - puts them there as well.
+    def test_where_lines_go(self):
+        for words, with_command, name in (([], True, "err"), ([], False, "out"), (["--events", "-"], True, "out")):
+            with self.subTest(words=words, with_command=with_command):
+                names = {key: self.file_name(key) for key in ("out", "err")}
+                command = ["--", "sh", "-c", "echo of the command; exec sleep 1000"] if with_command else []
+                with open(names["out"], "w", encoding="utf-8") as out, open(names["err"], "w", encoding="utf-8") as err:
+                    process = subprocess.Popen([DIVVY, "partition", "--connect", SERVER.connect, "--path", self.path,
+                                                "--time-boundary", "0", "--item", "a", *words, *command],
+                                               stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+                self.addCleanup(process.wait)
+                self.addCleanup(process.kill)
+                last = "started" if with_command else "ACQUIRED"
+                wait_for(lambda: any(line.startswith(last) for line in self.read(name)), last, names)
+                if with_command:
+                    wait_for(lambda: "of the command" in self.read("out"), "the command writes", names)
+                process.terminate()
+                self.assertEqual(process.wait(DEADLINE_S), 0)
+                words = [line.split()[0] for line in self.read(name) if not line.startswith("of")]
+                self.assertEqual(words[:3], ["ALLOCATING", "ALLOCATING", "ACQUIRED"])
+                self.assertEqual("ended" in words, with_command)
+                self.assertEqual(words[-1], "FAILURE")
+                others = [line for line in self.read("err" if name == "out" else "out") if line != "of the command"]
+                self.assertEqual(others, [])
+
+    # The example in docs/examples does what it says.
+    def test_example(self):
+        member = self.start(items=["a", "b"], command=[EXAMPLE, "{item}"], env={**os.environ, "PIECE_SECONDS": "0.05"})
+        wait_for(lambda: member.text("out").count("a: a piece of work, with token ") > 1, "it works", member)
+        member.wait_started(2)
+        self.assertEqual(member.stop(), 0)
+        self.assertEqual(sorted(member.text("out").splitlines()[-2:]), ["a: stopped", "b: stopped"])
+
+
+class Restarts(Case):
+    # always: after 100 ms, and twice that with each exit; from 100 ms on again when it has run for 5 s.
+    def test_backoff(self):
+        member = self.start_script('n=$(wc -l <"$1/log"); echo >>"$1/log"; [ $n -ne 3 ] || sleep 5.1; exit $n')
+        self.write("log", "")
+        member.wait(lambda me: len(me.of("exited")) >= 5, "it has exited five times")
+        exits, starts = member.of("exited"), member.of("started")
+        self.assertEqual([line["restart_ms"] for line in exits[:5]], [100, 200, 400, 100, 200])
+        self.assertEqual([line["status"] for line in exits[:5]], [0, 1, 2, 3, 4])
+        for ended, started in zip(exits, starts[1:]):
+            # The line may have been written some time after the end.
+            self.assertGreaterEqual(started["time_ms"], ended["time_ms"] + ended["restart_ms"] / 2)
+        self.assertEqual(member.owned(), ["a"])
+        self.assertEqual(member.stop(), 0)
+
+    # on-failure: what exits with 0 has finished, what exits otherwise or is killed is started again.
+    def test_on_failure(self):
+        member = self.start_script('case $2 in good) exit 0;; bad) exit 3;; *) kill -KILL $$;; esac', "--restart",
+                                   "on-failure", items=["good", "bad", "ugly"])
+        member.wait(lambda me: len(me.of("exited", "bad")) > 1 and len(me.of("exited", "ugly")) > 1 and
+                    me.of("finished", "good"), "all have exited")
+        self.assertEqual(member.of("exited", "bad")[0]["status"], 3)
+        self.assertEqual(member.of("exited", "ugly")[0]["status"], 128 + signal.SIGKILL)
+        self.assertEqual(len(member.of("started", "good")), 1)
+        self.assertEqual(member.of("finished", "good")[0]["status"], 0)
+        self.assertNotIn("restart_ms", member.of("finished", "good")[0])
+        self.assertEqual(member.stop(), 0)
+
+    # never: what has exited stays so, and its item stays owned; whoever gets the item next runs the command anew.
+    def test_never(self):
+        member = self.start_script("exit 5", "--restart", "never", items=["a", "b"])
+        member.wait(lambda me: len(me.of("finished")) == 2, "both have finished")
+        self.assertEqual([line["status"] for line in member.of("finished")], [5, 5])
+        self.assertEqual(member.owned(), ["a", "b"])
+        other = self.start_script("exit 6", "--restart", "never", items=["a", "b"])
+        other.wait(lambda me: len(me.of("finished")) == 1, "it has finished there too")
+        self.assertEqual(len(member.owned()), 1)
+        self.assertEqual(other.stop(), 0)
+        member.wait(lambda me: len(me.of("finished")) == 3, "and here again")
+        self.assertEqual(len(member.of("started")), 3)
+        self.assertEqual(member.stop(), 0)
+
+    # What is there at first and cannot be executed later is tried again, whatever the policy.
+    def test_not_executable_later(self):
+        script = self.write("script", "#!/bin/sh\nexit 1\n")
+        member = self.start("--restart", "on-failure", command=[script]).wait_started()
+        os.unlink(script)
+        member.wait(lambda me: len(me.of("failed")) > 1, "it cannot be started")
+        failed = member.of("failed")
+        self.assertRegex(failed[0]["reason"], "No such file")
+        self.assertEqual(failed[1]["restart_ms"], 2 * failed[0]["restart_ms"])
+        self.write("script", "#!/bin/sh\nexit 0\n")
+        member.wait(lambda me: me.of("finished"), "it could be started again")
+        self.assertEqual(member.stop(), 0)
+
+    # A guardian that is killed takes its command with it; another one is started.
+    def test_guardian_killed(self):
+        member = self.start_worker().wait_started()
+        wait_for(lambda: "start" in [line[4] for line in self.log()], "it works", member)
+        pid = member.pids()[0]
+        fire(signal.SIGKILL, parent(pid))
+        member.wait_started(2)
+        self.assertEqual([line["reason"] for line in member.of("ended")], ["its guardian was killed"])
+        self.assertFalse(alive(pid))
+        self.assertEqual(member.stop(), 0)
+        self.assert_one_at_a_time()
+
+    # Where nothing can be started any more the member leaves, with 1.
+    def test_forker_killed(self):
+        member = self.start_script('[ "$2" = a ] || sleep 1000', items=["a", "b"]).wait_started(2)
+        pid = member.pids()[-1]
+        forker = [int(name) for name in os.listdir("/proc") if name.isdigit() and alive(int(name)) and
+                  parent(int(name)) == member.pid]
+        self.assertEqual(len(forker), 1)
+        fire(signal.SIGKILL, *forker)
+        self.assertEqual(member.end(), 1)
+        self.assertIn("no command can be started any more", member.text("err"))
+        self.assertFalse(alive(pid))
+        self.assertEqual(self.nodes_left(), [])
+
+
+class Revoked(Case):
+    def split(self, script, *arguments):
+        """A member with two items, and another that comes and gets one of them; and which."""
+        member = self.start_script(script, *arguments, items=["a", "b"]).wait_started(2)
+        wait_for(lambda: len(self.read("ready")) >= 2, "both are ready", member)
+        other = self.start_script(script, *arguments, items=["a", "b"]).wait_started(1)
+        return member, other, other.of("started")[0]["item"]
+
+    def places(self, member, item):
+        """Where in its lines the item was revoked, its command ended, and the item lost."""
+        def where(what):
+            found = [i for i, line in enumerate(member.look().lines) if what(line)]
+            self.assertTrue(found, member)
+            return found[0]
+        return (where(lambda line: item in line.get("revoked", [])),
+                where(lambda line: line.get("child") == "ended" and line["item"] == item),
+                where(lambda line: item in line.get("lost", [])))
+
+    # A command that takes its time to end, within --drain, has it: its item is given back when it has ended.
+    def test_drained(self):
+        member, other, item = self.split('trap "sleep 0.5; echo $2 >>$1/drained; exit 7" TERM; echo >>"$1/ready"; '
+                                         'while :; do sleep 0.05; done')
+        revoked, ended, lost = self.places(member, item)
+        self.assertTrue(revoked < ended < lost, member)
+        line = member.lines[ended]
+        self.assertEqual((line["status"], line["reason"]), (7, "revoked"))
+        self.assertLessEqual(line["time_ms"], other.of("started", item)[0]["time_ms"])
+        self.assertEqual(self.read("drained"), [item])
+        self.assertNotIn("restart_ms", line)
+        self.assertEqual((member.stop(), other.stop()), (0, 0))
+        self.assertEqual(len(self.read("drained")), 3)
+
+    # One that does not end is killed after --drain, with its children in whatever session, and only then the item goes.
+    def test_killed(self):
+        member, other, item = self.split('trap "echo \\$EPOCHREALTIME >$1/told" TERM; setsid sleep 1000 & p=$!; sleep 1001 & echo $$ $p $! >"$1/pids-$2"; '
+                                         'echo >>"$1/ready"; while :; do sleep 0.05; done', "--drain", "700ms")
+        told = self.read("told")
+        revoked, ended, lost = self.places(member, item)
+        self.assertTrue(revoked < ended < lost, member)
+        line = member.lines[ended]
+        self.assertEqual((line["status"], line["reason"]), (128 + signal.SIGKILL, "revoked"))
+        # How long it took our shell to write that down is not known.
+        self.assertGreater(line["time_ms"] - float(told[0]) * 1000, 300)
+        self.assertLessEqual(line["time_ms"], other.of("started", item)[0]["time_ms"])
+        self.assertEqual(other.stop(), 0)
+        self.assertEqual(member.stop(), 0)
+        for name in "a", "b":
+            self.assertFalse(any(alive(int(pid)) for pid in self.read("pids-" + name)[0].split()), name)
+
+    # Told to end: all commands are ended, then the items are given back, then we exit, with 0.
+    def test_told_to_end(self):
+        for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
+            member = self.start_script('trap "sleep 0.3; exit 0" TERM; echo >>"$1/ready"; while :; do sleep 0.05; done',
+                                       items=["a", "b"])
+            wait_for(lambda: len(self.read("ready")) == 2, "both are ready", member)
+            self.assertEqual(member.stop(number), 0, member)
+            ended = [member.look().lines.index(line) for line in member.of("ended")]
+            self.assertEqual([line["reason"] for line in member.of("ended")], ["leaving"] * 2)
+            revoked = [i for i, line in enumerate(member.lines) if line.get("revoked")]
+            self.assertEqual((len(ended), len(revoked)), (2, 1))
+            self.assertLess(max(ended), revoked[0])
+            self.assertEqual(member.lines[-1]["reason"], "finished")
+            self.assertEqual(self.nodes_left(), [])
+            os.unlink(self.file_name("ready"))
+
+    # A second signal kills commands that do not end; the items are given back nevertheless.
+    def test_told_twice(self):
+        member = self.start_script('trap "echo >>$1/told" TERM; echo >>"$1/ready"; while :; do sleep 0.05; done', "--drain",
+                                   "1h", items=["a", "b"])
+        wait_for(lambda: len(self.read("ready")) == 2, "both are ready", member)
+        pids = member.wait_started(2).pids()
+        member.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: len(self.read("told")) == 2, "both were told", member)
+        self.assertTrue(all(map(alive, pids)))
+        self.assertEqual(member.stop(), 0)
+        self.assertEqual([line["status"] for line in member.of("ended")], [128 + signal.SIGKILL] * 2)
+        self.assertFalse(any(map(alive, pids)))
+        self.assertEqual(self.nodes_left(), [])
+
+    # While it drains an item it may be told to end; what was begun goes on.
+    def test_told_while_draining(self):
+        script = 'trap "echo $2 >>$1/told" TERM; echo >>"$1/ready"; while :; do sleep 0.05; done'
+        member = self.start_script(script, "--drain", "2s", items=["a", "b"])
+        wait_for(lambda: len(self.read("ready")) == 2, "both are ready", member)
+        other = self.start_script(script, "--drain", "0", items=["a", "b"])
+        wait_for(lambda: len(self.read("told")) == 1, "one was told", member, other)
+        self.assertEqual(member.stop(), 0)
+        self.assertEqual(sorted(line["reason"] for line in member.of("ended")), ["leaving", "revoked"])
+        other.wait(lambda me: me.owned() == ["a", "b"], "all items are the other's")
+        self.assertEqual(other.stop(), 0)
+
+
+    # A share that is not complete in time is given back, with 1; but its commands have their time to end.
+    def test_allocate_timeout(self):
+        lock = ZOOKEEPER.Lock(self.path + "/locks/b")
+        lock.acquire()
+        member = self.start_script('trap "sleep 0.5; exit 7" TERM; while :; do sleep 0.05; done', "--allocate-timeout", "2s",
+                                   items=["a", "b"]).wait_started()
+        self.assertEqual(member.end(), 1)
+        self.assertEqual([(line["item"], line["status"]) for line in member.of("ended")], [("a", 7)], member)
+        self.assertEqual(member.states()[-1], "FAILURE")
+        lock.release()
+
+
+class Losses(Case):
+    def own_server(self):
+        server = Server()
+        self.addCleanup(server.do, "stop")
+        return server
+
+    # The server freezes: all commands are gone before the session can have ended. When it is back the member takes part
+    # anew, by itself, with larger tokens.
+    def test_frozen(self):
+        server = self.own_server()
+        member = self.start_script('trap "" TERM; sleep 1001 & echo $$ $! >"$1/pids-$2"; echo >>"$1/ready"; '
+                                   'while :; do read -r up _ </proc/uptime; echo $up >>"$1/beats"; sleep 0.02; done',
+                                   "--drain", "500ms", items=["a", "b", "c"], connect=server.connect)
+        wait_for(lambda: len(self.read("ready")) == 3, "all are ready", member)
+        pids = [int(pid) for item in "abc" for pid in self.read("pids-" + item)[0].split()]
+        first = member.wait_started(3).ledger.tokens
+        server.do("pause", "1")
+        frozen = uptime()
+        wait_for(lambda: not any(map(alive, pids)), "all commands are gone", member)
+        self.assertLess(max(map(float, self.read("beats"))), frozen + T, member)
+        member.wait(lambda me: len(me.of("ended")) == 3, "it is told")
+        self.assertLessEqual({line["reason"] for line in member.of("ended")}, {"deadline", "lost"})
+        member.wait(lambda me: "RELEASE" in me.states(), "the loss is told")
+        self.assertEqual(len(member.of("started")), 3)
+        server.do("resume", "1")
+        member.wait_started(6)
+        member.wait(lambda me: me.states()[-1] == "ACQUIRED" and len(me.owned()) == 3, "it is back")
+        self.assertTrue(all(int(member.ledger.tokens[item]) > int(first[item]) for item in "abc"), member)
+        self.assertNotIn("FAILURE", member.states())
+        self.assertEqual(member.stop(), 0)
+
+    # A break that the session outlives ends nothing.
+    def test_outage(self):
+        server = self.own_server()
+        member = self.start_script("exec sleep 1000", "--session-timeout", "30s", items=["a", "b"], connect=server.connect)
+        pids = member.wait_started(2).pids()
+        server.do("kill", "1")
+        wait_for(lambda: "the connection to" in member.text("err"), "the break is told", member)
+        server.do("restart", "1")
+        wait_for(lambda: "is back" in member.text("err"), "the return is told", member)
+        self.assertTrue(all(map(alive, pids)))
+        self.assertEqual(member.stop(), 0)
+        self.assertEqual(len(member.of("started")), 2)
+
+    # divvy itself is stopped: its guardians end the commands in time; let go on, it takes part anew.
+    def test_stopped(self):
+        member = self.start_worker(items=["a", "b"]).wait_started(2)
+        pids = member.pids()
+        fire(signal.SIGSTOP, member.pid)
+        stopped = uptime()
+        wait_for(lambda: not any(map(alive, pids)), "all commands are gone", member)
+        self.assertLess(max(up for up, *_ in self.log()), stopped + T, member)
+        other = self.start_worker(items=["a", "b"]).wait_started(2)
+        fire(signal.SIGCONT, member.pid)
+        member.wait(lambda me: me.states()[-1] == "ACQUIRED" and len(me.owned()) == 1, "it is back")
+        member.wait_started(3)
+        self.assertEqual((member.stop(), other.stop()), (0, 0))
+        self.assert_one_at_a_time()
+
+    # divvy is killed: all that it has started is gone within a second.
+    def test_killed(self):
+        member = self.start_script('trap "" TERM; setsid sleep 1000 & p=$!; sleep 1001 & echo $$ $p $! >"$1/pids-$2"; '
+                                   'echo >>"$1/ready"; while :; do sleep 0.05; done', items=["a", "b"])
+        wait_for(lambda: len(self.read("ready")) == 2, "both are ready", member)
+        pids = [int(pid) for item in "ab" for pid in self.read("pids-" + item)[0].split()]
+        member.process.kill()
+        killed = uptime()
+        wait_for(lambda: not any(map(alive, pids)), "all of it is gone", member)
+        self.assertLess(uptime() - killed, 1 + SLOWNESS_S)
+
+    # Somebody deletes the node of one item: its command is ended at once, whatever it does, and started again when the
+    # item is had again; the others go on.
+    def test_deleted(self):
+        member = self.start_script('trap "" TERM; echo >>"$1/ready"; while :; do sleep 0.05; done', "--drain", "1h",
+                                   items=["a", "b"])
+        wait_for(lambda: len(self.read("ready")) == 2, "both are ready", member)
+        place = self.path + "/locks/a"
+        ZOOKEEPER.delete(place + "/" + ZOOKEEPER.get_children(place)[0])
+        member.wait_started(2, "a")
+        self.assertEqual([(line["item"], line["reason"]) for line in member.of("ended")], [("a", "lost")])
+        self.assertEqual(len(member.of("started", "b")), 1)
+        starts = member.of("started", "a")
+        self.assertGreater(int(starts[1]["token"]), int(starts[0]["token"]))
+        self.assertNotIn("FAILURE", [line.get("state") for line in member.lines])
+        member.process.kill()
+
+    # Without a command a lost session is the end, with 1, unless --rejoin is given.
+    def test_without_command(self):
+        server = self.own_server()
+        failing, staying = self.start(connect=server.connect, items=["a", "b"]), self.start("--rejoin", items=["a", "b"],
+                                                                                            connect=server.connect)
+        for member in failing, staying:
+            member.wait(lambda me: me.states()[-1:] == ["ACQUIRED"] and len(me.owned()) == 1, "it has its share")
+        server.do("pause", "1")
+        self.assertEqual(failing.end(), 1)
+        self.assertEqual(failing.states()[-1], "FAILURE")
+        staying.wait(lambda me: me.states()[-1] == "RELEASE" or "ALLOCATING" in me.states()[2:], "the loss is told")
+        self.assertEqual(staying.owned(), [])
+        server.do("resume", "1")
+        staying.wait(lambda me: me.owned() == ["a", "b"], "it has all")
+        self.assertNotIn("FAILURE", [line["state"] for line in staying.lines])
+        self.assertEqual(staying.stop(), 0)
+
+
+class Pool(Case):
+    """Members that are killed, stopped, told to end, and that come, in any order."""
+
+    STEPS = 10
+
+    def kill(self):
+        member = self.members.pop(self.dice.randrange(len(self.members)))
+        member.process.kill()
+        member.end()
+
+    def leave(self):
+        member = self.members.pop(self.dice.randrange(len(self.members)))
+        self.assertEqual(member.stop(), 0, member)
+
+    def freeze(self):
+        """Past the session, or not quite."""
+        member = self.dice.choice(self.members)
+        fire(signal.SIGSTOP, member.pid)
+        time.sleep(self.dice.choice((0.5, T * 0.8, T + 0.8)))
+        fire(signal.SIGCONT, member.pid)
+
+    def kill_worker(self):
+        pids = [pid for member in self.members for pid in member.pids()]
+        fire(signal.SIGKILL, *self.dice.sample(pids, min(3, len(pids))))
+
+    def join(self):
+        mode = self.dice.choice(("incremental", "incremental", "eager"))
+        member = self.start_worker("--drain", "500ms", "--mode", mode, items=ITEMS)
+        self.members.append(member.wait(Member.states, "it takes part"))
+
+    def all_work(self):
+        """Every item is owned by one member, and has been worked on since."""
+        owned = sorted(item for member in self.members for item in member.owned())
+        if owned != ITEMS or any(member.states()[-1] != "ACQUIRED" for member in self.members):
+            self.since = uptime()
+            return False
+        return {item for up, item, _, _, what in self.log() if up > self.since and what == "beat"} == set(ITEMS)
+
+    # An append-only log kept by the workers shows that no item is ever worked on by two at once, and that in the end
+    # each is worked on again.
+    def test_random(self):
+        seed = int(os.environ.get("DIVVY_TEST_SEED") or random.randrange(1 << 32))
+        print("DIVVY_TEST_SEED=%d" % seed, file=sys.stderr)
+        self.dice = random.Random(seed)
+        self.members, self.since = [], uptime()
+        for _ in range(3):
+            self.join()
+        wait_for(self.all_work, "every item is worked on", *self.members)
+        for _ in range(self.STEPS):
+            steps = [self.join] if len(self.members) < 2 else [self.kill, self.leave, self.freeze, self.kill_worker]
+            step = self.dice.choice(steps if len(self.members) > 3 else steps + [self.join])
+            step()
+            time.sleep(self.dice.choice((0, 0.2, 0.6)))
+        while len(self.members) < 3:
+            self.join()
+        self.since = uptime()
+        wait_for(self.all_work, "every item is worked on again", *self.members)
+        for member in self.members:
+            self.assertEqual(member.stop(), 0, member)
+        self.assert_one_at_a_time()
+        started = [line for line in self.log() if line[4] == "start"]
+        self.assertGreater(len(started), len(ITEMS))
+
+
+def main():
+    global DIVVY, SERVER, ZOOKEEPER, SLOWNESS_S
+    if len(sys.argv) < 2:
+        sys.exit("usage: test_command_supervise.py BUILD_FOLDER [TEST...]")
+    DIVVY = os.path.join(os.path.abspath(sys.argv[1]), "tools", "divvy")
+    SLOWNESS_S = 1  # what a machine that others use may take longer than it should
+    SERVER = Server()
+    ZOOKEEPER = KazooClient(SERVER.connect)
+    ZOOKEEPER.start()
+    try:
+        outcome = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], exit=False, verbosity=2).result
+    finally:
+        ZOOKEEPER.stop()
+        ZOOKEEPER.close()
+        SERVER.do("stop")
+    sys.exit(not outcome.wasSuccessful())
+
+
+if __name__ == "__main__":
+    main()

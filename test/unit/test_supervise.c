@@ -1,0 +1,468 @@
+/* The commands of items, with guardians that do what the test says. SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <inttypes.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "divvy/supervise.h"
+
+enum { LEFT_MS = 1000000, TIMEOUT_MS = 10000, DRAIN_MS = 7000, STARTS_MAX = 64, FIRST_PID = 100 };
+
+/* ---- guardians ---- */
+
+struct dv_guardian {
+    int fd; /* an eventfd that counts events */
+    dv_guardian_event events[4];
+    size_t told, read;
+    char item[32], token[32], argument[64];
+    int64_t grace_ms, kill_ms;
+    int64_t end_grace_ms; /* of the last order; -1: none */
+    bool freed;
+};
+
+static int64_t now_ms;
+static int64_t deadline_ms;
+static dv_guardian *starts[STARTS_MAX];
+static size_t start_count;
+static int start_error; /* of the next starts */
+
+int64_t dv_guardians_now_ms(void) {
+    return now_ms;
+}
+
+void dv_guardians_set_deadline(dv_guardians *guardians, int64_t at_ms) {
+    (void)guardians;
+    deadline_ms = at_ms;
+}
+
+int dv_guardian_start(dv_guardian **out, dv_guardians *guardians, const dv_guardian_config *config) {
+    (void)guardians;
+    *out = NULL;
+    errno = start_error;
+    if (start_error) return -1;
+    assert_true(start_count < STARTS_MAX);
+    dv_guardian *g = starts[start_count++] = *out = calloc(1, sizeof *g);
+    g->fd = eventfd(0, EFD_NONBLOCK | EFD_SEMAPHORE);
+    g->end_grace_ms = -1;
+    g->grace_ms = config->grace_ms;
+    g->kill_ms = config->kill_ms;
+    assert_string_equal(config->program, "/bin/work");
+    assert_string_equal(config->arguments[0], "work{item}");
+    assert_null(config->arguments[2]);
+    assert_int_equal(sscanf(config->environment[0], "DIVVY_ITEM=%31s", g->item), 1);
+    assert_int_equal(sscanf(config->environment[1], "DIVVY_TOKEN=%31s", g->token), 1);
+    assert_null(config->environment[2]);
+    snprintf(g->argument, sizeof g->argument, "%s", config->arguments[1]);
+    return 0;
+}
+
+int dv_guardian_fd(const dv_guardian *guardian) {
+    return guardian->fd;
+}
+
+int dv_guardian_read(dv_guardian *guardian, dv_guardian_event *out) {
+    uint64_t one;
+    if (read(guardian->fd, &one, sizeof one) < 0) return 0;
+    *out = guardian->events[guardian->read++];
+    return 1;
+}
+
+void dv_guardian_end(dv_guardian *guardian, int64_t grace_ms) {
+    guardian->end_grace_ms = grace_ms;
+}
+
+void dv_guardian_free(dv_guardian *guardian) {
+    if (!guardian) return;
+    close(guardian->fd);
+    guardian->freed = true;
+}
+
+static void tell(dv_guardian *g, dv_guardian_kind kind, int value, dv_guardian_why why) {
+    uint64_t one = 1;
+    assert_true(g->told < sizeof g->events / sizeof *g->events);
+    g->events[g->told++] = (dv_guardian_event){.kind = kind, .value = value, .why = why};
+    assert_int_equal(write(g->fd, &one, sizeof one), sizeof one);
+}
+
+/* ---- the world ---- */
+
+static const char *names[] = {"a", "b", "c"};
+static const dv_item_list items = {names, 3};
+static const char *const arguments[] = {"work{item}", "<{item}>{item}", NULL};
+static dv_supervisor *s;
+static dv_child_event last; /* that was told */
+static int told;
+static bool owned;
+
+static bool is_owned(const char *item, void *user) {
+    (void)item;
+    (void)user;
+    return owned;
+}
+
+static void on_child(const dv_child_event *event, void *user) {
+    (void)user;
+    last = *event;
+    told++;
+}
+
+static void open_supervisor(dv_restart restart) {
+    dv_supervise_config config = {.program = "/bin/work",
+                                  .arguments = arguments,
+                                  .restart = restart,
+                                  .session_timeout_ms = TIMEOUT_MS,
+                                  .drain_ms = DRAIN_MS,
+                                  .is_owned = is_owned,
+                                  .on_child = on_child};
+    now_ms = 1000;
+    start_error = told = 0;
+    owned = true;
+    assert_int_equal(dv_supervisor_open(&s, &config, &items, NULL), 0);
+    dv_supervisor_set_time_left(s, now_ms, LEFT_MS);
+}
+
+static int setup(void **state) {
+    (void)state;
+    open_supervisor(DV_RESTART_ALWAYS);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    dv_supervisor_close(s);
+    while (start_count > 0) {
+        assert_true(starts[start_count - 1]->freed);
+        free(starts[--start_count]);
+    }
+    return 0;
+}
+
+static void reopen(dv_restart restart) {
+    dv_supervisor_close(s);
+    open_supervisor(restart);
+}
+
+static void gain(const char *item, int64_t token) {
+    dv_supervisor_gain(s, &item, &token, 1);
+    dv_supervisor_process(s);
+}
+
+static void give_back(const char *item) {
+    dv_supervisor_revoke(s, &item, 1);
+}
+
+static dv_guardian *newest(void) {
+    assert_true(start_count > 0);
+    return starts[start_count - 1];
+}
+
+/* The newest one runs, and that is told. */
+static dv_guardian *runs(void) {
+    dv_guardian *g = newest();
+    tell(g, DV_GUARDIAN_STARTED, FIRST_PID + (int)start_count, DV_ENDED_BY_ITSELF);
+    dv_supervisor_process(s);
+    assert_int_equal(last.kind, DV_CHILD_STARTED);
+    return g;
+}
+
+static void gone(dv_guardian *g, int status, dv_guardian_why why) {
+    tell(g, DV_GUARDIAN_GONE, status, why);
+    dv_supervisor_process(s);
+    assert_true(g->freed);
+}
+
+/* Lets time pass up to what is due next by the clock, which is after_ms. */
+static void pass(int64_t after_ms) {
+    assert_int_equal(dv_supervisor_next_ms(s), after_ms);
+    now_ms += after_ms;
+    dv_supervisor_process(s);
+}
+
+/* ---- what is owned ---- */
+
+/* A command is started when its item is gained, with the item in its arguments and environment; when the item is revoked
+ * it has the time to drain, and the item may be released when it has gone, and not before. */
+static void test_gain_and_revoke(void **state) {
+    (void)state;
+    gain("b", 42);
+    assert_int_equal(start_count, 1);
+    dv_guardian *g = runs();
+    assert_string_equal(g->item, "b");
+    assert_string_equal(g->token, "42");
+    assert_string_equal(g->argument, "<b>b");
+    assert_true(dv_supervisor_is_clear(s));
+    assert_int_equal(dv_supervisor_next_ms(s), -1);
+    give_back("b");
+    assert_int_equal(g->end_grace_ms, DRAIN_MS);
+    assert_false(dv_supervisor_is_clear(s));
+    tell(g, DV_GUARDIAN_EXITED, 0, DV_ENDED_BY_ITSELF);
+    dv_supervisor_process(s);
+    assert_false(dv_supervisor_is_clear(s)); /* it may have left something behind */
+    gone(g, SIGTERM, DV_ENDED_BY_ORDER);
+    assert_true(dv_supervisor_is_clear(s));
+    assert_int_equal(last.kind, DV_CHILD_ENDED);
+    assert_int_equal(last.status, 128 + SIGTERM);
+    assert_string_equal(last.reason, "revoked");
+    assert_int_equal(last.restart_ms, -1);
+    assert_int_equal(start_count, 1);
+}
+
+/* One that exits by itself while it is told to end has ended, whatever the policy; and what is lost ends sooner. */
+static void test_lost(void **state) {
+    (void)state;
+    const char *item = "a";
+    gain("a", 1);
+    dv_guardian *g = runs();
+    give_back("a");
+    dv_supervisor_lose(s, &item, 1);
+    assert_int_equal(g->end_grace_ms, 100);
+    gone(g, 0, DV_ENDED_BY_ITSELF);
+    assert_int_equal(last.kind, DV_CHILD_ENDED);
+    assert_int_equal(dv_supervisor_running(s), 0);
+    assert_int_equal(dv_supervisor_next_ms(s), -1);
+}
+
+/* An item that is lost and owned again while its command still ends: the next one is started when that has gone, with
+ * the new token; until then nothing is clear. */
+static void test_owned_again(void **state) {
+    (void)state;
+    const char *item = "a";
+    gain("a", 1);
+    dv_guardian *g = runs();
+    dv_supervisor_lose(s, &item, 1);
+    gain("a", 2);
+    assert_int_equal(start_count, 1);
+    assert_false(dv_supervisor_is_clear(s));
+    gone(g, SIGKILL, DV_ENDED_BY_ORDER);
+    assert_int_equal(last.restart_ms, 0);
+    assert_int_equal(start_count, 2);
+    assert_string_equal(newest()->token, "2");
+    assert_true(dv_supervisor_is_clear(s));
+}
+
+/* An item that goes before its command was started is forgotten; so is one whose command waits to be started again. */
+static void test_gone_before_start(void **state) {
+    (void)state;
+    const char *item = "a";
+    int64_t token = 1;
+    dv_supervisor_gain(s, &item, &token, 1);
+    give_back("a");
+    dv_supervisor_process(s);
+    assert_int_equal(start_count, 0);
+    gain("a", 2);
+    gone(runs(), 256, DV_ENDED_BY_ITSELF);
+    give_back("a");
+    assert_true(dv_supervisor_is_clear(s));
+    assert_int_equal(dv_supervisor_next_ms(s), -1);
+}
+
+/* Told to end: all commands are, nothing is started any more, and less time counts when it is given later. */
+static void test_end(void **state) {
+    (void)state;
+    gain("a", 1);
+    dv_guardian *g = runs();
+    gain("b", 1);
+    gone(runs(), 256, DV_ENDED_BY_ITSELF); /* waits to be started again */
+    dv_supervisor_end(s, DRAIN_MS);
+    assert_int_equal(g->end_grace_ms, DRAIN_MS);
+    gain("c", 1);
+    assert_int_equal(start_count, 2);
+    dv_supervisor_end(s, 0);
+    assert_int_equal(g->end_grace_ms, 0);
+    assert_int_equal(dv_supervisor_running(s), 1);
+    gone(g, SIGKILL, DV_ENDED_BY_ORDER);
+    assert_string_equal(last.reason, "leaving");
+    assert_int_equal(dv_supervisor_running(s), 0);
+}
+
+/* ---- until when ---- */
+
+/* Nothing is started when so little time is left that it would have to end at once, and it is as soon as there is more. */
+static void test_too_late(void **state) {
+    (void)state;
+    dv_supervisor_set_time_left(s, now_ms, 2500); /* a fifth and a twentieth of the timeout */
+    gain("a", 1);
+    assert_int_equal(start_count, 0);
+    assert_int_equal(dv_supervisor_next_ms(s), -1);
+    dv_supervisor_set_time_left(s, now_ms, 2501);
+    assert_int_equal(dv_supervisor_next_ms(s), 0);
+    dv_supervisor_process(s);
+    assert_int_equal(start_count, 1);
+    assert_int_equal(newest()->grace_ms, 2000);
+    assert_int_equal(newest()->kill_ms, 500);
+    assert_int_equal(deadline_ms, now_ms + 2501);
+    dv_supervisor_set_time_left(s, now_ms, 0);
+    assert_int_equal(deadline_ms, 0);
+}
+
+/* In a session that is shorter than was asked for, ending begins no earlier than when half of it is over. */
+static void test_short_session(void **state) {
+    (void)state;
+    dv_supervisor_set_time_left(s, now_ms, 0);
+    dv_supervisor_set_time_left(s, now_ms, 800);
+    dv_supervisor_set_time_left(s, now_ms, 700); /* the same session, some time later */
+    gain("a", 1);
+    assert_int_equal(newest()->kill_ms, 100);
+    assert_int_equal(newest()->grace_ms, 300);
+}
+
+/* A guardian that finds it too late to start is asked again, and nobody is told. */
+static void test_refused_as_late(void **state) {
+    (void)state;
+    gain("a", 1);
+    tell(newest(), DV_GUARDIAN_REFUSED, ETIME, DV_ENDED_BY_ITSELF);
+    dv_supervisor_process(s);
+    assert_int_equal(told, 0);
+    pass(50);
+    assert_int_equal(start_count, 2);
+}
+
+/* Whether the item is owned is asked right before the start: that it is lost may not have been told yet. */
+static void test_not_owned(void **state) {
+    (void)state;
+    owned = false;
+    gain("a", 1);
+    assert_int_equal(start_count, 0);
+    owned = true;
+    pass(50);
+    assert_int_equal(start_count, 1);
+}
+
+/* What the deadline has ended starts again at once if the item is still there, whatever the policy. */
+static void test_ended_by_deadline(void **state) {
+    (void)state;
+    reopen(DV_RESTART_NEVER);
+    gain("a", 1);
+    dv_guardian *g = runs();
+    gone(g, SIGTERM, DV_ENDED_BY_DEADLINE);
+    assert_int_equal(last.kind, DV_CHILD_ENDED);
+    assert_string_equal(last.reason, "deadline");
+    assert_int_equal(last.restart_ms, 0);
+    assert_int_equal(start_count, 2);
+}
+
+/* ---- exits ---- */
+
+/* The time to the next start doubles with each exit, up to 30 s; after a run of 5 s it is 100 ms again. */
+static void test_backoff(void **state) {
+    (void)state;
+    gain("a", 1);
+    for (int64_t expected_ms = 100; expected_ms < 60000; expected_ms *= 2) {
+        int64_t delay_ms = expected_ms < 30000 ? expected_ms : 30000;
+        now_ms += DV_CHILD_STEADY_MS - 1;
+        gone(runs(), 0, DV_ENDED_BY_ITSELF);
+        assert_int_equal(last.kind, DV_CHILD_EXITED);
+        assert_int_equal(last.restart_ms, delay_ms);
+        now_ms += delay_ms - 1;
+        dv_supervisor_process(s);
+        size_t before = start_count;
+        pass(1);
+        assert_int_equal(start_count, before + 1);
+    }
+    now_ms += DV_CHILD_STEADY_MS;
+    gone(runs(), 0, DV_ENDED_BY_ITSELF);
+    assert_int_equal(last.restart_ms, 100);
+}
+
+/* What has finished is not started again; its item stays, and starts it anew when it comes another time. */
+static void test_finished(void **state) {
+    static const struct {
+        dv_restart restart;
+        int status, told_status;
+        bool finished;
+    } cases[] = {{DV_RESTART_ALWAYS, 0, 0, false},          {DV_RESTART_ON_FAILURE, 0, 0, true},
+                 {DV_RESTART_ON_FAILURE, 3 << 8, 3, false}, {DV_RESTART_ON_FAILURE, SIGSEGV, 128 + SIGSEGV, false},
+                 {DV_RESTART_NEVER, 3 << 8, 3, true},       {DV_RESTART_NEVER, 0, 0, true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        reopen(cases[i].restart);
+        gain("a", 1);
+        gone(runs(), cases[i].status, DV_ENDED_BY_ITSELF);
+        assert_int_equal(last.kind, cases[i].finished ? DV_CHILD_FINISHED : DV_CHILD_EXITED);
+        assert_int_equal(last.status, cases[i].told_status);
+        assert_int_equal(last.restart_ms, cases[i].finished ? -1 : 100);
+        assert_int_equal(dv_supervisor_next_ms(s), cases[i].finished ? -1 : 100);
+        assert_true(dv_supervisor_is_clear(s));
+        give_back("a");
+        size_t before = start_count;
+        gain("a", 2);
+        assert_int_equal(start_count, before + 1);
+    }
+}
+
+/* What cannot be started is tried again, less and less often, whatever the policy. */
+static void test_cannot_start(void **state) {
+    (void)state;
+    reopen(DV_RESTART_NEVER);
+    gain("a", 7);
+    tell(newest(), DV_GUARDIAN_REFUSED, EAGAIN, DV_ENDED_BY_ITSELF);
+    dv_supervisor_process(s);
+    assert_int_equal(last.kind, DV_CHILD_FAILED);
+    assert_int_equal(last.token, 7);
+    assert_int_equal(last.restart_ms, 100);
+    start_error = EMFILE;
+    pass(100);
+    assert_int_equal(last.kind, DV_CHILD_FAILED);
+    assert_int_equal(last.restart_ms, 200);
+    start_error = 0;
+    pass(200);
+    runs();
+    assert_int_equal(dv_supervisor_error(s), 0);
+}
+
+/* Without the process that guardians are forked from it cannot go on, and says so. */
+static void test_nobody_to_start(void **state) {
+    (void)state;
+    start_error = EPIPE;
+    gain("a", 1);
+    assert_int_equal(dv_supervisor_error(s), EPIPE);
+    assert_int_equal(dv_supervisor_next_ms(s), -1);
+}
+
+/* When a guardian is killed, what it guarded is given half a second to be gone, too. */
+static void test_guardian_killed(void **state) {
+    (void)state;
+    gain("a", 1);
+    dv_guardian *g = runs();
+    give_back("a");
+    gain("a", 2);
+    tell(g, DV_GUARDIAN_DIED, 0, DV_ENDED_BY_ITSELF);
+    dv_supervisor_process(s);
+    assert_false(dv_supervisor_is_clear(s));
+    assert_int_equal(dv_supervisor_running(s), 1);
+    assert_int_equal(start_count, 1);
+    pass(500);
+    assert_int_equal(last.kind, DV_CHILD_ENDED);
+    assert_int_equal(last.status, 128 + SIGKILL);
+    assert_true(dv_supervisor_is_clear(s));
+    assert_int_equal(start_count, 2);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_gain_and_revoke, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_owned_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_gone_before_start, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_too_late, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_short_session, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_refused_as_late, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_not_owned, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_ended_by_deadline, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_backoff, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_finished, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_cannot_start, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_nobody_to_start, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_guardian_killed, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,121 @@
+/* What `divvy announce` was asked for. SPDX-License-Identifier: Apache-2.0 */
+#include "announce_options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <divvy/divvy.h>
+
+#include "announce_load.h"
+#include "command.h"
+#include "recipe/record.h"
+#include "znode/path.h"
+
+static const char command[] = "announce";
+
+#define PLACE(field) offsetof(dv_announce_options, field)
+#define TEXT(option_name, value_name, field, help_text) \
+    { .name = option_name, .argument = value_name, .kind = DV_OPTION_TEXT, .offset = PLACE(field), .help = help_text }
+
+static const dv_option table[] = {
+    TEXT("role", "ROLE", role, "what the service is; services are looked up by it; required"),
+    TEXT("load", "NUMBER", load_text, "how loaded it is, on any scale: the least loaded is found first"),
+    TEXT("load-command", "COMMAND", load_command,
+         "a shell command that prints the load, run anew before each heartbeat"),
+    {.name = "ttl",
+     .argument = "DURATION",
+     .kind = DV_OPTION_DURATION,
+     .offset = PLACE(ttl_ms),
+     .help = "how long it counts as healthy after a heartbeat; there is one every third\n"
+             "of it (default: 30s)",
+     .min_ms = 300,
+     .max_ms = 24 * 3600 * 1000},
+    TEXT("id", "ID", id, "which service of its role it is (default: one is made up)"),
+    TEXT("address", "ADDRESS", address, "where it is to be reached (default: this machine's name)"),
+    {.name = "port",
+     .argument = "PORT",
+     .kind = DV_OPTION_NUMBER,
+     .offset = PLACE(port),
+     .help = "the port that it is to be reached at (default: none is told)",
+     .min = 1,
+     .max = 65535},
+    TEXT("root", "PATH", root, "the registry is PATH/services (default: /divvy)"),
+    DV_SESSION_OPTION_CONNECT(dv_announce_options, session),
+    DV_SESSION_OPTION_TIMEOUT(dv_announce_options, session,
+                              "after how long the servers remove the entry of a silent process\n"
+                              "(default: 10s; 100ms to 1h, and servers have limits of their own)"),
+    DV_SESSION_OPTION_CONNECT_TIMEOUT(dv_announce_options, session,
+                                      "exit with 3 when no server has answered after this long; 0: keep trying\n"
+                                      "(default: 10s)"),
+    DV_SESSION_OPTION_AUTH_FILE(dv_announce_options, session),
+    DV_SESSION_OPTION_ACL(dv_announce_options, session),
+    DV_SESSION_OPTION_VERBOSE(dv_announce_options, session, "write the library's log to standard error"),
+    {.name = NULL},
+};
+
+void dv_announce_print_help(void) {
+    printf("usage: divvy announce --role ROLE (--load NUMBER | --load-command COMMAND) [OPTION ...]\n"
+           "                      [-- COMMAND [ARGUMENT ...]]\n"
+           "\n"
+           "Announces a service in the registry for as long as COMMAND runs, which is started as\n"
+           "soon as the entry stands and is ended when divvy is; without one, until SIGTERM, SIGINT\n"
+           "or SIGHUP. COMMAND finds DIVVY_SERVICE_ROLE and DIVVY_SERVICE_ID in its environment;\n"
+           "signals are passed on to it. It goes on while no server can be reached.\n"
+           "\n");
+    dv_options_print(table);
+    printf("\n"
+           "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
+           "\n"
+           "Exit codes: that of the command, 128 and the signal's number if a signal ended it;\n"
+           "without a command 0 it was told to end, 1 it failed. 2 wrong usage; 3 no server\n"
+           "answered within --connect-timeout; 125 it failed, standard error says why; 126 the\n"
+           "command cannot be executed; 127 it was not found.\n");
+}
+
+/* The entry is JSON, and its names are ids there and nodes here. */
+static const char *wrong_text(const dv_announce_options *o) {
+    if (!*o->role) return "--role cannot be empty";
+    if (!dv_is_utf8(o->role)) return "--role is not UTF-8";
+    if (o->id && !*o->id) return "--id cannot be empty";
+    if (o->id && !dv_is_utf8(o->id)) return "--id is not UTF-8";
+    if (o->address && (!*o->address || !dv_is_utf8(o->address))) return "--address is empty or not UTF-8";
+    return NULL;
+}
+
+static const char *missing(dv_announce_options *o) {
+    if (!o->role) return "--role is missing; it says what the service is, such as web";
+    if (!o->load_text && !o->load_command) return "the load is missing; give --load, or --load-command";
+    if (o->load_text && o->load_command) return "give --load or --load-command, not both";
+    if (o->load_text && !dv_load_parse(o->load_text, &o->load)) return "--load is not a number";
+    return wrong_text(o);
+}
+
+static int check(dv_announce_options *o) {
+    const char *reason = NULL, *wrong = missing(o);
+    if (wrong) dv_command_misused(command, "%s", wrong);
+    else if (dv_path_check(o->root, &reason) != 0)
+        dv_command_misused(command, "--root: the path \"%.100s\" %s", o->root, reason);
+    else if (dv_session_options_finish(&o->session, command) == 0) return DV_OPTIONS_PARSED;
+    return DV_OPTIONS_WRONG;
+}
+
+int dv_announce_options_parse(dv_announce_options *options, int argc, char **argv) {
+    *options = (dv_announce_options){
+        .session = {.session_timeout_ms = 10000, .connect_timeout_ms = 10000, .acl = DIVVY_ACL_AUTO},
+        .root = "/divvy",
+        .ttl_ms = 30000,
+    };
+    int rest = argc;
+    int outcome = dv_options_parse_before(command, table, options, argc, argv, &rest);
+    if (outcome != DV_OPTIONS_PARSED) return outcome;
+    if (rest < argc && strcmp(argv[rest - 1], "--") != 0) {
+        dv_command_misused(command, "\"%.100s\" is not expected here; a command stands behind --", argv[rest]);
+        return DV_OPTIONS_WRONG;
+    }
+    if (rest < argc) options->arguments = (const char *const *)&argv[rest];
+    return check(options);
+}
+
+void dv_announce_options_free(dv_announce_options *options) {
+    dv_session_options_free(&options->session);
+}

@@ -1,0 +1,31 @@
+/* Signals as they were when we were started. SPDX-License-Identifier: Apache-2.0 */
+#include "dispositions.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+static sigset_t mask, ignored;
+
+void dv_dispositions_remember(void) {
+    sigemptyset(&mask);
+    sigemptyset(&ignored);
+    sigprocmask(SIG_SETMASK, NULL, &mask);
+    for (int number = 1; number <= SIGRTMAX; number++) {
+        struct sigaction action;
+        if (sigaction(number, NULL, &action) == 0 && action.sa_handler == SIG_IGN) sigaddset(&ignored, number);
+    }
+}
+
+bool dv_dispositions_ignored(int number) {
+    return sigismember(&ignored, number) == 1;
+}
+
+void dv_dispositions_restore(void) {
+    for (int number = 1; number <= SIGRTMAX; number++) {
+        /* Those that cannot be set, SIGKILL and such, need not be. */
+        struct sigaction action = {.sa_handler = dv_dispositions_ignored(number) ? SIG_IGN : SIG_DFL};
+        sigemptyset(&action.sa_mask);
+        sigaction(number, &action, NULL);
+    }
+    sigprocmask(SIG_SETMASK, &mask, NULL);
+}

@@ -1,0 +1,17 @@
+/* Signals as they were when we were started. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_DISPOSITIONS_H
+#define DV_DISPOSITIONS_H
+
+#include <stdbool.h>
+
+/* Notes the signal mask, and which signals are ignored. To be called first of all, before anything is changed. */
+void dv_dispositions_remember(void);
+
+/* Whether the signal was ignored then, as nohup(1) has it with SIGHUP: whoever did that means it. */
+bool dv_dispositions_ignored(int number);
+
+/* Makes them so again, for a program that is executed next. The mask comes last, so that what is pending by then meets
+ * the right disposition. */
+void dv_dispositions_restore(void);
+
+#endif

@@ -1,0 +1,123 @@
+# Completion of divvy for Bash. SPDX-License-Identifier: Apache-2.0
+#
+# Found by the package bash-completion where it is installed as share/bash-completion/completions/divvy; to be sourced
+# otherwise. test/live/test_command_pages.py checks it against the options that there are.
+
+_divvy_subcommands="lock partition status locks services announce plan help"
+
+_divvy_options() {
+    case $1 in
+    lock)
+        echo "--connect --no-wait --timeout -E --conflict-exit-code --shared -n --slots --limit-policy --max-run --grace
+            --hold --root --session-timeout --ensemble-tick --connect-timeout --auth-file --acl --verbose --help"
+        ;;
+    partition)
+        echo "--connect --path --items-from --item --identifier --time-boundary --leave-boundary --session-timeout
+            --ensemble-tick --allocate-timeout --connect-timeout --mode --assign --drain --restart --rejoin --auth-file
+            --acl --events --json --timestamps --verbose --help"
+        ;;
+    status)
+        echo "--path --items-from --item --json --watch --interval --connect --timeout --auth-file --verbose --help"
+        ;;
+    locks)
+        echo "--root --json --connect --timeout --auth-file --verbose --help"
+        ;;
+    services)
+        echo "--root --healthy --json --connect --timeout --auth-file --verbose --help"
+        ;;
+    announce)
+        echo "--role --load --load-command --ttl --id --address --port --root --connect --session-timeout
+            --connect-timeout --auth-file --acl --verbose --help"
+        ;;
+    plan)
+        echo "--members --join --leave --items-from --item --assign --verbose --json --help"
+        ;;
+    esac
+}
+
+# The values of an option where there are few, by subcommand and option.
+_divvy_values() {
+    case $1:$2 in
+    plan:--assign) echo "rendezvous round_robin sticky" ;;
+    *:--assign) echo "auto round_robin rendezvous" ;;
+    *:--mode) echo "incremental eager" ;;
+    *:--acl) echo "auto open creator readable" ;;
+    *:--restart) echo "always on-failure never" ;;
+    *:--limit-policy) echo "error stored provided" ;;
+    esac
+}
+
+# Where the command begins that a subcommand runs: the index of its first word, or nothing.
+_divvy_command_at() {
+    local i
+    for ((i = 2; i < COMP_CWORD; i++)); do
+        if [[ ${COMP_WORDS[i]} == -- ]]; then
+            echo $((i + 1))
+            return
+        fi
+        if [[ $1 == lock && ${COMP_WORDS[i]} != -* ]] && ! _divvy_takes_value lock "${COMP_WORDS[i - 1]}"; then
+            echo $((i + 1)) # behind the lock's name
+            return
+        fi
+    done
+}
+
+_divvy_takes_value() {
+    case $2 in
+    --no-wait | --shared | --hold | --json | --timestamps | --watch | --healthy | --help | -h) return 1 ;;
+    --verbose | --rejoin) return 1 ;;
+    -*) return 0 ;;
+    esac
+    return 1
+}
+
+# File names may have spaces in them; lines are told apart here.
+_divvy_offer_lines() {
+    local IFS=$'\n'
+    COMPREPLY=($(compgen "$1" -- "$2"))
+}
+
+_divvy() {
+    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} subcommand=${COMP_WORDS[1]} at
+    COMPREPLY=()
+    # Bash takes --option=value for three words.
+    if [[ $word == = ]]; then
+        word=
+    elif [[ $before == = ]]; then
+        before=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
+    if ((COMP_CWORD == 1)); then
+        COMPREPLY=($(compgen -W "$_divvy_subcommands --version --help" -- "$word"))
+        return
+    fi
+    at=$(_divvy_command_at "$subcommand")
+    if [[ -n $at ]]; then
+        if ((COMP_CWORD == at)); then
+            _divvy_offer_lines -c "$word"
+        else
+            _divvy_offer_lines -f "$word"
+        fi
+        return
+    fi
+    case $before in
+    --auth-file | --items-from | --events)
+        _divvy_offer_lines -f "$word"
+        return
+        ;;
+    --load-command)
+        _divvy_offer_lines -c "$word"
+        return
+        ;;
+    esac
+    if _divvy_takes_value "$subcommand" "$before"; then
+        COMPREPLY=($(compgen -W "$(_divvy_values "$subcommand" "$before")" -- "$word"))
+        return
+    fi
+    if [[ $subcommand == help ]]; then
+        COMPREPLY=($(compgen -W "${_divvy_subcommands% help}" -- "$word"))
+    else
+        COMPREPLY=($(compgen -W "$(_divvy_options "$subcommand")" -- "$word"))
+    fi
+}
+
+complete -o filenames -F _divvy divvy

@@ -1,0 +1,195 @@
+/* Guardians, as those see them who have commands run by them. SPDX-License-Identifier: Apache-2.0 */
+#include "guardian.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "descendants.h"
+#include "guardian_internal.h"
+
+/* A guardian that was killed leaves to us, a subreaper too, what the kernel has not killed with it. */
+enum { DIED_SWEEPS = 100, DIED_SWEEP_US = 10000 };
+
+struct dv_guardians {
+    dv_guardian_page *page;
+    int control;
+    pid_t forker;
+};
+
+struct dv_guardian {
+    int socket;
+    pid_t command; /* 0 before it has started */
+    bool only;
+    bool ended; /* the last event was read */
+};
+
+int64_t dv_guardians_now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* ---- the forker ---- */
+
+static int fork_forker(dv_guardians *guardians) {
+    int ends[2];
+    sigset_t all, before;
+    pid_t home_group = getpgrp();
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return -1;
+    /* It begins with all signals blocked: none that is meant for us may end it. */
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    guardians->forker = fork();
+    if (guardians->forker == 0) {
+        close(ends[0]);
+        dv_forker_run(ends[1], guardians->page, home_group);
+    }
+    int error = errno;
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    close(ends[1]);
+    guardians->control = ends[0];
+    errno = error;
+    return guardians->forker < 0 ? -1 : 0;
+}
+
+int dv_guardians_open(dv_guardians **out) {
+    *out = NULL;
+    dv_guardians *guardians = malloc(sizeof *guardians);
+    if (!guardians) return -1;
+    *guardians = (dv_guardians){.control = -1, .forker = -1};
+    void *page = mmap(NULL, sizeof *guardians->page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    guardians->page = page == MAP_FAILED ? NULL : page;
+    int outcome = guardians->page ? fork_forker(guardians) : -1;
+    if (outcome == 0) prctl(PR_SET_CHILD_SUBREAPER, 1);
+    if (outcome == 0) *out = guardians;
+    else dv_guardians_close(guardians);
+    return outcome;
+}
+
+void dv_guardians_set_deadline(dv_guardians *guardians, int64_t deadline_ms) {
+    atomic_store(&guardians->page->deadline_ms, deadline_ms);
+}
+
+void dv_guardians_close(dv_guardians *guardians) {
+    if (!guardians) return;
+    int error = errno;
+    if (guardians->control >= 0) close(guardians->control);
+    /* It ends when it may; nobody waits for that. */
+    if (guardians->forker > 0) waitpid(guardians->forker, NULL, WNOHANG);
+    if (guardians->page) munmap(guardians->page, sizeof *guardians->page);
+    free(guardians);
+    errno = error;
+}
+
+/* ---- a command ---- */
+
+static int send_start(int control, int spec, int socket) {
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+    } descriptors;
+    memset(&descriptors, 0, sizeof descriptors);
+    char nothing = 0;
+    struct iovec payload = {&nothing, 1};
+    struct msghdr message = {.msg_iov = &payload,
+                             .msg_iovlen = 1,
+                             .msg_control = descriptors.bytes,
+                             .msg_controllen = sizeof descriptors.bytes};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(2 * sizeof(int));
+    memcpy(CMSG_DATA(header), (int[2]){spec, socket}, 2 * sizeof(int));
+    return sendmsg(control, &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
+}
+
+int dv_guardian_start(dv_guardian **out, dv_guardians *guardians, const dv_guardian_config *config) {
+    *out = NULL;
+    dv_guardian *guardian = malloc(sizeof *guardian);
+    int ends[2] = {-1, -1};
+    int spec = guardian ? dv_guardian_pack(config) : -1;
+    int outcome = spec < 0 ? -1 : socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
+    if (outcome == 0) outcome = send_start(guardians->control, spec, ends[1]);
+    int error = errno;
+    if (spec >= 0) close(spec);
+    if (ends[1] >= 0) close(ends[1]);
+    if (outcome == 0) {
+        *guardian = (dv_guardian){.socket = ends[0], .only = config->only};
+        *out = guardian;
+        return 0;
+    }
+    if (ends[0] >= 0) close(ends[0]);
+    free(guardian);
+    errno = error;
+    return -1;
+}
+
+int dv_guardian_fd(const dv_guardian *guardian) {
+    return guardian->ended ? -1 : guardian->socket;
+}
+
+/* Rule G6. Kills what is left after the guardian itself was killed. Of one of several the forker sees to the rest. */
+static void kill_what_is_left(const dv_guardian *guardian) {
+    if (guardian->command > 0) kill(-guardian->command, SIGKILL);
+    for (int sweep = 0; guardian->only && sweep < DIED_SWEEPS; sweep++) {
+        dv_processes left;
+        size_t alive = 0;
+        if (dv_descendants_find(&left) != 0) return;
+        for (size_t i = 0; i < left.count; i++) {
+            if (left.all[i].dead) continue;
+            dv_process_signal(&left.all[i], SIGKILL);
+            alive++;
+        }
+        free(left.all);
+        if (alive == 0) return;
+        usleep(DIED_SWEEP_US);
+    }
+}
+
+int dv_guardian_read(dv_guardian *guardian, dv_guardian_event *out) {
+    if (guardian->ended) return 0;
+    ssize_t bytes = recv(guardian->socket, out, sizeof *out, MSG_DONTWAIT);
+    /* It has ended while an order was under way, which is told once, before what it had to say. */
+    if (bytes < 0 && errno == ECONNRESET) bytes = recv(guardian->socket, out, sizeof *out, MSG_DONTWAIT);
+    if (bytes < 0 && (errno == EAGAIN || errno == EINTR)) return 0;
+    if (bytes != (ssize_t)sizeof *out) {
+        *out = (dv_guardian_event){.kind = DV_GUARDIAN_DIED};
+        kill_what_is_left(guardian);
+    }
+    if (out->kind == DV_GUARDIAN_STARTED) guardian->command = out->value;
+    guardian->ended =
+        out->kind == DV_GUARDIAN_GONE || out->kind == DV_GUARDIAN_REFUSED || out->kind == DV_GUARDIAN_DIED;
+    return 1;
+}
+
+static void order(dv_guardian *guardian, dv_order_kind kind, int64_t value) {
+    dv_order what = {.kind = kind, .value = value};
+    /* A guardian that takes no more orders is stopped, or has ended. */
+    send(guardian->socket, &what, sizeof what, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void dv_guardian_signal(dv_guardian *guardian, int number) {
+    order(guardian, DV_ORDER_SIGNAL, number);
+}
+
+void dv_guardian_end(dv_guardian *guardian, int64_t grace_ms) {
+    order(guardian, DV_ORDER_END, grace_ms);
+}
+
+void dv_guardian_continue(dv_guardian *guardian) {
+    order(guardian, DV_ORDER_CONTINUE, 0);
+}
+
+void dv_guardian_free(dv_guardian *guardian) {
+    if (!guardian) return;
+    close(guardian->socket);
+    free(guardian);
+}

@@ -1,0 +1,225 @@
+/* The forker: the process that guardians are forked from. SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "descendants.h"
+#include "guardian_internal.h"
+
+enum { SWEEP_MS = 10 };
+
+/* ---- a command as bytes: the config, then its strings, each list with an empty count in front ---- */
+
+static size_t count_texts(const char *const *texts) {
+    size_t count = 0;
+    while (texts && texts[count]) count++;
+    return count;
+}
+
+static void pack_texts(FILE *file, const char *const *texts) {
+    size_t count = count_texts(texts);
+    fwrite(&count, sizeof count, 1, file);
+    for (size_t i = 0; i < count; i++) fwrite(texts[i], strlen(texts[i]) + 1, 1, file);
+}
+
+int dv_guardian_pack(const dv_guardian_config *config) {
+    int fd = memfd_create("divvy-command", MFD_CLOEXEC);
+    int copy = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    FILE *file = copy < 0 ? NULL : fdopen(copy, "w");
+    const char *const program[] = {config->program, NULL};
+    if (file) {
+        fwrite(config, sizeof *config, 1, file);
+        pack_texts(file, program);
+        pack_texts(file, config->arguments);
+        pack_texts(file, config->environment);
+        bool written = !ferror(file);
+        if (fclose(file) == 0 && written) return fd;
+    } else if (copy >= 0) {
+        close(copy);
+    }
+    int error = errno;
+    if (fd >= 0) close(fd);
+    errno = error;
+    return -1;
+}
+
+/* The list at *at, which moves behind it. */
+static const char **unpack_texts(char **at) {
+    size_t count;
+    memcpy(&count, *at, sizeof count);
+    *at += sizeof count;
+    const char **texts = (const char **)(uintptr_t)calloc(count + 1, sizeof *texts);
+    for (size_t i = 0; texts && i < count; i++) {
+        texts[i] = *at;
+        *at += strlen(*at) + 1;
+    }
+    return texts;
+}
+
+int dv_guardian_unpack(int fd, dv_guardian_spec *out) {
+    struct stat status;
+    *out = (dv_guardian_spec){.packed = NULL};
+    if (fstat(fd, &status) != 0) return -1;
+    void *packed = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (packed == MAP_FAILED) return -1;
+    out->packed = packed;
+    out->packed_bytes = (size_t)status.st_size;
+    memcpy(&out->config, out->packed, sizeof out->config);
+    char *at = out->packed + sizeof out->config;
+    const char **program = unpack_texts(&at);
+    out->config.program = program ? program[0] : NULL;
+    out->config.arguments = program ? unpack_texts(&at) : NULL;
+    out->config.environment = out->config.arguments ? unpack_texts(&at) : NULL;
+    free((void *)(uintptr_t)program);
+    if (out->config.environment) return 0;
+    dv_guardian_spec_free(out);
+    return -1;
+}
+
+void dv_guardian_spec_free(dv_guardian_spec *spec) {
+    free((void *)(uintptr_t)spec->config.arguments);
+    free((void *)(uintptr_t)spec->config.environment);
+    if (spec->packed) munmap(spec->packed, spec->packed_bytes);
+}
+
+/* ---- the forker ---- */
+
+typedef struct {
+    int control, signal_fd;
+    dv_guardian_page *page;
+    pid_t home_group;
+    pid_t *guardians;
+    size_t guardian_count;
+    bool sweeping; /* a guardian was killed, and what it guarded may be there still */
+} forker;
+
+/* The next command: its guardian's socket, or -1 when there will be none. */
+static int receive(const forker *f, dv_guardian_spec *spec) {
+    union {
+        struct cmsghdr header;
+        char bytes[CMSG_SPACE(2 * sizeof(int))];
+    } descriptors;
+    char nothing;
+    struct iovec payload = {&nothing, 1};
+    struct msghdr message = {.msg_iov = &payload,
+                             .msg_iovlen = 1,
+                             .msg_control = descriptors.bytes,
+                             .msg_controllen = sizeof descriptors.bytes};
+    ssize_t bytes = recvmsg(f->control, &message, MSG_CMSG_CLOEXEC);
+    struct cmsghdr *header = bytes == 1 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (!header || header->cmsg_len != CMSG_LEN(2 * sizeof(int))) return -1;
+    int fds[2];
+    memcpy(fds, CMSG_DATA(header), sizeof fds);
+    int error = dv_guardian_unpack(fds[0], spec);
+    close(fds[0]);
+    if (error == 0) return fds[1];
+    close(fds[1]); /* Whoever asked for it sees that it is closed. */
+    return -1;
+}
+
+static void become_guardian(const forker *f, int socket, const dv_guardian_spec *spec) {
+    close(f->control);
+    close(f->signal_fd);
+    dv_guardian_run(socket, f->page, f->home_group, &spec->config);
+}
+
+static void start(forker *f) {
+    dv_guardian_spec spec;
+    int socket = receive(f, &spec);
+    if (socket < 0) {
+        close(f->control);
+        f->control = -1;
+        return;
+    }
+    if (spec.config.only) become_guardian(f, socket, &spec);
+    pid_t *more = realloc(f->guardians, (f->guardian_count + 1) * sizeof *more);
+    pid_t guardian = more ? fork() : -1;
+    if (guardian == 0) become_guardian(f, socket, &spec);
+    dv_guardian_event failed = {.kind = DV_GUARDIAN_REFUSED, .value = errno};
+    if (guardian < 0) send(socket, &failed, sizeof failed, MSG_DONTWAIT | MSG_NOSIGNAL);
+    close(socket);
+    dv_guardian_spec_free(&spec);
+    if (more) f->guardians = more;
+    if (guardian > 0) f->guardians[f->guardian_count++] = guardian;
+}
+
+static bool forget(forker *f, pid_t pid) {
+    for (size_t i = 0; i < f->guardian_count; i++) {
+        if (f->guardians[i] != pid) continue;
+        f->guardians[i] = f->guardians[--f->guardian_count];
+        return true;
+    }
+    return false;
+}
+
+/* Returns whether there are children still. */
+static bool reap(forker *f) {
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        if (forget(f, pid) && WIFSIGNALED(status)) f->sweeping = true;
+    }
+    return pid == 0;
+}
+
+/* Whether it is a guardian, or comes from one: parents stand before their children in the list. */
+static bool is_guarded(const forker *f, const dv_processes *list, const bool *guarded, size_t index) {
+    for (size_t i = 0; i < f->guardian_count; i++) {
+        if (f->guardians[i] == list->all[index].pid) return true;
+    }
+    for (size_t i = 0; i < index; i++) {
+        if (list->all[i].pid == list->all[index].parent) return guarded[i];
+    }
+    return false;
+}
+
+/* Kills those that a killed guardian has left to us: rule G6. */
+static void sweep(forker *f) {
+    dv_processes list;
+    if (dv_descendants_find(&list) != 0) return;
+    bool *guarded = calloc(list.count + 1, sizeof *guarded);
+    f->sweeping = false;
+    for (size_t i = 0; guarded && i < list.count; i++) {
+        guarded[i] = is_guarded(f, &list, guarded, i);
+        if (guarded[i] || list.all[i].dead) continue;
+        dv_process_signal(&list.all[i], SIGKILL);
+        f->sweeping = true;
+    }
+    free(guarded);
+    free(list.all);
+}
+
+void dv_forker_run(int control, dv_guardian_page *page, pid_t home_group) {
+    forker f = {.control = control, .page = page, .home_group = home_group};
+    sigset_t children;
+    sigemptyset(&children);
+    sigaddset(&children, SIGCHLD);
+    /* Out of reach of signals to our group, from the terminal or kill(1); a subreaper. */
+    setpgid(0, 0);
+    prctl(PR_SET_NAME, "divvy-guardian");
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    signal(SIGCHLD, SIG_DFL); /* Ignored, it would keep the statuses from us. */
+    f.signal_fd = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (f.signal_fd < 0) _exit(1);
+    while (f.control >= 0 || f.guardian_count > 0 || f.sweeping) {
+        struct pollfd fds[] = {{.fd = f.control, .events = POLLIN}, {.fd = f.signal_fd, .events = POLLIN}};
+        poll(fds, 2, f.sweeping ? SWEEP_MS : -1);
+        struct signalfd_siginfo info;
+        while (read(f.signal_fd, &info, sizeof info) == (ssize_t)sizeof info) continue;
+        reap(&f);
+        if (f.sweeping) sweep(&f);
+        if (fds[0].revents) start(&f);
+    }
+    _exit(0);
+}

@@ -1,0 +1,52 @@
+/* What stands for the command where there is none: it lasts as long as standard input. SPDX-License-Identifier:
+ * Apache-2.0 */
+#include "hold.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "command.h"
+
+static void print(const char *text) {
+    /* Who does not read us has gone, and with that our input has ended, or ends soon. */
+    if (write(STDOUT_FILENO, text, strlen(text)) < 0) errno = 0;
+}
+
+static void print_held(void) {
+    const char *token = getenv("DIVVY_LOCK_TOKEN"), *slot = getenv("DIVVY_LOCK_SLOT");
+    char line[128];
+    snprintf(line, sizeof line, "held %s%s%s\n", token ? token : "", slot ? " " : "", slot ? slot : "");
+    print(line);
+}
+
+/* What comes in is of no interest. Returns false when it has ended. */
+static bool read_input(void) {
+    char byte;
+    ssize_t bytes = read(STDIN_FILENO, &byte, 1);
+    return bytes > 0 || (bytes < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+int dv_hold(void) {
+    sigset_t term;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    sigprocmask(SIG_BLOCK, &term, NULL);
+    int signal_fd = signalfd(-1, &term, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (signal_fd < 0) return DV_EXIT_TROUBLE;
+    signal(SIGPIPE, SIG_IGN);
+    print_held();
+    struct pollfd fds[] = {{.fd = STDIN_FILENO, .events = POLLIN}, {.fd = signal_fd, .events = POLLIN}};
+    do {
+        /* Interrupted, by a stop for example, it has set nothing. */
+        if (poll(fds, 2, -1) < 0) fds[0].revents = fds[1].revents = 0;
+        struct signalfd_siginfo info;
+        if (fds[1].revents && read(signal_fd, &info, sizeof info) > 0) print("lost\n");
+    } while (fds[0].revents == 0 || read_input());
+    return DV_EXIT_DONE;
+}

@@ -1,0 +1,11 @@
+/* What stands for the command where there is none: it lasts as long as standard input. SPDX-License-Identifier:
+ * Apache-2.0 */
+#ifndef DV_HOLD_H
+#define DV_HOLD_H
+
+/* Prints "held TOKEN" or "held TOKEN SLOT" on stdout, as its environment says, and waits until standard input ends.
+ * When it gets SIGTERM meanwhile, because the lock's end is near, it prints "lost", and waits on: whoever holds our
+ * input is to end it now, and SIGKILL comes in time. Returns the exit code. For dv_guardian_config. */
+int dv_hold(void);
+
+#endif

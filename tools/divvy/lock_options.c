@@ -1,0 +1,230 @@
+/* What `divvy lock` was asked for. SPDX-License-Identifier: Apache-2.0 */
+#include "lock_options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <divvy/divvy.h>
+
+#include "command.h"
+#include "znode/path.h"
+
+enum { DAY_MS = 24 * 3600 * 1000, GRACE_MAX_MS = 3000 };
+
+static const char command[] = "lock";
+
+static const dv_choice policies[] = {
+    {"error", DIVVY_LIMIT_ERROR}, {"stored", DIVVY_LIMIT_STORED}, {"provided", DIVVY_LIMIT_PROVIDED}, {NULL, 0}};
+
+#define PLACE(field) offsetof(dv_lock_options, field)
+#define DURATION(option_name, field, least_ms, most_ms, help_text)                                       \
+    {                                                                                                    \
+        .name = option_name, .argument = "DURATION", .kind = DV_OPTION_DURATION, .offset = PLACE(field), \
+        .help = help_text, .min_ms = least_ms, .max_ms = most_ms                                         \
+    }
+
+static const dv_option table[] = {
+    DV_SESSION_OPTION_CONNECT(dv_lock_options, session),
+    {.name = "no-wait",
+     .kind = DV_OPTION_FLAG,
+     .offset = PLACE(no_wait),
+     .help = "do not wait for the lock: exit with 1 if somebody else has it"},
+    DURATION("timeout", timeout_ms, 1, INT64_C(1000) * 3600 * 1000,
+             "wait for the lock no longer than this, then exit with 4\n"
+             "(default: wait for ever)"),
+    {.name = "conflict-exit-code",
+     .argument = "N",
+     .kind = DV_OPTION_NUMBER,
+     .offset = PLACE(not_held_as),
+     .help = "exit with N instead of 1 if somebody else has the lock",
+     .max = 255,
+     .letter = 'E'},
+    {.name = "shared",
+     .kind = DV_OPTION_FLAG,
+     .offset = PLACE(shared),
+     .help = "share the lock with others who want it shared; those who do not wait for\n"
+             "all of them"},
+    {.name = "slots",
+     .argument = "SLOTS",
+     .kind = DV_OPTION_NUMBER,
+     .offset = PLACE(slots),
+     .help = "take one of SLOTS slots of the semaphore NAME instead of a lock, so that so\n"
+             "many run at a time",
+     .min = 1,
+     .max = INT32_MAX,
+     .letter = 'n'},
+    {.name = "limit-policy",
+     .argument = "POLICY",
+     .kind = DV_OPTION_CHOICE,
+     .offset = PLACE(limit_policy),
+     .help = "if the semaphore has another number of slots: error: fail (default);\n"
+             "stored: that number counts; provided: it is set to ours",
+     .choices = policies},
+    DURATION("max-run", max_run_ms, 1, INT64_C(1000) * 3600 * 1000,
+             "end the command after this long, and exit with 124 (default: never)"),
+    DURATION("grace", grace_ms, 0, 1200000,
+             "from SIGTERM to SIGKILL when the command must end; at most a third of the\n"
+             "session timeout (default: a fifth of it, 3s at most)"),
+    {.name = "hold",
+     .kind = DV_OPTION_FLAG,
+     .offset = PLACE(hold),
+     .help = "run no command: print a line \"held TOKEN\", and hold the lock until\n"
+             "standard input ends; see divvy-lock.bash"},
+    {.name = "root",
+     .argument = "PATH",
+     .kind = DV_OPTION_TEXT,
+     .offset = PLACE(root),
+     .help = "where the locks are: PATH/locks/NAME, PATH/semaphores/NAME\n"
+             "(default: /divvy)"},
+    DV_SESSION_OPTION_TIMEOUT(dv_lock_options, session,
+                              "after how long the servers give the lock of a silent holder to others\n"
+                              "(default: 15s; 100ms to 1h, and servers have limits of their own)"),
+    DV_SESSION_OPTION_TICK(dv_lock_options, session,
+                           "tickTime of the servers; the lock is kept over longer breaks when it is\n"
+                           "known (default: 0, unknown)"),
+    DV_SESSION_OPTION_CONNECT_TIMEOUT(dv_lock_options, session,
+                                      "exit with 3 when no server has answered after this long; 0: keep trying\n"
+                                      "(default: 10s)"),
+    DV_SESSION_OPTION_AUTH_FILE(dv_lock_options, session),
+    DV_SESSION_OPTION_ACL(dv_lock_options, session),
+    DV_SESSION_OPTION_VERBOSE(dv_lock_options, session,
+                              "write the library's log to standard error, with each request and each\n"
+                              "answer; so does DEBUG=true in the environment"),
+    {.name = NULL},
+};
+
+void dv_lock_print_help(void) {
+    printf("usage: divvy lock [OPTION ...] NAME COMMAND [ARGUMENT ...]\n"
+           "       divvy lock [OPTION ...] --hold NAME\n"
+           "\n"
+           "Runs COMMAND while it holds the lock NAME, which one at a time has, on all machines\n"
+           "that use the same servers. NAME is any string. Options stand before it.\n"
+           "\n"
+           "The command ends before the lock can be somebody else's: by SIGTERM, then SIGKILL,\n"
+           "with all its processes, also when divvy itself is killed. It finds DIVVY_LOCK_NAME,\n"
+           "DIVVY_LOCK_TOKEN (a number that grows with each holder) and DIVVY_LOCK_SLOT (from 0)\n"
+           "in its environment. Signals are passed on to it.\n"
+           "\n");
+    dv_options_print(table);
+    printf("\n"
+           "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
+           "\n"
+           "Exit codes: that of the command, 128 and the signal's number if a signal ended it.\n"
+           "1 somebody else has the lock (with --no-wait); 2 wrong usage; 3 no server answered\n"
+           "within --connect-timeout; 4 the lock was not to be had within --timeout; 5 the lock\n"
+           "was lost, and the command ended; 124 it ran for longer than --max-run; 125 the servers\n"
+           "refused, standard error says why; 126 the command cannot be executed; 127 it was not\n"
+           "found.\n");
+}
+
+/* ---- the path ---- */
+
+/* Rule G1. The queue of semaphore X stands at X-__lock__, where a semaphore of that name would be: so its name is
+ * written differently, and reads the same (docs/protocol.md, N4). */
+static void keep_off_queues(char *node) {
+    static const char tail[] = "-__lock__", other[] = "%2D__lock__";
+    size_t bytes = strlen(node), tail_bytes = sizeof tail - 1;
+    if (bytes >= tail_bytes && strcmp(node + bytes - tail_bytes, tail) == 0)
+        memcpy(node + bytes - tail_bytes, other, sizeof other);
+}
+
+static char *make_path(const dv_lock_options *options) {
+    enum { MORE = sizeof "%2D" };
+    size_t bytes = dv_name_encode(options->name, NULL, 0) + 1;
+    char *node = malloc(bytes + MORE);
+    char *folder = dv_path_join(options->root, options->slots ? "semaphores" : "locks");
+    char *path = NULL;
+    if (node && folder) {
+        dv_name_encode(options->name, node, bytes);
+        if (options->slots) keep_off_queues(node);
+        path = dv_path_join(folder, node);
+    }
+    free(node);
+    free(folder);
+    return path;
+}
+
+/* ---- the whole ---- */
+
+static const char *contradiction(const dv_lock_options *options) {
+    if (options->no_wait && options->timeout_ms >= 0) return "give --no-wait or --timeout, not both";
+    if (options->shared && options->slots) return "give --shared or --slots, not both";
+    if (options->limit_policy >= 0 && !options->slots) return "--limit-policy is for --slots";
+    if (!options->name) return "NAME is missing; it names the lock, such as nightly-report";
+    if (!*options->name) return "NAME is empty";
+    if (options->hold && options->arguments[0]) return "--hold runs no command";
+    if (!options->hold && !options->arguments[0]) return "COMMAND is missing; it is run while the lock is held";
+    return NULL;
+}
+
+static int check(const dv_lock_options *options) {
+    const char *wrong = contradiction(options);
+    const char *reason = NULL;
+    int64_t most_ms = options->session.session_timeout_ms / 3;
+    if (wrong) {
+        dv_command_misused(command, "%s", wrong);
+    } else if (dv_path_check(options->root, &reason) != 0) {
+        dv_command_misused(command, "--root: the path \"%.200s\" %s", options->root, reason);
+    } else if (options->grace_ms > most_ms) {
+        dv_command_misused(command, "--grace may be at most a third of --session-timeout, that is %" PRId64 " ms",
+                           most_ms);
+    } else {
+        return 0;
+    }
+    return -1;
+}
+
+static int is_debug(void) {
+    const char *value = getenv("DEBUG");
+    return value && *value && strcmp(value, "0") != 0 && strcmp(value, "false") != 0;
+}
+
+static void finish(dv_lock_options *o) {
+    int64_t fifth_ms = o->session.session_timeout_ms / 5;
+    if (o->grace_ms < 0) o->grace_ms = fifth_ms < GRACE_MAX_MS ? fifth_ms : GRACE_MAX_MS;
+    if (o->limit_policy < 0) o->limit_policy = DIVVY_LIMIT_ERROR;
+    /* Who waits for the lock no longer than that waits for a server no longer either. */
+    int64_t *connect_ms = &o->session.connect_timeout_ms;
+    if (o->timeout_ms >= 0 && (*connect_ms == 0 || *connect_ms > o->timeout_ms)) *connect_ms = o->timeout_ms;
+    if (is_debug()) o->session.verbose = 1;
+    o->session.log_requests = o->session.verbose;
+}
+
+/* NAME, and the command with its arguments; a "--" between them is allowed. */
+static void take_words(dv_lock_options *options, char **words) {
+    options->name = words[0];
+    if (words[0]) words++;
+    if (words[0] && strcmp(words[0], "--") == 0) words++;
+    options->arguments = (const char *const *)words;
+}
+
+int dv_lock_options_parse(dv_lock_options *options, int argc, char **argv) {
+    *options = (dv_lock_options){
+        .session = {.session_timeout_ms = 15000, .connect_timeout_ms = 10000, .acl = DIVVY_ACL_AUTO},
+        .root = "/divvy",
+        .timeout_ms = -1,
+        .limit_policy = -1,
+        .grace_ms = -1,
+        .not_held_as = DV_EXIT_NOT_HELD,
+    };
+    int rest = 0;
+    int outcome = dv_options_parse_before(command, table, options, argc, argv, &rest);
+    if (outcome != DV_OPTIONS_PARSED) return outcome;
+    take_words(options, argv + rest);
+    if (check(options) != 0) return DV_OPTIONS_WRONG;
+    finish(options);
+    options->path = make_path(options);
+    if (!options->path) {
+        dv_command_say("out of memory");
+        return DV_OPTIONS_WRONG;
+    }
+    return dv_session_options_finish(&options->session, command) == 0 ? DV_OPTIONS_PARSED : DV_OPTIONS_WRONG;
+}
+
+void dv_lock_options_free(dv_lock_options *options) {
+    free(options->path);
+    dv_session_options_free(&options->session);
+    *options = (dv_lock_options){0};
+}

@@ -1,0 +1,114 @@
+/* divvy locks: who holds locks and semaphores, and who waits. SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <divvy/divvy.h>
+
+#include "command.h"
+#include "locks_print.h"
+#include "look.h"
+#include "output.h"
+#include "znode/path.h"
+
+static const char command[] = "locks";
+
+typedef struct {
+    dv_look_options look;
+    const char *root;
+    const char *name; /* NULL: all */
+    int json;
+} locks_options;
+
+static const dv_option table[] = {
+    {.name = "root",
+     .argument = "PATH",
+     .kind = DV_OPTION_TEXT,
+     .offset = offsetof(locks_options, root),
+     .help = "where the locks and semaphores of divvy lock stand (default: /divvy)"},
+    {.name = "json",
+     .kind = DV_OPTION_FLAG,
+     .offset = offsetof(locks_options, json),
+     .help = "print one JSON object on one line"},
+    DV_LOOK_OPTIONS(locks_options, look),
+    {.name = NULL},
+};
+
+static void print_help(void) {
+    printf("usage: divvy locks [NAME] [OPTION ...]\n"
+           "\n"
+           "Shows who holds the lock NAME, and who waits for it, in the order of the queue; likewise\n"
+           "for the semaphore NAME. Without a name lists all locks and semaphores. Changes nothing.\n"
+           "\n");
+    dv_options_print(table);
+    printf("\n"
+           "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
+           "\n"
+           "Exit codes: 0 it was shown; 1 it failed, standard error says why: there is nothing of\n"
+           "that name, it may not be read; 2 wrong usage; 3 no server answered within --timeout.\n");
+}
+
+static int parse(locks_options *o, int argc, char **argv) {
+    const char *reason = NULL;
+    int rest = 0;
+    int outcome = dv_options_parse_among(command, table, o, argc, argv, &rest);
+    if (outcome != DV_OPTIONS_PARSED) return outcome;
+    outcome = DV_OPTIONS_WRONG;
+    if (rest < argc) o->name = argv[rest];
+    if (argc - rest > 1) dv_command_misused(command, "\"%.100s\" is not expected here", argv[rest + 1]);
+    else if (o->name && !*o->name) dv_command_misused(command, "NAME cannot be empty");
+    else if (dv_path_check(o->root, &reason) != 0)
+        dv_command_misused(command, "--root: the path \"%.100s\" %s", o->root, reason);
+    else if (dv_look_options_finish(&o->look, command) == 0) outcome = DV_OPTIONS_PARSED;
+    return outcome;
+}
+
+static int show(const locks_options *o, const dv_locks *locks) {
+    bool found = !o->name;
+    for (size_t i = 0; i < locks->entry_count; i++) found = found || locks->entries[i].there;
+    if (!found) {
+        dv_command_say("there is neither a lock nor a semaphore \"%.200s\" below %s", o->name, o->root);
+        return DV_EXIT_FAILED;
+    }
+    char *text = o->json ? dv_locks_json(locks) : dv_locks_print(locks);
+    if (!text) {
+        dv_command_say("out of memory");
+        return DV_EXIT_FAILED;
+    }
+    fputs(text, stdout);
+    free(text);
+    return dv_command_printed();
+}
+
+static int run_locks(const locks_options *o) {
+    dv_locks locks = {.root = o->root, .name = o->name};
+    dv_look *look;
+    int code = dv_look_open(&look, &o->look, command, -1);
+    if (code) return code;
+    int error = dv_look_at(look, dv_locks_read, &locks);
+    code = error ? dv_look_failed(look, error) : show(o, &locks);
+    dv_look_close(look);
+    dv_locks_clear(&locks);
+    return code;
+}
+
+static int run(int argc, char **argv) {
+    locks_options o = {.look = {.timeout_ms = DV_LOOK_TIMEOUT_MS}, .root = "/divvy"};
+    int code = DV_EXIT_USAGE;
+    int outcome = parse(&o, argc, argv);
+    if (outcome == DV_OPTIONS_HELP) {
+        print_help();
+        code = dv_command_printed();
+    } else if (outcome == DV_OPTIONS_PARSED) {
+        code = run_locks(&o);
+    }
+    dv_look_options_free(&o.look);
+    return code;
+}
+
+const dv_command dv_locks_command = {
+    .name = command,
+    .summary = "show who holds a lock, and who waits for it",
+    .run = run,
+    .print_help = print_help,
+};

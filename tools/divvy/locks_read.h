@@ -1,0 +1,49 @@
+/* Locks and semaphores as they stand. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_LOCKS_READ_H
+#define DV_LOCKS_READ_H
+
+#include "look.h"
+#include "recipe/record.h"
+#include "recipe/slots.h"
+
+/* One who holds, or waits. */
+typedef struct {
+    char *node;
+    bool in_queue; /* of a semaphore: it waits, however near it is */
+    bool holds;
+    bool shared;     /* of a lock: for readers */
+    dv_slots slots;  /* of a semaphore, held by divvy; count 0: they have no numbers */
+    bool there;      /* it was still there when it was read */
+    bool understood; /* so that `record` is set */
+    dv_record record;
+    int64_t token, made_ms, session;
+} dv_place;
+
+typedef struct {
+    char *name, *node;
+    bool is_semaphore;
+    bool there;
+    dv_limit_state limit_state; /* of a semaphore */
+    uint32_t limit;
+    dv_place *places; /* holders first, then who waits, in the order of the queue */
+    size_t place_count;
+    uint64_t held; /* holders; of a semaphore their slots */
+    size_t waiting;
+} dv_lock_entry;
+
+typedef struct {
+    const char *root; /* as it was given */
+    const char *name; /* NULL: all that there are, without reading who is there */
+    dv_lock_entry *entries;
+    size_t entry_count;
+    int64_t read_at_ms; /* by the wall clock */
+} dv_locks;
+
+/* For dv_look_at(): fills in all but `root` and `name` of the dv_locks at `context`. What it held is freed. Entries are
+ * sorted by name, locks before semaphores; with a name they are the lock and the semaphore of that name, there or not. */
+int dv_locks_read(dv_look *look, void *context);
+
+/* All but `root` and `name`. */
+void dv_locks_clear(dv_locks *locks);
+
+#endif

@@ -1,0 +1,108 @@
+/* Look: reading ZooKeeper without changing anything in it. SPDX-License-Identifier: Apache-2.0
+ *
+ * For subcommands that show what is there. Many reads are under way at a time, as many answers as are needed are kept,
+ * and nothing is made, a chroot that is missing included. Everything happens on the caller's thread. */
+#ifndef DV_LOOK_H
+#define DV_LOOK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "options.h"
+#include "output.h"
+#include "znode/znode.h"
+
+/* What all subcommands that look are told. */
+typedef struct {
+    const char *connect;
+    int64_t timeout_ms;
+    const char *auth_file;
+    int verbose;
+    char *auth; /* secret */
+} dv_look_options;
+
+#define DV_LOOK_OPTION(type, member, field, option_name, value_name, option_kind, ...)   \
+    {                                                                                    \
+        .name = option_name, .argument = value_name, .kind = option_kind,                \
+        .offset = offsetof(type, member) + offsetof(dv_look_options, field), __VA_ARGS__ \
+    }
+
+/* Their lines in the table of options; `member` is the place of a dv_look_options in the struct of values. */
+#define DV_LOOK_OPTIONS(type, member)                                                                \
+    DV_LOOK_OPTION(type, member, connect, "connect", "HOSTS", DV_OPTION_TEXT,                        \
+                   .help = "ZooKeeper's servers, as in h1:2181,h2:2181/chroot\n"                     \
+                           "(default: $DIVVY_CONNECT, else 127.0.0.1:2181)"),                        \
+        DV_LOOK_OPTION(type, member, timeout_ms, "timeout", "DURATION", DV_OPTION_DURATION,          \
+                       .help = "give up when the servers have not told all of it after this long\n"  \
+                               "(default: 10s)",                                                     \
+                       .min_ms = 1, .max_ms = 24 * 3600 * 1000),                                     \
+        DV_LOOK_OPTION(type, member, auth_file, "auth-file", "FILE", DV_OPTION_TEXT,                 \
+                       .help = "credentials, user:password on one line; they travel in clear text"), \
+        DV_LOOK_OPTION(type, member, verbose, "verbose", NULL, DV_OPTION_FLAG,                       \
+                       .help = "write the library's log to standard error")
+
+enum { DV_LOOK_TIMEOUT_MS = 10000 };
+
+/* Fills in what was not given, and reads the credentials. 0, or -1 when it was told on stderr what is wrong. */
+int dv_look_options_finish(dv_look_options *options, const char *command);
+void dv_look_options_free(dv_look_options *options);
+
+typedef struct dv_look dv_look;
+
+/* Begins to connect. `stop_fd` is readable once the process is asked to end, or -1; it is not read. 0, or the exit
+ * code when it was told on stderr what is wrong. `options` outlives *out. */
+int dv_look_open(dv_look **out, const dv_look_options *options, const char *command, int stop_fd);
+void dv_look_close(dv_look *look);
+
+/*
+ * Calls `ask`, which reads by dv_look_read(), when there is a connection; from its beginning again when the connection
+ * broke meanwhile; until the options' timeout has passed. `ask` returns 0, or a DIVVY_E*.
+ *
+ * Returns 0, or what `ask` returned, DIVVY_ETIMEDOUT, DIVVY_ERESOLVE, DIVVY_EAUTH and the like; DIVVY_ECANCELED once
+ * stop_fd is readable.
+ */
+int dv_look_at(dv_look *look, int (*ask)(dv_look *look, void *context), void *context);
+
+/* Tells an error of dv_look_at() on stderr, in one line. Returns the exit code. */
+int dv_look_failed(const dv_look *look, int error);
+
+/* Lets time pass; the session is kept. Returns once it has passed, stop_fd is readable, or whoever reads `output` has
+ * gone. */
+void dv_look_pause(dv_look *look, int64_t ms, dv_output *output);
+
+/* Whether a look failed so because of the servers or the way to them: a later one may succeed. */
+bool dv_look_may_recover(int error);
+
+/* Many reads of one kind. */
+typedef struct {
+    dv_kind kind; /* DV_GET, DV_EXISTS, DV_CHILDREN */
+    size_t count;
+    char *(*path)(void *context, size_t i); /* of the i-th, malloc'ed; NULL when memory is out */
+    /* The answer to the i-th, whose `error` may be 0, DIVVY_ENOENT or DIVVY_EACCES; all others end the reading. Keeps
+     * what it needs. 0, or an error that ends the reading. */
+    int (*take)(void *context, size_t i, const dv_reply *reply);
+    void *context;
+} dv_reads;
+
+/* 0 when all were answered and taken, or the error. Only inside of `ask`. */
+int dv_look_read(dv_look *look, const dv_reads *reads);
+
+/* What a path in the options is at the servers: below the chroot of --connect. malloc'ed. */
+char *dv_look_path(const dv_look *look, const char *path);
+
+/* The node's name that stands for `name`, and back; malloc'ed. A node whose name our codec would not have written is
+ * kazoo's, which writes names raw, and stands for just that. */
+char *dv_look_node_of(const char *name);
+char *dv_look_name_of(const char *node);
+
+/* A node's data, malloc'ed, with NUL bytes behind: parsers of text like to look past the end. NULL when memory is out. */
+char *dv_look_data(const dv_reply *reply);
+
+/* "2026-01-31T12:00:00Z"; "" for what is no time. malloc'ed. */
+char *dv_look_utc(int64_t ms);
+
+/* The wall clock, for ages: nodes carry the time at which they were made, by the clock of a server. */
+int64_t dv_look_wall_ms(void);
+
+#endif

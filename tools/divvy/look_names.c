@@ -1,0 +1,41 @@
+/* Names and times as nodes have them. SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "look.h"
+#include "znode/path.h"
+
+char *dv_look_node_of(const char *name) {
+    size_t bytes = dv_name_encode(name, NULL, 0);
+    char *node = malloc(bytes + 1);
+    if (node) dv_name_encode(name, node, bytes + 1);
+    return node;
+}
+
+char *dv_look_name_of(const char *node) {
+    size_t bytes = dv_name_decode(node, NULL, 0);
+    char *name = malloc(bytes + 1);
+    if (name) dv_name_decode(node, name, bytes + 1);
+    char *back = name ? dv_look_node_of(name) : NULL;
+    bool ours = back && strcmp(back, node) == 0;
+    free(back);
+    if (ours) return name;
+    free(name);
+    return strdup(node);
+}
+
+char *dv_look_data(const dv_reply *reply) {
+    enum { NUL_BYTES = 16 };
+    char *data = calloc(reply->data_bytes + NUL_BYTES, 1);
+    if (data && reply->data_bytes) memcpy(data, reply->data, reply->data_bytes);
+    return data;
+}
+
+char *dv_look_utc(int64_t ms) {
+    time_t seconds = (time_t)(ms / 1000);
+    struct tm utc;
+    char text[40] = "";
+    if (ms > 0 && gmtime_r(&seconds, &utc)) strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return strdup(text);
+}

@@ -1,0 +1,142 @@
+/* A command under a lock: its guardian, its signals, its terminal. SPDX-License-Identifier: Apache-2.0
+ *
+ * Job control, as our shell sees it: we are the job. The command has a process group of its own, which gets the
+ * terminal's foreground while we would have it, so that the keyboard's signals reach it, once, and not us. When it is
+ * stopped we get the foreground back and stop too, so that the shell notices; when the shell lets us go on, so does
+ * the command, in the foreground if we are. Our heartbeats stop with us: who is stopped for long loses the lock. */
+#include "run.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "dispositions.h"
+
+static const int handled[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
+
+enum { HANDLED_COUNT = sizeof handled / sizeof *handled };
+
+static int open_signals(void) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (size_t i = 0; i < HANDLED_COUNT; i++) {
+        if (!dv_dispositions_ignored(handled[i])) sigaddset(&signals, handled[i]);
+    }
+    /* No matter who is told of a stop otherwise: SIGCONT tells. */
+    sigaddset(&signals, SIGCONT);
+    if (sigprocmask(SIG_BLOCK, &signals, NULL) != 0) return -1;
+    return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int dv_run_open(dv_run *run) {
+    *run = (dv_run){.signal_fd = -1, .end_grace_ms = -1};
+    if (dv_guardians_open(&run->guardians) != 0) return -1;
+    run->signal_fd = open_signals();
+    return run->signal_fd < 0 ? -1 : 0;
+}
+
+void dv_run_close(dv_run *run) {
+    dv_guardian_free(run->guardian);
+    dv_guardians_close(run->guardians);
+    if (run->signal_fd >= 0) close(run->signal_fd);
+    *run = (dv_run){.signal_fd = -1};
+}
+
+/* Whether the command gets the foreground from the start: where we are a job of an interactive shell, alone with the
+ * terminal. In a pipeline others may read from it, a pager for example; in a script the shell is to hear of ^C too.
+ * There the command gets it when it reads, see guardian.h. */
+static bool is_foreground_job(void) {
+    return getpgrp() == getpid() && tcgetpgrp(STDIN_FILENO) == getpgrp() && tcgetpgrp(STDOUT_FILENO) == getpgrp();
+}
+
+int dv_run_start(dv_run *run, dv_guardian_config *config) {
+    config->terminal = true;
+    config->foreground = is_foreground_job();
+    config->only = true;
+    return dv_guardian_start(&run->guardian, run->guardians, config);
+}
+
+int dv_run_signal_fd(const dv_run *run) {
+    return run->signal_fd;
+}
+
+int dv_run_guardian_fd(const dv_run *run) {
+    return run->guardian ? dv_guardian_fd(run->guardian) : -1;
+}
+
+/* Stops this process by `number`, as if we had not blocked it. Returns when it goes on; at once where nobody would ever
+ * let it go on (orphaned process groups). */
+static void stop(int number) {
+    sigset_t one, before;
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    struct sigaction by_default = {.sa_handler = SIG_DFL}, old;
+    sigemptyset(&by_default.sa_mask);
+    sigaction(number, &by_default, &old);
+    raise(number);
+    sigprocmask(SIG_UNBLOCK, &one, &before);
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    sigaction(number, &old, NULL);
+}
+
+static void take_signal_alone(dv_run *run, int number) {
+    if (number == SIGTSTP) stop(number);
+    if (number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT) run->asked = number;
+}
+
+static void take_signal(dv_run *run, int number) {
+    if (!run->guardian || run->over) {
+        take_signal_alone(run, number);
+    } else if (number == SIGCONT) {
+        dv_guardian_continue(run->guardian);
+    } else if (run->end_grace_ms >= 0 && (number == SIGTERM || number == SIGHUP)) {
+        run->asked = number;
+        dv_guardian_end(run->guardian, run->end_grace_ms);
+    } else {
+        run->passed = number;
+        dv_guardian_signal(run->guardian, number);
+    }
+}
+
+static void take_info(dv_run *run, const struct signalfd_siginfo *info) {
+    int number = (int)info->ssi_signo;
+    if (info->ssi_code == SI_KERNEL && (number == SIGINT || number == SIGQUIT)) run->typed = number;
+    take_signal(run, number);
+}
+
+void dv_run_die_if_typed(int typed, int code) {
+    /* Who leads a process group is a job of its own: its shell looks at the status only. */
+    if (!typed || code != 128 + typed || getpgrp() == getpid()) return;
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, typed);
+    signal(typed, SIG_DFL);
+    raise(typed);
+    sigprocmask(SIG_UNBLOCK, &one, NULL);
+}
+
+static void take_event(dv_run *run, const dv_guardian_event *event) {
+    switch (event->kind) {
+    case DV_GUARDIAN_STOPPED:
+        stop(event->value);
+        dv_guardian_continue(run->guardian);
+        break;
+    case DV_GUARDIAN_REFUSED: run->refused = event->value; break;
+    case DV_GUARDIAN_DIED: run->guardian_died = true; break;
+    case DV_GUARDIAN_GONE:
+        run->status = event->value;
+        run->why = event->why;
+        break;
+    default: break;
+    }
+    run->over =
+        event->kind == DV_GUARDIAN_GONE || event->kind == DV_GUARDIAN_REFUSED || event->kind == DV_GUARDIAN_DIED;
+}
+
+void dv_run_step(dv_run *run) {
+    struct signalfd_siginfo info;
+    dv_guardian_event event;
+    while (read(run->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) take_info(run, &info);
+    while (run->guardian && dv_guardian_read(run->guardian, &event)) take_event(run, &event);
+}

@@ -1,0 +1,46 @@
+/* A command under a lock: its guardian, its signals, its terminal. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_RUN_H
+#define DV_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "guardian.h"
+
+typedef struct {
+    dv_guardians *guardians;
+    dv_guardian *guardian; /* NULL: not started */
+    int signal_fd;
+    int64_t end_grace_ms; /* 0 or more: SIGTERM and SIGHUP are not passed on, they end the command with this grace */
+    int asked;            /* the last signal that asked us to end, and was not passed on to a command; 0: none */
+    int passed;           /* the last that was passed on; 0: none */
+    int typed;            /* the last that the terminal sent to all of our group: SIGINT, SIGQUIT; 0: none */
+    bool over;            /* the command has ended, with all its processes; why and how follows */
+    int refused;          /* errno: it could not be executed */
+    bool guardian_died;   /* it was killed, and the command with it */
+    int status;           /* as of waitpid(2) */
+    dv_guardian_why why;
+} dv_run;
+
+/* To be called before there is any thread or connection. Returns 0, or -1 with errno set. Release with dv_run_close()
+ * in each case. */
+int dv_run_open(dv_run *run);
+
+void dv_run_close(dv_run *run);
+
+/* Starts the command; `config` but for the terminal, which is seen to. Returns 0, or -1 with errno set. */
+int dv_run_start(dv_run *run, dv_guardian_config *config);
+
+/* Where ^C or ^\\ was typed in a script, and led to exit code `code`: dies of the signal, as it would have without us,
+ * so that the shell ends the script; the exit status that it sees is the same. Returns otherwise. To be called last. */
+void dv_run_die_if_typed(int typed, int code);
+
+/* For poll(2): readable when dv_run_step() has something to do. */
+int dv_run_signal_fd(const dv_run *run);
+int dv_run_guardian_fd(const dv_run *run);
+
+/* Takes notice of signals and of what the guardian tells. Stops this process when the command was stopped, or when we
+ * were asked to while there is none; returns when it goes on. */
+void dv_run_step(dv_run *run);
+
+#endif

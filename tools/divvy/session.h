@@ -1,0 +1,115 @@
+/* The session of a subcommand: its options, and what is told about it. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_SESSION_H
+#define DV_SESSION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <divvy/divvy.h>
+
+#include "options.h"
+
+typedef struct {
+    const char *connect; /* never NULL after dv_session_options_finish() */
+    int64_t session_timeout_ms;
+    int64_t ensemble_tick_ms;   /* 0: unknown */
+    int64_t connect_timeout_ms; /* 0: none */
+    const char *auth_file;      /* NULL: no credentials */
+    int acl;                    /* DIVVY_ACL_* */
+    int verbose;
+    int log_requests; /* with verbose: each request and each answer too */
+
+    char *auth; /* read from auth_file; secret */
+} dv_session_options;
+
+extern const dv_choice dv_session_acls[];
+
+/* Entries of a subcommand's option table; `field` is its dv_session_options in the struct `type` of values. */
+#define DV_SESSION_OPTION_CONNECT(type, field)                                                                   \
+    {                                                                                                            \
+        .name = "connect", .argument = "HOSTS", .kind = DV_OPTION_TEXT, .offset = offsetof(type, field.connect), \
+        .help = "ZooKeeper's servers, as in h1:2181,h2:2181/chroot\n"                                            \
+                "(default: $DIVVY_CONNECT, else 127.0.0.1:2181)"                                                 \
+    }
+#define DV_SESSION_OPTION_TIMEOUT(type, field, help_text)                                                       \
+    {                                                                                                           \
+        .name = "session-timeout", .argument = "DURATION", .kind = DV_OPTION_DURATION,                          \
+        .offset = offsetof(type, field.session_timeout_ms), .help = help_text, .min_ms = 100, .max_ms = 3600000 \
+    }
+#define DV_SESSION_OPTION_TICK(type, field, help_text)                                                  \
+    {                                                                                                   \
+        .name = "ensemble-tick", .argument = "DURATION", .kind = DV_OPTION_DURATION,                    \
+        .offset = offsetof(type, field.ensemble_tick_ms), .help = help_text, .max_ms = 24 * 3600 * 1000 \
+    }
+#define DV_SESSION_OPTION_CONNECT_TIMEOUT(type, field, help_text)                                         \
+    {                                                                                                     \
+        .name = "connect-timeout", .argument = "DURATION", .kind = DV_OPTION_DURATION,                    \
+        .offset = offsetof(type, field.connect_timeout_ms), .help = help_text, .max_ms = 24 * 3600 * 1000 \
+    }
+#define DV_SESSION_OPTION_AUTH_FILE(type, field)                                                                    \
+    {                                                                                                               \
+        .name = "auth-file", .argument = "FILE", .kind = DV_OPTION_TEXT, .offset = offsetof(type, field.auth_file), \
+        .help = "credentials, user:password on one line; they travel in clear text"                                 \
+    }
+#define DV_SESSION_OPTION_ACL(type, field)                                                               \
+    {                                                                                                    \
+        .name = "acl", .argument = "ACL", .kind = DV_OPTION_CHOICE, .offset = offsetof(type, field.acl), \
+        .help = "who may touch the nodes that are made: open (anyone), creator (whoever has\n"           \
+                "the same credentials), readable (creator, and anyone may read), or\n"                   \
+                "auto: creator with --auth-file, else open (default)",                                   \
+        .choices = dv_session_acls                                                                       \
+    }
+#define DV_SESSION_OPTION_VERBOSE(type, field, help_text) \
+    { .name = "verbose", .kind = DV_OPTION_FLAG, .offset = offsetof(type, field.verbose), .help = help_text }
+
+/* After parsing: what is left to be set is, and the file of credentials read. Returns 0, or -1 when the mistake was
+ * told as one in the usage of `command`. Release with dv_session_options_free() in each case. */
+int dv_session_options_finish(dv_session_options *options, const char *command);
+
+void dv_session_options_free(dv_session_options *options);
+
+enum { DV_SESSION_REASON_BYTES = 512 };
+
+typedef struct {
+    const char *command;     /* the subcommand */
+    const char *what_ends;   /* with the session, as in "ownership ends in 300 ms"; NULL: nothing yet */
+    int failed, unreachable; /* exit codes: the servers refused, or the library did; no server answered in time */
+    const dv_session_options *options;
+    divvy_client *client;
+    int64_t started_ms;                   /* by dv_session_now_ms() */
+    bool connected;                       /* a server has answered at least once */
+    bool wait_was_told;                   /* that none has */
+    bool suspended;                       /* the connection is down; told */
+    char ending[DV_SESSION_REASON_BYTES]; /* see dv_session_end() */
+} dv_session;
+
+/* Opens session->client, in manual mode; what is above it is set. Warnings, the log, and when the connection goes and
+ * comes back are told on stderr. Returns 0, or the exit code when the reason was told. */
+int dv_session_open(dv_session *session);
+
+/* NULL in session->client is allowed. */
+void dv_session_close(dv_session *session);
+
+/* To be called in each round until session->connected. Returns 0 while all is well or may become so, else the exit
+ * code, with the reason told. */
+int dv_session_check(dv_session *session);
+
+/* How long until dv_session_check() may have something to say by the clock alone; -1: no more. */
+int64_t dv_session_until_check_ms(const dv_session *session);
+
+/* Tells why we end, and keeps it in session->ending. Returns `code`. */
+__attribute__((format(printf, 3, 4))) int dv_session_end(dv_session *session, int code, const char *format, ...);
+
+/* Tells why the library returned `error`: its message, or the plain text where it left none. Returns the exit code:
+ * that of wrong usage where the library finds fault with an argument. */
+int dv_session_refused(const dv_session *session, int error);
+
+/* Milliseconds of CLOCK_MONOTONIC. */
+int64_t dv_session_now_ms(void);
+
+/* For timeouts of poll(2): the one that is sooner; less than 0: none. */
+static inline int64_t dv_session_sooner(int64_t a_ms, int64_t b_ms) {
+    return a_ms < 0 || (b_ms >= 0 && b_ms < a_ms) ? b_ms : a_ms;
+}
+
+#endif

@@ -1,0 +1,222 @@
+/* divvy status: who owns what in a pool. SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <divvy/divvy.h>
+
+#include "command.h"
+#include "item_list.h"
+#include "look.h"
+#include "status_print.h"
+#include "table_screen.h"
+#include "znode/path.h"
+
+static const char command[] = "status";
+
+typedef struct {
+    dv_look_options look;
+    const char *path;
+    const char *items_from;
+    dv_texts items;
+    int json, watch;
+    int64_t interval_ms;
+
+    dv_item_list list;
+} status_options;
+
+static const dv_option table[] = {
+    {.name = "path",
+     .argument = "PATH",
+     .kind = DV_OPTION_TEXT,
+     .offset = offsetof(status_options, path),
+     .help = "the pool, an absolute znode path such as /work_queues; required"},
+    {.name = "items-from",
+     .argument = "FILE",
+     .kind = DV_OPTION_TEXT,
+     .offset = offsetof(status_options, items_from),
+     .help = "the items that there should be, one a line (- is standard input), so that\n"
+             "those that nobody ever owned are seen too"},
+    {.name = "item",
+     .argument = "ITEM",
+     .kind = DV_OPTION_TEXTS,
+     .offset = offsetof(status_options, items),
+     .help = "an item that there should be; give it as often as there are items"},
+    {.name = "json",
+     .kind = DV_OPTION_FLAG,
+     .offset = offsetof(status_options, json),
+     .help = "print one JSON object on one line"},
+    {.name = "watch",
+     .kind = DV_OPTION_FLAG,
+     .offset = offsetof(status_options, watch),
+     .help = "look again and again, and mark what has changed: + new, * changed, - gone;\n"
+             "on a terminal in place"},
+    {.name = "interval",
+     .argument = "DURATION",
+     .kind = DV_OPTION_DURATION,
+     .offset = offsetof(status_options, interval_ms),
+     .help = "how long to pause between two looks (default: 2s)",
+     .min_ms = 100,
+     .max_ms = 24 * 3600 * 1000},
+    DV_LOOK_OPTIONS(status_options, look),
+    {.name = NULL},
+};
+
+static void print_help(void) {
+    printf("usage: divvy status --path PATH [OPTION ...]\n"
+           "\n"
+           "Shows the pool at PATH: its members, those of kazoo too, and for each item who owns it,\n"
+           "with its fencing token, since when, and how many wait behind it. Changes nothing.\n"
+           "\n");
+    dv_options_print(table);
+    printf("\n"
+           "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
+           "\n"
+           "Exit codes: 0 it was shown; 1 it failed, standard error says why: there is no pool, it\n"
+           "may not be read; 2 wrong usage; 3 no server answered within --timeout.\n");
+}
+
+/* ---- options ---- */
+
+static const char *missing(const status_options *o) {
+    if (!o->path) return "--path is missing; it names the pool, such as /work_queues";
+    if (*o->path != '/') return "--path must begin with a slash, such as /work_queues";
+    if (o->items_from && o->items.count > 0) return "give --items-from or --item, not both";
+    return NULL;
+}
+
+static int parse(status_options *o, int argc, char **argv) {
+    const char *reason = NULL;
+    int outcome = dv_options_parse(command, table, o, argc, argv);
+    if (outcome != DV_OPTIONS_PARSED) return outcome;
+    const char *wrong = missing(o);
+    if (wrong) dv_command_misused(command, "%s", wrong);
+    else if (dv_path_check(o->path, &reason) != 0)
+        dv_command_misused(command, "--path: the path \"%.100s\" %s", o->path, reason);
+    if (wrong || reason || dv_look_options_finish(&o->look, command) != 0) return DV_OPTIONS_WRONG;
+    int error = 0;
+    if (o->items_from) error = dv_item_list_read(&o->list, o->items_from);
+    else if (o->items.count > 0) error = dv_item_list_copy(&o->list, &o->items);
+    return error ? DV_OPTIONS_WRONG : DV_OPTIONS_PARSED;
+}
+
+static void free_options(status_options *o) {
+    dv_item_list_free(&o->list);
+    free((void *)(uintptr_t)o->items.texts);
+    dv_look_options_free(&o->look);
+}
+
+/* ---- showing ---- */
+
+typedef struct {
+    const status_options *options;
+    dv_look *look;
+    dv_output output;
+    dv_screen screen;
+    dv_status status;
+    dv_status_page page;
+    bool shown; /* at least once */
+} viewer;
+
+static int out_of_memory(void) {
+    dv_command_say("out of memory");
+    return DV_EXIT_FAILED;
+}
+
+static int show(viewer *v) {
+    dv_status_page before = v->page;
+    v->page = (dv_status_page){NULL, NULL};
+    bool json = v->options->json;
+    char *text =
+        json ? dv_status_page_json(&v->status) : dv_status_page_print(&v->status, &v->page, &before, v->options->watch);
+    dv_status_page_free(&before);
+    int code = text ? 0 : out_of_memory();
+    if (text && json) dv_output_write(&v->output, text, strlen(text));
+    else if (text && dv_screen_show(&v->screen, text) != 0) code = out_of_memory();
+    free(text);
+    v->shown = true;
+    return code;
+}
+
+static int look_once(viewer *v) {
+    int error = dv_look_at(v->look, dv_status_pool_read, &v->status);
+    if (error == DIVVY_ECANCELED) return 0;
+    if (error) {
+        int code = dv_look_failed(v->look, error);
+        return v->shown && dv_look_may_recover(error) ? 0 : code;
+    }
+    if (v->status.found || v->options->watch) return show(v);
+    dv_command_say("there is no pool at %s: it has neither members nor locks", v->options->path);
+    return DV_EXIT_FAILED;
+}
+
+static bool asked_to_end(const viewer *v) {
+    struct signalfd_siginfo info;
+    return v->output.ended || read(v->output.stop_fd, &info, sizeof info) == (ssize_t)sizeof info;
+}
+
+static int watch(viewer *v) {
+    int code;
+    while ((code = look_once(v)) == 0 && !asked_to_end(v)) {
+        dv_look_pause(v->look, v->options->interval_ms, &v->output);
+        if (asked_to_end(v)) break;
+    }
+    return code;
+}
+
+static int open_signals(void) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    if (sigprocmask(SIG_BLOCK, &signals, NULL) != 0) return -1;
+    return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int run_viewer(const status_options *o) {
+    viewer v = {.options = o, .output = {.stop_fd = -1}, .status = {.path = o->path}};
+    if (o->list.count > 0) v.status.expected = &o->list;
+    if (o->watch && (v.output.stop_fd = open_signals()) < 0) {
+        dv_command_say("cannot receive signals: %s", strerror(errno));
+        return DV_EXIT_FAILED;
+    }
+    dv_screen_init(&v.screen, &v.output);
+    v.screen.in_place = v.screen.in_place && o->watch;
+    int code = dv_look_open(&v.look, &o->look, command, v.output.stop_fd);
+    if (code == 0) code = o->watch ? watch(&v) : look_once(&v);
+    if (code == 0 && v.output.error) {
+        dv_command_say("cannot write to standard output: %s", strerror(v.output.error));
+        code = DV_EXIT_FAILED;
+    }
+    dv_look_close(v.look);
+    dv_status_pool_clear(&v.status);
+    dv_status_page_free(&v.page);
+    if (v.output.stop_fd >= 0) close(v.output.stop_fd);
+    return code;
+}
+
+static int run(int argc, char **argv) {
+    status_options o = {.look = {.timeout_ms = DV_LOOK_TIMEOUT_MS}, .interval_ms = 2000};
+    int code = DV_EXIT_USAGE;
+    int outcome = parse(&o, argc, argv);
+    if (outcome == DV_OPTIONS_HELP) {
+        print_help();
+        code = dv_command_printed();
+    } else if (outcome == DV_OPTIONS_PARSED) {
+        code = run_viewer(&o);
+    }
+    free_options(&o);
+    return code;
+}
+
+const dv_command dv_status_command = {
+    .name = command,
+    .summary = "show who owns what in a pool",
+    .run = run,
+    .print_help = print_help,
+};

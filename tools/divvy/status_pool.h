@@ -1,0 +1,54 @@
+/* A pool as it stands: its members, its items, and who owns what. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_STATUS_POOL_H
+#define DV_STATUS_POOL_H
+
+#include "item_list.h"
+#include "look.h"
+
+#define DV_NO_MEMBER SIZE_MAX
+
+typedef struct {
+    char *node;             /* its name in the party */
+    const char *identifier; /* inside it */
+    bool kazoo;
+    char *host;  /* "" where nothing is said of it, as by kazoo */
+    int64_t pid; /* 0 likewise */
+    char *since; /* UTC, "2026-01-31T12:00:00Z": by its own word, else by its node */
+    int64_t session, made_ms;
+    size_t item_count;
+} dv_status_member;
+
+typedef struct {
+    char *name;
+    char *node;     /* its directory's name; with slashes where kazoo nested it */
+    bool expected;  /* it is one of dv_status.expected */
+    bool nested;    /* it was found inside another's directory */
+    bool looked;    /* so was what is inside of its own */
+    char *head;     /* the node that is first in its queue; NULL: there is none */
+    size_t waiting; /* nodes behind it */
+    char *owner;    /* NULL: nobody. The member's identifier, or what is known of one that is not in the party */
+    size_t member;  /* DV_NO_MEMBER: nobody, or not in the party */
+    int64_t token, made_ms;
+    int64_t session; /* of `head` */
+} dv_status_item;
+
+typedef struct {
+    const char *path;             /* as it was given */
+    const dv_item_list *expected; /* items that there should be; NULL: not known */
+    bool found;                   /* there is a pool at `path` */
+    dv_status_member *members;    /* sorted by identifier, bytewise, then by node */
+    size_t member_count;
+    size_t stray_count;    /* children of the party that are no members */
+    dv_status_item *items; /* sorted by name, bytewise: those with a directory, and the expected ones */
+    size_t item_count, unowned_count;
+    size_t least_load, most_load; /* of all members; 0 when there are none */
+    int64_t read_at_ms;           /* by the wall clock */
+} dv_status;
+
+/* For dv_look_at(): fills in all but `path` and `expected` of the dv_status at `context`. What it held is freed. */
+int dv_status_pool_read(dv_look *look, void *context);
+
+/* All but `path` and `expected`. */
+void dv_status_pool_clear(dv_status *status);
+
+#endif

@@ -1,0 +1,142 @@
+/* How a pool is shown. SPDX-License-Identifier: Apache-2.0 */
+#include "status_print.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "table_json.h"
+#include "text.h"
+
+/* ---- for people ---- */
+
+static const dv_column member_columns[] = {
+    {"MEMBER", false, false}, {"KIND", false, false},  {"HOST", false, false},
+    {"PID", true, false},     {"SINCE", false, false}, {"ITEMS", true, false},
+};
+
+static const dv_column item_columns[] = {
+    {"ITEM", false, false}, {"OWNER", false, false},  {"TOKEN", true, false},
+    {"AGE", true, true},    {"WAITING", true, false},
+};
+
+static const char *kind_name(const dv_status_member *m) {
+    return m->kazoo ? "kazoo" : "divvy";
+}
+
+static int add_member(dv_table *table, const dv_status_member *m) {
+    char pid[32] = "", items[32];
+    if (m->pid) snprintf(pid, sizeof pid, "%" PRId64, m->pid);
+    snprintf(items, sizeof items, "%zu", m->item_count);
+    const char *cells[] = {m->identifier, kind_name(m), m->host, pid, m->since, items};
+    return dv_table_add(table, m->node, cells);
+}
+
+static int add_item(dv_table *table, const dv_status *status, const dv_status_item *item) {
+    char token[32] = "", age[DV_AGE_BYTES] = "", waiting[32], *owner = NULL;
+    snprintf(waiting, sizeof waiting, "%zu", item->waiting);
+    if (item->head) snprintf(token, sizeof token, "%" PRId64, item->token);
+    if (item->head) dv_age_text(status->read_at_ms - item->made_ms, age);
+    bool stranger = item->head && item->member == DV_NO_MEMBER;
+    if (asprintf(&owner, "%s%s", item->head ? item->owner : "(unowned)", stranger ? " (not in the party)" : "") < 0)
+        return -1;
+    const char *cells[] = {item->name, owner, token, age, waiting};
+    int error = dv_table_add(table, item->node, cells);
+    free(owner);
+    return error;
+}
+
+static int fill(const dv_status *status, dv_status_page *page, const dv_status_page *before) {
+    page->members = dv_table_new(member_columns, sizeof member_columns / sizeof *member_columns);
+    page->items = dv_table_new(item_columns, sizeof item_columns / sizeof *item_columns);
+    int error = page->members && page->items ? 0 : -1;
+    for (size_t i = 0; !error && i < status->member_count; i++) error = add_member(page->members, &status->members[i]);
+    for (size_t i = 0; !error && i < status->item_count; i++) error = add_item(page->items, status, &status->items[i]);
+    if (!error && before->members) error = dv_table_compare(page->members, before->members);
+    if (!error && before->items) error = dv_table_compare(page->items, before->items);
+    return error;
+}
+
+static void print_summary(const dv_status *status, FILE *to) {
+    char *path = dv_text_readable(status->path);
+    if (!status->found) {
+        fprintf(to, "%s: there is no pool yet\n", path ? path : "?");
+        free(path);
+        return;
+    }
+    fprintf(to, "%s: %zu member%s, %zu item%s", path ? path : "?", status->member_count,
+            status->member_count == 1 ? "" : "s", status->item_count, status->item_count == 1 ? "" : "s");
+    if (status->item_count > 0) fprintf(to, ", %zu unowned", status->unowned_count);
+    if (status->member_count > 0)
+        fprintf(to, ", %zu to %zu items each (imbalance %zu)", status->least_load, status->most_load,
+                status->most_load - status->least_load);
+    if (status->stray_count > 0)
+        fprintf(to, ", %zu stray node%s in the party", status->stray_count, status->stray_count == 1 ? "" : "s");
+    fputs("\n", to);
+    free(path);
+}
+
+char *dv_status_page_print(const dv_status *status, dv_status_page *page, const dv_status_page *before, bool marks) {
+    char *text = NULL;
+    size_t bytes = 0;
+    dv_status_page_free(page);
+    if (fill(status, page, before) != 0) return NULL;
+    FILE *to = open_memstream(&text, &bytes);
+    if (!to) return NULL;
+    print_summary(status, to);
+    if (status->member_count) fputs("\n", to);
+    dv_table_print(page->members, marks, to);
+    if (status->item_count) fputs("\n", to);
+    dv_table_print(page->items, marks, to);
+    bool complete = !ferror(to);
+    if (fclose(to) == 0 && complete) return text;
+    free(text);
+    return NULL;
+}
+
+void dv_status_page_free(dv_status_page *page) {
+    dv_table_free(page->members);
+    dv_table_free(page->items);
+    *page = (dv_status_page){NULL, NULL};
+}
+
+/* ---- JSON ---- */
+
+static bool put_member(cJSON *array, const dv_status_member *m) {
+    cJSON *json = dv_json_add_object(array);
+    return json && dv_json_text(json, "identifier", m->identifier) && dv_json_text(json, "kind", kind_name(m)) &&
+           dv_json_text_or_null(json, "host", m->host) && dv_json_number_or_null(json, "pid", m->pid) &&
+           dv_json_text_or_null(json, "since", m->since) && dv_json_session(json, m->session) &&
+           dv_json_number(json, "items", (int64_t)m->item_count);
+}
+
+static bool put_item(cJSON *array, const dv_status *status, const dv_status_item *item) {
+    cJSON *json = dv_json_add_object(array);
+    bool good = json && dv_json_text(json, "item", item->name) && dv_json_text_or_null(json, "owner", item->owner);
+    if (good && item->head) {
+        good = dv_json_bool(json, "in_party", item->member != DV_NO_MEMBER) && dv_json_session(json, item->session) &&
+               dv_json_token(json, item->token) && dv_json_age(json, status->read_at_ms - item->made_ms);
+    }
+    return good && dv_json_number(json, "waiting", (int64_t)item->waiting);
+}
+
+static bool put(cJSON *json, const dv_status *status) {
+    bool good = dv_json_text(json, "path", status->path) && dv_json_number(json, "time_ms", status->read_at_ms);
+    cJSON *members = good ? cJSON_AddArrayToObject(json, "members") : NULL;
+    good = members;
+    for (size_t i = 0; good && i < status->member_count; i++) good = put_member(members, &status->members[i]);
+    cJSON *items = good ? cJSON_AddArrayToObject(json, "items") : NULL;
+    good = items;
+    for (size_t i = 0; good && i < status->item_count; i++) good = put_item(items, status, &status->items[i]);
+    return good && dv_json_number(json, "unowned", (int64_t)status->unowned_count) &&
+           dv_json_number(json, "strays", (int64_t)status->stray_count) &&
+           dv_json_number(json, "least", (int64_t)status->least_load) &&
+           dv_json_number(json, "most", (int64_t)status->most_load) &&
+           dv_json_number(json, "imbalance", (int64_t)(status->most_load - status->least_load));
+}
+
+char *dv_status_page_json(const dv_status *status) {
+    cJSON *json = cJSON_CreateObject();
+    return dv_json_line(json, json && put(json, status));
+}

@@ -1,0 +1,21 @@
+/* How a pool is shown. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_STATUS_PRINT_H
+#define DV_STATUS_PRINT_H
+
+#include "status_pool.h"
+#include "table.h"
+
+/* The page for people, and the tables in it, with which the next page is compared. */
+typedef struct {
+    dv_table *members, *items;
+} dv_status_page;
+
+/* Makes the page, with marks of what differs from `before` where `marks`. Text to free(), or NULL when memory is out.
+ * What `page` held is freed. */
+char *dv_status_page_print(const dv_status *status, dv_status_page *page, const dv_status_page *before, bool marks);
+void dv_status_page_free(dv_status_page *page);
+
+/* The same as one JSON object on one line. */
+char *dv_status_page_json(const dv_status *status);
+
+#endif

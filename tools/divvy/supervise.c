@@ -1,0 +1,231 @@
+/* The commands of a member's items: one runs for each item that is owned. SPDX-License-Identifier: Apache-2.0 */
+#include "supervise.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+/* What is left to a command whose item is lost, and may be somebody else's already. */
+enum { LOST_GRACE_MS = 100 };
+
+/* When the deadline nears: SIGTERM so long before SIGKILL at the most, and that so long before the deadline, a twentieth
+ * of the session's timeout within these. */
+enum { GRACE_MOST_MS = 3000, KILL_LEAST_MS = 25, KILL_MOST_MS = 500 };
+
+enum { EVENTS = 64 };
+
+struct dv_supervisor {
+    dv_supervise_config config;
+    const dv_item_list *items;
+    dv_guardians *guardians;
+    dv_child **by_item; /* NULL: it is not owned, and nothing runs */
+    dv_child **active;  /* the others */
+    size_t active_count;
+    int epoll_fd;
+    int error;
+    bool ending;
+    int64_t deadline_ms;
+    int64_t most_left_ms; /* that this session ever had: its time when a proof has just come */
+};
+
+/* ---- the beginning and the end ---- */
+
+int dv_supervisor_open(dv_supervisor **out, const dv_supervise_config *config, const dv_item_list *items,
+                       dv_guardians *guardians) {
+    dv_supervisor *s = *out = calloc(1, sizeof *s);
+    if (!s) return -1;
+    *s = (dv_supervisor){.config = *config, .items = items, .guardians = guardians};
+    s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    s->by_item = (dv_child **)calloc(items->count, sizeof *s->by_item);
+    s->active = (dv_child **)calloc(items->count, sizeof *s->active);
+    if (s->epoll_fd >= 0 && s->by_item && s->active) return 0;
+    int error = errno;
+    dv_supervisor_close(s);
+    *out = NULL;
+    errno = error;
+    return -1;
+}
+
+void dv_supervisor_close(dv_supervisor *s) {
+    if (!s) return;
+    for (size_t i = 0; i < s->active_count; i++) {
+        dv_guardian_free(s->active[i]->guardian);
+        free(s->active[i]);
+    }
+    if (s->epoll_fd >= 0) close(s->epoll_fd);
+    free((void *)s->by_item);
+    free((void *)s->active);
+    free(s);
+}
+
+/* ---- what is owned ---- */
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The place of the item's child; NULL: there is no such item. */
+static dv_child **find(const dv_supervisor *s, const char *name) {
+    const char **names = s->items->names;
+    const char **found = (const char **)(uintptr_t)bsearch(&name, names, s->items->count, sizeof *names, compare_names);
+    return found ? &s->by_item[found - names] : NULL;
+}
+
+static dv_child *add(dv_supervisor *s, dv_child **place) {
+    dv_child *child = calloc(1, sizeof *child);
+    if (!child) {
+        s->error = ENOMEM;
+        return NULL;
+    }
+    *child = (dv_child){.config = &s->config, .item = s->items->names[place - s->by_item], .slot = s->active_count};
+    s->active[s->active_count++] = *place = child;
+    return child;
+}
+
+/* Forgets a child that neither runs nor is to run. */
+static void drop_if_over(dv_supervisor *s, dv_child *child) {
+    if (child->wanted || dv_child_runs(child)) return;
+    dv_child *last = s->active[--s->active_count];
+    s->active[last->slot = child->slot] = last;
+    *find(s, child->item) = NULL;
+    free(child);
+}
+
+void dv_supervisor_gain(dv_supervisor *s, const char *const *names, const int64_t *tokens, size_t count) {
+    for (size_t i = 0; i < count && !s->ending; i++) {
+        dv_child **place = find(s, names[i]);
+        dv_child *child = place && !*place ? add(s, place) : place ? *place : NULL;
+        if (child) dv_child_want(child, tokens[i], dv_guardians_now_ms());
+    }
+}
+
+static void unwant(dv_supervisor *s, const char *const *names, size_t count, int64_t grace_ms, const char *reason) {
+    for (size_t i = 0; i < count; i++) {
+        dv_child **place = find(s, names[i]);
+        if (!place || !*place) continue;
+        dv_child_unwant(*place, grace_ms, reason);
+        drop_if_over(s, *place);
+    }
+}
+
+void dv_supervisor_revoke(dv_supervisor *s, const char *const *names, size_t count) {
+    unwant(s, names, count, s->config.drain_ms, "revoked");
+}
+
+void dv_supervisor_lose(dv_supervisor *s, const char *const *names, size_t count) {
+    unwant(s, names, count, LOST_GRACE_MS, "lost");
+}
+
+void dv_supervisor_end(dv_supervisor *s, int64_t drain_ms) {
+    s->ending = true;
+    /* Backwards: what is dropped gets its place taken by the last one. */
+    for (size_t i = s->active_count; i > 0; i--) {
+        dv_child *child = s->active[i - 1];
+        dv_child_unwant(child, drain_ms, "leaving");
+        drop_if_over(s, child);
+    }
+}
+
+void dv_supervisor_set_time_left(dv_supervisor *s, int64_t now_ms, int64_t left_ms) {
+    s->deadline_ms = left_ms > 0 ? now_ms + left_ms : 0;
+    if (left_ms > s->most_left_ms || left_ms == 0) s->most_left_ms = left_ms;
+    dv_guardians_set_deadline(s->guardians, s->deadline_ms);
+}
+
+/* ---- how it stands ---- */
+
+bool dv_supervisor_is_clear(const dv_supervisor *s) {
+    for (size_t i = 0; i < s->active_count; i++) {
+        const dv_child *child = s->active[i];
+        if (dv_child_runs(child) && (!child->wanted || child->end_reason)) return false;
+    }
+    return true;
+}
+
+size_t dv_supervisor_running(const dv_supervisor *s) {
+    size_t running = 0;
+    for (size_t i = 0; i < s->active_count; i++) running += dv_child_runs(s->active[i]);
+    return running;
+}
+
+int dv_supervisor_error(const dv_supervisor *s) {
+    return s->error;
+}
+
+/* ---- the loop ---- */
+
+/* Servers may have granted a shorter session than was asked for, so that there is less time for everything: SIGTERM comes
+ * no earlier than when half of it is over. */
+static dv_child_times times(const dv_supervisor *s) {
+    int64_t timeout_ms = s->config.session_timeout_ms, half_ms = s->most_left_ms / 2;
+    int64_t kill_ms = timeout_ms / 20;
+    if (kill_ms > KILL_MOST_MS) kill_ms = KILL_MOST_MS;
+    if (kill_ms < KILL_LEAST_MS) kill_ms = KILL_LEAST_MS;
+    if (kill_ms > half_ms / 4) kill_ms = half_ms / 4;
+    int64_t grace_ms = timeout_ms / 5 < GRACE_MOST_MS ? timeout_ms / 5 : GRACE_MOST_MS;
+    if (grace_ms > s->config.drain_ms) grace_ms = s->config.drain_ms;
+    if (grace_ms > half_ms - kill_ms) grace_ms = half_ms - kill_ms;
+    return (dv_child_times){.grace_ms = grace_ms, .kill_ms = kill_ms};
+}
+
+/* From when on it is too late to start anything: it would have to end at once. */
+static int64_t last_start_ms(const dv_supervisor *s) {
+    dv_child_times t = times(s);
+    return s->deadline_ms - t.grace_ms - t.kill_ms;
+}
+
+static bool can_start(const dv_supervisor *s, int64_t now_ms) {
+    return !s->error && now_ms < last_start_ms(s);
+}
+
+static bool awaits_start(const dv_child *child) {
+    return child->wanted && !dv_child_runs(child);
+}
+
+static void start(dv_supervisor *s, dv_child *child, int64_t now_ms) {
+    dv_child_times t = times(s);
+    if (dv_child_start(child, s->guardians, &t, now_ms) != 0) {
+        s->error = errno;
+        return;
+    }
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = child};
+    if (child->guardian && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, dv_guardian_fd(child->guardian), &event) != 0)
+        s->error = errno;
+}
+
+int dv_supervisor_fd(const dv_supervisor *s) {
+    return s->epoll_fd;
+}
+
+int64_t dv_supervisor_next_ms(const dv_supervisor *s) {
+    int64_t now_ms = dv_guardians_now_ms(), at_ms = INT64_MAX;
+    bool starting = can_start(s, now_ms);
+    for (size_t i = 0; i < s->active_count; i++) {
+        const dv_child *child = s->active[i];
+        /* When it is too late for a start, what is awaited is a later deadline. */
+        if (!starting && awaits_start(child)) continue;
+        int64_t next_ms = dv_child_next_ms(child);
+        if (next_ms < at_ms) at_ms = next_ms;
+    }
+    if (at_ms == INT64_MAX) return -1;
+    return at_ms > now_ms ? at_ms - now_ms : 0;
+}
+
+void dv_supervisor_process(dv_supervisor *s) {
+    struct epoll_event events[EVENTS];
+    int64_t now_ms = dv_guardians_now_ms();
+    int count = epoll_wait(s->epoll_fd, events, EVENTS, 0);
+    for (int i = 0; i < count; i++) {
+        dv_child *child = events[i].data.ptr;
+        dv_child_read(child, now_ms);
+        drop_if_over(s, child);
+    }
+    for (size_t i = s->active_count; i > 0; i--) {
+        dv_child *child = s->active[i - 1];
+        if (child->swept_at_ms) dv_child_read(child, now_ms);
+        if (awaits_start(child) && now_ms >= child->start_at_ms && can_start(s, now_ms)) start(s, child, now_ms);
+        drop_if_over(s, child);
+    }
+}

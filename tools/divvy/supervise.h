@@ -1,0 +1,59 @@
+/* The commands of a member's items: one runs for each item that is owned. SPDX-License-Identifier: Apache-2.0
+ *
+ * What is owned is told by whoever takes part in the pool; so is until when it may be worked on. What was revoked may be
+ * released when dv_supervisor_is_clear() says so. Everything here is called on one thread, and nothing waits. */
+#ifndef DV_SUPERVISE_H
+#define DV_SUPERVISE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "guardian.h"
+#include "item_list.h"
+#include "supervise_child.h"
+
+typedef struct dv_supervisor dv_supervisor;
+
+/* `config` is copied; what it points to, `items` and `guardians` outlive the supervisor. Returns 0, or -1 with errno set.
+ * Release *out with dv_supervisor_close(). */
+int dv_supervisor_open(dv_supervisor **out, const dv_supervise_config *config, const dv_item_list *items,
+                       dv_guardians *guardians);
+
+/* What still runs is ended by its guardians, see guardian.h. NULL is allowed. */
+void dv_supervisor_close(dv_supervisor *supervisor);
+
+/* Items are owned from now on. */
+void dv_supervisor_gain(dv_supervisor *supervisor, const char *const *names, const int64_t *tokens, size_t count);
+
+/* Items are to be given back: their commands have the time to drain. */
+void dv_supervisor_revoke(dv_supervisor *supervisor, const char *const *names, size_t count);
+
+/* Items are somebody else's perhaps. Items that were given back have no commands any more. */
+void dv_supervisor_lose(dv_supervisor *supervisor, const char *const *names, size_t count);
+
+/* For how long from now_ms on the session is certainly alive. To be told after each divvy_client_process(). 0 ends
+ * everything. */
+void dv_supervisor_set_time_left(dv_supervisor *supervisor, int64_t now_ms, int64_t left_ms);
+
+/* Nothing is started any more, and what runs has drain_ms to end. May be repeated, to give less time. */
+void dv_supervisor_end(dv_supervisor *supervisor, int64_t drain_ms);
+
+/* Whether nothing runs but what is to run. */
+bool dv_supervisor_is_clear(const dv_supervisor *supervisor);
+
+/* How many commands run, or may be running. */
+size_t dv_supervisor_running(const dv_supervisor *supervisor);
+
+/* Why it cannot go on: an errno; 0: it can. */
+int dv_supervisor_error(const dv_supervisor *supervisor);
+
+/* For poll(2): a descriptor that is readable when dv_supervisor_process() has something to do; and how long until it has
+ * by the clock, -1: no more. */
+int dv_supervisor_fd(const dv_supervisor *supervisor);
+int64_t dv_supervisor_next_ms(const dv_supervisor *supervisor);
+
+/* Takes notice of what has happened to commands, and starts what is due. */
+void dv_supervisor_process(dv_supervisor *supervisor);
+
+#endif

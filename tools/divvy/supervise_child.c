@@ -1,0 +1,200 @@
+/* The command of one item: when it is started, ended, started again. SPDX-License-Identifier: Apache-2.0 */
+#include "supervise_child.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum {
+    SWEEP_MS = 500,   /* for what a killed guardian has left behind to be killed */
+    TOO_LATE_MS = 50, /* until the next look when it was too late to start it */
+    SIGNAL_STATUS = 128
+};
+
+static const char placeholder[] = "{item}";
+
+static void tell(const dv_child *child, dv_child_kind kind, int status, int64_t restart_ms, const char *reason) {
+    dv_child_event event = {.kind = kind,
+                            .item = child->item,
+                            .token = child->running_token,
+                            .pid = child->pid,
+                            .status = WIFSIGNALED(status) ? SIGNAL_STATUS + WTERMSIG(status) : WEXITSTATUS(status),
+                            .restart_ms = restart_ms,
+                            .reason = reason};
+    child->config->on_child(&event, child->config->user);
+}
+
+/* ---- what is wanted ---- */
+
+void dv_child_want(dv_child *child, int64_t token, int64_t now_ms) {
+    child->wanted = true;
+    child->token = token;
+    child->backoff_ms = DV_CHILD_BACKOFF_MS;
+    child->start_at_ms = now_ms;
+}
+
+void dv_child_unwant(dv_child *child, int64_t grace_ms, const char *reason) {
+    child->wanted = false;
+    if (!child->guardian) return;
+    dv_guardian_end(child->guardian, grace_ms);
+    if (!child->end_reason) child->end_reason = reason;
+}
+
+/* ---- the start ---- */
+
+/* `text` with the item's name in place of each placeholder; free() it. */
+static char *put_item(const char *text, const char *item) {
+    char *result = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&result, &bytes);
+    if (!to) return NULL;
+    for (const char *found; (found = strstr(text, placeholder)) != NULL; text = found + strlen(placeholder))
+        fprintf(to, "%.*s%s", (int)(found - text), text, item);
+    fprintf(to, "%s", text);
+    bool complete = !ferror(to);
+    if (fclose(to) == 0 && complete) return result;
+    free(result);
+    return NULL;
+}
+
+static void free_texts(char **texts) {
+    for (size_t i = 0; texts && texts[i]; i++) free(texts[i]);
+    free((void *)texts);
+}
+
+static char **make_arguments(const dv_child *child) {
+    size_t count = 0;
+    while (child->config->arguments[count]) count++;
+    char **made = (char **)calloc(count + 1, sizeof *made);
+    for (size_t i = 0; made && i < count; i++) {
+        const char *text = child->config->arguments[i];
+        made[i] = i ? put_item(text, child->item) : strdup(text);
+        if (made[i]) continue;
+        free_texts(made);
+        return NULL;
+    }
+    return made;
+}
+
+static char **make_environment(const dv_child *child) {
+    char **made = (char **)calloc(3, sizeof *made);
+    if (made && asprintf(&made[0], "DIVVY_ITEM=%s", child->item) >= 0 &&
+        asprintf(&made[1], "DIVVY_TOKEN=%" PRId64, child->token) >= 0)
+        return made;
+    if (made) free((void *)made); /* After a failure asprintf() leaves its pointer undefined. */
+    return NULL;
+}
+
+static int64_t next_backoff(dv_child *child) {
+    int64_t delay_ms = child->backoff_ms;
+    child->backoff_ms = delay_ms < DV_CHILD_BACKOFF_MAX_MS / 2 ? delay_ms * 2 : DV_CHILD_BACKOFF_MAX_MS;
+    return delay_ms;
+}
+
+static void start_failed(dv_child *child, int error, int64_t now_ms) {
+    child->running_token = child->token;
+    child->pid = 0;
+    int64_t delay_ms = child->wanted ? next_backoff(child) : -1;
+    child->start_at_ms = now_ms + delay_ms;
+    tell(child, DV_CHILD_FAILED, 0, delay_ms, strerror(error));
+}
+
+int dv_child_start(dv_child *child, dv_guardians *guardians, const dv_child_times *times, int64_t now_ms) {
+    if (!child->config->is_owned(child->item, child->config->user)) {
+        child->start_at_ms = now_ms + TOO_LATE_MS;
+        return 0;
+    }
+    char **arguments = make_arguments(child), **environment = make_environment(child);
+    dv_guardian_config config = {.program = child->config->program,
+                                 .arguments = (const char *const *)arguments,
+                                 .environment = (const char *const *)environment,
+                                 .grace_ms = times->grace_ms,
+                                 .kill_ms = times->kill_ms,
+                                 .no_input = true};
+    errno = ENOMEM;
+    int outcome = arguments && environment ? dv_guardian_start(&child->guardian, guardians, &config) : -1;
+    int error = errno;
+    free_texts(arguments);
+    free_texts(environment);
+    child->pid = 0;
+    child->end_reason = NULL;
+    child->running_token = child->token;
+    child->started_ms = now_ms;
+    if (outcome == 0) return 0;
+    errno = error;
+    if (error == EPIPE || error == ECONNRESET || error == ENOTCONN) return -1;
+    start_failed(child, error, now_ms);
+    return 0;
+}
+
+/* ---- the end ---- */
+
+/* It was ended by us, or by its guardian. Where the item is still, or again, ours, the next one follows at once. */
+static void was_ended(dv_child *child, int status, const char *reason, int64_t now_ms) {
+    tell(child, DV_CHILD_ENDED, status, child->wanted ? 0 : -1, reason);
+    child->start_at_ms = now_ms;
+}
+
+static void has_exited(dv_child *child, int status, int64_t now_ms) {
+    dv_restart restart = child->config->restart;
+    if (restart == DV_RESTART_NEVER || (restart == DV_RESTART_ON_FAILURE && status == 0)) {
+        child->start_at_ms = INT64_MAX;
+        tell(child, DV_CHILD_FINISHED, status, -1, NULL);
+        return;
+    }
+    if (now_ms - child->started_ms >= DV_CHILD_STEADY_MS) child->backoff_ms = DV_CHILD_BACKOFF_MS;
+    int64_t delay_ms = next_backoff(child);
+    child->start_at_ms = now_ms + delay_ms;
+    tell(child, DV_CHILD_EXITED, status, delay_ms, NULL);
+}
+
+static void take_gone(dv_child *child, const dv_guardian_event *event, int64_t now_ms) {
+    /* Also where it has exited by itself just before our order came. */
+    if (child->end_reason) was_ended(child, event->value, child->end_reason, now_ms);
+    else if (event->why == DV_ENDED_BY_ITSELF) has_exited(child, event->value, now_ms);
+    else was_ended(child, event->value, "deadline", now_ms);
+}
+
+static void take_refused(dv_child *child, int error, int64_t now_ms) {
+    if (error == ETIME) child->start_at_ms = now_ms + TOO_LATE_MS;
+    else start_failed(child, error, now_ms);
+}
+
+/* Returns whether it was the last one. */
+static bool take_event(dv_child *child, const dv_guardian_event *event, int64_t now_ms) {
+    switch (event->kind) {
+    case DV_GUARDIAN_STARTED:
+        child->pid = event->value;
+        tell(child, DV_CHILD_STARTED, 0, -1, NULL);
+        return false;
+    case DV_GUARDIAN_REFUSED: take_refused(child, event->value, now_ms); return true;
+    case DV_GUARDIAN_GONE: take_gone(child, event, now_ms); return true;
+    case DV_GUARDIAN_DIED: child->swept_at_ms = now_ms + SWEEP_MS; return true;
+    default: return false;
+    }
+}
+
+void dv_child_read(dv_child *child, int64_t now_ms) {
+    dv_guardian_event event;
+    while (child->guardian && dv_guardian_read(child->guardian, &event)) {
+        if (!take_event(child, &event, now_ms)) continue;
+        dv_guardian_free(child->guardian);
+        child->guardian = NULL;
+    }
+    if (child->swept_at_ms == 0 || now_ms < child->swept_at_ms) return;
+    child->swept_at_ms = 0;
+    if (child->pid) was_ended(child, SIGKILL, "its guardian was killed", now_ms);
+    else start_failed(child, EOWNERDEAD, now_ms);
+}
+
+int64_t dv_child_next_ms(const dv_child *child) {
+    if (child->swept_at_ms) return child->swept_at_ms;
+    return child->wanted && !child->guardian ? child->start_at_ms : INT64_MAX;
+}
+
+bool dv_child_runs(const dv_child *child) {
+    return child->guardian || child->swept_at_ms;
+}

@@ -1,0 +1,96 @@
+/* The command of one item: when it is started, ended, started again. SPDX-License-Identifier: Apache-2.0
+ *
+ * An item's owner wants its command to run; who is about to lose it, or has, does not. Whatever is wanted meanwhile, one
+ * command's processes are gone to the last one before the next command of the item is started, and before the item is
+ * given back. Knows nothing of ZooKeeper: until when something may run is told from outside, by a deadline. */
+#ifndef DV_SUPERVISE_CHILD_H
+#define DV_SUPERVISE_CHILD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "guardian.h"
+
+/* After how long a command that has exited is started again: the first, doubled each time up to the last; anew from the
+ * first when it has run for so long. They are promised in the help text and the man page. */
+enum { DV_CHILD_BACKOFF_MS = 100, DV_CHILD_BACKOFF_MAX_MS = 30000, DV_CHILD_STEADY_MS = 5000 };
+
+/* What is done when a command exits by itself. */
+typedef enum { DV_RESTART_ALWAYS, DV_RESTART_ON_FAILURE, DV_RESTART_NEVER } dv_restart;
+
+typedef enum {
+    DV_CHILD_STARTED,
+    DV_CHILD_EXITED,   /* by itself, and is started again after restart_ms */
+    DV_CHILD_FINISHED, /* by itself, and is not started again as long as the item stays */
+    DV_CHILD_ENDED,    /* it was, because of `reason`; where the item stays it is started again, after restart_ms */
+    DV_CHILD_FAILED    /* it could not be started, because of `reason`; another attempt follows after restart_ms */
+} dv_child_kind;
+
+typedef struct {
+    dv_child_kind kind;
+    const char *item;
+    int64_t token;
+    pid_t pid;          /* 0 with DV_CHILD_FAILED */
+    int status;         /* as shells tell it: 128 and the signal's number where one ended it */
+    int64_t restart_ms; /* -1: there is no next start to be told of */
+    const char *reason; /* NULL: none */
+} dv_child_event;
+
+/* What all commands have in common. */
+typedef struct {
+    const char *program; /* a path, as dv_program_find() gives it */
+    const char *const
+        *arguments; /* argv, with a NULL at the end; "{item}" stands for the item's name in all but the first */
+    dv_restart restart;
+    int64_t session_timeout_ms;
+    int64_t drain_ms; /* from SIGTERM to SIGKILL, when the item is revoked */
+    /* Asked right before a start: whether the item is owned at this moment, whatever has not been told yet. */
+    bool (*is_owned)(const char *item, void *user);
+    void (*on_child)(const dv_child_event *event, void *user);
+    void *user;
+} dv_supervise_config;
+
+/* How long a command has to end when the session may be over soon. */
+typedef struct {
+    int64_t grace_ms, kill_ms; /* see dv_guardian_config */
+} dv_child_times;
+
+typedef struct {
+    const dv_supervise_config *config;
+    const char *item;
+    int64_t token; /* of the newest ownership */
+    bool wanted;
+    int64_t start_at_ms;   /* when it is wanted and does not run; INT64_MAX: it has finished */
+    int64_t backoff_ms;    /* the next one */
+    dv_guardian *guardian; /* NULL: nothing runs */
+    int64_t running_token; /* what it was started with */
+    pid_t pid;             /* 0: not known yet */
+    int64_t started_ms;
+    const char *end_reason; /* it was told to end; NULL: it was not */
+    int64_t
+        swept_at_ms; /* its guardian was killed: by when the kernel and the forker have killed the rest; 0: not so */
+    size_t slot;     /* for the supervisor */
+} dv_child;
+
+/* Its item is owned, by `token`: it is to be started, at once or when what still runs has gone. */
+void dv_child_want(dv_child *child, int64_t token, int64_t now_ms);
+
+/* The item must be given back, or is lost: SIGTERM, and SIGKILL after grace_ms. What was said before counts on where it
+ * is sooner. `reason` is a constant. */
+void dv_child_unwant(dv_child *child, int64_t grace_ms, const char *reason);
+
+/* Starts it. Returns 0, or -1 with errno set: then there is nobody left who could start anything. */
+int dv_child_start(dv_child *child, dv_guardians *guardians, const dv_child_times *times, int64_t now_ms);
+
+/* Takes notice of what its guardian tells. */
+void dv_child_read(dv_child *child, int64_t now_ms);
+
+/* When there is something to do by the clock: dv_child_start(), or dv_child_read(); INT64_MAX: never. */
+int64_t dv_child_next_ms(const dv_child *child);
+
+/* Whether anything of it may be running. */
+bool dv_child_runs(const dv_child *child);
+
+#endif

@@ -1,0 +1,42 @@
+/* A table for people. SPDX-License-Identifier: Apache-2.0
+ *
+ * Cells are encoded as dv_text_readable() does, so that no name can break a line or steer a terminal. */
+#ifndef DV_TABLE_H
+#define DV_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct {
+    const char *head;
+    bool right;  /* aligned to the right, as numbers are */
+    bool moving; /* changes by itself, as an age does: that is no change of its row */
+} dv_column;
+
+typedef struct dv_table dv_table;
+
+/* `columns` outlives the table. NULL when memory is out. */
+dv_table *dv_table_new(const dv_column *columns, size_t count);
+void dv_table_free(dv_table *table);
+
+/* A row, with a cell for each column; a NULL or empty one is shown as "-". `key` tells rows apart, and which are the
+ * same in another table. 0, or -1 when memory is out. */
+int dv_table_add(dv_table *table, const char *key, const char *const *cells);
+
+/* Marks rows that `before` has not with '+', those that differ with '*'; those that are only in `before` are added at
+ * the end, and marked with '-'. 0, or -1 when memory is out. */
+int dv_table_compare(dv_table *table, const dv_table *before);
+
+/* Prints heads and rows, with a column for the marks in front if `marks`. Nothing when there are no rows. */
+void dv_table_print(const dv_table *table, bool marks, FILE *to);
+
+/* How many columns of a terminal a character of so many bytes takes. */
+size_t dv_character_width(const char *character, size_t bytes);
+
+/* "12s", "3m12s", "5h07m", "2d04h"; "0s" for what is negative, as clocks differ. */
+enum { DV_AGE_BYTES = 32 };
+const char *dv_age_text(int64_t ms, char out[DV_AGE_BYTES]);
+
+#endif
