@@ -8,6 +8,7 @@
 #include "partitioner/partitioner.h"
 #include "testing/mutant.h"
 #include "znode/crc32.h"
+#include "znode/guid.h"
 #include "znode/path.h"
 
 enum { KAZOO_GUID_BYTES = 32, LEVEL_KAZOO = 0, LEVEL_RENDEZVOUS = 1, LEVEL_OWN = -1, LEVEL_MAX = 1000 };
@@ -125,6 +126,11 @@ static bool make_pool(pool *out, const dv_members *party, const char *own_node) 
 
 /* ---- what is told of a party ---- */
 
+/* Our node of a session that was lost, which the servers have not ended yet, is no other member. */
+static bool is_former(const pool *all, const dv_member *m) {
+    return m->kind == DV_DIVVY && dv_guid_is_of_former_session(m->node, all->members[all->own]->node);
+}
+
 static void warn_of_differences(divvy_partitioner *p, const pool *all) {
     const dv_member *other_set = NULL, *other_ability = NULL;
     for (size_t i = 0; i < all->count; i++) {
@@ -147,6 +153,7 @@ static void warn_of_differences(divvy_partitioner *p, const pool *all) {
                             other_ability->ability, p->identifier, p->ability);
     for (size_t i = 1; i < all->count; i++) {
         if (strcmp(all->members[i - 1]->identifier, all->members[i]->identifier) != 0) continue;
+        if (is_former(all, all->members[i - 1]) || is_former(all, all->members[i])) continue;
         dv_report_warn_once(p, DIVVY_WARN_IDENTIFIER,
                             "%s: two live members go by the identifier \"%s\"; both get a "
                             "share, but logs cannot tell them apart",

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stddef.h>
+#include <string.h>
 
 /* 62^11 is more than 2^64 and 62^10 is less: every 64-bit number has at most 11 digits. */
 enum { DIGITS_MAX = 11 };
@@ -39,4 +40,10 @@ void dv_guid_next(dv_guid_source *source, int64_t session_id, char out[DV_GUID_B
     bytes += base62_write(source->counter, 1, out + bytes);
     assert(bytes < DV_GUID_BYTES);
     out[bytes] = '\0';
+}
+
+bool dv_guid_is_of_former_session(const char *name, const char *own) {
+    if (strnlen(name, 2 * DIGITS_MAX) < 2 * DIGITS_MAX || strnlen(own, 2 * DIGITS_MAX) < 2 * DIGITS_MAX) return false;
+    bool same_client = memcmp(name + DIGITS_MAX, own + DIGITS_MAX, DIGITS_MAX) == 0;
+    return same_client && memcmp(name, own, DIGITS_MAX) != 0;
 }

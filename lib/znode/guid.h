@@ -2,6 +2,7 @@
 #ifndef DV_GUID_H
 #define DV_GUID_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* What the names of one client object grow from. Not thread-safe: the client's loop draws names in its own turn. */
@@ -16,5 +17,8 @@ enum { DV_GUID_BYTES = 40 };
 /* Writes the next name of `source` (docs/protocol.md, rule N5), drawn for the session `session_id`, and a NUL. The text
  * has 23 to 33 bytes, all of them letters and digits. Equal only for an equal session, client and counter. */
 void dv_guid_next(dv_guid_source *source, int64_t session_id, char out[DV_GUID_BYTES]);
+
+/* Whether `name` begins with a name that the client which drew `own` drew for another session of its own. */
+bool dv_guid_is_of_former_session(const char *name, const char *own);
 
 #endif
