@@ -156,6 +156,8 @@ check_pkg_config() {
 check_command() {
     [[ $("$TEMP/prefix/bin/divvy" --version) == "divvy $VERSION" ]] || fail "the command says another version"
     [[ -s $TEMP/prefix/share/man/man1/divvy.1 ]] || fail "the command has no page"
+    [[ -s $TEMP/prefix/share/divvy/divvy-lock.bash ]] || fail "the function for scripts is missing"
+    [[ -s $TEMP/prefix/share/bash-completion/completions/divvy ]] || fail "the completion is missing"
 }
 
 # As a subfolder, it builds the library only, static if so wanted. DIVVY_INSTALL serves the next check.
