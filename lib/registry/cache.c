@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "registry/cache_internal.h"
+#include "testing/mutant.h"
 
 /* ---- entries, shared by reference ---- */
 
@@ -287,11 +288,13 @@ void dv_cache_each(const dv_cache *cache, const char *name, void (*visit)(void *
 
 /* No watch has survived; what is in the view stays there until it is read again. */
 static void on_lost(dv_cache *cache) {
-    cache->all_primed = cache->root.listed = false;
+    cache->root.listed = false;
+    cache->all_primed = cache->all_primed && DV_MUTANT(view_outlives_session);
     dv_znode_unwatch(cache->client->znode, &cache->root.watch);
     dv_dir_note_watch(&cache->root);
     for (dv_cache_role *role = cache->roles; role; role = role->next) {
-        role->primed = role->dir.listed = false;
+        role->dir.listed = false;
+        role->primed = role->primed && DV_MUTANT(view_outlives_session);
         dv_znode_unwatch(cache->client->znode, &role->dir.watch);
         dv_dir_note_watch(&role->dir);
         for (dv_slot *slot = role->slots; slot; slot = slot->next) {

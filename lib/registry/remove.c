@@ -5,6 +5,7 @@
 
 #include "registry/collect.h"
 #include "registry/service.h"
+#include "testing/mutant.h"
 
 /* ---- unregister: V12 ---- */
 
@@ -35,19 +36,43 @@ static int unregister_one(divvy_registry *registry, const char *role_node, const
     return error ? error : await(registry->object.client, task, deadline);
 }
 
-/* In every role. Found once is found. */
-static int unregister_all(divvy_registry *registry, const char *id_node, dv_deadline deadline) {
-    char **roles = NULL;
-    size_t count = 0;
-    int error = dv_collect_roles_of(registry, id_node, &roles, &count, deadline);
-    int result = DIVVY_ENOENT;
+/* In each of these roles. Found once is found. */
+static void unregister_each(divvy_registry *registry, char **roles, size_t count, const char *id_node,
+                            dv_deadline deadline, int *result) {
     for (size_t i = 0; i < count; i++) {
         int one = unregister_one(registry, roles[i], id_node, deadline);
-        if (one == 0 && result == DIVVY_ENOENT) result = 0;
-        if (one && one != DIVVY_ENOENT) result = one;
+        if (one == 0 && *result == DIVVY_ENOENT) *result = 0;
+        if (one && one != DIVVY_ENOENT) *result = one;
         free(roles[i]);
     }
     free(roles);
+}
+
+static int find_own_roles(const divvy_registry *registry, const char *id_node, char ***roles, size_t *count) {
+    size_t room = 0;
+    for (const dv_service *s = registry->services; s; s = s->next) room += strcmp(s->id_node, id_node) == 0;
+    *roles = calloc(room + 1, sizeof **roles);
+    for (const dv_service *s = registry->services; *roles && s; s = s->next) {
+        if (strcmp(s->id_node, id_node) != 0) continue;
+        (*roles)[*count] = strdup(s->role_node);
+        if (!(*roles)[*count]) return DIVVY_ENOMEM;
+        ++*count;
+    }
+    return *roles ? 0 : DIVVY_ENOMEM;
+}
+
+/* Ours go in any case: nobody sees them where somebody has deleted their nodes, or nothing can be read. */
+static int unregister_all(divvy_registry *registry, const char *id_node, dv_deadline deadline) {
+    char **roles = NULL;
+    size_t count = 0;
+    int result = DIVVY_ENOENT;
+    int error = find_own_roles(registry, id_node, &roles, &count);
+    unregister_each(registry, roles, count, id_node, deadline, &result);
+    if (error) return error;
+    roles = NULL;
+    count = 0;
+    error = dv_collect_roles_of(registry, id_node, &roles, &count, deadline);
+    unregister_each(registry, roles, count, id_node, deadline, &result);
     return error ? error : result;
 }
 
@@ -193,7 +218,8 @@ static void delete_one(victim *v) {
     dv_znode *znode = v->purge->registry->object.client->znode;
     int error = 0;
     if (!v->role_path) {
-        error = dv_znode_delete(znode, v->path, v->entry->stat.version, on_deleted, v);
+        int32_t version = DV_MUTANT(purge_any_version) ? -1 : v->entry->stat.version;
+        error = dv_znode_delete(znode, v->path, version, on_deleted, v);
         if (!error) send(v);
     } else {
         error = dv_znode_exists(znode, v->role_path, NULL, on_role, v);

@@ -9,6 +9,7 @@
 
 #include "registry/service.h"
 #include "registry/status.h"
+#include "testing/mutant.h"
 #include "znode/ensure.h"
 
 enum { ATTEMPTS_MAX = 100, ROLE_DATA_BYTES_MAX = 1024 };
@@ -28,6 +29,12 @@ static bool persists(const dv_service *s) {
 /* Whether the node is of the kind, and of the session, that ours are. */
 static bool is_right(const dv_service *s, const dv_stat *stat) {
     return stat->ephemeral_owner == (persists(s) ? 0 : divvy_client_session_id(client_of(s)));
+}
+
+/* Nobody waits for the task at work any more, and what it may have stored already is deleted next. */
+static bool is_dropped(const dv_service *s) {
+    const dv_task *task = s->tasks;
+    return task->kind != DV_TASK_LEAVE && task->ended && (!task->begun || s->registry->ending);
 }
 
 static void fail(dv_service *s, int error, int64_t now) {
@@ -100,6 +107,8 @@ static void written(dv_service *s, int error, int32_t version, const dv_stat *st
         look(s, now); /* Somebody has put a node of another session there, under the same version. */
     } else if (error == 0) {
         succeed(s, version, now);
+    } else if (dv_outcome_unknown(error) && s->tasks->kind == DV_TASK_CLAIM && DV_MUTANT(lost_claim_fails)) {
+        fail(s, DIVVY_EBUSY, now);
     } else if (dv_outcome_unknown(error)) {
         resolve(s, now);
     } else if (error == DIVVY_ENOENT && s->creating) {
@@ -144,6 +153,11 @@ static void on_kept(void *context, int error, const dv_reply *replies, size_t co
 
 /* ---- writing ---- */
 
+/* Of a mutant's. */
+static void forget_reply(void *context, const dv_reply *reply, int64_t now) {
+    (void)context, (void)reply, (void)now;
+}
+
 static void sent(dv_service *s, int error, int64_t now) {
     if (error) fail(s, error, now);
     else s->under_way++;
@@ -158,6 +172,7 @@ static int prepare(dv_service *s, int64_t now, const char **reason) {
     bool follows = s->entry && (task->kind == DV_TASK_BEAT || s->known);
     *reason = NULL;
     dv_client_guid(client_of(s), task->attempt);
+    if (DV_MUTANT(first_heartbeat_moves)) follows = false;
     if (follows && !dv_status_keep_first(task->entry, s->entry, task->kind == DV_TASK_CLAIM)) return DIVVY_ENOMEM;
     if (!dv_status_stamp(task->entry, unix_ms, task->attempt)) return DIVVY_ENOMEM;
     free(s->data);
@@ -199,6 +214,8 @@ static void put_new(dv_service *s, bool replaces, int32_t version, int64_t now) 
     size_t count = 0;
     bool claim = s->tasks->kind == DV_TASK_CLAIM;
     dv_znode *znode = client_of(s)->znode;
+    if (claim && replaces && DV_MUTANT(take_over_in_two_steps))
+        replaces = dv_znode_delete(znode, s->path, version, forget_reply, NULL) != 0;
     if (claim) ops[count++] = role_op(s, DV_SET);
     if (replaces) ops[count++] = node_op(s, DV_DELETE, version);
     ops[count++] = node_op(s, DV_CREATE, 0);
@@ -212,7 +229,8 @@ static void set_ours(dv_service *s, int32_t version, int64_t now) {
     if (!prepare_or_fail(s, now)) return;
     dv_znode *znode = client_of(s)->znode;
     dv_op ops[2] = {role_op(s, DV_CHECK), node_op(s, DV_SET, version)};
-    if (s->tasks->kind == DV_TASK_CLAIM) sent(s, dv_znode_multi(znode, ops, 2, on_kept, s), now);
+    bool bound = s->tasks->kind == DV_TASK_CLAIM && !DV_MUTANT(role_unchecked);
+    if (bound) sent(s, dv_znode_multi(znode, ops, 2, on_kept, s), now);
     else sent(s, znode->backend->submit(znode, &ops[1], NULL, on_set, s), now);
 }
 
@@ -243,7 +261,8 @@ static void decide_claim(dv_service *s, int64_t now) {
         return;
     }
     dv_server_now server = timed ? dv_registry_server_now(s->registry) : (dv_server_now){0, 0};
-    if (!s->look_entry || dv_entry_has_expired(s->look_entry, server.earliest_ms)) {
+    int64_t server_now_ms = DV_MUTANT(claim_by_latest) ? server.latest_ms : server.earliest_ms;
+    if (!s->look_entry || dv_entry_has_expired(s->look_entry, server_now_ms)) {
         put_new(s, true, s->look_stat.version, now);
         return;
     }
@@ -258,7 +277,7 @@ static void decide_claim(dv_service *s, int64_t now) {
 }
 
 static void left(dv_service *s, int result, int64_t now) {
-    if (!result) dv_service_disown(s);
+    if (!result || result == DIVVY_ENOENT) dv_service_disown(s);
     dv_service_end_task(s, result, now);
 }
 
@@ -279,13 +298,20 @@ static void on_both_deleted(void *context, int error, const dv_reply *replies, s
     deleted(context, error, now);
 }
 
+/* Another registry on our session may have stored its own. */
+static bool is_anothers(const dv_service *s) {
+    const cJSON *nonce = s->look_entry ? cJSON_GetObjectItemCaseSensitive(s->look_entry->json, "nonce") : NULL;
+    return nonce && cJSON_IsString(nonce) && strcmp(nonce->valuestring, s->registry->nonce) != 0;
+}
+
 /* V12. Of a node that is gone, or another's, nothing is left to delete; one that somebody is asked to remove is removed
  * as it is, and one that came in its place is not. */
 static void decide_leave(dv_service *s, int64_t now) {
     dv_task *task = s->tasks;
     bool again = task->deleting_czxid != 0, there = s->look_error == 0;
     bool same = !again || task->deleting_czxid == s->look_stat.czxid;
-    bool to_go = there && same && (task->any || is_right(s, &s->look_stat));
+    bool ours = is_right(s, &s->look_stat) && (!is_anothers(s) || DV_MUTANT(leave_takes_anothers));
+    bool to_go = there && same && (task->any || ours);
     if (!to_go) {
         left(s, !there && task->any && !again ? DIVVY_ENOENT : 0, now);
     } else if (++task->attempts > ATTEMPTS_MAX) {
@@ -326,6 +352,8 @@ static void decide(dv_service *s, int64_t now) {
     } else if (s->tasks->kind == DV_TASK_LEAVE) {
         s->resolving = false;
         decide_leave(s, now);
+    } else if (is_dropped(s)) {
+        dv_service_go(s, now);
     } else {
         decide_write(s, now);
     }
@@ -352,7 +380,8 @@ static void on_node(void *context, const dv_reply *reply, int64_t now) {
     dv_service *s = context;
     if (!still_at_work(s, reply->error, now)) return;
     s->look_error = reply->error;
-    bool parse = s->tasks->kind == DV_TASK_CLAIM || s->resolving;
+    bool of_ours = s->tasks->kind == DV_TASK_LEAVE && !s->tasks->any;
+    bool parse = s->tasks->kind == DV_TASK_CLAIM || of_ours || s->resolving;
     int error = 0;
     if (reply->error == 0) {
         s->look_stat = *reply->stat;
@@ -408,7 +437,9 @@ static void write_entry(dv_service *s, int64_t now) {
 
 static void on_time(void *context, int error, int64_t now) {
     dv_service *s = context;
-    if (still_at_work(s, error, now)) write_entry(s, now); /* Also without it, if it cannot be had. */
+    if (!still_at_work(s, error, now)) return;
+    if (is_dropped(s)) dv_service_go(s, now);
+    else write_entry(s, now); /* Also without it, if it cannot be had. */
 }
 
 /* The first write of all waits until the servers' clock is known, so that it can say when it was. A claim judges by that

@@ -41,7 +41,15 @@
     X(resize_unseen, "the head of a semaphore's queue is not woken by another limit")                         \
     X(numbers_end_unseen, "places near the end of the sequence numbers are taken for good (kazoo #606)")      \
     X(deletion_unseen, "that somebody deleted a held node is never found out")                                \
-    X(watches_in_two_steps, "a semaphore's watches are reserved in two steps, tried again for ever")
+    X(watches_in_two_steps, "a semaphore's watches are reserved in two steps, tried again for ever")          \
+    X(take_over_in_two_steps, "a unique role is taken over by a deletion, and a create after it")             \
+    X(claim_by_latest, "a holder counts as expired by the latest that the servers' time can be")              \
+    X(lost_claim_fails, "a claim whose reply was lost is taken for one that failed")                          \
+    X(role_unchecked, "a holder sets its entry at the node's version alone, which begins anew")               \
+    X(first_heartbeat_moves, "each heartbeat sets first_heartbeat anew")                                      \
+    X(purge_any_version, "a purge deletes whatever stands there by then")                                     \
+    X(leave_takes_anothers, "a closed registry deletes what another one has stored on the same session")      \
+    X(view_outlives_session, "a view answers from what it had on a session that is over")
 
 #ifdef DIVVY_MUTANTS
 #define DV_MUTANT_ENUM(name, text) DV_MUTANT_##name,

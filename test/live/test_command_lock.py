@@ -414,13 +414,14 @@ class Servers(Case):
 
     # A lock that is for whoever has other credentials is refused, with 125 and one line; --verbose does not show ours.
     def test_credentials(self):
+        root = ["--root", "/credentials"]  # its nodes are for nobody else
         right, wrong = self.write("right", "user:secret word\n"), self.write("wrong", "user:guessed\n")
-        self.assertEqual(lock("--auth-file", right, self.name, "true").returncode, 0)
+        self.assertEqual(lock(*root, "--auth-file", right, self.name, "true").returncode, 0)
         for arguments in ([], ["--auth-file", wrong], ["--no-wait"]):
-            done = lock(*arguments, self.name, "true")
+            done = lock(*root, *arguments, self.name, "true")
             self.assertEqual(done.returncode, TROUBLE)
             self.assertRegex(done.stderr, r"\Adivvy: [^\n]*access list[^\n]*\n\Z")
-        done = lock("--verbose", "--auth-file", right, self.name, "true", env={"DEBUG": "true"})
+        done = lock(*root, "--verbose", "--auth-file", right, self.name, "true", env={"DEBUG": "true"})
         self.assertEqual(done.returncode, 0)
         self.assertIn("request", done.stderr)
         self.assertNotIn("secret", done.stderr)

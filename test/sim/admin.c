@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "claims.h"
+#include "services.h"
 
 enum { PATH_BYTES = 160 };
 
@@ -116,6 +117,18 @@ void sim_admin_delete_claim(sim_world *w, uint32_t choice) {
     if (is_of_kazoo(w, node->session)) return;
     snprintf(path, sizeof path, "%s/%s", directory, node->name);
     ask(w, path, 0, false);
+}
+
+void sim_admin_delete_service(sim_world *w, uint32_t choice) {
+    const struct sim_services_truth *truth = w->services_truth;
+    for (size_t i = 0; i < truth->entry_count; i++) {
+        const sim_entry *e = &truth->entries[(choice + i) % truth->entry_count];
+        char path[PATH_BYTES];
+        if (!e->present) continue;
+        snprintf(path, sizeof path, SIM_REGISTRY_PATH "/%s/%s", e->role, e->id);
+        ask(w, path, 0, false);
+        return;
+    }
 }
 
 /* Fails unless it is empty, as it is when nobody contends. */

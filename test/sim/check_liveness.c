@@ -37,7 +37,7 @@ static int64_t bound_ms(const sim_world *w) {
     /* Servers that were cut off find each other again when both have noticed. */
     int64_t servers_ms = s->servers > 1 ? s->sync_limit_ticks * s->tick_ms + s->election_max_ms : 0;
     return w->timeout_max_ms + s->tick_ms + w->settle_max_ms + 2 * release_ms + SLACK_MS + servers_ms + kazoo_ms +
-           sim_claims_bound_ms(w);
+           sim_claims_bound_ms(w) + sim_services_bound_ms(w);
 }
 
 /* ---- L1 ---- */
@@ -201,6 +201,7 @@ static bool is_well(sim_world *w, fault *f) {
     bool pool = w->script->theme == SIM_OF_POOLS;
     for (size_t i = 0; i < w->script->slots; i++) pool |= takes_part(&w->members[i]);
     if (!sim_claims_well(w, f->what, f->text, sizeof f->text)) return false;
+    if (!sim_services_well(w, f->what, f->text, sizeof f->text)) return false;
     if (!pool) return no_orphans(w, f);
     return no_orphans(w, f) && all_acquired(w, f) && each_item_owned(w, f, loads) && as_assigned(w, f, loads) &&
            no_leaks(w, f);
@@ -229,6 +230,8 @@ void sim_check_end(sim_world *w) {
             next_look_ms = w->now_ms + LOOK_MS;
         }
         int64_t limit_ms = w->quiet_since + bound_ms(w);
+        /* A session that its member gave up while it was being taken up again lives on at the servers: it was touched. */
+        if (w->given_up_at && limit_ms < w->given_up_at + bound_ms(w)) limit_ms = w->given_up_at + bound_ms(w);
         /* P13: a deletion by somebody else is found out within a minute. */
         if (w->foreign_at && limit_ms < w->foreign_at + AUDIT_MS + bound_ms(w))
             limit_ms = w->foreign_at + AUDIT_MS + bound_ms(w);

@@ -3,7 +3,8 @@
  * Belief of a member in an item: the library shows it, or the user has not stopped work on it, and the session's
  * deadline has not passed. Excused from S1 and S2 is only what no client can know of: a node that somebody else
  * deleted, and a session that an administrator killed. The resource is asked to withstand those, too. Locks and
- * semaphores are looked at in check_claims.c and truth_claims.c; S10 and S13 are no affair of this simulator. */
+ * semaphores are looked at in check_claims.c and truth_claims.c; registries in check_services.c
+ * and truth_services.c; S13 is no affair of this simulator. */
 #include <string.h>
 
 #include "sim.h"
@@ -127,8 +128,9 @@ static void check_budget(sim_world *w, const divvy_testing_transaction *t) {
 void sim_check_transaction(sim_world *w, const divvy_testing_transaction *t) {
     const char *name = NULL;
     size_t item = t->path ? sim_item_of_path(w, t->path, &name) : SIZE_MAX;
+    bool of_services = sim_services_transaction(w, t);
     if (t->kind == DIVVY_TESTING_DELETE) {
-        check_may_delete(w, t);
+        if (!of_services) check_may_delete(w, t);
         if (item != SIZE_MAX) check_deleted_place(w, t, item);
     }
     if (t->kind == DIVVY_TESTING_SESSION_END) check_session_end(w, t);
@@ -301,6 +303,7 @@ static bool look_at_clock(sim_member *m) {
     bool alive = sim_member_alive(m), came_alive = alive && !m->seen_alive;
     int64_t session = session_of(m);
     if (session != m->seen_session) note_session(m, session);
+    if (session != m->seen_session && m->seen_session) m->world->given_up_at = m->world->now_ms;
     if (!alive && m->seen_alive) m->passed_session = m->seen_session;
     if (alive && session == m->passed_session)
         sim_violate(m->world, "S1", "session 0x%llx of %s came back to life after its deadline",
@@ -331,6 +334,7 @@ void sim_check_step(sim_world *w) {
         if (m->phase == SIM_ABSENT) continue;
         bool anew = look_at_clock(m);
         sim_claims_check_step(w, m, anew);
+        sim_services_check_step(m);
         const divvy_partitioner *p = m->partitioner;
         if (!p) continue;
         if (anew || m->not_seen || p->generation != m->seen_generation) {

@@ -76,6 +76,24 @@ static const char *const claim_meeting_names[SIM_CLAIM_MEETINGS] = {
     [SIM_MET_KAZOO_LEASE] = "a slot held by kazoo",
 };
 
+static const char *const service_meeting_names[SIM_SERVICE_MEETINGS] = {
+    [SIM_MET_EPHEMERAL] = "an ephemeral entry stored",
+    [SIM_MET_PERSISTENT] = "a persistent entry stored",
+    [SIM_MET_HELD] = "a unique role claimed or kept",
+    [SIM_MET_HELD_BY_ANOTHER] = "a unique role that another holds",
+    [SIM_MET_HELD_BY_NOBODY] = "a unique role that nobody holds for certain",
+    [SIM_MET_TAKEN_OVER] = "a unique role taken over",
+    [SIM_MET_PURGED] = "an entry purged",
+    [SIM_MET_UNREGISTERED] = "a service unregistered",
+    [SIM_MET_NO_SERVICE] = "a service to unregister that was not there",
+    [SIM_MET_READ_SERVICES] = "a lookup by reading",
+    [SIM_MET_VIEWED] = "a lookup in a view",
+    [SIM_MET_ADDED] = "told of a service that came",
+    [SIM_MET_CHANGED] = "told of one that changed",
+    [SIM_MET_REMOVED] = "told of one that went",
+    [SIM_MET_CALL_TIMED_OUT] = "a call that timed out",
+};
+
 void sim_coverage_add(sim_coverage *to, const sim_coverage *from) {
     to->histories += from->histories;
     to->steps += from->steps;
@@ -85,24 +103,23 @@ void sim_coverage_add(sim_coverage *to, const sim_coverage *from) {
     for (int i = 0; i < SIM_TRANSITIONS; i++) to->transitions[i] += from->transitions[i];
     for (int i = 0; i < SIM_MEETINGS; i++) to->meetings[i] += from->meetings[i];
     for (int i = 0; i < SIM_CLAIM_MEETINGS; i++) to->claim_meetings[i] += from->claim_meetings[i];
+    for (int i = 0; i < SIM_SERVICE_MEETINGS; i++) to->service_meetings[i] += from->service_meetings[i];
 }
 
 static void print_line(const char *what, const char *name, uint64_t count) {
     printf("  %-10s %-44s %10llu\n", what, name, (unsigned long long)count);
 }
 
-/* How many kinds of events there are; transitions are of partitioners, and few in histories of locks. */
-static int kinds_of(sim_theme theme) {
-    return theme == SIM_OF_LOCKS ? SIM_KINDS : SIM_KINDS_OF_POOLS;
-}
-
+/* Transitions are of partitioners, and few in histories of locks. */
 void sim_coverage_print(const sim_coverage *c, sim_theme theme) {
     printf("coverage\n");
-    for (int i = 0; i < kinds_of(theme); i++) print_line("event", sim_kind_name((sim_kind)i), c->kinds[i]);
-    if (theme == SIM_OF_LOCKS) {
-        for (int i = 0; i < SIM_CLAIM_MEETINGS; i++) print_line("met", claim_meeting_names[i], c->claim_meetings[i]);
-        return;
-    }
+    for (int i = 0; i < SIM_KINDS; i++)
+        if (sim_kind_belongs((sim_kind)i, theme)) print_line("event", sim_kind_name((sim_kind)i), c->kinds[i]);
+    for (int i = 0; theme == SIM_OF_LOCKS && i < SIM_CLAIM_MEETINGS; i++)
+        print_line("met", claim_meeting_names[i], c->claim_meetings[i]);
+    for (int i = 0; theme == SIM_OF_SERVICES && i < SIM_SERVICE_MEETINGS; i++)
+        print_line("met", service_meeting_names[i], c->service_meetings[i]);
+    if (theme != SIM_OF_POOLS) return;
     for (int i = 0; i < SIM_TRANSITIONS; i++) print_line("transition", transition_names[i], c->transitions[i]);
     for (int i = 0; i < SIM_MEETINGS; i++) print_line("met", meeting_names[i], c->meetings[i]);
 }
@@ -115,12 +132,13 @@ static size_t miss(const char *what, const char *name, uint64_t count) {
 
 size_t sim_coverage_missing(const sim_coverage *c, sim_theme theme) {
     size_t missing = 0;
-    for (int i = 0; i < kinds_of(theme); i++) missing += miss("event", sim_kind_name((sim_kind)i), c->kinds[i]);
-    if (theme == SIM_OF_LOCKS) {
-        for (int i = 0; i < SIM_CLAIM_MEETINGS; i++)
-            missing += miss("meeting", claim_meeting_names[i], c->claim_meetings[i]);
-        return missing;
-    }
+    for (int i = 0; i < SIM_KINDS; i++)
+        if (sim_kind_belongs((sim_kind)i, theme)) missing += miss("event", sim_kind_name((sim_kind)i), c->kinds[i]);
+    for (int i = 0; theme == SIM_OF_LOCKS && i < SIM_CLAIM_MEETINGS; i++)
+        missing += miss("meeting", claim_meeting_names[i], c->claim_meetings[i]);
+    for (int i = 0; theme == SIM_OF_SERVICES && i < SIM_SERVICE_MEETINGS; i++)
+        missing += miss("meeting", service_meeting_names[i], c->service_meetings[i]);
+    if (theme != SIM_OF_POOLS) return missing;
     for (int i = 0; i < SIM_TRANSITIONS; i++) missing += miss("transition", transition_names[i], c->transitions[i]);
     for (int i = 0; i < SIM_MEETINGS; i++) missing += miss("meeting", meeting_names[i], c->meetings[i]);
     return missing;

@@ -81,6 +81,26 @@ typedef enum {
     SIM_CLAIM_MEETINGS
 } sim_claim_meeting;
 
+/* With registries. */
+typedef enum {
+    SIM_MET_EPHEMERAL,
+    SIM_MET_PERSISTENT,
+    SIM_MET_HELD,
+    SIM_MET_HELD_BY_ANOTHER,
+    SIM_MET_HELD_BY_NOBODY,
+    SIM_MET_TAKEN_OVER,
+    SIM_MET_PURGED,
+    SIM_MET_UNREGISTERED,
+    SIM_MET_NO_SERVICE,
+    SIM_MET_READ_SERVICES,
+    SIM_MET_VIEWED,
+    SIM_MET_ADDED,
+    SIM_MET_CHANGED,
+    SIM_MET_REMOVED,
+    SIM_MET_CALL_TIMED_OUT,
+    SIM_SERVICE_MEETINGS
+} sim_service_meeting;
+
 typedef struct {
     uint64_t histories, steps, script_events;
     int64_t simulated_ms;
@@ -88,6 +108,7 @@ typedef struct {
     uint64_t transitions[SIM_TRANSITIONS];
     uint64_t meetings[SIM_MEETINGS];
     uint64_t claim_meetings[SIM_CLAIM_MEETINGS];
+    uint64_t service_meetings[SIM_SERVICE_MEETINGS];
 } sim_coverage;
 
 void sim_coverage_add(sim_coverage *to, const sim_coverage *from);

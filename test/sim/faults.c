@@ -91,7 +91,7 @@ static void set_trap(sim_world *w, sim_member *m, const sim_event *e, divvy_test
     m->trap_fate = fate;
     m->trap_late_ms = 1 + e->c % (uint32_t)(w->script->timeout_ms / 4);
     m->trap_until = w->now_ms + w->script->timeout_ms;
-    m->trap_what = e->b % (w->script->theme == SIM_OF_LOCKS ? 6 : 5);
+    m->trap_what = e->b % (w->script->theme == SIM_OF_POOLS ? 5 : 6);
     m->trap_leaves = (e->b >> 8) % 5 == 0;
     m->trap_count = trap_counter(m, &in_flight);
 }
@@ -136,7 +136,8 @@ static sim_member *present(sim_world *w, uint32_t choice) {
 static sim_member *working(sim_world *w, uint32_t choice) {
     for (size_t i = 0; i < w->script->slots; i++) {
         sim_member *m = &w->members[(choice + i) % w->script->slots];
-        if (m->phase == SIM_RUNS && !m->paused && (m->partitioner || m->kazoo || m->kazoo_claim || m->claim_count))
+        if (m->phase == SIM_RUNS && !m->paused &&
+            (m->partitioner || m->kazoo || m->kazoo_claim || m->claim_count || m->services))
             return m;
     }
     return NULL;
@@ -194,7 +195,10 @@ static void fault_of_member(sim_world *w, const sim_event *e) {
         divvy_testing_prefer(w->ensemble, m->client, (int)(e->b % (w->script->servers + 1)) - 1);
         if (e->c % 2) divvy_testing_disconnect(w->ensemble, m->client, DIVVY_TESTING_APPLIED, 0);
         break;
-    case SIM_DRIFT: divvy_testing_drift_client(w->ensemble, m->client, (int)(e->b % 10001) - 5000); break;
+    case SIM_DRIFT:
+        sim_services_drift(w);
+        divvy_testing_drift_client(w->ensemble, m->client, (int)(e->b % 10001) - 5000);
+        break;
     default: break;
     }
 }
@@ -309,6 +313,10 @@ static void act_of_member(sim_world *w, const sim_event *e) {
     case SIM_ACQUIRE_WAIT: sim_claims_acquire(m, e); break;
     case SIM_RESIZE: sim_claims_resize(m, e); break;
     case SIM_CLAIMS_LOOK: sim_claims_look(m, e); break;
+    case SIM_SERVICES_LOOK:
+    case SIM_SERVICES_CLAIM:
+    case SIM_SERVICES_UNREGISTER:
+    case SIM_SERVICES_PURGE: sim_services_call(m, e); break;
     default: break;
     }
 }
@@ -327,7 +335,16 @@ void sim_apply(sim_world *w, const sim_event *e) {
     case SIM_WAIT:
     case SIM_ACQUIRE_WAIT:
     case SIM_RESIZE:
-    case SIM_CLAIMS_LOOK: act_of_member(w, e); break;
+    case SIM_CLAIMS_LOOK:
+    case SIM_SERVICES_LOOK:
+    case SIM_SERVICES_CLAIM:
+    case SIM_SERVICES_UNREGISTER:
+    case SIM_SERVICES_PURGE: act_of_member(w, e); break;
+    case SIM_WALL_CLOCK:
+        if (w->script->wall_clocks)
+            sim_services_wall_clock(w, e->a % w->script->servers, (int64_t)(e->b % 6001) - 3000);
+        break;
+    case SIM_DELETE_SERVICE: sim_admin_delete_service(w, e->a); break;
     case SIM_SERVER_KILL:
     case SIM_SERVER_PAUSE:
     case SIM_LEADER_KILL:

@@ -11,8 +11,8 @@
 enum { COVERED_FROM = 2000 };
 
 static const char usage[] =
-    "usage: sim [--histories N] [--seed S] [--jobs J] [--kazoo] [--locks]\n"
-    "       sim --seed S [--kazoo] [--locks] --trace | --shrink\n"
+    "usage: sim [--histories N] [--seed S] [--jobs J] [--kazoo] [--locks | --registry]\n"
+    "       sim --seed S [--kazoo] [--locks | --registry] --trace | --shrink\n"
     "\n"
     "Runs N histories (default 1000) of the seeds S, S+1, ... (default: of the time), each in a simulated ensemble, "
     "and\n"
@@ -23,6 +23,7 @@ static const char usage[] =
     "  --jobs J       processes at work at a time; default 1\n"
     "  --kazoo        kazoo members take part in most histories, not in every tenth\n"
     "  --locks        members take locks and semaphores, and few have partitioners\n"
+    "  --registry     members announce services, claim roles and keep views, instead\n"
     "  --trace        one history, told line by line\n"
     "  --shrink       one history that violates something, with all events taken out that it does not need\n"
     "\n"
@@ -59,6 +60,7 @@ static options parse(int argc, char **argv) {
             else if (strcmp(word, "--shrink") == 0) o.shrink = true;
             else if (strcmp(word, "--kazoo") == 0) o.run.kazoo = SIM_KAZOO_OFTEN;
             else if (strcmp(word, "--locks") == 0) o.run.theme = SIM_OF_LOCKS;
+            else if (strcmp(word, "--registry") == 0) o.run.theme = SIM_OF_SERVICES;
             else number(NULL);
         }
         if (takes_value) i++;

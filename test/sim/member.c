@@ -90,6 +90,7 @@ static bool take_part(sim_member *m) {
     reset_seen(m);
     m->phase = SIM_RUNS;
     m->act_at = 0;
+    if (m->world->script->theme == SIM_OF_SERVICES) sim_services_start(m, &m->user.random);
     if (!m->has_partitioner) {
         sim_user_plan(m);
         return true;
@@ -133,8 +134,8 @@ void sim_member_start(sim_world *w, size_t slot, const sim_event *event) {
     unsigned incarnation = m->incarnation + 1;
     *m = (sim_member){.world = w, .slot = slot, .incarnation = incarnation, .act_at = INT64_MAX};
     snprintf(m->name, sizeof m->name, "m%zu-%u", slot, incarnation);
-    bool of_locks = w->script->theme == SIM_OF_LOCKS;
-    bool is_kazoo = w->script->kazoo && !of_locks && sim_chance(r, 40);
+    bool of_pools = w->script->theme == SIM_OF_POOLS;
+    bool is_kazoo = w->script->kazoo && of_pools && sim_chance(r, 40);
     bool is_kazoo_claim = w->script->kazoo_claims && sim_chance(r, 40);
     draw_user(m, r);
     draw_client(m, r);
@@ -157,7 +158,7 @@ void sim_member_start(sim_world *w, size_t slot, const sim_event *event) {
     }
     if (sim_chance(r, 15)) divvy_party_join(&m->party, m->client, "/crew", m->name, (int)sim_below(r, 2));
     draw_partitioner(m, r);
-    m->has_partitioner = true;
+    m->has_partitioner = of_pools;
     if (w->script->theme == SIM_OF_LOCKS) {
         m->has_partitioner = w->script->partitioners && sim_chance(r, 50);
         sim_claims_draw(m, r);
@@ -204,6 +205,7 @@ void sim_member_destroy(sim_member *m) {
     m->partitioner = NULL;
     divvy_partitioner_destroy(p);
     sim_claims_destroy(m);
+    sim_services_destroy(m);
     idle(m);
 }
 
@@ -222,12 +224,16 @@ void sim_member_close(sim_member *m) {
     m->partitioner = NULL;
     if (p && !first) divvy_partitioner_destroy(p);
     if (!first) sim_claims_destroy(m);
+    sim_services_stop(m);
+    if (!first) sim_services_destroy(m);
     m->destroyed = !first;
     divvy_client_close(client);
     m->destroyed = true;
     if (p && first) divvy_partitioner_destroy(p);
     sim_claims_destroy(m);
     sim_claims_closed(m);
+    sim_services_destroy(m);
+    sim_services_free(m);
     sim_kazoo_claim_free(m->kazoo_claim);
     divvy_party_destroy(m->party);
     sim_kazoo_free(m->kazoo);
@@ -266,6 +272,7 @@ void sim_member_act(sim_member *m) {
         return;
     }
     sim_claims_act(m);
+    sim_services_act(m);
     if (m->phase == SIM_RUNS) {
         sim_user_act(m);
         return;

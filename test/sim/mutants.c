@@ -61,6 +61,14 @@ static const struct {
     [DV_MUTANT_watches_in_two_steps] = {26, 0.6, SIM_OF_LOCKS},
     [DV_MUTANT_deletion_unseen] = {83, 2.1, SIM_OF_LOCKS},
     [DV_MUTANT_numbers_end_unseen] = {311, 3.1, SIM_OF_LOCKS},
+    [DV_MUTANT_take_over_in_two_steps] = {1, 0.1, SIM_OF_SERVICES},
+    [DV_MUTANT_claim_by_latest] = {36, 2.2, SIM_OF_SERVICES},
+    [DV_MUTANT_lost_claim_fails] = {1, 0.1, SIM_OF_SERVICES},
+    [DV_MUTANT_role_unchecked] = {106, 3.3, SIM_OF_SERVICES},
+    [DV_MUTANT_first_heartbeat_moves] = {1, 0.1, SIM_OF_SERVICES},
+    [DV_MUTANT_purge_any_version] = {47, 0.4, SIM_OF_SERVICES},
+    [DV_MUTANT_leave_takes_anothers] = {435, 9.6, SIM_OF_SERVICES},
+    [DV_MUTANT_view_outlives_session] = {82, 2.2, SIM_OF_SERVICES},
 };
 
 static const char usage[] = "usage: sim-mutants --list | --replay-all\n"

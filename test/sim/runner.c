@@ -119,7 +119,7 @@ static void print_found(shared *s, size_t *printed, const sim_run_config *config
         printf("violation of %s at %lld ms of the history of seed %llu: %s\n  replay: sim --seed %llu%s%s --trace\n",
                f->violation.what, (long long)f->violation.at_ms, (unsigned long long)f->seed, f->violation.text,
                (unsigned long long)f->seed, config->kazoo == SIM_KAZOO_OFTEN ? " --kazoo" : "",
-               config->theme == SIM_OF_LOCKS ? " --locks" : "");
+               sim_theme_option(config->theme));
         fflush(stdout);
     }
 }

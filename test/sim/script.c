@@ -45,18 +45,43 @@ static const struct {
     [SIM_DELETE_CLAIM] = {"foreign-delete-claim", {2, 0, 0, 1, 1}},
     [SIM_DELETE_DIRECTORY] = {"delete-directory", {2, 2, 1, 1, 1}},
     [SIM_SEQUENCE_END] = {"sequence-end", {1, 1, 1, 1, 1}},
+    [SIM_SERVICES_LOOK] = {"healthy-services", {14, 14, 10, 10, 12}},
+    [SIM_SERVICES_CLAIM] = {"unique-service", {12, 12, 10, 10, 12}},
+    [SIM_SERVICES_UNREGISTER] = {"unregister", {6, 10, 3, 4, 8}},
+    [SIM_SERVICES_PURGE] = {"purge", {4, 4, 3, 3, 4}},
+    [SIM_DELETE_SERVICE] = {"foreign-delete-service", {2, 2, 1, 1, 2}},
+    [SIM_WALL_CLOCK] = {"server-wall-clock", {2, 2, 3, 1, 1}},
 };
 
 const char *sim_kind_name(sim_kind kind) {
     return kinds[kind].name;
 }
 
+const char *sim_theme_option(sim_theme theme) {
+    static const char *const options[] = {"", " --locks", " --registry"};
+    return options[theme];
+}
+
+bool sim_kind_belongs(sim_kind kind, sim_theme theme) {
+    if (theme == SIM_OF_POOLS) return kind < SIM_KINDS_OF_POOLS;
+    if (theme == SIM_OF_LOCKS) return kind < SIM_KINDS_OF_LOCKS;
+    switch (kind) {
+    case SIM_FINISH:
+    case SIM_DELETE_PLACE:
+    case SIM_DELETE_MEMBER:
+    case SIM_STRAY:
+    case SIM_SLOW_USER:
+    case SIM_WAIT: return false;
+    default: return kind < SIM_KINDS_OF_POOLS || kind >= SIM_KINDS_OF_LOCKS;
+    }
+}
+
 static sim_kind draw_kind(sim_random *r, sim_profile profile, sim_theme theme) {
     uint32_t total = 0;
-    int count = theme == SIM_OF_LOCKS ? SIM_KINDS : SIM_KINDS_OF_POOLS;
-    for (int k = 0; k < count; k++) total += kinds[k].weight[profile];
+    for (int k = 0; k < SIM_KINDS; k++) total += sim_kind_belongs((sim_kind)k, theme) ? kinds[k].weight[profile] : 0;
     uint32_t at = sim_below(r, total);
-    for (int k = 0; k < count; k++) {
+    for (int k = 0; k < SIM_KINDS; k++) {
+        if (!sim_kind_belongs((sim_kind)k, theme)) continue;
         if (at < kinds[k].weight[profile]) return (sim_kind)k;
         at -= kinds[k].weight[profile];
     }
@@ -89,6 +114,13 @@ static void draw_claims(sim_script *s, sim_random *r, sim_kazoo_wish kazoo) {
     s->items = s->items > 6 ? 6 : s->items;
 }
 
+static void draw_services(sim_script *s, sim_random *r) {
+    s->ttl_ms = SIM_ONE_OF(r, 1500, 3000, 5000, s->timeout_ms);
+    s->wall_clocks = sim_chance(r, 30);
+    s->kazoo = s->small_budgets = false;
+    s->items = 1;
+}
+
 void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_wish kazoo, sim_theme theme) {
     sim_random random = sim_random_of(seed, 1), *r = &random;
     memset(s, 0, offsetof(sim_script, events));
@@ -105,6 +137,7 @@ void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_wish kazoo, sim_the
     s->small_budgets = sim_chance(r, 8);
     s->kazoo = sim_chance(r, kazoo == SIM_KAZOO_OFTEN ? 70 : 10);
     if (theme == SIM_OF_LOCKS) draw_claims(s, r, kazoo);
+    if (theme == SIM_OF_SERVICES) draw_services(s, r);
     /* Faults are close enough together for one to meet what another has begun, and far enough for pools to settle. */
     if (s->profile == SIM_CHURN) {
         s->boundary_ms = SIM_ONE_OF(r, 200, 1000);
@@ -113,7 +146,7 @@ void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_wish kazoo, sim_the
     int64_t gap_ms = SIM_ONE_OF(r, 50, s->timeout_ms / 40, s->timeout_ms / 16, s->timeout_ms / 8);
     if (s->profile == SIM_CHURN) gap_ms = s->boundary_ms / 3 + 20;
     s->count = (size_t)(large ? sim_between(r, 60, 120) : sim_between(r, 120, 260));
-    if (theme == SIM_OF_LOCKS) s->count /= 2; /* Claims act of themselves as well. */
+    if (theme != SIM_OF_POOLS) s->count /= 2; /* Claims and services act of themselves as well. */
     int64_t at_ms = 1;
     for (size_t i = 0; i < s->count; i++) {
         bool first = i < s->slots && i < 3;
@@ -139,4 +172,6 @@ void sim_script_print(const sim_script *s) {
         printf("%zu locks, %zu pools of %u and %u, held up to %lld ms%s%s%s\n", s->locks, s->pools, s->limits[0],
                s->limits[1], (long long)s->hold_ms, s->partitioners ? ", partitioners beside" : "",
                s->sequence_ends ? ", sequence numbers end" : "", s->kazoo_claims ? ", kazoo beside" : "");
+    if (s->theme == SIM_OF_SERVICES)
+        printf("ttl up to %lld ms%s\n", (long long)s->ttl_ms, s->wall_clocks ? ", wrong clocks of servers" : "");
 }

@@ -46,8 +46,16 @@ typedef enum {
     SIM_DELETE_CLAIM,
     SIM_DELETE_DIRECTORY,
     SIM_SEQUENCE_END,
+    /* with registries: */
+    SIM_SERVICES_LOOK,
+    SIM_SERVICES_CLAIM,
+    SIM_SERVICES_UNREGISTER,
+    SIM_SERVICES_PURGE,
+    SIM_DELETE_SERVICE,
+    SIM_WALL_CLOCK,
     SIM_KINDS,
-    SIM_KINDS_OF_POOLS = SIM_ACQUIRE_WAIT /* the first that only histories of locks have */
+    SIM_KINDS_OF_POOLS = SIM_ACQUIRE_WAIT, /* the first that only histories of locks have */
+    SIM_KINDS_OF_LOCKS = SIM_SERVICES_LOOK /* and of registries */
 } sim_kind;
 
 typedef struct {
@@ -58,8 +66,8 @@ typedef struct {
 
 typedef enum { SIM_MIXED, SIM_CHURN, SIM_SERVERS, SIM_LINKS, SIM_REPLIES, SIM_PROFILES } sim_profile;
 
-/* What members do: partitioners divide a pool; or locks and semaphores, besides or instead. */
-typedef enum { SIM_OF_POOLS, SIM_OF_LOCKS } sim_theme;
+/* What members do: partitioners divide a pool; or locks and semaphores, besides or instead; or registries. */
+typedef enum { SIM_OF_POOLS, SIM_OF_LOCKS, SIM_OF_SERVICES } sim_theme;
 
 enum { SIM_LOCKS_MAX = 4, SIM_POOLS_MAX = 2, SIM_CLAIMS_MAX = 3 };
 
@@ -72,6 +80,8 @@ typedef struct {
     bool partitioners;              /* some members have one beside their locks */
     bool sequence_ends;             /* sequence numbers come near their end */
     bool kazoo_claims;              /* kazoo takes locks and semaphores, too */
+    int64_t ttl_ms;                 /* the longest of a service */
+    bool wall_clocks;               /* servers' are wrong */
     sim_profile profile;
     unsigned servers;
     size_t slots, items;
@@ -90,5 +100,9 @@ typedef enum { SIM_KAZOO_SOMETIMES, SIM_KAZOO_OFTEN } sim_kazoo_wish;
 void sim_script_draw(sim_script *out, uint64_t seed, sim_kazoo_wish kazoo, sim_theme theme);
 void sim_script_print(const sim_script *script);
 const char *sim_kind_name(sim_kind kind);
+/* Whether histories of that theme have such events. */
+bool sim_kind_belongs(sim_kind kind, sim_theme theme);
+/* The option of the programs that asks for it. */
+const char *sim_theme_option(sim_theme theme);
 
 #endif

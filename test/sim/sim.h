@@ -2,8 +2,8 @@
  *
  * A history is a script, a list of (time, event) drawn from a seed, that is executed from the list on a simulated
  * ensemble, with members that are ordinary clients of the library. script.c draws it; world.c executes it; member.c is
- * a process with its client, user.c the program in it, claims.c its locks and semaphores; truth.c and truth_claims.c
- * mirror what the servers committed; check_safety.c, check_claims.c and check_liveness.c hold both against the invariants
+ * a process with its client, user.c the program in it, claims.c its locks and semaphores, services.c its registry; truth*.c
+ * mirror what the servers committed; check_*.c hold both against the invariants
  * of docs/testing.md; resource.c is what the items guard. */
 #ifndef SIM_H
 #define SIM_H
@@ -51,7 +51,7 @@ typedef struct {
 } sim_queue;
 
 typedef struct {
-    int64_t id, began_ms;
+    int64_t id, began_ms, begun_zxid;
     size_t path_bytes, pool_nodes; /* of its ephemerals; how many of them are below the pool */
 } sim_session;
 
@@ -108,6 +108,7 @@ typedef struct sim_world sim_world;
 typedef struct sim_member sim_member;
 typedef struct sim_kazoo sim_kazoo;
 typedef struct sim_kazoo_claim sim_kazoo_claim;
+typedef struct sim_services sim_services;
 
 /* A lock or a semaphore of a member, and what its user does with it: claims.c. */
 typedef struct {
@@ -191,6 +192,7 @@ struct sim_member {
     size_t claim_count;
     sim_random claim_random;
     sim_kazoo_claim *kazoo_claim; /* instead of all others */
+    sim_services *services;       /* its registry: services.c */
     int64_t last_paused;
 };
 
@@ -232,6 +234,7 @@ struct sim_world {
     sim_member members[SIM_SLOTS_MAX];
     sim_truth truth;
     struct sim_claims_truth *claims_truth;
+    struct sim_services_truth *services_truth;
     sim_resource resources[SIM_ITEMS_MAX];
     sim_undo undos[SIM_UNDO_MAX];
     size_t undo_count;
@@ -241,6 +244,7 @@ struct sim_world {
     unsigned strays;
     bool healed, over;
     int64_t quiet_since, foreign_at;       /* the last change of members; the last foreign deletion */
+    int64_t given_up_at;                   /* a member parted with a session last, by its clock or its servers' */
     int64_t settle_max_ms, timeout_max_ms; /* the longest of all members, ever */
     sim_violation violation;
     char item_names[SIM_ITEMS_MAX][32];
@@ -277,6 +281,7 @@ void sim_admin_delete_member(sim_world *w, uint32_t choice);
 void sim_admin_stray(sim_world *w, uint32_t choice);
 void sim_admin_delete_claim(sim_world *w, uint32_t choice);
 void sim_admin_delete_directory(sim_world *w, uint32_t choice);
+void sim_admin_delete_service(sim_world *w, uint32_t choice);
 
 /* ---- member.c ---- */
 void sim_member_start(sim_world *w, size_t slot, const sim_event *event);
@@ -357,6 +362,27 @@ void sim_kazoo_claim_act(sim_member *m);
 bool sim_kazoo_claim_well(const sim_kazoo_claim *k);
 void sim_kazoo_claim_free(sim_kazoo_claim *k);
 const char *sim_kazoo_claim_describe(const sim_kazoo_claim *k, char *buffer, size_t bytes);
+
+/* ---- services.c ---- */
+void sim_services_start(sim_member *m, sim_random *r);
+void sim_services_act(sim_member *m);
+int64_t sim_services_next(const sim_member *m);
+void sim_services_check_step(sim_member *m);
+/* Waiting calls. */
+void sim_services_call(sim_member *m, const sim_event *e);
+void sim_services_destroy(sim_member *m);
+void sim_services_stop(sim_member *m);
+void sim_services_free(sim_member *m);
+
+/* ---- truth_services.c, check_services.c ---- */
+void sim_services_truth_new(sim_world *w);
+void sim_services_truth_free(sim_world *w);
+/* Whether it is an affair of the registry's. */
+bool sim_services_transaction(sim_world *w, const divvy_testing_transaction *t);
+bool sim_services_well(sim_world *w, char what[8], char *text, size_t bytes);
+int64_t sim_services_bound_ms(const sim_world *w);
+void sim_services_wall_clock(sim_world *w, unsigned server, int64_t offset_ms);
+void sim_services_drift(sim_world *w);
 
 /* ---- resource.c ---- */
 /* The user of `m` writes, with the token that he believes in. */

@@ -120,7 +120,8 @@ void sim_truth_apply(sim_world *w, const divvy_testing_transaction *t) {
     case DIVVY_TESTING_SET: break;
     case DIVVY_TESTING_SESSION_CREATE:
         truth->sessions = grown(truth->sessions, truth->session_count, &truth->session_room, sizeof *truth->sessions);
-        truth->sessions[truth->session_count++] = (sim_session){.id = t->session_id, .began_ms = t->at_ms};
+        truth->sessions[truth->session_count++] =
+            (sim_session){.id = t->session_id, .began_ms = t->at_ms, .begun_zxid = t->zxid};
         break;
     case DIVVY_TESTING_SESSION_END: {
         sim_session *session = sim_truth_session(truth, t->session_id);

@@ -244,6 +244,8 @@ void sim_user_plan(sim_member *m) {
     if (m->end_at && m->end_at < next) next = m->end_at;
     if (sim_claims_next(m) < next)
         next = sim_claims_next(m) > m->world->now_ms ? sim_claims_next(m) : m->world->now_ms + 1;
+    if (sim_services_next(m) < next)
+        next = sim_services_next(m) > m->world->now_ms ? sim_services_next(m) : m->world->now_ms + 1;
     m->act_at = next;
 }
 

@@ -100,6 +100,7 @@ static bool begin(sim_world *w) {
     }
     for (size_t i = 0; i < s->slots; i++) w->members[i].act_at = INT64_MAX;
     sim_claims_truth_new(w);
+    sim_services_truth_new(w);
     if (divvy_testing_ensemble_create(&w->ensemble, &config) != 0) return false;
     w->began_ms = w->now_ms = divvy_testing_now_ms(w->ensemble);
     return sim_admin_open(w);
@@ -115,6 +116,7 @@ static void end(sim_world *w) {
     divvy_testing_ensemble_destroy(w->ensemble);
     sim_truth_free(&w->truth);
     sim_claims_truth_free(w);
+    sim_services_truth_free(w);
 }
 
 /* ---- the loop ---- */

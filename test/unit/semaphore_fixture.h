@@ -57,6 +57,7 @@ static uint32_t limit_in_force;   /* as of the last step; 0: not set */
 static bool stepping, unseen;     /* within a step that is checked; slots were taken in one that was not */
 static bool killed;               /* a session by an administrator: what the session clock cannot know of */
 static uint64_t seed, random_state;
+static int64_t client_delay_max_ms = 1; /* of messages of clients */
 static unsigned results[6];
 enum { GRANTED, TIMED_OUT, BUSY, CANCELED, LOST, TOO_MANY };
 
@@ -313,6 +314,7 @@ static inline void open_clients(void) {
     divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
     config.tick_ms = TICK_MS;
     config.seed = seed;
+    config.client_delay_max_ms = client_delay_max_ms;
     config.on_transaction = on_transaction;
     node_count = user_count = 0;
     memset(last_token, 0, sizeof last_token);

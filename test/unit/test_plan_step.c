@@ -1,0 +1,567 @@
+/* The sticky plan's step: each of its rules but rule 12. SPDX-License-Identifier: Apache-2.0
+ *
+ * "Rule n" is one of the plan's thirteen; Dn is docs/protocol.md's. */
+#include "plan_world.h"
+
+static world w;
+
+/* A pool of so many dynamic members that has its plan. */
+static void pool(size_t members, size_t items) {
+    world_begin(&w, items);
+    for (size_t m = 0; m < members; m++) join_dynamic(&w);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->header.reason, DV_PLAN_CREATE);
+    assert_even(w.plan);
+}
+
+/* One of static members called s0 and on. */
+static void static_pool(size_t members, size_t items) {
+    char name[] = "s0";
+    world_begin(&w, items);
+    for (size_t m = 0; m < members; m++, name[1]++) join(&w, name, 30000);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+}
+
+/* --- joins, leaves, losses --- */
+
+/* From balance a join moves floor(K/(M+1)) items, in one write (A8). */
+static void test_join_is_exact(void **state) {
+    (void)state;
+    for (size_t members = 1; members < 9; members++) {
+        for (size_t items = 0; items < 40; items += 1 + items / 9) {
+            pool(members, items);
+            join_dynamic(&w);
+            assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+            assert_int_equal(w.plan->header.reason, DV_PLAN_JOIN);
+            assert_int_equal(moves_of(w.before, w.plan), items / (members + 1));
+            assert_even(w.plan);
+            assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
+            world_end(&w);
+        }
+    }
+}
+
+/* A loss deals out the items of the dead and moves no other (A8). */
+static void test_loss_is_exact(void **state) {
+    (void)state;
+    for (size_t members = 2; members < 9; members++) {
+        pool(members, 31);
+        die(&w, members / 2);
+        assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+        assert_int_equal(w.plan->header.reason, DV_PLAN_LOSS);
+        assert_int_equal(w.plan->member_count, members - 1);
+        assert_int_equal(moves_of(w.before, w.plan), 0);
+        assert_even(w.plan);
+        world_end(&w);
+    }
+}
+
+/* Rule 8, D14: the mark and the deal are one write; nobody adds the node again while it goes; that it has gone is no
+ * write of its own, and the entry goes with the next. */
+static void test_rule_8_leave(void **state) {
+    (void)state;
+    pool(4, 20);
+    const char *leaver[] = {w.live[1].node};
+    char node[WORLD_NAME_BYTES];
+    strcpy(node, leaver[0]);
+    dv_plan_events leave = {.leaving = leaver, .leaving_count = 1};
+    assert_int_equal(step(&w, &leave), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->header.reason, DV_PLAN_LEAVE);
+    assert_string_equal(member_named(w.plan, node)->leaving, node);
+    assert_int_equal(load_named(w.plan, node), 0);
+    assert_int_equal(moves_of(w.before, w.plan), 0);
+    assert_even(w.plan);
+    assert_int_equal(step(&w, &leave), DV_PLAN_NOTHING);
+    join_dynamic(&w);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(load_named(w.plan, node), 0);
+    die(&w, 1);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
+    assert_non_null(member_named(w.plan, node));
+    join_dynamic(&w);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_null(member_named(w.plan, node));
+    assert_int_equal(w.plan->header.reason, DV_PLAN_JOIN);
+    world_end(&w);
+}
+
+/* Rule 8: a node that leaves before any plan knew it is marked too, lest others add it. */
+static void test_rule_8_leave_of_a_stranger(void **state) {
+    (void)state;
+    pool(2, 6);
+    const char *leaver[] = {join_dynamic(&w)};
+    dv_plan_events leave = {.leaving = leaver, .leaving_count = 1};
+    assert_int_equal(step(&w, &leave), DV_PLAN_NEXT);
+    assert_int_equal(load_named(w.plan, leaver[0]), 0);
+    assert_int_equal(moves_of(w.before, w.plan), 0);
+    world_end(&w);
+}
+
+/* D14: when all leave, items have no owner, and wait for the next who comes. */
+static void test_all_leave(void **state) {
+    (void)state;
+    pool(2, 5);
+    const char *leavers[] = {w.live[0].node, w.live[1].node};
+    dv_plan_events leave = {.leaving = leavers, .leaving_count = 2};
+    assert_int_equal(step(&w, &leave), DV_PLAN_NEXT);
+    for (size_t i = 0; i < 5; i++) assert_int_equal(w.plan->owners[i], NONE);
+    const char *heir = join_dynamic(&w);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(load_named(w.plan, heir), 5);
+    world_end(&w);
+}
+
+/* Nobody at all is a party too: it adopts nothing, and its items wait. */
+static void test_nobody(void **state) {
+    (void)state;
+    pool(2, 5);
+    uint32_t tag = w.set->crc;
+    dv_plan_set_unref(w.set);
+    w.set = numbered_set("j", 5);
+    die(&w, 0);
+    die(&w, 0);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->member_count, 0);
+    assert_int_equal(w.plan->header.tag, tag);
+    for (size_t i = 0; i < 5; i++) assert_int_equal(w.plan->owners[i], NONE);
+    world_end(&w);
+}
+
+/* D11: slots are the lowest that are free, so that they stay below the number of members. */
+static void test_slots_are_reused(void **state) {
+    (void)state;
+    pool(4, 8);
+    for (int round = 0; round < 50; round++) {
+        die(&w, (size_t)round % 4);
+        join_dynamic(&w);
+        assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+        for (uint32_t m = 0; m < 4; m++) assert_int_equal(w.plan->members[m].slot, m);
+    }
+    world_end(&w);
+}
+
+/* --- static members --- */
+
+/* Rules 7 and 9, D12, D13, D18: over a rolling restart nothing moves, whatever the weights, and who is back within one
+ * settling is not even written. */
+static void test_rule_9_rolling_restart(void **state) {
+    (void)state;
+    static const uint32_t unequal[] = {1000, 3000, 3000, 500, 700};
+    static const char *const names[] = {"s0", "s1", "s2", "s3", "s4"};
+    for (size_t n = 0; n < 2 * 60; n++) {
+        world_begin(&w, n / 2);
+        for (size_t m = 0; m < 5; m++) {
+            join(&w, names[m], 30000);
+            if (n % 2) w.live[m].says.weight = unequal[m];
+        }
+        assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+        dv_plan *first = dv_plan_copy(w.plan);
+        assert_non_null(first);
+        for (size_t m = 0; m < 5; m++) {
+            die(&w, node_of(&w, names[m]));
+            assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+            assert_int_equal(w.plan->header.reason, DV_PLAN_ABSENCE);
+            assert_int_equal(member_named(w.plan, names[m])->absent, w.plan->header.pzxid);
+            assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
+            join(&w, names[m], 30000); /* of weight 1000 now, but the weight is the plan's */
+            assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+            assert_true(states_equal(first, w.plan));
+            die(&w, node_of(&w, names[m]));
+            join(&w, names[m], 30000);
+            assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
+        }
+        dv_plan_free(first);
+        world_end(&w);
+    }
+}
+
+/* D18: the restart of one member moves nothing between the others, though without it their shares are 7.9 and 1.1 rounded
+ * up, 8 and 2, and one of them has 9. */
+static void test_rule_9_odd_shares(void **state) {
+    (void)state;
+    world_begin(&w, 19);
+    char name[] = "s0";
+    for (size_t m = 0; m < 10; m++, name[1]++) {
+        join(&w, name, 30000);
+        w.live[m].says.weight = m == 0 ? 8290 : 1190;
+    }
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(load_named(w.plan, "s0"), 9);
+    for (size_t m = 0; m < 10; m++) {
+        strcpy(name, w.live[0].identifier);
+        die(&w, 0);
+        assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+        assert_int_equal(moves_of(w.before, w.plan), 0);
+        join(&w, name, 30000);
+        assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+        assert_int_equal(moves_of(w.before, w.plan), 0);
+    }
+    world_end(&w);
+}
+
+/* Rule 9: who is absent neither gives nor receives; the rest is balanced among those who are there. */
+static void test_rule_9_absent_keep(void **state) {
+    (void)state;
+    static_pool(3, 12);
+    die(&w, 0);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    join_dynamic(&w);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(load_named(w.plan, "s0"), 4);
+    assert_int_equal(load_named(w.plan, "s1") + load_named(w.plan, "s2"), 6);
+    assert_even(w.plan);
+    join(&w, "s0", 30000);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->header.reason, DV_PLAN_ABSENCE);
+    assert_even(w.plan);
+    world_end(&w);
+}
+
+/* Rule 10, D13: a timer that ran for another absence than the one in the plan does nothing. */
+static void test_rule_10_timers(void **state) {
+    (void)state;
+    static_pool(3, 12);
+    die(&w, 0);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    dv_plan_expiry first = {"s0", member_named(w.plan, "s0")->absent}, other = {"s1", first.absent};
+    dv_plan_events late = {.expired = &first, .expired_count = 1}, wrong = {.expired = &other, .expired_count = 1};
+    assert_int_equal(step(&w, &wrong), DV_PLAN_NOTHING);
+    join(&w, "s0", 30000);
+    assert_int_equal(step(&w, &late), DV_PLAN_NEXT); /* he is back */
+    assert_int_equal(member_named(w.plan, "s0")->absent, 0);
+    die(&w, w.count - 1);
+    assert_int_equal(step(&w, &late), DV_PLAN_NEXT); /* and away again: that is another absence */
+    dv_plan_expiry second = {"s0", member_named(w.plan, "s0")->absent};
+    assert_true(second.absent > first.absent);
+    assert_int_equal(step(&w, &late), DV_PLAN_NOTHING);
+    dv_plan_events expired = {.expired = &second, .expired_count = 1};
+    assert_int_equal(step(&w, &expired), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->header.reason, DV_PLAN_LOSS);
+    assert_null(member_named(w.plan, "s0"));
+    assert_int_equal(moves_of(w.before, w.plan), 0);
+    assert_even(w.plan);
+    world_end(&w);
+}
+
+/* D13: a static member without a delay is lost like any other. */
+static void test_static_without_delay(void **state) {
+    (void)state;
+    world_begin(&w, 4);
+    join(&w, "s0", 0);
+    join(&w, "s1", 0);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    die(&w, 0);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_null(member_named(w.plan, "s0"));
+    assert_int_equal(load_named(w.plan, "s1"), 4);
+    world_end(&w);
+}
+
+/* Rule 7, D12: of two live static nodes of one identifier the newer is the member, and the other is fenced; equal
+ * identifiers of members that are not static are two members. */
+static void test_rule_7_fencing(void **state) {
+    (void)state;
+    static_pool(2, 6);
+    join(&w, "s0", 30000);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
+    dv_plan_node nodes[NODES_MAX];
+    dv_plan_party party = party_of(&w, nodes, false);
+    assert_true(dv_plan_fenced(&party, 0));
+    assert_null(dv_plan_member_of(w.plan, &party, 0));
+    assert_false(dv_plan_fenced(&party, 1));
+    assert_false(dv_plan_fenced(&party, 2));
+    assert_ptr_equal(dv_plan_member_of(w.plan, &party, 2), member_named(w.plan, "s0"));
+    const char *twin = join(&w, "s0", -1);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    party = party_of(&w, nodes, false);
+    assert_int_equal(w.plan->member_count, 3);
+    assert_ptr_equal(dv_plan_member_of(w.plan, &party, 3), member_named(w.plan, twin));
+    assert_even(w.plan);
+    world_end(&w);
+}
+
+/* D12: of two that one multi made, one is the member, and the other fenced; never both. */
+static void test_fencing_of_equals(void **state) {
+    (void)state;
+    world_begin(&w, 6);
+    join(&w, "s0", 30000);
+    join(&w, "s0", 30000);
+    w.live[0].says.czxid = w.live[1].says.czxid;
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    dv_plan_node nodes[NODES_MAX];
+    dv_plan_party party = party_of(&w, nodes, false);
+    assert_int_equal(w.plan->member_count, 1);
+    assert_true(dv_plan_fenced(&party, 0));
+    assert_false(dv_plan_fenced(&party, 1));
+    const char *leaver[] = {w.live[0].node}; /* the fenced one's leave is nothing to the member */
+    dv_plan_events leave = {.leaving = leaver, .leaving_count = 1};
+    assert_int_equal(step(&w, &leave), DV_PLAN_NOTHING);
+    leaver[0] = w.live[1].node;
+    assert_int_equal(step(&w, &leave), DV_PLAN_NEXT);
+    world_end(&w);
+}
+
+/* Rules 7 and 8: the mark of a static member names a node; another node of the same identifier is not leaving. */
+static void test_static_leave_and_return(void **state) {
+    (void)state;
+    static_pool(3, 9);
+    const char *leaver[] = {w.live[0].node};
+    dv_plan_events leave = {.leaving = leaver, .leaving_count = 1};
+    assert_int_equal(step(&w, &leave), DV_PLAN_NEXT);
+    assert_int_equal(load_named(w.plan, "s0"), 0);
+    die(&w, 0);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING); /* no absence: what it had is given up */
+    join(&w, "s0", 30000);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_string_equal(member_named(w.plan, "s0")->leaving, "");
+    assert_int_equal(load_named(w.plan, "s0"), 3);
+    world_end(&w);
+}
+
+/* D10: what has to be read of nodes is asked for, and nothing is computed before. */
+static void test_asks(void **state) {
+    (void)state;
+    static_pool(2, 6);
+    join_dynamic(&w);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    join(&w, "s0", 30000);
+    dv_plan_node nodes[NODES_MAX];
+    dv_plan_party party = party_of(&w, nodes, false);
+    uint8_t asks[NODES_MAX];
+    dv_plan *next;
+    for (size_t n = 0; n < w.count; n++) nodes[n].known = false;
+    assert_int_equal(dv_plan_ask(w.plan, &party, asks), 3);
+    assert_memory_equal(asks, ((uint8_t[]){1, 1, 0, 1}), 4); /* the third is known by its name */
+    assert_int_equal(dv_plan_step(&next, w.plan, &party, NULL), DV_PLAN_ASK);
+    assert_null(next);
+    party = party_of(&w, nodes, false);
+    nodes[0].czxid = nodes[1].czxid = nodes[3].czxid = 0;
+    assert_int_equal(dv_plan_ask(w.plan, &party, asks), 2);
+    assert_memory_equal(asks, ((uint8_t[]){2, 0, 0, 2}), 4);
+    party = party_of(&w, nodes, false);
+    assert_int_equal(dv_plan_ask(w.plan, &party, asks), 0);
+    world_end(&w);
+}
+
+/* --- rule 3, the first plan --- */
+
+/* Rule 3, D10: a plan for a later party is left as it is, unless it cannot have been written in this ensemble. */
+static void test_rule_3_older_never_replaces_newer(void **state) {
+    (void)state;
+    pool(3, 6);
+    die(&w, 0);
+    int64_t now = w.zxid;
+    w.zxid = w.plan->header.pzxid - 1;
+    assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
+    w.plan->mzxid = 0; /* of one's own, not written yet */
+    assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
+    w.plan->mzxid = w.plan->header.pzxid; /* no honest one is as old as what it was made for */
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->header.reason, DV_PLAN_LOSS);
+    assert_int_equal(moves_of(w.before, w.plan), 0);
+    assert_true(w.plan->header.pzxid < now);
+    world_end(&w);
+}
+
+/* D10: the first plan begins with what its writer followed, and so moves no more than a join does. */
+static void test_first_plan_keeps_what_was(void **state) {
+    (void)state;
+    for (int generation_0 = 0; generation_0 < 2; generation_0++) {
+        world_begin(&w, 12);
+        for (int n = 0; n < 4; n++) join(&w, n == 2 ? "s" : NULL, n == 2 ? 1000 : -1);
+        dv_plan_node nodes[NODES_MAX];
+        dv_plan_party party = party_of(&w, nodes, false);
+        const uint32_t owners[] = {2, 2, 1, 0, 1, 0, 2, 0, 1, 0, 2, UINT32_MAX};
+        party.owners = owners;
+        dv_plan *begun = dv_plan_make(dv_plan_set_make(NULL, 0)), *next;
+        assert_non_null(begun);
+        strcpy(begun->header.guid, "g0");
+        strcpy(begun->header.epoch, "e0");
+        assert_int_equal(dv_plan_step(&next, generation_0 ? begun : NULL, &party, NULL), DV_PLAN_NEXT);
+        assert_string_equal(next->header.after, generation_0 ? "g0" : "");
+        assert_string_equal(next->header.epoch, generation_0 ? "e0" : "");
+        assert_int_equal(next->header.generation, 1);
+        assert_int_equal(next->header.tag, w.set->crc);
+        size_t kept = 0;
+        for (size_t i = 0; i < 11; i++) {
+            const dv_plan_member *owner = dv_plan_member_of(next, &party, owners[i]);
+            assert_non_null(owner);
+            kept += next->owners[i] == owner->slot;
+        }
+        assert_int_equal(kept, 9); /* 4, 4, 3 and 0 become 3 each, and one had no owner */
+        assert_even(next);
+        dv_plan_free(next);
+        party.set = NULL; /* an administrator has nothing to begin with */
+        assert_int_equal(dv_plan_step(&next, generation_0 ? begun : NULL, &party, NULL), DV_PLAN_NOTHING);
+        dv_plan_free(begun);
+        world_end(&w);
+    }
+}
+
+/* --- weights, drains, options --- */
+
+/* D15: a weight that is set stays over a restart of a static member; a drained one is emptied, and back with its
+ * weight. */
+static void test_weights_and_drains(void **state) {
+    (void)state;
+    static_pool(4, 40);
+    dv_plan_weight drain = {"s1", 0}, undo = {"s1", 1000}, heavy = {"s2", 2000};
+    dv_plan_events events = {.weights = &drain, .weight_count = 1};
+    assert_int_equal(step(&w, &events), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->header.reason, DV_PLAN_DRAIN);
+    assert_int_equal(load_named(w.plan, "s1"), 0);
+    assert_int_equal(moves_of(w.before, w.plan), 10);
+    die(&w, 1);
+    join(&w, "s1", 30000);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
+    events.weights = &undo;
+    assert_int_equal(step(&w, &events), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->header.reason, DV_PLAN_WEIGHT);
+    assert_int_equal(moves_of(w.before, w.plan), 10);
+    events.weights = &heavy;
+    assert_int_equal(step(&w, &events), DV_PLAN_NEXT);
+    assert_int_equal(load_named(w.plan, "s2"), 16);
+    assert_int_equal(moves_of(w.before, w.plan), 6);
+    assert_int_equal(step(&w, &events), DV_PLAN_NOTHING);
+    heavy.key = "nobody";
+    assert_int_equal(step(&w, &events), DV_PLAN_NOTHING);
+    world_end(&w);
+}
+
+/* D15: a drain of all is a drain of none. */
+static void test_all_drained(void **state) {
+    (void)state;
+    static_pool(2, 7);
+    dv_plan_weight drains[] = {{"s0", 0}, {"s1", 0}};
+    dv_plan_events events = {.weights = drains, .weight_count = 2};
+    assert_int_equal(step(&w, &events), DV_PLAN_NEXT);
+    assert_int_equal(moves_of(w.before, w.plan), 0);
+    assert_even(w.plan);
+    world_end(&w);
+}
+
+/* Rule 13, D16: the options are the plan's; what a later writer is configured with changes nothing. */
+static void test_rule_13_options(void **state) {
+    (void)state;
+    pool(2, 8);
+    w.options.max_moves = 1;
+    assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
+    dv_plan_options zones = w.plan->header.options;
+    zones.spread_zones = true;
+    dv_plan_events events = {.options = &zones};
+    assert_int_equal(step(&w, &events), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->header.reason, DV_PLAN_OPTIONS);
+    const char *lonely = join_dynamic(&w);
+    w.live[2].says.zone = "z";
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(load_named(w.plan, lonely), 4);
+    world_end(&w);
+}
+
+/* D12: a static member that comes back in another zone is dealt to as one of that zone. */
+static void test_zone_after_restart(void **state) {
+    (void)state;
+    static_pool(3, 12);
+    dv_plan_options zones = {.algorithm = 1, .spread_zones = true};
+    dv_plan_events events = {.options = &zones};
+    assert_int_equal(step(&w, &events), DV_PLAN_NEXT);
+    die(&w, 0);
+    join(&w, "s0", 30000);
+    w.live[2].says.zone = "z";
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(load_named(w.plan, "s0"), 6);
+    world_end(&w);
+}
+
+/* --- sets --- */
+
+/* Rule 11, D17: a set that all carry and that was not adopted yet is; one that only some carry is not; and what
+ * set_items made of it is not undone, as the tag is adopted already. */
+static void test_rule_11_sets(void **state) {
+    (void)state;
+    pool(3, 6);
+    uint32_t old_tag = w.set->crc;
+    dv_plan_set *old = w.set, *grown = numbered_set("i", 9), *other = numbered_set("j", 4);
+    w.set = grown;
+    for (size_t n = 0; n < 3; n++) {
+        assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
+        assert_int_equal(w.plan->header.tag, old_tag);
+        die(&w, 0);
+        join_dynamic(&w);
+        assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+        assert_int_equal(w.plan->set->count, n < 2 ? 6 : 9);
+    }
+    assert_int_equal(w.plan->header.reason, DV_PLAN_SET);
+    assert_int_equal(w.plan->header.tag, grown->crc);
+    assert_even(w.plan);
+    dv_plan_events events = {.set = other};
+    assert_int_equal(step(&w, &events), DV_PLAN_NEXT);
+    assert_true(dv_plan_set_equal(w.plan->set, other));
+    assert_int_equal(w.plan->header.tag, grown->crc);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
+    assert_int_equal(step(&w, &events), DV_PLAN_NOTHING);
+    w.set = old; /* a writer of another set than all carry adopts nothing */
+    assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
+    for (size_t n = 0; n < 3; n++) w.live[n].says.tag = old_tag;
+    events.set = grown; /* asked for in the moment in which another is adopted: what is asked for it is */
+    assert_int_equal(step(&w, &events), DV_PLAN_NEXT);
+    assert_true(dv_plan_set_equal(w.plan->set, grown));
+    assert_int_equal(w.plan->header.tag, old_tag);
+    dv_plan_set_unref(grown);
+    dv_plan_set_unref(other);
+    world_end(&w);
+}
+
+/* D17: items that stay keep their owner as far as balance lets them; removed ones go, added ones are dealt out. */
+static void test_sets_keep_owners(void **state) {
+    (void)state;
+    pool(3, 30);
+    const char *names[31];
+    size_t count = 0;
+    for (size_t i = 0; i < 30; i++) {
+        if (i % 10 != 3) names[count++] = w.plan->set->names[i];
+    }
+    names[count++] = "new-1";
+    names[count++] = "new-2";
+    dv_plan_events events = {.set = dv_plan_set_make(names, count)};
+    assert_int_equal(step(&w, &events), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->set->count, 29);
+    assert_even(w.plan);
+    size_t kept = 0;
+    for (size_t i = 0, at = 0; i < 30; i++) {
+        if (i % 10 != 3) kept += w.plan->owners[at++] == w.before->owners[i];
+    }
+    assert_in_range(kept, 26, 27); /* one who lost none of the three may have one too many */
+    dv_plan_set_unref(events.set);
+    world_end(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_join_is_exact),
+        cmocka_unit_test(test_loss_is_exact),
+        cmocka_unit_test(test_rule_8_leave),
+        cmocka_unit_test(test_rule_8_leave_of_a_stranger),
+        cmocka_unit_test(test_all_leave),
+        cmocka_unit_test(test_nobody),
+        cmocka_unit_test(test_slots_are_reused),
+        cmocka_unit_test(test_rule_9_rolling_restart),
+        cmocka_unit_test(test_rule_9_odd_shares),
+        cmocka_unit_test(test_rule_9_absent_keep),
+        cmocka_unit_test(test_rule_10_timers),
+        cmocka_unit_test(test_static_without_delay),
+        cmocka_unit_test(test_rule_7_fencing),
+        cmocka_unit_test(test_fencing_of_equals),
+        cmocka_unit_test(test_static_leave_and_return),
+        cmocka_unit_test(test_asks),
+        cmocka_unit_test(test_rule_3_older_never_replaces_newer),
+        cmocka_unit_test(test_first_plan_keeps_what_was),
+        cmocka_unit_test(test_weights_and_drains),
+        cmocka_unit_test(test_all_drained),
+        cmocka_unit_test(test_rule_13_options),
+        cmocka_unit_test(test_zone_after_restart),
+        cmocka_unit_test(test_rule_11_sets),
+        cmocka_unit_test(test_sets_keep_owners),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,117 @@
+/* Tests of how services leave a registry, each of a fault that random histories found. On an in-memory ensemble in
+ * virtual time. SPDX-License-Identifier: Apache-2.0 */
+#include "registry_fixture.h"
+
+#define ENTRY "/divvy/services/web/a"
+
+static cJSON *status(void) {
+    return json("{'role': 'web', 'id': 'a', 'load': 1, 'ttl': 60}");
+}
+
+static unsigned long long ephemerals(const world *w) {
+    divvy_stats stats;
+    assert_int_equal(divvy_client_stats(w->clients[0], &stats), 0);
+    return stats.ephemerals;
+}
+
+/* Unregistering what somebody else has deleted finds nothing, and keeps nothing: no room in the session's budget, and
+ * no announcement on the next session. */
+static void unregister_what_is_gone(const char *role) {
+    world w;
+    open_world(&w, NULL, 1);
+    divvy_registry *registry = open_registry(&w, 0, NULL);
+    beat_only(registry, status());
+    assert_int_equal(ephemerals(&w), 1);
+    assert_int_equal(divvy_testing_remove(w.ensemble, ENTRY), 0);
+    run(&w, 1000);
+    assert_int_equal(divvy_registry_unregister(registry, role, "a", WAIT_MS), DIVVY_ENOENT);
+    assert_int_equal(ephemerals(&w), 0);
+    assert_int_equal(divvy_testing_expire(w.ensemble, w.clients[0]), 0);
+    run(&w, 10000);
+    assert_false(divvy_testing_exists(w.ensemble, ENTRY));
+    close_world(&w);
+}
+
+static void test_unregister_what_is_gone(void **state) {
+    (void)state;
+    unregister_what_is_gone("web");
+}
+
+/* Likewise in all roles, where none has it any more. */
+static void test_unregister_what_is_gone_in_all_roles(void **state) {
+    (void)state;
+    unregister_what_is_gone(NULL);
+}
+
+/* In all roles, a service of our own is removed even when the time passes before anything can be read. */
+static void test_unregister_in_no_time(void **state) {
+    (void)state;
+    world w;
+    open_world(&w, NULL, 1);
+    divvy_registry *registry = open_registry(&w, 0, NULL);
+    beat_only(registry, status());
+    divvy_testing_link_client(w.ensemble, w.clients[0], DIVVY_TESTING_LINK_DOWN);
+    assert_int_equal(divvy_registry_unregister(registry, NULL, "a", 50), DIVVY_ETIMEDOUT);
+    divvy_testing_link_client(w.ensemble, w.clients[0], DIVVY_TESTING_LINK_UP);
+    run(&w, 15000);
+    assert_false(divvy_testing_exists(w.ensemble, ENTRY));
+    close_world(&w);
+}
+
+/* Of two registries on one session the first stores an entry, then the second under the same name: when the first is
+ * closed the second's stays. */
+static void test_close_leaves_anothers(void **state) {
+    (void)state;
+    world w;
+    divvy_registry *second;
+    divvy_registry_config config = DIVVY_REGISTRY_CONFIG_INIT;
+    config.nonce = "second";
+    open_world(&w, NULL, 1);
+    divvy_registry *first = open_registry(&w, 0, NULL);
+    assert_int_equal(divvy_registry_open(&second, w.clients[0], &config), 0);
+    beat_only(first, status());
+    beat_only(second, status());
+    divvy_registry_close(first);
+    w.registries[0] = NULL;
+    run(&w, 5000);
+    assert_true(divvy_testing_exists(w.ensemble, ENTRY));
+    divvy_registry_close(second);
+    run(&w, 1000);
+    assert_false(divvy_testing_exists(w.ensemble, ENTRY));
+    close_world(&w);
+}
+
+/* A claim that waits for the servers' clock when its registry is closed is not carried out afterwards. */
+static void count_creates(const divvy_testing_transaction *t, void *user) {
+    world *w = user;
+    if (t->kind == DIVVY_TESTING_CREATE && strcmp(t->path, "/divvy/services/leader/leader") == 0) w->warnings++;
+}
+
+static void test_no_claim_after_close(void **state) {
+    (void)state;
+    world w;
+    open_world(&w, count_creates, 1);
+    divvy_registry *registry = open_registry(&w, 0, NULL);
+    beat_only(registry, status()); /* The path stands. */
+    divvy_registry *second;
+    assert_int_equal(divvy_registry_open(&second, w.clients[0], NULL), 0);
+    divvy_testing_link_client(w.ensemble, w.clients[0], DIVVY_TESTING_LINK_DOWN);
+    cJSON *candidate = json("{'ttl': 60}");
+    assert_int_equal(divvy_registry_unique_service(second, "leader", candidate, NULL, 50), DIVVY_ETIMEDOUT);
+    cJSON_Delete(candidate);
+    divvy_registry_close(second);
+    w.warnings = 0;
+    divvy_testing_link_client(w.ensemble, w.clients[0], DIVVY_TESTING_LINK_UP);
+    run(&w, 15000);
+    assert_int_equal(w.warnings, 0);
+    close_world(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unregister_what_is_gone), cmocka_unit_test(test_unregister_what_is_gone_in_all_roles),
+        cmocka_unit_test(test_unregister_in_no_time),   cmocka_unit_test(test_close_leaves_anothers),
+        cmocka_unit_test(test_no_claim_after_close),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
