@@ -155,7 +155,7 @@ static dv_plan *plan_by_chance(void) {
     const char *list[40];
     size_t count = chance(40);
     for (size_t i = 0; i < count; i++) {
-        char prefix[16];
+        char prefix[32];
         sprintf(prefix, "%c%02zu%c%c", 'a' + (int)(i / 10), i, (int)(1 + chance(255)), "%/.\xc3"[chance(4)]);
         list[i] = text_by_chance(names[i], prefix, i);
     }
