@@ -43,7 +43,8 @@ void dv_guid_next(dv_guid_source *source, int64_t session_id, char out[DV_GUID_B
 }
 
 bool dv_guid_is_of_former_session(const char *name, const char *own) {
-    if (strnlen(name, 2 * DIGITS_MAX) < 2 * DIGITS_MAX || strnlen(own, 2 * DIGITS_MAX) < 2 * DIGITS_MAX) return false;
+    enum { BOTH_DIGITS = 2 * DIGITS_MAX }; /* of the session and of the client */
+    if (strnlen(name, BOTH_DIGITS) < BOTH_DIGITS || strnlen(own, BOTH_DIGITS) < BOTH_DIGITS) return false;
     bool same_client = memcmp(name + DIGITS_MAX, own + DIGITS_MAX, DIGITS_MAX) == 0;
     return same_client && memcmp(name, own, DIGITS_MAX) != 0;
 }
