@@ -38,6 +38,21 @@ def environment(**more):
     return {**kept, "DIVVY_CONNECT": SERVER.connect, "PATH": folders, "DIVVY_SHARE": TOOLS, **more}
 
 
+
+def processes_of_session(session):
+    """The numbers of the processes that belong to it, but for those that have ended and wait to be asked for."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % name) as file:
+                fields = file.read().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            found.append(int(name))
+    return found
+
+
 class Running:
     """A program under test that runs in the background, and what it has printed so far."""
 
@@ -757,6 +772,7 @@ class Terminals(Case):
         shell.shows("status 130\r\nagain")
         shell.end()
         self.assertNotIn("\nwrong", shell.shown)
+        wait_for(lambda: processes_of_session(shell.pid) == [], "nothing is left of it", shell)
 
     # The command can read from the terminal and ask it for a password, and has it in the foreground.
     def test_input(self):

@@ -107,12 +107,18 @@ divvyLockRun() {
 # divvyLockWatch FOLDER: when the lock is lost, ends the process whose number is in FOLDER/pid, with all that come from
 # it; who they are is then in FOLDER/tree. When that was told in time there is a grace, until `divvy lock` ends.
 divvyLockWatch() {
-    local word pid tree
+    local word pid tree parent started begun
+    # Learned now: the folder goes with the shell that we watch for, which may be ended before us, by ^C for one.
+    while ! read -r pid <"$1/pid"; do
+        if [ ! -d "$1" ]; then return; fi
+        sleep 0.02
+    done 2>/dev/null
+    divvyLockStat "$pid" || return
+    begun=$started
     read -r word <&42
-    while ! read -r pid <"$1/pid"; do sleep 0.02; done 2>/dev/null
+    if ! divvyLockStat "$pid" || [ "$started" != "$begun" ]; then return; fi
     tree=$(divvyLockFind "$pid")
-    printf '%s\n' "$tree" >"$1/new"
-    mv "$1/new" "$1/tree"
+    { printf '%s\n' "$tree" >"$1/new" && mv "$1/new" "$1/tree"; } 2>/dev/null
     divvyLockSignal TERM "$tree"
     if [ "$word" = lost ]; then read -r word <&42; fi
     divvyLockSignal KILL "$tree $(divvyLockFind "$pid")"
