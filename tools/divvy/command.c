@@ -47,3 +47,13 @@ int dv_command_printed(void) {
     dv_command_say("cannot write to standard output: %s", strerror(errno));
     return DV_EXIT_FAILED;
 }
+
+int dv_command_print(char *text) {
+    if (!text) {
+        dv_command_say("out of memory");
+        return DV_EXIT_FAILED;
+    }
+    fputs(text, stdout);
+    free(text);
+    return dv_command_printed();
+}

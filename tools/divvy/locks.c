@@ -70,14 +70,7 @@ static int show(const locks_options *o, const dv_locks *locks) {
         dv_command_say("there is neither a lock nor a semaphore \"%.200s\" below %s", o->name, o->root);
         return DV_EXIT_FAILED;
     }
-    char *text = o->json ? dv_locks_json(locks) : dv_locks_print(locks);
-    if (!text) {
-        dv_command_say("out of memory");
-        return DV_EXIT_FAILED;
-    }
-    fputs(text, stdout);
-    free(text);
-    return dv_command_printed();
+    return dv_command_print(o->json ? dv_locks_json(locks) : dv_locks_print(locks));
 }
 
 static int run_locks(const locks_options *o) {

@@ -11,6 +11,7 @@
 
 #include "options.h"
 #include "output.h"
+#include "session.h"
 #include "znode/znode.h"
 
 /* What all subcommands that look are told. */
@@ -22,25 +23,19 @@ typedef struct {
     char *auth; /* secret */
 } dv_look_options;
 
-#define DV_LOOK_OPTION(type, member, field, option_name, value_name, option_kind, ...)   \
-    {                                                                                    \
-        .name = option_name, .argument = value_name, .kind = option_kind,                \
-        .offset = offsetof(type, member) + offsetof(dv_look_options, field), __VA_ARGS__ \
-    }
-
 /* Their lines in the table of options; `member` is the place of a dv_look_options in the struct of values. */
-#define DV_LOOK_OPTIONS(type, member)                                                                \
-    DV_LOOK_OPTION(type, member, connect, "connect", "HOSTS", DV_OPTION_TEXT,                        \
-                   .help = "ZooKeeper's servers, as in h1:2181,h2:2181/chroot\n"                     \
-                           "(default: $DIVVY_CONNECT, else 127.0.0.1:2181)"),                        \
-        DV_LOOK_OPTION(type, member, timeout_ms, "timeout", "DURATION", DV_OPTION_DURATION,          \
-                       .help = "give up when the servers have not told all of it after this long\n"  \
-                               "(default: 10s)",                                                     \
-                       .min_ms = 1, .max_ms = 24 * 3600 * 1000),                                     \
-        DV_LOOK_OPTION(type, member, auth_file, "auth-file", "FILE", DV_OPTION_TEXT,                 \
-                       .help = "credentials, user:password on one line; they travel in clear text"), \
-        DV_LOOK_OPTION(type, member, verbose, "verbose", NULL, DV_OPTION_FLAG,                       \
-                       .help = "write the library's log to standard error")
+#define DV_LOOK_OPTIONS(type, member)                                                 \
+    DV_SESSION_OPTION_CONNECT(type, member),                                          \
+        {.name = "timeout",                                                           \
+         .argument = "DURATION",                                                      \
+         .kind = DV_OPTION_DURATION,                                                  \
+         .offset = offsetof(type, member.timeout_ms),                                 \
+         .help = "give up when the servers have not told all of it after this long\n" \
+                 "(default: 10s)",                                                    \
+         .min_ms = 1,                                                                 \
+         .max_ms = 24 * 3600 * 1000},                                                 \
+        DV_SESSION_OPTION_AUTH_FILE(type, member),                                    \
+        DV_SESSION_OPTION_VERBOSE(type, member, "write the library's log to standard error")
 
 enum { DV_LOOK_TIMEOUT_MS = 10000 };
 

@@ -6,9 +6,9 @@
 #include <divvy/divvy.h>
 
 #include "command.h"
+#include "forecast.h"
 #include "item_list.h"
 #include "options.h"
-#include "plan_print.h"
 
 enum { MEMBERS_MAX = 10000, MEMBER_NAME_BYTES = 32 };
 
@@ -132,7 +132,7 @@ static int parse(plan_options *o, int argc, char **argv) {
 
 /* ---- the plan ---- */
 
-static int name_members(dv_plan *plan) {
+static int name_members(dv_forecast *plan) {
     for (size_t i = 0; i < plan->member_count; i++) {
         char *name = NULL;
         if (asprintf(&name, "member-%zu", i + 1) < 0) return DIVVY_ENOMEM;
@@ -143,7 +143,7 @@ static int name_members(dv_plan *plan) {
 
 /* Both assignments; indexes of owners are among all members, as the first of those after the change is not the first of
  * all. */
-static int assign(dv_plan *plan, rule_fn rule) {
+static int assign(dv_forecast *plan, rule_fn rule) {
     size_t old_count = plan->member_count - plan->join_count, leave = plan->leave_count;
     int error = rule(plan->members, old_count, plan->items, NULL, plan->before);
     uint32_t *previous = calloc(plan->items->count, sizeof *previous);
@@ -156,9 +156,9 @@ static int assign(dv_plan *plan, rule_fn rule) {
     return error;
 }
 
-static void count(dv_plan *plan) {
+static void count(dv_forecast *plan) {
     for (size_t i = 0; i < plan->items->count; i++) {
-        dv_plan_load *from = &plan->loads[plan->before[i]], *to = &plan->loads[plan->after[i]];
+        dv_forecast_load *from = &plan->loads[plan->before[i]], *to = &plan->loads[plan->after[i]];
         from->before++;
         to->after++;
         if (from == to) continue;
@@ -170,12 +170,12 @@ static void count(dv_plan *plan) {
 
 /* What leavers have must move, and what stayers have beyond their room: K // M items each, and one more for K mod M of
  * them, who are best chosen among those that are full. */
-static size_t floor_of(const dv_plan *plan) {
+static size_t floor_of(const dv_forecast *plan) {
     size_t after_count = plan->member_count - plan->leave_count;
     size_t base = plan->items->count / after_count, extras = plan->items->count % after_count, moves = 0;
     for (size_t i = 0; i < plan->member_count; i++) {
         size_t load = plan->loads[i].before;
-        bool leaves = dv_plan_leaves(plan, i);
+        bool leaves = dv_forecast_leaves(plan, i);
         size_t room = leaves ? 0 : base;
         if (!leaves && load > base && extras > 0) {
             room++;
@@ -186,7 +186,7 @@ static size_t floor_of(const dv_plan *plan) {
     return moves;
 }
 
-static int make_plan(dv_plan *plan, rule_fn rule) {
+static int make_plan(dv_forecast *plan, rule_fn rule) {
     plan->members = calloc(plan->member_count, sizeof *plan->members);
     plan->loads = calloc(plan->member_count, sizeof *plan->loads);
     plan->before = calloc(plan->items->count, sizeof *plan->before);
@@ -200,7 +200,7 @@ static int make_plan(dv_plan *plan, rule_fn rule) {
     return 0;
 }
 
-static void free_plan(dv_plan *plan) {
+static void free_plan(dv_forecast *plan) {
     for (size_t i = 0; plan->members && i < plan->member_count; i++)
         free((char *)(uintptr_t)plan->members[i].identifier);
     free(plan->members);
@@ -210,22 +210,20 @@ static void free_plan(dv_plan *plan) {
 }
 
 static int run_plan(const plan_options *o) {
-    dv_plan plan = {.assign = rules[o->assign].name,
-                    .items = &o->list,
-                    .member_count = (size_t)(o->members + o->join),
-                    .leave_count = (size_t)o->leave,
-                    .join_count = (size_t)o->join};
+    dv_forecast plan = {.assign = rules[o->assign].name,
+                        .items = &o->list,
+                        .member_count = (size_t)(o->members + o->join),
+                        .leave_count = (size_t)o->leave,
+                        .join_count = (size_t)o->join};
     int error = make_plan(&plan, rules[o->assign].assign);
     char *text = NULL;
-    if (!error) text = o->json ? dv_plan_json(&plan, o->verbose) : dv_plan_print(&plan, o->verbose);
+    if (!error) text = o->json ? dv_forecast_json(&plan, o->verbose) : dv_forecast_print(&plan, o->verbose);
     free_plan(&plan);
-    if (!text) {
-        dv_command_say("%s", divvy_strerror(error ? error : DIVVY_ENOMEM));
+    if (error && error != DIVVY_ENOMEM) {
+        dv_command_say("%s", divvy_strerror(error));
         return DV_EXIT_FAILED;
     }
-    fputs(text, stdout);
-    free(text);
-    return dv_command_printed();
+    return dv_command_print(text);
 }
 
 static int run(int argc, char **argv) {

@@ -183,17 +183,6 @@ static char *print_json(const services_options *o, const dv_services *services) 
     return dv_json_line(json, good);
 }
 
-static int show(const services_options *o, const dv_services *services) {
-    char *text = o->json ? print_json(o, services) : print_page(o, services);
-    if (!text) {
-        dv_command_say("out of memory");
-        return DV_EXIT_FAILED;
-    }
-    fputs(text, stdout);
-    free(text);
-    return dv_command_printed();
-}
-
 static int run_services(const services_options *o) {
     dv_look *look;
     int code = dv_look_open(&look, &o->look, command, -1);
@@ -201,7 +190,8 @@ static int run_services(const services_options *o) {
     char *path = dv_path_join(o->root, "services");
     dv_services services = {.path = path, .role = o->role};
     int error = path ? dv_look_at(look, dv_services_read, &services) : DIVVY_ENOMEM;
-    code = error ? dv_look_failed(look, error) : show(o, &services);
+    if (error) code = dv_look_failed(look, error);
+    else code = dv_command_print(o->json ? print_json(o, &services) : print_page(o, &services));
     dv_look_close(look);
     dv_services_clear(&services);
     free(path);

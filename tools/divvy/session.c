@@ -18,13 +18,17 @@ const dv_choice dv_session_acls[] = {{"auto", DIVVY_ACL_AUTO},
                                      {"readable", DIVVY_ACL_READABLE},
                                      {NULL, 0}};
 
+const char *dv_session_connect(const char *connect) {
+    if (!connect || !*connect) connect = getenv("DIVVY_CONNECT");
+    return connect && *connect ? connect : "127.0.0.1:2181";
+}
+
 int dv_session_options_finish(dv_session_options *options, const char *command) {
     if ((options->acl == DIVVY_ACL_CREATOR || options->acl == DIVVY_ACL_READABLE) && !options->auth_file) {
         dv_command_misused(command, "--acl creator and readable need credentials; give --auth-file");
         return -1;
     }
-    if (!options->connect || !*options->connect) options->connect = getenv("DIVVY_CONNECT");
-    if (!options->connect || !*options->connect) options->connect = "127.0.0.1:2181";
+    options->connect = dv_session_connect(options->connect);
     return options->auth_file ? dv_auth_file_read(command, options->auth_file, &options->auth) : 0;
 }
 

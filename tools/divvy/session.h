@@ -62,6 +62,9 @@ extern const dv_choice dv_session_acls[];
 #define DV_SESSION_OPTION_VERBOSE(type, field, help_text) \
     { .name = "verbose", .kind = DV_OPTION_FLAG, .offset = offsetof(type, field.verbose), .help = help_text }
 
+/* The value of --connect, or what stands for it where it was not given. */
+const char *dv_session_connect(const char *connect);
+
 /* After parsing: what is left to be set is, and the file of credentials read. Returns 0, or -1 when the mistake was
  * told as one in the usage of `command`. Release with dv_session_options_free() in each case. */
 int dv_session_options_finish(dv_session_options *options, const char *command);

@@ -1,6 +1,6 @@
 /* What a change of members would move. SPDX-License-Identifier: Apache-2.0 */
-#ifndef DV_PLAN_PRINT_H
-#define DV_PLAN_PRINT_H
+#ifndef DV_FORECAST_H
+#define DV_FORECAST_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 typedef struct {
     size_t before, after; /* items */
     size_t gains, loses;
-} dv_plan_load;
+} dv_forecast_load;
 
 typedef struct {
     const char *assign; /* by which rule */
@@ -22,21 +22,21 @@ typedef struct {
     size_t member_count;
     size_t leave_count, join_count;
     uint32_t *before, *after; /* for each item: who of `members` owns it */
-    dv_plan_load *loads;      /* for each member */
+    dv_forecast_load *loads;  /* for each member */
     size_t moves;             /* items that change owner */
     size_t floor;             /* how many have to, whatever the rule, for loads that differ by one at most */
-} dv_plan;
+} dv_forecast;
 
-static inline bool dv_plan_leaves(const dv_plan *plan, size_t member) {
+static inline bool dv_forecast_leaves(const dv_forecast *plan, size_t member) {
     return member < plan->leave_count;
 }
-static inline bool dv_plan_joins(const dv_plan *plan, size_t member) {
+static inline bool dv_forecast_joins(const dv_forecast *plan, size_t member) {
     return member >= plan->member_count - plan->join_count;
 }
 
 /* For people, and as one JSON object on one line; with each item that moves where `list`. Text to free(), NULL when
  * memory is out. */
-char *dv_plan_print(const dv_plan *plan, bool list);
-char *dv_plan_json(const dv_plan *plan, bool list);
+char *dv_forecast_print(const dv_forecast *plan, bool list);
+char *dv_forecast_json(const dv_forecast *plan, bool list);
 
 #endif

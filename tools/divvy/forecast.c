@@ -1,5 +1,5 @@
 /* What a change of members would move. SPDX-License-Identifier: Apache-2.0 */
-#include "plan_print.h"
+#include "forecast.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,27 +21,27 @@ static const char *number(size_t value, char out[NUMBER_BYTES]) {
     return out;
 }
 
-static int add_member(dv_table *table, const dv_plan *plan, size_t i) {
+static int add_member(dv_table *table, const dv_forecast *plan, size_t i) {
     char before[NUMBER_BYTES], after[NUMBER_BYTES], gains[NUMBER_BYTES], loses[NUMBER_BYTES];
-    const dv_plan_load *load = &plan->loads[i];
+    const dv_forecast_load *load = &plan->loads[i];
     const char *name = plan->members[i].identifier;
     const char *cells[MEMBER_COLUMNS] = {
         name,
-        dv_plan_joins(plan, i) ? "joins" : number(load->before, before),
-        dv_plan_leaves(plan, i) ? "leaves" : number(load->after, after),
+        dv_forecast_joins(plan, i) ? "joins" : number(load->before, before),
+        dv_forecast_leaves(plan, i) ? "leaves" : number(load->after, after),
         number(load->gains, gains),
         number(load->loses, loses),
     };
     return dv_table_add(table, name, cells);
 }
 
-static int add_move(dv_table *table, const dv_plan *plan, size_t i) {
+static int add_move(dv_table *table, const dv_forecast *plan, size_t i) {
     const char *cells[ITEM_COLUMNS] = {plan->items->names[i], plan->members[plan->before[i]].identifier,
                                        plan->members[plan->after[i]].identifier};
     return dv_table_add(table, cells[0], cells);
 }
 
-static int print_moves(const dv_plan *plan, FILE *to) {
+static int print_moves(const dv_forecast *plan, FILE *to) {
     dv_table *table = dv_table_new(item_columns, ITEM_COLUMNS);
     int error = table ? 0 : -1;
     for (size_t i = 0; !error && i < plan->items->count; i++) {
@@ -55,7 +55,7 @@ static int print_moves(const dv_plan *plan, FILE *to) {
     return error;
 }
 
-static void print_summary(const dv_plan *plan, FILE *to) {
+static void print_summary(const dv_forecast *plan, FILE *to) {
     size_t before = plan->member_count - plan->join_count, after = plan->member_count - plan->leave_count;
     fprintf(to, "%zu item%s by %s: from %zu to %zu member%s\n", plan->items->count, plan->items->count == 1 ? "" : "s",
             plan->assign, before, after, after == 1 ? "" : "s");
@@ -64,7 +64,7 @@ static void print_summary(const dv_plan *plan, FILE *to) {
             plan->floor);
 }
 
-char *dv_plan_print(const dv_plan *plan, bool list) {
+char *dv_forecast_print(const dv_forecast *plan, bool list) {
     char *text = NULL;
     size_t bytes = 0;
     dv_table *table = dv_table_new(member_columns, MEMBER_COLUMNS);
@@ -85,18 +85,18 @@ char *dv_plan_print(const dv_plan *plan, bool list) {
 
 /* ---- JSON ---- */
 
-static bool put_member(cJSON *array, const dv_plan *plan, size_t i) {
-    const dv_plan_load *load = &plan->loads[i];
+static bool put_member(cJSON *array, const dv_forecast *plan, size_t i) {
+    const dv_forecast_load *load = &plan->loads[i];
     cJSON *json = dv_json_add_object(array);
     return json && dv_json_text(json, "identifier", plan->members[i].identifier) &&
-           (dv_plan_joins(plan, i) ? cJSON_AddNullToObject(json, "before") != NULL
-                                   : dv_json_number(json, "before", (int64_t)load->before)) &&
-           (dv_plan_leaves(plan, i) ? cJSON_AddNullToObject(json, "after") != NULL
-                                    : dv_json_number(json, "after", (int64_t)load->after)) &&
+           (dv_forecast_joins(plan, i) ? cJSON_AddNullToObject(json, "before") != NULL
+                                       : dv_json_number(json, "before", (int64_t)load->before)) &&
+           (dv_forecast_leaves(plan, i) ? cJSON_AddNullToObject(json, "after") != NULL
+                                        : dv_json_number(json, "after", (int64_t)load->after)) &&
            dv_json_number(json, "gains", (int64_t)load->gains) && dv_json_number(json, "loses", (int64_t)load->loses);
 }
 
-static bool put_moves(cJSON *json, const dv_plan *plan) {
+static bool put_moves(cJSON *json, const dv_forecast *plan) {
     cJSON *array = cJSON_AddArrayToObject(json, "moved");
     bool good = array;
     for (size_t i = 0; good && i < plan->items->count; i++) {
@@ -109,7 +109,7 @@ static bool put_moves(cJSON *json, const dv_plan *plan) {
     return good;
 }
 
-char *dv_plan_json(const dv_plan *plan, bool list) {
+char *dv_forecast_json(const dv_forecast *plan, bool list) {
     cJSON *json = cJSON_CreateObject();
     bool good = json && dv_json_text(json, "assign", plan->assign) &&
                 dv_json_number(json, "items", (int64_t)plan->items->count) &&
