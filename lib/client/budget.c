@@ -14,8 +14,12 @@ size_t dv_path_cost(const char *path) {
     return strlen(path) + 4;
 }
 
+static bool fits(const dv_budget *budget, size_t bytes) {
+    return bytes <= budget->limit_bytes - budget->used_bytes;
+}
+
 static bool has_room(divvy_client *client, const dv_budget *budget, size_t bytes) {
-    bool room = bytes <= budget->limit_bytes - budget->used_bytes;
+    bool room = fits(budget, bytes);
     if (!room) client->room_wanted = true;
     return room;
 }
@@ -37,7 +41,7 @@ int dv_reserve_node(divvy_client *client, size_t ephemeral_bytes, size_t watch_b
 }
 
 bool dv_reserve_watch(divvy_client *client, size_t bytes) {
-    if (bytes > client->watched.limit_bytes - client->watched.used_bytes) return false;
+    if (!fits(&client->watched, bytes)) return false;
     client->watched.used_bytes += bytes;
     return true;
 }

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "znode/padded.h"
 #include "znode/path.h"
 
 /* ---- writing ---- */
@@ -121,13 +122,9 @@ static dv_record_state keep_or_free(dv_record *record) {
     return DV_RECORD_OUT_OF_MEMORY;
 }
 
-/* Copied to have room behind it: cJSON before 1.7.18, unless patched, looks past the end of what breaks off. */
 static cJSON *parse_text(const char *data, size_t data_bytes) {
-    enum { ROOM = 16 };
-    char *text = calloc(data_bytes + ROOM, 1);
-    if (!text) return NULL;
-    memcpy(text, data, data_bytes);
-    cJSON *json = cJSON_ParseWithLength(text, data_bytes);
+    char *text = dv_padded_copy(data, data_bytes);
+    cJSON *json = text ? cJSON_ParseWithLength(text, data_bytes) : NULL;
     free(text);
     return json;
 }

@@ -8,6 +8,7 @@
 
 #include "divvy/error.h"
 #include "recipe/record.h"
+#include "znode/padded.h"
 #include "znode/path.h"
 
 /* ---- bounds: V2 ---- */
@@ -131,12 +132,9 @@ static const char *find_values(dv_entry *e) {
     return NULL;
 }
 
-/* The text is copied to have room behind it: cJSON 1.7.15 looks past the end of what breaks off. */
 static cJSON *parse_text(const char *data, size_t data_bytes, const char **reason) {
-    enum { ROOM = 16 };
-    char *text = calloc(data_bytes + ROOM, 1);
+    char *text = dv_padded_copy(data, data_bytes);
     if (!text) return NULL;
-    memcpy(text, data, data_bytes);
     cJSON *json = NULL;
     if (!dv_is_utf8(text)) *reason = "is not valid UTF-8";
     else if (!(json = cJSON_ParseWithLengthOpts(text, data_bytes + 1, NULL, 1))) *reason = "is no JSON";

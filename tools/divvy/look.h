@@ -91,9 +91,6 @@ char *dv_look_path(const dv_look *look, const char *path);
 char *dv_look_node_of(const char *name);
 char *dv_look_name_of(const char *node);
 
-/* A node's data, malloc'ed, with NUL bytes behind: parsers of text like to look past the end. NULL when memory is out. */
-char *dv_look_data(const dv_reply *reply);
-
 /* "2026-01-31T12:00:00Z"; "" for what is no time. malloc'ed. */
 char *dv_look_utc(int64_t ms);
 

@@ -25,13 +25,6 @@ char *dv_look_name_of(const char *node) {
     return strdup(node);
 }
 
-char *dv_look_data(const dv_reply *reply) {
-    enum { NUL_BYTES = 16 };
-    char *data = calloc(reply->data_bytes + NUL_BYTES, 1);
-    if (data && reply->data_bytes) memcpy(data, reply->data, reply->data_bytes);
-    return data;
-}
-
 char *dv_look_utc(int64_t ms) {
     time_t seconds = (time_t)(ms / 1000);
     struct tm utc;

@@ -14,6 +14,7 @@
 #include "partitioner/partitioner.h"
 #include "recipe/record.h"
 #include "status_items.h"
+#include "znode/padded.h"
 #include "znode/path.h"
 
 typedef struct {
@@ -95,7 +96,7 @@ static int take_member(void *context, size_t i, const dv_reply *reply) {
     if (reply->error == DIVVY_ENOENT) return 0; /* It left meanwhile; without a host it is dropped. */
     if (reply->error) return reply->error;
     dv_record record = {0};
-    char *data = dv_look_data(reply);
+    char *data = dv_padded_copy(reply->data, reply->data_bytes);
     if (!data) return DIVVY_ENOMEM;
     bool told = !m->kazoo && dv_record_parse(data, reply->data_bytes, true, &record) == DV_RECORD_GOOD;
     free(data);
