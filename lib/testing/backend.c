@@ -111,8 +111,8 @@ static void complete_multi(dv_mem_pending *pending, const dv_mem_reply *reply, i
         if (error == 0) {
             replies[i].path = results[i].path ? results[i].path->text : NULL;
             replies[i].stat = results[i].has_stat ? &results[i].stat : NULL;
-        } else if (dv_outcome_unknown(error) || error == DIVVY_ELOST || !results) replies[i].error = error;
-        else replies[i].error = results[i].error;
+        } else if (dv_outcome_unknown(error) || dv_session_over(error)) replies[i].error = error;
+        else replies[i].error = results ? results[i].error : DIVVY_EROLLEDBACK; /* refused as a whole, on this side */
     }
     pending->multi_done(pending->context, error, replies, count, now);
     free(replies);
@@ -234,12 +234,12 @@ static int check_request(const dv_mem_client *client, const dv_op *ops, size_t c
 static void count_request(dv_mem_client *client, const dv_mem_request *request) {
     divvy_stats *stats = &client->stats;
     stats->requests++;
+    stats->bytes_sent += request->bytes;
     if (request->is_multi) stats->multis++;
     for (size_t i = 0; i < request->count; i++) {
         uint64_t *const by_kind[DV_KINDS] = {&stats->creates, &stats->deletes, &stats->sets,    &stats->checks,
                                              &stats->gets,    &stats->exists,  &stats->children};
         ++*by_kind[request->ops[i].kind];
-        stats->bytes_sent += request->bytes;
     }
 }
 

@@ -113,8 +113,8 @@ static void add_children(dv_mem_reply *reply, const dv_mem_node *node) {
         reply->children[reply->child_count++] = dv_mem_path_ref(child->path);
 }
 
-static bool readable(const dv_mem_conn *conn, const dv_mem_node *node) {
-    return node->access.acl != DIVVY_ACL_CREATOR || (conn->identity && conn->identity == node->access.identity);
+bool dv_mem_conn_may_read(const dv_mem_conn *conn, dv_mem_access access) {
+    return access.acl != DIVVY_ACL_CREATOR || (conn->identity && conn->identity == access.identity);
 }
 
 static void read_node(dv_mem_conn *conn, const dv_mem_request *request) {
@@ -123,7 +123,7 @@ static void read_node(dv_mem_conn *conn, const dv_mem_request *request) {
     dv_mem_reply *reply = dv_mem_reply_new(DV_MEM_ANSWER);
     reply->number = request->number;
     if (!node) reply->error = DIVVY_ENOENT;
-    else if (op->kind != DV_EXISTS && !readable(conn, node)) reply->error = DIVVY_EACCES;
+    else if (op->kind != DV_EXISTS && !dv_mem_conn_may_read(conn, node->access)) reply->error = DIVVY_EACCES;
     if (!reply->error) {
         reply->has_stat = true;
         reply->stat = dv_mem_node_stat(node);

@@ -48,6 +48,7 @@ void dv_mem_conn_validated(dv_mem_conn *conn, bool valid);
 /* A transaction whose request came by this server was applied here. */
 void dv_mem_conn_committed(dv_mem_server *server, const dv_mem_txn *txn);
 void dv_mem_conn_fire(dv_mem_conn *conn, dv_mem_path *path, dv_watch_kind kind);
+bool dv_mem_conn_may_read(const dv_mem_conn *conn, dv_mem_access access);
 
 /* ---- servers (server.c, follower.c, leader.c) ---- */
 

@@ -49,7 +49,11 @@
     X(first_heartbeat_moves, "each heartbeat sets first_heartbeat anew")                                      \
     X(purge_any_version, "a purge deletes whatever stands there by then")                                     \
     X(leave_takes_anothers, "a closed registry deletes what another one has stored on the same session")      \
-    X(view_outlives_session, "a view answers from what it had on a session that is over")
+    X(view_outlives_session, "a view answers from what it had on a session that is over")                     \
+    X(plan_without_compare, "a plan is written whatever stands there by then")                                \
+    X(plan_writer_lags, "a writer that has not read the newest plan writes over it")                          \
+    X(plan_epoch_unchecked, "a plan is written at a version of a root that was deleted and made again")       \
+    X(plan_older_followed, "a member follows an older plan after a newer one")
 
 #ifdef DIVVY_MUTANTS
 #define DV_MUTANT_ENUM(name, text) DV_MUTANT_##name,

@@ -144,6 +144,8 @@ static dv_mem_path *name_path(prepared *p, const dv_mem_op *op, int32_t sequence
 
 static int create(prepared *p, const dv_mem_op *op) {
     dv_mem_path *parent_path = op->path->parent;
+    /* "/" with a number behind it is the name of a child of "/". */
+    if (!parent_path && op->mode & DV_SEQUENTIAL) parent_path = op->path;
     if (!parent_path) return DIVVY_EEXIST;
     view parent = look(p, parent_path);
     if (!parent.exists) return DIVVY_ENOENT;
@@ -175,8 +177,9 @@ static int drop(prepared *p, const dv_mem_op *op) {
     dv_mem_path *parent_path = op->path->parent;
     if (!parent_path || strcmp(op->path->text, "/zookeeper") == 0) return DIVVY_EINVAL;
     view parent = look(p, parent_path), node = look(p, op->path);
+    if (!parent.exists) return DIVVY_ENOENT;
+    if (!allowed(p, &parent, DELETE)) return DIVVY_EACCES; /* whether there is such a node or not */
     if (!node.exists) return DIVVY_ENOENT;
-    if (!allowed(p, &parent, DELETE)) return DIVVY_EACCES;
     if (op->version != -1 && op->version != node.version) return DIVVY_EVERSION;
     if (node.child_count > 0) return DIVVY_ENOTEMPTY;
     edit(p, parent_path)->child_count--;

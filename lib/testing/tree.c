@@ -42,8 +42,14 @@ void dv_mem_watch_drop_all(dv_mem *mem, dv_mem_conn *conn) {
     }
 }
 
-/* A node's deletion is told once to a connection that watches both the node and its children. */
-static void fire(dv_mem *mem, dv_mem_server *server, dv_mem_path *path, bool data, bool children, dv_watch_kind kind) {
+/* Of what watches are about: a node's data, its children, or both when it goes. */
+enum { OF_DATA = 1, OF_CHILDREN = 2 };
+
+/* A node's deletion is told once to a connection that watches both the node and its children. Who may not read the node
+ * is told nothing, and has its watch no longer: so are servers since the fix of CVE-2024-23944, Debian's among them. */
+static void fire(dv_mem *mem, dv_mem_server *server, dv_mem_path *path, dv_mem_access access, int of,
+                 dv_watch_kind kind) {
+    bool data = of & OF_DATA, children = of & OF_CHILDREN;
     dv_mem_watch *w = path->places[server->id].watches;
     while (w) {
         dv_mem_watch *next = w->path_next;
@@ -52,7 +58,7 @@ static void fire(dv_mem *mem, dv_mem_server *server, dv_mem_path *path, bool dat
             bool both = false;
             for (dv_mem_watch *other = next; data && children && other; other = other->path_next)
                 both = both || other->conn == conn;
-            if (!both) dv_mem_conn_fire(conn, path, kind);
+            if (!both && dv_mem_conn_may_read(conn, access)) dv_mem_conn_fire(conn, path, kind);
             /* What one connection is told does not change the watches of another: `next` stays. */
             drop_watch(mem, w);
         }
@@ -155,17 +161,18 @@ static void apply_create(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *t
         parent->cversion = step->parent_cversion;
         parent->pzxid = txn->zxid;
     }
-    fire(mem, server, step->path, true, false, DV_WATCH_CREATED);
-    fire(mem, server, parent->path, false, true, DV_WATCH_CHILDREN);
+    fire(mem, server, step->path, node->access, OF_DATA, DV_WATCH_CREATED);
+    fire(mem, server, parent->path, parent->access, OF_CHILDREN, DV_WATCH_CHILDREN);
 }
 
 static void apply_delete(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *txn, const dv_mem_step *step) {
     dv_mem_node *node = step->path->places[server->id].node, *parent = node->parent;
     assert(!node->children);
+    dv_mem_access access = node->access;
     free_node(mem, server->id, node);
     parent->pzxid = txn->zxid;
-    fire(mem, server, step->path, true, true, DV_WATCH_DELETED);
-    fire(mem, server, parent->path, false, true, DV_WATCH_CHILDREN);
+    fire(mem, server, step->path, access, OF_DATA | OF_CHILDREN, DV_WATCH_DELETED);
+    fire(mem, server, parent->path, parent->access, OF_CHILDREN, DV_WATCH_CHILDREN);
 }
 
 static void apply_set(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *txn, dv_mem_step *step) {
@@ -176,7 +183,7 @@ static void apply_set(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *txn,
     node->mzxid = txn->zxid;
     node->mtime_ms = txn->time_ms;
     step->stat = dv_mem_node_stat(node);
-    fire(mem, server, step->path, true, false, DV_WATCH_CHANGED);
+    fire(mem, server, step->path, node->access, OF_DATA, DV_WATCH_CHANGED);
 }
 
 void dv_mem_tree_apply(dv_mem *mem, dv_mem_server *server, dv_mem_txn *txn) {

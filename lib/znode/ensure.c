@@ -11,6 +11,7 @@ typedef struct {
     void *context;
     char **ancestors; /* from the top down, the path itself last */
     size_t count, answered;
+    bool cut_short; /* there was no memory to ask for all of them */
     int first_error;
 } ensure;
 
@@ -29,7 +30,7 @@ static void on_created(void *context, const dv_reply *reply, int64_t now) {
     e->answered++;
     bool there = reply->error == 0 || reply->error == DIVVY_EEXIST;
     if (!there && !e->first_error) e->first_error = reply->error;
-    if (e->answered == e->count) finish(e, there ? 0 : e->first_error, now);
+    if (e->answered == e->count) finish(e, there && !e->cut_short ? 0 : e->first_error, now);
 }
 
 static bool split(ensure *e) {
@@ -57,7 +58,8 @@ static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     }
     for (size_t i = 0; i < e->count; i++) {
         if (dv_znode_create(e->znode, e->ancestors[i], "", 0, DV_PERSISTENT, on_created, e) == 0) continue;
-        /* Those that were sent answer yet; pretend for the rest that they did. */
+        /* Those that were sent answer yet. */
+        e->cut_short = true;
         e->first_error = DIVVY_ENOMEM;
         size_t unsent = e->count - i;
         for (size_t j = i; j < e->count; j++) free(e->ancestors[j]);

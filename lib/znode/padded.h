@@ -2,6 +2,7 @@
 #ifndef DV_PADDED_H
 #define DV_PADDED_H
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,20 @@ static inline char *dv_padded_copy(const void *data, size_t data_bytes) {
     char *text = calloc(data_bytes + ROOM, 1);
     if (text && data_bytes) memcpy(text, data, data_bytes);
     return text;
+}
+
+/* Whether no value of a JSON text is nested deeper. Of a text that is none this holds as far as a parser gets with it. */
+static inline bool dv_is_shallow(const char *data, size_t data_bytes, int depth_max) {
+    int depth = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < data_bytes; i++) {
+        if (data[i] == '"') in_string = !in_string;
+        else if (in_string) i += data[i] == '\\';
+        else if (data[i] == '{' || data[i] == '[') depth++;
+        else if (data[i] == '}' || data[i] == ']') depth--;
+        if (depth > depth_max) return false;
+    }
+    return true;
 }
 
 #endif

@@ -8,7 +8,8 @@
  *  2. An operation never completes inside the call that submits it. It completes exactly once, by its function being
  *     called from the client's loop; what the reply points to lives during that call. Paths and data that an operation
  *     points to live until then. The one error a submitting call returns is DIVVY_ENOMEM: then nothing happens.
- *  3. Operations reach the server, and their replies arrive, in the order in which they were submitted.
+ *  3. Operations reach the server, and their replies arrive, in the order in which they were submitted. What this side
+ *     refuses ends without waiting for those before it.
  *  4. A watch fires at most once, from the loop, before any later read shows the change. It is silent while the
  *     connection is down, and after dv_znode_unwatch(). It is given to one read at a time, and is armed by a read that
  *     succeeded, or by an exists that found nothing.

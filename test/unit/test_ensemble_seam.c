@@ -143,6 +143,18 @@ static void test_no_answers(void **state) {
     assert_int_equal(stats.failed, 2);
 }
 
+/* A multi that this side refuses as a whole was not sent, so that none of its operations is to blame or done. */
+static void test_multi_not_sent(void **state) {
+    (void)state;
+    assert_int_equal(divvy_client_wait_connected(c, 1000), 0);
+    dv_op ops[] = {op_create("/a", "", DV_PERSISTENT), op_of(DV_CHECK, "/a/../b")};
+    ask_multi(c, &o, ops, 2);
+    assert_int_equal(await(&o), DIVVY_EINVAL);
+    assert_int_equal(o.errors[0], DIVVY_EROLLEDBACK);
+    assert_int_equal(o.errors[1], DIVVY_EROLLEDBACK);
+    assert_false(divvy_testing_exists(e, "/a"));
+}
+
 /* What is under way when the client is closed ends then, once. */
 static void test_close(void **state) {
     (void)state;
@@ -208,8 +220,13 @@ static void test_no_growth(void **state) {
 int main(void) {
 #define ON_ENSEMBLE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        ON_ENSEMBLE(test_news),       ON_ENSEMBLE(test_reopen), ON_ENSEMBLE(test_answers),
-        ON_ENSEMBLE(test_no_answers), ON_ENSEMBLE(test_close),  ON_ENSEMBLE(test_wait_in_callback),
+        ON_ENSEMBLE(test_news),
+        ON_ENSEMBLE(test_reopen),
+        ON_ENSEMBLE(test_answers),
+        ON_ENSEMBLE(test_no_answers),
+        ON_ENSEMBLE(test_multi_not_sent),
+        ON_ENSEMBLE(test_close),
+        ON_ENSEMBLE(test_wait_in_callback),
         ON_ENSEMBLE(test_no_growth),
     };
     return cmocka_run_group_tests_name("ensemble_seam", tests, NULL, NULL);

@@ -129,6 +129,19 @@ static void test_sequences(void **state) {
     }
 }
 
+/* "/" with a number behind it is a child of "/", in a multi too; without one it is there already. */
+static void test_sequence_at_the_root(void **state) {
+    (void)state;
+    assert_int_equal(do_create(c, "/", DV_PERSISTENT), DIVVY_EEXIST);
+    assert_int_equal(do_op(c, &o, op_create("/", "", DV_SEQUENTIAL | DV_EPHEMERAL)), 0);
+    assert_string_equal(o.path, "/0000000000");
+    assert_true(divvy_testing_exists(e, "/0000000000"));
+    dv_op op = op_create("/", "", DV_SEQUENTIAL);
+    ask_multi(c, &o, &op, 1);
+    assert_int_equal(await(&o), 0);
+    assert_string_equal(o.paths[0], "/0000000001");
+}
+
 static void create_two(const char *a, const char *b) {
     outcome first, second;
     ask_op(c, &first, op_create("/q/x-", "", DV_SEQUENTIAL), NULL);
@@ -244,6 +257,8 @@ static void test_access(void **state) {
     assert_int_equal(do_op(c, &o, op_set("/hers", "x", -1)), DIVVY_EACCES);
     assert_int_equal(do_create(c, "/hers/mine", DV_PERSISTENT), DIVVY_EACCES);
     assert_int_equal(do_op(c, &o, op_of(DV_DELETE, "/hers/child")), DIVVY_EACCES);
+    assert_int_equal(do_op(c, &o, op_of(DV_DELETE, "/hers/none")), DIVVY_EACCES); /* not even that it is not there */
+    assert_int_equal(do_op(c, &o, op_of(DV_DELETE, "/hers/none/x")), DIVVY_ENOENT);
     assert_int_equal(do_op(c, &o, op_of(DV_GET, "/his")), 0);
     assert_int_equal(do_op(c, &o, op_set("/his", "x", -1)), DIVVY_EACCES);
     assert_int_equal(do_op(shows, &o, op_set("/hers", "x", -1)), DIVVY_EACCES);
@@ -356,11 +371,22 @@ static void test_configs(void **state) {
 int main(void) {
 #define ON_ENSEMBLE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        ON_ENSEMBLE(test_operations),     ON_ENSEMBLE(test_times),      ON_ENSEMBLE(test_refusals),
-        ON_ENSEMBLE(test_pipelined),      ON_ENSEMBLE(test_sequences),  ON_ENSEMBLE(test_sequence_sticks),
-        ON_ENSEMBLE(test_sequence_wraps), ON_ENSEMBLE(test_multi),      ON_ENSEMBLE(test_multi_set_and_delete),
-        ON_ENSEMBLE(test_multi_fails),    ON_ENSEMBLE(test_access),     ON_ENSEMBLE(test_refused_credentials),
-        ON_ENSEMBLE(test_sizes),          ON_ENSEMBLE(test_containers), ON_ENSEMBLE(test_chroot),
+        ON_ENSEMBLE(test_operations),
+        ON_ENSEMBLE(test_times),
+        ON_ENSEMBLE(test_refusals),
+        ON_ENSEMBLE(test_pipelined),
+        ON_ENSEMBLE(test_sequences),
+        ON_ENSEMBLE(test_sequence_at_the_root),
+        ON_ENSEMBLE(test_sequence_sticks),
+        ON_ENSEMBLE(test_sequence_wraps),
+        ON_ENSEMBLE(test_multi),
+        ON_ENSEMBLE(test_multi_set_and_delete),
+        ON_ENSEMBLE(test_multi_fails),
+        ON_ENSEMBLE(test_access),
+        ON_ENSEMBLE(test_refused_credentials),
+        ON_ENSEMBLE(test_sizes),
+        ON_ENSEMBLE(test_containers),
+        ON_ENSEMBLE(test_chroot),
         ON_ENSEMBLE(test_configs),
     };
     return cmocka_run_group_tests_name("ensemble_tree", tests, NULL, NULL);

@@ -194,12 +194,47 @@ static void test_session_end(void **state) {
     assert_int_equal(w.fired, 0);
 }
 
+static divvy_client *open_as_anna(void) {
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    config.auth_scheme = "digest";
+    config.auth = "anna:secret";
+    config.acl = DIVVY_ACL_CREATOR;
+    return open_client_with(e, config, -1);
+}
+
+/* Of a node that one may not read one is told nothing, though its existence can be watched; the watch is used up. */
+static void test_unreadable(void **state) {
+    (void)state;
+    divvy_client *owner = open_as_anna();
+    seen_watch hers, second;
+    watch_init(e, &hers);
+    watch_init(e, &second);
+    assert_int_equal(read_watched(DV_EXISTS, "/hers"), DIVVY_ENOENT);
+    ask_op(owner, &o, op_of(DV_EXISTS, "/hers"), &hers);
+    assert_int_equal(await(&o), DIVVY_ENOENT);
+    assert_int_equal(do_create(owner, "/hers", DV_PERSISTENT), 0);
+    divvy_testing_run(e, 100);
+    assert_int_equal(hers.fired, 1);
+    assert_int_equal(w.fired, 0);
+    assert_int_equal(do_op(owner, &o, op_of(DV_DELETE, "/hers")), 0);
+    assert_int_equal(do_create(other, "/hers", DV_PERSISTENT), 0); /* readable now, but nobody watches any more */
+    divvy_testing_run(e, 100);
+    assert_int_equal(w.fired, 0);
+    ask_op(c, &o, op_of(DV_GET, "/hers"), &second);
+    assert_int_equal(await(&o), 0);
+    assert_int_equal(do_op(other, &o, op_set("/hers", "x", -1)), 0);
+    divvy_testing_run(e, 100);
+    assert_int_equal(second.fired, 1);
+    divvy_client_close(owner);
+}
+
 int main(void) {
 #define ON_ENSEMBLE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         ON_ENSEMBLE(test_kinds),           ON_ENSEMBLE(test_failed_reads), ON_ENSEMBLE(test_before_the_answer),
         ON_ENSEMBLE(test_unwatch),         ON_ENSEMBLE(test_two_watchers), ON_ENSEMBLE(test_missed_changes),
         ON_ENSEMBLE(test_missed_for_good), ON_ENSEMBLE(test_lost_read),    ON_ENSEMBLE(test_session_end),
+        ON_ENSEMBLE(test_unreadable),
     };
     return cmocka_run_group_tests_name("ensemble_watches", tests, NULL, NULL);
 }

@@ -19,10 +19,8 @@ static int fill(divvy_client *client, zoo_op_t *op, const char *node) {
 /* The node of an item that is held now, or NULL. One that is revoked is held until it is released. */
 static const char *find_held(divvy_partitioner *p, const char *item) {
     divvy_client *client = p->object.client;
-    const dv_names *names = p->names;
-    char **found = bsearch(&item, names->names, names->count, sizeof *names->names, dv_name_compare);
-    if (!found || !dv_client_alive_at(client, dv_client_now(client))) return NULL;
-    const dv_item *held = &p->items[found - names->names];
+    const dv_item *held = dv_item_find(p, item);
+    if (!held || !dv_client_alive_at(client, dv_client_now(client))) return NULL;
     return held->shown && held->place ? dv_contender_path(held->place) : NULL;
 }
 

@@ -122,6 +122,13 @@ static void fill_result(const dv_pending *p, size_t i, dv_reply *reply, dv_stat 
     reply->stat = stat;
 }
 
+/* Results before the failing one say 0 though rolled back, those behind it "runtime inconsistency". Not to be looked at
+ * where the outcome is unknown: the native client may be writing them. */
+static int error_of_undone(const dv_pending *p, size_t i) {
+    int rc = p->native_results ? p->native_results[i].err : ZOK;
+    return rc == ZOK || rc == ZRUNTIMEINCONSISTENCY ? DIVVY_EROLLEDBACK : dv_apache_error(rc);
+}
+
 /* The answer of a multi: which of its operations failed, and the paths it made. */
 static void complete_multi(dv_pending *p, int error, int64_t now) {
     assert(error != 0 || p->native_results);
@@ -134,12 +141,9 @@ static void complete_multi(dv_pending *p, int error, int64_t now) {
         return;
     }
     for (size_t i = 0; i < p->count; i++) {
-        int rc = p->native_results ? p->native_results[i].err : ZOK;
-        /* Results before the failing one say 0 though rolled back, those behind it "runtime inconsistency". */
         if (error == 0) fill_result(p, i, &replies[i], &stats[i]);
-        else if (dv_outcome_unknown(error) || error == DIVVY_ELOST) replies[i].error = error;
-        else if (rc == ZOK || rc == ZRUNTIMEINCONSISTENCY) replies[i].error = DIVVY_EROLLEDBACK;
-        else replies[i].error = dv_apache_error(rc);
+        else if (dv_outcome_unknown(error) || dv_session_over(error)) replies[i].error = error;
+        else replies[i].error = error_of_undone(p, i);
     }
     p->multi_done(p->context, error, replies, p->count, now);
     free(stats);

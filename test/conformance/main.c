@@ -1,0 +1,128 @@
+/* conformance: the in-memory ensemble compared with real servers. SPDX-License-Identifier: Apache-2.0 */
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "conformance.h"
+#include "wait.h"
+
+enum { ROUNDS = 60, DIFFERENCES_MAX = 5, COVERED_FROM = 4000 };
+
+typedef struct {
+    size_t operations;
+    uint64_t seed;
+    int servers;
+    bool verbose, coverage, self_test;
+} options;
+
+static const char usage[] =
+    "usage: conformance [--operations N] [--seed S] [--servers 1|3] [--verbose] [--coverage]\n"
+    "       conformance --self-test\n"
+    "\n"
+    "Plays random traces of operations on real servers and on the in-memory ensemble, and compares what each session\n"
+    "is told. --seed S --operations 1 plays the one trace S. --self-test compares the in-memory ensemble with itself,\n"
+    "and with itself broken in each way in turn: then a difference must be found. It needs no server.\n";
+
+static void number_seats(world *w) {
+    for (int i = 0; i <= SEATS; i++) {
+        w->seats[i].world = w;
+        w->seats[i].number = i;
+    }
+}
+
+static void begin_worlds(world worlds[WORLDS], const options *o) {
+    memset(worlds, 0, WORLDS * sizeof *worlds);
+    if (o->self_test) world_begin_memory(&worlds[0], 1, o->seed);
+    else world_begin_real(&worlds[0], o->servers);
+    world_begin_memory(&worlds[1], o->self_test ? 3 : o->servers, o->seed + 1);
+    worlds[1].index = 1;
+    if (o->self_test) worlds[0].servers = worlds[1].servers = 1;
+    for (int i = 0; i < WORLDS; i++) number_seats(&worlds[i]);
+}
+
+static void end_worlds(world worlds[WORLDS]) {
+    for (int i = 0; i < WORLDS; i++) world_end(&worlds[i]);
+    compare_free();
+}
+
+/* Traces until so many operations were compared, or too much differs. How many traces differed. */
+static unsigned play(const options *o, unsigned differences_max) {
+    world worlds[WORLDS];
+    unsigned differences = 0;
+    begin_worlds(worlds, o);
+    trace_operations = trace_sessions = 0;
+    for (uint64_t i = 0; trace_operations < o->operations && differences < differences_max; i++) {
+        if (trace_run(worlds, o->seed + i, ROUNDS, o->verbose)) continue;
+        differences++;
+        if (breakage_now == BREAK_NOTHING)
+            printf("again: conformance --servers %d --seed %llu --operations 1\n", o->servers,
+                   (unsigned long long)(o->seed + i));
+        fflush(stdout);
+    }
+    end_worlds(worlds);
+    return differences;
+}
+
+static int compare_worlds(const options *o) {
+    unsigned differences = play(o, DIFFERENCES_MAX);
+    if (o->coverage) coverage_print();
+    unsigned missing = o->operations >= COVERED_FROM && !differences ? coverage_missing() : 0;
+    printf("conformance: operations %zu, sessions %zu, servers %d, differences %u\n", trace_operations, trace_sessions,
+           o->servers, differences);
+    return differences || missing ? 1 : 0;
+}
+
+/* Nothing differs where nothing is broken, and whatever is broken is found. */
+static int self_test(options *o) {
+    unsigned faults = 0;
+    for (int b = BREAK_NOTHING; b < BREAKAGES; b++) {
+        breakage_now = (breakage)b;
+        breakage_reset();
+        unsigned differences = play(o, 1);
+        bool good = b == BREAK_NOTHING ? differences == 0 : differences > 0;
+        if (!good) faults++;
+        printf("%s: %s: %u made, %s after %zu operations\n", good ? "good" : "BAD", breakage_name(breakage_now),
+               breakage_count(), differences ? "a difference" : "no difference", trace_operations);
+    }
+    breakage_now = BREAK_NOTHING;
+    printf("conformance: kinds of differences %d, not noticed %u\n", BREAKAGES - 1, faults);
+    return faults ? 1 : 0;
+}
+
+static uint64_t parse(const char *text) {
+    char *end;
+    uint64_t value = strtoull(text, &end, 0);
+    if (*end || !*text) {
+        fprintf(stderr, "conformance: \"%s\" is no number\n", text);
+        exit(2);
+    }
+    return value;
+}
+
+int main(int argc, char **argv) {
+    static const struct option known[] = {
+        {"operations", 1, NULL, 'o'}, {"seed", 1, NULL, 's'},      {"servers", 1, NULL, 'n'}, {"verbose", 0, NULL, 'v'},
+        {"coverage", 0, NULL, 'c'},   {"self-test", 0, NULL, 't'}, {"help", 0, NULL, 'h'},    {0}};
+    const char *environment = getenv("DIVVY_TEST_SEED");
+    options o = {.operations = 5000, .seed = 1, .servers = 1};
+    if (environment) o.seed = parse(environment);
+    for (int option; (option = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+        switch (option) {
+        case 'o': o.operations = parse(optarg); break;
+        case 's': o.seed = parse(optarg); break;
+        case 'n': o.servers = (int)parse(optarg); break;
+        case 'v': o.verbose = true; break;
+        case 'c': o.coverage = true; break;
+        case 't': o.self_test = true; break;
+        case 'h': fputs(usage, stdout); return 0;
+        default: fputs(usage, stderr); return 2;
+        }
+    }
+    if (optind < argc || (o.servers != 1 && o.servers != 3)) {
+        fputs(usage, stderr);
+        return 2;
+    }
+    if (o.self_test) return self_test(&o);
+    printf("conformance: seed %llu\n", (unsigned long long)o.seed);
+    return compare_worlds(&o);
+}
