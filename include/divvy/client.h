@@ -63,7 +63,9 @@ enum {
     DIVVY_WARN_SLOW_RELEASE,     /**< a RELEASE has not been answered for release_warn_ms */
     DIVVY_WARN_IDENTIFIER,       /**< another live member goes by the same identifier */
     DIVVY_WARN_NODE_GONE,        /**< a node of ours was deleted by somebody else; it is made again */
-    DIVVY_WARN_SESSION           /**< the session's timeout is not what was asked for */
+    DIVVY_WARN_SESSION,          /**< the session's timeout is not what was asked for */
+    DIVVY_WARN_PLAN,             /**< the pool's plan cannot be followed, or written: broken, of a later release, denied */
+    DIVVY_WARN_FENCED            /**< a newer live member has the identifier of this static one, which gets nothing */
 };
 
 /**

@@ -35,8 +35,10 @@ void dv_barrier_start(divvy_client *client) {
     if (!client->barrier_waits || client->barrier_under_way || !dv_client_can_delete(client)) return;
     dv_op op = {.kind = DV_CHECK, .path = "/", .version = -1};
     if (DV_MUTANT(read_as_barrier)) dv_znode_exists(client->znode, "/", NULL, on_read_barrier, client);
-    else if (dv_znode_multi(client->znode, &op, 1, on_barrier, client) != 0)
-        return; /* The next connection tries again. */
+    else if (dv_znode_multi(client->znode, &op, 1, on_barrier, client) != 0) {
+        dv_client_again(client);
+        return;
+    }
     client->barrier_under_way = client->barrier_waits;
     client->barrier_waits = NULL;
 }

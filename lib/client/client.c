@@ -92,14 +92,14 @@ static void init_condition(pthread_cond_t *condition) {
     pthread_condattr_destroy(&attributes);
 }
 
-static divvy_client *new_client(const divvy_client_config *config) {
+static int new_client(divvy_client **out, const divvy_client_config *config) {
     divvy_client *client = calloc(1, sizeof *client);
-    if (!client) return NULL;
+    if (!client) return dv_fail_plainly(NULL, DIVVY_ENOMEM);
     client->config = *config;
     client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (client->wake_fd < 0) {
         free(client);
-        return NULL;
+        return dv_fail(NULL, DIVVY_ESYSTEM, "open: no descriptor could be had");
     }
     atomic_init(&client->refs, 1);
     client->fork_count = dv_fork_count();
@@ -113,7 +113,8 @@ static divvy_client *new_client(const divvy_client_config *config) {
     init_condition(&client->changed);
     init_condition(&client->callback_ready);
     dv_session_init(client);
-    return client;
+    *out = client;
+    return 0;
 }
 
 static void free_client(divvy_client *client) {
@@ -155,8 +156,9 @@ int divvy_private_client_open(divvy_client **out, const divvy_client_config *con
     divvy_client_config complete;
     int error = complete_config(&complete, config);
     if (error) return error;
-    divvy_client *client = new_client(&complete);
-    if (!client) return dv_fail(NULL, DIVVY_ESYSTEM, "open: no memory, or no descriptor could be had");
+    divvy_client *client = NULL;
+    error = new_client(&client, &complete);
+    if (error) return error;
     error = open_backend(client, make, context);
     /* The caller's strings were copied where they are needed. */
     client->config.hosts = client->config.auth = client->config.auth_scheme = NULL;
@@ -235,6 +237,7 @@ void dv_client_end(divvy_client *client) {
     dv_timer_cancel(&client->deadline_timer);
     dv_timer_cancel(&client->beat_timer);
     dv_timer_cancel(&client->reopen_timer);
+    dv_timer_cancel(&client->again_timer);
     client->state = DIVVY_CLOSED;
     if (client->znode) {
         dv_session_give_up_barriers(client, DIVVY_ECANCELED, dv_client_now(client));

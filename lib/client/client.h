@@ -40,6 +40,7 @@ typedef enum {
     DV_SESSION_CLOSED,  /* nothing more can be sent; operations under way have ended */
     DV_SESSION_PROVEN,  /* C1: from now on what is held is believed; once for each session */
     DV_SESSION_ROOM,    /* something was given back to a budget */
+    DV_SESSION_AGAIN,   /* memory was out a moment ago: what could not be asked for then is to be asked for now */
 } dv_session_event;
 
 typedef struct dv_listener {
@@ -121,10 +122,11 @@ struct divvy_client {
     _Atomic(int64_t) session_id, timeout_ms;
     _Atomic(int64_t) alive_until; /* C1; 0: nothing is believed (yet), DV_PASSED: for good, with this session */
     dv_clock clock;
-    dv_timer deadline_timer, beat_timer, reopen_timer;
+    dv_timer deadline_timer, beat_timer, reopen_timer, again_timer;
     dv_own_node *own_nodes, **own_nodes_end;
     dv_own_node *asked_node; /* by the heartbeat that is under way; NULL: none, or it was taken out since */
     bool beat_under_way;
+    bool rooting;   /* the chroot is being made */
     bool link_up;   /* the backend can carry requests, whatever the session's state */
     bool lives_on;  /* LOST, but it is a host's session that may live: our nodes on it are to be deleted */
     bool to_reopen; /* the loop is to close the backend and open a new session, without the turn */
@@ -209,6 +211,9 @@ static inline bool dv_client_can_delete(const divvy_client *client) {
 void dv_session_reopened(divvy_client *client);
 /* No new session could be had now. */
 void dv_session_reopen_later(divvy_client *client, int64_t now);
+/* There was no memory to ask for something: listeners hear DV_SESSION_AGAIN in a moment, unless a connection, which makes
+ * them ask as well, ends before. Allocates nothing. */
+void dv_client_again(divvy_client *client);
 /* Goes on, on a host's session that was given up, once nothing of ours is left on it. */
 void dv_session_revive(divvy_client *client, int64_t now);
 /* C4: heartbeats ask for these in turn. */

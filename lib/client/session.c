@@ -225,6 +225,8 @@ static void announce_connection(divvy_client *client, int64_t now) {
 
 static void on_chroot(void *context, int error, int64_t now) {
     divvy_client *client = context;
+    client->rooting = false;
+    if (error == DIVVY_ENOMEM) dv_client_again(client);
     if (client->end_error || dv_session_over(error) || dv_outcome_unknown(error)) return; /* or the next connection's */
     if (error == 0) {
         announce_connection(client, now);
@@ -233,6 +235,11 @@ static void on_chroot(void *context, int error, int64_t now) {
     char reason[sizeof client->end_reason];
     snprintf(reason, sizeof reason, "the chroot %.60s cannot be created: %s", client->chroot, divvy_strerror(error));
     give_up(client, DIVVY_AUTH_FAILED, error, reason, now);
+}
+
+static void make_chroot(divvy_client *client) {
+    client->rooting = dv_ensure_path(client->znode, client->chroot, on_chroot, client) == 0;
+    if (!client->rooting) dv_client_again(client);
 }
 
 static void warn_of_times(divvy_client *client, const dv_session_news *news) {
@@ -259,7 +266,7 @@ static void on_connected(divvy_client *client, const dv_session_news *news, int6
     /* H4: recipes hear of a connection only when the chroot that they stand on is there. */
     bool rooted = client->chroot[0] == '\0' || client->state != DIVVY_CONNECTING;
     if (rooted) announce_connection(client, now);
-    else dv_ensure_path(client->znode, client->chroot, on_chroot, client);
+    else make_chroot(client);
 }
 
 /* The deadline stands as it did: only proof moves it. */
@@ -325,6 +332,23 @@ void dv_session_reopen_later(divvy_client *client, int64_t now) {
     enum { AGAIN_MS = 1000 };
     client->reopen_timer.fire = on_reopen_timer;
     dv_timer_set(client, &client->reopen_timer, now + AGAIN_MS);
+}
+
+/* ---- want of memory ---- */
+
+/* Whoever is at work on a connection would otherwise wait for the next one, which may be days away. */
+static void on_again_timer(dv_timer *timer, int64_t now) {
+    divvy_client *client = (divvy_client *)(void *)((char *)timer - offsetof(divvy_client, again_timer));
+    if (!client->link_up) return;
+    if (client->state == DIVVY_CONNECTING && !client->rooting) make_chroot(client);
+    dv_tell_listeners(client, DV_SESSION_AGAIN, now);
+    dv_barrier_start(client);
+}
+
+void dv_client_again(divvy_client *client) {
+    enum { AGAIN_MS = 50 };
+    client->again_timer.fire = on_again_timer;
+    if (!client->again_timer.link) dv_timer_set(client, &client->again_timer, dv_client_now(client) + AGAIN_MS);
 }
 
 int dv_client_end_error(const divvy_client *client) {

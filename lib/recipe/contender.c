@@ -124,6 +124,7 @@ static void delete_node(dv_contender *c) {
     give_watch_back(c);
     if (c->under_way || !dv_client_can_delete(c->client)) return; /* comes back here on a reply, or when connected */
     if (dv_batch_delete(c->client->batch, c->node, on_deleted, c) == 0) c->under_way++;
+    else dv_client_again(c->client);
 }
 
 /* It cannot go on though its node is there. */
@@ -268,7 +269,10 @@ static void on_list(void *context, const dv_reply *reply, int64_t now) {
 static void look(dv_contender *c) {
     c->stage = LOOKING;
     if (c->reading || !dv_client_connected(c->client)) return;
-    if (dv_batch_children(c->client->batch, c->parent, on_list, c) != 0) return; /* the next connection tries again */
+    if (dv_batch_children(c->client->batch, c->parent, on_list, c) != 0) {
+        dv_client_again(c->client);
+        return;
+    }
     c->reading = true;
     c->under_way++;
 }
@@ -290,7 +294,7 @@ static void on_made(dv_contender *c, const char *path, int64_t czxid, int64_t no
     bool understood = adopt(c, path, czxid) && c->sequence >= 0 && c->sequence < SEQUENCE_MAX;
     if (DV_MUTANT(numbers_end_unseen) && c->node) understood = true;
     if (!c->node) {
-        fail(c, DIVVY_ENOMEM, now);
+        resolve(c); /* It is there, and its name is to be had again. */
     } else if (!understood) {
         fail_and_leave(c, DIVVY_ELIMIT, now); /* N6: close to the end of the numbers they no longer grow. */
     } else if (c->leave_wanted && DV_MUTANT(finish_leaks_place)) {
@@ -355,7 +359,8 @@ static void attempt(dv_contender *c) {
     c->stage = CREATING;
     c->seen_early = false;
     if (send_create(c) != 0) {
-        c->stage = OFFLINE; /* the next connection tries again */
+        c->stage = OFFLINE;
+        dv_client_again(c->client);
         return;
     }
     c->under_way++;
@@ -460,6 +465,10 @@ static void hear(void *context, dv_session_event event, int64_t now) {
         if (c->stage == OFFLINE) start_over(c, now);
         else if (c->stage == LOOKING || (c->stage == WAITING && !c->reading && !DV_MUTANT(wait_lost_at_reconnect)))
             look(c); /* a watch may have been missed */
+        else if (c->stage == LEAVING) delete_node(c);
+    } else if (event == DV_SESSION_AGAIN) {
+        if (c->stage == OFFLINE && dv_client_connected(c->client)) start_over(c, now);
+        else if (c->stage == LOOKING) look(c);
         else if (c->stage == LEAVING) delete_node(c);
     } else if (event == DV_SESSION_LINK && c->stage == LEAVING) {
         delete_node(c);

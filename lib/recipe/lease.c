@@ -60,10 +60,11 @@ static void on_deleted(void *context, const dv_reply *reply, int64_t now) {
 static void send_delete(dv_lease *l) {
     if (!l->node_there || l->under_way || !dv_client_can_delete(l->client)) return;
     if (dv_batch_delete(l->client->batch, l->node, on_deleted, l) == 0) l->under_way++;
+    else dv_client_again(l->client);
 }
 
 static void go_on_leaving(dv_lease *l, int64_t now) {
-    send_delete(l); /* It comes back here on a reply, on a link, or when connected. */
+    send_delete(l); /* It comes back here on a reply, on a link, when connected, or when there may be memory again. */
     if (!l->node_there && !l->under_way && !l->place) end(l, now);
 }
 
@@ -266,7 +267,7 @@ static void hear(void *context, dv_session_event event, int64_t now) {
         if (at_head) dv_admission_read(l, false, now); /* A watch may have been missed. */
         else if (l->stage == DV_LEASE_HELD) verify(l);
         else if (l->stage == DV_LEASE_LEAVING) go_on_leaving(l, now);
-    } else if (event == DV_SESSION_LINK && l->stage == DV_LEASE_LEAVING) {
+    } else if ((event == DV_SESSION_LINK || event == DV_SESSION_AGAIN) && l->stage == DV_LEASE_LEAVING) {
         go_on_leaving(l, now);
     }
 }

@@ -284,6 +284,7 @@ static void hear(void *context, dv_session_event event, int64_t now) {
     case DV_SESSION_LOST: on_session_lost(lock); break;
     case DV_SESSION_CLOSING:
     case DV_SESSION_CLOSED: withdraw(lock); break;
+    case DV_SESSION_AGAIN: /* Places see to themselves. */
     case DV_SESSION_SUSPENDED:
     case DV_SESSION_OVER:
     case DV_SESSION_LINK: break;

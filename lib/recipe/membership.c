@@ -127,9 +127,12 @@ static void on_ensured(void *context, int error, int64_t now) {
         fail(m, error, now);
     } else {
         m->stage = CREATING;
-        if (dv_znode_create(m->client->znode, m->path, m->data, strlen(m->data), DV_EPHEMERAL, on_created, m) != 0)
-            fail(m, DIVVY_ENOMEM, now);
-        else m->under_way++;
+        if (dv_znode_create(m->client->znode, m->path, m->data, strlen(m->data), DV_EPHEMERAL, on_created, m) != 0) {
+            m->stage = OFFLINE;
+            dv_client_again(m->client);
+            return;
+        }
+        m->under_way++;
     }
 }
 
@@ -138,9 +141,10 @@ static void start(dv_membership *m) {
     m->stage = OFFLINE;
     dv_own_node_remove(m->client, &m->own);
     if (!dv_client_connected(m->client)) return;
-    if (make_path(m) != 0) return;
-    if (dv_ensure_path(m->client->znode, m->directory, on_ensured, m) != 0)
-        return; /* the next connection tries again */
+    if (make_path(m) != 0 || dv_ensure_path(m->client->znode, m->directory, on_ensured, m) != 0) {
+        dv_client_again(m->client);
+        return;
+    }
     m->stage = ENSURING;
     m->under_way++;
 }
@@ -204,7 +208,10 @@ static void keep_watch(dv_membership *m) {
     if (m->stage != WATCHING || m->watching || !dv_client_connected(m->client)) return;
     m->look_again = false;
     m->watch.fired = on_event;
-    if (dv_znode_get(m->client->znode, m->path, &m->watch, on_watched, m) != 0) return;
+    if (dv_znode_get(m->client->znode, m->path, &m->watch, on_watched, m) != 0) {
+        dv_client_again(m->client);
+        return;
+    }
     m->watching = true;
     m->under_way++;
 }
@@ -229,6 +236,7 @@ static void delete_node(dv_membership *m) {
     dv_znode_unwatch(m->client->znode, &m->watch);
     if (m->under_way || !dv_client_can_delete(m->client)) return;
     if (dv_batch_delete(m->client->batch, m->path, on_deleted, m) == 0) m->under_way++;
+    else dv_client_again(m->client);
 }
 
 static void on_leaving_unmade(dv_event *event, int64_t now) {
@@ -259,6 +267,10 @@ static void hear(void *context, dv_session_event event, int64_t now) {
         end(m, now);
     } else if (event == DV_SESSION_LINK) {
         if (m->stage == LEAVING) delete_node(m);
+    } else if (event == DV_SESSION_AGAIN) {
+        if (m->stage == OFFLINE && !m->leave_wanted) start(m);
+        else if (m->stage == WATCHING && !m->watch.link) keep_watch(m);
+        else if (m->stage == LEAVING) delete_node(m);
     } else if (event == DV_SESSION_CLOSING) {
         dv_membership_leave(m);
     } else if (event == DV_SESSION_CONNECTED) {

@@ -202,8 +202,9 @@ static void on_data(void *context, const dv_reply *reply, int64_t now) {
     (void)now;
     look *k = context;
     listing *l = k->list;
-    if (reply->error == 0) l->members[k->index] = strndup(reply->data, reply->data_bytes);
-    if (reply->error && reply->error != DIVVY_ENOENT && !l->error) l->error = reply->error;
+    int error = reply->error == DIVVY_ENOENT ? 0 : reply->error;
+    if (reply->error == 0 && !(l->members[k->index] = strndup(reply->data, reply->data_bytes))) error = DIVVY_ENOMEM;
+    if (!l->error) l->error = error;
     free(k->path);
     free(k);
     if (++l->looked == l->count) finish_listing(l, l->error);

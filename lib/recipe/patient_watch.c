@@ -27,7 +27,7 @@ struct dv_patient_watch {
 
     dv_watch watch;
     dv_timer timer; /* the next read */
-    bool reading, read_again, ended;
+    bool reading, to_read_again, ended;
     unsigned under_way;
 
     bool told;          /* something has settled before */
@@ -35,12 +35,13 @@ struct dv_patient_watch {
     name_set told_names;
     int64_t seen_pzxid;     /* of the newest read */
     int64_t seen_at;        /* when it was read first; the time is that of the answer */
+    int64_t seen_count;     /* how many there were */
     bool change_told;       /* changed() was called since the last settled() */
     int64_t unserved_since; /* the first change that is not told yet, or NEVER */
     int64_t asked_at;       /* when the read under way, or the last one, was sent */
 };
 
-static void read_children(dv_patient_watch *w, int64_t now);
+static void read_again(dv_patient_watch *w, int64_t now);
 
 /* ---- sets of names ---- */
 
@@ -95,29 +96,53 @@ static void settle(dv_patient_watch *w, const dv_reply *list, int64_t now) {
     w->unserved_since = NEVER;
     w->change_told = false;
     dv_timer_set(w->client, &w->timer, now + AUDIT_INTERVAL_MS); /* W5: a lost watch is found out by and by. */
-    w->events->settled(w->owner, list->children, list->child_count, now);
+    w->events->settled(w->owner, list->children, list->child_count, w->told_pzxid, now);
 }
 
-/* W2: settled when two reads, the second sent at least a boundary after the first came, show one and the same pzxid. */
-static void consider(dv_patient_watch *w, const dv_reply *list, int64_t now) {
-    bool same = w->seen_pzxid == list->stat->pzxid;
-    if (!same) {
-        w->seen_pzxid = list->stat->pzxid;
+static int64_t at_latest(const dv_patient_watch *w) {
+    return DV_MUTANT(settle_without_bound) ? INT64_MAX : w->unserved_since + w->patience.settle_max_ms;
+}
+
+/* W3, where only their number is known: more of them than before cannot be departures alone. */
+static int64_t least_boundary_ms(const dv_patient_watch *w) {
+    const dv_patience *p = &w->patience;
+    bool joined = !w->told || w->seen_count > (int64_t)w->told_names.count;
+    return joined || p->join_boundary_ms < p->leave_boundary_ms ? p->join_boundary_ms : p->leave_boundary_ms;
+}
+
+/* What every read tells. False: there is nothing to settle, or nobody to be told of it any more. */
+static bool take_stat(dv_patient_watch *w, const dv_stat *stat, int64_t now) {
+    w->seen_count = stat->children;
+    if (w->seen_pzxid != stat->pzxid) {
+        w->seen_pzxid = stat->pzxid;
         w->seen_at = now;
     }
     if (w->told && w->seen_pzxid == w->told_pzxid && !w->change_told) {
         w->unserved_since = NEVER; /* An audit that found nothing new. */
         dv_timer_set(w->client, &w->timer, now + AUDIT_INTERVAL_MS);
-        return;
+        return false;
     }
     note_change(w, now);
-    if (w->ended) return; /* Its owner has stopped it just now. */
+    return !w->ended; /* Else its owner has stopped it just now. */
+}
+
+/* Not earlier than it can tell something new. Where a watch will tell of changes they are not asked for. */
+static void read_next(dv_patient_watch *w, int64_t still_at) {
+    int64_t at = w->watch.link ? INT64_MAX : w->asked_at + read_interval_ms(w);
+    if (at > still_at) at = still_at;
+    dv_timer_set(w->client, &w->timer, at < at_latest(w) ? at : at_latest(w));
+}
+
+/* W2: settled when two reads, the second, of their names, sent at least a boundary after the first came, show one and the
+ * same pzxid. */
+static void consider(dv_patient_watch *w, const dv_reply *list, int64_t now) {
+    bool same = w->seen_pzxid == list->stat->pzxid;
+    if (!take_stat(w, list->stat, now)) return;
     int64_t boundary_ms = only_left(w, list) ? w->patience.leave_boundary_ms : w->patience.join_boundary_ms;
-    int64_t still_at = w->seen_at + boundary_ms, at_latest = w->unserved_since + w->patience.settle_max_ms;
-    if (DV_MUTANT(settle_without_bound)) at_latest = INT64_MAX;
+    int64_t still_at = w->seen_at + boundary_ms;
     bool stood_still = boundary_ms == 0 || (same && w->asked_at >= still_at);
-    if (stood_still || now >= at_latest) settle(w, list, now);
-    else dv_timer_set(w->client, &w->timer, still_at < at_latest ? still_at : at_latest);
+    if (stood_still || now >= at_latest(w)) settle(w, list, now);
+    else read_next(w, still_at);
 }
 
 /* ---- reading ---- */
@@ -133,36 +158,62 @@ static bool end_if_idle(dv_patient_watch *w, int64_t now) {
     return true;
 }
 
-static void on_list(void *context, const dv_reply *reply, int64_t now) {
-    dv_patient_watch *w = context;
+/* The answer of a read has come: whether it is to be looked at. */
+static bool take_answer(dv_patient_watch *w, int error, int64_t now) {
     w->under_way--;
     w->reading = false;
-    if (w->ended) {
-        end_if_idle(w, now);
-        return;
+    if (!w->ended && dv_outcome_unknown(error)) {
+        read_again(w, now);
+        return false;
     }
-    if (dv_session_over(reply->error)) return;
-    if (dv_outcome_unknown(reply->error)) {
-        read_children(w, now);
-    } else if (reply->error) {
+    if (!w->ended && error && !dv_session_over(error)) {
         w->ended = true;
-        w->events->failed(w->owner, reply->error, now);
-        end_if_idle(w, now);
-    } else {
-        w->under_way++; /* Its owner may stop the watch inside a call. */
-        if (w->events->seen) w->events->seen(w->owner, reply->children, reply->child_count, now);
-        if (!w->ended) consider(w, reply, now);
-        w->under_way--;
-        if (end_if_idle(w, now)) return;
-        if (w->read_again) dv_timer_set(w->client, &w->timer, w->asked_at + read_interval_ms(w));
+        w->events->failed(w->owner, error, now);
     }
+    return !end_if_idle(w, now) && !w->ended && error == 0;
 }
 
-static void read_children(dv_patient_watch *w, int64_t now) {
+static void done_with_answer(dv_patient_watch *w, int64_t now) {
+    w->under_way--;
+    if (end_if_idle(w, now)) return;
+    if (w->to_read_again) dv_timer_set(w->client, &w->timer, w->asked_at + read_interval_ms(w));
+}
+
+static void on_list(void *context, const dv_reply *reply, int64_t now) {
+    dv_patient_watch *w = context;
+    if (!take_answer(w, reply->error, now)) return;
+    w->under_way++; /* Its owner may stop the watch inside a call. */
+    if (w->events->seen) w->events->seen(w->owner, reply->children, reply->child_count, now);
+    if (!w->ended) consider(w, reply, now);
+    done_with_answer(w, now);
+}
+
+static void on_stat(void *context, const dv_reply *reply, int64_t now) {
+    dv_patient_watch *w = context;
+    if (!take_answer(w, reply->error, now)) return;
+    w->under_way++;
+    if (take_stat(w, reply->stat, now)) read_next(w, w->seen_at + least_boundary_ms(w));
+    done_with_answer(w, now);
+}
+
+/* W1: the names of 1,000 children are 60 KB, the one number by which all know whether they have changed is a few bytes.
+ * So the names are read only where they may settle by it, or where there is no watch to tell of a change. */
+static bool wants_list(const dv_patient_watch *w, int64_t now) {
+    if (w->events->wants_names && w->events->wants_names(w->owner)) return true;
+    int64_t least_ms = least_boundary_ms(w);
+    if (least_ms == 0) return true;
+    if (w->told && w->unserved_since == NEVER) return !w->watch.link; /* an audit */
+    bool seen = w->seen_pzxid != (w->told ? w->told_pzxid : NEVER);
+    return (seen && now >= w->seen_at + least_ms) || (w->unserved_since != NEVER && now >= at_latest(w));
+}
+
+static void read_again(dv_patient_watch *w, int64_t now) {
     if (w->ended || w->reading || !dv_client_connected(w->client)) return;
-    w->read_again = false;
+    w->to_read_again = false;
     w->asked_at = now;
-    if (dv_znode_children(w->client->znode, w->path, &w->watch, on_list, w) != 0) {
+    int error = wants_list(w, now) ? dv_znode_children(w->client->znode, w->path, &w->watch, on_list, w)
+                                   : dv_znode_exists(w->client->znode, w->path, NULL, on_stat, w);
+    if (error) {
         dv_timer_set(w->client, &w->timer, now + read_interval_ms(w));
         return;
     }
@@ -172,7 +223,7 @@ static void read_children(dv_patient_watch *w, int64_t now) {
 
 static void on_timer(dv_timer *timer, int64_t now) {
     dv_patient_watch *w = (dv_patient_watch *)(void *)((char *)timer - offsetof(dv_patient_watch, timer));
-    read_children(w, now);
+    read_again(w, now);
 }
 
 /* W1: under churn they are read at most once each interval, not once for each change. */
@@ -185,9 +236,9 @@ static void on_event(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     w->under_way--;
     if (end_if_idle(w, now)) return;
     int64_t at = w->asked_at + read_interval_ms(w);
-    if (w->reading) w->read_again = true;
+    if (w->reading) w->to_read_again = true;
     else if (at > now) dv_timer_set(w->client, &w->timer, at);
-    else read_children(w, now);
+    else read_again(w, now);
 }
 
 static void hear(void *context, dv_session_event event, int64_t now) {
@@ -196,7 +247,7 @@ static void hear(void *context, dv_session_event event, int64_t now) {
         w->ended = true;
         end_if_idle(w, now);
     } else if (event == DV_SESSION_CONNECTED) {
-        read_children(w, now); /* A watch may have been missed. */
+        read_again(w, now); /* A watch may have been missed. */
     }
 }
 
@@ -215,7 +266,7 @@ dv_patient_watch *dv_patient_watch_start(divvy_client *client, const char *path,
                             .seen_pzxid = NEVER,
                             .unserved_since = NEVER};
     dv_listen(client, &w->listener);
-    read_children(w, dv_client_now(client));
+    read_again(w, dv_client_now(client));
     return w;
 }
 

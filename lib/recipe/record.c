@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "znode/json.h"
 #include "znode/padded.h"
 #include "znode/path.h"
 
@@ -94,17 +95,6 @@ static void undo_python_bytes(char *text) {
 
 /* ---- reading ---- */
 
-/* Brackets inside strings count too, which only makes the bound stricter. */
-static bool is_shallow(const char *data, size_t data_bytes) {
-    int depth = 0;
-    for (size_t i = 0; i < data_bytes; i++) {
-        if (data[i] == '{' || data[i] == '[') depth++;
-        if (data[i] == '}' || data[i] == ']') depth--;
-        if (depth > DV_RECORD_DEPTH_MAX) return false;
-    }
-    return true;
-}
-
 static char *text_of(const cJSON *json, const char *name) {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, name);
     return strdup(cJSON_IsString(item) ? item->valuestring : "");
@@ -122,16 +112,20 @@ static dv_record_state keep_or_free(dv_record *record) {
     return DV_RECORD_OUT_OF_MEMORY;
 }
 
-static cJSON *parse_text(const char *data, size_t data_bytes) {
+/* NULL: it is none, or, with *out_of_memory, there was no memory to tell. */
+static cJSON *parse_text(const char *data, size_t data_bytes, bool *out_of_memory) {
     char *text = dv_padded_copy(data, data_bytes);
     cJSON *json = text ? cJSON_ParseWithLength(text, data_bytes) : NULL;
+    *out_of_memory = !text || (!json && dv_json_is_valid(text, data_bytes));
     free(text);
     return json;
 }
 
 static dv_record_state parse_json(const char *data, size_t data_bytes, dv_record *out) {
-    if (!is_shallow(data, data_bytes)) return DV_RECORD_BAD;
-    cJSON *json = parse_text(data, data_bytes);
+    if (!dv_is_shallow(data, data_bytes, DV_RECORD_DEPTH_MAX)) return DV_RECORD_BAD;
+    bool out_of_memory;
+    cJSON *json = parse_text(data, data_bytes, &out_of_memory);
+    if (out_of_memory) return DV_RECORD_OUT_OF_MEMORY;
     bool good = cJSON_IsObject(json) && cJSON_IsString(cJSON_GetObjectItemCaseSensitive(json, "id"));
     if (good) {
         *out = (dv_record){.identifier = text_of(json, "id"),

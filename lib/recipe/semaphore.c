@@ -245,6 +245,7 @@ static void hear(void *context, dv_session_event event, int64_t now) {
     case DV_SESSION_LOST: on_session_lost(s); break;
     case DV_SESSION_CLOSING:
     case DV_SESSION_CLOSED: withdraw(s); break;
+    case DV_SESSION_AGAIN:
     case DV_SESSION_SUSPENDED:
     case DV_SESSION_OVER:
     case DV_SESSION_LINK: break;

@@ -7,6 +7,8 @@
 #include "registry/cache_internal.h"
 #include "testing/mutant.h"
 
+char dv_cache_no_memory[1];
+
 /* ---- entries, shared by reference ---- */
 
 dv_cached *dv_cached_new(dv_cache *cache, void *entry, const dv_stat *stat, bool preserved) {

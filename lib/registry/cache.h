@@ -23,7 +23,7 @@ typedef struct dv_cached {
 /* Calls to the owner, with the turn held, never inside a call to the cache but where that is said. Roles and ids are
  * names of nodes. */
 typedef struct {
-    /* What the data say; NULL: no entry, passed over until it is written anew. */
+    /* What the data say; NULL: no entry, passed over until it is written anew; dv_cache_no_memory: to be read again. */
     void *(*parse)(void *owner, const char *role, const char *id, const dv_reply *reply);
     /* A copy that says of itself that it is preserved; NULL: no memory. */
     void *(*mark)(void *owner, const void *entry);
@@ -34,6 +34,7 @@ typedef struct {
     void (*changed)(void *owner, dv_slot *slot, int64_t now);
     void (*gone)(void *owner); /* the last call, after dv_cache_stop(), and perhaps inside it */
 } dv_cache_owner;
+extern char dv_cache_no_memory[1];
 
 /* All of them positive, but preserve_share, where 0 means no self-preservation. */
 typedef struct {

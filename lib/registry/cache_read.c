@@ -89,9 +89,15 @@ static void take_entry(dv_slot *slot, const dv_reply *reply, int64_t now) {
     bool preserved = slot->current && slot->current->preserved;
     if (slot->mzxid != reply->stat->mzxid || preserved) {
         void *entry = cache->events->parse(cache->owner, slot->role->dir.name, slot->id, reply);
+        bool parsed = entry != dv_cache_no_memory;
+        dv_cached *cached = parsed ? dv_cached_new(cache, entry, reply->stat, false) : NULL;
+        if (!parsed || (entry && !cached)) {
+            dv_slot_want(slot); /* What was shown stays until it can be read. */
+            return;
+        }
         bool came = entry && (!slot->current || preserved);
         slot->mzxid = reply->stat->mzxid;
-        dv_slot_show(slot, dv_cached_new(cache, entry, reply->stat, false), now);
+        dv_slot_show(slot, cached, now);
         if (came) dv_preserve_arrived(slot->role, now);
     }
     dv_slot_was_read(slot);

@@ -8,6 +8,7 @@
 
 #include "divvy/error.h"
 #include "recipe/record.h"
+#include "znode/json.h"
 #include "znode/padded.h"
 #include "znode/path.h"
 
@@ -137,7 +138,8 @@ static cJSON *parse_text(const char *data, size_t data_bytes, const char **reaso
     if (!text) return NULL;
     cJSON *json = NULL;
     if (!dv_is_utf8(text)) *reason = "is not valid UTF-8";
-    else if (!(json = cJSON_ParseWithLengthOpts(text, data_bytes + 1, NULL, 1))) *reason = "is no JSON";
+    else if (!(json = cJSON_ParseWithLengthOpts(text, data_bytes + 1, NULL, 1)))
+        *reason = dv_json_is_valid(text, data_bytes) ? NULL : "is no JSON"; /* or memory is out */
     else if (!cJSON_IsObject(json)) *reason = "is no JSON object";
     else if (has_twins(json)) *reason = "has a field twice";
     free(text);

@@ -185,6 +185,7 @@ static void on_repeat_ended(void *context, dv_task *task, int64_t now) {
     (void)context, (void)now;
     const dv_service *s = task->service;
     if (task->result == 0 || task->result == DIVVY_ECANCELED || s->registry->ending) return;
+    if (task->result == DIVVY_ENOMEM) dv_client_again(s->registry->object.client);
     dv_client_warn(s->registry->object.client, DIVVY_WARN_HEARTBEAT, "%s: a heartbeat was not stored: %s", s->path,
                    divvy_strerror(task->result));
 }
@@ -197,7 +198,9 @@ void dv_heartbeat_repeat(dv_service *s, bool renewal) {
     dv_wish wish = {
         .kind = DV_TASK_BEAT, .entry = entry, .renewal = renewal, .timeout_ms = -1, .done = on_repeat_ended};
     int error = entry ? dv_service_ask(s, &wish, NULL) : DIVVY_ENOMEM;
-    if (error) dv_client_log(client, DIVVY_LOG_ERROR, "heartbeat: %s", divvy_strerror(error));
+    if (!error) return;
+    dv_client_again(client); /* where the node is missing; else the next heartbeat is in time */
+    dv_client_log(client, DIVVY_LOG_ERROR, "heartbeat: %s", divvy_strerror(error));
 }
 
 typedef struct {

@@ -193,6 +193,7 @@ static void on_role(void *context, const dv_reply *reply, int64_t now) {
     (void)now;
     victim *v = context;
     v->role_version = reply->error ? -1 : reply->stat->version;
+    if (dv_outcome_unknown(reply->error)) mark_unknown(v);
     answered(v->purge);
 }
 

@@ -59,8 +59,10 @@ int dv_service_get(dv_service **out, divvy_registry *registry, const char *role_
     s->id_node = strdup(id_node);
     s->directory = dv_registry_path(registry, role_node, NULL);
     s->path = dv_registry_path(registry, role_node, id_node);
-    if (!s->role_node || !s->id_node || !s->directory || !s->path) {
+    s->spare = calloc(1, sizeof *s->spare);
+    if (!s->role_node || !s->id_node || !s->directory || !s->path || !s->spare) {
         free_strings(s);
+        free(s->spare);
         free(s);
         return DIVVY_ENOMEM;
     }
@@ -101,6 +103,7 @@ void dv_service_let_go(dv_service *s) {
     dv_service_drop_look(s);
     cJSON_Delete(s->entry);
     free(s->data);
+    free(s->spare);
     free_strings(s);
     free(s);
     dv_object_unref(&registry->object);
@@ -112,6 +115,7 @@ void dv_task_unref(dv_task *task) {
     if (!task || --task->refs) return;
     dv_timer_cancel(&task->deadline);
     cJSON_Delete(task->entry);
+    cJSON_Delete(task->copy);
     free(task);
 }
 
@@ -140,6 +144,12 @@ void dv_service_end_task(dv_service *s, int result, int64_t now) {
     assert(s->tasks && !s->under_way);
     finish_first(s, result, now);
     dv_service_go(s, now);
+}
+
+void dv_service_put_off_task(dv_service *s, int64_t now) {
+    assert(s->tasks && !s->under_way);
+    if (s->tasks->kind != DV_TASK_LEAVE) end(s->tasks, DIVVY_ENOMEM, now);
+    dv_client_again(s->registry->object.client);
 }
 
 void dv_service_drop_tasks(dv_service *s, int error, int64_t now) {
@@ -198,6 +208,10 @@ void dv_service_go(dv_service *s, int64_t now) {
 static int append(dv_service *s, const dv_wish *wish, dv_task **out) {
     divvy_client *client = s->registry->object.client;
     dv_task *task = calloc(1, sizeof *task);
+    if (!task && wish->kind == DV_TASK_LEAVE && !out) {
+        task = s->spare;
+        s->spare = NULL;
+    }
     if (!task) {
         cJSON_Delete(wish->entry);
         return DIVVY_ENOMEM;
@@ -287,6 +301,10 @@ void dv_service_hear(dv_service *s, dv_session_event event, int64_t now) {
     switch (event) {
     case DV_SESSION_CONNECTED:
         put_back(s, now);
+        advance(s, now);
+        break;
+    case DV_SESSION_AGAIN:
+        if (dv_client_connected(client)) put_back(s, now);
         advance(s, now);
         break;
     case DV_SESSION_LINK: advance(s, now); break;

@@ -18,6 +18,7 @@ typedef struct dv_task {
     dv_service *service;
     dv_task_kind kind;
     cJSON *entry; /* to be stored; at the end: as it was, or the healthy holder's, or NULL */
+    cJSON *copy;  /* of that as it was written last, for the registry to keep while somebody is shown the entry */
     bool any;     /* LEAVE: whosesoever the node is */
     bool renewal; /* BEAT: for a new session, no sign of life */
     bool begun, ended;
@@ -35,7 +36,8 @@ struct dv_service {
     dv_service *next, **link, *hash_next, **hash_link;
     divvy_registry *registry;
     char *role_node, *id_node, *directory, *path;
-    size_t cost; /* of the budget of ephemeral nodes; 0: none */
+    size_t cost;    /* of the budget of ephemeral nodes; 0: none */
+    dv_task *spare; /* to leave by when memory is out; NULL: in use */
 
     /* What stands in ZooKeeper, and is ours, as far as we know. */
     bool known, role_known;
@@ -92,6 +94,8 @@ int dv_service_ask(dv_service *service, const dv_wish *wish, dv_task **out);
 void dv_task_give_up(dv_task *task, int error, int64_t now);
 void dv_task_unref(dv_task *task);
 /* The first one ends, and the next one begins. */
+/* Memory is out in the midst of what must not be left like that: it is gone on with in a moment; whoever waits is told. */
+void dv_service_put_off_task(dv_service *service, int64_t now);
 void dv_service_end_task(dv_service *service, int result, int64_t now);
 /* All end. */
 void dv_service_drop_tasks(dv_service *service, int error, int64_t now);

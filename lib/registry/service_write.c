@@ -37,8 +37,12 @@ static bool is_dropped(const dv_service *s) {
     return task->kind != DV_TASK_LEAVE && task->ended && (!task->begun || s->registry->ending);
 }
 
+/* Want of memory does not end what would leave a node behind: a write in doubt, or a deletion that nobody waits for. */
 static void fail(dv_service *s, int error, int64_t now) {
-    dv_service_end_task(s, error, now);
+    const dv_task *task = s->tasks;
+    bool unattended = task->kind == DV_TASK_LEAVE && task->refs == 1 && !task->done;
+    if (error == DIVVY_ENOMEM && (s->resolving || unattended)) dv_service_put_off_task(s, now);
+    else dv_service_end_task(s, error, now);
 }
 
 /* Whether it is of the kind that is claimed (unique.c). Its deletion, too, is bound to the version of the role. */
@@ -66,9 +70,9 @@ static void succeed(dv_service *s, int32_t version, int64_t now) {
     s->known = true;
     s->version = version;
     cJSON_Delete(s->entry);
-    bool looked_at = !task->ended && (task->done || task->refs > 1);
-    s->entry = looked_at ? cJSON_Duplicate(task->entry, 1) : task->entry;
+    s->entry = task->copy ? task->copy : task->entry;
     if (s->entry == task->entry) task->entry = NULL;
+    task->copy = NULL;
     s->announced = task->kind == DV_TASK_BEAT;
     const cJSON *ttl = s->entry ? cJSON_GetObjectItemCaseSensitive(s->entry, "ttl") : NULL;
     const cJSON *load = s->entry ? cJSON_GetObjectItemCaseSensitive(s->entry, "load") : NULL;
@@ -175,6 +179,11 @@ static int prepare(dv_service *s, int64_t now, const char **reason) {
     if (DV_MUTANT(first_heartbeat_moves)) follows = false;
     if (follows && !dv_status_keep_first(task->entry, s->entry, task->kind == DV_TASK_CLAIM)) return DIVVY_ENOMEM;
     if (!dv_status_stamp(task->entry, unix_ms, task->attempt)) return DIVVY_ENOMEM;
+    cJSON_Delete(task->copy);
+    bool looked_at = !task->ended && (task->done || task->refs > 1);
+    task->copy =
+        looked_at ? cJSON_Duplicate(task->entry, 1) : NULL; /* before it is stored: afterwards it is too late */
+    if (looked_at && !task->copy) return DIVVY_ENOMEM;
     free(s->data);
     return dv_status_print(&s->data, task->entry, reason);
 }
@@ -369,11 +378,12 @@ static void on_role(void *context, const dv_reply *reply, int64_t now) {
         s->role_version = reply->stat->version;
         bool fits = reply->data_bytes <= ROLE_DATA_BYTES_MAX;
         s->role_data = fits ? malloc(reply->data_bytes + 1) : NULL;
+        if (fits && !s->role_data) s->role_error = DIVVY_ENOMEM; /* What is set with the role is not to change it. */
         s->role_data_bytes = s->role_data ? reply->data_bytes : 0;
         if (s->role_data_bytes) memcpy(s->role_data, reply->data, reply->data_bytes);
     }
-    if (s->under_way == 1) still_at_work(s, DIVVY_ELOST, now); /* The node could not be asked for. */
-    else s->under_way--;
+    if (s->under_way > 1) s->under_way--;
+    else if (still_at_work(s, reply->error, now)) fail(s, DIVVY_ENOMEM, now); /* The node could not be asked for. */
 }
 
 static void on_node(void *context, const dv_reply *reply, int64_t now) {

@@ -246,10 +246,20 @@ int dv_status_compose(cJSON **out, const cJSON *status, const dv_status_defaults
 
 /* ---- later ---- */
 
+/* The new item takes over the old one's name: cJSON_ReplaceItemInObjectCaseSensitive() makes a copy of it, and, before
+ * 1.7.17, goes on without a name when there is no memory for that. */
 static bool replace(cJSON *entry, const char *name, cJSON *item) {
-    if (item && cJSON_ReplaceItemInObjectCaseSensitive(entry, name, item)) return true;
-    cJSON_Delete(item);
-    return false;
+    cJSON *old = cJSON_GetObjectItemCaseSensitive(entry, name);
+    if (!item || !old) {
+        cJSON_Delete(item);
+        return false;
+    }
+    if (!item->string) { /* One that was copied has its name already. */
+        item->string = old->string;
+        item->type |= old->type & cJSON_StringIsConst;
+        old->string = NULL;
+    }
+    return cJSON_ReplaceItemViaPointer(entry, old, item);
 }
 
 bool dv_status_stamp(cJSON *entry, int64_t unix_ms, const char *attempt) {

@@ -12,7 +12,7 @@
 
 enum { PLACES = 2 };
 
-static bool ask(divvy_registry *registry);
+static void ask(divvy_registry *registry);
 
 static void tell(divvy_registry *registry, int error, int64_t now) {
     dv_time_wait *waits = registry->time_waits;
@@ -45,7 +45,7 @@ static void on_root(void *context, int error, int64_t now) {
     divvy_registry *registry = context;
     registry->time_asked = false;
     if (error && !dv_outcome_unknown(error)) end(registry, error, now);
-    else if (!ask(registry)) end(registry, DIVVY_ENOMEM, now);
+    else ask(registry);
     dv_object_unref(&registry->object);
 }
 
@@ -68,9 +68,8 @@ static void on_asked(void *context, int error, const dv_reply *replies, size_t c
     bool denied = error == DIVVY_EACCES || error == DIVVY_ENOENT;
     if (error == 0) end(registry, stat ? 0 : DIVVY_EPROTO, now);
     else if (error == DIVVY_ENOENT && make_root(registry)) registry->time_place = 0;
-    else if (dv_outcome_unknown(error) || (denied && ++registry->time_place < PLACES)) {
-        if (!ask(registry)) end(registry, DIVVY_ENOMEM, now);
-    } else end(registry, error, now);
+    else if (dv_outcome_unknown(error) || (denied && ++registry->time_place < PLACES)) ask(registry);
+    else end(registry, error, now);
     dv_object_unref(&registry->object);
 }
 
@@ -87,10 +86,10 @@ static char *new_path(const divvy_registry *registry) {
     return path;
 }
 
-/* False when memory is out. Without a connection the next one asks. */
-static bool ask(divvy_registry *registry) {
+/* Without a connection the next one asks; without memory it is asked for again in a moment. */
+static void ask(divvy_registry *registry) {
     divvy_client *client = registry->object.client;
-    if (!dv_client_connected(client)) return true;
+    if (!dv_client_connected(client)) return;
     free(registry->time_path);
     registry->time_path = new_path(registry);
     const char *path = registry->time_path;
@@ -98,16 +97,18 @@ static bool ask(divvy_registry *registry) {
                    {.kind = DV_SET, .path = path, .data = "", .version = 0},
                    {.kind = DV_DELETE, .path = path, .version = 1}};
     registry->time_sent_at = dv_client_now(client);
-    if (!path || dv_znode_multi(client->znode, ops, sizeof ops / sizeof ops[0], on_asked, registry) != 0) return false;
+    if (!path || dv_znode_multi(client->znode, ops, sizeof ops / sizeof ops[0], on_asked, registry) != 0) {
+        dv_client_again(client);
+        return;
+    }
     registry->time_asked = true;
     dv_object_ref(&registry->object);
-    return true;
 }
 
 bool dv_registry_learn_time(divvy_registry *registry, dv_time_wait *wait) {
     divvy_client *client = registry->object.client;
     if (!dv_server_time_is_old(&registry->time, dv_client_now(client))) return false;
-    if (!registry->time_asked && !ask(registry)) return false;
+    if (!registry->time_asked) ask(registry);
     if (wait) {
         wait->next = registry->time_waits;
         registry->time_waits = wait;
@@ -123,9 +124,8 @@ void dv_registry_forget_wait(divvy_registry *registry, dv_time_wait *wait) {
 
 void dv_registry_time_hear(divvy_registry *registry, dv_session_event event, int64_t now) {
     int over = dv_client_end_error(registry->object.client);
-    if (event == DV_SESSION_CONNECTED && registry->time_waits && !registry->time_asked) {
-        if (!ask(registry)) end(registry, DIVVY_ENOMEM, now);
-    } else if (event == DV_SESSION_CLOSED || (event == DV_SESSION_OVER && over)) {
+    bool ready = event == DV_SESSION_CONNECTED || event == DV_SESSION_AGAIN;
+    if (ready && registry->time_waits && !registry->time_asked) ask(registry);
+    else if (event == DV_SESSION_CLOSED || (event == DV_SESSION_OVER && over))
         end(registry, over ? over : DIVVY_ECANCELED, now);
-    }
 }

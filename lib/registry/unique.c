@@ -5,6 +5,7 @@
 
 #include "registry/service.h"
 #include "registry/status.h"
+#include "znode/path.h"
 
 /* ---- only looking ---- */
 
@@ -122,12 +123,10 @@ int divvy_registry_is_ours(const divvy_registry *r, const cJSON *entry) {
     const cJSON *role = cJSON_GetObjectItemCaseSensitive(entry, "role");
     const cJSON *id = cJSON_GetObjectItemCaseSensitive(entry, "id");
     if (!cJSON_IsString(role) || !cJSON_IsString(id) || dv_registry_enter(registry) != 0) return 0;
-    char *role_node = NULL, *id_node = NULL;
-    bool named = dv_registry_node_name(registry, "role", role->valuestring, &role_node) == 0 &&
-                 dv_registry_node_name(registry, "id", id->valuestring, &id_node) == 0;
+    char role_node[DV_ENTRY_NAME_BYTES_MAX + 1], id_node[DV_ENTRY_NAME_BYTES_MAX + 1];
+    bool named = dv_name_encode(role->valuestring, role_node, sizeof role_node) < sizeof role_node &&
+                 dv_name_encode(id->valuestring, id_node, sizeof id_node) < sizeof id_node;
     int ours = named && is_in(dv_service_find(registry, role_node, id_node), entry);
-    free(role_node);
-    free(id_node);
     dv_turn_end(registry->object.client);
     return ours;
 }

@@ -127,8 +127,8 @@ static void mark_due(void *context, dv_slot *slot) {
 
 static void *parse(void *owner, const char *role, const char *id, const dv_reply *reply) {
     dv_entry *entry = NULL;
-    dv_registry_parse(owner, &entry, role, id, reply->data, reply->data_bytes, reply->stat);
-    return entry;
+    int error = dv_registry_parse(owner, &entry, role, id, reply->data, reply->data_bytes, reply->stat);
+    return error == DIVVY_ENOMEM ? (void *)dv_cache_no_memory : entry;
 }
 
 static void free_entry(void *entry) {

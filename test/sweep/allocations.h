@@ -1,0 +1,36 @@
+/* What the library allocates, counted, and one of it refused. SPDX-License-Identifier: Apache-2.0
+ *
+ * The library that the sweeps are linked with calls these functions instead of malloc() and its kin (symbols.txt); cJSON
+ * is made to by its hooks. The ensemble, the scenarios and the native client go on with the C library's own. */
+#ifndef DV_SWEEP_ALLOCATIONS_H
+#define DV_SWEEP_ALLOCATIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+void *sweep_malloc(size_t bytes);
+void *sweep_calloc(size_t count, size_t bytes);
+void *sweep_realloc(void *old, size_t bytes);
+char *sweep_strdup(const char *text);
+char *sweep_strndup(const char *text, size_t bytes);
+void sweep_free(void *memory);
+
+/* Count from now on, and refuse the first-th allocation and those behind it, `length` in all; first 0: none. */
+void sweep_allocations_arm(size_t first, size_t length);
+void sweep_allocations_disarm(void);
+/* Nothing is counted or refused between a pause and its end: for what a scenario itself makes with the library. */
+void sweep_allocations_pause(bool paused);
+/* Whether the time for refusing is over, though fewer than `length` were; asked once one was. NULL: it never is. */
+void sweep_allocations_until(bool (*over)(void *user), void *user);
+/* How many there were while armed; how many of them were refused. */
+size_t sweep_allocations_seen(void);
+size_t sweep_allocations_refused(void);
+/* How many places of the library have asked for memory while armed, since the program began. */
+size_t sweep_allocation_sites(void);
+/* What was allocated and not freed yet. */
+size_t sweep_allocations_outstanding(void);
+/* Who asked for the first that was refused, or, with `leaked`, for the oldest that is outstanding: to stderr. */
+void sweep_allocations_explain(bool leaked);
+void sweep_allocations_forget(void);
+
+#endif

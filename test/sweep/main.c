@@ -1,0 +1,249 @@
+/* The sweeps' command line, and the loop over all that can fail. SPDX-License-Identifier: Apache-2.0 */
+#include <getopt.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cjson/cJSON.h>
+
+#include "sweep.h"
+
+static const char *const way_names[SWEEP_WAYS] = {
+    "clean",   "once",         "burst",      "unsent",       "not_applied",
+    "applied", "applied_late", "reply_lost", "reply_unread", "refused",
+};
+
+typedef struct {
+    bool allocations, requests, keep_going, trace;
+    const char *group, *scenario;
+    int way; /* -1: all */
+    size_t at, stride, offset;
+    const char *self_check;
+} options;
+
+static options opt = {.way = -1, .stride = 1};
+
+/* What is being run, for messages and for signals. */
+static struct {
+    const sweep_scenario *scenario;
+    sweep *sweep;
+    size_t of;
+} running;
+
+static struct { size_t scenarios, allocations, requests, failures; } counts;
+
+/* ---- one run ---- */
+
+static void say_where(void) {
+    const sweep *s = running.sweep;
+    if (!s) return;
+    fprintf(stderr, "sweep: %s.%s: %s", running.scenario->group, running.scenario->name, way_names[s->way]);
+    if (s->way != SWEEP_CLEAN) fprintf(stderr, ", %zu of %zu", s->at, running.of);
+    fprintf(stderr, "; again: sweep --%s %s --scenario %s --way %s --at %zu --trace\n",
+            s->way >= SWEEP_UNSENT ? "requests" : "allocations", running.scenario->group, running.scenario->name,
+            way_names[s->way], s->at);
+}
+
+_Noreturn void sweep_fail(sweep *s, const char *format, ...) {
+    va_list arguments;
+    (void)s;
+    say_where();
+    fprintf(stderr, "sweep: ");
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "\n");
+    sweep_allocations_disarm();
+    sweep_allocations_explain(false);
+    _exit(1);
+}
+
+/* A crash, an assertion, or an end of patience: which run that was. */
+static void on_signal(int number) {
+    signal(number, SIG_DFL);
+    say_where();
+    fprintf(stderr, "sweep: signal %d%s\n", number, number == SIGALRM ? ": it does not come to an end" : "");
+    if (number != SIGALRM) sweep_allocations_explain(false);
+    raise(number);
+}
+
+static void on_transaction(const divvy_testing_transaction *transaction, void *user) {
+    sweep *s = user;
+    (void)transaction;
+    if (s->check) s->check(s, s->user);
+}
+
+static void on_trace(int64_t at_ms, const char *line, void *user) {
+    (void)user;
+    fprintf(stderr, "%8lld %s\n", (long long)at_ms - 1000000, line);
+}
+
+static void open_ensemble(sweep *s) {
+    divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
+    /* Only a late write needs more than one server to be late at. */
+    config.servers = s->way >= SWEEP_UNSENT ? 3 : 1;
+    config.tick_ms = 500;
+    config.on_transaction = on_transaction;
+    config.on_trace = opt.trace ? on_trace : NULL;
+    config.user = s;
+    if (divvy_testing_ensemble_create(&s->ensemble, &config) != 0) sweep_fail(s, "no ensemble");
+}
+
+/* What the self-checks leave undone, so that it is seen whether a sweep would notice. */
+static void spoil(sweep *s) {
+    static void *volatile leak;
+    if (!opt.self_check || s->way == SWEEP_CLEAN || s->at != 3) return;
+    if (strcmp(opt.self_check, "leak") == 0) leak = sweep_malloc(1);
+    if (strcmp(opt.self_check, "crash") == 0) *(volatile int *)(uintptr_t)16 = 1;
+    if (strcmp(opt.self_check, "hang") == 0)
+        for (;;) continue;
+    (void)leak;
+}
+
+/* Runs it, and says how much of what is swept there was. */
+static size_t run_once(const sweep_scenario *scenario, sweep_way way, size_t at, size_t of) {
+    enum { PATIENCE_S = 60 };
+    sweep s = {.way = way, .at = at};
+    running.scenario = scenario;
+    running.sweep = &s;
+    running.of = of;
+    alarm(PATIENCE_S);
+    if (!scenario->no_ensemble) open_ensemble(&s);
+    scenario->run(&s);
+    spoil(&s);
+    if (s.ensemble) divvy_testing_ensemble_destroy(s.ensemble);
+    sweep_allocations_disarm();
+    if (sweep_allocations_outstanding()) {
+        sweep_allocations_explain(true);
+        sweep_fail(&s, "%zu blocks of memory were not given back", sweep_allocations_outstanding());
+    }
+    alarm(0);
+    running.sweep = NULL;
+    counts.failures += way < SWEEP_UNSENT ? sweep_allocations_refused() : s.failures;
+    return way < SWEEP_UNSENT ? sweep_allocations_seen() : s.requests;
+}
+
+/* In a process of its own, so that what fails does not end the rest. */
+static bool run_apart(const sweep_scenario *scenario, sweep_way way, size_t at, size_t of) {
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0) {
+        run_once(scenario, way, at, of);
+        _exit(0);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* ---- all runs ---- */
+
+static size_t bad_runs;
+
+static void sweep_way_of(const sweep_scenario *scenario, sweep_way way, size_t count) {
+    for (size_t at = 1 + opt.offset % opt.stride; at <= count; at += opt.stride) {
+        if (opt.at && at != opt.at) continue;
+        if (opt.keep_going) bad_runs += !run_apart(scenario, way, at, count);
+        else run_once(scenario, way, at, count);
+    }
+}
+
+static void sweep_scenario_of(const sweep_scenario *scenario) {
+    sweep_way begin = opt.allocations ? SWEEP_ONCE : SWEEP_UNSENT, end = opt.allocations ? SWEEP_UNSENT : SWEEP_WAYS;
+    size_t count = 0;
+    counts.scenarios++;
+    for (sweep_way way = begin; way < end; way++) {
+        /* A first run beyond all that can fail counts; by the number of servers they differ between kinds of sweeps. */
+        if (way == begin) count = run_once(scenario, way, SIZE_MAX / 2, 0);
+        if (opt.way >= 0 && (int)way != opt.way) continue;
+        sweep_way_of(scenario, way, count);
+    }
+    if (opt.allocations) counts.allocations += count;
+    else counts.requests += count;
+}
+
+static int sweep_all(void) {
+    for (const sweep_scenario *scenario = sweep_scenarios; scenario->name; scenario++) {
+        if (opt.group && strcmp(scenario->group, opt.group) != 0) continue;
+        if (opt.scenario && strcmp(scenario->name, opt.scenario) != 0) continue;
+        if (scenario->no_ensemble && opt.requests) continue;
+        sweep_scenario_of(scenario);
+    }
+    printf(
+        "sweep: scenarios %zu, allocations %zu, requests %zu, failures %zu; places of the library that allocate: %zu\n",
+        counts.scenarios, counts.allocations, counts.requests, counts.failures, sweep_allocation_sites());
+    if (bad_runs) printf("sweep: %zu runs FAILED\n", bad_runs);
+    bool enough = counts.scenarios && (opt.keep_going || opt.at || counts.failures);
+    return bad_runs || !enough ? 1 : 0;
+}
+
+/* ---- the command line ---- */
+
+static const char usage[] =
+    "usage: sweep --allocations|--requests [GROUP] [OPTION...]\n"
+    "  --scenario NAME    only this one\n"
+    "  --way NAME         once, burst; unsent, not_applied, applied, applied_late, reply_lost, reply_unread, refused\n"
+    "  --at N             only the N-th\n"
+    "  --stride N --offset K   every N-th, from the K-th on\n"
+    "  --keep-going       each run in a process of its own, and on after one that fails\n"
+    "  --trace            what happens on the ensemble\n"
+    "  --self-check leak|crash|hang   does that in the third run of each way, which must be noticed\n"
+    "  --list\n";
+
+static int way_of(const char *name) {
+    for (int way = 0; way < SWEEP_WAYS; way++)
+        if (strcmp(name, way_names[way]) == 0) return way;
+    fprintf(stderr, "sweep: no way %s\n%s", name, usage);
+    exit(2);
+}
+
+static void parse(int argc, char **argv) {
+    enum { ALLOCATIONS = 1, REQUESTS, SCENARIO, WAY, AT, STRIDE, OFFSET, KEEP_GOING, TRACE, SELF_CHECK, LIST };
+    static const struct option names[] = {
+        {"allocations", no_argument, NULL, ALLOCATIONS},
+        {"requests", no_argument, NULL, REQUESTS},
+        {"scenario", required_argument, NULL, SCENARIO},
+        {"way", required_argument, NULL, WAY},
+        {"at", required_argument, NULL, AT},
+        {"stride", required_argument, NULL, STRIDE},
+        {"offset", required_argument, NULL, OFFSET},
+        {"keep-going", no_argument, NULL, KEEP_GOING},
+        {"trace", no_argument, NULL, TRACE},
+        {"self-check", required_argument, NULL, SELF_CHECK},
+        {"list", no_argument, NULL, LIST},
+        {0},
+    };
+    int option;
+    while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+        switch (option) {
+        case ALLOCATIONS: opt.allocations = true; break;
+        case REQUESTS: opt.requests = true; break;
+        case SCENARIO: opt.scenario = optarg; break;
+        case WAY: opt.way = way_of(optarg); break;
+        case AT: opt.at = strtoul(optarg, NULL, 10); break;
+        case STRIDE: opt.stride = strtoul(optarg, NULL, 10); break;
+        case OFFSET: opt.offset = strtoul(optarg, NULL, 10); break;
+        case KEEP_GOING: opt.keep_going = true; break;
+        case TRACE: opt.trace = true; break;
+        case SELF_CHECK: opt.self_check = optarg; break;
+        case LIST:
+            for (const sweep_scenario *s = sweep_scenarios; s->name; s++) printf("%s %s\n", s->group, s->name);
+            exit(0);
+        default: fputs(usage, stderr); exit(2);
+        }
+    }
+    if (opt.allocations == opt.requests || opt.stride == 0) {
+        fputs(usage, stderr);
+        exit(2);
+    }
+    if (optind < argc) opt.group = argv[optind];
+}
+
+int main(int argc, char **argv) {
+    parse(argc, argv);
+    cJSON_InitHooks(&(cJSON_Hooks){.malloc_fn = sweep_malloc, .free_fn = sweep_free});
+    static const int signals[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGALRM};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], on_signal);
+    return sweep_all();
+}

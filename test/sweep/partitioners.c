@@ -1,0 +1,149 @@
+/* Partitioners: join, allocate, change, release, lose and rejoin, finish. SPDX-License-Identifier: Apache-2.0 */
+#include "scenarios.h"
+
+#define PATH "/pool/p"
+
+enum { ITEMS = 5, MEMBERS = 2 };
+
+static const char *const items[ITEMS] = {"a", "b/c", "d", "e", "f"};
+
+typedef struct {
+    divvy_partitioner *partitioner;
+    divvy_partitioner_config config;
+    bool wanted;
+} member;
+
+typedef struct {
+    member members[MEMBERS];
+} pool;
+
+/* S2. */
+static void check(sweep *s, void *context) {
+    const pool *p = context;
+    for (size_t i = 0; i < ITEMS; i++) {
+        int owners = 0;
+        for (size_t m = 0; m < MEMBERS; m++)
+            owners += p->members[m].partitioner && divvy_partitioner_owns(p->members[m].partitioner, items[i]);
+        if (owners > 1) sweep_fail(s, "%s has two owners", items[i]);
+    }
+}
+
+static void create(sweep *s, pool *p, size_t m) {
+    p->members[m].wanted = true;
+    SWEEP_DO(s, divvy_partitioner_create(&p->members[m].partitioner, s->clients[m], &p->members[m].config));
+}
+
+/* What a member's program does when it has time: it releases, and where a partitioner gave up for what we made fail,
+ * it makes another one. */
+static void act(sweep *s, pool *p, size_t m) {
+    member *u = &p->members[m];
+    if (!u->partitioner) return;
+    divvy_partition_state state = divvy_partitioner_state(u->partitioner);
+    if (state == DIVVY_RELEASE) SWEEP_DO(s, divvy_partitioner_release_set(u->partitioner));
+    if (state != DIVVY_FAILURE || !u->wanted) return;
+    char why[256];
+    int error = divvy_partitioner_failure(u->partitioner, why, sizeof why);
+    if (!sweep_excuses(s, error)) sweep_fail(s, "member %zu failed: %s", m, why);
+    divvy_partitioner *gone = u->partitioner;
+    u->partitioner = NULL;
+    divvy_partitioner_destroy(gone);
+    create(s, p, m);
+}
+
+/* Until each item has an owner, and all are content. */
+static void settle(sweep *s, pool *p, const char *what) {
+    int64_t end = divvy_testing_now_ms(s->ensemble) + SWEEP_WAIT_MS;
+    for (;;) {
+        size_t owned = 0;
+        bool content = true;
+        for (size_t m = 0; m < MEMBERS; m++) {
+            act(s, p, m);
+            divvy_partitioner *one = p->members[m].partitioner;
+            if (!one || !p->members[m].wanted) continue;
+            content = content && divvy_partitioner_state(one) == DIVVY_ACQUIRED;
+            for (size_t i = 0; i < ITEMS; i++) owned += divvy_partitioner_owns(one, items[i]) != 0;
+        }
+        if (content && owned == ITEMS) return;
+        if (divvy_testing_now_ms(s->ensemble) >= end) sweep_fail(s, "hangs: %s; %zu are owned", what, owned);
+        sweep_pass(s, 20);
+    }
+}
+
+static void look(sweep *s, const pool *p) {
+    divvy_partition *mine = NULL;
+    for (int i = 0; i < 60 && !mine; i++) mine = divvy_partitioner_partition(p->members[0].partitioner);
+    SWEEP_CHECK(s, mine != NULL);
+    divvy_partition_unref(mine);
+}
+
+static void finish(sweep *s, pool *p, size_t m) {
+    p->members[m].wanted = false;
+    int error = divvy_partitioner_finish(p->members[m].partitioner, SWEEP_WAIT_MS);
+    if (error && error != DIVVY_ELOST) sweep_fail(s, "finish: %s", divvy_errname(error));
+}
+
+static void run(sweep *s, divvy_partitioner_config config) {
+    pool p = {.members = {{.partitioner = NULL}}};
+    config.path = PATH;
+    config.items = items;
+    config.item_count = ITEMS;
+    config.time_boundary_ms = 100;
+    config.on_session_loss = DIVVY_REJOIN;
+    for (size_t m = 0; m < MEMBERS; m++) {
+        p.members[m].config = config;
+        p.members[m].config.identifier = m ? "second" : NULL;
+        sweep_open(s, (int)m);
+    }
+    s->check = check;
+    s->user = &p;
+    s->empty_paths[0] = PATH "/locks/a";
+    s->empty_paths[1] = PATH "/party";
+    sweep_begin(s);
+    create(s, &p, 0);
+    settle(s, &p, "the first member");
+    look(s, &p);
+    create(s, &p, 1);
+    sweep_pass(s, 500);
+    settle(s, &p, "two members");
+    divvy_testing_expire(s->ensemble, s->clients[0]);
+    sweep_pass(s, 2 * SWEEP_TIMEOUT_MS);
+    settle(s, &p, "after a lost session");
+    finish(s, &p, 1);
+    sweep_pass(s, 500);
+    settle(s, &p, "the member that is left");
+    finish(s, &p, 0);
+    for (size_t m = 0; m < MEMBERS; m++) {
+        divvy_partitioner *gone = p.members[m].partitioner;
+        p.members[m].partitioner = NULL;
+        divvy_partitioner_destroy(gone);
+    }
+    sweep_end(s);
+}
+
+static void on_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to, void *user) {
+    (void)p, (void)from, (void)to, (void)user;
+}
+
+static void on_items(divvy_partitioner *p, const divvy_items_event *event, void *user) {
+    (void)p, (void)event, (void)user;
+}
+
+void sweep_partitioner_incremental(sweep *s) {
+    divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
+    config.on_state = on_state;
+    config.on_items = on_items;
+    run(s, config);
+}
+
+void sweep_partitioner_eager(sweep *s) {
+    divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
+    config.mode = DIVVY_EAGER;
+    config.assign = DIVVY_ASSIGN_ROUND_ROBIN;
+    run(s, config);
+}
+
+void sweep_partitioner_kazoo(sweep *s) {
+    divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_KAZOO;
+    config.on_state = on_state;
+    run(s, config);
+}

@@ -1,0 +1,36 @@
+/* The scenarios, a file for each recipe. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_SWEEP_SCENARIOS_H
+#define DV_SWEEP_SCENARIOS_H
+
+#include "sweep.h"
+
+/* group, name, whether it runs on an ensemble */
+#define SWEEP_SCENARIOS(X)            \
+    X(client, chroot, true)           \
+    X(client, batch, true)            \
+    X(client, native, false)          \
+    X(client, attached, false)        \
+    X(lock, exclusive, true)          \
+    X(lock, read, true)               \
+    X(lock, write, true)              \
+    X(party, deep, true)              \
+    X(party, shallow, true)           \
+    X(partitioner, incremental, true) \
+    X(partitioner, eager, true)       \
+    X(partitioner, kazoo, true)       \
+    X(pure, assign, false)            \
+    X(pure, plan, false)              \
+    X(registry, heartbeats, true)     \
+    X(registry, automatic, true)      \
+    X(registry, unique, true)         \
+    X(registry, view, true)           \
+    X(registry, view_of_all, true)    \
+    X(semaphore, error, true)         \
+    X(semaphore, stored, true)        \
+    X(semaphore, provided, true)
+
+#define SWEEP_DECLARE(group, name, ensemble) void sweep_##group##_##name(sweep *s);
+SWEEP_SCENARIOS(SWEEP_DECLARE)
+#undef SWEEP_DECLARE
+
+#endif
