@@ -54,11 +54,12 @@ enum {
 
 /** How the target is computed. Members with different choices meet at the least of them: docs/protocol.md, P3. */
 enum {
-    DIVVY_ASSIGN_AUTO,        /**< the best that all members can */
+    DIVVY_ASSIGN_AUTO, /**< the best that all members can: the sticky plan, if all have this choice or the next */
     DIVVY_ASSIGN_ROUND_ROBIN, /**< kazoo's rule, divvy_assign_round_robin() */
     DIVVY_ASSIGN_RENDEZVOUS,  /**< divvy_assign_rendezvous() */
-    DIVVY_ASSIGN_STICKY,      /**< DIVVY_EUNSUPPORTED in this release */
-    DIVVY_ASSIGN_FUNC         /**< the function in the config, which all members must have */
+    DIVVY_ASSIGN_STICKY, /**< the same as DIVVY_ASSIGN_AUTO in this release: a plan, kept in path/plan, of who owns what,
+                                   from which a change of the pool moves as little as possible */
+    DIVVY_ASSIGN_FUNC    /**< the function in the config, which all members must have */
 };
 
 /** What happens when the connection is lost while the session may live on. */
@@ -83,7 +84,15 @@ enum {
     DIVVY_REASON_FINISH,   /**< divvy_partitioner_finish() */
     DIVVY_REASON_TIMEOUT,  /**< allocate_timeout_ms passed */
     DIVVY_REASON_DENIED,   /**< credentials or access lists */
-    DIVVY_REASON_FOREIGN   /**< somebody else deleted a node of ours */
+    DIVVY_REASON_FOREIGN,  /**< somebody else deleted a node of ours */
+    /* Why the pool's plan is another one. DIVVY_REASON_MEMBERS: a plan is the first one, or not the rule any more, a static
+     * member came back, or another round goes on with what an earlier plan began. */
+    DIVVY_REASON_JOIN,   /**< a member joined */
+    DIVVY_REASON_LEAVE,  /**< a member left: divvy_partitioner_leave() */
+    DIVVY_REASON_LOSS,   /**< a member is gone: its session ended, or it finished */
+    DIVVY_REASON_WEIGHT, /**< a weight, a zone or an option is another */
+    DIVVY_REASON_SET,    /**< the items are others */
+    DIVVY_REASON_DRAIN   /**< a weight became 0 */
 };
 
 /**
@@ -132,29 +141,42 @@ typedef struct {
     int64_t release_warn_ms;     /**< DIVVY_WARN_SLOW_RELEASE when RELEASE lasts longer; 0: never */
     int on_suspend;              /**< DIVVY_HOLD, DIVVY_RELEASE_ON_SUSPEND */
     int on_session_loss;         /**< DIVVY_FAIL, DIVVY_REJOIN */
-    uint32_t weight;             /**< 1000; another: DIVVY_EUNSUPPORTED in this release */
-    const char *zone;            /**< NULL; another: DIVVY_EUNSUPPORTED in this release */
-    size_t max_moves;            /**< 0; another: DIVVY_EUNSUPPORTED in this release */
-    int64_t rejoin_delay_ms;     /**< 0; another: DIVVY_EUNSUPPORTED in this release */
-    int static_membership;       /**< 0; another: DIVVY_EUNSUPPORTED in this release */
+    /* The next five count where a plan decides (DIVVY_ASSIGN_AUTO, all members can), and are ignored where kazoo or older
+     * members make the pool go by names. */
+    uint32_t weight;  /**< the share, in proportion to that of others; 1000 is usual. 0: nothing, but what others
+                                  cannot take. What a member that is new to the plan begins with; later its weight is the
+                                  plan's, see divvy_partitioner_set_weight() */
+    const char *zone; /**< items are spread evenly over the zones that members name, then inside each. NULL: none;
+                                  members without one form a zone together. Up to 512 bytes of UTF-8 */
+    size_t max_moves; /**< at most so many items are taken from living members at a time, the next ones when their
+                                  new owners hold those; 0: no limit. The plan's: the first member of a pool brings it, others
+                                  are warned of theirs (DIVVY_WARN_ASSIGN_DIFFERS) */
+    int64_t rejoin_delay_ms; /**< with static_membership: for how long the items of this member wait for it when it is
+                                  gone; 0: not at all */
+    int static_membership; /**< 1: the identifier, which must be given, is this member's for good: who comes back with it
+                                  takes over its place in the plan, items and all. Of two live ones only the newer counts:
+                                  the other one gets nothing (DIVVY_WARN_FENCED) */
     void (*on_state)(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to, void *user);
     void (*on_items)(divvy_partitioner *p, const divvy_items_event *event, void *user);
     void (*on_destroyed)(void *user); /**< the last callback: everything of the partitioner is gone */
     void *user;
     const char *func_name; /**< a name for `func`, by which members see whether theirs is the same; NULL: "" */
+    int64_t
+        round_timeout_ms; /**< with max_moves: the next items are moved after this time also if new owners do not hold
+                                   all of the last ones yet. Default: a minute. The plan's, like max_moves */
 } divvy_partitioner_config;
 
 #define DIVVY_PARTITIONER_CONFIG_INIT                                                                                \
     {                                                                                                                \
         sizeof(divvy_partitioner_config), NULL, NULL, 0, NULL, DIVVY_INCREMENTAL, DIVVY_ASSIGN_AUTO, NULL, 1000, -1, \
-            0, 0, 0, DIVVY_HOLD, DIVVY_FAIL, 1000, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL                       \
+            0, 0, 0, DIVVY_HOLD, DIVVY_FAIL, 1000, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, 60000                \
     }
 
 /** As kazoo's SetPartitioner behaves: eager, everything released on session events, a boundary of 30 s, round robin. */
 #define DIVVY_PARTITIONER_CONFIG_KAZOO                                                                                 \
     {                                                                                                                  \
         sizeof(divvy_partitioner_config), NULL, NULL, 0, NULL, DIVVY_EAGER, DIVVY_ASSIGN_ROUND_ROBIN, NULL, 30000, -1, \
-            0, 0, 0, DIVVY_RELEASE_ON_SUSPEND, DIVVY_FAIL, 1000, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL           \
+            0, 0, 0, DIVVY_RELEASE_ON_SUSPEND, DIVVY_FAIL, 1000, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, 60000    \
     }
 
 /**
@@ -173,11 +195,12 @@ typedef struct {
  * @return 0, or
  *   DIVVY_EINVAL       a NULL pointer, a path that is not absolute or that ZooKeeper refuses, no items, an empty or a
  *                      repeated item, a negative time or one over ten years, an unknown choice, an identifier that is
- *                      empty or cannot stand in a node's name, DIVVY_ASSIGN_FUNC without a function
- *   DIVVY_E2BIG        an item whose lock's path is longer than 64 KiB, an identifier over 512 bytes, more than
- *                      1,000,000 items
- *   DIVVY_EUNSUPPORTED what this release does not have: DIVVY_ASSIGN_STICKY, weight, zone, max_moves,
- *                      rejoin_delay_ms, static_membership
+ *                      empty or cannot stand in a node's name, DIVVY_ASSIGN_FUNC without a function, a zone that is
+ *                      no UTF-8, static_membership without an identifier, rejoin_delay_ms without static_membership,
+ *                      max_moves above 4294967295, and weight, zone, max_moves or static_membership with an assignment
+ *                      that is no plan
+ *   DIVVY_E2BIG        an item whose lock's path is longer than 64 KiB, an identifier or a zone over 512 bytes, more
+ *                      than 1,000,000 items
  *   DIVVY_ENOMEM       allocation failed; nothing changed
  *   DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH, DIVVY_EACCES  the client has ended
  *   DIVVY_EFORK        called in the child of a fork
@@ -255,7 +278,8 @@ DIVVY_API int divvy_partitioner_owns(const divvy_partitioner *p, const char *ite
 
 /**
  * End: release everything, leave the party, DIVVY_FAILURE. Work on all items must have stopped before the call.
- * The last member to leave a pool without kazoo members also removes the empty lock directories.
+ * The last member to leave a pool without kazoo members also removes the empty lock directories. A static member keeps
+ * its place in the plan: see divvy_partitioner_leave().
  *
  * Thread: any; drives the loop itself in manual mode.
  * @param timeout_ms for how long to wait for the deletes; they go on by themselves afterwards
@@ -265,6 +289,24 @@ DIVVY_API int divvy_partitioner_owns(const divvy_partitioner *p, const char *ite
  *   DIVVY_ECLOSED, DIVVY_EDEADLK (with timeout_ms 0 it may be called in callbacks), DIVVY_EFORK, DIVVY_EINVAL
  */
 DIVVY_API int divvy_partitioner_finish(divvy_partitioner *p, int64_t timeout_ms);
+
+/**
+ * End, and give up the place in the plan: this member's items are dealt to others first, who wait for them in the queues
+ * already when they are released; then as divvy_partitioner_finish(). Of a static member finish() keeps the place, for
+ * who comes back within rejoin_delay_ms; this gives it up at once. Where no plan decides it is finish().
+ *
+ * Work on all items must have stopped before the call, as with finish(): once the plan is written, the items go.
+ * Thread: any; drives the loop itself in manual mode.
+ * Source: docs/protocol.md, D14, D41.
+ * @param timeout_ms for how long to wait; what is not done then goes on by itself, unless divvy_partitioner_finish() or
+ *                   divvy_partitioner_destroy() end it: a place that was not given up by then is kept
+ * @return 0 when the place is given up and all of ours is gone from ZooKeeper, or
+ *   DIVVY_ETIMEDOUT  not yet
+ *   DIVVY_EACCES and others: the plan cannot be written; the member has finished all the same, and its place stays
+ *   DIVVY_ELOST      the session is lost: the servers delete the nodes; the place may not have been given up
+ *   DIVVY_ECLOSED, DIVVY_EDEADLK (with timeout_ms 0 it may be called in callbacks), DIVVY_EFORK, DIVVY_EINVAL
+ */
+DIVVY_API int divvy_partitioner_leave(divvy_partitioner *p, int64_t timeout_ms);
 
 /**
  * Why the partitioner is in DIVVY_FAILURE.
@@ -279,10 +321,48 @@ DIVVY_API int divvy_partitioner_failure(const divvy_partitioner *p, char *messag
  */
 DIVVY_API const char *divvy_partitioner_identifier(const divvy_partitioner *p);
 
-/** Change the set of items. @return DIVVY_EUNSUPPORTED in this release, DIVVY_EINVAL for NULL */
+/**
+ * Ask for another set of items to be divided, by all members, from now on.
+ *
+ * Goes where all members follow plans (DIVVY_ASSIGN_AUTO or _STICKY, no kazoo members): the set stands in the plan, so one
+ * call at any member changes it for all, at one moment. Items that are in both sets stay where they are; new ones are dealt
+ * out; those that are gone are revoked, with DIVVY_REASON_SET, and are still locked until their owners release them. The
+ * call only asks: the plan follows. Of several calls the last one counts; while the party cannot follow plans it waits.
+ *
+ * What members are configured with stays as it is, and so do the warnings of differing sets (DIVVY_WARN_ITEMS_DIFFER): members
+ * that join later follow the plan too. It is divided again only where a kazoo member, or one that does not follow plans, joins;
+ * and a plan takes up another configured set once all members have it: so a set that is to last belongs in the configuration
+ * as well.
+ *
+ * Ownership: all is copied. Thread: any.
+ * @param items at least one, no empty, no repeated one; up to 1,000,000; in any order
+ * @return 0, or
+ *   DIVVY_EINVAL  a NULL pointer, no items, an empty or a repeated item
+ *   DIVVY_E2BIG   more than 1,000,000 items, or one whose lock's path is longer than 64 KiB
+ *   DIVVY_ESTATE  the members divide by a rule of names now, because one of them does not follow plans or this one does not:
+ *                 then each goes by its own configuration, which never changes while it lives; or this one has failed
+ *   DIVVY_ENOMEM  allocation failed; nothing changed
+ *   DIVVY_ECLOSED, DIVVY_EFORK
+ * Source: docs/protocol.md, rules D17 and D20.
+ */
 DIVVY_API int divvy_partitioner_set_items(divvy_partitioner *p, const char *const *items, size_t item_count);
 
-/** Change the weight. @return DIVVY_EUNSUPPORTED in this release, DIVVY_EINVAL for NULL */
+/**
+ * Change this member's weight. The plan that contains it is written in the background, at once or, where none decides,
+ * as soon as one does; what moves then is told with DIVVY_REASON_WEIGHT or _DRAIN. Of several calls the last one counts.
+ *
+ * A static member's weight outlives a restart, as it is the plan's: config.weight counts when it is new to the plan
+ * only. Another member's is set again when its session is lost and it rejoins (DIVVY_REJOIN). An administrator may change
+ * it too (`divvy drain`); what was said last counts. When all weigh nothing, nothing is taken from anyone.
+ *
+ * Thread: any. Sends nothing itself: work starts with the client's next turn.
+ * Source: docs/protocol.md, D15, D40.
+ * @param weight 1000 is usual; 0: drained, its items go to others
+ * @return 0: it is on its way, or
+ *   DIVVY_EINVAL  NULL, or a member with an assignment that is no plan (see config.assign)
+ *   DIVVY_ESTATE  the member has failed, finished, or leaves
+ *   DIVVY_ECLOSED, DIVVY_EFORK
+ */
 DIVVY_API int divvy_partitioner_set_weight(divvy_partitioner *p, uint32_t weight);
 
 /**

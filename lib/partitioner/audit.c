@@ -11,12 +11,15 @@ enum { AUDIT_INTERVAL_MS = 60000, GROUP_MAX = 200 };
 typedef struct {
     divvy_partitioner *p;
     size_t count;
-    size_t items[GROUP_MAX];
+    dv_item *items[GROUP_MAX];
     char *paths[GROUP_MAX]; /* copies: a place may go while the multi is under way */
 } group;
 
 static void free_group(group *g) {
-    for (size_t i = 0; i < g->count; i++) free(g->paths[i]);
+    for (size_t i = 0; i < g->count; i++) {
+        dv_item_unref(g->items[i]);
+        free(g->paths[i]);
+    }
     free(g);
 }
 
@@ -28,7 +31,7 @@ static void on_checked(void *context, int error, const dv_reply *replies, size_t
     divvy_partitioner *p = g->p;
     /* A multi tells of its first failure only, so each place is asked for by itself then. */
     for (size_t i = 0; error == DIVVY_ENOENT && i < g->count; i++) {
-        dv_item *item = &p->items[g->items[i]];
+        const dv_item *item = g->items[i];
         if (item->place && item->held) dv_contender_verify(item->place);
     }
     free_group(g);
@@ -43,21 +46,23 @@ static void send_group(group *g) {
     else free_group(g);
 }
 
-static bool add(group *g, size_t index) {
-    g->items[g->count] = index;
-    g->paths[g->count] = strdup(dv_contender_path(g->p->items[index].place));
-    return g->paths[g->count] && ++g->count == GROUP_MAX;
+static bool add(group *g, dv_item *item) {
+    g->paths[g->count] = strdup(dv_contender_path(item->place));
+    if (!g->paths[g->count]) return false;
+    g->items[g->count] = dv_item_ref(item);
+    return ++g->count == GROUP_MAX;
 }
 
 void dv_audit_now(divvy_partitioner *p, int64_t now) {
     dv_timer_set(p->object.client, &p->audit_timer, now + AUDIT_INTERVAL_MS);
+    dv_items_collect(p);
     if (p->state == DIVVY_FAILURE || !dv_client_connected(p->object.client)) return;
     group *g = NULL;
-    for (size_t i = 0; i < p->names->count; i++) {
-        if (!p->items[i].held) continue;
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        if (!dv_item_at(p, i)->held) continue;
         if (!g && (g = calloc(1, sizeof *g)) != NULL) g->p = p;
         if (!g) return; /* Without memory now; the next audit is a minute away. */
-        if (!add(g, i)) continue;
+        if (!add(g, dv_item_at(p, i))) continue;
         send_group(g);
         g = NULL;
     }

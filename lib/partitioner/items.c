@@ -7,10 +7,6 @@
 #include "testing/mutant.h"
 #include "znode/path.h"
 
-static size_t index_of(const dv_item *item) {
-    return (size_t)(item - item->partitioner->items);
-}
-
 static void set_wanted(divvy_partitioner *p, dv_item *item, bool wanted) {
     if (item->wanted == wanted) return;
     item->wanted = wanted;
@@ -25,48 +21,58 @@ static void set_held(divvy_partitioner *p, dv_item *item, bool held) {
 }
 
 void dv_items_set_target(divvy_partitioner *p, const uint8_t *mine) {
-    for (size_t i = 0; i < p->names->count; i++) set_wanted(p, &p->items[i], mine[i] != 0);
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        if (!dv_item_at(p, i)->dealt) set_wanted(p, dv_item_at(p, i), false);
+    }
+    for (size_t i = 0; i < p->dealt->count; i++) {
+        dv_item *item = dv_table(p)->dealt[i];
+        set_wanted(p, item, mine[i] != 0 && !item->too_long);
+    }
     p->unfit = 0; /* until a claim has tried */
     p->target_valid = true;
 }
 
 bool dv_items_refuse_encoded(divvy_partitioner *p) {
     bool any = false;
-    for (size_t i = 0; i < p->names->count; i++) {
-        if (p->items[i].plain || !p->items[i].wanted) continue;
-        set_wanted(p, &p->items[i], false);
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        dv_item *item = dv_item_at(p, i);
+        if (item->plain || !item->wanted) continue;
+        set_wanted(p, item, false);
         any = true;
     }
     return any;
 }
 
 bool dv_items_lack_shown(const divvy_partitioner *p) {
-    for (size_t i = 0; i < p->names->count; i++) {
-        if (p->items[i].shown && !p->items[i].wanted) return true;
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        if (dv_item_at(p, i)->shown && !dv_item_at(p, i)->wanted) return true;
     }
     return false;
 }
 
 /* P4: all of the target that fits is locked, and no node of ours is on its way out or in. */
 bool dv_items_complete(const divvy_partitioner *p) {
-    return p->target_valid && p->ready && p->departing == 0 && p->wanted_held + p->unfit == p->wanted_count &&
-           dv_client_believed(p->object.client);
+    return p->target_valid && p->ready && dv_follow_agrees(p) && p->departing == 0 &&
+           p->wanted_held + p->unfit == p->wanted_count && dv_client_believed(p->object.client);
 }
 
 void dv_items_show(divvy_partitioner *p, size_t i) {
-    assert(!p->items[i].shown && p->items[i].held);
-    p->items[i].shown = true;
+    dv_item *item = dv_item_at(p, i);
+    assert(!item->shown && item->held);
+    item->shown = true;
     p->shown_count++;
-    atomic_store_explicit(&p->owned[i], 1, memory_order_release);
+    atomic_store_explicit(&dv_table(p)->owned[i], 1, memory_order_release);
     dv_snapshot_changed(p);
     dv_report_gain(p, i);
 }
 
 void dv_items_hide(divvy_partitioner *p, size_t i) {
-    assert(p->items[i].shown);
-    p->items[i].shown = false;
+    dv_item *item = dv_item_at(p, i);
+    assert(item->shown);
+    item->shown = false;
     p->shown_count--;
-    atomic_store_explicit(&p->owned[i], 0, memory_order_release);
+    atomic_store_explicit(&dv_table(p)->owned[i], 0, memory_order_release);
+    dv_items_prune(item);
 }
 
 /* ---- places ---- */
@@ -92,25 +98,26 @@ void dv_items_init(divvy_partitioner *p) {
 }
 
 void dv_items_leave_place(divvy_partitioner *p, size_t i) {
-    dv_item *item = &p->items[i];
+    dv_item *item = dv_item_at(p, i);
     dv_contender *place = item->place;
     if (!place) return;
     set_held(p, item, false);
     item->place = NULL;
     p->departing++;
     dv_contender_leave(place);
+    dv_items_prune(item);
 }
 
 void dv_items_leave_all(divvy_partitioner *p, bool shown_too) {
-    for (size_t i = 0; i < p->names->count; i++) {
-        if (shown_too || !p->items[i].shown) dv_items_leave_place(p, i);
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        if (shown_too || !dv_item_at(p, i)->shown) dv_items_leave_place(p, i);
     }
 }
 
 void dv_items_drop_unwanted(divvy_partitioner *p) {
     if (DV_MUTANT(allocating_keeps_places) && p->state == DIVVY_ALLOCATING) return;
-    for (size_t i = 0; i < p->names->count; i++) {
-        if (!p->items[i].wanted && !p->items[i].shown) dv_items_leave_place(p, i);
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        if (!dv_item_at(p, i)->wanted && !dv_item_at(p, i)->shown) dv_items_leave_place(p, i);
     }
 }
 
@@ -120,7 +127,7 @@ static void on_held(void *owner, dv_contender *contender, int64_t now) {
     assert(item->place == contender);
     (void)contender;
     set_held(p, item, true);
-    if (p->config.mode == DIVVY_INCREMENTAL && dv_client_believed(p->object.client)) dv_items_show(p, index_of(item));
+    if (p->config.mode == DIVVY_INCREMENTAL && dv_client_believed(p->object.client)) dv_items_show(p, item->index);
     dv_state_check_complete(p, now);
 }
 
@@ -134,10 +141,11 @@ static void on_failed(void *owner, dv_contender *contender, int error, int64_t n
                        "the lock of %s was deleted by somebody else; the item is lost, and its lock made again",
                        item->directory);
         set_held(p, item, false);
-        dv_state_item_lost(p, index_of(item), now);
+        dv_state_item_lost(p, item->index, now);
     }
     item->place = NULL;
     p->departing++; /* until gone() */
+    dv_items_prune(item);
     if (error == DIVVY_ENOENT) {
         item->has_directory = false; /* Somebody removed it, or our node: make it again. */
         claim_later(p);
@@ -153,6 +161,7 @@ static void on_gone(void *owner, dv_contender *contender, int64_t now) {
     if (item->place == contender) {
         set_held(p, item, false); /* With the session; state.c hears of that by itself. */
         item->place = NULL;
+        dv_items_prune(item);
     } else {
         assert(p->departing > 0);
         if (--p->departing == 0) claim_later(p);
@@ -161,6 +170,7 @@ static void on_gone(void *owner, dv_contender *contender, int64_t now) {
     dv_state_check_complete(p, now);
     dv_members_rejoin(p, now);
     if (p->finishing) dv_items_tidy(p, now);
+    dv_item_unref(item);
     dv_object_unref(&p->object);
 }
 
@@ -183,6 +193,7 @@ static void on_directory(void *context, const dv_reply *reply, int64_t now) {
         dv_state_fail(p, error, DIVVY_REASON_DENIED, now, "the queue %s cannot be made: %s", item->directory,
                       divvy_strerror(error));
     }
+    dv_item_unref(item);
     dv_object_unref(&p->object);
 }
 
@@ -191,14 +202,17 @@ static void make_directory(divvy_partitioner *p, dv_item *item) {
     if (dv_batch_create(p->object.client->batch, item->directory, "", 0, DV_PERSISTENT, on_directory, item) != 0)
         return;
     item->making_directory = true;
+    dv_item_ref(item);
     dv_object_ref(&p->object);
 }
 
 static int enter_place(divvy_partitioner *p, dv_item *item) {
     int error = dv_contender_enter(&item->place, p->object.client, item->directory, &dv_exclusive_queue,
                                    p->identifier_node, &place_events, item);
-    if (!error) dv_object_ref(&p->object);
-    return error;
+    if (error) return error;
+    dv_item_ref(item);
+    dv_object_ref(&p->object);
+    return 0;
 }
 
 static void tell_short(divvy_partitioner *p) {
@@ -222,8 +236,8 @@ void dv_items_claim(divvy_partitioner *p, int64_t now) {
     }
     size_t unfit = 0;
     int error = 0;
-    for (size_t i = 0; i < p->names->count && error != DIVVY_EBUSY; i++) {
-        dv_item *item = &p->items[i];
+    for (size_t i = 0; i < dv_item_count(p) && error != DIVVY_EBUSY; i++) {
+        dv_item *item = dv_item_at(p, i);
         if (!item->wanted || item->place) continue;
         if (error == DIVVY_ELIMIT) unfit++;
         else if (!item->has_directory) make_directory(p, item);
@@ -245,9 +259,10 @@ static void note_directories(divvy_partitioner *p, const dv_reply *list) {
     if (!names) return; /* Making one that is there already does no harm. */
     for (size_t i = 0; i < list->child_count; i++) names[i] = list->children[i];
     qsort(names, list->child_count, sizeof *names, dv_name_compare);
-    for (size_t i = 0; i < p->names->count; i++) {
-        const char *node = dv_path_last(p->items[i].directory);
-        p->items[i].has_directory = bsearch(&node, names, list->child_count, sizeof *names, dv_name_compare) != NULL;
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        const char *node = dv_path_last(dv_item_at(p, i)->directory);
+        dv_item_at(p, i)->has_directory =
+            bsearch(&node, names, list->child_count, sizeof *names, dv_name_compare) != NULL;
     }
     free(names);
 }
@@ -271,7 +286,9 @@ static void on_directories(void *context, const dv_reply *reply, int64_t now) {
 /* P9: members make directories for one another's items; one read tells of all of them, and spares failing creates. */
 void dv_items_refresh_directories(divvy_partitioner *p) {
     bool unknown = false;
-    for (size_t i = 0; i < p->names->count && !unknown; i++) unknown = p->items[i].wanted && !p->items[i].has_directory;
+    for (size_t i = 0; i < dv_item_count(p) && !unknown; i++) {
+        unknown = dv_item_at(p, i)->wanted && !dv_item_at(p, i)->has_directory;
+    }
     if (!unknown || !p->ready) return;
     p->ready = false;
     if (dv_client_connected(p->object.client)) dv_items_read_directories(p);
@@ -307,8 +324,8 @@ static void on_what_is_left(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
     (void)now;
     if (reply->error == 0) note_directories(p, reply);
-    for (size_t i = 0; reply->error == 0 && i < p->names->count; i++) {
-        dv_item *item = &p->items[i];
+    for (size_t i = 0; reply->error == 0 && i < dv_item_count(p); i++) {
+        dv_item *item = dv_item_at(p, i);
         if (!item->has_directory ||
             dv_batch_delete(p->object.client->batch, item->directory, on_directory_removed, p) != 0)
             continue;

@@ -30,14 +30,28 @@ void dv_members_forget(divvy_partitioner *p) {
     forget_known_kazoo(p);
 }
 
-static void use_party(divvy_partitioner *p, int64_t now) {
-    uint8_t *mine = calloc(p->names->count, 1);
+static void use_names(divvy_partitioner *p, int64_t now) {
+    uint8_t *mine = calloc(p->dealt->count, 1);
     int error = mine ? dv_target_compute(p, &p->party, dv_membership_name(p->membership), mine) : DIVVY_ENOMEM;
     /* Our own node is missing when somebody deleted it: it is made again, and the party settles again. */
-    if (error == 0) dv_state_target_settled(p, mine, now);
+    if (error == 0) dv_state_target_settled(p, mine, DIVVY_REASON_MEMBERS, now);
     else if (error != DIVVY_ENOENT)
         dv_state_fail(p, error, DIVVY_REASON_MEMBERS, now, "no share could be computed: %s", divvy_strerror(error));
     free(mine);
+}
+
+static bool has_kazoo(const divvy_partitioner *p) {
+    for (size_t i = 0; i < p->party.count; i++) {
+        if (p->party.members[i].kind == DV_KAZOO) return true;
+    }
+    return false;
+}
+
+/* P3: a plan decides where all members follow plans, else the least that any member can. */
+static void use_party(divvy_partitioner *p, int64_t now) {
+    p->kazoo_seen = has_kazoo(p);
+    dv_target_warn(p, &p->party, dv_membership_name(p->membership));
+    if (!dv_follow_settled(p, p->party_pzxid, now)) use_names(p, now);
 }
 
 static bool is_known_kazoo(const divvy_partitioner *p, const char *node) {
@@ -124,7 +138,7 @@ static void on_changed(void *owner, int64_t now) {
 
 static void restart_watch(divvy_partitioner *p);
 
-static void on_settled(void *owner, const char *const *names, size_t count, int64_t now) {
+static void on_settled(void *owner, const char *const *names, size_t count, int64_t pzxid, int64_t now) {
     divvy_partitioner *p = owner;
     if (p->state == DIVVY_FAILURE) return;
     if (p->party_looks) { /* Answers about the party before this one are under way: read it again after them. */
@@ -132,6 +146,7 @@ static void on_settled(void *owner, const char *const *names, size_t count, int6
         return;
     }
     p->party_stale = false;
+    p->party_pzxid = pzxid;
     if (!take_party(p, names, count)) {
         dv_state_fail(p, DIVVY_ENOMEM, DIVVY_REASON_MEMBERS, now, "out of memory");
         return;
@@ -177,8 +192,18 @@ static void on_seen(void *owner, const char *const *names, size_t count, int64_t
     }
 }
 
+/* P11: only what stands under two locks cannot wait until the party has settled. */
+static bool on_wants_names(void *owner) {
+    const divvy_partitioner *p = owner;
+    for (size_t i = 0; i < p->dealt->count; i++) {
+        if (!dv_table(p)->dealt[i]->plain) return true;
+    }
+    return false;
+}
+
 static void restart_watch(divvy_partitioner *p) {
-    static const dv_patient_watch_events events = {on_changed, on_settled, on_watch_failed, on_watch_gone, on_seen};
+    static const dv_patient_watch_events events = {on_changed,    on_settled,     on_watch_failed,
+                                                   on_watch_gone, on_wants_names, on_seen};
     const dv_patience patience = {p->config.time_boundary_ms, p->config.leave_boundary_ms, p->config.settle_max_ms};
     if (p->watch || p->state == DIVVY_FAILURE || p->object.client->closed) return;
     p->watch = dv_patient_watch_start(p->object.client, p->party_path, &patience, &events, p);
@@ -238,16 +263,19 @@ void dv_members_connected(divvy_partitioner *p, int64_t now) {
         dv_object_ref(&p->object);
     }
     dv_items_claim(p, now);
+    dv_follow_connected(p, now);
 }
 
 void dv_members_start(divvy_partitioner *p, int64_t now) {
+    dv_follow_start(p);
     join(p, now);
     dv_members_connected(p, now);
 }
 
 void dv_members_rejoin(divvy_partitioner *p, int64_t now) {
     bool released = p->state == DIVVY_ALLOCATING;
-    if (!p->rejoining || !released || p->membership || p->watch || p->departing || p->party_looks || p->ready_asked)
+    if (!p->rejoining || !released || p->membership || p->watch || p->departing || p->party_looks || p->ready_asked ||
+        !dv_follow_at_rest(p))
         return;
     p->rejoining = p->lost_session = p->left = p->ready = false;
     p->change_seen = false;
@@ -259,4 +287,5 @@ void dv_members_stop(divvy_partitioner *p) {
     if (p->watch) dv_patient_watch_stop(p->watch);
     if (p->membership && !p->left) dv_membership_leave(p->membership);
     p->left = true;
+    dv_follow_stop(p);
 }

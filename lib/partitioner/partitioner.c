@@ -40,6 +40,7 @@ static void release(dv_object *object) {
     dv_report_destroyed(p);
     divvy_partition_unref(p->snapshot);
     dv_members_forget(p);
+    dv_follow_free(p);
     dv_partitioner_free_config(p);
     free(p);
     dv_client_unref(client);
@@ -55,8 +56,10 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
     divvy_partitioner *p = error ? NULL : calloc(1, sizeof *p);
     if (!error && !p) error = dv_fail_plainly(client, DIVVY_ENOMEM);
     if (!error) error = dv_partitioner_configure(p, client, config);
+    if (!error && dv_follow_init(p, client) != 0) error = dv_fail_plainly(client, DIVVY_ENOMEM);
     if (!error && dv_report_prepare_destroyed(p) != 0) error = dv_fail_plainly(client, DIVVY_ENOMEM);
     if (error) {
+        if (p) dv_follow_free(p);
         if (p) dv_partitioner_free_config(p);
         free(p);
         dv_turn_end(client);
@@ -120,6 +123,50 @@ int divvy_partitioner_finish(divvy_partitioner *p, int64_t timeout_ms) {
             dv_fail(client, error, "finish: not all nodes were gone after %lld ms; their deletion goes on",
                     (long long)timeout_ms);
         else if (error) dv_fail_plainly(client, error);
+    }
+    dv_object_let_go(&p->object);
+    return error;
+}
+
+void dv_partitioner_left(divvy_partitioner *p, int error, int64_t now) {
+    if (!p->leaving || p->finishing) return;
+    p->leave_error = error == DIVVY_ESTATE ? 0 : error; /* Where no plan decides there is no place to give up. */
+    give_everything_up(p, now);
+    dv_items_tidy(p, now);
+}
+
+static void start_leaving(divvy_partitioner *p, int64_t now) {
+    if (p->leaving || p->finishing) return;
+    p->leaving = true;
+    if (p->state == DIVVY_FAILURE || !dv_follow_want_leave(p, now)) dv_partitioner_left(p, 0, now);
+}
+
+static int wait_until_left(divvy_partitioner *p, int64_t timeout_ms) {
+    divvy_client *client = p->object.client;
+    int error = dv_client_wait(client, timeout_ms, everything_gone, p);
+    if (!error && p->lost_session) error = DIVVY_ELOST;
+    if (!error && p->leave_error)
+        return dv_fail(client, p->leave_error, "leave: the place in the plan could not be given up: %s",
+                       divvy_strerror(p->leave_error));
+    if (error == DIVVY_ETIMEDOUT)
+        return dv_fail(client, error, "leave: %s after %lld ms; it goes on",
+                       p->finishing ? "not all nodes were gone" : "no plan without this member was written",
+                       (long long)timeout_ms);
+    return error ? dv_fail_plainly(client, error) : 0;
+}
+
+int divvy_partitioner_leave(divvy_partitioner *p, int64_t timeout_ms) {
+    int error = enter_open(p);
+    if (error) return error;
+    dv_object_hold(&p->object);
+    divvy_client *client = p->object.client;
+    if (timeout_ms < -1) {
+        error = dv_fail(client, DIVVY_EINVAL, "leave: timeout_ms is below -1");
+    } else if (timeout_ms != 0 && dv_client_in_callback(client)) {
+        error = dv_fail(client, DIVVY_EDEADLK, "leave: called in a callback with a timeout other than 0");
+    } else {
+        start_leaving(p, dv_client_now(client));
+        error = wait_until_left(p, timeout_ms);
     }
     dv_object_let_go(&p->object);
     return error;
@@ -236,25 +283,54 @@ divvy_partition *divvy_partitioner_partition(divvy_partitioner *p) {
     return snapshot;
 }
 
-/* No turn is taken: the names never change, and the rest are single atomic values. */
+/* No turn is taken: the table is looked into as others do that do not have it, the rest are single atomic values. */
 int divvy_partitioner_owns(const divvy_partitioner *p, const char *item) {
     if (!p || !item || dv_client_forked(p->object.client)) return 0;
-    const dv_names *names = p->names;
-    char **found = bsearch(&item, names->names, names->count, sizeof *names->names, dv_name_compare);
-    if (!found || !atomic_load_explicit(&p->owned[found - names->names], memory_order_acquire)) return 0;
-    return dv_client_alive_at(p->object.client, dv_client_now(p->object.client));
+    return dv_items_owns(p, item) && dv_client_alive_at(p->object.client, dv_client_now(p->object.client));
 }
 
 /* ---- later releases ---- */
 
+/* Whether this member can ask for something of a plan, for a set that all divide: 0 or DIVVY_ESTATE. */
+static int check_can_set(divvy_partitioner *p) {
+    divvy_client *client = p->object.client;
+    if (p->state == DIVVY_FAILURE || p->leaving)
+        return dv_fail(client, DIVVY_ESTATE, "set_items: the member %s", p->leaving ? "leaves" : "has failed");
+    if (!p->follower)
+        return dv_fail(client, DIVVY_ESTATE,
+                       "set_items: this member goes by a rule of names, and so by the items it was made with; make "
+                       "members with DIVVY_ASSIGN_AUTO or _STICKY, or anew with other items");
+    if (dv_follow_names_rule(p))
+        return dv_fail(
+            client, DIVVY_ESTATE,
+            "set_items: a member of %s does not follow plans (kazoo's, or one with another choice of assign), "
+            "so each goes by the items it was made with; end that member, or make all anew with other items",
+            p->path);
+    return 0;
+}
+
 int divvy_partitioner_set_items(divvy_partitioner *p, const char *const *items, size_t item_count) {
-    (void)item_count;
-    if (!p || !items) return dv_fail(p ? p->object.client : NULL, DIVVY_EINVAL, "set_items: a NULL pointer");
-    return dv_fail(p->object.client, DIVVY_EUNSUPPORTED, "set_items: the set cannot be changed in this release");
+    int error = enter_open(p);
+    if (error) return error;
+    divvy_client *client = p->object.client;
+    dv_plan_set *set = NULL;
+    error = dv_items_make_set(&set, client, "set_items", p->locks_path, items, item_count);
+    if (!error) error = check_can_set(p);
+    if (!error) dv_follow_want_set(p, set, dv_client_now(client));
+    dv_plan_set_unref(set);
+    leave(p);
+    return error;
 }
 
 int divvy_partitioner_set_weight(divvy_partitioner *p, uint32_t weight) {
-    (void)weight;
-    if (!p) return dv_fail(NULL, DIVVY_EINVAL, "set_weight: the partitioner is NULL");
-    return dv_fail(p->object.client, DIVVY_EUNSUPPORTED, "set_weight: weights are not in this release");
+    int error = enter_open(p);
+    if (error) return error;
+    divvy_client *client = p->object.client;
+    if (!p->follower)
+        error = dv_fail(client, DIVVY_EINVAL, "set_weight: weights go with DIVVY_ASSIGN_AUTO or _STICKY only");
+    else if (p->state == DIVVY_FAILURE || p->leaving)
+        error = dv_fail(client, DIVVY_ESTATE, "set_weight: the member %s", p->leaving ? "leaves" : "has failed");
+    else dv_follow_want_weight(p, weight, dv_client_now(client));
+    leave(p);
+    return error;
 }

@@ -1,8 +1,8 @@
 /* The partitioner, as its rooms share it. SPDX-License-Identifier: Apache-2.0
  *
- * state.c decides; items.c holds the places in the item queues; members.c is in the party and makes targets of it;
- * target.c computes them; session.c hears the session; snapshot.c and report.c tell the user; partitioner.c is the
- * public face. Everything runs with the client's turn held, but for divvy_partitioner_owns(). */
+ * state.c decides; items.c holds the places in the item queues, items_set.c the items themselves, whose set can change;
+ * members.c is in the party and makes targets of it; target.c computes them; session.c hears the session; snapshot.c and
+ * report.c tell the user; partitioner.c is the public face. Everything runs with the client's turn held, but for divvy_partitioner_owns(). */
 #ifndef DV_PARTITIONER_H
 #define DV_PARTITIONER_H
 
@@ -10,32 +10,49 @@
 
 #include "client/client.h"
 #include "divvy/partitioner.h"
+#include "partitioner/plan.h"
+#include "partitioner/plan_text.h"
 #include "recipe/contender.h"
 #include "recipe/membership.h"
 #include "recipe/patient_watch.h"
 
-/* The names of the items, sorted bytewise: immutable, shared with snapshots. */
+/* The names of the items of a table, sorted bytewise: immutable, shared with snapshots, which users may outlive us with. */
 typedef struct {
     atomic_uint refs;
     size_t count;
-    char **names;
+    const char **names; /* into one block of memory behind them */
 } dv_names;
 
 typedef struct dv_item {
     divvy_partitioner *partitioner;
-    char *directory;     /* P/locks/<encoded name>: where its queue is */
-    dv_contender *place; /* in that queue; NULL: none, or only ones that are leaving */
+    unsigned refs;       /* the table's, one for each place that is not gone, one for each request about it */
+    size_t index;        /* in the table, while it is there */
+    dv_contender *place; /* in its queue; NULL: none, or only ones that are leaving */
+    bool dealt;          /* in the set that is dealt; else it is in the table only until it has been given up */
     bool plain;          /* the encoded name is the name: kazoo can share it */
+    bool too_long;       /* for a lock: it is never asked for */
     bool wanted;         /* in the target */
     bool held;           /* the place is the first */
     bool shown;          /* in the snapshot */
     bool revoked;        /* shown, and to be released by the user */
     bool has_directory;  /* as far as we know */
     bool making_directory;
+    char directory[]; /* P/locks/<encoded name>: where its queue is */
 } dv_item;
 
+/* The items: those that are dealt, and those that no longer are, but are still shown or have a place. Another set makes
+ * another table, which takes this one's place as a whole. Its names and `owned` are read without the turn. */
+typedef struct dv_item_table {
+    struct dv_item_table *older; /* retired ones: a reader may still be looking */
+    dv_names *names;
+    dv_item **items;     /* in the order of names */
+    dv_item **dealt;     /* in the order of the set that is dealt */
+    atomic_uchar *owned; /* shown, and not revoked */
+    size_t *gains;       /* room for as many as there are items */
+} dv_item_table;
+
 typedef struct {
-    uint32_t code_crc[DIVVY_WARN_SESSION + 1]; /* crc of the last text of each code: the same is not said twice */
+    uint32_t code_crc[DIVVY_WARN_FENCED + 1]; /* crc of the last text of each code: the same is not said twice */
 } dv_said;
 
 /* One child of the party. */
@@ -61,12 +78,15 @@ struct divvy_partitioner {
     char *path, *locks_path, *party_path;
     char *identifier, *identifier_node; /* as given, and as it stands in a node's name */
     char *member_suffix, *member_data;
-    uint32_t set;     /* crc of our items */
     char ability[12]; /* the value of our tag `a` */
 
-    dv_names *names;
-    dv_item *items; /* in the order of names */
-    atomic_uchar *owned;
+    dv_plan_set *configured; /* what we were made with: its crc is our tag `s` */
+    dv_plan_set *dealt;      /* what is dealt: mine[] of a target is in its order */
+    _Atomic(dv_item_table *) table;
+    dv_item_table *retired;      /* tables that were replaced */
+    atomic_size_t table_readers; /* threads that look into a table, without the turn */
+    dv_event prune;              /* posted when items that are not dealt have been given up */
+    bool prune_posted;
 
     divvy_partition_state state;
     uint64_t state_id, told_id;
@@ -76,9 +96,12 @@ struct divvy_partitioner {
     bool was_suspended;   /* and not connected since */
     bool lost_session;    /* nodes of ours were on it, which only the servers can delete */
     bool rejoining;       /* the session was lost; nothing is asked for before the user has released */
+    bool leaving;         /* divvy_partitioner_leave(): our place in the plan is given up first */
+    int leave_error;      /* why it was not */
     bool suspended_again; /* a session event came while in RELEASE, with DIVVY_RELEASE_ON_SUSPEND */
 
     bool target_valid;
+    int target_reason; /* why it is another than the one before: DIVVY_REASON_* */
     size_t wanted_count, wanted_held, unfit, shown_count;
     size_t departing; /* places that are leaving */
     bool change_seen; /* since the target settled */
@@ -96,14 +119,16 @@ struct divvy_partitioner {
     dv_members party;   /* what settled, while strays are looked at */
     size_t party_looks; /* those under way */
     bool party_stale;
+    int64_t party_pzxid; /* of what settled */
+    bool kazoo_seen;     /* a kazoo member is in the party, settled or not */
     char **known_kazoo; /* untagged children that were seen to be ephemeral */
     size_t known_kazoo_count;
+    dv_follower *follower; /* of the plan; NULL: we do not follow plans */
     dv_said said;
 
     dv_event report, claim; /* posted while gains wait to be told, or places to be claimed, together */
     bool report_posted, claim_posted;
-    size_t *gains;
-    size_t gain_count;
+    size_t gain_count; /* in the table's `gains` */
     uint64_t generation;
     divvy_partition *snapshot; /* of this generation, made when asked for */
     struct dv_destroyed_call *destroyed_call;
@@ -112,16 +137,64 @@ struct divvy_partitioner {
 /* ---- config.c ---- */
 int dv_partitioner_configure(divvy_partitioner *p, divvy_client *client, const divvy_partitioner_config *config);
 void dv_partitioner_free_config(divvy_partitioner *p);
+
+/* ---- partitioner.c ---- */
+/* Our place in the plan is given up, or, for `error`, it could not be: the rest follows. */
+void dv_partitioner_left(divvy_partitioner *p, int error, int64_t now);
+
+/* ---- items_set.c ---- */
+/* For the turn, and what it changes; others go by dv_items_owns(). */
+static inline dv_item_table *dv_table(const divvy_partitioner *p) {
+    return atomic_load_explicit(&((divvy_partitioner *)(uintptr_t)p)->table, memory_order_relaxed);
+}
+/* The items of the table; others are not seen any more, but for the requests about them that are under way. */
+static inline size_t dv_item_count(const divvy_partitioner *p) {
+    return dv_table(p)->names->count;
+}
+static inline dv_item *dv_item_at(const divvy_partitioner *p, size_t i) {
+    return dv_table(p)->items[i];
+}
+static inline const char *dv_item_name(const divvy_partitioner *p, size_t i) {
+    return dv_table(p)->names->names[i];
+}
+/* The item of that name in the table, or NULL. */
+dv_item *dv_item_find(const divvy_partitioner *p, const char *name);
+static inline dv_item *dv_item_ref(dv_item *item) {
+    item->refs++;
+    return item;
+}
+void dv_item_unref(dv_item *item);
 void dv_names_unref(dv_names *names);
+/* Checks, copies and sorts what a user gave as items; the message of an error begins with `call`. 0, or DIVVY_EINVAL,
+ * DIVVY_E2BIG, DIVVY_ENOMEM. */
+int dv_items_make_set(dv_plan_set **out, divvy_client *client, const char *call, const char *locks_path,
+                      const char *const *items, size_t count);
+/* The first item whose lock would have too long a path, or count: such an item of somebody else's set is never asked
+ * for, and stays unowned, which dv_items_use() tells. */
+size_t dv_items_find_too_long(const char *locks_path, const dv_plan_set *set);
+/* Deals another set, which it takes a reference to, from now on; dv_state_target_settled() with a target of that set
+ * follows in the same turn. Items of both keep places, tokens and what is shown of them; those that are dealt no longer
+ * are given up by that target, like what goes to another member. 0, or DIVVY_ENOMEM: nothing has changed. */
+int dv_items_use(divvy_partitioner *p, dv_plan_set *set);
+/* An item that is not dealt was given up, perhaps as a whole: then it leaves the table soon. */
+void dv_items_prune(dv_item *item);
+/* Frees the tables that were replaced, once nobody is looking into one. */
+void dv_items_collect(divvy_partitioner *p);
+void dv_items_free(divvy_partitioner *p);
+/* Whether it is shown and not revoked. From any thread, without the turn. */
+bool dv_items_owns(const divvy_partitioner *p, const char *name);
 
 /* ---- state.c: the table of docs/protocol.md, P4; the only place where a state changes ---- */
-void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int64_t now);
+/* mine[i]: item i of p->dealt is in the target. `reason`: why it is another one, which on_items tells. */
+void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reason, int64_t now);
 void dv_state_change_seen(divvy_partitioner *p, int64_t now);
 /* A kazoo member is in the party, settled or not. */
 void dv_state_kazoo_seen(divvy_partitioner *p, int64_t now);
 /* Somebody has deleted the place of a held item; it is ours no longer. */
 void dv_state_item_lost(divvy_partitioner *p, size_t i, int64_t now);
 void dv_state_check_complete(divvy_partitioner *p, int64_t now);
+/* Whether the share is complete may be another question now, though the target is the same. */
+void dv_state_reconsider(divvy_partitioner *p, int64_t now);
 int dv_state_release(divvy_partitioner *p, uint64_t state_id, int64_t now);
 void dv_state_suspend(divvy_partitioner *p, int64_t now);
 /* The session is lost, and the user wants to go on with the next. */
@@ -169,11 +242,14 @@ void dv_members_free(dv_members *members);
 void dv_members_forget(divvy_partitioner *p);
 
 /* ---- target.c ---- */
+enum { DV_LEVEL_KAZOO = 0, DV_LEVEL_RENDEZVOUS = 1, DV_LEVEL_PLAN = 2, DV_LEVEL_OWN = -1 };
 /* Parses a child's name; the strings point into `node`, which it owns. */
 dv_member dv_member_parse(char *node);
 /* Whether a child has the name of a kazoo member. */
 bool dv_member_is_kazoo(const char *node);
-/* 0 with mine[] filled, DIVVY_ENOENT when we are not among them, or an error to fail with. */
+/* What is worth a warning in a party. */
+void dv_target_warn(divvy_partitioner *p, const dv_members *party, const char *own_node);
+/* By a rule of names: 0 with mine[] filled, DIVVY_ENOENT when we are not among them, or an error to fail with. */
 int dv_target_compute(divvy_partitioner *p, const dv_members *party, const char *own_node, uint8_t *mine);
 
 /* ---- audit.c ---- */
@@ -187,7 +263,7 @@ void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now)
 /* ---- report.c ---- */
 void dv_report_gain(divvy_partitioner *p, size_t i);
 void dv_report_flush(divvy_partitioner *p);
-/* Lists of indices into names; gains that wait are told first. */
+/* Lists of indices into the table; gains that wait are told first. */
 void dv_report_items(divvy_partitioner *p, const size_t *lost, size_t lost_count, const size_t *gained,
                      size_t gained_count, const size_t *revoked, size_t revoked_count, int reason);
 void dv_report_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to);

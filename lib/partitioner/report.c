@@ -97,8 +97,8 @@ static void queue_items(divvy_partitioner *p, const size_t *lost, size_t lost_co
     if (!p->config.on_items || total == 0) return;
     items_call *c = calloc(1, sizeof *c);
     if (!c) return;
-    c->names = p->names;
-    atomic_fetch_add(&p->names->refs, 1);
+    c->names = dv_table(p)->names;
+    atomic_fetch_add(&c->names->refs, 1);
     c->texts = (const char **)(uintptr_t)calloc(total, sizeof *c->texts);
     c->tokens = calloc(gained_count + 1, sizeof *c->tokens);
     if (!c->texts || !c->tokens) {
@@ -115,7 +115,7 @@ static void queue_items(divvy_partitioner *p, const size_t *lost, size_t lost_co
     c->event.gained = at = add_texts(c, at, lost, lost_count);
     c->event.revoked = at = add_texts(c, at, gained, gained_count);
     add_texts(c, at, revoked, revoked_count);
-    for (size_t i = 0; i < gained_count; i++) c->tokens[i] = dv_contender_token(p->items[gained[i]].place);
+    for (size_t i = 0; i < gained_count; i++) c->tokens[i] = dv_contender_token(dv_item_at(p, gained[i])->place);
     c->event.gained_tokens = c->tokens;
     c->callback =
         (dv_callback){.object = &p->object, .starting = items_starting, .call = call_items, .release = release_items};
@@ -135,7 +135,7 @@ void dv_report_items(divvy_partitioner *p, const size_t *lost, size_t lost_count
 void dv_report_flush(divvy_partitioner *p) {
     size_t count = p->gain_count;
     p->gain_count = 0;
-    queue_items(p, NULL, 0, p->gains, count, NULL, 0, DIVVY_REASON_MEMBERS);
+    queue_items(p, NULL, 0, dv_table(p)->gains, count, NULL, 0, p->target_reason);
 }
 
 static void on_report(dv_event *event, int64_t now) {
@@ -148,7 +148,7 @@ static void on_report(dv_event *event, int64_t now) {
 
 /* Behind the events that wait in the queue now, so that those among them that gain something are told with this one. */
 void dv_report_gain(divvy_partitioner *p, size_t i) {
-    p->gains[p->gain_count++] = i;
+    dv_table(p)->gains[p->gain_count++] = i;
     if (p->report_posted) return;
     p->report_posted = true;
     dv_object_ref(&p->object);

@@ -20,13 +20,15 @@ void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now)
     case DV_SESSION_LOST:
         p->was_suspended = false;
         p->lost_session = true;
-        if (p->config.on_session_loss == DIVVY_REJOIN && client->state == DIVVY_LOST) dv_state_lose(p, now);
+        if (p->config.on_session_loss == DIVVY_REJOIN && !p->leaving && client->state == DIVVY_LOST)
+            dv_state_lose(p, now);
         else
             dv_state_fail(p, client->end_error,
                           client->state == DIVVY_AUTH_FAILED ? DIVVY_REASON_DENIED : DIVVY_REASON_SESSION, now, "%s",
                           client->end_reason);
         dv_items_leave_all(p, true); /* The deadline has taken them from the user already. */
         break;
+    case DV_SESSION_AGAIN:
     case DV_SESSION_OVER:
     case DV_SESSION_LINK: break; /* The places see to themselves. */
     case DV_SESSION_PROVEN: dv_state_proven(p, now); break;

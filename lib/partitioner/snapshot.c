@@ -30,14 +30,14 @@ static divvy_partition *make(divvy_partitioner *p, bool with_items) {
     divvy_partition *s = calloc(1, sizeof *s + count * sizeof(entry));
     if (!s) return NULL;
     atomic_init(&s->refs, 1);
-    s->names = p->names;
-    atomic_fetch_add(&p->names->refs, 1);
+    s->names = dv_table(p)->names;
+    atomic_fetch_add(&s->names->refs, 1);
     s->generation = p->generation;
     s->is_short = p->is_short;
-    for (size_t i = 0; i < p->names->count && s->count < count; i++) {
-        const dv_item *item = &p->items[i];
+    for (size_t i = 0; i < dv_item_count(p) && s->count < count; i++) {
+        const dv_item *item = dv_item_at(p, i);
         if (!item->shown) continue;
-        s->entries[s->count++] = (entry){p->names->names[i], dv_contender_token(item->place), item->revoked};
+        s->entries[s->count++] = (entry){dv_item_name(p, i), dv_contender_token(item->place), item->revoked};
     }
     return s;
 }

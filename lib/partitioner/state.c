@@ -54,13 +54,13 @@ static void on_mutant_deleted(void *context, const dv_reply *reply, int64_t now)
 static void revoke(divvy_partitioner *p, bool everything, int reason, int64_t now) {
     divvy_partition_state from = enter(p, DIVVY_RELEASE, now);
     size_t *revoked = calloc(p->shown_count + 1, sizeof *revoked), count = 0;
-    for (size_t i = 0; i < p->names->count; i++) {
-        dv_item *item = &p->items[i];
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        dv_item *item = dv_item_at(p, i);
         if (!item->shown || (!everything && item->wanted)) continue;
         item->revoked = true;
         if (DV_MUTANT(delete_before_release))
             dv_batch_delete(p->object.client->batch, dv_contender_path(item->place), on_mutant_deleted, NULL);
-        atomic_store_explicit(&p->owned[i], 0, memory_order_release);
+        atomic_store_explicit(&dv_table(p)->owned[i], 0, memory_order_release);
         if (revoked) revoked[count++] = i;
     }
     p->suspended_again = false;
@@ -71,16 +71,22 @@ static void revoke(divvy_partitioner *p, bool everything, int reason, int64_t no
 }
 
 /* P4: a target has settled. mine[i]: item i is in it. */
-void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int64_t now) {
+void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reason, int64_t now) {
     if (p->state == DIVVY_FAILURE) return;
+    if (reason != p->target_reason) dv_report_flush(p);
+    p->target_reason = reason;
     p->change_seen = false;
     dv_items_set_target(p, mine);
     bool lacks_shown = p->state != DIVVY_RELEASE && dv_items_lack_shown(p);
     if (DV_MUTANT(kept_outside_target) && p->state == DIVVY_ACQUIRED) lacks_shown = false;
     dv_items_drop_unwanted(p);
-    if (lacks_shown) revoke(p, eager(p), DIVVY_REASON_MEMBERS, now);
+    if (lacks_shown) revoke(p, eager(p), reason, now);
     dv_items_refresh_directories(p);
     dv_items_claim(p, now);
+    dv_state_reconsider(p, now);
+}
+
+void dv_state_reconsider(divvy_partitioner *p, int64_t now) {
     if (p->state == DIVVY_ACQUIRED && !dv_items_complete(p)) move(p, DIVVY_ALLOCATING, now);
     dv_state_check_complete(p, now);
 }
@@ -101,6 +107,7 @@ void dv_state_change_seen(divvy_partitioner *p, int64_t now) {
 
 /* P11: kazoo's lock of such an item is another node than ours, so only time keeps the two apart: its boundary. */
 void dv_state_kazoo_seen(divvy_partitioner *p, int64_t now) {
+    p->kazoo_seen = true;
     if (p->state == DIVVY_FAILURE || !dv_items_refuse_encoded(p)) return;
     dv_items_drop_unwanted(p);
     if (eager(p)) dv_state_change_seen(p, now); /* P5, though the watch that tells of the change has not fired yet */
@@ -110,8 +117,8 @@ void dv_state_kazoo_seen(divvy_partitioner *p, int64_t now) {
 
 /* P13: lost without a RELEASE, since it may be another's already; the place is entered anew. */
 void dv_state_item_lost(divvy_partitioner *p, size_t i, int64_t now) {
-    if (p->items[i].shown) {
-        p->items[i].revoked = false;
+    if (dv_item_at(p, i)->shown) {
+        dv_item_at(p, i)->revoked = false;
         dv_items_hide(p, i);
         dv_snapshot_changed(p);
         dv_report_items(p, &i, 1, NULL, 0, NULL, 0, DIVVY_REASON_FOREIGN);
@@ -122,8 +129,8 @@ void dv_state_item_lost(divvy_partitioner *p, size_t i, int64_t now) {
 }
 
 static void show_all_held(divvy_partitioner *p) {
-    for (size_t i = 0; i < p->names->count; i++) {
-        if (p->items[i].wanted && p->items[i].held && !p->items[i].shown) dv_items_show(p, i);
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        if (dv_item_at(p, i)->wanted && dv_item_at(p, i)->held && !dv_item_at(p, i)->shown) dv_items_show(p, i);
     }
 }
 
@@ -150,13 +157,13 @@ typedef struct {
 
 /* P6: what is inside the target again keeps its node and token; the rest goes. */
 static void give_up_revoked(divvy_partitioner *p, released *r) {
-    for (size_t i = 0; i < p->names->count; i++) {
-        dv_item *item = &p->items[i];
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        dv_item *item = dv_item_at(p, i);
         if (!item->revoked) continue;
         r->lost[r->lost_count++] = i;
         item->revoked = false;
         if (item->wanted && item->held && p->target_valid && !eager(p)) {
-            atomic_store_explicit(&p->owned[i], 1, memory_order_release);
+            atomic_store_explicit(&dv_table(p)->owned[i], 1, memory_order_release);
             r->gained[r->gained_count++] = i;
         } else {
             dv_items_hide(p, i);
@@ -190,7 +197,7 @@ int dv_state_release(divvy_partitioner *p, uint64_t state_id, int64_t now) {
     if (p->suspended_again) {
         revoke(p, true, DIVVY_REASON_SUSPEND, now);
     } else if (p->target_valid && dv_items_lack_shown(p)) {
-        revoke(p, false, DIVVY_REASON_MEMBERS, now);
+        revoke(p, false, p->target_reason, now);
     } else {
         move(p, DIVVY_ALLOCATING, now);
     }
@@ -210,9 +217,9 @@ void dv_state_suspend(divvy_partitioner *p, int64_t now) {
 /* Hides all that is shown, without a RELEASE: it is lost. */
 static void lose_all_shown(divvy_partitioner *p, int reason) {
     size_t *lost = calloc(p->shown_count + 1, sizeof *lost), count = 0;
-    for (size_t i = 0; i < p->names->count; i++) {
-        if (!p->items[i].shown) continue;
-        p->items[i].revoked = false;
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        if (!dv_item_at(p, i)->shown) continue;
+        dv_item_at(p, i)->revoked = false;
         dv_items_hide(p, i);
         if (lost) lost[count++] = i;
     }

@@ -11,7 +11,7 @@
 #include "znode/guid.h"
 #include "znode/path.h"
 
-enum { KAZOO_GUID_BYTES = 32, LEVEL_KAZOO = 0, LEVEL_RENDEZVOUS = 1, LEVEL_OWN = -1, LEVEL_MAX = 1000 };
+enum { KAZOO_GUID_BYTES = 32, LEVEL_MAX = 1000 };
 
 /* ---- names of members: <guid>[,key=value]...-<identifier> ---- */
 
@@ -34,7 +34,7 @@ static bool alphanumeric(const char *from, const char *to) {
 static int parse_level(const char *value, const char *end) {
     int level = 0;
     for (const char *c = value; c < end; c++) {
-        if (!dv_is_digit(*c)) return LEVEL_OWN;
+        if (!dv_is_digit(*c)) return DV_LEVEL_OWN;
         if (level < LEVEL_MAX) level = level * 10 + (*c - '0');
     }
     return level;
@@ -105,14 +105,14 @@ typedef struct {
 } pool;
 
 static bool make_pool(pool *out, const dv_members *party, const char *own_node) {
-    *out = (pool){.members = calloc(party->count + 1, sizeof *out->members), .level = LEVEL_RENDEZVOUS};
+    *out = (pool){.members = calloc(party->count + 1, sizeof *out->members), .level = DV_LEVEL_PLAN};
     if (!out->members) return false;
     for (size_t i = 0; i < party->count; i++) {
         const dv_member *m = &party->members[i];
         if (m->kind == DV_STRAY) continue;
         out->members[out->count++] = m;
         out->has_kazoo |= m->kind == DV_KAZOO;
-        int level = m->kind == DV_KAZOO || m->level == LEVEL_OWN ? LEVEL_KAZOO : m->level;
+        int level = m->kind == DV_KAZOO || m->level == DV_LEVEL_OWN ? DV_LEVEL_KAZOO : m->level;
         if (level < out->level) out->level = level;
     }
     qsort(out->members, out->count, sizeof *out->members, compare_members);
@@ -133,10 +133,11 @@ static bool is_former(const pool *all, const dv_member *m) {
 
 static void warn_of_differences(divvy_partitioner *p, const pool *all) {
     const dv_member *other_set = NULL, *other_ability = NULL;
-    for (size_t i = 0; i < all->count; i++) {
+    bool by_names = all->level < DV_LEVEL_PLAN; /* else the plan says what is what */
+    for (size_t i = 0; by_names && i < all->count; i++) {
         const dv_member *m = all->members[i];
         if (m->kind != DV_DIVVY) continue;
-        if (m->has_set && m->set != p->set && !other_set) other_set = m;
+        if (m->has_set && m->set != p->configured->crc && !other_set) other_set = m;
         bool same = m->ability_bytes == strlen(p->ability) && strncmp(m->ability, p->ability, m->ability_bytes) == 0;
         if (!same && !other_ability) other_ability = m;
     }
@@ -147,16 +148,16 @@ static void warn_of_differences(divvy_partitioner *p, const pool *all) {
                             p->path, other_set->identifier, p->identifier);
     if (other_ability)
         dv_report_warn_once(p, DIVVY_WARN_ASSIGN_DIFFERS,
-                            "%s: member %s assigns by %.*s and %s by %s (0 round robin, 1 rendezvous, f... an own "
-                            "function); the pool uses the least of them",
+                            "%s: member %s assigns by %.*s and %s by %s (0 round robin, 1 rendezvous, 2 plans, f... an "
+                            "own function); the pool uses the least of them",
                             p->path, other_ability->identifier, (int)other_ability->ability_bytes,
                             other_ability->ability, p->identifier, p->ability);
     for (size_t i = 1; i < all->count; i++) {
         if (strcmp(all->members[i - 1]->identifier, all->members[i]->identifier) != 0) continue;
         if (is_former(all, all->members[i - 1]) || is_former(all, all->members[i])) continue;
         dv_report_warn_once(p, DIVVY_WARN_IDENTIFIER,
-                            "%s: two live members go by the identifier \"%s\"; both get a "
-                            "share, but logs cannot tell them apart",
+                            "%s: two live members go by the identifier \"%s\"; both get a share, unless they are "
+                            "static, but logs cannot tell them apart",
                             p->path, all->members[i]->identifier);
         return;
     }
@@ -172,24 +173,44 @@ static void warn_of_strays(divvy_partitioner *p, const dv_members *party) {
     }
 }
 
+void dv_target_warn(divvy_partitioner *p, const dv_members *party, const char *own_node) {
+    pool all;
+    if (!make_pool(&all, party, own_node)) return;
+    if (all.present) {
+        warn_of_differences(p, &all);
+        warn_of_strays(p, party);
+    }
+    free(all.members);
+}
+
 /* ---- the assignments ---- */
 
+/* Takes `owners` over. */
+static void remember(divvy_partitioner *p, const pool *all, uint32_t *owners) {
+    const char **nodes = (const char **)(uintptr_t)malloc(all->count * sizeof *nodes);
+    for (size_t i = 0; nodes && i < all->count; i++) nodes[i] = all->members[i]->node;
+    if (nodes) dv_follow_remember(p, nodes, all->count, owners);
+    else free(owners);
+    free(nodes);
+}
+
 static int assign(divvy_partitioner *p, const pool *all, uint8_t *mine) {
-    size_t count = p->names->count;
-    const char *const *items = (const char *const *)p->names->names;
+    size_t count = p->dealt->count;
+    const char *const *items = p->dealt->names;
     divvy_member *members = calloc(all->count, sizeof *members);
     uint32_t *owners = calloc(count, sizeof *owners);
     int error = DIVVY_ENOMEM;
     if (members && owners) {
         for (size_t i = 0; i < all->count; i++) members[i] = (divvy_member){all->members[i]->identifier, 1000, NULL};
         bool differs = DV_MUTANT(sets_differ) && dv_crc32(0, p->identifier, strlen(p->identifier)) % 2;
-        error = all->level >= LEVEL_RENDEZVOUS && !differs
+        error = all->level >= DV_LEVEL_RENDEZVOUS && !differs
                     ? divvy_assign_rendezvous(members, all->count, items, count, owners)
                     : divvy_assign_round_robin(members, all->count, items, count, owners);
         for (size_t i = 0; !error && i < count; i++) mine[i] = owners[i] == all->own;
     }
     free(members);
-    free(owners);
+    if (error) free(owners);
+    else remember(p, all, owners);
     return error;
 }
 
@@ -197,21 +218,21 @@ static int ask_function(divvy_partitioner *p, const pool *all, uint8_t *mine) {
     const char **identifiers = (const char **)(uintptr_t)calloc(all->count, sizeof *identifiers);
     if (!identifiers) return DIVVY_ENOMEM;
     for (size_t i = 0; i < all->count; i++) identifiers[i] = all->members[i]->identifier;
-    int error = p->config.func(p->identifier, identifiers, all->count, (const char *const *)p->names->names,
-                               p->names->count, mine, p->config.user);
+    int error =
+        p->config.func(p->identifier, identifiers, all->count, p->dealt->names, p->dealt->count, mine, p->config.user);
     free(identifiers);
     return error ? DIVVY_EPROTO : 0;
 }
 
 /* kazoo writes item names raw, and would nest or crash on what must be encoded. */
 static void refuse_encoded(divvy_partitioner *p, uint8_t *mine) {
-    for (size_t i = 0; i < p->names->count; i++) {
-        if (p->items[i].plain) continue;
+    for (size_t i = 0; i < p->dealt->count; i++) {
+        if (dv_table(p)->dealt[i]->plain) continue;
         mine[i] = 0;
         dv_report_warn_once(p, DIVVY_WARN_ITEM_NAME,
                             "%s: the item \"%.100s\" cannot be shared with kazoo members, which write names raw; it "
                             "stays unowned while one is present",
-                            p->path, p->names->names[i]);
+                            p->path, p->dealt->names[i]);
     }
 }
 
@@ -222,8 +243,6 @@ int dv_target_compute(divvy_partitioner *p, const dv_members *party, const char 
     if (all.present) {
         error = p->config.assign == DIVVY_ASSIGN_FUNC ? ask_function(p, &all, mine) : assign(p, &all, mine);
         if (!error && all.has_kazoo) refuse_encoded(p, mine);
-        warn_of_differences(p, &all);
-        warn_of_strays(p, party);
     }
     free(all.members);
     return error;

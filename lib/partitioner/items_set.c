@@ -1,0 +1,332 @@
+/* The items themselves: a set that can be replaced while it is worked on. SPDX-License-Identifier: Apache-2.0
+ *
+ * Items stand behind pointers, which the queues, and requests under way, may hold for longer than a set lasts. What is
+ * dealt, and what has yet to be given up, stands in a table, which is never changed in its extent but replaced by
+ * another one; so whoever looks into it without the turn sees one that is whole. docs/protocol.md, rules D17, P15. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "partitioner/partitioner.h"
+#include "znode/path.h"
+
+enum { LOCK_PATH_BYTES_MAX = 64 * 1024, LOCK_NAME_BYTES = 64 };
+
+/* ---- sets, as users give them ---- */
+
+static size_t lock_path_bytes(size_t locks_path_bytes, const char *name) {
+    return locks_path_bytes + 1 + dv_name_encode(name, NULL, 0) + LOCK_NAME_BYTES;
+}
+
+size_t dv_items_find_too_long(const char *locks_path, const dv_plan_set *set) {
+    size_t path_bytes = strlen(locks_path), i = 0;
+    size_t surely = path_bytes + LOCK_NAME_BYTES < LOCK_PATH_BYTES_MAX / 2 ? LOCK_PATH_BYTES_MAX / 8 : 0;
+    while (i < set->count && (strlen(set->names[i]) <= surely || /* of which N3 makes three times as much at most */
+                              lock_path_bytes(path_bytes, set->names[i]) <= LOCK_PATH_BYTES_MAX))
+        i++;
+    return i;
+}
+
+/* In the order of the user, so that what is wrong is told by its place there. */
+static int check_given(divvy_client *client, const char *call, const char *const *items, size_t count) {
+    if (!items || count == 0) return dv_fail(client, DIVVY_EINVAL, "%s: there are no items", call);
+    if (count > DV_PLAN_ITEMS_MAX)
+        return dv_fail(client, DIVVY_E2BIG, "%s: %zu items; 1,000,000 are the most", call, count);
+    for (size_t i = 0; i < count; i++) {
+        if (!items[i] || !*items[i])
+            return dv_fail(client, DIVVY_EINVAL, "%s: item %zu of %zu is %s", call, i + 1, count,
+                           items[i] ? "empty" : "NULL");
+    }
+    return 0;
+}
+
+static const char *find_doubled(const char *const *sorted, size_t count) {
+    for (size_t i = 1; i < count; i++) {
+        if (strcmp(sorted[i - 1], sorted[i]) == 0) return sorted[i];
+    }
+    return NULL;
+}
+
+int dv_items_make_set(dv_plan_set **out, divvy_client *client, const char *call, const char *locks_path,
+                      const char *const *items, size_t count) {
+    *out = NULL;
+    int error = check_given(client, call, items, count);
+    if (error) return error;
+    const char **sorted = (const char **)(uintptr_t)malloc(count * sizeof *sorted);
+    if (!sorted) return dv_fail_plainly(client, DIVVY_ENOMEM);
+    memcpy((void *)sorted, (const void *)items, count * sizeof *sorted);
+    qsort((void *)sorted, count, sizeof *sorted, dv_name_compare);
+    const char *doubled = find_doubled(sorted, count);
+    if (doubled) error = dv_fail(client, DIVVY_EINVAL, "%s: the item \"%.100s\" is given twice", call, doubled);
+    dv_plan_set *set = error ? NULL : dv_plan_set_make(sorted, count);
+    if (!error && !set) error = dv_fail_plainly(client, DIVVY_ENOMEM);
+    free((void *)sorted);
+    size_t too_long = set ? dv_items_find_too_long(locks_path, set) : 0;
+    if (set && too_long < set->count) {
+        error =
+            dv_fail(client, DIVVY_E2BIG,
+                    "%s: the lock of item \"%.40s...\" would have a path of %zu bytes; 65536 are the most. Name the "
+                    "item by something shorter, such as a hash of it",
+                    call, set->names[too_long], lock_path_bytes(strlen(locks_path), set->names[too_long]));
+        dv_plan_set_unref(set);
+        return error;
+    }
+    *out = set;
+    return error;
+}
+
+/* ---- items ---- */
+
+static dv_item *make_item(divvy_partitioner *p, const char *name) {
+    char usual[256];
+    size_t path_bytes = strlen(p->locks_path), node_bytes = dv_name_encode(name, usual, sizeof usual);
+    dv_item *item = calloc(1, sizeof *item + path_bytes + 1 + node_bytes + 1);
+    if (!item) return NULL;
+    item->partitioner = p;
+    item->refs = 1;
+    memcpy(item->directory, p->locks_path, path_bytes);
+    item->directory[path_bytes] = '/';
+    char *node = item->directory + path_bytes + 1;
+    if (node_bytes < sizeof usual) memcpy(node, usual, node_bytes + 1);
+    else dv_name_encode(name, node, node_bytes + 1);
+    item->plain = strcmp(node, name) == 0;
+    item->too_long = path_bytes + 1 + node_bytes + LOCK_NAME_BYTES > LOCK_PATH_BYTES_MAX;
+    return item;
+}
+
+void dv_item_unref(dv_item *item) {
+    assert(item->refs > 0);
+    if (--item->refs == 0) free(item);
+}
+
+dv_item *dv_item_find(const divvy_partitioner *p, const char *name) {
+    const dv_names *names = dv_table(p)->names;
+    const char **found =
+        bsearch(&name, (const void *)names->names, names->count, sizeof *names->names, dv_name_compare);
+    return found ? dv_item_at(p, (size_t)(found - names->names)) : NULL;
+}
+
+/* ---- tables ---- */
+
+void dv_names_unref(dv_names *names) {
+    if (names && atomic_fetch_sub(&names->refs, 1) == 1) free(names);
+}
+
+/* All in one piece of memory: the names' places, then the names. */
+static dv_names *copy_names(const char *const *from, size_t count) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) bytes += strlen(from[i]) + 1;
+    dv_names *names = malloc(sizeof *names + count * sizeof *names->names + bytes);
+    if (!names) return NULL;
+    atomic_init(&names->refs, 1);
+    names->count = count;
+    names->names = (const char **)(void *)(names + 1);
+    char *to = (char *)(void *)(names->names + count);
+    for (size_t i = 0; i < count; i++) {
+        size_t name_bytes = strlen(from[i]) + 1;
+        names->names[i] = memcpy(to, from[i], name_bytes);
+        to += name_bytes;
+    }
+    return names;
+}
+
+/* Its items are not its own any more. */
+static void free_table(dv_item_table *table) {
+    if (!table) return;
+    dv_names_unref(table->names);
+    free((void *)table->items);
+    free((void *)table->dealt);
+    free(table->owned);
+    free(table->gains);
+    free(table);
+}
+
+/* A table on the way: names and items in order, and which of them were made for it. */
+typedef struct {
+    const char **names;
+    dv_item **items;
+    bool *made;
+    bool *dealt;
+    size_t count;
+} draft;
+
+static void free_draft(draft *d, bool with_made_items) {
+    for (size_t i = 0; with_made_items && i < d->count; i++) {
+        if (d->made[i]) free(d->items[i]);
+    }
+    free((void *)d->names);
+    free((void *)d->items);
+    free(d->made);
+    free(d->dealt);
+}
+
+static bool draft_add(draft *d, const char *name, dv_item *item, bool made, bool dealt) {
+    if (!item) return false;
+    d->names[d->count] = name;
+    d->items[d->count] = item;
+    d->made[d->count] = made;
+    d->dealt[d->count++] = dealt;
+    return true;
+}
+
+static bool given_up(const dv_item *item) {
+    return !item->shown && !item->place;
+}
+
+/* Both are sorted: one walk over the two of them. */
+static bool merge(draft *d, divvy_partitioner *p, const dv_plan_set *set) {
+    const dv_item_table *old = dv_table(p);
+    size_t old_count = old ? old->names->count : 0, room = old_count + set->count;
+    *d = (draft){(const char **)(uintptr_t)malloc(room * sizeof *d->names), malloc(room * sizeof *d->items),
+                 malloc(room * sizeof *d->made), malloc(room * sizeof *d->dealt), 0};
+    bool complete = d->names && d->items && d->made && d->dealt;
+    size_t o = 0, s = 0;
+    while (complete && (o < old_count || s < set->count)) {
+        int order = o == old_count ? 1 : s == set->count ? -1 : strcmp(old->names->names[o], set->names[s]);
+        if (order > 0) {
+            complete = draft_add(d, set->names[s], make_item(p, set->names[s]), true, true);
+        } else if (order == 0 || !given_up(old->items[o])) {
+            draft_add(d, old->names->names[o], old->items[o], false, order == 0);
+        }
+        o += order <= 0;
+        s += order >= 0;
+    }
+    return complete;
+}
+
+static dv_item_table *make_table(const draft *d, const dv_plan_set *set) {
+    dv_item_table *table = calloc(1, sizeof *table);
+    if (!table) return NULL;
+    table->names = copy_names(d->names, d->count);
+    table->items = malloc(d->count * sizeof *table->items);
+    table->dealt = malloc(set->count * sizeof *table->dealt);
+    table->owned = malloc(d->count * sizeof *table->owned);
+    table->gains = malloc(d->count * sizeof *table->gains);
+    if (table->names && table->items && table->dealt && table->owned && table->gains) return table;
+    free_table(table);
+    return NULL;
+}
+
+/* Items that are in it have their places in it; nothing can fail any more. */
+static void fill_table(dv_item_table *table, const draft *d) {
+    size_t dealt = 0;
+    for (size_t i = 0; i < d->count; i++) {
+        dv_item *item = table->items[i] = d->items[i];
+        item->index = i;
+        item->dealt = d->dealt[i];
+        if (item->dealt) table->dealt[dealt++] = item;
+        atomic_init(&table->owned[i], item->shown && !item->revoked);
+    }
+}
+
+/* What was in the old table and is not in the new one was given up as a whole, or had never been begun with. */
+static void let_go(divvy_partitioner *p, const dv_item_table *old, const dv_item_table *table) {
+    for (size_t i = 0; i < old->names->count; i++) {
+        dv_item *item = old->items[i];
+        if (item->index < table->names->count && table->items[item->index] == item) continue;
+        assert(given_up(item) && !item->held);
+        if (item->wanted) p->wanted_count--;
+        item->wanted = item->dealt = false;
+        dv_item_unref(item);
+    }
+}
+
+static void retire(divvy_partitioner *p, dv_item_table *old) {
+    old->older = p->retired;
+    p->retired = old;
+    dv_items_collect(p);
+}
+
+/* A reader says that it looks before it asks which table there is, and we swap before we ask for readers; all four are of
+ * one order (seq_cst). So whoever is not seen here sees the new table. */
+void dv_items_collect(divvy_partitioner *p) {
+    if (!p->retired || atomic_load(&p->table_readers) != 0) return; /* later: whoever looks is not waited for */
+    while (p->retired) {
+        dv_item_table *table = p->retired;
+        p->retired = table->older;
+        free_table(table);
+    }
+}
+
+bool dv_items_owns(const divvy_partitioner *c, const char *name) {
+    divvy_partitioner *p = (divvy_partitioner *)(uintptr_t)c;
+    atomic_fetch_add(&p->table_readers, 1);
+    const dv_item_table *table = atomic_load(&p->table);
+    const dv_names *names = table->names;
+    const char **found =
+        bsearch(&name, (const void *)names->names, names->count, sizeof *names->names, dv_name_compare);
+    bool owned = found && atomic_load_explicit(&table->owned[found - names->names], memory_order_acquire);
+    atomic_fetch_sub(&p->table_readers, 1);
+    return owned;
+}
+
+/* ---- replacing ---- */
+
+static void tell_too_long(divvy_partitioner *p, const dv_item_table *table) {
+    for (size_t i = 0; i < table->names->count; i++) {
+        if (!table->items[i]->too_long || !table->items[i]->dealt) continue;
+        dv_report_warn_once(
+            p, DIVVY_WARN_ITEM_NAME,
+            "%s: the item \"%.40s...\" has a name that is too long for a lock, whose path may have 65536 "
+            "bytes; it stays unowned. Whoever set the items should name it by something shorter",
+            p->path, table->names->names[i]);
+        return;
+    }
+}
+
+/* Also what prunes: with the set that is dealt already, all that is left out is what has been given up. */
+static int replace(divvy_partitioner *p, const dv_plan_set *set) {
+    draft d;
+    dv_item_table *table = merge(&d, p, set) ? make_table(&d, set) : NULL;
+    if (!table) {
+        free_draft(&d, true);
+        return DIVVY_ENOMEM;
+    }
+    dv_item_table *old = dv_table(p);
+    if (old) dv_report_flush(p); /* Gains are told by their places in the old one. */
+    fill_table(table, &d);
+    free_draft(&d, false);
+    atomic_store(&p->table, table);
+    if (!old) return 0;
+    let_go(p, old, table);
+    retire(p, old);
+    return 0;
+}
+
+int dv_items_use(divvy_partitioner *p, dv_plan_set *set) {
+    bool same = p->dealt && dv_plan_set_equal(p->dealt, set);
+    if (!same && replace(p, set) != 0) return DIVVY_ENOMEM;
+    dv_plan_set_ref(set);
+    dv_plan_set_unref(p->dealt);
+    p->dealt = set;
+    if (!same) tell_too_long(p, dv_table(p));
+    return 0;
+}
+
+/* Once for all that are given up by the events that wait in the queue. Without memory they stay until the next time. */
+static void on_prune(dv_event *event, int64_t now) {
+    (void)now;
+    divvy_partitioner *p = (divvy_partitioner *)(void *)((char *)event - offsetof(divvy_partitioner, prune));
+    p->prune_posted = false;
+    replace(p, p->dealt);
+    dv_object_unref(&p->object);
+}
+
+void dv_items_prune(dv_item *item) {
+    divvy_partitioner *p = item->partitioner;
+    if (item->dealt || !given_up(item) || p->prune_posted || p->state == DIVVY_FAILURE) return;
+    p->prune_posted = true;
+    p->prune.run = on_prune;
+    dv_object_ref(&p->object);
+    dv_client_post(p->object.client, &p->prune);
+}
+
+void dv_items_free(divvy_partitioner *p) {
+    dv_item_table *table = dv_table(p);
+    for (size_t i = 0; table && i < table->names->count; i++) dv_item_unref(table->items[i]);
+    free_table(table);
+    assert(atomic_load(&p->table_readers) == 0);
+    dv_items_collect(p);
+    dv_plan_set_unref(p->dealt);
+    dv_plan_set_unref(p->configured);
+}

@@ -1,0 +1,106 @@
+/* What a member says of itself in its node's data. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, D31. */
+#include "partitioner/member_data.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/client.h"
+#include "partitioner/plan_text.h"
+#include "recipe/record.h"
+#include "znode/json.h"
+#include "znode/padded.h"
+
+/* ---- writing ---- */
+
+static bool add_person(cJSON *json, const char *identifier) {
+    char host[256] = "", since[32];
+    gethostname(host, sizeof host - 1);
+    if (!dv_is_utf8(host)) host[0] = '\0';
+    time_t now = time(NULL);
+    struct tm utc;
+    strftime(since, sizeof since, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    return cJSON_AddStringToObject(json, "id", identifier) && cJSON_AddStringToObject(json, "host", host) &&
+           cJSON_AddNumberToObject(json, "pid", getpid()) && cJSON_AddStringToObject(json, "since", since);
+}
+
+static bool add_facts(cJSON *json, const dv_member_facts *f) {
+    return (!f->is_static || cJSON_AddTrueToObject(json, "static")) &&
+           (f->weight == DV_WEIGHT || cJSON_AddNumberToObject(json, "weight", f->weight)) &&
+           (f->zone[0] == '\0' || cJSON_AddStringToObject(json, "zone", f->zone)) &&
+           (f->rejoin_delay_ms == 0 || cJSON_AddNumberToObject(json, "rejoin_delay_ms", (double)f->rejoin_delay_ms));
+}
+
+char *dv_member_data_print(const char *identifier, const dv_member_facts *facts) {
+    cJSON *json = cJSON_CreateObject();
+    bool complete = json != NULL && add_person(json, identifier) && add_facts(json, facts);
+    char *text = complete ? cJSON_PrintUnformatted(json) : NULL;
+    cJSON_Delete(json);
+    /* The parser's memory may be the host program's own (cJSON_InitHooks), not malloc's. */
+    char *copy = text != NULL ? strdup(text) : NULL;
+    cJSON_free(text);
+    return copy;
+}
+
+/* ---- reading ---- */
+
+enum { STATIC, WEIGHT, ZONE, REJOIN_DELAY, FACTS };
+
+/* False when memory is out. *out is NULL where there is nothing that could be read. */
+static bool parse_text(cJSON **out, const char *data, size_t data_bytes) {
+    *out = NULL;
+    if (data_bytes == 0 || data_bytes > DV_MEMBER_DATA_BYTES_MAX || memchr(data, '\0', data_bytes) != NULL ||
+        !dv_is_shallow(data, data_bytes, DV_MEMBER_DATA_DEPTH_MAX))
+        return true;
+    char *text = dv_padded_copy(data, data_bytes);
+    if (text == NULL) return false;
+    /* An escaped NUL ends a string for the parser, so that it would be read as another than it is. */
+    bool readable = strstr(text, "\\u0000") == NULL;
+    if (readable) *out = cJSON_ParseWithLength(text, data_bytes);
+    bool out_of_memory = readable && *out == NULL && dv_json_is_valid(text, data_bytes);
+    free(text);
+    return !out_of_memory;
+}
+
+/* The values of those that are there; false where one is there twice, as readers could disagree about which counts. */
+static bool find_facts(const cJSON *json, const cJSON *facts[FACTS]) {
+    static const char *const names[FACTS] = {"static", "weight", "zone", "rejoin_delay_ms"};
+    for (const cJSON *item = json->child; item != NULL; item = item->next) {
+        for (size_t f = 0; f < FACTS; f++) {
+            if (strcmp(item->string, names[f]) != 0) continue;
+            if (facts[f] != NULL) return false;
+            facts[f] = item;
+        }
+    }
+    return true;
+}
+
+static int64_t integer_of(const cJSON *item, int64_t most, int64_t otherwise) {
+    if (item == NULL || !cJSON_IsNumber(item) || !(item->valuedouble >= 0 && item->valuedouble <= (double)most))
+        return otherwise;
+    int64_t integer = (int64_t)item->valuedouble;
+    return (double)integer == item->valuedouble ? integer : otherwise;
+}
+
+/* What a plan can say of a member too (D5, D9): else one odd member would make a plan that nobody takes. */
+static bool is_zone(const cJSON *item) {
+    return item != NULL && cJSON_IsString(item) && strlen(item->valuestring) <= DV_PLAN_ZONE_BYTES_MAX &&
+           dv_is_utf8(item->valuestring);
+}
+
+bool dv_member_data_parse(const char *data, size_t data_bytes, dv_member_facts *out) {
+    cJSON *json;
+    const cJSON *facts[FACTS] = {NULL};
+    if (!parse_text(&json, data, data_bytes)) return false;
+    if (json == NULL || !cJSON_IsObject(json) || !find_facts(json, facts)) memset((void *)facts, 0, sizeof facts);
+    *out = (dv_member_facts){.is_static = cJSON_IsTrue(facts[STATIC]),
+                             .weight = (uint32_t)integer_of(facts[WEIGHT], UINT32_MAX, DV_WEIGHT),
+                             .zone = strdup(is_zone(facts[ZONE]) ? facts[ZONE]->valuestring : ""),
+                             .rejoin_delay_ms = integer_of(facts[REJOIN_DELAY], DV_TIME_MAX_MS, 0)};
+    cJSON_Delete(json);
+    return out->zone != NULL;
+}

@@ -1,0 +1,29 @@
+/* What a member says of itself in its node's data. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, D31: {"id", "host", "pid", "since"}, for people, and what plans go by, where it is not the default:
+ * "static", "weight", "zone", "rejoin_delay_ms". Pure. */
+#ifndef DV_MEMBER_DATA_H
+#define DV_MEMBER_DATA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { DV_WEIGHT = 1000 }; /* of who says nothing of it */
+
+/* Beyond these nothing is parsed: a parser that allocates freely is not to be fed by strangers. */
+enum { DV_MEMBER_DATA_BYTES_MAX = 16 * 1024, DV_MEMBER_DATA_DEPTH_MAX = 8 };
+
+typedef struct {
+    bool is_static;
+    uint32_t weight;
+    char *zone; /* malloc'ed; "": none */
+    int64_t rejoin_delay_ms;
+} dv_member_facts;
+
+/* malloc'ed; NULL when memory is out. A zone is UTF-8 of DV_PLAN_ZONE_BYTES_MAX at most. */
+char *dv_member_data_print(const char *identifier, const dv_member_facts *facts);
+/* Fills in the defaults where nothing else, or nonsense, is said. False when memory is out; else the zone is the caller's. */
+bool dv_member_data_parse(const char *data, size_t data_bytes, dv_member_facts *out);
+
+#endif

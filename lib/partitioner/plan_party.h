@@ -1,0 +1,38 @@
+/* The settled party as a plan's step wants it, with what its nodes' data say. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, rules P2, D10, D12. What a node says of its member never changes while the node lives, so it is read
+ * once, and only of the nodes of which a step needs it. What a node says is hostile until parsed: who says nothing, or
+ * nonsense, is a dynamic member of weight 1000 without a zone. */
+#ifndef DV_PLAN_PARTY_H
+#define DV_PLAN_PARTY_H
+
+#include "client/client.h"
+#include "partitioner/member_data.h"
+#include "partitioner/plan_step.h"
+
+typedef struct dv_plan_people dv_plan_people;
+
+/* `party_path` is P/party, and lives as long as it. NULL when memory is out. */
+dv_plan_people *dv_plan_people_new(divvy_client *client, const char *party_path);
+/* From now on nothing is called any more. */
+void dv_plan_people_free(dv_plan_people *people);
+/* A party has settled: `names` are those of its members' nodes, all of which follow plans. What is known of those that were
+ * there before is kept. A name that cannot stand in a plan (D32) is passed over. 0, or DIVVY_ENOMEM: then it is what it was. */
+int dv_plan_people_settle(dv_plan_people *people, const char *const *names, size_t count, int64_t pzxid);
+/* As dv_plan_step() wants it, its nodes sorted by name. `set`, `options` and `owners` are for the caller to fill; the next settle
+ * leaves the first two, and makes `owners` NULL. Valid until then. */
+dv_plan_party *dv_plan_people_party(dv_plan_people *people);
+/* The node of that name, or SIZE_MAX. */
+size_t dv_plan_people_find(const dv_plan_people *people, const char *node);
+
+/* 0: all is known. DIVVY_ENOENT: a node has gone, so the party will settle anew; DIVVY_ECONNECTION, _ELOST, _EACCES, ...;
+ * DIVVY_ECANCELED: another party has settled meanwhile. */
+typedef void (*dv_plan_people_fn)(void *context, int error, int64_t now);
+/* Reads what a step from `previous` has to know (dv_plan_ask()). Returns how many reads there are, at the end of which `done` is
+ * called, from the loop; 0: there is nothing to read, and `done` is not called; or DIVVY_ENOMEM. */
+int dv_plan_people_ask(dv_plan_people *people, const dv_plan *previous, dv_plan_people_fn done, void *context);
+/* Whether two of its nodes are known, or may turn out, to be of one static member (D12), or a node of that identifier is not read
+ * yet: reads those with the identifier of `node`. Returns as dv_plan_people_ask(). */
+int dv_plan_people_ask_namesakes(dv_plan_people *people, size_t node, dv_plan_people_fn done, void *context);
+
+#endif
