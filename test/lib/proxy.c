@@ -27,6 +27,7 @@ struct stream {
     char bytes[STREAM_BYTES];
     size_t start;
     size_t count;
+    int64_t due_ms;   /* what is there is not passed on before this time */
     bool read_ended;  /* the sender will send no more */
     bool write_ended; /* and the receiver has been told */
 };
@@ -37,13 +38,19 @@ struct link {
     int server;
     struct stream requests;
     struct stream replies;
-    bool holed; /* replies have been dropped */
+    bool holed;     /* bytes have been dropped */
+    bool struck;    /* it ends with the next reply */
+    bool half_open; /* the server's side is closed, and the client is not told */
 };
 
 struct faults {
     bool cut;
     bool frozen;
+    bool drop_requests;
     bool drop_replies;
+    int delay_ms;
+    enum dv_test_strike strike;
+    unsigned strikes; /* so many are still to come */
 };
 
 struct dv_test_proxy {
@@ -68,11 +75,11 @@ struct dv_test_proxy {
 
 static void link_close(struct link *link) {
     close(link->client);
-    close(link->server);
+    if (link->server >= 0) close(link->server);
     free(link);
 }
 
-/* Closes every connection, or only those that have lost replies. */
+/* Closes every connection, or only those that have lost bytes. */
 static void close_links(dv_test_proxy *proxy, bool only_holed) {
     size_t kept = 0;
     for (size_t i = 0; i < proxy->link_count; i++) {
@@ -133,7 +140,7 @@ static bool would_block(ssize_t result) {
 }
 
 /* Reads once what fits; false when the connection has failed. */
-static bool stream_read(struct stream *stream, int from) {
+static bool stream_read(struct stream *stream, int from, int delay_ms) {
     if (stream->read_ended || stream->count > 0) return true;
     ssize_t got = recv(from, stream->bytes, sizeof stream->bytes, 0);
     if (would_block(got)) return true;
@@ -141,11 +148,17 @@ static bool stream_read(struct stream *stream, int from) {
     stream->start = 0;
     stream->count = (size_t)got;
     stream->read_ended = got == 0;
+    stream->due_ms = delay_ms > 0 ? dv_test_now_ms() + delay_ms : 0;
     return true;
+}
+
+static bool is_due(const struct stream *stream) {
+    return stream->due_ms == 0 || dv_test_now_ms() >= stream->due_ms;
 }
 
 /* Writes what the receiver takes; false when the connection has failed. */
 static bool stream_write(struct stream *stream, int to, uint64_t *bytes) {
+    if (!is_due(stream)) return true;
     if (stream->count > 0) {
         ssize_t sent = send(to, stream->bytes + stream->start, stream->count, MSG_NOSIGNAL);
         if (would_block(sent)) return true;
@@ -161,16 +174,42 @@ static bool stream_write(struct stream *stream, int to, uint64_t *bytes) {
     return true;
 }
 
+static void drop(dv_test_proxy *proxy, struct link *link, struct stream *stream) {
+    if (stream->count == 0) return;
+    proxy->counts.dropped_bytes += stream->count;
+    stream->count = 0;
+    link->holed = true;
+}
+
+/* Whether a strike ends the connection now: with the request that has come, or with the reply to one. */
+static bool is_struck(dv_test_proxy *proxy, struct link *link) {
+    struct faults *faults = &proxy->faults;
+    if (link->struck) return link->replies.count > 0;
+    if (faults->strikes == 0 || link->requests.count == 0) return false;
+    faults->strikes--;
+    proxy->counts.strikes++;
+    link->struck = faults->strike == DV_TEST_BEFORE_REPLY;
+    return faults->strike == DV_TEST_BEFORE_REQUEST;
+}
+
+/* What the client of a half-open connection says is taken, and goes nowhere. */
+static bool half_open_move(dv_test_proxy *proxy, struct link *link) {
+    if (!stream_read(&link->requests, link->client, 0)) return false;
+    proxy->counts.dropped_bytes += link->requests.count;
+    link->requests.count = 0;
+    return !link->requests.read_ended;
+}
+
 /* Moves what can be moved; false when the connection has come to its end. */
 static bool link_move(dv_test_proxy *proxy, struct link *link) {
-    if (!stream_read(&link->requests, link->client)) return false;
+    int delay_ms = proxy->faults.delay_ms;
+    if (link->half_open) return half_open_move(proxy, link);
+    if (!stream_read(&link->requests, link->client, delay_ms)) return false;
+    if (!stream_read(&link->replies, link->server, delay_ms)) return false;
+    if (is_struck(proxy, link)) return false;
+    if (proxy->faults.drop_requests) drop(proxy, link, &link->requests);
+    if (proxy->faults.drop_replies) drop(proxy, link, &link->replies);
     if (!stream_write(&link->requests, link->server, &proxy->counts.request_bytes)) return false;
-    if (!stream_read(&link->replies, link->server)) return false;
-    if (proxy->faults.drop_replies && link->replies.count > 0) {
-        proxy->counts.dropped_bytes += link->replies.count;
-        link->replies.count = 0;
-        link->holed = true;
-    }
     if (!stream_write(&link->replies, link->client, &proxy->counts.reply_bytes)) return false;
     return !(link->requests.write_ended && link->replies.write_ended);
 }
@@ -186,7 +225,7 @@ static void move_links(dv_test_proxy *proxy, const struct pollfd *fds) {
         struct link *link = proxy->links[i];
         const struct pollfd *client = &fds[2 * i], *server = &fds[2 * i + 1];
         bool lives = true;
-        if (client->revents || server->revents) {
+        if (client->revents || server->revents || link->requests.due_ms || link->replies.due_ms) {
             lives = link_move(proxy, link) && !side_is_dead(client, &link->requests) &&
                     !side_is_dead(server, &link->replies);
         }
@@ -205,7 +244,7 @@ static void move_links(dv_test_proxy *proxy, const struct pollfd *fds) {
 static struct pollfd side_interest(int fd, bool frozen, const struct stream *from_side, const struct stream *to_side) {
     struct pollfd result = {.fd = frozen ? -1 : fd};
     if (!from_side->read_ended && from_side->count == 0) result.events |= POLLIN;
-    if (to_side->count > 0) result.events |= POLLOUT;
+    if (to_side->count > 0 && is_due(to_side)) result.events |= POLLOUT;
     return result;
 }
 
@@ -221,10 +260,24 @@ static nfds_t fill_interest(const dv_test_proxy *proxy, struct pollfd *fds) {
     return (nfds_t)(FIXED_FDS + 2 * proxy->link_count);
 }
 
+/* For how long poll() may sleep: until the first delayed bytes are due. */
+static int sleep_ms(const dv_test_proxy *proxy) {
+    int64_t now_ms = dv_test_now_ms(), least_ms = INT64_MAX;
+    for (size_t i = 0; i < proxy->link_count && !proxy->faults.frozen; i++) {
+        const struct stream *streams[] = {&proxy->links[i]->requests, &proxy->links[i]->replies};
+        for (size_t k = 0; k < 2; k++) {
+            int64_t left_ms = streams[k]->due_ms - now_ms;
+            bool waits = streams[k]->due_ms && (streams[k]->count > 0 || streams[k]->read_ended) && left_ms > 0;
+            if (waits && left_ms < least_ms) least_ms = left_ms;
+        }
+    }
+    return least_ms == INT64_MAX ? -1 : (int)least_ms;
+}
+
 /* Puts the faults asked for in force. */
 static void act_on_changes(dv_test_proxy *proxy) {
     if (proxy->faults.cut) close_links(proxy, false);
-    if (!proxy->faults.drop_replies) close_links(proxy, true);
+    if (!proxy->faults.drop_replies && !proxy->faults.drop_requests) close_links(proxy, true);
     proxy->changes_acted = proxy->changes;
     pthread_cond_broadcast(&proxy->acted);
 }
@@ -236,8 +289,9 @@ static void *proxy_run(void *argument) {
     while (!proxy->stopping) {
         act_on_changes(proxy);
         nfds_t count = fill_interest(proxy, fds);
+        int timeout_ms = sleep_ms(proxy);
         pthread_mutex_unlock(&proxy->lock);
-        int ready = poll(fds, count, -1);
+        int ready = poll(fds, count, timeout_ms);
         pthread_mutex_lock(&proxy->lock);
         if (ready < 0 && errno != EINTR) dv_test_die("proxy: poll: %s", strerror(errno));
         eventfd_t ignored;
@@ -351,6 +405,38 @@ void dv_test_proxy_thaw(dv_test_proxy *proxy) {
 void dv_test_proxy_drop_replies(dv_test_proxy *proxy, bool on) {
     pthread_mutex_lock(&proxy->lock);
     proxy->faults.drop_replies = on;
+    finish_change(proxy);
+}
+
+void dv_test_proxy_drop_requests(dv_test_proxy *proxy, bool on) {
+    pthread_mutex_lock(&proxy->lock);
+    proxy->faults.drop_requests = on;
+    finish_change(proxy);
+}
+
+void dv_test_proxy_delay(dv_test_proxy *proxy, int delay_ms) {
+    pthread_mutex_lock(&proxy->lock);
+    proxy->faults.delay_ms = delay_ms;
+    finish_change(proxy);
+}
+
+void dv_test_proxy_strike(dv_test_proxy *proxy, enum dv_test_strike strike, unsigned count) {
+    pthread_mutex_lock(&proxy->lock);
+    proxy->faults.strike = strike;
+    proxy->faults.strikes = count;
+    finish_change(proxy);
+}
+
+void dv_test_proxy_half_open(dv_test_proxy *proxy) {
+    pthread_mutex_lock(&proxy->lock);
+    for (size_t i = 0; i < proxy->link_count; i++) {
+        struct link *link = proxy->links[i];
+        if (link->half_open) continue;
+        close(link->server);
+        link->server = -1;
+        link->half_open = true;
+        link->requests.count = link->replies.count = 0;
+    }
     finish_change(proxy);
 }
 

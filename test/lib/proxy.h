@@ -21,6 +21,13 @@ struct dv_test_proxy_counts {
     uint64_t request_bytes;
     uint64_t reply_bytes;
     uint64_t dropped_bytes;
+    unsigned strikes;
+};
+
+/* Where a strike ends a connection. */
+enum dv_test_strike {
+    DV_TEST_BEFORE_REQUEST, /* the request has not reached the server */
+    DV_TEST_BEFORE_REPLY    /* the request has passed, and the next reply on that connection has not */
 };
 
 /* Listens on a port of its own and passes all on to `upstream`, "127.0.0.1:PORT". That nobody listens there is no
@@ -48,6 +55,20 @@ void dv_test_proxy_thaw(dv_test_proxy *proxy);
 /* While on, requests pass and replies do not. When it is turned off, the connections that have lost a byte are closed:
  * a stream with a hole would not fail as a network does. */
 void dv_test_proxy_drop_replies(dv_test_proxy *proxy, bool on);
+
+/* While on, replies pass and requests do not; as dv_test_proxy_drop_replies() otherwise. */
+void dv_test_proxy_drop_requests(dv_test_proxy *proxy, bool on);
+
+/* What comes from now on is passed so much later, both ways; 0: at once. While some waits no more of its direction is
+ * taken in, so that the connection gets slow, too. */
+void dv_test_proxy_delay(dv_test_proxy *proxy, int delay_ms);
+
+/* The next `count` requests each end their connection, there. A ping is a request, too. */
+void dv_test_proxy_strike(dv_test_proxy *proxy, enum dv_test_strike strike, unsigned count);
+
+/* Closes the server's side of all connections, and does not tell the clients: what they say goes nowhere. New
+ * connections are well. */
+void dv_test_proxy_half_open(dv_test_proxy *proxy);
 
 /* The counters now. */
 struct dv_test_proxy_counts dv_test_proxy_count(dv_test_proxy *proxy);

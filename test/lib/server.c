@@ -56,8 +56,8 @@ static pid_t spawn_tool(const char *const arguments[], int output) {
     return pid;
 }
 
-/* Runs the tool and puts what it prints into `output`. */
-static void run_tool(const char *const arguments[], char output[OUTPUT_BYTES]) {
+/* Runs the tool and puts what it prints into `output`; false when it has failed. */
+static bool try_tool(const char *const arguments[], char output[OUTPUT_BYTES]) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC)) dv_test_die("pipe2: %s", strerror(errno));
     pid_t pid = spawn_tool(arguments, ends[1]);
@@ -75,7 +75,11 @@ static void run_tool(const char *const arguments[], char output[OUTPUT_BYTES]) {
     while (waitpid(pid, &status, 0) < 0) {
         if (errno != EINTR) dv_test_die("waitpid: %s", strerror(errno));
     }
-    if (!WIFEXITED(status) || WEXITSTATUS(status)) dv_test_die("%s %s failed", TOOL, arguments[1]);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static void run_tool(const char *const arguments[], char output[OUTPUT_BYTES]) {
+    if (!try_tool(arguments, output)) dv_test_die("%s %s failed", TOOL, arguments[1]);
 }
 
 /* The value on the line "NAME=value" of `output`, malloc'ed. */
@@ -120,11 +124,15 @@ dv_test_server *dv_test_server_start_with(int servers, int tick_ms, const char *
 }
 
 /* Runs "zookeeper-local VERB DIR NUMBER". */
-static void command(dv_test_server *server, const char *verb, int number) {
+static bool try_command(dv_test_server *server, const char *verb, int number) {
     char output[OUTPUT_BYTES], number_text[16] = "all";
     if (number != DV_TEST_SERVER_ALL) snprintf(number_text, sizeof number_text, "%d", number);
     const char *const arguments[] = {TOOL, verb, server->dir, number_text, NULL};
-    run_tool(arguments, output);
+    return try_tool(arguments, output);
+}
+
+static void command(dv_test_server *server, const char *verb, int number) {
+    if (!try_command(server, verb, number)) dv_test_die("%s %s of server %d failed", TOOL, verb, number);
 }
 
 void dv_test_server_stop(dv_test_server *server) {
@@ -157,6 +165,10 @@ void dv_test_server_kill(dv_test_server *server, int number) {
 
 void dv_test_server_restart(dv_test_server *server, int number) {
     command(server, "restart", number);
+}
+
+bool dv_test_server_try_restart(dv_test_server *server, int number) {
+    return try_command(server, "restart", number);
 }
 
 void dv_test_server_pause(dv_test_server *server, int number) {

@@ -39,6 +39,9 @@ void dv_test_server_kill(dv_test_server *server, int number);
 /* Starts a server again with the same data and the same port; if it still runs, it is killed before. */
 void dv_test_server_restart(dv_test_server *server, int number);
 
+/* The same; false when it does not serve within the tool's 30 seconds, because its data are damaged, say. */
+bool dv_test_server_try_restart(dv_test_server *server, int number);
+
 /* SIGSTOP: connections stay open and new ones are accepted by the kernel, but nobody answers. */
 void dv_test_server_pause(dv_test_server *server, int number);
 

@@ -166,27 +166,71 @@ static void test_choices(void **state) {
     REFUSED(&config, DIVVY_EINVAL, "func");
 }
 
-/* What this release does not have is said to be so, and not ignored. */
-static void test_unsupported(void **state) {
+/* What only a plan can heed goes with an assignment that is one, and in its range. */
+static void test_plan_options(void **state) {
     (void)state;
     static const char *const items[] = {"a"};
-    for (int what = 0; what < 7; what++) {
-        divvy_partitioner_config config = config_for("/refused", items, 1);
-        if (what == 0) config.assign = DIVVY_ASSIGN_STICKY;
-        if (what == 1) config.weight = 2000;
-        if (what == 2) config.weight = 0;
-        if (what == 3) config.zone = "eu";
-        if (what == 4) config.max_moves = 1;
-        if (what == 5) config.rejoin_delay_ms = 1;
-        if (what == 6) config.static_membership = 1;
-        REFUSED(&config, DIVVY_EUNSUPPORTED, "release");
+    static const int by_names[] = {DIVVY_ASSIGN_ROUND_ROBIN, DIVVY_ASSIGN_RENDEZVOUS, DIVVY_ASSIGN_FUNC};
+    for (size_t i = 0; i < sizeof by_names / sizeof *by_names; i++) {
+        for (int what = 0; what < 5; what++) {
+            divvy_partitioner_config config = config_for("/refused", items, 1);
+            config.assign = by_names[i];
+            config.func = config.assign == DIVVY_ASSIGN_FUNC ? assign_nothing : NULL;
+            config.identifier = "a";
+            if (what == 0) config.weight = 2000;
+            if (what == 1) config.weight = 0;
+            if (what == 2) config.zone = "eu";
+            if (what == 3) config.max_moves = 1;
+            if (what == 4) config.static_membership = 1;
+            REFUSED(&config, DIVVY_EINVAL, "DIVVY_ASSIGN_STICKY");
+        }
     }
-    divvy_partitioner_config config = config_for("/refused-not", items, 1);
+    char zone[514];
+    memset(zone, 'z', sizeof zone - 1);
+    zone[513] = '\0';
+    divvy_partitioner_config config = config_for("/refused", items, 1);
+    config.zone = zone;
+    REFUSED(&config, DIVVY_E2BIG, "zone");
+    config.zone = "\xff";
+    REFUSED(&config, DIVVY_EINVAL, "zone");
+    config = config_for("/refused", items, 1);
+    config.static_membership = 1;
+    REFUSED(&config, DIVVY_EINVAL, "identifier");
+    config = config_for("/refused", items, 1);
+    config.rejoin_delay_ms = 1;
+    REFUSED(&config, DIVVY_EINVAL, "static_membership");
+    config.rejoin_delay_ms = -1;
+    REFUSED(&config, DIVVY_EINVAL, "rejoin_delay_ms");
+    config = config_for("/refused", items, 1);
+    config.round_timeout_ms = -1;
+    REFUSED(&config, DIVVY_EINVAL, "round_timeout_ms");
+    config = config_for("/refused", items, 1);
+    config.max_moves = (size_t)UINT32_MAX + 1;
+    REFUSED(&config, DIVVY_EINVAL, "max_moves");
+}
+
+/* Weights and items are asked for of a plan: where the member goes by names, or has ended, that is said. */
+static void test_asking_in_vain(void **state) {
+    (void)state;
+    static const char *const items[] = {"a"};
+    divvy_partitioner_config config = config_for("/by-names", items, 1);
+    config.assign = DIVVY_ASSIGN_RENDEZVOUS;
     divvy_partitioner *p = create(&config);
-    ASSERT_FAILS(divvy_partitioner_set_items(p, items, 1), DIVVY_EUNSUPPORTED, client, "set_items");
-    ASSERT_FAILS(divvy_partitioner_set_weight(p, 1000), DIVVY_EUNSUPPORTED, client, "set_weight");
+    ASSERT_FAILS(divvy_partitioner_set_items(p, items, 1), DIVVY_ESTATE, client, "set_items");
+    ASSERT_FAILS(divvy_partitioner_set_weight(p, 1000), DIVVY_EINVAL, client, "set_weight");
     acquire(p);
-    finish(p, "/refused-not");
+    ASSERT_FAILS(divvy_partitioner_leave(p, -2), DIVVY_EINVAL, client, "leave");
+    assert_int_equal(divvy_partitioner_leave(p, PATIENCE_MS), 0);
+    finish(p, "/by-names");
+    config = config_for("/by-plan", items, 1);
+    p = create(&config);
+    assert_int_equal(divvy_partitioner_set_weight(p, 2000), 0);
+    acquire(p);
+    assert_int_equal(divvy_partitioner_leave(p, PATIENCE_MS), 0);
+    assert_int_equal(divvy_partitioner_failure(p, NULL, 0), DIVVY_ECANCELED);
+    ASSERT_FAILS(divvy_partitioner_set_items(p, items, 1), DIVVY_ESTATE, client, "set_items");
+    ASSERT_FAILS(divvy_partitioner_set_weight(p, 1000), DIVVY_ESTATE, client, "set_weight");
+    finish(p, "/by-plan");
 }
 
 /* An identifier stands in a node's name: not empty, up to 512 bytes, and nothing that may not stand there. */
@@ -287,6 +331,7 @@ static void test_null(void **state) {
     ASSERT_FAILS(divvy_partitioner_failure(NULL, message, sizeof message), DIVVY_EINVAL, NULL, "");
     ASSERT_FAILS(divvy_partitioner_set_items(NULL, items, 1), DIVVY_EINVAL, NULL, "");
     ASSERT_FAILS(divvy_partitioner_set_weight(NULL, 1), DIVVY_EINVAL, NULL, "");
+    ASSERT_FAILS(divvy_partitioner_leave(NULL, 1), DIVVY_EINVAL, NULL, "");
     assert_int_equal(divvy_partitioner_state(NULL), DIVVY_FAILURE);
     assert_int_equal(divvy_partitioner_state_id(NULL), 0);
     assert_null(divvy_partitioner_partition(NULL));
@@ -525,13 +570,21 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paths),       cmocka_unit_test(test_items),
-        cmocka_unit_test(test_times),       cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_unsupported), cmocka_unit_test(test_identifiers),
-        cmocka_unit_test(test_sizes),       cmocka_unit_test(test_huge_item),
-        cmocka_unit_test(test_null),        cmocka_unit_test(test_failure_message),
-        cmocka_unit_test(test_odd_items),   cmocka_unit_test(test_strings_are_copied),
-        cmocka_unit_test(test_many_items),  cmocka_unit_test(test_nothing_left),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_items),
+        cmocka_unit_test(test_times),
+        cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_plan_options),
+        cmocka_unit_test(test_asking_in_vain),
+        cmocka_unit_test(test_identifiers),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_huge_item),
+        cmocka_unit_test(test_null),
+        cmocka_unit_test(test_failure_message),
+        cmocka_unit_test(test_odd_items),
+        cmocka_unit_test(test_strings_are_copied),
+        cmocka_unit_test(test_many_items),
+        cmocka_unit_test(test_nothing_left),
     };
     return cmocka_run_group_tests_name("input", tests, set_up, tear_down);
 }

@@ -141,13 +141,15 @@ static uint64_t requests_of(dv_test_member *m) {
     return stats.requests - stats.checks;
 }
 
-/* Members whose items differ settle all the same, each on its share of its own items, no item with two owners; both
+/* Members by names whose items differ settle all the same, each on its share of its own items, no item with two owners; both
  * are told, once. */
 static void test_differing_items(void **state) {
     dv_test_pool *pool = *state;
     static const char *const other[] = {"item-0", "item-1", "item-2", "item-3", "item-4", "new-0", "new-1", "new-2"};
-    dv_test_member *first = add(pool, "a");
     dv_test_member_config config = plain;
+    config.assign = DIVVY_ASSIGN_RENDEZVOUS;
+    config.identifier = "a";
+    dv_test_member *first = dv_test_pool_add(pool, &config);
     config.identifier = "b";
     config.items = other;
     config.item_count = sizeof other / sizeof *other;

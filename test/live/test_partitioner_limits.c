@@ -187,12 +187,12 @@ static void test_refused_numbers(void **state) {
     REFUSE(DIVVY_EINVAL, on_suspend, -1);
     REFUSE(DIVVY_EINVAL, on_session_loss, 2);
     REFUSE(DIVVY_EINVAL, size, 0);
-    REFUSE(DIVVY_EUNSUPPORTED, assign, DIVVY_ASSIGN_STICKY);
-    REFUSE(DIVVY_EUNSUPPORTED, weight, 999);
-    REFUSE(DIVVY_EUNSUPPORTED, zone, "a");
-    REFUSE(DIVVY_EUNSUPPORTED, max_moves, 1);
-    REFUSE(DIVVY_EUNSUPPORTED, rejoin_delay_ms, 1);
-    REFUSE(DIVVY_EUNSUPPORTED, static_membership, 1);
+    REFUSE(DIVVY_EINVAL, zone, "\xff");
+    REFUSE(DIVVY_EINVAL, max_moves, (size_t)UINT32_MAX + 1);
+    REFUSE(DIVVY_EINVAL, rejoin_delay_ms, 1);
+    REFUSE(DIVVY_EINVAL, rejoin_delay_ms, -1);
+    REFUSE(DIVVY_EINVAL, round_timeout_ms, -1);
+    REFUSE(DIVVY_EINVAL, static_membership, 1);
     REFUSE(DIVVY_EINVAL, item_count, 0);
     REFUSE(DIVVY_EINVAL, items, NULL);
     REFUSE(DIVVY_EINVAL, path, NULL);
@@ -253,6 +253,7 @@ static void test_null(void **state) {
     assert_null(divvy_partitioner_partition(NULL));
     assert_int_equal(divvy_partitioner_owns(NULL, "x"), 0);
     assert_int_equal(divvy_partitioner_finish(NULL, 0), DIVVY_EINVAL);
+    assert_int_equal(divvy_partitioner_leave(NULL, 0), DIVVY_EINVAL);
     assert_int_equal(divvy_partitioner_failure(NULL, NULL, 0), DIVVY_EINVAL);
     assert_null(divvy_partitioner_identifier(NULL));
     assert_int_equal(divvy_partitioner_set_items(NULL, NULL, 0), DIVVY_EINVAL);

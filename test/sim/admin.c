@@ -31,7 +31,7 @@ bool sim_is_admin(const sim_world *w, int64_t session) {
     return false;
 }
 
-static void note_session(sim_world *w) {
+void sim_admin_note_session(sim_world *w) {
     int64_t session = divvy_client_session_id(w->admin);
     if (!sim_is_admin(w, session) && w->admin_session_count < SIM_ADMIN_SESSIONS_MAX)
         w->admin_sessions[w->admin_session_count++] = session;
@@ -44,7 +44,7 @@ static void ask(sim_world *w, const char *path, int mode, bool make) {
         dv_turn_end(w->admin);
         return;
     }
-    note_session(w);
+    sim_admin_note_session(w);
     if (!make) w->foreign_at = w->now_ms;
     sim_trace(w, "somebody %s %s", make ? "makes" : "deletes", path);
     if (make) dv_znode_create(w->admin->znode, path, "", 0, mode, on_reply, NULL);

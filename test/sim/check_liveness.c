@@ -37,16 +37,22 @@ static int64_t bound_ms(const sim_world *w) {
     /* Servers that were cut off find each other again when both have noticed. */
     int64_t servers_ms = s->servers > 1 ? s->sync_limit_ticks * s->tick_ms + s->election_max_ms : 0;
     return w->timeout_max_ms + s->tick_ms + w->settle_max_ms + 2 * release_ms + SLACK_MS + servers_ms + kazoo_ms +
-           sim_claims_bound_ms(w) + sim_services_bound_ms(w);
+           sim_claims_bound_ms(w) + sim_services_bound_ms(w) + sim_plans_bound_ms(w);
 }
 
 /* ---- L1 ---- */
 
 static bool all_acquired(const sim_world *w, fault *f) {
     char text[80];
+    bool in_force = sim_plan_in_force(w);
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
         if (!takes_part(m)) continue;
+        if (in_force && m->partitioner && sim_is_fenced(m)) {
+            if (m->partitioner->state != DIVVY_ACQUIRED && m->partitioner->shown_count == 0) continue;
+            return wrong(f, "D38", "%s is in %s with %zu items, and another has taken its place", m->name,
+                         dv_state_name(m->partitioner->state), m->partitioner->shown_count);
+        }
         if (m->kazoo) {
             if (!sim_kazoo_settled(m->kazoo))
                 return wrong(f, "L1", "%s is %s", m->name, sim_kazoo_describe(m->kazoo, text, sizeof text));
@@ -79,7 +85,7 @@ static const sim_member *owner_of(const sim_world *w, size_t item) {
     for (size_t i = 0; node && i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
         if (takes_part(m) && divvy_client_session_id(m->client) == node->session &&
-            (m->kazoo || m->partitioner->items[item].shown))
+            (m->kazoo || (sim_item_of(m, item) && sim_item_of(m, item)->shown)))
             return m;
     }
     return NULL;
@@ -87,11 +93,19 @@ static const sim_member *owner_of(const sim_world *w, size_t item) {
 
 static bool each_item_owned(const sim_world *w, fault *f, size_t loads[SIM_SLOTS_MAX]) {
     size_t unowned = 0, unfit = count_unfit(w), last = 0;
+    bool in_force = sim_plan_in_force(w);
     for (size_t i = 0; i < w->script->items; i++) {
         const sim_member *owner = owner_of(w, i);
         size_t contenders = 0;
         for (size_t n = 0; n < w->truth.queues[i].count; n++) contenders += w->truth.queues[i].nodes[n].contends;
         if (contenders > 1) return wrong(f, "L3", "%zu places are in the queue of %s", contenders, w->items[i]);
+        size_t planned = in_force ? sim_plan_owner(w, i) : SIM_NOBODY;
+        if (planned == SIM_NOT_DEALT) {
+            if (contenders) return wrong(f, "L3", "%s is not dealt, and a place is in its queue", w->items[i]);
+            continue;
+        }
+        if (in_force && owner && owner->slot != planned)
+            return wrong(f, "L1", "%s is owned by %s, and by the plan it is another's", w->items[i], owner->name);
         if (owner) {
             loads[owner->slot]++;
         } else {
@@ -130,7 +144,7 @@ static roster call_roster(const sim_world *w) {
 static bool as_assigned(const sim_world *w, fault *f, const size_t loads[SIM_SLOTS_MAX]) {
     roster r = call_roster(w);
     uint32_t owners[SIM_ITEMS_MAX];
-    if (r.count == 0 || count_unfit(w)) return true;
+    if (r.count == 0 || count_unfit(w) || sim_plan_in_force(w)) return true;
     size_t least = w->script->items / r.count;
     for (size_t i = 0; i < r.count; i++) {
         size_t load = loads[r.slots[i]];
@@ -185,7 +199,8 @@ static bool no_leaks(const sim_world *w, fault *f) {
             continue;
         size_t crew = m->party ? 1 : 0, shown = takes_part(m) ? m->partitioner->shown_count : 0;
         size_t ephemerals = crew + (takes_part(m) ? 1 + shown : 0);
-        size_t watches = crew + 2 + w->script->items - shown + 2 * w->script->pools;
+        size_t root = takes_part(m) && m->partitioner->follower ? 1 : 0;
+        size_t watches = crew + 2 + root + w->script->items - shown + 2 * w->script->pools;
         if (stats.ephemerals != ephemerals)
             return wrong(f, "L6", "%s counts %llu ephemeral nodes, and has %zu", m->name,
                          (unsigned long long)stats.ephemerals, ephemerals);
@@ -198,11 +213,12 @@ static bool no_leaks(const sim_world *w, fault *f) {
 
 static bool is_well(sim_world *w, fault *f) {
     size_t loads[SIM_SLOTS_MAX] = {0};
-    bool pool = w->script->theme == SIM_OF_POOLS;
+    bool pool = w->script->theme == SIM_OF_POOLS || w->script->theme == SIM_OF_PLANS;
     for (size_t i = 0; i < w->script->slots; i++) pool |= takes_part(&w->members[i]);
     if (!sim_claims_well(w, f->what, f->text, sizeof f->text)) return false;
     if (!sim_services_well(w, f->what, f->text, sizeof f->text)) return false;
     if (!pool) return no_orphans(w, f);
+    if (sim_plan_in_force(w) && !sim_plan_well(w, f->what, f->text, sizeof f->text)) return false;
     return no_orphans(w, f) && all_acquired(w, f) && each_item_owned(w, f, loads) && as_assigned(w, f, loads) &&
            no_leaks(w, f);
 }
@@ -225,7 +241,7 @@ void sim_check_end(sim_world *w) {
     w->quiet_since = w->now_ms;
     while (!w->violation.set) {
         if (w->now_ms >= next_look_ms) {
-            if (w->script->theme == SIM_OF_POOLS) sim_need_a_member(w);
+            if (w->script->theme == SIM_OF_POOLS || w->script->theme == SIM_OF_PLANS) sim_need_a_member(w);
             if (!somebody_leaves(w) && is_well(w, &f)) return;
             next_look_ms = w->now_ms + LOOK_MS;
         }
@@ -235,10 +251,12 @@ void sim_check_end(sim_world *w) {
         /* P13: a deletion by somebody else is found out within a minute. */
         if (w->foreign_at && limit_ms < w->foreign_at + AUDIT_MS + bound_ms(w))
             limit_ms = w->foreign_at + AUDIT_MS + bound_ms(w);
+        int64_t newer_until_ms = sim_plans_newer_until(w);
+        if (newer_until_ms && limit_ms < newer_until_ms + bound_ms(w)) limit_ms = newer_until_ms + bound_ms(w);
         if (w->now_ms > limit_ms && !somebody_leaves(w)) {
             sim_violate(w, f.what, "%lld ms after the last fault or change of members: %s",
                         (long long)(w->now_ms - w->quiet_since), f.text);
-        } else if (w->now_ms > began_ms + patience_ms) {
+        } else if (w->now_ms > began_ms + patience_ms + (newer_until_ms ? 10 * AUDIT_MS : 0)) {
             sim_violate(w, "L1", "members go on failing or leaving long after the last fault: %s", f.text);
         } else {
             sim_step(w, next_look_ms);

@@ -22,8 +22,9 @@ bool sim_member_alive(const sim_member *m) {
 }
 
 static bool shows(const sim_member *m, size_t item, int64_t *token) {
-    if (!m->partitioner || m->ended || !m->partitioner->items[item].shown) return false;
-    *token = dv_contender_token(m->partitioner->items[item].place);
+    const dv_item *own = m->partitioner && !m->ended ? sim_item_of(m, item) : NULL;
+    if (!own || !own->shown) return false;
+    *token = dv_contender_token(own->place);
     return true;
 }
 
@@ -128,9 +129,9 @@ static void check_budget(sim_world *w, const divvy_testing_transaction *t) {
 void sim_check_transaction(sim_world *w, const divvy_testing_transaction *t) {
     const char *name = NULL;
     size_t item = t->path ? sim_item_of_path(w, t->path, &name) : SIZE_MAX;
-    bool of_services = sim_services_transaction(w, t);
+    bool of_services = sim_services_transaction(w, t), of_plans = sim_plans_transaction(w, t);
     if (t->kind == DIVVY_TESTING_DELETE) {
-        if (!of_services) check_may_delete(w, t);
+        if (!of_services && !of_plans) check_may_delete(w, t);
         if (item != SIZE_MAX) check_deleted_place(w, t, item);
     }
     if (t->kind == DIVVY_TESTING_SESSION_END) check_session_end(w, t);
@@ -320,6 +321,7 @@ static void look_at_settling(sim_member *m) {
     sim_world *w = m->world;
     const divvy_partitioner *p = m->partitioner;
     bool served = p->state == DIVVY_FAILURE || p->rejoining || (p->target_valid && !p->change_seen);
+    served |= sim_plans_settled(m);
     if (served || !m->unserved_since) m->unserved_since = w->now_ms;
     int64_t interval_ms = m->config.time_boundary_ms / 2 + 100;
     if (w->now_ms - m->unserved_since > m->settle_max_ms + interval_ms + SLACK_MS)
@@ -343,6 +345,7 @@ void sim_check_step(sim_world *w) {
             m->not_seen = false;
         }
         if (p->state_id != m->seen_state_id || p->change_seen != m->seen_change) look_at_state(m);
+        sim_plans_check_step(m);
         if (calm) look_at_settling(m);
     }
 }

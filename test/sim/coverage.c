@@ -94,6 +94,27 @@ static const char *const service_meeting_names[SIM_SERVICE_MEETINGS] = {
     [SIM_MET_CALL_TIMED_OUT] = "a call that timed out",
 };
 
+static const char *const plan_meeting_names[SIM_PLAN_MEETINGS] = {
+    [SIM_MET_WRITTEN] = "a plan written",
+    [SIM_MET_LEAST] = "moves held against the least",
+    [SIM_MET_CHUNKS] = "a plan in chunks",
+    [SIM_MET_DELTA] = "a plan with deltas",
+    [SIM_MET_GARBAGE] = "a chunk collected",
+    [SIM_MET_ABSENT] = "a member that was waited for",
+    [SIM_MET_LEAVING] = "a member that leaves",
+    [SIM_MET_SET] = "other items",
+    [SIM_MET_ROUND] = "a round of moves",
+    [SIM_MET_ROUND_TIMEOUT] = "a round that took too long",
+    [SIM_MET_FENCED] = "a member whose place another took",
+    [SIM_MET_NO_ROOT] = "a plan followed whose root has gone",
+    [SIM_MET_BROKEN] = "a broken plan",
+    [SIM_MET_NEWER] = "a plan of a later release",
+    [SIM_MET_REPAIRED] = "a plan that replaced none to follow",
+    [SIM_MET_RESTORED] = "a plan that replaced one from elsewhere",
+    [SIM_MET_TO_NAMES] = "a change-over to a rule of names",
+    [SIM_MET_TO_PLAN] = "a change-over to a plan",
+};
+
 void sim_coverage_add(sim_coverage *to, const sim_coverage *from) {
     to->histories += from->histories;
     to->steps += from->steps;
@@ -104,6 +125,7 @@ void sim_coverage_add(sim_coverage *to, const sim_coverage *from) {
     for (int i = 0; i < SIM_MEETINGS; i++) to->meetings[i] += from->meetings[i];
     for (int i = 0; i < SIM_CLAIM_MEETINGS; i++) to->claim_meetings[i] += from->claim_meetings[i];
     for (int i = 0; i < SIM_SERVICE_MEETINGS; i++) to->service_meetings[i] += from->service_meetings[i];
+    for (int i = 0; i < SIM_PLAN_MEETINGS; i++) to->plan_meetings[i] += from->plan_meetings[i];
 }
 
 static void print_line(const char *what, const char *name, uint64_t count) {
@@ -119,7 +141,9 @@ void sim_coverage_print(const sim_coverage *c, sim_theme theme) {
         print_line("met", claim_meeting_names[i], c->claim_meetings[i]);
     for (int i = 0; theme == SIM_OF_SERVICES && i < SIM_SERVICE_MEETINGS; i++)
         print_line("met", service_meeting_names[i], c->service_meetings[i]);
-    if (theme != SIM_OF_POOLS) return;
+    for (int i = 0; theme == SIM_OF_PLANS && i < SIM_PLAN_MEETINGS; i++)
+        print_line("met", plan_meeting_names[i], c->plan_meetings[i]);
+    if (theme != SIM_OF_POOLS && theme != SIM_OF_PLANS) return;
     for (int i = 0; i < SIM_TRANSITIONS; i++) print_line("transition", transition_names[i], c->transitions[i]);
     for (int i = 0; i < SIM_MEETINGS; i++) print_line("met", meeting_names[i], c->meetings[i]);
 }
@@ -138,6 +162,8 @@ size_t sim_coverage_missing(const sim_coverage *c, sim_theme theme) {
         missing += miss("meeting", claim_meeting_names[i], c->claim_meetings[i]);
     for (int i = 0; theme == SIM_OF_SERVICES && i < SIM_SERVICE_MEETINGS; i++)
         missing += miss("meeting", service_meeting_names[i], c->service_meetings[i]);
+    for (int i = 0; theme == SIM_OF_PLANS && i < SIM_PLAN_MEETINGS; i++)
+        missing += miss("meeting", plan_meeting_names[i], c->plan_meetings[i]);
     if (theme != SIM_OF_POOLS) return missing;
     for (int i = 0; i < SIM_TRANSITIONS; i++) missing += miss("transition", transition_names[i], c->transitions[i]);
     for (int i = 0; i < SIM_MEETINGS; i++) missing += miss("meeting", meeting_names[i], c->meetings[i]);

@@ -101,6 +101,29 @@ typedef enum {
     SIM_SERVICE_MEETINGS
 } sim_service_meeting;
 
+/* With plans. */
+typedef enum {
+    SIM_MET_WRITTEN,
+    SIM_MET_LEAST,         /* no item more was moved than had to be */
+    SIM_MET_CHUNKS,        /* its base in chunks */
+    SIM_MET_DELTA,         /* by what changed */
+    SIM_MET_GARBAGE,       /* a chunk was collected */
+    SIM_MET_ABSENT,        /* a static member was gone, and waited for */
+    SIM_MET_LEAVING,       /* a member was marked as one that leaves */
+    SIM_MET_SET,           /* other items */
+    SIM_MET_ROUND,         /* items moved, a few at a time */
+    SIM_MET_ROUND_TIMEOUT, /* and the next, though the last had not all arrived */
+    SIM_MET_FENCED,
+    SIM_MET_NO_ROOT, /* it was deleted */
+    SIM_MET_BROKEN,
+    SIM_MET_NEWER,
+    SIM_MET_REPAIRED, /* written over what nobody could follow */
+    SIM_MET_RESTORED, /* written over what another ensemble had written */
+    SIM_MET_TO_NAMES, /* a change-over, to a rule of names */
+    SIM_MET_TO_PLAN,  /* and to a plan */
+    SIM_PLAN_MEETINGS
+} sim_plan_meeting;
+
 typedef struct {
     uint64_t histories, steps, script_events;
     int64_t simulated_ms;
@@ -109,6 +132,7 @@ typedef struct {
     uint64_t meetings[SIM_MEETINGS];
     uint64_t claim_meetings[SIM_CLAIM_MEETINGS];
     uint64_t service_meetings[SIM_SERVICE_MEETINGS];
+    uint64_t plan_meetings[SIM_PLAN_MEETINGS];
 } sim_coverage;
 
 void sim_coverage_add(sim_coverage *to, const sim_coverage *from);

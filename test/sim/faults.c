@@ -91,7 +91,7 @@ static void set_trap(sim_world *w, sim_member *m, const sim_event *e, divvy_test
     m->trap_fate = fate;
     m->trap_late_ms = 1 + e->c % (uint32_t)(w->script->timeout_ms / 4);
     m->trap_until = w->now_ms + w->script->timeout_ms;
-    m->trap_what = e->b % (w->script->theme == SIM_OF_POOLS ? 5 : 6);
+    m->trap_what = e->b % (w->script->theme == SIM_OF_POOLS ? 5u : 6u);
     m->trap_leaves = (e->b >> 8) % 5 == 0;
     m->trap_count = trap_counter(m, &in_flight);
 }
@@ -301,6 +301,11 @@ static void act_of_member(sim_world *w, const sim_event *e) {
         if (kazoo) sim_member_close(m);
         else sim_member_destroy(m);
         break;
+    case SIM_LEAVE:
+        if (m->partitioner) sim_member_leave(m, e->b % 3 || w->script->profile == SIM_CHURN ? 0 : e->c % 300);
+        break;
+    case SIM_SET_ITEMS: sim_plans_set_items(m, e); break;
+    case SIM_SET_WEIGHT: sim_plans_set_weight(m, e); break;
     case SIM_CLOSE: sim_member_close(m); break;
     case SIM_SLOW_USER:
         m->act_at = w->now_ms + e->b % (uint32_t)(w->script->timeout_ms / 2);
@@ -318,6 +323,16 @@ static void act_of_member(sim_world *w, const sim_event *e) {
     case SIM_SERVICES_UNREGISTER:
     case SIM_SERVICES_PURGE: sim_services_call(m, e); break;
     default: break;
+    }
+}
+
+static void spoil_plan(sim_world *w, const sim_event *e) {
+    if (!w->script->spoils) return;
+    switch (e->kind) {
+    case SIM_DELETE_PLAN: sim_admin_delete_plan(w); break;
+    case SIM_SPOIL_PLAN: sim_admin_spoil_plan(w, e); break;
+    case SIM_RESTORE_PLAN: sim_admin_restore_plan(w, e); break;
+    default: sim_admin_newer_plan(w);
     }
 }
 
@@ -339,7 +354,15 @@ void sim_apply(sim_world *w, const sim_event *e) {
     case SIM_SERVICES_LOOK:
     case SIM_SERVICES_CLAIM:
     case SIM_SERVICES_UNREGISTER:
-    case SIM_SERVICES_PURGE: act_of_member(w, e); break;
+    case SIM_SERVICES_PURGE:
+    case SIM_LEAVE:
+    case SIM_SET_ITEMS:
+    case SIM_SET_WEIGHT: act_of_member(w, e); break;
+    case SIM_DEPLOY: sim_plans_deploy(w, e); break;
+    case SIM_DELETE_PLAN:
+    case SIM_SPOIL_PLAN:
+    case SIM_RESTORE_PLAN:
+    case SIM_NEWER_PLAN: spoil_plan(w, e); break;
     case SIM_WALL_CLOCK:
         if (w->script->wall_clocks)
             sim_services_wall_clock(w, e->a % w->script->servers, (int64_t)(e->b % 6001) - 3000);

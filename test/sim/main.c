@@ -11,8 +11,8 @@
 enum { COVERED_FROM = 2000 };
 
 static const char usage[] =
-    "usage: sim [--histories N] [--seed S] [--jobs J] [--kazoo] [--locks | --registry]\n"
-    "       sim --seed S [--kazoo] [--locks | --registry] --trace | --shrink\n"
+    "usage: sim [--histories N] [--seed S] [--jobs J] [--kazoo] [--locks | --registry | --plans]\n"
+    "       sim --seed S [--kazoo] [--locks | --registry | --plans] --trace | --shrink\n"
     "\n"
     "Runs N histories (default 1000) of the seeds S, S+1, ... (default: of the time), each in a simulated ensemble, "
     "and\n"
@@ -24,6 +24,8 @@ static const char usage[] =
     "  --kazoo        kazoo members take part in most histories, not in every tenth\n"
     "  --locks        members take locks and semaphores, and few have partitioners\n"
     "  --registry     members announce services, claim roles and keep views, instead\n"
+    "  --plans        partitioners with weights, zones, rounds, static members, other items, and plans that are "
+    "spoilt\n"
     "  --trace        one history, told line by line\n"
     "  --shrink       one history that violates something, with all events taken out that it does not need\n"
     "\n"
@@ -61,6 +63,7 @@ static options parse(int argc, char **argv) {
             else if (strcmp(word, "--kazoo") == 0) o.run.kazoo = SIM_KAZOO_OFTEN;
             else if (strcmp(word, "--locks") == 0) o.run.theme = SIM_OF_LOCKS;
             else if (strcmp(word, "--registry") == 0) o.run.theme = SIM_OF_SERVICES;
+            else if (strcmp(word, "--plans") == 0) o.run.theme = SIM_OF_PLANS;
             else number(NULL);
         }
         if (takes_value) i++;

@@ -65,6 +65,8 @@ static void draw_partitioner(sim_member *m, sim_random *r) {
     if (preset < 80)
         c->assign =
             (int)SIM_ONE_OF(r, DIVVY_ASSIGN_AUTO, DIVVY_ASSIGN_AUTO, DIVVY_ASSIGN_ROUND_ROBIN, DIVVY_ASSIGN_RENDEZVOUS);
+    sim_plans_configure(m, r);
+    c->identifier = m->name;
     sim_user_callbacks(m, c);
 }
 
@@ -79,7 +81,8 @@ static void note_settle_max(sim_member *m) {
 static void reset_seen(sim_member *m) {
     memset(m->items, 0, sizeof m->items);
     m->seen_generation = m->seen_state_id = m->release_id = 0;
-    m->seen_change = m->ended = m->destroyed = m->failing = false;
+    m->seen_change = m->ended = m->destroyed = m->failing = m->leaving = false;
+    m->plan_mzxid = m->plan_found = m->plan_standing = 0;
     m->seen_state = m->told_state = DIVVY_ALLOCATING;
     m->last_reason = -1;
     m->release_at = m->end_at = m->unserved_since = 0;
@@ -115,17 +118,18 @@ static bool take_part(sim_member *m) {
 static void describe(sim_member *m) {
     static const char *const styles[] = {"at once", "later", "polls", "kazoo's loop"};
     const divvy_partitioner_config *c = &m->config;
-    sim_trace(
-        m->world,
-        "%s joins: timeout %lld ms, tick %lld, %s, boundary %lld, leave %lld, settle max %lld, %s, %s, assign %d, "
-        "user: %s, %lld ms%s%s%s",
-        m->name, (long long)m->client_config.session_timeout_ms, (long long)m->client_config.ensemble_tick_ms,
-        c->mode == DIVVY_EAGER ? "eager" : "incremental", (long long)c->time_boundary_ms,
-        (long long)c->leave_boundary_ms, (long long)c->settle_max_ms,
-        c->on_suspend == DIVVY_HOLD ? "holds" : "releases on suspend",
-        c->on_session_loss == DIVVY_REJOIN ? "rejoins" : "fails", c->assign, styles[m->user.style],
-        (long long)m->user.react_ms, m->user.twice ? ", twice" : "", m->user.by_id ? ", by id" : "",
-        m->party ? ", in a party too" : "");
+    sim_trace(m->world,
+              "%s joins: timeout %lld ms, tick %lld, %s, boundary %lld, leave %lld, settle max %lld, %s, %s, assign "
+              "%d, %zu items, "
+              "weight %u%s%s, %s %lld ms, user: %s, %lld ms%s%s%s",
+              m->name, (long long)m->client_config.session_timeout_ms, (long long)m->client_config.ensemble_tick_ms,
+              c->mode == DIVVY_EAGER ? "eager" : "incremental", (long long)c->time_boundary_ms,
+              (long long)c->leave_boundary_ms, (long long)c->settle_max_ms,
+              c->on_suspend == DIVVY_HOLD ? "holds" : "releases on suspend",
+              c->on_session_loss == DIVVY_REJOIN ? "rejoins" : "fails", c->assign, c->item_count, c->weight,
+              c->zone ? ", zone " : "", c->zone ? c->zone : "", c->static_membership ? "static" : "not static",
+              (long long)c->rejoin_delay_ms, styles[m->user.style], (long long)m->user.react_ms,
+              m->user.twice ? ", twice" : "", m->user.by_id ? ", by id" : "", m->party ? ", in a party too" : "");
 }
 
 void sim_member_start(sim_world *w, size_t slot, const sim_event *event) {
@@ -134,7 +138,7 @@ void sim_member_start(sim_world *w, size_t slot, const sim_event *event) {
     unsigned incarnation = m->incarnation + 1;
     *m = (sim_member){.world = w, .slot = slot, .incarnation = incarnation, .act_at = INT64_MAX};
     snprintf(m->name, sizeof m->name, "m%zu-%u", slot, incarnation);
-    bool of_pools = w->script->theme == SIM_OF_POOLS;
+    bool of_pools = w->script->theme == SIM_OF_POOLS || w->script->theme == SIM_OF_PLANS;
     bool is_kazoo = w->script->kazoo && of_pools && sim_chance(r, 40);
     bool is_kazoo_claim = w->script->kazoo_claims && sim_chance(r, 40);
     draw_user(m, r);
@@ -167,6 +171,14 @@ void sim_member_start(sim_world *w, size_t slot, const sim_event *event) {
     if (!take_part(m)) sim_member_close(m);
 }
 
+/* Mostly its items are all there are. */
+dv_item *sim_item_of(const sim_member *m, size_t item) {
+    const char *name = m->world->items[item];
+    const divvy_partitioner *p = m->partitioner;
+    if (item < dv_item_count(p) && strcmp(dv_item_name(p, item), name) == 0) return dv_item_at(p, item);
+    return dv_item_find(p, name);
+}
+
 /* ---- how it ends ---- */
 
 void sim_member_finish(sim_member *m, int64_t timeout_ms) {
@@ -184,6 +196,24 @@ void sim_member_finish(sim_member *m, int64_t timeout_ms) {
                     (long long)(m->world->now_ms - began_ms));
     if (error == 0) sim_check_gone(m);
     m->end_at = m->world->now_ms + (error == 0 ? 1 : sim_between(&m->user.random, 100, 3000));
+    sim_user_plan(m);
+}
+
+void sim_member_leave(sim_member *m, int64_t timeout_ms) {
+    sim_user_stop_all(m);
+    m->ended = m->leaving = true;
+    m->phase = SIM_ENDING;
+    m->act_at = 0;
+    m->world->quiet_since = m->world->now_ms;
+    sim_trace(m->world, "%s leaves", m->name);
+    int64_t began_ms = m->world->now_ms;
+    int error = divvy_partitioner_leave(m->partitioner, timeout_ms);
+    sim_check_anew(m->world);
+    if (m->world->now_ms > began_ms + timeout_ms + 1000)
+        sim_violate(m->world, "L2", "leave() with a timeout of %lld ms took %lld ms", (long long)timeout_ms,
+                    (long long)(m->world->now_ms - began_ms));
+    if (error == 0) sim_check_gone(m);
+    m->end_at = m->world->now_ms + (error == 0 ? 1 : sim_between(&m->user.random, 100, 6000));
     sim_user_plan(m);
 }
 
@@ -256,7 +286,7 @@ void sim_member_crash(sim_member *m) {
 /* ---- ending, and after it ---- */
 
 static void go_on_ending(sim_member *m) {
-    int error = divvy_partitioner_finish(m->partitioner, 0);
+    int error = m->leaving ? divvy_partitioner_leave(m->partitioner, 0) : divvy_partitioner_finish(m->partitioner, 0);
     if (error == 0) sim_check_gone(m);
     if (error == 0 || error == DIVVY_ELOST || m->world->now_ms >= m->end_at) sim_member_destroy(m);
 }

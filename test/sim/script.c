@@ -51,6 +51,14 @@ static const struct {
     [SIM_SERVICES_PURGE] = {"purge", {4, 4, 3, 3, 4}},
     [SIM_DELETE_SERVICE] = {"foreign-delete-service", {2, 2, 1, 1, 2}},
     [SIM_WALL_CLOCK] = {"server-wall-clock", {2, 2, 3, 1, 1}},
+    [SIM_SET_ITEMS] = {"set-items", {3, 4, 2, 2, 3}},
+    [SIM_SET_WEIGHT] = {"set-weight", {4, 5, 2, 2, 4}},
+    [SIM_LEAVE] = {"leave", {5, 14, 3, 3, 6}},
+    [SIM_DEPLOY] = {"deploy", {3, 4, 2, 2, 2}},
+    [SIM_DELETE_PLAN] = {"delete-plan", {2, 1, 1, 1, 2}},
+    [SIM_SPOIL_PLAN] = {"spoil-plan", {2, 1, 1, 1, 2}},
+    [SIM_RESTORE_PLAN] = {"restore-plan", {1, 1, 1, 1, 1}},
+    [SIM_NEWER_PLAN] = {"newer-plan", {1, 0, 1, 1, 1}},
 };
 
 const char *sim_kind_name(sim_kind kind) {
@@ -58,11 +66,13 @@ const char *sim_kind_name(sim_kind kind) {
 }
 
 const char *sim_theme_option(sim_theme theme) {
-    static const char *const options[] = {"", " --locks", " --registry"};
+    static const char *const options[] = {"", " --locks", " --registry", " --plans"};
     return options[theme];
 }
 
 bool sim_kind_belongs(sim_kind kind, sim_theme theme) {
+    if (theme == SIM_OF_PLANS) return kind < SIM_KINDS_OF_POOLS || kind >= SIM_KINDS_OF_SERVICES;
+    if (kind >= SIM_KINDS_OF_SERVICES) return false;
     if (theme == SIM_OF_POOLS) return kind < SIM_KINDS_OF_POOLS;
     if (theme == SIM_OF_LOCKS) return kind < SIM_KINDS_OF_LOCKS;
     switch (kind) {
@@ -121,6 +131,21 @@ static void draw_services(sim_script *s, sim_random *r) {
     s->items = 1;
 }
 
+static void draw_plans(sim_script *s, sim_random *r, sim_kazoo_wish kazoo) {
+    s->kazoo = sim_chance(r, kazoo == SIM_KAZOO_OFTEN ? 70 : 10);
+    s->lower = sim_chance(r, 25);
+    s->statics = sim_chance(r, 50);
+    s->weights = sim_chance(r, 35);
+    s->zones = sim_chance(r, 20);
+    s->deploys = !s->kazoo && !s->lower && sim_chance(r, 50);
+    s->spoils = sim_chance(r, 30);
+    s->max_moves = sim_chance(r, 30) ? (size_t)sim_between(r, 1, 4) : 0;
+    s->round_timeout_ms = SIM_ONE_OF(r, 2000, 5000, 60000);
+    s->rejoin_delay_max_ms = s->statics ? SIM_ONE_OF(r, 500, 2000, 10000) : 0;
+    s->chunk_bytes = sim_chance(r, 60) ? (size_t)SIM_ONE_OF(r, 40, 100, 300) : s->chunk_bytes;
+    if (sim_chance(r, 80)) s->inline_root_bytes = (size_t)SIM_ONE_OF(r, 0, 600, 1200);
+}
+
 void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_wish kazoo, sim_theme theme) {
     sim_random random = sim_random_of(seed, 1), *r = &random;
     memset(s, 0, offsetof(sim_script, events));
@@ -129,13 +154,17 @@ void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_wish kazoo, sim_the
     s->profile = (sim_profile)SIM_ONE_OF(r, SIM_MIXED, SIM_MIXED, SIM_MIXED, SIM_CHURN, SIM_SERVERS, SIM_SERVERS,
                                          SIM_LINKS, SIM_REPLIES, SIM_REPLIES);
     draw_ensemble(s, r);
-    bool large = sim_chance(r, 2) && theme == SIM_OF_POOLS;
+    bool large = sim_chance(r, 2) && (theme == SIM_OF_POOLS || theme == SIM_OF_PLANS);
     s->slots = large ? (size_t)sim_between(r, 8, 15) : (size_t)sim_between(r, 2, 6);
     s->items = large ? (size_t)sim_between(r, 40, 100) : (size_t)sim_between(r, 1, sim_chance(r, 70) ? 6 : 20);
     s->boundary_ms = SIM_ONE_OF(r, 0, 0, 50, 200, 1000);
     s->react_ms = SIM_ONE_OF(r, 0, 50, 500, 500, 3000);
     s->small_budgets = sim_chance(r, 8);
     s->kazoo = sim_chance(r, kazoo == SIM_KAZOO_OFTEN ? 70 : 10);
+    s->inline_root_bytes = DV_PLAN_INLINE_ROOT_BYTES;
+    s->chunk_bytes = DV_PLAN_CHUNK_BYTES;
+    s->round_timeout_ms = 60000;
+    if (theme == SIM_OF_PLANS) draw_plans(s, r, kazoo);
     if (theme == SIM_OF_LOCKS) draw_claims(s, r, kazoo);
     if (theme == SIM_OF_SERVICES) draw_services(s, r);
     /* Faults are close enough together for one to meet what another has begun, and far enough for pools to settle. */
@@ -146,7 +175,8 @@ void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_wish kazoo, sim_the
     int64_t gap_ms = SIM_ONE_OF(r, 50, s->timeout_ms / 40, s->timeout_ms / 16, s->timeout_ms / 8);
     if (s->profile == SIM_CHURN) gap_ms = s->boundary_ms / 3 + 20;
     s->count = (size_t)(large ? sim_between(r, 60, 120) : sim_between(r, 120, 260));
-    if (theme != SIM_OF_POOLS) s->count /= 2; /* Claims and services act of themselves as well. */
+    if (theme == SIM_OF_LOCKS || theme == SIM_OF_SERVICES)
+        s->count /= 2; /* Claims and services act of themselves as well. */
     int64_t at_ms = 1;
     for (size_t i = 0; i < s->count; i++) {
         bool first = i < s->slots && i < 3;
@@ -172,6 +202,14 @@ void sim_script_print(const sim_script *s) {
         printf("%zu locks, %zu pools of %u and %u, held up to %lld ms%s%s%s\n", s->locks, s->pools, s->limits[0],
                s->limits[1], (long long)s->hold_ms, s->partitioners ? ", partitioners beside" : "",
                s->sequence_ends ? ", sequence numbers end" : "", s->kazoo_claims ? ", kazoo beside" : "");
+    if (s->theme == SIM_OF_PLANS)
+        printf("plans%s%s%s%s%s%s, %zu moves at a time, rounds up to %lld ms, absences up to %lld ms, roots up to %zu "
+               "bytes, "
+               "chunks of %zu\n",
+               s->lower ? ", members of lower levels" : "", s->statics ? ", static members" : "",
+               s->weights ? ", weights" : "", s->zones ? ", zones" : "", s->deploys ? ", deploys" : "",
+               s->spoils ? ", spoilt" : "", s->max_moves, (long long)s->round_timeout_ms,
+               (long long)s->rejoin_delay_max_ms, s->inline_root_bytes, s->chunk_bytes);
     if (s->theme == SIM_OF_SERVICES)
         printf("ttl up to %lld ms%s\n", (long long)s->ttl_ms, s->wall_clocks ? ", wrong clocks of servers" : "");
 }

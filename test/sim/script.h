@@ -53,9 +53,19 @@ typedef enum {
     SIM_SERVICES_PURGE,
     SIM_DELETE_SERVICE,
     SIM_WALL_CLOCK,
+    /* with plans: */
+    SIM_SET_ITEMS,
+    SIM_SET_WEIGHT,
+    SIM_LEAVE,
+    SIM_DEPLOY,
+    SIM_DELETE_PLAN,
+    SIM_SPOIL_PLAN,
+    SIM_RESTORE_PLAN,
+    SIM_NEWER_PLAN,
     SIM_KINDS,
-    SIM_KINDS_OF_POOLS = SIM_ACQUIRE_WAIT, /* the first that only histories of locks have */
-    SIM_KINDS_OF_LOCKS = SIM_SERVICES_LOOK /* and of registries */
+    SIM_KINDS_OF_POOLS = SIM_ACQUIRE_WAIT,  /* the first that only histories of locks have */
+    SIM_KINDS_OF_LOCKS = SIM_SERVICES_LOOK, /* and of registries */
+    SIM_KINDS_OF_SERVICES = SIM_SET_ITEMS   /* and of plans */
 } sim_kind;
 
 typedef struct {
@@ -66,8 +76,9 @@ typedef struct {
 
 typedef enum { SIM_MIXED, SIM_CHURN, SIM_SERVERS, SIM_LINKS, SIM_REPLIES, SIM_PROFILES } sim_profile;
 
-/* What members do: partitioners divide a pool; or locks and semaphores, besides or instead; or registries. */
-typedef enum { SIM_OF_POOLS, SIM_OF_LOCKS, SIM_OF_SERVICES } sim_theme;
+/* What members do: partitioners divide a pool; or locks and semaphores, besides or instead; or registries; or partitioners
+ * with all that plans can. */
+typedef enum { SIM_OF_POOLS, SIM_OF_LOCKS, SIM_OF_SERVICES, SIM_OF_PLANS } sim_theme;
 
 enum { SIM_LOCKS_MAX = 4, SIM_POOLS_MAX = 2, SIM_CLAIMS_MAX = 3 };
 
@@ -91,6 +102,11 @@ typedef struct {
     int64_t react_ms;    /* the longest that a user takes to release */
     bool kazoo;          /* kazoo members may join */
     bool small_budgets;
+    bool lower; /* members that go by rules of names */
+    bool statics, weights, zones, deploys, spoils;
+    size_t max_moves;
+    int64_t round_timeout_ms, rejoin_delay_max_ms;
+    size_t inline_root_bytes, chunk_bytes; /* by which plans are cut */
     size_t count;
     sim_event events[SIM_EVENTS_MAX];
 } sim_script;

@@ -170,9 +170,17 @@ struct sim_member {
     int64_t killed_at;                    /* when an administrator ended its session last */
     divvy_partition_state told_state;
     int last_reason;
-    bool ended;     /* finish(), destroy() or close() was called: the user has stopped all work */
-    bool destroyed; /* the partitioner was, so that nothing may be told any more */
-    bool failing;   /* he has seen FAILURE */
+    bool ended;                     /* finish(), destroy() or close() was called: the user has stopped all work */
+    bool destroyed;                 /* the partitioner was, so that nothing may be told any more */
+    bool failing;                   /* he has seen FAILURE */
+    bool leaving;                   /* leave() was called, and not finish() */
+    int64_t plan_mzxid, plan_found; /* of the plan in its memory, and of what it found last */
+    int plan_standing;
+    uint64_t plan_checked_state; /* when its share was held against the plan last */
+    int64_t plan_checked_mzxid, plan_checked_pzxid;
+    size_t plan_checked_count;
+    bool plan_checked_fence;
+    int64_t plan_settled; /* pzxid of the party that it takes for settled */
     int64_t settle_max_ms, unserved_since;
 
     /* A trap: the connection breaks as soon as such a request is under way. */
@@ -235,6 +243,9 @@ struct sim_world {
     sim_truth truth;
     struct sim_claims_truth *claims_truth;
     struct sim_services_truth *services_truth;
+    struct sim_plans_truth *plans_truth;
+    const char *deployed[SIM_ITEMS_MAX]; /* what members are made with */
+    size_t deployed_count;
     sim_resource resources[SIM_ITEMS_MAX];
     sim_undo undos[SIM_UNDO_MAX];
     size_t undo_count;
@@ -274,6 +285,7 @@ void sim_traps(sim_world *w);
 
 /* ---- admin.c: somebody else's client ---- */
 bool sim_is_admin(const sim_world *w, int64_t session);
+void sim_admin_note_session(sim_world *w);
 bool sim_admin_open(sim_world *w);
 void sim_admin_close(sim_world *w);
 void sim_admin_delete_place(sim_world *w, uint32_t choice);
@@ -282,15 +294,23 @@ void sim_admin_stray(sim_world *w, uint32_t choice);
 void sim_admin_delete_claim(sim_world *w, uint32_t choice);
 void sim_admin_delete_directory(sim_world *w, uint32_t choice);
 void sim_admin_delete_service(sim_world *w, uint32_t choice);
+void sim_admin_delete_plan(sim_world *w);
+void sim_admin_spoil_plan(sim_world *w, const sim_event *e);
+void sim_admin_restore_plan(sim_world *w, const sim_event *e);
+void sim_admin_newer_plan(sim_world *w);
 
 /* ---- member.c ---- */
 void sim_member_start(sim_world *w, size_t slot, const sim_event *event);
 void sim_member_finish(sim_member *m, int64_t timeout_ms);
+/* The same, and gives its place in the plan up. */
+void sim_member_leave(sim_member *m, int64_t timeout_ms);
 void sim_member_destroy(sim_member *m);
 void sim_member_close(sim_member *m);
 void sim_member_crash(sim_member *m);
 /* What it does of itself, now that act_at has come. */
 void sim_member_act(sim_member *m);
+/* The item as its partitioner has it; NULL: it has none of that name. */
+dv_item *sim_item_of(const sim_member *m, size_t item);
 
 /* ---- user.c ---- */
 void sim_user_callbacks(sim_member *m, divvy_partitioner_config *config);
@@ -383,6 +403,33 @@ bool sim_services_well(sim_world *w, char what[8], char *text, size_t bytes);
 int64_t sim_services_bound_ms(const sim_world *w);
 void sim_services_wall_clock(sim_world *w, unsigned server, int64_t offset_ms);
 void sim_services_drift(sim_world *w);
+
+/* ---- plans.c ---- */
+void sim_plans_configure(sim_member *m, sim_random *r);
+void sim_plans_set_items(sim_member *m, const sim_event *e);
+void sim_plans_set_weight(sim_member *m, const sim_event *e);
+void sim_plans_deploy(sim_world *w, const sim_event *e);
+
+/* ---- truth_plans.c, check_plans.c ---- */
+enum { SIM_NOBODY = 1000, SIM_NOT_DEALT };
+void sim_plans_truth_new(sim_world *w);
+void sim_plans_truth_free(sim_world *w);
+/* Whether it is an affair of the plan's. */
+bool sim_plans_transaction(sim_world *w, const divvy_testing_transaction *t);
+void sim_plans_check_step(sim_member *m);
+/* Whether a party has just settled for it, or the newest one has. */
+bool sim_plans_settled(sim_member *m);
+/* Whether all who take part follow plans. */
+bool sim_plan_in_force(const sim_world *w);
+/* Whether another live one of its identifier is newer. */
+bool sim_is_fenced(const sim_member *m);
+/* After the faults: whether nothing is left to be written, and all follow what stands there. */
+bool sim_plan_well(const sim_world *w, char what[8], char *text, size_t bytes);
+/* The slot of the member whose item it is by the plan; SIM_NOBODY, SIM_NOT_DEALT. */
+size_t sim_plan_owner(const sim_world *w, size_t item);
+int64_t sim_plans_bound_ms(const sim_world *w);
+/* How long a plan of a later release is respected: up to this time. 0: there was none. */
+int64_t sim_plans_newer_until(const sim_world *w);
 
 /* ---- resource.c ---- */
 /* The user of `m` writes, with the token that he believes in. */

@@ -98,9 +98,14 @@ static bool begin(sim_world *w) {
         snprintf(w->item_names[i], sizeof w->item_names[i], "item-%03zu", i);
         w->items[i] = w->item_names[i];
     }
+    memcpy((void *)w->deployed, w->items, sizeof w->deployed);
+    w->deployed_count = s->items;
+    dv_plan_inline_root_bytes = s->inline_root_bytes;
+    dv_plan_chunk_bytes = s->chunk_bytes;
     for (size_t i = 0; i < s->slots; i++) w->members[i].act_at = INT64_MAX;
     sim_claims_truth_new(w);
     sim_services_truth_new(w);
+    sim_plans_truth_new(w);
     if (divvy_testing_ensemble_create(&w->ensemble, &config) != 0) return false;
     w->began_ms = w->now_ms = divvy_testing_now_ms(w->ensemble);
     return sim_admin_open(w);
@@ -117,6 +122,7 @@ static void end(sim_world *w) {
     sim_truth_free(&w->truth);
     sim_claims_truth_free(w);
     sim_services_truth_free(w);
+    sim_plans_truth_free(w);
 }
 
 /* ---- the loop ---- */

@@ -1,4 +1,7 @@
-/* Tests of recipe/patient_watch.h, on a virtual clock. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of recipe/patient_watch.h, on a virtual clock. SPDX-License-Identifier: Apache-2.0
+ *
+ * Here its owner wants to see the names at once, so every read is a list. How it goes where he does not:
+ * test_patient_watch_stat.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -27,6 +30,7 @@ static int64_t start;
 static struct {
     int changed, settled, failed, gone, error;
     int64_t changed_at, settled_at;
+    int64_t pzxid;   /* of the newest settled() */
     char names[256]; /* of the newest settled(), one after the other */
     bool stop_when_settled, stop_when_changed, stop_when_seen;
     int seen;
@@ -45,11 +49,12 @@ static void on_changed(void *owner, int64_t now) {
     if (told.stop_when_changed) dv_patient_watch_stop(watch);
 }
 
-static void on_settled(void *owner, const char *const *names, size_t count, int64_t now) {
+static void on_settled(void *owner, const char *const *names, size_t count, int64_t pzxid, int64_t now) {
     assert_ptr_equal(owner, &told);
     assert_int_equal(told.gone + told.failed, 0);
     told.settled++;
     told.settled_at = now - start;
+    told.pzxid = pzxid;
     told.names[0] = '\0';
     for (size_t i = 0; i < count; i++) strcat(told.names, names[i]);
     if (told.stop_when_settled) dv_patient_watch_stop(watch);
@@ -67,6 +72,11 @@ static void on_gone(void *owner, int64_t now) {
     watch = NULL;
 }
 
+static bool wants_names(void *owner) {
+    assert_ptr_equal(owner, &told);
+    return true;
+}
+
 static void on_seen(void *owner, const char *const *names, size_t count, int64_t now) {
     (void)now;
     assert_ptr_equal(owner, &told);
@@ -78,7 +88,7 @@ static void on_seen(void *owner, const char *const *names, size_t count, int64_t
 }
 
 static void begin_with(int64_t join_ms, int64_t leave_ms, int64_t settle_max_ms) {
-    static const dv_patient_watch_events events = {on_changed, on_settled, on_failed, on_gone, on_seen};
+    static const dv_patient_watch_events events = {on_changed, on_settled, on_failed, on_gone, wants_names, on_seen};
     const dv_patience patience = {join_ms, leave_ms, settle_max_ms};
     memset(&told, 0, sizeof told);
     start = dv_fake_now(fake);
@@ -116,7 +126,9 @@ static void answer(const char *letters, int64_t pzxid) {
         names[i] = texts[i];
     }
     assert_true(asked());
-    dv_fake_answer(fake, &(dv_reply){.children = names, .child_count = count, .stat = &(dv_stat){.pzxid = pzxid}});
+    dv_fake_answer(fake, &(dv_reply){.children = names,
+                                     .child_count = count,
+                                     .stat = &(dv_stat){.pzxid = pzxid, .children = (int32_t)count}});
 }
 
 static void fire(void) {
@@ -170,6 +182,7 @@ static void test_settles_at_the_boundary(void **state) {
     assert_int_equal(told.settled, 1);
     assert_int_equal(told.settled_at, BOUNDARY_MS);
     assert_string_equal(told.names, "ab");
+    assert_int_equal(told.pzxid, 10);
     assert_int_equal(told.changed, 0);
 }
 
@@ -216,6 +229,7 @@ static void test_equal_names_are_no_proof(void **state) {
     answer("ab", 12);
     assert_int_equal(told.settled, 1);
     assert_int_equal(told.settled_at, 2 * BOUNDARY_MS);
+    assert_int_equal(told.pzxid, 12);
 }
 
 /* A join while it waits begins the boundary anew, from the read that showed it. */
@@ -360,6 +374,7 @@ static void test_churn(void **state) {
     assert_true(told.settled_at >= 5000 + SETTLE_MAX_MS);
     assert_true(told.settled_at <= 5000 + SETTLE_MAX_MS + INTERVAL_MS);
     assert_string_equal(told.names, pzxid % 2 ? "ac" : "ab"); /* what the last read showed */
+    assert_int_equal(told.pzxid, pzxid - 1);
     assert_true(reads <= SETTLE_MAX_MS / INTERVAL_MS + 2);
     assert_true(reads >= SETTLE_MAX_MS / INTERVAL_MS / 2);
 }

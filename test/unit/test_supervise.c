@@ -94,8 +94,6 @@ static void tell(dv_guardian *g, dv_guardian_kind kind, int value, dv_guardian_w
 
 /* ---- the world ---- */
 
-static const char *names[] = {"a", "b", "c"};
-static const dv_item_list items = {names, 3};
 static const char *const arguments[] = {"work{item}", "<{item}>{item}", NULL};
 static dv_supervisor *s;
 static dv_child_event last; /* that was told */
@@ -125,7 +123,7 @@ static void open_supervisor(dv_restart restart) {
     now_ms = 1000;
     start_error = told = 0;
     owned = true;
-    assert_int_equal(dv_supervisor_open(&s, &config, &items, NULL), 0);
+    assert_int_equal(dv_supervisor_open(&s, &config, NULL), 0);
     dv_supervisor_set_time_left(s, now_ms, LEFT_MS);
 }
 

@@ -7,38 +7,69 @@
 
 #include "line.h"
 
-int dv_ledger_init(dv_ledger *ledger, const dv_item_list *items, dv_output *output) {
-    *ledger = (dv_ledger){.items = items, .output = output, .state = DIVVY_ALLOCATING};
-    ledger->owned = calloc(items->count, sizeof *ledger->owned);
-    ledger->tokens = calloc(items->count, sizeof *ledger->tokens);
-    return ledger->owned && ledger->tokens ? 0 : -1;
+void dv_ledger_init(dv_ledger *ledger, dv_output *output) {
+    *ledger = (dv_ledger){.output = output, .state = DIVVY_ALLOCATING};
 }
 
 void dv_ledger_free(dv_ledger *ledger) {
+    for (size_t i = 0; i < ledger->owned_count; i++) free(ledger->owned[i].name);
     free(ledger->owned);
-    free(ledger->tokens);
     *ledger = (dv_ledger){0};
 }
 
-static int compare_names(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+/* ---- what is owned ---- */
+
+static int compare_owned(const void *a, const void *b) {
+    return strcmp(((const dv_owned *)a)->name, ((const dv_owned *)b)->name);
 }
 
-static size_t find(const dv_ledger *ledger, const char *name) {
-    const char **names = ledger->items->names;
-    const char **found =
-        (const char **)(uintptr_t)bsearch(&name, names, ledger->items->count, sizeof *names, compare_names);
-    return found ? (size_t)(found - names) : ledger->items->count;
+/* Among the first `count`, which are sorted. */
+static dv_owned *find(const dv_ledger *ledger, const char *name, size_t count) {
+    const dv_owned key = {.name = (char *)(uintptr_t)name};
+    return count ? bsearch(&key, ledger->owned, count, sizeof key, compare_owned) : NULL;
 }
 
-static void set_owned(dv_ledger *ledger, const char *const *names, size_t count, const int64_t *tokens) {
+static void take_out(dv_ledger *ledger, const char *const *names, size_t count) {
     for (size_t i = 0; i < count; i++) {
-        size_t at = find(ledger, names[i]);
-        if (at == ledger->items->count) continue;
-        ledger->owned[at] = tokens != NULL;
-        if (tokens) ledger->tokens[at] = tokens[i];
+        dv_owned *owned = find(ledger, names[i], ledger->owned_count);
+        if (owned) owned->over = true;
     }
+    size_t kept = 0;
+    for (size_t i = 0; count && i < ledger->owned_count; i++) {
+        if (ledger->owned[i].over) free(ledger->owned[i].name);
+        else ledger->owned[kept++] = ledger->owned[i];
+    }
+    if (count) ledger->owned_count = kept;
 }
+
+static bool reserve(dv_ledger *ledger, size_t count) {
+    if (count <= ledger->owned_room) return true;
+    size_t room = count + ledger->owned_room / 2 + 16;
+    dv_owned *grown = realloc(ledger->owned, room * sizeof *grown);
+    if (!grown) return false;
+    ledger->owned = grown;
+    ledger->owned_room = room;
+    return true;
+}
+
+static void put_in(dv_ledger *ledger, const char *const *names, const int64_t *tokens, size_t count) {
+    if (count == 0) return;
+    size_t sorted = ledger->owned_count;
+    if (!reserve(ledger, sorted + count)) ledger->out_of_memory = true;
+    for (size_t i = 0; i < count && !ledger->out_of_memory; i++) {
+        dv_owned *owned = find(ledger, names[i], sorted);
+        if (owned) {
+            owned->token = tokens[i];
+            continue;
+        }
+        char *name = strdup(names[i]);
+        if (name) ledger->owned[ledger->owned_count++] = (dv_owned){.name = name, .token = tokens[i]};
+        else ledger->out_of_memory = true;
+    }
+    qsort(ledger->owned, ledger->owned_count, sizeof *ledger->owned, compare_owned);
+}
+
+/* ---- lines ---- */
 
 /* `text` is freed; NULL: it could not be made. */
 static void write_out(dv_ledger *ledger, char *text) {
@@ -68,9 +99,9 @@ static divvy_partition_state state_of(const dv_ledger *ledger, const divvy_items
 }
 
 void dv_ledger_items(dv_ledger *ledger, const divvy_items_event *event) {
-    set_owned(ledger, event->lost, event->lost_count, NULL);
-    set_owned(ledger, event->gained, event->gained_count, event->gained_tokens);
-    set_owned(ledger, event->revoked, event->revoked_count, NULL);
+    take_out(ledger, event->lost, event->lost_count);
+    put_in(ledger, event->gained, event->gained_tokens, event->gained_count);
+    take_out(ledger, event->revoked, event->revoked_count);
     ledger->state = state_of(ledger, event);
     ledger->generation = event->generation;
     dv_line line = {
@@ -89,15 +120,18 @@ void dv_ledger_state(dv_ledger *ledger, divvy_partition_state state, const char 
 }
 
 void dv_ledger_revoke_all(dv_ledger *ledger) {
-    const char **revoked = (const char **)(uintptr_t)calloc(ledger->items->count, sizeof *revoked);
-    size_t count = 0;
-    for (size_t i = 0; i < ledger->items->count; i++) {
-        if (!ledger->owned[i]) continue;
-        ledger->owned[i] = 0;
-        if (revoked) revoked[count++] = ledger->items->names[i];
+    size_t count = ledger->owned_count;
+    if (count == 0) return;
+    const char **revoked = (const char **)(uintptr_t)calloc(count, sizeof *revoked);
+    if (!revoked) {
+        ledger->out_of_memory = true;
+        return;
     }
-    if (!revoked) ledger->out_of_memory = true;
+    for (size_t i = 0; i < count; i++) revoked[i] = ledger->owned[i].name;
+    ledger->owned_count = 0;
     dv_line line = {.event = "items", .revoked = {revoked, count}};
-    if (count > 0) print(ledger, &line);
+    print(ledger, &line);
+    ledger->owned_count = count;
+    take_out(ledger, revoked, count);
     free((void *)(uintptr_t)revoked);
 }

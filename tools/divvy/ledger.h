@@ -10,25 +10,29 @@
 
 #include <divvy/divvy.h>
 
-#include "item_list.h"
 #include "output.h"
 #include "supervise_child.h"
 
 typedef struct {
-    const dv_item_list *items;
+    char *name;
+    int64_t token;
+    bool over; /* it is being taken out */
+} dv_owned;
+
+typedef struct {
     dv_output *output;
     bool json;
     bool timestamps;
     bool rejoins;    /* a lost session is not the end */
-    uint8_t *owned;  /* for each item: 1 if it may be worked on */
-    int64_t *tokens; /* for each item: of the last ownership */
+    dv_owned *owned; /* what may be worked on, sorted bytewise; any items, for the set that is divided can change */
+    size_t owned_count, owned_room;
     divvy_partition_state state;
     uint64_t generation;
     bool out_of_memory; /* a line could not be made */
 } dv_ledger;
 
-/* Returns 0, or -1 when there is no memory. `items` and `output` outlive the ledger. */
-int dv_ledger_init(dv_ledger *ledger, const dv_item_list *items, dv_output *output);
+/* `output` outlives the ledger. */
+void dv_ledger_init(dv_ledger *ledger, dv_output *output);
 
 void dv_ledger_free(dv_ledger *ledger);
 

@@ -63,9 +63,9 @@ static bool add_owned(cJSON *to, const dv_ledger *ledger) {
     cJSON *owned = cJSON_AddArrayToObject(to, "owned");
     cJSON *tokens = cJSON_AddObjectToObject(to, "tokens");
     bool complete = owned && tokens;
-    for (size_t i = 0; i < ledger->items->count && complete; i++) {
-        const char *name = ledger->items->names[i];
-        if (ledger->owned[i]) complete = add_name(owned, name) && add_token(tokens, name, ledger->tokens[i]);
+    for (size_t i = 0; i < ledger->owned_count && complete; i++) {
+        const dv_owned *item = &ledger->owned[i];
+        complete = add_name(owned, item->name) && add_token(tokens, item->name, item->token);
     }
     return complete;
 }
@@ -151,11 +151,9 @@ static bool print_names(FILE *to, const char *word, dv_names_view view) {
 }
 
 static bool print_owned(FILE *to, const dv_ledger *ledger) {
-    const char **owned = (const char **)(uintptr_t)calloc(ledger->items->count, sizeof *owned);
-    size_t count = 0;
-    for (size_t i = 0; i < ledger->items->count && owned; i++) {
-        if (ledger->owned[i]) owned[count++] = ledger->items->names[i];
-    }
+    size_t count = ledger->owned_count;
+    const char **owned = (const char **)(uintptr_t)calloc(count + 1, sizeof *owned);
+    for (size_t i = 0; i < count && owned; i++) owned[i] = ledger->owned[i].name;
     bool complete = owned && print_names(to, "owned", (dv_names_view){owned, count});
     free((void *)(uintptr_t)owned);
     return complete;

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <divvy/divvy.h>
@@ -43,8 +44,10 @@ typedef struct {
     int64_t session_id;        /* under which commands were started */
     bool session_over;         /* and some still run */
     bool to_release;           /* DIVVY_RELEASE was told, and not answered */
-    int signal_fd;
-    int signals; /* how many asked us to end */
+    int signal_fd;             /* what asks us to end */
+    int hangup_fd;             /* SIGHUP, where it asks for the file to be read again; -1: it does not */
+    int signals;               /* how many asked us to end */
+    bool on_terminal;          /* at the beginning */
 } member;
 
 /* ---- what is owned ---- */
@@ -117,6 +120,27 @@ static int check_connection(member *m) {
 
 /* ---- the loop ---- */
 
+/* What is wrong with the file, or with the moment, is told, and all stays as it was. Only of a regular file is it sure that
+ * we need not wait for it. */
+static void read_again(member *m) {
+    const char *file = m->options.items_from;
+    dv_item_list list;
+    struct stat status;
+    if (stat(file, &status) == 0 && !S_ISREG(status.st_mode)) {
+        dv_command_say("%s: is no file that can be read twice; the items stay as they are", file);
+        return;
+    }
+    if (dv_item_list_read(&list, file) != 0) {
+        dv_command_say("%s: the items stay as they are", file);
+        return;
+    }
+    if (divvy_partitioner_set_items(m->p, list.names, list.count) == 0)
+        dv_command_say("%s: asked for its %zu items to be divided by all members of %s", file, list.count,
+                       m->options.path);
+    else dv_command_say("%s: the items stay as they are: %s", file, divvy_client_error(m->session.client));
+    dv_item_list_free(&list);
+}
+
 static void take_signals(member *m) {
     struct signalfd_siginfo info;
     while (read(m->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
@@ -136,6 +160,22 @@ static void take_signals(member *m) {
     }
 }
 
+static bool has_terminal(void) {
+    int fd = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (fd >= 0) close(fd);
+    return fd >= 0;
+}
+
+/* SIGHUP asks for the file to be read again, as it does of other services, unless it tells that our terminal has gone. */
+static void take_hangups(member *m) {
+    struct signalfd_siginfo info;
+    unsigned count = 0;
+    while (read(m->hangup_fd, &info, sizeof info) == (ssize_t)sizeof info) count++;
+    if (count == 0 || m->signals > 0) return;
+    if (m->on_terminal && !has_terminal()) m->signals++;
+    else read_again(m);
+}
+
 /* One round: waits for something, at most limit_ms (-1: for ever), and does what is due. */
 static void step(member *m, int64_t limit_ms) {
     int64_t wait_ms = dv_session_sooner(limit_ms, divvy_client_next_deadline(m->session.client));
@@ -143,9 +183,11 @@ static void step(member *m, int64_t limit_ms) {
     struct pollfd fds[] = {{.fd = divvy_client_fd(m->session.client), .events = POLLIN},
                            {.fd = m->signal_fd, .events = POLLIN},
                            {.fd = dv_output_fd(&m->output)},
-                           {.fd = m->supervisor ? dv_supervisor_fd(m->supervisor) : -1, .events = POLLIN}};
-    if (poll(fds, 4, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms) < 0) return; /* EINTR: a debugger, or SIGCONT */
+                           {.fd = m->supervisor ? dv_supervisor_fd(m->supervisor) : -1, .events = POLLIN},
+                           {.fd = m->hangup_fd, .events = POLLIN}};
+    if (poll(fds, 5, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms) < 0) return; /* EINTR: a debugger, or SIGCONT */
     if (fds[1].revents) take_signals(m);
+    if (fds[4].revents) take_hangups(m);
     dv_output_heard(&m->output, fds[2].revents);
     divvy_client_process(m->session.client, 0);
     if (!m->supervisor) return;
@@ -217,16 +259,29 @@ static void leave(member *m) {
 
 /* ---- the beginning ---- */
 
-static int open_signals(void) {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
+/* Returns -1 when it cannot be had, with errno set. */
+static int receive(const sigset_t *signals) {
+    return sigprocmask(SIG_BLOCK, signals, NULL) == 0 ? signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK) : -1;
+}
+
+/* Returns the exit code, with the reason told. */
+static int open_signals(member *m) {
+    const char *file = m->options.items_from;
+    sigset_t ends, hangups;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGINT);
+    sigemptyset(&hangups);
     /* nohup(1) has it ignored, and means it. */
     struct sigaction hangup;
-    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) sigaddset(&signals, SIGHUP);
-    if (sigprocmask(SIG_BLOCK, &signals, NULL) != 0) return -1;
-    return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
+        sigaddset(file && strcmp(file, "-") != 0 ? &hangups : &ends, SIGHUP);
+    m->on_terminal = has_terminal();
+    m->signal_fd = m->output.stop_fd = receive(&ends);
+    m->hangup_fd = m->signal_fd >= 0 ? receive(&hangups) : -1;
+    if (m->hangup_fd >= 0) return 0;
+    dv_command_say("cannot receive signals: %s", strerror(errno));
+    return DV_EXIT_FAILED;
 }
 
 static int join(member *m) {
@@ -267,8 +322,7 @@ static int prepare_command(member *m) {
                                   .is_owned = is_owned,
                                   .on_child = on_child,
                                   .user = m};
-    if (dv_guardians_open(&m->guardians) == 0 &&
-        dv_supervisor_open(&m->supervisor, &config, &o->list, m->guardians) == 0)
+    if (dv_guardians_open(&m->guardians) == 0 && dv_supervisor_open(&m->supervisor, &config, m->guardians) == 0)
         return 0;
     dv_command_say("cannot prepare to run commands: %s", strerror(errno));
     return DV_EXIT_FAILED;
@@ -290,18 +344,12 @@ static int run_member(member *m) {
     int code = prepare_command(m);
     if (code == 0) code = open_output(m);
     if (code != 0) return code;
-    if (dv_ledger_init(&m->ledger, &m->options.list, &m->output) != 0) {
-        dv_command_say("out of memory");
-        return DV_EXIT_FAILED;
-    }
+    dv_ledger_init(&m->ledger, &m->output);
     m->ledger.json = m->options.json;
     m->ledger.timestamps = m->options.timestamps;
     m->ledger.rejoins = m->supervisor || m->options.rejoin;
-    m->signal_fd = m->output.stop_fd = open_signals();
-    if (m->signal_fd < 0) {
-        dv_command_say("cannot receive signals: %s", strerror(errno));
-        return DV_EXIT_FAILED;
-    }
+    code = open_signals(m);
+    if (code != 0) return code;
     code = dv_session_open(&m->session);
     if (code == 0) code = join(m);
     if (code != 0) return code;
@@ -312,7 +360,7 @@ static int run_member(member *m) {
 }
 
 static int run(int argc, char **argv) {
-    member m = {.signal_fd = -1};
+    member m = {.signal_fd = -1, .hangup_fd = -1};
     m.session = (dv_session){.command = "partition",
                              .what_ends = "ownership",
                              .failed = DV_EXIT_FAILED,
@@ -332,6 +380,7 @@ static int run(int argc, char **argv) {
     dv_guardians_close(m.guardians);
     free(m.program);
     if (m.signal_fd >= 0) close(m.signal_fd);
+    if (m.hangup_fd >= 0) close(m.hangup_fd);
     if (m.output.instead_fd > STDERR_FILENO) close(m.output.instead_fd);
     dv_ledger_free(&m.ledger);
     dv_partition_options_free(&m.options);

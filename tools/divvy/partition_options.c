@@ -43,7 +43,7 @@ static const dv_option table[] = {
     TEXT("path", "PATH", path, "the pool, an absolute znode path such as /work_queues; required"),
     TEXT("items-from", "FILE", items_from,
          "read the items from FILE (- is standard input), one a line; empty lines\n"
-         "and lines that begin with # are skipped"),
+         "and lines that begin with # are skipped; SIGHUP has FILE read again"),
     TEXTS("item", "ITEM", items, "an item; give it as often as there are items"),
     TEXT("identifier", "ID", identifier, "the name of this member (default: host-pid-number)"),
     DURATION("time-boundary", time_boundary_ms, 0, DAY_MS,
@@ -100,8 +100,13 @@ void dv_partition_print_help(void) {
            "released when all processes of its command have gone, and they are gone before\n"
            "another member can own the item, whatever happens to this one.\n"
            "\n"
-           "SIGTERM, SIGINT and SIGHUP make it leave the pool, and so does the end of whoever\n"
-           "reads its output. Commands are ended before that; a second signal kills them.\n"
+           "SIGTERM and SIGINT make it leave the pool, and so does the end of its terminal, or of\n"
+           "whoever reads its output. Commands are ended before that; a second signal kills them.\n"
+           "\n"
+           "On SIGHUP it reads --items-from FILE again, and asks for these items to be divided by\n"
+           "all members from then on. That goes where all follow plans (--assign auto, no kazoo);\n"
+           "otherwise, and where the file is no good, standard error says so and nothing changes.\n"
+           "Without a FILE it leaves the pool.\n"
            "\n");
     dv_options_print(table);
     printf("\n"

@@ -18,11 +18,10 @@ enum { EVENTS = 64 };
 
 struct dv_supervisor {
     dv_supervise_config config;
-    const dv_item_list *items;
     dv_guardians *guardians;
-    dv_child **by_item; /* NULL: it is not owned, and nothing runs */
-    dv_child **active;  /* the others */
-    size_t active_count;
+    dv_child **active; /* of items that are owned, or whose commands run yet */
+    dv_child **sorted; /* the same by the names of their items, bytewise */
+    size_t active_count, active_room;
     int epoll_fd;
     int error;
     bool ending;
@@ -32,15 +31,12 @@ struct dv_supervisor {
 
 /* ---- the beginning and the end ---- */
 
-int dv_supervisor_open(dv_supervisor **out, const dv_supervise_config *config, const dv_item_list *items,
-                       dv_guardians *guardians) {
+int dv_supervisor_open(dv_supervisor **out, const dv_supervise_config *config, dv_guardians *guardians) {
     dv_supervisor *s = *out = calloc(1, sizeof *s);
     if (!s) return -1;
-    *s = (dv_supervisor){.config = *config, .items = items, .guardians = guardians};
+    *s = (dv_supervisor){.config = *config, .guardians = guardians};
     s->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    s->by_item = (dv_child **)calloc(items->count, sizeof *s->by_item);
-    s->active = (dv_child **)calloc(items->count, sizeof *s->active);
-    if (s->epoll_fd >= 0 && s->by_item && s->active) return 0;
+    if (s->epoll_fd >= 0) return 0;
     int error = errno;
     dv_supervisor_close(s);
     *out = NULL;
@@ -48,65 +44,91 @@ int dv_supervisor_open(dv_supervisor **out, const dv_supervise_config *config, c
     return -1;
 }
 
+static void free_child(dv_child *child) {
+    free((char *)(uintptr_t)child->item);
+    free(child);
+}
+
 void dv_supervisor_close(dv_supervisor *s) {
     if (!s) return;
     for (size_t i = 0; i < s->active_count; i++) {
         dv_guardian_free(s->active[i]->guardian);
-        free(s->active[i]);
+        free_child(s->active[i]);
     }
     if (s->epoll_fd >= 0) close(s->epoll_fd);
-    free((void *)s->by_item);
     free((void *)s->active);
+    free((void *)s->sorted);
     free(s);
 }
 
 /* ---- what is owned ---- */
 
-static int compare_names(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
+/* Where the item's child stands in `sorted`, or would. */
+static size_t place_of(const dv_supervisor *s, const char *item) {
+    size_t from = 0, to = s->active_count;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (strcmp(s->sorted[middle]->item, item) < 0) from = middle + 1;
+        else to = middle;
+    }
+    return from;
 }
 
-/* The place of the item's child; NULL: there is no such item. */
-static dv_child **find(const dv_supervisor *s, const char *name) {
-    const char **names = s->items->names;
-    const char **found = (const char **)(uintptr_t)bsearch(&name, names, s->items->count, sizeof *names, compare_names);
-    return found ? &s->by_item[found - names] : NULL;
+static dv_child *find(const dv_supervisor *s, const char *item) {
+    size_t place = place_of(s, item);
+    return place < s->active_count && strcmp(s->sorted[place]->item, item) == 0 ? s->sorted[place] : NULL;
 }
 
-static dv_child *add(dv_supervisor *s, dv_child **place) {
+static bool reserve(dv_child ***children, size_t room) {
+    dv_child **grown = (dv_child **)realloc((void *)*children, room * sizeof *grown);
+    if (grown) *children = grown;
+    return grown != NULL;
+}
+
+static dv_child *add(dv_supervisor *s, const char *item) {
+    size_t room = s->active_count < s->active_room ? s->active_room : 2 * s->active_room + 16;
     dv_child *child = calloc(1, sizeof *child);
-    if (!child) {
+    char *name = strdup(item);
+    bool complete = child && name && reserve(&s->active, room) && reserve(&s->sorted, room);
+    if (!complete) {
+        free(child);
+        free(name);
         s->error = ENOMEM;
         return NULL;
     }
-    *child = (dv_child){.config = &s->config, .item = s->items->names[place - s->by_item], .slot = s->active_count};
-    s->active[s->active_count++] = *place = child;
+    s->active_room = room;
+    *child = (dv_child){.config = &s->config, .item = name, .slot = s->active_count};
+    size_t place = place_of(s, name);
+    memmove((void *)&s->sorted[place + 1], (void *)&s->sorted[place], (s->active_count - place) * sizeof *s->sorted);
+    s->sorted[place] = child;
+    s->active[s->active_count++] = child;
     return child;
 }
 
 /* Forgets a child that neither runs nor is to run. */
 static void drop_if_over(dv_supervisor *s, dv_child *child) {
     if (child->wanted || dv_child_runs(child)) return;
+    size_t place = place_of(s, child->item);
     dv_child *last = s->active[--s->active_count];
     s->active[last->slot = child->slot] = last;
-    *find(s, child->item) = NULL;
-    free(child);
+    memmove((void *)&s->sorted[place], (void *)&s->sorted[place + 1], (s->active_count - place) * sizeof *s->sorted);
+    free_child(child);
 }
 
 void dv_supervisor_gain(dv_supervisor *s, const char *const *names, const int64_t *tokens, size_t count) {
     for (size_t i = 0; i < count && !s->ending; i++) {
-        dv_child **place = find(s, names[i]);
-        dv_child *child = place && !*place ? add(s, place) : place ? *place : NULL;
+        dv_child *child = find(s, names[i]);
+        if (!child) child = add(s, names[i]);
         if (child) dv_child_want(child, tokens[i], dv_guardians_now_ms());
     }
 }
 
 static void unwant(dv_supervisor *s, const char *const *names, size_t count, int64_t grace_ms, const char *reason) {
     for (size_t i = 0; i < count; i++) {
-        dv_child **place = find(s, names[i]);
-        if (!place || !*place) continue;
-        dv_child_unwant(*place, grace_ms, reason);
-        drop_if_over(s, *place);
+        dv_child *child = find(s, names[i]);
+        if (!child) continue;
+        dv_child_unwant(child, grace_ms, reason);
+        drop_if_over(s, child);
     }
 }
 

@@ -10,15 +10,13 @@
 #include <stdint.h>
 
 #include "guardian.h"
-#include "item_list.h"
 #include "supervise_child.h"
 
 typedef struct dv_supervisor dv_supervisor;
 
-/* `config` is copied; what it points to, `items` and `guardians` outlive the supervisor. Returns 0, or -1 with errno set.
+/* `config` is copied; what it points to, and `guardians`, outlive the supervisor. Returns 0, or -1 with errno set.
  * Release *out with dv_supervisor_close(). */
-int dv_supervisor_open(dv_supervisor **out, const dv_supervise_config *config, const dv_item_list *items,
-                       dv_guardians *guardians);
+int dv_supervisor_open(dv_supervisor **out, const dv_supervise_config *config, dv_guardians *guardians);
 
 /* What still runs is ended by its guardians, see guardian.h. NULL is allowed. */
 void dv_supervisor_close(dv_supervisor *supervisor);

@@ -1,0 +1,111 @@
+/* What drives the chaos test: an ensemble, members, and what is done to them. SPDX-License-Identifier: Apache-2.0
+ *
+ * It writes a log of its own, in times of CLOCK_BOOTTIME as the members do (member.h):
+ *   O time wall            the wall clock then, in milliseconds; the servers' transactions have times of that one
+ *   M time member log      a process of this member begins, and writes there
+ *   F time begin|end kind target
+ *   K time log             the process that writes there was killed
+ *   S time log, G time log it was stopped by SIGSTOP, and goes on
+ *   X time session         from now on somebody ends this session by force
+ *   Y time log text        it has ended by itself, and should not have
+ *   A time bound           all faults are off, all servers serve; within so many milliseconds all is to be well
+ *   Z time stall           the quiet time is over; for so many milliseconds of it this machine did not let us run
+ *   T session_ms tick_ms sync_ticks */
+#ifndef CHAOS_H
+#define CHAOS_H
+
+#include "lib/proxy.h"
+#include "lib/quorum.h"
+#include "lib/server.h"
+#include "lib/wait.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+enum {
+    CHAOS_MEMBERS = 4,
+    CHAOS_SERVERS = DV_TEST_QUORUM_SERVERS,
+    CHAOS_SESSION_MS = 3000,
+    CHAOS_TICK_MS = 200,
+    CHAOS_SYNC_TICKS = 10,      /* shorter than a session, or */
+    CHAOS_SYNC_TICKS_LONG = 25, /* longer: a follower that was cut off serves sessions that have expired */
+    CHAOS_FAKED_MEMBER = 1,     /* runs under libfaketime */
+    CHAOS_PATH_BYTES = 512,
+};
+
+typedef struct {
+    pid_t pid; /* 0: none runs */
+    unsigned generation;
+    char log[64]; /* the file's name */
+    dv_test_proxy *proxies[CHAOS_SERVERS];
+} chaos_process;
+
+typedef struct {
+    dv_test_quorum *quorum;
+    dv_test_server *server;
+    chaos_process members[CHAOS_MEMBERS];
+    char dir[CHAOS_PATH_BYTES / 2]; /* of all logs */
+    int log_fd;
+    uint64_t random;
+    bool has_faketime, has_mounts;
+    int sync_ticks;
+    const char *mutant;      /* the bug that members have, or NULL */
+    unsigned broken_servers; /* that did not come up again with their data */
+    pthread_t monitor;
+    atomic_bool monitor_stops;
+    atomic_llong stall_ms;
+} chaos;
+
+/* ---- chaos.c ---- */
+
+extern volatile int chaos_interrupted;
+
+int64_t chaos_now_ms(void);
+int chaos_random(chaos *c, int below);
+__attribute__((format(printf, 2, 3))) void chaos_note(chaos *c, const char *format, ...);
+/* Sleeps, watches the members meanwhile, and returns early when we are interrupted. */
+void chaos_wait(chaos *c, int64_t ms);
+
+/* ---- members.c ---- */
+
+void chaos_member_start(chaos *c, int member);
+/* SIGKILL. */
+void chaos_member_kill(chaos *c, int member);
+/* SIGTERM, and waits for its end. */
+void chaos_member_end(chaos *c, int member);
+/* Notes which have ended by themselves, and starts them again. */
+void chaos_members_watch(chaos *c);
+void chaos_faketime_set(chaos *c, const char *offset);
+
+/* ---- faults ---- */
+
+enum chaos_class { CHAOS_OF_SERVERS, CHAOS_OF_MEMBERS, CHAOS_OF_LINKS };
+
+struct chaos_fault;
+
+typedef struct {
+    const char *name;
+    enum chaos_class class;
+    int least_ms, most_ms; /* how long it lasts */
+    void (*begin)(chaos *c, struct chaos_fault *fault);
+    void (*end)(chaos *c, struct chaos_fault *fault);
+    bool alone;                          /* at one time with no other */
+    bool (*is_possible)(const chaos *c); /* NULL: always */
+} chaos_kind;
+
+typedef struct chaos_fault {
+    const chaos_kind *kind;
+    int target; /* the member, from 0, or the server, from 1 */
+    int other;
+} chaos_fault;
+
+extern const chaos_kind chaos_server_kinds[], chaos_member_kinds[], chaos_link_kinds[]; /* up to one without a name */
+
+/* A server is started again, with an empty disk if its own is damaged. */
+void chaos_server_restart(chaos *c, int number);
+
+/* Lets go of a disk that is mounted, if there is one. Safe in a signal handler. */
+void chaos_unmount(void);
+
+#endif

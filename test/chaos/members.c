@@ -1,0 +1,258 @@
+/* The processes of the members: started, ended, stopped, limited. SPDX-License-Identifier: Apache-2.0 */
+#include "chaos.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/expire.h"
+
+#define FAKETIME_LIBRARY "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
+
+enum { END_MS = 20000, LIMITED_FDS = 5, LOG_TAIL_BYTES = 8192 };
+
+/* ---- processes ---- */
+
+static void fake_time(const chaos *c) {
+    char file[CHAOS_PATH_BYTES];
+    snprintf(file, sizeof file, "%s/faketime", c->dir);
+    setenv("LD_PRELOAD", FAKETIME_LIBRARY, 1);
+    setenv("FAKETIME_TIMESTAMP_FILE", file, 1);
+    setenv("FAKETIME_CACHE_DURATION", "1", 1); /* To read the file each time would be most of what the process does. */
+    /* Only the wall clock jumps: CLOCK_BOOTTIME never does, but forward. */
+    setenv("DONT_FAKE_MONOTONIC", "1", 1);
+    setenv("FAKETIME_DONT_FAKE_MONOTONIC", "1", 1);
+}
+
+void chaos_faketime_set(chaos *c, const char *offset) {
+    char file[CHAOS_PATH_BYTES], fresh[CHAOS_PATH_BYTES];
+    snprintf(file, sizeof file, "%s/faketime", c->dir);
+    snprintf(fresh, sizeof fresh, "%s/faketime.new", c->dir);
+    FILE *out = fopen(fresh, "we");
+    if (!out || fprintf(out, "%s\n", offset) < 0 || fclose(out) || rename(fresh, file))
+        dv_test_die("%s: %s", file, strerror(errno));
+}
+
+/* In the child. Which recipes' variants a member has depends on its number. */
+__attribute__((noreturn)) static void exec_member(const chaos *c, int member, const char *hosts, const char *seed) {
+    static const char *const modes[CHAOS_MEMBERS] = {"incremental", "incremental", "incremental", "eager"};
+    static const char *const losses[CHAOS_MEMBERS] = {"rejoin", "fail", "rejoin", "fail"};
+    char log[CHAOS_PATH_BYTES], errors[CHAOS_PATH_BYTES + 8], name[16], session[16], tick[16];
+    snprintf(log, sizeof log, "%s/%s", c->dir, c->members[member].log);
+    snprintf(errors, sizeof errors, "%s.stderr", log);
+    snprintf(name, sizeof name, "m%d", member);
+    snprintf(session, sizeof session, "%d", CHAOS_SESSION_MS);
+    snprintf(tick, sizeof tick, "%d", CHAOS_TICK_MS);
+    int out = open(errors, O_WRONLY | O_CREAT | O_APPEND, 0600), null = open("/dev/null", O_RDWR);
+    if (out < 0 || null < 0) _exit(126);
+    dup2(null, STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    dup2(out, STDERR_FILENO);
+    closefrom(STDERR_FILENO + 1);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setenv("MALLOC_ARENA_MAX", "1", 1); /* So that a limit of the address space is felt. */
+    if (member == CHAOS_FAKED_MEMBER && c->has_faketime) fake_time(c);
+    if (c->mutant) setenv("CHAOS_MUTANT", c->mutant, 1);
+    execl(c->mutant ? CHAOS_MEMBER_PROGRAM "_mutants" : CHAOS_MEMBER_PROGRAM, "chaos_member", hosts, name, log, session,
+          tick, seed, modes[member], losses[member], (char *)NULL);
+    _exit(127);
+}
+
+void chaos_member_start(chaos *c, int member) {
+    chaos_process *process = &c->members[member];
+    char hosts[256] = "", seed[32];
+    size_t used = 0;
+    for (int i = 0; i < CHAOS_SERVERS; i++)
+        used += (size_t)snprintf(hosts + used, sizeof hosts - used, "%s%s", i ? "," : "",
+                                 dv_test_proxy_address(process->proxies[i]));
+    snprintf(seed, sizeof seed, "%d", 1 + chaos_random(c, 1000000000));
+    snprintf(process->log, sizeof process->log, "m%d.%u.log", member, ++process->generation);
+    chaos_note(c, "M %" PRId64 " m%d %s", chaos_now_ms(), member, process->log);
+    process->pid = fork();
+    if (process->pid < 0) dv_test_die("fork: %s", strerror(errno));
+    if (process->pid == 0) exec_member(c, member, hosts, seed);
+}
+
+void chaos_member_kill(chaos *c, int member) {
+    chaos_process *process = &c->members[member];
+    if (!process->pid) return;
+    kill(process->pid, SIGKILL);
+    chaos_note(c, "K %" PRId64 " %s", chaos_now_ms(), process->log);
+    waitpid(process->pid, NULL, 0);
+    process->pid = 0;
+}
+
+/* Notes an end that nobody asked for. */
+static void note_end(chaos *c, int member, int status) {
+    const chaos_process *process = &c->members[member];
+    chaos_note(c, "Y %" PRId64 " %s %s %d", chaos_now_ms(), process->log,
+               WIFSIGNALED(status) ? "ended by signal" : "exited with",
+               WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+void chaos_member_end(chaos *c, int member) {
+    chaos_process *process = &c->members[member];
+    int status = 0;
+    pid_t pid = process->pid;
+    if (!pid) return;
+    kill(pid, SIGTERM);
+    if (DV_WAIT(waitpid(pid, &status, WNOHANG) != 0, END_MS)) {
+        if (status != 0) note_end(c, member, status);
+        process->pid = 0;
+        return;
+    }
+    chaos_note(c, "Y %" PRId64 " %s does not end", chaos_now_ms(), process->log);
+    chaos_member_kill(c, member);
+}
+
+void chaos_members_watch(chaos *c) {
+    for (int i = 0; i < CHAOS_MEMBERS; i++) {
+        int status;
+        if (!c->members[i].pid || waitpid(c->members[i].pid, &status, WNOHANG) == 0) continue;
+        note_end(c, i, status);
+        chaos_member_start(c, i);
+    }
+}
+
+/* ---- faults ---- */
+
+static void choose(chaos *c, chaos_fault *fault) {
+    fault->target = chaos_random(c, CHAOS_MEMBERS);
+}
+
+static void begin_kill(chaos *c, chaos_fault *fault) {
+    choose(c, fault);
+    chaos_member_kill(c, fault->target);
+}
+
+static void begin_leave(chaos *c, chaos_fault *fault) {
+    choose(c, fault);
+    chaos_member_end(c, fault->target);
+}
+
+static void end_by_start(chaos *c, chaos_fault *fault) {
+    chaos_member_start(c, fault->target);
+}
+
+static void begin_stop(chaos *c, chaos_fault *fault) {
+    choose(c, fault);
+    const chaos_process *process = &c->members[fault->target];
+    kill(process->pid, SIGSTOP);
+    chaos_note(c, "S %" PRId64 " %s", chaos_now_ms(), process->log);
+}
+
+static void end_stop(chaos *c, chaos_fault *fault) {
+    const chaos_process *process = &c->members[fault->target];
+    chaos_note(c, "G %" PRId64 " %s", chaos_now_ms(), process->log);
+    kill(process->pid, SIGCONT);
+}
+
+static void set_limit(const chaos *c, int member, __rlimit_resource_t what, rlim_t soft) {
+    struct rlimit limit;
+    pid_t pid = c->members[member].pid;
+    if (prlimit(pid, what, NULL, &limit)) return; /* It may have ended. */
+    limit.rlim_cur = soft < limit.rlim_max ? soft : limit.rlim_max;
+    prlimit(pid, what, &limit, NULL);
+}
+
+/* The connection breaks, for under a limit it is what has to be made anew. */
+static void break_links(chaos *c, int member) {
+    for (int i = 0; i < CHAOS_SERVERS; i++) dv_test_proxy_cut(c->members[member].proxies[i]);
+    chaos_wait(c, 50);
+    for (int i = 0; i < CHAOS_SERVERS; i++) dv_test_proxy_restore(c->members[member].proxies[i]);
+}
+
+static void begin_fd_limit(chaos *c, chaos_fault *fault) {
+    choose(c, fault);
+    set_limit(c, fault->target, RLIMIT_NOFILE, LIMITED_FDS);
+    break_links(c, fault->target);
+}
+
+static void end_fd_limit(chaos *c, chaos_fault *fault) {
+    set_limit(c, fault->target, RLIMIT_NOFILE, RLIM_INFINITY);
+}
+
+static rlim_t address_space(pid_t pid) {
+    char path[64];
+    unsigned long pages = 0;
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (file && fscanf(file, "%lu", &pages) != 1) pages = 0;
+    if (file) fclose(file);
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
+static void begin_memory_limit(chaos *c, chaos_fault *fault) {
+    choose(c, fault);
+    rlim_t bytes = address_space(c->members[fault->target].pid);
+    if (bytes) set_limit(c, fault->target, RLIMIT_AS, bytes);
+    break_links(c, fault->target);
+}
+
+static void end_memory_limit(chaos *c, chaos_fault *fault) {
+    set_limit(c, fault->target, RLIMIT_AS, RLIM_INFINITY);
+}
+
+static bool has_faketime(const chaos *c) {
+    return c->has_faketime;
+}
+
+static void begin_clock_jump(chaos *c, chaos_fault *fault) {
+    static const char *const offsets[] = {"+3600", "-3600", "+2", "-2", "+86400", "-40"};
+    fault->target = CHAOS_FAKED_MEMBER;
+    chaos_faketime_set(c, offsets[chaos_random(c, (int)(sizeof offsets / sizeof *offsets))]);
+}
+
+static void end_clock_jump(chaos *c, chaos_fault *fault) {
+    (void)fault;
+    chaos_faketime_set(c, "+0");
+}
+
+/* The session of which the member wrote last; 0 when there is none yet. */
+static int64_t session_of(const chaos *c, int member) {
+    char path[CHAOS_PATH_BYTES], tail[LOG_TAIL_BYTES + 1];
+    snprintf(path, sizeof path, "%s/%s", c->dir, c->members[member].log);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    off_t end = lseek(fd, 0, SEEK_END), from = end > LOG_TAIL_BYTES ? end - LOG_TAIL_BYTES : 0;
+    ssize_t got = pread(fd, tail, LOG_TAIL_BYTES, from);
+    close(fd);
+    tail[got > 0 ? got : 0] = '\0';
+    unsigned long long session = 0;
+    for (const char *at = tail; (at = strstr(at, "\nU ")); at++) sscanf(at, "\nU %*d %llx", &session);
+    return (int64_t)session;
+}
+
+static void begin_expire(chaos *c, chaos_fault *fault) {
+    choose(c, fault);
+    int64_t session = session_of(c, fault->target);
+    if (!session) return;
+    for (int i = 0; i < CHAOS_SERVERS; i++) dv_test_proxy_cut(c->members[fault->target].proxies[i]);
+    chaos_note(c, "X %" PRId64 " %llx", chaos_now_ms(), (unsigned long long)session);
+    dv_test_expire(dv_test_server_connect(c->server), session, NULL);
+}
+
+static void end_expire(chaos *c, chaos_fault *fault) {
+    for (int i = 0; i < CHAOS_SERVERS; i++) dv_test_proxy_restore(c->members[fault->target].proxies[i]);
+}
+
+const chaos_kind chaos_member_kinds[] = {
+    {"member_killed", CHAOS_OF_MEMBERS, 100, 2 * CHAOS_SESSION_MS, begin_kill, end_by_start, false, NULL},
+    {"member_left", CHAOS_OF_MEMBERS, 100, 2000, begin_leave, end_by_start, false, NULL},
+    {"member_stopped_short", CHAOS_OF_MEMBERS, 200, 6 * CHAOS_SESSION_MS / 10, begin_stop, end_stop, false, NULL},
+    {"member_stopped_long", CHAOS_OF_MEMBERS, 4 * CHAOS_SESSION_MS / 3, 2 * CHAOS_SESSION_MS, begin_stop, end_stop,
+     false, NULL},
+    {"member_fd_limit", CHAOS_OF_MEMBERS, 500, 2 * CHAOS_SESSION_MS, begin_fd_limit, end_fd_limit, false, NULL},
+    {"member_memory_limit", CHAOS_OF_MEMBERS, 500, CHAOS_SESSION_MS, begin_memory_limit, end_memory_limit, false, NULL},
+    {"member_clock_jump", CHAOS_OF_MEMBERS, 1500, 5000, begin_clock_jump, end_clock_jump, false, has_faketime},
+    {"session_expired", CHAOS_OF_MEMBERS, 10, 1000, begin_expire, end_expire, true, NULL},
+    {0},
+};

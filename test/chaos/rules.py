@@ -1,0 +1,377 @@
+"""The checkers of the chaos test: beliefs held against the truth, and against each other. SPDX-License-Identifier: Apache-2.0
+
+The rules are those that the simulator checks (test/sim/check_*.c, truth_*.c), by the names of the design: they stand here
+once more, since there they look into the library's own objects after each step, while here all that is known are the
+lines that processes wrote, and transaction logs. One difference is in favour of the library: a belief is what is certain,
+so that it begins a little later and ends a little earlier than what the library may have meant. Excused is only what no
+client can know of: a session that somebody has ended by force, from then on.
+
+S1 own node there, first of its queue, session open   S2 no two believe   S3 tokens grow   S5 a node of another session
+S7 deleted by ourselves while believed   S8 states   S9 the semaphore's limit   S10 the registry's answers
+S11 foreign nodes are left alone   V9 the unique role   L1 all is well again   L2 waiting calls end   L3 no orphans
+"""
+
+import json
+import re
+
+ROOT = '/chaos'
+ITEMS = [f'i{i}' for i in range(12)]
+SERVICES = ROOT + '/services'
+POOL = ROOT + '/semaphores/s0'
+SEQUENCE = re.compile(r'(__lock__|__rlock__)(\d{10})$')
+LEASE = re.compile(r'^[0-9A-Za-z]+,n=(\d+),c=(\d+)(?:,x=([0-9+.]+))?$')
+DIRECTORIES = {'item': ROOT + '/pool/locks/', 'lock': ROOT + '/locks/', 'read': ROOT + '/locks/',
+               'write': ROOT + '/locks/'}
+EXCLUSIVE = ('item', 'lock', 'write')
+CALL_SLACK_MS = 2500  # L2's second, and what a loaded machine takes
+REGISTRY_MS = 10  # how wrong the servers' time may be for a registry: 200 ppm of 30 s, and rounding
+ALLOCATING, ACQUIRED, RELEASE, FAILURE = range(4)
+LEGAL = {ALLOCATING: (ACQUIRED, RELEASE, FAILURE), ACQUIRED: (ALLOCATING, RELEASE, FAILURE),
+         RELEASE: (ALLOCATING, RELEASE, FAILURE), FAILURE: ()}
+
+
+def slots_of(name):
+    """The slots of a lease, or None."""
+    match = LEASE.match(name)
+    if not match:
+        return None
+    first, count = int(match[1]), int(match[2])
+    more = [(int(run.split('+')[0]), int(run.split('+')[1]) + 1) for run in (match[3] or '').split('.') if run]
+    runs = [(first, count - sum(c for _, c in more))] + more
+    return [slot for begin, length in runs for slot in range(begin, begin + length)]
+
+
+def entry_of(version):
+    try:
+        entry = json.loads(version.data)
+        return entry if isinstance(entry, dict) else {}
+    except ValueError:
+        return {}
+
+
+class Checker:
+    """Holds a History against a Truth; `found` has (rule, text) of each violation."""
+
+    def __init__(self, history, truth):
+        self.history, self.truth, self.found = history, truth, []
+        self.offset, self.slack = history.offset(), history.tolerance()
+        self.recoveries, self.slow_calls, self.under_limit, self.inconclusive = [], 0, 0, 0
+
+    def violate(self, rule, text):
+        self.found.append((rule, text))
+
+    def boot(self, wall_ms):
+        """A transaction's time, in that of the members."""
+        return wall_ms - self.offset
+
+    def run(self):
+        for log in self.history.logs.values():
+            self.found += log.seen
+            self.check_states(log)
+            self.check_calls(log)
+            self.check_lookups(log)
+        for belief in self.history.beliefs:
+            self.check_node(belief)
+        self.check_alone()
+        self.check_slots()
+        self.check_admissions()
+        self.check_unique()
+        self.check_foreign()
+        self.check_ends()
+        for quiet in self.history.quiets:
+            if quiet.end is not None:
+                self.check_quiet(quiet)
+
+    # ---- S1, S5, S7: one belief and its node ----
+
+    def directory(self, belief):
+        return POOL if belief.kind == 'slots' else DIRECTORIES[belief.kind] + belief.thing
+
+    def check_node(self, belief):
+        nodes = [n for n in self.truth.children(self.directory(belief)) if n.czxid == belief.token]
+        own = [n for n in nodes if n.owner == belief.session]
+        if not own:
+            if nodes:
+                self.violate('S5', f'{belief}; the node is of session {nodes[0].owner:#x}')
+            else:
+                self.violate('S1', f'{belief}; there was no such node')
+            return
+        node = own[0]
+        self.check_end(belief, node)
+        if belief.kind != 'slots' and belief.is_certain:
+            self.check_first(belief, node)
+        if belief.kind == 'slots' and list(belief.slots) != slots_of(node.name):
+            self.violate('S9', f'{belief}; it says slots {belief.slots}, and its node is {node.path}')
+
+    def check_end(self, belief, node):
+        if node.end_ms is None or not belief.is_certain:
+            return
+        over = self.boot(node.end_ms)
+        if belief.end <= over + self.slack or self.history.is_excused(belief.session, over + self.slack):
+            return
+        rule = 'S1' if node.end_kind == 'expired' or node.ended_by != node.owner else 'S7'
+        self.violate(rule, f'{belief}; its node {node.path} was {node.end_kind} at {over}, zxid {node.end_zxid:#x}, '
+                           f'{belief.end - over} ms before')
+
+    def check_first(self, belief, node):
+        own = SEQUENCE.search(node.name)
+        if not own:
+            self.violate('S1', f'{belief}; {node.path} is in no queue')
+            return
+        for other in self.truth.children(self.directory(belief)):
+            match = SEQUENCE.search(other.name)
+            if other is node or not match or int(match[2]) >= int(own[2]):
+                continue
+            blocks = match[1] == '__lock__' or belief.kind == 'write'
+            gone = other.end_ms is not None and self.boot(other.end_ms) <= belief.start + self.slack
+            if blocks and not gone:
+                self.violate('S1', f'{belief}; {other.path} stands before its node, until '
+                                   f'{other.end_ms and self.boot(other.end_ms)}')
+
+    # ---- S2, S3 ----
+
+    def excuses_overlap(self, one, other):
+        begin = max(one.start, other.start)
+        return any(self.history.is_excused(b.session, begin) for b in (one, other))
+
+    def check_sequence(self, beliefs, what):
+        """No two exclusive beliefs overlap, and their tokens grow. By their beginnings: whoever reaches furthest so far
+        is compared with each that follows."""
+        furthest, greatest = None, None
+        for belief in sorted((b for b in beliefs if b.is_certain), key=lambda b: b.start):
+            if furthest and belief.start < furthest.end and not self.excuses_overlap(furthest, belief):
+                self.violate('S2', f'two believed in {what} for {min(furthest.end, belief.end) - belief.start} ms: '
+                                   f'{furthest}; {belief}')
+            if not furthest or belief.end > furthest.end:
+                furthest = belief
+            if self.history.is_excused(belief.session, belief.start):
+                continue
+            if greatest and belief.token <= greatest.token:
+                self.violate('S3', f'a token of {what} went back: {greatest}; {belief}')
+            if not greatest or belief.token > greatest.token:
+                greatest = belief
+
+    def check_alone(self):
+        groups, readers = {}, {}
+        for belief in self.history.beliefs:
+            if belief.kind in EXCLUSIVE:
+                groups.setdefault((belief.kind, belief.thing), []).append(belief)
+            elif belief.kind == 'read':
+                readers.setdefault(belief.thing, []).append(belief)
+        for (kind, thing), beliefs in groups.items():
+            self.check_sequence(beliefs, f'{kind} {thing}')
+            if kind == 'write':
+                self.check_readers([b for b in beliefs if b.is_certain],
+                                   [b for b in readers.get(thing, []) if b.is_certain])
+
+    def check_readers(self, writers, readers):
+        writers.sort(key=lambda b: b.start)
+        readers.sort(key=lambda b: b.start)
+        first = 0
+        for reader in readers:
+            while first < len(writers) and writers[first].end <= reader.start:
+                first += 1
+            for writer in writers[first:]:
+                if writer.start >= reader.end:
+                    break
+                if not self.excuses_overlap(reader, writer) and writer.end > reader.start:
+                    self.violate('S2', f'a reader and a writer: {reader}; {writer}')
+
+    # ---- S9 ----
+
+    def check_slots(self):
+        slots = {}
+        for belief in self.history.beliefs:
+            for slot in belief.slots:
+                slots.setdefault(slot, []).append(belief)
+        for slot, beliefs in slots.items():
+            self.check_sequence(beliefs, f'slot {slot}')
+
+    def check_admissions(self):
+        """Each lease, at its zxid: within the limit in force then, in free slots."""
+        taken, limit = {}, 0
+        for txn in self.truth.txns:
+            for op in txn.ops:
+                if op.path == POOL and op.kind in ('create', 'set') and op.data.isdigit():
+                    limit = int(op.data)
+                slots = slots_of(op.path[len(POOL) + 1:]) if op.path and op.path.startswith(POOL + '/') else None
+                if slots is None and op.kind != 'close':
+                    continue
+                if op.kind == 'delete':
+                    taken.pop(op.path, None)
+                elif op.kind == 'close':
+                    taken = {path: v for path, v in taken.items() if v[0] != txn.session}
+                elif op.kind == 'create':
+                    self.check_admitted(txn, op, slots, taken, limit)
+                    taken[op.path] = (txn.session, slots)
+
+    def check_admitted(self, txn, op, slots, taken, limit):
+        held = [slot for _, others in taken.values() for slot in others]
+        if len(held) + len(slots) > limit:
+            self.violate('S9', f'{op.path} was admitted at zxid {txn.zxid:#x} beside {len(held)} slots, limit {limit}')
+        if set(slots) & set(held) or max(slots) >= limit:
+            self.violate('S9', f'{op.path} took a slot at zxid {txn.zxid:#x} that is taken or beyond {limit}')
+
+    # ---- V9: the unique role ----
+
+    def check_unique(self):
+        claims = sorted((c for log in self.history.logs.values() for c in log.claims if c.end > c.told),
+                        key=lambda c: c.told)
+        furthest = None
+        for claim in claims:
+            if furthest and claim.nonce != furthest.nonce and claim.told < furthest.end:
+                if not any(self.history.is_excused(c.session, claim.told) for c in (claim, furthest)):
+                    self.violate('V9', f'two hold {claim.role}: {furthest.log} from {furthest.told} to {furthest.end}, '
+                                       f'and {claim.log} from {claim.told}')
+            if not furthest or claim.end > furthest.end:
+                furthest = claim
+        self.check_takeovers()
+
+    def check_takeovers(self):
+        """A holder whose session lives and whose ttl has not passed is never displaced, in the truth."""
+        nodes = [n for n in self.truth.children(SERVICES + '/master') if n.name == 'master']
+        for node, successor in zip(nodes, nodes[1:]):
+            old, new = entry_of(node.versions[-1]), entry_of(successor.versions[0])
+            displaced = node.end_kind == 'deleted' and node.end_zxid == successor.czxid
+            if not displaced or old.get('nonce') == new.get('nonce'):
+                continue
+            age = successor.created_ms - node.versions[-1].time_ms
+            if age < old.get('ttl', 0) * 1000:
+                self.violate('V9', f'{new.get("nonce")} displaced {old.get("nonce")} at zxid {successor.czxid:#x}, '
+                                   f'{age} ms after its heartbeat')
+        for node in nodes:
+            if len({entry_of(v).get('nonce') for v in node.versions}) > 1:
+                self.violate('V9', f'the node of {node.czxid:#x} was written by two')
+
+    # ---- S10 ----
+
+    def check_lookups(self, log):
+        stale_ms = self.history.sync_ticks * self.history.tick_ms + self.history.session_ms + 1000
+        for asked, _told, ttl, role, service, attempt in log.lookups:
+            version = self.attempts().get((role, service, attempt))
+            if not version:
+                self.violate('S10', f'{log.name} at {asked} was given an entry of {role}/{service} that never stood')
+                continue
+            age = asked - self.boot(version.time_ms)
+            if age - REGISTRY_MS - self.slack >= ttl:
+                self.violate('S10', f'{log.name} at {asked} was given {role}/{service}, which was {age} ms old of {ttl}')
+            if version.until_ms is not None and asked - self.boot(version.until_ms) > stale_ms:
+                self.violate('S10', f'{log.name} at {asked} was given {role}/{service}, which had gone at '
+                                    f'{self.boot(version.until_ms)}')
+
+    def attempts(self):
+        if not hasattr(self, 'known_attempts'):
+            self.known_attempts = {}
+            for node in self.truth.nodes:
+                parts = node.path.split('/')
+                if not node.path.startswith(SERVICES + '/') or len(parts) != 5:
+                    continue
+                for version in node.versions:
+                    self.known_attempts[parts[3], parts[4], entry_of(version).get('attempt')] = version
+        return self.known_attempts
+
+    # ---- S8, S11, L2 ----
+
+    def check_states(self, log):
+        for time, before, after in log.states:
+            if after not in LEGAL[before]:
+                self.violate('S8', f'{log.name} at {time}: {before} -> {after} is not in the table')
+
+    def check_calls(self, log):
+        for asked, told, what, timeout, _result in log.calls:
+            stopped = sum(max(0, min(told, end) - max(asked, begin)) for begin, end in log.stops)
+            self.slow_calls += 1
+            if told - asked - stopped > timeout + CALL_SLACK_MS:
+                self.violate('L2', f'{log.name}: {what} at {asked}, given {timeout} ms, took {told - asked} ms')
+
+    def check_foreign(self):
+        """Allowed are empty lock directories; a probe for the servers' time, which the same transaction made; and an
+        entry that the same transaction made anew: of a session of before, or one whose ttl has passed."""
+        for txn, node in self.truth.foreign:
+            anew = any(op.kind == 'create' and op.path == node.path for op in txn.ops)
+            if node.owner == 0:
+                allowed = node.path.startswith(ROOT + '/pool/locks/') and node.path.count('/') == 4 or anew
+            else:
+                allowed = node.path.startswith(SERVICES + '/') and anew
+            if not allowed:
+                self.violate('S11', f'session {txn.session:#x} deleted {node.path} of session {node.owner:#x}')
+
+    def check_ends(self):
+        """Processes that ended by themselves. What a native client does without memory is not ours to say."""
+        limited = {}
+        for time, edge, kind, target in self.history.faults:
+            if kind == 'member_memory_limit':
+                limited.setdefault(f'm{target}', []).append(time)
+        for time, log, text in self.history.unexpected:
+            if any(0 <= time - begin <= 30000 for begin in limited.get(log.split('.')[0], [])):
+                self.under_limit += 1
+            else:
+                self.violate('END', f'at {time}: {text}')
+
+    # ---- L1, L3 ----
+
+    def check_quiet(self, quiet):
+        allowed = quiet.bound + 2 * quiet.stall
+        logs = [log for log in self.history.logs.values() if log.lives_at(quiet.end)]
+        if quiet.end - quiet.begin < allowed + 1000:
+            self.inconclusive += 1
+            return
+        begun = max((log.begun for log in logs), default=quiet.begin)
+        since = max(quiet.begin, begun)
+        worst = max((self.well_since(item, quiet) - since for item in ITEMS), default=0)
+        self.recoveries.append(worst)
+        for item in ITEMS:
+            took = self.well_since(item, quiet) - since
+            if took > allowed:
+                self.violate('L1', f'{item} had not one owner all the time from {since} + {allowed} to {quiet.end}, but '
+                                   f'from {took} ms on')
+        for log in logs:
+            self.check_progress(log, since + allowed, quiet.end)
+        self.check_nodes(quiet, logs)
+
+    def well_since(self, item, quiet):
+        """From when on one and the same believer has the item until the end of the quiet time."""
+        owners = [b for b in self.items()[item] if b.start <= quiet.end < b.end]
+        return max(quiet.begin, owners[0].start) if owners else quiet.end + 1
+
+    def items(self):
+        if not hasattr(self, 'item_beliefs'):
+            self.item_beliefs = {item: [] for item in ITEMS}
+            for belief in self.history.beliefs:
+                if belief.kind == 'item':
+                    self.item_beliefs[belief.thing].append(belief)
+        return self.item_beliefs
+
+    def check_progress(self, log, begin, end):
+        for kinds, what in ((('lock',), 'a lock'), (('read', 'write'), 'a shared lock'), (('slots',), 'slots')):
+            if not any(b.kind in kinds and b.start <= end and b.end >= begin for b in log.beliefs):
+                self.violate('L1', f'{log.name} has not had {what} from {begin} to {end}')
+
+    def nodes_at(self, path, time):
+        return [n for n in self.truth.children(path)
+                if self.boot(n.created_ms) <= time and (n.end_ms is None or self.boot(n.end_ms) > time)]
+
+    def check_nodes(self, quiet, logs):
+        """What stands near the end of a quiet time is of the sessions of those that are there."""
+        time = quiet.end - 100
+        sessions = {log.session_at(time) for log in logs}
+        members = sorted(log.member for log in logs)
+        for item in ITEMS:
+            nodes = self.nodes_at(f'{ROOT}/pool/locks/{item}', time)
+            if len(nodes) != 1:
+                self.violate('L3', f'{item} has {len(nodes)} nodes at {time}: {[n.name for n in nodes]}')
+        for path in [ROOT + '/party', ROOT + '/pool/party', SERVICES + '/worker']:
+            nodes = self.nodes_at(path, time)
+            if len(nodes) != len(members):
+                self.violate('L3', f'{path} has {len(nodes)} nodes at {time}, and {len(members)} members are there')
+        if len(self.nodes_at(SERVICES + '/master', time)) != 1:
+            self.violate('L1', f'nobody holds the unique role at {time}')
+        for node in self.truth.nodes:
+            if node.owner and node.owner not in sessions and self.boot(node.created_ms) <= time and (
+                    node.end_ms is None or self.boot(node.end_ms) > time):
+                self.violate('L3', f'{node.path} is left at {time} of session {node.owner:#x}')
+        for log in logs:
+            for seen, what in ((log.views, 'view of the registry'), (log.parties, 'party')):
+                last = [names for at, names in seen if at <= quiet.end][-1:]
+                if last != [members]:
+                    self.violate('L1', f'the {what} of {log.name} has {last} at {quiet.end}, and there are {members}')

@@ -1,0 +1,366 @@
+#!/usr/bin/python3
+"""The checkers of the chaos test notice what they are there for. SPDX-License-Identifier: Apache-2.0
+
+A sound history of two members passes. Then it is falsified in one place after the other, and each time the rule that was
+broken is reported, and no other.
+"""
+
+import copy
+import json
+import os
+import struct
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+from history import History  # noqa: E402
+from rules import Checker, ITEMS, POOL, ROOT, slots_of  # noqa: E402
+from txnlog import Op, Truth, Txn, read_logs  # noqa: E402
+
+WALL = 1_000_000  # the wall clock is so far ahead
+A, B = 0xa1, 0xb2  # sessions
+PERSISTENT = [ROOT, ROOT + '/locks', POOL]
+
+
+def entry(attempt, nonce, ttl=2):
+    return json.dumps({'attempt': attempt, 'nonce': nonce, 'ttl': ttl}).encode()
+
+
+class World:
+    """Transactions and lines of two members, m0 with session A and m1 with session B. Times are in milliseconds of
+    CLOCK_BOOTTIME; a quiet time goes from 10,000 to 20,000."""
+
+    def __init__(self):
+        self.txns, self.driver, self.lines = [], [], {'m0.1.log': [], 'm1.1.log': []}
+        self.driver += ['T 3000 200 10', 'O 0 1000000', 'O 9000 1009000', 'M 0 m0 m0.1.log', 'M 0 m1 m1.1.log',
+                        'A 10000 5000', 'Z 20000 0']
+        for session, log in ((A, 'm0.1.log'), (B, 'm1.1.log')):
+            self.commit(100, session, Op('open'))
+            self.say(log, 'H 50 1', *(f'U {t} {session:x} {t + 2500}' for t in range(100, 30000, 100)))
+            self.say(log, 'T 200 0 1', 'T 300 1 2', 'T 400 2 0', 'T 500 0 1')
+            self.say(log, 'P 19900 2 m0 m1', 'W 19900 2 m0 m1')
+        self.commit(150, A, *(Op('create', path) for path in PERSISTENT))
+        self.commit(160, A, Op('set', POOL, b'3'))
+        self.add_items()
+        self.add_claims()
+        self.add_services()
+
+    def commit(self, time, session, *ops, cxid=7):
+        self.txns.append(Txn(0, session, cxid, time + WALL, list(ops)))
+        return self.txns[-1]
+
+    def say(self, log, *lines):
+        self.lines[log] += lines
+
+    def hold(self, log, session, kind, thing, path, begin, end, slots='-'):
+        """Created, believed, and given up: in all three places. The token is put in later, when zxids are known."""
+        name = len(self.txns)
+        self.commit(begin - 10, session, Op('create', path, b'', True))
+        self.say(log, f'B {begin} {kind} {thing} {session:x} @{name} {slots}')
+        self.say(log, f'E {end} {end + 1} {kind} {thing} @{name} released')
+        self.commit(end + 10, session, Op('delete', path))
+
+    def add_items(self):
+        """Each item is first of the one member, then of the other, up to behind the quiet time."""
+        for i, item in enumerate(ITEMS):
+            one, other = (('m0.1.log', A), ('m1.1.log', B))[::1 if i % 2 else -1]
+            path = f'{ROOT}/pool/locks/{item}'
+            self.commit(170, A, Op('create', path))
+            self.hold(*one, 'item', item, f'{path}/a__lock__{0:010d}', 1000, 3000)
+            self.hold(*other, 'item', item, f'{path}/b__lock__{1:010d}', 3500, 25000)
+
+    def add_claims(self):
+        for begin in (2000, 16000, 18000):
+            for log, session, at in (('m0.1.log', A, begin), ('m1.1.log', B, begin + 500)):
+                sequence = at // 100
+                self.hold(log, session, 'lock', 'l0', f'{ROOT}/locks/l0/x__lock__{sequence:010d}', at, at + 300)
+                self.hold(log, session, 'write', 'rw', f'{ROOT}/locks/rw/x__lock__{sequence:010d}', at, at + 300)
+                self.hold(log, session, 'read', 'rw', f'{ROOT}/locks/rw/x__rlock__{sequence + 10:010d}', at + 1000,
+                          at + 1200)
+        for i, begin in enumerate((2000, 17000)):
+            self.hold('m0.1.log', A, 'slots', 's0', f'{POOL}/x{i},n=0,c=2', begin, begin + 500, '0,1')
+            self.hold('m1.1.log', B, 'slots', 's0', f'{POOL}/y{i},n=2,c=1', begin + 100, begin + 600, '2')
+
+    def add_services(self):
+        for session, member in ((A, 'm0'), (B, 'm1')):
+            self.commit(600, session, Op('create', f'{ROOT}/party/{member}', b'', True),
+                        Op('create', f'{ROOT}/pool/party/{member}', b'', True))
+            path = f'{ROOT}/services/worker/{member}'
+            self.commit(700, session, Op('create', path, entry('w1' + member, member), True))
+            self.commit(16000, session, Op('set', path, entry('w2' + member, member)))
+        self.commit(800, A, Op('create', f'{ROOT}/services/master/master', entry('u1', 'm0'), True))
+        self.commit(16000, A, Op('set', f'{ROOT}/services/master/master', entry('u2', 'm0')))
+        self.say('m0.1.log', f'C 790 810 {A:x} 2000 master m0 u1', f'C 15990 16010 {A:x} 2000 master m0 u2')
+        self.say('m1.1.log', 'R 1000 1010 2000 worker m0 w1m0', 'R 16500 16510 2000 worker m0 w2m0')
+
+    def check(self):
+        self.txns.sort(key=lambda t: t.time_ms)  # Stable, and so zxids are in the order of times.
+        lines = copy.deepcopy(self.lines)
+        for zxid, txn in enumerate(self.txns, 0x100000001):
+            txn.zxid = zxid
+        history = History()
+        history.read_driver(self.driver)
+        for log, said in lines.items():
+            said = [self.with_token(line) + '\n' for line in said]
+            history.read_member(log, said)
+        history.finish()
+        checker = Checker(history, Truth(self.txns))
+        checker.run()
+        return checker.found
+
+    def with_token(self, line):
+        words = line.split()
+        return ' '.join(str(self.zxid_of(int(w[1:]))) if w.startswith('@') else w for w in words)
+
+    def zxid_of(self, name):
+        return self.by_name[name].zxid
+
+    def seal(self):
+        """From now on transactions keep the names by which lines know them."""
+        self.by_name = list(self.txns)
+        return self
+
+
+class Falsified(unittest.TestCase):
+    def setUp(self):
+        self.world = World().seal()
+
+    def replace(self, log, old, new):
+        lines = self.world.lines[log]
+        at = [i for i, line in enumerate(lines) if line.startswith(old)]
+        self.assertTrue(at, old)
+        for i in at:
+            lines[i] = lines[i].replace(old, new)
+
+    def commits(self, kind, path):
+        found = [t for t in self.world.txns for op in t.ops if op.kind == kind and op.path == path]
+        self.assertTrue(found, path)
+        return found
+
+    def expect(self, *rules):
+        found = self.world.check()
+        self.assertEqual({rule for rule, _ in found}, set(rules), found)
+
+    # What has happened as it should is not reported.
+    def test_sound(self):
+        self.expect()
+
+    # A second owner that begins before the first has ended.
+    def test_overlapping_owners(self):
+        path = f'{ROOT}/pool/locks/i1/b__lock__0000000001'
+        self.commits('create', path)[0].time_ms = 2000 + WALL
+        self.replace('m1.1.log', 'B 3500 item i1 ', 'B 2500 item i1 ')
+        self.expect('S2', 'S1')
+
+    # Two owners at once where the truth has only one after the other: a belief goes on behind its node's end.
+    def test_belief_after_deletion(self):
+        self.replace('m0.1.log', 'E 3000 3001 item i1 ', 'E 3100 3101 item i1 ')
+        self.expect('S7')
+
+    # A session that has expired while its member still believes.
+    def test_belief_after_expiry(self):
+        world = self.world
+        self.replace('m0.1.log', 'E 3000 3001 item i1 ', 'E 3100 3101 item i1 ')
+        deletion = self.commits('delete', f'{ROOT}/pool/locks/i1/a__lock__0000000000')[0]
+        deletion.ops = []
+        world.commit(3050, A, Op('close'), cxid=0)
+        rules = {rule for rule, _ in world.check()}
+        self.assertIn('S1', rules)
+        self.assertNotIn('S7', rules)
+
+    # Of a session that somebody ended by force nobody can know.
+    def test_expired_by_force(self):
+        self.test_belief_after_expiry()
+        self.world.driver.insert(5, f'X 2990 {A:x}')
+        self.assertNotIn('S1', {rule for rule, text in self.world.check() if 'i1' in text and 'm0.1.log' in text})
+
+    # A belief without a node, and one by a node of another session.
+    def test_no_node(self):
+        name = next(line for line in self.world.lines['m0.1.log'] if line.startswith('B 2000 lock')).split()[5]
+        for i, line in enumerate(self.world.lines['m0.1.log']):
+            self.world.lines['m0.1.log'][i] = line.replace(name + ' ', '99 ')
+        found = self.world.check()
+        self.assertEqual([rule for rule, _ in found], ['S1', 'S3'][:len(found)], found)
+
+    def test_node_of_another(self):
+        self.replace('m0.1.log', f'B 2000 lock l0 {A:x}', f'B 2000 lock l0 {B:x}')
+        self.expect('S5')
+
+    # A token that is smaller than one before it.
+    def test_token_goes_back(self):
+        lines = self.world.lines['m1.1.log']
+        first, last = [[i for i, line in enumerate(lines) if line.startswith(f'B {t} lock')][0] for t in (2500, 18500)]
+        tokens = [lines[i].split()[5] for i in (first, last)]
+        lines[first] = lines[first].replace(tokens[0], '0')
+        lines[first + 1] = lines[first + 1].replace(tokens[0], '0')
+        lines[last], lines[last + 1] = (lines[i].replace(tokens[1], tokens[0]) for i in (last, last + 1))
+        self.assertIn('S3', {rule for rule, _ in self.world.check()})
+
+    # A belief of whoever is not the first in the queue.
+    def test_not_first(self):
+        self.world.commit(1500, A, Op('create', f'{ROOT}/locks/l0/x__lock__0000000001', b'', True))
+        self.expect('S1')
+
+    # A writer beside a reader.
+    def test_writer_and_reader(self):
+        self.replace('m1.1.log', 'B 2500 write', 'B 3400 write')
+        self.replace('m1.1.log', 'E 2800 2801 write', 'E 3600 3601 write')
+        self.commits('delete', f'{ROOT}/locks/rw/x__lock__{25:010d}')[0].time_ms = 3700 + WALL
+        self.assertIn('S2', {rule for rule, _ in self.world.check()})
+
+    # One slot more than the limit; one slot twice.
+    def test_over_the_limit(self):
+        self.commits('set', POOL)[0].ops[0].data = b'2'
+        self.expect('S9')
+
+    def test_slot_twice(self):
+        self.commits('set', POOL)[0].ops[0].data = b'4'
+        self.replace('m1.1.log', 'B 2100 slots', 'B 2100 slots')
+        for txn in self.commits('create', POOL + '/y0,n=2,c=1') + self.commits('delete', POOL + '/y0,n=2,c=1'):
+            txn.ops[0].path = POOL + '/y0,n=1,c=1'
+        lines = self.world.lines['m1.1.log']
+        at = next(i for i, line in enumerate(lines) if line.startswith('B 2100 slots'))
+        lines[at] = lines[at][:-1] + '1'
+        self.expect('S9', 'S2')
+
+    # Two holders of a unique role, by their claims and in the truth.
+    def test_two_holders(self):
+        self.world.say('m1.1.log', f'C 16400 16500 {B:x} 2000 master m1 u9')
+        self.expect('V9')
+
+    def test_displaced(self):
+        path = f'{ROOT}/services/master/master'
+        self.world.commit(16500, B, Op('delete', path), Op('create', path, entry('u9', 'm1'), True))
+        self.expect('V9')
+
+    # A lookup that returns what never stood, is too old, or has gone long ago.
+    def test_lookups(self):
+        for line in ('R 1000 1010 2000 worker m0 nothing', 'R 5000 5010 2000 worker m0 w1m0'):
+            self.setUp()
+            self.world.say('m1.1.log', line)
+            self.expect('S10')
+
+    def test_lookup_of_gone(self):
+        for version in ('w1m0', 'w2m0'):
+            for txn in self.world.txns:
+                for op in txn.ops:
+                    op.data = op.data.replace(f'{version}", "nonce": "m0", "ttl": 2'.encode(),
+                                              f'{version}", "nonce": "m0", "ttl": 90'.encode())
+        self.world.say('m1.1.log', 'R 27000 27010 90000 worker m0 w1m0')
+        self.expect('S10')
+
+    # A transition that is not in the table; what a member saw by itself.
+    def test_states(self):
+        self.world.say('m0.1.log', 'T 600 3 1')
+        self.expect('S8')
+
+    def test_seen_by_member(self):
+        self.world.say('m0.1.log', 'V 600 S8 told twice')
+        self.expect('S8')
+
+    # A node of another session is deleted.
+    def test_foreign_deletion(self):
+        self.world.commit(16500, B, Op('delete', f'{ROOT}/party/m0'), Op('create', f'{ROOT}/party/m9', b'', True))
+        self.expect('S11')
+
+    # A call that does not end; one of a process that was stopped meanwhile.
+    def test_calls(self):
+        self.world.say('m0.1.log', 'L 1000 9000 lock 1500 -3')
+        self.expect('L2')
+        self.world.driver += ['S 2000 m0.1.log', 'G 8000 m0.1.log']
+        self.assertNotIn('L2', {rule for rule, _ in self.world.check()})
+
+    # An item without an owner at the end of a quiet time, and one that came too late.
+    def test_without_owner(self):
+        self.replace('m0.1.log', 'E 25000 25001 item i0', 'E 19000 19001 item i0')
+        self.expect('L1')
+
+    def test_owner_too_late(self):
+        self.replace('m0.1.log', 'B 3500 item i0', 'B 16000 item i0')
+        self.expect('L1')
+
+    # Somebody who gets no lock; a view that has not all; a role without a holder.
+    def test_no_progress(self):
+        for log in self.world.lines:
+            self.world.lines[log] = [line for line in self.world.lines[log] if ' slots ' not in line or '2' == line[2]]
+        self.expect('L1')
+
+    def test_view(self):
+        self.replace('m0.1.log', 'W 19900 2 m0 m1', 'W 19900 1 m0')
+        self.expect('L1')
+
+    def test_no_holder(self):
+        self.world.commit(19000, A, Op('delete', f'{ROOT}/services/master/master'))
+        self.expect('L1')
+
+    # A node that is left of a session that nobody has.
+    def test_orphan(self):
+        self.world.commit(5000, 0xc3, Op('create', f'{ROOT}/locks/l0/x__lock__0000000900', b'', True))
+        self.expect('L3')
+
+    # A process that was stopped believes up to its deadline, as nothing runs that could end its belief.
+    def test_stopped(self):
+        self.replace('m0.1.log', 'E 3000 3001 item i1 ', 'E 3000 9001 item i1 ')
+        self.world.lines['m0.1.log'] = [line.replace(' released', ' lost') if ' i1 ' in line else line
+                                        for line in self.world.lines['m0.1.log']]
+        self.world.driver += ['S 3002 m0.1.log', 'G 9000 m0.1.log']
+        self.assertIn('S2', {rule for rule, _ in self.world.check()})
+
+    # A process that ended by itself.
+    def test_crash(self):
+        self.world.driver.append('Y 30000 m0.1.log ended by signal 11')
+        self.expect('END')
+
+
+def record(zxid, kind, body, session=A):
+    data = struct.pack('>qiqqi', session, 1, zxid, WALL, kind) + body
+    return struct.pack('>qi', 0, len(data)) + data + b'B'
+
+
+def text(value):
+    return struct.pack('>i', len(value)) + value.encode()
+
+
+def create(path):
+    return text(path) + text('data') + struct.pack('>i', 0) + b'\x01' + struct.pack('>i', 0)
+
+
+class Logs(unittest.TestCase):
+    def write(self, directory, server, *records):
+        os.makedirs(os.path.join(directory, f'server{server}', 'data', 'version-2'))
+        with open(os.path.join(directory, f'server{server}', 'data', 'version-2', 'log.1'), 'wb') as file:
+            file.write(b'ZKLG' + bytes(12) + b''.join(records))
+
+    # Parts of three servers make a whole; half a record and zeros end a file; a failed multi has done nothing.
+    def test_read(self):
+        sub = create('/b')
+        good = struct.pack('>iii', 1, 1, len(sub)) + sub
+        failed = struct.pack('>iii', 2, 1, len(sub)) + sub + struct.pack('>iii', -1, 4, -101)
+        with tempfile.TemporaryDirectory() as directory:
+            self.write(directory, 1, record(1, 1, create('/a')), record(2, 14, good), bytes(100))
+            self.write(directory, 2, record(2, 14, good), record(3, 14, failed), record(4, 2, text('/a'))[:30])
+            self.write(directory, 3, record(4, -11, b''))
+            txns, conflicts = read_logs(directory)
+        self.assertEqual([t.zxid for t in txns], [1, 2, 3, 4])
+        self.assertEqual([[(op.kind, op.path) for op in t.ops] for t in txns],
+                         [[('create', '/a')], [('create', '/b')], [], [('close', None)]])
+        self.assertEqual((txns[0].ops[0].data, txns[0].ops[0].ephemeral, conflicts), (b'data', True, []))
+        self.assertTrue(all(n.end_kind == 'closed' for n in Truth(txns).nodes))
+
+    # Two servers that do not agree.
+    def test_conflict(self):
+        with tempfile.TemporaryDirectory() as directory:
+            self.write(directory, 1, record(1, 1, create('/a')))
+            self.write(directory, 2, record(1, 2, text('/a')))
+            self.assertEqual(read_logs(directory)[1], [1])
+
+    def test_slots(self):
+        self.assertEqual(slots_of('abc,n=1,c=2'), [1, 2])
+        self.assertEqual(slots_of('abc,n=0,c=4,x=3+1.9+0'), [0, 3, 4, 9])
+        self.assertIsNone(slots_of('0123'))
+
+
+if __name__ == '__main__':
+    unittest.main()

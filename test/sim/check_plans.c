@@ -1,0 +1,283 @@
+/* Plans as members follow them: at each step, and at the end. SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plans.h"
+#include "znode/path.h"
+
+static const dv_follower *follower_of(const sim_member *m) {
+    return m->partitioner ? m->partitioner->follower : NULL;
+}
+
+static const sim_person *self_of(const sim_member *m) {
+    const char *node = m->partitioner->membership ? dv_membership_name(m->partitioner->membership) : NULL;
+    return node ? sim_person_of_node(m->world, node) : NULL;
+}
+
+/* ---- at each step ---- */
+
+/* D21, D22: what it remembers stood there, word for word; and never is an older plan followed after a newer one. */
+static void check_memory(sim_member *m, const dv_follower *f) {
+    sim_world *w = m->world;
+    const dv_plan *plan = f->memory.plan;
+    int64_t mzxid = plan ? plan->mzxid : 0;
+    if (mzxid == m->plan_mzxid) return;
+    if (mzxid < m->plan_mzxid)
+        sim_violate(w, "D21", "%s follows the plan of 0x%llx after that of 0x%llx", m->name, (unsigned long long)mzxid,
+                    (unsigned long long)m->plan_mzxid);
+    m->plan_mzxid = mzxid;
+    if (!plan) return;
+    const sim_plan_version *v = sim_plan_at(w, mzxid);
+    if (v && !v->plan && w->plans_truth->chunks_spoiled) return; /* It has read what is there no more. */
+    bool same = v && v->plan && strcmp(v->plan->header.guid, plan->header.guid) == 0 && sim_plans_equal(v->plan, plan);
+    if (!same)
+        sim_violate(w, "D22", "%s follows a plan of 0x%llx that %s", m->name, (unsigned long long)mzxid,
+                    !v         ? "never stood there"
+                    : !v->plan ? "is broken"
+                               : "is another than stood there");
+}
+
+/* D23: a plan is broken only if nobody can read it. */
+static void check_standing(sim_member *m, const dv_follower *f) {
+    sim_world *w = m->world;
+    if ((int)f->memory.standing == m->plan_standing && f->memory.mzxid == m->plan_found) return;
+    m->plan_standing = (int)f->memory.standing;
+    m->plan_found = f->memory.mzxid;
+    const sim_plan_version *v = f->memory.mzxid ? sim_plan_at(w, f->memory.mzxid) : NULL;
+    if (f->memory.standing == DV_PLAN_BROKEN) {
+        w->coverage->plan_meetings[SIM_MET_BROKEN]++;
+        if (v && v->plan && w->plans_truth->spoiled_at == 0)
+            sim_violate(w, "D23", "%s takes the plan of 0x%llx for broken", m->name, (unsigned long long)v->mzxid);
+    }
+    w->coverage->plan_meetings[SIM_MET_NO_ROOT] += f->memory.standing == DV_PLAN_MISSING && f->memory.plan;
+    w->coverage->plan_meetings[SIM_MET_NEWER] += f->memory.standing == DV_PLAN_NEWER;
+}
+
+/* D34: an ACQUIRED member's share is what the newest plan that it has read gives it. D38: one that another live node
+ * has taken the place of has nothing. */
+static void check_share(sim_member *m, const dv_follower *f) {
+    sim_world *w = m->world;
+    const divvy_partitioner *p = m->partitioner;
+    const sim_person *self = self_of(m);
+    const dv_plan *plan = f->memory.plan;
+    if (p->state != DIVVY_ACQUIRED || !f->in_force || f->fence_unknown || !self) return;
+    if (sim_person_fenced(w, self, f->pzxid)) {
+        sim_violate(w, "D38", "%s is ACQUIRED, and another has taken its place", m->name);
+        return;
+    }
+    if (!plan || plan->header.generation == 0 || f->memory.standing == DV_PLAN_BROKEN) return;
+    const dv_plan_member *own =
+        dv_plan_find(plan, self->facts.is_static, self->facts.is_static ? self->identifier : self->node);
+    if (!own || own->leaving[0]) {
+        sim_violate(w, "D34", "%s is ACQUIRED, and %s the plan", m->name, own ? "leaves by" : "is not in");
+        return;
+    }
+    if (!dv_plan_set_equal(p->dealt, plan->set)) {
+        sim_violate(w, "D34", "%s is ACQUIRED, and deals with other items than the plan", m->name);
+        return;
+    }
+    for (size_t i = 0; i < plan->set->count; i++) {
+        bool wanted = dv_table(p)->dealt[i]->wanted, planned = plan->owners[i] == own->slot;
+        if (wanted == planned || dv_table(p)->dealt[i]->too_long) continue;
+        sim_violate(w, "D34", "%s is ACQUIRED, and by the plan %s is %s", m->name, plan->set->names[i],
+                    planned ? "its own" : "another's");
+        return;
+    }
+}
+
+void sim_plans_check_step(sim_member *m) {
+    const dv_follower *f = follower_of(m);
+    if (!f || m->partitioner->state == DIVVY_FAILURE) return;
+    check_memory(m, f);
+    check_standing(m, f);
+    const divvy_partitioner *p = m->partitioner;
+    bool same = m->plan_checked_state == p->state_id && m->plan_checked_mzxid == m->plan_mzxid &&
+                m->plan_checked_pzxid == f->pzxid && m->plan_checked_fence == f->fence_unknown && m->plan_checked_count == p->wanted_count;
+    if (same) return;
+    m->plan_checked_state = p->state_id;
+    m->plan_checked_mzxid = m->plan_mzxid;
+    m->plan_checked_pzxid = f->pzxid;
+    m->plan_checked_fence = f->fence_unknown;
+    m->plan_checked_count = p->wanted_count;
+    check_share(m, f);
+}
+
+/* ---- at the end ---- */
+
+static bool takes_part(const sim_member *m) {
+    return m->phase == SIM_RUNS && (m->partitioner || m->kazoo);
+}
+
+bool sim_plan_in_force(const sim_world *w) {
+    bool any = false;
+    for (size_t i = 0; i < w->script->slots; i++) {
+        const sim_member *m = &w->members[i];
+        if (!takes_part(m)) continue;
+        any = true;
+        if (m->kazoo || atoi(m->partitioner->ability) < DV_LEVEL_PLAN || m->partitioner->ability[0] == 'f')
+            return false;
+    }
+    return any;
+}
+
+bool sim_is_fenced(const sim_member *m) {
+    const sim_person *self = m->partitioner ? self_of(m) : NULL;
+    return self && sim_person_fenced(m->world, self, INT64_MAX - 1);
+}
+
+/* The party as it is, for a step. */
+static size_t call_roll(const sim_world *w, dv_plan_node *nodes, const sim_member **members) {
+    size_t count = 0;
+    for (size_t i = 0; i < w->script->slots; i++) {
+        const sim_member *m = &w->members[i];
+        const sim_person *self = takes_part(m) && m->partitioner ? self_of(m) : NULL;
+        if (!self) continue;
+        members[count] = m;
+        nodes[count++] = (dv_plan_node){.node = self->node,
+                                        .identifier = self->identifier,
+                                        .tag = self->tag,
+                                        .known = true,
+                                        .is_static = self->facts.is_static,
+                                        .weight = self->facts.weight,
+                                        .zone = self->facts.zone,
+                                        .rejoin_delay_ms = self->facts.rejoin_delay_ms,
+                                        .czxid = self->czxid};
+    }
+    return count;
+}
+
+static int by_node(const void *a, const void *b) {
+    return strcmp(((const dv_plan_node *)a)->node, ((const dv_plan_node *)b)->node);
+}
+
+/* D36: nothing is left to be written. */
+static bool nothing_to_write(const sim_world *w, const dv_plan *plan, char *text, size_t bytes) {
+    dv_plan_node nodes[SIM_SLOTS_MAX];
+    const sim_member *members[SIM_SLOTS_MAX];
+    size_t count = call_roll(w, nodes, members);
+    if (count == 0) return true;
+    dv_plan_party party = {
+        .pzxid = INT64_MAX - 1, .nodes = nodes, .count = count, .set = members[0]->partitioner->configured};
+    dv_plan_events none = {.expired = NULL};
+    dv_plan *next;
+    qsort(nodes, count, sizeof *nodes, by_node);
+    int result = dv_plan_step(&next, plan, &party, &none);
+    if (result == DV_PLAN_NEXT)
+        snprintf(text, bytes, "the plan is generation %llu, and another one should have been written, because of %s",
+                 (unsigned long long)plan->header.generation, dv_plan_reason_text(next->header.reason));
+    else if (result != DV_PLAN_NOTHING) snprintf(text, bytes, "no step from the plan that stands there: %d", result);
+    if (result == DV_PLAN_NEXT) dv_plan_free(next);
+    return result == DV_PLAN_NOTHING;
+}
+
+static bool is_present(const sim_world *w, const dv_plan_member *member) {
+    for (size_t i = 0; i < w->script->slots; i++) {
+        const sim_member *m = &w->members[i];
+        const sim_person *self = takes_part(m) && m->partitioner ? self_of(m) : NULL;
+        if (self && self->facts.is_static == member->is_static &&
+            strcmp(member->is_static ? self->identifier : self->node, member->key) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool all_wishes_met(const sim_world *w, char *text, size_t bytes) {
+    for (size_t i = 0; i < w->script->slots; i++) {
+        const sim_member *m = &w->members[i];
+        const dv_follower *f = takes_part(m) ? follower_of(m) : NULL;
+        if (!f || sim_is_fenced(m)) continue;
+        if (f->want_weight.open || f->want_set.open || f->want_leave.open) {
+            snprintf(text, bytes, "%s still waits for its %s", m->name,
+                     f->want_weight.open ? "weight"
+                     : f->want_set.open  ? "items"
+                                         : "leave");
+            return false;
+        }
+    }
+    return true;
+}
+
+bool sim_plan_well(const sim_world *w, char what[8], char *text, size_t bytes) {
+    const sim_plan_version *v = sim_plan_now(w);
+    snprintf(what, 8, "L1");
+    if (!v || !v->plan) {
+        snprintf(text, bytes, "all follow plans, and %s", v ? "what stands there is none" : "there is none");
+        return false;
+    }
+    for (size_t k = 0; k < v->plan->member_count; k++) {
+        const dv_plan_member *member = &v->plan->members[k];
+        if (!member->absent && is_present(w, member)) continue;
+        if (!is_present(w, member) && !member->absent && member->leaving[0])
+            continue; /* D20: alone, nothing to write */
+        snprintf(text, bytes, "%s is in the plan, and %s", member->key,
+                 member->absent ? "as one that is absent" : "not in the party");
+        return false;
+    }
+    for (size_t i = 0; i < w->script->slots; i++) {
+        const sim_member *m = &w->members[i];
+        const dv_follower *f = takes_part(m) ? follower_of(m) : NULL;
+        if (!f || (f->memory.plan && f->memory.plan->mzxid == v->mzxid && f->memory.standing == DV_PLAN_GOOD)) continue;
+        snprintf(text, bytes, "%s follows another plan than the one that stands there", m->name);
+        return false;
+    }
+    return nothing_to_write(w, v->plan, text, bytes) && all_wishes_met(w, text, bytes);
+}
+
+/* Whose item it is by the plan; NULL: nobody's who takes part. SIM_NOT_DEALT: it is none of the plan's. */
+size_t sim_plan_owner(const sim_world *w, size_t item) {
+    const sim_plan_version *v = sim_plan_now(w);
+    const char *name = w->items[item];
+    const char **at = v && v->plan ? bsearch(&name, v->plan->set->names, v->plan->set->count,
+                                             sizeof *v->plan->set->names, dv_name_compare)
+                                   : NULL;
+    if (!at) return SIM_NOT_DEALT;
+    uint32_t slot = v->plan->owners[at - v->plan->set->names];
+    const dv_plan_member *member = slot == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(v->plan, slot);
+    for (size_t i = 0; member && i < w->script->slots; i++) {
+        const sim_member *m = &w->members[i];
+        const sim_person *self = takes_part(m) && m->partitioner ? self_of(m) : NULL;
+        if (self && self->facts.is_static == member->is_static && !sim_is_fenced(m) &&
+            strcmp(member->is_static ? self->identifier : self->node, member->key) == 0)
+            return i;
+    }
+    return SIM_NOBODY;
+}
+
+/* What plans add to the bound of L1 (D37): turns, rounds of moves, absences, a writer's round trips. */
+int64_t sim_plans_bound_ms(const sim_world *w) {
+    enum { TURN_MS = 100, MORE_TURNS = 4, LOOK_MS = 500, ROUND_TRIPS = 40, WRITES = 3 };
+    const sim_script *s = w->script;
+    int64_t trip_ms = 2 * s->client_delay_max_ms + 4 * s->server_delay_max_ms + 2;
+    int64_t write_ms = ((int64_t)s->slots + MORE_TURNS) * TURN_MS + ROUND_TRIPS * trip_ms + 2 * w->settle_max_ms;
+    int64_t rounds = s->max_moves ? (int64_t)(s->items / s->max_moves + 2) : 0;
+    int64_t release_ms = 100 + 2 * s->react_ms;
+    int64_t round_ms = LOOK_MS * (int64_t)(s->slots + 1) + release_ms + write_ms;
+    return WRITES * write_ms + rounds * round_ms + s->rejoin_delay_max_ms + s->rejoin_delay_max_ms / 50;
+}
+
+/* D34: each member counts from when it saw it. */
+int64_t sim_plans_newer_until(const sim_world *w) {
+    enum { LEAST_MS = 60000, SLACK_MS = 5000 };
+    const struct sim_plans_truth *t = w->plans_truth;
+    if (!t->newer_at) return 0;
+    int64_t since = t->newer_at > w->quiet_since ? t->newer_at : w->quiet_since;
+    int64_t patience_ms = 10 * w->settle_max_ms > LEAST_MS ? 10 * w->settle_max_ms : LEAST_MS;
+    return since + patience_ms + patience_ms / 100 + SLACK_MS;
+}
+
+/* Where a plan decides, that a party has settled is not seen by the target. */
+bool sim_plans_settled(sim_member *m) {
+    const dv_follower *f = m->partitioner->follower;
+    const struct sim_plans_truth *t = m->world->plans_truth;
+    int64_t pzxid = 0;
+    if (!f || !f->in_force) return false;
+    bool news = f->pzxid != m->plan_settled;
+    m->plan_settled = f->pzxid;
+    for (size_t i = 0; i < t->people_count; i++) {
+        const sim_person *p = &t->people[i];
+        if (p->czxid > pzxid) pzxid = p->czxid;
+        if (p->gone_zxid > pzxid) pzxid = p->gone_zxid;
+    }
+    return news || f->pzxid >= pzxid;
+}

@@ -1,0 +1,176 @@
+/* What users and administrators do to plans. SPDX-License-Identifier: Apache-2.0 */
+#include "plans.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH_BYTES = 160 };
+
+/* ---- members ---- */
+
+/* Some of all items, at least one. */
+static size_t draw_set(const sim_world *w, sim_random *r, const char **items) {
+    size_t count = 0;
+    unsigned percent = (unsigned)SIM_ONE_OF(r, 30, 60, 90, 100);
+    for (size_t i = 0; i < w->script->items; i++) {
+        if (sim_chance(r, percent)) items[count++] = w->items[i];
+    }
+    if (count == 0) items[count++] = w->items[sim_below(r, (uint32_t)w->script->items)];
+    return count;
+}
+
+static void draw_identity(sim_member *m, sim_random *r) {
+    const sim_script *s = m->world->script;
+    divvy_partitioner_config *c = &m->config;
+    if (!s->statics || !sim_chance(r, 65)) return;
+    if (sim_chance(r, 8)) snprintf(m->name, sizeof m->name, "twin");
+    else snprintf(m->name, sizeof m->name, "s%zu", m->slot);
+    c->static_membership = 1;
+    c->rejoin_delay_ms = sim_chance(r, 15) ? 0 : sim_between(r, s->rejoin_delay_max_ms / 8, s->rejoin_delay_max_ms);
+}
+
+void sim_plans_configure(sim_member *m, sim_random *r) {
+    const sim_script *s = m->world->script;
+    divvy_partitioner_config *c = &m->config;
+    if (s->theme != SIM_OF_PLANS) return;
+    bool by_names = s->lower && sim_chance(r, 30);
+    if (c->mode == DIVVY_EAGER && c->on_suspend == DIVVY_RELEASE_ON_SUSPEND && by_names) return; /* kazoo's preset */
+    if (by_names) {
+        c->assign = sim_chance(r, 50) ? DIVVY_ASSIGN_RENDEZVOUS : DIVVY_ASSIGN_ROUND_ROBIN;
+        return;
+    }
+    c->assign = sim_chance(r, 50) ? DIVVY_ASSIGN_AUTO : DIVVY_ASSIGN_STICKY;
+    draw_identity(m, r);
+    if (s->weights && sim_chance(r, 50)) c->weight = (uint32_t)SIM_ONE_OF(r, 0, 1, 500, 2000, 3000);
+    if (s->zones && sim_chance(r, 80)) c->zone = sim_chance(r, 50) ? "za" : "zb";
+    c->max_moves = sim_chance(r, 90) ? s->max_moves : sim_below(r, 4);
+    c->round_timeout_ms = s->round_timeout_ms;
+    c->items = m->world->deployed;
+    c->item_count = m->world->deployed_count;
+}
+
+void sim_plans_set_items(sim_member *m, const sim_event *e) {
+    const char *items[SIM_ITEMS_MAX];
+    sim_random random = sim_random_of((uint64_t)e->b << 32 | e->c, 5);
+    if (!m->partitioner) return;
+    size_t count = draw_set(m->world, &random, items);
+    int error = divvy_partitioner_set_items(m->partitioner, items, count);
+    sim_trace(m->world, "%s asks for %zu items: %s", m->name, count, divvy_strerror(error));
+}
+
+void sim_plans_set_weight(sim_member *m, const sim_event *e) {
+    static const uint32_t weights[] = {0, 1, 500, 1000, 1000, 2000, 3000};
+    uint32_t weight = weights[e->b % (sizeof weights / sizeof *weights)];
+    if (!m->partitioner || !m->world->script->weights) return;
+    int error = divvy_partitioner_set_weight(m->partitioner, weight);
+    sim_trace(m->world, "%s asks for a weight of %u: %s", m->name, weight, divvy_strerror(error));
+}
+
+/* Those who are started from now on have another set of items: as a new release of the program has. */
+void sim_plans_deploy(sim_world *w, const sim_event *e) {
+    sim_random random = sim_random_of((uint64_t)e->b << 32 | e->c, 6);
+    if (!w->script->deploys) return;
+    w->deployed_count = draw_set(w, &random, w->deployed);
+    sim_trace(w, "from now on members are made with %zu items", w->deployed_count);
+}
+
+/* ---- somebody else ---- */
+
+static void on_reply(void *context, const dv_reply *reply, int64_t now) {
+    (void)reply, (void)now;
+    free(context);
+}
+
+static void ask(sim_world *w, dv_kind kind, const char *path, const char *data, size_t bytes) {
+    char *kept = malloc(strlen(path) + bytes + 2); /* lives until it is answered */
+    if (!kept) abort();
+    strcpy(kept, path);
+    char *text = kept + strlen(path) + 1;
+    if (bytes) memcpy(text, data, bytes);
+    dv_turn_begin(w->admin);
+    if (dv_client_connected(w->admin)) {
+        dv_op op = {.kind = kind, .path = kept, .data = text, .data_bytes = bytes, .version = -1};
+        sim_admin_note_session(w);
+        if (w->admin->znode->backend->submit(w->admin->znode, &op, NULL, on_reply, kept) != 0) abort();
+    } else {
+        free(kept);
+    }
+    dv_turn_end(w->admin);
+}
+
+static void put_root(sim_world *w, const char *text, size_t bytes) {
+    ask(w, DV_SET, SIM_PLAN_PATH, text, bytes);
+}
+
+/* All of it, one node after the other: members may write meanwhile, so that the root stays after all. */
+void sim_admin_delete_plan(sim_world *w) {
+    const struct sim_plans_truth *t = w->plans_truth;
+    char path[PATH_BYTES];
+    if (!t->present) return;
+    sim_trace(w, "somebody deletes the plan");
+    for (size_t i = 0; i < t->child_count; i++) {
+        snprintf(path, sizeof path, SIM_PLAN_PATH "/%s", t->children[i].name);
+        ask(w, DV_DELETE, path, "", 0);
+    }
+    ask(w, DV_DELETE, SIM_PLAN_PATH, "", 0);
+    w->plans_truth->spoiled_at = w->now_ms;
+    w->plans_truth->chunks_spoiled |= t->child_count > 1;
+}
+
+static void delete_chunk(sim_world *w, uint32_t choice) {
+    const struct sim_plans_truth *t = w->plans_truth;
+    char path[PATH_BYTES];
+    if (t->child_count == 0) return;
+    snprintf(path, sizeof path, SIM_PLAN_PATH "/%s", t->children[choice % t->child_count].name);
+    sim_trace(w, "somebody deletes %s", path);
+    ask(w, DV_DELETE, path, "", 0);
+}
+
+void sim_admin_spoil_plan(sim_world *w, const sim_event *e) {
+    struct sim_plans_truth *t = w->plans_truth;
+    const sim_plan_version *v = sim_plan_now(w);
+    if (!v) return;
+    t->spoiled_at = w->now_ms;
+    if (e->b % 3 == 0) {
+        t->chunks_spoiled = true;
+        delete_chunk(w, e->c);
+        return;
+    }
+    sim_trace(w, "somebody spoils the plan");
+    put_root(w, v->text, e->b % 3 == 1 ? 0 : e->c % (v->bytes + 1));
+}
+
+/* What stood there before, as it was; or as another ensemble would have written it. */
+void sim_admin_restore_plan(sim_world *w, const sim_event *e) {
+    static const char key[] = "\"pzxid\":\"", far[] = "6fffffff00000000";
+    const struct sim_plans_truth *t = w->plans_truth;
+    if (!t->present || t->count == 0) return;
+    const sim_plan_version *v = &t->versions[e->b % t->count];
+    const char *at = v->bytes ? memmem(v->text, v->bytes, key, sizeof key - 1) : NULL;
+    if (!v->plan || !at) return;
+    w->plans_truth->spoiled_at = w->now_ms;
+    w->plans_truth->chunks_spoiled = true; /* Its chunks may have been collected. */
+    sim_trace(w, "somebody restores generation %llu", (unsigned long long)v->plan->header.generation);
+    if (e->c % 2) {
+        put_root(w, v->text, v->bytes);
+        return;
+    }
+    const char *value = at + sizeof key - 1, *rest = memchr(value, '"', (size_t)(v->text + v->bytes - value));
+    size_t head = (size_t)(value - v->text), tail = (size_t)(v->text + v->bytes - rest);
+    char *text = malloc(head + sizeof far + tail);
+    if (!text) abort();
+    memcpy(text, v->text, head);
+    memcpy(text + head, far, sizeof far - 1);
+    memcpy(text + head + sizeof far - 1, rest, tail);
+    put_root(w, text, head + sizeof far - 1 + tail);
+    free(text);
+}
+
+void sim_admin_newer_plan(sim_world *w) {
+    static const char text[] = "{\"v\":2,\"what\":\"comes\"}";
+    if (!sim_plan_now(w)) return;
+    sim_trace(w, "a later release writes a plan");
+    w->plans_truth->spoiled_at = w->now_ms;
+    put_root(w, text, sizeof text - 1);
+}

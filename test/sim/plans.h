@@ -1,0 +1,72 @@
+/* What was committed at P/plan and in the party, as the parts of the simulator see it. SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_PLANS_H
+#define SIM_PLANS_H
+
+#include "partitioner/plan_follow.h"
+#include "sim.h"
+
+#define SIM_PLAN_PATH "/pool/plan"
+
+/* A root that stood there. */
+typedef struct {
+    int64_t mzxid, at_ms;
+    bool foreign;  /* an administrator wrote it */
+    dv_plan *plan; /* NULL: it cannot be read */
+    dv_plan_header header; /* of the root alone; its guid is empty if even that cannot be read */
+    bool newer;
+    bool now_broken; /* some of its chunks are not there any more */
+    char *text;
+    size_t bytes;
+} sim_plan_version;
+
+/* A child of the root. */
+typedef struct {
+    char name[DV_PLAN_CHUNK_NAME_BYTES + 8];
+    char *data;
+    size_t bytes;
+} sim_plan_child;
+
+/* A node that is or was in the party, and what its data say. */
+typedef struct {
+    char node[SIM_NODE_BYTES], identifier[48];
+    int64_t session, czxid, gone_zxid; /* gone: 0 as long as it lives */
+    bool is_member;                    /* no stray */
+    int level;
+    uint32_t tag;
+    dv_member_facts facts;
+} sim_person;
+
+/* Since when an entry of the plan says that a member is absent. */
+typedef struct {
+    char key[SIM_NODE_BYTES];
+    int64_t absent, since_ms;
+} sim_absence;
+
+struct sim_plans_truth {
+    sim_plan_version *versions;
+    size_t count, room;
+    bool present; /* the last version stands there */
+    sim_plan_child *children;
+    size_t child_count, child_room;
+    sim_person *people;
+    size_t people_count, people_room;
+    sim_absence *absences;
+    size_t absence_count, absence_room;
+    int64_t spoiled_at, newer_at; /* by an administrator */
+    bool chunks_spoiled;          /* some may be missing, and plans that name them cannot be read */
+};
+
+/* What stands there now, or NULL. */
+const sim_plan_version *sim_plan_now(const sim_world *w);
+const sim_plan_version *sim_plan_at(const sim_world *w, int64_t mzxid);
+/* Members, owners, items, tag and options. */
+bool sim_plans_equal(const dv_plan *a, const dv_plan *b);
+/* Whether the node was in the party as that zxid left it. */
+bool sim_person_lived(const sim_person *p, int64_t zxid);
+const sim_person *sim_person_of_node(const sim_world *w, const char *node);
+/* Whether another live static node of its identifier takes its place (D12), as the party was at that zxid. */
+bool sim_person_fenced(const sim_world *w, const sim_person *p, int64_t zxid);
+/* The least level of those that are in the party as of that zxid. */
+int sim_party_level(const sim_world *w, int64_t zxid);
+
+#endif

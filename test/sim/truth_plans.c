@@ -1,0 +1,598 @@
+/* What was committed at P/plan: a mirror of it, and what must hold for each plan that a member writes.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * The rules are those of docs/protocol.md. Who writes is never asked: each plan is held against the one that it
+ * replaces, and against the party as it was. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plans.h"
+#include "testing/ensemble.h"
+
+enum { DRIFT_PARTS = 100 }; /* clocks of members go wrong by less than one in so many */
+
+static const char root_path[] = SIM_PLAN_PATH, party_path[] = "/pool/party/";
+
+static void *grown(void *array, size_t count, size_t *room, size_t bytes) {
+    if (count < *room) return array;
+    *room = *room ? 2 * *room : 8;
+    array = realloc(array, *room * bytes);
+    if (!array) abort();
+    return array;
+}
+
+static struct sim_plans_truth *truth_of(const sim_world *w) {
+    return w->plans_truth;
+}
+
+void sim_plans_truth_new(sim_world *w) {
+    w->plans_truth = calloc(1, sizeof *w->plans_truth);
+    if (!w->plans_truth) abort();
+}
+
+void sim_plans_truth_free(sim_world *w) {
+    struct sim_plans_truth *t = truth_of(w);
+    for (size_t i = 0; i < t->count; i++) {
+        dv_plan_free(t->versions[i].plan);
+        free(t->versions[i].text);
+    }
+    for (size_t i = 0; i < t->child_count; i++) free(t->children[i].data);
+    for (size_t i = 0; i < t->people_count; i++) free(t->people[i].facts.zone);
+    free(t->versions);
+    free(t->children);
+    free(t->people);
+    free(t->absences);
+    free(t);
+    w->plans_truth = NULL;
+}
+
+const sim_plan_version *sim_plan_now(const sim_world *w) {
+    const struct sim_plans_truth *t = truth_of(w);
+    return t->present && t->count ? &t->versions[t->count - 1] : NULL;
+}
+
+const sim_plan_version *sim_plan_at(const sim_world *w, int64_t mzxid) {
+    const struct sim_plans_truth *t = truth_of(w);
+    for (size_t i = t->count; i-- > 0;) {
+        if (t->versions[i].mzxid == mzxid) return &t->versions[i];
+    }
+    return NULL;
+}
+
+bool sim_plans_equal(const dv_plan *a, const dv_plan *b) {
+    const dv_plan_options *x = &a->header.options, *y = &b->header.options;
+    bool same = dv_plan_set_equal(a->set, b->set) && a->member_count == b->member_count &&
+                memcmp(a->owners, b->owners, a->set->count * sizeof *a->owners) == 0 &&
+                a->header.tag == b->header.tag && x->algorithm == y->algorithm && x->max_moves == y->max_moves &&
+                x->spread_zones == y->spread_zones && x->round_timeout_ms == y->round_timeout_ms;
+    for (size_t m = 0; same && m < a->member_count; m++) {
+        same = dv_plan_member_equal(&a->members[m], &b->members[m]);
+    }
+    return same;
+}
+
+/* ---- the party ---- */
+
+bool sim_person_lived(const sim_person *p, int64_t zxid) {
+    return p->czxid <= zxid && (p->gone_zxid == 0 || p->gone_zxid > zxid);
+}
+
+const sim_person *sim_person_of_node(const sim_world *w, const char *node) {
+    const struct sim_plans_truth *t = truth_of(w);
+    for (size_t i = t->people_count; i-- > 0;) {
+        if (strcmp(t->people[i].node, node) == 0) return &t->people[i];
+    }
+    return NULL;
+}
+
+bool sim_person_fenced(const sim_world *w, const sim_person *p, int64_t zxid) {
+    const struct sim_plans_truth *t = truth_of(w);
+    if (!p->facts.is_static) return false;
+    for (size_t i = 0; i < t->people_count; i++) {
+        const sim_person *other = &t->people[i];
+        if (other == p || !other->is_member || !other->facts.is_static || !sim_person_lived(other, zxid)) continue;
+        if (strcmp(other->identifier, p->identifier) != 0) continue;
+        if (other->czxid > p->czxid || (other->czxid == p->czxid && strcmp(other->node, p->node) > 0)) return true;
+    }
+    return false;
+}
+
+int sim_party_level(const sim_world *w, int64_t zxid) {
+    const struct sim_plans_truth *t = truth_of(w);
+    int least = DV_LEVEL_PLAN;
+    for (size_t i = 0; i < t->people_count; i++) {
+        const sim_person *p = &t->people[i];
+        if (p->is_member && sim_person_lived(p, zxid) && p->level < least) least = p->level;
+    }
+    return least;
+}
+
+/* `<guid>,a=<level>,s=<crc>-<identifier>`, or kazoo's `<32 hex digits>-<identifier>`. */
+static void read_name(sim_person *p) {
+    const char *dash = strchr(p->node, '-'), *a = strstr(p->node, ",a="), *s = strstr(p->node, ",s=");
+    if (!dash) return;
+    snprintf(p->identifier, sizeof p->identifier, "%s", dash + 1);
+    p->is_member = (a && a < dash) || strspn(p->node, "0123456789abcdef") == 32;
+    p->level = a && a < dash ? atoi(a + 3) : 0;
+    p->tag = s && s < dash ? (uint32_t)strtoul(s + 3, NULL, 16) : 0;
+}
+
+static void note_person(sim_world *w, const divvy_testing_transaction *tx, const dv_mem_step *step) {
+    struct sim_plans_truth *t = truth_of(w);
+    const char *node = tx->path + sizeof party_path - 1;
+    if (tx->kind == DIVVY_TESTING_DELETE) {
+        for (size_t i = t->people_count; i-- > 0;) {
+            if (t->people[i].gone_zxid == 0 && strcmp(t->people[i].node, node) == 0) t->people[i].gone_zxid = tx->zxid;
+        }
+        return;
+    }
+    t->people = grown(t->people, t->people_count, &t->people_room, sizeof *t->people);
+    sim_person *p = &t->people[t->people_count++];
+    *p = (sim_person){.session = tx->ephemeral_owner, .czxid = tx->zxid};
+    snprintf(p->node, sizeof p->node, "%s", node);
+    read_name(p);
+    p->is_member &= tx->ephemeral_owner != 0;
+    const char *data = step && step->data ? step->data->data : "";
+    if (!dv_member_data_parse(data, step && step->data ? step->data->bytes : 0, &p->facts)) abort();
+}
+
+/* ---- the root's children ---- */
+
+static sim_plan_child *child_of(struct sim_plans_truth *t, const char *name) {
+    for (size_t i = 0; i < t->child_count; i++) {
+        if (strcmp(t->children[i].name, name) == 0) return &t->children[i];
+    }
+    return NULL;
+}
+
+static bool names_chunk(const dv_plan_part *part, const char *name) {
+    for (size_t c = 0; c < part->chunk_count; c++) {
+        if (strcmp(part->chunks[c].name, name) == 0) return true;
+    }
+    return false;
+}
+
+static bool root_names(const sim_plan_version *v, const char *name) {
+    dv_plan_root root;
+    if (dv_plan_root_parse(&root, v->text, v->bytes, NULL) != 0) return false;
+    bool named = names_chunk(&root.items, name) || names_chunk(&root.base, name);
+    for (size_t d = 0; d < root.delta_count; d++) named |= names_chunk(&root.deltas[d].part, name);
+    dv_plan_root_clear(&root);
+    return named;
+}
+
+/* S11: garbage only, and nothing that the root, as it stands, needs. */
+static void check_collected(sim_world *w, const divvy_testing_transaction *tx, const char *name) {
+    const sim_plan_version *v = sim_plan_now(w);
+    uint64_t generation;
+    if (sim_is_admin(w, tx->session_id)) return;
+    if (!dv_plan_chunk_parse(name, &generation)) sim_violate(w, "S11", "%s was deleted, and is no chunk", tx->path);
+    else if (!v || !v->header.guid[0] || root_names(v, name)) sim_violate(w, "D30", "%s was deleted, and is needed", tx->path);
+    else if (generation > v->header.generation)
+        sim_violate(w, "D30", "%s was deleted, and generation %llu stands there", tx->path,
+                    (unsigned long long)v->header.generation);
+    w->coverage->plan_meetings[SIM_MET_GARBAGE]++;
+}
+
+static void note_child(sim_world *w, const divvy_testing_transaction *tx, const dv_mem_step *step) {
+    struct sim_plans_truth *t = truth_of(w);
+    const char *name = tx->path + sizeof root_path;
+    sim_plan_child *child = child_of(t, name);
+    if (tx->kind == DIVVY_TESTING_DELETE) {
+        check_collected(w, tx, name);
+        if (!child) return;
+        free(child->data);
+        *child = t->children[--t->child_count];
+        return;
+    }
+    if (child) {
+        if (!sim_is_admin(w, tx->session_id)) sim_violate(w, "D1", "%s was written twice", tx->path);
+        free(child->data);
+    } else {
+        t->children = grown(t->children, t->child_count, &t->child_room, sizeof *t->children);
+        child = &t->children[t->child_count++];
+        snprintf(child->name, sizeof child->name, "%s", name);
+    }
+    child->bytes = step->data ? step->data->bytes : 0;
+    child->data = malloc(child->bytes + 1);
+    if (!child->data) abort();
+    if (child->bytes) memcpy(child->data, step->data->data, child->bytes);
+}
+
+/* ---- reading a plan as it stands, by the texts alone ---- */
+
+static char *gather(struct sim_plans_truth *t, const dv_plan_part *part, size_t *bytes) {
+    char *text = malloc(part->bytes + 1);
+    if (!text) abort();
+    *bytes = 0;
+    if (part->text) {
+        memcpy(text, part->text, part->bytes);
+        *bytes = part->bytes;
+        return text;
+    }
+    for (size_t c = 0; c < part->chunk_count; c++) {
+        const sim_plan_child *child = child_of(t, part->chunks[c].name);
+        if (!child || !dv_plan_chunk_matches(&part->chunks[c], child->data, child->bytes)) {
+            free(text);
+            return NULL;
+        }
+        memcpy(text + *bytes, child->data, child->bytes);
+        *bytes += child->bytes;
+    }
+    return text;
+}
+
+static int take_base(struct sim_plans_truth *t, const dv_plan_root *root, dv_plan **out, dv_plan_fault *fault) {
+    size_t items_bytes, base_bytes;
+    char *items = gather(t, &root->items, &items_bytes), *base = gather(t, &root->base, &base_bytes);
+    dv_plan_set *set = NULL;
+    fault->why = "lacks a chunk";
+    int error = items && base ? dv_plan_items_parse(&set, root, items, items_bytes, fault) : DIVVY_EPROTO;
+    if (!error) error = dv_plan_from_base(out, set, base, base_bytes, fault);
+    dv_plan_set_unref(set);
+    free(items);
+    free(base);
+    return error;
+}
+
+static int read_plan(struct sim_plans_truth *t, const char *text, size_t bytes, dv_plan **out, dv_plan_fault *fault) {
+    dv_plan_root root;
+    *out = NULL;
+    int error = dv_plan_root_parse(&root, text, bytes, fault);
+    if (error) return error;
+    error = take_base(t, &root, out, fault);
+    for (size_t d = 0; !error && d < root.delta_count; d++) {
+        size_t delta_bytes;
+        char *delta = gather(t, &root.deltas[d].part, &delta_bytes);
+        fault->why = "lacks a chunk of a delta";
+        error = delta ? dv_plan_apply(*out, delta, delta_bytes, fault) : DIVVY_EPROTO;
+        free(delta);
+    }
+    if (!error) error = dv_plan_complete(*out, &root, fault);
+    dv_plan_root_clear(&root);
+    if (error) {
+        dv_plan_free(*out);
+        *out = NULL;
+    }
+    return error;
+}
+
+/* ---- what must hold for a plan that a member writes ---- */
+
+static bool guid_is_known(const struct sim_plans_truth *t, const char *guid) {
+    for (size_t i = 0; i < t->count; i++) {
+        if (strcmp(t->versions[i].header.guid, guid) == 0) return true;
+    }
+    return guid[0] == '\0';
+}
+
+/* Whether an ensemble of its own wrote it: D10. */
+static bool is_restored(const sim_plan_version *v) {
+    return v->plan->header.pzxid >= v->mzxid;
+}
+
+/* D10, D25, D26: computed from the very plan that it replaces, and for no earlier party. */
+static void check_order(sim_world *w, const sim_plan_version *before, const sim_plan_version *v) {
+    const dv_plan_header *new = &v->plan->header;
+    if (!before || !before->plan || before->now_broken || before->plan->header.generation == 0) { /* which only holds the place: D29 */
+        if (!guid_is_known(truth_of(w), new->after))
+            sim_violate(w, "D26", "plan %s was made after %s, which never stood there", new->guid, new->after);
+        return;
+    }
+    const dv_plan_header *old = &before->plan->header;
+    if (strcmp(new->after, old->guid) != 0)
+        sim_violate(w, "D26", "generation %llu was written over %s, and made from %s",
+                    (unsigned long long)new->generation, old->guid, new->after[0] ? new->after : "nothing");
+    if (new->generation != old->generation + 1)
+        sim_violate(w, "D20", "generation %llu follows on %llu", (unsigned long long)new->generation,
+                    (unsigned long long)old->generation);
+    if (old->pzxid > new->pzxid && !is_restored(before))
+        sim_violate(w, "D10", "the plan of party 0x%llx was replaced by one of party 0x%llx",
+                    (unsigned long long)old->pzxid, (unsigned long long)new->pzxid);
+}
+
+static bool holds_items(const dv_plan *plan, uint32_t slot) {
+    for (size_t i = 0; i < plan->set->count; i++) {
+        if (plan->owners[i] == slot) return true;
+    }
+    return false;
+}
+
+static const dv_plan_member *marked(const dv_plan *plan, const char *node) {
+    for (size_t m = 0; plan && m < plan->member_count; m++) {
+        if (strcmp(plan->members[m].leaving, node) == 0) return &plan->members[m];
+    }
+    return NULL;
+}
+
+/* D12, D14: all that lived are in the plan, once, but for those that leave; and all of them follow plans (D33). */
+static void check_present(sim_world *w, const dv_plan *before, const sim_plan_version *v) {
+    const struct sim_plans_truth *t = truth_of(w);
+    int64_t pzxid = v->plan->header.pzxid;
+    if (sim_party_level(w, pzxid) < DV_LEVEL_PLAN)
+        sim_violate(w, "D33", "a plan was written for party 0x%llx, in which not all follow plans",
+                    (unsigned long long)pzxid);
+    for (size_t i = 0; i < t->people_count; i++) {
+        const sim_person *p = &t->people[i];
+        if (!p->is_member || !sim_person_lived(p, pzxid) || sim_person_fenced(w, p, pzxid)) continue;
+        const dv_plan_member *was = marked(before, p->node), *is = marked(v->plan, p->node);
+        if (was && !is) sim_violate(w, "D14", "%s lives, and is not marked any more as one that leaves", p->node);
+        if (was || is) continue;
+        const dv_plan_member *m =
+            dv_plan_find(v->plan, p->facts.is_static, p->facts.is_static ? p->identifier : p->node);
+        if (!m || m->absent)
+            sim_violate(w, "D12", "%s was in the party, and is %s the plan", p->node, m ? "absent in" : "not in");
+    }
+}
+
+/* D12 to D14: nobody else is in the plan. */
+static void check_strangers(sim_world *w, const sim_plan_version *v) {
+    const struct sim_plans_truth *t = truth_of(w);
+    int64_t pzxid = v->plan->header.pzxid;
+    for (size_t k = 0; k < v->plan->member_count; k++) {
+        const dv_plan_member *m = &v->plan->members[k];
+        bool lives = false;
+        for (size_t i = 0; !lives && i < t->people_count; i++) {
+            const sim_person *p = &t->people[i];
+            lives = p->facts.is_static == m->is_static && sim_person_lived(p, pzxid) &&
+                    strcmp(m->is_static ? p->identifier : p->node, m->key) == 0;
+        }
+        if (m->leaving[0] && holds_items(v->plan, m->slot)) sim_violate(w, "D14", "%s leaves, and has items", m->key);
+        if (!lives && !m->absent && !m->leaving[0])
+            sim_violate(w, "D13", "%s is in the plan as one that is present, and was not in the party", m->key);
+    }
+}
+
+/* D13: nobody goes before his time. */
+static void check_patience(sim_world *w, const dv_plan *before, const sim_plan_version *v) {
+    struct sim_plans_truth *t = truth_of(w);
+    for (size_t k = 0; before && k < before->member_count; k++) {
+        const dv_plan_member *m = &before->members[k];
+        if (!m->is_static || m->rejoin_delay_ms == 0 || m->leaving[0] || dv_plan_find(v->plan, true, m->key)) continue;
+        if (!m->absent) {
+            sim_violate(w, "D13", "%s was taken out of the plan before it was absent", m->key);
+            return;
+        }
+        for (size_t i = 0; i < t->absence_count; i++) {
+            const sim_absence *a = &t->absences[i];
+            int64_t waited_ms = v->at_ms - a->since_ms;
+            if (a->absent != m->absent || strcmp(a->key, m->key) != 0) continue;
+            if (waited_ms + waited_ms / DRIFT_PARTS + 1 < m->rejoin_delay_ms)
+                sim_violate(w, "D13", "%s was given up after %lld ms of absence, and had %lld ms", m->key,
+                            (long long)waited_ms, (long long)m->rejoin_delay_ms);
+        }
+    }
+}
+
+static void note_absences(sim_world *w, const sim_plan_version *v) {
+    struct sim_plans_truth *t = truth_of(w);
+    for (size_t k = 0; k < v->plan->member_count; k++) {
+        const dv_plan_member *m = &v->plan->members[k];
+        bool known = m->absent == 0;
+        for (size_t i = 0; !known && i < t->absence_count; i++)
+            known = t->absences[i].absent == m->absent && strcmp(t->absences[i].key, m->key) == 0;
+        if (known) continue;
+        t->absences = grown(t->absences, t->absence_count, &t->absence_room, sizeof *t->absences);
+        sim_absence *a = &t->absences[t->absence_count++];
+        *a = (sim_absence){.absent = m->absent, .since_ms = v->at_ms};
+        snprintf(a->key, sizeof a->key, "%s", m->key);
+        w->coverage->plan_meetings[SIM_MET_ABSENT]++;
+    }
+}
+
+/* ---- L5: how much moves ---- */
+
+static bool survives(const dv_plan *before, const dv_plan *after, uint32_t slot) {
+    const dv_plan_member *m = dv_plan_member_at(before, slot);
+    const dv_plan_member *n = m ? dv_plan_find(after, m->is_static, m->key) : NULL;
+    return n && n->slot == slot && !m->leaving[0] && !n->leaving[0];
+}
+
+/* Items that are in both plans, taken from somebody who could have kept them. */
+static size_t count_moves(const dv_plan *before, const dv_plan *after) {
+    size_t moves = 0;
+    for (size_t i = 0, j = 0; i < before->set->count; i++) {
+        while (j < after->set->count && strcmp(after->set->names[j], before->set->names[i]) < 0) j++;
+        if (j == after->set->count || strcmp(after->set->names[j], before->set->names[i]) != 0) continue;
+        uint32_t from = before->owners[i];
+        if (from != DV_PLAN_NO_SLOT && after->owners[j] != from && survives(before, after, from)) moves++;
+    }
+    return moves;
+}
+
+static bool all_alike(const dv_plan *plan) {
+    for (size_t m = 0; m < plan->member_count; m++) {
+        const dv_plan_member *one = &plan->members[m];
+        if (one->absent || one->zone[0] || one->weight == 0 || one->weight != plan->members[0].weight) return false;
+    }
+    return true;
+}
+
+/* With equal weights, and nothing else to be heeded: each gets k / n or one more, and whoever has more gives that. */
+static size_t least_moves(const dv_plan *before, const dv_plan *after) {
+    size_t members = 0, over = 0, larger = 0;
+    for (size_t m = 0; m < after->member_count; m++) members += after->members[m].leaving[0] == '\0';
+    if (members == 0) return 0;
+    size_t share = before->set->count / members, rest = before->set->count % members;
+    for (size_t m = 0; m < before->member_count; m++) {
+        uint32_t slot = before->members[m].slot;
+        size_t load = 0;
+        for (size_t i = 0; i < before->set->count; i++) load += before->owners[i] == slot;
+        if (!survives(before, after, slot) || load <= share) continue;
+        over += load - share;
+        larger++;
+    }
+    return over - (larger < rest ? larger : rest);
+}
+
+/* D19: whether all that the plan before had moved has reached its new owners, as far as these are there. */
+static bool round_is_over(const sim_world *w, const sim_plan_version *before) {
+    const struct sim_plans_truth *t = truth_of(w);
+    const dv_plan *plan = before->plan;
+    for (size_t i = 0; i < plan->moved_count; i++) {
+        size_t item = (size_t)atoi(plan->set->names[plan->moved[i]] + 5);
+        const dv_plan_member *m = dv_plan_member_at(plan, plan->owners[plan->moved[i]]);
+        bool arrived = !m;
+        for (size_t k = 0; !arrived && k < t->people_count; k++) {
+            const sim_person *p = &t->people[k];
+            if (p->facts.is_static != m->is_static || strcmp(m->is_static ? p->identifier : p->node, m->key) != 0)
+                continue;
+            arrived = p->gone_zxid != 0; /* It is not waited for. */
+            const sim_queue *q = &w->truth.queues[item];
+            for (size_t o = 0; o < q->owner_count; o++) arrived |= q->owners[o].session == p->session;
+        }
+        if (!arrived) return false;
+    }
+    return true;
+}
+
+static void check_rounds(sim_world *w, const sim_plan_version *before, const sim_plan_version *v, size_t moves) {
+    const dv_plan_options *o = &before->plan->header.options;
+    int64_t waited_ms = v->at_ms - before->at_ms;
+    if (o->max_moves == 0 || moves == 0) return;
+    w->coverage->plan_meetings[SIM_MET_ROUND]++;
+    if (moves > o->max_moves) {
+        sim_violate(w, "D19", "%zu items were moved at once, and %u are allowed", moves, o->max_moves);
+    } else if (before->plan->moved_count > 0 && !round_is_over(w, before)) {
+        w->coverage->plan_meetings[SIM_MET_ROUND_TIMEOUT]++;
+        if (waited_ms + waited_ms / DRIFT_PARTS + 1 < o->round_timeout_ms)
+            sim_violate(w, "D19", "%zu items were moved while others were on their way, for %lld ms", moves,
+                        (long long)waited_ms);
+    }
+}
+
+static void check_moves(sim_world *w, const sim_plan_version *before, const sim_plan_version *v) {
+    const dv_plan *old = before->plan, *new = v->plan;
+    if (old->header.generation == 0) return;
+    size_t moves = count_moves(old, new);
+    check_rounds(w, before, v, moves);
+    bool plain = all_alike(old) && all_alike(new) && old->members[0].weight == new->members[0].weight;
+    if (!plain || old->header.options.max_moves || new->header.options.max_moves) return;
+    if (!dv_plan_set_equal(old->set, new->set)) return;
+    size_t least = least_moves(old, new);
+    if (moves != least)
+        sim_violate(w, "L5", "generation %llu moved %zu items, and %zu were enough",
+                    (unsigned long long)new->header.generation, moves, least);
+    w->coverage->plan_meetings[SIM_MET_LEAST]++;
+}
+
+/* D20. */
+static void check_need(sim_world *w, const sim_plan_version *before, const sim_plan_version *v) {
+    if (before && before->plan && !before->now_broken && before->plan->header.generation > 0 && sim_plans_equal(before->plan, v->plan))
+        sim_violate(w, "D20", "generation %llu was written, and says what was there",
+                    (unsigned long long)v->plan->header.generation);
+}
+
+static void check_written(sim_world *w, const sim_plan_version *before, const sim_plan_version *v) {
+    const dv_plan *old = before && !before->now_broken ? before->plan : NULL;
+    check_order(w, before, v);
+    if (v->plan->header.generation == 0) return;
+    check_present(w, old, v);
+    check_strangers(w, v);
+    check_patience(w, old, v);
+    check_need(w, before, v);
+    if (old && v->plan->member_count && old->member_count) check_moves(w, before, v);
+}
+
+/* ---- the root ---- */
+
+static void count(sim_world *w, const sim_plan_version *before, const sim_plan_version *v) {
+    uint64_t *met = w->coverage->plan_meetings;
+    dv_plan_root root;
+    met[SIM_MET_WRITTEN]++;
+    met[SIM_MET_REPAIRED] += before && (!before->plan || is_restored(before));
+    met[SIM_MET_RESTORED] += before && before->plan && is_restored(before);
+    for (size_t m = 0; m < v->plan->member_count; m++) met[SIM_MET_LEAVING] += v->plan->members[m].leaving[0] != '\0';
+    if (v->plan->header.reason == DV_PLAN_SET) met[SIM_MET_SET]++;
+    if (dv_plan_root_parse(&root, v->text, v->bytes, NULL) != 0) return;
+    met[SIM_MET_CHUNKS] += root.base.chunk_count > 0;
+    met[SIM_MET_DELTA] += root.delta_count > 0;
+    dv_plan_root_clear(&root);
+}
+
+static void read_header(sim_plan_version *v) {
+    dv_plan_root root;
+    if (dv_plan_root_parse(&root, v->text, v->bytes, NULL) != 0) return;
+    v->header = root.header;
+    dv_plan_root_clear(&root);
+}
+
+/* Since it was written, chunks of it may have been deleted. */
+static void look_again(struct sim_plans_truth *t, sim_plan_version *v) {
+    dv_plan *plan;
+    dv_plan_fault fault;
+    if (!t->chunks_spoiled || !v->plan) return;
+    int error = read_plan(t, v->text, v->bytes, &plan, &fault);
+    dv_plan_free(plan);
+    v->now_broken = error != 0;
+}
+
+static void note_root(sim_world *w, const divvy_testing_transaction *tx, const dv_mem_step *step) {
+    struct sim_plans_truth *t = truth_of(w);
+    sim_plan_version *before = t->present && t->count ? &t->versions[t->count - 1] : NULL;
+    if (before) look_again(t, before);
+    bool foreign = sim_is_admin(w, tx->session_id);
+    sim_plan_version v = {.mzxid = tx->zxid, .at_ms = tx->at_ms, .foreign = foreign};
+    v.bytes = step->data ? step->data->bytes : 0;
+    v.text = malloc(v.bytes + 1);
+    if (!v.text) abort();
+    if (v.bytes) memcpy(v.text, step->data->data, v.bytes);
+    dv_plan_fault fault = {.why = "?"};
+    int error = read_plan(t, v.text, v.bytes, &v.plan, &fault);
+    read_header(&v);
+    if (v.plan) v.plan->mzxid = v.mzxid;
+    v.newer = error == DIVVY_EUNSUPPORTED;
+    if (foreign) {
+        if (v.newer) t->newer_at = w->now_ms;
+        t->spoiled_at = w->now_ms;
+    } else if (!v.plan && t->chunks_spoiled) {
+        t->spoiled_at = w->now_ms; /* A base that its writer has read, and nobody will any more. */
+    } else if (!v.plan) {
+        sim_violate(w, "D23", "what a member wrote at %s is broken: it %s (%zu)", tx->path, fault.why, fault.at);
+    } else {
+        check_written(w, before, &v);
+        count(w, before, &v);
+    }
+    if (v.plan) note_absences(w, &v);
+    t->versions = grown(t->versions, t->count, &t->room, sizeof *t->versions);
+    t->versions[t->count++] = v;
+    t->present = true;
+}
+
+/* The public face tells no data. */
+static const dv_mem_step *step_of(const sim_world *w, const char *path, dv_mem_step_kind kind) {
+    const dv_mem *mem = w->ensemble;
+    const dv_mem_txn *txn = mem->history[mem->history_count - 1];
+    for (size_t i = 0; i < txn->count; i++) {
+        const dv_mem_step *step = &txn->steps[i];
+        if (step->kind == kind && step->path && strcmp(step->path->text, path) == 0) return step;
+    }
+    return NULL;
+}
+
+bool sim_plans_transaction(sim_world *w, const divvy_testing_transaction *tx) {
+    if (!tx->path) return false;
+    bool set = tx->kind == DIVVY_TESTING_SET, created = tx->kind == DIVVY_TESTING_CREATE;
+    const dv_mem_step *step = set       ? step_of(w, tx->path, DV_MEM_TXN_SET)
+                              : created ? step_of(w, tx->path, DV_MEM_TXN_CREATE)
+                                        : NULL;
+    if (strncmp(tx->path, party_path, sizeof party_path - 1) == 0) {
+        if (!set) note_person(w, tx, step);
+        return false;
+    }
+    if (strncmp(tx->path, root_path, sizeof root_path - 1) != 0) return false;
+    if (tx->path[sizeof root_path - 1] == '/') {
+        note_child(w, tx, step);
+    } else if (tx->path[sizeof root_path - 1] == '\0') {
+        if (tx->kind == DIVVY_TESTING_DELETE) truth_of(w)->present = false;
+        if (tx->kind == DIVVY_TESTING_DELETE && !sim_is_admin(w, tx->session_id))
+            sim_violate(w, "S11", "%s was deleted by a member", tx->path);
+        bool empty = created && !sim_is_admin(w, tx->session_id) && (!step->data || step->data->bytes == 0);
+        if (empty && !step_of(w, tx->path, DV_MEM_TXN_SET)) sim_violate(w, "D27", "%s was made empty", tx->path);
+        if ((set || created) && !empty) note_root(w, tx, step);
+    } else {
+        return false;
+    }
+    return true;
+}

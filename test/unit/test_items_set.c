@@ -1,0 +1,609 @@
+/* A partitioner whose set of items is replaced while it works. SPDX-License-Identifier: Apache-2.0
+ *
+ * On the in-memory ensemble, in virtual time. The sets and targets that a plan would bring are handed in here. What on_items
+ * tells is checked throughout: gained and lost in turn for each item, tokens that grow, and nothing revoked that is not
+ * there. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "divvy/divvy.h"
+#include "divvy/testing.h"
+#include "partitioner/partitioner.h"
+
+enum { ITEMS_MAX = 16, BOUNDARY_MS = 100, PATIENCE_MS = 30000 };
+
+typedef struct {
+    char name[16];
+    bool shown, revoked;
+    int64_t token, last_token;
+    int gained_reason, revoked_reason, lost_reason;
+} heard_item;
+
+typedef struct {
+    divvy_client *client;
+    divvy_partitioner *p;
+    heard_item items[ITEMS_MAX];
+    size_t item_count;
+    unsigned releases, failures, warnings[DIVVY_WARN_SESSION + 1];
+} member;
+
+static divvy_testing_ensemble *ensemble;
+
+static heard_item *heard(member *m, const char *name) {
+    for (size_t i = 0; i < m->item_count; i++) {
+        if (strcmp(m->items[i].name, name) == 0) return &m->items[i];
+    }
+    assert_true(m->item_count < ITEMS_MAX);
+    heard_item *item = &m->items[m->item_count++];
+    snprintf(item->name, sizeof item->name, "%s", name);
+    return item;
+}
+
+static void on_items(divvy_partitioner *p, const divvy_items_event *event, void *user) {
+    (void)p;
+    for (size_t i = 0; i < event->lost_count; i++) {
+        heard_item *item = heard(user, event->lost[i]);
+        assert_true(item->shown);
+        item->shown = item->revoked = false;
+        item->lost_reason = event->reason;
+    }
+    for (size_t i = 0; i < event->gained_count; i++) {
+        heard_item *item = heard(user, event->gained[i]);
+        assert_false(item->shown);
+        assert_true(event->gained_tokens[i] >= item->last_token);
+        item->shown = true;
+        item->token = item->last_token = event->gained_tokens[i];
+        item->gained_reason = event->reason;
+    }
+    for (size_t i = 0; i < event->revoked_count; i++) {
+        heard_item *item = heard(user, event->revoked[i]);
+        assert_true(item->shown && !item->revoked);
+        item->revoked = true;
+        item->revoked_reason = event->reason;
+    }
+}
+
+static void on_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to, void *user) {
+    (void)p;
+    (void)from;
+    ((member *)user)->releases += to == DIVVY_RELEASE;
+    ((member *)user)->failures += to == DIVVY_FAILURE;
+}
+
+static void on_warning(divvy_client *client, int code, const char *message, void *user) {
+    (void)client;
+    (void)message;
+    ((member *)user)->warnings[code]++;
+}
+
+static void run(int64_t ms) {
+    assert_true(divvy_testing_run(ensemble, ms) >= 0);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
+    return divvy_testing_ensemble_create(&ensemble, &config);
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    divvy_testing_ensemble_destroy(ensemble);
+    return 0;
+}
+
+/* "a b c" as its words. */
+typedef struct {
+    char text[256];
+    const char *names[ITEMS_MAX];
+    size_t count;
+} words;
+
+static void split(words *w, const char *text) {
+    snprintf(w->text, sizeof w->text, "%s", text);
+    w->count = 0;
+    for (char *word = strtok(w->text, " "); word; word = strtok(NULL, " ")) w->names[w->count++] = word;
+}
+
+static divvy_client *open_client(member *m) {
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    divvy_client *client;
+    config.manual = 1;
+    config.on_warning = m ? on_warning : NULL;
+    config.user = m;
+    assert_int_equal(divvy_testing_client_open(&client, ensemble, &config), 0);
+    return client;
+}
+
+/* A member of the pool that has acquired its share of `items`. */
+static void join(member *m, const char *identifier, const char *items, divvy_partitioner_config config) {
+    words w;
+    split(&w, items);
+    *m = (member){0};
+    m->client = open_client(m);
+    config.path = "/pool";
+    config.identifier = identifier;
+    config.items = w.names;
+    config.item_count = w.count;
+    config.assign = DIVVY_ASSIGN_RENDEZVOUS;
+    config.time_boundary_ms = BOUNDARY_MS;
+    config.on_state = on_state;
+    config.on_items = on_items;
+    config.user = m;
+    assert_int_equal(divvy_partitioner_create(&m->p, m->client, &config), 0);
+    assert_int_equal(divvy_partitioner_wait_for_acquire(m->p, PATIENCE_MS), 0);
+    run(1);
+}
+
+static void join_plainly(member *m, const char *identifier, const char *items) {
+    join(m, identifier, items, (divvy_partitioner_config)DIVVY_PARTITIONER_CONFIG_INIT);
+}
+
+static void leave(member *m) {
+    divvy_partitioner_destroy(m->p);
+    divvy_client_close(m->client);
+}
+
+/* As a plan would: the set `items` is dealt from now on, and `mine` is the share. */
+static int deal(member *m, const char *items, const char *mine) {
+    words w, share;
+    split(&w, items);
+    split(&share, mine);
+    dv_turn_begin(m->client);
+    dv_plan_set *set;
+    assert_int_equal(dv_items_make_set(&set, m->client, "test", m->p->locks_path, w.names, w.count), 0);
+    uint8_t target[ITEMS_MAX] = {0};
+    for (size_t i = 0; i < set->count; i++) {
+        for (size_t s = 0; s < share.count; s++) target[i] |= strcmp(set->names[i], share.names[s]) == 0;
+    }
+    int error = dv_items_use(m->p, set);
+    if (!error) dv_state_target_settled(m->p, target, DIVVY_REASON_FOREIGN, dv_client_now(m->client));
+    dv_plan_set_unref(set);
+    dv_turn_end(m->client);
+    return error;
+}
+
+/* What is in the snapshot, "a b* c": revoked ones with a star. */
+static void assert_snapshot(member *m, const char *expected) {
+    divvy_partition *snapshot = divvy_partitioner_partition(m->p);
+    char text[256] = "";
+    for (size_t i = 0; i < divvy_partition_count(snapshot); i++) {
+        const char *name = divvy_partition_item(snapshot, i);
+        bool revoked = divvy_partition_revoked(snapshot, i);
+        size_t at = strlen(text);
+        snprintf(text + at, sizeof text - at, "%s%s%s", i ? " " : "", name, revoked ? "*" : "");
+        assert_int_equal(divvy_partitioner_owns(m->p, name), !revoked);
+        assert_true(heard(m, name)->shown);
+        assert_int_equal(heard(m, name)->revoked, revoked);
+        assert_int_equal(heard(m, name)->token, divvy_partition_token(snapshot, i));
+    }
+    assert_string_equal(text, expected);
+    divvy_partition_unref(snapshot);
+}
+
+/* The names in the table, dealt or to be given up yet. */
+static void assert_table(member *m, const char *expected) {
+    char text[256] = "";
+    for (size_t i = 0; i < dv_item_count(m->p); i++) {
+        size_t at = strlen(text);
+        snprintf(text + at, sizeof text - at, "%s%s", i ? " " : "", dv_item_name(m->p, i));
+        assert_ptr_equal(dv_item_find(m->p, dv_item_name(m->p, i)), dv_item_at(m->p, i));
+        assert_int_equal(dv_item_at(m->p, i)->index, i);
+    }
+    assert_string_equal(text, expected);
+}
+
+static size_t places(const char *item) {
+    char path[64];
+    snprintf(path, sizeof path, "/pool/locks/%s", item);
+    divvy_strings *names = divvy_testing_children(ensemble, path);
+    size_t count = divvy_strings_count(names);
+    divvy_strings_free(names);
+    return count;
+}
+
+/* Kept items keep token and node, added ones are locked, removed ones are revoked, and stay ours until they are released. */
+static void test_replaced(void **state) {
+    (void)state;
+    member m;
+    join_plainly(&m, "m", "b c");
+    int64_t token_b = heard(&m, "b")->token;
+    assert_int_equal(deal(&m, "a b d", "a b d"), 0);
+    run(1000);
+    assert_int_equal(divvy_partitioner_state(m.p), DIVVY_RELEASE);
+    assert_snapshot(&m, "a b c* d");
+    assert_table(&m, "a b c d");
+    assert_int_equal(places("c"), 1);
+    assert_int_equal(heard(&m, "c")->revoked_reason, DIVVY_REASON_FOREIGN);
+    assert_int_equal(heard(&m, "a")->gained_reason, DIVVY_REASON_FOREIGN);
+
+    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
+    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
+    run(1);
+    assert_snapshot(&m, "a b d");
+    assert_table(&m, "a b d");
+    assert_int_equal(places("c"), 0);
+    assert_int_equal(heard(&m, "c")->lost_reason, DIVVY_REASON_RELEASED);
+    assert_int_equal(heard(&m, "b")->token, token_b);
+    assert_int_equal(m.releases, 1);
+    leave(&m);
+}
+
+/* A set that only grows stops nothing: there is no RELEASE. One of the same items is no change at all. */
+static void test_grown(void **state) {
+    (void)state;
+    member m;
+    join_plainly(&m, "m", "b");
+    assert_int_equal(deal(&m, "a b c", "a b c"), 0);
+    assert_int_equal(divvy_partitioner_state(m.p), DIVVY_ALLOCATING);
+    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
+    run(1);
+    assert_snapshot(&m, "a b c");
+    uint64_t state_id = divvy_partitioner_state_id(m.p);
+    const dv_item_table *table = dv_table(m.p);
+    assert_int_equal(deal(&m, "c b a", "a b c"), 0);
+    assert_int_equal(divvy_partitioner_state_id(m.p), state_id);
+    assert_ptr_equal(dv_table(m.p), table);
+    assert_int_equal(m.releases, 0);
+    leave(&m);
+}
+
+/* An item that was removed and is dealt to us again before it was released keeps its node and token. */
+static void test_back_again(void **state) {
+    (void)state;
+    member m;
+    join_plainly(&m, "m", "a b");
+    int64_t token = heard(&m, "b")->token;
+    assert_int_equal(deal(&m, "a", "a"), 0);
+    run(1000);
+    assert_snapshot(&m, "a b*");
+    assert_int_equal(deal(&m, "a b", "a b"), 0);
+    run(1000);
+    assert_snapshot(&m, "a b*");
+    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
+    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
+    run(1);
+    assert_snapshot(&m, "a b");
+    assert_int_equal(heard(&m, "b")->token, token);
+    leave(&m);
+}
+
+/* Removed, released, and dealt again while its place is still on its way out: the item is entered anew, and has a new token. */
+static void test_back_after_release(void **state) {
+    (void)state;
+    member m;
+    join_plainly(&m, "m", "a b");
+    int64_t token = heard(&m, "b")->token;
+    assert_int_equal(deal(&m, "a", "a"), 0);
+    run(1);
+    assert_int_equal(divvy_partitioner_state(m.p), DIVVY_RELEASE);
+    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
+    assert_int_equal(deal(&m, "a b c", "a b c"), 0);
+    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
+    run(1);
+    assert_snapshot(&m, "a b c");
+    assert_true(heard(&m, "b")->token > token);
+    assert_int_equal(places("b"), 1);
+    leave(&m);
+}
+
+/* More is removed while the first has not been released: one RELEASE after the other, each with what it was told of. */
+static void test_removed_one_after_another(void **state) {
+    (void)state;
+    member m;
+    join_plainly(&m, "m", "a b c");
+    assert_int_equal(deal(&m, "a b", "a b"), 0);
+    run(10);
+    assert_snapshot(&m, "a b c*");
+    assert_int_equal(deal(&m, "a", "a"), 0);
+    run(10);
+    assert_snapshot(&m, "a b c*");
+    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
+    run(10);
+    assert_int_equal(divvy_partitioner_state(m.p), DIVVY_RELEASE);
+    assert_snapshot(&m, "a b*");
+    assert_table(&m, "a b");
+    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
+    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
+    run(1);
+    assert_snapshot(&m, "a");
+    assert_table(&m, "a");
+    assert_int_equal(m.releases, 2);
+    leave(&m);
+}
+
+/* A place in the queue of a removed item that somebody else holds is left without asking the user; so is an item whose queue is
+ * not made yet. */
+static void test_unshown(void **state) {
+    (void)state;
+    member m;
+    join_plainly(&m, "m", "w");
+    divvy_lock *holder;
+    divvy_lock_config config = DIVVY_LOCK_CONFIG_INIT;
+    config.path = "/pool/locks/x";
+    divvy_client *other = open_client(NULL);
+    assert_int_equal(divvy_lock_create(&holder, other, &config), 0);
+    assert_int_equal(divvy_lock_acquire(holder, PATIENCE_MS), 0);
+    assert_int_equal(deal(&m, "a w x y", "a x y"), 0);
+    run(1);
+    assert_int_equal(divvy_partitioner_state(m.p), DIVVY_RELEASE);
+    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
+    run(1000);
+    assert_int_equal(divvy_partitioner_state(m.p), DIVVY_ALLOCATING);
+    assert_int_equal(places("x"), 2);
+    assert_int_equal(deal(&m, "a z", "a z"), 0);
+    assert_int_equal(deal(&m, "a", "a"), 0); /* z was not even asked for */
+    run(1000);
+    assert_int_equal(places("x"), 1);
+    assert_table(&m, "a y");
+    assert_snapshot(&m, "a y*");
+    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
+    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
+    run(1);
+    assert_snapshot(&m, "a");
+    assert_table(&m, "a");
+    leave(&m);
+    divvy_lock_destroy(holder);
+    divvy_client_close(other);
+}
+
+/* Nothing in common: all that was there is revoked, all that comes is taken at once. */
+static void test_all_new(void **state) {
+    (void)state;
+    member m;
+    join_plainly(&m, "m", "a b c");
+    assert_int_equal(deal(&m, "d e f", "d e f"), 0);
+    run(1000);
+    assert_snapshot(&m, "a* b* c* d e f");
+    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
+    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
+    run(1);
+    assert_snapshot(&m, "d e f");
+    assert_table(&m, "d e f");
+    leave(&m);
+}
+
+/* A snapshot of before the change still has its items, and outlives the partitioner. */
+static void test_old_snapshot(void **state) {
+    (void)state;
+    member m;
+    join_plainly(&m, "m", "a b");
+    divvy_partition *before = divvy_partitioner_partition(m.p);
+    assert_int_equal(deal(&m, "c", "c"), 0);
+    run(10);
+    assert_snapshot(&m, "a* b* c");
+    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
+    run(1000);
+    leave(&m);
+    assert_int_equal(divvy_partition_count(before), 2);
+    assert_string_equal(divvy_partition_item(before, 0), "a");
+    assert_string_equal(divvy_partition_item(before, 1), "b");
+    assert_false(divvy_partition_revoked(before, 1));
+    divvy_partition_unref(before);
+}
+
+/* In eager mode everything is revoked for one removed item, and the new share is shown as a whole (P5). */
+static void test_eager(void **state) {
+    (void)state;
+    member m;
+    divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
+    config.mode = DIVVY_EAGER;
+    join(&m, "m", "a b", config);
+    int64_t token = heard(&m, "a")->token;
+    assert_int_equal(deal(&m, "a c", "a c"), 0);
+    run(1000);
+    assert_snapshot(&m, "a* b*");
+    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
+    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
+    run(1);
+    assert_snapshot(&m, "a c");
+    assert_true(heard(&m, "a")->token > token);
+    assert_table(&m, "a c");
+    leave(&m);
+}
+
+/* finish() with a removed item that was not released: its place is left too, and its directory removed (P12). */
+static void test_finish(void **state) {
+    (void)state;
+    member m;
+    join_plainly(&m, "m", "a b");
+    assert_int_equal(deal(&m, "a", "a"), 0);
+    run(1000);
+    assert_int_equal(divvy_partitioner_finish(m.p, PATIENCE_MS), 0);
+    run(1);
+    assert_false(heard(&m, "b")->shown);
+    assert_int_equal(heard(&m, "b")->lost_reason, DIVVY_REASON_FINISH);
+    assert_false(divvy_testing_exists(ensemble, "/pool/locks/a"));
+    assert_false(divvy_testing_exists(ensemble, "/pool/locks/b"));
+    leave(&m);
+}
+
+/* The session ends with a removed item pending. With DIVVY_FAIL all is over; */
+static void test_lost_for_good(void **state) {
+    (void)state;
+    member m;
+    join_plainly(&m, "m", "a b");
+    assert_int_equal(deal(&m, "a", "a"), 0);
+    run(10);
+    assert_int_equal(divvy_testing_expire(ensemble, m.client), 0);
+    run(PATIENCE_MS);
+    assert_int_equal(divvy_partitioner_state(m.p), DIVVY_FAILURE);
+    assert_false(heard(&m, "a")->shown);
+    assert_false(heard(&m, "b")->shown);
+    assert_int_equal(divvy_partitioner_owns(m.p, "a"), 0);
+    leave(&m);
+}
+
+/* with DIVVY_REJOIN it goes on with the set that is dealt. */
+static void test_lost_and_rejoined(void **state) {
+    (void)state;
+    member m;
+    divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
+    config.on_session_loss = DIVVY_REJOIN;
+    join(&m, "m", "a b", config);
+    assert_int_equal(deal(&m, "a c", "a c"), 0);
+    run(10);
+    assert_snapshot(&m, "a b* c");
+    assert_int_equal(divvy_testing_expire(ensemble, m.client), 0);
+    run(PATIENCE_MS);
+    assert_int_equal(divvy_partitioner_state(m.p), DIVVY_RELEASE);
+    assert_snapshot(&m, "");
+    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
+    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
+    run(1);
+    assert_int_equal(dv_item_count(m.p), 2); /* without what was removed, and lost with the session */
+    divvy_partition *snapshot = divvy_partitioner_partition(m.p);
+    assert_int_equal(divvy_partition_count(snapshot), 2);
+    divvy_partition_unref(snapshot);
+    leave(&m);
+}
+
+/* With kazoo's suspend policy a break of the link revokes everything, the removed item stays with the rest. */
+static void test_suspended(void **state) {
+    (void)state;
+    member m;
+    divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
+    config.on_suspend = DIVVY_RELEASE_ON_SUSPEND;
+    join(&m, "m", "a b", config);
+    assert_int_equal(deal(&m, "a", "a"), 0);
+    run(10);
+    assert_snapshot(&m, "a b*");
+    assert_int_equal(divvy_testing_disconnect(ensemble, m.client, DIVVY_TESTING_NOT_APPLIED, 0), 0);
+    run(1000);
+    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
+    run(10);
+    assert_snapshot(&m, "a*");
+    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
+    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
+    run(1);
+    assert_snapshot(&m, "a");
+    assert_table(&m, "a");
+    leave(&m);
+}
+
+/* Somebody deletes the place of a removed item before it is released: it is lost at once (P13), and not entered anew. */
+static void test_place_deleted(void **state) {
+    (void)state;
+    member m;
+    join_plainly(&m, "m", "a b");
+    assert_int_equal(deal(&m, "a", "a"), 0);
+    run(10);
+    divvy_strings *names = divvy_testing_children(ensemble, "/pool/locks/b");
+    char path[160];
+    snprintf(path, sizeof path, "/pool/locks/b/%s", divvy_strings_get(names, 0));
+    divvy_strings_free(names);
+    assert_int_equal(divvy_testing_remove(ensemble, path), 0);
+    run(61000); /* until the audit */
+    assert_false(heard(&m, "b")->shown);
+    assert_int_equal(heard(&m, "b")->lost_reason, DIVVY_REASON_FOREIGN);
+    assert_table(&m, "a");
+    assert_int_equal(divvy_partitioner_state(m.p), DIVVY_RELEASE);
+    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
+    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
+    assert_int_equal(places("b"), 0);
+    leave(&m);
+}
+
+/* A set is replaced while an audit's answers, creates and directories of the one before are under way: each is for its own
+ * item, wherever that stands by now. All moments of it, millisecond by millisecond. */
+static void test_replaced_under_way(void **state) {
+    (void)state;
+    for (int64_t delay_ms = 0; delay_ms < 24; delay_ms++) {
+        member m;
+        join_plainly(&m, "m", "k p");
+        assert_int_equal(deal(&m, "a b k p", "a b k p"), 0);
+        assert_int_equal(divvy_testing_disconnect(ensemble, m.client, DIVVY_TESTING_APPLIED, 0), 0);
+        run(delay_ms); /* a reconnect begins with an audit (P13) */
+        assert_int_equal(deal(&m, "c k", "c k"), 0);
+        run(delay_ms);
+        assert_int_equal(deal(&m, "d k z", "k z"), 0);
+        run(1000);
+        while (divvy_partitioner_state(m.p) == DIVVY_RELEASE) assert_int_equal(divvy_partitioner_release_set(m.p), 0);
+        assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
+        run(1);
+        assert_snapshot(&m, "k z");
+        assert_table(&m, "d k z");
+        assert_int_equal(places("a") + places("b") + places("c") + places("d") + places("p"), 0);
+        leave(&m);
+        run(PATIENCE_MS);
+    }
+}
+
+/* An item of somebody else's set that no lock can have stays unowned, and is told; the rest is taken. */
+static void test_too_long(void **state) {
+    (void)state;
+    member m;
+    join_plainly(&m, "m", "a");
+    char *name = malloc(70000);
+    assert_non_null(name);
+    memset(name, 'n', 69999);
+    name[69999] = '\0';
+    const char *const names[] = {"a", "b", name};
+    const uint8_t mine[] = {1, 1, 1};
+    dv_turn_begin(m.client);
+    dv_plan_set *set;
+    assert_int_equal(dv_items_make_set(&set, m.client, "test", m.p->locks_path, names, 3), DIVVY_E2BIG);
+    assert_null(set);
+    set = dv_plan_set_make(names, 3);
+    assert_int_equal(dv_items_find_too_long(m.p->locks_path, set), 2);
+    assert_int_equal(dv_items_use(m.p, set), 0);
+    dv_state_target_settled(m.p, mine, DIVVY_REASON_MEMBERS, dv_client_now(m.client));
+    dv_plan_set_unref(set);
+    dv_turn_end(m.client);
+    assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
+    run(1);
+    assert_snapshot(&m, "a b");
+    assert_int_equal(divvy_partitioner_owns(m.p, name), 0);
+    assert_int_equal(m.warnings[DIVVY_WARN_ITEM_NAME], 1);
+    free(name);
+    leave(&m);
+}
+
+/* A table that somebody still looks into is kept, and freed by the first replacement after that. */
+static void test_reader_keeps_table(void **state) {
+    (void)state;
+    member m;
+    join_plainly(&m, "m", "a");
+    atomic_fetch_add(&m.p->table_readers, 1); /* as divvy_partitioner_owns() does while it looks */
+    const dv_item_table *first = dv_table(m.p);
+    assert_int_equal(deal(&m, "a b", "a b"), 0);
+    assert_ptr_equal(m.p->retired, first);
+    assert_string_equal(first->names->names[0], "a");
+    assert_int_equal(deal(&m, "a b c", "a b c"), 0);
+    assert_ptr_equal(m.p->retired->older, first);
+    atomic_fetch_sub(&m.p->table_readers, 1);
+    assert_int_equal(deal(&m, "a b c d", "a b c d"), 0);
+    assert_null(m.p->retired);
+    leave(&m);
+}
+
+int main(void) {
+#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_replaced),
+        TEST(test_grown),
+        TEST(test_back_again),
+        TEST(test_back_after_release),
+        TEST(test_removed_one_after_another),
+        TEST(test_unshown),
+        TEST(test_all_new),
+        TEST(test_old_snapshot),
+        TEST(test_eager),
+        TEST(test_finish),
+        TEST(test_lost_for_good),
+        TEST(test_lost_and_rejoined),
+        TEST(test_suspended),
+        TEST(test_place_deleted),
+        TEST(test_replaced_under_way),
+        TEST(test_too_long),
+        TEST(test_reader_keeps_table),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

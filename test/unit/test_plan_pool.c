@@ -1,0 +1,234 @@
+/* Pools that follow the sticky plan: what moves, and what does not. SPDX-License-Identifier: Apache-2.0 */
+#include "plan_pool.h"
+
+enum { ITEMS = 1000 };
+
+/* A first plan gives each of four an equal share, by one write (after one that makes room for its chunks); then nothing
+ * is written any more. */
+static void test_first_plan(void **state) {
+    (void)state;
+    pool l;
+    pool_open(&l, ITEMS);
+    for (size_t n = 0; n < 4; n++) add(&l, n, NULL);
+    settle(&l);
+    owners o = look(&l);
+    for (size_t n = 0; n < 4; n++) assert_int_equal(o.loads[n], ITEMS / 4);
+    owners_free(&o);
+    assert_true(divvy_testing_exists(l.ensemble, "/pool/plan"));
+    assert_int_equal(l.plan_writes, 2);
+    assert_at_rest(&l);
+    pool_close(&l);
+}
+
+/* A join to 4 moves exactly a fifth, told as a join; a leave, or a loss, only what the one had who is gone. Each is one
+ * write of the plan, and nobody but the old owners is interrupted. */
+static void test_join_and_leave(void **state) {
+    (void)state;
+    pool l;
+    pool_open(&l, ITEMS);
+    for (size_t n = 0; n < 4; n++) add(&l, n, NULL);
+    settle(&l);
+    owners before = look(&l);
+    l.plan_writes = 0;
+    add(&l, 4, NULL);
+    settle(&l);
+    owners joined = look(&l);
+    assert_int_equal(moved(&l, &before, &joined), ITEMS / 5);
+    assert_int_equal(joined.loads[4], ITEMS / 5);
+    assert_int_equal(l.members[4].gained[DIVVY_REASON_JOIN], ITEMS / 5);
+    size_t revoked = 0;
+    for (size_t n = 0; n < 4; n++) revoked += l.members[n].revoked[DIVVY_REASON_JOIN];
+    assert_int_equal(revoked, ITEMS / 5);
+    assert_int_equal(l.plan_writes, 1);
+
+    finish(&l, 2);
+    settle(&l);
+    owners left = look(&l);
+    assert_int_equal(moved(&l, &joined, &left), joined.loads[2]);
+    assert_int_equal(l.plan_writes, 2);
+
+    crash(&l, 0);
+    settle(&l);
+    owners lost = look(&l);
+    assert_int_equal(moved(&l, &left, &lost), left.loads[0]);
+    assert_int_equal(l.plan_writes, 3);
+    for (size_t n = 1; n < 5; n++) {
+        if (n != 2) assert_true(l.members[n].gained[DIVVY_REASON_LOSS] > 0);
+    }
+    assert_at_rest(&l);
+    owners_free(&before);
+    owners_free(&joined);
+    owners_free(&left);
+    owners_free(&lost);
+    pool_close(&l);
+}
+
+static void add_four(pool *l, size_t items) {
+    pool_open(l, items);
+    for (size_t n = 0; n < 4; n++) add(l, n, NULL);
+    settle(l);
+}
+
+/* Steps through what happens, so that no two own one item at any time, and none is lost to a member that keeps it. */
+static void settle_watched(pool *l) {
+    for (int i = 0; i < 200; i++) {
+        divvy_testing_run(l->ensemble, 5);
+        owners o = look(l);
+        owners_free(&o);
+    }
+    settle(l);
+}
+
+/* A member that goes by names makes all go by names; when it has left, all go by the plan again, which nobody has
+ * written meanwhile, but for the owners of a member that came. No item is lost, nobody has to begin anew. */
+static void test_change_over(void **state) {
+    (void)state;
+    pool l;
+    add_four(&l, ITEMS);
+    owners before = look(&l);
+    l.plan_writes = 0;
+    divvy_partitioner_config config;
+    member_config(&l, &config);
+    config.assign = DIVVY_ASSIGN_RENDEZVOUS;
+    add(&l, 4, &config);
+    settle_watched(&l);
+    owners mixed = look(&l);
+    for (size_t n = 0; n < 5; n++) assert_int_equal(mixed.loads[n], ITEMS / 5);
+    assert_int_equal(l.plan_writes, 0);
+    finish(&l, 4);
+    settle_watched(&l);
+    owners after = look(&l);
+    assert_int_equal(differences(&l, &before, &after), 0);
+    assert_int_equal(l.plan_writes, 0);
+
+    divvy_partitioner_config kazoo = DIVVY_PARTITIONER_CONFIG_KAZOO;
+    kazoo.path = config.path;
+    kazoo.items = config.items;
+    kazoo.item_count = config.item_count;
+    kazoo.time_boundary_ms = 100;
+    add(&l, 5, &kazoo);
+    settle_watched(&l);
+    add(&l, 6, NULL);
+    settle_watched(&l);
+    owners six = look(&l);
+    for (size_t n = 0; n < 7; n++) assert_true(n == 4 || six.loads[n] == 166 || six.loads[n] == 167);
+    finish(&l, 5);
+    settle_watched(&l);
+    assert_int_equal(l.plan_writes, 1);
+    assert_at_rest(&l);
+    owners_free(&before);
+    owners_free(&mixed);
+    owners_free(&after);
+    owners_free(&six);
+    pool_close(&l);
+}
+
+/* When the last member that goes by names leaves a pool, the first plan begins with what that rule gave: only its own
+ * items move. */
+static void test_first_plan_keeps_owners(void **state) {
+    (void)state;
+    pool l;
+    pool_open(&l, ITEMS);
+    divvy_partitioner_config config;
+    member_config(&l, &config);
+    config.assign = DIVVY_ASSIGN_RENDEZVOUS;
+    add(&l, 4, &config);
+    for (size_t n = 0; n < 4; n++) add(&l, n, NULL);
+    settle(&l);
+    owners before = look(&l);
+    assert_false(divvy_testing_exists(l.ensemble, "/pool/plan"));
+    finish(&l, 4);
+    settle_watched(&l);
+    owners after = look(&l);
+    assert_true(divvy_testing_exists(l.ensemble, "/pool/plan"));
+    assert_int_equal(moved(&l, &before, &after), before.loads[4]);
+    for (size_t n = 0; n < 4; n++) assert_int_equal(l.members[n].states[DIVVY_RELEASE], 0);
+    owners_free(&before);
+    owners_free(&after);
+    pool_close(&l);
+}
+
+static void remove_tree(pool *l, const char *path) {
+    divvy_strings *children = divvy_testing_children(l->ensemble, path);
+    for (size_t i = 0; i < divvy_strings_count(children); i++) {
+        char child[300];
+        snprintf(child, sizeof child, "%s/%s", path, divvy_strings_get(children, i));
+        assert_int_equal(divvy_testing_remove(l->ensemble, child), 0);
+    }
+    divvy_strings_free(children);
+    assert_int_equal(divvy_testing_remove(l->ensemble, path), 0);
+}
+
+/* A plan that somebody deletes is written anew from memory: nothing moves. */
+static void test_deleted(void **state) {
+    (void)state;
+    pool l;
+    add_four(&l, ITEMS);
+    owners before = look(&l);
+    remove_tree(&l, "/pool/plan");
+    divvy_testing_run(l.ensemble, 5000);
+    assert_true(divvy_testing_exists(l.ensemble, "/pool/plan"));
+    settle(&l);
+    owners after = look(&l);
+    assert_int_equal(moved(&l, &before, &after), 0);
+    add(&l, 4, NULL);
+    settle(&l);
+    owners joined = look(&l);
+    assert_int_equal(moved(&l, &after, &joined), ITEMS / 5);
+    assert_at_rest(&l);
+    owners_free(&before);
+    owners_free(&after);
+    owners_free(&joined);
+    pool_close(&l);
+}
+
+/* A plan that nobody can read costs no item: all go by names until it is written anew, which happens at once. */
+static void test_broken(void **state) {
+    (void)state;
+    static const char *const texts[] = {"", "nonsense", "{\"v\":1}", "{\"v\":1,\"generation\":4}"};
+    pool l;
+    add_four(&l, ITEMS);
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++) {
+        assert_int_equal(divvy_testing_put(l.ensemble, "/pool/plan", texts[t], strlen(texts[t]), 0), 0);
+        settle_watched(&l);
+    }
+    for (size_t n = 0; n < 4; n++) assert_true(l.members[n].warnings[DIVVY_WARN_PLAN] > 0);
+    owners before = look(&l);
+    finish(&l, 1);
+    settle(&l);
+    owners after = look(&l);
+    assert_int_equal(moved(&l, &before, &after), before.loads[1]);
+    assert_at_rest(&l);
+    owners_free(&before);
+    owners_free(&after);
+    pool_close(&l);
+}
+
+/* A plan of a later release: nobody owns anything by a rule that may be another than that one's, until it has turned out
+ * that nobody follows it. */
+static void test_newer(void **state) {
+    (void)state;
+    pool l;
+    add_four(&l, ITEMS);
+    const char text[] = "{\"v\":2,\"something\":[]}";
+    assert_int_equal(divvy_testing_put(l.ensemble, "/pool/plan", text, sizeof text - 1, 0), 0);
+    divvy_testing_run(l.ensemble, 20000);
+    owners none = look(&l);
+    assert_int_equal(none.owned, 0);
+    assert_false(all_acquired(&l));
+    assert_int_equal(divvy_partitioner_state(l.members[0].partitioner), DIVVY_ALLOCATING);
+    settle(&l); /* a minute later */
+    assert_at_rest(&l);
+    owners_free(&none);
+    pool_close(&l);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_plan),  cmocka_unit_test(test_join_and_leave),
+        cmocka_unit_test(test_change_over), cmocka_unit_test(test_first_plan_keeps_owners),
+        cmocka_unit_test(test_deleted),     cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_newer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,213 @@
+/* Static members: whose place is kept, given up, or taken by another. SPDX-License-Identifier: Apache-2.0 */
+#include "plan_pool.h"
+
+enum { ITEMS = 300, DELAY_MS = 20000 };
+
+static member *add_static(pool *l, size_t n) {
+    divvy_partitioner_config config;
+    char identifier[32];
+    snprintf(identifier, sizeof identifier, "member-%zu", n % 10);
+    member_config(l, &config);
+    config.identifier = identifier;
+    config.static_membership = 1;
+    config.rejoin_delay_ms = DELAY_MS;
+    return add(l, n, &config);
+}
+
+static void add_statics(pool *l, size_t count) {
+    pool_open(l, ITEMS);
+    for (size_t n = 0; n < count; n++) add_static(l, n);
+    settle(l);
+}
+
+/* A rolling restart of five, each back within its delay: nothing moves, what the others have is never unlocked, and
+ * each gets its own items back. */
+static void test_rolling_restart(void **state) {
+    (void)state;
+    pool l;
+    add_statics(&l, 5);
+    owners before = look(&l);
+    for (size_t n = 0; n < 5; n++) {
+        finish(&l, n);
+        settle_owned(&l, ITEMS - before.loads[n]);
+        add_static(&l, n);
+        settle(&l);
+        owners after = look(&l);
+        assert_int_equal(differences(&l, &before, &after), 0);
+        for (size_t i = 0; i < ITEMS; i++) {
+            if (before.owners[i] > (int)n) assert_int_equal(before.tokens[i], after.tokens[i]);
+        }
+        owners_free(&after);
+    }
+    for (size_t n = 0; n < 5; n++) assert_int_equal(l.members[n].states[DIVVY_RELEASE], 0);
+    assert_at_rest(&l);
+    owners_free(&before);
+    pool_close(&l);
+}
+
+/* Who does not come back loses its place when its delay is over, not before; what it had goes to the others. */
+static void test_absence_ends(void **state) {
+    (void)state;
+    pool l;
+    add_statics(&l, 4);
+    owners before = look(&l);
+    crash(&l, 2);
+    settle_owned(&l, ITEMS - before.loads[2]);
+    divvy_testing_run(l.ensemble, DELAY_MS - 5000);
+    owners waiting = look(&l);
+    assert_int_equal(waiting.owned, ITEMS - before.loads[2]);
+    int64_t took_ms = settle(&l);
+    assert_in_range(took_ms, 1000, 6000);
+    owners after = look(&l);
+    assert_int_equal(moved(&l, &before, &after), before.loads[2]);
+    assert_at_rest(&l);
+    owners_free(&before);
+    owners_free(&waiting);
+    owners_free(&after);
+    pool_close(&l);
+}
+
+/* The rest is balanced among those who are there while one is away, and it gets no more than it had. */
+static void test_join_while_absent(void **state) {
+    (void)state;
+    pool l;
+    add_statics(&l, 3);
+    owners before = look(&l);
+    finish(&l, 1);
+    settle_owned(&l, 200);
+    add_static(&l, 3);
+    settle_owned(&l, 200);
+    owners joined = look(&l);
+    assert_int_equal(joined.loads[0] + joined.loads[2] + joined.loads[3], 200);
+    for (size_t i = 0; i < ITEMS; i++) assert_true((joined.owners[i] == NOBODY) == (before.owners[i] == 1));
+    add_static(&l, 1);
+    settle(&l);
+    owners back = look(&l);
+    for (size_t n = 0; n < 4; n++) assert_int_equal(back.loads[n], ITEMS / 4);
+    owners_free(&before);
+    owners_free(&joined);
+    owners_free(&back);
+    pool_close(&l);
+}
+
+/* leave() gives the place up at once: its items have owners before they are released, and nobody waits for it. */
+static void test_leave(void **state) {
+    (void)state;
+    pool l;
+    add_statics(&l, 4);
+    owners before = look(&l);
+    l.plan_writes = 0;
+    assert_int_equal(divvy_partitioner_leave(l.members[1].partitioner, 10000), 0);
+    assert_int_equal(divvy_partitioner_failure(l.members[1].partitioner, NULL, 0), DIVVY_ECANCELED);
+    forget_client(&l.members[1]);
+    int64_t took_ms = settle(&l);
+    assert_in_range(took_ms, 0, 2000);
+    owners after = look(&l);
+    assert_int_equal(moved(&l, &before, &after), before.loads[1]);
+    size_t gained = 0;
+    for (size_t n = 0; n < 4; n++) gained += n == 1 ? 0 : l.members[n].gained[DIVVY_REASON_LEAVE];
+    assert_int_equal(gained, before.loads[1]);
+    assert_int_equal(l.plan_writes, 1);
+    assert_at_rest(&l);
+    owners_free(&before);
+    owners_free(&after);
+    pool_close(&l);
+}
+
+/* A dynamic member can leave like that, too; so can the last one. */
+static void test_leave_dynamic(void **state) {
+    (void)state;
+    pool l;
+    pool_open(&l, ITEMS);
+    for (size_t n = 0; n < 3; n++) add(&l, n, NULL);
+    settle(&l);
+    for (size_t n = 0; n < 3; n++) {
+        assert_int_equal(divvy_partitioner_leave(l.members[n].partitioner, 10000), 0);
+        forget_client(&l.members[n]);
+        if (n < 2) settle(&l);
+    }
+    add(&l, 0, NULL);
+    settle(&l);
+    pool_close(&l);
+}
+
+/* A second live member of one identifier takes the place of the first, which gets nothing, is never ACQUIRED, and
+ * releases all that it has. When the second has gone the first is itself again. */
+static void test_fenced(void **state) {
+    (void)state;
+    pool l;
+    add_statics(&l, 3);
+    owners before = look(&l);
+    member *old = &l.members[1];
+    unsigned acquired = old->states[DIVVY_ACQUIRED];
+    member *twin = add_static(&l, 11);
+    for (int i = 0; i < 200; i++) {
+        divvy_testing_run(l.ensemble, 10);
+        owners now = look(&l);
+        owners_free(&now);
+    }
+    assert_int_equal(divvy_partitioner_state(twin->partitioner), DIVVY_ACQUIRED);
+    assert_int_equal(divvy_partitioner_state(old->partitioner), DIVVY_ALLOCATING);
+    assert_int_equal(old->states[DIVVY_ACQUIRED], acquired);
+    assert_int_equal(old->states[DIVVY_RELEASE], 1);
+    assert_int_equal(old->warnings[DIVVY_WARN_FENCED], 1);
+    owners fenced = look(&l);
+    assert_int_equal(fenced.owned, ITEMS);
+    assert_int_equal(fenced.loads[1], 0);
+    assert_int_equal(fenced.loads[11], before.loads[1]);
+    for (size_t i = 0; i < ITEMS; i++) assert_true(before.owners[i] == 1 || before.owners[i] == fenced.owners[i]);
+    assert_int_equal(divvy_partitioner_set_weight(old->partitioner, 0), 0); /* not its own any more */
+    divvy_testing_run(l.ensemble, 5000);
+    owners still = look(&l);
+    assert_int_equal(still.loads[11], before.loads[1]);
+    finish(&l, 11);
+    divvy_testing_run(l.ensemble, 5000);
+    assert_int_equal(divvy_partitioner_state(old->partitioner), DIVVY_ACQUIRED);
+    owners_free(&before);
+    owners_free(&fenced);
+    owners_free(&still);
+    pool_close(&l);
+}
+
+/* A static member whose session is lost and that rejoins gets the same items back. */
+static void test_rejoin(void **state) {
+    (void)state;
+    pool l;
+    pool_open(&l, ITEMS);
+    for (size_t n = 0; n < 3; n++) {
+        divvy_partitioner_config config;
+        char identifier[32];
+        snprintf(identifier, sizeof identifier, "member-%zu", n);
+        member_config(&l, &config);
+        config.identifier = identifier;
+        config.static_membership = 1;
+        config.rejoin_delay_ms = DELAY_MS;
+        config.on_session_loss = DIVVY_REJOIN;
+        add(&l, n, &config);
+    }
+    settle(&l);
+    owners before = look(&l);
+    assert_int_equal(divvy_testing_expire(l.ensemble, l.members[0].client), 0);
+    divvy_testing_run(l.ensemble, 100);
+    settle(&l);
+    owners after = look(&l);
+    assert_int_equal(differences(&l, &before, &after), 0);
+    for (size_t n = 1; n < 3; n++) assert_int_equal(l.members[n].states[DIVVY_RELEASE], 0);
+    assert_at_rest(&l);
+    owners_free(&before);
+    owners_free(&after);
+    pool_close(&l);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rolling_restart),
+        cmocka_unit_test(test_absence_ends),
+        cmocka_unit_test(test_join_while_absent),
+        cmocka_unit_test(test_leave),
+        cmocka_unit_test(test_leave_dynamic),
+        cmocka_unit_test(test_fenced),
+        cmocka_unit_test(test_rejoin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
