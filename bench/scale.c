@@ -147,8 +147,10 @@ static void start(pool *all, uint32_t index) {
     config.item_count = o->items;
     config.identifier = identifier;
     config.assign = o->names ? DIVVY_ASSIGN_RENDEZVOUS : DIVVY_ASSIGN_STICKY;
-    config.static_membership = !o->names;
-    config.rejoin_delay_ms = o->names ? 0 : REJOIN_DELAY_MS;
+    if (!o->names && index < o->members) { /* the one that joins and crashes is not waited for */
+        config.static_membership = 1;
+        config.rejoin_delay_ms = REJOIN_DELAY_MS;
+    }
     config.time_boundary_ms = o->boundary_ms;
     config.on_state = on_state;
     config.on_items = on_items;

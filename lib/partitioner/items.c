@@ -155,6 +155,25 @@ static void on_failed(void *owner, dv_contender *contender, int error, int64_t n
     }
 }
 
+static void on_directory_given_up(void *context, const dv_reply *reply, int64_t now) {
+    dv_item *item = context;
+    divvy_partitioner *p = item->partitioner;
+    (void)reply; /* Not empty, or gone: both are well. */
+    (void)now;
+    dv_item_unref(item);
+    dv_object_unref(&p->object);
+}
+
+/* P15: sets that change for years leave no directories behind. Others that still have places there keep it, and whoever
+ * enters one later makes it again; kazoo does not, so it is left alone while a kazoo member is there. */
+static void give_up_directory(divvy_partitioner *p, dv_item *item) {
+    if (item->dealt || p->kazoo_seen || p->state == DIVVY_FAILURE || !dv_client_connected(p->object.client)) return;
+    if (dv_batch_delete(p->object.client->batch, item->directory, on_directory_given_up, item) != 0) return;
+    item->has_directory = false;
+    dv_item_ref(item);
+    dv_object_ref(&p->object);
+}
+
 static void on_gone(void *owner, dv_contender *contender, int64_t now) {
     dv_item *item = owner;
     divvy_partitioner *p = item->partitioner;
@@ -165,6 +184,7 @@ static void on_gone(void *owner, dv_contender *contender, int64_t now) {
     } else {
         assert(p->departing > 0);
         if (--p->departing == 0) claim_later(p);
+        give_up_directory(p, item);
     }
     dv_client_changed(p->object.client);
     dv_state_check_complete(p, now);

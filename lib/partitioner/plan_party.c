@@ -35,6 +35,7 @@ struct dv_plan_people {
     const char *party_path;
     dv_plan_node *nodes; /* by name; their names are ours, and the zones of those that are known */
     dv_plan_party party;
+    int64_t learned_pzxid; /* of the party of which a plan has told */
     inquiry *inquiries;
 };
 
@@ -159,6 +160,60 @@ int dv_plan_people_settle(dv_plan_people *people, const char *const *names, size
     return 0;
 }
 
+/* ---- what a plan tells ---- */
+
+static int by_identifier(const void *left, const void *right) {
+    const dv_plan_node *const *a = left, *const *b = right;
+    return strcmp((*a)->identifier, (*b)->identifier);
+}
+
+static int by_key(const void *left, const void *right) {
+    const dv_plan_member *const *a = left, *const *b = right;
+    return strcmp((*a)->key, (*b)->key);
+}
+
+static void learn_from_member(dv_plan_node *node, const dv_plan_member *member) {
+    char *zone = strdup(member->zone);
+    if (zone == NULL) return;
+    node->known = true;
+    node->is_static = true;
+    node->weight = member->weight;
+    node->zone = zone;
+    node->rejoin_delay_ms = member->rejoin_delay_ms;
+}
+
+/* Both are sorted. A node whose identifier another one has too is left alone: it may be fenced, or not be static. */
+static void match(dv_plan_node **nodes, size_t node_count, const dv_plan_member **members, size_t member_count) {
+    size_t m = 0;
+    for (size_t n = 0; n < node_count; n++) {
+        bool doubled = (n > 0 && by_identifier(&nodes[n - 1], &nodes[n]) == 0) ||
+                       (n + 1 < node_count && by_identifier(&nodes[n], &nodes[n + 1]) == 0);
+        int order = -1;
+        while (m < member_count && (order = strcmp(members[m]->key, nodes[n]->identifier)) < 0) m++;
+        if (m < member_count && order == 0 && !doubled && !nodes[n]->known) learn_from_member(nodes[n], members[m]);
+    }
+}
+
+void dv_plan_people_learn(dv_plan_people *people, const dv_plan *plan) {
+    size_t count = people->party.count, statics = 0;
+    if (people->learned_pzxid == people->party.pzxid) return;
+    dv_plan_node **nodes = (dv_plan_node **)calloc(count + 1, sizeof *nodes);
+    const dv_plan_member **members = (const dv_plan_member **)calloc(plan->member_count + 1, sizeof *members);
+    if (nodes != NULL && members != NULL) {
+        for (size_t n = 0; n < count; n++) nodes[n] = &people->nodes[n];
+        for (size_t m = 0; m < plan->member_count; m++) {
+            const dv_plan_member *member = &plan->members[m];
+            if (member->is_static && member->absent == 0) members[statics++] = member;
+        }
+        qsort((void *)nodes, count, sizeof *nodes, by_identifier);
+        qsort((void *)members, statics, sizeof *members, by_key);
+        match(nodes, count, members, statics);
+        people->learned_pzxid = people->party.pzxid;
+    }
+    free((void *)nodes);
+    free((void *)members);
+}
+
 /* ---- reading ---- */
 
 static void free_inquiry(inquiry *q) {
@@ -178,10 +233,11 @@ static void finish(inquiry *q, int64_t now) {
 /* What a node says never changes, so an answer is good for it however late it comes. */
 static int learn(dv_plan_people *people, const char *name, const dv_reply *reply) {
     size_t n = dv_plan_people_find(people, name);
-    if (n == SIZE_MAX || people->nodes[n].known) return 0;
+    if (n == SIZE_MAX || people->nodes[n].czxid != 0) return 0;
     dv_plan_node *node = &people->nodes[n];
     dv_member_facts facts;
     if (!dv_member_data_parse(reply->data, reply->data_bytes, &facts)) return DIVVY_ENOMEM;
+    if (node->known) free_text(node->zone);
     node->known = true;
     node->is_static = facts.is_static && node->identifier[0] != '\0'; /* D32: that would be an empty key */
     node->weight = facts.weight;
@@ -256,12 +312,15 @@ int dv_plan_people_ask(dv_plan_people *people, const dv_plan *previous, dv_plan_
 int dv_plan_people_ask_namesakes(dv_plan_people *people, size_t node, dv_plan_people_fn done, void *context) {
     uint8_t *asks = calloc(people->party.count + 1, 1);
     if (asks == NULL) return DIVVY_ENOMEM;
-    size_t count = 0;
+    size_t namesakes = 0, count = 0;
     for (size_t n = 0; n < people->party.count; n++) {
-        const dv_plan_node *other = &people->nodes[n];
-        if (other->known || strcmp(other->identifier, people->nodes[node].identifier) != 0) continue;
-        asks[n] = DV_PLAN_ASK_DATA;
-        count++;
+        asks[n] = strcmp(people->nodes[n].identifier, people->nodes[node].identifier) == 0;
+        namesakes += asks[n];
+    }
+    for (size_t n = 0; n < people->party.count; n++) {
+        bool told = people->nodes[n].known && (namesakes == 1 || people->nodes[n].czxid != 0);
+        if (told) asks[n] = DV_PLAN_ASK_NOTHING;
+        count += asks[n] != DV_PLAN_ASK_NOTHING;
     }
     int asked = inquire(people, asks, count, done, context);
     free(asks);

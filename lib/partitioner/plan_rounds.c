@@ -88,8 +88,10 @@ static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     f->round.under_way--;
     if (l->look == f->round.look && is_current(f)) {
         const char *node = node_of(f, f->memory.plan->owners[f->memory.plan->moved[l->moved]]);
-        /* Who is gone holds nothing, and is not waited for: the next plan is about that. */
-        if (!node || (reply->error == 0 && is_held_by(reply->children, reply->child_count, node))) {
+        /* Who is gone holds nothing, and is not waited for: the next plan is about that. But who is not in an earlier
+         * party than the plan's may only have come since. */
+        bool gone = !node && f->pzxid >= f->memory.plan->header.pzxid;
+        if (gone || (node && reply->error == 0 && is_held_by(reply->children, reply->child_count, node))) {
             f->round.arrived[l->moved] = true;
             f->round.waiting--;
         }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "partitioner/plan_compose.h"
 #include "partitioner/plan_draft.h"
 #include "partitioner/plan_garbage.h"
 #include "testing/mutant.h"
@@ -237,34 +238,6 @@ static bool choose_epoch(dv_plan_attempt *a) {
 
 /* ---- D26: the next plan ---- */
 
-/* The plan in memory is written anew, as it is, when there is nothing else to change but what stands there is none. */
-static int repeat(dv_plan **next, const dv_plan *previous, const dv_plan_party *party) {
-    *next = dv_plan_copy(previous);
-    if (*next == NULL) return DIVVY_ENOMEM;
-    dv_plan_header *header = &(*next)->header;
-    header->generation++;
-    memcpy(header->after, previous->header.guid, sizeof header->after);
-    header->reason = DV_PLAN_CREATE;
-    header->pzxid = party->pzxid;
-    (*next)->mzxid = 0;
-    return DV_PLAN_NEXT;
-}
-
-static int compute_next(dv_plan_attempt *a) {
-    const dv_plan_memory *memory = a->config.memory;
-    const dv_plan_party *party = dv_plan_people_party(a->config.people);
-    if (memory->standing == DV_PLAN_GOOD || memory->plan == NULL) {
-        return dv_plan_step(&a->next, memory->plan, party, a->config.events);
-    }
-    /* No later plan stands there that an older one could replace. If the party is an earlier one than that of the plan
-     * in memory, then that plan was written in another ensemble (D10): zxids do not run backwards. */
-    dv_plan previous = *memory->plan;
-    if (previous.header.pzxid > party->pzxid) previous.mzxid = 1;
-    int result = dv_plan_step(&a->next, &previous, party, a->config.events);
-    if (result == DV_PLAN_NOTHING && previous.header.generation > 0) result = repeat(&a->next, &previous, party);
-    return result;
-}
-
 static void complete_header(dv_plan_attempt *a) {
     dv_plan_header *header = &a->next->header;
     if (a->found_generation >= header->generation) header->generation = a->found_generation + 1;
@@ -308,7 +281,8 @@ static void compute(dv_plan_attempt *a, int64_t now) {
         finish(a, DV_PLAN_UNSETTLED, now);
         return;
     }
-    int result = compute_next(a);
+    const dv_plan_party *party = dv_plan_people_party(a->config.people);
+    int result = dv_plan_compose(&a->next, a->config.memory, party, a->config.events);
     assert(result != DV_PLAN_ASK);
     if (result == DV_PLAN_NOTHING) {
         finish(a, DV_PLAN_NEEDLESS, now);
@@ -434,9 +408,28 @@ static void commit(dv_plan_attempt *a, int64_t now) {
     proceed(a, now);
 }
 
+static void on_collected_first(void *context, int64_t now) {
+    dv_plan_attempt *a = context;
+    a->under_way--;
+    dv_plan_garbage_free(a->garbage);
+    a->garbage = NULL;
+    commit(a, now);
+}
+
+static bool collect_first(dv_plan_attempt *a) {
+    a->garbage = dv_plan_garbage_new(a->client, a->config.path, &a->draft.root, a->root_version, on_collected_first, a);
+    if (a->garbage == NULL || !dv_plan_garbage_collect(a->garbage)) return false;
+    a->under_way++;
+    return true;
+}
+
 static void after_chunks(dv_plan_attempt *a, int64_t now) {
-    if (a->error == DIVVY_ENOENT) finish(a, DV_PLAN_BEHIND, now); /* The root has gone. */
-    else if (!has_failed(a, now)) commit(a, now);
+    if (a->error == DIVVY_ENOENT) {
+        finish(a, DV_PLAN_BEHIND, now); /* The root has gone. */
+    } else if (!has_failed(a, now)) {
+        if (DV_MUTANT(plan_garbage_first) && a->has_root && collect_first(a)) return;
+        commit(a, now);
+    }
 }
 
 static void send_more(dv_plan_attempt *a);

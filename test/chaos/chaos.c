@@ -36,7 +36,7 @@ volatile int chaos_interrupted;
 static struct {
     double minutes;
     uint64_t seed;
-    const char *mutant;
+    const char *mutant, *only;
     bool keep;
     int64_t began_ms, said_ms;
     unsigned faults, counts[KINDS_MAX], rounds, violations, failures;
@@ -118,16 +118,27 @@ static void *monitor(void *argument) {
 
 /* ---- faults ---- */
 
+static bool is_wanted(const char *kind) {
+    size_t bytes = strlen(kind);
+    if (!run.only) return true;
+    for (const char *at = run.only; (at = strstr(at, kind)); at += bytes) {
+        if ((at == run.only || at[-1] == ',') && (at[bytes] == '\0' || at[bytes] == ',')) return true;
+    }
+    return false;
+}
+
 static void collect_kinds(const chaos *c) {
     const chaos_kind *const lists[] = {chaos_server_kinds, chaos_member_kinds, chaos_link_kinds};
     run.kind_count = 0;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         for (const chaos_kind *kind = lists[i]; kind->name; kind++) {
             if (run.kind_count == KINDS_MAX) dv_test_die("too many kinds");
+            if (!is_wanted(kind->name)) continue;
             if (!kind->is_possible || kind->is_possible(c)) run.kinds[run.kind_count++] = kind;
             else if (run.rounds == 1) printf("chaos: %s is not possible here\n", kind->name);
         }
     }
+    if (run.kind_count == 0) dv_test_die("none of these kinds of faults is possible: %s", run.only);
 }
 
 /* From a deck that has each kind once, so that none is left out for long. */
@@ -307,10 +318,11 @@ static void do_round(chaos *c, int64_t until_ms) {
 /* ---- the program ---- */
 
 static void usage(void) {
-    fputs("usage: chaos [--minutes M] [--seed S] [--keep] [--mutant NAME]\n"
+    fputs("usage: chaos [--minutes M] [--seed S] [--keep] [--only KIND,...] [--mutant NAME]\n"
           "  --minutes  how long, 3 unless said otherwise; quiet times and checks of what came of it included\n"
           "  --seed     of the choice of faults; what comes of them is up to the machine\n"
           "  --keep     keep the logs of each round, which are kept anyway when something is wrong\n"
+          "  --only     these kinds of faults, and no others\n"
           "  --mutant   of members with this bug of lib/testing/mutant.h (build target chaos_member_mutants)\n",
           stderr);
     exit(2);
@@ -326,6 +338,7 @@ static void parse(int argc, char **argv) {
         }
         if (i + 1 == argc) usage();
         if (strcmp(argv[i], "--minutes") == 0) run.minutes = strtod(argv[++i], NULL);
+        else if (strcmp(argv[i], "--only") == 0) run.only = argv[++i];
         else if (strcmp(argv[i], "--mutant") == 0) run.mutant = argv[++i];
         else if (strcmp(argv[i], "--seed") == 0) run.seed = strtoull(argv[++i], NULL, 10);
         else usage();

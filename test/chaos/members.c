@@ -163,10 +163,11 @@ static void set_limit(const chaos *c, int member, __rlimit_resource_t what, rlim
     prlimit(pid, what, &limit, NULL);
 }
 
-/* The connection breaks, for under a limit it is what has to be made anew. */
+/* The connection breaks, for under a limit it is what has to be made anew; in half of all cases for so long that the
+ * session is lost, so that a new one, with new threads, has to be opened. */
 static void break_links(chaos *c, int member) {
     for (int i = 0; i < CHAOS_SERVERS; i++) dv_test_proxy_cut(c->members[member].proxies[i]);
-    chaos_wait(c, 50);
+    chaos_wait(c, chaos_random(c, 2) ? 50 : 4 * CHAOS_SESSION_MS / 3);
     for (int i = 0; i < CHAOS_SERVERS; i++) dv_test_proxy_restore(c->members[member].proxies[i]);
 }
 

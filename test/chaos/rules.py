@@ -25,6 +25,7 @@ DIRECTORIES = {'item': ROOT + '/pool/locks/', 'lock': ROOT + '/locks/', 'read': 
 EXCLUSIVE = ('item', 'lock', 'write')
 CALL_SLACK_MS = 2500  # L2's second, and what a loaded machine takes
 REGISTRY_MS = 10  # how wrong the servers' time may be for a registry: 200 ppm of 30 s, and rounding
+PATIENCE_MS = 2000  # what a waiting call was given before the faults ended, about
 ALLOCATING, ACQUIRED, RELEASE, FAILURE = range(4)
 LEGAL = {ALLOCATING: (ACQUIRED, RELEASE, FAILURE), ACQUIRED: (ALLOCATING, RELEASE, FAILURE),
          RELEASE: (ALLOCATING, RELEASE, FAILURE), FAILURE: ()}
@@ -326,7 +327,7 @@ class Checker:
                 self.violate('L1', f'{item} had not one owner all the time from {since} + {allowed} to {quiet.end}, but '
                                    f'from {took} ms on')
         for log in logs:
-            self.check_progress(log, since + allowed, quiet.end)
+            self.check_progress(log, since + PATIENCE_MS, quiet.end)
         self.check_nodes(quiet, logs)
 
     def well_since(self, item, quiet):

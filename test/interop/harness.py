@@ -277,13 +277,20 @@ class Pool:
     """The members at one path, and checks of them."""
 
     def __init__(self, world, path, items):
-        self.world, self.path, self.items = world, path, list(items)
+        self.world, self.path = world, path
         self.client, self.reader = world.client, world.reader
         self.claims = Claims()
         self.heard = 0  # lines
         self.members = []  # those that take part
         self.all = []
         self.items_file = tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".items")
+        self.write_items(items)
+
+    def write_items(self, items):
+        """For members that read the file from now on, and for what is checked."""
+        self.items = list(items)
+        self.items_file.seek(0)
+        self.items_file.truncate()
         self.items_file.write("".join(item + "\n" for item in self.items))
         self.items_file.flush()
 

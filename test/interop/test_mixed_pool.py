@@ -10,16 +10,15 @@ import os
 import random
 import re
 import sys
+import signal
 import threading
 import time
+import urllib.parse
 import uuid
 
 sys.dont_write_bytecode = True  # the checkout stays as it is
 import harness  # noqa: E402
-from harness import BOUNDARY_S, DEADLINE_S, SOURCE, check  # noqa: E402
-
-sys.path.insert(0, os.path.join(SOURCE, "test", "unit"))
-import rendezvous_reference  # noqa: E402
+from harness import BOUNDARY_S, DEADLINE_S, check  # noqa: E402
 
 # Names that both write as they are: what escaping must leave alone, and an order that is the order of bytes.
 QUEUES = ["mail", "Mail", "billing", "tenant:42", "a b", "50%", "é", "naïve", "日本", "z.1", "z.10", "z.2", "x-y",
@@ -29,11 +28,30 @@ GUID = "[0-9A-Za-z]{23,33}"
 seed = int(os.environ.get("DIVVY_TEST_SEED", random.randrange(1 << 32)))
 
 
-def rendezvous_split(pool):
-    """Rules A2 to A5 of docs/protocol.md, by their plain reference."""
-    owners = rendezvous_reference.rendezvous([member.identifier for member in pool.members], pool.items)
-    return {member: {item for item, owner in zip(pool.items, owners) if owner == place}
-            for place, member in enumerate(pool.members)}
+def planned(pool):
+    """What the plan gives each member: docs/protocol.md, D3 to D7, read plainly. It is small, so all stands in the root."""
+    root = json.loads(pool.client.get(pool.path + "/plan")[0])
+    base, shares = root["base"]["inline"], {}
+    for member in base["members"]:
+        shares[member["slot"]] = next(one for one in pool.members if one.identifier == member["key"].partition("-")[2])
+    split = {member: set() for member in pool.members}
+    for number, item in enumerate(root["items"]["inline"]):
+        digits = base["owners"][number * base["width"]:(number + 1) * base["width"]]
+        split[shares[int(digits, 36)]].add(urllib.parse.unquote(item))
+    return split
+
+
+def settle_by_plan(pool):
+    """Each item is owned once, by whom the plan says, and the loads are even."""
+    pool.settle_owned()
+    loads = [len(member.owned) for member in pool.members]
+    check(max(loads) - min(loads) <= 1, "loads by the plan: %s", loads)
+    split = planned(pool)
+    check(split == {member: member.owned for member in pool.members}, "the plan says %s", split)
+
+
+def tokens(pool):
+    return {(item, member): token for member in pool.members for item, token in member.tokens.items()}
 
 
 # ---- the wire ----
@@ -50,7 +68,7 @@ def test_wire_nodes(world):
         check(stat.ephemeralOwner == 0, "%s is ephemeral", parent)
     party = world.client.get_children(pool.path + "/party")
     check(len(party) == 1, "party: %s", party)
-    expected = "%s,a=1,s=%s-%s" % (GUID, harness.set_tag(QUEUES), re.escape(member.identifier))
+    expected = "%s,a=2,s=%s-%s" % (GUID, harness.set_tag(QUEUES), re.escape(member.identifier))
     check(re.fullmatch(expected, party[0]), "the member's node %r is not %r", party[0], expected)
     data, stat = world.client.get(pool.path + "/party/" + party[0])
     entry = json.loads(data)
@@ -217,7 +235,10 @@ def change_member(pools, name, change, splits):
     for pool in pools:
         change(pool)
     for which, pool in zip(("changing", "kazoo"), pools):
-        pool.settle(splits[which](pool))
+        if splits[which] == planned:
+            settle_by_plan(pool)
+        else:
+            pool.settle(splits[which](pool))
         step.measure(which, pool, since)
     print("    %-34s unowned for at most %.2f s (mean %.2f); all kazoo %.2f s (%.2f)" % (
         name, step.longest["changing"], step.mean["changing"], step.longest["kazoo"], step.mean["kazoo"]), flush=True)
@@ -252,23 +273,67 @@ def test_change_over(world):
     for pool in pools:
         pool.settle(pool.kazoo_split())
     changing = pools[0]
-    steps = replace_members(pools, "kazoo", "divvy", rendezvous_split)
-    loads = sorted(len(member.owned) for member in changing.members)
-    check(loads[-1] - loads[0] <= 1, "loads by rendezvous: %s", loads)
-    before = {(item, member): token for member in changing.members for item, token in member.tokens.items()}
+    steps = replace_members(pools, "kazoo", "divvy", planned)
+    before = tokens(changing)
     steps.append(change_member(pools, "one more starts", lambda pool: pool.start(
         "divvy" if pool is changing else "kazoo", "more"),
-        {"changing": rendezvous_split, "kazoo": harness.Pool.kazoo_split}))
-    after = {(item, member): token for member in changing.members for item, token in member.tokens.items()}
+        {"changing": planned, "kazoo": harness.Pool.kazoo_split}))
+    after = tokens(changing)
     kept = before.keys() & after.keys()
-    print("    of %d items %d moved when the fourth divvy member came" % (
-        len(QUEUES), len(QUEUES) - len(kept)), flush=True)
+    check(len(kept) == len(QUEUES) - len(QUEUES) // 4, "%d items moved when the fourth divvy member came",
+          len(QUEUES) - len(kept))
     check(all(before[place] == after[place] for place in kept), "an item that was kept was unlocked meanwhile")
     check(all(steps[-1].unowned["changing"][item] == 0 for item, _ in kept), "an item that was kept was revoked")
     steps.append(change_member(pools, "it leaves", lambda pool: pool.leave(pool.members[-1]),
-                               {"changing": rendezvous_split, "kazoo": harness.Pool.kazoo_split}))
+                               {"changing": planned, "kazoo": harness.Pool.kazoo_split}))
     steps += replace_members([changing, pools[1]], "divvy", "kazoo", harness.Pool.kazoo_split)
     compare(steps)
+
+
+def test_plan_and_back(world):
+    """A kazoo member joins a pool that follows a plan, and leaves; again and again. No item has two owners or none for good,
+    no process is restarted, and a plan that comes into force again moves nothing but what must move."""
+    pool = world.pool("/plan-and-back", QUEUES)
+    for number in range(3):
+        pool.divvy("divvy-%d" % number)
+    settle_by_plan(pool)
+    for round_number in range(3):
+        kazoo = pool.kazoo("kazoo-%d" % round_number)
+        pool.settle(pool.kazoo_split())
+        if round_number == 1:
+            pool.kill(kazoo)
+        else:
+            pool.leave(kazoo)
+        settle_by_plan(pool)
+    before = tokens(pool)
+    pool.leave(pool.members[0])
+    settle_by_plan(pool)
+    after = tokens(pool)
+    check(all(after[place] == token for place, token in before.items() if place[1] in pool.members),
+          "the plan moved what need not move")
+
+
+def test_other_items(world):
+    """Members that follow a plan divide another set than they were made with. A kazoo member joins, and all go by what they
+    were made with; it leaves, and the other set is divided again. What is in both sets is not interrupted by the set."""
+    pool = world.pool("/other-items", QUEUES)
+    members = [pool.divvy("divvy-%d" % number) for number in range(3)]
+    settle_by_plan(pool)
+    before = tokens(pool)
+    others = QUEUES[4:] + ["q20", "q21", "q22"]
+    pool.write_items(others)
+    members[1].process.send_signal(signal.SIGHUP)
+    settle_by_plan(pool)
+    after = tokens(pool)
+    check(all(after[item, member] == token for (item, member), token in before.items() if item in others),
+          "an item of both sets was moved or interrupted")
+    for _ in range(2):
+        pool.write_items(QUEUES)
+        kazoo = pool.kazoo("kazoo")
+        pool.settle(pool.kazoo_split())
+        pool.items = others
+        pool.leave(kazoo)
+        settle_by_plan(pool)
 
 
 def compare(steps):
@@ -290,7 +355,7 @@ def test_slash(world):
     items = ["a", "b/c", "d", "e", "f"]
     pool = world.pool("/slash", items)
     one, two = pool.divvy("1"), pool.divvy("2")
-    pool.settle(rendezvous_split(pool))
+    settle_by_plan(pool)
     check("b/c" not in one.warnings() + two.warnings(), "it is warned of without a reason")
     kazoo = pool.kazoo("3")
     split = pool.kazoo_split()
@@ -301,7 +366,7 @@ def test_slash(world):
     check(pool.lock_nodes("b/c") == [], "somebody contends for it: %s", pool.lock_nodes("b/c"))
     check(not world.client.exists(pool.path + "/locks/b"), "somebody wrote the name raw")
     pool.leave(kazoo)
-    pool.settle(rendezvous_split(pool))
+    settle_by_plan(pool)
 
     # Where it falls to kazoo, kazoo nests it, and so locks another node than divvy: only time keeps the two apart.
     for _ in range(3):
@@ -311,7 +376,7 @@ def test_slash(world):
         pool.settle(split)
         check(pool.lock_nodes("b/c") == [], "divvy contends too: %s", pool.lock_nodes("b/c"))
         pool.leave(kazoo)
-        pool.settle(rendezvous_split(pool))
+        settle_by_plan(pool)
 
 
 def test_equal_identifiers(world):
@@ -336,7 +401,7 @@ def test_strays(world):
     """Of children that are no members, an ephemeral one that looks like kazoo's gets a share, and others do not."""
     pool = world.pool("/strays", QUEUES)
     one, two = pool.divvy("d1"), pool.divvy("d2")
-    pool.settle(rendezvous_split(pool))
+    settle_by_plan(pool)
     path, client = pool.path + "/party/", world.client
     look_alike = uuid.uuid4().hex + "-d3"
     persistent = [look_alike, "junk", "junk-d1", uuid.uuid4().hex.upper() + "-d0"]
@@ -344,7 +409,7 @@ def test_strays(world):
         client.create(path + name)
     # Nothing may change, so there is nothing to wait for but the warning that the party was looked at.
     wait_for(lambda: all("no member" in member.warnings() for member in (one, two)), "strays are not warned of")
-    pool.settle(rendezvous_split(pool))
+    settle_by_plan(pool)
     for name in persistent:
         client.delete(path + name)
 
@@ -372,8 +437,8 @@ def test_strays(world):
     check({member: dict(member.tokens) for member in (one, two)} == tokens, "divvy members gave items back meanwhile")
 
 
-TESTS = [test_wire_nodes, test_wire_party, test_wire_locks, test_churn, test_churn_eager, test_change_over, test_slash,
-         test_equal_identifiers, test_strays]
+TESTS = [test_wire_nodes, test_wire_party, test_wire_locks, test_churn, test_churn_eager, test_change_over,
+         test_plan_and_back, test_other_items, test_slash, test_equal_identifiers, test_strays]
 
 
 def main():

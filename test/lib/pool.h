@@ -55,6 +55,9 @@ typedef struct {
     bool unconnected; /* the partitioner is made without waiting for the connection */
     int assign;
     divvy_partition_func func;
+    bool is_static;
+    int64_t rejoin_delay_ms;
+    size_t max_moves;
     int64_t boundary_ms, leave_boundary_ms, settle_max_ms, allocate_timeout_ms, release_warn_ms;
     int64_t session_timeout_ms; /* 0: 60 s, so that a slow machine makes no difference */
     size_t ephemeral_path_bytes, watch_path_bytes;

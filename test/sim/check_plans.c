@@ -59,9 +59,11 @@ static void check_standing(sim_member *m, const dv_follower *f) {
 static void check_share(sim_member *m, const dv_follower *f) {
     sim_world *w = m->world;
     const divvy_partitioner *p = m->partitioner;
-    const sim_person *self = self_of(m);
     const dv_plan *plan = f->memory.plan;
-    if (p->state != DIVVY_ACQUIRED || !f->in_force || f->fence_unknown || !self) return;
+    if (p->state != DIVVY_ACQUIRED || !f->in_force || f->fence_unknown) return;
+    /* By the node that it had when the party settled: another one may be there by now. */
+    const sim_person *self = sim_person_of_node(w, dv_plan_people_party(f->people)->nodes[f->own].node);
+    if (!self) return;
     if (sim_person_fenced(w, self, f->pzxid)) {
         sim_violate(w, "D38", "%s is ACQUIRED, and another has taken its place", m->name);
         return;
@@ -86,14 +88,27 @@ static void check_share(sim_member *m, const dv_follower *f) {
     }
 }
 
+/* Who decides, and whether it is a plan now or a rule of names. */
+static void count_change_over(sim_member *m, const dv_follower *f) {
+    int rule = f->in_force ? 1 : m->partitioner->names_rule ? 2 : m->plan_rule;
+    uint64_t *met = m->world->coverage->plan_meetings;
+    met[SIM_MET_TO_NAMES] += m->plan_rule == 1 && rule == 2;
+    met[SIM_MET_TO_PLAN] += m->plan_rule == 2 && rule == 1;
+    m->plan_rule = rule;
+    met[SIM_MET_FENCED] += f->in_force && !m->plan_was_fenced && dv_follow_is_fenced(f);
+    m->plan_was_fenced = f->in_force && dv_follow_is_fenced(f);
+}
+
 void sim_plans_check_step(sim_member *m) {
     const dv_follower *f = follower_of(m);
     if (!f || m->partitioner->state == DIVVY_FAILURE) return;
+    count_change_over(m, f);
     check_memory(m, f);
     check_standing(m, f);
     const divvy_partitioner *p = m->partitioner;
     bool same = m->plan_checked_state == p->state_id && m->plan_checked_mzxid == m->plan_mzxid &&
-                m->plan_checked_pzxid == f->pzxid && m->plan_checked_fence == f->fence_unknown && m->plan_checked_count == p->wanted_count;
+                m->plan_checked_pzxid == f->pzxid && m->plan_checked_fence == f->fence_unknown &&
+                m->plan_checked_count == p->wanted_count;
     if (same) return;
     m->plan_checked_state = p->state_id;
     m->plan_checked_mzxid = m->plan_mzxid;
@@ -198,15 +213,26 @@ static bool all_wishes_met(const sim_world *w, char *text, size_t bytes) {
     return true;
 }
 
+/* Where somebody has deleted chunks it may be that nobody can read any more what all remember. */
+static const dv_plan *plan_there(const sim_world *w, const sim_plan_version *v) {
+    if (!v || v->plan || !w->plans_truth->chunks_spoiled) return v ? v->plan : NULL;
+    for (size_t i = 0; i < w->script->slots; i++) {
+        const dv_follower *f = takes_part(&w->members[i]) ? follower_of(&w->members[i]) : NULL;
+        if (f && f->memory.plan && f->memory.plan->mzxid == v->mzxid) return f->memory.plan;
+    }
+    return NULL;
+}
+
 bool sim_plan_well(const sim_world *w, char what[8], char *text, size_t bytes) {
     const sim_plan_version *v = sim_plan_now(w);
+    const dv_plan *plan = plan_there(w, v);
     snprintf(what, 8, "L1");
-    if (!v || !v->plan) {
+    if (!plan) {
         snprintf(text, bytes, "all follow plans, and %s", v ? "what stands there is none" : "there is none");
         return false;
     }
-    for (size_t k = 0; k < v->plan->member_count; k++) {
-        const dv_plan_member *member = &v->plan->members[k];
+    for (size_t k = 0; k < plan->member_count; k++) {
+        const dv_plan_member *member = &plan->members[k];
         if (!member->absent && is_present(w, member)) continue;
         if (!is_present(w, member) && !member->absent && member->leaving[0])
             continue; /* D20: alone, nothing to write */
@@ -221,19 +247,18 @@ bool sim_plan_well(const sim_world *w, char what[8], char *text, size_t bytes) {
         snprintf(text, bytes, "%s follows another plan than the one that stands there", m->name);
         return false;
     }
-    return nothing_to_write(w, v->plan, text, bytes) && all_wishes_met(w, text, bytes);
+    return nothing_to_write(w, plan, text, bytes) && all_wishes_met(w, text, bytes);
 }
 
 /* Whose item it is by the plan; NULL: nobody's who takes part. SIM_NOT_DEALT: it is none of the plan's. */
 size_t sim_plan_owner(const sim_world *w, size_t item) {
-    const sim_plan_version *v = sim_plan_now(w);
+    const dv_plan *plan = plan_there(w, sim_plan_now(w));
     const char *name = w->items[item];
-    const char **at = v && v->plan ? bsearch(&name, v->plan->set->names, v->plan->set->count,
-                                             sizeof *v->plan->set->names, dv_name_compare)
-                                   : NULL;
+    const char **at =
+        plan ? bsearch(&name, plan->set->names, plan->set->count, sizeof *plan->set->names, dv_name_compare) : NULL;
     if (!at) return SIM_NOT_DEALT;
-    uint32_t slot = v->plan->owners[at - v->plan->set->names];
-    const dv_plan_member *member = slot == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(v->plan, slot);
+    uint32_t slot = plan->owners[at - plan->set->names];
+    const dv_plan_member *member = slot == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(plan, slot);
     for (size_t i = 0; member && i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
         const sim_person *self = takes_part(m) && m->partitioner ? self_of(m) : NULL;

@@ -82,7 +82,7 @@ static void reset_seen(sim_member *m) {
     memset(m->items, 0, sizeof m->items);
     m->seen_generation = m->seen_state_id = m->release_id = 0;
     m->seen_change = m->ended = m->destroyed = m->failing = m->leaving = false;
-    m->plan_mzxid = m->plan_found = m->plan_standing = 0;
+    m->plan_mzxid = m->plan_found = m->plan_standing = m->plan_rule = 0;
     m->seen_state = m->told_state = DIVVY_ALLOCATING;
     m->last_reason = -1;
     m->release_at = m->end_at = m->unserved_since = 0;

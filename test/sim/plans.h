@@ -10,8 +10,8 @@
 /* A root that stood there. */
 typedef struct {
     int64_t mzxid, at_ms;
-    bool foreign;  /* an administrator wrote it */
-    dv_plan *plan; /* NULL: it cannot be read */
+    bool foreign;          /* an administrator wrote it */
+    dv_plan *plan;         /* NULL: it cannot be read */
     dv_plan_header header; /* of the root alone; its guid is empty if even that cannot be read */
     bool newer;
     bool now_broken; /* some of its chunks are not there any more */

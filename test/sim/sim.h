@@ -180,6 +180,8 @@ struct sim_member {
     int64_t plan_checked_mzxid, plan_checked_pzxid;
     size_t plan_checked_count;
     bool plan_checked_fence;
+    int plan_rule; /* 1: a plan decides, 2: a rule of names, 0: nothing yet */
+    bool plan_was_fenced;
     int64_t plan_settled; /* pzxid of the party that it takes for settled */
     int64_t settle_max_ms, unserved_since;
 

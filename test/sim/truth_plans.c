@@ -9,6 +9,7 @@
 
 #include "plans.h"
 #include "testing/ensemble.h"
+#include "znode/path.h"
 
 enum { DRIFT_PARTS = 100 }; /* clocks of members go wrong by less than one in so many */
 
@@ -168,7 +169,8 @@ static void check_collected(sim_world *w, const divvy_testing_transaction *tx, c
     uint64_t generation;
     if (sim_is_admin(w, tx->session_id)) return;
     if (!dv_plan_chunk_parse(name, &generation)) sim_violate(w, "S11", "%s was deleted, and is no chunk", tx->path);
-    else if (!v || !v->header.guid[0] || root_names(v, name)) sim_violate(w, "D30", "%s was deleted, and is needed", tx->path);
+    else if (!v || !v->header.guid[0] || root_names(v, name))
+        sim_violate(w, "D30", "%s was deleted, and is needed", tx->path);
     else if (generation > v->header.generation)
         sim_violate(w, "D30", "%s was deleted, and generation %llu stands there", tx->path,
                     (unsigned long long)v->header.generation);
@@ -275,7 +277,8 @@ static bool is_restored(const sim_plan_version *v) {
 /* D10, D25, D26: computed from the very plan that it replaces, and for no earlier party. */
 static void check_order(sim_world *w, const sim_plan_version *before, const sim_plan_version *v) {
     const dv_plan_header *new = &v->plan->header;
-    if (!before || !before->plan || before->now_broken || before->plan->header.generation == 0) { /* which only holds the place: D29 */
+    if (!before || !before->plan || before->now_broken ||
+        before->plan->header.generation == 0) { /* which only holds the place: D29 */
         if (!guid_is_known(truth_of(w), new->after))
             sim_violate(w, "D26", "plan %s was made after %s, which never stood there", new->guid, new->after);
         return;
@@ -426,14 +429,20 @@ static size_t least_moves(const dv_plan *before, const dv_plan *after) {
     return over - (larger < rest ? larger : rest);
 }
 
+static bool deals(const dv_plan *plan, const char *name) {
+    return plan->set->count &&
+           bsearch(&name, plan->set->names, plan->set->count, sizeof *plan->set->names, dv_name_compare);
+}
+
 /* D19: whether all that the plan before had moved has reached its new owners, as far as these are there. */
-static bool round_is_over(const sim_world *w, const sim_plan_version *before) {
+static bool round_is_over(const sim_world *w, const sim_plan_version *before, const dv_plan *after) {
     const struct sim_plans_truth *t = truth_of(w);
     const dv_plan *plan = before->plan;
     for (size_t i = 0; i < plan->moved_count; i++) {
         size_t item = (size_t)atoi(plan->set->names[plan->moved[i]] + 5);
         const dv_plan_member *m = dv_plan_member_at(plan, plan->owners[plan->moved[i]]);
-        bool arrived = !m;
+        /* What is dealt no more, or whose owner goes, is on its way no more. */
+        bool arrived = !m || !survives(plan, after, m->slot) || !deals(after, plan->set->names[plan->moved[i]]);
         for (size_t k = 0; !arrived && k < t->people_count; k++) {
             const sim_person *p = &t->people[k];
             if (p->facts.is_static != m->is_static || strcmp(m->is_static ? p->identifier : p->node, m->key) != 0)
@@ -454,7 +463,7 @@ static void check_rounds(sim_world *w, const sim_plan_version *before, const sim
     w->coverage->plan_meetings[SIM_MET_ROUND]++;
     if (moves > o->max_moves) {
         sim_violate(w, "D19", "%zu items were moved at once, and %u are allowed", moves, o->max_moves);
-    } else if (before->plan->moved_count > 0 && !round_is_over(w, before)) {
+    } else if (before->plan->moved_count > 0 && !round_is_over(w, before, v->plan)) {
         w->coverage->plan_meetings[SIM_MET_ROUND_TIMEOUT]++;
         if (waited_ms + waited_ms / DRIFT_PARTS + 1 < o->round_timeout_ms)
             sim_violate(w, "D19", "%zu items were moved while others were on their way, for %lld ms", moves,
@@ -479,7 +488,8 @@ static void check_moves(sim_world *w, const sim_plan_version *before, const sim_
 
 /* D20. */
 static void check_need(sim_world *w, const sim_plan_version *before, const sim_plan_version *v) {
-    if (before && before->plan && !before->now_broken && before->plan->header.generation > 0 && sim_plans_equal(before->plan, v->plan))
+    if (before && before->plan && !before->now_broken && before->plan->header.generation > 0 &&
+        sim_plans_equal(before->plan, v->plan))
         sim_violate(w, "D20", "generation %llu was written, and says what was there",
                     (unsigned long long)v->plan->header.generation);
 }
@@ -528,6 +538,28 @@ static void look_again(struct sim_plans_truth *t, sim_plan_version *v) {
     v->now_broken = error != 0;
 }
 
+static void trace_plan(sim_world *w, const sim_plan_version *v) {
+    char text[600] = "";
+    size_t used = 0;
+    if (!w->trace || !v->plan) return;
+    for (size_t m = 0; m < v->plan->member_count && used < sizeof text - 120; m++) {
+        const dv_plan_member *member = &v->plan->members[m];
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s%s%s", m ? "; " : "",
+                                 strchr(member->key, '-') ? strchr(member->key, '-') + 1 : member->key,
+                                 member->absent ? " (absent)" : "", member->leaving[0] ? " (leaves)" : "");
+        for (size_t i = 0; i < v->plan->set->count && used < sizeof text - 20; i++) {
+            if (v->plan->owners[i] != member->slot) continue;
+            used += (size_t)snprintf(text + used, sizeof text - used, " %d", atoi(v->plan->set->names[i] + 5));
+        }
+    }
+    used += (size_t)snprintf(text + used, sizeof text - used, "; on their way");
+    for (size_t i = 0; i < v->plan->moved_count && used < sizeof text - 20; i++)
+        used +=
+            (size_t)snprintf(text + used, sizeof text - used, " %d", atoi(v->plan->set->names[v->plan->moved[i]] + 5));
+    sim_trace(w, "       generation %llu, %s, party 0x%llx: %s", (unsigned long long)v->header.generation,
+              dv_plan_reason_text(v->header.reason), (unsigned long long)v->header.pzxid, text);
+}
+
 static void note_root(sim_world *w, const divvy_testing_transaction *tx, const dv_mem_step *step) {
     struct sim_plans_truth *t = truth_of(w);
     sim_plan_version *before = t->present && t->count ? &t->versions[t->count - 1] : NULL;
@@ -543,6 +575,7 @@ static void note_root(sim_world *w, const divvy_testing_transaction *tx, const d
     read_header(&v);
     if (v.plan) v.plan->mzxid = v.mzxid;
     v.newer = error == DIVVY_EUNSUPPORTED;
+    trace_plan(w, &v);
     if (foreign) {
         if (v.newer) t->newer_at = w->now_ms;
         t->spoiled_at = w->now_ms;

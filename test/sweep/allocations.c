@@ -27,7 +27,7 @@ typedef struct block {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static block *blocks[BUCKETS];
 static size_t block_count, orders;
-static bool armed, paused;
+static bool armed, paused, notes_all;
 static bool (*is_over)(void *user);
 static void *is_over_user;
 static size_t first, length, seen, refused;
@@ -54,7 +54,7 @@ static bool refuse(void *site) {
     note_site(site);
     if (!first || seen < first || seen >= first + length) return false;
     if (refused && is_over && is_over(is_over_user)) return false;
-    if (refused++ == 0) refusal.frame_count = backtrace(refusal.frames, FRAMES);
+    if (refused++ == 0 && notes_all) refusal.frame_count = backtrace(refusal.frames, FRAMES);
     errno = ENOMEM;
     return true;
 }
@@ -65,7 +65,7 @@ static void keep(void *memory) {
     if (!b) abort();
     b->memory = memory;
     b->order = ++orders;
-    b->frame_count = backtrace(b->frames, FRAMES);
+    if (notes_all) b->frame_count = backtrace(b->frames, FRAMES);
     block **place = place_of(memory);
     b->next = *place;
     *place = b;
@@ -190,6 +190,10 @@ void sweep_allocations_disarm(void) {
     pthread_mutex_lock(&mutex);
     armed = false;
     pthread_mutex_unlock(&mutex);
+}
+
+void sweep_allocations_note_all(void) {
+    notes_all = true;
 }
 
 void sweep_allocations_pause(bool now) {

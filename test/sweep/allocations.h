@@ -29,6 +29,8 @@ size_t sweep_allocations_refused(void);
 size_t sweep_allocation_sites(void);
 /* What was allocated and not freed yet. */
 size_t sweep_allocations_outstanding(void);
+/* Keep in mind, from now on, who asks for what; that takes time. */
+void sweep_allocations_note_all(void);
 /* Who asked for the first that was refused, or, with `leaked`, for the oldest that is outstanding: to stderr. */
 void sweep_allocations_explain(bool leaked);
 void sweep_allocations_forget(void);

@@ -60,7 +60,7 @@ void sweep_client_chroot(sweep *s) {
 
 static const char nobody[] = "127.0.0.1:1,[::1]:1/a";
 
-void sweep_client_native(sweep *s) {
+void sweep_native_open(sweep *s) {
     heard h = {0};
     divvy_client_config config = config_of(&h);
     divvy_client *client = NULL;
@@ -82,13 +82,13 @@ static void ignore(zhandle_t *handle, int type, int state, const char *path, voi
     (void)handle, (void)type, (void)state, (void)path, (void)context;
 }
 
-void sweep_client_attached(sweep *s) {
+void sweep_native_attach(sweep *s) {
     heard h = {0};
     divvy_client_config config = config_of(&h);
     divvy_client *client = NULL, *second = NULL;
     divvy_lock *lock = NULL;
     divvy_lock_config lock_config = DIVVY_LOCK_CONFIG_INIT;
-    zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
+    zoo_set_debug_level((ZooLogLevel)0); /* It would tell of each attempt. */
     zhandle_t *handle = zookeeper_init("127.0.0.1:1", ignore, SWEEP_TIMEOUT_MS, NULL, NULL, 0);
     if (!handle) sweep_fail(s, "zookeeper_init: %s", strerror(errno));
     lock_config.path = "/l";

@@ -31,8 +31,9 @@ static void on_lost(divvy_lock *lock, void *context) {
 /* S2. */
 static void check(sweep *s, void *context) {
     const users *u = context;
-    bool both = u->a.lock && u->b.lock && divvy_lock_held(u->a.lock) && divvy_lock_held(u->b.lock);
-    if (both && !u->shared) sweep_fail(s, "two hold the lock");
+    bool first = u->a.lock && divvy_lock_held(u->a.lock), second = u->b.lock && divvy_lock_held(u->b.lock);
+    if (sweep_is_spoilt(s, "belief")) second = true;
+    if (first && second && !u->shared) sweep_fail(s, "two hold the lock");
 }
 
 static bool is_done(sweep *s, void *context) {

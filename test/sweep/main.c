@@ -14,10 +14,12 @@ static const char *const way_names[SWEEP_WAYS] = {
     "applied", "applied_late", "reply_lost", "reply_unread", "refused",
 };
 
+enum { CONNECTION = SWEEP_WAYS };
+
 typedef struct {
     bool allocations, requests, keep_going, trace;
     const char *group, *scenario;
-    int way; /* -1: all */
+    int way; /* -1: all; CONNECTION: those that break it */
     size_t at, stride, offset;
     const char *self_check;
 } options;
@@ -90,15 +92,20 @@ static void open_ensemble(sweep *s) {
     if (divvy_testing_ensemble_create(&s->ensemble, &config) != 0) sweep_fail(s, "no ensemble");
 }
 
-/* What the self-checks leave undone, so that it is seen whether a sweep would notice. */
-static void spoil(sweep *s) {
+/* What the self-checks do wrong, so that it is seen whether a sweep would notice. */
+static bool is_spoilt(const sweep *s, const char *how) {
+    return opt.self_check && s->way != SWEEP_CLEAN && s->at == 3 && strcmp(opt.self_check, how) == 0;
+}
+
+static void spoil(const sweep *s) {
     static void *volatile leak;
-    if (!opt.self_check || s->way == SWEEP_CLEAN || s->at != 3) return;
-    if (strcmp(opt.self_check, "leak") == 0) leak = sweep_malloc(1);
-    if (strcmp(opt.self_check, "crash") == 0) *(volatile int *)(uintptr_t)16 = 1;
-    if (strcmp(opt.self_check, "hang") == 0)
-        for (;;) continue;
+    if (is_spoilt(s, "leak")) leak = sweep_malloc(1);
+    if (is_spoilt(s, "crash")) abort();
     (void)leak;
+}
+
+bool sweep_is_spoilt(const sweep *s, const char *how) {
+    return is_spoilt(s, how);
 }
 
 /* Runs it, and says how much of what is swept there was. */
@@ -156,7 +163,7 @@ static void sweep_scenario_of(const sweep_scenario *scenario) {
     for (sweep_way way = begin; way < end; way++) {
         /* A first run beyond all that can fail counts; by the number of servers they differ between kinds of sweeps. */
         if (way == begin) count = run_once(scenario, way, SIZE_MAX / 2, 0);
-        if (opt.way >= 0 && (int)way != opt.way) continue;
+        if (opt.way >= 0 && (int)way != opt.way && !(opt.way == CONNECTION && way <= SWEEP_REPLY_LOST)) continue;
         sweep_way_of(scenario, way, count);
     }
     if (opt.allocations) counts.allocations += count;
@@ -183,17 +190,19 @@ static int sweep_all(void) {
 static const char usage[] =
     "usage: sweep --allocations|--requests [GROUP] [OPTION...]\n"
     "  --scenario NAME    only this one\n"
-    "  --way NAME         once, burst; unsent, not_applied, applied, applied_late, reply_lost, reply_unread, refused\n"
+    "  --way NAME         once, burst; unsent, not_applied, applied, applied_late, reply_lost, reply_unread, refused;\n"
+    "                     connection: the five that break the connection\n"
     "  --at N             only the N-th\n"
     "  --stride N --offset K   every N-th, from the K-th on\n"
     "  --keep-going       each run in a process of its own, and on after one that fails\n"
     "  --trace            what happens on the ensemble\n"
-    "  --self-check leak|crash|hang   does that in the third run of each way, which must be noticed\n"
+    "  --self-check leak|crash|orphan|belief   does that in the third run of each way, which must be noticed\n"
     "  --list\n";
 
 static int way_of(const char *name) {
     for (int way = 0; way < SWEEP_WAYS; way++)
         if (strcmp(name, way_names[way]) == 0) return way;
+    if (strcmp(name, "connection") == 0) return CONNECTION;
     fprintf(stderr, "sweep: no way %s\n%s", name, usage);
     exit(2);
 }
@@ -237,6 +246,7 @@ static void parse(int argc, char **argv) {
         fputs(usage, stderr);
         exit(2);
     }
+    if (opt.at || opt.keep_going) sweep_allocations_note_all();
     if (optind < argc) opt.group = argv[optind];
 }
 

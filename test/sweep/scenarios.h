@@ -8,8 +8,8 @@
 #define SWEEP_SCENARIOS(X)            \
     X(client, chroot, true)           \
     X(client, batch, true)            \
-    X(client, native, false)          \
-    X(client, attached, false)        \
+    X(native, open, false)            \
+    X(native, attach, false)          \
     X(lock, exclusive, true)          \
     X(lock, read, true)               \
     X(lock, write, true)              \

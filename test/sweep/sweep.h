@@ -69,6 +69,9 @@ _Noreturn void sweep_fail(sweep *s, const char *format, ...) __attribute__((form
         if (!(what)) sweep_fail((s), "%s:%d: not so: %s", __FILE_NAME__, __LINE__, #what); \
     } while (0)
 
+/* Whether this run is to go wrong in such a way, to show that it would be noticed (--self-check). */
+bool sweep_is_spoilt(const sweep *s, const char *how);
+
 /* ---- world.c ---- */
 /* Opens and connects the n-th client. Nothing fails in that. */
 divvy_client *sweep_open(sweep *s, int n);

@@ -83,6 +83,11 @@ void sweep_end(sweep *s) {
     const char *why = "";
     s->armed = false;
     sweep_allocations_disarm();
+    if (sweep_is_spoilt(s, "orphan")) {
+        char path[128];
+        snprintf(path, sizeof path, "%s/orphan", s->empty_paths[0]);
+        divvy_testing_put(s->ensemble, path, "", 0, DIVVY_TESTING_PERSISTENT);
+    }
     int64_t end = divvy_testing_now_ms(s->ensemble) + 2 * SWEEP_TIMEOUT_MS;
     while (!all_idle(s, &why)) {
         if (divvy_testing_now_ms(s->ensemble) >= end) sweep_fail(s, "not given back: %s", why);

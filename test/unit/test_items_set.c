@@ -1,213 +1,5 @@
-/* A partitioner whose set of items is replaced while it works. SPDX-License-Identifier: Apache-2.0
- *
- * On the in-memory ensemble, in virtual time. The sets and targets that a plan would bring are handed in here. What on_items
- * tells is checked throughout: gained and lost in turn for each item, tokens that grow, and nothing revoked that is not
- * there. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#include "divvy/divvy.h"
-#include "divvy/testing.h"
-#include "partitioner/partitioner.h"
-
-enum { ITEMS_MAX = 16, BOUNDARY_MS = 100, PATIENCE_MS = 30000 };
-
-typedef struct {
-    char name[16];
-    bool shown, revoked;
-    int64_t token, last_token;
-    int gained_reason, revoked_reason, lost_reason;
-} heard_item;
-
-typedef struct {
-    divvy_client *client;
-    divvy_partitioner *p;
-    heard_item items[ITEMS_MAX];
-    size_t item_count;
-    unsigned releases, failures, warnings[DIVVY_WARN_SESSION + 1];
-} member;
-
-static divvy_testing_ensemble *ensemble;
-
-static heard_item *heard(member *m, const char *name) {
-    for (size_t i = 0; i < m->item_count; i++) {
-        if (strcmp(m->items[i].name, name) == 0) return &m->items[i];
-    }
-    assert_true(m->item_count < ITEMS_MAX);
-    heard_item *item = &m->items[m->item_count++];
-    snprintf(item->name, sizeof item->name, "%s", name);
-    return item;
-}
-
-static void on_items(divvy_partitioner *p, const divvy_items_event *event, void *user) {
-    (void)p;
-    for (size_t i = 0; i < event->lost_count; i++) {
-        heard_item *item = heard(user, event->lost[i]);
-        assert_true(item->shown);
-        item->shown = item->revoked = false;
-        item->lost_reason = event->reason;
-    }
-    for (size_t i = 0; i < event->gained_count; i++) {
-        heard_item *item = heard(user, event->gained[i]);
-        assert_false(item->shown);
-        assert_true(event->gained_tokens[i] >= item->last_token);
-        item->shown = true;
-        item->token = item->last_token = event->gained_tokens[i];
-        item->gained_reason = event->reason;
-    }
-    for (size_t i = 0; i < event->revoked_count; i++) {
-        heard_item *item = heard(user, event->revoked[i]);
-        assert_true(item->shown && !item->revoked);
-        item->revoked = true;
-        item->revoked_reason = event->reason;
-    }
-}
-
-static void on_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to, void *user) {
-    (void)p;
-    (void)from;
-    ((member *)user)->releases += to == DIVVY_RELEASE;
-    ((member *)user)->failures += to == DIVVY_FAILURE;
-}
-
-static void on_warning(divvy_client *client, int code, const char *message, void *user) {
-    (void)client;
-    (void)message;
-    ((member *)user)->warnings[code]++;
-}
-
-static void run(int64_t ms) {
-    assert_true(divvy_testing_run(ensemble, ms) >= 0);
-}
-
-static int set_up(void **state) {
-    (void)state;
-    divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
-    return divvy_testing_ensemble_create(&ensemble, &config);
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    divvy_testing_ensemble_destroy(ensemble);
-    return 0;
-}
-
-/* "a b c" as its words. */
-typedef struct {
-    char text[256];
-    const char *names[ITEMS_MAX];
-    size_t count;
-} words;
-
-static void split(words *w, const char *text) {
-    snprintf(w->text, sizeof w->text, "%s", text);
-    w->count = 0;
-    for (char *word = strtok(w->text, " "); word; word = strtok(NULL, " ")) w->names[w->count++] = word;
-}
-
-static divvy_client *open_client(member *m) {
-    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
-    divvy_client *client;
-    config.manual = 1;
-    config.on_warning = m ? on_warning : NULL;
-    config.user = m;
-    assert_int_equal(divvy_testing_client_open(&client, ensemble, &config), 0);
-    return client;
-}
-
-/* A member of the pool that has acquired its share of `items`. */
-static void join(member *m, const char *identifier, const char *items, divvy_partitioner_config config) {
-    words w;
-    split(&w, items);
-    *m = (member){0};
-    m->client = open_client(m);
-    config.path = "/pool";
-    config.identifier = identifier;
-    config.items = w.names;
-    config.item_count = w.count;
-    config.assign = DIVVY_ASSIGN_RENDEZVOUS;
-    config.time_boundary_ms = BOUNDARY_MS;
-    config.on_state = on_state;
-    config.on_items = on_items;
-    config.user = m;
-    assert_int_equal(divvy_partitioner_create(&m->p, m->client, &config), 0);
-    assert_int_equal(divvy_partitioner_wait_for_acquire(m->p, PATIENCE_MS), 0);
-    run(1);
-}
-
-static void join_plainly(member *m, const char *identifier, const char *items) {
-    join(m, identifier, items, (divvy_partitioner_config)DIVVY_PARTITIONER_CONFIG_INIT);
-}
-
-static void leave(member *m) {
-    divvy_partitioner_destroy(m->p);
-    divvy_client_close(m->client);
-}
-
-/* As a plan would: the set `items` is dealt from now on, and `mine` is the share. */
-static int deal(member *m, const char *items, const char *mine) {
-    words w, share;
-    split(&w, items);
-    split(&share, mine);
-    dv_turn_begin(m->client);
-    dv_plan_set *set;
-    assert_int_equal(dv_items_make_set(&set, m->client, "test", m->p->locks_path, w.names, w.count), 0);
-    uint8_t target[ITEMS_MAX] = {0};
-    for (size_t i = 0; i < set->count; i++) {
-        for (size_t s = 0; s < share.count; s++) target[i] |= strcmp(set->names[i], share.names[s]) == 0;
-    }
-    int error = dv_items_use(m->p, set);
-    if (!error) dv_state_target_settled(m->p, target, DIVVY_REASON_FOREIGN, dv_client_now(m->client));
-    dv_plan_set_unref(set);
-    dv_turn_end(m->client);
-    return error;
-}
-
-/* What is in the snapshot, "a b* c": revoked ones with a star. */
-static void assert_snapshot(member *m, const char *expected) {
-    divvy_partition *snapshot = divvy_partitioner_partition(m->p);
-    char text[256] = "";
-    for (size_t i = 0; i < divvy_partition_count(snapshot); i++) {
-        const char *name = divvy_partition_item(snapshot, i);
-        bool revoked = divvy_partition_revoked(snapshot, i);
-        size_t at = strlen(text);
-        snprintf(text + at, sizeof text - at, "%s%s%s", i ? " " : "", name, revoked ? "*" : "");
-        assert_int_equal(divvy_partitioner_owns(m->p, name), !revoked);
-        assert_true(heard(m, name)->shown);
-        assert_int_equal(heard(m, name)->revoked, revoked);
-        assert_int_equal(heard(m, name)->token, divvy_partition_token(snapshot, i));
-    }
-    assert_string_equal(text, expected);
-    divvy_partition_unref(snapshot);
-}
-
-/* The names in the table, dealt or to be given up yet. */
-static void assert_table(member *m, const char *expected) {
-    char text[256] = "";
-    for (size_t i = 0; i < dv_item_count(m->p); i++) {
-        size_t at = strlen(text);
-        snprintf(text + at, sizeof text - at, "%s%s", i ? " " : "", dv_item_name(m->p, i));
-        assert_ptr_equal(dv_item_find(m->p, dv_item_name(m->p, i)), dv_item_at(m->p, i));
-        assert_int_equal(dv_item_at(m->p, i)->index, i);
-    }
-    assert_string_equal(text, expected);
-}
-
-static size_t places(const char *item) {
-    char path[64];
-    snprintf(path, sizeof path, "/pool/locks/%s", item);
-    divvy_strings *names = divvy_testing_children(ensemble, path);
-    size_t count = divvy_strings_count(names);
-    divvy_strings_free(names);
-    return count;
-}
+/* A partitioner whose set of items is replaced while it works. SPDX-License-Identifier: Apache-2.0 */
+#include "items_set_fixture.h"
 
 /* Kept items keep token and node, added ones are locked, removed ones are revoked, and stay ours until they are released. */
 static void test_replaced(void **state) {
@@ -229,7 +21,7 @@ static void test_replaced(void **state) {
     run(1);
     assert_snapshot(&m, "a b d");
     assert_table(&m, "a b d");
-    assert_int_equal(places("c"), 0);
+    assert_false(divvy_testing_exists(ensemble, "/pool/locks/c")); /* P15 */
     assert_int_equal(heard(&m, "c")->lost_reason, DIVVY_REASON_RELEASED);
     assert_int_equal(heard(&m, "b")->token, token_b);
     assert_int_equal(m.releases, 1);
@@ -352,6 +144,31 @@ static void test_unshown(void **state) {
     leave(&m);
     divvy_lock_destroy(holder);
     divvy_client_close(other);
+}
+
+/* The directory of a removed item goes with its last place (P15), and is made again by whoever is dealt the item later, also when
+ * it goes in the very moment in which it is needed. */
+static void test_directory(void **state) {
+    (void)state;
+    member m;
+    join_plainly(&m, "m", "a b");
+    for (int64_t delay_ms = 0; delay_ms < 16; delay_ms++) {
+        assert_int_equal(deal(&m, "a", "a"), 0);
+        run(100);
+        assert_int_equal(divvy_partitioner_release_set(m.p), 0);
+        run(delay_ms);
+        assert_int_equal(deal(&m, "a b", "a b"), 0);
+        assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
+        run(1000);
+        assert_snapshot(&m, "a b");
+        assert_int_equal(places("b"), 1);
+    }
+    assert_int_equal(deal(&m, "a", "a"), 0);
+    run(100);
+    assert_int_equal(divvy_partitioner_release_set(m.p), 0);
+    run(1000);
+    assert_false(divvy_testing_exists(ensemble, "/pool/locks/b"));
+    leave(&m);
 }
 
 /* Nothing in common: all that was there is revoked, all that comes is taken at once. */
@@ -593,6 +410,7 @@ int main(void) {
         TEST(test_back_after_release),
         TEST(test_removed_one_after_another),
         TEST(test_unshown),
+        TEST(test_directory),
         TEST(test_all_new),
         TEST(test_old_snapshot),
         TEST(test_eager),

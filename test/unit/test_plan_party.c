@@ -330,6 +330,95 @@ static void test_two_ask(void **state) {
     assert_int_equal(node_at(1)->czxid, 12);
 }
 
+/* --- what a plan tells ------------------------------------------------------------------------------------------- */
+
+static dv_plan *plan_of(const char *dynamic, int64_t absent) {
+    dv_plan *plan = dv_plan_make(numbered_set("i", 1));
+    assert_non_null(plan);
+    plan->header = (dv_plan_header){.generation = 1, .guid = "g", .pzxid = 5};
+    plan->mzxid = 6;
+    add_member(plan, (dv_plan_member){.slot = 0, .is_static = true, .key = "w3", .weight = 1000});
+    add_member(plan, (dv_plan_member){.slot = 1, .key = (char *)(uintptr_t)dynamic, .weight = 1000});
+    add_member(plan, (dv_plan_member){.slot = 2,
+                                      .is_static = true,
+                                      .key = "w1",
+                                      .weight = 700,
+                                      .zone = "z",
+                                      .rejoin_delay_ms = 5,
+                                      .absent = absent});
+    return plan;
+}
+
+/* D33: who follows a plan for its party need not read who its static members are; but for those with a namesake. */
+static void test_learn(void **state) {
+    (void)state;
+    SETTLE(5, "a,a=2-w1", "b,a=2-w2", "c,a=2-w3", "d,a=2-w3");
+    dv_plan *plan = plan_of("b,a=2-w2", 0);
+    dv_plan_people_learn(people, plan);
+    assert_true(node_at(0)->known && node_at(0)->is_static);
+    assert_int_equal(node_at(0)->weight, 700);
+    assert_string_equal(node_at(0)->zone, "z");
+    assert_int_equal(node_at(0)->rejoin_delay_ms, 5);
+    assert_int_equal(node_at(0)->czxid, 0);
+    for (size_t n = 1; n < 4; n++) assert_false(node_at(n)->known);
+    assert_int_equal(ask_namesakes("a,a=2-w1"), 0);
+    assert_int_equal(ask_of(plan), 2);
+    assert_pending("get /p/party/c,a=2-w3, get /p/party/d,a=2-w3");
+    answer(STATIC, 11);
+    answer(STATIC, 12);
+    assert_told(0);
+    dv_plan_people_learn(people, plan);
+    assert_int_equal(node_at(2)->czxid, 11); /* What was read is better than what was said of it. */
+    dv_plan_free(plan);
+}
+
+/* When a namesake comes it is asked how old both are, and what the node itself says counts from then on. */
+static void test_learnt_and_doubled(void **state) {
+    (void)state;
+    SETTLE(5, "a,a=2-w1", "b,a=2-w2");
+    dv_plan *plan = plan_of("b,a=2-w2", 0);
+    dv_plan_people_learn(people, plan);
+    SETTLE(7, "a,a=2-w1", "b,a=2-w2", "e,a=2-w1");
+    dv_plan_people_learn(people, plan);
+    assert_int_equal(ask_namesakes("e,a=2-w1"), 2);
+    assert_pending("get /p/party/a,a=2-w1, get /p/party/e,a=2-w1");
+    answer(STATIC, 11);
+    answer(STATIC, 12);
+    assert_told(0);
+    assert_int_equal(node_at(0)->czxid, 11);
+    assert_int_equal(node_at(0)->rejoin_delay_ms, 30000);
+    assert_true(dv_plan_fenced(dv_plan_people_party(people), 0));
+    assert_int_equal(ask_of(plan), 0);
+    dv_plan_free(plan);
+}
+
+/* A node that only has the identifier of an absent member is not that member. */
+static void test_absent_namesake(void **state) {
+    (void)state;
+    SETTLE(5, "a,a=2-w1");
+    dv_plan *plan = plan_of("a,a=2-w1", 4);
+    dv_plan_people_learn(people, plan);
+    assert_false(node_at(0)->known);
+    dv_plan_free(plan);
+}
+
+/* Without memory it stays unknown, and is read. */
+static void test_scarce_learn(void **state) {
+    (void)state;
+    dv_plan *plan = plan_of("b,a=2-w2", 0);
+    int failures = 0;
+    for (bool learnt = false; !learnt; failures++) {
+        SETTLE(5 + failures, "x,a=2-w9");
+        SETTLE(50 + failures, "a,a=2-w1");
+        scarce_after = failures;
+        dv_plan_people_learn(people, plan);
+        scarce_after = -1;
+        learnt = node_at(0)->known;
+    }
+    assert_int_equal(failures, 4); /* two tables, the zone, and once nothing */
+    dv_plan_free(plan);
+}
+
 /* --- errors ----------------------------------------------------------------------------------------------------- */
 
 /* The first error is told, when all that is under way has ended; what was answered well is known. */
@@ -491,12 +580,28 @@ static void test_many(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        WITH_PEOPLE(test_names),          WITH_PEOPLE(test_empty),        WITH_PEOPLE(test_odd_names),
-        WITH_PEOPLE(test_callers_fields), WITH_PEOPLE(test_ask),          WITH_PEOPLE(test_ask_for_a_step),
-        WITH_PEOPLE(test_odd_answers),    WITH_PEOPLE(test_namesakes),    WITH_PEOPLE(test_kept),
-        WITH_PEOPLE(test_late_answers),   WITH_PEOPLE(test_two_ask),      WITH_PEOPLE(test_errors),
-        WITH_PEOPLE(test_freed),          WITH_PEOPLE(test_freed_inside), WITH_PEOPLE(test_scarce_settle),
-        WITH_PEOPLE(test_scarce_ask),     WITH_PEOPLE(test_scarce_new),   WITH_PEOPLE(test_many),
+        WITH_PEOPLE(test_names),
+        WITH_PEOPLE(test_empty),
+        WITH_PEOPLE(test_odd_names),
+        WITH_PEOPLE(test_callers_fields),
+        WITH_PEOPLE(test_ask),
+        WITH_PEOPLE(test_ask_for_a_step),
+        WITH_PEOPLE(test_odd_answers),
+        WITH_PEOPLE(test_namesakes),
+        WITH_PEOPLE(test_kept),
+        WITH_PEOPLE(test_late_answers),
+        WITH_PEOPLE(test_two_ask),
+        WITH_PEOPLE(test_errors),
+        WITH_PEOPLE(test_freed),
+        WITH_PEOPLE(test_freed_inside),
+        WITH_PEOPLE(test_scarce_settle),
+        WITH_PEOPLE(test_scarce_ask),
+        WITH_PEOPLE(test_scarce_new),
+        WITH_PEOPLE(test_learn),
+        WITH_PEOPLE(test_learnt_and_doubled),
+        WITH_PEOPLE(test_absent_namesake),
+        WITH_PEOPLE(test_scarce_learn),
+        WITH_PEOPLE(test_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

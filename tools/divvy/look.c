@@ -123,6 +123,14 @@ static int step(dv_look *look) {
     return step_until(look, look->deadline_ms, NULL);
 }
 
+divvy_client *dv_look_client(const dv_look *look) {
+    return look->client;
+}
+
+int dv_look_step(dv_look *look) {
+    return step(look);
+}
+
 void dv_look_pause(dv_look *look, int64_t ms, dv_output *output) {
     int64_t deadline_ms = now_ms() + ms;
     while (step_until(look, deadline_ms, output) == 0) continue;
@@ -223,6 +231,7 @@ static int open_client(dv_look *look, const char *command) {
     config.manual = 1;
     config.auth_scheme = look->options->auth ? "digest" : NULL;
     config.auth = look->options->auth;
+    config.acl = look->options->acl;
     config.on_warning = on_warning;
     config.on_log = look->options->verbose ? on_log : NULL;
     int error = divvy_client_open(&look->client, &config);

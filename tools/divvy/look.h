@@ -20,6 +20,7 @@ typedef struct {
     int64_t timeout_ms;
     const char *auth_file;
     int verbose;
+    int acl;    /* of what is written, by the one that writes; DIVVY_ACL_* */
     char *auth; /* secret */
 } dv_look_options;
 
@@ -82,6 +83,11 @@ typedef struct {
 
 /* 0 when all were answered and taken, or the error. Only inside of `ask`. */
 int dv_look_read(dv_look *look, const dv_reads *reads);
+
+/* For who asks by parts of the library: its client, and to let it work until there may be something new. What `ask` begins so
+ * may outlast it; dv_look_close() ends it. */
+struct divvy_client *dv_look_client(const dv_look *look);
+int dv_look_step(dv_look *look);
 
 /* What a path in the options is at the servers: below the chroot of --connect. malloc'ed. */
 char *dv_look_path(const dv_look *look, const char *path);

@@ -1,0 +1,132 @@
+/* divvy drain: waiting until others hold what the member had. SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <divvy/divvy.h>
+
+#include "client/client.h"
+#include "command.h"
+#include "drain.h"
+#include "recipe/queue.h"
+#include "znode/path.h"
+
+enum { BETWEEN_LOOKS_MS = 300, CLIENT_PREFIX_BYTES = 22 /* N5: session and client */ };
+
+/* ---- who holds an item ---- */
+
+/* Whether a place is one of the member's: as long as it lives, by its node; of an absent one nothing is left. */
+static bool is_its(const dv_drain *d, const char *place) {
+    for (size_t i = 0; i < d->node_count; i++) {
+        const char *node = d->nodes[i], *dash = strchr(node, '-');
+        bool own = d->is_static ? dash && strcmp(dash + 1, d->key) == 0 : strcmp(node, d->key) == 0;
+        if (own && strncmp(place, node, CLIENT_PREFIX_BYTES) == 0) return true;
+    }
+    return false;
+}
+
+static char *queue_path(void *context, size_t i) {
+    const dv_drain *d = context;
+    char *node = dv_look_node_of(d->items[i]);
+    char *path = node ? dv_path_join(d->locks, node) : NULL;
+    free(node);
+    return path;
+}
+
+/* An item that another holds is done with: its name goes. */
+static int take_queue(void *context, size_t i, const dv_reply *reply) {
+    dv_drain *d = context;
+    if (reply->error) return reply->error == DIVVY_EACCES ? reply->error : 0;
+    const char **queue = (const char **)(uintptr_t)malloc((reply->child_count + 1) * sizeof *queue);
+    if (!queue) return DIVVY_ENOMEM;
+    bool held = dv_queue_contenders(reply->children, reply->child_count, queue) > 0;
+    if (held && !is_its(d, queue[0])) {
+        free(d->items[i]);
+        d->items[i] = NULL;
+    }
+    free(queue);
+    return 0;
+}
+
+static void sift(dv_drain *d) {
+    size_t kept = 0;
+    for (size_t i = 0; i < d->item_count; i++) {
+        if (d->items[i]) d->items[kept++] = d->items[i];
+    }
+    d->item_count = kept;
+}
+
+static bool is_dealt(const dv_plan *plan, const char *item) {
+    return bsearch(&item, plan->set->names, plan->set->count, sizeof item, dv_name_compare) != NULL;
+}
+
+/* Those that are not dealt any more are nobody's. */
+static void drop_undealt(dv_drain *d) {
+    const dv_plan *plan = d->plan.memory.plan;
+    for (size_t i = 0; i < d->item_count; i++) {
+        if (plan->set->count > 0 && is_dealt(plan, d->items[i])) continue;
+        free(d->items[i]);
+        d->items[i] = NULL;
+    }
+    sift(d);
+}
+
+/* ---- looks ---- */
+
+/* Any item may be one that it still holds: what it was to have before is not known. */
+static int note_items(dv_drain *d) {
+    const dv_plan *plan = d->plan.memory.plan;
+    d->items = calloc(plan->set->count + 1, sizeof *d->items);
+    if (!d->items) return DIVVY_ENOMEM;
+    for (; d->item_count < plan->set->count; d->item_count++) {
+        d->items[d->item_count] = strdup(plan->set->names[d->item_count]);
+        if (!d->items[d->item_count]) return DIVVY_ENOMEM;
+    }
+    return 0;
+}
+
+static int look_once(dv_look *look, void *context) {
+    dv_drain *d = context;
+    int error = dv_pool_plan_read(&d->plan);
+    if (!error && d->plan.memory.standing != DV_PLAN_GOOD) return 0; /* It comes back. */
+    if (!error && !d->items) error = note_items(d);
+    if (!error) error = dv_drain_read_party(d);
+    if (error || !d->plan.memory.plan) return error;
+    drop_undealt(d);
+    const dv_reads reads = {DV_CHILDREN, d->item_count, queue_path, take_queue, d};
+    error = dv_look_read(look, &reads);
+    sift(d);
+    return error;
+}
+
+/* Nobody is there to take its items: all weigh nothing, and then nothing moves (D15). */
+static bool is_last(const dv_drain *d) {
+    const dv_plan *plan = d->plan.memory.plan;
+    for (size_t n = 0; n < plan->member_count; n++) {
+        const dv_plan_member *m = &plan->members[n];
+        if (m->weight > 0 && m->absent == 0 && m->leaving[0] == '\0') return false;
+    }
+    return true;
+}
+
+int dv_drain_wait(dv_drain *d) {
+    int64_t until_ms = dv_session_now_ms() + d->options->wait_timeout_ms;
+    for (;;) {
+        int error = dv_look_at(d->look, look_once, d);
+        if (error && !dv_look_may_recover(error)) return dv_look_failed(d->look, error);
+        bool known = !error && d->plan.memory.standing == DV_PLAN_GOOD;
+        if (known && !has_items(d)) return 0;
+        if (known && is_last(d)) {
+            dv_command_say("%s keeps its %zu items: no member is left that weighs more than 0", d->options->member,
+                           dv_drain_load(d));
+            return DV_EXIT_FAILED;
+        }
+        if (d->options->wait_timeout_ms > 0 && dv_session_now_ms() >= until_ms) {
+            dv_command_say("others do not hold all items of %s within %" PRId64 " ms: by the plan it has %zu, and %zu "
+                           "wait for their owners",
+                           d->options->member, d->options->wait_timeout_ms, dv_drain_load(d), d->item_count);
+            return DV_EXIT_TIMED_OUT;
+        }
+        dv_look_pause(d->look, BETWEEN_LOOKS_MS, NULL);
+    }
+}

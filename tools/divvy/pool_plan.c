@@ -1,0 +1,98 @@
+/* A pool's plan, for subcommands that show it or write it. SPDX-License-Identifier: Apache-2.0 */
+#include "pool_plan.h"
+
+#include <stdlib.h>
+
+#include <divvy/divvy.h>
+
+#include "client/client.h"
+#include "znode/path.h"
+
+int dv_pool_plan_init(dv_pool_plan *plan, dv_look *look, const char *path) {
+    *plan = (dv_pool_plan){.look = look};
+    char *root = dv_look_path(look, path);
+    plan->path = root ? dv_path_join(root, "plan") : NULL;
+    free(root);
+    return plan->path ? 0 : DIVVY_ENOMEM;
+}
+
+void dv_pool_plan_free(dv_pool_plan *plan) {
+    dv_plan_memory_clear(&plan->memory);
+    free(plan->path);
+    *plan = (dv_pool_plan){.look = NULL};
+}
+
+/* ---- reading ---- */
+
+static void on_changed(void *owner, int64_t now) {
+    (void)now;
+    ((dv_pool_plan *)owner)->read = true;
+}
+
+static void on_failed(void *owner, int error, int64_t now) {
+    (void)now;
+    ((dv_pool_plan *)owner)->read_error = error;
+}
+
+static void on_reader_gone(void *owner, int64_t now) {
+    dv_pool_plan *plan = owner;
+    (void)now;
+    plan->reader = NULL;
+    if (!plan->read_error) plan->read_error = DIVVY_ELOST; /* The session is over; there will be another one. */
+}
+
+static int begin_reading(dv_pool_plan *plan) {
+    static const dv_plan_reader_events events = {on_changed, on_failed, on_reader_gone};
+    divvy_client *client = dv_look_client(plan->look);
+    int error = dv_turn_enter(client);
+    if (error) return error;
+    plan->read = false;
+    plan->read_error = 0;
+    if (!plan->reader)
+        plan->reader = dv_plan_reader_start(client, plan->path, &plan->memory, NULL, &events, plan);
+    if (plan->reader) dv_plan_reader_look(plan->reader, dv_client_now(client));
+    dv_turn_end(client);
+    return plan->reader ? 0 : DIVVY_ENOMEM;
+}
+
+int dv_pool_plan_read(dv_pool_plan *plan) {
+    int error = begin_reading(plan);
+    while (!error && !plan->read && !plan->read_error) error = dv_look_step(plan->look);
+    return error ? error : plan->read ? 0 : plan->read_error;
+}
+
+/* ---- writing ---- */
+
+static void on_done(void *owner, dv_plan_outcome outcome, int error, int64_t now) {
+    dv_pool_plan *plan = owner;
+    (void)now;
+    plan->outcome = outcome;
+    plan->write_error = error;
+}
+
+static void on_attempt_gone(void *owner, int64_t now) {
+    dv_pool_plan *plan = owner;
+    (void)now;
+    plan->attempt = NULL;
+    plan->written = true;
+}
+
+static int begin_writing(dv_pool_plan *plan, const dv_plan_attempt_config *config) {
+    static const dv_plan_attempt_events events = {on_done, on_attempt_gone};
+    divvy_client *client = dv_look_client(plan->look);
+    int error = dv_turn_enter(client);
+    if (error) return error;
+    plan->written = false;
+    plan->attempt = dv_plan_attempt_start(client, config, &events, plan);
+    dv_turn_end(client);
+    return plan->attempt ? 0 : DIVVY_ENOMEM;
+}
+
+int dv_pool_plan_write(dv_pool_plan *plan, const char *party_path, dv_plan_people *people,
+                       const dv_plan_events *events) {
+    const dv_plan_attempt_config config = {plan->path, party_path, &plan->memory, people, events, false};
+    int error = plan->attempt ? DIVVY_EBUSY : begin_writing(plan, &config);
+    while (!error && !plan->written) error = dv_look_step(plan->look);
+    if (error) return error;
+    return plan->outcome == DV_PLAN_FAILED ? plan->write_error : 0;
+}

@@ -1,0 +1,38 @@
+/* A pool's plan, for subcommands that show it or write it. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_POOL_PLAN_H
+#define DV_POOL_PLAN_H
+
+#include "look.h"
+#include "partitioner/plan_memory.h"
+#include "partitioner/plan_party.h"
+#include "partitioner/plan_read.h"
+#include "partitioner/plan_write.h"
+
+typedef struct {
+    dv_look *look;
+    char *path; /* P/plan, at the servers */
+    dv_plan_memory memory;
+    dv_plan_reader *reader;
+    bool read;
+    int read_error;
+
+    dv_plan_attempt *attempt;
+    bool written; /* or not: the attempt is over */
+    dv_plan_outcome outcome;
+    int write_error;
+} dv_pool_plan;
+
+/* `path` is P, as it was given. 0 or DIVVY_ENOMEM. */
+int dv_pool_plan_init(dv_pool_plan *plan, dv_look *look, const char *path);
+/* After dv_look_close(). */
+void dv_pool_plan_free(dv_pool_plan *plan);
+
+/* plan->memory becomes what stands there now. 0, or an error. Only inside of the `ask` of dv_look_at(). */
+int dv_pool_plan_read(dv_pool_plan *plan);
+
+/* One attempt to write the next plan, for the party that `people` know, with these events. 0 with plan->outcome, or an
+ * error. Likewise. `party_path`, `people` and `events` live until dv_look_close(). */
+int dv_pool_plan_write(dv_pool_plan *plan, const char *party_path, dv_plan_people *people,
+                       const dv_plan_events *events);
+
+#endif
