@@ -52,8 +52,9 @@ bool dv_items_lack_shown(const divvy_partitioner *p) {
 
 /* P4: all of the target that fits is locked, and no node of ours is on its way out or in. */
 bool dv_items_complete(const divvy_partitioner *p) {
-    return p->target_valid && p->ready && dv_follow_agrees(p) && p->departing == 0 &&
-           p->wanted_held + p->unfit == p->wanted_count && dv_client_believed(p->object.client);
+    bool all_held = p->wanted_held + p->unfit == p->wanted_count || (DV_MUTANT(plan_without_lock) && p->follower);
+    return p->target_valid && p->ready && dv_follow_agrees(p) && p->departing == 0 && all_held &&
+           dv_client_believed(p->object.client);
 }
 
 void dv_items_show(divvy_partitioner *p, size_t i) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "divvy/error.h"
+#include "testing/mutant.h"
 
 static int compare_keys(bool a_static, const char *a, bool b_static, const char *b) {
     if (a_static != b_static) return a_static ? 1 : -1;
@@ -113,7 +114,7 @@ int dv_plan_ask(const dv_plan *previous, const dv_plan_party *party, uint8_t *as
 
 bool dv_plan_fenced(const dv_plan_party *party, size_t node) {
     const dv_plan_node *me = &party->nodes[node];
-    if (!me->known || !me->is_static) return false;
+    if (!me->known || !me->is_static || DV_MUTANT(plan_fenced_works)) return false;
     for (size_t n = 0; n < party->count; n++) {
         const dv_plan_node *other = &party->nodes[n];
         if (n != node && other->known && other->is_static && strcmp(other->identifier, me->identifier) == 0 &&

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "partitioner/plan_follow.h"
+#include "testing/mutant.h"
 
 enum {
     TURN_MS = 100,    /* between the turns of two members */
@@ -105,6 +106,7 @@ static void conclude(dv_follower *f, int64_t pzxid, const dv_asked *asked, int64
 }
 
 static bool verdict_stands(const dv_follower *f) {
+    if (DV_MUTANT(plan_verdict_stays)) return f->verdict;
     return f->verdict && f->verdict_pzxid == f->pzxid && f->verdict_mzxid == f->memory.mzxid;
 }
 

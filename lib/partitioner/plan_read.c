@@ -167,6 +167,7 @@ static size_t deltas_known(const dv_plan_reader *r, const plan_reading *reading)
     for (size_t d = root->delta_count; d > 0; d--) {
         if (strcmp(root->deltas[d - 1].guid, mine->header.guid) == 0) return d;
     }
+    if (DV_MUTANT(plan_read_torn) && root->delta_count > 0) return root->delta_count - 1;
     return strcmp(root->base_guid, mine->header.guid) == 0 ? 0 : SIZE_MAX;
 }
 
@@ -298,7 +299,9 @@ static void go_on(dv_plan_reader *r, int error, int64_t now) {
 static void doubt(dv_plan_reader *r, int64_t now) {
     r->fault = (dv_plan_fault){.why = "is not there in all of its chunks", .at = r->reading->bytes.count};
     r->doubted = r->reading->mzxid;
-    put_off(r, DIVVY_ENOENT, now);
+    if (DV_MUTANT(plan_missing_is_broken))
+        stand_broken(r, &(dv_stat){.mzxid = r->reading->mzxid, .version = r->reading->version}, now);
+    else put_off(r, DIVVY_ENOENT, now);
 }
 
 static void take_chunk(dv_plan_reader *r, const dv_reply *reply, int64_t now) {
@@ -327,6 +330,12 @@ static void on_chunk(void *context, const dv_reply *reply, int64_t now) {
 
 /* ---- the root ---- */
 
+/* D29: a root of generation 0 says nothing; who remembers a plan goes on with that, as where there is none. */
+static bool holds_place_only(const dv_plan_reader *r) {
+    const dv_plan *mine = r->memory->plan;
+    return r->reading->root.header.generation == 0 && mine && mine->header.generation > 0;
+}
+
 static void judge(dv_plan_reader *r, const dv_reply *reply, int64_t now) {
     const dv_plan_memory *m = r->memory;
     const dv_stat *stat = reply->stat;
@@ -346,7 +355,8 @@ static void judge(dv_plan_reader *r, const dv_reply *reply, int64_t now) {
     *reading = (plan_reading){.mzxid = stat->mzxid, .version = stat->version};
     int error = dv_plan_root_parse(&reading->root, reply->data, reply->data_bytes, &r->fault);
     r->reading = reading;
-    if (!error) go_on(r, begin_reading(r), now);
+    if (!error && holds_place_only(r)) stand(r, DV_PLAN_MISSING, stat, now);
+    else if (!error) go_on(r, begin_reading(r), now);
     else if (error == DIVVY_ENOMEM) put_off(r, error, now);
     else if (error == DIVVY_EUNSUPPORTED) stand_newer(r, stat, now);
     else stand_broken(r, stat, now);

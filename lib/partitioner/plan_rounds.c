@@ -7,6 +7,7 @@
 
 #include "partitioner/plan_follow.h"
 #include "recipe/queue.h"
+#include "testing/mutant.h"
 #include "znode/path.h"
 
 enum { LOOK_MS = 500, LOOKERS = 3, AT_ONCE = 200, CLIENT_PREFIX_BYTES = 22 /* N5: session and client */ };
@@ -68,7 +69,7 @@ static void round_over(dv_follower *f, int64_t now) {
 
 static void look_done(dv_follower *f, int64_t now) {
     int64_t timeout_ms = f->memory.plan->header.options.round_timeout_ms;
-    if (f->round.waiting == 0 || now - f->round.since >= timeout_ms) {
+    if (f->round.waiting == 0 || DV_MUTANT(plan_round_unseen) || now - f->round.since >= timeout_ms) {
         round_over(f, now);
         return;
     }

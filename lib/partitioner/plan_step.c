@@ -11,6 +11,7 @@
 #include "divvy/error.h"
 #include "partitioner/plan_claims.h"
 #include "partitioner/plan_deal.h"
+#include "testing/mutant.h"
 
 typedef struct {
     const dv_plan *previous; /* NULL: none that says anything */
@@ -32,7 +33,8 @@ static void note(step *s, dv_plan_reason reason) {
 static bool is_expired(const step *s, const dv_plan_member *m) {
     for (size_t n = 0; n < s->events->expired_count; n++) {
         const dv_plan_expiry *e = &s->events->expired[n];
-        if (m->absent != 0 && e->absent == m->absent && strcmp(e->key, m->key) == 0) return true;
+        bool of_entry = e->absent == m->absent || DV_MUTANT(plan_absence_any);
+        if (m->absent != 0 && of_entry && strcmp(e->key, m->key) == 0) return true;
     }
     return false;
 }
@@ -48,7 +50,8 @@ static int set_text(char **text, const char *to) {
 
 /* D12: what of a static member may be another after a restart. Its weight is the plan's. */
 static int update_from_node(step *s, dv_plan_member *m, const dv_plan_node *node) {
-    if (m->leaving[0] != '\0' && strcmp(m->leaving, node->node) != 0) {
+    bool is_another = strcmp(m->leaving, node->node) != 0 || DV_MUTANT(plan_leaver_readded);
+    if (m->leaving[0] != '\0' && is_another) {
         int error = set_text(&m->leaving, "");
         if (error < 0) return error;
         m->weight = node->weight; /* D14: it had left, so it is new */
@@ -341,7 +344,7 @@ static void finish(step *s, const dv_plan *previous) {
 /* D10: a plan for a party later than this one; unless it was written before its own time, in another ensemble. */
 static bool is_later(const dv_plan *previous, const dv_plan_party *party) {
     bool honest = previous->mzxid == 0 || previous->header.pzxid < previous->mzxid;
-    return honest && previous->header.pzxid > party->pzxid;
+    return honest && previous->header.pzxid > party->pzxid && !DV_MUTANT(plan_party_first);
 }
 
 int dv_plan_step(dv_plan **next, const dv_plan *previous, const dv_plan_party *party, const dv_plan_events *events) {

@@ -65,11 +65,12 @@ static void tell(dv_follower *f, source s) {
                             p->path, p->identifier);
     if (s != BY_PLAN) return;
     const dv_plan_header *h = &plan_of(f)->header;
-    if (h->tag != p->configured->crc && !dv_plan_set_equal(plan_of(f)->set, p->configured))
+    if (!dv_plan_set_equal(plan_of(f)->set, p->configured))
         dv_report_warn_once(p, DIVVY_WARN_ITEMS_DIFFER,
-                            "%s: the pool divides %zu other items than the %zu that %s was configured with; it takes "
-                            "these up when all members are configured with them",
-                            p->path, plan_of(f)->set->count, p->configured->count, p->identifier);
+                            "%s: the pool divides %zu other items than the %zu that %s was configured with; %s",
+                            p->path, plan_of(f)->set->count, p->configured->count, p->identifier,
+                            h->tag != p->configured->crc ? "it takes these up when all members are configured with them"
+                                                         : "somebody has set them since: configure members with them");
     const dv_plan_options *own = &dv_plan_people_party(f->people)->options;
     if (h->options.max_moves != own->max_moves || h->options.round_timeout_ms != own->round_timeout_ms)
         dv_report_warn_once(p, DIVVY_WARN_ASSIGN_DIFFERS,

@@ -33,7 +33,8 @@ def main():
           f'; {claims} claims, {lookups} entries found; clocks within {checker.slack} ms')
     print(f'{len(checker.recoveries)} quiet times, well again after {max(checker.recoveries, default=0)} ms at most; '
           f'{checker.inconclusive} inconclusive, {checker.slow_calls} slow calls, '
-          f'{checker.under_limit} ended under a memory limit')
+          f'{checker.under_limit} ended under a memory limit; '
+          f'{sum(log.jumps for log in history.logs.values())} jumps of the wall clock')
     for rule, text in checker.found[:SHOWN]:
         print(f'violation: {rule}: {text}')
     print(f'checked: ownerships {len(history.beliefs)}, violations {len(checker.found)}')

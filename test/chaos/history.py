@@ -38,7 +38,7 @@ class Log:
         self.name = name
         self.member = name.split('.')[0]
         self.beliefs, self.claims, self.lookups, self.calls, self.states, self.seen = [], [], [], [], [], []
-        self.views, self.parties = [], []
+        self.views, self.parties, self.jumps = [], [], 0
         self.deadlines = {}  # session: ([time], [until])
         self.stops = []  # (from, to)
         self.begun = self.given_up = self.ended = self.killed = None
@@ -107,6 +107,9 @@ class Log:
 
     def read_L(self, asked, told, what, timeout, result):
         self.calls.append((int(asked), int(told), what, int(timeout), int(result)))
+
+    def read_N(self, _time, _what, _by):
+        self.jumps += 1
 
     def read_V(self, time, rule, *text):
         self.seen.append((rule, f'{self.name} at {time}: {" ".join(text)}'))

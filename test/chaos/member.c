@@ -89,7 +89,19 @@ void chaos_give_up(chaos_belief *belief) {
     end_belief(belief, belief->last_ms, "released");
 }
 
-/* ---- the session clock ---- */
+/* ---- clocks ---- */
+
+/* Writes down when the wall clock, as libc tells it, has jumped. */
+static void note_jumps(void) {
+    enum { JUMP_MS = 1000 };
+    static int64_t ahead_ms;
+    struct timespec wall;
+    clock_gettime(CLOCK_REALTIME, &wall);
+    int64_t now_ms = (int64_t)wall.tv_sec * 1000 + wall.tv_nsec / 1000000 - chaos_now_ms();
+    if (ahead_ms && llabs(now_ms - ahead_ms) > JUMP_MS)
+        chaos_log("N %lld jump %lld", (long long)chaos_now_ms(), (long long)(now_ms - ahead_ms));
+    ahead_ms = now_ms;
+}
 
 /* Writes down until when the session lives, whenever that has become much later. */
 static void note_clock(const chaos_member *m, int64_t *noted_session, int64_t *noted_until) {
@@ -170,6 +182,7 @@ static void run(chaos_member *m, pid_t parent) {
     int64_t session = 0, until_ms = 0;
     while (!asked_to_end && getppid() == parent) {
         note_clock(m, &session, &until_ms);
+        note_jumps();
         chaos_sleep_ms(CHAOS_POLL_MS);
     }
     m->stopping = true;

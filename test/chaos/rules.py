@@ -13,6 +13,8 @@ S11 foreign nodes are left alone   V9 the unique role   L1 all is well again   L
 
 import json
 import re
+from bisect import bisect_left
+from itertools import accumulate
 
 ROOT = '/chaos'
 ITEMS = [f'i{i}' for i in range(12)]
@@ -25,6 +27,7 @@ DIRECTORIES = {'item': ROOT + '/pool/locks/', 'lock': ROOT + '/locks/', 'read': 
 EXCLUSIVE = ('item', 'lock', 'write')
 CALL_SLACK_MS = 2500  # L2's second, and what a loaded machine takes
 REGISTRY_MS = 10  # how wrong the servers' time may be for a registry: 200 ppm of 30 s, and rounding
+EDGE_MS = 100  # so long before its end a quiet time is looked at: behind it faults begin again
 PATIENCE_MS = 2000  # what a waiting call was given before the faults ended, about
 ALLOCATING, ACQUIRED, RELEASE, FAILURE = range(4)
 LEGAL = {ALLOCATING: (ACQUIRED, RELEASE, FAILURE), ACQUIRED: (ALLOCATING, RELEASE, FAILURE),
@@ -50,12 +53,40 @@ def entry_of(version):
         return {}
 
 
+class Queue:
+    """All nodes that ever were in a directory, for quick answers. Of one life of a directory, a smaller number in a
+    queue is an earlier creation."""
+
+    def __init__(self, nodes):
+        self.by_token = {}
+        for node in nodes:
+            self.by_token.setdefault(node.czxid, []).append(node)
+        contenders = [n for n in nodes if SEQUENCE.search(n.name)]
+        self.lists = {True: contenders, False: [n for n in contenders if '__lock__' in n.name]}
+        self.tokens = {kind: [n.czxid for n in of] for kind, of in self.lists.items()}
+        self.latest = {kind: list(accumulate((self.end_of(n) for n in of), max)) for kind, of in self.lists.items()}
+
+    @staticmethod
+    def end_of(node):
+        return float('inf') if node.end_ms is None else node.end_ms
+
+    def before(self, node, time_ms, readers_too):
+        """Those that were there before the node, and still were after a time, by the servers' clock."""
+        of, latest = self.lists[readers_too], self.latest[readers_too]
+        at = bisect_left(self.tokens[readers_too], node.czxid)
+        while at > 0 and latest[at - 1] > time_ms:
+            at -= 1
+            if self.end_of(of[at]) > time_ms:
+                yield of[at]
+
+
 class Checker:
     """Holds a History against a Truth; `found` has (rule, text) of each violation."""
 
     def __init__(self, history, truth):
         self.history, self.truth, self.found = history, truth, []
         self.offset, self.slack = history.offset(), history.tolerance()
+        self.queues = {}
         self.recoveries, self.slow_calls, self.under_limit, self.inconclusive = [], 0, 0, 0
 
     def violate(self, rule, text):
@@ -89,7 +120,7 @@ class Checker:
         return POOL if belief.kind == 'slots' else DIRECTORIES[belief.kind] + belief.thing
 
     def check_node(self, belief):
-        nodes = [n for n in self.truth.children(self.directory(belief)) if n.czxid == belief.token]
+        nodes = self.queue(self.directory(belief)).by_token.get(belief.token, [])
         own = [n for n in nodes if n.owner == belief.session]
         if not own:
             if nodes:
@@ -119,15 +150,17 @@ class Checker:
         if not own:
             self.violate('S1', f'{belief}; {node.path} is in no queue')
             return
-        for other in self.truth.children(self.directory(belief)):
-            match = SEQUENCE.search(other.name)
-            if other is node or not match or int(match[2]) >= int(own[2]):
-                continue
-            blocks = match[1] == '__lock__' or belief.kind == 'write'
-            gone = other.end_ms is not None and self.boot(other.end_ms) <= belief.start + self.slack
-            if blocks and not gone:
+        queue = self.queue(self.directory(belief))
+        since = belief.start + self.slack + self.offset
+        for other in queue.before(node, since, belief.kind == 'write'):
+            if int(SEQUENCE.search(other.name)[2]) < int(own[2]):
                 self.violate('S1', f'{belief}; {other.path} stands before its node, until '
                                    f'{other.end_ms and self.boot(other.end_ms)}')
+
+    def queue(self, directory):
+        if directory not in self.queues:
+            self.queues[directory] = Queue(self.truth.children(directory))
+        return self.queues[directory]
 
     # ---- S2, S3 ----
 
@@ -286,12 +319,13 @@ class Checker:
                 self.violate('L2', f'{log.name}: {what} at {asked}, given {timeout} ms, took {told - asked} ms')
 
     def check_foreign(self):
-        """Allowed are empty lock directories; a probe for the servers' time, which the same transaction made; and an
+        """Allowed are empty lock directories; what a newer plan has replaced; a probe for the servers' time, which the same transaction made; and an
         entry that the same transaction made anew: of a session of before, or one whose ttl has passed."""
         for txn, node in self.truth.foreign:
             anew = any(op.kind == 'create' and op.path == node.path for op in txn.ops)
             if node.owner == 0:
-                allowed = node.path.startswith(ROOT + '/pool/locks/') and node.path.count('/') == 4 or anew
+                directory = node.path.startswith(ROOT + '/pool/locks/') and node.path.count('/') == 4
+                allowed = directory or node.path.startswith(ROOT + '/pool/plan/') or anew
             else:
                 allowed = node.path.startswith(SERVICES + '/') and anew
             if not allowed:
@@ -313,7 +347,7 @@ class Checker:
 
     def check_quiet(self, quiet):
         allowed = quiet.bound + 2 * quiet.stall
-        logs = [log for log in self.history.logs.values() if log.lives_at(quiet.end)]
+        logs = [log for log in self.history.logs.values() if log.lives_at(quiet.end - EDGE_MS)]
         if quiet.end - quiet.begin < allowed + 1000:
             self.inconclusive += 1
             return
@@ -332,7 +366,8 @@ class Checker:
 
     def well_since(self, item, quiet):
         """From when on one and the same believer has the item until the end of the quiet time."""
-        owners = [b for b in self.items()[item] if b.start <= quiet.end < b.end]
+        moment = quiet.end - EDGE_MS
+        owners = [b for b in self.items()[item] if b.start <= moment < b.end]
         return max(quiet.begin, owners[0].start) if owners else quiet.end + 1
 
     def items(self):
@@ -354,7 +389,7 @@ class Checker:
 
     def check_nodes(self, quiet, logs):
         """What stands near the end of a quiet time is of the sessions of those that are there."""
-        time = quiet.end - 100
+        time = quiet.end - EDGE_MS
         sessions = {log.session_at(time) for log in logs}
         members = sorted(log.member for log in logs)
         for item in ITEMS:

@@ -308,6 +308,11 @@ class Falsified(unittest.TestCase):
         self.world.driver += ['S 3002 m0.1.log', 'G 9000 m0.1.log']
         self.assertIn('S2', {rule for rule, _ in self.world.check()})
 
+    # A process that is killed as soon as a quiet time is over was there all the time.
+    def test_killed_right_after(self):
+        self.world.driver.append('K 20000 m0.1.log')
+        self.expect()
+
     # A process that ended by itself.
     def test_crash(self):
         self.world.driver.append('Y 30000 m0.1.log ended by signal 11')

@@ -81,6 +81,10 @@ static void check_share(sim_member *m, const dv_follower *f) {
     }
     for (size_t i = 0; i < plan->set->count; i++) {
         bool wanted = dv_table(p)->dealt[i]->wanted, planned = plan->owners[i] == own->slot;
+        if (planned && !dv_table(p)->dealt[i]->held && p->unfit == 0) {
+            sim_violate(w, "D34", "%s is ACQUIRED, and does not hold the lock of %s", m->name, plan->set->names[i]);
+            return;
+        }
         if (wanted == planned || dv_table(p)->dealt[i]->too_long) continue;
         sim_violate(w, "D34", "%s is ACQUIRED, and by the plan %s is %s", m->name, plan->set->names[i],
                     planned ? "its own" : "another's");
@@ -90,7 +94,7 @@ static void check_share(sim_member *m, const dv_follower *f) {
 
 /* Who decides, and whether it is a plan now or a rule of names. */
 static void count_change_over(sim_member *m, const dv_follower *f) {
-    int rule = f->in_force ? 1 : m->partitioner->names_rule ? 2 : m->plan_rule;
+    int rule = f->in_force ? 1 : f->names_rule ? 2 : m->plan_rule;
     uint64_t *met = m->world->coverage->plan_meetings;
     met[SIM_MET_TO_NAMES] += m->plan_rule == 1 && rule == 2;
     met[SIM_MET_TO_PLAN] += m->plan_rule == 2 && rule == 1;

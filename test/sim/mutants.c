@@ -69,6 +69,23 @@ static const struct {
     [DV_MUTANT_purge_any_version] = {47, 0.4, SIM_OF_SERVICES},
     [DV_MUTANT_leave_takes_anothers] = {435, 9.6, SIM_OF_SERVICES},
     [DV_MUTANT_view_outlives_session] = {82, 2.2, SIM_OF_SERVICES},
+    [DV_MUTANT_plan_without_compare] = {1, 0.1, SIM_OF_PLANS},
+    [DV_MUTANT_plan_writer_lags] = {1, 0.1, SIM_OF_PLANS},
+    [DV_MUTANT_plan_party_first] = {1, 0.1, SIM_OF_PLANS},
+    [DV_MUTANT_plan_epoch_unchecked] = {1, 0.1, SIM_OF_PLANS},
+    [DV_MUTANT_plan_garbage_first] = {1, 0.1, SIM_OF_PLANS},
+    [DV_MUTANT_plan_older_followed] = {1, 0.1, SIM_OF_PLANS},
+    [DV_MUTANT_plan_read_torn] = {1, 0.1, SIM_OF_PLANS},
+    [DV_MUTANT_plan_missing_is_broken] = {1, 0.1, SIM_OF_PLANS},
+    [DV_MUTANT_plan_forgotten] = {1, 0.1, SIM_OF_PLANS},
+    [DV_MUTANT_plan_verdict_stays] = {1, 0.1, SIM_OF_PLANS},
+    [DV_MUTANT_plan_without_lock] = {1, 0.1, SIM_OF_PLANS},
+    [DV_MUTANT_plan_among_others] = {1, 0.1, SIM_OF_PLANS},
+    [DV_MUTANT_plan_fenced_works] = {1, 0.1, SIM_OF_PLANS},
+    [DV_MUTANT_plan_leaver_readded] = {1, 0.1, SIM_OF_PLANS},
+    [DV_MUTANT_plan_absence_any] = {1, 0.1, SIM_OF_PLANS},
+    [DV_MUTANT_plan_round_unseen] = {1, 0.1, SIM_OF_PLANS},
+    [DV_MUTANT_plan_dealt_anew] = {1, 0.1, SIM_OF_PLANS},
 };
 
 static const char usage[] = "usage: sim-mutants --list | --replay-all\n"

@@ -42,6 +42,7 @@ extern const dv_command dv_locks_command;
 extern const dv_command dv_services_command;
 extern const dv_command dv_announce_command;
 extern const dv_command dv_plan_command;
+extern const dv_command dv_drain_command;
 
 /* One line on stderr, "divvy: " in front, in one write so that lines of several processes do not mix. Bytes that would
  * upset a terminal or a log are percent-encoded. */

@@ -55,7 +55,8 @@ void dv_drain_free_names(char **names, size_t count);
 
 /* ---- drain_wait.c ---- */
 
-/* Of the items that it has by the plan, and whatever it holds besides, others hold all. 0, or the exit code. */
+/* Notes what it has now, for this: others hold all of that, and it has no more by the plan. 0, or the exit code. */
+int dv_drain_note_items(dv_drain *drain);
 int dv_drain_wait(dv_drain *drain);
 
 #endif

@@ -33,14 +33,15 @@ static char *queue_path(void *context, size_t i) {
     return path;
 }
 
-/* An item that another holds is done with: its name goes. */
+/* An item that another holds is done with: its name goes. Of those that it was not to have any more, any that it does not
+ * hold. */
 static int take_queue(void *context, size_t i, const dv_reply *reply) {
     dv_drain *d = context;
-    if (reply->error) return reply->error == DIVVY_EACCES ? reply->error : 0;
+    if (reply->error == DIVVY_EACCES) return reply->error;
     const char **queue = (const char **)(uintptr_t)malloc((reply->child_count + 1) * sizeof *queue);
     if (!queue) return DIVVY_ENOMEM;
     bool held = dv_queue_contenders(reply->children, reply->child_count, queue) > 0;
-    if (held && !is_its(d, queue[0])) {
+    if (held ? !is_its(d, queue[0]) : d->items_before == 0) {
         free(d->items[i]);
         d->items[i] = NULL;
     }
@@ -73,14 +74,17 @@ static void drop_undealt(dv_drain *d) {
 
 /* ---- looks ---- */
 
-/* Any item may be one that it still holds: what it was to have before is not known. */
-static int note_items(dv_drain *d) {
+/* What it has by the plan; if that is nothing, it may hold any item yet. */
+int dv_drain_note_items(dv_drain *d) {
     const dv_plan *plan = d->plan.memory.plan;
     d->items = calloc(plan->set->count + 1, sizeof *d->items);
     if (!d->items) return DIVVY_ENOMEM;
-    for (; d->item_count < plan->set->count; d->item_count++) {
-        d->items[d->item_count] = strdup(plan->set->names[d->item_count]);
+    const dv_plan_member *m = dv_drain_member(d);
+    for (size_t i = 0; i < plan->set->count; i++) {
+        if (d->items_before > 0 && m && plan->owners[i] != m->slot) continue;
+        d->items[d->item_count] = strdup(plan->set->names[i]);
         if (!d->items[d->item_count]) return DIVVY_ENOMEM;
+        d->item_count++;
     }
     return 0;
 }
@@ -89,9 +93,8 @@ static int look_once(dv_look *look, void *context) {
     dv_drain *d = context;
     int error = dv_pool_plan_read(&d->plan);
     if (!error && d->plan.memory.standing != DV_PLAN_GOOD) return 0; /* It comes back. */
-    if (!error && !d->items) error = note_items(d);
     if (!error) error = dv_drain_read_party(d);
-    if (error || !d->plan.memory.plan) return error;
+    if (error) return error;
     drop_undealt(d);
     const dv_reads reads = {DV_CHILDREN, d->item_count, queue_path, take_queue, d};
     error = dv_look_read(look, &reads);
@@ -107,6 +110,10 @@ static bool is_last(const dv_drain *d) {
         if (m->weight > 0 && m->absent == 0 && m->leaving[0] == '\0') return false;
     }
     return true;
+}
+
+static bool has_items(const dv_drain *d) {
+    return d->item_count > 0 || dv_drain_load(d) > 0;
 }
 
 int dv_drain_wait(dv_drain *d) {

@@ -2,7 +2,7 @@
  *
  * As a member would, but for the turn: a party that stands still, the plan, the step with the new weight, and one attempt
  * to write (docs/protocol.md, D25). Whatever is new meanwhile makes it begin again. */
-#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,7 +98,7 @@ static int is_kazoo_member(dv_drain *d, const char *node, bool *is) {
     return error;
 }
 
-/* What keeps a member from following plans, malloc'ed; NULL: nothing does. */
+/* Whether it keeps the pool from following plans, which is told. */
 static int look_at_member(dv_drain *d, const char *node, size_t *members) {
     char *copy = strdup(node);
     if (!copy) return DIVVY_ENOMEM;
@@ -106,8 +106,7 @@ static int look_at_member(dv_drain *d, const char *node, size_t *members) {
     bool kazoo = false;
     dv_member m = dv_member_parse(copy);
     if (m.kind == DV_KAZOO) error = is_kazoo_member(d, node, &kazoo);
-    if (kazoo)
-        give_up(d, "the pool %s follows no plan: its member %s is kazoo's", d->options->path, m.identifier);
+    if (kazoo) give_up(d, "the pool %s follows no plan: its member %s is kazoo's", d->options->path, m.identifier);
     else if (m.kind == DV_DIVVY && m.level != DV_LEVEL_PLAN)
         give_up(d, "the pool %s follows no plan: its member %s is of an earlier release, or has a rule of its own",
                 d->options->path, m.identifier);
@@ -211,11 +210,11 @@ static void tell_several(dv_drain *d) {
         if (strcmp(identifier_of(m->is_static, m->key), d->options->member) == 0)
             list(names, sizeof names, &listed, m->key);
     }
-    give_up(d, "several members of the pool %s are %s; say which by its node: %s", d->options->path,
-            d->options->member, names);
+    give_up(d, "several members of the pool %s are %s; say which by its node: %s", d->options->path, d->options->member,
+            names);
 }
 
-/* By its identifier, or by its key as a whole. Whether it is found. */
+/* By its identifier, or by its key as a whole. If it is not found, that is told, or waited for. */
 static int find_member(dv_drain *d) {
     const dv_plan *plan = d->plan.memory.plan;
     const dv_plan_member *found = NULL;
@@ -241,17 +240,19 @@ static int find_member(dv_drain *d) {
         d->is_static = found->is_static;
         d->key = strdup(found->key);
         d->weight_before = found->weight;
+        if (!d->key) return DIVVY_ENOMEM;
         d->items_before = dv_drain_load(d);
+        return d->options->wait ? dv_drain_note_items(d) : 0;
     }
-    return count == 1 && !d->key ? DIVVY_ENOMEM : 0;
+    return 0;
 }
 
 /* What its node says, which was its weight before anybody set another one. */
 static int own_weight(dv_drain *d, uint32_t *weight) {
     *weight = DV_WEIGHT;
     for (size_t i = 0; i < d->node_count; i++) {
-        bool own = d->is_static ? strcmp(identifier_of(false, d->nodes[i]), d->key) == 0
-                                : strcmp(d->nodes[i], d->key) == 0;
+        bool own =
+            d->is_static ? strcmp(identifier_of(false, d->nodes[i]), d->key) == 0 : strcmp(d->nodes[i], d->key) == 0;
         if (!own) continue;
         node_read r = {.drain = d, .node = d->nodes[i]};
         int error = read_node(&r);
@@ -287,14 +288,11 @@ static bool has_weight(const dv_drain *d) {
     return m && m->weight == d->weight;
 }
 
-/* Whether another try may come to more. */
 static int try_to_write(dv_drain *d) {
-    const dv_plan_weight weight = {d->key, d->weight};
-    dv_plan_events *events = &d->events;
-    d->weight_event = weight;
-    *events = (dv_plan_events){.weights = &d->weight_event, .weight_count = 1};
+    d->weight_event = (dv_plan_weight){d->key, d->weight};
+    d->events = (dv_plan_events){.weights = &d->weight_event, .weight_count = 1};
     int error = settle_people(d);
-    if (!error) error = dv_pool_plan_write(&d->plan, d->party_path, d->people, events);
+    if (!error) error = dv_pool_plan_write(&d->plan, d->party_path, d->people, &d->events);
     if (error == DIVVY_EACCES) {
         give_up(d, "the plan %s may not be written: %s", d->plan.path, divvy_strerror(error));
         error = 0;

@@ -48,8 +48,7 @@ static int begin_reading(dv_pool_plan *plan) {
     if (error) return error;
     plan->read = false;
     plan->read_error = 0;
-    if (!plan->reader)
-        plan->reader = dv_plan_reader_start(client, plan->path, &plan->memory, NULL, &events, plan);
+    if (!plan->reader) plan->reader = dv_plan_reader_start(client, plan->path, &plan->memory, NULL, &events, plan);
     if (plan->reader) dv_plan_reader_look(plan->reader, dv_client_now(client));
     dv_turn_end(client);
     return plan->reader ? 0 : DIVVY_ENOMEM;

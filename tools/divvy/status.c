@@ -70,7 +70,9 @@ static void print_help(void) {
     printf("usage: divvy status --path PATH [OPTION ...]\n"
            "\n"
            "Shows the pool at PATH: its members, those of kazoo too, and for each item who owns it,\n"
-           "with its fencing token, since when, and how many wait behind it. Changes nothing.\n"
+           "with its fencing token, since when, and how many wait behind it; and of its plan, where\n"
+           "it follows one, how many items each is to have, and who is drained, absent or leaving.\n"
+           "Changes nothing.\n"
            "\n");
     dv_options_print(table);
     printf("\n"
@@ -118,6 +120,7 @@ typedef struct {
     dv_output output;
     dv_screen screen;
     dv_status status;
+    dv_pool_plan plan;
     dv_status_page page;
     bool shown; /* at least once */
 } viewer;
@@ -129,7 +132,7 @@ static int out_of_memory(void) {
 
 static int show(viewer *v) {
     dv_status_page before = v->page;
-    v->page = (dv_status_page){NULL, NULL};
+    v->page = (dv_status_page){.planned = false};
     bool json = v->options->json;
     char *text =
         json ? dv_status_page_json(&v->status) : dv_status_page_print(&v->status, &v->page, &before, v->options->watch);
@@ -188,6 +191,8 @@ static int run_viewer(const status_options *o) {
     dv_screen_init(&v.screen, &v.output);
     v.screen.in_place = v.screen.in_place && o->watch;
     int code = dv_look_open(&v.look, &o->look, command, v.output.stop_fd);
+    if (code == 0) code = dv_pool_plan_init(&v.plan, v.look, o->path) == 0 ? 0 : out_of_memory();
+    v.status.plan = &v.plan;
     if (code == 0) code = o->watch ? watch(&v) : look_once(&v);
     if (code == 0 && v.output.error) {
         dv_command_say("cannot write to standard output: %s", strerror(v.output.error));
@@ -195,6 +200,7 @@ static int run_viewer(const status_options *o) {
     }
     dv_look_close(v.look);
     dv_status_pool_clear(&v.status);
+    dv_pool_plan_free(&v.plan);
     dv_status_page_free(&v.page);
     if (v.output.stop_fd >= 0) close(v.output.stop_fd);
     return code;

@@ -14,6 +14,7 @@
 #include "partitioner/partitioner.h"
 #include "recipe/record.h"
 #include "status_items.h"
+#include "status_plan.h"
 #include "znode/padded.h"
 #include "znode/path.h"
 
@@ -79,8 +80,11 @@ static int list_members(survey *s) {
             status->stray_count++;
             continue;
         }
-        status->members[status->member_count++] = (dv_status_member){
-            .node = s->party_names[i], .identifier = parsed.identifier, .kazoo = parsed.kind == DV_KAZOO};
+        status->members[status->member_count++] =
+            (dv_status_member){.node = s->party_names[i],
+                               .identifier = parsed.identifier,
+                               .kazoo = parsed.kind == DV_KAZOO,
+                               .follows = parsed.kind == DV_DIVVY && parsed.level == DV_LEVEL_PLAN};
         s->party_names[i] = NULL;
     }
     return 0;
@@ -98,15 +102,20 @@ static int take_member(void *context, size_t i, const dv_reply *reply) {
     dv_record record = {0};
     char *data = dv_padded_copy(reply->data, reply->data_bytes);
     if (!data) return DIVVY_ENOMEM;
+    dv_member_facts facts = {.zone = NULL};
+    bool good = dv_member_data_parse(reply->data, reply->data_bytes, &facts);
+    m->is_static = good && facts.is_static;
+    free(facts.zone);
     bool told = !m->kazoo && dv_record_parse(data, reply->data_bytes, true, &record) == DV_RECORD_GOOD;
     free(data);
     m->session = reply->stat->ephemeral_owner;
     m->made_ms = reply->stat->ctime_ms;
+    m->czxid = reply->stat->czxid;
     m->host = strdup(told ? record.host : "");
     m->pid = told ? record.pid : 0;
     m->since = told && *record.time ? strdup(record.time) : dv_look_utc(m->made_ms);
     if (told) dv_record_free(&record);
-    return m->host && m->since ? 0 : DIVVY_ENOMEM;
+    return good && m->host && m->since ? 0 : DIVVY_ENOMEM;
 }
 
 static int compare_members(const void *a, const void *b) {
@@ -171,6 +180,12 @@ static int match(dv_status *status) {
 
 /* ---- the whole ---- */
 
+/* What may not be read is not shown; it can be seen elsewhere who owns what. */
+static int read_plan(dv_pool_plan *plan) {
+    int error = dv_pool_plan_read(plan);
+    return error == DIVVY_EACCES ? 0 : error;
+}
+
 static int survey_pool(dv_look *look, survey *s) {
     dv_reads roots = {DV_CHILDREN, 3, root_path, take_root, s};
     int error = dv_look_read(look, &roots);
@@ -180,11 +195,13 @@ static int survey_pool(dv_look *look, survey *s) {
     if (error) return error;
     dv_reads members = {DV_GET, s->status->member_count, member_path, take_member, s};
     error = dv_look_read(look, &members);
+    if (!error && s->status->plan) error = read_plan(s->status->plan);
     if (!error) error = dv_status_items_read(look, s->status, s->locks, s->lock_names, s->lock_count);
     if (error) return error;
     sift_members(s->status);
     s->status->read_at_ms = dv_look_wall_ms();
-    return match(s->status);
+    error = match(s->status);
+    return error ? error : dv_status_plan_match(s->status);
 }
 
 int dv_status_pool_read(dv_look *look, void *context) {
@@ -207,5 +224,6 @@ void dv_status_pool_clear(dv_status *status) {
     for (size_t i = 0; i < status->item_count; i++) dv_status_item_free(&status->items[i]);
     free(status->members);
     free(status->items);
-    *status = (dv_status){.path = status->path, .expected = status->expected};
+    dv_status_plan_clear(status);
+    *status = (dv_status){.path = status->path, .expected = status->expected, .plan = status->plan};
 }

@@ -4,8 +4,11 @@
 
 #include "item_list.h"
 #include "look.h"
+#include "pool_plan.h"
 
 #define DV_NO_MEMBER SIZE_MAX
+
+struct dv_status_entry;
 
 typedef struct {
     char *node;             /* its name in the party */
@@ -14,9 +17,20 @@ typedef struct {
     char *host;  /* "" where nothing is said of it, as by kazoo */
     int64_t pid; /* 0 likewise */
     char *since; /* UTC, "2026-01-31T12:00:00Z": by its own word, else by its node */
-    int64_t session, made_ms;
+    int64_t session, made_ms, czxid;
     size_t item_count;
+    bool follows;                        /* it follows plans */
+    bool is_static;                      /* by its own word */
+    const struct dv_status_entry *entry; /* in the plan; NULL: none */
+    bool fenced;                         /* another one has taken its place in the plan */
 } dv_status_member;
+
+/* A member of the plan. */
+typedef struct dv_status_entry {
+    const dv_plan_member *entry;
+    size_t member; /* the live one that it is, or DV_NO_MEMBER */
+    size_t item_count;
+} dv_status_entry;
 
 typedef struct {
     char *name;
@@ -35,6 +49,7 @@ typedef struct {
 typedef struct {
     const char *path;             /* as it was given */
     const dv_item_list *expected; /* items that there should be; NULL: not known */
+    dv_pool_plan *plan;           /* to be read, too; NULL: not to be */
     bool found;                   /* there is a pool at `path` */
     dv_status_member *members;    /* sorted by identifier, bytewise, then by node */
     size_t member_count;
@@ -42,13 +57,16 @@ typedef struct {
     dv_status_item *items; /* sorted by name, bytewise: those with a directory, and the expected ones */
     size_t item_count, unowned_count;
     size_t least_load, most_load; /* of all members; 0 when there are none */
-    int64_t read_at_ms;           /* by the wall clock */
+    dv_status_entry *entries;     /* of the plan, if there is one that can be followed */
+    size_t entry_count;
+    bool in_force;      /* all members follow it */
+    int64_t read_at_ms; /* by the wall clock */
 } dv_status;
 
-/* For dv_look_at(): fills in all but `path` and `expected` of the dv_status at `context`. What it held is freed. */
+/* For dv_look_at(): fills in all but `path`, `expected` and `plan` of the dv_status at `context`. What it held is freed. */
 int dv_status_pool_read(dv_look *look, void *context);
 
-/* All but `path` and `expected`. */
+/* All but `path`, `expected` and `plan`. */
 void dv_status_pool_clear(dv_status *status);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "status_plan.h"
 #include "table_json.h"
 #include "text.h"
 
@@ -14,6 +15,13 @@
 static const dv_column member_columns[] = {
     {"MEMBER", false, false}, {"KIND", false, false},  {"HOST", false, false},
     {"PID", true, false},     {"SINCE", false, false}, {"ITEMS", true, false},
+};
+
+/* Where there is a plan. */
+static const dv_column planned_columns[] = {
+    {"MEMBER", false, false}, {"KIND", false, false},  {"HOST", false, false},   {"PID", true, false},
+    {"SINCE", false, false},  {"ITEMS", true, false},  {"PLANNED", true, false}, {"WEIGHT", true, false},
+    {"ZONE", false, false},   {"STATE", false, false},
 };
 
 static const dv_column item_columns[] = {
@@ -25,12 +33,33 @@ static const char *kind_name(const dv_status_member *m) {
     return m->kazoo ? "kazoo" : "divvy";
 }
 
+static int add_row(dv_table *table, const dv_status_member *m, const dv_status_entry *e, const char *identifier) {
+    char pid[32] = "", items[32] = "", planned[32] = "", weight[32] = "";
+    if (m && m->pid) snprintf(pid, sizeof pid, "%" PRId64, m->pid);
+    if (m) snprintf(items, sizeof items, "%zu", m->item_count);
+    if (e) snprintf(planned, sizeof planned, "%zu", e->item_count);
+    if (e) snprintf(weight, sizeof weight, "%" PRIu32, e->entry->weight);
+    const char *state = m || e ? dv_status_plan_state(e ? e->entry : NULL, m) : "";
+    const char *cells[] = {identifier,
+                           m ? kind_name(m) : "",
+                           m ? m->host : "",
+                           pid,
+                           m ? m->since : "",
+                           items,
+                           planned,
+                           weight,
+                           e ? e->entry->zone : "",
+                           state};
+    return dv_table_add(table, m ? m->node : e->entry->key, cells);
+}
+
 static int add_member(dv_table *table, const dv_status_member *m) {
-    char pid[32] = "", items[32];
-    if (m->pid) snprintf(pid, sizeof pid, "%" PRId64, m->pid);
-    snprintf(items, sizeof items, "%zu", m->item_count);
-    const char *cells[] = {m->identifier, kind_name(m), m->host, pid, m->since, items};
-    return dv_table_add(table, m->node, cells);
+    return add_row(table, m, m->entry, m->identifier);
+}
+
+/* One whose place in the plan is kept while it is away. */
+static int add_absent(dv_table *table, const dv_status_entry *e) {
+    return e->member == DV_NO_MEMBER ? add_row(table, NULL, e, e->entry->key) : 0;
 }
 
 static int add_item(dv_table *table, const dv_status *status, const dv_status_item *item) {
@@ -48,12 +77,17 @@ static int add_item(dv_table *table, const dv_status *status, const dv_status_it
 }
 
 static int fill(const dv_status *status, dv_status_page *page, const dv_status_page *before) {
-    page->members = dv_table_new(member_columns, sizeof member_columns / sizeof *member_columns);
+    page->planned = dv_status_plan(status) != NULL;
+    page->members = page->planned ? dv_table_new(planned_columns, sizeof planned_columns / sizeof *planned_columns)
+                                  : dv_table_new(member_columns, sizeof member_columns / sizeof *member_columns);
     page->items = dv_table_new(item_columns, sizeof item_columns / sizeof *item_columns);
     int error = page->members && page->items ? 0 : -1;
     for (size_t i = 0; !error && i < status->member_count; i++) error = add_member(page->members, &status->members[i]);
+    for (size_t i = 0; !error && i < status->entry_count; i++) error = add_absent(page->members, &status->entries[i]);
     for (size_t i = 0; !error && i < status->item_count; i++) error = add_item(page->items, status, &status->items[i]);
-    if (!error && before->members) error = dv_table_compare(page->members, before->members);
+    /* Other columns are another table: what has changed is then not to be seen. */
+    if (!error && before->members && before->planned == page->planned)
+        error = dv_table_compare(page->members, before->members);
     if (!error && before->items) error = dv_table_compare(page->items, before->items);
     return error;
 }
@@ -85,7 +119,8 @@ char *dv_status_page_print(const dv_status *status, dv_status_page *page, const 
     FILE *to = open_memstream(&text, &bytes);
     if (!to) return NULL;
     print_summary(status, to);
-    if (status->member_count) fputs("\n", to);
+    dv_status_plan_print(status, to);
+    if (status->member_count || status->entry_count) fputs("\n", to);
     dv_table_print(page->members, marks, to);
     if (status->item_count) fputs("\n", to);
     dv_table_print(page->items, marks, to);
@@ -98,7 +133,7 @@ char *dv_status_page_print(const dv_status *status, dv_status_page *page, const 
 void dv_status_page_free(dv_status_page *page) {
     dv_table_free(page->members);
     dv_table_free(page->items);
-    *page = (dv_status_page){NULL, NULL};
+    *page = (dv_status_page){.planned = false};
 }
 
 /* ---- JSON ---- */
@@ -129,6 +164,7 @@ static bool put(cJSON *json, const dv_status *status) {
     cJSON *items = good ? cJSON_AddArrayToObject(json, "items") : NULL;
     good = items;
     for (size_t i = 0; good && i < status->item_count; i++) good = put_item(items, status, &status->items[i]);
+    good = good && dv_status_plan_json(json, status);
     return good && dv_json_number(json, "unowned", (int64_t)status->unowned_count) &&
            dv_json_number(json, "strays", (int64_t)status->stray_count) &&
            dv_json_number(json, "least", (int64_t)status->least_load) &&

@@ -8,6 +8,7 @@
 /* The page for people, and the tables in it, with which the next page is compared. */
 typedef struct {
     dv_table *members, *items;
+    bool planned; /* `members` tells what the plan says of them, too */
 } dv_status_page;
 
 /* Makes the page, with marks of what differs from `before` where `marks`. Text to free(), or NULL when memory is out.

@@ -1,0 +1,70 @@
+#!/usr/bin/python3
+"""A member of a pool of kazoo's SetPartitioner that says what it owns, when.  SPDX-License-Identifier: Apache-2.0
+
+usage: kazoo_member.py HOSTS PATH IDENTIFIER ITEMS BOUNDARY_MS SESSION_TIMEOUT_MS      (needs Debian's python3-kazoo)
+
+Its lines are those of ../timeline_member.c, and it ends by SIGTERM as that does.
+"""
+import logging
+import signal
+import sys
+import time
+
+from kazoo.client import KazooClient
+
+IDLE_S = 0.002
+
+logging.basicConfig(level=logging.CRITICAL)
+if len(sys.argv) != 7:
+    sys.exit(__doc__)
+hosts, path, identifier = sys.argv[1:4]
+count, boundary_ms, timeout_ms = map(int, sys.argv[4:])
+ending = False
+
+
+def end(*_):
+    global ending
+    ending = True
+
+
+def tell(what):
+    print("%.6f %s" % (time.monotonic(), what), flush=True)
+
+
+signal.signal(signal.SIGTERM, end)
+client = KazooClient(hosts, timeout=timeout_ms / 1000)
+client.start()
+p = client.SetPartitioner(path, set=["item-%06d" % i for i in range(count)], time_boundary=boundary_ms / 1000,
+                          identifier=identifier)
+share = []
+acquired = False
+
+
+def give_up():
+    global share
+    if share:
+        tell("- " + " ".join(share))
+    share = []
+
+
+while not ending:
+    if p.failed:
+        sys.exit("kazoo_member: the partitioner has failed")
+    elif p.release:
+        give_up()
+        tell("release")
+        acquired = False
+        p.release_set()
+    elif p.acquired:
+        if not acquired:
+            acquired = True
+            share = ["%d" % int(item[len("item-"):]) for item in p]
+            tell("+ " + " ".join(share))
+            tell("acquired")
+        time.sleep(IDLE_S)
+    elif p.allocating:
+        p.wait_for_acquire(0.01)
+give_up()
+p.finish()
+client.stop()
+client.close()

@@ -1,0 +1,186 @@
+#!/usr/bin/python3
+"""`divvy drain`. SPDX-License-Identifier: Apache-2.0
+
+usage: test_command_drain.py BUILD_FOLDER [TEST...]     a TEST is a name such as Drain.test_drained
+"""
+import re
+
+from kazoo.exceptions import NoNodeError
+from kazoo.security import make_digest_acl
+
+from look_harness import (Case, DEADLINE_S, DivvyMember, KazooMember, NOWHERE, Setting, command, main, run, wait_for)
+
+ITEMS = ["item-%02d" % number for number in range(1, 13)]
+
+
+class Drain(Case):
+    def start(self, *identifiers, kind=DivvyMember):
+        members = [kind(self.path, identifier, ITEMS) for identifier in identifiers]
+        for member in members:
+            self.addCleanup(member.stop)
+        return members
+
+    def wait_divided(self, members):
+        wait_for(lambda: all(member.acquired() for member in members) and
+                 sorted(item for member in members for item in member.owned) == ITEMS, "all items are owned",
+                 *[(member.identifier, member.state, member.owned) for member in members])
+
+    def wait_loads(self, loads):
+        """Of each member how many items."""
+        wait_for(lambda: all(member.acquired() and len(member.owned) == load for member, load in loads.items()) and
+                 sum(loads.values()) == len({item for member in loads for item in member.owned}), "the loads",
+                 *[(member.identifier, load) for member, load in loads.items()])
+
+    def generation(self):
+        data = Setting.zookeeper.get(self.path + "/plan")[0].decode()
+        return int(re.search(r'"generation":([0-9]+)', data).group(1))
+
+    def drain(self, *arguments):
+        """What a successful call says, in one line."""
+        done = run("drain", "--path", self.path, *arguments)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        self.assertEqual(done.stdout.count("\n"), 1, done.stdout)
+        return done.stdout.rstrip("\n")
+
+    # A drained member has nothing, and stays; others take over what it had, keep what they have, and --undo gives it a share
+    # again. What is so already writes nothing.
+    def test_drained(self):
+        members = a, b, c = self.start("a", "b", "c")
+        self.wait_divided(members)
+        kept = {member: set(member.owned) for member in (a, c)}
+        before = self.generation()
+        self.assertEqual(self.drain("b"), "b: weight 0 (before: 1000); 0 items by plan %d (before: 4)" % (before + 1))
+        self.wait_loads({a: 6, b: 0, c: 6})
+        for member in (a, c):
+            self.assertLessEqual(kept[member], set(member.owned))
+        self.assertEqual(self.drain("b"), "b: weight 0 already; 0 items by plan %d" % (before + 1))
+        self.assertEqual(self.generation(), before + 1)
+        self.assertEqual(self.drain("--undo", "b"),
+                         "b: weight 1000 (before: 0); 4 items by plan %d (before: 0)" % (before + 2))
+        self.wait_loads({a: 4, b: 4, c: 4})
+
+    # --wait returns when others hold all that it had.
+    def test_wait(self):
+        members = a, b, c = self.start("a", "b", "c")
+        self.wait_divided(members)
+        had = set(b.owned)
+        self.assertRegex(self.drain("--wait", "b"), r"\Ab: weight 0 \(before: 1000\); 0 items by plan ")
+        locks = Setting.zookeeper
+        session = {member.identifier: locks.exists(self.path + "/party/" + node).ephemeralOwner
+                   for member in members for node in locks.get_children(self.path + "/party")
+                   if node.split("-", 1)[1] == member.identifier}
+        for item in had:
+            places = sorted(locks.get_children(self.path + "/locks/" + item), key=lambda name: name[-10:])
+            owner = locks.exists(self.path + "/locks/" + item + "/" + places[0]).ephemeralOwner
+            self.assertIn(owner, (session["a"], session["c"]), item)
+        # Once more: it is so at once.
+        self.assertRegex(self.drain("--wait", "b"), r"\Ab: weight 0 already; 0 items by plan ")
+
+    # Any weight can be given: items follow it.
+    def test_weight(self):
+        members = a, b = self.start("a", "b")
+        self.wait_divided(members)
+        self.assertRegex(self.drain("--weight", "3000", "a"),
+                         r"\Aa: weight 3000 \(before: 1000\); 9 items by plan [0-9]+ \(before: 6\)\Z")
+        self.wait_loads({a: 9, b: 3})
+        self.assertRegex(self.drain("--weight=0", "a"), r"\Aa: weight 0 \(before: 3000\); 0 items ")
+        self.wait_loads({a: 0, b: 12})
+
+    # The last one keeps its items, as there is nobody to take them; --wait says so instead of waiting for ever.
+    def test_last(self):
+        members = a, b = self.start("a", "b")
+        self.wait_divided(members)
+        self.drain("--wait", "a")
+        self.wait_loads({a: 0, b: 12})
+        done = run("drain", "--path", self.path, "--wait", "b")
+        self.assertEqual(done.returncode, 1, done)
+        self.assertRegex(done.stdout, r"\Ab: weight 0 \(before: 1000\); 12 items by plan ")
+        self.assertIn("b keeps its 12 items: no member is left that weighs more than 0", done.stderr)
+        self.wait_loads({a: 0, b: 12})
+
+    # A limit of the waiting ends it, with a code of its own: a member whose process is stopped releases nothing.
+    def test_wait_timeout(self):
+        members = a, b = self.start("a", "b")
+        self.wait_divided(members)
+        import signal
+        a.process.send_signal(signal.SIGSTOP)
+        try:
+            done = run("drain", "--path", self.path, "--wait-timeout", "1s", "a")
+        finally:
+            a.process.send_signal(signal.SIGCONT)
+        self.assertEqual(done.returncode, 4, done)
+        self.assertRegex(done.stderr, r"\Adivvy: others do not hold all items of a within 1000 ms: by the plan it has 0, and 6 "
+                         r"wait for their owners\n\Z")
+        self.wait_loads({a: 0, b: 12})
+
+    # A member that is not there, and an identifier that several have, are told with those that there are.
+    def test_whom(self):
+        members = self.start("a", "b")
+        self.wait_divided(members)
+        self.assert_fails(1, ("drain", "--path", self.path, "x"), "the pool %s has no member x; there are: a, b" % self.path)
+        twin = self.start("b")
+        wait_for(lambda: twin[0].acquired() and len(twin[0].owned) == 4, "the twin has its share")
+        nodes = [node for node in Setting.zookeeper.get_children(self.path + "/party") if node.endswith("-b")]
+        self.assertEqual(len(nodes), 2)
+        self.assert_fails(1, ("drain", "--path", self.path, "b"), "several members", *nodes)
+        self.assertRegex(self.drain(nodes[0]), r": weight 0 \(before: 1000\); 0 items ")
+        wait_for(lambda: sorted([len(members[1].owned), len(twin[0].owned)]) == [0, 6], "one of them is drained")
+
+    # A pool that follows no plan is told: no pool, nobody in it, a member of kazoo's.
+    def test_no_plan(self):
+        self.assert_fails(1, ("drain", "--path", self.path, "a"), "there is no pool at " + self.path)
+        Setting.zookeeper.ensure_path(self.path + "/party")
+        self.assert_fails(1, ("drain", "--path", self.path, "a"), "nobody is in the pool")
+        divvy, kazoo = self.start("a") + self.start("k", kind=KazooMember)
+        wait_for(lambda: divvy.acquired() and kazoo.acquired(), "both have a share")
+        self.assert_fails(1, ("drain", "--path", self.path, "a"), "follows no plan", "its member k is kazoo's")
+
+    # One whose members have a rule of names by choice is told so, too.
+    def test_rule_of_names(self):
+        import subprocess
+        words = command("partition", "--path", self.path, "--identifier", "a", "--item", "x", "--assign", "rendezvous")
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            wait_for(lambda: self.in_party() == 1, "it is in the party")
+            self.assert_fails(1, ("drain", "--path", self.path, "a"), "follows no plan", "its member a")
+        finally:
+            process.terminate()
+            process.wait(DEADLINE_S)
+
+    def in_party(self):
+        try:
+            return len(Setting.zookeeper.get_children(self.path + "/party"))
+        except NoNodeError:
+            return 0
+
+    # Where the plan may not be written, that is the reason.
+    def test_denied(self):
+        members = self.start("a", "b")
+        self.wait_divided(members)
+        owner = self.client()
+        owner.add_auth("digest", "owner:secret")
+        owner.set_acls(self.path + "/plan", [make_digest_acl("owner", "secret", all=True),
+                                             make_digest_acl("other", "other", read=True)] +
+                       [acl._replace(perms=1) for acl in Setting.zookeeper.get_acls(self.path + "/plan")[0]])
+        self.assert_fails(1, ("drain", "--path", self.path, "a"), "may not be written")
+        for member in members:
+            self.assertEqual(len(member.owned), 6)
+
+    # Wrong usage, and no server.
+    def test_usage(self):
+        here = ("drain", "--path", "/pool")
+        self.assert_fails(2, ("drain", "a"), "--path is missing")
+        self.assert_fails(2, here, "the member is missing")
+        self.assert_fails(2, (*here, ""), "is empty")
+        self.assert_fails(2, (*here, "a", "b"), "one member too many")
+        self.assert_fails(2, (*here, "--undo", "--weight", "5", "a"), "not both")
+        self.assert_fails(2, (*here, "--wait", "--undo", "a"), "--wait is for a drain")
+        self.assert_fails(2, (*here, "--weight", "-1", "a"), "--weight")
+        self.assert_fails(2, (*here, "--weight", "4294967296", "a"), "--weight")
+        self.assert_fails(2, ("drain", "--path", "pool", "a"), "must begin with a slash")
+        self.assert_fails(2, (*here, "--acl", "creator", "a"), "need credentials")
+        self.assert_fails(3, (*here, "--timeout", "200ms", "a"), "no ZooKeeper server answered", connect=NOWHERE)
+
+
+if __name__ == "__main__":
+    main(__file__)

@@ -1,0 +1,24 @@
+/* What a pool's plan says of its members, beside what they do. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_STATUS_PLAN_H
+#define DV_STATUS_PLAN_H
+
+#include <stdio.h>
+
+#include "status_pool.h"
+#include "table_json.h"
+
+/* Fills in status->entries and the plan of each member, from status->plan. 0 or DIVVY_ENOMEM. */
+int dv_status_plan_match(dv_status *status);
+void dv_status_plan_clear(dv_status *status);
+
+/* The plan as it was read, or NULL: there is none, or none that can be followed. Good until the pool is read again. */
+const dv_plan *dv_status_plan(const dv_status *status);
+/* One word for people: "drained", "absent", "leaving", "fenced", "new" (the plan does not have it yet), or "". `entry` or
+ * `member` may be NULL. */
+const char *dv_status_plan_state(const dv_plan_member *entry, const dv_status_member *member);
+/* "plan 18, join: 2 items on their way, 1 drained"; nothing where there is no plan. */
+void dv_status_plan_print(const dv_status *status, FILE *to);
+/* "plan": an object or null. Whether there was memory for it. */
+bool dv_status_plan_json(cJSON *json, const dv_status *status);
+
+#endif
