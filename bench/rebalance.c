@@ -130,6 +130,11 @@ static void on_items(divvy_partitioner *p, const divvy_items_event *event, void 
     for (size_t i = 0; i < event->lost_count; i++) atomic_store(&all->taken_away[index_of(event->lost[i])], 1);
 }
 
+static int assign_of(const char *name) {
+    if (strcmp(name, "rendezvous") == 0) return DIVVY_ASSIGN_RENDEZVOUS;
+    return strcmp(name, "round_robin") == 0 ? DIVVY_ASSIGN_ROUND_ROBIN : DIVVY_ASSIGN_STICKY;
+}
+
 static void start_member(pool *all) {
     member *m = &all->members[all->count];
     divvy_client_config client_config = DIVVY_CLIENT_CONFIG_INIT;
@@ -144,7 +149,7 @@ static void start_member(pool *all) {
     config.item_count = all->options->items;
     config.identifier = identifier;
     config.mode = strcmp(all->options->mode, "eager") == 0 ? DIVVY_EAGER : DIVVY_INCREMENTAL;
-    config.assign = strcmp(all->options->assign, "auto") == 0 ? DIVVY_ASSIGN_AUTO : DIVVY_ASSIGN_ROUND_ROBIN;
+    config.assign = assign_of(all->options->assign);
     config.time_boundary_ms = all->options->boundary_ms;
     config.on_state = on_state;
     config.on_items = on_items;
@@ -354,12 +359,12 @@ static bool is_one_of(const char *text, const char *a, const char *b) {
 }
 
 static bool parse(options *o, int argc, char **argv) {
-    *o = (options){.mode = "incremental", .assign = "auto"};
+    *o = (options){.mode = "incremental", .assign = "sticky"};
     int at = 1;
     for (; at + 1 < argc && is_one_of(argv[at], "--mode", "--assign"); at += 2)
         *(strcmp(argv[at], "--mode") == 0 ? &o->mode : &o->assign) = argv[at + 1];
-    if (argc - at != 4 || !is_one_of(o->mode, "incremental", "eager") || !is_one_of(o->assign, "auto", "round_robin"))
-        return false;
+    bool known_assign = strcmp(o->assign, "sticky") == 0 || is_one_of(o->assign, "rendezvous", "round_robin");
+    if (argc - at != 4 || !is_one_of(o->mode, "incremental", "eager") || !known_assign) return false;
     o->hosts = argv[at];
     o->members = number(argv[at + 1], 1, MEMBERS_MAX, "MEMBERS");
     o->items = number(argv[at + 2], 1, ITEMS_MAX, "ITEMS");
@@ -370,7 +375,7 @@ static bool parse(options *o, int argc, char **argv) {
 int main(int argc, char **argv) {
     options o;
     if (!parse(&o, argc, argv)) {
-        fputs("usage: bench_rebalance [--mode incremental|eager] [--assign auto|round_robin] "
+        fputs("usage: bench_rebalance [--mode incremental|eager] [--assign sticky|rendezvous|round_robin] "
               "HOSTS MEMBERS ITEMS BOUNDARY_MS\n",
               stderr);
         return 2;

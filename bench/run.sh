@@ -13,7 +13,7 @@ usage() {
     cat <<'TEXT'
 usage: bench/run.sh [--quick] [--repeats N] [--members M] [--boundary MS] [--json FILE] [--build DIR]
 
-Starts a private ZooKeeper, runs the raw C client, divvy (incremental with rendezvous, eager with round robin) and
+Starts a private ZooKeeper, runs the raw C client, divvy (sticky, rendezvous, eager with round robin) and
 kazoo (its members as threads, and as processes) in turn on it, with 1,000 and 10,000 items, and prints a table of the
 medians.
 
@@ -111,7 +111,8 @@ round() {
     measure "$at: raw C client" "$BUILD/bench/bench_raw_limit" "$DIVVY_CONNECT" "$RAW_COUNT"
     for items in "${SIZES[@]}"; do
         local -a pool=("$DIVVY_CONNECT" "$MEMBERS" "$items" "$BOUNDARY_MS")
-        measure "$at: divvy incremental, K=$items" "$BUILD/bench/bench_rebalance" "${pool[@]}"
+        measure "$at: divvy sticky, K=$items" "$BUILD/bench/bench_rebalance" "${pool[@]}"
+        measure "$at: divvy rendezvous, K=$items" "$BUILD/bench/bench_rebalance" --assign rendezvous "${pool[@]}"
         measure "$at: divvy eager, K=$items" \
             "$BUILD/bench/bench_rebalance" --mode eager --assign round_robin "${pool[@]}"
         measure "$at: kazoo in threads, K=$items (about $((3 + items / 500)) s)" \

@@ -65,7 +65,7 @@ class Pool:
 
     def begin(self):
         self.began = time.monotonic()
-        self.moved = self.given_up = 0
+        self.moved = self.given_up = self.failed = 0
         self.gaps = []
         self.fewest = self.owned
 
@@ -144,8 +144,9 @@ class Pool:
             self.lose(identifier, map(int, items), at)
         elif what == "acquired":
             self.acquired.add(identifier)
-        elif what == "release":
+        elif what in ("release", "failed"):
             self.acquired.discard(identifier)
+            self.failed += what == "failed"
 
     def settle(self):
         """Until they own all of it, and nothing more is heard for a while; how long it took to get there."""
@@ -168,6 +169,7 @@ class Pool:
         self.steps.clear()
         return {"peer": self.peer, "change": change, "members": self.options.members, "items": self.options.items,
                 "boundary_ms": self.options.boundary, "took_s": round(took_s, 3), "moved": self.moved,
+                "failed": self.failed,
                 "given_up": self.given_up, "fewest_owned": self.fewest,
                 "unowned_s": round(sum(self.gaps), 3), "unowned_max_s": round(max(self.gaps, default=0), 3),
                 "steps": steps}
@@ -219,15 +221,15 @@ def main():
                               str(os.getpid())], check=True, capture_output=True, text=True).stdout
     server = dict(line.split("=", 1) for line in started.split())
     lines = []
-    print("%-12s %-16s %8s %8s %9s %8s %12s %12s" % ("peer", "change", "took s", "moved", "given up", "fewest",
-                                                     "unowned s", "longest s"))
+    print("%-12s %-16s %8s %8s %9s %8s %12s %10s %7s" % ("peer", "change", "took s", "moved", "given up", "fewest",
+                                                         "unowned s", "longest s", "failed"))
     try:
         for peer in options.peers:
             for line in run(options, peer, server["DIVVY_CONNECT"]):
                 lines.append(line)
-                print("%-12s %-16s %8.2f %8d %9d %8d %12.1f %12.2f" % (
+                print("%-12s %-16s %8.2f %8d %9d %8d %12.1f %10.2f %7d" % (
                     peer, line["change"], line["took_s"], line["moved"], line["given_up"], line["fewest_owned"],
-                    line["unowned_s"], line["unowned_max_s"]), flush=True)
+                    line["unowned_s"], line["unowned_max_s"], line["failed"]), flush=True)
     finally:
         subprocess.run([os.path.join(HERE, "..", "tools", "zookeeper-local"), "stop", server["ZOOKEEPER_LOCAL_DIR"]],
                        check=False)

@@ -34,8 +34,14 @@ def tell(what):
 signal.signal(signal.SIGTERM, end)
 client = KazooClient(hosts, timeout=timeout_ms / 1000)
 client.start()
-p = client.SetPartitioner(path, set=["item-%06d" % i for i in range(count)], time_boundary=boundary_ms / 1000,
-                          identifier=identifier)
+items = ["item-%06d" % i for i in range(count)]
+
+
+def join():
+    return client.SetPartitioner(path, set=items, time_boundary=boundary_ms / 1000, identifier=identifier)
+
+
+p = join()
 share = []
 acquired = False
 
@@ -48,8 +54,12 @@ def give_up():
 
 
 while not ending:
-    if p.failed:
-        sys.exit("kazoo_member: the partitioner has failed")
+    if p.failed:  # as its documentation asks: begin anew
+        give_up()
+        tell("failed")
+        acquired = False
+        p.finish()
+        p = join()
     elif p.release:
         give_up()
         tell("release")

@@ -55,17 +55,17 @@ enum { DIVVY_LOG_ERROR = 1, DIVVY_LOG_WARN, DIVVY_LOG_INFO, DIVVY_LOG_DEBUG };
 
 /** Codes of `on_warning`. A warning is given once for each new situation, not once for each event. */
 enum {
-    DIVVY_WARN_ITEMS_DIFFER = 1, /**< a member of the pool was configured with another set of items */
+    DIVVY_WARN_ITEMS_DIFFER = 1, /**< a member was configured with other items than another, or than its pool divides */
     DIVVY_WARN_ASSIGN_DIFFERS,   /**< members of the pool were configured with different assignments */
     DIVVY_WARN_STRAY,            /**< a child of the party that is no member; it is ignored */
     DIVVY_WARN_SHORT,            /**< the share does not fit the limits of the session; what fits is taken */
-    DIVVY_WARN_ITEM_NAME,        /**< an item that cannot be shared with kazoo while a kazoo member is present */
+    DIVVY_WARN_ITEM_NAME,        /**< no lock can have the item's name, or none of a kazoo member that is present */
     DIVVY_WARN_SLOW_RELEASE,     /**< a RELEASE has not been answered for release_warn_ms */
     DIVVY_WARN_IDENTIFIER,       /**< another live member goes by the same identifier */
     DIVVY_WARN_NODE_GONE,        /**< a node of ours was deleted by somebody else; it is made again */
     DIVVY_WARN_SESSION,          /**< the session's timeout is not what was asked for */
-    DIVVY_WARN_PLAN,             /**< the pool's plan cannot be followed, or written: broken, of a later release, denied */
-    DIVVY_WARN_FENCED            /**< a newer live member has the identifier of this static one, which gets nothing */
+    DIVVY_WARN_PLAN,  /**< the pool's plan cannot be followed, or written: broken, of a later release, denied */
+    DIVVY_WARN_FENCED /**< a newer live member has the identifier of this static one, which gets nothing */
 };
 
 /**

@@ -3,8 +3,9 @@
  * Partitioner: divide a set of items among the members of a pool; each item has one owner.
  * SPDX-License-Identifier: Apache-2.0
  *
- * All members are given the same path and the same items. Each holds a lock for every item of its share, so whatever
- * members believe of each other, no two work on one item. kazoo's SetPartitioner processes may be members too.
+ * All members are given the same path and the same items, which divvy_partitioner_set_items() can change. Each holds a
+ * lock for every item of its share, so whatever members believe of each other, no two work on one item. kazoo's
+ * SetPartitioner processes may be members too.
  *
  * The loop, incremental mode (what need not move is never interrupted):
  *
@@ -19,7 +20,7 @@
  *         divvy_partition_unref(mine);
  *     }
  *
- * kazoo's loop works unchanged, see docs/examples/kazoo_loop.c. docs/protocol.md, rules P1 to P12, is the algorithm.
+ * kazoo's loop works unchanged, see docs/examples/kazoo_loop.c. docs/protocol.md, rules P1 to P15, is the algorithm.
  *
  * Lifetime: rules 1 to 7 of client.h, and
  *  8. A partitioner is made by divvy_partitioner_create() and ends with divvy_partitioner_destroy(), called once.
@@ -188,7 +189,7 @@ typedef struct {
  * Ownership: `config` and all it points to are copied. On success release *out with divvy_partitioner_destroy(). On
  *   error *out is NULL and there is nothing to release.
  * Thread: any. No callback runs inside this call.
- * Source: kazoo.recipe.partitioner.SetPartitioner; docs/protocol.md, rules P1 to P12.
+ * Source: kazoo.recipe.partitioner.SetPartitioner; docs/protocol.md, rules P1 to P15.
  *
  * @param out    [out] the partitioner
  * @param client need not be connected yet
@@ -329,10 +330,9 @@ DIVVY_API const char *divvy_partitioner_identifier(const divvy_partitioner *p);
  * out; those that are gone are revoked, with DIVVY_REASON_SET, and are still locked until their owners release them. The
  * call only asks: the plan follows. Of several calls the last one counts; while the party cannot follow plans it waits.
  *
- * What members are configured with stays as it is, and so do the warnings of differing sets (DIVVY_WARN_ITEMS_DIFFER): members
- * that join later follow the plan too. It is divided again only where a kazoo member, or one that does not follow plans, joins;
- * and a plan takes up another configured set once all members have it: so a set that is to last belongs in the configuration
- * as well.
+ * What members are configured with stays as it is; those that join later follow the plan, too, and are warned if theirs
+ * is another one (DIVVY_WARN_ITEMS_DIFFER). A plan takes up another configured set once all members have it, and where
+ * a member does not follow plans each goes by its configuration: so a set that is to last belongs there as well.
  *
  * Ownership: all is copied. Thread: any.
  * @param items at least one, no empty, no repeated one; up to 1,000,000; in any order

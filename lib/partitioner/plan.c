@@ -101,11 +101,10 @@ void dv_follow_start(divvy_partitioner *p) {
     dv_follow_note_absences(f, dv_client_now(p->object.client)); /* Their times have run on. */
 }
 
-static void lose_force(dv_follower *f, int64_t now) {
+static void lose_force(dv_follower *f) {
     f->in_force = f->fence_unknown = f->agrees = f->verdict = f->turn_known = false;
     dv_timer_cancel(&f->write_timer);
     dv_follow_stop_round(f);
-    dv_follow_refuse_leave(f, DIVVY_ESTATE, now);
 }
 
 void dv_follow_stop(divvy_partitioner *p) {
@@ -113,7 +112,7 @@ void dv_follow_stop(divvy_partitioner *p) {
     if (!f || f->stopped) return;
     f->stopped = true;
     f->want_leave.open = false; /* Whoever stops us leaves without it. */
-    lose_force(f, dv_client_now(p->object.client));
+    lose_force(f);
     dv_timer_cancel(&f->absence_timer);
     f->left_mzxid = f->memory.newest_mzxid;
     if (f->reader) dv_plan_reader_stop(f->reader);
@@ -210,7 +209,8 @@ bool dv_follow_settled(divvy_partitioner *p, int64_t pzxid, int64_t now) {
     if (!f) return false;
     f->names_rule = !all_follow_plans(p);
     if (f->names_rule) {
-        if (f->in_force) lose_force(f, now);
+        lose_force(f);
+        dv_follow_refuse_leave(f, DIVVY_ESTATE, now);
         if (dv_items_use(p, p->configured) != 0)
             dv_state_fail(p, DIVVY_ENOMEM, DIVVY_REASON_MEMBERS, now, "out of memory");
         return false;
@@ -225,8 +225,11 @@ bool dv_follow_settled(divvy_partitioner *p, int64_t pzxid, int64_t now) {
     f->verdict = f->unsettled = false;
     f->backoff_ms = f->retry_at = 0;
     f->pzxid = pzxid;
-    f->in_force = f->own != SIZE_MAX;
-    if (!f->in_force) return true; /* Somebody deleted our node: it is made again, and the party settles again. */
+    if (f->own == SIZE_MAX) { /* Somebody deleted our node: it is made again, and the party settles again. */
+        lose_force(f);
+        return true;
+    }
+    f->in_force = true;
     dv_follow_note_node(f);
     ask_namesakes(f, now);
     dv_follow_apply(f, true, now);
@@ -251,5 +254,5 @@ bool dv_follow_names_rule(const divvy_partitioner *p) {
 
 bool dv_follow_agrees(const divvy_partitioner *p) {
     const dv_follower *f = follower_of(p);
-    return !f || !f->in_force || f->agrees;
+    return !f || f->names_rule || f->agrees;
 }

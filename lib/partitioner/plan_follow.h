@@ -127,7 +127,7 @@ void dv_follow_write_timer(dv_timer *timer, int64_t now);
 dv_asked *dv_asked_new(const dv_follower *f);
 bool dv_asked_anything(const dv_asked *asked);
 void dv_asked_free(dv_asked *asked);
-/* A plan is in force that has it all; or none ever will, because of `error`. */
+/* A plan is in force that has it all; or an attempt to write one has failed. */
 void dv_follow_fulfilled(dv_follower *f, const dv_asked *asked, int64_t now);
 void dv_follow_refused(dv_follower *f, int error, int64_t now);
 void dv_follow_refuse_leave(dv_follower *f, int error, int64_t now);

@@ -7,7 +7,7 @@
 
 /* D21: members order plans by mzxid, whatever order they hear of them in. */
 bool dv_plan_memory_passed(const dv_plan_memory *memory, int64_t mzxid) {
-    return mzxid < memory->newest_mzxid && !DV_MUTANT(plan_older_followed);
+    return mzxid < memory->newest_mzxid;
 }
 
 void dv_plan_memory_stand(dv_plan_memory *memory, dv_plan_standing standing, int64_t mzxid, int32_t version) {

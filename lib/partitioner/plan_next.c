@@ -106,7 +106,7 @@ static void conclude(dv_follower *f, int64_t pzxid, const dv_asked *asked, int64
 }
 
 static bool verdict_stands(const dv_follower *f) {
-    if (DV_MUTANT(plan_verdict_stays)) return f->verdict;
+    if (DV_MUTANT(plan_verdict_stays)) return f->verdict_pzxid == f->pzxid;
     return f->verdict && f->verdict_pzxid == f->pzxid && f->verdict_mzxid == f->memory.mzxid;
 }
 
@@ -165,7 +165,7 @@ static void on_attempt_done(void *owner, dv_plan_outcome outcome, int error, int
     case DV_PLAN_UNSETTLED: f->unsettled = true; break; /* It settles, and that is heard. */
     case DV_PLAN_FAILED:
         warn_of_failure(f, error);
-        if (!dv_outcome_unknown(error) && !dv_session_over(error)) dv_follow_refused(f, error, now);
+        dv_follow_refused(f, error, now);
         dv_follow_try_later(f, now);
         break;
     }

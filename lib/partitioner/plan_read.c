@@ -355,7 +355,10 @@ static void judge(dv_plan_reader *r, const dv_reply *reply, int64_t now) {
     *reading = (plan_reading){.mzxid = stat->mzxid, .version = stat->version};
     int error = dv_plan_root_parse(&reading->root, reply->data, reply->data_bytes, &r->fault);
     r->reading = reading;
-    if (!error && holds_place_only(r)) stand(r, DV_PLAN_MISSING, stat, now);
+    bool older =
+        DV_MUTANT(plan_older_followed) && m->plan && reading->root.header.generation < m->plan->header.generation;
+    if (!error && older) tell(r, false, now);
+    else if (!error && holds_place_only(r)) stand(r, DV_PLAN_MISSING, stat, now);
     else if (!error) go_on(r, begin_reading(r), now);
     else if (error == DIVVY_ENOMEM) put_off(r, error, now);
     else if (error == DIVVY_EUNSUPPORTED) stand_newer(r, stat, now);

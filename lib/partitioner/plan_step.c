@@ -344,7 +344,7 @@ static void finish(step *s, const dv_plan *previous) {
 /* D10: a plan for a party later than this one; unless it was written before its own time, in another ensemble. */
 static bool is_later(const dv_plan *previous, const dv_plan_party *party) {
     bool honest = previous->mzxid == 0 || previous->header.pzxid < previous->mzxid;
-    return honest && previous->header.pzxid > party->pzxid && !DV_MUTANT(plan_party_first);
+    return honest && previous->header.pzxid > party->pzxid;
 }
 
 int dv_plan_step(dv_plan **next, const dv_plan *previous, const dv_plan_party *party, const dv_plan_events *events) {

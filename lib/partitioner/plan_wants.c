@@ -121,10 +121,15 @@ void dv_follow_refuse_leave(dv_follower *f, int error, int64_t now) {
     if (open) dv_partitioner_left(f->p, error, now);
 }
 
+/* Others may be allowed to write, so that what is wanted stays; but a set that no plan has room for would stand in the
+ * way of all plans to come. */
 void dv_follow_refused(dv_follower *f, int error, int64_t now) {
-    f->want_weight.open = f->want_set.open = false;
-    dv_plan_set_unref(f->set);
-    f->set = NULL;
+    if (dv_outcome_unknown(error) || dv_session_over(error)) return;
+    if (error == DIVVY_E2BIG && f->want_set.open) {
+        f->want_set.open = false;
+        dv_plan_set_unref(f->set);
+        f->set = NULL;
+    }
     dv_follow_refuse_leave(f, error, now);
 }
 
@@ -205,7 +210,7 @@ static bool add_absence(dv_follower *f, const dv_plan_member *m, int64_t now) {
 void dv_follow_note_absences(dv_follower *f, int64_t now) {
     const dv_plan *plan = f->memory.plan;
     if (!plan) return;
-    for (size_t i = 0; i < f->absence_count; i++) f->absences[i].listed = false;
+    for (size_t i = 0; i < f->absence_count; i++) f->absences[i].listed = DV_MUTANT(plan_absence_any);
     for (size_t m = 0; m < plan->member_count; m++) {
         if (plan->members[m].absent == 0) continue;
         dv_absence *known = find_absence(f, &plan->members[m]);

@@ -333,9 +333,8 @@ static void read_all(dv_plan_attempt *a, int64_t now) {
     drop_texts(a);
     a->ops[0] = (dv_op){.kind = DV_CHECK, .path = "/", .version = -1};
     asked(a, dv_znode_multi(znode, a->ops, 1, on_barrier, a));
-    if (DV_MUTANT(plan_party_first)) asked(a, dv_znode_children(znode, a->config.party_path, NULL, on_party, a));
     asked(a, dv_znode_get(znode, a->config.path, NULL, on_root, a));
-    if (!DV_MUTANT(plan_party_first)) asked(a, dv_znode_children(znode, a->config.party_path, NULL, on_party, a));
+    asked(a, dv_znode_children(znode, a->config.party_path, NULL, on_party, a));
     proceed(a, now);
 }
 

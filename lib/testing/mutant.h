@@ -52,14 +52,13 @@
     X(view_outlives_session, "a view answers from what it had on a session that is over")                     \
     X(plan_without_compare, "a plan is written whatever stands there by then")                                \
     X(plan_writer_lags, "a writer that has not read the newest plan writes over it")                          \
-    X(plan_party_first, "the party is read before the plan, and an older one replaces a newer")               \
     X(plan_epoch_unchecked, "a plan is written at a version of a root that was deleted and made again")       \
     X(plan_garbage_first, "chunks are collected before the plan that does without them is written")           \
-    X(plan_older_followed, "a member follows an older plan after a newer one")                                \
+    X(plan_older_followed, "a member goes by generations, and stays with an older plan of a higher one")      \
     X(plan_read_torn, "what changed last is applied to whatever is remembered, and its sum not looked at")    \
     X(plan_missing_is_broken, "a missing chunk makes a plan broken without another look at the root")         \
     X(plan_forgotten, "when the root goes, what it said is forgotten")                                        \
-    X(plan_verdict_stays, "that nothing is to be written holds for later parties and plans, too")             \
+    X(plan_verdict_stays, "that nothing is to be written for a party holds for later plans, too")             \
     X(plan_without_lock, "a member has acquired what the plan gives it, whether it holds the locks or not")   \
     X(plan_among_others, "a plan rules though not all members follow plans")                                  \
     X(plan_fenced_works, "of two live members of one identifier both are served")                             \

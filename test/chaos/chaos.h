@@ -102,9 +102,6 @@ typedef struct chaos_fault {
 
 extern const chaos_kind chaos_server_kinds[], chaos_member_kinds[], chaos_link_kinds[]; /* up to one without a name */
 
-/* A server is started again, with an empty disk if its own is damaged. */
-void chaos_server_restart(chaos *c, int number);
-
 /* Lets go of a disk that is mounted, if there is one. Safe in a signal handler. */
 void chaos_unmount(void);
 

@@ -152,6 +152,8 @@ static void create_partitioner(dv_test_member *m, divvy_partitioner_config *conf
     config->static_membership = c->is_static;
     config->rejoin_delay_ms = c->rejoin_delay_ms;
     config->max_moves = c->max_moves;
+    if (c->weight > 0) config->weight = c->weight;
+    config->zone = c->zone;
     if (c->suspends) config->on_suspend = DIVVY_RELEASE_ON_SUSPEND;
     if (c->rejoins) config->on_session_loss = DIVVY_REJOIN;
     assert_int_equal(divvy_partitioner_create(&m->partitioner, m->client, config), 0);

@@ -58,6 +58,8 @@ typedef struct {
     bool is_static;
     int64_t rejoin_delay_ms;
     size_t max_moves;
+    uint32_t weight; /* 0: the library's own */
+    const char *zone;
     int64_t boundary_ms, leave_boundary_ms, settle_max_ms, allocate_timeout_ms, release_warn_ms;
     int64_t session_timeout_ms; /* 0: 60 s, so that a slow machine makes no difference */
     size_t ephemeral_path_bytes, watch_path_bytes;

@@ -116,10 +116,44 @@ class Status(Case):
         lines = [re.split(r"  +", line) for line in done.stdout.splitlines()]
         self.assertEqual(done.stdout.splitlines()[0], self.path + ": 1 member, 13 items, 1 unowned, 12 to 12 items each "
                          "(imbalance 0)")
-        self.assertIn(["MEMBER", "KIND", "HOST", "PID", "SINCE", "ITEMS"], lines)
-        self.assertEqual(len([line for line in lines if line[:2] == ["alpha", "divvy"]]), 1)
+        self.assertEqual(done.stdout.splitlines()[1], "plan 1, create")
+        self.assertIn(["MEMBER", "KIND", "HOST", "PID", "SINCE", "ITEMS", "PLANNED", "WEIGHT", "ZONE", "STATE"], lines)
+        self.assertEqual([line[5:] for line in lines if line[:2] == ["alpha", "divvy"]], [["12", "12", "1000", "-", "-"]])
         self.assertEqual(len([line for line in lines if line[1:2] == ["alpha"]]), 12)
         self.assertIn(["forsaken", "(unowned)", "-", "-", "0"], lines)
+
+    # Where the pool follows a plan, what that says of its members is shown: who is drained, and whose place is kept while it is
+    # away; a plan that is not followed, and one that cannot be read, is said to be so.
+    def test_plan(self):
+        members = alpha, beta = self.start(DivvyMember, "alpha", "beta")
+        self.wait_divided(members)
+        seen = self.shown("status", "--path", self.path)["plan"]
+        reason = seen["reason"]
+        entry = {"static": False, "weight": 1000, "zone": None, "items": 6, "state": None}
+        nodes = {node.split("-", 1)[1]: node for node in Setting.zookeeper.get_children(self.path + "/party")}
+        self.assertEqual(sorted(seen.pop("members"), key=lambda member: member["identifier"]),
+                         [dict(entry, identifier=name, node=nodes[name]) for name in ("alpha", "beta")])
+        self.assertEqual(seen, {"generation": seen["generation"], "reason": reason, "in_force": True, "items": 12,
+                                "max_moves": 0, "moving": 0})
+        self.assertIn(reason, ("create", "join"))
+        done = run("drain", "--path", self.path, "--wait", "beta")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        plan = self.shown("status", "--path", self.path)["plan"]
+        self.assertEqual((plan["generation"], plan["reason"]), (seen["generation"] + 1, "drain"))
+        told = by("identifier", plan["members"])
+        self.assertEqual([(told[name]["items"], told[name]["weight"], told[name]["state"]) for name in ("alpha", "beta")],
+                         [(12, 1000, None), (0, 0, "drained")])
+        page = run("status", "--path", self.path).stdout.splitlines()
+        self.assertEqual(page[1], "plan %d, drain: 1 drained" % plan["generation"])
+        self.assertTrue(any(re.match(r"beta .* 0 +0 +0 +- +drained\Z", line.rstrip()) for line in page), page)
+        kazoo = self.start(KazooMember, "k")
+        wait_for(lambda: all(member.acquired() for member in members + kazoo), "they share with kazoo")
+        self.assertFalse(self.shown("status", "--path", self.path)["plan"]["in_force"])
+        self.assertIn(", drain, not in force: 1 drained", run("status", "--path", self.path).stdout.splitlines()[1])
+        Setting.zookeeper.set(self.path + "/plan", b'{"v":7}')
+        self.assertEqual(self.shown("status", "--path", self.path)["plan"], {"unusable": "of a later release"})
+        Setting.zookeeper.set(self.path + "/plan", b'nonsense')
+        self.assertEqual(run("status", "--path", self.path).stdout.splitlines()[1], "plan: broken")
 
     # The first of a queue owns the item, by its number and not by its name; who has no node in the party is told so;
     # places that are no contenders' count for nothing.
@@ -257,11 +291,11 @@ class Status(Case):
     def test_watch_reconnects(self):
         server = Server()
         self.addCleanup(server.do, "stop")
-        viewer = Viewer("--path", "/", "--timeout", "500ms", "--json", connect=server.connect)
+        viewer = Viewer("--path", "/", "--timeout", "2s", "--json", connect=server.connect)
         try:
             wait_for(lambda: viewer.output, "a look")
             server.do("kill", "1")
-            told = "divvy: the servers at %s have not told all of it within 500 ms\n" % server.connect
+            told = "divvy: the servers at %s have not told all of it within 2000 ms\n" % server.connect
             wait_for(lambda: told in viewer.errors, "it tells that there is no answer")
             server.do("restart", "1")
             seen = len(viewer.output)

@@ -54,6 +54,7 @@ void sim_undo_due(sim_world *w) {
 }
 
 void sim_heal(sim_world *w) {
+    w->plan_trap = false;
     for (size_t i = 0; i < w->undo_count; i++) {
         if (w->undos[i].kind != SIM_LATER_CUT) undo(w, &w->undos[i]);
     }
@@ -107,6 +108,7 @@ static void snap_cut(sim_world *w, sim_member *m) {
 }
 
 void sim_traps(sim_world *w) {
+    sim_plans_trap(w);
     for (size_t i = 0; i < w->script->slots; i++) {
         sim_member *m = &w->members[i];
         if (m->cut_set) snap_cut(w, m);
@@ -329,7 +331,10 @@ static void act_of_member(sim_world *w, const sim_event *e) {
 static void spoil_plan(sim_world *w, const sim_event *e) {
     if (!w->script->spoils) return;
     switch (e->kind) {
-    case SIM_DELETE_PLAN: sim_admin_delete_plan(w); break;
+    case SIM_DELETE_PLAN:
+        if (e->b % 2) w->plan_trap = true;
+        else sim_admin_delete_plan(w, e->b % 4 == 0);
+        break;
     case SIM_SPOIL_PLAN: sim_admin_spoil_plan(w, e); break;
     case SIM_RESTORE_PLAN: sim_admin_restore_plan(w, e); break;
     default: sim_admin_newer_plan(w);

@@ -71,7 +71,6 @@ static const struct {
     [DV_MUTANT_view_outlives_session] = {82, 2.2, SIM_OF_SERVICES},
     [DV_MUTANT_plan_without_compare] = {1, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_plan_writer_lags] = {1, 0.1, SIM_OF_PLANS},
-    [DV_MUTANT_plan_party_first] = {1, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_plan_epoch_unchecked] = {1, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_plan_garbage_first] = {1, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_plan_older_followed] = {1, 0.1, SIM_OF_PLANS},

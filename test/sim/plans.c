@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_BYTES = 160 };
+enum { PATH_BYTES = 160, SETS_MAX = 60 };
 
 /* ---- members ---- */
 
@@ -103,17 +103,43 @@ static void put_root(sim_world *w, const char *text, size_t bytes) {
     ask(w, DV_SET, SIM_PLAN_PATH, text, bytes);
 }
 
-/* All of it, one node after the other: members may write meanwhile, so that the root stays after all. */
-void sim_admin_delete_plan(sim_world *w) {
+/* It is made again at once, with another epoch and at the version that it had: as if it had always stood there. */
+static void make_plan_again(sim_world *w, const sim_plan_version *v, int32_t version) {
+    static const char key[] = "\"epoch\":\"";
     const struct sim_plans_truth *t = w->plans_truth;
     char path[PATH_BYTES];
-    if (!t->present) return;
+    const char *at = memmem(v->text, v->bytes, key, sizeof key - 1);
+    char *text = malloc(v->bytes + 1);
+    if (!text || !at) abort();
+    memcpy(text, v->text, v->bytes);
+    char *epoch = text + (at - v->text) + sizeof key - 1;
+    size_t bytes = strlen(v->header.epoch);
+    snprintf(path, sizeof path, SIM_PLAN_PATH "/0000%.*s", (int)bytes - 4, v->header.epoch + 4);
+    memcpy(epoch, "0000", 4);
+    ask(w, DV_CREATE, SIM_PLAN_PATH, text, v->bytes);
+    ask(w, DV_CREATE, path, "", 0);
+    for (size_t i = 0; i < t->child_count; i++) {
+        if (t->children[i].bytes == 0) continue;
+        snprintf(path, sizeof path, SIM_PLAN_PATH "/%s", t->children[i].name);
+        ask(w, DV_CREATE, path, t->children[i].data, t->children[i].bytes);
+    }
+    for (int32_t n = 0; n < version; n++) ask(w, DV_SET, SIM_PLAN_PATH, text, v->bytes);
+    free(text);
+}
+
+/* All of it, one node after the other: members may write meanwhile, so that the root stays after all. */
+void sim_admin_delete_plan(sim_world *w, bool again) {
+    const struct sim_plans_truth *t = w->plans_truth;
+    const sim_plan_version *v = sim_plan_now(w);
+    char path[PATH_BYTES];
+    if (!v) return;
     sim_trace(w, "somebody deletes the plan");
     for (size_t i = 0; i < t->child_count; i++) {
         snprintf(path, sizeof path, SIM_PLAN_PATH "/%s", t->children[i].name);
         ask(w, DV_DELETE, path, "", 0);
     }
     ask(w, DV_DELETE, SIM_PLAN_PATH, "", 0);
+    if (again && v->plan && t->root_version < SETS_MAX) make_plan_again(w, v, t->root_version);
     w->plans_truth->spoiled_at = w->now_ms;
     w->plans_truth->chunks_spoiled |= t->child_count > 1;
 }
@@ -139,6 +165,19 @@ void sim_admin_spoil_plan(sim_world *w, const sim_event *e) {
     }
     sim_trace(w, "somebody spoils the plan");
     put_root(w, v->text, e->b % 3 == 1 ? 0 : e->c % (v->bytes + 1));
+}
+
+/* A deletion that waits for somebody to be about to write. */
+void sim_plans_trap(sim_world *w) {
+    if (!w->plan_trap || !w->admin) return;
+    for (size_t i = 0; i < w->script->slots; i++) {
+        const sim_member *m = &w->members[i];
+        const dv_follower *f = m->phase != SIM_ABSENT && m->partitioner ? m->partitioner->follower : NULL;
+        if (!f || !f->attempt || f->attempt_done) continue;
+        w->plan_trap = false;
+        sim_admin_delete_plan(w, true);
+        return;
+    }
 }
 
 /* What stood there before, as it was; or as another ensemble would have written it. */

@@ -45,7 +45,8 @@ typedef struct {
 struct sim_plans_truth {
     sim_plan_version *versions;
     size_t count, room;
-    bool present; /* the last version stands there */
+    bool present;         /* the last version stands there */
+    int32_t root_version; /* of the node */
     sim_plan_child *children;
     size_t child_count, child_room;
     sim_person *people;

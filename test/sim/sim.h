@@ -255,6 +255,7 @@ struct sim_world {
     int64_t admin_sessions[SIM_ADMIN_SESSIONS_MAX]; /* by which he asked for something; it may be done late */
     size_t admin_session_count;
     unsigned strays;
+    bool plan_trap; /* the plan is deleted, and made again, as soon as somebody is about to write one */
     bool healed, over;
     int64_t quiet_since, foreign_at;       /* the last change of members; the last foreign deletion */
     int64_t given_up_at;                   /* a member parted with a session last, by its clock or its servers' */
@@ -296,7 +297,7 @@ void sim_admin_stray(sim_world *w, uint32_t choice);
 void sim_admin_delete_claim(sim_world *w, uint32_t choice);
 void sim_admin_delete_directory(sim_world *w, uint32_t choice);
 void sim_admin_delete_service(sim_world *w, uint32_t choice);
-void sim_admin_delete_plan(sim_world *w);
+void sim_admin_delete_plan(sim_world *w, bool again);
 void sim_admin_spoil_plan(sim_world *w, const sim_event *e);
 void sim_admin_restore_plan(sim_world *w, const sim_event *e);
 void sim_admin_newer_plan(sim_world *w);
@@ -411,6 +412,7 @@ void sim_plans_configure(sim_member *m, sim_random *r);
 void sim_plans_set_items(sim_member *m, const sim_event *e);
 void sim_plans_set_weight(sim_member *m, const sim_event *e);
 void sim_plans_deploy(sim_world *w, const sim_event *e);
+void sim_plans_trap(sim_world *w);
 
 /* ---- truth_plans.c, check_plans.c ---- */
 enum { SIM_NOBODY = 1000, SIM_NOT_DEALT };

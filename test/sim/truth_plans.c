@@ -269,6 +269,11 @@ static bool guid_is_known(const struct sim_plans_truth *t, const char *guid) {
     return guid[0] == '\0';
 }
 
+/* Its writer makes another one then. */
+static bool epoch_was_lost(const sim_world *w, const sim_plan_version *v) {
+    return child_of(truth_of(w), v->header.epoch) == NULL;
+}
+
 /* Whether an ensemble of its own wrote it: D10. */
 static bool is_restored(const sim_plan_version *v) {
     return v->plan->header.pzxid >= v->mzxid;
@@ -293,6 +298,14 @@ static void check_order(sim_world *w, const sim_plan_version *before, const sim_
     if (old->pzxid > new->pzxid && !is_restored(before))
         sim_violate(w, "D10", "the plan of party 0x%llx was replaced by one of party 0x%llx",
                     (unsigned long long)old->pzxid, (unsigned long long)new->pzxid);
+}
+
+/* D27: under the root that was read, and not under another of the same version. */
+static void check_epoch(sim_world *w, const sim_plan_version *before, const sim_plan_version *v) {
+    const char *epoch = v->header.epoch;
+    if (before && before->header.epoch[0] && strcmp(before->header.epoch, epoch) != 0 && !epoch_was_lost(w, before))
+        sim_violate(w, "D27", "a plan of epoch %s was written over one of %s", epoch, before->header.epoch);
+    if (!child_of(truth_of(w), epoch)) sim_violate(w, "D27", "the epoch %s of a plan is not there", epoch);
 }
 
 static bool holds_items(const dv_plan *plan, uint32_t slot) {
@@ -497,6 +510,7 @@ static void check_need(sim_world *w, const sim_plan_version *before, const sim_p
 static void check_written(sim_world *w, const sim_plan_version *before, const sim_plan_version *v) {
     const dv_plan *old = before && !before->now_broken ? before->plan : NULL;
     check_order(w, before, v);
+    check_epoch(w, before, v);
     if (v->plan->header.generation == 0) return;
     check_present(w, old, v);
     check_strangers(w, v);
@@ -621,6 +635,7 @@ bool sim_plans_transaction(sim_world *w, const divvy_testing_transaction *tx) {
         if (tx->kind == DIVVY_TESTING_DELETE) truth_of(w)->present = false;
         if (tx->kind == DIVVY_TESTING_DELETE && !sim_is_admin(w, tx->session_id))
             sim_violate(w, "S11", "%s was deleted by a member", tx->path);
+        truth_of(w)->root_version = created ? 0 : truth_of(w)->root_version + 1;
         bool empty = created && !sim_is_admin(w, tx->session_id) && (!step->data || step->data->bytes == 0);
         if (empty && !step_of(w, tx->path, DV_MEM_TXN_SET)) sim_violate(w, "D27", "%s was made empty", tx->path);
         if ((set || created) && !empty) note_root(w, tx, step);

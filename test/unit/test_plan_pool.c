@@ -223,12 +223,60 @@ static void test_newer(void **state) {
     pool_close(&l);
 }
 
+/* Members in eager mode follow plans, too: each change is one RELEASE, of everything. */
+static void test_eager(void **state) {
+    (void)state;
+    pool l;
+    pool_open(&l, 100);
+    divvy_partitioner_config config;
+    member_config(&l, &config);
+    config.mode = DIVVY_EAGER;
+    for (size_t n = 0; n < 3; n++) add(&l, n, &config);
+    settle(&l);
+    unsigned releases[3];
+    for (size_t n = 0; n < 3; n++) releases[n] = l.members[n].states[DIVVY_RELEASE];
+    owners before = look(&l);
+    add(&l, 3, &config);
+    settle(&l);
+    for (size_t n = 0; n < 3; n++) assert_int_equal(l.members[n].states[DIVVY_RELEASE], releases[n] + 1);
+    owners after = look(&l);
+    assert_int_equal(differences(&l, &before, &after), 25);
+    assert_int_equal(divvy_partitioner_set_weight(l.members[0].partitioner, 0), 0);
+    settle(&l);
+    assert_int_equal(l.members[0].states[DIVVY_RELEASE], releases[0] + 2);
+    owners drained = look(&l);
+    assert_int_equal(differences(&l, &after, &drained), 25);
+    assert_at_rest(&l);
+    owners_free(&before);
+    owners_free(&after);
+    owners_free(&drained);
+    pool_close(&l);
+}
+
+/* Somebody deletes a member's node: it comes back under another name, and the pool is whole again. */
+static void test_node_deleted(void **state) {
+    (void)state;
+    pool l;
+    add_four(&l, 100);
+    divvy_strings *nodes = divvy_testing_children(l.ensemble, "/pool/party");
+    assert_int_equal(divvy_strings_count(nodes), 4);
+    char path[300];
+    snprintf(path, sizeof path, "/pool/party/%s", divvy_strings_get(nodes, 2));
+    divvy_strings_free(nodes);
+    assert_int_equal(divvy_testing_remove(l.ensemble, path), 0);
+    divvy_testing_run(l.ensemble, 3000);
+    settle(&l);
+    assert_at_rest(&l);
+    pool_close(&l);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_plan),  cmocka_unit_test(test_join_and_leave),
-        cmocka_unit_test(test_change_over), cmocka_unit_test(test_first_plan_keeps_owners),
-        cmocka_unit_test(test_deleted),     cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_newer),
+        cmocka_unit_test(test_first_plan),   cmocka_unit_test(test_join_and_leave),
+        cmocka_unit_test(test_change_over),  cmocka_unit_test(test_first_plan_keeps_owners),
+        cmocka_unit_test(test_deleted),      cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_newer),        cmocka_unit_test(test_eager),
+        cmocka_unit_test(test_node_deleted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

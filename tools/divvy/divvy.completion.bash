@@ -3,7 +3,7 @@
 # Found by the package bash-completion where it is installed as share/bash-completion/completions/divvy; to be sourced
 # otherwise. test/live/test_command_pages.py checks it against the options that there are.
 
-_divvy_subcommands="lock partition status locks services announce plan help"
+_divvy_subcommands="lock partition status locks services announce plan drain help"
 
 _divvy_options() {
     case $1 in
@@ -31,6 +31,9 @@ _divvy_options() {
         ;;
     plan)
         echo "--members --join --leave --items-from --item --assign --verbose --json --help"
+        ;;
+    drain)
+        echo "--path --undo --weight --wait --wait-timeout --connect --timeout --auth-file --verbose --acl --help"
         ;;
     esac
 }
@@ -65,6 +68,7 @@ _divvy_command_at() {
 _divvy_takes_value() {
     case $2 in
     --no-wait | --shared | --hold | --json | --timestamps | --watch | --healthy | --help | -h) return 1 ;;
+    --undo | --wait) return 1 ;;
     --verbose | --rejoin) return 1 ;;
     -*) return 0 ;;
     esac

@@ -93,7 +93,7 @@ typedef struct {
 static void translate(const dv_option *options, const char *manner, translation *out) {
     int count = 0;
     size_t used = (size_t)snprintf(out->letters, sizeof out->letters, "%s:h", manner);
-    for (; options[count].name && count < OPTIONS_MAX; count++) {
+    for (; count < OPTIONS_MAX && options[count].name; count++) {
         const dv_option *o = &options[count];
         out->names[count] =
             (struct option){o->name, o->argument ? required_argument : no_argument, NULL, CODES + count};
