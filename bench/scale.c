@@ -17,7 +17,7 @@
 #include "divvy/testing.h"
 
 enum { MEMBERS_MAX = 2000, ITEMS_MAX = 1000000, ITEM_BYTES = 16, STEP_MS = 20, PATIENCE_MS = 3600000, REST_MS = 70000 };
-enum { SESSION_TIMEOUT_MS = 20000, REJOIN_DELAY_MS = 120000, DOWN_MS = 1000 };
+enum { SESSION_TIMEOUT_MS = 20000, REJOIN_DELAY_MS = 120000 };
 
 #define ITEM_PREFIX "item-"
 #define NOBODY UINT32_MAX
@@ -48,10 +48,11 @@ struct pool {
     member *members; /* room for one more than options->members */
     uint32_t running, acquired;
 
-    uint32_t *owner, *before; /* of each item: who shows it, not revoked; who did when the change began */
+    uint32_t *owner, *last_owner; /* of each item: who shows it, not revoked; who did last */
     int64_t *unowned_since;
     uint32_t owned;
-    uint64_t unowned_ms; /* over all items, since the change began */
+    uint32_t moved;      /* since the change began: gained by another than the last owner */
+    uint64_t unowned_ms; /* likewise, over all items */
     int64_t unowned_max_ms;
 };
 
@@ -88,7 +89,8 @@ static void gain(pool *all, uint32_t item, uint32_t owner) {
     int64_t gap_ms = divvy_testing_now_ms(all->ensemble) - all->unowned_since[item];
     all->unowned_ms += (uint64_t)gap_ms;
     if (gap_ms > all->unowned_max_ms) all->unowned_max_ms = gap_ms;
-    all->owner[item] = owner;
+    all->moved += all->last_owner[item] != owner;
+    all->owner[item] = all->last_owner[item] = owner;
     all->owned++;
 }
 
@@ -184,7 +186,7 @@ static moment begin(pool *all) {
     for (uint32_t i = 0; i <= all->options->members; i++) {
         if (all->members[i].client) divvy_client_stats(all->members[i].client, &all->members[i].begin);
     }
-    memcpy(all->before, all->owner, all->options->items * sizeof *all->owner);
+    all->moved = 0;
     all->unowned_ms = 0;
     all->unowned_max_ms = 0;
     return (moment){divvy_testing_now_ms(all->ensemble), cpu_s()};
@@ -236,18 +238,16 @@ static void report(pool *all, const char *change, moment since, uint32_t changed
     const options *o = all->options;
     double cpu = cpu_s() - since.cpu_s;
     traffic others = {0}, self = {0};
-    uint32_t moved = 0;
     for (uint32_t i = 0; i <= o->members; i++) {
         if (all->members[i].client) add(i == changed ? &self : &others, &all->members[i]);
     }
-    for (uint32_t i = 0; i < o->items; i++) moved += all->owner[i] != all->before[i];
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     printf("{\"change\": \"%s\", \"assign\": \"%s\", \"members\": %" PRIu32 ", \"items\": %" PRIu32
            ", \"boundary_ms\": %" PRId64 ", \"took_ms\": %" PRId64 ", \"moved\": %" PRIu32 ", \"unowned_ms\": %" PRIu64
            ", \"unowned_max_ms\": %" PRId64,
            change, o->names ? "rendezvous" : "plan", o->members, o->items, o->boundary_ms,
-           divvy_testing_now_ms(all->ensemble) - since.at_ms, moved, all->unowned_ms, all->unowned_max_ms);
+           divvy_testing_now_ms(all->ensemble) - since.at_ms, all->moved, all->unowned_ms, all->unowned_max_ms);
     print_traffic("others", &others);
     if (self.members) print_traffic("self", &self);
     printf(", \"cpu_s\": %.2f, \"resident_mib\": %ld}\n", cpu, usage.ru_maxrss / 1024);
@@ -265,7 +265,7 @@ static void restart_in_turn(pool *all) {
     moment since = begin(all);
     for (uint32_t n = 0; n < all->options->restarts; n++) {
         end(all, n, false);
-        divvy_testing_run(all->ensemble, DOWN_MS);
+        divvy_testing_run(all->ensemble, 2 * all->options->boundary_ms); /* for long enough to be missed */
         start(all, n);
         settle(all);
     }
@@ -336,12 +336,12 @@ static void make(pool *all, const options *o) {
     all->items = allocate(o->items, sizeof *all->items);
     all->members = allocate(o->members + 1, sizeof *all->members);
     all->owner = allocate(o->items, sizeof *all->owner);
-    all->before = allocate(o->items, sizeof *all->before);
+    all->last_owner = allocate(o->items, sizeof *all->last_owner);
     all->unowned_since = allocate(o->items, sizeof *all->unowned_since);
     for (uint32_t i = 0; i < o->items; i++) {
         snprintf(all->names[i], sizeof all->names[i], ITEM_PREFIX "%06" PRIu32, i);
         all->items[i] = all->names[i];
-        all->owner[i] = NOBODY;
+        all->owner[i] = all->last_owner[i] = NOBODY;
         all->unowned_since[i] = divvy_testing_now_ms(all->ensemble);
     }
 }
@@ -355,7 +355,7 @@ static void unmake(pool *all) {
     free(all->items);
     free(all->members);
     free(all->owner);
-    free(all->before);
+    free(all->last_owner);
     free(all->unowned_since);
 }
 

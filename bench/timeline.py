@@ -27,7 +27,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PEERS = ("sticky", "rendezvous", "eager", "kazoo")
 LABELS = {"sticky": "divvy, sticky", "rendezvous": "divvy, rendezvous", "eager": "divvy, eager round robin",
           "kazoo": "kazoo"}
-SESSION_TIMEOUT_MS, SETTLE_TIMEOUT_S, CALM_S, ORDER_S = 4000, 300, 0.5, 0.2
+SESSION_TIMEOUT_MS, SETTLE_TIMEOUT_S, CALM_S, ORDER_S = 10000, 300, 0.5, 0.2
 
 
 def parse():

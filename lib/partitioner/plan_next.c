@@ -50,10 +50,13 @@ static int64_t turn_ms(const dv_follower *f) {
     return (int64_t)(dv_follow_rank(f) + (knows_nothing ? CREATE_TURNS : 0)) * TURN_MS;
 }
 
-/* When it is our turn for this pair of party and plan; another pair begins the row anew. */
+/* When it is our turn for this pair of party and plan; another pair begins the row anew. But where there is no plan at all
+ * a party that keeps changing must not put the first one off for ever. */
 static void find_turn(dv_follower *f, const dv_asked *asked, int64_t now) {
-    bool same = f->turn_known && f->turn_pzxid == f->pzxid && f->turn_mzxid == f->memory.mzxid;
-    if (!same) f->turn_at = now + turn_ms(f);
+    bool same_plan = f->turn_known && f->turn_mzxid == f->memory.mzxid, same = same_plan && f->turn_pzxid == f->pzxid;
+    int64_t at = now + turn_ms(f);
+    bool keeps = same || (same_plan && !f->memory.plan && f->turn_at < at);
+    if (!keeps) f->turn_at = at;
     f->turn_known = true;
     f->turn_pzxid = f->pzxid;
     f->turn_mzxid = f->memory.mzxid;
@@ -88,6 +91,10 @@ static need what_to_do(dv_follower *f, const dv_asked *asked, int64_t now) {
     if (f->memory.standing != DV_PLAN_GOOD) return WRITE;
     const dv_plan *plan = f->memory.plan;
     if (plan->header.pzxid > f->pzxid && plan->header.pzxid < plan->mzxid) return WAIT; /* another party settles yet */
+    if (plan->header.pzxid == f->pzxid && plan->header.pzxid < plan->mzxid && plan->header.generation > 0) {
+        dv_plan_people_learn(f->people, plan); /* It was made for this party, so that a step would change nothing. */
+        if (!dv_asked_anything(asked)) return NOTHING;
+    }
     dv_plan *next;
     int result = dv_plan_step(&next, plan, party, &asked->events);
     dv_plan_free(next);

@@ -300,10 +300,38 @@ static int inquire(dv_plan_people *people, const uint8_t *asks, size_t count, dv
     return (int)count;
 }
 
+/* D33: of a node that only a plan has told of it is not known how old it is. That counts as soon as another one turns out
+ * to be of the same member; so it is asked with the other one, and one round of reads is enough. Returns how many more
+ * there are to be read, or DIVVY_ENOMEM. */
+static int ask_ages(const dv_plan_people *people, uint8_t *asks) {
+    size_t count = people->party.count;
+    int more = 0;
+    dv_plan_node **nodes = (dv_plan_node **)calloc(count + 1, sizeof *nodes);
+    if (nodes == NULL) return DIVVY_ENOMEM;
+    for (size_t n = 0; n < count; n++) nodes[n] = &people->nodes[n];
+    qsort((void *)nodes, count, sizeof *nodes, by_identifier);
+    for (size_t from = 0, to; from < count; from = to) {
+        bool any = false;
+        for (to = from; to < count && by_identifier(&nodes[from], &nodes[to]) == 0; to++) {
+            any |= asks[nodes[to] - people->nodes] != DV_PLAN_ASK_NOTHING;
+        }
+        for (size_t n = from; any && n < to; n++) {
+            uint8_t *asked = &asks[nodes[n] - people->nodes];
+            if (*asked != DV_PLAN_ASK_NOTHING || !nodes[n]->known || nodes[n]->czxid != 0) continue;
+            *asked = DV_PLAN_ASK_CZXID;
+            more++;
+        }
+    }
+    free((void *)nodes);
+    return more;
+}
+
 int dv_plan_people_ask(dv_plan_people *people, const dv_plan *previous, dv_plan_people_fn done, void *context) {
     uint8_t *asks = calloc(people->party.count + 1, 1);
     if (asks == NULL) return DIVVY_ENOMEM;
     int asked = dv_plan_ask(previous, &people->party, asks);
+    int more = asked > 0 ? ask_ages(people, asks) : 0;
+    asked = more < 0 ? more : asked + more;
     if (asked > 0) asked = inquire(people, asks, (size_t)asked, done, context);
     free(asks);
     return asked;

@@ -134,6 +134,7 @@ void dv_follow_apply(dv_follower *f, bool settled, int64_t now) {
     tell(f, s);
     f->agrees = agrees(f, s);
     if (s == KEEP) { /* D34: what a rule of names gave is kept until a plan says something else. */
+        if (settled) p->change_seen = false;
         dv_state_reconsider(p, now);
         return;
     }

@@ -236,7 +236,7 @@ static void open_logs(chaos *c) {
     snprintf(path, sizeof path, "%s/driver.log", c->dir);
     c->log_fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (c->log_fd < 0) dv_test_die("%s: %s", path, strerror(errno));
-    c->sync_ticks = chaos_random(c, 2) ? CHAOS_SYNC_TICKS : CHAOS_SYNC_TICKS_LONG;
+    c->sync_ticks = chaos_random(c, 4) ? CHAOS_SYNC_TICKS_LONG : CHAOS_SYNC_TICKS;
     chaos_note(c, "T %d %d %d", CHAOS_SESSION_MS, CHAOS_TICK_MS, c->sync_ticks);
     chaos_faketime_set(c, "+0");
 }

@@ -41,6 +41,7 @@ class Log:
         self.views, self.parties, self.jumps = [], [], 0
         self.deadlines = {}  # session: ([time], [until])
         self.stops = []  # (from, to)
+        self.stalls = []  # likewise, by what the process noticed itself
         self.begun = self.given_up = self.ended = self.killed = None
         self.open = {}
 
@@ -107,6 +108,9 @@ class Log:
 
     def read_L(self, asked, told, what, timeout, result):
         self.calls.append((int(asked), int(told), what, int(timeout), int(result)))
+
+    def read_J(self, begin, end):
+        self.stalls.append((int(begin), int(end)))
 
     def read_N(self, _time, _what, _by):
         self.jumps += 1

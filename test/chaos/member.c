@@ -18,7 +18,7 @@
 #include "testing/mutant.h"
 #endif
 
-enum { LINE_BYTES = 1024, U_STEP_MS = 50, U_MOST_MS = 500 };
+enum { LINE_BYTES = 1024, U_STEP_MS = 50, U_MOST_MS = 500, STALL_MS = 200 };
 
 static int log_fd = -1;
 static atomic_uint_fast64_t random_state;
@@ -179,8 +179,11 @@ static void run(chaos_member *m, pid_t parent) {
     for (size_t i = 0; i < THREADS; i++) {
         if (pthread_create(&ids[i], NULL, threads[i], m)) abort();
     }
-    int64_t session = 0, until_ms = 0;
+    int64_t session = 0, until_ms = 0, before_ms = chaos_now_ms();
     while (!asked_to_end && getppid() == parent) {
+        int64_t now_ms = chaos_now_ms();
+        if (now_ms > before_ms + STALL_MS) chaos_log("J %lld %lld", (long long)before_ms, (long long)now_ms);
+        before_ms = now_ms;
         note_clock(m, &session, &until_ms);
         note_jumps();
         chaos_sleep_ms(CHAOS_POLL_MS);

@@ -17,6 +17,7 @@
  *   P time count name...                             the party has these
  *   T time from to                                   the partitioner's states, as they were told
  *   L asked told what timeout result                 a waiting call that took longer than it was given
+ *   J from to                                        the process did not get to run, or not enough
  *   N time jump by                                   the wall clock has jumped
  *   V time rule text                                 a violation that the process saw by itself
  *   Q time                                           a regular end */

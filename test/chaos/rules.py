@@ -313,7 +313,7 @@ class Checker:
 
     def check_calls(self, log):
         for asked, told, what, timeout, _result in log.calls:
-            stopped = sum(max(0, min(told, end) - max(asked, begin)) for begin, end in log.stops)
+            stopped = sum(max(0, min(told, end) - max(asked, begin)) for begin, end in log.stops + log.stalls)
             self.slow_calls += 1
             if told - asked - stopped > timeout + CALL_SLACK_MS:
                 self.violate('L2', f'{log.name}: {what} at {asked}, given {timeout} ms, took {told - asked} ms')

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { DISK_KIB = 262144, UMOUNT_MS = 20000 };
+enum { DISK_KIB = 262144, UMOUNT_MS = 20000, LEADER_MS = 10000 };
 
 static char mounted[CHAOS_PATH_BYTES]; /* "": nothing is */
 
@@ -24,9 +24,10 @@ static int any_server(chaos *c) {
     return 1 + chaos_random(c, CHAOS_SERVERS);
 }
 
-/* The leader, or any server while there is none. */
+/* The leader, or any server if there is none for long. */
 static int leader(chaos *c) {
-    int number = dv_test_server_leader(c->server);
+    int number = 0;
+    (void)DV_WAIT(chaos_interrupted || (number = dv_test_server_leader(c->server)) != 0, LEADER_MS);
     return number ? number : any_server(c);
 }
 

@@ -4,9 +4,11 @@
 usage: test_command_drain.py BUILD_FOLDER [TEST...]     a TEST is a name such as Drain.test_drained
 """
 import re
+import signal
+import subprocess
 
 from kazoo.exceptions import NoNodeError
-from kazoo.security import make_digest_acl
+from kazoo.security import make_acl, make_digest_acl
 
 from look_harness import (Case, DEADLINE_S, DivvyMember, KazooMember, NOWHERE, Setting, command, main, run, wait_for)
 
@@ -102,7 +104,6 @@ class Drain(Case):
     def test_wait_timeout(self):
         members = a, b = self.start("a", "b")
         self.wait_divided(members)
-        import signal
         a.process.send_signal(signal.SIGSTOP)
         try:
             done = run("drain", "--path", self.path, "--wait-timeout", "1s", "a")
@@ -137,7 +138,6 @@ class Drain(Case):
 
     # One whose members have a rule of names by choice is told so, too.
     def test_rule_of_names(self):
-        import subprocess
         words = command("partition", "--path", self.path, "--identifier", "a", "--item", "x", "--assign", "rendezvous")
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
@@ -153,15 +153,30 @@ class Drain(Case):
         except NoNodeError:
             return 0
 
+    # A chroot in --connect stands before the pool's path.
+    def test_chroot(self):
+        base, self.path = self.path, self.path + "/pool"
+        members = a, b = self.start("a", "b")
+        self.wait_divided(members)
+        done = run("drain", "--path", "/pool", "--wait", "a", connect=Setting.server.connect + base)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        self.wait_loads({a: 0, b: 12})
+
+    # A member that has just come is waited for: it is in the party before it is in the plan.
+    def test_just_come(self):
+        self.wait_divided(self.start("a"))
+        late, = self.start("late")
+        wait_for(lambda: self.in_party() == 2, "it is in the party")
+        self.assertRegex(self.drain("late"), r"\Alate: weight 0 \(before: 1000\); 0 items ")
+        wait_for(lambda: late.acquired() and not late.owned, "it has nothing")
+
     # Where the plan may not be written, that is the reason.
     def test_denied(self):
         members = self.start("a", "b")
         self.wait_divided(members)
         owner = self.client()
         owner.add_auth("digest", "owner:secret")
-        owner.set_acls(self.path + "/plan", [make_digest_acl("owner", "secret", all=True),
-                                             make_digest_acl("other", "other", read=True)] +
-                       [acl._replace(perms=1) for acl in Setting.zookeeper.get_acls(self.path + "/plan")[0]])
+        owner.set_acls(self.path + "/plan", [make_digest_acl("owner", "secret", all=True), make_acl("world", "anyone", read=True)])
         self.assert_fails(1, ("drain", "--path", self.path, "a"), "may not be written")
         for member in members:
             self.assertEqual(len(member.owned), 6)

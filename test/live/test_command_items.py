@@ -46,7 +46,7 @@ class Pool(Case):
 
 class Hangup(Pool):
     # A member that reads its file again changes the set for all: new items have owners, removed ones have none, and nothing
-    # that is in both sets is interrupted. Members that join later with the old file follow.
+    # that is in both sets is interrupted. Members that join later with the old file follow, and are told.
     def test_read_again(self):
         members = [self.start(name, OLD) for name in "abc"]
         wait_divided(members, OLD)
@@ -61,6 +61,7 @@ class Hangup(Pool):
 
         members.append(self.start("d", OLD))
         wait_divided(members, NEW)
+        wait_for(lambda: "other items" in members[3].errors, "it is told", members[3])
         self.assert_no_double_owner(members)
 
     # A file that is no good is told, and all stays as it was; so does the member. The same file again changes nothing.

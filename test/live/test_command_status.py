@@ -16,6 +16,7 @@ import subprocess
 import termios
 import threading
 import time
+import zlib
 
 from kazoo.exceptions import KazooException
 from kazoo.security import make_digest_acl
@@ -28,6 +29,23 @@ ITEMS = ["item-%02d" % number for number in range(1, 13)]
 
 def by(key, rows):
     return {row[key]: row for row in rows}
+
+
+def plan_text(items, members, owners, moved=()):
+    """A plan in one node, by docs/protocol.md, D2 to D8."""
+    def text(value):
+        return json.dumps(value, separators=(",", ":"))
+    block, hashed = b"".join(item.encode() + b"\0" for item in items), 0xcbf29ce484222325
+    for byte in block:
+        hashed = (hashed ^ byte) * 0x100000001b3 % 2 ** 64
+    base = text({"members": members, "width": 1, "owners": owners})
+    root = {"v": 1, "generation": 7, "guid": "0000000000900000000000" + "2", "after": "", "epoch": "0000000000900000000000" + "1",
+            "pzxid": "1a", "reason": "absence",
+            "options": {"algorithm": 1, "max_moves": 1, "spread_zones": 1, "round_timeout_ms": 60000}, "tag": "00000000",
+            "set": {"count": len(items), "crc": "%08x" % zlib.crc32(block), "hash": "%016x" % hashed},
+            "items": {"inline": items}, "base": {"inline": json.loads(base)}, "base_guid": "00000000009000000000002",
+            "deltas": [], "moved": list(moved), "sum": "%08x" % zlib.crc32(base.encode())}
+    return text(root).encode()
 
 
 class Viewer:
@@ -154,6 +172,36 @@ class Status(Case):
         self.assertEqual(self.shown("status", "--path", self.path)["plan"], {"unusable": "of a later release"})
         Setting.zookeeper.set(self.path + "/plan", b'nonsense')
         self.assertEqual(run("status", "--path", self.path).stdout.splitlines()[1], "plan: broken")
+
+    # What a plan can say of members, all at once: one away, one that leaves, one whose place another has taken, one that is not in
+    # it yet, one of weight 0.
+    def test_plan_states(self):
+        party, node = self.path + "/party/", "0000000000%d00000000000%d,a=2,s=00000000-%s"
+        static = b'{"id":"x","static":true,"rejoin_delay_ms":60000}'
+        fenced, static_node, leaving, new, drained = (node % (1, 1, "host-1"), node % (2, 1, "host-1"), node % (3, 1, "d"),
+                                                      node % (4, 1, "n"), node % (5, 1, "w"))
+        for name in (fenced, static_node, leaving, new, drained):
+            self.make(party + name, static if name.endswith("host-1") else b"{}", ephemeral=True)
+        members = [{"slot": slot, "key": key, "static": int(key.startswith("host")), "weight": weight, "zone": zone,
+                    "rejoin_delay_ms": 60000 if key.startswith("host") else 0, "absent": absent, "leaving": leaves}
+                   for slot, key, weight, zone, absent, leaves in (
+                       (0, "host-1", 1000, "r1", "0", ""), (1, "host-2", 500, "r2", "1a", ""),
+                       (2, leaving, 1000, "", "0", leaving), (3, drained, 0, "", "0", ""))]
+        self.make(self.path + "/plan", plan_text(["x", "y", "z"], members, "001", moved=[1]))
+        plan = self.shown("status", "--path", self.path)["plan"]
+        self.assertEqual((plan["generation"], plan["reason"], plan["in_force"], plan["moving"]), (7, "absence", True, 1))
+        self.assertEqual([(member["identifier"], member["node"], member["static"], member["weight"], member["zone"],
+                           member["items"], member["state"]) for member in plan["members"]],
+                         [("host-1", static_node, True, 1000, "r1", 2, None), ("host-2", None, True, 500, "r2", 1, "absent"),
+                          ("d", leaving, False, 1000, None, 0, "leaving"), ("w", drained, False, 0, None, 0, "drained")])
+        lines = run("status", "--path", self.path).stdout.splitlines()
+        self.assertEqual(lines[1], "plan 7, absence: 1 on their way, 1 drained, 1 absent, 1 leaving")
+        cells = [re.split(r"  +", line.rstrip()) for line in lines[4:10]]
+        self.assertEqual([(row[0], row[1], row[-5:]) for row in cells],
+                         [("d", "divvy", ["0", "0", "1000", "-", "leaving"]),
+                          ("host-1", "divvy", ["0", "-", "-", "-", "fenced"]), ("host-1", "divvy", ["0", "2", "1000", "r1", "-"]),
+                          ("n", "divvy", ["0", "-", "-", "-", "new"]), ("w", "divvy", ["0", "0", "0", "-", "drained"]),
+                          ("host-2", "-", ["-", "1", "500", "r2", "absent"])])
 
     # The first of a queue owns the item, by its number and not by its name; who has no node in the party is told so;
     # places that are no contenders' count for nothing.

@@ -269,11 +269,6 @@ static bool guid_is_known(const struct sim_plans_truth *t, const char *guid) {
     return guid[0] == '\0';
 }
 
-/* Its writer makes another one then. */
-static bool epoch_was_lost(const sim_world *w, const sim_plan_version *v) {
-    return child_of(truth_of(w), v->header.epoch) == NULL;
-}
-
 /* Whether an ensemble of its own wrote it: D10. */
 static bool is_restored(const sim_plan_version *v) {
     return v->plan->header.pzxid >= v->mzxid;
@@ -300,12 +295,10 @@ static void check_order(sim_world *w, const sim_plan_version *before, const sim_
                     (unsigned long long)old->pzxid, (unsigned long long)new->pzxid);
 }
 
-/* D27: under the root that was read, and not under another of the same version. */
-static void check_epoch(sim_world *w, const sim_plan_version *before, const sim_plan_version *v) {
-    const char *epoch = v->header.epoch;
-    if (before && before->header.epoch[0] && strcmp(before->header.epoch, epoch) != 0 && !epoch_was_lost(w, before))
-        sim_violate(w, "D27", "a plan of epoch %s was written over one of %s", epoch, before->header.epoch);
-    if (!child_of(truth_of(w), epoch)) sim_violate(w, "D27", "the epoch %s of a plan is not there", epoch);
+/* D27: of a root that was deleted and made again meanwhile no epoch is left. */
+static void check_epoch(sim_world *w, const sim_plan_version *v) {
+    if (!child_of(truth_of(w), v->header.epoch))
+        sim_violate(w, "D27", "the epoch %s of a plan is not there", v->header.epoch);
 }
 
 static bool holds_items(const dv_plan *plan, uint32_t slot) {
@@ -510,7 +503,7 @@ static void check_need(sim_world *w, const sim_plan_version *before, const sim_p
 static void check_written(sim_world *w, const sim_plan_version *before, const sim_plan_version *v) {
     const dv_plan *old = before && !before->now_broken ? before->plan : NULL;
     check_order(w, before, v);
-    check_epoch(w, before, v);
+    check_epoch(w, v);
     if (v->plan->header.generation == 0) return;
     check_present(w, old, v);
     check_strangers(w, v);

@@ -37,8 +37,7 @@ static void check(sweep *s, void *context) {
 }
 
 static bool is_done(sweep *s, void *context) {
-    (void)s;
-    return ((user *)context)->done == 1;
+    return ((user *)context)->done == 1 && !sweep_is_spoilt(s, "hang");
 }
 
 static bool is_lost(sweep *s, void *context) {

@@ -100,7 +100,6 @@ static bool is_spoilt(const sweep *s, const char *how) {
 static void spoil(const sweep *s) {
     static void *volatile leak;
     if (is_spoilt(s, "leak")) leak = sweep_malloc(1);
-    if (is_spoilt(s, "crash")) abort();
     (void)leak;
 }
 
@@ -196,7 +195,7 @@ static const char usage[] =
     "  --stride N --offset K   every N-th, from the K-th on\n"
     "  --keep-going       each run in a process of its own, and on after one that fails\n"
     "  --trace            what happens on the ensemble\n"
-    "  --self-check leak|crash|orphan|belief   does that in the third run of each way, which must be noticed\n"
+    "  --self-check leak|hang|orphan|belief   does that in the third run of each way, which must be noticed\n"
     "  --list\n";
 
 static int way_of(const char *name) {

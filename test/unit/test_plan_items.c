@@ -318,6 +318,30 @@ static void test_eager(void **state) {
     pool_close(&l);
 }
 
+/* An eager member waits for what a member that goes by names does not release. That one dies, and the first plan gives the eager
+ * one what it had waited for: it has its share then, though a change was seen (the simulator found it waiting for ever). */
+static void test_eager_at_first_plan(void **state) {
+    (void)state;
+    for (size_t n = 2; n < 10; n++) { /* Some of these names are to get nothing beside the other two. */
+        pool l;
+        pool_open(&l, ALL);
+        set two = items(&l, 0, 2);
+        divvy_partitioner_config config;
+        member_config(&l, &config);
+        config.items = two.names;
+        config.item_count = two.count;
+        add_with(&l, n, &two, DIVVY_ASSIGN_RENDEZVOUS)->patient = true;
+        settle_on(&l, &two);
+        config.mode = DIVVY_EAGER;
+        add(&l, 0, &config);
+        add(&l, 1, &config);
+        watch(&l, 2000);
+        crash(&l, n);
+        settle_on(&l, &two);
+        pool_close(&l);
+    }
+}
+
 /* Sets and members change at random, with losses of the link and of members; in the end the last set that was asked for by a
  * member that lives is divided, and at no moment has an item two owners. */
 static void test_random(void **state) {
@@ -354,10 +378,18 @@ static void test_random(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_changed),        cmocka_unit_test(test_slow_release),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_asked_early),    cmocka_unit_test(test_asker_dies),    cmocka_unit_test(test_two_ask),
-        cmocka_unit_test(test_rolling_deploy), cmocka_unit_test(test_half_and_half), cmocka_unit_test(test_change_over),
-        cmocka_unit_test(test_eager),          cmocka_unit_test(test_random),
+        cmocka_unit_test(test_changed),
+        cmocka_unit_test(test_slow_release),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_asked_early),
+        cmocka_unit_test(test_asker_dies),
+        cmocka_unit_test(test_two_ask),
+        cmocka_unit_test(test_rolling_deploy),
+        cmocka_unit_test(test_half_and_half),
+        cmocka_unit_test(test_change_over),
+        cmocka_unit_test(test_eager),
+        cmocka_unit_test(test_eager_at_first_plan),
+        cmocka_unit_test(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -392,6 +392,26 @@ static void test_learnt_and_doubled(void **state) {
     dv_plan_free(plan);
 }
 
+/* One round of reads is enough for a step, though only its answers tell that there are two of a member. */
+static void test_learnt_and_asked(void **state) {
+    (void)state;
+    SETTLE(5, "a,a=2-w1", "b,a=2-w2", "f,a=2-w4");
+    dv_plan *plan = plan_of("b,a=2-w2", 0);
+    dv_plan_party *party = dv_plan_people_party(people);
+    dv_plan *next;
+    party->set = plan->set;
+    dv_plan_people_learn(people, plan);
+    SETTLE(7, "a,a=2-w1", "b,a=2-w2", "e,a=2-w1", "f,a=2-w4");
+    assert_int_equal(ask_of(plan), 3);
+    assert_pending("get /p/party/a,a=2-w1, get /p/party/e,a=2-w1, get /p/party/f,a=2-w4");
+    for (int n = 0; n < 3; n++) answer(STATIC, 11 + n);
+    assert_told(0);
+    assert_int_equal(ask_of(plan), 0);
+    assert_int_equal(dv_plan_step(&next, plan, party, NULL), DV_PLAN_NEXT);
+    dv_plan_free(next);
+    dv_plan_free(plan);
+}
+
 /* A node that only has the identifier of an absent member is not that member. */
 static void test_absent_namesake(void **state) {
     (void)state;
@@ -599,6 +619,7 @@ int main(void) {
         WITH_PEOPLE(test_scarce_new),
         WITH_PEOPLE(test_learn),
         WITH_PEOPLE(test_learnt_and_doubled),
+        WITH_PEOPLE(test_learnt_and_asked),
         WITH_PEOPLE(test_absent_namesake),
         WITH_PEOPLE(test_scarce_learn),
         WITH_PEOPLE(test_many),

@@ -192,24 +192,31 @@ static bool is_in_party(const dv_drain *d, const char *identifier) {
     return false;
 }
 
-static void tell_none(dv_drain *d) {
+/* Sorted, as many as fit a line: the identifiers of all, or the keys of those who have this one. */
+static void list_members(const dv_drain *d, const char *identifier, char *text, size_t bytes) {
     const dv_plan *plan = d->plan.memory.plan;
+    const char **names = calloc(plan->member_count + 1, sizeof *names);
+    size_t count = 0, listed = 0;
+    for (size_t n = 0; names && n < plan->member_count; n++) {
+        const dv_plan_member *m = &plan->members[n];
+        const char *own = identifier_of(m->is_static, m->key);
+        if (!identifier) names[count++] = own;
+        else if (strcmp(own, identifier) == 0) names[count++] = m->key;
+    }
+    if (count > 0) qsort((void *)names, count, sizeof *names, dv_name_compare);
+    for (size_t n = 0; n < count; n++) list(text, bytes, &listed, names[n]);
+    free((void *)names);
+}
+
+static void tell_none(dv_drain *d) {
     char names[1024] = "";
-    size_t listed = 0;
-    for (size_t n = 0; n < plan->member_count; n++)
-        list(names, sizeof names, &listed, identifier_of(plan->members[n].is_static, plan->members[n].key));
+    list_members(d, NULL, names, sizeof names);
     give_up(d, "the pool %s has no member %s; there are: %s", d->options->path, d->options->member, names);
 }
 
 static void tell_several(dv_drain *d) {
-    const dv_plan *plan = d->plan.memory.plan;
     char names[1024] = "";
-    size_t listed = 0;
-    for (size_t n = 0; n < plan->member_count; n++) {
-        const dv_plan_member *m = &plan->members[n];
-        if (strcmp(identifier_of(m->is_static, m->key), d->options->member) == 0)
-            list(names, sizeof names, &listed, m->key);
-    }
+    list_members(d, d->options->member, names, sizeof names);
     give_up(d, "several members of the pool %s are %s; say which by its node: %s", d->options->path, d->options->member,
             names);
 }
