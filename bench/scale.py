@@ -10,7 +10,7 @@ import sys
 
 from plot import Panel, write_svg
 
-CHANGES = (("join", "join"), ("crash", "crash"), ("rolling", "rolling restart of 5"))
+CHANGES = (("join", "join"), ("crash", "crash"), ("rolling", "rolling restart"))
 
 
 def load(names):

@@ -210,7 +210,9 @@ static void on_directory(void *context, const dv_reply *reply, int64_t now) {
     } else if (error == DIVVY_ENOENT) {
         p->ready = p->ready_asked = false; /* P/locks itself has gone. */
         dv_members_connected(p, now);
-    } else if (!dv_outcome_unknown(error) && !dv_session_over(error)) {
+    } else if (dv_outcome_unknown(error)) {
+        dv_client_again(p->object.client); /* unless a connection ends before, which claims as well */
+    } else if (!dv_session_over(error)) {
         dv_state_fail(p, error, DIVVY_REASON_DENIED, now, "the queue %s cannot be made: %s", item->directory,
                       divvy_strerror(error));
     }
@@ -220,8 +222,10 @@ static void on_directory(void *context, const dv_reply *reply, int64_t now) {
 
 static void make_directory(divvy_partitioner *p, dv_item *item) {
     if (item->making_directory || !dv_client_connected(p->object.client)) return;
-    if (dv_batch_create(p->object.client->batch, item->directory, "", 0, DV_PERSISTENT, on_directory, item) != 0)
+    if (dv_batch_create(p->object.client->batch, item->directory, "", 0, DV_PERSISTENT, on_directory, item) != 0) {
+        dv_client_again(p->object.client);
         return;
+    }
     item->making_directory = true;
     dv_item_ref(item);
     dv_object_ref(&p->object);
@@ -296,7 +300,9 @@ static void on_directories(void *context, const dv_reply *reply, int64_t now) {
         p->ready = true;
         dv_items_claim(p, now);
         dv_state_check_complete(p, now);
-    } else if (!dv_outcome_unknown(reply->error) && !dv_session_over(reply->error)) {
+    } else if (dv_outcome_unknown(reply->error)) {
+        dv_client_again(p->object.client);
+    } else if (!dv_session_over(reply->error)) {
         dv_state_fail(p, reply->error, DIVVY_REASON_DENIED, now, "%s cannot be read: %s", p->locks_path,
                       divvy_strerror(reply->error));
     }
@@ -316,7 +322,10 @@ void dv_items_refresh_directories(divvy_partitioner *p) {
 }
 
 void dv_items_read_directories(divvy_partitioner *p) {
-    if (dv_znode_children(p->object.client->znode, p->locks_path, NULL, on_directories, p) != 0) return;
+    if (dv_znode_children(p->object.client->znode, p->locks_path, NULL, on_directories, p) != 0) {
+        dv_client_again(p->object.client);
+        return;
+    }
     p->ready_asked = true;
     dv_object_ref(&p->object);
 }

@@ -208,6 +208,7 @@ static void restart_watch(divvy_partitioner *p) {
     if (p->watch || p->state == DIVVY_FAILURE || p->object.client->closed) return;
     p->watch = dv_patient_watch_start(p->object.client, p->party_path, &patience, &events, p);
     if (p->watch) dv_object_ref(&p->object);
+    else dv_client_again(p->object.client);
 }
 
 /* ---- our own node ---- */
@@ -258,12 +259,19 @@ static void on_locks_path(void *context, int error, int64_t now) {
 void dv_members_connected(divvy_partitioner *p, int64_t now) {
     divvy_client *client = p->object.client;
     if (p->state == DIVVY_FAILURE || p->rejoining || !dv_client_connected(client)) return;
-    if (!p->ready && !p->ready_asked && dv_ensure_path(client->znode, p->locks_path, on_locks_path, p) == 0) {
-        p->ready_asked = true;
-        dv_object_ref(&p->object);
+    if (!p->ready && !p->ready_asked) {
+        p->ready_asked = dv_ensure_path(client->znode, p->locks_path, on_locks_path, p) == 0;
+        if (p->ready_asked) dv_object_ref(&p->object);
+        else dv_client_again(client);
     }
     dv_items_claim(p, now);
     dv_follow_connected(p, now);
+}
+
+void dv_members_again(divvy_partitioner *p, int64_t now) {
+    if (p->membership && dv_membership_joined(p->membership) && !p->left && !p->rejoining) restart_watch(p);
+    dv_members_connected(p, now);
+    dv_members_rejoin(p, now);
 }
 
 void dv_members_start(divvy_partitioner *p, int64_t now) {

@@ -238,6 +238,8 @@ void dv_members_stop(divvy_partitioner *p);
 /* After a loss: takes part anew, once the user has released and nothing of the old session is left. */
 void dv_members_rejoin(divvy_partitioner *p, int64_t now);
 void dv_members_connected(divvy_partitioner *p, int64_t now);
+/* Memory was out a moment ago. */
+void dv_members_again(divvy_partitioner *p, int64_t now);
 void dv_members_free(dv_members *members);
 void dv_members_forget(divvy_partitioner *p);
 

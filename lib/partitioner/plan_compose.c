@@ -22,14 +22,8 @@ static int repeat(dv_plan **next, const dv_plan *previous, const dv_plan_party *
 
 int dv_plan_compose(dv_plan **next, const dv_plan_memory *memory, const dv_plan_party *party,
                     const dv_plan_events *events) {
-    if (memory->standing == DV_PLAN_GOOD || memory->plan == NULL) {
-        return dv_plan_step(next, memory->plan, party, events);
-    }
-    /* No later plan stands there that an older one could replace. If the party is an earlier one than that of the plan
-     * in memory, then that plan was written in another ensemble (D10): zxids do not run backwards. */
-    dv_plan previous = *memory->plan;
-    if (previous.header.pzxid > party->pzxid) previous.mzxid = 1;
-    int result = dv_plan_step(next, &previous, party, events);
-    bool says_something = previous.header.generation > 0;
-    return result == DV_PLAN_NOTHING && says_something ? repeat(next, &previous, party) : result;
+    int result = dv_plan_step(next, memory->plan, party, events);
+    bool stands = memory->standing == DV_PLAN_GOOD;
+    bool says_something = memory->plan != NULL && memory->plan->header.generation > 0;
+    return result == DV_PLAN_NOTHING && !stands && says_something ? repeat(next, memory->plan, party) : result;
 }

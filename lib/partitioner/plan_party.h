@@ -26,7 +26,7 @@ dv_plan_party *dv_plan_people_party(dv_plan_people *people);
 size_t dv_plan_people_find(const dv_plan_people *people, const char *node);
 
 /* The plan was made for this very party: what it says of a static member, that member's node has said, so it need not be
- * read (D33). What memory is out for stays unknown. */
+ * read (D43). What memory is out for stays unknown. */
 void dv_plan_people_learn(dv_plan_people *people, const dv_plan *plan);
 
 /* 0: all is known. DIVVY_ENOENT: a node has gone, so the party will settle anew; DIVVY_ECONNECTION, _ELOST, _EACCES, ...;

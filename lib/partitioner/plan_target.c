@@ -183,7 +183,7 @@ void dv_follow_remember(divvy_partitioner *p, const char *const *nodes, size_t c
 void dv_follow_forget_first(dv_follower *f) {
     free(f->first_owners);
     f->first_owners = NULL;
-    dv_plan_people_party(f->people)->owners = NULL;
+    if (f->people) dv_plan_people_party(f->people)->owners = NULL; /* else it could not be made */
 }
 
 bool dv_follow_prepare_first(dv_follower *f) {

@@ -242,7 +242,10 @@ void sim_check_end(sim_world *w) {
     while (!w->violation.set) {
         if (w->now_ms >= next_look_ms) {
             if (w->script->theme == SIM_OF_POOLS || w->script->theme == SIM_OF_PLANS) sim_need_a_member(w);
-            if (!somebody_leaves(w) && is_well(w, &f)) return;
+            if (!somebody_leaves(w) && is_well(w, &f)) {
+                if (!sim_plans_last_blow(w)) return;
+                w->quiet_since = began_ms = w->now_ms;
+            }
             next_look_ms = w->now_ms + LOOK_MS;
         }
         int64_t limit_ms = w->quiet_since + bound_ms(w);

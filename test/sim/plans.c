@@ -213,3 +213,15 @@ void sim_admin_newer_plan(sim_world *w) {
     w->plans_truth->spoiled_at = w->now_ms;
     put_root(w, text, sizeof text - 1);
 }
+
+bool sim_plans_last_blow(sim_world *w) {
+    sim_random random = sim_random_of(w->script->seed, 9);
+    sim_event e = {.b = 1 + sim_below(&random, 2), .c = sim_below(&random, 1000)};
+    if (w->last_blow || !w->script->spoils || !sim_plan_now(w)) return false;
+    w->last_blow = true;
+    uint32_t choice = sim_below(&random, 3);
+    if (choice == 0) sim_admin_delete_plan(w, false);
+    else if (choice == 1) sim_admin_spoil_plan(w, &e);
+    else sim_admin_restore_plan(w, &e);
+    return true;
+}

@@ -255,6 +255,7 @@ struct sim_world {
     int64_t admin_sessions[SIM_ADMIN_SESSIONS_MAX]; /* by which he asked for something; it may be done late */
     size_t admin_session_count;
     unsigned strays;
+    bool last_blow;
     bool plan_trap; /* the plan is deleted, and made again, as soon as somebody is about to write one */
     bool healed, over;
     int64_t quiet_since, foreign_at;       /* the last change of members; the last foreign deletion */
@@ -413,6 +414,8 @@ void sim_plans_set_items(sim_member *m, const sim_event *e);
 void sim_plans_set_weight(sim_member *m, const sim_event *e);
 void sim_plans_deploy(sim_world *w, const sim_event *e);
 void sim_plans_trap(sim_world *w);
+/* In a pool at rest somebody lays hands on the plan, once: nothing else wakes anybody. Whether he did. */
+bool sim_plans_last_blow(sim_world *w);
 
 /* ---- truth_plans.c, check_plans.c ---- */
 enum { SIM_NOBODY = 1000, SIM_NOT_DEALT };

@@ -107,7 +107,7 @@ void sweep_native_attach(sweep *s) {
 
 /* ---- batches ---- */
 
-enum { NODES = 450 };
+enum { NODES = 230 }; /* more than one multi */
 
 typedef struct {
     char path[24];

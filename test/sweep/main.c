@@ -148,7 +148,8 @@ static bool run_apart(const sweep_scenario *scenario, sweep_way way, size_t at, 
 static size_t bad_runs;
 
 static void sweep_way_of(const sweep_scenario *scenario, sweep_way way, size_t count) {
-    for (size_t at = 1 + opt.offset % opt.stride; at <= count; at += opt.stride) {
+    size_t stride = count && count < opt.stride ? count : opt.stride;
+    for (size_t at = 1 + opt.offset % stride; at <= count; at += stride) {
         if (opt.at && at != opt.at) continue;
         if (opt.keep_going) bad_runs += !run_apart(scenario, way, at, count);
         else run_once(scenario, way, at, count);

@@ -349,7 +349,7 @@ static dv_plan *plan_of(const char *dynamic, int64_t absent) {
     return plan;
 }
 
-/* D33: who follows a plan for its party need not read who its static members are; but for those with a namesake. */
+/* D43: who follows a plan for its party need not read who its static members are; but for those with a namesake. */
 static void test_learn(void **state) {
     (void)state;
     SETTLE(5, "a,a=2-w1", "b,a=2-w2", "c,a=2-w3", "d,a=2-w3");
