@@ -292,22 +292,53 @@ static void note_directories(divvy_partitioner *p, const dv_reply *list) {
     free(names);
 }
 
+static void directories_known(divvy_partitioner *p, int64_t now) {
+    p->ready = true;
+    dv_items_claim(p, now);
+    dv_state_check_complete(p, now);
+}
+
+static void directories_unknown(divvy_partitioner *p, int error, int64_t now) {
+    if (dv_outcome_unknown(error)) dv_client_again(p->object.client);
+    else if (!dv_session_over(error))
+        dv_state_fail(p, error, DIVVY_REASON_DENIED, now, "%s cannot be read: %s", p->locks_path,
+                      divvy_strerror(error));
+}
+
+static void directories_read(divvy_partitioner *p, int64_t now) {
+    dv_members_rejoin(p, now);
+    dv_object_unref(&p->object);
+}
+
 static void on_directories(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
     p->ready_asked = false;
     if (reply->error == 0) {
         note_directories(p, reply);
-        p->ready = true;
-        dv_items_claim(p, now);
-        dv_state_check_complete(p, now);
-    } else if (dv_outcome_unknown(reply->error)) {
-        dv_client_again(p->object.client);
-    } else if (!dv_session_over(reply->error)) {
-        dv_state_fail(p, reply->error, DIVVY_REASON_DENIED, now, "%s cannot be read: %s", p->locks_path,
-                      divvy_strerror(reply->error));
+        directories_known(p, now);
+    } else {
+        directories_unknown(p, reply->error, now);
     }
-    dv_members_rejoin(p, now);
-    dv_object_unref(&p->object);
+    directories_read(p, now);
+}
+
+/* The names of 100,000 are more than a megabyte. Where there are none, or as many as items, their number says enough: one that
+ * is missing all the same is made when a place cannot be entered in it. */
+static void on_directory_count(void *context, const dv_reply *reply, int64_t now) {
+    divvy_partitioner *p = context;
+    size_t items = dv_item_count(p), there = reply->error ? 0 : (size_t)reply->stat->children;
+    bool telling = there == 0 || there >= items;
+    if (reply->error == 0 && !telling &&
+        dv_znode_children(p->object.client->znode, p->locks_path, NULL, on_directories, p) == 0)
+        return; /* and still asked */
+    p->ready_asked = false;
+    if (reply->error == 0 && telling) {
+        for (size_t i = 0; i < items; i++) dv_item_at(p, i)->has_directory = there > 0;
+        directories_known(p, now);
+    } else {
+        directories_unknown(p, reply->error ? reply->error : DIVVY_ENOMEM, now);
+    }
+    directories_read(p, now);
 }
 
 /* P9: members make directories for one another's items; one read tells of all of them, and spares failing creates. */
@@ -322,7 +353,7 @@ void dv_items_refresh_directories(divvy_partitioner *p) {
 }
 
 void dv_items_read_directories(divvy_partitioner *p) {
-    if (dv_znode_children(p->object.client->znode, p->locks_path, NULL, on_directories, p) != 0) {
+    if (dv_znode_exists(p->object.client->znode, p->locks_path, NULL, on_directory_count, p) != 0) {
         dv_client_again(p->object.client);
         return;
     }
