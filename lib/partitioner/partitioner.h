@@ -121,7 +121,7 @@ struct divvy_partitioner {
     bool party_stale;
     int64_t party_pzxid; /* of what settled */
     bool kazoo_seen;     /* a kazoo member is in the party, settled or not */
-    char **known_kazoo; /* untagged children that were seen to be ephemeral */
+    char **known_kazoo;  /* untagged children that were seen to be ephemeral */
     size_t known_kazoo_count;
     dv_follower *follower; /* of the plan; NULL: we do not follow plans */
     dv_said said;
