@@ -1,7 +1,7 @@
 /* The sticky plan's step: from one plan to the next. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rules D10 to D20. Pure: no I/O, no clock. Whoever writes computes the next plan by it from what it
- * has just read (rule 2 of the plan); every other member, from the same, would compute the same. A second step from what
+ * has just read (D25); every other member, from the same, would compute the same. A second step from what
  * the first returned, with the same party and no events, finds nothing to write. */
 #ifndef DV_PLAN_STEP_H
 #define DV_PLAN_STEP_H

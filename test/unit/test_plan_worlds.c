@@ -1,4 +1,4 @@
-/* The sticky plan's step by step: rounds (rule 12), and all small worlds. SPDX-License-Identifier: Apache-2.0 */
+/* The sticky plan's step by step: rounds (D19), and all small worlds. SPDX-License-Identifier: Apache-2.0 */
 #include "plan_world.h"
 
 static world w;
