@@ -44,6 +44,37 @@ class Pool(Case):
         return {item: token for member in members for item, token in member.ledger.tokens.items()}
 
 
+class Static(Pool):
+    # Members that are known by their identifiers are restarted one after the other: nothing moves, not one item is revoked
+    # from those who stay, and each has its own items again.
+    def test_rolling_restart(self):
+        arguments = ["--rejoin-delay", "10m"]
+        members = [self.start(name, OLD, *arguments) for name in "abc"]
+        wait_divided(members, OLD)
+        for number, name in enumerate("abc"):
+            before = [sorted(member.ledger.owned) for member in members]
+            lines_before = [len(member.ledger.lines) for member in members]
+            self.assertEqual(members[number].stop(), 0)
+            members[number] = self.start(name, OLD, *arguments)
+            wait_divided(members, OLD)
+            self.assertEqual([sorted(member.ledger.owned) for member in members], before)
+            for other, member in enumerate(members):
+                changes = [line for line in member.ledger.lines[lines_before[other]:] if line["revoked"] or line["lost"]]
+                self.assertTrue(other == number or not changes, changes)
+
+    # Shares are in proportion to weights.
+    def test_weight(self):
+        members = [self.start("a", OLD), self.start("b", OLD, "--weight", "3000")]
+        wait_divided(members, OLD)
+        wait_for(lambda: [len(member.ledger.owned) for member in members] == [3, 9], "3 and 9 items", *members)
+
+    # It needs a name by which it is known when it comes back.
+    def test_static_needs_identifier(self):
+        process = command.run("partition", "--path", self.path, "--item", "x", "--rejoin-delay", "1m")
+        self.assertEqual(process.returncode, 2)
+        self.assertIn("--identifier", process.stderr)
+
+
 class Hangup(Pool):
     # A member that reads its file again changes the set for all: new items have owners, removed ones have none, and nothing
     # that is in both sets is interrupted. Members that join later with the old file follow, and are told.

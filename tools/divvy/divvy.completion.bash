@@ -13,7 +13,8 @@ _divvy_options() {
         ;;
     partition)
         echo "--connect --path --items-from --item --identifier --time-boundary --leave-boundary --session-timeout
-            --ensemble-tick --allocate-timeout --connect-timeout --mode --assign --drain --restart --rejoin --auth-file
+            --ensemble-tick --allocate-timeout --connect-timeout --mode --assign --rejoin-delay --weight --zone
+            --max-moves --drain --restart --rejoin --auth-file
             --acl --events --json --timestamps --verbose --help"
         ;;
     status)

@@ -293,6 +293,11 @@ static int join(member *m) {
     config.identifier = o->identifier;
     config.mode = o->mode;
     config.assign = o->assign;
+    config.static_membership = o->rejoin_delay_ms > 0;
+    config.rejoin_delay_ms = o->rejoin_delay_ms;
+    config.weight = (uint32_t)o->weight;
+    config.zone = o->zone;
+    config.max_moves = (size_t)o->max_moves;
     config.time_boundary_ms = o->time_boundary_ms;
     config.leave_boundary_ms = o->leave_boundary_ms;
     config.allocate_timeout_ms = o->allocate_timeout_ms;

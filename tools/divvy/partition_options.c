@@ -10,7 +10,7 @@
 #include "command.h"
 #include "supervise_child.h"
 
-enum { DAY_MS = 24 * 3600 * 1000, DRAIN_MS = 10000 };
+enum { DAY_MS = 24 * 3600 * 1000, DRAIN_MS = 10000, MOVES_MAX = 10000 };
 
 static const char command[] = "partition";
 
@@ -35,6 +35,8 @@ static const dv_choice restarts[] = {
 #define FLAG(name, field, help) OPTION(name, NULL, DV_OPTION_FLAG, field, help, )
 #define CHOICE(name, argument, field, values, help) \
     OPTION(name, argument, DV_OPTION_CHOICE, field, help, .choices = values)
+#define NUMBER(name, field, least, most, help) \
+    OPTION(name, "N", DV_OPTION_NUMBER, field, help, .min = least, .max = most)
 #define DURATION(name, field, min, max, help) \
     OPTION(name, "DURATION", DV_OPTION_DURATION, field, help, .min_ms = min, .max_ms = max)
 
@@ -68,6 +70,15 @@ static const dv_option table[] = {
     CHOICE("assign", "HOW", assign, assigns,
            "auto: the best that all members can (default);\n"
            "round_robin: kazoo's way; rendezvous: few moves on a change"),
+    DURATION("rejoin-delay", rejoin_delay_ms, 1, 365 * (int64_t)DAY_MS,
+             "be a static member, which needs an --identifier: one of that name that is\n"
+             "back within DURATION, after a restart or a crash, has its items again, and\n"
+             "nothing moves meanwhile"),
+    NUMBER("weight", weight, 0, UINT32_MAX, "how much work this member takes, beside others (default: 1000)"),
+    TEXT("zone", "ZONE", zone, "where it is, such as a rack: each zone gets as many items as another"),
+    NUMBER("max-moves", max_moves, 0, MOVES_MAX,
+           "so many items at most are on their way from member to member at a time;\n"
+           "the first member's word counts (default: 0, no limit)"),
     DURATION("drain", drain_ms, 0, DAY_MS,
              "how long a command has from SIGTERM to SIGKILL when its item is revoked,\n"
              "or when this member is told to end (default: 10s)"),
@@ -107,6 +118,8 @@ void dv_partition_print_help(void) {
            "all members from then on. That goes where all follow plans (--assign auto, no kazoo);\n"
            "otherwise, and where the file is no good, standard error says so and nothing changes.\n"
            "Without a FILE it leaves the pool.\n"
+           "\n"
+           "--rejoin-delay, --weight, --zone and --max-moves count where all follow plans.\n"
            "\n");
     dv_options_print(table);
     printf("\n"
@@ -123,6 +136,8 @@ static const char *missing(const dv_partition_options *options) {
     if (!options->items_from && options->items.count == 0)
         return "the items are missing; give --items-from FILE, or --item for each";
     if (options->items_from && options->items.count > 0) return "give --items-from or --item, not both";
+    if (options->rejoin_delay_ms && !options->identifier)
+        return "--rejoin-delay needs an --identifier, by which the member is known when it is back";
     if (!options->arguments && options->drain_ms >= 0) return "--drain is for a command, which stands behind --";
     if (!options->arguments && options->restart >= 0) return "--restart is for a command, which stands behind --";
     return NULL;
@@ -137,6 +152,7 @@ static void set_defaults(dv_partition_options *options) {
         .restart = -1,
         .mode = DIVVY_INCREMENTAL,
         .assign = DIVVY_ASSIGN_AUTO,
+        .weight = 1000,
     };
 }
 

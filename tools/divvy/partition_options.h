@@ -19,6 +19,10 @@ typedef struct {
     int64_t allocate_timeout_ms; /* 0: none */
     int mode;                    /* DIVVY_INCREMENTAL, DIVVY_EAGER */
     int assign;                  /* DIVVY_ASSIGN_* */
+    int64_t rejoin_delay_ms;     /* 0: no static member */
+    int64_t weight;
+    const char *zone;  /* NULL: none */
+    int64_t max_moves; /* 0: no limit */
     int json, timestamps;
     const char *events; /* where lines go: a file, "-" standard output; NULL: as is usual */
     int rejoin;
