@@ -158,11 +158,15 @@ static void test_lost_reply_of_deletes(void **state) {
 /* The creation of our party node whose answer was lost: one node, not two. */
 static void test_lost_reply_of_joining(void **state) {
     dv_test_pool *pool = *state;
-    dv_test_member *other = dv_test_pool_add(pool, &(dv_test_member_config){.identifier = "o"});
+    /* By names: whoever follows a plan has another answer under way. */
+    const int assign = DIVVY_ASSIGN_RENDEZVOUS;
+    dv_test_member *other = dv_test_pool_add(pool, &(dv_test_member_config){.identifier = "o", .assign = assign});
     dv_test_pool_settle(pool);
-    dv_test_member *m = dv_test_pool_add(
-        pool, &(dv_test_member_config){
-                  .identifier = "m", .proxied = true, .session_timeout_ms = TIMEOUT_MS, .unconnected = true});
+    dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.identifier = "m",
+                                                                        .assign = assign,
+                                                                        .proxied = true,
+                                                                        .session_timeout_ms = TIMEOUT_MS,
+                                                                        .unconnected = true});
     DV_MEMBER_UNTIL(m, divvy_client_state(m->client) == DIVVY_CONNECTED);
     /* The answers that both paths are there must come through: that to connect, and two with a Stat. */
     enum { CONNECT_BYTES = 41, STAT_BYTES = 88 };
