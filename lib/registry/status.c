@@ -248,18 +248,18 @@ int dv_status_compose(cJSON **out, const cJSON *status, const dv_status_defaults
 
 /* The new item takes over the old one's name: cJSON_ReplaceItemInObjectCaseSensitive() makes a copy of it, and, before
  * 1.7.17, goes on without a name when there is no memory for that. */
-static bool replace(cJSON *entry, const char *name, cJSON *item) {
+static bool replace(cJSON *entry, const char *name, cJSON *fresh) {
     cJSON *old = cJSON_GetObjectItemCaseSensitive(entry, name);
-    if (!item || !old) {
-        cJSON_Delete(item);
+    if (!fresh || !old) {
+        cJSON_Delete(fresh);
         return false;
     }
-    if (!item->string) { /* One that was copied has its name already. */
-        item->string = old->string;
-        item->type |= old->type & cJSON_StringIsConst;
+    if (!fresh->string) { /* One that was copied has its name already. */
+        fresh->string = old->string;
+        fresh->type |= old->type & cJSON_StringIsConst;
         old->string = NULL;
     }
-    return cJSON_ReplaceItemViaPointer(entry, old, item);
+    return cJSON_ReplaceItemViaPointer(entry, old, fresh);
 }
 
 bool dv_status_stamp(cJSON *entry, int64_t unix_ms, const char *attempt) {

@@ -18,7 +18,8 @@ typedef struct {
 enum { DEPTH_MAX = 64, NUMBER_BYTES_MAX = 60 /* cJSON takes 63 */ };
 
 static char peek(const scan *s) {
-    return s->at < s->end ? *s->at : '\0';
+    if (s->at == s->end) return '\0';
+    return *s->at;
 }
 
 static bool take(scan *s, char c) {

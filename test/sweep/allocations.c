@@ -129,7 +129,7 @@ char *sweep_strndup(const char *text, size_t bytes) {
     return copy(__builtin_return_address(0), text, strnlen(text, bytes));
 }
 
-static int print(void *site, char **out, const char *format, va_list arguments) {
+__attribute__((format(printf, 3, 0))) static int print(void *site, char **out, const char *format, va_list arguments) {
     pthread_mutex_lock(&mutex);
     int count = refuse(site) ? -1 : vasprintf(out, format, arguments);
     if (count >= 0) keep(*out);
@@ -139,18 +139,19 @@ static int print(void *site, char **out, const char *format, va_list arguments) 
 }
 
 /* The library's calls arrive here under these names, which nobody else uses. */
-int sweep_vasprintf(char **out, const char *format, va_list arguments);
+int sweep_vasprintf(char **out, const char *format, va_list arguments) __attribute__((format(printf, 2, 0)));
 int sweep_vasprintf(char **out, const char *format, va_list arguments) {
     return print(__builtin_return_address(0), out, format, arguments);
 }
 
-int sweep_vasprintf_chk(char **out, int flag, const char *format, va_list arguments);
+int sweep_vasprintf_chk(char **out, int flag, const char *format, va_list arguments)
+    __attribute__((format(printf, 3, 0)));
 int sweep_vasprintf_chk(char **out, int flag, const char *format, va_list arguments) {
     (void)flag;
     return print(__builtin_return_address(0), out, format, arguments);
 }
 
-int sweep_asprintf(char **out, const char *format, ...);
+int sweep_asprintf(char **out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int sweep_asprintf(char **out, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -159,7 +160,7 @@ int sweep_asprintf(char **out, const char *format, ...) {
     return count;
 }
 
-int sweep_asprintf_chk(char **out, int flag, const char *format, ...);
+int sweep_asprintf_chk(char **out, int flag, const char *format, ...) __attribute__((format(printf, 3, 4)));
 int sweep_asprintf_chk(char **out, int flag, const char *format, ...) {
     va_list arguments;
     (void)flag;
