@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/seed.h"
+
 enum {
     ROUND_S = 600,        /* at most */
     FAULTS_A_QUIET = 6,   /* so many between two quiet times */
@@ -330,7 +332,7 @@ static void usage(void) {
 
 static void parse(int argc, char **argv) {
     run.minutes = 3;
-    run.seed = (uint64_t)getpid() * 2654435761U;
+    run.seed = dv_test_fresh_seed();
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--keep") == 0) {
             run.keep = true;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "conformance.h"
+#include "seed.h"
 #include "wait.h"
 
 enum { ROUNDS = 60, DIFFERENCES_MAX = 5, COVERED_FROM = 4000 };
@@ -12,15 +13,16 @@ typedef struct {
     size_t operations;
     uint64_t seed;
     int servers;
-    bool verbose, coverage, self_test;
+    bool verbose, coverage, self_test, fresh;
 } options;
 
 static const char usage[] =
-    "usage: conformance [--operations N] [--seed S] [--servers 1|3] [--verbose] [--coverage]\n"
+    "usage: conformance [--operations N] [--seed S] [--servers 1|3] [--verbose] [--coverage] [--fresh]\n"
     "       conformance --self-test\n"
     "\n"
     "Plays random traces of operations on real servers and on the in-memory ensemble, and compares what each session\n"
-    "is told. --seed S --operations 1 plays the one trace S. --self-test compares the in-memory ensemble with itself,\n"
+    "is told. --seed S --operations 1 plays the one trace S. --fresh gives the last third fresh seeds. --self-test "
+    "compares the in-memory ensemble with itself,\n"
     "and with itself broken in each way in turn: then a difference must be found. It needs no server.\n";
 
 static void number_seats(world *w) {
@@ -51,12 +53,19 @@ static unsigned play(const options *o, unsigned differences_max) {
     unsigned differences = 0;
     begin_worlds(worlds, o);
     trace_operations = trace_sessions = 0;
-    for (uint64_t i = 0; trace_operations < o->operations && differences < differences_max; i++) {
-        if (trace_run(worlds, o->seed + i, ROUNDS, o->verbose)) continue;
+    uint64_t seed = o->seed;
+    bool fresh = false;
+    for (; trace_operations < o->operations && differences < differences_max; seed++) {
+        if (o->fresh && !fresh && trace_operations >= o->operations / 3 * 2) {
+            fresh = true;
+            seed = dv_test_fresh_seed();
+            printf("conformance: fresh seeds from %llu\n", (unsigned long long)seed);
+        }
+        if (trace_run(worlds, seed, ROUNDS, o->verbose)) continue;
         differences++;
         if (breakage_now == BREAK_NOTHING)
             printf("again: conformance --servers %d --seed %llu --operations 1\n", o->servers,
-                   (unsigned long long)(o->seed + i));
+                   (unsigned long long)seed);
         fflush(stdout);
     }
     end_worlds(worlds);
@@ -101,8 +110,9 @@ static uint64_t parse(const char *text) {
 
 int main(int argc, char **argv) {
     static const struct option known[] = {
-        {"operations", 1, NULL, 'o'}, {"seed", 1, NULL, 's'},      {"servers", 1, NULL, 'n'}, {"verbose", 0, NULL, 'v'},
-        {"coverage", 0, NULL, 'c'},   {"self-test", 0, NULL, 't'}, {"help", 0, NULL, 'h'},    {0}};
+        {"operations", 1, NULL, 'o'}, {"seed", 1, NULL, 's'},     {"servers", 1, NULL, 'n'},
+        {"verbose", 0, NULL, 'v'},    {"coverage", 0, NULL, 'c'}, {"self-test", 0, NULL, 't'},
+        {"fresh", 0, NULL, 'f'},      {"help", 0, NULL, 'h'},     {0}};
     const char *environment = getenv("DIVVY_TEST_SEED");
     options o = {.operations = 5000, .seed = 1, .servers = 1};
     if (environment) o.seed = parse(environment);
@@ -114,6 +124,7 @@ int main(int argc, char **argv) {
         case 'v': o.verbose = true; break;
         case 'c': o.coverage = true; break;
         case 't': o.self_test = true; break;
+        case 'f': o.fresh = true; break;
         case 'h': fputs(usage, stdout); return 0;
         default: fputs(usage, stderr); return 2;
         }

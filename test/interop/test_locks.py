@@ -23,7 +23,8 @@ from harness import DEADLINE_S, HERE, check  # noqa: E402
 DIVVY_NODE = {"exclusive": r"[0-9A-Za-z]{23,33}__lock__\d{10}", "write": r"[0-9A-Za-z]{23,33}__lock__\d{10}",
               "read": r"[0-9A-Za-z]{23,33}__rlock__\d{10}"}
 
-seed = int(os.environ.get("DIVVY_TEST_SEED", random.randrange(1 << 32)))
+given_seed = os.environ.get("DIVVY_TEST_SEED") or os.environ.get("DIVVY_FRESH_SEED")
+seed = int(given_seed or random.randrange(1 << 32))
 
 
 def library(world):

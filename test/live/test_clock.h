@@ -10,6 +10,7 @@
 
 #include "test_client_witness.h"
 
+#include "lib/seed.h"
 #include "lib/server.h"
 #include "lib/zk.h"
 
@@ -56,9 +57,7 @@ static inline int clock_runs(int argc, char **argv, int otherwise) {
 static inline int64_t clock_random(int64_t below) {
     static uint64_t state;
     if (!state) {
-        const char *given = getenv("DIVVY_TEST_SEED");
-        state = given ? strtoull(given, NULL, 10) : (uint64_t)getpid() * 2654435761U;
-        print_message("seed %llu\n", (unsigned long long)state);
+        state = dv_test_seed("live_clock_*");
     }
     state = state * 6364136223846793005ULL + 1442695040888963407ULL;
     return (int64_t)((state >> 33) % (uint64_t)below);

@@ -164,7 +164,7 @@ class Race:
 def main():
     if len(sys.argv) < 2:
         sys.exit("usage: test_command_race.py BUILD_FOLDER")
-    seed = int(os.environ.get("DIVVY_TEST_SEED") or time.time())
+    seed = int(os.environ.get("DIVVY_TEST_SEED") or os.environ.get("DIVVY_FRESH_SEED") or time.time())
     print("again with DIVVY_TEST_SEED=%d" % seed, flush=True)
     race = Race(os.path.abspath(sys.argv[1]), seed)
     begun = time.monotonic()

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "lib/seed.h"
 #include "znode/path.h"
 
 enum { MEMBERS_MAX = 5, ITEMS = 20, RUN_MS = 6000 };
@@ -150,9 +151,8 @@ static void end_faults(world *w) {
 /* Whatever happens in whatever order, no item has two owners, and afterwards each has one, with no node too many. */
 static void test_random(void **state) {
     world w = {.pool = *state};
-    const char *seed = getenv("DIVVY_TEST_SEED"), *soak = getenv("DIVVY_TEST_SOAK_MS");
-    w.seed = seed ? strtoull(seed, NULL, 10) : (uint64_t)dv_test_now_ms();
-    print_message("replay with DIVVY_TEST_SEED=%" PRIu64 "\n", w.seed);
+    const char *soak = getenv("DIVVY_TEST_SOAK_MS");
+    w.seed = dv_test_seed("live_partitioner_random");
     add_member(&w, 0, true);
     add_member(&w, 1, false);
     int64_t end_ms = dv_test_now_ms() + (soak ? strtoll(soak, NULL, 10) : RUN_MS);

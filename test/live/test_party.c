@@ -2,6 +2,7 @@
 #include "test_client_witness.h"
 
 #include "lib/proxy.h"
+#include "lib/seed.h"
 #include "lib/server.h"
 #include "lib/zk.h"
 
@@ -717,9 +718,7 @@ static void test_storm(void **state) {
     witness w;
     guest guests[STORM_THREADS];
     atomic_bool over = false;
-    unsigned seed =
-        getenv("DIVVY_TEST_SEED") ? (unsigned)strtoul(getenv("DIVVY_TEST_SEED"), NULL, 10) : (unsigned)dv_test_now_ms();
-    print_message("DIVVY_TEST_SEED=%u\n", seed);
+    unsigned seed = (unsigned)dv_test_seed("live_party");
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
     divvy_client_config config = witness_config(&w, dv_test_proxy_address(proxy));
     config.session_timeout_ms = 20000;

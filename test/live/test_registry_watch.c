@@ -6,6 +6,7 @@
 #include "divvy/registry.h"
 #include "lib/expire.h"
 #include "lib/proxy.h"
+#include "lib/seed.h"
 #include "lib/server.h"
 #include "lib/zk.h"
 #include "test_client_witness.h"
@@ -350,9 +351,7 @@ static void test_slow_user(void **state) {
 
 static int set_up(void **state) {
     (void)state;
-    const char *given = getenv("DIVVY_TEST_SEED");
-    seed = given ? (unsigned)atoi(given) : 7;
-    print_message("seed %u\n", seed);
+    seed = (unsigned)dv_test_seed("live_registry_watch");
     server = dv_test_server_start(1, TICK_MS);
     truth = dv_test_zk_open(dv_test_server_connect(server));
     return 0;

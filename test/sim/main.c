@@ -5,13 +5,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "lib/seed.h"
 #include "runner.h"
 #include "sim_commit.h"
 
 enum { COVERED_FROM = 2000 };
 
 static const char usage[] =
-    "usage: sim [--histories N] [--seed S] [--jobs J] [--kazoo] [--locks | --registry | --plans]\n"
+    "usage: sim [--histories N] [--seed S] [--fresh F] [--jobs J] [--kazoo] [--locks | --registry | --plans]\n"
     "       sim --seed S [--kazoo] [--locks | --registry | --plans] --trace | --shrink\n"
     "\n"
     "Runs N histories (default 1000) of the seeds S, S+1, ... (default: of the time), each in a simulated ensemble, "
@@ -20,6 +21,7 @@ static const char usage[] =
     "\n"
     "  --histories N  how many\n"
     "  --seed S       the first seed\n"
+    "  --fresh F      F histories more, from DIVVY_FRESH_SEED on, which test/run draws from the commit\n"
     "  --jobs J       processes at work at a time; default 1\n"
     "  --kazoo        kazoo members take part in most histories, not in every tenth\n"
     "  --locks        members take locks and semaphores, and few have partitioners\n"
@@ -54,6 +56,9 @@ static options parse(int argc, char **argv) {
         } else if (strcmp(word, "--seed") == 0) {
             o.run.seed = number(value);
             o.seeded = true;
+        } else if (strcmp(word, "--fresh") == 0) {
+            o.run.fresh_count = number(value);
+            o.run.fresh_seed = dv_test_fresh_seed();
         } else if (strcmp(word, "--jobs") == 0) {
             o.run.jobs = (unsigned)number(value);
         } else {
@@ -94,7 +99,7 @@ static int run_many(const options *o) {
     sim_run(&o->run, &result);
     const sim_coverage *c = &result.coverage;
     sim_coverage_print(c, o->run.theme);
-    size_t missing = o->run.count >= COVERED_FROM ? sim_coverage_missing(c, o->run.theme) : 0;
+    size_t missing = o->run.count + o->run.fresh_count >= COVERED_FROM ? sim_coverage_missing(c, o->run.theme) : 0;
     double seconds = result.seconds > 0 ? result.seconds : 1e-3;
     printf("script events %llu, simulated %.0f h in %.1f s, simulated : real time %.0f : 1\n",
            (unsigned long long)c->script_events, (double)c->simulated_ms / 3.6e6, seconds,
@@ -107,5 +112,11 @@ static int run_many(const options *o) {
 int main(int argc, char **argv) {
     options o = parse(argc, argv);
     printf("sim: commit %s, seed %llu\n", SIM_COMMIT, (unsigned long long)o.run.seed);
+    if (o.run.fresh_count)
+        printf("sim: %llu fresh ones from seed %llu; again: sim%s%s --histories %llu --seed %llu\n",
+               (unsigned long long)o.run.fresh_count, (unsigned long long)o.run.fresh_seed,
+               o.run.kazoo == SIM_KAZOO_OFTEN ? " --kazoo" : "", sim_theme_option(o.run.theme),
+               (unsigned long long)o.run.fresh_count, (unsigned long long)o.run.fresh_seed);
+    fflush(stdout);
     return o.trace || o.shrink ? run_one(&o) : run_many(&o);
 }

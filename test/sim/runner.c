@@ -57,9 +57,11 @@ static void note(shared *s, uint64_t seed, const sim_violation *violation) {
 _Noreturn static void work(shared *s, worker *me, const sim_run_config *config) {
     sim_script *script = malloc(sizeof *script);
     unsigned long long number;
-    while (script && !atomic_load(&s->stop) && (number = atomic_fetch_add(&s->next, 1)) < config->count) {
+    const unsigned long long all = config->count + config->fresh_count;
+    while (script && !atomic_load(&s->stop) && (number = atomic_fetch_add(&s->next, 1)) < all) {
         sim_violation violation;
-        me->seed = config->seed + number;
+        bool fresh = number >= config->count;
+        me->seed = fresh ? config->fresh_seed + (number - config->count) : config->seed + number;
         alarm(HISTORY_LIMIT_S);
         sim_script_draw(script, me->seed, config->kazoo, config->theme);
         if (sim_history(script, NULL, false, &me->coverage, &violation)) continue;
@@ -125,10 +127,10 @@ static void print_found(shared *s, size_t *printed, const sim_run_config *config
 }
 
 static void tell_progress(const shared *s, const sim_run_config *config, double seconds) {
-    unsigned long long done = atomic_load(&s->next);
-    if (done > config->count) done = config->count;
-    fprintf(stderr, "%.0f s: %llu of %llu histories, %llu violations\n", seconds, done,
-            (unsigned long long)config->count, (unsigned long long)atomic_load(&s->violations));
+    unsigned long long done = atomic_load(&s->next), all = config->count + config->fresh_count;
+    if (done > all) done = all;
+    fprintf(stderr, "%.0f s: %llu of %llu histories, %llu violations\n", seconds, done, all,
+            (unsigned long long)atomic_load(&s->violations));
 }
 
 void sim_run(const sim_run_config *config, sim_run_result *out) {

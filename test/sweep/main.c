@@ -7,6 +7,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "lib/seed.h"
 #include "sweep.h"
 
 static const char *const way_names[SWEEP_WAYS] = {
@@ -194,6 +195,7 @@ static const char usage[] =
     "                     connection: the five that break the connection\n"
     "  --at N             only the N-th\n"
     "  --stride N --offset K   every N-th, from the K-th on\n"
+    "  --fresh                 with K of DIVVY_FRESH_SEED, which test/run draws from the commit\n"
     "  --keep-going       each run in a process of its own, and on after one that fails\n"
     "  --trace            what happens on the ensemble\n"
     "  --self-check leak|hang|orphan|belief   does that in the third run of each way, which must be noticed\n"
@@ -208,7 +210,7 @@ static int way_of(const char *name) {
 }
 
 static void parse(int argc, char **argv) {
-    enum { ALLOCATIONS = 1, REQUESTS, SCENARIO, WAY, AT, STRIDE, OFFSET, KEEP_GOING, TRACE, SELF_CHECK, LIST };
+    enum { ALLOCATIONS = 1, REQUESTS, SCENARIO, WAY, AT, STRIDE, OFFSET, FRESH, KEEP_GOING, TRACE, SELF_CHECK, LIST };
     static const struct option names[] = {
         {"allocations", no_argument, NULL, ALLOCATIONS},
         {"requests", no_argument, NULL, REQUESTS},
@@ -217,6 +219,7 @@ static void parse(int argc, char **argv) {
         {"at", required_argument, NULL, AT},
         {"stride", required_argument, NULL, STRIDE},
         {"offset", required_argument, NULL, OFFSET},
+        {"fresh", no_argument, NULL, FRESH},
         {"keep-going", no_argument, NULL, KEEP_GOING},
         {"trace", no_argument, NULL, TRACE},
         {"self-check", required_argument, NULL, SELF_CHECK},
@@ -233,6 +236,7 @@ static void parse(int argc, char **argv) {
         case AT: opt.at = strtoul(optarg, NULL, 10); break;
         case STRIDE: opt.stride = strtoul(optarg, NULL, 10); break;
         case OFFSET: opt.offset = strtoul(optarg, NULL, 10); break;
+        case FRESH: opt.offset = (size_t)dv_test_fresh_seed(); break;
         case KEEP_GOING: opt.keep_going = true; break;
         case TRACE: opt.trace = true; break;
         case SELF_CHECK: opt.self_check = optarg; break;

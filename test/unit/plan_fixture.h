@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "divvy/error.h"
+#include "lib/seed.h"
 #include "partitioner/plan_step.h"
 #include "partitioner/plan_text.h"
 
@@ -26,10 +27,7 @@
 static uint64_t chance_state;
 
 static inline void chance_begin(void) {
-    const char *given = getenv("DIVVY_TEST_SEED");
-    chance_state = given != NULL ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    print_message("seed %llu; to replay: DIVVY_TEST_SEED=%llu\n", (unsigned long long)chance_state,
-                  (unsigned long long)chance_state);
+    chance_state = dv_test_seed("unit_plan_*");
 }
 
 /* A number below `bound`, by Knuth's MMIX generator. */

@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #include "divvy/assign.h"
+#include "lib/seed.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define NONE UINT32_MAX
@@ -72,10 +72,7 @@ static inline void pool_adopt(pool *p) {
 static uint64_t chance_state;
 
 static inline void chance_begin(void) {
-    const char *given = getenv("DIVVY_TEST_SEED");
-    chance_state = given != NULL ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    print_message("seed %llu; to replay: DIVVY_TEST_SEED=%llu\n", (unsigned long long)chance_state,
-                  (unsigned long long)chance_state);
+    chance_state = dv_test_seed("unit_assign_sticky");
 }
 
 /* A number below `bound`, by Knuth's MMIX generator. */

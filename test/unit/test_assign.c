@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #include "divvy/assign.h"
+#include "lib/seed.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define UNTOUCHED 0xdeadbeefU
@@ -72,10 +72,7 @@ static void assert_balanced(const pool *p) {
 static uint64_t chance_state;
 
 static void chance_begin(void) {
-    const char *given = getenv("DIVVY_TEST_SEED");
-    chance_state = given != NULL ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
-    print_message("seed %llu; to replay: DIVVY_TEST_SEED=%llu test_assign\n", (unsigned long long)chance_state,
-                  (unsigned long long)chance_state);
+    chance_state = dv_test_seed("unit_assign");
 }
 
 /* A number below `bound`, by Knuth's MMIX generator. */

@@ -4,11 +4,13 @@
 #include "cache_fixture.h"
 #include "test_ensemble.h"
 
+#include "lib/seed.h"
+
 enum { WRITERS = 3, ROLES = 4, IDS = 6, STEPS = 400, TICK_MS = 200, SESSION_MS = 3000, CALM_MS = 15000 };
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { RUNS = 5 }; /* They take forty times as long there. */
+enum { RUNS = 5, FRESH = 2 }; /* They take forty times as long there. */
 #else
-enum { RUNS = 25 };
+enum { RUNS = 25, FRESH = 8 };
 #endif
 
 static divvy_testing_ensemble *e;
@@ -204,8 +206,11 @@ static void run_history(const dv_cache_options *options, bool with_harm) {
 
 static void run_histories(const dv_cache_options *options, bool with_harm) {
     const char *given = getenv("DIVVY_TEST_SEED"), *runs = getenv("DIVVY_TEST_RUNS");
-    unsigned first = given ? (unsigned)atoi(given) : 1, count = runs ? (unsigned)atoi(runs) : given ? 1 : RUNS;
-    for (seed = first; seed < first + count; seed++) run_history(options, with_harm);
+    unsigned first = given ? (unsigned)atoi(given) : 0, count = runs ? (unsigned)atoi(runs) : given ? 1 : RUNS + FRESH;
+    for (unsigned i = 0; i < count; i++) {
+        seed = given ? first + i : (unsigned)dv_test_seed_of_run(i, RUNS, "unit_cache_ensemble");
+        run_history(options, with_harm);
+    }
 }
 
 /* Whatever others do, the view at rest is what a fresh read says, though no audit has come to its help; and no version

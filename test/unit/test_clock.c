@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "client/clock.h"
+#include "lib/seed.h"
 
 /* With a tick of 200 the guard is 100 + 100; with a timeout of 8000 the margin is 100. */
 enum { TICK_MS = 200, PING_MS = 100, LAG_MS = 100, GUARD_MS = PING_MS + LAG_MS, TIMEOUT_MS = 8000, MARGIN_MS = 100 };
@@ -152,9 +153,7 @@ static void test_bounded(void **state) {
     enum { REQUESTS = 20000 };
     static struct { int64_t sent_at, answered_at, pinged_at; } all[REQUESTS];
     (void)state;
-    unsigned seed = getenv("DIVVY_TEST_SEED") ? (unsigned)atoi(getenv("DIVVY_TEST_SEED")) : 7;
-    print_message("DIVVY_TEST_SEED=%u\n", seed);
-    srand(seed);
+    srand((unsigned)dv_test_seed("unit_clock"));
     reset();
     connect_at(0);
     int64_t at = 1000, true_proof = 0;

@@ -4,7 +4,9 @@
  * DIVVY_TEST_SEED=n replays one run; with DIVVY_TEST_RUNS=m it begins there, and does so many. */
 #include "test_ensemble.h"
 
-enum { USERS = 4, RUNS = 60, STEPS = 4000, NODES = 6, OPS_MAX = 24 };
+#include "lib/seed.h"
+
+enum { USERS = 4, RUNS = 60, FRESH = 20, STEPS = 4000, NODES = 6, OPS_MAX = 24 };
 
 /* ---- what is asked, and what must be true of the answers ---- */
 
@@ -285,10 +287,11 @@ static void test_random(void **state) {
     (void)state;
     const char *given = getenv("DIVVY_TEST_SEED");
     const char *runs = getenv("DIVVY_TEST_RUNS");
-    uint64_t first = given ? strtoull(given, NULL, 10) : 1;
-    uint64_t last = runs ? first + strtoull(runs, NULL, 10) - 1 : given ? first : RUNS;
+    uint64_t first = given ? strtoull(given, NULL, 10) : 0;
+    uint64_t count = runs ? strtoull(runs, NULL, 10) : given ? 1 : RUNS + FRESH;
     answers = fires = 0;
-    for (uint64_t seed = first; seed <= last; seed++) {
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t seed = given ? first + i : dv_test_seed_of_run(i, RUNS, "unit_ensemble_random");
         printf("seed %llu\n", (unsigned long long)seed);
         fflush(stdout);
         one_run(seed);

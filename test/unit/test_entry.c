@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #include "divvy/error.h"
+#include "lib/seed.h"
 #include "registry/entry.h"
 #include "registry/server_time.h"
 #include "registry/status.h"
@@ -442,10 +442,7 @@ static void test_hostile(void **state) {
     (void)state;
     static const char good[] =
         HEAD ",\"role\":\"web\",\"load\":0.25,\"ttl\":60,\"enabled\":true,\"x\":[{},[\"\\u00e9\\n\"],1e5]}";
-    const char *given = getenv("DIVVY_TEST_SEED");
-    uint64_t seed = given ? strtoull(given, NULL, 0) : (uint64_t)time(NULL);
-    print_message("DIVVY_TEST_SEED=%llu\n", (unsigned long long)seed);
-    random_state = seed;
+    random_state = dv_test_seed("unit_entry");
     size_t taken = 0;
     for (int i = 0; i < 100000; i++) {
         char data[2 * sizeof good];

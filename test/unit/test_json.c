@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cjson/cJSON.h>
 #include <cmocka.h>
 
+#include "lib/seed.h"
 #include "recipe/record.h"
 #include "registry/entry.h"
 #include "znode/json.h"
@@ -120,9 +120,7 @@ static void test_stricter_than_cjson(void **state) {
     static const char alphabet[] = "{}[]\"\",:::0123-+.eEtruefalsnl\\u0aD8 \n\x01\xc3\xa4";
     static const char *const pieces[] = {"{\"a\":", "[1,", "true", "null", "\"\\ud83d\\ude00\"",
                                          "1e5",     "}",   "]",    ",",    "\"k\":"};
-    const char *given = getenv("DIVVY_TEST_SEED");
-    unsigned seed = given ? (unsigned)strtoul(given, NULL, 10) : (unsigned)time(NULL);
-    print_message("seed %u; to replay: DIVVY_TEST_SEED=%u\n", seed, seed);
+    unsigned seed = (unsigned)dv_test_seed("unit_json");
     size_t valid = 0;
     for (int i = 0; i < 200000; i++) {
         char text[160] = "";

@@ -15,6 +15,7 @@
 
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
+#include "lib/seed.h"
 
 #define PATH "/locks/l"
 #define NEVER 1000 /* of `result`: not told yet */
@@ -458,7 +459,7 @@ static void run_schedule(uint64_t number) {
 /* Ten locks of five clients, users and faults at random: exclusion, order and growing tokens at every step; each acquire
  * ends once and in its time; everyone gets the lock in the end; nothing is left. */
 static void test_random_schedules(void **state) {
-    enum { SCHEDULES = 40 };
+    enum { SCHEDULES = 40, FRESH = 20 };
     const char *one = getenv("DIVVY_TEST_SEED");
     (void)state;
     if (one) {
@@ -466,7 +467,8 @@ static void test_random_schedules(void **state) {
         return;
     }
     memset(results, 0, sizeof results);
-    for (uint64_t i = 1; i <= SCHEDULES; i++) run_schedule(i);
+    for (uint64_t i = 0; i < SCHEDULES + FRESH; i++)
+        run_schedule(dv_test_seed_of_run(i, SCHEDULES, "unit_lock_ensemble"));
     print_message("granted %u, timed out %u, busy %u, canceled %u, lost %u\n", results[GRANTED], results[TIMED_OUT],
                   results[BUSY], results[CANCELED], results[LOST]);
     assert_true(results[GRANTED] > 500 && results[TIMED_OUT] > 100 && results[BUSY] > 100 && results[CANCELED] > 100 &&

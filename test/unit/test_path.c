@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
 #include "divvy/error.h"
+#include "lib/seed.h"
 #include "znode/path.h"
 
 enum { NAME_BYTES_MAX = 400, NODE_BYTES_MAX = 3 * NAME_BYTES_MAX };
@@ -27,17 +27,6 @@ static uint64_t next_random(uint64_t *state) {
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
-}
-
-/* The seed of a randomised test: DIVVY_TEST_SEED if that is set. Printed with the command that replays the run. */
-static uint64_t choose_seed(const char *program) {
-    const char *given = getenv("DIVVY_TEST_SEED");
-    struct timespec now = {0};
-    clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t seed = given != NULL ? strtoull(given, NULL, 10) : (uint64_t)now.tv_sec * 1000003u ^ (uint64_t)now.tv_nsec;
-    print_message("seed %llu, replay: DIVVY_TEST_SEED=%llu %s\n", (unsigned long long)seed, (unsigned long long)seed,
-                  program);
-    return seed;
 }
 
 /* UTF-8 of a code point, without any regard for whether it may be written: surrogates too. */
@@ -108,7 +97,7 @@ static void test_round_trip_of_all_names_made_of_escapes(void **state) {
 
 /* Long random names, half of them of nasty bytes only, round-trip too. */
 static void test_round_trip_of_random_long_names(void **state) {
-    uint64_t random = choose_seed(*state);
+    uint64_t random = dv_test_seed(*state);
     for (int run = 0; run < 20000; run++) {
         char name[NAME_BYTES_MAX + 1];
         size_t bytes = next_random(&random) % NAME_BYTES_MAX;

@@ -2,7 +2,9 @@
  * kinds, while servers fail. SPDX-License-Identifier: Apache-2.0 */
 #include "plan_pool.h"
 
-enum { ITEMS = 60, MOST = 8, HISTORIES = 24, STEPS = 60 };
+#include "lib/seed.h"
+
+enum { ITEMS = 60, MOST = 8, HISTORIES = 24, FRESH = 8, STEPS = 60 };
 
 static uint64_t seed;
 
@@ -124,11 +126,12 @@ static unsigned run_history(uint64_t number) {
  * ACQUIRED. */
 static void test_histories(void **state) {
     (void)state;
-    const char *only = getenv("DV_HISTORY"), *more = getenv("DV_HISTORIES");
-    uint64_t first = only ? strtoull(only, NULL, 10) : 0, count = more ? strtoull(more, NULL, 10) : HISTORIES;
-    uint64_t writes = 0;
-    for (uint64_t number = first; number < (only ? first + 1 : count); number++) {
-        if (only || more) fprintf(stderr, "history %llu\n", (unsigned long long)number);
+    const char *only = getenv("DIVVY_TEST_SEED"), *more = getenv("DIVVY_TEST_RUNS");
+    uint64_t count = only ? 1 : more ? strtoull(more, NULL, 10) : HISTORIES + FRESH;
+    uint64_t writes = 0, fixed = more ? count : HISTORIES;
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t number = only ? strtoull(only, NULL, 10) : dv_test_seed_of_run(i, fixed, "unit_plan_random");
+        fprintf(stderr, "history %llu\n", (unsigned long long)number);
         writes += run_history(number);
     }
     if (!only) assert_true(writes > 10 * HISTORIES);

@@ -4,6 +4,7 @@
  * DIVVY_TEST_SEED=n replays one random schedule. */
 #include "registry_fixture.h"
 
+#include "lib/seed.h"
 #include "testing/ensemble.h"
 
 #define ROOT "/divvy/services"
@@ -11,9 +12,9 @@
 
 enum { USERS = 4, SERVICES_MOST = 64 };
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SCHEDULES = 12, HOSTILE = 2000 }; /* They take forty times as long there. */
+enum { SCHEDULES = 12, FRESH = 4, HOSTILE = 2000 }; /* They take forty times as long there. */
 #else
-enum { SCHEDULES = 60, HOSTILE = 10000 };
+enum { SCHEDULES = 60, FRESH = 20, HOSTILE = 10000 };
 #endif
 
 /* ---- the truth: each entry as it is committed, and what may happen to it ---- */
@@ -280,9 +281,9 @@ static void finish(void) {
 static void test_random(void **state) {
     (void)state;
     const char *given = getenv("DIVVY_TEST_SEED");
-    uint64_t first = given ? strtoull(given, NULL, 0) : 1, count = given ? 1 : SCHEDULES;
-    for (uint64_t s = first; s < first + count; s++) {
-        begin(s);
+    uint64_t first = given ? strtoull(given, NULL, 0) : 0, count = given ? 1 : SCHEDULES + FRESH;
+    for (uint64_t i = 0; i < count; i++) {
+        begin(given ? first : dv_test_seed_of_run(i, SCHEDULES, "unit_registry_faults"));
         for (int step = 0; step < 250; step++) {
             act((int)draw(USERS));
             if (draw(4) == 0) disturb();

@@ -5,6 +5,8 @@
  * DIVVY_TEST_SEED=n replays one random schedule. SPDX-License-Identifier: Apache-2.0 */
 #include "semaphore_fixture.h"
 
+#include "lib/seed.h"
+
 /* --- lost replies ----------------------------------------------------------------------------------------------- */
 
 static const char *const fates[] = {"not applied", "applied", "applied late"};
@@ -383,7 +385,7 @@ static void run_schedule(uint64_t number) {
 /* Twelve users on five clients, some of several slots, with faults and limits at random: never above the limit in force,
  * never a slot twice, tokens of a slot grow; each acquire ends once and in its time; everyone gets in; nothing is left. */
 static void test_random_schedules(void **state) {
-    enum { SCHEDULES = 40 };
+    enum { SCHEDULES = 40, FRESH = 20 };
     const char *one = getenv("DIVVY_TEST_SEED");
     (void)state;
     if (one) {
@@ -391,7 +393,8 @@ static void test_random_schedules(void **state) {
         return;
     }
     memset(results, 0, sizeof results);
-    for (uint64_t i = 1; i <= SCHEDULES; i++) run_schedule(i);
+    for (uint64_t i = 0; i < SCHEDULES + FRESH; i++)
+        run_schedule(dv_test_seed_of_run(i, SCHEDULES, "unit_semaphore_faults"));
     print_message("granted %u, timed out %u, busy %u, canceled %u, lost %u, too many %u\n", results[GRANTED],
                   results[TIMED_OUT], results[BUSY], results[CANCELED], results[LOST], results[TOO_MANY]);
     assert_true(results[GRANTED] > 1000 && results[TIMED_OUT] > 100 && results[BUSY] > 100 && results[CANCELED] > 100 &&
