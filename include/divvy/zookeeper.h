@@ -4,7 +4,12 @@
  * guards for its own transactions. SPDX-License-Identifier: Apache-2.0
  *
  * The one header of divvy that includes the native client's, so divvy.h does not include it. Programs that use it are
- * linked with libzookeeper_mt as well as with libdivvy. The host, below, is the program that owns the handle.
+ * linked with libzookeeper_mt as well as with libdivvy: the package divvy_zookeeper of pkg-config and the target
+ * divvy::zookeeper of CMake name both. The host, below, is the program that owns the handle.
+ *
+ * The native header declares its synchronous calls (zoo_get(), zoo_multi() and their kind) only where THREADED is
+ * defined. This header defines it, and the package and the target do so for the whole program. A program that includes
+ * the native header first, without THREADED, does not compile.
  *
  * Lifetime: rules 1 to 7 of client.h, and
  * 11. The host opens and closes its handle; divvy never closes it. The host closes a live handle only after
@@ -16,6 +21,12 @@
 #ifndef DIVVY_ZOOKEEPER_H
 #define DIVVY_ZOOKEEPER_H
 
+#ifndef THREADED
+#ifdef ZOOKEEPER_H_
+#error "zookeeper.h was included without THREADED: include divvy/zookeeper.h before it, or compile with -DTHREADED"
+#endif
+#define THREADED
+#endif
 #include <zookeeper/zookeeper.h>
 
 #include "divvy/client.h"

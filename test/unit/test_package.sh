@@ -152,6 +152,52 @@ check_pkg_config() {
     LD_LIBRARY_PATH=$1/$LIBDIR runs "$TEMP/by_hand/program"
 }
 
+# readme_block LANGUAGE WORD: the first block of README.md in that language that has the word.
+readme_block() {
+    awk -v fence="\`\`\`$1" -v word="$2" '
+        $0 == fence { inside = 1; text = ""; next }
+        /^```$/ && inside { inside = 0; if (index(text, word)) { printf "%s", text; exit } }
+        inside { text = text $0 "\n" }' "$SOURCE/README.md"
+}
+
+# ends_with_usage PROGRAM: it is linked, loads its libraries, and starts: without arguments it says how it is used.
+ends_with_usage() {
+    local status=0
+    env -u DIVVY_CONNECT LD_LIBRARY_PATH="$TEMP/prefix/$LIBDIR" "$1" >"$TEMP/output" 2>&1 || status=$?
+    if ((status != 2)) || ! grep -q '^usage: ' "$TEMP/output"; then fail "$1 does not run: $(cat "$TEMP/output")"; fi
+}
+
+# What README.md says of building programs is what builds the examples, the one with a handle of its own among them.
+check_readme() {
+    local -x PKG_CONFIG_PATH=$TEMP/prefix/$LIBDIR/pkgconfig
+    local folder=$TEMP/readme program
+    mkdir -p "$folder"
+    cp "$SOURCE"/docs/examples/*.c "$folder"
+    readme_block sh 'pkg-config --cflags' >"$folder/build.sh"
+    readme_block cmake find_package >"$folder/lines"
+    [[ -s $folder/build.sh && -s $folder/lines ]] || fail "README.md does not say how a program is built"
+    { printf 'cmake_minimum_required(VERSION 3.25)\nproject(readme LANGUAGES C)\n' && cat "$folder/lines"; } >"$folder/CMakeLists.txt"
+    printf 'exec "%s" %s "$@"\n' "$CC" "$CFLAGS" >"$folder/cc"
+    sed -i '1i #!/bin/sh' "$folder/cc"
+    chmod +x "$folder/cc"
+    (cd "$folder" && PATH=$folder:$PATH quietly bash -e build.sh)
+    quietly cmake -S "$folder" -B "$folder/build" -DCMAKE_C_COMPILER="$CC" -DCMAKE_PREFIX_PATH="$TEMP/prefix"
+    quietly cmake --build "$folder/build" -j2
+    for program in "$folder"/{,build/}{incremental_loop,native_host}; do ends_with_usage "$program"; done
+    # The header alone is enough where the native client is named by hand.
+    read -ra flags <<<"$(pkg-config --cflags --libs divvy) $CFLAGS"
+    quietly "$CC" -Wall -Werror -o "$folder/by_hand" "$folder/native_host.c" "${flags[@]}" -lzookeeper_mt
+    ends_with_usage "$folder/by_hand"
+}
+
+# The native client's header without THREADED, before ours, is told as what it is.
+check_native_header_first() {
+    printf '#include <zookeeper/zookeeper.h>\n#include <divvy/zookeeper.h>\n' >"$TEMP/first.c"
+    if "$CC" -fsyntax-only -I"$TEMP/prefix/include" "$TEMP/first.c" 2>"$TEMP/output"; then fail "THREADED is not asked for"; fi
+    grep -q 'compile with -DTHREADED' "$TEMP/output" || fail "it is not said what to do: $(cat "$TEMP/output")"
+    quietly "$CC" -fsyntax-only -Wall -Werror -DTHREADED -I"$TEMP/prefix/include" "$TEMP/first.c"
+}
+
 # The command comes with the package, runs from there, and has its page.
 check_command() {
     [[ $("$TEMP/prefix/bin/divvy" --version) == "divvy $VERSION" ]] || fail "the command says another version"
@@ -189,6 +235,8 @@ check_static_library "$TEMP/prefix/$LIBDIR/libdivvy.a"
 check_find_package_shared
 check_pkg_config "$TEMP/prefix"
 check_pkg_config "$TEMP/prefix" --static
+check_readme
+check_native_header_first
 if [[ $(cached DIVVY_BUILD_TOOLS) == ON ]]; then check_command; fi
 check_subfolder
 check_find_package_static
