@@ -19,17 +19,35 @@ typedef struct {
     char *path;
 } lock_look;
 
-/* The live node of a member, or NULL. */
-static const char *node_of(const dv_follower *f, uint32_t slot) {
-    const dv_plan_member *m = dv_plan_member_at(f->memory.plan, slot);
+typedef enum { GONE, UNSETTLED, UNREAD, LIVES } presence;
+
+/* Finds the live node of a static member: of the nodes with its identifier, the newest that is static (D12). As long as
+ * one of them is unread, it may be the one. */
+static presence find_static(const dv_follower *f, const dv_plan_member *m, size_t *at) {
     const dv_plan_party *party = dv_plan_people_party(f->people);
-    if (!m) return NULL;
-    if (!m->is_static) return dv_plan_people_find(f->people, m->key) == SIZE_MAX ? NULL : m->key;
+    presence found = GONE;
     for (size_t n = 0; n < party->count; n++) {
-        if (strcmp(party->nodes[n].identifier, m->key) == 0 && dv_plan_member_of(f->memory.plan, party, n) == m)
-            return party->nodes[n].node;
+        if (strcmp(party->nodes[n].identifier, m->key) != 0) continue;
+        if (!party->nodes[n].known && !DV_MUTANT(round_ended_by_namesake)) {
+            *at = n;
+            return UNREAD;
+        }
+        if (dv_plan_member_of(f->memory.plan, party, n) != m) continue;
+        *at = n;
+        found = LIVES;
     }
-    return NULL;
+    return found;
+}
+
+/* Finds the node of a moved item's new owner (D42), or, when UNREAD, a node that may be it. */
+static presence find_owner(const dv_follower *f, size_t moved, size_t *at) {
+    const dv_plan *plan = f->memory.plan;
+    const dv_plan_member *m = dv_plan_member_at(plan, plan->owners[plan->moved[moved]]);
+    presence found = GONE;
+    if (m && m->is_static) found = find_static(f, m, at);
+    else if (m && (*at = dv_plan_people_find(f->people, m->key)) != SIZE_MAX) found = LIVES;
+    /* Whom a party before the plan's does not have may only have come since. */
+    return found == GONE && f->pzxid < plan->header.pzxid ? UNSETTLED : found;
 }
 
 /* P/locks/<item>; malloc'ed. */
@@ -82,26 +100,51 @@ static void look_done(dv_follower *f, int64_t now) {
 
 static void look_further(dv_follower *f, int64_t now);
 
+static void arrive(dv_follower *f, size_t moved) {
+    f->round.arrived[moved] = true;
+    f->round.waiting--;
+}
+
+/* What was asked for is answered: the look goes on, or is done. */
+static void answered(dv_follower *f, int64_t now) {
+    divvy_partitioner *p = f->p;
+    if (!f->round.timer.link && is_current(f)) look_further(f, now);
+    dv_members_rejoin(p, now);
+    dv_object_unref(&p->object);
+}
+
 static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     lock_look *l = context;
     dv_follower *f = l->f;
-    divvy_partitioner *p = f->p;
+    size_t at;
     f->round.under_way--;
-    if (l->look == f->round.look && is_current(f)) {
-        const char *node = node_of(f, f->memory.plan->owners[f->memory.plan->moved[l->moved]]);
-        /* Who is gone holds nothing, and is not waited for: the next plan is about that. But who is not in an earlier
-         * party than the plan's may only have come since. */
-        bool gone = !node && f->pzxid >= f->memory.plan->header.pzxid;
-        if (gone || (node && reply->error == 0 && is_held_by(reply->children, reply->child_count, node))) {
-            f->round.arrived[l->moved] = true;
-            f->round.waiting--;
-        }
+    if (l->look == f->round.look && is_current(f) && !f->round.arrived[l->moved]) {
+        presence owner = find_owner(f, l->moved, &at);
+        bool held = owner == LIVES && reply->error == 0 &&
+                    is_held_by(reply->children, reply->child_count, dv_plan_people_party(f->people)->nodes[at].node);
+        if (held || owner == GONE) arrive(f, l->moved);
     }
-    if (!f->round.timer.link && is_current(f)) look_further(f, now);
     free(l->path);
     free(l);
-    dv_members_rejoin(p, now);
-    dv_object_unref(&p->object);
+    answered(f, now);
+}
+
+/* Now that it is known who the owner is, its items are looked at. */
+static void on_owner_read(void *context, int error, int64_t now) {
+    dv_follower *f = context;
+    f->round.under_way--;
+    f->round.owner_asked = false;
+    if (error == 0) f->round.next = 0;
+    answered(f, now);
+}
+
+/* Owners that are not known yet are few, so they are read one after the other. */
+static void read_owner(dv_follower *f, size_t node) {
+    if (f->round.owner_asked) return;
+    f->round.owner_asked = dv_plan_people_ask_namesakes(f->people, node, on_owner_read, f) > 0;
+    if (!f->round.owner_asked) return;
+    f->round.under_way++;
+    dv_object_ref(&f->p->object);
 }
 
 static bool look_at(dv_follower *f, size_t moved) {
@@ -122,8 +165,10 @@ static bool look_at(dv_follower *f, size_t moved) {
 static void look_further(dv_follower *f, int64_t now) {
     dv_round *r = &f->round;
     while (r->next < r->count && r->under_way < AT_ONCE) {
-        size_t moved = r->next++;
-        if (!r->arrived[moved] && !look_at(f, moved)) r->next = r->count;
+        size_t moved = r->next++, node = 0;
+        if (r->arrived[moved]) continue;
+        if (find_owner(f, moved, &node) == UNREAD) read_owner(f, node);
+        else if (!look_at(f, moved)) r->next = r->count;
     }
     if (r->under_way == 0) look_done(f, now);
 }

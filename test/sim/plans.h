@@ -70,4 +70,14 @@ bool sim_person_fenced(const sim_world *w, const sim_person *p, int64_t zxid);
 /* The least level of those that are in the party as of that zxid. */
 int sim_party_level(const sim_world *w, int64_t zxid);
 
+/* ---- check_plan_writes.c: what a member wrote ---- */
+void sim_plan_check_written(sim_world *w, const sim_plan_version *before, const sim_plan_version *v);
+void sim_plan_note_absences(sim_world *w, const sim_plan_version *v);
+/* Whether it was written in another ensemble: D10. */
+bool sim_plan_is_restored(const sim_plan_version *v);
+
+/* ---- truth_plans.c ---- */
+void *sim_plans_grown(void *array, size_t count, size_t *room, size_t bytes);
+sim_plan_child *sim_plan_child_of(struct sim_plans_truth *t, const char *name);
+
 #endif
