@@ -258,6 +258,25 @@ class Commands(Case):
                 self.assertEqual((done.returncode, done.stdout), (code, ""), done)
                 self.assertRegex(done.stderr, r"\Adivvy: [^\n]*%s[^\n]*\n\Z" % fragment)
 
+    # The name of an item never becomes code: {item} inside a script is refused before anything is done, with the way to write
+    # it. Written that way the name is data.
+    def test_no_injection(self):
+        item = "a'; touch injected; echo '\"$(touch injected)"
+        for words in (["sh", "-c", "echo '{item}'"], ["env", "bash", "-ec", 'echo "{item}"'], ["python3", "-c", "'{item}'"]):
+            with self.subTest(words):
+                done = subprocess.run([DIVVY, "partition", "--connect", NOWHERE, "--path", "/q", "--item", item, "--", *words],
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                      timeout=DEADLINE_S, check=False)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), done)
+                self.assertRegex(done.stderr, r"\Adivvy: [^\n]*\{item\}[^\n]*DIVVY_ITEM[^\n]*\n\Z")
+        script = 'cd "$1" && printf %s "$DIVVY_ITEM" >of-name && mv of-name name; exec sleep 1000'
+        member = self.start(items=[item], command=["sh", "-c", script, "sh", self.folder])
+        wait_for(lambda: os.path.exists(os.path.join(self.folder, "name")), "the command has run", member)
+        with open(os.path.join(self.folder, "name"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), item)
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "injected")))
+        self.assertEqual(member.stop(), 0)
+
     # What is said about commands needs one; a word that is no option needs -- in front; a file of lines must be writable.
     def test_usage(self):
         for words, fragment in ((["--drain", "1s"], "--drain"), (["--restart", "never"], "--restart"),

@@ -7,6 +7,7 @@
 
 #include <divvy/divvy.h>
 
+#include "code_word.h"
 #include "command.h"
 #include "supervise_child.h"
 
@@ -107,7 +108,9 @@ void dv_partition_print_help(void) {
            "that is revoked is released as soon as the line is written.\n"
            "\n"
            "With COMMAND one runs for each item that is owned, with {item} in its arguments\n"
-           "replaced by the item, and DIVVY_ITEM and DIVVY_TOKEN in its environment. An item is\n"
+           "replaced by the item, and DIVVY_ITEM and DIVVY_TOKEN in its environment. The code of a\n"
+           "shell may not have {item} inside, as its name could be any code: sh -c there has\n"
+           "\"$DIVVY_ITEM\". Where an item may begin with -, put -- before {item}. An item is\n"
            "released when all processes of its command have gone, and they are gone before\n"
            "another member can own the item, whatever happens to this one.\n"
            "\n"
@@ -156,6 +159,24 @@ static void set_defaults(dv_partition_options *options) {
     };
 }
 
+/* Returns whether no word of the command would be run as code with an item's name in it, else tells it. */
+static bool is_free_of_injection(const char *const *arguments) {
+    dv_code_word code = dv_code_word_find(arguments, DV_CHILD_PLACEHOLDER);
+    if (code.at == 0) return true;
+    if (code.instead)
+        dv_command_misused(command,
+                           "%.100s would run what stands in an item's name: " DV_CHILD_PLACEHOLDER " is part of its "
+                           "code; write %s there, or give " DV_CHILD_PLACEHOLDER
+                           " as a word of its own behind the code",
+                           code.program, code.instead);
+    else
+        dv_command_misused(command,
+                           "%.100s would run what stands in an item's name: " DV_CHILD_PLACEHOLDER " is part of its "
+                           "code; run a script instead, which has the name in DIVVY_ITEM and quotes it",
+                           code.program);
+    return false;
+}
+
 /* The command behind "--". Returns whether what was found there is in order. */
 static bool take_command(dv_partition_options *options, int rest, int argc, char **argv) {
     if (rest == argc) return true;
@@ -164,7 +185,7 @@ static bool take_command(dv_partition_options *options, int rest, int argc, char
         return false;
     }
     options->arguments = (const char *const *)&argv[rest];
-    return true;
+    return is_free_of_injection(options->arguments);
 }
 
 int dv_partition_options_parse(dv_partition_options *options, int argc, char **argv) {

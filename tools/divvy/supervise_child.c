@@ -14,7 +14,7 @@ enum {
     SIGNAL_STATUS = 128
 };
 
-static const char placeholder[] = "{item}";
+static const char placeholder[] = DV_CHILD_PLACEHOLDER;
 
 static void tell(const dv_child *child, dv_child_kind kind, int status, int64_t restart_ms, const char *reason) {
     dv_child_event event = {.kind = kind,

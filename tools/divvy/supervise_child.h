@@ -17,6 +17,9 @@
  * first when it has run for so long. They are promised in the help text and the man page. */
 enum { DV_CHILD_BACKOFF_MS = 100, DV_CHILD_BACKOFF_MAX_MS = 30000, DV_CHILD_STEADY_MS = 5000 };
 
+/* Stands for the item's name in the words of a command, but for the first. */
+#define DV_CHILD_PLACEHOLDER "{item}"
+
 /* What is done when a command exits by itself. */
 typedef enum { DV_RESTART_ALWAYS, DV_RESTART_ON_FAILURE, DV_RESTART_NEVER } dv_restart;
 
@@ -40,9 +43,8 @@ typedef struct {
 
 /* What all commands have in common. */
 typedef struct {
-    const char *program; /* a path, as dv_program_find() gives it */
-    const char *const
-        *arguments; /* argv, with a NULL at the end; "{item}" stands for the item's name in all but the first */
+    const char *program;          /* a path, as dv_program_find() gives it */
+    const char *const *arguments; /* argv, with a NULL at the end; it may have DV_CHILD_PLACEHOLDER */
     dv_restart restart;
     int64_t session_timeout_ms;
     int64_t drain_ms; /* from SIGTERM to SIGKILL, when the item is revoked */
