@@ -28,12 +28,18 @@ FILE *__wrap_fopen(const char *path, const char *mode) {
 static void check_texts(const char *word) {
     int64_t ms;
     if (dv_duration_parse(word, &ms) == 0) FUZZ_CHECK(ms >= 0 && ms <= DV_DURATION_MAX_MS);
-    char *plain = dv_text_plain(word), *readable = dv_text_readable(word);
-    if (!plain || !readable) abort();
+    char *plain = dv_text_plain(word), *readable = dv_text_readable(word),
+         *line = plain ? dv_text_json_line(plain) : NULL;
+    if (!plain || !readable || !line) abort();
     FUZZ_CHECK(dv_is_utf8(plain) && dv_is_utf8(readable));
     for (const char *at = readable; *at; at++) FUZZ_CHECK((unsigned char)*at >= 0x20 && *at != 0x7f);
+    FUZZ_CHECK(dv_is_utf8(line) && line[strlen(line) - 1] == '\n');
+    for (const char *const *unseen = (const char *const[]){"\u200b", "\u202e", "\u2066", "\ufeff", NULL}; *unseen;
+         unseen++)
+        FUZZ_CHECK(!strstr(readable, *unseen) && !strstr(line, *unseen));
     free(plain);
     free(readable);
+    free(line);
 }
 
 static void check_list(const dv_item_list *list) {

@@ -360,14 +360,20 @@ class Items(Case):
         owned = self.owned_alone(items=[os.fsdecode(name) for name in names])
         self.assertEqual(sorted(owned), sorted(names.values()))
 
-    # Lines for people encode control characters too, so that a name can neither break a line nor steer a terminal.
+    # Lines for people encode control characters and those that are not seen, so that a name can neither break a line nor
+    # steer a terminal, nor look like another; in JSON the latter are escaped.
     def test_readable_names(self):
-        member = Member(self.path, items=["a\nFAILURE", "\x1b[2J", "\u0085", "\udcff", "é"], text=True)
+        member = Member(self.path, items=["a\nFAILURE", "\x1b[2J", "\u0085", "\udcff", "é", "é\u202e\u200b"], text=True)
         wait_for(lambda: "ACQUIRED" in member.output, "it owns its items", member)
         self.assertEqual(member.stop(signal.SIGINT), 0, member)
         self.assertEqual(member.output.splitlines()[2],
-                         "ACQUIRED    owned 5: %1B[2J, a%0AFAILURE, %C2%85, é, %FF")
+                         "ACQUIRED    owned 6: %1B[2J, a%0AFAILURE, %C2%85, é, é%E2%80%AE%E2%80%8B, %FF")
         self.assertEqual(len(member.output.splitlines()), 6)
+        member = Member(self.path, items=["\u202e\u200b\U000e0041"])
+        wait_for(lambda: member.ledger.state == "ACQUIRED", "it owns its items", member)
+        self.assertEqual(member.stop(), 0, member)
+        self.assertEqual(member.ledger.lines[1]["gained"], ["\u202e\u200b\U000e0041"])
+        self.assertTrue(member.output.isascii())
 
 
 class Pool(Case):

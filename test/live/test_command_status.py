@@ -263,6 +263,27 @@ class Status(Case):
         self.assertNotIn("\x1b", page)
         self.assertEqual(len(page.splitlines()), 1 + 1 + 1 + 6 + 1 + 1 + 5)
 
+    # Two names never look the same: characters that are not seen are shown by their bytes, and escaped in JSON.
+    def test_unseen(self):
+        unseen = "\u202a\u202e\u2066\u2069\u200b\u200d\u200f\u2028\u2060\ufeff\u061c\u00ad\u034f\u180e\ufe0f\u0085\U000e0041"
+        names = ["x"] + ["x" + character for character in unseen]
+        for name in names:
+            if name[1:] not in ("\U000e0041", "\u0085"):
+                self.make(self.path + "/locks/" + name + "/__lock__0000000001", "o\u202ewner".encode(), ephemeral=True)
+        named = [word for name in names for word in ("--item", name)]
+        page = run("status", "--path", self.path, *named).stdout
+        self.assertEqual(len(re.findall(r"(?m)^x", page)), len(names))
+        self.assertTrue(page.isascii(), ascii(page))
+        self.assertIn("\nx%E2%80%AE ", page)
+        self.assertIn("\nx%F3%A0%81%81 ", page)
+        self.assertIn(" o%E2%80%AEwner (not in the party) ", page)
+        text = run("status", "--path", self.path, "--json", *named).stdout
+        self.assertTrue(text.isascii(), ascii(text))
+        self.assertEqual(sorted(item["item"] for item in json.loads(text)["items"]), sorted(names))
+        self.assertIn(r"x\udb40\udc41", text)
+        refused = run("status", "--path", "/a\u202eb")
+        self.assertNotIn("\u202e", refused.stderr)
+
     # Columns stay columns with names of all scripts.
     def test_widths(self):
         for name in ("plain", "grün", "日本語", "x" * 30):

@@ -96,12 +96,9 @@ static bool fill(cJSON *json, const dv_ledger *ledger, const dv_line *line) {
 static char *print_json(cJSON *json, bool complete) {
     char *text = complete ? cJSON_PrintUnformatted(json) : NULL;
     cJSON_Delete(json);
-    if (!text) return NULL;
-    size_t bytes = strlen(text);
-    char *with_newline = realloc(text, bytes + 2);
-    if (!with_newline) free(text);
-    else memcpy(with_newline + bytes, "\n", 2);
-    return with_newline;
+    char *line = text ? dv_text_json_line(text) : NULL;
+    cJSON_free(text);
+    return line;
 }
 
 char *dv_line_json(const dv_ledger *ledger, const dv_line *line) {

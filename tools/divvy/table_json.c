@@ -57,10 +57,7 @@ bool dv_json_age(cJSON *to, int64_t ms) {
 char *dv_json_line(cJSON *json, bool complete) {
     char *text = complete ? cJSON_PrintUnformatted(json) : NULL;
     cJSON_Delete(json);
-    if (!text) return NULL;
-    size_t bytes = strlen(text);
-    char *line = realloc(text, bytes + 2);
-    if (!line) free(text);
-    else memcpy(line + bytes, "\n", 2);
+    char *line = text ? dv_text_json_line(text) : NULL;
+    cJSON_free(text);
     return line;
 }

@@ -14,8 +14,14 @@ size_t dv_text_character_bytes(const char *text);
 /* For JSON: offending is what is not UTF-8. Returns memory to free(), NULL when there is none. */
 char *dv_text_plain(const char *text);
 
-/* For lines that people read: offending are control characters too, so that a name can neither break a line nor send
- * a terminal its escape sequences. Returns memory to free(), NULL when there is none. */
+/* For lines that people read: offending are also control characters, so that a name can neither break a line nor send
+ * a terminal its escape sequences, and characters that are not seen, so that no name looks like another: those that
+ * change the direction of a line, join or part others, or have no width. Returns memory to free(), NULL when there is
+ * none. */
 char *dv_text_readable(const char *text);
+
+/* Returns `json`, which is printed without white space, as a line: with \u escapes for the same characters, and a newline.
+ * To be freed; NULL when there is no memory. */
+char *dv_text_json_line(const char *json);
 
 #endif
