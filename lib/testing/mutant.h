@@ -29,6 +29,8 @@
     X(settle_without_bound, "a party that never stands still never settles (kazoo)")                          \
     X(held_without_look, "a place counts as the first without a look at the queue")                           \
     X(token_of_sequence, "the sequence number, which begins anew, serves as the fencing token")               \
+    X(kazoo_without_look, "in the model of kazoo: a lock counts as had without a look at the queue")          \
+    X(kazoo_works_on, "in the model of kazoo: its user works on with items that he has released")             \
     X(list_before_limit, "leases listed on entering a semaphore's queue count at its head: over-admission")   \
     X(queue_ignored, "slots are taken without the queue's head, and whatever the version (kazoo #213)")       \
     X(admission_unbound, "an admission does not ask for the version that was read: a resize is undone")       \

@@ -314,6 +314,7 @@ static void do_round(chaos *c, int64_t until_ms) {
         }
         quiet(c);
     }
+    if (chaos_interrupted) chaos_note(c, "I %" PRId64, chaos_now_ms());
     stop(c);
 }
 

@@ -10,6 +10,7 @@
  *   Y time log text        it has ended by itself, and should not have
  *   A time bound           all faults are off, all servers serve; within so many milliseconds all is to be well
  *   Z time stall           the quiet time is over; for so many milliseconds of it this machine did not let us run
+ *   I time                 the user has interrupted the round, which may show nothing
  *   T session_ms tick_ms sync_ticks */
 #ifndef CHAOS_H
 #define CHAOS_H

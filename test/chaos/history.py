@@ -147,6 +147,7 @@ class History:
 
     def __init__(self):
         self.logs, self.offsets, self.excused, self.unexpected = {}, [], {}, []
+        self.interrupted = False  # by the user, so that the round may show nothing
         self.quiets, self.faults, self.session_ms, self.tick_ms, self.sync_ticks = [], [], 3000, 200, 10
 
     def read_driver(self, lines):
@@ -175,6 +176,8 @@ class History:
                 self.faults.append((int(f[0]), f[1], f[2], int(f[3])))
             elif kind == 'A':
                 self.quiets.append(Quiet(int(f[0]), int(f[1])))
+            elif kind == 'I':
+                self.interrupted = True
             elif kind == 'Z':
                 self.quiets[-1].end, self.quiets[-1].stall = int(f[0]), int(f[1])
 

@@ -9,6 +9,7 @@ client can know of: a session that somebody has ended by force, from then on.
 S1 own node there, first of its queue, session open   S2 no two believe   S3 tokens grow   S5 a node of another session
 S7 deleted by ourselves while believed   S8 states   S9 the semaphore's limit   S10 the registry's answers
 S11 foreign nodes are left alone   V9 the unique role   L1 all is well again   L2 waiting calls end   L3 no orphans
+VOID the round shows nothing
 """
 
 import json
@@ -113,6 +114,25 @@ class Checker:
         for quiet in self.history.quiets:
             if quiet.end is not None:
                 self.check_quiet(quiet)
+        if not self.history.interrupted:
+            self.check_substance()
+
+    # ---- VOID: a round that could not have failed proves nothing ----
+
+    def check_substance(self):
+        """Something of each kind was owned for certain, and a quiet time was long enough to tell."""
+        kinds = {belief.kind for belief in self.history.beliefs if belief.is_certain}
+        for kind in ('item', 'lock', 'read', 'write', 'slots'):
+            if kind not in kinds:
+                self.violate('VOID', f'nobody was certain of any {kind}, all the round')
+        logs = self.history.logs.values()
+        if not any(claim.end > claim.told for log in logs for claim in log.claims):
+            self.violate('VOID', 'nobody was certain of the unique role, all the round')
+        if not any(log.lookups for log in logs):
+            self.violate('VOID', 'nobody was given an entry of the registry, all the round')
+        if not self.recoveries:
+            self.violate('VOID', f'no quiet time was conclusive; {self.inconclusive} were too short for what the '
+                                 f'machine stood still, of {len(self.history.quiets)}')
 
     # ---- S1, S5, S7: one belief and its node ----
 

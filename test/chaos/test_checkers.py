@@ -313,6 +313,42 @@ class Falsified(unittest.TestCase):
         self.world.driver.append('K 20000 m0.1.log')
         self.expect()
 
+    # A round without any belief of a kind passes no more than one that breaks a rule, but for one that its user ended.
+    def test_no_ownership(self):
+        for kind in ('item', 'lock', 'read', 'write', 'slots'):
+            self.setUp()
+            for log, lines in self.world.lines.items():
+                self.world.lines[log] = [line for line in lines if f' {kind} ' not in line]
+            self.assertIn('VOID', {rule for rule, _ in self.world.check()}, kind)
+            self.world.driver.append('I 30000')
+            self.assertNotIn('VOID', {rule for rule, _ in self.world.check()}, kind)
+
+    def test_nothing_at_all(self):
+        for log in self.world.lines:
+            self.world.lines[log] = []
+        self.world.driver = [line for line in self.world.driver if line[0] not in 'AZ']
+        self.expect('VOID')
+
+    # Nor does one without a claim, or without a lookup.
+    def test_no_answers(self):
+        for kind in 'CR':
+            self.setUp()
+            for log, lines in self.world.lines.items():
+                self.world.lines[log] = [line for line in lines if line[0] != kind]
+            self.expect('VOID')
+
+    # Nor one whose quiet times were all too short to tell, or had no end.
+    def test_inconclusive(self):
+        for old, new in (('Z 20000 0', 'Z 12000 0'), ('Z 20000 0', 'Z 20000 9000'), ('Z 20000 0', 'F 20000 + none 0')):
+            self.setUp()
+            self.world.driver = [line.replace(old, new) for line in self.world.driver]
+            self.expect('VOID')
+
+    # One that tells is enough.
+    def test_one_inconclusive(self):
+        self.world.driver += ['A 21000 5000', 'Z 22000 0']
+        self.expect()
+
     # A process that ended by itself.
     def test_crash(self):
         self.world.driver.append('Y 30000 m0.1.log ended by signal 11')

@@ -35,6 +35,19 @@ static void check_alone(const sim_claim *c) {
             else if (!c->is_pool && !other->is_pool) w->coverage->claim_meetings[SIM_MET_READERS]++;
         }
     }
+    sim_kazoo_check_claim(c);
+}
+
+void sim_claims_check_beside(const sim_claim *held) {
+    sim_world *w = held->m->world;
+    for (size_t i = 0; i < w->script->slots; i++) {
+        const sim_member *m = &w->members[i];
+        for (size_t k = 0; m->phase != SIM_ABSENT && k < m->claim_count; k++) {
+            int64_t token;
+            const sim_claim *c = &m->claims[k];
+            if (exclude(held, c) && sim_claim_believed(c, &token)) sim_kazoo_check_claim(c);
+        }
+    }
 }
 
 /* S1, S3 of a lock. */

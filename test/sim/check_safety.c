@@ -3,8 +3,8 @@
  * Belief of a member in an item: the library shows it, or the user has not stopped work on it, and the session's
  * deadline has not passed. Excused from S1 and S2 is only what no client can know of: a node that somebody else
  * deleted, and a session that an administrator killed. The resource is asked to withstand those, too. Locks and
- * semaphores are looked at in check_claims.c and truth_claims.c; registries in check_services.c
- * and truth_services.c; S13 is no affair of this simulator. */
+ * semaphores are looked at in check_claims.c and truth_claims.c; kazoo members in check_kazoo.c; registries in
+ * check_services.c and truth_services.c; S13 is no affair of this simulator. */
 #include <string.h>
 
 #include "sim.h"
@@ -28,8 +28,7 @@ static bool shows(const sim_member *m, size_t item, int64_t *token) {
     return true;
 }
 
-/* Whether the member believes in the item, by a token that nothing excuses. */
-static bool believes(sim_world *w, const sim_member *m, size_t item) {
+bool sim_believes(sim_world *w, const sim_member *m, size_t item) {
     if (m->phase == SIM_ABSENT || !sim_member_alive(m)) return false;
     int64_t session = session_of(m), token;
     const sim_holding *h = &m->items[item];
@@ -40,12 +39,13 @@ static bool believes(sim_world *w, const sim_member *m, size_t item) {
 
 /* S2. */
 static void check_alone(sim_world *w, const sim_member *m, size_t item) {
-    if (!believes(w, m, item)) return;
+    if (!sim_believes(w, m, item)) return;
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *other = &w->members[i];
-        if (other != m && believes(w, other, item))
+        if (other != m && sim_believes(w, other, item))
             sim_violate(w, "S2", "%s and %s both believe that they own %s", m->name, other->name, w->items[item]);
     }
+    sim_kazoo_check_item(m, item);
 }
 
 /* ---- transactions ---- */
@@ -93,7 +93,7 @@ static void check_created_place(sim_world *w, const divvy_testing_transaction *t
     if (!dv_sequence_parse(name, "__lock__", &sequence)) return;
     for (size_t i = 0; i < w->script->slots; i++) {
         sim_member *m = &w->members[i];
-        if (!believes(w, m, item)) continue;
+        if (!sim_believes(w, m, item)) continue;
         int64_t token = m->items[item].work_token;
         shows(m, item, &token);
         const sim_node *own = sim_truth_node(&w->truth, item, token, session_of(m));
@@ -137,6 +137,7 @@ void sim_check_transaction(sim_world *w, const divvy_testing_transaction *t) {
     if (t->kind == DIVVY_TESTING_SESSION_END) check_session_end(w, t);
     if (t->kind == DIVVY_TESTING_CREATE && item != SIZE_MAX) check_created_place(w, t, item, name);
     sim_claims_transaction(w, t);
+    sim_kazoo_transaction(w, t);
     sim_truth_apply(w, t);
     if (t->kind == DIVVY_TESTING_CREATE && t->ephemeral_owner) check_budget(w, t);
 }
@@ -337,6 +338,7 @@ void sim_check_step(sim_world *w) {
         bool anew = look_at_clock(m);
         sim_claims_check_step(w, m, anew);
         sim_services_check_step(m);
+        sim_kazoo_check_step(m);
         const divvy_partitioner *p = m->partitioner;
         if (!p) continue;
         if (anew || m->not_seen || p->generation != m->seen_generation) {

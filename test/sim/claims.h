@@ -68,5 +68,7 @@ const sim_claim_node *sim_claim_head(const sim_claim_list *list);
 /* ---- check_claims.c ---- */
 /* The claim is believed in from now on. */
 void sim_check_claim(sim_claim *c, int64_t token);
+/* S2 of what a kazoo member holds from now on: nobody of ours believes in it. */
+void sim_claims_check_beside(const sim_claim *held);
 
 #endif

@@ -115,6 +115,13 @@ static const char *const plan_meeting_names[SIM_PLAN_MEETINGS] = {
     [SIM_MET_TO_PLAN] = "a change-over to a plan",
 };
 
+static const char *const kazoo_gap_names[SIM_KAZOO_GAPS] = {
+    [SIM_GAP_STOPPED] = "kazoo's gap: stopped past its session's end",
+    [SIM_GAP_SUSPENDED] = "kazoo's gap: suspended, and at work",
+    [SIM_GAP_CONNECTED] = "kazoo's gap: cut off, and not aware of it",
+    [SIM_GAP_SHARED] = "kazoo's gap: another worked on the same",
+};
+
 void sim_coverage_add(sim_coverage *to, const sim_coverage *from) {
     to->histories += from->histories;
     to->steps += from->steps;
@@ -126,10 +133,17 @@ void sim_coverage_add(sim_coverage *to, const sim_coverage *from) {
     for (int i = 0; i < SIM_CLAIM_MEETINGS; i++) to->claim_meetings[i] += from->claim_meetings[i];
     for (int i = 0; i < SIM_SERVICE_MEETINGS; i++) to->service_meetings[i] += from->service_meetings[i];
     for (int i = 0; i < SIM_PLAN_MEETINGS; i++) to->plan_meetings[i] += from->plan_meetings[i];
+    for (int i = 0; i < SIM_KAZOO_GAPS; i++) to->kazoo_gaps[i] += from->kazoo_gaps[i];
+    if (from->kazoo_gap_max_ms > to->kazoo_gap_max_ms) to->kazoo_gap_max_ms = from->kazoo_gap_max_ms;
 }
 
 static void print_line(const char *what, const char *name, uint64_t count) {
     printf("  %-10s %-44s %10llu\n", what, name, (unsigned long long)count);
+}
+
+static void print_kazoo_gaps(const sim_coverage *c) {
+    for (int i = 0; i < SIM_KAZOO_GAPS; i++) print_line("excused", kazoo_gap_names[i], c->kazoo_gaps[i]);
+    printf("  %-10s %-44s %10lld ms\n", "excused", "kazoo's gap: the longest", (long long)c->kazoo_gap_max_ms);
 }
 
 /* Transitions are of partitioners, and few in histories of locks. */
@@ -143,6 +157,7 @@ void sim_coverage_print(const sim_coverage *c, sim_theme theme) {
         print_line("met", service_meeting_names[i], c->service_meetings[i]);
     for (int i = 0; theme == SIM_OF_PLANS && i < SIM_PLAN_MEETINGS; i++)
         print_line("met", plan_meeting_names[i], c->plan_meetings[i]);
+    if (theme != SIM_OF_SERVICES) print_kazoo_gaps(c);
     if (theme != SIM_OF_POOLS && theme != SIM_OF_PLANS) return;
     for (int i = 0; i < SIM_TRANSITIONS; i++) print_line("transition", transition_names[i], c->transitions[i]);
     for (int i = 0; i < SIM_MEETINGS; i++) print_line("met", meeting_names[i], c->meetings[i]);
@@ -165,6 +180,8 @@ size_t sim_coverage_missing(const sim_coverage *c, sim_theme theme) {
     for (int i = 0; theme == SIM_OF_PLANS && i < SIM_PLAN_MEETINGS; i++)
         missing += miss("meeting", plan_meeting_names[i], c->plan_meetings[i]);
     if (theme != SIM_OF_POOLS) return missing;
+    missing += miss("gap", kazoo_gap_names[SIM_GAP_STOPPED], c->kazoo_gaps[SIM_GAP_STOPPED]);
+    missing += miss("gap", kazoo_gap_names[SIM_GAP_SHARED], c->kazoo_gaps[SIM_GAP_SHARED]);
     for (int i = 0; i < SIM_TRANSITIONS; i++) missing += miss("transition", transition_names[i], c->transitions[i]);
     for (int i = 0; i < SIM_MEETINGS; i++) missing += miss("meeting", meeting_names[i], c->meetings[i]);
     return missing;

@@ -124,6 +124,15 @@ typedef enum {
     SIM_PLAN_MEETINGS
 } sim_plan_meeting;
 
+/* kazoo believed on in what its session had, when the servers had ended that. */
+typedef enum {
+    SIM_GAP_STOPPED,   /* its process was stopped */
+    SIM_GAP_SUSPENDED, /* it knew that it was not connected: its user had not reacted, or a lock's user need not */
+    SIM_GAP_CONNECTED, /* it had not noticed that its link, or its server, was cut off */
+    SIM_GAP_SHARED,    /* and somebody else believed in it meanwhile */
+    SIM_KAZOO_GAPS
+} sim_kazoo_gap;
+
 typedef struct {
     uint64_t histories, steps, script_events;
     int64_t simulated_ms;
@@ -133,6 +142,8 @@ typedef struct {
     uint64_t claim_meetings[SIM_CLAIM_MEETINGS];
     uint64_t service_meetings[SIM_SERVICE_MEETINGS];
     uint64_t plan_meetings[SIM_PLAN_MEETINGS];
+    uint64_t kazoo_gaps[SIM_KAZOO_GAPS];
+    int64_t kazoo_gap_max_ms;
 } sim_coverage;
 
 void sim_coverage_add(sim_coverage *to, const sim_coverage *from);

@@ -1,8 +1,9 @@
 /* A kazoo process that takes a lock or a slot, as a state machine on a plain client. SPDX-License-Identifier: Apache-2.0
  *
  * The algorithms of kazoo.recipe.lock: Lock, ReadLock, WriteLock (as of 2.9, without #649), Semaphore. A semaphore's
- * queue is a Lock at its head, held while the leases are counted and one more is made. Only its nodes are held against
- * the invariants. As kazoo.c says: where an answer was lost it makes sure before it looks, which kazoo does not. */
+ * queue is a Lock at its head, held while the leases are counted and one more is made. Its user works from the end of
+ * the acquire until he releases, or is told of the session's loss. As kazoo.c says: where an answer was lost it makes
+ * sure before it looks, which kazoo does not. */
 #include "claims.h"
 
 #include <stdio.h>
@@ -47,7 +48,10 @@ struct sim_kazoo_claim {
     dv_watch watch;
     dv_barrier_wait barrier;
     const dv_queue_kind *kind;
-    bool is_pool, busy, unsure, tried, last_done;
+    bool busy, unsure, tried, last_done;
+    bool at_work;   /* the user is */
+    sim_claim held; /* what he holds then */
+    bool is_pool;
     uint32_t limit;
     stage stage;
     unsigned ensured, round;
@@ -87,7 +91,10 @@ static void rest(sim_kazoo_claim *k, int64_t now) {
 
 static void hold(sim_kazoo_claim *k, int64_t now) {
     k->stage = HOLD;
+    k->at_work = true;
     k->until = now + sim_between(&k->random, 1, k->m->world->script->hold_ms);
+    bool long_one = !k->m->world->healed && sim_chance(&k->random, 15);
+    if (long_one) k->until += sim_between(&k->random, 1, 4 * k->m->client_config.session_timeout_ms);
     if (!k->is_pool) k->m->world->coverage->claim_meetings[SIM_MET_KAZOO_LOCK]++;
     sim_trace(k->m->world, "%s (kazoo) holds %s", k->m->name, k->directories[1]);
 }
@@ -227,6 +234,8 @@ static bool make_sure(sim_kazoo_claim *k) {
 }
 
 static void pass_time(sim_kazoo_claim *k, int64_t now) {
+    const sim_world *w = k->m->world;
+    if (w->healed && k->stage == HOLD && k->until > now + w->script->hold_ms) k->until = now + w->script->hold_ms;
     if (now < k->until) return;
     if (k->stage == IDLE && !k->last_done) begin_round(k, now);
     else if (k->stage == WAIT || k->stage == WAIT_FOR_ROOM) k->stage = GIVE_UP;
@@ -290,8 +299,11 @@ void sim_kazoo_claim_start(sim_member *m, sim_random *r) {
     size_t place = sim_below(r, (uint32_t)(is_pool ? s->pools : s->locks));
     *k = (sim_kazoo_claim){.m = m, .client = m->client, .is_pool = is_pool, .limit = s->limits[is_pool ? place : 0]};
     k->random = sim_random_of(sim_draw(r), 13);
-    k->kind = &dv_lock_queue;
-    if (!is_pool && place % 2) k->kind = sim_chance(r, 50) ? &dv_read_queue : &dv_write_queue;
+    k->held = (sim_claim){.m = m, .is_pool = is_pool, .place = place, .mode = DIVVY_EXCLUSIVE, .count = 1};
+    if (!is_pool && place % 2) k->held.mode = sim_chance(r, 50) ? DIVVY_READ : DIVVY_WRITE;
+    k->kind = k->held.mode == DIVVY_READ    ? &dv_read_queue
+              : k->held.mode == DIVVY_WRITE ? &dv_write_queue
+                                            : &dv_lock_queue;
     snprintf(k->directories[0], sizeof k->directories[0], "%s", is_pool ? "/sem" : "/locks");
     snprintf(k->directories[1], sizeof k->directories[1], is_pool ? "/sem/p%zu" : "/locks/l%zu", place);
     snprintf(k->directories[2], sizeof k->directories[2], is_pool ? "/sem/p%zu-__lock__" : "/locks/l%zu", place);
@@ -310,6 +322,13 @@ void sim_kazoo_claim_act(sim_member *m) {
     go(k, dv_client_now(k->client));
     dv_turn_end(k->client);
     m->act_at = m->world->now_ms + RETRY_MS;
+}
+
+const sim_claim *sim_kazoo_claim_held(sim_kazoo_claim *k, const char **node) {
+    bool released = !k->m->paused && dv_client_now(k->client) >= k->until;
+    if (k->stage != HOLD || released) k->at_work = false;
+    *node = k->is_pool ? k->lease : k->node;
+    return k->at_work ? &k->held : NULL;
 }
 
 bool sim_kazoo_claim_well(const sim_kazoo_claim *k) {

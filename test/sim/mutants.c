@@ -48,6 +48,8 @@ static const struct {
     [DV_MUTANT_settle_without_bound] = {6, 0.1, SIM_OF_POOLS},
     [DV_MUTANT_held_without_look] = {1, 0.1, SIM_OF_POOLS},
     [DV_MUTANT_token_of_sequence] = {1, 0.1, SIM_OF_POOLS},
+    [DV_MUTANT_kazoo_without_look] = {8, 0.2, SIM_OF_POOLS},
+    [DV_MUTANT_kazoo_works_on] = {30, 0.7, SIM_OF_POOLS},
     [DV_MUTANT_list_before_limit] = {1, 0.1, SIM_OF_LOCKS},
     [DV_MUTANT_queue_ignored] = {1, 0.1, SIM_OF_LOCKS},
     [DV_MUTANT_admission_unbound] = {333, 3.0, SIM_OF_LOCKS},

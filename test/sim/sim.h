@@ -137,6 +137,14 @@ typedef struct {
     bool last_done;     /* after the faults: once more, without limit */
 } sim_claim;
 
+/* What a kazoo member believes, as check_kazoo.c has seen it. */
+typedef struct {
+    bool at_work;
+    int64_t session;  /* by which */
+    int64_t stale_at; /* since when the servers have ended that; 0: they have not */
+    bool shared;      /* somebody else has believed in the same since */
+} sim_kazoo_belief;
+
 typedef enum { SIM_ABSENT, SIM_RUNS, SIM_ENDING, SIM_IDLE } sim_phase;
 
 struct sim_member {
@@ -202,7 +210,8 @@ struct sim_member {
     size_t claim_count;
     sim_random claim_random;
     sim_kazoo_claim *kazoo_claim; /* instead of all others */
-    sim_services *services;       /* its registry: services.c */
+    sim_kazoo_belief kazoo_belief;
+    sim_services *services; /* its registry: services.c */
     int64_t last_paused;
 };
 
@@ -335,6 +344,16 @@ void sim_check_told(sim_member *m, divvy_partition_state from, divvy_partition_s
 /* finish() said that all is gone. */
 void sim_check_gone(sim_member *m);
 
+/* Whether the member believes in the item, by a token that nothing excuses. */
+bool sim_believes(sim_world *w, const sim_member *m, size_t item);
+
+/* ---- check_kazoo.c ---- */
+/* S2: a member believes in an item, or a claim, from now on; kazoo members must not. */
+void sim_kazoo_check_item(const sim_member *m, size_t item);
+void sim_kazoo_check_claim(const sim_claim *c);
+void sim_kazoo_transaction(sim_world *w, const divvy_testing_transaction *t);
+void sim_kazoo_check_step(sim_member *m);
+
 /* ---- check_liveness.c ---- */
 /* After the faults: waits as long as L1 grants, and looks at what became of it. */
 void sim_check_end(sim_world *w);
@@ -385,6 +404,8 @@ void sim_kazoo_claim_start(sim_member *m, sim_random *r);
 void sim_kazoo_claim_act(sim_member *m);
 bool sim_kazoo_claim_well(const sim_kazoo_claim *k);
 void sim_kazoo_claim_free(sim_kazoo_claim *k);
+/* What its user works on, and by which node; NULL: nothing. */
+const sim_claim *sim_kazoo_claim_held(sim_kazoo_claim *k, const char **node);
 const char *sim_kazoo_claim_describe(const sim_kazoo_claim *k, char *buffer, size_t bytes);
 
 /* ---- services.c ---- */
@@ -446,6 +467,10 @@ void sim_resource_write(sim_member *m, size_t item);
 sim_kazoo *sim_kazoo_start(sim_member *m, const sim_event *event);
 void sim_kazoo_act(sim_kazoo *kazoo);
 bool sim_kazoo_settled(const sim_kazoo *kazoo);
+/* Whether its user works on what it has acquired. */
+bool sim_kazoo_at_work(sim_kazoo *kazoo);
+/* The node by which its user works on an item; NULL: he does not. */
+const char *sim_kazoo_node(const sim_kazoo *kazoo, size_t item);
 void sim_kazoo_free(sim_kazoo *kazoo);
 const char *sim_kazoo_describe(const sim_kazoo *kazoo, char *buffer, size_t bytes);
 
