@@ -82,7 +82,7 @@ static void fill(int count) {
     check(divvy_registry_heartbeat(registry, statuses[0], &stored, -1), "heartbeat");
     char *text = cJSON_PrintUnformatted(stored);
     printf("{\"count\": %d, \"seconds\": %.6f, \"bytes\": %zu}\n", count, seconds, strlen(text));
-    free(text);
+    cJSON_free(text);
     cJSON_Delete(stored);
 }
 

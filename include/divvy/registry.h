@@ -7,7 +7,8 @@
  * writes, at the same paths, so that both may share a registry.
  *
  * Entries. A status, and an entry, is one JSON object: a cJSON tree, which programs make and take apart with cJSON's own
- * functions (link with -lcjson). Of a status:
+ * functions (link with -lcjson). A host may give cJSON an allocator of its own (cJSON_InitHooks). It does so before it
+ * opens its first client, and changes it no more. Of a status:
  *   role  string, required: what the service is. Services are looked up by it
  *   load  number, required: the least loaded service of a role is found first. Any scale, the same for all of a role
  *   ttl   number > 0, required: seconds. A service whose last heartbeat is this old, or older, is not healthy

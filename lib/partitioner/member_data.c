@@ -38,12 +38,9 @@ static bool add_facts(cJSON *json, const dv_member_facts *f) {
 char *dv_member_data_print(const char *identifier, const dv_member_facts *facts) {
     cJSON *json = cJSON_CreateObject();
     bool complete = json != NULL && add_person(json, identifier) && add_facts(json, facts);
-    char *text = complete ? cJSON_PrintUnformatted(json) : NULL;
+    char *text = complete ? dv_json_print(json) : NULL;
     cJSON_Delete(json);
-    /* The parser's memory may be the host program's own (cJSON_InitHooks), not malloc's. */
-    char *copy = text != NULL ? strdup(text) : NULL;
-    cJSON_free(text);
-    return copy;
+    return text;
 }
 
 /* ---- reading ---- */

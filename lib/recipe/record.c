@@ -24,7 +24,7 @@ char *dv_record_print(const char *identifier, uint32_t count) {
     bool complete = json && cJSON_AddStringToObject(json, "id", identifier) &&
                     cJSON_AddStringToObject(json, "host", host) && cJSON_AddNumberToObject(json, "pid", getpid()) &&
                     cJSON_AddStringToObject(json, "since", since) && cJSON_AddNumberToObject(json, "count", count);
-    char *text = complete ? cJSON_PrintUnformatted(json) : NULL;
+    char *text = complete ? dv_json_print(json) : NULL;
     cJSON_Delete(json);
     return text;
 }

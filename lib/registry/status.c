@@ -10,6 +10,7 @@
 #include "recipe/record.h"
 #include "registry/entry.h"
 #include "registry/server_time.h"
+#include "znode/json.h"
 
 static const cJSON *field(const cJSON *status, const char *name) {
     return cJSON_GetObjectItemCaseSensitive(status, name);
@@ -293,7 +294,7 @@ bool dv_status_same_identity(const cJSON *a, const cJSON *b) {
 
 int dv_status_print(char **out, const cJSON *entry, const char **reason) {
     *reason = NULL;
-    *out = cJSON_PrintUnformatted(entry);
+    *out = dv_json_print(entry);
     if (!*out) return DIVVY_ENOMEM;
     int error = 0;
     if (!dv_entry_within_bounds(*out, strlen(*out), reason)) error = DIVVY_E2BIG;

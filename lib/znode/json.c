@@ -1,4 +1,4 @@
-/* Whether a text is JSON, without memory. SPDX-License-Identifier: Apache-2.0
+/* JSON: the text of a value, and whether a text is one, without memory. SPDX-License-Identifier: Apache-2.0
  *
  * cJSON says the same, nothing, of a text that it refuses and of one for which there was no memory. The first is somebody
  * else's mistake, and is passed over; the second is to be tried again. */
@@ -149,4 +149,12 @@ bool dv_json_is_valid(const char *text, size_t bytes) {
         if (!end_values(&s)) return false;
     } while (s.depth > 0);
     return true;
+}
+
+/* ---- printing ---- */
+
+char *dv_json_print(const cJSON *json) {
+    char *text = json ? cJSON_PrintUnformatted(json) : NULL, *copy = text ? strdup(text) : NULL;
+    cJSON_free(text);
+    return copy;
 }

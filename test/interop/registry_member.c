@@ -33,7 +33,7 @@ static void say(cJSON *object) {
     puts(text);
     fflush(stdout);
     pthread_mutex_unlock(&output);
-    free(text);
+    cJSON_free(text);
     cJSON_Delete(object);
 }
 

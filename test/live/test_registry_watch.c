@@ -181,7 +181,7 @@ static void churn_raw(int i) {
         dv_test_zk_delete(truth, path);
         if (below(2)) dv_test_zk_create(truth, path, text, 0, NULL);
     }
-    free(text);
+    cJSON_free(text);
     cJSON_Delete(status);
 }
 
@@ -205,7 +205,7 @@ static void announce_all(party *churners) {
         cJSON *status = make_status(i);
         char *text = cJSON_PrintUnformatted(status);
         assert_int_equal(dv_test_zk_create(truth, path, text, 0, NULL), ZOK);
-        free(text);
+        cJSON_free(text);
         cJSON_Delete(status);
     }
 }
