@@ -54,7 +54,7 @@ enum {
 enum { DIVVY_LOG_ERROR = 1, DIVVY_LOG_WARN, DIVVY_LOG_INFO, DIVVY_LOG_DEBUG };
 
 /** Codes of `on_warning`. A warning is given once for each new situation, not once for each event. */
-enum {
+enum divvy_warning {
     DIVVY_WARN_ITEMS_DIFFER = 1, /**< a member was configured with other items than another, or than its pool divides */
     DIVVY_WARN_ASSIGN_DIFFERS,   /**< members of the pool were configured with different assignments */
     DIVVY_WARN_STRAY,            /**< a child of the party that is no member; it is ignored */
@@ -85,7 +85,7 @@ typedef struct {
     size_t ephemeral_path_bytes; /**< budget for the paths of ephemeral nodes; 0: 1 MiB, which is the most */
     size_t watch_path_bytes;     /**< budget for watched paths; 0: 512 KiB, which is the most */
     void (*on_session)(divvy_client *client, divvy_session_state state, void *user); /**< each change of state */
-    /** DIVVY_WARN_*; the message lives during the call */
+    /** DIVVY_WARN_*; the message lives during the call. NULL: warnings are lines of `on_log`, with their names */
     void (*on_warning)(divvy_client *client, int code, const char *message, void *user);
     /** Lines of ours and of the native client's; the message lives during the call. NULL: none is written anywhere */
     void (*on_log)(int level, const char *message, void *user);
@@ -196,6 +196,19 @@ DIVVY_API int64_t divvy_client_next_deadline(const divvy_client *client);
 
 /** Where the session stands. Thread: any. @return DIVVY_CLOSED for NULL */
 DIVVY_API divvy_session_state divvy_client_state(const divvy_client *client);
+
+/**
+ * Name a state of the session as its constant does, without the prefix: "CONNECTED". Ownership: static. Thread: any.
+ * @return the name; "unknown" for any other number, never NULL
+ */
+DIVVY_API const char *divvy_session_state_name(divvy_session_state state);
+
+/**
+ * Name a code of `on_warning`, of this header or of registry.h, as its constant does, without the prefix: "STRAY" for
+ * DIVVY_WARN_STRAY. Ownership: static. Thread: any.
+ * @return the name; "unknown" for any other number, never NULL
+ */
+DIVVY_API const char *divvy_warning_name(int code);
 
 /**
  * For how long the session is certainly alive, in milliseconds, by the session clock (docs/protocol.md, rules C1 to

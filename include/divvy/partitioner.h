@@ -77,7 +77,7 @@ enum {
 };
 
 /** Why items came or went. */
-enum {
+enum divvy_reason {
     DIVVY_REASON_MEMBERS,  /**< members joined or left */
     DIVVY_REASON_RELEASED, /**< the user released them */
     DIVVY_REASON_SUSPEND,  /**< a session event, with DIVVY_RELEASE_ON_SUSPEND */
@@ -214,6 +214,19 @@ DIVVY_API int divvy_partitioner_create(divvy_partitioner **out, divvy_client *cl
  * Thread: any. @return DIVVY_FAILURE for NULL, and once the client is closed
  */
 DIVVY_API divvy_partition_state divvy_partitioner_state(const divvy_partitioner *p);
+
+/**
+ * Name a state as its constant does, without the prefix: "ALLOCATING". Ownership: static. Thread: any.
+ * @return the name; "unknown" for any other number, never NULL
+ */
+DIVVY_API const char *divvy_partition_state_name(divvy_partition_state state);
+
+/**
+ * Name a reason of on_items as its constant does, without the prefix: "JOIN" for DIVVY_REASON_JOIN.
+ * Ownership: static. Thread: any.
+ * @return the name; "unknown" for any other number, never NULL
+ */
+DIVVY_API const char *divvy_reason_name(int reason);
 
 /**
  * A number that grows with each entry into a state, so that two states of one name are told apart in time. Tells of

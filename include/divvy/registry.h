@@ -53,7 +53,7 @@ typedef struct cJSON cJSON;
 typedef struct divvy_registry divvy_registry;
 
 /** Codes of `on_warning` (client.h), besides DIVVY_WARN_NODE_GONE and the others there. */
-enum {
+enum divvy_registry_warning {
     DIVVY_WARN_ENTRY = 100, /**< something below the registry's path that is no entry; it is skipped */
     DIVVY_WARN_NO_SERVICE,  /**< divvy_registry_unregister() found no such service */
     DIVVY_WARN_HEARTBEAT,   /**< an automatic heartbeat, or one for a new session, was not stored */

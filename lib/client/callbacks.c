@@ -114,6 +114,8 @@ void dv_callback_drop_all(divvy_client *client) {
 
 /* ---- calls of the client itself ---- */
 
+enum { TEXT_BYTES = 1100 };
+
 typedef struct {
     dv_callback callback;
     divvy_client *client;
@@ -154,7 +156,6 @@ static client_call *new_call(divvy_client *client, void (*call)(dv_callback *), 
 
 __attribute__((format(printf, 4, 0))) static void queue_text(divvy_client *client, void (*call)(dv_callback *),
                                                              int code, const char *format, va_list arguments) {
-    enum { TEXT_BYTES = 1100 };
     char text[TEXT_BYTES];
     vsnprintf(text, sizeof text, format, arguments);
     client_call *c = new_call(client, call, text);
@@ -166,7 +167,13 @@ __attribute__((format(printf, 4, 0))) static void queue_text(divvy_client *clien
 void dv_client_warn(divvy_client *client, int code, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    if (client->config.on_warning) queue_text(client, call_warning, code, format, arguments);
+    if (client->config.on_warning) {
+        queue_text(client, call_warning, code, format, arguments);
+    } else if (client->config.on_log) {
+        char text[TEXT_BYTES];
+        vsnprintf(text, sizeof text, format, arguments);
+        dv_client_log(client, DIVVY_LOG_WARN, "warning %s: %s", divvy_warning_name(code), text);
+    }
     va_end(arguments);
 }
 

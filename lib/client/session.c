@@ -41,6 +41,8 @@ static void on_connected(divvy_client *client, const dv_session_news *news, int6
 
 static void set_state(divvy_client *client, divvy_session_state state) {
     if (client->state == state) return;
+    dv_client_log(client, DIVVY_LOG_DEBUG, "the session: %s -> %s", divvy_session_state_name(client->state),
+                  divvy_session_state_name(state));
     client->state = state;
     client->session_events++;
     dv_client_changed(client);

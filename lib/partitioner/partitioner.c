@@ -217,7 +217,8 @@ static int wait_for(divvy_partitioner *p, const char *call, int64_t timeout_ms, 
     int error = dv_client_wait(client, timeout_ms, met, context);
     tell(p);
     if (error == 0) return 0;
-    return dv_fail(client, error, "%s: %s; the state is %s", call, divvy_strerror(error), dv_state_name(p->state));
+    return dv_fail(client, error, "%s: %s; the state is %s", call, divvy_strerror(error),
+                   divvy_partition_state_name(p->state));
 }
 
 int divvy_partitioner_wait_change(divvy_partitioner *p, uint64_t since_state_id, int64_t timeout_ms) {
@@ -236,9 +237,9 @@ int divvy_partitioner_wait_for_acquire(divvy_partitioner *p, int64_t timeout_ms)
     dv_object_hold(&p->object);
     error = wait_for(p, "wait_for_acquire", timeout_ms, has_ended_allocating, p);
     if (error == 0 && p->state != DIVVY_ACQUIRED)
-        error =
-            dv_fail(p->object.client, DIVVY_ESTATE, "wait_for_acquire: the state is %s%s%s", dv_state_name(p->state),
-                    p->state == DIVVY_FAILURE ? ": " : "", p->state == DIVVY_FAILURE ? p->failure_text : "");
+        error = dv_fail(p->object.client, DIVVY_ESTATE, "wait_for_acquire: the state is %s%s%s",
+                        divvy_partition_state_name(p->state), p->state == DIVVY_FAILURE ? ": " : "",
+                        p->state == DIVVY_FAILURE ? p->failure_text : "");
     dv_object_let_go(&p->object);
     return error;
 }

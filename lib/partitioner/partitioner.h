@@ -206,7 +206,6 @@ void dv_state_proven(divvy_partitioner *p, int64_t now);
 void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 void dv_state_timer(dv_timer *timer, int64_t now);
-const char *dv_state_name(divvy_partition_state state);
 
 /* ---- items.c ---- */
 void dv_items_init(divvy_partitioner *p);

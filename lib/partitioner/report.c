@@ -53,7 +53,7 @@ static void release_state(dv_callback *callback) {
 
 void dv_report_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to) {
     dv_client_log(p->object.client, DIVVY_LOG_INFO, "%s: member %s: %s -> %s", p->path, p->identifier,
-                  dv_state_name(from), dv_state_name(to));
+                  divvy_partition_state_name(from), divvy_partition_state_name(to));
     if (!p->config.on_state) return;
     state_call *c = calloc(1, sizeof *c);
     if (!c) return; /* The states can be polled; memory for a call is all that is missing. */
@@ -94,6 +94,9 @@ static const char **add_texts(items_call *c, const char **at, const size_t *indi
 static void queue_items(divvy_partitioner *p, const size_t *lost, size_t lost_count, const size_t *gained,
                         size_t gained_count, const size_t *revoked, size_t revoked_count, int reason) {
     size_t total = lost_count + gained_count + revoked_count;
+    if (total > 0)
+        dv_client_log(p->object.client, DIVVY_LOG_DEBUG, "%s: member %s: %zu lost, %zu gained, %zu revoked: %s",
+                      p->path, p->identifier, lost_count, gained_count, revoked_count, divvy_reason_name(reason));
     if (!p->config.on_items || total == 0) return;
     items_call *c = calloc(1, sizeof *c);
     if (!c) return;

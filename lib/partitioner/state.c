@@ -8,11 +8,6 @@
 #include "partitioner/partitioner.h"
 #include "testing/mutant.h"
 
-const char *dv_state_name(divvy_partition_state state) {
-    static const char *const names[] = {"ALLOCATING", "ACQUIRED", "RELEASE", "FAILURE"};
-    return names[state];
-}
-
 static bool eager(const divvy_partitioner *p) {
     return p->config.mode == DIVVY_EAGER;
 }
@@ -176,7 +171,7 @@ int dv_state_release(divvy_partitioner *p, uint64_t state_id, int64_t now) {
     divvy_client *client = p->object.client;
     if (p->state != DIVVY_RELEASE)
         return dv_fail(client, DIVVY_ESTATE, "release_set: the state is %s, there is nothing to release",
-                       dv_state_name(p->state));
+                       divvy_partition_state_name(p->state));
     if (state_id != p->state_id && !DV_MUTANT(release_unseen))
         return dv_fail(client, DIVVY_ESTATE,
                        "release_set: RELEASE number %llu was meant, and number %llu is in force, which nobody was told "

@@ -4,8 +4,6 @@
 #include <stdint.h>
 #include <string.h>
 
-static const char *const state_names[] = {"ALLOCATING", "ACQUIRED", "RELEASE", "FAILURE"};
-
 void *dv_test_alloc(size_t count, size_t bytes) {
     void *memory = calloc(count ? count : 1, bytes);
     if (!memory) dv_test_die("no memory");
@@ -72,9 +70,10 @@ static void on_state(divvy_partitioner *p, divvy_partition_state from, divvy_par
     pthread_mutex_lock(&m->mutex);
     add(m, (dv_test_record){.kind = DV_TEST_STATE, .from = from, .to = to});
     if (from != m->told_state)
-        violate(m, "%s -> %s was told, and %s before it", state_names[from], state_names[to],
-                state_names[m->told_state]);
-    if (!is_legal(m, from, to)) violate(m, "%s -> %s is not in the table", state_names[from], state_names[to]);
+        violate(m, "%s -> %s was told, and %s before it", divvy_partition_state_name(from),
+                divvy_partition_state_name(to), divvy_partition_state_name(m->told_state));
+    if (!is_legal(m, from, to))
+        violate(m, "%s -> %s is not in the table", divvy_partition_state_name(from), divvy_partition_state_name(to));
     m->told_state = to;
     pthread_mutex_unlock(&m->mutex);
     if (m->config.on_state) m->config.on_state(m, from, to);
@@ -225,7 +224,7 @@ const char *dv_test_member_states(dv_test_member *m) {
     for (size_t i = 0; i < m->record_count && used < sizeof text; i++) {
         const dv_test_record *record = &m->records[i];
         if (record->kind == DV_TEST_STATE)
-            used += (size_t)snprintf(text + used, sizeof text - used, " %s", state_names[record->to]);
+            used += (size_t)snprintf(text + used, sizeof text - used, " %s", divvy_partition_state_name(record->to));
     }
     pthread_mutex_unlock(&m->mutex);
     return text;

@@ -53,12 +53,11 @@ static void note(pool *p, const char *text) {
 }
 
 static void on_state(divvy_partitioner *partitioner, divvy_partition_state from, divvy_partition_state to, void *user) {
-    static const char *const names[] = {"ALLOCATING", "ACQUIRED", "RELEASE", "FAILURE"};
     pool *p = user;
     (void)partitioner;
     (void)from;
     pthread_mutex_lock(&p->lock);
-    note(p, names[to]);
+    note(p, divvy_partition_state_name(to));
     pthread_mutex_unlock(&p->lock);
 }
 

@@ -51,7 +51,7 @@ static bool all_acquired(const sim_world *w, fault *f) {
         if (in_force && m->partitioner && sim_is_fenced(m)) {
             if (m->partitioner->state != DIVVY_ACQUIRED && m->partitioner->shown_count == 0) continue;
             return wrong(f, "D38", "%s is in %s with %zu items, and another has taken its place", m->name,
-                         dv_state_name(m->partitioner->state), m->partitioner->shown_count);
+                         divvy_partition_state_name(m->partitioner->state), m->partitioner->shown_count);
         }
         if (m->kazoo) {
             if (!sim_kazoo_settled(m->kazoo))
@@ -60,7 +60,7 @@ static bool all_acquired(const sim_world *w, fault *f) {
         }
         if (m->partitioner->state != DIVVY_ACQUIRED)
             return wrong(f, "L1", "%s is in %s, with %zu of %zu items held and %zu places leaving", m->name,
-                         dv_state_name(m->partitioner->state), m->partitioner->wanted_held,
+                         divvy_partition_state_name(m->partitioner->state), m->partitioner->wanted_held,
                          m->partitioner->wanted_count, m->partitioner->departing);
         if (!sim_member_alive(m)) return wrong(f, "L1", "%s is ACQUIRED, and has no time left", m->name);
     }

@@ -261,11 +261,11 @@ static int guess_reason(const sim_member *m, divvy_partition_state to) {
 void sim_check_told(sim_member *m, divvy_partition_state from, divvy_partition_state to) {
     sim_world *w = m->world;
     if (from != m->told_state)
-        sim_violate(w, "S8", "%s was told %s -> %s, and %s before", m->name, dv_state_name(from), dv_state_name(to),
-                    dv_state_name(m->told_state));
+        sim_violate(w, "S8", "%s was told %s -> %s, and %s before", m->name, divvy_partition_state_name(from),
+                    divvy_partition_state_name(to), divvy_partition_state_name(m->told_state));
     if (!is_legal(from, to))
         sim_violate(w, from == DIVVY_FAILURE ? "S6" : "S8", "%s was told %s -> %s, which is not in the table", m->name,
-                    dv_state_name(from), dv_state_name(to));
+                    divvy_partition_state_name(from), divvy_partition_state_name(to));
     m->told_state = to;
     int reason = m->last_reason >= 0 ? m->last_reason : guess_reason(m, to);
     m->last_reason = -1;

@@ -108,7 +108,8 @@ static void on_state(divvy_partitioner *p, divvy_partition_state from, divvy_par
     sim_member *m = user;
     (void)p;
     if (!may_be_told(m, "a state")) return;
-    sim_trace(m->world, "%s is told %s -> %s", m->name, dv_state_name(from), dv_state_name(to));
+    sim_trace(m->world, "%s is told %s -> %s", m->name, divvy_partition_state_name(from),
+              divvy_partition_state_name(to));
     sim_check_told(m, from, to);
     if (to == DIVVY_FAILURE && !m->ended) on_failure(m);
     if (to != DIVVY_RELEASE || m->ended) return;

@@ -46,7 +46,7 @@ static void trace_member(sim_world *w, const sim_member *m) {
     if (m->kazoo_claim) sim_kazoo_claim_describe(m->kazoo_claim, text, sizeof text);
     sim_trace(w, "     %s: session 0x%llx, server %d, %s%s%s, %lld ms left, items:%s", m->name,
               (unsigned long long)divvy_client_session_id(m->client), divvy_testing_server_of(w->ensemble, m->client),
-              m->partitioner ? dv_state_name(m->partitioner->state) : "no partitioner ", text,
+              m->partitioner ? divvy_partition_state_name(m->partitioner->state) : "no partitioner ", text,
               m->paused ? ", stopped" : "",
               (long long)(atomic_load(&m->client->alive_until) - dv_client_now(m->client)), items);
 }

@@ -77,6 +77,10 @@ static void test_linkage(void) {
     CHECK(divvy_client_state(NULL) == DIVVY_CLOSED);
     CHECK(divvy_partitioner_state(NULL) == DIVVY_FAILURE);
     CHECK(divvy_party_leave(NULL, 0) == DIVVY_EINVAL);
+    CHECK(strcmp(divvy_session_state_name(DIVVY_CONNECTED), "CONNECTED") == 0);
+    CHECK(strcmp(divvy_partition_state_name(DIVVY_ACQUIRED), "ACQUIRED") == 0);
+    CHECK(strcmp(divvy_reason_name(DIVVY_REASON_JOIN), "JOIN") == 0);
+    CHECK(strcmp(divvy_warning_name(DIVVY_WARN_ENTRY), "ENTRY") == 0);
 }
 
 int main(void) {

@@ -10,16 +10,6 @@
 
 #include "text.h"
 
-static const char *state_name(divvy_partition_state state) {
-    switch (state) {
-    case DIVVY_ALLOCATING: return "ALLOCATING";
-    case DIVVY_ACQUIRED: return "ACQUIRED";
-    case DIVVY_RELEASE: return "RELEASE";
-    case DIVVY_FAILURE: break;
-    }
-    return "FAILURE";
-}
-
 static struct timespec wall_clock(void) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -85,7 +75,7 @@ static bool add_time(cJSON *to) {
 
 static bool fill(cJSON *json, const dv_ledger *ledger, const dv_line *line) {
     return add(json, "event", cJSON_CreateString(line->event)) &&
-           add(json, "state", cJSON_CreateString(state_name(ledger->state))) &&
+           add(json, "state", cJSON_CreateString(divvy_partition_state_name(ledger->state))) &&
            add(json, "generation", cJSON_CreateNumber((double)ledger->generation)) &&
            add_names(json, "gained", line->gained) && add_names(json, "revoked", line->revoked) &&
            add_names(json, "lost", line->lost) && add_owned(json, ledger) &&
@@ -170,7 +160,7 @@ char *dv_line_readable(const dv_ledger *ledger, const dv_line *line) {
     FILE *to = open_memstream(&text, &bytes);
     if (!to) return NULL;
     if (ledger->timestamps) print_time(to);
-    fprintf(to, "%-10s", state_name(ledger->state));
+    fprintf(to, "%-10s", divvy_partition_state_name(ledger->state));
     bool complete = (line->gained.count == 0 || print_names(to, "gained", line->gained)) &&
                     (line->revoked.count == 0 || print_names(to, "revoked", line->revoked)) &&
                     (line->lost.count == 0 || print_names(to, "lost", line->lost)) && print_owned(to, ledger);
