@@ -122,7 +122,7 @@ class Status(Case):
             self.assertLess(items[item]["age_ms"], DEADLINE_S * 1000)
             self.assertEqual(items[item]["waiting"], 0)
         for item in ("forsaken", "missing"):
-            self.assertEqual(items[item], {"item": item, "owner": None, "waiting": 0})
+            self.assertEqual(items[item], {"item": item, "owner": None, "planned_owner": None, "waiting": 0})
         self.assertEqual([seen[key] for key in ("unowned", "strays", "least", "most", "imbalance")], [2, 0, 3, 3, 0])
 
     # The page for people has a line for each member and each item, and marks what nobody owns.
@@ -138,7 +138,8 @@ class Status(Case):
         self.assertIn(["MEMBER", "KIND", "HOST", "PID", "SINCE", "ITEMS", "PLANNED", "WEIGHT", "ZONE", "STATE"], lines)
         self.assertEqual([line[5:] for line in lines if line[:2] == ["alpha", "divvy"]], [["12", "12", "1000", "-", "-"]])
         self.assertEqual(len([line for line in lines if line[1:2] == ["alpha"]]), 12)
-        self.assertIn(["forsaken", "(unowned)", "-", "-", "0"], lines)
+        self.assertIn(["forsaken", "(unowned)", "-", "-", "-", "0"], lines)
+        self.assertIn(["ITEM", "OWNER", "NEXT", "TOKEN", "AGE", "WAITING"], lines)
 
     # Where the pool follows a plan, what that says of its members is shown: who is drained, and whose place is kept while it is
     # away; a plan that is not followed, and one that cannot be read, is said to be so.
@@ -147,7 +148,8 @@ class Status(Case):
         self.wait_divided(members)
         seen = self.shown("status", "--path", self.path)["plan"]
         reason = seen["reason"]
-        entry = {"static": False, "weight": 1000, "zone": None, "items": 6, "state": None}
+        entry = {"static": False, "weight": 1000, "zone": None, "items": 6, "state": None, "rejoin_delay_ms": None,
+                 "releasing": 0}
         nodes = {node.split("-", 1)[1]: node for node in Setting.zookeeper.get_children(self.path + "/party")}
         self.assertEqual(sorted(seen.pop("members"), key=lambda member: member["identifier"]),
                          [dict(entry, identifier=name, node=nodes[name]) for name in ("alpha", "beta")])
@@ -201,7 +203,94 @@ class Status(Case):
                          [("d", "divvy", ["0", "0", "1000", "-", "leaving"]),
                           ("host-1", "divvy", ["0", "-", "-", "-", "fenced"]), ("host-1", "divvy", ["0", "2", "1000", "r1", "-"]),
                           ("n", "divvy", ["0", "-", "-", "-", "new"]), ("w", "divvy", ["0", "0", "0", "-", "drained"]),
-                          ("host-2", "-", ["-", "1", "500", "r2", "absent"])])
+                          ("host-2", "-", ["-", "1", "500", "r2", "absent, 1 kept 1m00s for it"])])
+
+    def make_pool(self, live, members, items, owners):
+        """A pool with these members, of whom `live` are in the party, and a plan. Of each live one its client."""
+        node, clients, made = "0000000000%d00000000000%d,a=2,s=00000000-%s", {}, []
+        for number, (name, is_static) in enumerate(members, 1):
+            key = node % (number, 1, name)
+            made.append({"slot": number - 1, "key": name if is_static else key, "static": int(is_static), "weight": 1000,
+                         "zone": "", "rejoin_delay_ms": 20000 if is_static else 0,
+                         "absent": "1a" if is_static and name not in live else "0", "leaving": ""})
+            if name in live:
+                clients[name] = self.client()
+                clients[name].ensure_path(self.path + "/party")
+                data = b'{"id":"%s","static":true,"rejoin_delay_ms":20000}' % name.encode() if is_static else b"{}"
+                clients[name].create(self.path + "/party/" + key, data, ephemeral=True)
+        self.make(self.path + "/plan", plan_text(items, made, owners))
+        return clients
+
+    def cells(self, *arguments):
+        page = run("status", "--path", self.path, *arguments).stdout
+        return page.splitlines()[1], [re.split(r"  +", line.rstrip()) for line in page.splitlines()]
+
+    # A static member is absent though another process that is no static one has its identifier: it is told for how long its
+    # place is kept, and how many items wait.
+    def test_absent(self):
+        clients = self.make_pool({"e1"}, (("d1", True), ("e1", True)), ["x", "y", "z"], "001")
+        again = "0000000000900000000000" + "1,a=2,s=00000000-d1"
+        clients["e1"].create(self.path + "/party/" + again, b'{"id":"d1"}', ephemeral=True)
+        told = self.shown("status", "--path", self.path)["plan"]["members"]
+        self.assertEqual([(entry["identifier"], entry["node"] is None, entry["items"], entry["state"], entry["rejoin_delay_ms"])
+                          for entry in told], [("d1", True, 2, "absent", 20000), ("e1", False, 1, None, 20000)])
+        summary, lines = self.cells("--item", "x")
+        self.assertTrue(summary.endswith(": 1 absent"), summary)
+        self.assertIn(["d1", "-", "-", "-", "-", "-", "2", "1000", "-", "absent, 2 kept 20s for it"], lines)
+        self.assertIn("new", [line[-1] for line in lines if line[:2] == ["d1", "divvy"]])
+        self.assertIn(["x", "(unowned)", "d1", "-", "-", "0"], lines)
+
+    # A member that still holds what the plan gives to another is releasing that, and it is told who comes next.
+    def test_releasing(self):
+        clients = self.make_pool({"a", "b"}, (("a", False), ("b", False)), ["x", "y", "z"], "011")
+        for item in "xyz":
+            clients["a"].ensure_path(self.path + "/locks/" + item)
+            clients["a"].create(self.path + "/locks/" + item + "/__lock__0000000001", b"a", ephemeral=True)
+        seen = self.shown("status", "--path", self.path)
+        self.assertEqual([(item["owner"], item["planned_owner"]) for item in seen["items"]], [("a", "a"), ("a", "b"), ("a", "b")])
+        self.assertEqual([member["releasing"] for member in seen["plan"]["members"]], [2, 0])
+        summary, lines = self.cells()
+        self.assertTrue(summary.endswith(": 2 to be released"), summary)
+        self.assertEqual({line[0]: line[-1] for line in lines if line[1:2] == ["divvy"]}, {"a": "releasing 2", "b": "-"})
+        self.assertEqual([line[:3] for line in lines if line[0] in "xyz" and line[0]],
+                         [["x", "a", "-"], ["y", "a", "b"], ["z", "a", "b"]])
+
+    # A member that was killed has its identifier, not its node's name, and nobody waits for it; in a pool where nobody is
+    # left it is not shown.
+    def test_gone(self):
+        clients = self.make_pool({"a"}, (("a", False), ("b", False)), ["x", "y"], "01")
+        summary, lines = self.cells()
+        self.assertTrue(summary.endswith(": 1 gone"), summary)
+        self.assertIn(["b", "-", "-", "-", "-", "-", "1", "1000", "-", "gone"], lines)
+        clients["a"].stop()
+        summary, lines = self.cells()
+        self.assertEqual(summary, "plan 7, absence, not in force: nobody is in the pool")
+        self.assertEqual([line for line in lines if line[0] in ("a", "b")], [])
+        self.assertEqual([entry["state"] for entry in self.shown("status", "--path", self.path)["plan"]["members"]],
+                         ["gone", "gone"])
+
+    # With --watch the file of items is read again when it has changed; one that is no good is told once, and changes nothing.
+    def test_watch_file(self):
+        self.make(self.path + "/locks/one")
+        file = self.file("one\n")
+        viewer = Viewer("--path", self.path, "--items-from", file, "--json")
+
+        def newest():
+            return [item["item"] for item in json.loads(viewer.output.splitlines()[-1])["items"]]
+
+        try:
+            wait_for(lambda: viewer.output.endswith("\n") and newest() == ["one"], "one item")
+            os.replace(self.file("one\ntwo\n", "new"), file)
+            wait_for(lambda: viewer.output.endswith("\n") and newest() == ["one", "two"], "the new list")
+            with open(file, "w", encoding="utf-8") as to:
+                to.write("two\ntwo\n")
+            wait_for(lambda: "given twice" in viewer.errors, "it is told")
+            looks = viewer.output.count("\n")
+            wait_for(lambda: viewer.output.count("\n") > looks + 3 and viewer.output.endswith("\n"), "more looks")
+            self.assertEqual(newest(), ["one", "two"])
+            self.assertEqual(viewer.errors.count("given twice"), 1)
+        finally:
+            self.assertEqual(viewer.stop(), 0)
 
     # The first of a queue owns the item, by its number and not by its name; who has no node in the party is told so;
     # places that are no contenders' count for nothing.

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <divvy/divvy.h>
@@ -27,6 +28,7 @@ typedef struct {
     int64_t interval_ms;
 
     dv_item_list list;
+    struct stat read_as; /* items_from, when it was read */
 } status_options;
 
 static const dv_option table[] = {
@@ -40,7 +42,8 @@ static const dv_option table[] = {
      .kind = DV_OPTION_TEXT,
      .offset = offsetof(status_options, items_from),
      .help = "the items that there should be, one a line (- is standard input), so that\n"
-             "those that nobody ever owned are seen too"},
+             "those that nobody ever owned are seen too; with --watch FILE is read again\n"
+             "when it has changed"},
     {.name = "item",
      .argument = "ITEM",
      .kind = DV_OPTION_TEXTS,
@@ -101,6 +104,7 @@ static int parse(status_options *o, int argc, char **argv) {
         dv_command_misused(command, "--path: the path \"%.100s\" %s", o->path, reason);
     if (wrong || reason || dv_look_options_finish(&o->look, command) != 0) return DV_OPTIONS_WRONG;
     int error = 0;
+    if (o->items_from && stat(o->items_from, &o->read_as) != 0) o->read_as = (struct stat){0};
     if (o->items_from) error = dv_item_list_read(&o->list, o->items_from);
     else if (o->items.count > 0) error = dv_item_list_copy(&o->list, &o->items);
     return error ? DV_OPTIONS_WRONG : DV_OPTIONS_PARSED;
@@ -115,7 +119,7 @@ static void free_options(status_options *o) {
 /* ---- showing ---- */
 
 typedef struct {
-    const status_options *options;
+    status_options *options;
     dv_look *look;
     dv_output output;
     dv_screen screen;
@@ -157,6 +161,25 @@ static int look_once(viewer *v) {
     return DV_EXIT_FAILED;
 }
 
+static bool is_same(const struct stat *a, const struct stat *b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+/* Reads the file of items again if it has changed. What is wrong with it is told once, and the list stays as it was. */
+static void follow_file(viewer *v) {
+    status_options *o = v->options;
+    struct stat now;
+    if (!o->items_from || strcmp(o->items_from, "-") == 0 || stat(o->items_from, &now) != 0 || !S_ISREG(now.st_mode) ||
+        is_same(&now, &o->read_as))
+        return;
+    o->read_as = now;
+    dv_item_list list;
+    if (dv_item_list_read(&list, o->items_from) != 0) return;
+    dv_item_list_free(&o->list);
+    o->list = list;
+}
+
 static bool asked_to_end(const viewer *v) {
     struct signalfd_siginfo info;
     return v->output.ended || read(v->output.stop_fd, &info, sizeof info) == (ssize_t)sizeof info;
@@ -167,6 +190,7 @@ static int watch(viewer *v) {
     while ((code = look_once(v)) == 0 && !asked_to_end(v)) {
         dv_look_pause(v->look, v->options->interval_ms, &v->output);
         if (asked_to_end(v)) break;
+        follow_file(v);
     }
     return code;
 }
@@ -181,7 +205,7 @@ static int open_signals(void) {
     return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int run_viewer(const status_options *o) {
+static int run_viewer(status_options *o) {
     viewer v = {.options = o, .output = {.stop_fd = -1}, .status = {.path = o->path}};
     if (o->list.count > 0) v.status.expected = &o->list;
     if (o->watch && (v.output.stop_fd = open_signals()) < 0) {

@@ -7,6 +7,9 @@
 
 #include <divvy/divvy.h>
 
+#include "table.h"
+#include "znode/path.h"
+
 const dv_plan *dv_status_plan(const dv_status *status) {
     const dv_plan_memory *memory = status->plan ? &status->plan->memory : NULL;
     bool good = memory && memory->standing == DV_PLAN_GOOD && memory->plan->header.generation > 0;
@@ -21,12 +24,15 @@ void dv_status_plan_clear(dv_status *status) {
 
 /* ---- who is who ---- */
 
-/* D12: by the node's name; of nodes of a static member by the identifier, the newest. */
+/* Returns the live member that the entry is (D12): by the node's name; of a static one by the identifier, the newest of
+ * its nodes. */
 static size_t find_live(const dv_status *status, const dv_plan_member *entry) {
     size_t found = DV_NO_MEMBER;
     for (size_t i = 0; i < status->member_count; i++) {
         const dv_status_member *m = &status->members[i];
-        if (!m->follows || strcmp(entry->is_static ? m->identifier : m->node, entry->key) != 0) continue;
+        /* A member that came back without its rejoin_delay is another one, whatever its identifier. */
+        if (!m->follows || m->is_static != entry->is_static) continue;
+        if (strcmp(entry->is_static ? m->identifier : m->node, entry->key) != 0) continue;
         if (found == DV_NO_MEMBER || m->czxid > status->members[found].czxid) found = i;
     }
     return found;
@@ -50,6 +56,27 @@ static void count_items(dv_status *status, const dv_plan *plan) {
     }
 }
 
+/* Returns the entry that the plan gives the item to, or NULL. */
+static const dv_status_entry *planned_owner(const dv_status *status, const dv_plan *plan, const char *item) {
+    const char **names = plan->set->names, **found = NULL;
+    if (plan->set->count > 0)
+        found = (const char **)(uintptr_t)bsearch(&item, (const void *)(uintptr_t)names, plan->set->count, sizeof item,
+                                                  dv_name_compare);
+    uint32_t slot = found ? plan->owners[found - names] : DV_PLAN_NO_SLOT;
+    const dv_plan_member *owner = slot == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(plan, slot);
+    return owner ? &status->entries[owner - plan->members] : NULL;
+}
+
+/* Notes what the plan has for each item, and what members hold beyond that. */
+static void plan_items(dv_status *status, const dv_plan *plan) {
+    for (size_t i = 0; i < status->item_count && status->in_force; i++) {
+        dv_status_item *item = &status->items[i];
+        item->planned = planned_owner(status, plan, item->name);
+        if (item->member == DV_NO_MEMBER) continue;
+        if (!item->planned || item->planned->member != item->member) status->members[item->member].releasing++;
+    }
+}
+
 int dv_status_plan_match(dv_status *status) {
     const dv_plan *plan = dv_status_plan(status);
     status->in_force = plan && status->member_count > 0;
@@ -64,6 +91,7 @@ int dv_status_plan_match(dv_status *status) {
         if (live != DV_NO_MEMBER) status->members[live].entry = &status->entries[status->entry_count];
     }
     count_items(status, plan);
+    plan_items(status, plan);
     for (size_t i = 0; i < status->member_count; i++) {
         dv_status_member *m = &status->members[i];
         m->fenced = !m->entry && m->follows && is_fenced(status, m);
@@ -71,27 +99,55 @@ int dv_status_plan_match(dv_status *status) {
     return 0;
 }
 
+/* D13: its place is kept while it is away. */
+static bool is_kept(const dv_plan_member *entry) {
+    return entry->is_static && entry->rejoin_delay_ms > 0;
+}
+
+const char *dv_status_plan_name(const dv_plan_member *entry) {
+    const char *dash = entry->is_static ? NULL : strchr(entry->key, '-'); /* P2 */
+    return dash ? dash + 1 : entry->key;
+}
+
 const char *dv_status_plan_state(const dv_plan_member *entry, const dv_status_member *member) {
     if (!entry) return member->fenced ? "fenced" : member->follows ? "new" : "";
     if (entry->leaving[0]) return "leaving";
-    if (!member) return "absent";
+    if (!member) return is_kept(entry) ? "absent" : "gone";
     return entry->weight == 0 ? "drained" : "";
+}
+
+void dv_status_plan_describe(const dv_status_entry *entry, const dv_status_member *member, char *out, size_t bytes) {
+    const char *word = dv_status_plan_state(entry ? entry->entry : NULL, member);
+    char age[DV_AGE_BYTES];
+    if (strcmp(word, "absent") == 0)
+        snprintf(out, bytes, "absent, %zu kept %s for it", entry->item_count,
+                 dv_age_text(entry->entry->rejoin_delay_ms, age));
+    else if (member && member->releasing > 0)
+        snprintf(out, bytes, "%s%sreleasing %zu", word, *word ? ", " : "", member->releasing);
+    else snprintf(out, bytes, "%s", word);
+}
+
+bool dv_status_plan_shows(const dv_status *status, const dv_status_entry *entry) {
+    return entry->member == DV_NO_MEMBER && (status->member_count > 0 || is_kept(entry->entry));
 }
 
 /* ---- telling ---- */
 
 typedef struct {
-    size_t drained, absent, leaving;
+    size_t drained, absent, gone, leaving, releasing;
 } tally;
 
 static tally count_states(const dv_status *status) {
     tally t = {0};
     for (size_t n = 0; n < status->entry_count; n++) {
         const dv_status_entry *e = &status->entries[n];
+        bool away = e->member == DV_NO_MEMBER, kept = is_kept(e->entry);
         t.drained += e->entry->weight == 0;
-        t.absent += e->member == DV_NO_MEMBER;
         t.leaving += e->entry->leaving[0] != '\0';
+        t.absent += away && kept;
+        t.gone += away && !kept && !e->entry->leaving[0];
     }
+    for (size_t i = 0; i < status->member_count; i++) t.releasing += status->members[i].releasing;
     return t;
 }
 
@@ -114,13 +170,17 @@ void dv_status_plan_print(const dv_status *status, FILE *to) {
     const char *standing = status->plan ? standing_text(status) : NULL;
     if (standing) fprintf(to, "plan: %s\n", standing);
     if (!plan) return;
-    tally t = count_states(status);
-    bool first = true;
     fprintf(to, "plan %" PRIu64 ", %s%s", plan->header.generation, dv_plan_reason_text(plan->header.reason),
             status->in_force ? "" : ", not in force");
-    print_count(to, &first, plan->moved_count, "on their way");
+    /* Who is where, and what is on its way, is of interest while somebody goes by it. */
+    tally t = status->member_count > 0 ? count_states(status) : (tally){0};
+    bool first = true;
+    if (status->member_count == 0) fputs(": nobody is in the pool", to);
+    else print_count(to, &first, plan->moved_count, "on their way");
+    print_count(to, &first, t.releasing, "to be released");
     print_count(to, &first, t.drained, "drained");
     print_count(to, &first, t.absent, "absent");
+    print_count(to, &first, t.gone, "gone");
     print_count(to, &first, t.leaving, "leaving");
     fputs("\n", to);
 }
@@ -129,11 +189,12 @@ static bool put_entry(cJSON *array, const dv_status *status, const dv_status_ent
     cJSON *json = dv_json_add_object(array);
     const dv_plan_member *m = e->entry;
     const dv_status_member *live = e->member == DV_NO_MEMBER ? NULL : &status->members[e->member];
-    const char *dash = m->is_static ? NULL : strchr(m->key, '-');
-    return json && dv_json_text(json, "identifier", dash ? dash + 1 : m->key) &&
+    return json && dv_json_text(json, "identifier", dv_status_plan_name(m)) &&
            dv_json_text_or_null(json, "node", live ? live->node : NULL) && dv_json_bool(json, "static", m->is_static) &&
            dv_json_number(json, "weight", (int64_t)m->weight) && dv_json_text_or_null(json, "zone", m->zone) &&
            dv_json_number(json, "items", (int64_t)e->item_count) &&
+           dv_json_number_or_null(json, "rejoin_delay_ms", m->is_static ? m->rejoin_delay_ms : 0) &&
+           dv_json_number(json, "releasing", live ? (int64_t)live->releasing : 0) &&
            dv_json_text_or_null(json, "state", dv_status_plan_state(m, live));
 }
 

@@ -13,9 +13,15 @@ void dv_status_plan_clear(dv_status *status);
 
 /* The plan as it was read, or NULL: there is none, or none that can be followed. Good until the pool is read again. */
 const dv_plan *dv_status_plan(const dv_status *status);
-/* One word for people: "drained", "absent", "leaving", "fenced", "new" (the plan does not have it yet), or "". `entry` or
- * `member` may be NULL. */
+/* Returns the identifier of a member of the plan, which is a part of a dynamic one's key. */
+const char *dv_status_plan_name(const dv_plan_member *entry);
+/* Returns one word: "drained", "absent" (its place is kept), "gone" (the next plan is without it), "leaving", "fenced",
+ * "new" (the plan does not have it yet), or "". `entry` or `member` may be NULL. */
 const char *dv_status_plan_state(const dv_plan_member *entry, const dv_status_member *member);
+/* Writes that for people, with what the member still has to release, and for how long an absent one's items wait. */
+void dv_status_plan_describe(const dv_status_entry *entry, const dv_status_member *member, char *out, size_t bytes);
+/* Returns whether a page has a line for this entry besides those of the live members. */
+bool dv_status_plan_shows(const dv_status *status, const dv_status_entry *entry);
 /* "plan 18, join: 2 items on their way, 1 drained"; nothing where there is no plan. */
 void dv_status_plan_print(const dv_status *status, FILE *to);
 /* "plan": an object or null. Whether there was memory for it. */

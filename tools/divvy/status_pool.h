@@ -23,6 +23,7 @@ typedef struct {
     bool is_static;                      /* by its own word */
     const struct dv_status_entry *entry; /* in the plan; NULL: none */
     bool fenced;                         /* another one has taken its place in the plan */
+    size_t releasing;                    /* items that it holds, and that the plan gives to another or to nobody */
 } dv_status_member;
 
 /* A member of the plan. */
@@ -44,6 +45,8 @@ typedef struct {
     size_t member;  /* DV_NO_MEMBER: nobody, or not in the party */
     int64_t token, made_ms;
     int64_t session; /* of `head` */
+    const struct dv_status_entry
+        *planned; /* whose it is by a plan in force; NULL: nobody's, or there is no such plan */
 } dv_status_item;
 
 typedef struct {

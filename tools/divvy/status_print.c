@@ -29,17 +29,23 @@ static const dv_column item_columns[] = {
     {"AGE", true, true},    {"WAITING", true, false},
 };
 
+/* Likewise. */
+static const dv_column planned_item_columns[] = {
+    {"ITEM", false, false}, {"OWNER", false, false}, {"NEXT", false, false},
+    {"TOKEN", true, false}, {"AGE", true, true},     {"WAITING", true, false},
+};
+
 static const char *kind_name(const dv_status_member *m) {
     return m->kazoo ? "kazoo" : "divvy";
 }
 
 static int add_row(dv_table *table, const dv_status_member *m, const dv_status_entry *e, const char *identifier) {
-    char pid[32] = "", items[32] = "", planned[32] = "", weight[32] = "";
+    char pid[32] = "", items[32] = "", planned[32] = "", weight[32] = "", state[96];
     if (m && m->pid) snprintf(pid, sizeof pid, "%" PRId64, m->pid);
     if (m) snprintf(items, sizeof items, "%zu", m->item_count);
     if (e) snprintf(planned, sizeof planned, "%zu", e->item_count);
     if (e) snprintf(weight, sizeof weight, "%" PRIu32, e->entry->weight);
-    const char *state = m || e ? dv_status_plan_state(e ? e->entry : NULL, m) : "";
+    dv_status_plan_describe(e, m, state, sizeof state);
     const char *cells[] = {identifier,
                            m ? kind_name(m) : "",
                            m ? m->host : "",
@@ -57,9 +63,15 @@ static int add_member(dv_table *table, const dv_status_member *m) {
     return add_row(table, m, m->entry, m->identifier);
 }
 
-/* One whose place in the plan is kept while it is away. */
-static int add_absent(dv_table *table, const dv_status_entry *e) {
-    return e->member == DV_NO_MEMBER ? add_row(table, NULL, e, e->entry->key) : 0;
+/* Adds one that the plan has, and that is not there. */
+static int add_absent(dv_table *table, const dv_status *status, const dv_status_entry *e) {
+    return dv_status_plan_shows(status, e) ? add_row(table, NULL, e, dv_status_plan_name(e->entry)) : 0;
+}
+
+/* Returns whom the item goes to, where that is another than its owner, or NULL. */
+static const char *next_owner(const dv_status_item *item) {
+    bool there = !item->planned || (item->head && item->planned->member == item->member);
+    return there ? NULL : dv_status_plan_name(item->planned->entry);
 }
 
 static int add_item(dv_table *table, const dv_status *status, const dv_status_item *item) {
@@ -70,8 +82,9 @@ static int add_item(dv_table *table, const dv_status *status, const dv_status_it
     bool stranger = item->head && item->member == DV_NO_MEMBER;
     if (asprintf(&owner, "%s%s", item->head ? item->owner : "(unowned)", stranger ? " (not in the party)" : "") < 0)
         return -1;
-    const char *cells[] = {item->name, owner, token, age, waiting};
-    int error = dv_table_add(table, item->node, cells);
+    const char *planned[] = {item->name, owner, next_owner(item), token, age, waiting};
+    const char *plain[] = {item->name, owner, token, age, waiting};
+    int error = dv_table_add(table, item->node, dv_status_plan(status) ? planned : plain);
     free(owner);
     return error;
 }
@@ -80,15 +93,18 @@ static int fill(const dv_status *status, dv_status_page *page, const dv_status_p
     page->planned = dv_status_plan(status) != NULL;
     page->members = page->planned ? dv_table_new(planned_columns, sizeof planned_columns / sizeof *planned_columns)
                                   : dv_table_new(member_columns, sizeof member_columns / sizeof *member_columns);
-    page->items = dv_table_new(item_columns, sizeof item_columns / sizeof *item_columns);
+    page->items = page->planned
+                      ? dv_table_new(planned_item_columns, sizeof planned_item_columns / sizeof *planned_item_columns)
+                      : dv_table_new(item_columns, sizeof item_columns / sizeof *item_columns);
     int error = page->members && page->items ? 0 : -1;
     for (size_t i = 0; !error && i < status->member_count; i++) error = add_member(page->members, &status->members[i]);
-    for (size_t i = 0; !error && i < status->entry_count; i++) error = add_absent(page->members, &status->entries[i]);
+    for (size_t i = 0; !error && i < status->entry_count; i++)
+        error = add_absent(page->members, status, &status->entries[i]);
     for (size_t i = 0; !error && i < status->item_count; i++) error = add_item(page->items, status, &status->items[i]);
     /* Other columns are another table: what has changed is then not to be seen. */
-    if (!error && before->members && before->planned == page->planned)
-        error = dv_table_compare(page->members, before->members);
-    if (!error && before->items) error = dv_table_compare(page->items, before->items);
+    bool comparable = before->planned == page->planned;
+    if (!error && before->members && comparable) error = dv_table_compare(page->members, before->members);
+    if (!error && before->items && comparable) error = dv_table_compare(page->items, before->items);
     return error;
 }
 
@@ -153,7 +169,9 @@ static bool put_item(cJSON *array, const dv_status *status, const dv_status_item
         good = dv_json_bool(json, "in_party", item->member != DV_NO_MEMBER) && dv_json_session(json, item->session) &&
                dv_json_token(json, item->token) && dv_json_age(json, status->read_at_ms - item->made_ms);
     }
-    return good && dv_json_number(json, "waiting", (int64_t)item->waiting);
+    const char *planned = item->planned ? dv_status_plan_name(item->planned->entry) : NULL;
+    return good && dv_json_text_or_null(json, "planned_owner", planned) &&
+           dv_json_number(json, "waiting", (int64_t)item->waiting);
 }
 
 static bool put(cJSON *json, const dv_status *status) {
