@@ -331,6 +331,22 @@ class Items(Case):
         self.assertEqual(self.owned_alone(arguments=["--items-from", path]),
                          sorted(["plain", "  spaces  ", " #no comment", "\ttab", "last"]))
 
+    # Blanks at the ends of an item are a part of it, with a warning: of one that is like another item but for them, if there is
+    # such a one.
+    def test_blanks(self):
+        warning = "divvy: warning: %s: the item \"%s\" has blanks at its ends, which are part of it%s\n"
+        path = self.file("q1\n q2\nq1 \nq3\t\n")
+        for arguments, items, told in (
+                (["--items-from", path], [], warning % (path + ", line 3", "q1 ", '; "q1" is another item; 2 more items are '
+                                                        "like that")),
+                ([], ["a", "b "], warning % ("--item", "b ", "")), ([], ["a", "b", "c d"], "")):
+            member = Member("%s/%d" % (self.path, len(told)), *arguments, items=items)
+            wait_for(lambda member=member: member.ledger.state == "ACQUIRED", "it owns its items", member)
+            self.assertEqual(member.stop(), 0, member)
+            self.assertEqual(member.errors, told)
+            if not items:
+                self.assertEqual(member.ledger.lines[1]["gained"], [" q2", "q1", "q1 ", "q3\t"])
+
     # The name - stands for standard input.
     def test_stdin(self):
         self.assertEqual(self.owned_alone(arguments=["--items-from", "-"], stdin=b"one\n#\ntwo\n"), ["one", "two"])

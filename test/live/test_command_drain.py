@@ -88,17 +88,41 @@ class Drain(Case):
         self.assertRegex(self.drain("--weight=0", "a"), r"\Aa: weight 0 \(before: 3000\); 0 items ")
         self.wait_loads({a: 0, b: 12})
 
-    # The last one keeps its items, as there is nobody to take them; --wait says so instead of waiting for ever.
+    # The last one keeps its items, as there is nobody to take them, and its weight: the plan stays as it is.
     def test_last(self):
         members = a, b = self.start("a", "b")
         self.wait_divided(members)
         self.drain("--wait", "a")
         self.wait_loads({a: 0, b: 12})
-        done = run("drain", "--path", self.path, "--wait", "b")
-        self.assertEqual(done.returncode, 1, done)
-        self.assertRegex(done.stdout, r"\Ab: weight 0 \(before: 1000\); 12 items by plan ")
-        self.assertIn("b keeps its 12 items: no member is left that weighs more than 0", done.stderr)
-        self.wait_loads({a: 0, b: 12})
+        before = Setting.zookeeper.get(self.path + "/plan")
+        for arguments in (["--wait"], []):
+            self.assert_fails(1, ("drain", "--path", self.path, *arguments, "b"),
+                              "b keeps its 12 items: no other member is left that weighs more than 0; nothing was changed")
+        self.assertEqual(Setting.zookeeper.get(self.path + "/plan"), before)
+        self.drain("--undo", "a")
+        self.wait_loads({a: 6, b: 6})
+
+    # Where the others go while it waits, the member has its weight again.
+    def test_last_while_waiting(self):
+        members = a, b = self.start("a", "b")
+        self.wait_divided(members)
+        a.process.send_signal(signal.SIGSTOP) # It releases nothing, so that the wait goes on.
+        words = command("drain", "--path", self.path, "--wait", "a")
+        waiting = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            self.assertRegex(waiting.stdout.readline(), r"\Aa: weight 0 \(before: 1000\)")
+            b.stop()
+            a.process.send_signal(signal.SIGCONT)
+            _, errors = waiting.communicate(timeout=DEADLINE_S)
+        finally:
+            a.process.send_signal(signal.SIGCONT)
+            if waiting.poll() is None:
+                waiting.kill()
+        self.assertEqual(waiting.returncode, 1, errors)
+        self.assertIn("no member is left that weighs more than 0; its weight is what it was", errors)
+        plan = Setting.zookeeper.get(self.path + "/plan")[0].decode()
+        self.assertIn('"weight":1000', plan)
+        wait_for(lambda: a.acquired() and len(a.owned) == 12, "it has all items")
 
     # A limit of the waiting ends it, with a code of its own: a member whose process is stopped releases nothing.
     def test_wait_timeout(self):

@@ -5,6 +5,7 @@ usage: test_command_lock.py BUILD_FOLDER [TEST...]     a TEST is a name such as 
 
 docs/consul-locker.md names the tests that show each sentence of consul-locker's README.
 """
+import contextlib
 import errno
 import fcntl
 import os
@@ -12,6 +13,7 @@ import pty
 import re
 import select
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -28,7 +30,7 @@ DIVVY = None  # set from the command line
 TOOLS = os.path.join(SOURCE_DIR, "tools", "divvy")
 EXAMPLES = os.path.join(SOURCE_DIR, "docs", "examples")
 T = 3  # seconds, the session timeout of tests that wait for its end
-HELD, NOT_HELD, USAGE, UNREACHABLE, TIMED_OUT, LOST, OVERRUN, TROUBLE = 0, 1, 2, 3, 4, 5, 124, 125
+HELD, NOT_HELD, USAGE, UNREACHABLE, TIMED_OUT, LOST, OVERRUN, TROUBLE = 0, 4, 2, 3, 4, 5, 124, 125
 
 
 def environment(**more):
@@ -336,7 +338,7 @@ class Waiting(Case):
         self.assertGreaterEqual(time.monotonic() - begun, 2)
         self.assertEqual([one.output for one in both], ["Waiting 1 seconds\nDone\n", "Waiting\nDone\n"])
 
-    # Two run one after the other; with --no-wait one that would have to wait exits with 1 at once, and says nothing.
+    # Two run one after the other; with --no-wait one that would have to wait exits with 4 at once, or as -E says, and says nothing.
     def test_wait(self):
         # It waits for us instead of for ten seconds.
         wait = self.write("wait", '#!/bin/sh\necho begin $2 >>"$1/log"\nwhile [ ! -e "$1/go" ]; do sleep 0.02; done\n'
@@ -345,7 +347,7 @@ class Waiting(Case):
         wait_for(lambda: self.read("log") == ["begin 1"], "it has begun")
         second = self.start(self.name, wait, self.folder, "2")
         wait_for(lambda: len(self.contenders()) == 2, "the second one waits")
-        for arguments, code in (([], 1), (["-E", "42"], 42), (["--conflict-exit-code", "0"], 0), (["--shared"], 1)):
+        for arguments, code in (([], 4), (["-E", "42"], 42), (["--conflict-exit-code", "0"], 0), (["--shared"], 4), (["-E", "1"], 1)):
             done = lock("--no-wait", *arguments, self.name, "touch", self.path("wrong"))
             self.assertEqual((done.returncode, done.stdout, done.stderr), (code, "", ""))
         self.assertEqual(self.read("log"), ["begin 1"])
@@ -356,7 +358,7 @@ class Waiting(Case):
         self.assertEqual(self.contenders(), [])
         self.assertEqual(lock("--no-wait", self.name, "true").returncode, 0)
 
-    # A wait that lasts longer than --timeout ends with 4, one line, and no place in the queue.
+    # A wait that lasts longer than --timeout ends with 4, or as -E says, one line, and no place in the queue.
     def test_timeout(self):
         holder = self.script(text="echo held; exec sleep 60").says("held")
         begun = time.monotonic()
@@ -364,6 +366,7 @@ class Waiting(Case):
         self.assertGreaterEqual(time.monotonic() - begun, 0.3)
         self.assertEqual(done.returncode, TIMED_OUT)
         self.assertRegex(done.stderr, r'\Adivvy: the lock "test_timeout" was not to be had within 300 ms\n\Z')
+        self.assertEqual(lock("--timeout", "2s", "-E", "77", self.name, "true").returncode, 77)
         self.assertEqual(len(self.contenders()), 1)
         holder.process.terminate()
         self.assertEqual(holder.end(), 128 + signal.SIGTERM)
@@ -1011,9 +1014,41 @@ class Examples(Case):
         self.assertEqual(sum("there already" in machine.output for machine in machines), 3)
         self.assertRegex(self.read("report-noon")[0], r"\A42 [0-9]+\Z")
 
-    # Both say how they are used.
+    # A store that remembers the largest token refuses an earlier owner, who comes late, whatever names and values there are.
+    # When the ensemble begins from scratch, tokens are small again: the next era lets them in, and keeps the old ones out.
+    def test_fencing(self):
+        script, store = os.path.join(EXAMPLES, "fencing.sh"), self.path("results.db")
+        self.name = "it's; DROP TABLE fence"
+
+        def write_late(token, value, era="0"):
+            settings = {**os.environ, "DIVVY_ITEM": self.name, "DIVVY_TOKEN": str(token), "ERA": era}
+            done = subprocess.run([script, store, value], stderr=subprocess.PIPE, text=True, check=False, env=settings)
+            self.assertIn((done.returncode, done.stderr), ((0, ""), (1, "fencing.sh: refused, a later owner has been there\n")))
+            return done.returncode == 0
+
+        def stored():
+            with contextlib.closing(sqlite3.connect(store)) as database:
+                return (database.execute("SELECT value FROM results WHERE item = ?", [self.name]).fetchone()[0],
+                        database.execute("SELECT token FROM fence WHERE item = ?", [self.name]).fetchone()[0])
+
+        tokens = []
+        for value in ("first", "se'cond"):
+            done = lock(self.name, script, store, value)
+            self.assertEqual((done.returncode, done.stderr), (0, ""))
+            self.assertEqual(stored()[0], value)
+            tokens.append(stored()[1])
+        self.assertLess(tokens[0], tokens[1])
+        self.assertFalse(write_late(tokens[0], "late"))
+        self.assertEqual(stored(), ("se'cond", tokens[1]))
+        self.assertTrue(write_late(tokens[1], "once more"))
+        self.assertFalse(write_late(5, "by the new ensemble"))
+        self.assertTrue(write_late(5, "by the new ensemble", era="1"))
+        self.assertFalse(write_late(tokens[1] + 1, "by the old one"))
+        self.assertEqual(stored(), ("by the new ensemble", 5))
+
+    # All say how they are used.
     def test_usage(self):
-        for name in ("bootstrap.sh", "hourly-report.sh"):
+        for name in ("bootstrap.sh", "fencing.sh", "hourly-report.sh"):
             done = subprocess.run([os.path.join(EXAMPLES, name)], stderr=subprocess.PIPE, text=True, check=False)
             self.assertEqual((done.returncode, done.stderr.split(":")[0]), (2, "usage"))
 

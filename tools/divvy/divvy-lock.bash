@@ -4,7 +4,8 @@
 #     divvyLock [OPTION ...] NAME FUNCTION [ARGUMENT ...]
 #
 # The options are those of `divvy lock`, which is to be in the PATH. FUNCTION may be a function, a builtin or a
-# program; divvyLock returns its exit status, or, where it was not run or not to its end, the exit code of `divvy lock`.
+# program; divvyLock returns its exit status, or, where it was not run or not to its end, the exit code of `divvy lock`:
+# 4 where somebody else has the lock, unless -E says another.
 # It finds DIVVY_LOCK_NAME, DIVVY_LOCK_TOKEN and DIVVY_LOCK_SLOT in its environment.
 #
 # FUNCTION is run in a subshell: what it assigns is gone afterwards. For when the lock is lost, or cannot be kept, the

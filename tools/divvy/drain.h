@@ -37,6 +37,7 @@ typedef struct {
     dv_plan_events events;
     char waits_for[512]; /* what stands in the way, and may go by itself; "": nothing */
     int code;            /* of a failure that was told; 0: none */
+    bool restores;       /* weight_before is to be written again */
 
     char **items; /* that others are to hold */
     size_t item_count;
@@ -48,6 +49,8 @@ typedef struct {
 int dv_drain_write(dv_look *look, void *drain);
 /* Reads who is in the party: their nodes' names. */
 int dv_drain_read_party(dv_drain *drain);
+/* Returns whether no member but this one weighs more than 0 and is there: then nobody can take its items (D15). */
+bool dv_drain_is_last(const dv_drain *drain);
 /* Its entry in the plan; NULL: it has none. */
 const dv_plan_member *dv_drain_member(const dv_drain *drain);
 size_t dv_drain_load(const dv_drain *drain);

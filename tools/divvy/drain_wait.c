@@ -102,14 +102,15 @@ static int look_once(dv_look *look, void *context) {
     return error;
 }
 
-/* Nobody is there to take its items: all weigh nothing, and then nothing moves (D15). */
-static bool is_last(const dv_drain *d) {
-    const dv_plan *plan = d->plan.memory.plan;
-    for (size_t n = 0; n < plan->member_count; n++) {
-        const dv_plan_member *m = &plan->members[n];
-        if (m->weight > 0 && m->absent == 0 && m->leaving[0] == '\0') return false;
-    }
-    return true;
+/* Those that were to take its items have gone: gives it its weight back, as it keeps them. Returns the exit code. */
+static int give_back(dv_drain *d) {
+    d->restores = true;
+    int error = d->weight_before > 0 ? dv_look_at(d->look, dv_drain_write, d) : 0;
+    if (d->code) return d->code;
+    bool restored = !error && d->weight_before > 0;
+    dv_command_say("%s keeps its %zu items: no member is left that weighs more than 0%s", d->options->member,
+                   dv_drain_load(d), restored ? "; its weight is what it was" : "");
+    return DV_EXIT_FAILED;
 }
 
 static bool has_items(const dv_drain *d) {
@@ -123,11 +124,7 @@ int dv_drain_wait(dv_drain *d) {
         if (error && !dv_look_may_recover(error)) return dv_look_failed(d->look, error);
         bool known = !error && d->plan.memory.standing == DV_PLAN_GOOD;
         if (known && !has_items(d)) return 0;
-        if (known && is_last(d)) {
-            dv_command_say("%s keeps its %zu items: no member is left that weighs more than 0", d->options->member,
-                           dv_drain_load(d));
-            return DV_EXIT_FAILED;
-        }
+        if (known && dv_drain_is_last(d)) return give_back(d);
         if (d->options->wait_timeout_ms > 0 && dv_session_now_ms() >= until_ms) {
             dv_command_say("others do not hold all items of %s within %" PRId64 " ms: by the plan it has %zu, and %zu "
                            "wait for their owners",

@@ -271,7 +271,26 @@ static int own_weight(dv_drain *d, uint32_t *weight) {
 
 static int choose_weight(dv_drain *d) {
     d->weight = d->options->weight > 0 ? (uint32_t)d->options->weight : 0;
+    if (d->restores) d->weight = d->weight_before;
     return d->options->undo ? own_weight(d, &d->weight) : 0;
+}
+
+bool dv_drain_is_last(const dv_drain *d) {
+    const dv_plan *plan = d->plan.memory.plan;
+    const dv_plan_member *own = dv_drain_member(d);
+    for (size_t n = 0; n < plan->member_count; n++) {
+        const dv_plan_member *m = &plan->members[n];
+        if (m != own && m->weight > 0 && m->absent == 0 && m->leaving[0] == '\0') return false;
+    }
+    return true;
+}
+
+/* A drain that moves nothing is a mistake: it is refused, and nothing is written. */
+static bool can_drain(dv_drain *d) {
+    if (d->weight > 0 || dv_drain_load(d) == 0 || !dv_drain_is_last(d)) return true;
+    give_up(d, "%s keeps its %zu items: no other member is left that weighs more than 0; nothing was changed",
+            d->options->member, dv_drain_load(d));
+    return false;
 }
 
 /* ---- writing ---- */
@@ -319,7 +338,7 @@ int dv_drain_write(dv_look *look, void *context) {
         if (error || d->code) return error;
         if (ready && !*d->waits_for) {
             error = choose_weight(d);
-            if (!error && has_weight(d)) return 0;
+            if (!error && (has_weight(d) || !can_drain(d))) return 0;
             if (!error && has_settled(d)) error = try_to_write(d);
             if (error || d->code || has_weight(d)) return error;
         }

@@ -50,6 +50,53 @@ static int compare(const void *a, const void *b) {
     return order ? order : (x->line > y->line) - (x->line < y->line);
 }
 
+/* ---- blanks ---- */
+
+static const char blanks[] = " \t\v\f\r";
+
+static bool has_blank_ends(const char *name) {
+    return strchr(blanks, name[0]) || strchr(blanks, name[strlen(name) - 1]);
+}
+
+/* Returns the item that is `name` without the blanks at its ends, or NULL. The entries are sorted. */
+static const entry *find_trimmed(const entries *e, const char *name) {
+    name += strspn(name, blanks);
+    size_t bytes = strlen(name);
+    while (bytes > 0 && strchr(blanks, name[bytes - 1])) bytes--;
+    entry like = {.name = strndup(name, bytes)};
+    size_t low = 0, high = e->count;
+    while (like.name && low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (strcmp(e->entries[middle].name, like.name) < 0) low = middle + 1;
+        else high = middle;
+    }
+    bool found = like.name && low < e->count && strcmp(e->entries[low].name, like.name) == 0;
+    free(like.name);
+    return found ? &e->entries[low] : NULL;
+}
+
+/* Blanks at the ends of an item are a part of it, and hardly ever meant. Warns of the first such item, with the count of
+ * the others; rather of one that is like another item but for them. */
+static void warn_of_blanks(const entries *e, const char *shown) {
+    const entry *first = NULL, *twin = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < e->count; i++) {
+        const entry *one = &e->entries[i];
+        if (!has_blank_ends(one->name)) continue;
+        count++;
+        const entry *other = twin ? NULL : find_trimmed(e, one->name);
+        if (!first || other) first = one;
+        if (other) twin = other;
+    }
+    if (!first) return;
+    char line[32] = "", others[64] = "", same[160] = "";
+    if (first->line) snprintf(line, sizeof line, ", line %zu", first->line);
+    if (count > 1) snprintf(others, sizeof others, "; %zu more items are like that", count - 1);
+    if (twin) snprintf(same, sizeof same, "; \"%.100s\" is another item", twin->name);
+    dv_command_say("warning: %s%s: the item \"%.100s\" has blanks at its ends, which are part of it%s%s", shown, line,
+                   first->name, same, others);
+}
+
 /* Hands the names over to `list`. */
 static int finish(dv_item_list *list, entries *e, const char *shown) {
     if (e->count == 0) {
@@ -68,6 +115,7 @@ static int finish(dv_item_list *list, entries *e, const char *shown) {
         }
         return -1;
     }
+    warn_of_blanks(e, shown);
     list->names = (const char **)(uintptr_t)calloc(e->count, sizeof *list->names);
     if (!list->names) {
         dv_command_say("out of memory");

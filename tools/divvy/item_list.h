@@ -15,7 +15,7 @@ typedef struct {
 /*
  * From the file `path`, "-" being stdin: one item a line. Skipped are empty lines, lines of nothing but spaces and
  * tabs, and lines that begin with '#'. Removed are a CR before the end of a line, and a byte order mark at the start.
- * Everything else is the item, spaces at its ends included.
+ * Everything else is the item, spaces at its ends included; of those it warns on stderr.
  *
  * Returns 0; -1 when it was told on stderr, with the line's number, what is wrong: unreadable, no items, an item that
  * is given twice, a NUL byte, or more than there may be.

@@ -89,7 +89,7 @@ static int not_held(locker *l) {
     }
     if (result == DIVVY_ETIMEDOUT) {
         dv_command_say("the lock \"%s\" was not to be had within %" PRId64 " ms", o->name, o->timeout_ms);
-        return DV_EXIT_TIMED_OUT;
+        return (int)o->not_held_as;
     }
     dv_command_say("%s", l->claim.reason);
     return DV_EXIT_TROUBLE;

@@ -30,7 +30,7 @@ static const dv_option table[] = {
     {.name = "no-wait",
      .kind = DV_OPTION_FLAG,
      .offset = PLACE(no_wait),
-     .help = "do not wait for the lock: exit with 1 if somebody else has it"},
+     .help = "do not wait for the lock: exit with 4 if somebody else has it"},
     DURATION("timeout", timeout_ms, 1, INT64_C(1000) * 3600 * 1000,
              "wait for the lock no longer than this, then exit with 4\n"
              "(default: wait for ever)"),
@@ -38,7 +38,7 @@ static const dv_option table[] = {
      .argument = "N",
      .kind = DV_OPTION_NUMBER,
      .offset = PLACE(not_held_as),
-     .help = "exit with N instead of 1 if somebody else has the lock",
+     .help = "exit with N instead of 4 if somebody else has the lock, with --timeout too",
      .max = 255,
      .letter = 'E'},
     {.name = "shared",
@@ -112,9 +112,9 @@ void dv_lock_print_help(void) {
            "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
            "\n"
            "Exit codes: that of the command, 128 and the signal's number if a signal ended it.\n"
-           "1 somebody else has the lock (with --no-wait); 2 wrong usage; 3 no server answered\n"
-           "within --connect-timeout; 4 the lock was not to be had within --timeout; 5 the lock\n"
-           "was lost, and the command ended; 124 it ran for longer than --max-run; 125 the servers\n"
+           "2 wrong usage; 3 no server answered within --connect-timeout; 4 somebody else has the\n"
+           "lock (with --no-wait), or had it for longer than --timeout, see -E; 5 the lock was\n"
+           "lost, and the command ended; 124 it ran for longer than --max-run; 125 the servers\n"
            "refused, standard error says why; 126 the command cannot be executed; 127 it was not\n"
            "found.\n");
 }
