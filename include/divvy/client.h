@@ -57,7 +57,7 @@ enum { DIVVY_LOG_ERROR = 1, DIVVY_LOG_WARN, DIVVY_LOG_INFO, DIVVY_LOG_DEBUG };
 enum divvy_warning {
     DIVVY_WARN_ITEMS_DIFFER = 1, /**< a member was configured with other items than another, or than its pool divides */
     DIVVY_WARN_ASSIGN_DIFFERS,   /**< members of the pool were configured with different assignments */
-    DIVVY_WARN_STRAY,            /**< a child of the party that is no member; it is ignored */
+    DIVVY_WARN_STRAY,            /**< a child of the party that is no member, or is persistent: delete it */
     DIVVY_WARN_SHORT,            /**< the share does not fit the limits of the session; what fits is taken */
     DIVVY_WARN_ITEM_NAME,        /**< no lock can have the item's name, or none of a kazoo member that is present */
     DIVVY_WARN_SLOW_RELEASE,     /**< a RELEASE has not been answered for release_warn_ms */

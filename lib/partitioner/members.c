@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "partitioner/partitioner.h"
+#include "testing/mutant.h"
 #include "znode/ensure.h"
 #include "znode/path.h"
 
@@ -18,18 +19,6 @@ void dv_members_free(dv_members *members) {
     *members = (dv_members){NULL, 0};
 }
 
-static void forget_known_kazoo(divvy_partitioner *p) {
-    for (size_t i = 0; i < p->known_kazoo_count; i++) free(p->known_kazoo[i]);
-    free(p->known_kazoo);
-    p->known_kazoo = NULL;
-    p->known_kazoo_count = 0;
-}
-
-void dv_members_forget(divvy_partitioner *p) {
-    dv_members_free(&p->party);
-    forget_known_kazoo(p);
-}
-
 static void use_names(divvy_partitioner *p, int64_t now) {
     uint8_t *mine = calloc(p->dealt->count, 1);
     int error = mine ? dv_target_compute(p, &p->party, dv_membership_name(p->membership), mine) : DIVVY_ENOMEM;
@@ -40,38 +29,11 @@ static void use_names(divvy_partitioner *p, int64_t now) {
     free(mine);
 }
 
-static bool has_kazoo(const divvy_partitioner *p) {
-    for (size_t i = 0; i < p->party.count; i++) {
-        if (p->party.members[i].kind == DV_KAZOO) return true;
-    }
-    return false;
-}
-
 /* P3: a plan decides where all members follow plans, else the least that any member can. */
 static void use_party(divvy_partitioner *p, int64_t now) {
-    p->kazoo_seen = has_kazoo(p);
+    p->kazoo_seen = dv_target_has_kazoo(&p->party);
     dv_target_warn(p, &p->party, dv_membership_name(p->membership));
     if (!dv_follow_settled(p, p->party_pzxid, now)) use_names(p, now);
-}
-
-static bool is_known_kazoo(const divvy_partitioner *p, const char *node) {
-    for (size_t i = 0; i < p->known_kazoo_count; i++) {
-        if (strcmp(p->known_kazoo[i], node) == 0) return true;
-    }
-    return false;
-}
-
-/* Those of the known that are still there stay known; a party of kazoo members is small, so lists will do. */
-static void keep_known_kazoo(divvy_partitioner *p) {
-    char **known = calloc(p->party.count + 1, sizeof *known);
-    size_t count = 0;
-    for (size_t i = 0; known && i < p->party.count; i++) {
-        if (p->party.members[i].kind == DV_KAZOO) known[count] = strdup(p->party.members[i].node);
-        if (known[count]) count++;
-    }
-    forget_known_kazoo(p);
-    p->known_kazoo = known;
-    p->known_kazoo_count = count;
 }
 
 typedef struct {
@@ -81,18 +43,20 @@ typedef struct {
 } look;
 
 static void all_looked(divvy_partitioner *p, int64_t now) {
-    if (p->party_stale) { /* A newer party settled meanwhile, or the link went: a new watch tells it anew. */
+    if (p->party_stale) { /* A newer party settled meanwhile, or the link went: another watch tells of it. */
         if (p->watch) dv_patient_watch_stop(p->watch);
         return;
     }
-    keep_known_kazoo(p);
     use_party(p, now);
 }
 
 static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     look *l = context;
     divvy_partitioner *p = l->p;
-    if (reply->error == 0 && reply->stat->ephemeral_owner == 0) p->party.members[l->index].kind = DV_STRAY;
+    dv_member *m = &p->party.members[l->index];
+    m->looked |= reply->error == 0;
+    bool ghost = reply->error == 0 && reply->stat->ephemeral_owner == 0;
+    if (ghost && !DV_MUTANT(ghost_counted)) m->kind = DV_STRAY;
     /* Gone meanwhile: the party settles again soon, and until then it counts as it did. */
     if (reply->error && reply->error != DIVVY_ENOENT) p->party_stale = true;
     free(l->path);
@@ -103,10 +67,12 @@ static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     dv_object_unref(&p->object);
 }
 
-/* P2: an untagged child counts as a kazoo member only if it is ephemeral; a read tells, once for each of them. */
-static void look_at_kazoo(divvy_partitioner *p, size_t index) {
+static void look_at(divvy_partitioner *p, size_t index) {
     look *l = calloc(1, sizeof *l);
-    if (!l) return;
+    if (!l) {
+        p->party_stale = true;
+        return;
+    }
     l->p = p;
     l->index = index;
     l->path = dv_path_join(p->party_path, p->party.members[index].node);
@@ -120,16 +86,64 @@ static void look_at_kazoo(divvy_partitioner *p, size_t index) {
     dv_object_ref(&p->object);
 }
 
-static bool take_party(divvy_partitioner *p, const char *const *names, size_t count) {
-    dv_members_free(&p->party);
-    p->party.members = calloc(count + 1, sizeof *p->party.members);
-    if (!p->party.members) return false;
-    for (size_t i = 0; i < count; i++) {
-        char *node = strdup(names[i]);
-        if (!node) return false;
-        p->party.members[p->party.count++] = dv_member_parse(node);
+static bool to_be_looked_at(const divvy_partitioner *p, const dv_member *m) {
+    if (m->kind == DV_STRAY || m->looked) return false;
+    return !p->membership || strcmp(m->node, dv_membership_name(p->membership)) != 0;
+}
+
+bool dv_members_look_at_all(divvy_partitioner *p) {
+    if (p->party_looks) return false;
+    for (size_t i = 0; i < p->party.count; i++) {
+        if (to_be_looked_at(p, &p->party.members[i])) look_at(p, i);
     }
-    return true;
+    bool unasked = p->party_stale && p->party_looks == 0;
+    if (unasked && p->watch) dv_patient_watch_stop(p->watch); /* The next one settles it again. */
+    return p->party_looks == 0 && !unasked;
+}
+
+/* P2: only what is ephemeral is a member. By names each has to know it of all. Where a plan decides, who writes it looks. */
+static bool names_decide(const divvy_partitioner *p) {
+    for (size_t i = 0; i < p->party.count; i++) {
+        const dv_member *m = &p->party.members[i];
+        if (m->kind == DV_KAZOO || (m->kind == DV_DIVVY && m->level < DV_LEVEL_PLAN)) return true;
+    }
+    return !p->follower;
+}
+
+static int by_node(const void *left, const void *right) {
+    return strcmp(((const dv_member *)left)->node, ((const dv_member *)right)->node);
+}
+
+static dv_member *find_member(const dv_members *party, const char *node) {
+    const dv_member key = {.node = (char *)(uintptr_t)node};
+    return party->count ? bsearch(&key, party->members, party->count, sizeof key, by_node) : NULL;
+}
+
+/* What was seen of a node holds as long as it is in the party: its name is used once (R2). */
+static bool take_party(divvy_partitioner *p, const char *const *names, size_t count) {
+    dv_members party = {calloc(count + 1, sizeof *party.members), 0};
+    for (size_t i = 0; party.members && i < count; i++) {
+        char *node = strdup(names[i]);
+        if (!node) break;
+        dv_member member = dv_member_parse(node);
+        const dv_member *known = find_member(&p->party, node);
+        if (known && known->looked) member.kind = known->kind;
+        member.looked = known && known->looked;
+        party.members[party.count++] = member;
+    }
+    dv_members_free(&p->party);
+    if (party.count) qsort(party.members, party.count, sizeof *party.members, by_node);
+    p->party = party;
+    return party.members && party.count == count;
+}
+
+void dv_members_note_ghost(void *partitioner, const char *node) {
+    divvy_partitioner *p = partitioner;
+    dv_member *m = find_member(&p->party, node);
+    if (!m) return;
+    m->looked = true;
+    m->kind = DV_STRAY;
+    dv_target_warn_of_strays(p, &p->party);
 }
 
 static void on_changed(void *owner, int64_t now) {
@@ -151,11 +165,7 @@ static void on_settled(void *owner, const char *const *names, size_t count, int6
         dv_state_fail(p, DIVVY_ENOMEM, DIVVY_REASON_MEMBERS, now, "out of memory");
         return;
     }
-    for (size_t i = 0; i < count; i++) {
-        const dv_member *m = &p->party.members[i];
-        if (m->kind == DV_KAZOO && !is_known_kazoo(p, m->node)) look_at_kazoo(p, i);
-    }
-    if (p->party_looks == 0) all_looked(p, now);
+    if (!names_decide(p) || dv_members_look_at_all(p)) use_party(p, now);
 }
 
 static void on_watch_failed(void *owner, int error, int64_t now) {
@@ -174,19 +184,13 @@ static void on_watch_gone(void *owner, int64_t now) {
     dv_object_unref(&p->object);
 }
 
-/* Whether it was in the party that settled last: then it is judged already, as a kazoo member or as a stray. */
-static bool is_known(const divvy_partitioner *p, const char *node) {
-    for (size_t i = 0; i < p->party.count; i++) {
-        if (strcmp(p->party.members[i].node, node) == 0) return true;
-    }
-    return false;
-}
-
 /* P11: a kazoo member takes nothing before its boundary has passed; until then what it would take under another lock
  * must be free. */
 static void on_seen(void *owner, const char *const *names, size_t count, int64_t now) {
+    const divvy_partitioner *p = owner;
     for (size_t i = 0; i < count; i++) {
-        if (!dv_member_is_kazoo(names[i]) || is_known(owner, names[i])) continue;
+        /* What was in the party that settled last is judged already, as a kazoo member or as a stray. */
+        if (!dv_member_is_kazoo(names[i]) || find_member(&p->party, names[i])) continue;
         dv_state_kazoo_seen(owner, now);
         return;
     }
@@ -287,7 +291,7 @@ void dv_members_rejoin(divvy_partitioner *p, int64_t now) {
         return;
     p->rejoining = p->lost_session = p->left = p->ready = false;
     p->change_seen = false;
-    dv_members_forget(p);
+    dv_members_free(&p->party);
     dv_members_start(p, now);
 }
 

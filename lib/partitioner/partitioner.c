@@ -39,7 +39,7 @@ static void release(dv_object *object) {
     dv_timer_cancel(&p->audit_timer);
     dv_report_destroyed(p);
     divvy_partition_unref(p->snapshot);
-    dv_members_forget(p);
+    dv_members_free(&p->party);
     dv_follow_free(p);
     dv_partitioner_free_config(p);
     free(p);

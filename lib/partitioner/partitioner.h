@@ -65,6 +65,7 @@ typedef struct {
     size_t ability_bytes;
     bool has_set;
     uint32_t set; /* DV_DIVVY: crc of its items */
+    bool looked;  /* it was seen whether its node is ephemeral: one that is not is a stray */
 } dv_member;
 
 typedef struct {
@@ -116,13 +117,11 @@ struct divvy_partitioner {
     bool ready_asked, ready; /* the paths are there and the known directories read */
     bool tidying, tidied;
     size_t tidy_under_way;
-    dv_members party;   /* what settled, while strays are looked at */
+    dv_members party;   /* what settled, by node; the one before while strays are looked at */
     size_t party_looks; /* those under way */
     bool party_stale;
-    int64_t party_pzxid; /* of what settled */
-    bool kazoo_seen;     /* a kazoo member is in the party, settled or not */
-    char **known_kazoo;  /* untagged children that were seen to be ephemeral */
-    size_t known_kazoo_count;
+    int64_t party_pzxid;   /* of what settled */
+    bool kazoo_seen;       /* a kazoo member is in the party, settled or not */
     dv_follower *follower; /* of the plan; NULL: we do not follow plans */
     dv_said said;
 
@@ -240,7 +239,11 @@ void dv_members_connected(divvy_partitioner *p, int64_t now);
 /* Memory was out a moment ago. */
 void dv_members_again(divvy_partitioner *p, int64_t now);
 void dv_members_free(dv_members *members);
-void dv_members_forget(divvy_partitioner *p);
+/* Asks which nodes of the settled party are ephemeral, of those that were not looked at. Returns true when nothing is
+ * left to ask; else the party is used again when all have answered. */
+bool dv_members_look_at_all(divvy_partitioner *p);
+/* Takes a node that was read and is persistent for a stray (P2). */
+void dv_members_note_ghost(void *partitioner, const char *node);
 
 /* ---- target.c ---- */
 enum { DV_LEVEL_KAZOO = 0, DV_LEVEL_RENDEZVOUS = 1, DV_LEVEL_PLAN = 2, DV_LEVEL_OWN = -1 };
@@ -250,6 +253,8 @@ dv_member dv_member_parse(char *node);
 bool dv_member_is_kazoo(const char *node);
 /* What is worth a warning in a party. */
 void dv_target_warn(divvy_partitioner *p, const dv_members *party, const char *own_node);
+void dv_target_warn_of_strays(divvy_partitioner *p, const dv_members *party);
+bool dv_target_has_kazoo(const dv_members *party);
 /* By a rule of names: 0 with mine[] filled, DIVVY_ENOENT when we are not among them, or an error to fail with. */
 int dv_target_compute(divvy_partitioner *p, const dv_members *party, const char *own_node, uint8_t *mine);
 

@@ -24,7 +24,7 @@ int dv_follow_init(divvy_partitioner *p, divvy_client *client) {
     f->p = p;
     f->stopped = true;
     f->path = dv_path_join(p->path, "plan");
-    f->people = dv_plan_people_new(client, p->party_path);
+    f->people = dv_plan_people_new(client, p->party_path, dv_members_note_ghost, p);
     f->write_timer.fire = dv_follow_write_timer;
     f->absence_timer.fire = dv_follow_absence_timer;
     f->round.timer.fire = dv_follow_round_timer;

@@ -75,6 +75,7 @@ int dv_plan_claims_make(dv_plan_claims *out, const dv_plan *previous, const dv_p
     if (asks != NULL && party->count > 0) memset(asks, DV_PLAN_ASK_NOTHING, party->count);
     for (size_t n = 0; n < party->count; n++) {
         const dv_plan_node *node = &party->nodes[n];
+        if (node->is_ghost) continue;
         bool old = bsearch((const void *)&node->node, (const void *)keys, key_count, sizeof *keys, by_name) != NULL;
         if (!old && !node->known) {
             out->asks++;
@@ -117,8 +118,8 @@ bool dv_plan_fenced(const dv_plan_party *party, size_t node) {
     if (!me->known || !me->is_static || DV_MUTANT(plan_fenced_works)) return false;
     for (size_t n = 0; n < party->count; n++) {
         const dv_plan_node *other = &party->nodes[n];
-        if (n != node && other->known && other->is_static && strcmp(other->identifier, me->identifier) == 0 &&
-            is_newer(other, me)) {
+        if (n != node && !other->is_ghost && other->known && other->is_static &&
+            strcmp(other->identifier, me->identifier) == 0 && is_newer(other, me)) {
             return true;
         }
     }
@@ -127,6 +128,7 @@ bool dv_plan_fenced(const dv_plan_party *party, size_t node) {
 
 const dv_plan_member *dv_plan_member_of(const dv_plan *plan, const dv_plan_party *party, size_t node) {
     const dv_plan_node *me = &party->nodes[node];
+    if (me->is_ghost) return NULL;
     const dv_plan_member *member = dv_plan_find(plan, false, me->node);
     if (member != NULL || !me->known || !me->is_static) return member;
     return dv_plan_fenced(party, node) ? NULL : dv_plan_find(plan, true, me->identifier);

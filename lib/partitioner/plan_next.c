@@ -28,7 +28,7 @@ size_t dv_follow_rank(const dv_follower *f) {
     const dv_plan_party *party = dv_plan_people_party(f->people);
     const dv_plan_node *own = &party->nodes[f->own];
     size_t rank = 0;
-    for (size_t n = 0; n < party->count; n++) rank += stands_before(&party->nodes[n], own);
+    for (size_t n = 0; n < party->count; n++) rank += !party->nodes[n].is_ghost && stands_before(&party->nodes[n], own);
     for (size_t m = 0; f->memory.plan && m < f->memory.plan->member_count; m++) {
         const char *leaving = f->memory.plan->members[m].leaving;
         size_t at = leaving[0] ? dv_plan_people_find(f->people, leaving) : SIZE_MAX;
@@ -133,7 +133,7 @@ static void on_asked(void *context, int error, int64_t now) {
 
 /* Whether answers are awaited. */
 static bool ask(dv_follower *f, int64_t now) {
-    int asked = dv_plan_people_ask(f->people, f->memory.plan, on_asked, f);
+    int asked = dv_plan_people_ask(f->people, f->memory.plan, DV_PLAN_ASK_NEEDED, on_asked, f);
     if (asked < 0) dv_follow_try_later(f, now);
     if (asked <= 0) return asked < 0;
     f->asking = true;

@@ -8,6 +8,7 @@
 
 #include "partitioner/partitioner.h"
 #include "recipe/record.h"
+#include "testing/mutant.h"
 #include "znode/path.h"
 
 enum { READS_MAX = 200 }; /* under way at a time: each answer is held in memory */
@@ -33,6 +34,8 @@ struct inquiry {
 struct dv_plan_people {
     divvy_client *client;
     const char *party_path;
+    dv_plan_ghost_fn on_ghost;
+    void *context;
     dv_plan_node *nodes; /* by name; their names are ours, and the zones of those that are known */
     dv_plan_party party;
     int64_t learned_pzxid; /* of the party of which a plan has told */
@@ -79,9 +82,12 @@ static bool can_stand_in_plan(const char *name) {
 
 /* ---- the party ---- */
 
-dv_plan_people *dv_plan_people_new(divvy_client *client, const char *party_path) {
+dv_plan_people *dv_plan_people_new(divvy_client *client, const char *party_path, dv_plan_ghost_fn on_ghost,
+                                   void *context) {
     dv_plan_people *people = calloc(1, sizeof *people);
-    if (people != NULL) *people = (dv_plan_people){.client = client, .party_path = party_path};
+    if (people != NULL)
+        *people =
+            (dv_plan_people){.client = client, .party_path = party_path, .on_ghost = on_ghost, .context = context};
     return people;
 }
 
@@ -244,6 +250,8 @@ static int learn(dv_plan_people *people, const char *name, const dv_reply *reply
     node->zone = facts.zone;
     node->rejoin_delay_ms = facts.rejoin_delay_ms;
     node->czxid = reply->stat->czxid > 0 ? reply->stat->czxid : 1; /* 0 would be asked for again, and again. */
+    node->is_ghost = reply->stat->ephemeral_owner == 0 && !DV_MUTANT(ghost_counted);
+    if (node->is_ghost && people->on_ghost != NULL) people->on_ghost(people->context, name);
     return 0;
 }
 
@@ -326,11 +334,24 @@ static int ask_ages(const dv_plan_people *people, uint8_t *asks) {
     return more;
 }
 
-int dv_plan_people_ask(dv_plan_people *people, const dv_plan *previous, dv_plan_people_fn done, void *context) {
+/* D10: what a plan says of a node is not that it is ephemeral. Returns how many more there are to be read. */
+static int ask_the_rest(const dv_plan_people *people, uint8_t *asks) {
+    int more = 0;
+    for (size_t n = 0; n < people->party.count; n++) {
+        if (asks[n] != DV_PLAN_ASK_NOTHING || people->nodes[n].czxid != 0) continue;
+        asks[n] = DV_PLAN_ASK_DATA;
+        more++;
+    }
+    return more;
+}
+
+int dv_plan_people_ask(dv_plan_people *people, const dv_plan *previous, dv_plan_asked which, dv_plan_people_fn done,
+                       void *context) {
     uint8_t *asks = calloc(people->party.count + 1, 1);
     if (asks == NULL) return DIVVY_ENOMEM;
-    int asked = dv_plan_ask(previous, &people->party, asks);
-    int more = asked > 0 ? ask_ages(people, asks) : 0;
+    int asked = dv_plan_ask(previous, &people->party, asks), more = 0;
+    if (asked >= 0 && which == DV_PLAN_ASK_ALL) more = ask_the_rest(people, asks);
+    else if (asked > 0) more = ask_ages(people, asks);
     asked = more < 0 ? more : asked + more;
     if (asked > 0) asked = inquire(people, asks, (size_t)asked, done, context);
     free(asks);

@@ -12,8 +12,13 @@
 
 typedef struct dv_plan_people dv_plan_people;
 
-/* `party_path` is P/party, and lives as long as it. NULL when memory is out. */
-dv_plan_people *dv_plan_people_new(divvy_client *client, const char *party_path);
+/* Hears of a node that was read, once, and turned out to be a ghost (P2). */
+typedef void (*dv_plan_ghost_fn)(void *context, const char *node);
+
+/* Makes people of no party yet. `party_path` is P/party, and lives as long as they; `on_ghost` may be NULL. Returns NULL
+ * when there is no memory. */
+dv_plan_people *dv_plan_people_new(divvy_client *client, const char *party_path, dv_plan_ghost_fn on_ghost,
+                                   void *context);
 /* From now on nothing is called any more. */
 void dv_plan_people_free(dv_plan_people *people);
 /* A party has settled: `names` are those of its members' nodes, all of which follow plans. What is known of those that were
@@ -32,9 +37,15 @@ void dv_plan_people_learn(dv_plan_people *people, const dv_plan *plan);
 /* 0: all is known. DIVVY_ENOENT: a node has gone, so the party will settle anew; DIVVY_ECONNECTION, _ELOST, _EACCES, ...;
  * DIVVY_ECANCELED: another party has settled meanwhile. */
 typedef void (*dv_plan_people_fn)(void *context, int error, int64_t now);
-/* Reads what a step from `previous` has to know (dv_plan_ask()). Returns how many reads there are, at the end of which `done` is
- * called, from the loop; 0: there is nothing to read, and `done` is not called; or DIVVY_ENOMEM. */
-int dv_plan_people_ask(dv_plan_people *people, const dv_plan *previous, dv_plan_people_fn done, void *context);
+typedef enum {
+    DV_PLAN_ASK_NEEDED, /* what a step from the plan has to know (dv_plan_ask()) */
+    DV_PLAN_ASK_ALL, /* each node that was not read yet: the writer puts no ghost into a plan, nor leaves one in it */
+} dv_plan_asked;
+
+/* Reads what `which` says. Returns how many reads there are, at the end of which `done` is called, from the loop; 0: there
+ * is nothing to read, and `done` is not called; or DIVVY_ENOMEM. */
+int dv_plan_people_ask(dv_plan_people *people, const dv_plan *previous, dv_plan_asked which, dv_plan_people_fn done,
+                       void *context);
 /* Whether two of its nodes are known, or may turn out, to be of one static member (D12), or a node of that identifier is not read
  * yet: reads those with the identifier of `node`. Returns as dv_plan_people_ask(). */
 int dv_plan_people_ask_namesakes(dv_plan_people *people, size_t node, dv_plan_people_fn done, void *context);

@@ -182,7 +182,7 @@ static int apply_events(step *s) {
 
 static bool all_carry(const dv_plan_party *party, uint32_t tag) {
     for (size_t n = 0; n < party->count; n++) {
-        if (party->nodes[n].tag != tag) return false;
+        if (!party->nodes[n].is_ghost && party->nodes[n].tag != tag) return false;
     }
     return party->count > 0;
 }

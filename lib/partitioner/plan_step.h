@@ -19,6 +19,7 @@ typedef struct {
     const char *zone; /* "": none */
     int64_t rejoin_delay_ms;
     int64_t czxid; /* 0: not read; needed of static nodes that share an identifier */
+    bool is_ghost; /* it was read, and is persistent: nobody's (P2) */
 } dv_plan_node;
 
 typedef struct {

@@ -131,6 +131,7 @@ void dv_follow_apply(dv_follower *f, bool settled, int64_t now) {
         return;
     }
     source s = choose(f);
+    if (s == BY_NAMES && !dv_members_look_at_all(p)) s = KEEP;
     tell(f, s);
     f->agrees = agrees(f, s);
     if (s == KEEP) { /* D34: what a rule of names gave is kept until a plan says something else. */

@@ -317,7 +317,7 @@ static void after_reading(dv_plan_attempt *a, int64_t now) {
         make_epoch(a, now);
     } else {
         begin(a, compute);
-        int reads = dv_plan_people_ask(a->config.people, memory->plan, on_people, a);
+        int reads = dv_plan_people_ask(a->config.people, memory->plan, DV_PLAN_ASK_ALL, on_people, a);
         if (reads != 0) asked(a, reads > 0 ? 0 : reads);
         proceed(a, now);
     }

@@ -66,7 +66,7 @@ bool dv_member_is_kazoo(const char *node) {
 }
 
 dv_member dv_member_parse(char *node) {
-    dv_member member = {.node = node, .identifier = "", .kind = DV_STRAY};
+    dv_member member = {.node = node, .identifier = node, .kind = DV_STRAY};
     const char *dash = strchr(node, '-');
     if (!dash) return member;
     member.identifier = dash + 1;
@@ -86,6 +86,13 @@ dv_member dv_member_parse(char *node) {
     return member;
 }
 
+bool dv_target_has_kazoo(const dv_members *party) {
+    for (size_t i = 0; i < party->count; i++) {
+        if (party->members[i].kind == DV_KAZOO) return true;
+    }
+    return false;
+}
+
 /* ---- the order of members: bytewise; equal ones untagged first, then by node name ---- */
 
 static int compare_members(const void *a, const void *b) {
@@ -97,22 +104,24 @@ static int compare_members(const void *a, const void *b) {
 }
 
 typedef struct {
-    const dv_member **members; /* strays left out, in order */
+    const dv_member **members; /* in order; strays only beside a member of kazoo's */
     size_t count, own;
     bool present; /* own is valid */
     bool has_kazoo;
     int level; /* the least of all */
 } pool;
 
+/* P3: kazoo divides among all children of the party, so beside it strays count, too. */
 static bool make_pool(pool *out, const dv_members *party, const char *own_node) {
-    *out = (pool){.members = calloc(party->count + 1, sizeof *out->members), .level = DV_LEVEL_PLAN};
+    *out = (pool){.members = calloc(party->count + 1, sizeof *out->members),
+                  .has_kazoo = dv_target_has_kazoo(party),
+                  .level = DV_LEVEL_PLAN};
     if (!out->members) return false;
     for (size_t i = 0; i < party->count; i++) {
         const dv_member *m = &party->members[i];
-        if (m->kind == DV_STRAY) continue;
+        if (m->kind == DV_STRAY && !out->has_kazoo) continue;
         out->members[out->count++] = m;
-        out->has_kazoo |= m->kind == DV_KAZOO;
-        int level = m->kind == DV_KAZOO || m->level == DV_LEVEL_OWN ? DV_LEVEL_KAZOO : m->level;
+        int level = m->kind != DV_DIVVY || m->level == DV_LEVEL_OWN ? DV_LEVEL_KAZOO : m->level;
         if (level < out->level) out->level = level;
     }
     qsort(out->members, out->count, sizeof *out->members, compare_members);
@@ -155,6 +164,7 @@ static void warn_of_differences(divvy_partitioner *p, const pool *all) {
     for (size_t i = 1; i < all->count; i++) {
         if (strcmp(all->members[i - 1]->identifier, all->members[i]->identifier) != 0) continue;
         if (is_former(all, all->members[i - 1]) || is_former(all, all->members[i])) continue;
+        if (all->members[i - 1]->kind == DV_STRAY || all->members[i]->kind == DV_STRAY) continue;
         dv_report_warn_once(p, DIVVY_WARN_IDENTIFIER,
                             "%s: two live members go by the identifier \"%s\"; both get a share, unless they are "
                             "static, but logs cannot tell them apart",
@@ -163,11 +173,13 @@ static void warn_of_differences(divvy_partitioner *p, const pool *all) {
     }
 }
 
-static void warn_of_strays(divvy_partitioner *p, const dv_members *party) {
+void dv_target_warn_of_strays(divvy_partitioner *p, const dv_members *party) {
     for (size_t i = 0; i < party->count; i++) {
         if (party->members[i].kind != DV_STRAY) continue;
         dv_report_warn_once(p, DIVVY_WARN_STRAY,
-                            "%s/%s is no member and gets no share; kazoo members would count it: remove it",
+                            dv_target_has_kazoo(party)
+                                ? "%s/%s is no member, but kazoo members give it a share, which has no owner: delete it"
+                                : "%s/%s is no member and gets no share; kazoo members would count it: delete it",
                             p->party_path, party->members[i].node);
         return;
     }
@@ -178,7 +190,7 @@ void dv_target_warn(divvy_partitioner *p, const dv_members *party, const char *o
     if (!make_pool(&all, party, own_node)) return;
     if (all.present) {
         warn_of_differences(p, &all);
-        warn_of_strays(p, party);
+        dv_target_warn_of_strays(p, party);
     }
     free(all.members);
 }

@@ -68,7 +68,8 @@
     X(plan_absence_any, "the time of an earlier absence runs on for a later one")                             \
     X(plan_round_unseen, "the next items move though the last have not arrived")                              \
     X(plan_dealt_anew, "items are dealt without regard to who has them")                                      \
-    X(round_ended_by_namesake, "a new owner whose nodes are not read yet counts as gone, so the round ends")
+    X(round_ended_by_namesake, "a new owner whose nodes are not read yet counts as gone, so the round ends")  \
+    X(ghost_counted, "a persistent node in the party counts as a member")
 
 #ifdef DIVVY_MUTANTS
 #define DV_MUTANT_ENUM(name, text) DV_MUTANT_##name,

@@ -1,5 +1,6 @@
 /* Somebody else: deletes what is not his, and leaves strays. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <string.h>
 
 #include "claims.h"
 #include "services.h"
@@ -38,7 +39,7 @@ void sim_admin_note_session(sim_world *w) {
 }
 
 /* Through the seam, as there is no public call for single nodes. */
-static void ask(sim_world *w, const char *path, int mode, bool make) {
+static void ask_with(sim_world *w, const char *path, const char *data, int mode, bool make) {
     dv_turn_begin(w->admin);
     if (!dv_client_connected(w->admin)) {
         dv_turn_end(w->admin);
@@ -47,9 +48,13 @@ static void ask(sim_world *w, const char *path, int mode, bool make) {
     sim_admin_note_session(w);
     if (!make) w->foreign_at = w->now_ms;
     sim_trace(w, "somebody %s %s", make ? "makes" : "deletes", path);
-    if (make) dv_znode_create(w->admin->znode, path, "", 0, mode, on_reply, NULL);
+    if (make) dv_znode_create(w->admin->znode, path, data, strlen(data), mode, on_reply, NULL);
     else dv_znode_delete(w->admin->znode, path, -1, on_reply, NULL);
     dv_turn_end(w->admin);
+}
+
+static void ask(sim_world *w, const char *path, int mode, bool make) {
+    ask_with(w, path, "", mode, make);
 }
 
 static bool is_of_kazoo(const sim_world *w, int64_t session) {
@@ -84,16 +89,32 @@ void sim_admin_delete_member(sim_world *w, uint32_t choice) {
     ask(w, path, 0, false);
 }
 
-/* kazoo counts every child of the party as a member, whose share nobody takes: none of that beside it. */
+/* A node that has a member's name and is none, because it is persistent: as a restored backup leaves them. */
+static void ghost(sim_world *w, uint32_t choice, unsigned number) {
+    static const char *const data[] = {"", "{\"static\":true,\"rejoin_delay_ms\":600000}", "{\"weight\":3000}"};
+    static const char *const abilities[] = {"2", "2", "1", "0"};
+    char path[PATH_BYTES];
+    const sim_member *like = &w->members[(choice >> 8) % w->script->slots];
+    const char *name = like->phase != SIM_ABSENT && choice & 128 ? like->name : "ghost";
+    const char *ability = abilities[(choice >> 16) % (sizeof abilities / sizeof *abilities)];
+    snprintf(path, sizeof path, "/pool/party/%010u,a=%s-%s", number, ability, name);
+    w->coverage->meetings[SIM_MET_GHOST]++;
+    ask_with(w, path, data[(choice >> 20) % (sizeof data / sizeof *data)], DV_PERSISTENT, true);
+}
+
 void sim_admin_stray(sim_world *w, uint32_t choice) {
     char path[PATH_BYTES];
     unsigned number = ++w->strays;
-    if (w->script->kazoo || number > 5) return;
-    if (choice % 3 == 0)
-        snprintf(path, sizeof path, "/pool/locks/%s/note-%u", w->items[choice % w->script->items], number);
-    else if (choice % 3 == 1) snprintf(path, sizeof path, "/pool/party/stray%u", number);
-    else snprintf(path, sizeof path, "/pool/party/0123456789abcdef0123456789abcd%02x-stray", number);
+    if (number > SIM_STRAYS_MAX) return;
     w->coverage->meetings[SIM_MET_STRAY]++;
+    if (choice % 5 > 2) {
+        ghost(w, choice / 5, number);
+        return;
+    }
+    if (choice % 5 == 0)
+        snprintf(path, sizeof path, "/pool/locks/%s/note-%u", w->items[choice % w->script->items], number);
+    else if (choice % 5 == 1) snprintf(path, sizeof path, "/pool/party/stray%u", number);
+    else snprintf(path, sizeof path, "/pool/party/0123456789abcdef0123456789abcd%02x-stray", number);
     ask(w, path, DV_PERSISTENT, true);
 }
 

@@ -91,6 +91,52 @@ static const sim_member *owner_of(const sim_world *w, size_t item) {
     return NULL;
 }
 
+/* ---- loads as the assignment says ---- */
+
+enum { ROSTER_MAX = SIM_SLOTS_MAX + SIM_STRAYS_MAX };
+
+typedef struct {
+    divvy_member members[ROSTER_MAX];
+    size_t slots[ROSTER_MAX]; /* SIM_NOBODY: a stray, which kazoo counts */
+    size_t count;
+    bool round_robin, alike; /* two members of one name */
+} roster;
+
+static void enter_in_roster(roster *r, size_t slot, const char *name) {
+    for (size_t k = 0; k < r->count; k++) r->alike |= strcmp(r->members[k].identifier, name) == 0;
+    r->slots[r->count] = slot;
+    r->members[r->count++] = (divvy_member){name, 1000, NULL};
+}
+
+/* P3: beside a member of kazoo's all children of the party count. */
+static roster call_roster(const sim_world *w) {
+    roster r = {.count = 0};
+    bool kazoo = false;
+    for (size_t i = 0; i < w->script->slots; i++) {
+        const sim_member *m = &w->members[i];
+        if (!takes_part(m)) continue;
+        kazoo |= m->kazoo != NULL;
+        r.round_robin |= m->kazoo || m->config.assign == DIVVY_ASSIGN_ROUND_ROBIN;
+        enter_in_roster(&r, i, m->name);
+    }
+    for (size_t i = 0; kazoo && i < w->truth.party_count && r.count < ROSTER_MAX; i++) {
+        const sim_node *node = &w->truth.party[i];
+        const char *dash = strchr(node->name, '-');
+        if (node->session == 0) enter_in_roster(&r, SIM_NOBODY, dash ? dash + 1 : node->name);
+    }
+    return r;
+}
+
+/* How many items the rule gives to strays: nobody takes them. */
+static size_t count_of_strays(const sim_world *w) {
+    roster r = call_roster(w);
+    uint32_t owners[SIM_ITEMS_MAX];
+    size_t count = 0;
+    if (r.count == 0 || divvy_assign_round_robin(r.members, r.count, w->items, w->script->items, owners) != 0) return 0;
+    for (size_t i = 0; i < w->script->items; i++) count += r.slots[owners[i]] == SIM_NOBODY;
+    return count;
+}
+
 static bool each_item_owned(const sim_world *w, fault *f, size_t loads[SIM_SLOTS_MAX]) {
     size_t unowned = 0, unfit = count_unfit(w), last = 0;
     bool in_force = sim_plan_in_force(w);
@@ -113,32 +159,11 @@ static bool each_item_owned(const sim_world *w, fault *f, size_t loads[SIM_SLOTS
             last = i;
         }
     }
-    if (unowned > unfit)
-        return wrong(f, "L1", "%zu items have no owner, %s among them, and %zu do not fit", unowned, w->items[last],
-                     unfit);
+    size_t of_strays = count_of_strays(w);
+    if (unowned > unfit + of_strays)
+        return wrong(f, "L1", "%zu items have no owner, %s among them, %zu do not fit, and strays have %zu", unowned,
+                     w->items[last], unfit, of_strays);
     return true;
-}
-
-/* ---- loads as the assignment says ---- */
-
-typedef struct {
-    divvy_member members[SIM_SLOTS_MAX];
-    size_t slots[SIM_SLOTS_MAX];
-    size_t count;
-    bool round_robin, alike; /* two members of one name */
-} roster;
-
-static roster call_roster(const sim_world *w) {
-    roster r = {.count = 0};
-    for (size_t i = 0; i < w->script->slots; i++) {
-        const sim_member *m = &w->members[i];
-        if (!takes_part(m)) continue;
-        for (size_t k = 0; k < r.count; k++) r.alike |= strcmp(r.members[k].identifier, m->name) == 0;
-        r.round_robin |= m->kazoo || m->config.assign == DIVVY_ASSIGN_ROUND_ROBIN;
-        r.slots[r.count] = i;
-        r.members[r.count++] = (divvy_member){m->name, 1000, NULL};
-    }
-    return r;
 }
 
 static bool as_assigned(const sim_world *w, fault *f, const size_t loads[SIM_SLOTS_MAX]) {
@@ -147,6 +172,7 @@ static bool as_assigned(const sim_world *w, fault *f, const size_t loads[SIM_SLO
     if (r.count == 0 || count_unfit(w) || sim_plan_in_force(w)) return true;
     size_t least = w->script->items / r.count;
     for (size_t i = 0; i < r.count; i++) {
+        if (r.slots[i] == SIM_NOBODY) continue;
         size_t load = loads[r.slots[i]];
         if (load != least && load != least + 1)
             return wrong(f, "L1", "%s has %zu of %zu items, among %zu members", r.members[i].identifier, load,

@@ -41,6 +41,7 @@ static const char *const meeting_names[SIM_MEETINGS] = {
     [SIM_MET_KAZOO] = "a kazoo member",
     [SIM_MET_KAZOO_ACQUIRED] = "a kazoo member that acquired",
     [SIM_MET_STRAY] = "a stray in the party",
+    [SIM_MET_GHOST] = "a persistent node of a member's name",
     [SIM_MET_WAITED_SECOND] = "a place behind another",
 };
 

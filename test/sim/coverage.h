@@ -43,6 +43,7 @@ typedef enum {
     SIM_MET_KAZOO,          /* a kazoo member took part */
     SIM_MET_KAZOO_ACQUIRED,
     SIM_MET_STRAY,
+    SIM_MET_GHOST,
     SIM_MET_WAITED_SECOND, /* in a queue, behind another */
     SIM_MEETINGS
 } sim_meeting;

@@ -95,7 +95,7 @@ static void compute(sim_kazoo *k, const dv_reply *reply, int64_t now) {
     size_t count = 0, own = SIZE_MAX;
     for (size_t i = 0; i < reply->child_count && count < 64; i++) {
         const char *dash = strchr(reply->children[i], '-');
-        if (dash) members[count++] = dash + 1;
+        members[count++] = dash ? dash + 1 : reply->children[i]; /* whatever it is */
     }
     qsort(members, count, sizeof *members, compare_names);
     for (size_t i = count; i-- > 0;) {

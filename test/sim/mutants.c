@@ -88,6 +88,7 @@ static const struct {
     [DV_MUTANT_plan_round_unseen] = {65, 7.4, SIM_OF_PLANS},
     [DV_MUTANT_plan_dealt_anew] = {1, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_round_ended_by_namesake] = {77003324, 90.4, SIM_OF_PLANS},
+    [DV_MUTANT_ghost_counted] = {3, 0.1, SIM_OF_PLANS},
 };
 
 static const char usage[] = "usage: sim-mutants --list | --replay-all\n"

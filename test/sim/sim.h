@@ -23,7 +23,7 @@
 #include "random.h"
 #include "script.h"
 
-enum { SIM_SLOTS_MAX = 16, SIM_ITEMS_MAX = 100, SIM_UNDO_MAX = 64, SIM_ADMIN_SESSIONS_MAX = 64 };
+enum { SIM_SLOTS_MAX = 16, SIM_ITEMS_MAX = 100, SIM_UNDO_MAX = 64, SIM_STRAYS_MAX = 5, SIM_ADMIN_SESSIONS_MAX = 64 };
 
 /* ---- what the servers committed: truth.c ---- */
 

@@ -103,7 +103,9 @@ static inline void remove_plan(void) {
 static inline void join(const char *node, const char *data) {
     char path[256];
     snprintf(path, sizeof path, PARTY "/%s", node);
-    put_text(path, data);
+    outcome o;
+    assert_int_equal(do_op(witness, &o, op_create(path, data, DV_EPHEMERAL)), 0);
+    divvy_testing_run(ensemble, 10);
 }
 
 static inline void part(const char *node) {
@@ -285,7 +287,7 @@ static inline int write_weight(user *u, uint32_t weight) {
 
 static inline void open_user(user *u, size_t items) {
     *u = (user){.client = open_client(ensemble, 10000, -1), .set = numbered_set("item-", items)};
-    u->people = dv_plan_people_new(u->client, PARTY);
+    u->people = dv_plan_people_new(u->client, PARTY, NULL, NULL);
     assert_non_null(u->people);
     dv_plan_people_party(u->people)->options = (dv_plan_options){.algorithm = DV_PLAN_ALGORITHM};
 }

@@ -12,13 +12,19 @@ static dv_fake *fake;
 static dv_plan_people *people;
 
 /* What was told. */
-static struct { int done, error; } told;
+static struct { int done, error, ghosts; } told;
 
 static void on_done(void *context, int error, int64_t now) {
     (void)now;
     assert_ptr_equal(context, &told);
     told.done++;
     told.error = error;
+}
+
+static void on_ghost(void *context, const char *node) {
+    assert_ptr_equal(context, &told);
+    assert_string_equal(node, "g,a=2-w1");
+    told.ghosts++;
 }
 
 /* --- memory runs out in the library, never in the backend, which can only refuse to send -------------------------- */
@@ -49,7 +55,7 @@ static int set_up(void **state) {
     sent = 0;
     refused_after = SIZE_MAX;
     memset(&told, 0, sizeof told);
-    people = dv_plan_people_new(dv_fake_client(fake), PARTY);
+    people = dv_plan_people_new(dv_fake_client(fake), PARTY, on_ghost, &told);
     assert_non_null(people);
     return 0;
 }
@@ -76,7 +82,7 @@ static int settle(const char *const *names, size_t count, int64_t pzxid) {
 
 static int ask_of(const dv_plan *previous) {
     dv_turn_begin(dv_fake_client(fake));
-    int asked = dv_plan_people_ask(people, previous, on_done, &told);
+    int asked = dv_plan_people_ask(people, previous, DV_PLAN_ASK_NEEDED, on_done, &told);
     dv_turn_end(dv_fake_client(fake));
     return asked;
 }
@@ -93,7 +99,9 @@ static int ask_namesakes(const char *node) {
 }
 
 static void answer(const char *data, int64_t czxid) {
-    dv_fake_answer(fake, &(dv_reply){.data = data, .data_bytes = strlen(data), .stat = &(dv_stat){.czxid = czxid}});
+    dv_fake_answer(fake, &(dv_reply){.data = data,
+                                     .data_bytes = strlen(data),
+                                     .stat = &(dv_stat){.czxid = czxid, .ephemeral_owner = 1}});
 }
 
 static void answer_error(int error) {
@@ -479,12 +487,47 @@ static void free_inside(void *context, int error, int64_t now) {
     people = NULL;
 }
 
+/* A node that is read and turns out to be persistent is nobody's: it is told of once, claims no place in a plan, and
+ * fences nobody. */
+static void test_ghost(void **state) {
+    (void)state;
+    SETTLE(5, "a,a=2-w1", "g,a=2-w1");
+    assert_int_equal(ask(), 2);
+    answer(STATIC, 11);
+    dv_fake_answer(fake, &(dv_reply){.data = STATIC, .data_bytes = strlen(STATIC), .stat = &(dv_stat){.czxid = 12}});
+    assert_int_equal(told.ghosts, 1);
+    assert_true(node_at(1)->is_ghost);
+    assert_false(node_at(0)->is_ghost);
+    assert_false(dv_plan_fenced(dv_plan_people_party(people), 0));
+    assert_int_equal(told.error, 0);
+    assert_int_equal(ask(), 0);
+}
+
+/* Who writes asks for all that was not read: that a plan has a member of a node's name does not make the node ephemeral. */
+static void test_writer_asks_all(void **state) {
+    (void)state;
+    SETTLE(5, "a,a=2-w1", "g,a=2-w1");
+    assert_int_equal(ask(), 2);
+    answer("{}", 11);
+    answer_error(DIVVY_ECONNECTION);
+    assert_told(DIVVY_ECONNECTION);
+    dv_plan_member member = {.key = "g,a=2-w1", .zone = "", .leaving = ""};
+    dv_plan plan = {.members = &member, .member_count = 1};
+    assert_int_equal(ask_of(&plan), 0);
+    dv_turn_begin(dv_fake_client(fake));
+    int asked = dv_plan_people_ask(people, &plan, DV_PLAN_ASK_ALL, on_done, &told);
+    dv_turn_end(dv_fake_client(fake));
+    assert_int_equal(asked, 1);
+    dv_fake_answer(fake, &(dv_reply){.data = "", .stat = &(dv_stat){.czxid = 12}});
+    assert_true(node_at(1)->is_ghost);
+}
+
 /* It may be freed by who is told. */
 static void test_freed_inside(void **state) {
     (void)state;
     SETTLE(5, "a,a=2-w1");
     dv_turn_begin(dv_fake_client(fake));
-    assert_int_equal(dv_plan_people_ask(people, NULL, free_inside, &told), 1);
+    assert_int_equal(dv_plan_people_ask(people, NULL, DV_PLAN_ASK_NEEDED, free_inside, &told), 1);
     dv_turn_end(dv_fake_client(fake));
     answer(STATIC, 11);
     assert_told(0);
@@ -549,7 +592,7 @@ static void test_scarce_ask(void **state) {
 static void test_scarce_new(void **state) {
     (void)state;
     scarce_after = 0;
-    assert_null(dv_plan_people_new(dv_fake_client(fake), PARTY));
+    assert_null(dv_plan_people_new(dv_fake_client(fake), PARTY, on_ghost, &told));
     scarce_after = -1;
 }
 
@@ -613,6 +656,8 @@ int main(void) {
         WITH_PEOPLE(test_two_ask),
         WITH_PEOPLE(test_errors),
         WITH_PEOPLE(test_freed),
+        WITH_PEOPLE(test_ghost),
+        WITH_PEOPLE(test_writer_asks_all),
         WITH_PEOPLE(test_freed_inside),
         WITH_PEOPLE(test_scarce_settle),
         WITH_PEOPLE(test_scarce_ask),

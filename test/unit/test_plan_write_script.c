@@ -124,7 +124,7 @@ static void expect_end(int outcome, int error) {
 /* ---- answers ---- */
 
 static void answer(int error) {
-    const dv_stat stat = {.czxid = 1, .mzxid = 1, .pzxid = PZXID};
+    const dv_stat stat = {.czxid = 1, .mzxid = 1, .pzxid = PZXID, .ephemeral_owner = 1};
     dv_fake_answer(fake, &(dv_reply){.error = error, .stat = error ? NULL : &stat, .data = "{}", .data_bytes = 2});
     library_rests();
 }
@@ -534,7 +534,7 @@ static int set_up(void **state) {
     client->znode->sink.post = post;
     zxid = 1000;
     set = numbered_set("i", 20);
-    people = dv_plan_people_new(client, PARTY);
+    people = dv_plan_people_new(client, PARTY, NULL, NULL);
     assert_int_equal(dv_plan_people_settle(people, names, COUNT(names), PZXID), 0);
     dv_plan_people_party(people)->set = set;
     dv_plan_people_party(people)->options = (dv_plan_options){.algorithm = DV_PLAN_ALGORITHM};

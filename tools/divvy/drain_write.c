@@ -90,8 +90,8 @@ static int read_node(node_read *r) {
     return error;
 }
 
-/* P2: what only looks like a member of kazoo's is none. */
-static int is_kazoo_member(dv_drain *d, const char *node, bool *is) {
+/* P2: what only looks like a member is none. */
+static int is_ephemeral(dv_drain *d, const char *node, bool *is) {
     node_read r = {.drain = d, .node = node};
     int error = read_node(&r);
     *is = !error && r.ephemeral;
@@ -103,14 +103,16 @@ static int look_at_member(dv_drain *d, const char *node, size_t *members) {
     char *copy = strdup(node);
     if (!copy) return DIVVY_ENOMEM;
     int error = 0;
-    bool kazoo = false;
+    bool is_member = true;
     dv_member m = dv_member_parse(copy);
-    if (m.kind == DV_KAZOO) error = is_kazoo_member(d, node, &kazoo);
-    if (kazoo) give_up(d, "the pool %s follows no plan: its member %s is kazoo's", d->options->path, m.identifier);
-    else if (m.kind == DV_DIVVY && m.level != DV_LEVEL_PLAN)
+    bool follows = m.kind == DV_DIVVY && m.level >= DV_LEVEL_PLAN;
+    if (m.kind != DV_STRAY && !follows) error = is_ephemeral(d, node, &is_member);
+    if (m.kind == DV_KAZOO && is_member)
+        give_up(d, "the pool %s follows no plan: its member %s is kazoo's", d->options->path, m.identifier);
+    else if (m.kind == DV_DIVVY && !follows && is_member)
         give_up(d, "the pool %s follows no plan: its member %s is of an earlier release, or has a rule of its own",
                 d->options->path, m.identifier);
-    *members += m.kind == DV_DIVVY;
+    *members += m.kind == DV_DIVVY && is_member;
     free(copy);
     return error;
 }
@@ -150,7 +152,7 @@ static int settle_people(dv_drain *d) {
         if (!copy) error = DIVVY_ENOMEM;
         free(copy);
     }
-    if (!d->people) d->people = dv_plan_people_new(client, d->party_path);
+    if (!d->people) d->people = dv_plan_people_new(client, d->party_path, NULL, NULL);
     if (!error) error = d->people ? dv_plan_people_settle(d->people, nodes, count, d->pzxid) : DIVVY_ENOMEM;
     dv_turn_end(client);
     free((void *)nodes);

@@ -124,14 +124,14 @@ static int compare_members(const void *a, const void *b) {
     return order ? order : strcmp(x->node, y->node);
 }
 
-/* Drops who left meanwhile, and what only looks like a member of kazoo's: P2, those are ephemeral. */
+/* Drops who left meanwhile, and what only looks like a member: P2, those are ephemeral. */
 static void sift_members(dv_status *status) {
     size_t kept = 0;
     for (size_t i = 0; i < status->member_count; i++) {
         dv_status_member *m = &status->members[i];
         bool left = !m->host;
-        if (!left && m->kazoo && m->session == 0) status->stray_count++;
-        if (left || (m->kazoo && m->session == 0)) free_member(m);
+        if (!left && m->session == 0) status->stray_count++;
+        if (left || m->session == 0) free_member(m);
         else status->members[kept++] = *m;
     }
     status->member_count = kept;
