@@ -910,7 +910,7 @@ class Bash(Case):
                          'divvy lock --no-wait "$2" true; echo "after $?"')
         lines = done.stdout.splitlines()
         self.assertRegex(lines[0], r"\A2\|a b\|a variable nfspw\|:\w*fu?\w*\|%s\|0\|[0-9]+\Z" % self.name)
-        self.assertEqual((lines[1:], done.stderr), (["inside 1", "outside 0", "after 0"], ""))
+        self.assertEqual((lines[1:], done.stderr), (["inside 4", "outside 0", "after 0"], ""))
 
     # The exit status of the function is that of divvyLock, also when it exits, fails under set -e, or is killed.
     def test_status(self):
@@ -931,7 +931,7 @@ class Bash(Case):
                          'divvyLock --no-wait -E 9 "$2" echo wrong; echo $?; divvyLock -n 2 "$2" echo right; echo $?\n'
                          'divvyLock --shared --root=/other/bash -- "$2" echo right; echo $?\n'
                          'divvyLock "$2"; echo $?; divvyLock --nonsense x "$2" echo wrong; echo $?')
-        self.assertEqual(done.stdout.split(), ["1", "4", "9", "right", "0", "right", "0", "2", "2"])
+        self.assertEqual(done.stdout.split(), ["4", "4", "9", "right", "0", "right", "0", "2", "2"])
         self.assertIsNone(holder.process.poll())
 
     # Standard input is the function's, nothing of ours is open in it, and nothing is left in the folder for files.
