@@ -102,7 +102,8 @@ static int look_once(dv_look *look, void *context) {
     return error;
 }
 
-/* Those that were to take its items have gone: gives it its weight back, as it keeps them. Returns the exit code. */
+/* Gives the member its weight back, since it keeps its items: those that were to take them have gone. Returns the exit
+ * code. */
 static int give_back(dv_drain *d) {
     d->restores = true;
     int error = d->weight_before > 0 ? dv_look_at(d->look, dv_drain_write, d) : 0;

@@ -287,7 +287,7 @@ bool dv_drain_is_last(const dv_drain *d) {
     return true;
 }
 
-/* A drain that moves nothing is a mistake: it is refused, and nothing is written. */
+/* Returns whether another member can take the items; if not, the drain is refused, and nothing is written. */
 static bool can_drain(dv_drain *d) {
     if (d->weight > 0 || dv_drain_load(d) == 0 || !dv_drain_is_last(d)) return true;
     give_up(d, "%s keeps its %zu items: no other member is left that weighs more than 0; nothing was changed",

@@ -75,8 +75,8 @@ static const entry *find_trimmed(const entries *e, const char *name) {
     return found ? &e->entries[low] : NULL;
 }
 
-/* Blanks at the ends of an item are a part of it, and hardly ever meant. Warns of the first such item, with the count of
- * the others; rather of one that is like another item but for them. */
+/* Warns of the first item with blanks at its ends, since they are hardly ever meant, with the count of the others. An item
+ * that is like another one but for them comes first. */
 static void warn_of_blanks(const entries *e, const char *shown) {
     const entry *first = NULL, *twin = NULL;
     size_t count = 0;

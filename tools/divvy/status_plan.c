@@ -99,7 +99,7 @@ int dv_status_plan_match(dv_status *status) {
     return 0;
 }
 
-/* D13: its place is kept while it is away. */
+/* Returns whether its place is kept while it is away (D13). */
 static bool is_kept(const dv_plan_member *entry) {
     return entry->is_static && entry->rejoin_delay_ms > 0;
 }

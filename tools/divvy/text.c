@@ -29,7 +29,7 @@ size_t dv_text_character_bytes(const char *text) {
     return 0;
 }
 
-/* The code point of the well-formed character of so many bytes. */
+/* Returns the code point of the well-formed character of so many bytes. */
 static uint32_t code_point(const char *text, size_t bytes) {
     static const unsigned char firsts[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     const unsigned char *b = (const unsigned char *)text;
@@ -114,7 +114,7 @@ static char *put_unit(char *to, uint32_t unit) {
     return to;
 }
 
-/* Likewise of characters past U+FFFF: as two. */
+/* Writes a character past U+FFFF as two units. */
 static char *put_units(char *to, uint32_t code) {
     if (code <= 0xffff) return put_unit(to, code);
     to = put_unit(to, 0xd800 + ((code - 0x10000) >> 10));
