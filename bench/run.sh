@@ -134,6 +134,7 @@ main() {
     build
     environment=$("$ROOT/tools/zookeeper-local" start --parent $$)
     eval "$environment"
+    export DIVVY_ENSEMBLE_TICK_MS
     if ((${#SIZES[@]} > 1)); then round_s=$((round_s + ROUND_S_10000)); fi
     say "$REPEATS rounds, about $((REPEATS * round_s)) s in all; keep the machine quiet meanwhile"
     for ((number = 1; number <= REPEATS; number++)); do round "$number"; done

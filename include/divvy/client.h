@@ -63,7 +63,7 @@ enum divvy_warning {
     DIVVY_WARN_SLOW_RELEASE,     /**< a RELEASE has not been answered for release_warn_ms */
     DIVVY_WARN_IDENTIFIER,       /**< another live member goes by the same identifier */
     DIVVY_WARN_NODE_GONE,        /**< a node of ours was deleted by somebody else; it is made again */
-    DIVVY_WARN_SESSION,          /**< the session's timeout is not what was asked for */
+    DIVVY_WARN_SESSION,          /**< the session's timeout is not what was asked for, or is short for the tick */
     DIVVY_WARN_PLAN,  /**< the pool's plan cannot be followed, or written: broken, of a later release, denied */
     DIVVY_WARN_FENCED /**< a newer live member has the identifier of this static one, which gets nothing */
 };
@@ -73,11 +73,15 @@ enum divvy_warning {
  * Everything but `user` is copied by divvy_client_open().
  */
 typedef struct {
-    size_t size;                 /**< sizeof of this struct, set by the INIT macro */
-    const char *hosts;           /**< "h1:2181,h2:2181/chroot"; NULL: $DIVVY_CONNECT, else 127.0.0.1:2181. A port left
+    size_t size;                /**< sizeof of this struct, set by the INIT macro */
+    const char *hosts;          /**< "h1:2181,h2:2181/chroot"; NULL: $DIVVY_CONNECT, else 127.0.0.1:2181. A port left
                                      out is 2181. A missing chroot is created. IPv6: "[::1]:2181" */
-    int64_t session_timeout_ms;  /**< asked of the servers, which may give another; default 10000, 100 to 3600000 */
-    int64_t ensemble_tick_ms;    /**< tickTime of the servers; 0: unknown */
+    int64_t session_timeout_ms; /**< asked of the servers, which may give another; default 10000, 100 to 3600000. The
+                                     least that can own something is (tick / 2 + 121) / 0.64; 5 ticks are comfortable */
+    /** tickTime of the servers, as their zoo.cfg has it; 0: $DIVVY_ENSEMBLE_TICK_MS. Needed: without it no deadline is
+     * safe. Larger than it is costs time, and is safe; smaller than it is can give one thing two owners, and nobody
+     * notices (docs/protocol.md, C3). One value for the whole ensemble. 1 to 3600000 */
+    int64_t ensemble_tick_ms;
     int manual;                  /**< 1: no thread of ours runs the loop; the caller runs divvy_client_process() */
     const char *auth_scheme;     /**< "digest", or NULL for none. Digest credentials travel in clear text */
     const char *auth;            /**< "user:password"; never printed by us */
@@ -143,7 +147,8 @@ typedef struct {
  * @param config NULL: all defaults
  * @return 0, or
  *   DIVVY_EINVAL       hosts or chroot malformed, a time out of range, an unknown acl, credentials without a scheme or
- *                      the reverse, an acl that needs credentials without them
+ *                      the reverse, an acl that needs credentials without them; the servers' tick is not known, or the
+ *                      session timeout can hold nothing on such ticks (the message names the least that can)
  *   DIVVY_EUNSUPPORTED a scheme other than "digest"
  *   DIVVY_ENOMEM       allocation failed
  *   DIVVY_ESYSTEM      no thread or no descriptor could be had

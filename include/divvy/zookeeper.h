@@ -48,9 +48,9 @@ DIVVY_EXTERN_C_BEGIN
  * a path (zoo_remove_all_watches()) removes ours too; do not do that below a pool's path.
  *
  * Session. A client owns nothing before it is proven that the session lives (docs/protocol.md, C1 to C4), which takes
- * half a tick and a little more: say ensemble_tick_ms, else it is a quarter of the session's timeout. When its deadline
- * passes, the client tells DIVVY_LOST, though the host's session may live on; then it deletes its
- * nodes there, one by one, and goes on on the same session by itself when they are gone. When the session has expired
+ * half of ensemble_tick_ms and a little more. When its deadline passes, the client tells DIVVY_LOST, though the host's
+ * session may live on; then it deletes its nodes there, one by one, and goes on on the same session by itself when they
+ * are gone. When the session has expired
  * it stays DIVVY_LOST until divvy_client_reattach(), or is closed.
  *
  * Close. divvy_client_close() waits up to 2 s for the deletes of its nodes, and up to half a second more for other
@@ -73,7 +73,8 @@ DIVVY_EXTERN_C_BEGIN
  *   credentials; with DIVVY_ACL_CREATOR or _READABLE it must have, or creating fails with DIVVY_EINVAL. on_log gets
  *   our lines only: the native client's go where the host has sent them. Both budgets are of this client alone
  * @return 0, or
- *   DIVVY_EINVAL  out or handle is NULL, a time out of range, an unknown acl, a config without its INIT macro
+ *   DIVVY_EINVAL  out or handle is NULL, a time out of range, an unknown acl, a config without its INIT macro, the
+ *                 servers' tick is not known, or the handle's session timeout can hold nothing on such ticks
  *   DIVVY_ELOST   the session of the handle has expired
  *   DIVVY_EAUTH   the servers have refused the credentials of the handle
  *   DIVVY_ENOMEM  allocation failed

@@ -2,24 +2,61 @@
 #include "client/client.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "client/config.h"
+#include "testing/mutant.h"
 #include "znode/apache/backend.h"
 
 enum { EPHEMERAL_BYTES_MAX = 1024 * 1024, WATCH_BYTES_MAX = 512 * 1024, CLOSE_WAIT_MS = 2000 };
+enum { TICK_MAX_MS = 3600000 };
 
 /* ---- open ---- */
 
-static int check_times(const divvy_client_config *config) {
+/* The tick that stands in the environment for those who are not told one; 0 when it is not set, -1 when it is none. */
+static int64_t tick_of_environment(void) {
+    const char *text = getenv("DIVVY_ENSEMBLE_TICK_MS");
+    if (!text || !*text) return 0;
+    char *end;
+    errno = 0;
+    long long tick_ms = strtoll(text, &end, 10);
+    return *end || errno || tick_ms <= 0 ? -1 : tick_ms;
+}
+
+/* C3: without the tick nothing can be proven, and with too short a timeout nothing can be held. */
+static int check_tick(const divvy_client_config *config) {
+    int64_t timeout_ms = config->session_timeout_ms, tick_ms = config->ensemble_tick_ms;
+    if (tick_ms < 0 || tick_ms > TICK_MAX_MS)
+        return dv_fail(NULL, DIVVY_EINVAL, "open: ensemble_tick_ms is out of range; it may be 1 to %d", TICK_MAX_MS);
+    if (tick_ms == 0 && DV_MUTANT(unknown_tick_half)) return 0;
+    if (tick_ms == 0)
+        return dv_fail(NULL, DIVVY_EINVAL,
+                       "open: the tick of the servers is not known, without which no session is safe to own anything; "
+                       "set ensemble_tick_ms (--ensemble-tick of the command, or $DIVVY_ENSEMBLE_TICK_MS) to the "
+                       "tickTime of their zoo.cfg, often 2000");
+    if (!dv_clock_can_hold(&(dv_clock){.tick_ms = tick_ms, .timeout_ms = timeout_ms}))
+        return dv_fail(NULL, DIVVY_EINVAL,
+                       "open: a session timeout of %lld ms can hold nothing on ticks of %lld ms; the least that can "
+                       "is %lld ms",
+                       (long long)timeout_ms, (long long)tick_ms, (long long)dv_clock_least_timeout_ms(tick_ms));
+    return 0;
+}
+
+static int check_times(divvy_client_config *config, bool looks) {
     if (config->session_timeout_ms < 100 || config->session_timeout_ms > 3600000)
         return dv_fail(NULL, DIVVY_EINVAL, "open: session_timeout_ms is %lld; it may be 100 to 3600000",
                        (long long)config->session_timeout_ms);
-    if (config->ensemble_tick_ms < 0) return dv_fail(NULL, DIVVY_EINVAL, "open: ensemble_tick_ms is negative");
-    return 0;
+    if (looks) return 0;
+    if (config->ensemble_tick_ms == 0) config->ensemble_tick_ms = tick_of_environment();
+    if (config->ensemble_tick_ms == -1 && getenv("DIVVY_ENSEMBLE_TICK_MS"))
+        return dv_fail(NULL, DIVVY_EINVAL,
+                       "open: DIVVY_ENSEMBLE_TICK_MS is \"%.32s\", which is no number of milliseconds",
+                       getenv("DIVVY_ENSEMBLE_TICK_MS"));
+    return check_tick(config);
 }
 
 static int check_credentials(divvy_client_config *config) {
@@ -39,7 +76,7 @@ static int check_credentials(divvy_client_config *config) {
     return 0;
 }
 
-static int complete_config(divvy_client_config *to, const divvy_client_config *from) {
+static int complete_config(divvy_client_config *to, const divvy_client_config *from, bool looks) {
     static const divvy_client_config defaults = DIVVY_CLIENT_CONFIG_INIT;
     int error = dv_config_copy(to, sizeof *to, &defaults, from ? from : &defaults);
     if (error) return dv_fail(NULL, error, "open: the config was not made with DIVVY_CLIENT_CONFIG_INIT");
@@ -48,7 +85,7 @@ static int complete_config(divvy_client_config *to, const divvy_client_config *f
     if (to->ephemeral_path_bytes == 0 || to->ephemeral_path_bytes > EPHEMERAL_BYTES_MAX)
         to->ephemeral_path_bytes = EPHEMERAL_BYTES_MAX;
     if (to->watch_path_bytes == 0 || to->watch_path_bytes > WATCH_BYTES_MAX) to->watch_path_bytes = WATCH_BYTES_MAX;
-    error = check_times(to);
+    error = check_times(to, looks);
     return error ? error : check_credentials(to);
 }
 
@@ -149,12 +186,12 @@ static int start_threads(divvy_client *client) {
     return client->callbacks_running ? 0 : dv_fail(NULL, DIVVY_ESYSTEM, "open: no thread could be started");
 }
 
-int divvy_private_client_open(divvy_client **out, const divvy_client_config *config, dv_backend_new_fn make,
-                              void *context) {
+static int open_on(divvy_client **out, const divvy_client_config *config, bool looks, dv_backend_new_fn make,
+                   void *context) {
     if (!out) return dv_fail(NULL, DIVVY_EINVAL, "open: out is NULL");
     *out = NULL;
     divvy_client_config complete;
-    int error = complete_config(&complete, config);
+    int error = complete_config(&complete, config, looks);
     if (error) return error;
     divvy_client *client = NULL;
     error = new_client(&client, &complete);
@@ -177,8 +214,17 @@ int divvy_private_client_open(divvy_client **out, const divvy_client_config *con
     return 0;
 }
 
+int divvy_private_client_open(divvy_client **out, const divvy_client_config *config, dv_backend_new_fn make,
+                              void *context) {
+    return open_on(out, config, false, make, context);
+}
+
 int divvy_client_open(divvy_client **out, const divvy_client_config *config) {
-    return divvy_private_client_open(out, config, dv_apache_new, NULL);
+    return open_on(out, config, false, dv_apache_new, NULL);
+}
+
+int dv_client_open_to_look(divvy_client **out, const divvy_client_config *config) {
+    return open_on(out, config, true, dv_apache_new, NULL);
 }
 
 /* ---- close ---- */

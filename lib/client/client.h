@@ -253,6 +253,8 @@ char *dv_client_default_identifier(void);
 /* divvy_client_open() on any backend. Exported for libdivvy_testing of the same version, and nobody else. */
 DIVVY_API int divvy_private_client_open(divvy_client **out, const divvy_client_config *config, dv_backend_new_fn make,
                                         void *context);
+/* divvy_client_open() for who reads and writes but owns nothing: it needs no tick, and believes nothing. */
+int dv_client_open_to_look(divvy_client **out, const divvy_client_config *config);
 void dv_client_ref(divvy_client *client);
 void dv_client_unref(divvy_client *client);
 /* With the turn held: whether the caller is the one to close the client, now that it knows. */

@@ -66,8 +66,9 @@ static void believe(divvy_client *client, int64_t now) {
     if (DV_MUTANT(deadline_from_suspended) && client->state == DIVVY_CONNECTED) until = INT64_MAX / 2;
     if (DV_MUTANT(deadline_not_final) && until > now && (old == DV_PASSED || now >= old))
         atomic_store(&client->alive_until, old = until);
-    if (until == old || old == DV_PASSED || (old > 0 && now >= old)) return;
-    if (old == 0 && until <= now) return; /* The proof has come too late to be one. */
+    if (until == 0 || until == old || old == DV_PASSED || (old > 0 && now >= old)) return;
+    /* C5: the proof has come too late to be one, or the next could. No deadline runs, so that nothing ends by it. */
+    if (old == 0 && until - now <= dv_clock_first_needs_ms(&client->clock)) return;
     if (!atomic_compare_exchange_strong(&client->alive_until, &old, until)) return;
     dv_timer_set(client, &client->deadline_timer, until);
     if (old == 0) dv_tell_listeners(client, DV_SESSION_PROVEN, now);
@@ -249,8 +250,14 @@ static void warn_of_times(divvy_client *client, const dv_session_news *news) {
         dv_client_warn(client, DIVVY_WARN_SESSION,
                        "the servers gave a session timeout of %lld ms instead of the %lld ms asked for",
                        (long long)news->timeout_ms, (long long)client->config.session_timeout_ms);
-    int64_t tick_ms = client->config.ensemble_tick_ms;
-    if (news->timeout_ms < 5 * tick_ms)
+    int64_t tick_ms = client->clock.tick_ms;
+    if (!tick_ms) return;
+    if (!dv_clock_can_hold(&client->clock))
+        dv_client_warn(client, DIVVY_WARN_SESSION,
+                       "the servers gave a session timeout of %lld ms, which can hold nothing on ticks of %lld ms: "
+                       "nothing will be owned; the least that can is %lld ms",
+                       (long long)news->timeout_ms, (long long)tick_ms, (long long)dv_clock_least_timeout_ms(tick_ms));
+    else if (news->timeout_ms < 5 * tick_ms)
         dv_client_warn(client, DIVVY_WARN_SESSION,
                        "a session timeout of %lld ms is less than 5 ticks of %lld ms: what is owned may have to be "
                        "given up at a short hitch already; ask for more",
@@ -261,7 +268,7 @@ static void on_connected(divvy_client *client, const dv_session_news *news, int6
     bool first = client->state == DIVVY_CONNECTING && !client->clock.timeout_ms;
     atomic_store(&client->session_id, news->session_id);
     atomic_store(&client->timeout_ms, news->timeout_ms);
-    dv_clock_connected(&client->clock, news->timeout_ms, news->created_at);
+    dv_clock_connected(&client->clock, news->timeout_ms, news->created_at, client->guids.client_random);
     dv_client_log(client, DIVVY_LOG_INFO, "connected: session 0x%llx, timeout %lld ms",
                   (unsigned long long)news->session_id, (long long)news->timeout_ms);
     if (first) warn_of_times(client, news);

@@ -10,6 +10,7 @@
 #define DV_MUTANTS(X)                                                                                         \
     X(read_as_proof, "an answered read, the heartbeat among them, proves that the session lives")             \
     X(last_write_as_proof, "an answered write proves that the session lived when it was sent")                \
+    X(unknown_tick_half, "a tick that is not told is taken for half the timeout, as if none could be longer") \
     X(no_guard, "a write proves what was answered just before it")                                            \
     X(one_write_as_proof, "one late write proves an answer, though the leader may have been stopped before")  \
     X(deadline_from_suspended, "the deadline counts from when the connection was found to be down (Curator)") \

@@ -178,6 +178,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     config.hosts = argv[1];
+    config.ensemble_tick_ms = 100;
     config.session_timeout_ms = strtol(argv[3], NULL, 10);
     config.on_warning = on_warning;
     int error = divvy_client_open(&client, &config);

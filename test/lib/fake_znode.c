@@ -363,6 +363,7 @@ dv_fake *dv_fake_open(const divvy_client_config *config) {
     dv_fake *fake = must(calloc(1, sizeof *fake));
     fake->now = 1000000;
     manual.manual = 1;
+    if (!manual.ensemble_tick_ms) manual.ensemble_tick_ms = manual.session_timeout_ms / 2;
     if (divvy_private_client_open(&fake->client, &manual, new_znode, fake) != 0)
         dv_test_die("fake: %s", divvy_client_error(NULL));
     return fake;

@@ -128,7 +128,7 @@ static void open_client(dv_test_member *m, divvy_client_config *config) {
     config->hosts = m->proxy ? dv_test_proxy_address(m->proxy) : m->pool->connect;
     config->manual = !c->threaded;
     config->session_timeout_ms = or_default(c->session_timeout_ms, SESSION_TIMEOUT_MS);
-    config->ensemble_tick_ms = c->ensemble_tick_ms;
+    config->ensemble_tick_ms = or_default(c->ensemble_tick_ms, DV_TEST_TICK_MS);
     config->ephemeral_path_bytes = c->ephemeral_path_bytes;
     config->watch_path_bytes = c->watch_path_bytes;
     assert_int_equal(divvy_client_open(&m->client, config), 0);

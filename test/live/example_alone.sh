@@ -8,7 +8,7 @@ readonly LOCAL=$(dirname -- "${BASH_SOURCE[0]}")/../../tools/zookeeper-local
 
 eval "$("$LOCAL" start --parent $$)"
 trap '"$LOCAL" stop "$ZOOKEEPER_LOCAL_DIR"' EXIT
-export DIVVY_CONNECT
+export DIVVY_CONNECT DIVVY_ENSEMBLE_TICK_MS
 output=$("$PROGRAM")
 printf '%s\n' "$output"
 for item in alpha beta gamma delta; do

@@ -30,6 +30,7 @@ most_at_work() {
 }
 
 eval "$("$LOCAL" start --parent $$)"
+export DIVVY_ENSEMBLE_TICK_MS
 readonly FILE=$ZOOKEEPER_LOCAL_DIR/out
 trap '"$LOCAL" stop "$ZOOKEEPER_LOCAL_DIR"' EXIT
 

@@ -29,6 +29,7 @@ FAKETIME_LIBRARY=$(dpkg -L libfaketime 2>/dev/null | grep 'libfaketimeMT\.so\.1$
 [[ $(env FAKETIME=+1h LD_PRELOAD="$FAKETIME_LIBRARY" date +%s) -gt $(($(date +%s) + 3000)) ]] || fail "no clock is wrong"
 
 eval "$("$LOCAL" start --parent $$)"
+export DIVVY_ENSEMBLE_TICK_MS
 readonly FILE=$ZOOKEEPER_LOCAL_DIR/out
 trap '"$LOCAL" stop "$ZOOKEEPER_LOCAL_DIR"' EXIT
 

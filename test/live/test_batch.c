@@ -89,6 +89,7 @@ static void directory(const char *path) {
 static divvy_client *connected(const char *list) {
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.hosts = list;
+    config.ensemble_tick_ms = TICK_MS;
     config.session_timeout_ms = 15000; /* The native client waits a sixtieth of it before it connects again. */
     return open_connected(&config);
 }

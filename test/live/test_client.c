@@ -114,6 +114,8 @@ static void test_bad_configs(void **state) {
         {"h", NULL, NULL, -1, 0, 0, DIVVY_EINVAL, "session_timeout_ms"},
         {"h", NULL, NULL, INT64_MAX, 0, 0, DIVVY_EINVAL, "session_timeout_ms"},
         {"h", NULL, NULL, 10000, -1, 0, DIVVY_EINVAL, "ensemble_tick_ms"},
+        {"h", NULL, NULL, 10000, 3600001, 0, DIVVY_EINVAL, "ensemble_tick_ms"},
+        {"h", NULL, NULL, 1000, 2000, 0, DIVVY_EINVAL, "the least that can is 1752 ms"},
         {"h", "digest", NULL, 10000, 0, 0, DIVVY_EINVAL, "auth"},
         {"h", NULL, "u:sesame", 10000, 0, 0, DIVVY_EINVAL, "auth_scheme"},
         {"h", "digest", "sesame", 10000, 0, 0, DIVVY_EINVAL, "user:password"},
@@ -130,7 +132,7 @@ static void test_bad_configs(void **state) {
         config.auth_scheme = bad[i].scheme;
         config.auth = bad[i].auth;
         config.session_timeout_ms = bad[i].timeout_ms;
-        config.ensemble_tick_ms = bad[i].tick_ms;
+        config.ensemble_tick_ms = bad[i].tick_ms ? bad[i].tick_ms : TICK_MS;
         config.acl = bad[i].acl;
         client = (divvy_client *)(void *)&config;
         ASSERT_FAILS(divvy_client_open(&client, &config), bad[i].error, NULL, bad[i].about);

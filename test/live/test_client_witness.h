@@ -98,6 +98,7 @@ static inline divvy_client_config witness_config(witness *w, const char *hosts) 
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     *w = (witness){.lock = PTHREAD_MUTEX_INITIALIZER};
     config.hosts = hosts;
+    config.ensemble_tick_ms = 100; /* as the servers of all who use this have it */
     config.session_timeout_ms = 30000;
     config.on_session = witness_session;
     config.on_warning = witness_warning;

@@ -77,6 +77,7 @@ static void test_fails_though_believed(void **state) {
     int answer;
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.hosts = hosts();
+    config.ensemble_tick_ms = HOST_TICK_MS;
     config.manual = 1; /* so that it does not hear of it meanwhile */
     divvy_client *client = open_connected(&config);
     divvy_partitioner *p = join_pool(client, "/believed", 1, DIVVY_FAIL);
@@ -100,6 +101,7 @@ static void test_chroot(void **state) {
     snprintf(list, sizeof list, "%s/app/one", hosts());
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.hosts = list;
+    config.ensemble_tick_ms = HOST_TICK_MS;
     divvy_client *client = open_connected(&config);
     divvy_partitioner *p = join_pool(client, "/pool", 1, DIVVY_FAIL);
     assert_int_equal(divvy_partitioner_wait_for_acquire(p, PATIENCE_MS), 0);
@@ -133,6 +135,7 @@ static void test_not_held(void **state) {
     zoo_op_t guard;
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.hosts = hosts();
+    config.ensemble_tick_ms = HOST_TICK_MS;
     divvy_client *client = open_connected(&config), *other = open_connected(&config);
     divvy_partitioner *p = join_pool(client, "/mine", 2, DIVVY_FAIL);
     ASSERT_FAILS(divvy_partitioner_guard(NULL, "a", &guard), DIVVY_EINVAL, NULL, "NULL");
@@ -167,6 +170,7 @@ static void test_lock(void **state) {
     divvy_lock *lock;
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.hosts = hosts();
+    config.ensemble_tick_ms = HOST_TICK_MS;
     divvy_client *client = open_connected(&config);
     divvy_lock_config lock_config = DIVVY_LOCK_CONFIG_INIT;
     lock_config.path = "/locked";
@@ -195,6 +199,7 @@ static void test_past_the_deadline(void **state) {
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.hosts = dv_test_proxy_address(proxy);
+    config.ensemble_tick_ms = HOST_TICK_MS;
     config.session_timeout_ms = 3000;
     config.manual = 1;
     divvy_client *client = open_connected(&config);

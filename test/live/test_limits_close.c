@@ -110,6 +110,7 @@ static void test_own_session(void **state) {
     struct Stat stat;
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.hosts = hosts();
+    config.ensemble_tick_ms = HOST_TICK_MS;
     config.session_timeout_ms = 30000;
     divvy_client *client = open_connected(&config);
     divvy_partitioner *p = join_with_many(client, "/own");
@@ -161,6 +162,7 @@ static void test_never_sent(void **state) {
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.hosts = dv_test_proxy_address(proxy);
+    config.ensemble_tick_ms = HOST_TICK_MS;
     config.session_timeout_ms = 30000;
     divvy_client *client = open_connected(&config);
     char *data = calloc(1, LARGE);

@@ -210,6 +210,7 @@ static size_t count_entries(const char *path) {
 static void live_and_die(dv_test_pool *pool, const char *connect, bool manual, bool close_first) {
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.hosts = connect;
+    config.ensemble_tick_ms = DV_TEST_TICK_MS;
     config.manual = manual;
     divvy_client *client;
     assert_int_equal(divvy_client_open(&client, &config), 0);

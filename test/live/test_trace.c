@@ -9,7 +9,7 @@
 #include "lib/server.h"
 #include "lib/wait.h"
 
-enum { LINES_MAX = 4000, LINE_BYTES = 1200 };
+enum { LINES_MAX = 4000, LINE_BYTES = 1200, SERVER_TICK_MS = 200 };
 
 static dv_test_server *server;
 
@@ -37,6 +37,7 @@ static divvy_client *open_client(int log_requests) {
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     line_count = 0;
     config.hosts = dv_test_server_connect(server);
+    config.ensemble_tick_ms = SERVER_TICK_MS;
     config.session_timeout_ms = 10000;
     config.auth_scheme = "digest";
     config.auth = "somebody:s3cret";
@@ -94,7 +95,7 @@ static void test_not_asked_for(void **state) {
 
 static int start(void **state) {
     (void)state;
-    server = dv_test_server_start(1, 200);
+    server = dv_test_server_start(1, SERVER_TICK_MS);
     return 0;
 }
 

@@ -11,6 +11,7 @@ bool sim_admin_open(sim_world *w) {
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.manual = 1;
     config.session_timeout_ms = 20 * w->script->tick_ms;
+    config.ensemble_tick_ms = w->script->tick_ms;
     return divvy_testing_client_open(&w->admin, w->ensemble, &config) == 0;
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "sim.h"
+#include "testing/mutant.h"
 
 /* ---- how it is made ---- */
 
@@ -21,13 +22,21 @@ static void draw_user(sim_member *m, sim_random *r) {
     u->random = sim_random_of(sim_draw(r), 7);
 }
 
+/* A tick that is told too large is as safe as the right one; one that is not told is refused, but by the mutant. */
+static int64_t draw_tick(const sim_member *m, sim_random *r) {
+    const sim_script *s = m->world->script;
+    int64_t tick_ms = s->tick_ms + (sim_chance(r, 70) ? 0 : sim_between(r, 1, s->tick_ms));
+    if (sim_least_timeout_ms(s, tick_ms) > m->client_config.session_timeout_ms) tick_ms = s->tick_ms;
+    return DV_MUTANT(unknown_tick_half) ? 0 : tick_ms;
+}
+
 static void draw_client(sim_member *m, sim_random *r) {
     const sim_script *s = m->world->script;
     m->client_config = (divvy_client_config)DIVVY_CLIENT_CONFIG_INIT;
     divvy_client_config *c = &m->client_config;
     c->session_timeout_ms = s->timeout_ms;
     if (sim_chance(r, 20)) c->session_timeout_ms = sim_between(r, s->timeout_ms, 20 * s->tick_ms);
-    c->ensemble_tick_ms = sim_chance(r, 70) ? s->tick_ms : 0;
+    c->ensemble_tick_ms = draw_tick(m, r);
     if (c->session_timeout_ms > m->world->timeout_max_ms) m->world->timeout_max_ms = c->session_timeout_ms;
     c->manual = 1;
     c->user = m;

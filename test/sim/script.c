@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/clock.h"
 #include "sim.h"
 
 /* How often each kind comes, by profile: mixed, churn, servers, links, replies. */
@@ -98,17 +99,22 @@ static sim_kind draw_kind(sim_random *r, sim_profile profile, sim_theme theme) {
     return SIM_JOIN;
 }
 
+int64_t sim_least_timeout_ms(const sim_script *s, int64_t tick_ms) {
+    return dv_clock_least_timeout_ms(tick_ms) + 10 * s->client_delay_max_ms + 20 * s->server_delay_max_ms;
+}
+
 static void draw_ensemble(sim_script *s, sim_random *r) {
     s->servers = sim_chance(r, 80) ? 3 : sim_chance(r, 50) ? 1 : 5;
     s->tick_ms = SIM_ONE_OF(r, 200, 500, 1000, 2000, 2000);
     s->sync_limit_ticks = sim_between(r, 3, 10);
-    /* The session clock needs some ticks to prove anything: docs/protocol.md, C. */
-    int64_t least_ms = 5 * s->tick_ms < 2000 ? 2000 : 5 * s->tick_ms;
-    s->timeout_ms = sim_between(r, least_ms, 20 * s->tick_ms < least_ms ? least_ms : 20 * s->tick_ms);
-    if (sim_chance(r, 60)) s->timeout_ms = least_ms;
-    if (s->timeout_ms > 20 * s->tick_ms) s->timeout_ms = 20 * s->tick_ms;
     s->client_delay_max_ms = SIM_ONE_OF(r, 0, 1, 1, 1, 5, 20);
     s->server_delay_max_ms = SIM_ONE_OF(r, 0, 1, 1, 1, 5, 20);
+    /* From one tick up: servers give what their minSessionTimeout says, and that may be below two ticks. */
+    int64_t least_ms = sim_least_timeout_ms(s, s->tick_ms), few_ms = 5 * s->tick_ms, most_ms = 20 * s->tick_ms;
+    if (least_ms < s->tick_ms) least_ms = s->tick_ms;
+    if (sim_chance(r, 60)) least_ms = few_ms > 2000 ? few_ms : 2000;
+    else most_ms = few_ms;
+    s->timeout_ms = sim_chance(r, 60) ? least_ms : sim_between(r, least_ms, most_ms);
     s->election_max_ms = SIM_ONE_OF(r, 200, 400, 1000);
 }
 
@@ -154,6 +160,8 @@ void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_wish kazoo, sim_the
     s->profile = (sim_profile)SIM_ONE_OF(r, SIM_MIXED, SIM_MIXED, SIM_MIXED, SIM_CHURN, SIM_SERVERS, SIM_SERVERS,
                                          SIM_LINKS, SIM_REPLIES, SIM_REPLIES);
     draw_ensemble(s, r);
+    /* What tries the clock most: a server that has lost its leader, and sessions that last no longer than its silence. */
+    if (s->timeout_ms < 2 * s->tick_ms && sim_chance(r, 50)) s->profile = SIM_SERVERS;
     bool large = sim_chance(r, 2) && (theme == SIM_OF_POOLS || theme == SIM_OF_PLANS);
     s->slots = large ? (size_t)sim_between(r, 8, 15) : (size_t)sim_between(r, 2, 6);
     s->items = large ? (size_t)sim_between(r, 40, 100) : (size_t)sim_between(r, 1, sim_chance(r, 70) ? 6 : 20);

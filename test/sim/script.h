@@ -114,6 +114,8 @@ typedef struct {
 typedef enum { SIM_KAZOO_SOMETIMES, SIM_KAZOO_OFTEN } sim_kazoo_wish;
 
 void sim_script_draw(sim_script *out, uint64_t seed, sim_kazoo_wish kazoo, sim_theme theme);
+/* The least timeout that clients can hold something with, when servers' ticks are told as tick_ms, over such delays. */
+int64_t sim_least_timeout_ms(const sim_script *script, int64_t tick_ms);
 void sim_script_print(const sim_script *script);
 const char *sim_kind_name(sim_kind kind);
 /* Whether histories of that theme have such events. */

@@ -85,6 +85,7 @@ static bool begin(sim_world *w) {
     divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
     config.servers = s->servers;
     config.tick_ms = s->tick_ms;
+    if (s->timeout_ms < 2 * s->tick_ms) config.min_session_timeout_ms = s->timeout_ms;
     config.sync_limit_ticks = s->sync_limit_ticks;
     config.seed = s->seed;
     config.client_delay_max_ms = s->client_delay_max_ms;

@@ -23,7 +23,7 @@ static void reset(void) {
 
 static void connect_at(int64_t created_at) {
     clock_.connection++;
-    dv_clock_connected(&clock_, TIMEOUT_MS, created_at);
+    dv_clock_connected(&clock_, TIMEOUT_MS, created_at, 0);
 }
 
 static void answer(bool wrote, int error, int64_t sent_at, uint64_t connection, int64_t now) {
@@ -35,7 +35,7 @@ static int64_t proven(void) {
     return until ? until - TIMEOUT_MS + MARGIN_MS : 0;
 }
 
-/* Guard, margin and interval are as the rules have them, for a tick that is known and for one that is not. */
+/* Guard, margin and interval are as the rules have them. */
 static void test_lengths(void **state) {
     (void)state;
     reset();
@@ -43,18 +43,93 @@ static void test_lengths(void **state) {
     assert_int_equal(dv_clock_guard_ms(&clock_), GUARD_MS);
     assert_int_equal(dv_clock_margin_ms(&clock_), MARGIN_MS);
     assert_int_equal(dv_clock_heartbeat_ms(&clock_), TIMEOUT_MS / 10);
-    dv_clock_reset(&clock_, 0);
-    dv_clock_connected(&clock_, TIMEOUT_MS, 0);
-    assert_int_equal(dv_clock_guard_ms(&clock_), TIMEOUT_MS / 4 + 100);
     for (int64_t tick_ms = 10; tick_ms < TIMEOUT_MS; tick_ms += 10) {
         dv_clock_reset(&clock_, tick_ms);
-        dv_clock_connected(&clock_, TIMEOUT_MS, 0);
+        dv_clock_connected(&clock_, TIMEOUT_MS, 0, 0);
         int64_t interval_ms = dv_clock_heartbeat_ms(&clock_), guard_ms = dv_clock_guard_ms(&clock_);
         assert_in_range(interval_ms, TIMEOUT_MS / 10, TIMEOUT_MS / 10 * 3 / 2 + 1);
         /* No worse than plain tenths, in what is left at the worst. */
         int64_t n = (guard_ms + TIMEOUT_MS / 200 + interval_ms - 1) / interval_ms;
         int64_t plain = (guard_ms + TIMEOUT_MS / 200 + TIMEOUT_MS / 10 - 1) / (TIMEOUT_MS / 10);
         assert_true((n + 1) * interval_ms <= (plain + 1) * (TIMEOUT_MS / 10));
+    }
+}
+
+/* A tick that is not known proves nothing, whatever is written, and however long the timeout: it has no bound. */
+static void test_unknown_tick(void **state) {
+    (void)state;
+    dv_clock_reset(&clock_, 0);
+    connect_at(500);
+    for (int64_t at = 1000; at < 10 * TIMEOUT_MS; at += 100) answer(true, 0, at, clock_.connection, at + 5);
+    assert_int_equal(dv_clock_alive_until(&clock_), 0);
+    assert_false(dv_clock_can_hold(&clock_));
+}
+
+/* The least timeout that can hold something holds it at rest: with a heartbeat whenever one is due, and round trips of a
+ * hundredth of it, the deadline of the first proof and of all that follow lies ahead. One that is shorter believes
+ * nothing at all. A session whose creation took too long begins without belief as well. */
+static void check_at_rest(int64_t tick_ms, int64_t timeout_ms, int64_t created_at) {
+    int64_t now = 10000, trip_ms = timeout_ms / 100, until = 0;
+    dv_clock_reset(&clock_, tick_ms);
+    clock_.connection = 1;
+    dv_clock_connected(&clock_, timeout_ms, created_at, (uint64_t)tick_ms);
+    assert_true(dv_clock_can_hold(&clock_));
+    while (now < 10000 + 20 * timeout_ms) {
+        answer(true, 0, now, 1, now + trip_ms);
+        now += trip_ms;
+        if (until || dv_clock_alive_until(&clock_) - now > dv_clock_first_needs_ms(&clock_)) {
+            if (until) assert_true(now < until);
+            until = dv_clock_alive_until(&clock_);
+        }
+        int64_t next = dv_clock_next_beat(&clock_);
+        if (next > now) now = next;
+    }
+    assert_true(until > now);
+}
+
+static void test_least_timeout_that_holds(void **state) {
+    (void)state;
+    for (int64_t tick_ms = 1; tick_ms < 5000; tick_ms += tick_ms / 10 + 1) {
+        int64_t least_ms = dv_clock_least_timeout_ms(tick_ms);
+        for (int64_t timeout_ms = least_ms; timeout_ms < 8 * least_ms; timeout_ms += timeout_ms / 20) {
+            check_at_rest(tick_ms, timeout_ms, 0);
+            check_at_rest(tick_ms, timeout_ms, 10000 - timeout_ms / 2);
+            check_at_rest(tick_ms, timeout_ms, 10000);
+        }
+        dv_clock_reset(&clock_, tick_ms);
+        dv_clock_connected(&clock_, least_ms - 2, 500, 0);
+        assert_false(dv_clock_can_hold(&clock_));
+        assert_int_equal(dv_clock_alive_until(&clock_), 0);
+    }
+}
+
+/* On a new connection the first proof takes at most four writes, of all clients at other times, and no beat is due before
+ * what is known by then: with T = 2000 on ticks of 100, which has no pairs, and with a timeout that has. */
+static void test_first_proof_is_cheap(void **state) {
+    static const int64_t times[][2] = {{100, 2000}, {100, 500}, {2000, 11000}, {2000, 15000}, {1, 500}};
+    (void)state;
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
+        int64_t first_at = 0, last_at = 0;
+        for (uint64_t chance = 1; chance <= 50; chance++) {
+            int64_t now = 10000;
+            int writes = 0;
+            dv_clock_reset(&clock_, times[i][0]);
+            clock_.connection = chance;
+            dv_clock_connected(&clock_, times[i][1], 0, chance);
+            while (!clock_.proven_here) {
+                answer(true, 0, now, chance, now); /* answered at once: nothing but the clock makes time go on */
+                writes++;
+                if (clock_.proven_here) break;
+                assert_true(dv_clock_next_beat(&clock_) > now || times[i][0] == 1);
+                now = dv_clock_next_beat(&clock_);
+                assert_true(writes <= 4);
+            }
+            if (!first_at || now < first_at) first_at = now;
+            if (now > last_at) last_at = now;
+        }
+        /* Where heartbeats are rarer than pings; else they are what proves. */
+        bool spreads = dv_clock_heartbeat_ms(&clock_) > dv_clock_ping_ms(&clock_) + 50;
+        if (spreads) assert_true(last_at - first_at >= times[i][1] / 100);
     }
 }
 
@@ -141,9 +216,9 @@ static void test_least_timeout(void **state) {
     (void)state;
     reset();
     connect_at(500);
-    dv_clock_connected(&clock_, TIMEOUT_MS / 2, 0);
+    dv_clock_connected(&clock_, TIMEOUT_MS / 2, 0, 0);
     assert_int_equal(dv_clock_alive_until(&clock_), 500 + TIMEOUT_MS / 2 - TIMEOUT_MS / 200 - 20);
-    dv_clock_connected(&clock_, TIMEOUT_MS, 0);
+    dv_clock_connected(&clock_, TIMEOUT_MS, 0, 0);
     assert_int_equal(dv_clock_alive_until(&clock_), 500 + TIMEOUT_MS / 2 - TIMEOUT_MS / 200 - 20);
 }
 
@@ -181,9 +256,17 @@ static void test_bounded(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths),       cmocka_unit_test(test_no_proof),         cmocka_unit_test(test_proof),
-        cmocka_unit_test(test_refused_write), cmocka_unit_test(test_later_connection), cmocka_unit_test(test_creation),
-        cmocka_unit_test(test_least_timeout), cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_no_proof),
+        cmocka_unit_test(test_proof),
+        cmocka_unit_test(test_refused_write),
+        cmocka_unit_test(test_later_connection),
+        cmocka_unit_test(test_creation),
+        cmocka_unit_test(test_least_timeout),
+        cmocka_unit_test(test_bounded),
+        cmocka_unit_test(test_unknown_tick),
+        cmocka_unit_test(test_least_timeout_that_holds),
+        cmocka_unit_test(test_first_proof_is_cheap),
     };
     return cmocka_run_group_tests_name("clock", tests, NULL, NULL);
 }

@@ -46,6 +46,7 @@ write_program() {
 int main(void) {
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.hosts = "127.0.0.1:1";
+    config.ensemble_tick_ms = 2000;
     divvy_client *client;
     if (divvy_client_open(&client, &config) != 0) return 1;
     int64_t none = divvy_client_session_id(client);

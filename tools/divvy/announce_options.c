@@ -44,6 +44,9 @@ static const dv_option table[] = {
     DV_SESSION_OPTION_TIMEOUT(dv_announce_options, session,
                               "after how long the servers remove the entry of a silent process\n"
                               "(default: 10s; 100ms to 1h, and servers have limits of their own)"),
+    DV_SESSION_OPTION_TICK(dv_announce_options, session,
+                           "tickTime of the servers' zoo.cfg, never less; must be told\n"
+                           "(default: $DIVVY_ENSEMBLE_TICK_MS)"),
     DV_SESSION_OPTION_CONNECT_TIMEOUT(dv_announce_options, session,
                                       "exit with 3 when no server has answered after this long; 0: keep trying\n"
                                       "(default: 10s)"),

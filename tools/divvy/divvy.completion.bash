@@ -28,7 +28,7 @@ _divvy_options() {
         ;;
     announce)
         echo "--role --load --load-command --ttl --id --address --port --root --connect --session-timeout
-            --connect-timeout --auth-file --acl --verbose --help"
+            --ensemble-tick --connect-timeout --auth-file --acl --verbose --help"
         ;;
     plan)
         echo "--members --join --leave --items-from --item --assign --verbose --json --help"

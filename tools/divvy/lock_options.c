@@ -82,8 +82,8 @@ static const dv_option table[] = {
                               "after how long the servers give the lock of a silent holder to others\n"
                               "(default: 15s; 100ms to 1h, and servers have limits of their own)"),
     DV_SESSION_OPTION_TICK(dv_lock_options, session,
-                           "tickTime of the servers; the lock is kept over longer breaks when it is\n"
-                           "known (default: 0, unknown)"),
+                           "tickTime of the servers' zoo.cfg, never less; must be told\n"
+                           "(default: $DIVVY_ENSEMBLE_TICK_MS)"),
     DV_SESSION_OPTION_CONNECT_TIMEOUT(dv_lock_options, session,
                                       "exit with 3 when no server has answered after this long; 0: keep trying\n"
                                       "(default: 10s)"),

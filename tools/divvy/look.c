@@ -234,7 +234,7 @@ static int open_client(dv_look *look, const char *command) {
     config.acl = look->options->acl;
     config.on_warning = on_warning;
     config.on_log = look->options->verbose ? on_log : NULL;
-    int error = divvy_client_open(&look->client, &config);
+    int error = dv_client_open_to_look(&look->client, &config);
     if (error == DIVVY_EINVAL) return dv_command_misused(command, "%s", divvy_client_error(NULL));
     if (error) dv_command_say("%s", divvy_client_error(NULL));
     return error ? DV_EXIT_FAILED : 0;

@@ -58,8 +58,8 @@ static const dv_option table[] = {
                               "after how long the servers take a silent member for dead\n"
                               "(default: 10s; 100ms to 1h, and servers have limits of their own)"),
     DV_SESSION_OPTION_TICK(dv_partition_options, session,
-                           "tickTime of the servers; items are kept over longer breaks when it is\n"
-                           "known (default: 0, unknown)"),
+                           "tickTime of the servers' zoo.cfg, never less; must be told\n"
+                           "(default: $DIVVY_ENSEMBLE_TICK_MS)"),
     DURATION("allocate-timeout", allocate_timeout_ms, 0, DAY_MS,
              "fail when the share is not complete after this long (default: 0, never)"),
     DV_SESSION_OPTION_CONNECT_TIMEOUT(dv_partition_options, session,
