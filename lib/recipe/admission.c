@@ -11,6 +11,8 @@
 #include "testing/mutant.h"
 #include "znode/path.h"
 
+enum { DOUBTS_MAX = 200 }; /* looked at together */
+
 static void admit(dv_lease *l, int64_t now);
 static void resolve(dv_lease *l);
 
@@ -78,33 +80,104 @@ static bool is_of_known_pool(const dv_lease *l, const dv_reply *list) {
     return l->known && list->stat->version == l->version && list->stat->czxid == l->czxid;
 }
 
+/* ---- children in doubt: docs/protocol.md, E2 ---- */
+
+typedef struct {
+    dv_lease *lease;
+    char *path;
+} doubt;
+
+static void on_looked_at(void *context, const dv_reply *reply, int64_t now) {
+    doubt *d = context;
+    dv_lease *l = d->lease;
+    /* One that has gone is not in the next list. Without memory it is looked at again. */
+    if (reply->error == 0) dv_judged_note(&l->pool->judged, dv_path_last(d->path), reply->stat->ephemeral_owner != 0);
+    free(d->path);
+    free(d);
+    l->reads--;
+    if (dv_lease_still_at_work(l, reply->error, now) && l->reads == 0) dv_admission_read(l, false, now);
+}
+
+static bool look_at(dv_lease *l, const char *name) {
+    doubt *d = calloc(1, sizeof *d);
+    if (!d) return false;
+    *d = (doubt){l, dv_path_join(l->pool->path, name)};
+    if (d->path && dv_znode_exists(l->client->znode, d->path, NULL, on_looked_at, d) == 0) {
+        l->under_way++;
+        l->reads++;
+        return true;
+    }
+    free(d->path);
+    free(d);
+    return false;
+}
+
+static bool is_in_doubt(const dv_lease *l, const char *name) {
+    dv_slots unused;
+    return !dv_judged_knows(&l->pool->judged, name) && (l->doubts_all || !dv_slots_parse(name, &unused));
+}
+
+/* Asks which of them are ephemeral; their answers read the pool again. Whether there was anything to ask. */
+static bool resolve_doubts(dv_lease *l, const char *const *leases, size_t count) {
+    size_t asked = 0;
+    for (size_t i = 0; i < count && asked < DOUBTS_MAX; i++) {
+        if (!is_in_doubt(l, leases[i])) continue;
+        if (!look_at(l, leases[i])) break;
+        asked++;
+    }
+    if (asked) l->stage = DV_LEASE_READING;
+    return asked > 0;
+}
+
+void dv_admission_doubt(dv_lease *l, int64_t now) {
+    l->doubts_all = true;
+    if (l->stage == DV_LEASE_FULL) dv_admission_read(l, false, now);
+}
+
 /* E7: a watch that fired in between says that there is more to see. */
 static void wait_for_room(dv_lease *l, int64_t now) {
     l->stage = DV_LEASE_FULL;
+    if (!l->waited) dv_lease_set_audit(l, now);
+    l->waited = true;
     l->events->waits(l->owner, l, now);
     if (l->stage != DV_LEASE_FULL) return; /* It has left. */
     if (!l->watched || l->look_again) dv_admission_read(l, false, now);
 }
 
-static void decide(dv_lease *l, const dv_reply *list, int64_t now) {
+/* Children in doubt are looked at only where they are in the way: what counts too many does no harm. */
+static void decide_among(dv_lease *l, const char *const *leases, size_t count, int64_t now) {
     const dv_pool *pool = l->pool;
-    if (l->to_set) {
-        set_limit(l, now);
+    bool has_kazoo = pool->count > 1 && dv_pool_has_kazoo(leases, count);
+    dv_pool_state state = has_kazoo ? DV_POOL_FULL : dv_slots_choose(leases, count, l->limit, pool->count, &l->slots);
+    if (state == DV_POOL_FULL && resolve_doubts(l, leases, count)) return;
+    if (has_kazoo) {
+        dv_lease_fail_because(l, DIVVY_ESTATE, now, "a kazoo holder counts several slots as one, so only one is given");
         return;
     }
-    if (pool->count > 1 && dv_pool_has_kazoo(list->children, list->child_count)) {
-        dv_lease_fail_because(l, DIVVY_ESTATE, now, "a kazoo holder counts several slots as one, so only one is given");
+    switch (state) {
+    case DV_POOL_ROOM: admit(l, now); break;
+    case DV_POOL_FULL: wait_for_room(l, now); break;
+    case DV_POOL_OUT_OF_MEMORY: dv_lease_fail(l, DIVVY_ENOMEM, now); break;
+    }
+}
+
+static void decide(dv_lease *l, const dv_reply *list, int64_t now) {
+    if (l->to_set) {
+        set_limit(l, now);
         return;
     }
     if (DV_MUTANT(list_before_limit) && l->slots.count > 0) {
         admit(l, now);
         return;
     }
-    switch (dv_slots_choose(list->children, list->child_count, l->limit, pool->count, &l->slots)) {
-    case DV_POOL_ROOM: admit(l, now); break;
-    case DV_POOL_FULL: wait_for_room(l, now); break;
-    case DV_POOL_OUT_OF_MEMORY: dv_lease_fail(l, DIVVY_ENOMEM, now); break;
+    const char **leases = (const char **)(uintptr_t)malloc((list->child_count + 1) * sizeof *leases);
+    if (!leases) {
+        dv_lease_fail(l, DIVVY_ENOMEM, now);
+        return;
     }
+    size_t count = dv_judged_sift(&l->pool->judged, list->children, list->child_count, leases);
+    decide_among(l, leases, count, now);
+    free(leases);
 }
 
 /* ---- reading ---- */

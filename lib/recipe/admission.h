@@ -48,6 +48,7 @@ struct dv_lease {
     unsigned reads;                        /* under way, at the head */
     bool early_list;                       /* the list that was asked for on entering is under way */
     bool read_failed, watched, look_again; /* of the reading under way */
+    bool waited, doubts_all;               /* E2: it has been full; for so long that all children are in doubt */
     dv_watch data_watch, list_watch;
     char limit_text[12];
 
@@ -58,7 +59,7 @@ struct dv_lease {
     int64_t token;
     dv_barrier_wait barrier;
     dv_own_node own;
-    dv_timer audit_timer;
+    dv_timer audit_timer; /* of what is held; before that, of how long the pool has been full */
     size_t ephemeral_cost, watch_cost;
 };
 
@@ -72,6 +73,8 @@ __attribute__((format(printf, 4, 5))) void dv_lease_fail_because(dv_lease *lease
 /* What was wanted meanwhile, and could not be while the transaction was in doubt. */
 void dv_lease_begin_leaving(dv_lease *lease, int64_t now);
 void dv_lease_hold(dv_lease *lease, int64_t now);
+/* Sets the timer: half a session timeout. */
+void dv_lease_set_audit(dv_lease *lease, int64_t now);
 /* Our node in the queue has gone with the transaction. */
 void dv_lease_place_consumed(dv_lease *lease);
 
@@ -81,5 +84,7 @@ void dv_admission_read_early(dv_lease *lease);
 /* At the head. `only_list`: the limit is known, and a watch would tell of a change. */
 void dv_admission_read(dv_lease *lease, bool only_list, int64_t now);
 void dv_admission_unwatch(dv_lease *lease);
+/* The timer: the pool has been full for long. */
+void dv_admission_doubt(dv_lease *lease, int64_t now);
 
 #endif

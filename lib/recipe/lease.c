@@ -142,7 +142,7 @@ static void on_missing(dv_own_node *own, int64_t now) {
 }
 
 /* A heartbeat asks for the oldest node of the session only, so each lease asks for its own as well. */
-static void set_audit(dv_lease *l, int64_t now) {
+void dv_lease_set_audit(dv_lease *l, int64_t now) {
     int64_t interval_ms = atomic_load(&l->client->timeout_ms) / 2;
     if (interval_ms < AUDIT_LEAST_MS) interval_ms = AUDIT_LEAST_MS;
     dv_timer_set(l->client, &l->audit_timer, now + interval_ms);
@@ -150,8 +150,12 @@ static void set_audit(dv_lease *l, int64_t now) {
 
 static void on_audit(dv_timer *timer, int64_t now) {
     dv_lease *l = (dv_lease *)(void *)((char *)timer - offsetof(dv_lease, audit_timer));
+    if (l->stage != DV_LEASE_HELD) {
+        dv_admission_doubt(l, now);
+        return;
+    }
     verify(l);
-    set_audit(l, now);
+    dv_lease_set_audit(l, now);
 }
 
 void dv_lease_hold(dv_lease *l, int64_t now) {
@@ -166,7 +170,7 @@ void dv_lease_hold(dv_lease *l, int64_t now) {
     l->watch_cost = 0;
     l->own.path = l->node;
     dv_own_node_add(l->client, &l->own);
-    set_audit(l, now);
+    dv_lease_set_audit(l, now);
     l->events->admitted(l->owner, l, now);
 }
 

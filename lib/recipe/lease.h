@@ -6,6 +6,7 @@
 #define DV_LEASE_H
 
 #include "client/client.h"
+#include "recipe/judged.h"
 #include "recipe/slots.h"
 
 typedef struct dv_lease dv_lease;
@@ -17,6 +18,7 @@ typedef struct {
     uint32_t limit, count;
     int policy;  /* DIVVY_LIMIT_* */
     bool agreed; /* E3: the pool's limit was ours once; from then on it may change */
+    dv_judged judged;
 } dv_pool;
 
 /* What its owner hears, from the loop, never inside a call to the lease. */

@@ -258,6 +258,7 @@ static void free_semaphore(divvy_semaphore *s) {
     free(s->pool.path);
     free(s->pool.queue);
     free(s->pool.identifier);
+    dv_judged_clear(&s->pool.judged);
     free(s);
 }
 

@@ -44,6 +44,7 @@ static void skip_record(const listing *l, const char *name) {
 static int add(const listing *l, const char *name, const dv_asked *answer) {
     if (answer->error == DIVVY_ENOENT) return 0; /* It has gone meanwhile. */
     if (answer->error) return answer->error;
+    if (!l->waiting && answer->stat.ephemeral_owner == 0) return 0; /* E2: it is no lease. */
     holder *h = &l->out->all[l->out->count];
     bool numbered = !l->waiting && dv_slots_parse(name, &h->slots);
     bool ours = numbered || (l->waiting && answer->data[0] == '{');
@@ -223,12 +224,33 @@ static int ask_once(const resizing *r, const dv_op *op, dv_deadline deadline, dv
     return dv_asked_wait(*answer, deadline);
 }
 
-/* Whether a kazoo process is in the directory. */
-static int refuse_kazoo(const resizing *r, const char *directory, bool (*has_kazoo)(const char *const *, size_t),
-                        dv_deadline deadline) {
+/* E13: kazoo's, if it is ephemeral. */
+static int refuse_lease_of_kazoo(const resizing *r, const char *name, dv_deadline deadline) {
+    if (!dv_pool_has_kazoo(&name, 1)) return 0;
+    char *path = dv_path_join(r->semaphore->pool.path, name);
+    if (!path) return DIVVY_ENOMEM;
     dv_asked *answer;
-    int error = ask_once(r, &(dv_op){.kind = DV_CHILDREN, .path = directory}, deadline, &answer);
-    if (!error && has_kazoo((const char *const *)answer->names, answer->name_count)) error = DIVVY_ESTATE;
+    int error = ask_once(r, &(dv_op){.kind = DV_EXISTS, .path = path}, deadline, &answer);
+    if (!error && answer->stat.ephemeral_owner != 0) error = DIVVY_ESTATE;
+    dv_asked_drop(answer);
+    free(path);
+    return error == DIVVY_ENOENT ? 0 : error;
+}
+
+static int refuse_kazoo_holders(const resizing *r, dv_deadline deadline) {
+    dv_asked *answer;
+    int error = ask_once(r, &(dv_op){.kind = DV_CHILDREN, .path = r->semaphore->pool.path}, deadline, &answer);
+    for (size_t i = 0; !error && i < answer->name_count; i++)
+        error = refuse_lease_of_kazoo(r, answer->names[i], deadline);
+    dv_asked_drop(answer);
+    return error;
+}
+
+/* Whether a kazoo process is in the queue. */
+static int refuse_kazoo_contenders(const resizing *r, dv_deadline deadline) {
+    dv_asked *answer;
+    int error = ask_once(r, &(dv_op){.kind = DV_CHILDREN, .path = r->semaphore->pool.queue}, deadline, &answer);
+    if (!error && dv_queue_has_kazoo((const char *const *)answer->names, answer->name_count)) error = DIVVY_ESTATE;
     dv_asked_drop(answer);
     return error == DIVVY_ENOENT ? 0 : error;
 }
@@ -298,8 +320,8 @@ static int resize_once(const resizing *r, dv_deadline deadline) {
     dv_asked_drop(answer);
     if (!error && state == DV_LIMIT_BAD) error = DIVVY_EPROTO;
     if (error || (state == DV_LIMIT_SET && stored == r->limit)) return error;
-    error = refuse_kazoo(r, pool->path, dv_pool_has_kazoo, deadline);
-    if (!error) error = refuse_kazoo(r, pool->queue, dv_queue_has_kazoo, deadline);
+    error = refuse_kazoo_holders(r, deadline);
+    if (!error) error = refuse_kazoo_contenders(r, deadline);
     return error ? error : write_limit(r, version, deadline);
 }
 

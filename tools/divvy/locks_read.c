@@ -219,6 +219,7 @@ static char *visit_path(void *context, size_t i) {
 
 /* E12: what divvy wrote about a semaphore is JSON; all else is an identifier. */
 static int take_place(const dv_lock_entry *e, dv_place *p, const dv_reply *reply) {
+    if (e->is_semaphore && p->holds && reply->stat->ephemeral_owner == 0) return 0; /* E2: it is no lease. */
     char *data = dv_padded_copy(reply->data, reply->data_bytes);
     if (!data) return DIVVY_ENOMEM;
     bool json = e->is_semaphore && (p->in_queue ? *data == '{' : p->slots.count > 0);
