@@ -101,8 +101,8 @@ static inline dv_server_now dv_registry_server_now(const divvy_registry *registr
  * lives until its `done`, which is not called inside this. False: known and fresh, nothing happens. Where it is known
  * and old, what is known goes on to be good meanwhile: nobody need wait. */
 bool dv_registry_learn_time(divvy_registry *registry, dv_time_wait *wait);
-/* Its `done` is not called any more. */
-void dv_registry_forget_wait(divvy_registry *registry, dv_time_wait *wait);
+/* Takes a wait back, whose `done` is not called then. Returns false if it was not waiting. */
+bool dv_registry_forget_wait(divvy_registry *registry, dv_time_wait *wait);
 /* A write of ours was answered. */
 void dv_registry_note_time(divvy_registry *registry, int64_t sent_at, const dv_stat *stat, int64_t now);
 /* The session goes, or a connection comes. */

@@ -292,6 +292,8 @@ static void forget_session(dv_service *s, int64_t now) {
     int over = dv_client_end_error(client);
     if (s->registry->ending) over = DIVVY_ECANCELED;
     if (s->registry->ending) dv_service_disown(s);
+    /* A wait for the servers' time is no request: it would outlive the session, and its task. */
+    if (over && dv_registry_forget_wait(s->registry, &s->time_wait)) s->under_way--;
     if (over) dv_service_drop_tasks(s, over, now);
     advance(s, now);
 }

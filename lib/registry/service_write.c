@@ -448,6 +448,7 @@ static void write_entry(dv_service *s, int64_t now) {
 static void on_time(void *context, int error, int64_t now) {
     dv_service *s = context;
     if (!still_at_work(s, error, now)) return;
+    assert(s->tasks->kind != DV_TASK_LEAVE);
     if (is_dropped(s)) dv_service_go(s, now);
     else write_entry(s, now); /* Also without it, if it cannot be had. */
 }

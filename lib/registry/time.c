@@ -116,10 +116,12 @@ bool dv_registry_learn_time(divvy_registry *registry, dv_time_wait *wait) {
     return true;
 }
 
-void dv_registry_forget_wait(divvy_registry *registry, dv_time_wait *wait) {
+bool dv_registry_forget_wait(divvy_registry *registry, dv_time_wait *wait) {
     dv_time_wait **link = &registry->time_waits;
     while (*link && *link != wait) link = &(*link)->next;
-    if (*link) *link = wait->next;
+    if (!*link) return false;
+    *link = wait->next;
+    return true;
 }
 
 void dv_registry_time_hear(divvy_registry *registry, dv_session_event event, int64_t now) {

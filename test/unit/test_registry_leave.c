@@ -107,11 +107,36 @@ static void test_no_claim_after_close(void **state) {
     close_world(&w);
 }
 
+/* Nor is it when the session is lost after that, and the client ends as it has just got another one. */
+static void test_no_claim_after_loss(void **state) {
+    (void)state;
+    world w;
+    open_world(&w, count_creates, 1);
+    divvy_registry *registry = open_registry(&w, 0, NULL);
+    beat_only(registry, status());
+    divvy_registry *second;
+    assert_int_equal(divvy_registry_open(&second, w.clients[0], NULL), 0);
+    divvy_testing_link_client(w.ensemble, w.clients[0], DIVVY_TESTING_LINK_NO_REPLIES);
+    cJSON *candidate = json("{'ttl': 60}");
+    assert_int_equal(divvy_registry_unique_service(second, "leader", candidate, NULL, 50), DIVVY_ETIMEDOUT);
+    cJSON_Delete(candidate);
+    divvy_registry_close(second);
+    divvy_testing_expire(w.ensemble, w.clients[0]);
+    run(&w, 60000); /* Its clock gives the session up, and no server can be heard to give another. */
+    w.warnings = 0;
+    divvy_testing_link_client(w.ensemble, w.clients[0], DIVVY_TESTING_LINK_UP);
+    while (divvy_client_state(w.clients[0]) != DIVVY_CONNECTED)
+        assert_in_range(divvy_testing_step(w.ensemble, divvy_testing_now_ms(w.ensemble) + 1000), 0, 1);
+    divvy_testing_crash_client(w.ensemble, w.clients[0]);
+    close_world(&w);
+    assert_int_equal(w.warnings, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unregister_what_is_gone), cmocka_unit_test(test_unregister_what_is_gone_in_all_roles),
         cmocka_unit_test(test_unregister_in_no_time),   cmocka_unit_test(test_close_leaves_anothers),
-        cmocka_unit_test(test_no_claim_after_close),
+        cmocka_unit_test(test_no_claim_after_close),    cmocka_unit_test(test_no_claim_after_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
