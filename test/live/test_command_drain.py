@@ -130,11 +130,11 @@ class Drain(Case):
         self.wait_divided(members)
         a.process.send_signal(signal.SIGSTOP)
         try:
-            done = run("drain", "--path", self.path, "--wait-timeout", "1s", "a")
+            done = run("drain", "--path", self.path, "--wait-timeout", "6s", "a")
         finally:
             a.process.send_signal(signal.SIGCONT)
         self.assertEqual(done.returncode, 4, done)
-        self.assertRegex(done.stderr, r"\Adivvy: others do not hold all items of a within 1000 ms: by the plan it has 0, and 6 "
+        self.assertRegex(done.stderr, r"\Adivvy: others do not hold all items of a within 6000 ms: by the plan it has 0, and 6 "
                          r"wait for their owners\n\Z")
         self.wait_loads({a: 0, b: 12})
 

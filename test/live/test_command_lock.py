@@ -362,11 +362,11 @@ class Waiting(Case):
     def test_timeout(self):
         holder = self.script(text="echo held; exec sleep 60").says("held")
         begun = time.monotonic()
-        done = lock("--timeout", "300ms", self.name, "true")
-        self.assertGreaterEqual(time.monotonic() - begun, 0.3)
+        done = lock("--timeout", "4s", self.name, "true")  # in which it must have come to wait
+        self.assertGreaterEqual(time.monotonic() - begun, 4)
         self.assertEqual(done.returncode, TIMED_OUT)
-        self.assertRegex(done.stderr, r'\Adivvy: the lock "test_timeout" was not to be had within 300 ms\n\Z')
-        self.assertEqual(lock("--timeout", "2s", "-E", "77", self.name, "true").returncode, 77)
+        self.assertRegex(done.stderr, r'\Adivvy: the lock "test_timeout" was not to be had within 4000 ms\n\Z')
+        self.assertEqual(lock("--timeout", "4s", "-E", "77", self.name, "true").returncode, 77)
         self.assertEqual(len(self.contenders()), 1)
         holder.process.terminate()
         self.assertEqual(holder.end(), 128 + signal.SIGTERM)
@@ -467,12 +467,15 @@ class Servers(Case):
 
     # The command may run for longer than the session timeout, and the lock stays ours all along.
     def test_long_run(self):
-        running = self.script("--session-timeout", "2s", text="echo held; sleep 5").says("held")
+        text = 'echo held; while [ ! -e "$1/done" ]; do sleep 0.05; done'
+        running = self.script("--session-timeout", "%ds" % T, text=text).says("held")
         node = self.contenders()
-        for _ in range(4):
+        over = time.monotonic() + 2.5 * T
+        while time.monotonic() < over:
             time.sleep(1)  # not for luck: it is to last for several timeouts
             self.assertEqual(lock("--no-wait", self.name, "true").returncode, NOT_HELD)
             self.assertEqual(self.contenders(), node)
+        self.write("done", "")
         self.assertEqual(running.end(), 0, running)
         self.assertEqual(self.contenders(), [])
 
@@ -524,20 +527,18 @@ class Losses(Case):
         text = 'trap "" TERM; echo $$ >"$1/pid"; while :; do sleep 0.1; done'
         running = self.script("--session-timeout", "30s", text=text)
         pids = self.pids("pid")
-        begun = time.monotonic()
         ZOOKEEPER.delete("/divvy/locks/%s/%s" % (self.name, self.contenders()[0]))
         self.assertEqual(running.end(), LOST, running)
-        # The next heartbeat, after 3 s at most, has found it; the deadline would have been some 15 s away.
-        self.assertLess(time.monotonic() - begun, 10)
+        # A heartbeat has found it: of a deadline that has passed it would say that the lock could not be kept.
         self.assertRegex(running.errors, r'(?m)^divvy: the lock "test_deleted" is lost')
         self.assertFalse(any(map(alive, pids)))
 
     # A command that is to end because its lock was lost early gets SIGTERM, and a moment to act on it.
     def test_deleted_moment(self):
-        text = 'trap "sleep 0.04; echo TERM; exit 3" TERM; echo ready; while :; do sleep 0.01; done'
+        text = 'trap "echo TERM; exit 3" TERM; echo ready; while :; do sleep 0.01; done'
         # The moment is short, and a busy machine may let it pass: but not each time.
         for _ in range(20):
-            running = self.script("--session-timeout", "2s", text=text).says("ready")
+            running = self.script("--session-timeout", "10s", text=text).says("ready")
             ZOOKEEPER.delete("/divvy/locks/%s/%s" % (self.name, self.contenders()[0]))
             self.assertEqual(running.end(), LOST, running)
             if running.output == "ready\nTERM\n":
@@ -559,7 +560,7 @@ class Losses(Case):
 
     # The guardian is stopped too: once it goes on it ends the command at once, and not by asking first.
     def test_both_stopped(self):
-        running = self.script("--session-timeout", "2s",
+        running = self.script("--session-timeout", "9s", "--grace", "3s",
                               text='trap "echo TERM >>$1/log" TERM; echo $PPID >"$1/guardian"; echo $$ >"$1/pid"; '
                                    'while :; do sleep 0.05; done')
         pids, guardian = self.pids("pid"), self.pids("guardian")[0]
@@ -570,25 +571,23 @@ class Losses(Case):
         os.kill(guardian, signal.SIGCONT)
         resumed = time.monotonic()
         wait_for(lambda: not alive(pids[0]), "the command is ended", running)
-        self.assertLess(time.monotonic() - resumed, 0.1 + SLOWNESS_S)
+        self.assertLess(time.monotonic() - resumed, 3)  # the grace, which it does not get
         running.process.send_signal(signal.SIGCONT)
         self.assertEqual(running.end(), LOST, running)
 
-    # divvy is killed by -9: all that the command has started is gone within a second, daemons and what ignores SIGTERM
-    # too, and the lock is free when the session has timed out.
+    # divvy is killed by -9: all that the command has started is gone before the lock can be another's, daemons and what
+    # ignores SIGTERM too, and the lock is free when the session has timed out.
     def test_killed(self):
         text = ('trap "" TERM; echo $$ >>"$1/pid"; sleep 60 & echo $! >>"$1/pid"\n'
                 'setsid sh -c \'echo $$ >>"$0/pid"; exec sleep 60\' "$1" &\n'
                 '(setsid sh -c \'trap "" TERM; echo $$ >>"$0/pid"; while :; do sleep 0.1; done\' "$1" &)\n'
                 'while :; do sleep 0.1; done')
-        running = self.script("--session-timeout", "%ds" % T, text=text)
+        running = self.script("--session-timeout", "%ds" % (3 * T), text=text)
         pids = self.pids("pid", 4)
         self.assertTrue(all(map(alive, pids)))
         running.process.kill()
-        killed = time.monotonic()
         wait_for(lambda: not any(map(alive, pids)), "they are gone")
-        self.assertLess(time.monotonic() - killed, 1 + SLOWNESS_S)
-        self.assertEqual(lock("--no-wait", self.name, "true").returncode, NOT_HELD)
+        self.assertEqual(len(self.contenders()), 1)
         self.assertEqual(lock(self.name, "true").returncode, 0)
         self.assertEqual(self.contenders(), [])
 
@@ -617,11 +616,14 @@ class Losses(Case):
     # What a command leaves behind in the background may finish, and is ended before the lock is given back; a daemon in
     # a session of its own goes on.
     def test_left_behind(self):
-        text = ('(sleep 0.2; echo finished) &\n'
+        text = ('(while [ ! -e "$1/go" ]; do sleep 0.02; done; echo finished) &\n'
                 'sh -c \'trap "" TERM; while :; do sleep 0.05; done\' & echo $! >>"$1/pid"\n'
                 'setsid sh -c \'echo $$ >"$0/daemon"; exec sleep 60\' "$1" >/dev/null 2>&1 &\n'
-                'while [ ! -s "$1/daemon" ]; do sleep 0.02; done; exit 9')
-        running = self.script("--grace", "300ms", text=text)
+                'while [ ! -s "$1/daemon" ]; do sleep 0.02; done; echo $$ >"$1/command"; exit 9')
+        running = self.script("--grace", "4s", text=text)
+        command = self.pids("command")[0]
+        wait_for(lambda: not alive(command), "the command has ended", running)
+        self.write("go", "")
         self.assertEqual(running.end(), 9, running)
         self.assertEqual(running.output, "finished\n")
         self.assertFalse(alive(self.pids("pid")[0]))
@@ -872,19 +874,21 @@ class Holding(Case):
     # Told to end, it says that the lock is lost, leaves some time, and exits as if the signal had ended it.
     def test_told_to_end(self):
         for number, last in ((signal.SIGTERM, "lost"), (signal.SIGHUP, "lost"), (signal.SIGINT, None)):
-            holder = self.start("--hold", "--grace", "300ms", self.name, stdin=subprocess.PIPE)
+            grace_s = 0.3 if last else 20
+            holder = self.start("--hold", "--session-timeout", "60s", "--grace", "%dms" % (1000 * grace_s), self.name,
+                                stdin=subprocess.PIPE)
             wait_for(lambda holder=holder: holder.output, "it holds the lock", holder)
             begun = time.monotonic()
             holder.process.send_signal(number)
             self.assertEqual(holder.end(), 128 + number, holder)
             self.assertEqual(holder.output.splitlines()[1:], [last] if last else [])
-            self.assertEqual(time.monotonic() - begun >= 0.3, bool(last))
+            self.assertEqual(time.monotonic() - begun >= grace_s, bool(last))
             holder.process.stdin.close()
         self.assertEqual(self.contenders(), [])
 
     # When the lock is lost it says so, and leaves some time, but no more than there is.
     def test_lost(self):
-        holder = self.start("--hold", "--session-timeout", "2s", self.name, stdin=subprocess.PIPE)
+        holder = self.start("--hold", "--session-timeout", "10s", self.name, stdin=subprocess.PIPE)
         wait_for(lambda: holder.output, "it holds the lock", holder)
         ZOOKEEPER.delete("/divvy/locks/%s/%s" % (self.name, self.contenders()[0]))
         holder.says("lost")
@@ -927,7 +931,7 @@ class Bash(Case):
     def test_options(self):
         holder = self.script(text="echo held; exec sleep 60").says("held")
         done = self.bash('divvyLock --no-wait "$2" echo wrong; echo $?\n'
-                         'divvyLock --timeout 100ms "$2" echo wrong; echo $?\n'
+                         'divvyLock --timeout 4s "$2" echo wrong; echo $?\n'
                          'divvyLock --no-wait -E 9 "$2" echo wrong; echo $?; divvyLock -n 2 "$2" echo right; echo $?\n'
                          'divvyLock --shared --root=/other/bash -- "$2" echo right; echo $?\n'
                          'divvyLock "$2"; echo $?; divvyLock --nonsense x "$2" echo wrong; echo $?')
@@ -955,7 +959,7 @@ class Bash(Case):
 
     # When the lock is lost, the function and what it has started are ended, with little ado; status 5.
     def test_lost(self):
-        running, pids = self.function("trap '' TERM", "--session-timeout 2s")
+        running, pids = self.function("trap '' TERM", "--session-timeout 10s")
         ZOOKEEPER.delete("/divvy/locks/%s/%s" % (self.name, self.contenders()[0]))
         self.assertEqual((running.end(), running.output), (0, "status 5\n"), running)
         self.assertFalse(any(map(alive, pids)))
@@ -965,8 +969,8 @@ class Bash(Case):
         for trap, seen in (("trap 'echo TERM >>\"$1/log\"; exit 3' TERM", ["TERM"]), ("trap '' TERM", [])):
             with self.subTest(trap=trap):
                 subprocess.run(["rm", "-f", self.path("pid"), self.path("log")], check=True)
-                grace = "5s" if seen else "300ms"
-                running, pids = self.function(trap, "--session-timeout 30s", "--max-run 500ms", "--grace", grace)
+                grace = "10s" if seen else "300ms"
+                running, pids = self.function(trap, "--session-timeout 30s", "--max-run 4s", "--grace", grace)
                 self.assertEqual((running.end(), running.output), (0, "status 124\n"), running)
                 self.assertFalse(any(map(alive, pids)))
                 self.assertEqual(self.read("log"), seen)
@@ -1054,13 +1058,11 @@ class Examples(Case):
 
 
 def main():
-    global DIVVY, SERVER, ZOOKEEPER, SLOWNESS_S
+    global DIVVY, SERVER, ZOOKEEPER
     if len(sys.argv) < 2:
         sys.exit("usage: test_command_lock.py BUILD_FOLDER [TEST...]")
     build = os.path.abspath(sys.argv[1])
     DIVVY = os.path.join(build, "tools", "divvy")
-    # What a machine that others use may take longer than it should.
-    SLOWNESS_S = 1
     SERVER = Server()
     ZOOKEEPER = KazooClient(SERVER.connect)
     ZOOKEEPER.start()

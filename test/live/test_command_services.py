@@ -177,7 +177,7 @@ class Announce(Registry):
 
     # A made-up id stays the same, and so does the first heartbeat, while others follow; SIGTERM ends it with 0.
     def test_heartbeats(self):
-        announcer = Announcer(self, "--load", "1", "--ttl", "1.5s")
+        announcer = Announcer(self, "--load", "1", "--ttl", "9s")
         self.wait_registered(announcer)
         (_, node), = self.entries()
         first = self.entries()["web", node]
@@ -230,12 +230,12 @@ class Announce(Registry):
     def test_signals(self):
         go = os.path.join(self.folder.name, "go")
         script = 'trap "end=1" TERM; echo ready; while [ -z "$end" ] || [ ! -e %s ]; do sleep 0.05; done; exit 42' % go
-        announcer = Announcer(self, "--load", "1", "--ttl", "1s", program=["sh", "-c", script])
+        announcer = Announcer(self, "--load", "1", "--ttl", "6s", program=["sh", "-c", script])
         wait_for(lambda: announcer.output == "ready\n", "the command runs", announcer)
         self.assertEqual(len(self.entries()), 1)
         announcer.process.terminate()
         wait_for(lambda: not self.entries(), "the entry is gone", announcer)
-        time.sleep(0.5)  # more than an interval between heartbeats: none may bring it back
+        time.sleep(2.5)  # more than an interval between heartbeats: none may bring it back
         self.assertEqual((self.entries(), announcer.process.poll()), ({}, None))
         self.file("", "go")
         self.assertEqual(announcer.wait(), 42, announcer)

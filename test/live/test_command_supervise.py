@@ -80,7 +80,7 @@ class Member:
         words = [DIVVY, "partition", "--connect", connect or SERVER.connect, "--path", case.path, "--json", "--timestamps",
                  "--time-boundary", "100ms", "--ensemble-tick", "100ms", "--events", self.base + ".events"]
         if "--session-timeout" not in arguments:
-            words += ["--session-timeout", "%ds" % T]
+            words += ["--session-timeout", "%ds" % case.session_s]
         for item in items:
             words += ["--item", item]
         words += [*arguments, *(["--", *command] if command else [])]
@@ -149,6 +149,8 @@ class Member:
 
 class Case(unittest.TestCase):
     """Every test has a pool of its own, a folder of its own, and leaves no process."""
+
+    session_s = 15  # so that a machine that is busy for some seconds ends no session
 
     def setUp(self):
         self.path = "/" + self.id().split(".")[-1]
@@ -438,15 +440,13 @@ class Revoked(Case):
 
     # One that does not end is killed after --drain, with its children in whatever session, and only then the item goes.
     def test_killed(self):
-        member, other, item = self.split('trap "echo \\$EPOCHREALTIME >$1/told" TERM; setsid sleep 1000 & p=$!; sleep 1001 & echo $$ $p $! >"$1/pids-$2"; '
+        member, other, item = self.split('trap "" TERM; setsid sleep 1000 & p=$!; sleep 1001 & echo $$ $p $! >"$1/pids-$2"; '
                                          'echo >>"$1/ready"; while :; do sleep 0.05; done', "--drain", "700ms")
-        told = self.read("told")
         revoked, ended, lost = self.places(member, item)
         self.assertTrue(revoked < ended < lost, member)
         line = member.lines[ended]
         self.assertEqual((line["status"], line["reason"]), (128 + signal.SIGKILL, "revoked"))
-        # How long it took our shell to write that down is not known.
-        self.assertGreater(line["time_ms"] - float(told[0]) * 1000, 300)
+        self.assertGreater(line["time_ms"] - member.lines[revoked]["time_ms"], 650)
         self.assertLessEqual(line["time_ms"], other.of("started", item)[0]["time_ms"])
         self.assertEqual(other.stop(), 0)
         self.assertEqual(member.stop(), 0)
@@ -500,7 +500,7 @@ class Revoked(Case):
     def test_allocate_timeout(self):
         lock = ZOOKEEPER.Lock(self.path + "/locks/b")
         lock.acquire()
-        member = self.start_script('trap "sleep 0.5; exit 7" TERM; while :; do sleep 0.05; done', "--allocate-timeout", "2s",
+        member = self.start_script('trap "sleep 0.5; exit 7" TERM; while :; do sleep 0.05; done', "--allocate-timeout", "8s",
                                    items=["a", "b"]).wait_started()
         self.assertEqual(member.end(), 1)
         self.assertEqual([(line["item"], line["status"]) for line in member.of("ended")], [("a", 7)], member)
@@ -509,6 +509,8 @@ class Revoked(Case):
 
 
 class Losses(Case):
+    session_s = T
+
     def own_server(self):
         server = Server()
         self.addCleanup(server.do, "stop")
@@ -567,16 +569,16 @@ class Losses(Case):
         self.assertEqual((member.stop(), other.stop()), (0, 0))
         self.assert_one_at_a_time()
 
-    # divvy is killed: all that it has started is gone within a second.
+    # divvy is killed: all that it has started is gone before its session can have ended.
     def test_killed(self):
         member = self.start_script('trap "" TERM; setsid sleep 1000 & p=$!; sleep 1001 & echo $$ $p $! >"$1/pids-$2"; '
-                                   'echo >>"$1/ready"; while :; do sleep 0.05; done', items=["a", "b"])
+                                   'echo >>"$1/ready"; while :; do sleep 0.05; done', "--session-timeout", "20s",
+                                   items=["a", "b"])
         wait_for(lambda: len(self.read("ready")) == 2, "both are ready", member)
         pids = [int(pid) for item in "ab" for pid in self.read("pids-" + item)[0].split()]
         member.process.kill()
-        killed = uptime()
         wait_for(lambda: not any(map(alive, pids)), "all of it is gone", member)
-        self.assertLess(uptime() - killed, 1 + SLOWNESS_S)
+        self.assertNotEqual(self.nodes_left(), [])
 
     # Somebody deletes the node of one item: its command is ended at once, whatever it does, and started again when the
     # item is had again; the others go on.
@@ -616,6 +618,7 @@ class Pool(Case):
     """Members that are killed, stopped, told to end, and that come, in any order."""
 
     STEPS = 10
+    session_s = T
 
     def kill(self):
         member = self.members.pop(self.dice.randrange(len(self.members)))
@@ -678,11 +681,10 @@ class Pool(Case):
 
 
 def main():
-    global DIVVY, SERVER, ZOOKEEPER, SLOWNESS_S
+    global DIVVY, SERVER, ZOOKEEPER
     if len(sys.argv) < 2:
         sys.exit("usage: test_command_supervise.py BUILD_FOLDER [TEST...]")
     DIVVY = os.path.join(os.path.abspath(sys.argv[1]), "tools", "divvy")
-    SLOWNESS_S = 1  # what a machine that others use may take longer than it should
     SERVER = Server()
     ZOOKEEPER = KazooClient(SERVER.connect)
     ZOOKEEPER.start()
