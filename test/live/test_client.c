@@ -32,14 +32,14 @@ static void test_nobody_listens(void **state) {
     divvy_client_config config = witness_config(&w, address);
     int64_t before_ms = dv_test_now_ms();
     divvy_client *client = open_with(&config);
-    assert_true(dv_test_now_ms() - before_ms < 5000);
+    assert_true(dv_test_now_ms() - before_ms < PATIENCE_MS);
     assert_int_equal(divvy_client_state(client), DIVVY_CONNECTING);
     assert_int_equal(divvy_client_session_id(client), 0);
     assert_int_equal(divvy_client_time_left_ms(client), 0);
     ASSERT_FAILS(divvy_client_wait_connected(client, 0), DIVVY_ETIMEDOUT, client, address);
     before_ms = dv_test_now_ms();
     ASSERT_FAILS(divvy_client_wait_connected(client, 300), DIVVY_ETIMEDOUT, client, address);
-    assert_in_range(dv_test_now_ms() - before_ms, 300, 300 + 5000);
+    assert_in_range(dv_test_now_ms() - before_ms, 300, 300 + PATIENCE_MS);
     assert_non_null(strstr(divvy_client_error(client), "300 ms"));
     assert_int_equal(divvy_client_state(client), DIVVY_CONNECTING);
     divvy_client_close(client);
@@ -56,7 +56,7 @@ static void test_unknown_names(void **state) {
     divvy_client *client = open_with(&config);
     int64_t before_ms = dv_test_now_ms();
     ASSERT_FAILS(divvy_client_wait_connected(client, 1500), DIVVY_ERESOLVE, client, "nobody.invalid");
-    assert_in_range(dv_test_now_ms() - before_ms, 1500, 1500 + 5000);
+    assert_in_range(dv_test_now_ms() - before_ms, 1500, 1500 + PATIENCE_MS);
     assert_int_equal(divvy_client_state(client), DIVVY_CONNECTING);
     divvy_client_close(client);
     witness_end(&w);
@@ -450,7 +450,7 @@ static void test_close_with_a_hung_server(void **state) {
     ASSERT_FAILS(divvy_party_members(party, &members, 100), DIVVY_ETIMEDOUT, client, "/hung");
     int64_t before_ms = dv_test_now_ms();
     divvy_client_close(client);
-    assert_true(dv_test_now_ms() - before_ms < 20000);
+    assert_true(dv_test_now_ms() - before_ms < PATIENCE_MS);
     dv_test_server_resume(server, 1);
     divvy_party_destroy(party);
     divvy_party_destroy(joining);
@@ -462,7 +462,7 @@ static void test_close_with_a_watch_under_way(void **state) {
     (void)state;
     static const char *const items[] = {"a"};
     bool caught = false;
-    for (int attempt = 0; attempt < 5 && !caught; attempt++) {
+    for (int attempt = 0; attempt < 20 && !caught; attempt++) {
         witness w;
         divvy_stats s = {.requests = 0};
         divvy_partitioner *p;
@@ -491,7 +491,7 @@ static void test_close_with_a_watch_under_way(void **state) {
 static void test_close_leaves_the_party(void **state) {
     (void)state;
     int64_t least_ms = INT64_MAX;
-    for (int round = 0; round < 4; round++) {
+    for (int round = 0; round < 20 && least_ms >= 1900; round++) { /* On a busy machine some may take long. */
         witness w;
         divvy_party *party;
         divvy_strings *members;
@@ -569,7 +569,7 @@ static void test_slow_callback(void **state) {
     witness w;
     atomic_bool go_on = false;
     divvy_client_config config = witness_config(&w, hosts());
-    config.session_timeout_ms = 4000;
+    config.session_timeout_ms = 8000;
     config.ensemble_tick_ms = TICK_MS;
     w.on_session = be_slow;
     w.user = &go_on;
@@ -584,7 +584,7 @@ static void test_slow_callback(void **state) {
         divvy_strings_free(members);
         assert_int_equal(divvy_party_leave(party, PATIENCE_MS), 0);
         divvy_party_destroy(party);
-        dv_test_sleep_ms(500); /* longer than the session would last, all in all */
+        dv_test_sleep_ms(1000); /* longer than the session would last, all in all */
     }
     assert_int_equal(divvy_client_state(client), DIVVY_CONNECTED);
     assert_int_equal(divvy_client_session_id(client), session);
