@@ -361,7 +361,8 @@ void sim_check_work(sim_member *m, size_t item) {
 /* L3, at once: finish() has said that nothing of ours is left. Of a session that was given up nobody can say when; nor
  * of a partitioner that was on the client before. */
 void sim_check_gone(sim_member *m) {
-    if (m->partitioners > 1 || !dv_client_connected(m->client)) return;
+    divvy_session_state state = divvy_client_state(m->client);
+    if (m->partitioners > 1 || (state != DIVVY_CONNECTED && state != DIVVY_SUSPENDED)) return;
     const sim_session *session = sim_truth_session(&m->world->truth, session_of(m));
     if (session && session->pool_nodes)
         sim_violate(m->world, "L3", "finish() said that all of %s is gone, and %zu nodes are there", m->name,
