@@ -68,6 +68,7 @@ void dv_audit_now(divvy_partitioner *p, int64_t now) {
     }
     if (g && g->count) send_group(g);
     else if (g) free_group(g);
+    dv_items_sweep(p);
 }
 
 static void on_timer(dv_timer *timer, int64_t now) {

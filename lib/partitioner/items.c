@@ -279,7 +279,7 @@ void dv_items_claim(divvy_partitioner *p, int64_t now) {
 
 /* ---- directories ---- */
 
-static void note_directories(divvy_partitioner *p, const dv_reply *list) {
+void dv_items_note_directories(divvy_partitioner *p, const dv_reply *list) {
     const char **names = (const char **)(uintptr_t)malloc((list->child_count + 1) * sizeof *names);
     if (!names) return; /* Making one that is there already does no harm. */
     for (size_t i = 0; i < list->child_count; i++) names[i] = list->children[i];
@@ -314,7 +314,7 @@ static void on_directories(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
     p->ready_asked = false;
     if (reply->error == 0) {
-        note_directories(p, reply);
+        dv_items_note_directories(p, reply);
         directories_known(p, now);
     } else {
         directories_unknown(p, reply->error, now);
@@ -361,62 +361,8 @@ void dv_items_read_directories(divvy_partitioner *p) {
     dv_object_ref(&p->object);
 }
 
-/* ---- tidying: docs/protocol.md, P12 ---- */
+/* ---- the end ---- */
 
 bool dv_items_all_gone(const divvy_partitioner *p) {
     return p->departing == 0 && !p->membership && p->tidied;
-}
-
-static void tidied(divvy_partitioner *p) {
-    p->tidied = true;
-    dv_client_changed(p->object.client);
-}
-
-static void on_directory_removed(void *context, const dv_reply *reply, int64_t now) {
-    divvy_partitioner *p = context;
-    (void)reply; /* Not empty, or gone: both are well. */
-    (void)now;
-    if (--p->tidy_under_way == 0) tidied(p);
-    dv_object_unref(&p->object);
-}
-
-/* The directories that are there now, other members' among them; those of our items that are empty go. */
-static void on_what_is_left(void *context, const dv_reply *reply, int64_t now) {
-    divvy_partitioner *p = context;
-    (void)now;
-    if (reply->error == 0) note_directories(p, reply);
-    for (size_t i = 0; reply->error == 0 && i < dv_item_count(p); i++) {
-        dv_item *item = dv_item_at(p, i);
-        if (!item->has_directory ||
-            dv_batch_delete(p->object.client->batch, item->directory, on_directory_removed, p) != 0)
-            continue;
-        p->tidy_under_way++;
-        dv_object_ref(&p->object);
-    }
-    if (p->tidy_under_way == 0) tidied(p);
-    dv_object_unref(&p->object);
-}
-
-static void on_who_is_left(void *context, const dv_reply *reply, int64_t now) {
-    divvy_partitioner *p = context;
-    (void)now;
-    /* A kazoo member that joins right now looks for its directories only when its boundary has passed. */
-    bool last = reply->error == 0 && reply->child_count == 0;
-    if (last && dv_znode_children(p->object.client->znode, p->locks_path, NULL, on_what_is_left, p) == 0)
-        dv_object_ref(&p->object);
-    else tidied(p);
-    dv_object_unref(&p->object);
-}
-
-void dv_items_tidy(divvy_partitioner *p, int64_t now) {
-    (void)now;
-    if (p->tidying || p->departing || p->membership) return;
-    p->tidying = true;
-    divvy_client *client = p->object.client;
-    bool can = p->ready && dv_client_connected(client) && !client->closed;
-    if (!can || dv_znode_children(client->znode, p->party_path, NULL, on_who_is_left, p) != 0) {
-        tidied(p);
-        return;
-    }
-    dv_object_ref(&p->object);
 }

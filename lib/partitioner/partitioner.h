@@ -115,10 +115,10 @@ struct divvy_partitioner {
     dv_patient_watch *watch;
     bool left;               /* the party: the membership is going, or gone */
     bool ready_asked, ready; /* the paths are there and the known directories read */
-    bool tidying, tidied;
-    size_t tidy_under_way;
-    dv_members party;   /* what settled, by node; the one before while strays are looked at */
-    size_t party_looks; /* those under way */
+    bool tidying, tidied;    /* at the end */
+    size_t tidy_under_way;   /* requests about directories, at the end and before */
+    dv_members party;        /* what settled, by node; the one before while strays are looked at */
+    size_t party_looks;      /* those under way */
     bool party_stale;
     int64_t party_pzxid;   /* of what settled */
     bool kazoo_seen;       /* a kazoo member is in the party, settled or not */
@@ -226,9 +226,15 @@ void dv_items_hide(divvy_partitioner *p, size_t i);
 void dv_items_read_directories(divvy_partitioner *p);
 /* Reads them anew when the target has items whose directory we do not know; places are entered after that. */
 void dv_items_refresh_directories(divvy_partitioner *p);
+/* Takes the list of P/locks for which directories there are. */
+void dv_items_note_directories(divvy_partitioner *p, const dv_reply *list);
+bool dv_items_all_gone(const divvy_partitioner *p);
+
+/* ---- tidy.c ---- */
 /* The last member to leave removes empty directories. */
 void dv_items_tidy(divvy_partitioner *p, int64_t now);
-bool dv_items_all_gone(const divvy_partitioner *p);
+/* Removes empty directories that are no item's of the pool, if that is ours to do (P16). */
+void dv_items_sweep(divvy_partitioner *p);
 
 /* ---- members.c ---- */
 void dv_members_start(divvy_partitioner *p, int64_t now);

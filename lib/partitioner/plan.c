@@ -256,3 +256,11 @@ bool dv_follow_agrees(const divvy_partitioner *p) {
     const dv_follower *f = follower_of(p);
     return !f || f->names_rule || f->agrees;
 }
+
+bool dv_follow_sweeps(const divvy_partitioner *p) {
+    const dv_follower *f = follower_of(p);
+    if (!f || f->stopped || !f->in_force || f->fence_unknown || !f->agrees || dv_follow_is_fenced(f)) return false;
+    bool divides =
+        f->memory.standing == DV_PLAN_GOOD && f->memory.plan && dv_plan_set_equal(p->dealt, f->memory.plan->set);
+    return divides && p->state == DIVVY_ACQUIRED && dv_client_connected(p->object.client) && dv_follow_rank(f) == 0;
+}

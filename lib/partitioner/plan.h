@@ -30,6 +30,8 @@ bool dv_follow_settled(struct divvy_partitioner *p, int64_t pzxid, int64_t now);
 void dv_follow_remember(struct divvy_partitioner *p, const char *const *nodes, size_t count, uint32_t *owners);
 /* Whether a party has settled of which not all follow plans, or we do not ourselves: nothing can be wanted of a plan now. */
 bool dv_follow_names_rule(const struct divvy_partitioner *p);
+/* Returns whether a plan is in force by which the pool divides our items, and we are the first in the row of its writers. */
+bool dv_follow_sweeps(const struct divvy_partitioner *p);
 /* Whether the share is what it is to be, as far as a plan has a say in that. */
 bool dv_follow_agrees(const struct divvy_partitioner *p);
 

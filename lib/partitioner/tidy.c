@@ -1,0 +1,200 @@
+/* Deleting the directories of items that nobody needs. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, rules P12 (the last member leaves) and P16 (what a pool's set no longer has). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "partitioner/partitioner.h"
+#include "znode/path.h"
+
+enum { SWEEP_MAX = 200 }; /* directories that are looked at together */
+
+typedef struct sweep sweep;
+
+typedef struct {
+    sweep *sweep;
+    char *path;
+} visit;
+
+/* Directories that are none of our items', one after the other. */
+struct sweep {
+    divvy_partitioner *p;
+    size_t count, next, under_way;
+    visit visits[];
+};
+
+static void tidied(divvy_partitioner *p) {
+    p->tidied = true;
+    dv_client_changed(p->object.client);
+}
+
+static void one_less(divvy_partitioner *p) {
+    if (--p->tidy_under_way == 0 && p->tidying) tidied(p);
+    dv_object_unref(&p->object);
+}
+
+static void one_more(divvy_partitioner *p) {
+    p->tidy_under_way++;
+    dv_object_ref(&p->object);
+}
+
+/* ---- directories that are not known ---- */
+
+static void go_on(sweep *s);
+
+static void on_removed(void *context, const dv_reply *reply, int64_t now) {
+    sweep *s = context;
+    (void)reply; /* Not empty, or gone: both are well. */
+    (void)now;
+    s->under_way--;
+    go_on(s);
+}
+
+/* A queue's directory has no data; whatever has some is not ours to delete. kazoo remembers that a path exists. */
+static bool is_left_over(const divvy_partitioner *p, const dv_reply *reply) {
+    const dv_stat *stat = reply->stat;
+    if (reply->error || (p->kazoo_seen && !p->tidying)) return false;
+    return stat->children == 0 && stat->data_bytes == 0 && stat->ephemeral_owner == 0;
+}
+
+static void on_looked(void *context, const dv_reply *reply, int64_t now) {
+    const visit *v = context;
+    sweep *s = v->sweep;
+    (void)now;
+    s->under_way--;
+    if (dv_session_over(reply->error) || dv_outcome_unknown(reply->error)) s->next = s->count; /* Another time. */
+    if (is_left_over(s->p, reply) && dv_batch_delete(s->p->object.client->batch, v->path, on_removed, s) == 0)
+        s->under_way++;
+    go_on(s);
+}
+
+static void go_on(sweep *s) {
+    divvy_partitioner *p = s->p;
+    while (s->next < s->count && s->under_way < SWEEP_MAX) {
+        visit *v = &s->visits[s->next++];
+        if (dv_znode_exists(p->object.client->znode, v->path, NULL, on_looked, v) == 0) s->under_way++;
+        else s->next = s->count;
+    }
+    if (s->under_way) return;
+    for (size_t i = 0; i < s->count; i++) free(s->visits[i].path);
+    free(s);
+    one_less(p);
+}
+
+/* Whether an item can have a directory of that name (N4). */
+static bool is_of_an_item(const char *node) {
+    size_t name_bytes = dv_name_decode(node, NULL, 0) + 1, node_bytes = strlen(node) + 1;
+    char *name = malloc(name_bytes), *again = malloc(node_bytes);
+    bool same = name && again;
+    if (same) dv_name_decode(node, name, name_bytes);
+    same = same && dv_name_encode(name, again, node_bytes) + 1 == node_bytes && strcmp(again, node) == 0;
+    free(name);
+    free(again);
+    return same;
+}
+
+static int by_name(const void *left, const void *right) {
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* The names of the list that are no item's of the table. */
+static const char **find_unknown(const divvy_partitioner *p, const dv_reply *list, size_t *count) {
+    size_t items = dv_item_count(p);
+    const char **known = (const char **)(uintptr_t)malloc((items + 1) * sizeof *known);
+    const char **unknown = (const char **)(uintptr_t)malloc((list->child_count + 1) * sizeof *unknown);
+    *count = 0;
+    if (known && unknown) {
+        for (size_t i = 0; i < items; i++) known[i] = dv_path_last(dv_item_at(p, i)->directory);
+        qsort(known, items, sizeof *known, by_name);
+        for (size_t i = 0; i < list->child_count; i++) {
+            const char *name = list->children[i];
+            if (!bsearch(&name, known, items, sizeof *known, by_name) && is_of_an_item(name))
+                unknown[(*count)++] = name;
+        }
+    }
+    free(known);
+    return unknown;
+}
+
+static void sweep_unknown(divvy_partitioner *p, const dv_reply *list) {
+    size_t count;
+    const char **unknown = find_unknown(p, list, &count);
+    sweep *s = count ? calloc(1, sizeof *s + count * sizeof *s->visits) : NULL;
+    for (size_t i = 0; s && i < count; i++) {
+        s->visits[i] = (visit){s, dv_path_join(p->locks_path, unknown[i])};
+        if (!s->visits[i].path) break;
+        s->count++;
+    }
+    free(unknown);
+    if (!s) return;
+    s->p = p;
+    one_more(p);
+    go_on(s);
+}
+
+/* ---- P12: the last member ---- */
+
+static void on_directory_removed(void *context, const dv_reply *reply, int64_t now) {
+    (void)reply; /* Not empty, or gone: both are well. */
+    (void)now;
+    one_less(context);
+}
+
+/* The directories that are there now, other members' among them; those that are empty go. */
+static void on_what_is_left(void *context, const dv_reply *reply, int64_t now) {
+    divvy_partitioner *p = context;
+    (void)now;
+    if (reply->error == 0) {
+        dv_items_note_directories(p, reply);
+        sweep_unknown(p, reply);
+    }
+    for (size_t i = 0; reply->error == 0 && i < dv_item_count(p); i++) {
+        dv_item *item = dv_item_at(p, i);
+        if (item->has_directory &&
+            dv_batch_delete(p->object.client->batch, item->directory, on_directory_removed, p) == 0)
+            one_more(p);
+    }
+    one_less(p);
+}
+
+static void on_who_is_left(void *context, const dv_reply *reply, int64_t now) {
+    divvy_partitioner *p = context;
+    (void)now;
+    /* A kazoo member that joins right now looks for its directories only when its boundary has passed. */
+    bool last = reply->error == 0 && reply->child_count == 0;
+    if (last && dv_znode_children(p->object.client->znode, p->locks_path, NULL, on_what_is_left, p) == 0) one_more(p);
+    one_less(p);
+}
+
+void dv_items_tidy(divvy_partitioner *p, int64_t now) {
+    (void)now;
+    if (p->tidying || p->departing || p->membership) return;
+    p->tidying = true;
+    divvy_client *client = p->object.client;
+    bool can = p->ready && dv_client_connected(client) && !client->closed;
+    if (can && dv_znode_children(client->znode, p->party_path, NULL, on_who_is_left, p) == 0) one_more(p);
+    else if (p->tidy_under_way == 0) tidied(p);
+}
+
+/* ---- P16: what the pool's set no longer has ---- */
+
+static void on_directories(void *context, const dv_reply *reply, int64_t now) {
+    divvy_partitioner *p = context;
+    (void)now;
+    if (reply->error == 0 && dv_follow_sweeps(p)) sweep_unknown(p, reply);
+    one_less(p);
+}
+
+/* Where there are no more than items it is not worth the names, which may be a megabyte. */
+static void on_count(void *context, const dv_reply *reply, int64_t now) {
+    divvy_partitioner *p = context;
+    (void)now;
+    bool more = reply->error == 0 && (size_t)reply->stat->children > dv_item_count(p) && dv_follow_sweeps(p);
+    if (more && dv_znode_children(p->object.client->znode, p->locks_path, NULL, on_directories, p) == 0) one_more(p);
+    one_less(p);
+}
+
+void dv_items_sweep(divvy_partitioner *p) {
+    if (p->tidy_under_way || p->tidying || p->kazoo_seen || !dv_follow_sweeps(p)) return;
+    if (dv_znode_exists(p->object.client->znode, p->locks_path, NULL, on_count, p) == 0) one_more(p);
+}
