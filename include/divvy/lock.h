@@ -41,10 +41,14 @@ typedef struct {
     int mode;               /**< DIVVY_EXCLUSIVE (default), DIVVY_READ, DIVVY_WRITE */
     void (*on_lost)(divvy_lock *lock, void *user); /**< it was held and is no longer; may acquire again. May be NULL */
     void *user;                                    /**< handed to on_lost */
+    /** 1: what is missing of the path is made of container nodes, which the servers (3.5.3 and later; older ones are given
+     * persistent nodes) delete within some minutes when nobody is left in them. Not where kazoo processes use the
+     * path: kazoo's Lock remembers that it exists, and fails with NoNodeError when it has gone (kazoo #563). Default 0 */
+    int container;
 } divvy_lock_config;
 
 #define DIVVY_LOCK_CONFIG_INIT \
-    { sizeof(divvy_lock_config), NULL, NULL, DIVVY_EXCLUSIVE, NULL, NULL }
+    { sizeof(divvy_lock_config), NULL, NULL, DIVVY_EXCLUSIVE, NULL, NULL, 0 }
 
 /**
  * Make a lock object. Sends nothing: the queue is entered by an acquire, and left after each.

@@ -51,10 +51,14 @@ typedef struct {
     int limit_policy;       /**< DIVVY_LIMIT_ERROR (default), _STORED, _PROVIDED */
     void (*on_lost)(divvy_semaphore *semaphore, void *user); /**< slots were held and are no longer. May be NULL */
     void *user;                                              /**< handed to on_lost */
+    /** 1: what is missing of the path is made of container nodes, which the servers (3.5.3 and later; older ones are given
+     * persistent nodes) delete within some minutes when nobody is left in them. The pool's limit goes with it. Not where kazoo processes use the
+     * path: kazoo's Lock remembers that it exists, and fails with NoNodeError when it has gone (kazoo #563). Default 0 */
+    int container;
 } divvy_semaphore_config;
 
 #define DIVVY_SEMAPHORE_CONFIG_INIT \
-    { sizeof(divvy_semaphore_config), NULL, NULL, 1, 1, DIVVY_LIMIT_ERROR, NULL, NULL }
+    { sizeof(divvy_semaphore_config), NULL, NULL, 1, 1, DIVVY_LIMIT_ERROR, NULL, NULL, 0 }
 
 /**
  * Make a semaphore object. Sends nothing: the queue is entered by an acquire.

@@ -241,7 +241,7 @@ static void on_chroot(void *context, int error, int64_t now) {
 }
 
 static void make_chroot(divvy_client *client) {
-    client->rooting = dv_ensure_path(client->znode, client->chroot, on_chroot, client) == 0;
+    client->rooting = dv_ensure_path(client->znode, client->chroot, DV_PERSISTENT, on_chroot, client) == 0;
     if (!client->rooting) dv_client_again(client);
 }
 

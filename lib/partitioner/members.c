@@ -54,7 +54,7 @@ static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     look *l = context;
     divvy_partitioner *p = l->p;
     dv_member *m = &p->party.members[l->index];
-    m->looked |= reply->error == 0;
+    m->looked |= reply->error == 0 || reply->error == DIVVY_ENOENT;
     bool ghost = reply->error == 0 && reply->stat->ephemeral_owner == 0;
     if (ghost && !DV_MUTANT(ghost_counted)) m->kind = DV_STRAY;
     /* Gone meanwhile: the party settles again soon, and until then it counts as it did. */

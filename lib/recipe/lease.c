@@ -251,7 +251,7 @@ static int ensure_paths(dv_lease *l) {
     const char *const paths[] = {l->pool->path, l->pool->queue};
     l->stage = DV_LEASE_ENSURING;
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
-        if (dv_ensure_path(l->client->znode, paths[i], on_ensured, l) == 0) {
+        if (dv_ensure_path(l->client->znode, paths[i], l->pool->mode, on_ensured, l) == 0) {
             l->ensures_to_come++;
             l->under_way++;
         } else {

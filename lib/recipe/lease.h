@@ -14,6 +14,7 @@ typedef struct dv_lease dv_lease;
 /* What all leases of one semaphore object go by. It outlives them. */
 typedef struct {
     char *path, *queue; /* the pool S, and S-__lock__ */
+    int mode;           /* as which they are made: DV_PERSISTENT or DV_CONTAINER */
     char *identifier;
     uint32_t limit, count;
     int policy;  /* DIVVY_LIMIT_* */

@@ -189,7 +189,7 @@ static void make_directory(divvy_lock *lock) {
         return;
     }
     if (lock->ensuring) return;
-    if (dv_ensure_path(lock->object.client->znode, lock->directory, on_ensured, lock) != 0) {
+    if (dv_ensure_path(lock->object.client->znode, lock->directory, lock->directory_mode, on_ensured, lock) != 0) {
         finish(lock, DIVVY_ENOMEM);
         return;
     }
@@ -331,6 +331,7 @@ static int make(divvy_lock **out, divvy_client *client, const divvy_lock_config 
         return DIVVY_ENOMEM;
     }
     lock->mode = c->mode;
+    lock->directory_mode = c->container ? DV_CONTAINER : DV_PERSISTENT;
     lock->on_lost = c->on_lost;
     lock->user = c->user;
     lock->deadline_timer.fire = on_deadline;

@@ -22,6 +22,7 @@ struct divvy_lock {
     void (*on_lost)(divvy_lock *lock, void *user);
     void *user;
     char *directory, *identifier;
+    int directory_mode; /* as which it is made: DV_PERSISTENT or DV_CONTAINER */
     dv_listener listener;
 
     dv_lock_place *places;    /* all of which something is left, the newest first */

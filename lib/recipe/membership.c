@@ -141,7 +141,7 @@ static void start(dv_membership *m) {
     m->stage = OFFLINE;
     dv_own_node_remove(m->client, &m->own);
     if (!dv_client_connected(m->client)) return;
-    if (make_path(m) != 0 || dv_ensure_path(m->client->znode, m->directory, on_ensured, m) != 0) {
+    if (make_path(m) != 0 || dv_ensure_path(m->client->znode, m->directory, DV_PERSISTENT, on_ensured, m) != 0) {
         dv_client_again(m->client);
         return;
     }

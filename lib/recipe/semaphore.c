@@ -300,6 +300,7 @@ static int make(divvy_semaphore **out, divvy_client *client, const divvy_semapho
     divvy_semaphore *s = calloc(1, sizeof *s);
     if (!s) return DIVVY_ENOMEM;
     s->pool = (dv_pool){.path = dv_client_path(client, c->path),
+                        .mode = c->container ? DV_CONTAINER : DV_PERSISTENT,
                         .identifier = c->identifier ? strdup(c->identifier) : dv_client_default_identifier(),
                         .limit = c->limit,
                         .count = c->count,

@@ -288,7 +288,7 @@ static int make_pool(const resizing *r, dv_deadline deadline) {
     if (!m) return DIVVY_ENOMEM;
     *m = (making){.refs = 2, .client = client, .path = strdup(r->semaphore->pool.path)};
     int error = DIVVY_ENOMEM;
-    if (m->path && dv_ensure_path(client->znode, m->path, on_made, m) == 0) {
+    if (m->path && dv_ensure_path(client->znode, m->path, r->semaphore->pool.mode, on_made, m) == 0) {
         error = dv_client_wait(client, dv_deadline_left_ms(client, deadline), is_made, m);
         if (!error) error = m->error;
     } else {

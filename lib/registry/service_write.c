@@ -93,7 +93,7 @@ static void on_ensured(void *context, int error, int64_t now) {
 
 /* V7: the role's node is made only when it is found missing. Curator's are containers, which go by themselves. */
 static void make_role(dv_service *s, int64_t now) {
-    if (dv_ensure_path(client_of(s)->znode, s->directory, on_ensured, s) != 0) fail(s, DIVVY_ENOMEM, now);
+    if (dv_ensure_path(client_of(s)->znode, s->directory, DV_CONTAINER, on_ensured, s) != 0) fail(s, DIVVY_ENOMEM, now);
     else s->under_way++;
 }
 

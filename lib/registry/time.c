@@ -52,7 +52,8 @@ static void on_root(void *context, int error, int64_t now) {
 /* Nothing is there yet, not even what the root stands in. Who comes to write makes it, once. */
 static bool make_root(divvy_registry *registry) {
     if (registry->time_rooted || !makes_root(registry)) return false;
-    if (dv_ensure_path(registry->object.client->znode, registry->root, on_root, registry) != 0) return false;
+    if (dv_ensure_path(registry->object.client->znode, registry->root, DV_CONTAINER, on_root, registry) != 0)
+        return false;
     registry->time_rooted = registry->time_asked = true;
     dv_object_ref(&registry->object);
     return true;

@@ -222,6 +222,7 @@ static int check_request(const dv_mem_client *client, const dv_op *ops, size_t c
     for (size_t i = 0; i < count; i++) {
         bytes += strlen(ops[i].path) + ops[i].data_bytes + FRAMING_BYTES;
         if (dv_path_check(ops[i].path, NULL) != 0) return DIVVY_EINVAL;
+        if (is_multi && ops[i].mode == DV_CONTAINER) return DIVVY_EINVAL;
     }
     if (bytes > (size_t)(is_multi ? DV_MULTI_BYTES_MAX : DV_REQUEST_BYTES_MAX)) return DIVVY_E2BIG;
     if (count > DV_MULTI_OPS_MAX) return DIVVY_E2BIG;
@@ -251,6 +252,7 @@ static dv_mem_request *new_request(dv_mem_client *client, const dv_op *ops, size
     for (size_t i = 0; i < count; i++) {
         request->ops[i] = (dv_mem_op){.kind = ops[i].kind,
                                       .mode = ops[i].mode,
+                                      .container = ops[i].mode == DV_CONTAINER,
                                       .version = ops[i].version,
                                       .path = dv_mem_path_get(client->mem, ops[i].path, strlen(ops[i].path)),
                                       .data = dv_mem_blob_new(ops[i].data, ops[i].data_bytes)};

@@ -317,7 +317,7 @@ struct divvy_testing_ensemble {
     dv_mem_txn **history;
     int64_t history_first; /* index of history[0] */
     size_t history_count, history_room;
-    dv_mem_path **containers;
+    dv_mem_path **containers; /* paths at which one was made */
     size_t container_count;
 
     bool real, stopping;
@@ -345,5 +345,9 @@ void dv_mem_trace(const dv_mem *mem, const char *format, ...) __attribute__((for
     do {                                                              \
         if ((mem)->config.on_trace) dv_mem_trace((mem), __VA_ARGS__); \
     } while (0)
+
+/* ---- faults.c ---- */
+/* The path is looked at from now on: what stands there may be a container. */
+void dv_mem_remember_container(dv_mem *mem, dv_mem_path *path);
 
 #endif

@@ -228,11 +228,14 @@ static int ask_leader(dv_mem *mem, dv_kind kind, const char *path, const void *d
     return error;
 }
 
-static void remember_container(dv_mem *mem, const char *path) {
+void dv_mem_remember_container(dv_mem *mem, dv_mem_path *path) {
+    for (size_t i = 0; i < mem->container_count; i++) {
+        if (mem->containers[i] == path) return;
+    }
     dv_mem_path **grown = realloc(mem->containers, (mem->container_count + 1) * sizeof(dv_mem_path *));
     if (!grown) abort();
     mem->containers = grown;
-    mem->containers[mem->container_count++] = dv_mem_path_get(mem, path, strlen(path));
+    mem->containers[mem->container_count++] = dv_mem_path_ref(path);
 }
 
 int divvy_testing_put(divvy_testing_ensemble *mem, const char *path, const void *data, size_t data_bytes,
@@ -241,7 +244,6 @@ int divvy_testing_put(divvy_testing_ensemble *mem, const char *path, const void 
     bool container = kind == DIVVY_TESTING_CONTAINER;
     dv_mem_lock(mem);
     int error = ask_leader(mem, DV_CREATE, path, data, data_bytes, container);
-    if (!error && container) remember_container(mem, path);
     if (error == DIVVY_EEXIST) error = ask_leader(mem, DV_SET, path, data, data_bytes, false);
     dv_mem_unlock(mem);
     return error;

@@ -162,6 +162,7 @@ static int create(prepared *p, const dv_mem_op *op) {
         step->parent_cversion = to->cversion;
         step->access = p->request->access;
         step->container = op->container;
+        if (op->container) dv_mem_remember_container(p->mem, path);
         step->czxid = p->leader->epoch << 32 | (p->leader->counter + 1); /* as it will be proposed */
         *edit(p, path) = (view){.exists = true,
                                 .owner = step->owner,

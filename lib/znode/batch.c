@@ -68,6 +68,7 @@ static int enqueue(dv_batch *batch, queue *to, const dv_op *op, dv_reply_fn done
 
 int dv_batch_create(dv_batch *batch, const char *path, const void *data, size_t data_bytes, int mode, dv_reply_fn done,
                     void *context) {
+    assert(mode != DV_CONTAINER); /* It would abort the native client in a multi. */
     dv_op op = {.kind = DV_CREATE, .path = path, .data = data, .data_bytes = data_bytes, .mode = mode};
     return enqueue(batch, &batch->writes, &op, done, context);
 }

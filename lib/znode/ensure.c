@@ -7,6 +7,7 @@
 typedef struct {
     dv_znode *znode;
     const char *path;
+    int mode;
     void (*done)(void *context, int error, int64_t now);
     void *context;
     char **ancestors; /* from the top down, the path itself last */
@@ -24,13 +25,21 @@ static void finish(ensure *e, int error, int64_t now) {
     done(context, error, now);
 }
 
+static void make_all(ensure *e, int64_t now);
+
 /* An ancestor may be there and yet forbid us to create it; what counts is that the path itself is there in the end. */
 static void on_created(void *context, const dv_reply *reply, int64_t now) {
     ensure *e = context;
     e->answered++;
     bool there = reply->error == 0 || reply->error == DIVVY_EEXIST;
     if (!there && !e->first_error) e->first_error = reply->error;
-    if (e->answered == e->count) finish(e, there && !e->cut_short ? 0 : e->first_error, now);
+    if (e->answered < e->count) return;
+    if (!there && e->first_error == DIVVY_EUNSUPPORTED && e->mode == DV_CONTAINER && !e->cut_short) {
+        e->mode = DV_PERSISTENT;
+        make_all(e, now);
+    } else {
+        finish(e, there && !e->cut_short ? 0 : e->first_error, now);
+    }
 }
 
 static bool split(ensure *e) {
@@ -46,18 +55,11 @@ static bool split(ensure *e) {
     return true;
 }
 
-static void on_looked(void *context, const dv_reply *reply, int64_t now) {
-    ensure *e = context;
-    if (reply->error != DIVVY_ENOENT) {
-        finish(e, reply->error, now);
-        return;
-    }
-    if (!split(e)) {
-        finish(e, DIVVY_ENOMEM, now);
-        return;
-    }
+static void make_all(ensure *e, int64_t now) {
+    e->answered = 0;
+    e->first_error = 0;
     for (size_t i = 0; i < e->count; i++) {
-        if (dv_znode_create(e->znode, e->ancestors[i], "", 0, DV_PERSISTENT, on_created, e) == 0) continue;
+        if (dv_znode_create(e->znode, e->ancestors[i], "", 0, e->mode, on_created, e) == 0) continue;
         /* Those that were sent answer yet. */
         e->cut_short = true;
         e->first_error = DIVVY_ENOMEM;
@@ -69,11 +71,18 @@ static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     }
 }
 
-int dv_ensure_path(dv_znode *znode, const char *path, void (*done)(void *context, int error, int64_t now),
+static void on_looked(void *context, const dv_reply *reply, int64_t now) {
+    ensure *e = context;
+    if (reply->error != DIVVY_ENOENT) finish(e, reply->error, now);
+    else if (!split(e)) finish(e, DIVVY_ENOMEM, now);
+    else make_all(e, now);
+}
+
+int dv_ensure_path(dv_znode *znode, const char *path, int mode, void (*done)(void *context, int error, int64_t now),
                    void *context) {
     ensure *e = calloc(1, sizeof *e);
     if (!e) return DIVVY_ENOMEM;
-    *e = (ensure){.znode = znode, .path = path, .done = done, .context = context};
+    *e = (ensure){.znode = znode, .path = path, .mode = mode, .done = done, .context = context};
     int error = dv_znode_exists(znode, path, NULL, on_looked, e);
     if (error) free(e);
     return error;

@@ -30,7 +30,10 @@ static void add_op(line *l, const dv_op *op) {
     static const char *const names[DV_KINDS] = {"create", "delete", "set", "check", "get", "exists", "children"};
     add(l, "%s %s", names[op->kind], op->path);
     if (op->kind == DV_CREATE) {
-        add(l, " (%s%s, %zu bytes)", op->mode & DV_EPHEMERAL ? "ephemeral" : "persistent",
+        add(l, " (%s%s, %zu bytes)",
+            op->mode == DV_CONTAINER  ? "container"
+            : op->mode & DV_EPHEMERAL ? "ephemeral"
+                                      : "persistent",
             op->mode & DV_SEQUENTIAL ? ", sequential" : "", op->data_bytes);
     } else if (op->kind == DV_SET) {
         add(l, " (%zu bytes)", op->data_bytes);

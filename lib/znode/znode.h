@@ -54,14 +54,16 @@ typedef struct {
 typedef enum { DV_CREATE, DV_DELETE, DV_SET, DV_CHECK, DV_GET, DV_EXISTS, DV_CHILDREN } dv_kind;
 enum { DV_KINDS = DV_CHILDREN + 1 };
 
-enum { DV_PERSISTENT = 0, DV_EPHEMERAL = 1, DV_SEQUENTIAL = 2 };
+/* A container is a persistent node that the servers delete some time after its last child. It stands alone, and in no multi:
+ * the native client would abort the process. DIVVY_EUNSUPPORTED: the servers are older than 3.5.3. */
+enum { DV_PERSISTENT = 0, DV_EPHEMERAL = 1, DV_SEQUENTIAL = 2, DV_CONTAINER = 4 };
 
 typedef struct {
     dv_kind kind;
     const char *path;
     const void *data; /* create, set; never NULL on the wire: no data is data of length 0 */
     size_t data_bytes;
-    int mode;        /* create: DV_EPHEMERAL | DV_SEQUENTIAL */
+    int mode;        /* create: DV_EPHEMERAL | DV_SEQUENTIAL, or DV_CONTAINER */
     int32_t version; /* delete, set, check: -1 for any */
 } dv_op;
 

@@ -208,7 +208,8 @@ void dv_fake_answer_multi(dv_fake *fake, int error, const dv_reply *replies) {
 static int op_text(char *out, const dv_op *op, bool watch) {
     static const char *const kinds[] = {"create", "delete", "set", "check", "get", "exists", "children"};
     const char *kind = kinds[op->kind], *guid = strstr(op->path, DV_FAKE_GUID);
-    if (op->kind == DV_CREATE && op->mode) kind = op->mode & DV_SEQUENTIAL ? "sequential" : "ephemeral";
+    if (op->kind == DV_CREATE && op->mode)
+        kind = op->mode == DV_CONTAINER ? "container" : op->mode & DV_SEQUENTIAL ? "sequential" : "ephemeral";
     int before = guid ? (int)(guid - op->path) : (int)strlen(op->path);
     return snprintf(out, OP_TEXT_BYTES, "%s%s %.*s%s%s", kind, watch ? "!" : "", before, op->path, guid ? "#" : "",
                     guid ? guid + strlen(DV_FAKE_GUID) : "");

@@ -2,6 +2,7 @@
 #include "claim.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- what the library tells ---- */
 
@@ -34,11 +35,17 @@ static void semaphore_lost(divvy_semaphore *semaphore, void *user) {
 
 /* ---- the claim ---- */
 
+/* Below the command's own root no kazoo process keeps a path for long. */
+static bool is_below_own_root(const dv_lock_options *options) {
+    return strcmp(options->root, DV_OWN_ROOT) == 0;
+}
+
 static int create_semaphore(dv_claim *claim, divvy_client *client, const dv_lock_options *options) {
     divvy_semaphore_config config = DIVVY_SEMAPHORE_CONFIG_INIT;
     config.path = options->path;
     config.limit = (uint32_t)options->slots;
     config.limit_policy = options->limit_policy;
+    config.container = is_below_own_root(options);
     config.on_lost = semaphore_lost;
     config.user = claim;
     return divvy_semaphore_create(&claim->semaphore, client, &config);
@@ -49,6 +56,7 @@ static int create_lock(dv_claim *claim, divvy_client *client, const dv_lock_opti
     divvy_lock_config config = DIVVY_LOCK_CONFIG_INIT;
     config.path = options->path;
     config.mode = options->shared ? DIVVY_READ : DIVVY_WRITE;
+    config.container = is_below_own_root(options);
     config.on_lost = lock_lost;
     config.user = claim;
     return divvy_lock_create(&claim->lock, client, &config);

@@ -203,7 +203,7 @@ static void take_words(dv_lock_options *options, char **words) {
 int dv_lock_options_parse(dv_lock_options *options, int argc, char **argv) {
     *options = (dv_lock_options){
         .session = {.session_timeout_ms = 15000, .connect_timeout_ms = 10000, .acl = DIVVY_ACL_AUTO},
-        .root = "/divvy",
+        .root = DV_OWN_ROOT,
         .timeout_ms = -1,
         .limit_policy = -1,
         .grace_ms = -1,

@@ -6,6 +6,8 @@
 
 #include "session.h"
 
+#define DV_OWN_ROOT "/divvy" /* where nothing else is asked for */
+
 typedef struct {
     dv_session_options session;
     const char *root;

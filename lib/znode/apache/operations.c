@@ -334,6 +334,7 @@ static void on_children(int rc, const struct String_vector *names, const struct 
 /* ---- sending, with the turn held ---- */
 
 static int create_mode(int mode) {
+    if (mode == DV_CONTAINER) return ZOO_CONTAINER;
     return (mode & DV_EPHEMERAL ? ZOO_EPHEMERAL : 0) | (mode & DV_SEQUENTIAL ? ZOO_SEQUENCE : 0);
 }
 
@@ -413,6 +414,7 @@ static int check_request(const dv_apache *apache, const dv_pending *p) {
         const char *path = p->ops[i].path;
         bytes += dv_op_bytes(&p->ops[i]);
         if (dv_path_check(path, NULL) != 0) return DIVVY_EINVAL;
+        if (p->is_multi && p->ops[i].mode == DV_CONTAINER) return DIVVY_EINVAL; /* It would abort the process. */
     }
     if (bytes > (p->is_multi ? DV_MULTI_BYTES_MAX : DV_REQUEST_BYTES_MAX)) return DIVVY_E2BIG;
     if (p->count > DV_MULTI_OPS_MAX) return DIVVY_E2BIG;
