@@ -264,7 +264,7 @@ void dv_members_connected(divvy_partitioner *p, int64_t now) {
     divvy_client *client = p->object.client;
     if (p->state == DIVVY_FAILURE || p->rejoining || !dv_client_connected(client)) return;
     if (!p->ready && !p->ready_asked) {
-        p->ready_asked = dv_ensure_path(client->znode, p->locks_path, on_locks_path, p) == 0;
+        p->ready_asked = dv_ensure_path(client->znode, p->locks_path, DV_PERSISTENT, on_locks_path, p) == 0;
         if (p->ready_asked) dv_object_ref(&p->object);
         else dv_client_again(client);
     }
