@@ -17,7 +17,7 @@ enum { TICK_MAX_MS = 3600000 };
 
 /* ---- open ---- */
 
-/* The tick that stands in the environment for those who are not told one; 0 when it is not set, -1 when it is none. */
+/* Returns the tick of the environment, for those who are not told one. 0: it is not set; -1: it is none. */
 static int64_t tick_of_environment(void) {
     const char *text = getenv("DIVVY_ENSEMBLE_TICK_MS");
     if (!text || !*text) return 0;
@@ -51,11 +51,12 @@ static int check_times(divvy_client_config *config, bool looks) {
         return dv_fail(NULL, DIVVY_EINVAL, "open: session_timeout_ms is %lld; it may be 100 to 3600000",
                        (long long)config->session_timeout_ms);
     if (looks) return 0;
-    if (config->ensemble_tick_ms == 0) config->ensemble_tick_ms = tick_of_environment();
-    if (config->ensemble_tick_ms == -1 && getenv("DIVVY_ENSEMBLE_TICK_MS"))
+    int64_t elsewhere_ms = config->ensemble_tick_ms ? 0 : tick_of_environment();
+    if (elsewhere_ms < 0)
         return dv_fail(NULL, DIVVY_EINVAL,
-                       "open: DIVVY_ENSEMBLE_TICK_MS is \"%.32s\", which is no number of milliseconds",
+                       "open: DIVVY_ENSEMBLE_TICK_MS is \"%.32s\", which is no number of milliseconds above 0",
                        getenv("DIVVY_ENSEMBLE_TICK_MS"));
+    if (elsewhere_ms) config->ensemble_tick_ms = elsewhere_ms;
     return check_tick(config);
 }
 

@@ -251,6 +251,7 @@ class World:
                                  stdout=subprocess.PIPE, text=True)
         values = dict(line.split("=", 1) for line in started.stdout.splitlines())
         self.hosts, self.server_dir = values["DIVVY_CONNECT"], values["ZOOKEEPER_LOCAL_DIR"]
+        os.environ["DIVVY_ENSEMBLE_TICK_MS"] = values["DIVVY_ENSEMBLE_TICK_MS"]  # for all that is run
         self.client = KazooClient(self.hosts, timeout=30)
         self.client.start(60)
 

@@ -93,6 +93,12 @@ static void test_finds_the_server(void **state) {
     close(fd);
 }
 
+static void tell_tick(void) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", TICK_MS);
+    setenv("DIVVY_ENSEMBLE_TICK_MS", text, 1);
+}
+
 /* Each thing that is wrong with a config is refused, with its reason, and nothing is left to release. */
 static void test_bad_configs(void **state) {
     (void)state;
@@ -141,6 +147,13 @@ static void test_bad_configs(void **state) {
     }
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     ASSERT_FAILS(divvy_client_open(NULL, &config), DIVVY_EINVAL, NULL, "out");
+    setenv("DIVVY_ENSEMBLE_TICK_MS", "2s", 1);
+    ASSERT_FAILS(divvy_client_open(&client, &config), DIVVY_EINVAL, NULL, "DIVVY_ENSEMBLE_TICK_MS");
+    unsetenv("DIVVY_ENSEMBLE_TICK_MS");
+    ASSERT_FAILS(divvy_client_open(&client, &config), DIVVY_EINVAL, NULL, "tickTime");
+    ASSERT_FAILS(divvy_client_open(&client, NULL), DIVVY_EINVAL, NULL, "--ensemble-tick");
+    assert_null(client);
+    tell_tick();
 }
 
 /* A struct of another size: one that is too short or has something set that we do not know is refused, a shorter one
@@ -228,9 +241,8 @@ static void test_timeout_is_negotiated(void **state) {
         int64_t asked_ms, given_ms, tick_ms;
         const char *warned;
     } cases[] = {
-        {100, 200, 0, "instead of the 100 ms"},
-        {3600000, 60000, 0, "instead of the 3600000 ms"},
-        {5000, 5000, 0, NULL},
+        {190, 200, 1, "instead of the 190 ms"},
+        {3600000, 60000, TICK_MS, "instead of the 3600000 ms"},
         {5000, 5000, 1000, NULL},
         {5000, 5000, 1001, "less than 5 ticks of 1001 ms"},
     };
@@ -919,6 +931,7 @@ static void test_stats(void **state) {
 
 static int set_up(void **state) {
     (void)state;
+    tell_tick();
     server = dv_test_server_start(1, TICK_MS);
     truth = dv_test_zk_open(hosts());
     return 0;

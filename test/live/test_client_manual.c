@@ -469,7 +469,8 @@ static void test_close_in_a_callback(void **state) {
     divvy_client_config config = manual_config(&w, hosts());
     w.on_session = close_inside;
     w.user = &closed;
-    config.session_timeout_ms = 100; /* A warning is queued together with the news of the connection. */
+    config.ensemble_tick_ms = 1;
+    config.session_timeout_ms = 190; /* A warning is queued together with the news of the connection. */
     divvy_client *client = open_with(&config);
     int result;
     do result = divvy_client_process(client, 1000);

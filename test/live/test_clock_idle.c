@@ -116,7 +116,6 @@ static void test_warns_of_short_timeout(void **state) {
     assert_non_null(strstr(text, "480"));
     assert_non_null(strstr(text, "5 ticks"));
     assert_int_equal(warning_of(5 * TICK_MS, TICK_MS, text, sizeof text), 0);
-    assert_int_equal(warning_of(5 * TICK_MS - 20, 0, text, sizeof text), 0);
 }
 
 /* ---- time left ---- */
@@ -124,7 +123,7 @@ static void test_warns_of_short_timeout(void **state) {
 /* While all is well the time left never exceeds T less the margin, and comes, once in a few heartbeats at least, to T
  * less the margin, what must lie between a request and its proof, and two intervals of heartbeats at their longest. */
 static void check_time_left_before(holder *h, int64_t timeout_ms, int64_t tick_ms) {
-    int64_t guard_ms = (tick_ms ? tick_ms : timeout_ms / 2) / 2 + 100, beat_ms = timeout_ms * 15 / 100;
+    int64_t guard_ms = tick_ms / 2 + 100, beat_ms = timeout_ms * 15 / 100;
     int64_t margin_ms = timeout_ms / 100 + 20, least_ms = timeout_ms - margin_ms - guard_ms - 2 * beat_ms, most_ms = 0;
     dv_test_sleep_ms((int)(guard_ms + 2 * beat_ms)); /* The session's creation was a proof too, and better than most. */
     int64_t end_ms = dv_test_now_ms() + timeout_ms;
@@ -177,7 +176,7 @@ static void test_time_left(void **state) {
     (void)state;
     check_time_left(3000, TICK_MS);
     check_time_left(2500, TICK_MS);
-    check_time_left(3000, 0);
+    check_time_left(3000, 1500); /* told more than it is */
 }
 
 int main(void) {

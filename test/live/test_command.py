@@ -46,6 +46,7 @@ class Server:
                                stdout=subprocess.PIPE).stdout.splitlines()
         values = dict(shlex.split(line)[0].split("=", 1) for line in lines)
         self.connect = values["DIVVY_CONNECT"]
+        os.environ["DIVVY_ENSEMBLE_TICK_MS"] = values["DIVVY_ENSEMBLE_TICK_MS"]  # for all that is run
         self.folder = values["ZOOKEEPER_LOCAL_DIR"]
 
     def do(self, verb, *arguments):
@@ -495,7 +496,7 @@ class Pool(Case):
     # $DIVVY_CONNECT is where to connect to when --connect is not given.
     def test_environment(self):
         done = run("partition", "--path", "/q", "--item", "a", "--connect-timeout", "1ms",
-                   env={"DIVVY_CONNECT": "127.0.0.1:2"})
+                   env={"DIVVY_CONNECT": "127.0.0.1:2", "DIVVY_ENSEMBLE_TICK_MS": "100"})
         self.assertEqual(done.returncode, 3)
         self.assertIn(" 127.0.0.1:2 ", done.stderr)
 

@@ -90,6 +90,7 @@ class Server:
                                stdout=subprocess.PIPE).stdout.splitlines()
         values = dict(shlex.split(line)[0].split("=", 1) for line in lines)
         self.connect = values["DIVVY_CONNECT"]
+        os.environ["DIVVY_ENSEMBLE_TICK_MS"] = values["DIVVY_ENSEMBLE_TICK_MS"]  # for all that is run
         self.folder = values["ZOOKEEPER_LOCAL_DIR"]
         return self
 

@@ -29,7 +29,7 @@ static const struct {
 } recorded[DV_MUTANT_COUNT] = {
     [DV_MUTANT_read_as_proof] = {93, 0.9, SIM_OF_POOLS},
     [DV_MUTANT_last_write_as_proof] = {40, 0.5, SIM_OF_POOLS},
-    [DV_MUTANT_unknown_tick_half] = {1, 1.0, SIM_OF_LOCKS},
+    [DV_MUTANT_unknown_tick_half] = {1846, 46.0, SIM_OF_LOCKS},
     [DV_MUTANT_no_guard] = {287, 3.0, SIM_OF_POOLS},
     [DV_MUTANT_one_write_as_proof] = {20975, 27.3, SIM_OF_POOLS},
     [DV_MUTANT_deadline_from_suspended] = {5, 0.1, SIM_OF_POOLS},
