@@ -2,6 +2,7 @@
  *
  * Try it: run this in two or three terminals, with the same path and the same items, then stop one with Ctrl-C.
  *
+ *     export DIVVY_ENSEMBLE_TICK_MS=2000     # the servers' tickTime, or more
  *     callbacks_poll 127.0.0.1:2181 /example alpha beta gamma delta
  *
  * The loop waits for three things at once: divvy, a timer that paces the work, and signals. In manual mode no thread of
@@ -36,9 +37,9 @@ static void on_items(divvy_partitioner *p, const divvy_items_event *event, void 
     (void)p, (void)user;
     print_list("lost", event->lost, event->lost_count);
     print_list("gained", event->gained, event->gained_count);
-    /* Work on these has to stop before the release in on_state below. A program with work in other threads or
-     * processes would tell those to stop here, and release once they have: from anywhere, at any later time. */
     print_list("revoked", event->revoked, event->revoked_count);
+    /* Work on what is lost or revoked has to end before the release in on_state below. A program with work in other
+     * threads tells those to stop here, and releases when the last of them has ended: epoll_threads.c. */
 }
 
 static void on_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to, void *user) {

@@ -2,6 +2,7 @@
  *
  * Try it: run this in two or three terminals, with the same path and the same items, then stop one with Ctrl-C.
  *
+ *     export DIVVY_ENSEMBLE_TICK_MS=2000     # the servers' tickTime, or more
  *     epoll_loop 127.0.0.1:2181 /example alpha beta gamma delta
  *
  * Without arguments it takes the servers from $DIVVY_CONNECT and ends by itself after a few seconds.
@@ -10,6 +11,9 @@
  *  1. Wait for divvy_client_fd() to be readable; it stays the same for the life of the client.
  *  2. Wait no longer than divvy_client_next_deadline(), asked for after the last divvy call before waiting.
  *  3. When either happens, call divvy_client_process(client, 0). Callbacks run inside it, and nowhere else.
+ *
+ * When the call does not come in time, the session is lost, and with it everything that is owned. So nothing in the
+ * loop may take long: no piece of work, and no wait for the end of a thread. epoll_threads.c is a loop with threads.
  */
 #include <divvy/divvy.h>
 #include <errno.h>

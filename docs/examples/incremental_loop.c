@@ -2,6 +2,7 @@
  *
  * Try it: run this in two or three terminals, with the same path and the same items, then stop one with Ctrl-C.
  *
+ *     export DIVVY_ENSEMBLE_TICK_MS=2000     # the servers' tickTime, or more
  *     incremental_loop 127.0.0.1:2181 /example alpha beta gamma delta
  *
  * When a member joins or leaves, only the items that have to move are revoked. Everything else stays ours all along,
@@ -61,7 +62,7 @@ static int run(divvy_partitioner *p) {
 
         if (state == DIVVY_RELEASE) {
             /* Some items are for others now. We work in this thread only, so nothing is under way on them at this
-             * point; with threads of your own, stop those of the revoked items here, and leave the rest alone. */
+             * point. Programs with threads have more to do here, on what is lost too: thread_pool.c. */
             for (size_t i = 0; i < divvy_partition_count(mine); i++)
                 if (divvy_partition_revoked(mine, i)) printf("stopped: %s\n", divvy_partition_item(mine, i));
             /* By the number, so that no later RELEASE is confirmed whose items we have not looked at. If there is one

@@ -2,6 +2,7 @@
  *
  * Try it: run this in two or three terminals, with the same path and the same items, then stop one with Ctrl-C.
  *
+ *     export DIVVY_ENSEMBLE_TICK_MS=2000     # the servers' tickTime, or more
  *     kazoo_loop 127.0.0.1:2181 /example alpha beta gamma delta
  *
  * Whoever comes from kazoo's SetPartitioner finds the four states and the loop of its documentation again, and Python
@@ -56,7 +57,7 @@ static int run(divvy_partitioner *p) {
             return fail("the partitioner has failed", reason);
         case DIVVY_RELEASE:
             /* The pool changes. All our work happens in this thread, so nothing is being worked on at this point, and
-             * we may let go of everything. With threads of your own, stop them first. */
+             * we may let go of everything. With threads of your own, wait here until all have ended. */
             printf("released\n");
             divvy_partitioner_release_set(p);
             break;

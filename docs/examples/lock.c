@@ -3,6 +3,7 @@
  * Try it: run this in two or three terminals, then kill one with SIGKILL while it works. A kazoo process that uses
  * Lock("/example-lock") stands in the same queue.
  *
+ *     export DIVVY_ENSEMBLE_TICK_MS=2000     # the servers' tickTime, or more
  *     lock 127.0.0.1:2181 /example-lock
  *
  * The job runs in steps. Before each of them the program asks whether it still holds the lock, which costs nothing, and

@@ -4,6 +4,7 @@
  * Try it: run two workers in two terminals, ask in a third one, then stop a worker and ask again. A Java program with
  * Curator's ServiceDiscovery on /divvy/services sees the same workers.
  *
+ *     export DIVVY_ENSEMBLE_TICK_MS=2000     # the servers' tickTime, or more
  *     registry 127.0.0.1:2181 work resizer 60 &       a worker, for 60 seconds
  *     registry 127.0.0.1:2181 find resizer            the least loaded one that is healthy
  *     registry 127.0.0.1:2181 lead resizer-boss 60    the one boss, as long as no other is

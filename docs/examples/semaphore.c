@@ -3,6 +3,7 @@
  * Try it: run this in four terminals with a limit of 2, then kill one with SIGKILL while it works. A kazoo process that
  * uses Semaphore("/example-semaphore", "me", max_leases=2) counts as one more.
  *
+ *     export DIVVY_ENSEMBLE_TICK_MS=2000     # the servers' tickTime, or more
  *     semaphore 127.0.0.1:2181 /example-semaphore 2
  *
  * The number of the slot says which licence is ours: no two holders have the same one. Before each step of its work the

@@ -9,16 +9,29 @@
  *
  * The loop, incremental mode (what need not move is never interrupted):
  *
- *     for (;;) {
- *         switch (divvy_partitioner_state(p)) {
- *         case DIVVY_FAILURE: return;
- *         case DIVVY_RELEASE: stop_work_on_revoked_items(); divvy_partitioner_release_set(p); break;
- *         default: ;
- *         }
+ *     while (!stopping) {
+ *         uint64_t state_id = divvy_partitioner_state_id(p);  // first: a change from here on ends the wait below
+ *         divvy_partition_state state = divvy_partitioner_state(p);
+ *         if (state == DIVVY_FAILURE) break;
  *         divvy_partition *mine = divvy_partitioner_partition(p);
- *         ... a slice of work on each item i for which divvy_partitioner_owns(p, item) ...
+ *         tell each job to stop that `mine` lacks, or has under another token, or shows as revoked;
+ *         if (state == DIVVY_RELEASE && all that were told to stop have ended)
+ *             divvy_partitioner_release_set_id(p, state_id);
+ *         start a job for each item of `mine` that is not revoked and has none;
  *         divvy_partition_unref(mine);
+ *         divvy_partitioner_wait_change(p, state_id, 100);
  *     }
+ *     stop all jobs, and wait until they have ended;
+ *     divvy_partitioner_finish(p, 5000);
+ *
+ * A job is work on one item, in a thread or a process, under the token that it began with. Before each piece of work it
+ * asks whether the item is still its own. Three rules make jobs safe:
+ *   - Stop what a snapshot lacks, or has under another token, as well as what it shows as revoked. An item can be lost
+ *     without a RELEASE of its own. And with DIVVY_REJOIN the loss of a session is a RELEASE with an empty snapshot.
+ *   - Confirm a RELEASE when all of these jobs have ended, and not before: their items may come back at once.
+ *   - In manual mode go on calling divvy_client_process() until the last job has ended, at a graceful stop too.
+ * docs/examples/thread_pool.c and epoll_threads.c are the programs. A program with one thread works in slices inside
+ * the loop, and has nothing to stop: docs/examples/incremental_loop.c.
  *
  * kazoo's loop works unchanged, see docs/examples/kazoo_loop.c. docs/protocol.md, rules P1 to P15, is the algorithm.
  *
@@ -44,7 +57,8 @@ typedef struct divvy_partition divvy_partition;
 typedef enum {
     DIVVY_ALLOCATING, /**< the share is not complete yet; in incremental mode what is there may be worked on */
     DIVVY_ACQUIRED,   /**< the share is complete */
-    DIVVY_RELEASE,    /**< items are revoked: stop work on them, then call divvy_partitioner_release_set() */
+    DIVVY_RELEASE,    /**< items are revoked or, after the loss of a session, all are lost: stop work on all that is not
+                           ours, wait until it has ended, then call divvy_partitioner_release_set() */
     DIVVY_FAILURE     /**< final: the session was lost, or see divvy_partitioner_failure() */
 } divvy_partition_state;
 
@@ -237,8 +251,13 @@ DIVVY_API uint64_t divvy_partitioner_state_id(const divvy_partitioner *p);
 /**
  * Wait until the state's number is another than since_state_id. Tells of the state as divvy_partitioner_state() does.
  *
+ * No change is missed if the number was read before all else that was looked at: a change after that ends the wait at
+ * once. Items that are gained in DIVVY_ALLOCATING do not change the number. So wait no longer than these may lie idle:
+ * 100 ms costs ten short turns a second. A signal does not end the wait.
+ *
  * Thread: any; drives the loop itself in manual mode.
- * @param timeout_ms -1: for ever; 0: only look
+ * @param since_state_id from divvy_partitioner_state_id()
+ * @param timeout_ms     -1: for ever; 0: only look
  * @return 0, or DIVVY_ETIMEDOUT, DIVVY_ECLOSED, DIVVY_EDEADLK, DIVVY_EFORK, DIVVY_EINVAL
  */
 DIVVY_API int divvy_partitioner_wait_change(divvy_partitioner *p, uint64_t since_state_id, int64_t timeout_ms);
@@ -255,8 +274,8 @@ DIVVY_API int divvy_partitioner_wait_change(divvy_partitioner *p, uint64_t since
 DIVVY_API int divvy_partitioner_wait_for_acquire(divvy_partitioner *p, int64_t timeout_ms);
 
 /**
- * Say that work on the revoked items has stopped. Takes effect before it returns; the locks are given back by
- * themselves. The next state is DIVVY_ALLOCATING, or DIVVY_RELEASE again with a new number when more must go.
+ * Say that work has ended on all items that are revoked or were lost. Takes effect before it returns; the locks are
+ * given back by themselves. The next state is DIVVY_ALLOCATING, or DIVVY_RELEASE again with a new number when more must go.
  *
  * Only a RELEASE that the user was told of is released: by divvy_partitioner_state(), _state_id(), a wait,
  * _partition(), or a started on_state or on_items. So a second call cannot release items that nobody stopped working

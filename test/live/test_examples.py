@@ -9,6 +9,11 @@ is told to stop, the other takes over all; both exit with 0, have printed no com
 wrong usage, a bad path and bad hosts are told as such, with exit status 2 and 1. With --unreachable: so is a server that
 is not there, within the time that the examples give it.
 
+Claims, for the examples with threads: no piece of work on an item begins before the last one of its former owner has
+ended, and tokens grow. What a process has begun counts in the end, also when the process is told to stop and a piece
+lasts longer than a session. After the loss of a session nothing of it counts, and no thread works under its tokens when
+the member takes part again.
+
 What a program owns is taken from what it prints, since that is what a reader sees.
 """
 import os
@@ -24,6 +29,7 @@ import time
 SOURCE_DIR = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 ZOOKEEPER_LOCAL = os.path.join(SOURCE_DIR, "tools", "zookeeper-local")
 EXAMPLES = ["kazoo_loop", "incremental_loop", "callbacks_poll"]
+WITH_THREADS = ["thread_pool", "epoll_threads"]
 ITEMS = ["alpha", "beta", "gamma", "delta", "epsilon"]
 DEADLINE_S = 40
 
@@ -31,20 +37,21 @@ DEADLINE_S = 40
 class Example:
     """One running example, and what it owns by what it has printed so far."""
 
-    def __init__(self, folder, name, *arguments):
+    def __init__(self, folder, name, *arguments, environment=(), log=None):
         self.name = name
         self.lines = []
         self.owned = set()
         self.history = []
-        self.process = subprocess.Popen([os.path.join(folder, name), *arguments], stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, text=True)
+        # With a log, `tee` would be too late: the programs write to one file themselves, so its order is the true one.
+        self.process = subprocess.Popen([os.path.join(folder, name), *arguments], stdout=log or subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, env={**os.environ, **dict(environment)})
         self.readers = [threading.Thread(target=self._read_out), threading.Thread(target=self._read_err)]
         self.errors = ""
         for reader in self.readers:
             reader.start()
 
     def _read_out(self):
-        for line in self.process.stdout:
+        for line in self.process.stdout or ():
             self.lines.append(line.rstrip("\n"))
             what, _, items = line.partition(":")
             items = set(items.split())
@@ -96,6 +103,9 @@ class Server:
 
     def __exit__(self, *_):
         subprocess.run([ZOOKEEPER_LOCAL, "stop", self.folder], check=True)
+
+    def freeze(self, frozen):
+        subprocess.run([ZOOKEEPER_LOCAL, "pause" if frozen else "resume", self.folder, "1"], check=True)
 
     def ephemerals(self):
         """The paths of all ephemeral nodes, as the server itself lists them."""
@@ -149,6 +159,99 @@ def check_division(folder, name, server):
             second.kill()
 
 
+class Pieces:
+    """A file to which several examples write, and what it says of their pieces of work, in the order of all."""
+
+    def __init__(self, folder):
+        self.path = os.path.join(folder, "pieces")
+        self.file = open(self.path, "a")  # O_APPEND: a line that is written is behind all that were
+
+    def close(self):
+        self.file.close()
+        os.remove(self.path)
+
+    def lines(self):
+        with open(self.path) as file:
+            return [line.split() for line in file.read().split("\n")[:-1]]
+
+    def pieces(self, what, since=0):
+        return [(item, int(token)) for word, item, token in
+                (line for line in self.lines()[since:] if line[0] in ("begin", "done", "dropped")) if word == what]
+
+    def check(self):
+        """One piece of an item at a time, tokens that never go back, and nothing under way at the end."""
+        under_way, newest = {}, {}
+        for line in self.lines():
+            if line[0] not in ("begin", "done", "dropped"):
+                continue
+            what, item, token = line[0], line[1], int(line[2])
+            if what == "begin":
+                check(item not in under_way, "one piece of %s at a time" % item, self)
+                check(token >= newest.get(item, 0), "the tokens of %s grow" % item, self)
+                under_way[item] = newest[item] = token
+            else:
+                check(under_way.pop(item, None) == token, "what ends has begun: %s" % line, self)
+        check(not under_way, "each piece has ended: %s" % under_way, self)
+
+    def __str__(self):
+        return "\n".join(map(" ".join, self.lines()))
+
+
+def check_threads_hand_over(folder, name, server):
+    """A member joins and a member leaves, with pieces under way: each is waited for."""
+    pieces = Pieces(server.folder)
+    arguments = [server.connect, "/examples/%s/hand-over" % name, *ITEMS]
+    environment = {"PIECE_MS": "300"}
+    first = second = None
+    try:
+        first = Example(folder, name, *arguments, environment=environment, log=pieces.file)
+        wait_for(lambda: {item for item, _ in pieces.pieces("done")} == set(ITEMS), "one works on all", pieces, first)
+        old = set(pieces.pieces("begin"))
+        second = Example(folder, name, *arguments, environment=environment, log=pieces.file)
+        wait_for(lambda: set(pieces.pieces("begin")) - old, "the other one works too", pieces, first, second)
+        first.stop(signal.SIGTERM)
+        check(first.end() == 0, "SIGTERM is a clean end", first)
+        since = len(pieces.lines())
+        wait_for(lambda: {item for item, _ in pieces.pieces("done", since)} == set(ITEMS), "one works on all", pieces)
+        second.stop(signal.SIGINT)
+        check(second.end() == 0, "SIGINT is a clean end", second)
+        pieces.check()
+        check(not pieces.pieces("dropped"), "every piece counts", pieces)
+    finally:
+        for example in (first, second):
+            if example:
+                example.kill()
+        pieces.close()
+
+
+def check_threads_long_pieces(folder, name, server):
+    """Pieces that last longer than a session. One is lost under them; then the process is told to stop."""
+    pieces = Pieces(server.folder)
+    environment = {"PIECE_MS": "5000", "SESSION_TIMEOUT_MS": "2000"}
+    example = Example(folder, name, server.connect, "/examples/%s/long" % name, *ITEMS[:4], environment=environment,
+                      log=pieces.file)
+    try:
+        wait_for(lambda: len(pieces.pieces("begin")) >= 4, "all work", pieces, example)
+        server.freeze(True)
+        try:
+            wait_for(lambda: pieces.lines()[-1] == ["owned:"], "the loss of the session is seen", pieces, example)
+            lost = set(pieces.pieces("begin"))
+        finally:
+            server.freeze(False)
+        wait_for(lambda: len(set(pieces.pieces("begin")) - lost) == 4, "all work again", pieces, example)
+        dropped = set(pieces.pieces("dropped"))
+        check(dropped and dropped <= lost, "what was lost counts no longer", pieces, example)
+        fresh = set(pieces.pieces("begin")) - lost
+        example.stop(signal.SIGTERM)
+        check(example.end() == 0, "SIGTERM is a clean end", example)
+        pieces.check()
+        check(set(pieces.pieces("done")) >= fresh, "what was begun before the SIGTERM counts", pieces, example)
+        check(not server.ephemerals(), "nothing is left behind: %s" % server.ephemerals())
+    finally:
+        example.kill()
+        pieces.close()
+
+
 def unused_address():
     """Of a port that is bound, so that nobody else gets it, but that nobody listens on."""
     holder = socket.socket()
@@ -192,6 +295,9 @@ def main():
             check_bad_usage(folder, name)
             check_bad_path(folder, name, server)
             check_division(folder, name, server)
+            if name in WITH_THREADS:
+                check_threads_hand_over(folder, name, server)
+                check_threads_long_pieces(folder, name, server)
 
 
 main()
