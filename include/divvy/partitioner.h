@@ -25,7 +25,8 @@
  *     divvy_partitioner_finish(p, 5000);
  *
  * A job is work on one item, in a thread or a process, under the token that it began with. Before each piece of work it
- * asks whether the item is still its own. Three rules make jobs safe:
+ * asks divvy_partitioner_owns_token(). divvy_partitioner_owns() would not do: it may say 1 for a later ownership of the
+ * item, under which another job has begun already. Three rules make jobs safe:
  *   - Stop what a snapshot lacks, or has under another token, as well as what it shows as revoked. An item can be lost
  *     without a RELEASE of its own. And with DIVVY_REJOIN the loss of a session is a RELEASE with an empty snapshot.
  *   - Confirm a RELEASE when all of these jobs have ended, and not before: their items may come back at once.
@@ -33,7 +34,7 @@
  * docs/examples/thread_pool.c and epoll_threads.c are the programs. A program with one thread works in slices inside
  * the loop, and has nothing to stop: docs/examples/incremental_loop.c.
  *
- * kazoo's loop works unchanged, see docs/examples/kazoo_loop.c. docs/protocol.md, rules P1 to P15, is the algorithm.
+ * kazoo's loop works unchanged, see docs/examples/kazoo_loop.c. docs/protocol.md, rules P1 to P16, is the algorithm.
  *
  * Lifetime: rules 1 to 7 of client.h, and
  *  8. A partitioner is made by divvy_partitioner_create() and ends with divvy_partitioner_destroy(), called once.
@@ -111,8 +112,10 @@ enum divvy_reason {
 };
 
 /**
- * A change of what is owned, as given to on_items. The arrays live during the call. One item may be in `lost` and in
- * `gained` of the same event (it was revoked, released, and is ours again): handle lost first, then gained, then
+ * A change of what is owned, as given to on_items: the difference between what you were told last and what is true when
+ * the call begins. What came and went before that is not told, so nothing is gained that is not owned at that moment.
+ * The arrays live during the call. One item may be in `lost` and in `gained` of the same event: it was revoked, released,
+ * and is ours again under the same token, or it went and came back under another. Handle lost first, then gained, then
  * revoked.
  */
 typedef struct {
@@ -171,6 +174,7 @@ typedef struct {
     int static_membership; /**< 1: the identifier, which must be given, is this member's for good: who comes back with it
                                   takes over its place in the plan, items and all. Of two live ones only the newer counts:
                                   the other one gets nothing (DIVVY_WARN_FENCED) */
+    /** States that have come and gone before the call begins are left out: `from` is always what you were told last. */
     void (*on_state)(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to, void *user);
     void (*on_items)(divvy_partitioner *p, const divvy_items_event *event, void *user);
     void (*on_destroyed)(void *user); /**< the last callback: everything of the partitioner is gone */
@@ -203,7 +207,7 @@ typedef struct {
  * Ownership: `config` and all it points to are copied. On success release *out with divvy_partitioner_destroy(). On
  *   error *out is NULL and there is nothing to release.
  * Thread: any. No callback runs inside this call.
- * Source: kazoo.recipe.partitioner.SetPartitioner; docs/protocol.md, rules P1 to P15.
+ * Source: kazoo.recipe.partitioner.SetPartitioner; docs/protocol.md, rules P1 to P16.
  *
  * @param out    [out] the partitioner
  * @param client need not be connected yet
@@ -304,10 +308,23 @@ DIVVY_API divvy_partition *divvy_partitioner_partition(divvy_partitioner *p);
 
 /**
  * The cheap check before each piece of work: whether `item` is ours, not revoked, and the session within its deadline.
- * Sends nothing, takes no lock. Thread: any.
+ * Sends nothing, takes no lock. For work that goes on while items come and go, as in threads of your own, use
+ * divvy_partitioner_owns_token(). Thread: any.
  * @return 1 or 0; 0 for NULL, for an unknown item and in the child of a fork
  */
 DIVVY_API int divvy_partitioner_owns(const divvy_partitioner *p, const char *item);
+
+/**
+ * The same for one ownership: whether `item` is ours under this very token, not revoked, and the session within its
+ * deadline.
+ *
+ * A worker asks with the token that its work began with. divvy_partitioner_owns() is not enough for it: after a lost
+ * session and a rejoin, or after a release, the item may be ours again under a newer token. Others may have worked on
+ * the item between the two ownerships, and a new worker of ours may have begun. Thread: any; as cheap.
+ * @param token from divvy_partition_token() or divvy_items_event.gained_tokens
+ * @return 1 or 0; 0 for NULL, for an unknown item, a token that is not positive, and in the child of a fork
+ */
+DIVVY_API int divvy_partitioner_owns_token(const divvy_partitioner *p, const char *item, int64_t token);
 
 /**
  * End: release everything, leave the party, DIVVY_FAILURE. Work on all items must have stopped before the call.

@@ -61,10 +61,11 @@ void dv_items_show(divvy_partitioner *p, size_t i) {
     dv_item *item = dv_item_at(p, i);
     assert(!item->shown && item->held);
     item->shown = true;
+    item->token = dv_contender_token(item->place);
     p->shown_count++;
-    atomic_store_explicit(&dv_table(p)->owned[i], 1, memory_order_release);
+    dv_items_note_owned(p, i);
     dv_snapshot_changed(p);
-    dv_report_gain(p, i);
+    dv_report_gain(item);
 }
 
 void dv_items_hide(divvy_partitioner *p, size_t i) {
@@ -72,7 +73,7 @@ void dv_items_hide(divvy_partitioner *p, size_t i) {
     assert(item->shown);
     item->shown = false;
     p->shown_count--;
-    atomic_store_explicit(&dv_table(p)->owned[i], 0, memory_order_release);
+    dv_items_note_owned(p, i);
     dv_items_prune(item);
 }
 
@@ -128,7 +129,8 @@ static void on_held(void *owner, dv_contender *contender, int64_t now) {
     assert(item->place == contender);
     (void)contender;
     set_held(p, item, true);
-    if (p->config.mode == DIVVY_INCREMENTAL && dv_client_believed(p->object.client)) dv_items_show(p, item->index);
+    bool shows = p->config.mode == DIVVY_INCREMENTAL && !p->leaving; /* P16: who leaves gains nothing */
+    if (shows && dv_client_believed(p->object.client)) dv_items_show(p, item->index);
     dv_state_check_complete(p, now);
 }
 

@@ -137,7 +137,6 @@ static void free_table(dv_item_table *table) {
     free((void *)table->items);
     free((void *)table->dealt);
     free(table->owned);
-    free(table->gains);
     free(table);
 }
 
@@ -169,8 +168,9 @@ static bool draft_add(draft *d, const char *name, dv_item *item, bool made, bool
     return true;
 }
 
+/* Whether it can leave the table: of that the user must know, who is told by the names in it. */
 static bool given_up(const dv_item *item) {
-    return !item->shown && !item->place;
+    return !item->shown && !item->place && !item->told_token;
 }
 
 /* Both are sorted: one walk over the two of them. */
@@ -201,10 +201,17 @@ static dv_item_table *make_table(const draft *d, const dv_plan_set *set) {
     table->items = malloc(d->count * sizeof *table->items);
     table->dealt = malloc(set->count * sizeof *table->dealt);
     table->owned = malloc(d->count * sizeof *table->owned);
-    table->gains = malloc(d->count * sizeof *table->gains);
-    if (table->names && table->items && table->dealt && table->owned && table->gains) return table;
+    if (table->names && table->items && table->dealt && table->owned) return table;
     free_table(table);
     return NULL;
+}
+
+static int64_t owned_token(const dv_item *item) {
+    return item->shown && !item->revoked ? item->token : 0;
+}
+
+void dv_items_note_owned(divvy_partitioner *p, size_t i) {
+    atomic_store_explicit(&dv_table(p)->owned[i], owned_token(dv_item_at(p, i)), memory_order_release);
 }
 
 /* Items that are in it have their places in it; nothing can fail any more. */
@@ -215,7 +222,7 @@ static void fill_table(dv_item_table *table, const draft *d) {
         item->index = i;
         item->dealt = d->dealt[i];
         if (item->dealt) table->dealt[dealt++] = item;
-        atomic_init(&table->owned[i], item->shown && !item->revoked);
+        atomic_init(&table->owned[i], owned_token(item));
     }
 }
 
@@ -225,6 +232,7 @@ static void let_go(divvy_partitioner *p, const dv_item_table *old, const dv_item
         dv_item *item = old->items[i];
         if (item->index < table->names->count && table->items[item->index] == item) continue;
         assert(given_up(item) && !item->held);
+        dv_report_forget(item);
         if (item->wanted) p->wanted_count--;
         item->wanted = item->dealt = false;
         dv_item_unref(item);
@@ -248,16 +256,16 @@ void dv_items_collect(divvy_partitioner *p) {
     }
 }
 
-bool dv_items_owns(const divvy_partitioner *c, const char *name) {
+int64_t dv_items_token(const divvy_partitioner *c, const char *name) {
     divvy_partitioner *p = (divvy_partitioner *)(uintptr_t)c;
     atomic_fetch_add(&p->table_readers, 1);
     const dv_item_table *table = atomic_load(&p->table);
     const dv_names *names = table->names;
     const char **found =
         bsearch(&name, (const void *)names->names, names->count, sizeof *names->names, dv_name_compare);
-    bool owned = found && atomic_load_explicit(&table->owned[found - names->names], memory_order_acquire);
+    int64_t token = found ? atomic_load_explicit(&table->owned[found - names->names], memory_order_acquire) : 0;
     atomic_fetch_sub(&p->table_readers, 1);
-    return owned;
+    return token;
 }
 
 /* ---- replacing ---- */
@@ -283,7 +291,6 @@ static int replace(divvy_partitioner *p, const dv_plan_set *set) {
         return DIVVY_ENOMEM;
     }
     dv_item_table *old = dv_table(p);
-    if (old) dv_report_flush(p); /* Gains are told by their places in the old one. */
     fill_table(table, &d);
     free_draft(&d, false);
     atomic_store(&p->table, table);

@@ -285,9 +285,18 @@ divvy_partition *divvy_partitioner_partition(divvy_partitioner *p) {
 }
 
 /* No turn is taken: the table is looked into as others do that do not have it, the rest are single atomic values. */
-int divvy_partitioner_owns(const divvy_partitioner *p, const char *item) {
+static int64_t believed_token(const divvy_partitioner *p, const char *item) {
     if (!p || !item || dv_client_forked(p->object.client)) return 0;
-    return dv_items_owns(p, item) && dv_client_alive_at(p->object.client, dv_client_now(p->object.client));
+    int64_t token = dv_items_token(p, item);
+    return token && dv_client_alive_at(p->object.client, dv_client_now(p->object.client)) ? token : 0;
+}
+
+int divvy_partitioner_owns(const divvy_partitioner *p, const char *item) {
+    return believed_token(p, item) > 0;
+}
+
+int divvy_partitioner_owns_token(const divvy_partitioner *p, const char *item, int64_t token) {
+    return token > 0 && believed_token(p, item) == token;
 }
 
 /* ---- later releases ---- */

@@ -35,7 +35,12 @@ typedef struct dv_item {
     bool held;           /* the place is the first */
     bool shown;          /* in the snapshot */
     bool revoked;        /* shown, and to be released by the user */
-    bool has_directory;  /* as far as we know */
+    int64_t token;       /* of what is shown, or was last */
+    int64_t told_token;  /* by on_items: 0: the user was told that it is lost, or of nothing yet */
+    bool told_revoked;
+    int reason;                           /* why it was shown, revoked or lost last: DIVVY_REASON_* */
+    struct dv_item *next_due, **due_link; /* among those that the user is to be told of; NULL link: not */
+    bool has_directory;                   /* as far as we know */
     bool making_directory;
     char directory[]; /* P/locks/<encoded name>: where its queue is */
 } dv_item;
@@ -45,11 +50,30 @@ typedef struct dv_item {
 typedef struct dv_item_table {
     struct dv_item_table *older; /* retired ones: a reader may still be looking */
     dv_names *names;
-    dv_item **items;     /* in the order of names */
-    dv_item **dealt;     /* in the order of the set that is dealt */
-    atomic_uchar *owned; /* shown, and not revoked */
-    size_t *gains;       /* room for as many as there are items */
+    dv_item **items;         /* in the order of names */
+    dv_item **dealt;         /* in the order of the set that is dealt */
+    _Atomic(int64_t) *owned; /* the token of what is shown and not revoked, else 0 */
 } dv_item_table;
+
+/* What the user was told last, what he is yet to be told, and the call that is made now: report.c. */
+typedef struct {
+    dv_callback callback; /* in the queue at most once */
+    bool queued;
+    dv_item *due, **due_end; /* items that may differ from what was told */
+    divvy_partition_state told_state;
+    struct {
+        divvy_partition_state state;
+        uint64_t id;
+    } states[4]; /* that follow */
+    size_t state_count;
+
+    bool ready, of_items;
+    divvy_partition_state from;
+    divvy_items_event event;
+    dv_names *names;
+    const char **texts; /* of all three lists, one behind the other */
+    int64_t *tokens;
+} dv_telling;
 
 typedef struct {
     uint32_t code_crc[DIVVY_WARN_FENCED + 1]; /* crc of the last text of each code: the same is not said twice */
@@ -127,7 +151,7 @@ struct divvy_partitioner {
 
     dv_event report, claim; /* posted while gains wait to be told, or places to be claimed, together */
     bool report_posted, claim_posted;
-    size_t gain_count; /* in the table's `gains` */
+    dv_telling telling;
     uint64_t generation;
     divvy_partition *snapshot; /* of this generation, made when asked for */
     struct dv_destroyed_call *destroyed_call;
@@ -142,7 +166,7 @@ void dv_partitioner_free_config(divvy_partitioner *p);
 void dv_partitioner_left(divvy_partitioner *p, int error, int64_t now);
 
 /* ---- items_set.c ---- */
-/* For the turn, and what it changes; others go by dv_items_owns(). */
+/* For the turn, and what it changes; others go by dv_items_token(). */
 static inline dv_item_table *dv_table(const divvy_partitioner *p) {
     return atomic_load_explicit(&((divvy_partitioner *)(uintptr_t)p)->table, memory_order_relaxed);
 }
@@ -180,8 +204,10 @@ void dv_items_prune(dv_item *item);
 /* Frees the tables that were replaced, once nobody is looking into one. */
 void dv_items_collect(divvy_partitioner *p);
 void dv_items_free(divvy_partitioner *p);
-/* Whether it is shown and not revoked. From any thread, without the turn. */
-bool dv_items_owns(const divvy_partitioner *p, const char *name);
+/* Returns the token of an item that is shown and not revoked, else 0. From any thread, without the turn. */
+int64_t dv_items_token(const divvy_partitioner *p, const char *name);
+/* Sets what the former returns for the item at i, by what is shown and revoked of it now. */
+void dv_items_note_owned(divvy_partitioner *p, size_t i);
 
 /* ---- state.c: the table of docs/protocol.md, P4; the only place where a state changes ---- */
 /* mine[i]: item i of p->dealt is in the target. `reason`: why it is another one, which on_items tells. */
@@ -273,11 +299,14 @@ void dv_audit_now(divvy_partitioner *p, int64_t now);
 void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now);
 
 /* ---- report.c ---- */
-void dv_report_gain(divvy_partitioner *p, size_t i);
+/* The item is shown, revoked or lost now, as its fields say: told with the next flush, or change of state. */
+void dv_report_item(dv_item *item, int reason);
+/* The same of one that is shown now, told soon. */
+void dv_report_gain(dv_item *item);
+/* The item leaves the table: nothing of it is to be told. */
+void dv_report_forget(dv_item *item);
 void dv_report_flush(divvy_partitioner *p);
-/* Lists of indices into the table; gains that wait are told first. */
-void dv_report_items(divvy_partitioner *p, const size_t *lost, size_t lost_count, const size_t *gained,
-                     size_t gained_count, const size_t *revoked, size_t revoked_count, int reason);
+/* Tells of the items that have changed first. */
 void dv_report_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to);
 void dv_report_warn_once(divvy_partitioner *p, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void dv_report_init(divvy_partitioner *p);

@@ -1,29 +1,17 @@
-/* What the user is told: items and states, in the order in which they came about. SPDX-License-Identifier: Apache-2.0
- */
+/* Tells the user of items and states: what is true when a call begins. SPDX-License-Identifier: Apache-2.0
+ *
+ * What he was told last is kept, of each item and of the state. One callback stands in the client's queue while something
+ * differs from that; when its turn comes it tells the differences. So a slow user is told once, of nothing that has gone by
+ * then, and what waits is bounded. docs/protocol.md, rule P16. */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "partitioner/partitioner.h"
+#include "testing/mutant.h"
 #include "znode/crc32.h"
-
-typedef struct {
-    dv_callback callback;
-    divvy_partitioner *p;
-    uint64_t state_id; /* of the state that whoever is told of this is told of */
-    divvy_partition_state from, to;
-} state_call;
-
-typedef struct {
-    dv_callback callback;
-    divvy_partitioner *p;
-    uint64_t state_id;
-    dv_names *names;
-    divvy_items_event event;
-    const char **texts; /* of all three lists, one behind the other */
-    int64_t *tokens;
-} items_call;
 
 struct dv_destroyed_call {
     dv_callback callback;
@@ -31,115 +19,244 @@ struct dv_destroyed_call {
     void *user;
 };
 
+/* ---- items: docs/protocol.md, P16 ---- */
+
+/* What the user has yet to be told of an item. */
+typedef struct {
+    bool lost, gained, revoked;
+} difference;
+
+static difference compare(const dv_item *item, bool alive) {
+    int64_t told = item->told_token, now = alive && item->shown ? item->token : 0;
+    if (DV_MUTANT(stale_gained) && !told) return (difference){.gained = item->due_link};
+    bool lost = told && (now != told || (item->told_revoked && !item->revoked));
+    bool may_gain = now && !item->revoked && !item->partitioner->leaving;
+    return (difference){.lost = lost,
+                        .gained = may_gain && (!told || lost),
+                        .revoked = now && now == told && item->revoked && !item->told_revoked};
+}
+
+/* Where nobody listens nothing is noted. The log tells of items, too. */
+static bool is_heard(const divvy_partitioner *p) {
+    return p->config.on_items || p->object.client->config.on_log;
+}
+
+static void take_from_due(divvy_partitioner *p, dv_item *item) {
+    *item->due_link = item->next_due;
+    if (item->next_due) item->next_due->due_link = item->due_link;
+    else p->telling.due_end = item->due_link;
+    item->due_link = NULL;
+    item->next_due = NULL;
+}
+
+void dv_report_forget(dv_item *item) {
+    if (item->due_link) take_from_due(item->partitioner, item);
+}
+
+/* Past the deadline nothing is owned, though no event may have said so yet. */
+static int reason_of(const dv_item *item, bool alive) {
+    return alive ? item->reason : DIVVY_REASON_SESSION;
+}
+
+/* Counts what is told with the first item that is due, by its reason, and lets those go that differ no longer. */
+static void count_next(divvy_partitioner *p, bool alive, divvy_items_event *event) {
+    *event = (divvy_items_event){.reason = -1, .generation = p->generation};
+    for (dv_item *item = p->telling.due, *next; item; item = next) {
+        next = item->next_due;
+        difference d = compare(item, alive);
+        if (!d.lost && !d.gained && !d.revoked) {
+            take_from_due(p, item);
+            dv_items_prune(item);
+            continue;
+        }
+        if (event->reason < 0) event->reason = reason_of(item, alive);
+        if (event->reason != reason_of(item, alive)) continue;
+        event->lost_count += d.lost;
+        event->gained_count += d.gained;
+        event->revoked_count += d.revoked;
+    }
+}
+
+/* The lists of a call on its way: where the next name goes in each. */
+typedef struct {
+    const char **lost, **gained, **revoked;
+    int64_t *tokens;
+} lists;
+
+static void add(lists *to, dv_item *item, difference d) {
+    const char *name = dv_item_name(item->partitioner, item->index);
+    if (d.lost) *to->lost++ = name;
+    if (d.gained) *to->gained++ = name;
+    if (d.gained) *to->tokens++ = item->token;
+    if (d.revoked) *to->revoked++ = name;
+    if (d.lost) item->told_token = 0;
+    if (d.gained) item->told_token = item->token;
+    item->told_revoked = d.revoked;
+}
+
+static void fill(divvy_partitioner *p, bool alive, lists to) {
+    int reason = p->telling.event.reason;
+    for (dv_item *item = p->telling.due, *next; item; item = next) {
+        next = item->next_due;
+        if (reason_of(item, alive) != reason) continue;
+        add(&to, item, compare(item, alive));
+        if (DV_MUTANT(stale_gained) && !item->shown && item->told_token) continue; /* and lost by the next call */
+        take_from_due(p, item);
+        dv_items_prune(item);
+    }
+}
+
+static void free_lists(dv_telling *t) {
+    dv_names_unref(t->names);
+    free((void *)t->texts);
+    free(t->tokens);
+    t->names = NULL;
+    t->texts = NULL;
+    t->tokens = NULL;
+}
+
+/* Makes the next call of on_items: the difference between what the user was told last and what stands now, of one
+ * reason. Returns false when there is none, or no memory for it now. */
+static bool prepare_items(divvy_partitioner *p) {
+    dv_telling *t = &p->telling;
+    if (!t->due) return false;
+    bool alive = dv_client_alive_at(p->object.client, dv_client_now(p->object.client));
+    count_next(p, alive, &t->event);
+    size_t total = t->event.lost_count + t->event.gained_count + t->event.revoked_count;
+    if (total == 0) return false;
+    free_lists(t);
+    t->texts = (const char **)(uintptr_t)calloc(total, sizeof *t->texts);
+    t->tokens = calloc(t->event.gained_count + 1, sizeof *t->tokens);
+    if (!t->texts || !t->tokens) {
+        dv_client_again(p->object.client);
+        return false;
+    }
+    dv_client_log(p->object.client, DIVVY_LOG_DEBUG, "%s: member %s: %zu lost, %zu gained, %zu revoked: %s", p->path,
+                  p->identifier, t->event.lost_count, t->event.gained_count, t->event.revoked_count,
+                  divvy_reason_name(t->event.reason));
+    t->names = dv_table(p)->names;
+    atomic_fetch_add(&t->names->refs, 1);
+    lists to = {.lost = t->texts, .tokens = t->tokens};
+    to.gained = to.lost + t->event.lost_count;
+    to.revoked = to.gained + t->event.gained_count;
+    t->event.lost = to.lost;
+    t->event.gained = to.gained;
+    t->event.revoked = to.revoked;
+    t->event.gained_tokens = t->tokens;
+    fill(p, alive, to);
+    return true;
+}
+
+/* ---- states: docs/protocol.md, P16 ---- */
+
+/* Cuts what comes and goes before the user is told of it. So no state stands twice among those that he is yet to be told
+ * of, which are 4 at most. A RELEASE is told at its end of the row, behind the items that it revokes. */
+static void add_state(dv_telling *t, divvy_partition_state state, uint64_t id) {
+    size_t i = 0;
+    while (i < t->state_count && t->states[i].state != state) i++;
+    bool was_due = i < t->state_count, is_told = t->told_state == state;
+    if (was_due) t->state_count = state == DIVVY_RELEASE ? i : i + 1;
+    else if (is_told) t->state_count = 0;
+    if ((was_due || is_told) && state != DIVVY_RELEASE) return;
+    assert(t->state_count < sizeof t->states / sizeof *t->states);
+    t->states[t->state_count].state = state;
+    t->states[t->state_count++].id = id;
+}
+
 static void told(divvy_partitioner *p, uint64_t state_id) {
     if (state_id > p->told_id) p->told_id = state_id;
 }
 
-/* ---- states ---- */
-
-static void state_starting(dv_callback *callback) {
-    state_call *c = (state_call *)(void *)callback;
-    told(c->p, c->state_id);
+static bool prepare_state(divvy_partitioner *p) {
+    dv_telling *t = &p->telling;
+    if (t->state_count == 0) return false;
+    t->from = t->told_state;
+    t->told_state = t->states[0].state;
+    told(p, t->states[0].id);
+    t->state_count--;
+    memmove(t->states, t->states + 1, t->state_count * sizeof *t->states);
+    return true;
 }
 
-static void call_state(dv_callback *callback) {
-    state_call *c = (state_call *)(void *)callback;
-    c->p->config.on_state(c->p, c->from, c->to, c->p->config.user);
+/* ---- the calls ---- */
+
+/* Items first: whoever is told of a RELEASE has been told of what it revokes. P6. */
+static bool prepare(divvy_partitioner *p) {
+    dv_telling *t = &p->telling;
+    t->of_items = prepare_items(p);
+    if (t->of_items && !t->due && p->config.on_items) told(p, p->state_id);
+    t->ready = t->of_items || (!t->due && prepare_state(p));
+    return t->ready;
 }
 
-static void release_state(dv_callback *callback) {
-    free(callback);
+static void starting(dv_callback *callback) {
+    divvy_partitioner *p =
+        (divvy_partitioner *)(void *)((char *)callback - offsetof(divvy_partitioner, telling.callback));
+    p->telling.queued = false;
+    prepare(p);
+}
+
+static void queue(divvy_partitioner *p);
+
+/* After a call: whether another one follows at once. */
+static bool go_on(divvy_partitioner *p, bool more) {
+    divvy_client *client = p->object.client;
+    dv_turn_begin(client);
+    bool ended = p->object.destroyed || client->close_in_callback || client->stopping || client->closed;
+    bool going = more && !ended && prepare(p);
+    if (!more && !ended && (p->telling.due || p->telling.state_count)) queue(p);
+    dv_turn_end(client);
+    return going;
+}
+
+/* What came about before the first call began is at most one call for each reason, and four for states. */
+static void call_user(dv_callback *callback) {
+    enum { CALLS_MAX = DIVVY_REASON_DRAIN + 1 + 4 };
+    divvy_partitioner *p =
+        (divvy_partitioner *)(void *)((char *)callback - offsetof(divvy_partitioner, telling.callback));
+    dv_telling *t = &p->telling;
+    for (int i = 1; t->ready; i++) {
+        if (!t->of_items) p->config.on_state(p, t->from, t->told_state, p->config.user);
+        else if (p->config.on_items) p->config.on_items(p, &t->event, p->config.user);
+        t->ready = go_on(p, i < CALLS_MAX);
+    }
+}
+
+static void release_call(dv_callback *callback) {
+    divvy_partitioner *p =
+        (divvy_partitioner *)(void *)((char *)callback - offsetof(divvy_partitioner, telling.callback));
+    free_lists(&p->telling);
+}
+
+static void queue(divvy_partitioner *p) {
+    if (p->telling.queued) return;
+    p->telling.queued = true;
+    dv_callback_queue(p->object.client, &p->telling.callback);
+}
+
+void dv_report_flush(divvy_partitioner *p) {
+    if (p->telling.due) queue(p);
+}
+
+void dv_report_item(dv_item *item, int reason) {
+    divvy_partitioner *p = item->partitioner;
+    item->reason = reason;
+    if (!is_heard(p) || item->due_link) return;
+    item->due_link = p->telling.due_end;
+    *p->telling.due_end = item;
+    p->telling.due_end = &item->next_due;
 }
 
 void dv_report_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to) {
     dv_client_log(p->object.client, DIVVY_LOG_INFO, "%s: member %s: %s -> %s", p->path, p->identifier,
                   divvy_partition_state_name(from), divvy_partition_state_name(to));
-    if (!p->config.on_state) return;
-    state_call *c = calloc(1, sizeof *c);
-    if (!c) return; /* The states can be polled; memory for a call is all that is missing. */
-    c->callback =
-        (dv_callback){.object = &p->object, .starting = state_starting, .call = call_state, .release = release_state};
-    c->p = p;
-    c->state_id = p->state_id;
-    c->from = from;
-    c->to = to;
-    dv_callback_queue(p->object.client, &c->callback);
-}
-
-/* ---- items ---- */
-
-static void items_starting(dv_callback *callback) {
-    items_call *c = (items_call *)(void *)callback;
-    told(c->p, c->state_id);
-}
-
-static void call_items(dv_callback *callback) {
-    items_call *c = (items_call *)(void *)callback;
-    c->p->config.on_items(c->p, &c->event, c->p->config.user);
-}
-
-static void release_items(dv_callback *callback) {
-    items_call *c = (items_call *)(void *)callback;
-    dv_names_unref(c->names);
-    free(c->texts);
-    free(c->tokens);
-    free(c);
-}
-
-static const char **add_texts(items_call *c, const char **at, const size_t *indices, size_t count) {
-    for (size_t i = 0; i < count; i++) *at++ = c->names->names[indices[i]];
-    return at;
-}
-
-static void queue_items(divvy_partitioner *p, const size_t *lost, size_t lost_count, const size_t *gained,
-                        size_t gained_count, const size_t *revoked, size_t revoked_count, int reason) {
-    size_t total = lost_count + gained_count + revoked_count;
-    if (total > 0)
-        dv_client_log(p->object.client, DIVVY_LOG_DEBUG, "%s: member %s: %zu lost, %zu gained, %zu revoked: %s",
-                      p->path, p->identifier, lost_count, gained_count, revoked_count, divvy_reason_name(reason));
-    if (!p->config.on_items || total == 0) return;
-    items_call *c = calloc(1, sizeof *c);
-    if (!c) return;
-    c->names = dv_table(p)->names;
-    atomic_fetch_add(&c->names->refs, 1);
-    c->texts = (const char **)(uintptr_t)calloc(total, sizeof *c->texts);
-    c->tokens = calloc(gained_count + 1, sizeof *c->tokens);
-    if (!c->texts || !c->tokens) {
-        release_items(&c->callback);
-        return;
-    }
-    const char **at = c->texts;
-    c->event = (divvy_items_event){.gained_count = gained_count,
-                                   .revoked_count = revoked_count,
-                                   .lost_count = lost_count,
-                                   .reason = reason,
-                                   .generation = p->generation};
-    c->event.lost = at;
-    c->event.gained = at = add_texts(c, at, lost, lost_count);
-    c->event.revoked = at = add_texts(c, at, gained, gained_count);
-    add_texts(c, at, revoked, revoked_count);
-    for (size_t i = 0; i < gained_count; i++) c->tokens[i] = dv_contender_token(dv_item_at(p, gained[i])->place);
-    c->event.gained_tokens = c->tokens;
-    c->callback =
-        (dv_callback){.object = &p->object, .starting = items_starting, .call = call_items, .release = release_items};
-    c->p = p;
-    c->state_id = p->state_id;
-    dv_callback_queue(p->object.client, &c->callback);
-}
-
-void dv_report_items(divvy_partitioner *p, const size_t *lost, size_t lost_count, const size_t *gained,
-                     size_t gained_count, const size_t *revoked, size_t revoked_count, int reason) {
     dv_report_flush(p);
-    queue_items(p, lost, lost_count, gained, gained_count, revoked, revoked_count, reason);
+    if (!p->config.on_state) return;
+    add_state(&p->telling, to, p->state_id);
+    queue(p);
 }
 
 /* ---- gains, told together when many come at once ---- */
-
-void dv_report_flush(divvy_partitioner *p) {
-    size_t count = p->gain_count;
-    p->gain_count = 0;
-    queue_items(p, NULL, 0, dv_table(p)->gains, count, NULL, 0, p->target_reason);
-}
 
 static void on_report(dv_event *event, int64_t now) {
     (void)now;
@@ -150,9 +267,10 @@ static void on_report(dv_event *event, int64_t now) {
 }
 
 /* Behind the events that wait in the queue now, so that those among them that gain something are told with this one. */
-void dv_report_gain(divvy_partitioner *p, size_t i) {
-    dv_table(p)->gains[p->gain_count++] = i;
-    if (p->report_posted) return;
+void dv_report_gain(dv_item *item) {
+    divvy_partitioner *p = item->partitioner;
+    dv_report_item(item, p->target_reason);
+    if (p->report_posted || !item->due_link) return;
     p->report_posted = true;
     dv_object_ref(&p->object);
     dv_client_post(p->object.client, &p->report);
@@ -160,6 +278,9 @@ void dv_report_gain(divvy_partitioner *p, size_t i) {
 
 void dv_report_init(divvy_partitioner *p) {
     p->report.run = on_report;
+    p->telling.due_end = &p->telling.due;
+    p->telling.callback =
+        (dv_callback){.object = &p->object, .starting = starting, .call = call_user, .release = release_call};
 }
 
 /* ---- warnings ---- */
@@ -178,6 +299,10 @@ void dv_report_warn_once(divvy_partitioner *p, int code, const char *format, ...
 
 /* ---- the last call ---- */
 
+static void free_destroyed(dv_callback *callback) {
+    free(callback);
+}
+
 static void call_destroyed(dv_callback *callback) {
     struct dv_destroyed_call *c = (struct dv_destroyed_call *)(void *)callback;
     c->function(c->user);
@@ -187,7 +312,7 @@ int dv_report_prepare_destroyed(divvy_partitioner *p) {
     if (!p->config.on_destroyed) return 0;
     struct dv_destroyed_call *c = p->destroyed_call = calloc(1, sizeof *c);
     if (!c) return DIVVY_ENOMEM;
-    c->callback = (dv_callback){.always = true, .call = call_destroyed, .release = release_state};
+    c->callback = (dv_callback){.always = true, .call = call_destroyed, .release = free_destroyed};
     c->function = p->config.on_destroyed;
     c->user = p->config.user;
     return 0;

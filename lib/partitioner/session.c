@@ -28,7 +28,10 @@ void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now)
                           client->end_reason);
         dv_items_leave_all(p, true); /* The deadline has taken them from the user already. */
         break;
-    case DV_SESSION_AGAIN: dv_members_again(p, now); break;
+    case DV_SESSION_AGAIN:
+        dv_members_again(p, now);
+        dv_report_flush(p);
+        break;
     case DV_SESSION_OVER:
     case DV_SESSION_LINK: break; /* The places see to themselves. */
     case DV_SESSION_PROVEN: dv_state_proven(p, now); break;

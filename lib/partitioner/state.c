@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "partitioner/partitioner.h"
 #include "testing/mutant.h"
@@ -22,7 +21,6 @@ static divvy_partition_state enter(divvy_partitioner *p, divvy_partition_state t
     divvy_partition_state from = p->state;
     assert(allowed[from][to]);
     (void)allowed;
-    dv_report_flush(p);
     p->state = to;
     p->state_id++;
     dv_timer_cancel(&p->state_timer);
@@ -48,27 +46,23 @@ static void on_mutant_deleted(void *context, const dv_reply *reply, int64_t now)
 /* Into RELEASE, with the shown items outside the target, or all of them. Told: first the items, then the state. */
 static void revoke(divvy_partitioner *p, bool everything, int reason, int64_t now) {
     divvy_partition_state from = enter(p, DIVVY_RELEASE, now);
-    size_t *revoked = calloc(p->shown_count + 1, sizeof *revoked), count = 0;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
         if (!item->shown || (!everything && item->wanted)) continue;
         item->revoked = true;
         if (DV_MUTANT(delete_before_release))
             dv_batch_delete(p->object.client->batch, dv_contender_path(item->place), on_mutant_deleted, NULL);
-        atomic_store_explicit(&dv_table(p)->owned[i], 0, memory_order_release);
-        if (revoked) revoked[count++] = i;
+        dv_items_note_owned(p, i);
+        dv_report_item(item, reason);
     }
     p->suspended_again = false;
     dv_snapshot_changed(p);
-    dv_report_items(p, NULL, 0, NULL, 0, revoked, count, reason);
-    free(revoked);
     dv_report_state(p, from, DIVVY_RELEASE);
 }
 
 /* P4: a target has settled. mine[i]: item i is in it. */
 void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reason, int64_t now) {
     if (p->state == DIVVY_FAILURE) return;
-    if (reason != p->target_reason) dv_report_flush(p);
     p->target_reason = reason;
     p->change_seen = false;
     dv_items_set_target(p, mine);
@@ -116,7 +110,8 @@ void dv_state_item_lost(divvy_partitioner *p, size_t i, int64_t now) {
         dv_item_at(p, i)->revoked = false;
         dv_items_hide(p, i);
         dv_snapshot_changed(p);
-        dv_report_items(p, &i, 1, NULL, 0, NULL, 0, DIVVY_REASON_FOREIGN);
+        dv_report_item(dv_item_at(p, i), DIVVY_REASON_FOREIGN);
+        dv_report_flush(p);
     }
     if (p->state != DIVVY_ACQUIRED) return;
     if (eager(p)) revoke(p, true, DIVVY_REASON_FOREIGN, now); /* P5: a share comes and goes as a whole */
@@ -124,6 +119,7 @@ void dv_state_item_lost(divvy_partitioner *p, size_t i, int64_t now) {
 }
 
 static void show_all_held(divvy_partitioner *p) {
+    if (p->leaving) return; /* P16: who leaves gains nothing */
     for (size_t i = 0; i < dv_item_count(p); i++) {
         if (dv_item_at(p, i)->wanted && dv_item_at(p, i)->held && !dv_item_at(p, i)->shown) dv_items_show(p, i);
     }
@@ -145,25 +141,19 @@ void dv_state_proven(divvy_partitioner *p, int64_t now) {
     dv_state_check_complete(p, now);
 }
 
-typedef struct {
-    size_t *lost, *gained;
-    size_t lost_count, gained_count;
-} released;
-
 /* P6: what is inside the target again keeps its node and token; the rest goes. */
-static void give_up_revoked(divvy_partitioner *p, released *r) {
+static void give_up_revoked(divvy_partitioner *p) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
         if (!item->revoked) continue;
-        r->lost[r->lost_count++] = i;
         item->revoked = false;
-        if (item->wanted && item->held && p->target_valid && !eager(p)) {
-            atomic_store_explicit(&dv_table(p)->owned[i], 1, memory_order_release);
-            r->gained[r->gained_count++] = i;
+        if (item->wanted && item->held && p->target_valid && !eager(p) && !p->leaving) {
+            dv_items_note_owned(p, i);
         } else {
             dv_items_hide(p, i);
             dv_items_leave_place(p, i);
         }
+        dv_report_item(item, DIVVY_REASON_RELEASED);
     }
 }
 
@@ -177,18 +167,9 @@ int dv_state_release(divvy_partitioner *p, uint64_t state_id, int64_t now) {
                        "release_set: RELEASE number %llu was meant, and number %llu is in force, which nobody was told "
                        "of yet; look at the state again",
                        (unsigned long long)state_id, (unsigned long long)p->state_id);
-    released r = {calloc(p->shown_count + 1, sizeof *r.lost), calloc(p->shown_count + 1, sizeof *r.gained), 0, 0};
-    if (!r.lost || !r.gained) {
-        free(r.lost);
-        free(r.gained);
-        return dv_fail_plainly(client, DIVVY_ENOMEM);
-    }
-    dv_report_flush(p);
-    give_up_revoked(p, &r);
+    give_up_revoked(p);
     dv_snapshot_changed(p);
-    dv_report_items(p, r.lost, r.lost_count, r.gained, r.gained_count, NULL, 0, DIVVY_REASON_RELEASED);
-    free(r.lost);
-    free(r.gained);
+    dv_report_flush(p);
     if (p->suspended_again) {
         revoke(p, true, DIVVY_REASON_SUSPEND, now);
     } else if (p->target_valid && dv_items_lack_shown(p)) {
@@ -211,16 +192,14 @@ void dv_state_suspend(divvy_partitioner *p, int64_t now) {
 
 /* Hides all that is shown, without a RELEASE: it is lost. */
 static void lose_all_shown(divvy_partitioner *p, int reason) {
-    size_t *lost = calloc(p->shown_count + 1, sizeof *lost), count = 0;
     for (size_t i = 0; i < dv_item_count(p); i++) {
-        if (!dv_item_at(p, i)->shown) continue;
-        dv_item_at(p, i)->revoked = false;
+        dv_item *item = dv_item_at(p, i);
+        if (!item->shown) continue;
+        item->revoked = false;
         dv_items_hide(p, i);
-        if (lost) lost[count++] = i;
+        dv_report_item(item, reason);
     }
     dv_snapshot_changed(p);
-    dv_report_items(p, lost, count, NULL, 0, NULL, 0, reason);
-    free(lost);
     p->target_valid = false;
 }
 

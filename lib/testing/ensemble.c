@@ -143,9 +143,14 @@ int divvy_testing_client_open(divvy_client **out, divvy_testing_ensemble *ensemb
 
 /* ---- turns ---- */
 
+/* Callbacks wait while one runs. */
+static bool has_work_now(const divvy_client *c) {
+    return c->events || (c->callbacks && !c->in_callback);
+}
+
 bool dv_mem_has_work(dv_mem_client *client) {
     const divvy_client *c = client->client;
-    if (c->events || c->callbacks) return true;
+    if (has_work_now(c)) return true;
     return c->timers && c->timers->at <= dv_mem_client_now(client);
 }
 
@@ -173,8 +178,7 @@ static dv_mem_client *next_turn(dv_mem *mem, const dv_mem_client *but, int64_t *
     dv_mem_client *client = first;
     for (unsigned i = 0; i < mem->client_count; i++) {
         if (may_run(client, but)) {
-            bool now = client->client->events || client->client->callbacks;
-            int64_t due = now ? mem->now : timer_due(client);
+            int64_t due = has_work_now(client->client) ? mem->now : timer_due(client);
             if (due < client->no_turn_before) due = client->no_turn_before;
             if (due <= mem->now) {
                 *at = mem->now;

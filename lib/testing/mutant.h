@@ -23,6 +23,7 @@
     X(finish_leaks_place, "a place whose create is under way at finish() stays (kazoo)")                      \
     X(release_unseen, "release_set() acknowledges a RELEASE that nobody was told of")                         \
     X(delete_before_release, "a revoked item's place is deleted before the user has released it")             \
+    X(stale_gained, "on_items tells of a gain that was queued, though the item has gone since")               \
     X(kept_outside_target, "in ACQUIRED an item outside the new target is kept")                              \
     X(release_forgets, "a release forgets its node before the delete has succeeded (Curator #1193)")          \
     X(create_repeated, "a create whose reply was lost is sent again without looking")                         \

@@ -352,6 +352,15 @@ void sim_check_step(sim_world *w) {
     }
 }
 
+/* S1: an item that is told as gained is held, not revoked, and believed when the callback begins (P16). */
+void sim_check_gained(sim_member *m, size_t item, int64_t token) {
+    int64_t shown = 0;
+    bool owns = shows(m, item, &shown) && shown == token && !sim_item_of(m, item)->revoked && sim_member_alive(m);
+    if (!owns)
+        sim_violate(m->world, "S1", "%s is told that it gained %s with token %lld, which it does not own now", m->name,
+                    m->world->items[item], (long long)token);
+}
+
 void sim_check_work(sim_member *m, size_t item) {
     sim_holding *h = &m->items[item];
     if (h->work_session == session_of(m)) check_place(m, item, h->work_token);

@@ -5,7 +5,8 @@
 
 static void undo_later(sim_world *w, int64_t after_ms, sim_undo_kind kind, unsigned a, unsigned b) {
     if (w->undo_count == SIM_UNDO_MAX) return; /* It lasts until all is healed. */
-    unsigned incarnation = kind == SIM_UNDO_LINK || kind == SIM_UNDO_PAUSE ? w->members[a].incarnation : 0;
+    bool of_member = kind == SIM_UNDO_LINK || kind == SIM_UNDO_PAUSE || kind == SIM_UNDO_CALLBACK;
+    unsigned incarnation = of_member ? w->members[a].incarnation : 0;
     w->undos[w->undo_count++] = (sim_undo){w->now_ms + after_ms, kind, a, b, incarnation};
 }
 
@@ -20,7 +21,7 @@ int64_t sim_next_undo(const sim_world *w) {
 static void cut_follower(sim_world *w, const sim_event *e);
 
 static void undo(sim_world *w, const sim_undo *u) {
-    bool of_member = u->kind == SIM_UNDO_LINK || u->kind == SIM_UNDO_PAUSE;
+    bool of_member = u->kind == SIM_UNDO_LINK || u->kind == SIM_UNDO_PAUSE || u->kind == SIM_UNDO_CALLBACK;
     sim_member *m = of_member ? &w->members[u->a] : NULL;
     if (of_member && (m->phase == SIM_ABSENT || m->incarnation != u->incarnation)) return;
     switch (u->kind) {
@@ -35,6 +36,7 @@ static void undo(sim_world *w, const sim_undo *u) {
         divvy_testing_pause_client(w->ensemble, m->client, 0);
         m->paused = false;
         break;
+    case SIM_UNDO_CALLBACK: sim_user_hold_callbacks(m, false); break;
     case SIM_UNDO_SERVER: divvy_testing_start_server(w->ensemble, u->a); break;
     case SIM_UNDO_SERVER_PAUSE: divvy_testing_pause_server(w->ensemble, u->a, 0); break;
     case SIM_UNDO_CUT: divvy_testing_link_servers(w->ensemble, u->a, u->b, DIVVY_TESTING_LINK_UP); break;
@@ -63,6 +65,7 @@ void sim_heal(sim_world *w) {
     for (size_t i = 0; i < w->script->slots; i++) {
         sim_member *m = &w->members[i];
         m->trap_set = m->cut_set = false;
+        sim_user_hold_callbacks(m, false);
         if (m->phase == SIM_ABSENT || !m->paused) continue;
         divvy_testing_pause_client(w->ensemble, m->client, 0);
         m->paused = false;
@@ -288,6 +291,20 @@ static sim_member *in_crew(sim_world *w, uint32_t choice) {
     return NULL;
 }
 
+/* He does nothing for a while, or one of his callbacks does not return for a while, whatever else he does. */
+static void slow_down(sim_world *w, sim_member *m, const sim_event *e) {
+    int64_t slow_ms = e->b % (uint32_t)(w->script->timeout_ms / 2);
+    bool has_callbacks = m->partitioner && m->config.on_items && m->claim_count == 0;
+    if (has_callbacks && e->c % 2) {
+        if (m->callback_runs) return;
+        sim_user_hold_callbacks(m, true);
+        undo_later(w, 1 + slow_ms, SIM_UNDO_CALLBACK, (unsigned)m->slot, 0);
+        return;
+    }
+    m->act_at = w->now_ms + slow_ms;
+    if (m->release_at) m->release_at = m->act_at;
+}
+
 static void act_of_member(sim_world *w, const sim_event *e) {
     sim_member *m = e->kind == SIM_PARTY_LOOK ? in_crew(w, e->a) : working(w, e->a);
     if (!m) return;
@@ -309,10 +326,7 @@ static void act_of_member(sim_world *w, const sim_event *e) {
     case SIM_SET_ITEMS: sim_plans_set_items(m, e); break;
     case SIM_SET_WEIGHT: sim_plans_set_weight(m, e); break;
     case SIM_CLOSE: sim_member_close(m); break;
-    case SIM_SLOW_USER:
-        m->act_at = w->now_ms + e->b % (uint32_t)(w->script->timeout_ms / 2);
-        if (m->release_at) m->release_at = m->act_at;
-        break;
+    case SIM_SLOW_USER: slow_down(w, m, e); break;
     case SIM_PARTY_LOOK: wait(w, m, e, true); break;
     case SIM_WAIT:
         if (!kazoo) wait(w, m, e, false);

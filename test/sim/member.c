@@ -240,6 +240,7 @@ void sim_member_destroy(sim_member *m) {
     m->ended = m->destroyed = true;
     m->world->quiet_since = m->world->now_ms;
     sim_trace(m->world, "%s destroys its partitioner", m->name);
+    sim_user_hold_callbacks(m, false); /* Destroying waits for its end. */
     divvy_partitioner *p = m->partitioner;
     m->partitioner = NULL;
     divvy_partitioner_destroy(p);
@@ -255,6 +256,7 @@ void sim_member_close(sim_member *m) {
     m->ended = true;
     w->quiet_since = w->now_ms;
     sim_trace(w, "%s closes its client", m->name);
+    sim_user_hold_callbacks(m, false);
     int64_t began_ms = divvy_testing_now_ms(w->ensemble);
     divvy_partitioner *p = m->partitioner;
     divvy_client *client = m->client;

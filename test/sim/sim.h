@@ -162,6 +162,7 @@ struct sim_member {
     sim_user user;
 
     bool paused;
+    bool callback_runs; /* one that takes its time; others wait */
     int64_t resume_at;
     int64_t act_at;     /* when the user does something; INT64_MAX: not by himself */
     int64_t release_at; /* when he releases; 0: nothing is to be released */
@@ -233,7 +234,8 @@ typedef enum {
     SIM_UNDO_PAUSE,
     SIM_UNDO_SERVER,
     SIM_UNDO_SERVER_PAUSE,
-    SIM_UNDO_CUT
+    SIM_UNDO_CUT,
+    SIM_UNDO_CALLBACK
 } sim_undo_kind;
 
 typedef struct {
@@ -327,6 +329,8 @@ dv_item *sim_item_of(const sim_member *m, size_t item);
 
 /* ---- user.c ---- */
 void sim_user_callbacks(sim_member *m, divvy_partitioner_config *config);
+/* A callback of his begins to take its time, in a thread of its own, or ends. */
+void sim_user_hold_callbacks(sim_member *m, bool hold);
 /* What he does of himself, now that act_at has come. */
 void sim_user_act(sim_member *m);
 void sim_user_stop_all(sim_member *m);
@@ -337,6 +341,8 @@ void sim_check_transaction(sim_world *w, const divvy_testing_transaction *t);
 void sim_check_step(sim_world *w);
 /* Time has gone on inside a waiting call. */
 void sim_check_anew(sim_world *w);
+/* The user is told that he gained an item. */
+void sim_check_gained(sim_member *m, size_t item, int64_t token);
 /* The user has begun to work on an item. */
 void sim_check_work(sim_member *m, size_t item);
 bool sim_member_alive(const sim_member *m);

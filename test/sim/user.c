@@ -131,12 +131,14 @@ static void lose(sim_member *m, size_t item, int reason) {
     h->knows_revoked = false;
 }
 
-static void gain(sim_member *m, size_t item, int64_t token, bool kept) {
+/* `again`: it was lost by the same call. Under the same token it was kept (P6), under another it had gone (P16). */
+static void gain(sim_member *m, size_t item, int64_t token, bool again) {
     sim_holding *h = &m->items[item];
+    sim_check_gained(m, item, token);
     if (h->gained) sim_violate(m->world, "S8", "%s gained %s twice", m->name, m->world->items[item]);
-    if (kept) m->world->coverage->meetings[SIM_MET_KEPT]++;
-    if (kept && h->gained_token != token)
-        sim_violate(m->world, "S14", "%s kept %s, and is told of token %lld after %lld", m->name, m->world->items[item],
+    if (again && token == h->gained_token) m->world->coverage->meetings[SIM_MET_KEPT]++;
+    if (token < h->gained_token)
+        sim_violate(m->world, "S3", "%s is told of %s with token %lld after %lld", m->name, m->world->items[item],
                     (long long)token, (long long)h->gained_token);
     h->gained = true;
     h->gained_token = token;
@@ -179,6 +181,14 @@ void sim_user_callbacks(sim_member *m, divvy_partitioner_config *config) {
     if (m->user.style != SIM_AT_ONCE && m->user.style != SIM_LATER) return;
     config->on_state = on_state;
     config->on_items = on_items;
+}
+
+void sim_user_hold_callbacks(sim_member *m, bool hold) {
+    if (!m->client || m->callback_runs == hold) return;
+    sim_trace(m->world, "%s: a callback %s", m->name, hold ? "takes its time" : "ends");
+    m->callback_runs = m->client->in_callback = hold;
+    m->client->callback_object = NULL;
+    memset(&m->client->callback_caller, 0, sizeof m->client->callback_caller); /* not the thread of the simulator */
 }
 
 /* ---- polling ---- */
