@@ -55,7 +55,6 @@ static bool add(group *g, dv_item *item) {
 
 void dv_audit_now(divvy_partitioner *p, int64_t now) {
     dv_timer_set(p->object.client, &p->audit_timer, now + AUDIT_INTERVAL_MS);
-    dv_items_collect(p);
     if (p->state == DIVVY_FAILURE || !dv_client_connected(p->object.client)) return;
     group *g = NULL;
     for (size_t i = 0; i < dv_item_count(p); i++) {

@@ -108,35 +108,13 @@ dv_item *dv_item_find(const divvy_partitioner *p, const char *name) {
 
 /* ---- tables ---- */
 
-void dv_names_unref(dv_names *names) {
-    if (names && atomic_fetch_sub(&names->refs, 1) == 1) free(names);
-}
-
-/* All in one piece of memory: the names' places, then the names. */
-static dv_names *copy_names(const char *const *from, size_t count) {
-    size_t bytes = 0;
-    for (size_t i = 0; i < count; i++) bytes += strlen(from[i]) + 1;
-    dv_names *names = malloc(sizeof *names + count * sizeof *names->names + bytes);
-    if (!names) return NULL;
-    atomic_init(&names->refs, 1);
-    names->count = count;
-    names->names = (const char **)(void *)(names + 1);
-    char *to = (char *)(void *)(names->names + count);
-    for (size_t i = 0; i < count; i++) {
-        size_t name_bytes = strlen(from[i]) + 1;
-        names->names[i] = memcpy(to, from[i], name_bytes);
-        to += name_bytes;
-    }
-    return names;
-}
-
-/* Its items are not its own any more. */
+/* Its items belong to the next table by now. */
 static void free_table(dv_item_table *table) {
     if (!table) return;
+    dv_name_index_free(table->index);
     dv_names_unref(table->names);
     free((void *)table->items);
     free((void *)table->dealt);
-    free(table->owned);
     free(table);
 }
 
@@ -197,11 +175,11 @@ static bool merge(draft *d, divvy_partitioner *p, const dv_plan_set *set) {
 static dv_item_table *make_table(const draft *d, const dv_plan_set *set) {
     dv_item_table *table = calloc(1, sizeof *table);
     if (!table) return NULL;
-    table->names = copy_names(d->names, d->count);
+    table->names = dv_names_copy(d->names, d->count);
+    table->index = table->names ? dv_name_index_new(table->names) : NULL;
     table->items = malloc(d->count * sizeof *table->items);
     table->dealt = malloc(set->count * sizeof *table->dealt);
-    table->owned = malloc(d->count * sizeof *table->owned);
-    if (table->names && table->items && table->dealt && table->owned) return table;
+    if (table->index && table->items && table->dealt) return table;
     free_table(table);
     return NULL;
 }
@@ -211,7 +189,7 @@ static int64_t owned_token(const dv_item *item) {
 }
 
 void dv_items_note_owned(divvy_partitioner *p, size_t i) {
-    atomic_store_explicit(&dv_table(p)->owned[i], owned_token(dv_item_at(p, i)), memory_order_release);
+    atomic_store(dv_name_token(dv_item_name(p, i)), owned_token(dv_item_at(p, i)));
 }
 
 /* Items that are in it have their places in it; nothing can fail any more. */
@@ -222,7 +200,7 @@ static void fill_table(dv_item_table *table, const draft *d) {
         item->index = i;
         item->dealt = d->dealt[i];
         if (item->dealt) table->dealt[dealt++] = item;
-        atomic_init(&table->owned[i], owned_token(item));
+        atomic_store(dv_name_token(table->names->names[i]), owned_token(item));
     }
 }
 
@@ -239,32 +217,64 @@ static void let_go(divvy_partitioner *p, const dv_item_table *old, const dv_item
     }
 }
 
-static void retire(divvy_partitioner *p, dv_item_table *old) {
-    old->older = p->retired;
-    p->retired = old;
-    dv_items_collect(p);
-}
+/* ---- readers without the turn ---- */
 
-/* A reader says that it looks before it asks which table there is, and we swap before we ask for readers; all four are of
- * one order (seq_cst). So whoever is not seen here sees the new table. */
-void dv_items_collect(divvy_partitioner *p) {
-    if (!p->retired || atomic_load(&p->table_readers) != 0) return; /* later: whoever looks is not waited for */
-    while (p->retired) {
-        dv_item_table *table = p->retired;
-        p->retired = table->older;
+static void free_tables(dv_item_table **first) {
+    while (*first) {
+        dv_item_table *table = *first;
+        *first = table->older;
         free_table(table);
     }
 }
 
-int64_t dv_items_token(const divvy_partitioner *c, const char *name) {
+/* One grace period after the other. Each ends by itself, whoever comes in: so no table waits for more than two. */
+void dv_items_collect(divvy_partitioner *p, int64_t now) {
+    enum { AGAIN_MS = 10 };
+    while (p->aging || p->retired) {
+        if (!p->aging) {
+            p->aging = p->retired;
+            p->retired = NULL;
+            dv_readers_begin_grace(p->readers);
+        }
+        if (!dv_readers_end_grace(p->readers)) {
+            dv_timer_set(p->object.client, &p->collect_timer, now + AGAIN_MS);
+            return;
+        }
+        free_tables(&p->aging);
+    }
+}
+
+static void on_collect_timer(dv_timer *timer, int64_t now) {
+    divvy_partitioner *p = (divvy_partitioner *)(void *)((char *)timer - offsetof(divvy_partitioner, collect_timer));
+    dv_items_collect(p, now);
+}
+
+static void retire(divvy_partitioner *p, dv_item_table *old) {
+    old->older = p->retired;
+    p->retired = old;
+    p->collect_timer.fire = on_collect_timer;
+    if (!p->collect_timer.link) dv_items_collect(p, dv_client_now(p->object.client));
+}
+
+static bool believed_now(const divvy_partitioner *p) {
+    return dv_client_alive_at(p->object.client, dv_client_now(p->object.client));
+}
+
+/* P10. The same token before the clock was read and after it: so both are true of one session, although the look, the clock
+ * and the deadline are read one after the other. */
+int64_t dv_items_believed_token(const divvy_partitioner *c, const char *name) {
     divvy_partitioner *p = (divvy_partitioner *)(uintptr_t)c;
-    atomic_fetch_add(&p->table_readers, 1);
-    const dv_item_table *table = atomic_load(&p->table);
-    const dv_names *names = table->names;
-    const char **found =
-        bsearch(&name, (const void *)names->names, names->count, sizeof *names->names, dv_name_compare);
-    int64_t token = found ? atomic_load_explicit(&table->owned[found - names->names], memory_order_acquire) : 0;
-    atomic_fetch_sub(&p->table_readers, 1);
+    atomic_uint *inside = dv_readers_enter(p->readers);
+    int64_t token;
+    const dv_item_table *table;
+    const char *found;
+    do {
+        table = atomic_load(&p->table);
+        found = dv_name_index_find(table->index, name);
+        token = found ? atomic_load(dv_name_token(found)) : 0;
+        if (token && !believed_now(p)) token = 0;
+    } while (token && (atomic_load(&p->table) != table || atomic_load(dv_name_token(found)) != token));
+    dv_readers_leave(inside);
     return token;
 }
 
@@ -284,6 +294,7 @@ static void tell_too_long(divvy_partitioner *p, const dv_item_table *table) {
 
 /* Also what prunes: with the set that is dealt already, all that is left out is what has been given up. */
 static int replace(divvy_partitioner *p, const dv_plan_set *set) {
+    if (!p->readers && !(p->readers = dv_readers_new())) return DIVVY_ENOMEM;
     draft d;
     dv_item_table *table = merge(&d, p, set) ? make_table(&d, set) : NULL;
     if (!table) {
@@ -332,8 +343,9 @@ void dv_items_free(divvy_partitioner *p) {
     dv_item_table *table = dv_table(p);
     for (size_t i = 0; table && i < table->names->count; i++) dv_item_unref(table->items[i]);
     free_table(table);
-    assert(atomic_load(&p->table_readers) == 0);
-    dv_items_collect(p);
+    free_tables(&p->aging);
+    free_tables(&p->retired);
+    dv_readers_free(p->readers);
     dv_plan_set_unref(p->dealt);
     dv_plan_set_unref(p->configured);
 }

@@ -37,6 +37,7 @@ static void release(dv_object *object) {
     dv_unlisten(client, &p->listener);
     dv_timer_cancel(&p->state_timer);
     dv_timer_cancel(&p->audit_timer);
+    dv_timer_cancel(&p->collect_timer);
     dv_report_destroyed(p);
     divvy_partition_unref(p->snapshot);
     dv_members_free(&p->party);
@@ -287,8 +288,7 @@ divvy_partition *divvy_partitioner_partition(divvy_partitioner *p) {
 /* No turn is taken: the table is looked into as others do that do not have it, the rest are single atomic values. */
 static int64_t believed_token(const divvy_partitioner *p, const char *item) {
     if (!p || !item || dv_client_forked(p->object.client)) return 0;
-    int64_t token = dv_items_token(p, item);
-    return token && dv_client_alive_at(p->object.client, dv_client_now(p->object.client)) ? token : 0;
+    return dv_items_believed_token(p, item);
 }
 
 int divvy_partitioner_owns(const divvy_partitioner *p, const char *item) {

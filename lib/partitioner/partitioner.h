@@ -10,18 +10,13 @@
 
 #include "client/client.h"
 #include "divvy/partitioner.h"
+#include "partitioner/item_names.h"
 #include "partitioner/plan.h"
 #include "partitioner/plan_text.h"
+#include "partitioner/readers.h"
 #include "recipe/contender.h"
 #include "recipe/membership.h"
 #include "recipe/patient_watch.h"
-
-/* The names of the items of a table, sorted bytewise: immutable, shared with snapshots, which users may outlive us with. */
-typedef struct {
-    atomic_uint refs;
-    size_t count;
-    const char **names; /* into one block of memory behind them */
-} dv_names;
 
 typedef struct dv_item {
     divvy_partitioner *partitioner;
@@ -46,13 +41,13 @@ typedef struct dv_item {
 } dv_item;
 
 /* The items: those that are dealt, and those that no longer are, but are still shown or have a place. Another set makes
- * another table, which takes this one's place as a whole. Its names and `owned` are read without the turn. */
+ * another table, which takes this one's place as a whole. Names, tokens and index are read without the turn. */
 typedef struct dv_item_table {
-    struct dv_item_table *older; /* retired ones: a reader may still be looking */
-    dv_names *names;
-    dv_item **items;         /* in the order of names */
-    dv_item **dealt;         /* in the order of the set that is dealt */
-    _Atomic(int64_t) *owned; /* the token of what is shown and not revoked, else 0 */
+    struct dv_item_table *older; /* of retired ones */
+    dv_names *names;             /* with the token of each item that is shown and not revoked */
+    dv_name_index *index;
+    dv_item **items; /* in the order of names */
+    dv_item **dealt; /* in the order of the set that is dealt */
 } dv_item_table;
 
 /* What the user was told last, what he is yet to be told, and the call that is made now: report.c. */
@@ -105,12 +100,14 @@ struct divvy_partitioner {
     char *member_suffix, *member_data;
     char ability[12]; /* the value of our tag `a` */
 
-    dv_plan_set *configured; /* what we were made with: its crc is our tag `s` */
-    dv_plan_set *dealt;      /* what is dealt: mine[] of a target is in its order */
+    dv_plan_set *configured;   /* what we were made with: its crc is our tag `s` */
+    dv_plan_set *dealt;        /* what is dealt: mine[] of a target is in its order */
     _Atomic(dv_item_table *) table;
-    dv_item_table *retired;      /* tables that were replaced */
-    atomic_size_t table_readers; /* threads that look into a table, without the turn */
-    dv_event prune;              /* posted when items that are not dealt have been given up */
+    dv_readers *readers;    /* threads that look into a table, without the turn */
+    dv_item_table *retired; /* tables that were replaced since the grace period began */
+    dv_item_table *aging;   /* those before: freed when it ends */
+    dv_timer collect_timer; /* asks whether it has ended */
+    dv_event prune;         /* posted when items that are not dealt have been given up */
     bool prune_posted;
 
     divvy_partition_state state;
@@ -126,7 +123,7 @@ struct divvy_partitioner {
     bool suspended_again; /* a session event came while in RELEASE, with DIVVY_RELEASE_ON_SUSPEND */
 
     bool target_valid;
-    int target_reason; /* why it is another than the one before: DIVVY_REASON_* */
+    int target_reason;        /* why it is another than the one before: DIVVY_REASON_* */
     size_t wanted_count, wanted_held, unfit, shown_count;
     size_t departing; /* places that are leaving */
     bool change_seen; /* since the target settled */
@@ -166,7 +163,7 @@ void dv_partitioner_free_config(divvy_partitioner *p);
 void dv_partitioner_left(divvy_partitioner *p, int error, int64_t now);
 
 /* ---- items_set.c ---- */
-/* For the turn, and what it changes; others go by dv_items_token(). */
+/* For the turn, and what it changes; others go by dv_items_believed_token(). */
 static inline dv_item_table *dv_table(const divvy_partitioner *p) {
     return atomic_load_explicit(&((divvy_partitioner *)(uintptr_t)p)->table, memory_order_relaxed);
 }
@@ -187,7 +184,6 @@ static inline dv_item *dv_item_ref(dv_item *item) {
     return item;
 }
 void dv_item_unref(dv_item *item);
-void dv_names_unref(dv_names *names);
 /* Checks, copies and sorts what a user gave as items; the message of an error begins with `call`. 0, or DIVVY_EINVAL,
  * DIVVY_E2BIG, DIVVY_ENOMEM. */
 int dv_items_make_set(dv_plan_set **out, divvy_client *client, const char *call, const char *locks_path,
@@ -201,11 +197,12 @@ size_t dv_items_find_too_long(const char *locks_path, const dv_plan_set *set);
 int dv_items_use(divvy_partitioner *p, dv_plan_set *set);
 /* An item that is not dealt was given up, perhaps as a whole: then it leaves the table soon. */
 void dv_items_prune(dv_item *item);
-/* Frees the tables that were replaced, once nobody is looking into one. */
-void dv_items_collect(divvy_partitioner *p);
+/* Frees the tables that were replaced, those that nobody looks into; asks again soon if any is left. */
+void dv_items_collect(divvy_partitioner *p, int64_t now);
 void dv_items_free(divvy_partitioner *p);
-/* Returns the token of an item that is shown and not revoked, else 0. From any thread, without the turn. */
-int64_t dv_items_token(const divvy_partitioner *p, const char *name);
+/* Returns the token of an item that is shown and not revoked, on a session within its deadline; else 0. From any thread,
+ * without the turn. */
+int64_t dv_items_believed_token(const divvy_partitioner *p, const char *name);
 /* Sets what the former returns for the item at i, by what is shown and revoked of it now. */
 void dv_items_note_owned(divvy_partitioner *p, size_t i);
 

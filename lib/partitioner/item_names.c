@@ -1,0 +1,114 @@
+/* Names: one block of memory, and a hash table over it. SPDX-License-Identifier: Apache-2.0 */
+#include "partitioner/item_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* ---- the block ---- */
+
+/* A token and a name with its NUL, up to the next token. */
+static size_t place_bytes(const char *name) {
+    size_t bytes = sizeof(dv_token) + strlen(name) + 1;
+    return (bytes + sizeof(dv_token) - 1) / sizeof(dv_token) * sizeof(dv_token);
+}
+
+dv_names *dv_names_copy(const char *const *from, size_t count) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) bytes += place_bytes(from[i]);
+    dv_names *names = malloc(sizeof *names + count * sizeof *names->names + bytes);
+    if (!names) return NULL;
+    atomic_init(&names->refs, 1);
+    names->count = count;
+    names->names = (const char **)(void *)(names + 1);
+    char *to = (char *)(void *)(names->names + count);
+    for (size_t i = 0; i < count; i++) {
+        char *name = to + sizeof(dv_token);
+        strcpy(name, from[i]);
+        atomic_init(dv_name_token(name), 0);
+        names->names[i] = name;
+        to += place_bytes(from[i]);
+    }
+    return names;
+}
+
+void dv_names_unref(dv_names *names) {
+    if (names && atomic_fetch_sub(&names->refs, 1) == 1) free(names);
+}
+
+/* ---- the index ---- */
+
+/* Where a name stands in the block, and half of its hash: a lookup touches two lines of memory, this and the name's. */
+typedef struct {
+    uint32_t hash;
+    uint32_t place; /* from the beginning of the block, in tokens; 0 is no name's, but the first token's: empty */
+} slot;
+
+struct dv_name_index {
+    const char *block;
+    uint64_t seed;
+    size_t mask; /* a power of two less 1; at most two thirds of the slots are full */
+    slot slots[];
+};
+
+/* Eight bytes at a time. Who chooses names does not know the seed, and so cannot choose many that collide. */
+static uint64_t hash_of(const char *name, uint64_t seed) {
+    uint64_t h = seed, word;
+    size_t left = strlen(name);
+    for (; left >= sizeof word; left -= sizeof word, name += sizeof word) {
+        memcpy(&word, name, sizeof word);
+        h = (h ^ word) * 0x9e3779b97f4a7c15;
+        h ^= h >> 32;
+    }
+    word = 0;
+    memcpy(&word, name, left);
+    h = (h ^ word ^ (uint64_t)left << 56) * 0x9e3779b97f4a7c15;
+    return (h ^ h >> 32) * 0xbf58476d1ce4e5b9;
+}
+
+static size_t slots_for(size_t count) {
+    size_t slots = 8;
+    while (slots < count + count / 2 + 1) slots *= 2;
+    return slots;
+}
+
+static void add(dv_name_index *index, const char *name) {
+    uint64_t hash = hash_of(name, index->seed);
+    size_t i = (size_t)(hash >> 32) & index->mask;
+    while (index->slots[i].place) i = (i + 1) & index->mask;
+    index->slots[i] = (slot){(uint32_t)hash, (uint32_t)((size_t)(name - index->block) / sizeof(dv_token))};
+}
+
+static uint64_t random_seed(const void *otherwise) {
+    uint64_t seed;
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed) seed = (uint64_t)(uintptr_t)otherwise;
+    return seed;
+}
+
+dv_name_index *dv_name_index_new(const dv_names *names) {
+    const char *block = (const char *)(const void *)(names->names + names->count);
+    size_t slots = slots_for(names->count);
+    const char *last = names->count ? names->names[names->count - 1] : block;
+    if ((size_t)(last - block) / sizeof(dv_token) > UINT32_MAX) return NULL;
+    dv_name_index *index = calloc(1, sizeof *index + slots * sizeof(slot));
+    if (!index) return NULL;
+    index->block = block;
+    index->seed = random_seed(index);
+    index->mask = slots - 1;
+    for (size_t i = 0; i < names->count; i++) add(index, names->names[i]);
+    return index;
+}
+
+void dv_name_index_free(dv_name_index *index) {
+    free(index);
+}
+
+const char *dv_name_index_find(const dv_name_index *index, const char *name) {
+    uint64_t hash = hash_of(name, index->seed);
+    for (size_t i = (size_t)(hash >> 32) & index->mask; index->slots[i].place; i = (i + 1) & index->mask) {
+        if (index->slots[i].hash != (uint32_t)hash) continue;
+        const char *found = index->block + index->slots[i].place * sizeof(dv_token);
+        if (strcmp(found, name) == 0) return found;
+    }
+    return NULL;
+}

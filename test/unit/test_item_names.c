@@ -1,0 +1,61 @@
+/* Names and their index. SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "partitioner/item_names.h"
+
+/* Every name is found, by an equal text elsewhere, with a token of its own; nothing else is found. */
+static void assert_index(const char *const *texts, size_t count) {
+    dv_names *names = dv_names_copy(texts, count);
+    assert_non_null(names);
+    dv_name_index *index = dv_name_index_new(names);
+    assert_non_null(index);
+    for (size_t i = 0; i < count; i++) {
+        assert_string_equal(names->names[i], texts[i]);
+        assert_int_equal(atomic_load(dv_name_token(names->names[i])), 0);
+        atomic_store(dv_name_token(names->names[i]), (int64_t)i + 1);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const char *found = dv_name_index_find(index, texts[i]);
+        assert_ptr_equal(found, names->names[i]);
+        assert_int_equal(atomic_load(dv_name_token(found)), i + 1);
+    }
+    assert_null(dv_name_index_find(index, "never"));
+    assert_null(dv_name_index_find(index, ""));
+    dv_name_index_free(index);
+    dv_names_unref(names);
+}
+
+static void test_none_and_few(void **state) {
+    (void)state;
+    static const char *const few[] = {"a", "ab",      "abc", "abcdefg", "abcdefgh", "abcdefghi", "abcdefghabcdefgh",
+                                      "b", "\xc3\xa4"};
+    for (size_t count = 0; count <= sizeof few / sizeof *few; count++) assert_index(few, count);
+}
+
+/* Of lengths around the eight bytes that are hashed at a time, and many. */
+static void test_many(void **state) {
+    (void)state;
+    enum { COUNT = 100000 };
+    const char **texts = (const char **)(uintptr_t)calloc(COUNT, sizeof *texts);
+    for (size_t i = 0; i < COUNT; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "%.*s%zu", (int)(i % 24), "item-item-item-item-item", i + 1000000);
+        texts[i] = strdup(text);
+    }
+    assert_index(texts, COUNT);
+    for (size_t i = 0; i < COUNT; i++) free((void *)(uintptr_t)texts[i]);
+    free((void *)texts);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_none_and_few), cmocka_unit_test(test_many)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
