@@ -20,6 +20,12 @@ typedef struct {
     const char *zone;       /**< where it runs, such as a rack; NULL or "": none; only sticky looks at it */
 } divvy_member;
 
+/** In which order round robin deals the items out. */
+enum {
+    DIVVY_ORDER_BYTES,  /**< bytewise, as kazoo sorts strings */
+    DIVVY_ORDER_NUMERIC /**< by number, as kazoo sorts Python's integers: `range(12)`. All items are decimal numbers */
+};
+
 DIVVY_EXTERN_C_BEGIN
 
 /**
@@ -42,6 +48,23 @@ DIVVY_EXTERN_C_BEGIN
  */
 DIVVY_API int divvy_assign_round_robin(const divvy_member *members, size_t member_count, const char *const *items,
                                        size_t item_count, uint32_t *owners);
+
+/**
+ * The same with the items in a given order.
+ *
+ * A pool of kazoo members whose items are integers sorts them by number: 2 before 10. Strings of the same digits are
+ * sorted bytewise: "10" before "2". All members of a pool must deal in one order, or they wait for each other for ever.
+ *
+ * Ownership: nothing is kept. Thread: any.
+ * Source: kazoo.recipe.partitioner.SetPartitioner._partitioner; docs/protocol.md, rule A1.
+ *
+ * @param items_order  DIVVY_ORDER_BYTES, or DIVVY_ORDER_NUMERIC: then each item is written as Python writes an integer,
+ *                     that is, digits without leading zeros, after a minus sign where it is below 0
+ * @return as divvy_assign_round_robin(); DIVVY_EINVAL also for an unknown order, and for an item that is no such number
+ */
+DIVVY_API int divvy_assign_round_robin_ordered(const divvy_member *members, size_t member_count,
+                                               const char *const *items, size_t item_count, int items_order,
+                                               uint32_t *owners);
 
 /**
  * Rendezvous (highest random weight) with exact capacity: loads differ by at most one, and a change of membership

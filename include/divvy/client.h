@@ -60,7 +60,7 @@ enum divvy_warning {
     DIVVY_WARN_STRAY,            /**< a child of the party that is no member, or is persistent: delete it */
     DIVVY_WARN_SHORT,            /**< the share does not fit the limits of the session; what fits is taken */
     DIVVY_WARN_ITEM_NAME,        /**< no lock can have the item's name, or none of a kazoo member that is present */
-    DIVVY_WARN_SLOW_RELEASE,     /**< a RELEASE has not been answered for release_warn_ms */
+    DIVVY_WARN_SLOW_RELEASE,     /**< a RELEASE has not been answered for release_warn_ms, or twice that, ... */
     DIVVY_WARN_IDENTIFIER,       /**< another live member goes by the same identifier */
     DIVVY_WARN_NODE_GONE,        /**< a node of ours was deleted by somebody else; it is made again */
     DIVVY_WARN_SESSION,          /**< the session's timeout is not what was asked for, or is short for the tick */

@@ -44,6 +44,7 @@
 #ifndef DIVVY_PARTITIONER_H
 #define DIVVY_PARTITIONER_H
 
+#include "divvy/assign.h"
 #include "divvy/client.h"
 
 DIVVY_EXTERN_C_BEGIN
@@ -156,7 +157,8 @@ typedef struct {
     int64_t leave_boundary_ms;   /**< the same when members only left; -1: as time_boundary_ms */
     int64_t settle_max_ms;       /**< a party that never stands still counts after this; 0: 4 x the larger boundary */
     int64_t allocate_timeout_ms; /**< DIVVY_FAILURE when ALLOCATING lasts longer; 0: never */
-    int64_t release_warn_ms;     /**< DIVVY_WARN_SLOW_RELEASE when RELEASE lasts longer; 0: never */
+    int64_t release_warn_ms;     /**< DIVVY_WARN_SLOW_RELEASE when RELEASE lasts longer, and each time that it has
+                                       lasted twice as long. Others wait meanwhile. Default: 10 s; 0: never */
     int on_suspend;              /**< DIVVY_HOLD, DIVVY_RELEASE_ON_SUSPEND */
     int on_session_loss;         /**< DIVVY_FAIL, DIVVY_REJOIN */
     /* The next five count where a plan decides (DIVVY_ASSIGN_AUTO, all members can), and are ignored where kazoo or older
@@ -183,19 +185,23 @@ typedef struct {
     int64_t
         round_timeout_ms; /**< with max_moves: the next items are moved after this time also if new owners do not hold
                                    all of the last ones yet. Default: a minute. The plan's, like max_moves */
+    int items_order;      /**< in which order round robin deals the items out, so where kazoo members are in the pool:
+                                   DIVVY_ORDER_BYTES, or DIVVY_ORDER_NUMERIC where theirs are integers. The same in all members */
 } divvy_partitioner_config;
 
 #define DIVVY_PARTITIONER_CONFIG_INIT                                                                                \
     {                                                                                                                \
         sizeof(divvy_partitioner_config), NULL, NULL, 0, NULL, DIVVY_INCREMENTAL, DIVVY_ASSIGN_AUTO, NULL, 1000, -1, \
-            0, 0, 0, DIVVY_HOLD, DIVVY_FAIL, 1000, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, 60000                \
+            0, 0, 10000, DIVVY_HOLD, DIVVY_FAIL, 1000, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, 60000,           \
+            DIVVY_ORDER_BYTES                                                                                        \
     }
 
 /** As kazoo's SetPartitioner behaves: eager, everything released on session events, a boundary of 30 s, round robin. */
 #define DIVVY_PARTITIONER_CONFIG_KAZOO                                                                                 \
     {                                                                                                                  \
         sizeof(divvy_partitioner_config), NULL, NULL, 0, NULL, DIVVY_EAGER, DIVVY_ASSIGN_ROUND_ROBIN, NULL, 30000, -1, \
-            0, 0, 0, DIVVY_RELEASE_ON_SUSPEND, DIVVY_FAIL, 1000, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, 60000    \
+            0, 0, 10000, DIVVY_RELEASE_ON_SUSPEND, DIVVY_FAIL, 1000, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL,      \
+            60000, DIVVY_ORDER_BYTES                                                                                   \
     }
 
 /**
@@ -216,7 +222,7 @@ typedef struct {
  *                      repeated item, a negative time or one over ten years, an unknown choice, an identifier that is
  *                      empty or cannot stand in a node's name, DIVVY_ASSIGN_FUNC without a function, a zone that is
  *                      no UTF-8, static_membership without an identifier, rejoin_delay_ms without static_membership,
- *                      max_moves above 4294967295, and weight, zone, max_moves or static_membership with an assignment
+ *                      max_moves above 4294967295, DIVVY_ORDER_NUMERIC with an item that is no decimal number, and weight, zone, max_moves or static_membership with an assignment
  *                      that is no plan
  *   DIVVY_E2BIG        an item whose lock's path is longer than 64 KiB, an identifier or a zone over 512 bytes, more
  *                      than 1,000,000 items
@@ -386,7 +392,7 @@ DIVVY_API const char *divvy_partitioner_identifier(const divvy_partitioner *p);
  * Ownership: all is copied. Thread: any.
  * @param items at least one, no empty, no repeated one; up to 1,000,000; in any order
  * @return 0, or
- *   DIVVY_EINVAL  a NULL pointer, no items, an empty or a repeated item
+ *   DIVVY_EINVAL  a NULL pointer, no items, an empty or a repeated item; with DIVVY_ORDER_NUMERIC one that is no number
  *   DIVVY_E2BIG   more than 1,000,000 items, or one whose lock's path is longer than 64 KiB
  *   DIVVY_ESTATE  the members divide by a rule of names now, because one of them does not follow plans or this one does not:
  *                 then each goes by its own configuration, which never changes while it lives; or this one has failed

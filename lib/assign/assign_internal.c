@@ -43,10 +43,38 @@ dv_assign_name *dv_assign_order_members(const divvy_member *members, size_t coun
     return names;
 }
 
-dv_assign_name *dv_assign_order_items(const char *const *items, size_t count) {
+bool dv_assign_is_number(const char *name) {
+    const char *digits = name + (*name == '-');
+    size_t count = strspn(digits, "0123456789");
+    if (count == 0 || digits[count] != '\0') return false;
+    return *digits != '0' || strcmp(name, "0") == 0;
+}
+
+/* Without leading zeros the longer of two numbers is the larger. */
+static int compare_digits(const char *left, const char *right) {
+    size_t left_count = strlen(left), right_count = strlen(right);
+    if (left_count != right_count) return left_count < right_count ? -1 : 1;
+    return strcmp(left, right);
+}
+
+int dv_assign_compare_numbers(const char *left, const char *right) {
+    if (*left == '-' && *right == '-') return compare_digits(right + 1, left + 1);
+    if (*left == '-' || *right == '-') return *left == '-' ? -1 : 1;
+    return compare_digits(left, right);
+}
+
+static int number_compare(const void *left, const void *right) {
+    const dv_assign_name *a = left;
+    const dv_assign_name *b = right;
+    int order = dv_assign_compare_numbers(a->name, b->name);
+    if (order != 0) return order;
+    return (a->index > b->index) - (a->index < b->index);
+}
+
+dv_assign_name *dv_assign_order_items(const char *const *items, size_t count, int items_order) {
     dv_assign_name *names = calloc(count, sizeof *names);
     if (names == NULL) return NULL;
     for (size_t i = 0; i < count; i++) names[i] = (dv_assign_name){.name = items[i], .index = i};
-    qsort(names, count, sizeof *names, name_compare);
+    qsort(names, count, sizeof *names, items_order == DIVVY_ORDER_NUMERIC ? number_compare : name_compare);
     return names;
 }

@@ -2,6 +2,7 @@
 #ifndef DV_ASSIGN_INTERNAL_H
 #define DV_ASSIGN_INTERNAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,7 +31,12 @@ uint64_t dv_assign_key(char kind, const char *name, uint64_t rank);
 /* The members' identifiers in the order of rule A1, malloc'ed; `count` is at least 1. NULL when memory is out. */
 dv_assign_name *dv_assign_order_members(const divvy_member *members, size_t count);
 
-/* The items in the order of rule A1, malloc'ed; `count` is at least 1. NULL when memory is out. */
-dv_assign_name *dv_assign_order_items(const char *const *items, size_t count);
+/* Whether it is written as Python writes an integer. */
+bool dv_assign_is_number(const char *name);
+/* Orders two of these by number: below, at or above 0. */
+int dv_assign_compare_numbers(const char *left, const char *right);
+
+/* The items in the order of rule A1, by bytes or by number, malloc'ed; `count` is at least 1. NULL when memory is out. */
+dv_assign_name *dv_assign_order_items(const char *const *items, size_t count, int items_order);
 
 #endif

@@ -154,7 +154,7 @@ static int matching_init(matching *t, const divvy_member *members, size_t member
         .member_count = (uint32_t)member_count,
         .item_count = item_count,
         .members = dv_assign_order_members(members, member_count),
-        .items = dv_assign_order_items(items, item_count),
+        .items = dv_assign_order_items(items, item_count, DIVVY_ORDER_BYTES),
         .member_keys = calloc(member_count, sizeof *t->member_keys),
         .item_keys = calloc(item_count, sizeof *t->item_keys),
         .asked_weight = calloc(item_count, sizeof *t->asked_weight),

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "assign/assign_internal.h"
 #include "partitioner/member_data.h"
 #include "partitioner/partitioner.h"
 #include "recipe/record.h"
@@ -48,6 +49,7 @@ static int check_choices(divvy_client *client, const divvy_partitioner_config *c
     if (c->assign < DIVVY_ASSIGN_AUTO || c->assign > DIVVY_ASSIGN_FUNC) what = "assign";
     if (c->on_suspend != DIVVY_HOLD && c->on_suspend != DIVVY_RELEASE_ON_SUSPEND) what = "on_suspend";
     if (c->on_session_loss != DIVVY_FAIL && c->on_session_loss != DIVVY_REJOIN) what = "on_session_loss";
+    if (c->items_order != DIVVY_ORDER_BYTES && c->items_order != DIVVY_ORDER_NUMERIC) what = "items_order";
     if (what) return dv_fail(client, DIVVY_EINVAL, "partitioner: %s has none of its values", what);
     if ((c->assign == DIVVY_ASSIGN_FUNC) != (c->func != NULL))
         return dv_fail(client, DIVVY_EINVAL, "partitioner: DIVVY_ASSIGN_FUNC and func go together");
@@ -103,10 +105,35 @@ static int set_identifier(divvy_partitioner *p, divvy_client *client, const char
     return p->identifier_node ? 0 : dv_fail_plainly(client, DIVVY_ENOMEM);
 }
 
+/* Whether all are numbers whose order is not that of their bytes: kazoo members may have another one than we. */
+static bool numbers_out_of_order(const dv_plan_set *set) {
+    bool out_of_order = false;
+    for (size_t i = 0; i < set->count; i++) {
+        if (!dv_assign_is_number(set->names[i])) return false;
+        out_of_order |= i > 0 && dv_assign_compare_numbers(set->names[i - 1], set->names[i]) > 0;
+    }
+    return out_of_order;
+}
+
+int dv_partitioner_check_order(const divvy_partitioner *p, divvy_client *client, const char *call,
+                               const dv_plan_set *set) {
+    for (size_t i = 0; p->config.items_order == DIVVY_ORDER_NUMERIC && i < set->count; i++) {
+        if (!dv_assign_is_number(set->names[i]))
+            return dv_fail(client, DIVVY_EINVAL,
+                           "%s: items_order is numeric, and the item \"%.100s\" is no decimal number as Python "
+                           "writes it",
+                           call, set->names[i]);
+    }
+    return 0;
+}
+
 static int set_items(divvy_partitioner *p, divvy_client *client, const divvy_partitioner_config *c) {
     int error = dv_items_make_set(&p->configured, client, "partitioner", p->locks_path, c->items, c->item_count);
-    if (!error && (error = dv_items_use(p, p->configured)) != 0) dv_fail_plainly(client, error);
-    return error;
+    if (!error) error = dv_partitioner_check_order(p, client, "partitioner", p->configured);
+    if (error) return error;
+    p->numbers_out_of_order = numbers_out_of_order(p->configured);
+    error = dv_items_use(p, p->configured);
+    return error ? dv_fail_plainly(client, error) : 0;
 }
 
 /* What a member of divvy can, and so its tag `a`: docs/protocol.md, P3. */
@@ -122,9 +149,10 @@ static void set_ability(divvy_partitioner *p, const divvy_partitioner_config *c)
 }
 
 static int describe_member(divvy_partitioner *p, divvy_client *client) {
-    if (asprintf(&p->member_suffix, ",a=%s,s=%08x-%s", p->ability, p->configured->crc, p->identifier_node) < 0)
-        p->member_suffix = NULL;
     const divvy_partitioner_config *c = &p->config;
+    const char *order = c->items_order == DIVVY_ORDER_NUMERIC ? ",o=n" : "";
+    if (asprintf(&p->member_suffix, ",a=%s,s=%08x%s-%s", p->ability, p->configured->crc, order, p->identifier_node) < 0)
+        p->member_suffix = NULL;
     const dv_member_facts facts = {.is_static = c->static_membership,
                                    .weight = c->weight,
                                    .zone = (char *)(uintptr_t)(c->zone ? c->zone : ""),

@@ -325,6 +325,7 @@ int divvy_partitioner_set_items(divvy_partitioner *p, const char *const *items, 
     divvy_client *client = p->object.client;
     dv_plan_set *set = NULL;
     error = dv_items_make_set(&set, client, "set_items", p->locks_path, items, item_count);
+    if (!error) error = dv_partitioner_check_order(p, client, "set_items", set);
     if (!error) error = check_can_set(p);
     if (!error) dv_follow_want_set(p, set, dv_client_now(client));
     dv_plan_set_unref(set);

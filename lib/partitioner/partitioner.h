@@ -85,6 +85,7 @@ typedef struct {
     bool has_set;
     uint32_t set; /* DV_DIVVY: crc of its items */
     bool looked;  /* it was seen whether its node is ephemeral: one that is not is a stray */
+    bool numeric; /* DV_DIVVY: round robin deals them out by number */
 } dv_member;
 
 typedef struct {
@@ -101,6 +102,7 @@ struct divvy_partitioner {
     char ability[12]; /* the value of our tag `a` */
 
     dv_plan_set *configured;   /* what we were made with: its crc is our tag `s` */
+    bool numbers_out_of_order; /* they are numbers, and by bytes in another order */
     dv_plan_set *dealt;        /* what is dealt: mine[] of a target is in its order */
     _Atomic(dv_item_table *) table;
     dv_readers *readers;    /* threads that look into a table, without the turn */
@@ -124,6 +126,7 @@ struct divvy_partitioner {
 
     bool target_valid;
     int target_reason;        /* why it is another than the one before: DIVVY_REASON_* */
+    int64_t release_waits_ms; /* in RELEASE: when the next warning of it is due, from its beginning */
     size_t wanted_count, wanted_held, unfit, shown_count;
     size_t departing; /* places that are leaving */
     bool change_seen; /* since the target settled */
@@ -157,6 +160,9 @@ struct divvy_partitioner {
 /* ---- config.c ---- */
 int dv_partitioner_configure(divvy_partitioner *p, divvy_client *client, const divvy_partitioner_config *config);
 void dv_partitioner_free_config(divvy_partitioner *p);
+/* Whether the items can be in the order that was asked for: 0, or DIVVY_EINVAL with a message that begins with `call`. */
+int dv_partitioner_check_order(const divvy_partitioner *p, divvy_client *client, const char *call,
+                               const dv_plan_set *set);
 
 /* ---- partitioner.c ---- */
 /* Our place in the plan is given up, or, for `error`, it could not be: the rest follows. */

@@ -26,7 +26,7 @@ static divvy_partition_state enter(divvy_partitioner *p, divvy_partition_state t
     dv_timer_cancel(&p->state_timer);
     int64_t limit_ms = 0;
     if (to == DIVVY_ALLOCATING) limit_ms = p->config.allocate_timeout_ms;
-    if (to == DIVVY_RELEASE) limit_ms = p->config.release_warn_ms;
+    if (to == DIVVY_RELEASE) limit_ms = p->release_waits_ms = p->config.release_warn_ms;
     if (limit_ms) dv_timer_set(p->object.client, &p->state_timer, now + limit_ms);
     dv_client_changed(p->object.client);
     return from;
@@ -229,6 +229,21 @@ void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, con
     dv_members_stop(p);
 }
 
+static void warn_of_slow_release(divvy_partitioner *p) {
+    size_t count = 0;
+    const char *first = "";
+    for (size_t i = dv_item_count(p); i-- > 0;) {
+        if (!dv_item_at(p, i)->revoked) continue;
+        count++;
+        first = dv_item_name(p, i);
+    }
+    dv_client_warn(p->object.client, DIVVY_WARN_SLOW_RELEASE,
+                   count ? "%s: member %s has not answered RELEASE for %lld ms; %zu items wait for that, such as "
+                           "\"%.100s\""
+                         : "%s: member %s has not answered RELEASE for %lld ms, and takes no part before",
+                   p->path, p->identifier, (long long)p->release_waits_ms, count, first);
+}
+
 void dv_state_timer(dv_timer *timer, int64_t now) {
     divvy_partitioner *p = (divvy_partitioner *)(void *)((char *)timer - offsetof(divvy_partitioner, state_timer));
     if (p->state == DIVVY_ALLOCATING) {
@@ -236,8 +251,8 @@ void dv_state_timer(dv_timer *timer, int64_t now) {
                       "the share was not complete after allocate_timeout_ms, %lld ms",
                       (long long)p->config.allocate_timeout_ms);
     } else if (p->state == DIVVY_RELEASE) {
-        dv_client_warn(p->object.client, DIVVY_WARN_SLOW_RELEASE,
-                       "%s: member %s has not answered RELEASE for %lld ms; other members wait for its items", p->path,
-                       p->identifier, (long long)p->config.release_warn_ms);
+        warn_of_slow_release(p);
+        dv_timer_set(p->object.client, timer, now + p->release_waits_ms);
+        if (p->release_waits_ms <= DV_TIME_MAX_MS) p->release_waits_ms *= 2;
     }
 }

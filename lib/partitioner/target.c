@@ -56,6 +56,8 @@ static bool parse_tag(dv_member *member, const char *comma, const char *end) {
         memcpy(digits, equals + 1, 8);
         member->set = (uint32_t)strtoul(digits, &stop, 16);
         member->has_set = *stop == '\0';
+    } else if (comma[1] == 'o') {
+        member->numeric = value_bytes == 1 && equals[1] == 'n';
     }
     return true;
 }
@@ -173,6 +175,29 @@ static void warn_of_differences(divvy_partitioner *p, const pool *all) {
     }
 }
 
+/* P3: whose round robin deals the items out in another order waits for us, and we for them, for ever. */
+static void warn_of_orders(divvy_partitioner *p, const pool *all) {
+    bool numeric = p->config.items_order == DIVVY_ORDER_NUMERIC;
+    if (all->level != DV_LEVEL_KAZOO || p->config.assign == DIVVY_ASSIGN_FUNC) return;
+    for (size_t i = 0; i < all->count; i++) {
+        const dv_member *m = all->members[i];
+        if (m->kind != DV_DIVVY || m->numeric == numeric) continue;
+        dv_report_warn_once(p, DIVVY_WARN_ASSIGN_DIFFERS,
+                            "%s: round robin deals items out %s here and %s in member %s, so members wait for one "
+                            "another; give all the same items_order",
+                            p->path, numeric ? "by number" : "by bytes", numeric ? "by bytes" : "by number",
+                            m->identifier);
+        return;
+    }
+    if (all->has_kazoo && p->numbers_out_of_order && !numeric)
+        dv_report_warn_once(
+            p, DIVVY_WARN_ITEMS_DIFFER,
+            "%s: a kazoo member is in the pool, and all items are numbers. If they are integers "
+            "there, such as range(12), kazoo sorts them by number, and %s by bytes, so members wait for "
+            "one another; set items_order to numeric. If they are strings, all is well",
+            p->path, p->identifier);
+}
+
 void dv_target_warn_of_strays(divvy_partitioner *p, const dv_members *party) {
     for (size_t i = 0; i < party->count; i++) {
         if (party->members[i].kind != DV_STRAY) continue;
@@ -190,6 +215,7 @@ void dv_target_warn(divvy_partitioner *p, const dv_members *party, const char *o
     if (!make_pool(&all, party, own_node)) return;
     if (all.present) {
         warn_of_differences(p, &all);
+        warn_of_orders(p, &all);
         dv_target_warn_of_strays(p, party);
     }
     free(all.members);
@@ -215,9 +241,10 @@ static int assign(divvy_partitioner *p, const pool *all, uint8_t *mine) {
     if (members && owners) {
         for (size_t i = 0; i < all->count; i++) members[i] = (divvy_member){all->members[i]->identifier, 1000, NULL};
         bool differs = DV_MUTANT(sets_differ) && dv_crc32(0, p->identifier, strlen(p->identifier)) % 2;
-        error = all->level >= DV_LEVEL_RENDEZVOUS && !differs
-                    ? divvy_assign_rendezvous(members, all->count, items, count, owners)
-                    : divvy_assign_round_robin(members, all->count, items, count, owners);
+        error =
+            all->level >= DV_LEVEL_RENDEZVOUS && !differs
+                ? divvy_assign_rendezvous(members, all->count, items, count, owners)
+                : divvy_assign_round_robin_ordered(members, all->count, items, count, p->config.items_order, owners);
         for (size_t i = 0; !error && i < count; i++) mine[i] = owners[i] == all->own;
     }
     free(members);

@@ -398,6 +398,22 @@ def test_equal_identifiers(world):
     pool.settle_owned()
 
 
+def test_integers(world):
+    """kazoo members with integers deal them out by number; so does a divvy member that is told to. One that is not warns."""
+    pool = world.pool("/integers", [str(number) for number in range(12)])
+    kazoo_1, kazoo_3 = pool.kazoo("kazoo-1", "--integers"), pool.kazoo("kazoo-3", "--integers")
+    divvy_2 = pool.divvy("divvy-2", "--items-order", "numeric")
+    ranks = {divvy_2: 0, kazoo_1: 1, kazoo_3: 2}
+    pool.settle({member: {str(number) for number in range(12)[rank::3]} for member, rank in ranks.items()})
+    check("items_order" not in divvy_2.warnings(), "warned: %s", divvy_2.warnings())
+    divvy_4 = pool.divvy("divvy-4")
+    wait_for(lambda: "set items_order to numeric" in divvy_4.warnings(), "no warning of numbers in another order")
+    wait_for(lambda: "deals items out" in divvy_2.warnings(), "no warning of a member with another order")
+    pool.leave(divvy_4)
+    pool.settle({member: {str(number) for number in range(12)[rank::3]} for member, rank in ranks.items()})
+    pool.leave(divvy_2, kazoo_1, kazoo_3)
+
+
 def test_strays(world):
     """Children that are no members get no share; but beside a kazoo member all do, as kazoo counts them."""
     pool = world.pool("/strays", QUEUES)
@@ -440,7 +456,7 @@ def test_strays(world):
 
 
 TESTS = [test_wire_nodes, test_wire_party, test_wire_locks, test_churn, test_churn_eager, test_change_over,
-         test_plan_and_back, test_other_items, test_slash, test_equal_identifiers, test_strays]
+         test_plan_and_back, test_other_items, test_slash, test_equal_identifiers, test_integers, test_strays]
 
 
 def main():

@@ -280,6 +280,27 @@ static void test_round_robin_deals_as_kazoo(void **state) {
     assert_int_equal(owners_digest(&first), 0x2496dc29a34226fc);
 }
 
+/* By number round robin deals as Python deals integers, and refuses what Python would not write as one. */
+static void test_round_robin_of_numbers(void **state) {
+    (void)state;
+    static const divvy_member members[] = {{"b", 1000, NULL}, {"a", 1000, NULL}, {"c", 1000, NULL}};
+    static const char *const items[] = {"10", "-2", "0", "9", "100", "-10", "2", "99999999999999999999", "1", "2"};
+    /* sorted: -10 -2 0 1 2 2 9 10 100 99999999999999999999, dealt to a b c a b c a b c a */
+    static const uint32_t expected[] = {0, 0, 2, 1, 2, 1, 0, 1, 1, 2};
+    static const char *const wrong[] = {"", "-", "-0", "01", "1 ", "+1", "1.0", "x", "--1", "1-"};
+    uint32_t owners[COUNT(items)];
+    assert_int_equal(divvy_assign_round_robin_ordered(members, 3, items, COUNT(items), DIVVY_ORDER_NUMERIC, owners), 0);
+    assert_memory_equal(owners, expected, sizeof expected);
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        const char *const mixed[] = {"1", wrong[i]};
+        assert_int_equal(divvy_assign_round_robin_ordered(members, 3, mixed, 2, DIVVY_ORDER_NUMERIC, owners),
+                         DIVVY_EINVAL);
+        assert_int_equal(divvy_assign_round_robin_ordered(members, 3, mixed, 2, DIVVY_ORDER_BYTES, owners), 0);
+    }
+    assert_int_equal(divvy_assign_round_robin_ordered(members, 3, items, 2, DIVVY_ORDER_NUMERIC + 1, owners),
+                     DIVVY_EINVAL);
+}
+
 /* Rendezvous assigns today what the independent implementation in Python assigned when the rules were written. */
 static void test_rendezvous_never_changes(void **state) {
     (void)state;
@@ -473,6 +494,7 @@ static void test_bad_arguments(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_robin_deals_as_kazoo),
+        cmocka_unit_test(test_round_robin_of_numbers),
         cmocka_unit_test(test_rendezvous_never_changes),
         cmocka_unit_test(test_hash_is_as_documented),
         cmocka_unit_test(test_rendezvous_equals_the_naive_reading),

@@ -31,7 +31,7 @@ static void check_common(const divvy_partitioner_config *c) {
     CHECK(c->size == sizeof *c);
     CHECK(c->path == NULL && c->items == NULL && c->item_count == 0 && c->identifier == NULL && c->func == NULL);
     CHECK(c->leave_boundary_ms == -1 && c->settle_max_ms == 0 && c->allocate_timeout_ms == 0);
-    CHECK(c->release_warn_ms == 0 && c->on_session_loss == DIVVY_FAIL && c->weight == 1000 && c->zone == NULL);
+    CHECK(c->release_warn_ms == 10000 && c->on_session_loss == DIVVY_FAIL && c->weight == 1000 && c->zone == NULL);
     CHECK(c->max_moves == 0 && c->rejoin_delay_ms == 0 && c->static_membership == 0);
     CHECK(c->on_state == NULL && c->on_items == NULL && c->on_destroyed == NULL && c->user == NULL);
     CHECK(c->func_name == NULL);

@@ -13,7 +13,7 @@ _divvy_options() {
         ;;
     partition)
         echo "--connect --path --items-from --item --identifier --time-boundary --leave-boundary --session-timeout
-            --ensemble-tick --allocate-timeout --connect-timeout --mode --assign --rejoin-delay --weight --zone
+            --ensemble-tick --allocate-timeout --connect-timeout --mode --assign --items-order --rejoin-delay --weight --zone
             --max-moves --drain --restart --rejoin --auth-file
             --acl --events --json --timestamps --verbose --help"
         ;;
@@ -31,7 +31,7 @@ _divvy_options() {
             --ensemble-tick --connect-timeout --auth-file --acl --verbose --help"
         ;;
     plan)
-        echo "--members --join --leave --items-from --item --assign --verbose --json --help"
+        echo "--members --join --leave --items-from --item --assign --items-order --verbose --json --help"
         ;;
     drain)
         echo "--path --undo --weight --wait --wait-timeout --connect --timeout --auth-file --verbose --acl --help"
@@ -44,6 +44,7 @@ _divvy_values() {
     case $1:$2 in
     plan:--assign) echo "rendezvous round_robin sticky" ;;
     *:--assign) echo "auto round_robin rendezvous" ;;
+    *:--items-order) echo "bytes numeric" ;;
     *:--mode) echo "incremental eager" ;;
     *:--acl) echo "auto open creator readable" ;;
     *:--restart) echo "always on-failure never" ;;

@@ -293,6 +293,7 @@ static int join(member *m) {
     config.identifier = o->identifier;
     config.mode = o->mode;
     config.assign = o->assign;
+    config.items_order = o->items_order;
     config.static_membership = o->rejoin_delay_ms > 0;
     config.rejoin_delay_ms = o->rejoin_delay_ms;
     config.weight = (uint32_t)o->weight;

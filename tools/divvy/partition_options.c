@@ -17,6 +17,7 @@ static const char command[] = "partition";
 
 static const dv_choice modes[] = {{"incremental", DIVVY_INCREMENTAL}, {"eager", DIVVY_EAGER}, {NULL, 0}};
 
+static const dv_choice orders[] = {{"bytes", DIVVY_ORDER_BYTES}, {"numeric", DIVVY_ORDER_NUMERIC}, {NULL, 0}};
 static const dv_choice assigns[] = {{"auto", DIVVY_ASSIGN_AUTO},
                                     {"round_robin", DIVVY_ASSIGN_ROUND_ROBIN},
                                     {"rendezvous", DIVVY_ASSIGN_RENDEZVOUS},
@@ -71,6 +72,9 @@ static const dv_option table[] = {
     CHOICE("assign", "HOW", assign, assigns,
            "auto: the best that all members can (default);\n"
            "round_robin: kazoo's way; rendezvous: few moves on a change"),
+    CHOICE("items-order", "ORDER", items_order, orders,
+           "in which order round_robin deals items out, so in a pool with kazoo members:\n"
+           "bytes (default); numeric, where theirs are integers, such as range(12)"),
     DURATION("rejoin-delay", rejoin_delay_ms, 1, 365 * (int64_t)DAY_MS,
              "be a static member, which needs an --identifier: one of that name that is\n"
              "back within DURATION, after a restart or a crash, has its items again, and\n"

@@ -19,6 +19,7 @@ typedef struct {
     int64_t allocate_timeout_ms; /* 0: none */
     int mode;                    /* DIVVY_INCREMENTAL, DIVVY_EAGER */
     int assign;                  /* DIVVY_ASSIGN_* */
+    int items_order;             /* DIVVY_ORDER_* */
     int64_t rejoin_delay_ms;     /* 0: no static member */
     int64_t weight;
     const char *zone;  /* NULL: none */

@@ -1,4 +1,5 @@
 /* divvy plan: what would move when members join or leave. SPDX-License-Identifier: Apache-2.0 */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,8 @@ typedef struct {
     int64_t members, join, leave; /* members 0: not given */
     const char *items_from;
     dv_texts items;
-    int assign; /* an index of `rules` */
+    int assign;      /* an index of `rules` */
+    int items_order; /* DIVVY_ORDER_* */
     int json, verbose;
 
     dv_item_list list;
@@ -26,24 +28,25 @@ typedef struct {
 
 /* ---- the rules ---- */
 
-/* `previous` is what each item's owner was, of these members; UINT32_MAX: none. */
+/* `previous` is what each item's owner was, of these members; UINT32_MAX: none. Items come in their order (A1). */
 typedef int (*rule_fn)(const divvy_member *members, size_t member_count, const dv_item_list *items,
-                       const uint32_t *previous, uint32_t *owners);
+                       const uint32_t *previous, int items_order, uint32_t *owners);
 
 static int by_rendezvous(const divvy_member *members, size_t member_count, const dv_item_list *items,
-                         const uint32_t *previous, uint32_t *owners) {
-    (void)previous;
+                         const uint32_t *previous, int items_order, uint32_t *owners) {
+    (void)previous, (void)items_order;
     return divvy_assign_rendezvous(members, member_count, items->names, items->count, owners);
 }
 
 static int by_round_robin(const divvy_member *members, size_t member_count, const dv_item_list *items,
-                          const uint32_t *previous, uint32_t *owners) {
+                          const uint32_t *previous, int items_order, uint32_t *owners) {
     (void)previous;
-    return divvy_assign_round_robin(members, member_count, items->names, items->count, owners);
+    return divvy_assign_round_robin_ordered(members, member_count, items->names, items->count, items_order, owners);
 }
 
 static int by_sticky(const divvy_member *members, size_t member_count, const dv_item_list *items,
-                     const uint32_t *previous, uint32_t *owners) {
+                     const uint32_t *previous, int items_order, uint32_t *owners) {
+    (void)items_order;
     return divvy_assign_sticky(members, member_count, items->names, items->count, previous, NULL, owners);
 }
 
@@ -54,6 +57,8 @@ static const struct {
 
 static const dv_choice assigns[] = {
     {"rendezvous", 0}, {"round_robin", 1}, {"round-robin", 1}, {"sticky", 2}, {NULL, 0}};
+
+static const dv_choice orders[] = {{"bytes", DIVVY_ORDER_BYTES}, {"numeric", DIVVY_ORDER_NUMERIC}, {NULL, 0}};
 
 /* ---- options ---- */
 
@@ -85,6 +90,13 @@ static const dv_option table[] = {
      .help = "rendezvous: by weights of names, a little more than must moves (default);\n"
              "round_robin: kazoo's way, most moves; sticky: only what must moves",
      .choices = assigns},
+    {.name = "items-order",
+     .argument = "ORDER",
+     .kind = DV_OPTION_CHOICE,
+     .offset = offsetof(plan_options, items_order),
+     .help = "in which order round_robin deals items out: bytes (default);\n"
+             "numeric, as kazoo deals integers out",
+     .choices = orders},
     {.name = "verbose",
      .kind = DV_OPTION_FLAG,
      .offset = offsetof(plan_options, verbose),
@@ -143,14 +155,16 @@ static int name_members(dv_forecast *plan) {
 
 /* Both assignments; indexes of owners are among all members, as the first of those after the change is not the first of
  * all. */
-static int assign(dv_forecast *plan, rule_fn rule) {
+static int assign(dv_forecast *plan, rule_fn rule, int items_order) {
     size_t old_count = plan->member_count - plan->join_count, leave = plan->leave_count;
-    int error = rule(plan->members, old_count, plan->items, NULL, plan->before);
+    int error = rule(plan->members, old_count, plan->items, NULL, items_order, plan->before);
     uint32_t *previous = calloc(plan->items->count, sizeof *previous);
     if (!previous) return DIVVY_ENOMEM;
     for (size_t i = 0; !error && i < plan->items->count; i++)
         previous[i] = plan->before[i] < leave ? UINT32_MAX : plan->before[i] - (uint32_t)leave;
-    if (!error) error = rule(plan->members + leave, plan->member_count - leave, plan->items, previous, plan->after);
+    if (!error)
+        error =
+            rule(plan->members + leave, plan->member_count - leave, plan->items, previous, items_order, plan->after);
     for (size_t i = 0; !error && i < plan->items->count; i++) plan->after[i] += (uint32_t)leave;
     free(previous);
     return error;
@@ -186,14 +200,14 @@ static size_t floor_of(const dv_forecast *plan) {
     return moves;
 }
 
-static int make_plan(dv_forecast *plan, rule_fn rule) {
+static int make_plan(dv_forecast *plan, rule_fn rule, int items_order) {
     plan->members = calloc(plan->member_count, sizeof *plan->members);
     plan->loads = calloc(plan->member_count, sizeof *plan->loads);
     plan->before = calloc(plan->items->count, sizeof *plan->before);
     plan->after = calloc(plan->items->count, sizeof *plan->after);
     if (!plan->members || !plan->loads || !plan->before || !plan->after) return DIVVY_ENOMEM;
     int error = name_members(plan);
-    if (!error) error = assign(plan, rule);
+    if (!error) error = assign(plan, rule, items_order);
     if (error) return error;
     count(plan);
     plan->floor = floor_of(plan);
@@ -215,12 +229,14 @@ static int run_plan(const plan_options *o) {
                         .member_count = (size_t)(o->members + o->join),
                         .leave_count = (size_t)o->leave,
                         .join_count = (size_t)o->join};
-    int error = make_plan(&plan, rules[o->assign].assign);
+    int error = make_plan(&plan, rules[o->assign].assign, o->items_order);
     char *text = NULL;
     if (!error) text = o->json ? dv_forecast_json(&plan, o->verbose) : dv_forecast_print(&plan, o->verbose);
     free_plan(&plan);
     if (error && error != DIVVY_ENOMEM) {
-        dv_command_say("%s", divvy_strerror(error));
+        bool of_order = error == DIVVY_EINVAL && o->items_order == DIVVY_ORDER_NUMERIC;
+        dv_command_say("%s",
+                       of_order ? "--items-order numeric: not all items are decimal numbers" : divvy_strerror(error));
         return DV_EXIT_FAILED;
     }
     return dv_command_print(text);
