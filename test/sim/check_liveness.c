@@ -127,13 +127,21 @@ static roster call_roster(const sim_world *w) {
     return r;
 }
 
-/* How many items the rule gives to strays: nobody takes them. */
+static bool is_name_of_stray(const roster *r, const char *name) {
+    for (size_t i = 0; i < r->count; i++) {
+        if (r->slots[i] == SIM_NOBODY && strcmp(r->members[i].identifier, name) == 0) return true;
+    }
+    return false;
+}
+
+/* How many items the rule gives to strays at most: nobody takes them. A stray may have the name of a member that lives,
+ * and which of two equal names comes first is not the rule's affair. */
 static size_t count_of_strays(const sim_world *w) {
     roster r = call_roster(w);
     uint32_t owners[SIM_ITEMS_MAX];
     size_t count = 0;
     if (r.count == 0 || divvy_assign_round_robin(r.members, r.count, w->items, w->script->items, owners) != 0) return 0;
-    for (size_t i = 0; i < w->script->items; i++) count += r.slots[owners[i]] == SIM_NOBODY;
+    for (size_t i = 0; i < w->script->items; i++) count += is_name_of_stray(&r, r.members[owners[i]].identifier);
     return count;
 }
 
