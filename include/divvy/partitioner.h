@@ -165,14 +165,16 @@ typedef struct {
      * members make the pool go by names. */
     uint32_t weight;  /**< the share, in proportion to that of others; 1000 is usual. 0: nothing, but what others
                                   cannot take. What a member that is new to the plan begins with; later its weight is the
-                                  plan's, see divvy_partitioner_set_weight() */
+                                  plan's, see divvy_partitioner_set_weight(). A static member that comes back with
+                                  another one is warned (DIVVY_WARN_WEIGHT) */
     const char *zone; /**< items are spread evenly over the zones that members name, then inside each. NULL: none;
                                   members without one form a zone together. Up to 512 bytes of UTF-8 */
     size_t max_moves; /**< at most so many items are taken from living members at a time, the next ones when their
-                                  new owners hold those; 0: no limit. The plan's: the first member of a pool brings it, others
-                                  are warned of theirs (DIVVY_WARN_ASSIGN_DIFFERS) */
+                                  new owners hold those; 0: no limit. The plan's: the first member of a pool brings it, and it is
+                                  another one when all live members are configured with that; until then those are
+                                  warned (DIVVY_WARN_ASSIGN_DIFFERS) */
     int64_t rejoin_delay_ms; /**< with static_membership: for how long the items of this member wait for it when it is
-                                  gone; 0: not at all */
+                                  gone; 0: not at all. Members that join meanwhile are warned (DIVVY_WARN_ABSENT) */
     int static_membership; /**< 1: the identifier, which must be given, is this member's for good: who comes back with it
                                   takes over its place in the plan, items and all. Of two live ones only the newer counts:
                                   the other one gets nothing (DIVVY_WARN_FENCED) */
@@ -386,8 +388,10 @@ DIVVY_API const char *divvy_partitioner_identifier(const divvy_partitioner *p);
  * call only asks: the plan follows. Of several calls the last one counts; while the party cannot follow plans it waits.
  *
  * What members are configured with stays as it is; those that join later follow the plan, too, and are warned if theirs
- * is another one (DIVVY_WARN_ITEMS_DIFFER). A plan takes up another configured set once all members have it, and where
- * a member does not follow plans each goes by its configuration: so a set that is to last belongs there as well.
+ * is another one (DIVVY_WARN_ITEMS_DIFFER), as this one is. A set that is to last belongs in the configuration as well:
+ * a plan takes up the configured set once all live members have it, if it is another one than was taken up last, or if
+ * all were started after this call; and where a member does not follow plans each goes by its configuration. A lost
+ * session (DIVVY_REJOIN) is no start.
  *
  * Ownership: all is copied. Thread: any.
  * @param items at least one, no empty, no repeated one; up to 1,000,000; in any order

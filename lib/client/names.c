@@ -73,6 +73,8 @@ const char *divvy_warning_name(int code) {
         NAME(DIVVY_WARN_, SESSION);
         NAME(DIVVY_WARN_, PLAN);
         NAME(DIVVY_WARN_, FENCED);
+        NAME(DIVVY_WARN_, ABSENT);
+        NAME(DIVVY_WARN_, WEIGHT);
     }
     return registry_warning_name(code);
 }

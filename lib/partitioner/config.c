@@ -1,6 +1,7 @@
 /* What a partitioner is told: checked, copied, sorted. SPDX-License-Identifier: Apache-2.0 */
 #include "client/config.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,17 +149,29 @@ static void set_ability(divvy_partitioner *p, const divvy_partitioner_config *c)
     }
 }
 
-static int describe_member(divvy_partitioner *p, divvy_client *client) {
+/* Tells what we go by in the node's name: P2. */
+static bool name_member(divvy_partitioner *p) {
     const divvy_partitioner_config *c = &p->config;
     const char *order = c->items_order == DIVVY_ORDER_NUMERIC ? ",o=n" : "";
-    if (asprintf(&p->member_suffix, ",a=%s,s=%08x%s-%s", p->ability, p->configured->crc, order, p->identifier_node) < 0)
+    char options[64] = "";
+    if (follows_plans(c)) snprintf(options, sizeof options, ",m=%zu,r=%" PRId64, c->max_moves, c->round_timeout_ms);
+    if (asprintf(&p->member_suffix, ",a=%s,s=%08x%s%s-%s", p->ability, p->configured->crc, order, options,
+                 p->identifier_node) < 0)
         p->member_suffix = NULL;
-    const dv_member_facts facts = {.is_static = c->static_membership,
-                                   .weight = c->weight,
-                                   .zone = (char *)(uintptr_t)(c->zone ? c->zone : ""),
-                                   .rejoin_delay_ms = c->rejoin_delay_ms};
+    return p->member_suffix != NULL;
+}
+
+static int describe_member(divvy_partitioner *p, divvy_client *client) {
+    const divvy_partitioner_config *c = &p->config;
+    dv_member_facts facts = {.is_static = c->static_membership,
+                             .weight = c->weight,
+                             .zone = (char *)(uintptr_t)(c->zone ? c->zone : ""),
+                             .rejoin_delay_ms = c->rejoin_delay_ms};
     p->member_data = dv_member_data_print(p->identifier_node, &facts);
-    return p->member_suffix && p->member_data ? 0 : dv_fail_plainly(client, DIVVY_ENOMEM);
+    facts.first_czxid = 1; /* until that of the first is known: older than all that anybody may ask for */
+    p->later_data = dv_member_data_print(p->identifier_node, &facts);
+    bool complete = name_member(p) && p->member_data && p->later_data;
+    return complete ? 0 : dv_fail_plainly(client, DIVVY_ENOMEM);
 }
 
 int dv_partitioner_configure(divvy_partitioner *p, divvy_client *client, const divvy_partitioner_config *config) {
@@ -189,4 +202,5 @@ void dv_partitioner_free_config(divvy_partitioner *p) {
     free(p->identifier_node);
     free(p->member_suffix);
     free(p->member_data);
+    free(p->later_data);
 }

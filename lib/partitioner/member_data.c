@@ -4,6 +4,8 @@
 #include "partitioner/member_data.h"
 
 #include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,6 +16,10 @@
 #include "recipe/record.h"
 #include "znode/json.h"
 #include "znode/padded.h"
+
+enum { ZXID_DIGITS = 16 };
+
+static const char digits[] = "0123456789abcdef";
 
 /* ---- writing ---- */
 
@@ -28,11 +34,27 @@ static bool add_person(cJSON *json, const char *identifier) {
            cJSON_AddNumberToObject(json, "pid", getpid()) && cJSON_AddStringToObject(json, "since", since);
 }
 
+static bool add_first(cJSON *json, int64_t first_czxid) {
+    char text[ZXID_DIGITS + 1];
+    snprintf(text, sizeof text, "%016" PRIx64, (uint64_t)first_czxid);
+    return first_czxid == 0 || cJSON_AddStringToObject(json, "first_czxid", text);
+}
+
 static bool add_facts(cJSON *json, const dv_member_facts *f) {
     return (!f->is_static || cJSON_AddTrueToObject(json, "static")) &&
            (f->weight == DV_WEIGHT || cJSON_AddNumberToObject(json, "weight", f->weight)) &&
            (f->zone[0] == '\0' || cJSON_AddStringToObject(json, "zone", f->zone)) &&
-           (f->rejoin_delay_ms == 0 || cJSON_AddNumberToObject(json, "rejoin_delay_ms", (double)f->rejoin_delay_ms));
+           (f->rejoin_delay_ms == 0 || cJSON_AddNumberToObject(json, "rejoin_delay_ms", (double)f->rejoin_delay_ms)) &&
+           add_first(json, f->first_czxid);
+}
+
+/* No string has these bytes in it, since its own quotes are escaped. */
+void dv_member_data_set_first(char *text, int64_t first_czxid) {
+    static const char key[] = "\"first_czxid\":\"";
+    char *at = strstr(text, key);
+    if (at == NULL) return;
+    at += sizeof key - 1;
+    for (int n = ZXID_DIGITS; n-- > 0; first_czxid >>= 4) at[n] = digits[first_czxid & 0xf];
 }
 
 char *dv_member_data_print(const char *identifier, const dv_member_facts *facts) {
@@ -45,7 +67,7 @@ char *dv_member_data_print(const char *identifier, const dv_member_facts *facts)
 
 /* ---- reading ---- */
 
-enum { STATIC, WEIGHT, ZONE, REJOIN_DELAY, FACTS };
+enum { STATIC, WEIGHT, ZONE, REJOIN_DELAY, FIRST_CZXID, FACTS };
 
 /* False when memory is out. *out is NULL where there is nothing that could be read. */
 static bool parse_text(cJSON **out, const char *data, size_t data_bytes) {
@@ -65,7 +87,7 @@ static bool parse_text(cJSON **out, const char *data, size_t data_bytes) {
 
 /* The values of those that are there; false where one is there twice, as readers could disagree about which counts. */
 static bool find_facts(const cJSON *json, const cJSON *facts[FACTS]) {
-    static const char *const names[FACTS] = {"static", "weight", "zone", "rejoin_delay_ms"};
+    static const char *const names[FACTS] = {"static", "weight", "zone", "rejoin_delay_ms", "first_czxid"};
     for (const cJSON *item = json->child; item != NULL; item = item->next) {
         for (size_t f = 0; f < FACTS; f++) {
             if (strcmp(item->string, names[f]) != 0) continue;
@@ -89,6 +111,12 @@ static bool is_zone(const cJSON *item) {
            dv_is_utf8(item->valuestring);
 }
 
+static int64_t zxid_of(const cJSON *item) {
+    if (item == NULL || !cJSON_IsString(item) || strlen(item->valuestring) != ZXID_DIGITS) return 0;
+    if (strspn(item->valuestring, digits) != ZXID_DIGITS || item->valuestring[0] > '7') return 0;
+    return (int64_t)strtoull(item->valuestring, NULL, 16);
+}
+
 bool dv_member_data_parse(const char *data, size_t data_bytes, dv_member_facts *out) {
     cJSON *json;
     const cJSON *facts[FACTS] = {NULL};
@@ -97,7 +125,8 @@ bool dv_member_data_parse(const char *data, size_t data_bytes, dv_member_facts *
     *out = (dv_member_facts){.is_static = cJSON_IsTrue(facts[STATIC]),
                              .weight = (uint32_t)integer_of(facts[WEIGHT], UINT32_MAX, DV_WEIGHT),
                              .zone = strdup(is_zone(facts[ZONE]) ? facts[ZONE]->valuestring : ""),
-                             .rejoin_delay_ms = integer_of(facts[REJOIN_DELAY], DV_TIME_MAX_MS, 0)};
+                             .rejoin_delay_ms = integer_of(facts[REJOIN_DELAY], DV_TIME_MAX_MS, 0),
+                             .first_czxid = zxid_of(facts[FIRST_CZXID])};
     cJSON_Delete(json);
     return out->zone != NULL;
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "partitioner/member_data.h"
 #include "partitioner/partitioner.h"
 #include "testing/mutant.h"
 #include "znode/ensure.h"
@@ -218,8 +219,17 @@ static void restart_watch(divvy_partitioner *p) {
 /* ---- our own node ---- */
 
 static void on_joined(void *owner, int64_t now) {
+    divvy_partitioner *p = owner;
+    p->joins++;
+    dv_membership_describe(p->membership, p->later_data);
     restart_watch(owner);     /* From here on the party that is read has us in it. */
     dv_audit_now(owner, now); /* Whoever deleted our node, if this is not the first, may have deleted locks too. */
+}
+
+/* D31: later nodes tell how old the first is, since they are no sign of another configuration. */
+static void on_own_seen(void *owner, int64_t czxid) {
+    divvy_partitioner *p = owner;
+    if (p->joins == 1) dv_member_data_set_first(p->later_data, czxid);
 }
 
 static void on_membership_failed(void *owner, int error, const char *path, int64_t now) {
@@ -236,10 +246,11 @@ static void on_membership_gone(void *owner, int64_t now) {
 }
 
 static void join(divvy_partitioner *p, int64_t now) {
-    static const dv_membership_events events = {on_joined, on_membership_failed, on_membership_gone, false};
+    static const dv_membership_events events = {on_joined, on_membership_failed, on_membership_gone, false,
+                                                on_own_seen};
     if (p->membership) return;
-    int error = dv_membership_join(&p->membership, p->object.client, p->party_path, p->member_suffix, p->member_data,
-                                   &events, p);
+    const char *data = p->joins > 0 ? p->later_data : p->member_data;
+    int error = dv_membership_join(&p->membership, p->object.client, p->party_path, p->member_suffix, data, &events, p);
     if (error == 0) dv_object_ref(&p->object);
     else dv_state_fail(p, error, DIVVY_REASON_TIMEOUT, now, "the party cannot be joined: %s", divvy_strerror(error));
 }

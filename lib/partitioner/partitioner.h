@@ -71,7 +71,7 @@ typedef struct {
 } dv_telling;
 
 typedef struct {
-    uint32_t code_crc[DIVVY_WARN_FENCED + 1]; /* crc of the last text of each code: the same is not said twice */
+    uint32_t code_crc[DIVVY_WARN_WEIGHT + 1]; /* crc of the last text of each code: the same is not said twice */
 } dv_said;
 
 /* One child of the party. */
@@ -83,9 +83,10 @@ typedef struct {
     const char *ability; /* DV_DIVVY: the text of its tag `a`, up to the next ',' or '-' */
     size_t ability_bytes;
     bool has_set;
-    uint32_t set; /* DV_DIVVY: crc of its items */
-    bool looked;  /* it was seen whether its node is ephemeral: one that is not is a stray */
-    bool numeric; /* DV_DIVVY: round robin deals them out by number */
+    uint32_t set;                        /* DV_DIVVY: crc of its items */
+    bool looked;                         /* it was seen whether its node is ephemeral: one that is not is a stray */
+    bool numeric;                        /* DV_DIVVY: round robin deals them out by number */
+    int64_t max_moves, round_timeout_ms; /* DV_DIVVY: what it is configured with; -1: it does not say */
 } dv_member;
 
 typedef struct {
@@ -98,8 +99,10 @@ struct divvy_partitioner {
     divvy_partitioner_config config;
     char *path, *locks_path, *party_path;
     char *identifier, *identifier_node; /* as given, and as it stands in a node's name */
-    char *member_suffix, *member_data;
-    char ability[12]; /* the value of our tag `a` */
+    char *member_suffix;
+    char *member_data, *later_data; /* of our first node, and of those that are made after it */
+    unsigned joins;                 /* how many nodes of ours were made */
+    char ability[12];               /* the value of our tag `a` */
 
     dv_plan_set *configured;   /* what we were made with: its crc is our tag `s` */
     bool numbers_out_of_order; /* they are numbers, and by bytes in another order */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "divvy/error.h"
+#include "partitioner/plan_agree.h"
 #include "testing/mutant.h"
 
 static int compare_keys(bool a_static, const char *a, bool b_static, const char *b) {
@@ -110,7 +111,10 @@ int dv_plan_ask(const dv_plan *previous, const dv_plan_party *party, uint8_t *as
     int error = dv_plan_claims_make(&claims, previous, party, asks);
     if (error != 0) return error;
     free(claims.claims);
-    return (int)claims.asks;
+    size_t count = 0;
+    dv_plan_agree_ask(previous, party, asks);
+    for (size_t n = 0; n < party->count; n++) count += asks[n] != DV_PLAN_ASK_NOTHING;
+    return (int)count;
 }
 
 bool dv_plan_fenced(const dv_plan_party *party, size_t node) {

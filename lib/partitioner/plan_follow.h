@@ -1,6 +1,6 @@
 /* The follower of the plan, as its rooms share it. SPDX-License-Identifier: Apache-2.0
  *
- * plan.c hears of everything, and lives; plan_target.c says what the plan gives us; plan_next.c when the next one is
+ * plan.c hears of everything, and lives; plan_target.c says what the plan gives us, plan_tell.c warns of it; plan_next.c when the next one is
  * written; plan_wants.c what it shall contain besides; plan_rounds.c whether the items of a round have arrived. */
 #ifndef DV_PLAN_FOLLOW_H
 #define DV_PLAN_FOLLOW_H
@@ -67,6 +67,7 @@ struct dv_follower {
     bool fence_unknown; /* another live node may have our identifier, and be newer: it is not read yet */
     unsigned fence_asks;
 
+    bool joined_told;  /* what a member that joins is told of the plan */
     bool agrees;       /* what dv_follow_agrees() says */
     char **rule_nodes; /* whom a rule of names gave what, and of which items: what a first plan begins with */
     size_t rule_count;
@@ -114,6 +115,11 @@ bool dv_follow_is_fenced(const dv_follower *f);
 bool dv_follow_prepare_first(dv_follower *f);
 void dv_follow_forget_first(dv_follower *f);
 void dv_follow_free_rule(dv_follower *f);
+
+/* ---- plan_tell.c ---- */
+/* Warns of what the plan decides otherwise than this member was configured. `own` is its entry, or NULL. */
+void dv_follow_tell(dv_follower *f, const dv_plan *plan, const dv_plan_member *own);
+void dv_follow_tell_fenced(const dv_follower *f);
 
 /* ---- plan_next.c ---- */
 /* Looks whether there is something to write, and writes it when it is our turn. Called on whatever may matter. */

@@ -279,7 +279,7 @@ static bool field_follows(dv_plan_json *j, dv_plan_json_fields *fields) {
     }
     if (!take(j, '}', "has no comma and no end after a value")) return false;
     uint32_t all = (uint32_t)((UINT64_C(1) << fields->count) - 1);
-    if (fields->seen != all) dv_plan_json_fail(j, "lacks a key");
+    if ((fields->seen | fields->optional) != all) dv_plan_json_fail(j, "lacks a key");
     return false;
 }
 

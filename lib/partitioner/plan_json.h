@@ -38,11 +38,12 @@ const char *dv_plan_json_value(dv_plan_json *j, size_t *bytes);
 /* for (bool begun = false; dv_plan_json_element(j, &begun);) read one element; */
 bool dv_plan_json_element(dv_plan_json *j, bool *begun);
 
-/* The keys of an object, each of which has to be there once, in any order. Others are passed over: a later release may
+/* The keys of an object, each of which has to be there once, unless it is optional, in any order. Others are passed over: a later release may
  * add some. */
 typedef struct {
     const char *const *names;
-    size_t count; /* at most 32 */
+    size_t count;      /* at most 32 */
+    uint32_t optional; /* a bit for each name that may be missing */
     uint32_t seen;
     bool begun;
 } dv_plan_json_fields;

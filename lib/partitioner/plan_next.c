@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "partitioner/plan_agree.h"
 #include "partitioner/plan_follow.h"
 #include "testing/mutant.h"
 
@@ -93,7 +94,7 @@ static need what_to_do(dv_follower *f, const dv_asked *asked, int64_t now) {
     if (plan->header.pzxid > f->pzxid && plan->header.pzxid < plan->mzxid) return WAIT; /* another party settles yet */
     if (plan->header.pzxid == f->pzxid && plan->header.pzxid < plan->mzxid && plan->header.generation > 0) {
         dv_plan_people_learn(f->people, plan); /* It was made for this party, so that a step would change nothing. */
-        if (!dv_asked_anything(asked)) return NOTHING;
+        if (!dv_asked_anything(asked) && !dv_plan_agree_differs(plan, party)) return NOTHING;
     }
     dv_plan *next;
     int result = dv_plan_step(&next, plan, party, &asked->events);

@@ -72,6 +72,9 @@ static bool make_node(dv_plan_node *node, const char *name) {
     if (copy == NULL) return false;
     dv_member member = dv_member_parse(copy);
     *node = (dv_plan_node){.node = copy, .identifier = member.identifier, .tag = member.set, .zone = ""};
+    node->has_options = member.max_moves >= 0 && member.round_timeout_ms >= 0;
+    if (node->has_options) node->max_moves = (uint32_t)member.max_moves;
+    if (node->has_options) node->round_timeout_ms = member.round_timeout_ms;
     return true;
 }
 
@@ -249,6 +252,7 @@ static int learn(dv_plan_people *people, const char *name, const dv_reply *reply
     node->weight = facts.weight;
     node->zone = facts.zone;
     node->rejoin_delay_ms = facts.rejoin_delay_ms;
+    node->first_czxid = facts.first_czxid;
     node->czxid = reply->stat->czxid > 0 ? reply->stat->czxid : 1; /* 0 would be asked for again, and again. */
     node->is_ghost = reply->stat->ephemeral_owner == 0 && !DV_MUTANT(ghost_counted);
     if (node->is_ghost && people->on_ghost != NULL) people->on_ghost(people->context, name);

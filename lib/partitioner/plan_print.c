@@ -299,9 +299,10 @@ static void put_header(growing *g, const dv_plan_root *root) {
                "\"options\":{\"algorithm\":%" PRIu32 ",\"max_moves\":%" PRIu32
                ",\"spread_zones\":%d,\"round_timeout_ms\":%" PRId64 "},",
                h->options.algorithm, h->options.max_moves, h->options.spread_zones, h->options.round_timeout_ms);
-    put_format(
-        g, "\"tag\":\"%08" PRIx32 "\",\"set\":{\"count\":%zu,\"crc\":\"%08" PRIx32 "\",\"hash\":\"%016" PRIx64 "\"},",
-        h->tag, root->set_count, root->set_crc, root->set_hash);
+    put_format(g, "\"tag\":\"%08" PRIx32 "\",", h->tag);
+    if (h->asked != 0) put_format(g, "\"asked\":\"%" PRIx64 "\",", (uint64_t)h->asked);
+    put_format(g, "\"set\":{\"count\":%zu,\"crc\":\"%08" PRIx32 "\",\"hash\":\"%016" PRIx64 "\"},", root->set_count,
+               root->set_crc, root->set_hash);
 }
 
 int dv_plan_print_root(dv_plan_text *out, const dv_plan_root *root) {

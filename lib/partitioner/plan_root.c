@@ -206,7 +206,8 @@ static void take_field(dv_plan_json *j, dv_plan_root *root, int field) {
     case 12: take_guid(j, root->base_guid, false); break;
     case 13: take_deltas(j, root); break;
     case 14: take_moved(j, root); break;
-    default: root->sum = (uint32_t)dv_plan_take_hex(j, 8); break;
+    case 15: root->sum = (uint32_t)dv_plan_take_hex(j, 8); break;
+    default: h->asked = dv_plan_take_zxid(j); break;
     }
 }
 
@@ -233,8 +234,9 @@ static bool is_newer(dv_plan_json *j) {
 int dv_plan_root_parse(dv_plan_root *out, const char *text, size_t bytes, dv_plan_fault *fault) {
     static const char *const names[] = {"v",         "generation", "guid",  "after", "epoch", "pzxid",
                                         "reason",    "options",    "tag",   "set",   "items", "base",
-                                        "base_guid", "deltas",     "moved", "sum"};
-    dv_plan_json_fields fields = {.names = names, .count = sizeof names / sizeof names[0]};
+                                        "base_guid", "deltas",     "moved", "sum",   "asked"};
+    enum { COUNT = sizeof names / sizeof names[0] };
+    dv_plan_json_fields fields = {.names = names, .count = COUNT, .optional = UINT32_C(1) << (COUNT - 1)};
     dv_plan_json j;
     dv_plan_json_begin(&j, text, bytes);
     *out = (dv_plan_root){0};

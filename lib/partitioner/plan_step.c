@@ -9,6 +9,7 @@
 
 #include "divvy/assign.h"
 #include "divvy/error.h"
+#include "partitioner/plan_agree.h"
 #include "partitioner/plan_claims.h"
 #include "partitioner/plan_deal.h"
 #include "testing/mutant.h"
@@ -137,7 +138,7 @@ static int add_new_members(step *s) {
     return 0;
 }
 
-/* ---- D14 to D16: what callers ask for ---- */
+/* ---- D14, D15: what callers ask for ---- */
 
 static int mark_leaving(step *s, const char *node) {
     for (size_t n = 0; n < s->claims.count; n++) {
@@ -161,31 +162,26 @@ static void set_weight(step *s, const dv_plan_weight *w) {
     }
 }
 
-static bool options_equal(const dv_plan_options *a, const dv_plan_options *b) {
-    return a->algorithm == b->algorithm && a->max_moves == b->max_moves && a->spread_zones == b->spread_zones &&
-           a->round_timeout_ms == b->round_timeout_ms;
-}
-
 static int apply_events(step *s) {
     const dv_plan_events *e = s->events;
     int error = 0;
     for (size_t n = 0; n < e->weight_count; n++) set_weight(s, &e->weights[n]);
     for (size_t n = 0; error == 0 && n < e->leaving_count; n++) error = mark_leaving(s, e->leaving[n]);
-    if (e->options != NULL && !options_equal(e->options, &s->next->header.options)) {
-        s->next->header.options = *e->options;
-        note(s, DV_PLAN_OPTIONS);
-    }
     return error;
 }
 
-/* ---- D17: which items ---- */
+/* ---- D16: which options ---- */
 
-static bool all_carry(const dv_plan_party *party, uint32_t tag) {
-    for (size_t n = 0; n < party->count; n++) {
-        if (!party->nodes[n].is_ghost && party->nodes[n].tag != tag) return false;
-    }
-    return party->count > 0;
+/* What all carry counts more than what somebody asks for: else the next step would change it again. */
+static void choose_options(step *s) {
+    dv_plan_options options = s->events->options != NULL ? *s->events->options : s->next->header.options;
+    dv_plan_agree_options(s->party, &options);
+    if (dv_plan_options_equal(&options, &s->next->header.options)) return;
+    s->next->header.options = options;
+    note(s, DV_PLAN_OPTIONS);
 }
+
+/* ---- D17: which items ---- */
 
 /* Both are sorted, so that one walk finds where the old items are among the new. */
 static int replace_set(step *s, dv_plan_set *set) {
@@ -214,13 +210,21 @@ static int replace_set(step *s, dv_plan_set *set) {
 
 static int choose_set(step *s) {
     dv_plan_set *own = s->party->set, *chosen = s->events->set;
-    if (own != NULL && own->crc != s->next->header.tag && all_carry(s->party, own->crc)) {
-        s->next->header.tag = own->crc;
+    dv_plan_header *h = &s->next->header;
+    int64_t asked_at = s->previous != NULL ? dv_plan_asked_at(s->previous, s->party) : 0;
+    if (own != NULL && own->crc != h->tag && dv_plan_all_carry(s->party, own->crc)) {
+        h->tag = own->crc;
         note(s, DV_PLAN_SET);
         if (chosen == NULL) chosen = own;
+    } else if (s->previous != NULL && dv_plan_returns_to_tag(s->previous, s->party)) {
+        if (chosen == NULL) chosen = own;
+        note(s, DV_PLAN_SET); /* If they are asked for once more, the next step has to know. */
     }
-    if (chosen == NULL || dv_plan_set_equal(chosen, s->next->set)) return 0;
-    return replace_set(s, chosen);
+    bool other = chosen != NULL && !dv_plan_set_equal(chosen, s->next->set);
+    int error = other ? replace_set(s, chosen) : 0;
+    bool asked_now = s->events->set != NULL || asked_at == 0;
+    h->asked = s->next->set->crc == h->tag ? 0 : asked_now ? s->party->pzxid : asked_at;
+    return error;
 }
 
 /* ---- D18, D19: who gets what ---- */
@@ -307,6 +311,7 @@ static dv_plan *first_plan(const dv_plan *previous, const dv_plan_party *party) 
     if (plan == NULL) return NULL;
     if (previous != NULL) plan->header = previous->header; /* D10: its root has been made already */
     plan->header.options = party->options;
+    plan->header.asked = 0;
     plan->header.tag = party->set->crc;
     return plan;
 }
@@ -320,6 +325,7 @@ static int compute(step *s) {
     if (error == 0) error = apply_events(s);
     if (error != 0) return error;
     orphan_items(s->next);
+    choose_options(s);
     error = choose_set(s);
     return error != 0 ? error : deal(s);
 }
@@ -356,7 +362,7 @@ int dv_plan_step(dv_plan **next, const dv_plan *previous, const dv_plan_party *p
     step s = {.previous = from, .party = party, .events = events != NULL ? events : &no_events};
     int error = dv_plan_claims_make(&s.claims, from, party, NULL);
     if (error != 0) return error;
-    if (s.claims.asks > 0) {
+    if (s.claims.asks > 0 || dv_plan_agree_ask(from, party, NULL) > 0) {
         free(s.claims.claims);
         return DV_PLAN_ASK;
     }

@@ -18,7 +18,11 @@ typedef struct {
     uint32_t weight;  /* when it first comes; later on its weight is the plan's */
     const char *zone; /* "": none */
     int64_t rejoin_delay_ms;
-    int64_t czxid; /* 0: not read; needed of static nodes that share an identifier */
+    int64_t czxid;       /* 0: not read; needed of static nodes that share an identifier, and by D17 */
+    int64_t first_czxid; /* read with czxid: of the first node of this member, if this is a later one; else 0 */
+    bool has_options;    /* its name says what it is configured with; older releases do not */
+    uint32_t max_moves;
+    int64_t round_timeout_ms;
     bool is_ghost; /* it was read, and is persistent: nobody's (P2) */
 } dv_plan_node;
 

@@ -54,32 +54,6 @@ static int reason_of(const dv_follower *f, source s) {
     return s == BY_PLAN ? reasons[plan_of(f)->header.reason] : DIVVY_REASON_MEMBERS;
 }
 
-/* ---- what is told ---- */
-
-static void tell(dv_follower *f, source s) {
-    divvy_partitioner *p = f->p;
-    if (dv_follow_is_fenced(f))
-        dv_report_warn_once(p, DIVVY_WARN_FENCED,
-                            "%s: another live member has the identifier \"%s\" of this static member, and is newer; "
-                            "this one gets nothing as long as that lives. Each process needs an identifier of its own",
-                            p->path, p->identifier);
-    if (s != BY_PLAN) return;
-    const dv_plan_header *h = &plan_of(f)->header;
-    if (!dv_plan_set_equal(plan_of(f)->set, p->configured))
-        dv_report_warn_once(p, DIVVY_WARN_ITEMS_DIFFER,
-                            "%s: the pool divides %zu other items than the %zu that %s was configured with; %s",
-                            p->path, plan_of(f)->set->count, p->configured->count, p->identifier,
-                            h->tag != p->configured->crc ? "it takes these up when all members are configured with them"
-                                                         : "somebody has set them since: configure members with them");
-    const dv_plan_options *own = &dv_plan_people_party(f->people)->options;
-    if (h->options.max_moves != own->max_moves || h->options.round_timeout_ms != own->round_timeout_ms)
-        dv_report_warn_once(p, DIVVY_WARN_ASSIGN_DIFFERS,
-                            "%s: the pool goes by max_moves %u and round_timeout_ms %lld, which its first member "
-                            "brought, and not by the %u and %lld of %s",
-                            p->path, h->options.max_moves, (long long)h->options.round_timeout_ms, own->max_moves,
-                            (long long)own->round_timeout_ms, p->identifier);
-}
-
 /* ---- the target ---- */
 
 /* P11: what kazoo would take under another lock is not asked for while a member of it is seen. */
@@ -132,7 +106,8 @@ void dv_follow_apply(dv_follower *f, bool settled, int64_t now) {
     }
     source s = choose(f);
     if (s == BY_NAMES && !dv_members_look_at_all(p)) s = KEEP;
-    tell(f, s);
+    if (dv_follow_is_fenced(f)) dv_follow_tell_fenced(f);
+    if (s == BY_PLAN) dv_follow_tell(f, plan_of(f), own_member(f));
     f->agrees = agrees(f, s);
     if (s == KEEP) { /* D34: what a rule of names gave is kept until a plan says something else. */
         if (settled) p->change_seen = false;

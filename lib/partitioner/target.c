@@ -40,6 +40,18 @@ static int parse_level(const char *value, const char *end) {
     return level;
 }
 
+/* A decimal number, or -1. */
+static int64_t parse_number(const char *value, const char *end, int64_t most) {
+    int64_t number = 0;
+    if (value == end || (*value == '0' && end - value > 1)) return -1;
+    for (const char *c = value; c < end; c++) {
+        if (!dv_is_digit(*c)) return -1;
+        number = number * 10 + (*c - '0');
+        if (number > most) return -1;
+    }
+    return number;
+}
+
 /* One tag, ",key=value" at `comma` up to `end`. Unknown keys are for later releases and are passed over. */
 static bool parse_tag(dv_member *member, const char *comma, const char *end) {
     const char *equals = memchr(comma, '=', (size_t)(end - comma));
@@ -58,6 +70,10 @@ static bool parse_tag(dv_member *member, const char *comma, const char *end) {
         member->has_set = *stop == '\0';
     } else if (comma[1] == 'o') {
         member->numeric = value_bytes == 1 && equals[1] == 'n';
+    } else if (comma[1] == 'm') {
+        member->max_moves = parse_number(equals + 1, end, UINT32_MAX);
+    } else if (comma[1] == 'r') {
+        member->round_timeout_ms = parse_number(equals + 1, end, DV_TIME_MAX_MS);
     }
     return true;
 }
@@ -68,7 +84,7 @@ bool dv_member_is_kazoo(const char *node) {
 }
 
 dv_member dv_member_parse(char *node) {
-    dv_member member = {.node = node, .identifier = node, .kind = DV_STRAY};
+    dv_member member = {.node = node, .identifier = node, .kind = DV_STRAY, .max_moves = -1, .round_timeout_ms = -1};
     const char *dash = strchr(node, '-');
     if (!dash) return member;
     member.identifier = dash + 1;

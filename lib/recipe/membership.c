@@ -186,6 +186,8 @@ static void on_watched(void *context, const dv_reply *reply, int64_t now) {
     dv_membership *m = context;
     m->watching = false;
     if (!still_at_work(m, reply->error, now)) return;
+    bool seen = m->stage == WATCHING && reply->error == 0;
+    if (seen && m->events->seen) m->events->seen(m->owner, reply->stat->czxid);
     if (m->stage == LEAVING) {
         delete_node(m);
     } else if (m->stage == WATCHING && reply->error == DIVVY_ENOENT) {
@@ -308,6 +310,10 @@ int dv_membership_join(dv_membership **out, divvy_client *client, const char *di
     start(m);
     *out = m;
     return 0;
+}
+
+void dv_membership_describe(dv_membership *m, const char *data) {
+    m->data = data;
 }
 
 const char *dv_membership_name(const dv_membership *m) {

@@ -15,12 +15,16 @@ typedef struct {
     void (*failed)(void *owner, int error, const char *path, int64_t now); /* it cannot be made; gone() follows */
     void (*gone)(void *owner, int64_t now);                                /* nothing of it is left: the last call */
     bool lasting; /* made again on the next session; joined() tells so */
+    /* Our node was read; may be NULL. */
+    void (*seen)(void *owner, int64_t czxid);
 } dv_membership_events;
 
 /* A node `directory`/<prefix of ours><suffix> with `data`. Strings live until gone(). 0, or DIVVY_ELIMIT,
  * DIVVY_ENOMEM; then *out is NULL and nothing happens. */
 int dv_membership_join(dv_membership **out, divvy_client *client, const char *directory, const char *suffix,
                        const char *data, const dv_membership_events *events, void *owner);
+/* Nodes that are made from now on, in the place of one that somebody deleted, have these data, which live until gone(). */
+void dv_membership_describe(dv_membership *membership, const char *data);
 /* gone() follows. A second call does nothing. */
 void dv_membership_leave(dv_membership *membership);
 /* The name of our node as it is now, or is being made. */

@@ -250,7 +250,7 @@ static int64_t first_written_at(const sim_world *w, const sim_plan_version *v) {
 }
 
 static void check_rounds(sim_world *w, const sim_plan_version *before, const sim_plan_version *v, size_t moves) {
-    const dv_plan_options *o = &before->plan->header.options;
+    const dv_plan_options *o = &v->plan->header.options; /* D16: what it takes up counts at once */
     int64_t waited_ms = v->at_ms - first_written_at(w, before);
     if (o->max_moves == 0 || moves == 0) return;
     w->coverage->plan_meetings[SIM_MET_ROUND]++;
@@ -258,7 +258,7 @@ static void check_rounds(sim_world *w, const sim_plan_version *before, const sim
         sim_violate(w, "D19", "%zu items were moved at once, and %u are allowed", moves, o->max_moves);
     } else if (before->plan->moved_count > 0 && !round_is_over(w, before, v->plan)) {
         w->coverage->plan_meetings[SIM_MET_ROUND_TIMEOUT]++;
-        if (waited_ms + waited_ms / DRIFT_PARTS + 1 < o->round_timeout_ms)
+        if (waited_ms + waited_ms / DRIFT_PARTS + 1 < before->plan->header.options.round_timeout_ms)
             sim_violate(w, "D19", "%zu items were moved while others were on their way, for %lld ms", moves,
                         (long long)waited_ms);
     }
@@ -296,5 +296,6 @@ void sim_plan_check_written(sim_world *w, const sim_plan_version *before, const 
     check_strangers(w, v);
     check_patience(w, old, v);
     check_need(w, before, v);
+    sim_plan_check_agreement(w, before, v);
     if (old && v->plan->member_count && old->member_count) check_moves(w, before, v);
 }

@@ -105,6 +105,7 @@ static void count_change_over(sim_member *m, const dv_follower *f) {
 
 void sim_plans_check_step(sim_member *m) {
     const dv_follower *f = follower_of(m);
+    sim_plan_note_wish(m);
     if (!f || m->partitioner->state == DIVVY_FAILURE) return;
     count_change_over(m, f);
     check_memory(m, f);
@@ -161,7 +162,11 @@ static size_t call_roll(const sim_world *w, dv_plan_node *nodes, const sim_membe
                                         .weight = self->facts.weight,
                                         .zone = self->facts.zone,
                                         .rejoin_delay_ms = self->facts.rejoin_delay_ms,
-                                        .czxid = self->czxid};
+                                        .czxid = self->czxid,
+                                        .first_czxid = self->facts.first_czxid,
+                                        .has_options = true,
+                                        .max_moves = (uint32_t)m->config.max_moves,
+                                        .round_timeout_ms = m->config.round_timeout_ms};
     }
     return count;
 }
@@ -279,7 +284,7 @@ int64_t sim_plans_bound_ms(const sim_world *w) {
     const sim_script *s = w->script;
     int64_t trip_ms = 2 * s->client_delay_max_ms + 4 * s->server_delay_max_ms + 2;
     int64_t write_ms = ((int64_t)s->slots + MORE_TURNS) * TURN_MS + ROUND_TRIPS * trip_ms + 2 * w->settle_max_ms;
-    int64_t rounds = s->max_moves ? (int64_t)(s->items / s->max_moves + 2) : 0;
+    int64_t rounds = w->least_moves ? (int64_t)(s->items / w->least_moves + 2) : 0;
     int64_t release_ms = 100 + 2 * s->react_ms;
     int64_t round_ms = LOOK_MS * (int64_t)(s->slots + 1) + release_ms + write_ms;
     return WRITES * write_ms + rounds * round_ms + s->rejoin_delay_max_ms + s->rejoin_delay_max_ms / 50;

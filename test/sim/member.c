@@ -118,6 +118,7 @@ static bool take_part(sim_member *m) {
         return false;
     }
     m->partitioners++;
+    m->life = ++m->world->lives;
     m->world->quiet_since = m->world->now_ms;
     note_settle_max(m);
     sim_user_plan(m);

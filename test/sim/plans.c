@@ -44,8 +44,10 @@ void sim_plans_configure(sim_member *m, sim_random *r) {
     draw_identity(m, r);
     if (s->weights && sim_chance(r, 50)) c->weight = (uint32_t)SIM_ONE_OF(r, 0, 1, 500, 2000, 3000);
     if (s->zones && sim_chance(r, 80)) c->zone = sim_chance(r, 50) ? "za" : "zb";
-    c->max_moves = sim_chance(r, 90) ? s->max_moves : sim_below(r, 4);
-    c->round_timeout_ms = s->round_timeout_ms;
+    sim_world *w = m->world;
+    c->max_moves = sim_chance(r, 90) ? w->deployed_moves : sim_below(r, 4);
+    c->round_timeout_ms = w->deployed_round_timeout_ms;
+    if (c->max_moves && (w->least_moves == 0 || c->max_moves < w->least_moves)) w->least_moves = c->max_moves;
     c->items = m->world->deployed;
     c->item_count = m->world->deployed_count;
 }
@@ -67,12 +69,17 @@ void sim_plans_set_weight(sim_member *m, const sim_event *e) {
     sim_trace(m->world, "%s asks for a weight of %u: %s", m->name, weight, divvy_strerror(error));
 }
 
-/* Those who are started from now on have another set of items: as a new release of the program has. */
+/* Those who are started from now on have another set of items, or other options: as a new release of the program has. */
 void sim_plans_deploy(sim_world *w, const sim_event *e) {
     sim_random random = sim_random_of((uint64_t)e->b << 32 | e->c, 6);
     if (!w->script->deploys) return;
-    w->deployed_count = draw_set(w, &random, w->deployed);
-    sim_trace(w, "from now on members are made with %zu items", w->deployed_count);
+    if (sim_chance(&random, 30)) {
+        w->deployed_moves = sim_below(&random, 4);
+        w->deployed_round_timeout_ms = SIM_ONE_OF(&random, 2000, 5000, 60000);
+    }
+    if (sim_chance(&random, 60)) w->deployed_count = draw_set(w, &random, w->deployed);
+    sim_trace(w, "from now on members are made with %zu items, max_moves %zu, round_timeout_ms %lld", w->deployed_count,
+              w->deployed_moves, (long long)w->deployed_round_timeout_ms);
 }
 
 /* ---- somebody else ---- */

@@ -15,6 +15,8 @@ typedef struct {
     dv_plan_header header; /* of the root alone; its guid is empty if even that cannot be read */
     bool newer;
     bool now_broken; /* some of its chunks are not there any more */
+    int64_t asked_mzxid,
+        asked_pzxid; /* of the plan that took the items that somebody asked for; 0: not known, or none */
     char *text;
     size_t bytes;
 } sim_plan_version;
@@ -34,6 +36,10 @@ typedef struct {
     int level;
     uint32_t tag;
     dv_member_facts facts;
+    int64_t at_ms; /* when it was made */
+    uint64_t life; /* of its member, which may have several nodes in turn; 0: not known */
+    size_t max_moves;
+    int64_t round_timeout_ms; /* that it is configured with */
 } sim_person;
 
 /* Since when an entry of the plan says that a member is absent. */
@@ -53,6 +59,9 @@ struct sim_plans_truth {
     size_t people_count, people_room;
     sim_absence *absences;
     size_t absence_count, absence_room;
+    uint32_t *wishes; /* crcs of sets that somebody has asked for */
+    size_t wish_count, wish_room;
+    int64_t wished_ms;            /* when somebody last waited for one */
     int64_t spoiled_at, newer_at; /* by an administrator */
     bool chunks_spoiled;          /* some may be missing, and plans that name them cannot be read */
 };
@@ -75,6 +84,12 @@ void sim_plan_check_written(sim_world *w, const sim_plan_version *before, const 
 void sim_plan_note_absences(sim_world *w, const sim_plan_version *v);
 /* Whether it was written in another ensemble: D10. */
 bool sim_plan_is_restored(const sim_plan_version *v);
+
+/* ---- check_plan_agreement.c ---- */
+void sim_plan_note_life(sim_world *w, sim_person *p);
+void sim_plan_note_wish(sim_member *m);
+void sim_plan_note_asked(const sim_plan_version *before, sim_plan_version *v);
+void sim_plan_check_agreement(sim_world *w, const sim_plan_version *before, const sim_plan_version *v);
 
 /* ---- truth_plans.c ---- */
 void *sim_plans_grown(void *array, size_t count, size_t *room, size_t bytes);

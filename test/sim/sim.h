@@ -151,6 +151,7 @@ struct sim_member {
     sim_world *world;
     size_t slot;
     unsigned incarnation, partitioners;
+    uint64_t life; /* of the partitioner, among those of all members; 0: there was none yet */
     char name[40];
     sim_phase phase;
     divvy_client *client;
@@ -259,6 +260,9 @@ struct sim_world {
     struct sim_plans_truth *plans_truth;
     const char *deployed[SIM_ITEMS_MAX]; /* what members are made with */
     size_t deployed_count;
+    size_t deployed_moves, least_moves; /* max_moves; the least that anybody had, but for 0 */
+    int64_t deployed_round_timeout_ms;
+    uint64_t lives; /* how many partitioners there were */
     sim_resource resources[SIM_ITEMS_MAX];
     sim_undo undos[SIM_UNDO_MAX];
     size_t undo_count;

@@ -38,6 +38,7 @@ void sim_plans_truth_free(sim_world *w) {
     free(t->children);
     free(t->people);
     free(t->absences);
+    free(t->wishes);
     free(t);
     w->plans_truth = NULL;
 }
@@ -59,8 +60,9 @@ bool sim_plans_equal(const dv_plan *a, const dv_plan *b) {
     const dv_plan_options *x = &a->header.options, *y = &b->header.options;
     bool same = dv_plan_set_equal(a->set, b->set) && a->member_count == b->member_count &&
                 memcmp(a->owners, b->owners, a->set->count * sizeof *a->owners) == 0 &&
-                a->header.tag == b->header.tag && x->algorithm == y->algorithm && x->max_moves == y->max_moves &&
-                x->spread_zones == y->spread_zones && x->round_timeout_ms == y->round_timeout_ms;
+                a->header.tag == b->header.tag && a->header.asked == b->header.asked && x->algorithm == y->algorithm &&
+                x->max_moves == y->max_moves && x->spread_zones == y->spread_zones &&
+                x->round_timeout_ms == y->round_timeout_ms;
     for (size_t m = 0; same && m < a->member_count; m++) {
         same = dv_plan_member_equal(&a->members[m], &b->members[m]);
     }
@@ -124,10 +126,11 @@ static void note_person(sim_world *w, const divvy_testing_transaction *tx, const
     }
     t->people = sim_plans_grown(t->people, t->people_count, &t->people_room, sizeof *t->people);
     sim_person *p = &t->people[t->people_count++];
-    *p = (sim_person){.session = tx->ephemeral_owner, .czxid = tx->zxid};
+    *p = (sim_person){.session = tx->ephemeral_owner, .czxid = tx->zxid, .at_ms = tx->at_ms};
     snprintf(p->node, sizeof p->node, "%s", node);
     read_name(p);
     p->is_member &= tx->ephemeral_owner != 0;
+    sim_plan_note_life(w, p);
     const char *data = step && step->data ? step->data->data : "";
     if (!dv_member_data_parse(data, step && step->data ? step->data->bytes : 0, &p->facts)) abort();
 }
@@ -337,6 +340,7 @@ static void note_root(sim_world *w, const divvy_testing_transaction *tx, const d
         count(w, before, &v);
     }
     if (v.plan) sim_plan_note_absences(w, &v);
+    sim_plan_note_asked(before, &v);
     t->versions = sim_plans_grown(t->versions, t->count, &t->room, sizeof *t->versions);
     t->versions[t->count++] = v;
     t->present = true;

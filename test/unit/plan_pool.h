@@ -16,7 +16,7 @@
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
 
-enum { MEMBERS_MAX = 16, NOBODY = -1, REASONS = DIVVY_REASON_DRAIN + 1, WARNINGS = DIVVY_WARN_FENCED + 1 };
+enum { MEMBERS_MAX = 16, NOBODY = -1, REASONS = DIVVY_REASON_DRAIN + 1, WARNINGS = DIVVY_WARN_WEIGHT + 1 };
 
 typedef struct pool pool;
 

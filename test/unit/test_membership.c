@@ -49,7 +49,7 @@ static void on_gone(void *context, int64_t now) {
 }
 
 static void join(void) {
-    static const dv_membership_events events = {on_joined, on_failed, on_gone, false};
+    static const dv_membership_events events = {on_joined, on_failed, on_gone, false, NULL};
     o = (owner){.membership = NULL};
     dv_turn_begin(dv_fake_client(fake));
     assert_int_equal(dv_membership_join(&o.membership, dv_fake_client(fake), PARTY, "-me", "data", &events, &o), 0);

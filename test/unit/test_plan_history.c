@@ -334,7 +334,15 @@ static void test_large(void **state) {
     dv_plan_set *set = numbered_set("item-", LARGE_ITEMS);
     for (unsigned n = 0; n <= LARGE_MEMBERS; n++) {
         snprintf(names[n], WORLD_NAME_BYTES, "member-%06u", n * 7919 % 100003);
-        nodes[n] = (dv_plan_node){names[n], names[n], set->crc, true, n % 2, 1000, "", 30000, 5, false};
+        nodes[n] = (dv_plan_node){.node = names[n],
+                                  .identifier = names[n],
+                                  .tag = set->crc,
+                                  .known = true,
+                                  .is_static = n % 2,
+                                  .weight = 1000,
+                                  .zone = "",
+                                  .rejoin_delay_ms = 30000,
+                                  .czxid = 5};
     }
     dv_plan_party party = {
         .pzxid = 10, .nodes = nodes, .count = LARGE_MEMBERS, .set = set, .options = {.algorithm = 1}};

@@ -1,0 +1,178 @@
+/* What a plan takes up of what all live members are configured with: docs/protocol.md, D16, D17.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "plan_world.h"
+
+static world w;
+
+static void configure(size_t n, uint32_t max_moves, int64_t round_timeout_ms) {
+    w.live[n].says.has_options = true;
+    w.live[n].says.max_moves = max_moves;
+    w.live[n].says.round_timeout_ms = round_timeout_ms;
+}
+
+static void begin(size_t members) {
+    world_begin(&w, 12);
+    w.options.round_timeout_ms = 60000;
+    for (size_t n = 0; n < members; n++) {
+        join_dynamic(&w);
+        configure(n, 0, 60000);
+    }
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+}
+
+/* The member at 0 goes, and another one comes. */
+static void replace_first(void) {
+    die(&w, 0);
+    join_dynamic(&w);
+    configure(w.count - 1, 0, 60000);
+}
+
+/* D16: options count once all live members carry them; one that differs, or does not say, stands in the way. */
+static void test_options(void **state) {
+    (void)state;
+    begin(3);
+    configure(0, 1, 5000);
+    configure(1, 1, 5000);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
+    configure(2, 1, 60000);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
+    configure(2, 1, 5000);
+    w.live[2].says.has_options = false;
+    assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
+    configure(2, 1, 5000);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->header.reason, DV_PLAN_OPTIONS);
+    assert_int_equal(w.plan->header.options.max_moves, 1);
+    assert_int_equal(w.plan->header.options.round_timeout_ms, 5000);
+    join_dynamic(&w);
+    configure(3, 0, 60000);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT); /* The options that it brings do not count yet: one item moves. */
+    assert_int_equal(w.plan->header.options.max_moves, 1);
+    assert_int_equal(w.plan->moved_count, 1);
+    world_end(&w);
+}
+
+/* D16: what somebody asks for gives way to what all carry, so that a step finds nothing to do in what it has made. */
+static void test_options_asked_for(void **state) {
+    (void)state;
+    begin(2);
+    dv_plan_options other = w.plan->header.options;
+    other.max_moves = 3;
+    dv_plan_events events = {.options = &other};
+    assert_int_equal(step(&w, &events), DV_PLAN_NOTHING);
+    configure(1, 7, 60000);
+    assert_int_equal(step(&w, &events), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->header.options.max_moves, 3);
+    world_end(&w);
+}
+
+static dv_plan_set *ask_for(size_t count) {
+    dv_plan_set *asked = numbered_set("i", count);
+    dv_plan_events events = {.set = asked};
+    assert_int_equal(step(&w, &events), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->set->count, count);
+    assert_int_equal(w.plan->header.tag, w.set->crc);
+    assert_true(w.plan->header.asked > 0);
+    return asked;
+}
+
+/* D17: items that were asked for stay as long as one member lives that was there before; then all that live were started
+ * later, with the items of the tag, and these are divided again. */
+static void test_items_go_back(void **state) {
+    (void)state;
+    begin(3);
+    dv_plan_set_unref(ask_for(14));
+    for (size_t n = 0; n < 3; n++) {
+        assert_int_equal(w.plan->set->count, 14);
+        replace_first();
+        assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    }
+    assert_int_equal(w.plan->set->count, 12);
+    assert_int_equal(w.plan->header.reason, DV_PLAN_SET);
+    assert_int_equal(w.plan->header.asked, 0);
+    world_end(&w);
+}
+
+/* D17: a node that is not its member's first tells how old the first is, and counts as that. */
+static void test_later_nodes(void **state) {
+    (void)state;
+    begin(2);
+    int64_t first = w.live[0].says.czxid;
+    dv_plan_set_unref(ask_for(14));
+    for (size_t n = 0; n < 2; n++) {
+        replace_first();
+        w.live[1].says.first_czxid = first;
+        assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+        assert_int_equal(w.plan->set->count, 14);
+    }
+    w.live[0].says.first_czxid = w.live[1].says.first_czxid = w.zxid;
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->set->count, 12);
+    world_end(&w);
+}
+
+/* D17: asked for once more in the very step in which they would go, they stay. */
+static void test_asked_again(void **state) {
+    (void)state;
+    begin(2);
+    dv_plan_set *asked = ask_for(14);
+    for (size_t n = 0; n < 2; n++) {
+        replace_first();
+        dv_plan_events events = {.set = asked};
+        assert_int_equal(step(&w, n == 1 ? &events : NULL), DV_PLAN_NEXT);
+    }
+    assert_int_equal(w.plan->set->count, 14);
+    assert_int_equal(w.plan->header.asked, w.plan->header.pzxid);
+    dv_plan_set_unref(asked);
+    world_end(&w);
+}
+
+/* D17: a plan that an older release wrote does not say since when; it was before that plan. */
+static void test_older_release(void **state) {
+    (void)state;
+    begin(2);
+    dv_plan_set_unref(ask_for(14));
+    w.plan->header.asked = 0;
+    replace_first();
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_true(w.plan->header.asked > 0 && w.plan->header.asked < w.plan->header.pzxid);
+    replace_first();
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->set->count, 12);
+    world_end(&w);
+}
+
+/* D10: nodes are read for that only where items that were asked for may go, and not if one is known to be older. */
+static void test_asks(void **state) {
+    (void)state;
+    begin(3);
+    dv_plan_node nodes[NODES_MAX];
+    uint8_t asks[NODES_MAX];
+    dv_plan *next;
+    dv_plan_party party = party_of(&w, nodes, false);
+    for (size_t n = 0; n < 3; n++) nodes[n].czxid = 0;
+    assert_int_equal(dv_plan_ask(w.plan, &party, asks), 0);
+    dv_plan_set_unref(ask_for(14));
+    party = party_of(&w, nodes, false);
+    nodes[0].czxid = nodes[2].czxid = 0;
+    assert_int_equal(dv_plan_ask(w.plan, &party, asks), 0);
+    nodes[1].czxid = 0;
+    assert_int_equal(dv_plan_ask(w.plan, &party, asks), 3);
+    assert_int_equal(dv_plan_step(&next, w.plan, &party, NULL), DV_PLAN_ASK);
+    nodes[0].tag++;
+    assert_int_equal(dv_plan_ask(w.plan, &party, asks), 0);
+    nodes[0].tag--;
+    party.set = NULL; /* an administrator's command, which has no items of its own */
+    assert_int_equal(dv_plan_ask(w.plan, &party, asks), 0);
+    world_end(&w);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_options),       cmocka_unit_test(test_options_asked_for),
+        cmocka_unit_test(test_items_go_back), cmocka_unit_test(test_later_nodes),
+        cmocka_unit_test(test_asked_again),   cmocka_unit_test(test_older_release),
+        cmocka_unit_test(test_asks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

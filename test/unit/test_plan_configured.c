@@ -1,0 +1,176 @@
+/* Pools whose members are started again, configured otherwise: docs/protocol.md, D13, D16, D17. On the in-memory ensemble,
+ * in virtual time. SPDX-License-Identifier: Apache-2.0 */
+#include "plan_pool.h"
+
+enum { ALL = 14, CONFIGURED = 12, MEMBERS = 3 };
+
+typedef struct {
+    char text[600];
+    int code;
+} told;
+
+static told last;
+
+static void on_told(divvy_client *client, int code, const char *message, void *user) {
+    on_warning(client, code, message, user);
+    last.code = code;
+    snprintf(last.text, sizeof last.text, "%s", message);
+}
+
+/* A member with the first `items` of all. */
+static member *start(pool *l, size_t n, size_t items, size_t max_moves) {
+    divvy_partitioner_config config;
+    member_config(l, &config);
+    config.item_count = items;
+    config.max_moves = max_moves;
+    config.round_timeout_ms = 5000;
+    config.on_session_loss = DIVVY_REJOIN;
+    return add(l, n, &config);
+}
+
+static void start_all(pool *l, size_t items) {
+    pool_open(l, ALL);
+    for (size_t n = 0; n < MEMBERS; n++) start(l, n, items, 0);
+    settle_owned(l, items);
+}
+
+static int ask_for_all(member *m) {
+    return divvy_partitioner_set_items(m->partitioner, (const char *const *)m->pool->items, ALL);
+}
+
+/* Items that were asked for are divided until all members have been started again; whether they are all stopped before, or
+ * killed, or one after the other. All are warned before, the one that asked too. */
+static void test_items_after_restart(void **state) {
+    (void)state;
+    for (int way = 0; way < 3; way++) {
+        pool l;
+        start_all(&l, CONFIGURED);
+        assert_int_equal(ask_for_all(&l.members[1]), 0);
+        settle_owned(&l, ALL);
+        for (size_t n = 0; n < MEMBERS; n++) assert_int_equal(l.members[n].warnings[DIVVY_WARN_ITEMS_DIFFER], 1);
+        for (size_t n = 0; way == 0 && n < MEMBERS; n++) finish(&l, n);
+        for (size_t n = 0; n < MEMBERS; n++) {
+            if (way == 1) finish(&l, n);
+            if (way == 2) crash(&l, n);
+            start(&l, n, CONFIGURED, 0);
+            if (way == 1 && n + 1 < MEMBERS) settle_owned(&l, ALL);
+        }
+        settle_owned(&l, CONFIGURED);
+        assert_at_rest(&l);
+        pool_close(&l);
+    }
+}
+
+/* A lost session is no restart: what was asked for stays, though all nodes are newer. */
+static void test_items_after_loss(void **state) {
+    (void)state;
+    pool l;
+    start_all(&l, CONFIGURED);
+    assert_int_equal(ask_for_all(&l.members[0]), 0);
+    settle_owned(&l, ALL);
+    for (int times = 0; times < 2; times++) {
+        for (size_t n = 0; n < MEMBERS; n++) assert_int_equal(divvy_testing_expire(l.ensemble, l.members[n].client), 0);
+        divvy_testing_run(l.ensemble, 20000);
+        settle_owned(&l, ALL);
+    }
+    divvy_strings *party = divvy_testing_children(l.ensemble, "/pool/party");
+    for (size_t i = 0; i < divvy_strings_count(party); i++) {
+        char *path;
+        assert_true(asprintf(&path, "/pool/party/%s", divvy_strings_get(party, i)) > 0);
+        assert_int_equal(divvy_testing_remove(l.ensemble, path), 0); /* made again on the same session */
+        free(path);
+    }
+    divvy_strings_free(party);
+    settle_owned(&l, ALL);
+    assert_at_rest(&l);
+    pool_close(&l);
+}
+
+/* How often the plan is written while a member joins: with max_moves 1, once for each item that moves. */
+static unsigned count_writes_of_join(pool *l, size_t n, size_t max_moves) {
+    unsigned before = l->plan_writes;
+    start(l, n, ALL, max_moves);
+    divvy_testing_run(l->ensemble, 20000); /* all rounds */
+    settle(l);
+    return l->plan_writes - before;
+}
+
+/* max_moves is the pool's when the last member that is configured otherwise has gone; until then each is warned. */
+static void test_options_after_restart(void **state) {
+    (void)state;
+    pool l;
+    start_all(&l, ALL);
+    for (size_t n = 0; n < MEMBERS; n++) {
+        assert_int_equal(l.members[n].warnings[DIVVY_WARN_ASSIGN_DIFFERS], 0);
+        finish(&l, n);
+        start(&l, n, ALL, 1);
+        settle(&l);
+        assert_int_equal(l.members[n].warnings[DIVVY_WARN_ASSIGN_DIFFERS], n + 1 < MEMBERS);
+    }
+    assert_in_range(count_writes_of_join(&l, MEMBERS, 1), 3, 20);
+    for (size_t n = 0; n <= MEMBERS; n++) {
+        finish(&l, n);
+        start(&l, n, ALL, 0);
+        settle(&l);
+    }
+    assert_in_range(count_writes_of_join(&l, MEMBERS + 1, 0), 1, 2);
+    assert_at_rest(&l);
+    pool_close(&l);
+}
+
+static member *start_as(pool *l, size_t n, const char *identifier, bool is_static, uint32_t weight) {
+    divvy_client_config client_config = DIVVY_CLIENT_CONFIG_INIT;
+    divvy_partitioner_config config;
+    member_config(l, &config);
+    config.identifier = identifier;
+    config.static_membership = is_static;
+    config.rejoin_delay_ms = is_static ? 20000 : 0;
+    config.weight = weight;
+    config.on_state = on_state;
+    config.on_items = on_items;
+    member *m = &l->members[n];
+    *m = (member){.pool = l};
+    config.user = m;
+    client_config.manual = 1;
+    client_config.on_warning = on_told;
+    client_config.user = m;
+    assert_int_equal(divvy_testing_client_open(&m->client, l->ensemble, &client_config), 0);
+    assert_int_equal(divvy_partitioner_create(&m->partitioner, m->client, &config), 0);
+    return m;
+}
+
+/* D13: a member that joins is warned of a place that is kept, and one that has that place's identifier, but is not static,
+ * is told so. Who was there is not. */
+static void test_place_kept(void **state) {
+    (void)state;
+    pool l;
+    pool_open(&l, ALL);
+    start_as(&l, 0, "d1", true, 1000);
+    member *witness = start_as(&l, 1, "d2", true, 1000);
+    settle(&l);
+    finish(&l, 0);
+    settle_owned(&l, ALL / 2);
+    member *other = start_as(&l, 2, "d3", false, 1000);
+    divvy_testing_run(l.ensemble, 3000);
+    assert_int_equal(other->warnings[DIVVY_WARN_ABSENT], 1);
+    assert_non_null(strstr(last.text, "\"d1\" for 20.0 s: its 7 items have no owner"));
+    assert_null(strstr(last.text, "same identifier"));
+    member *impostor = start_as(&l, 0, "d1", false, 1000);
+    divvy_testing_run(l.ensemble, 3000);
+    assert_int_equal(impostor->warnings[DIVVY_WARN_ABSENT], 1);
+    assert_non_null(strstr(last.text, "same identifier"));
+    settle(&l);
+    assert_int_equal(witness->warnings[DIVVY_WARN_ABSENT], 0);
+    assert_int_equal(other->warnings[DIVVY_WARN_ABSENT], 1);
+    pool_close(&l);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_items_after_restart),
+        cmocka_unit_test(test_items_after_loss),
+        cmocka_unit_test(test_options_after_restart),
+        cmocka_unit_test(test_place_kept),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
