@@ -137,7 +137,7 @@ void dv_admission_doubt(dv_lease *l, int64_t now) {
 /* E7: a watch that fired in between says that there is more to see. */
 static void wait_for_room(dv_lease *l, int64_t now) {
     l->stage = DV_LEASE_FULL;
-    if (!l->waited) dv_lease_set_audit(l, now);
+    if (!l->waited) dv_timer_set(l->client, &l->audit_timer, now + atomic_load(&l->client->timeout_ms));
     l->waited = true;
     l->events->waits(l->owner, l, now);
     if (l->stage != DV_LEASE_FULL) return; /* It has left. */

@@ -73,8 +73,6 @@ __attribute__((format(printf, 4, 5))) void dv_lease_fail_because(dv_lease *lease
 /* What was wanted meanwhile, and could not be while the transaction was in doubt. */
 void dv_lease_begin_leaving(dv_lease *lease, int64_t now);
 void dv_lease_hold(dv_lease *lease, int64_t now);
-/* Sets the timer: half a session timeout. */
-void dv_lease_set_audit(dv_lease *lease, int64_t now);
 /* Our node in the queue has gone with the transaction. */
 void dv_lease_place_consumed(dv_lease *lease);
 

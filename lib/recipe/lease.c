@@ -142,7 +142,7 @@ static void on_missing(dv_own_node *own, int64_t now) {
 }
 
 /* A heartbeat asks for the oldest node of the session only, so each lease asks for its own as well. */
-void dv_lease_set_audit(dv_lease *l, int64_t now) {
+static void set_audit(dv_lease *l, int64_t now) {
     int64_t interval_ms = atomic_load(&l->client->timeout_ms) / 2;
     if (interval_ms < AUDIT_LEAST_MS) interval_ms = AUDIT_LEAST_MS;
     dv_timer_set(l->client, &l->audit_timer, now + interval_ms);
@@ -155,7 +155,7 @@ static void on_audit(dv_timer *timer, int64_t now) {
         return;
     }
     verify(l);
-    dv_lease_set_audit(l, now);
+    set_audit(l, now);
 }
 
 void dv_lease_hold(dv_lease *l, int64_t now) {
@@ -170,7 +170,7 @@ void dv_lease_hold(dv_lease *l, int64_t now) {
     l->watch_cost = 0;
     l->own.path = l->node;
     dv_own_node_add(l->client, &l->own);
-    dv_lease_set_audit(l, now);
+    set_audit(l, now);
     l->events->admitted(l->owner, l, now);
 }
 
