@@ -109,7 +109,7 @@ static void test_nothing_there(void **state) {
     dv_fake_answer_multi(fake, DIVVY_ENOENT, NULL);
     assert_string_equal(dv_fake_pending(fake), "exists /divvy/services");
     answer_error(DIVVY_ENOENT);
-    assert_string_equal(dv_fake_pending(fake), "create /divvy, create /divvy/services");
+    assert_string_equal(dv_fake_pending(fake), "container /divvy, container /divvy/services");
     answer_error(0);
     answer_error(0);
     dv_stat stat = {.mtime_ms = MTIME};
