@@ -203,7 +203,7 @@ static void warn_of_orders(divvy_partitioner *p, const pool *all) {
                             "another; give all the same items_order",
                             p->path, numeric ? "by number" : "by bytes", numeric ? "by bytes" : "by number",
                             m->identifier);
-        return;
+        break;
     }
     if (all->has_kazoo && p->numbers_out_of_order && !numeric)
         dv_report_warn_once(
