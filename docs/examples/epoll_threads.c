@@ -55,15 +55,12 @@ static int64_t setting(const char *name, int64_t otherwise) {
 
 /* ---- a job's thread ---- */
 
-enum ownership { LOST, REVOKED, OWNED };
-
-/* Tells how the job's item stands with us under its token. A revoked item is still locked, until RELEASE is confirmed. */
-static enum ownership look_up(const job *j) {
+/* Tells whether the item is still locked for us under this token. A revoked item is: until RELEASE is confirmed. */
+static int is_still_locked(const job *j) {
     divvy_partition *mine = divvy_partitioner_partition(partitioner);
-    enum ownership found = LOST;
-    for (size_t i = 0; i < divvy_partition_count(mine) && found == LOST; i++)
-        if (divvy_partition_token(mine, i) == j->token && strcmp(divvy_partition_item(mine, i), j->item) == 0)
-            found = divvy_partition_revoked(mine, i) ? REVOKED : OWNED;
+    int found = 0;
+    for (size_t i = 0; i < divvy_partition_count(mine) && !found; i++)
+        found = divvy_partition_token(mine, i) == j->token && strcmp(divvy_partition_item(mine, i), j->item) == 0;
     divvy_partition_unref(mine);
     return found;
 }
@@ -73,13 +70,13 @@ static void do_piece(const job *j) {
     struct timespec pause = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
     printf("begin %s %lld\n", j->item, (long long)j->token);
     nanosleep(&pause, NULL);
-    printf("%s %s %lld\n", look_up(j) != LOST ? "done" : "dropped", j->item, (long long)j->token);
+    printf("%s %s %lld\n", is_still_locked(j) ? "done" : "dropped", j->item, (long long)j->token);
 }
 
 static void *run_job(void *argument) {
     job *j = argument;
     uint64_t one = 1;
-    while (!atomic_load(&j->stopped) && look_up(j) == OWNED) do_piece(j);
+    while (!atomic_load(&j->stopped) && divvy_partitioner_owns_token(partitioner, j->item, j->token)) do_piece(j);
     atomic_store(&j->has_ended, 1);
     if (write(ends, &one, sizeof one) < 0) abort(); /* The counter cannot be full. */
     return NULL;
@@ -112,7 +109,7 @@ static int stop_jobs(int all) {
     int at_work = 0;
     for (job **at = &jobs; *at;) {
         job *j = *at;
-        if (all || look_up(j) != OWNED) atomic_store(&j->stopped, 1);
+        if (all || !divvy_partitioner_owns_token(partitioner, j->item, j->token)) atomic_store(&j->stopped, 1);
         if (atomic_load(&j->has_ended)) {
             pthread_join(j->thread, NULL); /* It returns at once. */
             *at = j->next;

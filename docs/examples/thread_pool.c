@@ -6,7 +6,7 @@
  *     thread_pool 127.0.0.1:2181 /example alpha beta gamma delta
  *
  * A piece of work takes its time, and nothing interrupts it: here it is a pause of $PIECE_MS. Three rules make it safe:
- *  1. A worker asks before each piece whether the item is still ours under the token with which its job began.
+ *  1. A worker asks divvy_partitioner_owns_token() before each piece, with the token under which its job began.
  *  2. A job that is not ours under its token gets no further piece: its item was revoked, or lost, or lost and gained
  *     again. RELEASE is confirmed when the last piece of all these jobs has ended, and not before. After the loss of a
  *     session that is every job: the snapshot is empty then, so nothing in it is shown as revoked.
@@ -62,15 +62,12 @@ static struct timespec milliseconds(int64_t ms) {
 
 /* ---- work ---- */
 
-enum ownership { LOST, REVOKED, OWNED };
-
-/* Tells how the item stands with us under this token. A revoked item is still locked, until RELEASE is confirmed. */
-static enum ownership look_up(const char *item, int64_t token) {
+/* Tells whether the item is still locked for us under this token. A revoked item is: until RELEASE is confirmed. */
+static int is_still_locked(const char *item, int64_t token) {
     divvy_partition *mine = divvy_partitioner_partition(partitioner);
-    enum ownership found = LOST;
-    for (size_t i = 0; i < divvy_partition_count(mine) && found == LOST; i++)
-        if (divvy_partition_token(mine, i) == token && strcmp(divvy_partition_item(mine, i), item) == 0)
-            found = divvy_partition_revoked(mine, i) ? REVOKED : OWNED;
+    int found = 0;
+    for (size_t i = 0; i < divvy_partition_count(mine) && !found; i++)
+        found = divvy_partition_token(mine, i) == token && strcmp(divvy_partition_item(mine, i), item) == 0;
     divvy_partition_unref(mine);
     return found;
 }
@@ -81,7 +78,7 @@ static void do_piece(const char *item, int64_t token) {
     struct timespec pause = milliseconds(setting("PIECE_MS", 200));
     printf("begin %s %lld\n", item, (long long)token);
     nanosleep(&pause, NULL);
-    printf("%s %s %lld\n", look_up(item, token) != LOST ? "done" : "dropped", item, (long long)token);
+    printf("%s %s %lld\n", is_still_locked(item, token) ? "done" : "dropped", item, (long long)token);
 }
 
 static void append(job *j) {
@@ -114,7 +111,7 @@ static void *run_worker(void *unused) {
             continue;
         }
         pthread_mutex_unlock(&mutex); /* A job that is busy is removed by nobody. */
-        int ours = look_up(j->item, j->token) == OWNED;
+        int ours = divvy_partitioner_owns_token(partitioner, j->item, j->token);
         if (ours) do_piece(j->item, j->token);
         pthread_mutex_lock(&mutex);
         if (!ours) j->stopped = 1;
@@ -161,7 +158,7 @@ static int stop_jobs(void) {
     int at_work = 0;
     for (job **at = &jobs; *at;) {
         job *j = *at;
-        if (look_up(j->item, j->token) != OWNED) j->stopped = 1;
+        if (!divvy_partitioner_owns_token(partitioner, j->item, j->token)) j->stopped = 1;
         if (j->stopped && !j->busy) {
             *at = j->next;
             free(j);

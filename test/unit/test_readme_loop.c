@@ -48,25 +48,11 @@ static int complain(const char *why) {
 
 /* ---- the workers: what each thread would do ---- */
 
-static int has_unrevoked(const divvy_partition *mine, const char *queue, int64_t token) {
-    for (size_t i = 0; i < divvy_partition_count(mine); i++)
-        if (divvy_partition_token(mine, i) == token && strcmp(divvy_partition_item(mine, i), queue) == 0)
-            return !divvy_partition_revoked(mine, i);
-    return 0;
-}
-
-static int is_owned(divvy_partitioner *p, const job *j) {
-    divvy_partition *mine = divvy_partitioner_partition(p);
-    int owned = has_unrevoked(mine, j->queue, j->token);
-    divvy_partition_unref(mine);
-    return owned;
-}
-
 /* A piece that has ended is followed by another one, if the thread may go on. */
 static void let_workers_work(divvy_partitioner *p) {
     for (job *j = jobs; j; j = j->next) {
         if (!j->at_work || now_ms() < j->piece_ends_ms) continue;
-        j->at_work = !j->told_to_stop && is_owned(p, j);
+        j->at_work = !j->told_to_stop && divvy_partitioner_owns_token(p, j->queue, j->token);
         j->piece_ends_ms = now_ms() + PIECE_MS;
     }
 }
@@ -117,7 +103,7 @@ static void stop_all_jobs_and_wait(void) {
 /* No RELEASE is confirmed while a job works that is not ours under its token. */
 static int checked_release(divvy_partitioner *p, uint64_t state_id) {
     for (const job *j = jobs; j; j = j->next)
-        if (j->at_work && !is_owned(p, j))
+        if (j->at_work && !divvy_partitioner_owns_token(p, j->queue, j->token))
             fail_msg("at %lld ms a RELEASE is confirmed while %s is worked on", (long long)now_ms(), j->queue);
     int error = divvy_partitioner_release_set_id(p, state_id);
     releases += error == 0;
