@@ -11,6 +11,7 @@
 
 #include "client/clock.h"
 #include "client/error.h"
+#include "client/timers.h"
 #include "divvy/client.h"
 #include "znode/batch.h"
 #include "znode/guid.h"
@@ -21,13 +22,6 @@
 
 /* Longer times are mistakes, and sums of them would overflow: ten years. */
 #define DV_TIME_MAX_MS INT64_C(315360000000)
-
-/* ---- timers: one-shot, run by the loop ---- */
-typedef struct dv_timer {
-    struct dv_timer *next, **link; /* NULL link: not set */
-    int64_t at;
-    void (*fire)(struct dv_timer *timer, int64_t now);
-} dv_timer;
 
 /* ---- what happens to the session, told to every listener in the order in which they were added ---- */
 typedef enum {
@@ -98,7 +92,7 @@ struct divvy_client {
     dv_event *events, **events_end;
     int wake_fd;
 
-    dv_timer *timers;       /* earliest first */
+    dv_timers timers;
     int64_t sleeping_until; /* what the loop waits for: an earlier timer must wake it */
 
     dv_callback *callbacks, **callbacks_end;
@@ -166,8 +160,8 @@ unsigned dv_fork_count(void);
 /* ---- loop.c ---- */
 void dv_client_post(void *context, dv_event *event);
 void dv_client_wake(divvy_client *client);
+/* Sets the timer, for another time if it is set already. Its turn comes after that of others set for the same time. */
 void dv_timer_set(divvy_client *client, dv_timer *timer, int64_t at);
-void dv_timer_cancel(dv_timer *timer);
 /* Runs what is due, in turns; how much that was. */
 int dv_loop_run_due(divvy_client *client);
 /* Waits for work, at most timeout_ms (-1: for ever). Without the turn. */

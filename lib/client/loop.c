@@ -1,4 +1,4 @@
-/* The loop: one queue of events, a list of timers, one piece of work after the other.
+/* The loop: one queue of events, a heap of timers, one piece of work after the other.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <errno.h>
@@ -52,33 +52,18 @@ static bool has_events(divvy_client *client) {
     return some;
 }
 
-void dv_timer_cancel(dv_timer *timer) {
-    if (!timer->link) return;
-    *timer->link = timer->next;
-    if (timer->next) timer->next->link = timer->link;
-    timer->link = NULL;
-    timer->next = NULL;
-}
-
 void dv_timer_set(divvy_client *client, dv_timer *timer, int64_t at) {
     assert(timer->fire);
     dv_timer_cancel(timer);
-    dv_timer **place = &client->timers;
-    while (*place && (*place)->at <= at) place = &(*place)->next;
-    timer->at = at;
-    timer->next = *place;
-    timer->link = place;
-    if (timer->next) timer->next->link = &timer->next;
-    *place = timer;
+    dv_timers_add(&client->timers, timer, at);
 }
 
 static int run_timers(divvy_client *client, int64_t now) {
     int count = 0;
-    while (client->timers && client->timers->at <= now) {
-        dv_timer *timer = client->timers;
+    for (; dv_timers_next_at(&client->timers) <= now; count++) {
+        dv_timer *timer = client->timers.first;
         dv_timer_cancel(timer);
         timer->fire(timer, now);
-        count++;
     }
     return count;
 }
@@ -151,15 +136,15 @@ static int64_t earlier(int64_t a_ms, int64_t b_ms) {
 }
 
 static int64_t until_next_timer(const divvy_client *client) {
-    if (!client->timers) return -1;
-    int64_t left_ms = client->timers->at - dv_client_now(client);
+    if (!client->timers.first) return -1;
+    int64_t left_ms = client->timers.first->at - dv_client_now(client);
     return left_ms > 0 ? left_ms : 0;
 }
 
 void dv_loop_sleep(divvy_client *client, int64_t timeout_ms) {
     dv_turn_begin(client);
     int64_t wait_ms = earlier(timeout_ms, until_next_timer(client));
-    client->sleeping_until = client->timers ? client->timers->at : INT64_MAX;
+    client->sleeping_until = dv_timers_next_at(&client->timers);
     dv_turn_end(client);
     if (client->znode->backend->sleep) {
         client->znode->backend->sleep(client->znode, wait_ms);
@@ -196,7 +181,7 @@ int64_t divvy_client_next_deadline(const divvy_client *c) {
     if (dv_turn_enter(client) != 0) return -1;
     int64_t left_ms = client->callbacks || has_events(client) ? 0 : until_next_timer(client);
     /* The caller is going to sleep until then: an earlier timer set meanwhile must wake it. */
-    client->sleeping_until = client->timers ? client->timers->at : INT64_MAX;
+    client->sleeping_until = dv_timers_next_at(&client->timers);
     dv_turn_end(client);
     return left_ms;
 }

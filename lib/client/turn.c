@@ -34,7 +34,7 @@ void dv_turn_begin(divvy_client *client) {
 
 /* The earliest timer may have come before what the loop waits for; in manual mode the caller's poll must return. */
 static bool loop_must_look(const divvy_client *client) {
-    if (client->timers && client->timers->at < client->sleeping_until) return true;
+    if (dv_timers_next_at(&client->timers) < client->sleeping_until) return true;
     return client->config.manual && client->callbacks && !client->processing;
 }
 

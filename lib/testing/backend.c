@@ -360,7 +360,8 @@ static void sleep_virtually(dv_znode *znode, int64_t timeout_ms) {
     client->busy = true;
     int64_t until = timeout_ms < 0 ? INT64_MAX / 4 : dv_mem_client_when(client, dv_mem_client_now(client) + timeout_ms);
     while (mem->now < until && !dv_mem_has_work(client)) {
-        int64_t timer_at = client->client->timers ? dv_mem_client_when(client, client->client->timers->at) : until;
+        const dv_timer *timer = client->client->timers.first;
+        int64_t timer_at = timer ? dv_mem_client_when(client, timer->at) : until;
         dv_mem_go_on(mem, timer_at < until ? timer_at : until, client);
     }
     client->busy = was_busy;

@@ -151,7 +151,7 @@ static bool has_work_now(const divvy_client *c) {
 bool dv_mem_has_work(dv_mem_client *client) {
     const divvy_client *c = client->client;
     if (has_work_now(c)) return true;
-    return c->timers && c->timers->at <= dv_mem_client_now(client);
+    return c->timers.first && c->timers.first->at <= dv_mem_client_now(client);
 }
 
 static bool may_run(const dv_mem_client *client, const dv_mem_client *but) {
@@ -161,7 +161,7 @@ static bool may_run(const dv_mem_client *client, const dv_mem_client *but) {
 
 /* When its first timer is due. Found anew only when that is another timer, or its clock was changed. */
 static int64_t timer_due(dv_mem_client *client) {
-    const dv_timer *timer = client->client->timers;
+    const dv_timer *timer = client->client->timers.first;
     if (!timer) return INT64_MAX;
     if (timer->at != client->turn_timer || !client->turn_at) {
         client->turn_timer = timer->at;

@@ -246,8 +246,8 @@ int64_t dv_fake_now(const dv_fake *fake) {
 void dv_fake_advance(dv_fake *fake, int64_t ms) {
     int64_t to = fake->now + ms;
     dv_fake_run(fake);
-    while (fake->client->timers && fake->client->timers->at <= to) {
-        if (fake->client->timers->at > fake->now) fake->now = fake->client->timers->at;
+    for (int64_t at; (at = dv_timers_next_at(&fake->client->timers)) <= to;) {
+        if (at > fake->now) fake->now = at;
         dv_fake_run(fake);
     }
     fake->now = to;
@@ -272,9 +272,8 @@ void dv_fake_session(dv_fake *fake, divvy_session_state state) {
 
 bool dv_fake_has_timers(const dv_fake *fake) {
     const divvy_client *client = fake->client;
-    const dv_timer *timer = client->timers;
-    while (timer && (timer == &client->deadline_timer || timer == &client->beat_timer)) timer = timer->next;
-    return timer != NULL;
+    size_t own = (client->deadline_timer.link != NULL) + (client->beat_timer.link != NULL);
+    return client->timers.count > own;
 }
 
 bool dv_fake_is_connected(const dv_fake *fake) {

@@ -199,9 +199,9 @@ static void test_deadline_before_events(void **state) {
     (void)state;
     dv_fake_hold_beats(fake, true);
     dv_fake_session(fake, DIVVY_CONNECTED);
-    client->timers->at = dv_fake_now(fake); /* as after a sleep of the process: both are due when it wakes */
-    assert_ptr_equal(client->timers, &client->beat_timer);
-    client->deadline_timer.at = dv_fake_now(fake);
+    /* As after a sleep of the process: both are due when it wakes. */
+    dv_timer_set(client, &client->beat_timer, dv_fake_now(fake));
+    dv_timer_set(client, &client->deadline_timer, dv_fake_now(fake));
     dv_fake_answer_multi(fake, 0, &(dv_reply){.error = 0});
     assert_int_equal(divvy_client_state(client), DIVVY_LOST);
     assert_string_equal(sessions, "CL");
