@@ -93,7 +93,8 @@ typedef struct {
     void (*on_session)(divvy_client *client, divvy_session_state state, void *user); /**< each change of state */
     /** DIVVY_WARN_*; the message lives during the call. NULL: warnings are lines of `on_log`, with their names */
     void (*on_warning)(divvy_client *client, int code, const char *message, void *user);
-    /** Lines of ours and of the native client's; the message lives during the call. NULL: none is written anywhere */
+    /** Lines of ours and of the native client's; the message lives during the call. At most 1000 lines wait for a callback
+     * that does not return; then lines are dropped, and a line says how many. NULL: none is written anywhere */
     void (*on_log)(int level, const char *message, void *user);
     void *user; /**< handed to the callbacks */
     /** 1: each request and each answer too is a line to `on_log`, DIVVY_LOG_DEBUG: its kind and path and how it ended;

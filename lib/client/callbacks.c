@@ -143,6 +143,19 @@ static void release_call(dv_callback *callback) {
     free(callback);
 }
 
+/* Once half of the lines that waited have been told, one more says how many were dropped. Not sooner, or a log that is
+ * always too fast would consist of such lines. */
+static void release_log(dv_callback *callback) {
+    client_call *c = (client_call *)(void *)callback;
+    divvy_client *client = c->client;
+    client->log_lines--;
+    free(callback);
+    if (client->log_lines_dropped == 0 || client->log_lines > DV_LOG_LINES_MAX / 2) return;
+    unsigned long long dropped = client->log_lines_dropped;
+    client->log_lines_dropped = 0;
+    dv_client_log(client, DIVVY_LOG_WARN, "%llu log lines were dropped while a callback did not return", dropped);
+}
+
 static client_call *new_call(divvy_client *client, void (*call)(dv_callback *), const char *message) {
     size_t bytes = strlen(message) + 1;
     client_call *c = calloc(1, sizeof *c + bytes);
@@ -154,14 +167,29 @@ static client_call *new_call(divvy_client *client, void (*call)(dv_callback *), 
     return c;
 }
 
-__attribute__((format(printf, 4, 0))) static void queue_text(divvy_client *client, void (*call)(dv_callback *),
-                                                             int code, const char *format, va_list arguments) {
+/* Returns NULL for want of memory. */
+__attribute__((format(printf, 4, 0))) static client_call *queue_text(divvy_client *client, void (*call)(dv_callback *),
+                                                                     int code, const char *format, va_list arguments) {
     char text[TEXT_BYTES];
     vsnprintf(text, sizeof text, format, arguments);
     client_call *c = new_call(client, call, text);
-    if (!c) return;
+    if (!c) return NULL;
     c->code = code;
     dv_callback_queue(client, &c->callback);
+    return c;
+}
+
+/* Lines wait for a callback that does not return, up to a bound; then they are counted, until half of it is free. */
+__attribute__((format(printf, 3, 0))) static void queue_log(divvy_client *client, int level, const char *format,
+                                                            va_list arguments) {
+    if (client->log_lines == DV_LOG_LINES_MAX || client->log_lines_dropped > 0) {
+        client->log_lines_dropped++;
+        return;
+    }
+    client_call *c = queue_text(client, call_log, level, format, arguments);
+    if (!c) return;
+    c->callback.release = release_log;
+    client->log_lines++;
 }
 
 void dv_client_warn(divvy_client *client, int code, const char *format, ...) {
@@ -180,7 +208,7 @@ void dv_client_warn(divvy_client *client, int code, const char *format, ...) {
 void dv_client_log(divvy_client *client, int level, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    if (client->config.on_log) queue_text(client, call_log, level, format, arguments);
+    if (client->config.on_log) queue_log(client, level, format, arguments);
     va_end(arguments);
 }
 

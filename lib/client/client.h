@@ -78,6 +78,9 @@ typedef struct {
     size_t used_bytes, limit_bytes;
 } dv_budget;
 
+/* Of our own and of the native client's that wait to be told. */
+enum { DV_LOG_LINES_MAX = 1000 };
+
 struct divvy_client {
     atomic_uint refs;
     unsigned fork_count; /* of the process when the client was opened */
@@ -96,6 +99,8 @@ struct divvy_client {
     int64_t sleeping_until; /* what the loop waits for: an earlier timer must wake it */
 
     dv_callback *callbacks, **callbacks_end;
+    unsigned log_lines;         /* of the callbacks, DV_LOG_LINES_MAX at most */
+    uint64_t log_lines_dropped; /* since the last was queued */
     pthread_cond_t callback_ready;
     bool in_callback;
     pthread_t callback_caller;
