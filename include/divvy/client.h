@@ -67,7 +67,8 @@ enum divvy_warning {
     DIVVY_WARN_PLAN,   /**< the pool's plan cannot be followed, or written: broken, of a later release, denied */
     DIVVY_WARN_FENCED, /**< a newer live member has the identifier of this static one, which gets nothing */
     DIVVY_WARN_ABSENT, /**< on joining: a place is kept for a static member that is gone; its items have no owner */
-    DIVVY_WARN_WEIGHT  /**< on joining: the plan's weight of this static member counts, and not the configured one */
+    DIVVY_WARN_WEIGHT, /**< on joining: the plan's weight of this static member counts, and not the configured one */
+    DIVVY_WARN_LATE    /**< manual mode: divvy_client_process() came late, while the session runs out */
 };
 
 /**
@@ -84,7 +85,8 @@ typedef struct {
      * safe. Larger than it is costs time, and is safe; smaller than it is can give one thing two owners, and nobody
      * notices (docs/protocol.md, C3). One value for the whole ensemble. 1 to 3600000 */
     int64_t ensemble_tick_ms;
-    int manual;                  /**< 1: no thread of ours runs the loop; the caller runs divvy_client_process() */
+    int manual;                  /**< 1: no thread of ours runs the loop; the caller runs divvy_client_process(), in
+                                     time: all that is held is lost when it does not come */
     const char *auth_scheme;     /**< "digest", or NULL for none. Digest credentials travel in clear text */
     const char *auth;            /**< "user:password"; never printed by us */
     int acl;                     /**< DIVVY_ACL_AUTO, _OPEN, _CREATOR, _READABLE */
@@ -178,6 +180,13 @@ DIVVY_API int divvy_client_wait_connected(divvy_client *client, int64_t timeout_
 
 /**
  * Manual mode: wait up to timeout_ms for something to do, then do all that is due, callbacks included.
+ *
+ * Everything hangs on this call: it sends the heartbeats and reads the answers. When it does not come for
+ * divvy_client_time_left_ms(), the session is lost, and with it every item, lock, slot and service. That happens most
+ * easily at a graceful stop, while the thread that drives the loop joins its workers: it drives the loop until they have
+ * ended, see docs/threading.md. A call that comes later than a heartbeat's interval (a tenth of the timeout, up to half
+ * as much again, and at least 100 ms) after divvy_client_next_deadline() gives DIVVY_WARN_LATE, with by how much; once,
+ * until a call has come in time. A call that waits drives the loop too, and is judged likewise.
  *
  * Thread: one at a time; other threads may call anything else meanwhile.
  * @param timeout_ms -1: until there is something; 0: do not wait

@@ -107,6 +107,7 @@ struct divvy_client {
     dv_object *callback_object;
     bool processing; /* manual: a thread is inside the loop, */
     bool in_process; /* by divvy_client_process() and not by a waiting call */
+    bool late;       /* manual: the loop was driven late, and the user was told so */
 
     pthread_t loop_thread, callback_thread;
     bool loop_running, callbacks_running;
@@ -172,6 +173,8 @@ int dv_loop_run_due(divvy_client *client);
 /* Waits for work, at most timeout_ms (-1: for ever). Without the turn. */
 void dv_loop_sleep(divvy_client *client, int64_t timeout_ms);
 void *dv_loop_thread(void *context);
+/* Warns of a loop that is driven late, before it does what was due. Manual mode, with the turn held. */
+void dv_loop_note_late(divvy_client *client);
 void dv_loop_drain(divvy_client *client);
 
 /* ---- callbacks.c ---- */

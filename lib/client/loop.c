@@ -186,6 +186,27 @@ int64_t divvy_client_next_deadline(const divvy_client *c) {
     return left_ms;
 }
 
+/* A client that is connected always has a timer, its next heartbeat: so the first one says when we were to be called. */
+void dv_loop_note_late(divvy_client *client) {
+    enum { LATE_LEAST_MS = 100 };
+    if (!client->clock.timeout_ms || client->end_error || !client->timers.first) return;
+    int64_t now = dv_client_now(client), late_ms = now - client->timers.first->at;
+    int64_t bound_ms = dv_clock_heartbeat_ms(&client->clock);
+    bool was_late = client->late;
+    client->late = late_ms > (bound_ms > LATE_LEAST_MS ? bound_ms : LATE_LEAST_MS);
+    if (!client->late || was_late) return;
+    int64_t left_ms = atomic_load(&client->alive_until) - now;
+    if (left_ms > 0)
+        dv_client_warn(client, DIVVY_WARN_LATE,
+                       "divvy_client_process() came %lld ms late: the session, and all that it holds, would have been "
+                       "lost %lld ms from now",
+                       (long long)late_ms, (long long)left_ms);
+    else
+        dv_client_warn(client, DIVVY_WARN_LATE,
+                       "divvy_client_process() came %lld ms late: the session, and all that it held, is lost",
+                       (long long)late_ms);
+}
+
 static bool is_closing(divvy_client *client) {
     dv_turn_begin(client);
     bool closing = client->closing;
@@ -208,6 +229,7 @@ int divvy_client_process(divvy_client *client, int64_t timeout_ms) {
         return error;
     }
     client->in_process = true;
+    dv_loop_note_late(client);
     dv_client_ref(client);
     dv_turn_end(client);
 

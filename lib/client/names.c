@@ -75,6 +75,7 @@ const char *divvy_warning_name(int code) {
         NAME(DIVVY_WARN_, FENCED);
         NAME(DIVVY_WARN_, ABSENT);
         NAME(DIVVY_WARN_, WEIGHT);
+        NAME(DIVVY_WARN_, LATE);
     }
     return registry_warning_name(code);
 }

@@ -86,6 +86,7 @@ static void wait_step(divvy_client *client, int64_t left_ms) {
     if (client->config.manual && !client->processing) {
         client->processing = true;
         client->sleeping_until = INT64_MIN; /* nobody sleeps yet: the timers are looked at before we do */
+        dv_loop_note_late(client);
         dv_turn_end(client);
         if (dv_loop_run_due(client) == 0) dv_loop_sleep(client, left_ms);
         dv_turn_begin(client);

@@ -254,6 +254,10 @@ void dv_fake_advance(dv_fake *fake, int64_t ms) {
     dv_fake_run(fake);
 }
 
+void dv_fake_sleep(dv_fake *fake, int64_t ms) {
+    fake->now += ms;
+}
+
 void dv_fake_session(dv_fake *fake, divvy_session_state state) {
     static const int errors[] = {
         [DIVVY_SUSPENDED] = DIVVY_ECONNECTION, [DIVVY_LOST] = DIVVY_ELOST, [DIVVY_AUTH_FAILED] = DIVVY_EAUTH};

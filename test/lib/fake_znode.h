@@ -37,6 +37,8 @@ divvy_client *dv_fake_client(dv_fake *fake);
 /* The clock stands still but here: timers fire on the way, each at its very time. */
 int64_t dv_fake_now(const dv_fake *fake);
 void dv_fake_advance(dv_fake *fake, int64_t ms);
+/* The clock goes on while nobody runs the loop. */
+void dv_fake_sleep(dv_fake *fake, int64_t ms);
 /* What is due now is done, and all that follows from it. */
 void dv_fake_run(dv_fake *fake);
 

@@ -33,7 +33,7 @@ typedef struct {
     divvy_partitioner *p;
     heard_item items[ITEMS_MAX];
     size_t item_count;
-    unsigned releases, failures, warnings[DIVVY_WARN_SESSION + 1];
+    unsigned releases, failures, warnings[DIVVY_WARN_LATE + 1];
 } member;
 
 static divvy_testing_ensemble *ensemble;
@@ -82,7 +82,7 @@ static inline void on_state(divvy_partitioner *p, divvy_partition_state from, di
 static inline void on_warning(divvy_client *client, int code, const char *message, void *user) {
     (void)client;
     (void)message;
-    ((member *)user)->warnings[code]++;
+    if (code <= DIVVY_WARN_LATE) ((member *)user)->warnings[code]++;
 }
 
 static inline void run(int64_t ms) {

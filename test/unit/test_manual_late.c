@@ -1,0 +1,121 @@
+/* Tests of DIVVY_WARN_LATE: manual mode, when divvy_client_process() does not come in time.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/fake_znode.h"
+
+enum { TIMEOUT_MS = 4000, TICK_MS = 500 };
+
+static dv_fake *fake;
+static divvy_client *client;
+static int late_warnings;
+static char said[512];
+static bool lost;
+
+static void on_warning(divvy_client *c, int code, const char *message, void *user) {
+    (void)c, (void)user;
+    if (code != DIVVY_WARN_LATE) return;
+    late_warnings++;
+    snprintf(said, sizeof said, "%s", message);
+}
+
+static void on_session(divvy_client *c, divvy_session_state session_state, void *user) {
+    (void)c, (void)user;
+    lost = lost || session_state == DIVVY_LOST;
+}
+
+static int set_up(void **state) {
+    (void)state;
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    config.session_timeout_ms = TIMEOUT_MS;
+    config.ensemble_tick_ms = TICK_MS;
+    config.on_warning = on_warning;
+    config.on_session = on_session;
+    late_warnings = 0;
+    lost = false;
+    fake = dv_fake_open(&config);
+    client = dv_fake_client(fake);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    dv_fake_close(fake);
+    return 0;
+}
+
+static int64_t interval_ms(void) {
+    return dv_clock_heartbeat_ms(&client->clock);
+}
+
+static int64_t deadline_ms(void) {
+    int64_t ms = divvy_client_next_deadline(client);
+    assert_true(ms > 0);
+    return ms;
+}
+
+/* Nobody drives the loop until so long after it is due. */
+static void come_late(int64_t ms) {
+    dv_fake_sleep(fake, deadline_ms() + ms);
+    assert_true(divvy_client_process(client, 0) > 0);
+}
+
+/* In time all the time, and then for one interval too long: one warning, that says by how much. */
+static void test_late(void **state) {
+    (void)state;
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    for (int i = 0; i < 50; i++) come_late(0);
+    come_late(interval_ms());
+    assert_int_equal(late_warnings, 0);
+    come_late(interval_ms() + 1);
+    assert_int_equal(late_warnings, 1);
+    char begin[100];
+    snprintf(begin, sizeof begin, "divvy_client_process() came %lld ms late: ", (long long)interval_ms() + 1);
+    assert_ptr_equal(strstr(said, begin), said);
+    assert_non_null(strstr(said, "would have been lost"));
+    assert_false(lost);
+}
+
+/* Once for each episode: it ends with a call in time. */
+static void test_once_for_each_episode(void **state) {
+    (void)state;
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    dv_fake_advance(fake, TIMEOUT_MS);
+    for (int i = 0; i < 5; i++) come_late(interval_ms() + 50);
+    assert_int_equal(late_warnings, 1);
+    come_late(0);
+    come_late(interval_ms() + 50);
+    assert_int_equal(late_warnings, 2);
+}
+
+/* The session that nobody drove is lost, and the warning says so; before the first connection nothing can be lost. */
+static void test_too_late(void **state) {
+    (void)state;
+    dv_fake_sleep(fake, 10 * TIMEOUT_MS);
+    divvy_client_process(client, 0);
+    assert_int_equal(late_warnings, 0);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    dv_fake_advance(fake, TIMEOUT_MS);
+    come_late(TIMEOUT_MS);
+    assert_int_equal(late_warnings, 1);
+    assert_non_null(strstr(said, "is lost"));
+    assert_true(lost);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_late, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_once_for_each_episode, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_too_late, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
