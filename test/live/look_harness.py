@@ -136,6 +136,7 @@ class Case(unittest.TestCase):
         path = os.path.join(self.folder.name, name)
         with open(path, "wb") as file:
             file.write(content if isinstance(content, bytes) else content.encode())
+        os.chmod(path, 0o600)  # as files of credentials must be
         return path
 
     def client(self):

@@ -199,6 +199,7 @@ class Case(unittest.TestCase):
         path = os.path.join(self.folder.name, name)
         with open(path, "wb") as file:
             file.write(content if isinstance(content, bytes) else content.encode())
+        os.chmod(path, 0o600)  # as files of credentials must be
         return path
 
     def assert_misused(self, arguments, *fragments, hint=True):
@@ -549,6 +550,19 @@ class Access(Case):
                 path = self.file(content)
                 self.assert_misused(["partition", "--path", "/q", "--item", "a", "--auth-file", path], path)
                 self.assertNotIn("secret", run("partition", "--path", "/q", "--item", "a", "--auth-file", path).stderr)
+
+    # A file of credentials that others can read or change is refused, with what to do; so by the subcommands that look.
+    def test_exposed_files(self):
+        path = self.file("user:secret\n")
+        for mode in (0o604, 0o640, 0o644, 0o620, 0o666):
+            with self.subTest(mode=oct(mode)):
+                os.chmod(path, mode)
+                for arguments in (["partition", "--path", "/q", "--item", "a"], ["status", "--path", "/q"]):
+                    self.assert_misused(arguments + ["--auth-file", path], path, "mode 0%o" % mode, "chmod 600")
+        for mode in (0o600, 0o400):
+            os.chmod(path, mode)
+            done = run("status", "--path", "/q", "--connect", NOWHERE, "--timeout", "100ms", "--auth-file", path)
+            self.assertEqual(done.returncode, 3, done.stderr)  # it is taken: what fails is the connection
 
 
 class Ends(Case):

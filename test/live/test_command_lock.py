@@ -433,7 +433,8 @@ class Servers(Case):
     # A lock that is for whoever has other credentials is refused, with 125 and one line; --verbose does not show ours.
     def test_credentials(self):
         root = ["--root", "/credentials"]  # its nodes are for nobody else
-        right, wrong = self.write("right", "user:secret word\n"), self.write("wrong", "user:guessed\n")
+        right = self.write("right", "user:secret word\n", mode=0o600)
+        wrong = self.write("wrong", "user:guessed\n", mode=0o600)
         self.assertEqual(lock(*root, "--auth-file", right, self.name, "true").returncode, 0)
         for arguments in ([], ["--auth-file", wrong], ["--no-wait"]):
             done = lock(*root, *arguments, self.name, "true")

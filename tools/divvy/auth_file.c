@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "command.h"
 
@@ -27,12 +28,34 @@ static const char *read_line(FILE *file, char **out) {
     return wrong;
 }
 
+const char *dv_auth_file_exposed(const struct stat *file, uid_t self, char *text, size_t text_bytes) {
+    unsigned mode = file->st_mode & 07777, private_mode = 0700;
+    if (!S_ISREG(file->st_mode)) return NULL;
+    if (file->st_uid != self && file->st_uid != 0) {
+        snprintf(text, text_bytes, "it belongs to user %u, neither to user %u nor to root", (unsigned)file->st_uid,
+                 (unsigned)self);
+        return text;
+    }
+    if (file->st_uid != self) private_mode |= 0040;
+    if ((mode & 0777 & ~private_mode) == 0) return NULL;
+    snprintf(text, text_bytes, "others can read or change it (mode %04o); make it yours alone: chmod 600", mode);
+    return text;
+}
+
+/* Of the open file, so that it is the one that is read. */
+static const char *check_access(FILE *file, char *text, size_t text_bytes) {
+    struct stat status;
+    if (fstat(fileno(file), &status) != 0) return strerror(errno);
+    return dv_auth_file_exposed(&status, geteuid(), text, text_bytes);
+}
+
 int dv_auth_file_read(const char *command, const char *path, char **out) {
+    char text[128];
     FILE *file = fopen(path, "re");
-    const char *wrong = file ? NULL : strerror(errno);
+    const char *wrong = file ? check_access(file, text, sizeof text) : strerror(errno);
     /* Without a buffer of its own, so that the secret is in ours only. */
     if (file) setvbuf(file, NULL, _IONBF, 0);
-    if (file) wrong = read_line(file, out);
+    if (!wrong) wrong = read_line(file, out);
     if (file) fclose(file);
     if (!wrong) return 0;
     dv_command_misused(command, "--auth-file %s: %s", path, wrong);
