@@ -83,7 +83,9 @@ typedef struct {
                                      least that can own something is (tick / 2 + 121) / 0.64; 5 ticks are comfortable */
     /** tickTime of the servers, as their zoo.cfg has it; 0: $DIVVY_ENSEMBLE_TICK_MS. Needed: without it no deadline is
      * safe. Larger than it is costs time, and is safe; smaller than it is can give one thing two owners, and nobody
-     * notices (docs/protocol.md, C3). One value for the whole ensemble. 1 to 3600000 */
+     * notices (docs/protocol.md, C3). One value for the whole ensemble. 1 to 3600000. On observers that follow the
+     * leader the clock holds as on followers. Behind an observer master (observerMasterPort) no value is safe: such
+     * observers are not supported */
     int64_t ensemble_tick_ms;
     int manual;                  /**< 1: no thread of ours runs the loop; the caller runs divvy_client_process(), in
                                      time: all that is held is lost when it does not come */
