@@ -14,7 +14,7 @@
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
 
-enum { ITEMS = 10000, ITEM_BYTES = 16, THREADS_MAX = 8, ROUNDS = 9, CALLS = 300000, PATIENCE_MS = 120000 };
+enum { ITEMS = 10000, ITEM_BYTES = 16, THREADS_MAX = 8, ROUNDS = 7, CALLS = 100000, PATIENCE_MS = 120000 };
 
 static char names[ITEMS][ITEM_BYTES];
 static const char *items[ITEMS];

@@ -42,7 +42,7 @@ static const struct {
     [DV_MUTANT_finish_leaks_place] = {1, 0.1, SIM_OF_POOLS},
     [DV_MUTANT_release_unseen] = {6, 0.1, SIM_OF_POOLS},
     [DV_MUTANT_delete_before_release] = {1, 0.1, SIM_OF_POOLS},
-    [DV_MUTANT_stale_gained] = {105, 3.4, SIM_OF_POOLS},
+    [DV_MUTANT_stale_gained] = {6, 1.6, SIM_OF_POOLS},
     [DV_MUTANT_kept_outside_target] = {5, 0.1, SIM_OF_POOLS},
     [DV_MUTANT_release_forgets] = {1, 0.1, SIM_OF_POOLS},
     [DV_MUTANT_create_repeated] = {1, 0.1, SIM_OF_POOLS},
