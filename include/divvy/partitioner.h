@@ -164,9 +164,10 @@ typedef struct {
     /* The next five count where a plan decides (DIVVY_ASSIGN_AUTO, all members can), and are ignored where kazoo or older
      * members make the pool go by names. */
     uint32_t weight;  /**< the share, in proportion to that of others; 1000 is usual. 0: nothing, but what others
-                                  cannot take. What a member that is new to the plan begins with; later its weight is the
-                                  plan's, see divvy_partitioner_set_weight(). A static member that comes back with
-                                  another one is warned (DIVVY_WARN_WEIGHT) */
+                                  cannot take. What a member that is new to the plan begins with, and a static one that comes
+                                  back configured otherwise than before. A weight that was set since stays, see
+                                  divvy_partitioner_set_weight(); a static member that comes back is warned then
+                                  (DIVVY_WARN_WEIGHT) */
     const char *zone; /**< items are spread evenly over the zones that members name, then inside each. NULL: none;
                                   members without one form a zone together. Up to 512 bytes of UTF-8 */
     size_t max_moves; /**< at most so many items are taken from living members at a time, the next ones when their
@@ -410,8 +411,8 @@ DIVVY_API int divvy_partitioner_set_items(divvy_partitioner *p, const char *cons
  * Change this member's weight. The plan that contains it is written in the background, at once or, where none decides,
  * as soon as one does; what moves then is told with DIVVY_REASON_WEIGHT or _DRAIN. Of several calls the last one counts.
  *
- * A static member's weight outlives a restart, as it is the plan's: config.weight counts when it is new to the plan
- * only. Another member's is set again when its session is lost and it rejoins (DIVVY_REJOIN). An administrator may change
+ * A static member's weight outlives a restart, as it is the plan's: config.weight counts when it is new to the plan, or
+ * when it is another one than at the member's start before. Another member's is set again when its session is lost and it rejoins (DIVVY_REJOIN). An administrator may change
  * it too (`divvy drain`); what was said last counts. When all weigh nothing, nothing is taken from anyone.
  *
  * Thread: any. Sends nothing itself: work starts with the client's next turn.

@@ -93,7 +93,7 @@ void dv_follow_start(divvy_partitioner *p) {
     dv_follower *f = follower_of(p);
     if (!f) return;
     assert(!f->reader);
-    f->stopped = f->joined_told = false;
+    f->stopped = f->joined_told = f->weight_told = false;
     f->read_error = 0;
     f->reader = dv_plan_reader_start(p->object.client, f->path, &f->memory, p->configured, &events, f);
     if (f->reader) dv_object_ref(&p->object);

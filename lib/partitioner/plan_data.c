@@ -79,6 +79,7 @@ static bool member_copy(dv_plan_member *to, const dv_plan_member *from) {
 bool dv_plan_member_equal(const dv_plan_member *a, const dv_plan_member *b) {
     return a->slot == b->slot && a->is_static == b->is_static && a->weight == b->weight &&
            a->rejoin_delay_ms == b->rejoin_delay_ms && a->absent == b->absent && strcmp(a->key, b->key) == 0 &&
+           a->says_configured == b->says_configured && a->configured == b->configured &&
            strcmp(a->zone, b->zone) == 0 && strcmp(a->leaving, b->leaving) == 0;
 }
 

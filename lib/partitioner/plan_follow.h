@@ -67,8 +67,8 @@ struct dv_follower {
     bool fence_unknown; /* another live node may have our identifier, and be newer: it is not read yet */
     unsigned fence_asks;
 
-    bool joined_told;  /* what a member that joins is told of the plan */
-    bool agrees;       /* what dv_follow_agrees() says */
+    bool joined_told, weight_told; /* what a member that joins is told of the plan */
+    bool agrees;                   /* what dv_follow_agrees() says */
     char **rule_nodes; /* whom a rule of names gave what, and of which items: what a first plan begins with */
     size_t rule_count;
     uint32_t *rule_owners;

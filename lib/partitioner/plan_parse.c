@@ -120,9 +120,10 @@ int dv_plan_items_parse(dv_plan_set **out, const dv_plan_root *root, const char 
 /* ---- members ---- */
 
 static void take_member(dv_plan_json *j, dv_plan_member *m) {
-    static const char *const names[] = {"slot",   "key",    "static", "weight", "zone", "rejoin_delay_ms",
-                                        "absent", "leaving"};
-    dv_plan_json_fields fields = {.names = names, .count = sizeof names / sizeof names[0]};
+    static const char *const names[] = {"slot",   "key",     "static",    "weight", "zone", "rejoin_delay_ms",
+                                        "absent", "leaving", "configured"};
+    enum { COUNT = sizeof names / sizeof names[0] };
+    dv_plan_json_fields fields = {.names = names, .count = COUNT, .optional = UINT32_C(1) << (COUNT - 1)};
     *m = (dv_plan_member){0};
     for (int field; (field = dv_plan_json_field(j, &fields)) >= 0;) {
         switch (field) {
@@ -133,7 +134,11 @@ static void take_member(dv_plan_json *j, dv_plan_member *m) {
         case 4: m->zone = dv_plan_json_string(j, 0, DV_PLAN_ZONE_BYTES_MAX); break;
         case 5: m->rejoin_delay_ms = dv_plan_json_integer(j, 0, DV_PLAN_INTEGER_MAX); break;
         case 6: m->absent = dv_plan_take_zxid(j); break;
-        default: m->leaving = dv_plan_json_string(j, 0, DV_PLAN_KEY_BYTES_MAX); break;
+        case 7: m->leaving = dv_plan_json_string(j, 0, DV_PLAN_KEY_BYTES_MAX); break;
+        default:
+            m->configured = (uint32_t)dv_plan_json_integer(j, 0, UINT32_MAX);
+            m->says_configured = true;
+            break;
         }
     }
     if (m->absent != 0 && !m->is_static) dv_plan_json_fail(j, "has an absent member that is not static");

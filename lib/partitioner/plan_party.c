@@ -186,7 +186,8 @@ static void learn_from_member(dv_plan_node *node, const dv_plan_member *member) 
     if (zone == NULL) return;
     node->known = true;
     node->is_static = true;
-    node->weight = member->weight;
+    node->weight_unknown = !member->says_configured;
+    node->weight = member->says_configured ? member->configured : member->weight;
     node->zone = zone;
     node->rejoin_delay_ms = member->rejoin_delay_ms;
 }
@@ -250,6 +251,7 @@ static int learn(dv_plan_people *people, const char *name, const dv_reply *reply
     node->known = true;
     node->is_static = facts.is_static && node->identifier[0] != '\0'; /* D32: that would be an empty key */
     node->weight = facts.weight;
+    node->weight_unknown = false;
     node->zone = facts.zone;
     node->rejoin_delay_ms = facts.rejoin_delay_ms;
     node->first_czxid = facts.first_czxid;

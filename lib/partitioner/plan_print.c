@@ -118,7 +118,8 @@ int dv_plan_print_items(dv_plan_text *out, const dv_plan_set *set) {
 
 /* ---- base and delta ---- */
 
-static void put_member(growing *g, const dv_plan_member *m) {
+/* `whole`: with what older releases do not know, which is not in the sum (D8). */
+static void put_member(growing *g, const dv_plan_member *m, bool whole) {
     put_format(g, "{\"slot\":%" PRIu32 ",\"key\":", m->slot);
     put_string(g, m->key);
     put_format(g, ",\"static\":%d,\"weight\":%" PRIu32 ",\"zone\":", m->is_static, m->weight);
@@ -126,6 +127,7 @@ static void put_member(growing *g, const dv_plan_member *m) {
     put_format(g, ",\"rejoin_delay_ms\":%" PRId64 ",\"absent\":\"%" PRIx64 "\",\"leaving\":", m->rejoin_delay_ms,
                (uint64_t)m->absent);
     put_string(g, m->leaving);
+    if (whole && m->says_configured) put_format(g, ",\"configured\":%" PRIu32, m->configured);
     put(g, "}", 1);
 }
 
@@ -136,11 +138,11 @@ static void put_owners(growing *g, const dv_plan *plan, size_t width) {
     g->count += plan->set->count * width;
 }
 
-static void put_base(growing *g, const dv_plan *plan) {
+static void put_base(growing *g, const dv_plan *plan, bool whole) {
     put_text(g, "{\"members\":[");
     for (size_t m = 0; m < plan->member_count; m++) {
         if (m > 0) put(g, ",", 1);
-        put_member(g, &plan->members[m]);
+        put_member(g, &plan->members[m], whole);
     }
     size_t width = dv_plan_owner_width(plan);
     put_format(g, "],\"width\":%zu,\"owners\":\"", width);
@@ -150,13 +152,13 @@ static void put_base(growing *g, const dv_plan *plan) {
 
 int dv_plan_print_base(dv_plan_text *out, const dv_plan *plan) {
     growing g = {0};
-    put_base(&g, plan);
+    put_base(&g, plan, true);
     return finish(out, &g);
 }
 
 int dv_plan_sum(uint32_t *sum, const dv_plan *plan) {
     growing g = {0};
-    put_base(&g, plan);
+    put_base(&g, plan, false);
     *sum = g.failed ? 0 : dv_crc32(0, g.bytes, g.count);
     free(g.bytes);
     return g.failed ? DIVVY_ENOMEM : 0;
@@ -170,7 +172,7 @@ static void put_changed_members(growing *g, const dv_plan *from, const dv_plan *
         if (before != NULL && dv_plan_member_equal(before, &to->members[m])) continue;
         if (!first) put(g, ",", 1);
         first = false;
-        put_member(g, &to->members[m]);
+        put_member(g, &to->members[m], true);
     }
     first = true;
     put_text(g, "],\"gone\":[");

@@ -49,7 +49,18 @@ static int set_text(char **text, const char *to) {
     return 1;
 }
 
-/* D12: what of a static member may be another after a restart. Its weight is the plan's. */
+/* D15: its weight is the plan's, but the configured one counts when that is another one than before. */
+static void update_weight(step *s, dv_plan_member *m, const dv_plan_node *node) {
+    if (node->weight_unknown) return;
+    if (m->says_configured && m->configured != node->weight && !DV_MUTANT(plan_weight_stays)) {
+        m->weight = node->weight;
+        note(s, node->weight == 0 ? DV_PLAN_DRAIN : DV_PLAN_WEIGHT);
+    }
+    m->says_configured = true;
+    m->configured = node->weight;
+}
+
+/* D12: what of a static member may be another after a restart. */
 static int update_from_node(step *s, dv_plan_member *m, const dv_plan_node *node) {
     bool is_another = strcmp(m->leaving, node->node) != 0 || DV_MUTANT(plan_leaver_readded);
     if (m->leaving[0] != '\0' && is_another) {
@@ -61,6 +72,7 @@ static int update_from_node(step *s, dv_plan_member *m, const dv_plan_node *node
     if (m->absent != 0) note(s, DV_PLAN_ABSENCE);
     m->absent = 0;
     if (!m->is_static) return 0;
+    update_weight(s, m, node);
     int changed = set_text(&m->zone, node->zone);
     if (changed < 0) return changed;
     if (changed || m->rejoin_delay_ms != node->rejoin_delay_ms) note(s, DV_PLAN_WEIGHT);
@@ -128,6 +140,8 @@ static int add_new_members(step *s) {
             .zone = (char *)(uintptr_t)claim->node->zone,
             .rejoin_delay_ms = claim->is_static ? claim->node->rejoin_delay_ms : 0,
             .leaving = none,
+            .says_configured = claim->is_static && !claim->node->weight_unknown,
+            .configured = claim->is_static && !claim->node->weight_unknown ? claim->node->weight : 0,
         };
         if (!dv_plan_add_member(s->next, &member)) return DIVVY_ENOMEM;
         note(s, DV_PLAN_JOIN);

@@ -12,11 +12,12 @@
  * is read once, and kept as long as the node lives. */
 typedef struct {
     const char *node, *identifier;
-    uint32_t tag;     /* `s` of P2 */
-    bool known;       /* the next four were read; needed of nodes of which dv_plan_ask() says so */
-    bool is_static;   /* what its data say from here on */
-    uint32_t weight;  /* when it first comes; later on its weight is the plan's */
-    const char *zone; /* "": none */
+    uint32_t tag;        /* `s` of P2 */
+    bool known;          /* the next four were read; needed of nodes of which dv_plan_ask() says so */
+    bool is_static;      /* what its data say from here on */
+    uint32_t weight;     /* that it is configured with */
+    bool weight_unknown; /* it was not read, and the plan that told of the node does not say */
+    const char *zone;    /* "": none */
     int64_t rejoin_delay_ms;
     int64_t czxid;       /* 0: not read; needed of static nodes that share an identifier, and by D17 */
     int64_t first_czxid; /* read with czxid: of the first node of this member, if this is a later one; else 0 */

@@ -62,11 +62,14 @@ static void tell_options(const dv_follower *f, const dv_plan *plan) {
         (long long)own->round_timeout_ms);
 }
 
-static void tell_weight(const dv_follower *f, const dv_plan_member *own) {
+/* Only when the plan knows what this member is configured with is its weight one that was set. */
+static void tell_weight(dv_follower *f, const dv_plan_member *own) {
     divvy_partitioner *p = f->p;
-    if (!own || !own->is_static || own->weight == p->config.weight || f->want_weight.number > 0) return;
+    if (f->weight_told || !own->is_static || !own->says_configured || own->configured != p->config.weight) return;
+    f->weight_told = true;
+    if (own->weight == p->config.weight || f->want_weight.number > 0) return;
     dv_report_warn_once(p, DIVVY_WARN_WEIGHT,
-                        "%s: the plan's weight of the static member %s is %u, and stays over its restart; the "
+                        "%s: the weight of the static member %s was set to %u, and stays over its restart; the "
                         "configured %u does not count. Set it with divvy_partitioner_set_weight() or `divvy drain "
                         "--weight`",
                         p->path, p->identifier, own->weight, p->config.weight);
@@ -114,6 +117,6 @@ void dv_follow_tell(dv_follower *f, const dv_plan *plan, const dv_plan_member *o
     tell_options(f, plan);
     if (!own) return;
     tell_absences(f, plan, !f->joined_told);
-    if (!f->joined_told) tell_weight(f, own);
+    tell_weight(f, own);
     f->joined_told = true;
 }

@@ -64,8 +64,10 @@ typedef struct {
     uint32_t weight;
     char *zone; /* "": none */
     int64_t rejoin_delay_ms;
-    int64_t absent; /* the party's pzxid when it was found to be; 0: present */
-    char *leaving;  /* the node of it that leaves; "": none does */
+    int64_t absent;       /* the party's pzxid when it was found to be; 0: present */
+    char *leaving;        /* the node of it that leaves; "": none does */
+    bool says_configured; /* the next is said, as a writer of this release does of static members */
+    uint32_t configured;  /* the weight that its node came with last (D15); the sum leaves it out */
 } dv_plan_member;
 
 /* Why a plan was written; the texts are those of the root, in this order. */

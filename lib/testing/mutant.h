@@ -73,6 +73,7 @@
     X(round_ended_by_namesake, "a new owner whose nodes are not read yet counts as gone, so the round ends")  \
     X(ghost_counted, "a persistent node in the party counts as a member")                                     \
     X(plan_options_stay, "the options of the first plan stay, whatever all members are configured with")      \
+    X(plan_weight_stays, "a static member keeps its weight, though it comes back configured with another")    \
     X(plan_asked_stays, "items that were asked for stay, though all members were started again since")        \
     X(plan_rejoin_is_start, "a member that lost its session counts as one that was started again")
 

@@ -2,11 +2,21 @@
  *
  * What a member is configured with, and when it was started, is known here from the member itself, not from what its
  * nodes say. A life is one partitioner, from its creation to its end, whatever becomes of its sessions. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plans.h"
 #include "recipe/membership.h"
+
+static bool was_weight_wished(const struct sim_plans_truth *t, const char *name, uint32_t weight) {
+    char wish[SIM_WISH_BYTES];
+    snprintf(wish, sizeof wish, "%s %u", name, weight);
+    for (size_t i = 0; i < t->weight_wish_count; i++) {
+        if (strcmp(t->weight_wishes[i], wish) == 0) return true;
+    }
+    return t->weight_wish_count == SIM_WEIGHT_WISHES;
+}
 
 void sim_plan_note_life(sim_world *w, sim_person *p) {
     for (size_t i = 0; i < w->script->slots; i++) {
@@ -19,10 +29,16 @@ void sim_plan_note_life(sim_world *w, sim_person *p) {
     }
 }
 
+static void note_weight_wish(struct sim_plans_truth *t, const char *name, uint32_t weight) {
+    if (was_weight_wished(t, name, weight) || t->weight_wish_count == SIM_WEIGHT_WISHES) return;
+    snprintf(t->weight_wishes[t->weight_wish_count++], SIM_WISH_BYTES, "%s %u", name, weight);
+}
+
 void sim_plan_note_wish(sim_member *m) {
     const dv_follower *f = m->partitioner ? m->partitioner->follower : NULL;
-    if (!f || !f->want_set.open || !f->set) return;
     struct sim_plans_truth *t = m->world->plans_truth;
+    if (f && f->want_weight.open) note_weight_wish(t, m->name, f->weight);
+    if (!f || !f->want_set.open || !f->set) return;
     t->wished_ms = m->world->now_ms;
     for (size_t i = 0; i < t->wish_count; i++) {
         if (t->wishes[i] == f->set->crc) return;
@@ -120,6 +136,55 @@ static void check_return(sim_world *w, const roll *r, const sim_plan_version *be
         sim_violate(w, "D17", "all have been started again, with the items of the tag, and the plan has others");
 }
 
+static const sim_person *newest_node(const struct sim_plans_truth *t, const dv_plan_member *m, int64_t pzxid) {
+    const sim_person *found = NULL;
+    for (size_t i = 0; i < t->people_count; i++) {
+        const sim_person *p = &t->people[i];
+        if (!p->is_member || !p->facts.is_static || strcmp(p->identifier, m->key) != 0) continue;
+        if (sim_person_lived(p, pzxid) && (!found || p->czxid > found->czxid)) found = p;
+    }
+    return found;
+}
+
+/* What a static member was configured with when a plan had it last; NULL: that is not known. */
+static sim_configured *configured_then(struct sim_plans_truth *t, const char *key) {
+    for (size_t i = 0; i < t->configured_count; i++) {
+        if (strcmp(t->configured[i].key, key) == 0) return &t->configured[i];
+    }
+    return NULL;
+}
+
+/* D15: a weight stays, unless somebody sets it, or the member comes back configured with another one than before. */
+static void check_weights(sim_world *w, const sim_plan_version *before, const sim_plan_version *v) {
+    struct sim_plans_truth *t = w->plans_truth;
+    for (size_t k = 0; k < v->plan->member_count; k++) {
+        const dv_plan_member *m = &v->plan->members[k], *was = dv_plan_find(before->plan, m->is_static, m->key);
+        const sim_configured *then = configured_then(t, m->key);
+        const sim_person *now = newest_node(t, m, v->plan->header.pzxid);
+        bool plain = m->is_static && was && !m->absent && !m->leaving[0] && !was->leaving[0];
+        if (!plain || !then || !now) continue;
+        uint32_t weight = now->facts.weight == then->weight ? was->weight : now->facts.weight;
+        if (m->weight != weight && !was_weight_wished(t, m->key, m->weight))
+            sim_violate(w, "D15", "%s has the weight %u, and should have %u: it was %u, configured %u then and %u now",
+                        m->key, m->weight, weight, was->weight, then->weight, now->facts.weight);
+        w->coverage->plan_meetings[SIM_MET_WEIGHT] += weight != was->weight;
+    }
+}
+
+void sim_plan_note_configured(sim_world *w, const sim_plan_version *v) {
+    struct sim_plans_truth *t = w->plans_truth;
+    if (v->foreign || !v->plan) t->configured_count = 0;
+    for (size_t k = 0; !v->foreign && v->plan && k < v->plan->member_count; k++) {
+        const dv_plan_member *m = &v->plan->members[k];
+        const sim_person *now = m->is_static && !m->absent ? newest_node(t, m, v->plan->header.pzxid) : NULL;
+        sim_configured *then = configured_then(t, m->key);
+        if (!now || (!then && t->configured_count == SIM_WEIGHT_WISHES)) continue;
+        if (!then) then = &t->configured[t->configured_count++];
+        snprintf(then->key, sizeof then->key, "%s", m->key);
+        then->weight = now->facts.weight;
+    }
+}
+
 void sim_plan_check_agreement(sim_world *w, const sim_plan_version *before, const sim_plan_version *v) {
     bool follows = before && before->plan && !before->now_broken && before->plan->header.generation > 0;
     roll r = call(w->plans_truth, v->plan->header.pzxid);
@@ -127,6 +192,7 @@ void sim_plan_check_agreement(sim_world *w, const sim_plan_version *before, cons
     check_options(w, &r, follows ? before->plan : NULL, v->plan);
     if (!follows) return;
     check_items(w, &r, before, v);
+    check_weights(w, before, v);
     check_return(w, &r, before, v);
 }
 

@@ -105,6 +105,7 @@ static const char *const plan_meeting_names[SIM_PLAN_MEETINGS] = {
     [SIM_MET_LEAVING] = "a member that leaves",
     [SIM_MET_SET] = "other items",
     [SIM_MET_BACK] = "items back to what all are started with",
+    [SIM_MET_WEIGHT] = "another configured weight",
     [SIM_MET_OPTIONS] = "other options",
     [SIM_MET_ROUND] = "a round of moves",
     [SIM_MET_ROUND_TIMEOUT] = "a round that took too long",

@@ -113,6 +113,7 @@ typedef enum {
     SIM_MET_LEAVING,       /* a member was marked as one that leaves */
     SIM_MET_SET,           /* other items */
     SIM_MET_BACK,          /* to the items that all were started with, from those that were asked for */
+    SIM_MET_WEIGHT,        /* of a static member that came back configured with it */
     SIM_MET_OPTIONS,       /* other options */
     SIM_MET_ROUND,         /* items moved, a few at a time */
     SIM_MET_ROUND_TIMEOUT, /* and the next, though the last had not all arrived */

@@ -92,6 +92,7 @@ static const struct {
     [DV_MUTANT_round_ended_by_namesake] = {77003324, 90.4, SIM_OF_PLANS},
     [DV_MUTANT_ghost_counted] = {3, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_plan_options_stay] = {2, 0.1, SIM_OF_PLANS},
+    [DV_MUTANT_plan_weight_stays] = {2, 1.0, SIM_OF_PLANS},
     [DV_MUTANT_plan_asked_stays] = {6, 0.7, SIM_OF_PLANS},
     [DV_MUTANT_plan_rejoin_is_start] = {40, 2.4, SIM_OF_PLANS},
 };

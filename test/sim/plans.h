@@ -7,6 +7,8 @@
 
 #define SIM_PLAN_PATH "/pool/plan"
 
+enum { SIM_WEIGHT_WISHES = 128, SIM_WISH_BYTES = 56 };
+
 /* A root that stood there. */
 typedef struct {
     int64_t mzxid, at_ms;
@@ -48,6 +50,12 @@ typedef struct {
     int64_t absent, since_ms;
 } sim_absence;
 
+/* What a static member was configured with when a plan had it last. */
+typedef struct {
+    char key[SIM_NODE_BYTES];
+    uint32_t weight;
+} sim_configured;
+
 struct sim_plans_truth {
     sim_plan_version *versions;
     size_t count, room;
@@ -61,6 +69,10 @@ struct sim_plans_truth {
     size_t absence_count, absence_room;
     uint32_t *wishes; /* crcs of sets that somebody has asked for */
     size_t wish_count, wish_room;
+    char weight_wishes[SIM_WEIGHT_WISHES][SIM_WISH_BYTES]; /* who has asked for which weight */
+    size_t weight_wish_count;
+    sim_configured configured[SIM_WEIGHT_WISHES];
+    size_t configured_count;
     int64_t wished_ms;            /* when somebody last waited for one */
     int64_t spoiled_at, newer_at; /* by an administrator */
     bool chunks_spoiled;          /* some may be missing, and plans that name them cannot be read */
@@ -88,6 +100,7 @@ bool sim_plan_is_restored(const sim_plan_version *v);
 /* ---- check_plan_agreement.c ---- */
 void sim_plan_note_life(sim_world *w, sim_person *p);
 void sim_plan_note_wish(sim_member *m);
+void sim_plan_note_configured(sim_world *w, const sim_plan_version *v);
 void sim_plan_note_asked(const sim_plan_version *before, sim_plan_version *v);
 void sim_plan_check_agreement(sim_world *w, const sim_plan_version *before, const sim_plan_version *v);
 

@@ -142,6 +142,85 @@ static void test_older_release(void **state) {
     world_end(&w);
 }
 
+/* The static member "s" comes back, configured with this weight. */
+static void restart(uint32_t weight) {
+    die(&w, node_of(&w, "s"));
+    join(&w, "s", 30000);
+    w.live[w.count - 1].says.weight = weight;
+}
+
+static uint32_t weight_of_s(void) {
+    return dv_plan_find(w.plan, true, "s")->weight;
+}
+
+/* D15: the configured weight of a static member counts when it is another one than before; as long as it is the same, what
+ * was set stays, a drain too. */
+static void test_weights(void **state) {
+    (void)state;
+    world_begin(&w, 12);
+    join(&w, "s", 30000);
+    join_dynamic(&w);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    dv_plan_weight drain = {.key = "s", .weight = 0};
+    dv_plan_events events = {.weights = &drain, .weight_count = 1};
+    assert_int_equal(step(&w, &events), DV_PLAN_NEXT);
+    restart(1000);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
+    assert_int_equal(weight_of_s(), 0);
+    restart(3000);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->header.reason, DV_PLAN_WEIGHT);
+    assert_int_equal(weight_of_s(), 3000);
+    assert_int_equal(step(&w, &events), DV_PLAN_NEXT);
+    restart(2000);
+    assert_int_equal(step(&w, &events), DV_PLAN_NEXT); /* Set in the same step, it is that. */
+    assert_int_equal(weight_of_s(), 0);
+    restart(2000);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
+    world_end(&w);
+}
+
+/* D15, D43: a plan of an older release does not say what a member was configured with, and a node that only such a plan
+ * has told of says nothing either. Then the weight stays, and the next plan says it. */
+static void test_weights_unsaid(void **state) {
+    (void)state;
+    world_begin(&w, 12);
+    join(&w, "s", 30000);
+    join_dynamic(&w);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    dv_plan_find(w.plan, true, "s")->says_configured = false;
+    restart(3000);
+    w.live[w.count - 1].says.weight_unknown = true;
+    assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
+    w.live[w.count - 1].says.weight_unknown = false;
+    assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
+    join_dynamic(&w);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(weight_of_s(), 1000);
+    restart(4000);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(weight_of_s(), 4000);
+    world_end(&w);
+}
+
+/* D8: the sum leaves out what older releases do not know, so that they come to it too. */
+static void test_sum(void **state) {
+    (void)state;
+    world_begin(&w, 12);
+    join(&w, "s", 30000);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    uint32_t with, without;
+    dv_plan_text base;
+    assert_int_equal(dv_plan_sum(&with, w.plan), 0);
+    assert_int_equal(dv_plan_print_base(&base, w.plan), 0);
+    assert_non_null(memmem(base.bytes, base.count, "\"configured\":1000", 17));
+    free(base.bytes);
+    dv_plan_find(w.plan, true, "s")->says_configured = false;
+    assert_int_equal(dv_plan_sum(&without, w.plan), 0);
+    assert_int_equal(with, without);
+    world_end(&w);
+}
+
 /* D10: nodes are read for that only where items that were asked for may go, and not if one is known to be older. */
 static void test_asks(void **state) {
     (void)state;
@@ -169,10 +248,11 @@ static void test_asks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_options),       cmocka_unit_test(test_options_asked_for),
-        cmocka_unit_test(test_items_go_back), cmocka_unit_test(test_later_nodes),
-        cmocka_unit_test(test_asked_again),   cmocka_unit_test(test_older_release),
-        cmocka_unit_test(test_asks),
+        cmocka_unit_test(test_options),        cmocka_unit_test(test_options_asked_for),
+        cmocka_unit_test(test_items_go_back),  cmocka_unit_test(test_later_nodes),
+        cmocka_unit_test(test_asked_again),    cmocka_unit_test(test_older_release),
+        cmocka_unit_test(test_asks),           cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_weights_unsaid), cmocka_unit_test(test_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

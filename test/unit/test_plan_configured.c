@@ -165,12 +165,42 @@ static void test_place_kept(void **state) {
     pool_close(&l);
 }
 
+/* D15: another configured weight of a static member counts after a restart. A drain outlives one with the same weight,
+ * and the member is told of it then. */
+static void test_weight_after_restart(void **state) {
+    (void)state;
+    pool l;
+    pool_open(&l, ALL);
+    member *m = start_as(&l, 0, "d1", true, 1000);
+    start_as(&l, 1, "d2", true, 1000);
+    settle(&l);
+    finish(&l, 0);
+    m = start_as(&l, 0, "d1", true, 6000);
+    divvy_testing_run(l.ensemble, 3000);
+    settle(&l);
+    owners heavy = look(&l);
+    assert_int_equal(heavy.loads[0], 12);
+    assert_int_equal(m->warnings[DIVVY_WARN_WEIGHT], 0);
+    assert_int_equal(divvy_partitioner_set_weight(m->partitioner, 0), 0);
+    divvy_testing_run(l.ensemble, 3000);
+    finish(&l, 0);
+    m = start_as(&l, 0, "d1", true, 6000);
+    divvy_testing_run(l.ensemble, 3000);
+    settle(&l);
+    owners drained = look(&l);
+    assert_int_equal(drained.loads[0], 0);
+    assert_int_equal(m->warnings[DIVVY_WARN_WEIGHT], 1);
+    assert_non_null(strstr(last.text, "was set to 0"));
+    owners_free(&heavy);
+    owners_free(&drained);
+    pool_close(&l);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_items_after_restart),
-        cmocka_unit_test(test_items_after_loss),
-        cmocka_unit_test(test_options_after_restart),
-        cmocka_unit_test(test_place_kept),
+        cmocka_unit_test(test_items_after_restart),   cmocka_unit_test(test_items_after_loss),
+        cmocka_unit_test(test_options_after_restart), cmocka_unit_test(test_place_kept),
+        cmocka_unit_test(test_weight_after_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

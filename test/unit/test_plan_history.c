@@ -10,7 +10,7 @@ enum { ENTRIES_MAX = 2 * NODES_MAX, SET_MAX = 40 };
 typedef struct {
     char key[WORLD_NAME_BYTES], leaving[WORLD_NAME_BYTES];
     bool is_static;
-    uint32_t weight;
+    uint32_t weight, configured; /* the plan's, and what the node came with that a plan had last */
     int64_t delay, absent;
 } entry;
 
@@ -59,6 +59,8 @@ static void model_step(const happening *h, int64_t pzxid) {
                 e->weight = w.live[live].says.weight;
             }
             if (e->is_static) e->delay = w.live[live].says.rejoin_delay_ms;
+            if (e->is_static && e->configured != w.live[live].says.weight) e->weight = w.live[live].says.weight;
+            e->configured = w.live[live].says.weight;
         } else {
             bool expired = h->events.expired_count > 0 && h->expiry.absent == e->absent && e->absent != 0 &&
                            strcmp(h->expiry.key, e->key) == 0;
@@ -78,7 +80,7 @@ static void model_step(const happening *h, int64_t pzxid) {
         *e = (entry){.is_static = is_static};
         strcpy(e->key, key);
         int newest = live_node(e);
-        e->weight = w.live[newest].says.weight;
+        e->weight = e->configured = w.live[newest].says.weight;
         e->delay = is_static ? w.live[newest].says.rejoin_delay_ms : 0;
     }
     for (size_t n = 0; n < entry_count; n++) {

@@ -163,11 +163,13 @@ static void test_rule_9_rolling_restart(void **state) {
             assert_int_equal(w.plan->header.reason, DV_PLAN_ABSENCE);
             assert_int_equal(member_named(w.plan, names[m])->absent, w.plan->header.pzxid);
             assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
-            join(&w, names[m], 30000); /* of weight 1000 now, but the weight is the plan's */
+            join(&w, names[m], 30000);
+            if (n % 2) w.live[w.count - 1].says.weight = unequal[m];
             assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
             assert_true(states_equal(first, w.plan));
             die(&w, node_of(&w, names[m]));
             join(&w, names[m], 30000);
+            if (n % 2) w.live[w.count - 1].says.weight = unequal[m];
             assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
         }
         dv_plan_free(first);
@@ -193,6 +195,7 @@ static void test_rule_9_odd_shares(void **state) {
         assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
         assert_int_equal(moves_of(w.before, w.plan), 0);
         join(&w, name, 30000);
+        w.live[w.count - 1].says.weight = m == 0 ? 8290 : 1190;
         assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
         assert_int_equal(moves_of(w.before, w.plan), 0);
     }
