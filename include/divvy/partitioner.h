@@ -34,7 +34,7 @@
  * docs/examples/thread_pool.c and epoll_threads.c are the programs. A program with one thread works in slices inside
  * the loop, and has nothing to stop: docs/examples/incremental_loop.c.
  *
- * kazoo's loop works unchanged, see docs/examples/kazoo_loop.c. docs/protocol.md, rules P1 to P16, is the algorithm.
+ * kazoo's loop works unchanged, see docs/examples/kazoo_loop.c. docs/protocol.md, rules P1 to P17, is the algorithm.
  *
  * Lifetime: rules 1 to 7 of client.h, and
  *  8. A partitioner is made by divvy_partitioner_create() and ends with divvy_partitioner_destroy(), called once.
@@ -216,7 +216,7 @@ typedef struct {
  * Ownership: `config` and all it points to are copied. On success release *out with divvy_partitioner_destroy(). On
  *   error *out is NULL and there is nothing to release.
  * Thread: any. No callback runs inside this call.
- * Source: kazoo.recipe.partitioner.SetPartitioner; docs/protocol.md, rules P1 to P16.
+ * Source: kazoo.recipe.partitioner.SetPartitioner; docs/protocol.md, rules P1 to P17.
  *
  * @param out    [out] the partitioner
  * @param client need not be connected yet

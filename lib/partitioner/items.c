@@ -129,7 +129,7 @@ static void on_held(void *owner, dv_contender *contender, int64_t now) {
     assert(item->place == contender);
     (void)contender;
     set_held(p, item, true);
-    bool shows = p->config.mode == DIVVY_INCREMENTAL && !p->leaving; /* P16: who leaves gains nothing */
+    bool shows = p->config.mode == DIVVY_INCREMENTAL && !p->leaving; /* P17: who leaves gains nothing */
     if (shows && dv_client_believed(p->object.client)) dv_items_show(p, item->index);
     dv_state_check_complete(p, now);
 }

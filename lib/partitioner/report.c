@@ -2,7 +2,7 @@
  *
  * What he was told last is kept, of each item and of the state. One callback stands in the client's queue while something
  * differs from that; when its turn comes it tells the differences. So a slow user is told once, of nothing that has gone by
- * then, and what waits is bounded. docs/protocol.md, rule P16. */
+ * then, and what waits is bounded. docs/protocol.md, rule P17. */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,7 +19,7 @@ struct dv_destroyed_call {
     void *user;
 };
 
-/* ---- items: docs/protocol.md, P16 ---- */
+/* ---- items: docs/protocol.md, P17 ---- */
 
 /* What the user has yet to be told of an item. */
 typedef struct {
@@ -147,7 +147,7 @@ static bool prepare_items(divvy_partitioner *p) {
     return true;
 }
 
-/* ---- states: docs/protocol.md, P16 ---- */
+/* ---- states: docs/protocol.md, P17 ---- */
 
 /* Cuts what comes and goes before the user is told of it. So no state stands twice among those that he is yet to be told
  * of, which are 4 at most. A RELEASE is told at its end of the row, behind the items that it revokes. */

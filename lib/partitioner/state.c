@@ -119,7 +119,7 @@ void dv_state_item_lost(divvy_partitioner *p, size_t i, int64_t now) {
 }
 
 static void show_all_held(divvy_partitioner *p) {
-    if (p->leaving) return; /* P16: who leaves gains nothing */
+    if (p->leaving) return; /* P17: who leaves gains nothing */
     for (size_t i = 0; i < dv_item_count(p); i++) {
         if (dv_item_at(p, i)->wanted && dv_item_at(p, i)->held && !dv_item_at(p, i)->shown) dv_items_show(p, i);
     }

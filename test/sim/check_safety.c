@@ -352,7 +352,7 @@ void sim_check_step(sim_world *w) {
     }
 }
 
-/* S1: an item that is told as gained is held, not revoked, and believed when the callback begins (P16). */
+/* S1: an item that is told as gained is held, not revoked, and believed when the callback begins (P17). */
 void sim_check_gained(sim_member *m, size_t item, int64_t token) {
     int64_t shown = 0;
     bool owns = shows(m, item, &shown) && shown == token && !sim_item_of(m, item)->revoked && sim_member_alive(m);

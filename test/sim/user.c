@@ -131,7 +131,7 @@ static void lose(sim_member *m, size_t item, int reason) {
     h->knows_revoked = false;
 }
 
-/* `again`: it was lost by the same call. Under the same token it was kept (P6), under another it had gone (P16). */
+/* `again`: it was lost by the same call. Under the same token it was kept (P6), under another it had gone (P17). */
 static void gain(sim_member *m, size_t item, int64_t token, bool again) {
     sim_holding *h = &m->items[item];
     sim_check_gained(m, item, token);

@@ -1,4 +1,4 @@
-/* What a user whose callback takes its time is told: docs/protocol.md, P16. SPDX-License-Identifier: Apache-2.0 */
+/* What a user whose callback takes its time is told: docs/protocol.md, P17. SPDX-License-Identifier: Apache-2.0 */
 #include "items_set_fixture.h"
 
 /* As if a callback ran in another thread: others wait, and the loop goes on. */
