@@ -60,6 +60,7 @@ typedef struct {
     size_t count;
     bool known; /* the life of each of them is */
     bool same_tag, same_options;
+    bool ageless; /* one of them never learned the czxid of its first node, so it counts as old (D31) */
     const sim_person *first;
     int64_t oldest_zxid, oldest_ms; /* when the oldest life began */
 } roll;
@@ -83,6 +84,7 @@ static roll call(const struct sim_plans_truth *t, int64_t pzxid) {
         if (!p->is_member || !sim_person_lived(p, pzxid)) continue;
         if (r.count++ == 0) r.first = p;
         r.known &= p->life != 0;
+        r.ageless |= p->facts.first_czxid == 1;
         r.same_tag &= p->tag == r.first->tag;
         r.same_options &= p->max_moves == r.first->max_moves && p->round_timeout_ms == r.first->round_timeout_ms;
         begin_of_life(t, p, &zxid, &ms);
@@ -131,7 +133,7 @@ static void check_return(sim_world *w, const roll *r, const sim_plan_version *be
     const dv_plan *old = before->plan;
     bool asked = old->set->crc != old->header.tag && before->asked_mzxid > 0;
     if (!asked || !r->same_tag || r->first->tag != old->header.tag) return;
-    if (r->oldest_zxid <= before->asked_mzxid || r->oldest_ms <= t->wished_ms) return;
+    if (r->ageless || r->oldest_zxid <= before->asked_mzxid || r->oldest_ms <= t->wished_ms) return;
     if (v->plan->set->crc != old->header.tag)
         sim_violate(w, "D17", "all have been started again, with the items of the tag, and the plan has others");
 }
