@@ -211,7 +211,7 @@ void dv_items_collect(divvy_partitioner *p, int64_t now);
 void dv_items_free(divvy_partitioner *p);
 /* Returns the token of an item that is shown and not revoked, on a session within its deadline; else 0. From any thread,
  * without the turn. */
-int64_t dv_items_believed_token(const divvy_partitioner *p, const char *name);
+int64_t dv_items_believed_token(const divvy_partitioner *c, const char *name);
 /* Sets what the former returns for the item at i, by what is shown and revoked of it now. */
 void dv_items_note_owned(divvy_partitioner *p, size_t i);
 

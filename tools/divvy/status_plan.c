@@ -110,6 +110,7 @@ const char *dv_status_plan_name(const dv_plan_member *entry) {
 }
 
 const char *dv_status_plan_state(const dv_plan_member *entry, const dv_status_member *member) {
+    if (!entry && !member) return "";
     if (!entry) return member->fenced ? "fenced" : member->follows ? "new" : "";
     if (entry->leaving[0]) return "leaving";
     if (!member) return is_kept(entry) ? "absent" : "gone";
