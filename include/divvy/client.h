@@ -82,8 +82,9 @@ typedef struct {
     int64_t session_timeout_ms; /**< asked of the servers, which may give another; default 10000, 100 to 3600000. The
                                      least that can own something is (tick / 2 + 121) / 0.64; 5 ticks are comfortable */
     /** tickTime of the servers, as their zoo.cfg has it; 0: $DIVVY_ENSEMBLE_TICK_MS. Needed: without it no deadline is
-     * safe. Larger than it is costs time, and is safe; smaller than it is can give one thing two owners, and nobody
-     * notices (docs/protocol.md, C3). One value for the whole ensemble. 1 to 3600000. On observers that follow the
+     * safe. Larger than it is costs time, and is safe; smaller than it is can give one thing two owners (docs/protocol.md,
+     * C3). Where the server answers the four letter word "conf", the client compares, and ends a session whose tick was
+     * told too small: DIVVY_AUTH_FAILED, with the reason in divvy_client_error(). Elsewhere nobody notices. One value for the whole ensemble. 1 to 3600000. On observers that follow the
      * leader the clock holds as on followers. Behind an observer master (observerMasterPort) no value is safe: such
      * observers are not supported */
     int64_t ensemble_tick_ms;

@@ -104,6 +104,7 @@ static int open_backend(divvy_client *client, dv_backend_new_fn make, void *cont
         .sink = {dv_client_post, client},
         .on_session = dv_session_news_arrived,
         .on_answer = dv_session_answered,
+        .on_tick = dv_session_tick_told,
         .on_log = on_log,
         .wants_log = client->config.on_log != NULL,
         .wants_requests = client->config.on_log && client->config.log_requests,

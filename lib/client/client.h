@@ -199,6 +199,8 @@ void dv_client_tell_session(divvy_client *client);
 void dv_session_init(divvy_client *client);
 void dv_session_news_arrived(void *context, const dv_session_news *news, int64_t now);
 void dv_session_answered(void *context, const dv_answer *answer, int64_t now);
+/* A server has said its tickTime. */
+void dv_session_tick_told(void *context, int64_t tick_ms, int64_t now);
 void dv_listen(divvy_client *client, dv_listener *listener);
 void dv_unlisten(divvy_client *client, dv_listener *listener);
 void dv_tell_listeners(divvy_client *client, dv_session_event event, int64_t now);

@@ -186,6 +186,17 @@ static void give_up(divvy_client *client, divvy_session_state state, int error, 
     client->znode->backend->abandon(client->znode, DIVVY_ELOST, now);
 }
 
+/* C3: with a tick that is told too small no deadline is safe. A larger one only costs time. */
+void dv_session_tick_told(void *context, int64_t tick_ms, int64_t now) {
+    divvy_client *client = context;
+    int64_t told_ms = client->clock.tick_ms;
+    if (client->end_error || told_ms == 0 || tick_ms <= told_ms) return;
+    char reason[sizeof client->end_reason];
+    snprintf(reason, sizeof reason, "ensemble_tick_ms is %lld, and the server's tickTime %lld: set it to that",
+             (long long)told_ms, (long long)tick_ms);
+    give_up(client, DIVVY_AUTH_FAILED, DIVVY_EINVAL, reason, now);
+}
+
 static void on_deadline(dv_timer *timer, int64_t now) {
     divvy_client *client = (divvy_client *)(void *)((char *)timer - offsetof(divvy_client, deadline_timer));
     if (DV_MUTANT(deadline_not_final)) return;

@@ -144,6 +144,7 @@ typedef struct {
     dv_sink sink;
     void (*on_session)(void *context, const dv_session_news *news, int64_t now);
     void (*on_answer)(void *context, const dv_answer *answer, int64_t now);
+    void (*on_tick)(void *context, int64_t tick_ms, int64_t now); /* a server has said its tickTime */
     void (*on_log)(void *context, int level, const char *message);
     bool wants_log;
     bool wants_requests; /* each of them, and each answer, in the log (trace.h) */
@@ -159,6 +160,7 @@ struct dv_znode {
     dv_sink sink;
     void (*on_session)(void *context, const dv_session_news *news, int64_t now);
     void (*on_answer)(void *context, const dv_answer *answer, int64_t now);
+    void (*on_tick)(void *context, int64_t tick_ms, int64_t now); /* a server has said its tickTime */
     void (*on_log)(void *context, int level, const char *message);
     void *context;
     bool attached; /* to a session of a host's, which may live on when we have given it up */

@@ -11,6 +11,7 @@
 
 #include "znode/apache/backend.h"
 #include "znode/apache/hosts.h"
+#include "znode/apache/tick.h"
 #include "znode/znode.h"
 
 typedef struct dv_pending dv_pending;
@@ -39,8 +40,10 @@ typedef struct dv_apache {
     divvy_session_state state; /* by the events that the loop has handled */
     int64_t opened_at;         /* when the handle was opened; 0: it has been connected since */
     struct dv_resolve_job *job;
-    char *asked;   /* the connect string, for messages */
-    char *servers; /* the literals in use; NULL: none yet */
+    dv_tick_job *tick_job;
+    bool tick_asked; /* once for each client: an ensemble has one tickTime */
+    char *asked;     /* the connect string, for messages */
+    char *servers;   /* the literals in use; NULL: none yet */
 
     dv_pending_list sent;    /* given to the native client and not answered yet */
     dv_pending_list waiting; /* held back: too many are under way */
@@ -58,8 +61,8 @@ void dv_apache_abandon(dv_znode *znode, int error, int64_t now);
 void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv_backend_config *config);
 /* What a state of the native client's means to a session. */
 divvy_session_state dv_apache_session_state(int native_state);
-/* From any thread: the session's state has become another. */
-void dv_apache_post_news(dv_apache *apache, const dv_session_news *news);
+/* From any thread: the session's state has become another, on that handle. */
+void dv_apache_post_news(dv_apache *apache, zhandle_t *handle, const dv_session_news *news);
 
 /* attach.c */
 /* A dv_backend_new_fn: the session of a host's handle, which is the context. */

@@ -14,6 +14,7 @@ typedef struct {
     dv_apache *apache;
     const dv_shared *shared; /* of whose handle they are */
     dv_session_news news;
+    dv_server_address server; /* which one it is connected to */
 } news_event;
 
 static dv_apache *of(dv_znode *znode) {
@@ -59,10 +60,24 @@ static bool add_credentials(dv_apache *apache) {
     return apache->auth_added;
 }
 
+static void on_tick(void *context, int64_t tick_ms, int64_t now) {
+    dv_apache *apache = context;
+    apache->tick_job = NULL;
+    if (tick_ms) apache->znode.on_tick(apache->znode.context, tick_ms, now);
+}
+
+/* C3: a told tick that is too small would make two owners, so it is compared with what the server says, if it does. */
+static void ask_tick(dv_apache *apache, const dv_server_address *server) {
+    if (apache->tick_asked || !server->bytes) return;
+    apache->tick_asked = true;
+    apache->tick_job = dv_tick_ask(server, apache->znode.sink, on_tick, apache);
+}
+
 static void run_news(dv_event *event, int64_t now) {
     news_event *e = (news_event *)(void *)event;
     dv_apache *apache = e->apache;
     dv_session_news news = e->news;
+    dv_server_address server = e->server;
     bool stale = e->shared != apache->shared; /* It has moved to another handle since. */
     free(e);
     if (stale) return;
@@ -80,6 +95,7 @@ static void run_news(dv_event *event, int64_t now) {
         start_resolving(apache, 0); /* H2: addresses may have changed. */
     bool over = news.state == DIVVY_LOST || news.state == DIVVY_AUTH_FAILED;
     if (over) dv_apache_clear_watches(apache);
+    if (news.state == DIVVY_CONNECTED) ask_tick(apache, &server);
     apache->znode.on_session(apache->znode.context, &news, now);
     /* The native client may keep operations of a dead session for ever. */
     if (over) dv_apache_fail_all(apache, news.state == DIVVY_LOST ? DIVVY_ELOST : DIVVY_EAUTH, now);
@@ -92,10 +108,13 @@ divvy_session_state dv_apache_session_state(int native_state) {
     return DIVVY_SUSPENDED;
 }
 
-void dv_apache_post_news(dv_apache *apache, const dv_session_news *news) {
+void dv_apache_post_news(dv_apache *apache, zhandle_t *handle, const dv_session_news *news) {
     news_event *e = malloc(sizeof *e);
     if (!e) abort(); /* A session event that is not told could make two owners: stopping here is the safe end. */
     *e = (news_event){.event.run = run_news, .apache = apache, .shared = apache->shared, .news = *news};
+    e->server.bytes = sizeof e->server.address;
+    if (!zookeeper_get_connected_host(handle, (struct sockaddr *)&e->server.address, &e->server.bytes))
+        e->server.bytes = 0;
     apache->znode.sink.post(apache->znode.sink.queue, &e->event);
 }
 
@@ -108,7 +127,7 @@ static void on_session_event(zhandle_t *handle, int type, int state, const char 
         news.session_id = zoo_client_id(handle)->client_id;
         news.timeout_ms = zoo_recv_timeout(handle);
     }
-    dv_apache_post_news(context, &news);
+    dv_apache_post_news(context, handle, &news);
 }
 
 static int open_handle(dv_apache *apache) {
@@ -201,6 +220,8 @@ void dv_apache_abandon(dv_znode *znode, int error, int64_t now) {
     apache->state = DIVVY_LOST;
     if (apache->job) dv_resolve_drop(apache->job);
     apache->job = NULL;
+    if (apache->tick_job) dv_tick_drop(apache->tick_job);
+    apache->tick_job = NULL;
     dv_apache_clear_watches(apache);
     dv_apache_fail_all(apache, error, now);
 }
@@ -244,6 +265,7 @@ void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv
         .sink = config->sink,
         .on_session = config->on_session,
         .on_answer = config->on_answer,
+        .on_tick = config->on_tick,
         .on_log = config->on_log,
         .traces = config->wants_requests,
         .context = config->context,

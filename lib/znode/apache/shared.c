@@ -100,7 +100,7 @@ static void hear(dv_shared *s, int native_state) {
         dv_estate_drop(&s->estate);
     }
     dv_session_news news = news_of(s);
-    for (dv_apache *guest = s->guests; guest; guest = guest->next_guest) dv_apache_post_news(guest, &news);
+    for (dv_apache *guest = s->guests; guest; guest = guest->next_guest) dv_apache_post_news(guest, s->handle, &news);
     if (state == DIVVY_CONNECTED && !s->primed) prime(s);
     dv_estate_settle(&s->estate);
     pthread_cond_broadcast(&answer_came); /* Who waits for answers waits in vain on a handle that is not connected. */
@@ -215,7 +215,7 @@ static int enter(dv_apache *apache, zhandle_t *handle) {
         prime(s);
     } else if (s->heard == DIVVY_CONNECTED) {
         dv_session_news news = news_of(s);
-        dv_apache_post_news(apache, &news);
+        dv_apache_post_news(apache, handle, &news);
     }
     return 0;
 }

@@ -1,0 +1,140 @@
+/* Asking a server for its tickTime. SPDX-License-Identifier: Apache-2.0 */
+#include "znode/apache/tick.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "znode/apache/apache.h"
+
+enum { ANSWER_BYTES = 16 * 1024, ANSWER_MS = 2000, TICK_MAX_MS = 3600000 };
+
+struct dv_tick_job {
+    dv_event event;
+    dv_server_address where;
+    dv_sink sink;
+    dv_tick_fn done;
+    void *context;
+    int64_t tick_ms;
+    pthread_mutex_t mutex; /* guards `dropped`, and so the sink: nothing is posted to a client that went */
+    bool dropped;
+};
+
+/* ---- the answer ---- */
+
+/* Returns the number at `text`, which ends with its line, or 0 where it is none. */
+static int64_t parse_number(const char *text, const char *end) {
+    int64_t number = 0;
+    const char *at = text;
+    for (; at < end && *at >= '0' && *at <= '9' && number <= TICK_MAX_MS; at++) number = number * 10 + (*at - '0');
+    bool whole = at > text && (at == end || *at == '\n' || *at == '\r');
+    return whole && number <= TICK_MAX_MS ? number : 0;
+}
+
+int64_t dv_tick_parse(const char *text, size_t bytes) {
+    static const char key[] = "tickTime=";
+    const char *end = text + bytes;
+    for (const char *line = text; line && line < end;) {
+        size_t left = (size_t)(end - line);
+        if (left > strlen(key) && memcmp(line, key, strlen(key)) == 0) return parse_number(line + strlen(key), end);
+        const char *newline = memchr(line, '\n', left);
+        line = newline ? newline + 1 : NULL;
+    }
+    return 0;
+}
+
+/* ---- asking ---- */
+
+static int64_t now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Waits until the socket is ready, or the time is over. */
+static bool is_ready(int socket_fd, short events, int64_t until_ms) {
+    struct pollfd p = {.fd = socket_fd, .events = events};
+    int64_t left_ms = until_ms - now_ms();
+    return left_ms > 0 && poll(&p, 1, (int)left_ms) == 1;
+}
+
+/* Reads until the server closes the connection, which ends its answer. */
+static size_t read_answer(int socket_fd, char *answer, int64_t until_ms) {
+    size_t bytes = 0;
+    while (bytes < ANSWER_BYTES && is_ready(socket_fd, POLLIN, until_ms)) {
+        ssize_t n = recv(socket_fd, answer + bytes, ANSWER_BYTES - bytes, 0);
+        if (n <= 0) break;
+        bytes += (size_t)n;
+    }
+    return bytes;
+}
+
+static int64_t ask(const dv_server_address *where) {
+    static const char word[] = "conf";
+    char answer[ANSWER_BYTES];
+    int64_t until_ms = now_ms() + ANSWER_MS, tick_ms = 0;
+    int s = socket(where->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (s < 0) return 0;
+    (void)connect(s, (const struct sockaddr *)&where->address, where->bytes); /* A failed one fails to send. */
+    if (is_ready(s, POLLOUT, until_ms) && send(s, word, strlen(word), MSG_NOSIGNAL) == (ssize_t)strlen(word))
+        tick_ms = dv_tick_parse(answer, read_answer(s, answer, until_ms));
+    close(s);
+    return tick_ms;
+}
+
+/* ---- the job ---- */
+
+static void free_job(dv_tick_job *job) {
+    pthread_mutex_destroy(&job->mutex);
+    free(job);
+}
+
+static void on_asked(dv_event *event, int64_t now) {
+    dv_tick_job *job = (dv_tick_job *)(void *)((char *)event - offsetof(dv_tick_job, event));
+    /* The thread posted this event with the mutex held: this waits until it has let go of it. */
+    pthread_mutex_lock(&job->mutex);
+    bool dropped = job->dropped;
+    pthread_mutex_unlock(&job->mutex);
+    if (!dropped) job->done(job->context, job->tick_ms, now);
+    free_job(job);
+}
+
+static void *run_job(void *argument) {
+    dv_tick_job *job = argument;
+    job->tick_ms = ask(&job->where);
+    pthread_mutex_lock(&job->mutex);
+    bool dropped = job->dropped;
+    if (!dropped) job->sink.post(job->sink.queue, &job->event);
+    pthread_mutex_unlock(&job->mutex);
+    if (dropped) free_job(job);
+    return NULL;
+}
+
+dv_tick_job *dv_tick_ask(const dv_server_address *where, dv_sink sink, dv_tick_fn done, void *context) {
+    dv_tick_job *job = calloc(1, sizeof *job);
+    if (!job) return NULL;
+    *job = (dv_tick_job){.where = *where, .sink = sink, .done = done, .context = context};
+    job->event.run = on_asked;
+    pthread_mutex_init(&job->mutex, NULL);
+    pthread_t thread;
+    sigset_t signals;
+    dv_signals_block(&signals);
+    bool started = pthread_create(&thread, NULL, run_job, job) == 0;
+    dv_signals_restore(&signals);
+    if (!started) {
+        free_job(job);
+        return NULL;
+    }
+    pthread_detach(thread); /* A server that does not answer must not hold up divvy_client_close(). */
+    return job;
+}
+
+void dv_tick_drop(dv_tick_job *job) {
+    pthread_mutex_lock(&job->mutex);
+    job->dropped = true;
+    pthread_mutex_unlock(&job->mutex);
+}

@@ -1,0 +1,32 @@
+/* Asking a server for its tickTime. SPDX-License-Identifier: Apache-2.0
+ *
+ * A tick that is told too small makes the session clock unsafe (docs/protocol.md, C3). Servers that allow the four letter
+ * word "conf" say their tickTime, so that a wrong one is found out. */
+#ifndef DV_TICK_H
+#define DV_TICK_H
+
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "znode/znode.h"
+
+/* Where a server listens. bytes 0: not known. */
+typedef struct {
+    struct sockaddr_storage address;
+    socklen_t bytes;
+} dv_server_address;
+
+/* One question in the background, over a connection of its own. It ends in one event in the queue. */
+typedef struct dv_tick_job dv_tick_job;
+/* tick_ms is 0 where the server did not say it. */
+typedef void (*dv_tick_fn)(void *context, int64_t tick_ms, int64_t now);
+/* Asks the server at `where`. Returns NULL when there is no memory, or no thread could be had. */
+dv_tick_job *dv_tick_ask(const dv_server_address *where, dv_sink sink, dv_tick_fn done, void *context);
+/* Gives the answer up: `done` will not be called. With the turn held. */
+void dv_tick_drop(dv_tick_job *job);
+
+/* Returns the tickTime of an answer to "conf", or 0 where it has none from 1 to 3600000. */
+int64_t dv_tick_parse(const char *text, size_t bytes);
+
+#endif
