@@ -24,9 +24,9 @@ at_once() {
     for i in "${pids[@]}"; do wait "$i" || fail "$1 ended with status $?"; done
 }
 
-# most_at_work FILE: how many were between "acquired" and "released" at a time.
+# most_at_work FILE: how many were between "acquired" and "releasing" at a time.
 most_at_work() {
-    awk '$1 == "acquired" { if (++n > most) most = n } $1 == "released" { n-- } END { print most + 0, n + 0 }' "$1"
+    awk '$1 == "acquired" { if (++n > most) most = n } $1 == "releasing" { n-- } END { print most + 0, n + 0 }' "$1"
 }
 
 eval "$("$LOCAL" start --parent $$)"
