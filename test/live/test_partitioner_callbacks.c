@@ -188,7 +188,8 @@ static void test_destroy_does_not_wait_for_others(void **state) {
     DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
 }
 
-/* A slow callback holds up neither the state nor the release: the locks are given back meanwhile. */
+/* A slow callback holds up neither the state nor the release: the locks are given back on the way. Its user is told of
+ * what stands then, not of what came and went (P17). */
 static void test_slow_callback_holds_up_nothing(void **state) {
     dv_test_pool *pool = *state;
     dv_test_member *m = dv_test_pool_add(
@@ -202,7 +203,8 @@ static void test_slow_callback_holds_up_nothing(void **state) {
     assert_int_equal(dv_test_pool_nodes(pool), 2);
     assert_false(atomic_load(&shared.left));
     atomic_store(&shared.go, 1);
-    DV_POOL_UNTIL(pool, dv_test_member_count(m, DV_TEST_STATE, DIVVY_ACQUIRED) == 2);
+    DV_POOL_UNTIL(pool, dv_test_member_count(m, DV_TEST_STATE, DIVVY_ACQUIRED) == 1);
+    assert_int_equal(dv_test_member_count(m, DV_TEST_STATE, DIVVY_RELEASE), 0);
 }
 
 static void release_late(dv_test_member *m, const divvy_items_event *event) {
@@ -229,9 +231,9 @@ static void test_late_callback_tells_of_its_own(void **state) {
     assert_int_equal(divvy_partitioner_release_set(m->partitioner), 0); /* of "item-0"; now "item-1" is revoked */
     assert_false(dv_test_member_owns(m, 1));
     atomic_store(&shared.go, 1);
-    /* revoked "item-0", lost "item-0": both too late; revoked "item-1": released; lost "item-1" */
-    assert_true(DV_WAIT(atomic_load(&shared.returned) == 4, DV_TEST_PATIENCE_MS));
-    for (size_t i = 0; i < 4; i++) assert_int_equal(shared.results[i], i == 2 ? 0 : DIVVY_ESTATE);
+    /* P17: lost "item-0", which is too late to release; revoked "item-1": released; lost "item-1" */
+    assert_true(DV_WAIT(atomic_load(&shared.returned) == 3, DV_TEST_PATIENCE_MS));
+    for (size_t i = 0; i < 3; i++) assert_int_equal(shared.results[i], i == 1 ? 0 : DIVVY_ESTATE);
     DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
     assert_int_equal(dv_test_member_load(m), 8);
 }
