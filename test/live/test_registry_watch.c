@@ -141,7 +141,9 @@ static void expect_rest(party *watcher, const char *after_what) {
 
 /* ---- churn ---- */
 
+/* No two are equal: a node that is replaced by an equal one is told as changed, too. */
 static cJSON *make_status(int i) {
+    static int number;
     char role[16], id[16];
     snprintf(role, sizeof role, "role%d", i % ROLES);
     snprintf(id, sizeof id, "s%02d", i);
@@ -149,6 +151,7 @@ static cJSON *make_status(int i) {
     cJSON_AddStringToObject(status, "role", role);
     cJSON_AddStringToObject(status, "id", id);
     cJSON_AddNumberToObject(status, "load", below(1000));
+    cJSON_AddNumberToObject(status, "number", ++number);
     cJSON_AddNumberToObject(status, "ttl", 1000);
     return status;
 }
