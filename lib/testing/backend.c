@@ -314,11 +314,7 @@ static int multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn do
 /* ---- the rest of the seam ---- */
 
 static int64_t now_ms(const dv_znode *znode) {
-    dv_mem_client *client = of(znode);
-    dv_mem_lock(client->mem);
-    int64_t now = dv_mem_client_now(client);
-    dv_mem_unlock(client->mem);
-    return now;
+    return dv_mem_client_now(of(znode));
 }
 
 static int fill_random(dv_znode *znode, void *bytes, size_t count) {
@@ -434,7 +430,7 @@ static const dv_znode_backend *backend_of(const dv_mem *mem) {
     static const dv_znode_backend real_time = {.submit = submit,
                                                .multi = multi,
                                                .unwatch = unwatch,
-                                               .now_ms = now_ms,
+                                               .now_ms = dv_mem_real_now_ms,
                                                .random = fill_random,
                                                .stats = get_stats,
                                                .servers = get_servers,
@@ -494,8 +490,7 @@ int dv_mem_backend_new(dv_znode **out, const dv_backend_config *config, const ch
     dv_mem_lock(mem);
     client->access = (dv_mem_access){config->acl, config->auth ? dv_mem_identity(mem, config->auth) : 0};
     client->number = ++mem->last_client;
-    client->clock_since = mem->now;
-    client->clock_at = dv_mem_between(mem, 1, OFFSET_MAX_MS);
+    dv_mem_client_set_clock(client, dv_mem_between(mem, 1, OFFSET_MAX_MS), 0);
     mix_order(client);
     add_client(client);
     dv_mem_unlock(mem);

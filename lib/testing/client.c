@@ -12,6 +12,13 @@ int64_t dv_mem_client_now(const dv_mem_client *client) {
     return client->clock_at + passed_ms + passed_ms * client->clock_ppm / 1000000;
 }
 
+void dv_mem_client_set_clock(dv_mem_client *client, int64_t at, int64_t parts_per_million) {
+    client->clock_at = at;
+    client->clock_since = client->mem->now;
+    client->clock_ppm = parts_per_million;
+    atomic_store(&client->clock_ahead_ms, parts_per_million ? DV_MEM_BENT : at - client->clock_since);
+}
+
 static int64_t shown_after(const dv_mem_client *client, int64_t passed_ms) {
     return client->clock_at + passed_ms + passed_ms * client->clock_ppm / 1000000;
 }

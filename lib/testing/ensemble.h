@@ -10,6 +10,7 @@
 #define DV_MEM_ENSEMBLE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "testing/model.h"
 
@@ -190,6 +191,8 @@ typedef struct dv_mem_armed {
     bool data, exists, children;
 } dv_mem_armed;
 
+#define DV_MEM_BENT INT64_MIN /* of clock_ahead_ms */
+
 struct dv_mem_client {
     dv_znode znode; /* first: the seam's view */
     unsigned refs;
@@ -205,6 +208,8 @@ struct dv_mem_client {
     dv_mem_event *deferred, **deferred_end;
     /* its clock: `clock_at` + what passed since `clock_since` */
     int64_t clock_at, clock_since, clock_ppm;
+    /* What it adds to the real clock, for readers without the mutex. DV_MEM_BENT: it runs at a speed of its own. */
+    _Atomic(int64_t) clock_ahead_ms;
     int64_t no_turn_before;
     int64_t turn_timer, turn_at; /* a timer of the client's clock, and when that is */
 
@@ -245,6 +250,8 @@ void dv_mem_client_crash(dv_mem_client *client);
 void dv_mem_client_send(dv_mem_client *client, dv_mem_request *request);
 void dv_mem_client_drop_armed(dv_mem_client *client);
 int64_t dv_mem_client_now(const dv_mem_client *client);
+/* Shows `at` now, and gains so much from now on. */
+void dv_mem_client_set_clock(dv_mem_client *client, int64_t at, int64_t parts_per_million);
 /* The first moment of the ensemble at which the client's clock shows `at`, or later. */
 int64_t dv_mem_client_when(const dv_mem_client *client, int64_t at);
 void dv_mem_client_unref(dv_mem_client *client);
@@ -332,6 +339,8 @@ void dv_mem_unlock(dv_mem *mem);
 int dv_mem_thread_start(dv_mem *mem);
 void dv_mem_thread_stop(dv_mem *mem);
 int64_t dv_mem_clock_ms(void);
+/* The backend's now_ms(), by the real clock. */
+int64_t dv_mem_real_now_ms(const dv_znode *znode);
 /* One step, in which `but` has no turn. 1 or 0. */
 int dv_mem_go_on(dv_mem *mem, int64_t until_ms, const dv_mem_client *but);
 bool dv_mem_has_work(dv_mem_client *client);

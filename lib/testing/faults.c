@@ -103,9 +103,7 @@ int divvy_testing_drift_client(divvy_testing_ensemble *mem, divvy_client *c, int
     if (!mem || !c || parts_per_million <= -1000000) return DIVVY_EINVAL;
     dv_mem_lock(mem);
     dv_mem_client *client = of(c);
-    client->clock_at = dv_mem_client_now(client);
-    client->clock_since = mem->now;
-    client->clock_ppm = parts_per_million;
+    dv_mem_client_set_clock(client, dv_mem_client_now(client), parts_per_million);
     client->turn_at = 0;
     dv_mem_unlock(mem);
     return 0;

@@ -11,6 +11,17 @@ int64_t dv_mem_clock_ms(void) {
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+/* Takes no mutex, as with real servers, unless the clock was bent: threads that ask do not wait for one another. */
+int64_t dv_mem_real_now_ms(const dv_znode *znode) {
+    dv_mem_client *client = (dv_mem_client *)(uintptr_t)znode;
+    int64_t ahead_ms = atomic_load(&client->clock_ahead_ms);
+    if (ahead_ms != DV_MEM_BENT) return dv_mem_clock_ms() + ahead_ms;
+    dv_mem_lock(client->mem);
+    int64_t now = dv_mem_client_now(client);
+    dv_mem_unlock(client->mem);
+    return now;
+}
+
 void dv_mem_lock(dv_mem *mem) {
     if (!mem->real) return;
     pthread_mutex_lock(&mem->mutex);

@@ -1,6 +1,11 @@
 /* The in-memory ensemble with the real clock and threaded clients. SPDX-License-Identifier: Apache-2.0 */
 #include "test_ensemble.h"
 
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+
+#include "client/client.h"
 #include "divvy/partitioner.h"
 
 enum { MEMBERS = 3, ITEMS = 8, DEADLINE_MS = 20000 };
@@ -87,7 +92,42 @@ static void test_pool(void **state) {
     close_pool();
 }
 
+static atomic_bool answered;
+
+static void *read_clock(void *client) {
+    int64_t *now = malloc(sizeof *now);
+    *now = dv_client_now(client);
+    atomic_store(&answered, true);
+    return now;
+}
+
+/* A client's clock is read without the ensemble's mutex, so that threads which ask divvy_partitioner_owns() do not wait
+ * for one another. It also goes on from where it was when its speed changes, and changes back. */
+static void test_clock(void **state) {
+    (void)state;
+    open_pool();
+    int64_t first = dv_client_now(clients[0]);
+    pthread_t thread;
+    dv_mem_lock(e);
+    assert_int_equal(pthread_create(&thread, NULL, read_clock, clients[0]), 0);
+    int64_t until = dv_test_now_ms() + DEADLINE_MS;
+    while (!atomic_load(&answered) && dv_test_now_ms() < until) sched_yield();
+    bool without_mutex = atomic_load(&answered);
+    dv_mem_unlock(e);
+    void *now;
+    pthread_join(thread, &now);
+    assert_true(without_mutex);
+    assert_true(*(int64_t *)now >= first);
+    free(now);
+    for (int i = 0; i < 2; i++) {
+        first = dv_client_now(clients[0]);
+        assert_int_equal(divvy_testing_drift_client(e, clients[0], i == 0 ? 1000 : 0), 0);
+        assert_in_range(dv_client_now(clients[0]) - first, 0, DEADLINE_MS);
+    }
+    close_pool();
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pool)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pool), cmocka_unit_test(test_clock)};
     return cmocka_run_group_tests_name("ensemble_real", tests, NULL, NULL);
 }
