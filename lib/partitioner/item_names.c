@@ -16,7 +16,7 @@ static size_t place_bytes(const char *name) {
 dv_names *dv_names_copy(const char *const *from, size_t count) {
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++) bytes += place_bytes(from[i]);
-    dv_names *names = malloc(sizeof *names + count * sizeof *names->names + bytes);
+    dv_names *names = calloc(1, sizeof *names + count * sizeof *names->names + bytes);
     if (!names) return NULL;
     atomic_init(&names->refs, 1);
     names->count = count;
@@ -51,19 +51,45 @@ struct dv_name_index {
     slot slots[];
 };
 
+static uint64_t eight_bytes(const char *at) {
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+static uint64_t four_bytes(const char *at) {
+    uint32_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+/* Puts less than eight bytes into a word. Each byte is in it, so texts of one length that differ give different words.
+ * The pieces overlap, so it needs no loop and no call. */
+static uint64_t last_bytes(const char *at, size_t bytes) {
+    if (bytes >= 4) return four_bytes(at) | four_bytes(at + bytes - 4) << 32;
+    if (bytes == 0) return 0;
+    uint64_t first = (unsigned char)at[0], middle = (unsigned char)at[bytes / 2], last = (unsigned char)at[bytes - 1];
+    return first | middle << 8 | last << 16;
+}
+
 /* Eight bytes at a time. Who chooses names does not know the seed, and so cannot choose many that collide. */
-static uint64_t hash_of(const char *name, uint64_t seed) {
-    uint64_t h = seed, word;
-    size_t left = strlen(name);
-    for (; left >= sizeof word; left -= sizeof word, name += sizeof word) {
-        memcpy(&word, name, sizeof word);
-        h = (h ^ word) * 0x9e3779b97f4a7c15;
+static inline uint64_t hash_of(const char *name, size_t bytes, uint64_t seed) {
+    uint64_t h = seed;
+    size_t left = bytes;
+    for (; left >= 8; left -= 8, name += 8) {
+        h = (h ^ eight_bytes(name)) * 0x9e3779b97f4a7c15;
         h ^= h >> 32;
     }
-    word = 0;
-    memcpy(&word, name, left);
-    h = (h ^ word ^ (uint64_t)left << 56) * 0x9e3779b97f4a7c15;
-    return (h ^ h >> 32) * 0xbf58476d1ce4e5b9;
+    h = (h ^ last_bytes(name, left)) * 0x9e3779b97f4a7c15;
+    return (h ^ h >> 32 ^ bytes) * 0xbf58476d1ce4e5b9;
+}
+
+/* Never reads past the place of `ours`, a multiple of eight bytes: while both were equal no NUL has come in it. */
+bool dv_name_same(const char *ours, const char *name, size_t bytes) {
+    for (; bytes >= 8; bytes -= 8, ours += 8, name += 8) {
+        if (eight_bytes(ours) != eight_bytes(name)) return false;
+    }
+    return last_bytes(ours, bytes) == last_bytes(name, bytes) && ours[bytes] == '\0';
 }
 
 static size_t slots_for(size_t count) {
@@ -73,7 +99,7 @@ static size_t slots_for(size_t count) {
 }
 
 static void add(dv_name_index *index, const char *name) {
-    uint64_t hash = hash_of(name, index->seed);
+    uint64_t hash = hash_of(name, strlen(name), index->seed);
     size_t i = (size_t)(hash >> 32) & index->mask;
     while (index->slots[i].place) i = (i + 1) & index->mask;
     index->slots[i] = (slot){(uint32_t)hash, (uint32_t)((size_t)(name - index->block) / sizeof(dv_token))};
@@ -104,11 +130,12 @@ void dv_name_index_free(dv_name_index *index) {
 }
 
 const char *dv_name_index_find(const dv_name_index *index, const char *name) {
-    uint64_t hash = hash_of(name, index->seed);
+    size_t bytes = strlen(name);
+    uint64_t hash = hash_of(name, bytes, index->seed);
     for (size_t i = (size_t)(hash >> 32) & index->mask; index->slots[i].place; i = (i + 1) & index->mask) {
         if (index->slots[i].hash != (uint32_t)hash) continue;
         const char *found = index->block + index->slots[i].place * sizeof(dv_token);
-        if (strcmp(found, name) == 0) return found;
+        if (dv_name_same(found, name, bytes)) return found;
     }
     return NULL;
 }

@@ -3,6 +3,7 @@
 #define DV_ITEM_NAMES_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,6 +24,9 @@ typedef _Atomic(int64_t) dv_token;
 static inline dv_token *dv_name_token(const char *name) {
     return (dv_token *)(uintptr_t)name - 1;
 }
+
+/* Says whether `name`, of so many bytes and a NUL, equals `ours`, which stands in a dv_names. */
+bool dv_name_same(const char *ours, const char *name, size_t bytes);
 
 /* Finds names by their hash. */
 typedef struct dv_name_index dv_name_index;

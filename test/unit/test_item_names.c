@@ -55,7 +55,31 @@ static void test_many(void **state) {
     free((void *)texts);
 }
 
+/* For every length up to three words: a name is told from each that differs in one byte, goes on, or ends earlier. The
+ * index finds each of them. */
+static void test_alike(void **state) {
+    (void)state;
+    for (size_t bytes = 1; bytes <= 24; bytes++) {
+        char texts[26][32];
+        const char *all[26];
+        for (size_t i = 0; i < bytes + 2; i++) {
+            memset(texts[i], 'm', bytes + 1);
+            texts[i][i < bytes ? bytes : i == bytes ? bytes + 1 : bytes - (bytes > 1)] = '\0';
+            if (i < bytes) texts[i][i] = 'n';
+            all[i] = texts[i];
+        }
+        assert_index(all, bytes > 1 ? bytes + 2 : bytes + 1);
+        for (size_t i = 0; i < bytes + 2; i++) {
+            dv_names *one = dv_names_copy(&all[i], 1);
+            for (size_t k = 0; k < bytes + 2; k++)
+                assert_int_equal(dv_name_same(one->names[0], all[k], strlen(all[k])), strcmp(all[i], all[k]) == 0);
+            dv_names_unref(one);
+        }
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_none_and_few), cmocka_unit_test(test_many)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_none_and_few), cmocka_unit_test(test_many),
+                                       cmocka_unit_test(test_alike)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
