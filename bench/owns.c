@@ -1,10 +1,10 @@
 /* What divvy_partitioner_owns() costs, beside peers in the same run. SPDX-License-Identifier: Apache-2.0
  *
- * One member, in memory, owns all items. Threads ask for items at random; each counts its own processor time, so that the
- * figures do not depend on how many processors there are. Rounds of all ways take turns. The peers: the clock alone, which
- * every answer must read; a hash table of the C library with the clock; that under one mutex, as a program would have it. */
+ * One member, in memory, owns all items. Threads ask for items at random. Each counts its own processor time, so the
+ * figures do not depend on how many processors there are. Rounds of all ways take turns. The peers: the clock alone,
+ * which every answer must read; a plain hash table with the clock, which nobody may change; that under one mutex, as a
+ * program would have it. */
 #include <pthread.h>
-#include <search.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +14,21 @@
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
 
-enum { ITEMS = 10000, ITEM_BYTES = 16, THREADS_MAX = 8, ROUNDS = 7, CALLS = 100000, PATIENCE_MS = 120000 };
+enum {
+    FEW = 16,
+    MANY = 10000,
+    ITEM_BYTES = 16,
+    SLOTS = 32768,
+    THREADS_MAX = 8,
+    ROUNDS = 15,
+    CALLS = 200000,
+    WAIT_MS = 120000
+};
 
-static char names[ITEMS][ITEM_BYTES];
-static const char *items[ITEMS];
+static char names[MANY][ITEM_BYTES];
+static const char *items[MANY], *table[SLOTS];
+static size_t item_count;
 static divvy_partitioner *partitioner;
-static struct hsearch_data table;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
 _Noreturn static void die(const char *what) {
@@ -35,14 +44,22 @@ static bool by_clock(const char *item) {
     return item && now.tv_sec > 0;
 }
 
-static bool by_hsearch(const char *item) {
-    ENTRY key = {.key = (char *)(uintptr_t)item}, *found;
-    return hsearch_r(key, FIND, &found, &table) && by_clock(item);
+/* FNV-1a. Returns where the item stands, or an empty slot. */
+static const char **slot_of(const char *item) {
+    uint64_t hash = 0xcbf29ce484222325;
+    for (const char *at = item; *at; at++) hash = (hash ^ (unsigned char)*at) * 0x100000001b3;
+    size_t i = (size_t)(hash ^ hash >> 32) % SLOTS;
+    while (table[i] && strcmp(table[i], item) != 0) i = (i + 1) % SLOTS;
+    return &table[i];
+}
+
+static bool by_table(const char *item) {
+    return *slot_of(item) && by_clock(item);
 }
 
 static bool by_mutex(const char *item) {
     pthread_mutex_lock(&mutex);
-    bool found = by_hsearch(item);
+    bool found = by_table(item);
     pthread_mutex_unlock(&mutex);
     return found;
 }
@@ -54,7 +71,7 @@ static bool by_owns(const char *item) {
 static const struct {
     const char *name;
     bool (*asks)(const char *item);
-} ways[] = {{"clock", by_clock}, {"hsearch", by_hsearch}, {"mutex", by_mutex}, {"owns", by_owns}};
+} ways[] = {{"clock", by_clock}, {"table", by_table}, {"mutex", by_mutex}, {"owns", by_owns}};
 enum { WAYS = sizeof ways / sizeof *ways };
 
 /* ---- threads ---- */
@@ -80,7 +97,7 @@ static void *ask(void *context) {
     int64_t begin_ns = thread_ns();
     for (int i = 0; i < CALLS; i++) {
         at = at * 1664525 + 1013904223;
-        missed += !a->asks(items[(at >> 8) % ITEMS]);
+        missed += !a->asks(items[(at >> 8) % item_count]);
     }
     a->ns = (double)(thread_ns() - begin_ns) / CALLS;
     if (missed) die("an item is not owned");
@@ -122,45 +139,54 @@ static void take_all(divvy_testing_ensemble **ensemble, divvy_client **client) {
     divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
     config.path = "/pool";
     config.items = items;
-    config.item_count = ITEMS;
+    config.item_count = item_count;
     config.time_boundary_ms = 0;
     if (divvy_testing_ensemble_create(ensemble, &testing) != 0) die("no ensemble");
     if (divvy_testing_client_open(client, *ensemble, &client_config) != 0) die("no client");
     if (divvy_partitioner_create(&partitioner, *client, &config) != 0) die("no partitioner");
-    if (divvy_partitioner_wait_for_acquire(partitioner, PATIENCE_MS) != 0) die("not acquired");
+    if (divvy_partitioner_wait_for_acquire(partitioner, WAIT_MS) != 0) die("not acquired");
 }
 
 static void make_items(void) {
-    if (!hcreate_r(2 * (size_t)ITEMS, &table)) die("no hash table");
-    for (int i = 0; i < ITEMS; i++) {
-        snprintf(names[i], ITEM_BYTES, "item-%06d", i);
+    memset((void *)table, 0, sizeof table);
+    for (size_t i = 0; i < item_count; i++) {
+        snprintf(names[i], ITEM_BYTES, "item-%06zu", i);
         items[i] = names[i];
-        ENTRY entry = {.key = names[i]}, *entered;
-        if (!hsearch_r(entry, ENTER, &entered, &table)) die("no hash table");
+        *slot_of(names[i]) = names[i];
     }
 }
 
-int main(void) {
-    divvy_testing_ensemble *ensemble;
-    divvy_client *client;
+static void run_rounds(void) {
     static const unsigned threads[] = {1, THREADS_MAX};
     static double ns[WAYS][2][ROUNDS];
-    make_items();
-    take_all(&ensemble, &client);
     for (int round = 0; round < ROUNDS; round++) {
         for (int way = 0; way < WAYS; way++) {
             for (int t = 0; t < 2; t++) ns[way][t][round] = measure(ways[way].asks, threads[t]);
         }
     }
-    printf("%-8s %12s %12s %8s   ns of processor time for each call, median of %d rounds, %d items\n", "", "1 thread",
-           "8 threads", "ratio", ROUNDS, ITEMS);
+    printf("%-8s %12s %12s %8s   ns of processor time for each call, median of %d rounds, %zu items\n", "", "1 thread",
+           "8 threads", "ratio", ROUNDS, item_count);
     for (int way = 0; way < WAYS; way++) {
         for (int t = 0; t < 2; t++) qsort(ns[way][t], ROUNDS, sizeof **ns[way], compare);
         double one = ns[way][0][ROUNDS / 2], many = ns[way][1][ROUNDS / 2];
         printf("%-8s %12.1f %12.1f %8.2f\n", ways[way].name, one, many, many / one);
     }
+}
+
+static void run_with(size_t count) {
+    divvy_testing_ensemble *ensemble;
+    divvy_client *client;
+    item_count = count;
+    make_items();
+    take_all(&ensemble, &client);
+    run_rounds();
     divvy_partitioner_destroy(partitioner);
     divvy_client_close(client);
     divvy_testing_ensemble_destroy(ensemble);
+}
+
+int main(void) {
+    run_with(FEW);
+    run_with(MANY);
     return 0;
 }
