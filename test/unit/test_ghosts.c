@@ -133,11 +133,45 @@ static void test_beside_a_broken_plan(void **state) {
     pool_close(&l);
 }
 
+static uint64_t count_looks(const pool *l, size_t n) {
+    divvy_stats stats;
+    assert_int_equal(divvy_client_stats(l->members[n].client, &stats), 0);
+    return stats.exists;
+}
+
+/* A member goes just before the plan breaks. Until the party has settled again it is listed, and each looks at it once. */
+static void test_gone_beside_a_broken_plan(void **state) {
+    (void)state;
+    enum { BOUNDARY_MS = 5000, LOOKS_MOST = 20 };
+    pool l;
+    pool_open(&l, ITEMS);
+    divvy_partitioner_config config;
+    member_config(&l, &config);
+    config.time_boundary_ms = BOUNDARY_MS;
+    for (size_t n = 0; n < 3; n++) add(&l, n, &config);
+    settle(&l);
+    uint64_t before[2] = {count_looks(&l, 0), count_looks(&l, 1)}, looks = 0;
+    crash(&l, 2);
+    assert_int_equal(divvy_testing_put(l.ensemble, "/pool/plan", "no plan", 7, DIVVY_TESTING_PERSISTENT), 0);
+    divvy_testing_run(l.ensemble, BOUNDARY_MS - 1000);
+    for (size_t n = 0; n < 2; n++) {
+        assert_in_range(count_looks(&l, n) - before[n], 0, LOOKS_MOST);
+        looks += count_looks(&l, n) - before[n];
+    }
+    assert_true(looks > 0); /* They did look. */
+    settle(&l);
+    pool_close(&l);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_beside_a_plan),    cmocka_unit_test(test_there_before),
-        cmocka_unit_test(test_of_a_lower_level), cmocka_unit_test(test_of_a_static_member),
-        cmocka_unit_test(test_by_names),         cmocka_unit_test(test_beside_a_broken_plan),
+        cmocka_unit_test(test_beside_a_plan),
+        cmocka_unit_test(test_there_before),
+        cmocka_unit_test(test_of_a_lower_level),
+        cmocka_unit_test(test_of_a_static_member),
+        cmocka_unit_test(test_by_names),
+        cmocka_unit_test(test_beside_a_broken_plan),
+        cmocka_unit_test(test_gone_beside_a_broken_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
