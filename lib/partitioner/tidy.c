@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "partitioner/partitioner.h"
+#include "testing/mutant.h"
 #include "znode/path.h"
 
 enum { SWEEP_MAX = 200 }; /* directories that are looked at together */
@@ -161,7 +162,7 @@ static void on_who_is_left(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
     (void)now;
     /* A kazoo member that joins right now looks for its directories only when its boundary has passed. */
-    bool last = reply->error == 0 && reply->child_count == 0;
+    bool last = reply->error == 0 && reply->child_count == 0 && !DV_MUTANT(directories_stay);
     if (last && dv_znode_children(p->object.client->znode, p->locks_path, NULL, on_what_is_left, p) == 0) one_more(p);
     one_less(p);
 }
@@ -195,6 +196,6 @@ static void on_count(void *context, const dv_reply *reply, int64_t now) {
 }
 
 void dv_items_sweep(divvy_partitioner *p) {
-    if (p->tidy_under_way || p->tidying || p->kazoo_seen || !dv_follow_sweeps(p)) return;
+    if (DV_MUTANT(directories_left) || p->tidy_under_way || p->tidying || p->kazoo_seen || !dv_follow_sweeps(p)) return;
     if (dv_znode_exists(p->object.client->znode, p->locks_path, NULL, on_count, p) == 0) one_more(p);
 }

@@ -75,7 +75,9 @@
     X(plan_options_stay, "the options of the first plan stay, whatever all members are configured with")      \
     X(plan_weight_stays, "a static member keeps its weight, though it comes back configured with another")    \
     X(plan_asked_stays, "items that were asked for stay, though all members were started again since")        \
-    X(plan_rejoin_is_start, "a member that lost its session counts as one that was started again")
+    X(plan_rejoin_is_start, "a member that lost its session counts as one that was started again")            \
+    X(directories_stay, "the last member leaves the directories of its items")                                \
+    X(directories_left, "what the set no longer has keeps its directories as long as there are members")
 
 #ifdef DIVVY_MUTANTS
 #define DV_MUTANT_ENUM(name, text) DV_MUTANT_##name,

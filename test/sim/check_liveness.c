@@ -277,7 +277,10 @@ void sim_check_end(sim_world *w) {
         if (w->now_ms >= next_look_ms) {
             if (w->script->theme == SIM_OF_POOLS || w->script->theme == SIM_OF_PLANS) sim_need_a_member(w);
             if (!somebody_leaves(w) && is_well(w, &f)) {
-                if (!sim_plans_last_blow(w)) return;
+                if (!sim_plans_last_blow(w)) {
+                    sim_check_remains(w);
+                    return;
+                }
                 w->quiet_since = began_ms = w->now_ms;
             }
             next_look_ms = w->now_ms + LOOK_MS;

@@ -139,6 +139,7 @@ void sim_check_transaction(sim_world *w, const divvy_testing_transaction *t) {
     sim_claims_transaction(w, t);
     sim_kazoo_transaction(w, t);
     sim_truth_apply(w, t);
+    sim_directories_transaction(w, t);
     if (t->kind == DIVVY_TESTING_CREATE && t->ephemeral_owner) check_budget(w, t);
 }
 

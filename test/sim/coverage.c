@@ -43,6 +43,7 @@ static const char *const meeting_names[SIM_MEETINGS] = {
     [SIM_MET_STRAY] = "a stray in the party",
     [SIM_MET_GHOST] = "a persistent node of a member's name",
     [SIM_MET_WAITED_SECOND] = "a place behind another",
+    [SIM_MET_TIDIED] = "a pool that the last member tidied",
 };
 
 static const char *const claim_meeting_names[SIM_CLAIM_MEETINGS] = {
@@ -101,6 +102,7 @@ static const char *const plan_meeting_names[SIM_PLAN_MEETINGS] = {
     [SIM_MET_CHUNKS] = "a plan in chunks",
     [SIM_MET_DELTA] = "a plan with deltas",
     [SIM_MET_GARBAGE] = "a chunk collected",
+    [SIM_MET_SWEPT] = "directories of no items swept at rest",
     [SIM_MET_ABSENT] = "a member that was waited for",
     [SIM_MET_LEAVING] = "a member that leaves",
     [SIM_MET_SET] = "other items",

@@ -45,6 +45,7 @@ typedef enum {
     SIM_MET_STRAY,
     SIM_MET_GHOST,
     SIM_MET_WAITED_SECOND, /* in a queue, behind another */
+    SIM_MET_TIDIED,        /* the last member finished, and its directories were looked for */
     SIM_MEETINGS
 } sim_meeting;
 
@@ -109,6 +110,7 @@ typedef enum {
     SIM_MET_CHUNKS,        /* its base in chunks */
     SIM_MET_DELTA,         /* by what changed */
     SIM_MET_GARBAGE,       /* a chunk was collected */
+    SIM_MET_SWEPT,         /* what the set no longer has was left, and went at rest (P16) */
     SIM_MET_ABSENT,        /* a static member was gone, and waited for */
     SIM_MET_LEAVING,       /* a member was marked as one that leaves */
     SIM_MET_SET,           /* other items */

@@ -191,7 +191,7 @@ dv_item *sim_item_of(const sim_member *m, size_t item) {
 
 /* ---- how it ends ---- */
 
-void sim_member_finish(sim_member *m, int64_t timeout_ms) {
+int sim_member_finish(sim_member *m, int64_t timeout_ms) {
     sim_user_stop_all(m);
     m->ended = true;
     m->phase = SIM_ENDING;
@@ -207,6 +207,7 @@ void sim_member_finish(sim_member *m, int64_t timeout_ms) {
     if (error == 0) sim_check_gone(m);
     m->end_at = m->world->now_ms + (error == 0 ? 1 : sim_between(&m->user.random, 100, 3000));
     sim_user_plan(m);
+    return error;
 }
 
 void sim_member_leave(sim_member *m, int64_t timeout_ms) {

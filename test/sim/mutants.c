@@ -95,6 +95,8 @@ static const struct {
     [DV_MUTANT_plan_weight_stays] = {2, 1.0, SIM_OF_PLANS},
     [DV_MUTANT_plan_asked_stays] = {6, 0.7, SIM_OF_PLANS},
     [DV_MUTANT_plan_rejoin_is_start] = {40, 2.4, SIM_OF_PLANS},
+    [DV_MUTANT_directories_stay] = {1, 0.1, SIM_OF_POOLS},
+    [DV_MUTANT_directories_left] = {8, 0.3, SIM_OF_PLANS},
 };
 
 static const char usage[] = "usage: sim-mutants --list | --replay-all\n"

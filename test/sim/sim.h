@@ -44,6 +44,7 @@ typedef struct {
 typedef struct {
     sim_node *nodes; /* of the item's directory */
     size_t count, room;
+    bool directory; /* is there */
     sim_owner *owners;
     size_t owner_count, owner_room;
     int64_t first;       /* czxid of the lowest contender; 0: none */
@@ -320,7 +321,8 @@ void sim_admin_newer_plan(sim_world *w);
 
 /* ---- member.c ---- */
 void sim_member_start(sim_world *w, size_t slot, const sim_event *event);
-void sim_member_finish(sim_member *m, int64_t timeout_ms);
+/* What divvy_partitioner_finish() returned. */
+int sim_member_finish(sim_member *m, int64_t timeout_ms);
 /* The same, and gives its place in the plan up. */
 void sim_member_leave(sim_member *m, int64_t timeout_ms);
 void sim_member_destroy(sim_member *m);
@@ -367,6 +369,11 @@ void sim_kazoo_check_step(sim_member *m);
 /* ---- check_liveness.c ---- */
 /* After the faults: waits as long as L1 grants, and looks at what became of it. */
 void sim_check_end(sim_world *w);
+
+/* ---- check_directories.c ---- */
+void sim_directories_transaction(sim_world *w, const divvy_testing_transaction *t);
+/* When all is well after the faults: what of persistent nodes stays at rest, and when all have finished. */
+void sim_check_remains(sim_world *w);
 
 /* ---- truth.c ---- */
 void sim_truth_apply(sim_world *w, const divvy_testing_transaction *t);
