@@ -262,5 +262,5 @@ bool dv_follow_sweeps(const divvy_partitioner *p) {
     if (!f || f->stopped || !f->in_force || f->fence_unknown || !f->agrees || dv_follow_is_fenced(f)) return false;
     bool divides =
         f->memory.standing == DV_PLAN_GOOD && f->memory.plan && dv_plan_set_equal(p->dealt, f->memory.plan->set);
-    return divides && p->state == DIVVY_ACQUIRED && dv_client_connected(p->object.client) && dv_follow_rank(f) == 0;
+    return divides && p->state == DIVVY_ACQUIRED && dv_client_connected(p->object.client) && dv_follow_is_first(f);
 }

@@ -46,6 +46,17 @@ static bool takes_turns(const dv_follower *f) {
     return !m || strcmp(m->leaving, party->nodes[f->own].node) != 0;
 }
 
+bool dv_follow_is_first(const dv_follower *f) {
+    const dv_plan_party *party = dv_plan_people_party(f->people);
+    if (!takes_turns(f)) return false;
+    for (size_t n = 0; n < party->count; n++) {
+        const dv_plan_member *m = dv_plan_member_of(f->memory.plan, party, n);
+        bool stays = m && strcmp(m->leaving, party->nodes[n].node) != 0;
+        if (stays && stands_before(&party->nodes[n], &party->nodes[f->own])) return false;
+    }
+    return true;
+}
+
 static int64_t turn_ms(const dv_follower *f) {
     bool knows_nothing = !f->memory.plan && !f->rule_owners && dv_plan_people_party(f->people)->count > 1;
     return (int64_t)(dv_follow_rank(f) + (knows_nothing ? CREATE_TURNS : 0)) * TURN_MS;
