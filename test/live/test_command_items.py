@@ -92,7 +92,7 @@ class Hangup(Pool):
 
         members.append(self.start("d", OLD))
         wait_divided(members, NEW)
-        wait_for(lambda: "other items" in members[3].errors, "it is told", members[3])
+        wait_for(lambda: "was configured with" in members[3].errors, "it is told", members[3])
         self.assert_no_double_owner(members)
 
     # A file that is no good is told, and all stays as it was; so does the member. The same file again changes nothing.
@@ -200,7 +200,7 @@ class Deploy(Pool):
         for number in range(3):
             members.append(self.start("new-%d" % number, NEW))
             wait_divided(members, OLD)
-            wait_for(lambda: "other items" in members[-1].errors, "it is told that its items differ", members[-1])
+            wait_for(lambda: "was configured with" in members[-1].errors, "it is told that its items differ", members[-1])
             before = self.tokens(members)
             leaver = members.pop(0)
             owned_by_leaver = list(leaver.ledger.owned)
@@ -226,7 +226,7 @@ class Deploy(Pool):
         others = [member for member in members if sorted(member.items) != wanted(members)]
         self.assertEqual(len(others), 2)
         for member in others:
-            wait_for(lambda member=member: "other items" in member.errors, "whoever has the other set is told", member)
+            wait_for(lambda member=member: "was configured with" in member.errors, "whoever has the other set is told", member)
         for member in members[:2]:
             self.assertEqual(member.stop(), 0, member)
         wait_divided(members[2:], NEW)
