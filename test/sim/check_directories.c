@@ -113,19 +113,28 @@ static void check_tidy(sim_world *w) {
     w->coverage->meetings[SIM_MET_TIDIED]++;
 }
 
+/* Finishes a member. Returns whether it was alone in its party, and has finished on a session that lives: only such a one
+ * certainly tidies (P12). */
+static bool finish_last(sim_member *m) {
+    int64_t session = divvy_client_session_id(m->client);
+    bool alone = m->world->truth.party_count == 1 && divvy_partitioner_state(m->partitioner) != DIVVY_FAILURE;
+    int error = sim_member_finish(m, FINISH_MS);
+    bool same = divvy_client_state(m->client) == DIVVY_CONNECTED && divvy_client_session_id(m->client) == session;
+    return alone && same && error == 0 && m->world->truth.party_count == 0;
+}
+
 /* One after the other, soon or while the others still take over. Strays in the party are members to the last one (P12). */
 static void finish_all(sim_world *w) {
     sim_random random = sim_random_of(w->script->seed, 12), *r = &random;
-    int error = 1; /* none has finished */
-    for (size_t i = 0; i < w->script->slots && !w->violation.set; i++) {
+    bool last = false; /* one has finished, and left nobody behind */
+    for (size_t i = 0; i < w->script->slots && !w->violation.set && !last; i++) {
         sim_member *m = &w->members[i];
         if (m->phase != SIM_RUNS || !m->partitioner) continue;
-        error = sim_member_finish(m, FINISH_MS);
+        last = finish_last(m);
         int64_t until_ms = w->now_ms + (sim_chance(r, 50) ? 0 : sim_between(r, 1, 3000));
-        if (error == 0 && w->truth.party_count == 0) break;
-        while (w->now_ms < until_ms && !w->violation.set) sim_step(w, until_ms);
+        while (!last && w->now_ms < until_ms && !w->violation.set) sim_step(w, until_ms);
     }
-    if (error == 0 && w->truth.party_count == 0 && !w->violation.set) check_tidy(w);
+    if (last && !w->violation.set) check_tidy(w);
 }
 
 void sim_check_remains(sim_world *w) {
