@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_BYTES = 160, SETS_MAX = 60 };
+enum { PATH_BYTES = 160, SETS_MAX = 60, EPOCH_PREFIX_BYTES = 4 };
 
 /* ---- members ---- */
 
@@ -113,16 +113,18 @@ static void put_root(sim_world *w, const char *text, size_t bytes) {
 /* It is made again at once, with another epoch and at the version that it had: as if it had always stood there. */
 static void make_plan_again(sim_world *w, const sim_plan_version *v, int32_t version) {
     static const char key[] = "\"epoch\":\"";
-    const struct sim_plans_truth *t = w->plans_truth;
-    char path[PATH_BYTES];
+    struct sim_plans_truth *t = w->plans_truth;
+    char path[PATH_BYTES], prefix[EPOCH_PREFIX_BYTES + 1];
     const char *at = memmem(v->text, v->bytes, key, sizeof key - 1);
     char *text = malloc(v->bytes + 1);
     if (!text || !at) abort();
     memcpy(text, v->text, v->bytes);
     char *epoch = text + (at - v->text) + sizeof key - 1;
     size_t bytes = strlen(v->header.epoch);
-    snprintf(path, sizeof path, SIM_PLAN_PATH "/0000%.*s", (int)bytes - 4, v->header.epoch + 4);
-    memcpy(epoch, "0000", 4);
+    snprintf(prefix, sizeof prefix, "%04u", t->remade++ % 10000); /* The name of an epoch is never used again. */
+    snprintf(path, sizeof path, SIM_PLAN_PATH "/%s%.*s", prefix, (int)bytes - EPOCH_PREFIX_BYTES,
+             v->header.epoch + EPOCH_PREFIX_BYTES);
+    memcpy(epoch, prefix, EPOCH_PREFIX_BYTES);
     ask(w, DV_CREATE, SIM_PLAN_PATH, text, v->bytes);
     ask(w, DV_CREATE, path, "", 0);
     for (size_t i = 0; i < t->child_count; i++) {

@@ -74,6 +74,7 @@ struct sim_plans_truth {
     sim_configured configured[SIM_WEIGHT_WISHES];
     size_t configured_count;
     int64_t wished_ms;            /* when somebody last waited for one */
+    unsigned remade;              /* how often an administrator has deleted the root and made it again */
     int64_t spoiled_at, newer_at; /* by an administrator */
     bool chunks_spoiled;          /* some may be missing, and plans that name them cannot be read */
 };
