@@ -181,7 +181,8 @@ static void on_attempt_done(void *owner, dv_plan_outcome outcome, int error, int
         if (f->reader) dv_plan_reader_look(f->reader, now);
         dv_follow_try_later(f, now);
         break;
-    case DV_PLAN_UNSETTLED: f->unsettled = true; break; /* It settles, and that is heard. */
+    /* D37: it settles, and that is heard; unless it has settled while the attempt went on. */
+    case DV_PLAN_UNSETTLED: f->unsettled = f->pzxid == f->attempt_pzxid || DV_MUTANT(plan_unsettled_stays); break;
     case DV_PLAN_FAILED:
         warn_of_failure(f, error);
         dv_follow_refused(f, error, now);

@@ -117,7 +117,8 @@ static void check_tidy(sim_world *w) {
  * certainly tidies (P12). */
 static bool finish_last(sim_member *m) {
     int64_t session = divvy_client_session_id(m->client);
-    bool alone = m->world->truth.party_count == 1 && divvy_partitioner_state(m->partitioner) != DIVVY_FAILURE;
+    bool takes_part = m->partitioner->ready && divvy_partitioner_state(m->partitioner) != DIVVY_FAILURE;
+    bool alone = takes_part && m->world->truth.party_count == 1;
     int error = sim_member_finish(m, FINISH_MS);
     bool same = divvy_client_state(m->client) == DIVVY_CONNECTED && divvy_client_session_id(m->client) == session;
     return alone && same && error == 0 && m->world->truth.party_count == 0;
