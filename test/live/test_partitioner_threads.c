@@ -89,7 +89,9 @@ static void run_with_threads(dv_test_pool *pool, dv_test_member *m) {
     change_targets(pool, m);
     atomic_store(&stop, true);
     for (size_t i = 0; i < COUNT; i++) pthread_join(threads[i], NULL);
-    assert_int_equal(sharers[2].released + sharers[3].released, dv_test_member_count(m, DV_TEST_STATE, DIVVY_RELEASE));
+    /* P17: a RELEASE that a thread has answered before its callback began is not told. */
+    assert_in_range(dv_test_member_count(m, DV_TEST_STATE, DIVVY_RELEASE), 1,
+                    sharers[2].released + sharers[3].released);
     assert_int_equal(dv_test_member_kept(m), 10);
 }
 
