@@ -45,6 +45,7 @@ void dv_follow_free(divvy_partitioner *p) {
     dv_follow_forget_first(f);
     dv_plan_people_free(f->people);
     dv_plan_memory_clear(&f->memory);
+    free(f->known_as);
     free(f->path);
     free(f);
     p->follower = NULL;
@@ -111,6 +112,8 @@ void dv_follow_stop(divvy_partitioner *p) {
     dv_follower *f = follower_of(p);
     if (!f || f->stopped) return;
     f->stopped = true;
+    free(f->known_as);
+    f->known_as = NULL;
     f->want_leave.open = false; /* Whoever stops us leaves without it. */
     lose_force(f);
     dv_timer_cancel(&f->absence_timer);

@@ -64,6 +64,7 @@ struct dv_follower {
     bool names_rule; /* not all of it do */
     int64_t pzxid;
     size_t own;         /* in people's */
+    char *known_as;     /* our node in this session that the newest plan had as a member (D34), or NULL */
     bool fence_unknown; /* another live node may have our identifier, and be newer: it is not read yet */
     unsigned fence_asks;
 

@@ -27,10 +27,19 @@ static source choose(const dv_follower *f) {
     return plan_of(f) ? BY_PLAN : KEEP;
 }
 
-/* The member of the plan that we are, unless it leaves. */
+/* The member of the plan that we are, unless it leaves. D34: somebody deleted our node, and no plan has the next one yet. */
 static const dv_plan_member *own_member(const dv_follower *f) {
     const dv_plan_member *m = dv_plan_member_of(plan_of(f), dv_plan_people_party(f->people), f->own);
+    if (!m && f->known_as) m = dv_plan_find(plan_of(f), false, f->known_as);
     return m && m->leaving[0] == '\0' ? m : NULL;
+}
+
+/* Without the memory for it a node that is deleted costs its items a move. */
+static void note_own_member(dv_follower *f) {
+    const dv_plan_member *m = own_member(f);
+    if (m && f->known_as && strcmp(m->key, f->known_as) == 0) return;
+    free(f->known_as);
+    f->known_as = m && !m->is_static ? strdup(m->key) : NULL;
 }
 
 /* P5: in eager mode each change revokes everything, so a share is complete only when no other one is to be expected. */
@@ -107,6 +116,7 @@ void dv_follow_apply(dv_follower *f, bool settled, int64_t now) {
     source s = choose(f);
     if (s == BY_NAMES && !dv_members_look_at_all(p)) s = KEEP;
     if (dv_follow_is_fenced(f)) dv_follow_tell_fenced(f);
+    if (s == BY_PLAN) note_own_member(f);
     if (s == BY_PLAN) dv_follow_tell(f, plan_of(f), own_member(f));
     f->agrees = agrees(f, s);
     if (s == KEEP) { /* D34: what a rule of names gave is kept until a plan says something else. */

@@ -285,11 +285,17 @@ static bool is_balanced(dv_test_pool *pool) {
     return members && total == pool->item_count && most - least <= 1;
 }
 
+static bool is_settled(dv_test_pool *pool) {
+    return dv_test_pool_acquired(pool) && is_balanced(pool);
+}
+
 void dv_test_pool_settle(dv_test_pool *pool) {
-    DV_POOL_UNTIL(pool, dv_test_pool_acquired(pool) && is_balanced(pool));
-    for (dv_test_member *m = pool->members; m; m = m->next) {
-        if (dv_test_member_lives(m) && !m->config.threaded) dv_test_member_drain(m);
-    }
+    do { /* What was still on its way, a late change of the party for one, may begin another round. */
+        DV_POOL_UNTIL(pool, is_settled(pool));
+        for (dv_test_member *m = pool->members; m; m = m->next) {
+            if (dv_test_member_lives(m) && !m->config.threaded) dv_test_member_drain(m);
+        }
+    } while (!is_settled(pool));
     dv_test_pool_check_owners(pool, false);
 }
 

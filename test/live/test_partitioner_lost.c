@@ -44,15 +44,31 @@ static void await_answers(dv_test_member *m) {
     assert_true(DV_WAIT(all_answered(m), DV_TEST_PATIENCE_MS));
 }
 
-/* Steps until the read of the party that sees the newest change is under way, and waits for its answer; then until the new
- * name in it is looked at (P2), and waits for that answer; the next step will settle, and send what follows from it. */
+/* One step in which nothing that it asks for can be answered, however slow the step is. */
+static void step_unanswered(dv_test_member *m) {
+    dv_test_proxy_freeze(m->proxy);
+    bool worked = dv_test_member_step(m);
+    dv_test_proxy_thaw(m->proxy);
+    if (!worked) dv_test_sleep_ms(1);
+}
+
+/* Steps until the member has sent another read of a list of children, or another look at a node, and waits for the answer. */
+static void step_up_to_answer(dv_test_member *m, bool look) {
+    divvy_stats before = dv_test_member_stats(m), now = before;
+    int64_t deadline_ms = dv_test_now_ms() + DV_TEST_PATIENCE_MS;
+    while (look ? now.exists == before.exists : now.children == before.children) {
+        if (dv_test_now_ms() >= deadline_ms) dv_test_pool_fail(m->pool, "in vain: the next request");
+        step_unanswered(m);
+        now = dv_test_member_stats(m);
+    }
+    await_answers(m);
+}
+
+/* Steps until the read of the party that sees the newest change is answered, and then the look at the new name in it (P2);
+ * the next step will settle, and send what follows from it. */
 static void step_up_to_settling(dv_test_member *m) {
-    uint64_t reads = dv_test_member_stats(m).children;
-    DV_MEMBER_UNTIL(m, dv_test_member_stats(m).children > reads);
-    await_answers(m);
-    uint64_t looks = dv_test_member_stats(m).exists;
-    DV_MEMBER_UNTIL(m, dv_test_member_stats(m).exists > looks);
-    await_answers(m);
+    step_up_to_answer(m, false);
+    step_up_to_answer(m, true);
 }
 
 static void suspend_and_restore(dv_test_member *m) {

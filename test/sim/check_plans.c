@@ -54,6 +54,16 @@ static void check_standing(sim_member *m, const dv_follower *f) {
     w->coverage->plan_meetings[SIM_MET_NEWER] += f->memory.standing == DV_PLAN_NEWER;
 }
 
+/* D34: as whom a plan has a member whose node somebody has deleted since: by the one before it, of this session. */
+static const dv_plan_member *as_before(const sim_world *w, const dv_plan *plan, const sim_person *self) {
+    for (size_t i = 0; i < plan->member_count; i++) {
+        const dv_plan_member *m = &plan->members[i];
+        const sim_person *before = m->is_static ? NULL : sim_person_of_node(w, m->key);
+        if (before && before->gone_zxid && before->session == self->session && before->life == self->life) return m;
+    }
+    return NULL;
+}
+
 /* D34: an ACQUIRED member's share is what the newest plan that it has read gives it. D38: one that another live node
  * has taken the place of has nothing. */
 static void check_share(sim_member *m, const dv_follower *f) {
@@ -71,6 +81,7 @@ static void check_share(sim_member *m, const dv_follower *f) {
     if (!plan || plan->header.generation == 0 || f->memory.standing == DV_PLAN_BROKEN) return;
     const dv_plan_member *own =
         dv_plan_find(plan, self->facts.is_static, self->facts.is_static ? self->identifier : self->node);
+    if (!own) own = as_before(w, plan, self);
     if (!own || own->leaving[0]) {
         sim_violate(w, "D34", "%s is ACQUIRED, and %s the plan", m->name, own ? "leaves by" : "is not in");
         return;

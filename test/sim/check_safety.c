@@ -167,6 +167,13 @@ static void check_place(sim_member *m, size_t item, int64_t token) {
     q->shown_token = token;
 }
 
+void sim_check_released(sim_member *m) {
+    for (size_t i = 0; i < m->world->script->items; i++) {
+        int64_t token;
+        m->items[i].shown &= shows(m, i, &token);
+    }
+}
+
 static void look_at_items(sim_member *m, bool all_anew) {
     sim_world *w = m->world;
     for (size_t i = 0; i < w->script->items; i++) {

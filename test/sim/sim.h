@@ -353,6 +353,8 @@ void sim_check_gained(sim_member *m, size_t item, int64_t token);
 void sim_check_work(sim_member *m, size_t item);
 bool sim_member_alive(const sim_member *m);
 void sim_check_told(sim_member *m, divvy_partition_state from, divvy_partition_state to);
+/* He has released: what is his again in the very next step was not kept. */
+void sim_check_released(sim_member *m);
 /* finish() said that all is gone. */
 void sim_check_gone(sim_member *m);
 

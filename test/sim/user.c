@@ -70,6 +70,7 @@ static void release_now(sim_member *m) {
     int error = m->user.by_id ? divvy_partitioner_release_set_id(m->partitioner, id)
                               : divvy_partitioner_release_set(m->partitioner);
     sim_trace(w, "%s releases: %s", m->name, divvy_strerror(error));
+    sim_check_released(m);
     if (!m->user.twice || !m->partitioner) return;
     /* Two threads that share a partitioner, and have both seen the same RELEASE. */
     error = m->user.by_id ? divvy_partitioner_release_set_id(m->partitioner, id)

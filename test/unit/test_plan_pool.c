@@ -253,7 +253,7 @@ static void test_eager(void **state) {
     pool_close(&l);
 }
 
-/* Somebody deletes a member's node: it comes back under another name, and the pool is whole again. */
+/* Somebody deletes a member's node: it comes back under another name, the next plan has that, and no work stops. */
 static void test_node_deleted(void **state) {
     (void)state;
     pool l;
@@ -264,9 +264,17 @@ static void test_node_deleted(void **state) {
     snprintf(path, sizeof path, "/pool/party/%s", divvy_strings_get(nodes, 2));
     divvy_strings_free(nodes);
     assert_int_equal(divvy_testing_remove(l.ensemble, path), 0);
+    owners before = look(&l);
+    unsigned plan_writes = l.plan_writes;
     divvy_testing_run(l.ensemble, 3000);
     settle(&l);
+    assert_true(l.plan_writes > plan_writes);
+    owners after = look(&l);
+    assert_int_equal(moved(&l, &before, &after), 0);
+    for (size_t n = 0; n < 4; n++) assert_int_equal(l.members[n].states[DIVVY_RELEASE], 0);
     assert_at_rest(&l);
+    owners_free(&before);
+    owners_free(&after);
     pool_close(&l);
 }
 
