@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "assign/assign_internal.h"
-#include "client/config.h"
+#include "base/config.h"
 
 #define NO_MEMBER UINT32_MAX
 

@@ -8,9 +8,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "client/config.h"
+#include "base/config.h"
+#include "base/signals.h"
 #include "testing/mutant.h"
-#include "znode/apache/backend.h"
 
 enum { EPHEMERAL_BYTES_MAX = 1024 * 1024, WATCH_BYTES_MAX = 512 * 1024, CLOSE_WAIT_MS = 2000 };
 enum { TICK_MAX_MS = 3600000 };
@@ -188,8 +188,8 @@ static int start_threads(divvy_client *client) {
     return client->callbacks_running ? 0 : dv_fail(NULL, DIVVY_ESYSTEM, "open: no thread could be started");
 }
 
-static int open_on(divvy_client **out, const divvy_client_config *config, bool looks, dv_backend_new_fn make,
-                   void *context) {
+int dv_client_open_on(divvy_client **out, const divvy_client_config *config, bool looks, dv_backend_new_fn make,
+                      void *context) {
     if (!out) return dv_fail(NULL, DIVVY_EINVAL, "open: out is NULL");
     *out = NULL;
     divvy_client_config complete;
@@ -218,15 +218,7 @@ static int open_on(divvy_client **out, const divvy_client_config *config, bool l
 
 int divvy_private_client_open(divvy_client **out, const divvy_client_config *config, dv_backend_new_fn make,
                               void *context) {
-    return open_on(out, config, false, make, context);
-}
-
-int divvy_client_open(divvy_client **out, const divvy_client_config *config) {
-    return open_on(out, config, false, dv_apache_new, NULL);
-}
-
-int dv_client_open_to_look(divvy_client **out, const divvy_client_config *config) {
-    return open_on(out, config, true, dv_apache_new, NULL);
+    return dv_client_open_on(out, config, false, make, context);
 }
 
 /* ---- close ---- */

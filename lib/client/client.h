@@ -9,19 +9,17 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/config.h"
+#include "base/guid.h"
 #include "client/clock.h"
 #include "client/error.h"
 #include "client/timers.h"
 #include "divvy/client.h"
 #include "znode/batch.h"
-#include "znode/guid.h"
 #include "znode/znode.h"
 
 /* Of alive_until: a deadline that has passed is final for its session. */
 #define DV_PASSED INT64_C(-1)
-
-/* Longer times are mistakes, and sums of them would overflow: ten years. */
-#define DV_TIME_MAX_MS INT64_C(315360000000)
 
 /* ---- what happens to the session, told to every listener in the order in which they were added ---- */
 typedef enum {
@@ -254,11 +252,13 @@ char *dv_client_path(const divvy_client *client, const char *path);
 char *dv_client_default_identifier(void);
 
 /* ---- client.c ---- */
-/* divvy_client_open() on any backend. Exported for libdivvy_testing of the same version, and nobody else. */
+/* Opens a client on any backend. `looks`: it reads and writes, but owns nothing. So it needs no tick, and believes
+ * nothing. Returns as divvy_client_open(). */
+int dv_client_open_on(divvy_client **out, const divvy_client_config *config, bool looks, dv_backend_new_fn make,
+                      void *context);
+/* Opens a client that may own something. Exported for libdivvy_testing of the same version, and nobody else. */
 DIVVY_API int divvy_private_client_open(divvy_client **out, const divvy_client_config *config, dv_backend_new_fn make,
                                         void *context);
-/* divvy_client_open() for who reads and writes but owns nothing: it needs no tick, and believes nothing. */
-int dv_client_open_to_look(divvy_client **out, const divvy_client_config *config);
 void dv_client_ref(divvy_client *client);
 void dv_client_unref(divvy_client *client);
 /* With the turn held: whether the caller is the one to close the client, now that it knows. */

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "base/container.h"
 #include "client/client.h"
 #include "testing/mutant.h"
 #include "znode/ensure.h"
@@ -129,7 +130,7 @@ void dv_session_beaten(void *context, int error, const dv_reply *replies, size_t
 
 /* One at a time: what is not answered would only be asked for again. */
 static void on_beat_timer(dv_timer *timer, int64_t now) {
-    divvy_client *client = (divvy_client *)(void *)((char *)timer - offsetof(divvy_client, beat_timer));
+    divvy_client *client = DV_CONTAINER(timer, divvy_client, beat_timer);
     if (!dv_client_connected(client)) return;
     int64_t due = dv_clock_next_beat(&client->clock);
     if (now >= due) {
@@ -198,7 +199,7 @@ void dv_session_tick_told(void *context, int64_t tick_ms, int64_t now) {
 }
 
 static void on_deadline(dv_timer *timer, int64_t now) {
-    divvy_client *client = (divvy_client *)(void *)((char *)timer - offsetof(divvy_client, deadline_timer));
+    divvy_client *client = DV_CONTAINER(timer, divvy_client, deadline_timer);
     if (DV_MUTANT(deadline_not_final)) return;
     give_up(client, DIVVY_LOST, DIVVY_ELOST, "no server has proven within the deadline that it lives", now);
 }
@@ -344,7 +345,7 @@ void dv_session_init(divvy_client *client) {
 
 static void on_reopen_timer(dv_timer *timer, int64_t now) {
     (void)now;
-    divvy_client *client = (divvy_client *)(void *)((char *)timer - offsetof(divvy_client, reopen_timer));
+    divvy_client *client = DV_CONTAINER(timer, divvy_client, reopen_timer);
     client->to_reopen = !client->closing;
 }
 
@@ -358,7 +359,7 @@ void dv_session_reopen_later(divvy_client *client, int64_t now) {
 
 /* Whoever is at work on a connection would otherwise wait for the next one, which may be days away. */
 static void on_again_timer(dv_timer *timer, int64_t now) {
-    divvy_client *client = (divvy_client *)(void *)((char *)timer - offsetof(divvy_client, again_timer));
+    divvy_client *client = DV_CONTAINER(timer, divvy_client, again_timer);
     if (!client->link_up) return;
     if (client->state == DIVVY_CONNECTING && !client->rooting) make_chroot(client);
     dv_tell_listeners(client, DV_SESSION_AGAIN, now);

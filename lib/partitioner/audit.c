@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "partitioner/partitioner.h"
 
 enum { AUDIT_INTERVAL_MS = 60000, GROUP_MAX = 200 };
@@ -71,7 +72,7 @@ void dv_audit_now(divvy_partitioner *p, int64_t now) {
 }
 
 static void on_timer(dv_timer *timer, int64_t now) {
-    dv_audit_now((divvy_partitioner *)(void *)((char *)timer - offsetof(divvy_partitioner, audit_timer)), now);
+    dv_audit_now(DV_CONTAINER(timer, divvy_partitioner, audit_timer), now);
 }
 
 void dv_audit_init(divvy_partitioner *p, int64_t now) {

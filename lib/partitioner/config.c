@@ -1,5 +1,5 @@
 /* What a partitioner is told: checked, copied, sorted. SPDX-License-Identifier: Apache-2.0 */
-#include "client/config.h"
+#include "base/config.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "assign/assign_internal.h"
-#include "partitioner/member_data.h"
+#include "base/crc32.h"
+#include "base/utf8.h"
 #include "partitioner/partitioner.h"
+#include "plan/member_data.h"
 #include "recipe/record.h"
-#include "znode/crc32.h"
 #include "znode/path.h"
 
 enum { IDENTIFIER_BYTES_MAX = 512 };

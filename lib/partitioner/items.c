@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "partitioner/partitioner.h"
 #include "testing/mutant.h"
 #include "znode/path.h"
@@ -88,7 +89,7 @@ static void claim_later(divvy_partitioner *p) {
 }
 
 static void on_claim(dv_event *event, int64_t now) {
-    divvy_partitioner *p = (divvy_partitioner *)(void *)((char *)event - offsetof(divvy_partitioner, claim));
+    divvy_partitioner *p = DV_CONTAINER(event, divvy_partitioner, claim);
     p->claim_posted = false;
     dv_items_claim(p, now);
     dv_state_check_complete(p, now);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "partitioner/partitioner.h"
 #include "znode/path.h"
 
@@ -245,7 +246,7 @@ void dv_items_collect(divvy_partitioner *p, int64_t now) {
 }
 
 static void on_collect_timer(dv_timer *timer, int64_t now) {
-    divvy_partitioner *p = (divvy_partitioner *)(void *)((char *)timer - offsetof(divvy_partitioner, collect_timer));
+    divvy_partitioner *p = DV_CONTAINER(timer, divvy_partitioner, collect_timer);
     dv_items_collect(p, now);
 }
 
@@ -324,7 +325,7 @@ int dv_items_use(divvy_partitioner *p, dv_plan_set *set) {
 /* Once for all that are given up by the events that wait in the queue. Without memory they stay until the next time. */
 static void on_prune(dv_event *event, int64_t now) {
     (void)now;
-    divvy_partitioner *p = (divvy_partitioner *)(void *)((char *)event - offsetof(divvy_partitioner, prune));
+    divvy_partitioner *p = DV_CONTAINER(event, divvy_partitioner, prune);
     p->prune_posted = false;
     replace(p, p->dealt);
     dv_object_unref(&p->object);

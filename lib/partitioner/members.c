@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "partitioner/member_data.h"
 #include "partitioner/partitioner.h"
+#include "plan/member_data.h"
 #include "testing/mutant.h"
 #include "znode/ensure.h"
 #include "znode/path.h"

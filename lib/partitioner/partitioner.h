@@ -10,10 +10,11 @@
 
 #include "client/client.h"
 #include "divvy/partitioner.h"
+#include "partitioner/follow.h"
 #include "partitioner/item_names.h"
-#include "partitioner/plan.h"
-#include "partitioner/plan_text.h"
 #include "partitioner/readers.h"
+#include "plan/member_name.h"
+#include "plan/text.h"
 #include "recipe/contender.h"
 #include "recipe/membership.h"
 #include "recipe/patient_watch.h"
@@ -73,21 +74,6 @@ typedef struct {
 typedef struct {
     uint32_t code_crc[DIVVY_WARN_WEIGHT + 1]; /* crc of the last text of each code: the same is not said twice */
 } dv_said;
-
-/* One child of the party. */
-typedef struct {
-    char *node;             /* its name */
-    const char *identifier; /* inside it */
-    enum { DV_STRAY, DV_KAZOO, DV_DIVVY } kind;
-    int level;           /* DV_DIVVY: what it can; -1: an own function */
-    const char *ability; /* DV_DIVVY: the text of its tag `a`, up to the next ',' or '-' */
-    size_t ability_bytes;
-    bool has_set;
-    uint32_t set;                        /* DV_DIVVY: crc of its items */
-    bool looked;                         /* it was seen whether its node is ephemeral: one that is not is a stray */
-    bool numeric;                        /* DV_DIVVY: round robin deals them out by number */
-    int64_t max_moves, round_timeout_ms; /* DV_DIVVY: what it is configured with; -1: it does not say */
-} dv_member;
 
 typedef struct {
     dv_member *members;
@@ -284,11 +270,6 @@ bool dv_members_look_at_all(divvy_partitioner *p);
 void dv_members_note_ghost(void *partitioner, const char *node);
 
 /* ---- target.c ---- */
-enum { DV_LEVEL_KAZOO = 0, DV_LEVEL_RENDEZVOUS = 1, DV_LEVEL_PLAN = 2, DV_LEVEL_OWN = -1 };
-/* Parses a child's name; the strings point into `node`, which it owns. */
-dv_member dv_member_parse(char *node);
-/* Whether a child has the name of a kazoo member. */
-bool dv_member_is_kazoo(const char *node);
 /* What is worth a warning in a party. */
 void dv_target_warn(divvy_partitioner *p, const dv_members *party, const char *own_node);
 void dv_target_warn_of_strays(divvy_partitioner *p, const dv_members *party);

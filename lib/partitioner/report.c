@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
+#include "base/crc32.h"
 #include "partitioner/partitioner.h"
 #include "testing/mutant.h"
-#include "znode/crc32.h"
 
 struct dv_destroyed_call {
     dv_callback callback;
@@ -190,8 +191,7 @@ static bool prepare(divvy_partitioner *p) {
 }
 
 static void starting(dv_callback *callback) {
-    divvy_partitioner *p =
-        (divvy_partitioner *)(void *)((char *)callback - offsetof(divvy_partitioner, telling.callback));
+    divvy_partitioner *p = DV_CONTAINER(callback, divvy_partitioner, telling.callback);
     p->telling.queued = false;
     prepare(p);
 }
@@ -212,8 +212,7 @@ static bool go_on(divvy_partitioner *p, bool more) {
 /* What came about before the first call began is at most one call for each reason, and four for states. */
 static void call_user(dv_callback *callback) {
     enum { CALLS_MAX = DIVVY_REASON_DRAIN + 1 + 4 };
-    divvy_partitioner *p =
-        (divvy_partitioner *)(void *)((char *)callback - offsetof(divvy_partitioner, telling.callback));
+    divvy_partitioner *p = DV_CONTAINER(callback, divvy_partitioner, telling.callback);
     dv_telling *t = &p->telling;
     for (int i = 1; t->ready; i++) {
         if (!t->of_items) p->config.on_state(p, t->from, t->told_state, p->config.user);
@@ -223,8 +222,7 @@ static void call_user(dv_callback *callback) {
 }
 
 static void release_call(dv_callback *callback) {
-    divvy_partitioner *p =
-        (divvy_partitioner *)(void *)((char *)callback - offsetof(divvy_partitioner, telling.callback));
+    divvy_partitioner *p = DV_CONTAINER(callback, divvy_partitioner, telling.callback);
     free_lists(&p->telling);
 }
 
@@ -260,7 +258,7 @@ void dv_report_state(divvy_partitioner *p, divvy_partition_state from, divvy_par
 
 static void on_report(dv_event *event, int64_t now) {
     (void)now;
-    divvy_partitioner *p = (divvy_partitioner *)(void *)((char *)event - offsetof(divvy_partitioner, report));
+    divvy_partitioner *p = DV_CONTAINER(event, divvy_partitioner, report);
     p->report_posted = false;
     dv_report_flush(p);
     dv_object_unref(&p->object);

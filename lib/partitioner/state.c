@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/container.h"
 #include "partitioner/partitioner.h"
 #include "testing/mutant.h"
 
@@ -245,7 +246,7 @@ static void warn_of_slow_release(divvy_partitioner *p) {
 }
 
 void dv_state_timer(dv_timer *timer, int64_t now) {
-    divvy_partitioner *p = (divvy_partitioner *)(void *)((char *)timer - offsetof(divvy_partitioner, state_timer));
+    divvy_partitioner *p = DV_CONTAINER(timer, divvy_partitioner, state_timer);
     if (p->state == DIVVY_ALLOCATING) {
         dv_state_fail(p, DIVVY_ETIMEDOUT, DIVVY_REASON_TIMEOUT, now,
                       "the share was not complete after allocate_timeout_ms, %lld ms",

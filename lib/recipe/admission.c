@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "divvy/semaphore.h"
 #include "recipe/record.h"
 #include "testing/mutant.h"
@@ -249,14 +250,14 @@ static void on_list(void *context, const dv_reply *reply, int64_t now) {
 /* E7: a change of the limit, or of the leases. */
 static void on_data_changed(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     (void)kind;
-    dv_lease *l = (dv_lease *)(void *)((char *)watch - offsetof(dv_lease, data_watch));
+    dv_lease *l = DV_CONTAINER(watch, dv_lease, data_watch);
     if (DV_MUTANT(resize_unseen)) return;
     l->look_again = true;
     if (l->stage == DV_LEASE_FULL) dv_admission_read(l, false, now);
 }
 
 static void on_list_changed(dv_watch *watch, dv_watch_kind kind, int64_t now) {
-    dv_lease *l = (dv_lease *)(void *)((char *)watch - offsetof(dv_lease, list_watch));
+    dv_lease *l = DV_CONTAINER(watch, dv_lease, list_watch);
     l->look_again = true;
     if (l->stage == DV_LEASE_FULL) dv_admission_read(l, kind == DV_WATCH_CHILDREN && l->data_watch.link, now);
 }

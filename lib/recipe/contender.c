@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "testing/mutant.h"
 #include "znode/path.h"
 #include "znode/sequence.h"
@@ -195,7 +196,7 @@ static void on_predecessor_read(void *context, const dv_reply *reply, int64_t no
 
 static void on_predecessor_gone(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     (void)now;
-    dv_contender *c = (dv_contender *)(void *)((char *)watch - offsetof(dv_contender, watch));
+    dv_contender *c = DV_CONTAINER(watch, dv_contender, watch);
     (void)kind; /* A change of its data wakes us too; then we look and wait again. */
     if (c->stage != WAITING) return;
     if (c->reading) c->look_again = true;
@@ -449,7 +450,7 @@ void dv_contender_verify(dv_contender *c) {
 
 static void on_missing(dv_own_node *own, int64_t now) {
     (void)now;
-    dv_contender *c = (dv_contender *)(void *)((char *)own - offsetof(dv_contender, own));
+    dv_contender *c = DV_CONTAINER(own, dv_contender, own);
     if (c->stage == HELD) dv_contender_verify(c);
     else if (c->stage == WAITING && !c->reading) look(c);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "recipe/admission.h"
 #include "recipe/record.h"
 #include "testing/mutant.h"
@@ -138,7 +139,7 @@ static void verify(dv_lease *l) {
 
 static void on_missing(dv_own_node *own, int64_t now) {
     (void)now;
-    verify((dv_lease *)(void *)((char *)own - offsetof(dv_lease, own)));
+    verify(DV_CONTAINER(own, dv_lease, own));
 }
 
 /* A heartbeat asks for the oldest node of the session only, so each lease asks for its own as well. */
@@ -149,7 +150,7 @@ static void set_audit(dv_lease *l, int64_t now) {
 }
 
 static void on_audit(dv_timer *timer, int64_t now) {
-    dv_lease *l = (dv_lease *)(void *)((char *)timer - offsetof(dv_lease, audit_timer));
+    dv_lease *l = DV_CONTAINER(timer, dv_lease, audit_timer);
     if (l->stage != DV_LEASE_HELD) {
         dv_admission_doubt(l, now);
         return;

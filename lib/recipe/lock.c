@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/config.h"
+#include "base/config.h"
+#include "base/container.h"
 #include "testing/mutant.h"
 #include "znode/ensure.h"
 #include "znode/path.h"
@@ -85,7 +86,7 @@ static void finish(divvy_lock *lock, int result) {
 }
 
 static void on_deadline(dv_timer *timer, int64_t now) {
-    divvy_lock *lock = (divvy_lock *)(void *)((char *)timer - offsetof(divvy_lock, deadline_timer));
+    divvy_lock *lock = DV_CONTAINER(timer, divvy_lock, deadline_timer);
     (void)now;
     finish(lock, DIVVY_ETIMEDOUT);
 }
@@ -100,7 +101,7 @@ static void set_audit(divvy_lock *lock, int64_t now) {
 }
 
 static void on_audit(dv_timer *timer, int64_t now) {
-    divvy_lock *lock = (divvy_lock *)(void *)((char *)timer - offsetof(divvy_lock, audit_timer));
+    divvy_lock *lock = DV_CONTAINER(timer, divvy_lock, audit_timer);
     if (dv_client_connected(lock->object.client)) dv_contender_verify(lock->place->contender);
     set_audit(lock, now);
 }
@@ -122,18 +123,18 @@ static void let_go(divvy_lock *lock) {
 }
 
 static void call_lost(dv_callback *callback) {
-    divvy_lock *lock = (divvy_lock *)(void *)((char *)callback - offsetof(divvy_lock, lost_callback));
+    divvy_lock *lock = DV_CONTAINER(callback, divvy_lock, lost_callback);
     if (!lock->mute) lock->on_lost(lock, lock->user);
 }
 
 /* A destroy that waits for what is due does not tell of a loss any more. */
 static void start_lost(dv_callback *callback) {
-    divvy_lock *lock = (divvy_lock *)(void *)((char *)callback - offsetof(divvy_lock, lost_callback));
+    divvy_lock *lock = DV_CONTAINER(callback, divvy_lock, lost_callback);
     lock->mute = lock->ending;
 }
 
 static void release_lost(dv_callback *callback) {
-    divvy_lock *lock = (divvy_lock *)(void *)((char *)callback - offsetof(divvy_lock, lost_callback));
+    divvy_lock *lock = DV_CONTAINER(callback, divvy_lock, lost_callback);
     lock->telling_lost = false;
     if (lock->acquire) settle(lock, dv_client_now(lock->object.client));
 }

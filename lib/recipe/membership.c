@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "znode/ensure.h"
 #include "znode/path.h"
 
@@ -201,7 +202,7 @@ static void on_watched(void *context, const dv_reply *reply, int64_t now) {
 static void on_event(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     (void)kind;
     (void)now;
-    dv_membership *m = (dv_membership *)(void *)((char *)watch - offsetof(dv_membership, watch));
+    dv_membership *m = DV_CONTAINER(watch, dv_membership, watch);
     if (m->watching) m->look_again = true;
     else keep_watch(m);
 }
@@ -220,7 +221,7 @@ static void keep_watch(dv_membership *m) {
 
 static void on_missing(dv_own_node *own, int64_t now) {
     (void)now;
-    keep_watch((dv_membership *)(void *)((char *)own - offsetof(dv_membership, own)));
+    keep_watch(DV_CONTAINER(own, dv_membership, own));
 }
 
 /* ---- leaving ---- */

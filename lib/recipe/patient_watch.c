@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "testing/mutant.h"
 #include "znode/path.h"
 
@@ -222,14 +223,14 @@ static void read_again(dv_patient_watch *w, int64_t now) {
 }
 
 static void on_timer(dv_timer *timer, int64_t now) {
-    dv_patient_watch *w = (dv_patient_watch *)(void *)((char *)timer - offsetof(dv_patient_watch, timer));
+    dv_patient_watch *w = DV_CONTAINER(timer, dv_patient_watch, timer);
     read_again(w, now);
 }
 
 /* W1: under churn they are read at most once each interval, not once for each change. */
 static void on_event(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     (void)kind;
-    dv_patient_watch *w = (dv_patient_watch *)(void *)((char *)watch - offsetof(dv_patient_watch, watch));
+    dv_patient_watch *w = DV_CONTAINER(watch, dv_patient_watch, watch);
     if (w->ended) return;
     w->under_way++;
     note_change(w, now);

@@ -7,8 +7,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "znode/json.h"
-#include "znode/padded.h"
+#include "base/json.h"
+#include "base/padded.h"
+#include "base/utf8.h"
 #include "znode/path.h"
 
 /* ---- writing ---- */
@@ -30,37 +31,6 @@ char *dv_record_print(const char *identifier, uint32_t count) {
 }
 
 /* ---- text ---- */
-
-/* How many bytes the well-formed character at `at` has; 0: none begins there. */
-static size_t character_bytes(const unsigned char *at) {
-    static const struct {
-        unsigned char first_least, first_most, second_least, second_most;
-        size_t bytes;
-    } forms[] = {
-        {0x01, 0x7f, 0, 0, 1},       {0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-        {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3}, {0xee, 0xef, 0x80, 0xbf, 3},
-        {0xf0, 0xf0, 0x90, 0xbf, 4}, {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4},
-    };
-    for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-        if (at[0] < forms[i].first_least || at[0] > forms[i].first_most) continue;
-        if (forms[i].bytes > 1 && (at[1] < forms[i].second_least || at[1] > forms[i].second_most)) return 0;
-        for (size_t k = 2; k < forms[i].bytes; k++) {
-            if (at[k] < 0x80 || at[k] > 0xbf) return 0;
-        }
-        return forms[i].bytes;
-    }
-    return 0;
-}
-
-bool dv_is_utf8(const char *text) {
-    const unsigned char *at = (const unsigned char *)text;
-    while (*at) {
-        size_t bytes = character_bytes(at);
-        if (bytes == 0) return false;
-        at += bytes;
-    }
-    return true;
-}
 
 static int hex_value(char c) {
     if (dv_is_digit(c)) return c - '0';

@@ -26,7 +26,4 @@ char *dv_record_print(const char *identifier, uint32_t count);
 dv_record_state dv_record_parse(const char *data, size_t data_bytes, bool ours, dv_record *out);
 void dv_record_free(dv_record *record);
 
-/* Whether it is well-formed UTF-8, which kazoo insists on. */
-bool dv_is_utf8(const char *text);
-
 #endif

@@ -10,7 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/config.h"
+#include "base/config.h"
+#include "base/container.h"
+#include "base/utf8.h"
 #include "recipe/record.h"
 #include "znode/path.h"
 
@@ -90,7 +92,7 @@ static void finish(divvy_semaphore *s, int result) {
 
 static void on_deadline(dv_timer *timer, int64_t now) {
     (void)now;
-    finish((divvy_semaphore *)(void *)((char *)timer - offsetof(divvy_semaphore, deadline_timer)), DIVVY_ETIMEDOUT);
+    finish(DV_CONTAINER(timer, divvy_semaphore, deadline_timer), DIVVY_ETIMEDOUT);
 }
 
 /* ---- holding and losing: docs/protocol.md, E10 ---- */
@@ -111,18 +113,18 @@ static void let_go(divvy_semaphore *s) {
 }
 
 static void call_lost(dv_callback *callback) {
-    divvy_semaphore *s = (divvy_semaphore *)(void *)((char *)callback - offsetof(divvy_semaphore, lost_callback));
+    divvy_semaphore *s = DV_CONTAINER(callback, divvy_semaphore, lost_callback);
     if (!s->mute) s->on_lost(s, s->user);
 }
 
 /* A destroy that waits for what is due does not tell of a loss any more. */
 static void start_lost(dv_callback *callback) {
-    divvy_semaphore *s = (divvy_semaphore *)(void *)((char *)callback - offsetof(divvy_semaphore, lost_callback));
+    divvy_semaphore *s = DV_CONTAINER(callback, divvy_semaphore, lost_callback);
     s->mute = s->ending;
 }
 
 static void release_lost(dv_callback *callback) {
-    divvy_semaphore *s = (divvy_semaphore *)(void *)((char *)callback - offsetof(divvy_semaphore, lost_callback));
+    divvy_semaphore *s = DV_CONTAINER(callback, divvy_semaphore, lost_callback);
     s->telling_lost = false;
     if (s->acquire) settle(s, dv_client_now(s->object.client));
 }

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recipe/ask.h"
 #include "recipe/queue.h"
 #include "recipe/record.h"
+#include "recipe/request.h"
 #include "recipe/semaphore.h"
 #include "znode/ensure.h"
 #include "znode/path.h"
@@ -41,7 +41,7 @@ static void skip_record(const listing *l, const char *name) {
 }
 
 /* E12: what divvy wrote is JSON; what else is there is an identifier, unless it looks like a record of divvy's. */
-static int add(const listing *l, const char *name, const dv_asked *answer) {
+static int add(const listing *l, const char *name, const dv_request *answer) {
     if (answer->error == DIVVY_ENOENT) return 0; /* It has gone meanwhile. */
     if (answer->error) return answer->error;
     if (!l->waiting && answer->stat.ephemeral_owner == 0) return 0; /* E2: it is no lease. */
@@ -60,29 +60,29 @@ static int add(const listing *l, const char *name, const dv_asked *answer) {
     return 0;
 }
 
-static dv_asked *ask_for(const listing *l, const char *directory, const char *name) {
+static dv_request *ask_for(const listing *l, const char *directory, const char *name) {
     char *path = dv_path_join(directory, name);
     dv_op op = {.kind = DV_GET, .path = path};
-    dv_asked *answer = path ? dv_ask(l->semaphore->object.client, &op) : NULL;
+    dv_request *answer = path ? dv_request_send(l->semaphore->object.client, &op) : NULL;
     free(path);
     return answer;
 }
 
 static int read_records(const listing *l, const char *directory, const char *const *names, size_t count,
                         dv_deadline deadline) {
-    dv_asked *answers[READS_MAX] = {NULL};
+    dv_request *answers[READS_MAX] = {NULL};
     int error = 0;
     for (size_t i = 0; i < count + READS_MAX && !error; i++) {
-        dv_asked **place = &answers[i % READS_MAX];
+        dv_request **place = &answers[i % READS_MAX];
         if (*place) {
-            int waited = dv_asked_wait(*place, deadline);
+            int waited = dv_request_wait(*place, deadline);
             error = (*place)->done ? add(l, names[i - READS_MAX], *place) : waited;
-            dv_asked_drop(*place);
+            dv_request_drop(*place);
             *place = NULL;
         }
         if (!error && i < count && !(*place = ask_for(l, directory, names[i]))) error = DIVVY_ENOMEM;
     }
-    for (size_t i = 0; i < READS_MAX; i++) dv_asked_drop(answers[i]);
+    for (size_t i = 0; i < READS_MAX; i++) dv_request_drop(answers[i]);
     return error;
 }
 
@@ -102,8 +102,8 @@ static int list(void *context, dv_deadline deadline) {
     const dv_pool *pool = &l->semaphore->pool;
     const char *directory = l->waiting ? pool->queue : pool->path;
     clear(l->out); /* of what was read before the connection broke */
-    dv_asked *answer = dv_ask(l->semaphore->object.client, &(dv_op){.kind = DV_CHILDREN, .path = directory});
-    int error = answer ? dv_asked_wait(answer, deadline) : DIVVY_ENOMEM;
+    dv_request *answer = dv_request_send(l->semaphore->object.client, &(dv_op){.kind = DV_CHILDREN, .path = directory});
+    int error = answer ? dv_request_wait(answer, deadline) : DIVVY_ENOMEM;
     size_t count = answer ? answer->name_count : 0;
     const char **names = error ? NULL : calloc(count + 1, sizeof *names);
     l->out->all = error ? NULL : calloc(count + 1, sizeof *l->out->all);
@@ -113,7 +113,7 @@ static int list(void *context, dv_deadline deadline) {
     if (!error) error = read_records(l, directory, names, count, deadline);
     if (!error && !l->waiting) qsort(l->out->all, l->out->count, sizeof *l->out->all, compare_tokens);
     free(names);
-    dv_asked_drop(answer);
+    dv_request_drop(answer);
     return error == DIVVY_ENOENT ? 0 : error; /* A pool that is not there has nobody in it. */
 }
 
@@ -123,7 +123,7 @@ static int look(divvy_semaphore *s, const char *what, int64_t timeout_ms, int (*
     dv_client_ref(client);
     dv_object_ref(&s->object);
     int error = dv_client_in_callback(client) ? DIVVY_EDEADLK : 0;
-    if (!error) error = dv_ask_until_answered(client, dv_deadline_in(client, timeout_ms), ask, context);
+    if (!error) error = dv_request_until_answered(client, dv_deadline_in(client, timeout_ms), ask, context);
     if (error == DIVVY_ESTATE)
         dv_fail(client, error, "semaphore %s %s: a kazoo process is there, which would go on with the old limit",
                 s->pool.path, what);
@@ -219,9 +219,9 @@ typedef struct {
     uint32_t limit;
 } resizing;
 
-static int ask_once(const resizing *r, const dv_op *op, dv_deadline deadline, dv_asked **answer) {
-    *answer = dv_ask(r->semaphore->object.client, op);
-    return dv_asked_wait(*answer, deadline);
+static int ask_once(const resizing *r, const dv_op *op, dv_deadline deadline, dv_request **answer) {
+    *answer = dv_request_send(r->semaphore->object.client, op);
+    return dv_request_wait(*answer, deadline);
 }
 
 /* E13: kazoo's, if it is ephemeral. */
@@ -229,29 +229,29 @@ static int refuse_lease_of_kazoo(const resizing *r, const char *name, dv_deadlin
     if (!dv_pool_has_kazoo(&name, 1)) return 0;
     char *path = dv_path_join(r->semaphore->pool.path, name);
     if (!path) return DIVVY_ENOMEM;
-    dv_asked *answer;
+    dv_request *answer;
     int error = ask_once(r, &(dv_op){.kind = DV_EXISTS, .path = path}, deadline, &answer);
     if (!error && answer->stat.ephemeral_owner != 0) error = DIVVY_ESTATE;
-    dv_asked_drop(answer);
+    dv_request_drop(answer);
     free(path);
     return error == DIVVY_ENOENT ? 0 : error;
 }
 
 static int refuse_kazoo_holders(const resizing *r, dv_deadline deadline) {
-    dv_asked *answer;
+    dv_request *answer;
     int error = ask_once(r, &(dv_op){.kind = DV_CHILDREN, .path = r->semaphore->pool.path}, deadline, &answer);
     for (size_t i = 0; !error && i < answer->name_count; i++)
         error = refuse_lease_of_kazoo(r, answer->names[i], deadline);
-    dv_asked_drop(answer);
+    dv_request_drop(answer);
     return error;
 }
 
 /* Whether a kazoo process is in the queue. */
 static int refuse_kazoo_contenders(const resizing *r, dv_deadline deadline) {
-    dv_asked *answer;
+    dv_request *answer;
     int error = ask_once(r, &(dv_op){.kind = DV_CHILDREN, .path = r->semaphore->pool.queue}, deadline, &answer);
     if (!error && dv_queue_has_kazoo((const char *const *)answer->names, answer->name_count)) error = DIVVY_ESTATE;
-    dv_asked_drop(answer);
+    dv_request_drop(answer);
     return error == DIVVY_ENOENT ? 0 : error;
 }
 
@@ -304,20 +304,20 @@ static int write_limit(const resizing *r, int32_t version, dv_deadline deadline)
     int bytes = snprintf(text, sizeof text, "%u", r->limit);
     dv_op op = {
         .kind = DV_SET, .path = r->semaphore->pool.path, .data = text, .data_bytes = (size_t)bytes, .version = version};
-    dv_asked *answer;
+    dv_request *answer;
     int error = ask_once(r, &op, deadline, &answer);
-    dv_asked_drop(answer);
+    dv_request_drop(answer);
     return error;
 }
 
 static int resize_once(const resizing *r, dv_deadline deadline) {
     const dv_pool *pool = &r->semaphore->pool;
-    dv_asked *answer;
+    dv_request *answer;
     uint32_t stored = 0;
     int error = ask_once(r, &(dv_op){.kind = DV_GET, .path = pool->path}, deadline, &answer);
     dv_limit_state state = error ? DV_LIMIT_UNSET : dv_limit_parse(answer->data, answer->data_bytes, &stored);
     int32_t version = error ? 0 : answer->stat.version;
-    dv_asked_drop(answer);
+    dv_request_drop(answer);
     if (!error && state == DV_LIMIT_BAD) error = DIVVY_EPROTO;
     if (error || (state == DV_LIMIT_SET && stored == r->limit)) return error;
     error = refuse_kazoo_holders(r, deadline);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "registry/cache_internal.h"
 #include "testing/mutant.h"
 
@@ -329,7 +330,7 @@ static void hear(void *context, dv_session_event event, int64_t now) {
 
 static void on_retry(dv_timer *timer, int64_t now) {
     (void)now;
-    dv_cache_pump((dv_cache *)(void *)((char *)timer - offsetof(dv_cache, retry_timer)));
+    dv_cache_pump(DV_CONTAINER(timer, dv_cache, retry_timer));
 }
 
 dv_cache *dv_cache_start(divvy_client *client, const char *directory, const dv_cache_options *options,

@@ -4,6 +4,7 @@
  * life. */
 #include <assert.h>
 
+#include "base/container.h"
 #include "registry/cache_internal.h"
 
 static bool counts(const dv_slot *slot, int64_t now) {
@@ -46,7 +47,7 @@ static void end_episode(dv_cache_role *role, int64_t now) {
 }
 
 static void on_timer(dv_timer *timer, int64_t now) {
-    dv_cache_role *role = (dv_cache_role *)(void *)((char *)timer - offsetof(dv_cache_role, preserve_timer));
+    dv_cache_role *role = DV_CONTAINER(timer, dv_cache_role, preserve_timer);
     const dv_cache_options *options = &role->dir.cache->options;
     int64_t end = role->episode_began + options->preserve_max_ms;
     size_t kept = count_kept(role);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "registry/cache_internal.h"
 #include "znode/path.h"
 
@@ -121,7 +122,7 @@ static void on_entry(void *context, const dv_reply *reply, int64_t now) {
 
 /* A deletion needs no read: whatever comes under the same name shows in the role's list. */
 static void on_entry_event(dv_watch *watch, dv_watch_kind kind, int64_t now) {
-    dv_slot *slot = (dv_slot *)(void *)((char *)watch - offsetof(dv_slot, watch));
+    dv_slot *slot = DV_CONTAINER(watch, dv_slot, watch);
     dv_cache *cache = slot->role->dir.cache;
     dv_slot_note_watch(slot);
     if (kind == DV_WATCH_DELETED && !slot->reading.under_way) dv_slot_depart(slot, now);
@@ -245,7 +246,7 @@ static void on_list(void *context, const dv_reply *reply, int64_t now) {
 }
 
 static void on_names_event(dv_watch *watch, dv_watch_kind kind, int64_t now) {
-    dv_dir *dir = (dv_dir *)(void *)((char *)watch - offsetof(dv_dir, watch));
+    dv_dir *dir = DV_CONTAINER(watch, dv_dir, watch);
     dv_dir_note_watch(dir);
     if (kind == DV_WATCH_CREATED) dir->missing = false;
     if (dir->reading.under_way) dir->reading.again = true;
@@ -270,7 +271,7 @@ static int submit_list(dv_cache_read *reading) {
 
 static void on_timer(dv_timer *timer, int64_t now) {
     (void)now;
-    dv_dir *dir = (dv_dir *)(void *)((char *)timer - offsetof(dv_dir, timer));
+    dv_dir *dir = DV_CONTAINER(timer, dv_dir, timer);
     dv_dir_want(dir);
     dv_cache_pump(dir->cache);
 }

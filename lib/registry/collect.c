@@ -130,7 +130,7 @@ static int collect_until(collection *collect, dv_deadline deadline) {
     divvy_registry *registry = collect->registry;
     divvy_client *client = registry->object.client;
     int error = dv_client_in_callback(client) ? DIVVY_EDEADLK : registry->ending ? DIVVY_ECLOSED : 0;
-    if (!error) error = dv_ask_until_answered(client, deadline, attempt, collect);
+    if (!error) error = dv_request_until_answered(client, deadline, attempt, collect);
     if (error == DIVVY_ECANCELED) error = DIVVY_ECLOSED;
     if (!error) return 0;
     clear(&collect->got);

@@ -6,10 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+#include "base/padded.h"
+#include "base/utf8.h"
 #include "divvy/error.h"
 #include "recipe/record.h"
-#include "znode/json.h"
-#include "znode/padded.h"
 #include "znode/path.h"
 
 /* ---- bounds: V2 ---- */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "registry/service.h"
 #include "registry/status.h"
 
@@ -268,7 +269,7 @@ void dv_heartbeat_stored(dv_service *s, int64_t now) {
 
 /* One that waits is enough, and a slow callback does not stop them. */
 void dv_heartbeat_timer_fired(dv_timer *timer, int64_t now) {
-    dv_service *s = (dv_service *)(void *)((char *)timer - offsetof(dv_service, beat_timer));
+    dv_service *s = DV_CONTAINER(timer, dv_service, beat_timer);
     if (!s->announced || !s->entry || s->registry->ending) return;
     dv_heartbeat_stored(s, now);
     if (s->tasks) return;

@@ -8,7 +8,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "client/config.h"
+#include "base/config.h"
+#include "base/utf8.h"
 #include "recipe/record.h"
 #include "registry/service.h"
 #include "registry/watch.h"

@@ -17,7 +17,7 @@
 #include "divvy/registry.h"
 
 #include "client/client.h"
-#include "recipe/ask.h"
+#include "recipe/request.h"
 #include "registry/entry.h"
 #include "registry/server_time.h"
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "znode/path.h"
 
 /* ---- life ---- */
@@ -170,7 +171,7 @@ void dv_task_give_up(dv_task *task, int error, int64_t now) {
 }
 
 static void on_deadline(dv_timer *timer, int64_t now) {
-    dv_task *task = (dv_task *)(void *)((char *)timer - offsetof(dv_task, deadline));
+    dv_task *task = DV_CONTAINER(timer, dv_task, deadline);
     dv_task_give_up(task, DIVVY_ETIMEDOUT, now);
 }
 

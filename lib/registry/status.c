@@ -6,11 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
+#include "base/utf8.h"
 #include "divvy/error.h"
 #include "recipe/record.h"
 #include "registry/entry.h"
 #include "registry/server_time.h"
-#include "znode/json.h"
 
 static const cJSON *field(const cJSON *status, const char *name) {
     return cJSON_GetObjectItemCaseSensitive(status, name);

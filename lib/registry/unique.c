@@ -37,13 +37,13 @@ static int read_node(look *l, dv_deadline deadline, dv_entry **out) {
     l->timing = dv_registry_learn_time(registry, &wait);
     char *path = dv_registry_path(registry, l->role_node, l->role_node);
     dv_op op = {.kind = DV_GET, .path = path};
-    dv_asked *answer = path ? dv_ask(client, &op) : NULL;
+    dv_request *answer = path ? dv_request_send(client, &op) : NULL;
     free(path);
-    int error = answer ? dv_asked_wait(answer, deadline) : DIVVY_ENOMEM;
+    int error = answer ? dv_request_wait(answer, deadline) : DIVVY_ENOMEM;
     if (!error && answer)
         error = dv_registry_parse(registry, out, l->role_node, l->role_node, answer->data, answer->data_bytes,
                                   &answer->stat);
-    dv_asked_drop(answer);
+    dv_request_drop(answer);
     if (!error && l->timing) error = dv_client_wait(client, dv_deadline_left_ms(client, deadline), is_timed, l);
     if (l->timing) dv_registry_forget_wait(registry, &wait);
     return error == DIVVY_ENOENT || error == DIVVY_EPROTO ? 0 : error;
@@ -67,7 +67,7 @@ static int look_once(void *context, dv_deadline deadline) {
 static int only_look(divvy_registry *registry, const char *role_node, cJSON **out, int64_t timeout_ms) {
     divvy_client *client = registry->object.client;
     look l = {.registry = registry, .role_node = role_node, .out = out};
-    int error = dv_ask_until_answered(client, dv_deadline_in(client, timeout_ms), look_once, &l);
+    int error = dv_request_until_answered(client, dv_deadline_in(client, timeout_ms), look_once, &l);
     return error ? dv_fail(client, error, "unique_service: %s/%s: %s", registry->root, role_node, divvy_strerror(error))
                  : 0;
 }

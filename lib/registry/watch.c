@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "registry/cache.h"
 
 typedef struct dv_view {
@@ -68,7 +69,7 @@ static void pop_due(dv_view *view) {
 }
 
 static void start_call(dv_callback *callback) {
-    dv_view *view = (dv_view *)(void *)((char *)callback - offsetof(dv_view, call));
+    dv_view *view = DV_CONTAINER(callback, dv_view, call);
     int i = index_of(view);
     for (view->change = 0; view->due && !view->change;) {
         dv_slot *slot = view->due;
@@ -87,7 +88,7 @@ static void start_call(dv_callback *callback) {
 }
 
 static void run_call(dv_callback *callback) {
-    dv_view *view = (dv_view *)(void *)((char *)callback - offsetof(dv_view, call));
+    dv_view *view = DV_CONTAINER(callback, dv_view, call);
     if (view->change)
         view->on_change(view->registry, view->change, json_of(view->before), json_of(view->after), view->user);
 }
@@ -95,7 +96,7 @@ static void run_call(dv_callback *callback) {
 static void queue_call(dv_view *view);
 
 static void release_call(dv_callback *callback) {
-    dv_view *view = (dv_view *)(void *)((char *)callback - offsetof(dv_view, call));
+    dv_view *view = DV_CONTAINER(callback, dv_view, call);
     dv_cached_unref(view->before);
     dv_cached_unref(view->after);
     view->before = view->after = NULL;

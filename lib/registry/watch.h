@@ -1,8 +1,8 @@
 /* Watch: live views of a registry, as the rest of it uses them. SPDX-License-Identifier: Apache-2.0
  *
  * All calls are made with the turn held. Roles are names of nodes; NULL: all. */
-#ifndef DV_REGISTRY_WATCH_H
-#define DV_REGISTRY_WATCH_H
+#ifndef DV_WATCH_H
+#define DV_WATCH_H
 
 #include "registry/registry.h"
 

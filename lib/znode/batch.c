@@ -1,5 +1,6 @@
 /* Many creates or deletes as few requests: docs/protocol.md, rules B1 to B4. SPDX-License-Identifier: Apache-2.0 */
 #include "znode/batch.h"
+#include "base/container.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -90,7 +91,7 @@ static void finish_entry(entry *e, const dv_reply *reply, int64_t now) {
 }
 
 static void report_unsent(dv_event *event, int64_t now) {
-    entry *e = (entry *)(void *)((char *)event - offsetof(entry, event));
+    entry *e = DV_CONTAINER(event, entry, event);
     finish_entry(e, &(dv_reply){.error = DIVVY_ENOMEM}, now);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "divvy/error.h"
 
 /* Collects the output of the codec as snprintf does: counts every byte, keeps those that fit. */
@@ -24,38 +25,6 @@ static void writer_put(writer *w, unsigned char byte) {
 static size_t writer_finish(writer *w) {
     if (w->out_bytes > 0) w->out[w->count < w->out_bytes ? w->count : w->out_bytes - 1] = '\0';
     return w->count;
-}
-
-static bool is_continuation(unsigned char byte) {
-    return (byte & 0xc0u) == 0x80u;
-}
-
-/* Reads the code point at `at` of a NUL-ended text: its length in bytes, or 0 where the bytes are not well-formed
- * UTF-8. Overlong forms, surrogates and values past U+10FFFF are caught by the bounds on the second byte (Unicode,
- * table 3-7), as in the server's decoder. Never reads past the NUL, since that is no continuation byte. */
-static size_t code_point_read(const unsigned char *at, uint32_t *code_point) {
-    unsigned char lead = at[0];
-    assert(lead != 0);
-    if (lead < 0x80) {
-        *code_point = lead;
-        return 1;
-    }
-    if (lead < 0xc2 || lead > 0xf4) return 0;
-    if (!is_continuation(at[1])) return 0;
-    if (lead < 0xe0) {
-        *code_point = (lead & 0x1fu) << 6 | (at[1] & 0x3fu);
-        return 2;
-    }
-    if ((lead == 0xe0 && at[1] < 0xa0) || (lead == 0xed && at[1] > 0x9f)) return 0;
-    if ((lead == 0xf0 && at[1] < 0x90) || (lead == 0xf4 && at[1] > 0x8f)) return 0;
-    if (!is_continuation(at[2])) return 0;
-    if (lead < 0xf0) {
-        *code_point = (lead & 0x0fu) << 12 | (at[1] & 0x3fu) << 6 | (at[2] & 0x3fu);
-        return 3;
-    }
-    if (!is_continuation(at[3])) return 0;
-    *code_point = (lead & 0x07u) << 18 | (at[1] & 0x3fu) << 12 | (at[2] & 0x3fu) << 6 | (at[3] & 0x3fu);
-    return 4;
 }
 
 /* The ranges of the server's PathUtils.validatePath(). It looks at UTF-16 units, so whatever lies beyond the BMP is a
@@ -117,7 +86,7 @@ size_t dv_name_encode(const char *name, char *out, size_t out_bytes) {
     }
     for (const char *at = name; *at != '\0';) {
         uint32_t code_point = 0;
-        size_t bytes = code_point_read((const unsigned char *)at, &code_point);
+        size_t bytes = dv_utf8_read((const unsigned char *)at, &code_point);
         if (bytes == 0) { /* Rule N2, of one byte only, for the next one may begin a character. */
             put_escaped(&w, at, 1);
             bytes = 1;
@@ -155,7 +124,7 @@ static const char *component_fault(const char *component, size_t bytes) {
     if (is_dots(component, bytes)) return "has a component \".\" or \"..\"";
     for (size_t at = 0; at < bytes;) {
         uint32_t code_point = 0;
-        size_t read = code_point_read((const unsigned char *)component + at, &code_point);
+        size_t read = dv_utf8_read((const unsigned char *)component + at, &code_point);
         if (read == 0) return "is not valid UTF-8";
         if (code_point_refused(code_point)) return "has a character that ZooKeeper refuses";
         at += read;

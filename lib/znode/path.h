@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/ascii.h"
+
 /* Whether ZooKeeper takes `path`, and we want to use it: absolute, no empty, "." or ".." component, no trailing
  * slash (but "/" itself is a path), valid UTF-8 without the characters that the server refuses, not /zookeeper or
  * below it. 0, or DIVVY_EINVAL with *reason (may be NULL) set to a static text that completes "the path ...". */
@@ -26,14 +28,6 @@ size_t dv_name_decode(const char *node, char *out, size_t out_bytes);
 
 /* Whether dv_name_encode() leaves `name` as it is: only then may it be shared with kazoo, which writes names raw. */
 bool dv_name_is_plain(const char *name);
-
-/* ASCII, whatever the host program's locale says: all members must read names alike. */
-static inline bool dv_is_digit(char c) {
-    return c >= '0' && c <= '9';
-}
-static inline bool dv_is_alphanumeric(char c) {
-    return dv_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
 
 /* For qsort() and bsearch() over arrays of strings: bytewise, which for UTF-8 is the order of code points. */
 int dv_name_compare(const void *a, const void *b);

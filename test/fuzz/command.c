@@ -4,6 +4,7 @@
  * every file that is opened: fopen() is ours here (--wrap), so that nothing outside is looked at. */
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "divvy/announce_options.h"
 #include "divvy/duration.h"
 #include "divvy/item_list.h"

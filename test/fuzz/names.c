@@ -1,8 +1,9 @@
 /* Fuzzes names: the item codec, the rules for paths, sequence numbers, names shown. SPDX-License-Identifier: Apache-2.0 */
+#include "base/guid.h"
+#include "base/utf8.h"
 #include "divvy/error.h"
 #include "fuzz.h"
 #include "recipe/record.h"
-#include "znode/guid.h"
 #include "znode/path.h"
 #include "znode/sequence.h"
 

@@ -4,10 +4,10 @@
  * good one stands in for it, so that the next is looked at all the same. */
 #include <cjson/cJSON.h>
 
+#include "base/padded.h"
 #include "divvy/error.h"
 #include "fuzz.h"
-#include "partitioner/plan_text.h"
-#include "znode/padded.h"
+#include "plan/text.h"
 
 static bool is_fault(int error, const dv_plan_fault *fault) {
     return error == DIVVY_EPROTO && fault->why;

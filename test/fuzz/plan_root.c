@@ -1,7 +1,7 @@
 /* Fuzzes the root of a sticky plan, P/plan's data. SPDX-License-Identifier: Apache-2.0 */
 #include "divvy/error.h"
 #include "fuzz.h"
-#include "partitioner/plan_text.h"
+#include "plan/text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     char *text = fuzz_copy(data, bytes);

@@ -1,5 +1,6 @@
 /* Fuzzes the records of leases and contenders: ours, which are JSON, and kazoo's. SPDX-License-Identifier: Apache-2.0 */
 #include "recipe/record.h"
+#include "base/utf8.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {

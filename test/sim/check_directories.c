@@ -4,8 +4,8 @@
  * longer has; the member that finishes last deletes them all (P12). Beside kazoo members nothing is deleted. */
 #include <string.h>
 
+#include "base/guid.h"
 #include "plans.h"
-#include "znode/guid.h"
 #include "znode/path.h"
 
 enum { SWEEP_MS = 61000, FINISH_MS = 60000 };

@@ -72,7 +72,7 @@ static void check_share(sim_member *m, const dv_follower *f) {
     const dv_plan *plan = f->memory.plan;
     if (p->state != DIVVY_ACQUIRED || !f->in_force || f->fence_unknown) return;
     /* By the node that it had when the party settled: another one may be there by now. */
-    const sim_person *self = sim_person_of_node(w, dv_plan_people_party(f->people)->nodes[f->own].node);
+    const sim_person *self = sim_person_of_node(w, dv_roster_party(f->people)->nodes[f->own].node);
     if (!self) return;
     if (sim_person_fenced(w, self, f->pzxid)) {
         sim_violate(w, "D38", "%s is ACQUIRED, and another has taken its place", m->name);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "sim.h"
 #include "testing/mutant.h"
 #include "znode/path.h"
@@ -230,7 +231,7 @@ static void on_reply(void *context, const dv_reply *reply, int64_t now) {
 }
 
 static void on_party(dv_watch *watch, dv_watch_kind kind, int64_t now) {
-    sim_kazoo *k = (sim_kazoo *)(void *)((char *)watch - offsetof(sim_kazoo, party_watch));
+    sim_kazoo *k = DV_CONTAINER(watch, sim_kazoo, party_watch);
     (void)kind;
     sim_trace(k->m->world, "%s (kazoo) sees the party change, %s", k->m->name, stage_names[k->stage]);
     k->changed = true;
@@ -238,7 +239,7 @@ static void on_party(dv_watch *watch, dv_watch_kind kind, int64_t now) {
 }
 
 static void on_lock(dv_watch *watch, dv_watch_kind kind, int64_t now) {
-    sim_kazoo *k = (sim_kazoo *)(void *)((char *)watch - offsetof(sim_kazoo, lock_watch));
+    sim_kazoo *k = DV_CONTAINER(watch, sim_kazoo, lock_watch);
     (void)kind;
     if (k->stage == WAIT) enter(k, LIST);
     go(k, now);

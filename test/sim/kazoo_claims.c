@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "recipe/queue.h"
 #include "znode/path.h"
 #include "znode/sequence.h"
@@ -182,7 +183,7 @@ static void on_reply(void *context, const dv_reply *reply, int64_t now) {
 }
 
 static void on_watch(dv_watch *watch, dv_watch_kind kind, int64_t now) {
-    sim_kazoo_claim *k = (sim_kazoo_claim *)(void *)((char *)watch - offsetof(sim_kazoo_claim, watch));
+    sim_kazoo_claim *k = DV_CONTAINER(watch, sim_kazoo_claim, watch);
     (void)kind;
     if (k->stage == WAIT) k->stage = LIST;
     if (k->stage == WAIT_FOR_ROOM) k->stage = LEASES;

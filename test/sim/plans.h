@@ -2,7 +2,7 @@
 #ifndef SIM_PLANS_H
 #define SIM_PLANS_H
 
-#include "partitioner/plan_follow.h"
+#include "partitioner/follower.h"
 #include "sim.h"
 
 #define SIM_PLAN_PATH "/pool/plan"

@@ -1,6 +1,6 @@
 /* What has no I/O: assignments, plans and their texts, lists of names. SPDX-License-Identifier: Apache-2.0 */
-#include "partitioner/plan_step.h"
-#include "partitioner/plan_text.h"
+#include "plan/step.h"
+#include "plan/text.h"
 #include "scenarios.h"
 
 enum { MEMBERS = 4, ITEMS = 23 };

@@ -16,8 +16,8 @@
 
 #include "divvy/error.h"
 #include "lib/seed.h"
-#include "partitioner/plan_step.h"
-#include "partitioner/plan_text.h"
+#include "plan/step.h"
+#include "plan/text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define NONE DV_PLAN_NO_SLOT

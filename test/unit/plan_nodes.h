@@ -4,7 +4,7 @@
 #define DV_TEST_PLAN_NODES_H
 
 #include "lib/fake_znode.h"
-#include "partitioner/plan_read.h"
+#include "plan/reader.h"
 #include "plan_fixture.h"
 
 #define ROOT "/p/plan"

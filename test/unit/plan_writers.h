@@ -3,9 +3,9 @@
 #ifndef DV_TEST_PLAN_WRITERS_H
 #define DV_TEST_PLAN_WRITERS_H
 
-#include "partitioner/plan_draft.h"
-#include "partitioner/plan_read.h"
-#include "partitioner/plan_write.h"
+#include "plan/draft.h"
+#include "plan/reader.h"
+#include "plan/writer.h"
 #include "plan_fixture.h"
 #include "test_ensemble.h"
 
@@ -17,11 +17,11 @@ enum { NOT_DONE = -1, USERS_MAX = 3, WAIT_MS = 60000 };
 typedef struct {
     divvy_client *client;
     dv_plan_memory memory;
-    dv_plan_people *people;
+    dv_roster *people;
     dv_plan_set *set;
     dv_plan_events events;
     bool over_newer;
-    dv_plan_attempt *attempt;
+    dv_plan_writer *attempt;
     int outcome, error; /* of the last attempt; NOT_DONE */
     int done, gone;
     bool stop_when_done, crashed;
@@ -127,10 +127,10 @@ static inline void settle(user *u) {
     size_t count = divvy_strings_count(names);
     const char **texts = calloc(count + 1, sizeof *texts);
     for (size_t i = 0; i < count; i++) texts[i] = divvy_strings_get(names, i);
-    assert_int_equal(dv_plan_people_settle(u->people, texts, count, stat_of(PARTY).pzxid), 0);
+    assert_int_equal(dv_roster_settle(u->people, texts, count, stat_of(PARTY).pzxid), 0);
     free((void *)texts);
     divvy_strings_free(names);
-    dv_plan_party *party = dv_plan_people_party(u->people);
+    dv_plan_party *party = dv_roster_party(u->people);
     party->set = u->set;
 }
 
@@ -178,7 +178,7 @@ static inline void on_done(void *owner, dv_plan_outcome what, int error, int64_t
     u->outcome = (int)what;
     u->error = error;
     assert_true(what == DV_PLAN_FAILED ? error < 0 : error == 0);
-    if (u->stop_when_done) dv_plan_attempt_stop(u->attempt);
+    if (u->stop_when_done) dv_plan_writer_stop(u->attempt);
 }
 
 static inline void on_gone(void *owner, int64_t now) {
@@ -190,12 +190,12 @@ static inline void on_gone(void *owner, int64_t now) {
 }
 
 static inline void begin_attempt(user *u) {
-    static const dv_plan_attempt_events events = {on_done, on_gone};
-    const dv_plan_attempt_config config = {ROOT, PARTY, &u->memory, u->people, &u->events, u->over_newer};
+    static const dv_plan_writer_events events = {on_done, on_gone};
+    const dv_plan_writer_config config = {ROOT, PARTY, &u->memory, u->people, &u->events, u->over_newer};
     u->outcome = NOT_DONE;
     u->error = u->done = u->gone = 0;
     dv_turn_begin(u->client);
-    u->attempt = dv_plan_attempt_start(u->client, &config, &events, u);
+    u->attempt = dv_plan_writer_start(u->client, &config, &events, u);
     dv_turn_end(u->client);
     assert_non_null(u->attempt);
     assert_int_equal(u->done + u->gone, 0);
@@ -210,7 +210,7 @@ static inline int attempt(user *u) {
 
 static inline void stop_attempt(user *u) {
     dv_turn_begin(u->client);
-    if (u->attempt) dv_plan_attempt_stop(u->attempt);
+    if (u->attempt) dv_plan_writer_stop(u->attempt);
     dv_turn_end(u->client);
 }
 
@@ -287,9 +287,9 @@ static inline int write_weight(user *u, uint32_t weight) {
 
 static inline void open_user(user *u, size_t items) {
     *u = (user){.client = open_client(ensemble, 10000, -1), .set = numbered_set("item-", items)};
-    u->people = dv_plan_people_new(u->client, PARTY, NULL, NULL);
+    u->people = dv_roster_new(u->client, PARTY, NULL, NULL);
     assert_non_null(u->people);
-    dv_plan_people_party(u->people)->options = (dv_plan_options){.algorithm = DV_PLAN_ALGORITHM};
+    dv_roster_party(u->people)->options = (dv_plan_options){.algorithm = DV_PLAN_ALGORITHM};
 }
 
 static inline void open_pool_with(const divvy_testing_config *config, size_t items, unsigned members) {
@@ -319,7 +319,7 @@ static inline void close_user(user *u) {
     if (u->crashed) divvy_client_close(u->client); /* ends the attempt, too */
     else stop_attempt(u);
     STEP_UNTIL(u->attempt == NULL);
-    dv_plan_people_free(u->people);
+    dv_roster_free(u->people);
     dv_plan_memory_clear(&u->memory);
     dv_plan_set_unref(u->set);
     if (!u->crashed) {

@@ -17,7 +17,7 @@
 
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
-#include "recipe/ask.h"
+#include "recipe/request.h"
 #include "recipe/slots.h"
 #include "testing/ensemble.h"
 
@@ -290,9 +290,9 @@ static inline void destroy(user *u) {
 static inline int raw(dv_kind kind, const char *path, const char *data, int mode) {
     dv_op op = {.kind = kind, .path = path, .data = data, .data_bytes = strlen(data), .mode = mode, .version = -1};
     dv_turn_begin(stranger);
-    dv_asked *asked = dv_ask(stranger, &op);
-    int error = dv_asked_wait(asked, dv_deadline_in(stranger, 5000));
-    dv_asked_drop(asked);
+    dv_request *asked = dv_request_send(stranger, &op);
+    int error = dv_request_wait(asked, dv_deadline_in(stranger, 5000));
+    dv_request_drop(asked);
     dv_turn_end(stranger);
     return error;
 }

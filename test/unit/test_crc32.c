@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "znode/crc32.h"
+#include "base/crc32.h"
 
 /* The values are those of Python's zlib.crc32(). */
 static void test_vectors_of_zlib(void **state) {

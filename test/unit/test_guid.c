@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "znode/guid.h"
+#include "base/guid.h"
 
 static const char alphabet[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 

@@ -1,4 +1,4 @@
-/* Tests of lib/znode/json.h: texts of which cJSON makes nothing are told from those for which memory was out.
+/* Tests of lib/base/json.h: texts of which cJSON makes nothing are told from those for which memory was out.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,10 +11,10 @@
 #include <cjson/cJSON.h>
 #include <cmocka.h>
 
+#include "base/json.h"
 #include "lib/seed.h"
 #include "recipe/record.h"
 #include "registry/entry.h"
-#include "znode/json.h"
 
 static bool is_valid(const char *text) {
     return dv_json_is_valid(text, strlen(text));

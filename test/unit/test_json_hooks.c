@@ -4,7 +4,7 @@
 
 #include "divvy/line.h"
 #include "divvy/table_json.h"
-#include "partitioner/member_data.h"
+#include "plan/member_data.h"
 #include "recipe/record.h"
 
 /* What stands before each block of cJSON's, and marks it as one. The mark lies where malloc() keeps the size of a block, so

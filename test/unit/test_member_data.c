@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "lib/scarce.h"
-#include "partitioner/member_data.h"
-#include "partitioner/plan_text.h"
+#include "plan/member_data.h"
+#include "plan/text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

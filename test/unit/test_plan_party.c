@@ -1,7 +1,7 @@
 /* Tests of partitioner/plan_party.h, on a scripted backend. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/fake_znode.h"
 #include "lib/scarce.h"
-#include "partitioner/plan_party.h"
+#include "plan/roster.h"
 #include "plan_fixture.h"
 
 #define PARTY "/p/party"
@@ -9,7 +9,7 @@
 #define STATIC "{\"static\":true,\"weight\":500,\"zone\":\"z\",\"rejoin_delay_ms\":30000}"
 
 static dv_fake *fake;
-static dv_plan_people *people;
+static dv_roster *people;
 
 /* What was told. */
 static struct { int done, error, ghosts; } told;
@@ -55,14 +55,14 @@ static int set_up(void **state) {
     sent = 0;
     refused_after = SIZE_MAX;
     memset(&told, 0, sizeof told);
-    people = dv_plan_people_new(dv_fake_client(fake), PARTY, on_ghost, &told);
+    people = dv_roster_new(dv_fake_client(fake), PARTY, on_ghost, &told);
     assert_non_null(people);
     return 0;
 }
 
 static int tear_down(void **state) {
     (void)state;
-    dv_plan_people_free(people);
+    dv_roster_free(people);
     people = NULL;
     dv_fake_session(fake, DIVVY_SUSPENDED);
     dv_fake_close(fake);
@@ -73,7 +73,7 @@ static int tear_down(void **state) {
 
 static int settle(const char *const *names, size_t count, int64_t pzxid) {
     dv_turn_begin(dv_fake_client(fake));
-    int error = dv_plan_people_settle(people, names, count, pzxid);
+    int error = dv_roster_settle(people, names, count, pzxid);
     dv_turn_end(dv_fake_client(fake));
     return error;
 }
@@ -82,7 +82,7 @@ static int settle(const char *const *names, size_t count, int64_t pzxid) {
 
 static int ask_of(const dv_plan *previous) {
     dv_turn_begin(dv_fake_client(fake));
-    int asked = dv_plan_people_ask(people, previous, DV_PLAN_ASK_NEEDED, on_done, &told);
+    int asked = dv_roster_ask(people, previous, DV_ROSTER_NEEDED, on_done, &told);
     dv_turn_end(dv_fake_client(fake));
     return asked;
 }
@@ -93,7 +93,7 @@ static int ask(void) {
 
 static int ask_namesakes(const char *node) {
     dv_turn_begin(dv_fake_client(fake));
-    int asked = dv_plan_people_ask_namesakes(people, dv_plan_people_find(people, node), on_done, &told);
+    int asked = dv_roster_ask_namesakes(people, dv_roster_find(people, node), on_done, &told);
     dv_turn_end(dv_fake_client(fake));
     return asked;
 }
@@ -113,7 +113,7 @@ static void assert_pending(const char *text) {
 }
 
 static const dv_plan_node *node_at(size_t n) {
-    const dv_plan_party *party = dv_plan_people_party(people);
+    const dv_plan_party *party = dv_roster_party(people);
     assert_true(n < party->count);
     return &party->nodes[n];
 }
@@ -130,7 +130,7 @@ static void assert_told(int error) {
 static void test_names(void **state) {
     (void)state;
     SETTLE(7, "b,a=2,s=0000000a-w-2", "a,a=2,x=1,s=1a2b3c4d-w1", "c,a=3-w3");
-    const dv_plan_party *party = dv_plan_people_party(people);
+    const dv_plan_party *party = dv_roster_party(people);
     assert_int_equal(party->count, 3);
     assert_int_equal(party->pzxid, 7);
     assert_string_equal(node_at(0)->node, "a,a=2,x=1,s=1a2b3c4d-w1");
@@ -140,21 +140,21 @@ static void test_names(void **state) {
     assert_int_equal(node_at(1)->tag, 10);
     assert_int_equal(node_at(2)->tag, 0);
     for (size_t n = 0; n < 3; n++) assert_false(node_at(n)->known);
-    assert_int_equal(dv_plan_people_find(people, "c,a=3-w3"), 2);
-    assert_int_equal(dv_plan_people_find(people, "d"), SIZE_MAX);
+    assert_int_equal(dv_roster_find(people, "c,a=3-w3"), 2);
+    assert_int_equal(dv_roster_find(people, "d"), SIZE_MAX);
 }
 
 /* Nobody knows anybody before the first party, and a party may be empty. */
 static void test_empty(void **state) {
     (void)state;
-    assert_int_equal(dv_plan_people_find(people, "a"), SIZE_MAX);
+    assert_int_equal(dv_roster_find(people, "a"), SIZE_MAX);
     assert_int_equal(ask(), 0);
     assert_int_equal(settle(NULL, 0, 5), 0);
     assert_int_equal(ask(), 0);
     SETTLE(6, "a,a=2-w");
     assert_int_equal(settle(NULL, 0, 7), 0);
-    assert_int_equal(dv_plan_people_party(people)->count, 0);
-    assert_int_equal(dv_plan_people_party(people)->pzxid, 7);
+    assert_int_equal(dv_roster_party(people)->count, 0);
+    assert_int_equal(dv_roster_party(people)->pzxid, 7);
 }
 
 /* D32: a name that would break a plan is nobody's; and one that a list has twice is one. */
@@ -165,25 +165,25 @@ static void test_odd_names(void **state) {
     memset(longer, 'x', sizeof longer);
     longest[sizeof longest - 1] = longer[sizeof longer - 1] = '\0';
     SETTLE(5, "n,a=2-\xff", longest, longer, "m,a=2-w", "m,a=2-w");
-    assert_int_equal(dv_plan_people_party(people)->count, 2);
+    assert_int_equal(dv_roster_party(people)->count, 2);
     assert_string_equal(node_at(0)->node, "m,a=2-w");
     assert_string_equal(node_at(1)->node, longest);
     SETTLE(6, "m,a=2-w", "l,a=2-w", "m,a=2-w", "l,a=2-w");
-    assert_int_equal(dv_plan_people_party(people)->count, 2);
+    assert_int_equal(dv_roster_party(people)->count, 2);
 }
 
 /* What the caller has filled in stays, but for the owners, whose numbers meant the nodes before. */
 static void test_callers_fields(void **state) {
     (void)state;
     SETTLE(5, "a,a=2-w");
-    dv_plan_party *party = dv_plan_people_party(people);
+    dv_plan_party *party = dv_roster_party(people);
     uint32_t owners[1] = {0};
     dv_plan_set *set = numbered_set("i", 1);
     party->set = set;
     party->options.max_moves = 3;
     party->owners = owners;
     SETTLE(6, "b,a=2-w");
-    assert_ptr_equal(dv_plan_people_party(people), party);
+    assert_ptr_equal(dv_roster_party(people), party);
     assert_ptr_equal(party->set, set);
     assert_int_equal(party->options.max_moves, 3);
     assert_null(party->owners);
@@ -221,7 +221,7 @@ static void test_ask(void **state) {
 static void test_ask_for_a_step(void **state) {
     (void)state;
     SETTLE(5, "a,a=2,s=00000001-w1", "b,a=2,s=00000001-w2", "c,a=2,s=00000001-w2");
-    dv_plan_party *party = dv_plan_people_party(people);
+    dv_plan_party *party = dv_roster_party(people);
     dv_plan_set *set = numbered_set("i", 6);
     party->set = set;
     party->options = (dv_plan_options){.algorithm = DV_PLAN_ALGORITHM};
@@ -267,14 +267,14 @@ static void test_namesakes(void **state) {
     answer(STATIC, 12);
     assert_told(0);
     assert_int_equal(ask_namesakes("a,a=2-w1"), 0);
-    assert_true(dv_plan_fenced(dv_plan_people_party(people), 0));
-    assert_false(dv_plan_fenced(dv_plan_people_party(people), 2));
+    assert_true(dv_plan_fenced(dv_roster_party(people), 0));
+    assert_false(dv_plan_fenced(dv_roster_party(people), 2));
     SETTLE(6, "a,a=2-w1", "b,a=2-w2", "c,a=2-w1", "d,a=2-w1");
     assert_int_equal(ask_namesakes("a,a=2-w1"), 1);
     assert_pending("get /p/party/d,a=2-w1");
     answer(DYNAMIC, 13);
     assert_told(0);
-    assert_false(dv_plan_fenced(dv_plan_people_party(people), 2)); /* not by one that is not static */
+    assert_false(dv_plan_fenced(dv_roster_party(people), 2)); /* not by one that is not static */
 }
 
 /* --- what is kept ----------------------------------------------------------------------------------------------- */
@@ -362,7 +362,7 @@ static void test_learn(void **state) {
     (void)state;
     SETTLE(5, "a,a=2-w1", "b,a=2-w2", "c,a=2-w3", "d,a=2-w3");
     dv_plan *plan = plan_of("b,a=2-w2", 0);
-    dv_plan_people_learn(people, plan);
+    dv_roster_learn(people, plan);
     assert_true(node_at(0)->known && node_at(0)->is_static);
     assert_int_equal(node_at(0)->weight, 700);
     assert_string_equal(node_at(0)->zone, "z");
@@ -375,7 +375,7 @@ static void test_learn(void **state) {
     answer(STATIC, 11);
     answer(STATIC, 12);
     assert_told(0);
-    dv_plan_people_learn(people, plan);
+    dv_roster_learn(people, plan);
     assert_int_equal(node_at(2)->czxid, 11); /* What was read is better than what was said of it. */
     dv_plan_free(plan);
 }
@@ -385,9 +385,9 @@ static void test_learnt_and_doubled(void **state) {
     (void)state;
     SETTLE(5, "a,a=2-w1", "b,a=2-w2");
     dv_plan *plan = plan_of("b,a=2-w2", 0);
-    dv_plan_people_learn(people, plan);
+    dv_roster_learn(people, plan);
     SETTLE(7, "a,a=2-w1", "b,a=2-w2", "e,a=2-w1");
-    dv_plan_people_learn(people, plan);
+    dv_roster_learn(people, plan);
     assert_int_equal(ask_namesakes("e,a=2-w1"), 2);
     assert_pending("get /p/party/a,a=2-w1, get /p/party/e,a=2-w1");
     answer(STATIC, 11);
@@ -395,7 +395,7 @@ static void test_learnt_and_doubled(void **state) {
     assert_told(0);
     assert_int_equal(node_at(0)->czxid, 11);
     assert_int_equal(node_at(0)->rejoin_delay_ms, 30000);
-    assert_true(dv_plan_fenced(dv_plan_people_party(people), 0));
+    assert_true(dv_plan_fenced(dv_roster_party(people), 0));
     assert_int_equal(ask_of(plan), 0);
     dv_plan_free(plan);
 }
@@ -405,10 +405,10 @@ static void test_learnt_and_asked(void **state) {
     (void)state;
     SETTLE(5, "a,a=2-w1", "b,a=2-w2", "f,a=2-w4");
     dv_plan *plan = plan_of("b,a=2-w2", 0);
-    dv_plan_party *party = dv_plan_people_party(people);
+    dv_plan_party *party = dv_roster_party(people);
     dv_plan *next;
     party->set = plan->set;
-    dv_plan_people_learn(people, plan);
+    dv_roster_learn(people, plan);
     SETTLE(7, "a,a=2-w1", "b,a=2-w2", "e,a=2-w1", "f,a=2-w4");
     assert_int_equal(ask_of(plan), 3);
     assert_pending("get /p/party/a,a=2-w1, get /p/party/e,a=2-w1, get /p/party/f,a=2-w4");
@@ -425,7 +425,7 @@ static void test_absent_namesake(void **state) {
     (void)state;
     SETTLE(5, "a,a=2-w1");
     dv_plan *plan = plan_of("a,a=2-w1", 4);
-    dv_plan_people_learn(people, plan);
+    dv_roster_learn(people, plan);
     assert_false(node_at(0)->known);
     dv_plan_free(plan);
 }
@@ -439,7 +439,7 @@ static void test_scarce_learn(void **state) {
         SETTLE(5 + failures, "x,a=2-w9");
         SETTLE(50 + failures, "a,a=2-w1");
         scarce_after = failures;
-        dv_plan_people_learn(people, plan);
+        dv_roster_learn(people, plan);
         scarce_after = -1;
         learnt = node_at(0)->known;
     }
@@ -473,7 +473,7 @@ static void test_freed(void **state) {
     ask();
     ask_namesakes("b,a=2-w2");
     answer(STATIC, 11);
-    dv_plan_people_free(people);
+    dv_roster_free(people);
     people = NULL;
     answer(STATIC, 12);
     answer(STATIC, 13);
@@ -483,7 +483,7 @@ static void test_freed(void **state) {
 
 static void free_inside(void *context, int error, int64_t now) {
     on_done(context, error, now);
-    dv_plan_people_free(people);
+    dv_roster_free(people);
     people = NULL;
 }
 
@@ -498,7 +498,7 @@ static void test_ghost(void **state) {
     assert_int_equal(told.ghosts, 1);
     assert_true(node_at(1)->is_ghost);
     assert_false(node_at(0)->is_ghost);
-    assert_false(dv_plan_fenced(dv_plan_people_party(people), 0));
+    assert_false(dv_plan_fenced(dv_roster_party(people), 0));
     assert_int_equal(told.error, 0);
     assert_int_equal(ask(), 0);
 }
@@ -515,7 +515,7 @@ static void test_writer_asks_all(void **state) {
     dv_plan plan = {.members = &member, .member_count = 1};
     assert_int_equal(ask_of(&plan), 0);
     dv_turn_begin(dv_fake_client(fake));
-    int asked = dv_plan_people_ask(people, &plan, DV_PLAN_ASK_ALL, on_done, &told);
+    int asked = dv_roster_ask(people, &plan, DV_ROSTER_ALL, on_done, &told);
     dv_turn_end(dv_fake_client(fake));
     assert_int_equal(asked, 1);
     dv_fake_answer(fake, &(dv_reply){.data = "", .stat = &(dv_stat){.czxid = 12}});
@@ -527,7 +527,7 @@ static void test_freed_inside(void **state) {
     (void)state;
     SETTLE(5, "a,a=2-w1");
     dv_turn_begin(dv_fake_client(fake));
-    assert_int_equal(dv_plan_people_ask(people, NULL, DV_PLAN_ASK_NEEDED, free_inside, &told), 1);
+    assert_int_equal(dv_roster_ask(people, NULL, DV_ROSTER_NEEDED, free_inside, &told), 1);
     dv_turn_end(dv_fake_client(fake));
     answer(STATIC, 11);
     assert_told(0);
@@ -546,8 +546,8 @@ static void test_scarce_settle(void **state) {
     assert_told(0);
     int error = DIVVY_ENOMEM, failures = 0;
     for (; error == DIVVY_ENOMEM; failures++) {
-        assert_int_equal(dv_plan_people_party(people)->count, 2);
-        assert_int_equal(dv_plan_people_party(people)->pzxid, 5);
+        assert_int_equal(dv_roster_party(people)->count, 2);
+        assert_int_equal(dv_roster_party(people)->pzxid, 5);
         assert_int_equal(ask(), 0);
         scarce_after = failures;
         error = settle(others, COUNT(others), 6);
@@ -555,7 +555,7 @@ static void test_scarce_settle(void **state) {
     }
     assert_int_equal(error, 0);
     assert_int_equal(failures, 5); /* the table and three names, and once nothing */
-    assert_int_equal(dv_plan_people_party(people)->count, 3);
+    assert_int_equal(dv_roster_party(people)->count, 3);
     assert_true(node_at(0)->known);
 }
 
@@ -592,7 +592,7 @@ static void test_scarce_ask(void **state) {
 static void test_scarce_new(void **state) {
     (void)state;
     scarce_after = 0;
-    assert_null(dv_plan_people_new(dv_fake_client(fake), PARTY, on_ghost, &told));
+    assert_null(dv_roster_new(dv_fake_client(fake), PARTY, on_ghost, &told));
     scarce_after = -1;
 }
 

@@ -62,7 +62,7 @@ static int failing_complete(dv_plan *plan, const dv_plan_root *root, dv_plan_fau
 #define dv_plan_items_parse failing_items
 #define dv_plan_root_parse failing_root
 #define dv_plan_complete failing_complete
-#include "partitioner/plan_read.c"
+#include "plan/reader.c"
 #undef malloc
 #undef calloc
 #undef realloc

@@ -97,7 +97,7 @@ static void test_needless(void **state) {
 static void test_administrator_begins_none(void **state) {
     (void)state;
     open_pool(10, 3);
-    dv_plan_people_party(users[0].people)->set = NULL;
+    dv_roster_party(users[0].people)->set = NULL;
     assert_int_equal(attempt(&users[0]), DV_PLAN_NEEDLESS);
     assert_false(is_there(ROOT));
     close_pool();

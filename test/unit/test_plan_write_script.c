@@ -2,9 +2,9 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "lib/fake_znode.h"
 #include "lib/scarce.h"
-#include "partitioner/plan_draft.h"
-#include "partitioner/plan_garbage.h"
-#include "partitioner/plan_write.h"
+#include "plan/draft.h"
+#include "plan/garbage.h"
+#include "plan/writer.h"
 #include "plan_fixture.h"
 
 #define ROOT "/p/plan"
@@ -15,11 +15,11 @@ enum { NOT_DONE = -1, PZXID = 50 };
 
 static dv_fake *fake;
 static divvy_client *client;
-static dv_plan_people *people;
+static dv_roster *people;
 static dv_plan_memory memory;
 static dv_plan_set *set;
 static dv_plan_events events;
-static dv_plan_attempt *attempt;
+static dv_plan_writer *attempt;
 static struct { int outcome, error, done, gone; } told;
 static int64_t zxid;
 
@@ -92,13 +92,13 @@ static void on_gone(void *owner, int64_t now) {
     attempt = NULL;
 }
 
-static dv_plan_attempt *start(void) {
-    static const dv_plan_attempt_events heard = {on_done, on_gone};
-    const dv_plan_attempt_config config = {ROOT, PARTY, &memory, people, &events, false};
+static dv_plan_writer *start(void) {
+    static const dv_plan_writer_events heard = {on_done, on_gone};
+    const dv_plan_writer_config config = {ROOT, PARTY, &memory, people, &events, false};
     told.outcome = NOT_DONE;
     told.error = told.done = told.gone = 0;
     dv_turn_begin(client);
-    attempt = dv_plan_attempt_start(client, &config, &heard, &told);
+    attempt = dv_plan_writer_start(client, &config, &heard, &told);
     dv_turn_end(client);
     return attempt;
 }
@@ -534,10 +534,10 @@ static int set_up(void **state) {
     client->znode->sink.post = post;
     zxid = 1000;
     set = numbered_set("i", 20);
-    people = dv_plan_people_new(client, PARTY, NULL, NULL);
-    assert_int_equal(dv_plan_people_settle(people, names, COUNT(names), PZXID), 0);
-    dv_plan_people_party(people)->set = set;
-    dv_plan_people_party(people)->options = (dv_plan_options){.algorithm = DV_PLAN_ALGORITHM};
+    people = dv_roster_new(client, PARTY, NULL, NULL);
+    assert_int_equal(dv_roster_settle(people, names, COUNT(names), PZXID), 0);
+    dv_roster_party(people)->set = set;
+    dv_roster_party(people)->options = (dv_plan_options){.algorithm = DV_PLAN_ALGORITHM};
     memory = (dv_plan_memory){.standing = DV_PLAN_MISSING};
     events = (dv_plan_events){0};
     return 0;
@@ -548,7 +548,7 @@ static int tear_down(void **state) {
     make_plentiful();
     serve_all();
     bool clean = attempt == NULL && client->listeners == NULL && !dv_fake_has_timers(fake);
-    dv_plan_people_free(people);
+    dv_roster_free(people);
     dv_fake_close(fake);
     dv_plan_memory_clear(&memory);
     dv_plan_set_unref(set);

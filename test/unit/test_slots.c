@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/utf8.h"
 #include "recipe/record.h"
 #include "recipe/slots.h"
 

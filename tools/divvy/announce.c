@@ -22,9 +22,9 @@
 #include "announce_load.h"
 #include "announce_options.h"
 #include "command.h"
+#include "connection.h"
 #include "program.h"
 #include "run.h"
-#include "session.h"
 #include "znode/path.h"
 
 /* The command holds nothing that has a deadline. */

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "command.h"
-#include "session.h"
+#include "connection.h"
 
 enum { REAP_INTERVAL_MS = 10 };
 

@@ -7,6 +7,7 @@
 #include <divvy/divvy.h>
 
 #include "announce_load.h"
+#include "base/utf8.h"
 #include "command.h"
 #include "recipe/record.h"
 #include "znode/path.h"

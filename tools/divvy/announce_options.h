@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "session.h"
+#include "connection.h"
 
 typedef struct {
     dv_session_options session;

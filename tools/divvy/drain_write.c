@@ -152,8 +152,8 @@ static int settle_people(dv_drain *d) {
         if (!copy) error = DIVVY_ENOMEM;
         free(copy);
     }
-    if (!d->people) d->people = dv_plan_people_new(client, d->party_path, NULL, NULL);
-    if (!error) error = d->people ? dv_plan_people_settle(d->people, nodes, count, d->pzxid) : DIVVY_ENOMEM;
+    if (!d->people) d->people = dv_roster_new(client, d->party_path, NULL, NULL);
+    if (!error) error = d->people ? dv_roster_settle(d->people, nodes, count, d->pzxid) : DIVVY_ENOMEM;
     dv_turn_end(client);
     free((void *)nodes);
     return error;

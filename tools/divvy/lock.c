@@ -17,11 +17,11 @@
 
 #include "claim.h"
 #include "command.h"
+#include "connection.h"
 #include "hold.h"
 #include "lock_options.h"
 #include "program.h"
 #include "run.h"
-#include "session.h"
 
 /* What is left to a command whose lock has been lost, and may be somebody else's already: rule G4. */
 enum { LOST_GRACE_MS = 100 };

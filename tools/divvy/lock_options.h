@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "session.h"
+#include "connection.h"
 
 #define DV_OWN_ROOT "/divvy" /* where nothing else is asked for */
 

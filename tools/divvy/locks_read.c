@@ -7,8 +7,8 @@
 
 #include <divvy/divvy.h>
 
+#include "base/padded.h"
 #include "recipe/queue.h"
-#include "znode/padded.h"
 #include "znode/path.h"
 #include "znode/sequence.h"
 

@@ -13,6 +13,7 @@
 #include "client/client.h"
 #include "command.h"
 #include "znode/path.h"
+#include "zookeeper/open.h"
 
 enum { UNDER_WAY_MAX = 256, PATH_SHOWN_BYTES = 256 };
 

@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "connection.h"
 #include "options.h"
 #include "output.h"
-#include "session.h"
 #include "znode/znode.h"
 
 /* What all subcommands that look are told. */

@@ -1,7 +1,7 @@
 /* What all subcommands that look are told. SPDX-License-Identifier: Apache-2.0 */
 #include "auth_file.h"
+#include "connection.h"
 #include "look.h"
-#include "session.h"
 
 int dv_look_options_finish(dv_look_options *options, const char *command) {
     options->connect = dv_session_connect(options->connect);

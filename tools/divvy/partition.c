@@ -22,12 +22,12 @@
 #include <divvy/divvy.h>
 
 #include "command.h"
+#include "connection.h"
 #include "guardian.h"
 #include "ledger.h"
 #include "output.h"
 #include "partition_options.h"
 #include "program.h"
-#include "session.h"
 #include "supervise.h"
 
 enum { FINISH_TIMEOUT_MS = 5000, REASON_BYTES = DV_SESSION_REASON_BYTES };

@@ -4,9 +4,9 @@
 
 #include <stdint.h>
 
+#include "connection.h"
 #include "item_list.h"
 #include "options.h"
-#include "session.h"
 
 typedef struct {
     dv_session_options session;

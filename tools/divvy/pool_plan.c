@@ -76,20 +76,19 @@ static void on_attempt_gone(void *owner, int64_t now) {
     plan->written = true;
 }
 
-static int begin_writing(dv_pool_plan *plan, const dv_plan_attempt_config *config) {
-    static const dv_plan_attempt_events events = {on_done, on_attempt_gone};
+static int begin_writing(dv_pool_plan *plan, const dv_plan_writer_config *config) {
+    static const dv_plan_writer_events events = {on_done, on_attempt_gone};
     divvy_client *client = dv_look_client(plan->look);
     int error = dv_turn_enter(client);
     if (error) return error;
     plan->written = false;
-    plan->attempt = dv_plan_attempt_start(client, config, &events, plan);
+    plan->attempt = dv_plan_writer_start(client, config, &events, plan);
     dv_turn_end(client);
     return plan->attempt ? 0 : DIVVY_ENOMEM;
 }
 
-int dv_pool_plan_write(dv_pool_plan *plan, const char *party_path, dv_plan_people *people,
-                       const dv_plan_events *events) {
-    const dv_plan_attempt_config config = {plan->path, party_path, &plan->memory, people, events, false};
+int dv_pool_plan_write(dv_pool_plan *plan, const char *party_path, dv_roster *people, const dv_plan_events *events) {
+    const dv_plan_writer_config config = {plan->path, party_path, &plan->memory, people, events, false};
     int error = plan->attempt ? DIVVY_EBUSY : begin_writing(plan, &config);
     while (!error && !plan->written) error = dv_look_step(plan->look);
     if (error) return error;

@@ -3,10 +3,10 @@
 #define DV_POOL_PLAN_H
 
 #include "look.h"
-#include "partitioner/plan_memory.h"
-#include "partitioner/plan_party.h"
-#include "partitioner/plan_read.h"
-#include "partitioner/plan_write.h"
+#include "plan/memory.h"
+#include "plan/reader.h"
+#include "plan/roster.h"
+#include "plan/writer.h"
 
 typedef struct {
     dv_look *look;
@@ -16,7 +16,7 @@ typedef struct {
     bool read;
     int read_error;
 
-    dv_plan_attempt *attempt;
+    dv_plan_writer *attempt;
     bool written; /* or not: the attempt is over */
     dv_plan_outcome outcome;
     int write_error;
@@ -32,7 +32,6 @@ int dv_pool_plan_read(dv_pool_plan *plan);
 
 /* One attempt to write the next plan, for the party that `people` know, with these events. 0 with plan->outcome, or an
  * error. Likewise. `party_path`, `people` and `events` live until dv_look_close(). */
-int dv_pool_plan_write(dv_pool_plan *plan, const char *party_path, dv_plan_people *people,
-                       const dv_plan_events *events);
+int dv_pool_plan_write(dv_pool_plan *plan, const char *party_path, dv_roster *people, const dv_plan_events *events);
 
 #endif

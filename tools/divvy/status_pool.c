@@ -11,11 +11,11 @@
 
 #include <divvy/divvy.h>
 
+#include "base/padded.h"
 #include "partitioner/partitioner.h"
 #include "recipe/record.h"
 #include "status_items.h"
 #include "status_plan.h"
-#include "znode/padded.h"
 #include "znode/path.h"
 
 typedef struct {

@@ -2,15 +2,9 @@
 #ifndef DV_BACKEND_H
 #define DV_BACKEND_H
 
-#include <signal.h>
-
 #include "znode/znode.h"
 
 /* A dv_backend_new_fn: a session of our own on the native client. */
 int dv_apache_new(dv_znode **out, const dv_backend_config *config, const char **reason, void *context);
-
-/* All signals blocked while threads are started, so that none of ours takes the host's. */
-void dv_signals_block(sigset_t *old_set);
-void dv_signals_restore(const sigset_t *old_set);
 
 #endif

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
+#include "base/signals.h"
 #include "znode/apache/apache.h"
 #include "znode/path.h"
 
@@ -197,7 +199,7 @@ static void free_job(dv_resolve_job *job) {
 
 static void on_job_done(dv_event *event, int64_t now) {
     (void)now;
-    dv_resolve_job *job = (dv_resolve_job *)(void *)((char *)event - offsetof(dv_resolve_job, event));
+    dv_resolve_job *job = DV_CONTAINER(event, dv_resolve_job, event);
     /* The thread posted this event with the mutex held: wait until it has let go of it. */
     pthread_mutex_lock(&job->mutex);
     bool dropped = job->dropped;

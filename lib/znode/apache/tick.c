@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/container.h"
+#include "base/signals.h"
 #include "znode/apache/apache.h"
 
 enum { ANSWER_BYTES = 16 * 1024, ANSWER_MS = 2000, TICK_MAX_MS = 3600000 };
@@ -94,7 +96,7 @@ static void free_job(dv_tick_job *job) {
 }
 
 static void on_asked(dv_event *event, int64_t now) {
-    dv_tick_job *job = (dv_tick_job *)(void *)((char *)event - offsetof(dv_tick_job, event));
+    dv_tick_job *job = DV_CONTAINER(event, dv_tick_job, event);
     /* The thread posted this event with the mutex held: this waits until it has let go of it. */
     pthread_mutex_lock(&job->mutex);
     bool dropped = job->dropped;

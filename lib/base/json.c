@@ -1,0 +1,160 @@
+/* JSON: the text of a value, and whether a text is one, without memory. SPDX-License-Identifier: Apache-2.0
+ *
+ * cJSON says the same, nothing, of a text that it refuses and of one for which there was no memory. The first is somebody
+ * else's mistake, and is passed over; the second is to be tried again. */
+#include "base/json.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/ascii.h"
+
+typedef struct {
+    const char *at, *end;
+    uint64_t objects; /* a bit for each level: it is an object, not an array */
+    unsigned depth;
+} scan;
+
+enum { DEPTH_MAX = 64, NUMBER_BYTES_MAX = 60 /* cJSON takes 63 */ };
+
+static char peek(const scan *s) {
+    if (s->at == s->end) return '\0';
+    return *s->at;
+}
+
+static bool take(scan *s, char c) {
+    if (s->at == s->end || *s->at != c) return false;
+    s->at++;
+    return true;
+}
+
+static void skip_space(scan *s) {
+    while (s->at < s->end && strchr(" \t\r\n", *s->at) && *s->at) s->at++;
+}
+
+static bool take_digits(scan *s) {
+    const char *begin = s->at;
+    while (s->at < s->end && dv_is_digit(*s->at)) s->at++;
+    return s->at > begin;
+}
+
+static bool take_number(scan *s) {
+    const char *begin = s->at;
+    take(s, '-');
+    if (!take(s, '0') && !take_digits(s)) return false;
+    if (take(s, '.') && !take_digits(s)) return false;
+    if (take(s, 'e') || take(s, 'E')) {
+        if (!take(s, '+')) take(s, '-');
+        if (!take_digits(s)) return false;
+    }
+    return s->at - begin <= NUMBER_BYTES_MAX;
+}
+
+/* The four digits of a \u; -1: there are none. */
+static int take_unit(scan *s) {
+    int unit = 0;
+    for (int i = 0; i < 4; i++) {
+        char c = peek(s);
+        if (dv_is_digit(c)) unit = unit * 16 + (c - '0');
+        else if (c >= 'a' && c <= 'f') unit = unit * 16 + (c - 'a' + 10);
+        else if (c >= 'A' && c <= 'F') unit = unit * 16 + (c - 'A' + 10);
+        else return -1;
+        s->at++;
+    }
+    return unit;
+}
+
+/* Halves of a pair come two at a time. */
+static bool take_escaped(scan *s) {
+    char c = peek(s);
+    if (c == '\0') return false;
+    s->at++;
+    if (c != 'u') return strchr("\"\\/bfnrt", c) != NULL;
+    int unit = take_unit(s);
+    if (unit < 0 || (unit >= 0xdc00 && unit <= 0xdfff)) return false;
+    if (unit < 0xd800 || unit > 0xdbff) return true;
+    if (!take(s, '\\') || !take(s, 'u')) return false;
+    int second = take_unit(s);
+    return second >= 0xdc00 && second <= 0xdfff;
+}
+
+static bool take_string(scan *s) {
+    if (!take(s, '"')) return false;
+    while (s->at < s->end && *s->at != '"') {
+        if ((unsigned char)*s->at < ' ') return false;
+        if (*s->at++ == '\\' && !take_escaped(s)) return false;
+    }
+    return take(s, '"');
+}
+
+static bool take_word(scan *s, const char *word) {
+    size_t bytes = strlen(word);
+    if ((size_t)(s->end - s->at) < bytes || memcmp(s->at, word, bytes) != 0) return false;
+    s->at += bytes;
+    return true;
+}
+
+static bool take_name(scan *s) {
+    skip_space(s);
+    if (!take_string(s)) return false;
+    skip_space(s);
+    return take(s, ':');
+}
+
+static bool is_in_object(const scan *s) {
+    return (s->objects >> (s->depth - 1) & 1) != 0;
+}
+
+static bool enter(scan *s, bool object) {
+    if (s->depth == DEPTH_MAX) return false;
+    uint64_t bit = UINT64_C(1) << s->depth++;
+    s->objects = object ? s->objects | bit : s->objects & ~bit;
+    return true;
+}
+
+/* A value as far as its first part: *open says whether one inside it comes next. */
+static bool begin_value(scan *s, bool *open) {
+    *open = false;
+    skip_space(s);
+    char c = peek(s);
+    if (c == '{' || c == '[') {
+        s->at++;
+        if (!enter(s, c == '{')) return false;
+        skip_space(s);
+        if (peek(s) == (c == '{' ? '}' : ']')) return true;
+        *open = true;
+        return c == '[' || take_name(s);
+    }
+    if (c == '"') return take_string(s);
+    return take_word(s, "true") || take_word(s, "false") || take_word(s, "null") || take_number(s);
+}
+
+/* What may follow a value: the ends of those around it, and then a comma, or the end of all. */
+static bool end_values(scan *s) {
+    for (skip_space(s); s->depth > 0; skip_space(s)) {
+        if (take(s, ',')) return !is_in_object(s) || take_name(s);
+        if (!take(s, is_in_object(s) ? '}' : ']')) return false;
+        s->depth--;
+    }
+    return s->at == s->end;
+}
+
+bool dv_json_is_valid(const char *text, size_t bytes) {
+    scan s = {.at = text, .end = text + bytes, .depth = 0};
+    do {
+        bool open;
+        do {
+            if (!begin_value(&s, &open)) return false;
+        } while (open);
+        if (!end_values(&s)) return false;
+    } while (s.depth > 0);
+    return true;
+}
+
+/* ---- printing ---- */
+
+char *dv_json_print(const cJSON *json) {
+    char *text = json ? cJSON_PrintUnformatted(json) : NULL, *copy = text ? strdup(text) : NULL;
+    cJSON_free(text);
+    return copy;
+}

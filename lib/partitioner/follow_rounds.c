@@ -1,0 +1,216 @@
+/* Whether the items that a round moves have arrived. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, rules D19, D42. The first few of those who write look at the locks of the moved items, until their
+ * new owners hold them all, or they have taken too long. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/container.h"
+#include "partitioner/follower.h"
+#include "recipe/queue.h"
+#include "testing/mutant.h"
+#include "znode/path.h"
+
+enum { LOOK_MS = 500, LOOKERS = 3, AT_ONCE = 200, CLIENT_PREFIX_BYTES = 22 /* N5: session and client */ };
+
+typedef struct {
+    dv_follower *f;
+    unsigned look;
+    size_t moved;
+    char *path;
+} lock_look;
+
+typedef enum { GONE, UNSETTLED, UNREAD, LIVES } presence;
+
+/* Finds the live node of a static member: of the nodes with its identifier, the newest that is static (D12). As long as
+ * one of them is unread, it may be the one. */
+static presence find_static(const dv_follower *f, const dv_plan_member *m, size_t *at) {
+    const dv_plan_party *party = dv_roster_party(f->people);
+    presence found = GONE;
+    for (size_t n = 0; n < party->count; n++) {
+        if (strcmp(party->nodes[n].identifier, m->key) != 0) continue;
+        if (!party->nodes[n].known && !DV_MUTANT(round_ended_by_namesake)) {
+            *at = n;
+            return UNREAD;
+        }
+        if (dv_plan_member_of(f->memory.plan, party, n) != m) continue;
+        *at = n;
+        found = LIVES;
+    }
+    return found;
+}
+
+/* Finds the node of a moved item's new owner (D42), or, when UNREAD, a node that may be it. */
+static presence find_owner(const dv_follower *f, size_t moved, size_t *at) {
+    const dv_plan *plan = f->memory.plan;
+    const dv_plan_member *m = dv_plan_member_at(plan, plan->owners[plan->moved[moved]]);
+    presence found = GONE;
+    if (m && m->is_static) found = find_static(f, m, at);
+    else if (m && (*at = dv_roster_find(f->people, m->key)) != SIZE_MAX) found = LIVES;
+    /* Whom a party before the plan's does not have may only have come since. */
+    return found == GONE && f->pzxid < plan->header.pzxid ? UNSETTLED : found;
+}
+
+/* P/locks/<item>; malloc'ed. */
+static char *queue_path(const dv_follower *f, size_t moved) {
+    const dv_plan *plan = f->memory.plan;
+    const char *name = plan->set->names[plan->moved[moved]];
+    size_t bytes = dv_name_encode(name, NULL, 0) + 1;
+    char *node = malloc(bytes);
+    if (!node) return NULL;
+    dv_name_encode(name, node, bytes);
+    char *path = dv_path_join(f->p->locks_path, node);
+    free(node);
+    return path;
+}
+
+static bool is_held_by(const char *const *children, size_t count, const char *node) {
+    const char **queue = (const char **)(uintptr_t)malloc((count + 1) * sizeof *queue);
+    if (!queue) return false;
+    bool held = dv_queue_contenders(children, count, queue) > 0 && strncmp(queue[0], node, CLIENT_PREFIX_BYTES) == 0;
+    free(queue);
+    return held;
+}
+
+/* Whether what is looked at is what the plan in memory says. */
+static bool is_current(const dv_follower *f) {
+    return f->round.count > 0 && f->memory.plan && strcmp(f->round.guid, f->memory.plan->header.guid) == 0;
+}
+
+/* ---- the end of a round ---- */
+
+static void round_over(dv_follower *f, int64_t now) {
+    memcpy(f->round_over, f->round.guid, sizeof f->round_over);
+    f->round.waiting = 0;
+    f->turn_known = false; /* What is to be written is new, so the row begins anew. */
+    dv_follow_evaluate(f, now);
+}
+
+static void look_done(dv_follower *f, int64_t now) {
+    int64_t timeout_ms = f->memory.plan->header.options.round_timeout_ms;
+    if (f->round.waiting == 0 || DV_MUTANT(plan_round_unseen) || now - f->round.since >= timeout_ms) {
+        round_over(f, now);
+        return;
+    }
+    int64_t at = now + LOOK_MS * (int64_t)(1 + dv_follow_rank(f));
+    if (at > f->round.since + timeout_ms) at = f->round.since + timeout_ms;
+    dv_timer_set(f->p->object.client, &f->round.timer, at);
+}
+
+/* ---- looking ---- */
+
+static void look_further(dv_follower *f, int64_t now);
+
+static void arrive(dv_follower *f, size_t moved) {
+    f->round.arrived[moved] = true;
+    f->round.waiting--;
+}
+
+/* What was asked for is answered: the look goes on, or is done. */
+static void answered(dv_follower *f, int64_t now) {
+    divvy_partitioner *p = f->p;
+    if (!f->round.timer.link && is_current(f)) look_further(f, now);
+    dv_members_rejoin(p, now);
+    dv_object_unref(&p->object);
+}
+
+static void on_looked(void *context, const dv_reply *reply, int64_t now) {
+    lock_look *l = context;
+    dv_follower *f = l->f;
+    size_t at;
+    f->round.under_way--;
+    if (l->look == f->round.look && is_current(f) && !f->round.arrived[l->moved]) {
+        presence owner = find_owner(f, l->moved, &at);
+        bool held = owner == LIVES && reply->error == 0 &&
+                    is_held_by(reply->children, reply->child_count, dv_roster_party(f->people)->nodes[at].node);
+        if (held || owner == GONE) arrive(f, l->moved);
+    }
+    free(l->path);
+    free(l);
+    answered(f, now);
+}
+
+/* Now that it is known who the owner is, its items are looked at. */
+static void on_owner_read(void *context, int error, int64_t now) {
+    dv_follower *f = context;
+    f->round.under_way--;
+    f->round.owner_asked = false;
+    if (error == 0) f->round.next = 0;
+    answered(f, now);
+}
+
+/* Owners that are not known yet are few, so they are read one after the other. */
+static void read_owner(dv_follower *f, size_t node) {
+    if (f->round.owner_asked) return;
+    f->round.owner_asked = dv_roster_ask_namesakes(f->people, node, on_owner_read, f) > 0;
+    if (!f->round.owner_asked) return;
+    f->round.under_way++;
+    dv_object_ref(&f->p->object);
+}
+
+static bool look_at(dv_follower *f, size_t moved) {
+    lock_look *l = calloc(1, sizeof *l);
+    if (!l) return false;
+    *l = (lock_look){.f = f, .look = f->round.look, .moved = moved, .path = queue_path(f, moved)};
+    if (!l->path || dv_znode_children(f->p->object.client->znode, l->path, NULL, on_looked, l) != 0) {
+        free(l->path);
+        free(l);
+        return false;
+    }
+    f->round.under_way++;
+    dv_object_ref(&f->p->object);
+    return true;
+}
+
+/* What cannot be looked at now is looked at the next time. */
+static void look_further(dv_follower *f, int64_t now) {
+    dv_round *r = &f->round;
+    while (r->next < r->count && r->under_way < AT_ONCE) {
+        size_t moved = r->next++, node = 0;
+        if (r->arrived[moved]) continue;
+        if (find_owner(f, moved, &node) == UNREAD) read_owner(f, node);
+        else if (!look_at(f, moved)) r->next = r->count;
+    }
+    if (r->under_way == 0) look_done(f, now);
+}
+
+void dv_follow_round_timer(dv_timer *timer, int64_t now) {
+    dv_follower *f = DV_CONTAINER(timer, dv_follower, round.timer);
+    f->round.next = 0;
+    if (is_current(f) && dv_client_connected(f->p->object.client)) look_further(f, now);
+}
+
+/* ---- beginning and end ---- */
+
+void dv_follow_stop_round(dv_follower *f) {
+    dv_timer_cancel(&f->round.timer);
+    free(f->round.arrived);
+    f->round.arrived = NULL;
+    f->round.count = f->round.next = f->round.waiting = 0;
+    f->round.guid[0] = '\0';
+    f->round.look++;
+}
+
+static bool is_to_be_watched(const dv_follower *f) {
+    const dv_plan *plan = f->memory.plan;
+    return f->in_force && !f->fence_unknown && f->memory.standing == DV_PLAN_GOOD && plan->moved_count > 0 &&
+           strcmp(f->round_over, plan->header.guid) != 0 && !dv_follow_is_fenced(f) && dv_follow_rank(f) < LOOKERS;
+}
+
+void dv_follow_watch_round(dv_follower *f, int64_t now) {
+    if (!is_to_be_watched(f)) {
+        dv_follow_stop_round(f);
+        return;
+    }
+    const dv_plan *plan = f->memory.plan;
+    bool same = strcmp(f->round.guid, plan->header.guid) == 0;
+    if (same && (f->round.timer.link || f->round.under_way)) return;
+    int64_t since = same ? f->round.since : now;
+    dv_follow_stop_round(f);
+    f->round.arrived = calloc(plan->moved_count, sizeof *f->round.arrived);
+    if (!f->round.arrived) return;
+    memcpy(f->round.guid, plan->header.guid, sizeof f->round.guid);
+    f->round.since = since;
+    f->round.count = f->round.waiting = plan->moved_count;
+    dv_timer_set(f->p->object.client, &f->round.timer, now + LOOK_MS * (int64_t)(1 + dv_follow_rank(f)));
+}

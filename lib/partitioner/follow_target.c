@@ -1,0 +1,195 @@
+/* What the plan gives us. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, rules D33 to D35, D38. Party and plan come from two sources, in either order: so the target is always
+ * computed from both, by one function, and only what is different counts. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "partitioner/follower.h"
+
+/* ---- who decides ---- */
+
+typedef enum { KEEP, NOTHING, BY_NAMES, BY_PLAN } source;
+
+bool dv_follow_is_fenced(const dv_follower *f) {
+    return f->p->config.static_membership && dv_plan_fenced(dv_roster_party(f->people), f->own);
+}
+
+/* Generation 0 only holds the place while the first plan's chunks are written (D10). */
+static const dv_plan *plan_of(const dv_follower *f) {
+    const dv_plan *plan = f->memory.plan;
+    return plan && plan->header.generation > 0 ? plan : NULL;
+}
+
+static source choose(const dv_follower *f) {
+    if (dv_follow_is_fenced(f) || f->memory.standing == DV_PLAN_NEWER) return NOTHING;
+    if (f->memory.standing == DV_PLAN_BROKEN) return BY_NAMES;
+    return plan_of(f) ? BY_PLAN : KEEP;
+}
+
+/* The member of the plan that we are, unless it leaves. D34: somebody deleted our node, and no plan has the next one yet. */
+static const dv_plan_member *own_member(const dv_follower *f) {
+    const dv_plan_member *m = dv_plan_member_of(plan_of(f), dv_roster_party(f->people), f->own);
+    if (!m && f->known_as) m = dv_plan_find(plan_of(f), false, f->known_as);
+    return m && m->leaving[0] == '\0' ? m : NULL;
+}
+
+/* Without the memory for it a node that is deleted costs its items a move. */
+static void note_own_member(dv_follower *f) {
+    const dv_plan_member *m = own_member(f);
+    if (m && f->known_as && strcmp(m->key, f->known_as) == 0) return;
+    free(f->known_as);
+    f->known_as = m && !m->is_static ? strdup(m->key) : NULL;
+}
+
+/* P5: in eager mode each change revokes everything, so a share is complete only when no other one is to be expected. */
+static bool is_of_this_party(const dv_follower *f) {
+    if (f->p->config.mode != DIVVY_EAGER || plan_of(f)->header.pzxid >= f->pzxid) return true;
+    return f->verdict && f->verdict_pzxid == f->pzxid && f->verdict_mzxid == f->memory.mzxid;
+}
+
+static bool agrees(const dv_follower *f, source s) {
+    return s == BY_NAMES || (s == BY_PLAN && own_member(f) && is_of_this_party(f));
+}
+
+static int reason_of(const dv_follower *f, source s) {
+    static const int reasons[DV_PLAN_REASONS] = {
+        [DV_PLAN_CREATE] = DIVVY_REASON_MEMBERS,  [DV_PLAN_SET] = DIVVY_REASON_SET,
+        [DV_PLAN_LOSS] = DIVVY_REASON_LOSS,       [DV_PLAN_LEAVE] = DIVVY_REASON_LEAVE,
+        [DV_PLAN_JOIN] = DIVVY_REASON_JOIN,       [DV_PLAN_DRAIN] = DIVVY_REASON_DRAIN,
+        [DV_PLAN_WEIGHT] = DIVVY_REASON_WEIGHT,   [DV_PLAN_OPTIONS] = DIVVY_REASON_WEIGHT,
+        [DV_PLAN_ABSENCE] = DIVVY_REASON_MEMBERS, [DV_PLAN_ROUND] = DIVVY_REASON_MEMBERS,
+    };
+    return s == BY_PLAN ? reasons[plan_of(f)->header.reason] : DIVVY_REASON_MEMBERS;
+}
+
+/* ---- the target ---- */
+
+/* P11: what kazoo would take under another lock is not asked for while a member of it is seen. */
+static void leave_out_encoded(const divvy_partitioner *p, uint8_t *mine) {
+    for (size_t i = 0; i < p->dealt->count; i++) mine[i] &= dv_table(p)->dealt[i]->plain;
+}
+
+static int by_plan(dv_follower *f, uint8_t **mine) {
+    divvy_partitioner *p = f->p;
+    const dv_plan *plan = plan_of(f);
+    int error = dv_items_use(p, plan->set);
+    *mine = error ? NULL : calloc(plan->set->count + 1, 1);
+    if (!*mine) return DIVVY_ENOMEM;
+    const dv_plan_member *own = own_member(f);
+    for (size_t i = 0; own && i < plan->set->count; i++) (*mine)[i] = plan->owners[i] == own->slot;
+    if (p->kazoo_seen) leave_out_encoded(p, *mine);
+    return 0;
+}
+
+/* D34: nobody can follow a broken plan, so all do what they can do without one. */
+static int by_names(dv_follower *f, uint8_t **mine) {
+    divvy_partitioner *p = f->p;
+    int error = dv_items_use(p, p->configured);
+    *mine = error ? NULL : calloc(p->dealt->count + 1, 1);
+    return *mine ? dv_target_compute(p, &p->party, dv_membership_name(p->membership), *mine) : DIVVY_ENOMEM;
+}
+
+static int make_target(dv_follower *f, source s, uint8_t **mine) {
+    if (s == BY_PLAN) return by_plan(f, mine);
+    if (s == BY_NAMES) return by_names(f, mine);
+    *mine = calloc(f->p->dealt->count + 1, 1);
+    return *mine ? 0 : DIVVY_ENOMEM;
+}
+
+static bool is_wanted_already(const divvy_partitioner *p, const uint8_t *mine) {
+    if (!p->target_valid) return false;
+    for (size_t i = 0; i < p->dealt->count; i++) {
+        if (dv_table(p)->dealt[i]->wanted != (mine[i] != 0)) return false;
+    }
+    return true;
+}
+
+void dv_follow_apply(dv_follower *f, bool settled, int64_t now) {
+    divvy_partitioner *p = f->p;
+    if (!f->in_force || f->fence_unknown || p->state == DIVVY_FAILURE || p->rejoining) return;
+    if (f->read_error) {
+        dv_state_fail(p, f->read_error, DIVVY_REASON_DENIED, now, "%s cannot be read: %s", f->path,
+                      divvy_strerror(f->read_error));
+        return;
+    }
+    source s = choose(f);
+    if (s == BY_NAMES && !dv_members_look_at_all(p)) s = KEEP;
+    if (dv_follow_is_fenced(f)) dv_follow_tell_fenced(f);
+    if (s == BY_PLAN) note_own_member(f);
+    if (s == BY_PLAN) dv_follow_tell(f, plan_of(f), own_member(f));
+    f->agrees = agrees(f, s);
+    if (s == KEEP) { /* D34: what a rule of names gave is kept until a plan says something else. */
+        if (settled) p->change_seen = false;
+        dv_state_reconsider(p, now);
+        return;
+    }
+    const dv_plan_set *dealt = p->dealt;
+    uint8_t *mine = NULL;
+    int error = make_target(f, s, &mine);
+    if (error) {
+        dv_state_fail(p, error, DIVVY_REASON_MEMBERS, now, "no share could be computed: %s", divvy_strerror(error));
+    } else if (settled || p->dealt != dealt || !is_wanted_already(p, mine)) {
+        if (!settled) dv_state_change_seen(p, now);
+        dv_state_target_settled(p, mine, reason_of(f, s), now);
+    } else {
+        dv_state_reconsider(p, now);
+    }
+    free(mine);
+}
+
+/* ---- D35: what a first plan begins with ---- */
+
+void dv_follow_free_rule(dv_follower *f) {
+    for (size_t i = 0; i < f->rule_count; i++) free(f->rule_nodes[i]);
+    free(f->rule_nodes);
+    free(f->rule_owners);
+    dv_plan_set_unref(f->rule_set);
+    f->rule_nodes = NULL;
+    f->rule_owners = NULL;
+    f->rule_set = NULL;
+    f->rule_count = 0;
+}
+
+void dv_follow_remember(divvy_partitioner *p, const char *const *nodes, size_t count, uint32_t *owners) {
+    dv_follower *f = p->follower;
+    char **copies = f ? calloc(count + 1, sizeof *copies) : NULL;
+    if (!copies) { /* Without it a first plan may move more than it must. */
+        free(owners);
+        return;
+    }
+    dv_follow_free_rule(f);
+    dv_follow_forget_first(f);
+    f->rule_nodes = copies;
+    f->rule_owners = owners;
+    f->rule_set = dv_plan_set_ref(p->dealt);
+    for (size_t i = 0; i < count && (copies[i] = strdup(nodes[i])); i++) f->rule_count++;
+}
+
+void dv_follow_forget_first(dv_follower *f) {
+    free(f->first_owners);
+    f->first_owners = NULL;
+    if (f->people) dv_roster_party(f->people)->owners = NULL; /* else it could not be made */
+}
+
+bool dv_follow_prepare_first(dv_follower *f) {
+    dv_plan_party *party = dv_roster_party(f->people);
+    if (plan_of(f) || f->first_owners || !f->rule_owners || !dv_plan_set_equal(f->rule_set, f->p->configured))
+        return true;
+    size_t count = f->rule_set->count;
+    uint32_t *places = malloc((f->rule_count + 1) * sizeof *places), *owners = malloc(count * sizeof *owners);
+    if (!places || !owners) {
+        free(places);
+        free(owners);
+        return false;
+    }
+    for (size_t n = 0; n < f->rule_count; n++) {
+        size_t at = dv_roster_find(f->people, f->rule_nodes[n]);
+        places[n] = at == SIZE_MAX ? UINT32_MAX : (uint32_t)at;
+    }
+    for (size_t i = 0; i < count; i++)
+        owners[i] = f->rule_owners[i] < f->rule_count ? places[f->rule_owners[i]] : UINT32_MAX;
+    free(places);
+    party->owners = f->first_owners = owners;
+    return true;
+}

@@ -1,0 +1,139 @@
+/* Who of a party is which member of a plan. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, D12. */
+#include "plan/claims.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "divvy/error.h"
+#include "plan/agree.h"
+#include "testing/mutant.h"
+
+static int compare_keys(bool a_static, const char *a, bool b_static, const char *b) {
+    if (a_static != b_static) return a_static ? 1 : -1;
+    return strcmp(a, b);
+}
+
+/* D12: two nodes that one multi made are equally old. */
+static bool is_newer(const dv_plan_node *a, const dv_plan_node *b) {
+    return a->czxid != b->czxid ? a->czxid > b->czxid : strcmp(a->node, b->node) > 0;
+}
+
+/* By key; of one key the newest first. */
+static int by_key(const void *left, const void *right) {
+    const dv_plan_claim *a = left;
+    const dv_plan_claim *b = right;
+    int order = compare_keys(a->is_static, a->key, b->is_static, b->key);
+    if (order != 0) return order;
+    return (int)is_newer(b->node, a->node) - (int)is_newer(a->node, b->node);
+}
+
+static int by_name(const void *left, const void *right) {
+    return strcmp(*(const char *const *)left, *(const char *const *)right);
+}
+
+/* The keys of the plan's members that are not static, sorted: such a node is no stranger, so nothing has to be read. */
+static const char **dynamic_keys(const dv_plan *plan, size_t *count) {
+    *count = 0;
+    const char **keys = (const char **)calloc((plan != NULL ? plan->member_count : 0) + 1, sizeof *keys);
+    if (keys == NULL) return NULL;
+    for (size_t m = 0; plan != NULL && m < plan->member_count; m++) {
+        if (!plan->members[m].is_static) keys[(*count)++] = plan->members[m].key;
+    }
+    qsort((void *)keys, *count, sizeof *keys, by_name);
+    return keys;
+}
+
+/* Static nodes of one identifier: the newest is the one, so all must tell how old they are. */
+static void keep_newest(dv_plan_claims *c, const dv_plan_party *party, uint8_t *asks) {
+    size_t kept = 0;
+    for (size_t from = 0, to; from < c->count; from = to) {
+        const dv_plan_claim *first = &c->claims[from];
+        for (to = from + 1;
+             to < c->count && first->is_static && c->claims[to].is_static && strcmp(first->key, c->claims[to].key) == 0;
+             to++) {
+        }
+        for (size_t n = from; to - from > 1 && n < to; n++) {
+            if (c->claims[n].node->czxid != 0) continue;
+            c->asks++;
+            if (asks != NULL) asks[c->claims[n].node - party->nodes] = DV_PLAN_ASK_CZXID;
+        }
+        c->claims[kept++] = *first;
+    }
+    c->count = kept;
+}
+
+int dv_plan_claims_make(dv_plan_claims *out, const dv_plan *previous, const dv_plan_party *party, uint8_t *asks) {
+    size_t key_count;
+    const char **keys = dynamic_keys(previous, &key_count);
+    *out = (dv_plan_claims){.claims = calloc(party->count + 1, sizeof *out->claims)};
+    if (keys == NULL || out->claims == NULL) {
+        free((void *)keys);
+        free(out->claims);
+        return DIVVY_ENOMEM;
+    }
+    if (asks != NULL && party->count > 0) memset(asks, DV_PLAN_ASK_NOTHING, party->count);
+    for (size_t n = 0; n < party->count; n++) {
+        const dv_plan_node *node = &party->nodes[n];
+        if (node->is_ghost) continue;
+        bool old = bsearch((const void *)&node->node, (const void *)keys, key_count, sizeof *keys, by_name) != NULL;
+        if (!old && !node->known) {
+            out->asks++;
+            if (asks != NULL) asks[n] = DV_PLAN_ASK_DATA;
+            continue;
+        }
+        bool is_static = !old && node->is_static;
+        out->claims[out->count++] =
+            (dv_plan_claim){.is_static = is_static, .key = is_static ? node->identifier : node->node, .node = node};
+    }
+    free((void *)keys);
+    qsort(out->claims, out->count, sizeof *out->claims, by_key);
+    keep_newest(out, party, asks);
+    return 0;
+}
+
+dv_plan_claim *dv_plan_claims_find(const dv_plan_claims *claims, const dv_plan_member *member) {
+    size_t from = 0, to = claims->count;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        dv_plan_claim *claim = &claims->claims[middle];
+        int order = compare_keys(claim->is_static, claim->key, member->is_static, member->key);
+        if (order == 0) return claim;
+        if (order < 0) from = middle + 1;
+        else to = middle;
+    }
+    return NULL;
+}
+
+int dv_plan_ask(const dv_plan *previous, const dv_plan_party *party, uint8_t *asks) {
+    dv_plan_claims claims;
+    int error = dv_plan_claims_make(&claims, previous, party, asks);
+    if (error != 0) return error;
+    free(claims.claims);
+    size_t count = 0;
+    dv_plan_agree_ask(previous, party, asks);
+    for (size_t n = 0; n < party->count; n++) count += asks[n] != DV_PLAN_ASK_NOTHING;
+    return (int)count;
+}
+
+bool dv_plan_fenced(const dv_plan_party *party, size_t node) {
+    const dv_plan_node *me = &party->nodes[node];
+    if (!me->known || !me->is_static || DV_MUTANT(plan_fenced_works)) return false;
+    for (size_t n = 0; n < party->count; n++) {
+        const dv_plan_node *other = &party->nodes[n];
+        if (n != node && !other->is_ghost && other->known && other->is_static &&
+            strcmp(other->identifier, me->identifier) == 0 && is_newer(other, me)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const dv_plan_member *dv_plan_member_of(const dv_plan *plan, const dv_plan_party *party, size_t node) {
+    const dv_plan_node *me = &party->nodes[node];
+    if (me->is_ghost) return NULL;
+    const dv_plan_member *member = dv_plan_find(plan, false, me->node);
+    if (member != NULL || !me->known || !me->is_static) return member;
+    return dv_plan_fenced(party, node) ? NULL : dv_plan_find(plan, true, me->identifier);
+}

@@ -1,0 +1,201 @@
+/* The sticky plan in memory. SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/crc32.h"
+#include "plan/text.h"
+
+/* ---- sets ---- */
+
+static uint64_t fnv(const char *bytes, size_t count) {
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < count; i++) hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+dv_plan_set *dv_plan_set_make(const char *const *names, size_t count) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) bytes += strlen(names[i]) + 1;
+    dv_plan_set *set = calloc(1, sizeof *set);
+    if (set == NULL) return NULL;
+    set->references = 1;
+    set->names = (const char **)calloc(count + 1, sizeof *set->names);
+    set->block = malloc(bytes + 1);
+    if (set->names == NULL || set->block == NULL) {
+        dv_plan_set_unref(set);
+        return NULL;
+    }
+    char *to = set->block;
+    for (size_t i = 0; i < count; i++) {
+        size_t name_bytes = strlen(names[i]) + 1;
+        set->names[i] = memcpy(to, names[i], name_bytes);
+        assert(i == 0 || strcmp(set->names[i - 1], set->names[i]) < 0);
+        to += name_bytes;
+    }
+    set->count = count;
+    set->block_bytes = bytes;
+    set->crc = dv_crc32(0, set->block, bytes);
+    set->hash = fnv(set->block, bytes);
+    return set;
+}
+
+dv_plan_set *dv_plan_set_ref(dv_plan_set *set) {
+    set->references++;
+    return set;
+}
+
+void dv_plan_set_unref(dv_plan_set *set) {
+    if (set == NULL || --set->references > 0) return;
+    free((void *)set->names);
+    free(set->block);
+    free(set);
+}
+
+bool dv_plan_set_equal(const dv_plan_set *a, const dv_plan_set *b) {
+    return a == b || (a->count == b->count && a->block_bytes == b->block_bytes &&
+                      memcmp(a->block, b->block, a->block_bytes) == 0);
+}
+
+/* ---- members ---- */
+
+void dv_plan_member_clear(dv_plan_member *member) {
+    free(member->key);
+    free(member->zone);
+    free(member->leaving);
+    *member = (dv_plan_member){0};
+}
+
+static bool member_copy(dv_plan_member *to, const dv_plan_member *from) {
+    *to = *from;
+    to->key = strdup(from->key);
+    to->zone = strdup(from->zone);
+    to->leaving = strdup(from->leaving);
+    if (to->key != NULL && to->zone != NULL && to->leaving != NULL) return true;
+    dv_plan_member_clear(to);
+    return false;
+}
+
+bool dv_plan_member_equal(const dv_plan_member *a, const dv_plan_member *b) {
+    return a->slot == b->slot && a->is_static == b->is_static && a->weight == b->weight &&
+           a->rejoin_delay_ms == b->rejoin_delay_ms && a->absent == b->absent && strcmp(a->key, b->key) == 0 &&
+           a->says_configured == b->says_configured && a->configured == b->configured &&
+           strcmp(a->zone, b->zone) == 0 && strcmp(a->leaving, b->leaving) == 0;
+}
+
+bool dv_plan_add_member(dv_plan *plan, const dv_plan_member *member) {
+    if (plan->member_count == plan->member_room) {
+        size_t room = plan->member_room * 2 + 4;
+        dv_plan_member *members = realloc(plan->members, room * sizeof *members);
+        if (members == NULL) return false;
+        plan->members = members;
+        plan->member_room = room;
+    }
+    if (!member_copy(&plan->members[plan->member_count], member)) return false;
+    plan->member_count++;
+    return true;
+}
+
+dv_plan_member *dv_plan_member_at(const dv_plan *plan, uint32_t slot) {
+    size_t from = 0, to = plan->member_count;
+    while (from < to) {
+        size_t middle = from + (to - from) / 2;
+        if (plan->members[middle].slot < slot) from = middle + 1;
+        else to = middle;
+    }
+    return from < plan->member_count && plan->members[from].slot == slot ? &plan->members[from] : NULL;
+}
+
+dv_plan_member *dv_plan_find(const dv_plan *plan, bool is_static, const char *key) {
+    for (size_t m = 0; m < plan->member_count; m++) {
+        dv_plan_member *member = &plan->members[m];
+        if (member->is_static == is_static && strcmp(member->key, key) == 0) return member;
+    }
+    return NULL;
+}
+
+/* ---- plans ---- */
+
+dv_plan *dv_plan_make(dv_plan_set *set) {
+    dv_plan *plan = set != NULL ? calloc(1, sizeof *plan) : NULL;
+    if (plan == NULL) {
+        dv_plan_set_unref(set);
+        return NULL;
+    }
+    plan->set = set;
+    plan->owners = malloc((set->count + 1) * sizeof *plan->owners);
+    if (plan->owners == NULL) {
+        dv_plan_free(plan);
+        return NULL;
+    }
+    for (size_t i = 0; i < set->count; i++) plan->owners[i] = DV_PLAN_NO_SLOT;
+    return plan;
+}
+
+dv_plan *dv_plan_copy(const dv_plan *plan) {
+    dv_plan *copy = dv_plan_make(dv_plan_set_ref(plan->set));
+    if (copy == NULL) return NULL;
+    copy->header = plan->header;
+    copy->mzxid = plan->mzxid;
+    memcpy(copy->owners, plan->owners, plan->set->count * sizeof *plan->owners);
+    bool complete = true;
+    for (size_t m = 0; complete && m < plan->member_count; m++) {
+        complete = dv_plan_add_member(copy, &plan->members[m]);
+    }
+    copy->moved = malloc((plan->moved_count + 1) * sizeof *copy->moved);
+    if (!complete || copy->moved == NULL) {
+        dv_plan_free(copy);
+        return NULL;
+    }
+    if (plan->moved_count > 0) memcpy(copy->moved, plan->moved, plan->moved_count * sizeof *copy->moved);
+    copy->moved_count = plan->moved_count;
+    return copy;
+}
+
+void dv_plan_free(dv_plan *plan) {
+    if (plan == NULL) return;
+    for (size_t m = 0; m < plan->member_count; m++) dv_plan_member_clear(&plan->members[m]);
+    free(plan->members);
+    free(plan->owners);
+    free(plan->moved);
+    dv_plan_set_unref(plan->set);
+    free(plan);
+}
+
+const char *dv_plan_reason_text(dv_plan_reason reason) {
+    static const char *const texts[DV_PLAN_REASONS] = {"create", "set",    "loss",    "leave",   "join",
+                                                       "drain",  "weight", "options", "absence", "round"};
+    assert(reason < DV_PLAN_REASONS);
+    return texts[reason];
+}
+
+/* ---- the root ---- */
+
+void dv_plan_part_clear(dv_plan_part *part) {
+    free(part->text);
+    free(part->chunks);
+    *part = (dv_plan_part){0};
+}
+
+bool dv_plan_part_copy(dv_plan_part *to, const dv_plan_part *from) {
+    *to = (dv_plan_part){.bytes = from->bytes, .chunk_count = from->chunk_count};
+    if (from->text != NULL) {
+        to->text = malloc(from->bytes + 1);
+        if (to->text == NULL) return false;
+        memcpy(to->text, from->text, from->bytes);
+        return true;
+    }
+    to->chunks = malloc((from->chunk_count + 1) * sizeof *to->chunks);
+    if (to->chunks == NULL) return false;
+    if (from->chunk_count > 0) memcpy(to->chunks, from->chunks, from->chunk_count * sizeof *to->chunks);
+    return true;
+}
+
+void dv_plan_root_clear(dv_plan_root *root) {
+    dv_plan_part_clear(&root->items);
+    dv_plan_part_clear(&root->base);
+    for (size_t d = 0; d < root->delta_count; d++) dv_plan_part_clear(&root->deltas[d].part);
+    free(root->deltas);
+    free(root->moved);
+    *root = (dv_plan_root){0};
+}

@@ -1,0 +1,307 @@
+/* A strict reader of JSON for plans: nothing is believed, nothing built up. SPDX-License-Identifier: Apache-2.0 */
+#include "plan/json.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "divvy/error.h"
+#include "recipe/record.h"
+#include "znode/path.h"
+
+enum { DIGITS_MAX = 16 };
+
+void dv_plan_json_begin(dv_plan_json *j, const char *text, size_t bytes) {
+    assert(text != NULL || bytes == 0);
+    *j = (dv_plan_json){.begin = text, .at = text, .end = bytes > 0 ? text + bytes : text};
+}
+
+static bool stop(dv_plan_json *j, int error, const char *why) {
+    if (j->error == 0) {
+        j->error = error;
+        j->why = why;
+    }
+    return false;
+}
+
+bool dv_plan_json_fail(dv_plan_json *j, const char *why) {
+    return stop(j, DIVVY_EPROTO, why);
+}
+
+bool dv_plan_json_fail_memory(dv_plan_json *j) {
+    return stop(j, DIVVY_ENOMEM, "does not fit into memory");
+}
+
+static bool next_is(const dv_plan_json *j, char c) {
+    return j->error == 0 && j->at < j->end && *j->at == c;
+}
+
+static bool take(dv_plan_json *j, char c, const char *why) {
+    if (!next_is(j, c)) return dv_plan_json_fail(j, why);
+    j->at++;
+    return true;
+}
+
+bool dv_plan_json_end(dv_plan_json *j) {
+    if (j->error == 0 && j->at != j->end) return dv_plan_json_fail(j, "goes on after its end");
+    return j->error == 0;
+}
+
+int64_t dv_plan_json_integer(dv_plan_json *j, int64_t least, int64_t most) {
+    bool negative = next_is(j, '-');
+    if (negative) j->at++;
+    const char *first = j->at;
+    int64_t value = 0;
+    while (j->error == 0 && j->at < j->end && dv_is_digit(*j->at) && j->at - first < DIGITS_MAX) {
+        value = value * 10 + (*j->at++ - '0');
+    }
+    size_t digits = (size_t)(j->at - first);
+    bool good = digits > 0 && (digits == 1 || *first != '0') && !(negative && value == 0);
+    if (negative) value = -value;
+    if (!good || value < least || value > most) {
+        dv_plan_json_fail(j, "has something else where an integer in range should be");
+        return 0;
+    }
+    return value;
+}
+
+/* ---- strings ---- */
+
+/* The bytes between the quotes, escapes as they stand. */
+static const char *string_pass(dv_plan_json *j, size_t *bytes, bool *escaped) {
+    *bytes = 0;
+    *escaped = false;
+    if (!take(j, '"', "has something else where a string should be")) return NULL;
+    const char *from = j->at;
+    while (j->at < j->end && *j->at != '"') {
+        if ((unsigned char)*j->at < 0x20) {
+            dv_plan_json_fail(j, "has a control character in a string");
+            return NULL;
+        }
+        if (*j->at == '\\') {
+            *escaped = true;
+            j->at++; /* what follows is no end, and is looked at when the string is copied */
+            if (j->at == j->end) break;
+        }
+        j->at++;
+    }
+    *bytes = (size_t)(j->at - from);
+    return take(j, '"', "ends inside a string") ? from : NULL;
+}
+
+const char *dv_plan_json_plain(dv_plan_json *j, size_t bytes_max, size_t *bytes) {
+    bool escaped;
+    const char *text = string_pass(j, bytes, &escaped);
+    if (text != NULL && (escaped || *bytes > bytes_max)) {
+        dv_plan_json_fail(j, escaped ? "has an escape where none may be" : "has too long a string");
+        text = NULL;
+    }
+    if (text == NULL) *bytes = 0;
+    return text;
+}
+
+static int hex_value(char c) {
+    if (dv_is_digit(c)) return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+/* The four digits of \uXXXX as UTF-8, at most three bytes. 0: none, NUL, or half of a pair, which nobody needs here. */
+static size_t unicode_put(const char *digits, const char *end, char *out) {
+    unsigned value = 0;
+    if (end - digits < 4) return 0;
+    for (int i = 0; i < 4; i++) {
+        int digit = hex_value(digits[i]);
+        if (digit < 0) return 0;
+        value = value << 4 | (unsigned)digit;
+    }
+    if (value == 0 || (value >= 0xd800 && value <= 0xdfff)) return 0;
+    if (value < 0x80) {
+        out[0] = (char)value;
+        return 1;
+    }
+    if (value < 0x800) {
+        out[0] = (char)(0xc0 | value >> 6);
+        out[1] = (char)(0x80 | (value & 0x3f));
+        return 2;
+    }
+    out[0] = (char)(0xe0 | value >> 12);
+    out[1] = (char)(0x80 | (value >> 6 & 0x3f));
+    out[2] = (char)(0x80 | (value & 0x3f));
+    return 3;
+}
+
+/* Takes the escapes out. How many bytes there are then; SIZE_MAX: one of them is none. */
+static size_t unescape(const char *from, const char *end, char *out) {
+    static const char letters[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
+    char *to = out;
+    while (from < end) {
+        if (*from != '\\') {
+            *to++ = *from++;
+            continue;
+        }
+        from++; /* string_pass() saw to it that something follows */
+        const char *letter = memchr(letters, *from, sizeof letters - 1);
+        size_t put = letter != NULL ? 1 : *from == 'u' ? unicode_put(from + 1, end, to) : 0;
+        if (put == 0) return SIZE_MAX;
+        if (letter != NULL) *to = meanings[letter - letters];
+        to += put;
+        from += letter != NULL ? 1 : 5;
+    }
+    return (size_t)(to - out);
+}
+
+size_t dv_plan_json_copy(dv_plan_json *j, char *out) {
+    size_t bytes;
+    bool escaped;
+    const char *text = string_pass(j, &bytes, &escaped);
+    out[0] = '\0';
+    if (text == NULL) return 0;
+    if (!escaped) memcpy(out, text, bytes);
+    else bytes = unescape(text, text + bytes, out);
+    if (bytes == SIZE_MAX) {
+        dv_plan_json_fail(j, "has a false escape in a string");
+        bytes = 0;
+    }
+    out[bytes] = '\0';
+    return bytes;
+}
+
+char *dv_plan_json_string(dv_plan_json *j, size_t least, size_t most) {
+    dv_plan_json ahead = *j;
+    size_t bytes;
+    bool escaped;
+    if (string_pass(&ahead, &bytes, &escaped) == NULL || bytes > most * 6) {
+        dv_plan_json_fail(j, ahead.why != NULL ? ahead.why : "has too long a string");
+        return NULL;
+    }
+    char *text = malloc(bytes + 1);
+    if (text == NULL) {
+        dv_plan_json_fail_memory(j);
+        return NULL;
+    }
+    bytes = dv_plan_json_copy(j, text);
+    if (bytes < least || bytes > most) dv_plan_json_fail(j, "has a string of a length that is out of range");
+    if (memchr(text, '\0', bytes) != NULL || !dv_is_utf8(text)) dv_plan_json_fail(j, "has a string that is no UTF-8");
+    if (j->error == 0) return text;
+    free(text);
+    return NULL;
+}
+
+/* ---- values of any kind ---- */
+
+/* true, false, null and any number: letters, digits, signs and dots, which need no closer look to be passed over. */
+static bool pass_word(dv_plan_json *j) {
+    const char *from = j->at;
+    while (j->at < j->end && (dv_is_alphanumeric(*j->at) || strchr("+-.", *j->at) != NULL) && *j->at != '\0') j->at++;
+    return j->at > from || dv_plan_json_fail(j, "has something else where a value should be");
+}
+
+/* After a value: closes what ends here, and stands before the next value, or outside. `open`: a bit for each bracket
+ * that is open, 1 for an object, the innermost the lowest. */
+static void pass_closings(dv_plan_json *j, uint32_t *open, int *depth) {
+    while (j->error == 0 && *depth > 0) {
+        bool object = *open & 1;
+        if (next_is(j, ',')) {
+            j->at++;
+            return;
+        }
+        take(j, object ? '}' : ']', "has no comma and no end after a value");
+        *open >>= 1;
+        (*depth)--;
+    }
+}
+
+/* Before a value in an object: its key. */
+static void pass_key(dv_plan_json *j) {
+    size_t bytes;
+    bool escaped;
+    string_pass(j, &bytes, &escaped);
+    take(j, ':', "has a key without a value");
+}
+
+const char *dv_plan_json_value(dv_plan_json *j, size_t *bytes) {
+    const char *from = j->at;
+    uint32_t open = 0;
+    int depth = 0;
+    do {
+        if (depth > 0 && (open & 1)) pass_key(j);
+        bool object = next_is(j, '{');
+        if (object || next_is(j, '[')) {
+            j->at++;
+            if (++depth > DV_PLAN_JSON_DEPTH_MAX) dv_plan_json_fail(j, "is nested too deeply");
+            open = open << 1 | object;
+            if (!next_is(j, object ? '}' : ']')) continue;
+        } else if (next_is(j, '"')) {
+            size_t string_bytes;
+            bool escaped;
+            string_pass(j, &string_bytes, &escaped);
+        } else {
+            pass_word(j);
+        }
+        pass_closings(j, &open, &depth);
+    } while (j->error == 0 && depth > 0);
+    *bytes = j->error == 0 ? (size_t)(j->at - from) : 0;
+    return j->error == 0 ? from : NULL;
+}
+
+bool dv_plan_json_element(dv_plan_json *j, bool *begun) {
+    if (*begun && next_is(j, ',')) {
+        j->at++;
+        return true;
+    }
+    if (!*begun) {
+        *begun = true;
+        if (!take(j, '[', "has something else where a list should be")) return false;
+        if (!next_is(j, ']')) return j->at < j->end || dv_plan_json_fail(j, "ends inside a list");
+    }
+    take(j, ']', "has no comma and no end after an element");
+    return false;
+}
+
+static int name_find(const dv_plan_json_fields *fields, const char *text, size_t bytes) {
+    for (size_t i = 0; i < fields->count; i++) {
+        if (strlen(fields->names[i]) == bytes && memcmp(fields->names[i], text, bytes) == 0) return (int)i;
+    }
+    return -1;
+}
+
+/* Whether another key follows, which then is next. */
+static bool field_follows(dv_plan_json *j, dv_plan_json_fields *fields) {
+    if (!fields->begun) {
+        fields->begun = true;
+        take(j, '{', "has something else where an object should be");
+        if (!next_is(j, '}')) return j->error == 0;
+    } else if (next_is(j, ',')) {
+        j->at++;
+        return true;
+    }
+    if (!take(j, '}', "has no comma and no end after a value")) return false;
+    uint32_t all = (uint32_t)((UINT64_C(1) << fields->count) - 1);
+    if ((fields->seen | fields->optional) != all) dv_plan_json_fail(j, "lacks a key");
+    return false;
+}
+
+int dv_plan_json_field(dv_plan_json *j, dv_plan_json_fields *fields) {
+    assert(fields->count <= 32);
+    while (field_follows(j, fields)) {
+        size_t bytes;
+        bool escaped;
+        const char *text = string_pass(j, &bytes, &escaped);
+        if (!take(j, ':', "has a key without a value") || text == NULL) return -1;
+        int found = name_find(fields, text, bytes);
+        if (found < 0) {
+            dv_plan_json_value(j, &bytes);
+            continue;
+        }
+        if (fields->seen & UINT32_C(1) << found) {
+            dv_plan_json_fail(j, "has a key twice");
+            return -1;
+        }
+        fields->seen |= UINT32_C(1) << found;
+        return found;
+    }
+    return -1;
+}

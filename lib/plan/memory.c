@@ -1,0 +1,45 @@
+/* What a process knows of P/plan. SPDX-License-Identifier: Apache-2.0 */
+#include "plan/memory.h"
+
+#include <assert.h>
+
+#include "testing/mutant.h"
+
+/* D21: members order plans by mzxid, whatever order they hear of them in. */
+bool dv_plan_memory_passed(const dv_plan_memory *memory, int64_t mzxid) {
+    return mzxid < memory->newest_mzxid;
+}
+
+void dv_plan_memory_stand(dv_plan_memory *memory, dv_plan_standing standing, int64_t mzxid, int32_t version) {
+    assert(standing != DV_PLAN_GOOD || memory->plan != NULL);
+    memory->standing = standing;
+    if (DV_MUTANT(plan_forgotten) && standing == DV_PLAN_MISSING) {
+        dv_plan_free(memory->plan);
+        memory->plan = NULL;
+    }
+    memory->mzxid = mzxid;
+    memory->found_version = version;
+    if (mzxid > memory->newest_mzxid) memory->newest_mzxid = mzxid;
+}
+
+void dv_plan_memory_take(dv_plan_memory *memory, dv_plan *plan, dv_plan_root *root, int32_t version) {
+    assert(plan->mzxid > 0);
+    if (dv_plan_memory_passed(memory, plan->mzxid)) {
+        dv_plan_free(plan);
+        dv_plan_root_clear(root);
+        return;
+    }
+    dv_plan_free(memory->plan);
+    dv_plan_root_clear(&memory->root);
+    memory->plan = plan;
+    memory->root = *root;
+    *root = (dv_plan_root){0};
+    memory->version = version;
+    dv_plan_memory_stand(memory, DV_PLAN_GOOD, plan->mzxid, version);
+}
+
+void dv_plan_memory_clear(dv_plan_memory *memory) {
+    dv_plan_free(memory->plan);
+    dv_plan_root_clear(&memory->root);
+    *memory = (dv_plan_memory){0};
+}

@@ -1,0 +1,332 @@
+/* The sticky plan as text: what is written to ZooKeeper. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, D2 to D8: equal plans are equal bytes. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/crc32.h"
+#include "divvy/error.h"
+#include "plan/owners.h"
+#include "plan/text.h"
+#include "znode/path.h"
+
+/* ---- a text that grows ---- */
+
+typedef struct {
+    char *bytes;
+    size_t count, room;
+    bool failed; /* memory was out; what is put then is lost */
+} growing;
+
+/* Room for so many bytes more, or NULL. */
+static char *reserve(growing *g, size_t more) {
+    if (g->failed) return NULL;
+    if (g->room - g->count < more) {
+        size_t room = (g->count + more) + (g->count + more) / 2 + 256;
+        char *bytes = realloc(g->bytes, room);
+        if (bytes == NULL) {
+            g->failed = true;
+            return NULL;
+        }
+        g->bytes = bytes;
+        g->room = room;
+    }
+    return g->bytes + g->count;
+}
+
+static void put(growing *g, const char *bytes, size_t count) {
+    char *to = reserve(g, count);
+    if (to == NULL) return;
+    memcpy(to, bytes, count);
+    g->count += count;
+}
+
+static void put_text(growing *g, const char *text) {
+    put(g, text, strlen(text));
+}
+
+__attribute__((format(printf, 2, 3))) static void put_format(growing *g, const char *format, ...) {
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    int bytes = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    assert(bytes >= 0 && (size_t)bytes < sizeof text);
+    put(g, text, (size_t)bytes);
+}
+
+/* D2: as it is, but for the quote, the backslash and control characters. */
+static void put_string(growing *g, const char *text) {
+    put(g, "\"", 1);
+    for (const char *at = text; *at != '\0';) {
+        size_t plain = 0;
+        while ((unsigned char)at[plain] >= 0x20 && at[plain] != '"' && at[plain] != '\\') plain++;
+        put(g, at, plain);
+        at += plain;
+        if (*at == '\0') break;
+        if (*at == '"' || *at == '\\') put_format(g, "\\%c", *at);
+        else put_format(g, "\\u%04x", (unsigned)(unsigned char)*at);
+        at++;
+    }
+    put(g, "\"", 1);
+}
+
+static int finish(dv_plan_text *out, growing *g) {
+    *out = (dv_plan_text){0};
+    if (reserve(g, 1) == NULL) {
+        free(g->bytes);
+        return DIVVY_ENOMEM;
+    }
+    *out = (dv_plan_text){.bytes = g->bytes, .count = g->count};
+    return 0;
+}
+
+/* ---- items ---- */
+
+/* D4: by the name of its node (N2), which is UTF-8 whatever the item is. */
+static void put_item(growing *g, const char *name) {
+    if (dv_name_is_plain(name)) {
+        put_string(g, name);
+        return;
+    }
+    size_t bytes = dv_name_encode(name, NULL, 0) + 1;
+    char *node = malloc(bytes);
+    if (node == NULL) {
+        g->failed = true;
+        return;
+    }
+    dv_name_encode(name, node, bytes);
+    put_string(g, node);
+    free(node);
+}
+
+int dv_plan_print_items(dv_plan_text *out, const dv_plan_set *set) {
+    growing g = {0};
+    reserve(&g, set->block_bytes + 3 * set->count + 2);
+    put(&g, "[", 1);
+    for (size_t i = 0; i < set->count; i++) {
+        if (i > 0) put(&g, ",", 1);
+        put_item(&g, set->names[i]);
+    }
+    put(&g, "]", 1);
+    return finish(out, &g);
+}
+
+/* ---- base and delta ---- */
+
+/* `whole`: with what older releases do not know, which is not in the sum (D8). */
+static void put_member(growing *g, const dv_plan_member *m, bool whole) {
+    put_format(g, "{\"slot\":%" PRIu32 ",\"key\":", m->slot);
+    put_string(g, m->key);
+    put_format(g, ",\"static\":%d,\"weight\":%" PRIu32 ",\"zone\":", m->is_static, m->weight);
+    put_string(g, m->zone);
+    put_format(g, ",\"rejoin_delay_ms\":%" PRId64 ",\"absent\":\"%" PRIx64 "\",\"leaving\":", m->rejoin_delay_ms,
+               (uint64_t)m->absent);
+    put_string(g, m->leaving);
+    if (whole && m->says_configured) put_format(g, ",\"configured\":%" PRIu32, m->configured);
+    put(g, "}", 1);
+}
+
+static void put_owners(growing *g, const dv_plan *plan, size_t width) {
+    char *to = reserve(g, plan->set->count * width);
+    if (to == NULL) return;
+    for (size_t i = 0; i < plan->set->count; i++, to += width) dv_plan_owner_put(to, width, plan->owners[i]);
+    g->count += plan->set->count * width;
+}
+
+static void put_base(growing *g, const dv_plan *plan, bool whole) {
+    put_text(g, "{\"members\":[");
+    for (size_t m = 0; m < plan->member_count; m++) {
+        if (m > 0) put(g, ",", 1);
+        put_member(g, &plan->members[m], whole);
+    }
+    size_t width = dv_plan_owner_width(plan);
+    put_format(g, "],\"width\":%zu,\"owners\":\"", width);
+    put_owners(g, plan, width);
+    put_text(g, "\"}");
+}
+
+int dv_plan_print_base(dv_plan_text *out, const dv_plan *plan) {
+    growing g = {0};
+    put_base(&g, plan, true);
+    return finish(out, &g);
+}
+
+int dv_plan_sum(uint32_t *sum, const dv_plan *plan) {
+    growing g = {0};
+    put_base(&g, plan, false);
+    *sum = g.failed ? 0 : dv_crc32(0, g.bytes, g.count);
+    free(g.bytes);
+    return g.failed ? DIVVY_ENOMEM : 0;
+}
+
+static void put_changed_members(growing *g, const dv_plan *from, const dv_plan *to) {
+    bool first = true;
+    put_text(g, "{\"members\":[");
+    for (size_t m = 0; m < to->member_count; m++) {
+        const dv_plan_member *before = dv_plan_member_at(from, to->members[m].slot);
+        if (before != NULL && dv_plan_member_equal(before, &to->members[m])) continue;
+        if (!first) put(g, ",", 1);
+        first = false;
+        put_member(g, &to->members[m], true);
+    }
+    first = true;
+    put_text(g, "],\"gone\":[");
+    for (size_t m = 0; m < from->member_count; m++) {
+        uint32_t slot = from->members[m].slot;
+        if (dv_plan_member_at(to, slot) != NULL) continue;
+        put_format(g, "%s%" PRIu32, first ? "" : ",", slot);
+        first = false;
+    }
+}
+
+typedef struct {
+    uint32_t slot, item;
+} move;
+
+/* By slot, those without an owner first; then by item. */
+static int by_slot(const void *left, const void *right) {
+    const move *a = left;
+    const move *b = right;
+    uint32_t a_slot = a->slot + 1, b_slot = b->slot + 1; /* DV_PLAN_NO_SLOT becomes 0 */
+    if (a_slot != b_slot) return a_slot < b_slot ? -1 : 1;
+    return (a->item > b->item) - (a->item < b->item);
+}
+
+static void put_moves(growing *g, const dv_plan *from, const dv_plan *to) {
+    size_t count = 0;
+    for (size_t i = 0; i < to->set->count; i++) count += from->owners[i] != to->owners[i];
+    move *moves = calloc(count + 1, sizeof *moves);
+    if (moves == NULL) {
+        g->failed = true;
+        return;
+    }
+    count = 0;
+    for (size_t i = 0; i < to->set->count; i++) {
+        if (from->owners[i] != to->owners[i]) moves[count++] = (move){to->owners[i], (uint32_t)i};
+    }
+    qsort(moves, count, sizeof *moves, by_slot);
+    put_text(g, "],\"moves\":[");
+    for (size_t n = 0; n < count; n++) {
+        if (n == 0 || moves[n].slot != moves[n - 1].slot) {
+            put_text(g, n > 0 ? "],[" : "[");
+            if (moves[n].slot == DV_PLAN_NO_SLOT) put_text(g, "-1");
+            else put_format(g, "%" PRIu32, moves[n].slot);
+        }
+        put_format(g, ",%" PRIu32, moves[n].item);
+    }
+    put_text(g, count > 0 ? "]]}" : "]}");
+    free(moves);
+}
+
+int dv_plan_print_delta(dv_plan_text *out, const dv_plan *from, const dv_plan *to) {
+    assert(dv_plan_set_equal(from->set, to->set));
+    growing g = {0};
+    put_changed_members(&g, from, to);
+    put_moves(&g, from, to);
+    return finish(out, &g);
+}
+
+/* ---- parts and the root ---- */
+
+size_t dv_plan_inline_root_bytes = DV_PLAN_INLINE_ROOT_BYTES, dv_plan_chunk_bytes = DV_PLAN_CHUNK_BYTES;
+
+void dv_plan_part_inline(dv_plan_part *part, dv_plan_text *text) {
+    *part = (dv_plan_part){.text = text->bytes, .bytes = text->count};
+    *text = (dv_plan_text){0};
+}
+
+int dv_plan_part_cut(dv_plan_part *part, const dv_plan_text *text, uint64_t generation, const char *guid,
+                     uint32_t *number) {
+    *part = (dv_plan_part){.bytes = text->count};
+    if (text->count > DV_PLAN_PART_BYTES_MAX) return DIVVY_E2BIG;
+    size_t most = dv_plan_chunk_bytes;
+    part->chunk_count = (text->count + most - 1) / most;
+    part->chunks = calloc(part->chunk_count + 1, sizeof *part->chunks);
+    if (part->chunks == NULL) {
+        part->chunk_count = 0;
+        return DIVVY_ENOMEM;
+    }
+    for (size_t n = 0; n < part->chunk_count; n++) {
+        dv_plan_chunk *chunk = &part->chunks[n];
+        size_t from = n * most;
+        size_t bytes = text->count - from < most ? text->count - from : most;
+        snprintf(chunk->name, sizeof chunk->name, "%" PRIu64 "-%s-%" PRIu32, generation, guid, (*number)++);
+        chunk->bytes = (uint32_t)bytes;
+        chunk->crc = dv_crc32(0, text->bytes + from, bytes);
+    }
+    return 0;
+}
+
+int dv_plan_root_describe(dv_plan_root *root, const dv_plan *plan) {
+    *root = (dv_plan_root){
+        .header = plan->header, .set_count = plan->set->count, .set_crc = plan->set->crc, .set_hash = plan->set->hash};
+    root->moved = malloc((plan->moved_count + 1) * sizeof *root->moved);
+    if (root->moved == NULL || dv_plan_sum(&root->sum, plan) != 0) {
+        dv_plan_root_clear(root);
+        return DIVVY_ENOMEM;
+    }
+    if (plan->moved_count > 0) memcpy(root->moved, plan->moved, plan->moved_count * sizeof *root->moved);
+    root->moved_count = plan->moved_count;
+    return 0;
+}
+
+static void put_part(growing *g, const dv_plan_part *part) {
+    if (part->text != NULL) {
+        put_text(g, "{\"inline\":");
+        put(g, part->text, part->bytes);
+        put(g, "}", 1);
+        return;
+    }
+    put_text(g, "{\"chunks\":[");
+    for (size_t n = 0; n < part->chunk_count; n++) {
+        const dv_plan_chunk *chunk = &part->chunks[n];
+        put_format(g, "%s[\"%s\",%" PRIu32 ",\"%08" PRIx32 "\"]", n > 0 ? "," : "", chunk->name, chunk->bytes,
+                   chunk->crc);
+    }
+    put_text(g, "]}");
+}
+
+static void put_header(growing *g, const dv_plan_root *root) {
+    const dv_plan_header *h = &root->header;
+    put_format(g, "{\"v\":%d,\"generation\":%" PRIu64 ",\"guid\":\"%s\",\"after\":\"%s\",", DV_PLAN_VERSION,
+               h->generation, h->guid, h->after);
+    put_format(g, "\"epoch\":\"%s\",\"pzxid\":\"%" PRIx64 "\",\"reason\":\"%s\",", h->epoch, (uint64_t)h->pzxid,
+               dv_plan_reason_text(h->reason));
+    put_format(g,
+               "\"options\":{\"algorithm\":%" PRIu32 ",\"max_moves\":%" PRIu32
+               ",\"spread_zones\":%d,\"round_timeout_ms\":%" PRId64 "},",
+               h->options.algorithm, h->options.max_moves, h->options.spread_zones, h->options.round_timeout_ms);
+    put_format(g, "\"tag\":\"%08" PRIx32 "\",", h->tag);
+    if (h->asked != 0) put_format(g, "\"asked\":\"%" PRIx64 "\",", (uint64_t)h->asked);
+    put_format(g, "\"set\":{\"count\":%zu,\"crc\":\"%08" PRIx32 "\",\"hash\":\"%016" PRIx64 "\"},", root->set_count,
+               root->set_crc, root->set_hash);
+}
+
+int dv_plan_print_root(dv_plan_text *out, const dv_plan_root *root) {
+    growing g = {0};
+    put_header(&g, root);
+    put_text(&g, "\"items\":");
+    put_part(&g, &root->items);
+    put_text(&g, ",\"base\":");
+    put_part(&g, &root->base);
+    put_format(&g, ",\"base_guid\":\"%s\",\"deltas\":[", root->base_guid);
+    for (size_t d = 0; d < root->delta_count; d++) {
+        put_format(&g, "%s[\"%s\",", d > 0 ? "," : "", root->deltas[d].guid);
+        put_part(&g, &root->deltas[d].part);
+        put(&g, "]", 1);
+    }
+    put_text(&g, "],\"moved\":[");
+    for (size_t n = 0; n < root->moved_count; n++) put_format(&g, "%s%" PRIu32, n > 0 ? "," : "", root->moved[n]);
+    put_format(&g, "],\"sum\":\"%08" PRIx32 "\"}", root->sum);
+    if (!g.failed && g.count > DV_PLAN_ROOT_BYTES_MAX) {
+        free(g.bytes);
+        *out = (dv_plan_text){0};
+        return DIVVY_E2BIG;
+    }
+    return finish(out, &g);
+}

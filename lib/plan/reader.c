@@ -1,0 +1,494 @@
+/* The reader of the sticky plan: keeps a memory up to P/plan. SPDX-License-Identifier: Apache-2.0
+ *
+ * The root is read, then, one after the other, the texts that it is made of: those in chunks are asked for ahead, and their
+ * answers come in the order of asking (znode.h, rule 3). What was read of a plan is kept in `reading` until it is whole. */
+#include "plan/reader.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/container.h"
+#include "testing/mutant.h"
+
+enum { CHUNKS_IN_FLIGHT_MAX = 8, RETRY_MS = 1000, AUDIT_INTERVAL_MS = 60000, TEXTS_MAX = DV_PLAN_DELTAS_MAX + 2 };
+
+/* A text that has to be read, and what is done with it. */
+typedef struct {
+    const dv_plan_part *part;
+    int (*take)(dv_plan_reader *r, const char *text, size_t bytes);
+} wanted_text;
+
+/* A root, and as much of its plan as is there. */
+typedef struct {
+    dv_plan_root root;
+    int64_t mzxid;
+    int32_t version;
+    bool from_memory; /* `plan` began as a copy of the one in memory */
+    dv_plan_set *set; /* NULL: among the texts */
+    dv_plan *plan;    /* NULL: among the texts */
+    wanted_text texts[TEXTS_MAX];
+    size_t text_count;
+    size_t text, chunk; /* what the next answer is to */
+    size_t asked_text, asked_chunk;
+    dv_plan_text bytes; /* of `text`, so far */
+    size_t room;
+} plan_reading;
+
+struct dv_plan_reader {
+    dv_event stopping;
+    divvy_client *client;
+    dv_listener listener;
+    const char *path;
+    dv_plan_memory *memory;
+    dv_plan_set *configured;
+    const dv_plan_reader_events *events;
+    void *owner;
+
+    dv_watch watch;
+    dv_timer timer;  /* an audit, or another try when memory was out */
+    bool wanted;     /* the root has to be read */
+    bool asked;      /* by dv_plan_reader_look(): somebody waits to hear of it */
+    bool root_asked; /* an exists, or a get, of the root is under way */
+    bool resting;    /* memory was out: nothing is asked before the timer */
+    bool ended;
+    unsigned under_way; /* operations, and calls that stand in the reader */
+    unsigned chunks_under_way;
+
+    plan_reading *reading; /* NULL: none */
+    int64_t doubted;       /* mzxid of the root of which a chunk was missing, or another */
+    int64_t distrusted;    /* mzxid of the root to which the plan in memory did not lead */
+    dv_plan_fault fault;
+};
+
+typedef struct {
+    dv_plan_reader *reader;
+    char path[];
+} chunk_fetch;
+
+static void read_root(dv_plan_reader *r, int64_t now);
+
+/* ---- the life of a reader ---- */
+
+static void drop_reading(dv_plan_reader *r) {
+    plan_reading *reading = r->reading;
+    r->reading = NULL;
+    if (!reading) return;
+    dv_plan_root_clear(&reading->root);
+    dv_plan_set_unref(reading->set);
+    dv_plan_free(reading->plan);
+    free(reading->bytes.bytes);
+    free(reading);
+}
+
+/* Each piece of work ends here. */
+static void leave(dv_plan_reader *r, int64_t now) {
+    if (--r->under_way > 0 || !r->ended) {
+        read_root(r, now);
+        return;
+    }
+    dv_unlisten(r->client, &r->listener);
+    dv_timer_cancel(&r->timer);
+    dv_znode_unwatch(r->client->znode, &r->watch);
+    drop_reading(r);
+    dv_plan_set_unref(r->configured);
+    r->events->gone(r->owner, now);
+    free(r);
+}
+
+/* What stood at the root is judged: the memory says how. */
+static void tell(dv_plan_reader *r, bool changed, int64_t now) {
+    drop_reading(r);
+    bool asked = r->asked && !r->wanted; /* Else the next read answers whoever asked. */
+    if (asked) r->asked = false;
+    if (!r->ended && (changed || asked)) r->events->changed(r->owner, now);
+}
+
+static void stand(dv_plan_reader *r, dv_plan_standing standing, const dv_stat *stat, int64_t now) {
+    int64_t mzxid = stat ? stat->mzxid : 0;
+    bool changed = r->memory->standing != standing || r->memory->mzxid != mzxid;
+    dv_plan_memory_stand(r->memory, standing, mzxid, stat ? stat->version : 0);
+    tell(r, changed, now);
+}
+
+static void stand_broken(dv_plan_reader *r, const dv_stat *stat, int64_t now) {
+    dv_client_warn(
+        r->client, DIVVY_WARN_PLAN,
+        "the plan %.200s is broken, since a text of it %s (byte %zu): until a member has written another one "
+        "members divide the items as without a plan; if none does, delete it",
+        r->path, r->fault.why, r->fault.at);
+    stand(r, DV_PLAN_BROKEN, stat, now);
+}
+
+static void stand_newer(dv_plan_reader *r, const dv_stat *stat, int64_t now) {
+    dv_client_warn(r->client, DIVVY_WARN_PLAN,
+                   "a later release of divvy wrote the plan %.200s, which this member cannot follow: update it, or end "
+                   "the members of the later release",
+                   r->path);
+    stand(r, DV_PLAN_NEWER, stat, now);
+}
+
+/* Not now: the root is read again, at once or a little later. */
+static void put_off(dv_plan_reader *r, int error, int64_t now) {
+    drop_reading(r);
+    r->wanted = true;
+    if (error != DIVVY_ENOMEM) return;
+    r->resting = true;
+    dv_timer_set(r->client, &r->timer, now + RETRY_MS);
+}
+
+/* ---- a plan, text after text ---- */
+
+static int take_items(dv_plan_reader *r, const char *text, size_t bytes) {
+    plan_reading *reading = r->reading;
+    return dv_plan_items_parse(&reading->set, &reading->root, text, bytes, &r->fault);
+}
+
+static int take_base(dv_plan_reader *r, const char *text, size_t bytes) {
+    plan_reading *reading = r->reading;
+    return dv_plan_from_base(&reading->plan, reading->set, text, bytes, &r->fault);
+}
+
+static int take_delta(dv_plan_reader *r, const char *text, size_t bytes) {
+    return dv_plan_apply(r->reading->plan, text, bytes, &r->fault);
+}
+
+static void want_text(plan_reading *reading, const dv_plan_part *part,
+                      int (*take)(dv_plan_reader *, const char *, size_t)) {
+    assert(reading->text_count < TEXTS_MAX);
+    reading->texts[reading->text_count++] = (wanted_text){part, take};
+}
+
+/* How many deltas lie behind the plan in memory; SIZE_MAX: the root's do not go by it. */
+static size_t deltas_known(const dv_plan_reader *r, const plan_reading *reading) {
+    const dv_plan *mine = r->memory->plan;
+    const dv_plan_root *root = &reading->root;
+    if (!mine || r->distrusted == reading->mzxid || !dv_plan_root_has_set(root, mine->set)) return SIZE_MAX;
+    for (size_t d = root->delta_count; d > 0; d--) {
+        if (strcmp(root->deltas[d - 1].guid, mine->header.guid) == 0) return d;
+    }
+    if (DV_MUTANT(plan_read_torn) && root->delta_count > 0) return root->delta_count - 1;
+    return strcmp(root->base_guid, mine->header.guid) == 0 ? 0 : SIZE_MAX;
+}
+
+static dv_plan_set *set_at_hand(const dv_plan_reader *r, const dv_plan_root *root) {
+    dv_plan_set *const sets[] = {r->configured, r->memory->plan ? r->memory->plan->set : NULL};
+    for (size_t i = 0; i < 2; i++) {
+        if (sets[i] && dv_plan_root_has_set(root, sets[i])) return dv_plan_set_ref(sets[i]);
+    }
+    return NULL;
+}
+
+/* D22: of the texts only those that lead from what is known to the new plan. */
+static int begin_reading(dv_plan_reader *r) {
+    plan_reading *reading = r->reading;
+    const dv_plan_root *root = &reading->root;
+    size_t known = deltas_known(r, reading);
+    if (known != SIZE_MAX) {
+        reading->from_memory = true;
+        reading->plan = dv_plan_copy(r->memory->plan);
+        if (!reading->plan) return DIVVY_ENOMEM;
+    } else {
+        known = 0;
+        reading->set = set_at_hand(r, root);
+        if (!reading->set) want_text(reading, &root->items, take_items);
+        want_text(reading, &root->base, take_base);
+    }
+    for (size_t d = known; d < root->delta_count; d++) want_text(reading, &root->deltas[d].part, take_delta);
+    return 0;
+}
+
+/* All texts are taken. */
+static int complete(dv_plan_reader *r) {
+    plan_reading *reading = r->reading;
+    int error = dv_plan_complete(reading->plan, &reading->root, &r->fault);
+    if (error) return error;
+    reading->plan->mzxid = reading->mzxid;
+    dv_plan_memory_take(r->memory, reading->plan, &reading->root, reading->version);
+    reading->plan = NULL;
+    return 0;
+}
+
+/* Takes the texts that are there, in their order. 0, also when one is missing yet, or what a parser says. */
+static int take_texts(dv_plan_reader *r) {
+    plan_reading *reading = r->reading;
+    for (; reading->text < reading->text_count; reading->text++) {
+        const wanted_text *text = &reading->texts[reading->text];
+        bool is_inline = text->part->text != NULL;
+        if (!is_inline && reading->chunk < text->part->chunk_count) return 0;
+        int error = is_inline ? text->take(r, text->part->text, text->part->bytes)
+                              : text->take(r, reading->bytes.bytes, reading->bytes.count);
+        if (error) return error;
+        free(reading->bytes.bytes);
+        reading->bytes = (dv_plan_text){0};
+        reading->room = reading->chunk = 0;
+    }
+    return 0;
+}
+
+/* Nothing is allocated before bytes are there, whatever the root claims. */
+static bool append(plan_reading *reading, const void *bytes, size_t count) {
+    dv_plan_text *to = &reading->bytes;
+    if (to->count + count > reading->room) {
+        size_t all = reading->texts[reading->text].part->bytes, twice = reading->room * 2;
+        size_t room = to->count + count > twice ? to->count + count : twice;
+        if (room > all) room = all;
+        char *larger = realloc(to->bytes, room);
+        if (!larger) return false;
+        to->bytes = larger;
+        reading->room = room;
+    }
+    memcpy(to->bytes + to->count, bytes, count);
+    to->count += count;
+    return true;
+}
+
+static void on_chunk(void *context, const dv_reply *reply, int64_t now);
+
+static int ask_chunk(dv_plan_reader *r, const dv_plan_chunk *chunk) {
+    size_t path_bytes = strlen(r->path) + strlen(chunk->name) + 2;
+    chunk_fetch *fetch = malloc(sizeof *fetch + path_bytes);
+    if (!fetch) return DIVVY_ENOMEM;
+    fetch->reader = r;
+    snprintf(fetch->path, path_bytes, "%s/%s", r->path, chunk->name);
+    if (dv_znode_get(r->client->znode, fetch->path, NULL, on_chunk, fetch) != 0) {
+        free(fetch);
+        return DIVVY_ENOMEM;
+    }
+    r->under_way++;
+    r->chunks_under_way++;
+    return 0;
+}
+
+static int ask_chunks(dv_plan_reader *r) {
+    plan_reading *reading = r->reading;
+    while (reading->asked_text < reading->text_count && r->chunks_under_way < CHUNKS_IN_FLIGHT_MAX) {
+        const dv_plan_part *part = reading->texts[reading->asked_text].part;
+        if (part->text || reading->asked_chunk == part->chunk_count) {
+            reading->asked_text++;
+            reading->asked_chunk = 0;
+            continue;
+        }
+        int error = ask_chunk(r, &part->chunks[reading->asked_chunk]);
+        if (error) return error;
+        reading->asked_chunk++;
+    }
+    return 0;
+}
+
+/* Goes as far as it can with what is there. */
+static void go_on(dv_plan_reader *r, int error, int64_t now) {
+    plan_reading *reading = r->reading;
+    if (!error) error = take_texts(r);
+    bool whole = !error && reading->text == reading->text_count;
+    if (whole) error = complete(r);
+    else if (!error) error = ask_chunks(r);
+    if (!error) {
+        if (whole) tell(r, true, now);
+    } else if (error == DIVVY_ENOMEM) {
+        put_off(r, error, now);
+    } else if (reading->from_memory) { /* D8: then by the base */
+        r->distrusted = reading->mzxid;
+        put_off(r, error, now);
+    } else {
+        stand_broken(r, &(dv_stat){.mzxid = reading->mzxid, .version = reading->version}, now);
+    }
+}
+
+/* D23: a chunk is missing, or another than the root names. If a newer root stands there by now, that is why. */
+static void doubt(dv_plan_reader *r, int64_t now) {
+    r->fault = (dv_plan_fault){.why = "is not there in all of its chunks", .at = r->reading->bytes.count};
+    r->doubted = r->reading->mzxid;
+    if (DV_MUTANT(plan_missing_is_broken))
+        stand_broken(r, &(dv_stat){.mzxid = r->reading->mzxid, .version = r->reading->version}, now);
+    else put_off(r, DIVVY_ENOENT, now);
+}
+
+static void take_chunk(dv_plan_reader *r, const dv_reply *reply, int64_t now) {
+    plan_reading *reading = r->reading;
+    const dv_plan_chunk *chunk = &reading->texts[reading->text].part->chunks[reading->chunk];
+    if (reply->error || !dv_plan_chunk_matches(chunk, reply->data, reply->data_bytes)) {
+        doubt(r, now);
+        return;
+    }
+    reading->chunk++;
+    go_on(r, append(reading, reply->data, reply->data_bytes) ? 0 : DIVVY_ENOMEM, now);
+}
+
+static void on_chunk(void *context, const dv_reply *reply, int64_t now) {
+    chunk_fetch *fetch = context;
+    dv_plan_reader *r = fetch->reader;
+    free(fetch);
+    r->chunks_under_way--;
+    if (!r->ended && r->reading) { /* else its plan was given up; no other one is begun before all answers are here */
+        if (dv_session_over(reply->error)) drop_reading(r);
+        else if (dv_outcome_unknown(reply->error)) put_off(r, reply->error, now);
+        else take_chunk(r, reply, now);
+    }
+    leave(r, now);
+}
+
+/* ---- the root ---- */
+
+/* D29: a root of generation 0 says nothing; who remembers a plan goes on with that, as where there is none. */
+static bool holds_place_only(const dv_plan_reader *r) {
+    const dv_plan *mine = r->memory->plan;
+    return r->reading->root.header.generation == 0 && mine && mine->header.generation > 0;
+}
+
+static void judge(dv_plan_reader *r, const dv_reply *reply, int64_t now) {
+    const dv_plan_memory *m = r->memory;
+    const dv_stat *stat = reply->stat;
+    if (stat->mzxid == m->mzxid || dv_plan_memory_passed(m, stat->mzxid)) { /* D21 */
+        tell(r, false, now);
+        return;
+    }
+    if (r->doubted == stat->mzxid) {
+        stand_broken(r, stat, now);
+        return;
+    }
+    plan_reading *reading = calloc(1, sizeof *reading);
+    if (!reading) {
+        put_off(r, DIVVY_ENOMEM, now);
+        return;
+    }
+    *reading = (plan_reading){.mzxid = stat->mzxid, .version = stat->version};
+    int error = dv_plan_root_parse(&reading->root, reply->data, reply->data_bytes, &r->fault);
+    r->reading = reading;
+    bool older =
+        DV_MUTANT(plan_older_followed) && m->plan && reading->root.header.generation < m->plan->header.generation;
+    if (!error && older) tell(r, false, now);
+    else if (!error && holds_place_only(r)) stand(r, DV_PLAN_MISSING, stat, now);
+    else if (!error) go_on(r, begin_reading(r), now);
+    else if (error == DIVVY_ENOMEM) put_off(r, error, now);
+    else if (error == DIVVY_EUNSUPPORTED) stand_newer(r, stat, now);
+    else stand_broken(r, stat, now);
+}
+
+/* It cannot be read. */
+static void give_up(dv_plan_reader *r, int error, int64_t now) {
+    r->ended = true;
+    r->events->failed(r->owner, error, now);
+}
+
+static void on_exists(void *context, const dv_reply *reply, int64_t now) {
+    dv_plan_reader *r = context;
+    r->root_asked = false;
+    if (r->ended || dv_session_over(reply->error)) drop_reading(r);
+    else if (dv_outcome_unknown(reply->error)) put_off(r, reply->error, now);
+    else if (!reply->error) r->wanted = true; /* It has come meanwhile. */
+    else if (reply->error == DIVVY_ENOENT) stand(r, DV_PLAN_MISSING, NULL, now);
+    else give_up(r, reply->error, now);
+    leave(r, now);
+}
+
+/* Only an exists leaves a watch where there is nothing. */
+static void watch_for_root(dv_plan_reader *r, int64_t now) {
+    if (dv_znode_exists(r->client->znode, r->path, &r->watch, on_exists, r) != 0) {
+        put_off(r, DIVVY_ENOMEM, now);
+        return;
+    }
+    r->root_asked = true;
+    r->under_way++;
+}
+
+static void on_root(void *context, const dv_reply *reply, int64_t now) {
+    dv_plan_reader *r = context;
+    r->root_asked = false;
+    if (r->ended || dv_session_over(reply->error)) drop_reading(r);
+    else if (dv_outcome_unknown(reply->error)) put_off(r, reply->error, now);
+    else if (!reply->error) judge(r, reply, now);
+    else if (reply->error == DIVVY_ENOENT) watch_for_root(r, now);
+    else give_up(r, reply->error, now);
+    leave(r, now);
+}
+
+static void read_root(dv_plan_reader *r, int64_t now) {
+    bool busy = r->root_asked || r->reading || r->chunks_under_way > 0 || r->resting;
+    if (r->ended || !r->wanted || busy || !dv_client_connected(r->client)) return;
+    dv_timer_set(r->client, &r->timer, now + AUDIT_INTERVAL_MS);
+    r->wanted = false;
+    if (dv_znode_get(r->client->znode, r->path, &r->watch, on_root, r) != 0) {
+        put_off(r, DIVVY_ENOMEM, now);
+        return;
+    }
+    r->root_asked = true;
+    r->under_way++;
+}
+
+/* ---- stimuli ---- */
+
+static void want_root(dv_plan_reader *r, int64_t now) {
+    r->wanted = true;
+    read_root(r, now);
+}
+
+static void on_event(dv_watch *watch, dv_watch_kind kind, int64_t now) {
+    (void)kind;
+    want_root(DV_CONTAINER(watch, dv_plan_reader, watch), now);
+}
+
+static void on_timer(dv_timer *timer, int64_t now) {
+    dv_plan_reader *r = DV_CONTAINER(timer, dv_plan_reader, timer);
+    r->resting = false;
+    want_root(r, now);
+}
+
+static void hear(void *context, dv_session_event event, int64_t now) {
+    dv_plan_reader *r = context;
+    if (event == DV_SESSION_CONNECTED) {
+        want_root(r, now); /* A watch may have been missed. */
+    } else if (event == DV_SESSION_SUSPENDED) {
+        r->wanted = true;
+    } else if (event == DV_SESSION_LOST || event == DV_SESSION_CLOSED) {
+        r->ended = true;
+        r->under_way++;
+        leave(r, now);
+    }
+}
+
+dv_plan_reader *dv_plan_reader_start(divvy_client *client, const char *path, dv_plan_memory *memory,
+                                     dv_plan_set *configured, const dv_plan_reader_events *events, void *owner) {
+    dv_plan_reader *r = calloc(1, sizeof *r);
+    if (!r) return NULL;
+    *r = (dv_plan_reader){.client = client,
+                          .path = path,
+                          .memory = memory,
+                          .configured = configured ? dv_plan_set_ref(configured) : NULL,
+                          .events = events,
+                          .owner = owner,
+                          .watch.fired = on_event,
+                          .timer.fire = on_timer,
+                          .listener = {.hear = hear, .context = r}};
+    dv_listen(client, &r->listener);
+    want_root(r, dv_client_now(client));
+    return r;
+}
+
+void dv_plan_reader_configure(dv_plan_reader *r, dv_plan_set *configured) {
+    dv_plan_set_ref(configured);
+    dv_plan_set_unref(r->configured);
+    r->configured = configured;
+}
+
+void dv_plan_reader_look(dv_plan_reader *r, int64_t now) {
+    r->asked = true;
+    want_root(r, now);
+}
+
+bool dv_plan_reader_busy(const dv_plan_reader *r) {
+    return !r->ended && (r->wanted || r->root_asked || r->reading);
+}
+
+static void on_stopping(dv_event *event, int64_t now) {
+    leave((dv_plan_reader *)(void *)event, now);
+}
+
+void dv_plan_reader_stop(dv_plan_reader *r) {
+    if (r->ended) return;
+    r->ended = true;
+    r->under_way++;
+    r->stopping.run = on_stopping;
+    dv_client_post(r->client, &r->stopping);
+}

@@ -1,0 +1,382 @@
+/* The settled party as a plan's step wants it, with what its nodes' data say. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, D10, D31, D32. */
+#include "plan/roster.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+#include "plan/member_name.h"
+#include "recipe/record.h"
+#include "testing/mutant.h"
+#include "znode/path.h"
+
+enum { READS_MAX = 200 }; /* under way at a time: each answer is held in memory */
+
+typedef struct inquiry inquiry;
+
+typedef struct {
+    inquiry *inquiry;
+    char *path;
+} node_read;
+
+/* One call to ask. */
+struct inquiry {
+    inquiry *next, **link;
+    dv_roster *people; /* NULL: they are gone, and nobody waits */
+    dv_roster_fn done;
+    void *context;
+    int error; /* the first: from then on nothing more is sent */
+    size_t count, sent, under_way;
+    node_read reads[];
+};
+
+struct dv_roster {
+    divvy_client *client;
+    const char *party_path;
+    dv_roster_ghost_fn on_ghost;
+    void *context;
+    dv_plan_node *nodes; /* by name; their names are ours, and the zones of those that are known */
+    dv_plan_party party;
+    int64_t learned_pzxid; /* of the party of which a plan has told */
+    inquiry *inquiries;
+};
+
+/* ---- nodes ---- */
+
+static void free_text(const char *text) {
+    free((void *)(uintptr_t)text);
+}
+
+static void free_node(dv_plan_node *node) {
+    if (node->known) free_text(node->zone);
+    free_text(node->node);
+}
+
+static int by_name(const void *left, const void *right) {
+    const dv_plan_node *a = left;
+    const dv_plan_node *b = right;
+    return strcmp(a->node, b->node);
+}
+
+size_t dv_roster_find(const dv_roster *people, const char *node) {
+    const dv_plan_node key = {.node = node};
+    if (people->party.count == 0) return SIZE_MAX;
+    const dv_plan_node *found = bsearch(&key, people->nodes, people->party.count, sizeof key, by_name);
+    return found != NULL ? (size_t)(found - people->nodes) : SIZE_MAX;
+}
+
+/* What its name alone says. */
+static bool make_node(dv_plan_node *node, const char *name) {
+    char *copy = strdup(name);
+    if (copy == NULL) return false;
+    dv_member member = dv_member_parse(copy);
+    *node = (dv_plan_node){.node = copy, .identifier = member.identifier, .tag = member.set, .zone = ""};
+    node->has_options = member.max_moves >= 0 && member.round_timeout_ms >= 0;
+    if (node->has_options) node->max_moves = (uint32_t)member.max_moves;
+    if (node->has_options) node->round_timeout_ms = member.round_timeout_ms;
+    return true;
+}
+
+/* D32: else one odd name would make a plan that nobody takes. */
+static bool can_stand_in_plan(const char *name) {
+    return strlen(name) <= DV_PLAN_KEY_BYTES_MAX && dv_is_utf8(name);
+}
+
+/* ---- the party ---- */
+
+dv_roster *dv_roster_new(divvy_client *client, const char *party_path, dv_roster_ghost_fn on_ghost, void *context) {
+    dv_roster *people = calloc(1, sizeof *people);
+    if (people != NULL)
+        *people = (dv_roster){.client = client, .party_path = party_path, .on_ghost = on_ghost, .context = context};
+    return people;
+}
+
+void dv_roster_free(dv_roster *people) {
+    if (people == NULL) return;
+    for (inquiry *q = people->inquiries; q != NULL; q = q->next) q->people = NULL; /* The last answer frees it. */
+    for (size_t n = 0; n < people->party.count; n++) free_node(&people->nodes[n]);
+    free(people->nodes);
+    free(people);
+}
+
+dv_plan_party *dv_roster_party(dv_roster *people) {
+    return &people->party;
+}
+
+/* The nodes of those names, in order, each once. Who was there before is what it was, and still belongs to `people`. */
+static bool gather(const dv_roster *people, const char *const *names, size_t count, dv_plan_node *nodes,
+                   size_t *gathered) {
+    for (size_t n = 0; n < count; n++) {
+        if (!can_stand_in_plan(names[n])) continue;
+        size_t old = dv_roster_find(people, names[n]);
+        if (old != SIZE_MAX) nodes[*gathered] = people->nodes[old];
+        else if (!make_node(&nodes[*gathered], names[n])) return false;
+        ++*gathered;
+    }
+    if (*gathered > 1) qsort(nodes, *gathered, sizeof *nodes, by_name);
+    return true;
+}
+
+/* A name that a list has twice, which no honest server sends, would be freed twice. */
+static size_t drop_twins(dv_plan_node *nodes, size_t count) {
+    size_t kept = 0;
+    for (size_t n = 0; n < count; n++) {
+        if (kept == 0 || by_name(&nodes[kept - 1], &nodes[n]) != 0) nodes[kept++] = nodes[n];
+        else if (nodes[kept - 1].node != nodes[n].node) free_node(&nodes[n]);
+    }
+    return kept;
+}
+
+static void drop_gathered(const dv_roster *people, dv_plan_node *nodes, size_t count) {
+    for (size_t n = 0; n < count; n++) {
+        if (dv_roster_find(people, nodes[n].node) == SIZE_MAX) free_node(&nodes[n]);
+    }
+    free(nodes);
+}
+
+/* Both are sorted, so that one walk finds who is not there any more. */
+static void free_those_gone(dv_roster *people, const dv_plan_node *nodes, size_t count) {
+    size_t n = 0;
+    for (size_t old = 0; old < people->party.count; old++) {
+        int order = -1;
+        while (n < count && (order = strcmp(nodes[n].node, people->nodes[old].node)) < 0) n++;
+        if (n == count || order != 0) free_node(&people->nodes[old]);
+    }
+    free(people->nodes);
+}
+
+int dv_roster_settle(dv_roster *people, const char *const *names, size_t count, int64_t pzxid) {
+    size_t gathered = 0;
+    dv_plan_node *nodes = calloc(count + 1, sizeof *nodes);
+    if (nodes == NULL) return DIVVY_ENOMEM;
+    if (!gather(people, names, count, nodes, &gathered)) {
+        drop_gathered(people, nodes, gathered);
+        return DIVVY_ENOMEM;
+    }
+    gathered = drop_twins(nodes, gathered);
+    free_those_gone(people, nodes, gathered);
+    people->nodes = nodes;
+    people->party.nodes = nodes;
+    people->party.count = gathered;
+    people->party.pzxid = pzxid;
+    people->party.owners = NULL; /* They were indices into what is gone. */
+    for (inquiry *q = people->inquiries; q != NULL; q = q->next) {
+        if (q->error == 0) q->error = DIVVY_ECANCELED;
+    }
+    return 0;
+}
+
+/* ---- what a plan tells ---- */
+
+static int by_identifier(const void *left, const void *right) {
+    const dv_plan_node *const *a = left, *const *b = right;
+    return strcmp((*a)->identifier, (*b)->identifier);
+}
+
+static int by_key(const void *left, const void *right) {
+    const dv_plan_member *const *a = left, *const *b = right;
+    return strcmp((*a)->key, (*b)->key);
+}
+
+static void learn_from_member(dv_plan_node *node, const dv_plan_member *member) {
+    char *zone = strdup(member->zone);
+    if (zone == NULL) return;
+    node->known = true;
+    node->is_static = true;
+    node->weight_unknown = !member->says_configured;
+    node->weight = member->says_configured ? member->configured : member->weight;
+    node->zone = zone;
+    node->rejoin_delay_ms = member->rejoin_delay_ms;
+}
+
+/* Both are sorted. A node whose identifier another one has too is left alone: it may be fenced, or not be static. */
+static void match(dv_plan_node **nodes, size_t node_count, const dv_plan_member **members, size_t member_count) {
+    size_t m = 0;
+    for (size_t n = 0; n < node_count; n++) {
+        bool doubled = (n > 0 && by_identifier(&nodes[n - 1], &nodes[n]) == 0) ||
+                       (n + 1 < node_count && by_identifier(&nodes[n], &nodes[n + 1]) == 0);
+        int order = -1;
+        while (m < member_count && (order = strcmp(members[m]->key, nodes[n]->identifier)) < 0) m++;
+        if (m < member_count && order == 0 && !doubled && !nodes[n]->known) learn_from_member(nodes[n], members[m]);
+    }
+}
+
+void dv_roster_learn(dv_roster *people, const dv_plan *plan) {
+    size_t count = people->party.count, statics = 0;
+    if (people->learned_pzxid == people->party.pzxid) return;
+    dv_plan_node **nodes = (dv_plan_node **)calloc(count + 1, sizeof *nodes);
+    const dv_plan_member **members = (const dv_plan_member **)calloc(plan->member_count + 1, sizeof *members);
+    if (nodes != NULL && members != NULL) {
+        for (size_t n = 0; n < count; n++) nodes[n] = &people->nodes[n];
+        for (size_t m = 0; m < plan->member_count; m++) {
+            const dv_plan_member *member = &plan->members[m];
+            if (member->is_static && member->absent == 0) members[statics++] = member;
+        }
+        qsort((void *)nodes, count, sizeof *nodes, by_identifier);
+        qsort((void *)members, statics, sizeof *members, by_key);
+        match(nodes, count, members, statics);
+        people->learned_pzxid = people->party.pzxid;
+    }
+    free((void *)nodes);
+    free((void *)members);
+}
+
+/* ---- reading ---- */
+
+static void free_inquiry(inquiry *q) {
+    for (size_t n = 0; n < q->count; n++) free(q->reads[n].path);
+    free(q);
+}
+
+static void finish(inquiry *q, int64_t now) {
+    if (q->people != NULL) {
+        *q->link = q->next;
+        if (q->next != NULL) q->next->link = q->link;
+        q->done(q->context, q->error, now);
+    }
+    free_inquiry(q);
+}
+
+/* What a node says never changes, so an answer is good for it however late it comes. */
+static int learn(dv_roster *people, const char *name, const dv_reply *reply) {
+    size_t n = dv_roster_find(people, name);
+    if (n == SIZE_MAX || people->nodes[n].czxid != 0) return 0;
+    dv_plan_node *node = &people->nodes[n];
+    dv_member_facts facts;
+    if (!dv_member_data_parse(reply->data, reply->data_bytes, &facts)) return DIVVY_ENOMEM;
+    if (node->known) free_text(node->zone);
+    node->known = true;
+    node->is_static = facts.is_static && node->identifier[0] != '\0'; /* D32: that would be an empty key */
+    node->weight = facts.weight;
+    node->weight_unknown = false;
+    node->zone = facts.zone;
+    node->rejoin_delay_ms = facts.rejoin_delay_ms;
+    node->first_czxid = facts.first_czxid;
+    node->czxid = reply->stat->czxid > 0 ? reply->stat->czxid : 1; /* 0 would be asked for again, and again. */
+    node->is_ghost = reply->stat->ephemeral_owner == 0 && !DV_MUTANT(ghost_counted);
+    if (node->is_ghost && people->on_ghost != NULL) people->on_ghost(people->context, name);
+    return 0;
+}
+
+static void send_reads(inquiry *q);
+
+static void on_read(void *context, const dv_reply *reply, int64_t now) {
+    const node_read *r = context;
+    inquiry *q = r->inquiry;
+    q->under_way--;
+    if (q->people != NULL) {
+        int error = reply->error;
+        if (error == 0) error = learn(q->people, dv_path_last(r->path), reply);
+        if (q->error == 0) q->error = error;
+        send_reads(q);
+    }
+    if (q->under_way == 0) finish(q, now);
+}
+
+static void send_reads(inquiry *q) {
+    while (q->error == 0 && q->sent < q->count && q->under_way < READS_MAX) {
+        node_read *r = &q->reads[q->sent];
+        q->error = dv_znode_get(q->people->client->znode, r->path, NULL, on_read, r);
+        if (q->error != 0) return;
+        q->sent++;
+        q->under_way++;
+    }
+}
+
+static void enlist(inquiry *q) {
+    q->next = q->people->inquiries;
+    q->link = &q->people->inquiries;
+    if (q->next != NULL) q->next->link = &q->next;
+    q->people->inquiries = q;
+}
+
+/* Reads the nodes that are asked for. */
+static int inquire(dv_roster *people, const uint8_t *asks, size_t count, dv_roster_fn done, void *context) {
+    if (count == 0) return 0;
+    inquiry *q = calloc(1, sizeof *q + count * sizeof *q->reads);
+    if (q == NULL) return DIVVY_ENOMEM;
+    *q = (inquiry){.people = people, .done = done, .context = context};
+    for (size_t n = 0; n < people->party.count; n++) {
+        if (asks[n] == DV_PLAN_ASK_NOTHING) continue;
+        char *path = dv_path_join(people->party_path, people->nodes[n].node);
+        if (path == NULL) q->error = DIVVY_ENOMEM;
+        q->reads[q->count++] = (node_read){q, path};
+    }
+    send_reads(q);
+    if (q->under_way == 0) {
+        free_inquiry(q);
+        return DIVVY_ENOMEM;
+    }
+    enlist(q);
+    return (int)count;
+}
+
+/* D43: of a node that only a plan has told of it is not known how old it is. That counts as soon as another one turns out
+ * to be of the same member; so it is asked with the other one, and one round of reads is enough. Returns how many more
+ * there are to be read, or DIVVY_ENOMEM. */
+static int ask_ages(const dv_roster *people, uint8_t *asks) {
+    size_t count = people->party.count;
+    int more = 0;
+    dv_plan_node **nodes = (dv_plan_node **)calloc(count + 1, sizeof *nodes);
+    if (nodes == NULL) return DIVVY_ENOMEM;
+    for (size_t n = 0; n < count; n++) nodes[n] = &people->nodes[n];
+    qsort((void *)nodes, count, sizeof *nodes, by_identifier);
+    for (size_t from = 0, to; from < count; from = to) {
+        bool any = false;
+        for (to = from; to < count && by_identifier(&nodes[from], &nodes[to]) == 0; to++) {
+            any |= asks[nodes[to] - people->nodes] != DV_PLAN_ASK_NOTHING;
+        }
+        for (size_t n = from; any && n < to; n++) {
+            uint8_t *asked = &asks[nodes[n] - people->nodes];
+            if (*asked != DV_PLAN_ASK_NOTHING || !nodes[n]->known || nodes[n]->czxid != 0) continue;
+            *asked = DV_PLAN_ASK_CZXID;
+            more++;
+        }
+    }
+    free((void *)nodes);
+    return more;
+}
+
+/* D10: what a plan says of a node is not that it is ephemeral. Returns how many more there are to be read. */
+static int ask_the_rest(const dv_roster *people, uint8_t *asks) {
+    int more = 0;
+    for (size_t n = 0; n < people->party.count; n++) {
+        if (asks[n] != DV_PLAN_ASK_NOTHING || people->nodes[n].czxid != 0) continue;
+        asks[n] = DV_PLAN_ASK_DATA;
+        more++;
+    }
+    return more;
+}
+
+int dv_roster_ask(dv_roster *people, const dv_plan *previous, dv_roster_question which, dv_roster_fn done,
+                  void *context) {
+    uint8_t *asks = calloc(people->party.count + 1, 1);
+    if (asks == NULL) return DIVVY_ENOMEM;
+    int asked = dv_plan_ask(previous, &people->party, asks), more = 0;
+    if (asked >= 0 && which == DV_ROSTER_ALL) more = ask_the_rest(people, asks);
+    else if (asked > 0) more = ask_ages(people, asks);
+    asked = more < 0 ? more : asked + more;
+    if (asked > 0) asked = inquire(people, asks, (size_t)asked, done, context);
+    free(asks);
+    return asked;
+}
+
+int dv_roster_ask_namesakes(dv_roster *people, size_t node, dv_roster_fn done, void *context) {
+    uint8_t *asks = calloc(people->party.count + 1, 1);
+    if (asks == NULL) return DIVVY_ENOMEM;
+    size_t namesakes = 0, count = 0;
+    for (size_t n = 0; n < people->party.count; n++) {
+        asks[n] = strcmp(people->nodes[n].identifier, people->nodes[node].identifier) == 0;
+        namesakes += asks[n];
+    }
+    for (size_t n = 0; n < people->party.count; n++) {
+        bool told = people->nodes[n].known && (namesakes == 1 || people->nodes[n].czxid != 0);
+        if (told) asks[n] = DV_PLAN_ASK_NOTHING;
+        count += asks[n] != DV_PLAN_ASK_NOTHING;
+    }
+    int asked = inquire(people, asks, count, done, context);
+    free(asks);
+    return asked;
+}

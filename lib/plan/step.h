@@ -1,0 +1,86 @@
+/* The sticky plan's step: from one plan to the next. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, rules D10 to D20. Pure: no I/O, no clock. Whoever writes computes the next plan by it from what it
+ * has just read (D25); every other member, from the same, would compute the same. A second step from what
+ * the first returned, with the same party and no events, finds nothing to write. */
+#ifndef DV_PLAN_STEP_H
+#define DV_PLAN_STEP_H
+
+#include "plan/text.h"
+
+/* A child of the settled party; all of them are members that follow plans. What its data say of it never changes, so it
+ * is read once, and kept as long as the node lives. */
+typedef struct {
+    const char *node, *identifier;
+    uint32_t tag;        /* `s` of P2 */
+    bool known;          /* the next four were read; needed of nodes of which dv_plan_ask() says so */
+    bool is_static;      /* what its data say from here on */
+    uint32_t weight;     /* that it is configured with */
+    bool weight_unknown; /* it was not read, and the plan that told of the node does not say */
+    const char *zone;    /* "": none */
+    int64_t rejoin_delay_ms;
+    int64_t czxid;       /* 0: not read; needed of static nodes that share an identifier, and by D17 */
+    int64_t first_czxid; /* read with czxid: of the first node of this member, if this is a later one; else 0 */
+    bool has_options;    /* its name says what it is configured with; older releases do not */
+    uint32_t max_moves;
+    int64_t round_timeout_ms;
+    bool is_ghost; /* it was read, and is persistent: nobody's (P2) */
+} dv_plan_node;
+
+typedef struct {
+    int64_t pzxid;
+    const dv_plan_node *nodes;
+    size_t count;
+    /* What the writer itself would begin with: the items that it is configured with; the options of a first plan; who
+     * has owned which of these items so far, as indices into `nodes`, UINT32_MAX for nobody. NULL: nobody any. Whoever is
+     * no member, an administrator's command, has no set (NULL) and begins no plan. */
+    dv_plan_set *set;
+    dv_plan_options options;
+    const uint32_t *owners;
+} dv_plan_party;
+
+typedef struct {
+    const char *key;
+    int64_t absent; /* of the entry that the timer ran for */
+} dv_plan_expiry;
+
+typedef struct {
+    const char *key;
+    uint32_t weight; /* 0: to be drained */
+} dv_plan_weight;
+
+/* What the party does not tell. Zero: nothing. */
+typedef struct {
+    const dv_plan_expiry *expired; /* absences that took too long */
+    size_t expired_count;
+    const dv_plan_weight *weights;
+    size_t weight_count;
+    const char *const *leaving; /* nodes */
+    size_t leaving_count;
+    dv_plan_set *set; /* instead of the one that is dealt; NULL: no other */
+    const dv_plan_options *options;
+    const char *round_over; /* guid of the plan whose moved items all have their new owners, or took too long */
+} dv_plan_events;
+
+enum { DV_PLAN_ASK_NOTHING = 0, DV_PLAN_ASK_DATA = 1, DV_PLAN_ASK_CZXID = 2 };
+
+/* What has to be read of each node before a step: asks[i] for nodes[i]. Returns how many nodes there is something to ask
+ * of; or DIVVY_ENOMEM. */
+int dv_plan_ask(const dv_plan *previous, const dv_plan_party *party, uint8_t *asks);
+
+enum { DV_PLAN_NEXT = 0, DV_PLAN_NOTHING = 1, DV_PLAN_ASK = 2 };
+
+/* DV_PLAN_NEXT with *next, which the caller frees; its guid is for the writer to fill, a first one's epoch too. Otherwise
+ * *next is NULL: DV_PLAN_NOTHING, nothing is to be written for this party; DV_PLAN_ASK, something has to be read first; or
+ *   DIVVY_ENOMEM
+ *   DIVVY_ELIMIT  more members than DV_PLAN_SLOTS
+ * `previous` may be NULL: there is no plan. */
+int dv_plan_step(dv_plan **next, const dv_plan *previous, const dv_plan_party *party, const dv_plan_events *events);
+
+/* The member that a live node is, by a plan; NULL: none, because the plan does not have it, or another node of the same
+ * identifier is newer (D12: it is fenced). */
+const dv_plan_member *dv_plan_member_of(const dv_plan *plan, const dv_plan_party *party, size_t node);
+/* Whether another live node has taken its place (D12). */
+bool dv_plan_fenced(const dv_plan_party *party, size_t node);
+
+#endif

@@ -1,0 +1,538 @@
+/* The writer of the sticky plan: one attempt to write the next one. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, rules D25 to D30. The steps stand in the order in which they are taken; each begins when all that
+ * the one before has asked for is answered. */
+#include "plan/writer.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/compose.h"
+#include "plan/draft.h"
+#include "plan/garbage.h"
+#include "testing/mutant.h"
+#include "znode/path.h"
+
+enum { CHUNKS_IN_FLIGHT = 4, READINGS_MOST = 4, COMMIT_OPS_MOST = 3 };
+
+struct dv_plan_writer {
+    dv_event starting; /* first */
+    divvy_client *client;
+    dv_listener listener;
+    dv_plan_writer_config config;
+    const dv_plan_writer_events *events;
+    void *owner;
+
+    void (*step)(dv_plan_writer *a, int64_t now); /* next, when nothing is under way */
+    unsigned under_way;
+    int error;    /* the first one of this step */
+    bool cut;     /* the connection that the attempt was made on has gone */
+    bool stopped; /* by its owner */
+    bool over;    /* its outcome was told */
+
+    unsigned readings;
+    int64_t party_pzxid;
+    bool has_root;
+    int64_t root_mzxid;
+    int32_t root_version;
+    char found_epoch[DV_GUID_BYTES]; /* what the root that is there says, unless it is good; "": nothing */
+    uint64_t found_generation;
+
+    char epoch[DV_GUID_BYTES];
+    bool epoch_missing; /* there is no such child, though the root says so */
+    bool epoch_made;    /* by this attempt, for a root that is there */
+    char *epoch_path;
+    dv_plan *next;
+    dv_plan_draft draft;
+    size_t chunks_sent;
+    char **chunk_paths;
+    dv_plan_draft place; /* a root that only holds the place, D29 */
+    dv_op ops[COMMIT_OPS_MOST];
+    dv_stat stat; /* of the root as set */
+    dv_plan_garbage *garbage;
+};
+
+static void read_all(dv_plan_writer *a, int64_t now);
+
+/* ---- the end ---- */
+
+static void drop_texts(dv_plan_writer *a) {
+    for (size_t n = 0; a->chunk_paths != NULL && n < a->draft.chunk_count; n++) free(a->chunk_paths[n]);
+    free(a->chunk_paths);
+    a->chunk_paths = NULL;
+    a->chunks_sent = 0;
+    dv_plan_draft_clear(&a->draft);
+    dv_plan_draft_clear(&a->place);
+    dv_plan_free(a->next);
+    a->next = NULL;
+    free(a->epoch_path);
+    a->epoch_path = NULL;
+}
+
+static void leave(dv_plan_writer *a, int64_t now) {
+    assert(a->under_way == 0);
+    dv_unlisten(a->client, &a->listener);
+    a->events->gone(a->owner, now);
+    drop_texts(a);
+    dv_plan_garbage_free(a->garbage);
+    free(a);
+}
+
+/* Its owner may stop it inside. */
+static void tell(dv_plan_writer *a, dv_plan_outcome outcome, int error, int64_t now) {
+    assert(!a->over && !a->stopped);
+    a->over = true;
+    a->under_way++;
+    a->events->done(a->owner, outcome, error, now);
+    a->under_way--;
+}
+
+static void finish(dv_plan_writer *a, dv_plan_outcome outcome, int64_t now) {
+    tell(a, outcome, 0, now);
+    leave(a, now);
+}
+
+static void fail(dv_plan_writer *a, int error, int64_t now) {
+    tell(a, DV_PLAN_FAILED, error, now);
+    leave(a, now);
+}
+
+/* ---- steps ---- */
+
+static void note(dv_plan_writer *a, int error) {
+    if (a->error == 0) a->error = error;
+}
+
+/* Something was asked for, or could not be. */
+static void asked(dv_plan_writer *a, int error) {
+    if (error == 0) a->under_way++;
+    else note(a, error);
+}
+
+static void proceed(dv_plan_writer *a, int64_t now) {
+    if (a->under_way > 0) return;
+    if (a->stopped) leave(a, now);
+    else a->step(a, now);
+}
+
+/* What is asked for from here on is answered before `step` comes. */
+static void begin(dv_plan_writer *a, void (*step)(dv_plan_writer *a, int64_t now)) {
+    assert(a->under_way == 0);
+    a->step = step;
+    a->error = 0;
+}
+
+static void on_reply(void *context, const dv_reply *reply, int64_t now) {
+    dv_plan_writer *a = context;
+    a->under_way--;
+    note(a, reply->error);
+    proceed(a, now);
+}
+
+/* Whether the attempt is over by an error of a step, of which those have been taken out that mean something else. D25:
+ * everything is read and written on one connection. */
+static bool has_failed(dv_plan_writer *a, int64_t now) {
+    if (a->error == 0 && !a->cut) return false;
+    fail(a, a->error != 0 ? a->error : DIVVY_ECONNECTION, now);
+    return true;
+}
+
+/* ---- D25: a barrier, the root, the party ---- */
+
+/* A refused write is as good as an accepted one: both pass through the quorum. */
+static void on_barrier(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
+    dv_plan_writer *a = context;
+    (void)replies;
+    (void)count;
+    a->under_way--;
+    if (dv_outcome_unknown(error) || dv_session_over(error)) note(a, error);
+    proceed(a, now);
+}
+
+/* What cannot be followed may tell at least its epoch and its generation. */
+static void look_into_root(dv_plan_writer *a, const dv_reply *reply) {
+    dv_plan_root root;
+    a->found_epoch[0] = '\0';
+    a->found_generation = 0;
+    if (a->config.memory->standing == DV_PLAN_GOOD) return;
+    int error = dv_plan_root_parse(&root, reply->data, reply->data_bytes, NULL);
+    if (error == DIVVY_ENOMEM) note(a, error);
+    if (error != 0) return;
+    memcpy(a->found_epoch, root.header.epoch, sizeof a->found_epoch);
+    a->found_generation = root.header.generation;
+    dv_plan_root_clear(&root);
+}
+
+static void on_root(void *context, const dv_reply *reply, int64_t now) {
+    dv_plan_writer *a = context;
+    a->under_way--;
+    a->has_root = reply->error == 0;
+    if (a->has_root) {
+        a->root_mzxid = reply->stat->mzxid;
+        a->root_version = reply->stat->version;
+        look_into_root(a, reply);
+    } else if (reply->error != DIVVY_ENOENT) {
+        note(a, reply->error);
+    }
+    proceed(a, now);
+}
+
+/* Without P/party there is no party that could have settled; whoever watches it will say so. */
+static void on_party(void *context, const dv_reply *reply, int64_t now) {
+    dv_plan_writer *a = context;
+    a->under_way--;
+    if (reply->error == 0) a->party_pzxid = reply->stat->pzxid;
+    else if (reply->error == DIVVY_ENOENT) a->party_pzxid = 0;
+    else note(a, reply->error);
+    proceed(a, now);
+}
+
+/* Whether the root that was read is the one that the memory knows of. */
+static bool is_remembered(const dv_plan_writer *a) {
+    const dv_plan_memory *memory = a->config.memory;
+    if (memory->standing == DV_PLAN_UNREAD) return false;
+    if (DV_MUTANT(plan_writer_lags)) return true;
+    if (!a->has_root) return memory->standing == DV_PLAN_MISSING && memory->mzxid == 0;
+    return memory->mzxid == a->root_mzxid && memory->found_version == a->root_version;
+}
+
+static bool follows_party(const dv_plan_writer *a) {
+    return dv_roster_party(a->config.people)->pzxid == a->party_pzxid;
+}
+
+/* ---- D27: the epoch ---- */
+
+static void after_epoch(dv_plan_writer *a, int64_t now) {
+    if (a->error == DIVVY_ENOENT) {
+        finish(a, DV_PLAN_BEHIND, now); /* The root has gone. */
+    } else if (!has_failed(a, now)) {
+        a->epoch_made = true;
+        read_all(a, now); /* Only now is it known to stand under the root that will be read. */
+    }
+}
+
+static void make_epoch(dv_plan_writer *a, int64_t now) {
+    begin(a, after_epoch);
+    free(a->epoch_path);
+    dv_client_guid(a->client, a->epoch);
+    a->epoch_path = dv_path_join(a->config.path, a->epoch);
+    int error = DIVVY_ENOMEM;
+    if (a->epoch_path != NULL) {
+        error = dv_znode_create(a->client->znode, a->epoch_path, "", 0, DV_PERSISTENT, on_reply, a);
+    }
+    asked(a, error);
+    proceed(a, now);
+}
+
+/* Which child is to be checked when the root is written. Whether there is one. */
+static bool choose_epoch(dv_plan_writer *a) {
+    const dv_plan_memory *memory = a->config.memory;
+    if (a->epoch_made) return true;
+    if (!a->has_root) dv_client_guid(a->client, a->epoch);
+    else if (a->epoch_missing) a->epoch[0] = '\0';
+    else if (memory->standing == DV_PLAN_GOOD) memcpy(a->epoch, memory->root.header.epoch, sizeof a->epoch);
+    else memcpy(a->epoch, a->found_epoch, sizeof a->epoch);
+    return a->epoch[0] != '\0';
+}
+
+/* ---- D26: the next plan ---- */
+
+static void complete_header(dv_plan_writer *a) {
+    dv_plan_header *header = &a->next->header;
+    if (a->found_generation >= header->generation) header->generation = a->found_generation + 1;
+    if (header->generation > DV_PLAN_INTEGER_MAX) header->generation = 1;
+    dv_client_guid(a->client, header->guid);
+    memcpy(header->epoch, a->epoch, sizeof header->epoch);
+}
+
+static int write_texts(dv_plan_writer *a) {
+    const dv_plan_memory *memory = a->config.memory;
+    bool builds_on = memory->standing == DV_PLAN_GOOD;
+    int error =
+        dv_plan_draft_make(&a->draft, a->next, builds_on ? memory->plan : NULL, builds_on ? &memory->root : NULL);
+    if (error != 0) return error;
+    free(a->epoch_path);
+    a->epoch_path = dv_path_join(a->config.path, a->epoch);
+    a->chunk_paths = calloc(a->draft.chunk_count + 1, sizeof *a->chunk_paths);
+    bool complete = a->epoch_path != NULL && a->chunk_paths != NULL;
+    for (size_t n = 0; complete && n < a->draft.chunk_count; n++) {
+        a->chunk_paths[n] = dv_path_join(a->config.path, a->draft.chunks[n].name);
+        complete = a->chunk_paths[n] != NULL;
+    }
+    return complete ? 0 : DIVVY_ENOMEM;
+}
+
+static void send_chunks(dv_plan_writer *a, int64_t now);
+static void hold_place(dv_plan_writer *a, int64_t now);
+
+static void compute(dv_plan_writer *a, int64_t now) {
+    if (a->error == DIVVY_ENOENT || a->error == DIVVY_ECANCELED) {
+        finish(a, DV_PLAN_UNSETTLED, now); /* A node of the party has gone, or another party has settled. */
+        return;
+    }
+    if (has_failed(a, now)) return;
+    /* The reader, and who settles parties, were not asleep meanwhile. */
+    if (!is_remembered(a)) {
+        finish(a, DV_PLAN_BEHIND, now);
+        return;
+    }
+    if (!follows_party(a)) {
+        finish(a, DV_PLAN_UNSETTLED, now);
+        return;
+    }
+    const dv_plan_party *party = dv_roster_party(a->config.people);
+    int result = dv_plan_compose(&a->next, a->config.memory, party, a->config.events);
+    assert(result != DV_PLAN_ASK);
+    if (result == DV_PLAN_NOTHING) {
+        finish(a, DV_PLAN_NEEDLESS, now);
+        return;
+    }
+    if (result == DV_PLAN_NEXT) {
+        complete_header(a);
+        result = write_texts(a);
+    }
+    if (result != 0) fail(a, result < 0 ? result : DIVVY_EPROTO, now);
+    else if (!a->has_root && a->draft.chunk_count > 0) hold_place(a, now);
+    else send_chunks(a, now);
+}
+
+static void on_people(void *context, int error, int64_t now) {
+    dv_plan_writer *a = context;
+    a->under_way--;
+    note(a, error);
+    proceed(a, now);
+}
+
+static void after_reading(dv_plan_writer *a, int64_t now) {
+    if (has_failed(a, now)) return;
+    const dv_plan_memory *memory = a->config.memory;
+    if (!is_remembered(a)) {
+        finish(a, DV_PLAN_BEHIND, now);
+    } else if (!follows_party(a)) {
+        finish(a, DV_PLAN_UNSETTLED, now);
+    } else if (memory->standing == DV_PLAN_NEWER && !a->config.over_newer) {
+        finish(a, DV_PLAN_NEEDLESS, now);
+    } else if (!choose_epoch(a)) {
+        make_epoch(a, now);
+    } else {
+        begin(a, compute);
+        int reads = dv_roster_ask(a->config.people, memory->plan, DV_ROSTER_ALL, on_people, a);
+        if (reads != 0) asked(a, reads > 0 ? 0 : reads);
+        proceed(a, now);
+    }
+}
+
+static void read_all(dv_plan_writer *a, int64_t now) {
+    dv_znode *znode = a->client->znode;
+    begin(a, after_reading);
+    if (++a->readings > READINGS_MOST) {
+        finish(a, DV_PLAN_BEHIND, now); /* Somebody deletes under our hands. */
+        return;
+    }
+    drop_texts(a);
+    a->ops[0] = (dv_op){.kind = DV_CHECK, .path = "/", .version = -1};
+    asked(a, dv_znode_multi(znode, a->ops, 1, on_barrier, a));
+    asked(a, dv_znode_get(znode, a->config.path, NULL, on_root, a));
+    asked(a, dv_znode_children(znode, a->config.party_path, NULL, on_party, a));
+    proceed(a, now);
+}
+
+/* ---- D29: the first chunks need a parent ---- */
+
+static void on_multi(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
+    dv_plan_writer *a = context;
+    a->under_way--;
+    note(a, error);
+    if (error == 0) a->stat = *replies[count - 1].stat; /* The set is the last one. */
+    proceed(a, now);
+}
+
+/* The root and its epoch come into being together, and nobody sees the root empty. */
+static int create_root(dv_plan_writer *a, const dv_plan_text *text) {
+    a->ops[0] = (dv_op){.kind = DV_CREATE, .path = a->config.path, .data = ""};
+    a->ops[1] = (dv_op){.kind = DV_CREATE, .path = a->epoch_path, .data = ""};
+    a->ops[2] = (dv_op){.kind = DV_SET, .path = a->config.path, .data = text->bytes, .data_bytes = text->count};
+    return dv_znode_multi(a->client->znode, a->ops, 3, on_multi, a);
+}
+
+static void after_place(dv_plan_writer *a, int64_t now) {
+    if (a->error == DIVVY_EEXIST || a->error == DIVVY_ENOENT) {
+        finish(a, DV_PLAN_BEHIND, now);
+    } else if (!has_failed(a, now)) {
+        a->has_root = true;
+        a->root_version = a->stat.version;
+        send_chunks(a, now);
+    }
+}
+
+static int draft_place(dv_plan_writer *a) {
+    dv_plan *place = dv_plan_make(dv_plan_set_make(NULL, 0));
+    if (place == NULL) return DIVVY_ENOMEM;
+    place->header = a->next->header;
+    place->header.generation = 0;
+    place->header.after[0] = '\0';
+    place->header.reason = DV_PLAN_CREATE;
+    dv_client_guid(a->client, place->header.guid);
+    int error = dv_plan_draft_make_inline(&a->place, place);
+    dv_plan_free(place);
+    return error;
+}
+
+static void hold_place(dv_plan_writer *a, int64_t now) {
+    begin(a, after_place);
+    int error = draft_place(a);
+    asked(a, error != 0 ? error : create_root(a, &a->place.text));
+    proceed(a, now);
+}
+
+/* ---- D28: the chunks, and the root last ---- */
+
+static void after_commit(dv_plan_writer *a, int64_t now);
+
+static void commit(dv_plan_writer *a, int64_t now) {
+    begin(a, after_commit);
+    if (!a->has_root) {
+        asked(a, create_root(a, &a->draft.text));
+    } else {
+        int32_t version = DV_MUTANT(plan_without_compare) ? -1 : a->root_version;
+        const char *checked = DV_MUTANT(plan_epoch_unchecked) ? "/" : a->epoch_path;
+        a->ops[0] = (dv_op){.kind = DV_CHECK, .path = checked, .version = -1};
+        a->ops[1] = (dv_op){.kind = DV_SET,
+                            .path = a->config.path,
+                            .data = a->draft.text.bytes,
+                            .data_bytes = a->draft.text.count,
+                            .version = version};
+        asked(a, dv_znode_multi(a->client->znode, a->ops, 2, on_multi, a));
+    }
+    proceed(a, now);
+}
+
+static void on_collected_first(void *context, int64_t now) {
+    dv_plan_writer *a = context;
+    a->under_way--;
+    dv_plan_garbage_free(a->garbage);
+    a->garbage = NULL;
+    commit(a, now);
+}
+
+static bool collect_first(dv_plan_writer *a) {
+    a->garbage = dv_plan_garbage_new(a->client, a->config.path, &a->draft.root, a->root_version, on_collected_first, a);
+    if (a->garbage == NULL || !dv_plan_garbage_collect(a->garbage)) return false;
+    a->under_way++;
+    return true;
+}
+
+static void after_chunks(dv_plan_writer *a, int64_t now) {
+    if (a->error == DIVVY_ENOENT) {
+        finish(a, DV_PLAN_BEHIND, now); /* The root has gone. */
+    } else if (!has_failed(a, now)) {
+        if (DV_MUTANT(plan_garbage_first) && a->has_root && collect_first(a)) return;
+        commit(a, now);
+    }
+}
+
+static void send_more(dv_plan_writer *a);
+
+static void on_chunk(void *context, const dv_reply *reply, int64_t now) {
+    dv_plan_writer *a = context;
+    a->under_way--;
+    note(a, reply->error);
+    send_more(a);
+    proceed(a, now);
+}
+
+static void send_more(dv_plan_writer *a) {
+    while (a->error == 0 && !a->cut && !a->stopped && a->under_way < CHUNKS_IN_FLIGHT &&
+           a->chunks_sent < a->draft.chunk_count) {
+        const dv_plan_draft_chunk *chunk = &a->draft.chunks[a->chunks_sent];
+        const char *path = a->chunk_paths[a->chunks_sent++];
+        asked(a, dv_znode_create(a->client->znode, path, chunk->bytes, chunk->count, DV_PERSISTENT, on_chunk, a));
+    }
+}
+
+static void send_chunks(dv_plan_writer *a, int64_t now) {
+    begin(a, after_chunks);
+    send_more(a);
+    proceed(a, now);
+}
+
+/* ---- written, or not ---- */
+
+static void on_collected(void *context, int64_t now) {
+    dv_plan_writer *a = context;
+    a->under_way--;
+    leave(a, now);
+}
+
+/* D30: there is garbage where there are more children than the root names, and the epoch. */
+static void prepare_garbage(dv_plan_writer *a) {
+    size_t named = dv_plan_root_chunk_count(&a->draft.root);
+    if (a->stat.children >= 0 && (size_t)a->stat.children <= named + 1) return;
+    a->garbage = dv_plan_garbage_new(a->client, a->config.path, &a->draft.root, a->stat.version, on_collected, a);
+}
+
+static void have_written(dv_plan_writer *a, int64_t now) {
+    prepare_garbage(a); /* Without memory for it the next writer does it. */
+    a->next->mzxid = a->stat.mzxid;
+    dv_plan_memory_take(a->config.memory, a->next, &a->draft.root, a->stat.version);
+    a->next = NULL;
+    tell(a, DV_PLAN_WRITTEN, 0, now);
+    if (a->garbage != NULL && !a->stopped && dv_plan_garbage_collect(a->garbage)) a->under_way++;
+    else leave(a, now);
+}
+
+static void after_commit(dv_plan_writer *a, int64_t now) {
+    if (a->error == 0) {
+        have_written(a, now);
+    } else if (a->error == DIVVY_ENOENT && a->has_root && !a->cut) {
+        a->epoch_missing = true; /* If it is not the root that has gone, which the next reading tells. */
+        a->epoch_made = false;
+        read_all(a, now);
+    } else if (a->error == DIVVY_EVERSION || a->error == DIVVY_EEXIST || a->error == DIVVY_ENOENT) {
+        finish(a, DV_PLAN_BEHIND, now);
+    } else {
+        fail(a, a->error, now);
+    }
+}
+
+/* ---- from outside ---- */
+
+static void hear(void *context, dv_session_event event, int64_t now) {
+    dv_plan_writer *a = context;
+    (void)now;
+    if (event == DV_SESSION_SUSPENDED || event == DV_SESSION_LOST || event == DV_SESSION_CLOSED) a->cut = true;
+}
+
+static void on_starting(dv_event *event, int64_t now) {
+    dv_plan_writer *a = (dv_plan_writer *)(void *)event;
+    a->under_way--;
+    proceed(a, now);
+}
+
+static void start(dv_plan_writer *a, int64_t now) {
+    if (!dv_client_connected(a->client)) a->cut = true;
+    if (!has_failed(a, now)) read_all(a, now);
+}
+
+dv_plan_writer *dv_plan_writer_start(divvy_client *client, const dv_plan_writer_config *config,
+                                     const dv_plan_writer_events *events, void *owner) {
+    dv_plan_writer *a = calloc(1, sizeof *a);
+    if (a == NULL) return NULL;
+    *a = (dv_plan_writer){.starting.run = on_starting,
+                          .client = client,
+                          .config = *config,
+                          .events = events,
+                          .owner = owner,
+                          .step = start,
+                          .under_way = 1,
+                          .listener = {.hear = hear, .context = a}};
+    dv_listen(client, &a->listener);
+    dv_client_post(client, &a->starting);
+    return a;
+}
+
+void dv_plan_writer_stop(dv_plan_writer *a) {
+    a->stopped = true;
+    if (a->garbage != NULL) dv_plan_garbage_stop(a->garbage);
+}

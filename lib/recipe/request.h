@@ -1,0 +1,41 @@
+/* Ask: requests that a waiting call waits for, one after the other. SPDX-License-Identifier: Apache-2.0
+ *
+ * For calls that look, or change one node, and are done. With the turn held; while one waits, others have it. */
+#ifndef DV_REQUEST_H
+#define DV_REQUEST_H
+
+#include "client/client.h"
+
+/* The time that a waiting call has in all. */
+typedef struct {
+    int64_t at; /* INT64_MAX: for ever */
+} dv_deadline;
+
+typedef struct {
+    unsigned refs;
+    divvy_client *client;
+    bool done;
+    int error;
+    dv_stat stat;
+    char *data; /* with a NUL behind it */
+    size_t data_bytes;
+    char **names;
+    size_t name_count;
+    char *path, *sent;
+} dv_request;
+
+dv_deadline dv_deadline_in(const divvy_client *client, int64_t timeout_ms);
+int64_t dv_deadline_left_ms(const divvy_client *client, dv_deadline deadline); /* for dv_client_wait() */
+
+/* A copy of `op` goes at once. NULL when memory is out. To be dropped, answered or not. */
+dv_request *dv_request_send(divvy_client *client, const dv_op *op);
+void dv_request_drop(dv_request *answer);
+/* The answer's error, or that of the wait. */
+int dv_request_wait(dv_request *answer, dv_deadline deadline);
+
+/* Calls `ask` when there is a connection, again for as long as it ends with a lost one, within the same time. What it
+ * returned, or the error of the wait. */
+int dv_request_until_answered(divvy_client *client, dv_deadline deadline,
+                              int (*ask)(void *context, dv_deadline deadline), void *context);
+
+#endif

@@ -1,0 +1,306 @@
+/* A session of our own on the native client: addresses, states, its end. SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "base/signals.h"
+
+#include "znode/apache/apache.h"
+
+typedef struct {
+    dv_event event;
+    dv_apache *apache;
+    const dv_shared *shared; /* of whose handle they are */
+    dv_session_news news;
+    dv_server_address server; /* which one it is connected to */
+} news_event;
+
+static dv_apache *of(dv_znode *znode) {
+    return (dv_apache *)(void *)znode;
+}
+
+int64_t dv_apache_now_ms(const dv_znode *znode) {
+    (void)znode;
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t); /* unlike CLOCK_MONOTONIC it goes on while the machine sleeps */
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+int dv_apache_random(dv_znode *znode, void *bytes, size_t count) {
+    (void)znode;
+    for (size_t done = 0; done < count;) {
+        ssize_t n = getrandom((char *)bytes + done, count - done, 0);
+        if (n < 0 && errno != EINTR) return DIVVY_ESYSTEM;
+        if (n > 0) done += (size_t)n;
+    }
+    return 0;
+}
+
+enum { RESOLVE_AGAIN_MS = 5000 };
+static void start_resolving(dv_apache *apache, int delay_ms);
+
+/* The native client takes no credentials right after an attempt to connect has failed (ZOOKEEPER-800): then they are
+ * added at the news of the first connection, before anything is sent on it. */
+static bool add_credentials(dv_apache *apache) {
+    if (!apache->auth || apache->auth_added || !apache->handle) return true;
+    apache->auth_added =
+        zoo_add_auth(apache->handle, apache->auth_scheme, apache->auth, (int)strlen(apache->auth), NULL, NULL) == ZOK;
+    return apache->auth_added;
+}
+
+static void on_tick(void *context, int64_t tick_ms, int64_t now) {
+    dv_apache *apache = context;
+    apache->tick_job = NULL;
+    if (tick_ms) apache->znode.on_tick(apache->znode.context, tick_ms, now);
+}
+
+/* C3: a told tick that is too small would make two owners, so it is compared with what the server says, if it does. */
+static void ask_tick(dv_apache *apache, const dv_server_address *server) {
+    if (apache->tick_asked || !server->bytes) return;
+    apache->tick_asked = true;
+    apache->tick_job = dv_tick_ask(server, apache->znode.sink, on_tick, apache);
+}
+
+static void run_news(dv_event *event, int64_t now) {
+    news_event *e = (news_event *)(void *)event;
+    dv_apache *apache = e->apache;
+    dv_session_news news = e->news;
+    dv_server_address server = e->server;
+    bool stale = e->shared != apache->shared; /* It has moved to another handle since. */
+    free(e);
+    if (stale) return;
+    if (apache->state == DIVVY_LOST || apache->state == DIVVY_AUTH_FAILED) return; /* Both are final. */
+    /* It has gone away again already if that fails; the news of the next connection follow. */
+    if (news.state == DIVVY_CONNECTED && !add_credentials(apache)) return;
+    bool was_connected = apache->state == DIVVY_CONNECTED;
+    apache->state = news.state;
+    if (news.state == DIVVY_CONNECTED) {
+        apache->stats.connects++;
+        news.created_at = apache->opened_at; /* The first connection of a handle of ours is to a new session. */
+        apache->opened_at = 0;
+    }
+    if (news.state == DIVVY_SUSPENDED && was_connected)
+        start_resolving(apache, 0); /* H2: addresses may have changed. */
+    bool over = news.state == DIVVY_LOST || news.state == DIVVY_AUTH_FAILED;
+    if (over) dv_apache_clear_watches(apache);
+    if (news.state == DIVVY_CONNECTED) ask_tick(apache, &server);
+    apache->znode.on_session(apache->znode.context, &news, now);
+    /* The native client may keep operations of a dead session for ever. */
+    if (over) dv_apache_fail_all(apache, news.state == DIVVY_LOST ? DIVVY_ELOST : DIVVY_EAUTH, now);
+}
+
+divvy_session_state dv_apache_session_state(int native_state) {
+    if (native_state == ZOO_CONNECTED_STATE) return DIVVY_CONNECTED;
+    if (native_state == ZOO_EXPIRED_SESSION_STATE) return DIVVY_LOST;
+    if (native_state == ZOO_AUTH_FAILED_STATE) return DIVVY_AUTH_FAILED;
+    return DIVVY_SUSPENDED;
+}
+
+void dv_apache_post_news(dv_apache *apache, zhandle_t *handle, const dv_session_news *news) {
+    news_event *e = malloc(sizeof *e);
+    if (!e) abort(); /* A session event that is not told could make two owners: stopping here is the safe end. */
+    *e = (news_event){.event.run = run_news, .apache = apache, .shared = apache->shared, .news = *news};
+    e->server.bytes = sizeof e->server.address;
+    if (!zookeeper_get_connected_host(handle, (struct sockaddr *)&e->server.address, &e->server.bytes))
+        e->server.bytes = 0;
+    apache->znode.sink.post(apache->znode.sink.queue, &e->event);
+}
+
+/* On the native client's completion thread. */
+static void on_session_event(zhandle_t *handle, int type, int state, const char *path, void *context) {
+    (void)path;
+    if (type != ZOO_SESSION_EVENT) return;
+    dv_session_news news = {.state = dv_apache_session_state(state)};
+    if (news.state == DIVVY_CONNECTED) {
+        news.session_id = zoo_client_id(handle)->client_id;
+        news.timeout_ms = zoo_recv_timeout(handle);
+    }
+    dv_apache_post_news(context, handle, &news);
+}
+
+static int open_handle(dv_apache *apache) {
+    sigset_t signals;
+    apache->opened_at = dv_apache_now_ms(&apache->znode);
+    dv_signals_block(&signals);
+    apache->handle = zookeeper_init2(apache->servers, on_session_event, apache->requested_timeout_ms, NULL, apache,
+                                     ZOO_NO_LOG_CLIENTENV, dv_apache_log_function(apache->log_slot));
+    dv_signals_restore(&signals);
+    if (!apache->handle) return DIVVY_ESYSTEM;
+    zoo_set_servers_resolution_delay(apache->handle, -1);
+    apache->auth_added = false;
+    add_credentials(apache);
+    return 0;
+}
+
+static void say(dv_apache *apache, int level, const char *message) {
+    apache->znode.on_log(apache->znode.context, level, message);
+}
+
+static void on_resolved(void *context, char *literals) {
+    dv_apache *apache = context;
+    apache->job = NULL;
+    bool changed = !apache->servers || strcmp(apache->servers, literals) != 0;
+    if (changed) {
+        free(apache->servers);
+        apache->servers = literals;
+    } else {
+        free(literals);
+    }
+    if (!apache->handle) {
+        if (open_handle(apache) != 0) say(apache, DIVVY_LOG_ERROR, "the native client could not be started");
+    } else if (changed) {
+        zoo_set_servers(apache->handle, apache->servers);
+    }
+    /* H2: and again for as long as none of them serves us. */
+    if (apache->state != DIVVY_CONNECTED) start_resolving(apache, RESOLVE_AGAIN_MS);
+}
+
+/* The same seed for the life of a session, so that unchanged addresses resolve to the same text. */
+static uint64_t order_seed(const dv_apache *apache) {
+    return (uint64_t)(uintptr_t)apache;
+}
+
+static void start_resolving(dv_apache *apache, int delay_ms) {
+    if (apache->shared || apache->job || (apache->handle && dv_hosts_are_literal(&apache->hosts))) return;
+    apache->job =
+        dv_resolve_start(&apache->hosts, order_seed(apache), delay_ms, apache->znode.sink, on_resolved, apache);
+    if (!apache->job) say(apache, DIVVY_LOG_WARN, "no thread could be had to resolve host names");
+}
+
+static int start(dv_znode *znode) {
+    dv_apache *apache = of(znode);
+    if (!dv_hosts_are_literal(&apache->hosts)) {
+        start_resolving(apache, 0);
+        return apache->job ? 0 : DIVVY_ESYSTEM;
+    }
+    int error;
+    free(apache->servers);
+    apache->servers = dv_hosts_resolve(&apache->hosts, order_seed(apache), &error);
+    return apache->servers ? open_handle(apache) : error;
+}
+
+static int reopen(dv_znode *znode) {
+    dv_apache *apache = of(znode);
+    assert(!apache->handle && !apache->waiting.first);
+    dv_apache_forget_all(apache);
+    apache->state = DIVVY_CONNECTING;
+    return start(znode);
+}
+
+void dv_apache_stats(const dv_znode *znode, divvy_stats *out) {
+    const dv_apache *apache = (const dv_apache *)(const void *)znode;
+    *out = apache->stats;
+    out->writes = out->creates + out->deletes + out->sets + out->checks;
+    out->reads = out->gets + out->exists + out->children;
+    /* After the session's end those that are left were answered by us. */
+    bool over = apache->state == DIVVY_LOST || apache->state == DIVVY_AUTH_FAILED;
+    out->in_flight = over ? 0 : apache->sent.count + apache->waiting.count;
+}
+
+static const char *get_servers(const dv_znode *znode, int *error) {
+    const dv_apache *apache = (const dv_apache *)(const void *)znode;
+    *error = apache->job && !apache->servers ? dv_resolve_error(apache->job) : 0;
+    return apache->servers ? apache->servers : apache->asked;
+}
+
+void dv_apache_abandon(dv_znode *znode, int error, int64_t now) {
+    dv_apache *apache = of(znode);
+    apache->state = DIVVY_LOST;
+    if (apache->job) dv_resolve_drop(apache->job);
+    apache->job = NULL;
+    if (apache->tick_job) dv_tick_drop(apache->tick_job);
+    apache->tick_job = NULL;
+    dv_apache_clear_watches(apache);
+    dv_apache_fail_all(apache, error, now);
+}
+
+static void close_handle(dv_znode *znode) {
+    dv_apache *apache = of(znode);
+    if (apache->handle) zookeeper_close(apache->handle); /* joins the native threads */
+    apache->handle = NULL;
+}
+
+static void free_apache(dv_znode *znode) {
+    dv_apache *apache = of(znode);
+    assert(!apache->handle);
+    dv_apache_forget_all(apache);
+    dv_apache_log_detach(apache->log_slot);
+    dv_hosts_free(&apache->hosts);
+    if (apache->auth) explicit_bzero(apache->auth, strlen(apache->auth));
+    free(apache->auth);
+    free(apache->auth_scheme);
+    free(apache->servers);
+    free(apache->asked);
+    free(apache);
+}
+
+static const char *get_chroot(const dv_znode *znode) {
+    return ((const dv_apache *)(const void *)znode)->hosts.chroot;
+}
+
+static void choose_acl(dv_apache *apache, int acl) {
+    apache->acl = acl == DIVVY_ACL_OPEN ? &ZOO_OPEN_ACL_UNSAFE : &ZOO_CREATOR_ALL_ACL;
+    if (acl != DIVVY_ACL_READABLE) return;
+    apache->readable_acl_entries[0] = ZOO_CREATOR_ALL_ACL.data[0];
+    apache->readable_acl_entries[1] = ZOO_READ_ACL_UNSAFE.data[0];
+    apache->readable_acl = (struct ACL_vector){2, apache->readable_acl_entries};
+    apache->acl = &apache->readable_acl;
+}
+
+void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv_backend_config *config) {
+    apache->znode = (dv_znode){
+        .backend = backend,
+        .sink = config->sink,
+        .on_session = config->on_session,
+        .on_answer = config->on_answer,
+        .on_tick = config->on_tick,
+        .on_log = config->on_log,
+        .traces = config->wants_requests,
+        .context = config->context,
+    };
+    apache->state = DIVVY_CONNECTING;
+    apache->log_slot = -1;
+    choose_acl(apache, config->acl);
+}
+
+int dv_apache_new(dv_znode **out, const dv_backend_config *config, const char **reason, void *context) {
+    (void)context;
+    static const dv_znode_backend backend = {
+        .submit = dv_apache_submit,
+        .multi = dv_apache_multi,
+        .unwatch = dv_apache_unwatch,
+        .now_ms = dv_apache_now_ms,
+        .random = dv_apache_random,
+        .stats = dv_apache_stats,
+        .servers = get_servers,
+        .start = start,
+        .reopen = reopen,
+        .chroot = get_chroot,
+        .close = close_handle,
+        .abandon = dv_apache_abandon,
+        .free = free_apache,
+    };
+    *out = NULL;
+    dv_apache *apache = calloc(1, sizeof *apache);
+    if (!apache) return DIVVY_ENOMEM;
+    dv_apache_init(apache, &backend, config);
+    apache->requested_timeout_ms = (int)config->session_timeout_ms;
+    int error = dv_hosts_parse(&apache->hosts, config->hosts, reason);
+    if (!error && !(apache->asked = strdup(config->hosts))) error = DIVVY_ENOMEM;
+    if (!error && config->auth) {
+        apache->auth_scheme = strdup(config->auth_scheme);
+        apache->auth = strdup(config->auth);
+        if (!apache->auth || !apache->auth_scheme) error = DIVVY_ENOMEM;
+    }
+    if (error) {
+        free_apache(&apache->znode);
+        return error;
+    }
+    if (config->wants_log) apache->log_slot = dv_apache_log_attach(apache);
+    *out = &apache->znode;
+    return 0;
+}
