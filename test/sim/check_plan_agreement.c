@@ -54,6 +54,15 @@ static bool was_wished(const struct sim_plans_truth *t, uint32_t crc) {
     return false;
 }
 
+/* The plan that it was computed from, as it says. That is not the last one if its writer could not read that (D26). */
+static const sim_plan_version *made_from(const struct sim_plans_truth *t, const sim_plan_version *v) {
+    const char *after = v->plan->header.after;
+    for (size_t i = t->count; after[0] && i-- > 0;) {
+        if (strcmp(t->versions[i].header.guid, after) == 0) return &t->versions[i];
+    }
+    return NULL;
+}
+
 /* ---- the party, as a whole ---- */
 
 typedef struct {
@@ -187,26 +196,28 @@ void sim_plan_note_configured(sim_world *w, const sim_plan_version *v) {
     }
 }
 
-void sim_plan_check_agreement(sim_world *w, const sim_plan_version *before, const sim_plan_version *v) {
-    bool follows = before && before->plan && !before->now_broken && before->plan->header.generation > 0;
-    roll r = call(w->plans_truth, v->plan->header.pzxid);
+void sim_plan_check_agreement(sim_world *w, const sim_plan_version *v) {
+    const struct sim_plans_truth *t = w->plans_truth;
+    const sim_plan_version *from = made_from(t, v);
+    bool follows = from && from->plan && from->plan->header.generation > 0;
+    roll r = call(t, v->plan->header.pzxid);
     if (r.count == 0 || !r.known) return;
-    check_options(w, &r, follows ? before->plan : NULL, v->plan);
+    check_options(w, &r, follows ? from->plan : NULL, v->plan);
     if (!follows) return;
-    check_items(w, &r, before, v);
-    check_weights(w, before, v);
-    check_return(w, &r, before, v);
+    check_items(w, &r, from, v);
+    check_return(w, &r, from, v);
+    /* What members were configured with is known as of the last plan. */
+    if (from == &t->versions[t->count - 1]) check_weights(w, from, v);
 }
 
-/* Since when the items of a plan are asked for. It is not known of a plan that an administrator put there, or deleted. */
-void sim_plan_note_asked(const sim_plan_version *before, sim_plan_version *v) {
+/* Since when the items of a plan are asked for. A plan that replaces a broken one has that of the plan that it was made
+ * from. It is not known of a plan that an administrator put there. */
+void sim_plan_note_asked(const sim_world *w, sim_plan_version *v) {
     if (!v->plan || v->foreign || v->plan->set->crc == v->plan->header.tag) return;
-    bool same = before && before->plan && dv_plan_set_equal(before->plan->set, v->plan->set);
-    if (same && before->plan->set->crc != before->plan->header.tag) {
-        v->asked_mzxid = before->asked_mzxid;
-        v->asked_pzxid = before->asked_pzxid;
-    } else if (before && before->plan && before->plan->header.generation > 0) {
-        v->asked_mzxid = v->mzxid;
-        v->asked_pzxid = v->plan->header.pzxid;
-    }
+    const sim_plan_version *from = made_from(w->plans_truth, v);
+    if (!from || !from->plan || from->plan->header.generation == 0) return;
+    const dv_plan *old = from->plan;
+    bool same = dv_plan_set_equal(old->set, v->plan->set) && old->set->crc != old->header.tag;
+    v->asked_mzxid = same ? from->asked_mzxid : v->mzxid;
+    v->asked_pzxid = same ? from->asked_pzxid : v->plan->header.pzxid;
 }

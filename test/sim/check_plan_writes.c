@@ -296,6 +296,6 @@ void sim_plan_check_written(sim_world *w, const sim_plan_version *before, const 
     check_strangers(w, v);
     check_patience(w, old, v);
     check_need(w, before, v);
-    sim_plan_check_agreement(w, before, v);
+    sim_plan_check_agreement(w, v);
     if (old && v->plan->member_count && old->member_count) check_moves(w, before, v);
 }

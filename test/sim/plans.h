@@ -102,8 +102,8 @@ bool sim_plan_is_restored(const sim_plan_version *v);
 void sim_plan_note_life(sim_world *w, sim_person *p);
 void sim_plan_note_wish(sim_member *m);
 void sim_plan_note_configured(sim_world *w, const sim_plan_version *v);
-void sim_plan_note_asked(const sim_plan_version *before, sim_plan_version *v);
-void sim_plan_check_agreement(sim_world *w, const sim_plan_version *before, const sim_plan_version *v);
+void sim_plan_note_asked(const sim_world *w, sim_plan_version *v);
+void sim_plan_check_agreement(sim_world *w, const sim_plan_version *v);
 
 /* ---- truth_plans.c ---- */
 void *sim_plans_grown(void *array, size_t count, size_t *room, size_t bytes);

@@ -340,7 +340,7 @@ static void note_root(sim_world *w, const divvy_testing_transaction *tx, const d
         count(w, before, &v);
     }
     if (v.plan) sim_plan_note_absences(w, &v);
-    sim_plan_note_asked(before, &v);
+    sim_plan_note_asked(w, &v);
     sim_plan_note_configured(w, &v);
     t->versions = sim_plans_grown(t->versions, t->count, &t->room, sizeof *t->versions);
     t->versions[t->count++] = v;
