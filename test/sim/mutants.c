@@ -95,7 +95,7 @@ static const struct {
     [DV_MUTANT_plan_options_stay] = {2, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_plan_weight_stays] = {21, 1.0, SIM_OF_PLANS},
     [DV_MUTANT_plan_asked_stays] = {6, 0.7, SIM_OF_PLANS},
-    [DV_MUTANT_plan_rejoin_is_start] = {57, 2.4, SIM_OF_PLANS},
+    [DV_MUTANT_plan_rejoin_is_start] = {94, 2.4, SIM_OF_PLANS},
     [DV_MUTANT_directories_stay] = {1, 0.1, SIM_OF_POOLS},
     [DV_MUTANT_directories_left] = {8, 0.3, SIM_OF_PLANS},
 };
