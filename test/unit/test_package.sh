@@ -153,12 +153,12 @@ check_pkg_config() {
     LD_LIBRARY_PATH=$1/$LIBDIR runs "$TEMP/by_hand/program"
 }
 
-# readme_block LANGUAGE WORD: the first block of README.md in that language that has the word.
-readme_block() {
+# guide_block LANGUAGE WORD: the first block of docs/guide.md in that language that has the word.
+guide_block() {
     awk -v fence="\`\`\`$1" -v word="$2" '
         $0 == fence { inside = 1; text = ""; next }
         /^```$/ && inside { inside = 0; if (index(text, word)) { printf "%s", text; exit } }
-        inside { text = text $0 "\n" }' "$SOURCE/README.md"
+        inside { text = text $0 "\n" }' "$SOURCE/docs/guide.md"
 }
 
 # ends_with_usage PROGRAM: it is linked, loads its libraries, and starts: without arguments it says how it is used.
@@ -168,16 +168,16 @@ ends_with_usage() {
     if ((status != 2)) || ! grep -q '^usage: ' "$TEMP/output"; then fail "$1 does not run: $(cat "$TEMP/output")"; fi
 }
 
-# What README.md says of building programs is what builds the examples, the one with a handle of its own among them.
-check_readme() {
+# What docs/guide.md says of building programs is what builds the examples, the one with a handle of its own among them.
+check_guide() {
     local -x PKG_CONFIG_PATH=$TEMP/prefix/$LIBDIR/pkgconfig
-    local folder=$TEMP/readme program
+    local folder=$TEMP/guide program
     mkdir -p "$folder"
     cp "$SOURCE"/docs/examples/*.c "$folder"
-    readme_block sh 'pkg-config --cflags' >"$folder/build.sh"
-    readme_block cmake find_package >"$folder/lines"
-    [[ -s $folder/build.sh && -s $folder/lines ]] || fail "README.md does not say how a program is built"
-    { printf 'cmake_minimum_required(VERSION 3.25)\nproject(readme LANGUAGES C)\n' && cat "$folder/lines"; } >"$folder/CMakeLists.txt"
+    guide_block sh 'pkg-config --cflags' >"$folder/build.sh"
+    guide_block cmake find_package >"$folder/lines"
+    [[ -s $folder/build.sh && -s $folder/lines ]] || fail "docs/guide.md does not say how a program is built"
+    { printf 'cmake_minimum_required(VERSION 3.25)\nproject(guide LANGUAGES C)\n' && cat "$folder/lines"; } >"$folder/CMakeLists.txt"
     printf 'exec "%s" %s "$@"\n' "$CC" "$CFLAGS" >"$folder/cc"
     sed -i '1i #!/bin/sh' "$folder/cc"
     chmod +x "$folder/cc"
@@ -236,7 +236,7 @@ check_static_library "$TEMP/prefix/$LIBDIR/libdivvy.a"
 check_find_package_shared
 check_pkg_config "$TEMP/prefix"
 check_pkg_config "$TEMP/prefix" --static
-check_readme
+check_guide
 check_native_header_first
 if [[ $(cached DIVVY_BUILD_TOOLS) == ON ]]; then check_command; fi
 check_subfolder

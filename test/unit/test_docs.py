@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""The documents lead where they say. SPDX-License-Identifier: Apache-2.0
+
+usage: test_docs.py [BUILD_FOLDER]
+
+Claims: each relative link of each Markdown file names a file or folder of this checkout; where it names a heading, the
+file has that heading; each name of a file below docs/, test/, tools/ or bench/ that README.md, CONTRIBUTING.md, or a
+file of docs/ has in backquotes is there, if it does not end in a word such as NAME; README.md has at most 900 words.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+README_WORDS_MAX = 900
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+PATH = re.compile(r"`(?:\./)?((?:docs|test|tools|bench|include|lib)/[A-Za-z0-9_./-]+)`")
+FENCE = re.compile(r"^\s*```")
+
+
+def text_lines(path):
+    """Yields the number and text of each line that is no code block."""
+    inside = False
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), 1):
+        if FENCE.match(line):
+            inside = not inside
+        elif not inside:
+            yield number, line
+
+
+def slug(heading):
+    """Names a heading as GitHub does."""
+    heading = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading.strip().lower())
+    return re.sub(r"[^\w\- ]", "", heading).replace(" ", "-")
+
+
+def anchors(path):
+    found = {}
+    for _, line in text_lines(path):
+        if line.startswith("#"):
+            name = slug(line.lstrip("#"))
+            count = found[name] = found.get(name, -1) + 1
+            if count:
+                found[f"{name}-{count}"] = 0
+    return found
+
+
+def check_link(path, target):
+    """Returns what is wrong with a link, or None."""
+    if re.match(r"[a-z]+:", target):
+        return None
+    name, _, anchor = target.partition("#")
+    there = (path.parent / name).resolve() if name else path
+    if not there.exists():
+        return f"the link {target} leads nowhere"
+    if anchor and anchor not in anchors(there):
+        return f"the link {target} names a heading that is not there"
+    return None
+
+
+def main():
+    files = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "*.md"], check=False,
+                           capture_output=True, text=True).stdout.split()
+    files = files or [str(p.relative_to(ROOT)) for p in ROOT.rglob("*.md") if "build" not in str(p.relative_to(ROOT))]
+    faults = []
+    links = 0
+    for name in files:
+        path = ROOT / name
+        for number, line in text_lines(path):
+            for target in LINK.findall(line):
+                links += 1
+                fault = check_link(path, target)
+                if fault:
+                    faults.append(f"{name}:{number}: {fault}")
+            if path.parent not in (ROOT, ROOT / "docs") or path.name == "CHANGELOG.md":
+                continue
+            for target in PATH.findall(line):
+                if re.search(r"/[A-Z]{2,}$", target):  # stands for any name
+                    continue
+                if not (ROOT / target).exists() and not (ROOT / target.rstrip(".")).exists():
+                    faults.append(f"{name}:{number}: there is no {target}")
+    words = len((ROOT / "README.md").read_text(encoding="utf-8").split())
+    if words > README_WORDS_MAX:
+        faults.append(f"README.md has {words} words; {README_WORDS_MAX} are the most")
+    print("\n".join(faults), file=sys.stderr)
+    print(f"{len(files)} files, {links} links, README.md has {words} words, {len(faults)} faults")
+    return 1 if faults or links == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
