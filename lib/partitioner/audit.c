@@ -27,7 +27,6 @@ static void free_group(group *g) {
 static void on_checked(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
     (void)replies;
     (void)count;
-    (void)now;
     group *g = context;
     divvy_partitioner *p = g->p;
     /* A multi tells of its first failure only, so each place is asked for by itself then. */
@@ -36,14 +35,14 @@ static void on_checked(void *context, int error, const dv_reply *replies, size_t
         if (item->place && item->held) dv_contender_verify(item->place);
     }
     free_group(g);
-    dv_object_unref(&p->object);
+    dv_op_end(p, now);
 }
 
 static void send_group(group *g) {
     dv_op ops[GROUP_MAX];
     for (size_t i = 0; i < g->count; i++) ops[i] = (dv_op){.kind = DV_CHECK, .path = g->paths[i], .version = -1};
     divvy_partitioner *p = g->p;
-    if (dv_znode_multi(p->object.client->znode, ops, g->count, on_checked, g) == 0) dv_object_ref(&p->object);
+    if (dv_znode_multi(p->object.client->znode, ops, g->count, on_checked, g) == 0) dv_op_begin(p);
     else free_group(g);
 }
 

@@ -85,8 +85,7 @@ static void on_reader_gone(void *owner, int64_t now) {
     dv_follower *f = owner;
     divvy_partitioner *p = f->p;
     f->reader = NULL;
-    dv_members_rejoin(p, now);
-    dv_object_unref(&p->object);
+    dv_op_end(p, now);
 }
 
 void dv_follow_start(divvy_partitioner *p) {
@@ -97,7 +96,7 @@ void dv_follow_start(divvy_partitioner *p) {
     f->stopped = f->joined_told = f->weight_told = false;
     f->read_error = 0;
     f->reader = dv_plan_reader_start(p->object.client, f->path, &f->memory, p->configured, &events, f);
-    if (f->reader) dv_object_ref(&p->object);
+    if (f->reader) dv_op_begin(p);
     else f->read_error = DIVVY_ENOMEM;
     dv_follow_note_absences(f, dv_client_now(p->object.client)); /* Their times have run on. */
 }
@@ -138,8 +137,7 @@ static void on_namesakes_read(void *context, int error, int64_t now) {
     } else if (error && error != DIVVY_ECANCELED && error != DIVVY_ENOENT && f->fence_unknown) {
         dv_follow_try_later(f, now);
     }
-    dv_members_rejoin(p, now);
-    dv_object_unref(&p->object);
+    dv_op_end(p, now);
 }
 
 /* What was settled is used when it is known whether we are the ones. */
@@ -154,7 +152,7 @@ static void ask_namesakes(dv_follower *f, int64_t now) {
         return;
     }
     f->fence_asks++;
-    dv_object_ref(&f->p->object);
+    dv_op_begin(f->p);
 }
 
 void dv_follow_ask_again(dv_follower *f, int64_t now) {

@@ -140,8 +140,7 @@ static void on_asked(void *context, int error, int64_t now) {
         if (error && error != DIVVY_ECANCELED) dv_follow_try_later(f, now);
         dv_follow_evaluate(f, now);
     }
-    dv_members_rejoin(p, now);
-    dv_object_unref(&p->object);
+    dv_op_end(p, now);
 }
 
 /* Whether answers are awaited. */
@@ -150,7 +149,7 @@ static bool ask(dv_follower *f, int64_t now) {
     if (asked < 0) dv_follow_try_later(f, now);
     if (asked <= 0) return asked < 0;
     f->asking = true;
-    dv_object_ref(&f->p->object);
+    dv_op_begin(f->p);
     return true;
 }
 
@@ -199,8 +198,7 @@ static void on_attempt_gone(void *owner, int64_t now) {
     dv_wants_free(f->asked);
     f->asked = NULL;
     dv_follow_evaluate(f, now);
-    dv_members_rejoin(p, now);
-    dv_object_unref(&p->object);
+    dv_op_end(p, now);
 }
 
 /* Takes `asked` over. */
@@ -221,7 +219,7 @@ static void start_attempt(dv_follower *f, dv_wants *asked, int64_t now) {
     f->asked = asked;
     f->attempt_done = false;
     f->attempt_pzxid = f->pzxid;
-    dv_object_ref(&f->p->object);
+    dv_op_begin(f->p);
 }
 
 /* ---- all of it ---- */

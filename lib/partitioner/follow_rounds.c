@@ -110,8 +110,7 @@ static void arrive(dv_follower *f, size_t moved) {
 static void answered(dv_follower *f, int64_t now) {
     divvy_partitioner *p = f->p;
     if (!f->round.timer.link && is_current(f)) look_further(f, now);
-    dv_members_rejoin(p, now);
-    dv_object_unref(&p->object);
+    dv_op_end(p, now);
 }
 
 static void on_looked(void *context, const dv_reply *reply, int64_t now) {
@@ -145,7 +144,7 @@ static void read_owner(dv_follower *f, size_t node) {
     f->round.owner_asked = dv_roster_ask_namesakes(f->people, node, on_owner_read, f) > 0;
     if (!f->round.owner_asked) return;
     f->round.under_way++;
-    dv_object_ref(&f->p->object);
+    dv_op_begin(f->p);
 }
 
 static bool look_at(dv_follower *f, size_t moved) {
@@ -158,7 +157,7 @@ static bool look_at(dv_follower *f, size_t moved) {
         return false;
     }
     f->round.under_way++;
-    dv_object_ref(&f->p->object);
+    dv_op_begin(f->p);
     return true;
 }
 

@@ -84,7 +84,7 @@ void dv_items_hide(divvy_partitioner *p, size_t i) {
 static void claim_later(divvy_partitioner *p) {
     if (p->claim_posted || p->state == DIVVY_FAILURE) return;
     p->claim_posted = true;
-    dv_object_ref(&p->object);
+    dv_op_begin(p);
     dv_client_post(p->object.client, &p->claim);
 }
 
@@ -93,7 +93,7 @@ static void on_claim(dv_event *event, int64_t now) {
     p->claim_posted = false;
     dv_items_claim(p, now);
     dv_state_check_complete(p, now);
-    dv_object_unref(&p->object);
+    dv_op_end(p, now);
 }
 
 void dv_items_init(divvy_partitioner *p) {
@@ -163,9 +163,8 @@ static void on_directory_given_up(void *context, const dv_reply *reply, int64_t 
     dv_item *item = context;
     divvy_partitioner *p = item->partitioner;
     (void)reply; /* Not empty, or gone: both are well. */
-    (void)now;
     dv_item_unref(item);
-    dv_object_unref(&p->object);
+    dv_op_end(p, now);
 }
 
 /* P15: sets that change for years leave no directories behind. Others that still have places there keep it, and whoever
@@ -175,7 +174,7 @@ static void give_up_directory(divvy_partitioner *p, dv_item *item) {
     if (dv_batch_delete(p->object.client->batch, item->directory, on_directory_given_up, item) != 0) return;
     item->has_directory = false;
     dv_item_ref(item);
-    dv_object_ref(&p->object);
+    dv_op_begin(p);
 }
 
 static void on_gone(void *owner, dv_contender *contender, int64_t now) {
@@ -192,10 +191,9 @@ static void on_gone(void *owner, dv_contender *contender, int64_t now) {
     }
     dv_client_changed(p->object.client);
     dv_state_check_complete(p, now);
-    dv_members_rejoin(p, now);
     if (p->finishing) dv_items_tidy(p, now);
     dv_item_unref(item);
-    dv_object_unref(&p->object);
+    dv_op_end(p, now);
 }
 
 static const dv_contender_events place_events = {on_held, on_failed, on_gone};
@@ -220,7 +218,7 @@ static void on_directory(void *context, const dv_reply *reply, int64_t now) {
                       divvy_strerror(error));
     }
     dv_item_unref(item);
-    dv_object_unref(&p->object);
+    dv_op_end(p, now);
 }
 
 static void make_directory(divvy_partitioner *p, dv_item *item) {
@@ -231,7 +229,7 @@ static void make_directory(divvy_partitioner *p, dv_item *item) {
     }
     item->making_directory = true;
     dv_item_ref(item);
-    dv_object_ref(&p->object);
+    dv_op_begin(p);
 }
 
 static int enter_place(divvy_partitioner *p, dv_item *item) {
@@ -239,7 +237,7 @@ static int enter_place(divvy_partitioner *p, dv_item *item) {
                                    p->identifier_node, &place_events, item);
     if (error) return error;
     dv_item_ref(item);
-    dv_object_ref(&p->object);
+    dv_op_begin(p);
     return 0;
 }
 
@@ -308,11 +306,6 @@ static void directories_unknown(divvy_partitioner *p, int error, int64_t now) {
                       divvy_strerror(error));
 }
 
-static void directories_read(divvy_partitioner *p, int64_t now) {
-    dv_members_rejoin(p, now);
-    dv_object_unref(&p->object);
-}
-
 static void on_directories(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
     p->ready_asked = false;
@@ -322,7 +315,7 @@ static void on_directories(void *context, const dv_reply *reply, int64_t now) {
     } else {
         directories_unknown(p, reply->error, now);
     }
-    directories_read(p, now);
+    dv_op_end(p, now);
 }
 
 /* The names of 100,000 are more than a megabyte. Where there are none, or as many as items, their number says enough: one that
@@ -341,7 +334,7 @@ static void on_directory_count(void *context, const dv_reply *reply, int64_t now
     } else {
         directories_unknown(p, reply->error ? reply->error : DIVVY_ENOMEM, now);
     }
-    directories_read(p, now);
+    dv_op_end(p, now);
 }
 
 /* P9: members make directories for one another's items; one read tells of all of them, and spares failing creates. */
@@ -361,7 +354,7 @@ void dv_items_read_directories(divvy_partitioner *p) {
         return;
     }
     p->ready_asked = true;
-    dv_object_ref(&p->object);
+    dv_op_begin(p);
 }
 
 /* ---- the end ---- */

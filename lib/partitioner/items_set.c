@@ -324,11 +324,10 @@ int dv_items_use(divvy_partitioner *p, dv_plan_set *set) {
 
 /* Once for all that are given up by the events that wait in the queue. Without memory they stay until the next time. */
 static void on_prune(dv_event *event, int64_t now) {
-    (void)now;
     divvy_partitioner *p = DV_CONTAINER(event, divvy_partitioner, prune);
     p->prune_posted = false;
     replace(p, p->dealt);
-    dv_object_unref(&p->object);
+    dv_op_end(p, now);
 }
 
 void dv_items_prune(dv_item *item) {
@@ -336,7 +335,7 @@ void dv_items_prune(dv_item *item) {
     if (item->dealt || !given_up(item) || p->prune_posted || p->state == DIVVY_FAILURE) return;
     p->prune_posted = true;
     p->prune.run = on_prune;
-    dv_object_ref(&p->object);
+    dv_op_begin(p);
     dv_client_post(p->object.client, &p->prune);
 }
 

@@ -63,9 +63,8 @@ static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     free(l->path);
     free(l);
     bool all = --p->party_looks == 0 && p->state != DIVVY_FAILURE;
-    if (all && p->rejoining) dv_members_rejoin(p, now);
-    else if (all) all_looked(p, now);
-    dv_object_unref(&p->object);
+    if (all && !p->rejoining) all_looked(p, now);
+    dv_op_end(p, now);
 }
 
 static void look_at(divvy_partitioner *p, size_t index) {
@@ -84,7 +83,7 @@ static void look_at(divvy_partitioner *p, size_t index) {
         return;
     }
     p->party_looks++;
-    dv_object_ref(&p->object);
+    dv_op_begin(p);
 }
 
 static bool to_be_looked_at(const divvy_partitioner *p, const dv_member *m) {
@@ -181,8 +180,7 @@ static void on_watch_gone(void *owner, int64_t now) {
     divvy_partitioner *p = owner;
     p->watch = NULL;
     if (p->state != DIVVY_FAILURE && p->membership && dv_membership_joined(p->membership)) restart_watch(p);
-    dv_members_rejoin(p, now);
-    dv_object_unref(&p->object);
+    dv_op_end(p, now);
 }
 
 /* P11: a kazoo member takes nothing before its boundary has passed; until then what it would take under another lock
@@ -212,7 +210,7 @@ static void restart_watch(divvy_partitioner *p) {
     const dv_patience patience = {p->config.time_boundary_ms, p->config.leave_boundary_ms, p->config.settle_max_ms};
     if (p->watch || p->state == DIVVY_FAILURE || p->object.client->closed) return;
     p->watch = dv_patient_watch_start(p->object.client, p->party_path, &patience, &events, p);
-    if (p->watch) dv_object_ref(&p->object);
+    if (p->watch) dv_op_begin(p);
     else dv_client_again(p->object.client);
 }
 
@@ -240,9 +238,8 @@ static void on_membership_gone(void *owner, int64_t now) {
     divvy_partitioner *p = owner;
     p->membership = NULL;
     dv_client_changed(p->object.client);
-    dv_members_rejoin(p, now);
     if (p->finishing) dv_items_tidy(p, now);
-    dv_object_unref(&p->object);
+    dv_op_end(p, now);
 }
 
 static void join(divvy_partitioner *p, int64_t now) {
@@ -251,7 +248,7 @@ static void join(divvy_partitioner *p, int64_t now) {
     if (p->membership) return;
     const char *data = p->joins > 0 ? p->later_data : p->member_data;
     int error = dv_membership_join(&p->membership, p->object.client, p->party_path, p->member_suffix, data, &events, p);
-    if (error == 0) dv_object_ref(&p->object);
+    if (error == 0) dv_op_begin(p);
     else dv_state_fail(p, error, DIVVY_REASON_TIMEOUT, now, "the party cannot be joined: %s", divvy_strerror(error));
 }
 
@@ -266,8 +263,7 @@ static void on_locks_path(void *context, int error, int64_t now) {
         else if (dv_outcome_unknown(error)) dv_members_connected(p, now);
         else paths_failed(p, error, p->locks_path, now);
     }
-    dv_members_rejoin(p, now);
-    dv_object_unref(&p->object);
+    dv_op_end(p, now);
 }
 
 /* Whatever needs a connection and does not look after itself. */
@@ -276,7 +272,7 @@ void dv_members_connected(divvy_partitioner *p, int64_t now) {
     if (p->state == DIVVY_FAILURE || p->rejoining || !dv_client_connected(client)) return;
     if (!p->ready && !p->ready_asked) {
         p->ready_asked = dv_ensure_path(client->znode, p->locks_path, DV_PERSISTENT, on_locks_path, p) == 0;
-        if (p->ready_asked) dv_object_ref(&p->object);
+        if (p->ready_asked) dv_op_begin(p);
         else dv_client_again(client);
     }
     dv_items_claim(p, now);
@@ -293,6 +289,11 @@ void dv_members_start(divvy_partitioner *p, int64_t now) {
     dv_follow_start(p);
     join(p, now);
     dv_members_connected(p, now);
+}
+
+void dv_op_end(divvy_partitioner *p, int64_t now) {
+    dv_members_rejoin(p, now);
+    dv_object_unref(&p->object);
 }
 
 void dv_members_rejoin(divvy_partitioner *p, int64_t now) {

@@ -255,6 +255,12 @@ void dv_items_tidy(divvy_partitioner *p, int64_t now);
 void dv_items_sweep(divvy_partitioner *p);
 
 /* ---- members.c ---- */
+/* Begins something that ends in the loop by dv_op_end(), a request or an event: keeps the partitioner until then. */
+static inline void dv_op_begin(divvy_partitioner *p) {
+    dv_object_ref(&p->object);
+}
+/* Ends it. Takes part again after a lost session, if it was the last thing in the way. May free the partitioner. */
+void dv_op_end(divvy_partitioner *p, int64_t now);
 void dv_members_start(divvy_partitioner *p, int64_t now);
 void dv_members_stop(divvy_partitioner *p);
 /* After a loss: takes part anew, once the user has released and nothing of the old session is left. */

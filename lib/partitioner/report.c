@@ -257,11 +257,10 @@ void dv_report_state(divvy_partitioner *p, divvy_partition_state from, divvy_par
 /* ---- gains, told together when many come at once ---- */
 
 static void on_report(dv_event *event, int64_t now) {
-    (void)now;
     divvy_partitioner *p = DV_CONTAINER(event, divvy_partitioner, report);
     p->report_posted = false;
     dv_report_flush(p);
-    dv_object_unref(&p->object);
+    dv_op_end(p, now);
 }
 
 /* Behind the events that wait in the queue now, so that those among them that gain something are told with this one. */
@@ -270,7 +269,7 @@ void dv_report_gain(dv_item *item) {
     dv_report_item(item, p->target_reason);
     if (p->report_posted || !item->due_link) return;
     p->report_posted = true;
-    dv_object_ref(&p->object);
+    dv_op_begin(p);
     dv_client_post(p->object.client, &p->report);
 }
 

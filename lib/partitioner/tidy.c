@@ -29,26 +29,25 @@ static void tidied(divvy_partitioner *p) {
     dv_client_changed(p->object.client);
 }
 
-static void one_less(divvy_partitioner *p) {
+static void one_less(divvy_partitioner *p, int64_t now) {
     if (--p->tidy_under_way == 0 && p->tidying) tidied(p);
-    dv_object_unref(&p->object);
+    dv_op_end(p, now);
 }
 
 static void one_more(divvy_partitioner *p) {
     p->tidy_under_way++;
-    dv_object_ref(&p->object);
+    dv_op_begin(p);
 }
 
 /* ---- directories that are not known ---- */
 
-static void go_on(sweep *s);
+static void go_on(sweep *s, int64_t now);
 
 static void on_removed(void *context, const dv_reply *reply, int64_t now) {
     sweep *s = context;
     (void)reply; /* Not empty, or gone: both are well. */
-    (void)now;
     s->under_way--;
-    go_on(s);
+    go_on(s, now);
 }
 
 /* A queue's directory has no data; whatever has some is not ours to delete. kazoo remembers that a path exists. */
@@ -61,15 +60,14 @@ static bool is_left_over(const divvy_partitioner *p, const dv_reply *reply) {
 static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     const visit *v = context;
     sweep *s = v->sweep;
-    (void)now;
     s->under_way--;
     if (dv_session_over(reply->error) || dv_outcome_unknown(reply->error)) s->next = s->count; /* Another time. */
     if (is_left_over(s->p, reply) && dv_batch_delete(s->p->object.client->batch, v->path, on_removed, s) == 0)
         s->under_way++;
-    go_on(s);
+    go_on(s, now);
 }
 
-static void go_on(sweep *s) {
+static void go_on(sweep *s, int64_t now) {
     divvy_partitioner *p = s->p;
     while (s->next < s->count && s->under_way < SWEEP_MAX) {
         visit *v = &s->visits[s->next++];
@@ -79,7 +77,7 @@ static void go_on(sweep *s) {
     if (s->under_way) return;
     for (size_t i = 0; i < s->count; i++) free(s->visits[i].path);
     free(s);
-    one_less(p);
+    one_less(p, now);
 }
 
 /* Whether an item can have a directory of that name (N4). */
@@ -117,7 +115,7 @@ static const char **find_unknown(const divvy_partitioner *p, const dv_reply *lis
     return unknown;
 }
 
-static void sweep_unknown(divvy_partitioner *p, const dv_reply *list) {
+static void sweep_unknown(divvy_partitioner *p, const dv_reply *list, int64_t now) {
     size_t count;
     const char **unknown = find_unknown(p, list, &count);
     sweep *s = count ? calloc(1, sizeof *s + count * sizeof *s->visits) : NULL;
@@ -130,24 +128,22 @@ static void sweep_unknown(divvy_partitioner *p, const dv_reply *list) {
     if (!s) return;
     s->p = p;
     one_more(p);
-    go_on(s);
+    go_on(s, now);
 }
 
 /* ---- P12: the last member ---- */
 
 static void on_directory_removed(void *context, const dv_reply *reply, int64_t now) {
     (void)reply; /* Not empty, or gone: both are well. */
-    (void)now;
-    one_less(context);
+    one_less(context, now);
 }
 
 /* The directories that are there now, other members' among them; those that are empty go. */
 static void on_what_is_left(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
-    (void)now;
     if (reply->error == 0) {
         dv_items_note_directories(p, reply);
-        sweep_unknown(p, reply);
+        sweep_unknown(p, reply, now);
     }
     for (size_t i = 0; reply->error == 0 && i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
@@ -155,16 +151,15 @@ static void on_what_is_left(void *context, const dv_reply *reply, int64_t now) {
             dv_batch_delete(p->object.client->batch, item->directory, on_directory_removed, p) == 0)
             one_more(p);
     }
-    one_less(p);
+    one_less(p, now);
 }
 
 static void on_who_is_left(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
-    (void)now;
     /* A kazoo member that joins right now looks for its directories only when its boundary has passed. */
     bool last = reply->error == 0 && reply->child_count == 0 && !DV_MUTANT(directories_stay);
     if (last && dv_znode_children(p->object.client->znode, p->locks_path, NULL, on_what_is_left, p) == 0) one_more(p);
-    one_less(p);
+    one_less(p, now);
 }
 
 void dv_items_tidy(divvy_partitioner *p, int64_t now) {
@@ -181,18 +176,16 @@ void dv_items_tidy(divvy_partitioner *p, int64_t now) {
 
 static void on_directories(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
-    (void)now;
-    if (reply->error == 0 && dv_follow_sweeps(p)) sweep_unknown(p, reply);
-    one_less(p);
+    if (reply->error == 0 && dv_follow_sweeps(p)) sweep_unknown(p, reply, now);
+    one_less(p, now);
 }
 
 /* Where there are no more than items it is not worth the names, which may be a megabyte. */
 static void on_count(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
-    (void)now;
     bool more = reply->error == 0 && (size_t)reply->stat->children > dv_item_count(p) && dv_follow_sweeps(p);
     if (more && dv_znode_children(p->object.client->znode, p->locks_path, NULL, on_directories, p) == 0) one_more(p);
-    one_less(p);
+    one_less(p, now);
 }
 
 void dv_items_sweep(divvy_partitioner *p) {
