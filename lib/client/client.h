@@ -238,7 +238,7 @@ void dv_barrier_start(divvy_client *client);
 void dv_session_give_up_barriers(divvy_client *client, int error, int64_t now);
 /* A new name that only this attempt can have made. */
 void dv_client_guid(divvy_client *client, char out[DV_GUID_BYTES]);
-/* Budgets, docs/protocol.md, L2: room for one more ephemeral node, and for the watch that goes with it. 0, DIVVY_ELIMIT
+/* Budgets, docs/protocol.md, B6: room for one more ephemeral node, and for the watch that goes with it. 0, DIVVY_ELIMIT
  * (it does not fit), or DIVVY_EBUSY (the watch does not fit now; DV_SESSION_ROOM tells when to try again). */
 int dv_reserve_node(divvy_client *client, size_t ephemeral_bytes, size_t watch_bytes);
 /* Room for one more watch that can be done without: whoever is refused does not wait for room. */

@@ -62,7 +62,7 @@ void dv_items_show(divvy_partitioner *p, size_t i) {
     dv_item *item = dv_item_at(p, i);
     assert(!item->shown && item->held);
     item->shown = true;
-    item->token = dv_contender_token(item->place);
+    item->token = dv_contender_token(item->place); /* C7: the czxid of the place fences */
     p->shown_count++;
     dv_items_note_owned(p, i);
     dv_snapshot_changed(p);

@@ -25,7 +25,7 @@
 
 #include "divvy/client.h"
 
-/* Limits of a request, far enough below the server's 1,048,575 bytes (docs/protocol.md, L1). */
+/* Limits of a request, far enough below the server's 1,048,575 bytes (docs/protocol.md, B5). */
 enum {
     DV_REQUEST_BYTES_MAX = 1000000,
     DV_MULTI_BYTES_MAX = 256 * 1024,
@@ -54,8 +54,8 @@ typedef struct {
 typedef enum { DV_CREATE, DV_DELETE, DV_SET, DV_CHECK, DV_GET, DV_EXISTS, DV_CHILDREN } dv_kind;
 enum { DV_KINDS = DV_CHILDREN + 1 };
 
-/* A container is a persistent node that the servers delete some time after its last child. It stands alone, and in no multi:
- * the native client would abort the process. DIVVY_EUNSUPPORTED: the servers are older than 3.5.3. */
+/* B7: the servers delete a container some time after its last child. It is never part of a multi: the native client
+ * would abort the process. Servers before 3.5.3 refuse it with DIVVY_EUNSUPPORTED. */
 enum { DV_PERSISTENT = 0, DV_EPHEMERAL = 1, DV_SEQUENTIAL = 2, DV_CONTAINER = 4 };
 
 typedef struct {

@@ -1,4 +1,6 @@
-/* Clients on the session of a host's handle. SPDX-License-Identifier: Apache-2.0 */
+/* Clients on the session of a host's handle. SPDX-License-Identifier: Apache-2.0
+ *
+ * H5: names, addresses and chroot are the host's. Nothing is believed before the first proof. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * deadline has not passed. Excused from S1 and S2 is only what no client can know of: a node that somebody else
  * deleted, and a session that an administrator killed. The resource is asked to withstand those, too. Locks and
  * semaphores are looked at in check_claims.c and truth_claims.c; kazoo members in check_kazoo.c; registries in
- * check_services.c and truth_services.c; S13 is no affair of this simulator. */
+ * check_services.c and truth_services.c. */
 #include <string.h>
 
 #include "sim.h"

@@ -329,7 +329,7 @@ static void test_barrier_lost(void **state) {
     assert_int_equal(b.error, DIVVY_ELOST);
 }
 
-/* --- budgets: L2 ------------------------------------------------------------------------------------------------ */
+/* --- budgets: B6 ------------------------------------------------------------------------------------------------ */
 
 /* Room is given until the budget is full, refused then, and that some was given back is told once, to those who were
  * refused only. */

@@ -1,7 +1,8 @@
 /* What a client leaves behind on a host's session. SPDX-License-Identifier: Apache-2.0
  *
- * A node whose create was not answered is looked for by its name, which only that create can have given it: first a
- * write, refused or not, then a list of the directory (docs/protocol.md, R1 and R2). */
+ * H6: a client that leaves a living session deletes its nodes. A node whose create was not answered is looked for by
+ * its name, which only that create can have given it: first a write, refused or not, then a list of the directory
+ * (docs/protocol.md, R1 and R2). */
 #include "znode/apache/estate.h"
 
 #include <search.h>
