@@ -466,19 +466,9 @@ dv_plan_reader *dv_plan_reader_start(divvy_client *client, const char *path, dv_
     return r;
 }
 
-void dv_plan_reader_configure(dv_plan_reader *r, dv_plan_set *configured) {
-    dv_plan_set_ref(configured);
-    dv_plan_set_unref(r->configured);
-    r->configured = configured;
-}
-
 void dv_plan_reader_look(dv_plan_reader *r, int64_t now) {
     r->asked = true;
     want_root(r, now);
-}
-
-bool dv_plan_reader_busy(const dv_plan_reader *r) {
-    return !r->ended && (r->wanted || r->root_asked || r->reading);
 }
 
 static void on_stopping(dv_event *event, int64_t now) {

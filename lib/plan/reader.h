@@ -23,12 +23,8 @@ typedef struct {
  * memory is out. */
 dv_plan_reader *dv_plan_reader_start(divvy_client *client, const char *path, dv_plan_memory *memory,
                                      dv_plan_set *configured, const dv_plan_reader_events *events, void *owner);
-/* Another set is at hand now: for the reads to come. */
-void dv_plan_reader_configure(dv_plan_reader *reader, dv_plan_set *configured);
 /* The root is another one than the memory's: somebody has seen that. It is read now, or once the read under way is over. */
 void dv_plan_reader_look(dv_plan_reader *reader, int64_t now);
-/* Whether a read is under way, or has to be done, which needs a connection: the memory may be behind. */
-bool dv_plan_reader_busy(const dv_plan_reader *reader);
 /* Once. gone() follows. */
 void dv_plan_reader_stop(dv_plan_reader *reader);
 

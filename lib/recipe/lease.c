@@ -329,10 +329,6 @@ const dv_slots *dv_lease_slots(const dv_lease *l) {
     return &l->slots;
 }
 
-const char *dv_lease_path(const dv_lease *l) {
-    return l->node;
-}
-
 const char *dv_lease_reason(const dv_lease *l) {
     return l->reason;
 }

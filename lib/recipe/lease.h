@@ -46,10 +46,9 @@ void dv_lease_leave(dv_lease *lease);
 /* Whether it waits in the queue right behind `other`, which may be leaving. Meant in waits(). */
 bool dv_lease_waits_for(const dv_lease *lease, const dv_lease *other);
 
-/* Meant once admitted: the czxid of our node, which grows from one admission to the next; its slots; its path. */
+/* Meant once admitted: the czxid of our node, which grows from one admission to the next; its slots. */
 int64_t dv_lease_token(const dv_lease *lease);
 const dv_slots *dv_lease_slots(const dv_lease *lease);
-const char *dv_lease_path(const dv_lease *lease);
 /* Why it failed, where there is more to say than the error; else "". */
 const char *dv_lease_reason(const dv_lease *lease);
 

@@ -87,10 +87,6 @@ void dv_slot_let_go(dv_slot *slot) {
     dv_role_let_go(role);
 }
 
-const char *dv_slot_role(const dv_slot *slot) {
-    return slot->role->dir.name;
-}
-
 void *dv_slot_tag(const dv_slot *slot) {
     return slot->role->tag;
 }

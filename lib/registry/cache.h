@@ -97,7 +97,6 @@ void dv_cache_unwant(dv_cache *cache, const char *name);
 bool dv_cache_is_primed(const dv_cache *cache, const char *name);
 /* All slots of a role, or of all (NULL); those with nothing in the view too. `visit` changes nothing. */
 void dv_cache_each(const dv_cache *cache, const char *name, void (*visit)(void *context, dv_slot *slot), void *context);
-const char *dv_slot_role(const dv_slot *slot);
 void *dv_slot_tag(const dv_slot *slot); /* NULL: its role is not followed by itself */
 /* After the owner has told: the slot may go. */
 void dv_slot_let_go(dv_slot *slot);

@@ -62,7 +62,7 @@ static void on_view_changed(void *owner, dv_slot *slot, int64_t now) {
     size_t used = strlen(told.log);
     char *end = told.log + used;
     size_t room = sizeof told.log - used;
-    const char *role = dv_slot_role(slot), *id = slot->id;
+    const char *role = slot->role->dir.name, *id = slot->id;
     if (told.quiet) *end = '\0';
     else if (!before) snprintf(end, room, "+%s/%s=%s ", role, id, (char *)after->entry);
     else if (!after) snprintf(end, room, "-%s/%s%s%s ", role, id, before->preserved ? "~" : "=", (char *)before->entry);

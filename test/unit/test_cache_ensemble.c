@@ -34,7 +34,7 @@ static int64_t newest[ROLES][IDS]; /* mzxid that was shown, of each path */
 
 /* What is told of a path goes forward only: no version is shown twice, none after a younger one. */
 static void check_forward(const dv_slot *slot, const dv_cached *before, const dv_cached *after) {
-    int64_t *shown = &newest[dv_slot_role(slot)[0] - 'a'][slot->id[0] - 'a'];
+    int64_t *shown = &newest[slot->role->dir.name[0] - 'a'][slot->id[0] - 'a'];
     if (before && after && after->preserved) return;
     if (!after) return;
     check(after->stat.mzxid > *shown);

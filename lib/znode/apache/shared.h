@@ -29,7 +29,6 @@ void dv_shared_lock(void);
 void dv_shared_unlock(void);
 /* An answer came: with the lock held. */
 void dv_shared_answered(dv_shared *shared);
-dv_pending_list *dv_shared_orphans(dv_shared *shared);
 
 /* Likewise: whether it is connected, by what has been heard. */
 bool dv_shared_is_connected(const dv_shared *shared);
