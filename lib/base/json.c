@@ -13,32 +13,32 @@ typedef struct {
     const char *at, *end;
     uint64_t objects; /* a bit for each level: it is an object, not an array */
     unsigned depth;
-} scan;
+} json_scan;
 
 enum { DEPTH_MAX = 64, NUMBER_BYTES_MAX = 60 /* cJSON takes 63 */ };
 
-static char peek(const scan *s) {
+static char peek(const json_scan *s) {
     if (s->at == s->end) return '\0';
     return *s->at;
 }
 
-static bool take(scan *s, char c) {
+static bool take(json_scan *s, char c) {
     if (s->at == s->end || *s->at != c) return false;
     s->at++;
     return true;
 }
 
-static void skip_space(scan *s) {
+static void skip_space(json_scan *s) {
     while (s->at < s->end && strchr(" \t\r\n", *s->at) && *s->at) s->at++;
 }
 
-static bool take_digits(scan *s) {
+static bool take_digits(json_scan *s) {
     const char *begin = s->at;
     while (s->at < s->end && dv_is_digit(*s->at)) s->at++;
     return s->at > begin;
 }
 
-static bool take_number(scan *s) {
+static bool take_number(json_scan *s) {
     const char *begin = s->at;
     take(s, '-');
     if (!take(s, '0') && !take_digits(s)) return false;
@@ -51,7 +51,7 @@ static bool take_number(scan *s) {
 }
 
 /* The four digits of a \u; -1: there are none. */
-static int take_unit(scan *s) {
+static int take_unit(json_scan *s) {
     int unit = 0;
     for (int i = 0; i < 4; i++) {
         char c = peek(s);
@@ -65,7 +65,7 @@ static int take_unit(scan *s) {
 }
 
 /* Halves of a pair come two at a time. */
-static bool take_escaped(scan *s) {
+static bool take_escaped(json_scan *s) {
     char c = peek(s);
     if (c == '\0') return false;
     s->at++;
@@ -78,7 +78,7 @@ static bool take_escaped(scan *s) {
     return second >= 0xdc00 && second <= 0xdfff;
 }
 
-static bool take_string(scan *s) {
+static bool take_string(json_scan *s) {
     if (!take(s, '"')) return false;
     while (s->at < s->end && *s->at != '"') {
         if ((unsigned char)*s->at < ' ') return false;
@@ -87,25 +87,25 @@ static bool take_string(scan *s) {
     return take(s, '"');
 }
 
-static bool take_word(scan *s, const char *word) {
+static bool take_word(json_scan *s, const char *word) {
     size_t bytes = strlen(word);
     if ((size_t)(s->end - s->at) < bytes || memcmp(s->at, word, bytes) != 0) return false;
     s->at += bytes;
     return true;
 }
 
-static bool take_name(scan *s) {
+static bool take_name(json_scan *s) {
     skip_space(s);
     if (!take_string(s)) return false;
     skip_space(s);
     return take(s, ':');
 }
 
-static bool is_in_object(const scan *s) {
+static bool is_in_object(const json_scan *s) {
     return (s->objects >> (s->depth - 1) & 1) != 0;
 }
 
-static bool enter(scan *s, bool object) {
+static bool enter(json_scan *s, bool object) {
     if (s->depth == DEPTH_MAX) return false;
     uint64_t bit = UINT64_C(1) << s->depth++;
     s->objects = object ? s->objects | bit : s->objects & ~bit;
@@ -113,7 +113,7 @@ static bool enter(scan *s, bool object) {
 }
 
 /* A value as far as its first part: *open says whether one inside it comes next. */
-static bool begin_value(scan *s, bool *open) {
+static bool begin_value(json_scan *s, bool *open) {
     *open = false;
     skip_space(s);
     char c = peek(s);
@@ -130,7 +130,7 @@ static bool begin_value(scan *s, bool *open) {
 }
 
 /* What may follow a value: the ends of those around it, and then a comma, or the end of all. */
-static bool end_values(scan *s) {
+static bool end_values(json_scan *s) {
     for (skip_space(s); s->depth > 0; skip_space(s)) {
         if (take(s, ',')) return !is_in_object(s) || take_name(s);
         if (!take(s, is_in_object(s) ? '}' : ']')) return false;
@@ -140,7 +140,7 @@ static bool end_values(scan *s) {
 }
 
 bool dv_json_is_valid(const char *text, size_t bytes) {
-    scan s = {.at = text, .end = text + bytes, .depth = 0};
+    json_scan s = {.at = text, .end = text + bytes, .depth = 0};
     do {
         bool open;
         do {

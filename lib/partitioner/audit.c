@@ -14,9 +14,9 @@ typedef struct {
     size_t count;
     dv_item *items[GROUP_MAX];
     char *paths[GROUP_MAX]; /* copies: a place may go while the multi is under way */
-} group;
+} audit_group;
 
-static void free_group(group *g) {
+static void free_group(audit_group *g) {
     for (size_t i = 0; i < g->count; i++) {
         dv_item_unref(g->items[i]);
         free(g->paths[i]);
@@ -27,7 +27,7 @@ static void free_group(group *g) {
 static void on_checked(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
     (void)replies;
     (void)count;
-    group *g = context;
+    audit_group *g = context;
     divvy_partitioner *p = g->p;
     /* A multi tells of its first failure only, so each place is asked for by itself then. */
     for (size_t i = 0; error == DIVVY_ENOENT && i < g->count; i++) {
@@ -38,7 +38,7 @@ static void on_checked(void *context, int error, const dv_reply *replies, size_t
     dv_op_end(p, now);
 }
 
-static void send_group(group *g) {
+static void send_group(audit_group *g) {
     dv_op ops[GROUP_MAX];
     for (size_t i = 0; i < g->count; i++) ops[i] = (dv_op){.kind = DV_CHECK, .path = g->paths[i], .version = -1};
     divvy_partitioner *p = g->p;
@@ -46,7 +46,7 @@ static void send_group(group *g) {
     else free_group(g);
 }
 
-static bool add(group *g, dv_item *item) {
+static bool add(audit_group *g, dv_item *item) {
     g->paths[g->count] = strdup(dv_contender_path(item->place));
     if (!g->paths[g->count]) return false;
     g->items[g->count] = dv_item_ref(item);
@@ -56,7 +56,7 @@ static bool add(group *g, dv_item *item) {
 void dv_audit_now(divvy_partitioner *p, int64_t now) {
     dv_timer_set(p->object.client, &p->audit_timer, now + AUDIT_INTERVAL_MS);
     if (p->state == DIVVY_FAILURE || !dv_client_connected(p->object.client)) return;
-    group *g = NULL;
+    audit_group *g = NULL;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         if (!dv_item_at(p, i)->held) continue;
         if (!g && (g = calloc(1, sizeof *g)) != NULL) g->p = p;

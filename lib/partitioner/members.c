@@ -41,7 +41,7 @@ typedef struct {
     divvy_partitioner *p;
     size_t index;
     char *path;
-} look;
+} ghost_look;
 
 static void all_looked(divvy_partitioner *p, int64_t now) {
     if (p->party_stale) { /* A newer party settled meanwhile, or the link went: another watch tells of it. */
@@ -52,7 +52,7 @@ static void all_looked(divvy_partitioner *p, int64_t now) {
 }
 
 static void on_looked(void *context, const dv_reply *reply, int64_t now) {
-    look *l = context;
+    ghost_look *l = context;
     divvy_partitioner *p = l->p;
     dv_member *m = &p->party.members[l->index];
     m->looked |= reply->error == 0 || reply->error == DIVVY_ENOENT;
@@ -68,7 +68,7 @@ static void on_looked(void *context, const dv_reply *reply, int64_t now) {
 }
 
 static void look_at(divvy_partitioner *p, size_t index) {
-    look *l = calloc(1, sizeof *l);
+    ghost_look *l = calloc(1, sizeof *l);
     if (!l) {
         p->party_stale = true;
         return;

@@ -7,7 +7,7 @@ typedef struct {
     const char *name;
     int64_t token;
     bool revoked;
-} entry;
+} snapshot_entry;
 
 struct divvy_partition {
     atomic_uint refs;
@@ -15,7 +15,7 @@ struct divvy_partition {
     uint64_t generation;
     bool is_short;
     size_t count;
-    entry entries[];
+    snapshot_entry entries[];
 };
 
 void dv_snapshot_changed(divvy_partitioner *p) {
@@ -27,7 +27,7 @@ void dv_snapshot_changed(divvy_partitioner *p) {
 
 static divvy_partition *make(divvy_partitioner *p, bool with_items) {
     size_t count = with_items ? p->shown_count : 0;
-    divvy_partition *s = calloc(1, sizeof *s + count * sizeof(entry));
+    divvy_partition *s = calloc(1, sizeof *s + count * sizeof(snapshot_entry));
     if (!s) return NULL;
     atomic_init(&s->refs, 1);
     s->names = dv_table(p)->names;
@@ -37,7 +37,7 @@ static divvy_partition *make(divvy_partitioner *p, bool with_items) {
     for (size_t i = 0; i < dv_item_count(p) && s->count < count; i++) {
         const dv_item *item = dv_item_at(p, i);
         if (!item->shown) continue;
-        s->entries[s->count++] = (entry){dv_item_name(p, i), dv_contender_token(item->place), item->revoked};
+        s->entries[s->count++] = (snapshot_entry){dv_item_name(p, i), dv_contender_token(item->place), item->revoked};
     }
     return s;
 }

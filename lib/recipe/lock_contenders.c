@@ -16,14 +16,14 @@ typedef struct {
     char **paths;       /* of those that contend, in queue order */
     char **identifiers; /* what each goes by; NULL: gone meanwhile */
     size_t count, asked, answered;
-} listing;
+} queue_listing;
 
 typedef struct {
-    listing *list;
+    queue_listing *list;
     size_t index;
-} look;
+} contender_read;
 
-static void unref_listing(listing *l) {
+static void unref_listing(queue_listing *l) {
     if (--l->refs) return;
     for (size_t i = 0; i < l->count; i++) {
         free(l->paths[i]);
@@ -35,18 +35,18 @@ static void unref_listing(listing *l) {
     free(l);
 }
 
-static void end_listing(listing *l, int error) {
+static void end_listing(queue_listing *l, int error) {
     l->error = error;
     l->done = true;
     dv_client_changed(l->lock->object.client);
 }
 
-static void read_more(listing *l);
+static void read_more(queue_listing *l);
 
 static void on_data(void *context, const dv_reply *reply, int64_t now) {
     (void)now;
-    look *k = context;
-    listing *l = k->list;
+    contender_read *k = context;
+    queue_listing *l = k->list;
     l->answered++;
     if (reply->error == 0) {
         const char *data = reply->data ? reply->data : "";
@@ -60,10 +60,10 @@ static void on_data(void *context, const dv_reply *reply, int64_t now) {
     unref_listing(l);
 }
 
-static void read_more(listing *l) {
+static void read_more(queue_listing *l) {
     while (!l->error && !l->abandoned && l->asked < l->count && l->asked - l->answered < READS_MAX) {
-        look *k = calloc(1, sizeof *k);
-        if (k) *k = (look){l, l->asked};
+        contender_read *k = calloc(1, sizeof *k);
+        if (k) *k = (contender_read){l, l->asked};
         if (!k || dv_znode_get(l->lock->object.client->znode, l->paths[l->asked], NULL, on_data, k) != 0) {
             free(k);
             l->error = DIVVY_ENOMEM;
@@ -75,7 +75,7 @@ static void read_more(listing *l) {
     if (!l->done && l->asked == l->answered) end_listing(l, l->error);
 }
 
-static int take_names(listing *l, const dv_reply *reply) {
+static int take_names(queue_listing *l, const dv_reply *reply) {
     const char **names = calloc(reply->child_count + 1, sizeof *names);
     if (!names) return DIVVY_ENOMEM;
     size_t count = dv_queue_contenders(reply->children, reply->child_count, names);
@@ -94,7 +94,7 @@ static int take_names(listing *l, const dv_reply *reply) {
 /* K8: a directory that is not there has nobody in it. */
 static void on_children(void *context, const dv_reply *reply, int64_t now) {
     (void)now;
-    listing *l = context;
+    queue_listing *l = context;
     if (reply->error == 0) l->error = take_names(l, reply);
     else if (reply->error != DIVVY_ENOENT) l->error = reply->error;
     read_more(l);
@@ -102,7 +102,7 @@ static void on_children(void *context, const dv_reply *reply, int64_t now) {
 }
 
 static bool is_done(void *context) {
-    return ((const listing *)context)->done;
+    return ((const queue_listing *)context)->done;
 }
 
 static bool can_ask(void *context) {
@@ -110,7 +110,7 @@ static bool can_ask(void *context) {
     return dv_client_connected(client) || dv_client_end_error(client);
 }
 
-static int hand_over(const listing *l, divvy_strings **out) {
+static int hand_over(const queue_listing *l, divvy_strings **out) {
     divvy_strings *strings = dv_strings_new();
     int error = strings ? 0 : DIVVY_ENOMEM;
     for (size_t i = 0; i < l->count && !error; i++) {
@@ -123,7 +123,7 @@ static int hand_over(const listing *l, divvy_strings **out) {
 
 static int ask(divvy_lock *lock, int64_t timeout_ms, divvy_strings **out) {
     divvy_client *client = lock->object.client;
-    listing *l = calloc(1, sizeof *l);
+    queue_listing *l = calloc(1, sizeof *l);
     if (!l) return DIVVY_ENOMEM;
     l->lock = lock;
     l->refs = 1;

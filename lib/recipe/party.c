@@ -171,15 +171,15 @@ typedef struct {
     char **names;   /* of the nodes that count, sorted */
     char **members; /* what each stands for; NULL: gone meanwhile */
     size_t count, looked;
-} listing;
+} party_listing;
 
 typedef struct {
-    listing *list;
+    party_listing *list;
     size_t index;
     char *path;
-} look;
+} party_read;
 
-static void unref_listing(listing *l) {
+static void unref_listing(party_listing *l) {
     if (--l->refs) return;
     for (size_t i = 0; i < l->count; i++) {
         free(l->names[i]);
@@ -192,7 +192,7 @@ static void unref_listing(listing *l) {
     free(l);
 }
 
-static void finish_listing(listing *l, int error) {
+static void finish_listing(party_listing *l, int error) {
     l->error = error;
     l->done = true;
     dv_client_changed(l->object->client);
@@ -200,8 +200,8 @@ static void finish_listing(listing *l, int error) {
 
 static void on_data(void *context, const dv_reply *reply, int64_t now) {
     (void)now;
-    look *k = context;
-    listing *l = k->list;
+    party_read *k = context;
+    party_listing *l = k->list;
     int error = reply->error == DIVVY_ENOENT ? 0 : reply->error;
     if (reply->error == 0 && !(l->members[k->index] = strndup(reply->data, reply->data_bytes))) error = DIVVY_ENOMEM;
     if (!l->error) l->error = error;
@@ -211,10 +211,10 @@ static void on_data(void *context, const dv_reply *reply, int64_t now) {
     unref_listing(l);
 }
 
-static void read_members(listing *l) {
+static void read_members(party_listing *l) {
     for (size_t i = 0; i < l->count; i++) {
-        look *k = calloc(1, sizeof *k);
-        if (k) *k = (look){l, i, dv_path_join(l->directory, l->names[i])};
+        party_read *k = calloc(1, sizeof *k);
+        if (k) *k = (party_read){l, i, dv_path_join(l->directory, l->names[i])};
         if (!k || !k->path || dv_znode_get(l->object->client->znode, k->path, NULL, on_data, k) != 0) {
             if (k) free(k->path);
             free(k);
@@ -228,7 +228,7 @@ static void read_members(listing *l) {
 
 /* M3: a Party counts the nodes with its marker; a ShallowParty every child, and its identifier follows the first '-'.
  */
-static int take_names(listing *l, const dv_reply *reply) {
+static int take_names(party_listing *l, const dv_reply *reply) {
     l->names = calloc(reply->child_count + 1, sizeof *l->names);
     l->members = calloc(reply->child_count + 1, sizeof *l->members);
     if (!l->names || !l->members) return DIVVY_ENOMEM;
@@ -249,7 +249,7 @@ static int take_names(listing *l, const dv_reply *reply) {
 
 static void on_children(void *context, const dv_reply *reply, int64_t now) {
     (void)now;
-    listing *l = context;
+    party_listing *l = context;
     int error = reply->error ? reply->error : take_names(l, reply);
     if (error || !l->deep || l->count == 0) finish_listing(l, error);
     else read_members(l);
@@ -263,12 +263,12 @@ static bool is_joined(void *context) {
 }
 
 static bool is_done(void *context) {
-    return ((const listing *)context)->done;
+    return ((const party_listing *)context)->done;
 }
 
-static int ask(divvy_party *party, int64_t timeout_ms, listing **out) {
+static int ask(divvy_party *party, int64_t timeout_ms, party_listing **out) {
     divvy_client *client = party->object.client;
-    listing *l = *out = calloc(1, sizeof *l);
+    party_listing *l = *out = calloc(1, sizeof *l);
     if (!l) return DIVVY_ENOMEM;
     l->object = &party->object;
     dv_object_ref(l->object);
@@ -281,7 +281,7 @@ static int ask(divvy_party *party, int64_t timeout_ms, listing **out) {
     return error ? error : l->error;
 }
 
-static int hand_over(const listing *l, divvy_strings **out) {
+static int hand_over(const party_listing *l, divvy_strings **out) {
     divvy_strings *strings = dv_strings_new();
     int error = strings ? 0 : DIVVY_ENOMEM;
     for (size_t i = 0; i < l->count && !error; i++) {
@@ -302,7 +302,7 @@ static int list_members(divvy_party *party, divvy_strings **out, int64_t timeout
             int end = dv_client_end_error(client);
             error = party->failure ? party->failure : end ? end : DIVVY_ESTATE;
         }
-        listing *l = NULL;
+        party_listing *l = NULL;
         if (!error) error = ask(party, timeout_ms, &l);
         if (!error) error = hand_over(l, out);
         if (l) unref_listing(l);

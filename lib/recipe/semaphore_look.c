@@ -30,18 +30,18 @@ typedef struct {
     divvy_semaphore *semaphore;
     bool waiting; /* those in the queue are asked for */
     divvy_holders *out;
-} listing;
+} slot_listing;
 
 /* ---- listing ---- */
 
-static void skip_record(const listing *l, const char *name) {
+static void skip_record(const slot_listing *l, const char *name) {
     l->out->skipped++;
     dv_client_log(l->semaphore->object.client, DIVVY_LOG_WARN, "%s: the record of %s cannot be understood",
                   l->semaphore->pool.path, name);
 }
 
 /* E12: what divvy wrote is JSON; what else is there is an identifier, unless it looks like a record of divvy's. */
-static int add(const listing *l, const char *name, const dv_request *answer) {
+static int add(const slot_listing *l, const char *name, const dv_request *answer) {
     if (answer->error == DIVVY_ENOENT) return 0; /* It has gone meanwhile. */
     if (answer->error) return answer->error;
     if (!l->waiting && answer->stat.ephemeral_owner == 0) return 0; /* E2: it is no lease. */
@@ -60,7 +60,7 @@ static int add(const listing *l, const char *name, const dv_request *answer) {
     return 0;
 }
 
-static dv_request *ask_for(const listing *l, const char *directory, const char *name) {
+static dv_request *ask_for(const slot_listing *l, const char *directory, const char *name) {
     char *path = dv_path_join(directory, name);
     dv_op op = {.kind = DV_GET, .path = path};
     dv_request *answer = path ? dv_request_send(l->semaphore->object.client, &op) : NULL;
@@ -68,7 +68,7 @@ static dv_request *ask_for(const listing *l, const char *directory, const char *
     return answer;
 }
 
-static int read_records(const listing *l, const char *directory, const char *const *names, size_t count,
+static int read_records(const slot_listing *l, const char *directory, const char *const *names, size_t count,
                         dv_deadline deadline) {
     dv_request *answers[READS_MAX] = {NULL};
     int error = 0;
@@ -98,7 +98,7 @@ static void clear(divvy_holders *holders) {
 }
 
 static int list(void *context, dv_deadline deadline) {
-    const listing *l = context;
+    const slot_listing *l = context;
     const dv_pool *pool = &l->semaphore->pool;
     const char *directory = l->waiting ? pool->queue : pool->path;
     clear(l->out); /* of what was read before the connection broke */
@@ -149,7 +149,7 @@ static int list_all(divvy_semaphore *s, divvy_holders **out, int64_t timeout_ms,
         free(holders);
         return error;
     }
-    listing l = {s, waiting, holders};
+    slot_listing l = {s, waiting, holders};
     error = look(s, waiting ? "contenders" : "holders", timeout_ms, list, &l);
     if (error) divvy_holders_free(holders);
     else *out = holders;

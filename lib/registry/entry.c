@@ -20,9 +20,9 @@ typedef struct {
     size_t depth, values;
     bool in_string;
     const char *fault;
-} scan;
+} entry_scan;
 
-static void scan_string(scan *s, const char **at, const char *end) {
+static void scan_string(entry_scan *s, const char **at, const char *end) {
     if (**at == '"') s->in_string = false;
     if (**at != '\\') return;
     /* A NUL, even escaped, ends a string for the parser, so that it would be read as another than it is. */
@@ -30,7 +30,7 @@ static void scan_string(scan *s, const char **at, const char *end) {
     if (*at + 1 < end) ++*at;
 }
 
-static void scan_byte(scan *s, char byte) {
+static void scan_byte(entry_scan *s, char byte) {
     switch (byte) {
     case '"': s->in_string = true; break;
     case '{':
@@ -50,7 +50,7 @@ static void scan_byte(scan *s, char byte) {
 }
 
 bool dv_entry_within_bounds(const char *data, size_t data_bytes, const char **reason) {
-    scan s = {.depth = 0};
+    entry_scan s = {.depth = 0};
     if (data_bytes == 0) s.fault = "has no data";
     if (data_bytes > DV_ENTRY_BYTES_MAX) s.fault = "is too large";
     const char *end = data + data_bytes;

@@ -30,7 +30,7 @@ typedef struct {
     role *role;
     char *path;
     const char *id_node; /* in it */
-} look;
+} role_read;
 
 struct dv_reading {
     divvy_registry *registry;
@@ -88,7 +88,7 @@ static void adapt(dv_reading *r, size_t data_bytes) {
 }
 
 static void on_data(void *context, const dv_reply *reply, int64_t now) {
-    look *k = context;
+    role_read *k = context;
     role *p = k->role;
     dv_reading *r = p->reading;
     dv_entry *entry = NULL;
@@ -110,7 +110,7 @@ static void on_data(void *context, const dv_reply *reply, int64_t now) {
 
 static bool ask_for_data(role *p) {
     dv_reading *r = p->reading;
-    look *k = calloc(1, sizeof *k);
+    role_read *k = calloc(1, sizeof *k);
     if (!k) return false;
     k->role = p;
     k->path = dv_registry_path(r->registry, p->node, p->ids[p->asked]);

@@ -15,22 +15,22 @@ typedef struct {
     cJSON **out;
     bool timing;
     int time_error;
-} look;
+} claim_look;
 
 static void on_time(void *context, int error, int64_t now) {
     (void)now;
-    look *l = context;
+    claim_look *l = context;
     l->timing = false;
     l->time_error = error;
     dv_client_changed(l->registry->object.client);
 }
 
 static bool is_timed(void *context) {
-    return !((const look *)context)->timing;
+    return !((const claim_look *)context)->timing;
 }
 
 /* The clock is asked for before the node, so that the answer is there when the node's is. */
-static int read_node(look *l, dv_deadline deadline, dv_entry **out) {
+static int read_node(claim_look *l, dv_deadline deadline, dv_entry **out) {
     divvy_registry *registry = l->registry;
     divvy_client *client = registry->object.client;
     dv_time_wait wait = {.done = on_time, .context = l};
@@ -50,7 +50,7 @@ static int read_node(look *l, dv_deadline deadline, dv_entry **out) {
 }
 
 static int look_once(void *context, dv_deadline deadline) {
-    look *l = context;
+    claim_look *l = context;
     divvy_registry *registry = l->registry;
     dv_entry *entry = NULL;
     int error = registry->ending ? DIVVY_ECLOSED : read_node(l, deadline, &entry);
@@ -66,7 +66,7 @@ static int look_once(void *context, dv_deadline deadline) {
 
 static int only_look(divvy_registry *registry, const char *role_node, cJSON **out, int64_t timeout_ms) {
     divvy_client *client = registry->object.client;
-    look l = {.registry = registry, .role_node = role_node, .out = out};
+    claim_look l = {.registry = registry, .role_node = role_node, .out = out};
     int error = dv_request_until_answered(client, dv_deadline_in(client, timeout_ms), look_once, &l);
     return error ? dv_fail(client, error, "unique_service: %s/%s: %s", registry->root, role_node, divvy_strerror(error))
                  : 0;

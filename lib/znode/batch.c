@@ -17,10 +17,10 @@ typedef struct entry {
     dv_reply_fn done;
     void *context;
     char *made; /* the path that a multi made, kept until its czxid is known */
-} entry;
+} batch_entry;
 
 typedef struct {
-    entry *first, **end;
+    batch_entry *first, **end;
 } queue;
 
 struct dv_batch {
@@ -30,10 +30,10 @@ struct dv_batch {
 
 typedef struct {
     dv_batch *batch;
-    entry **entries;
+    batch_entry **entries;
     size_t count;
     size_t probe; /* the created node that is asked for the group's czxid */
-} group;
+} batch_group;
 
 size_t dv_op_bytes(const dv_op *op) {
     enum { FRAMING_BYTES = 80 }; /* lengths, flags, version and an access list of digest credentials */
@@ -56,7 +56,7 @@ void dv_batch_free(dv_batch *batch) {
 }
 
 static int enqueue(dv_batch *batch, queue *to, const dv_op *op, dv_reply_fn done, void *context) {
-    entry *e = calloc(1, sizeof *e);
+    batch_entry *e = calloc(1, sizeof *e);
     if (!e) return DIVVY_ENOMEM;
     e->batch = batch;
     e->op = *op;
@@ -84,14 +84,14 @@ int dv_batch_children(dv_batch *batch, const char *path, dv_reply_fn done, void 
     return enqueue(batch, &batch->reads, &op, done, context);
 }
 
-static void finish_entry(entry *e, const dv_reply *reply, int64_t now) {
+static void finish_entry(batch_entry *e, const dv_reply *reply, int64_t now) {
     e->done(e->context, reply, now);
     free(e->made);
     free(e);
 }
 
 static void report_unsent(dv_event *event, int64_t now) {
-    entry *e = DV_CONTAINER(event, entry, event);
+    batch_entry *e = DV_CONTAINER(event, batch_entry, event);
     finish_entry(e, &(dv_reply){.error = DIVVY_ENOMEM}, now);
 }
 
@@ -99,29 +99,29 @@ static void on_single(void *context, const dv_reply *reply, int64_t now) {
     finish_entry(context, reply, now);
 }
 
-static void send_single(dv_batch *batch, entry *e) {
+static void send_single(dv_batch *batch, batch_entry *e) {
     dv_znode *znode = batch->znode;
     if (znode->backend->submit(znode, &e->op, NULL, on_single, e) == 0) return;
     e->event.run = report_unsent;
     znode->sink.post(znode->sink.queue, &e->event);
 }
 
-static void free_group(group *g) {
+static void free_group(batch_group *g) {
     free(g->entries);
     free(g);
 }
 
-static void finish_group(group *g, int error, const dv_stat *stat, int64_t now) {
+static void finish_group(batch_group *g, int error, const dv_stat *stat, int64_t now) {
     for (size_t i = 0; i < g->count; i++)
         finish_entry(g->entries[i], &(dv_reply){.error = error, .path = g->entries[i]->made, .stat = stat}, now);
     free_group(g);
 }
 
-static void probe_czxid(group *g, int64_t now);
+static void probe_czxid(batch_group *g, int64_t now);
 
 /* B3: all nodes of one multi were made by one transaction, so the czxid of one is the czxid of all. */
 static void on_probe(void *context, const dv_reply *reply, int64_t now) {
-    group *g = context;
+    batch_group *g = context;
     if (reply->error == DIVVY_ENOENT && ++g->probe < g->count) {
         probe_czxid(g, now); /* Somebody deleted that node already; the next one tells as much. */
         return;
@@ -131,12 +131,12 @@ static void on_probe(void *context, const dv_reply *reply, int64_t now) {
     finish_group(g, error, reply->stat, now);
 }
 
-static void probe_czxid(group *g, int64_t now) {
+static void probe_czxid(batch_group *g, int64_t now) {
     if (dv_znode_exists(g->batch->znode, g->entries[g->probe]->made, NULL, on_probe, g) != 0)
         finish_group(g, DIVVY_ECONNECTION, NULL, now);
 }
 
-static bool keep_made_paths(group *g, const dv_reply *replies) {
+static bool keep_made_paths(batch_group *g, const dv_reply *replies) {
     for (size_t i = 0; i < g->count; i++) {
         if (!replies[i].path || !(g->entries[i]->made = strdup(replies[i].path))) return false;
     }
@@ -144,7 +144,7 @@ static bool keep_made_paths(group *g, const dv_reply *replies) {
 }
 
 static void on_multi(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
-    group *g = context;
+    batch_group *g = context;
     assert(count == g->count || error != 0);
     (void)count;
     if (error == 0 && g->entries[0]->op.kind == DV_CREATE) {
@@ -159,17 +159,17 @@ static void on_multi(void *context, int error, const dv_reply *replies, size_t c
     }
 }
 
-static bool try_send_multi(dv_batch *batch, entry **entries, size_t count) {
-    group *g = calloc(1, sizeof *g);
+static bool try_send_multi(dv_batch *batch, batch_entry **entries, size_t count) {
+    batch_group *g = calloc(1, sizeof *g);
     dv_op *ops = calloc(count, sizeof *ops);
-    entry **own = calloc(count, sizeof(entry *));
+    batch_entry **own = calloc(count, sizeof(batch_entry *));
     bool sent = false;
     if (g && ops && own) {
         for (size_t i = 0; i < count; i++) {
             own[i] = entries[i];
             ops[i] = entries[i]->op;
         }
-        *g = (group){.batch = batch, .entries = own, .count = count};
+        *g = (batch_group){.batch = batch, .entries = own, .count = count};
         sent = dv_znode_multi(batch->znode, ops, count, on_multi, g) == 0;
     }
     free(ops);
@@ -180,19 +180,19 @@ static bool try_send_multi(dv_batch *batch, entry **entries, size_t count) {
     return sent;
 }
 
-static void send_group(dv_batch *batch, entry **entries, size_t count) {
+static void send_group(dv_batch *batch, batch_entry **entries, size_t count) {
     if (count > 1 && try_send_multi(batch, entries, count)) return;
     for (size_t i = 0; i < count; i++) send_single(batch, entries[i]);
 }
 
 /* B1, B2: neighbours of one kind form a multi under the limits, so the order of writes stays as it was asked for. */
 static void flush_writes(dv_batch *batch) {
-    entry *group_entries[GROUP_OPS_MAX];
+    batch_entry *group_entries[GROUP_OPS_MAX];
     size_t count = 0, bytes = 0;
-    entry *e = batch->writes.first;
+    batch_entry *e = batch->writes.first;
     batch->writes = (queue){NULL, &batch->writes.first};
     while (e) {
-        entry *next = e->next;
+        batch_entry *next = e->next;
         e->next = NULL;
         size_t op_bytes = dv_op_bytes(&e->op);
         bool fits = count < GROUP_OPS_MAX && bytes + op_bytes <= DV_MULTI_BYTES_MAX;
@@ -209,10 +209,10 @@ static void flush_writes(dv_batch *batch) {
 
 void dv_batch_flush(dv_batch *batch) {
     if (batch->writes.first) flush_writes(batch);
-    entry *e = batch->reads.first;
+    batch_entry *e = batch->reads.first;
     batch->reads = (queue){NULL, &batch->reads.first};
     while (e) {
-        entry *next = e->next;
+        batch_entry *next = e->next;
         e->next = NULL;
         send_single(batch, e);
         e = next;
