@@ -5,7 +5,8 @@ usage: test_docs.py [BUILD_FOLDER]
 
 Claims: each relative link of each Markdown file names a file or folder of this checkout; where it names a heading, the
 file has that heading; each name of a file below docs/, test/, tools/ or bench/ that README.md, CONTRIBUTING.md, or a
-file of docs/ has in backquotes is there, if it does not end in a word such as NAME; README.md has at most 900 words.
+file of docs/ has in backquotes is there, if it does not end in a word such as NAME; each block of C in
+docs/write-a-recipe.md stands in its example word for word; README.md has at most 900 words.
 """
 
 import pathlib
@@ -18,6 +19,8 @@ README_WORDS_MAX = 900
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 PATH = re.compile(r"`(?:\./)?((?:docs|test|tools|bench|include|lib)/[A-Za-z0-9_./-]+)`")
 FENCE = re.compile(r"^\s*```")
+# Documents whose blocks of C are quoted from files.
+QUOTES = {"docs/write-a-recipe.md": ["docs/examples/barrier/barrier.c"]}
 
 
 def text_lines(path):
@@ -60,6 +63,16 @@ def check_link(path, target):
     return None
 
 
+def check_quotes(name, sources, faults):
+    """Returns how many blocks of C a document has, each of them quoted word for word."""
+    text = "".join((ROOT / source).read_text(encoding="utf-8") for source in sources)
+    blocks = re.findall(r"^```c\n(.*?)^```$", (ROOT / name).read_text(encoding="utf-8"), flags=re.S | re.M)
+    for block in blocks:
+        if block not in text:
+            faults.append(f"{name}: this does not stand in {sources}:\n{block}")
+    return len(blocks)
+
+
 def main():
     files = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "*.md"], check=False,
                            capture_output=True, text=True).stdout.split()
@@ -81,12 +94,13 @@ def main():
                     continue
                 if not (ROOT / target).exists() and not (ROOT / target.rstrip(".")).exists():
                     faults.append(f"{name}:{number}: there is no {target}")
+    quotes = sum(check_quotes(name, sources, faults) for name, sources in QUOTES.items())
     words = len((ROOT / "README.md").read_text(encoding="utf-8").split())
     if words > README_WORDS_MAX:
         faults.append(f"README.md has {words} words; {README_WORDS_MAX} are the most")
     print("\n".join(faults), file=sys.stderr)
-    print(f"{len(files)} files, {links} links, README.md has {words} words, {len(faults)} faults")
-    return 1 if faults or links == 0 else 0
+    print(f"{len(files)} files, {links} links, {quotes} quotes, README.md has {words} words, {len(faults)} faults")
+    return 1 if faults or not links or not quotes else 0
 
 
 if __name__ == "__main__":
