@@ -6,7 +6,8 @@ from collections import namedtuple
 WIDTH, HEIGHT = 720, 220  # of a panel
 INSTALL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test", "install_packages")
 
-# lines: [(label, [(x, y), ...])], drawn as steps, or, with `curve`, from point to point; log: both axes are logarithmic.
+# lines: [(label, [(x, y), ...])], drawn as steps, or, with `curve`, from point to point; log: both axes are
+# logarithmic.
 Panel = namedtuple("Panel", "title y_max lines curve log", defaults=(False, False))
 
 

@@ -1,13 +1,15 @@
 /* What the C programs of bench/registry.sh share: a clock, counting, and commands. SPDX-License-Identifier: Apache-2.0
  *
  * A peer reads commands "VERB NUMBER", a line each, and answers each with one line of JSON, until its input ends:
- *   fill 1000        registers so many services in ten roles; {"count": 1000, "seconds": 0.05, "bytes": 412}, of an entry
+ *   fill 1000        registers so many services in ten roles; {"count": 1000, "seconds": 0.05, "bytes": 412}, of an
+ *                    entry
  *   heartbeats 500   heartbeats of all of them in turn for 500 ms; {"count": 9000, "seconds": 0.502}
  *   read 500         reads all of them, again and again; counts entries
  *   cached_one 500   the least loaded of a role, out of a view that is kept up to date; counts calls, and requests sent
  *   cached_all 500   all of them, out of that view; counts entries
  *   watch 100        opens so many sessions that follow one role; `unwatch 1` closes them
- *   change 20        changes one entry so many times; {"us": [...], "packets": 4020}: from the write until all know it */
+ *   change 20        changes one entry so many times; {"us": [...], "packets": 4020}: from the write until all know
+ *                    it */
 #ifndef REGISTRY_PEER_H
 #define REGISTRY_PEER_H
 

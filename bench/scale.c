@@ -1,9 +1,10 @@
-/* What a change of a large pool costs each of its members, in the in-memory ensemble. SPDX-License-Identifier: Apache-2.0
+/* What a change of a large pool costs each of its members, in the in-memory ensemble. SPDX-License-Identifier:
+ * Apache-2.0
  *
- * All members of the pool are in this one process, on a virtual clock, so that a pool of 1,000 can be looked at as a whole.
- * Requests and bytes are those that the members' clients count (divvy_client_stats()); times are the virtual clock's, by
- * which a message takes up to a millisecond and computing nothing. docs/scale.md says what comes of it; one JSON line for
- * each change says it here. */
+ * All members of the pool are in this one process, on a virtual clock, so that a pool of 1,000 can be looked at as a
+ * whole. Requests and bytes are those that the members' clients count (divvy_client_stats()); times are the virtual
+ * clock's, by which a message takes up to a millisecond and computing nothing. docs/scale.md says what comes of it; one
+ * JSON line for each change says it here. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>

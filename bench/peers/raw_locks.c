@@ -1,4 +1,5 @@
-/* The floor of locks and semaphores: their least requests, by the native client alone. SPDX-License-Identifier: Apache-2.0
+/* The floor of locks and semaphores: their least requests, by the native client alone. SPDX-License-Identifier:
+ * Apache-2.0
  *
  * usage: bench_raw_locks HOSTS, and commands as in locks_peer.h.
  * A lock's pair is a create and a delete, each waited for. A semaphore's is three round trips: the place in the queue;

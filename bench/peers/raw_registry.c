@@ -1,9 +1,9 @@
 /* The floor of the registry: its least requests, by the native client alone. SPDX-License-Identifier: Apache-2.0
  *
- * usage: bench_raw_registry HOSTS, and commands as in registry_peer.h.
- * A heartbeat is a set, a look at all services the roles' children and then a get of each, pipelined throughout. Nothing
- * is parsed, compared, ordered or repeated: a registry does all of that besides. A watcher has a watch on the one entry
- * that changes, and reads it again when that fires. */
+ * usage: bench_raw_registry HOSTS, and commands as in registry_peer.h. A heartbeat is a set, a look at all services the
+ * roles' children and then a get of each, pipelined throughout. Nothing is parsed, compared, ordered or repeated: a
+ * registry does all of that besides. A watcher has a watch on the one entry that changes, and reads it again when that
+ * fires. */
 #include <zookeeper/zookeeper.h>
 
 #include "../registry_peer.h"

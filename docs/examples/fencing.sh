@@ -4,9 +4,9 @@
 #   divvy partition --path /work_queues --items-from queues.txt -- ./fencing.sh results.db done
 #   divvy lock nightly-report ./fencing.sh results.db done
 #
-# The table "fence" has the largest token that was seen for each item. A writer raises it to its own token and writes its
-# result in one transaction; where the token there is larger, nothing is written, and the exit status is 1. The statements
-# are those of docs/fencing.md, here for SQLite.
+# The table "fence" has the largest token that was seen for each item. A writer raises it to its own token and writes
+# its result in one transaction; where the token there is larger, nothing is written, and the exit status is 1. The
+# statements are those of docs/fencing.md, here for SQLite.
 #
 # ERA counts how often the ZooKeeper ensemble began from scratch, since tokens begin from small numbers then.
 if [ $# -ne 2 ]; then
@@ -21,8 +21,8 @@ case $token$era in
     ;;
 esac
 
-# A program binds parameters to a statement. The shell of SQLite cannot, so a text is handed over in hexadecimal: whatever
-# it has inside, it never becomes SQL.
+# A program binds parameters to a statement. The shell of SQLite cannot, so a text is handed over in hexadecimal:
+# whatever it has inside, it never becomes SQL.
 text() {
     printf "CAST(x'%s' AS TEXT)" "$(printf %s "$1" | od -An -v -tx1 | tr -d ' \n')"
 }

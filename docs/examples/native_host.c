@@ -1,4 +1,5 @@
-/* divvy inside a program that uses ZooKeeper's own C client: attach, guard, reattach. SPDX-License-Identifier: Apache-2.0
+/* divvy inside a program that uses ZooKeeper's own C client: attach, guard, reattach. SPDX-License-Identifier:
+ * Apache-2.0
  *
  * Try it: run this in two or three terminals, with the same path and the same items, then stop one with Ctrl-C.
  *

@@ -82,11 +82,12 @@ typedef struct {
     int64_t session_timeout_ms; /**< asked of the servers, which may give another; default 10000, 100 to 3600000. The
                                      least that can own something is (tick / 2 + 121) / 0.64; 5 ticks are comfortable */
     /** tickTime of the servers, as their zoo.cfg has it; 0: $DIVVY_ENSEMBLE_TICK_MS. Needed: without it no deadline is
-     * safe. Larger than it is costs time, and is safe; smaller than it is can give one thing two owners (docs/protocol.md,
-     * C3). Where the server answers the four letter word "conf", the client compares, and ends a session whose tick was
-     * told too small: DIVVY_AUTH_FAILED, with the reason in divvy_client_error(). Elsewhere nobody notices. One value for the whole ensemble. 1 to 3600000. On observers that follow the
-     * leader the clock holds as on followers. Behind an observer master (observerMasterPort) no value is safe: such
-     * observers are not supported */
+     * safe. Larger than it is costs time, and is safe; smaller than it is can give one thing two owners
+     * (docs/protocol.md, C3). Where the server answers the four letter word "conf", the client compares, and ends a
+     * session whose tick was told too small: DIVVY_AUTH_FAILED, with the reason in divvy_client_error(). Elsewhere
+     * nobody notices. One value for the whole ensemble. 1 to 3600000. On observers that follow the leader the clock
+     * holds as on followers. Behind an observer master (observerMasterPort) no value is safe: such observers are not
+     * supported */
     int64_t ensemble_tick_ms;
     int manual;                  /**< 1: no thread of ours runs the loop; the caller runs divvy_client_process(), in
                                      time: all that is held is lost when it does not come */
@@ -98,8 +99,9 @@ typedef struct {
     void (*on_session)(divvy_client *client, divvy_session_state state, void *user); /**< each change of state */
     /** DIVVY_WARN_*; the message lives during the call. NULL: warnings are lines of `on_log`, with their names */
     void (*on_warning)(divvy_client *client, int code, const char *message, void *user);
-    /** Lines of ours and of the native client's; the message lives during the call. At most 1000 lines wait for a callback
-     * that does not return; then lines are dropped, and a line says how many. NULL: none is written anywhere */
+    /** Lines of ours and of the native client's; the message lives during the call. At most 1000 lines wait for a
+     * callback that does not return; then lines are dropped, and a line says how many. NULL: none is written
+     * anywhere */
     void (*on_log)(int level, const char *message, void *user);
     void *user; /**< handed to the callbacks */
     /** 1: each request and each answer too is a line to `on_log`, DIVVY_LOG_DEBUG: its kind and path and how it ended;
@@ -186,10 +188,10 @@ DIVVY_API int divvy_client_wait_connected(divvy_client *client, int64_t timeout_
  *
  * Everything hangs on this call: it sends the heartbeats and reads the answers. When it does not come for
  * divvy_client_time_left_ms(), the session is lost, and with it every item, lock, slot and service. That happens most
- * easily at a graceful stop, while the thread that drives the loop joins its workers: it drives the loop until they have
- * ended, see docs/threading.md. A call that comes later than a heartbeat's interval (a tenth of the timeout, up to half
- * as much again, and at least 100 ms) after divvy_client_next_deadline() gives DIVVY_WARN_LATE, with by how much; once,
- * until a call has come in time. A call that waits drives the loop too, and is judged likewise.
+ * easily at a graceful stop, while the thread that drives the loop joins its workers: it drives the loop until they
+ * have ended, see docs/threading.md. A call that comes later than a heartbeat's interval (a tenth of the timeout, up to
+ * half as much again, and at least 100 ms) after divvy_client_next_deadline() gives DIVVY_WARN_LATE, with by how much;
+ * once, until a call has come in time. A call that waits drives the loop too, and is judged likewise.
  *
  * Thread: one at a time; other threads may call anything else meanwhile.
  * @param timeout_ms -1: until there is something; 0: do not wait

@@ -10,11 +10,11 @@
  * it works on, which refuses smaller tokens than it has seen, or puts divvy_lock_guard() (zookeeper.h) into its
  * transaction.
  *
- * Losing it. `on_lost` is called when the session's deadline has passed, when the session is lost, or when somebody else
- * has deleted our node: once for each time that the lock was held, unless it was released, or destroyed, or the client
- * closed, before. A deleted node is found by the session's heartbeats, or half a session timeout later at the latest.
- * The lock can be acquired again after a loss, with the same object: an acquire that ends with 0 does so after that
- * on_lost has returned.
+ * Losing it. `on_lost` is called when the session's deadline has passed, when the session is lost, or when somebody
+ * else has deleted our node: once for each time that the lock was held, unless it was released, or destroyed, or the
+ * client closed, before. A deleted node is found by the session's heartbeats, or half a session timeout later at the
+ * latest. The lock can be acquired again after a loss, with the same object: an acquire that ends with 0 does so after
+ * that on_lost has returned.
  */
 #ifndef DIVVY_LOCK_H
 #define DIVVY_LOCK_H
@@ -41,9 +41,10 @@ typedef struct {
     int mode;               /**< DIVVY_EXCLUSIVE (default), DIVVY_READ, DIVVY_WRITE */
     void (*on_lost)(divvy_lock *lock, void *user); /**< it was held and is no longer; may acquire again. May be NULL */
     void *user;                                    /**< handed to on_lost */
-    /** 1: what is missing of the path is made of container nodes, which the servers (3.5.3 and later; older ones are given
-     * persistent nodes) delete within some minutes when nobody is left in them. Not where kazoo processes use the
-     * path: kazoo's Lock remembers that it exists, and fails with NoNodeError when it has gone (kazoo #563). Default 0 */
+    /** 1: what is missing of the path is made of container nodes, which the servers (3.5.3 and later; older ones are
+     * given persistent nodes) delete within some minutes when nobody is left in them. Not where kazoo processes use the
+     * path: kazoo's Lock remembers that it exists, and fails with NoNodeError when it has gone (kazoo #563). Default
+     * 0 */
     int container;
 } divvy_lock_config;
 

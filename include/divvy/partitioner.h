@@ -102,8 +102,8 @@ enum divvy_reason {
     DIVVY_REASON_TIMEOUT,  /**< allocate_timeout_ms passed */
     DIVVY_REASON_DENIED,   /**< credentials or access lists */
     DIVVY_REASON_FOREIGN,  /**< somebody else deleted a node of ours */
-    /* Why the pool's plan is another one. DIVVY_REASON_MEMBERS: a plan is the first one, or not the rule any more, a static
-     * member came back, or another round goes on with what an earlier plan began. */
+    /* Why the pool's plan is another one. DIVVY_REASON_MEMBERS: a plan is the first one, or not the rule any more, a
+     * static member came back, or another round goes on with what an earlier plan began. */
     DIVVY_REASON_JOIN,   /**< a member joined */
     DIVVY_REASON_LEAVE,  /**< a member left: divvy_partitioner_leave() */
     DIVVY_REASON_LOSS,   /**< a member is gone: its session ended, or it finished */
@@ -115,9 +115,9 @@ enum divvy_reason {
 /**
  * A change of what is owned, as given to on_items: the difference between what you were told last and what is true when
  * the call begins. What came and went before that is not told, so nothing is gained that is not owned at that moment.
- * The arrays live during the call. One item may be in `lost` and in `gained` of the same event: it was revoked, released,
- * and is ours again under the same token, or it went and came back under another. Handle lost first, then gained, then
- * revoked.
+ * The arrays live during the call. One item may be in `lost` and in `gained` of the same event: it was revoked,
+ * released, and is ours again under the same token, or it went and came back under another. Handle lost first, then
+ * gained, then revoked.
  */
 typedef struct {
     const char *const *gained;    /**< ours from now on */
@@ -161,8 +161,8 @@ typedef struct {
                                        lasted twice as long. Others wait meanwhile. Default: 10 s; 0: never */
     int on_suspend;              /**< DIVVY_HOLD, DIVVY_RELEASE_ON_SUSPEND */
     int on_session_loss;         /**< DIVVY_FAIL, DIVVY_REJOIN */
-    /* The next five count where a plan decides (DIVVY_ASSIGN_AUTO, all members can), and are ignored where kazoo or older
-     * members make the pool go by names. */
+    /* The next five count where a plan decides (DIVVY_ASSIGN_AUTO, all members can), and are ignored where kazoo or
+     * older members make the pool go by names. */
     uint32_t weight;  /**< the share, in proportion to that of others; 1000 is usual. 0: nothing, but what others
                                   cannot take. What a member that is new to the plan begins with, and a static one that comes
                                   back configured otherwise than before. A weight that was set since stays, see
@@ -223,10 +223,10 @@ typedef struct {
  * @return 0, or
  *   DIVVY_EINVAL       a NULL pointer, a path that is not absolute or that ZooKeeper refuses, no items, an empty or a
  *                      repeated item, a negative time or one over ten years, an unknown choice, an identifier that is
- *                      empty or cannot stand in a node's name, DIVVY_ASSIGN_FUNC without a function, a zone that is
- *                      no UTF-8, static_membership without an identifier, rejoin_delay_ms without static_membership,
- *                      max_moves above 4294967295, DIVVY_ORDER_NUMERIC with an item that is no decimal number, and weight, zone, max_moves or static_membership with an assignment
- *                      that is no plan
+ *                      empty or cannot stand in a node's name, DIVVY_ASSIGN_FUNC without a function, a zone that is no
+ *                      UTF-8, static_membership without an identifier, rejoin_delay_ms without static_membership,
+ *                      max_moves above 4294967295, DIVVY_ORDER_NUMERIC with an item that is no decimal number, and
+ *                      weight, zone, max_moves or static_membership with an assignment that is no plan
  *   DIVVY_E2BIG        an item whose lock's path is longer than 64 KiB, an identifier or a zone over 512 bytes, more
  *                      than 1,000,000 items
  *   DIVVY_ENOMEM       allocation failed; nothing changed
@@ -288,7 +288,8 @@ DIVVY_API int divvy_partitioner_wait_for_acquire(divvy_partitioner *p, int64_t t
 
 /**
  * Say that work has ended on all items that are revoked or were lost. Takes effect before it returns; the locks are
- * given back by themselves. The next state is DIVVY_ALLOCATING, or DIVVY_RELEASE again with a new number when more must go.
+ * given back by themselves. The next state is DIVVY_ALLOCATING, or DIVVY_RELEASE again with a new number when more must
+ * go.
  *
  * Only a RELEASE that the user was told of is released: by divvy_partitioner_state(), _state_id(), a wait,
  * _partition(), or a started on_state or on_items. So a second call cannot release items that nobody stopped working
@@ -350,9 +351,9 @@ DIVVY_API int divvy_partitioner_owns_token(const divvy_partitioner *p, const cha
 DIVVY_API int divvy_partitioner_finish(divvy_partitioner *p, int64_t timeout_ms);
 
 /**
- * End, and give up the place in the plan: this member's items are dealt to others first, who wait for them in the queues
- * already when they are released; then as divvy_partitioner_finish(). Of a static member finish() keeps the place, for
- * who comes back within rejoin_delay_ms; this gives it up at once. Where no plan decides it is finish().
+ * End, and give up the place in the plan: this member's items are dealt to others first, who wait for them in the
+ * queues already when they are released; then as divvy_partitioner_finish(). Of a static member finish() keeps the
+ * place, for who comes back within rejoin_delay_ms; this gives it up at once. Where no plan decides it is finish().
  *
  * Work on all items must have stopped before the call, as with finish(): once the plan is written, the items go.
  * Thread: any; drives the loop itself in manual mode.
@@ -383,10 +384,11 @@ DIVVY_API const char *divvy_partitioner_identifier(const divvy_partitioner *p);
 /**
  * Ask for another set of items to be divided, by all members, from now on.
  *
- * Goes where all members follow plans (DIVVY_ASSIGN_AUTO or _STICKY, no kazoo members): the set stands in the plan, so one
- * call at any member changes it for all, at one moment. Items that are in both sets stay where they are; new ones are dealt
- * out; those that are gone are revoked, with DIVVY_REASON_SET, and are still locked until their owners release them. The
- * call only asks: the plan follows. Of several calls the last one counts; while the party cannot follow plans it waits.
+ * Goes where all members follow plans (DIVVY_ASSIGN_AUTO or _STICKY, no kazoo members): the set stands in the plan, so
+ * one call at any member changes it for all, at one moment. Items that are in both sets stay where they are; new ones
+ * are dealt out; those that are gone are revoked, with DIVVY_REASON_SET, and are still locked until their owners
+ * release them. The call only asks: the plan follows. Of several calls the last one counts; while the party cannot
+ * follow plans it waits.
  *
  * What members are configured with stays as it is; those that join later follow the plan, too, and are warned if theirs
  * is another one (DIVVY_WARN_ITEMS_DIFFER), as this one is. A set that is to last belongs in the configuration as well:
@@ -399,8 +401,9 @@ DIVVY_API const char *divvy_partitioner_identifier(const divvy_partitioner *p);
  * @return 0, or
  *   DIVVY_EINVAL  a NULL pointer, no items, an empty or a repeated item; with DIVVY_ORDER_NUMERIC one that is no number
  *   DIVVY_E2BIG   more than 1,000,000 items, or one whose lock's path is longer than 64 KiB
- *   DIVVY_ESTATE  the members divide by a rule of names now, because one of them does not follow plans or this one does not:
- *                 then each goes by its own configuration, which never changes while it lives; or this one has failed
+ *   DIVVY_ESTATE  the members divide by a rule of names now, because one of them does not follow plans or this one does
+ *                 not: then each goes by its own configuration, which never changes while it lives; or this one has
+ *                 failed
  *   DIVVY_ENOMEM  allocation failed; nothing changed
  *   DIVVY_ECLOSED, DIVVY_EFORK
  * Source: docs/protocol.md, rules D17 and D20.
@@ -409,11 +412,13 @@ DIVVY_API int divvy_partitioner_set_items(divvy_partitioner *p, const char *cons
 
 /**
  * Change this member's weight. The plan that contains it is written in the background, at once or, where none decides,
- * as soon as one does; what moves then is told with DIVVY_REASON_WEIGHT or _DRAIN. Of several calls the last one counts.
+ * as soon as one does; what moves then is told with DIVVY_REASON_WEIGHT or _DRAIN. Of several calls the last one
+ * counts.
  *
  * A static member's weight outlives a restart, as it is the plan's: config.weight counts when it is new to the plan, or
- * when it is another one than at the member's start before. Another member's is set again when its session is lost and it rejoins (DIVVY_REJOIN). An administrator may change
- * it too (`divvy drain`); what was said last counts. When all weigh nothing, nothing is taken from anyone.
+ * when it is another one than at the member's start before. Another member's is set again when its session is lost and
+ * it rejoins (DIVVY_REJOIN). An administrator may change it too (`divvy drain`); what was said last counts. When all
+ * weigh nothing, nothing is taken from anyone.
  *
  * Thread: any. Sends nothing itself: work starts with the client's next turn.
  * Source: docs/protocol.md, D15, D40.

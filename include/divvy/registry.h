@@ -6,9 +6,9 @@
  * The rules are those of doublethink's ServiceRegistry; the entries are such as Curator's ServiceDiscovery reads and
  * writes, at the same paths, so that both may share a registry.
  *
- * Entries. A status, and an entry, is one JSON object: a cJSON tree, which programs make and take apart with cJSON's own
- * functions (link with -lcjson). A host may give cJSON an allocator of its own (cJSON_InitHooks). It does so before it
- * opens its first client, and changes it no more. Of a status:
+ * Entries. A status, and an entry, is one JSON object: a cJSON tree, which programs make and take apart with cJSON's
+ * own functions (link with -lcjson). A host may give cJSON an allocator of its own (cJSON_InitHooks). It does so before
+ * it opens its first client, and changes it no more. Of a status:
  *   role  string, required: what the service is. Services are looked up by it
  *   load  number, required: the least loaded service of a role is found first. Any scale, the same for all of a role
  *   ttl   number > 0, required: seconds. A service whose last heartbeat is this old, or older, is not healthy
@@ -19,15 +19,16 @@
  *   last_heartbeat          always set: ISO 8601, UTC, milliseconds, by the servers' clock
  *   name, address, port, sslPort, payload, registrationTimeUTC, serviceType, uriSpec   what Curator looks at. name is
  *         the role; address is the host where it is left out; registrationTimeUTC is the time of the first heartbeat;
- *         serviceType is set by the kind of the entry, whatever the status says: DYNAMIC, or with `persistent` PERMANENT
- *         (STATIC where the status says so); the rest is null where it is left out. What Curator could not read is
- *         refused: a payload that is neither null, a string, nor an object with "@class"; ports that are no 32-bit
- *         numbers; a serviceType that is none
+ *         serviceType is set by the kind of the entry, whatever the status says: DYNAMIC, or with `persistent`
+ *         PERMANENT (STATIC where the status says so); the rest is null where it is left out. What Curator could not
+ *         read is refused: a payload that is neither null, a string, nor an object with "@class"; ports that are no
+ *         32-bit numbers; a serviceType that is none
  *   enabled                 Curator's: false says that nobody is to use the service
  *   nonce, attempt          set: whose entry it is, and which write made it
  *   any other field         kept as it is
- * An entry takes at most 128 KiB as text, 32 levels, and 10,000 values. What others wrote and is larger, or no entry, or hidden
- * by an access list, is skipped by all calls, counted by divvy_registry_malformed(), and warned of once (DIVVY_WARN_ENTRY).
+ * An entry takes at most 128 KiB as text, 32 levels, and 10,000 values. What others wrote and is larger, or no entry,
+ * or hidden by an access list, is skipped by all calls, counted by divvy_registry_malformed(), and warned of once
+ * (DIVVY_WARN_ENTRY).
  *
  * Healthy is a service whose entry is strictly younger than its ttl. The age is the time since the entry was last
  * written, both by the servers' clock, which is learned from writes of our own: no clock of any client matters. Of what
@@ -35,8 +36,8 @@
  * that could be young enough. Entries that Curator wrote have no ttl and no load: they are healthy for as long as they
  * exist, with a load of 0. One that says "enabled": false is not healthy.
  *
- * Persistence. Entries are ephemeral by default: they go with the session, and stand again by themselves on the next one
- * while their ttl lasts. With `persistent` they stay until they are unregistered, or purged.
+ * Persistence. Entries are ephemeral by default: they go with the session, and stand again by themselves on the next
+ * one while their ttl lasts. With `persistent` they stay until they are unregistered, or purged.
  */
 #ifndef DIVVY_REGISTRY_H
 #define DIVVY_REGISTRY_H
@@ -71,7 +72,8 @@ enum {
                                    REMOVED follows */
 };
 
-/** How a registry is to be. Initialise with DIVVY_REGISTRY_CONFIG_INIT, then set what differs. All but `user` is copied. */
+/** How a registry is to be. Initialise with DIVVY_REGISTRY_CONFIG_INIT, then set what differs. All but `user` is
+ * copied. */
 typedef struct {
     size_t size;      /**< sizeof of this struct, set by the INIT macro */
     const char *path; /**< absolute, the same for all; made, with its parents, when it is missing. NULL:
@@ -103,7 +105,8 @@ typedef struct {
 /**
  * Make a registry object. Sends nothing.
  *
- * Ownership: `config` is copied. On success release *out with divvy_registry_close(). On error *out is NULL and there is
+ * Ownership: `config` is copied. On success release *out with divvy_registry_close(). On error *out is NULL and there
+ * is
  *   nothing to release.
  * Thread: any. No callback runs inside this call.
  * Source: doublethink.ServiceRegistry; docs/protocol.md, rules V1 to V16.
@@ -112,8 +115,8 @@ typedef struct {
  * @param client need not be connected yet
  * @param config NULL: all defaults
  * @return 0, or
- *   DIVVY_EINVAL  a NULL pointer, a path that ZooKeeper refuses, an empty host or nonce or one that is no UTF-8, a number
- *                 out of its range, a config without its INIT macro
+ *   DIVVY_EINVAL  a NULL pointer, a path that ZooKeeper refuses, an empty host or nonce or one that is no UTF-8, a
+ *                 number out of its range, a config without its INIT macro
  *   DIVVY_E2BIG   host or nonce is longer than 1024 bytes
  *   DIVVY_ENOMEM, DIVVY_EFORK
  *   DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH  the client has ended
@@ -122,8 +125,8 @@ DIVVY_API int divvy_registry_open(divvy_registry **out, divvy_client *client, co
 
 /**
  * Release the registry; NULL is allowed. Ephemeral entries of ours are deleted in the background, persistent ones stay;
- * watches end; calls that wait end with DIVVY_ECLOSED, heartbeats under way are told DIVVY_ECANCELED. Outside a callback
- * it returns when no callback of the registry runs any more.
+ * watches end; calls that wait end with DIVVY_ECLOSED, heartbeats under way are told DIVVY_ECANCELED. Outside a
+ * callback it returns when no callback of the registry runs any more.
  * Thread: any, callbacks included; once, and not while another thread begins calls on the registry.
  */
 DIVVY_API void divvy_registry_close(divvy_registry *registry);
@@ -233,7 +236,8 @@ DIVVY_API int divvy_registry_healthy_services(divvy_registry *registry, const ch
  * A holder calls this every ttl/3. It is not repeated by itself, not even on a new session.
  * divvy_registry_is_ours() tells whether the role is ours.
  *
- * Ownership: `candidate` stays the caller's. *entry is the caller's, to be released with cJSON_Delete(); NULL when there
+ * Ownership: `candidate` stays the caller's. *entry is the caller's, to be released with cJSON_Delete(); NULL when
+ * there
  *   is no healthy one.
  * Thread: any, but not inside a callback; drives the loop itself in manual mode.
  * @param candidate  NULL: only look. Needs ttl only; role, name and id are set
@@ -275,8 +279,8 @@ DIVVY_API int divvy_registry_purge_stale_services(divvy_registry *registry, doub
  * An entry whose node was replaced by another one is told as removed and added. A service whose ttl passes is not
  * removed: it is not healthy any longer. What is no entry is not told of; an entry that turns into none is removed.
  *
- * Self-preservation (`preserve_share` > 0). A healthy service whose node vanishes is told as DIVVY_REGISTRY_PRESERVED and
- * kept, marked by "preserved": true: it is given to who asks for healthy services, after all that are there. If
+ * Self-preservation (`preserve_share` > 0). A healthy service whose node vanishes is told as DIVVY_REGISTRY_PRESERVED
+ * and kept, marked by "preserved": true: it is given to who asks for healthy services, after all that are there. If
  * `preserve_settle_ms` after the first such loss of the role there are, with those that came meanwhile, fewer healthy
  * services than (1 - preserve_share) times those of before, and more than one was lost, then what was lost is kept on
  * (DIVVY_WARN_PRESERVED), until it comes back, or there are so many again, or `preserve_max_ms` have passed since the
@@ -310,10 +314,9 @@ DIVVY_API int divvy_registry_watch(divvy_registry *registry, const char *role,
 DIVVY_API int divvy_registry_unwatch(divvy_registry *registry, const char *role);
 
 /**
- * How many entries were met that are none: malformed, unreadable for us, too large, too deep, or of another name than their node (Curator's
- * numbered DYNAMIC_SEQUENTIAL nodes are no such). Each
- * version of a node counts once. Thread: any, callbacks included.
- * @return 0 for NULL
+ * How many entries were met that are none: malformed, unreadable for us, too large, too deep, or of another name than
+ * their node (Curator's numbered DYNAMIC_SEQUENTIAL nodes are no such). Each version of a node counts once. Thread:
+ * any, callbacks included. @return 0 for NULL
  */
 DIVVY_API uint64_t divvy_registry_malformed(const divvy_registry *registry);
 

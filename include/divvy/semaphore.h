@@ -11,16 +11,17 @@
  * the pool is in use. A limit that becomes lower takes no slot from anybody: nobody is admitted until there is room
  * below it.
  *
- * What holding means. divvy_semaphore_held() says yes from the moment an acquire ends with 0 until the slots are released
- * or lost, and never at or after the deadline of the session clock (docs/protocol.md, C1): before the servers can have
- * given them to somebody else. Work that takes longer than the answer is good for shows divvy_semaphore_token() and the
- * slot's number to what it works on, which refuses smaller tokens than it has seen for that slot.
+ * What holding means. divvy_semaphore_held() says yes from the moment an acquire ends with 0 until the slots are
+ * released or lost, and never at or after the deadline of the session clock (docs/protocol.md, C1): before the servers
+ * can have given them to somebody else. Work that takes longer than the answer is good for shows
+ * divvy_semaphore_token() and the slot's number to what it works on, which refuses smaller tokens than it has seen for
+ * that slot.
  *
- * Losing it. `on_lost` is called when the session's deadline has passed, when the session is lost, or when somebody else
- * has deleted our node: once for each time that slots were held, unless they were released, or the object destroyed, or
- * the client closed, before. A deleted node is found by the session's heartbeats, or half a session timeout later at the
- * latest. Slots can be acquired again after a loss, with the same object: an acquire that ends with 0 does so after that
- * on_lost has returned.
+ * Losing it. `on_lost` is called when the session's deadline has passed, when the session is lost, or when somebody
+ * else has deleted our node: once for each time that slots were held, unless they were released, or the object
+ * destroyed, or the client closed, before. A deleted node is found by the session's heartbeats, or half a session
+ * timeout later at the latest. Slots can be acquired again after a loss, with the same object: an acquire that ends
+ * with 0 does so after that on_lost has returned.
  */
 #ifndef DIVVY_SEMAPHORE_H
 #define DIVVY_SEMAPHORE_H
@@ -51,9 +52,10 @@ typedef struct {
     int limit_policy;       /**< DIVVY_LIMIT_ERROR (default), _STORED, _PROVIDED */
     void (*on_lost)(divvy_semaphore *semaphore, void *user); /**< slots were held and are no longer. May be NULL */
     void *user;                                              /**< handed to on_lost */
-    /** 1: what is missing of the path is made of container nodes, which the servers (3.5.3 and later; older ones are given
-     * persistent nodes) delete within some minutes when nobody is left in them. The pool's limit goes with it. Not where kazoo processes use the
-     * path: kazoo's Lock remembers that it exists, and fails with NoNodeError when it has gone (kazoo #563). Default 0 */
+    /** 1: what is missing of the path is made of container nodes, which the servers (3.5.3 and later; older ones are
+     * given persistent nodes) delete within some minutes when nobody is left in them. The pool's limit goes with it.
+     * Not where kazoo processes use the path: kazoo's Lock remembers that it exists, and fails with NoNodeError when it
+     * has gone (kazoo #563). Default 0 */
     int container;
 } divvy_semaphore_config;
 
@@ -64,7 +66,8 @@ typedef struct {
  * Make a semaphore object. Sends nothing: the queue is entered by an acquire.
  *
  * Several objects for one path may be made, in one process and on one client too; each holds slots of its own.
- * Ownership: `config` is copied. On success release *out with divvy_semaphore_destroy(). On error *out is NULL and there
+ * Ownership: `config` is copied. On success release *out with divvy_semaphore_destroy(). On error *out is NULL and
+ * there
  *   is nothing to release.
  * Thread: any. No callback runs inside this call.
  * Source: the semaphore of Consul's guide, and kazoo.recipe.lock.Semaphore; docs/protocol.md, rules E1 to E13.
@@ -72,8 +75,8 @@ typedef struct {
  * @param out    [out] the semaphore
  * @param client need not be connected yet
  * @return 0, or
- *   DIVVY_EINVAL  a NULL pointer, a path that ZooKeeper refuses or "/", an identifier that is empty or not UTF-8, a limit
- *                 or a count out of range, an unknown policy, a config without its INIT macro
+ *   DIVVY_EINVAL  a NULL pointer, a path that ZooKeeper refuses or "/", an identifier that is empty or not UTF-8, a
+ *                 limit or a count out of range, an unknown policy, a config without its INIT macro
  *   DIVVY_E2BIG   the identifier is longer than 2048 bytes
  *   DIVVY_ENOMEM, DIVVY_EFORK
  *   DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH  the client has ended
@@ -128,16 +131,17 @@ DIVVY_API int divvy_semaphore_try_acquire(divvy_semaphore *semaphore);
  * Begin to acquire slots; `done` is told how it ended.
  *
  * After a return of 0 `done` is called exactly once, as a callback (rule 5 of client.h): with what
- * divvy_semaphore_acquire() would have returned; with DIVVY_ECANCELED also when the semaphore is destroyed or the client
- * closed before. So divvy_semaphore_destroy() outside a callback returns after it; inside one, `done` follows, and
- * `semaphore` is then good for comparing only. It may call anything, such as divvy_semaphore_release(); in it
+ * divvy_semaphore_acquire() would have returned; with DIVVY_ECANCELED also when the semaphore is destroyed or the
+ * client closed before. So divvy_semaphore_destroy() outside a callback returns after it; inside one, `done` follows,
+ * and `semaphore` is then good for comparing only. It may call anything, such as divvy_semaphore_release(); in it
  * divvy_client_error() tells more of an error. After an error of this call `done` is not called.
  *
  * Thread: any, callbacks included.
  * @param timeout_ms as divvy_semaphore_acquire()
  * @param done       not NULL
  * @param user       handed to done
- * @return 0, or DIVVY_EALREADY, DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ELIMIT (no room in the session's budget),
+ * @return 0, or DIVVY_EALREADY, DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ELIMIT (no room in the session's
+ * budget),
  *   DIVVY_ESTATE (being destroyed), DIVVY_EINVAL, DIVVY_ENOMEM, DIVVY_EFORK
  */
 DIVVY_API int divvy_semaphore_acquire_async(divvy_semaphore *semaphore, int64_t timeout_ms,
@@ -145,8 +149,8 @@ DIVVY_API int divvy_semaphore_acquire_async(divvy_semaphore *semaphore, int64_t 
                                             void *user);
 
 /**
- * Release the slots. Waits for nothing: divvy_semaphore_held() says no at once, on_lost is not called for this ownership,
- * and the deletion of our node is sent, and repeated on later connections until it is certain.
+ * Release the slots. Waits for nothing: divvy_semaphore_held() says no at once, on_lost is not called for this
+ * ownership, and the deletion of our node is sent, and repeated on later connections until it is certain.
  *
  * Thread: any, callbacks included.
  * @return 0, or

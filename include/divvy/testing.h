@@ -155,8 +155,8 @@ DIVVY_API int divvy_testing_link_servers(divvy_testing_ensemble *ensemble, unsig
                                          divvy_testing_link link);
 /** What is sent to this server by others takes so much longer; 0: no longer. What it shows lags behind then. */
 DIVVY_API int divvy_testing_lag_server(divvy_testing_ensemble *ensemble, unsigned server, int64_t ms);
-/** The wall clock of a server's machine, by which nodes get their times while it leads, shows so much more than the true
- * time of the ensemble, from now on. Links, sessions and ticks do not go by it. */
+/** The wall clock of a server's machine, by which nodes get their times while it leads, shows so much more than the
+ * true time of the ensemble, from now on. Links, sessions and ticks do not go by it. */
 DIVVY_API int divvy_testing_set_wall_clock(divvy_testing_ensemble *ensemble, unsigned server, int64_t offset_ms);
 /** Every server is up, runs and keeps up, every link is up, stopped clients go on. Those that crashed stay so. */
 DIVVY_API int divvy_testing_heal(divvy_testing_ensemble *ensemble);

@@ -36,7 +36,8 @@ bool dv_assign_is_number(const char *name);
 /* Orders two of these by number: below, at or above 0. */
 int dv_assign_compare_numbers(const char *left, const char *right);
 
-/* The items in the order of rule A1, by bytes or by number, malloc'ed; `count` is at least 1. NULL when memory is out. */
+/* The items in the order of rule A1, by bytes or by number, malloc'ed; `count` is at least 1. NULL when memory is
+ * out. */
 dv_assign_name *dv_assign_order_items(const char *const *items, size_t count, int items_order);
 
 #endif

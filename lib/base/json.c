@@ -1,7 +1,7 @@
 /* JSON: the text of a value, and whether a text is one, without memory. SPDX-License-Identifier: Apache-2.0
  *
- * cJSON says the same, nothing, of a text that it refuses and of one for which there was no memory. The first is somebody
- * else's mistake, and is passed over; the second is to be tried again. */
+ * cJSON says the same, nothing, of a text that it refuses and of one for which there was no memory. The first is
+ * somebody else's mistake, and is passed over; the second is to be tried again. */
 #include "base/json.h"
 
 #include <stdint.h>

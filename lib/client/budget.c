@@ -1,4 +1,5 @@
-/* What a session may hold, docs/protocol.md, B6, and under which names and paths. SPDX-License-Identifier: Apache-2.0 */
+/* What a session may hold, docs/protocol.md, B6, and under which names and paths. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>

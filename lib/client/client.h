@@ -213,8 +213,8 @@ static inline bool dv_client_can_delete(const divvy_client *client) {
 void dv_session_reopened(divvy_client *client);
 /* No new session could be had now. */
 void dv_session_reopen_later(divvy_client *client, int64_t now);
-/* There was no memory to ask for something: listeners hear DV_SESSION_AGAIN in a moment, unless a connection, which makes
- * them ask as well, ends before. Allocates nothing. */
+/* There was no memory to ask for something: listeners hear DV_SESSION_AGAIN in a moment, unless a connection, which
+ * makes them ask as well, ends before. Allocates nothing. */
 void dv_client_again(divvy_client *client);
 /* Goes on, on a host's session that was given up, once nothing of ours is left on it. */
 void dv_session_revive(divvy_client *client, int64_t now);

@@ -30,8 +30,8 @@ int64_t dv_clock_margin_ms(const dv_clock *clock) {
 }
 
 /* C3: of the timeout G and the 20 ms of the margin may take this much at the most, in hundredths. One goes into the
- * margin, 30 are three heartbeats: one waits for the next after each half of G, and the next proof comes one later. Five
- * are for round trips. */
+ * margin, 30 are three heartbeats: one waits for the next after each half of G, and the next proof comes one later.
+ * Five are for round trips. */
 enum { HOLDING_PARTS = 64 };
 
 static bool holds(int64_t timeout_ms, int64_t tick_ms) {

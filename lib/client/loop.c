@@ -186,7 +186,8 @@ int64_t divvy_client_next_deadline(const divvy_client *c) {
     return left_ms;
 }
 
-/* A client that is connected always has a timer, its next heartbeat: so the first one says when we were to be called. */
+/* A client that is connected always has a timer, its next heartbeat: so the first one says when we were to be
+ * called. */
 void dv_loop_note_late(divvy_client *client) {
     enum { LATE_LEAST_MS = 100 };
     if (!client->clock.timeout_ms || client->end_error || !client->timers.first) return;

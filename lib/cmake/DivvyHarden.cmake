@@ -1,8 +1,9 @@
-# Flags by which mistakes that got past us do less harm: those of the OpenSSF compiler hardening guide that this compiler
-# knows. SPDX-License-Identifier: Apache-2.0
+# Flags by which mistakes that got past us do less harm: those of the OpenSSF compiler hardening guide that this
+# compiler knows. SPDX-License-Identifier: Apache-2.0
 #
-# For everything that is built from here on in this folder and below. Left out of the guide's list: -Wl,-z,nodlopen, as a
-# library may well be loaded by dlopen(); -mbranch-protection, which is another machine's. Warnings stand in divvy_flags.
+# For everything that is built from here on in this folder and below. Left out of the guide's list: -Wl,-z,nodlopen, as
+# a library may well be loaded by dlopen(); -mbranch-protection, which is another machine's. Warnings stand in
+# divvy_flags.
 include(CheckCCompilerFlag)
 include(CheckLinkerFlag)
 include(CheckPIESupported)

@@ -196,8 +196,8 @@ static bool all_follow_plans(const divvy_partitioner *p) {
     return true;
 }
 
-/* Our own node was made after all that we knew when we joined anew; unless the servers were restored from a backup: then
- * nothing that we remember is worth anything, and newer than all that is to come. */
+/* Our own node was made after all that we knew when we joined anew; unless the servers were restored from a backup:
+ * then nothing that we remember is worth anything, and newer than all that is to come. */
 static void forget_other_ensemble(dv_follower *f, int64_t pzxid, int64_t now) {
     if (f->own == SIZE_MAX || pzxid > f->left_mzxid) return;
     dv_plan_memory_clear(&f->memory);

@@ -1,4 +1,5 @@
-/* Following the sticky plan: what it gives us, and when the next one is to be written. SPDX-License-Identifier: Apache-2.0
+/* Following the sticky plan: what it gives us, and when the next one is to be written. SPDX-License-Identifier:
+ * Apache-2.0
  *
  * docs/protocol.md, rules D33 to D42. The follower stands between the settled party, the memory of P/plan (plan_read.h
  * keeps it up) and the attempts to write (plan_write.h). A member that chose a rule of names has none (NULL), and the
@@ -19,18 +20,21 @@ void dv_follow_free(struct divvy_partitioner *p);
 void dv_follow_start(struct divvy_partitioner *p);
 /* The session is over, or we leave: nothing is begun any more. What is remembered of the plan stays. */
 void dv_follow_stop(struct divvy_partitioner *p);
-/* Whether nothing is under way; after dv_follow_stop() that comes about by itself, and dv_members_rejoin() is called. */
+/* Whether nothing is under way; after dv_follow_stop() that comes about by itself, and dv_members_rejoin() is
+ * called. */
 bool dv_follow_at_rest(const struct divvy_partitioner *p);
 void dv_follow_connected(struct divvy_partitioner *p, int64_t now);
 
 /* p->party has settled. Whether it is a plan that decides (D33): then the target is the follower's affair. */
 bool dv_follow_settled(struct divvy_partitioner *p, int64_t pzxid, int64_t now);
-/* A rule of names decided: whoever begins a plan begins with what it gave. `owners`, which it takes over, are indices into
- * `nodes`, of the items that are dealt. */
+/* A rule of names decided: whoever begins a plan begins with what it gave. `owners`, which it takes over, are indices
+ * into `nodes`, of the items that are dealt. */
 void dv_follow_remember(struct divvy_partitioner *p, const char *const *nodes, size_t count, uint32_t *owners);
-/* Whether a party has settled of which not all follow plans, or we do not ourselves: nothing can be wanted of a plan now. */
+/* Whether a party has settled of which not all follow plans, or we do not ourselves: nothing can be wanted of a plan
+ * now. */
 bool dv_follow_names_rule(const struct divvy_partitioner *p);
-/* Returns whether a plan is in force by which the pool divides our items, and we are the first in the row of its writers. */
+/* Returns whether a plan is in force by which the pool divides our items, and we are the first in the row of its
+ * writers. */
 bool dv_follow_sweeps(const struct divvy_partitioner *p);
 /* Whether the share is what it is to be, as far as a plan has a say in that. */
 bool dv_follow_agrees(const struct divvy_partitioner *p);

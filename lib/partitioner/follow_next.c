@@ -63,8 +63,8 @@ static int64_t turn_ms(const dv_follower *f) {
     return (int64_t)(dv_follow_rank(f) + (knows_nothing ? CREATE_TURNS : 0)) * TURN_MS;
 }
 
-/* When it is our turn for this pair of party and plan; another pair begins the row anew. But where there is no plan at all
- * a party that keeps changing must not put the first one off for ever. */
+/* When it is our turn for this pair of party and plan; another pair begins the row anew. But where there is no plan at
+ * all a party that keeps changing must not put the first one off for ever. */
 static void find_turn(dv_follower *f, const dv_wants *asked, int64_t now) {
     bool same_plan = f->turn_known && f->turn_mzxid == f->memory.mzxid, same = same_plan && f->turn_pzxid == f->pzxid;
     int64_t at = now + turn_ms(f);

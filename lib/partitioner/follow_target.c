@@ -1,7 +1,7 @@
 /* What the plan gives us. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules D33 to D35, D38. Party and plan come from two sources, in either order: so the target is always
- * computed from both, by one function, and only what is different counts. */
+ * docs/protocol.md, rules D33 to D35, D38. Party and plan come from two sources, in either order: so the target is
+ * always computed from both, by one function, and only what is different counts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +27,8 @@ static source choose(const dv_follower *f) {
     return plan_of(f) ? BY_PLAN : KEEP;
 }
 
-/* The member of the plan that we are, unless it leaves. D34: somebody deleted our node, and no plan has the next one yet. */
+/* The member of the plan that we are, unless it leaves. D34: somebody deleted our node, and no plan has the next one
+ * yet. */
 static const dv_plan_member *own_member(const dv_follower *f) {
     const dv_plan_member *m = dv_plan_member_of(plan_of(f), dv_roster_party(f->people), f->own);
     if (!m && f->known_as) m = dv_plan_find(plan_of(f), false, f->known_as);

@@ -83,7 +83,8 @@ static size_t count_items(const dv_plan *plan, uint32_t slot) {
     return count;
 }
 
-/* D13. A member that joins learns why its share is small, and one with the same identifier whenever that comes about. */
+/* D13. A member that joins learns why its share is small, and one with the same identifier whenever that comes
+ * about. */
 static void tell_absences(const dv_follower *f, const dv_plan *plan, bool joins) {
     divvy_partitioner *p = f->p;
     for (size_t m = 0; m < plan->member_count; m++) {

@@ -1,7 +1,8 @@
 /* The follower of the plan, as its rooms share it. SPDX-License-Identifier: Apache-2.0
  *
- * plan.c hears of everything, and lives; plan_target.c says what the plan gives us, plan_tell.c warns of it; plan_next.c when the next one is
- * written; plan_wants.c what it shall contain besides; plan_rounds.c whether the items of a round have arrived. */
+ * plan.c hears of everything, and lives; plan_target.c says what the plan gives us, plan_tell.c warns of it;
+ * plan_next.c when the next one is written; plan_wants.c what it shall contain besides; plan_rounds.c whether the items
+ * of a round have arrived. */
 #ifndef DV_FOLLOWER_H
 #define DV_FOLLOWER_H
 

@@ -318,8 +318,8 @@ static void on_directories(void *context, const dv_reply *reply, int64_t now) {
     dv_op_end(p, now);
 }
 
-/* The names of 100,000 are more than a megabyte. Where there are none, or as many as items, their number says enough: one that
- * is missing all the same is made when a place cannot be entered in it. */
+/* The names of 100,000 are more than a megabyte. Where there are none, or as many as items, their number says enough:
+ * one that is missing all the same is made when a place cannot be entered in it. */
 static void on_directory_count(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
     size_t items = dv_item_count(p), there = reply->error ? 0 : (size_t)reply->stat->children;

@@ -261,8 +261,8 @@ static bool believed_now(const divvy_partitioner *p) {
     return dv_client_alive_at(p->object.client, dv_client_now(p->object.client));
 }
 
-/* P10. The same token before the clock was read and after it: so both are true of one session, although the look, the clock
- * and the deadline are read one after the other. */
+/* P10. The same token before the clock was read and after it: so both are true of one session, although the look, the
+ * clock and the deadline are read one after the other. */
 int64_t dv_items_believed_token(const divvy_partitioner *c, const char *name) {
     divvy_partitioner *p = (divvy_partitioner *)(uintptr_t)c;
     atomic_uint *inside = dv_readers_enter(p->readers);

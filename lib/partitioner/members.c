@@ -101,7 +101,8 @@ bool dv_members_look_at_all(divvy_partitioner *p) {
     return p->party_looks == 0 && !unasked;
 }
 
-/* P2: only what is ephemeral is a member. By names each has to know it of all. Where a plan decides, who writes it looks. */
+/* P2: only what is ephemeral is a member. By names each has to know it of all. Where a plan decides, who writes it
+ * looks. */
 static bool names_decide(const divvy_partitioner *p) {
     for (size_t i = 0; i < p->party.count; i++) {
         const dv_member *m = &p->party.members[i];

@@ -1,8 +1,9 @@
 /* The partitioner, as its rooms share it. SPDX-License-Identifier: Apache-2.0
  *
  * state.c decides; items.c holds the places in the item queues, items_set.c the items themselves, whose set can change;
- * members.c is in the party and makes targets of it; target.c computes them; session.c hears the session; snapshot.c and
- * report.c tell the user; partitioner.c is the public face. Everything runs with the client's turn held, but for divvy_partitioner_owns(). */
+ * members.c is in the party and makes targets of it; target.c computes them; session.c hears the session; snapshot.c
+ * and report.c tell the user; partitioner.c is the public face. Everything runs with the client's turn held, but for
+ * divvy_partitioner_owns(). */
 #ifndef DV_PARTITIONER_H
 #define DV_PARTITIONER_H
 
@@ -149,7 +150,8 @@ struct divvy_partitioner {
 /* ---- config.c ---- */
 int dv_partitioner_configure(divvy_partitioner *p, divvy_client *client, const divvy_partitioner_config *config);
 void dv_partitioner_free_config(divvy_partitioner *p);
-/* Whether the items can be in the order that was asked for: 0, or DIVVY_EINVAL with a message that begins with `call`. */
+/* Whether the items can be in the order that was asked for: 0, or DIVVY_EINVAL with a message that begins with
+ * `call`. */
 int dv_partitioner_check_order(const divvy_partitioner *p, divvy_client *client, const char *call,
                                const dv_plan_set *set);
 
@@ -195,8 +197,8 @@ void dv_items_prune(dv_item *item);
 /* Frees the tables that were replaced, those that nobody looks into; asks again soon if any is left. */
 void dv_items_collect(divvy_partitioner *p, int64_t now);
 void dv_items_free(divvy_partitioner *p);
-/* Returns the token of an item that is shown and not revoked, on a session within its deadline; else 0. From any thread,
- * without the turn. */
+/* Returns the token of an item that is shown and not revoked, on a session within its deadline; else 0. From any
+ * thread, without the turn. */
 int64_t dv_items_believed_token(const divvy_partitioner *c, const char *name);
 /* Sets what the former returns for the item at i, by what is shown and revoked of it now. */
 void dv_items_note_owned(divvy_partitioner *p, size_t i);

@@ -1,9 +1,9 @@
 /* Readers: threads that look at something which may be replaced meanwhile. SPDX-License-Identifier: Apache-2.0
  *
- * A reader counts itself in, loads the pointer, looks, and counts itself out. The writer replaces the pointer, then begins
- * a grace period, and frees the old value when that is over. Each thread counts in a cache line of its own, so readers do
- * not slow one another. There are two sets of counters, and the writer changes the set that new readers use. So a grace
- * period ends as soon as those have left who were inside when it began, even if others come all the time. */
+ * A reader counts itself in, loads the pointer, looks, and counts itself out. The writer replaces the pointer, then
+ * begins a grace period, and frees the old value when that is over. Each thread counts in a cache line of its own, so
+ * readers do not slow one another. There are two sets of counters, and the writer changes the set that new readers use.
+ * So a grace period ends as soon as those have left who were inside when it began, even if others come all the time. */
 #ifndef DV_READERS_H
 #define DV_READERS_H
 

@@ -1,8 +1,8 @@
 /* Tells the user of items and states: what is true when a call begins. SPDX-License-Identifier: Apache-2.0
  *
- * What he was told last is kept, of each item and of the state. One callback stands in the client's queue while something
- * differs from that; when its turn comes it tells the differences. So a slow user is told once, of nothing that has gone by
- * then, and what waits is bounded. docs/protocol.md, rule P17. */
+ * What he was told last is kept, of each item and of the state. One callback stands in the client's queue while
+ * something differs from that; when its turn comes it tells the differences. So a slow user is told once, of nothing
+ * that has gone by then, and what waits is bounded. docs/protocol.md, rule P17. */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -150,8 +150,8 @@ static bool prepare_items(divvy_partitioner *p) {
 
 /* ---- states: docs/protocol.md, P17 ---- */
 
-/* Cuts what comes and goes before the user is told of it. So no state stands twice among those that he is yet to be told
- * of, which are 4 at most. A RELEASE is told at its end of the row, behind the items that it revokes. */
+/* Cuts what comes and goes before the user is told of it. So no state stands twice among those that he is yet to be
+ * told of, which are 4 at most. A RELEASE is told at its end of the row, behind the items that it revokes. */
 static void add_state(dv_telling *t, divvy_partition_state state, uint64_t id) {
     size_t i = 0;
     while (i < t->state_count && t->states[i].state != state) i++;

@@ -1,4 +1,5 @@
-/* The texts of a plan that is to be written: its root, and the chunks that go before. SPDX-License-Identifier: Apache-2.0
+/* The texts of a plan that is to be written: its root, and the chunks that go before. SPDX-License-Identifier:
+ * Apache-2.0
  *
  * docs/protocol.md, D7 and D28. */
 #include "plan/draft.h"

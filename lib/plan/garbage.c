@@ -1,8 +1,9 @@
 /* Deletes the chunks that no plan needs any more. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, D30. A chunk that is no longer named may still be needed: by a root that somebody is about to write.
- * Such a write is computed from our root or from a later one, so its chunks are of a later generation than ours; or it
- * is computed from an earlier one, and will be refused. That our root still stands is checked with each deletion. */
+ * docs/protocol.md, D30. A chunk that is no longer named may still be needed: by a root that somebody is about to
+ * write. Such a write is computed from our root or from a later one, so its chunks are of a later generation than ours;
+ * or it is computed from an earlier one, and will be refused. That our root still stands is checked with each
+ * deletion. */
 #include "plan/garbage.h"
 
 #include <stdlib.h>

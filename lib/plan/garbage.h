@@ -11,12 +11,13 @@ typedef struct dv_plan_garbage dv_plan_garbage;
 
 typedef void (*dv_plan_garbage_fn)(void *context, int64_t now);
 
-/* What is to be kept is what `root` names, and what later generations made; `root` is not needed any more afterwards, `path` (P/plan)
- * is until `done`. `version` is that of the node that has this root. NULL when memory is out. */
+/* What is to be kept is what `root` names, and what later generations made; `root` is not needed any more afterwards,
+ * `path` (P/plan) is until `done`. `version` is that of the node that has this root. NULL when memory is out. */
 dv_plan_garbage *dv_plan_garbage_new(divvy_client *client, const char *path, const dv_plan_root *root, int32_t version,
                                      dv_plan_garbage_fn done, void *context);
-/* Begins. `done` is called once, from the loop, when nothing is left to do, or something stood in the way: then it is left to
- * the next writer. Afterwards it is to be freed. Returns whether it has begun; if not, there will be no `done`. */
+/* Begins. `done` is called once, from the loop, when nothing is left to do, or something stood in the way: then it is
+ * left to the next writer. Afterwards it is to be freed. Returns whether it has begun; if not, there will be no
+ * `done`. */
 bool dv_plan_garbage_collect(dv_plan_garbage *garbage);
 /* `done` follows as soon as what is under way is answered. */
 void dv_plan_garbage_stop(dv_plan_garbage *garbage);

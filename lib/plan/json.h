@@ -1,7 +1,7 @@
 /* A strict reader of JSON for plans: nothing is believed, nothing built up. SPDX-License-Identifier: Apache-2.0
  *
- * It reads from the front to the end, and what it reads is told at once; so a hostile text costs no more memory than the
- * caller puts aside for what it has seen. docs/protocol.md, D2: no white space, integers only, bounded depth. */
+ * It reads from the front to the end, and what it reads is told at once; so a hostile text costs no more memory than
+ * the caller puts aside for what it has seen. docs/protocol.md, D2: no white space, integers only, bounded depth. */
 #ifndef DV_PLAN_JSON_H
 #define DV_PLAN_JSON_H
 
@@ -11,7 +11,8 @@
 
 enum { DV_PLAN_JSON_DEPTH_MAX = 8 };
 
-/* After the first fault everything reads as empty or 0, and all loops end; so it has to be asked for once, at the end. */
+/* After the first fault everything reads as empty or 0, and all loops end; so it has to be asked for once, at the
+ * end. */
 typedef struct {
     const char *begin, *at, *end;
     const char *why; /* static, completes "the text ..."; NULL: no fault so far */
@@ -38,8 +39,8 @@ const char *dv_plan_json_value(dv_plan_json *j, size_t *bytes);
 /* for (bool begun = false; dv_plan_json_element(j, &begun);) read one element; */
 bool dv_plan_json_element(dv_plan_json *j, bool *begun);
 
-/* The keys of an object, each of which has to be there once, unless it is optional, in any order. Others are passed over: a later release may
- * add some. */
+/* The keys of an object, each of which has to be there once, unless it is optional, in any order. Others are passed
+ * over: a later release may add some. */
 typedef struct {
     const char *const *names;
     size_t count;      /* at most 32 */

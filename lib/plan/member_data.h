@@ -26,7 +26,8 @@ typedef struct {
 char *dv_member_data_print(const char *identifier, const dv_member_facts *facts);
 /* Sets the first_czxid of a text that was printed with one. */
 void dv_member_data_set_first(char *text, int64_t first_czxid);
-/* Fills in the defaults where nothing else, or nonsense, is said. False when memory is out; else the zone is the caller's. */
+/* Fills in the defaults where nothing else, or nonsense, is said. False when memory is out; else the zone is the
+ * caller's. */
 bool dv_member_data_parse(const char *data, size_t data_bytes, dv_member_facts *out);
 
 #endif

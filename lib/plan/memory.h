@@ -1,7 +1,8 @@
 /* What a process knows of P/plan. SPDX-License-Identifier: Apache-2.0
  *
- * Shared by who reads the plan (plan_read.h) and who writes it (plan_write.h). It outlives the root and the session: who
- * remembers a plan follows it, and writes it anew, when the root was deleted (rule D24). Inside the client's turn. */
+ * Shared by who reads the plan (plan_read.h) and who writes it (plan_write.h). It outlives the root and the session:
+ * who remembers a plan follows it, and writes it anew, when the root was deleted (rule D24). Inside the client's
+ * turn. */
 #ifndef DV_PLAN_MEMORY_H
 #define DV_PLAN_MEMORY_H
 
@@ -26,12 +27,11 @@ typedef struct {
     int64_t newest_mzxid;  /* of all roots that were ever read or written: older ones are passed over */
 } dv_plan_memory;
 
-/* Takes over the plan, whose mzxid is set, and the root, which is cleared; what was there before is freed. An older plan
- * than the one in memory is freed instead. */
+/* Takes over the plan, whose mzxid is set, and the root, which is cleared; what was there before is freed. An older
+ * plan than the one in memory is freed instead. */
 void dv_plan_memory_take(dv_plan_memory *memory, dv_plan *plan, dv_plan_root *root, int32_t version);
-/* A root was found there that cannot be followed (DV_PLAN_BROKEN, _NEWER), or none (DV_PLAN_MISSING, mzxid and version 0, or those of
- * a root of generation 0, which only holds the place: rule D29). The
- * plan stays. */
+/* A root was found there that cannot be followed (DV_PLAN_BROKEN, _NEWER), or none (DV_PLAN_MISSING, mzxid and version
+ * 0, or those of a root of generation 0, which only holds the place: rule D29). The plan stays. */
 void dv_plan_memory_stand(dv_plan_memory *memory, dv_plan_standing standing, int64_t mzxid, int32_t version);
 /* Whether a root of that mzxid is older than what is known already (rule D21). */
 bool dv_plan_memory_passed(const dv_plan_memory *memory, int64_t mzxid);

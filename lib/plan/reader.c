@@ -1,7 +1,8 @@
 /* The reader of the sticky plan: keeps a memory up to P/plan. SPDX-License-Identifier: Apache-2.0
  *
- * The root is read, then, one after the other, the texts that it is made of: those in chunks are asked for ahead, and their
- * answers come in the order of asking (znode.h, rule 3). What was read of a plan is kept in `reading` until it is whole. */
+ * The root is read, then, one after the other, the texts that it is made of: those in chunks are asked for ahead, and
+ * their answers come in the order of asking (znode.h, rule 3). What was read of a plan is kept in `reading` until it is
+ * whole. */
 #include "plan/reader.h"
 
 #include <assert.h>

@@ -32,8 +32,8 @@ typedef struct {
     const dv_plan_node *nodes;
     size_t count;
     /* What the writer itself would begin with: the items that it is configured with; the options of a first plan; who
-     * has owned which of these items so far, as indices into `nodes`, UINT32_MAX for nobody. NULL: nobody any. Whoever is
-     * no member, an administrator's command, has no set (NULL) and begins no plan. */
+     * has owned which of these items so far, as indices into `nodes`, UINT32_MAX for nobody. NULL: nobody any. Whoever
+     * is no member, an administrator's command, has no set (NULL) and begins no plan. */
     dv_plan_set *set;
     dv_plan_options options;
     const uint32_t *owners;
@@ -64,14 +64,15 @@ typedef struct {
 
 enum { DV_PLAN_ASK_NOTHING = 0, DV_PLAN_ASK_DATA = 1, DV_PLAN_ASK_CZXID = 2 };
 
-/* What has to be read of each node before a step: asks[i] for nodes[i]. Returns how many nodes there is something to ask
- * of; or DIVVY_ENOMEM. */
+/* What has to be read of each node before a step: asks[i] for nodes[i]. Returns how many nodes there is something to
+ * ask of; or DIVVY_ENOMEM. */
 int dv_plan_ask(const dv_plan *previous, const dv_plan_party *party, uint8_t *asks);
 
 enum { DV_PLAN_NEXT = 0, DV_PLAN_NOTHING = 1, DV_PLAN_ASK = 2 };
 
-/* DV_PLAN_NEXT with *next, which the caller frees; its guid is for the writer to fill, a first one's epoch too. Otherwise
- * *next is NULL: DV_PLAN_NOTHING, nothing is to be written for this party; DV_PLAN_ASK, something has to be read first; or
+/* DV_PLAN_NEXT with *next, which the caller frees; its guid is for the writer to fill, a first one's epoch too.
+ * Otherwise *next is NULL: DV_PLAN_NOTHING, nothing is to be written for this party; DV_PLAN_ASK, something has to be
+ * read first; or
  *   DIVVY_ENOMEM
  *   DIVVY_ELIMIT  more members than DV_PLAN_SLOTS
  * `previous` may be NULL: there is no plan. */

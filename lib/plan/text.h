@@ -190,7 +190,8 @@ int dv_plan_sum(uint32_t *sum, const dv_plan *plan);
 
 /* A part that is the text itself, which it takes over. */
 void dv_plan_part_inline(dv_plan_part *part, dv_plan_text *text);
-/* A part that is chunks of dv_plan_chunk_bytes, the last one shorter, numbered from *number, which goes up with them. */
+/* A part that is chunks of dv_plan_chunk_bytes, the last one shorter, numbered from *number, which goes up with
+ * them. */
 int dv_plan_part_cut(dv_plan_part *part, const dv_plan_text *text, uint64_t generation, const char *guid,
                      uint32_t *number);
 /* All but parts and deltas, which are the writer's affair. */

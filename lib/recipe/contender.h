@@ -26,15 +26,15 @@ typedef struct {
  * with DV_SESSION_ROOM), DIVVY_ENOMEM; then *out is NULL and nothing happens. */
 int dv_contender_enter(dv_contender **out, divvy_client *client, const char *parent, const dv_queue_kind *kind,
                        const char *data, const dv_contender_events *events, void *owner);
-/* Besides, hear that somebody is before us, each time that we begin to wait; before a watch is set. Leaving in that call
- * sets none. To be set right after entering. */
+/* Besides, hear that somebody is before us, each time that we begin to wait; before a watch is set. Leaving in that
+ * call sets none. To be set right after entering. */
 void dv_contender_tell_waits(dv_contender *contender, void (*waits)(void *owner, dv_contender *contender, int64_t now));
 /* Whether it waits for the node of `other`, which may be leaving. Meant in waits(). */
 bool dv_contender_waits_for(const dv_contender *contender, const dv_contender *other);
 /* Leave, held or not; once. gone() follows when that is certain. */
 void dv_contender_leave(dv_contender *contender);
-/* While held, in place of leaving: a request of the owner's own has deleted our node, so that nothing is left to delete.
- * gone() follows. */
+/* While held, in place of leaving: a request of the owner's own has deleted our node, so that nothing is left to
+ * delete. gone() follows. */
 void dv_contender_consumed(dv_contender *contender);
 /* While held: ask whether our node is still there; failed(DIVVY_ENOENT) follows if somebody has deleted it. */
 void dv_contender_verify(dv_contender *contender);

@@ -295,8 +295,8 @@ int dv_lease_enter(dv_lease **out, divvy_client *client, dv_pool *pool, bool ens
                     .audit_timer.fire = on_audit,
                     .listener = {.hear = hear, .context = l}};
     l->ephemeral_cost = node_cost(pool);
-    /* The place's watch too: what is reserved in two steps, and given back for want of the second, is found free and tried
-     * again without end. */
+    /* The place's watch too: what is reserved in two steps, and given back for want of the second, is found free and
+     * tried again without end. */
     l->watch_cost = 2 * dv_path_cost(pool->path) + place_cost(pool);
     l->record = dv_record_print(pool->identifier, pool->count);
     int error = l->record ? dv_reserve_node(client, l->ephemeral_cost, l->watch_cost) : DIVVY_ENOMEM;

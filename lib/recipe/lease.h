@@ -28,8 +28,8 @@ typedef struct {
     void (*admitted)(void *owner, dv_lease *lease, int64_t now);
     /* Somebody is before us, or too few slots are free: told each time that it begins to wait. */
     void (*waits)(void *owner, dv_lease *lease, int64_t now);
-    /* It cannot go on, or what was held is gone; it leaves by itself. DIVVY_ENOENT: paths are missing, or a node of ours
-     * was deleted; DIVVY_ECONNECTION, DIVVY_EBUSY (no room for a watch just now); DIVVY_ELIMIT, DIVVY_EPROTO,
+    /* It cannot go on, or what was held is gone; it leaves by itself. DIVVY_ENOENT: paths are missing, or a node of
+     * ours was deleted; DIVVY_ECONNECTION, DIVVY_EBUSY (no room for a watch just now); DIVVY_ELIMIT, DIVVY_EPROTO,
      * DIVVY_ESTATE, of which dv_lease_reason() tells more; DIVVY_EACCES, ... gone() follows. */
     void (*failed)(void *owner, dv_lease *lease, int error, int64_t now);
     /* Nothing of it is left, in ZooKeeper or here: the last call. */
@@ -37,8 +37,8 @@ typedef struct {
 } dv_lease_events;
 
 /* With a connection. `ensure`: the paths may be missing. 0, or DIVVY_ELIMIT (no room for one more ephemeral node),
- * DIVVY_EBUSY (no room for watches just now; it comes with DV_SESSION_ROOM), DIVVY_ENOMEM; then *out is NULL and nothing
- * happens. */
+ * DIVVY_EBUSY (no room for watches just now; it comes with DV_SESSION_ROOM), DIVVY_ENOMEM; then *out is NULL and
+ * nothing happens. */
 int dv_lease_enter(dv_lease **out, divvy_client *client, dv_pool *pool, bool ensure, const dv_lease_events *events,
                    void *owner);
 /* Leave, admitted or not; once, and not after failed(). gone() follows when that is certain. */

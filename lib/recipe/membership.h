@@ -23,7 +23,8 @@ typedef struct {
  * DIVVY_ENOMEM; then *out is NULL and nothing happens. */
 int dv_membership_join(dv_membership **out, divvy_client *client, const char *directory, const char *suffix,
                        const char *data, const dv_membership_events *events, void *owner);
-/* Nodes that are made from now on, in the place of one that somebody deleted, have these data, which live until gone(). */
+/* Nodes that are made from now on, in the place of one that somebody deleted, have these data, which live until
+ * gone(). */
 void dv_membership_describe(dv_membership *membership, const char *data);
 /* gone() follows. A second call does nothing. */
 void dv_membership_leave(dv_membership *membership);

@@ -134,8 +134,8 @@ static void read_next(dv_patient_watch *w, int64_t still_at) {
     dv_timer_set(w->client, &w->timer, at < at_latest(w) ? at : at_latest(w));
 }
 
-/* W2: settled when two reads, the second, of their names, sent at least a boundary after the first came, show one and the
- * same pzxid. */
+/* W2: settled when two reads, the second, of their names, sent at least a boundary after the first came, show one and
+ * the same pzxid. */
 static void consider(dv_patient_watch *w, const dv_reply *list, int64_t now) {
     bool same = w->seen_pzxid == list->stat->pzxid;
     if (!take_stat(w, list->stat, now)) return;

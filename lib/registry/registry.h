@@ -117,12 +117,13 @@ typedef struct {
     /* A role's children as they were listed, before its entries follow; NULL: not wanted. */
     void (*role)(void *context, const char *role_node, const dv_stat *stat, const char *const *id_nodes, size_t count);
     void (*entry)(void *context, dv_entry *entry); /* takes it */
-    /* The last call: 0, also where nothing is there, or the first error. Entries that may not be read are skipped; so are
-     * roles, where all are read. */
+    /* The last call: 0, also where nothing is there, or the first error. Entries that may not be read are skipped; so
+     * are roles, where all are read. */
     void (*done)(void *context, int error, int64_t now);
 } dv_reading_events;
 
-/* Lists `role_node` (NULL: every role) and reads its entries, many at a time. 0, or DIVVY_ENOMEM and nothing happens. */
+/* Lists `role_node` (NULL: every role) and reads its entries, many at a time. 0, or DIVVY_ENOMEM and nothing
+ * happens. */
 int dv_registry_read(dv_reading **out, divvy_registry *registry, const char *role_node, const dv_reading_events *events,
                      void *context);
 /* Nothing more is told, `done` included. Not after done. */

@@ -1,7 +1,8 @@
 /* Server time: what the servers' clock shows now, as far as that is known. SPDX-License-Identifier: Apache-2.0
  *
- * Pure. A write of ours was stamped by the leader at some moment between its sending and its answer: that bounds how far
- * the servers' clock is ahead of ours (the seam's, which knows nothing of the time of day). docs/protocol.md, V6. */
+ * Pure. A write of ours was stamped by the leader at some moment between its sending and its answer: that bounds how
+ * far the servers' clock is ahead of ours (the seam's, which knows nothing of the time of day). docs/protocol.md,
+ * V6. */
 #ifndef DV_SERVER_TIME_H
 #define DV_SERVER_TIME_H
 

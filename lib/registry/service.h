@@ -79,8 +79,8 @@ int dv_service_reserve(dv_service *service);
 /* Nothing is left of it, unless somebody wants something of it; it may be gone afterwards. */
 void dv_service_let_go(dv_service *service);
 
-/* Appends a task, and goes on. Takes `entry`, even when it fails. The caller has a reference to the task, if it asks for
- * one with `out`. DIVVY_ENOMEM: nothing happens. */
+/* Appends a task, and goes on. Takes `entry`, even when it fails. The caller has a reference to the task, if it asks
+ * for one with `out`. DIVVY_ENOMEM: nothing happens. */
 typedef struct {
     dv_task_kind kind;
     cJSON *entry;
@@ -94,7 +94,8 @@ int dv_service_ask(dv_service *service, const dv_wish *wish, dv_task **out);
 void dv_task_give_up(dv_task *task, int error, int64_t now);
 void dv_task_unref(dv_task *task);
 /* The first one ends, and the next one begins. */
-/* Memory is out in the midst of what must not be left like that: it is gone on with in a moment; whoever waits is told. */
+/* Memory is out in the midst of what must not be left like that: it is gone on with in a moment; whoever waits is
+ * told. */
 void dv_service_put_off_task(dv_service *service, int64_t now);
 void dv_service_end_task(dv_service *service, int result, int64_t now);
 /* All end. */

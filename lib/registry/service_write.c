@@ -453,8 +453,8 @@ static void on_time(void *context, int error, int64_t now) {
     else write_entry(s, now); /* Also without it, if it cannot be had. */
 }
 
-/* The first write of all waits until the servers' clock is known, so that it can say when it was. A claim judges by that
- * clock, so what is known of it must not be old. */
+/* The first write of all waits until the servers' clock is known, so that it can say when it was. A claim judges by
+ * that clock, so what is known of it must not be old. */
 void dv_service_write(dv_service *s, int64_t now) {
     bool judges = s->tasks->kind == DV_TASK_CLAIM;
     s->time_wait = (dv_time_wait){.makes_root = true, .done = on_time, .context = s};

@@ -2,7 +2,8 @@
  *
  * From the answers of heartbeats, as they come. Who has none to send asks by a multi that creates a node, sets it and
  * deletes it: its Stat tells the time, and nobody can see the node or find it left behind, whatever becomes of the
- * answer. It stands beside the registry's root, since what stands in it is a role to everybody. docs/protocol.md, V6. */
+ * answer. It stands beside the registry's root, since what stands in it is a role to everybody. docs/protocol.md,
+ * V6. */
 #include <stdlib.h>
 #include <string.h>
 

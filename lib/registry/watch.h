@@ -8,8 +8,8 @@
 
 /* Whether lookups in a role are to be answered from a view: it is watched, and was read as a whole in this session. */
 bool dv_registry_view_ready(const divvy_registry *registry, const char *role_node);
-/* All entries of the view, healthy or not. A preserved one counts as healthy, and ranks after all others. `visit` copies
- * what it wants to keep. */
+/* All entries of the view, healthy or not. A preserved one counts as healthy, and ranks after all others. `visit`
+ * copies what it wants to keep. */
 void dv_registry_view_each(const divvy_registry *registry, const char *role_node,
                            void (*visit)(void *context, const dv_entry *entry, bool preserved), void *context);
 /* Once, when the registry is closed. May let other threads have the turn while a callback runs. */

@@ -1,4 +1,5 @@
-/* Known bugs that can be put back, one at a time, to prove that the simulator finds them. SPDX-License-Identifier: Apache-2.0
+/* Known bugs that can be put back, one at a time, to prove that the simulator finds them. SPDX-License-Identifier:
+ * Apache-2.0
  *
  * `if (DV_MUTANT(name))` is `if (false)` in every build but the one of test/sim's sim-mutants, where dv_mutant says
  * which of the bugs is in force. docs/testing.md lists them. */

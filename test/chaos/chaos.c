@@ -2,8 +2,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * A run is cut into rounds, each with an ensemble of its own; in a round some faults, one or two at a time, and then a
- * quiet time, again and again. At the end of a round check.py holds what the members wrote down against the servers' own
- * transaction logs. */
+ * quiet time, again and again. At the end of a round check.py holds what the members wrote down against the servers'
+ * own transaction logs. */
 #include "chaos.h"
 
 #include <errno.h>

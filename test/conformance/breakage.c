@@ -1,4 +1,5 @@
-/* Differences made on purpose, one kind at a time: the proof that each kind is noticed. SPDX-License-Identifier: Apache-2.0
+/* Differences made on purpose, one kind at a time: the proof that each kind is noticed. SPDX-License-Identifier:
+ * Apache-2.0
  */
 #include "conformance.h"
 

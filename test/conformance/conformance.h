@@ -11,8 +11,8 @@
  *  - watch events that follow one another are sorted where a session has ended or come back, for then the servers
  *    take nodes and watches in the order of a hash table.
  *
- * So that nothing depends on chance, writes of two sessions are never under way together, and a round ends with a
- * write on every other session that is connected: its answer comes behind all that the round's writes had to tell it. */
+ * So that nothing depends on chance, writes of two sessions are never under way together, and a round ends with a write
+ * on every other session that is connected: its answer comes behind all that the round's writes had to tell it. */
 #ifndef DV_CONFORMANCE_H
 #define DV_CONFORMANCE_H
 

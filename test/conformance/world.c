@@ -1,4 +1,5 @@
-/* The two kinds of worlds: servers of tools/zookeeper-local, and the ensemble in memory. SPDX-License-Identifier: Apache-2.0
+/* The two kinds of worlds: servers of tools/zookeeper-local, and the ensemble in memory. SPDX-License-Identifier:
+ * Apache-2.0
  */
 #include <stdlib.h>
 #include <string.h>

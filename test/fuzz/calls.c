@@ -1,5 +1,5 @@
-/* Fuzzes sequences of calls and faults: histories of the simulator (test/sim) whose events are drawn from the input, with
- * all of its checkers. SPDX-License-Identifier: Apache-2.0
+/* Fuzzes sequences of calls and faults: histories of the simulator (test/sim) whose events are drawn from the input,
+ * with all of its checkers. SPDX-License-Identifier: Apache-2.0
  *
  * Byte 0: what members do (pools, locks, registries). Bytes 1 to 3: the seed of all that stands around the events, as
  * sim's. Then eight bytes for each event: kind, distance, and what it is about. An input that shows a violation is told

@@ -1,7 +1,7 @@
 /* Fuzzes the command line, and the files that it names. SPDX-License-Identifier: Apache-2.0
  *
- * An input is a line for each word, the first a digit that says which subcommand; behind an empty line stands what is in
- * every file that is opened: fopen() is ours here (--wrap), so that nothing outside is looked at. */
+ * An input is a line for each word, the first a digit that says which subcommand; behind an empty line stands what is
+ * in every file that is opened: fopen() is ours here (--wrap), so that nothing outside is looked at. */
 #include <unistd.h>
 
 #include "base/utf8.h"
@@ -72,7 +72,8 @@ static void parse(uint8_t which, int argc, char **argv) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     static bool ready;
-    /* "-" is standard input; help would be all that is seen. Messages go to standard error, which libFuzzer can close. */
+    /* "-" is standard input; help would be all that is seen. Messages go to standard error, which libFuzzer can
+     * close. */
     if (!ready) ready = freopen("/dev/null", "r", stdin) && freopen("/dev/null", "w", stdout);
     fuzz_input in = fuzz_begin(data, bytes);
     uint8_t which = fuzz_byte(&in);

@@ -1,4 +1,5 @@
-/* Fuzzes names: the item codec, the rules for paths, sequence numbers, names shown. SPDX-License-Identifier: Apache-2.0 */
+/* Fuzzes names: the item codec, the rules for paths, sequence numbers, names shown. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "base/guid.h"
 #include "base/utf8.h"
 #include "divvy/error.h"

@@ -1,4 +1,5 @@
-/* Fuzzes the records of leases and contenders: ours, which are JSON, and kazoo's. SPDX-License-Identifier: Apache-2.0 */
+/* Fuzzes the records of leases and contenders: ours, which are JSON, and kazoo's. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "recipe/record.h"
 #include "base/utf8.h"
 #include "fuzz.h"

@@ -1,4 +1,5 @@
-/* Runs a fuzz target on a corpus, without clang: each file, and each of its beginnings. SPDX-License-Identifier: Apache-2.0
+/* Runs a fuzz target on a corpus, without clang: each file, and each of its beginnings. SPDX-License-Identifier:
+ * Apache-2.0
  */
 #include <dirent.h>
 #include <errno.h>

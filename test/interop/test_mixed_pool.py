@@ -442,8 +442,8 @@ def test_strays(world):
             client.delete(path + name)
     pool.settle(pool.kazoo_split())
 
-    # A persistent one is counted by kazoo (its fault 4), whatever its name. Beside kazoo divvy counts it, too, or kazoo would
-    # wait for ever for items that divvy members have. Its share is nobody's, and the warning says what to delete.
+    # A persistent one is counted by kazoo (its fault 4), whatever its name. Beside kazoo divvy counts it, too, or kazoo
+    # would wait for ever for items that divvy members have. Its share is nobody's, and the warning says what to delete.
     persistent = [(look_alike, "d3"), ("junk", "junk"), ("x,a=2-ghost", "ghost"), ("-", "")]
     for name, _ in persistent:
         client.create(path + name)

@@ -215,8 +215,8 @@ int64_t dv_test_pool_owner(dv_test_pool *pool, const char *item, int64_t *czxid)
 
 /* ---- targets as a test wants them ----
  *
- * With this function a member's target is what the greatest party member named "target-<number>-<bits>" says: the
- * i-th bit '1' gives it the i-th item. Without such a member it has everything. Without a boundary it settles at once. */
+ * With this function a member's target is what the greatest party member named "target-<number>-<bits>" says: the i-th
+ * bit '1' gives it the i-th item. Without such a member it has everything. Without a boundary it settles at once. */
 int dv_test_pool_func(const char *identifier, const char *const *members, size_t member_count, const char *const *items,
                       size_t item_count, uint8_t *mine, void *user);
 /* Replaces the target. Nothing waits for it to settle. */

@@ -1,7 +1,7 @@
 /* Memory that runs out when a test says so. SPDX-License-Identifier: Apache-2.0
  *
- * For a test program that is linked with divvy_test_scarce() (test/CMakeLists.txt): each malloc, calloc, realloc and strdup of
- * the library and of the test asks here. Include it in one file of the program. */
+ * For a test program that is linked with divvy_test_scarce() (test/CMakeLists.txt): each malloc, calloc, realloc and
+ * strdup of the library and of the test asks here. Include it in one file of the program. */
 #ifndef DV_TEST_SCARCE_H
 #define DV_TEST_SCARCE_H
 

@@ -1,7 +1,7 @@
 /* Seeds of randomised tests. SPDX-License-Identifier: Apache-2.0
  *
- * Most of them replay the same seeds each time, and a share of fresh ones besides. test/run draws these from the commit,
- * so that each commit is tried with others, and one commit always with the same. */
+ * Most of them replay the same seeds each time, and a share of fresh ones besides. test/run draws these from the
+ * commit, so that each commit is tried with others, and one commit always with the same. */
 #ifndef DV_TEST_SEED_H
 #define DV_TEST_SEED_H
 
@@ -19,7 +19,8 @@ static inline uint64_t dv_test_fresh_seed(void) {
     return fresh;
 }
 
-/* Returns the seed of a test that has one for all: DIVVY_TEST_SEED, else a fresh one. Prints the command that replays. */
+/* Returns the seed of a test that has one for all: DIVVY_TEST_SEED, else a fresh one. Prints the command that
+ * replays. */
 static inline uint64_t dv_test_seed(const char *program) {
     const char *given = getenv("DIVVY_TEST_SEED");
     uint64_t chosen = given ? strtoull(given, NULL, 10) : dv_test_fresh_seed();

@@ -333,8 +333,8 @@ class Items(Case):
         self.assertEqual(self.owned_alone(arguments=["--items-from", path]),
                          sorted(["plain", "  spaces  ", " #no comment", "\ttab", "last"]))
 
-    # Blanks at the ends of an item are a part of it, with a warning: of one that is like another item but for them, if there is
-    # such a one.
+    # Blanks at the ends of an item are a part of it, with a warning: of one that is like another item but for them, if
+    # there is such a one.
     def test_blanks(self):
         warning = "divvy: warning: %s: the item \"%s\" has blanks at its ends, which are part of it%s\n"
         path = self.file("q1\n q2\nq1 \nq3\t\n")
@@ -378,8 +378,8 @@ class Items(Case):
         owned = self.owned_alone(items=[os.fsdecode(name) for name in names])
         self.assertEqual(sorted(owned), sorted(names.values()))
 
-    # Lines for people encode control characters and those that are not seen, so that a name can neither break a line nor
-    # steer a terminal, nor look like another; in JSON the latter are escaped.
+    # Lines for people encode control characters and those that are not seen, so that a name can neither break a line
+    # nor steer a terminal, nor look like another; in JSON the latter are escaped.
     def test_readable_names(self):
         member = Member(self.path, items=["a\nFAILURE", "\x1b[2J", "\u0085", "\udcff", "é", "é\u202e\u200b"], text=True)
         wait_for(lambda: "ACQUIRED" in member.output, "it owns its items", member)

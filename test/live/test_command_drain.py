@@ -44,8 +44,8 @@ class Drain(Case):
         self.assertEqual(done.stdout.count("\n"), 1, done.stdout)
         return done.stdout.rstrip("\n")
 
-    # A drained member has nothing, and stays; others take over what it had, keep what they have, and --undo gives it a share
-    # again. What is so already writes nothing.
+    # A drained member has nothing, and stays; others take over what it had, keep what they have, and --undo gives it a
+    # share again. What is so already writes nothing.
     def test_drained(self):
         members = a, b, c = self.start("a", "b", "c")
         self.wait_divided(members)

@@ -45,8 +45,8 @@ class Pool(Case):
 
 
 class Static(Pool):
-    # Members that are known by their identifiers are restarted one after the other: nothing moves, not one item is revoked
-    # from those who stay, and each has its own items again.
+    # Members that are known by their identifiers are restarted one after the other: nothing moves, not one item is
+    # revoked from those who stay, and each has its own items again.
     def test_rolling_restart(self):
         arguments = ["--rejoin-delay", "10m"]
         members = [self.start(name, OLD, *arguments) for name in "abc"]
@@ -76,8 +76,8 @@ class Static(Pool):
 
 
 class Hangup(Pool):
-    # A member that reads its file again changes the set for all: new items have owners, removed ones have none, and nothing
-    # that is in both sets is interrupted. Members that join later with the old file follow, and are told.
+    # A member that reads its file again changes the set for all: new items have owners, removed ones have none, and
+    # nothing that is in both sets is interrupted. Members that join later with the old file follow, and are told.
     def test_read_again(self):
         members = [self.start(name, OLD) for name in "abc"]
         wait_divided(members, OLD)
@@ -191,9 +191,10 @@ class Hangup(Pool):
 
 
 class Deploy(Pool):
-    # A new set comes with new processes, one after the other, each with the new file in place of one with the old. As long as
-    # one of the old is there the old set is divided, and the new ones are told that theirs differs; when the last one has gone
-    # the new set is, without a stand-still. What is in both sets is only ever interrupted where its owner was ended.
+    # A new set comes with new processes, one after the other, each with the new file in place of one with the old. As
+    # long as one of the old is there the old set is divided, and the new ones are told that theirs differs; when the
+    # last one has gone the new set is, without a stand-still. What is in both sets is only ever interrupted where its
+    # owner was ended.
     def test_rolling(self):
         members = [self.start("old-%d" % number, OLD) for number in range(3)]
         wait_divided(members, OLD)

@@ -338,7 +338,8 @@ class Waiting(Case):
         self.assertGreaterEqual(time.monotonic() - begun, 2)
         self.assertEqual([one.output for one in both], ["Waiting 1 seconds\nDone\n", "Waiting\nDone\n"])
 
-    # Two run one after the other; with --no-wait one that would have to wait exits with 4 at once, or as -E says, and says nothing.
+    # Two run one after the other; with --no-wait one that would have to wait exits with 4 at once, or as -E says, and
+    # says nothing.
     def test_wait(self):
         # It waits for us instead of for ten seconds.
         wait = self.write("wait", '#!/bin/sh\necho begin $2 >>"$1/log"\nwhile [ ! -e "$1/go" ]; do sleep 0.02; done\n'
@@ -1019,8 +1020,9 @@ class Examples(Case):
         self.assertEqual(sum("there already" in machine.output for machine in machines), 3)
         self.assertRegex(self.read("report-noon")[0], r"\A42 [0-9]+\Z")
 
-    # A store that remembers the largest token refuses an earlier owner, who comes late, whatever names and values there are.
-    # When the ensemble begins from scratch, tokens are small again: the next era lets them in, and keeps the old ones out.
+    # A store that remembers the largest token refuses an earlier owner, who comes late, whatever names and values there
+    # are. When the ensemble begins from scratch, tokens are small again: the next era lets them in, and keeps the old
+    # ones out.
     def test_fencing(self):
         script, store = os.path.join(EXAMPLES, "fencing.sh"), self.path("results.db")
         self.name = "it's; DROP TABLE fence"

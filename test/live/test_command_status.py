@@ -142,8 +142,8 @@ class Status(Case):
         self.assertIn(["forsaken", "(unowned)", "-", "-", "-", "0"], lines)
         self.assertIn(["ITEM", "OWNER", "NEXT", "TOKEN", "AGE", "WAITING"], lines)
 
-    # Where the pool follows a plan, what that says of its members is shown: who is drained, and whose place is kept while it is
-    # away; a plan that is not followed, and one that cannot be read, is said to be so.
+    # Where the pool follows a plan, what that says of its members is shown: who is drained, and whose place is kept
+    # while it is away; a plan that is not followed, and one that cannot be read, is said to be so.
     def test_plan(self):
         members = alpha, beta = self.start(DivvyMember, "alpha", "beta")
         self.wait_divided(members)
@@ -176,8 +176,8 @@ class Status(Case):
         Setting.zookeeper.set(self.path + "/plan", b'nonsense')
         self.assertEqual(run("status", "--path", self.path).stdout.splitlines()[1], "plan: broken")
 
-    # What a plan can say of members, all at once: one away, one that leaves, one whose place another has taken, one that is not in
-    # it yet, one of weight 0.
+    # What a plan can say of members, all at once: one away, one that leaves, one whose place another has taken, one
+    # that is not in it yet, one of weight 0.
     def test_plan_states(self):
         party, node = self.path + "/party/", "0000000000%d00000000000%d,a=2,s=00000000-%s"
         static = b'{"id":"x","static":true,"rejoin_delay_ms":60000}'
@@ -226,8 +226,8 @@ class Status(Case):
         page = run("status", "--path", self.path, *arguments).stdout
         return page.splitlines()[1], [re.split(r"  +", line.rstrip()) for line in page.splitlines()]
 
-    # A static member is absent though another process that is no static one has its identifier: it is told for how long its
-    # place is kept, and how many items wait.
+    # A static member is absent though another process that is no static one has its identifier: it is told for how long
+    # its place is kept, and how many items wait.
     def test_absent(self):
         clients = self.make_pool({"e1"}, (("d1", True), ("e1", True)), ["x", "y", "z"], "001")
         again = "0000000000900000000000" + "1,a=2,s=00000000-d1"
@@ -256,8 +256,8 @@ class Status(Case):
         self.assertEqual([line[:3] for line in lines if line[0] in "xyz" and line[0]],
                          [["x", "a", "-"], ["y", "a", "b"], ["z", "a", "b"]])
 
-    # A member that was killed has its identifier, not its node's name, and nobody waits for it; in a pool where nobody is
-    # left it is not shown.
+    # A member that was killed has its identifier, not its node's name, and nobody waits for it; in a pool where nobody
+    # is left it is not shown.
     def test_gone(self):
         clients = self.make_pool({"a"}, (("a", False), ("b", False)), ["x", "y"], "01")
         summary, lines = self.cells()
@@ -270,7 +270,8 @@ class Status(Case):
         self.assertEqual([entry["state"] for entry in self.shown("status", "--path", self.path)["plan"]["members"]],
                          ["gone", "gone"])
 
-    # With --watch the file of items is read again when it has changed; one that is no good is told once, and changes nothing.
+    # With --watch the file of items is read again when it has changed; one that is no good is told once, and changes
+    # nothing.
     def test_watch_file(self):
         self.make(self.path + "/locks/one")
         file = self.file("one\n")
@@ -809,8 +810,8 @@ class Plan(Case):
         self.assertEqual(sum(row["gains"] for row in rows), plan["moves"])
         self.assertLessEqual(plan["floor"], plan["moves"])
 
-    # Every plan adds up, whoever joins and leaves; the floor of a join is floor(K / (M + 1)) where loads were even, of a
-    # leave what the leaver had.
+    # Every plan adds up, whoever joins and leaves; the floor of a join is floor(K / (M + 1)) where loads were even, of
+    # a leave what the leaver had.
     def test_sums(self):
         for assign in ("rendezvous", "round_robin", "sticky"):
             for members, items, join, leave in ((3, 24, 1, 0), (3, 24, 0, 1), (4, 10, 2, 1), (2, 1, 3, 0), (5, 100, 0, 0),

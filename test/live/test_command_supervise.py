@@ -260,8 +260,8 @@ class Commands(Case):
                 self.assertEqual((done.returncode, done.stdout), (code, ""), done)
                 self.assertRegex(done.stderr, r"\Adivvy: [^\n]*%s[^\n]*\n\Z" % fragment)
 
-    # The name of an item never becomes code: {item} inside a script is refused before anything is done, with the way to write
-    # it. Written that way the name is data.
+    # The name of an item never becomes code: {item} inside a script is refused before anything is done, with the way to
+    # write it. Written that way the name is data.
     def test_no_injection(self):
         item = "a'; touch injected; echo '\"$(touch injected)"
         for words in (["sh", "-c", "echo '{item}'"], ["env", "bash", "-ec", 'echo "{item}"'], ["python3", "-c", "'{item}'"]):
@@ -279,7 +279,8 @@ class Commands(Case):
         self.assertFalse(os.path.exists(os.path.join(self.folder, "injected")))
         self.assertEqual(member.stop(), 0)
 
-    # What is said about commands needs one; a word that is no option needs -- in front; a file of lines must be writable.
+    # What is said about commands needs one; a word that is no option needs -- in front; a file of lines must be
+    # writable.
     def test_usage(self):
         for words, fragment in ((["--drain", "1s"], "--drain"), (["--restart", "never"], "--restart"),
                                 (["sleep", "1"], '"sleep"'), (["--restart", "seldom", "--", "true"], "always, on-failure, never"),
@@ -291,7 +292,8 @@ class Commands(Case):
                 self.assertEqual((done.returncode, done.stdout), (2, ""), done)
                 self.assertIn(fragment, done.stderr)
 
-    # With a command its lines are on standard error, and without on standard output; --events - puts them there as well.
+    # With a command its lines are on standard error, and without on standard output; --events - puts them there as
+    # well.
     def test_where_lines_go(self):
         for words, with_command, name in (([], True, "err"), ([], False, "out"), (["--events", "-"], True, "out")):
             with self.subTest(words=words, with_command=with_command):

@@ -131,8 +131,8 @@ static long watches_at_the_server(void) {
     return strtol(line + strlen("zk_watch_count"), NULL, 10);
 }
 
-/* Waits that were given up leave one watch on the holder's node, however many they were: watches that did not fire do not
- * pile up, here or at the server (kazoo #413). */
+/* Waits that were given up leave one watch on the holder's node, however many they were: watches that did not fire do
+ * not pile up, here or at the server (kazoo #413). */
 static void test_watches_do_not_pile_up(void **state) {
     (void)state;
     divvy_client *client = open_client(30000, 0);

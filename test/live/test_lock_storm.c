@@ -126,8 +126,8 @@ static hold *read_log(int log, size_t *count) {
     return holds;
 }
 
-/* Never two at once, each by a greater token than all before; nobody is left out; and where no link was cut, nobody gets
- * far more turns than another. */
+/* Never two at once, each by a greater token than all before; nobody is left out; and where no link was cut, nobody
+ * gets far more turns than another. */
 static void check_holds(const hold *holds, size_t count) {
     int turns[CONTENDERS] = {0}, most = 0, least = HOLDS;
     for (size_t i = 0; i < count; i++) {

@@ -21,7 +21,8 @@ static void clear_queue(dv_test_pool *pool, const char *item) {
     free(locks);
 }
 
-/* The lock of one item is gone: the item is lost without a RELEASE, and gained again with another token; others stay. */
+/* The lock of one item is gone: the item is lost without a RELEASE, and gained again with another token; others
+ * stay. */
 static void expect_one_lost_and_gained(dv_test_pool *pool, dv_test_member *m, size_t item, int64_t token) {
     DV_POOL_UNTIL(pool, dv_test_member_count(m, DV_TEST_WARNING, DIVVY_WARN_NODE_GONE) >= 1 &&
                             dv_test_member_count(m, DV_TEST_LOST, -1) == 1);

@@ -141,8 +141,8 @@ static uint64_t requests_of(dv_test_member *m) {
     return stats.requests - stats.checks;
 }
 
-/* Members by names whose items differ settle all the same, each on its share of its own items, no item with two owners; both
- * are told, once. */
+/* Members by names whose items differ settle all the same, each on its share of its own items, no item with two owners;
+ * both are told, once. */
 static void test_differing_items(void **state) {
     dv_test_pool *pool = *state;
     static const char *const other[] = {"item-0", "item-1", "item-2", "item-3", "item-4", "new-0", "new-1", "new-2"};

@@ -1,7 +1,8 @@
 /* kazoo's own tests of its partitioner, on ours with kazoo's preset. SPDX-License-Identifier: Apache-2.0
  *
  * Source: kazoo/tests/test_partitioner.py, whose names the tests keep. Beyond what kazoo asserts, the transitions are
- * compared one by one, and pool.c allows only those that kazoo has: no ACQUIRED -> ALLOCATING, no RELEASE -> RELEASE. */
+ * compared one by one, and pool.c allows only those that kazoo has: no ACQUIRED -> ALLOCATING, no RELEASE ->
+ * RELEASE. */
 #include "lib/pool.h"
 
 #include <string.h>

@@ -52,7 +52,8 @@ static void step_unanswered(dv_test_member *m) {
     if (!worked) dv_test_sleep_ms(1);
 }
 
-/* Steps until the member has sent another read of a list of children, or another look at a node, and waits for the answer. */
+/* Steps until the member has sent another read of a list of children, or another look at a node, and waits for the
+ * answer. */
 static void step_up_to_answer(dv_test_member *m, bool look) {
     divvy_stats before = dv_test_member_stats(m), now = before;
     int64_t deadline_ms = dv_test_now_ms() + DV_TEST_PATIENCE_MS;
@@ -64,8 +65,8 @@ static void step_up_to_answer(dv_test_member *m, bool look) {
     await_answers(m);
 }
 
-/* Steps until the read of the party that sees the newest change is answered, and then the look at the new name in it (P2);
- * the next step will settle, and send what follows from it. */
+/* Steps until the read of the party that sees the newest change is answered, and then the look at the new name in it
+ * (P2); the next step will settle, and send what follows from it. */
 static void step_up_to_settling(dv_test_member *m) {
     step_up_to_answer(m, false);
     step_up_to_answer(m, true);

@@ -1,4 +1,5 @@
-/* Pools that follow the sticky plan, on a real server: exact movement, static members. SPDX-License-Identifier: Apache-2.0
+/* Pools that follow the sticky plan, on a real server: exact movement, static members. SPDX-License-Identifier:
+ * Apache-2.0
  */
 #include "lib/pool.h"
 

@@ -169,8 +169,8 @@ static void test_allocate_timeout_begins_anew(void **state) {
     dv_test_pool_unblock(pool, foreign);
 }
 
-/* A RELEASE that is not answered in time is warned of, and again when it has lasted twice as long; one that is answered is
- * not. */
+/* A RELEASE that is not answered in time is warned of, and again when it has lasted twice as long; one that is answered
+ * is not. */
 static void test_release_warning(void **state) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool, (dv_test_member_config){.release_warn_ms = 2000, .patient = true});

@@ -1,4 +1,5 @@
-/* Weights, zones and rounds of pools that follow the sticky plan, on a real server. SPDX-License-Identifier: Apache-2.0 */
+/* Weights, zones and rounds of pools that follow the sticky plan, on a real server. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "lib/pool.h"
 
 #include <stdlib.h>
@@ -45,8 +46,8 @@ static size_t told(dv_test_member *member, enum dv_test_kind kind, int reason) {
     return count;
 }
 
-/* Shares are in proportion to the weights that members came with; one that is set at run time moves just the difference, for
- * that reason; 0 takes all of it away, and the member stays. */
+/* Shares are in proportion to the weights that members came with; one that is set at run time moves just the
+ * difference, for that reason; 0 takes all of it away, and the member stays. */
 static void test_weights(void **state) {
     dv_test_pool *pool = *state;
     dv_test_pool_set_items(pool, "item-%02zu", 60);
@@ -122,7 +123,8 @@ static bool note_least(dv_test_member **members, size_t *least) {
     return true;
 }
 
-/* With a limit a join moves no more items at a time, and takes as many plans as it needs; all of them move in the end. */
+/* With a limit a join moves no more items at a time, and takes as many plans as it needs; all of them move in the
+ * end. */
 static void test_rounds(void **state) {
     dv_test_pool *pool = *state;
     dv_test_pool_set_items(pool, "item-%02zu", 40);
@@ -146,7 +148,8 @@ static void test_rounds(void **state) {
     assert_int_equal(revoked, 13);
 }
 
-/* A plan of chunks that changes often leaves no more in ZooKeeper than it needs: items, a base, at most 16 deltas, the epoch. */
+/* A plan of chunks that changes often leaves no more in ZooKeeper than it needs: items, a base, at most 16 deltas, the
+ * epoch. */
 static void test_tidy(void **state) {
     dv_test_pool *pool = *state;
     dv_test_pool_set_items(pool, "item-%04zu", 2000);

@@ -361,7 +361,8 @@ static void make_readable(const char *path, const char *data) {
         zoo_create(dv_test_zk_handle(truth), path, data, (int)strlen(data), &ZOO_READ_ACL_UNSAFE, 0, NULL, 0), ZOK);
 }
 
-/* Where nothing may be written, that is told, with the path; entries that no clock is needed for are found all the same.
+/* Where nothing may be written, that is told, with the path; entries that no clock is needed for are found all the
+ * same.
  */
 static void test_denied(void **state) {
     (void)state;

@@ -336,7 +336,8 @@ static void test_cut_off_and_dead_holders(void **state) {
     dv_test_proxy_stop(proxy);
 }
 
-/* A link that breaks again and again loses replies, and nothing else: each acquire gets its slot once, nothing stays. */
+/* A link that breaks again and again loses replies, and nothing else: each acquire gets its slot once, nothing
+ * stays. */
 static void test_broken_links(void **state) {
     (void)state;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));

@@ -1,4 +1,5 @@
-/* A tick that is told wrong, and what the server says of it: docs/protocol.md, C3. SPDX-License-Identifier: Apache-2.0 */
+/* A tick that is told wrong, and what the server says of it: docs/protocol.md, C3. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "test_clock.h"
 #include "znode/apache/tick.h"
 

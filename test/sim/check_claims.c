@@ -1,8 +1,8 @@
 /* What is believed of locks and semaphores, held against the truth after each step, and at the end.
  * SPDX-License-Identifier: Apache-2.0
  *
- * S1 to S5 when a claim begins to be believed, L2 of asynchronous acquires, and after the faults L1 and L3: each claim is
- * acquired once more, whoever waits gets what he waits for, and then nothing is left in any queue or pool. */
+ * S1 to S5 when a claim begins to be believed, L2 of asynchronous acquires, and after the faults L1 and L3: each claim
+ * is acquired once more, whoever waits gets what he waits for, and then nothing is left in any queue or pool. */
 #include "claims.h"
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
-/* L3 of persistent nodes: what a pool leaves is what docs/protocol.md lets it leave. SPDX-License-Identifier: Apache-2.0
+/* L3 of persistent nodes: what a pool leaves is what docs/protocol.md lets it leave. SPDX-License-Identifier:
+ * Apache-2.0
  *
- * Items' directories are the nodes that could pile up. At rest, where a plan decides, P16 deletes what the pool's set no
- * longer has; the member that finishes last deletes them all (P12). Beside kazoo members nothing is deleted. */
+ * Items' directories are the nodes that could pile up. At rest, where a plan decides, P16 deletes what the pool's set
+ * no longer has; the member that finishes last deletes them all (P12). Beside kazoo members nothing is deleted. */
 #include <string.h>
 
 #include "base/guid.h"
@@ -113,8 +114,8 @@ static void check_tidy(sim_world *w) {
     w->coverage->meetings[SIM_MET_TIDIED]++;
 }
 
-/* Finishes a member. Returns whether it was alone in its party, and has finished on a session that lives: only such a one
- * certainly tidies (P12). */
+/* Finishes a member. Returns whether it was alone in its party, and has finished on a session that lives: only such a
+ * one certainly tidies (P12). */
 static bool finish_last(sim_member *m) {
     int64_t session = divvy_client_session_id(m->client);
     bool takes_part = m->partitioner->ready && divvy_partitioner_state(m->partitioner) != DIVVY_FAILURE;
@@ -124,7 +125,8 @@ static bool finish_last(sim_member *m) {
     return alone && same && error == 0 && m->world->truth.party_count == 0;
 }
 
-/* One after the other, soon or while the others still take over. Strays in the party are members to the last one (P12). */
+/* One after the other, soon or while the others still take over. Strays in the party are members to the last one
+ * (P12). */
 static void finish_all(sim_world *w) {
     sim_random random = sim_random_of(w->script->seed, 12), *r = &random;
     bool last = false; /* one has finished, and left nobody behind */

@@ -223,8 +223,8 @@ static bool no_orphans(sim_world *w, fault *f) {
     return true;
 }
 
-/* Watches: on the party, on the own node, on a member of a crew; and those that were given up, which stay until the node
- * goes that they are on: at most one for each place of others. */
+/* Watches: on the party, on the own node, on a member of a crew; and those that were given up, which stay until the
+ * node goes that they are on: at most one for each place of others. */
 static bool no_leaks(const sim_world *w, fault *f) {
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
@@ -286,7 +286,8 @@ void sim_check_end(sim_world *w) {
             next_look_ms = w->now_ms + LOOK_MS;
         }
         int64_t limit_ms = w->quiet_since + bound_ms(w);
-        /* A session that its member gave up while it was being taken up again lives on at the servers: it was touched. */
+        /* A session that its member gave up while it was being taken up again lives on at the servers: it was
+         * touched. */
         if (w->given_up_at && limit_ms < w->given_up_at + bound_ms(w)) limit_ms = w->given_up_at + bound_ms(w);
         /* P13: a deletion by somebody else is found out within a minute. */
         if (w->foreign_at && limit_ms < w->foreign_at + AUDIT_MS + bound_ms(w))

@@ -1,9 +1,9 @@
 /* Locks and semaphores in the simulator: what members claim, and what the servers have of it.
  * SPDX-License-Identifier: Apache-2.0
  *
- * A claim is one lock or semaphore object of a member, with the user of it. claims.c is that user; truth_claims.c mirrors
- * what was committed on the paths of locks and pools, and holds each transaction against the invariants; check_claims.c
- * does so after each step, and at the end. */
+ * A claim is one lock or semaphore object of a member, with the user of it. claims.c is that user; truth_claims.c
+ * mirrors what was committed on the paths of locks and pools, and holds each transaction against the invariants;
+ * check_claims.c does so after each step, and at the end. */
 #ifndef SIM_CLAIMS_H
 #define SIM_CLAIMS_H
 

@@ -1,4 +1,5 @@
-/* A kazoo process that takes a lock or a slot, as a state machine on a plain client. SPDX-License-Identifier: Apache-2.0
+/* A kazoo process that takes a lock or a slot, as a state machine on a plain client. SPDX-License-Identifier:
+ * Apache-2.0
  *
  * The algorithms of kazoo.recipe.lock: Lock, ReadLock, WriteLock (as of 2.9, without #649), Semaphore. A semaphore's
  * queue is a Lock at its head, held while the leases are counted and one more is made. Its user works from the end of

@@ -69,7 +69,8 @@ void sim_plans_set_weight(sim_member *m, const sim_event *e) {
     sim_trace(m->world, "%s asks for a weight of %u: %s", m->name, weight, divvy_strerror(error));
 }
 
-/* Those who are started from now on have another set of items, or other options: as a new release of the program has. */
+/* Those who are started from now on have another set of items, or other options: as a new release of the program
+ * has. */
 void sim_plans_deploy(sim_world *w, const sim_event *e) {
     sim_random random = sim_random_of((uint64_t)e->b << 32 | e->c, 6);
     if (!w->script->deploys) return;

@@ -1,4 +1,5 @@
-/* What was committed at P/plan and in the party, as the parts of the simulator see it. SPDX-License-Identifier: Apache-2.0 */
+/* What was committed at P/plan and in the party, as the parts of the simulator see it. SPDX-License-Identifier:
+ * Apache-2.0 */
 #ifndef SIM_PLANS_H
 #define SIM_PLANS_H
 

@@ -1,8 +1,8 @@
 /* The registry of a member, and its user. SPDX-License-Identifier: Apache-2.0
  *
- * He announces services, by himself or by the library's timer, claims unique roles, keeps a view and looks at it, without
- * waiting; waiting calls are events of the script. Claims that do not wait go the way that the waiting call goes inside,
- * so that their transactions, too, meet faults in each state. */
+ * He announces services, by himself or by the library's timer, claims unique roles, keeps a view and looks at it,
+ * without waiting; waiting calls are events of the script. Claims that do not wait go the way that the waiting call
+ * goes inside, so that their transactions, too, meet faults in each state. */
 #include "services.h"
 
 #include <stdio.h>

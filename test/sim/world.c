@@ -1,4 +1,5 @@
-/* One history: the ensemble, its members, and the loop that executes a script on them. SPDX-License-Identifier: Apache-2.0 */
+/* One history: the ensemble, its members, and the loop that executes a script on them. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

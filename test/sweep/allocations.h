@@ -1,7 +1,7 @@
 /* What the library allocates, counted, and one of it refused. SPDX-License-Identifier: Apache-2.0
  *
- * The library that the sweeps are linked with calls these functions instead of malloc() and its kin (symbols.txt); cJSON
- * is made to by its hooks. The ensemble, the scenarios and the native client go on with the C library's own. */
+ * The library that the sweeps are linked with calls these functions instead of malloc() and its kin (symbols.txt);
+ * cJSON is made to by its hooks. The ensemble, the scenarios and the native client go on with the C library's own. */
 #ifndef DV_SWEEP_ALLOCATIONS_H
 #define DV_SWEEP_ALLOCATIONS_H
 

@@ -1,4 +1,5 @@
-/* The ensemble and the clients of a scenario, and what must hold when it is over. SPDX-License-Identifier: Apache-2.0 */
+/* The ensemble and the clients of a scenario, and what must hold when it is over. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "sweep.h"
 
 divvy_client *sweep_open(sweep *s, int n) {

@@ -1,7 +1,7 @@
 /* A member whose set of items is replaced by hand, as a plan would. SPDX-License-Identifier: Apache-2.0
  *
- * On the in-memory ensemble, in virtual time. What on_items tells is checked throughout: gained and lost in turn for each item,
- * tokens that grow, and nothing revoked that is not there. */
+ * On the in-memory ensemble, in virtual time. What on_items tells is checked throughout: gained and lost in turn for
+ * each item, tokens that grow, and nothing revoked that is not there. */
 #ifndef DV_TEST_ITEMS_SET_FIXTURE_H
 #define DV_TEST_ITEMS_SET_FIXTURE_H
 

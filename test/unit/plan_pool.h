@@ -210,7 +210,8 @@ static inline bool all_acquired(const pool *l) {
     return true;
 }
 
-/* Lets time go on until all are ACQUIRED, own `owned` items together, and have done so for a second. How long it took. */
+/* Lets time go on until all are ACQUIRED, own `owned` items together, and have done so for a second. How long it
+ * took. */
 static inline int64_t settle_owned(pool *l, size_t owned) {
     int64_t since = -1, begin = divvy_testing_now_ms(l->ensemble);
     for (int tries = 0; tries < 20000; tries++) {

@@ -1,5 +1,5 @@
-/* Writers of plans on the in-memory ensemble, each with a memory and a settled party of its own, and a witness who reads what
- * they wrote. SPDX-License-Identifier: Apache-2.0 */
+/* Writers of plans on the in-memory ensemble, each with a memory and a settled party of its own, and a witness who
+ * reads what they wrote. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_TEST_PLAN_WRITERS_H
 #define DV_TEST_PLAN_WRITERS_H
 

@@ -273,7 +273,8 @@ static void set_text(const char *path, const char *text) {
     assert_int_equal(do_op(writers[0], &o, op_set(path, text, -1)), 0);
 }
 
-/* What happened while the connection was down is told once when it is back: by the watches, and not all is read anew. */
+/* What happened while the connection was down is told once when it is back: by the watches, and not all is read
+ * anew. */
 static void test_missed_while_away(void **state) {
     (void)state;
     begin_with_three("a");
@@ -387,7 +388,8 @@ static void test_watches_given_back(void **state) {
     close_all();
 }
 
-/* A burst of 1,000 changes of one role is a bounded number of lists, and of reads, and all of it is in the view then. */
+/* A burst of 1,000 changes of one role is a bounded number of lists, and of reads, and all of it is in the view
+ * then. */
 static void test_burst(void **state) {
     (void)state;
     enum { BURST = 1000 };

@@ -57,7 +57,8 @@ static void test_exactly_the_share(void **state) {
     assert_int_equal(warned.count, 0);
 }
 
-/* More than the share within the settle time: they are kept, one warning says so, and after the longest time they go. */
+/* More than the share within the settle time: they are kept, one warning says so, and after the longest time they
+ * go. */
 static void test_mass(void **state) {
     (void)state;
     begin_preserving(0.5, "abcd");
@@ -107,7 +108,8 @@ static void test_share_recovers(void **state) {
     expect_told("+a/c=C ");
 }
 
-/* Others that come in their place count as much: where the share stands by the end of the settle time nothing is kept. */
+/* Others that come in their place count as much: where the share stands by the end of the settle time nothing is
+ * kept. */
 static void test_replaced_by_others(void **state) {
     (void)state;
     begin_preserving(0.5, "abcd");

@@ -145,8 +145,8 @@ static void test_heartbeats(void **state) {
     assert_string_equal(sessions, "CSL");
 }
 
-/* In a session that was there before, nothing is believed until a write proves an answer; that comes as early as it can:
- * the guard after the first answer. */
+/* In a session that was there before, nothing is believed until a write proves an answer; that comes as early as it
+ * can: the guard after the first answer. */
 static void test_session_of_before(void **state) {
     (void)state;
     dv_fake_resume(fake);
@@ -161,8 +161,8 @@ static void test_session_of_before(void **state) {
     assert_string_equal(heard, "CP");
 }
 
-/* Belief ends with the clock, not with the event: asked for a time past the deadline the answer is no, and whoever asked
- * has made it final: a proof that comes only now is none. */
+/* Belief ends with the clock, not with the event: asked for a time past the deadline the answer is no, and whoever
+ * asked has made it final: a proof that comes only now is none. */
 static void test_belief_needs_no_event(void **state) {
     (void)state;
     dv_fake_session(fake, DIVVY_CONNECTED);

@@ -65,8 +65,8 @@ static void test_unknown_tick(void **state) {
     assert_false(dv_clock_can_hold(&clock_));
 }
 
-/* The least timeout that can hold something holds it at rest: with a heartbeat whenever one is due, and round trips of a
- * hundredth of it, the deadline of the first proof and of all that follow lies ahead. One that is shorter believes
+/* The least timeout that can hold something holds it at rest: with a heartbeat whenever one is due, and round trips of
+ * a hundredth of it, the deadline of the first proof and of all that follow lies ahead. One that is shorter believes
  * nothing at all. A session whose creation took too long begins without belief as well. */
 static void check_at_rest(int64_t tick_ms, int64_t timeout_ms, int64_t created_at) {
     int64_t now = 10000, trip_ms = timeout_ms / 100, until = 0;
@@ -103,8 +103,8 @@ static void test_least_timeout_that_holds(void **state) {
     }
 }
 
-/* On a new connection the first proof takes at most four writes, of all clients at other times, and no beat is due before
- * what is known by then: with T = 2000 on ticks of 100, which has no pairs, and with a timeout that has. */
+/* On a new connection the first proof takes at most four writes, of all clients at other times, and no beat is due
+ * before what is known by then: with T = 2000 on ticks of 100, which has no pairs, and with a timeout that has. */
 static void test_first_proof_is_cheap(void **state) {
     static const int64_t times[][2] = {{100, 2000}, {100, 500}, {2000, 11000}, {2000, 15000}, {1, 500}};
     (void)state;

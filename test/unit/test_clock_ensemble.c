@@ -1,4 +1,5 @@
-/* The session clock of a client on the in-memory ensemble: docs/protocol.md, C3 to C5. SPDX-License-Identifier: Apache-2.0 */
+/* The session clock of a client on the in-memory ensemble: docs/protocol.md, C3 to C5. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "test_ensemble.h"
 
 enum { TICK_MS = 2000 };

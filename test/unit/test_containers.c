@@ -39,8 +39,8 @@ static bool is_there(const char *path) {
     return divvy_testing_exists(ensemble, path) == 1;
 }
 
-/* A lock's path goes when nobody is left in it, with all that was made for it, and the next acquire makes it again. Without
- * the choice it stays. */
+/* A lock's path goes when nobody is left in it, with all that was made for it, and the next acquire makes it again.
+ * Without the choice it stays. */
 static void test_lock(void **state) {
     (void)state;
     for (int container = 0; container <= 1; container++) {

@@ -568,7 +568,8 @@ static void test_leave_offline(void **state) {
     assert_string_equal(dv_fake_pending(fake), "");
 }
 
-/* Told to leave while a lost create is resolved: what is found is deleted, and when nothing is found nothing is made. */
+/* Told to leave while a lost create is resolved: what is found is deleted, and when nothing is found nothing is
+ * made. */
 static void test_leave_while_resolving(void **state) {
     (void)state;
     for (int found = 0; found <= 1; found++) {

@@ -1,4 +1,5 @@
-/* The in-memory ensemble as a backend of the seam: what it tells its client, and when. SPDX-License-Identifier: Apache-2.0
+/* The in-memory ensemble as a backend of the seam: what it tells its client, and when. SPDX-License-Identifier:
+ * Apache-2.0
  */
 #include "test_ensemble.h"
 

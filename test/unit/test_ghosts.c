@@ -30,8 +30,8 @@ static void settle_beside_ghosts(pool *l) {
     assert_at_rest(l);
 }
 
-/* Where a plan decides a ghost gets nothing and moves nothing, and no plan is written because of it. A member that comes
- * later shares with those who live. */
+/* Where a plan decides a ghost gets nothing and moves nothing, and no plan is written because of it. A member that
+ * comes later shares with those who live. */
 static void test_beside_a_plan(void **state) {
     (void)state;
     pool l;
@@ -139,7 +139,8 @@ static uint64_t count_looks(const pool *l, size_t n) {
     return stats.exists;
 }
 
-/* A member goes just before the plan breaks. Until the party has settled again it is listed, and each looks at it once. */
+/* A member goes just before the plan breaks. Until the party has settled again it is listed, and each looks at it
+ * once. */
 static void test_gone_beside_a_broken_plan(void **state) {
     (void)state;
     enum { BOUNDARY_MS = 5000, LOOKS_MOST = 20 };

@@ -94,7 +94,8 @@ static void join_as_kazoo(divvy_client *client) {
     assert_int_equal(error, 0);
 }
 
-/* Beside a kazoo member numbers that are in another order by bytes are warned of; others, and those in order, are not. */
+/* Beside a kazoo member numbers that are in another order by bytes are warned of; others, and those in order, are
+ * not. */
 static void test_warned_beside_kazoo(void **state) {
     (void)state;
     static const struct {

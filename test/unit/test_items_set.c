@@ -1,7 +1,8 @@
 /* A partitioner whose set of items is replaced while it works. SPDX-License-Identifier: Apache-2.0 */
 #include "items_set_fixture.h"
 
-/* Kept items keep token and node, added ones are locked, removed ones are revoked, and stay ours until they are released. */
+/* Kept items keep token and node, added ones are locked, removed ones are revoked, and stay ours until they are
+ * released. */
 static void test_replaced(void **state) {
     (void)state;
     member m;
@@ -67,7 +68,8 @@ static void test_back_again(void **state) {
     leave(&m);
 }
 
-/* Removed, released, and dealt again while its place is still on its way out: the item is entered anew, and has a new token. */
+/* Removed, released, and dealt again while its place is still on its way out: the item is entered anew, and has a new
+ * token. */
 static void test_back_after_release(void **state) {
     (void)state;
     member m;
@@ -111,8 +113,8 @@ static void test_removed_one_after_another(void **state) {
     leave(&m);
 }
 
-/* A place in the queue of a removed item that somebody else holds is left without asking the user; so is an item whose queue is
- * not made yet. */
+/* A place in the queue of a removed item that somebody else holds is left without asking the user; so is an item whose
+ * queue is not made yet. */
 static void test_unshown(void **state) {
     (void)state;
     member m;
@@ -146,8 +148,8 @@ static void test_unshown(void **state) {
     divvy_client_close(other);
 }
 
-/* The directory of a removed item goes with its last place (P15), and is made again by whoever is dealt the item later, also when
- * it goes in the very moment in which it is needed. */
+/* The directory of a removed item goes with its last place (P15), and is made again by whoever is dealt the item later,
+ * also when it goes in the very moment in which it is needed. */
 static void test_directory(void **state) {
     (void)state;
     member m;
@@ -305,7 +307,8 @@ static void test_suspended(void **state) {
     leave(&m);
 }
 
-/* Somebody deletes the place of a removed item before it is released: it is lost at once (P13), and not entered anew. */
+/* Somebody deletes the place of a removed item before it is released: it is lost at once (P13), and not entered
+ * anew. */
 static void test_place_deleted(void **state) {
     (void)state;
     member m;
@@ -328,8 +331,8 @@ static void test_place_deleted(void **state) {
     leave(&m);
 }
 
-/* A set is replaced while an audit's answers, creates and directories of the one before are under way: each is for its own
- * item, wherever that stands by now. All moments of it, millisecond by millisecond. */
+/* A set is replaced while an audit's answers, creates and directories of the one before are under way: each is for its
+ * own item, wherever that stands by now. All moments of it, millisecond by millisecond. */
 static void test_replaced_under_way(void **state) {
     (void)state;
     for (int64_t delay_ms = 0; delay_ms < 24; delay_ms++) {
@@ -390,8 +393,8 @@ static size_t replaced(const member *m) {
     return count;
 }
 
-/* A table that somebody still looks into is kept. It is freed soon after he has left, though others look all the time, and
- * no further set comes. */
+/* A table that somebody still looks into is kept. It is freed soon after he has left, though others look all the time,
+ * and no further set comes. */
 static void test_reader_keeps_table(void **state) {
     (void)state;
     member m;

@@ -1,4 +1,5 @@
-/* The table of items while it is replaced: seen by other threads, without memory, and large. SPDX-License-Identifier: Apache-2.0 */
+/* The table of items while it is replaced: seen by other threads, without memory, and large. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -105,9 +106,9 @@ static bool nothing_kept(const member *m) {
     return nothing;
 }
 
-/* While sets are replaced under them, divvy_partitioner_owns() in other threads never misses what is kept, never says yes
- * to what was never ours, and touches no memory that is gone (ThreadSanitizer and AddressSanitizer look on). Soon no table
- * that was replaced is left, although they go on. */
+/* While sets are replaced under them, divvy_partitioner_owns() in other threads never misses what is kept, never says
+ * yes to what was never ours, and touches no memory that is gone (ThreadSanitizer and AddressSanitizer look on). Soon
+ * no table that was replaced is left, although they go on. */
 static void test_seen_by_threads(void **state) {
     member *m = *state;
     watch w = {.p = m->p};
@@ -132,8 +133,8 @@ static void test_seen_by_threads(void **state) {
 
 /* ---- without memory ---- */
 
-/* Whichever allocation of a replacement fails, the old set is whole: the same table, the same items in it, and nothing is
- * leaked (AddressSanitizer looks on). With one more it succeeds. */
+/* Whichever allocation of a replacement fails, the old set is whole: the same table, the same items in it, and nothing
+ * is leaked (AddressSanitizer looks on). With one more it succeeds. */
 static void test_out_of_memory(void **state) {
     member *m = *state;
     static const char *const names[] = {"a", "b", "kept", "z"};

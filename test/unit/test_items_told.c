@@ -158,8 +158,8 @@ static void test_back_again_untold(void **state) {
     leave(&m);
 }
 
-/* Differences of several reasons are told by a call for each. A release inside one of them is refused as long as some of
- * what the RELEASE revokes is not told, and confirms all of it afterwards. */
+/* Differences of several reasons are told by a call for each. A release inside one of them is refused as long as some
+ * of what the RELEASE revokes is not told, and confirms all of it afterwards. */
 static void test_reasons(void **state) {
     (void)state;
     member m;

@@ -7,8 +7,8 @@
 #include "plan/member_data.h"
 #include "recipe/record.h"
 
-/* What stands before each block of cJSON's, and marks it as one. The mark lies where malloc() keeps the size of a block, so
- * that free() of what follows aborts. */
+/* What stands before each block of cJSON's, and marks it as one. The mark lies where malloc() keeps the size of a
+ * block, so that free() of what follows aborts. */
 typedef struct {
     uint64_t bytes, mark;
 } header;

@@ -28,7 +28,8 @@ static void test_lock_one(void **state) {
     assert_int_equal(h.lost, 0);
 }
 
-/* Held: a second acquire says EALREADY at once, and so does one while another waits. Not held: release says ENOTHELD. */
+/* Held: a second acquire says EALREADY at once, and so does one while another waits. Not held: release says
+ * ENOTHELD. */
 static void test_not_reentrant(void **state) {
     (void)state;
     holder h, other;
@@ -187,7 +188,8 @@ static void test_no_connection(void **state) {
     destroy(&h);
 }
 
-/* Cancel ends a wait; on an idle lock it does nothing, and the next acquire knows nothing of it; nor of what is held. */
+/* Cancel ends a wait; on an idle lock it does nothing, and the next acquire knows nothing of it; nor of what is
+ * held. */
 static void test_cancel(void **state) {
     (void)state;
     holder h, other;
@@ -273,7 +275,8 @@ static void test_fair_hand_over(void **state) {
     }
 }
 
-/* Readers share, and a writer waits for all before it; a reader behind the writer waits for it alone. W-R-W: in order. */
+/* Readers share, and a writer waits for all before it; a reader behind the writer waits for it alone. W-R-W: in
+ * order. */
 static void test_readers_and_writers(void **state) {
     (void)state;
     enum { W1, R1, R2, W2, R3, COUNT };

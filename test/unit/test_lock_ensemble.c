@@ -360,8 +360,9 @@ static void test_cut_off_while_held(void **state) {
     divvy_testing_heal(ensemble);
 }
 
-/* Past the deadline of its session, whose node the servers have not deleted yet, the same object is asked again: it does
- * not take that node for its own (Curator #1121, #1018) but enters anew, and holds by another token once that has gone. */
+/* Past the deadline of its session, whose node the servers have not deleted yet, the same object is asked again: it
+ * does not take that node for its own (Curator #1121, #1018) but enters anew, and holds by another token once that has
+ * gone. */
 static void test_asked_before_the_old_node_has_gone(void **state) {
     (void)state;
     make(DIVVY_EXCLUSIVE, clients[0], "a");
@@ -456,8 +457,8 @@ static void run_schedule(uint64_t number) {
     close_clients();
 }
 
-/* Ten locks of five clients, users and faults at random: exclusion, order and growing tokens at every step; each acquire
- * ends once and in its time; everyone gets the lock in the end; nothing is left. */
+/* Ten locks of five clients, users and faults at random: exclusion, order and growing tokens at every step; each
+ * acquire ends once and in its time; everyone gets the lock in the end; nothing is left. */
 static void test_random_schedules(void **state) {
     enum { SCHEDULES = 40, FRESH = 20 };
     const char *one = getenv("DIVVY_TEST_SEED");

@@ -1,4 +1,5 @@
-/* Tests of the log lines that wait while a callback of the user's does not return. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of the log lines that wait while a callback of the user's does not return. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
-/* Tests of races that random histories found in locks and semaphores, each made to happen: an object destroyed while its
- * loss is still to be told, and a place in the queue that somebody deletes under an admission. On an in-memory ensemble
- * in virtual time; what is checked in every step: semaphore_fixture.h. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of races that random histories found in locks and semaphores, each made to happen: an object destroyed while
+ * its loss is still to be told, and a place in the queue that somebody deletes under an admission. On an in-memory
+ * ensemble in virtual time; what is checked in every step: semaphore_fixture.h. SPDX-License-Identifier: Apache-2.0 */
 #include "semaphore_fixture.h"
 
 /* --- destroyed before the loss was told -------------------------------------------------------------------------- */
@@ -41,8 +41,8 @@ static void oversleep(void) {
     assert_int_equal(divvy_testing_pause_client(ensemble, clients[0], 0), 0);
 }
 
-/* The loss of a lock is found by release() and stands in the queue of callbacks; an acquire that a destroy cancels comes
- * after it there. The destroy runs what it waits for, and of the loss nothing is told any more. */
+/* The loss of a lock is found by release() and stands in the queue of callbacks; an acquire that a destroy cancels
+ * comes after it there. The destroy runs what it waits for, and of the loss nothing is told any more. */
 static void test_lock_destroyed_before_the_loss_is_told(void **state) {
     (void)state;
     heard h = {.result = NEVER};
@@ -101,8 +101,8 @@ static void find_place(char path[sizeof nodes->path]) {
 }
 
 /* The head of the queue is connected again and finds room; meanwhile somebody deletes its place, and a moment later the
- * pool's version changes. Whichever of both the transaction meets first, the queue is entered anew, and the slot is had:
- * no acquire ends with an error that its header does not know. Tried with many distances between the two. */
+ * pool's version changes. Whichever of both the transaction meets first, the queue is entered anew, and the slot is
+ * had: no acquire ends with an error that its header does not know. Tried with many distances between the two. */
 static void deleted_under_the_head(int64_t before_ms, int64_t between_ms) {
     user *a = make(0, 1), *b = make(1, 1);
     hold(b);

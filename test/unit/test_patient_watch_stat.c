@@ -1,4 +1,5 @@
-/* Tests of recipe/patient_watch.h where it reads no more than it must, on a virtual clock. SPDX-License-Identifier: Apache-2.0
+/* Tests of recipe/patient_watch.h where it reads no more than it must, on a virtual clock. SPDX-License-Identifier:
+ * Apache-2.0
  *
  * Here are children, of whom each read tells at once; the tests count the reads. docs/protocol.md, W1 to W5. */
 #include <setjmp.h>

@@ -76,8 +76,8 @@ static dv_plan_set *ask_for(size_t count) {
     return asked;
 }
 
-/* D17: items that were asked for stay as long as one member lives that was there before; then all that live were started
- * later, with the items of the tag, and these are divided again. */
+/* D17: items that were asked for stay as long as one member lives that was there before; then all that live were
+ * started later, with the items of the tag, and these are divided again. */
 static void test_items_go_back(void **state) {
     (void)state;
     begin(3);
@@ -153,8 +153,8 @@ static uint32_t weight_of_s(void) {
     return dv_plan_find(w.plan, true, "s")->weight;
 }
 
-/* D15: the configured weight of a static member counts when it is another one than before; as long as it is the same, what
- * was set stays, a drain too. */
+/* D15: the configured weight of a static member counts when it is another one than before; as long as it is the same,
+ * what was set stays, a drain too. */
 static void test_weights(void **state) {
     (void)state;
     world_begin(&w, 12);

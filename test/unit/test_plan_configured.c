@@ -1,5 +1,5 @@
-/* Pools whose members are started again, configured otherwise: docs/protocol.md, D13, D16, D17. On the in-memory ensemble,
- * in virtual time. SPDX-License-Identifier: Apache-2.0 */
+/* Pools whose members are started again, configured otherwise: docs/protocol.md, D13, D16, D17. On the in-memory
+ * ensemble, in virtual time. SPDX-License-Identifier: Apache-2.0 */
 #include "plan_pool.h"
 
 enum { ALL = 14, CONFIGURED = 12, MEMBERS = 3 };
@@ -38,8 +38,8 @@ static int ask_for_all(member *m) {
     return divvy_partitioner_set_items(m->partitioner, (const char *const *)m->pool->items, ALL);
 }
 
-/* Items that were asked for are divided until all members have been started again; whether they are all stopped before, or
- * killed, or one after the other. All are warned before, the one that asked too. */
+/* Items that were asked for are divided until all members have been started again; whether they are all stopped before,
+ * or killed, or one after the other. All are warned before, the one that asked too. */
 static void test_items_after_restart(void **state) {
     (void)state;
     for (int way = 0; way < 3; way++) {
@@ -140,8 +140,8 @@ static member *start_as(pool *l, size_t n, const char *identifier, bool is_stati
     return m;
 }
 
-/* D13: a member that joins is warned of a place that is kept, and one that has that place's identifier, but is not static,
- * is told so. Who was there is not. */
+/* D13: a member that joins is warned of a place that is kept, and one that has that place's identifier, but is not
+ * static, is told so. Who was there is not. */
 static void test_place_kept(void **state) {
     (void)state;
     pool l;

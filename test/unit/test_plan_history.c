@@ -1,4 +1,5 @@
-/* The sticky plan over long histories by chance, beside a model that knows nothing of its code; size. SPDX-License-Identifier: Apache-2.0 */
+/* The sticky plan over long histories by chance, beside a model that knows nothing of its code; size.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "plan_world.h"
 
 static world w;

@@ -286,7 +286,8 @@ static void test_newer(void **state) {
     dv_plan_free(plan);
 }
 
-/* Keys that a later release of the same version adds are passed over, at every level; the order of keys is free (D2). */
+/* Keys that a later release of the same version adds are passed over, at every level; the order of keys is free
+ * (D2). */
 static void test_unknown_keys(void **state) {
     (void)state;
     static const char *const changes[][2] = {

@@ -1,5 +1,5 @@
-/* Pools whose set of items is changed while they work: docs/protocol.md, D17. On the in-memory ensemble, in virtual time.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Pools whose set of items is changed while they work: docs/protocol.md, D17. On the in-memory ensemble, in virtual
+ * time. SPDX-License-Identifier: Apache-2.0 */
 #include "plan_pool.h"
 
 enum { ALL = 60 }; /* items that there may be; members are configured with some of them */
@@ -46,8 +46,8 @@ static void watch(pool *l, int64_t ms) {
     }
 }
 
-/* One call at one member changes the set for all, by one write; items of both sets stay where they are and keep their tokens,
- * and what comes and goes does so because of the set. The order in which items are given does not matter. */
+/* One call at one member changes the set for all, by one write; items of both sets stay where they are and keep their
+ * tokens, and what comes and goes does so because of the set. The order in which items are given does not matter. */
 static void test_changed(void **state) {
     (void)state;
     pool l;
@@ -85,7 +85,8 @@ static void test_changed(void **state) {
     pool_close(&l);
 }
 
-/* Removed items stay locked until their owners release them, and whoever is dealt them again meanwhile waits for that. */
+/* Removed items stay locked until their owners release them, and whoever is dealt them again meanwhile waits for
+ * that. */
 static void test_slow_release(void **state) {
     (void)state;
     pool l;
@@ -113,7 +114,8 @@ static void test_slow_release(void **state) {
     pool_close(&l);
 }
 
-/* What is no set is refused, and so is a set where a rule of names decides; nothing changes then. The message says why. */
+/* What is no set is refused, and so is a set where a rule of names decides; nothing changes then. The message says
+ * why. */
 static void test_refused(void **state) {
     (void)state;
     pool l;
@@ -153,7 +155,8 @@ static void test_refused(void **state) {
     pool_close(&l);
 }
 
-/* What is asked for before there is a party waits for it; and what is asked for on a link that is down, for the link. */
+/* What is asked for before there is a party waits for it; and what is asked for on a link that is down, for the
+ * link. */
 static void test_asked_early(void **state) {
     (void)state;
     pool l;
@@ -218,9 +221,9 @@ static void test_two_ask(void **state) {
     pool_close(&l);
 }
 
-/* A deploy of a new set, one member after the other, in any order, by processes that end well or not: as long as one has the
- * old set, all divide it; then all divide the new one. Nobody waits for ever, and the whole share is worked on throughout
- * (kazoo #392, #386). */
+/* A deploy of a new set, one member after the other, in any order, by processes that end well or not: as long as one
+ * has the old set, all divide it; then all divide the new one. Nobody waits for ever, and the whole share is worked on
+ * throughout (kazoo #392, #386). */
 static void test_rolling_deploy(void **state) {
     (void)state;
     for (unsigned seed = 1; seed <= 12; seed++) {
@@ -250,8 +253,8 @@ static void test_rolling_deploy(void **state) {
     }
 }
 
-/* Half of the members come up with one set and half with the other, at once. One is divided, those with the other are told; it
- * is the other half's when these go. */
+/* Half of the members come up with one set and half with the other, at once. One is divided, those with the other are
+ * told; it is the other half's when these go. */
 static void test_half_and_half(void **state) {
     (void)state;
     for (unsigned first = 0; first < 2; first++) {
@@ -274,8 +277,8 @@ static void test_half_and_half(void **state) {
     }
 }
 
-/* A set that was asked for is the plan's. A member that does not follow plans brings all back to what they are configured
- * with; when it has gone the plan's set is divided again. At no moment has an item two owners. */
+/* A set that was asked for is the plan's. A member that does not follow plans brings all back to what they are
+ * configured with; when it has gone the plan's set is divided again. At no moment has an item two owners. */
 static void test_change_over(void **state) {
     (void)state;
     pool l;
@@ -319,8 +322,9 @@ static void test_eager(void **state) {
     pool_close(&l);
 }
 
-/* An eager member waits for what a member that goes by names does not release. That one dies, and the first plan gives the eager
- * one what it had waited for: it has its share then, though a change was seen (the simulator found it waiting for ever). */
+/* An eager member waits for what a member that goes by names does not release. That one dies, and the first plan gives
+ * the eager one what it had waited for: it has its share then, though a change was seen (the simulator found it waiting
+ * for ever). */
 static void test_eager_at_first_plan(void **state) {
     (void)state;
     for (size_t n = 2; n < 10; n++) { /* Some of these names are to get nothing beside the other two. */
@@ -343,8 +347,8 @@ static void test_eager_at_first_plan(void **state) {
     }
 }
 
-/* Sets and members change at random, with losses of the link and of members; in the end the last set that was asked for by a
- * member that lives is divided, and at no moment has an item two owners. */
+/* Sets and members change at random, with losses of the link and of members; in the end the last set that was asked for
+ * by a member that lives is divided, and at no moment has an item two owners. */
 static void test_random(void **state) {
     (void)state;
     for (unsigned seed = 1; seed <= 6; seed++) {

@@ -244,7 +244,8 @@ static void test_ask_for_a_step(void **state) {
     dv_plan_set_unref(set);
 }
 
-/* D32: a member cannot be static without an identifier, its key in the plan. And no age is asked for again and again. */
+/* D32: a member cannot be static without an identifier, its key in the plan. And no age is asked for again and
+ * again. */
 static void test_odd_answers(void **state) {
     (void)state;
     SETTLE(5, "a,a=2-", "b,a=2-w", "c,a=2-w");
@@ -503,7 +504,8 @@ static void test_ghost(void **state) {
     assert_int_equal(ask(), 0);
 }
 
-/* Who writes asks for all that was not read: that a plan has a member of a node's name does not make the node ephemeral. */
+/* Who writes asks for all that was not read: that a plan has a member of a node's name does not make the node
+ * ephemeral. */
 static void test_writer_asks_all(void **state) {
     (void)state;
     SETTLE(5, "a,a=2-w1", "g,a=2-w1");

@@ -204,8 +204,8 @@ static void test_broken(void **state) {
     pool_close(&l);
 }
 
-/* A plan of a later release: nobody owns anything by a rule that may be another than that one's, until it has turned out
- * that nobody follows it. */
+/* A plan of a later release: nobody owns anything by a rule that may be another than that one's, until it has turned
+ * out that nobody follows it. */
 static void test_newer(void **state) {
     (void)state;
     pool l;

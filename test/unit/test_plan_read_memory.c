@@ -87,8 +87,8 @@ static bool read_all(void) {
     return true;
 }
 
-/* Each allocation fails in turn, for a base in chunks, a delta after it, and a root that is gone: a second later it is tried
- * again, and goes well. */
+/* Each allocation fails in turn, for a base in chunks, a delta after it, and a root that is gone: a second later it is
+ * tried again, and goes well. */
 static void test_each_allocation(void **state) {
     (void)state;
     writer.chunks = true;

@@ -177,8 +177,8 @@ static void test_rule_9_rolling_restart(void **state) {
     }
 }
 
-/* D18: the restart of one member moves nothing between the others, though without it their shares are 7.9 and 1.1 rounded
- * up, 8 and 2, and one of them has 9. */
+/* D18: the restart of one member moves nothing between the others, though without it their shares are 7.9 and 1.1
+ * rounded up, 8 and 2, and one of them has 9. */
 static void test_rule_9_odd_shares(void **state) {
     (void)state;
     world_begin(&w, 19);

@@ -3,8 +3,8 @@
 
 enum { ITEMS = 600 };
 
-/* Shares are in proportion to weights; a weight that is set while the pool works takes effect by one plan, and is told as
- * what it is: a weight, or a drain. */
+/* Shares are in proportion to weights; a weight that is set while the pool works takes effect by one plan, and is told
+ * as what it is: a weight, or a drain. */
 static void test_weights(void **state) {
     (void)state;
     pool l;
@@ -48,7 +48,8 @@ static void test_weights(void **state) {
     pool_close(&l);
 }
 
-/* A weight that was set before there is any plan, or anybody in the party, is not forgotten. Of two the last one counts. */
+/* A weight that was set before there is any plan, or anybody in the party, is not forgotten. Of two the last one
+ * counts. */
 static void test_weight_set_early(void **state) {
     (void)state;
     pool l;

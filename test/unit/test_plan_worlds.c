@@ -14,8 +14,8 @@ static void pool(size_t members, size_t items) {
 
 /* --- rounds --- */
 
-/* Rule 12, D19: no more than max_moves are on their way at a time; ceil(n / max_moves) rounds are enough; a round is over
- * when somebody says so of this very plan. */
+/* Rule 12, D19: no more than max_moves are on their way at a time; ceil(n / max_moves) rounds are enough; a round is
+ * over when somebody says so of this very plan. */
 static void test_rule_12_rounds(void **state) {
     (void)state;
     for (uint32_t max_moves = 1; max_moves < 8; max_moves++) {

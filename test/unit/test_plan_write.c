@@ -1,4 +1,5 @@
-/* Tests of partitioner/plan_write.h on the in-memory ensemble: what an attempt comes to. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of partitioner/plan_write.h on the in-memory ensemble: what an attempt comes to. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "plan_writers.h"
 
 /* ---- first plans ---- */
@@ -145,7 +146,8 @@ static void test_unsettled(void **state) {
     close_pool();
 }
 
-/* A root that is not the memory's is to be read first: one that came, one that is another, one that has gone, one never read. */
+/* A root that is not the memory's is to be read first: one that came, one that is another, one that has gone, one never
+ * read. */
 static void test_behind(void **state) {
     (void)state;
     open_pool(10, 2);
@@ -272,7 +274,8 @@ static void test_broken_by_a_chunk(void **state) {
     close_pool();
 }
 
-/* A root that is no plan at all is replaced, under an epoch that is made for it; without a memory the plan begins anew. */
+/* A root that is no plan at all is replaced, under an epoch that is made for it; without a memory the plan begins
+ * anew. */
 static void broken_root(const char *text, bool remembered) {
     open_pool(10, 2);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
@@ -352,7 +355,8 @@ static void test_highest_generation(void **state) {
 
 /* ---- deltas and bases ---- */
 
-/* Small changes are deltas, 16 at most and no more than half the base; then there is a base, and what no plan needs is gone. */
+/* Small changes are deltas, 16 at most and no more than half the base; then there is a base, and what no plan needs is
+ * gone. */
 static void test_deltas_then_base(void **state) {
     (void)state;
     use_chunks(1000);

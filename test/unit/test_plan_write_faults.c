@@ -1,5 +1,5 @@
-/* Tests of partitioner/plan_write.h on the in-memory ensemble: what comes between its steps. Each story is told once for every
- * moment at which it can happen. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of partitioner/plan_write.h on the in-memory ensemble: what comes between its steps. Each story is told once
+ * for every moment at which it can happen. SPDX-License-Identifier: Apache-2.0 */
 #include "plan_writers.h"
 
 enum { MOMENTS_MAX = 400 };
@@ -36,7 +36,8 @@ static bool begin_and_step(unsigned moment) {
     return users[0].attempt != NULL;
 }
 
-/* In the end: user 1 brings the plan to where it should be, all of it can be read, and garbage goes with the next base. */
+/* In the end: user 1 brings the plan to where it should be, all of it can be read, and garbage goes with the next
+ * base. */
 static void assert_recovers(void) {
     users[0].events = (dv_plan_events){0};
     refresh(&users[1]);
@@ -53,7 +54,8 @@ static void assert_recovers(void) {
     assert_int_equal(garbage_count(&users[1].memory), 0);
 }
 
-/* Stopped at any moment it says nothing more, goes when what is under way is answered, and leaves nothing that matters. */
+/* Stopped at any moment it says nothing more, goes when what is under way is answered, and leaves nothing that
+ * matters. */
 static void test_stop_at_every_moment(void **state) {
     (void)state;
     for (kind what = FIRST; what < KINDS; what++) {
@@ -88,8 +90,8 @@ static void test_stop_when_done(void **state) {
     }
 }
 
-/* The connection breaks at any moment, and what was under way is applied, or not, or later. The attempt is over, or had come
- * to its end before; a read tells by the guid which; and what arrives late does no harm. */
+/* The connection breaks at any moment, and what was under way is applied, or not, or later. The attempt is over, or had
+ * come to its end before; a read tells by the guid which; and what arrives late does no harm. */
 static void test_disconnect_at_every_moment(void **state) {
     (void)state;
     static const divvy_testing_fate fates[] = {DIVVY_TESTING_NOT_APPLIED, DIVVY_TESTING_APPLIED,
@@ -144,7 +146,8 @@ static void test_expire_at_every_moment(void **state) {
     }
 }
 
-/* Two at once: of those who read the same root, one writes; the other one has to read first. Nothing of it is left for good. */
+/* Two at once: of those who read the same root, one writes; the other one has to read first. Nothing of it is left for
+ * good. */
 static void test_two_at_once(void **state) {
     (void)state;
     unsigned both = 0, clashes = 0;

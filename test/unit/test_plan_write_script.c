@@ -1,5 +1,5 @@
-/* Tests of partitioner/plan_write.h on a scripted backend: what is asked for, in which order, and what comes of each answer.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Tests of partitioner/plan_write.h on a scripted backend: what is asked for, in which order, and what comes of each
+ * answer. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/fake_znode.h"
 #include "lib/scarce.h"
 #include "plan/draft.h"

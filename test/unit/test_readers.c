@@ -1,4 +1,5 @@
-/* Readers of something that is replaced: grace periods end by themselves, and never too early. SPDX-License-Identifier: Apache-2.0 */
+/* Readers of something that is replaced: grace periods end by themselves, and never too early. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

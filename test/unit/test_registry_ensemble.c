@@ -1,5 +1,5 @@
-/* Tests of divvy/registry.h on an in-memory ensemble, in virtual time: the rules of doublethink's docstring, each by its
- * words, and what ZooKeeper adds to them. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of divvy/registry.h on an in-memory ensemble, in virtual time: the rules of doublethink's docstring, each by
+ * its words, and what ZooKeeper adds to them. SPDX-License-Identifier: Apache-2.0 */
 #include "registry_fixture.h"
 
 #define ROOT "/divvy/services"
@@ -270,8 +270,8 @@ static void test_unregister(void **state) {
 
 #define CANDIDATE(host) json("{'ttl':3,'host':'%s'}", host)
 
-/* "checks if there is already a unique healthy instance, and if not, sets `candidate`": the first one holds the role, of
- * the others each is given its entry; only ttl is required; who only looks changes nothing. */
+/* "checks if there is already a unique healthy instance, and if not, sets `candidate`": the first one holds the role,
+ * of the others each is given its entry; only ttl is required; who only looks changes nothing. */
 static void test_unique_claim(void **state) {
     (void)state;
     divvy_registry *a = open_registry(&w, 0, NULL), *b = open_registry(&w, 1, NULL);
@@ -293,7 +293,8 @@ static void test_unique_claim(void **state) {
     cJSON_Delete(mine);
 }
 
-/* "If it is, updates 'last_heartbeat'", "don't touch first_heartbeat"; and volatile fields do no harm: nothing flaps. */
+/* "If it is, updates 'last_heartbeat'", "don't touch first_heartbeat"; and volatile fields do no harm: nothing
+ * flaps. */
 static void test_unique_keep(void **state) {
     (void)state;
     divvy_registry *a = open_registry(&w, 0, NULL), *b = open_registry(&w, 1, NULL);

@@ -1,5 +1,5 @@
-/* Tests of divvy/registry.h under faults, on an in-memory ensemble in virtual time: replies that are lost at every point,
- * random schedules, and hostile entries. SPDX-License-Identifier: Apache-2.0
+/* Tests of divvy/registry.h under faults, on an in-memory ensemble in virtual time: replies that are lost at every
+ * point, random schedules, and hostile entries. SPDX-License-Identifier: Apache-2.0
  *
  * DIVVY_TEST_SEED=n replays one random schedule. */
 #include "registry_fixture.h"
@@ -276,8 +276,8 @@ static void finish(void) {
     close_world(&w);
 }
 
-/* Random schedules of four registries and all faults: never two holders of the role, nothing young is purged, nothing is
- * left behind, each heartbeat is told of once, and in the end all works. */
+/* Random schedules of four registries and all faults: never two holders of the role, nothing young is purged, nothing
+ * is left behind, each heartbeat is told of once, and in the end all works. */
 static void test_random(void **state) {
     (void)state;
     const char *given = getenv("DIVVY_TEST_SEED");
@@ -299,8 +299,8 @@ static void test_random(void **state) {
 
 /* ---- one lost reply, at every request ---- */
 
-/* Whatever the fate of the requests under way when the link breaks, and whichever of them it is: a heartbeat and a claim
- * are stored once, by their own node, and the call says so. */
+/* Whatever the fate of the requests under way when the link breaks, and whichever of them it is: a heartbeat and a
+ * claim are stored once, by their own node, and the call says so. */
 static void test_lost_reply(void **state) {
     (void)state;
     for (int fate = DIVVY_TESTING_NOT_APPLIED; fate <= DIVVY_TESTING_APPLIED_LATE; fate++) {
@@ -359,8 +359,8 @@ static size_t make_hostile(int n, const char **data) {
     }
 }
 
-/* 10,000 entries that are none, up to 900 KB each, among good ones: none is returned, all good ones are, each is counted
- * once, and the warnings stay few. */
+/* 10,000 entries that are none, up to 900 KB each, among good ones: none is returned, all good ones are, each is
+ * counted once, and the warnings stay few. */
 static void test_hostile(void **state) {
     (void)state;
     begin(1);

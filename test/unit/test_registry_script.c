@@ -101,7 +101,8 @@ static void test_requests(void **state) {
     assert_string_equal(dv_fake_pending(fake), "");
 }
 
-/* Where nothing is there yet, the root is made for the probe to stand beside, and the role's node when it is missing. */
+/* Where nothing is there yet, the root is made for the probe to stand beside, and the role's node when it is
+ * missing. */
 static void test_nothing_there(void **state) {
     (void)state;
     beat();

@@ -134,7 +134,8 @@ static void test_try_does_not_overtake(void **state) {
     assert_int_equal(b->result, 0);
 }
 
-/* Tries that come at the same moment never get more than is free (kazoo #213), and get that; the others leave nothing. */
+/* Tries that come at the same moment never get more than is free (kazoo #213), and get that; the others leave
+ * nothing. */
 static void test_tries_at_once(void **state) {
     (void)state;
     enum { TRIES = 5, LIMIT = 3 };

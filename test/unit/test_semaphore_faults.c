@@ -382,8 +382,9 @@ static void run_schedule(uint64_t number) {
     close_clients();
 }
 
-/* Twelve users on five clients, some of several slots, with faults and limits at random: never above the limit in force,
- * never a slot twice, tokens of a slot grow; each acquire ends once and in its time; everyone gets in; nothing is left. */
+/* Twelve users on five clients, some of several slots, with faults and limits at random: never above the limit in
+ * force, never a slot twice, tokens of a slot grow; each acquire ends once and in its time; everyone gets in; nothing
+ * is left. */
 static void test_random_schedules(void **state) {
     enum { SCHEDULES = 40, FRESH = 20 };
     const char *one = getenv("DIVVY_TEST_SEED");

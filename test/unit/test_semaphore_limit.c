@@ -1,5 +1,5 @@
-/* Tests of a semaphore's limit, of kazoo beside it, and of the lists of who is there, on an in-memory ensemble in virtual
- * time. In every step it is checked that the limit is kept. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of a semaphore's limit, of kazoo beside it, and of the lists of who is there, on an in-memory ensemble in
+ * virtual time. In every step it is checked that the limit is kept. SPDX-License-Identifier: Apache-2.0 */
 #include "semaphore_fixture.h"
 
 /* --- the limit -------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* Tests of children of a semaphore's pool that are no leases, on an in-memory ensemble in virtual time. In every step it is
- * checked that the limit is kept. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of children of a semaphore's pool that are no leases, on an in-memory ensemble in virtual time. In every step
+ * it is checked that the limit is kept. SPDX-License-Identifier: Apache-2.0 */
 #include "semaphore_fixture.h"
 
 enum { MANY = 450 };

@@ -47,7 +47,8 @@ static void test_tightest(void **state) {
     assert_int_equal(now.latest_ms - now.earliest_ms, 2);
 }
 
-/* What is known grows less exact with time, faster than two clocks can part, and is old when no write has confirmed it. */
+/* What is known grows less exact with time, faster than two clocks can part, and is old when no write has confirmed
+ * it. */
 static void test_ages(void **state) {
     (void)state;
     dv_server_time t = {.known = false};

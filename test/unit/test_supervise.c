@@ -186,8 +186,8 @@ static void pass(int64_t after_ms) {
 
 /* ---- what is owned ---- */
 
-/* A command is started when its item is gained, with the item in its arguments and environment; when the item is revoked
- * it has the time to drain, and the item may be released when it has gone, and not before. */
+/* A command is started when its item is gained, with the item in its arguments and environment; when the item is
+ * revoked it has the time to drain, and the item may be released when it has gone, and not before. */
 static void test_gain_and_revoke(void **state) {
     (void)state;
     gain("b", 42);
@@ -283,7 +283,8 @@ static void test_end(void **state) {
 
 /* ---- until when ---- */
 
-/* Nothing is started when so little time is left that it would have to end at once, and it is as soon as there is more. */
+/* Nothing is started when so little time is left that it would have to end at once, and it is as soon as there is
+ * more. */
 static void test_too_late(void **state) {
     (void)state;
     dv_supervisor_set_time_left(s, now_ms, 2500); /* a fifth and a twentieth of the timeout */

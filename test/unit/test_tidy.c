@@ -30,8 +30,8 @@ static void open_after_crash(pool *l, int assign) {
     settle_owned(l, FEWER);
 }
 
-/* What the set no longer has goes within a minute or two, but for what holds something, or is no item's directory. At rest
- * nothing is written after that. */
+/* What the set no longer has goes within a minute or two, but for what holds something, or is no item's directory. At
+ * rest nothing is written after that. */
 static void test_after_a_crash(void **state) {
     (void)state;
     pool l;

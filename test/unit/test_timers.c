@@ -1,4 +1,5 @@
-/* Tests of lib/client/timers.h: the order in which timers come, and what that costs. SPDX-License-Identifier: Apache-2.0
+/* Tests of lib/client/timers.h: the order in which timers come, and what that costs. SPDX-License-Identifier:
+ * Apache-2.0
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -105,7 +106,8 @@ static int64_t time_of(way kind, size_t i, size_t count) {
     }
 }
 
-/* Sets so many, sets each again, as who beats or audits does; takes back one in two in another order; fires the rest. */
+/* Sets so many, sets each again, as who beats or audits does; takes back one in two in another order; fires the
+ * rest. */
 static uint64_t comparisons(way kind, size_t count) {
     dv_timers heap = {.first = NULL};
     dv_timer *many = calloc(count, sizeof *many);

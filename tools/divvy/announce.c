@@ -1,8 +1,8 @@
 /* divvy announce: a service stands in the registry while a command runs. SPDX-License-Identifier: Apache-2.0
  *
  * Everything happens on one thread, as in lock.c. The command is looked up; the process that will guard it is forked,
- * while we have no connection; the load is asked for, and the first heartbeat sent; when the entry stands the command is
- * started. From then on there is a heartbeat every third of the ttl, whatever becomes of the connection: it is the
+ * while we have no connection; the load is asked for, and the first heartbeat sent; when the entry stands the command
+ * is started. From then on there is a heartbeat every third of the ttl, whatever becomes of the connection: it is the
  * servers' business to forget us, and the command's to go on. */
 #include <cjson/cJSON.h>
 #include <errno.h>

@@ -208,8 +208,8 @@ static reading read_words(const interpreter *reader, const char *const *words, s
 
 /* ---- the command as a whole ---- */
 
-/* Returns the index of the command that the wrapper at `at` runs, or 0: it is none. An option of env's that splits a text
- * into words, with the placeholder in that, is `split`. */
+/* Returns the index of the command that the wrapper at `at` runs, or 0: it is none. An option of env's that splits a
+ * text into words, with the placeholder in that, is `split`. */
 static size_t behind_wrapper(const char *const *words, size_t at, const char *placeholder, size_t *split) {
     size_t count = sizeof wrappers / sizeof *wrappers, w = 0;
     while (w < count && !is_program(wrappers[w].names, words[at])) w++;

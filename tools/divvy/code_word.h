@@ -12,11 +12,11 @@ typedef struct {
 } dv_code_word;
 
 /*
- * Finds the first word among `arguments` that would be run as code with `placeholder` inside. An item's name that stands
- * there could be any code.
+ * Finds the first word among `arguments` that would be run as code with `placeholder` inside. An item's name that
+ * stands there could be any code.
  *
- * Shells are found wherever they stand, since many programs run others ("docker exec box sh -c ..."). Other interpreters
- * count only as the command itself, or behind a program such as env(1) or timeout(1).
+ * Shells are found wherever they stand, since many programs run others ("docker exec box sh -c ..."). Other
+ * interpreters count only as the command itself, or behind a program such as env(1) or timeout(1).
  *
  * @param arguments  the command and its words, with a NULL at the end; they outlive the result
  */

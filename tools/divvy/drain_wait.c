@@ -33,8 +33,8 @@ static char *queue_path(void *context, size_t i) {
     return path;
 }
 
-/* An item that another holds is done with: its name goes. Of those that it was not to have any more, any that it does not
- * hold. */
+/* An item that another holds is done with: its name goes. Of those that it was not to have any more, any that it does
+ * not hold. */
 static int take_queue(void *context, size_t i, const dv_reply *reply) {
     dv_drain *d = context;
     if (reply->error == DIVVY_EACCES) return reply->error;

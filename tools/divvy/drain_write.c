@@ -1,7 +1,7 @@
 /* divvy drain: the weight is written into the plan. SPDX-License-Identifier: Apache-2.0
  *
- * As a member would, but for the turn: a party that stands still, the plan, the step with the new weight, and one attempt
- * to write (docs/protocol.md, D25). Whatever is new meanwhile makes it begin again. */
+ * As a member would, but for the turn: a party that stands still, the plan, the step with the new weight, and one
+ * attempt to write (docs/protocol.md, D25). Whatever is new meanwhile makes it begin again. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* A guardian: starts one command, and ends it in time. SPDX-License-Identifier: Apache-2.0
  *
  * A command goes through these phases, and never back: it runs; SIGTERM was sent to it (ending); SIGKILL is (killing).
- * In each of them it may exit. When it does so while it runs, ending is for what it has left behind, and begins a moment
- * later. When nothing is left that is to be ended, the guardian says so and exits. */
+ * In each of them it may exit. When it does so while it runs, ending is for what it has left behind, and begins a
+ * moment later. When nothing is left that is to be ended, the guardian says so and exits. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

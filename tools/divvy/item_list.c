@@ -75,8 +75,8 @@ static const entry *find_trimmed(const entries *e, const char *name) {
     return found ? &e->entries[low] : NULL;
 }
 
-/* Warns of the first item with blanks at its ends, since they are hardly ever meant, with the count of the others. An item
- * that is like another one but for them comes first. */
+/* Warns of the first item with blanks at its ends, since they are hardly ever meant, with the count of the others. An
+ * item that is like another one but for them comes first. */
 static void warn_of_blanks(const entries *e, const char *shown) {
     const entry *first = NULL, *twin = NULL;
     size_t count = 0;

@@ -24,8 +24,8 @@ char *dv_line_json(const dv_ledger *ledger, const dv_line *line);
 /* "ACQUIRED    owned 2: a, b" or "ALLOCATING  gained 1: b  owned 2: a, b" and a newline. Returns likewise. */
 char *dv_line_readable(const dv_ledger *ledger, const dv_line *line);
 
-/* {"event":"child","child":..,"item":..,"token":".."} and, where they apply, "pid", "status", "reason", "restart_ms" and
- * "time_ms". "child" is started, exited, finished, ended or failed, see dv_child_kind. Returns likewise. */
+/* {"event":"child","child":..,"item":..,"token":".."} and, where they apply, "pid", "status", "reason", "restart_ms"
+ * and "time_ms". "child" is started, exited, finished, ended or failed, see dv_child_kind. Returns likewise. */
 char *dv_line_child_json(const dv_child_event *event, bool timestamps);
 
 /* "started     a  token 7  pid 9" or "exited      a  status 1  next start in 100 ms". Returns likewise. */

@@ -84,8 +84,8 @@ typedef struct {
 /* 0 when all were answered and taken, or the error. Only inside of `ask`. */
 int dv_look_read(dv_look *look, const dv_reads *reads);
 
-/* For who asks by parts of the library: its client, and to let it work until there may be something new. What `ask` begins so
- * may outlast it; dv_look_close() ends it. */
+/* For who asks by parts of the library: its client, and to let it work until there may be something new. What `ask`
+ * begins so may outlast it; dv_look_close() ends it. */
 struct divvy_client *dv_look_client(const dv_look *look);
 int dv_look_step(dv_look *look);
 

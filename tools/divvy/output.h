@@ -1,4 +1,5 @@
-/* Standard output, or what stands in for it, for a program that must not hang on it. SPDX-License-Identifier: Apache-2.0 */
+/* Standard output, or what stands in for it, for a program that must not hang on it. SPDX-License-Identifier:
+ * Apache-2.0 */
 #ifndef DV_OUTPUT_H
 #define DV_OUTPUT_H
 

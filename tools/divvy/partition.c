@@ -4,8 +4,8 @@
  * written completely before the next thing happens, and what it says comes before what follows from it: an item is
  * told as revoked before its lock is given back.
  *
- * With a command the order of things is: it is looked up; the process that guardians are forked from is forked, while we
- * have no connection; we join. Each round tells the guardians until when the session is certainly alive. What is
+ * With a command the order of things is: it is looked up; the process that guardians are forked from is forked, while
+ * we have no connection; we join. Each round tells the guardians until when the session is certainly alive. What is
  * revoked is released when nothing that was to end runs any more. */
 #include <errno.h>
 #include <fcntl.h>
@@ -120,8 +120,8 @@ static int check_connection(member *m) {
 
 /* ---- the loop ---- */
 
-/* What is wrong with the file, or with the moment, is told, and all stays as it was. Only of a regular file is it sure that
- * we need not wait for it. */
+/* What is wrong with the file, or with the moment, is told, and all stays as it was. Only of a regular file is it sure
+ * that we need not wait for it. */
 static void read_again(member *m) {
     const char *file = m->options.items_from;
     dv_item_list list;
@@ -166,7 +166,8 @@ static bool has_terminal(void) {
     return fd >= 0;
 }
 
-/* SIGHUP asks for the file to be read again, as it does of other services, unless it tells that our terminal has gone. */
+/* SIGHUP asks for the file to be read again, as it does of other services, unless it tells that our terminal has
+ * gone. */
 static void take_hangups(member *m) {
     struct signalfd_siginfo info;
     unsigned count = 0;
@@ -310,8 +311,8 @@ static int join(member *m) {
     return error ? dv_session_refused(&m->session, error) : 0;
 }
 
-/* Looks the command up, and prepares to start it; before there is any descriptor that it is not to have. Returns 0, or the
- * exit code with the reason told. */
+/* Looks the command up, and prepares to start it; before there is any descriptor that it is not to have. Returns 0, or
+ * the exit code with the reason told. */
 static int prepare_command(member *m) {
     const dv_partition_options *o = &m->options;
     if (!o->arguments) return 0;

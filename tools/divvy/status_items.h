@@ -4,8 +4,8 @@
 
 #include "status_pool.h"
 
-/* Fills in status->items but for who of the members owns them: `owner` is what the node says. `locks` is the directory at
- * the servers, `names` what is in it. 0 or a DIVVY_E*. */
+/* Fills in status->items but for who of the members owns them: `owner` is what the node says. `locks` is the directory
+ * at the servers, `names` what is in it. 0 or a DIVVY_E*. */
 int dv_status_items_read(dv_look *look, dv_status *status, const char *locks, char *const *names, size_t count);
 
 void dv_status_item_free(dv_status_item *item);

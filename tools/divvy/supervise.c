@@ -10,8 +10,8 @@
 /* What is left to a command whose item is lost, and may be somebody else's already. */
 enum { LOST_GRACE_MS = 100 };
 
-/* When the deadline nears: SIGTERM so long before SIGKILL at the most, and that so long before the deadline, a twentieth
- * of the session's timeout within these. */
+/* When the deadline nears: SIGTERM so long before SIGKILL at the most, and that so long before the deadline, a
+ * twentieth of the session's timeout within these. */
 enum { GRACE_MOST_MS = 3000, KILL_LEAST_MS = 25, KILL_MOST_MS = 500 };
 
 enum { EVENTS = 64 };
@@ -178,8 +178,8 @@ int dv_supervisor_error(const dv_supervisor *s) {
 
 /* ---- the loop ---- */
 
-/* Servers may have granted a shorter session than was asked for, so that there is less time for everything: SIGTERM comes
- * no earlier than when half of it is over. */
+/* Servers may have granted a shorter session than was asked for, so that there is less time for everything: SIGTERM
+ * comes no earlier than when half of it is over. */
 static dv_child_times times(const dv_supervisor *s) {
     int64_t timeout_ms = s->config.session_timeout_ms, half_ms = s->most_left_ms / 2;
     int64_t kill_ms = timeout_ms / 20;

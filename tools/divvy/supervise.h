@@ -1,7 +1,7 @@
 /* The commands of a member's items: one runs for each item that is owned. SPDX-License-Identifier: Apache-2.0
  *
- * What is owned is told by whoever takes part in the pool; so is until when it may be worked on. What was revoked may be
- * released when dv_supervisor_is_clear() says so. Everything here is called on one thread, and nothing waits. */
+ * What is owned is told by whoever takes part in the pool; so is until when it may be worked on. What was revoked may
+ * be released when dv_supervisor_is_clear() says so. Everything here is called on one thread, and nothing waits. */
 #ifndef DV_SUPERVISE_H
 #define DV_SUPERVISE_H
 
@@ -46,8 +46,8 @@ size_t dv_supervisor_running(const dv_supervisor *supervisor);
 /* Why it cannot go on: an errno; 0: it can. */
 int dv_supervisor_error(const dv_supervisor *supervisor);
 
-/* For poll(2): a descriptor that is readable when dv_supervisor_process() has something to do; and how long until it has
- * by the clock, -1: no more. */
+/* For poll(2): a descriptor that is readable when dv_supervisor_process() has something to do; and how long until it
+ * has by the clock, -1: no more. */
 int dv_supervisor_fd(const dv_supervisor *supervisor);
 int64_t dv_supervisor_next_ms(const dv_supervisor *supervisor);
 

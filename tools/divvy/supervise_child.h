@@ -1,8 +1,8 @@
 /* The command of one item: when it is started, ended, started again. SPDX-License-Identifier: Apache-2.0
  *
- * An item's owner wants its command to run; who is about to lose it, or has, does not. Whatever is wanted meanwhile, one
- * command's processes are gone to the last one before the next command of the item is started, and before the item is
- * given back. Knows nothing of ZooKeeper: until when something may run is told from outside, by a deadline. */
+ * An item's owner wants its command to run; who is about to lose it, or has, does not. Whatever is wanted meanwhile,
+ * one command's processes are gone to the last one before the next command of the item is started, and before the item
+ * is given back. Knows nothing of ZooKeeper: until when something may run is told from outside, by a deadline. */
 #ifndef DV_SUPERVISE_CHILD_H
 #define DV_SUPERVISE_CHILD_H
 

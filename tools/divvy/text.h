@@ -20,8 +20,8 @@ char *dv_text_plain(const char *text);
  * none. */
 char *dv_text_readable(const char *text);
 
-/* Returns `json`, which is printed without white space, as a line: with \u escapes for the same characters, and a newline.
- * To be freed; NULL when there is no memory. */
+/* Returns `json`, which is printed without white space, as a line: with \u escapes for the same characters, and a
+ * newline. To be freed; NULL when there is no memory. */
 char *dv_text_json_line(const char *json);
 
 #endif

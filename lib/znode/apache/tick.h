@@ -1,7 +1,7 @@
 /* Asking a server for its tickTime. SPDX-License-Identifier: Apache-2.0
  *
- * A tick that is told too small makes the session clock unsafe (docs/protocol.md, C3). Servers that allow the four letter
- * word "conf" say their tickTime, so that a wrong one is found out. */
+ * A tick that is told too small makes the session clock unsafe (docs/protocol.md, C3). Servers that allow the four
+ * letter word "conf" say their tickTime, so that a wrong one is found out. */
 #ifndef DV_TICK_H
 #define DV_TICK_H
 
