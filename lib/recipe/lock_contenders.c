@@ -31,14 +31,14 @@ static void unref_listing(queue_listing *l) {
     }
     free(l->paths);
     free(l->identifiers);
-    dv_object_unref(&l->lock->object);
+    dv_object_unref(&l->lock->acquisition.object);
     free(l);
 }
 
 static void end_listing(queue_listing *l, int error) {
     l->error = error;
     l->done = true;
-    dv_client_changed(l->lock->object.client);
+    dv_client_changed(l->lock->acquisition.object.client);
 }
 
 static void read_more(queue_listing *l);
@@ -64,7 +64,7 @@ static void read_more(queue_listing *l) {
     while (!l->error && !l->abandoned && l->asked < l->count && l->asked - l->answered < READS_MAX) {
         contender_read *k = calloc(1, sizeof *k);
         if (k) *k = (contender_read){l, l->asked};
-        if (!k || dv_znode_get(l->lock->object.client->znode, l->paths[l->asked], NULL, on_data, k) != 0) {
+        if (!k || dv_znode_get(l->lock->acquisition.object.client->znode, l->paths[l->asked], NULL, on_data, k) != 0) {
             free(k);
             l->error = DIVVY_ENOMEM;
             break;
@@ -106,7 +106,7 @@ static bool is_done(void *context) {
 }
 
 static bool can_ask(void *context) {
-    const divvy_client *client = ((const divvy_lock *)context)->object.client;
+    const divvy_client *client = ((const divvy_lock *)context)->acquisition.object.client;
     return dv_client_connected(client) || dv_client_end_error(client);
 }
 
@@ -122,12 +122,12 @@ static int hand_over(const queue_listing *l, divvy_strings **out) {
 }
 
 static int ask(divvy_lock *lock, int64_t timeout_ms, divvy_strings **out) {
-    divvy_client *client = lock->object.client;
+    divvy_client *client = lock->acquisition.object.client;
     queue_listing *l = calloc(1, sizeof *l);
     if (!l) return DIVVY_ENOMEM;
     l->lock = lock;
     l->refs = 1;
-    dv_object_ref(&lock->object);
+    dv_object_ref(&lock->acquisition.object);
     int error = dv_znode_children(client->znode, lock->directory, NULL, on_children, l);
     if (!error) {
         l->refs++;
@@ -141,7 +141,7 @@ static int ask(divvy_lock *lock, int64_t timeout_ms, divvy_strings **out) {
 }
 
 static int list_contenders(divvy_lock *lock, int64_t timeout_ms, divvy_strings **out) {
-    divvy_client *client = lock->object.client;
+    divvy_client *client = lock->acquisition.object.client;
     if (timeout_ms > DV_TIME_MAX_MS) timeout_ms = DV_TIME_MAX_MS;
     int64_t deadline = timeout_ms < 0 ? 0 : dv_client_now(client) + timeout_ms;
     int error;
@@ -160,13 +160,13 @@ int divvy_lock_contenders(divvy_lock *lock, divvy_strings **out, int64_t timeout
     if (out) *out = NULL;
     int error = dv_lock_enter(lock);
     if (error) return error;
-    divvy_client *client = lock->object.client;
+    divvy_client *client = lock->acquisition.object.client;
     dv_client_ref(client);
-    dv_object_ref(&lock->object);
+    dv_object_ref(&lock->acquisition.object);
     if (!out || timeout_ms < -1) error = DIVVY_EINVAL;
     else error = dv_client_in_callback(client) ? DIVVY_EDEADLK : list_contenders(lock, timeout_ms, out);
     if (error) dv_fail(client, error, "lock contenders: %s: %s", lock->directory, divvy_strerror(error));
-    dv_object_unref(&lock->object);
+    dv_object_unref(&lock->acquisition.object);
     dv_turn_end(client);
     dv_client_unref(client);
     return error;

@@ -36,7 +36,7 @@ typedef struct {
 
 static void skip_record(const slot_listing *l, const char *name) {
     l->out->skipped++;
-    dv_client_log(l->semaphore->object.client, DIVVY_LOG_WARN, "%s: the record of %s cannot be understood",
+    dv_client_log(l->semaphore->acquisition.object.client, DIVVY_LOG_WARN, "%s: the record of %s cannot be understood",
                   l->semaphore->pool.path, name);
 }
 
@@ -63,7 +63,7 @@ static int add(const slot_listing *l, const char *name, const dv_request *answer
 static dv_request *ask_for(const slot_listing *l, const char *directory, const char *name) {
     char *path = dv_path_join(directory, name);
     dv_op op = {.kind = DV_GET, .path = path};
-    dv_request *answer = path ? dv_request_send(l->semaphore->object.client, &op) : NULL;
+    dv_request *answer = path ? dv_request_send(l->semaphore->acquisition.object.client, &op) : NULL;
     free(path);
     return answer;
 }
@@ -102,7 +102,8 @@ static int list(void *context, dv_deadline deadline) {
     const dv_pool *pool = &l->semaphore->pool;
     const char *directory = l->waiting ? pool->queue : pool->path;
     clear(l->out); /* of what was read before the connection broke */
-    dv_request *answer = dv_request_send(l->semaphore->object.client, &(dv_op){.kind = DV_CHILDREN, .path = directory});
+    dv_request *answer =
+        dv_request_send(l->semaphore->acquisition.object.client, &(dv_op){.kind = DV_CHILDREN, .path = directory});
     int error = answer ? dv_request_wait(answer, deadline) : DIVVY_ENOMEM;
     size_t count = answer ? answer->name_count : 0;
     const char **names = error ? NULL : calloc(count + 1, sizeof *names);
@@ -119,23 +120,23 @@ static int list(void *context, dv_deadline deadline) {
 
 static int look(divvy_semaphore *s, const char *what, int64_t timeout_ms, int (*ask)(void *, dv_deadline),
                 void *context) {
-    divvy_client *client = s->object.client;
+    divvy_client *client = s->acquisition.object.client;
     dv_client_ref(client);
-    dv_object_ref(&s->object);
+    dv_object_ref(&s->acquisition.object);
     int error = dv_client_in_callback(client) ? DIVVY_EDEADLK : 0;
     if (!error) error = dv_request_until_answered(client, dv_deadline_in(client, timeout_ms), ask, context);
     if (error == DIVVY_ESTATE)
         dv_fail(client, error, "semaphore %s %s: a kazoo process is there, which would go on with the old limit",
                 s->pool.path, what);
     else if (error) dv_fail(client, error, "semaphore %s %s: %s", s->pool.path, what, divvy_strerror(error));
-    dv_object_unref(&s->object);
+    dv_object_unref(&s->acquisition.object);
     dv_turn_end(client);
     dv_client_unref(client);
     return error;
 }
 
 static int enter(divvy_semaphore *s) {
-    return dv_turn_enter(s ? s->object.client : NULL);
+    return dv_turn_enter(s ? s->acquisition.object.client : NULL);
 }
 
 static int list_all(divvy_semaphore *s, divvy_holders **out, int64_t timeout_ms, bool waiting) {
@@ -144,8 +145,8 @@ static int list_all(divvy_semaphore *s, divvy_holders **out, int64_t timeout_ms,
     if (error) return error;
     divvy_holders *holders = calloc(1, sizeof *holders);
     if (!out || timeout_ms < -1 || !holders) {
-        error = dv_fail_plainly(s->object.client, !out || timeout_ms < -1 ? DIVVY_EINVAL : DIVVY_ENOMEM);
-        dv_turn_end(s->object.client);
+        error = dv_fail_plainly(s->acquisition.object.client, !out || timeout_ms < -1 ? DIVVY_EINVAL : DIVVY_ENOMEM);
+        dv_turn_end(s->acquisition.object.client);
         free(holders);
         return error;
     }
@@ -220,7 +221,7 @@ typedef struct {
 } resizing;
 
 static int ask_once(const resizing *r, const dv_op *op, dv_deadline deadline, dv_request **answer) {
-    *answer = dv_request_send(r->semaphore->object.client, op);
+    *answer = dv_request_send(r->semaphore->acquisition.object.client, op);
     return dv_request_wait(*answer, deadline);
 }
 
@@ -283,7 +284,7 @@ static bool is_made(void *context) {
 }
 
 static int make_pool(const resizing *r, dv_deadline deadline) {
-    divvy_client *client = r->semaphore->object.client;
+    divvy_client *client = r->semaphore->acquisition.object.client;
     making *m = calloc(1, sizeof *m);
     if (!m) return DIVVY_ENOMEM;
     *m = (making){.refs = 2, .client = client, .path = strdup(r->semaphore->pool.path)};
@@ -331,7 +332,7 @@ static int resize(void *context, dv_deadline deadline) {
     while ((error = resize_once(r, deadline)) == DIVVY_EVERSION || error == DIVVY_ENOENT) {
         int made = error == DIVVY_ENOENT ? make_pool(r, deadline) : 0;
         if (made) return made;
-        if (dv_deadline_left_ms(r->semaphore->object.client, deadline) == 0) return DIVVY_ETIMEDOUT;
+        if (dv_deadline_left_ms(r->semaphore->acquisition.object.client, deadline) == 0) return DIVVY_ETIMEDOUT;
     }
     if (!error) r->semaphore->pool.limit = r->limit;
     if (!error) r->semaphore->pool.agreed = true;
@@ -342,9 +343,9 @@ int divvy_semaphore_resize(divvy_semaphore *s, uint32_t limit, int64_t timeout_m
     int error = enter(s);
     if (error) return error;
     if (limit < 1 || limit > INT32_MAX || timeout_ms < -1) {
-        error = dv_fail(s->object.client, DIVVY_EINVAL, "semaphore %s resize: %s", s->pool.path,
+        error = dv_fail(s->acquisition.object.client, DIVVY_EINVAL, "semaphore %s resize: %s", s->pool.path,
                         timeout_ms < -1 ? "timeout_ms is below -1" : "the limit is out of range");
-        dv_turn_end(s->object.client);
+        dv_turn_end(s->acquisition.object.client);
         return error;
     }
     resizing r = {s, limit};

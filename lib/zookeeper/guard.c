@@ -39,8 +39,9 @@ int divvy_partitioner_guard(divvy_partitioner *p, const char *item, zoo_op_t *op
 
 int divvy_lock_guard(divvy_lock *lock, zoo_op_t *op) {
     if (op) memset(op, 0, sizeof *op);
-    if (!lock || !op) return dv_fail(lock ? lock->object.client : NULL, DIVVY_EINVAL, "guard: the lock or op is NULL");
-    divvy_client *client = lock->object.client;
+    if (!lock || !op)
+        return dv_fail(lock ? lock->acquisition.object.client : NULL, DIVVY_EINVAL, "guard: the lock or op is NULL");
+    divvy_client *client = lock->acquisition.object.client;
     int error = dv_turn_enter(client);
     if (error) return error;
     const char *node = dv_lock_path(lock);

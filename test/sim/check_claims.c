@@ -111,7 +111,7 @@ void sim_check_claim(sim_claim *c, int64_t token) {
 /* What a lease goes through, for the coverage. */
 static void look_at_stage(sim_claim *c) {
     const divvy_semaphore *s = c->semaphore;
-    const dv_lease *lease = s && s->all ? s->all->lease : NULL;
+    const dv_lease *lease = s && s->acquisition.tickets ? s->acquisition.tickets->place : NULL;
     int stage = lease ? (int)lease->stage : 0;
     uint64_t *meetings = c->m->world->coverage->claim_meetings;
     if (stage == c->seen_stage) return;
@@ -123,9 +123,10 @@ static void look_at_stage(sim_claim *c) {
 }
 
 static void look_at_admission(const sim_claim *c) {
-    const dv_taken *taken = c->semaphore ? c->semaphore->all : NULL;
-    for (; taken; taken = taken->next) {
-        if (taken->lease && taken->lease->leave_wanted && taken->lease->stage == DV_LEASE_ADMITTING)
+    const dv_ticket *ticket = c->semaphore ? c->semaphore->acquisition.tickets : NULL;
+    for (; ticket; ticket = ticket->next) {
+        const dv_lease *lease = ticket->place;
+        if (lease && lease->leave_wanted && lease->stage == DV_LEASE_ADMITTING)
             c->m->world->coverage->claim_meetings[SIM_MET_LEFT_ADMITTING]++;
     }
 }
@@ -134,7 +135,8 @@ static void look_at_admission(const sim_claim *c) {
  * that is lost; where nothing but joins and leaves goes on there is neither. */
 static void check_room(sim_claim *c) {
     sim_world *w = c->m->world;
-    const dv_lease *lease = c->semaphore && c->semaphore->all ? c->semaphore->all->lease : NULL;
+    const dv_ticket *newest = c->semaphore ? c->semaphore->acquisition.tickets : NULL;
+    const dv_lease *lease = newest ? newest->place : NULL;
     const sim_pool_truth *pool = &w->claims_truth->pools[c->is_pool ? c->place : 0];
     bool waits = lease && lease->stage == DV_LEASE_FULL && dv_client_connected(c->m->client) && !c->m->paused;
     uint64_t taken = c->count;

@@ -30,8 +30,8 @@ bool sim_claim_exclusive(const sim_claim *c) {
 }
 
 int64_t sim_claim_library_token(const sim_claim *c) {
-    if (c->lock) return atomic_load(&c->lock->token);
-    return c->semaphore ? atomic_load(&c->semaphore->token) : 0;
+    if (c->lock) return atomic_load(&c->lock->acquisition.token);
+    return c->semaphore ? atomic_load(&c->semaphore->acquisition.token) : 0;
 }
 
 static bool exists(const sim_claim *c) {
@@ -263,7 +263,8 @@ static void begin(sim_claim *c, int64_t timeout_ms) {
 
 /* It is not re-entrant, and says so at once. */
 static void acquire_again(sim_claim *c) {
-    bool at_it = (c->lock ? c->lock->acquire != NULL : c->semaphore->acquire != NULL) || token_of(c);
+    bool at_it =
+        (c->lock ? c->lock->acquisition.acquire != NULL : c->semaphore->acquisition.acquire != NULL) || token_of(c);
     if (!at_it) return;
     int error = start(c, 100);
     met(c, SIM_MET_ALREADY);

@@ -252,9 +252,9 @@ static void note_limit(sim_world *w, const divvy_testing_transaction *t, sim_poo
 
 /* ---- L4 ---- */
 
-static const dv_lock_place *place_of(const sim_member *m, const sim_claim *c, int64_t czxid) {
-    for (const dv_lock_place *place = c->lock ? c->lock->places : NULL; place; place = place->next) {
-        if (m->phase != SIM_ABSENT && !place->failed && dv_contender_token(place->contender) == czxid) return place;
+static const dv_contender *contender_of(const sim_member *m, const sim_claim *c, int64_t czxid) {
+    for (const dv_ticket *t = c->lock ? c->lock->acquisition.tickets : NULL; t; t = t->next) {
+        if (m->phase != SIM_ABSENT && dv_contender_token(t->place) == czxid) return t->place;
     }
     return NULL;
 }
@@ -265,8 +265,10 @@ static size_t count_waiters(const sim_world *w, size_t place, const dv_contender
         const sim_member *m = &w->members[i];
         for (size_t k = 0; m->phase != SIM_ABSENT && k < m->claim_count; k++) {
             const sim_claim *c = &m->claims[k];
-            if (!is_of(c, SIM_LOCK_PATH, place) || !c->lock || !c->lock->acquire || !c->lock->place) continue;
-            const dv_contender *contender = c->lock->place->contender;
+            if (!is_of(c, SIM_LOCK_PATH, place) || !c->lock) continue;
+            const dv_acquisition *a = &c->lock->acquisition;
+            if (!a->acquire || !a->ticket) continue;
+            const dv_contender *contender = a->ticket->place;
             bool there = sim_claim_node_of(&w->claims_truth->locks[place].queue, dv_contender_token(contender),
                                            divvy_client_session_id(m->client));
             waiters += contender != gone && there && dv_contender_waits_for(contender, gone);
@@ -282,8 +284,8 @@ static void check_wakes(sim_world *w, const divvy_testing_transaction *t, size_t
         for (size_t k = 0; k < m->claim_count; k++) {
             const sim_claim *c = &m->claims[k];
             if (c->is_pool || c->place != place || c->mode != DIVVY_EXCLUSIVE) continue;
-            const dv_lock_place *gone = place_of(m, c, t->czxid);
-            size_t waiters = gone ? count_waiters(w, place, gone->contender) : 0;
+            const dv_contender *gone = contender_of(m, c, t->czxid);
+            size_t waiters = gone ? count_waiters(w, place, gone) : 0;
             if (waiters > 1)
                 sim_violate(w, "L4", "%zu waiters are woken as %s goes, and only the next one should be", waiters,
                             t->path);

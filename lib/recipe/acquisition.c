@@ -1,0 +1,369 @@
+/* Acquisition: how a lock, or slots of a semaphore, are asked for, held and lost. SPDX-License-Identifier: Apache-2.0 */
+#include "recipe/acquisition.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/config.h"
+#include "base/container.h"
+#include "testing/mutant.h"
+
+enum { TRY_MS = 900 }; /* a try waits for a server's answer, not for other contenders */
+
+int dv_acquisition_fail(const dv_acquisition *a, int error, const char *reason) {
+    return dv_fail(a->object.client, error, "%s %s: %s", a->kind->name, a->path,
+                   reason && *reason ? reason : divvy_strerror(error));
+}
+
+/* ---- the end of an acquire ---- */
+
+static void call_done(dv_callback *callback) {
+    dv_acquire *acquire = (dv_acquire *)(void *)callback;
+    if (acquire->result) dv_acquisition_fail(acquire->acquisition, acquire->result, acquire->reason);
+    acquire->acquisition->kind->tell_done(acquire);
+}
+
+static void start_done(dv_callback *callback) {
+    dv_acquire *acquire = (dv_acquire *)(void *)callback;
+    if (acquire->acquisition->granted == acquire) acquire->acquisition->granted = NULL;
+}
+
+static void release_done(dv_callback *callback) {
+    dv_acquire *acquire = (dv_acquire *)(void *)callback;
+    dv_acquisition *a = acquire->acquisition;
+    start_done(callback);
+    assert(a->dones_due > 0);
+    a->dones_due--;
+    pthread_cond_broadcast(&a->object.client->changed); /* A destroy may wait for it. */
+    dv_object_unref(&a->object);
+    free(acquire);
+}
+
+/* The user is told even when the object is destroyed or the client closed before, so it is the client's callback. */
+static void queue_done(dv_acquisition *a, dv_acquire *acquire) {
+    acquire->callback =
+        (dv_callback){.always = true, .starting = start_done, .call = call_done, .release = release_done};
+    if (acquire->result == 0) a->granted = acquire;
+    a->dones_due++;
+    dv_object_ref(&a->object);
+    dv_callback_queue(a->object.client, &acquire->callback);
+}
+
+static void give_up(dv_acquisition *a) {
+    dv_ticket *ticket = a->ticket;
+    a->ticket = NULL;
+    if (ticket) a->kind->leave(ticket);
+}
+
+/* K3, E9: an acquire that ends with nothing leaves nothing behind. */
+void dv_acquisition_finish(dv_acquisition *a, int result) {
+    dv_acquire *acquire = a->acquire;
+    assert(acquire && !acquire->ended);
+    a->acquire = NULL;
+    dv_timer_cancel(&a->deadline_timer);
+    if (result == DIVVY_ETIMEDOUT && DV_MUTANT(timeout_leaves_place)) a->ticket = NULL;
+    if (result != 0) give_up(a);
+    acquire->result = result;
+    acquire->ended = true;
+    if (acquire->done) queue_done(a, acquire);
+    dv_client_changed(a->object.client);
+}
+
+static void on_deadline(dv_timer *timer, int64_t now) {
+    (void)now;
+    dv_acquisition_finish(DV_CONTAINER(timer, dv_acquisition, deadline_timer), DIVVY_ETIMEDOUT);
+}
+
+/* ---- holding and losing ---- */
+
+/* K4, E10: it is our turn, the session is proven to live, and no loss of the time before is still to be told. */
+static void settle(dv_acquisition *a, int64_t now) {
+    if (!a->acquire || !a->ticket || !a->ticket->first || a->telling_lost) return;
+    if (!dv_client_alive_at(a->object.client, now)) return;
+    assert(atomic_load(&a->token) == 0);
+    atomic_store(&a->token, a->kind->hold(a->ticket, now));
+    dv_acquisition_finish(a, 0);
+}
+
+static void let_go(dv_acquisition *a) {
+    atomic_store(&a->token, 0);
+    if (a->kind->let_go) a->kind->let_go(a);
+    give_up(a);
+    dv_client_changed(a->object.client);
+}
+
+static void call_lost(dv_callback *callback) {
+    dv_acquisition *a = DV_CONTAINER(callback, dv_acquisition, lost_callback);
+    if (!a->mute) a->kind->tell_lost(a);
+}
+
+/* A destroy that waits for what is due no longer tells of a loss. */
+static void start_lost(dv_callback *callback) {
+    dv_acquisition *a = DV_CONTAINER(callback, dv_acquisition, lost_callback);
+    a->mute = a->ending;
+}
+
+static void release_lost(dv_callback *callback) {
+    dv_acquisition *a = DV_CONTAINER(callback, dv_acquisition, lost_callback);
+    a->telling_lost = false;
+    if (a->acquire) settle(a, dv_client_now(a->object.client));
+}
+
+/* K6, E10. The user is told once, since nothing is held afterwards. */
+static void lose(dv_acquisition *a, const char *why) {
+    assert(atomic_load(&a->token) != 0);
+    dv_client_log(a->object.client, DIVVY_LOG_WARN, "the %s %s was held and is lost: %s", a->kind->name, a->path, why);
+    let_go(a);
+    if (!a->tells_loss) return;
+    assert(!a->telling_lost);
+    a->telling_lost = true;
+    a->lost_callback =
+        (dv_callback){.object = &a->object, .starting = start_lost, .call = call_lost, .release = release_lost};
+    dv_callback_queue(a->object.client, &a->lost_callback);
+}
+
+/* ---- tickets ---- */
+
+void dv_ticket_first(dv_ticket *ticket, int64_t now) {
+    assert(!ticket->first);
+    ticket->first = true;
+    if (ticket->acquisition->ticket == ticket) settle(ticket->acquisition, now);
+}
+
+void dv_ticket_waits(dv_ticket *ticket) {
+    dv_acquisition *a = ticket->acquisition;
+    a->missing_count = 0;
+    if (!a->acquire || !a->acquire->is_try) return;
+    for (const dv_ticket *other = a->tickets; other; other = other->next) {
+        if (other != a->ticket && a->kind->waits_for(ticket, other)) return;
+    }
+    dv_acquisition_finish(a, DIVVY_EBUSY);
+}
+
+bool dv_ticket_failed(dv_ticket *ticket) {
+    dv_acquisition *a = ticket->acquisition;
+    if (a->ticket != ticket) return false;
+    a->ticket = NULL;
+    if (atomic_load(&a->token)) lose(a, "its node was deleted by somebody else");
+    return a->acquire != NULL;
+}
+
+void dv_ticket_gone(dv_ticket *ticket) {
+    dv_acquisition *a = ticket->acquisition;
+    dv_ticket **link = &a->tickets;
+    while (*link != ticket) link = &(*link)->next;
+    *link = ticket->next;
+    if (a->ticket == ticket) a->ticket = NULL; /* The session took it; another ticket begins on the next session. */
+    free(ticket);
+    dv_object_unref(&a->object);
+}
+
+/* Returns 0, also when there is no room for now, or an error that ends the acquire. */
+static int take(dv_acquisition *a) {
+    dv_ticket *ticket = calloc(1, sizeof *ticket);
+    if (!ticket) return DIVVY_ENOMEM;
+    *ticket = (dv_ticket){.next = a->tickets, .acquisition = a};
+    int error = a->kind->enter(ticket, a->missing_count > 0);
+    if (error) {
+        free(ticket);
+        if (error != DIVVY_EBUSY) return error;
+        return a->acquire->is_try ? DIVVY_ELIMIT : 0; /* DV_SESSION_ROOM tells when to try again. */
+    }
+    a->ticket = a->tickets = ticket;
+    dv_object_ref(&a->object);
+    return 0;
+}
+
+static bool may_take(const dv_acquisition *a) {
+    return a->acquire && !a->ticket && !a->waits_for_path && dv_client_connected(a->object.client);
+}
+
+void dv_acquisition_proceed(dv_acquisition *a) {
+    int error = may_take(a) ? take(a) : 0;
+    if (error) dv_acquisition_finish(a, error);
+}
+
+/* ---- the session ---- */
+
+/* The object is destroyed, or the client ends: a grant that its caller was not told of is none when he is. */
+static void withdraw(dv_acquisition *a) {
+    if (a->granted) a->granted->result = DIVVY_ECANCELED;
+    a->granted = NULL;
+    if (a->acquire) dv_acquisition_finish(a, a->acquire->done ? DIVVY_ECANCELED : DIVVY_ECLOSED);
+    let_go(a);
+}
+
+/* K7, E10. Places see to themselves: on a session that is over they end, on a host's that lives on they are deleted. */
+static void on_session_lost(dv_acquisition *a) {
+    divvy_client *client = a->object.client;
+    if (atomic_load(&a->token)) lose(a, client->end_reason);
+    give_up(a);
+    int end = dv_client_end_error(client);
+    if (a->acquire && end) dv_acquisition_finish(a, end);
+}
+
+static void hear(void *context, dv_session_event event, int64_t now) {
+    dv_acquisition *a = context;
+    switch (event) {
+    case DV_SESSION_CONNECTED:
+        if (atomic_load(&a->token) && a->kind->reconnected) a->kind->reconnected(a);
+        dv_acquisition_proceed(a);
+        break;
+    case DV_SESSION_ROOM: dv_acquisition_proceed(a); break;
+    case DV_SESSION_PROVEN: settle(a, now); break;
+    case DV_SESSION_LOST: on_session_lost(a); break;
+    case DV_SESSION_CLOSING:
+    case DV_SESSION_CLOSED: withdraw(a); break;
+    case DV_SESSION_AGAIN: /* Places see to themselves. */
+    case DV_SESSION_SUSPENDED:
+    case DV_SESSION_OVER:
+    case DV_SESSION_LINK: break;
+    }
+}
+
+/* ---- life ---- */
+
+static void release(dv_object *object) {
+    dv_acquisition *a = (dv_acquisition *)(void *)object;
+    divvy_client *client = object->client;
+    assert(!a->tickets && !a->acquire && a->ending);
+    a->kind->free(a);
+    dv_client_unref(client);
+}
+
+void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acquisition_kind *kind, const char *path,
+                         bool tells_loss) {
+    a->kind = kind;
+    a->path = path;
+    a->tells_loss = tells_loss;
+    a->deadline_timer.fire = on_deadline;
+    a->listener = (dv_listener){.hear = hear, .context = a};
+    dv_object_init(&a->object, client, release);
+    dv_listen(client, &a->listener);
+}
+
+/* An ending turn sends, wakes the callback thread, and on a closed client runs what is left. */
+static void wait_for_dones(dv_acquisition *a) {
+    divvy_client *client = a->object.client;
+    while (a->dones_due && !dv_client_in_callback(client)) {
+        dv_turn_end(client);
+        dv_turn_begin(client);
+        if (!a->dones_due) break;
+        if (!client->config.manual || !dv_callback_run_one(client)) pthread_cond_wait(&client->changed, &client->turn);
+    }
+}
+
+void dv_acquisition_destroy(dv_acquisition *a) {
+    divvy_client *client = a->object.client;
+    if (dv_client_forked(client)) return;
+    dv_client_ref(client);
+    dv_turn_begin(client);
+    a->ending = true;
+    withdraw(a);
+    dv_unlisten(client, &a->listener);
+    wait_for_dones(a);
+    dv_object_destroy(&a->object);
+    dv_turn_end(client);
+    dv_client_unref(client);
+}
+
+/* ---- acquire ---- */
+
+static int begin(dv_acquisition *a, dv_acquire *acquire, int64_t timeout_ms) {
+    divvy_client *client = a->object.client;
+    int end = dv_client_end_error(client);
+    if (a->ending) return DIVVY_ESTATE;
+    if (end) return end;
+    if (atomic_load(&a->token) && !dv_client_alive_at(client, dv_client_now(client)))
+        lose(a, "the session's deadline has passed");
+    if (atomic_load(&a->token) || a->acquire) return DIVVY_EALREADY;
+    acquire->acquisition = a;
+    acquire->is_try = timeout_ms == 0;
+    a->acquire = acquire;
+    a->missing_count = 0;
+    int error = may_take(a) ? take(a) : 0;
+    if (error) a->acquire = NULL;
+    return error;
+}
+
+static int64_t limit_ms(int64_t timeout_ms) {
+    if (timeout_ms == 0) return TRY_MS;
+    return timeout_ms > DV_TIME_MAX_MS ? DV_TIME_MAX_MS : timeout_ms;
+}
+
+static bool has_ended(void *context) {
+    return ((const dv_acquire *)context)->ended;
+}
+
+int dv_acquisition_acquire(dv_acquisition *a, int64_t timeout_ms) {
+    divvy_client *client = a->object.client;
+    dv_acquire acquire = {.result = 0};
+    int error;
+    dv_client_ref(client);
+    dv_object_ref(&a->object);
+    if (timeout_ms < -1) error = DIVVY_EINVAL;
+    else error = dv_client_in_callback(client) ? DIVVY_EDEADLK : begin(a, &acquire, timeout_ms);
+    if (!error) {
+        int waited = dv_client_wait(client, limit_ms(timeout_ms), has_ended, &acquire);
+        if (!acquire.ended) dv_acquisition_finish(a, waited);
+        error = acquire.result ? acquire.result : waited;
+    }
+    if (error) dv_acquisition_fail(a, error, acquire.reason);
+    dv_object_unref(&a->object);
+    dv_turn_end(client);
+    dv_client_unref(client);
+    return error;
+}
+
+int dv_acquisition_acquire_async(dv_acquisition *a, int64_t timeout_ms, void (*done)(void), void *user) {
+    divvy_client *client = a->object.client;
+    dv_acquire *acquire = NULL;
+    int error;
+    if (!done || timeout_ms < -1) error = DIVVY_EINVAL;
+    else if (!(acquire = calloc(1, sizeof *acquire))) error = DIVVY_ENOMEM;
+    else {
+        acquire->done = done;
+        acquire->user = user;
+        error = begin(a, acquire, timeout_ms);
+    }
+    if (error) {
+        free(acquire);
+        dv_acquisition_fail(a, error, NULL);
+    } else if (timeout_ms >= 0) {
+        dv_timer_set(client, &a->deadline_timer, dv_client_now(client) + limit_ms(timeout_ms));
+    }
+    dv_turn_end(client);
+    return error;
+}
+
+/* ---- what is held ---- */
+
+bool dv_acquisition_is_held(const dv_acquisition *acquisition) {
+    dv_acquisition *a = (dv_acquisition *)(uintptr_t)acquisition;
+    return atomic_load(&a->token) && dv_client_alive_at(a->object.client, dv_client_now(a->object.client));
+}
+
+int dv_acquisition_release(dv_acquisition *a) {
+    divvy_client *client = a->object.client;
+    int error = dv_acquisition_is_held(a) ? 0 : dv_acquisition_fail(a, DIVVY_ENOTHELD, NULL);
+    if (!error) let_go(a);
+    dv_turn_end(client);
+    return error;
+}
+
+int dv_acquisition_cancel(dv_acquisition *a) {
+    divvy_client *client = a->object.client;
+    if (a->acquire) dv_acquisition_finish(a, DIVVY_ECANCELED);
+    dv_turn_end(client);
+    return 0;
+}
+
+/* The token is read twice, so that the belief is not that in another session than the token's. */
+int64_t dv_acquisition_token(const dv_acquisition *acquisition) {
+    dv_acquisition *a = (dv_acquisition *)(uintptr_t)acquisition;
+    divvy_client *client = a->object.client;
+    if (dv_client_forked(client)) return 0;
+    int64_t token = atomic_load(&a->token);
+    if (!token || !dv_client_alive_at(client, dv_client_now(client))) return 0;
+    return atomic_load(&a->token) == token ? token : 0;
+}

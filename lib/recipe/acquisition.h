@@ -1,0 +1,106 @@
+/* Acquisition: how a lock, or slots of a semaphore, are asked for, held and lost. SPDX-License-Identifier: Apache-2.0
+ *
+ * What both do alike. Each acquire takes a ticket, its place in the queue; a release gives it up. Tickets that are given
+ * up see to their own end. docs/protocol.md, rules K1 to K8 and E9, E10. */
+#ifndef DV_ACQUISITION_H
+#define DV_ACQUISITION_H
+
+#include "client/client.h"
+
+typedef struct dv_acquisition dv_acquisition;
+typedef struct dv_ticket dv_ticket;
+typedef struct dv_acquire dv_acquire;
+
+struct dv_ticket {
+    dv_ticket *next;
+    dv_acquisition *acquisition;
+    void *place; /* the contender of a lock, the lease of a semaphore */
+    bool first;  /* it is its turn: what was asked for is ours while the session lives */
+};
+
+/* One acquire() of the user's. */
+struct dv_acquire {
+    dv_callback callback; /* first; only of asynchronous ones, which are malloc'ed */
+    dv_acquisition *acquisition;
+    void (*done)(void); /* of the type that the kind knows; NULL: the caller waits */
+    void *user;
+    bool is_try, ended;
+    int result;
+    char reason[200]; /* of an error, where there is more to say than its name */
+};
+
+/* What a lock and a semaphore do differently. All run with the client's turn held, but for the two calls to the user. */
+typedef struct {
+    const char *name; /* messages begin with it */
+    /* Enters the queue and sets ticket->place. `ensure`: the paths may be missing.
+     * Returns 0, DIVVY_EBUSY if there is no room for a watch just now, or an error that ends the acquire. */
+    int (*enter)(dv_ticket *ticket, bool ensure);
+    void (*leave)(dv_ticket *ticket);
+    /* Returns whether the ticket waits for `other`, which may be leaving. */
+    bool (*waits_for)(const dv_ticket *ticket, const dv_ticket *other);
+    /* Begins to hold, and returns the token. */
+    int64_t (*hold)(dv_ticket *ticket, int64_t now);
+    void (*let_go)(dv_acquisition *acquisition);      /* no longer held; may be NULL */
+    void (*reconnected)(dv_acquisition *acquisition); /* while held; may be NULL */
+    void (*tell_done)(dv_acquire *acquire);
+    void (*tell_lost)(dv_acquisition *acquisition);
+    void (*free)(dv_acquisition *acquisition);
+} dv_acquisition_kind;
+
+struct dv_acquisition {
+    dv_object object; /* first */
+    const dv_acquisition_kind *kind;
+    const char *path; /* for messages */
+    bool tells_loss;  /* the user wants to be told */
+    dv_listener listener;
+    dv_ticket *tickets;     /* all of which something is left, the newest first */
+    dv_ticket *ticket;      /* the one that the acquire under way, or what is held, stands on */
+    dv_acquire *acquire;    /* under way */
+    dv_acquire *granted;    /* the last one that ended with 0, while its caller has not been told */
+    unsigned dones_due;     /* callbacks of acquires that have ended, queued or running */
+    unsigned missing_count; /* how often paths were missing in this acquire */
+    bool waits_for_path;    /* a path is being made: no ticket is taken before */
+    bool ending;            /* destroyed */
+    bool telling_lost;      /* lost_callback is queued or running */
+    bool mute;              /* it tells nothing; of the thread that runs it */
+    dv_timer deadline_timer;
+    dv_callback lost_callback;
+    _Atomic(int64_t) token; /* 0: nothing is held */
+};
+
+/* Paths may vanish so often under one acquire. */
+enum { DV_ACQUISITION_MISSING_MAX = 100 };
+
+/* Begins, with all fields 0 but those of the owner around it. `path` lives as long. */
+void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acquisition_kind *kind, const char *path,
+                         bool tells_loss);
+
+/* ---- what tickets' places tell ---- */
+void dv_ticket_first(dv_ticket *ticket, int64_t now);
+/* K5: a try ends here, unless it stands behind a place of this very object that is about to go. */
+void dv_ticket_waits(dv_ticket *ticket);
+/* It cannot go on. Returns whether an acquire stood on it, which the caller ends or carries on; what was held is lost. */
+bool dv_ticket_failed(dv_ticket *ticket);
+void dv_ticket_gone(dv_ticket *ticket);
+
+/* ---- with the turn held ---- */
+/* Takes a ticket for the acquire under way, if it has none and can have one. */
+void dv_acquisition_proceed(dv_acquisition *a);
+/* Ends the acquire under way. */
+void dv_acquisition_finish(dv_acquisition *a, int result);
+/* Keeps an error's message for the caller, and returns the error. */
+int dv_acquisition_fail(const dv_acquisition *a, int error, const char *reason);
+bool dv_acquisition_is_held(const dv_acquisition *a);
+
+/* ---- public calls, which begin with the turn held, and end it ---- */
+int dv_acquisition_acquire(dv_acquisition *a, int64_t timeout_ms);
+int dv_acquisition_acquire_async(dv_acquisition *a, int64_t timeout_ms, void (*done)(void), void *user);
+int dv_acquisition_release(dv_acquisition *a);
+int dv_acquisition_cancel(dv_acquisition *a);
+
+/* ---- without the turn ---- */
+void dv_acquisition_destroy(dv_acquisition *a);
+/* Returns the token of what is held and believed, or 0. From any thread. */
+int64_t dv_acquisition_token(const dv_acquisition *a);
+
+#endif
