@@ -1,6 +1,5 @@
 /* The barrier: docs/protocol.md, rule R1. SPDX-License-Identifier: Apache-2.0 */
 #include "client/client.h"
-#include "testing/mutant.h"
 
 static void append_waits(dv_barrier_wait **list, dv_barrier_wait *waits) {
     while (*list) list = &(*list)->next;
@@ -27,15 +26,10 @@ static void on_barrier(void *context, int error, const dv_reply *replies, size_t
     dv_barrier_start(client);
 }
 
-static void on_read_barrier(void *context, const dv_reply *reply, int64_t now) {
-    on_barrier(context, reply->error, NULL, 0, now);
-}
-
 void dv_barrier_start(divvy_client *client) {
     if (!client->barrier_waits || client->barrier_under_way || !dv_client_can_delete(client)) return;
     dv_op op = {.kind = DV_CHECK, .path = "/", .version = -1};
-    if (DV_MUTANT(read_as_barrier)) dv_znode_exists(client->znode, "/", NULL, on_read_barrier, client);
-    else if (dv_znode_multi(client->znode, &op, 1, on_barrier, client) != 0) {
+    if (dv_znode_multi(client->znode, &op, 1, on_barrier, client) != 0) {
         dv_client_again(client);
         return;
     }

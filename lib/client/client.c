@@ -10,7 +10,6 @@
 
 #include "base/config.h"
 #include "base/signals.h"
-#include "testing/mutant.h"
 
 enum { EPHEMERAL_BYTES_MAX = 1024 * 1024, WATCH_BYTES_MAX = 512 * 1024, CLOSE_WAIT_MS = 2000 };
 enum { TICK_MAX_MS = 3600000 };
@@ -32,7 +31,6 @@ static int check_tick(const divvy_client_config *config) {
     int64_t timeout_ms = config->session_timeout_ms, tick_ms = config->ensemble_tick_ms;
     if (tick_ms < 0 || tick_ms > TICK_MAX_MS)
         return dv_fail(NULL, DIVVY_EINVAL, "open: ensemble_tick_ms is out of range; it may be 1 to %d", TICK_MAX_MS);
-    if (tick_ms == 0 && DV_MUTANT(unknown_tick_half)) return 0;
     if (tick_ms == 0)
         return dv_fail(NULL, DIVVY_EINVAL,
                        "open: the tick of the servers is not known, without which no session is safe to own anything; "

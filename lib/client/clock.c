@@ -3,8 +3,6 @@
 
 #include <assert.h>
 
-#include "testing/mutant.h"
-
 /* What a ping, its answer, or a message may take when it is due. */
 #define LAG_MS INT64_C(100)
 
@@ -39,7 +37,7 @@ static bool holds(int64_t timeout_ms, int64_t tick_ms) {
 }
 
 bool dv_clock_can_hold(const dv_clock *clock) {
-    return (clock->tick_ms || DV_MUTANT(unknown_tick_half)) && holds(clock->timeout_ms, tick_of(clock));
+    return clock->tick_ms && holds(clock->timeout_ms, tick_of(clock));
 }
 
 int64_t dv_clock_least_timeout_ms(int64_t tick_ms) {
@@ -118,10 +116,8 @@ static void prove_by_write(dv_clock *clock, const dv_answer *write, int64_t now)
     int64_t ping_ms = dv_clock_ping_ms(clock);
     size_t proven = 0;
     for (size_t i = 0; i < clock->unproven_count; i++) {
-        bool later_connection = write->connection > clock->unproven[i].connection || DV_MUTANT(no_guard);
+        bool later_connection = write->connection > clock->unproven[i].connection;
         int64_t pinged_at = clock->unproven[i].pinged_at;
-        if (DV_MUTANT(one_write_as_proof) && write->sent_at >= clock->unproven[i].answered_at + ping_ms + LAG_MS)
-            later_connection = true;
         if (later_connection || (pinged_at && write->sent_at >= pinged_at + LAG_MS)) {
             prove(clock, clock->unproven[i].sent_at);
             clock->proven_by_write = true;
@@ -157,10 +153,6 @@ static void remember(dv_clock *clock, const dv_answer *answer, int64_t now) {
 
 void dv_clock_answered(dv_clock *clock, const dv_answer *answer, int64_t now) {
     if (!clock->timeout_ms) return; /* of a session that is over */
-    dv_answer taken = *answer;
-    if (DV_MUTANT(read_as_proof)) taken.wrote = true, answer = &taken;
-    if ((DV_MUTANT(read_as_proof) || DV_MUTANT(last_write_as_proof)) && answer->wrote && answer->error == 0)
-        prove(clock, answer->sent_at);
     if (answer->wrote && answer->error == 0) {
         prove_by_write(clock, answer, now);
         if (answer->sent_at > clock->wrote_at) clock->wrote_at = answer->sent_at;

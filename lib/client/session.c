@@ -4,7 +4,6 @@
 
 #include "base/container.h"
 #include "client/client.h"
-#include "testing/mutant.h"
 #include "znode/ensure.h"
 
 /* ---- listeners ---- */
@@ -64,9 +63,6 @@ bool dv_client_alive_at(const divvy_client *c, int64_t now) {
 static void believe(divvy_client *client, int64_t now) {
     int64_t until = dv_clock_alive_until(&client->clock), old = atomic_load(&client->alive_until);
     if (client->end_error || client->state == DIVVY_CONNECTING) return;
-    if (DV_MUTANT(deadline_from_suspended) && client->state == DIVVY_CONNECTED) until = INT64_MAX / 2;
-    if (DV_MUTANT(deadline_not_final) && until > now && (old == DV_PASSED || now >= old))
-        atomic_store(&client->alive_until, old = until);
     if (until == 0 || until == old || old == DV_PASSED || (old > 0 && now >= old)) return;
     /* C5: the proof has come too late to be one, or the next could. No deadline runs, so that nothing ends by it. */
     if (old == 0 && until - now <= dv_clock_first_needs_ms(&client->clock)) return;
@@ -103,16 +99,8 @@ static dv_own_node *next_own_node(divvy_client *client) {
     return node;
 }
 
-static void on_mutant_beaten(void *context, const dv_reply *reply, int64_t now) {
-    dv_session_beaten(context, reply->error, NULL, 0, now);
-}
-
 static void beat(divvy_client *client, bool own) {
     dv_own_node *node = client->asked_node = own ? next_own_node(client) : NULL;
-    if (DV_MUTANT(read_as_proof)) {
-        dv_znode_exists(client->znode, node ? node->path : "/", NULL, on_mutant_beaten, client);
-        return;
-    }
     dv_op op = {.kind = DV_CHECK, .path = node ? node->path : "/", .version = node ? 0 : -1};
     if (dv_znode_multi(client->znode, &op, 1, dv_session_beaten, client) == 0) client->beat_under_way = true;
 }
@@ -200,7 +188,6 @@ void dv_session_tick_told(void *context, int64_t tick_ms, int64_t now) {
 
 static void on_deadline(dv_timer *timer, int64_t now) {
     divvy_client *client = DV_CONTAINER(timer, divvy_client, deadline_timer);
-    if (DV_MUTANT(deadline_not_final)) return;
     give_up(client, DIVVY_LOST, DIVVY_ELOST, "no server has proven within the deadline that it lives", now);
 }
 
@@ -232,7 +219,7 @@ static void announce_connection(divvy_client *client, int64_t now) {
     set_state(client, DIVVY_CONNECTED);
     believe(client, now);
     client->beat_under_way = false;
-    if (!DV_MUTANT(read_as_barrier)) beat(client, true);
+    beat(client, true);
     dv_timer_set(client, &client->beat_timer, now + dv_clock_heartbeat_ms(&client->clock));
     dv_tell_listeners(client, DV_SESSION_CONNECTED, now);
     dv_barrier_start(client);
@@ -295,10 +282,6 @@ static void on_suspended(divvy_client *client, int64_t now) {
     client->link_up = false;
     if (client->state != DIVVY_CONNECTED) return;
     dv_timer_cancel(&client->beat_timer);
-    if (DV_MUTANT(deadline_from_suspended)) {
-        atomic_store(&client->alive_until, now + client->clock.timeout_ms);
-        dv_timer_set(client, &client->deadline_timer, now + client->clock.timeout_ms);
-    }
     set_state(client, DIVVY_SUSPENDED);
     dv_client_log(client, DIVVY_LOG_WARN, "the connection is down; reconnecting");
     dv_tell_listeners(client, DV_SESSION_SUSPENDED, now);

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "partitioner/follower.h"
-#include "testing/mutant.h"
 #include "znode/path.h"
 
 static dv_follower *follower_of(const divvy_partitioner *p) {
@@ -190,8 +189,7 @@ static int settle_people(dv_follower *f, int64_t pzxid) {
 static bool all_follow_plans(const divvy_partitioner *p) {
     for (size_t i = 0; i < p->party.count; i++) {
         const dv_member *m = &p->party.members[i];
-        if (m->kind == DV_KAZOO || (m->kind == DV_DIVVY && m->level < DV_LEVEL_PLAN && !DV_MUTANT(plan_among_others)))
-            return false;
+        if (m->kind == DV_KAZOO || (m->kind == DV_DIVVY && m->level < DV_LEVEL_PLAN)) return false;
     }
     return true;
 }

@@ -7,7 +7,6 @@
 #include "base/container.h"
 #include "partitioner/follower.h"
 #include "plan/agree.h"
-#include "testing/mutant.h"
 
 enum {
     TURN_MS = 100,    /* between the turns of two members */
@@ -126,7 +125,6 @@ static void conclude(dv_follower *f, int64_t pzxid, const dv_wants *asked, int64
 }
 
 static bool verdict_stands(const dv_follower *f) {
-    if (DV_MUTANT(plan_verdict_stays)) return f->verdict_pzxid == f->pzxid;
     return f->verdict && f->verdict_pzxid == f->pzxid && f->verdict_mzxid == f->memory.mzxid;
 }
 
@@ -182,7 +180,7 @@ static void on_attempt_done(void *owner, dv_plan_outcome outcome, int error, int
         dv_follow_try_later(f, now);
         break;
     /* D37: it settles, and that is heard; unless it has settled while the attempt went on. */
-    case DV_PLAN_UNSETTLED: f->unsettled = f->pzxid == f->attempt_pzxid || DV_MUTANT(plan_unsettled_stays); break;
+    case DV_PLAN_UNSETTLED: f->unsettled = f->pzxid == f->attempt_pzxid; break;
     case DV_PLAN_FAILED:
         warn_of_failure(f, error);
         dv_follow_refused(f, error, now);

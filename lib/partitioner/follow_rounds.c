@@ -8,7 +8,6 @@
 #include "base/container.h"
 #include "partitioner/follower.h"
 #include "recipe/queue.h"
-#include "testing/mutant.h"
 #include "znode/path.h"
 
 enum { LOOK_MS = 500, LOOKERS = 3, AT_ONCE = 200, CLIENT_PREFIX_BYTES = 22 /* N5: session and client */ };
@@ -29,7 +28,7 @@ static presence find_static(const dv_follower *f, const dv_plan_member *m, size_
     presence found = GONE;
     for (size_t n = 0; n < party->count; n++) {
         if (strcmp(party->nodes[n].identifier, m->key) != 0) continue;
-        if (!party->nodes[n].known && !DV_MUTANT(round_ended_by_namesake)) {
+        if (!party->nodes[n].known) {
             *at = n;
             return UNREAD;
         }
@@ -88,7 +87,7 @@ static void round_over(dv_follower *f, int64_t now) {
 
 static void look_done(dv_follower *f, int64_t now) {
     int64_t timeout_ms = f->memory.plan->header.options.round_timeout_ms;
-    if (f->round.waiting == 0 || DV_MUTANT(plan_round_unseen) || now - f->round.since >= timeout_ms) {
+    if (f->round.waiting == 0 || now - f->round.since >= timeout_ms) {
         round_over(f, now);
         return;
     }

@@ -7,7 +7,6 @@
 
 #include "base/container.h"
 #include "partitioner/follower.h"
-#include "testing/mutant.h"
 
 static const char *own_node(const dv_follower *f) {
     return dv_roster_party(f->people)->nodes[f->own].node;
@@ -171,8 +170,7 @@ void dv_follow_note_node(dv_follower *f) {
 static dv_absence *find_absence(const dv_follower *f, const dv_plan_member *m) {
     for (size_t i = 0; i < f->absence_count; i++) {
         dv_absence *a = &f->absences[i];
-        bool of_entry = a->absent == m->absent || DV_MUTANT(plan_absence_any);
-        if (of_entry && strcmp(a->key, m->key) == 0) return a;
+        if (a->absent == m->absent && strcmp(a->key, m->key) == 0) return a;
     }
     return NULL;
 }
@@ -211,7 +209,7 @@ static bool add_absence(dv_follower *f, const dv_plan_member *m, int64_t now) {
 void dv_follow_note_absences(dv_follower *f, int64_t now) {
     const dv_plan *plan = f->memory.plan;
     if (!plan) return;
-    for (size_t i = 0; i < f->absence_count; i++) f->absences[i].listed = DV_MUTANT(plan_absence_any);
+    for (size_t i = 0; i < f->absence_count; i++) f->absences[i].listed = false;
     for (size_t m = 0; m < plan->member_count; m++) {
         if (plan->members[m].absent == 0) continue;
         dv_absence *known = find_absence(f, &plan->members[m]);

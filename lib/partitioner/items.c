@@ -5,7 +5,6 @@
 
 #include "base/container.h"
 #include "partitioner/partitioner.h"
-#include "testing/mutant.h"
 #include "znode/path.h"
 
 static void set_wanted(divvy_partitioner *p, dv_item *item, bool wanted) {
@@ -53,7 +52,7 @@ bool dv_items_lack_shown(const divvy_partitioner *p) {
 
 /* P4: all of the target that fits is locked, and no node of ours is on its way out or in. */
 bool dv_items_complete(const divvy_partitioner *p) {
-    bool all_held = p->wanted_held + p->unfit == p->wanted_count || (DV_MUTANT(plan_without_lock) && p->follower);
+    bool all_held = p->wanted_held + p->unfit == p->wanted_count;
     return p->target_valid && p->ready && dv_follow_agrees(p) && p->departing == 0 && all_held &&
            dv_client_believed(p->object.client);
 }
@@ -118,7 +117,6 @@ void dv_items_leave_all(divvy_partitioner *p, bool shown_too) {
 }
 
 void dv_items_drop_unwanted(divvy_partitioner *p) {
-    if (DV_MUTANT(allocating_keeps_places) && p->state == DIVVY_ALLOCATING) return;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         if (!dv_item_at(p, i)->wanted && !dv_item_at(p, i)->shown) dv_items_leave_place(p, i);
     }

@@ -4,7 +4,6 @@
 
 #include "partitioner/partitioner.h"
 #include "plan/member_data.h"
-#include "testing/mutant.h"
 #include "znode/ensure.h"
 #include "znode/path.h"
 
@@ -56,8 +55,7 @@ static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = l->p;
     dv_member *m = &p->party.members[l->index];
     m->looked |= reply->error == 0 || reply->error == DIVVY_ENOENT;
-    bool ghost = reply->error == 0 && reply->stat->ephemeral_owner == 0;
-    if (ghost && !DV_MUTANT(ghost_counted)) m->kind = DV_STRAY;
+    if (reply->error == 0 && reply->stat->ephemeral_owner == 0) m->kind = DV_STRAY;
     /* Gone meanwhile: the party settles again soon, and until then it counts as it did. */
     if (reply->error && reply->error != DIVVY_ENOENT) p->party_stale = true;
     free(l->path);

@@ -12,7 +12,6 @@
 #include "base/container.h"
 #include "base/crc32.h"
 #include "partitioner/partitioner.h"
-#include "testing/mutant.h"
 
 struct dv_destroyed_call {
     dv_callback callback;
@@ -29,7 +28,6 @@ typedef struct {
 
 static difference compare(const dv_item *item, bool alive) {
     int64_t told = item->told_token, now = alive && item->shown ? item->token : 0;
-    if (DV_MUTANT(stale_gained) && !told) return (difference){.gained = item->due_link};
     bool lost = told && (now != told || (item->told_revoked && !item->revoked));
     bool may_gain = now && !item->revoked && !item->partitioner->leaving;
     return (difference){.lost = lost,
@@ -101,7 +99,6 @@ static void fill(divvy_partitioner *p, bool alive, lists to) {
         next = item->next_due;
         if (reason_of(item, alive) != reason) continue;
         add(&to, item, compare(item, alive));
-        if (DV_MUTANT(stale_gained) && !item->shown && item->told_token) continue; /* and lost by the next call */
         take_from_due(p, item);
         dv_items_prune(item);
     }

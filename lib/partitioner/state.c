@@ -6,7 +6,6 @@
 
 #include "base/container.h"
 #include "partitioner/partitioner.h"
-#include "testing/mutant.h"
 
 static bool eager(const divvy_partitioner *p) {
     return p->config.mode == DIVVY_EAGER;
@@ -38,12 +37,6 @@ static void move(divvy_partitioner *p, divvy_partition_state to, int64_t now) {
     dv_report_state(p, from, to);
 }
 
-static void on_mutant_deleted(void *context, const dv_reply *reply, int64_t now) {
-    (void)context;
-    (void)reply;
-    (void)now;
-}
-
 /* Into RELEASE, with the shown items outside the target, or all of them. Told: first the items, then the state. */
 static void revoke(divvy_partitioner *p, bool everything, int reason, int64_t now) {
     divvy_partition_state from = enter(p, DIVVY_RELEASE, now);
@@ -51,8 +44,6 @@ static void revoke(divvy_partitioner *p, bool everything, int reason, int64_t no
         dv_item *item = dv_item_at(p, i);
         if (!item->shown || (!everything && item->wanted)) continue;
         item->revoked = true;
-        if (DV_MUTANT(delete_before_release))
-            dv_batch_delete(p->object.client->batch, dv_contender_path(item->place), on_mutant_deleted, NULL);
         dv_items_note_owned(p, i);
         dv_report_item(item, reason);
     }
@@ -68,7 +59,6 @@ void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reas
     p->change_seen = false;
     dv_items_set_target(p, mine);
     bool lacks_shown = p->state != DIVVY_RELEASE && dv_items_lack_shown(p);
-    if (DV_MUTANT(kept_outside_target) && p->state == DIVVY_ACQUIRED) lacks_shown = false;
     dv_items_drop_unwanted(p);
     if (lacks_shown) revoke(p, eager(p), reason, now);
     dv_items_refresh_directories(p);
@@ -163,7 +153,7 @@ int dv_state_release(divvy_partitioner *p, uint64_t state_id, int64_t now) {
     if (p->state != DIVVY_RELEASE)
         return dv_fail(client, DIVVY_ESTATE, "release_set: the state is %s, there is nothing to release",
                        divvy_partition_state_name(p->state));
-    if (state_id != p->state_id && !DV_MUTANT(release_unseen))
+    if (state_id != p->state_id)
         return dv_fail(client, DIVVY_ESTATE,
                        "release_set: RELEASE number %llu was meant, and number %llu is in force, which nobody was told "
                        "of yet; look at the state again",

@@ -4,11 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/crc32.h"
 #include "base/guid.h"
 #include "divvy/assign.h"
 #include "partitioner/partitioner.h"
-#include "testing/mutant.h"
 #include "znode/path.h"
 
 bool dv_target_has_kazoo(const dv_members *party) {
@@ -163,11 +161,9 @@ static int assign(divvy_partitioner *p, const pool *all, uint8_t *mine) {
     int error = DIVVY_ENOMEM;
     if (members && owners) {
         for (size_t i = 0; i < all->count; i++) members[i] = (divvy_member){all->members[i]->identifier, 1000, NULL};
-        bool differs = DV_MUTANT(sets_differ) && dv_crc32(0, p->identifier, strlen(p->identifier)) % 2;
-        error =
-            all->level >= DV_LEVEL_RENDEZVOUS && !differs
-                ? divvy_assign_rendezvous(members, all->count, items, count, owners)
-                : divvy_assign_round_robin_ordered(members, all->count, items, count, p->config.items_order, owners);
+        if (all->level >= DV_LEVEL_RENDEZVOUS)
+            error = divvy_assign_rendezvous(members, all->count, items, count, owners);
+        else error = divvy_assign_round_robin_ordered(members, all->count, items, count, p->config.items_order, owners);
         for (size_t i = 0; !error && i < count; i++) mine[i] = owners[i] == all->own;
     }
     free(members);

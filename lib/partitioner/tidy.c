@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "partitioner/partitioner.h"
-#include "testing/mutant.h"
 #include "znode/path.h"
 
 enum { SWEEP_MAX = 200 }; /* directories that are looked at together */
@@ -157,7 +156,7 @@ static void on_what_is_left(void *context, const dv_reply *reply, int64_t now) {
 static void on_who_is_left(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
     /* A kazoo member that joins right now looks for its directories only when its boundary has passed. */
-    bool last = reply->error == 0 && reply->child_count == 0 && !DV_MUTANT(directories_stay);
+    bool last = reply->error == 0 && reply->child_count == 0;
     if (last && dv_znode_children(p->object.client->znode, p->locks_path, NULL, on_what_is_left, p) == 0) one_more(p);
     one_less(p, now);
 }
@@ -189,6 +188,6 @@ static void on_count(void *context, const dv_reply *reply, int64_t now) {
 }
 
 void dv_items_sweep(divvy_partitioner *p) {
-    if (DV_MUTANT(directories_left) || p->tidy_under_way || p->tidying || p->kazoo_seen || !dv_follow_sweeps(p)) return;
+    if (p->tidy_under_way || p->tidying || p->kazoo_seen || !dv_follow_sweeps(p)) return;
     if (dv_znode_exists(p->object.client->znode, p->locks_path, NULL, on_count, p) == 0) one_more(p);
 }

@@ -3,8 +3,6 @@
  * docs/protocol.md, rules D16, D17. */
 #include "plan/agree.h"
 
-#include "testing/mutant.h"
-
 /* ---- what names say ---- */
 
 bool dv_plan_all_carry(const dv_plan_party *party, uint32_t tag) {
@@ -32,7 +30,7 @@ void dv_plan_agree_options(const dv_plan_party *party, dv_plan_options *options)
         bool same = node->max_moves == first->max_moves && node->round_timeout_ms == first->round_timeout_ms;
         if (!node->has_options || !same) return;
     }
-    if (first == NULL || DV_MUTANT(plan_options_stay)) return;
+    if (first == NULL) return;
     options->max_moves = first->max_moves;
     options->round_timeout_ms = first->round_timeout_ms;
 }
@@ -51,14 +49,13 @@ int64_t dv_plan_asked_at(const dv_plan *plan, const dv_plan_party *party) {
 static bool may_return(const dv_plan *plan, const dv_plan_party *party) {
     bool asked = plan != NULL && plan->header.generation > 0 && plan->set->crc != plan->header.tag;
     return asked && party->set != NULL && party->set->crc == plan->header.tag &&
-           dv_plan_all_carry(party, plan->header.tag) && !DV_MUTANT(plan_asked_stays);
+           dv_plan_all_carry(party, plan->header.tag);
 }
 
 /* A member that has lost its node, and made another one, is no newer than its first. */
 static bool came_after(const dv_plan_node *node, int64_t zxid) {
     if (node->is_ghost) return true; /* It is nobody's. */
-    bool later = node->first_czxid != 0 && !DV_MUTANT(plan_rejoin_is_start);
-    return (later ? node->first_czxid : node->czxid) > zxid;
+    return (node->first_czxid != 0 ? node->first_czxid : node->czxid) > zxid;
 }
 
 static bool is_read(const dv_plan_node *node) {

@@ -9,7 +9,6 @@
 
 #include "divvy/assign.h"
 #include "divvy/error.h"
-#include "testing/mutant.h"
 
 /* Who is dealt to, and what. */
 typedef struct {
@@ -58,7 +57,6 @@ static bool table_lay(table *t, const dv_plan *plan, bool absent_too) {
         uint32_t owner = slot == DV_PLAN_NO_SLOT ? UINT32_MAX : index_of[slot];
         if (owner == OUTSIDE) continue;
         t->items[t->item_count] = plan->set->names[i];
-        if (DV_MUTANT(plan_dealt_anew)) owner = UINT32_MAX;
         t->places[t->item_count] = (uint32_t)i;
         t->owners[t->item_count++] = owner;
     }

@@ -3,8 +3,6 @@
 
 #include <assert.h>
 
-#include "testing/mutant.h"
-
 /* D21: members order plans by mzxid, whatever order they hear of them in. */
 bool dv_plan_memory_passed(const dv_plan_memory *memory, int64_t mzxid) {
     return mzxid < memory->newest_mzxid;
@@ -13,10 +11,6 @@ bool dv_plan_memory_passed(const dv_plan_memory *memory, int64_t mzxid) {
 void dv_plan_memory_stand(dv_plan_memory *memory, dv_plan_standing standing, int64_t mzxid, int32_t version) {
     assert(standing != DV_PLAN_GOOD || memory->plan != NULL);
     memory->standing = standing;
-    if (DV_MUTANT(plan_forgotten) && standing == DV_PLAN_MISSING) {
-        dv_plan_free(memory->plan);
-        memory->plan = NULL;
-    }
     memory->mzxid = mzxid;
     memory->found_version = version;
     if (mzxid > memory->newest_mzxid) memory->newest_mzxid = mzxid;

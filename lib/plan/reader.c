@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/container.h"
-#include "testing/mutant.h"
 
 enum { CHUNKS_IN_FLIGHT_MAX = 8, RETRY_MS = 1000, AUDIT_INTERVAL_MS = 60000, TEXTS_MAX = DV_PLAN_DELTAS_MAX + 2 };
 
@@ -169,7 +168,6 @@ static size_t deltas_known(const dv_plan_reader *r, const plan_reading *reading)
     for (size_t d = root->delta_count; d > 0; d--) {
         if (strcmp(root->deltas[d - 1].guid, mine->header.guid) == 0) return d;
     }
-    if (DV_MUTANT(plan_read_torn) && root->delta_count > 0) return root->delta_count - 1;
     return strcmp(root->base_guid, mine->header.guid) == 0 ? 0 : SIZE_MAX;
 }
 
@@ -301,9 +299,7 @@ static void go_on(dv_plan_reader *r, int error, int64_t now) {
 static void doubt(dv_plan_reader *r, int64_t now) {
     r->fault = (dv_plan_fault){.why = "is not there in all of its chunks", .at = r->reading->bytes.count};
     r->doubted = r->reading->mzxid;
-    if (DV_MUTANT(plan_missing_is_broken))
-        stand_broken(r, &(dv_stat){.mzxid = r->reading->mzxid, .version = r->reading->version}, now);
-    else put_off(r, DIVVY_ENOENT, now);
+    put_off(r, DIVVY_ENOENT, now);
 }
 
 static void take_chunk(dv_plan_reader *r, const dv_reply *reply, int64_t now) {
@@ -357,10 +353,7 @@ static void judge(dv_plan_reader *r, const dv_reply *reply, int64_t now) {
     *reading = (plan_reading){.mzxid = stat->mzxid, .version = stat->version};
     int error = dv_plan_root_parse(&reading->root, reply->data, reply->data_bytes, &r->fault);
     r->reading = reading;
-    bool older =
-        DV_MUTANT(plan_older_followed) && m->plan && reading->root.header.generation < m->plan->header.generation;
-    if (!error && older) tell(r, false, now);
-    else if (!error && holds_place_only(r)) stand(r, DV_PLAN_MISSING, stat, now);
+    if (!error && holds_place_only(r)) stand(r, DV_PLAN_MISSING, stat, now);
     else if (!error) go_on(r, begin_reading(r), now);
     else if (error == DIVVY_ENOMEM) put_off(r, error, now);
     else if (error == DIVVY_EUNSUPPORTED) stand_newer(r, stat, now);

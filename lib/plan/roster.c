@@ -9,7 +9,6 @@
 #include "base/utf8.h"
 #include "plan/member_name.h"
 #include "recipe/record.h"
-#include "testing/mutant.h"
 #include "znode/path.h"
 
 enum { READS_MAX = 200 }; /* under way at a time: each answer is held in memory */
@@ -255,7 +254,7 @@ static int learn(dv_roster *people, const char *name, const dv_reply *reply) {
     node->rejoin_delay_ms = facts.rejoin_delay_ms;
     node->first_czxid = facts.first_czxid;
     node->czxid = reply->stat->czxid > 0 ? reply->stat->czxid : 1; /* 0 would be asked for again, and again. */
-    node->is_ghost = reply->stat->ephemeral_owner == 0 && !DV_MUTANT(ghost_counted);
+    node->is_ghost = reply->stat->ephemeral_owner == 0;
     if (node->is_ghost && people->on_ghost != NULL) people->on_ghost(people->context, name);
     return 0;
 }

@@ -12,7 +12,6 @@
 #include "plan/agree.h"
 #include "plan/claims.h"
 #include "plan/deal.h"
-#include "testing/mutant.h"
 
 typedef struct {
     const dv_plan *previous; /* NULL: none that says anything */
@@ -34,8 +33,7 @@ static void note(step *s, dv_plan_reason reason) {
 static bool is_expired(const step *s, const dv_plan_member *m) {
     for (size_t n = 0; n < s->events->expired_count; n++) {
         const dv_plan_expiry *e = &s->events->expired[n];
-        bool of_entry = e->absent == m->absent || DV_MUTANT(plan_absence_any);
-        if (m->absent != 0 && of_entry && strcmp(e->key, m->key) == 0) return true;
+        if (m->absent != 0 && e->absent == m->absent && strcmp(e->key, m->key) == 0) return true;
     }
     return false;
 }
@@ -52,7 +50,7 @@ static int set_text(char **text, const char *to) {
 /* D15: its weight is the plan's, but the configured one counts when that is another one than before. */
 static void update_weight(step *s, dv_plan_member *m, const dv_plan_node *node) {
     if (node->weight_unknown) return;
-    if (m->says_configured && m->configured != node->weight && !DV_MUTANT(plan_weight_stays)) {
+    if (m->says_configured && m->configured != node->weight) {
         m->weight = node->weight;
         note(s, node->weight == 0 ? DV_PLAN_DRAIN : DV_PLAN_WEIGHT);
     }
@@ -62,8 +60,7 @@ static void update_weight(step *s, dv_plan_member *m, const dv_plan_node *node) 
 
 /* D12: what of a static member may be another after a restart. */
 static int update_from_node(step *s, dv_plan_member *m, const dv_plan_node *node) {
-    bool is_another = strcmp(m->leaving, node->node) != 0 || DV_MUTANT(plan_leaver_readded);
-    if (m->leaving[0] != '\0' && is_another) {
+    if (m->leaving[0] != '\0' && strcmp(m->leaving, node->node) != 0) {
         int error = set_text(&m->leaving, "");
         if (error < 0) return error;
         m->weight = node->weight; /* D14: it had left, so it is new */

@@ -11,7 +11,6 @@
 #include "plan/compose.h"
 #include "plan/draft.h"
 #include "plan/garbage.h"
-#include "testing/mutant.h"
 #include "znode/path.h"
 
 enum { CHUNKS_IN_FLIGHT = 4, READINGS_MOST = 4, COMMIT_OPS_MOST = 3 };
@@ -192,7 +191,6 @@ static void on_party(void *context, const dv_reply *reply, int64_t now) {
 static bool is_remembered(const dv_plan_writer *a) {
     const dv_plan_memory *memory = a->config.memory;
     if (memory->standing == DV_PLAN_UNREAD) return false;
-    if (DV_MUTANT(plan_writer_lags)) return true;
     if (!a->has_root) return memory->standing == DV_PLAN_MISSING && memory->mzxid == 0;
     return memory->mzxid == a->root_mzxid && memory->found_version == a->root_version;
 }
@@ -395,39 +393,21 @@ static void commit(dv_plan_writer *a, int64_t now) {
     if (!a->has_root) {
         asked(a, create_root(a, &a->draft.text));
     } else {
-        int32_t version = DV_MUTANT(plan_without_compare) ? -1 : a->root_version;
-        const char *checked = DV_MUTANT(plan_epoch_unchecked) ? "/" : a->epoch_path;
-        a->ops[0] = (dv_op){.kind = DV_CHECK, .path = checked, .version = -1};
+        a->ops[0] = (dv_op){.kind = DV_CHECK, .path = a->epoch_path, .version = -1};
         a->ops[1] = (dv_op){.kind = DV_SET,
                             .path = a->config.path,
                             .data = a->draft.text.bytes,
                             .data_bytes = a->draft.text.count,
-                            .version = version};
+                            .version = a->root_version};
         asked(a, dv_znode_multi(a->client->znode, a->ops, 2, on_multi, a));
     }
     proceed(a, now);
-}
-
-static void on_collected_first(void *context, int64_t now) {
-    dv_plan_writer *a = context;
-    a->under_way--;
-    dv_plan_garbage_free(a->garbage);
-    a->garbage = NULL;
-    commit(a, now);
-}
-
-static bool collect_first(dv_plan_writer *a) {
-    a->garbage = dv_plan_garbage_new(a->client, a->config.path, &a->draft.root, a->root_version, on_collected_first, a);
-    if (a->garbage == NULL || !dv_plan_garbage_collect(a->garbage)) return false;
-    a->under_way++;
-    return true;
 }
 
 static void after_chunks(dv_plan_writer *a, int64_t now) {
     if (a->error == DIVVY_ENOENT) {
         finish(a, DV_PLAN_BEHIND, now); /* The root has gone. */
     } else if (!has_failed(a, now)) {
-        if (DV_MUTANT(plan_garbage_first) && a->has_root && collect_first(a)) return;
         commit(a, now);
     }
 }

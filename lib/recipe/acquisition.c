@@ -6,7 +6,6 @@
 
 #include "base/config.h"
 #include "base/container.h"
-#include "testing/mutant.h"
 
 enum { TRY_MS = 900 }; /* a try waits for a server's answer, not for other contenders */
 
@@ -61,7 +60,6 @@ void dv_acquisition_finish(dv_acquisition *a, int result) {
     assert(acquire && !acquire->ended);
     a->acquire = NULL;
     dv_timer_cancel(&a->deadline_timer);
-    if (result == DIVVY_ETIMEDOUT && DV_MUTANT(timeout_leaves_place)) a->ticket = NULL;
     if (result != 0) give_up(a);
     acquire->result = result;
     acquire->ended = true;

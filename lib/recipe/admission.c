@@ -9,7 +9,6 @@
 #include "base/container.h"
 #include "divvy/semaphore.h"
 #include "recipe/record.h"
-#include "testing/mutant.h"
 #include "znode/path.h"
 
 enum { DOUBTS_MAX = 200 }; /* looked at together */
@@ -167,10 +166,6 @@ static void decide(dv_lease *l, const dv_reply *list, int64_t now) {
         set_limit(l, now);
         return;
     }
-    if (DV_MUTANT(list_before_limit) && l->slots.count > 0) {
-        admit(l, now);
-        return;
-    }
     const char **leases = (const char **)(uintptr_t)malloc((list->child_count + 1) * sizeof *leases);
     if (!leases) {
         dv_lease_fail(l, DIVVY_ENOMEM, now);
@@ -194,8 +189,6 @@ static void on_early_pool(void *context, const dv_reply *reply, int64_t now) {
 static void on_early_list(void *context, const dv_reply *reply, int64_t now) {
     dv_lease *l = context;
     l->early_list = false;
-    if (DV_MUTANT(list_before_limit) && reply->error == 0 && l->known)
-        dv_slots_choose(reply->children, reply->child_count, l->limit, l->pool->count, &l->slots);
     if (!dv_lease_still_at_work(l, reply->error, now) || l->stage != DV_LEASE_QUEUED || !l->first) return;
     l->watched = false;
     if (reply->error == 0 && is_of_known_pool(l, reply)) decide(l, reply, now);
@@ -251,7 +244,6 @@ static void on_list(void *context, const dv_reply *reply, int64_t now) {
 static void on_data_changed(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     (void)kind;
     dv_lease *l = DV_CONTAINER(watch, dv_lease, data_watch);
-    if (DV_MUTANT(resize_unseen)) return;
     l->look_again = true;
     if (l->stage == DV_LEASE_FULL) dv_admission_read(l, false, now);
 }
@@ -342,8 +334,6 @@ static void on_admitted(void *context, int error, const dv_reply *replies, size_
         /* All that one transaction did has one zxid, which the pool's new stat tells. */
         if (replies[0].stat) take_token(l, replies[0].stat->mzxid, now);
         else look(l);
-    } else if (dv_outcome_unknown(error) && DV_MUTANT(lost_admission_fails)) {
-        dv_lease_fail(l, DIVVY_ECONNECTION, now);
     } else if (dv_outcome_unknown(error)) {
         resolve(l);
     } else if (l->leave_wanted) {
@@ -382,7 +372,7 @@ static void admit(dv_lease *l, int64_t now) {
              .path = l->pool->path,
              .data = l->limit_text,
              .data_bytes = (size_t)bytes,
-             .version = DV_MUTANT(queue_ignored) || DV_MUTANT(admission_unbound) ? -1 : l->version},
+             .version = l->version},
             {.kind = DV_CREATE, .path = l->node, .data = l->data, .data_bytes = strlen(l->data), .mode = DV_EPHEMERAL},
             {.kind = DV_DELETE, .path = l->place_path, .version = -1},
         };

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/container.h"
-#include "testing/mutant.h"
 #include "znode/path.h"
 #include "znode/sequence.h"
 
@@ -109,7 +108,7 @@ static void on_deleted(void *context, const dv_reply *reply, int64_t now) {
     dv_contender *c = context;
     if (!still_at_work(c, reply->error, now)) return;
     /* Q6: nobody else ever makes a node of this name, so deleting it a second time can hit nothing else. */
-    if (dv_outcome_unknown(reply->error) && !DV_MUTANT(release_forgets)) {
+    if (dv_outcome_unknown(reply->error)) {
         delete_node(c);
         return;
     }
@@ -190,7 +189,7 @@ static void on_predecessor_read(void *context, const dv_reply *reply, int64_t no
     } else if (c->stage == WAITING) {
         bool seen = reply->error == 0 && !c->look_again;
         if (reply->error == DIVVY_EACCES) fail_and_leave(c, reply->error, now); /* It could never be waited for. */
-        else if (!seen && !(DV_MUTANT(wait_lost_at_reconnect) && dv_outcome_unknown(reply->error))) look(c);
+        else if (!seen) look(c);
     }
 }
 
@@ -242,7 +241,7 @@ static void note_early_list(dv_contender *c, const dv_reply *list) {
 }
 
 static void wait_or_hold(dv_contender *c, int64_t now) {
-    if (c->predecessor && !DV_MUTANT(held_without_look)) watch_predecessor(c, now);
+    if (c->predecessor) watch_predecessor(c, now);
     else become_holder(c, now);
 }
 
@@ -284,22 +283,17 @@ static bool adopt(dv_contender *c, const char *path, int64_t czxid) {
     free(c->node);
     c->node = strdup(path);
     c->token = czxid;
-    bool understood = c->node && dv_sequence_parse(c->node, c->kind->marker, &c->sequence);
-    if (DV_MUTANT(token_of_sequence)) c->token = c->sequence + 1;
-    return understood;
+    return c->node && dv_sequence_parse(c->node, c->kind->marker, &c->sequence);
 }
 
 static void take_place(dv_contender *c, int64_t now);
 
 static void on_made(dv_contender *c, const char *path, int64_t czxid, int64_t now) {
     bool understood = adopt(c, path, czxid) && c->sequence >= 0 && c->sequence < SEQUENCE_MAX;
-    if (DV_MUTANT(numbers_end_unseen) && c->node) understood = true;
     if (!c->node) {
         resolve(c); /* It is there, and its name is to be had again. */
     } else if (!understood) {
         fail_and_leave(c, DIVVY_ELIMIT, now); /* N6: close to the end of the numbers they no longer grow. */
-    } else if (c->leave_wanted && DV_MUTANT(finish_leaks_place)) {
-        end(c, now);
     } else if (c->leave_wanted) {
         delete_node(c);
     } else {
@@ -317,14 +311,10 @@ static void take_place(dv_contender *c, int64_t now) {
     }
 }
 
-static void start_over(dv_contender *c, int64_t now);
-
 static void on_created(void *context, const dv_reply *reply, int64_t now) {
     dv_contender *c = context;
     if (!still_at_work(c, reply->error, now)) return;
     if (reply->error == 0) on_made(c, reply->path, reply->stat->czxid, now);
-    else if (DV_MUTANT(leaving_create_lost) && dv_outcome_unknown(reply->error) && c->leave_wanted) end(c, now);
-    else if (DV_MUTANT(create_repeated) && dv_outcome_unknown(reply->error)) start_over(c, now);
     else if (dv_outcome_unknown(reply->error)) resolve(c);
     else fail(c, reply->error, now);
 }
@@ -332,7 +322,6 @@ static void on_created(void *context, const dv_reply *reply, int64_t now) {
 static int make_wish(dv_contender *c) {
     char guid[DV_GUID_BYTES], name[DV_GUID_BYTES + 32];
     dv_client_guid(c->client, guid);
-    if (DV_MUTANT(old_node_adopted)) memset(guid, '0', 11), guid[22] = '\0';
     size_t guid_bytes = strlen(guid), marker_bytes = strlen(c->kind->marker);
     assert(guid_bytes + marker_bytes < sizeof name);
     memcpy(name, guid, guid_bytes);
@@ -377,8 +366,7 @@ static void on_owner_known(void *context, const dv_reply *reply, int64_t now) {
     if (!still_at_work(c, reply->error, now)) return;
     if (dv_outcome_unknown(reply->error)) {
         resolve(c);
-    } else if (reply->error == 0 &&
-               (DV_MUTANT(old_node_adopted) || reply->stat->ephemeral_owner == divvy_client_session_id(c->client))) {
+    } else if (reply->error == 0 && reply->stat->ephemeral_owner == divvy_client_session_id(c->client)) {
         char *path = c->node;
         c->node = NULL;
         on_made(c, path, reply->stat->czxid, now);
@@ -444,7 +432,7 @@ static void on_verified(void *context, const dv_reply *reply, int64_t now) {
 }
 
 void dv_contender_verify(dv_contender *c) {
-    if (c->stage != HELD || c->under_way || DV_MUTANT(deletion_unseen)) return;
+    if (c->stage != HELD || c->under_way) return;
     if (dv_znode_exists(c->client->znode, c->node, NULL, on_verified, c) == 0) c->under_way++;
 }
 
@@ -464,7 +452,7 @@ static void hear(void *context, dv_session_event event, int64_t now) {
         end(c, now); /* The servers delete what is ours; replies under way come as errors right after this. */
     } else if (event == DV_SESSION_CONNECTED) {
         if (c->stage == OFFLINE) start_over(c, now);
-        else if (c->stage == LOOKING || (c->stage == WAITING && !c->reading && !DV_MUTANT(wait_lost_at_reconnect)))
+        else if (c->stage == LOOKING || (c->stage == WAITING && !c->reading))
             look(c); /* a watch may have been missed */
         else if (c->stage == LEAVING) delete_node(c);
     } else if (event == DV_SESSION_AGAIN) {
@@ -501,8 +489,7 @@ int dv_contender_enter(dv_contender **out, divvy_client *client, const char *par
     }
     c->watch_cost = c->ephemeral_cost;
     dv_listen(client, &c->listener);
-    if (dv_client_connected(client) && DV_MUTANT(old_node_adopted)) resolve(c);
-    else if (dv_client_connected(client)) attempt(c);
+    if (dv_client_connected(client)) attempt(c);
     *out = c;
     return 0;
 }

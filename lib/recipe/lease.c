@@ -10,7 +10,6 @@
 #include "base/container.h"
 #include "recipe/admission.h"
 #include "recipe/record.h"
-#include "testing/mutant.h"
 #include "znode/ensure.h"
 #include "znode/path.h"
 
@@ -162,7 +161,6 @@ static void on_audit(dv_timer *timer, int64_t now) {
 void dv_lease_hold(dv_lease *l, int64_t now) {
     l->node_there = true;
     if (l->leave_wanted) {
-        if (DV_MUTANT(admission_leaves_lease)) l->node_there = false;
         dv_lease_begin_leaving(l, now);
         return;
     }
@@ -178,15 +176,13 @@ void dv_lease_hold(dv_lease *l, int64_t now) {
 /* ---- the place in the queue ---- */
 
 void dv_lease_place_consumed(dv_lease *l) {
-    if (DV_MUTANT(queue_ignored) && l->place && !l->place_over) dv_contender_leave(l->place);
-    else if (l->place && !l->place_over) dv_contender_consumed(l->place);
+    if (l->place && !l->place_over) dv_contender_consumed(l->place);
     l->place_over = true;
 }
 
 static void on_first(void *owner, dv_contender *place, int64_t now) {
     dv_lease *l = owner;
     (void)place;
-    if (DV_MUTANT(queue_ignored) && l->first) return;
     l->first = true;
     assert(l->stage == DV_LEASE_QUEUED);
     if (!l->early_list) dv_admission_read(l, false, now);
@@ -195,8 +191,7 @@ static void on_first(void *owner, dv_contender *place, int64_t now) {
 static void on_waits(void *owner, dv_contender *place, int64_t now) {
     dv_lease *l = owner;
     (void)place;
-    if (DV_MUTANT(queue_ignored)) on_first(owner, place, now);
-    else if (!l->leave_wanted) l->events->waits(l->owner, l, now);
+    if (!l->leave_wanted) l->events->waits(l->owner, l, now);
 }
 
 /* The queue's directory is missing, or somebody has deleted our node; while the transaction is in doubt it may itself
@@ -221,7 +216,6 @@ static void on_place_gone(void *owner, dv_contender *place, int64_t now) {
 /* A place of ours in the queue, at the most. */
 static size_t place_cost(const dv_pool *pool) {
     enum { SLASH_MARKER_AND_SEQUENCE_BYTES = 1 + 8 + 11 };
-    if (DV_MUTANT(watches_in_two_steps)) return 0;
     return dv_path_cost(pool->queue) + DV_GUID_BYTES + SLASH_MARKER_AND_SEQUENCE_BYTES;
 }
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/container.h"
-#include "testing/mutant.h"
 #include "znode/path.h"
 
 enum { READ_INTERVAL_MIN_MS = 50, AUDIT_INTERVAL_MS = 60000, NEVER = -1 };
@@ -101,7 +100,7 @@ static void settle(dv_patient_watch *w, const dv_reply *list, int64_t now) {
 }
 
 static int64_t at_latest(const dv_patient_watch *w) {
-    return DV_MUTANT(settle_without_bound) ? INT64_MAX : w->unserved_since + w->patience.settle_max_ms;
+    return w->unserved_since + w->patience.settle_max_ms;
 }
 
 /* W3, where only their number is known: more of them than before cannot be departures alone. */

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "testing/mutant.h"
 #include "znode/sequence.h"
 
 static const char *const lock_marker[] = {"__lock__", NULL};
@@ -22,26 +21,15 @@ static bool has_marker(const char *name, const char *const *markers, int32_t *se
     return false;
 }
 
-static bool is_blocked_by(const dv_queue_kind *kind, const char *name, int32_t *sequence) {
-    if (DV_MUTANT(writer_ignores_readers)) return has_marker(name, lock_marker, sequence);
-    return has_marker(name, kind->blocked_by, sequence);
-}
-
-static bool is_nearer(int32_t sequence, int32_t than) {
-    if (DV_MUTANT(herd)) return dv_sequence_compare(sequence, than) < 0;
-    return dv_sequence_compare(sequence, than) > 0;
-}
-
 const char *dv_queue_before(const dv_queue_kind *kind, const char *const *names, size_t count, const char *own,
                             int32_t own_sequence) {
     const char *nearest = NULL;
     int32_t nearest_sequence = 0;
     for (size_t i = 0; i < count; i++) {
         int32_t sequence;
-        if (strcmp(names[i], own) == 0 || !is_blocked_by(kind, names[i], &sequence)) continue;
+        if (strcmp(names[i], own) == 0 || !has_marker(names[i], kind->blocked_by, &sequence)) continue;
         bool before = dv_sequence_compare(sequence, own_sequence) < 0;
-        if (DV_MUTANT(reader_behind_writers) && kind == &dv_read_queue) before = true;
-        if (!before || (nearest && !is_nearer(sequence, nearest_sequence))) continue;
+        if (!before || (nearest && dv_sequence_compare(sequence, nearest_sequence) <= 0)) continue;
         nearest = names[i];
         nearest_sequence = sequence;
     }

@@ -6,7 +6,6 @@
 
 #include "base/container.h"
 #include "registry/cache_internal.h"
-#include "testing/mutant.h"
 
 char dv_cache_no_memory[1];
 
@@ -288,12 +287,12 @@ void dv_cache_each(const dv_cache *cache, const char *name, void (*visit)(void *
 /* No watch has survived; what is in the view stays there until it is read again. */
 static void on_lost(dv_cache *cache) {
     cache->root.listed = false;
-    cache->all_primed = cache->all_primed && DV_MUTANT(view_outlives_session);
+    cache->all_primed = false;
     dv_znode_unwatch(cache->client->znode, &cache->root.watch);
     dv_dir_note_watch(&cache->root);
     for (dv_cache_role *role = cache->roles; role; role = role->next) {
         role->dir.listed = false;
-        role->primed = role->primed && DV_MUTANT(view_outlives_session);
+        role->primed = false;
         dv_znode_unwatch(cache->client->znode, &role->dir.watch);
         dv_dir_note_watch(&role->dir);
         for (dv_slot *slot = role->slots; slot; slot = slot->next) {

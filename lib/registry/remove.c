@@ -5,7 +5,6 @@
 
 #include "registry/collect.h"
 #include "registry/service.h"
-#include "testing/mutant.h"
 
 /* ---- unregister: V12 ---- */
 
@@ -219,8 +218,7 @@ static void delete_one(victim *v) {
     dv_znode *znode = v->purge->registry->object.client->znode;
     int error = 0;
     if (!v->role_path) {
-        int32_t version = DV_MUTANT(purge_any_version) ? -1 : v->entry->stat.version;
-        error = dv_znode_delete(znode, v->path, version, on_deleted, v);
+        error = dv_znode_delete(znode, v->path, v->entry->stat.version, on_deleted, v);
         if (!error) send(v);
     } else {
         error = dv_znode_exists(znode, v->role_path, NULL, on_role, v);

@@ -9,7 +9,6 @@
 
 #include "registry/service.h"
 #include "registry/status.h"
-#include "testing/mutant.h"
 #include "znode/ensure.h"
 
 enum { ATTEMPTS_MAX = 100, ROLE_DATA_BYTES_MAX = 1024 };
@@ -111,8 +110,6 @@ static void written(dv_service *s, int error, int32_t version, const dv_stat *st
         look(s, now); /* Somebody has put a node of another session there, under the same version. */
     } else if (error == 0) {
         succeed(s, version, now);
-    } else if (dv_outcome_unknown(error) && s->tasks->kind == DV_TASK_CLAIM && DV_MUTANT(lost_claim_fails)) {
-        fail(s, DIVVY_EBUSY, now);
     } else if (dv_outcome_unknown(error)) {
         resolve(s, now);
     } else if (error == DIVVY_ENOENT && s->creating) {
@@ -157,11 +154,6 @@ static void on_kept(void *context, int error, const dv_reply *replies, size_t co
 
 /* ---- writing ---- */
 
-/* Of a mutant's. */
-static void forget_reply(void *context, const dv_reply *reply, int64_t now) {
-    (void)context, (void)reply, (void)now;
-}
-
 static void sent(dv_service *s, int error, int64_t now) {
     if (error) fail(s, error, now);
     else s->under_way++;
@@ -176,7 +168,6 @@ static int prepare(dv_service *s, int64_t now, const char **reason) {
     bool follows = s->entry && (task->kind == DV_TASK_BEAT || s->known);
     *reason = NULL;
     dv_client_guid(client_of(s), task->attempt);
-    if (DV_MUTANT(first_heartbeat_moves)) follows = false;
     if (follows && !dv_status_keep_first(task->entry, s->entry, task->kind == DV_TASK_CLAIM)) return DIVVY_ENOMEM;
     if (!dv_status_stamp(task->entry, unix_ms, task->attempt)) return DIVVY_ENOMEM;
     cJSON_Delete(task->copy);
@@ -223,8 +214,6 @@ static void put_new(dv_service *s, bool replaces, int32_t version, int64_t now) 
     size_t count = 0;
     bool claim = s->tasks->kind == DV_TASK_CLAIM;
     dv_znode *znode = client_of(s)->znode;
-    if (claim && replaces && DV_MUTANT(take_over_in_two_steps))
-        replaces = dv_znode_delete(znode, s->path, version, forget_reply, NULL) != 0;
     if (claim) ops[count++] = role_op(s, DV_SET);
     if (replaces) ops[count++] = node_op(s, DV_DELETE, version);
     ops[count++] = node_op(s, DV_CREATE, 0);
@@ -238,8 +227,7 @@ static void set_ours(dv_service *s, int32_t version, int64_t now) {
     if (!prepare_or_fail(s, now)) return;
     dv_znode *znode = client_of(s)->znode;
     dv_op ops[2] = {role_op(s, DV_CHECK), node_op(s, DV_SET, version)};
-    bool bound = s->tasks->kind == DV_TASK_CLAIM && !DV_MUTANT(role_unchecked);
-    if (bound) sent(s, dv_znode_multi(znode, ops, 2, on_kept, s), now);
+    if (s->tasks->kind == DV_TASK_CLAIM) sent(s, dv_znode_multi(znode, ops, 2, on_kept, s), now);
     else sent(s, znode->backend->submit(znode, &ops[1], NULL, on_set, s), now);
 }
 
@@ -270,8 +258,7 @@ static void decide_claim(dv_service *s, int64_t now) {
         return;
     }
     dv_server_now server = timed ? dv_registry_server_now(s->registry) : (dv_server_now){0, 0};
-    int64_t server_now_ms = DV_MUTANT(claim_by_latest) ? server.latest_ms : server.earliest_ms;
-    if (!s->look_entry || dv_entry_has_expired(s->look_entry, server_now_ms)) {
+    if (!s->look_entry || dv_entry_has_expired(s->look_entry, server.earliest_ms)) {
         put_new(s, true, s->look_stat.version, now);
         return;
     }
@@ -319,7 +306,7 @@ static void decide_leave(dv_service *s, int64_t now) {
     dv_task *task = s->tasks;
     bool again = task->deleting_czxid != 0, there = s->look_error == 0;
     bool same = !again || task->deleting_czxid == s->look_stat.czxid;
-    bool ours = is_right(s, &s->look_stat) && (!is_anothers(s) || DV_MUTANT(leave_takes_anothers));
+    bool ours = is_right(s, &s->look_stat) && !is_anothers(s);
     bool to_go = there && same && (task->any || ours);
     if (!to_go) {
         left(s, !there && task->any && !again ? DIVVY_ENOENT : 0, now);

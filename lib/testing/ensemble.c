@@ -7,7 +7,6 @@
 
 #include "client/client.h"
 #include "testing/ensemble.h"
-#include "testing/mutant.h"
 
 __attribute__((format(printf, 2, 0))) static void trace(const dv_mem *mem, const char *format, va_list arguments) {
     enum { LINE_BYTES = 512 };
@@ -137,7 +136,7 @@ int divvy_testing_client_open(divvy_client **out, divvy_testing_ensemble *ensemb
     divvy_client_config copy = config ? *config : defaults;
     if (!ensemble->real && !copy.manual) return DIVVY_EINVAL;
     if (!copy.hosts) copy.hosts = "ensemble";
-    if (!copy.ensemble_tick_ms && !DV_MUTANT(unknown_tick_half)) copy.ensemble_tick_ms = ensemble->config.tick_ms;
+    if (!copy.ensemble_tick_ms) copy.ensemble_tick_ms = ensemble->config.tick_ms;
     return divvy_private_client_open(out, &copy, dv_mem_backend_new, ensemble);
 }
 

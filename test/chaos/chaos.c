@@ -326,7 +326,7 @@ static void usage(void) {
           "  --seed     of the choice of faults; what comes of them is up to the machine\n"
           "  --keep     keep the logs of each round, which are kept anyway when something is wrong\n"
           "  --only     these kinds of faults, and no others\n"
-          "  --mutant   of members with this bug of lib/testing/mutant.h (build target chaos_member_mutants)\n",
+          "  --mutant   of members with this bug of test/sim/mutant.h (build target chaos_member_mutants)\n",
           stderr);
     exit(2);
 }

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #ifdef DIVVY_MUTANTS
-#include "testing/mutant.h"
+#include "sim/mutant.h"
 #endif
 
 enum { LINE_BYTES = 1024, U_STEP_MS = 50, U_MOST_MS = 500, STALL_MS = 200 };

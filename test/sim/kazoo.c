@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "base/container.h"
+#include "mutant.h"
 #include "sim.h"
-#include "testing/mutant.h"
 #include "znode/path.h"
 #include "znode/sequence.h"
 

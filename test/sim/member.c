@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mutant.h"
 #include "sim.h"
-#include "testing/mutant.h"
 
 /* ---- how it is made ---- */
 

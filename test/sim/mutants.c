@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mutant.h"
 #include "runner.h"
 #include "sim_commit.h"
-#include "testing/mutant.h"
 
 dv_mutant_kind dv_mutant;
 

@@ -1,8 +1,8 @@
-/* Known bugs that can be put back, one at a time, to prove that the simulator finds them. SPDX-License-Identifier:
- * Apache-2.0
+/* Known bugs that can be put back, one at a time: the simulator finds each. SPDX-License-Identifier: Apache-2.0
  *
- * `if (DV_MUTANT(name))` is `if (false)` in every build but the one of test/sim's sim-mutants, where dv_mutant says
- * which of the bugs is in force. docs/testing.md lists them. */
+ * Those of the library are patches, test/sim/mutants/NAME.patch. apply_mutants.py puts them into copies of its files,
+ * which sim-mutants and chaos_member_mutants are made of. There DV_MUTANT(name) is true when dv_mutant says so. Those
+ * of the simulator stand in its sources. In the plain one DV_MUTANT(name) is false. docs/testing.md lists them all. */
 #ifndef DV_MUTANT_H
 #define DV_MUTANT_H
 
