@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/client.h"
+#include "recipe/listing.h"
 #include "recipe/membership.h"
 #include "znode/path.h"
 
@@ -161,135 +162,36 @@ int divvy_party_leave(divvy_party *party, int64_t timeout_ms) {
 
 /* ---- listing ---- */
 
-/* A list under way; it outlives the call that asked for it when that runs out of time. */
-typedef struct {
-    dv_object *object;
-    int refs;
-    int error;
-    bool done, deep;
-    char *directory;
-    char **names;   /* of the nodes that count, sorted */
-    char **members; /* what each stands for; NULL: gone meanwhile */
-    size_t count, looked;
-} party_listing;
-
-typedef struct {
-    party_listing *list;
-    size_t index;
-    char *path;
-} party_read;
-
-static void unref_listing(party_listing *l) {
-    if (--l->refs) return;
-    for (size_t i = 0; i < l->count; i++) {
-        free(l->names[i]);
-        if (l->members) free(l->members[i]);
+/* M3: a Party counts the nodes with its marker. */
+static size_t choose_deep(const char *const *children, size_t count, const char **names) {
+    size_t chosen = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (strstr(children[i], DEEP_SUFFIX)) names[chosen++] = children[i];
     }
-    free(l->names);
-    free(l->members);
-    free(l->directory);
-    dv_object_unref(l->object);
-    free(l);
+    qsort(names, chosen, sizeof *names, dv_name_compare);
+    return chosen;
 }
 
-static void finish_listing(party_listing *l, int error) {
-    l->error = error;
-    l->done = true;
-    dv_client_changed(l->object->client);
+/* M3: a ShallowParty counts every child. */
+static size_t choose_shallow(const char *const *children, size_t count, const char **names) {
+    if (count) memcpy(names, children, count * sizeof *names);
+    qsort(names, count, sizeof *names, dv_name_compare);
+    return count;
 }
 
-static void on_data(void *context, const dv_reply *reply, int64_t now) {
-    (void)now;
-    party_read *k = context;
-    party_listing *l = k->list;
-    int error = reply->error == DIVVY_ENOENT ? 0 : reply->error;
-    if (reply->error == 0 && !(l->members[k->index] = strndup(reply->data, reply->data_bytes))) error = DIVVY_ENOMEM;
-    if (!l->error) l->error = error;
-    free(k->path);
-    free(k);
-    if (++l->looked == l->count) finish_listing(l, l->error);
-    unref_listing(l);
+/* M3: the identifier follows the first '-'. */
+static const char *identifier_of(const char *name) {
+    const char *dash = strchr(name, '-');
+    return dash ? dash + 1 : name;
 }
 
-static void read_members(party_listing *l) {
-    for (size_t i = 0; i < l->count; i++) {
-        party_read *k = calloc(1, sizeof *k);
-        if (k) *k = (party_read){l, i, dv_path_join(l->directory, l->names[i])};
-        if (!k || !k->path || dv_znode_get(l->object->client->znode, k->path, NULL, on_data, k) != 0) {
-            if (k) free(k->path);
-            free(k);
-            l->error = DIVVY_ENOMEM;
-            if (++l->looked == l->count) finish_listing(l, l->error);
-            continue;
-        }
-        l->refs++;
-    }
-}
-
-/* M3: a Party counts the nodes with its marker; a ShallowParty every child, and its identifier follows the first '-'.
- */
-static int take_names(party_listing *l, const dv_reply *reply) {
-    l->names = calloc(reply->child_count + 1, sizeof *l->names);
-    l->members = calloc(reply->child_count + 1, sizeof *l->members);
-    if (!l->names || !l->members) return DIVVY_ENOMEM;
-    for (size_t i = 0; i < reply->child_count; i++) {
-        if (l->deep && !strstr(reply->children[i], DEEP_SUFFIX)) continue;
-        l->names[l->count] = strdup(reply->children[i]);
-        if (!l->names[l->count]) return DIVVY_ENOMEM;
-        l->count++;
-    }
-    qsort(l->names, l->count, sizeof *l->names, dv_name_compare);
-    for (size_t i = 0; !l->deep && i < l->count; i++) {
-        const char *dash = strchr(l->names[i], '-');
-        l->members[i] = strdup(dash ? dash + 1 : l->names[i]);
-        if (!l->members[i]) return DIVVY_ENOMEM;
-    }
-    return 0;
-}
-
-static void on_children(void *context, const dv_reply *reply, int64_t now) {
-    (void)now;
-    party_listing *l = context;
-    int error = reply->error ? reply->error : take_names(l, reply);
-    if (error || !l->deep || l->count == 0) finish_listing(l, error);
-    else read_members(l);
-    unref_listing(l);
-}
+static const dv_listing_kind deep = {.choose = choose_deep};
+static const dv_listing_kind shallow = {.choose = choose_shallow, .shown = identifier_of};
 
 static bool is_joined(void *context) {
     const divvy_party *party = context;
     bool over = party->failure || party->left || !party->membership;
     return over || (dv_membership_joined(party->membership) && dv_client_connected(party->object.client));
-}
-
-static bool is_done(void *context) {
-    return ((const party_listing *)context)->done;
-}
-
-static int ask(divvy_party *party, int64_t timeout_ms, party_listing **out) {
-    divvy_client *client = party->object.client;
-    party_listing *l = *out = calloc(1, sizeof *l);
-    if (!l) return DIVVY_ENOMEM;
-    l->object = &party->object;
-    dv_object_ref(l->object);
-    l->refs = 1;
-    l->deep = party->kind == DIVVY_PARTY;
-    l->directory = strdup(party->directory);
-    if (!l->directory || dv_znode_children(client->znode, l->directory, NULL, on_children, l) != 0) return DIVVY_ENOMEM;
-    l->refs++;
-    int error = dv_client_wait(client, timeout_ms, is_done, l);
-    return error ? error : l->error;
-}
-
-static int hand_over(const party_listing *l, divvy_strings **out) {
-    divvy_strings *strings = dv_strings_new();
-    int error = strings ? 0 : DIVVY_ENOMEM;
-    for (size_t i = 0; i < l->count && !error; i++) {
-        if (l->members[i]) error = dv_strings_add(strings, l->members[i]);
-    }
-    if (error) divvy_strings_free(strings);
-    else *out = strings;
-    return error;
 }
 
 static int list_members(divvy_party *party, divvy_strings **out, int64_t timeout_ms) {
@@ -302,10 +204,8 @@ static int list_members(divvy_party *party, divvy_strings **out, int64_t timeout
             int end = dv_client_end_error(client);
             error = party->failure ? party->failure : end ? end : DIVVY_ESTATE;
         }
-        party_listing *l = NULL;
-        if (!error) error = ask(party, timeout_ms, &l);
-        if (!error) error = hand_over(l, out);
-        if (l) unref_listing(l);
+        const dv_listing_kind *kind = party->kind == DIVVY_PARTY ? &deep : &shallow;
+        if (!error) error = dv_listing_ask(&party->object, party->directory, kind, timeout_ms, out);
         int64_t left_ms = deadline - dv_client_now(client);
         if (timeout_ms >= 0) timeout_ms = left_ms > 0 ? left_ms : 0;
     } while (error == DIVVY_ECONNECTION && timeout_ms != 0);
