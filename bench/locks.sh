@@ -57,7 +57,9 @@ done
 [[ $ROUNDS =~ ^[1-9][0-9]{0,2}$ ]] || die 2 "--rounds: a number from 1, not $ROUNDS"
 [[ $SECONDS_EACH =~ ^[0-9]{1,3}(\.[0-9]+)?$ ]] || die 2 "--seconds: a number, not $SECONDS_EACH"
 "$PYTHON" -c 'import kazoo' 2>/dev/null || die 2 "$PYTHON has no kazoo; install Debian's package python3-kazoo"
-if [[ $WITH_CURATOR && ! -e $CURATOR ]]; then die 2 "no $CURATOR; install libcurator-recipes-java, or --without-curator"; fi
+if [[ $WITH_CURATOR && ! -e $CURATOR ]]; then
+    die 2 "no $CURATOR; install libcurator-recipes-java, or --without-curator"
+fi
 
 if [[ ! -e $BUILD/CMakeCache.txt ]]; then cmake -S "$ROOT" -B "$BUILD" >&2; fi
 cmake --build "$BUILD" --target bench_locks --target bench_raw_locks >&2
@@ -76,7 +78,9 @@ peers=(
     "divvy=$(quote "$BUILD/bench/bench_locks")"
     "kazoo=$(quote "$PYTHON" -B "$ROOT/bench/locks_kazoo.py")"
 )
-if [[ $WITH_CURATOR ]]; then peers+=("curator=$(quote java -cp "$CURATOR:${CURATOR%/*}/slf4j-nop.jar" "$ROOT/bench/locks_curator.java")"); fi
+if [[ $WITH_CURATOR ]]; then
+    peers+=("curator=$(quote java -cp "$CURATOR:${CURATOR%/*}/slf4j-nop.jar" "$ROOT/bench/locks_curator.java")")
+fi
 options=(--rounds "$ROUNDS" --seconds "$SECONDS_EACH")
 if [[ $JSON ]]; then options+=(--json "$JSON"); fi
 "$PYTHON" -B "$ROOT/bench/locks.py" "${options[@]}" "${peers[@]}"

@@ -65,7 +65,8 @@ done
 if [[ $WITH_CURATOR ]]; then
     for jar in curator-x-discovery curator-recipes; do
         [[ -e $JARS/$jar.jar ]] ||
-            die 2 "no $JARS/$jar.jar; install libcurator-discovery-java and libcurator-recipes-java, or --without-curator"
+            die 2 "no $JARS/$jar.jar;" \
+                "install libcurator-discovery-java and libcurator-recipes-java, or --without-curator"
     done
 fi
 

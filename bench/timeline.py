@@ -3,10 +3,10 @@
 
 usage: timeline.py [--items K] [--members M] [--boundary MS] [--build DIR] [--json FILE] [--plot FILE] [PEER...]
 
-Runs each PEER (sticky, rendezvous, eager, kazoo; all of them by default) on a private ZooKeeper, its members as a process
-each: M members (4) divide K items (1,000); one more joins; that one is killed; it comes back; then all, one after
-the other, end in good order and are started again (with `sticky` they are static members by then). Prints a table, writes
-a JSON line for each peer and change to FILE, and draws the items owned over time.
+Runs each PEER (sticky, rendezvous, eager, kazoo; all of them by default) on a private ZooKeeper, its members as a
+process each: M members (4) divide K items (1,000); one more joins; that one is killed; it comes back; then all, one
+after the other, end in good order and are started again (with `sticky` they are static members by then). Prints a
+table, writes a JSON line for each peer and change to FILE, and draws the items owned over time.
 
 README.md beside this file says what each column means.
 """
@@ -126,7 +126,8 @@ class Pool:
         self.fewest = min(self.fewest, self.owned)
 
     def hear(self, timeout):
-        """Takes in what comes, and acts upon what is old enough for nothing earlier to come yet: each has a pipe of its own."""
+        """Takes in what comes, and acts upon what is old enough for nothing earlier to come yet: each has a pipe of its
+        own."""
         try:
             heapq.heappush(self.heard, self.said.get(timeout=timeout))
         except queue.Empty:

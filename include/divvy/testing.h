@@ -166,7 +166,7 @@ DIVVY_API int divvy_testing_heal(divvy_testing_ensemble *ensemble);
 /** What kind of node to put. */
 typedef enum {
     DIVVY_TESTING_PERSISTENT,
-    DIVVY_TESTING_CONTAINER, /**< the ensemble deletes it some time after its last child has gone, looking once a minute */
+    DIVVY_TESTING_CONTAINER, /**< deleted some time after its last child has gone, looked for once a minute */
 } divvy_testing_kind;
 /**
  * Create a node that anyone may use, or set the data of the one that is there.

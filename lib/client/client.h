@@ -25,8 +25,8 @@
 typedef enum {
     DV_SESSION_CONNECTED,
     DV_SESSION_SUSPENDED,
-    DV_SESSION_LOST, /* nothing is held any more; client->end_error says why */
-    DV_SESSION_OVER, /* after LOST: its nodes are gone, or will go by themselves. Operations under way end right after */
+    DV_SESSION_LOST,    /* nothing is held any more; client->end_error says why */
+    DV_SESSION_OVER,    /* after LOST: its nodes are gone, or will go by themselves. Operations end right after */
     DV_SESSION_LINK,    /* after LOST, of a host's session that lives on: what is left on it can be deleted */
     DV_SESSION_CLOSING, /* divvy_client_close(): leave, there is a little time */
     DV_SESSION_CLOSED,  /* nothing more can be sent; operations under way have ended */

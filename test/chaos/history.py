@@ -1,4 +1,6 @@
-"""What members believed, and what was done to them, from their logs (member.h, chaos.h). SPDX-License-Identifier: Apache-2.0"""
+"""What members believed, and what was done to them, from their logs (member.h, chaos.h).
+
+SPDX-License-Identifier: Apache-2.0"""
 
 import os
 from bisect import bisect_right
@@ -121,7 +123,8 @@ class Log:
     # ---- the end of beliefs ----
 
     def finish(self):
-        """Belief lasts up to the deadline where nobody was there to end it: in a process that was killed, or stopped."""
+        """Belief lasts up to the deadline where nobody was there to end it: in a process that was killed, or
+        stopped."""
         for belief in self.beliefs:
             if belief.end is None:
                 belief.end = self.deadline(belief.session)

@@ -1,10 +1,11 @@
-"""The checkers of the chaos test: beliefs held against the truth, and against each other. SPDX-License-Identifier: Apache-2.0
+"""The checkers of the chaos test: beliefs held against the truth, and against each other. SPDX-License-Identifier:
+Apache-2.0
 
-The rules are those that the simulator checks (test/sim/check_*.c, truth_*.c), by the names of the design: they stand here
-once more, since there they look into the library's own objects after each step, while here all that is known are the
-lines that processes wrote, and transaction logs. One difference is in favour of the library: a belief is what is certain,
-so that it begins a little later and ends a little earlier than what the library may have meant. Excused is only what no
-client can know of: a session that somebody has ended by force, from then on.
+The rules are those that the simulator checks (test/sim/check_*.c, truth_*.c), by the names of the design: they stand
+here once more, since there they look into the library's own objects after each step, while here all that is known are
+the lines that processes wrote, and transaction logs. One difference is in favour of the library: a belief is what is
+certain, so that it begins a little later and ends a little earlier than what the library may have meant. Excused is
+only what no client can know of: a session that somebody has ended by force, from then on.
 
 S1 own node there, first of its queue, session open   S2 no two believe   S3 tokens grow   S5 a node of another session
 S7 deleted by ourselves while believed   S8 states   S9 the semaphore's limit   S10 the registry's answers
@@ -308,7 +309,8 @@ class Checker:
                 continue
             age = asked - self.boot(version.time_ms)
             if age - REGISTRY_MS - self.slack >= ttl:
-                self.violate('S10', f'{log.name} at {asked} was given {role}/{service}, which was {age} ms old of {ttl}')
+                self.violate('S10', f'{log.name} at {asked} was given {role}/{service}, '
+                                    f'which was {age} ms old of {ttl}')
             if version.until_ms is not None and asked - self.boot(version.until_ms) > stale_ms:
                 self.violate('S10', f'{log.name} at {asked} was given {role}/{service}, which had gone at '
                                     f'{self.boot(version.until_ms)}')
@@ -339,8 +341,9 @@ class Checker:
                 self.violate('L2', f'{log.name}: {what} at {asked}, given {timeout} ms, took {told - asked} ms')
 
     def check_foreign(self):
-        """Allowed are empty lock directories; what a newer plan has replaced; a probe for the servers' time, which the same transaction made; and an
-        entry that the same transaction made anew: of a session of before, or one whose ttl has passed."""
+        """Allowed are empty lock directories; what a newer plan has replaced; a probe for the servers' time, which the
+        same transaction made; and an entry that the same transaction made anew: of a session of before, or one whose
+        ttl has passed."""
         for txn, node in self.truth.foreign:
             anew = any(op.kind == 'create' and op.path == node.path for op in txn.ops)
             if node.owner == 0:
@@ -378,7 +381,8 @@ class Checker:
         for item in ITEMS:
             took = self.well_since(item, quiet) - since
             if took > allowed:
-                self.violate('L1', f'{item} had not one owner all the time from {since} + {allowed} to {quiet.end}, but '
+                self.violate('L1', f'{item} had not one owner all the time '
+                                   f'from {since} + {allowed} to {quiet.end}, but '
                                    f'from {took} ms on')
         for log in logs:
             self.check_progress(log, since + PATIENCE_MS, quiet.end)

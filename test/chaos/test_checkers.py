@@ -1,9 +1,8 @@
 #!/usr/bin/python3
 """The checkers of the chaos test notice what they are there for. SPDX-License-Identifier: Apache-2.0
 
-A sound history of two members passes. Then it is falsified in one place after the other, and each time the rule that was
-broken is reported, and no other.
-"""
+A sound history of two members passes. Then it is falsified in one place after the other, and each time the rule that
+was broken is reported, and no other. """
 
 import copy
 import json

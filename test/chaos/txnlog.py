@@ -1,7 +1,8 @@
-"""ZooKeeper's transaction logs as the truth: what was committed, in the order of the zxids. SPDX-License-Identifier: Apache-2.0
+"""ZooKeeper's transaction logs as the truth: what was committed, in the order of the zxids. SPDX-License-Identifier:
+Apache-2.0
 
-A log file is a header and records: a checksum of 8 bytes, a length, as many bytes, and the letter B. Behind the last one
-there are zeros, for files are made longer in advance, or half a record, of a server that was killed while it wrote.
+A log file is a header and records: a checksum of 8 bytes, a length, as many bytes, and the letter B. Behind the last
+one there are zeros, for files are made longer in advance, or half a record, of a server that was killed while it wrote.
 
 Of three servers each has a part: one that was too far behind got a snapshot in place of what it had missed. What was
 proposed and never committed is cut off its log when a server joins the others again, which all have done in the end. So

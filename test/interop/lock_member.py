@@ -42,7 +42,8 @@ def load(library):
             ("divvy_lock_held", ctypes.c_int, [pointer]), ("divvy_lock_token", ctypes.c_int64, [pointer]),
             ("divvy_lock_contenders", ctypes.c_int, [pointer, ctypes.POINTER(pointer), ms]),
             ("divvy_lock_destroy", None, [pointer]), ("divvy_strings_count", ctypes.c_size_t, [pointer]),
-            ("divvy_strings_get", ctypes.c_char_p, [pointer, ctypes.c_size_t]), ("divvy_strings_free", None, [pointer])]:
+            ("divvy_strings_get", ctypes.c_char_p, [pointer, ctypes.c_size_t]),
+            ("divvy_strings_free", None, [pointer])]:
         function = getattr(lib, name)
         function.restype, function.argtypes = result, arguments
     return lib
@@ -58,7 +59,8 @@ class DivvyLock:
         self.on_lost = ON_LOST(self._count)
         self._check(self.lib.divvy_client_open(ctypes.byref(self.client), None))
         self._check(self.lib.divvy_client_wait_connected(self.client, 30000))
-        config = LockConfig(ctypes.sizeof(LockConfig), path.encode(), identifier.encode(), MODES[mode], self.on_lost, None)
+        config = LockConfig(ctypes.sizeof(LockConfig), path.encode(), identifier.encode(), MODES[mode], self.on_lost,
+                            None)
         self._check(self.lib.divvy_lock_create(ctypes.byref(self.lock), self.client, ctypes.byref(config)))
 
     def _count(self, _lock, _user):

@@ -3,9 +3,9 @@
 
 usage: semaphore_member.py divvy|kazoo LIBRARY HOSTS PATH LIMIT IDENTIFIER COUNT SEED
 
-It prints a JSON line for each time that it held a slot: "begin" and "end", times of the monotonic clock between which it
-did, "token", the czxid of its node, and "slot", -1 for kazoo, whose slots have no number. Reads "go" from its standard
-input first, once it has printed "ready".
+It prints a JSON line for each time that it held a slot: "begin" and "end", times of the monotonic clock between which
+it did, "token", the czxid of its node, and "slot", -1 for kazoo, whose slots have no number. Reads "go" from its
+standard input first, once it has printed "ready".
 
 SPDX-License-Identifier: Apache-2.0
 """

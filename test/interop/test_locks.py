@@ -97,7 +97,8 @@ def test_wire(world):
 def test_one_queue(world):
     """Contenders of both kinds stand in one queue, see one another in it, and get the lock in its order."""
     waiters, names = queue(world, "/one/queue", [("kazoo", "exclusive"), ("divvy", "exclusive"), ("kazoo", "exclusive"),
-                                                 ("divvy", "exclusive"), ("divvy", "exclusive"), ("kazoo", "exclusive")])
+                                                 ("divvy", "exclusive"), ("divvy", "exclusive"),
+                                                 ("kazoo", "exclusive")])
     for i, waiter in enumerate(waiters):
         waiter.wait()
         check([w.identifier for w in waiters if w.held] == [waiter.identifier], "not alone: %s", names[i])
@@ -152,7 +153,8 @@ class Member:
     def __init__(self, world, kind, path, mode, identifier, count):
         self.kind, self.mode, self.identifier, self.count = kind, mode, identifier, count
         self.errors = tempfile.TemporaryFile()
-        arguments = [sys.executable, "-B", os.path.join(HERE, "lock_member.py"), kind, library(world), world.hosts, path,
+        arguments = [sys.executable, "-B", os.path.join(HERE, "lock_member.py"), kind, library(world), world.hosts,
+                     path,
                      mode, identifier, str(count), str(seed)]
         self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--"] + arguments, stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=self.errors, text=True)
@@ -210,7 +212,8 @@ def test_contention_of_readers(world):
     """Readers and writers of both kinds: writers are alone, readers come in no earlier than the writers before them."""
     path = "/contention/shared"
     members = [Member(world, "divvy", path, "read", "divvy-r%d" % i, 150) for i in range(3)]
-    members += [Member(world, "divvy", path, "write", "divvy-w0", 100), Member(world, "kazoo", path, "write", "kazoo-w0", 100),
+    members += [Member(world, "divvy", path, "write", "divvy-w0", 100),
+                Member(world, "kazoo", path, "write", "kazoo-w0", 100),
                 Member(world, "kazoo", path, "read", "kazoo-r0", 60)]
     held = contend(world, path, members)
     shared = sum(other[0] < one[1] for one, other in zip(held, held[1:]))

@@ -30,7 +30,8 @@ seed = int(given_seed or random.randrange(1 << 32))
 
 
 def planned(pool):
-    """What the plan gives each member: docs/protocol.md, D3 to D7, read plainly. It is small, so all stands in the root."""
+    """What the plan gives each member: docs/protocol.md, D3 to D7, read plainly. It is small, so all stands in the
+    root."""
     root = json.loads(pool.client.get(pool.path + "/plan")[0])
     base, shares = root["base"]["inline"], {}
     for member in base["members"]:
@@ -292,8 +293,8 @@ def test_change_over(world):
 
 
 def test_plan_and_back(world):
-    """A kazoo member joins a pool that follows a plan, and leaves; again and again. No item has two owners or none for good,
-    no process is restarted, and a plan that comes into force again moves nothing but what must move."""
+    """A kazoo member joins a pool that follows a plan, and leaves; again and again. No item has two owners or none for
+    good, no process is restarted, and a plan that comes into force again moves nothing but what must move."""
     pool = world.pool("/plan-and-back", QUEUES)
     for number in range(3):
         pool.divvy("divvy-%d" % number)
@@ -315,8 +316,9 @@ def test_plan_and_back(world):
 
 
 def test_other_items(world):
-    """Members that follow a plan divide another set than they were made with. A kazoo member joins, and all go by what they
-    were made with; it leaves, and the other set is divided again. What is in both sets is not interrupted by the set."""
+    """Members that follow a plan divide another set than they were made with. A kazoo member joins, and all go by what
+    they were made with; it leaves, and the other set is divided again. What is in both sets is not interrupted by the
+    set."""
     pool = world.pool("/other-items", QUEUES)
     members = [pool.divvy("divvy-%d" % number) for number in range(3)]
     settle_by_plan(pool)
@@ -399,7 +401,8 @@ def test_equal_identifiers(world):
 
 
 def test_integers(world):
-    """kazoo members with integers deal them out by number; so does a divvy member that is told to. One that is not warns."""
+    """kazoo members with integers deal them out by number; so does a divvy member that is told to. One that is not
+    warns."""
     pool = world.pool("/integers", [str(number) for number in range(12)])
     kazoo_1, kazoo_3 = pool.kazoo("kazoo-1", "--integers"), pool.kazoo("kazoo-3", "--integers")
     divvy_2 = pool.divvy("divvy-2", "--items-order", "numeric")

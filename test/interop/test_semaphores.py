@@ -59,7 +59,8 @@ def refused(call, kind, *words):
 # ---- the wire ----
 
 def test_wire(world):
-    """divvy's nodes have the names, data and kinds of WIRE.md, in the pool and in the queue, and kazoo can read them."""
+    """divvy's nodes have the names, data and kinds of WIRE.md, in the pool and in the queue, and kazoo can read
+    them."""
     path = "/wire/pool"
     one, two = divvy(world, path, 3, "one é"), divvy(world, path, 3, "two", count=2)
     check(one.acquire(30) and two.acquire(30), "free slots were not acquired")
@@ -166,7 +167,8 @@ def test_limit(world):
 
 
 def test_what_kazoo_would_not_understand(world):
-    """Several slots at once, and another limit, are refused while kazoo holds, or waits; they are had when it has gone."""
+    """Several slots at once, and another limit, are refused while kazoo holds, or waits; they are had when it has
+    gone."""
     path = "/several/pool"
     other, one, several = (kazoo(world, path, 3, "k"), divvy(world, path, 3, "d"), divvy(world, path, 3, "s", count=2))
     check(other.acquire(DEADLINE_S), "a free slot was not acquired")

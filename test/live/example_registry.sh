@@ -13,8 +13,14 @@ fail() {
 }
 
 # Wall clocks only: the sessions' clock is no clock of the day. Called in subshells, which become the program.
-ahead() { exec env FAKETIME=+1h FAKETIME_DONT_FAKE_MONOTONIC=1 LD_PRELOAD="$FAKETIME_LIBRARY" "$REGISTRY" "$DIVVY_CONNECT" "$@"; }
-behind() { exec env FAKETIME=-1h FAKETIME_DONT_FAKE_MONOTONIC=1 LD_PRELOAD="$FAKETIME_LIBRARY" "$REGISTRY" "$DIVVY_CONNECT" "$@"; }
+ahead() {
+    exec env FAKETIME=+1h FAKETIME_DONT_FAKE_MONOTONIC=1 LD_PRELOAD="$FAKETIME_LIBRARY" \
+        "$REGISTRY" "$DIVVY_CONNECT" "$@"
+}
+behind() {
+    exec env FAKETIME=-1h FAKETIME_DONT_FAKE_MONOTONIC=1 LD_PRELOAD="$FAKETIME_LIBRARY" \
+        "$REGISTRY" "$DIVVY_CONNECT" "$@"
+}
 
 # until_in FILE TEXT: it is printed there, within a time that a busy machine keeps.
 until_in() {
@@ -25,8 +31,10 @@ until_in() {
     fail "\"$2\" is not in what $1 has: $(cat "$1")"
 }
 
-FAKETIME_LIBRARY=$(dpkg -L libfaketime 2>/dev/null | grep 'libfaketimeMT\.so\.1$') || fail "libfaketime is not installed"
-[[ $(env FAKETIME=+1h LD_PRELOAD="$FAKETIME_LIBRARY" date +%s) -gt $(($(date +%s) + 3000)) ]] || fail "no clock is wrong"
+FAKETIME_LIBRARY=$(dpkg -L libfaketime 2>/dev/null | grep 'libfaketimeMT\.so\.1$') ||
+    fail "libfaketime is not installed"
+[[ $(env FAKETIME=+1h LD_PRELOAD="$FAKETIME_LIBRARY" date +%s) -gt $(($(date +%s) + 3000)) ]] ||
+    fail "no clock is wrong"
 
 eval "$("$LOCAL" start --parent $$)"
 export DIVVY_ENSEMBLE_TICK_MS

@@ -226,7 +226,8 @@ class Case(unittest.TestCase):
         for _, moment in itertools.groupby(sorted(events), key=lambda event: event[0]):
             moment = list(moment)
             # Within one millisecond an item goes before it comes to another member, and may come and go at one.
-            for comes, number, item in [event[1:] for event in moment] + [event[1:] for event in moment if not event[1]]:
+            for comes, number, item in [event[1:] for event in moment] + [event[1:] for event in moment
+                                                                          if not event[1]]:
                 if comes:
                     self.assertIn(owners.get(item), (None, number), "%s has two owners" % item)
                     owners[item] = number
@@ -339,7 +340,8 @@ class Items(Case):
         warning = "divvy: warning: %s: the item \"%s\" has blanks at its ends, which are part of it%s\n"
         path = self.file("q1\n q2\nq1 \nq3\t\n")
         for arguments, items, told in (
-                (["--items-from", path], [], warning % (path + ", line 3", "q1 ", '; "q1" is another item; 2 more items are '
+                (["--items-from", path], [], warning % (path + ", line 3", "q1 ",
+                                                        '; "q1" is another item; 2 more items are '
                                                         "like that")),
                 ([], ["a", "b "], warning % ("--item", "b ", "")), ([], ["a", "b", "c d"], "")):
             member = Member("%s/%d" % (self.path, len(told)), *arguments, items=items)

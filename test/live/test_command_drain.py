@@ -97,7 +97,8 @@ class Drain(Case):
         before = Setting.zookeeper.get(self.path + "/plan")
         for arguments in (["--wait"], []):
             self.assert_fails(1, ("drain", "--path", self.path, *arguments, "b"),
-                              "b keeps its 12 items: no other member is left that weighs more than 0; nothing was changed")
+                              "b keeps its 12 items: no other member is left that weighs more than 0; "
+                              "nothing was changed")
         self.assertEqual(Setting.zookeeper.get(self.path + "/plan"), before)
         self.drain("--undo", "a")
         self.wait_loads({a: 6, b: 6})
@@ -108,7 +109,8 @@ class Drain(Case):
         self.wait_divided(members)
         a.process.send_signal(signal.SIGSTOP) # It releases nothing, so that the wait goes on.
         words = command("drain", "--path", self.path, "--wait", "a")
-        waiting = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        waiting = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True)
         try:
             self.assertRegex(waiting.stdout.readline(), r"\Aa: weight 0 \(before: 1000\)")
             b.stop()
@@ -134,7 +136,8 @@ class Drain(Case):
         finally:
             a.process.send_signal(signal.SIGCONT)
         self.assertEqual(done.returncode, 4, done)
-        self.assertRegex(done.stderr, r"\Adivvy: others do not hold all items of a within 6000 ms: by the plan it has 0, and 6 "
+        self.assertRegex(done.stderr, r"\Adivvy: others do not hold all items of a within 6000 ms: "
+                                      r"by the plan it has 0, and 6 "
                          r"wait for their owners\n\Z")
         self.wait_loads({a: 0, b: 12})
 
@@ -142,7 +145,8 @@ class Drain(Case):
     def test_whom(self):
         members = self.start("a", "b")
         self.wait_divided(members)
-        self.assert_fails(1, ("drain", "--path", self.path, "x"), "the pool %s has no member x; there are: a, b" % self.path)
+        self.assert_fails(1, ("drain", "--path", self.path, "x"),
+                          "the pool %s has no member x; there are: a, b" % self.path)
         twin = self.start("b")
         wait_for(lambda: twin[0].acquired() and len(twin[0].owned) == 4, "the twin has its share")
         nodes = [node for node in Setting.zookeeper.get_children(self.path + "/party") if node.endswith("-b")]
@@ -163,7 +167,8 @@ class Drain(Case):
     # One whose members have a rule of names by choice is told so, too.
     def test_rule_of_names(self):
         words = command("partition", "--path", self.path, "--identifier", "a", "--item", "x", "--assign", "rendezvous")
-        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
         try:
             wait_for(lambda: self.in_party() == 1, "it is in the party")
             self.assert_fails(1, ("drain", "--path", self.path, "a"), "follows no plan", "its member a")
@@ -200,7 +205,8 @@ class Drain(Case):
         self.wait_divided(members)
         owner = self.client()
         owner.add_auth("digest", "owner:secret")
-        owner.set_acls(self.path + "/plan", [make_digest_acl("owner", "secret", all=True), make_acl("world", "anyone", read=True)])
+        owner.set_acls(self.path + "/plan", [make_digest_acl("owner", "secret", all=True),
+                                             make_acl("world", "anyone", read=True)])
         self.assert_fails(1, ("drain", "--path", self.path, "a"), "may not be written")
         for member in members:
             self.assertEqual(len(member.owned), 6)

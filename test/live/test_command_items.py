@@ -59,7 +59,8 @@ class Static(Pool):
             wait_divided(members, OLD)
             self.assertEqual([sorted(member.ledger.owned) for member in members], before)
             for other, member in enumerate(members):
-                changes = [line for line in member.ledger.lines[lines_before[other]:] if line["revoked"] or line["lost"]]
+                changes = [line for line in member.ledger.lines[lines_before[other]:] if line["revoked"]
+                           or line["lost"]]
                 self.assertTrue(other == number or not changes, changes)
 
     # Shares are in proportion to weights.
@@ -114,7 +115,8 @@ class Hangup(Pool):
         self.hang_up(members[1], OLD[:11])
         wait_divided(members, OLD[:11])
         kept = [line for line in members[0].ledger.lines[line_count:] if line["event"] == "items"]
-        self.assertTrue(all(set(line["revoked"] + line["lost"] + line["gained"]) <= {OLD[11]} for line in kept), members[0])
+        self.assertTrue(all(set(line["revoked"] + line["lost"] + line["gained"]) <= {OLD[11]} for line in kept),
+                        members[0])
 
     # Where a member does not follow plans, each goes by its own items, and is told why nothing changes.
     def test_refused(self):
@@ -138,8 +140,10 @@ class Hangup(Pool):
         master, slave = pty.openpty()
         file, output = self.file(lines(OLD)), self.file("", "output")
         with open(output, "wb") as to:
-            process = subprocess.Popen([command.DIVVY, "partition", "--connect", command.SERVER.connect, "--path", self.path,
-                                        "--items-from", file, "--time-boundary", "100ms"], stdin=slave, stdout=to, stderr=to,
+            process = subprocess.Popen([command.DIVVY, "partition", "--connect", command.SERVER.connect, "--path",
+                                        self.path,
+                                        "--items-from", file, "--time-boundary", "100ms"], stdin=slave, stdout=to,
+                                        stderr=to,
                                        start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY))
         os.close(slave)
 
@@ -201,7 +205,8 @@ class Deploy(Pool):
         for number in range(3):
             members.append(self.start("new-%d" % number, NEW))
             wait_divided(members, OLD)
-            wait_for(lambda: "was configured with" in members[-1].errors, "it is told that its items differ", members[-1])
+            wait_for(lambda: "was configured with" in members[-1].errors, "it is told that its items differ",
+                     members[-1])
             before = self.tokens(members)
             leaver = members.pop(0)
             owned_by_leaver = list(leaver.ledger.owned)
@@ -227,7 +232,8 @@ class Deploy(Pool):
         others = [member for member in members if sorted(member.items) != wanted(members)]
         self.assertEqual(len(others), 2)
         for member in others:
-            wait_for(lambda member=member: "was configured with" in member.errors, "whoever has the other set is told", member)
+            wait_for(lambda member=member: "was configured with" in member.errors, "whoever has the other set is told",
+                     member)
         for member in members[:2]:
             self.assertEqual(member.stop(), 0, member)
         wait_divided(members[2:], NEW)

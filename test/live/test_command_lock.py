@@ -348,7 +348,8 @@ class Waiting(Case):
         wait_for(lambda: self.read("log") == ["begin 1"], "it has begun")
         second = self.start(self.name, wait, self.folder, "2")
         wait_for(lambda: len(self.contenders()) == 2, "the second one waits")
-        for arguments, code in (([], 4), (["-E", "42"], 42), (["--conflict-exit-code", "0"], 0), (["--shared"], 4), (["-E", "1"], 1)):
+        for arguments, code in (([], 4), (["-E", "42"], 42), (["--conflict-exit-code", "0"], 0), (["--shared"], 4),
+                                (["-E", "1"], 1)):
             done = lock("--no-wait", *arguments, self.name, "touch", self.path("wrong"))
             self.assertEqual((done.returncode, done.stdout, done.stderr), (code, "", ""))
         self.assertEqual(self.read("log"), ["begin 1"])
@@ -1030,7 +1031,8 @@ class Examples(Case):
         def write_late(token, value, era="0"):
             settings = {**os.environ, "DIVVY_ITEM": self.name, "DIVVY_TOKEN": str(token), "ERA": era}
             done = subprocess.run([script, store, value], stderr=subprocess.PIPE, text=True, check=False, env=settings)
-            self.assertIn((done.returncode, done.stderr), ((0, ""), (1, "fencing.sh: refused, a later owner has been there\n")))
+            self.assertIn((done.returncode, done.stderr), ((0, ""),
+                                                           (1, "fencing.sh: refused, a later owner has been there\n")))
             return done.returncode == 0
 
         def stored():

@@ -119,7 +119,8 @@ class Pages(unittest.TestCase):
                         continue
                     offered = completed("divvy", name, option, "")
                     if option not in ("--auth-file", "--items-from", "--events", "--load-command"):
-                        self.assertEqual(sorted(filter(None, offered)), sorted(set(choices(name, option)) - {"round-robin"}))
+                        self.assertEqual(sorted(filter(None, offered)),
+                                         sorted(set(choices(name, option)) - {"round-robin"}))
 
         self.assertEqual(completed("divvy", "plan", "--assign", "=", "st"), ["sticky"])
         self.assertEqual(completed("divvy", "partition", "--mode", "="), ["incremental", "eager"])

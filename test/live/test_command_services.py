@@ -73,7 +73,8 @@ class Services(Registry):
         self.assertRegex(page, r"\AROLE +ID +HEALTH +LOAD +AGE +TTL +ADDRESS +PID\n")
         self.assertRegex(page, r"(?m)^web +b +healthy +2\.5 +[0-9]+s +60s +h1 +12$")
         self.assertRegex(page, r"(?m)^db +curator +healthy +0 +[0-9]+s +- +10\.0\.0\.1:5432 +-$")
-        self.assertIn("no healthy services of the role nothing", run("services", "nothing", "--healthy", *self.root).stdout)
+        self.assertIn("no healthy services of the role nothing",
+                      run("services", "nothing", "--healthy", *self.root).stdout)
 
     # What is no entry is left out and counted, and nothing in an entry can break a line of the page.
     def test_hostile(self):
@@ -181,7 +182,8 @@ class Announce(Registry):
         self.wait_registered(announcer)
         (_, node), = self.entries()
         first = self.entries()["web", node]
-        wait_for(lambda: self.entries()["web", node]["last_heartbeat"] != first["last_heartbeat"], "a heartbeat", announcer)
+        wait_for(lambda: self.entries()["web", node]["last_heartbeat"] != first["last_heartbeat"], "a heartbeat",
+                 announcer)
         entry = self.entries()["web", node]
         self.assertEqual((entry["id"], entry["first_heartbeat"]), (node, first["first_heartbeat"]))
         announcer.process.send_signal(signal.SIGTERM)
@@ -200,14 +202,16 @@ class Announce(Registry):
         os.remove(load)
         wait_for(lambda: announcer.errors.count("--load-command exited with 1") > 1, "it is told", announcer)
         beaten = [entry["last_heartbeat"] for entry in self.entries().values()]
-        wait_for(lambda: [entry["last_heartbeat"] for entry in self.entries().values()] != beaten, "a heartbeat", announcer)
+        wait_for(lambda: [entry["last_heartbeat"] for entry in self.entries().values()] != beaten, "a heartbeat",
+                 announcer)
         self.assertEqual([entry["load"] for entry in self.entries().values()], [-2])
 
     # A load command that hangs is ended with its children, and the service stays healthy.
     def test_load_command_hangs(self):
         mark = "%d.%d" % (86400, os.getpid())  # seconds that nobody else sleeps
         flag = self.file("", "flag")
-        announcer = Announcer(self, "--load-command", "echo 1; [ -e %s ] || { sleep %s; }" % (flag, mark), "--ttl", "900ms")
+        announcer = Announcer(self, "--load-command", "echo 1; [ -e %s ] || { sleep %s; }" % (flag, mark), "--ttl",
+                              "900ms")
         self.wait_registered(announcer)
         os.remove(flag)
         wait_for(lambda: announcer.errors.count("--load-command took too long") > 1, "it is told", announcer)

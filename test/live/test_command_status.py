@@ -40,9 +40,11 @@ def plan_text(items, members, owners, moved=()):
     for byte in block:
         hashed = (hashed ^ byte) * 0x100000001b3 % 2 ** 64
     base = text({"members": members, "width": 1, "owners": owners})
-    root = {"v": 1, "generation": 7, "guid": "0000000000900000000000" + "2", "after": "", "epoch": "0000000000900000000000" + "1",
+    root = {"v": 1, "generation": 7, "guid": "0000000000900000000000" + "2", "after": "",
+            "epoch": "0000000000900000000000" + "1",
             "pzxid": "1a", "reason": "absence",
-            "options": {"algorithm": 1, "max_moves": 1, "spread_zones": 1, "round_timeout_ms": 60000}, "tag": "00000000",
+            "options": {"algorithm": 1, "max_moves": 1, "spread_zones": 1, "round_timeout_ms": 60000},
+            "tag": "00000000",
             "set": {"count": len(items), "crc": "%08x" % zlib.crc32(block), "hash": "%016x" % hashed},
             "items": {"inline": items}, "base": {"inline": json.loads(base)}, "base_guid": "00000000009000000000002",
             "deltas": [], "moved": list(moved), "sum": "%08x" % zlib.crc32(base.encode())}
@@ -54,7 +56,8 @@ class Viewer:
 
     def __init__(self, *arguments, connect=None):
         self.output = self.errors = ""
-        self.process = subprocess.Popen(command("status", "--watch", "--interval", "100ms", *arguments, connect=connect),
+        self.process = subprocess.Popen(command("status", "--watch", "--interval", "100ms", *arguments,
+                                                connect=connect),
                                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                         text=True)
         self.readers = [threading.Thread(target=self._read_output), threading.Thread(target=self._read_errors)]
@@ -133,11 +136,12 @@ class Status(Case):
         self.make(self.path + "/locks/forsaken")
         done = run("status", "--path", self.path)
         lines = [re.split(r"  +", line) for line in done.stdout.splitlines()]
-        self.assertEqual(done.stdout.splitlines()[0], self.path + ": 1 member, 13 items, 1 unowned, 12 to 12 items each "
-                         "(imbalance 0)")
+        self.assertEqual(done.stdout.splitlines()[0], self.path + ": 1 member, 13 items, 1 unowned, "
+                         "12 to 12 items each (imbalance 0)")
         self.assertEqual(done.stdout.splitlines()[1], "plan 1, create")
         self.assertIn(["MEMBER", "KIND", "HOST", "PID", "SINCE", "ITEMS", "PLANNED", "WEIGHT", "ZONE", "STATE"], lines)
-        self.assertEqual([line[5:] for line in lines if line[:2] == ["alpha", "divvy"]], [["12", "12", "1000", "-", "-"]])
+        self.assertEqual([line[5:] for line in lines if line[:2] == ["alpha", "divvy"]],
+                         [["12", "12", "1000", "-", "-"]])
         self.assertEqual(len([line for line in lines if line[1:2] == ["alpha"]]), 12)
         self.assertIn(["forsaken", "(unowned)", "-", "-", "-", "0"], lines)
         self.assertIn(["ITEM", "OWNER", "NEXT", "TOKEN", "AGE", "WAITING"], lines)
@@ -162,7 +166,8 @@ class Status(Case):
         plan = self.shown("status", "--path", self.path)["plan"]
         self.assertEqual((plan["generation"], plan["reason"]), (seen["generation"] + 1, "drain"))
         told = by("identifier", plan["members"])
-        self.assertEqual([(told[name]["items"], told[name]["weight"], told[name]["state"]) for name in ("alpha", "beta")],
+        self.assertEqual([(told[name]["items"], told[name]["weight"], told[name]["state"])
+                          for name in ("alpha", "beta")],
                          [(12, 1000, None), (0, 0, "drained")])
         page = run("status", "--path", self.path).stdout.splitlines()
         self.assertEqual(page[1], "plan %d, drain: 1 drained" % plan["generation"])
@@ -181,7 +186,8 @@ class Status(Case):
     def test_plan_states(self):
         party, node = self.path + "/party/", "0000000000%d00000000000%d,a=2,s=00000000-%s"
         static = b'{"id":"x","static":true,"rejoin_delay_ms":60000}'
-        fenced, static_node, leaving, new, drained = (node % (1, 1, "host-1"), node % (2, 1, "host-1"), node % (3, 1, "d"),
+        fenced, static_node, leaving, new, drained = (node % (1, 1, "host-1"), node % (2, 1, "host-1"),
+                                                      node % (3, 1, "d"),
                                                       node % (4, 1, "n"), node % (5, 1, "w"))
         for name in (fenced, static_node, leaving, new, drained):
             self.make(party + name, static if name.endswith("host-1") else b"{}", ephemeral=True)
@@ -192,17 +198,21 @@ class Status(Case):
                        (2, leaving, 1000, "", "0", leaving), (3, drained, 0, "", "0", ""))]
         self.make(self.path + "/plan", plan_text(["x", "y", "z"], members, "001", moved=[1]))
         plan = self.shown("status", "--path", self.path)["plan"]
-        self.assertEqual((plan["generation"], plan["reason"], plan["in_force"], plan["moving"]), (7, "absence", True, 1))
+        self.assertEqual((plan["generation"], plan["reason"], plan["in_force"], plan["moving"]),
+                         (7, "absence", True, 1))
         self.assertEqual([(member["identifier"], member["node"], member["static"], member["weight"], member["zone"],
                            member["items"], member["state"]) for member in plan["members"]],
-                         [("host-1", static_node, True, 1000, "r1", 2, None), ("host-2", None, True, 500, "r2", 1, "absent"),
-                          ("d", leaving, False, 1000, None, 0, "leaving"), ("w", drained, False, 0, None, 0, "drained")])
+                         [("host-1", static_node, True, 1000, "r1", 2, None),
+                          ("host-2", None, True, 500, "r2", 1, "absent"),
+                          ("d", leaving, False, 1000, None, 0, "leaving"),
+                          ("w", drained, False, 0, None, 0, "drained")])
         lines = run("status", "--path", self.path).stdout.splitlines()
         self.assertEqual(lines[1], "plan 7, absence: 1 on their way, 1 drained, 1 absent, 1 leaving")
         cells = [re.split(r"  +", line.rstrip()) for line in lines[4:10]]
         self.assertEqual([(row[0], row[1], row[-5:]) for row in cells],
                          [("d", "divvy", ["0", "0", "1000", "-", "leaving"]),
-                          ("host-1", "divvy", ["0", "-", "-", "-", "fenced"]), ("host-1", "divvy", ["0", "2", "1000", "r1", "-"]),
+                          ("host-1", "divvy", ["0", "-", "-", "-", "fenced"]),
+                          ("host-1", "divvy", ["0", "2", "1000", "r1", "-"]),
                           ("n", "divvy", ["0", "-", "-", "-", "new"]), ("w", "divvy", ["0", "0", "0", "-", "drained"]),
                           ("host-2", "-", ["-", "1", "500", "r2", "absent, 1 kept 1m00s for it"])])
 
@@ -211,7 +221,8 @@ class Status(Case):
         node, clients, made = "0000000000%d00000000000%d,a=2,s=00000000-%s", {}, []
         for number, (name, is_static) in enumerate(members, 1):
             key = node % (number, 1, name)
-            made.append({"slot": number - 1, "key": name if is_static else key, "static": int(is_static), "weight": 1000,
+            made.append({"slot": number - 1, "key": name if is_static else key, "static": int(is_static),
+                         "weight": 1000,
                          "zone": "", "rejoin_delay_ms": 20000 if is_static else 0,
                          "absent": "1a" if is_static and name not in live else "0", "leaving": ""})
             if name in live:
@@ -233,7 +244,8 @@ class Status(Case):
         again = "0000000000900000000000" + "1,a=2,s=00000000-d1"
         clients["e1"].create(self.path + "/party/" + again, b'{"id":"d1"}', ephemeral=True)
         told = self.shown("status", "--path", self.path)["plan"]["members"]
-        self.assertEqual([(entry["identifier"], entry["node"] is None, entry["items"], entry["state"], entry["rejoin_delay_ms"])
+        self.assertEqual([(entry["identifier"], entry["node"] is None, entry["items"], entry["state"],
+                           entry["rejoin_delay_ms"])
                           for entry in told], [("d1", True, 2, "absent", 20000), ("e1", False, 1, None, 20000)])
         summary, lines = self.cells("--item", "x")
         self.assertTrue(summary.endswith(": 1 absent"), summary)
@@ -248,11 +260,13 @@ class Status(Case):
             clients["a"].ensure_path(self.path + "/locks/" + item)
             clients["a"].create(self.path + "/locks/" + item + "/__lock__0000000001", b"a", ephemeral=True)
         seen = self.shown("status", "--path", self.path)
-        self.assertEqual([(item["owner"], item["planned_owner"]) for item in seen["items"]], [("a", "a"), ("a", "b"), ("a", "b")])
+        self.assertEqual([(item["owner"], item["planned_owner"]) for item in seen["items"]],
+                         [("a", "a"), ("a", "b"), ("a", "b")])
         self.assertEqual([member["releasing"] for member in seen["plan"]["members"]], [2, 0])
         summary, lines = self.cells()
         self.assertTrue(summary.endswith(": 2 to be released"), summary)
-        self.assertEqual({line[0]: line[-1] for line in lines if line[1:2] == ["divvy"]}, {"a": "releasing 2", "b": "-"})
+        self.assertEqual({line[0]: line[-1] for line in lines if line[1:2] == ["divvy"]},
+                         {"a": "releasing 2", "b": "-"})
         self.assertEqual([line[:3] for line in lines if line[0] in "xyz" and line[0]],
                          [["x", "a", "-"], ["y", "a", "b"], ["z", "a", "b"]])
 
@@ -356,7 +370,8 @@ class Status(Case):
 
     # Two names never look the same: characters that are not seen are shown by their bytes, and escaped in JSON.
     def test_unseen(self):
-        unseen = "\u202a\u202e\u2066\u2069\u200b\u200d\u200f\u2028\u2060\ufeff\u061c\u00ad\u034f\u180e\ufe0f\u0085\U000e0041"
+        unseen = ("\u202a\u202e\u2066\u2069\u200b\u200d\u200f\u2028\u2060\ufeff\u061c"
+                  "\u00ad\u034f\u180e\ufe0f\u0085\U000e0041")
         names = ["x"] + ["x" + character for character in unseen]
         for name in names:
             if name[1:] not in ("\U000e0041", "\u0085"):
@@ -814,7 +829,8 @@ class Plan(Case):
     # a leave what the leaver had.
     def test_sums(self):
         for assign in ("rendezvous", "round_robin", "sticky"):
-            for members, items, join, leave in ((3, 24, 1, 0), (3, 24, 0, 1), (4, 10, 2, 1), (2, 1, 3, 0), (5, 100, 0, 0),
+            for members, items, join, leave in ((3, 24, 1, 0), (3, 24, 0, 1), (4, 10, 2, 1), (2, 1, 3, 0),
+                                                (5, 100, 0, 0),
                                                 (1, 7, 1, 1), (7, 100, 0, 3)):
                 with self.subTest(assign=assign, members=members, items=items, join=join, leave=leave):
                     plan = self.plan(members, items, "--join", str(join), "--leave", str(leave), "--assign", assign)

@@ -77,7 +77,8 @@ class Member:
     def __init__(self, case, *arguments, items=("a",), command=(), connect=None, **options):
         self.base = case.file_name("member-%d" % len(Member.made))
         self.ledger, self.children, self.lines, self.read_bytes = Ledger(), [], [], 0
-        words = [DIVVY, "partition", "--connect", connect or SERVER.connect, "--path", case.path, "--json", "--timestamps",
+        words = [DIVVY, "partition", "--connect", connect or SERVER.connect, "--path", case.path, "--json",
+                 "--timestamps",
                  "--time-boundary", "100ms", "--ensemble-tick", "100ms", "--events", self.base + ".events"]
         if "--session-timeout" not in arguments:
             words += ["--session-timeout", "%ds" % case.session_s]
@@ -217,7 +218,8 @@ class Case(unittest.TestCase):
         def children(path):
             return ZOOKEEPER.get_children(path) if ZOOKEEPER.exists(path) else []
         locks = self.path + "/locks"
-        return children(self.path + "/party") + [node for item in children(locks) for node in children(locks + "/" + item)]
+        return children(self.path + "/party") + [node for item in children(locks)
+                                                 for node in children(locks + "/" + item)]
 
 
 class Commands(Case):
@@ -228,7 +230,8 @@ class Commands(Case):
         script = ('exec >"$1/of-$DIVVY_TOKEN-$$"; printf "%s\\n" "$DIVVY_ITEM" "$DIVVY_TOKEN" "$2" "$3" "$(wc -c)"; '
                   'printf "%s\\n" "$2" >&2; ls -m /proc/$$/fd; exec sleep 1000')
         first, second = os.pipe()
-        member = self.start("--mode", "incremental", items=items, pass_fds=[second], env={**os.environ, "DIVVY_ITEM": "x"},
+        member = self.start("--mode", "incremental", items=items, pass_fds=[second],
+                            env={**os.environ, "DIVVY_ITEM": "x"},
                             command=["bash", "-c", script, "bash", self.folder, "{item}", "<{item}|{item}>{", "{item"])
         os.close(first)
         os.close(second)
@@ -254,8 +257,10 @@ class Commands(Case):
                                         ("/etc/passwd", 126, "Permission denied"), (self.folder, 126, "directory"),
                                         ("{item}", 127, "not found")):
             with self.subTest(command):
-                done = subprocess.run([DIVVY, "partition", "--connect", NOWHERE, "--path", "/q", "--item", "a", "--", command],
-                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                done = subprocess.run([DIVVY, "partition", "--connect", NOWHERE, "--path", "/q", "--item", "a", "--",
+                                       command],
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      text=True,
                                       timeout=DEADLINE_S, check=False)
                 self.assertEqual((done.returncode, done.stdout), (code, ""), done)
                 self.assertRegex(done.stderr, r"\Adivvy: [^\n]*%s[^\n]*\n\Z" % fragment)
@@ -264,10 +269,13 @@ class Commands(Case):
     # write it. Written that way the name is data.
     def test_no_injection(self):
         item = "a'; touch injected; echo '\"$(touch injected)"
-        for words in (["sh", "-c", "echo '{item}'"], ["env", "bash", "-ec", 'echo "{item}"'], ["python3", "-c", "'{item}'"]):
+        for words in (["sh", "-c", "echo '{item}'"], ["env", "bash", "-ec", 'echo "{item}"'],
+                      ["python3", "-c", "'{item}'"]):
             with self.subTest(words):
-                done = subprocess.run([DIVVY, "partition", "--connect", NOWHERE, "--path", "/q", "--item", item, "--", *words],
-                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                done = subprocess.run([DIVVY, "partition", "--connect", NOWHERE, "--path", "/q", "--item", item, "--",
+                                       *words],
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      text=True,
                                       timeout=DEADLINE_S, check=False)
                 self.assertEqual((done.returncode, done.stdout), (2, ""), done)
                 self.assertRegex(done.stderr, r"\Adivvy: [^\n]*\{item\}[^\n]*DIVVY_ITEM[^\n]*\n\Z")
@@ -283,11 +291,13 @@ class Commands(Case):
     # writable.
     def test_usage(self):
         for words, fragment in ((["--drain", "1s"], "--drain"), (["--restart", "never"], "--restart"),
-                                (["sleep", "1"], '"sleep"'), (["--restart", "seldom", "--", "true"], "always, on-failure, never"),
+                                (["sleep", "1"], '"sleep"'), (["--restart", "seldom", "--", "true"],
+                                                              "always, on-failure, never"),
                                 (["--events", "/nonexistent/x"], "/nonexistent/x")):
             with self.subTest(words):
                 done = subprocess.run([DIVVY, "partition", "--connect", NOWHERE, "--path", "/q", "--item", "a", *words],
-                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                      stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                      text=True,
                                       timeout=DEADLINE_S, check=False)
                 self.assertEqual((done.returncode, done.stdout), (2, ""), done)
                 self.assertIn(fragment, done.stderr)
@@ -442,7 +452,8 @@ class Revoked(Case):
 
     # One that does not end is killed after --drain, with its children in whatever session, and only then the item goes.
     def test_killed(self):
-        member, other, item = self.split('trap "" TERM; setsid sleep 1000 & p=$!; sleep 1001 & echo $$ $p $! >"$1/pids-$2"; '
+        member, other, item = self.split('trap "" TERM; setsid sleep 1000 & p=$!; sleep 1001 & '
+                                         'echo $$ $p $! >"$1/pids-$2"; '
                                          'echo >>"$1/ready"; while :; do sleep 0.05; done', "--drain", "700ms")
         revoked, ended, lost = self.places(member, item)
         self.assertTrue(revoked < ended < lost, member)
@@ -473,7 +484,8 @@ class Revoked(Case):
 
     # A second signal kills commands that do not end; the items are given back nevertheless.
     def test_told_twice(self):
-        member = self.start_script('trap "echo >>$1/told" TERM; echo >>"$1/ready"; while :; do sleep 0.05; done', "--drain",
+        member = self.start_script('trap "echo >>$1/told" TERM; echo >>"$1/ready"; while :; do sleep 0.05; done',
+                                   "--drain",
                                    "1h", items=["a", "b"])
         wait_for(lambda: len(self.read("ready")) == 2, "both are ready", member)
         pids = member.wait_started(2).pids()
@@ -502,7 +514,8 @@ class Revoked(Case):
     def test_allocate_timeout(self):
         lock = ZOOKEEPER.Lock(self.path + "/locks/b")
         lock.acquire()
-        member = self.start_script('trap "sleep 0.5; exit 7" TERM; while :; do sleep 0.05; done', "--allocate-timeout", "8s",
+        member = self.start_script('trap "sleep 0.5; exit 7" TERM; while :; do sleep 0.05; done', "--allocate-timeout",
+                                   "8s",
                                    items=["a", "b"]).wait_started()
         self.assertEqual(member.end(), 1)
         self.assertEqual([(line["item"], line["status"]) for line in member.of("ended")], [("a", 7)], member)
@@ -546,7 +559,8 @@ class Losses(Case):
     # A break that the session outlives ends nothing.
     def test_outage(self):
         server = self.own_server()
-        member = self.start_script("exec sleep 1000", "--session-timeout", "30s", items=["a", "b"], connect=server.connect)
+        member = self.start_script("exec sleep 1000", "--session-timeout", "30s", items=["a", "b"],
+                                   connect=server.connect)
         pids = member.wait_started(2).pids()
         server.do("kill", "1")
         wait_for(lambda: "the connection to" in member.text("err"), "the break is told", member)
@@ -601,8 +615,8 @@ class Losses(Case):
     # Without a command a lost session is the end, with 1, unless --rejoin is given.
     def test_without_command(self):
         server = self.own_server()
-        failing, staying = self.start(connect=server.connect, items=["a", "b"]), self.start("--rejoin", items=["a", "b"],
-                                                                                            connect=server.connect)
+        failing = self.start(connect=server.connect, items=["a", "b"])
+        staying = self.start("--rejoin", items=["a", "b"], connect=server.connect)
         for member in failing, staying:
             member.wait(lambda me: me.states()[-1:] == ["ACQUIRED"] and len(me.owned()) == 1, "it has its share")
         server.do("pause", "1")

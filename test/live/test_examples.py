@@ -6,8 +6,8 @@ usage: test_examples.py BUILD_FOLDER [--unreachable] [EXAMPLE...]
 Claims, for each example: one alone owns all items; a second one that joins gets some, so that each item is owned
 exactly once again, while the first keeps the others all along (but for kazoo's loop, where everything stops); when one
 is told to stop, the other takes over all; both exit with 0, have printed no complaint, and leave no ephemeral node;
-wrong usage, a bad path and bad hosts are told as such, with exit status 2 and 1. With --unreachable: so is a server that
-is not there, within the time that the examples give it.
+wrong usage, a bad path and bad hosts are told as such, with exit status 2 and 1. With --unreachable: so is a server
+that is not there, within the time that the examples give it.
 
 Claims, for the examples with threads: no piece of work on an item begins before the last one of its former owner has
 ended, and tokens grow. What a process has begun counts in the end, also when the process is told to stop and a piece

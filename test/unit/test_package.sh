@@ -138,7 +138,8 @@ check_find_package_shared() {
     write_project "$TEMP/shared" 'find_package(divvy 0.1 REQUIRED)'
     build_project "$TEMP/shared" "$TEMP/prefix"
     runs "$TEMP/shared/build/program"
-    needs "$TEMP/shared/build/program" | grep -qx "libdivvy.so.${VERSION%%.*}" || fail "divvy::divvy is not the shared one"
+    needs "$TEMP/shared/build/program" | grep -qx "libdivvy.so.${VERSION%%.*}" ||
+        fail "divvy::divvy is not the shared one"
 }
 
 # check_pkg_config PREFIX [OPTION]
@@ -177,7 +178,8 @@ check_guide() {
     guide_block sh 'pkg-config --cflags' >"$folder/build.sh"
     guide_block cmake find_package >"$folder/lines"
     [[ -s $folder/build.sh && -s $folder/lines ]] || fail "docs/guide.md does not say how a program is built"
-    { printf 'cmake_minimum_required(VERSION 3.25)\nproject(guide LANGUAGES C)\n' && cat "$folder/lines"; } >"$folder/CMakeLists.txt"
+    { printf 'cmake_minimum_required(VERSION 3.25)\nproject(guide LANGUAGES C)\n' && cat "$folder/lines"; } \
+        >"$folder/CMakeLists.txt"
     printf 'exec "%s" %s "$@"\n' "$CC" "$CFLAGS" >"$folder/cc"
     sed -i '1i #!/bin/sh' "$folder/cc"
     chmod +x "$folder/cc"
@@ -194,7 +196,9 @@ check_guide() {
 # The native client's header without THREADED, before ours, is told as what it is.
 check_native_header_first() {
     printf '#include <zookeeper/zookeeper.h>\n#include <divvy/zookeeper.h>\n' >"$TEMP/first.c"
-    if "$CC" -fsyntax-only -I"$TEMP/prefix/include" "$TEMP/first.c" 2>"$TEMP/output"; then fail "THREADED is not asked for"; fi
+    if "$CC" -fsyntax-only -I"$TEMP/prefix/include" "$TEMP/first.c" 2>"$TEMP/output"; then
+        fail "THREADED is not asked for"
+    fi
     grep -q 'compile with -DTHREADED' "$TEMP/output" || fail "it is not said what to do: $(cat "$TEMP/output")"
     quietly "$CC" -fsyntax-only -Wall -Werror -DTHREADED -I"$TEMP/prefix/include" "$TEMP/first.c"
 }

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Every rule has one definition and somebody who keeps it. SPDX-License-Identifier: Apache-2.0
 
-Reads the numbers that docs/protocol.md defines, those of rules (P1, D23) and of invariants (S1, L3), and all places that
-cite one: comments and strings of code, tests and tools, and documents. Fails on a number that is defined twice, on a
-citation of a number that nobody defines, on a rule that neither lib/ nor tools/ cites, and on an invariant that no test
-cites.
-"""
+Reads the numbers that docs/protocol.md defines, those of rules (P1, D23) and of invariants (S1, L3), and all places
+that cite one: comments and strings of code, tests and tools, and documents. Fails on a number that is defined twice, on
+a citation of a number that nobody defines, on a rule that neither lib/ nor tools/ cites, and on an invariant that no
+test cites. """
 
 import pathlib
 import re
@@ -26,7 +25,8 @@ COMMENT_OR_STRING = {
     "sh": re.compile(r"""#[^\n]*"""),
 }
 # Letters and numbers that are no rules here: a code point, a service of a cloud, a digit of a UUID.
-FOREIGN = re.compile(r"U\+[0-9A-F-]+|%[0-9A-F]{2}|0x[0-9A-Fa-f]+|\bS3\b(?= storage)|Curator V[0-9]|V[0-9] of Curator|\bC11\b")
+FOREIGN = re.compile(r"U\+[0-9A-F-]+|%[0-9A-F]{2}|0x[0-9A-Fa-f]+|\bS3\b(?= storage)|Curator V[0-9]|V[0-9] of Curator|"
+                     r"\bC11\b")
 
 
 def prose_of(path, text):
