@@ -65,7 +65,7 @@ static void count_up(zhandle_t *handle, divvy_partitioner *p, const char *path, 
     if (rc != ZOK) return; /* In the next round, then. */
     text[bytes > 0 ? bytes : 0] = '\0';
     bytes = snprintf(text, sizeof text, "%ld", strtol(text, NULL, 10) + 1);
-    if (divvy_partitioner_guard(p, item, &ops[0]) != 0) return; /* Not ours any more: that is no error. */
+    if (divvy_partitioner_guard(p, item, &ops[0]) != 0) return; /* It is no longer ours: that is no error. */
     zoo_set_op_init(&ops[1], node, text, bytes, stat.version, NULL);
     rc = zoo_multi(handle, 2, ops, results);
     if (rc != ZOK && rc != ZNONODE && rc != ZCONNECTIONLOSS) fprintf(stderr, "native_host: %s: %s\n", node, zerror(rc));

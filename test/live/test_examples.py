@@ -300,4 +300,5 @@ def main():
                 check_threads_long_pieces(folder, name, server)
 
 
-main()
+if __name__ == "__main__":
+    main()
