@@ -63,7 +63,7 @@ static void on_limit_set(void *context, const dv_reply *reply, int64_t now) {
 
 static void set_limit(dv_lease *l, int64_t now) {
     dv_admission_unwatch(l);
-    l->stage = DV_LEASE_SETTING;
+    dv_lease_enter_stage(l, DV_LEASE_SETTING);
     int bytes = snprintf(l->limit_text, sizeof l->limit_text, "%u", l->pool->limit);
     dv_op op = {.kind = DV_SET,
                 .path = l->pool->path,
@@ -125,7 +125,7 @@ static bool resolve_doubts(dv_lease *l, const char *const *leases, size_t count)
         if (!look_at(l, leases[i])) break;
         asked++;
     }
-    if (asked) l->stage = DV_LEASE_READING;
+    if (asked) dv_lease_enter_stage(l, DV_LEASE_READING);
     return asked > 0;
 }
 
@@ -136,7 +136,7 @@ void dv_admission_doubt(dv_lease *l, int64_t now) {
 
 /* E7: a watch that fired in between says that there is more to see. */
 static void wait_for_room(dv_lease *l, int64_t now) {
-    l->stage = DV_LEASE_FULL;
+    dv_lease_enter_stage(l, DV_LEASE_FULL);
     if (!l->waited) dv_timer_set(l->client, &l->audit_timer, now + atomic_load(&l->client->timeout_ms));
     l->waited = true;
     l->events->waits(l->owner, l, now);
@@ -267,7 +267,7 @@ void dv_admission_read(dv_lease *l, bool only_list, int64_t now) {
     dv_op pool = {.kind = DV_GET, .path = l->pool->path};
     dv_op queue = {.kind = DV_CHILDREN, .path = l->pool->queue};
     dv_op list = {.kind = DV_CHILDREN, .path = l->pool->path};
-    l->stage = DV_LEASE_READING;
+    dv_lease_enter_stage(l, DV_LEASE_READING);
     if (l->reads || !dv_client_connected(l->client)) return; /* The last reply, or the next connection, comes back. */
     l->read_failed = l->look_again = false;
     l->watched = !only_list;
@@ -316,7 +316,7 @@ static void on_barrier(void *context, int error, int64_t now) {
 }
 
 static void resolve(dv_lease *l) {
-    l->stage = DV_LEASE_RESOLVING;
+    dv_lease_enter_stage(l, DV_LEASE_RESOLVING);
     l->barrier.done = on_barrier;
     l->barrier.context = l;
     l->under_way++;
@@ -363,7 +363,7 @@ static bool make_node(dv_lease *l) {
 /* E6: nobody else was admitted, and the limit did not change, since we looked; or nothing happens. */
 static void admit(dv_lease *l, int64_t now) {
     dv_admission_unwatch(l);
-    l->stage = DV_LEASE_ADMITTING;
+    dv_lease_enter_stage(l, DV_LEASE_ADMITTING);
     bool sent = make_node(l);
     if (sent) {
         int bytes = snprintf(l->limit_text, sizeof l->limit_text, "%u", l->limit);

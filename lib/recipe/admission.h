@@ -64,6 +64,8 @@ struct dv_lease {
 };
 
 /* ---- lease.c ---- */
+/* Changes the stage, by the table of what may follow on what. */
+void dv_lease_enter_stage(dv_lease *lease, dv_lease_stage to);
 /* One reply less to come. Whether it is to be looked at, as the lease is still at work. */
 bool dv_lease_still_at_work(dv_lease *lease, int error, int64_t now);
 /* E9: tells the owner why, and leaves. */

@@ -54,6 +54,27 @@ static void attempt(dv_contender *c);
 static void look(dv_contender *c);
 static void resolve(dv_contender *c);
 
+/* From which stages each is entered. What was held is only left, and nothing comes back from leaving or from the end. */
+static void enter(dv_contender *c, stage to) {
+    enum {
+        UNMADE = 1u << OFFLINE | 1u << RESOLVING,
+        MADE = 1u << CREATING | 1u << RESOLVING | 1u << LOOKING,
+        ANY = ~0u >> 1,
+    };
+    static const unsigned from[] = {
+        [OFFLINE] = UNMADE | 1u << CREATING,
+        [CREATING] = UNMADE,
+        [LOOKING] = MADE | 1u << WAITING,
+        [WAITING] = MADE,
+        [HELD] = MADE,
+        [RESOLVING] = 1u << CREATING | 1u << RESOLVING,
+        [LEAVING] = MADE | 1u << WAITING | 1u << HELD | 1u << LEAVING,
+        [ENDED] = ANY,
+    };
+    assert(from[to] & 1u << c->stage);
+    c->stage = to;
+}
+
 /* ---- the end ---- */
 
 static void give_watch_back(dv_contender *c) {
@@ -79,12 +100,12 @@ static bool end_if_idle(dv_contender *c, int64_t now) {
 }
 
 static void end(dv_contender *c, int64_t now) {
-    c->stage = ENDED;
+    enter(c, ENDED);
     end_if_idle(c, now);
 }
 
 static void fail(dv_contender *c, int error, int64_t now) {
-    c->stage = ENDED;
+    enter(c, ENDED);
     dv_own_node_remove(c->client, &c->own);
     if (!c->leave_wanted) c->events->failed(c->owner, c, error, now);
     end_if_idle(c, now);
@@ -94,7 +115,7 @@ static void fail(dv_contender *c, int error, int64_t now) {
 static bool still_at_work(dv_contender *c, int error, int64_t now) {
     assert(c->under_way > 0);
     c->under_way--;
-    if (dv_session_over(error)) c->stage = ENDED;
+    if (dv_session_over(error)) enter(c, ENDED);
     if (c->stage != ENDED) return true;
     end_if_idle(c, now);
     return false;
@@ -119,7 +140,7 @@ static void on_deleted(void *context, const dv_reply *reply, int64_t now) {
 }
 
 static void delete_node(dv_contender *c) {
-    c->stage = LEAVING;
+    enter(c, LEAVING);
     dv_own_node_remove(c->client, &c->own);
     give_watch_back(c);
     if (c->under_way || !dv_client_can_delete(c->client)) return; /* comes back here on a reply, or when connected */
@@ -137,7 +158,7 @@ static void fail_and_leave(dv_contender *c, int error, int64_t now) {
 
 static void on_leaving_unmade(dv_event *event, int64_t now) {
     dv_contender *c = (dv_contender *)(void *)event;
-    c->stage = ENDED;
+    enter(c, ENDED);
     still_at_work(c, 0, now);
 }
 
@@ -167,7 +188,7 @@ void dv_contender_consumed(dv_contender *c) {
     c->leave_wanted = true;
     if (c->stage == ENDED) return; /* The session has ended meanwhile: gone() comes anyway. */
     assert(c->stage == HELD);
-    c->stage = ENDED;
+    enter(c, ENDED);
     dv_own_node_remove(c->client, &c->own);
     end_later(c);
 }
@@ -175,7 +196,7 @@ void dv_contender_consumed(dv_contender *c) {
 /* ---- waiting ---- */
 
 static void become_holder(dv_contender *c, int64_t now) {
-    c->stage = HELD;
+    enter(c, HELD);
     give_watch_back(c);
     c->events->held(c->owner, c, now);
 }
@@ -205,7 +226,7 @@ static void on_predecessor_gone(dv_watch *watch, dv_watch_kind kind, int64_t now
 /* Q4: a get leaves no watch behind when the node is not there; an exists would. */
 static void watch_predecessor(dv_contender *c, int64_t now) {
     const char *path = c->predecessor;
-    c->stage = WAITING;
+    enter(c, WAITING);
     c->look_again = false;
     if (c->waits) c->waits(c->owner, c, now);
     if (c->stage != WAITING) return; /* It has left. */
@@ -267,7 +288,7 @@ static void on_list(void *context, const dv_reply *reply, int64_t now) {
 }
 
 static void look(dv_contender *c) {
-    c->stage = LOOKING;
+    enter(c, LOOKING);
     if (c->reading || !dv_client_connected(c->client)) return;
     if (dv_batch_children(c->client->batch, c->parent, on_list, c) != 0) {
         dv_client_again(c->client);
@@ -346,10 +367,10 @@ static int send_list(dv_contender *c) {
 
 /* Q1, Q2: create and list are sent back to back; the server answers in order, so the list has our node. */
 static void attempt(dv_contender *c) {
-    c->stage = CREATING;
+    enter(c, CREATING);
     c->seen_early = false;
     if (send_create(c) != 0) {
-        c->stage = OFFLINE;
+        enter(c, OFFLINE);
         dv_client_again(c->client);
         return;
     }
@@ -380,7 +401,7 @@ static void start_over(dv_contender *c, int64_t now) {
     if (c->leave_wanted) end(c, now); /* What on_leaving_unmade() posted comes first, if it is that. */
     else if (make_wish(c) != 0) fail(c, DIVVY_ENOMEM, now);
     else if (dv_client_connected(c->client)) attempt(c);
-    else c->stage = OFFLINE;
+    else enter(c, OFFLINE);
 }
 
 static void on_search(void *context, const dv_reply *reply, int64_t now) {
@@ -415,7 +436,7 @@ static void on_barrier(void *context, int error, int64_t now) {
 }
 
 static void resolve(dv_contender *c) {
-    c->stage = RESOLVING;
+    enter(c, RESOLVING);
     c->barrier.done = on_barrier;
     c->barrier.context = c;
     c->under_way++;

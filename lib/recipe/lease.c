@@ -38,8 +38,31 @@ static void end_if_idle(dv_lease *l, int64_t now) {
     free_lease(l);
 }
 
+/* From which stages each is entered. What was held is only left, and nothing comes back from leaving or from the end. */
+void dv_lease_enter_stage(dv_lease *l, dv_lease_stage to) {
+    enum {
+        ASKED = 1u << DV_LEASE_ADMITTING | 1u << DV_LEASE_RESOLVING,
+        READ = 1u << DV_LEASE_QUEUED | 1u << DV_LEASE_READING, /* queued: the list was asked for on entering */
+        ANY = ~0u >> 1,
+    };
+    static const unsigned from[] = {
+        [DV_LEASE_ENSURING] = 1u << DV_LEASE_ENSURING,
+        [DV_LEASE_QUEUED] = 1u << DV_LEASE_ENSURING,
+        [DV_LEASE_READING] = READ | 1u << DV_LEASE_FULL | 1u << DV_LEASE_SETTING | ASKED,
+        [DV_LEASE_FULL] = READ,
+        [DV_LEASE_SETTING] = READ,
+        [DV_LEASE_ADMITTING] = READ,
+        [DV_LEASE_RESOLVING] = ASKED,
+        [DV_LEASE_HELD] = ASKED,
+        [DV_LEASE_LEAVING] = ANY & ~(1u << DV_LEASE_ENDED),
+        [DV_LEASE_ENDED] = ANY,
+    };
+    assert(from[to] & 1u << l->stage);
+    l->stage = to;
+}
+
 static void end(dv_lease *l, int64_t now) {
-    l->stage = DV_LEASE_ENDED;
+    dv_lease_enter_stage(l, DV_LEASE_ENDED);
     end_if_idle(l, now);
 }
 
@@ -69,7 +92,7 @@ static void go_on_leaving(dv_lease *l, int64_t now) {
 }
 
 static void start_leaving(dv_lease *l) {
-    l->stage = DV_LEASE_LEAVING;
+    dv_lease_enter_stage(l, DV_LEASE_LEAVING);
     dv_own_node_remove(l->client, &l->own);
     dv_timer_cancel(&l->audit_timer);
     dv_admission_unwatch(l);
@@ -96,7 +119,7 @@ void dv_lease_leave(dv_lease *l) {
 bool dv_lease_still_at_work(dv_lease *l, int error, int64_t now) {
     assert(l->under_way > 0);
     l->under_way--;
-    if (dv_session_over(error)) l->stage = DV_LEASE_ENDED;
+    if (dv_session_over(error)) dv_lease_enter_stage(l, DV_LEASE_ENDED);
     if (l->stage == DV_LEASE_ENDED) end_if_idle(l, now);
     else if (l->stage == DV_LEASE_LEAVING) go_on_leaving(l, now);
     else return true;
@@ -164,7 +187,7 @@ void dv_lease_hold(dv_lease *l, int64_t now) {
         dv_lease_begin_leaving(l, now);
         return;
     }
-    l->stage = DV_LEASE_HELD;
+    dv_lease_enter_stage(l, DV_LEASE_HELD);
     dv_release_watch(l->client, l->watch_cost);
     l->watch_cost = 0;
     l->own.path = l->node;
@@ -226,7 +249,7 @@ static int queue_up(dv_lease *l) {
     int error = dv_contender_enter(&l->place, l->client, l->pool->queue, &dv_exclusive_queue, l->record, &events, l);
     if (error) return error;
     dv_contender_tell_waits(l->place, on_waits);
-    l->stage = DV_LEASE_QUEUED;
+    dv_lease_enter_stage(l, DV_LEASE_QUEUED);
     dv_admission_read_early(l);
     return 0;
 }
@@ -244,7 +267,7 @@ static void on_ensured(void *context, int error, int64_t now) {
 
 static int ensure_paths(dv_lease *l) {
     const char *const paths[] = {l->pool->path, l->pool->queue};
-    l->stage = DV_LEASE_ENSURING;
+    dv_lease_enter_stage(l, DV_LEASE_ENSURING);
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         if (dv_ensure_path(l->client->znode, paths[i], l->pool->mode, on_ensured, l) == 0) {
             l->ensures_to_come++;

@@ -42,6 +42,22 @@ static void start(dv_membership *m);
 static void delete_node(dv_membership *m);
 static void keep_watch(dv_membership *m);
 
+/* From which stages each is entered. Nothing comes back from leaving or from the end. */
+static void enter(dv_membership *m, stage to) {
+    enum { ANY = ~0u >> 1 };
+    static const unsigned from[] = {
+        [OFFLINE] = ANY & ~(1u << LEAVING | 1u << ENDED),
+        [ENSURING] = 1u << OFFLINE,
+        [CREATING] = 1u << ENSURING,
+        [RESOLVING] = 1u << CREATING | 1u << RESOLVING,
+        [WATCHING] = 1u << CREATING | 1u << RESOLVING,
+        [LEAVING] = 1u << CREATING | 1u << RESOLVING | 1u << WATCHING | 1u << LEAVING,
+        [ENDED] = ANY,
+    };
+    assert(from[to] & 1u << m->stage);
+    m->stage = to;
+}
+
 static bool end_if_idle(dv_membership *m, int64_t now) {
     if (m->stage != ENDED || m->under_way) return false;
     dv_unlisten(m->client, &m->listener);
@@ -56,12 +72,12 @@ static bool end_if_idle(dv_membership *m, int64_t now) {
 }
 
 static void end(dv_membership *m, int64_t now) {
-    m->stage = ENDED;
+    enter(m, ENDED);
     end_if_idle(m, now);
 }
 
 static void fail(dv_membership *m, int error, int64_t now) {
-    m->stage = ENDED;
+    enter(m, ENDED);
     if (!m->leave_wanted) m->events->failed(m->owner, error, m->path, now);
     end_if_idle(m, now);
 }
@@ -69,14 +85,15 @@ static void fail(dv_membership *m, int error, int64_t now) {
 /* Whether it is to be made again on the next session. */
 static bool survives(const dv_membership *m) {
     bool another = m->client->state == DIVVY_LOST && (m->client->znode->attached || !dv_client_end_error(m->client));
-    return m->events->lasting && !m->leave_wanted && (another || m->client->state == DIVVY_CONNECTING);
+    return m->events->lasting && !m->leave_wanted && m->stage != ENDED &&
+           (another || m->client->state == DIVVY_CONNECTING);
 }
 
 static bool still_at_work(dv_membership *m, int error, int64_t now) {
     assert(m->under_way > 0);
     m->under_way--;
     if (error == DIVVY_ELOST && m->stage == OFFLINE && survives(m)) return false;
-    if (dv_session_over(error)) m->stage = ENDED;
+    if (dv_session_over(error)) enter(m, ENDED);
     if (m->stage != ENDED) return true;
     end_if_idle(m, now);
     return false;
@@ -89,7 +106,7 @@ static void become_member(dv_membership *m, int64_t now) {
         delete_node(m);
         return;
     }
-    m->stage = WATCHING;
+    enter(m, WATCHING);
     m->own.path = m->path;
     dv_own_node_add(m->client, &m->own);
     keep_watch(m);
@@ -127,9 +144,9 @@ static void on_ensured(void *context, int error, int64_t now) {
     } else if (error) {
         fail(m, error, now);
     } else {
-        m->stage = CREATING;
+        enter(m, CREATING);
         if (dv_znode_create(m->client->znode, m->path, m->data, strlen(m->data), DV_EPHEMERAL, on_created, m) != 0) {
-            m->stage = OFFLINE;
+            enter(m, OFFLINE);
             dv_client_again(m->client);
             return;
         }
@@ -139,14 +156,14 @@ static void on_ensured(void *context, int error, int64_t now) {
 
 /* Each attempt has a name of its own: a late create of an earlier one could otherwise be taken for the new. */
 static void start(dv_membership *m) {
-    m->stage = OFFLINE;
+    enter(m, OFFLINE);
     dv_own_node_remove(m->client, &m->own);
     if (!dv_client_connected(m->client)) return;
     if (make_path(m) != 0 || dv_ensure_path(m->client->znode, m->directory, DV_PERSISTENT, on_ensured, m) != 0) {
         dv_client_again(m->client);
         return;
     }
-    m->stage = ENSURING;
+    enter(m, ENSURING);
     m->under_way++;
 }
 
@@ -174,7 +191,7 @@ static void on_barrier(void *context, int error, int64_t now) {
 }
 
 static void resolve(dv_membership *m) {
-    m->stage = RESOLVING;
+    enter(m, RESOLVING);
     m->barrier.done = on_barrier;
     m->barrier.context = m;
     m->under_way++;
@@ -234,7 +251,7 @@ static void on_deleted(void *context, const dv_reply *reply, int64_t now) {
 }
 
 static void delete_node(dv_membership *m) {
-    m->stage = LEAVING;
+    enter(m, LEAVING);
     dv_own_node_remove(m->client, &m->own);
     dv_znode_unwatch(m->client->znode, &m->watch);
     if (m->under_way || !dv_client_can_delete(m->client)) return;
@@ -244,7 +261,7 @@ static void delete_node(dv_membership *m) {
 
 static void on_leaving_unmade(dv_event *event, int64_t now) {
     dv_membership *m = (dv_membership *)(void *)event;
-    m->stage = ENDED;
+    enter(m, ENDED);
     still_at_work(m, 0, now);
 }
 
@@ -263,7 +280,7 @@ void dv_membership_leave(dv_membership *m) {
 static void hear(void *context, dv_session_event event, int64_t now) {
     dv_membership *m = context;
     if (event == DV_SESSION_OVER && survives(m)) {
-        m->stage = OFFLINE;
+        enter(m, OFFLINE);
         m->watching = false;
         dv_own_node_remove(m->client, &m->own);
     } else if (event == DV_SESSION_OVER || event == DV_SESSION_CLOSED) {
