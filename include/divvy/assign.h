@@ -99,6 +99,16 @@ typedef struct {
     { sizeof(divvy_sticky_options), 0, 0, 0 }
 
 /**
+ * Writes the defaults of DIVVY_STICKY_OPTIONS_INIT to *options, for languages that cannot use the macro.
+ *
+ * Writes `size` bytes: fields that only the caller knows become zero, fields that only the library knows are left out.
+ * Ownership: keeps nothing. Thread: any.
+ * @param options [out] caller's memory; NULL: does nothing
+ * @param size   sizeof *options, as the caller knows it; less than a size_t has: does nothing
+ */
+DIVVY_API void divvy_sticky_options_init(divvy_sticky_options *options, size_t size);
+
+/**
  * The least movement: every item stays where it is, except those that must move for the loads to be as they should.
  *
  * The loads. A member's share is in proportion to its weight; its load becomes its share, rounded up or down. A member

@@ -103,15 +103,25 @@ typedef struct {
      * callback that does not return; then lines are dropped, and a line says how many. NULL: none is written
      * anywhere */
     void (*on_log)(int level, const char *message, void *user);
-    void *user; /**< handed to the callbacks */
     /** 1: each request and each answer too is a line to `on_log`, DIVVY_LOG_DEBUG: its kind and path and how it ended;
      * no data and no credentials. For a look at what happens, not for every day. The in-memory ensemble of testing.h
      * has its own trace */
     int log_requests;
+    void *user; /**< handed to the callbacks */
 } divvy_client_config;
 
 #define DIVVY_CLIENT_CONFIG_INIT \
-    { sizeof(divvy_client_config), NULL, 10000, 0, 0, NULL, NULL, DIVVY_ACL_AUTO, 0, 0, NULL, NULL, NULL, NULL, 0 }
+    { sizeof(divvy_client_config), NULL, 10000, 0, 0, NULL, NULL, DIVVY_ACL_AUTO, 0, 0, NULL, NULL, NULL, 0, NULL }
+
+/**
+ * Writes the defaults of DIVVY_CLIENT_CONFIG_INIT to *config, for languages that cannot use the macro.
+ *
+ * Writes `size` bytes: fields that only the caller knows become zero, fields that only the library knows are left out.
+ * Ownership: keeps nothing. Thread: any.
+ * @param config [out] caller's memory; NULL: does nothing
+ * @param size   sizeof *config, as the caller knows it; less than a size_t has: does nothing
+ */
+DIVVY_API void divvy_client_config_init(divvy_client_config *config, size_t size);
 
 /** What a client has done since it was opened. All but the last block only grow. */
 typedef struct {

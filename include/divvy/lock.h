@@ -39,17 +39,27 @@ typedef struct {
     const char *path;       /**< absolute, the same for all contenders; made, with its parents, when it is missing */
     const char *identifier; /**< what divvy_lock_contenders() and kazoo's contenders() show; NULL: host-pid-number */
     int mode;               /**< DIVVY_EXCLUSIVE (default), DIVVY_READ, DIVVY_WRITE */
-    void (*on_lost)(divvy_lock *lock, void *user); /**< it was held and is no longer; may acquire again. May be NULL */
-    void *user;                                    /**< handed to on_lost */
     /** 1: what is missing of the path is made of container nodes, which the servers (3.5.3 and later; older ones are
      * given persistent nodes) delete within some minutes when nobody is left in them. Not where kazoo processes use the
      * path: kazoo's Lock remembers that it exists, and fails with NoNodeError when it has gone (kazoo #563). Default
      * 0 */
     int container;
+    void (*on_lost)(divvy_lock *lock, void *user); /**< it was held and is no longer; may acquire again. May be NULL */
+    void *user;                                    /**< handed to on_lost */
 } divvy_lock_config;
 
 #define DIVVY_LOCK_CONFIG_INIT \
-    { sizeof(divvy_lock_config), NULL, NULL, DIVVY_EXCLUSIVE, NULL, NULL, 0 }
+    { sizeof(divvy_lock_config), NULL, NULL, DIVVY_EXCLUSIVE, 0, NULL, NULL }
+
+/**
+ * Writes the defaults of DIVVY_LOCK_CONFIG_INIT to *config, for languages that cannot use the macro.
+ *
+ * Writes `size` bytes: fields that only the caller knows become zero, fields that only the library knows are left out.
+ * Ownership: keeps nothing. Thread: any.
+ * @param config [out] caller's memory; NULL: does nothing
+ * @param size   sizeof *config, as the caller knows it; less than a size_t has: does nothing
+ */
+DIVVY_API void divvy_lock_config_init(divvy_lock_config *config, size_t size);
 
 /**
  * Make a lock object. Sends nothing: the queue is entered by an acquire, and left after each.

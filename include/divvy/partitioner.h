@@ -145,14 +145,18 @@ typedef int (*divvy_partition_func)(const char *identifier, const char *const *m
 
 /** How to take part. Initialise with one of the two INIT macros; copied by divvy_partitioner_create(). */
 typedef struct {
-    size_t size;              /**< sizeof of this struct, set by the INIT macros */
-    const char *path;         /**< absolute; nodes go under path/party and path/locks */
-    const char *const *items; /**< at least one, no empty, no repeated one; up to 1,000,000 */
-    size_t item_count;
+    size_t size;                 /**< sizeof of this struct, set by the INIT macros */
+    const char *path;            /**< absolute; nodes go under path/party and path/locks */
+    const char *const *items;    /**< at least one, no empty, no repeated one; up to 1,000,000 */
+    size_t item_count;           /**< how many */
     const char *identifier;      /**< NULL: host-pid-number. Up to 512 bytes that may stand in a node's name */
     int mode;                    /**< DIVVY_INCREMENTAL, DIVVY_EAGER */
     int assign;                  /**< DIVVY_ASSIGN_* */
     divvy_partition_func func;   /**< with DIVVY_ASSIGN_FUNC */
+    const char *func_name;       /**< a name for `func`, by which members see whether theirs is the same; NULL: "" */
+    int items_order;             /**< in which order round robin deals the items out, so where kazoo members are in the
+                                    pool: DIVVY_ORDER_BYTES, or DIVVY_ORDER_NUMERIC where theirs are integers. The same
+                                    in all members */
     int64_t time_boundary_ms;    /**< for how long the party must stand still before a join counts; 0 is legal */
     int64_t leave_boundary_ms;   /**< the same when members only left; -1: as time_boundary_ms */
     int64_t settle_max_ms;       /**< a party that never stands still counts after this; 0: 4 x the larger boundary */
@@ -161,7 +165,7 @@ typedef struct {
                                        lasted twice as long. Others wait meanwhile. Default: 10 s; 0: never */
     int on_suspend;              /**< DIVVY_HOLD, DIVVY_RELEASE_ON_SUSPEND */
     int on_session_loss;         /**< DIVVY_FAIL, DIVVY_REJOIN */
-    /* The next five count where a plan decides (DIVVY_ASSIGN_AUTO, all members can), and are ignored where kazoo or
+    /* The next six count where a plan decides (DIVVY_ASSIGN_AUTO, all members can), and are ignored where kazoo or
      * older members make the pool go by names. */
     uint32_t weight;  /**< the share, in proportion to that of others; 1000 is usual. 0: nothing, but what others
                                   cannot take. What a member that is new to the plan begins with, and a static one that comes
@@ -174,6 +178,9 @@ typedef struct {
                                   new owners hold those; 0: no limit. The plan's: the first member of a pool brings it, and it is
                                   another one when all live members are configured with that; until then those are
                                   warned (DIVVY_WARN_ASSIGN_DIFFERS) */
+    int64_t
+        round_timeout_ms; /**< with max_moves: the next items are moved after this time also if new owners do not hold
+                                   all of the last ones yet. Default: a minute. The plan's, like max_moves */
     int64_t rejoin_delay_ms; /**< with static_membership: for how long the items of this member wait for it when it is
                                   gone; 0: not at all. Members that join meanwhile are warned (DIVVY_WARN_ABSENT) */
     int static_membership; /**< 1: the identifier, which must be given, is this member's for good: who comes back with it
@@ -181,31 +188,39 @@ typedef struct {
                                   the other one gets nothing (DIVVY_WARN_FENCED) */
     /** States that have come and gone before the call begins are left out: `from` is always what you were told last. */
     void (*on_state)(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to, void *user);
+    /** Items came or went: the difference from what you were told last, before the on_state of the same change. */
     void (*on_items)(divvy_partitioner *p, const divvy_items_event *event, void *user);
     void (*on_destroyed)(void *user); /**< the last callback: everything of the partitioner is gone */
-    void *user;
-    const char *func_name; /**< a name for `func`, by which members see whether theirs is the same; NULL: "" */
-    int64_t
-        round_timeout_ms; /**< with max_moves: the next items are moved after this time also if new owners do not hold
-                                   all of the last ones yet. Default: a minute. The plan's, like max_moves */
-    int items_order;      /**< in which order round robin deals the items out, so where kazoo members are in the pool:
-                                   DIVVY_ORDER_BYTES, or DIVVY_ORDER_NUMERIC where theirs are integers. The same in all members */
+    void *user;                       /**< handed to the callbacks and to `func`; not copied */
 } divvy_partitioner_config;
 
-#define DIVVY_PARTITIONER_CONFIG_INIT                                                                                \
-    {                                                                                                                \
-        sizeof(divvy_partitioner_config), NULL, NULL, 0, NULL, DIVVY_INCREMENTAL, DIVVY_ASSIGN_AUTO, NULL, 1000, -1, \
-            0, 0, 10000, DIVVY_HOLD, DIVVY_FAIL, 1000, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, 60000,           \
-            DIVVY_ORDER_BYTES                                                                                        \
+#define DIVVY_PARTITIONER_CONFIG_INIT                                                                                 \
+    {                                                                                                                 \
+        sizeof(divvy_partitioner_config), NULL, NULL, 0, NULL, DIVVY_INCREMENTAL, DIVVY_ASSIGN_AUTO, NULL, NULL,      \
+            DIVVY_ORDER_BYTES, 1000, -1, 0, 0, 10000, DIVVY_HOLD, DIVVY_FAIL, 1000, NULL, 0, 60000, 0, 0, NULL, NULL, \
+            NULL, NULL                                                                                                \
     }
 
 /** As kazoo's SetPartitioner behaves: eager, everything released on session events, a boundary of 30 s, round robin. */
-#define DIVVY_PARTITIONER_CONFIG_KAZOO                                                                                 \
-    {                                                                                                                  \
-        sizeof(divvy_partitioner_config), NULL, NULL, 0, NULL, DIVVY_EAGER, DIVVY_ASSIGN_ROUND_ROBIN, NULL, 30000, -1, \
-            0, 0, 10000, DIVVY_RELEASE_ON_SUSPEND, DIVVY_FAIL, 1000, NULL, 0, 0, 0, NULL, NULL, NULL, NULL, NULL,      \
-            60000, DIVVY_ORDER_BYTES                                                                                   \
+#define DIVVY_PARTITIONER_CONFIG_KAZOO                                                                                \
+    {                                                                                                                 \
+        sizeof(divvy_partitioner_config), NULL, NULL, 0, NULL, DIVVY_EAGER, DIVVY_ASSIGN_ROUND_ROBIN, NULL, NULL,     \
+            DIVVY_ORDER_BYTES, 30000, -1, 0, 0, 10000, DIVVY_RELEASE_ON_SUSPEND, DIVVY_FAIL, 1000, NULL, 0, 60000, 0, \
+            0, NULL, NULL, NULL, NULL                                                                                 \
     }
+
+/**
+ * Writes the defaults of DIVVY_PARTITIONER_CONFIG_INIT to *config, for languages that cannot use the macro.
+ *
+ * Writes `size` bytes: fields that only the caller knows become zero, fields that only the library knows are left out.
+ * Ownership: keeps nothing. Thread: any.
+ * @param config [out] caller's memory; NULL: does nothing
+ * @param size   sizeof *config, as the caller knows it; less than a size_t has: does nothing
+ */
+DIVVY_API void divvy_partitioner_config_init(divvy_partitioner_config *config, size_t size);
+
+/** Writes the defaults of DIVVY_PARTITIONER_CONFIG_KAZOO to *config; otherwise as divvy_partitioner_config_init(). */
+DIVVY_API void divvy_partitioner_config_init_kazoo(divvy_partitioner_config *config, size_t size);
 
 /**
  * Join the pool at `config->path` and begin to claim a share of its items.

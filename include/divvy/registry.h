@@ -103,6 +103,16 @@ typedef struct {
     { sizeof(divvy_registry_config), NULL, NULL, 0, NULL, 0, 0, 0.1, NULL, 0, 0, 0.0, 0, 0, NULL }
 
 /**
+ * Writes the defaults of DIVVY_REGISTRY_CONFIG_INIT to *config, for languages that cannot use the macro.
+ *
+ * Writes `size` bytes: fields that only the caller knows become zero, fields that only the library knows are left out.
+ * Ownership: keeps nothing. Thread: any.
+ * @param config [out] caller's memory; NULL: does nothing
+ * @param size   sizeof *config, as the caller knows it; less than a size_t has: does nothing
+ */
+DIVVY_API void divvy_registry_config_init(divvy_registry_config *config, size_t size);
+
+/**
  * Make a registry object. Sends nothing.
  *
  * Ownership: `config` is copied. On success release *out with divvy_registry_close(). On error *out is NULL and there

@@ -50,17 +50,27 @@ typedef struct {
     uint32_t limit;         /**< slots of the pool, 1 to INT32_MAX; default 1 */
     uint32_t count;         /**< slots that an acquire takes, all or nothing; default 1 */
     int limit_policy;       /**< DIVVY_LIMIT_ERROR (default), _STORED, _PROVIDED */
-    void (*on_lost)(divvy_semaphore *semaphore, void *user); /**< slots were held and are no longer. May be NULL */
-    void *user;                                              /**< handed to on_lost */
     /** 1: what is missing of the path is made of container nodes, which the servers (3.5.3 and later; older ones are
      * given persistent nodes) delete within some minutes when nobody is left in them. The pool's limit goes with it.
      * Not where kazoo processes use the path: kazoo's Lock remembers that it exists, and fails with NoNodeError when it
      * has gone (kazoo #563). Default 0 */
     int container;
+    void (*on_lost)(divvy_semaphore *semaphore, void *user); /**< slots were held and are no longer. May be NULL */
+    void *user;                                              /**< handed to on_lost */
 } divvy_semaphore_config;
 
 #define DIVVY_SEMAPHORE_CONFIG_INIT \
-    { sizeof(divvy_semaphore_config), NULL, NULL, 1, 1, DIVVY_LIMIT_ERROR, NULL, NULL, 0 }
+    { sizeof(divvy_semaphore_config), NULL, NULL, 1, 1, DIVVY_LIMIT_ERROR, 0, NULL, NULL }
+
+/**
+ * Writes the defaults of DIVVY_SEMAPHORE_CONFIG_INIT to *config, for languages that cannot use the macro.
+ *
+ * Writes `size` bytes: fields that only the caller knows become zero, fields that only the library knows are left out.
+ * Ownership: keeps nothing. Thread: any.
+ * @param config [out] caller's memory; NULL: does nothing
+ * @param size   sizeof *config, as the caller knows it; less than a size_t has: does nothing
+ */
+DIVVY_API void divvy_semaphore_config_init(divvy_semaphore_config *config, size_t size);
 
 /**
  * Make a semaphore object. Sends nothing: the queue is entered by an acquire.

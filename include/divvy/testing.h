@@ -60,6 +60,9 @@ typedef struct {
     int64_t min_session_timeout_ms, max_session_timeout_ms; /**< 0: 2 and 20 ticks */
     int real_clock; /**< 1: CLOCK_BOOTTIME and a thread of the ensemble's own; 0: virtual */
     uint64_t seed;  /**< of everything that is left to chance: delays, elections, which server a client finds */
+    /** Sequence numbers past 2147483647: 0: they stay there, but for bursts, which see negative ones, as with ZooKeeper
+     * 3.8; 1: they go on from -2147483648. */
+    int sequences_wrap;
     int64_t client_delay_min_ms, client_delay_max_ms; /**< for a message between client and server; default 0 and 1 */
     int64_t server_delay_min_ms, server_delay_max_ms; /**< between servers; default 0 and 1 */
     int64_t election_min_ms, election_max_ms;         /**< from the loss of a leader to the next; default 200 and 400 */
@@ -68,13 +71,20 @@ typedef struct {
     /** Lines for a trace: connections, elections, faults, requests and answers; NULL: none. */
     void (*on_trace)(int64_t at_ms, const char *line, void *user);
     void *user;
-    /** Sequence numbers past 2147483647: 0: they stay there, but for bursts, which see negative ones, as with ZooKeeper
-     * 3.8; 1: they go on from -2147483648. */
-    int sequences_wrap;
 } divvy_testing_config;
 
 #define DIVVY_TESTING_CONFIG_INIT \
-    { sizeof(divvy_testing_config), 3, 2000, 5, 0, 0, 0, 1, 0, 1, 0, 1, 200, 400, NULL, NULL, NULL, 0 }
+    { sizeof(divvy_testing_config), 3, 2000, 5, 0, 0, 0, 1, 0, 0, 1, 0, 1, 200, 400, NULL, NULL, NULL }
+
+/**
+ * Writes the defaults of DIVVY_TESTING_CONFIG_INIT to *config, for languages that cannot use the macro.
+ *
+ * Writes `size` bytes: fields that only the caller knows become zero, fields that only the library knows are left out.
+ * Ownership: keeps nothing. Thread: any.
+ * @param config [out] caller's memory; NULL: does nothing
+ * @param size   sizeof *config, as the caller knows it; less than a size_t has: does nothing
+ */
+DIVVY_API void divvy_testing_config_init(divvy_testing_config *config, size_t size);
 
 /** Make an ensemble; its servers are up and have a leader. 0, DIVVY_EINVAL, DIVVY_ENOMEM or DIVVY_ESYSTEM. */
 DIVVY_API int divvy_testing_ensemble_create(divvy_testing_ensemble **out, const divvy_testing_config *config);

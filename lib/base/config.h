@@ -25,4 +25,13 @@ static inline int dv_config_copy(void *to, size_t to_bytes, const void *defaults
     return 0;
 }
 
+/* Writes `bytes` of defaults to a struct that begins with its size. What a longer one has besides becomes zero; what a
+ * shorter one lacks is left out. Does nothing for NULL, or where not even the size has room. */
+static inline void dv_config_init(void *config, size_t bytes, const void *defaults, size_t default_bytes) {
+    if (!config || bytes < sizeof bytes) return;
+    memset(config, 0, bytes);
+    memcpy(config, defaults, bytes < default_bytes ? bytes : default_bytes);
+    memcpy(config, &bytes, sizeof bytes);
+}
+
 #endif

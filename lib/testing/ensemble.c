@@ -65,6 +65,11 @@ static void elect_first(dv_mem *mem) {
     }
 }
 
+void divvy_testing_config_init(divvy_testing_config *config, size_t size) {
+    static const divvy_testing_config defaults = DIVVY_TESTING_CONFIG_INIT;
+    dv_config_init(config, size, &defaults, sizeof defaults);
+}
+
 int divvy_testing_ensemble_create(divvy_testing_ensemble **out, const divvy_testing_config *config) {
     static const divvy_testing_config defaults = DIVVY_TESTING_CONFIG_INIT;
     if (!out) return DIVVY_EINVAL;

@@ -24,6 +24,7 @@ static void test_client_config(void) {
     CHECK(c.auth_scheme == NULL && c.auth == NULL && c.acl == DIVVY_ACL_AUTO);
     CHECK(c.ephemeral_path_bytes == 0 && c.watch_path_bytes == 0);
     CHECK(c.on_session == NULL && c.on_warning == NULL && c.on_log == NULL && c.user == NULL);
+    CHECK(c.log_requests == 0);
 }
 
 /* What the two partitioner configs have in common. */
@@ -34,7 +35,8 @@ static void check_common(const divvy_partitioner_config *c) {
     CHECK(c->release_warn_ms == 10000 && c->on_session_loss == DIVVY_FAIL && c->weight == 1000 && c->zone == NULL);
     CHECK(c->max_moves == 0 && c->rejoin_delay_ms == 0 && c->static_membership == 0);
     CHECK(c->on_state == NULL && c->on_items == NULL && c->on_destroyed == NULL && c->user == NULL);
-    CHECK(c->func_name == NULL);
+    CHECK(c->func_name == NULL && c->items_order == DIVVY_ORDER_BYTES && c->round_timeout_ms == 60000);
+    CHECK(c->assign == DIVVY_ASSIGN_AUTO || c->assign == DIVVY_ASSIGN_ROUND_ROBIN);
 }
 
 /* The partitioner's INIT macro: incremental, a boundary of one second. */
@@ -51,6 +53,32 @@ static void test_kazoo_config(void) {
     check_common(&c);
     CHECK(c.mode == DIVVY_EAGER && c.assign == DIVVY_ASSIGN_ROUND_ROBIN && c.on_suspend == DIVVY_RELEASE_ON_SUSPEND);
     CHECK(c.time_boundary_ms == 30000);
+}
+
+/* The init functions give what the macros have, in both languages; unit.config compares them byte by byte. */
+static void test_init_functions(void) {
+    divvy_client_config client;
+    divvy_partitioner_config partitioner;
+    divvy_lock_config lock;
+    divvy_semaphore_config semaphore;
+    divvy_registry_config registry;
+    divvy_sticky_options options;
+    divvy_client_config_init(&client, sizeof client);
+    CHECK(client.size == sizeof client && client.session_timeout_ms == 10000 && client.log_requests == 0);
+    divvy_partitioner_config_init(&partitioner, sizeof partitioner);
+    check_common(&partitioner);
+    CHECK(partitioner.time_boundary_ms == 1000 && partitioner.round_timeout_ms == 60000);
+    divvy_partitioner_config_init_kazoo(&partitioner, sizeof partitioner);
+    check_common(&partitioner);
+    CHECK(partitioner.time_boundary_ms == 30000 && partitioner.mode == DIVVY_EAGER);
+    divvy_lock_config_init(&lock, sizeof lock);
+    CHECK(lock.size == sizeof lock && lock.mode == DIVVY_EXCLUSIVE && lock.container == 0);
+    divvy_semaphore_config_init(&semaphore, sizeof semaphore);
+    CHECK(semaphore.size == sizeof semaphore && semaphore.limit == 1 && semaphore.count == 1);
+    divvy_registry_config_init(&registry, sizeof registry);
+    CHECK(registry.size == sizeof registry && registry.heartbeat_jitter > 0.09 && registry.heartbeat_jitter < 0.11);
+    divvy_sticky_options_init(&options, sizeof options);
+    CHECK(options.size == sizeof options && options.max_moves == 0);
 }
 
 /* The version is said four times; all four agree, and the library is of the version of its headers. */
@@ -87,6 +115,7 @@ int main(void) {
     test_client_config();
     test_partitioner_config();
     test_kazoo_config();
+    test_init_functions();
     test_version();
     test_linkage();
     return failures == 0 ? 0 : 1;
