@@ -17,7 +17,7 @@ static const char usage[] =
     "\n"
     "Runs N histories (default 1000) of the seeds S, S+1, ... (default: of the time), each in a simulated ensemble, "
     "and\n"
-    "checks the invariants of docs/testing.md at each step. Ends with coverage, and one line of counts.\n"
+    "checks the invariants of docs/protocol.md at each step. Ends with coverage, and one line of counts.\n"
     "\n"
     "  --histories N  how many\n"
     "  --seed S       the first seed\n"

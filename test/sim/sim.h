@@ -3,8 +3,8 @@
  * A history is a script, a list of (time, event) drawn from a seed, that is executed from the list on a simulated
  * ensemble, with members that are ordinary clients of the library. script.c draws it; world.c executes it; member.c is
  * a process with its client, user.c the program in it, claims.c its locks and semaphores, services.c its registry;
- * truth*.c mirror what the servers committed; check_*.c hold both against the invariants of docs/testing.md; resource.c
- * is what the items guard. */
+ * truth*.c mirror what the servers committed; check_*.c hold both against the invariants of docs/protocol.md;
+ * resource.c is what the items guard. */
 #ifndef SIM_H
 #define SIM_H
 
