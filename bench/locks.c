@@ -39,7 +39,7 @@ typedef struct {
     int (*acquire_async)(void *object);
     int (*release)(void *object);
     void (*destroy)(void *object);
-    unsigned head_watches; /* of whoever is the next */
+    unsigned head_watches; /* of the next in the queue */
 } recipe;
 
 static void *make_lock(divvy_client *client, const char *path, uint32_t limit) {

@@ -25,7 +25,7 @@ CHAIN_HAND_OVERS = 10  # at least so many of each peer in a round
 # How many times faster divvy is to be than the others, in pairs a second.
 WANTED = {"lock": {"floor": 0.85, "kazoo": 2, "curator": 1.2},
           "semaphore": {"floor": 0.85, "kazoo": 2.5, "curator": 1.3}}
-# The most that a hand-over may cost. Whoever becomes the next in a semaphore's queue looks around; see README.md.
+# The most that a hand-over may cost. The next in a semaphore's queue reads the pool; see README.md.
 MOST = {"release": {"watch_events": 0, "reads": 0, "writes": 1},
         "taker": {"watch_events": 1, "reads": 1, "writes": 1},
         "next": {"watch_events": 1, "reads": 3, "writes": 0},

@@ -124,7 +124,7 @@ static void read_all(int ms) {
     print_rate(count, now_s() - start_s);
 }
 
-/* Opens the view, and returns when looking sends nothing any more. */
+/* Opens the view, and returns when looking no longer sends requests. */
 static void view(void) {
     uint64_t before;
     check(divvy_registry_watch(registry, NULL, NULL, NULL), "watch");

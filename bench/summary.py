@@ -14,7 +14,7 @@ import sys
 COLUMNS = ("kazoo threads", "kazoo processes", "divvy eager", "divvy rendezvous", "divvy sticky")
 OURS = COLUMNS[-1]
 JOIN_TIMES_FASTER, FIRST_TIMES_FASTER, MOVED_TO_FLOOR = 30, 20, 1
-TIMES_SET_AT = 10000  # With few items the time is round trips and spacing, of which both have as many.
+TIMES_SET_AT = 10000  # With few items the time is round trips and spacing, and both have as many of them.
 # A few writes belong to the members themselves: sessions' nodes and paths, not items.
 WRITES_PER_ITEM, READS_PER_ITEM, MEMBERS_SHARE = 1, 2, 0.02
 

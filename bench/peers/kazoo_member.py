@@ -54,7 +54,7 @@ def give_up():
 
 
 while not ending:
-    if p.failed:  # as its documentation asks: begin anew
+    if p.failed:  # as its documentation asks: start again
         give_up()
         tell("failed")
         acquired = False

@@ -97,7 +97,7 @@ def work(index):
         client.stop()
         client.close()
         if as_processes:
-            told.cancel_join_thread()  # Nobody reads any more, so the end must not wait for it.
+            told.cancel_join_thread()  # Nobody reads from here on, so the end must not wait for it.
     except Exception as error:  # It would otherwise pass unseen, and the pool would wait for a dead member.
         told.put((index, time.monotonic(), error))
 

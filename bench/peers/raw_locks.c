@@ -166,7 +166,7 @@ static void on_lease_gone(zhandle_t *handle, int type, int state, const char *pa
     if (type == ZOO_CHILD_EVENT) check(zoo_aget_children(zh, "/raw-pool", 0, on_leases, context), "children");
 }
 
-/* Whoever comes next has read the pool, and watches it, before the clock starts. */
+/* Measures hand-overs. The next in the queue has read the pool, and watches it, before the clock starts. */
 static void hand_over_slots(int waiters, double *us) {
     static admission admissions[WAITERS_MAX + 1];
     char lease[PATH_BYTES] = "/raw-pool/lease-first";

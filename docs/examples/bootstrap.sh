@@ -3,8 +3,8 @@
 #
 #   bootstrap.sh CLUSTER NODE      run it when machine NODE boots
 #
-# Whoever finds no cluster founds one. When two look at the same time, neither sees the other, and there are two
-# clusters from then on; so each machine looks, and joins, under a lock. The second one waits until the first one is
+# The process that finds no cluster founds one. When two look at the same time, neither sees the other, and there are
+# two clusters from then on; so each machine looks, and joins, under a lock. The second one waits until the first one is
 # done, and so never meets a member that is only half there.
 #
 # CLUSTER is a folder that all share, and stands for what you have: a replica set, a quorum, a key-value store.

@@ -5,7 +5,7 @@
  *     export DIVVY_ENSEMBLE_TICK_MS=2000     # the servers' tickTime, or more
  *     kazoo_loop 127.0.0.1:2181 /example alpha beta gamma delta
  *
- * Whoever comes from kazoo's SetPartitioner finds the four states and the loop of its documentation again, and Python
+ * A user of kazoo's SetPartitioner finds here the four states and the loop of its documentation again, and Python
  * processes can be members of the same pool. As there, every change stops all work of all members for a moment.
  * incremental_loop.c is the better loop for a new program: it interrupts only what has to move.
  */

@@ -39,7 +39,7 @@ static void on_lost(divvy_lock *lock, void *user) {
 /* 0 when all steps were done while the lock was held. */
 static int run_job(const divvy_lock *lock) {
     for (int step = 1; step <= STEPS; step++) {
-        int64_t token = divvy_lock_token(lock); /* 0: not held any more */
+        int64_t token = divvy_lock_token(lock); /* 0: it is lost */
         if (!token || store(token, step) != 0) return -1;
         usleep(STEP_US);
     }

@@ -44,7 +44,7 @@ static zhandle_t *open_handle(const char *hosts) {
     return zookeeper_init(hosts, on_event, 10000, NULL, NULL, 0);
 }
 
-/* Whoever comes first makes the nodes that we count in. */
+/* Makes the nodes that we count in, if they are missing. */
 static void make_node(zhandle_t *handle, const char *path, const char *node) {
     char parent[1024];
     snprintf(parent, sizeof parent, "%s/done", path);

@@ -10,8 +10,8 @@
  *     registry 127.0.0.1:2181 lead resizer-boss 60    the one boss, as long as no other is
  *
  * A worker says once what it is. From then on the library sends its heartbeats, every third of its ttl, each with the
- * load that on_load tells then; if the worker hangs, or its machine goes, its entry is gone when the session is, and
- * not healthy any more when the ttl has passed, whichever comes first.
+ * load that on_load tells then; if the worker hangs, or its machine goes, its entry is no longer healthy. That is so
+ * when the ttl has passed or the session has ended, whichever comes first.
  */
 #include <cjson/cJSON.h>
 #include <divvy/divvy.h>

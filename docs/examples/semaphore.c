@@ -40,7 +40,7 @@ static void show_holders(divvy_semaphore *semaphore) {
 /* 0 when all steps were done while the slot was held. */
 static int work(const divvy_semaphore *semaphore) {
     for (int step = 1; step <= STEPS; step++) {
-        int licence = divvy_semaphore_slot(semaphore); /* -1: not held any more */
+        int licence = divvy_semaphore_slot(semaphore); /* -1: it is lost */
         if (licence < 0) return -1;
         printf("step %d with licence %d\n", step, licence);
         usleep(STEP_US);

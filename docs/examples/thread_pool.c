@@ -122,7 +122,8 @@ static void *run_worker(void *unused) {
     return NULL;
 }
 
-/* Ends the workers, each after the piece that it is at. The client's own threads keep the session alive meanwhile. */
+/* Ends the workers, each after the piece that it is at. The client's own threads keep the session alive during that
+ * time. */
 static void end_workers(pthread_t *workers, int count) {
     pthread_mutex_lock(&mutex);
     over = 1;

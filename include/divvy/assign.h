@@ -124,9 +124,9 @@ DIVVY_API void divvy_sticky_options_init(divvy_sticky_options *options, size_t s
  * are always dealt out, and are no moves. Items of drained members have an owner, and are.
  *
  * Rounds. With `max_moves` a call may stop short of such loads: it takes items from drained members first, then from
- * whoever is farthest above its share, for whoever is farthest below. When n moves are needed, they are made by
- * ceil(n / max_moves) calls, each with what the one before returned. With `keep_all` items without an owner are dealt
- * out, to whoever is farthest below its share, and that is all.
+ * the member farthest above its share. It gives them to the member farthest below. When n moves are needed, they are
+ * made by ceil(n / max_moves) calls, each with what the one before returned. With `keep_all` it deals out only items
+ * without an owner, to the member farthest below its share.
  *
  * All weights 0: nothing is taken from anyone, since any move would only burden another member that is to be emptied;
  * items without an owner are dealt out as if all weights were equal, since somebody has to have them.

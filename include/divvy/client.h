@@ -10,9 +10,9 @@
  *  3. Strings and structs that a call takes are copied before it returns, unless its page says otherwise.
  *  4. Every public function may be called from any thread and from any callback of divvy. A waiting call inside a
  *     callback returns DIVVY_EDEADLK at once.
- *  5. Callbacks of one client are serialised: at most one runs at a time, and none of our locks is held meanwhile.
- *     In threaded mode they run on one thread of the client's; in manual mode inside divvy_client_process(), and in
- *     calls that wait, of the caller.
+ *  5. Callbacks of one client are serialised: at most one runs at a time, and divvy holds none of its locks while one
+ *     runs. In threaded mode they run on one thread of the client's; in manual mode inside divvy_client_process(), and
+ *     in calls that wait, of the caller.
  *  6. After the destroying call of an object has returned (outside a callback), no callback of that object runs.
  *     Inside a callback the destroying call returns at once, and the object goes when the callback returns.
  *  7. A client does not survive a fork: in the child every call returns DIVVY_EFORK. Fork before opening, or exec.
@@ -203,7 +203,7 @@ DIVVY_API int divvy_client_wait_connected(divvy_client *client, int64_t timeout_
  * half as much again, and at least 100 ms) after divvy_client_next_deadline() gives DIVVY_WARN_LATE, with by how much;
  * once, until a call has come in time. A call that waits drives the loop too, and is judged likewise.
  *
- * Thread: one at a time; other threads may call anything else meanwhile.
+ * Thread: one at a time; other threads may call any other function while it runs.
  * @param timeout_ms -1: until there is something; 0: do not wait
  * @return the number of events and timers handled and callbacks run, 0 when the time passed without any, or
  *   DIVVY_ESTATE     the client is not in manual mode, or another thread is inside this call
@@ -244,9 +244,9 @@ DIVVY_API const char *divvy_warning_name(int code);
 
 /**
  * For how long the session is certainly alive, in milliseconds, by the session clock (docs/protocol.md, rules C1 to
- * C6). What is owned may be worked on for so long, whatever the servers do meanwhile; a program that needs some time to
- * stop its work begins to stop that much earlier. Thread: any; no request is sent.
- * @return 0 when the session is lost, was never established, or client is NULL
+ * C6). The caller may work for so long on what it owns, whatever the servers do. A program that needs time to stop its
+ * work begins to stop that much earlier. Thread: any; no request is sent. @return 0 when the session is lost, was never
+ * established, or client is NULL
  */
 DIVVY_API int64_t divvy_client_time_left_ms(const divvy_client *client);
 
@@ -275,7 +275,7 @@ DIVVY_API const char *divvy_client_error(const divvy_client *client);
  * joined, descriptors closed.
  *
  * Thread: any, once. Inside a callback of this client it returns at once and the client ends when the callback
- *   returns. Outside it returns when nothing of the client runs any more; callbacks still queued are dropped.
+ *   returns. Outside it returns when nothing of the client still runs; callbacks still queued are dropped.
  * @param client NULL is allowed. In the child of a fork nothing is done, and the memory is not released
  */
 DIVVY_API void divvy_client_close(divvy_client *client);

@@ -192,7 +192,7 @@ DIVVY_API int divvy_lock_contenders(divvy_lock *lock, divvy_strings **out, int64
 /**
  * Release the lock if it is held, end an acquire that waits (DIVVY_ECLOSED, `done`: DIVVY_ECANCELED), and release the
  * object; NULL is allowed. Our node is deleted in the background. Outside a callback it returns when no callback of the
- * lock runs any more; where a `done` is due it runs before, in manual mode inside this call.
+ * lock still runs. A `done` that is due runs before, in manual mode inside this call.
  * Thread: any, callbacks included; once, and not while another thread still calls functions on the lock, but for an
  *   acquire that waits.
  */

@@ -39,7 +39,7 @@
  * Lifetime: rules 1 to 7 of client.h, and
  *  8. A partitioner is made by divvy_partitioner_create() and ends with divvy_partitioner_destroy(), called once.
  *  9. A snapshot (divvy_partition) is immutable and lives until divvy_partition_unref(), also after its partitioner.
- * 10. on_destroyed is the last callback of a partitioner; after it `user` is not touched any more.
+ * 10. on_destroyed is the last callback of a partitioner; after it `user` is no longer touched.
  */
 #ifndef DIVVY_PARTITIONER_H
 #define DIVVY_PARTITIONER_H
@@ -74,8 +74,8 @@ enum {
     DIVVY_ASSIGN_AUTO, /**< the best that all members can: the sticky plan, if all have this choice or the next */
     DIVVY_ASSIGN_ROUND_ROBIN, /**< kazoo's rule, divvy_assign_round_robin() */
     DIVVY_ASSIGN_RENDEZVOUS,  /**< divvy_assign_rendezvous() */
-    DIVVY_ASSIGN_STICKY, /**< the same as DIVVY_ASSIGN_AUTO in this release: a plan, kept in path/plan, of who owns what,
-                                   from which a change of the pool moves as little as possible */
+    DIVVY_ASSIGN_STICKY, /**< in this release the same as DIVVY_ASSIGN_AUTO. A plan in path/plan says who owns what;
+                              a change of the pool moves as little of it as possible */
     DIVVY_ASSIGN_FUNC    /**< the function in the config, which all members must have */
 };
 
@@ -89,7 +89,7 @@ enum {
 enum {
     DIVVY_FAIL,  /**< DIVVY_FAILURE, as kazoo */
     DIVVY_REJOIN /**< DIVVY_RELEASE with all items lost already, a new state_id even in DIVVY_RELEASE; after
-                      divvy_partitioner_release_set() the member takes part anew, on the client's next session */
+                      divvy_partitioner_release_set() the member takes part again, on the client's next session */
 };
 
 /** Why items came or went. */
@@ -102,8 +102,8 @@ enum divvy_reason {
     DIVVY_REASON_TIMEOUT,  /**< allocate_timeout_ms passed */
     DIVVY_REASON_DENIED,   /**< credentials or access lists */
     DIVVY_REASON_FOREIGN,  /**< somebody else deleted a node of ours */
-    /* Why the pool's plan is another one. DIVVY_REASON_MEMBERS: a plan is the first one, or not the rule any more, a
-     * static member came back, or another round goes on with what an earlier plan began. */
+    /* The next reasons say why the pool has a new plan. DIVVY_REASON_MEMBERS: the pool has its first plan, or follows
+     * plans again, a static member came back, or a round goes on with what an earlier plan began. */
     DIVVY_REASON_JOIN,   /**< a member joined */
     DIVVY_REASON_LEAVE,  /**< a member left: divvy_partitioner_leave() */
     DIVVY_REASON_LOSS,   /**< a member is gone: its session ended, or it finished */
@@ -162,30 +162,32 @@ typedef struct {
     int64_t settle_max_ms;       /**< a party that never stands still counts after this; 0: 4 x the larger boundary */
     int64_t allocate_timeout_ms; /**< DIVVY_FAILURE when ALLOCATING lasts longer; 0: never */
     int64_t release_warn_ms;     /**< DIVVY_WARN_SLOW_RELEASE when RELEASE lasts longer, and each time that it has
-                                       lasted twice as long. Others wait meanwhile. Default: 10 s; 0: never */
+                                       lasted twice as long. Others wait until it ends. Default: 10 s; 0: never */
     int on_suspend;              /**< DIVVY_HOLD, DIVVY_RELEASE_ON_SUSPEND */
     int on_session_loss;         /**< DIVVY_FAIL, DIVVY_REJOIN */
     /* The next six count where a plan decides (DIVVY_ASSIGN_AUTO, all members can), and are ignored where kazoo or
      * older members make the pool go by names. */
-    uint32_t weight;  /**< the share, in proportion to that of others; 1000 is usual. 0: nothing, but what others
-                                  cannot take. What a member that is new to the plan begins with, and a static one that comes
-                                  back configured otherwise than before. A weight that was set since stays, see
-                                  divvy_partitioner_set_weight(); a static member that comes back is warned then
-                                  (DIVVY_WARN_WEIGHT) */
+    /** The share, in proportion to that of others; 1000 is usual. A member of weight 0 gets no items, unless all
+     * members weigh 0. The weight counts when the member is new to the plan, and when a static member comes back with
+     * another one than before. A weight from divvy_partitioner_set_weight() outlives a static member's restart; then
+     * DIVVY_WARN_WEIGHT says so. */
+    uint32_t weight;
     const char *zone; /**< items are spread evenly over the zones that members name, then inside each. NULL: none;
                                   members without one form a zone together. Up to 512 bytes of UTF-8 */
-    size_t max_moves; /**< at most so many items are taken from living members at a time, the next ones when their
-                                  new owners hold those; 0: no limit. The plan's: the first member of a pool brings it, and it is
-                                  another one when all live members are configured with that; until then those are
-                                  warned (DIVVY_WARN_ASSIGN_DIFFERS) */
-    int64_t
-        round_timeout_ms; /**< with max_moves: the next items are moved after this time also if new owners do not hold
-                                   all of the last ones yet. Default: a minute. The plan's, like max_moves */
-    int64_t rejoin_delay_ms; /**< with static_membership: for how long the items of this member wait for it when it is
-                                  gone; 0: not at all. Members that join meanwhile are warned (DIVVY_WARN_ABSENT) */
-    int static_membership; /**< 1: the identifier, which must be given, is this member's for good: who comes back with it
-                                  takes over its place in the plan, items and all. Of two live ones only the newer counts:
-                                  the other one gets nothing (DIVVY_WARN_FENCED) */
+    /** At most so many items are taken from living members in one round; 0: no limit. The next round begins when the
+     * new owners hold them all. The plan keeps the number of the pool's first member, and takes another one when all
+     * live members are configured with that. Members with another number are warned (DIVVY_WARN_ASSIGN_DIFFERS). */
+    size_t max_moves;
+    /** With max_moves: a round ends after this time even if new owners do not hold all of its items. Default: a minute.
+     * The plan keeps it, as it does max_moves. */
+    int64_t round_timeout_ms;
+    /** With static_membership: for how long this member's items wait for it when it is gone; 0: not at all. Members
+     * that join during that time are warned (DIVVY_WARN_ABSENT). */
+    int64_t rejoin_delay_ms;
+    /** 1: the identifier, which must be given, is this member's for good. A process that comes back with it takes over
+     * the member's place in the plan, with all items. Of two live ones only the newer counts: the other one gets
+     * nothing (DIVVY_WARN_FENCED). */
+    int static_membership;
     /** States that have come and gone before the call begins are left out: `from` is always what you were told last. */
     void (*on_state)(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to, void *user);
     /** Items came or went: the difference from what you were told last, before the on_state of the same change. */
@@ -251,8 +253,7 @@ DIVVY_API void divvy_partitioner_config_init_kazoo(divvy_partitioner_config *con
 DIVVY_API int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client,
                                        const divvy_partitioner_config *config);
 
-/**
- * The state now. Whoever sees DIVVY_RELEASE here has been told of it, and may release it.
+/** Returns the state now. A caller that sees DIVVY_RELEASE here has been told of it, and may release it.
  * Thread: any. @return DIVVY_FAILURE for NULL, and once the client is closed
  */
 DIVVY_API divvy_partition_state divvy_partitioner_state(const divvy_partitioner *p);
@@ -405,11 +406,11 @@ DIVVY_API const char *divvy_partitioner_identifier(const divvy_partitioner *p);
  * release them. The call only asks: the plan follows. Of several calls the last one counts; while the party cannot
  * follow plans it waits.
  *
- * What members are configured with stays as it is; those that join later follow the plan, too, and are warned if theirs
- * is another one (DIVVY_WARN_ITEMS_DIFFER), as this one is. A set that is to last belongs in the configuration as well:
- * a plan takes up the configured set once all live members have it, if it is another one than was taken up last, or if
- * all were started after this call; and where a member does not follow plans each goes by its configuration. A lost
- * session (DIVVY_REJOIN) is no start.
+ * What members are configured with stays as it is; those that join later follow the plan, too. They are warned if their
+ * set differs (DIVVY_WARN_ITEMS_DIFFER), and so is this member. A set that shall last belongs in the configuration as
+ * well: a plan takes up the configured set once all live members have it, if it differs from the last one taken up, or
+ * if all members were started after this call; and where a member does not follow plans each goes by its configuration.
+ * A lost session (DIVVY_REJOIN) is no start.
  *
  * Ownership: all is copied. Thread: any.
  * @param items at least one, no empty, no repeated one; up to 1,000,000; in any order
@@ -430,10 +431,10 @@ DIVVY_API int divvy_partitioner_set_items(divvy_partitioner *p, const char *cons
  * as soon as one does; what moves then is told with DIVVY_REASON_WEIGHT or _DRAIN. Of several calls the last one
  * counts.
  *
- * A static member's weight outlives a restart, as it is the plan's: config.weight counts when it is new to the plan, or
- * when it is another one than at the member's start before. Another member's is set again when its session is lost and
- * it rejoins (DIVVY_REJOIN). An administrator may change it too (`divvy drain`); what was said last counts. When all
- * weigh nothing, nothing is taken from anyone.
+ * A static member's weight outlives a restart, as it is the plan's: config.weight counts when the member is new to the
+ * plan, or when it differs from the weight at the member's last start. Another member's is set again when its session
+ * is lost and it rejoins (DIVVY_REJOIN). An administrator may change it too (`divvy drain`); what was said last counts.
+ * When all weigh nothing, nothing is taken from anyone.
  *
  * Thread: any. Sends nothing itself: work starts with the client's next turn.
  * Source: docs/protocol.md, D15, D40.

@@ -136,13 +136,13 @@ DIVVY_API int divvy_registry_open(divvy_registry **out, divvy_client *client, co
 /**
  * Release the registry; NULL is allowed. Ephemeral entries of ours are deleted in the background, persistent ones stay;
  * watches end; calls that wait end with DIVVY_ECLOSED, heartbeats under way are told DIVVY_ECANCELED. Outside a
- * callback it returns when no callback of the registry runs any more.
+ * callback it returns when no callback of the registry still runs.
  * Thread: any, callbacks included; once, and not while another thread begins calls on the registry.
  */
 DIVVY_API void divvy_registry_close(divvy_registry *registry);
 
-/**
- * Announce a service, or say that it is still there: its entry is replaced by `status`, whoever wrote the one before.
+/** Announces a service, or says that it is still there. `status` replaces the service's entry, also one that somebody
+ * else wrote.
  *
  * One request where the entry stands already. From then on the service is ours: its entry is written again on a new
  * session, until it is unregistered or the registry closed.
@@ -317,7 +317,7 @@ DIVVY_API int divvy_registry_watch(divvy_registry *registry, const char *role,
                                    void *user);
 
 /**
- * End a view. After it has returned, outside a callback, its on_change is not called any more; inside one, none begins.
+ * End a view. After it has returned, outside a callback, its on_change is no longer called; inside one, none begins.
  * @param role as it was given to divvy_registry_watch()
  * @return 0, or DIVVY_ENOENT (it is not watched), DIVVY_EINVAL, DIVVY_E2BIG, DIVVY_ENOMEM, DIVVY_EFORK
  */

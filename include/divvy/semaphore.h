@@ -1,11 +1,11 @@
 /**
  * @file semaphore.h
- * Semaphore: a pool of numbered slots, of which no more are held at a time than its limit says.
+ * Semaphore: a pool of numbered slots. No more of them are held at a time than its limit says.
  * SPDX-License-Identifier: Apache-2.0
  *
- * Shares its path with kazoo's Semaphore. Whoever wants slots stands in one queue, first come, first served, and is
- * admitted at its head by one transaction, so that the limit is never passed. Slots have numbers from 0: two holders
- * never have the same one at the same time (kazoo's holders have none).
+ * Shares its path with kazoo's Semaphore. All acquires stand in one queue, first come, first served. One transaction
+ * admits the head, so that the limit is never passed. Slots have numbers from 0: two holders never have the same one at
+ * the same time (kazoo's holders have none).
  *
  * The limit stands in the pool, for all to see, and all are to agree on it; divvy_semaphore_resize() changes it while
  * the pool is in use. A limit that becomes lower takes no slot from anybody: nobody is admitted until there is room
@@ -205,8 +205,7 @@ DIVVY_API int divvy_semaphore_slot(const divvy_semaphore *semaphore);
  */
 DIVVY_API int divvy_semaphore_slot_at(const divvy_semaphore *semaphore, uint32_t i);
 
-/**
- * Change the limit of the pool, for all that use it, by compare-and-set. Whoever waits first is woken.
+/** Changes the limit of the pool, for all that use it, by compare-and-set. The head of the queue is woken.
  *
  * From then on this object's own limit is the new one too. No slot is taken from a holder. A waiting acquire that wants
  * more slots than the new limit ends with DIVVY_ELIMIT when its turn has come.
@@ -241,7 +240,8 @@ typedef struct divvy_holders divvy_holders;
  */
 DIVVY_API int divvy_semaphore_holders(divvy_semaphore *semaphore, divvy_holders **out, int64_t timeout_ms);
 
-/** Who waits, in the order of the queue; as divvy_semaphore_holders() otherwise. Whoever is being admitted is in it. */
+/** Returns the waiting acquires in the order of the queue, with the one that is being admitted. Otherwise as
+ * divvy_semaphore_holders(). */
 DIVVY_API int divvy_semaphore_contenders(divvy_semaphore *semaphore, divvy_holders **out, int64_t timeout_ms);
 
 /** How many; 0 for NULL. */
@@ -268,7 +268,7 @@ DIVVY_API void divvy_holders_free(divvy_holders *holders);
 /**
  * Release the slots if they are held, end an acquire that waits (DIVVY_ECLOSED, `done`: DIVVY_ECANCELED), and release
  * the object; NULL is allowed. Our nodes are deleted in the background. Outside a callback it returns when no callback
- * of the semaphore runs any more; where a `done` is due it runs before, in manual mode inside this call.
+ * of the semaphore still runs. A `done` that is due runs before, in manual mode inside this call.
  * Thread: any, callbacks included; once, and not while another thread still calls functions on the semaphore, but for
  *   an acquire that waits.
  */

@@ -2,9 +2,9 @@
  * @file
  * An in-memory ZooKeeper, for tests of pools without a server. Library divvy_testing, apart from libdivvy.
  *
- * An ensemble is a few simulated servers with a leader, links between them, and links to clients, all of which can be
- * made to fail as real ones do. Clients are opened on it by divvy_testing_client_open() and are ordinary clients then:
- * the code of libdivvy that runs on them is the code that runs on a real ZooKeeper.
+ * An ensemble is a few simulated servers with a leader, links between them, and links to clients. All of these can fail
+ * as real ones do. Clients are opened on it by divvy_testing_client_open() and are ordinary clients then: the code of
+ * libdivvy that runs on them is the code that runs on a real ZooKeeper.
  *
  * Time. With the virtual clock (the default) nothing happens but inside the calls of this header, and inside waiting
  * calls of its clients, which let time go on; all of it runs in the calling thread, the same each time for one seed.
@@ -123,8 +123,8 @@ typedef enum {
     DIVVY_TESTING_LINK_NO_REPLIES,  /**< what the server sends (or the second of two servers) is lost */
 } divvy_testing_link;
 
-/** The link between a client and all servers; messages on the way over a direction that is cut are lost. TCP: once a
- * message of a connection was lost nothing of it passes any more in that direction, until it ends. */
+/** The link between a client and all servers; messages on the way over a direction that is cut are lost. As with TCP, a
+ * connection that has lost a message passes nothing more in that direction until it ends. */
 DIVVY_API int divvy_testing_link_client(divvy_testing_ensemble *ensemble, divvy_client *client,
                                         divvy_testing_link link);
 /** What becomes of a client's requests under way when its connection breaks. */
@@ -146,9 +146,9 @@ DIVVY_API int divvy_testing_prefer(divvy_testing_ensemble *ensemble, divvy_clien
 /** The process stops (SIGSTOP) or goes on: stopped it runs no turn, sends nothing, not even pings; what arrives waits.
  * With the virtual clock only, else DIVVY_ESTATE. */
 DIVVY_API int divvy_testing_pause_client(divvy_testing_ensemble *ensemble, divvy_client *client, int paused);
-/** The process dies: nothing of it is sent any more, its connections break, its session is left to expire. The client
+/** Kills the client's process: it sends nothing more, its connections break, its session is left to expire. The client
  * is to be closed then, to free its memory; callbacks that were still queued may run inside that. With the real clock
- * its threads go on, and hear that the session is lost. */
+ * its threads go on, and are told that the session is lost. */
 DIVVY_API int divvy_testing_crash_client(divvy_testing_ensemble *ensemble, divvy_client *client);
 /** The client's clock runs faster (or slower) by so many parts in a million from now on. */
 DIVVY_API int divvy_testing_drift_client(divvy_testing_ensemble *ensemble, divvy_client *client, int parts_per_million);

@@ -14,8 +14,8 @@
  * Lifetime: rules 1 to 7 of client.h, and
  * 11. The host opens and closes its handle; divvy never closes it. The host closes a live handle only after
  *     divvy_client_close() of every client on it has returned. The clients on a handle may be closed in any order.
- * 12. A handle that has expired may be closed at once, with clients on it, by whoever was told of the expiry: by its
- *     watcher, which is called after divvy has taken note, or by divvy_client_state() of a client on it. After that
+ * 12. A handle that has expired may be closed at once, with clients on it, by a thread that was told of the expiry. The
+ *     watcher tells it, after divvy has taken note, and so does divvy_client_state() of a client on it. After that
  *     divvy touches it no more. A host that polls zoo_state() instead waits for DIVVY_LOST before it closes.
  */
 #ifndef DIVVY_ZOOKEEPER_H
@@ -86,7 +86,7 @@ DIVVY_API int divvy_client_attach(divvy_client **out, zhandle_t *handle, const d
  * Go on on another handle, after the host has replaced one whose session is over. The client and all objects on it
  * stay: a partitioner with DIVVY_REJOIN comes back with a new share; one without is in DIVVY_FAILURE.
  *
- * The old handle need not be open any more: nothing of it is touched by this call. If its session should live, nodes of
+ * The old handle may be closed already: this call does not touch it. If its session should live, nodes of
  * ours there are deleted when that handle next calls back, or go when it ends. Returns at once; the client is
  * DIVVY_CONNECTING, then DIVVY_CONNECTED.
  *

@@ -4,9 +4,9 @@
  *
  * The quotas alone say how many items move: a member gives what it has above its quota, and no more. So the least
  * movement is a matter of choosing quotas, among those that A6 allows. Inside a zone an extra item saves one move at a
- * member whose load is above its quota without it, and none at any other, whoever else gets one; so giving the extras
- * to such members first is the best that the zone can do. Its cost with one item more or less does not depend on the
- * other zones; so giving those extras where they save most is the best for all.
+ * member whose load is above its quota without it, and none at any other, wherever the other extras go. So giving the
+ * extras to such members first is the best that the zone can do. Its cost with one item more or less does not depend on
+ * the other zones; so giving those extras where they save most is the best for all.
  *
  * A round of n moves leaves n fewer for the next, whatever quotas that one chooses: with the same quotas it is as many,
  * and were it even less, both together would be less than the least. */

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Whether cJSON, given memory, would take this text: where it did not, memory was out. A text of which this says no may
- * still be taken: cJSON is less strict. What is nested deeper than 64 is none here. */
+/* Returns whether the text is JSON. If cJSON refuses such a text, an allocation has failed. cJSON may also take a text
+ * that this function refuses, since it is less strict. Values nested deeper than 64 are refused here. */
 bool dv_json_is_valid(const char *text, size_t bytes);
 
 /* Prints `json` into memory of malloc()'s, which the caller frees with free(). The library prints nowhere else: cJSON

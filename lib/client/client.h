@@ -1,8 +1,8 @@
 /* The client object, as the rest of the library sees it. SPDX-License-Identifier: Apache-2.0
  *
- * The turn. One mutex, held by whoever runs recipe code: the loop for a few events, or a public call for its own
- * short work. So all recipe code runs one piece at a time, needs no lock of its own, and time stands still in it.
- * A recipe never waits inside a turn. What it asked for is sent when the turn ends. */
+ * The turn. One mutex, held by the thread that runs recipe code: the loop for a few events, or a public call for its
+ * own short work. So all recipe code runs one piece at a time, needs no lock of its own, and time stands still in it. A
+ * recipe never waits inside a turn. What it asked for is sent when the turn ends. */
 #ifndef DV_CLIENT_H
 #define DV_CLIENT_H
 
@@ -25,7 +25,7 @@
 typedef enum {
     DV_SESSION_CONNECTED,
     DV_SESSION_SUSPENDED,
-    DV_SESSION_LOST,    /* nothing is held any more; client->end_error says why */
+    DV_SESSION_LOST,    /* everything is lost; client->end_error says why */
     DV_SESSION_OVER,    /* after LOST: its nodes are gone, or will go by themselves. Operations end right after */
     DV_SESSION_LINK,    /* after LOST, of a host's session that lives on: what is left on it can be deleted */
     DV_SESSION_CLOSING, /* divvy_client_close(): leave, there is a little time */
@@ -153,8 +153,8 @@ static inline int64_t dv_client_now(const divvy_client *client) {
 }
 /* With the turn held: until `met` says yes. 0, DIVVY_ETIMEDOUT, DIVVY_EDEADLK, DIVVY_ECLOSED (`met` first). */
 int dv_client_wait(divvy_client *client, int64_t timeout_ms, bool (*met)(void *context), void *context);
-/* Manual mode, with the turn held: become the one who drives the loop, when whoever does now lets go of it. False when
- * the deadline passed before, or the client closes. */
+/* Manual mode, with the turn held: waits until this thread may drive the loop. Returns false when the deadline passed
+ * before, or the client closes. */
 bool dv_client_drive(divvy_client *client, int64_t deadline);
 bool dv_client_in_callback(const divvy_client *client);
 bool dv_client_forked(const divvy_client *client);
@@ -177,7 +177,7 @@ void dv_loop_drain(divvy_client *client);
 
 /* ---- callbacks.c ---- */
 void dv_callback_queue(divvy_client *client, dv_callback *call);
-/* Runs the first of the queue, giving the turn away meanwhile. Whether there was one. */
+/* Runs the first callback of the queue, and gives up the turn while it runs. Returns whether there was one. */
 bool dv_callback_run_one(divvy_client *client);
 void *dv_callback_thread(void *context);
 void dv_callback_drop_all(divvy_client *client);
@@ -187,7 +187,8 @@ void dv_object_unref(dv_object *object);
 /* Over a call that waits, in which callbacks may run that destroy the object. Letting go of it ends the turn. */
 void dv_object_hold(dv_object *object);
 void dv_object_let_go(dv_object *object);
-/* The user's destroy: no callback of it starts any more, and, outside a callback, none runs when this returns. */
+/* Ends the object's callbacks for the user's destroy: none starts from now on. Outside a callback none runs when this
+ * returns. */
 void dv_object_destroy(dv_object *object);
 void dv_client_warn(divvy_client *client, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void dv_client_log(divvy_client *client, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -241,7 +242,7 @@ void dv_client_guid(divvy_client *client, char out[DV_GUID_BYTES]);
 /* Budgets, docs/protocol.md, B6: room for one more ephemeral node, and for the watch that goes with it. 0, DIVVY_ELIMIT
  * (it does not fit), or DIVVY_EBUSY (the watch does not fit now; DV_SESSION_ROOM tells when to try again). */
 int dv_reserve_node(divvy_client *client, size_t ephemeral_bytes, size_t watch_bytes);
-/* Room for one more watch that can be done without: whoever is refused does not wait for room. */
+/* Reserves room for a watch that its owner can do without. Returns false at once when there is no room. */
 bool dv_reserve_watch(divvy_client *client, size_t bytes);
 void dv_release_ephemeral(divvy_client *client, size_t bytes);
 void dv_release_watch(divvy_client *client, size_t bytes);

@@ -45,8 +45,8 @@ int64_t dv_clock_least_timeout_ms(int64_t tick_ms) {
 }
 
 /* Each heartbeat proves what was answered at least the guard before it. So what a client at rest has left, in the worst
- * case, is less by n + 1 intervals, n of which span the guard: of the intervals from T/10 to half as much again the one
- * is taken that makes this the least. Those too short for pairs (C4) meet the halves of G by their number alone. */
+ * case, is less by n + 1 intervals, where n intervals span the guard. The interval lies between T/10 and half as much
+ * again, where it makes this the least. Those too short for pairs (C4) meet the halves of G by their number alone. */
 int64_t dv_clock_heartbeat_ms(const dv_clock *clock) {
     int64_t least_ms = clock->timeout_ms / 10 > 0 ? clock->timeout_ms / 10 : 1;
     int64_t span_ms = dv_clock_guard_ms(clock) + least_ms / 20; /* and a round trip */

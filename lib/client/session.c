@@ -49,7 +49,7 @@ static void set_state(divvy_client *client, divvy_session_state state) {
     dv_client_tell_session(client);
 }
 
-/* C5: whoever sees that the deadline has passed makes it final, so that no proof that comes in between revives it. */
+/* C5: a passed deadline is final. The thread that sees it makes it so, and no late proof revives the session. */
 bool dv_client_alive_at(const divvy_client *c, int64_t now) {
     divvy_client *client = (divvy_client *)(uintptr_t)c;
     int64_t until = atomic_load_explicit(&client->alive_until, memory_order_acquire);
@@ -340,7 +340,7 @@ void dv_session_reopen_later(divvy_client *client, int64_t now) {
 
 /* ---- want of memory ---- */
 
-/* Whoever is at work on a connection would otherwise wait for the next one, which may be days away. */
+/* Without this timer, work on a connection would wait for the next connection, which may be days away. */
 static void on_again_timer(dv_timer *timer, int64_t now) {
     divvy_client *client = DV_CONTAINER(timer, divvy_client, again_timer);
     if (!client->link_up) return;

@@ -49,7 +49,7 @@ void dv_turn_end(divvy_client *client) {
         pthread_cond_broadcast(&client->changed);
         if (client->processing && !client->in_process) dv_client_wake(client); /* a waiting call drives the loop */
     }
-    /* Nobody runs callbacks of a closed client any more: the last ones of its objects run right here. */
+    /* No other thread runs callbacks of a closed client: the last ones of its objects run right here. */
     if (client->closed && client->callbacks && !client->in_callback) dv_callback_drop_all(client);
     if (client->callbacks) pthread_cond_signal(&client->callback_ready);
     if (loop_must_look(client)) dv_client_wake(client);
@@ -91,7 +91,7 @@ static void wait_step(divvy_client *client, int64_t left_ms) {
         if (dv_loop_run_due(client) == 0) dv_loop_sleep(client, left_ms);
         dv_turn_begin(client);
         client->processing = false;
-        client->sleeping_until = INT64_MAX; /* whoever polls our descriptor knows nothing of the timers set meanwhile */
+        client->sleeping_until = INT64_MAX; /* the poller of our descriptor does not know the new timers */
         dv_client_changed(client);
         return;
     }
@@ -113,7 +113,7 @@ bool dv_client_drive(divvy_client *client, int64_t deadline) {
     return true;
 }
 
-/* Whoever closes the client still waits for the last deletes; for all others it is over. */
+/* Returns whether the client is over for this caller. Only the closing thread still waits for the last deletes. */
 static bool over_for_us(const divvy_client *client) {
     bool asked = client->close_in_callback && client->config.manual && !client->closing; /* and we are to do it */
     return client->closed || asked || (client->closing && !pthread_equal(client->closer, pthread_self()));

@@ -112,7 +112,7 @@ void dv_follow_stop(divvy_partitioner *p) {
     f->stopped = true;
     free(f->known_as);
     f->known_as = NULL;
-    f->want_leave.open = false; /* Whoever stops us leaves without it. */
+    f->want_leave.open = false; /* A stop does not wait for it. */
     lose_force(f);
     dv_timer_cancel(&f->absence_timer);
     f->left_mzxid = f->memory.newest_mzxid;
@@ -126,7 +126,8 @@ static void on_namesakes_read(void *context, int error, int64_t now) {
     dv_follower *f = context;
     divvy_partitioner *p = f->p;
     f->fence_asks--;
-    /* Of a party that is not the settled one any more; or a node has gone, so that another party will settle. */
+    /* The answer may be about a party that is no longer the settled one. Or a node has gone, and another party will
+     * settle. */
     bool decided = error == 0 && f->in_force && f->fence_unknown;
     if (decided) {
         f->fence_unknown = false;
@@ -194,7 +195,7 @@ static bool all_follow_plans(const divvy_partitioner *p) {
     return true;
 }
 
-/* Our own node was made after all that we knew when we joined anew; unless the servers were restored from a backup:
+/* Our own node was made after all that we knew when we joined again; unless the servers were restored from a backup:
  * then nothing that we remember is worth anything, and newer than all that is to come. */
 static void forget_other_ensemble(dv_follower *f, int64_t pzxid, int64_t now) {
     if (f->own == SIZE_MAX || pzxid > f->left_mzxid) return;

@@ -16,9 +16,9 @@ typedef struct dv_follower dv_follower;
 /* 0, or DIVVY_ENOMEM; before anything starts. */
 int dv_follow_init(struct divvy_partitioner *p, struct divvy_client *client);
 void dv_follow_free(struct divvy_partitioner *p);
-/* We take part, from now on or again: P/plan is read and watched, whoever decides. */
+/* Takes part, for the first time or again: reads and watches P/plan, also while names decide. */
 void dv_follow_start(struct divvy_partitioner *p);
-/* The session is over, or we leave: nothing is begun any more. What is remembered of the plan stays. */
+/* Begins nothing from now on, as the session is over or we leave. Keeps what is remembered of the plan. */
 void dv_follow_stop(struct divvy_partitioner *p);
 /* Whether nothing is under way; after dv_follow_stop() that comes about by itself, and dv_members_rejoin() is
  * called. */
@@ -27,11 +27,11 @@ void dv_follow_connected(struct divvy_partitioner *p, int64_t now);
 
 /* p->party has settled. Whether it is a plan that decides (D33): then the target is the follower's affair. */
 bool dv_follow_settled(struct divvy_partitioner *p, int64_t pzxid, int64_t now);
-/* A rule of names decided: whoever begins a plan begins with what it gave. `owners`, which it takes over, are indices
+/* Remembers what a rule of names gave: a first plan begins with it. `owners`, which it takes over, are indices
  * into `nodes`, of the items that are dealt. */
 void dv_follow_remember(struct divvy_partitioner *p, const char *const *nodes, size_t count, uint32_t *owners);
-/* Whether a party has settled of which not all follow plans, or we do not ourselves: nothing can be wanted of a plan
- * now. */
+/* Returns whether nothing can be wanted of a plan now: a member of the settled party, or this one, does not follow
+ * plans. */
 bool dv_follow_names_rule(const struct divvy_partitioner *p);
 /* Returns whether a plan is in force by which the pool divides our items, and we are the first in the row of its
  * writers. */

@@ -62,7 +62,7 @@ static int64_t turn_ms(const dv_follower *f) {
     return (int64_t)(dv_follow_rank(f) + (knows_nothing ? CREATE_TURNS : 0)) * TURN_MS;
 }
 
-/* When it is our turn for this pair of party and plan; another pair begins the row anew. But where there is no plan at
+/* When it is our turn for this pair of party and plan; another pair begins the row again. But where there is no plan at
  * all a party that keeps changing must not put the first one off for ever. */
 static void find_turn(dv_follower *f, const dv_wants *asked, int64_t now) {
     bool same_plan = f->turn_known && f->turn_mzxid == f->memory.mzxid, same = same_plan && f->turn_pzxid == f->pzxid;
@@ -94,7 +94,7 @@ static bool is_orphaned_newer(dv_follower *f, int64_t now) {
     return false;
 }
 
-/* By a step on what is known: the one who writes computes it anew from what it reads. */
+/* By a step on what is known: the one who writes computes it again from what it reads. */
 static need what_to_do(dv_follower *f, const dv_wants *asked, int64_t now) {
     const dv_plan_party *party = dv_roster_party(f->people);
     if (f->memory.standing == DV_PLAN_UNREAD) return WAIT;

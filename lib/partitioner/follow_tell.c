@@ -109,7 +109,7 @@ void dv_follow_tell_fenced(const dv_follower *f) {
     divvy_partitioner *p = f->p;
     dv_report_warn_once(p, DIVVY_WARN_FENCED,
                         "%s: another live member has the identifier \"%s\" of this static member, and is newer; "
-                        "this one gets nothing as long as that lives. Each process needs an identifier of its own",
+                        "this one gets nothing while the other lives. Each process needs an identifier of its own",
                         p->path, p->identifier);
 }
 

@@ -25,7 +25,7 @@ typedef struct {
     unsigned number;
 } dv_want;
 
-/* What one attempt to write is asked for, besides what the party tells; it lives as long as that. */
+/* What one attempt is asked to write, besides what the party tells. It lives until the attempt ends. */
 typedef struct {
     dv_plan_events events;
     dv_plan_weight weight;
@@ -71,7 +71,7 @@ struct dv_follower {
 
     bool joined_told, weight_told; /* what a member that joins is told of the plan */
     bool agrees;                   /* what dv_follow_agrees() says */
-    char **rule_nodes; /* whom a rule of names gave what, and of which items: what a first plan begins with */
+    char **rule_nodes;             /* what a rule of names gave: a first plan begins with it */
     size_t rule_count;
     uint32_t *rule_owners;
     dv_plan_set *rule_set;
@@ -109,11 +109,11 @@ struct dv_follower {
 void dv_follow_ask_again(dv_follower *f, int64_t now);
 
 /* ---- plan_target.c ---- */
-/* D34: the target by (settled party, memory, fencing), which is the state's if it is another one. `settled`: the party
- * has just done so. */
+/* D34: computes the target from the settled party, the memory and the fencing. Gives it to the state if it has changed.
+ * `settled`: the party has just done so. */
 void dv_follow_apply(dv_follower *f, bool settled, int64_t now);
 bool dv_follow_is_fenced(const dv_follower *f);
-/* D35: fills in what a first plan begins with, if there is none. False when memory is out. */
+/* D35: fills in what a first plan begins with, if there is none. Returns false when an allocation fails. */
 bool dv_follow_prepare_first(dv_follower *f);
 void dv_follow_forget_first(dv_follower *f);
 void dv_follow_free_rule(dv_follower *f);
@@ -134,7 +134,7 @@ void dv_follow_try_later(dv_follower *f, int64_t now);
 void dv_follow_write_timer(dv_timer *timer, int64_t now);
 
 /* ---- plan_wants.c ---- */
-/* What is wanted of the next plan now. NULL when memory is out. */
+/* What is wanted of the next plan now. Returns NULL when an allocation fails. */
 dv_wants *dv_wants_new(const dv_follower *f);
 bool dv_wants_anything(const dv_wants *asked);
 void dv_wants_free(dv_wants *asked);

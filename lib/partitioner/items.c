@@ -165,8 +165,8 @@ static void on_directory_given_up(void *context, const dv_reply *reply, int64_t 
     dv_op_end(p, now);
 }
 
-/* P15: sets that change for years leave no directories behind. Others that still have places there keep it, and whoever
- * enters one later makes it again; kazoo does not, so it is left alone while a kazoo member is there. */
+/* P15: sets that change for years leave no directories behind. Other members' places keep it, and a member that enters
+ * later makes it again. kazoo does not, so it stays while a kazoo member is there. */
 static void give_up_directory(divvy_partitioner *p, dv_item *item) {
     if (item->dealt || p->kazoo_seen || p->state == DIVVY_FAILURE || !dv_client_connected(p->object.client)) return;
     if (dv_batch_delete(p->object.client->batch, item->directory, on_directory_given_up, item) != 0) return;

@@ -1,8 +1,8 @@
 /* The items themselves: a set that can be replaced while it is worked on. SPDX-License-Identifier: Apache-2.0
  *
  * Items stand behind pointers, which the queues, and requests under way, may hold for longer than a set lasts. What is
- * dealt, and what has yet to be given up, stands in a table, which is never changed in its extent but replaced by
- * another one; so whoever looks into it without the turn sees one that is whole. docs/protocol.md, rules D17, P15. */
+ * dealt, and what has yet to be given up, stands in a table, which never changes its extent: another table replaces it.
+ * So a thread that looks without the turn sees a whole table. docs/protocol.md, rules D17, P15. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static size_t lock_path_bytes(size_t locks_path_bytes, const char *name) {
 size_t dv_items_find_too_long(const char *locks_path, const dv_plan_set *set) {
     size_t path_bytes = strlen(locks_path), i = 0;
     size_t surely = path_bytes + LOCK_NAME_BYTES < LOCK_PATH_BYTES_MAX / 2 ? LOCK_PATH_BYTES_MAX / 8 : 0;
-    while (i < set->count && (strlen(set->names[i]) <= surely || /* of which N3 makes three times as much at most */
+    while (i < set->count && (strlen(set->names[i]) <= surely || /* N3: at most three times as long when escaped */
                               lock_path_bytes(path_bytes, set->names[i]) <= LOCK_PATH_BYTES_MAX))
         i++;
     return i;
@@ -193,7 +193,7 @@ void dv_items_note_owned(divvy_partitioner *p, size_t i) {
     atomic_store(dv_name_token(dv_item_name(p, i)), owned_token(dv_item_at(p, i)));
 }
 
-/* Items that are in it have their places in it; nothing can fail any more. */
+/* Fills the table. Its items have their places already, so nothing can fail here. */
 static void fill_table(dv_item_table *table, const draft *d) {
     size_t dealt = 0;
     for (size_t i = 0; i < d->count; i++) {
@@ -228,7 +228,7 @@ static void free_tables(dv_item_table **first) {
     }
 }
 
-/* One grace period after the other. Each ends by itself, whoever comes in: so no table waits for more than two. */
+/* Runs one grace period after the other. New readers do not prolong a period, so no table waits for more than two. */
 void dv_items_collect(divvy_partitioner *p, int64_t now) {
     enum { AGAIN_MS = 10 };
     while (p->aging || p->retired) {
@@ -287,7 +287,7 @@ static void tell_too_long(divvy_partitioner *p, const dv_item_table *table) {
         dv_report_warn_once(
             p, DIVVY_WARN_ITEM_NAME,
             "%s: the item \"%.40s...\" has a name that is too long for a lock, whose path may have 65536 "
-            "bytes; it stays unowned. Whoever set the items should name it by something shorter",
+            "bytes; it stays unowned. Give it a shorter name in the set of items",
             p->path, table->names->names[i]);
         return;
     }

@@ -56,7 +56,7 @@ static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     dv_member *m = &p->party.members[l->index];
     m->looked |= reply->error == 0 || reply->error == DIVVY_ENOENT;
     if (reply->error == 0 && reply->stat->ephemeral_owner == 0) m->kind = DV_STRAY;
-    /* Gone meanwhile: the party settles again soon, and until then it counts as it did. */
+    /* The node has gone: the party settles again soon, and until then it counts as it did. */
     if (reply->error && reply->error != DIVVY_ENOENT) p->party_stale = true;
     free(l->path);
     free(l);
@@ -220,7 +220,7 @@ static void on_joined(void *owner, int64_t now) {
     p->joins++;
     dv_membership_describe(p->membership, p->later_data);
     restart_watch(owner);     /* From here on the party that is read has us in it. */
-    dv_audit_now(owner, now); /* Whoever deleted our node, if this is not the first, may have deleted locks too. */
+    dv_audit_now(owner, now); /* Somebody who deleted our first node may have deleted locks too. */
 }
 
 /* D31: later nodes tell how old the first is, since they are no sign of another configuration. */

@@ -175,7 +175,7 @@ int divvy_partitioner_leave(divvy_partitioner *p, int64_t timeout_ms) {
 
 /* ---- states ---- */
 
-/* Whoever is shown the state has been told of it: docs/protocol.md, P6. */
+/* P6: a user who is shown the state has been told of it. */
 static void tell(divvy_partitioner *p) {
     p->told_id = p->state_id;
 }
@@ -309,12 +309,12 @@ static int check_can_set(divvy_partitioner *p) {
     if (!p->follower)
         return dv_fail(client, DIVVY_ESTATE,
                        "set_items: this member goes by a rule of names, and so by the items it was made with; make "
-                       "members with DIVVY_ASSIGN_AUTO or _STICKY, or anew with other items");
+                       "members with DIVVY_ASSIGN_AUTO or _STICKY, or again with other items");
     if (dv_follow_names_rule(p))
         return dv_fail(
             client, DIVVY_ESTATE,
             "set_items: a member of %s does not follow plans (kazoo's, or one with another choice of assign), "
-            "so each goes by the items it was made with; end that member, or make all anew with other items",
+            "so each goes by the items it was made with; end that member, or make all again with other items",
             p->path);
     return 0;
 }

@@ -106,7 +106,7 @@ struct divvy_partitioner {
     uint64_t state_id, told_id;
     int failure;
     char failure_text[256];
-    bool finishing;       /* the user gave everything up: nothing is kept for him any more */
+    bool finishing;       /* the user gave everything up: nothing is kept for him */
     bool was_suspended;   /* and not connected since */
     bool lost_session;    /* nodes of ours were on it, which only the servers can delete */
     bool rejoining;       /* the session was lost; nothing is asked for before the user has released */
@@ -164,7 +164,7 @@ void dv_partitioner_left(divvy_partitioner *p, int error, int64_t now);
 static inline dv_item_table *dv_table(const divvy_partitioner *p) {
     return atomic_load_explicit(&((divvy_partitioner *)(uintptr_t)p)->table, memory_order_relaxed);
 }
-/* The items of the table; others are not seen any more, but for the requests about them that are under way. */
+/* The items of the table; others are no longer seen, but for the requests about them that are under way. */
 static inline size_t dv_item_count(const divvy_partitioner *p) {
     return dv_table(p)->names->count;
 }
@@ -204,7 +204,7 @@ int64_t dv_items_believed_token(const divvy_partitioner *c, const char *name);
 void dv_items_note_owned(divvy_partitioner *p, size_t i);
 
 /* ---- state.c: the table of docs/protocol.md, P4; the only place where a state changes ---- */
-/* mine[i]: item i of p->dealt is in the target. `reason`: why it is another one, which on_items tells. */
+/* mine[i]: item i of p->dealt is in the target. `reason`: why it has changed, which on_items tells. */
 void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reason, int64_t now);
 void dv_state_change_seen(divvy_partitioner *p, int64_t now);
 /* A kazoo member is in the party, settled or not. */
@@ -244,7 +244,7 @@ void dv_items_show(divvy_partitioner *p, size_t i);
 void dv_items_hide(divvy_partitioner *p, size_t i);
 /* The directories that are there already, one read for all; then `ready`. */
 void dv_items_read_directories(divvy_partitioner *p);
-/* Reads them anew when the target has items whose directory we do not know; places are entered after that. */
+/* Reads them again when the target has items whose directory we do not know; places are entered after that. */
 void dv_items_refresh_directories(divvy_partitioner *p);
 /* Takes the list of P/locks for which directories there are. */
 void dv_items_note_directories(divvy_partitioner *p, const dv_reply *list);
@@ -265,7 +265,7 @@ static inline void dv_op_begin(divvy_partitioner *p) {
 void dv_op_end(divvy_partitioner *p, int64_t now);
 void dv_members_start(divvy_partitioner *p, int64_t now);
 void dv_members_stop(divvy_partitioner *p);
-/* After a loss: takes part anew, once the user has released and nothing of the old session is left. */
+/* After a loss: takes part again, once the user has released and nothing of the old session is left. */
 void dv_members_rejoin(divvy_partitioner *p, int64_t now);
 void dv_members_connected(divvy_partitioner *p, int64_t now);
 /* Memory was out a moment ago. */

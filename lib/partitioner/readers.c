@@ -61,7 +61,7 @@ void dv_readers_begin_grace(dv_readers *readers) {
     readers->at = 0;
 }
 
-/* Each counter was seen at 0 once since the beginning: then whoever was inside has left. */
+/* Returns whether all readers have left. They have once each counter was seen at 0 since the beginning. */
 static bool all_left(dv_readers *readers) {
     while (readers->at < SHARDS && atomic_load(&readers->shards[readers->at].inside[readers->waits_for]) == 0)
         readers->at++;

@@ -1,4 +1,4 @@
-/* Readers: threads that look at something which may be replaced meanwhile. SPDX-License-Identifier: Apache-2.0
+/* Readers: threads that look at something which another thread may replace. SPDX-License-Identifier: Apache-2.0
  *
  * A reader counts itself in, loads the pointer, looks, and counts itself out. The writer replaces the pointer, then
  * begins a grace period, and frees the old value when that is over. Each thread counts in a cache line of its own, so

@@ -178,7 +178,7 @@ static bool prepare_state(divvy_partitioner *p) {
 
 /* ---- the calls ---- */
 
-/* Items first: whoever is told of a RELEASE has been told of what it revokes. P6. */
+/* P6: items come first, so a user who is told of a RELEASE knows what it revokes. */
 static bool prepare(divvy_partitioner *p) {
     dv_telling *t = &p->telling;
     t->of_items = prepare_items(p);

@@ -95,7 +95,7 @@ void dv_state_kazoo_seen(divvy_partitioner *p, int64_t now) {
     dv_state_check_complete(p, now);
 }
 
-/* P13: lost without a RELEASE, since it may be another's already; the place is entered anew. */
+/* P13: lost without a RELEASE, since it may be another's already; the place is entered again. */
 void dv_state_item_lost(divvy_partitioner *p, size_t i, int64_t now) {
     if (dv_item_at(p, i)->shown) {
         dv_item_at(p, i)->revoked = false;
@@ -194,7 +194,7 @@ static void lose_all_shown(divvy_partitioner *p, int reason) {
     p->target_valid = false;
 }
 
-/* P8, with DIVVY_REJOIN: nothing is owned from now on; when the user has released, all begins anew. */
+/* P8, with DIVVY_REJOIN: nothing is owned from now on; when the user has released, all starts again. */
 void dv_state_lose(divvy_partitioner *p, int64_t now) {
     if (p->state == DIVVY_FAILURE) return;
     divvy_partition_state from = enter(p, DIVVY_RELEASE, now);

@@ -31,8 +31,8 @@ int dv_plan_draft_make(dv_plan_draft *out, const dv_plan *plan, const dv_plan *f
 int dv_plan_draft_make_inline(dv_plan_draft *out, const dv_plan *plan);
 void dv_plan_draft_clear(dv_plan_draft *draft);
 
-/* How many chunks a root names, and all of them, sorted by name; NULL: memory is out. To be freed; the names are the
- * root's. */
+/* How many chunks a root names, and all of them, sorted by name; Returns NULL when an allocation fails. The caller
+ * frees it; the names are the root's. */
 size_t dv_plan_root_chunk_count(const dv_plan_root *root);
 const char **dv_plan_root_chunk_names(const dv_plan_root *root);
 

@@ -1,4 +1,4 @@
-/* Deletes the chunks that no plan needs any more. SPDX-License-Identifier: Apache-2.0
+/* Deletes the chunks that no plan still needs. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, D30. A chunk that is no longer named may still be needed: by a root that somebody is about to
  * write. Such a write is computed from our root or from a later one, so its chunks are of a later generation than ours;
@@ -24,7 +24,7 @@ struct dv_plan_garbage {
     void *context;
     char **kept; /* sorted */
     size_t kept_count;
-    char **paths; /* of what is to be deleted */
+    char **paths; /* of the chunks to delete */
     size_t count, deleted;
     dv_op *ops;
     bool stopped;

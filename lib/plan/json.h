@@ -39,7 +39,7 @@ const char *dv_plan_json_value(dv_plan_json *j, size_t *bytes);
 /* for (bool begun = false; dv_plan_json_element(j, &begun);) read one element; */
 bool dv_plan_json_element(dv_plan_json *j, bool *begun);
 
-/* The keys of an object, each of which has to be there once, unless it is optional, in any order. Others are passed
+/* Reads the keys of an object, in any order. Each key has to be there once, unless it is optional. Others are passed
  * over: a later release may add some. */
 typedef struct {
     const char *const *names;

@@ -70,7 +70,7 @@ char *dv_member_data_print(const char *identifier, const dv_member_facts *facts)
 
 enum { STATIC, WEIGHT, ZONE, REJOIN_DELAY, FIRST_CZXID, FACTS };
 
-/* False when memory is out. *out is NULL where there is nothing that could be read. */
+/* Returns false when an allocation fails. *out is NULL where there is nothing that could be read. */
 static bool parse_text(cJSON **out, const char *data, size_t data_bytes) {
     *out = NULL;
     if (data_bytes == 0 || data_bytes > DV_MEMBER_DATA_BYTES_MAX || memchr(data, '\0', data_bytes) != NULL ||

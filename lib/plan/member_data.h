@@ -22,12 +22,12 @@ typedef struct {
     int64_t first_czxid; /* of the first node that this member made; 0: this is the first */
 } dv_member_facts;
 
-/* malloc'ed; NULL when memory is out. A zone is UTF-8 of DV_PLAN_ZONE_BYTES_MAX at most. */
+/* malloc'ed; NULL when an allocation fails. A zone is UTF-8 of DV_PLAN_ZONE_BYTES_MAX at most. */
 char *dv_member_data_print(const char *identifier, const dv_member_facts *facts);
 /* Sets the first_czxid of a text that was printed with one. */
 void dv_member_data_set_first(char *text, int64_t first_czxid);
-/* Fills in the defaults where nothing else, or nonsense, is said. False when memory is out; else the zone is the
- * caller's. */
+/* Fills in the defaults where nothing else, or nonsense, is said. Returns false when an allocation fails; else the zone
+ * is the caller's. */
 bool dv_member_data_parse(const char *data, size_t data_bytes, dv_member_facts *out);
 
 #endif

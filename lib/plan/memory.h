@@ -1,7 +1,7 @@
 /* What a process knows of P/plan. SPDX-License-Identifier: Apache-2.0
  *
  * Shared by who reads the plan (plan_read.h) and who writes it (plan_write.h). It outlives the root and the session:
- * who remembers a plan follows it, and writes it anew, when the root was deleted (rule D24). Inside the client's
+ * who remembers a plan follows it, and writes it again, when the root was deleted (rule D24). Inside the client's
  * turn. */
 #ifndef DV_PLAN_MEMORY_H
 #define DV_PLAN_MEMORY_H

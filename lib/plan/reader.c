@@ -57,7 +57,7 @@ struct dv_plan_reader {
     unsigned chunks_under_way;
 
     plan_reading *reading; /* NULL: none */
-    int64_t doubted;       /* mzxid of the root of which a chunk was missing, or another */
+    int64_t doubted;       /* mzxid of the root that had a missing or a wrong chunk */
     int64_t distrusted;    /* mzxid of the root to which the plan in memory did not lead */
     dv_plan_fault fault;
 };
@@ -100,7 +100,7 @@ static void leave(dv_plan_reader *r, int64_t now) {
 /* What stood at the root is judged: the memory says how. */
 static void tell(dv_plan_reader *r, bool changed, int64_t now) {
     drop_reading(r);
-    bool asked = r->asked && !r->wanted; /* Else the next read answers whoever asked. */
+    bool asked = r->asked && !r->wanted; /* Else the next read answers the call that asked. */
     if (asked) r->asked = false;
     if (!r->ended && (changed || asked)) r->events->changed(r->owner, now);
 }
@@ -371,7 +371,7 @@ static void on_exists(void *context, const dv_reply *reply, int64_t now) {
     r->root_asked = false;
     if (r->ended || dv_session_over(reply->error)) drop_reading(r);
     else if (dv_outcome_unknown(reply->error)) put_off(r, reply->error, now);
-    else if (!reply->error) r->wanted = true; /* It has come meanwhile. */
+    else if (!reply->error) r->wanted = true; /* The root has just come. */
     else if (reply->error == DIVVY_ENOENT) stand(r, DV_PLAN_MISSING, NULL, now);
     else give_up(r, reply->error, now);
     leave(r, now);

@@ -21,11 +21,10 @@ typedef struct {
 
 /* Begins when there is a connection, and ends with the session. `path` (P/plan) and the memory live until gone().
  * `configured`, which it takes a reference to, is a set that is at hand: a plan's items are not read where they are
- * that. NULL when memory is out. */
+ * that. Returns NULL when an allocation fails. */
 dv_plan_reader *dv_plan_reader_start(divvy_client *client, const char *path, dv_plan_memory *memory,
                                      dv_plan_set *configured, const dv_plan_reader_events *events, void *owner);
-/* The root is another one than the memory's: somebody has seen that. It is read now, or once the read under way is
- * over. */
+/* Reads the root now, or once the read under way is over: somebody has seen that it differs from the memory's. */
 void dv_plan_reader_look(dv_plan_reader *reader, int64_t now);
 /* Once. gone() follows. */
 void dv_plan_reader_stop(dv_plan_reader *reader);

@@ -14,7 +14,7 @@
 
 enum { CHUNK_NUMBER_DIGITS = 4, GENERATION_DIGITS = 16 };
 
-/* An array with room for one more element, its room being the next power of two. NULL: memory is out. */
+/* Returns an array with room for one more element, its room being the next power of two. NULL: an allocation failed. */
 static void *with_room(dv_plan_json *j, void *array, size_t count, size_t element_bytes) {
     if (count > 0 && (count & (count - 1)) != 0) return array;
     void *larger = realloc(array, (count > 0 ? 2 * count : 1) * element_bytes);

@@ -38,7 +38,7 @@ struct dv_roster {
     void *context;
     dv_plan_node *nodes; /* by name; their names are ours, and the zones of those that are known */
     dv_plan_party party;
-    int64_t learned_pzxid; /* of the party of which a plan has told */
+    int64_t learned_pzxid; /* of the party that a plan has told about */
     inquiry *inquiries;
 };
 
@@ -135,7 +135,7 @@ static void drop_gathered(const dv_roster *people, dv_plan_node *nodes, size_t c
     free(nodes);
 }
 
-/* Both are sorted, so that one walk finds who is not there any more. */
+/* Both are sorted, so that one walk finds who is no longer there. */
 static void free_those_gone(dv_roster *people, const dv_plan_node *nodes, size_t count) {
     size_t n = 0;
     for (size_t old = 0; old < people->party.count; old++) {

@@ -1,8 +1,8 @@
 /* The settled party as a plan's step wants it, with what its nodes' data say. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rules P2, D10, D12. What a node says of its member never changes while the node lives, so it is
- * read once, and only of the nodes of which a step needs it. What a node says is hostile until parsed: who says
- * nothing, or nonsense, is a dynamic member of weight 1000 without a zone. */
+ * read once, and only from nodes whose data a step needs. What a node says is hostile until parsed: who says nothing,
+ * or nonsense, is a dynamic member of weight 1000 without a zone. */
 #ifndef DV_ROSTER_H
 #define DV_ROSTER_H
 
@@ -18,11 +18,11 @@ typedef void (*dv_roster_ghost_fn)(void *context, const char *node);
 /* Makes people of no party yet. `party_path` is P/party, and lives as long as they; `on_ghost` may be NULL. Returns
  * NULL when there is no memory. */
 dv_roster *dv_roster_new(divvy_client *client, const char *party_path, dv_roster_ghost_fn on_ghost, void *context);
-/* From now on nothing is called any more. */
+/* Frees it. Nothing is called from now on. */
 void dv_roster_free(dv_roster *people);
-/* A party has settled: `names` are those of its members' nodes, all of which follow plans. What is known of those that
- * were there before is kept. A name that cannot stand in a plan (D32) is passed over. 0, or DIVVY_ENOMEM: then it is
- * what it was. */
+/* Takes in a party that has settled. `names` are those of its members' nodes, and all of these follow plans. Keeps what
+ * is known of nodes that were there before. A name that cannot stand in a plan (D32) is passed over. 0, or
+ * DIVVY_ENOMEM: then it is what it was. */
 int dv_roster_settle(dv_roster *people, const char *const *names, size_t count, int64_t pzxid);
 /* As dv_plan_step() wants it, its nodes sorted by name. `set`, `options` and `owners` are for the caller to fill; the
  * next settle leaves the first two, and makes `owners` NULL. Valid until then. */
@@ -31,19 +31,19 @@ dv_plan_party *dv_roster_party(dv_roster *people);
 size_t dv_roster_find(const dv_roster *people, const char *node);
 
 /* The plan was made for this very party: what it says of a static member, that member's node has said, so it need not
- * be read (D43). What memory is out for stays unknown. */
+ * be read (D43). A fact that an allocation fails for stays unknown. */
 void dv_roster_learn(dv_roster *people, const dv_plan *plan);
 
-/* 0: all is known. DIVVY_ENOENT: a node has gone, so the party will settle anew; DIVVY_ECONNECTION, _ELOST, _EACCES,
- * ...; DIVVY_ECANCELED: another party has settled meanwhile. */
+/* 0: all is known. DIVVY_ENOENT: a node has gone, so the party will settle again; DIVVY_ECONNECTION, _ELOST, _EACCES,
+ * ...; DIVVY_ECANCELED: another party has settled. */
 typedef void (*dv_roster_fn)(void *context, int error, int64_t now);
 typedef enum {
     DV_ROSTER_NEEDED, /* what a step from the plan has to know (dv_plan_ask()) */
     DV_ROSTER_ALL,    /* each node that was not read yet: the writer puts no ghost into a plan, nor leaves one in it */
 } dv_roster_question;
 
-/* Reads what `which` says. Returns how many reads there are, at the end of which `done` is called, from the loop; 0:
- * there is nothing to read, and `done` is not called; or DIVVY_ENOMEM. */
+/* Reads what `which` says. Returns the number of reads, after which the loop calls `done`; 0: there is nothing to read,
+ * and `done` is not called; or DIVVY_ENOMEM. */
 int dv_roster_ask(dv_roster *people, const dv_plan *previous, dv_roster_question which, dv_roster_fn done,
                   void *context);
 /* Whether two of its nodes are known, or may turn out, to be of one static member (D12), or a node of that identifier

@@ -47,7 +47,7 @@ static int set_text(char **text, const char *to) {
     return 1;
 }
 
-/* D15: its weight is the plan's, but the configured one counts when that is another one than before. */
+/* D15: its weight is the plan's, but the configured one counts when it has changed. */
 static void update_weight(step *s, dv_plan_member *m, const dv_plan_node *node) {
     if (node->weight_unknown) return;
     if (m->says_configured && m->configured != node->weight) {

@@ -1,8 +1,8 @@
 /* The sticky plan's step: from one plan to the next. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules D10 to D20. Pure: no I/O, no clock. Whoever writes computes the next plan by it from what it
- * has just read (D25); every other member, from the same, would compute the same. A second step from what
- * the first returned, with the same party and no events, finds nothing to write. */
+ * docs/protocol.md, rules D10 to D20. Pure: no I/O, no clock. The writer computes the next plan by it, from what it has
+ * just read (D25); every other member, from the same, would compute the same. A second step from what the first
+ * returned, with the same party and no events, finds nothing to write. */
 #ifndef DV_PLAN_STEP_H
 #define DV_PLAN_STEP_H
 
@@ -13,7 +13,7 @@
 typedef struct {
     const char *node, *identifier;
     uint32_t tag;        /* `s` of P2 */
-    bool known;          /* the next four were read; needed of nodes of which dv_plan_ask() says so */
+    bool known;          /* the next four were read; needed where dv_plan_ask() says so */
     bool is_static;      /* what its data say from here on */
     uint32_t weight;     /* that it is configured with */
     bool weight_unknown; /* it was not read, and the plan that told of the node does not say */
@@ -32,8 +32,8 @@ typedef struct {
     const dv_plan_node *nodes;
     size_t count;
     /* What the writer itself would begin with: the items that it is configured with; the options of a first plan; who
-     * has owned which of these items so far, as indices into `nodes`, UINT32_MAX for nobody. NULL: nobody any. Whoever
-     * is no member, an administrator's command, has no set (NULL) and begins no plan. */
+     * has owned which of these items so far, as indices into `nodes`, UINT32_MAX for nobody. NULL: nobody owns
+     * anything. An administrator's command is no member: it has no set (NULL) and begins no plan. */
     dv_plan_set *set;
     dv_plan_options options;
     const uint32_t *owners;

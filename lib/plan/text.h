@@ -115,7 +115,7 @@ typedef struct {
     size_t moved_count;
 } dv_plan;
 
-/* Of names that are sorted and unlike; they are copied. NULL when memory is out. */
+/* Of names that are sorted and unlike; they are copied. Returns NULL when an allocation fails. */
 dv_plan_set *dv_plan_set_make(const char *const *names, size_t count);
 dv_plan_set *dv_plan_set_ref(dv_plan_set *set);
 void dv_plan_set_unref(dv_plan_set *set);
@@ -125,7 +125,7 @@ bool dv_plan_set_equal(const dv_plan_set *a, const dv_plan_set *b);
 dv_plan *dv_plan_make(dv_plan_set *set);
 dv_plan *dv_plan_copy(const dv_plan *plan);
 void dv_plan_free(dv_plan *plan);
-/* Copies the strings; appends. False when memory is out. */
+/* Copies the strings; appends. Returns false when an allocation fails. */
 bool dv_plan_add_member(dv_plan *plan, const dv_plan_member *member);
 void dv_plan_member_clear(dv_plan_member *member);
 bool dv_plan_member_equal(const dv_plan_member *a, const dv_plan_member *b);
@@ -216,7 +216,7 @@ int dv_plan_apply(dv_plan *plan, const char *text, size_t bytes, dv_plan_fault *
 /* The last step: the plan is what the root says. As for errors, like dv_plan_apply(). */
 int dv_plan_complete(dv_plan *plan, const dv_plan_root *root, dv_plan_fault *fault);
 
-/* Whether a child of P/plan is a chunk, and of which generation. All others are an epoch, or foreign. */
+/* Returns whether a child of P/plan is a chunk, and tells its generation. All others are an epoch, or foreign. */
 bool dv_plan_chunk_parse(const char *name, uint64_t *generation);
 /* Whether these are the bytes that the root names. */
 bool dv_plan_chunk_matches(const dv_plan_chunk *chunk, const char *bytes, size_t count);

@@ -129,7 +129,7 @@ static void on_reply(void *context, const dv_reply *reply, int64_t now) {
     proceed(a, now);
 }
 
-/* Whether the attempt is over by an error of a step, of which those have been taken out that mean something else. D25:
+/* Returns whether an error of a step ends the attempt. Errors that mean something else were taken out before. D25:
  * everything is read and written on one connection. */
 static bool has_failed(dv_plan_writer *a, int64_t now) {
     if (a->error == 0 && !a->cut) return false;
@@ -177,7 +177,7 @@ static void on_root(void *context, const dv_reply *reply, int64_t now) {
     proceed(a, now);
 }
 
-/* Without P/party there is no party that could have settled; whoever watches it will say so. */
+/* Without P/party no party can have settled, and its watcher will say so. */
 static void on_party(void *context, const dv_reply *reply, int64_t now) {
     dv_plan_writer *a = context;
     a->under_way--;
@@ -270,7 +270,7 @@ static void compute(dv_plan_writer *a, int64_t now) {
         return;
     }
     if (has_failed(a, now)) return;
-    /* The reader, and who settles parties, were not asleep meanwhile. */
+    /* The reader and the watch on the party may have seen more since. */
     if (!is_remembered(a)) {
         finish(a, DV_PLAN_BEHIND, now);
         return;

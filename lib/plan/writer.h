@@ -35,11 +35,11 @@ typedef struct {
     bool over_newer; /* a plan that a later release wrote is replaced, too, as if it were broken */
 } dv_plan_writer_config;
 
-/* One at a time for a memory. NULL when memory is out. It ends by itself when the connection goes: DV_PLAN_FAILED,
- * DIVVY_ECONNECTION; whether a write of it was applied is seen by the next read, whose guid tells. */
+/* One at a time for a memory. Returns NULL when an allocation fails. It ends by itself when the connection goes:
+ * DV_PLAN_FAILED, DIVVY_ECONNECTION; whether a write of it was applied is seen by the next read, whose guid tells. */
 dv_plan_writer *dv_plan_writer_start(divvy_client *client, const dv_plan_writer_config *config,
                                      const dv_plan_writer_events *events, void *owner);
-/* No done() any more; gone() follows. */
+/* Stops the attempt: done() is not called, and gone() follows. */
 void dv_plan_writer_stop(dv_plan_writer *attempt);
 
 #endif

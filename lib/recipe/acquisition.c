@@ -1,4 +1,5 @@
-/* Acquisition: how a lock, or slots of a semaphore, are asked for, held and lost. SPDX-License-Identifier: Apache-2.0 */
+/* Acquisition: how a lock, or slots of a semaphore, are asked for, held and lost. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "recipe/acquisition.h"
 
 #include <assert.h>

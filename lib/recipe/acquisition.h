@@ -1,7 +1,7 @@
 /* Acquisition: how a lock, or slots of a semaphore, are asked for, held and lost. SPDX-License-Identifier: Apache-2.0
  *
- * What both do alike. Each acquire takes a ticket, its place in the queue; a release gives it up. Tickets that are given
- * up see to their own end. docs/protocol.md, rules K1 to K8 and E9, E10. */
+ * What both do alike. Each acquire takes a ticket, its place in the queue; a release gives it up. Tickets that are
+ * given up see to their own end. docs/protocol.md, rules K1 to K8 and E9, E10. */
 #ifndef DV_ACQUISITION_H
 #define DV_ACQUISITION_H
 
@@ -29,7 +29,8 @@ struct dv_acquire {
     char reason[200]; /* of an error, where there is more to say than its name */
 };
 
-/* What a lock and a semaphore do differently. All run with the client's turn held, but for the two calls to the user. */
+/* What a lock and a semaphore do differently. All run with the client's turn held, but for the two calls to the
+ * user. */
 typedef struct {
     const char *name; /* messages begin with it */
     /* Enters the queue and sets ticket->place. `ensure`: the paths may be missing.
@@ -53,7 +54,7 @@ struct dv_acquisition {
     const char *path; /* for messages */
     bool tells_loss;  /* the user wants to be told */
     dv_listener listener;
-    dv_ticket *tickets;     /* all of which something is left, the newest first */
+    dv_ticket *tickets;     /* all that have something left, the newest first */
     dv_ticket *ticket;      /* the one that the acquire under way, or what is held, stands on */
     dv_acquire *acquire;    /* under way */
     dv_acquire *granted;    /* the last one that ended with 0, while its caller has not been told */
@@ -79,7 +80,8 @@ void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acqui
 void dv_ticket_first(dv_ticket *ticket, int64_t now);
 /* K5: a try ends here, unless it stands behind a place of this very object that is about to go. */
 void dv_ticket_waits(dv_ticket *ticket);
-/* It cannot go on. Returns whether an acquire stood on it, which the caller ends or carries on; what was held is lost. */
+/* It cannot go on. Returns whether an acquire stood on it, which the caller ends or carries on; what was held is
+ * lost. */
 bool dv_ticket_failed(dv_ticket *ticket);
 void dv_ticket_gone(dv_ticket *ticket);
 

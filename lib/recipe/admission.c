@@ -185,7 +185,7 @@ static void on_early_pool(void *context, const dv_reply *reply, int64_t now) {
     else if (!dv_outcome_unknown(reply->error)) dv_lease_fail(l, reply->error, now);
 }
 
-/* E2: it counts only if we were first in the queue before: then whoever was admitted earlier is in it. */
+/* E2: the list counts only if we were first in the queue before. Then it has all that were admitted earlier. */
 static void on_early_list(void *context, const dv_reply *reply, int64_t now) {
     dv_lease *l = context;
     l->early_list = false;
@@ -341,7 +341,7 @@ static void on_admitted(void *context, int error, const dv_reply *replies, size_
     } else if (error == DIVVY_EVERSION && !l->place_over) {
         dv_admission_read(l, false, now);
     } else {
-        /* Whichever was seen first, that our place is gone is what counts: the queue is entered anew. */
+        /* Whichever was seen first, that our place is gone is what counts: the queue is entered again. */
         dv_lease_fail(l, l->place_over ? DIVVY_ENOENT : error, now);
     }
 }

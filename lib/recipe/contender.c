@@ -54,7 +54,8 @@ static void attempt(dv_contender *c);
 static void look(dv_contender *c);
 static void resolve(dv_contender *c);
 
-/* From which stages each is entered. What was held is only left, and nothing comes back from leaving or from the end. */
+/* From which stages each is entered. What was held is only left, and nothing comes back from leaving or from the
+ * end. */
 static void enter(dv_contender *c, stage to) {
     enum {
         UNMADE = 1u << OFFLINE | 1u << RESOLVING,
@@ -83,7 +84,7 @@ static void give_watch_back(dv_contender *c) {
     c->watch_cost = 0;
 }
 
-/* Q7: over only when no reply can come any more, so that no late one meets freed memory. */
+/* Q7: a contender ends only when no reply can come, so that no late one meets freed memory. */
 static bool end_if_idle(dv_contender *c, int64_t now) {
     if (c->stage != ENDED || c->under_way) return false;
     dv_unlisten(c->client, &c->listener);
@@ -186,7 +187,7 @@ void dv_contender_leave(dv_contender *c) {
 void dv_contender_consumed(dv_contender *c) {
     assert(!c->leave_wanted);
     c->leave_wanted = true;
-    if (c->stage == ENDED) return; /* The session has ended meanwhile: gone() comes anyway. */
+    if (c->stage == ENDED) return; /* The session has ended: gone() comes anyway. */
     assert(c->stage == HELD);
     enter(c, ENDED);
     dv_own_node_remove(c->client, &c->own);
@@ -239,7 +240,7 @@ static void watch_predecessor(dv_contender *c, int64_t now) {
     c->under_way++;
 }
 
-/* Q3. False when memory is out. */
+/* Q3. Returns false when an allocation fails. */
 static bool find_predecessor(dv_contender *c, const dv_reply *list, const char *own, int32_t own_sequence) {
     const char *nearest = dv_queue_before(c->kind, list->children, list->child_count, own, own_sequence);
     free(c->predecessor);

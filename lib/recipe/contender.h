@@ -26,7 +26,7 @@ typedef struct {
  * with DV_SESSION_ROOM), DIVVY_ENOMEM; then *out is NULL and nothing happens. */
 int dv_contender_enter(dv_contender **out, divvy_client *client, const char *parent, const dv_queue_kind *kind,
                        const char *data, const dv_contender_events *events, void *owner);
-/* Besides, hear that somebody is before us, each time that we begin to wait; before a watch is set. Leaving in that
+/* Besides, learn that somebody is before us, each time that we begin to wait, before a watch is set. Leaving in that
  * call sets none. To be set right after entering. */
 void dv_contender_tell_waits(dv_contender *contender, void (*waits)(void *owner, dv_contender *contender, int64_t now));
 /* Whether it waits for the node of `other`, which may be leaving. Meant in waits(). */

@@ -25,7 +25,7 @@ static void free_lease(dv_lease *l) {
     free(l);
 }
 
-/* Over only when neither a reply nor the place in the queue can call back any more. */
+/* The lease ends only when neither a reply nor its place in the queue can still call back. */
 static void end_if_idle(dv_lease *l, int64_t now) {
     if (l->stage != DV_LEASE_ENDED || l->under_way || l->place) return;
     dv_unlisten(l->client, &l->listener);
@@ -38,7 +38,8 @@ static void end_if_idle(dv_lease *l, int64_t now) {
     free_lease(l);
 }
 
-/* From which stages each is entered. What was held is only left, and nothing comes back from leaving or from the end. */
+/* From which stages each is entered. What was held is only left, and nothing comes back from leaving or from the
+ * end. */
 void dv_lease_enter_stage(dv_lease *l, dv_lease_stage to) {
     enum {
         ASKED = 1u << DV_LEASE_ADMITTING | 1u << DV_LEASE_RESOLVING,

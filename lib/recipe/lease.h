@@ -30,7 +30,7 @@ typedef struct {
     void (*waits)(void *owner, dv_lease *lease, int64_t now);
     /* It cannot go on, or what was held is gone; it leaves by itself. DIVVY_ENOENT: paths are missing, or a node of
      * ours was deleted; DIVVY_ECONNECTION, DIVVY_EBUSY (no room for a watch just now); DIVVY_ELIMIT, DIVVY_EPROTO,
-     * DIVVY_ESTATE, of which dv_lease_reason() tells more; DIVVY_EACCES, ... gone() follows. */
+     * DIVVY_ESTATE, which dv_lease_reason() explains; DIVVY_EACCES, ... gone() follows. */
     void (*failed)(void *owner, dv_lease *lease, int error, int64_t now);
     /* Nothing of it is left, in ZooKeeper or here: the last call. */
     void (*gone)(void *owner, dv_lease *lease, int64_t now);

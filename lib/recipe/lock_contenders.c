@@ -16,7 +16,7 @@ static int list_contenders(divvy_lock *lock, int64_t timeout_ms, divvy_strings *
     if (timeout_ms > DV_TIME_MAX_MS) timeout_ms = DV_TIME_MAX_MS;
     int64_t deadline = timeout_ms < 0 ? 0 : dv_client_now(client) + timeout_ms;
     int error;
-    do { /* A connection or a session that went away in between is waited for anew, within the same time. */
+    do { /* A connection or a session that went away in between is waited for again, within the same time. */
         error = dv_client_wait(client, timeout_ms, can_ask, lock);
         if (!error) error = dv_client_end_error(client);
         if (!error) error = dv_listing_ask(&lock->acquisition.object, lock->directory, &contenders, timeout_ms, out);

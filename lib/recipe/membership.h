@@ -1,7 +1,7 @@
 /* Membership: one ephemeral node of ours, kept while it is wanted. SPDX-License-Identifier: Apache-2.0
  *
  * What party and partitioner stand on: made with its parents when there is a connection, found again after a lost
- * reply, made anew when somebody else deletes it, deleted on leaving. docs/protocol.md, rules M1 to M3. */
+ * reply, made again when somebody else deletes it, deleted on leaving. docs/protocol.md, rules M1 to M3. */
 #ifndef DV_MEMBERSHIP_H
 #define DV_MEMBERSHIP_H
 
@@ -11,7 +11,7 @@ typedef struct dv_membership dv_membership;
 
 /* Heard from the loop, never inside a call to the membership. */
 typedef struct {
-    void (*joined)(void *owner, int64_t now); /* our node is there; again after it was made anew */
+    void (*joined)(void *owner, int64_t now); /* our node is there; again after it was made again */
     void (*failed)(void *owner, int error, const char *path, int64_t now); /* it cannot be made; gone() follows */
     void (*gone)(void *owner, int64_t now);                                /* nothing of it is left: the last call */
     bool lasting; /* made again on the next session; joined() tells so */

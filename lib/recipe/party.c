@@ -198,7 +198,7 @@ static int list_members(divvy_party *party, divvy_strings **out, int64_t timeout
     divvy_client *client = party->object.client;
     int64_t deadline = timeout_ms < 0 ? 0 : dv_client_now(client) + timeout_ms;
     int error;
-    do { /* A connection that went away in between is waited for anew, within the same time. */
+    do { /* A connection that went away in between is waited for again, within the same time. */
         error = dv_client_wait(client, timeout_ms, is_joined, party);
         if (!error && (party->failure || party->left || !party->membership)) {
             int end = dv_client_end_error(client);

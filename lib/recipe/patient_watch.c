@@ -110,7 +110,7 @@ static int64_t least_boundary_ms(const dv_patient_watch *w) {
     return joined || p->join_boundary_ms < p->leave_boundary_ms ? p->join_boundary_ms : p->leave_boundary_ms;
 }
 
-/* What every read tells. False: there is nothing to settle, or nobody to be told of it any more. */
+/* Takes in what every read tells. Returns false if there is nothing to settle, or nobody to tell it to. */
 static bool take_stat(dv_patient_watch *w, const dv_stat *stat, int64_t now) {
     w->seen_count = stat->children;
     if (w->seen_pzxid != stat->pzxid) {

@@ -29,7 +29,7 @@ typedef struct {
     void (*seen)(void *owner, const char *const *names, size_t count, int64_t now);
 } dv_patient_watch_events;
 
-/* Begins to watch when there is a connection. `path` lives until gone(). NULL when memory is out. */
+/* Begins to watch when there is a connection. `path` lives until gone(). Returns NULL when an allocation fails. */
 dv_patient_watch *dv_patient_watch_start(divvy_client *client, const char *path, const dv_patience *patience,
                                          const dv_patient_watch_events *events, void *owner);
 /* Once. gone() follows. */

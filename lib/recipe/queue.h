@@ -15,7 +15,7 @@ typedef struct {
     bool alone; /* Q8: created by a request of its own, so that no two have one czxid, and with it one token */
 } dv_queue_kind;
 
-/* Of items, of which nobody has two places in one queue, and many in several. */
+/* For items: a client has one place in a queue, and places in many queues. */
 extern const dv_queue_kind dv_exclusive_queue;
 /* kazoo's Lock, WriteLock and ReadLock. */
 extern const dv_queue_kind dv_lock_queue, dv_write_queue, dv_read_queue;

@@ -20,7 +20,7 @@ typedef struct {
 
 typedef enum { DV_RECORD_GOOD, DV_RECORD_BAD, DV_RECORD_OUT_OF_MEMORY } dv_record_state;
 
-/* malloc'ed; NULL when memory is out. */
+/* malloc'ed; NULL when an allocation fails. */
 char *dv_record_print(const char *identifier, uint32_t count);
 /* `ours`: the node's name says that divvy made it, so that it must be JSON. Only a good one is to be freed. */
 dv_record_state dv_record_parse(const char *data, size_t data_bytes, bool ours, dv_record *out);

@@ -27,7 +27,7 @@ typedef struct {
 dv_deadline dv_deadline_in(const divvy_client *client, int64_t timeout_ms);
 int64_t dv_deadline_left_ms(const divvy_client *client, dv_deadline deadline); /* for dv_client_wait() */
 
-/* A copy of `op` goes at once. NULL when memory is out. To be dropped, answered or not. */
+/* A copy of `op` goes at once. Returns NULL when an allocation fails. To be dropped, answered or not. */
 dv_request *dv_request_send(divvy_client *client, const dv_op *op);
 void dv_request_drop(dv_request *answer);
 /* The answer's error, or that of the wait. */

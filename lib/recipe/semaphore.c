@@ -1,4 +1,5 @@
-/* Semaphore: a pool of slots, of which no more are held at a time than its limit says. SPDX-License-Identifier: Apache-2.0
+/* Semaphore: a pool of slots. No more of them are held at a time than its limit says. SPDX-License-Identifier:
+ * Apache-2.0
  *
  * An acquire takes a lease (lease.h), a new one each time; a release gives it up. What a semaphore has in common with a
  * lock stands in acquisition.c. docs/protocol.md, rules E1 to E13. */
@@ -71,7 +72,7 @@ static bool waits_for(const dv_ticket *ticket, const dv_ticket *other) {
     return dv_lease_waits_for(ticket->place, other->place);
 }
 
-/* The slot before the token: whoever reads the token has the slot that goes with it. */
+/* Stores the slot before the token: a thread that reads the token finds the slot that goes with it. */
 static int64_t hold(dv_ticket *ticket, int64_t now) {
     (void)now;
     atomic_store(&semaphore_of(ticket->acquisition)->slot, dv_slots_at(dv_lease_slots(ticket->place), 0));

@@ -42,7 +42,7 @@ static void skip_record(const slot_listing *l, const char *name) {
 
 /* E12: what divvy wrote is JSON; what else is there is an identifier, unless it looks like a record of divvy's. */
 static int add(const slot_listing *l, const char *name, const dv_request *answer) {
-    if (answer->error == DIVVY_ENOENT) return 0; /* It has gone meanwhile. */
+    if (answer->error == DIVVY_ENOENT) return 0; /* It has just gone. */
     if (answer->error) return answer->error;
     if (!l->waiting && answer->stat.ephemeral_owner == 0) return 0; /* E2: it is no lease. */
     holder *h = &l->out->all[l->out->count];
@@ -299,7 +299,7 @@ static int make_pool(const resizing *r, dv_deadline deadline) {
     return error;
 }
 
-/* A write that was lost needs no barrier: it holds for one version only, and we look anew. */
+/* A write that was lost needs no barrier: it holds for one version only, and we look again. */
 static int write_limit(const resizing *r, int32_t version, dv_deadline deadline) {
     char text[12];
     int bytes = snprintf(text, sizeof text, "%u", r->limit);

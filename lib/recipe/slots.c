@@ -112,7 +112,7 @@ static bool look_at(const char *const *names, size_t count, occupancy *out) {
     for (size_t i = 0; out->runs && i < count; i++) {
         dv_slots slots;
         if (!dv_slots_parse(names[i], &slots)) {
-            out->taken++; /* E2: whoever made it. */
+            out->taken++; /* E2: a foreign lease takes one slot. */
             continue;
         }
         out->taken += slots.count;

@@ -23,7 +23,8 @@ typedef struct dv_cached {
 /* Calls to the owner, with the turn held, never inside a call to the cache but where that is said. Roles and ids are
  * names of nodes. */
 typedef struct {
-    /* What the data say; NULL: no entry, passed over until it is written anew; dv_cache_no_memory: to be read again. */
+    /* What the data say; NULL: no entry, passed over until it is written again; dv_cache_no_memory: to be read
+     * again. */
     void *(*parse)(void *owner, const char *role, const char *id, const dv_reply *reply);
     /* A copy that says of itself that it is preserved; NULL: no memory. */
     void *(*mark)(void *owner, const void *entry);
@@ -85,7 +86,8 @@ struct dv_slot {
 /* `directory` is copied. NULL: no memory. */
 dv_cache *dv_cache_start(divvy_client *client, const char *directory, const dv_cache_options *options,
                          const dv_cache_owner *events, void *owner);
-/* Once. Nothing is told any more; slots go, so nobody may be waiting to be told. gone() follows. */
+/* Stops the cache, once. It tells nothing from now on, and its slots go, so no caller may still wait. gone()
+ * follows. */
 void dv_cache_stop(dv_cache *cache);
 
 /* Begin to follow a role, or all (NULL). `tag` is what dv_slot_tag() says of the role's slots. 0 or DIVVY_ENOMEM. */

@@ -84,7 +84,7 @@ dv_slot *dv_slot_find_or_add(dv_cache_role *role, const char *id);
 void dv_slot_depart(dv_slot *slot, int64_t now);
 void dv_slot_was_read(dv_slot *slot);
 void dv_role_check_primed(dv_cache_role *role);
-/* Nobody wants it any more, or there is none: it goes when nothing is left of it. */
+/* Lets go of a role that nobody wants, or that has gone. It is freed when nothing is left of it. */
 void dv_role_let_go(dv_cache_role *role);
 void dv_role_free_ended(dv_cache_role *role);
 void dv_cache_free_ended(dv_cache *cache);
@@ -106,9 +106,9 @@ void dv_slot_release(dv_slot *slot);
 /* To be called when the watch may have been set, or is so no more. */
 void dv_dir_note_watch(dv_dir *dir);
 void dv_slot_note_watch(dv_slot *slot);
-/* It does not fit any more. */
+/* It no longer fits. */
 void dv_role_poll(dv_cache_role *role);
-/* Before a list: whether it fits again; then all that it has is read anew with watches. */
+/* Before a list: whether it fits again; then all that it has is read again with watches. */
 void dv_role_try_watching(dv_cache_role *role);
 
 /* ---- cache_preserve.c ---- */

@@ -35,7 +35,7 @@ static bool lacks_many(const dv_cache_role *role, int64_t now) {
 static void end_episode(dv_cache_role *role, int64_t now) {
     role->episode = role->mass = false;
     dv_timer_cancel(&role->preserve_timer);
-    role->under_way++; /* It stays meanwhile. */
+    role->under_way++; /* keeps the role during the loop */
     for (dv_slot *slot = role->slots, *next; slot; slot = next) {
         next = slot->next;
         if (!slot->current || !slot->current->preserved) continue;

@@ -165,7 +165,7 @@ static void expect_entry(dv_slot *slot, int64_t now) {
 
 static void take_entries(dv_cache_role *role, const dv_reply *reply, int64_t now) {
     uint64_t generation = ++role->dir.generation;
-    role->under_way++; /* It stays meanwhile. */
+    role->under_way++; /* keeps the role during the loop */
     for (size_t i = 0; i < reply->child_count; i++) {
         dv_slot *slot = dv_slot_find_or_add(role, reply->children[i]);
         if (!slot) {

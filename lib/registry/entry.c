@@ -140,7 +140,7 @@ static cJSON *parse_text(const char *data, size_t data_bytes, const char **reaso
     cJSON *json = NULL;
     if (!dv_is_utf8(text)) *reason = "is not valid UTF-8";
     else if (!(json = cJSON_ParseWithLengthOpts(text, data_bytes + 1, NULL, 1)))
-        *reason = dv_json_is_valid(text, data_bytes) ? NULL : "is no JSON"; /* or memory is out */
+        *reason = dv_json_is_valid(text, data_bytes) ? NULL : "is no JSON"; /* or an allocation failed */
     else if (!cJSON_IsObject(json)) *reason = "is no JSON object";
     else if (has_twins(json)) *reason = "has a field twice";
     free(text);

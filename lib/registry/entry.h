@@ -22,7 +22,7 @@ enum {
     DV_ENTRY_DISABLED = 2, /* Curator's "enabled": false */
 };
 
-/* Immutable once it is made, but for `json`, which whoever owns the entry may take (and set NULL). */
+/* An entry. It is immutable once it is made, but its owner may take `json` out and set it NULL. */
 typedef struct {
     cJSON *json;           /* the whole */
     char *role_node;       /* the name of its role's node, */

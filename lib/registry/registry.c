@@ -55,7 +55,7 @@ static bool put_slot(dv_warned *w, uint64_t hash) {
     return false;
 }
 
-/* Full, it grows, up to a bound; there it begins anew, and what is warned of is warned of again. */
+/* Full, it grows, up to a bound; there it starts again, and what is warned of is warned of again. */
 static bool make_room(dv_warned *w) {
     if (w->room && w->used < w->room / 4 * 3) return true;
     size_t room = w->room ? w->room * 2 : WARNED_LEAST;

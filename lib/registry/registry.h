@@ -49,7 +49,7 @@ struct divvy_registry {
     dv_listener listener;
     bool ending; /* closed */
 
-    bool ended;               /* nothing can be sent any more */
+    bool ended;               /* nothing more can be sent */
     dv_service *services;     /* announced, or on their way out */
     size_t task_count;        /* of all of them */
     dv_service *next_service; /* while all are told something: any may go meanwhile */
@@ -99,7 +99,7 @@ static inline dv_server_now dv_registry_server_now(const divvy_registry *registr
 }
 /* Begins to learn it, unless it is known and fresh, with one write that leaves nothing behind. `wait` may be NULL, and
  * lives until its `done`, which is not called inside this. False: known and fresh, nothing happens. Where it is known
- * and old, what is known goes on to be good meanwhile: nobody need wait. */
+ * and old, the old knowledge stays good until then: nobody need wait. */
 bool dv_registry_learn_time(divvy_registry *registry, dv_time_wait *wait);
 /* Takes a wait back, whose `done` is not called then. Returns false if it was not waiting. */
 bool dv_registry_forget_wait(divvy_registry *registry, dv_time_wait *wait);

@@ -157,7 +157,7 @@ void dv_service_drop_tasks(dv_service *s, int error, int64_t now) {
     while (s->tasks) finish_first(s, error, now);
 }
 
-/* What nobody waits for any more is not begun; nor taken up again, where all is to go. */
+/* Drops tasks that nobody waits for: they are not begun, nor taken up again while everything goes. */
 static void drop_given_up(dv_service *s, int64_t now) {
     if (s->under_way) return;
     while (s->tasks && s->tasks->ended && s->tasks->kind != DV_TASK_LEAVE && (!s->tasks->begun || s->registry->ending))

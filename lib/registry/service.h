@@ -1,4 +1,4 @@
-/* Service: one node that this registry keeps, and what is to be done with it. SPDX-License-Identifier: Apache-2.0
+/* Service: one node that this registry keeps, and its tasks. SPDX-License-Identifier: Apache-2.0
  *
  * Tasks stand in a queue, the oldest is at work; each ends exactly once. docs/protocol.md, V7 to V12. */
 #ifndef DV_SERVICE_H
@@ -14,7 +14,7 @@ typedef enum {
 
 typedef struct dv_task {
     struct dv_task *next;
-    unsigned refs; /* the queue's, and one of whoever waits */
+    unsigned refs; /* the queue's, and the waiting call's */
     dv_service *service;
     dv_task_kind kind;
     cJSON *entry; /* to be stored; at the end: as it was, or the healthy holder's, or NULL */
@@ -37,7 +37,7 @@ struct dv_service {
     divvy_registry *registry;
     char *role_node, *id_node, *directory, *path;
     size_t cost;    /* of the budget of ephemeral nodes; 0: none */
-    dv_task *spare; /* to leave by when memory is out; NULL: in use */
+    dv_task *spare; /* to leave by when an allocation fails; NULL: in use */
 
     /* What stands in ZooKeeper, and is ours, as far as we know. */
     bool known, role_known;
@@ -94,8 +94,7 @@ int dv_service_ask(dv_service *service, const dv_wish *wish, dv_task **out);
 void dv_task_give_up(dv_task *task, int error, int64_t now);
 void dv_task_unref(dv_task *task);
 /* The first one ends, and the next one begins. */
-/* Memory is out in the midst of what must not be left like that: it is gone on with in a moment; whoever waits is
- * told. */
+/* Goes on in a moment, since an allocation failed in the midst of what must be finished. A waiting call is told. */
 void dv_service_put_off_task(dv_service *service, int64_t now);
 void dv_service_end_task(dv_service *service, int result, int64_t now);
 /* All end. */
@@ -106,7 +105,7 @@ void dv_service_disown(dv_service *service);
 void dv_service_cancel(dv_service *service, int64_t now);
 /* The same, and what is ephemeral of it is deleted; it may be gone afterwards. */
 void dv_service_retire(dv_service *service, int64_t now);
-/* Goes on with what is to be done; the service may be gone afterwards. */
+/* Goes on with the next task; the service may be gone afterwards. */
 void dv_service_go(dv_service *service, int64_t now);
 void dv_service_hear(dv_service *service, dv_session_event event, int64_t now);
 

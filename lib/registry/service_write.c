@@ -1,7 +1,7 @@
 /* Service: its node is stored, claimed, found again after a lost reply, deleted. SPDX-License-Identifier: Apache-2.0
  *
  * Where the node is known to be ours, a heartbeat is one request. Else, and whenever a write shows that things are
- * different, the node is looked at, and what is to be done is decided from that. docs/protocol.md, V7 to V11. */
+ * different, it reads the node and decides from that. docs/protocol.md, V7 to V11. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static bool is_right(const dv_service *s, const dv_stat *stat) {
     return stat->ephemeral_owner == (persists(s) ? 0 : divvy_client_session_id(client_of(s)));
 }
 
-/* Nobody waits for the task at work any more, and what it may have stored already is deleted next. */
+/* Returns whether the caller has dropped the task at work. What it may have stored is deleted next. */
 static bool is_dropped(const dv_service *s) {
     const dv_task *task = s->tasks;
     return task->kind != DV_TASK_LEAVE && task->ended && (!task->begun || s->registry->ending);
@@ -49,8 +49,8 @@ static bool is_unique(const dv_service *s) {
     return strcmp(s->role_node, s->id_node) == 0;
 }
 
-/* Something has ended. Whether the first task goes on: not when its session is over, as nothing can be sent before the
- * next one, of which hear() is told; nor when it was dropped meanwhile. The service may be gone then. */
+/* Something has ended. Returns whether the first task goes on. It does not when its session is over, as nothing can be
+ * sent before hear() is told of the next one. Nor does it when it was dropped. The service may be gone then. */
 static bool still_at_work(dv_service *s, int error, int64_t now) {
     assert(s->under_way > 0);
     s->under_way--;
@@ -131,7 +131,7 @@ static void on_set(void *context, const dv_reply *reply, int64_t now) {
     written(context, reply->error, good ? reply->stat->version : 0, good ? reply->stat : NULL, now);
 }
 
-/* A beat in the place of another's node: the version begins anew. */
+/* A beat in the place of another's node: the version starts again. */
 static void on_replaced(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
     (void)replies, (void)count;
     written(context, error, 0, NULL, now);
@@ -207,7 +207,7 @@ static dv_op node_op(const dv_service *s, dv_kind kind, int32_t version) {
 }
 
 /* The entry takes the place of what stands there, or of nothing. V11: every claim sets the role's node, whose version
- * so counts them; versions of the node itself begin anew with each holder. */
+ * so counts them; versions of the node itself start again with each holder. */
 static void put_new(dv_service *s, bool replaces, int32_t version, int64_t now) {
     if (!prepare_or_fail(s, now)) return;
     dv_op ops[3];

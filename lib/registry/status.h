@@ -27,10 +27,10 @@ int dv_status_compose(cJSON **out, const cJSON *status, const dv_status_defaults
                       char reason[DV_STATUS_REASON_BYTES]);
 
 /* The time of a heartbeat, and a text that no other write has. first_heartbeat and registrationTimeUTC are set where
- * the status had none, and only once. False when memory is out. */
+ * the status had none, and only once. Returns false when an allocation fails. */
 bool dv_status_stamp(cJSON *entry, int64_t unix_ms, const char *attempt);
 /* first_heartbeat and registrationTimeUTC of the entry that this one follows: where it has none, or in any case with
- * `force`. False when memory is out. */
+ * `force`. Returns false when an allocation fails. */
 bool dv_status_keep_first(cJSON *entry, const cJSON *earlier, bool force);
 /* Whether both say the same id, host, pid and nonce. */
 bool dv_status_same_identity(const cJSON *a, const cJSON *b);

@@ -20,7 +20,7 @@ typedef struct dv_view {
     void (*on_change)(divvy_registry *registry, int change, const cJSON *before, const cJSON *after, void *user);
     void *user;
     bool ended;
-    dv_slot *due, **due_end; /* of which something is to be told */
+    dv_slot *due, **due_end; /* with a change to tell */
 
     dv_callback call; /* for one change, the oldest that is due when it starts */
     bool calling;     /* queued, or running */
@@ -47,8 +47,8 @@ static const cJSON *json_of(const dv_cached *cached) {
     return cached ? ((const dv_entry *)cached->entry)->json : NULL;
 }
 
-/* What is to be told of an entry of which `told` is known, or 0. W14: another node of the same name is another
- * registration: first the one is removed. */
+/* Returns the change to tell of an entry whose user knows `told`, or 0. W14: another node of the same name is another
+ * registration, so first the old one is removed. */
 static int find_change(const dv_cached *told, const dv_cached *current) {
     if (!told) return current ? DIVVY_REGISTRY_ADDED : 0;
     if (!current) return DIVVY_REGISTRY_REMOVED;

@@ -1,4 +1,4 @@
-/* One TCP connection: order is kept, and after a loss nothing passes any more. SPDX-License-Identifier: Apache-2.0 */
+/* One TCP connection: order is kept, and after a loss nothing more passes. SPDX-License-Identifier: Apache-2.0 */
 #include "testing/ensemble.h"
 
 void dv_mem_channel_send(dv_mem *mem, dv_mem_channel *channel, int direction, bool cut, int64_t delay_ms,

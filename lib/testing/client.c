@@ -208,7 +208,7 @@ void dv_mem_client_start(dv_mem_client *client) {
     push_timer(client, client->mem->now, on_connect);
 }
 
-/* Where nobody hears of it any more: the connection's end at this side. */
+/* Ends the connection at this side, without telling anybody. */
 static void leave_conn(dv_mem_client *client) {
     dv_mem_conn *conn = client->conn;
     if (!conn) return;
@@ -362,7 +362,7 @@ void dv_mem_client_crash(dv_mem_client *client) {
     client->generation++;
     bool lived = client->native != DV_MEM_IDLE && client->native != DV_MEM_OVER;
     client->native = DV_MEM_OVER;
-    /* For when its memory is released: whoever waits in that hears that nothing more is to come. */
+    /* For the release of its memory: a thread that waits there learns that nothing more comes. */
     if (lived) dv_mem_post_news(client, &(dv_session_news){.state = DIVVY_LOST});
     fail_sent(client, DIVVY_ELOST);
 }

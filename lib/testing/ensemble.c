@@ -163,7 +163,7 @@ static bool may_run(const dv_mem_client *client, const dv_mem_client *but) {
     return client != but && !driven && !client->paused && !client->crashed;
 }
 
-/* When its first timer is due. Found anew only when that is another timer, or its clock was changed. */
+/* When its first timer is due. Found again only when that is another timer, or its clock was changed. */
 static int64_t timer_due(dv_mem_client *client) {
     const dv_timer *timer = client->client->timers.first;
     if (!timer) return INT64_MAX;
@@ -174,7 +174,7 @@ static int64_t timer_due(dv_mem_client *client) {
     return client->turn_at;
 }
 
-/* Who is to have a turn first, and when; after an equal one, whoever comes later in the round. */
+/* Returns the client that runs next, and when. Of equal ones it is the next in the round. */
 static dv_mem_client *next_turn(dv_mem *mem, const dv_mem_client *but, int64_t *at) {
     dv_mem_client *first = mem->turn_after ? mem->turn_after->next : NULL, *best = NULL;
     if (!first) first = mem->clients;

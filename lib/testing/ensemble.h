@@ -119,7 +119,7 @@ void dv_mem_server_free(dv_mem_server *server);
 void dv_mem_log_append(dv_mem_server *server, dv_mem_txn *txn);
 void dv_mem_log_truncate(dv_mem_server *server); /* to what is applied */
 void dv_mem_apply_up_to(dv_mem_server *server, int64_t index);
-/* It has no leader any more, or is none: its clients are disconnected, and it takes part in elections. */
+/* Takes the server back to elections, as it has no leader or is no longer one. Disconnects its clients. */
 void dv_mem_look(dv_mem_server *server);
 void dv_mem_server_kill(dv_mem_server *server);
 void dv_mem_server_start(dv_mem_server *server);
@@ -318,7 +318,7 @@ struct divvy_testing_ensemble {
     char **identities;
     uint32_t identity_count;
 
-    /* What was committed: `truth_index` transactions, of which the last ones are kept for servers that lack them. */
+    /* What was committed: `truth_index` transactions. The last ones are kept for servers that lack them. */
     int64_t truth_index;
     int truth_server; /* whose tree shows just those */
     dv_mem_txn **history;
@@ -333,7 +333,7 @@ struct divvy_testing_ensemble {
     pthread_t thread;
 };
 
-/* With the real clock: take and give the whole; the clock is read meanwhile. With the virtual one: nothing. */
+/* With the real clock: lock and unlock the whole ensemble, and read the clock. With the virtual one: do nothing. */
 void dv_mem_lock(dv_mem *mem);
 void dv_mem_unlock(dv_mem *mem);
 int dv_mem_thread_start(dv_mem *mem);

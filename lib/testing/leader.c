@@ -158,7 +158,7 @@ static void send_up_to_date(dv_mem_link *link) {
     dv_mem_link_send(message);
 }
 
-/* With a quorum that has its log, all of that is committed, and every session's timeout begins anew. */
+/* With a quorum that has its log, all of that is committed, and every session's timeout starts again. */
 static void begin_to_serve(dv_mem_server *leader) {
     dv_mem *mem = leader->mem;
     if (leader->serving || synced_count(leader) < dv_mem_quorum(mem)) return;

@@ -40,7 +40,7 @@ static bool on_message(dv_mem *mem, dv_mem_event *message) {
     int side = 1 - message->direction;
     dv_mem_server *server = side_of(link, side);
     if (!server->up) link->channel.open[side] = false;
-    if (!link->channel.open[side]) { /* nobody listens there any more: the sender is told */
+    if (!link->channel.open[side]) { /* the other side has closed: the sender is told */
         if (message->kind != DV_MEM_PEER_CLOSE && link->channel.open[1 - side])
             dv_mem_link_send(dv_mem_link_message(link, side, DV_MEM_PEER_CLOSE));
         return false;

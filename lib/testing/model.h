@@ -50,7 +50,7 @@ typedef struct {
     dv_mem_change *change; /* a leader's: how the node will be once all that was proposed is applied */
 } dv_mem_place;
 
-/* Each path exists once, so that whoever has it needs no search to find its node on any server. */
+/* Each path exists once, so that its holder needs no search to find its node on any server. */
 struct dv_mem_path {
     dv_mem_path *next; /* in its chain of the table */
     dv_mem_path *parent;
@@ -72,7 +72,7 @@ const char *dv_mem_path_name(const dv_mem_path *path);
 dv_mem_blob *dv_mem_blob_new(const void *data, size_t bytes); /* NULL: no bytes */
 dv_mem_blob *dv_mem_blob_ref(dv_mem_blob *blob);
 void dv_mem_blob_unref(dv_mem_blob *blob);
-/* Ends the program when memory is out: nothing that is tested here can be blamed for it. */
+/* Ends the program when an allocation fails: nothing that is tested here can be blamed for it. */
 void *dv_mem_alloc(size_t bytes);
 
 /* Access of a node or of a connection: DIVVY_ACL_OPEN, _CREATOR or _READABLE, and whose. */
@@ -229,7 +229,7 @@ dv_mem_event *dv_mem_server_timer(dv_mem *mem, dv_mem_server *server, int64_t at
 typedef struct dv_mem_channel {
     int64_t last_at[2];
     unsigned under_way[2];
-    bool broken[2]; /* something was lost: nothing passes any more */
+    bool broken[2]; /* something was lost: nothing more passes */
     bool open[2];   /* by side: 0 the client or follower, 1 the server or leader */
 } dv_mem_channel;
 

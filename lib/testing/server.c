@@ -255,7 +255,7 @@ static bool is_looking(const dv_mem_server *server) {
     return server->up && !server->paused && server->role == DV_MEM_LOOKING && !server->link;
 }
 
-/* Who has the newer log: whoever has followed the newer leader, then whoever has more. */
+/* Returns whether `a` has the newer log: it followed the newer leader, or the same one and has more. */
 static bool knows_more(const dv_mem_server *a, const dv_mem_server *b) {
     return a->epoch > b->epoch || (a->epoch == b->epoch && a->logged_zxid > b->logged_zxid);
 }

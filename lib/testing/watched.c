@@ -1,6 +1,6 @@
 /* Who waits for which watch, on this side of the seam: as lib/znode/apache has it. SPDX-License-Identifier: Apache-2.0
  *
- * A watch that nobody waits for any more stays set at the server until it fires. */
+ * A watch that was taken back stays set at the server until it fires. */
 #include <assert.h>
 #include <stdlib.h>
 
@@ -108,7 +108,7 @@ static void fire(dv_mem_client *client, const dv_mem_path *path, bool of_childre
     if (!w) return;
     if (w->waiting) client->stats.watch_events++;
     set_armed(w, false);
-    /* Off the entry first: a watch may be armed anew, or another taken back, while they are told one by one. */
+    /* Off the entry first: a watch may be armed again, or another taken back, while they are told one by one. */
     dv_watch *told = w->waiting;
     w->waiting = NULL;
     if (told) told->link = &told;

@@ -126,7 +126,7 @@ static void on_probe(void *context, const dv_reply *reply, int64_t now) {
         probe_czxid(g, now); /* Somebody deleted that node already; the next one tells as much. */
         return;
     }
-    /* Nodes without a known czxid are as good as lost replies: whoever asked for them looks for them. */
+    /* Nodes without a known czxid are as good as lost replies: their recipes look for them. */
     int error = reply->error == 0 || dv_session_over(reply->error) ? reply->error : DIVVY_ECONNECTION;
     finish_group(g, error, reply->stat, now);
 }

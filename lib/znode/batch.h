@@ -15,8 +15,8 @@ dv_batch *dv_batch_new(dv_znode *znode);
 /* Nothing may be queued or under way. */
 void dv_batch_free(dv_batch *batch);
 
-/* As dv_znode_create(), except that it is sent by the next flush. The reply carries a stat, of which only czxid is
- * meant. 0, or DIVVY_ENOMEM and nothing happens. */
+/* As dv_znode_create(), except that it is sent by the next flush. The reply carries a stat with only czxid set. Returns
+ * 0, or DIVVY_ENOMEM and nothing happens. */
 int dv_batch_create(dv_batch *batch, const char *path, const void *data, size_t data_bytes, int mode, dv_reply_fn done,
                     void *context);
 /* As dv_znode_delete(), any version. */

@@ -12,7 +12,7 @@
  * below it. 0, or DIVVY_EINVAL with *reason (may be NULL) set to a static text that completes "the path ...". */
 int dv_path_check(const char *path, const char **reason);
 
-/* parent + "/" + name, malloc'ed; "/" as parent gives "/name". NULL when memory is out. */
+/* parent + "/" + name, malloc'ed; "/" as parent gives "/name". Returns NULL when an allocation fails. */
 char *dv_path_join(const char *parent, const char *name);
 
 /* The last component of a path: a pointer into it. */

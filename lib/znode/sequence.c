@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* The server writes "%010d": ten characters, of which a sign is one, and one more for -1000000000 and below. */
+/* The server writes "%010d": ten characters with the sign, and eleven for -1000000000 and below. */
 enum { NUMBER_BYTES = 10, NUMBER_BYTES_MAX = 11 };
 
 /* Reads all of text[0..bytes) as a number that "%010d" prints just so. */

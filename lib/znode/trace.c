@@ -1,4 +1,5 @@
-/* Each request and each answer as a line of the log, for whoever asks for them. SPDX-License-Identifier: Apache-2.0 */
+/* Writes each request and each answer as a line of the log, where the config asks for them. SPDX-License-Identifier:
+ * Apache-2.0 */
 #include "znode/trace.h"
 
 #include <inttypes.h>

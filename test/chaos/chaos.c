@@ -197,7 +197,7 @@ static void do_faults(chaos *c) {
 /* ---- quiet times ---- */
 
 /* L1 of the design: the timeout, a tick, the largest settle_max, twice the longest release, and 2 s. A member whose
- * partitioner has failed first finds out, and begins anew. */
+ * partitioner has failed first finds out, and starts again. */
 static int64_t bound_ms(void) {
     enum { SETTLE_MAX_MS = 4 * 200, RELEASE_MS = 150 };
     return CHAOS_SESSION_MS + CHAOS_TICK_MS + SETTLE_MAX_MS + 2 * RELEASE_MS + 2000;

@@ -54,7 +54,7 @@ class Log:
         return max(untils[:at], default=0)
 
     def session_at(self, time):
-        """The session of which the process wrote last, up to then."""
+        """Returns the session that the process wrote of last, up to then."""
         at = {max((t for t in times if t <= time), default=-1): session
               for session, (times, _) in self.deadlines.items()}
         return at[max(at)] if at and max(at) >= 0 else None

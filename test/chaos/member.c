@@ -119,7 +119,7 @@ static void note_clock(const chaos_member *m, int64_t *noted_session, int64_t *n
 
 /* ---- the program ---- */
 
-/* chaos_member_mutants has known bugs of the library, one of which is asked for by name. */
+/* chaos_member_mutants has known bugs of the library, and a name selects one. */
 #ifdef DIVVY_MUTANTS
 dv_mutant_kind dv_mutant;
 

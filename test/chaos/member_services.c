@@ -46,7 +46,7 @@ static bool announce(chaos_member *m, divvy_registry *registry) {
     return result == 0;
 }
 
-/* Whoever is told that the role is ours takes it for ours for a ttl from when it asked. */
+/* Notes that the role is ours: we take it for ours for a ttl from when we asked. */
 static void claim(chaos_member *m, divvy_registry *registry) {
     cJSON *candidate = cJSON_CreateObject(), *entry = NULL;
     cJSON_AddNumberToObject(candidate, "ttl", CHAOS_TTL_S);

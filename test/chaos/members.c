@@ -163,7 +163,7 @@ static void set_limit(const chaos *c, int member, __rlimit_resource_t what, rlim
     prlimit(pid, what, &limit, NULL);
 }
 
-/* The connection breaks, for under a limit it is what has to be made anew; in half of all cases for so long that the
+/* The connection breaks, for under a limit it is what has to be made again; in half of all cases for so long that the
  * session is lost, so that a new one, with new threads, has to be opened. */
 static void break_links(chaos *c, int member) {
     for (int i = 0; i < CHAOS_SERVERS; i++) dv_test_proxy_cut(c->members[member].proxies[i]);
@@ -217,7 +217,7 @@ static void end_clock_jump(chaos *c, chaos_fault *fault) {
     chaos_faketime_set(c, "+0");
 }
 
-/* The session of which the member wrote last; 0 when there is none yet. */
+/* Returns the session that the member wrote of last; 0 when there is none yet. */
 static int64_t session_of(const chaos *c, int member) {
     char path[CHAOS_PATH_BYTES], tail[LOG_TAIL_BYTES + 1];
     snprintf(path, sizeof path, "%s/%s", c->dir, c->members[member].log);

@@ -190,8 +190,8 @@ class Checker:
         return any(self.history.is_excused(b.session, begin) for b in (one, other))
 
     def check_sequence(self, beliefs, what):
-        """No two exclusive beliefs overlap, and their tokens grow. By their beginnings: whoever reaches furthest so far
-        is compared with each that follows."""
+        """No two exclusive beliefs overlap, and their tokens grow. In the order of their beginnings, the one that
+        reaches furthest is compared with each next one."""
         furthest, greatest = None, None
         for belief in sorted((b for b in beliefs if b.is_certain), key=lambda b: b.start):
             if furthest and belief.start < furthest.end and not self.excuses_overlap(furthest, belief):
@@ -342,15 +342,15 @@ class Checker:
 
     def check_foreign(self):
         """Allowed are empty lock directories; what a newer plan has replaced; a probe for the servers' time, which the
-        same transaction made; and an entry that the same transaction made anew: of a session of before, or one whose
+        same transaction made; and an entry that the same transaction made again: of a session of before, or one whose
         ttl has passed."""
         for txn, node in self.truth.foreign:
-            anew = any(op.kind == 'create' and op.path == node.path for op in txn.ops)
+            afresh = any(op.kind == 'create' and op.path == node.path for op in txn.ops)
             if node.owner == 0:
                 directory = node.path.startswith(ROOT + '/pool/locks/') and node.path.count('/') == 4
-                allowed = directory or node.path.startswith(ROOT + '/pool/plan/') or anew
+                allowed = directory or node.path.startswith(ROOT + '/pool/plan/') or afresh
             else:
-                allowed = node.path.startswith(SERVICES + '/') and anew
+                allowed = node.path.startswith(SERVICES + '/') and afresh
             if not allowed:
                 self.violate('S11', f'session {txn.session:#x} deleted {node.path} of session {node.owner:#x}')
 

@@ -2,7 +2,7 @@
  *
  * A full disk is a tmpfs that is put in the place of one server's data and then made as small as what is in it; the
  * mount is seen in our own mount namespace only, which ends with us. Where that is not allowed the kind is left out. In
- * either case RLIMIT_FSIZE does the like: a server whose transaction log may not grow any more. */
+ * either case RLIMIT_FSIZE does the like: a server whose transaction log may no longer grow. */
 #include "chaos.h"
 
 #include <errno.h>

@@ -197,7 +197,7 @@ class Falsified(unittest.TestCase):
         lines[last], lines[last + 1] = (lines[i].replace(tokens[1], tokens[0]) for i in (last, last + 1))
         self.assertIn('S3', {rule for rule, _ in self.world.check()})
 
-    # A belief of whoever is not the first in the queue.
+    # A client believes that is not the first in the queue.
     def test_not_first(self):
         self.world.commit(1500, A, Op('create', f'{ROOT}/locks/l0/x__lock__0000000001', b'', True))
         self.expect('S1')
@@ -264,7 +264,7 @@ class Falsified(unittest.TestCase):
         self.world.commit(16500, B, Op('delete', f'{ROOT}/party/m0'), Op('create', f'{ROOT}/party/m9', b'', True))
         self.expect('S11')
 
-    # A call that does not end; one of a process that was stopped meanwhile.
+    # A call that does not end; one of a process that was stopped during the call.
     def test_calls(self):
         self.world.say('m0.1.log', 'L 1000 9000 lock 1500 -3')
         self.expect('L2')

@@ -150,7 +150,7 @@ static bool round_of_one(trace *t) {
     return compare_all(t, false);
 }
 
-/* Reads of all sessions at once: nothing is written meanwhile. */
+/* Reads from all sessions at once, while nothing is written. */
 static bool round_of_reads(trace *t) {
     command commands[SEATS][2];
     for (int i = 0; i < t->seats; i++) {

@@ -43,7 +43,7 @@ static void cut_all(seat *s) {
     for (int i = 0; i < s->world->servers; i++) dv_test_proxy_cut(s->proxies[i]);
 }
 
-/* Proxies to all servers, of which one lets through. */
+/* Starts proxies to all servers. One of them lets through. */
 static void start_proxies(seat *s, int server, char *hosts, size_t hosts_bytes) {
     size_t at = 0;
     for (int i = 0; i < s->world->servers; i++) {

@@ -62,7 +62,7 @@ static void check_base(const dv_plan *plan) {
     free(again.bytes);
 }
 
-/* Two members that share the items, each third of which has no owner. */
+/* Makes a plan of two members that share the items. Each third item has no owner. */
 static dv_plan *make_plan(dv_plan_set *set) {
     static char none[] = "", zone[] = "z", keys[2][4] = {"n1", "n3"};
     dv_plan *plan = dv_plan_make(dv_plan_set_ref(set));

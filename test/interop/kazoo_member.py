@@ -35,7 +35,7 @@ class Reporter:
         line = {"event": event, "state": state, "generation": self.generation, "gained": sorted(gained),
                 "revoked": sorted(revoked), "lost": sorted(lost), "owned": self.owned, "tokens": {},
                 "t": time.monotonic()}
-        # One write for a line, so that whoever reads the pipe never waits for half of it.
+        # One write for a line, so that the reader of the pipe never waits for half of it.
         sys.stdout.write(json.dumps(line) + "\n")
         sys.stdout.flush()
 

@@ -516,27 +516,27 @@ def test_sessions_end(world):
 
 
 def test_curator_reconnects(world):
-    """Curator on a new session deletes its entries and makes them anew: divvy has the new ones, and keeps its own."""
+    """Curator on a new session deletes its entries and makes them again: divvy has the new ones, and keeps its own."""
     java, divvy = curator(world), Divvy(world)
-    divvy.ask("watch", role="anew")
-    divvy.heartbeat(role="anew", id="ours", load=1, ttl=60)
+    divvy.ask("watch", role="again")
+    divvy.heartbeat(role="again", id="ours", load=1, ttl=60)
     for name in ("a", "b"):
-        java.register(name="anew", id=name)
+        java.register(name="again", id=name)
         divvy.await_event("added", name)
-    before = {name: node(world, "anew", name)[1].czxid for name in ("a", "b", "ours")}
+    before = {name: node(world, "again", name)[1].czxid for name in ("a", "b", "ours")}
 
     def czxid(name):
         try:
-            return node(world, "anew", name)[1].czxid
+            return node(world, "again", name)[1].czxid
         except NoNodeError:
             return before[name]
 
     java.ask("expire")
     for name in ("a", "b"):
         wait_for(lambda name=name: czxid(name) != before[name], "Curator does not register %s again", name)
-    wait_for(lambda: sorted(divvy.ids("anew")) == ["a", "b", "ours"], "%s", lambda: divvy.ids("anew"))
-    check(czxid("ours") == before["ours"], "our entry was made anew, too")
-    check(sorted(java.instances("anew")) == ["a", "b", "ours"], "%s", java.instances("anew"))
+    wait_for(lambda: sorted(divvy.ids("again")) == ["a", "b", "ours"], "%s", lambda: divvy.ids("again"))
+    check(czxid("ours") == before["ours"], "our entry was made again, too")
+    check(sorted(java.instances("again")) == ["a", "b", "ours"], "%s", java.instances("again"))
 
 
 def test_curator_killed(world):

@@ -150,7 +150,7 @@ def test_try_and_timeout(world):
 # ---- the limit ----
 
 def test_limit(world):
-    """Another limit is told to both, whoever was first; who takes the stored one gets in."""
+    """Each of both refuses another limit, in either order. A client that takes the stored one gets in."""
     first, second = divvy(world, "/limit/divvy", 2, "d"), kazoo(world, "/limit/divvy", 3, "k")
     check(first.acquire(DEADLINE_S), "a free slot was not acquired")
     refused(lambda: second.acquire(1), ValueError, "2", "3")

@@ -10,7 +10,7 @@
 
 /* Ends a session at the server as its expiry would: its ephemeral nodes are gone when this returns true, and its client
  * learns of the expiry when it connects next. For that it takes the session over on a connection of its own and closes
- * it. False: the servers do not know such a session (any more), or its password is another.
+ * it. False: the servers do not know such a session, or its password differs.
  *
  * `connect` are the servers themselves, "127.0.0.1:PORT[,...]", and no proxy. The client's own link must be cut before,
  * at a proxy (or the client be gone): a connected client comes back while its session is taken over, and then the

@@ -1,7 +1,7 @@
 /* A TCP proxy on loopback that breaks connections as a test demands. SPDX-License-Identifier: Apache-2.0
  *
  * A client is given the proxy's address for the server's. Each call may come from any thread, and when it returns the
- * fault is in force: not a byte passes any more that should not. What the kernel has taken before, towards either
+ * fault is in force: no further byte passes that should not. What the kernel has taken before, towards either
  * side, still arrives there; hence a test that wants a request to be carried out waits until it sees so in the server
  * before it cuts, for a connection closed early may lose it. */
 #ifndef DV_TEST_PROXY_H

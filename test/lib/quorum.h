@@ -4,7 +4,7 @@
  * direction that is held is like a network that has stopped to carry packets: nobody is told, no connection ends, new
  * ones get nowhere, and what was sent meanwhile arrives when it is let go, late. Clients speak to the servers directly.
  *
- * Each call may come from any thread; when it returns it is in force: not a byte passes any more that should not, but
+ * Each call may come from any thread; when it returns it is in force: no further byte passes that should not, but
  * for what the kernel had been given before. Servers are meant by their numbers, 1 to 3. */
 #ifndef DV_TEST_QUORUM_H
 #define DV_TEST_QUORUM_H

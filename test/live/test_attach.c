@@ -287,7 +287,7 @@ static void test_host_is_undisturbed(void **state) {
     assert_true(DV_WAIT(atomic_load(&h.answers) == REQUESTS, PATIENCE_MS));
     assert_true(DV_WAIT(atomic_load(&party_fired) == 1, PATIENCE_MS));
     assert_int_equal(atomic_load(&root_fired), 0);
-    /* The root is what our one watch that is always there is on: it fires for both, and ours is armed anew. */
+    /* The root is what our one watch that is always there is on: it fires for both, and ours is armed again. */
     for (int i = 1; i <= 3; i++) {
         assert_int_equal(zoo_set(h.handle, "/", "x", 1, -1), ZOK);
         assert_true(DV_WAIT(atomic_load(&root_fired) == i, PATIENCE_MS));

@@ -119,7 +119,8 @@ static void test_close_waits_for_answers(void **state) {
 }
 
 /* Closed while the link is down, on a session that lives on: its nodes are deleted as soon as the host's handle is
- * connected again, so that nobody waits for items that nobody owns. The handle may even take clients meanwhile. */
+ * connected again, so that nobody waits for items that nobody owns. The handle may even take new clients before
+ * that. */
 static void check_closed_while_down(bool next_client) {
     host h;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
@@ -257,7 +258,7 @@ static void check_reattach(bool manual) {
         assert_int_equal(divvy_client_state(client) == DIVVY_LOST, false); /* It has not been told yet. */
         ASSERT_FAILS(divvy_client_reattach(client, h.handle), DIVVY_ESTATE, client, "not lost");
     }
-    host_close(&h); /* at once: nothing of ours touches it any more */
+    host_close(&h); /* at once: nothing of ours still touches it */
     if (manual) divvy_client_process(client, 100);
     assert_true(DV_WAIT(divvy_client_state(client) == DIVVY_LOST, PATIENCE_MS));
     assert_int_equal(owned_by(back) + owned_by(gone), 0);

@@ -17,7 +17,7 @@ typedef struct {
 } host;
 
 static inline void host_watcher(zhandle_t *handle, int type, int state, const char *path, void *context) {
-    host *h = context; /* Its own context, whoever stands before it. */
+    host *h = context; /* Its own context, whichever watcher stands before it. */
     (void)handle;
     (void)path;
     if (type != ZOO_SESSION_EVENT) atomic_fetch_add(&h->node_events, 1);

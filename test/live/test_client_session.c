@@ -311,7 +311,7 @@ static void test_rest_keeps_the_deadline_away(void **state) {
 }
 
 /* An expiry that a server tells of is a loss too, with that reason, long before the deadline; the new session has the
- * chroot, made anew if need be, and the credentials of the old. */
+ * chroot, made again if need be, and the credentials of the old. */
 static void test_expired_by_the_server(void **state) {
     (void)state;
     witness w;

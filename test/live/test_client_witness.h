@@ -37,7 +37,7 @@ typedef struct witness {
     atomic_int wrong;      /* what witness_expect() noted */
     int running, overlaps; /* callbacks must not overlap */
     void (*on_session)(struct witness *w, divvy_client *client, divvy_session_state state); /* besides; NULL for none */
-    void *user;                                                                             /* of whoever sets that */
+    void *user; /* of the test that sets it */
 } witness;
 
 static inline void witness_enter(witness *w) {
@@ -93,7 +93,7 @@ static inline void witness_log(int level, const char *message, void *user) {
     witness_leave(w);
 }
 
-/* A config whose callbacks speak to `w`, which is set up anew. */
+/* A config whose callbacks speak to `w`, which is set up again. */
 static inline divvy_client_config witness_config(witness *w, const char *hosts) {
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     *w = (witness){.lock = PTHREAD_MUTEX_INITIALIZER};

@@ -220,7 +220,7 @@ static inline clock_run clock_observe(holder *h, watcher *outside, int64_t fault
     return run;
 }
 
-/* The claim: whoever holds is told of the loss before the servers have dropped the node. What owns() says is right
+/* Checks that a holder is told of the loss before the servers have dropped the node. What owns() says is right
  * however late it is asked; the callback comes by two threads, and on a machine that does not let us run it may be as
  * late as they are. */
 static inline void clock_check(const clock_run *run) {

@@ -99,7 +99,7 @@ static void look_at_time_left(dv_test_member **members) {
     }
 }
 
-/* Every member is served anew. */
+/* Every member is served again. */
 static bool all_reconnected(dv_test_member **members, const uint64_t *connects_before) {
     look_at_time_left(members);
     for (size_t i = 0; i < MEMBERS; i++) {

@@ -81,7 +81,7 @@ static void test_idle_cost(void **state) {
         (unsigned long long)(after.bytes_sent - before.bytes_sent),
         (unsigned long long)(after.bytes_received - before.bytes_received), (long long)packets,
         (long long)transactions);
-    assert_true(requests >= 3); /* else the session would not be believed in any more */
+    assert_true(requests >= 3); /* else belief in the session would have ended */
     assert_true(requests <= beats_max);
     assert_int_equal(after.multis - before.multis, requests);
     assert_int_equal(after.checks - before.checks, requests);
@@ -134,8 +134,8 @@ static void check_time_left_before(holder *h, int64_t timeout_ms, int64_t tick_m
         if (dv_test_now_ms() > end_ms + PATIENCE_MS) fail_msg("never more than %lld ms left", (long long)most_ms);
         dv_test_sleep_ms(1);
     }
-    print_message("T %lld, tick %lld: seen up to %lld ms, of which %lld must be", (long long)timeout_ms,
-                  (long long)tick_ms, (long long)most_ms, (long long)least_ms);
+    print_message("T %lld, tick %lld: seen up to %lld ms, and %lld must be", (long long)timeout_ms, (long long)tick_ms,
+                  (long long)most_ms, (long long)least_ms);
 }
 
 /* After a cut it only shrinks; what is owned is owned for as long as was said, and at most for T less the margin. */

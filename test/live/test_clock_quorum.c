@@ -73,7 +73,7 @@ static bool reads(dv_test_zk *zk) {
     return zoo_exists(dv_test_zk_handle(zk), "/", 0, &stat) == ZOK;
 }
 
-/* A follower of which one direction, or both, of its link to the leader are held goes on to answer reads, and no write
+/* A follower whose link to the leader is held, in one direction or both, goes on to answer reads, and no write
  * of its clients is answered, nor a read that the same session sent after it; the rest of the ensemble works. What was
  * held comes through in the end. */
 static void check_parted(int follower_to_leader, int leader_to_follower) {

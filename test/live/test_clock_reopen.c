@@ -13,7 +13,7 @@ static const char *const items[ITEMS] = {"a", "b", "c"};
 static dv_test_server *server;
 static dv_test_zk *truth;
 
-/* One pool, of which the client under test is the only member, and what it was told. */
+/* One pool with the client under test as its only member, and what that was told. */
 typedef struct {
     pthread_mutex_t lock;
     char log[LOG_BYTES]; /* states by their names, "gained a a b b", "lost session a", blanks between */

@@ -232,7 +232,7 @@ class Deploy(Pool):
         others = [member for member in members if sorted(member.items) != wanted(members)]
         self.assertEqual(len(others), 2)
         for member in others:
-            wait_for(lambda member=member: "was configured with" in member.errors, "whoever has the other set is told",
+            wait_for(lambda member=member: "was configured with" in member.errors, "one with the other set is told",
                      member)
         for member in members[:2]:
             self.assertEqual(member.stop(), 0, member)

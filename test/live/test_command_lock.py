@@ -432,7 +432,7 @@ class Servers(Case):
             self.assertEqual((done.returncode, done.stderr),
                              (UNREACHABLE, "divvy: no ZooKeeper server answered at %s within 300 ms\n" % NOWHERE))
 
-    # A lock that is for whoever has other credentials is refused, with 125 and one line; --verbose does not show ours.
+    # A lock that is for other credentials is refused, with 125 and one line; --verbose does not show ours.
     def test_credentials(self):
         root = ["--root", "/credentials"]  # its nodes are for nobody else
         right = self.write("right", "user:secret word\n", mode=0o600)

@@ -133,7 +133,7 @@ class Race:
         assert len(self.killed) > HOLDER_KILLS, "hardly anything was killed"
         assert all(a < b for a, b in zip(numbers, numbers[1:])), "a number was written twice: %s" % numbers
         assert all(a < b for a, b in zip(tokens, tokens[1:])), "a token that did not grow: %s" % tokens
-        # Whoever was ended between its two writes has left a gap in the log, but none in the counter.
+        # A command that was ended between its two writes has left a gap in the log, but none in the counter.
         assert counter == numbers[-1] or counter == numbers[-1] + 1, (counter, numbers[-1])
         assert self.done <= len(numbers) <= counter, (self.done, len(numbers), counter)
         assert counter <= self.done + len(self.killed) + self.lost, (counter, self.done, self.killed, self.lost)

@@ -190,8 +190,8 @@ class Announce(Registry):
         self.assertEqual(announcer.wait(), 0, announcer)
         self.assertEqual((self.entries(), announcer.errors), ({}, ""))
 
-    # The load is what the command prints, asked anew for each heartbeat; when it fails there is a warning, and the last
-    # load stays.
+    # The load is what the command prints, asked again for each heartbeat; when it fails there is a warning, and the
+    # last load stays.
     def test_load_command(self):
         load = self.file("3.5\n", "load")
         announcer = Announcer(self, "--load-command", "cat %s" % load, "--ttl", "900ms")

@@ -825,7 +825,7 @@ class Plan(Case):
         self.assertEqual(sum(row["gains"] for row in rows), plan["moves"])
         self.assertLessEqual(plan["floor"], plan["moves"])
 
-    # Every plan adds up, whoever joins and leaves; the floor of a join is floor(K / (M + 1)) where loads were even, of
+    # Every plan adds up for all joins and leaves; the floor of a join is floor(K / (M + 1)) where loads were even, of
     # a leave what the leaver had.
     def test_sums(self):
         for assign in ("rendezvous", "round_robin", "sticky"):

@@ -365,7 +365,7 @@ class Restarts(Case):
         self.assertNotIn("restart_ms", member.of("finished", "good")[0])
         self.assertEqual(member.stop(), 0)
 
-    # never: what has exited stays so, and its item stays owned; whoever gets the item next runs the command anew.
+    # never: what has exited stays so, and its item stays owned; the item's next owner runs the command again.
     def test_never(self):
         member = self.start_script("exit 5", "--restart", "never", items=["a", "b"])
         member.wait(lambda me: len(me.of("finished")) == 2, "both have finished")
@@ -404,7 +404,7 @@ class Restarts(Case):
         self.assertEqual(member.stop(), 0)
         self.assert_one_at_a_time()
 
-    # Where nothing can be started any more the member leaves, with 1.
+    # Where it can no longer start commands the member leaves, with 1.
     def test_forker_killed(self):
         member = self.start_script('[ "$2" = a ] || sleep 1000', items=["a", "b"]).wait_started(2)
         pid = member.pids()[-1]
@@ -413,7 +413,7 @@ class Restarts(Case):
         self.assertEqual(len(forker), 1)
         fire(signal.SIGKILL, *forker)
         self.assertEqual(member.end(), 1)
-        self.assertIn("no command can be started any more", member.text("err"))
+        self.assertIn("no more commands can be started", member.text("err"))
         self.assertFalse(alive(pid))
         self.assertEqual(self.nodes_left(), [])
 
@@ -532,7 +532,7 @@ class Losses(Case):
         return server
 
     # The server freezes: all commands are gone before the session can have ended. When it is back the member takes part
-    # anew, by itself, with larger tokens.
+    # again, by itself, with larger tokens.
     def test_frozen(self):
         server = self.own_server()
         member = self.start_script('trap "" TERM; sleep 1001 & echo $$ $! >"$1/pids-$2"; echo >>"$1/ready"; '
@@ -570,7 +570,7 @@ class Losses(Case):
         self.assertEqual(member.stop(), 0)
         self.assertEqual(len(member.of("started")), 2)
 
-    # divvy itself is stopped: its guardians end the commands in time; let go on, it takes part anew.
+    # divvy itself is stopped: its guardians end the commands in time; let go on, it takes part again.
     def test_stopped(self):
         member = self.start_worker(items=["a", "b"]).wait_started(2)
         pids = member.pids()

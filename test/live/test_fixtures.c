@@ -43,7 +43,7 @@ static bool a_process_mentions(const char *text) {
         snprintf(path, sizeof path, "/proc/%s/cmdline", entry->d_name);
         FILE *file = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' ? fopen(path, "re") : NULL;
         if (!file) continue;
-        /* One that has ended and that nobody has reaped has no command line any more. */
+        /* A process that has ended, and that nobody has reaped, has an empty command line. */
         size_t length = fread(line, 1, sizeof line, file);
         fclose(file);
         found = memmem(line, length, text, strlen(text)) != NULL;
@@ -163,7 +163,7 @@ static void test_server_goes_with_its_parent(void **state) {
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 }
 
-/* A paused server accepts and is silent; resumed, it answers what it was asked meanwhile. */
+/* A paused server accepts and is silent; resumed, it answers what it was asked during the pause. */
 static void test_server_pauses(void **state) {
     (void)state;
     char text[16];

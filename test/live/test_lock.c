@@ -319,7 +319,8 @@ static pid_t hold_in_a_process(const char *path) {
     return pid;
 }
 
-/* A process that dies holding it: whoever waits gets it when the dead one's session is over, and sees it until then. */
+/* A process dies while it holds the lock. A waiter sees it until the dead one's session is over, and then gets the
+ * lock. */
 static void test_killed_holder(void **state) {
     (void)state;
     pid_t pid = hold_in_a_process("/killed");

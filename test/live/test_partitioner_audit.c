@@ -49,7 +49,7 @@ static void test_found_on_reconnect(void **state) {
     expect_one_lost_and_gained(pool, m, 3, token);
 }
 
-/* Whoever deletes a member's party node and a lock of its with it is found out by the first of them. */
+/* Somebody deletes a member's party node and a lock of its. The member finds the second loss through the first. */
 static void test_found_with_party_node(void **state) {
     dv_test_pool *pool = *state;
     dv_test_member *m = dv_test_pool_add(pool, &proxied);

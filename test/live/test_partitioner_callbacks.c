@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What hooks of the running test share; set anew by each test. */
+/* What hooks of the running test share; set again by each test. */
 static struct {
     atomic_int entered, go, left, returned;
     int results[8];

@@ -1,4 +1,4 @@
-/* A pool on three servers of which one goes. SPDX-License-Identifier: Apache-2.0 */
+/* A pool on three servers, and one of them goes. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/pool.h"
 
 #include <arpa/inet.h>
@@ -84,7 +84,7 @@ static void test_leader_killed(void **state) {
     check_kill(*state, leader);
 }
 
-/* Nor does a follower cost anything, whoever was connected to it. */
+/* Nor does the end of a follower cost anything, for any member that was connected to it. */
 static void test_follower_killed(void **state) {
     int leader;
     DV_POOL_UNTIL(*state, (leader = find_leader()) != 0);

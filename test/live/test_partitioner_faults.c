@@ -260,7 +260,7 @@ static char *own_lock(dv_test_pool *pool, dv_test_member *m, const char *item) {
     return found;
 }
 
-/* A place that is deleted while it waits is taken anew; it is owned by a node that is there, or not at all. */
+/* A place that is deleted while it waits is taken again; it is owned by a node that is there, or not at all. */
 static void test_waiting_place_deleted(void **state) {
     dv_test_pool *pool = *state;
     char *foreign = dv_test_pool_block(pool, "item-3");
@@ -315,8 +315,8 @@ static const dv_test_record *last(dv_test_member *m, enum dv_test_kind kind) {
     return &m->records[i];
 }
 
-/* Whoever deletes our party node may have deleted locks: they are looked at then. What is gone is lost at once, since
- * it may be another's already, and taken anew; the rest is kept. */
+/* Somebody who deletes our party node may have deleted locks: the member looks at them then. What is gone is lost at
+ * once, since it may be another's already, and taken again; the rest is kept. */
 static void test_held_lock_deleted_and_taken(void **state) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool, "a");

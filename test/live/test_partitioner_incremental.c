@@ -56,7 +56,7 @@ static void test_join_moves_little(void **state) {
     dv_test_pool_settle(pool);
     size_t kept = count_kept(members, BEFORE), moved = 60 - kept;
     assert_in_range(moved, SHARE, SHARE * 13 / 10 + 3);
-    /* Each item that moved was deleted once and created once, by whoever had and got it. */
+    /* Each item that moved was deleted once by its old owner, and created once by its new one. */
     uint64_t entered = stats_without_beats(members[BEFORE]).writes;
     assert_true(entered >= SHARE + 1);
     assert_true(total_writes(members, BEFORE) - writes <= 2 * moved);
@@ -281,7 +281,7 @@ static void test_last_leaver_tidies(void **state) {
     dv_test_member_finish(members[2]);
     dv_test_member_finish(members[1]);
     DV_POOL_UNTIL(pool, dv_test_pool_directories(pool) == 0);
-    /* And whoever comes then finds no obstacle. */
+    /* And members that come then find no obstacle. */
     dv_test_pool_add_many(pool, members, 9, 1, &plain);
     dv_test_pool_settle(pool);
 }

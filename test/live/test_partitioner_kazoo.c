@@ -118,7 +118,7 @@ static void test_more_members_than_items(void **state) {
     expect_share(second, "");
 }
 
-/* The session's expiry is FAILURE, for good: a release changes nothing any more. */
+/* The session's expiry is FAILURE, for good: a release changes nothing after that. */
 static void test_party_session_failure(void **state) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool, "0", (dv_test_member_config){.proxied = true});
@@ -226,7 +226,7 @@ static void test_new_partitioner_steals_the_lock(void **state) {
     expect_states(first, "ALLOCATING ACQUIRED");
 }
 
-/* Everything is released at the first sign of a change, long before it has settled, and nothing is created anew until
+/* Everything is released at the first sign of a change, long before it has settled, and nothing is created again until
  * it has: the target is void. */
 static void test_first_sign_voids_the_target(void **state) {
     dv_test_pool *pool = *state;
@@ -258,7 +258,7 @@ static void test_change_that_is_undone(void **state) {
     expect_states(m, "ALLOCATING ACQUIRED RELEASE ALLOCATING ACQUIRED");
 }
 
-/* A release that comes when the change has long settled ends in the new share at once, everything taken anew. */
+/* A release that comes when the change has long settled ends in the new share at once, everything taken again. */
 static void test_slow_release(void **state) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add_plain(pool, "5");

@@ -48,7 +48,7 @@ static void check_some_owners(dv_test_pool *pool, dv_test_member **members, size
 }
 
 /* A share beyond the budget of a session is taken as far as it fits, in the order of the names, and said to be short;
- * a second member takes what is left, and nobody is short any more. The last to finish removes 20,000 directories. */
+ * a second member takes what is left, and then nobody is short. The last to finish removes 20,000 directories. */
 static void test_short_share(void **state) {
     dv_test_pool *pool = *state;
     dv_test_member *members[2];

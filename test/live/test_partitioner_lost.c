@@ -142,7 +142,7 @@ static void test_lost_reply_and_no_longer_wanted(void **state) {
     assert_int_equal(dv_test_member_stats(m).ephemerals, 6);
 }
 
-/* Requests that never arrived are sent anew. */
+/* Requests that never arrived are sent again. */
 static void test_lost_requests(void **state) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool);
@@ -181,7 +181,7 @@ static void test_lost_reply_of_deletes(void **state) {
 /* The creation of our party node whose answer was lost: one node, not two. */
 static void test_lost_reply_of_joining(void **state) {
     dv_test_pool *pool = *state;
-    /* By names: whoever follows a plan has another answer under way. */
+    /* By names: a member that follows a plan has another answer under way. */
     const int assign = DIVVY_ASSIGN_RENDEZVOUS;
     dv_test_member *other = dv_test_pool_add(pool, &(dv_test_member_config){.identifier = "o", .assign = assign});
     dv_test_pool_settle(pool);
@@ -225,7 +225,7 @@ static void test_finish_with_lost_replies(void **state) {
     assert_int_equal(dv_test_member_stats(m).ephemerals, 0);
 }
 
-/* The target comes from the very party that settled: not from one read anew, nor from what has changed since. */
+/* The target comes from the very party that settled: not from one read again, nor from what has changed since. */
 static void test_target_is_of_the_party_that_settled(void **state) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool);

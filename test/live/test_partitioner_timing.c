@@ -43,7 +43,7 @@ static void test_boundary(void **state) {
     dv_test_pool_set_target(pool, "0011");
     dv_test_pool_step_for(pool, BOUNDARY_MS / 2);
     int64_t changed_ms = dv_test_now_ms();
-    dv_test_pool_set_target(pool, "1100"); /* begins the boundary anew */
+    dv_test_pool_set_target(pool, "1100"); /* begins the boundary again */
     DV_POOL_UNTIL(pool, strcmp(dv_test_member_share(m), "0 1") == 0 && state_of(m) == DIVVY_ACQUIRED);
     assert_true(last(m, DV_TEST_REVOKED, -1)->at_ms - changed_ms >= BOUNDARY_MS);
 }
@@ -234,7 +234,7 @@ static void *churn(void *pool) {
     return NULL;
 }
 
-/* A timeout is a total, however often the loop is woken meanwhile. */
+/* A timeout is a total, however often the loop is woken before it passes. */
 static void test_timeout_is_a_total(void **state) {
     dv_test_pool *pool = *state;
     char *foreign = dv_test_pool_block(pool, "3");

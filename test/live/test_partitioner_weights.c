@@ -82,7 +82,7 @@ static void test_weights(void **state) {
     EXPECT_LOADS(pool, members, 60);
 }
 
-/* All ask at once: each weight gets into a plan, whoever writes it. */
+/* All ask at once: each weight gets into a plan, by any writer. */
 static void test_weights_at_once(void **state) {
     dv_test_pool *pool = *state;
     dv_test_pool_set_items(pool, "item-%02zu", 60);

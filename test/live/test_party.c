@@ -355,7 +355,7 @@ static void test_foreign_write(void **state) {
     leave(&m);
 }
 
-/* The create's answer is lost: found again, or made anew, there is exactly one node in the end. */
+/* The create's answer is lost: found again, or made again, there is exactly one node in the end. */
 static void test_lost_create(void **state) {
     (void)state;
     dv_test_zk_create(truth, "/party", "", 0, NULL);
@@ -638,8 +638,8 @@ static void test_joins_again_after_a_loss(void **state) {
     dv_test_proxy_stop(proxy);
 }
 
-/* Whoever leaves or is destroyed between two sessions is not made again, and one whose leaving was under way when the
- * session was lost has left. */
+/* A member that leaves or is destroyed between two sessions is not made again, and one whose leaving was under way when
+ * the session was lost has left. */
 static void test_left_between_sessions(void **state) {
     (void)state;
     member m;

@@ -213,7 +213,7 @@ static void announce_all(party *churners) {
     }
 }
 
-/* 100 entries that others change at random, while sessions end and the server starts anew: at rest the view is what a
+/* 100 entries that others change at random, while sessions end and the server starts again: at rest the view is what a
  * fresh read says, and what was told led there step by step. */
 static void test_churn(void **state) {
     (void)state;

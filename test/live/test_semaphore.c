@@ -115,8 +115,9 @@ static void assert_spent(divvy_client *client, const divvy_stats *before, uint64
     assert_int_equal(s.creates + s.deletes + s.sets - before->creates - before->deletes - before->sets, writes);
 }
 
-/* A slot goes from one to the next by a delete, one watch event, one read and one transaction of three writes; whoever
- * comes to the head by that is woken once and reads the queue, the limit and the leases; all others hear nothing. */
+/* A slot goes from one to the next by a delete, one watch event, one read and one transaction of three writes; the
+ * acquire that comes to the head by that is woken once and reads the queue, the limit and the leases; all others hear
+ * nothing. */
 static void test_cost_of_a_hand_over(void **state) {
     (void)state;
     enum { CONTENDERS = 8 };

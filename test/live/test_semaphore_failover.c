@@ -141,7 +141,7 @@ static bool all_connected(const scene *s) {
     return true;
 }
 
-/* Followers that lose their leader drop their clients, so that everyone has to connect anew. */
+/* Followers that lose their leader drop their clients, so that everyone has to connect again. */
 static void kill_leader(scene *s) {
     int leader = wait_for_leader();
     uint64_t before = connects(s);

@@ -1,4 +1,4 @@
-/* Semaphore: 52 contenders in 4 processes, of which one is killed and two are cut off, again and again.
+/* Semaphore: 52 contenders in 4 processes. One of these is killed and two are cut off, again and again.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
 #include <sys/mman.h>
@@ -15,7 +15,7 @@
 #define POOL "/storm/pool"
 
 enum {
-    PROCESSES = 4, /* 0 is spared, 1 is killed and started anew, the links of 2 and 3 are cut */
+    PROCESSES = 4, /* 0 is spared, 1 is killed and started again, the links of 2 and 3 are cut */
     THREADS = 13,
     CONTENDERS = PROCESSES * THREADS,
     LIMIT = 8,

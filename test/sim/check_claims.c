@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * S1 to S5 when a claim begins to be believed, L2 of asynchronous acquires, and after the faults L1 and L3: each claim
- * is acquired once more, whoever waits gets what he waits for, and then nothing is left in any queue or pool. */
+ * is acquired once more, all waiters get what they wait for, and then nothing is left in any queue or pool. */
 #include "claims.h"
 
 #include <stdio.h>
@@ -180,12 +180,12 @@ static void check_in_time(const sim_claim *c) {
                 sim_claim_describe(c, text, sizeof text), m->name, (long long)(now_ms - c->ends_by));
 }
 
-void sim_claims_check_step(sim_world *w, sim_member *m, bool anew) {
+void sim_claims_check_step(sim_world *w, sim_member *m, bool afresh) {
     if (m->paused) m->last_paused = w->now_ms;
     for (size_t i = 0; i < m->claim_count; i++) {
         sim_claim *c = &m->claims[i];
         int64_t token = sim_claim_library_token(c);
-        if (token && (anew || token != c->seen_token)) sim_check_claim(c, token);
+        if (token && (afresh || token != c->seen_token)) sim_check_claim(c, token);
         c->seen_token = token;
         if (!m->paused) check_in_time(c);
         look_at_stage(c);

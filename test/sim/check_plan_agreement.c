@@ -117,7 +117,7 @@ static void check_options(sim_world *w, const roll *r, const dv_plan *old, const
         is->max_moves != was->max_moves || is->round_timeout_ms != was->round_timeout_ms;
 }
 
-/* D17: other items are those that somebody asked for; or all carry them, anew or since these were asked for. */
+/* D17: other items are those that somebody asked for; or all carry them, again or since these were asked for. */
 static void check_items(sim_world *w, const roll *r, const sim_plan_version *before, const sim_plan_version *v) {
     const struct sim_plans_truth *t = w->plans_truth;
     const dv_plan *old = before->plan, *new = v->plan;

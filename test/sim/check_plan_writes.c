@@ -79,7 +79,7 @@ static void check_present(sim_world *w, const dv_plan *before, const sim_plan_ve
         const sim_person *p = &t->people[i];
         if (!p->is_member || !sim_person_lived(p, pzxid) || sim_person_fenced(w, p, pzxid)) continue;
         const dv_plan_member *was = marked(before, p->node), *is = marked(v->plan, p->node);
-        if (was && !is) sim_violate(w, "D14", "%s lives, and is not marked any more as one that leaves", p->node);
+        if (was && !is) sim_violate(w, "D14", "%s lives, and is no longer marked as one that leaves", p->node);
         if (was || is) continue;
         const dv_plan_member *m =
             dv_plan_find(v->plan, p->facts.is_static, p->facts.is_static ? p->identifier : p->node);
@@ -172,7 +172,8 @@ static bool all_alike(const dv_plan *plan) {
     return true;
 }
 
-/* With equal weights, and nothing else to be heeded: each gets k / n or one more, and whoever has more gives that. */
+/* Returns the least number of moves with equal weights and no other limit: members give what they have above k / n, or
+ * above one more. */
 static size_t least_moves(const dv_plan *before, const dv_plan *after) {
     size_t members = 0, over = 0, larger = 0;
     for (size_t m = 0; m < after->member_count; m++) members += after->members[m].leaving[0] == '\0';

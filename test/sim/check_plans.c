@@ -233,7 +233,8 @@ static bool all_wishes_met(const sim_world *w, char *text, size_t bytes) {
     return true;
 }
 
-/* Where somebody has deleted chunks it may be that nobody can read any more what all remember. */
+/* Returns the plan that members go by. Where somebody has deleted chunks, nobody may be able to read what all
+ * remember. */
 static const dv_plan *plan_there(const sim_world *w, const sim_plan_version *v) {
     if (!v || v->plan || !w->plans_truth->chunks_spoiled) return v ? v->plan : NULL;
     for (size_t i = 0; i < w->script->slots; i++) {

@@ -180,18 +180,18 @@ static void look_at_items(sim_member *m, bool all_anew) {
         sim_holding *h = &m->items[i];
         int64_t token = 0;
         bool shown = shows(m, i, &token);
-        bool anew = shown && (!h->shown || all_anew);
+        bool afresh = shown && (!h->shown || all_anew);
         if (m->not_seen) h->shown = false;
-        anew |= shown && m->not_seen;
-        /* Lost and gained anew within one step is told as such, and then it was not kept. */
+        afresh |= shown && m->not_seen;
+        /* Lost and gained again within one step is told as such, and then it was not kept. */
         bool gained_anew = h->gained && h->gained_token == token;
-        anew |= shown && h->token != token;
+        afresh |= shown && h->token != token;
         if (shown && h->shown && h->token != token && !gained_anew)
             sim_violate(w, "S14", "%s kept %s, and its token went from %lld to %lld", m->name, w->items[i],
                         (long long)h->token, (long long)token);
         h->shown = shown;
         h->token = token;
-        if (!anew) continue;
+        if (!afresh) continue;
         check_place(m, i, token);
         check_alone(w, m, i);
     }
@@ -318,10 +318,10 @@ static bool look_at_clock(sim_member *m) {
     if (alive && session == m->passed_session)
         sim_violate(m->world, "S1", "session 0x%llx of %s came back to life after its deadline",
                     (unsigned long long)session, m->name);
-    bool anew = came_alive || session != m->seen_session;
+    bool afresh = came_alive || session != m->seen_session;
     m->seen_alive = alive;
     m->seen_session = session;
-    return anew;
+    return afresh;
 }
 
 /* W4, where nothing but joins and leaves goes on: no churn keeps a party from settling. */
@@ -343,15 +343,15 @@ void sim_check_step(sim_world *w) {
     for (size_t i = 0; i < w->script->slots; i++) {
         sim_member *m = &w->members[i];
         if (m->phase == SIM_ABSENT) continue;
-        bool anew = look_at_clock(m);
-        sim_claims_check_step(w, m, anew);
+        bool afresh = look_at_clock(m);
+        sim_claims_check_step(w, m, afresh);
         sim_services_check_step(m);
         sim_kazoo_check_step(m);
         const divvy_partitioner *p = m->partitioner;
         if (!p) continue;
-        if (anew || m->not_seen || p->generation != m->seen_generation) {
+        if (afresh || m->not_seen || p->generation != m->seen_generation) {
             m->seen_generation = p->generation;
-            look_at_items(m, anew);
+            look_at_items(m, afresh);
             m->not_seen = false;
         }
         if (p->state_id != m->seen_state_id || p->change_seen != m->seen_change) look_at_state(m);

@@ -157,7 +157,7 @@ void sim_check_stored(sim_services *s, const sim_call *call, const cJSON *entry)
                     e->role, e->id);
 }
 
-/* Whoever is told that it holds a role really did, at a moment of the call. */
+/* Checks that a candidate who is told that it holds a role really did, at a moment of the call. */
 void sim_check_claimed(sim_services *s, const sim_call *call, const cJSON *entry) {
     sim_world *w = s->m->world;
     bool ours = entry && strcmp(sim_text_of(entry, "nonce"), w->services_truth->processes[s->process].nonce) == 0;
@@ -195,7 +195,7 @@ static bool is_young(const sim_world *w, const sim_version *v) {
     return (double)age_ms < v->ttl_ms;
 }
 
-/* Whoever announces stands there; each unique role that has candidates has a holder. */
+/* Checks that all announced services stand there, and that each unique role with candidates has a holder. */
 static bool all_announced(const sim_world *w, char what[8], char *text, size_t bytes) {
     bool candidates[SIM_UNIQUES] = {false};
     for (size_t i = 0; i < w->script->slots; i++) {
@@ -314,7 +314,7 @@ bool sim_services_well(sim_world *w, char what[8], char *text, size_t bytes) {
     return all_announced(w, what, text, bytes) && no_orphans(w, what, text, bytes);
 }
 
-/* Holders that are gone are waited for a ttl; with wrong clocks also until the clock is asked anew. */
+/* Holders that are gone are waited for a ttl; with wrong clocks also until the clock is asked again. */
 int64_t sim_services_bound_ms(const sim_world *w) {
     if (w->script->theme != SIM_OF_SERVICES) return 0;
     int64_t clocks_ms = w->services_truth->wall_high_ms - w->services_truth->wall_low_ms;

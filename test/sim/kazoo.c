@@ -245,7 +245,7 @@ static void on_lock(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     go(k, now);
 }
 
-/* ---- what is to be done next ---- */
+/* ---- the next step ---- */
 
 static void create(sim_kazoo *k, const char *path, const char *data, int mode) {
     k->busy = dv_znode_create(k->client->znode, path, data, strlen(data), mode, on_reply, k) == 0;

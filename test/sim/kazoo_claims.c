@@ -191,7 +191,7 @@ static void on_watch(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     go(k, now);
 }
 
-/* ---- what is to be done next ---- */
+/* ---- the next step ---- */
 
 static const char *join(sim_kazoo_claim *k, const char *directory, const char *name) {
     snprintf(k->path, sizeof k->path, "%s/%s", directory, name);

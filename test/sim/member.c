@@ -262,7 +262,7 @@ void sim_member_close(sim_member *m) {
     int64_t began_ms = divvy_testing_now_ms(w->ensemble);
     divvy_partitioner *p = m->partitioner;
     divvy_client *client = m->client;
-    m->phase = SIM_ABSENT; /* Time goes on inside the call; it is no member any more. */
+    m->phase = SIM_ABSENT; /* Time goes on inside the call, and it has ceased to be a member. */
     bool first = m->user.closes_first;
     m->partitioner = NULL;
     if (p && !first) divvy_partitioner_destroy(p);

@@ -31,7 +31,7 @@
     X(allocating_keeps_places, "places outside the target are kept while ALLOCATING: a deadlock")             \
     X(settle_without_bound, "a party that never stands still never settles (kazoo)")                          \
     X(held_without_look, "a place counts as the first without a look at the queue")                           \
-    X(token_of_sequence, "the sequence number, which begins anew, serves as the fencing token")               \
+    X(token_of_sequence, "the sequence number, which starts again, serves as the fencing token")              \
     X(kazoo_without_look, "in the model of kazoo: a lock counts as had without a look at the queue")          \
     X(kazoo_works_on, "in the model of kazoo: its user works on with items that he has released")             \
     X(list_before_limit, "leases listed on entering a semaphore's queue count at its head: over-admission")   \
@@ -50,8 +50,8 @@
     X(take_over_in_two_steps, "a unique role is taken over by a deletion, and a create after it")             \
     X(claim_by_latest, "a holder counts as expired by the latest that the servers' time can be")              \
     X(lost_claim_fails, "a claim whose reply was lost is taken for one that failed")                          \
-    X(role_unchecked, "a holder sets its entry at the node's version alone, which begins anew")               \
-    X(first_heartbeat_moves, "each heartbeat sets first_heartbeat anew")                                      \
+    X(role_unchecked, "a holder sets its entry at the node's version alone, which starts again")              \
+    X(first_heartbeat_moves, "each heartbeat sets first_heartbeat again")                                     \
     X(purge_any_version, "a purge deletes whatever stands there by then")                                     \
     X(leave_takes_anothers, "a closed registry deletes what another one has stored on the same session")      \
     X(view_outlives_session, "a view answers from what it had on a session that is over")                     \

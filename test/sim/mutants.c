@@ -142,7 +142,7 @@ static bool shows(dv_mutant_kind mutant, dv_mutant_kind recorded_as, uint64_t se
 }
 
 /* The library has changed since, and with it what a seed means: another history shows the bug, or none does. */
-static uint64_t search_anew(dv_mutant_kind mutant) {
+static uint64_t search_again(dv_mutant_kind mutant) {
     static sim_run_result result;
     const sim_run_config config = {.seed = 1,
                                    .count = UINT32_MAX,
@@ -162,8 +162,8 @@ static bool replay(dv_mutant_kind mutant) {
     sim_violation with = {.set = false}, without = {.set = false};
     uint64_t seed = recorded[mutant].seed;
     bool found = shows(mutant, mutant, seed, &with);
-    if (!found && (seed = search_anew(mutant)) != 0) {
-        printf("%-24s seed %llu does not show it any more; record %llu\n", names[mutant],
+    if (!found && (seed = search_again(mutant)) != 0) {
+        printf("%-24s seed %llu no longer shows it; record %llu\n", names[mutant],
                (unsigned long long)recorded[mutant].seed, (unsigned long long)seed);
         found = shows(mutant, mutant, seed, &with);
     }

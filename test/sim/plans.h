@@ -17,7 +17,7 @@ typedef struct {
     dv_plan *plan;         /* NULL: it cannot be read */
     dv_plan_header header; /* of the root alone; its guid is empty if even that cannot be read */
     bool newer;
-    bool now_broken; /* some of its chunks are not there any more */
+    bool now_broken; /* some of its chunks are no longer there */
     int64_t asked_mzxid,
         asked_pzxid; /* of the plan that took the items that somebody asked for; 0: not known, or none */
     char *text;

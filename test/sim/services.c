@@ -101,7 +101,8 @@ static void beat_if_due(sim_services *s, sim_own *own) {
 
 /* ---- claims ---- */
 
-/* Whoever finds another comes back when that one's ttl ends, as near as he can tell. */
+/* Notes the end of a claim. A candidate that finds another holder comes back when that one's ttl ends, as near as he
+ * can tell. */
 static void come_back(sim_services *s, sim_unique *u, const char *role, const cJSON *holder) {
     const sim_world *w = s->m->world;
     const sim_entry *e = sim_entry_of(s->m->world, role, role, false);
@@ -428,7 +429,7 @@ static void open_registry(sim_services *s) {
               s->automatic ? ", with heartbeats by itself" : "");
 }
 
-/* Also anew, after a destroy: what it announced before is another process's by then. */
+/* Also again, after a destroy: what it announced before is another process's by then. */
 void sim_services_start(sim_member *m, sim_random *r) {
     sim_services *s = m->services;
     if (!s) {

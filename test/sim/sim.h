@@ -182,7 +182,7 @@ struct sim_member {
     divvy_partition_state told_state;
     int last_reason;
     bool ended;                     /* finish(), destroy() or close() was called: the user has stopped all work */
-    bool destroyed;                 /* the partitioner was, so that nothing may be told any more */
+    bool destroyed;                 /* the partitioner was, so that nothing may be told after it */
     bool failing;                   /* he has seen FAILURE */
     bool leaving;                   /* leave() was called, and not finish() */
     int64_t plan_mzxid, plan_found; /* of the plan in its memory, and of what it found last */
@@ -412,7 +412,7 @@ void sim_claims_look(sim_member *m, const sim_event *e);
 void sim_claims_truth_new(sim_world *w);
 void sim_claims_truth_free(sim_world *w);
 void sim_claims_transaction(sim_world *w, const divvy_testing_transaction *t);
-void sim_claims_check_step(sim_world *w, sim_member *m, bool anew);
+void sim_claims_check_step(sim_world *w, sim_member *m, bool afresh);
 /* After the faults: whether all has been released and nothing is left. */
 bool sim_claims_well(sim_world *w, char what[8], char *text, size_t bytes);
 int64_t sim_claims_bound_ms(const sim_world *w);

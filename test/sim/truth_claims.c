@@ -331,7 +331,7 @@ void sim_claims_transaction(sim_world *w, const divvy_testing_transaction *t) {
     else if (t->kind == DIVVY_TESTING_DELETE) note_deleted(w, t, kind, place, name);
 }
 
-/* Close to where numbers end, or to where the library takes none any more. */
+/* Sets a number close to where numbers end, or to where the library takes no more of them. */
 void sim_sequence_end(sim_world *w, const sim_event *e) {
     char path[64];
     bool of_pool = w->script->pools > 0 && e->a % 3 == 0;

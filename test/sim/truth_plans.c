@@ -332,7 +332,7 @@ static void note_root(sim_world *w, const divvy_testing_transaction *tx, const d
         if (v.newer) t->newer_at = w->now_ms;
         t->spoiled_at = w->now_ms;
     } else if (!v.plan && t->chunks_spoiled) {
-        t->spoiled_at = w->now_ms; /* A base that its writer has read, and nobody will any more. */
+        t->spoiled_at = w->now_ms; /* A base that its writer has read, and that nobody else will read. */
     } else if (!v.plan) {
         sim_violate(w, "D23", "what a member wrote at %s is broken: it %s (%zu)", tx->path, fault.why, fault.at);
     } else {

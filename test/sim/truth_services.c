@@ -200,21 +200,21 @@ static bool was_asked(const sim_process *p, const void *context) {
     return p->left >> (d->e - d->w->services_truth->entries) & 1;
 }
 
-/* Its own; or what was made anew in the place of its own, at the same version, right before the delete: V12, V14. */
+/* Its own; or what was made again in the place of its own, at the same version, right before the delete: V12, V14. */
 static bool closes_own(const sim_process *p, const void *context) {
     const deletion *d = context;
     const sim_version *before = d->e->count > 1 ? d->v - 1 : NULL;
-    bool anew = !d->e->unique && before && before->to_zxid == d->v->from_zxid && d->v->czxid == d->v->from_zxid;
+    bool afresh = !d->e->unique && before && before->to_zxid == d->v->from_zxid && d->v->czxid == d->v->from_zxid;
     if (!p->closed) return false;
-    return strcmp(p->nonce, d->v->nonce) == 0 || (anew && strcmp(p->nonce, before->nonce) == 0);
+    return strcmp(p->nonce, d->v->nonce) == 0 || (afresh && strcmp(p->nonce, before->nonce) == 0);
 }
 
-/* Strictly older than asked; V14: but for what was made anew since it was read. */
+/* Strictly older than asked; V14: but for what was made again since it was read. */
 static bool purges_old(const sim_process *p, const void *context) {
     const deletion *d = context;
     double age_ms = (double)(d->time_ms - d->v->mtime_ms + tolerance_ms(d->w));
-    bool anew = !d->e->unique && d->v->czxid > p->purge_zxid;
-    return p->purges && (age_ms > p->purge_ttls * d->v->ttl_ms || anew);
+    bool afresh = !d->e->unique && d->v->czxid > p->purge_zxid;
+    return p->purges && (age_ms > p->purge_ttls * d->v->ttl_ms || afresh);
 }
 
 /* S11. */

@@ -12,7 +12,7 @@ typedef struct {
     sweep *sweep;
     divvy_client *client;
     uint64_t submitted; /* requests of this client */
-    uint64_t cut;       /* those up to here get no answer any more */
+    uint64_t cut;       /* those up to here get no answer */
 } seam;
 
 typedef struct {

@@ -116,7 +116,7 @@ static inline void assert_sound(const dv_plan *plan) {
     for (size_t n = 0; n < plan->moved_count; n++) assert_true(plan->moved[n] < plan->set->count);
 }
 
-/* One step of whoever writes. Whatever it makes is the same for whoever computes it, has nothing more to do in it, and
+/* One step of a writer. Its result is the same for every member that computes it, has nothing more to do in it, and
  * is read as it was written; what it makes becomes the plan, and *before the plan of before. */
 static inline int step(world *w, const dv_plan_events *events) {
     dv_plan_node nodes[NODES_MAX], turned[NODES_MAX];

@@ -309,7 +309,7 @@ static inline void open_pool(size_t items, unsigned members) {
     open_pool_with(NULL, items, members);
 }
 
-/* Its process dies: nothing of it is sent any more. */
+/* Kills its process: it sends nothing more. */
 static inline void crash(user *u) {
     assert_int_equal(divvy_testing_crash_client(ensemble, u->client), 0);
     u->crashed = true;
@@ -334,7 +334,7 @@ static inline void close_pool(void) {
     close_ensemble(ensemble);
 }
 
-/* Plans of which every text is in chunks, of 100 bytes at most; and as it is. */
+/* Makes plans with every text in chunks of 100 bytes at most; and as it is. */
 static inline void use_chunks(size_t bytes) {
     dv_plan_inline_root_bytes = 0;
     dv_plan_chunk_bytes = bytes;

@@ -82,7 +82,7 @@ enum { SMALL_ITEMS = 6 };
 #endif
 enum { SMALL_MEMBERS = 4, SMALL_LOADS = 7 * 7 * 7 * 7 * 7 };
 
-/* The optimum depends on the loads only, of which there are few. */
+/* Returns the optimum, which depends on the loads only: there are few of them. */
 static size_t small_optimum(const pool *p, const uint32_t *owners, int *known) {
     size_t loads[MEMBERS_MAX + 1], number = 0;
     loads_with_orphans(p, owners, loads);

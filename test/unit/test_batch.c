@@ -160,7 +160,7 @@ static void test_czxid_of_the_next(void **state) {
     for (int i = 0; i < 3; i++) assert_int_equal(items[i].czxid, 77);
 }
 
-/* Where nobody is left to be asked, or the answer is lost, the outcome counts as unknown: whoever asked looks. */
+/* Where nobody is left to be asked, or the answer is lost, the outcome counts as unknown, and the recipe looks. */
 static void test_czxid_unknown(void **state) {
     (void)state;
     begin();

@@ -83,7 +83,7 @@ static void test_deletion(void **state) {
     expect_told("");
 }
 
-/* An entry that came and is not wanted by the list any more when its read is answered: the read decides. */
+/* An entry has come, and the list no longer has it when its read is answered: the read decides. */
 static void test_read_decides_over_older_list(void **state) {
     (void)state;
     begin_with_two();

@@ -24,7 +24,7 @@ static void test_fits(void **state) {
     assert_int_equal(client->watched.used_bytes, ROLE_BYTES + ENTRY_BYTES);
 }
 
-/* A role that does not fit any more has no watch at all: it is read at intervals as a whole, which is warned of once,
+/* A role that no longer fits has no watch at all: it is read at intervals as a whole, which is warned of once,
  * and is primed by that as well. */
 static void test_polled(void **state) {
     (void)state;
@@ -73,7 +73,7 @@ static void test_grows_out(void **state) {
     expect_asked("get /r/a/x, get /r/a/y, get /r/a/z");
 }
 
-/* It is watched again once all of it fits with an eighth to spare; everything is read anew then, with watches. */
+/* It is watched again once all of it fits with an eighth to spare; everything is read again then, with watches. */
 static void test_fits_again(void **state) {
     (void)state;
     begin_within(ROLE_BYTES + 3 * ENTRY_BYTES);

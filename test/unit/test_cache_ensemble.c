@@ -274,7 +274,7 @@ static void set_text(const char *path, const char *text) {
 }
 
 /* What happened while the connection was down is told once when it is back: by the watches, and not all is read
- * anew. */
+ * again. */
 static void test_missed_while_away(void **state) {
     (void)state;
     begin_with_three("a");

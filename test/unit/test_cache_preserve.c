@@ -25,7 +25,7 @@ static void vanish(const char *letters) {
     }
 }
 
-/* The role is listed anew, with these; those who come are read. */
+/* The role is listed again, with these; those who come are read. */
 static void list(const char *letters) {
     fire("/r/a", DV_WATCH_CHILDREN);
     if (!dv_fake_oldest(fake)) advance(DV_CACHE_LIST_INTERVAL_MS);
@@ -139,7 +139,7 @@ static void test_back_at_once(void **state) {
     assert_int_equal(told.shown, 4);
 }
 
-/* What nobody would have been given any more is not kept, and does not count, before or after. */
+/* An entry that was no longer healthy is not kept, and does not count, before or after. */
 static void test_unhealthy_do_not_count(void **state) {
     (void)state;
     begin_preserving(0.5, "ab");

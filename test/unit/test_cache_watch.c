@@ -315,7 +315,7 @@ static void test_ttl_passes(void **state) {
     assert_null(strchr(w.log, '-'));
 }
 
-/* After the loss of the session lookups read, until the view has been read anew; what happened meanwhile is told. */
+/* After the loss of the session lookups read, until the view has been read again; what happened meanwhile is told. */
 static void test_new_session(void **state) {
     (void)state;
     witness w = {0};
@@ -375,7 +375,7 @@ static void test_preserved(void **state) {
     divvy_testing_run(e, 10000);
 }
 
-/* Inside the callback a lookup in the view works, and a view may be ended: nothing is told any more. */
+/* Inside the callback a lookup in the view works, and a view may be ended: nothing is told after that. */
 static void test_unwatch_inside(void **state) {
     (void)state;
     witness w = {0};

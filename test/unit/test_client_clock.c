@@ -161,8 +161,8 @@ static void test_session_of_before(void **state) {
     assert_string_equal(heard, "CP");
 }
 
-/* Belief ends with the clock, not with the event: asked for a time past the deadline the answer is no, and whoever
- * asked has made it final: a proof that comes only now is none. */
+/* Belief ends with the clock, not with the event: asked for a time past the deadline the answer is no. The question has
+ * made it final: a proof that comes only now is none. */
 static void test_belief_needs_no_event(void **state) {
     (void)state;
     dv_fake_session(fake, DIVVY_CONNECTED);
@@ -377,7 +377,7 @@ static void set(size_t i, int64_t at) {
     dv_timer_set(client, &timers[i], start + at);
 }
 
-/* Timers fire once, at their time, those of one time in the order in which they were set; they may be set anew and
+/* Timers fire once, at their time, those of one time in the order in which they were set; they may be set again and
  * taken back, within other timers too. */
 static void test_timers(void **state) {
     (void)state;
@@ -387,7 +387,7 @@ static void test_timers(void **state) {
     set(4, 300);
     set(0, 300);
     set(2, 300);
-    set(3, 200); /* anew */
+    set(3, 200); /* again */
     assert_int_equal(divvy_client_next_deadline(client), 200);
     dv_fake_advance(fake, 199);
     assert_string_equal(fired, "");

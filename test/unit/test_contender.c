@@ -422,7 +422,7 @@ static void test_budgets(void **state) {
     assert_int_equal(enter_at(&b, QUEUE), DIVVY_EBUSY);
     assert_null(b.contender);
     dv_tree_serve_all(tree);
-    assert_int_equal(a.held, 1); /* and needs no watch any more */
+    assert_int_equal(a.held, 1); /* and no longer needs a watch */
     enter(&b);
     owner c;
     assert_int_equal(enter_at(&c, QUEUE), DIVVY_ELIMIT);
@@ -524,7 +524,7 @@ static void test_lost_create_of_another_owner(void **state) {
     }
 }
 
-/* A delete whose answer was lost is sent again, and that there is no such node any more is success. */
+/* A delete whose answer was lost is sent again, and "no such node" is success. */
 static void test_lost_delete(void **state) {
     (void)state;
     owner o;
@@ -594,7 +594,7 @@ static void test_leave_while_resolving(void **state) {
     }
 }
 
-/* Once it was told to leave, no failure is told any more. */
+/* Once it was told to leave, it tells no failure. */
 static void test_fails_while_leaving(void **state) {
     (void)state;
     static const int errors[] = {DIVVY_EACCES, DIVVY_ENOENT, DIVVY_EPROTO};

@@ -158,7 +158,7 @@ static inline divvy_client *open_client(divvy_testing_ensemble *e, int64_t timeo
 }
 
 /* Takes the session clock of our own away: what is left is what the native library makes of a client. To be called
- * again after each answer, which sets the clock anew. */
+ * again after each answer, which sets the clock again. */
 static inline void silence_clock(divvy_client *c) {
     dv_timer_cancel(&c->beat_timer);
     dv_timer_cancel(&c->deadline_timer);

@@ -278,7 +278,7 @@ static void test_cut_leader(void **state) {
     divvy_client_close(c);
 }
 
-/* A leader that is killed is followed by another after an election, at which every session's timeout begins anew. */
+/* A leader that is killed is followed by another after an election, at which every session's timeout starts again. */
 static void test_killed_leader(void **state) {
     (void)state;
     divvy_client *c = open_client(e, 6000, a_follower(e));

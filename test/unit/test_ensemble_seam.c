@@ -182,7 +182,7 @@ static void on_state(divvy_client *client, divvy_session_state state, void *user
     if (state == DIVVY_CONNECTED && waited == NOT_YET) waited = divvy_client_wait_connected(second, 3000);
 }
 
-/* Whoever waits inside another's callback lets the time of all others go on; it never stands still. */
+/* A client that waits inside another's callback lets the time of all others go on; it never stands still. */
 static void test_wait_in_callback(void **state) {
     (void)state;
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;

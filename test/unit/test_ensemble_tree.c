@@ -112,7 +112,7 @@ static void test_pipelined(void **state) {
     assert_int_equal(again.error, DIVVY_EEXIST);
 }
 
-/* A sequence number counts the creates under the parent, of all kinds, and no deletes; it begins anew with the
+/* A sequence number counts the creates under the parent, of all kinds, and no deletes; it starts again with the
  * parent. */
 static void test_sequences(void **state) {
     (void)state;

@@ -217,7 +217,7 @@ static void test_unreadable(void **state) {
     assert_int_equal(hers.fired, 1);
     assert_int_equal(w.fired, 0);
     assert_int_equal(do_op(owner, &o, op_of(DV_DELETE, "/hers")), 0);
-    assert_int_equal(do_create(other, "/hers", DV_PERSISTENT), 0); /* readable now, but nobody watches any more */
+    assert_int_equal(do_create(other, "/hers", DV_PERSISTENT), 0); /* readable now, but nobody watches it */
     divvy_testing_run(e, 100);
     assert_int_equal(w.fired, 0);
     ask_op(c, &o, op_of(DV_GET, "/hers"), &second);

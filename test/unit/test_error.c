@@ -25,7 +25,7 @@ static const entry entries[] = {
 
 enum { ENTRIES = sizeof entries / sizeof entries[0] };
 
-/* Two clients, of which only the addresses matter. */
+/* Two clients. Only their addresses matter. */
 static char one, other;
 static const divvy_client *const a_client = (const divvy_client *)(const void *)&one;
 static const divvy_client *const another_client = (const divvy_client *)(const void *)&other;

@@ -68,7 +68,7 @@ static void test_back_again(void **state) {
     leave(&m);
 }
 
-/* Removed, released, and dealt again while its place is still on its way out: the item is entered anew, and has a new
+/* Removed, released, and dealt again while its place is still on its way out: the item is entered again, and has a new
  * token. */
 static void test_back_after_release(void **state) {
     (void)state;
@@ -148,7 +148,7 @@ static void test_unshown(void **state) {
     divvy_client_close(other);
 }
 
-/* The directory of a removed item goes with its last place (P15), and is made again by whoever is dealt the item later,
+/* The directory of a removed item goes with its last place (P15), and the item's later owner makes it again,
  * also when it goes in the very moment in which it is needed. */
 static void test_directory(void **state) {
     (void)state;
@@ -308,7 +308,7 @@ static void test_suspended(void **state) {
 }
 
 /* Somebody deletes the place of a removed item before it is released: it is lost at once (P13), and not entered
- * anew. */
+ * again. */
 static void test_place_deleted(void **state) {
     (void)state;
     member m;

@@ -1,4 +1,4 @@
-/* Tests of lib/base/json.h: texts of which cJSON makes nothing are told from those for which memory was out.
+/* Tests of lib/base/json.h: it tells texts that cJSON refuses from those that an allocation failed for.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>

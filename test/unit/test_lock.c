@@ -429,7 +429,7 @@ static void test_no_room(void **state) {
     ask(&other, -1);
     assert_string_equal(dv_fake_pending(fake), "sequential /l/#2__lock__, children /l");
     serve();
-    assert_int_equal(h.result, 0); /* which needs no watch any more, so that the other waits in the queue now */
+    assert_int_equal(h.result, 0); /* which no longer needs a watch, so that the other waits in the queue now */
     assert_int_equal(owned(), 2);
     divvy_lock_release(h.lock);
     serve();

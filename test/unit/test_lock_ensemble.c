@@ -342,7 +342,7 @@ static void test_expired_while_waiting(void **state) {
     assert_int_equal(node_count, 1);
 }
 
-/* Cut off while held: nothing is believed any more before the servers let the next one have it. The checks of every
+/* Cut off while held: belief ends before the servers let the next one have it. The checks of every
  * step see to it; what is claimed here is that both happen. */
 static void test_cut_off_while_held(void **state) {
     (void)state;
@@ -361,7 +361,7 @@ static void test_cut_off_while_held(void **state) {
 }
 
 /* Past the deadline of its session, whose node the servers have not deleted yet, the same object is asked again: it
- * does not take that node for its own (Curator #1121, #1018) but enters anew, and holds by another token once that has
+ * does not take that node for its own (Curator #1121, #1018) but enters again, and holds by another token once that has
  * gone. */
 static void test_asked_before_the_old_node_has_gone(void **state) {
     (void)state;
@@ -441,7 +441,7 @@ static void run_schedule(uint64_t number) {
         if (draw(calm) == 0) break_something();
         run((int64_t)draw(200));
     }
-    /* Everything heals; whoever waits gets it, one after the other, when the others release. */
+    /* Heals everything. The waiters get it, one after the other, when the others release. */
     divvy_testing_heal(ensemble);
     run(6 * SESSION_MS);
     for (size_t i = 0; i < LOCKS; i++) {

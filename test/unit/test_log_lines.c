@@ -22,7 +22,7 @@ static int lines_told, last_line, reports, warnings_told;
 static unsigned long long said_dropped;
 static bool out_of_order, to_flood, to_log_on;
 
-/* What other threads do meanwhile: the library logs, and warns. */
+/* Other threads make the library log and warn at the same time. */
 static void flood(void) {
     dv_turn_begin(client);
     for (int i = 1; i <= FLOOD; i++) {

@@ -42,7 +42,7 @@ static void oversleep(void) {
 }
 
 /* The loss of a lock is found by release() and stands in the queue of callbacks; an acquire that a destroy cancels
- * comes after it there. The destroy runs what it waits for, and of the loss nothing is told any more. */
+ * comes after it there. The destroy runs what it waits for, and the loss is not told. */
 static void test_lock_destroyed_before_the_loss_is_told(void **state) {
     (void)state;
     heard h = {.result = NEVER};
@@ -101,7 +101,7 @@ static void find_place(char path[sizeof nodes->path]) {
 }
 
 /* The head of the queue is connected again and finds room; meanwhile somebody deletes its place, and a moment later the
- * pool's version changes. Whichever of both the transaction meets first, the queue is entered anew, and the slot is
+ * pool's version changes. Whichever of both the transaction meets first, the queue is entered again, and the slot is
  * had: no acquire ends with an error that its header does not know. Tried with many distances between the two. */
 static void deleted_under_the_head(int64_t before_ms, int64_t between_ms) {
     user *a = make(0, 1), *b = make(1, 1);

@@ -15,7 +15,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Only the bytes that are given may be looked at: sanitizers see whoever goes beyond. */
+/* Parses the given bytes. Sanitizers see a read beyond them. */
 static dv_member_facts parse_bytes(const char *data, size_t bytes) {
     dv_member_facts facts;
     char *exact = malloc(bytes + (bytes == 0));
@@ -192,7 +192,7 @@ static void test_every_byte(void **state) {
 
 /* --- memory ----------------------------------------------------------------------------------------------------- */
 
-/* When memory is out it says so, and nothing is left behind. */
+/* When an allocation fails it says so, and nothing is left behind. */
 static void test_scarce(void **state) {
     (void)state;
     static const char text[] = "{\"zone\":\"a\"}";

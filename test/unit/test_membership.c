@@ -150,7 +150,7 @@ static void test_fails(void **state) {
     assert_string_equal(dv_fake_pending(fake), "");
 }
 
-/* The directory went between the read and the create: all begins anew. */
+/* The directory went between the read and the create: all starts again. */
 static void test_directory_goes(void **state) {
     (void)state;
     join();

@@ -94,7 +94,7 @@ install_build() {
     CC=$(cached CMAKE_C_COMPILER)
     LIBDIR=$(cached CMAKE_INSTALL_LIBDIR)
     VERSION=$(cached CMAKE_PROJECT_VERSION)
-    # Whoever links a library that was built for a sanitizer must be built for it too.
+    # A program that links a library built for a sanitizer must be built for it too.
     flags=$(cached DIVVY_SANITIZE)
     export CFLAGS=${flags:+-fsanitize=$flags} LDFLAGS=${flags:+-fsanitize=$flags}
     # Another prefix than the one that was configured: what is installed must not depend on where.

@@ -1,4 +1,4 @@
-/* A member that takes part anew while its old node is still there. SPDX-License-Identifier: Apache-2.0 */
+/* A member that takes part again while its old node is still there. SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -217,7 +217,7 @@ static void test_read_sent_too_early(void **state) {
     assert_int_equal(told.settled_at, BOUNDARY_MS + 499);
 }
 
-/* A second read that shows another pzxid begins the boundary anew, though the names are the same. */
+/* A second read that shows another pzxid begins the boundary again, though the names are the same. */
 static void test_equal_names_are_no_proof(void **state) {
     (void)state;
     begin();
@@ -232,7 +232,7 @@ static void test_equal_names_are_no_proof(void **state) {
     assert_int_equal(told.pzxid, 12);
 }
 
-/* A join while it waits begins the boundary anew, from the read that showed it. */
+/* A join while it waits begins the boundary again, from the read that showed it. */
 static void test_join_begins_anew(void **state) {
     (void)state;
     begin();
@@ -379,7 +379,7 @@ static void test_churn(void **state) {
     assert_true(reads >= SETTLE_MAX_MS / INTERVAL_MS / 2);
 }
 
-/* After churn was cut short settle_max begins anew with the next change. */
+/* After churn was cut short settle_max starts again with the next change. */
 static void test_settle_max_begins_anew(void **state) {
     (void)state;
     test_churn(state);
@@ -457,7 +457,7 @@ static void test_changed_once(void **state) {
     }
 }
 
-/* A change that was taken back before the read is told as settled again, so that whoever was told of it can go on. */
+/* A change that was taken back before the read is told as settled again, so that the owner of the watch can go on. */
 static void test_changed_back(void **state) {
     (void)state;
     settle_first("a");
@@ -600,7 +600,7 @@ static void test_fails(void **state) {
     }
 }
 
-/* Stopped at any time it tells nothing more but gone(), once, when no answer is under way any more. */
+/* Stopped at any time it tells nothing more but gone(), once, when no answer is still under way. */
 static void test_stop(void **state) {
     (void)state;
     for (int when = 0; when < 5; when++) {

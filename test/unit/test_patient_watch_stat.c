@@ -207,7 +207,7 @@ static void test_changes(void **state) {
     }
 }
 
-/* Changes of which no watch tells, as none is set, are found one interval later, and begin the boundary anew. */
+/* Changes that no watch tells, as none is set, are found one interval later, and start the boundary again. */
 static void test_changes_while_settling(void **state) {
     (void)state;
     settle_first(BOUNDARY_MS, BOUNDARY_MS);

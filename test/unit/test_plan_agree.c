@@ -153,8 +153,8 @@ static uint32_t weight_of_s(void) {
     return dv_plan_find(w.plan, true, "s")->weight;
 }
 
-/* D15: the configured weight of a static member counts when it is another one than before; as long as it is the same,
- * what was set stays, a drain too. */
+/* D15: the configured weight of a static member counts when it has changed. While it is the same, a weight that was set
+ * stays, a drain too. */
 static void test_weights(void **state) {
     (void)state;
     world_begin(&w, 12);

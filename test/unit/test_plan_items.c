@@ -85,7 +85,7 @@ static void test_changed(void **state) {
     pool_close(&l);
 }
 
-/* Removed items stay locked until their owners release them, and whoever is dealt them again meanwhile waits for
+/* Removed items stay locked until their owners release them. A member that is dealt them again before waits for
  * that. */
 static void test_slow_release(void **state) {
     (void)state;
@@ -174,7 +174,7 @@ static void test_asked_early(void **state) {
     pool_close(&l);
 }
 
-/* Whoever asks is lost at any moment after: all divide the old set, or all the new one. */
+/* The member that asks is lost at any moment after: all divide the old set, or all the new one. */
 static void test_asker_dies(void **state) {
     (void)state;
     unsigned taken = 0, left = 0;

@@ -192,7 +192,7 @@ static void test_callers_fields(void **state) {
 
 /* --- reading ---------------------------------------------------------------------------------------------------- */
 
-/* One get tells all that is to be known of a node, how old it is too; whoever has nothing to say has the defaults. */
+/* One get tells all about a node, its age too. A node that says nothing has the defaults. */
 static void test_ask(void **state) {
     (void)state;
     SETTLE(5, "a,a=2-w1", "b,a=2-w2", "c,a=2-w3");
@@ -467,7 +467,7 @@ static void test_errors(void **state) {
     assert_told(DIVVY_ECONNECTION);
 }
 
-/* Who is freed with reads under way, asked twice, calls nobody any more. */
+/* A roster that is freed with reads under way, asked twice, calls nobody. */
 static void test_freed(void **state) {
     (void)state;
     SETTLE(5, "a,a=2-w1", "b,a=2-w2");
@@ -537,7 +537,7 @@ static void test_freed_inside(void **state) {
 
 /* --- memory ----------------------------------------------------------------------------------------------------- */
 
-/* A settle for which memory is out changes nothing, whichever piece is lacking. */
+/* A settle changes nothing when an allocation fails, whichever it is. */
 static void test_scarce_settle(void **state) {
     (void)state;
     static const char *const others[] = {"e,a=2-w5", "b,a=2-w2", "d,a=2-w4", "e,a=2-w5"};
@@ -561,7 +561,7 @@ static void test_scarce_settle(void **state) {
     assert_true(node_at(0)->known);
 }
 
-/* A call for which memory is out asks nothing; also when not even the first read can be sent. */
+/* A call asks nothing when an allocation fails, also when not even the first read can be sent. */
 static void test_scarce_ask(void **state) {
     (void)state;
     SETTLE(5, "a,a=2-w1", "b,a=2-w2");

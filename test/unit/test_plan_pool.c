@@ -4,7 +4,7 @@
 enum { ITEMS = 1000 };
 
 /* A first plan gives each of four an equal share, by one write (after one that makes room for its chunks); then nothing
- * is written any more. */
+ * more is written. */
 static void test_first_plan(void **state) {
     (void)state;
     pool l;
@@ -80,7 +80,7 @@ static void settle_watched(pool *l) {
 }
 
 /* A member that goes by names makes all go by names; when it has left, all go by the plan again, which nobody has
- * written meanwhile, but for the owners of a member that came. No item is lost, nobody has to begin anew. */
+ * written meanwhile, but for the owners of a member that came. No item is lost, nobody has to start again. */
 static void test_change_over(void **state) {
     (void)state;
     pool l;
@@ -159,7 +159,7 @@ static void remove_tree(pool *l, const char *path) {
     assert_int_equal(divvy_testing_remove(l->ensemble, path), 0);
 }
 
-/* A plan that somebody deletes is written anew from memory: nothing moves. */
+/* A plan that somebody deletes is written again from memory: nothing moves. */
 static void test_deleted(void **state) {
     (void)state;
     pool l;
@@ -182,7 +182,7 @@ static void test_deleted(void **state) {
     pool_close(&l);
 }
 
-/* A plan that nobody can read costs no item: all go by names until it is written anew, which happens at once. */
+/* A plan that nobody can read costs no item: all go by names until it is written again, which happens at once. */
 static void test_broken(void **state) {
     (void)state;
     static const char *const texts[] = {"", "nonsense", "{\"v\":1}", "{\"v\":1,\"generation\":4}"};

@@ -508,7 +508,7 @@ static void test_stop_without_connection(void **state) {
     dv_fake_session(nodes.fake, DIVVY_CONNECTED);
 }
 
-/* Whoever asks for a look hears of it, though nothing is new; and during a read, after the next one. */
+/* A call that asks for a look is answered, though nothing is new; during a read, after the next one. */
 static void test_look(void **state) {
     (void)state;
     dv_plan *plan = write_in_chunks(20);

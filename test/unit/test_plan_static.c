@@ -156,7 +156,7 @@ static void test_fenced(void **state) {
     assert_int_equal(fenced.loads[1], 0);
     assert_int_equal(fenced.loads[11], before.loads[1]);
     for (size_t i = 0; i < ITEMS; i++) assert_true(before.owners[i] == 1 || before.owners[i] == fenced.owners[i]);
-    assert_int_equal(divvy_partitioner_set_weight(old->partitioner, 0), 0); /* not its own any more */
+    assert_int_equal(divvy_partitioner_set_weight(old->partitioner, 0), 0); /* no longer its own */
     divvy_testing_run(l.ensemble, 5000);
     owners still = look(&l);
     assert_int_equal(still.loads[11], before.loads[1]);

@@ -163,8 +163,8 @@ static void try_world(const int lives[3], size_t joiners, const uint32_t owners[
     world_end(&w);
 }
 
-/* Whatever has become of each of three members, whoever joins, whoever had what, with and without a limit: the plan has
- * exactly those members that it should, and as few moves as there can be. */
+/* For all fates of three members, all joins and all owners, with and without a limit: the plan has exactly those
+ * members that it should, and as few moves as there can be. */
 static void test_small_worlds(void **state) {
     (void)state;
     for (size_t n = 0; n < LIVES * LIVES * LIVES * 64 * 4; n++) {

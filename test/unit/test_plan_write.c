@@ -52,7 +52,7 @@ static void test_first_plan_with_chunks(void **state) {
     close_pool();
 }
 
-/* Whoever finds a root of generation 0 begins the plan in its place, under its epoch. */
+/* A member that finds a root of generation 0 begins the plan in its place, under its epoch. */
 static void test_place_left_alone(void **state) {
     (void)state;
     use_chunks(100);
@@ -94,7 +94,7 @@ static void test_needless(void **state) {
     close_pool();
 }
 
-/* Whoever is no member, and has no items to begin with, begins no plan. */
+/* A writer that is no member, and has no items, begins no plan. */
 static void test_administrator_begins_none(void **state) {
     (void)state;
     open_pool(10, 3);
@@ -189,7 +189,7 @@ static void test_next_generation(void **state) {
 
 /* ---- the root has gone, or cannot be followed ---- */
 
-/* Whoever remembers the plan writes it anew when the root was deleted: no item has another owner for it. */
+/* A member that remembers the plan writes it again when the root was deleted: no item has another owner for it. */
 static void root_gone(size_t chunk_bytes) {
     if (chunk_bytes > 0) use_chunks(chunk_bytes);
     open_pool(40, 3);
@@ -249,7 +249,7 @@ static void test_place_filled_from_memory(void **state) {
     close_pool();
 }
 
-/* A plan of which a chunk is missing is replaced from memory, under its epoch, by one of a higher generation. */
+/* A plan with a missing chunk is replaced from memory, under its epoch, by one of a higher generation. */
 static void test_broken_by_a_chunk(void **state) {
     (void)state;
     use_chunks(100);
@@ -274,8 +274,8 @@ static void test_broken_by_a_chunk(void **state) {
     close_pool();
 }
 
-/* A root that is no plan at all is replaced, under an epoch that is made for it; without a memory the plan begins
- * anew. */
+/* A root that is no plan at all is replaced, under an epoch that is made for it; without a memory the plan starts
+ * again. */
 static void broken_root(const char *text, bool remembered) {
     open_pool(10, 2);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
@@ -301,7 +301,7 @@ static void test_broken_root(void **state) {
     broken_root("nonsense", false);
 }
 
-/* A root whose epoch child somebody deleted is written under another one: else nobody could write any more. */
+/* A root whose epoch child somebody deleted is written under another one: else nobody could ever write. */
 static void test_epoch_missing(void **state) {
     (void)state;
     open_pool(10, 2);

@@ -199,7 +199,7 @@ static void test_root_deleted_at_every_moment(void **state) {
     }
 }
 
-/* The plan is deleted and made anew, up to the very version that it had: what was computed from the old one is not
+/* The plan is deleted and made again, up to the very version that it had: what was computed from the old one is not
  * written over the new one (its epoch is another). */
 static void test_recreated_at_every_moment(void **state) {
     (void)state;

@@ -320,7 +320,7 @@ static void test_no_node(void **state) {
     expect_end(DV_PLAN_WRITTEN, 0);
 }
 
-/* Whoever finds that every epoch it makes has gone again gives up. */
+/* A writer that finds every epoch it makes gone again gives up. */
 static void test_no_node_for_ever(void **state) {
     (void)state;
     have_plan();
@@ -376,7 +376,7 @@ static void test_reading_refused(void **state) {
     expect_end(DV_PLAN_FAILED, DIVVY_EACCES);
     begin();
     answer_reading();
-    answer(DIVVY_ENOENT); /* Who was not read yet has gone: the party will settle anew. */
+    answer(DIVVY_ENOENT); /* Who was not read yet has gone: the party will settle again. */
     expect_end(DV_PLAN_UNSETTLED, 0);
 }
 

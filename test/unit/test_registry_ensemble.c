@@ -341,7 +341,7 @@ static void test_unique_take_over(void **state) {
     cJSON_Delete(told);
 }
 
-/* Version numbers of nodes begin anew with each holder; an old holder whose node had the same version as the new one's
+/* Version numbers of nodes start again with each holder; an old holder whose node had the same version as the new one's
  * does not write over it. */
 static void test_unique_same_version(void **state) {
     (void)state;

@@ -37,7 +37,7 @@ static void test_unregister_what_is_gone(void **state) {
     unregister_what_is_gone("web");
 }
 
-/* Likewise in all roles, where none has it any more. */
+/* Likewise in all roles, when no role has it. */
 static void test_unregister_what_is_gone_in_all_roles(void **state) {
     (void)state;
     unregister_what_is_gone(NULL);

@@ -315,7 +315,7 @@ static void test_scattered_slots(void **state) {
     assert_int_equal(divvy_semaphore_slot(more->semaphore), 1);
 }
 
-/* More than there are is refused at once, whoever waits. */
+/* More than there are is refused at once, also when others wait. */
 static void test_more_than_the_limit(void **state) {
     (void)state;
     user *a = make_with(0, 2, 3, DIVVY_LIMIT_ERROR), *b = make(1, 2);

@@ -208,7 +208,7 @@ static void test_pool_deleted_under_the_head(void **state) {
 }
 
 /* Close to the end of the queue's numbers, where they would no longer tell who came first, nobody enters it; with the
- * empty queue deleted they begin anew. */
+ * empty queue deleted they start again. */
 static void test_numbers_used_up(void **state) {
     (void)state;
     user *a = make(0, 1);
@@ -349,7 +349,7 @@ static void break_something(void) {
     }
 }
 
-/* Everything heals; whoever waits gets its slots when the others release. */
+/* Heals everything. The waiters get their slots when the others release. */
 static void calm_down(void) {
     divvy_testing_heal(ensemble);
     divvy_testing_put(ensemble, POOL, "3", 1, DIVVY_TESTING_PERSISTENT);

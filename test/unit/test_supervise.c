@@ -262,7 +262,7 @@ static void test_gone_before_start(void **state) {
     assert_int_equal(dv_supervisor_next_ms(s), -1);
 }
 
-/* Told to end: all commands are, nothing is started any more, and less time counts when it is given later. */
+/* Told to end: it ends all commands and starts no more. Less time counts when it is given later. */
 static void test_end(void **state) {
     (void)state;
     gain("a", 1);
@@ -371,7 +371,7 @@ static void test_backoff(void **state) {
     assert_int_equal(last.restart_ms, 100);
 }
 
-/* What has finished is not started again; its item stays, and starts it anew when it comes another time. */
+/* What has finished is not started again; its item stays, and starts it again when it comes another time. */
 static void test_finished(void **state) {
     static const struct {
         dv_restart restart;

@@ -120,7 +120,7 @@ static int64_t until_beat_ms(const announcer *a) {
     return left_ms > 0 ? left_ms : 0;
 }
 
-/* The command was told to end: nobody is to find it any more while it finishes. */
+/* Takes the entry away once the command was told to end, so that nobody finds it while it finishes. */
 static void leave_if_due(announcer *a) {
     if (a->leaving || a->run.passed != SIGTERM) return;
     a->leaving = true;

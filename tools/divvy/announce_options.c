@@ -22,7 +22,7 @@ static const dv_option table[] = {
     TEXT("role", "ROLE", role, "what the service is; services are looked up by it; required"),
     TEXT("load", "NUMBER", load_text, "how loaded it is, on any scale: the least loaded is found first"),
     TEXT("load-command", "COMMAND", load_command,
-         "a shell command that prints the load, run anew before each heartbeat"),
+         "a shell command that prints the load, run again before each heartbeat"),
     {.name = "ttl",
      .argument = "DURATION",
      .kind = DV_OPTION_DURATION,

@@ -86,7 +86,7 @@ int dv_descendants_find(dv_processes *out) {
 void dv_process_signal(const dv_process *process, int number) {
     int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
     if (fd < 0) return;
-    /* The descriptor holds on to whoever has the number now; is that still the one that was found? */
+    /* The descriptor holds the process that has the number now. Is that still the one that was found? */
     dv_process now;
     if (look_at(process->pid, &now) && now.started == process->started)
         syscall(SYS_pidfd_send_signal, fd, number, NULL, 0);

@@ -7,7 +7,7 @@
 /* Notes the signal mask, and which signals are ignored. To be called first of all, before anything is changed. */
 void dv_dispositions_remember(void);
 
-/* Whether the signal was ignored then, as nohup(1) has it with SIGHUP: whoever did that means it. */
+/* Returns whether the signal was ignored at the start, as nohup(1) does with SIGHUP. The caller means it then. */
 bool dv_dispositions_ignored(int number);
 
 /* Makes them so again, for a program that is executed next. The mask comes last, so that what is pending by then meets

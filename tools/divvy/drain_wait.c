@@ -33,8 +33,8 @@ static char *queue_path(void *context, size_t i) {
     return path;
 }
 
-/* An item that another holds is done with: its name goes. Of those that it was not to have any more, any that it does
- * not hold. */
+/* An item that another holds is done with: its name goes. Of the items that it should no longer have, those go that it
+ * does not hold. */
 static int take_queue(void *context, size_t i, const dv_reply *reply) {
     dv_drain *d = context;
     if (reply->error == DIVVY_EACCES) return reply->error;
@@ -61,7 +61,7 @@ static bool is_dealt(const dv_plan *plan, const char *item) {
     return bsearch(&item, plan->set->names, plan->set->count, sizeof item, dv_name_compare) != NULL;
 }
 
-/* Those that are not dealt any more are nobody's. */
+/* Those that are no longer dealt are nobody's. */
 static void drop_undealt(dv_drain *d) {
     const dv_plan *plan = d->plan.memory.plan;
     for (size_t i = 0; i < d->item_count; i++) {

@@ -34,8 +34,8 @@ static inline bool dv_forecast_joins(const dv_forecast *plan, size_t member) {
     return member >= plan->member_count - plan->join_count;
 }
 
-/* For people, and as one JSON object on one line; with each item that moves where `list`. Text to free(), NULL when
- * memory is out. */
+/* For people, and as one JSON object on one line; with each item that moves where `list`. Text to free(), NULL when an
+ * allocation fails. */
 char *dv_forecast_print(const dv_forecast *plan, bool list);
 char *dv_forecast_json(const dv_forecast *plan, bool list);
 

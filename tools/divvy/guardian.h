@@ -18,9 +18,9 @@
  * when the command has exited by itself are such daemons left alone: a command may start a service under a lock. What
  * it has left behind in our session, in the background for example, may finish for half a second, and is ended then.
  *
- * Guardians are forked from one process, the forker, which is itself forked before we have any thread or connection:
- * it is small, and no descriptor of ours can leak through it. Descriptors 0 to 2, and those that whoever started us
- * passed on, such as bash's <(...), are the command's too.
+ * Guardians are forked from one process, the forker, which is itself forked before we have any thread or connection: it
+ * is small, and no descriptor of ours can leak through it. Descriptors 0 to 2, and those that our caller passed on,
+ * such as bash's <(...), are the command's too.
  *
  * Everything here is called on one thread, and nothing waits but where said.
  */
@@ -43,7 +43,7 @@ typedef struct dv_guardian dv_guardian;
 int dv_guardians_open(dv_guardians **out);
 
 /* Until when commands may run, in ms of CLOCK_BOOTTIME: divvy_client_time_left_ms() added to a time that was read
- * before. Set it anew at least after each divvy_client_process(). 0: nothing may run, nothing is started. An earlier
+ * before. Set it again at least after each divvy_client_process(). 0: nothing may run, nothing is started. An earlier
  * deadline than the last one counts when the last one would have made a guardian look again; so after a loss call
  * dv_guardian_end() too. Costs nothing: one store to memory that is shared with the guardians. */
 void dv_guardians_set_deadline(dv_guardians *guardians, int64_t deadline_ms);

@@ -124,7 +124,7 @@ static int receive(const forker *f, dv_guardian_spec *spec) {
     int error = dv_guardian_unpack(fds[0], spec);
     close(fds[0]);
     if (error == 0) return fds[1];
-    close(fds[1]); /* Whoever asked for it sees that it is closed. */
+    close(fds[1]); /* The parent sees that it is closed. */
     return -1;
 }
 

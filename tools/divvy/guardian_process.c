@@ -23,7 +23,7 @@
 #include "program.h"
 
 enum {
-    ORPHAN_GRACE_MS = 500, /* G5: from SIGTERM to SIGKILL when whoever gave us orders has gone */
+    ORPHAN_GRACE_MS = 500, /* G5: from SIGTERM to SIGKILL when the parent has died */
     LINGER_MS = 500,       /* G8: that what a command left behind has to finish, before SIGTERM */
     SWEEP_MS = 10,         /* between two looks at who is alive, at first; */
     SWEEP_MAX_MS = 200     /* and at last */
@@ -32,12 +32,12 @@ enum {
 typedef struct {
     const dv_guardian_config *config;
     dv_guardian_page *page;
-    int orders_fd; /* -1: whoever gave orders has gone */
+    int orders_fd; /* -1: the parent has gone */
     int signal_fd, timer_fd;
     int exec_fd;     /* tells how execve(2) went; -1: it has told */
     int terminal_fd; /* -1: no job control */
     struct termios modes;
-    pid_t home_group; /* of whoever gives orders */
+    pid_t home_group; /* of the parent */
     pid_t command;
     bool exited; /* and its status is known; its number may be another's by now */
     int status;

@@ -36,7 +36,7 @@ typedef struct {
     dv_run run;
     char *program;
     bool claiming;             /* the acquire was begun */
-    bool input_ended;          /* with --hold: whoever wanted the lock has gone */
+    bool input_ended;          /* with --hold: the caller has gone */
     bool lost;                 /* and the command was told to end for that */
     bool overran;              /* likewise */
     int64_t grace_ms, kill_ms; /* in use */

@@ -4,8 +4,8 @@
 
 #include "locks_read.h"
 
-/* For people: a list of all, or who holds and who waits where there is a name. Text to free(), NULL when memory is
- * out. */
+/* For people: a list of all, or who holds and who waits where there is a name. Text to free(), NULL when an allocation
+ * fails. */
 char *dv_locks_print(const dv_locks *locks);
 
 /* The same as one JSON object on one line. */

@@ -53,7 +53,7 @@ void dv_look_close(dv_look *look);
 
 /*
  * Calls `ask`, which reads by dv_look_read(), when there is a connection; from its beginning again when the connection
- * broke meanwhile; until the options' timeout has passed. `ask` returns 0, or a DIVVY_E*.
+ * broke before its end; until the options' timeout has passed. `ask` returns 0, or a DIVVY_E*.
  *
  * Returns 0, or what `ask` returned, DIVVY_ETIMEDOUT, DIVVY_ERESOLVE, DIVVY_EAUTH and the like; DIVVY_ECANCELED once
  * stop_fd is readable.
@@ -63,7 +63,7 @@ int dv_look_at(dv_look *look, int (*ask)(dv_look *look, void *context), void *co
 /* Tells an error of dv_look_at() on stderr, in one line. Returns the exit code. */
 int dv_look_failed(const dv_look *look, int error);
 
-/* Lets time pass; the session is kept. Returns once it has passed, stop_fd is readable, or whoever reads `output` has
+/* Lets time pass; the session is kept. Returns once it has passed, stop_fd is readable, or the reader of `output` has
  * gone. */
 void dv_look_pause(dv_look *look, int64_t ms, dv_output *output);
 
@@ -74,7 +74,7 @@ bool dv_look_may_recover(int error);
 typedef struct {
     dv_kind kind; /* DV_GET, DV_EXISTS, DV_CHILDREN */
     size_t count;
-    char *(*path)(void *context, size_t i); /* of the i-th, malloc'ed; NULL when memory is out */
+    char *(*path)(void *context, size_t i); /* of the i-th, malloc'ed; NULL when an allocation fails */
     /* The answer to the i-th, whose `error` may be 0, DIVVY_ENOENT or DIVVY_EACCES; all others end the reading. Keeps
      * what it needs. 0, or an error that ends the reading. */
     int (*take)(void *context, size_t i, const dv_reply *reply);

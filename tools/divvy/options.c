@@ -132,7 +132,7 @@ static int parse(const char *command, const dv_option *options, void *values, in
     bool given[OPTIONS_MAX] = {false};
     translate(options, manner, &translated);
     opterr = 0;
-    optind = 0; /* GNU: begin anew, whatever was parsed before. */
+    optind = 0; /* GNU: start again, whatever was parsed before. */
     for (int code; (code = getopt_long(argc, argv, translated.letters, translated.names, NULL)) != -1;) {
         if (code == '?' || code == ':') return complain(command, code, argv, options);
         if (code == 'h') return DV_OPTIONS_HELP;

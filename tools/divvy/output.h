@@ -9,7 +9,7 @@
 typedef struct {
     int instead_fd; /* written to instead of standard output; 0: none */
     int stop_fd;    /* readable when the process is asked to end; never read here */
-    bool ended;     /* nothing is written any more: the reader has gone, or writing failed */
+    bool ended;     /* nothing more is written: the reader has gone, or writing failed */
     int error;      /* errno of the failure; 0 when just the reader has gone */
 } dv_output;
 

@@ -6,7 +6,7 @@
  *
  * With a command the order of things is: it is looked up; the process that guardians are forked from is forked, while
  * we have no connection; we join. Each round tells the guardians until when the session is certainly alive. What is
- * revoked is released when nothing that was to end runs any more. */
+ * revoked is released when all that had to end has ended. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -52,8 +52,9 @@ typedef struct {
 
 /* ---- what is owned ---- */
 
-/* Answers DIVVY_RELEASE as soon as work has stopped; that of whoever reads our lines is not ours to wait for. Where it
- * could not be written, the process ends anyway. DIVVY_ESTATE: the state has moved on meanwhile, and is told next. */
+/* Answers DIVVY_RELEASE as soon as our commands have stopped. Work of the reader of our lines is not ours to wait for.
+ * Where it could not be written, the process ends anyway. DIVVY_ESTATE: the state has moved on meanwhile, and is told
+ * next. */
 static void release_if_clear(member *m) {
     if (!m->to_release || (m->supervisor && !dv_supervisor_is_clear(m->supervisor))) return;
     m->to_release = false;
@@ -86,7 +87,7 @@ static void supervise_items(member *m, const divvy_items_event *event) {
 static void on_items(divvy_partitioner *p, const divvy_items_event *event, void *user) {
     (void)p;
     member *m = user;
-    /* Commands first: whoever reads the line may let us wait. */
+    /* Commands first: the reader of the line may let us wait. */
     if (m->supervisor) supervise_items(m, event);
     dv_ledger_items(&m->ledger, event);
 }
@@ -145,7 +146,7 @@ static void take_signals(member *m) {
     struct signalfd_siginfo info;
     while (read(m->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
         if (++m->signals < 2) continue;
-        /* Whoever asks twice does not want to wait: for commands first of all, */
+        /* A user who asks twice does not want to wait: for commands first of all, */
         if (m->signals == 2 && m->supervisor && dv_supervisor_running(m->supervisor) > 0) {
             dv_supervisor_end(m->supervisor, 0);
             continue;
@@ -197,7 +198,7 @@ static void step(member *m, int64_t limit_ms) {
     release_if_clear(m);
 }
 
-/* Whoever reads our lines is whom we work for, unless the work is done by commands, and the lines are just a log. */
+/* The reader of our lines is whom we work for, unless commands do the work, and the lines are just a log. */
 static bool reader_has_gone(const member *m) {
     return m->output.ended && (!m->supervisor || m->options.events);
 }
@@ -222,7 +223,7 @@ static int judge(member *m) {
         return dv_session_end(&m->session, DV_EXIT_FAILED, "cannot write to %s: %s",
                               m->output.instead_fd ? m->options.events : "standard output", strerror(m->output.error));
     if (m->supervisor && dv_supervisor_error(m->supervisor))
-        return dv_session_end(&m->session, DV_EXIT_FAILED, "no command can be started any more: %s",
+        return dv_session_end(&m->session, DV_EXIT_FAILED, "no more commands can be started: %s",
                               strerror(dv_supervisor_error(m->supervisor)));
     if (m->ledger.out_of_memory) return dv_session_end(&m->session, DV_EXIT_FAILED, "out of memory");
     if (m->ledger.state != DIVVY_FAILURE) return DV_EXIT_DONE;

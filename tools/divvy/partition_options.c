@@ -91,7 +91,7 @@ static const dv_option table[] = {
            "what follows when a command exits by itself: always (default) or on-failure:\n"
            "it is started again, after 100 ms, which double each time up to 30 s, until\n"
            "it has run for 5 s; never: the item stays without one"),
-    FLAG("rejoin", rejoin, "take part anew when the session was lost; with a command that is so anyway"),
+    FLAG("rejoin", rejoin, "take part again when the session was lost; with a command that is so anyway"),
     DV_SESSION_OPTION_AUTH_FILE(dv_partition_options, session),
     DV_SESSION_OPTION_ACL(dv_partition_options, session),
     TEXT("events", "FILE", events,
@@ -119,7 +119,7 @@ void dv_partition_print_help(void) {
            "another member can own the item, whatever happens to this one.\n"
            "\n"
            "SIGTERM and SIGINT make it leave the pool, and so does the end of its terminal, or of\n"
-           "whoever reads its output. Commands are ended before that; a second signal kills them.\n"
+           "the reader of its output. Commands are ended before that; a second signal kills them.\n"
            "\n"
            "On SIGHUP it reads --items-from FILE again, and asks for these items to be divided by\n"
            "all members from then on. That goes where all follow plans (--assign auto, no kazoo);\n"

@@ -30,7 +30,7 @@ static size_t find_live(const dv_status *status, const dv_plan_member *entry) {
     size_t found = DV_NO_MEMBER;
     for (size_t i = 0; i < status->member_count; i++) {
         const dv_status_member *m = &status->members[i];
-        /* A member that came back without its rejoin_delay is another one, whatever its identifier. */
+        /* A member that came back without its rejoin_delay is a new one, whatever its identifier. */
         if (!m->follows || m->is_static != entry->is_static) continue;
         if (strcmp(entry->is_static ? m->identifier : m->node, entry->key) != 0) continue;
         if (found == DV_NO_MEMBER || m->czxid > status->members[found].czxid) found = i;

@@ -97,7 +97,7 @@ static char *member_path(void *context, size_t i) {
 
 static int take_member(void *context, size_t i, const dv_reply *reply) {
     dv_status_member *m = &((survey *)context)->status->members[i];
-    if (reply->error == DIVVY_ENOENT) return 0; /* It left meanwhile; without a host it is dropped. */
+    if (reply->error == DIVVY_ENOENT) return 0; /* It has just left; without a host it is dropped. */
     if (reply->error) return reply->error;
     dv_record record = {0};
     char *data = dv_padded_copy(reply->data, reply->data_bytes);

@@ -1,6 +1,6 @@
 /* The commands of a member's items: one runs for each item that is owned. SPDX-License-Identifier: Apache-2.0
  *
- * What is owned is told by whoever takes part in the pool; so is until when it may be worked on. What was revoked may
+ * The member of the pool tells what is owned, and until when it may be worked on. What was revoked may
  * be released when dv_supervisor_is_clear() says so. Everything here is called on one thread, and nothing waits. */
 #ifndef DV_SUPERVISE_H
 #define DV_SUPERVISE_H
@@ -27,14 +27,14 @@ void dv_supervisor_gain(dv_supervisor *supervisor, const char *const *names, con
 /* Items are to be given back: their commands have the time to drain. */
 void dv_supervisor_revoke(dv_supervisor *supervisor, const char *const *names, size_t count);
 
-/* Items are somebody else's perhaps. Items that were given back have no commands any more. */
+/* Ends the commands of items that may be somebody else's. Items that were given back have none left. */
 void dv_supervisor_lose(dv_supervisor *supervisor, const char *const *names, size_t count);
 
 /* For how long from now_ms on the session is certainly alive. To be told after each divvy_client_process(). 0 ends
  * everything. */
 void dv_supervisor_set_time_left(dv_supervisor *supervisor, int64_t now_ms, int64_t left_ms);
 
-/* Nothing is started any more, and what runs has drain_ms to end. May be repeated, to give less time. */
+/* Starts nothing more, and gives what runs drain_ms to end. May be repeated, to give less time. */
 void dv_supervisor_end(dv_supervisor *supervisor, int64_t drain_ms);
 
 /* Whether nothing runs but what is to run. */

@@ -13,8 +13,8 @@
 
 #include "guardian.h"
 
-/* After how long a command that has exited is started again: the first, doubled each time up to the last; anew from the
- * first when it has run for so long. They are promised in the help text and the man page. */
+/* After how long a command that has exited is started again: the first, doubled each time up to the last; again from
+ * the first when it has run for so long. They are promised in the help text and the man page. */
 enum { DV_CHILD_BACKOFF_MS = 100, DV_CHILD_BACKOFF_MAX_MS = 30000, DV_CHILD_STEADY_MS = 5000 };
 
 /* Stands for the item's name in the words of a command, but for the first. */

@@ -71,7 +71,7 @@ static int compare_keys(const void *a, const void *b) {
     return strcmp((*(const row *const *)a)->key, (*(const row *const *)b)->key);
 }
 
-/* The rows sorted by their keys. NULL when memory is out. */
+/* The rows sorted by their keys. Returns NULL when an allocation fails. */
 static const row **by_key(const dv_table *table) {
     const row **sorted = calloc(table->count + 1, sizeof *sorted);
     for (size_t i = 0; sorted && i < table->count; i++) sorted[i] = &table->rows[i];

@@ -17,16 +17,16 @@ typedef struct {
 
 typedef struct dv_table dv_table;
 
-/* `columns` outlives the table. NULL when memory is out. */
+/* `columns` outlives the table. Returns NULL when an allocation fails. */
 dv_table *dv_table_new(const dv_column *columns, size_t count);
 void dv_table_free(dv_table *table);
 
 /* A row, with a cell for each column; a NULL or empty one is shown as "-". `key` tells rows apart, and which are the
- * same in another table. 0, or -1 when memory is out. */
+ * same in another table. 0, or -1 when an allocation fails. */
 int dv_table_add(dv_table *table, const char *key, const char *const *cells);
 
 /* Marks rows that `before` has not with '+', those that differ with '*'; those that are only in `before` are added at
- * the end, and marked with '-'. 0, or -1 when memory is out. */
+ * the end, and marked with '-'. 0, or -1 when an allocation fails. */
 int dv_table_compare(dv_table *table, const dv_table *before);
 
 /* Prints heads and rows, with a column for the marks in front if `marks`. Nothing when there are no rows. */

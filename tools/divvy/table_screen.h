@@ -17,7 +17,7 @@ void dv_screen_init(dv_screen *screen, dv_output *output);
 
 /* Shows `page`, lines of text. On a terminal in the place of the one before, cut to what fits, with the lines that
  * begin with a mark (of dv_table_compare) in bold; else behind it, with a line of dashes in between. 0, or -1 when
- * memory is out. */
+ * an allocation fails. */
 int dv_screen_show(dv_screen *screen, const char *page);
 
 #endif

@@ -73,7 +73,7 @@ int dv_apache_submit(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply
 int dv_apache_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context);
 /* Completes everything that is under way or held back, with `error`. Answers that come later are dropped. */
 void dv_apache_fail_all(dv_apache *apache, int error, int64_t now);
-/* After the handle was closed: nothing of the native client will call any more, so the memory can go. */
+/* Frees the memory after the handle was closed: the native client will not call back. */
 void dv_apache_forget_all(dv_apache *apache);
 /* On a host's handle, with the lock of shared.h held. Whether a request that was given to it is unanswered; */
 bool dv_apache_awaits_answers(const dv_apache *apache);
@@ -85,12 +85,12 @@ int dv_apache_error(int rc);
 
 /* watches.c */
 struct watched;
-/* Before a read that sets a watch is sent. NULL when memory is out. */
+/* Before a read that sets a watch is sent. Returns NULL when an allocation fails. */
 struct watched *dv_apache_watch_begin(dv_apache *apache, const char *path, dv_kind kind, dv_watch *watch);
 /* When that read was answered. */
 void dv_apache_watch_end(dv_apache *apache, struct watched *watched, dv_watch *watch, bool armed);
 void dv_apache_unwatch(dv_znode *znode, dv_watch *watch);
-/* The session is over: no watch of it fires any more. */
+/* Clears all watches, as the session is over and none will fire. */
 void dv_apache_clear_watches(dv_apache *apache);
 /* The native watcher of every node watch: one function and one context, as its cost demands. */
 void dv_apache_on_watch(zhandle_t *handle, int type, int state, const char *path, void *context);

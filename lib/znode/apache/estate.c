@@ -133,7 +133,7 @@ static bool is_answer(int rc) {
     return rc <= ZAPIERROR ? rc != ZCLOSING && rc != ZSESSIONMOVED && rc != ZSESSIONEXPIRED : rc == ZOK;
 }
 
-/* The end of a request about a node. Without an answer it begins anew on the next connection, if there is one. */
+/* The end of a request about a node. Without an answer it starts again on the next connection, if there is one. */
 static void end_request(dv_leftover *node, int rc, bool done) {
     dv_estate *estate = node->estate;
     dv_leftover **place = &estate->asked;

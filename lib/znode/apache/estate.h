@@ -34,7 +34,7 @@ void dv_estate_settle(dv_estate *estate);
 bool dv_estate_is_settled(const dv_estate *estate);
 /* The session is over: what has not been asked for need not be. */
 void dv_estate_drop(dv_estate *estate);
-/* Nor will the handle answer any more. */
+/* The same, when the handle will not answer either. */
 void dv_estate_bury(dv_estate *estate);
 
 #endif

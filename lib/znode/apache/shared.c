@@ -170,7 +170,7 @@ static void prime(dv_shared *s) {
 
 /* ---- coming and going ---- */
 
-/* Another handle has got the address of one that is gone, so that nobody calls back for that one any more. */
+/* Buries a handle whose address another handle has got: nobody will call back for the old one. */
 static void bury(dv_shared *s) {
     s->handle = NULL;
     s->ended = true;
@@ -229,7 +229,7 @@ int dv_shared_enter(dv_apache *apache, zhandle_t *handle) {
     return error;
 }
 
-/* The host gets its watcher back, unless it has set another meanwhile: that one may call ours. */
+/* Gives the host its watcher back, unless it has set another since: that one may call ours. */
 static void unchain(dv_shared *s) {
     watcher_fn current = zoo_set_watcher(s->handle, on_session_event);
     s->chained = current != on_session_event;

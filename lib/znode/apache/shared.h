@@ -13,7 +13,7 @@
 int dv_shared_enter(dv_apache *apache, zhandle_t *handle);
 
 /* Takes it off. All of its requests have been completed before; those that the handle has not answered are waited for
- * up to wait_ms, and find nobody after that. Nothing is posted any more when this returns. A handle that is alive and
+ * up to wait_ms, and find nobody after that. Nothing is posted after this returns. A handle that is alive and
  * has lost its last client is given its watcher back, if `alive`, which says that the host has not closed it. */
 void dv_shared_leave(dv_apache *apache, bool alive, int wait_ms);
 

@@ -106,18 +106,18 @@ void dv_apache_unwatch(dv_znode *znode, dv_watch *watch) {
 
 static void fire(dv_apache *apache, const char *path, bool of_children, dv_watch_kind kind, int64_t now) {
     watched *key = make(apache, path, of_children);
-    if (!key) return; /* The audit read of whoever waits finds what is missed here. */
+    if (!key) return; /* The watch's owner finds by its audit what is missed here. */
     watched **place = (watched **)tfind(key, &apache->watches, compare);
     free(key);
     if (!place) return;
     watched *w = *place;
     if (w->waiting) apache->stats.watch_events++;
     set_armed(w, false);
-    /* Off the entry first: a watch may be armed anew, or another taken back, while they are told one by one. */
+    /* Off the entry first: a watch may be armed again, or another taken back, while they are told one by one. */
     dv_watch *told = w->waiting;
     w->waiting = NULL;
     if (told) told->link = &told;
-    w->under_way++; /* Keeps w meanwhile. */
+    w->under_way++; /* keeps w during the loop */
     while (told) {
         dv_watch *watch = told;
         unlink_watch(watch);
