@@ -1,61 +1,11 @@
 /* Lock: threads and processes on a real server. SPDX-License-Identifier: Apache-2.0 */
-#include <signal.h>
-#include <sys/wait.h>
-
-#include "test_client_witness.h"
-
-#include "lib/server.h"
-#include "lib/zk.h"
-
-#define TICK_MS 100
-
-static dv_test_server *server;
-static dv_test_zk *truth;
-
-/* What callbacks of a lock have said. */
-typedef struct {
-    atomic_int done, result, lost, wrong;
-    bool releases;
-} heard;
-
-static void on_lost(divvy_lock *lock, void *user) {
-    heard *h = user;
-    if (divvy_lock_held(lock) || divvy_lock_acquire(lock, 0) != DIVVY_EDEADLK) atomic_fetch_add(&h->wrong, 1);
-    atomic_fetch_add(&h->lost, 1);
-}
+#include "lock_fixture.h"
 
 static void on_done(divvy_lock *lock, int result, void *user) {
     heard *h = user;
     if (h->releases && result == 0 && divvy_lock_release(lock) != 0) atomic_fetch_add(&h->wrong, 1);
     atomic_store(&h->result, result);
     atomic_fetch_add(&h->done, 1);
-}
-
-static divvy_client *open_client(int64_t session_timeout_ms, int manual) {
-    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
-    config.hosts = dv_test_server_connect(server);
-    config.session_timeout_ms = session_timeout_ms;
-    config.ensemble_tick_ms = TICK_MS;
-    config.manual = manual;
-    return open_connected(&config);
-}
-
-static divvy_lock *make(divvy_client *client, const char *path, int mode, heard *h) {
-    divvy_lock_config config = DIVVY_LOCK_CONFIG_INIT;
-    divvy_lock *lock;
-    config.path = path;
-    config.mode = mode;
-    config.on_lost = h ? on_lost : NULL;
-    config.user = h;
-    int error = divvy_lock_create(&lock, client, &config);
-    if (error) fail_msg("create: %s", divvy_client_error(client));
-    return lock;
-}
-
-static size_t nodes(const char *path) {
-    size_t count;
-    dv_test_zk_free_names(dv_test_zk_children(truth, path, &count));
-    return count;
 }
 
 static divvy_stats stats(divvy_client *client) {
@@ -284,25 +234,6 @@ static void test_asynchronous(void **state) {
     }
 }
 
-/* --- processes and sessions ------------------------------------------------------------------------------------- */
-
-/* In another process: acquires, says so, and holds until it is killed. */
-static int hold(const char *hosts, const char *path) {
-    divvy_client *client;
-    divvy_lock *lock;
-    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
-    divvy_lock_config lock_config = DIVVY_LOCK_CONFIG_INIT;
-    config.hosts = hosts;
-    config.session_timeout_ms = 5000;
-    config.ensemble_tick_ms = TICK_MS;
-    lock_config.path = path;
-    lock_config.identifier = "other process";
-    if (divvy_client_open(&client, &config) || divvy_lock_create(&lock, client, &lock_config)) return 1;
-    if (divvy_lock_acquire(lock, PATIENCE_MS) || write(STDOUT_FILENO, "h", 1) != 1) return 1;
-    pause();
-    return 1;
-}
-
 static pid_t hold_in_a_process(const char *path) {
     int fds[2];
     char byte;
@@ -430,61 +361,6 @@ static void test_not_before_on_lost_has_returned(void **state) {
     divvy_client_close(client);
 }
 
-/* Manual mode: waiting calls drive the loop themselves, and two clients in one thread hand the lock to each other. */
-static void test_manual(void **state) {
-    (void)state;
-    divvy_client *a = open_client(30000, 1), *b = open_client(30000, 1);
-    divvy_lock *one = make(a, "/manual", DIVVY_EXCLUSIVE, NULL), *other = make(b, "/manual", DIVVY_EXCLUSIVE, NULL);
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(divvy_lock_acquire(one, PATIENCE_MS), 0);
-        assert_int_equal(divvy_lock_try_acquire(other), DIVVY_EBUSY);
-        assert_int_equal(divvy_lock_release(one), 0);
-        assert_int_equal(divvy_lock_acquire(other, PATIENCE_MS), 0);
-        assert_int_equal(divvy_lock_release(other), 0);
-    }
-    divvy_lock_destroy(one);
-    divvy_lock_destroy(other);
-    divvy_client_close(a);
-    divvy_client_close(b);
-    assert_int_equal(nodes("/manual"), 0);
-}
-
-static int64_t own_processor_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
-/* Manual mode: a call that waits sleeps meanwhile, and leaves the processor to others. */
-static void test_manual_waits_at_rest(void **state) {
-    (void)state;
-    divvy_client *a = open_client(30000, 0), *b = open_client(30000, 1);
-    divvy_lock *held = make(a, "/rest", DIVVY_EXCLUSIVE, NULL), *lock = make(b, "/rest", DIVVY_EXCLUSIVE, NULL);
-    assert_int_equal(divvy_lock_acquire(held, PATIENCE_MS), 0);
-    assert_int_equal(divvy_lock_acquire(lock, 50), DIVVY_ETIMEDOUT); /* has set a watch, and timers */
-    int64_t before_ms = own_processor_ms();
-    assert_int_equal(divvy_lock_acquire(lock, 1000), DIVVY_ETIMEDOUT);
-    assert_in_range(own_processor_ms() - before_ms, 0, 150);
-    divvy_lock_destroy(held);
-    divvy_lock_destroy(lock);
-    divvy_client_close(a);
-    divvy_client_close(b);
-}
-
-static int set_up(void **state) {
-    (void)state;
-    server = dv_test_server_start(1, TICK_MS);
-    truth = dv_test_zk_open(dv_test_server_connect(server));
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    dv_test_zk_close(truth);
-    dv_test_server_stop(server);
-    return 0;
-}
-
 int main(int argc, char **argv) {
     if (argc == 4 && strcmp(argv[1], "hold") == 0) return hold(argv[2], argv[3]);
     const struct CMUnitTest tests[] = {
@@ -499,8 +375,6 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_server_stands_still),
         cmocka_unit_test(test_deleted_node),
         cmocka_unit_test(test_not_before_on_lost_has_returned),
-        cmocka_unit_test(test_manual),
-        cmocka_unit_test(test_manual_waits_at_rest),
     };
     return cmocka_run_group_tests_name("lock", tests, set_up, tear_down);
 }

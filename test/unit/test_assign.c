@@ -1,71 +1,8 @@
 /* The assignments against kazoo's rule, a naive reading of A1 to A5, and fixed vectors.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "assign_fixture.h"
 
-#include <cmocka.h>
-
-#include "divvy/assign.h"
-#include "lib/seed.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define UNTOUCHED 0xdeadbeefU
-
-typedef int (*assign_function)(const divvy_member *, size_t, const char *const *, size_t, uint32_t *);
-
-static const assign_function both[] = {divvy_assign_round_robin, divvy_assign_rendezvous};
-
-/* A pool and how its items were dealt. The names are not its own. */
-enum { MEMBERS_MAX = 1000, ITEMS_MAX = 100000, NAME_BYTES = 24 };
-
-typedef struct {
-    divvy_member members[MEMBERS_MAX];
-    size_t member_count;
-    const char *items[ITEMS_MAX];
-    size_t item_count;
-    uint32_t owners[ITEMS_MAX];
-} pool;
-
-static char worker_names[MEMBERS_MAX][NAME_BYTES];
-static char item_names[ITEMS_MAX][NAME_BYTES];
-static pool first, second;
-
-static int names_setup(void **state) {
-    (void)state;
-    for (int m = 0; m < MEMBERS_MAX; m++) snprintf(worker_names[m], NAME_BYTES, "worker-%d", m + 1);
-    for (int i = 0; i < ITEMS_MAX; i++) snprintf(item_names[i], NAME_BYTES, "item-%06d", i + 1);
-    return 0;
-}
-
-static void pool_fill(pool *p, size_t member_count, size_t item_count) {
-    p->member_count = member_count;
-    p->item_count = item_count;
-    for (size_t m = 0; m < member_count; m++) p->members[m] = (divvy_member){.identifier = worker_names[m]};
-    for (size_t i = 0; i < item_count; i++) p->items[i] = item_names[i];
-}
-
-static void pool_assign(pool *p, assign_function assign) {
-    for (size_t i = 0; i < p->item_count; i++) p->owners[i] = UNTOUCHED;
-    assert_int_equal(assign(p->members, p->member_count, p->items, p->item_count, p->owners), 0);
-}
-
-/* Fails unless every item has one owner, who is a member, and the loads of all members are within one. */
-static void assert_balanced(const pool *p) {
-    size_t loads[MEMBERS_MAX] = {0};
-    for (size_t i = 0; i < p->item_count; i++) {
-        assert_true(p->owners[i] < p->member_count);
-        loads[p->owners[i]]++;
-    }
-    size_t least = p->item_count / p->member_count;
-    size_t most = least + (p->item_count % p->member_count != 0);
-    for (size_t m = 0; m < p->member_count; m++) assert_in_range(loads[m], least, most);
-}
+static pool second;
 
 /* --- chance, replayable --- */
 
@@ -205,51 +142,6 @@ static size_t naive_rendezvous(const pool *p, uint32_t *owners) {
     free(pairs);
     return ties;
 }
-
-/* --- vectors, printed by rendezvous_reference.py --- */
-
-typedef struct {
-    const char *members[7];
-    size_t member_count;
-    const char *items[10];
-    size_t item_count;
-    uint32_t round_robin[10];
-    uint32_t rendezvous[10];
-} vector;
-
-static const vector vectors[] = {
-    /* PLAIN */
-    {{"gamma", "alpha", "beta"},
-     3,
-     {"item-000001", "item-000002", "item-000003", "item-000004", "item-000005", "item-000006", "item-000007",
-      "item-000008", "item-000009", "item-000010"},
-     10,
-     {1, 2, 0, 1, 2, 0, 1, 2, 0, 1},
-     {0, 0, 0, 2, 1, 0, 2, 2, 1, 1}},
-    /* UTF8 */
-    {{"zo\xc3\xab", "Zoe", "zoe", "\xc3\xb6"},
-     4,
-     {"\xf0\x9f\x98\x80", "\xef\xbf\xbd", "\xc3\xa9", "e", "z", "E", "\xe6\x97\xa5\xe6\x9c\xac", "", "e\xcc\x81"},
-     9,
-     {1, 3, 2, 0, 1, 2, 0, 1, 3},
-     {3, 0, 3, 2, 0, 2, 1, 1, 1}},
-    /* EQUAL */
-    {{"b", "a", "b", "a"},
-     4,
-     {"x", "y", "x", "x", "y", "x", "z", "z", "x"},
-     9,
-     {1, 3, 3, 0, 0, 2, 2, 1, 1},
-     {0, 2, 2, 3, 1, 3, 2, 0, 1}},
-    /* TIED */
-    {{"5nr7f1oj3v0", "3i72bi44o5M", "other"},
-     3,
-     {"y8zjn1y08o0", "15jvnzlc33Q", "3fxtvu8hcwF", "li58ph67lk0", "other"},
-     5,
-     {0, 1, 0, 2, 1},
-     {1, 1, 2, 2, 0}},
-    /* SPARSE */
-    {{"m1", "m2", "m3", "m4", "m5", "m6", "m7"}, 7, {"one", "two", "three"}, 3, {0, 2, 1}, {4, 5, 1}},
-};
 
 static void pool_fill_by_vector(pool *p, const vector *v) {
     p->member_count = v->member_count;
@@ -417,80 +309,6 @@ static void test_few_items_move(void **state) {
     }
 }
 
-/* Members of one identifier share as any others do. */
-static void test_equal_identifiers_share(void **state) {
-    (void)state;
-    for (size_t f = 0; f < COUNT(both); f++) {
-        pool_fill(&first, 4, 101);
-        for (size_t m = 0; m < 4; m++) first.members[m].identifier = "same";
-        pool_assign(&first, both[f]);
-        assert_balanced(&first);
-    }
-}
-
-/* Without items there is nothing to do, with members or without any. */
-static void test_zero_items(void **state) {
-    (void)state;
-    pool_fill(&first, 3, 0);
-    for (size_t f = 0; f < COUNT(both); f++) {
-        first.owners[0] = UNTOUCHED;
-        assert_int_equal(both[f](first.members, 3, first.items, 0, first.owners), 0);
-        assert_int_equal(both[f](first.members, 0, first.items, 0, first.owners), 0);
-        assert_int_equal(first.owners[0], UNTOUCHED);
-    }
-}
-
-/* A single member has everything. */
-static void test_one_member(void **state) {
-    (void)state;
-    pool_fill(&first, 1, 100);
-    for (size_t f = 0; f < COUNT(both); f++) {
-        pool_assign(&first, both[f]);
-        for (size_t i = 0; i < first.item_count; i++) assert_int_equal(first.owners[i], 0);
-    }
-}
-
-/* With more members than items nobody has two. */
-static void test_more_members_than_items(void **state) {
-    (void)state;
-    pool_fill(&first, MEMBERS_MAX, 10);
-    for (size_t f = 0; f < COUNT(both); f++) {
-        pool_assign(&first, both[f]);
-        assert_balanced(&first);
-    }
-}
-
-/* The largest pools that the library is meant for are dealt like small ones, on an ordinary stack. */
-static void test_large_pool(void **state) {
-    (void)state;
-    pool_fill(&first, MEMBERS_MAX, ITEMS_MAX);
-    for (size_t f = 0; f < COUNT(both); f++) {
-        pool_assign(&first, both[f]);
-        assert_balanced(&first);
-    }
-}
-
-/* Each bad argument is refused, and the owners stay as they were. */
-static void test_bad_arguments(void **state) {
-    (void)state;
-    const divvy_member members[] = {{.identifier = "a"}, {.identifier = "b"}};
-    const divvy_member nameless[] = {{.identifier = "a"}, {.identifier = NULL}};
-    const char *const items[] = {"x", "y"};
-    const char *const itemless[] = {"x", NULL};
-    for (size_t f = 0; f < COUNT(both); f++) {
-        uint32_t owners[2] = {UNTOUCHED, UNTOUCHED};
-        assert_int_equal(both[f](NULL, 2, items, 2, owners), DIVVY_EINVAL);
-        assert_int_equal(both[f](members, 2, NULL, 2, owners), DIVVY_EINVAL);
-        assert_int_equal(both[f](members, 2, items, 2, NULL), DIVVY_EINVAL);
-        assert_int_equal(both[f](nameless, 2, items, 2, owners), DIVVY_EINVAL);
-        assert_int_equal(both[f](members, 2, itemless, 2, owners), DIVVY_EINVAL);
-        assert_int_equal(both[f](members, 0, items, 2, owners), DIVVY_EINVAL);
-        assert_int_equal(both[f](members, UINT32_MAX, items, 2, owners), DIVVY_EINVAL);
-        assert_int_equal(owners[0], UNTOUCHED);
-        assert_int_equal(owners[1], UNTOUCHED);
-    }
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_robin_deals_as_kazoo),
@@ -501,12 +319,6 @@ int main(void) {
         cmocka_unit_test(test_loads_are_within_one),
         cmocka_unit_test(test_order_changes_nothing),
         cmocka_unit_test(test_few_items_move),
-        cmocka_unit_test(test_equal_identifiers_share),
-        cmocka_unit_test(test_zero_items),
-        cmocka_unit_test(test_one_member),
-        cmocka_unit_test(test_more_members_than_items),
-        cmocka_unit_test(test_large_pool),
-        cmocka_unit_test(test_bad_arguments),
     };
     return cmocka_run_group_tests(tests, names_setup, NULL);
 }

@@ -43,27 +43,10 @@ lib/plan/writer.c
 lib/recipe/contender.c
 lib/znode/apache/operations.c
 test/interop/test_registry.py
-test/live/test_client.c
-test/live/test_client_manual.c
-test/live/test_client_session.c
 test/live/test_command.py
 test/live/test_command_lock.py
 test/live/test_command_status.py
 test/live/test_command_supervise.py
-test/live/test_fixtures.c
-test/live/test_input.c
-test/live/test_lock.c
-test/live/test_party.c
-test/unit/test_assign.c
-test/unit/test_client_clock.c
-test/unit/test_contender.c
-test/unit/test_patient_watch.c
-test/unit/test_plan_party.c
-test/unit/test_plan_read.c
-test/unit/test_plan_step.c
-test/unit/test_plan_write.c
-test/unit/test_plan_write_script.c
-test/unit/test_registry_ensemble.c
 """.split())
 
 

@@ -1,0 +1,79 @@
+/* A client, its server and a proxy between them. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_TEST_CLIENT_SESSION_FIXTURE_H
+#define DV_TEST_CLIENT_SESSION_FIXTURE_H
+
+#include "test_client_witness.h"
+
+#include "lib/expire.h"
+#include "lib/proxy.h"
+#include "lib/server.h"
+#include "lib/zk.h"
+
+#define TICK_MS 100
+
+static dv_test_server *server;
+static dv_test_zk *truth;
+
+static inline const char *hosts(void) {
+    return dv_test_server_connect(server);
+}
+
+/* The test's own session may look into what only the creator may read. */
+static inline void open_truth(void) {
+    truth = dv_test_zk_open(hosts());
+    assert_int_equal(zoo_add_auth(dv_test_zk_handle(truth), "digest", "u:sesame", 8, NULL, NULL), ZOK);
+}
+
+static inline divvy_party *join(divvy_client *client, const char *path) {
+    divvy_party *party;
+    divvy_strings *members;
+    assert_int_equal(divvy_party_join(&party, client, path, "me", DIVVY_PARTY), 0);
+    assert_int_equal(divvy_party_members(party, &members, PATIENCE_MS), 0);
+    divvy_strings_free(members);
+    return party;
+}
+
+/* "scheme:permissions " of each entry, and in the world's its id. */
+static inline const char *access_of(const char *path) {
+    static char text[256];
+    struct ACL_vector list;
+    struct Stat stat;
+    text[0] = '\0';
+    assert_int_equal(zoo_get_acl(dv_test_zk_handle(truth), path, &list, &stat), ZOK);
+    for (int i = 0; i < list.count; i++) {
+        const struct ACL *entry = &list.data[i];
+        bool world = strcmp(entry->id.scheme, "world") == 0;
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s%s:%d ", entry->id.scheme, world ? ":" : "",
+                 world ? entry->id.id : "", entry->perms);
+    }
+    deallocate_ACL_vector(&list);
+    return text;
+}
+
+static inline void check_access(const char *path, const char *expected) {
+    assert_string_equal(access_of(path), expected);
+    size_t count;
+    char **names = dv_test_zk_children(truth, path, &count);
+    for (size_t i = 0; i < count; i++) {
+        char child[512];
+        snprintf(child, sizeof child, "%s/%s", path, names[i]);
+        check_access(child, expected);
+    }
+    dv_test_zk_free_names(names);
+}
+
+static inline int set_up(void **state) {
+    (void)state;
+    server = dv_test_server_start(1, TICK_MS);
+    open_truth();
+    return 0;
+}
+
+static inline int tear_down(void **state) {
+    (void)state;
+    dv_test_zk_close(truth);
+    dv_test_server_stop(server);
+    return 0;
+}
+
+#endif

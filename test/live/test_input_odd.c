@@ -1,0 +1,299 @@
+/* Odd input to the partitioner: sizes, items of odd bytes, many items. SPDX-License-Identifier: Apache-2.0 */
+#include "input_fixture.h"
+
+/* A config of another size, and one that is not there. */
+static void test_sizes(void **state) {
+    (void)state;
+    static const char *const items[] = {"a"};
+    struct {
+        divvy_partitioner_config config;
+        char more[32];
+    } later = {.config = config_for("/refused", items, 1)};
+    const size_t refused[] = {0, 1, 1024 * 1024, SIZE_MAX};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+        later.config.size = refused[i];
+        REFUSED(&later.config, DIVVY_EINVAL, "INIT");
+    }
+    later.config.size = sizeof later;
+    later.more[3] = 1;
+    REFUSED(&later.config, DIVVY_EINVAL, "INIT");
+    REFUSED(NULL, DIVVY_EINVAL, "");
+    ASSERT_FAILS(divvy_partitioner_create(NULL, client, &later.config), DIVVY_EINVAL, client, "");
+    later.more[3] = 0;
+    later.config.path = "/sizes";
+    divvy_partitioner *p = create(&later.config);
+    acquire(p);
+    finish(p, "/sizes");
+    later.config.size = offsetof(divvy_partitioner_config, identifier); /* all else is completed */
+    later.config.mode = 77;
+    p = create(&later.config);
+    divvy_partitioner_destroy(p);
+}
+
+/* An item of 300 KB could not be locked: refused, with a message of bounded length that begins with its name. */
+static void test_huge_item(void **state) {
+    (void)state;
+    enum { HUGE_BYTES = 300 * 1024 };
+    char *huge = malloc(HUGE_BYTES + 1);
+    assert_non_null(huge);
+    memset(huge, 'h', HUGE_BYTES);
+    huge[HUGE_BYTES] = '\0';
+    const char *const items[] = {"small", huge};
+    divvy_partitioner_config config = config_for("/refused", items, 2);
+    REFUSED(&config, DIVVY_E2BIG, "hhhh");
+    assert_true(strlen(divvy_client_error(client)) < 512);
+    huge[30 * 1024] = '\0'; /* Large, but not too large. */
+    config = config_for("/large", items, 2);
+    divvy_partitioner *p = create(&config);
+    acquire(p);
+    assert_int_equal(divvy_partitioner_owns(p, huge), 1);
+    finish(p, "/large");
+    free(huge);
+}
+
+/* --- NULL ------------------------------------------------------------------------------------------------------- */
+
+/* NULL to each function is an error with a message, or nothing at all. */
+static void test_null(void **state) {
+    (void)state;
+    static const char *const items[] = {"a"};
+    divvy_partitioner_config config = config_for("/refused", items, 1);
+    divvy_partitioner *p;
+    char message[64] = "untouched";
+    ASSERT_FAILS(divvy_partitioner_create(&p, NULL, &config), DIVVY_EINVAL, NULL, "");
+    assert_null(p);
+    ASSERT_FAILS(divvy_partitioner_wait_change(NULL, 0, 0), DIVVY_EINVAL, NULL, "");
+    ASSERT_FAILS(divvy_partitioner_wait_for_acquire(NULL, 0), DIVVY_EINVAL, NULL, "");
+    ASSERT_FAILS(divvy_partitioner_release_set(NULL), DIVVY_EINVAL, NULL, "");
+    ASSERT_FAILS(divvy_partitioner_release_set_id(NULL, 1), DIVVY_EINVAL, NULL, "");
+    ASSERT_FAILS(divvy_partitioner_finish(NULL, 0), DIVVY_EINVAL, NULL, "");
+    ASSERT_FAILS(divvy_partitioner_failure(NULL, message, sizeof message), DIVVY_EINVAL, NULL, "");
+    ASSERT_FAILS(divvy_partitioner_set_items(NULL, items, 1), DIVVY_EINVAL, NULL, "");
+    ASSERT_FAILS(divvy_partitioner_set_weight(NULL, 1), DIVVY_EINVAL, NULL, "");
+    ASSERT_FAILS(divvy_partitioner_leave(NULL, 1), DIVVY_EINVAL, NULL, "");
+    assert_int_equal(divvy_partitioner_state(NULL), DIVVY_FAILURE);
+    assert_int_equal(divvy_partitioner_state_id(NULL), 0);
+    assert_null(divvy_partitioner_partition(NULL));
+    assert_int_equal(divvy_partitioner_owns(NULL, "a"), 0);
+    assert_null(divvy_partitioner_identifier(NULL));
+    divvy_partitioner_destroy(NULL);
+    assert_int_equal(divvy_partition_count(NULL), 0);
+    assert_null(divvy_partition_item(NULL, 0));
+    assert_int_equal(divvy_partition_token(NULL, 0), 0);
+    assert_int_equal(divvy_partition_revoked(NULL, 0), 0);
+    assert_int_equal(divvy_partition_generation(NULL), 0);
+    assert_int_equal(divvy_partition_short(NULL), 0);
+    divvy_partition_unref(NULL);
+
+    config.path = "/null";
+    p = create(&config);
+    assert_int_equal(divvy_partitioner_owns(p, NULL), 0);
+    assert_int_equal(divvy_partitioner_failure(p, NULL, 0), 0);
+    assert_int_equal(divvy_partitioner_failure(p, NULL, 10), 0);
+    assert_int_equal(divvy_partitioner_failure(p, message, 0), 0);
+    assert_string_equal(message, "untouched");
+    assert_int_equal(divvy_partitioner_failure(p, message, sizeof message), 0);
+    assert_string_equal(message, "");
+    ASSERT_FAILS(divvy_partitioner_set_items(p, NULL, 1), DIVVY_EINVAL, client, "");
+    ASSERT_FAILS(divvy_partitioner_wait_change(p, 0, -2), DIVVY_EINVAL, client, "timeout_ms");
+    ASSERT_FAILS(divvy_partitioner_wait_for_acquire(p, -2), DIVVY_EINVAL, client, "timeout_ms");
+    ASSERT_FAILS(divvy_partitioner_finish(p, -2), DIVVY_EINVAL, client, "timeout_ms");
+    acquire(p); /* The refused calls have done nothing. */
+    ASSERT_FAILS(divvy_partitioner_release_set(p), DIVVY_ESTATE, client, "ACQUIRED");
+    divvy_partition *mine = divvy_partitioner_partition(p);
+    assert_int_equal(divvy_partition_count(mine), 1);
+    assert_null(divvy_partition_item(mine, 1));
+    assert_int_equal(divvy_partition_token(mine, 1), 0);
+    assert_int_equal(divvy_partition_revoked(mine, SIZE_MAX), 0);
+    divvy_partition_unref(mine);
+    finish(p, "/null");
+}
+
+/* A failure's message is cut to the room there is. */
+static void test_failure_message(void **state) {
+    (void)state;
+    static const char *const items[] = {"a"};
+    divvy_partitioner_config config = config_for("/failure", items, 1);
+    divvy_partitioner *p = create(&config);
+    acquire(p);
+    assert_int_equal(divvy_partitioner_finish(p, PATIENCE_MS), 0);
+    char whole[128], one[1] = {'x'}, three[3];
+    assert_int_equal(divvy_partitioner_failure(p, whole, sizeof whole), DIVVY_ECANCELED);
+    assert_true(strlen(whole) > 2);
+    assert_int_equal(divvy_partitioner_failure(p, one, sizeof one), DIVVY_ECANCELED);
+    assert_int_equal(one[0], '\0');
+    assert_int_equal(divvy_partitioner_failure(p, three, sizeof three), DIVVY_ECANCELED);
+    assert_int_equal(strlen(three), 2);
+    assert_memory_equal(three, whole, 2);
+    ASSERT_FAILS(divvy_partitioner_wait_for_acquire(p, 0), DIVVY_ESTATE, client, whole);
+    ASSERT_FAILS(divvy_partitioner_release_set(p), DIVVY_ESTATE, client, "FAILURE");
+    assert_int_equal(divvy_partitioner_finish(p, PATIENCE_MS), 0); /* again: all is gone */
+    divvy_partitioner_destroy(p);
+}
+
+/* --- odd, and done right ---------------------------------------------------------------------------------------- */
+
+/* Items of any bytes are owned: each has a directory of its own, whose name decodes back to the item, and nothing is
+ * left of it afterwards. */
+static void test_odd_items(void **state) {
+    (void)state;
+    static const char *const items[] = {"plain",
+                                        "with/slash",
+                                        "/",
+                                        "//",
+                                        ".",
+                                        "..",
+                                        "...",
+                                        "./.",
+                                        "%",
+                                        "%%",
+                                        "%2",
+                                        "%2F",
+                                        "%2f",
+                                        "%25",
+                                        "50%",
+                                        "50%25",
+                                        "%/",
+                                        "%00",
+                                        "\x01\x02\x1f",
+                                        "tab\tnewline\n",
+                                        "\x7f",
+                                        "\xc2\x80",
+                                        "\xc3\xa9",
+                                        "\xc3",
+                                        "\xff\xfe",
+                                        "\xe2\x82",
+                                        "\xed\xa0\x80",
+                                        "\xf0\x9f\x98\x80",
+                                        "caf\xc3\xa9 \xf0\x9f\x8d\xb0/%41",
+                                        "\xee\x80\x80",
+                                        "\xef\xbf\xbf",
+                                        " ",
+                                        "a b",
+                                        "-",
+                                        "__lock__0000000001",
+                                        "zookeeper",
+                                        "\"quoted\" \\",
+                                        "locks",
+                                        "party"};
+    enum { COUNT = sizeof items / sizeof items[0] };
+    divvy_partitioner_config config = config_for("/odd", items, COUNT);
+    divvy_partitioner *p = create(&config);
+    acquire(p);
+    size_t count;
+    char **directories = dv_test_zk_children(truth, "/odd/locks", &count);
+    assert_int_equal(count, COUNT);
+    bool seen[COUNT] = {false};
+    for (size_t i = 0; i < count; i++) {
+        char name[256], path[512];
+        assert_true(dv_name_decode(directories[i], name, sizeof name) < sizeof name);
+        size_t j = 0;
+        while (j < COUNT && strcmp(items[j], name) != 0) j++;
+        assert_true(j < COUNT);
+        assert_false(seen[j]);
+        seen[j] = true;
+        snprintf(path, sizeof path, "/odd/locks/%s", directories[i]);
+        size_t locks;
+        dv_test_zk_free_names(dv_test_zk_children(truth, path, &locks));
+        assert_int_equal(locks, 1);
+    }
+    dv_test_zk_free_names(directories);
+    divvy_partition *mine = divvy_partitioner_partition(p);
+    assert_int_equal(divvy_partition_count(mine), COUNT);
+    for (size_t i = 0; i < COUNT; i++) {
+        assert_int_equal(divvy_partitioner_owns(p, items[i]), 1);
+        assert_true(divvy_partition_token(mine, i) > 0);
+        if (i) assert_true(strcmp(divvy_partition_item(mine, i - 1), divvy_partition_item(mine, i)) < 0);
+    }
+    divvy_partition_unref(mine);
+    assert_int_equal(divvy_partitioner_owns(p, "unknown"), 0);
+    assert_int_equal(divvy_partitioner_owns(p, ""), 0);
+    finish(p, "/odd");
+}
+
+/* The caller's arrays and strings are free to go once create has returned. */
+static void test_strings_are_copied(void **state) {
+    (void)state;
+    char path[] = "/copied", one[] = "one", two[] = "two", identifier[] = "me", name[] = "func";
+    const char *items[] = {two, one};
+    divvy_partitioner_config config = config_for(path, items, 2);
+    config.identifier = identifier;
+    config.func_name = name;
+    divvy_partitioner *p = create(&config);
+    memset(path, 'x', sizeof path - 1);
+    memset(one, 'x', sizeof one - 1);
+    memset(two, 'x', sizeof two - 1);
+    memset(identifier, 'x', sizeof identifier - 1);
+    memset(name, 'x', sizeof name - 1);
+    memset(items, 0, sizeof items);
+    memset(&config, 0xff, sizeof config);
+    acquire(p);
+    assert_int_equal(divvy_partitioner_owns(p, "one") + divvy_partitioner_owns(p, "two"), 2);
+    assert_string_equal(divvy_partitioner_identifier(p), "me");
+    finish(p, "/copied");
+}
+
+/* A hundred thousand items are more than a session may lock: it takes what fits, in order of the names, says that it
+ * is short, comes to its end all the same, and leaves nothing behind. */
+static void test_many_items(void **state) {
+    (void)state;
+    enum { COUNT = 100000, BUDGET = 150000 };
+    witness w;
+    char **items = calloc(COUNT, sizeof *items);
+    assert_non_null(items);
+    for (int i = 0; i < COUNT; i++) assert_true(asprintf(&items[i], "item-%06d", i) > 0);
+    divvy_client_config client_config = witness_config(&w, dv_test_server_connect(server));
+    client_config.ephemeral_path_bytes = BUDGET; /* less than there might be, for the time this test may take */
+    divvy_client *own = open_connected(&client_config);
+    divvy_partitioner_config config = config_for("/many", (const char *const *)items, COUNT);
+    divvy_partitioner *p;
+    assert_int_equal(divvy_partitioner_create(&p, own, &config), 0);
+    int error = divvy_partitioner_wait_for_acquire(p, 3 * PATIENCE_MS);
+    if (error) fail_msg("%s", divvy_client_error(own));
+    divvy_stats stats;
+    assert_int_equal(divvy_client_stats(own, &stats), 0);
+    assert_true(stats.ephemeral_path_bytes <= BUDGET);
+    divvy_partition *mine = divvy_partitioner_partition(p);
+    assert_int_equal(divvy_partition_short(mine), 1);
+    size_t owned = divvy_partition_count(mine);
+    assert_in_range(owned, BUDGET / 120, BUDGET / 50); /* by the length of a lock's path */
+    for (size_t i = 0; i < owned; i++) assert_string_equal(divvy_partition_item(mine, i), items[i]);
+    divvy_partition_unref(mine);
+    assert_int_equal(divvy_partitioner_owns(p, items[0]), 1);
+    assert_int_equal(divvy_partitioner_owns(p, items[COUNT - 1]), 0);
+    assert_true(DV_WAIT(witness_warned(&w) == DIVVY_WARN_SHORT, PATIENCE_MS));
+    assert_non_null(strstr(w.warning_text, "/many"));
+    size_t directories;
+    dv_test_zk_free_names(dv_test_zk_children(truth, "/many/locks", &directories));
+    print_message("%zu of %d items owned, %zu directories made, %llu requests\n", owned, COUNT, directories,
+                  (unsigned long long)stats.requests);
+    error = divvy_partitioner_finish(p, 3 * PATIENCE_MS);
+    if (error) fail_msg("%s", divvy_client_error(own));
+    divvy_partitioner_destroy(p);
+    divvy_client_close(own);
+    witness_end(&w);
+    dv_test_zk_free_names(dv_test_zk_children(truth, "/many/locks", &directories));
+    assert_int_equal(directories, 0);
+    for (int i = 0; i < COUNT; i++) free(items[i]);
+    free(items);
+}
+
+/* Of all that was refused nothing has come into being. */
+static void test_nothing_left(void **state) {
+    (void)state;
+    assert_false(dv_test_zk_exists(truth, "/refused", NULL));
+    divvy_stats stats;
+    assert_int_equal(divvy_client_stats(client, &stats), 0);
+    assert_int_equal(stats.ephemerals, 0);
+    assert_int_equal(stats.ephemeral_path_bytes, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sizes),      cmocka_unit_test(test_huge_item),
+        cmocka_unit_test(test_null),       cmocka_unit_test(test_failure_message),
+        cmocka_unit_test(test_odd_items),  cmocka_unit_test(test_strings_are_copied),
+        cmocka_unit_test(test_many_items), cmocka_unit_test(test_nothing_left),
+    };
+    return cmocka_run_group_tests_name("input_odd", tests, set_up, tear_down);
+}

@@ -1,0 +1,193 @@
+/* Tests of what a client keeps beside its clock: budgets, timers, listeners, chroot, identifiers.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include "client_clock_fixture.h"
+
+/* --- budgets: B6 ------------------------------------------------------------------------------------------------ */
+
+/* Room is given until the budget is full, refused then, and that some was given back is told once, to those who were
+ * refused only. */
+static void test_budgets(void **state) {
+    (void)state;
+    dv_turn_begin(client);
+    assert_int_equal(dv_reserve_node(client, 60, 0), 0);
+    assert_int_equal(dv_reserve_node(client, 41, 0), DIVVY_ELIMIT);
+    assert_int_equal(dv_reserve_node(client, 40, 51), DIVVY_ELIMIT); /* such a watch never fits */
+    assert_int_equal(dv_reserve_node(client, 20, 50), 0);
+    assert_int_equal(dv_reserve_node(client, 20, 1), DIVVY_EBUSY);
+    assert_int_equal(dv_reserve_node(client, 20, 0), 0);
+    assert_int_equal(client->ephemeral_count, 3);
+    dv_turn_end(client);
+    assert_string_equal(heard, "");
+    dv_turn_begin(client);
+    dv_release_watch(client, 50);
+    dv_release_ephemeral(client, 20);
+    dv_turn_end(client);
+    assert_string_equal(heard, "R");
+    dv_turn_begin(client);
+    dv_release_ephemeral(client, 20); /* Nobody has asked since. */
+    dv_release_ephemeral(client, 60);
+    dv_turn_end(client);
+    assert_string_equal(heard, "R");
+    assert_int_equal(client->ephemeral_count, 0);
+    assert_int_equal(dv_path_cost("/a/b"), 8);
+}
+
+/* --- timers and listeners --------------------------------------------------------------------------------------- */
+
+enum { TIMERS = 5 };
+static dv_timer timers[TIMERS];
+static char fired[32];
+static int64_t fired_at[TIMERS];
+
+static void on_timer(dv_timer *timer, int64_t now) {
+    note(fired, (char)('a' + (timer - timers)));
+    fired_at[timer - timers] = now - start;
+    if (timer == &timers[0]) dv_timer_set(client, &timers[1], now); /* due now: in the same turn */
+    if (timer == &timers[1]) dv_timer_cancel(&timers[2]);
+}
+
+static void set(size_t i, int64_t at) {
+    dv_timer_set(client, &timers[i], start + at);
+}
+
+/* Timers fire once, at their time, those of one time in the order in which they were set; they may be set again and
+ * taken back, within other timers too. */
+static void test_timers(void **state) {
+    (void)state;
+    memset(fired, 0, sizeof fired);
+    for (size_t i = 0; i < TIMERS; i++) timers[i].fire = on_timer;
+    set(3, 500);
+    set(4, 300);
+    set(0, 300);
+    set(2, 300);
+    set(3, 200); /* again */
+    assert_int_equal(divvy_client_next_deadline(client), 200);
+    dv_fake_advance(fake, 199);
+    assert_string_equal(fired, "");
+    assert_int_equal(divvy_client_next_deadline(client), 1);
+    dv_fake_advance(fake, 1);
+    assert_string_equal(fired, "d");
+    dv_fake_advance(fake, 1000);
+    assert_string_equal(fired, "deacb"); /* c was before b, which is set at its own time, and so too late to stop it */
+    assert_int_equal(fired_at[3], 200);
+    assert_int_equal(fired_at[0], 300);
+    assert_int_equal(divvy_client_next_deadline(client), -1);
+    memset(fired, 0, sizeof fired);
+    set(1, 2000);
+    set(2, 2000);
+    set(4, 2001);
+    dv_timer_cancel(&timers[4]);
+    dv_timer_cancel(&timers[4]);
+    dv_fake_advance(fake, 3000);
+    assert_string_equal(fired, "b");
+}
+
+static dv_listener a_listener, b_listener, c_listener;
+
+static void hear_and_leave(void *context, dv_session_event event, int64_t now) {
+    dv_listener *l = context;
+    (void)event, (void)now;
+    note(fired, l == &a_listener ? 'a' : l == &b_listener ? 'b' : 'c');
+    if (l != &b_listener) return;
+    dv_unlisten(client, &b_listener); /* itself */
+    dv_unlisten(client, &c_listener); /* and the next one */
+    dv_unlisten(client, &c_listener);
+}
+
+/* Listeners may go while they are told, themselves and others. */
+static void test_listeners(void **state) {
+    (void)state;
+    memset(fired, 0, sizeof fired);
+    dv_listener *all[] = {&a_listener, &b_listener, &c_listener};
+    for (size_t i = 0; i < 3; i++) {
+        *all[i] = (dv_listener){.hear = hear_and_leave, .context = all[i]};
+    }
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    for (size_t i = 0; i < 3; i++) dv_listen(client, all[i]);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    assert_string_equal(fired, "ab");
+    dv_listen(client, &b_listener);
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    assert_string_equal(fired, "abab");
+    dv_unlisten(client, &a_listener);
+    assert_string_equal(heard, "PCSCS");
+}
+
+/* --- the chroot: H4 --------------------------------------------------------------------------------------------- */
+
+static void set_chroot(const char *chroot) {
+    free(client->chroot);
+    client->chroot = strdup(chroot);
+    assert_non_null(client->chroot);
+}
+
+/* Recipes and users hear of a connection only when the chroot is there; whatever number of answers the link breaks
+ * after, and whether what was under way was carried out or not, it is made in the end. */
+static void test_chroot(void **state) {
+    for (int at = 0; at <= 4; at++) {
+        for (int applied = 0; applied <= 2; applied++) {
+            tear_down(state);
+            set_up(state);
+            dv_tree *tree = dv_tree_new(fake);
+            set_chroot("/a/b");
+            dv_fake_session(fake, DIVVY_CONNECTED);
+            for (int step = 0; step < 20; step++) {
+                bool rooted = divvy_client_state(client) != DIVVY_CONNECTING;
+                if (rooted) assert_true(dv_tree_has(tree, "/a/b"));
+                else assert_string_equal(heard, "");
+                if (step == at) {
+                    dv_tree_cut(tree, (size_t)applied, false);
+                    dv_fake_session(fake, DIVVY_CONNECTED);
+                }
+                if (!dv_tree_serve(tree) && step > at) break;
+            }
+            assert_int_equal(divvy_client_state(client), DIVVY_CONNECTED);
+            assert_true(alive());
+            assert_int_equal(heard[0], 'P');
+            char *path = dv_client_path(client, "/x");
+            assert_string_equal(path, "/a/b/x");
+            free(path);
+            path = dv_client_path(client, "/");
+            assert_string_equal(path, "/a/b");
+            free(path);
+            dv_unlisten(client, &listener);
+            dv_fake_close(fake);
+            dv_tree_free(tree);
+            set_up(state);
+        }
+    }
+}
+
+/* A chroot that may not be made ends the client, with the reason and the path. */
+static void test_chroot_denied(void **state) {
+    (void)state;
+    set_chroot("/a/b");
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    dv_fake_answer(fake, &(dv_reply){.error = DIVVY_ENOENT});
+    dv_fake_answer(fake, &(dv_reply){.error = DIVVY_EACCES});
+    dv_fake_answer(fake, &(dv_reply){.error = DIVVY_ENOENT});
+    assert_int_equal(dv_client_end_error(client), DIVVY_EACCES);
+    assert_int_equal(divvy_client_wait_connected(client, 0), DIVVY_EACCES);
+    assert_non_null(strstr(divvy_client_error(client), "/a/b"));
+    assert_false(alive());
+    assert_string_equal(heard, "LO");
+}
+
+/* Identifiers that nobody chose are never the same twice in a process. */
+static void test_default_identifiers(void **state) {
+    (void)state;
+    char *a = dv_client_default_identifier(), *b = dv_client_default_identifier();
+    assert_string_not_equal(a, b);
+    free(a);
+    free(b);
+}
+
+int main(void) {
+#define FAKE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        FAKE(test_budgets), FAKE(test_timers),        FAKE(test_listeners),
+        FAKE(test_chroot),  FAKE(test_chroot_denied), FAKE(test_default_identifiers),
+    };
+    return cmocka_run_group_tests_name("client_books", tests, NULL, NULL);
+}

@@ -1,0 +1,303 @@
+/* Tests of the patient watch: audits, connections, sessions, and its end. SPDX-License-Identifier: Apache-2.0 */
+#include "patient_watch_fixture.h"
+#define AUDIT_MS 60000
+
+/* A watch that fires while a read is under way is not forgotten. */
+static void test_fires_while_reading(void **state) {
+    (void)state;
+    begin();
+    answer("a", 10);
+    dv_fake_advance(fake, 300);
+    fire();
+    assert_true(asked()); /* long enough after the last one */
+    assert_true(dv_fake_fire(fake, PARTY, DV_WATCH_CHILDREN, false));
+    answer("ab", 11);
+    assert_false(asked());
+    read_comes_at(300 + INTERVAL_MS);
+    answer("abc", 12);
+    read_comes_at(300 + INTERVAL_MS + BOUNDARY_MS);
+    answer("abc", 12);
+    assert_string_equal(told.names, "abc");
+}
+
+/* --- changed() -------------------------------------------------------------------------------------------------- */
+
+/* changed() comes with the first sign, once for each settled(), and not before the first one. */
+static void test_changed_once(void **state) {
+    (void)state;
+    begin();
+    answer("a", 10);
+    fire();
+    dv_fake_advance(fake, 500);
+    answer("ab", 11);
+    assert_int_equal(told.changed, 0);
+    dv_fake_advance(fake, 5000 - elapsed());
+    answer("ab", 11);
+    assert_int_equal(told.settled, 1);
+    dv_fake_advance(fake, 1000);
+    for (int round = 1; round <= 3; round++) {
+        int64_t at = elapsed();
+        fire();
+        assert_int_equal(told.changed, round);
+        assert_int_equal(told.changed_at, at);
+        answer("abc", 20 * round);
+        if (dv_fake_is_watched(fake, PARTY)) fire();
+        assert_int_equal(told.changed, round);
+        dv_fake_advance(fake, INTERVAL_MS);
+        answer("abcd", 20 * round + 1);
+        dv_fake_advance(fake, BOUNDARY_MS);
+        answer("abcd", 20 * round + 1);
+        assert_int_equal(told.settled, round + 1);
+        assert_int_equal(told.changed, round);
+        dv_fake_advance(fake, 2000);
+    }
+}
+
+/* A change that was taken back before the read is told as settled again, so that the owner of the watch can go on. */
+static void test_changed_back(void **state) {
+    (void)state;
+    settle_first("a");
+    dv_fake_advance(fake, 3000 - elapsed());
+    fire();
+    assert_int_equal(told.changed, 1);
+    answer("a", 12);
+    dv_fake_advance(fake, LEAVE_BOUNDARY_MS);
+    answer("a", 12);
+    assert_int_equal(told.settled, 2);
+}
+
+/* seen() tells what each read showed, whether that settled or not, and before it does. */
+static void test_seen(void **state) {
+    (void)state;
+    begin();
+    answer("a", 10);
+    assert_int_equal(told.seen, 1);
+    assert_string_equal(told.seen_names, "a");
+    dv_fake_advance(fake, 500);
+    fire();
+    answer("ab", 11);
+    assert_int_equal(told.seen, 2);
+    assert_string_equal(told.seen_names, "ab");
+    assert_int_equal(told.settled, 0);
+    dv_fake_advance(fake, BOUNDARY_MS);
+    told.stop_when_seen = true;
+    answer("ab", 11); /* It would settle now, but its owner has seen enough. */
+    assert_int_equal(told.seen, 3);
+    assert_int_equal(told.settled, 0);
+    assert_int_equal(told.gone, 1);
+}
+
+/* --- what is lost ----------------------------------------------------------------------------------------------- */
+
+/* They are read once a minute, and an audit that shows nothing new tells nothing. */
+static void test_audit(void **state) {
+    (void)state;
+    settle_first("a");
+    for (int minute = 1; minute <= 3; minute++) {
+        read_comes_at(BOUNDARY_MS + minute * AUDIT_MS);
+        answer("a", 10);
+        assert_int_equal(told.settled, 1);
+        assert_int_equal(told.changed, 0);
+    }
+}
+
+/* A change that no watch told of is found by the audit, and settles from there on. */
+static void test_audit_finds_a_change(void **state) {
+    (void)state;
+    settle_first("a");
+    dv_fake_advance(fake, AUDIT_MS);
+    answer("ab", 11);
+    assert_int_equal(told.changed, 1);
+    assert_int_equal(told.changed_at, BOUNDARY_MS + AUDIT_MS);
+    read_comes_at(BOUNDARY_MS + AUDIT_MS + BOUNDARY_MS);
+    answer("ab", 11);
+    assert_int_equal(told.settled, 2);
+}
+
+/* They are read on each reconnect, for a watch may have been missed; and only then, not while the link is down. */
+static void test_reconnect(void **state) {
+    (void)state;
+    settle_first("a");
+    dv_fake_advance(fake, 1000);
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    dv_fake_advance(fake, 1000);
+    assert_false(asked());
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    answer("a", 10);
+    assert_int_equal(told.settled, 1);
+    assert_int_equal(told.changed, 0);
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    int64_t at = elapsed();
+    answer("ab", 11);
+    assert_int_equal(told.changed, 1);
+    read_comes_at(at + BOUNDARY_MS);
+    answer("ab", 11);
+    assert_int_equal(told.settled, 2);
+}
+
+/* A disconnect while it settles is no sign of standing still or of change: the boundary goes on from the first read. */
+static void test_disconnect_while_settling(void **state) {
+    (void)state;
+    begin();
+    answer("a", 10);
+    dv_fake_advance(fake, 300);
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    dv_fake_advance(fake, 300);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    answer("a", 10);
+    assert_int_equal(told.settled, 0);
+    read_comes_at(BOUNDARY_MS);
+    answer("a", 10);
+    assert_int_equal(told.settled_at, BOUNDARY_MS);
+}
+
+/* A read whose answer was lost is sent again on the next connection. */
+static void test_lost_read(void **state) {
+    (void)state;
+    begin();
+    assert_true(asked());
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    assert_false(asked());
+    dv_fake_advance(fake, 500);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    answer("a", 10);
+    read_comes_at(500 + BOUNDARY_MS);
+    answer("a", 10);
+    assert_int_equal(told.settled, 1);
+}
+
+/* Begun without a connection, it waits for one. */
+static void test_begun_offline(void **state) {
+    (void)state;
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    begin();
+    assert_false(asked());
+    dv_fake_advance(fake, 700);
+    assert_false(asked());
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    answer("a", 10);
+    read_comes_at(700 + BOUNDARY_MS);
+}
+
+/* --- the end ---------------------------------------------------------------------------------------------------- */
+
+/* A path that cannot be read fails, with the reason, and then it is gone. */
+static void test_fails(void **state) {
+    (void)state;
+    static const int errors[] = {DIVVY_ENOENT, DIVVY_EACCES, DIVVY_EPROTO};
+    for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
+        begin();
+        dv_fake_answer(fake, &(dv_reply){.error = errors[i]});
+        assert_int_equal(told.failed, 1);
+        assert_int_equal(told.error, errors[i]);
+        assert_int_equal(told.gone, 1);
+        assert_int_equal(told.settled + told.changed, 0);
+    }
+}
+
+/* Stopped at any time it tells nothing more but gone(), once, when no answer is still under way. */
+static void test_stop(void **state) {
+    (void)state;
+    for (int when = 0; when < 5; when++) {
+        if (when == 0) dv_fake_session(fake, DIVVY_SUSPENDED);
+        begin();
+        if (when == 0) dv_fake_session(fake, DIVVY_CONNECTED);
+        if (when >= 2) answer("a", 10);
+        if (when >= 3) dv_fake_advance(fake, BOUNDARY_MS);
+        if (when >= 4) answer("a", 10);
+        bool reading = dv_fake_oldest(fake) != NULL;
+        int settled = told.settled;
+        stop();
+        assert_int_equal(told.gone, reading ? 0 : 1);
+        dv_fake_fire(fake, PARTY, DV_WATCH_CHILDREN, false);
+        if (reading) dv_fake_answer(fake, &(dv_reply){.stat = &(dv_stat){.pzxid = 10}});
+        assert_int_equal(told.gone, 1);
+        assert_int_equal(told.settled, settled);
+        assert_int_equal(told.changed + told.failed, 0);
+        dv_fake_advance(fake, 2 * AUDIT_MS);
+        assert_false(asked());
+    }
+}
+
+/* It may be stopped inside settled() and inside changed(). */
+static void test_stop_inside(void **state) {
+    (void)state;
+    begin();
+    told.stop_when_settled = true;
+    answer("a", 10);
+    dv_fake_advance(fake, BOUNDARY_MS);
+    answer("a", 10);
+    assert_int_equal(told.settled, 1);
+    assert_int_equal(told.gone, 1);
+    settle_first("a");
+    told.stop_when_changed = true;
+    fire();
+    assert_int_equal(told.changed, 1);
+    assert_int_equal(told.gone, 1);
+    assert_false(asked());
+    settle_first("a");
+    told.stop_when_changed = true;
+    dv_fake_advance(fake, AUDIT_MS);
+    answer("b", 11);
+    assert_int_equal(told.changed, 1);
+    assert_int_equal(told.gone, 1);
+    assert_int_equal(told.settled, 1);
+    begin_with(0, 0, 0);
+    answer("a", 10);
+    told.stop_when_changed = true;
+    dv_fake_advance(fake, AUDIT_MS);
+    answer("b", 11); /* With a boundary of 0 it would settle in the same breath. */
+    assert_int_equal(told.changed, 1);
+    assert_int_equal(told.settled, 1);
+    assert_int_equal(told.gone, 1);
+}
+
+/* The session's end is the end of it, in every stage, and gone() comes once. */
+static void test_session_lost(void **state) {
+    for (int when = 0; when < 4; when++) {
+        if (when) set_up(state);
+        begin();
+        if (when >= 1) answer("a", 10);
+        if (when >= 2) dv_fake_advance(fake, BOUNDARY_MS);
+        if (when >= 3) answer("a", 10);
+        dv_fake_session(fake, DIVVY_LOST);
+        assert_int_equal(told.gone, 1);
+        assert_int_equal(told.failed + told.changed, 0);
+        if (when < 3) assert_int_equal(tear_down(state), 0);
+    }
+}
+
+/* So is the client's, also with a read under way. */
+static void test_closed(void **state) {
+    begin();
+    divvy_client *client = dv_fake_client(fake);
+    dv_client_ref(client);
+    dv_fake_close(fake);
+    assert_int_equal(told.gone, 1);
+    assert_null(watch);
+    dv_client_unref(client);
+    set_up(state);
+}
+
+int main(void) {
+#define FAKE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        FAKE(test_fires_while_reading),
+        FAKE(test_changed_once),
+        FAKE(test_changed_back),
+        FAKE(test_seen),
+        FAKE(test_audit),
+        FAKE(test_audit_finds_a_change),
+        FAKE(test_reconnect),
+        FAKE(test_disconnect_while_settling),
+        FAKE(test_lost_read),
+        FAKE(test_begun_offline),
+        FAKE(test_fails),
+        FAKE(test_stop),
+        FAKE(test_stop_inside),
+        FAKE(test_session_lost),
+        FAKE(test_closed),
+    };
+    return cmocka_run_group_tests_name("patient_watch_session", tests, NULL, NULL);
+}

@@ -1,0 +1,225 @@
+/* Tests of the writer: refusals, broken connections, failed allocations, and garbage. SPDX-License-Identifier:
+ * Apache-2.0 */
+#include "plan_write_script_fixture.h"
+
+static void make_scarce(long after) {
+    scarce = true;
+    left = after;
+}
+
+/* A chunk whose name is taken, which cannot be by us, ends the attempt, when those under way are answered; so does any
+ * other refusal, and that the root has gone. */
+static void test_chunk_refused(void **state) {
+    (void)state;
+    static const struct {
+        int error, outcome, told;
+    } cases[] = {{DIVVY_EEXIST, DV_PLAN_FAILED, DIVVY_EEXIST},
+                 {DIVVY_EACCES, DV_PLAN_FAILED, DIVVY_EACCES},
+                 {DIVVY_ENOENT, DV_PLAN_BEHIND, 0}};
+    for (size_t c = 0; c < COUNT(cases); c++) {
+        dv_plan_inline_root_bytes = 0;
+        dv_plan_chunk_bytes = 100;
+        begin();
+        answer_reading();
+        if (c == 0) answer(0), answer(0);
+        answer_multi(0);
+        answer(cases[c].error);
+        assert_int_equal(told.done, 0);
+        answer(0);
+        answer(0);
+        answer(0);
+        expect_end(cases[c].outcome, cases[c].told);
+    }
+}
+
+/* An epoch that cannot be made: the root has gone, or it may not be. */
+static void test_epoch_refused(void **state) {
+    (void)state;
+    have_plan();
+    dv_plan_memory_stand(&memory, DV_PLAN_BROKEN, ++zxid, 9);
+    static const struct {
+        int error, outcome;
+    } cases[] = {{DIVVY_ENOENT, DV_PLAN_BEHIND}, {DIVVY_EACCES, DV_PLAN_FAILED}};
+    for (size_t c = 0; c < COUNT(cases); c++) {
+        begin();
+        answer_reading();
+        assert_int_equal(dv_fake_oldest(fake)->ops->kind, DV_CREATE);
+        answer(cases[c].error);
+        expect_end(cases[c].outcome, cases[c].outcome == DV_PLAN_FAILED ? cases[c].error : 0);
+    }
+}
+
+/* ---- what cannot be read ---- */
+
+/* A refused barrier is a barrier; root, party or a member that cannot be read end the attempt. */
+static void test_reading_refused(void **state) {
+    (void)state;
+    begin();
+    expect(READING);
+    answer_multi(DIVVY_EACCES);
+    answer(DIVVY_EACCES);
+    answer(0);
+    expect_end(DV_PLAN_FAILED, DIVVY_EACCES);
+    begin();
+    answer_multi(0);
+    answer(DIVVY_ENOENT);
+    answer(DIVVY_EACCES);
+    expect_end(DV_PLAN_FAILED, DIVVY_EACCES);
+    begin();
+    answer_multi(DIVVY_EACCES);
+    answer_root();
+    answer(0);
+    answer(DIVVY_EACCES);
+    answer(0);
+    expect_end(DV_PLAN_FAILED, DIVVY_EACCES);
+    begin();
+    answer_reading();
+    answer(DIVVY_ENOENT); /* Who was not read yet has gone: the party will settle again. */
+    expect_end(DV_PLAN_UNSETTLED, 0);
+}
+
+/* Without a connection nothing is sent; a connection that goes ends the attempt, even if another one comes at once. */
+static void test_connection(void **state) {
+    (void)state;
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    begin();
+    expect_end(DV_PLAN_FAILED, DIVVY_ECONNECTION);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    for (unsigned answered = 0; answered < 3; answered++) {
+        begin();
+        expect(READING);
+        if (answered > 0) answer_multi(0);
+        if (answered > 1) answer_root();
+        dv_fake_session(fake, DIVVY_SUSPENDED);
+        dv_fake_session(fake, DIVVY_CONNECTED);
+        expect_end(DV_PLAN_FAILED, DIVVY_ECONNECTION);
+    }
+    have_plan();
+    begin();
+    answer_reading();
+    dv_fake_session(fake, DIVVY_SUSPENDED);
+    expect_end(DV_PLAN_FAILED, DIVVY_ECONNECTION);
+    dv_fake_session(fake, DIVVY_CONNECTED);
+    begin();
+    answer_reading();
+    dv_fake_session(fake, DIVVY_LOST);
+    expect_end(DV_PLAN_FAILED, DIVVY_ELOST);
+}
+
+/* ---- memory ---- */
+
+/* Memory runs out at any place: the attempt fails, or does without; what it would have collected is left to others. */
+static void memory_runs_out(size_t inline_bytes, bool again) {
+    unsigned failed = 0;
+    bool whole = false;
+    for (long n = 0; !whole; n++) {
+        assert_true(n < 2000);
+        dv_plan_inline_root_bytes = inline_bytes;
+        dv_plan_chunk_bytes = 400;
+        dv_plan_memory_clear(&memory);
+        dv_plan_memory_stand(&memory, DV_PLAN_MISSING, 0, 0);
+        events = (dv_plan_events){0};
+        if (again) have_plan();
+        make_scarce(n);
+        library_runs();
+        bool started = start() != NULL;
+        dv_fake_run(fake);
+        library_rests();
+        serve_all();
+        whole = make_plentiful();
+        if (!started) continue;
+        assert_int_equal(told.done, 1);
+        assert_int_equal(told.gone, 1);
+        if (told.outcome == DV_PLAN_FAILED) assert_int_equal(told.error, DIVVY_ENOMEM);
+        else assert_int_equal(told.outcome, DV_PLAN_WRITTEN);
+        failed += told.outcome == DV_PLAN_FAILED;
+        assert_true(whole || told.outcome == DV_PLAN_FAILED || inline_bytes == 0);
+    }
+    assert_true(failed > 10);
+}
+
+static void test_memory_runs_out(void **state) {
+    (void)state;
+    memory_runs_out(DV_PLAN_INLINE_ROOT_BYTES, false);
+    memory_runs_out(0, false);
+    memory_runs_out(DV_PLAN_INLINE_ROOT_BYTES, true);
+    memory_runs_out(0, true);
+}
+
+/* ---- garbage ---- */
+
+static int collected;
+
+static void on_collected(void *context, int64_t now) {
+    (void)now;
+    assert_ptr_equal(context, &collected);
+    collected++;
+}
+
+static dv_plan_garbage *collect(void) {
+    collected = 0;
+    dv_turn_begin(client);
+    dv_plan_garbage *garbage =
+        dv_plan_garbage_new(client, ROOT, &memory.root, memory.version, on_collected, &collected);
+    if (garbage != NULL && !dv_plan_garbage_collect(garbage)) {
+        dv_plan_garbage_free(garbage);
+        garbage = NULL;
+    }
+    dv_turn_end(client);
+    return garbage;
+}
+
+static void answer_list(void) {
+    static const char *const names[] = {"0-a-0", "1-b-0", "2-c-0", "x"};
+    expect("children " ROOT);
+    dv_fake_answer(fake, &(dv_reply){.children = names, .child_count = 4, .stat = &(dv_stat){0}});
+    library_rests();
+}
+
+/* It checks the root and its epoch with what it deletes, and ends with the first refusal. */
+static void test_garbage(void **state) {
+    (void)state;
+    have_plan();
+    for (int refused = 0; refused <= 1; refused++) {
+        dv_plan_garbage *garbage = collect();
+        answer_list();
+        expect("multi [check " ROOT "; check " ROOT "/#1; delete " ROOT "/0-a-0; delete " ROOT "/1-b-0]");
+        assert_int_equal(dv_fake_oldest(fake)->ops[0].version, memory.version);
+        answer_multi(refused ? DIVVY_EVERSION : 0);
+        expect("");
+        assert_int_equal(collected, 1);
+        dv_plan_garbage_free(garbage);
+    }
+    dv_plan_garbage *garbage = collect();
+    dv_plan_garbage_stop(garbage);
+    answer_list();
+    expect("");
+    assert_int_equal(collected, 1);
+    dv_plan_garbage_free(garbage);
+}
+
+static void test_garbage_without_memory(void **state) {
+    (void)state;
+    have_plan();
+    bool whole = false;
+    for (long n = 0; !whole; n++) {
+        make_scarce(n);
+        library_runs();
+        dv_plan_garbage *garbage = collect();
+        library_rests();
+        if (garbage != NULL) answer_list();
+        serve_all();
+        whole = make_plentiful();
+        assert_int_equal(collected, garbage != NULL);
+        dv_plan_garbage_free(garbage);
+    }
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(test_chunk_refused),   TEST(test_epoch_refused), TEST(test_reading_refused),        TEST(test_connection),
+        TEST(test_memory_runs_out), TEST(test_garbage),       TEST(test_garbage_without_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

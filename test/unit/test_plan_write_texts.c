@@ -1,0 +1,179 @@
+/* Tests of the writer: deltas, chunks, and garbage. SPDX-License-Identifier: Apache-2.0 */
+#include "plan_writers.h"
+
+/* A hostile generation, the highest that a text can tell, does not keep anybody from writing. */
+static void test_highest_generation(void **state) {
+    (void)state;
+    open_pool(10, 2);
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    dv_plan *plan = dv_plan_copy(users[0].memory.plan);
+    plan->header.generation = DV_PLAN_INTEGER_MAX;
+    dv_plan_text text;
+    print_whole(&text, plan);
+    put_data(ROOT, text.bytes, text.count);
+    free(text.bytes);
+    dv_plan_free(plan);
+    refresh(&users[0]);
+    assert_int_equal(users[0].memory.standing, DV_PLAN_GOOD);
+    for (uint32_t n = 0; n < 3; n++) {
+        assert_int_equal(write_weight(&users[0], 500 + n), DV_PLAN_WRITTEN);
+        assert_reads_as(&users[0].memory);
+    }
+    close_pool();
+}
+
+/* ---- deltas and bases ---- */
+
+/* Small changes are deltas, 16 at most and no more than half the base; then there is a base, and what no plan needs is
+ * gone. */
+static void test_deltas_then_base(void **state) {
+    (void)state;
+    use_chunks(1000);
+    open_pool(2000, 4);
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    size_t most = 0, bases = 0;
+    for (uint32_t n = 0; n < 60; n++) {
+        size_t deltas = users[0].memory.root.delta_count;
+        char items[DV_PLAN_CHUNK_NAME_BYTES];
+        strcpy(items, users[0].memory.root.items.chunks[0].name);
+        assert_int_equal(write_weight(&users[0], 1010 + n * 10), DV_PLAN_WRITTEN);
+        const dv_plan_root *root = &users[0].memory.root;
+        assert_string_equal(root->items.chunks[0].name, items); /* never written again */
+        assert_int_equal(root->delta_count, root->delta_count > 0 ? deltas + 1 : 0);
+        if (root->delta_count > most) most = root->delta_count;
+        size_t bytes = 0;
+        for (size_t d = 0; d < root->delta_count; d++) bytes += root->deltas[d].part.bytes;
+        assert_true(bytes <= root->base.bytes / 2);
+        if (root->delta_count == 0) {
+            bases++;
+            assert_int_equal(garbage_count(&users[0].memory), 0);
+            assert_int_equal(child_count(), dv_plan_root_chunk_count(root) + 1);
+        }
+        assert_reads_as(&users[0].memory);
+    }
+    assert_true(most >= 3 && most <= 16);
+    assert_true(bases >= 3);
+    close_pool();
+}
+
+/* 16 deltas and not more, however small they are. */
+static void test_sixteen_deltas(void **state) {
+    (void)state;
+    use_chunks(100000);
+    open_pool(20000, 2);
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    for (uint32_t n = 1; n <= 18; n++) {
+        assert_int_equal(write_weight(&users[0], 1000 + n), DV_PLAN_WRITTEN);
+        assert_int_equal(users[0].memory.root.delta_count, n % 17);
+    }
+    close_pool();
+}
+
+/* Another set of items is written whole, and the one before is garbage. */
+static void test_other_set(void **state) {
+    (void)state;
+    use_chunks(100);
+    open_pool(60, 3);
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    dv_plan_set *set = numbered_set("item-", 70);
+    users[0].events = (dv_plan_events){.set = set};
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    users[0].events = (dv_plan_events){0};
+    assert_int_equal(users[0].memory.plan->set->count, 70);
+    assert_int_equal(users[0].memory.root.delta_count, 0);
+    assert_reads_as(&users[0].memory);
+    assert_int_equal(garbage_count(&users[0].memory), 0);
+    /* One that fits the root leaves no chunks at all. */
+    dv_plan_set *small = numbered_set("item-", 2);
+    dv_plan_inline_root_bytes = DV_PLAN_INLINE_ROOT_BYTES;
+    users[0].events = (dv_plan_events){.set = small};
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    users[0].events = (dv_plan_events){0};
+    assert_reads_as(&users[0].memory);
+    assert_int_equal(child_count(), 1);
+    dv_plan_set_unref(set);
+    dv_plan_set_unref(small);
+    close_pool();
+}
+
+/* ---- garbage ---- */
+
+/* More garbage than one multi takes is deleted all; later generations, names that are no chunks, and the epoch stay. */
+static void test_much_garbage(void **state) {
+    (void)state;
+    open_pool(10, 2);
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    char path[256];
+    for (unsigned n = 0; n < 1203; n++) {
+        snprintf(path, sizeof path, ROOT "/%u-00000000002000000000031-%u", n % 2 + 1, n);
+        assert_int_equal(divvy_testing_put(ensemble, path, "x", 1, DIVVY_TESTING_PERSISTENT), 0);
+    }
+    put_text(ROOT "/9-00000000002000000000031-0", "x");
+    put_text(ROOT "/foreign", "x");
+    put_text(ROOT "/2-a_b-0", "x");
+    assert_int_equal(write_weight(&users[0], 500), DV_PLAN_WRITTEN);
+    assert_int_equal(users[0].memory.plan->header.generation, 2);
+    assert_int_equal(child_count(), 1 + 3);
+    assert_int_equal(garbage_count(&users[0].memory), 1);
+    assert_reads_as(&users[0].memory);
+    close_pool();
+}
+
+/* Where nothing can be garbage, nobody looks for it. */
+static void test_no_garbage_no_look(void **state) {
+    (void)state;
+    use_chunks(1000);
+    open_pool(2000, 4);
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    divvy_stats before, after;
+    assert_int_equal(divvy_client_stats(users[0].client, &before), 0);
+    assert_int_equal(write_weight(&users[0], 1001), DV_PLAN_WRITTEN);
+    assert_int_equal(divvy_client_stats(users[0].client, &after), 0);
+    assert_int_equal(users[0].memory.root.delta_count, 1);
+    assert_int_equal(after.children - before.children, 1); /* the party */
+    assert_int_equal(after.requests - before.requests, 3 + 2);
+    close_pool();
+}
+
+/* ---- size ---- */
+
+static void told(const char *what, const divvy_stats *before, const divvy_stats *after) {
+    print_message("%s: %llu requests, %llu bytes sent, %llu received\n", what,
+                  (unsigned long long)(after->requests - before->requests),
+                  (unsigned long long)(after->bytes_sent - before->bytes_sent),
+                  (unsigned long long)(after->bytes_received - before->bytes_received));
+}
+
+/* 100,000 items: the first plan is a few chunks, a join one small delta beside the root. */
+static void test_many_items(void **state) {
+    (void)state;
+    open_pool(100000, 90);
+    divvy_stats before, after;
+    assert_int_equal(divvy_client_stats(users[0].client, &before), 0);
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    assert_int_equal(divvy_client_stats(users[0].client, &after), 0);
+    told("first plan, 100,000 items, 90 members", &before, &after);
+    size_t chunks = dv_plan_root_chunk_count(&users[0].memory.root);
+    assert_true(chunks >= 8 && chunks <= 12);
+    assert_reads_as(&users[0].memory);
+
+    join(member(95), "{}");
+    settle(&users[0]);
+    assert_int_equal(divvy_client_stats(users[0].client, &before), 0);
+    assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
+    assert_int_equal(divvy_client_stats(users[0].client, &after), 0);
+    told("a join", &before, &after);
+    assert_int_equal(after.requests - before.requests, 3 + 1 + 1 + 1); /* who came, the delta, the root */
+    assert_true(after.bytes_sent - before.bytes_sent < 20000);
+    assert_reads_as(&users[0].memory);
+    close_pool();
+}
+
+int main(void) {
+#define TEST(name) cmocka_unit_test_teardown(name, restore_sizes)
+    const struct CMUnitTest tests[] = {
+        TEST(test_highest_generation), TEST(test_deltas_then_base),   TEST(test_sixteen_deltas), TEST(test_other_set),
+        TEST(test_much_garbage),       TEST(test_no_garbage_no_look), TEST(test_many_items),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
