@@ -10,6 +10,8 @@
 
 #define SESSION_TIMEOUT_MS 30000
 #define PATIENCE_MS 15000
+/* A server without a leader may leave a request unanswered; the client notices after 2/3 of its timeout. */
+#define READ_PATIENCE_MS (3 * SESSION_TIMEOUT_MS)
 #define DATA_BYTES_MAX (1 << 20)
 #define SEQUENCE_BYTES 16
 
@@ -120,7 +122,7 @@ struct read_call {
 
 /* Runs a read to its end: true, or false when there is no such node. */
 static bool read_node(dv_test_zk *zk, struct read_call *call) {
-    int64_t deadline_ms = dv_test_now_ms() + PATIENCE_MS;
+    int64_t deadline_ms = dv_test_now_ms() + READ_PATIENCE_MS;
     for (;;) {
         int rc = catch_up(zk, call->path);
         if (rc == ZOK) rc = call->run(zk, call);
