@@ -29,7 +29,7 @@ enum {
 DIVVY_EXTERN_C_BEGIN
 
 /**
- * Deal items out in turn: kazoo's rule `sorted(items)[i::n]`, where i is a member's place in sorted(members).
+ * Deals items out in turn: kazoo's rule `sorted(items)[i::n]`, where i is a member's place in sorted(members).
  *
  * Names are compared bytewise (for UTF-8 that is Python's order). Duplicates, of items and of members, are kept,
  * as kazoo keeps them; members of one identifier rank in the order in which they stand in `members`.
@@ -50,7 +50,7 @@ DIVVY_API int divvy_assign_round_robin(const divvy_member *members, size_t membe
                                        size_t item_count, uint32_t *owners);
 
 /**
- * The same with the items in a given order.
+ * Deals items out as divvy_assign_round_robin() does, with the items in a given order.
  *
  * A pool of kazoo members whose items are integers sorts them by number: 2 before 10. Strings of the same digits are
  * sorted bytewise: "10" before "2". All members of a pool must deal in one order, or they wait for each other for ever.
@@ -67,8 +67,8 @@ DIVVY_API int divvy_assign_round_robin_ordered(const divvy_member *members, size
                                                uint32_t *owners);
 
 /**
- * Rendezvous (highest random weight) with exact capacity: loads differ by at most one, and a change of membership
- * moves little more than the least possible.
+ * Deals by rendezvous (highest random weight) with exact capacity: loads differ by at most one, and a change of
+ * membership moves little more than the least possible.
  *
  * Every pair of member and item has a weight, a hash of both names that any language can compute. The pairs are taken
  * from the heaviest down; a pair is granted when its item is free and its member has room. Each member has room for
@@ -109,7 +109,7 @@ typedef struct {
 DIVVY_API void divvy_sticky_options_init(divvy_sticky_options *options, size_t size);
 
 /**
- * The least movement: every item stays where it is, except those that must move for the loads to be as they should.
+ * Moves as few items as possible: every item stays where it is, except those that must move for the loads to be right.
  *
  * The loads. A member's share is in proportion to its weight; its load becomes its share, rounded up or down. A member
  * of weight 0 is drained: it ends with nothing. With `spread_zones` each zone that has a member of some weight gets as

@@ -30,14 +30,14 @@ DIVVY_EXTERN_C_BEGIN
 /** One ZooKeeper session with its loop. Opaque. */
 typedef struct divvy_client divvy_client;
 
-/** Where the session stands. */
+/** State of the session. */
 typedef enum {
     DIVVY_CONNECTING,  /**< no server has answered yet; after a loss: a new session is being opened */
     DIVVY_CONNECTED,   /**< a server serves the session */
     DIVVY_SUSPENDED,   /**< the link is down; the session may live on at the servers */
     DIVVY_LOST,        /**< the session is over, or must be taken as over by its deadline, which is final for it. A
-                            client of divvy_client_open() then opens another one by itself; an attached one waits for
-                            divvy_client_reattach(), or until a session that lived on is free of our nodes */
+                            client of divvy_client_open() then opens another one by itself. An attached one waits for
+                            divvy_client_reattach(); on a session that lives on it waits until its nodes are deleted */
     DIVVY_AUTH_FAILED, /**< the servers refused the credentials; final */
     DIVVY_CLOSED       /**< divvy_client_close() was called; final */
 } divvy_session_state;
@@ -154,7 +154,7 @@ typedef struct {
 } divvy_stats;
 
 /**
- * Open a session. Returns at once; it does not wait for a server.
+ * Opens a session. Returns at once; it does not wait for a server.
  *
  * Host names are resolved in the background, again after each disconnect. In threaded mode two threads of ours and two
  * of the native client's are started, all with all signals blocked.
@@ -176,7 +176,7 @@ typedef struct {
 DIVVY_API int divvy_client_open(divvy_client **out, const divvy_client_config *config);
 
 /**
- * Wait until a server serves the session.
+ * Waits until a server serves the session.
  *
  * Thread: any; drives the loop itself in manual mode.
  * @param timeout_ms -1: for ever; 0: only look
@@ -186,7 +186,7 @@ DIVVY_API int divvy_client_open(divvy_client **out, const divvy_client_config *c
  *   DIVVY_EAUTH      the servers refused the credentials
  *   DIVVY_EACCES     the chroot does not exist and may not be created
  *   DIVVY_ELOST      the session is lost, and there will be no other (attached clients)
- *   DIVVY_ECLOSED    the client was closed meanwhile
+ *   DIVVY_ECLOSED    the client was closed during the call
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     client is NULL, or timeout_ms below -1
@@ -194,7 +194,7 @@ DIVVY_API int divvy_client_open(divvy_client **out, const divvy_client_config *c
 DIVVY_API int divvy_client_wait_connected(divvy_client *client, int64_t timeout_ms);
 
 /**
- * Manual mode: wait up to timeout_ms for something to do, then do all that is due, callbacks included.
+ * Waits up to timeout_ms for something to do, then does all that is due, callbacks included. For manual mode.
  *
  * Everything hangs on this call: it sends the heartbeats and reads the answers. When it does not come for
  * divvy_client_time_left_ms(), the session is lost, and with it every item, lock, slot and service. That happens most
@@ -213,55 +213,59 @@ DIVVY_API int divvy_client_wait_connected(divvy_client *client, int64_t timeout_
 DIVVY_API int divvy_client_process(divvy_client *client, int64_t timeout_ms);
 
 /**
- * Manual mode: a descriptor that is readable when divvy_client_process() has work. Poll it for reading together with
- * divvy_client_next_deadline(); never read from it or close it.
+ * Returns a descriptor that is readable when divvy_client_process() has work. For manual mode. Poll it for reading
+ * together with divvy_client_next_deadline(); never read from it or close it.
  * @return the descriptor; -1 in threaded mode or for NULL
  */
 DIVVY_API int divvy_client_fd(const divvy_client *client);
 
 /**
- * Manual mode: when divvy_client_process() is to be called at the latest, in milliseconds from now: the timeout for
- * poll(2). Ask again after each call of a divvy function.
+ * Returns the time to the latest call of divvy_client_process() that is in time, in milliseconds: the timeout for
+ * poll(2). For manual mode. Ask again after each call of a divvy function.
  * @return 0: due now; -1: no timer runs
  */
 DIVVY_API int64_t divvy_client_next_deadline(const divvy_client *client);
 
-/** Where the session stands. Thread: any. @return DIVVY_CLOSED for NULL */
+/**
+ * Returns the state of the session. Thread: any.
+ * @return DIVVY_CLOSED for NULL
+ */
 DIVVY_API divvy_session_state divvy_client_state(const divvy_client *client);
 
 /**
- * Name a state of the session as its constant does, without the prefix: "CONNECTED". Ownership: static. Thread: any.
+ * Names a state of the session as its constant does, without the prefix: "CONNECTED". Ownership: static. Thread: any.
  * @return the name; "unknown" for any other number, never NULL
  */
 DIVVY_API const char *divvy_session_state_name(divvy_session_state state);
 
 /**
- * Name a code of `on_warning`, of this header or of registry.h, as its constant does, without the prefix: "STRAY" for
+ * Names a code of `on_warning`, of this header or of registry.h, as its constant does, without the prefix: "STRAY" for
  * DIVVY_WARN_STRAY. Ownership: static. Thread: any.
  * @return the name; "unknown" for any other number, never NULL
  */
 DIVVY_API const char *divvy_warning_name(int code);
 
 /**
- * For how long the session is certainly alive, in milliseconds, by the session clock (docs/protocol.md, rules C1 to
+ * Returns for how many milliseconds the session is certainly alive, by the session clock (docs/protocol.md, rules C1 to
  * C6). The caller may work for so long on what it owns, whatever the servers do. A program that needs time to stop its
- * work begins to stop that much earlier. Thread: any; no request is sent. @return 0 when the session is lost, was never
+ * work begins to stop that much earlier. Thread: any; no request is sent.
+ * @return 0 when the session is lost, was never
  * established, or client is NULL
  */
 DIVVY_API int64_t divvy_client_time_left_ms(const divvy_client *client);
 
-/** The session's id as the servers know it; 0 before the first connection and for NULL. Thread: any. */
+/** Returns the session's id as the servers know it; 0 before the first connection and for NULL. Thread: any. */
 DIVVY_API int64_t divvy_client_session_id(const divvy_client *client);
 
 /**
- * What the client has done so far.
+ * Tells what the client has done so far.
  * @param out [out] caller's memory; its contents need not be set before
  * @return 0, or DIVVY_EINVAL for a NULL pointer, DIVVY_EFORK
  */
 DIVVY_API int divvy_client_stats(const divvy_client *client, divvy_stats *out);
 
 /**
- * What went wrong in the last call of the calling thread that returned an error: what, where, why. At most 511 bytes.
+ * Returns what went wrong in the thread's last call that returned an error: what, where, why. At most 511 bytes.
  *
  * Ownership: the string belongs to the thread and is good until its next divvy call.
  * @param client the client, or NULL for calls that had none (divvy_client_open())
@@ -270,7 +274,7 @@ DIVVY_API int divvy_client_stats(const divvy_client *client, divvy_stats *out);
 DIVVY_API const char *divvy_client_error(const divvy_client *client);
 
 /**
- * End the session. Nodes of ours that are still there are deleted (in batches, waiting up to 2 s for a server that
+ * Ends the session. Nodes of ours that are still there are deleted (in batches, waiting up to 2 s for a server that
  * answers), objects made on the client end their work, requests under way end with DIVVY_ECANCELED, threads are
  * joined, descriptors closed.
  *
@@ -280,16 +284,16 @@ DIVVY_API const char *divvy_client_error(const divvy_client *client);
  */
 DIVVY_API void divvy_client_close(divvy_client *client);
 
-/** The version of the library, "major.minor.patch". Static. */
+/** Returns the version of the library, "major.minor.patch". Static. */
 DIVVY_API const char *divvy_version(void);
 
 /** A list of strings that a call returned. Opaque, immutable. */
 typedef struct divvy_strings divvy_strings;
-/** How many; 0 for NULL. */
+/** Returns the number of strings; 0 for NULL. */
 DIVVY_API size_t divvy_strings_count(const divvy_strings *strings);
-/** The i-th, or NULL past the end; lives until divvy_strings_free(). */
+/** Returns the i-th string, or NULL past the end; lives until divvy_strings_free(). */
 DIVVY_API const char *divvy_strings_get(const divvy_strings *strings, size_t i);
-/** Release the list; NULL is allowed. */
+/** Releases the list; NULL is allowed. */
 DIVVY_API void divvy_strings_free(divvy_strings *strings);
 
 DIVVY_EXTERN_C_END

@@ -52,7 +52,7 @@ enum {
 DIVVY_EXTERN_C_BEGIN
 
 /**
- * The text of an error number.
+ * Returns the text of an error number.
  *
  * Ownership: the string is static. Thread: any.
  * @param error a value that a divvy call returned
@@ -61,19 +61,19 @@ DIVVY_EXTERN_C_BEGIN
 DIVVY_API const char *divvy_strerror(int error);
 
 /**
- * The name of an error number, such as "DIVVY_EINVAL". Ownership: static. Thread: any.
+ * Returns the name of an error number, such as "DIVVY_EINVAL". Ownership: static. Thread: any.
  * @return the name; "DIVVY_OK" for values >= 0, "DIVVY_EUNKNOWN" for foreign numbers
  */
 DIVVY_API const char *divvy_errname(int error);
 
 /**
- * Whether the same call may succeed later without any change by the caller. Thread: any.
+ * Returns whether the same call may succeed later without any change by the caller. Thread: any.
  * @return 1 or 0
  */
 DIVVY_API int divvy_error_retryable(int error);
 
 /**
- * Whether the object that gave the error is of no further use. Thread: any.
+ * Returns whether the object that gave the error is of no further use. Thread: any.
  * @return 1 or 0
  */
 DIVVY_API int divvy_error_fatal(int error);

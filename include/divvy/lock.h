@@ -62,7 +62,7 @@ typedef struct {
 DIVVY_API void divvy_lock_config_init(divvy_lock_config *config, size_t size);
 
 /**
- * Make a lock object. Sends nothing: the queue is entered by an acquire, and left after each.
+ * Makes a lock object. Sends nothing: the queue is entered by an acquire, and left after each.
  *
  * Several objects for one path may be made, in one process and on one client too; they contend with each other.
  * Ownership: `config` is copied. On success release *out with divvy_lock_destroy(). On error *out is NULL and there is
@@ -82,7 +82,7 @@ DIVVY_API void divvy_lock_config_init(divvy_lock_config *config, size_t size);
 DIVVY_API int divvy_lock_create(divvy_lock **out, divvy_client *client, const divvy_lock_config *config);
 
 /**
- * Acquire the lock, and wait for that for timeout_ms at most, however often the wait is interrupted on the way.
+ * Acquires the lock, and waits for that for timeout_ms at most, however often the wait is interrupted on the way.
  *
  * Waiting contenders get it in the order in which they came. A session that is lost meanwhile does not end the wait of
  * a client of divvy_client_open(): it enters the queue again, at its end, on the next session, in what is left of the
@@ -112,7 +112,7 @@ DIVVY_API int divvy_lock_create(divvy_lock **out, divvy_client *client, const di
 DIVVY_API int divvy_lock_acquire(divvy_lock *lock, int64_t timeout_ms);
 
 /**
- * Acquire the lock if nobody is before us: divvy_lock_acquire() with 0.
+ * Acquires the lock if nobody is before us: divvy_lock_acquire() with 0.
  *
  * Takes one round trip. Where there is no connection, no answer, or no proof yet that the session lives (attached
  * clients begin without), it waits for that, 900 ms at most, and ends with DIVVY_ETIMEDOUT.
@@ -122,7 +122,7 @@ DIVVY_API int divvy_lock_acquire(divvy_lock *lock, int64_t timeout_ms);
 DIVVY_API int divvy_lock_try_acquire(divvy_lock *lock);
 
 /**
- * Begin to acquire the lock; `done` is told how it ended.
+ * Begins to acquire the lock; `done` is told how it ended.
  *
  * After a return of 0 `done` is called exactly once, as a callback (rule 5 of client.h): with what divvy_lock_acquire()
  * would have returned; with DIVVY_ECANCELED also when the lock is destroyed or the client closed before. So
@@ -141,8 +141,8 @@ DIVVY_API int divvy_lock_acquire_async(divvy_lock *lock, int64_t timeout_ms,
                                        void (*done)(divvy_lock *lock, int result, void *user), void *user);
 
 /**
- * Release the lock. Waits for nothing: divvy_lock_held() says no at once, on_lost is not called for this ownership, and
- * the deletion of our node is sent, and repeated on later connections until it is certain.
+ * Releases the lock. Waits for nothing: divvy_lock_held() says no at once, on_lost is not called for this ownership,
+ * and the deletion of our node is sent, and repeated on later connections until it is certain.
  *
  * Thread: any, callbacks included.
  * @return 0, or
@@ -153,8 +153,8 @@ DIVVY_API int divvy_lock_acquire_async(divvy_lock *lock, int64_t timeout_ms,
 DIVVY_API int divvy_lock_release(divvy_lock *lock);
 
 /**
- * End the acquire that waits, in whatever thread: with DIVVY_ECANCELED. Where none waits this does nothing, neither now
- * nor to a later acquire; a lock that is held stays so.
+ * Ends the acquire that waits, in whatever thread: with DIVVY_ECANCELED. Where none waits this does nothing, neither
+ * now nor to a later acquire; a lock that is held stays so.
  *
  * Thread: any, callbacks included.
  * @return 0, or DIVVY_EINVAL (lock is NULL), DIVVY_EFORK
@@ -162,21 +162,22 @@ DIVVY_API int divvy_lock_release(divvy_lock *lock);
 DIVVY_API int divvy_lock_cancel(divvy_lock *lock);
 
 /**
- * Whether the lock is held now, by the session clock. Cheap: no request, no waiting. Thread: any, callbacks included.
+ * Returns whether the lock is held now, by the session clock. Cheap: no request, no waiting. Thread: any, callbacks
+ * included.
  * @return 1 or 0; 0 for NULL, and in the child of a fork
  */
 DIVVY_API int divvy_lock_held(const divvy_lock *lock);
 
 /**
- * The fencing token of what is held: greater than that of every earlier holder (of every earlier writer, in the case of
- * readers, who share). It is the czxid of our node. Thread: any, callbacks included.
+ * Returns the fencing token of what is held: greater than that of every earlier holder (of every earlier writer, in the
+ * case of readers, who share). It is the czxid of our node. Thread: any, callbacks included.
  * @return 0 when divvy_lock_held() says no
  */
 DIVVY_API int64_t divvy_lock_token(const divvy_lock *lock);
 
 /**
- * The identifiers of all that contend at the path, in the order of the queue: holders first, then those that wait;
- * readers and writers, of kazoo too. One read for each, at most 64 under way at a time.
+ * Returns the identifiers of all that contend at the path, in the order of the queue: holders first, then those that
+ * wait. Readers, writers and kazoo's are among them. One read for each, at most 64 under way at a time.
  *
  * Ownership: release *out with divvy_strings_free(). It is empty when nobody contends, and when there is no such path.
  * Thread: any, but not inside a callback; drives the loop itself in manual mode.
@@ -190,9 +191,9 @@ DIVVY_API int64_t divvy_lock_token(const divvy_lock *lock);
 DIVVY_API int divvy_lock_contenders(divvy_lock *lock, divvy_strings **out, int64_t timeout_ms);
 
 /**
- * Release the lock if it is held, end an acquire that waits (DIVVY_ECLOSED, `done`: DIVVY_ECANCELED), and release the
- * object; NULL is allowed. Our node is deleted in the background. Outside a callback it returns when no callback of the
- * lock still runs. A `done` that is due runs before, in manual mode inside this call.
+ * Releases the lock if it is held, ends an acquire that waits (DIVVY_ECLOSED, `done`: DIVVY_ECANCELED), and releases
+ * the object; NULL is allowed. Our node is deleted in the background. Outside a callback it returns when no callback of
+ * the lock still runs. A `done` that is due runs before, in manual mode inside this call.
  * Thread: any, callbacks included; once, and not while another thread still calls functions on the lock, but for an
  *   acquire that waits.
  */

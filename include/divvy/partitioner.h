@@ -132,8 +132,8 @@ typedef struct {
 } divvy_items_event;
 
 /**
- * An assignment of one's own: mark in `mine` the items of the member `identifier`. Must give the same for the same
- * arguments in every process, and each item to exactly one member.
+ * An own rule of assignment. It marks in `mine` the items of the member `identifier`. The same arguments must give the
+ * same result in every process, and each item must go to exactly one member.
  *
  * Thread: called with the client's turn held, so it must not call divvy functions.
  * @param members sorted bytewise, `identifier` among them (equal ones are given once for each); items sorted bytewise
@@ -225,7 +225,7 @@ DIVVY_API void divvy_partitioner_config_init(divvy_partitioner_config *config, s
 DIVVY_API void divvy_partitioner_config_init_kazoo(divvy_partitioner_config *config, size_t size);
 
 /**
- * Join the pool at `config->path` and begin to claim a share of its items.
+ * Joins the pool at `config->path` and begins to claim a share of its items.
  *
  * Sends nothing itself: work starts with the client's next turn. The new object is in DIVVY_ALLOCATING; later states
  * are reported to `config->on_state`.
@@ -253,32 +253,35 @@ DIVVY_API void divvy_partitioner_config_init_kazoo(divvy_partitioner_config *con
 DIVVY_API int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client,
                                        const divvy_partitioner_config *config);
 
-/** Returns the state now. A caller that sees DIVVY_RELEASE here has been told of it, and may release it.
- * Thread: any. @return DIVVY_FAILURE for NULL, and once the client is closed
+/**
+ * Returns the state now. A caller that sees DIVVY_RELEASE here has been told of it, and may release it.
+ * Thread: any.
+ * @return DIVVY_FAILURE for NULL, and once the client is closed
  */
 DIVVY_API divvy_partition_state divvy_partitioner_state(const divvy_partitioner *p);
 
 /**
- * Name a state as its constant does, without the prefix: "ALLOCATING". Ownership: static. Thread: any.
+ * Names a state as its constant does, without the prefix: "ALLOCATING". Ownership: static. Thread: any.
  * @return the name; "unknown" for any other number, never NULL
  */
 DIVVY_API const char *divvy_partition_state_name(divvy_partition_state state);
 
 /**
- * Name a reason of on_items as its constant does, without the prefix: "JOIN" for DIVVY_REASON_JOIN.
+ * Names a reason of on_items as its constant does, without the prefix: "JOIN" for DIVVY_REASON_JOIN.
  * Ownership: static. Thread: any.
  * @return the name; "unknown" for any other number, never NULL
  */
 DIVVY_API const char *divvy_reason_name(int reason);
 
 /**
- * A number that grows with each entry into a state, so that two states of one name are told apart in time. Tells of
- * the state as divvy_partitioner_state() does. Thread: any. @return 0 for NULL
+ * Returns a number that grows with each entry into a state, so that two states of one name are told apart. After this
+ * call the user has been told of the state. Thread: any.
+ * @return 0 for NULL
  */
 DIVVY_API uint64_t divvy_partitioner_state_id(const divvy_partitioner *p);
 
 /**
- * Wait until the state's number is another than since_state_id. Tells of the state as divvy_partitioner_state() does.
+ * Waits until the state's number differs from since_state_id. After this call the user has been told of the state.
  *
  * No change is missed if the number was read before all else that was looked at: a change after that ends the wait at
  * once. Items that are gained in DIVVY_ALLOCATING do not change the number. So wait no longer than these may lie idle:
@@ -292,7 +295,7 @@ DIVVY_API uint64_t divvy_partitioner_state_id(const divvy_partitioner *p);
 DIVVY_API int divvy_partitioner_wait_change(divvy_partitioner *p, uint64_t since_state_id, int64_t timeout_ms);
 
 /**
- * Wait until the share is complete. Tells of the state as divvy_partitioner_state() does.
+ * Waits until the share is complete. After this call the user has been told of the state.
  *
  * Thread: any; drives the loop itself in manual mode.
  * @return 0 in DIVVY_ACQUIRED, or
@@ -303,7 +306,7 @@ DIVVY_API int divvy_partitioner_wait_change(divvy_partitioner *p, uint64_t since
 DIVVY_API int divvy_partitioner_wait_for_acquire(divvy_partitioner *p, int64_t timeout_ms);
 
 /**
- * Say that work has ended on all items that are revoked or were lost. Takes effect before it returns; the locks are
+ * Says that work has ended on all items that are revoked or were lost. Takes effect before it returns; the locks are
  * given back by themselves. The next state is DIVVY_ALLOCATING, or DIVVY_RELEASE again with a new number when more must
  * go.
  *
@@ -317,14 +320,14 @@ DIVVY_API int divvy_partitioner_wait_for_acquire(divvy_partitioner *p, int64_t t
 DIVVY_API int divvy_partitioner_release_set(divvy_partitioner *p);
 
 /**
- * The same for several threads: releases the RELEASE with this number and no other.
+ * Does the same for several threads: releases the RELEASE with this number and no other.
  * @param state_id from divvy_partitioner_state_id(), read before work was stopped
  * @return as divvy_partitioner_release_set(); DIVVY_ESTATE also when the state has another number now
  */
 DIVVY_API int divvy_partitioner_release_set_id(divvy_partitioner *p, uint64_t state_id);
 
 /**
- * What is owned now: a snapshot. Tells of the state as divvy_partitioner_state() does.
+ * Returns a snapshot of what is owned now. After this call the user has been told of the state.
  *
  * Ownership: release with divvy_partition_unref(). Empty in DIVVY_FAILURE and past the session's deadline.
  * Thread: any.
@@ -333,16 +336,15 @@ DIVVY_API int divvy_partitioner_release_set_id(divvy_partitioner *p, uint64_t st
 DIVVY_API divvy_partition *divvy_partitioner_partition(divvy_partitioner *p);
 
 /**
- * The cheap check before each piece of work: whether `item` is ours, not revoked, and the session within its deadline.
- * Sends nothing, takes no lock. For work that goes on while items come and go, as in threads of your own, use
+ * Returns whether `item` is ours, not revoked, and the session within its deadline. A cheap check before each piece of
+ * work. Sends nothing, takes no lock. For work that goes on while items come and go, as in threads of your own, use
  * divvy_partitioner_owns_token(). Thread: any.
  * @return 1 or 0; 0 for NULL, for an unknown item and in the child of a fork
  */
 DIVVY_API int divvy_partitioner_owns(const divvy_partitioner *p, const char *item);
 
 /**
- * The same for one ownership: whether `item` is ours under this very token, not revoked, and the session within its
- * deadline.
+ * Returns whether `item` is ours under this very token, not revoked, and the session within its deadline.
  *
  * A worker asks with the token that its work began with. divvy_partitioner_owns() is not enough for it: after a lost
  * session and a rejoin, or after a release, the item may be ours again under a newer token. Others may have worked on
@@ -353,9 +355,9 @@ DIVVY_API int divvy_partitioner_owns(const divvy_partitioner *p, const char *ite
 DIVVY_API int divvy_partitioner_owns_token(const divvy_partitioner *p, const char *item, int64_t token);
 
 /**
- * End: release everything, leave the party, DIVVY_FAILURE. Work on all items must have stopped before the call.
- * The last member to leave a pool without kazoo members also removes the empty lock directories. A static member keeps
- * its place in the plan: see divvy_partitioner_leave().
+ * Releases everything, leaves the party, and ends in DIVVY_FAILURE. Work on all items must have stopped before the
+ * call. The last member to leave a pool without kazoo members also removes the empty lock directories. A static member
+ * keeps its place in the plan: see divvy_partitioner_leave().
  *
  * Thread: any; drives the loop itself in manual mode.
  * @param timeout_ms for how long to wait for the deletes; they go on by themselves afterwards
@@ -367,9 +369,10 @@ DIVVY_API int divvy_partitioner_owns_token(const divvy_partitioner *p, const cha
 DIVVY_API int divvy_partitioner_finish(divvy_partitioner *p, int64_t timeout_ms);
 
 /**
- * End, and give up the place in the plan: this member's items are dealt to others first, who wait for them in the
- * queues already when they are released; then as divvy_partitioner_finish(). Of a static member finish() keeps the
- * place, for who comes back within rejoin_delay_ms; this gives it up at once. Where no plan decides it is finish().
+ * Ends, and gives up the place in the plan. The plan deals this member's items to others first, so that these wait in
+ * the queues when the items are released. Then it goes on as divvy_partitioner_finish(). A static member keeps its
+ * place after finish(), for a process that comes back within rejoin_delay_ms; this call gives it up at once. Where no
+ * plan decides it is finish().
  *
  * Work on all items must have stopped before the call, as with finish(): once the plan is written, the items go.
  * Thread: any; drives the loop itself in manual mode.
@@ -385,20 +388,21 @@ DIVVY_API int divvy_partitioner_finish(divvy_partitioner *p, int64_t timeout_ms)
 DIVVY_API int divvy_partitioner_leave(divvy_partitioner *p, int64_t timeout_ms);
 
 /**
- * Why the partitioner is in DIVVY_FAILURE.
+ * Returns why the partitioner is in DIVVY_FAILURE.
  * @param message [out] may be NULL; at most message_bytes with the NUL
  * @return the error (DIVVY_ECANCELED after divvy_partitioner_finish()), 0 when it has not failed, DIVVY_EINVAL for NULL
  */
 DIVVY_API int divvy_partitioner_failure(const divvy_partitioner *p, char *message, size_t message_bytes);
 
 /**
- * The identifier this member goes by, the generated one where none was given.
- * Ownership: lives as long as the partitioner. Thread: any. @return NULL for NULL
+ * Returns the identifier of this member, the generated one where none was given.
+ * Ownership: lives as long as the partitioner. Thread: any.
+ * @return NULL for NULL
  */
 DIVVY_API const char *divvy_partitioner_identifier(const divvy_partitioner *p);
 
 /**
- * Ask for another set of items to be divided, by all members, from now on.
+ * Asks for another set of items to be divided, by all members, from now on.
  *
  * Goes where all members follow plans (DIVVY_ASSIGN_AUTO or _STICKY, no kazoo members): the set stands in the plan, so
  * one call at any member changes it for all, at one moment. Items that are in both sets stay where they are; new ones
@@ -427,7 +431,7 @@ DIVVY_API const char *divvy_partitioner_identifier(const divvy_partitioner *p);
 DIVVY_API int divvy_partitioner_set_items(divvy_partitioner *p, const char *const *items, size_t item_count);
 
 /**
- * Change this member's weight. The plan that contains it is written in the background, at once or, where none decides,
+ * Changes this member's weight. The plan that contains it is written in the background, at once or, where none decides,
  * as soon as one does; what moves then is told with DIVVY_REASON_WEIGHT or _DRAIN. Of several calls the last one
  * counts.
  *
@@ -447,24 +451,27 @@ DIVVY_API int divvy_partitioner_set_items(divvy_partitioner *p, const char *cons
 DIVVY_API int divvy_partitioner_set_weight(divvy_partitioner *p, uint32_t weight);
 
 /**
- * Leave in the background and release the object. Locks of items still shown are given back now: stop work before.
+ * Leaves in the background and releases the object. Locks of items still shown are given back now: stop work before.
  * Thread: any. Rule 6 of client.h. @param p NULL is allowed
  */
 DIVVY_API void divvy_partitioner_destroy(divvy_partitioner *p);
 
-/** How many items; 0 for NULL. */
+/** Returns the number of items; 0 for NULL. */
 DIVVY_API size_t divvy_partition_count(const divvy_partition *partition);
-/** The i-th item, sorted bytewise; lives as long as the snapshot. NULL past the end. */
+/** Returns the i-th item, sorted bytewise; lives as long as the snapshot. NULL past the end. */
 DIVVY_API const char *divvy_partition_item(const divvy_partition *partition, size_t i);
-/** Its fencing token: grows strictly from owner to owner of one item. Show it to what you work on. 0 past the end. */
+/**
+ * Returns the i-th item's fencing token, which grows strictly from owner to owner. Show it to what you work on.
+ * @return 0 past the end
+ */
 DIVVY_API int64_t divvy_partition_token(const divvy_partition *partition, size_t i);
-/** Whether the i-th item is revoked: 1 or 0. */
+/** Returns whether the i-th item is revoked: 1 or 0. */
 DIVVY_API int divvy_partition_revoked(const divvy_partition *partition, size_t i);
-/** Grows with every change of the snapshot. */
+/** Returns the snapshot's generation, which grows with every change. */
 DIVVY_API uint64_t divvy_partition_generation(const divvy_partition *partition);
-/** Whether the share does not fit the session's limits, so that items of it stay unowned: 1 or 0. */
+/** Returns whether the share does not fit the session's limits, so that items of it stay unowned: 1 or 0. */
 DIVVY_API int divvy_partition_short(const divvy_partition *partition);
-/** Release a snapshot; NULL is allowed. */
+/** Releases a snapshot; NULL is allowed. */
 DIVVY_API void divvy_partition_unref(divvy_partition *partition);
 
 DIVVY_EXTERN_C_END

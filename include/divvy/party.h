@@ -21,7 +21,7 @@ enum {
 };
 
 /**
- * Join the party at `path`, whose missing parents are created.
+ * Joins the party at `path`, whose missing parents are created.
  *
  * Returns at once; the node is made when a server is there, and again should somebody else delete it.
  * Ownership: strings are copied. On success release *out with divvy_party_destroy(), which leaves the party too.
@@ -45,7 +45,7 @@ DIVVY_API int divvy_party_join(divvy_party **out, divvy_client *client, const ch
                                int kind);
 
 /**
- * Who is in the party now, ourselves included once our node is made: this call waits for that first, in its time.
+ * Returns the members of the party now. This call waits first, in its time, until our own node is made and among them.
  *
  * Ownership: release *out with divvy_strings_free(). Order: by node name. Equal identifiers are all listed.
  * Thread: any; drives the loop itself in manual mode.
@@ -58,7 +58,7 @@ DIVVY_API int divvy_party_join(divvy_party **out, divvy_client *client, const ch
 DIVVY_API int divvy_party_members(divvy_party *party, divvy_strings **out, int64_t timeout_ms);
 
 /**
- * Leave: delete our node, and wait for that up to timeout_ms. It is deleted later by itself if the time passes.
+ * Leaves: deletes our node, and waits for that up to timeout_ms. It is deleted later by itself if the time passes.
  * Thread: any; drives the loop itself in manual mode.
  * @return 0 when the node is gone (also when it was gone before), or
  *   DIVVY_ETIMEDOUT, DIVVY_ELOST (the session took the node with it), DIVVY_ECLOSED, DIVVY_EDEADLK, DIVVY_EFORK,
@@ -66,7 +66,7 @@ DIVVY_API int divvy_party_members(divvy_party *party, divvy_strings **out, int64
  */
 DIVVY_API int divvy_party_leave(divvy_party *party, int64_t timeout_ms);
 
-/** Leave in the background and release the object; NULL is allowed. Thread: any. */
+/** Leaves in the background and releases the object; NULL is allowed. Thread: any. */
 DIVVY_API void divvy_party_destroy(divvy_party *party);
 
 DIVVY_EXTERN_C_END

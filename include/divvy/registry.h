@@ -113,7 +113,7 @@ typedef struct {
 DIVVY_API void divvy_registry_config_init(divvy_registry_config *config, size_t size);
 
 /**
- * Make a registry object. Sends nothing.
+ * Makes a registry object. Sends nothing.
  *
  * Ownership: `config` is copied. On success release *out with divvy_registry_close(). On error *out is NULL and there
  * is
@@ -134,14 +134,15 @@ DIVVY_API void divvy_registry_config_init(divvy_registry_config *config, size_t 
 DIVVY_API int divvy_registry_open(divvy_registry **out, divvy_client *client, const divvy_registry_config *config);
 
 /**
- * Release the registry; NULL is allowed. Ephemeral entries of ours are deleted in the background, persistent ones stay;
- * watches end; calls that wait end with DIVVY_ECLOSED, heartbeats under way are told DIVVY_ECANCELED. Outside a
+ * Releases the registry; NULL is allowed. Ephemeral entries of ours are deleted in the background, persistent ones
+ * stay; watches end; calls that wait end with DIVVY_ECLOSED, heartbeats under way are told DIVVY_ECANCELED. Outside a
  * callback it returns when no callback of the registry still runs.
  * Thread: any, callbacks included; once, and not while another thread begins calls on the registry.
  */
 DIVVY_API void divvy_registry_close(divvy_registry *registry);
 
-/** Announces a service, or says that it is still there. `status` replaces the service's entry, also one that somebody
+/**
+ * Announces a service, or says that it is still there. `status` replaces the service's entry, also one that somebody
  * else wrote.
  *
  * One request where the entry stands already. From then on the service is ours: its entry is written again on a new
@@ -171,7 +172,7 @@ DIVVY_API int divvy_registry_heartbeat(divvy_registry *registry, const cJSON *st
                                        int64_t timeout_ms);
 
 /**
- * Begin a heartbeat; `done` is told how it ended. Any number may be under way; those of one service are stored in the
+ * Begins a heartbeat; `done` is told how it ended. Any number may be under way; those of one service are stored in the
  * order of the calls.
  *
  * After a return of 0 `done` is called exactly once, as a callback (rule 5 of client.h), with what
@@ -192,7 +193,7 @@ DIVVY_API int divvy_registry_heartbeat_async(divvy_registry *registry, const cJS
                                              void *user);
 
 /**
- * Remove a service, whosesoever it is.
+ * Removes a service, whosesoever it is.
  *
  * Thread: any, but not inside a callback; drives the loop itself in manual mode.
  * @param role       NULL: every service of this id, in all roles
@@ -209,7 +210,8 @@ DIVVY_API int divvy_registry_heartbeat_async(divvy_registry *registry, const cJS
 DIVVY_API int divvy_registry_unregister(divvy_registry *registry, const char *role, const char *id, int64_t timeout_ms);
 
 /**
- * The healthy service of a role that has the least load; of several with the same, the one that registered first.
+ * Returns the healthy service of a role that has the least load; of several with the same, the one that registered
+ * first.
  *
  * Sends no request where the role is watched (divvy_registry_watch()).
  * Ownership: *entry is the caller's, to be released with cJSON_Delete(). NULL when there is none.
@@ -226,7 +228,7 @@ DIVVY_API int divvy_registry_healthy_service(divvy_registry *registry, const cha
                                              int64_t timeout_ms);
 
 /**
- * All healthy services of a role, or of all roles, the least loaded first.
+ * Returns all healthy services of a role, or of all roles, the least loaded first.
  *
  * @param role  NULL: all
  * @param array [out] a JSON array, which may be empty; the caller's, to be released with cJSON_Delete()
@@ -236,8 +238,7 @@ DIVVY_API int divvy_registry_healthy_services(divvy_registry *registry, const ch
                                               int64_t timeout_ms);
 
 /**
- * The one service of a role that may have one only, after having claimed the role, or kept it, where a candidate is
- * given.
+ * Returns the one service of a unique role. Where a candidate is given, it first claims the role for it, or keeps it.
  *
  * The role's one entry has the role as its id. A candidate that holds it sends a heartbeat by this, and first_heartbeat
  * stays what it was. Where another holds it and is healthy, that one's entry is returned. Where nobody does, or the
@@ -258,13 +259,14 @@ DIVVY_API int divvy_registry_unique_service(divvy_registry *registry, const char
                                             cJSON **entry, int64_t timeout_ms);
 
 /**
- * Whether an entry is this registry's own, by host, pid and nonce. Thread: any, callbacks included; sends nothing.
+ * Returns whether an entry is this registry's own, by host, pid and nonce. Thread: any, callbacks included; sends
+ * nothing.
  * @return 1 or 0; 0 for a NULL pointer
  */
 DIVVY_API int divvy_registry_is_ours(const divvy_registry *registry, const cJSON *entry);
 
 /**
- * Delete the entries that are older than so many times their ttl: strictly older, and only as they were when they were
+ * Deletes the entries that are older than so many times their ttl: strictly older, and only as they were when they were
  * read. What has no ttl is never purged.
  *
  * Thread: any, but not inside a callback; drives the loop itself in manual mode.
@@ -276,8 +278,8 @@ DIVVY_API int divvy_registry_purge_stale_services(divvy_registry *registry, doub
                                                   int64_t timeout_ms);
 
 /**
- * Keep a live view of a role, or of all, and be told of every change in it. divvy_registry_healthy_service() and
- * divvy_registry_healthy_services() send no request for what is viewed, once it has been read as a whole.
+ * Keeps a live view of a role, or of all, and tells each change in it to on_change. divvy_registry_healthy_service()
+ * and divvy_registry_healthy_services() send no request for what is viewed, once it has been read as a whole.
  *
  * Watches are set within `watch_bytes`; a role that does not fit is read every `poll_ms` instead (DIVVY_WARN_POLLED),
  * the others are watched all the same. While the connection is down the view stands as it was; after a reconnect, or on
@@ -317,16 +319,17 @@ DIVVY_API int divvy_registry_watch(divvy_registry *registry, const char *role,
                                    void *user);
 
 /**
- * End a view. After it has returned, outside a callback, its on_change is no longer called; inside one, none begins.
+ * Ends a view. After it has returned, outside a callback, its on_change is no longer called; inside one, none begins.
  * @param role as it was given to divvy_registry_watch()
  * @return 0, or DIVVY_ENOENT (it is not watched), DIVVY_EINVAL, DIVVY_E2BIG, DIVVY_ENOMEM, DIVVY_EFORK
  */
 DIVVY_API int divvy_registry_unwatch(divvy_registry *registry, const char *role);
 
 /**
- * How many entries were met that are none: malformed, unreadable for us, too large, too deep, or of another name than
- * their node (Curator's numbered DYNAMIC_SEQUENTIAL nodes are no such). Each version of a node counts once. Thread:
- * any, callbacks included. @return 0 for NULL
+ * Returns how many entries were met that are none: malformed, unreadable for us, too large, too deep, or of another
+ * name than their node (Curator's numbered DYNAMIC_SEQUENTIAL nodes are no such). Each version of a node counts once.
+ * Thread: any, callbacks included.
+ * @return 0 for NULL
  */
 DIVVY_API uint64_t divvy_registry_malformed(const divvy_registry *registry);
 

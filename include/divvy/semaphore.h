@@ -73,7 +73,7 @@ typedef struct {
 DIVVY_API void divvy_semaphore_config_init(divvy_semaphore_config *config, size_t size);
 
 /**
- * Make a semaphore object. Sends nothing: the queue is entered by an acquire.
+ * Makes a semaphore object. Sends nothing: the queue is entered by an acquire.
  *
  * Several objects for one path may be made, in one process and on one client too; each holds slots of its own.
  * Ownership: `config` is copied. On success release *out with divvy_semaphore_destroy(). On error *out is NULL and
@@ -94,7 +94,7 @@ DIVVY_API void divvy_semaphore_config_init(divvy_semaphore_config *config, size_
 DIVVY_API int divvy_semaphore_create(divvy_semaphore **out, divvy_client *client, const divvy_semaphore_config *config);
 
 /**
- * Acquire `count` slots, all of them or none, and wait for that for timeout_ms at most, however often the wait is
+ * Acquires `count` slots, all of them or none, and waits for that for timeout_ms at most, however often the wait is
  * interrupted on the way.
  *
  * They are given in the order in which contenders came: nobody overtakes one who waits for more slots. A session that
@@ -128,7 +128,7 @@ DIVVY_API int divvy_semaphore_create(divvy_semaphore **out, divvy_client *client
 DIVVY_API int divvy_semaphore_acquire(divvy_semaphore *semaphore, int64_t timeout_ms);
 
 /**
- * Acquire slots if they are free and nobody is before us: divvy_semaphore_acquire() with 0. Nothing is left behind.
+ * Acquires slots if they are free and nobody is before us: divvy_semaphore_acquire() with 0. Nothing is left behind.
  *
  * Takes two round trips. Where there is no connection, no answer, or no proof yet that the session lives (attached
  * clients begin without), it waits for that, 900 ms at most, and ends with DIVVY_ETIMEDOUT.
@@ -138,7 +138,7 @@ DIVVY_API int divvy_semaphore_acquire(divvy_semaphore *semaphore, int64_t timeou
 DIVVY_API int divvy_semaphore_try_acquire(divvy_semaphore *semaphore);
 
 /**
- * Begin to acquire slots; `done` is told how it ended.
+ * Begins to acquire slots; `done` is told how it ended.
  *
  * After a return of 0 `done` is called exactly once, as a callback (rule 5 of client.h): with what
  * divvy_semaphore_acquire() would have returned; with DIVVY_ECANCELED also when the semaphore is destroyed or the
@@ -159,7 +159,7 @@ DIVVY_API int divvy_semaphore_acquire_async(divvy_semaphore *semaphore, int64_t 
                                             void *user);
 
 /**
- * Release the slots. Waits for nothing: divvy_semaphore_held() says no at once, on_lost is not called for this
+ * Releases the slots. Waits for nothing: divvy_semaphore_held() says no at once, on_lost is not called for this
  * ownership, and the deletion of our node is sent, and repeated on later connections until it is certain.
  *
  * Thread: any, callbacks included.
@@ -171,8 +171,8 @@ DIVVY_API int divvy_semaphore_acquire_async(divvy_semaphore *semaphore, int64_t 
 DIVVY_API int divvy_semaphore_release(divvy_semaphore *semaphore);
 
 /**
- * End the acquire that waits, in whatever thread: with DIVVY_ECANCELED. Where none waits this does nothing, neither now
- * nor to a later acquire; slots that are held stay so.
+ * Ends the acquire that waits, in whatever thread: with DIVVY_ECANCELED. Where none waits this does nothing, neither
+ * now nor to a later acquire; slots that are held stay so.
  *
  * Thread: any, callbacks included.
  * @return 0, or DIVVY_EINVAL (semaphore is NULL), DIVVY_EFORK
@@ -180,32 +180,35 @@ DIVVY_API int divvy_semaphore_release(divvy_semaphore *semaphore);
 DIVVY_API int divvy_semaphore_cancel(divvy_semaphore *semaphore);
 
 /**
- * Whether slots are held now, by the session clock. Cheap: no request, no waiting. Thread: any, callbacks included.
+ * Returns whether slots are held now, by the session clock. Cheap: no request, no waiting. Thread: any, callbacks
+ * included.
  * @return 1 or 0; 0 for NULL, and in the child of a fork
  */
 DIVVY_API int divvy_semaphore_held(const divvy_semaphore *semaphore);
 
 /**
- * The fencing token of what is held: greater than that of every earlier holder of the pool's slots. It is the czxid of
- * our node. Thread: any, callbacks included.
+ * Returns the fencing token of what is held: greater than that of every earlier holder of the pool's slots. It is the
+ * czxid of our node. Thread: any, callbacks included.
  * @return 0 when divvy_semaphore_held() says no
  */
 DIVVY_API int64_t divvy_semaphore_token(const divvy_semaphore *semaphore);
 
 /**
- * The number of the slot that is held, the lowest where several are. Thread: any, callbacks included.
+ * Returns the number of the slot that is held, the lowest where several are. Thread: any, callbacks included.
  * @return -1 when divvy_semaphore_held() says no
  */
 DIVVY_API int divvy_semaphore_slot(const divvy_semaphore *semaphore);
 
 /**
- * The number of the i-th slot that is held, from the lowest; several are side by side where the pool has such.
+ * Returns the number of the i-th slot that is held, from the lowest. Several slots stand side by side where the pool
+ * has such.
  * Thread: any, callbacks included.
  * @return -1 when divvy_semaphore_held() says no, or i is not below the count
  */
 DIVVY_API int divvy_semaphore_slot_at(const divvy_semaphore *semaphore, uint32_t i);
 
-/** Changes the limit of the pool, for all that use it, by compare-and-set. The head of the queue is woken.
+/**
+ * Changes the limit of the pool, for all that use it, by compare-and-set. The head of the queue is woken.
  *
  * From then on this object's own limit is the new one too. No slot is taken from a holder. A waiting acquire that wants
  * more slots than the new limit ends with DIVVY_ELIMIT when its turn has come.
@@ -225,7 +228,7 @@ DIVVY_API int divvy_semaphore_resize(divvy_semaphore *semaphore, uint32_t limit,
 typedef struct divvy_holders divvy_holders;
 
 /**
- * Who holds slots now, by the tokens; kazoo's holders too, of whom only the identifier is known.
+ * Returns the holders of slots now, in the order of their tokens. Of kazoo's holders only the identifier is known.
  *
  * Ownership: release *out with divvy_holders_free(). It is empty when nobody holds, and when there is no such path.
  * Records that cannot be understood are left out and counted: divvy_holders_skipped(). One read for each, at most 64
@@ -244,31 +247,33 @@ DIVVY_API int divvy_semaphore_holders(divvy_semaphore *semaphore, divvy_holders 
  * divvy_semaphore_holders(). */
 DIVVY_API int divvy_semaphore_contenders(divvy_semaphore *semaphore, divvy_holders **out, int64_t timeout_ms);
 
-/** How many; 0 for NULL. */
+/** Returns the number of entries; 0 for NULL. */
 DIVVY_API size_t divvy_holders_count(const divvy_holders *holders);
-/** How many more there are whose records could not be understood; 0 for NULL. */
+/** Returns how many more there are whose records could not be understood; 0 for NULL. */
 DIVVY_API size_t divvy_holders_skipped(const divvy_holders *holders);
-/** The i-th one's identifier; NULL past the end. Strings live until divvy_holders_free(). */
+/** Returns the i-th one's identifier; NULL past the end. Strings live until divvy_holders_free(). */
 DIVVY_API const char *divvy_holders_identifier(const divvy_holders *holders, size_t i);
-/** Its host; "" when not known, NULL past the end. */
+/** Returns its host; "" when not known, NULL past the end. */
 DIVVY_API const char *divvy_holders_host(const divvy_holders *holders, size_t i);
-/** Its process; 0 when not known, and past the end. */
+/** Returns its process; 0 when not known, and past the end. */
 DIVVY_API int64_t divvy_holders_pid(const divvy_holders *holders, size_t i);
-/** Since when it holds, or waits, by its own clock: "2026-01-31T12:00:00Z"; "" when not known, NULL past the end. */
+/** Returns since when it holds, or waits, by its own clock: "2026-01-31T12:00:00Z"; "" when not known, NULL past the
+ * end. */
 DIVVY_API const char *divvy_holders_time(const divvy_holders *holders, size_t i);
-/** Its slot, the lowest where it has several; -1 when it has no number (kazoo), for contenders, and past the end. */
+/** Returns its slot, the lowest where it has several; -1 when it has no number (kazoo), for contenders, and past the
+ * end. */
 DIVVY_API int divvy_holders_slot(const divvy_holders *holders, size_t i);
-/** How many slots it holds, or wants; 0 past the end. */
+/** Returns how many slots it holds, or wants; 0 past the end. */
 DIVVY_API uint32_t divvy_holders_slots(const divvy_holders *holders, size_t i);
-/** Its token; for contenders the czxid of its node in the queue. 0 past the end. */
+/** Returns its token; for contenders the czxid of its node in the queue. 0 past the end. */
 DIVVY_API int64_t divvy_holders_token(const divvy_holders *holders, size_t i);
-/** Release the list; NULL is allowed. */
+/** Releases the list; NULL is allowed. */
 DIVVY_API void divvy_holders_free(divvy_holders *holders);
 
 /**
- * Release the slots if they are held, end an acquire that waits (DIVVY_ECLOSED, `done`: DIVVY_ECANCELED), and release
- * the object; NULL is allowed. Our nodes are deleted in the background. Outside a callback it returns when no callback
- * of the semaphore still runs. A `done` that is due runs before, in manual mode inside this call.
+ * Releases the slots if they are held, ends an acquire that waits (DIVVY_ECLOSED, `done`: DIVVY_ECANCELED), and
+ * releases the object; NULL is allowed. Our nodes are deleted in the background. Outside a callback it returns when no
+ * callback of the semaphore still runs. A `done` that is due runs before, in manual mode inside this call.
  * Thread: any, callbacks included; once, and not while another thread still calls functions on the semaphore, but for
  *   an acquire that waits.
  */

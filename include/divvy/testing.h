@@ -86,31 +86,32 @@ typedef struct {
  */
 DIVVY_API void divvy_testing_config_init(divvy_testing_config *config, size_t size);
 
-/** Make an ensemble; its servers are up and have a leader. 0, DIVVY_EINVAL, DIVVY_ENOMEM or DIVVY_ESYSTEM. */
+/** Makes an ensemble; its servers are up and have a leader. 0, DIVVY_EINVAL, DIVVY_ENOMEM or DIVVY_ESYSTEM. */
 DIVVY_API int divvy_testing_ensemble_create(divvy_testing_ensemble **out, const divvy_testing_config *config);
-/** All its clients are closed. NULL is allowed. */
+/** Releases an ensemble, after all its clients were closed. NULL is allowed. */
 DIVVY_API void divvy_testing_ensemble_destroy(divvy_testing_ensemble *ensemble);
 
 /**
- * divvy_client_open() on an ensemble. Of `config` the hosts may be NULL, or name a chroot ("/a/b"). With the virtual
- * clock `config->manual` is to be 1, else DIVVY_EINVAL. Ends with divvy_client_close().
+ * Opens a client on an ensemble, as divvy_client_open() does. Of `config` the hosts may be NULL, or name a chroot
+ * ("/a/b"). With the virtual clock `config->manual` is to be 1, else DIVVY_EINVAL. Ends with divvy_client_close().
  */
 DIVVY_API int divvy_testing_client_open(divvy_client **out, divvy_testing_ensemble *ensemble,
                                         const divvy_client_config *config);
 
 /* ---- time; with the virtual clock only (else DIVVY_ESTATE), but for what only looks ---- */
 
-/** The ensemble's clock. With the virtual one it begins at 1,000,000. */
+/** Returns the ensemble's clock. The virtual one begins at 1,000,000. */
 DIVVY_API int64_t divvy_testing_now_ms(const divvy_testing_ensemble *ensemble);
-/** The true time of the ensemble in milliseconds since 1970: what the servers' wall clocks show, unless set wrong. */
+/** Returns the true time of the ensemble in milliseconds since 1970: what the servers' wall clocks show, unless set
+ * wrong. */
 DIVVY_API int64_t divvy_testing_wall_clock_ms(const divvy_testing_ensemble *ensemble);
 /**
- * Exactly one thing happens: the next event of the ensemble or turn of a client that has something to do, the clock
- * going forward to it, but not beyond `until_ms`; with nothing to do before that the clock goes to `until_ms`.
+ * Lets exactly one thing happen: the next event of the ensemble, or the next work of a client. The clock goes forward
+ * to it, but not beyond `until_ms`; with nothing to do before that the clock goes to `until_ms`.
  * @return 1 when something happened, 0 when the clock reached until_ms, or an error
  */
 DIVVY_API int divvy_testing_step(divvy_testing_ensemble *ensemble, int64_t until_ms);
-/** Steps until `ms` have passed. The number of things that happened, or an error. */
+/** Steps until `ms` have passed. Returns the number of things that happened, or an error. */
 DIVVY_API int64_t divvy_testing_run(divvy_testing_ensemble *ensemble, int64_t ms);
 
 /* ---- faults of a client's process and link ---- */
@@ -123,8 +124,8 @@ typedef enum {
     DIVVY_TESTING_LINK_NO_REPLIES,  /**< what the server sends (or the second of two servers) is lost */
 } divvy_testing_link;
 
-/** The link between a client and all servers; messages on the way over a direction that is cut are lost. As with TCP, a
- * connection that has lost a message passes nothing more in that direction until it ends. */
+/** Sets the link between a client and all servers; messages on the way over a direction that is cut are lost. As with
+ * TCP, a connection that has lost a message passes nothing more in that direction until it ends. */
 DIVVY_API int divvy_testing_link_client(divvy_testing_ensemble *ensemble, divvy_client *client,
                                         divvy_testing_link link);
 /** What becomes of a client's requests under way when its connection breaks. */
@@ -136,39 +137,39 @@ typedef enum {
                                      on a new connection: its writes keep their order, as with a real ensemble. Never
                                      when the session, or that leader, ends before */
 } divvy_testing_fate;
-/** The connection of a client breaks now, seen by both sides; it may connect again at once. */
+/** Breaks the connection of a client now, seen by both sides; it may connect again at once. */
 DIVVY_API int divvy_testing_disconnect(divvy_testing_ensemble *ensemble, divvy_client *client, divvy_testing_fate fate,
                                        int64_t late_ms);
-/** The leader expires the client's session now. The client hears of it when it is connected, or next connects. */
+/** Makes the leader expire the client's session now. The client is told when it is connected, or next connects. */
 DIVVY_API int divvy_testing_expire(divvy_testing_ensemble *ensemble, divvy_client *client);
-/** The next connections of the client go to this server; -1: to any. */
+/** Sends the next connections of the client to this server; -1: to any. */
 DIVVY_API int divvy_testing_prefer(divvy_testing_ensemble *ensemble, divvy_client *client, int server);
-/** The process stops (SIGSTOP) or goes on: stopped it runs no turn, sends nothing, not even pings; what arrives waits.
- * With the virtual clock only, else DIVVY_ESTATE. */
+/** Stops the client's process (SIGSTOP) or lets it go on. Stopped it does nothing and sends nothing, not even pings;
+ * what arrives waits. With the virtual clock only, else DIVVY_ESTATE. */
 DIVVY_API int divvy_testing_pause_client(divvy_testing_ensemble *ensemble, divvy_client *client, int paused);
 /** Kills the client's process: it sends nothing more, its connections break, its session is left to expire. The client
  * is to be closed then, to free its memory; callbacks that were still queued may run inside that. With the real clock
  * its threads go on, and are told that the session is lost. */
 DIVVY_API int divvy_testing_crash_client(divvy_testing_ensemble *ensemble, divvy_client *client);
-/** The client's clock runs faster (or slower) by so many parts in a million from now on. */
+/** Makes the client's clock faster (or slower) by so many parts in a million from now on. */
 DIVVY_API int divvy_testing_drift_client(divvy_testing_ensemble *ensemble, divvy_client *client, int parts_per_million);
 
 /* ---- faults of servers, numbered from 0 ---- */
 
-/** It dies; what it had logged stays. */
+/** Kills a server; what it had logged stays. */
 DIVVY_API int divvy_testing_kill_server(divvy_testing_ensemble *ensemble, unsigned server);
 DIVVY_API int divvy_testing_start_server(divvy_testing_ensemble *ensemble, unsigned server);
-/** SIGSTOP and SIGCONT. */
+/** Stops a server, as SIGSTOP does, or lets it go on. */
 DIVVY_API int divvy_testing_pause_server(divvy_testing_ensemble *ensemble, unsigned server, int paused);
-/** The link between two servers, by direction: from `a` to `b` are requests, from `b` to `a` are replies. */
+/** Sets the link between two servers, by direction: from `a` to `b` are requests, from `b` to `a` are replies. */
 DIVVY_API int divvy_testing_link_servers(divvy_testing_ensemble *ensemble, unsigned a, unsigned b,
                                          divvy_testing_link link);
-/** What is sent to this server by others takes so much longer; 0: no longer. What it shows lags behind then. */
+/** Delays what others send to this server by so much; 0: not at all. What it shows lags behind then. */
 DIVVY_API int divvy_testing_lag_server(divvy_testing_ensemble *ensemble, unsigned server, int64_t ms);
-/** The wall clock of a server's machine, by which nodes get their times while it leads, shows so much more than the
- * true time of the ensemble, from now on. Links, sessions and ticks do not go by it. */
+/** Sets the wall clock of a server's machine so much ahead of the true time of the ensemble. Nodes get their times from
+ * it while it leads, from now on. Links, sessions and ticks do not go by it. */
 DIVVY_API int divvy_testing_set_wall_clock(divvy_testing_ensemble *ensemble, unsigned server, int64_t offset_ms);
-/** Every server is up, runs and keeps up, every link is up, stopped clients go on. Those that crashed stay so. */
+/** Heals everything: every server and link is up, and stopped clients go on. Clients that crashed stay so. */
 DIVVY_API int divvy_testing_heal(divvy_testing_ensemble *ensemble);
 
 /* ---- as an administrator: through the leader, seen by all when a quorum has logged it ---- */
@@ -179,30 +180,31 @@ typedef enum {
     DIVVY_TESTING_CONTAINER, /**< deleted some time after its last child has gone, looked for once a minute */
 } divvy_testing_kind;
 /**
- * Create a node that anyone may use, or set the data of the one that is there.
+ * Creates a node that anyone may use, or sets the data of the one that is there.
  * @return 0: it is on its way; DIVVY_ENOENT: no parent; DIVVY_EINVAL; DIVVY_ESTATE: there is no leader now
  */
 DIVVY_API int divvy_testing_put(divvy_testing_ensemble *ensemble, const char *path, const void *data, size_t data_bytes,
                                 divvy_testing_kind kind);
-/** Delete a node, whosesoever. 0, DIVVY_ENOENT, DIVVY_ENOTEMPTY, DIVVY_EINVAL, or DIVVY_ESTATE as above. */
+/** Deletes a node, whosesoever. 0, DIVVY_ENOENT, DIVVY_ENOTEMPTY, DIVVY_EINVAL, or DIVVY_ESTATE as above. */
 DIVVY_API int divvy_testing_remove(divvy_testing_ensemble *ensemble, const char *path);
-/** The next sequence number under `path` is this one, as after so many creates. On all servers, at once.
+/** Sets the next sequence number under `path`, as after so many creates. On all servers, at once.
  * 0, DIVVY_ENOENT or DIVVY_EINVAL. */
 DIVVY_API int divvy_testing_set_sequence(divvy_testing_ensemble *ensemble, const char *path, int32_t next);
-/** From its next connection on, servers refuse the credentials of this client (1), or take them again (0). */
+/** Makes servers refuse the credentials of this client from its next connection on (1), or take them again (0). */
 DIVVY_API int divvy_testing_refuse_auth(divvy_testing_ensemble *ensemble, divvy_client *client, int refuse);
 
 /* ---- looking ---- */
 
-/** The leader that has a quorum, or -1. */
+/** Returns the leader that has a quorum, or -1. */
 DIVVY_API int divvy_testing_leader(const divvy_testing_ensemble *ensemble);
-/** The server that a client is connected to, or -1. */
+/** Returns the server that a client is connected to, or -1. */
 DIVVY_API int divvy_testing_server_of(const divvy_testing_ensemble *ensemble, const divvy_client *client);
-/** Whether there is such a node in the truth: what has been committed. */
+/** Returns whether there is such a node in the truth: what has been committed. */
 DIVVY_API int divvy_testing_exists(const divvy_testing_ensemble *ensemble, const char *path);
-/** Its children, sorted; NULL when there is no such node, or no memory. To be freed with divvy_strings_free(). */
+/** Returns its children, sorted; NULL when there is no such node, or an allocation fails. Free them with
+ * divvy_strings_free(). */
 DIVVY_API divvy_strings *divvy_testing_children(const divvy_testing_ensemble *ensemble, const char *path);
-/** The session that an ephemeral node is of; 0: a persistent one, or none. */
+/** Returns the session that an ephemeral node is of; 0: a persistent one, or none. */
 DIVVY_API int64_t divvy_testing_owner(const divvy_testing_ensemble *ensemble, const char *path);
 
 DIVVY_EXTERN_C_END

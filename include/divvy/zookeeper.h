@@ -36,7 +36,7 @@
 DIVVY_EXTERN_C_BEGIN
 
 /**
- * Open a client on the session of a handle of the host's. All else is as with divvy_client_open(); several clients may
+ * Opens a client on the session of a handle of the host's. All else is as with divvy_client_open(); several clients may
  * sit on one handle. Returns at once: the client is DIVVY_CONNECTING, and DIVVY_CONNECTED as soon as a server has
  * answered on the handle.
  *
@@ -83,7 +83,7 @@ DIVVY_EXTERN_C_BEGIN
 DIVVY_API int divvy_client_attach(divvy_client **out, zhandle_t *handle, const divvy_client_config *config);
 
 /**
- * Go on on another handle, after the host has replaced one whose session is over. The client and all objects on it
+ * Goes on with another handle, after the host has replaced one whose session is over. The client and all objects on it
  * stay: a partitioner with DIVVY_REJOIN comes back with a new share; one without is in DIVVY_FAILURE.
  *
  * The old handle may be closed already: this call does not touch it. If its session should live, nodes of
@@ -107,8 +107,8 @@ DIVVY_API int divvy_client_attach(divvy_client **out, zhandle_t *handle, const d
 DIVVY_API int divvy_client_reattach(divvy_client *client, zhandle_t *handle);
 
 /**
- * Make a check for the user's own zoo_multi() or zoo_amulti(): with it in the list, the transaction is carried out only
- * if this member's lock of `item` still exists at that moment.
+ * Makes a check for the user's own zoo_multi() or zoo_amulti(): with it in the list, the transaction is carried out
+ * only if this member's lock of `item` still exists at that moment.
  *
  * What it proves: the servers put transactions in one order. At the place of this one in that order (its zxid) our
  * node was there; nobody else owns the item before our node is gone; so nobody else owned it there, whatever clocks,
@@ -137,8 +137,8 @@ DIVVY_API int divvy_client_reattach(divvy_client *client, zhandle_t *handle);
 DIVVY_API int divvy_partitioner_guard(divvy_partitioner *p, const char *item, zoo_op_t *op);
 
 /**
- * The same for a lock that is held. All that divvy_partitioner_guard() says of the item holds for the lock; one that is
- * held for reading may have other readers beside it.
+ * Makes the same check for a lock that is held. All that divvy_partitioner_guard() says of the item holds for the lock;
+ * one that is held for reading may have other readers beside it.
  * @return 0, or
  *   DIVVY_ENOTHELD the lock is not held, or the session's deadline has passed
  *   DIVVY_EINVAL   lock or op is NULL
@@ -146,7 +146,7 @@ DIVVY_API int divvy_partitioner_guard(divvy_partitioner *p, const char *item, zo
  */
 DIVVY_API int divvy_lock_guard(divvy_lock *lock, zoo_op_t *op);
 
-/** Release what a guard owns, and zero it. Does nothing for a zeroed one and for NULL. Thread: any. */
+/** Releases what a guard owns, and zeroes it. Does nothing for a zeroed one and for NULL. Thread: any. */
 DIVVY_API void divvy_guard_end(zoo_op_t *op);
 
 DIVVY_EXTERN_C_END

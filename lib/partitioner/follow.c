@@ -101,7 +101,7 @@ void dv_follow_start(divvy_partitioner *p) {
 }
 
 static void lose_force(dv_follower *f) {
-    f->in_force = f->fence_unknown = f->agrees = f->verdict = f->turn_known = false;
+    f->in_force = f->fence_unknown = f->agrees = f->verdict = f->rank_known = false;
     dv_timer_cancel(&f->write_timer);
     dv_follow_stop_round(f);
 }

@@ -9,7 +9,7 @@
 #include "plan/agree.h"
 
 enum {
-    TURN_MS = 100,    /* between the turns of two members */
+    RANK_MS = 100,    /* between the attempts of two members */
     CREATE_TURNS = 4, /* more, for who knows nothing of what was before */
     BACKOFF_MS = 200, /* after a failure, then twice as long each time, up to: */
     BACKOFF_MAX_MS = 30000,
@@ -18,7 +18,7 @@ enum {
 
 typedef enum { NOTHING, ASK, WRITE, WAIT } need;
 
-/* ---- whose turn it is ---- */
+/* ---- the rank of a writer ---- */
 
 static bool stands_before(const dv_plan_node *a, const dv_plan_node *b) {
     int order = strcmp(a->identifier, b->identifier);
@@ -39,7 +39,7 @@ size_t dv_follow_rank(const dv_follower *f) {
 }
 
 /* One that leaves, or that another has taken the place of, does not write for others. */
-static bool takes_turns(const dv_follower *f) {
+static bool has_rank(const dv_follower *f) {
     if (dv_follow_is_fenced(f)) return false;
     const dv_plan_party *party = dv_roster_party(f->people);
     const dv_plan_member *m = f->memory.plan ? dv_plan_member_of(f->memory.plan, party, f->own) : NULL;
@@ -48,7 +48,7 @@ static bool takes_turns(const dv_follower *f) {
 
 bool dv_follow_is_first(const dv_follower *f) {
     const dv_plan_party *party = dv_roster_party(f->people);
-    if (!takes_turns(f)) return false;
+    if (!has_rank(f)) return false;
     for (size_t n = 0; n < party->count; n++) {
         const dv_plan_member *m = dv_plan_member_of(f->memory.plan, party, n);
         bool stays = m && strcmp(m->leaving, party->nodes[n].node) != 0;
@@ -57,22 +57,22 @@ bool dv_follow_is_first(const dv_follower *f) {
     return true;
 }
 
-static int64_t turn_ms(const dv_follower *f) {
+static int64_t rank_ms(const dv_follower *f) {
     bool knows_nothing = !f->memory.plan && !f->rule_owners && dv_roster_party(f->people)->count > 1;
-    return (int64_t)(dv_follow_rank(f) + (knows_nothing ? CREATE_TURNS : 0)) * TURN_MS;
+    return (int64_t)(dv_follow_rank(f) + (knows_nothing ? CREATE_TURNS : 0)) * RANK_MS;
 }
 
-/* When it is our turn for this pair of party and plan; another pair begins the row again. But where there is no plan at
- * all a party that keeps changing must not put the first one off for ever. */
-static void find_turn(dv_follower *f, const dv_wants *asked, int64_t now) {
-    bool same_plan = f->turn_known && f->turn_mzxid == f->memory.mzxid, same = same_plan && f->turn_pzxid == f->pzxid;
-    int64_t at = now + turn_ms(f);
-    bool keeps = same || (same_plan && !f->memory.plan && f->turn_at < at);
-    if (!keeps) f->turn_at = at;
-    f->turn_known = true;
-    f->turn_pzxid = f->pzxid;
-    f->turn_mzxid = f->memory.mzxid;
-    if (asked->urgent && f->turn_at > now) f->turn_at = now;
+/* D37: finds when our rank may write, for this pair of party and plan; another pair starts the wait again. But where
+ * there is no plan at all a party that keeps changing must not put the first one off for ever. */
+static void find_rank(dv_follower *f, const dv_wants *asked, int64_t now) {
+    bool same_plan = f->rank_known && f->rank_mzxid == f->memory.mzxid, same = same_plan && f->rank_pzxid == f->pzxid;
+    int64_t at = now + rank_ms(f);
+    bool keeps = same || (same_plan && !f->memory.plan && f->rank_at < at);
+    if (!keeps) f->rank_at = at;
+    f->rank_known = true;
+    f->rank_pzxid = f->pzxid;
+    f->rank_mzxid = f->memory.mzxid;
+    if (asked->urgent && f->rank_at > now) f->rank_at = now;
 }
 
 void dv_follow_try_later(dv_follower *f, int64_t now) {
@@ -231,12 +231,12 @@ static bool can_write(const dv_follower *f) {
 /* Takes `asked` over. */
 static void evaluate(dv_follower *f, dv_wants *asked, int64_t now) {
     need what = WAIT;
-    bool ours = asked->urgent || takes_turns(f);
+    bool ours = asked->urgent || has_rank(f);
     if (ours && (!verdict_stands(f) || dv_wants_anything(asked))) what = what_to_do(f, asked, now);
     if (what == NOTHING) conclude(f, f->pzxid, asked, now);
     if (what == ASK || what == WRITE) {
-        find_turn(f, asked, now);
-        int64_t at = f->turn_at > f->retry_at ? f->turn_at : f->retry_at;
+        find_rank(f, asked, now);
+        int64_t at = f->rank_at > f->retry_at ? f->rank_at : f->retry_at;
         if (now < at) {
             dv_timer_set(f->p->object.client, &f->write_timer, at);
         } else if (what == WRITE || !ask(f, now)) {

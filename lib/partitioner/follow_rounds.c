@@ -81,7 +81,7 @@ static bool is_current(const dv_follower *f) {
 static void round_over(dv_follower *f, int64_t now) {
     memcpy(f->round_over, f->round.guid, sizeof f->round_over);
     f->round.waiting = 0;
-    f->turn_known = false; /* There is something new to write, so the row starts again. */
+    f->rank_known = false; /* There is something new to write, so the wait by rank starts again. */
     dv_follow_evaluate(f, now);
 }
 

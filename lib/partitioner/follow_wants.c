@@ -224,7 +224,7 @@ void dv_follow_absence_timer(dv_timer *timer, int64_t now) {
     dv_follower *f = DV_CONTAINER(timer, dv_follower, absence_timer);
     for (size_t i = 0; i < f->absence_count; i++) f->absences[i].expired |= now >= f->absences[i].due;
     set_absence_timer(f);
-    f->turn_known = false; /* There is something new to write, so the row starts again. */
+    f->rank_known = false; /* There is something new to write, so the wait by rank starts again. */
     dv_follow_evaluate(f, now);
 }
 

@@ -81,9 +81,9 @@ struct dv_follower {
     bool verdict;
     int64_t verdict_pzxid, verdict_mzxid;
 
-    /* D37: when it is our turn to write, for this pair. */
-    bool turn_known;
-    int64_t turn_at, turn_pzxid, turn_mzxid;
+    /* D37: when our rank may write, for this pair. */
+    bool rank_known;
+    int64_t rank_at, rank_pzxid, rank_mzxid;
     int64_t retry_at, backoff_ms; /* after a failure */
     int64_t newer_since;
     dv_timer write_timer, absence_timer;
@@ -124,7 +124,7 @@ void dv_follow_tell(dv_follower *f, const dv_plan *plan, const dv_plan_member *o
 void dv_follow_tell_fenced(const dv_follower *f);
 
 /* ---- plan_next.c ---- */
-/* Looks whether there is something to write, and writes it when it is our turn. Called on whatever may matter. */
+/* Looks whether there is something to write, and writes it when our rank may. Called on whatever may matter. */
 void dv_follow_evaluate(dv_follower *f, int64_t now);
 /* Our place in the row of those who write (D37). */
 size_t dv_follow_rank(const dv_follower *f);

@@ -44,7 +44,7 @@ static const dv_option table[] = {
     {.name = "shared",
      .kind = DV_OPTION_FLAG,
      .offset = PLACE(shared),
-     .help = "share the lock with others who want it shared; those who do not wait for\n"
+     .help = "take it as a reader: readers share the lock, and a writer waits for\n"
              "all of them"},
     {.name = "slots",
      .argument = "SLOTS",
