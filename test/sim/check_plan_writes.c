@@ -195,8 +195,10 @@ static bool deals(const dv_plan *plan, const char *name) {
            bsearch(&name, plan->set->names, plan->set->count, sizeof *plan->set->names, dv_name_compare);
 }
 
+/* P2: a ghost is nobody's node, whatever its data say. */
 static bool is_node_of(const sim_person *p, const dv_plan_member *m) {
-    return p->facts.is_static == m->is_static && strcmp(m->is_static ? p->identifier : p->node, m->key) == 0;
+    return p->is_member && p->facts.is_static == m->is_static &&
+           strcmp(m->is_static ? p->identifier : p->node, m->key) == 0;
 }
 
 static bool lived(const struct sim_plans_truth *t, const dv_plan_member *m, int64_t zxid) {
