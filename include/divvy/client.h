@@ -36,7 +36,7 @@ typedef enum {
     DIVVY_CONNECTED,   /**< a server serves the session */
     DIVVY_SUSPENDED,   /**< the link is down; the session may live on at the servers */
     DIVVY_LOST,        /**< the session is over, or must be taken as over by its deadline, which is final for it. A
-                            client of divvy_client_open() then opens another one by itself. An attached one waits for
+                            client of divvy_client_open() then opens a new session by itself. An attached one waits for
                             divvy_client_reattach(); on a session that lives on it waits until its nodes are deleted */
     DIVVY_AUTH_FAILED, /**< the servers refused the credentials; final */
     DIVVY_CLOSED       /**< divvy_client_close() was called; final */

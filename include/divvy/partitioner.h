@@ -169,14 +169,14 @@ typedef struct {
      * older members make the pool go by names. */
     /** The share, in proportion to that of others; 1000 is usual. A member of weight 0 gets no items, unless all
      * members weigh 0. The weight counts when the member is new to the plan, and when a static member comes back with
-     * another one than before. A weight from divvy_partitioner_set_weight() outlives a static member's restart; then
+     * a different weight. A weight from divvy_partitioner_set_weight() outlives a static member's restart; then
      * DIVVY_WARN_WEIGHT says so. */
     uint32_t weight;
     const char *zone; /**< items are spread evenly over the zones that members name, then inside each. NULL: none;
                                   members without one form a zone together. Up to 512 bytes of UTF-8 */
     /** At most so many items are taken from living members in one round; 0: no limit. The next round begins when the
-     * new owners hold them all. The plan keeps the number of the pool's first member, and takes another one when all
-     * live members are configured with that. Members with another number are warned (DIVVY_WARN_ASSIGN_DIFFERS). */
+     * new owners hold them all. The plan keeps the number of the pool's first member. It takes a new number when
+     * all live members are configured with that. Members with another number are warned (DIVVY_WARN_ASSIGN_DIFFERS). */
     size_t max_moves;
     /** With max_moves: a round ends after this time even if new owners do not hold all of its items. Default: a minute.
      * The plan keeps it, as it does max_moves. */

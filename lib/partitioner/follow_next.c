@@ -10,7 +10,7 @@
 
 enum {
     RANK_MS = 100,    /* between the attempts of two members */
-    CREATE_TURNS = 4, /* more, for who knows nothing of what was before */
+    CREATE_RANKS = 4, /* more, for who knows nothing of what was before */
     BACKOFF_MS = 200, /* after a failure, then twice as long each time, up to: */
     BACKOFF_MAX_MS = 30000,
     NEWER_MIN_MS = 60000, /* a plan of a later release whose members have gone */
@@ -59,7 +59,7 @@ bool dv_follow_is_first(const dv_follower *f) {
 
 static int64_t rank_ms(const dv_follower *f) {
     bool knows_nothing = !f->memory.plan && !f->rule_owners && dv_roster_party(f->people)->count > 1;
-    return (int64_t)(dv_follow_rank(f) + (knows_nothing ? CREATE_TURNS : 0)) * RANK_MS;
+    return (int64_t)(dv_follow_rank(f) + (knows_nothing ? CREATE_RANKS : 0)) * RANK_MS;
 }
 
 /* D37: finds when our rank may write, for this pair of party and plan; another pair starts the wait again. But where

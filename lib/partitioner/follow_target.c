@@ -117,8 +117,10 @@ void dv_follow_apply(dv_follower *f, bool settled, int64_t now) {
     source s = choose(f);
     if (s == BY_NAMES && !dv_members_look_at_all(p)) s = KEEP;
     if (dv_follow_is_fenced(f)) dv_follow_tell_fenced(f);
-    if (s == BY_PLAN) note_own_member(f);
-    if (s == BY_PLAN) dv_follow_tell(f, plan_of(f), own_member(f));
+    if (s == BY_PLAN) {
+        note_own_member(f);
+        dv_follow_tell(f, plan_of(f), own_member(f));
+    }
     f->agrees = agrees(f, s);
     if (s == KEEP) { /* D34: what a rule of names gave is kept until a plan says something else. */
         if (settled) p->change_seen = false;

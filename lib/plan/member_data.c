@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/json.h"
 #include "base/padded.h"
@@ -23,17 +21,6 @@ enum { ZXID_DIGITS = 16 };
 static const char digits[] = "0123456789abcdef";
 
 /* ---- writing ---- */
-
-static bool add_person(cJSON *json, const char *identifier) {
-    char host[256] = "", since[32];
-    gethostname(host, sizeof host - 1);
-    if (!dv_is_utf8(host)) host[0] = '\0';
-    time_t now = time(NULL);
-    struct tm utc;
-    strftime(since, sizeof since, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    return cJSON_AddStringToObject(json, "id", identifier) && cJSON_AddStringToObject(json, "host", host) &&
-           cJSON_AddNumberToObject(json, "pid", getpid()) && cJSON_AddStringToObject(json, "since", since);
-}
 
 static bool add_first(cJSON *json, int64_t first_czxid) {
     char text[ZXID_DIGITS + 1];
@@ -60,7 +47,7 @@ void dv_member_data_set_first(char *text, int64_t first_czxid) {
 
 char *dv_member_data_print(const char *identifier, const dv_member_facts *facts) {
     cJSON *json = cJSON_CreateObject();
-    bool complete = json != NULL && add_person(json, identifier) && add_facts(json, facts);
+    bool complete = json != NULL && dv_record_add_process(json, identifier) && add_facts(json, facts);
     char *text = complete ? dv_json_print(json) : NULL;
     cJSON_Delete(json);
     return text;

@@ -312,8 +312,8 @@ static int inquire(dv_roster *people, const uint8_t *asks, size_t count, dv_rost
     return (int)count;
 }
 
-/* D43: of a node that only a plan has told of it is not known how old it is. That counts as soon as another one turns
- * out to be of the same member; so it is asked with the other one, and one round of reads is enough. Returns how many
+/* D43: a plan does not tell how old a node is. The age counts as soon as a second node turns out to be of the same
+ * member. So both nodes are asked together, and one round of reads is enough. Returns how many
  * more there are to be read, or DIVVY_ENOMEM. */
 static int ask_ages(const dv_roster *people, uint8_t *asks) {
     size_t count = people->party.count;

@@ -1,7 +1,6 @@
 /* Record: what a lease, or a contender for one, says of its owner. SPDX-License-Identifier: Apache-2.0 */
 #include "recipe/record.h"
 
-#include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -14,17 +13,20 @@
 
 /* ---- writing ---- */
 
-char *dv_record_print(const char *identifier, uint32_t count) {
+bool dv_record_add_process(cJSON *json, const char *identifier) {
     char host[256] = "", since[32];
     gethostname(host, sizeof host - 1);
     if (!dv_is_utf8(host)) host[0] = '\0';
     time_t now = time(NULL);
     struct tm utc;
     strftime(since, sizeof since, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+    return cJSON_AddStringToObject(json, "id", identifier) && cJSON_AddStringToObject(json, "host", host) &&
+           cJSON_AddNumberToObject(json, "pid", getpid()) && cJSON_AddStringToObject(json, "since", since);
+}
+
+char *dv_record_print(const char *identifier, uint32_t count) {
     cJSON *json = cJSON_CreateObject();
-    bool complete = json && cJSON_AddStringToObject(json, "id", identifier) &&
-                    cJSON_AddStringToObject(json, "host", host) && cJSON_AddNumberToObject(json, "pid", getpid()) &&
-                    cJSON_AddStringToObject(json, "since", since) && cJSON_AddNumberToObject(json, "count", count);
+    bool complete = json && dv_record_add_process(json, identifier) && cJSON_AddNumberToObject(json, "count", count);
     char *text = complete ? dv_json_print(json) : NULL;
     cJSON_Delete(json);
     return text;

@@ -5,6 +5,7 @@
 #ifndef DV_RECORD_H
 #define DV_RECORD_H
 
+#include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -20,6 +21,8 @@ typedef struct {
 
 typedef enum { DV_RECORD_GOOD, DV_RECORD_BAD, DV_RECORD_OUT_OF_MEMORY } dv_record_state;
 
+/* Adds who writes, and where and since when it runs: "id", "host", "pid", "since". Returns false without memory. */
+bool dv_record_add_process(cJSON *json, const char *identifier);
 /* malloc'ed; NULL when an allocation fails. */
 char *dv_record_print(const char *identifier, uint32_t count);
 /* `ours`: the node's name says that divvy made it, so that it must be JSON. Only a good one is to be freed. */

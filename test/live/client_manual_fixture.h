@@ -2,25 +2,11 @@
 #ifndef DV_TEST_CLIENT_MANUAL_FIXTURE_H
 #define DV_TEST_CLIENT_MANUAL_FIXTURE_H
 
-#include "test_client_witness.h"
+#include "server_fixture.h"
 
-#include "lib/proxy.h"
-#include "lib/server.h"
-#include "lib/zk.h"
-
-#include <dirent.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-
-#define TICK_MS 100
-
-static dv_test_server *server;
-static dv_test_zk *truth;
-
-static inline const char *hosts(void) {
-    return dv_test_server_connect(server);
-}
 
 static inline divvy_client_config manual_config(witness *w, const char *list) {
     divvy_client_config config = witness_config(w, list);
@@ -64,20 +50,6 @@ static inline int64_t come_to_rest(divvy_client *client, int64_t least_ms) {
     int64_t due_ms = 0;
     POLL_UNTIL(client, (due_ms = due_at_ms(client)) > dv_test_now_ms() + least_ms && !readable(client, 100));
     return due_ms;
-}
-
-static inline int set_up(void **state) {
-    (void)state;
-    server = dv_test_server_start(1, TICK_MS);
-    truth = dv_test_zk_open(hosts());
-    return 0;
-}
-
-static inline int tear_down(void **state) {
-    (void)state;
-    dv_test_zk_close(truth);
-    dv_test_server_stop(server);
-    return 0;
 }
 
 #endif

@@ -2,21 +2,9 @@
 #ifndef DV_TEST_CLIENT_SESSION_FIXTURE_H
 #define DV_TEST_CLIENT_SESSION_FIXTURE_H
 
-#include "test_client_witness.h"
+#include "server_fixture.h"
 
 #include "lib/expire.h"
-#include "lib/proxy.h"
-#include "lib/server.h"
-#include "lib/zk.h"
-
-#define TICK_MS 100
-
-static dv_test_server *server;
-static dv_test_zk *truth;
-
-static inline const char *hosts(void) {
-    return dv_test_server_connect(server);
-}
 
 /* The test's own session may look into what only the creator may read. */
 static inline void open_truth(void) {
@@ -62,17 +50,10 @@ static inline void check_access(const char *path, const char *expected) {
     dv_test_zk_free_names(names);
 }
 
-static inline int set_up(void **state) {
+static inline int set_up_trusted(void **state) {
     (void)state;
     server = dv_test_server_start(1, TICK_MS);
     open_truth();
-    return 0;
-}
-
-static inline int tear_down(void **state) {
-    (void)state;
-    dv_test_zk_close(truth);
-    dv_test_server_stop(server);
     return 0;
 }
 

@@ -2,18 +2,11 @@
 #ifndef DV_TEST_PARTY_FIXTURE_H
 #define DV_TEST_PARTY_FIXTURE_H
 
-#include "test_client_witness.h"
+#include "server_fixture.h"
 
-#include "lib/proxy.h"
 #include "lib/seed.h"
-#include "lib/server.h"
-#include "lib/zk.h"
 
-#define TICK_MS 100
 #define GONE_MS 300 /* for calls that are to run out of time */
-
-static dv_test_server *server;
-static dv_test_zk *truth;
 
 /* A client with a party, for as long as a test wants it. */
 typedef struct {
@@ -21,10 +14,6 @@ typedef struct {
     divvy_client *client;
     divvy_party *party;
 } member;
-
-static inline const char *hosts(void) {
-    return dv_test_server_connect(server);
-}
 
 static inline void enter_on(member *m, const char *list, const char *path, const char *identifier, int kind) {
     divvy_client_config config = witness_config(&m->witness, list);
@@ -94,20 +83,6 @@ typedef struct {
 
 static inline bool expected(int error) {
     return error == 0 || error == DIVVY_ETIMEDOUT || error == DIVVY_ESTATE;
-}
-
-static inline int set_up(void **state) {
-    (void)state;
-    server = dv_test_server_start(1, TICK_MS);
-    truth = dv_test_zk_open(hosts());
-    return 0;
-}
-
-static inline int tear_down(void **state) {
-    (void)state;
-    dv_test_zk_close(truth);
-    dv_test_server_stop(server);
-    return 0;
 }
 
 #endif

@@ -272,7 +272,6 @@ static void test_forty_clients(void **state) {
     enum { CLIENTS = 40 };
     static witness w[CLIENTS];
     divvy_client *clients[CLIENTS];
-    unsigned threads_before = threads(), descriptors_before = descriptors();
     for (int round = 0; round < 2; round++) { /* The places are given back. */
         for (int i = 0; i < CLIENTS; i++) {
             divvy_client_config config = witness_config(&w[i], hosts());
@@ -283,14 +282,14 @@ static void test_forty_clients(void **state) {
             for (int j = 0; j < i; j++)
                 assert_int_not_equal(divvy_client_session_id(clients[i]), divvy_client_session_id(clients[j]));
         }
-        assert_true(threads() >= threads_before + 4 * CLIENTS);
+        assert_true(threads() >= threads_at_rest + 4 * CLIENTS);
         for (int i = 0; i < CLIENTS; i++) {
             assert_true(DV_WAIT(witness_logged(&w[i], "connected: session 0x"), PATIENCE_MS));
             divvy_client_close(clients[i]);
             witness_end(&w[i]);
         }
-        assert_true(DV_WAIT(threads() == threads_before, PATIENCE_MS));
-        assert_int_equal(descriptors(), descriptors_before);
+        assert_true(DV_WAIT(threads() == threads_at_rest, PATIENCE_MS));
+        assert_int_equal(descriptors(), descriptors_at_rest);
     }
 }
 
@@ -307,5 +306,5 @@ int main(void) {
         cmocka_unit_test(test_two_clients),
         cmocka_unit_test(test_forty_clients),
     };
-    return cmocka_run_group_tests_name("client", tests, set_up, tear_down);
+    return cmocka_run_group_tests_name("client", tests, set_up_told, tear_down);
 }

@@ -196,5 +196,5 @@ int main(void) {
         cmocka_unit_test(test_access_lists), cmocka_unit_test(test_denied),        cmocka_unit_test(test_chroot),
         cmocka_unit_test(test_chroot_race),  cmocka_unit_test(test_chroot_denied),
     };
-    return cmocka_run_group_tests_name("client_access", tests, set_up, tear_down);
+    return cmocka_run_group_tests_name("client_access", tests, set_up_trusted, tear_down);
 }

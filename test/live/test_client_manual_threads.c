@@ -229,21 +229,11 @@ static void test_many_threads(void **state) {
 
 /* --- closing ---------------------------------------------------------------------------------------------------- */
 
-static unsigned threads(void) {
-    unsigned count = 0;
-    DIR *tasks = opendir("/proc/self/task");
-    assert_non_null(tasks);
-    for (struct dirent *entry; (entry = readdir(tasks));) count += entry->d_name[0] != '.';
-    closedir(tasks);
-    return count;
-}
-
 /* Closed by one thread while another is inside process() without a time limit, asleep or busy: both return. */
 static void test_close_beside_process(void **state) {
     (void)state;
     int fd;
     const char *dead = dead_address(&fd);
-    unsigned before = threads();
     for (int round = 0; round < 30; round++) {
         witness w;
         divvy_client_config config = manual_config(&w, round % 2 ? hosts() : dead);
@@ -257,7 +247,7 @@ static void test_close_beside_process(void **state) {
         assert_int_equal(join(&loop), DIVVY_ECLOSED);
         witness_end(&w);
     }
-    assert_true(DV_WAIT(threads() == before, PATIENCE_MS));
+    assert_true(DV_WAIT(threads() == threads_at_rest, PATIENCE_MS));
     close(fd);
 }
 
@@ -271,7 +261,6 @@ static void close_inside(witness *w, divvy_client *client, divvy_session_state s
  * that were queued none is run after that. */
 static void test_close_in_a_callback(void **state) {
     (void)state;
-    unsigned before = threads();
     witness w;
     atomic_int closed = 0;
     divvy_client_config config = manual_config(&w, hosts());
@@ -285,7 +274,7 @@ static void test_close_in_a_callback(void **state) {
     while (result >= 0);
     assert_int_equal(result, DIVVY_ECLOSED);
     assert_int_equal(atomic_load(&closed), 1);
-    assert_true(DV_WAIT(threads() == before, PATIENCE_MS));
+    assert_true(DV_WAIT(threads() == threads_at_rest, PATIENCE_MS));
     witness_end(&w);
 }
 
@@ -306,7 +295,6 @@ static void late_items(divvy_partitioner *p, const divvy_items_event *event, voi
 static void test_close_inside_a_waiting_call(void **state) {
     (void)state;
     static const char *const items[] = {"a", "b"};
-    unsigned before = threads();
     for (int call_kind = 0; call_kind < 4; call_kind++) {
         witness w;
         divvy_party *party;
@@ -334,7 +322,7 @@ static void test_close_inside_a_waiting_call(void **state) {
         if (call_kind == 2) result = divvy_partitioner_wait_change(p, 1, PATIENCE_MS);
         if (call_kind == 3) result = divvy_partitioner_finish(p, PATIENCE_MS);
         assert_int_equal(result, DIVVY_ECLOSED);
-        assert_true(DV_WAIT(threads() == before, PATIENCE_MS));
+        assert_true(DV_WAIT(threads() == threads_at_rest, PATIENCE_MS));
         if (call_kind >= 2) divvy_partitioner_destroy(p);
         divvy_party_destroy(party);
         witness_end(&w);
@@ -348,7 +336,6 @@ static void test_close_inside_a_waiting_call(void **state) {
 static void test_close_in_a_callback_among_threads(void **state) {
     (void)state;
     enum { LISTERS = 3, ROUNDS = 40 };
-    unsigned before = threads();
     for (int round = 0; round < ROUNDS; round++) {
         witness w;
         divvy_party *party;
@@ -367,7 +354,7 @@ static void test_close_in_a_callback_among_threads(void **state) {
         }
         for (int i = 0; i < LISTERS; i++) assert_int_equal(join(&listers[i]), DIVVY_ECLOSED);
         divvy_party_destroy(party);
-        assert_true(DV_WAIT(threads() == before, PATIENCE_MS));
+        assert_true(DV_WAIT(threads() == threads_at_rest, PATIENCE_MS));
         assert_int_equal(atomic_load(&closed), 1);
         witness_end(&w);
     }

@@ -29,7 +29,6 @@ static void test_threads_and_descriptors(void **state) {
     enum { KNOWN_MAX = 64 };
     char known[KNOWN_MAX][32];
     size_t known_count = 0;
-    unsigned threads_before = threads(), descriptors_before = descriptors();
     DIR *tasks = opendir("/proc/self/task");
     for (struct dirent *entry; (entry = readdir(tasks)) && known_count < KNOWN_MAX;)
         snprintf(known[known_count++], sizeof known[0], "%.31s", entry->d_name);
@@ -60,8 +59,8 @@ static void test_threads_and_descriptors(void **state) {
     closedir(fds);
     assert_true(ours >= 1);
     divvy_client_close(client);
-    assert_true(DV_WAIT(threads() == threads_before, PATIENCE_MS));
-    assert_int_equal(descriptors(), descriptors_before);
+    assert_true(DV_WAIT(threads() == threads_at_rest, PATIENCE_MS));
+    assert_int_equal(descriptors(), descriptors_at_rest);
     witness_end(&w);
 }
 
@@ -339,5 +338,5 @@ int main(void) {
         cmocka_unit_test(test_log_without_credentials),
         cmocka_unit_test(test_stats),
     };
-    return cmocka_run_group_tests_name("client_process", tests, set_up, tear_down);
+    return cmocka_run_group_tests_name("client_process", tests, set_up_told, tear_down);
 }

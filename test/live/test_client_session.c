@@ -360,5 +360,5 @@ int main(void) {
         cmocka_unit_test(test_expired_by_the_server),     cmocka_unit_test(test_lost_again_and_again),
         cmocka_unit_test(test_restart_keeps_the_session),
     };
-    return cmocka_run_group_tests_name("client_session", tests, set_up, tear_down);
+    return cmocka_run_group_tests_name("client_session", tests, set_up_trusted, tear_down);
 }

@@ -292,10 +292,10 @@ size_t sim_plan_owner(const sim_world *w, size_t item) {
 
 /* What plans add to the bound of L1 (D37): turns, rounds of moves, absences, a writer's round trips. */
 int64_t sim_plans_bound_ms(const sim_world *w) {
-    enum { TURN_MS = 100, MORE_TURNS = 4, LOOK_MS = 500, ROUND_TRIPS = 40, WRITES = 3 };
+    enum { RANK_MS = 100, MORE_RANKS = 4, LOOK_MS = 500, ROUND_TRIPS = 40, WRITES = 3 };
     const sim_script *s = w->script;
     int64_t trip_ms = 2 * s->client_delay_max_ms + 4 * s->server_delay_max_ms + 2;
-    int64_t write_ms = ((int64_t)s->slots + MORE_TURNS) * TURN_MS + ROUND_TRIPS * trip_ms + 2 * w->settle_max_ms;
+    int64_t write_ms = ((int64_t)s->slots + MORE_RANKS) * RANK_MS + ROUND_TRIPS * trip_ms + 2 * w->settle_max_ms;
     int64_t rounds = w->least_moves ? (int64_t)(s->items / w->least_moves + 2) : 0;
     int64_t release_ms = 100 + 2 * s->react_ms;
     int64_t round_ms = LOOK_MS * (int64_t)(s->slots + 1) + release_ms + write_ms;

@@ -382,7 +382,7 @@ static void test_names_are_never_reused(void **state) {
         dv_tree_cut(tree, 0, i % 2);
         dv_fake_session(fake, DIVVY_CONNECTED);
         while (dv_fake_oldest(fake) && dv_fake_oldest(fake)->ops->kind != DV_CREATE) dv_tree_serve(tree);
-        if (!dv_fake_oldest(fake)) { /* A late write was found: that place is taken; take another one. */
+        if (!dv_fake_oldest(fake)) { /* A late write was found: that place is taken; take a new place. */
             leave(&o);
             dv_tree_serve_all(tree);
             enter(&o);

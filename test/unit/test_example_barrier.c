@@ -167,7 +167,7 @@ static void test_all_wait_for_all(void **state) {
     assert_int_equal(count_children(), 0);
 }
 
-/* A member that has crashed is not counted once its session has ended; another one takes its place. */
+/* A member that has crashed is not counted once its session has ended; a new member takes its place. */
 static void test_crashed_member(void **state) {
     (void)state;
     for (int i = 0; i < N - 1; i++) enter(i);

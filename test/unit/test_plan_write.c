@@ -301,7 +301,7 @@ static void test_broken_root(void **state) {
     broken_root("nonsense", false);
 }
 
-/* A root whose epoch child somebody deleted is written under another one: else nobody could ever write. */
+/* A root whose epoch child somebody deleted is written under a new epoch; otherwise nobody could ever write. */
 static void test_epoch_missing(void **state) {
     (void)state;
     open_pool(10, 2);

@@ -78,7 +78,7 @@ static void test_reading_refused(void **state) {
     expect_end(DV_PLAN_UNSETTLED, 0);
 }
 
-/* Without a connection nothing is sent; a connection that goes ends the attempt, even if another one comes at once. */
+/* Without a connection nothing is sent. A connection that goes ends the attempt, even if a new one comes at once. */
 static void test_connection(void **state) {
     (void)state;
     dv_fake_session(fake, DIVVY_SUSPENDED);
