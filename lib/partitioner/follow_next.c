@@ -174,7 +174,10 @@ static void on_attempt_done(void *owner, dv_plan_outcome outcome, int error, int
         dv_follow_apply(f, false, now);
         dv_follow_watch_round(f, now);
         break;
-    case DV_PLAN_NEEDLESS: conclude(f, f->attempt_pzxid, f->asked, now); break;
+    case DV_PLAN_NEEDLESS:
+        /* D34: a later release's plan that came during the attempt is waited for, which is no verdict. */
+        if (f->memory.standing != DV_PLAN_NEWER) conclude(f, f->attempt_pzxid, f->asked, now);
+        break;
     case DV_PLAN_BEHIND: /* If that is no news to the reader, there is nothing to be heard of it: so look again. */
         if (f->reader) dv_plan_reader_look(f->reader, now);
         dv_follow_try_later(f, now);
