@@ -135,7 +135,7 @@ typedef struct {
  * An own rule of assignment. It marks in `mine` the items of the member `identifier`. The same arguments must give the
  * same result in every process, and each item must go to exactly one member.
  *
- * Thread: called with the client's turn held, so it must not call divvy functions.
+ * Thread: called with the client lock held, so it must not call divvy functions.
  * @param members sorted bytewise, `identifier` among them (equal ones are given once for each); items sorted bytewise
  * @param mine    [out] item_count bytes, zeroed; set to 1 for each item that is mine
  * @return 0; anything else makes the partitioner fail

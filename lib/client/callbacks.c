@@ -1,4 +1,4 @@
-/* Calls to the user: one queue, one at a time, with no turn held. SPDX-License-Identifier: Apache-2.0 */
+/* Calls to the user: one queue, one at a time, without the client lock. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ void dv_object_hold(dv_object *object) {
 void dv_object_let_go(dv_object *object) {
     divvy_client *client = object->client;
     dv_object_unref(object);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     dv_client_unref(client);
 }
 
@@ -40,7 +40,7 @@ void dv_object_destroy(dv_object *object) {
     object->destroyed = true;
     bool inside = dv_client_in_callback(client);
     while (!inside && client->in_callback && client->callback_object == object)
-        pthread_cond_wait(&client->changed, &client->turn);
+        pthread_cond_wait(&client->changed, &client->lock);
     dv_object_unref(object);
 }
 
@@ -74,9 +74,9 @@ bool dv_callback_run_one(divvy_client *client) {
         client->in_callback = true;
         client->callback_caller = pthread_self();
         client->callback_object = call->object;
-        dv_turn_end(client);
+        dv_client_unlock(client);
         call->call(call);
-        dv_turn_begin(client);
+        dv_client_lock(client);
         client->in_callback = false;
         client->callback_object = NULL;
         dv_client_changed(client);
@@ -88,12 +88,12 @@ bool dv_callback_run_one(divvy_client *client) {
 
 void *dv_callback_thread(void *context) {
     divvy_client *client = context;
-    dv_turn_begin(client);
+    dv_client_lock(client);
     while (!client->stopping && !client->close_in_callback) {
-        if (!dv_callback_run_one(client)) pthread_cond_wait(&client->callback_ready, &client->turn);
+        if (!dv_callback_run_one(client)) pthread_cond_wait(&client->callback_ready, &client->lock);
     }
     bool close_here = client->close_in_callback && dv_client_claim_close(client);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     if (close_here) dv_client_shut_down(client);
     return NULL;
 }
@@ -103,9 +103,9 @@ void dv_callback_drop_all(divvy_client *client) {
         if (call->always) {
             client->in_callback = true;
             client->callback_caller = pthread_self();
-            dv_turn_end(client);
+            dv_client_unlock(client);
             call->call(call);
-            dv_turn_begin(client);
+            dv_client_lock(client);
             client->in_callback = false;
         }
         drop(call);

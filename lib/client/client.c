@@ -145,7 +145,7 @@ static int new_client(divvy_client **out, const divvy_client_config *config) {
     client->sleeping_until = INT64_MAX;
     client->ephemerals.limit_bytes = config->ephemeral_path_bytes;
     client->watched.limit_bytes = config->watch_path_bytes;
-    pthread_mutex_init(&client->turn, NULL);
+    pthread_mutex_init(&client->lock, NULL);
     pthread_mutex_init(&client->queue_mutex, NULL);
     init_condition(&client->changed);
     init_condition(&client->callback_ready);
@@ -163,7 +163,7 @@ static void free_client(divvy_client *client) {
     pthread_cond_destroy(&client->changed);
     pthread_cond_destroy(&client->callback_ready);
     pthread_mutex_destroy(&client->queue_mutex);
-    pthread_mutex_destroy(&client->turn);
+    pthread_mutex_destroy(&client->lock);
     free(client);
 }
 
@@ -201,9 +201,9 @@ int dv_client_open_on(divvy_client **out, const divvy_client_config *config, boo
     client->config.hosts = client->config.auth = client->config.auth_scheme = NULL;
     if (!error) error = start_threads(client);
     if (!error) {
-        dv_turn_begin(client);
+        dv_client_lock(client);
         error = client->znode->backend->start(client->znode);
-        dv_turn_end(client);
+        dv_client_unlock(client);
         if (error) dv_fail(NULL, error, "open: the native client could not be started");
     }
     if (error) {
@@ -227,10 +227,10 @@ static bool all_left(void *context) {
 }
 
 static void stop_threads(divvy_client *client) {
-    dv_turn_begin(client);
+    dv_client_lock(client);
     client->stopping = true;
     pthread_cond_signal(&client->callback_ready);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     dv_client_wake(client);
     bool on_callback_thread = client->callbacks_running && pthread_equal(client->callback_thread, pthread_self());
     if (client->loop_running) pthread_join(client->loop_thread, NULL);
@@ -240,13 +240,13 @@ static void stop_threads(divvy_client *client) {
 }
 
 static void end_backend(divvy_client *client) {
-    dv_turn_begin(client);
+    dv_client_lock(client);
     if (client->znode) client->znode->backend->abandon(client->znode, DIVVY_ECANCELED, dv_client_now(client));
-    dv_turn_end(client);
+    dv_client_unlock(client);
     if (client->znode) client->znode->backend->close(client->znode);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     dv_loop_drain(client);
-    dv_turn_end(client);
+    dv_client_unlock(client);
 }
 
 bool dv_client_claim_close(divvy_client *client) {
@@ -257,19 +257,19 @@ bool dv_client_claim_close(divvy_client *client) {
 }
 
 void dv_client_end(divvy_client *client) {
-    dv_turn_begin(client);
+    dv_client_lock(client);
     dv_client_claim_close(client); /* unless the caller had to do so earlier */
     pthread_cond_broadcast(&client->changed);
     while (client->config.manual && client->processing) { /* by another thread, which sees that it is over */
         dv_client_wake(client);
-        pthread_cond_wait(&client->changed, &client->turn);
+        pthread_cond_wait(&client->changed, &client->lock);
     }
     if (client->znode && !client->end_error) dv_tell_listeners(client, DV_SESSION_CLOSING, dv_client_now(client));
     if (client->znode) dv_client_wait(client, CLOSE_WAIT_MS, all_left, client);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     stop_threads(client);
     end_backend(client);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     client->closed = true;
     atomic_store(&client->alive_until, DV_PASSED);
     dv_timer_cancel(&client->deadline_timer);
@@ -283,8 +283,8 @@ void dv_client_end(divvy_client *client) {
     }
     dv_callback_drop_all(client);
     pthread_cond_broadcast(&client->changed);
-    while (client->waiters) pthread_cond_wait(&client->changed, &client->turn);
-    dv_turn_end(client);
+    while (client->waiters) pthread_cond_wait(&client->changed, &client->lock);
+    dv_client_unlock(client);
 }
 
 void dv_client_shut_down(divvy_client *client) {
@@ -294,11 +294,11 @@ void dv_client_shut_down(divvy_client *client) {
 
 void divvy_client_close(divvy_client *client) {
     if (!client || dv_client_forked(client)) return;
-    dv_turn_begin(client);
+    dv_client_lock(client);
     bool inside = dv_client_in_callback(client);
     if (inside) client->close_in_callback = true;
     bool here = !inside && !client->close_in_callback && dv_client_claim_close(client);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     if (here) dv_client_shut_down(client);
 }
 
@@ -320,7 +320,7 @@ static int explain_timeout(divvy_client *client, int64_t timeout_ms) {
 }
 
 int divvy_client_wait_connected(divvy_client *client, int64_t timeout_ms) {
-    int error = dv_turn_enter(client);
+    int error = dv_client_enter(client);
     if (error) return error;
     if (timeout_ms < -1) error = dv_fail(client, DIVVY_EINVAL, "wait_connected: timeout_ms is below -1");
     if (!error) error = dv_client_wait(client, timeout_ms, session_decided, client);
@@ -332,7 +332,7 @@ int divvy_client_wait_connected(divvy_client *client, int64_t timeout_ms) {
     } else if (error && error != DIVVY_EINVAL) {
         dv_fail_plainly(client, error);
     }
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return error;
 }
 
@@ -342,18 +342,18 @@ static divvy_client *mutable(const divvy_client *client) {
 
 divvy_session_state divvy_client_state(const divvy_client *c) {
     divvy_client *client = mutable(c);
-    if (dv_turn_enter(client) != 0) return DIVVY_CLOSED;
+    if (dv_client_enter(client) != 0) return DIVVY_CLOSED;
     divvy_session_state state = client->state;
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return state;
 }
 
 int64_t divvy_client_time_left_ms(const divvy_client *c) {
     divvy_client *client = mutable(c);
-    if (dv_turn_enter(client) != 0) return 0;
+    if (dv_client_enter(client) != 0) return 0;
     int64_t now = dv_client_now(client);
     int64_t left_ms = dv_client_alive_at(client, now) ? atomic_load(&client->alive_until) - now : 0;
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return left_ms > 0 ? left_ms : 0;
 }
 
@@ -364,13 +364,13 @@ int64_t divvy_client_session_id(const divvy_client *client) {
 int divvy_client_stats(const divvy_client *c, divvy_stats *out) {
     divvy_client *client = mutable(c);
     if (!out) return dv_fail(client, DIVVY_EINVAL, "stats: out is NULL");
-    int error = dv_turn_enter(client);
+    int error = dv_client_enter(client);
     if (error) return error;
     client->znode->backend->stats(client->znode, out);
     out->session_events = client->session_events;
     out->events = client->event_count;
     out->ephemerals = client->ephemeral_count;
     out->ephemeral_path_bytes = client->ephemerals.used_bytes;
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return 0;
 }

@@ -1,8 +1,9 @@
 /* The client object, as the rest of the library sees it. SPDX-License-Identifier: Apache-2.0
  *
- * The turn. One mutex, held by the thread that runs recipe code: the loop for a few events, or a public call for its
- * own short work. So all recipe code runs one piece at a time, needs no lock of its own, and time stands still in it. A
- * recipe never waits inside a turn. What it asked for is sent when the turn ends. */
+ * The client lock is one mutex, held by the thread that runs recipe code: the loop for a few events, or a public call
+ * for its own short work. A *turn* is the time from lock to unlock. So all recipe code runs one piece at a time, needs
+ * no lock of its own, and time stands still in it. A recipe never waits inside a turn. What it asked for is sent when
+ * the client is unlocked. */
 #ifndef DV_CLIENT_H
 #define DV_CLIENT_H
 
@@ -44,9 +45,9 @@ typedef struct dv_listener {
 /* ---- what users hold: reference-counted, with callbacks that stop at destroy ---- */
 typedef struct dv_object {
     divvy_client *client;
-    unsigned refs; /* with the turn held: the user's, one for each queued callback, one for each piece at work */
+    unsigned refs; /* with the client lock held: the user's, one for each queued callback, one for each piece at work */
     bool destroyed;
-    void (*release)(struct dv_object *object); /* frees it; the turn is held */
+    void (*release)(struct dv_object *object); /* frees it; the client lock is held */
 } dv_object;
 
 /* A call to the user, queued. `object` NULL: of the client itself. */
@@ -54,9 +55,9 @@ typedef struct dv_callback {
     struct dv_callback *next;
     dv_object *object;
     bool always;                                /* run even when the client closes meanwhile */
-    void (*starting)(struct dv_callback *call); /* may be NULL; with the turn held, just before */
+    void (*starting)(struct dv_callback *call); /* may be NULL; with the client lock held, just before */
     void (*call)(struct dv_callback *call);     /* without it; must not free */
-    void (*release)(struct dv_callback *call);  /* with the turn held; called or not */
+    void (*release)(struct dv_callback *call);  /* with the client lock held; called or not */
 } dv_callback;
 
 /* An ephemeral node of ours, that nobody sets data of: what heartbeats ask for. `path` lives until it is taken out. */
@@ -85,7 +86,7 @@ struct divvy_client {
     divvy_client_config config;
     char *chroot;
 
-    pthread_mutex_t turn;
+    pthread_mutex_t lock;
     pthread_cond_t changed; /* something that a waiting call may look at */
     bool something_changed;
 
@@ -110,9 +111,9 @@ struct divvy_client {
     pthread_t loop_thread, callback_thread;
     bool loop_running, callbacks_running;
     bool stopping, closing, closed, close_in_callback;
-    pthread_t closer;        /* meant once closing */
-    bool release_after_turn; /* closed inside a waiting call: the user's reference goes with the turn */
-    unsigned waiters;        /* threads inside dv_client_wait() */
+    pthread_t closer;          /* meant once closing */
+    bool release_after_unlock; /* closed inside a waiting call: the user's reference goes with the lock */
+    unsigned waiters;          /* threads inside dv_client_wait() */
 
     dv_znode *znode;
     dv_batch *batch;
@@ -127,7 +128,7 @@ struct divvy_client {
     bool rooting;   /* the chroot is being made */
     bool link_up;   /* the backend can carry requests, whatever the session's state */
     bool lives_on;  /* LOST, but it is a host's session that may live: our nodes on it are to be deleted */
-    bool to_reopen; /* the loop is to close the backend and open a new session, without the turn */
+    bool to_reopen; /* the loop is to close the backend and open a new session, without the client lock */
     int end_error;  /* why the session ended */
     char end_reason[160];
     dv_listener *listeners, **listeners_end, *next_listener;
@@ -139,11 +140,11 @@ struct divvy_client {
     dv_guid_source guids;
 };
 
-/* ---- turn.c ---- */
-void dv_turn_begin(divvy_client *client);
-void dv_turn_end(divvy_client *client);
-/* dv_turn_begin() for a public call: 0 with the turn held, or DIVVY_EINVAL (NULL), DIVVY_EFORK without it. */
-int dv_turn_enter(divvy_client *client);
+/* ---- client_lock.c ---- */
+void dv_client_lock(divvy_client *client);
+void dv_client_unlock(divvy_client *client);
+/* dv_client_lock() for a public call: 0 with the client lock held, or DIVVY_EINVAL (NULL), DIVVY_EFORK without it. */
+int dv_client_enter(divvy_client *client);
 /* Something changed that a waiting call may look at. */
 static inline void dv_client_changed(divvy_client *client) {
     client->something_changed = true;
@@ -151,10 +152,10 @@ static inline void dv_client_changed(divvy_client *client) {
 static inline int64_t dv_client_now(const divvy_client *client) {
     return dv_znode_now_ms(client->znode);
 }
-/* With the turn held: until `met` says yes. 0, DIVVY_ETIMEDOUT, DIVVY_EDEADLK, DIVVY_ECLOSED (`met` first). */
+/* With the client lock held: until `met` says yes. 0, DIVVY_ETIMEDOUT, DIVVY_EDEADLK, DIVVY_ECLOSED (`met` first). */
 int dv_client_wait(divvy_client *client, int64_t timeout_ms, bool (*met)(void *context), void *context);
-/* Manual mode, with the turn held: waits until this thread may drive the loop. Returns false when the deadline passed
- * before, or the client closes. */
+/* Manual mode, with the client lock held: waits until this thread may drive the loop. Returns false when the deadline
+ * passed before, or the client closes. */
 bool dv_client_drive(divvy_client *client, int64_t deadline);
 bool dv_client_in_callback(const divvy_client *client);
 bool dv_client_forked(const divvy_client *client);
@@ -168,23 +169,23 @@ void dv_client_wake(divvy_client *client);
 void dv_timer_set(divvy_client *client, dv_timer *timer, int64_t at);
 /* Runs what is due, in turns; how much that was. */
 int dv_loop_run_due(divvy_client *client);
-/* Waits for work, at most timeout_ms (-1: for ever). Without the turn. */
+/* Waits for work, at most timeout_ms (-1: for ever). Without the client lock. */
 void dv_loop_sleep(divvy_client *client, int64_t timeout_ms);
 void *dv_loop_thread(void *context);
-/* Warns of a loop that is driven late, before it does what was due. Manual mode, with the turn held. */
+/* Warns of a loop that is driven late, before it does what was due. Manual mode, with the client lock held. */
 void dv_loop_note_late(divvy_client *client);
 void dv_loop_drain(divvy_client *client);
 
 /* ---- callbacks.c ---- */
 void dv_callback_queue(divvy_client *client, dv_callback *call);
-/* Runs the first callback of the queue, and gives up the turn while it runs. Returns whether there was one. */
+/* Runs the first callback of the queue, and gives up the client lock while it runs. Returns whether there was one. */
 bool dv_callback_run_one(divvy_client *client);
 void *dv_callback_thread(void *context);
 void dv_callback_drop_all(divvy_client *client);
 void dv_object_init(dv_object *object, divvy_client *client, void (*release)(dv_object *object));
 void dv_object_ref(dv_object *object);
 void dv_object_unref(dv_object *object);
-/* Over a call that waits, in which callbacks may run that destroy the object. Letting go of it ends the turn. */
+/* Over a call that waits, in which callbacks may run that destroy the object. Letting go of it unlocks the client. */
 void dv_object_hold(dv_object *object);
 void dv_object_let_go(dv_object *object);
 /* Ends the object's callbacks for the user's destroy: none starts from now on. Outside a callback none runs when this
@@ -210,7 +211,7 @@ static inline bool dv_client_connected(const divvy_client *client) {
 static inline bool dv_client_can_delete(const divvy_client *client) {
     return client->link_up && (client->state == DIVVY_CONNECTED || client->lives_on);
 }
-/* The backend stands on a new session, or will. With the turn held. */
+/* The backend stands on a new session, or will. With the client lock held. */
 void dv_session_reopened(divvy_client *client);
 /* No new session could be had now. */
 void dv_session_reopen_later(divvy_client *client, int64_t now);
@@ -227,7 +228,8 @@ void dv_session_beaten(void *context, int error, const dv_reply *replies, size_t
 int dv_client_end_error(const divvy_client *client);
 /* docs/protocol.md, C1: no ownership is believed at or after this time. From any thread. */
 bool dv_client_alive_at(const divvy_client *client, int64_t now);
-/* With the turn held: whether anything can be believed at all; not before the first proof, nor after the deadline. */
+/* With the client lock held: whether anything can be believed at all; not before the first proof, nor after the
+ * deadline. */
 static inline bool dv_client_believed(const divvy_client *client) {
     return atomic_load(&((divvy_client *)(uintptr_t)client)->alive_until) > 0;
 }
@@ -262,9 +264,9 @@ DIVVY_API int divvy_private_client_open(divvy_client **out, const divvy_client_c
                                         void *context);
 void dv_client_ref(divvy_client *client);
 void dv_client_unref(divvy_client *client);
-/* With the turn held: whether the caller is the one to close the client, now that it knows. */
+/* With the client lock held: whether the caller is the one to close the client, now that it knows. */
 bool dv_client_claim_close(divvy_client *client);
-/* Closes what was claimed, and releases the user's reference. Without the turn, and outside the loop. */
+/* Closes what was claimed, and releases the user's reference. Without the client lock, and outside the loop. */
 void dv_client_shut_down(divvy_client *client);
 /* The same without that release, for who still stands in a call on the client. */
 void dv_client_end(divvy_client *client);

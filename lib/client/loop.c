@@ -9,7 +9,7 @@
 
 #include "client/client.h"
 
-/* How many events run before callers of the public functions get a turn in between. */
+/* How many events run before callers of the public functions get the lock in between. */
 enum { EVENTS_A_TURN = 64, CALLBACKS_A_RUN = 256 };
 
 /* Where a backend has a clock of its own nobody waits for the descriptor. */
@@ -72,7 +72,7 @@ static int run_timers(divvy_client *client, int64_t now) {
 static void reopen(divvy_client *client) {
     const dv_znode_backend *backend = client->znode->backend;
     backend->close(client->znode);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     dv_loop_drain(client);
     if (!client->closing) {
         int error = backend->reopen(client->znode);
@@ -83,13 +83,13 @@ static void reopen(divvy_client *client) {
             dv_session_reopen_later(client, dv_client_now(client));
         }
     }
-    dv_turn_end(client);
+    dv_client_unlock(client);
 }
 
 /* Timers before each event: what a deadline ends must have ended before anything else is believed. */
 static int run_turn(divvy_client *client) {
     int count = 0;
-    dv_turn_begin(client);
+    dv_client_lock(client);
     count += run_timers(client, dv_client_now(client));
     dv_event *event;
     for (int i = 0; i < EVENTS_A_TURN && !client->to_reopen && (event = take_event(client)); i++) {
@@ -102,17 +102,17 @@ static int run_turn(divvy_client *client) {
     dv_session_revive(client, dv_client_now(client));
     bool to_reopen = client->to_reopen;
     client->to_reopen = false;
-    dv_turn_end(client);
+    dv_client_unlock(client);
     if (to_reopen) reopen(client);
     return count + to_reopen;
 }
 
 static int run_callbacks(divvy_client *client) {
     int count = 0;
-    dv_turn_begin(client);
+    dv_client_lock(client);
     while (count < CALLBACKS_A_RUN && !client->close_in_callback && dv_callback_run_one(client)) count++;
     bool left = client->callbacks != NULL;
-    dv_turn_end(client);
+    dv_client_unlock(client);
     if (left) dv_client_wake(client);
     return count;
 }
@@ -142,10 +142,10 @@ static int64_t until_next_timer(const divvy_client *client) {
 }
 
 void dv_loop_sleep(divvy_client *client, int64_t timeout_ms) {
-    dv_turn_begin(client);
+    dv_client_lock(client);
     int64_t wait_ms = earlier(timeout_ms, until_next_timer(client));
     client->sleeping_until = dv_timers_next_at(&client->timers);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     if (client->znode->backend->sleep) {
         client->znode->backend->sleep(client->znode, wait_ms);
         return;
@@ -157,9 +157,9 @@ void dv_loop_sleep(divvy_client *client, int64_t timeout_ms) {
 void *dv_loop_thread(void *context) {
     divvy_client *client = context;
     for (;;) {
-        dv_turn_begin(client);
+        dv_client_lock(client);
         bool stopping = client->stopping;
-        dv_turn_end(client);
+        dv_client_unlock(client);
         if (stopping) return NULL;
         if (dv_loop_run_due(client) == 0) dv_loop_sleep(client, -1);
     }
@@ -178,11 +178,11 @@ int divvy_client_fd(const divvy_client *client) {
 
 int64_t divvy_client_next_deadline(const divvy_client *c) {
     divvy_client *client = (divvy_client *)(uintptr_t)c;
-    if (dv_turn_enter(client) != 0) return -1;
+    if (dv_client_enter(client) != 0) return -1;
     int64_t left_ms = client->callbacks || has_events(client) ? 0 : until_next_timer(client);
     /* The caller is going to sleep until then: an earlier timer set meanwhile must wake it. */
     client->sleeping_until = dv_timers_next_at(&client->timers);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return left_ms;
 }
 
@@ -209,15 +209,15 @@ void dv_loop_note_late(divvy_client *client) {
 }
 
 static bool is_closing(divvy_client *client) {
-    dv_turn_begin(client);
+    dv_client_lock(client);
     bool closing = client->closing;
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return closing;
 }
 
 int divvy_client_process(divvy_client *client, int64_t timeout_ms) {
     if (timeout_ms < -1) return dv_fail(client, DIVVY_EINVAL, "process: timeout_ms is below -1");
-    int error = dv_turn_enter(client);
+    int error = dv_client_enter(client);
     if (error) return error;
     if (!client->config.manual) error = dv_fail(client, DIVVY_ESTATE, "process: the client is not in manual mode");
     else if (dv_client_in_callback(client)) error = dv_fail(client, DIVVY_EDEADLK, "process: called in a callback");
@@ -226,13 +226,13 @@ int divvy_client_process(divvy_client *client, int64_t timeout_ms) {
     if (timeout_ms > DV_TIME_MAX_MS) timeout_ms = DV_TIME_MAX_MS;
     int64_t deadline = timeout_ms < 0 ? INT64_MAX : dv_client_now(client) + timeout_ms;
     if (error || !dv_client_drive(client, deadline)) {
-        dv_turn_end(client);
+        dv_client_unlock(client);
         return error;
     }
     client->in_process = true;
     dv_loop_note_late(client);
     dv_client_ref(client);
-    dv_turn_end(client);
+    dv_client_unlock(client);
 
     int count;
     while ((count = dv_loop_run_due(client)) == 0) {
@@ -240,11 +240,11 @@ int divvy_client_process(divvy_client *client, int64_t timeout_ms) {
         if ((timeout_ms >= 0 && left_ms <= 0) || is_closing(client)) break;
         dv_loop_sleep(client, left_ms);
     }
-    dv_turn_begin(client);
+    dv_client_lock(client);
     client->processing = client->in_process = false;
     dv_client_changed(client);
     bool closed_here = client->close_in_callback && dv_client_claim_close(client), closing = client->closing;
-    dv_turn_end(client);
+    dv_client_unlock(client);
     if (closed_here) dv_client_shut_down(client);
     dv_client_unref(client);
     return closing ? dv_fail(NULL, DIVVY_ECLOSED, "process: the client was closed meanwhile") : count;

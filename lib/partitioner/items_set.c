@@ -2,7 +2,7 @@
  *
  * Items stand behind pointers, which the queues, and requests under way, may hold for longer than a set lasts. What is
  * dealt, and what has yet to be given up, stands in a table, which never changes its extent: another table replaces it.
- * So a thread that looks without the turn sees a whole table. docs/protocol.md, rules D17, P15. */
+ * So a thread that looks without the client lock sees a whole table. docs/protocol.md, rules D17, P15. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,7 +218,7 @@ static void let_go(divvy_partitioner *p, const dv_item_table *old, const dv_item
     }
 }
 
-/* ---- readers without the turn ---- */
+/* ---- readers without the client lock ---- */
 
 static void free_tables(dv_item_table **first) {
     while (*first) {

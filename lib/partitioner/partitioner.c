@@ -13,19 +13,19 @@ static divvy_partitioner *mutable(const divvy_partitioner *p) {
 }
 
 static int enter(divvy_partitioner *p) {
-    return dv_turn_enter(p ? p->object.client : NULL);
+    return dv_client_enter(p ? p->object.client : NULL);
 }
 
 /* For calls that need a client that is not closed. */
 static int enter_open(divvy_partitioner *p) {
     int error = enter(p);
     if (error || !p->object.client->closed) return error;
-    dv_turn_end(p->object.client);
+    dv_client_unlock(p->object.client);
     return dv_fail_plainly(p->object.client, DIVVY_ECLOSED);
 }
 
 static void leave(divvy_partitioner *p) {
-    dv_turn_end(p->object.client);
+    dv_client_unlock(p->object.client);
 }
 
 /* ---- life ---- */
@@ -50,7 +50,7 @@ static void release(dv_object *object) {
 int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, const divvy_partitioner_config *config) {
     if (out) *out = NULL;
     if (!out || !config) return dv_fail(client, DIVVY_EINVAL, "partitioner: out or config is NULL");
-    int error = dv_turn_enter(client);
+    int error = dv_client_enter(client);
     if (error) return error;
     error = dv_client_end_error(client);
     if (error) dv_fail(client, error, "partitioner: the client has ended: %s", divvy_strerror(error));
@@ -63,7 +63,7 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
         if (p) dv_follow_free(p);
         if (p) dv_partitioner_free_config(p);
         free(p);
-        dv_turn_end(client);
+        dv_client_unlock(client);
         return error;
     }
     dv_object_init(&p->object, client, release);
@@ -78,7 +78,7 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
     dv_audit_init(p, now);
     dv_members_start(p, now);
     *out = p;
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return 0;
 }
 
@@ -92,11 +92,11 @@ void divvy_partitioner_destroy(divvy_partitioner *p) {
     if (!p || dv_client_forked(p->object.client)) return;
     divvy_client *client = p->object.client;
     dv_client_ref(client); /* The partitioner's may be the last reference to it. */
-    dv_turn_begin(client);
+    dv_client_lock(client);
     if (!p->finishing) p->tidying = true; /* Only finish() tidies. */
     give_everything_up(p, dv_client_now(client));
     dv_object_destroy(&p->object);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     dv_client_unref(client);
 }
 
@@ -285,7 +285,7 @@ divvy_partition *divvy_partitioner_partition(divvy_partitioner *p) {
     return snapshot;
 }
 
-/* No turn is taken: the table is looked into as others do that do not have it, the rest are single atomic values. */
+/* The client lock is not taken: the table is read as by all who do not hold it, the rest are single atomic values. */
 static int64_t believed_token(const divvy_partitioner *p, const char *item) {
     if (!p || !item || dv_client_forked(p->object.client)) return 0;
     return dv_items_believed_token(p, item);

@@ -2,7 +2,7 @@
  *
  * state.c decides; items.c holds the places in the item queues, items_set.c the items themselves, whose set can change;
  * members.c is in the party and makes targets of it; target.c computes them; session.c hears the session; snapshot.c
- * and report.c tell the user; partitioner.c is the public face. Everything runs with the client's turn held, but for
+ * and report.c tell the user; partitioner.c is the public face. Everything runs with the client lock held, but for
  * divvy_partitioner_owns(). */
 #ifndef DV_PARTITIONER_H
 #define DV_PARTITIONER_H
@@ -43,7 +43,7 @@ typedef struct dv_item {
 } dv_item;
 
 /* The items: those that are dealt, and those that no longer are, but are still shown or have a place. Another set makes
- * another table, which takes this one's place as a whole. Names, tokens and index are read without the turn. */
+ * another table, which takes this one's place as a whole. Names, tokens and index are read without the client lock. */
 typedef struct dv_item_table {
     struct dv_item_table *older; /* of retired ones */
     dv_names *names;             /* with the token of each item that is shown and not revoked */
@@ -95,7 +95,7 @@ struct divvy_partitioner {
     bool numbers_out_of_order; /* they are numbers, and by bytes in another order */
     dv_plan_set *dealt;        /* what is dealt: mine[] of a target is in its order */
     _Atomic(dv_item_table *) table;
-    dv_readers *readers;    /* threads that look into a table, without the turn */
+    dv_readers *readers;    /* threads that look into a table, without the client lock */
     dv_item_table *retired; /* tables that were replaced since the grace period began */
     dv_item_table *aging;   /* those before: freed when it ends */
     dv_timer collect_timer; /* asks whether it has ended */
@@ -160,7 +160,7 @@ int dv_partitioner_check_order(const divvy_partitioner *p, divvy_client *client,
 void dv_partitioner_left(divvy_partitioner *p, int error, int64_t now);
 
 /* ---- items_set.c ---- */
-/* For the turn, and what it changes; others go by dv_items_believed_token(). */
+/* For those who hold the client lock, and what they change; others go by dv_items_believed_token(). */
 static inline dv_item_table *dv_table(const divvy_partitioner *p) {
     return atomic_load_explicit(&((divvy_partitioner *)(uintptr_t)p)->table, memory_order_relaxed);
 }
@@ -198,7 +198,7 @@ void dv_items_prune(dv_item *item);
 void dv_items_collect(divvy_partitioner *p, int64_t now);
 void dv_items_free(divvy_partitioner *p);
 /* Returns the token of an item that is shown and not revoked, on a session within its deadline; else 0. From any
- * thread, without the turn. */
+ * thread, without the client lock. */
 int64_t dv_items_believed_token(const divvy_partitioner *c, const char *name);
 /* Sets what the former returns for the item at i, by what is shown and revoked of it now. */
 void dv_items_note_owned(divvy_partitioner *p, size_t i);

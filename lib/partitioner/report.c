@@ -198,11 +198,11 @@ static void queue(divvy_partitioner *p);
 /* After a call: whether another one follows at once. */
 static bool go_on(divvy_partitioner *p, bool more) {
     divvy_client *client = p->object.client;
-    dv_turn_begin(client);
+    dv_client_lock(client);
     bool ended = p->object.destroyed || client->close_in_callback || client->stopping || client->closed;
     bool going = more && !ended && prepare(p);
     if (!more && !ended && (p->telling.due || p->telling.state_count)) queue(p);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return going;
 }
 

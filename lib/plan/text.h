@@ -1,7 +1,7 @@
 /* The sticky plan: in memory, and byte for byte as it stands in ZooKeeper. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rules D1 to D9. Pure: no I/O, no clock. Not thread-safe: sets are counted without a lock, so plans
- * that share one belong to one client's turn.
+ * that share one belong to one client's lock.
  *
  * A plan is the root, which is P/plan's data, and three kinds of text that the root holds or names: the items, a base
  * (members and owners), deltas (what changed since). To read one: dv_plan_root_parse(); its set, unless it is at hand;

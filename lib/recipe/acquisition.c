@@ -241,14 +241,14 @@ void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acqui
     dv_listen(client, &a->listener);
 }
 
-/* An ending turn sends, wakes the callback thread, and on a closed client runs what is left. */
+/* Unlocking sends, wakes the callback thread, and on a closed client runs what is left. */
 static void wait_for_dones(dv_acquisition *a) {
     divvy_client *client = a->object.client;
     while (a->dones_due && !dv_client_in_callback(client)) {
-        dv_turn_end(client);
-        dv_turn_begin(client);
+        dv_client_unlock(client);
+        dv_client_lock(client);
         if (!a->dones_due) break;
-        if (!client->config.manual || !dv_callback_run_one(client)) pthread_cond_wait(&client->changed, &client->turn);
+        if (!client->config.manual || !dv_callback_run_one(client)) pthread_cond_wait(&client->changed, &client->lock);
     }
 }
 
@@ -256,13 +256,13 @@ void dv_acquisition_destroy(dv_acquisition *a) {
     divvy_client *client = a->object.client;
     if (dv_client_forked(client)) return;
     dv_client_ref(client);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     a->ending = true;
     withdraw(a);
     dv_unlisten(client, &a->listener);
     wait_for_dones(a);
     dv_object_destroy(&a->object);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     dv_client_unref(client);
 }
 
@@ -309,7 +309,7 @@ int dv_acquisition_acquire(dv_acquisition *a, int64_t timeout_ms) {
     }
     if (error) dv_acquisition_fail(a, error, acquire.reason);
     dv_object_unref(&a->object);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     dv_client_unref(client);
     return error;
 }
@@ -331,7 +331,7 @@ int dv_acquisition_acquire_async(dv_acquisition *a, int64_t timeout_ms, void (*d
     } else if (timeout_ms >= 0) {
         dv_timer_set(client, &a->deadline_timer, dv_client_now(client) + limit_ms(timeout_ms));
     }
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return error;
 }
 
@@ -346,14 +346,14 @@ int dv_acquisition_release(dv_acquisition *a) {
     divvy_client *client = a->object.client;
     int error = dv_acquisition_is_held(a) ? 0 : dv_acquisition_fail(a, DIVVY_ENOTHELD, NULL);
     if (!error) let_go(a);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return error;
 }
 
 int dv_acquisition_cancel(dv_acquisition *a) {
     divvy_client *client = a->object.client;
     if (a->acquire) dv_acquisition_finish(a, DIVVY_ECANCELED);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return 0;
 }
 

@@ -29,7 +29,7 @@ struct dv_acquire {
     char reason[200]; /* of an error, where there is more to say than its name */
 };
 
-/* What a lock and a semaphore do differently. All run with the client's turn held, but for the two calls to the
+/* What a lock and a semaphore do differently. All run with the client lock held, but for the two calls to the
  * user. */
 typedef struct {
     const char *name; /* messages begin with it */
@@ -85,7 +85,7 @@ void dv_ticket_waits(dv_ticket *ticket);
 bool dv_ticket_failed(dv_ticket *ticket);
 void dv_ticket_gone(dv_ticket *ticket);
 
-/* ---- with the turn held ---- */
+/* ---- with the client lock held ---- */
 /* Takes a ticket for the acquire under way, if it has none and can have one. */
 void dv_acquisition_proceed(dv_acquisition *a);
 /* Ends the acquire under way. */
@@ -94,13 +94,13 @@ void dv_acquisition_finish(dv_acquisition *a, int result);
 int dv_acquisition_fail(const dv_acquisition *a, int error, const char *reason);
 bool dv_acquisition_is_held(const dv_acquisition *a);
 
-/* ---- public calls, which begin with the turn held, and end it ---- */
+/* ---- public calls, which begin with the client lock held, and end it ---- */
 int dv_acquisition_acquire(dv_acquisition *a, int64_t timeout_ms);
 int dv_acquisition_acquire_async(dv_acquisition *a, int64_t timeout_ms, void (*done)(void), void *user);
 int dv_acquisition_release(dv_acquisition *a);
 int dv_acquisition_cancel(dv_acquisition *a);
 
-/* ---- without the turn ---- */
+/* ---- without the client lock ---- */
 void dv_acquisition_destroy(dv_acquisition *a);
 /* Returns the token of what is held and believed, or 0. From any thread. */
 int64_t dv_acquisition_token(const dv_acquisition *a);

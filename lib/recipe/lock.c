@@ -202,13 +202,13 @@ int divvy_lock_create(divvy_lock **out, divvy_client *client, const divvy_lock_c
     divvy_lock_config c;
     if (out) *out = NULL;
     if (!out || !config) return dv_fail(client, DIVVY_EINVAL, "lock: out or config is NULL");
-    int error = dv_turn_enter(client);
+    int error = dv_client_enter(client);
     if (error) return error;
     if (dv_config_copy(&c, sizeof c, &defaults, config) != 0)
         error = dv_fail(client, DIVVY_EINVAL, "lock: the config was not made with DIVVY_LOCK_CONFIG_INIT");
     if (!error) error = check(client, &c);
     if (!error) error = dv_fail_plainly(client, make(out, client, &c));
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return error;
 }
 

@@ -16,13 +16,13 @@ struct divvy_lock {
     dv_timer audit_timer;
 };
 
-/* dv_turn_enter() for a public call on a lock that may be NULL. */
+/* dv_client_enter() for a public call on a lock that may be NULL. */
 static inline int dv_lock_enter(divvy_lock *lock) {
     if (!lock) return dv_fail(NULL, DIVVY_EINVAL, "the lock is NULL");
-    return dv_turn_enter(lock->acquisition.object.client);
+    return dv_client_enter(lock->acquisition.object.client);
 }
 
-/* The path of the node that is held now, from the root of ZooKeeper; NULL: nothing is. With the turn held. */
+/* The path of the node that is held now, from the root of ZooKeeper; NULL: nothing is. With the client lock held. */
 const char *dv_lock_path(const divvy_lock *lock);
 
 #endif

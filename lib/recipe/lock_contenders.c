@@ -38,7 +38,7 @@ int divvy_lock_contenders(divvy_lock *lock, divvy_strings **out, int64_t timeout
     else error = dv_client_in_callback(client) ? DIVVY_EDEADLK : list_contenders(lock, timeout_ms, out);
     if (error) dv_fail(client, error, "lock contenders: %s: %s", lock->directory, divvy_strerror(error));
     dv_object_unref(&lock->acquisition.object);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     dv_client_unref(client);
     return error;
 }

@@ -23,7 +23,7 @@ struct divvy_party {
 };
 
 static int enter(divvy_party *party) {
-    return dv_turn_enter(party ? party->object.client : NULL);
+    return dv_client_enter(party ? party->object.client : NULL);
 }
 
 /* ---- life ---- */
@@ -101,7 +101,7 @@ int divvy_party_join(divvy_party **out, divvy_client *client, const char *path, 
     static const dv_membership_events events = {on_joined, on_failed, on_gone, true, NULL};
     if (out) *out = NULL;
     if (!out) return dv_fail(client, DIVVY_EINVAL, "party: out is NULL");
-    int error = dv_turn_enter(client);
+    int error = dv_client_enter(client);
     if (error) return error;
     error = check(client, path, identifier, kind);
     divvy_party *party = error ? NULL : calloc(1, sizeof *party);
@@ -122,7 +122,7 @@ int divvy_party_join(divvy_party **out, divvy_client *client, const char *path, 
             *out = party;
         }
     }
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return error;
 }
 
@@ -135,10 +135,10 @@ void divvy_party_destroy(divvy_party *party) {
     if (!party || dv_client_forked(party->object.client)) return;
     divvy_client *client = party->object.client;
     dv_client_ref(client);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     leave(party);
     dv_object_destroy(&party->object);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     dv_client_unref(client);
 }
 

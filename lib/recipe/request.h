@@ -1,6 +1,6 @@
 /* Ask: requests that a waiting call waits for, one after the other. SPDX-License-Identifier: Apache-2.0
  *
- * For calls that look, or change one node, and are done. With the turn held; while one waits, others have it. */
+ * For calls that look, or change one node, and are done. With the client lock held; while one waits, others have it. */
 #ifndef DV_REQUEST_H
 #define DV_REQUEST_H
 

@@ -163,13 +163,13 @@ int divvy_semaphore_create(divvy_semaphore **out, divvy_client *client, const di
     divvy_semaphore_config c;
     if (out) *out = NULL;
     if (!out || !config) return dv_fail(client, DIVVY_EINVAL, "semaphore: out or config is NULL");
-    int error = dv_turn_enter(client);
+    int error = dv_client_enter(client);
     if (error) return error;
     if (dv_config_copy(&c, sizeof c, &defaults, config) != 0)
         error = dv_fail(client, DIVVY_EINVAL, "semaphore: the config was not made with DIVVY_SEMAPHORE_CONFIG_INIT");
     if (!error) error = check(client, &c);
     if (!error) error = dv_fail_plainly(client, make(out, client, &c));
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return error;
 }
 
@@ -180,7 +180,7 @@ void divvy_semaphore_destroy(divvy_semaphore *s) {
 /* ---- acquire, release ---- */
 
 static int enter(divvy_semaphore *s) {
-    return dv_turn_enter(s ? s->acquisition.object.client : NULL);
+    return dv_client_enter(s ? s->acquisition.object.client : NULL);
 }
 
 int divvy_semaphore_acquire(divvy_semaphore *s, int64_t timeout_ms) {
@@ -218,7 +218,7 @@ int divvy_semaphore_held(const divvy_semaphore *s) {
     return divvy_semaphore_token(s) != 0;
 }
 
-/* Without the turn: the token is asked before and after, so that the slot is not that of another lease. */
+/* Without the client lock: the token is asked before and after, so that the slot is not that of another lease. */
 int divvy_semaphore_slot(const divvy_semaphore *semaphore) {
     divvy_semaphore *s = (divvy_semaphore *)(uintptr_t)semaphore;
     int64_t token = divvy_semaphore_token(s);
@@ -231,6 +231,6 @@ int divvy_semaphore_slot_at(const divvy_semaphore *semaphore, uint32_t i) {
     if (!s || enter(s) != 0) return -1;
     dv_acquisition *a = &s->acquisition;
     int slot = dv_acquisition_is_held(a) ? dv_slots_at(dv_lease_slots(a->ticket->place), i) : -1;
-    dv_turn_end(a->object.client);
+    dv_client_unlock(a->object.client);
     return slot;
 }

@@ -130,13 +130,13 @@ static int look(divvy_semaphore *s, const char *what, int64_t timeout_ms, int (*
                 s->pool.path, what);
     else if (error) dv_fail(client, error, "semaphore %s %s: %s", s->pool.path, what, divvy_strerror(error));
     dv_object_unref(&s->acquisition.object);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     dv_client_unref(client);
     return error;
 }
 
 static int enter(divvy_semaphore *s) {
-    return dv_turn_enter(s ? s->acquisition.object.client : NULL);
+    return dv_client_enter(s ? s->acquisition.object.client : NULL);
 }
 
 static int list_all(divvy_semaphore *s, divvy_holders **out, int64_t timeout_ms, bool waiting) {
@@ -146,7 +146,7 @@ static int list_all(divvy_semaphore *s, divvy_holders **out, int64_t timeout_ms,
     divvy_holders *holders = calloc(1, sizeof *holders);
     if (!out || timeout_ms < -1 || !holders) {
         error = dv_fail_plainly(s->acquisition.object.client, !out || timeout_ms < -1 ? DIVVY_EINVAL : DIVVY_ENOMEM);
-        dv_turn_end(s->acquisition.object.client);
+        dv_client_unlock(s->acquisition.object.client);
         free(holders);
         return error;
     }
@@ -345,7 +345,7 @@ int divvy_semaphore_resize(divvy_semaphore *s, uint32_t limit, int64_t timeout_m
     if (limit < 1 || limit > INT32_MAX || timeout_ms < -1) {
         error = dv_fail(s->acquisition.object.client, DIVVY_EINVAL, "semaphore %s resize: %s", s->pool.path,
                         timeout_ms < -1 ? "timeout_ms is below -1" : "the limit is out of range");
-        dv_turn_end(s->acquisition.object.client);
+        dv_client_unlock(s->acquisition.object.client);
         return error;
     }
     resizing r = {s, limit};

@@ -11,7 +11,7 @@ typedef struct dv_cache dv_cache;
 typedef struct dv_cache_role dv_cache_role;
 typedef struct dv_slot dv_slot;
 
-/* What stands in the view under one name. Immutable, and shared by reference, with the turn held. */
+/* What stands in the view under one name. Immutable, and shared by reference, with the client lock held. */
 typedef struct dv_cached {
     unsigned refs;
     void (*free_entry)(void *entry);
@@ -20,8 +20,8 @@ typedef struct dv_cached {
     void *entry; /* what the owner's parse() made of the data */
 } dv_cached;
 
-/* Calls to the owner, with the turn held, never inside a call to the cache but where that is said. Roles and ids are
- * names of nodes. */
+/* Calls to the owner, with the client lock held, never inside a call to the cache but where that is said. Roles and ids
+ * are names of nodes. */
 typedef struct {
     /* What the data say; NULL: no entry, passed over until it is written again; dv_cache_no_memory: to be read
      * again. */

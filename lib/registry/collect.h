@@ -9,8 +9,8 @@ typedef struct {
     size_t count;
 } dv_collected;
 
-/* With the turn held. The servers' clock is known afterwards, unless no entry asks for it, and was learned lately,
- * unless that was denied. 0, or an error with its message. */
+/* With the client lock held. The servers' clock is known afterwards, unless no entry asks for it, and was learned
+ * lately, unless that was denied. 0, or an error with its message. */
 int dv_collect(divvy_registry *registry, const char *role_node, dv_collected *out, int64_t timeout_ms);
 void dv_collected_free(dv_collected *collected);
 

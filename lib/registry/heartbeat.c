@@ -176,7 +176,7 @@ int divvy_registry_heartbeat_async(divvy_registry *registry, const cJSON *status
     if (b) *b = (beat){.registry = registry, .done = done, .user = user};
     if (!error) error = begin_beat(registry, status, timeout_ms, b);
     if (error) free(b);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return error;
 }
 

@@ -239,25 +239,25 @@ int divvy_registry_open(divvy_registry **out, divvy_client *client, const divvy_
     divvy_registry_config c;
     if (out) *out = NULL;
     if (!out) return dv_fail(client, DIVVY_EINVAL, "registry: out is NULL");
-    int error = dv_turn_enter(client);
+    int error = dv_client_enter(client);
     if (error) return error;
     if (dv_config_copy(&c, sizeof c, &defaults, config ? config : &defaults) != 0)
         error = dv_fail(client, DIVVY_EINVAL, "registry: the config was not made with DIVVY_REGISTRY_CONFIG_INIT");
     if (!error && !c.path) c.path = default_path;
     if (!error) error = check(client, &c);
     if (!error) error = dv_fail_plainly(client, make(out, client, &c));
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return error;
 }
 
-/* An ending turn sends, wakes the callback thread, and on a closed client runs what is left. */
+/* Unlocking sends, wakes the callback thread, and on a closed client runs what is left. */
 static void wait_for_dones(divvy_registry *registry) {
     divvy_client *client = registry->object.client;
     while (registry->dones_due && !dv_client_in_callback(client)) {
-        dv_turn_end(client);
-        dv_turn_begin(client);
+        dv_client_unlock(client);
+        dv_client_lock(client);
         if (!registry->dones_due) break;
-        if (!client->config.manual || !dv_callback_run_one(client)) pthread_cond_wait(&client->changed, &client->turn);
+        if (!client->config.manual || !dv_callback_run_one(client)) pthread_cond_wait(&client->changed, &client->lock);
     }
 }
 
@@ -265,7 +265,7 @@ void divvy_registry_close(divvy_registry *registry) {
     if (!registry || dv_client_forked(registry->object.client)) return;
     divvy_client *client = registry->object.client;
     dv_client_ref(client);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     int64_t now = dv_client_now(client);
     registry->ending = true;
     dv_registry_end_watches(registry);
@@ -277,6 +277,6 @@ void divvy_registry_close(divvy_registry *registry) {
     dv_client_changed(client); /* Calls that wait see that it ends. */
     wait_for_dones(registry);
     dv_object_destroy(&registry->object);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     dv_client_unref(client);
 }

@@ -70,10 +70,10 @@ struct divvy_registry {
     _Atomic(uint64_t) malformed;
 };
 
-/* dv_turn_enter() for a public call on a registry that may be NULL. */
+/* dv_client_enter() for a public call on a registry that may be NULL. */
 static inline int dv_registry_enter(divvy_registry *registry) {
     if (!registry) return dv_fail(NULL, DIVVY_EINVAL, "the registry is NULL");
-    return dv_turn_enter(registry->object.client);
+    return dv_client_enter(registry->object.client);
 }
 
 /* ---- registry.c ---- */

@@ -27,7 +27,7 @@ typedef struct dv_task {
     char attempt[DV_GUID_BYTES]; /* what the last write can be told by; LEAVE: "" */
     int64_t deleting_czxid;      /* LEAVE: of the node that the last delete was sent for */
     dv_timer deadline;
-    /* At the end, in the turn; may be NULL. */
+    /* At the end, with the client lock held; may be NULL. */
     void (*done)(void *context, struct dv_task *task, int64_t now);
     void *context;
 } dv_task;

@@ -127,6 +127,6 @@ int divvy_registry_is_ours(const divvy_registry *r, const cJSON *entry) {
     bool named = dv_name_encode(role->valuestring, role_node, sizeof role_node) < sizeof role_node &&
                  dv_name_encode(id->valuestring, id_node, sizeof id_node) < sizeof id_node;
     int ours = named && is_in(dv_service_find(registry, role_node, id_node), entry);
-    dv_turn_end(registry->object.client);
+    dv_client_unlock(registry->object.client);
     return ours;
 }

@@ -360,7 +360,7 @@ int divvy_registry_watch(divvy_registry *registry, const char *role,
         free(view);
         free(role_node);
     }
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return error;
 }
 

@@ -1,6 +1,6 @@
 /* Watch: live views of a registry, as the rest of it uses them. SPDX-License-Identifier: Apache-2.0
  *
- * All calls are made with the turn held. Roles are names of nodes; NULL: all. */
+ * All calls are made with the client lock held. Roles are names of nodes; NULL: all. */
 #ifndef DV_WATCH_H
 #define DV_WATCH_H
 
@@ -12,7 +12,7 @@ bool dv_registry_view_ready(const divvy_registry *registry, const char *role_nod
  * copies what it wants to keep. */
 void dv_registry_view_each(const divvy_registry *registry, const char *role_node,
                            void (*visit)(void *context, const dv_entry *entry, bool preserved), void *context);
-/* Once, when the registry is closed. May let other threads have the turn while a callback runs. */
+/* Once, when the registry is closed. Gives up the client lock while a callback runs. */
 void dv_registry_end_watches(divvy_registry *registry);
 
 #endif

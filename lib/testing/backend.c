@@ -1,7 +1,7 @@
 /* The seam on the in-memory ensemble. SPDX-License-Identifier: Apache-2.0
  *
- * What the native library does happens in client.c, at the ensemble's times. What stands here runs with the client's
- * turn held, at its own: between the two stand the client's queue, and the events posted to it. */
+ * What the native library does happens in client.c, at the ensemble's times. What stands here runs with the client
+ * lock held, at its own: between the two stand the client's queue, and the events posted to it. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

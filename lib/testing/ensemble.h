@@ -228,7 +228,7 @@ struct dv_mem_client {
     dv_mem_armed **armed;      /* hash table */
     size_t armed_count, armed_room;
 
-    /* as our code on it has it: with the turn held */
+    /* as our code on it has it: with the client lock held */
     char *chroot, *asked;
     dv_mem_access access;
     bool authenticates, refuse_auth;

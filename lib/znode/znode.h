@@ -4,7 +4,7 @@
  * bytes and the clock. Recipes call the dv_znode_* functions below and know nothing else of ZooKeeper.
  *
  * Rules of the seam
- *  1. All calls are made with the client's turn held; nothing here is called from two threads at once.
+ *  1. All calls are made with the client lock held; nothing here is called from two threads at once.
  *  2. An operation never completes inside the call that submits it. It completes exactly once, by its function being
  *     called from the client's loop; what the reply points to lives during that call. Paths and data that an operation
  *     points to live until then. The one error a submitting call returns is DIVVY_ENOMEM: then nothing happens.
@@ -33,7 +33,7 @@ enum {
     DV_IN_FLIGHT_MAX = 1000,
 };
 
-/* What the client's queue holds: `run` is called once, with the turn held, and releases the event. */
+/* What the client's queue holds: `run` is called once, with the client lock held, and releases the event. */
 typedef struct dv_event {
     struct dv_event *next;
     void (*run)(struct dv_event *event, int64_t now);
@@ -127,9 +127,9 @@ typedef struct {
     void (*sleep)(dv_znode *znode, int64_t timeout_ms);
     /* A new session, after close; the queue has been drained of all that was of the old one. NULL: it has only one. */
     int (*reopen)(dv_znode *znode);
-    /* The end, in this order: abandon with the turn held, close without it, then all events of the queue are run, then
-     * free. abandon completes every operation with `error`, now, and sends no more. close ends the session and every
-     * thread of the backend; nothing is posted after it. */
+    /* The end, in this order: abandon with the client lock held, close without it, then all events of the queue are
+     * run, then free. abandon completes every operation with `error`, now, and sends no more. close ends the session
+     * and every thread of the backend; nothing is posted after it. */
     void (*abandon)(dv_znode *znode, int error, int64_t now);
     void (*close)(dv_znode *znode);
     void (*free)(dv_znode *znode);

@@ -154,9 +154,9 @@ static int reattach(divvy_client *client, zhandle_t *handle) {
 }
 
 int divvy_client_reattach(divvy_client *client, zhandle_t *handle) {
-    int error = dv_turn_enter(client);
+    int error = dv_client_enter(client);
     if (error) return error;
     error = reattach(client, handle);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return error;
 }

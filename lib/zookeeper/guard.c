@@ -29,11 +29,11 @@ int divvy_partitioner_guard(divvy_partitioner *p, const char *item, zoo_op_t *op
     if (!p || !item || !op)
         return dv_fail(p ? p->object.client : NULL, DIVVY_EINVAL, "guard: the partitioner, item or op is NULL");
     divvy_client *client = p->object.client;
-    int error = dv_turn_enter(client);
+    int error = dv_client_enter(client);
     if (error) return error;
     const char *node = find_held(p, item);
     error = node ? fill(client, op, node) : dv_fail(client, DIVVY_ENOTHELD, "guard: \"%.200s\" is not held", item);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return error;
 }
 
@@ -42,12 +42,12 @@ int divvy_lock_guard(divvy_lock *lock, zoo_op_t *op) {
     if (!lock || !op)
         return dv_fail(lock ? lock->acquisition.object.client : NULL, DIVVY_EINVAL, "guard: the lock or op is NULL");
     divvy_client *client = lock->acquisition.object.client;
-    int error = dv_turn_enter(client);
+    int error = dv_client_enter(client);
     if (error) return error;
     const char *node = dv_lock_path(lock);
     error =
         node ? fill(client, op, node) : dv_fail(client, DIVVY_ENOTHELD, "guard: %.200s is not held", lock->directory);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return error;
 }
 

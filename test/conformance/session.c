@@ -207,16 +207,16 @@ static void hear(void *context, dv_session_event event, int64_t now) {
 void session_listen(seat *s) {
     for (int i = 0; i < WATCHES; i++) s->watches[i] = (watch_place){.watch.fired = on_fired, .seat = s};
     s->listener = (dv_listener){.hear = hear, .context = s};
-    dv_turn_begin(s->client);
+    dv_client_lock(s->client);
     dv_listen(s->client, &s->listener);
-    dv_turn_end(s->client);
+    dv_client_unlock(s->client);
 }
 
 void session_close(seat *s) {
     if (!s->client) return;
-    dv_turn_begin(s->client);
+    dv_client_lock(s->client);
     dv_unlisten(s->client, &s->listener);
-    dv_turn_end(s->client);
+    dv_client_unlock(s->client);
     divvy_client_close(s->client);
     s->client = NULL;
     s->outstanding = 0;
@@ -242,10 +242,10 @@ void session_submit(seat *s, const command *c) {
     dv_znode *znode = s->client->znode;
     dv_watch *watch = c->watch >= 0 ? &s->watches[c->watch].watch : NULL;
     if (watch) watch->fired = on_fired; /* unless it was taken back once */
-    dv_turn_begin(s->client);
+    dv_client_lock(s->client);
     int error = c->is_multi ? dv_znode_multi(znode, a->command.ops, c->count, on_multi, a)
                             : znode->backend->submit(znode, &a->command.ops[0], watch, on_reply, a);
-    dv_turn_end(s->client);
+    dv_client_unlock(s->client);
     if (error) dv_test_die("conformance: a request cannot be made: %s", divvy_strerror(error));
     if (alone) world_await(s, is_settled, "an answer");
 }

@@ -132,9 +132,9 @@ static bool round_of_one(trace *t) {
         struct world *in = &t->worlds[w];
         seat *s = &in->seats[seat_number];
         if (takes_back) {
-            dv_turn_begin(s->client);
+            dv_client_lock(s->client);
             dv_znode_unwatch(s->client->znode, &s->watches[taken_back].watch);
-            dv_turn_end(s->client);
+            dv_client_unlock(s->client);
         }
         for (int64_t i = 0; i < count; i++) session_submit(s, &commands[i]);
         world_await(s, is_settled, "an answer");

@@ -84,7 +84,7 @@ static void settle_watch(dv_fake *fake, const dv_fake_request *q, int error) {
 
 bool dv_fake_fire(dv_fake *fake, const char *path, dv_watch_kind kind, bool armed) {
     bool fired = false;
-    dv_turn_begin(fake->client);
+    dv_client_lock(fake->client);
     for (registration **at = &fake->watches; fake->connected && *at && !fired;) {
         registration *r = *at;
         bool kind_fits =
@@ -98,7 +98,7 @@ bool dv_fake_fire(dv_fake *fake, const char *path, dv_watch_kind kind, bool arme
         drop_watch(at);
         watch->fired(watch, kind, fake->now);
     }
-    dv_turn_end(fake->client);
+    dv_client_unlock(fake->client);
     dv_fake_run(fake);
     return fired;
 }

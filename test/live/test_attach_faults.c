@@ -45,7 +45,7 @@ static void never_fires(dv_watch *watch, dv_watch_kind kind, int64_t now) {
 static void ask(divvy_client *client, int count, dv_watch *watches) {
     static const dv_op ops[] = {{.kind = DV_CHECK, .path = "/", .version = -1},
                                 {.kind = DV_CREATE, .path = "/asked-", .mode = DV_EPHEMERAL | DV_SEQUENTIAL}};
-    dv_turn_begin(client);
+    dv_client_lock(client);
     for (int i = 0; i < count; i++) {
         watches[i].fired = never_fires;
         if (i % 4 == 0) assert_int_equal(dv_znode_exists(client->znode, "/none", &watches[i], on_reply, NULL), 0);
@@ -53,7 +53,7 @@ static void ask(divvy_client *client, int count, dv_watch *watches) {
         if (i % 4 == 2) assert_int_equal(dv_znode_multi(client->znode, ops, 2, on_multi, NULL), 0);
         if (i % 4 == 3) assert_int_equal(dv_znode_get(client->znode, "/", NULL, on_reply, NULL), 0);
     }
-    dv_turn_end(client);
+    dv_client_unlock(client);
 }
 
 static size_t children_with(const char *path, const char *prefix) {

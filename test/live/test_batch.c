@@ -104,9 +104,9 @@ static void test_many(void **state) {
     directory("/many");
     name_items("/many", ITEMS_MAX);
     divvy_stats before = stats_of(client);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     for (size_t i = 0; i < ITEMS_MAX; i++) create(client, i);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     await(ITEMS_MAX);
     divvy_stats after = stats_of(client);
     assert_int_equal(after.creates - before.creates, ITEMS_MAX);
@@ -125,9 +125,9 @@ static void test_many(void **state) {
         assert_int_equal(stat.ephemeralOwner, divvy_client_session_id(client));
     }
     name_items("/many", ITEMS_MAX);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     for (size_t i = 0; i < ITEMS_MAX; i++) delete (client, i);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     await(ITEMS_MAX);
     for (size_t i = 0; i < ITEMS_MAX; i++) assert_int_equal(items[i].error, 0);
     assert_int_equal(nodes("/many"), 0);
@@ -147,7 +147,7 @@ static void test_order(void **state) {
     name_items("/order", WRITES + 1);
     snprintf(items[WRITES].path, PATH_BYTES, "/order");
     size_t made = 0, gone = 0;
-    dv_turn_begin(client);
+    dv_client_lock(client);
     children(client, WRITES);
     for (size_t i = 0; i < WRITES; i++) {
         size_t node = script[i] == 'c' ? made++ : gone++;
@@ -155,7 +155,7 @@ static void test_order(void **state) {
         if (script[i] == 'c') create(client, i);
         else delete (client, i);
     }
-    dv_turn_end(client);
+    dv_client_unlock(client);
     await(WRITES + 1);
     for (size_t i = 0; i < WRITES; i++) assert_int_equal(items[i].error, 0);
     assert_int_equal(items[WRITES].error, 0);
@@ -172,12 +172,12 @@ static void test_sequential(void **state) {
     divvy_client *client = connected(dv_test_server_connect(server));
     directory("/sequential");
     forget();
-    dv_turn_begin(client);
+    dv_client_lock(client);
     for (size_t i = 0; i < COUNT; i++) {
         snprintf(items[i].path, PATH_BYTES, "/sequential/x__lock__");
         create_with(client, i, "me", 2, DV_EPHEMERAL | DV_SEQUENTIAL);
     }
-    dv_turn_end(client);
+    dv_client_unlock(client);
     await(COUNT);
     for (size_t i = 0; i < COUNT; i++) {
         char expected[PATH_BYTES];
@@ -203,9 +203,9 @@ static void test_fallback(void **state) {
     snprintf(items[9].path, PATH_BYTES, "/fallback/no/parent");
     snprintf(items[11].path, PATH_BYTES, "/fallback/\x01");
     snprintf(items[250].path, PATH_BYTES, "/fallback//x");
-    dv_turn_begin(client);
+    dv_client_lock(client);
     for (size_t i = 0; i < COUNT; i++) create(client, i);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     await(COUNT);
     for (size_t i = 0; i < COUNT; i++) {
         int expected = i == 7 ? DIVVY_EEXIST : i == 9 ? DIVVY_ENOENT : i == 11 || i == 250 ? DIVVY_EINVAL : 0;
@@ -216,9 +216,9 @@ static void test_fallback(void **state) {
         assert_int_equal(stat.czxid, items[i].czxid);
     }
     name_items("/fallback", COUNT);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     for (size_t i = 0; i < COUNT; i++) delete (client, i);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     await(COUNT);
     for (size_t i = 0; i < COUNT; i++)
         assert_int_equal(items[i].error, i == 9 || i == 11 || i == 250 ? DIVVY_ENOENT : 0);
@@ -236,10 +236,10 @@ static void test_sizes(void **state) {
     memset(data, 'd', TOO_LARGE);
     directory("/sizes");
     name_items("/sizes", COUNT);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     for (size_t i = 0; i < COUNT; i++)
         create_with(client, i, data, i == 13 ? TOO_LARGE : i == 29 ? LARGEST : LARGE, DV_EPHEMERAL);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     await(COUNT);
     for (size_t i = 0; i < COUNT; i++) {
         struct Stat stat;
@@ -261,12 +261,12 @@ static void test_more_than_may_be_under_way(void **state) {
     enum { COUNT = 3 * DV_IN_FLIGHT_MAX };
     divvy_client *client = connected(dv_test_server_connect(server));
     name_items("/", COUNT);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     for (size_t i = 0; i < COUNT; i++) {
         snprintf(items[i].path, PATH_BYTES, i % 2 ? "/" : "/none%zu", i);
         children(client, i);
     }
-    dv_turn_end(client);
+    dv_client_unlock(client);
     await(COUNT);
     for (size_t i = 0; i < COUNT; i++) {
         assert_int_equal(items[i].error, i % 2 ? 0 : DIVVY_ENOENT);
@@ -290,9 +290,9 @@ static void test_cut(void **state) {
         name_items("/cut", COUNT);
         if (applied) dv_test_proxy_drop_replies(proxy, true);
         else dv_test_proxy_freeze(proxy);
-        dv_turn_begin(client);
+        dv_client_lock(client);
         for (size_t i = 0; i < COUNT; i++) create(client, i);
-        dv_turn_end(client);
+        dv_client_unlock(client);
         if (applied) assert_true(DV_WAIT(nodes("/cut") == COUNT, PATIENCE_MS));
         dv_test_proxy_cut(proxy);
         await(COUNT);
@@ -302,9 +302,9 @@ static void test_cut(void **state) {
         dv_test_proxy_restore(proxy);
         assert_int_equal(divvy_client_wait_connected(client, PATIENCE_MS), 0);
         snprintf(items[0].path, PATH_BYTES, "/");
-        dv_turn_begin(client);
+        dv_client_lock(client);
         children(client, 0); /* Whatever had been sent before is answered before this. */
-        dv_turn_end(client);
+        dv_client_unlock(client);
         assert_true(DV_WAIT(atomic_load(&items[0].answers) == 2, PATIENCE_MS));
         assert_int_equal(stats_of(client).creates, before.creates);
         assert_int_equal(nodes("/cut"), applied ? COUNT : 0);
@@ -327,9 +327,9 @@ static void test_cut_again_and_again(void **state) {
         snprintf(path, sizeof path, "/again/%d", round);
         directory(path);
         name_items(path, COUNT);
-        dv_turn_begin(client);
+        dv_client_lock(client);
         for (size_t i = 0; i < COUNT; i++) create(client, i);
-        dv_turn_end(client);
+        dv_client_unlock(client);
         DV_WAIT(atomic_load(&answered) > 0, round % 5); /* Any moment will do. */
         dv_test_proxy_drop_replies(proxy, true);
         dv_test_sleep_ms(round % 7);
@@ -360,10 +360,10 @@ static void test_close(void **state) {
     directory("/close");
     name_items("/close", COUNT);
     dv_test_proxy_freeze(proxy);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     for (size_t i = 0; i < COUNT / 2; i++) create(client, i);
     for (size_t i = COUNT / 2; i < COUNT; i++) children(client, i);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     assert_true(stats_of(client).in_flight > DV_IN_FLIGHT_MAX);
     divvy_client_close(client);
     await(COUNT);

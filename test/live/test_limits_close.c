@@ -115,9 +115,9 @@ static void test_own_session(void **state) {
     /* One node that the client knows nothing of goes with the session, and so tells of that transaction. */
     assert_int_equal(dv_test_zk_create(truth, "/tell-tale", "", 0, NULL), ZOK);
     atomic_store(&answers, 0);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     assert_int_equal(dv_znode_create(client->znode, "/tell-tale/x", "", 0, DV_EPHEMERAL, on_reply, NULL), 0);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     assert_true(DV_WAIT(atomic_load(&answers) == 1, PATIENCE_MS));
     int64_t begin = transaction_now();
     divvy_client_close(client);
@@ -173,12 +173,12 @@ static void test_never_sent(void **state) {
     uint64_t before = dv_test_proxy_count(proxy).request_bytes;
     for (int i = 0; i < 3; i++) {
         atomic_store(&answers, 0);
-        dv_turn_begin(client);
+        dv_client_lock(client);
         if (i == 0) assert_int_equal(dv_znode_create(client->znode, "/x", data, LARGE, 0, on_reply, NULL), 0);
         if (i == 1) assert_int_equal(dv_znode_multi(client->znode, ops, OPS, on_multi, NULL), 0);
         if (i == 2) assert_int_equal(dv_znode_multi(client->znode, halves, 2, on_multi, NULL), 0);
         assert_int_equal(atomic_load(&answers), 0);
-        dv_turn_end(client);
+        dv_client_unlock(client);
         assert_true(DV_WAIT(atomic_load(&answers) == 1, PATIENCE_MS));
         assert_int_equal(atomic_load(&error_of_all), DIVVY_E2BIG);
     }

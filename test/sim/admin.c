@@ -41,9 +41,9 @@ void sim_admin_note_session(sim_world *w) {
 
 /* Through the seam, as there is no public call for single nodes. */
 static void ask_with(sim_world *w, const char *path, const char *data, int mode, bool make) {
-    dv_turn_begin(w->admin);
+    dv_client_lock(w->admin);
     if (!dv_client_connected(w->admin)) {
-        dv_turn_end(w->admin);
+        dv_client_unlock(w->admin);
         return;
     }
     sim_admin_note_session(w);
@@ -51,7 +51,7 @@ static void ask_with(sim_world *w, const char *path, const char *data, int mode,
     sim_trace(w, "somebody %s %s", make ? "makes" : "deletes", path);
     if (make) dv_znode_create(w->admin->znode, path, data, strlen(data), mode, on_reply, NULL);
     else dv_znode_delete(w->admin->znode, path, -1, on_reply, NULL);
-    dv_turn_end(w->admin);
+    dv_client_unlock(w->admin);
 }
 
 static void ask(sim_world *w, const char *path, int mode, bool make) {

@@ -190,9 +190,9 @@ static void end_gap(sim_member *m) {
 
 /* kazoo has no clock: what the client under the model knows of a deadline is kept from ending its session. */
 static void stop_clock(sim_member *m) {
-    dv_turn_begin(m->client);
+    dv_client_lock(m->client);
     dv_timer_cancel(&m->client->deadline_timer);
-    dv_turn_end(m->client);
+    dv_client_unlock(m->client);
 }
 
 void sim_kazoo_check_step(sim_member *m) {

@@ -346,9 +346,9 @@ sim_kazoo *sim_kazoo_start(sim_member *m, const sim_event *event) {
     hex(&m->user.random, text);
     snprintf(k->party_path, sizeof k->party_path, "/pool/party/%s-%s", text, m->name);
     k->listener = (dv_listener){.hear = hear, .context = k};
-    dv_turn_begin(k->client);
+    dv_client_lock(k->client);
     dv_listen(k->client, &k->listener);
-    dv_turn_end(k->client);
+    dv_client_unlock(k->client);
     m->world->coverage->meetings[SIM_MET_KAZOO]++;
     sim_trace(m->world, "%s joins: kazoo, boundary %lld ms", m->name, (long long)k->boundary_ms);
     return k;
@@ -360,9 +360,9 @@ void sim_kazoo_act(sim_kazoo *k) {
         sim_member_close(m);
         return;
     }
-    dv_turn_begin(k->client);
+    dv_client_lock(k->client);
     go(k, dv_client_now(k->client));
-    dv_turn_end(k->client);
+    dv_client_unlock(k->client);
     m->act_at = m->world->now_ms + RETRY_MS;
 }
 

@@ -310,9 +310,9 @@ void sim_kazoo_claim_start(sim_member *m, sim_random *r) {
     snprintf(k->directories[1], sizeof k->directories[1], is_pool ? "/sem/p%zu" : "/locks/l%zu", place);
     snprintf(k->directories[2], sizeof k->directories[2], is_pool ? "/sem/p%zu-__lock__" : "/locks/l%zu", place);
     k->listener = (dv_listener){.hear = hear, .context = k};
-    dv_turn_begin(k->client);
+    dv_client_lock(k->client);
     dv_listen(k->client, &k->listener);
-    dv_turn_end(k->client);
+    dv_client_unlock(k->client);
     m->kazoo_claim = k;
     m->act_at = m->world->now_ms + 1;
     sim_trace(m->world, "%s (kazoo) uses %s", m->name, k->directories[1]);
@@ -320,9 +320,9 @@ void sim_kazoo_claim_start(sim_member *m, sim_random *r) {
 
 void sim_kazoo_claim_act(sim_member *m) {
     sim_kazoo_claim *k = m->kazoo_claim;
-    dv_turn_begin(k->client);
+    dv_client_lock(k->client);
     go(k, dv_client_now(k->client));
-    dv_turn_end(k->client);
+    dv_client_unlock(k->client);
     m->act_at = m->world->now_ms + RETRY_MS;
 }
 

@@ -96,7 +96,7 @@ static void ask(sim_world *w, dv_kind kind, const char *path, const char *data, 
     strcpy(kept, path);
     char *text = kept + strlen(path) + 1;
     if (bytes) memcpy(text, data, bytes);
-    dv_turn_begin(w->admin);
+    dv_client_lock(w->admin);
     if (dv_client_connected(w->admin)) {
         dv_op op = {.kind = kind, .path = kept, .data = text, .data_bytes = bytes, .version = -1};
         sim_admin_note_session(w);
@@ -104,7 +104,7 @@ static void ask(sim_world *w, dv_kind kind, const char *path, const char *data, 
     } else {
         free(kept);
     }
-    dv_turn_end(w->admin);
+    dv_client_unlock(w->admin);
 }
 
 static void put_root(sim_world *w, const char *text, size_t bytes) {

@@ -131,7 +131,7 @@ static void claim(sim_services *s, size_t k) {
     if (u->under_way > 2) return;
     cJSON *candidate = make_status(s, NULL, NULL, u->ttl_s), *entry = NULL;
     dv_service *service = NULL;
-    dv_turn_begin(s->m->client);
+    dv_client_lock(s->m->client);
     int error = dv_service_for(s->registry, candidate, sim_unique_names[k], &entry, &service);
     if (!error) {
         asked *a = new_asked(s, timeout_ms);
@@ -143,7 +143,7 @@ static void claim(sim_services *s, size_t k) {
                 .kind = DV_TASK_CLAIM, .entry = entry, .timeout_ms = timeout_ms, .done = on_claimed, .context = a},
             NULL);
     }
-    dv_turn_end(s->m->client);
+    dv_client_unlock(s->m->client);
     cJSON_Delete(candidate);
     if (error) sim_violate(w, "S8", "a claim of %s: %s", s->m->name, divvy_strerror(error));
 }
@@ -200,9 +200,9 @@ static void unwatch(sim_services *s) {
 }
 
 static bool is_viewed(const sim_services *s, const char *role) {
-    dv_turn_begin(s->m->client);
+    dv_client_lock(s->m->client);
     bool viewed = dv_registry_knows_time(s->registry) && dv_registry_view_ready(s->registry, role);
-    dv_turn_end(s->m->client);
+    dv_client_unlock(s->m->client);
     return viewed;
 }
 

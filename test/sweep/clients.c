@@ -145,7 +145,7 @@ static size_t ask(sweep *s, bool create) {
     divvy_client *client = s->clients[0];
     size_t asked = 0;
     all.answered = 0;
-    dv_turn_begin(client);
+    dv_client_lock(client);
     for (size_t i = 0; i < NODES; i++) {
         node *n = &all.nodes[i];
         int good = create ? DIVVY_EEXIST : DIVVY_ENOENT;
@@ -157,7 +157,7 @@ static size_t ask(sweep *s, bool create) {
         else asked++;
     }
     if (dv_batch_children(client->batch, "/", on_list, NULL) == 0) asked++;
-    dv_turn_end(client);
+    dv_client_unlock(client);
     sweep_until(s, is_answered, &asked, SWEEP_WAIT_MS, "a batch");
     size_t bad = 0;
     for (size_t i = 0; i < NODES; i++) {

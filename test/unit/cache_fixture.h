@@ -92,17 +92,17 @@ static inline void expect_told(const char *text) {
 
 static inline void begin_cache(divvy_client *client, const dv_cache_options *options, const char *role) {
     memset(&told, 0, sizeof told);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     told.cache = dv_cache_start(client, ROOT, options ? options : &usual_options, &text_owner, &told);
     assert_non_null(told.cache);
     assert_int_equal(dv_cache_want(told.cache, role, NULL), 0);
-    dv_turn_end(client);
+    dv_client_unlock(client);
 }
 
 static inline void end_cache(divvy_client *client) {
-    dv_turn_begin(client);
+    dv_client_lock(client);
     if (told.cache) dv_cache_stop(told.cache);
-    dv_turn_end(client);
+    dv_client_unlock(client);
 }
 
 static inline bool is_primed(const char *role) {

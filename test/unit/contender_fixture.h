@@ -59,10 +59,10 @@ static const dv_contender_events events = {on_held, on_failed, on_gone};
 
 static inline int enter_at(owner *o, const char *directory) {
     *o = (owner){.contender = NULL};
-    dv_turn_begin(dv_fake_client(fake));
+    dv_client_lock(dv_fake_client(fake));
     int error =
         dv_contender_enter(&o->contender, dv_fake_client(fake), directory, &dv_exclusive_queue, "me", &events, o);
-    dv_turn_end(dv_fake_client(fake));
+    dv_client_unlock(dv_fake_client(fake));
     return error;
 }
 
@@ -71,9 +71,9 @@ static inline void enter(owner *o) {
 }
 
 static inline void leave(owner *o) {
-    dv_turn_begin(dv_fake_client(fake));
+    dv_client_lock(dv_fake_client(fake));
     dv_contender_leave(o->contender);
-    dv_turn_end(dv_fake_client(fake));
+    dv_client_unlock(dv_fake_client(fake));
     dv_fake_run(fake);
 }
 

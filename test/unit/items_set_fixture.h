@@ -158,7 +158,7 @@ static inline int deal(member *m, const char *items, const char *mine) {
     words w, share;
     split(&w, items);
     split(&share, mine);
-    dv_turn_begin(m->client);
+    dv_client_lock(m->client);
     dv_plan_set *set;
     assert_int_equal(dv_items_make_set(&set, m->client, "test", m->p->locks_path, w.names, w.count), 0);
     uint8_t target[ITEMS_MAX] = {0};
@@ -168,7 +168,7 @@ static inline int deal(member *m, const char *items, const char *mine) {
     int error = dv_items_use(m->p, set);
     if (!error) dv_state_target_settled(m->p, target, DIVVY_REASON_FOREIGN, dv_client_now(m->client));
     dv_plan_set_unref(set);
-    dv_turn_end(m->client);
+    dv_client_unlock(m->client);
     return error;
 }
 

@@ -91,9 +91,9 @@ static inline void begin_with(int64_t join_ms, int64_t leave_ms, int64_t settle_
     const dv_patience patience = {join_ms, leave_ms, settle_max_ms};
     memset(&told, 0, sizeof told);
     start = dv_fake_now(fake);
-    dv_turn_begin(dv_fake_client(fake));
+    dv_client_lock(dv_fake_client(fake));
     watch = dv_patient_watch_start(dv_fake_client(fake), PARTY, &patience, &events, &told);
-    dv_turn_end(dv_fake_client(fake));
+    dv_client_unlock(dv_fake_client(fake));
     assert_non_null(watch);
 }
 
@@ -102,9 +102,9 @@ static inline void begin(void) {
 }
 
 static inline void stop(void) {
-    dv_turn_begin(dv_fake_client(fake));
+    dv_client_lock(dv_fake_client(fake));
     dv_patient_watch_stop(watch);
-    dv_turn_end(dv_fake_client(fake));
+    dv_client_unlock(dv_fake_client(fake));
     dv_fake_run(fake);
 }
 

@@ -253,24 +253,24 @@ static const dv_plan_reader_events reader_events = {on_changed, on_failed, on_go
 
 static inline void start_reader(dv_plan_set *configured) {
     heard.changed = heard.failed = heard.gone = heard.stop_at = 0;
-    dv_turn_begin(nodes.client);
+    dv_client_lock(nodes.client);
     heard.reader = dv_plan_reader_start(nodes.client, ROOT, &heard.memory, configured, &reader_events, &heard);
-    dv_turn_end(nodes.client);
+    dv_client_unlock(nodes.client);
     assert_non_null(heard.reader);
     dv_fake_run(nodes.fake);
 }
 
 static inline void stop_reader(void) {
-    dv_turn_begin(nodes.client);
+    dv_client_lock(nodes.client);
     if (heard.reader) dv_plan_reader_stop(heard.reader);
-    dv_turn_end(nodes.client);
+    dv_client_unlock(nodes.client);
     dv_fake_run(nodes.fake);
 }
 
 static inline void look(void) {
-    dv_turn_begin(nodes.client);
+    dv_client_lock(nodes.client);
     dv_plan_reader_look(heard.reader, dv_client_now(nodes.client));
-    dv_turn_end(nodes.client);
+    dv_client_unlock(nodes.client);
     dv_fake_run(nodes.fake);
 }
 

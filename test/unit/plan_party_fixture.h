@@ -75,18 +75,18 @@ static inline int tear_down(void **state) {
 /* --- what the test does ----------------------------------------------------------------------------------------- */
 
 static inline int settle(const char *const *names, size_t count, int64_t pzxid) {
-    dv_turn_begin(dv_fake_client(fake));
+    dv_client_lock(dv_fake_client(fake));
     int error = dv_roster_settle(people, names, count, pzxid);
-    dv_turn_end(dv_fake_client(fake));
+    dv_client_unlock(dv_fake_client(fake));
     return error;
 }
 #define SETTLE(pzxid, ...) \
     assert_int_equal(settle((const char *const[]){__VA_ARGS__}, COUNT(((const char *const[]){__VA_ARGS__})), pzxid), 0)
 
 static int ask_of(const dv_plan *previous) {
-    dv_turn_begin(dv_fake_client(fake));
+    dv_client_lock(dv_fake_client(fake));
     int asked = dv_roster_ask(people, previous, DV_ROSTER_NEEDED, on_done, &told);
-    dv_turn_end(dv_fake_client(fake));
+    dv_client_unlock(dv_fake_client(fake));
     return asked;
 }
 
@@ -95,9 +95,9 @@ static inline int ask(void) {
 }
 
 static inline int ask_namesakes(const char *node) {
-    dv_turn_begin(dv_fake_client(fake));
+    dv_client_lock(dv_fake_client(fake));
     int asked = dv_roster_ask_namesakes(people, dv_roster_find(people, node), on_done, &told);
-    dv_turn_end(dv_fake_client(fake));
+    dv_client_unlock(dv_fake_client(fake));
     return asked;
 }
 

@@ -94,9 +94,9 @@ static inline dv_plan_writer *start(void) {
     const dv_plan_writer_config config = {ROOT, PARTY, &memory, people, &events, false};
     told.outcome = NOT_DONE;
     told.error = told.done = told.gone = 0;
-    dv_turn_begin(client);
+    dv_client_lock(client);
     attempt = dv_plan_writer_start(client, &config, &heard, &told);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return attempt;
 }
 

@@ -155,15 +155,15 @@ static const dv_plan_reader_events reader_events = {reader_changed, reader_faile
 
 static inline void refresh(user *u) {
     u->read = false;
-    dv_turn_begin(u->client);
+    dv_client_lock(u->client);
     u->reader = dv_plan_reader_start(u->client, ROOT, &u->memory, u->set, &reader_events, u);
     assert_non_null(u->reader);
     dv_plan_reader_look(u->reader, dv_client_now(u->client));
-    dv_turn_end(u->client);
+    dv_client_unlock(u->client);
     STEP_UNTIL(u->read);
-    dv_turn_begin(u->client);
+    dv_client_lock(u->client);
     dv_plan_reader_stop(u->reader);
-    dv_turn_end(u->client);
+    dv_client_unlock(u->client);
     STEP_UNTIL(u->reader == NULL);
 }
 
@@ -194,9 +194,9 @@ static inline void begin_attempt(user *u) {
     const dv_plan_writer_config config = {ROOT, PARTY, &u->memory, u->people, &u->events, u->over_newer};
     u->outcome = NOT_DONE;
     u->error = u->done = u->gone = 0;
-    dv_turn_begin(u->client);
+    dv_client_lock(u->client);
     u->attempt = dv_plan_writer_start(u->client, &config, &events, u);
-    dv_turn_end(u->client);
+    dv_client_unlock(u->client);
     assert_non_null(u->attempt);
     assert_int_equal(u->done + u->gone, 0);
 }
@@ -209,9 +209,9 @@ static inline int attempt(user *u) {
 }
 
 static inline void stop_attempt(user *u) {
-    dv_turn_begin(u->client);
+    dv_client_lock(u->client);
     if (u->attempt) dv_plan_writer_stop(u->attempt);
-    dv_turn_end(u->client);
+    dv_client_unlock(u->client);
 }
 
 /* As a member would: reads what it has to, until nothing is left to write. How many plans it wrote. */

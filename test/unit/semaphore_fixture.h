@@ -289,11 +289,11 @@ static inline void destroy(user *u) {
 
 static inline int raw(dv_kind kind, const char *path, const char *data, int mode) {
     dv_op op = {.kind = kind, .path = path, .data = data, .data_bytes = strlen(data), .mode = mode, .version = -1};
-    dv_turn_begin(stranger);
+    dv_client_lock(stranger);
     dv_request *asked = dv_request_send(stranger, &op);
     int error = dv_request_wait(asked, dv_deadline_in(stranger, 5000));
     dv_request_drop(asked);
-    dv_turn_end(stranger);
+    dv_client_unlock(stranger);
     return error;
 }
 

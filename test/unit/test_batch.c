@@ -53,11 +53,11 @@ static void children(int i) {
 }
 
 static void begin(void) {
-    dv_turn_begin(dv_fake_client(fake));
+    dv_client_lock(dv_fake_client(fake));
 }
 
 static void end(void) {
-    dv_turn_end(dv_fake_client(fake));
+    dv_client_unlock(dv_fake_client(fake));
     dv_fake_run(fake);
 }
 
@@ -277,7 +277,7 @@ static void test_not_connected(void **state) {
     create(0);
     create(1);
     children(2);
-    dv_turn_end(dv_fake_client(fake));
+    dv_client_unlock(dv_fake_client(fake));
     assert_int_equal(answered, 0);
     dv_fake_run(fake);
     for (int i = 0; i < 3; i++) assert_int_equal(items[i].error, DIVVY_ECONNECTION);

@@ -340,16 +340,16 @@ static void test_unwant(void **state) {
     (void)state;
     begin_with_two();
     fire("/r/a/x", DV_WATCH_CHANGED);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     dv_cache_unwant(told.cache, "a");
-    dv_turn_end(client);
+    dv_client_unlock(client);
     assert_int_equal(client->watched.used_bytes, 0);
     answer_data("3");
     expect_told("");
     assert_false(is_primed("a"));
-    dv_turn_begin(client);
+    dv_client_lock(client);
     assert_int_equal(dv_cache_want(told.cache, "a", NULL), 0); /* and may be wanted again */
-    dv_turn_end(client);
+    dv_client_unlock(client);
     dv_fake_run(fake);
     answer_names("x");
     answer_data("4");
@@ -362,23 +362,23 @@ static void test_wanted_twice(void **state) {
     begin("a");
     answer_names("x");
     answer_data("1");
-    dv_turn_begin(client);
+    dv_client_lock(client);
     assert_int_equal(dv_cache_want(told.cache, NULL, NULL), 0);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     dv_fake_run(fake);
     answer_names("a");
     expect_asked(""); /* It is watched already. */
     assert_true(is_primed(NULL));
-    dv_turn_begin(client);
+    dv_client_lock(client);
     dv_cache_unwant(told.cache, "a");
-    dv_turn_end(client);
+    dv_client_unlock(client);
     assert_true(is_primed("a"));
     fire("/r/a/x", DV_WATCH_CHANGED);
     answer_data("2");
     expect_told("+a/x=1 a/x=1>2 ");
-    dv_turn_begin(client);
+    dv_client_lock(client);
     dv_cache_unwant(told.cache, NULL);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     assert_false(is_primed("a"));
     assert_int_equal(client->watched.used_bytes, 0);
 }

@@ -108,9 +108,9 @@ static void test_some_watched_some_polled(void **state) {
     begin_within(ROLE_BYTES + 2 * ENTRY_BYTES);
     answer_names("xyz");
     while (dv_fake_oldest(fake)) answer_data("1");
-    dv_turn_begin(client);
+    dv_client_lock(client);
     assert_int_equal(dv_cache_want(told.cache, "b", NULL), 0);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     dv_fake_run(fake);
     expect_asked("children! /r/b");
     answer_names("q");
@@ -122,9 +122,9 @@ static void test_some_watched_some_polled(void **state) {
 static void test_warned_once(void **state) {
     (void)state;
     begin_within(1);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     assert_int_equal(dv_cache_want(told.cache, "b", NULL), 0);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     dv_fake_run(fake);
     expect_asked("children /r/a, children /r/b");
     assert_int_equal(warned.count, 1);
@@ -143,10 +143,10 @@ static void test_client_budget(void **state) {
     expect_asked("get /r/a/x");
     assert_int_equal(client->watched.used_bytes, 26);
     answer_data_at("1", 1, 101);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     dv_release_ephemeral(client, 1);
     dv_release_watch(client, 26);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     advance(usual_options.poll_ms);
     expect_asked("children! /r/a");
     answer_names("x");

@@ -109,7 +109,7 @@ static void write_something(void) {
     snprintf(path, sizeof path, ROOT "/%c/%c", 'a' + below(ROLES), 'a' + below(IDS));
     snprintf(text, sizeof text, "%s%u", below(10) ? "" : "bad", ++count);
     if (divvy_client_state(client) != DIVVY_CONNECTED) return;
-    dv_turn_begin(client);
+    dv_client_lock(client);
     switch (below(6)) {
     case 0:
     case 1:
@@ -126,7 +126,7 @@ static void write_something(void) {
         client->znode->backend->submit(client->znode, &op, NULL, ignore_reply, NULL);
     }
     }
-    dv_turn_end(client);
+    dv_client_unlock(client);
 }
 
 static void change_a_role(void) {
@@ -367,10 +367,10 @@ static void test_watches_given_back(void **state) {
     size_t of_a = watcher->watched.used_bytes;
     assert_int_equal(of_a, dv_path_cost(ROOT "/a") + ENTRIES * dv_path_cost(ROOT "/a/e00"));
     watcher->watched.limit_bytes = of_a + of_a / 2;
-    dv_turn_begin(watcher);
+    dv_client_lock(watcher);
     dv_cache_unwant(told.cache, "a");
     assert_int_equal(dv_cache_want(told.cache, "b", NULL), 0);
-    dv_turn_end(watcher);
+    dv_client_unlock(watcher);
     divvy_testing_run(e, 1000);
     assert_true(is_primed("b"));
     divvy_stats stats;
@@ -404,9 +404,9 @@ static void test_burst(void **state) {
     for (int i = 0; i < BURST; i++) {
         char path[64];
         snprintf(path, sizeof path, ROOT "/a/e%d", i);
-        dv_turn_begin(writers[0]);
+        dv_client_lock(writers[0]);
         dv_znode_create(writers[0]->znode, path, "1", 1, DV_EPHEMERAL, ignore_reply, NULL);
-        dv_turn_end(writers[0]);
+        dv_client_unlock(writers[0]);
         if (i % 10 == 0) divvy_testing_run(e, 10);
     }
     divvy_testing_run(e, 500);

@@ -204,9 +204,9 @@ static void test_unwant(void **state) {
     begin_preserving(0.5, "abcd");
     vanish("abc");
     advance(SETTLE_MS);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     dv_cache_unwant(told.cache, "a");
-    dv_turn_end(client);
+    dv_client_unlock(client);
     advance(MAX_MS);
     assert_int_equal(client->watched.used_bytes, 0);
 }

@@ -8,7 +8,7 @@
  * refused only. */
 static void test_budgets(void **state) {
     (void)state;
-    dv_turn_begin(client);
+    dv_client_lock(client);
     assert_int_equal(dv_reserve_node(client, 60, 0), 0);
     assert_int_equal(dv_reserve_node(client, 41, 0), DIVVY_ELIMIT);
     assert_int_equal(dv_reserve_node(client, 40, 51), DIVVY_ELIMIT); /* such a watch never fits */
@@ -16,17 +16,17 @@ static void test_budgets(void **state) {
     assert_int_equal(dv_reserve_node(client, 20, 1), DIVVY_EBUSY);
     assert_int_equal(dv_reserve_node(client, 20, 0), 0);
     assert_int_equal(client->ephemeral_count, 3);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     assert_string_equal(heard, "");
-    dv_turn_begin(client);
+    dv_client_lock(client);
     dv_release_watch(client, 50);
     dv_release_ephemeral(client, 20);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     assert_string_equal(heard, "R");
-    dv_turn_begin(client);
+    dv_client_lock(client);
     dv_release_ephemeral(client, 20); /* Nobody has asked since. */
     dv_release_ephemeral(client, 60);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     assert_string_equal(heard, "R");
     assert_int_equal(client->ephemeral_count, 0);
     assert_int_equal(dv_path_cost("/a/b"), 8);

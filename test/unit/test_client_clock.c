@@ -212,9 +212,9 @@ static void on_barrier(void *context, int error, int64_t now) {
 
 static void ask(barrier *b) {
     *b = (barrier){.wait = {.done = on_barrier, .context = b}};
-    dv_turn_begin(client);
+    dv_client_lock(client);
     dv_client_barrier(client, &b->wait);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     dv_fake_run(fake);
 }
 

@@ -118,9 +118,9 @@ static void test_old_servers(void **state) {
         dv_fake_session(fake, DIVVY_CONNECTED);
         divvy_client *of_fake = dv_fake_client(fake);
         told = 1;
-        dv_turn_begin(of_fake);
+        dv_client_lock(of_fake);
         assert_int_equal(dv_ensure_path(of_fake->znode, "/a/b", DV_CONTAINER, on_ensured, NULL), 0);
-        dv_turn_end(of_fake);
+        dv_client_unlock(of_fake);
         assert_string_equal(dv_fake_pending(fake), "exists /a/b");
         dv_fake_answer(fake, &(dv_reply){.error = DIVVY_ENOENT});
         assert_string_equal(dv_fake_pending(fake), "container /a, container /a/b");

@@ -39,11 +39,11 @@ static void test_many_enter_in_one_turn(void **state) {
     dv_tree_put(tree, "/r", DV_PERSISTENT, 0);
     a = b = (owner){.contender = NULL};
     divvy_client *client = dv_fake_client(fake);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     assert_int_equal(dv_contender_enter(&a.contender, client, QUEUE, &dv_exclusive_queue, "me", &events, &a), 0);
     assert_int_equal(dv_contender_enter(&b.contender, client, "/r", &dv_exclusive_queue, "me", &events, &b), 0);
     assert_string_equal(dv_fake_pending(fake), ""); /* Not before the turn ends. */
-    dv_turn_end(client);
+    dv_client_unlock(client);
     assert_string_equal(dv_fake_pending(fake),
                         "multi [sequential /q/#1__lock__; sequential /r/#2__lock__], children /q, children /r");
     dv_tree_serve_all(tree);

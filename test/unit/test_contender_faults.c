@@ -184,9 +184,9 @@ static void test_abandoned(void **state) {
         if (stage == 5) leave(&o);
         bool under_way = dv_fake_oldest(fake) != NULL;
         divvy_client *client = dv_fake_client(fake);
-        dv_turn_begin(client);
+        dv_client_lock(client);
         client->znode->backend->abandon(client->znode, DIVVY_ECANCELED, dv_fake_now(fake));
-        dv_turn_end(client);
+        dv_client_unlock(client);
         dv_fake_run(fake);
         assert_int_equal(o.gone, under_way);
         assert_int_equal(o.failed, 0);
@@ -203,9 +203,9 @@ static void test_abandoned(void **state) {
 /* --- verifying ---------------------------------------------------------------------------------------------------- */
 
 static void verify(owner *o) {
-    dv_turn_begin(dv_fake_client(fake));
+    dv_client_lock(dv_fake_client(fake));
     dv_contender_verify(o->contender);
-    dv_turn_end(dv_fake_client(fake));
+    dv_client_unlock(dv_fake_client(fake));
     dv_fake_run(fake);
 }
 

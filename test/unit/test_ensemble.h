@@ -87,17 +87,17 @@ static inline divvy_testing_ensemble *ensemble_of(const divvy_client *client) {
 /* Sends an operation; the outcome is filled in later. */
 static inline void ask_op(divvy_client *client, outcome *o, dv_op op, seen_watch *watch) {
     *o = (outcome){.error = NOT_YET, .ensemble = ensemble_of(client)};
-    dv_turn_begin(client);
+    dv_client_lock(client);
     assert_int_equal(client->znode->backend->submit(client->znode, &op, watch ? &watch->watch : NULL, on_reply, o), 0);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     assert_int_equal(o->error, NOT_YET); /* never inside the call */
 }
 
 static inline void ask_multi(divvy_client *client, outcome *o, const dv_op *ops, size_t count) {
     *o = (outcome){.error = NOT_YET, .ensemble = ensemble_of(client)};
-    dv_turn_begin(client);
+    dv_client_lock(client);
     assert_int_equal(dv_znode_multi(client->znode, ops, count, on_multi_reply, o), 0);
-    dv_turn_end(client);
+    dv_client_unlock(client);
 }
 
 /* Lets time go on until it is answered. The error. */

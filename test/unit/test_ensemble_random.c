@@ -119,7 +119,7 @@ static void ask_something(user *u) {
     if (below(3) == 0) strcpy(a->path, "/counter");
     if (strcmp(a->path, "/counter") == 0 && op.kind != DV_GET) op.kind = a->kind = DV_SET;
     dv_znode *znode = u->client->znode;
-    dv_turn_begin(u->client);
+    dv_client_lock(u->client);
     if (op.kind == DV_CHECK || below(6) == 0) {
         dv_op ops[2] = {op, {.kind = DV_CHECK, .path = "/n1", .version = -1}};
         if (ops[0].kind >= DV_CHECK) ops[0] = (dv_op){.kind = DV_SET, .path = "/counter", .version = -1};
@@ -130,7 +130,7 @@ static void ask_something(user *u) {
         a->watch = watches ? &u->watch : NULL;
         assert_int_equal(znode->backend->submit(znode, &op, watches ? &u->watch.watch : NULL, on_single, a), 0);
     }
-    dv_turn_end(u->client);
+    dv_client_unlock(u->client);
 }
 
 static void end_user(user *u) {

@@ -107,9 +107,9 @@ static void test_answers(void **state) {
         int told = answer_count, error = NOT_YET;
         int64_t sent_at = dv_client_now(c);
         dv_op op = op_of(round == 1 ? DV_GET : DV_DELETE, "/none");
-        dv_turn_begin(c);
+        dv_client_lock(c);
         assert_int_equal(c->znode->backend->submit(c->znode, &op, NULL, on_done, &error), 0);
-        dv_turn_end(c);
+        dv_client_unlock(c);
         while (error == NOT_YET) divvy_testing_step(e, e->now + 100);
         assert_int_equal(error, DIVVY_ENOENT);
         assert_int_equal(answers_before, told + 1);

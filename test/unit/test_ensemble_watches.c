@@ -93,9 +93,9 @@ static void test_before_the_answer(void **state) {
 static void test_unwatch(void **state) {
     (void)state;
     assert_int_equal(read_watched(DV_GET, "/a"), 0);
-    dv_turn_begin(c);
+    dv_client_lock(c);
     dv_znode_unwatch(c->znode, &w.watch);
-    dv_turn_end(c);
+    dv_client_unlock(c);
     do_op(other, &o, op_set("/a", "x", -1));
     divvy_testing_run(e, 100);
     assert_int_equal(w.fired, 0);

@@ -85,11 +85,11 @@ static void on_made(void *context, const dv_reply *reply, int64_t now) {
 static void join_as_kazoo(divvy_client *client) {
     int error = -1;
     assert_int_equal(divvy_client_wait_connected(client, PATIENCE_MS), 0);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     assert_int_equal(dv_batch_create(client->batch, "/pool/party/0123456789abcdef0123456789abcdef-kazoo", "", 0,
                                      DV_EPHEMERAL, on_made, &error),
                      0);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     run(1000);
     assert_int_equal(error, 0);
 }

@@ -367,7 +367,7 @@ static void test_too_long(void **state) {
     name[69999] = '\0';
     const char *const names[] = {"a", "b", name};
     const uint8_t mine[] = {1, 1, 1};
-    dv_turn_begin(m.client);
+    dv_client_lock(m.client);
     dv_plan_set *set;
     assert_int_equal(dv_items_make_set(&set, m.client, "test", m.p->locks_path, names, 3), DIVVY_E2BIG);
     assert_null(set);
@@ -376,7 +376,7 @@ static void test_too_long(void **state) {
     assert_int_equal(dv_items_use(m.p, set), 0);
     dv_state_target_settled(m.p, mine, DIVVY_REASON_MEMBERS, dv_client_now(m.client));
     dv_plan_set_unref(set);
-    dv_turn_end(m.client);
+    dv_client_unlock(m.client);
     assert_int_equal(divvy_partitioner_wait_for_acquire(m.p, PATIENCE_MS), 0);
     run(1);
     assert_snapshot(&m, "a b");

@@ -67,13 +67,13 @@ static int leave(void **state) {
 }
 
 static int deal(member *m, const char *const *names, size_t count, const uint8_t *mine) {
-    dv_turn_begin(m->client);
+    dv_client_lock(m->client);
     dv_plan_set *set = dv_plan_set_make(names, count);
     assert_non_null(set);
     int error = dv_items_use(m->p, set);
     if (!error) dv_state_target_settled(m->p, mine, DIVVY_REASON_MEMBERS, dv_client_now(m->client));
     dv_plan_set_unref(set);
-    dv_turn_end(m->client);
+    dv_client_unlock(m->client);
     return error;
 }
 
@@ -100,9 +100,9 @@ static void *look(void *context) {
 }
 
 static bool nothing_kept(const member *m) {
-    dv_turn_begin(m->client);
+    dv_client_lock(m->client);
     bool nothing = !m->p->aging && !m->p->retired;
-    dv_turn_end(m->client);
+    dv_client_unlock(m->client);
     return nothing;
 }
 
@@ -138,7 +138,7 @@ static void test_seen_by_threads(void **state) {
 static void test_out_of_memory(void **state) {
     member *m = *state;
     static const char *const names[] = {"a", "b", "kept", "z"};
-    dv_turn_begin(m->client);
+    dv_client_lock(m->client);
     dv_plan_set *set = dv_plan_set_make(names, 4), *dealt = m->p->dealt;
     const dv_item_table *table = dv_table(m->p);
     int error = DIVVY_ENOMEM, failures = 0;
@@ -156,17 +156,17 @@ static void test_out_of_memory(void **state) {
             assert_int_equal(table->items[i]->index, i);
             assert_true(table->items[i]->dealt && table->items[i]->shown && table->items[i]->refs == 2);
         }
-        dv_turn_end(m->client);
+        dv_client_unlock(m->client);
         assert_int_equal(divvy_partitioner_owns(m->p, "here"), 1);
         assert_int_equal(divvy_partitioner_owns(m->p, "a"), 0);
-        dv_turn_begin(m->client);
+        dv_client_lock(m->client);
     }
     assert_int_equal(error, 0);
     assert_true(failures >= 10); /* the draft, the table, three items */
     static const uint8_t mine[] = {1, 1, 1, 1};
     dv_state_target_settled(m->p, mine, DIVVY_REASON_MEMBERS, dv_client_now(m->client));
     dv_plan_set_unref(set);
-    dv_turn_end(m->client);
+    dv_client_unlock(m->client);
     assert_int_equal(divvy_partitioner_state(m->p), DIVVY_RELEASE);
     assert_int_equal(divvy_partitioner_release_set(m->p), 0);
     assert_int_equal(divvy_partitioner_wait_for_acquire(m->p, 30000), 0);
@@ -180,7 +180,7 @@ static void test_out_of_memory_at_pruning(void **state) {
     static const uint8_t mine[] = {1};
     assert_int_equal(deal(m, names, 1, mine), 0);
     assert_int_equal(divvy_partitioner_state(m->p), DIVVY_RELEASE);
-    dv_turn_begin(m->client);
+    dv_client_lock(m->client);
     dv_item *item = dv_item_find(m->p, "here");
     assert_int_equal(dv_state_release(m->p, m->p->state_id, dv_client_now(m->client)), 0);
     assert_true(m->p->prune_posted);
@@ -190,7 +190,7 @@ static void test_out_of_memory_at_pruning(void **state) {
     dv_object_ref(&m->p->object);
     m->p->prune_posted = true;
     assert_ptr_equal(dv_item_find(m->p, "here"), item);
-    dv_turn_end(m->client);
+    dv_client_unlock(m->client);
     assert_true(divvy_testing_run(m->ensemble, 1000) > 0);
     assert_null(dv_item_find(m->p, "here"));
     assert_int_equal(divvy_partitioner_state(m->p), DIVVY_ACQUIRED);
@@ -218,7 +218,7 @@ static void test_many(void **state) {
         snprintf(texts[i], NAME_BYTES, "item-%06zu", i);
         names[i] = texts[i];
     }
-    dv_turn_begin(m->client);
+    dv_client_lock(m->client);
     dv_plan_set *all = dv_plan_set_make(names, MANY), *next = dv_plan_set_make(names + 1, MANY);
     assert_true(all && next);
     int64_t began_us = now_us();
@@ -237,7 +237,7 @@ static void test_many(void **state) {
     assert_int_equal(dv_item_count(m->p), MANY + 2); /* and the two that are shown yet */
     dv_plan_set_unref(all);
     dv_plan_set_unref(next);
-    dv_turn_end(m->client);
+    dv_client_unlock(m->client);
     assert_int_equal(divvy_partitioner_state(m->p), DIVVY_RELEASE);
     assert_int_equal(divvy_partitioner_release_set(m->p), 0);
     assert_true(divvy_testing_run(m->ensemble, 1000) > 0);

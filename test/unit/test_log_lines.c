@@ -24,13 +24,13 @@ static bool out_of_order, to_flood, to_log_on;
 
 /* Other threads make the library log and warn at the same time. */
 static void flood(void) {
-    dv_turn_begin(client);
+    dv_client_lock(client);
     for (int i = 1; i <= FLOOD; i++) {
         dv_client_log(client, DIVVY_LOG_DEBUG, "line %d", i);
         if (i % 5 == 0) dv_client_warn(client, DIVVY_WARN_STRAY, "warning %d", i);
     }
     assert_true(client->log_lines <= DV_LOG_LINES_MAX);
-    dv_turn_end(client);
+    dv_client_unlock(client);
 }
 
 static void on_log(int level, const char *message, void *user) {
@@ -42,9 +42,9 @@ static void on_log(int level, const char *message, void *user) {
         out_of_order = out_of_order || line <= last_line;
         last_line = line;
         if (!to_log_on) return;
-        dv_turn_begin(client);
+        dv_client_lock(client);
         for (int i = 0; i < 2; i++) dv_client_log(client, DIVVY_LOG_DEBUG, "more");
-        dv_turn_end(client);
+        dv_client_unlock(client);
     } else if (sscanf(message, "%llu log lines were dropped", &dropped) == 1) {
         assert_int_equal(level, DIVVY_LOG_WARN);
         reports++;
@@ -105,9 +105,9 @@ static void test_bounded(void **state) {
     /* Afterwards all is as before. */
     int before = lines_told;
     last_line = 0;
-    dv_turn_begin(client);
+    dv_client_lock(client);
     for (int i = 1; i <= 100; i++) dv_client_log(client, DIVVY_LOG_DEBUG, "line %d", i);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     run();
     assert_int_equal(lines_told, before + 100);
     assert_int_equal(reports, 1);

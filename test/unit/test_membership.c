@@ -51,16 +51,16 @@ static void on_gone(void *context, int64_t now) {
 static void join(void) {
     static const dv_membership_events events = {on_joined, on_failed, on_gone, false, NULL};
     o = (owner){.membership = NULL};
-    dv_turn_begin(dv_fake_client(fake));
+    dv_client_lock(dv_fake_client(fake));
     assert_int_equal(dv_membership_join(&o.membership, dv_fake_client(fake), PARTY, "-me", "data", &events, &o), 0);
-    dv_turn_end(dv_fake_client(fake));
+    dv_client_unlock(dv_fake_client(fake));
     dv_fake_run(fake);
 }
 
 static void leave(void) {
-    dv_turn_begin(dv_fake_client(fake));
+    dv_client_lock(dv_fake_client(fake));
     dv_membership_leave(o.membership);
-    dv_turn_end(dv_fake_client(fake));
+    dv_client_unlock(dv_fake_client(fake));
     dv_fake_run(fake);
 }
 
@@ -301,9 +301,9 @@ static void test_faults_in_every_stage(void **state) {
 static void test_client_closes(void **state) {
     join();
     dv_tree_serve_all(tree);
-    dv_turn_begin(dv_fake_client(fake));
+    dv_client_lock(dv_fake_client(fake));
     dv_tell_listeners(dv_fake_client(fake), DV_SESSION_CLOSING, dv_fake_now(fake));
-    dv_turn_end(dv_fake_client(fake));
+    dv_client_unlock(dv_fake_client(fake));
     assert_int_equal(dv_fake_oldest(fake)->ops->kind, DV_DELETE);
     dv_tree_serve_all(tree);
     assert_int_equal(o.gone, 1);

@@ -128,9 +128,9 @@ static void begin_with(int64_t join_ms, int64_t leave_ms) {
     strcpy(party.letters, "abc");
     party.pzxid = 10;
     start = dv_fake_now(fake);
-    dv_turn_begin(dv_fake_client(fake));
+    dv_client_lock(dv_fake_client(fake));
     watch = dv_patient_watch_start(dv_fake_client(fake), PARTY, &patience, &events, &told);
-    dv_turn_end(dv_fake_client(fake));
+    dv_client_unlock(dv_fake_client(fake));
     assert_non_null(watch);
 }
 
@@ -158,9 +158,9 @@ static int set_up(void **state) {
 static int tear_down(void **state) {
     (void)state;
     if (watch) {
-        dv_turn_begin(dv_fake_client(fake));
+        dv_client_lock(dv_fake_client(fake));
         dv_patient_watch_stop(watch);
-        dv_turn_end(dv_fake_client(fake));
+        dv_client_unlock(dv_fake_client(fake));
         dv_fake_run(fake);
     }
     while (asked()) dv_fake_answer(fake, &(dv_reply){.error = DIVVY_ECONNECTION});
@@ -421,9 +421,9 @@ static void test_fails(void **state) {
 static void test_stop(void **state) {
     (void)state;
     begin_with(BOUNDARY_MS, BOUNDARY_MS);
-    dv_turn_begin(dv_fake_client(fake));
+    dv_client_lock(dv_fake_client(fake));
     dv_patient_watch_stop(watch);
-    dv_turn_end(dv_fake_client(fake));
+    dv_client_unlock(dv_fake_client(fake));
     dv_fake_run(fake);
     assert_int_equal(told.gone, 0);
     answer();

@@ -284,9 +284,9 @@ static void test_writer_asks_all(void **state) {
     dv_plan_member member = {.key = "g,a=2-w1", .zone = "", .leaving = ""};
     dv_plan plan = {.members = &member, .member_count = 1};
     assert_int_equal(ask_of(&plan), 0);
-    dv_turn_begin(dv_fake_client(fake));
+    dv_client_lock(dv_fake_client(fake));
     int asked = dv_roster_ask(people, &plan, DV_ROSTER_ALL, on_done, &told);
-    dv_turn_end(dv_fake_client(fake));
+    dv_client_unlock(dv_fake_client(fake));
     assert_int_equal(asked, 1);
     dv_fake_answer(fake, &(dv_reply){.data = "", .stat = &(dv_stat){.czxid = 12}});
     assert_true(node_at(1)->is_ghost);
@@ -296,9 +296,9 @@ static void test_writer_asks_all(void **state) {
 static void test_freed_inside(void **state) {
     (void)state;
     SETTLE(5, "a,a=2-w1");
-    dv_turn_begin(dv_fake_client(fake));
+    dv_client_lock(dv_fake_client(fake));
     assert_int_equal(dv_roster_ask(people, NULL, DV_ROSTER_NEEDED, free_inside, &told), 1);
-    dv_turn_end(dv_fake_client(fake));
+    dv_client_unlock(dv_fake_client(fake));
     answer(STATIC, 11);
     assert_told(0);
 }

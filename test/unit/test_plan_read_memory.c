@@ -73,9 +73,9 @@ static const dv_plan_reader_events plain_events = {on_changed, on_failed, on_gon
 /* A reader that waits for its timer whenever there is nothing to answer; false when it could not begin. */
 static bool read_all(void) {
     memset(&heard.changed, 0, sizeof heard - offsetof(__typeof__(heard), changed));
-    dv_turn_begin(nodes.client);
+    dv_client_lock(nodes.client);
     heard.reader = dv_plan_reader_start(nodes.client, ROOT, &heard.memory, NULL, &plain_events, &heard);
-    dv_turn_end(nodes.client);
+    dv_client_unlock(nodes.client);
     if (!heard.reader) return false;
     dv_fake_run(nodes.fake);
     serve_all();

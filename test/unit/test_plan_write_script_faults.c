@@ -158,14 +158,14 @@ static void on_collected(void *context, int64_t now) {
 
 static dv_plan_garbage *collect(void) {
     collected = 0;
-    dv_turn_begin(client);
+    dv_client_lock(client);
     dv_plan_garbage *garbage =
         dv_plan_garbage_new(client, ROOT, &memory.root, memory.version, on_collected, &collected);
     if (garbage != NULL && !dv_plan_garbage_collect(garbage)) {
         dv_plan_garbage_free(garbage);
         garbage = NULL;
     }
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return garbage;
 }
 

@@ -140,7 +140,7 @@ static bool has_settled(dv_drain *d) {
 static int settle_people(dv_drain *d) {
     divvy_client *client = dv_look_client(d->look);
     const char **nodes = calloc(d->node_count + 1, sizeof *nodes);
-    int error = nodes ? dv_turn_enter(client) : DIVVY_ENOMEM;
+    int error = nodes ? dv_client_enter(client) : DIVVY_ENOMEM;
     if (error) {
         free((void *)nodes);
         return error;
@@ -154,7 +154,7 @@ static int settle_people(dv_drain *d) {
     }
     if (!d->people) d->people = dv_roster_new(client, d->party_path, NULL, NULL);
     if (!error) error = d->people ? dv_roster_settle(d->people, nodes, count, d->pzxid) : DIVVY_ENOMEM;
-    dv_turn_end(client);
+    dv_client_unlock(client);
     free((void *)nodes);
     return error;
 }

@@ -141,10 +141,10 @@ int dv_look_read(dv_look *look, const dv_reads *reads) {
     reading *r = calloc(1, sizeof *r);
     if (!r) return DIVVY_ENOMEM;
     *r = (reading){.refs = 1, .look = look, .reads = reads};
-    int error = dv_turn_enter(look->client);
+    int error = dv_client_enter(look->client);
     if (!error) {
         ask_more(r);
-        dv_turn_end(look->client);
+        dv_client_unlock(look->client);
     }
     while (!error && !r->error && r->answered < reads->count) error = step(look);
     if (!error) error = r->error;

@@ -44,13 +44,13 @@ static void on_reader_gone(void *owner, int64_t now) {
 static int begin_reading(dv_pool_plan *plan) {
     static const dv_plan_reader_events events = {on_changed, on_failed, on_reader_gone};
     divvy_client *client = dv_look_client(plan->look);
-    int error = dv_turn_enter(client);
+    int error = dv_client_enter(client);
     if (error) return error;
     plan->read = false;
     plan->read_error = 0;
     if (!plan->reader) plan->reader = dv_plan_reader_start(client, plan->path, &plan->memory, NULL, &events, plan);
     if (plan->reader) dv_plan_reader_look(plan->reader, dv_client_now(client));
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return plan->reader ? 0 : DIVVY_ENOMEM;
 }
 
@@ -79,11 +79,11 @@ static void on_attempt_gone(void *owner, int64_t now) {
 static int begin_writing(dv_pool_plan *plan, const dv_plan_writer_config *config) {
     static const dv_plan_writer_events events = {on_done, on_attempt_gone};
     divvy_client *client = dv_look_client(plan->look);
-    int error = dv_turn_enter(client);
+    int error = dv_client_enter(client);
     if (error) return error;
     plan->written = false;
     plan->attempt = dv_plan_writer_start(client, config, &events, plan);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return plan->attempt ? 0 : DIVVY_ENOMEM;
 }
 

@@ -205,7 +205,7 @@ static int start(barrier *b, divvy_client *client, const char *path) {
 int barrier_enter(barrier **out, divvy_client *client, const char *path, size_t members) {
     if (out) *out = NULL;
     if (!out) return dv_fail(client, DIVVY_EINVAL, "barrier: out is NULL");
-    int error = dv_turn_enter(client);
+    int error = dv_client_enter(client);
     if (error) return error;
     error = check(client, path, members);
     barrier *b = error ? NULL : calloc(1, sizeof *b);
@@ -223,7 +223,7 @@ int barrier_enter(barrier **out, divvy_client *client, const char *path, size_t 
             *out = b;
         }
     }
-    dv_turn_end(client);
+    dv_client_unlock(client);
     return error;
 }
 
@@ -237,7 +237,7 @@ static bool is_over(void *context) {
     return b->failure || b->stage == OVER;
 }
 
-/* Waits until `met` says yes. With the turn held. */
+/* Waits until `met` says yes. With the client lock held. */
 static int wait_for(barrier *b, int64_t timeout_ms, bool (*met)(void *context)) {
     int error = timeout_ms < -1 ? DIVVY_EINVAL : dv_client_wait(b->object.client, timeout_ms, met, b);
     return error ? error : b->failure;
@@ -250,14 +250,14 @@ static int finish_call(barrier *b, const char *what, int error) {
 }
 
 int barrier_wait(barrier *b, int64_t timeout_ms) {
-    int error = dv_turn_enter(b ? b->object.client : NULL);
+    int error = dv_client_enter(b ? b->object.client : NULL);
     if (error) return error;
     dv_object_hold(&b->object);
     return finish_call(b, "wait", wait_for(b, timeout_ms, is_open));
 }
 
 int barrier_leave(barrier *b, int64_t timeout_ms) {
-    int error = dv_turn_enter(b ? b->object.client : NULL);
+    int error = dv_client_enter(b ? b->object.client : NULL);
     if (error) return error;
     dv_object_hold(&b->object);
     if (b->stage == ENTERING) return finish_call(b, "leave", b->failure ? b->failure : DIVVY_ESTATE);
@@ -272,9 +272,9 @@ void barrier_destroy(barrier *b) {
     if (!b || dv_client_forked(b->object.client)) return;
     divvy_client *client = b->object.client;
     dv_client_ref(client);
-    dv_turn_begin(client);
+    dv_client_lock(client);
     end(b);
     dv_object_destroy(&b->object);
-    dv_turn_end(client);
+    dv_client_unlock(client);
     dv_client_unref(client);
 }

@@ -1,7 +1,7 @@
 /* The backend of the seam on libzookeeper_mt. SPDX-License-Identifier: Apache-2.0
  *
  * Threads: the native client's I/O and completion threads only copy what they were given into an event and post it to
- * the client's queue. Everything else, the tables below included, is touched with the client's turn held.
+ * the client's queue. Everything else, the tables below included, is touched with the client lock held.
  * The numbered dangers of the native client that shaped this code are in docs/architecture.md. */
 #ifndef DV_APACHE_H
 #define DV_APACHE_H

@@ -19,8 +19,8 @@ typedef struct {
     dv_shared *shared;
 } dv_estate;
 
-/* With the turn held: an ephemeral node of the client's was made, or may have been (`error`); `wish` as in the request,
- * `made` as in the answer. Or one was deleted. */
+/* With the client lock held: an ephemeral node of the client's was made, or may have been (`error`); `wish` as in the
+ * request, `made` as in the answer. Or one was deleted. */
 void dv_estate_note_create(dv_apache *apache, const dv_op *op, int error, const char *made);
 void dv_estate_note_delete(dv_apache *apache, const char *path, int error);
 /* The session is over, and all of them with it. */

@@ -39,7 +39,7 @@ dv_resolve_job *dv_resolve_start(const dv_hosts *hosts, uint64_t seed, int delay
                                  void *context);
 /* DIVVY_ERESOLVE once a try has failed, else 0. */
 int dv_resolve_error(dv_resolve_job *job);
-/* With the turn held: `done` will not be called. The job's memory goes when its thread has ended. */
+/* With the client lock held: `done` will not be called. The job's memory goes when its thread has ended. */
 void dv_resolve_drop(dv_resolve_job *job);
 
 #endif

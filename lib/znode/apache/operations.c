@@ -331,7 +331,7 @@ static void on_children(int rc, const struct String_vector *names, const struct 
     deliver(p);
 }
 
-/* ---- sending, with the turn held ---- */
+/* ---- sending, with the client lock held ---- */
 
 static int create_mode(int mode) {
     if (mode == DV_CONTAINER) return ZOO_CONTAINER;

@@ -5,7 +5,7 @@
  * turn, and both deliveries of one event one after the other, so what says the same as the last one is a repetition.
  *
  * The lock is held while a request is handed to the native client, and while an event is looked at. It is never held
- * while the host's watcher runs, and is always taken after the turn. */
+ * while the host's watcher runs, and is always taken after the client lock. */
 #include "znode/apache/shared.h"
 
 #include <pthread.h>

@@ -23,7 +23,7 @@ typedef struct dv_tick_job dv_tick_job;
 typedef void (*dv_tick_fn)(void *context, int64_t tick_ms, int64_t now);
 /* Asks the server at `where`. Returns NULL when there is no memory, or no thread could be had. */
 dv_tick_job *dv_tick_ask(const dv_server_address *where, dv_sink sink, dv_tick_fn done, void *context);
-/* Gives the answer up: `done` will not be called. With the turn held. */
+/* Gives the answer up: `done` will not be called. With the client lock held. */
 void dv_tick_drop(dv_tick_job *job);
 
 /* Returns the tickTime of an answer to "conf", or 0 where it has none from 1 to 3600000. */

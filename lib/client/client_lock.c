@@ -1,4 +1,4 @@
-/* The turn, and waiting for something without one. SPDX-License-Identifier: Apache-2.0 */
+/* The client lock, and waiting for something without it. SPDX-License-Identifier: Apache-2.0 */
 #include <time.h>
 
 #include "client/client.h"
@@ -28,8 +28,8 @@ bool dv_client_in_callback(const divvy_client *client) {
     return client->in_callback && pthread_equal(client->callback_caller, pthread_self());
 }
 
-void dv_turn_begin(divvy_client *client) {
-    pthread_mutex_lock(&client->turn);
+void dv_client_lock(divvy_client *client) {
+    pthread_mutex_lock(&client->lock);
 }
 
 /* The earliest timer may have come before what the loop waits for; in manual mode the caller's poll must return. */
@@ -38,7 +38,7 @@ static bool loop_must_look(const divvy_client *client) {
     return client->config.manual && client->callbacks && !client->processing;
 }
 
-void dv_turn_end(divvy_client *client) {
+void dv_client_unlock(divvy_client *client) {
     if (client->room_given) {
         client->room_given = client->room_wanted = false;
         dv_tell_listeners(client, DV_SESSION_ROOM, dv_client_now(client));
@@ -53,19 +53,19 @@ void dv_turn_end(divvy_client *client) {
     if (client->closed && client->callbacks && !client->in_callback) dv_callback_drop_all(client);
     if (client->callbacks) pthread_cond_signal(&client->callback_ready);
     if (loop_must_look(client)) dv_client_wake(client);
-    bool release = client->release_after_turn;
-    client->release_after_turn = false;
-    pthread_mutex_unlock(&client->turn);
+    bool release = client->release_after_unlock;
+    client->release_after_unlock = false;
+    pthread_mutex_unlock(&client->lock);
     if (release) dv_client_unref(client);
 }
 
-int dv_turn_enter(divvy_client *client) {
+int dv_client_enter(divvy_client *client) {
     if (!client) return dv_fail(NULL, DIVVY_EINVAL, "the object is NULL");
     if (dv_client_forked(client)) {
         return dv_fail(client, DIVVY_EFORK,
                        "this client was opened before a fork and belongs to the parent; open another one here");
     }
-    dv_turn_begin(client);
+    dv_client_lock(client);
     return 0;
 }
 
@@ -78,18 +78,18 @@ static void sleep_on_change(divvy_client *client, int64_t left_ms) {
     until.tv_sec += left_ms / 1000;
     until.tv_nsec += left_ms % 1000 * 1000000;
     if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
-    pthread_cond_timedwait(&client->changed, &client->turn, &until);
+    pthread_cond_timedwait(&client->changed, &client->lock, &until);
 }
 
-/* One step of waiting, with the turn held before and after. */
+/* One step of waiting, with the client lock held before and after. */
 static void wait_step(divvy_client *client, int64_t left_ms) {
     if (client->config.manual && !client->processing) {
         client->processing = true;
         client->sleeping_until = INT64_MIN; /* nobody sleeps yet: the timers are looked at before we do */
         dv_loop_note_late(client);
-        dv_turn_end(client);
+        dv_client_unlock(client);
         if (dv_loop_run_due(client) == 0) dv_loop_sleep(client, left_ms);
-        dv_turn_begin(client);
+        dv_client_lock(client);
         client->processing = false;
         client->sleeping_until = INT64_MAX; /* the poller of our descriptor does not know the new timers */
         dv_client_changed(client);
@@ -138,10 +138,10 @@ int dv_client_wait(divvy_client *client, int64_t timeout_ms, bool (*met)(void *c
     client->waiters--;
     dv_client_changed(client);
     if (client->close_in_callback && client->config.manual && dv_client_claim_close(client)) {
-        dv_turn_end(client);
+        dv_client_unlock(client);
         dv_client_end(client);
-        dv_turn_begin(client);
-        client->release_after_turn = true;
+        dv_client_lock(client);
+        client->release_after_unlock = true;
         error = DIVVY_ECLOSED;
     }
     return error;
