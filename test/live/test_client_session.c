@@ -92,13 +92,14 @@ static void test_suspended_connected(void **state) {
     dv_test_proxy_stop(proxy);
 }
 
-/* While the link is away the deadline stands, and the time left only shrinks; then the loss is told, no sooner. */
-static int64_t await_deadline(divvy_client *client, witness *w) {
-    int64_t deadline = deadline_ms(client), last_ms = deadline - dv_test_now_ms() + 3;
+/* Returns the deadline when the loss was told. An answer that the server sent before the cut may arrive after it and
+ * move the deadline once more, but never beyond what a proof of the time before the cut allows. */
+static int64_t await_deadline(divvy_client *client, witness *w, int64_t cut_ms, int64_t timeout_ms) {
+    int64_t deadline = cut_ms;
     while (!strchr(witness_states(w), 'L')) {
-        int64_t left_ms = divvy_client_time_left_ms(client);
-        assert_true(left_ms <= last_ms);
-        last_ms = left_ms;
+        int64_t asked_ms = dv_test_now_ms(), left_ms = divvy_client_time_left_ms(client);
+        if (left_ms > 0) assert_true(asked_ms + left_ms <= cut_ms + most_left_ms(timeout_ms) + 2); /* two clocks */
+        if (left_ms > 0 && asked_ms + left_ms > deadline) deadline = asked_ms + left_ms;
         dv_test_sleep_ms(5);
     }
     assert_int_equal(divvy_client_time_left_ms(client), 0);
@@ -148,8 +149,8 @@ static void test_lost_and_anew(void **state) {
     assert_int_equal(owner, session);
     dv_test_proxy_cut(proxy);
     int64_t cut_ms = dv_test_now_ms();
-    int64_t deadline = await_deadline(client, &w);
-    assert_true(deadline - cut_ms <= most_left_ms(TIMEOUT_MS)); /* before any server can have expired it */
+    int64_t deadline = await_deadline(client, &w, cut_ms, TIMEOUT_MS); /* before any server can have expired it */
+    assert_true(deadline > cut_ms);
     assert_true(DV_WAIT(witness_told(&w, "CSLN"), PATIENCE_MS));
     assert_in_range(w.state_at_ms[2], deadline - 50, deadline + 10000); /* callbacks may come late */
     assert_true(witness_logged(&w, "no server has proven within the deadline that it lives"));
@@ -205,8 +206,8 @@ static void test_silence_is_loss(void **state) {
     int64_t session = divvy_client_session_id(client);
     dv_test_proxy_freeze(proxy);
     int64_t frozen_ms = dv_test_now_ms();
-    int64_t deadline = await_deadline(client, &w);
-    assert_in_range(deadline, frozen_ms, frozen_ms + most_left_ms(TIMEOUT_MS));
+    int64_t deadline = await_deadline(client, &w, frozen_ms, TIMEOUT_MS);
+    assert_true(deadline > frozen_ms);
     assert_true(DV_WAIT(witness_told(&w, "CSLN"), PATIENCE_MS)); /* suspended after two thirds of the timeout */
     assert_true(w.state_at_ms[2] >= deadline - 50);
     dv_test_proxy_restore(proxy);
@@ -230,18 +231,19 @@ static void test_rest_keeps_the_deadline_away(void **state) {
     divvy_client *client = open_connected(&config);
     divvy_party *party = join(client, "/rest");
     assert_int_equal(divvy_client_stats(client, &before), 0);
-    int64_t began_ms = dv_test_now_ms(), least_ms = TIMEOUT_MS, slowest_ms = 0, looked_ms = began_ms;
+    int64_t began_ms = dv_test_now_ms(), looked_ms = began_ms;
+    int looks = 0, short_looks = 0;
     while (looked_ms - began_ms < WATCHED_MS) {
         int64_t left_ms = divvy_client_time_left_ms(client);
-        if (left_ms < least_ms) least_ms = left_ms;
+        assert_true(left_ms > 0);
+        looks++;
+        short_looks += left_ms < least_left_ms(TIMEOUT_MS) - 200;
         dv_test_sleep_ms(5);
-        int64_t now_ms = dv_test_now_ms();
-        if (now_ms - looked_ms > slowest_ms) slowest_ms = now_ms - looked_ms;
-        looked_ms = now_ms;
+        looked_ms = dv_test_now_ms();
     }
     assert_int_equal(divvy_client_stats(client, &after), 0);
-    /* As slow as this thread was the client's and the server's may have been, for each of the heartbeats of a proof. */
-    assert_true(least_ms >= least_left_ms(TIMEOUT_MS) - 200 - 3 * slowest_ms);
+    /* A pause of the server or of this machine makes some looks short. Heartbeats of twice the interval make half. */
+    if (short_looks > looks / 3) fail_msg("at %d of %d looks too little time was left", short_looks, looks);
     uint64_t beats = after.checks - before.checks;
     assert_in_range(beats, 2, 2 * ((uint64_t)(looked_ms - began_ms) / (TIMEOUT_MS / 10) + 1));
     assert_int_equal(after.requests - before.requests, beats); /* and nothing else is sent */
