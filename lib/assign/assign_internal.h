@@ -32,7 +32,7 @@ uint64_t dv_assign_key(char kind, const char *name, uint64_t rank);
  * fails. */
 dv_assign_name *dv_assign_order_members(const divvy_member *members, size_t count);
 
-/* Whether it is written as Python writes an integer. */
+/* Returns whether it is written as Python writes an integer. */
 bool dv_assign_is_number(const char *name);
 /* Orders two of these by number: below, at or above 0. */
 int dv_assign_compare_numbers(const char *left, const char *right);

@@ -16,7 +16,7 @@
 
 enum { IDENTIFIER_BYTES_MAX = 512 };
 
-/* Whether it can follow plans: docs/protocol.md, P3. */
+/* Returns whether it can follow plans: docs/protocol.md, P3. */
 static bool follows_plans(const divvy_partitioner_config *c) {
     return c->assign == DIVVY_ASSIGN_AUTO || c->assign == DIVVY_ASSIGN_STICKY;
 }
@@ -107,7 +107,7 @@ static int set_identifier(divvy_partitioner *p, divvy_client *client, const char
     return p->identifier_node ? 0 : dv_fail_plainly(client, DIVVY_ENOMEM);
 }
 
-/* Whether all are numbers whose order is not that of their bytes: kazoo members may have another one than we. */
+/* Returns whether all are numbers whose order is not that of their bytes: kazoo members may have another one than we. */
 static bool numbers_out_of_order(const dv_plan_set *set) {
     bool out_of_order = false;
     for (size_t i = 0; i < set->count; i++) {

@@ -20,7 +20,7 @@ void dv_follow_free(struct divvy_partitioner *p);
 void dv_follow_start(struct divvy_partitioner *p);
 /* Begins nothing from now on, as the session is over or we leave. Keeps what is remembered of the plan. */
 void dv_follow_stop(struct divvy_partitioner *p);
-/* Whether nothing is under way; after dv_follow_stop() that comes about by itself, and dv_members_rejoin() is
+/* Returns whether nothing is under way; after dv_follow_stop() that comes about by itself, and dv_members_rejoin() is
  * called. */
 bool dv_follow_at_rest(const struct divvy_partitioner *p);
 void dv_follow_connected(struct divvy_partitioner *p, int64_t now);
@@ -36,7 +36,7 @@ bool dv_follow_names_rule(const struct divvy_partitioner *p);
 /* Returns whether a plan is in force by which the pool divides our items, and we are the first in the row of its
  * writers. */
 bool dv_follow_sweeps(const struct divvy_partitioner *p);
-/* Whether the share is what it is to be, as far as a plan has a say in that. */
+/* Returns whether the share is what it is to be, as far as a plan has a say in that. */
 bool dv_follow_agrees(const struct divvy_partitioner *p);
 
 /* What users want of the next plan. Each waits until a plan is in force that contains it. */

@@ -141,7 +141,7 @@ static void on_asked(void *context, int error, int64_t now) {
     dv_op_end(p, now);
 }
 
-/* Whether answers are awaited. */
+/* Returns whether answers are awaited. */
 static bool ask(dv_follower *f, int64_t now) {
     int asked = dv_roster_ask(f->people, f->memory.plan, DV_ROSTER_NEEDED, on_asked, f);
     if (asked < 0) dv_follow_try_later(f, now);

@@ -71,7 +71,7 @@ static bool is_held_by(const char *const *children, size_t count, const char *no
     return held;
 }
 
-/* Whether what is looked at is what the plan in memory says. */
+/* Returns whether what is looked at is what the plan in memory says. */
 static bool is_current(const dv_follower *f) {
     return f->round.count > 0 && f->memory.plan && strcmp(f->round.guid, f->memory.plan->header.guid) == 0;
 }

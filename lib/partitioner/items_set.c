@@ -147,7 +147,7 @@ static bool draft_add(draft *d, const char *name, dv_item *item, bool made, bool
     return true;
 }
 
-/* Whether it can leave the table: of that the user must know, who is told by the names in it. */
+/* Returns whether it can leave the table: of that the user must know, who is told by the names in it. */
 static bool given_up(const dv_item *item) {
     return !item->shown && !item->place && !item->told_token;
 }

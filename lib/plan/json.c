@@ -268,7 +268,7 @@ static int name_find(const dv_plan_json_fields *fields, const char *text, size_t
     return -1;
 }
 
-/* Whether another key follows, which then is next. */
+/* Returns whether another key follows, which then is next. */
 static bool field_follows(dv_plan_json *j, dv_plan_json_fields *fields) {
     if (!fields->begun) {
         fields->begun = true;

@@ -27,7 +27,7 @@ typedef struct {
 
 /* Parses a child's name; the strings point into `node`, which it owns. */
 dv_member dv_member_parse(char *node);
-/* Whether a child has the name of a kazoo member. */
+/* Returns whether a child has the name of a kazoo member. */
 bool dv_member_is_kazoo(const char *node);
 
 #endif

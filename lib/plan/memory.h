@@ -33,7 +33,7 @@ void dv_plan_memory_take(dv_plan_memory *memory, dv_plan *plan, dv_plan_root *ro
 /* A root was found there that cannot be followed (DV_PLAN_BROKEN, _NEWER), or none (DV_PLAN_MISSING, mzxid and version
  * 0, or those of a root of generation 0, which only holds the place: rule D29). The plan stays. */
 void dv_plan_memory_stand(dv_plan_memory *memory, dv_plan_standing standing, int64_t mzxid, int32_t version);
-/* Whether a root of that mzxid is older than what is known already (rule D21). */
+/* Returns whether a root of that mzxid is older than what is known already (rule D21). */
 bool dv_plan_memory_passed(const dv_plan_memory *memory, int64_t mzxid);
 void dv_plan_memory_clear(dv_plan_memory *memory);
 

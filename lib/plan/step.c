@@ -77,7 +77,7 @@ static int update_from_node(step *s, dv_plan_member *m, const dv_plan_node *node
     return 0;
 }
 
-/* Whether it stays in the plan though its node is not there. */
+/* Returns whether it stays in the plan though its node is not there. */
 static bool stays(step *s, dv_plan_member *m) {
     if (m->leaving[0] != '\0') return false; /* D14: it has left, and nothing of it is left to tell of */
     if (!m->is_static || m->rejoin_delay_ms == 0 || is_expired(s, m)) {

@@ -81,7 +81,7 @@ int dv_plan_step(dv_plan **next, const dv_plan *previous, const dv_plan_party *p
 /* The member that a live node is, by a plan; NULL: none, because the plan does not have it, or another node of the same
  * identifier is newer (D12: it is fenced). */
 const dv_plan_member *dv_plan_member_of(const dv_plan *plan, const dv_plan_party *party, size_t node);
-/* Whether another live node has taken its place (D12). */
+/* Returns whether another live node has taken its place (D12). */
 bool dv_plan_fenced(const dv_plan_party *party, size_t node);
 
 #endif

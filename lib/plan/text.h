@@ -205,7 +205,7 @@ typedef struct {
 } dv_plan_fault;
 
 int dv_plan_root_parse(dv_plan_root *out, const char *text, size_t bytes, dv_plan_fault *fault);
-/* Whether it is the set that the root describes, whose text need not be read then. */
+/* Returns whether it is the set that the root describes, whose text need not be read then. */
 bool dv_plan_root_has_set(const dv_plan_root *root, const dv_plan_set *set);
 int dv_plan_items_parse(dv_plan_set **out, const dv_plan_root *root, const char *text, size_t bytes,
                         dv_plan_fault *fault);
@@ -218,7 +218,7 @@ int dv_plan_complete(dv_plan *plan, const dv_plan_root *root, dv_plan_fault *fau
 
 /* Returns whether a child of P/plan is a chunk, and tells its generation. All others are an epoch, or foreign. */
 bool dv_plan_chunk_parse(const char *name, uint64_t *generation);
-/* Whether these are the bytes that the root names. */
+/* Returns whether these are the bytes that the root names. */
 bool dv_plan_chunk_matches(const dv_plan_chunk *chunk, const char *bytes, size_t count);
 
 #endif

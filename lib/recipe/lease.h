@@ -43,7 +43,7 @@ int dv_lease_enter(dv_lease **out, divvy_client *client, dv_pool *pool, bool ens
                    void *owner);
 /* Leave, admitted or not; once, and not after failed(). gone() follows when that is certain. */
 void dv_lease_leave(dv_lease *lease);
-/* Whether it waits in the queue right behind `other`, which may be leaving. Meant in waits(). */
+/* Returns whether it waits in the queue right behind `other`, which may be leaving. Meant in waits(). */
 bool dv_lease_waits_for(const dv_lease *lease, const dv_lease *other);
 
 /* Meant once admitted: the czxid of our node, which grows from one admission to the next; its slots. */

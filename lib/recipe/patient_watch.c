@@ -66,7 +66,7 @@ static bool contains(const name_set *set, const char *name) {
     return set->count && bsearch(&name, set->names, set->count, sizeof *set->names, dv_name_compare);
 }
 
-/* Whether nothing but departures lies between what was told and `list`. */
+/* Returns whether nothing but departures lies between what was told and `list`. */
 static bool only_left(const dv_patient_watch *w, const dv_reply *list) {
     if (!w->told) return false;
     for (size_t i = 0; i < list->child_count; i++) {

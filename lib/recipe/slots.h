@@ -32,7 +32,7 @@ typedef enum {
 
 /* Writes ",n=...,c=..." (and ",x=...") with a NUL; returns its length. */
 size_t dv_slots_print(const dv_slots *slots, char out[DV_SLOT_TAGS_BYTES]);
-/* Whether `name` is a lease of ours; then *slots is what it holds. */
+/* Returns whether `name` is a lease of ours; then *slots is what it holds. */
 bool dv_slots_parse(const char *name, dv_slots *slots);
 /* The i-th of them, from the lowest; -1 past the end. */
 int dv_slots_at(const dv_slots *slots, uint32_t i);
@@ -42,7 +42,7 @@ int dv_slots_at(const dv_slots *slots, uint32_t i);
 dv_pool_state dv_slots_choose(const char *const *names, size_t name_count, uint32_t limit, uint32_t count,
                               dv_slots *out);
 
-/* Whether one of the names in a pool, or in a queue, is kazoo's. */
+/* Returns whether one of the names in a pool, or in a queue, is kazoo's. */
 bool dv_pool_has_kazoo(const char *const *names, size_t count);
 bool dv_queue_has_kazoo(const char *const *names, size_t count);
 

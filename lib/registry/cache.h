@@ -95,7 +95,7 @@ int dv_cache_want(dv_cache *cache, const char *name, void *tag);
 /* No longer. What is then followed by nobody leaves the view without a word; nobody may be waiting to be told of it. */
 void dv_cache_unwant(dv_cache *cache, const char *name);
 
-/* Whether the view of a role, or of all (NULL), is complete, as of this session. */
+/* Returns whether the view of a role, or of all (NULL), is complete, as of this session. */
 bool dv_cache_is_primed(const dv_cache *cache, const char *name);
 /* All slots of a role, or of all (NULL); those with nothing in the view too. `visit` changes nothing. */
 void dv_cache_each(const dv_cache *cache, const char *name, void (*visit)(void *context, dv_slot *slot), void *context);

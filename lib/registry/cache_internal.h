@@ -113,7 +113,7 @@ void dv_role_try_watching(dv_cache_role *role);
 
 /* ---- cache_preserve.c ---- */
 void dv_preserve_init(dv_cache_role *role);
-/* Whether what has gone stays in the view, as preserved. */
+/* Returns whether what has gone stays in the view, as preserved. */
 bool dv_preserve_departed(dv_slot *slot, int64_t now);
 /* An entry has come, or come back. */
 void dv_preserve_arrived(dv_cache_role *role, int64_t now);

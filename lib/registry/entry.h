@@ -41,19 +41,19 @@ int dv_entry_parse(dv_entry **out, const char *role_node, const char *id_node, c
 /* NULL is allowed. */
 void dv_entry_free(dv_entry *entry);
 
-/* Whether it is strictly younger than its ttl, and enabled, when the servers' clock shows `server_now_ms`. For S10 that
+/* Returns whether it is strictly younger than its ttl, and enabled, when the servers' clock shows `server_now_ms`. For S10 that
  * is the latest that the clock can show (server_time.h). */
 bool dv_entry_is_healthy(const dv_entry *entry, int64_t server_now_ms);
-/* Whether it is as old as its ttl, or older, so that it can be replaced; never without one. */
+/* Returns whether it is as old as its ttl, or older, so that it can be replaced; never without one. */
 bool dv_entry_has_expired(const dv_entry *entry, int64_t server_now_ms);
-/* Whether it is strictly older than `ttls` times its ttl; never without one. For deletions `server_now_ms` is the
+/* Returns whether it is strictly older than `ttls` times its ttl; never without one. For deletions `server_now_ms` is the
  * earliest that the clock can show. */
 bool dv_entry_is_older(const dv_entry *entry, double ttls, int64_t server_now_ms);
 
 /* For qsort() of dv_entry pointers: by load, then by czxid, then by names. */
 int dv_entry_compare(const void *a, const void *b);
 
-/* Whether the bytes are within the bounds of an entry, before any parser sees them; *reason as above. */
+/* Returns whether the bytes are within the bounds of an entry, before any parser sees them; *reason as above. */
 bool dv_entry_within_bounds(const char *data, size_t data_bytes, const char **reason);
 
 #endif

@@ -45,7 +45,7 @@ int dv_registry_node_name(const divvy_registry *registry, const char *what, cons
 
 /* ---- what is no entry: V2 ---- */
 
-/* Whether it is in the set already; else it is put in. */
+/* Returns whether it is in the set already; else it is put in. */
 static bool put_slot(dv_warned *w, uint64_t hash) {
     size_t at = (size_t)(hash & (w->room - 1));
     while (w->slots[at] && w->slots[at] != hash) at = (at + 1) & (w->room - 1);

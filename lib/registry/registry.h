@@ -90,7 +90,7 @@ char *dv_registry_path(const divvy_registry *registry, const char *role_node, co
 
 /* ---- time.c ---- */
 
-/* Whether the servers' clock is known at all; then what it shows now. */
+/* Returns whether the servers' clock is known at all; then what it shows now. */
 static inline bool dv_registry_knows_time(const divvy_registry *registry) {
     return registry->time.known;
 }

@@ -29,7 +29,7 @@ typedef struct {
 void dv_server_time_learn(dv_server_time *time, int64_t sent_at, int64_t answered_at, int64_t mtime_ms);
 /* Both bounds; only if known. */
 dv_server_now dv_server_time_at(const dv_server_time *time, int64_t now);
-/* Whether it is to be learned (again). */
+/* Returns whether it is to be learned (again). */
 bool dv_server_time_is_old(const dv_server_time *time, int64_t now);
 /* For people: the middle, of what is not known exactly. */
 int64_t dv_server_time_likely_ms(const dv_server_time *time, int64_t now);

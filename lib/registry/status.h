@@ -32,7 +32,7 @@ bool dv_status_stamp(cJSON *entry, int64_t unix_ms, const char *attempt);
 /* first_heartbeat and registrationTimeUTC of the entry that this one follows: where it has none, or in any case with
  * `force`. Returns false when an allocation fails. */
 bool dv_status_keep_first(cJSON *entry, const cJSON *earlier, bool force);
-/* Whether both say the same id, host, pid and nonce. */
+/* Returns whether both say the same id, host, pid and nonce. */
 bool dv_status_same_identity(const cJSON *a, const cJSON *b);
 
 /* As text, malloc'ed. 0, DIVVY_E2BIG or DIVVY_EINVAL with *reason, or DIVVY_ENOMEM. */

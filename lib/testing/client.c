@@ -82,7 +82,7 @@ static void free_armed(dv_mem_client *client, dv_mem_armed **place) {
     free(gone);
 }
 
-/* Whether the native library would tell anybody. */
+/* Returns whether the native library would tell anybody. */
 static bool disarm(dv_mem_client *client, const dv_mem_path *path, dv_watch_kind kind) {
     dv_mem_armed **place = client->armed_room ? armed_place(client, path) : NULL;
     if (!place || !*place) return false;

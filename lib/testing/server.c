@@ -268,7 +268,7 @@ static bool votes_for(const dv_mem_server *voter, const dv_mem_server *candidate
     return is_looking(voter) && can_talk(candidate, voter) && !knows_more(voter, candidate);
 }
 
-/* Whether `candidate` has a quorum of servers that look, hear it, and know nothing that it does not. */
+/* Returns whether `candidate` has a quorum of servers that look, hear it, and know nothing that it does not. */
 static bool can_win(const dv_mem_server *candidate) {
     unsigned votes = 0;
     for (int i = 0; i < candidate->mem->server_count; i++) {

@@ -199,12 +199,12 @@ static inline int dv_znode_children(dv_znode *znode, const char *path, dv_watch 
     return znode->backend->submit(znode, &op, watch, done, context);
 }
 
-/* Whether the outcome of a write that ended so is unknown: it may have been applied, or may be later. */
+/* Returns whether the outcome of a write that ended so is unknown: it may have been applied, or may be later. */
 static inline bool dv_outcome_unknown(int error) {
     return error == DIVVY_ECONNECTION || error == DIVVY_ENOMEM;
 }
 
-/* Whether an operation ended so because nothing more can be done on this session: no reply of a server will say more.
+/* Returns whether an operation ended so because nothing more can be done on this session: no reply of a server will say more.
  */
 static inline bool dv_session_over(int error) {
     return error == DIVVY_ELOST || error == DIVVY_EAUTH || error == DIVVY_ECANCELED;

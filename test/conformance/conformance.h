@@ -212,7 +212,7 @@ typedef enum {
 
 extern breakage breakage_now; /* in force in the second world */
 const char *breakage_name(breakage b);
-/* Whether to break here, now. */
+/* Returns whether to break here, now. */
 bool breaks(const world *w, breakage b);
 void breakage_reset(void);
 unsigned breakage_count(void);

@@ -9,7 +9,7 @@
 
 enum { EVENT_BYTES = 8, EVENTS_MAX = 60, GAP_UNITS = 16 };
 
-/* Whether a history that was drawn so may have such events: their own switches say so. */
+/* Returns whether a history that was drawn so may have such events: their own switches say so. */
 static bool belongs(const sim_script *s, sim_kind kind) {
     if (kind == SIM_SEQUENCE_END && !s->sequence_ends) return false;
     if (kind == SIM_WALL_CLOCK && !s->wall_clocks) return false;

@@ -42,7 +42,7 @@ void dv_fake_sleep(dv_fake *fake, int64_t ms);
 /* What is due now is done, and all that follows from it. */
 void dv_fake_run(dv_fake *fake);
 
-/* Whether a recipe has set any. */
+/* Returns whether a recipe has set any. */
 bool dv_fake_has_timers(const dv_fake *fake);
 
 /* DIVVY_CONNECTED; DIVVY_SUSPENDED, with the answers of all that is under way lost; DIVVY_LOST, DIVVY_AUTH_FAILED. */

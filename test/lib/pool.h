@@ -153,7 +153,7 @@ void dv_test_member_drain(dv_test_member *member);
 /* Fails the test with the text and the states of all members. */
 void dv_test_pool_fail(dv_test_pool *pool, const char *text);
 
-/* Whether all members that have not failed are ACQUIRED. Tells of the states. */
+/* Returns whether all members that have not failed are ACQUIRED. Tells of the states. */
 bool dv_test_pool_acquired(dv_test_pool *pool);
 /* Steps until all are ACQUIRED, own all items together, and none owns two more than another; then checks against
  * ZooKeeper: each item has one owner, whose session has the one node in its queue, with the token. */

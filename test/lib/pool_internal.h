@@ -18,7 +18,7 @@ void *dv_test_alloc(size_t count, size_t bytes);
 char **dv_test_sorted_copy(const char *const *names, size_t count);
 void dv_test_free_copies(char **names, size_t count);
 
-/* Whether it takes part: it has a partitioner, and was not killed. */
+/* Returns whether it takes part: it has a partitioner, and was not killed. */
 bool dv_test_member_lives(const dv_test_member *member);
 
 #endif

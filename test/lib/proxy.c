@@ -181,7 +181,7 @@ static void drop(dv_test_proxy *proxy, struct link *link, struct stream *stream)
     link->holed = true;
 }
 
-/* Whether a strike ends the connection now: with the request that has come, or with the reply to one. */
+/* Returns whether a strike ends the connection now: with the request that has come, or with the reply to one. */
 static bool is_struck(dv_test_proxy *proxy, struct link *link) {
     struct faults *faults = &proxy->faults;
     if (link->struck) return link->replies.count > 0;

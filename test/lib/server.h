@@ -52,7 +52,7 @@ void dv_test_server_resume(dv_test_server *server, int number);
  * two seconds. Whether it did. */
 bool dv_test_server_ask(const dv_test_server *server, int number, const char *word, char *answer, size_t answer_bytes);
 
-/* Whether it says that it is in this mode: "standalone", "leader", "follower". */
+/* Returns whether it says that it is in this mode: "standalone", "leader", "follower". */
 bool dv_test_server_is(const dv_test_server *server, int number, const char *mode);
 
 /* The number of the leader of an ensemble in which all serve, else 0. */

@@ -34,7 +34,7 @@ void dv_test_zk_free_names(char **names);
  * null; *stat (may be NULL) is filled. NULL when there is no such node. */
 char *dv_test_zk_get(dv_test_zk *zk, const char *path, int *bytes, struct Stat *stat);
 
-/* Whether the node exists; if so *stat (may be NULL) is filled. */
+/* Returns whether the node exists; if so *stat (may be NULL) is filled. */
 bool dv_test_zk_exists(dv_test_zk *zk, const char *path, struct Stat *stat);
 
 /* Creates an open node. `data` is a text, or NULL for null data; `flags` as for zoo_create(). On success *created,

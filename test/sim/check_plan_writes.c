@@ -22,7 +22,7 @@ static bool guid_is_known(const struct sim_plans_truth *t, const char *guid) {
     return guid[0] == '\0';
 }
 
-/* Whether an ensemble of its own wrote it: D10. */
+/* Returns whether an ensemble of its own wrote it: D10. */
 bool sim_plan_is_restored(const sim_plan_version *v) {
     return v->plan->header.pzxid >= v->mzxid;
 }

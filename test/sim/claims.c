@@ -120,7 +120,7 @@ static void destroy(sim_claim *c) {
 
 /* ---- how an acquire ends ---- */
 
-/* Whether the header knows of such an end. */
+/* Returns whether the header knows of such an end. */
 static bool is_legal_end(const sim_claim *c, int result) {
     const sim_script *s = c->m->world->script;
     switch (result) {

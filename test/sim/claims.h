@@ -50,7 +50,7 @@ struct sim_claims_truth {
 
 /* ---- claims.c ---- */
 const char *sim_claim_describe(const sim_claim *c, char *buffer, size_t bytes);
-/* Whether it is a lock that nobody shares. */
+/* Returns whether it is a lock that nobody shares. */
 bool sim_claim_exclusive(const sim_claim *c);
 int64_t sim_claim_library_token(const sim_claim *c);
 
@@ -58,9 +58,9 @@ int64_t sim_claim_library_token(const sim_claim *c);
 sim_claim_path sim_claim_path_of(const sim_world *w, const char *path, size_t *place, const char **node);
 sim_claim_list *sim_claim_list_of(sim_world *w, sim_claim_path kind, size_t place);
 const sim_claim_node *sim_claim_node_of(const sim_claim_list *list, int64_t token, int64_t session);
-/* Whether the node stands before one that `c` has, of sequence `sequence`, and blocks it. */
+/* Returns whether the node stands before one that `c` has, of sequence `sequence`, and blocks it. */
 bool sim_claim_blocks(const sim_claim *c, const sim_claim_node *node, int32_t sequence);
-/* Whether the claim is believed in, by a token that nothing excuses; *token is that. */
+/* Returns whether the claim is believed in, by a token that nothing excuses; *token is that. */
 bool sim_claim_believed(const sim_claim *c, int64_t *token);
 bool sim_claim_excused(const sim_claim *c, int64_t token);
 const sim_claim_node *sim_claim_head(const sim_claim_list *list);

@@ -158,7 +158,7 @@ static uint64_t search_again(dv_mutant_kind mutant) {
     return result.found_count ? result.found[0].seed : 0;
 }
 
-/* Whether the bug is seen, and nothing without it. */
+/* Returns whether the bug is seen, and nothing without it. */
 static bool replay(dv_mutant_kind mutant) {
     sim_violation with = {.set = false}, without = {.set = false};
     uint64_t seed = recorded[mutant].seed;

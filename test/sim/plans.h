@@ -85,10 +85,10 @@ const sim_plan_version *sim_plan_now(const sim_world *w);
 const sim_plan_version *sim_plan_at(const sim_world *w, int64_t mzxid);
 /* Members, owners, items, tag and options. */
 bool sim_plans_equal(const dv_plan *a, const dv_plan *b);
-/* Whether the node was in the party as that zxid left it. */
+/* Returns whether the node was in the party as that zxid left it. */
 bool sim_person_lived(const sim_person *p, int64_t zxid);
 const sim_person *sim_person_of_node(const sim_world *w, const char *node);
-/* Whether another live static node of its identifier takes its place (D12), as the party was at that zxid. */
+/* Returns whether another live static node of its identifier takes its place (D12), as the party was at that zxid. */
 bool sim_person_fenced(const sim_world *w, const sim_person *p, int64_t zxid);
 /* The least level of those that are in the party as of that zxid. */
 int sim_party_level(const sim_world *w, int64_t zxid);
@@ -96,7 +96,7 @@ int sim_party_level(const sim_world *w, int64_t zxid);
 /* ---- check_plan_writes.c: what a member wrote ---- */
 void sim_plan_check_written(sim_world *w, const sim_plan_version *before, const sim_plan_version *v);
 void sim_plan_note_absences(sim_world *w, const sim_plan_version *v);
-/* Whether it was written in another ensemble: D10. */
+/* Returns whether it was written in another ensemble: D10. */
 bool sim_plan_is_restored(const sim_plan_version *v);
 
 /* ---- check_plan_agreement.c ---- */

@@ -95,7 +95,7 @@ static sim_violation fallen(int status) {
     return v;
 }
 
-/* Whether any worker is left. */
+/* Returns whether any worker is left. */
 static bool look_after(shared *s, const sim_run_config *config) {
     bool any = false;
     for (size_t i = 0; i < config->jobs; i++) {

@@ -118,7 +118,7 @@ void sim_script_draw(sim_script *out, uint64_t seed, sim_kazoo_wish kazoo, sim_t
 int64_t sim_least_timeout_ms(const sim_script *script, int64_t tick_ms);
 void sim_script_print(const sim_script *script);
 const char *sim_kind_name(sim_kind kind);
-/* Whether histories of that theme have such events. */
+/* Returns whether histories of that theme have such events. */
 bool sim_kind_belongs(sim_kind kind, sim_theme theme);
 /* The option of the programs that asks for it. */
 const char *sim_theme_option(sim_theme theme);

@@ -358,7 +358,7 @@ void sim_check_released(sim_member *m);
 /* finish() said that all is gone. */
 void sim_check_gone(sim_member *m);
 
-/* Whether the member believes in the item, by a token that nothing excuses. */
+/* Returns whether the member believes in the item, by a token that nothing excuses. */
 bool sim_believes(sim_world *w, const sim_member *m, size_t item);
 
 /* ---- check_kazoo.c ---- */
@@ -441,7 +441,7 @@ void sim_services_free(sim_member *m);
 /* ---- truth_services.c, check_services.c ---- */
 void sim_services_truth_new(sim_world *w);
 void sim_services_truth_free(sim_world *w);
-/* Whether it is an affair of the registry's. */
+/* Returns whether it is an affair of the registry's. */
 bool sim_services_transaction(sim_world *w, const divvy_testing_transaction *t);
 bool sim_services_well(sim_world *w, char what[8], char *text, size_t bytes);
 int64_t sim_services_bound_ms(const sim_world *w);
@@ -461,14 +461,14 @@ bool sim_plans_last_blow(sim_world *w);
 enum { SIM_NOBODY = 1000, SIM_NOT_DEALT };
 void sim_plans_truth_new(sim_world *w);
 void sim_plans_truth_free(sim_world *w);
-/* Whether it is an affair of the plan's. */
+/* Returns whether it is an affair of the plan's. */
 bool sim_plans_transaction(sim_world *w, const divvy_testing_transaction *t);
 void sim_plans_check_step(sim_member *m);
-/* Whether a party has just settled for it, or the newest one has. */
+/* Returns whether a party has just settled for it, or the newest one has. */
 bool sim_plans_settled(sim_member *m);
-/* Whether all who take part follow plans. */
+/* Returns whether all who take part follow plans. */
 bool sim_plan_in_force(const sim_world *w);
-/* Whether another live one of its identifier is newer. */
+/* Returns whether another live one of its identifier is newer. */
 bool sim_is_fenced(const sim_member *m);
 /* After the faults: whether nothing is left to be written, and all follow what stands there. */
 bool sim_plan_well(const sim_world *w, char what[8], char *text, size_t bytes);
@@ -486,7 +486,7 @@ void sim_resource_write(sim_member *m, size_t item);
 sim_kazoo *sim_kazoo_start(sim_member *m, const sim_event *event);
 void sim_kazoo_act(sim_kazoo *kazoo);
 bool sim_kazoo_settled(const sim_kazoo *kazoo);
-/* Whether its user works on what it has acquired. */
+/* Returns whether its user works on what it has acquired. */
 bool sim_kazoo_at_work(sim_kazoo *kazoo);
 /* The node by which its user works on an item; NULL: he does not. */
 const char *sim_kazoo_node(const sim_kazoo *kazoo, size_t item);

@@ -77,7 +77,7 @@ sim_process *sim_process_of(const struct sim_services_truth *truth, int64_t sess
     return NULL;
 }
 
-/* Whether any process that was on the session answers to `test`: more than one may have been. */
+/* Returns whether any process that was on the session answers to `test`: more than one may have been. */
 static bool any_process(const sim_world *w, int64_t session, bool (*test)(const sim_process *, const void *),
                         const void *context) {
     const struct sim_services_truth *truth = w->services_truth;

@@ -51,7 +51,7 @@ static void write_somewhere(sim_member *m) {
     }
 }
 
-/* Whether somebody else or an administrator is the cause that an item is gone without a RELEASE. */
+/* Returns whether somebody else or an administrator is the cause that an item is gone without a RELEASE. */
 static bool is_excused(sim_member *m, size_t item, int64_t token) {
     int64_t session = divvy_client_session_id(m->client);
     return sim_truth_excused(&m->world->truth, item, token) || sim_truth_killed(&m->world->truth, session) ||

@@ -47,7 +47,7 @@ static void note_site(void *site) {
     if (site_count < SITES_MAX) sites[site_count++] = site;
 }
 
-/* Whether this one is to be refused. */
+/* Returns whether this one is to be refused. */
 static bool refuse(void *site) {
     if (!armed || paused) return false;
     seen++;

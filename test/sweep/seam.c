@@ -43,7 +43,7 @@ static void cut(seam *m, divvy_testing_fate fate) {
     divvy_testing_disconnect(m->sweep->ensemble, m->client, fate, 40);
 }
 
-/* Whether this is the request that is to fail. */
+/* Returns whether this is the request that is to fail. */
 static bool is_due(sweep *s) {
     if (!s->armed) return false;
     if (++s->requests > 100000) sweep_fail(s, "it asks without end");

@@ -69,7 +69,7 @@ _Noreturn void sweep_fail(sweep *s, const char *format, ...) __attribute__((form
         if (!(what)) sweep_fail((s), "%s:%d: not so: %s", __FILE_NAME__, __LINE__, #what); \
     } while (0)
 
-/* Whether this run is to go wrong in such a way, to show that it would be noticed (--self-check). */
+/* Returns whether this run is to go wrong in such a way, to show that it would be noticed (--self-check). */
 bool sweep_is_spoilt(const sweep *s, const char *how);
 
 /* ---- world.c ---- */
@@ -81,7 +81,7 @@ void sweep_begin(sweep *s);
 void sweep_pass(sweep *s, int64_t ms);
 /* Until it is so: `bound_ms` of virtual time at most, else that is a hang. */
 void sweep_until(sweep *s, bool (*met)(sweep *s, void *user), void *user, int64_t bound_ms, const char *what);
-/* Whether a call may end so: because of what was made to fail. */
+/* Returns whether a call may end so: because of what was made to fail. */
 bool sweep_excuses(const sweep *s, int error);
 size_t sweep_children(sweep *s, const char *path);
 /* Closes all clients, after a look whether everything was given back. */

@@ -24,7 +24,7 @@ typedef enum {
     DV_LOAD_FAILED, /* what is wrong was told on stderr */
 } dv_load_outcome;
 
-/* Whether `text` is a load: a finite number, with white space around it. */
+/* Returns whether `text` is a load: a finite number, with white space around it. */
 bool dv_load_parse(const char *text, double *load);
 
 /* Starts it by the shell, with `timeout_ms` for all. 0, or -1 when what is wrong was told on stderr. */

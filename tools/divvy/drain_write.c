@@ -127,7 +127,7 @@ static int look_at_party(dv_drain *d) {
     return 0;
 }
 
-/* Whether it has stood still for long enough, or the plan was made for it already. */
+/* Returns whether it has stood still for long enough, or the plan was made for it already. */
 static bool has_settled(dv_drain *d) {
     int64_t now_ms = dv_session_now_ms();
     if (d->seen_pzxid != d->pzxid) {
@@ -297,7 +297,7 @@ static bool can_drain(dv_drain *d) {
 
 /* ---- writing ---- */
 
-/* Whether there is a plan to be changed. */
+/* Returns whether there is a plan to be changed. */
 static bool has_plan(dv_drain *d) {
     const dv_plan_memory *m = &d->plan.memory;
     const char *path = d->options->path;

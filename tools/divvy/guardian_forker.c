@@ -173,7 +173,7 @@ static bool reap(forker *f) {
     return pid == 0;
 }
 
-/* Whether it is a guardian, or comes from one: parents stand before their children in the list. */
+/* Returns whether it is a guardian, or comes from one: parents stand before their children in the list. */
 static bool is_guarded(const forker *f, const dv_processes *list, const bool *guarded, size_t index) {
     for (size_t i = 0; i < f->guardian_count; i++) {
         if (f->guardians[i] == list->all[index].pid) return true;

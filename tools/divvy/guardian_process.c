@@ -203,7 +203,7 @@ static bool reap(guardian *g) {
     return pid == 0;
 }
 
-/* Whether nothing is left that is to be ended: rules G7, G8. */
+/* Returns whether nothing is left that is to be ended: rules G7, G8. */
 static bool is_gone(guardian *g, int64_t now) {
     if (reap(g)) {
         if (!g->exited || g->everything) return false;

@@ -83,7 +83,7 @@ static bool is_in(const dv_reply *reply, const char *name, size_t bytes) {
     return false;
 }
 
-/* Whether it is the queue of a semaphore that stands beside it. */
+/* Returns whether it is the queue of a semaphore that stands beside it. */
 static bool is_queue(const dv_reply *reply, const char *node) {
     return ends_in_queue_suffix(node) && is_in(reply, node, strlen(node) - (sizeof queue_suffix - 1));
 }

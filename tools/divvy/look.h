@@ -67,7 +67,7 @@ int dv_look_failed(const dv_look *look, int error);
  * gone. */
 void dv_look_pause(dv_look *look, int64_t ms, dv_output *output);
 
-/* Whether a look failed so because of the servers or the way to them: a later one may succeed. */
+/* Returns whether a look failed so because of the servers or the way to them: a later one may succeed. */
 bool dv_look_may_recover(int error);
 
 /* Many reads of one kind. */

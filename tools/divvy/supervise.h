@@ -37,7 +37,7 @@ void dv_supervisor_set_time_left(dv_supervisor *supervisor, int64_t now_ms, int6
 /* Starts nothing more, and gives what runs drain_ms to end. May be repeated, to give less time. */
 void dv_supervisor_end(dv_supervisor *supervisor, int64_t drain_ms);
 
-/* Whether nothing runs but what is to run. */
+/* Returns whether nothing runs but what is to run. */
 bool dv_supervisor_is_clear(const dv_supervisor *supervisor);
 
 /* How many commands run, or may be running. */

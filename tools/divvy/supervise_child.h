@@ -92,7 +92,7 @@ void dv_child_read(dv_child *child, int64_t now_ms);
 /* When there is something to do by the clock: dv_child_start(), or dv_child_read(); INT64_MAX: never. */
 int64_t dv_child_next_ms(const dv_child *child);
 
-/* Whether anything of it may be running. */
+/* Returns whether anything of it may be running. */
 bool dv_child_runs(const dv_child *child);
 
 #endif

@@ -119,7 +119,7 @@ int dv_table_compare(dv_table *table, const dv_table *before) {
 
 /* ---- printing ---- */
 
-/* Whether terminals give the character two columns: the blocks of East Asian scripts and of pictures. */
+/* Returns whether terminals give the character two columns: the blocks of East Asian scripts and of pictures. */
 static bool is_wide(const char *character, size_t bytes) {
     const unsigned char *b = (const unsigned char *)character;
     if (bytes == 4) return b[0] == 0xf0 && (b[1] >= 0xa0 || (b[1] == 0x9f && b[2] >= 0x8c && b[2] <= 0xab));

@@ -23,7 +23,7 @@ typedef struct {
 int dv_hosts_parse(dv_hosts *out, const char *text, const char **reason);
 void dv_hosts_free(dv_hosts *hosts);
 
-/* Whether every host is an IP literal: then resolving them needs no thread. */
+/* Returns whether every host is an IP literal: then resolving them needs no thread. */
 bool dv_hosts_are_literal(const dv_hosts *hosts);
 
 /* The literals "ip:port,ip:port,..." of all hosts, an odd number of them, in an order mixed by `seed`; malloc'ed. NULL

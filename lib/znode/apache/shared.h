@@ -17,7 +17,7 @@ int dv_shared_enter(dv_apache *apache, zhandle_t *handle);
  * has lost its last client is given its watcher back, if `alive`, which says that the host has not closed it. */
 void dv_shared_leave(dv_apache *apache, bool alive, int wait_ms);
 
-/* Whether the client sits on this very handle, and that is not known to be at its end. */
+/* Returns whether the client sits on this very handle, and that is not known to be at its end. */
 bool dv_shared_is_on(const dv_apache *apache, zhandle_t *handle);
 
 /* Around each request that is given to the handle. False: it has expired, so the host may have closed it. */
