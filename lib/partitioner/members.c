@@ -36,11 +36,14 @@ static void use_party(divvy_partitioner *p, int64_t now) {
     if (!dv_follow_settled(p, p->party_pzxid, now)) use_names(p, now);
 }
 
-typedef struct {
-    divvy_partitioner *p;
-    size_t index;
-    char *path;
-} ghost_look;
+static int by_node(const void *left, const void *right) {
+    return strcmp(((const dv_member *)left)->node, ((const dv_member *)right)->node);
+}
+
+static dv_member *find_member(const dv_members *party, const char *node) {
+    const dv_member key = {.node = (char *)(uintptr_t)node};
+    return party->count ? bsearch(&key, party->members, party->count, sizeof key, by_node) : NULL;
+}
 
 static void all_looked(divvy_partitioner *p, int64_t now) {
     if (p->party_stale) { /* A newer party settled meanwhile, or the link went: another watch tells of it. */
@@ -50,38 +53,24 @@ static void all_looked(divvy_partitioner *p, int64_t now) {
     use_party(p, now);
 }
 
-static void on_looked(void *context, const dv_reply *reply, int64_t now) {
-    ghost_look *l = context;
-    divvy_partitioner *p = l->p;
-    dv_member *m = &p->party.members[l->index];
+static int on_looked(void *partitioner, const char *path, const dv_reply *reply, int64_t now) {
+    (void)now;
+    divvy_partitioner *p = partitioner;
+    dv_member *m = find_member(&p->party, dv_path_last(path)); /* The party stays what it is until all are looked at. */
+    if (!m) return 0;                                          /* A server has named it with a '/'. */
     m->looked |= reply->error == 0 || reply->error == DIVVY_ENOENT;
     if (reply->error == 0 && reply->stat->ephemeral_owner == 0) m->kind = DV_STRAY;
     /* The node has gone: the party settles again soon, and until then it counts as it did. */
     if (reply->error && reply->error != DIVVY_ENOENT) p->party_stale = true;
-    free(l->path);
-    free(l);
-    bool all = --p->party_looks == 0 && p->state != DIVVY_FAILURE;
-    if (all && !p->rejoining) all_looked(p, now);
-    dv_op_end(p, now);
+    return 0;
 }
 
-static void look_at(divvy_partitioner *p, size_t index) {
-    ghost_look *l = calloc(1, sizeof *l);
-    if (!l) {
-        p->party_stale = true;
-        return;
-    }
-    l->p = p;
-    l->index = index;
-    l->path = dv_path_join(p->party_path, p->party.members[index].node);
-    if (!l->path || dv_znode_exists(p->object.client->znode, l->path, NULL, on_looked, l) != 0) {
-        free(l->path);
-        free(l);
-        p->party_stale = true;
-        return;
-    }
-    p->party_looks++;
-    dv_op_begin(p);
+static void on_all_looked(void *partitioner, int error, int64_t now) {
+    divvy_partitioner *p = partitioner;
+    p->looks = NULL;
+    if (error) p->party_stale = true; /* Not all could be asked for. */
+    if (p->state != DIVVY_FAILURE && !p->rejoining) all_looked(p, now);
+    dv_op_end(p, now);
 }
 
 static bool to_be_looked_at(const divvy_partitioner *p, const dv_member *m) {
@@ -90,13 +79,20 @@ static bool to_be_looked_at(const divvy_partitioner *p, const dv_member *m) {
 }
 
 bool dv_members_look_at_all(divvy_partitioner *p) {
-    if (p->party_looks) return false;
-    for (size_t i = 0; i < p->party.count; i++) {
-        if (to_be_looked_at(p, &p->party.members[i])) look_at(p, i);
+    static const dv_fetch_kind kind = {DV_EXISTS, SIZE_MAX, on_looked, on_all_looked};
+    if (p->looks) return false;
+    size_t count = 0;
+    const char **nodes = malloc((p->party.count + 1) * sizeof *nodes);
+    for (size_t i = 0; nodes && i < p->party.count; i++) {
+        if (to_be_looked_at(p, &p->party.members[i])) nodes[count++] = p->party.members[i].node;
     }
-    bool unasked = p->party_stale && p->party_looks == 0;
-    if (unasked && p->watch) dv_patient_watch_stop(p->watch); /* The next one settles it again. */
-    return p->party_looks == 0 && !unasked;
+    int error = nodes ? 0 : DIVVY_ENOMEM;
+    if (count) error = dv_fetch_start(&p->looks, p->object.client, &kind, p->party_path, nodes, count, p);
+    free(nodes);
+    if (error) p->party_stale = true;
+    if (p->looks) dv_op_begin(p);
+    else if (p->party_stale && p->watch) dv_patient_watch_stop(p->watch); /* The next one settles it again. */
+    return !p->looks && !p->party_stale;
 }
 
 /* P2: only what is ephemeral is a member. By names each has to know it of all. Where a plan decides, who writes it
@@ -107,15 +103,6 @@ static bool names_decide(const divvy_partitioner *p) {
         if (m->kind == DV_KAZOO || (m->kind == DV_DIVVY && m->level < DV_LEVEL_PLAN)) return true;
     }
     return !p->follower;
-}
-
-static int by_node(const void *left, const void *right) {
-    return strcmp(((const dv_member *)left)->node, ((const dv_member *)right)->node);
-}
-
-static dv_member *find_member(const dv_members *party, const char *node) {
-    const dv_member key = {.node = (char *)(uintptr_t)node};
-    return party->count ? bsearch(&key, party->members, party->count, sizeof key, by_node) : NULL;
 }
 
 /* What was seen of a node holds as long as it is in the party: its name is used once (R2). */
@@ -154,7 +141,7 @@ static void restart_watch(divvy_partitioner *p);
 static void on_settled(void *owner, const char *const *names, size_t count, int64_t pzxid, int64_t now) {
     divvy_partitioner *p = owner;
     if (p->state == DIVVY_FAILURE) return;
-    if (p->party_looks) { /* Answers about the party before this one are under way: read it again after them. */
+    if (p->looks) { /* Answers about the party before this one are under way: read it again after them. */
         p->party_stale = true;
         return;
     }
@@ -297,7 +284,7 @@ void dv_op_end(divvy_partitioner *p, int64_t now) {
 
 void dv_members_rejoin(divvy_partitioner *p, int64_t now) {
     bool released = p->state == DIVVY_ALLOCATING;
-    if (!p->rejoining || !released || p->membership || p->watch || p->departing || p->party_looks || p->ready_asked ||
+    if (!p->rejoining || !released || p->membership || p->watch || p->departing || p->looks || p->ready_asked ||
         !dv_follow_at_rest(p))
         return;
     p->rejoining = p->lost_session = p->left = p->ready = false;

@@ -17,6 +17,7 @@
 #include "plan/member_name.h"
 #include "plan/text.h"
 #include "recipe/contender.h"
+#include "recipe/fetch.h"
 #include "recipe/membership.h"
 #include "recipe/patient_watch.h"
 
@@ -132,7 +133,7 @@ struct divvy_partitioner {
     bool tidying, tidied;    /* at the end */
     size_t tidy_under_way;   /* requests about directories, at the end and before */
     dv_members party;        /* what settled, by node; the one before while strays are looked at */
-    size_t party_looks;      /* those under way */
+    dv_fetch *looks;         /* at those who may be strays; NULL: none is under way */
     bool party_stale;
     int64_t party_pzxid;   /* of what settled */
     bool kazoo_seen;       /* a kazoo member is in the party, settled or not */

@@ -7,21 +7,11 @@
 #include "partitioner/partitioner.h"
 #include "znode/path.h"
 
-enum { SWEEP_MAX = 200 }; /* directories that are looked at together */
-
-typedef struct sweep sweep;
-
+/* A look at directories that are none of our items', one after the other. */
 typedef struct {
-    sweep *sweep;
-    char *path;
-} visit;
-
-/* Directories that are none of our items', one after the other. */
-struct sweep {
     divvy_partitioner *p;
-    size_t count, next, under_way;
-    visit visits[];
-};
+    dv_fetch *fetch;
+} sweep;
 
 static void tidied(divvy_partitioner *p) {
     p->tidied = true;
@@ -40,13 +30,10 @@ static void one_more(divvy_partitioner *p) {
 
 /* ---- directories that are not known ---- */
 
-static void go_on(sweep *s, int64_t now);
-
 static void on_removed(void *context, const dv_reply *reply, int64_t now) {
-    sweep *s = context;
+    const sweep *s = context;
     (void)reply; /* Not empty, or gone: both are well. */
-    s->under_way--;
-    go_on(s, now);
+    dv_fetch_release(s->fetch, now);
 }
 
 /* A queue's directory has no data; whatever has some is not ours to delete. kazoo remembers that a path exists. */
@@ -56,25 +43,18 @@ static bool is_left_over(const divvy_partitioner *p, const dv_reply *reply) {
     return stat->children == 0 && stat->data_bytes == 0 && stat->ephemeral_owner == 0;
 }
 
-static void on_looked(void *context, const dv_reply *reply, int64_t now) {
-    const visit *v = context;
-    sweep *s = v->sweep;
-    s->under_way--;
-    if (dv_session_over(reply->error) || dv_outcome_unknown(reply->error)) s->next = s->count; /* Another time. */
-    if (is_left_over(s->p, reply) && dv_batch_delete(s->p->object.client->batch, v->path, on_removed, s) == 0)
-        s->under_way++;
-    go_on(s, now);
+static int on_looked(void *context, const char *path, const dv_reply *reply, int64_t now) {
+    (void)now;
+    sweep *s = context;
+    if (is_left_over(s->p, reply) && dv_batch_delete(s->p->object.client->batch, path, on_removed, s) == 0)
+        dv_fetch_hold(s->fetch);
+    return dv_session_over(reply->error) || dv_outcome_unknown(reply->error) ? reply->error : 0; /* Another time. */
 }
 
-static void go_on(sweep *s, int64_t now) {
+static void on_swept(void *context, int error, int64_t now) {
+    (void)error;
+    sweep *s = context;
     divvy_partitioner *p = s->p;
-    while (s->next < s->count && s->under_way < SWEEP_MAX) {
-        visit *v = &s->visits[s->next++];
-        if (dv_znode_exists(p->object.client->znode, v->path, NULL, on_looked, v) == 0) s->under_way++;
-        else s->next = s->count;
-    }
-    if (s->under_way) return;
-    for (size_t i = 0; i < s->count; i++) free(s->visits[i].path);
     free(s);
     one_less(p, now);
 }
@@ -114,20 +94,15 @@ static const char **find_unknown(const divvy_partitioner *p, const dv_reply *lis
     return unknown;
 }
 
-static void sweep_unknown(divvy_partitioner *p, const dv_reply *list, int64_t now) {
+static void sweep_unknown(divvy_partitioner *p, const dv_reply *list) {
+    static const dv_fetch_kind kind = {DV_EXISTS, 200, on_looked, on_swept};
     size_t count;
     const char **unknown = find_unknown(p, list, &count);
-    sweep *s = count ? calloc(1, sizeof *s + count * sizeof *s->visits) : NULL;
-    for (size_t i = 0; s && i < count; i++) {
-        s->visits[i] = (visit){s, dv_path_join(p->locks_path, unknown[i])};
-        if (!s->visits[i].path) break;
-        s->count++;
-    }
+    sweep *s = count ? malloc(sizeof *s) : NULL;
+    if (s) *s = (sweep){.p = p};
+    if (s && dv_fetch_start(&s->fetch, p->object.client, &kind, p->locks_path, unknown, count, s) == 0) one_more(p);
+    else free(s);
     free(unknown);
-    if (!s) return;
-    s->p = p;
-    one_more(p);
-    go_on(s, now);
 }
 
 /* ---- P12: the last member ---- */
@@ -142,7 +117,7 @@ static void on_what_is_left(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
     if (reply->error == 0) {
         dv_items_note_directories(p, reply);
-        sweep_unknown(p, reply, now);
+        sweep_unknown(p, reply);
     }
     for (size_t i = 0; reply->error == 0 && i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
@@ -175,7 +150,7 @@ void dv_items_tidy(divvy_partitioner *p, int64_t now) {
 
 static void on_directories(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
-    if (reply->error == 0 && dv_follow_sweeps(p)) sweep_unknown(p, reply, now);
+    if (reply->error == 0 && dv_follow_sweeps(p)) sweep_unknown(p, reply);
     one_less(p, now);
 }
 

@@ -11,8 +11,10 @@
 #include <string.h>
 
 #include "base/container.h"
+#include "plan/draft.h"
+#include "recipe/fetch.h"
 
-enum { CHUNKS_IN_FLIGHT_MAX = 8, RETRY_MS = 1000, AUDIT_INTERVAL_MS = 60000, TEXTS_MAX = DV_PLAN_DELTAS_MAX + 2 };
+enum { RETRY_MS = 1000, AUDIT_INTERVAL_MS = 60000, TEXTS_MAX = DV_PLAN_DELTAS_MAX + 2 };
 
 /* A text that has to be read, and what is done with it. */
 typedef struct {
@@ -31,7 +33,6 @@ typedef struct {
     wanted_text texts[TEXTS_MAX];
     size_t text_count;
     size_t text, chunk; /* what the next answer is to */
-    size_t asked_text, asked_chunk;
     dv_plan_text bytes; /* of `text`, so far */
     size_t room;
 } plan_reading;
@@ -53,19 +54,14 @@ struct dv_plan_reader {
     bool root_asked; /* an exists, or a get, of the root is under way */
     bool resting;    /* memory was out: nothing is asked before the timer */
     bool ended;
-    unsigned under_way; /* operations, and calls that stand in the reader */
-    unsigned chunks_under_way;
+    unsigned under_way; /* operations, the fetch, and calls that stand in the reader */
+    dv_fetch *chunks;   /* of `reading`, or of one that was given up; NULL: all have been answered */
 
     plan_reading *reading; /* NULL: none */
     int64_t doubted;       /* mzxid of the root that had a missing or a wrong chunk */
     int64_t distrusted;    /* mzxid of the root to which the plan in memory did not lead */
     dv_plan_fault fault;
 };
-
-typedef struct {
-    dv_plan_reader *reader;
-    char path[];
-} chunk_fetch;
 
 static void read_root(dv_plan_reader *r, int64_t now);
 
@@ -243,37 +239,23 @@ static bool append(plan_reading *reading, const void *bytes, size_t count) {
     return true;
 }
 
-static void on_chunk(void *context, const dv_reply *reply, int64_t now);
-
-static int ask_chunk(dv_plan_reader *r, const dv_plan_chunk *chunk) {
-    size_t path_bytes = strlen(r->path) + strlen(chunk->name) + 2;
-    chunk_fetch *fetch = malloc(sizeof *fetch + path_bytes);
-    if (!fetch) return DIVVY_ENOMEM;
-    fetch->reader = r;
-    snprintf(fetch->path, path_bytes, "%s/%s", r->path, chunk->name);
-    if (dv_znode_get(r->client->znode, fetch->path, NULL, on_chunk, fetch) != 0) {
-        free(fetch);
-        return DIVVY_ENOMEM;
-    }
-    r->under_way++;
-    r->chunks_under_way++;
-    return 0;
-}
+static int take_chunk(void *context, const char *path, const dv_reply *reply, int64_t now);
+static void on_chunks_taken(void *context, int error, int64_t now);
 
 static int ask_chunks(dv_plan_reader *r) {
-    plan_reading *reading = r->reading;
-    while (reading->asked_text < reading->text_count && r->chunks_under_way < CHUNKS_IN_FLIGHT_MAX) {
-        const dv_plan_part *part = reading->texts[reading->asked_text].part;
-        if (part->text || reading->asked_chunk == part->chunk_count) {
-            reading->asked_text++;
-            reading->asked_chunk = 0;
-            continue;
-        }
-        int error = ask_chunk(r, &part->chunks[reading->asked_chunk]);
-        if (error) return error;
-        reading->asked_chunk++;
+    static const dv_fetch_kind kind = {DV_GET, 8, take_chunk, on_chunks_taken};
+    const plan_reading *reading = r->reading;
+    const char **names = malloc(dv_plan_root_chunk_count(&reading->root) * sizeof *names);
+    if (!names) return DIVVY_ENOMEM;
+    size_t count = 0;
+    for (size_t t = reading->text; t < reading->text_count; t++) {
+        const dv_plan_part *part = reading->texts[t].part;
+        for (size_t c = 0; !part->text && c < part->chunk_count; c++) names[count++] = part->chunks[c].name;
     }
-    return 0;
+    int error = dv_fetch_start(&r->chunks, r->client, &kind, r->path, names, count, r);
+    free((void *)names);
+    if (!error) r->under_way++;
+    return error;
 }
 
 /* Goes as far as it can with what is there. */
@@ -282,7 +264,7 @@ static void go_on(dv_plan_reader *r, int error, int64_t now) {
     if (!error) error = take_texts(r);
     bool whole = !error && reading->text == reading->text_count;
     if (whole) error = complete(r);
-    else if (!error) error = ask_chunks(r);
+    else if (!error && !r->chunks) error = ask_chunks(r);
     if (!error) {
         if (whole) tell(r, true, now);
     } else if (error == DIVVY_ENOMEM) {
@@ -302,7 +284,7 @@ static void doubt(dv_plan_reader *r, int64_t now) {
     put_off(r, DIVVY_ENOENT, now);
 }
 
-static void take_chunk(dv_plan_reader *r, const dv_reply *reply, int64_t now) {
+static void add_chunk(dv_plan_reader *r, const dv_reply *reply, int64_t now) {
     plan_reading *reading = r->reading;
     const dv_plan_chunk *chunk = &reading->texts[reading->text].part->chunks[reading->chunk];
     if (reply->error || !dv_plan_chunk_matches(chunk, reply->data, reply->data_bytes)) {
@@ -313,16 +295,21 @@ static void take_chunk(dv_plan_reader *r, const dv_reply *reply, int64_t now) {
     go_on(r, append(reading, reply->data, reply->data_bytes) ? 0 : DIVVY_ENOMEM, now);
 }
 
-static void on_chunk(void *context, const dv_reply *reply, int64_t now) {
-    chunk_fetch *fetch = context;
-    dv_plan_reader *r = fetch->reader;
-    free(fetch);
-    r->chunks_under_way--;
-    if (!r->ended && r->reading) { /* else its plan was given up; no other one is begun before all answers are here */
-        if (dv_session_over(reply->error)) drop_reading(r);
-        else if (dv_outcome_unknown(reply->error)) put_off(r, reply->error, now);
-        else take_chunk(r, reply, now);
-    }
+static int take_chunk(void *context, const char *path, const dv_reply *reply, int64_t now) {
+    (void)path;
+    dv_plan_reader *r = context;
+    bool wanted = !r->ended && r->reading;
+    if (wanted && dv_session_over(reply->error)) drop_reading(r);
+    else if (wanted && dv_outcome_unknown(reply->error)) put_off(r, reply->error, now);
+    else if (wanted) add_chunk(r, reply, now);
+    /* Where its plan was given up, no other is begun before all answers are here. */
+    return r->reading && !r->ended ? 0 : DIVVY_ECANCELED;
+}
+
+static void on_chunks_taken(void *context, int error, int64_t now) {
+    dv_plan_reader *r = context;
+    r->chunks = NULL;
+    if (error && r->reading && !r->ended) put_off(r, error, now); /* Not all could be asked for. */
     leave(r, now);
 }
 
@@ -399,7 +386,7 @@ static void on_root(void *context, const dv_reply *reply, int64_t now) {
 }
 
 static void read_root(dv_plan_reader *r, int64_t now) {
-    bool busy = r->root_asked || r->reading || r->chunks_under_way > 0 || r->resting;
+    bool busy = r->root_asked || r->reading || r->chunks || r->resting;
     if (r->ended || !r->wanted || busy || !dv_client_connected(r->client)) return;
     dv_timer_set(r->client, &r->timer, now + AUDIT_INTERVAL_MS);
     r->wanted = false;

@@ -8,28 +8,18 @@
 
 #include "base/utf8.h"
 #include "plan/member_name.h"
+#include "recipe/fetch.h"
 #include "recipe/record.h"
 #include "znode/path.h"
 
-enum { READS_MAX = 200 }; /* under way at a time: each answer is held in memory */
-
-typedef struct inquiry inquiry;
-
-typedef struct {
-    inquiry *inquiry;
-    char *path;
-} node_read;
-
 /* One call to ask. */
-struct inquiry {
-    inquiry *next, **link;
-    dv_roster *people; /* NULL: they are gone, and nobody waits */
+typedef struct inquiry {
+    struct inquiry *next, **link;
+    dv_roster *people;
+    dv_fetch *fetch;
     dv_roster_fn done;
     void *context;
-    int error; /* the first: from then on nothing more is sent */
-    size_t count, sent, under_way;
-    node_read reads[];
-};
+} inquiry;
 
 struct dv_roster {
     divvy_client *client;
@@ -94,7 +84,11 @@ dv_roster *dv_roster_new(divvy_client *client, const char *party_path, dv_roster
 
 void dv_roster_free(dv_roster *people) {
     if (people == NULL) return;
-    for (inquiry *q = people->inquiries; q != NULL; q = q->next) q->people = NULL; /* The last answer frees it. */
+    for (inquiry *q = people->inquiries, *next; q != NULL; q = next) {
+        next = q->next;
+        dv_fetch_abandon(q->fetch);
+        free(q);
+    }
     for (size_t n = 0; n < people->party.count; n++) free_node(&people->nodes[n]);
     free(people->nodes);
     free(people);
@@ -161,9 +155,7 @@ int dv_roster_settle(dv_roster *people, const char *const *names, size_t count, 
     people->party.count = gathered;
     people->party.pzxid = pzxid;
     people->party.owners = NULL; /* They were indices into what is gone. */
-    for (inquiry *q = people->inquiries; q != NULL; q = q->next) {
-        if (q->error == 0) q->error = DIVVY_ECANCELED;
-    }
+    for (inquiry *q = people->inquiries; q != NULL; q = q->next) dv_fetch_stop(q->fetch, DIVVY_ECANCELED);
     return 0;
 }
 
@@ -224,22 +216,12 @@ void dv_roster_learn(dv_roster *people, const dv_plan *plan) {
 
 /* ---- reading ---- */
 
-static void free_inquiry(inquiry *q) {
-    for (size_t n = 0; n < q->count; n++) free(q->reads[n].path);
-    free(q);
-}
-
-static void finish(inquiry *q, int64_t now) {
-    if (q->people != NULL) {
-        *q->link = q->next;
-        if (q->next != NULL) q->next->link = q->link;
-        q->done(q->context, q->error, now);
-    }
-    free_inquiry(q);
-}
-
 /* What a node says never changes, so an answer is good for it however late it comes. */
-static int learn(dv_roster *people, const char *name, const dv_reply *reply) {
+static int learn(void *context, const char *path, const dv_reply *reply, int64_t now) {
+    (void)now;
+    dv_roster *people = ((const inquiry *)context)->people;
+    if (reply->error != 0) return reply->error;
+    const char *name = dv_path_last(path);
     size_t n = dv_roster_find(people, name);
     if (n == SIZE_MAX || people->nodes[n].czxid != 0) return 0;
     dv_plan_node *node = &people->nodes[n];
@@ -259,29 +241,12 @@ static int learn(dv_roster *people, const char *name, const dv_reply *reply) {
     return 0;
 }
 
-static void send_reads(inquiry *q);
-
-static void on_read(void *context, const dv_reply *reply, int64_t now) {
-    const node_read *r = context;
-    inquiry *q = r->inquiry;
-    q->under_way--;
-    if (q->people != NULL) {
-        int error = reply->error;
-        if (error == 0) error = learn(q->people, dv_path_last(r->path), reply);
-        if (q->error == 0) q->error = error;
-        send_reads(q);
-    }
-    if (q->under_way == 0) finish(q, now);
-}
-
-static void send_reads(inquiry *q) {
-    while (q->error == 0 && q->sent < q->count && q->under_way < READS_MAX) {
-        node_read *r = &q->reads[q->sent];
-        q->error = dv_znode_get(q->people->client->znode, r->path, NULL, on_read, r);
-        if (q->error != 0) return;
-        q->sent++;
-        q->under_way++;
-    }
+static void finish(void *context, int error, int64_t now) {
+    inquiry *q = context;
+    *q->link = q->next;
+    if (q->next != NULL) q->next->link = q->link;
+    q->done(q->context, error, now);
+    free(q);
 }
 
 static void enlist(inquiry *q) {
@@ -293,23 +258,22 @@ static void enlist(inquiry *q) {
 
 /* Reads the nodes that are asked for. */
 static int inquire(dv_roster *people, const uint8_t *asks, size_t count, dv_roster_fn done, void *context) {
+    static const dv_fetch_kind kind = {DV_GET, 200, learn, finish};
     if (count == 0) return 0;
-    inquiry *q = calloc(1, sizeof *q + count * sizeof *q->reads);
-    if (q == NULL) return DIVVY_ENOMEM;
-    *q = (inquiry){.people = people, .done = done, .context = context};
-    for (size_t n = 0; n < people->party.count; n++) {
-        if (asks[n] == DV_PLAN_ASK_NOTHING) continue;
-        char *path = dv_path_join(people->party_path, people->nodes[n].node);
-        if (path == NULL) q->error = DIVVY_ENOMEM;
-        q->reads[q->count++] = (node_read){q, path};
+    inquiry *q = malloc(sizeof *q);
+    const char **names = malloc(count * sizeof *names);
+    int error = q != NULL && names != NULL ? 0 : DIVVY_ENOMEM;
+    for (size_t n = 0, asked = 0; error == 0 && n < people->party.count; n++) {
+        if (asks[n] != DV_PLAN_ASK_NOTHING) names[asked++] = people->nodes[n].node;
     }
-    send_reads(q);
-    if (q->under_way == 0) {
-        free_inquiry(q);
-        return DIVVY_ENOMEM;
+    if (error == 0) {
+        *q = (inquiry){.people = people, .done = done, .context = context};
+        error = dv_fetch_start(&q->fetch, people->client, &kind, people->party_path, names, count, q);
     }
-    enlist(q);
-    return (int)count;
+    free((void *)names);
+    if (error == 0) enlist(q);
+    else free(q);
+    return error != 0 ? error : (int)count;
 }
 
 /* D43: a plan does not tell how old a node is. The age counts as soon as a second node turns out to be of the same

@@ -12,10 +12,9 @@ typedef struct {
     bool may_be_missing; /* a directory that is not there is an empty one */
 } dv_listing_kind;
 
-/* Lists once, with the client lock held. `object` owns `directory`, and is kept until the last answer, which may come
- * after this call has run out of time. Returns 0 with *out for divvy_strings_free(), DIVVY_ENOMEM, the error of an
+/* Lists once, with the client lock held. Returns 0 with *out for divvy_strings_free(), DIVVY_ENOMEM, the error of an
  * answer, or that of dv_client_wait(). */
-int dv_listing_ask(dv_object *object, const char *directory, const dv_listing_kind *kind, int64_t timeout_ms,
+int dv_listing_ask(divvy_client *client, const char *directory, const dv_listing_kind *kind, int64_t timeout_ms,
                    divvy_strings **out);
 
 #endif

@@ -19,7 +19,7 @@ static int list_contenders(divvy_lock *lock, int64_t timeout_ms, divvy_strings *
     do { /* A connection or a session that went away in between is waited for again, within the same time. */
         error = dv_client_wait(client, timeout_ms, can_ask, lock);
         if (!error) error = dv_client_end_error(client);
-        if (!error) error = dv_listing_ask(&lock->acquisition.object, lock->directory, &contenders, timeout_ms, out);
+        if (!error) error = dv_listing_ask(client, lock->directory, &contenders, timeout_ms, out);
         int64_t left_ms = deadline - dv_client_now(client);
         if (timeout_ms >= 0) timeout_ms = left_ms > 0 ? left_ms : 0;
         if (error == DIVVY_ELOST && !dv_client_end_error(client)) error = DIVVY_ECONNECTION;

@@ -205,7 +205,7 @@ static int list_members(divvy_party *party, divvy_strings **out, int64_t timeout
             error = party->failure ? party->failure : end ? end : DIVVY_ESTATE;
         }
         const dv_listing_kind *kind = party->kind == DIVVY_PARTY ? &deep : &shallow;
-        if (!error) error = dv_listing_ask(&party->object, party->directory, kind, timeout_ms, out);
+        if (!error) error = dv_listing_ask(client, party->directory, kind, timeout_ms, out);
         int64_t left_ms = deadline - dv_client_now(client);
         if (timeout_ms >= 0) timeout_ms = left_ms > 0 ? left_ms : 0;
     } while (error == DIVVY_ECONNECTION && timeout_ms != 0);

@@ -6,14 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "recipe/fetch.h"
 #include "recipe/queue.h"
 #include "recipe/record.h"
-#include "recipe/request.h"
 #include "recipe/semaphore.h"
 #include "znode/ensure.h"
 #include "znode/path.h"
-
-enum { READS_MAX = 64 }; /* under way at a time */
 
 typedef struct {
     dv_record record;
@@ -41,49 +39,25 @@ static void skip_record(const slot_listing *l, const char *name) {
 }
 
 /* E12: what divvy wrote is JSON; what else is there is an identifier, unless it looks like a record of divvy's. */
-static int add(const slot_listing *l, const char *name, const dv_request *answer) {
-    if (answer->error == DIVVY_ENOENT) return 0; /* It has just gone. */
-    if (answer->error) return answer->error;
-    if (!l->waiting && answer->stat.ephemeral_owner == 0) return 0; /* E2: it is no lease. */
+static int add(void *context, const char *path, const dv_reply *reply, int64_t now) {
+    (void)now;
+    const slot_listing *l = context;
+    if (reply->error) return reply->error == DIVVY_ENOENT ? 0 : reply->error; /* It has just gone. */
+    if (!l->waiting && reply->stat->ephemeral_owner == 0) return 0;           /* E2: it is no lease. */
+    const char *name = dv_path_last(path), *data = reply->data ? reply->data : "";
     holder *h = &l->out->all[l->out->count];
     bool numbered = !l->waiting && dv_slots_parse(name, &h->slots);
-    bool ours = numbered || (l->waiting && answer->data[0] == '{');
+    bool ours = numbered || (l->waiting && reply->data_bytes > 0 && data[0] == '{');
     if (!numbered) h->slots = (dv_slots){.count = 0};
-    switch (dv_record_parse(answer->data, answer->data_bytes, ours, &h->record)) {
+    switch (dv_record_parse(data, reply->data_bytes, ours, &h->record)) {
     case DV_RECORD_GOOD: break;
     case DV_RECORD_BAD: skip_record(l, name); return 0;
     case DV_RECORD_OUT_OF_MEMORY: return DIVVY_ENOMEM;
     }
     if (numbered) h->record.count = h->slots.count; /* The name counts, whatever the record says. */
-    h->token = answer->stat.czxid;
+    h->token = reply->stat->czxid;
     l->out->count++;
     return 0;
-}
-
-static dv_request *ask_for(const slot_listing *l, const char *directory, const char *name) {
-    char *path = dv_path_join(directory, name);
-    dv_op op = {.kind = DV_GET, .path = path};
-    dv_request *answer = path ? dv_request_send(l->semaphore->acquisition.object.client, &op) : NULL;
-    free(path);
-    return answer;
-}
-
-static int read_records(const slot_listing *l, const char *directory, const char *const *names, size_t count,
-                        dv_deadline deadline) {
-    dv_request *answers[READS_MAX] = {NULL};
-    int error = 0;
-    for (size_t i = 0; i < count + READS_MAX && !error; i++) {
-        dv_request **place = &answers[i % READS_MAX];
-        if (*place) {
-            int waited = dv_request_wait(*place, deadline);
-            error = (*place)->done ? add(l, names[i - READS_MAX], *place) : waited;
-            dv_request_drop(*place);
-            *place = NULL;
-        }
-        if (!error && i < count && !(*place = ask_for(l, directory, names[i]))) error = DIVVY_ENOMEM;
-    }
-    for (size_t i = 0; i < READS_MAX; i++) dv_request_drop(answers[i]);
-    return error;
 }
 
 static int compare_tokens(const void *a, const void *b) {
@@ -98,12 +72,12 @@ static void clear(divvy_holders *holders) {
 }
 
 static int list(void *context, dv_deadline deadline) {
-    const slot_listing *l = context;
+    slot_listing *l = context;
+    divvy_client *client = l->semaphore->acquisition.object.client;
     const dv_pool *pool = &l->semaphore->pool;
     const char *directory = l->waiting ? pool->queue : pool->path;
     clear(l->out); /* of what was read before the connection broke */
-    dv_request *answer =
-        dv_request_send(l->semaphore->acquisition.object.client, &(dv_op){.kind = DV_CHILDREN, .path = directory});
+    dv_request *answer = dv_request_send(client, &(dv_op){.kind = DV_CHILDREN, .path = directory});
     int error = answer ? dv_request_wait(answer, deadline) : DIVVY_ENOMEM;
     size_t count = answer ? answer->name_count : 0;
     const char **names = error ? NULL : calloc(count + 1, sizeof *names);
@@ -111,7 +85,7 @@ static int list(void *context, dv_deadline deadline) {
     if (!error && (!names || !l->out->all)) error = DIVVY_ENOMEM;
     if (!error && l->waiting) count = dv_queue_contenders((const char *const *)answer->names, count, names);
     else if (!error && count) memcpy(names, answer->names, count * sizeof *names);
-    if (!error) error = read_records(l, directory, names, count, deadline);
+    if (!error) error = dv_fetch_wait(client, directory, names, count, add, l, deadline);
     if (!error && !l->waiting) qsort(l->out->all, l->out->count, sizeof *l->out->all, compare_tokens);
     free(names);
     dv_request_drop(answer);
