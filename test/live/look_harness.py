@@ -1,9 +1,9 @@
 """What the tests of the looking subcommands share. SPDX-License-Identifier: Apache-2.0"""
+import collections
 import json
 import os
-import shlex
+import socket
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -13,38 +13,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError, NoNodeError
 from kazoo.recipe.partitioner import SetPartitioner
 
-SOURCE_DIR = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-ZOOKEEPER_LOCAL = os.path.join(SOURCE_DIR, "tools", "zookeeper-local")
-DEADLINE_S = 60
-NOWHERE = "127.0.0.1:1"  # nobody serves the port tcpmux here
-
-
-class Setting:
-    """What main() has found and made."""
-    divvy = server = zookeeper = None
-
-
-class Server:
-    """A private ZooKeeper, which ends with this process however it ends."""
-
-    def __init__(self):
-        lines = subprocess.run([ZOOKEEPER_LOCAL, "start", "--parent", str(os.getpid())], check=True, text=True,
-                               stdout=subprocess.PIPE).stdout.splitlines()
-        values = dict(shlex.split(line)[0].split("=", 1) for line in lines)
-        self.connect = values["DIVVY_CONNECT"]
-        os.environ["DIVVY_ENSEMBLE_TICK_MS"] = values["DIVVY_ENSEMBLE_TICK_MS"]  # for all that is run
-        self.folder = values["ZOOKEEPER_LOCAL_DIR"]
-
-    def do(self, verb, *arguments):
-        subprocess.run([ZOOKEEPER_LOCAL, verb, self.folder, *arguments], check=True, stdout=subprocess.DEVNULL)
-
-
-def wait_for(condition, what, *shown):
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError("%s: not within %d s\n%s" % (what, DEADLINE_S, "\n".join(map(str, shown))))
-        time.sleep(0.02)
+from command_harness import DEADLINE_S, Setting
 
 
 def command(subcommand, *arguments, connect=None):
@@ -124,6 +93,60 @@ class KazooMember:
         self.client.close()
 
 
+class Delay:
+    """Passes bytes on to a server, each way after a while."""
+
+    def __init__(self, connect, delay_s):
+        host, port = connect.split(":")
+        self.delay_s, self.target = delay_s, (host, int(port))
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.connect = "127.0.0.1:%d" % self.listener.getsockname()[1]
+        self.sockets, self.ended = [], False
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while not self.ended:
+            try:
+                near = self.listener.accept()[0]
+                far = socket.create_connection(self.target)
+            except OSError:
+                return
+            self.sockets += [near, far]
+            for source, sink in ((near, far), (far, near)):
+                waiting = collections.deque()
+                ready = threading.Semaphore(0)
+                threading.Thread(target=self._read, args=[source, waiting, ready], daemon=True).start()
+                threading.Thread(target=self._write, args=[sink, waiting, ready], daemon=True).start()
+
+    def _read(self, source, waiting, ready):
+        data = b"x"
+        while data:
+            try:
+                data = source.recv(65536)
+            except OSError:
+                data = b""
+            waiting.append((time.monotonic() + self.delay_s, data))
+            ready.release()
+
+    def _write(self, sink, waiting, ready):
+        while True:
+            ready.acquire()
+            due, data = waiting.popleft()
+            time.sleep(max(0, due - time.monotonic()))
+            try:
+                if not data:
+                    sink.shutdown(socket.SHUT_WR)
+                    return
+                sink.sendall(data)
+            except OSError:
+                return
+
+    def stop(self):
+        self.ended = True
+        for one in [self.listener] + self.sockets:
+            one.close()
+
+
 class Case(unittest.TestCase):
     """Every test has a path of its own, and leaves nobody."""
 
@@ -187,19 +210,3 @@ def tree(path="/"):
     for child in children:
         nodes.update(tree(path.rstrip("/") + "/" + child))
     return nodes
-
-
-def main(script):
-    if len(sys.argv) < 2:
-        sys.exit("usage: %s BUILD_FOLDER [TEST...]" % os.path.basename(script))
-    Setting.divvy = os.path.join(os.path.abspath(sys.argv[1]), "tools", "divvy")
-    Setting.server = Server()
-    Setting.zookeeper = KazooClient(Setting.server.connect)
-    Setting.zookeeper.start()
-    try:
-        outcome = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], exit=False, verbosity=2).result
-    finally:
-        Setting.zookeeper.stop()
-        Setting.zookeeper.close()
-        Setting.server.do("stop")
-    sys.exit(not outcome.wasSuccessful())

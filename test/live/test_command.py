@@ -2,247 +2,19 @@
 """The command `divvy` as its users drive it. SPDX-License-Identifier: Apache-2.0
 
 usage: test_command.py BUILD_FOLDER [TEST...]     a TEST is a name such as Pool.test_join
-
-Each JSON line that any member prints in any test is checked against what its page promises: the keys, the order of the
-states, and that `owned` and `tokens` are just what the changes so far make of them.
 """
+import array
 import datetime
-import itertools
-import json
+import fcntl
 import os
 import re
-import shlex
 import signal
 import subprocess
-import sys
-import tempfile
-import threading
+import termios
 import time
-import unittest
 
-from kazoo.client import KazooClient
-
-SOURCE_DIR = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-ZOOKEEPER_LOCAL = os.path.join(SOURCE_DIR, "tools", "zookeeper-local")
-DIVVY = None  # set from the command line
-DEADLINE_S = 30
-NOWHERE = "127.0.0.1:1"  # nobody serves the port tcpmux here
-ITEMS = ["queue-%02d" % number for number in range(1, 25)]
-FOLLOWERS = {  # docs/protocol.md, P4
-    None: {"ALLOCATING"},
-    "ALLOCATING": {"ACQUIRED", "RELEASE", "FAILURE"},
-    "ACQUIRED": {"ALLOCATING", "RELEASE", "FAILURE"},
-    "RELEASE": {"ALLOCATING", "RELEASE", "FAILURE"},
-    "FAILURE": set(),
-}
-KEYS = ["event", "state", "generation", "gained", "revoked", "lost", "owned", "tokens"]
-
-
-class Server:
-    """A private ZooKeeper, which ends with this process however it ends."""
-
-    def __init__(self):
-        lines = subprocess.run([ZOOKEEPER_LOCAL, "start", "--parent", str(os.getpid())], check=True, text=True,
-                               stdout=subprocess.PIPE).stdout.splitlines()
-        values = dict(shlex.split(line)[0].split("=", 1) for line in lines)
-        self.connect = values["DIVVY_CONNECT"]
-        os.environ["DIVVY_ENSEMBLE_TICK_MS"] = values["DIVVY_ENSEMBLE_TICK_MS"]  # for all that is run
-        self.folder = values["ZOOKEEPER_LOCAL_DIR"]
-
-    def do(self, verb, *arguments):
-        subprocess.run([ZOOKEEPER_LOCAL, verb, self.folder, *arguments], check=True)
-
-
-def wait_for(condition, what, *shown):
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError("%s: not within %d s\n%s" % (what, DEADLINE_S, "\n".join(map(str, shown))))
-        time.sleep(0.01)
-
-
-class Ledger:
-    """What a member owns by its JSON lines, and what is wrong with these."""
-
-    def __init__(self):
-        self.lines, self.faults = [], []
-        self.state, self.owned, self.tokens = None, [], {}
-
-    def read(self, text):
-        try:
-            line = json.loads(text)
-            self._check(line)
-        except (ValueError, AssertionError, KeyError) as fault:
-            self.faults.append("%s: %s" % (fault or repr(fault), text))
-            return
-        self.state, self.owned, self.tokens = line["state"], line["owned"], line["tokens"]
-        self.lines.append(line)
-
-    def _check(self, line):
-        optional = [key for key in ("reason", "time_ms") if key in line]
-        assert list(line) == KEYS + optional, "its keys"
-        assert isinstance(line["generation"], int), "its generation"
-        last = self.lines[-1] if self.lines else None
-        assert not last or line["generation"] >= last["generation"], "an older generation"
-        changed = line["gained"] + line["revoked"] + line["lost"]
-        if line["event"] == "state":
-            told = [old["state"] for old in self.lines if old["event"] == "state"]
-            assert line["state"] in FOLLOWERS[told[-1] if told else None], "a state that cannot follow"
-            assert changed == [], "a state that changes items"
-            assert ("reason" in line) == (line["state"] == "FAILURE"), "its reason"
-        else:
-            assert line["event"] == "items" and changed, "an event of its own"
-        owned = (set(self.owned) - set(line["lost"]) | set(line["gained"])) - set(line["revoked"])
-        assert len(line["owned"]) == len(owned) and set(line["owned"]) == owned, "what it owns"
-        # Items are in the order of their own bytes, which for those that are encoded cannot be seen.
-        plain = [item for item in line["owned"] if "%" not in item]
-        assert plain == sorted(plain, key=str.encode), "its order"
-        assert list(line["tokens"]) == line["owned"], "its tokens"
-        for item, token in line["tokens"].items():
-            assert re.fullmatch("[0-9]+", token), "a token that is no number"
-            assert item in line["gained"] or self.tokens[item] == token, "a token that changed"
-        assert line["state"] != "FAILURE" or not owned, "a failure that owns"
-
-
-class Member:
-    """A running `divvy partition`."""
-
-    made = []
-
-    def __init__(self, path, *arguments, items=ITEMS, stdin=None, connect=None, text=False):
-        self.ledger, self.output, self.errors = Ledger(), "", ""
-        self.ended_ms = None
-        command = [DIVVY, "partition", "--connect", connect or SERVER.connect, "--path", path]
-        command += itertools.chain.from_iterable(("--item", item) for item in items)
-        command += arguments if text else ["--json", "--timestamps", *arguments]
-        if not any(word.startswith("--time-boundary") for word in arguments):
-            command += ["--time-boundary", "100ms"]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        if stdin is not None:
-            self.process.stdin.write(stdin)
-            self.process.stdin.close()
-        self.readers = [threading.Thread(target=self._read_out, args=[text]), threading.Thread(target=self._read_err)]
-        for reader in self.readers:
-            reader.start()
-        Member.made.append(self)
-
-    def _read_out(self, text):
-        for line in self.process.stdout:
-            self.output += os.fsdecode(line)
-            if not text:
-                self.ledger.read(line)
-
-    def _read_err(self):
-        for line in self.process.stderr:
-            self.errors += os.fsdecode(line)
-
-    def end(self):
-        """Waits for the end; returns the exit status."""
-        status = self.process.wait(DEADLINE_S)
-        for reader in self.readers:
-            reader.join()
-        self.process.stdout.close()
-        self.process.stderr.close()
-        return status
-
-    def stop(self, number=signal.SIGTERM):
-        self.process.send_signal(number)
-        return self.end()
-
-    def kill(self):
-        self.ended_ms = int(time.time() * 1000)
-        self.process.kill()
-        self.end()
-
-    def states(self):
-        return [line["state"] for line in self.ledger.lines if line["event"] == "state"]
-
-    def __str__(self):
-        return "pid %d has printed:\n%s%s" % (self.process.pid, self.output, self.errors)
-
-
-def wait_divided(members, items=ITEMS):
-    """Waits until the members say that they own each item once."""
-    def divided():
-        return (all(member.ledger.state == "ACQUIRED" for member in members) and
-                sorted(itertools.chain.from_iterable(member.ledger.owned for member in members)) == sorted(items))
-    wait_for(divided, "each item has one owner", *members)
-
-
-def run(*arguments, **options):
-    """Runs the command to its end."""
-    return subprocess.run([DIVVY, *arguments], stdin=options.pop("stdin", subprocess.DEVNULL), timeout=DEADLINE_S,
-                          stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE,
-                          encoding="utf-8", errors="surrogateescape", **options)
-
-
-class Case(unittest.TestCase):
-    """Every test has a pool of its own, and leaves no process."""
-
-    def setUp(self):
-        self.path = "/" + self.id().split(".")[-1]
-        self.addCleanup(self.clear_up)
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-
-    def clear_up(self):
-        members, Member.made = Member.made, []
-        for member in members:
-            if member.process.poll() is None:
-                member.process.kill()
-            member.end()
-        for member in members:
-            self.assertEqual(member.ledger.faults, [], member)
-
-    def file(self, content, name="file"):
-        path = os.path.join(self.folder.name, name)
-        with open(path, "wb") as file:
-            file.write(content if isinstance(content, bytes) else content.encode())
-        os.chmod(path, 0o600)  # as files of credentials must be
-        return path
-
-    def assert_misused(self, arguments, *fragments, hint=True):
-        done = run(*arguments)
-        shown = (arguments, done.stdout, done.stderr)
-        self.assertEqual(done.returncode, 2, shown)
-        self.assertEqual(done.stdout, "", shown)
-        self.assertRegex(done.stderr, r"\Adivvy: [^\n]*\n\Z", shown)
-        if hint:
-            self.assertRegex(done.stderr, r"\(see: divvy help[ a-z]*\)\n\Z", shown)
-        for fragment in fragments:
-            self.assertIn(fragment, done.stderr, shown)
-
-    def assert_no_double_owner(self, members):
-        """By the times in the lines: nobody gains an item before the one who had it has told that it goes."""
-        events = []
-        for number, member in enumerate(members):
-            for line in member.ledger.lines:
-                events += [(line["time_ms"], 0, number, item) for item in line["revoked"] + line["lost"]]
-                events += [(line["time_ms"], 1, number, item) for item in line["gained"]]
-            if member.ended_ms:
-                events += [(member.ended_ms, 0, number, item) for item in member.ledger.owned]
-        owners = {}
-        for _, moment in itertools.groupby(sorted(events), key=lambda event: event[0]):
-            moment = list(moment)
-            # Within one millisecond an item goes before it comes to another member, and may come and go at one.
-            for comes, number, item in [event[1:] for event in moment] + [event[1:] for event in moment
-                                                                          if not event[1]]:
-                if comes:
-                    self.assertIn(owners.get(item), (None, number), "%s has two owners" % item)
-                    owners[item] = number
-                elif owners.get(item) == number:
-                    owners[item] = None
-
-    def nodes_left(self):
-        """All nodes of members in the pool, places and party alike."""
-        left = []
-        for parent in [self.path + "/party"] + [self.path + "/locks/" + item for item in self.children("/locks")]:
-            left += [parent + "/" + child for child in self.children(parent[len(self.path):])]
-        return left
-
-    def children(self, below):
-        return ZOOKEEPER.get_children(self.path + below) if ZOOKEEPER.exists(self.path + below) else []
+from command_harness import DEADLINE_S, NOWHERE, Server, Setting, main, wait_for
+from partition_harness import Case, ITEMS, Member, run, wait_divided
 
 
 class Usage(Case):
@@ -383,7 +155,8 @@ class Items(Case):
     # Lines for people encode control characters and those that are not seen, so that a name can neither break a line
     # nor steer a terminal, nor look like another; in JSON the latter are escaped.
     def test_readable_names(self):
-        member = Member(self.path, items=["a\nFAILURE", "\x1b[2J", "\u0085", "\udcff", "é", "é\u202e\u200b"], text=True)
+        member = Member(self.path, text=True,
+                        items=["a\nFAILURE", "\x1b[2J", "\u0085", "\udcff", "é", "é\u202e\u200b"])
         wait_for(lambda: "ACQUIRED" in member.output, "it owns its items", member)
         self.assertEqual(member.stop(signal.SIGINT), 0, member)
         self.assertEqual(member.output.splitlines()[2],
@@ -492,9 +265,9 @@ class Pool(Case):
 
     # A chroot in the connect string is created, and the pool made below it.
     def test_chroot(self):
-        member = Member("/pool", items=["x"], connect=SERVER.connect + self.path + "/deep")
+        member = Member("/pool", items=["x"], connect=Setting.server.connect + self.path + "/deep")
         wait_for(lambda: member.ledger.state == "ACQUIRED", "it owns its item", member)
-        self.assertEqual(len(ZOOKEEPER.get_children(self.path + "/deep/pool/locks/x")), 1)
+        self.assertEqual(len(Setting.zookeeper.get_children(self.path + "/deep/pool/locks/x")), 1)
 
     # $DIVVY_CONNECT is where to connect to when --connect is not given.
     def test_environment(self):
@@ -524,8 +297,8 @@ class Access(Case):
         auth = ["--auth-file", self.file("user:secret word\n")]
         members = [Member(self.path, "--verbose", *auth), Member(self.path, *auth)]
         wait_divided(members)
-        ZOOKEEPER.add_auth("digest", "user:secret word")
-        acls, _ = ZOOKEEPER.get_acls(self.path + "/locks")
+        Setting.zookeeper.add_auth("digest", "user:secret word")
+        acls, _ = Setting.zookeeper.get_acls(self.path + "/locks")
         self.assertEqual([(acl.id.scheme, acl.perms) for acl in acls], [("digest", 31)])
         stranger = Member(self.path)
         self.assertEqual(stranger.end(), 1, stranger)
@@ -540,7 +313,7 @@ class Access(Case):
         members = [Member(self.path + "/" + acl, "--acl", acl, *auth, items=["x"]) for acl in ("readable", "open")]
         for member in members:
             wait_for(lambda member=member: member.ledger.state == "ACQUIRED", "it owns its item", member)
-        readable, opened = (ZOOKEEPER.get_acls(self.path + "/" + acl)[0] for acl in ("readable", "open"))
+        readable, opened = (Setting.zookeeper.get_acls(self.path + "/" + acl)[0] for acl in ("readable", "open"))
         self.assertEqual(sorted((acl.id.scheme, acl.perms) for acl in readable), [("digest", 31), ("world", 1)])
         self.assertEqual([(acl.id.scheme, acl.perms) for acl in opened], [("world", 31)])
 
@@ -599,7 +372,8 @@ class Ends(Case):
 
     # A share that is not complete within --allocate-timeout is a failure, with exit code 1.
     def test_allocate_timeout(self):
-        ZOOKEEPER.create(self.path + "/locks/queue-01/other__lock__", ephemeral=True, sequence=True, makepath=True)
+        Setting.zookeeper.create(self.path + "/locks/queue-01/other__lock__", ephemeral=True, sequence=True,
+                                 makepath=True)
         member = Member(self.path, "--allocate-timeout", "500ms")
         self.assertEqual(member.end(), 1, member)
         self.assertIn("allocate_timeout", member.errors)
@@ -653,8 +427,8 @@ class Ends(Case):
     def test_reader_gone(self):
         member = Member(self.path)
         reader, writer = os.pipe()
-        other = subprocess.Popen([DIVVY, "partition", "--connect", SERVER.connect, "--path", self.path, "--items-from",
-                                  self.file("\n".join(ITEMS)), "--time-boundary", "100ms", "--json"],
+        other = subprocess.Popen([Setting.divvy, "partition", "--connect", Setting.server.connect, "--path", self.path,
+                                  "--items-from", self.file("\n".join(ITEMS)), "--time-boundary", "100ms", "--json"],
                                  stdout=writer, stderr=subprocess.PIPE)
         self.addCleanup(other.stderr.close)
         os.close(writer)
@@ -665,13 +439,13 @@ class Ends(Case):
 
     # Output that cannot be written is a failure with exit code 1; so is none at all.
     def test_output_failure(self):
-        arguments = ["partition", "--connect", SERVER.connect, "--path", self.path, "--item", "a"]
+        arguments = ["partition", "--connect", Setting.server.connect, "--path", self.path, "--item", "a"]
         with open("/dev/full", "w", encoding="utf-8") as full:
             done = run(*arguments, stdout=full)
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("standard output: No space left", done.stderr)
-        closed = subprocess.run(["/bin/sh", "-c", 'exec "$@" >&-', "sh", DIVVY, *arguments], stderr=subprocess.PIPE,
-                                timeout=DEADLINE_S, check=False)
+        closed = subprocess.run(["/bin/sh", "-c", 'exec "$@" >&-', "sh", Setting.divvy, *arguments],
+                                stderr=subprocess.PIPE, timeout=DEADLINE_S, check=False)
         self.assertEqual((closed.returncode, closed.stderr), (1, b"divvy: standard output is closed\n"))
         self.assertEqual(self.nodes_left(), [])
 
@@ -682,8 +456,9 @@ class Ends(Case):
         path = self.file("\n".join(items))
         reader, writer = os.pipe()
         self.addCleanup(os.close, reader)
-        stuck = subprocess.Popen([DIVVY, "partition", "--connect", SERVER.connect, "--path", self.path, "--items-from",
-                                  path, "--time-boundary", "0", "--json"], stdout=writer, stderr=subprocess.PIPE)
+        stuck = subprocess.Popen([Setting.divvy, "partition", "--connect", Setting.server.connect, "--path", self.path,
+                                  "--items-from", path, "--time-boundary", "0", "--json"],
+                                 stdout=writer, stderr=subprocess.PIPE)
         self.addCleanup(stuck.stderr.close)
         os.close(writer)
         # Blocked in poll(2) with a full pipe: it has no room for another page.
@@ -695,30 +470,10 @@ class Ends(Case):
 
 def pipe_bytes(reader):
     """How many bytes wait in the pipe."""
-    import array
-    import fcntl
-    import termios
     count = array.array("i", [0])
     fcntl.ioctl(reader, termios.FIONREAD, count)
     return count[0]
 
 
-def main():
-    global DIVVY, SERVER, ZOOKEEPER
-    if len(sys.argv) < 2:
-        sys.exit("usage: test_command.py BUILD_FOLDER [TEST...]")
-    DIVVY = os.path.join(os.path.abspath(sys.argv[1]), "tools", "divvy")
-    SERVER = Server()
-    ZOOKEEPER = KazooClient(SERVER.connect)
-    ZOOKEEPER.start()
-    try:
-        outcome = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], exit=False, verbosity=2).result
-    finally:
-        ZOOKEEPER.stop()
-        ZOOKEEPER.close()
-        SERVER.do("stop")
-    sys.exit(not outcome.wasSuccessful())
-
-
 if __name__ == "__main__":
-    main()
+    main(__file__)

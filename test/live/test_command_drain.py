@@ -10,7 +10,8 @@ import subprocess
 from kazoo.exceptions import NoNodeError
 from kazoo.security import make_acl, make_digest_acl
 
-from look_harness import (Case, DEADLINE_S, DivvyMember, KazooMember, NOWHERE, Setting, command, main, run, wait_for)
+from command_harness import DEADLINE_S, NOWHERE, Setting, main, wait_for
+from look_harness import Case, DivvyMember, KazooMember, command, run
 
 ITEMS = ["item-%02d" % number for number in range(1, 13)]
 

@@ -4,18 +4,15 @@
 usage: test_command_items.py BUILD_FOLDER [TEST...]     a TEST is a name such as Hangup.test_read_again
 """
 import fcntl
+import json
 import os
 import pty
 import signal
 import subprocess
-import sys
 import termios
-import unittest
 
-from kazoo.client import KazooClient
-
-import test_command as command
-from test_command import Case, Member, wait_divided, wait_for
+from command_harness import DEADLINE_S, Setting, main, wait_for
+from partition_harness import Case, Member, run, wait_divided
 
 OLD = ["queue-%02d" % number for number in range(1, 13)]
 NEW = OLD[2:] + ["queue-%02d" % number for number in range(20, 24)]
@@ -71,7 +68,7 @@ class Static(Pool):
 
     # It needs a name by which it is known when it comes back.
     def test_static_needs_identifier(self):
-        process = command.run("partition", "--path", self.path, "--item", "x", "--rejoin-delay", "1m")
+        process = run("partition", "--path", self.path, "--item", "x", "--rejoin-delay", "1m")
         self.assertEqual(process.returncode, 2)
         self.assertIn("--identifier", process.stderr)
 
@@ -140,7 +137,7 @@ class Hangup(Pool):
         master, slave = pty.openpty()
         file, output = self.file(lines(OLD)), self.file("", "output")
         with open(output, "wb") as to:
-            process = subprocess.Popen([command.DIVVY, "partition", "--connect", command.SERVER.connect, "--path",
+            process = subprocess.Popen([Setting.divvy, "partition", "--connect", Setting.server.connect, "--path",
                                         self.path,
                                         "--items-from", file, "--time-boundary", "100ms"], stdin=slave, stdout=to,
                                         stderr=to,
@@ -156,7 +153,7 @@ class Hangup(Pool):
             process.send_signal(signal.SIGHUP)
             wait_for(lambda: said("asked for its 12 items"), "the file is read again")
             os.close(master)
-            self.assertEqual(process.wait(command.DEADLINE_S), 0)
+            self.assertEqual(process.wait(DEADLINE_S), 0)
         finally:
             process.kill()
             process.wait()
@@ -174,7 +171,7 @@ class Hangup(Pool):
                 for text in member.output.splitlines():
                     if '"event":"child"' not in text:
                         continue
-                    line = command.json.loads(text)
+                    line = json.loads(text)
                     if line["child"] == "started":
                         running[member][line["item"]] = line["pid"]
                     else:
@@ -240,21 +237,5 @@ class Deploy(Pool):
         self.assert_no_double_owner(members)
 
 
-def main():
-    if len(sys.argv) < 2:
-        sys.exit("usage: test_command_items.py BUILD_FOLDER [TEST...]")
-    command.DIVVY = os.path.join(os.path.abspath(sys.argv[1]), "tools", "divvy")
-    command.SERVER = command.Server()
-    command.ZOOKEEPER = KazooClient(command.SERVER.connect)
-    command.ZOOKEEPER.start()
-    try:
-        outcome = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], exit=False, verbosity=2).result
-    finally:
-        command.ZOOKEEPER.stop()
-        command.ZOOKEEPER.close()
-        command.SERVER.do("stop")
-    sys.exit(not outcome.wasSuccessful())
-
-
 if __name__ == "__main__":
-    main()
+    main(__file__)

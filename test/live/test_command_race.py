@@ -21,7 +21,7 @@ import time
 
 from kazoo.client import KazooClient
 
-from test_command import Server, wait_for
+from command_harness import Server, wait_for
 
 RACERS, ROUNDS = 100, 10
 HOLDER_KILLS, WAITER_KILLS, RESTARTS = 3, 10, 2

@@ -13,7 +13,8 @@ import time
 from kazoo.exceptions import NoNodeError
 from kazoo.security import make_digest_acl
 
-from look_harness import Case, DEADLINE_S, NOWHERE, Server, Setting, command, main, run, tree, wait_for
+from command_harness import DEADLINE_S, NOWHERE, Server, Setting, main, wait_for
+from look_harness import Case, command, run, tree
 
 
 class Registry(Case):

@@ -18,20 +18,18 @@ What a program owns is taken from what it prints, since that is what a reader se
 """
 import os
 import re
-import shlex
 import signal
 import socket
 import subprocess
 import sys
 import threading
-import time
 
-SOURCE_DIR = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-ZOOKEEPER_LOCAL = os.path.join(SOURCE_DIR, "tools", "zookeeper-local")
+import command_harness
+from command_harness import DEADLINE_S, wait_for
+
 EXAMPLES = ["kazoo_loop", "incremental_loop", "callbacks_poll"]
 WITH_THREADS = ["thread_pool", "epoll_threads"]
 ITEMS = ["alpha", "beta", "gamma", "delta", "epsilon"]
-DEADLINE_S = 40
 
 
 class Example:
@@ -89,23 +87,17 @@ class Example:
                                                               self.errors)
 
 
-class Server:
-    """A private ZooKeeper, which ends with this process however it ends."""
+class Server(command_harness.Server):
+    """A private ZooKeeper for the time of a `with`, which can be frozen."""
 
     def __enter__(self):
-        lines = subprocess.run([ZOOKEEPER_LOCAL, "start", "--parent", str(os.getpid())], check=True, text=True,
-                               stdout=subprocess.PIPE).stdout.splitlines()
-        values = dict(shlex.split(line)[0].split("=", 1) for line in lines)
-        self.connect = values["DIVVY_CONNECT"]
-        os.environ["DIVVY_ENSEMBLE_TICK_MS"] = values["DIVVY_ENSEMBLE_TICK_MS"]  # for all that is run
-        self.folder = values["ZOOKEEPER_LOCAL_DIR"]
         return self
 
     def __exit__(self, *_):
-        subprocess.run([ZOOKEEPER_LOCAL, "stop", self.folder], check=True)
+        self.do("stop")
 
     def freeze(self, frozen):
-        subprocess.run([ZOOKEEPER_LOCAL, "pause" if frozen else "resume", self.folder, "1"], check=True)
+        self.do("pause" if frozen else "resume", "1")
 
     def ephemerals(self):
         """The paths of all ephemeral nodes, as the server itself lists them."""
@@ -117,14 +109,6 @@ class Server:
                 answer += part
         assert b"Sessions with Ephemerals" in answer, answer
         return re.findall(r"^\t(/.*)$", answer.decode(), re.MULTILINE)
-
-
-def wait_for(condition, what, *shown):
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError("%s: not within %d s\n%s" % (what, DEADLINE_S, "\n".join(map(str, shown))))
-        time.sleep(0.01)
 
 
 def check(condition, what, *shown):

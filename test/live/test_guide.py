@@ -17,7 +17,8 @@ import subprocess
 import sys
 import tempfile
 
-from test_examples import DEADLINE_S, SOURCE_DIR, Example, Server, check, wait_for
+from command_harness import DEADLINE_S, SOURCE_DIR, wait_for
+from test_examples import Example, Server, check
 
 QUEUES = ["alpha", "beta", "delta", "gamma"]
 LATER = 2 ** 62  # a token that no owner of this server ever has

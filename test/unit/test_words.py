@@ -42,11 +42,6 @@ LONG = set("""
 lib/plan/writer.c
 lib/recipe/contender.c
 lib/znode/apache/operations.c
-test/interop/test_registry.py
-test/live/test_command.py
-test/live/test_command_lock.py
-test/live/test_command_status.py
-test/live/test_command_supervise.py
 """.split())
 
 

@@ -1,0 +1,88 @@
+"""What the tests of the command share: a server, the command's path, waiting. SPDX-License-Identifier: Apache-2.0"""
+import os
+import shlex
+import subprocess
+import sys
+import time
+import unittest
+
+from kazoo.client import KazooClient
+
+SOURCE_DIR = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ZOOKEEPER_LOCAL = os.path.join(SOURCE_DIR, "tools", "zookeeper-local")
+DEADLINE_S = 60
+NOWHERE = "127.0.0.1:1"  # nobody serves the port tcpmux here
+
+
+class Setting:
+    """The command, the server and a client of the server, as main() has found or made them."""
+    divvy = server = zookeeper = None
+
+
+class Server:
+    """A private ZooKeeper, which ends with this process however it ends."""
+
+    def __init__(self):
+        lines = subprocess.run([ZOOKEEPER_LOCAL, "start", "--parent", str(os.getpid())], check=True, text=True,
+                               stdout=subprocess.PIPE).stdout.splitlines()
+        values = dict(shlex.split(line)[0].split("=", 1) for line in lines)
+        self.connect = values["DIVVY_CONNECT"]
+        os.environ["DIVVY_ENSEMBLE_TICK_MS"] = values["DIVVY_ENSEMBLE_TICK_MS"]  # for all that is run
+        self.folder = values["ZOOKEEPER_LOCAL_DIR"]
+
+    def do(self, verb, *arguments):
+        subprocess.run([ZOOKEEPER_LOCAL, verb, self.folder, *arguments], check=True, stdout=subprocess.DEVNULL)
+
+
+def wait_for(condition, what, *shown):
+    """Waits until the condition holds; fails with its name and what is shown."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError("%s: not within %d s\n%s" % (what, DEADLINE_S, "\n".join(map(str, shown))))
+        time.sleep(0.01)
+
+
+def children(path):
+    """Returns the names below a node; none while the node is not there."""
+    return Setting.zookeeper.get_children(path) if Setting.zookeeper.exists(path) else []
+
+
+def state(pid):
+    """Returns the letter of the process's state; Z for a zombie, and for a process that is gone."""
+    try:
+        with open("/proc/%d/stat" % pid, encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "Z"
+
+
+def alive(pid):
+    """Returns whether the process is there, and is no zombie."""
+    return state(pid) not in "ZX"
+
+
+def fire(number, *pids):
+    """Sends the signal to the processes that are still there."""
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            pass
+
+
+def main(script):
+    """Runs the test cases of the script, with a server of their own."""
+    if len(sys.argv) < 2:
+        sys.exit("usage: %s BUILD_FOLDER [TEST...]" % os.path.basename(script))
+    Setting.divvy = os.path.join(os.path.abspath(sys.argv[1]), "tools", "divvy")
+    Setting.server = Server()
+    Setting.zookeeper = KazooClient(Setting.server.connect)
+    Setting.zookeeper.start()
+    try:
+        outcome = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], exit=False, verbosity=2).result
+    finally:
+        Setting.zookeeper.stop()
+        Setting.zookeeper.close()
+        Setting.server.do("stop")
+    sys.exit(not outcome.wasSuccessful())
