@@ -19,34 +19,34 @@ static const char command[] = "announce";
     { .name = option_name, .argument = value_name, .kind = DV_OPTION_TEXT, .offset = PLACE(field), .help = help_text }
 
 static const dv_option table[] = {
-    TEXT("role", "ROLE", role, "what the service is; services are looked up by it; required"),
-    TEXT("load", "NUMBER", load_text, "how loaded it is, on any scale: the least loaded is found first"),
+    TEXT("role", "ROLE", role, "the role of the service, by which others look it up; required"),
+    TEXT("load", "NUMBER", load_text, "its load, on any scale: others find the least loaded service first"),
     TEXT("load-command", "COMMAND", load_command,
          "a shell command that prints the load, run again before each heartbeat"),
     {.name = "ttl",
      .argument = "DURATION",
      .kind = DV_OPTION_DURATION,
      .offset = PLACE(ttl_ms),
-     .help = "how long it counts as healthy after a heartbeat; there is one every third\n"
+     .help = "how long it counts as healthy after a heartbeat; one comes every third\n"
              "of it (default: 30s)",
      .min_ms = 300,
      .max_ms = 24 * 3600 * 1000},
-    TEXT("id", "ID", id, "which service of its role it is (default: one is made up)"),
-    TEXT("address", "ADDRESS", address, "where it is to be reached (default: this machine's name)"),
+    TEXT("id", "ID", id, "its name among the services of its role (default: a random one)"),
+    TEXT("address", "ADDRESS", address, "the address of the service (default: this machine's name)"),
     {.name = "port",
      .argument = "PORT",
      .kind = DV_OPTION_NUMBER,
      .offset = PLACE(port),
-     .help = "the port that it is to be reached at (default: none is told)",
+     .help = "the port of the service (default: none)",
      .min = 1,
      .max = 65535},
     TEXT("root", "PATH", root, "the registry is PATH/services (default: /divvy)"),
     DV_SESSION_OPTION_CONNECT(dv_announce_options, session),
     DV_SESSION_OPTION_TIMEOUT(dv_announce_options, session,
-                              "after how long the servers remove the entry of a silent process\n"
+                              "how long the servers keep the entry of a silent process\n"
                               "(default: 10s; 100ms to 1h, and servers have limits of their own)"),
     DV_SESSION_OPTION_TICK(dv_announce_options, session,
-                           "tickTime of the servers' zoo.cfg, never less; must be told\n"
+                           "tickTime of the servers' zoo.cfg, or more; required\n"
                            "(default: $DIVVY_ENSEMBLE_TICK_MS)"),
     DV_SESSION_OPTION_CONNECT_TIMEOUT(dv_announce_options, session,
                                       "exit with 3 when no server has answered after this long; 0: keep trying\n"
@@ -61,19 +61,20 @@ void dv_announce_print_help(void) {
     printf("usage: divvy announce --role ROLE (--load NUMBER | --load-command COMMAND) [OPTION ...]\n"
            "                      [-- COMMAND [ARGUMENT ...]]\n"
            "\n"
-           "Announces a service in the registry for as long as COMMAND runs, which is started as\n"
-           "soon as the entry stands and is ended when divvy is; without one, until SIGTERM, SIGINT\n"
-           "or SIGHUP. COMMAND finds DIVVY_SERVICE_ROLE and DIVVY_SERVICE_ID in its environment;\n"
-           "signals are passed on to it. It goes on while no server can be reached.\n"
+           "Announces a service in the registry while COMMAND runs. divvy starts COMMAND as soon as\n"
+           "the registry has the entry, and ends it when divvy itself ends. Without COMMAND the\n"
+           "entry stays until SIGTERM, SIGINT or SIGHUP. The command's environment has\n"
+           "DIVVY_SERVICE_ROLE and DIVVY_SERVICE_ID. divvy passes signals on to the command, which\n"
+           "goes on while no server can be reached.\n"
            "\n");
     dv_options_print(table);
     printf("\n"
            "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
            "\n"
-           "Exit codes: that of the command, 128 and the signal's number if a signal ended it;\n"
-           "without a command 0 it was told to end, 1 it failed. 2 wrong usage; 3 no server\n"
-           "answered within --connect-timeout; 125 it failed, standard error says why; 126 the\n"
-           "command cannot be executed; 127 it was not found.\n");
+           "Exit codes: that of the command, or 128 and the signal's number if a signal ended it.\n"
+           "Without a command: 0 divvy was told to end; 1 it failed. 2 wrong usage; 3 no server\n"
+           "answered within --connect-timeout; 125 divvy failed, and standard error says why; 126\n"
+           "the command cannot be executed; 127 the command was not found.\n");
 }
 
 /* The entry is JSON, and its names are ids there and nodes here. */

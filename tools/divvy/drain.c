@@ -23,23 +23,23 @@ static const dv_option table[] = {
     {.name = "undo",
      .kind = DV_OPTION_FLAG,
      .offset = offsetof(dv_drain_options, undo),
-     .help = "let it have items again: the weight that it came with"},
+     .help = "give the member the weight that it was started with, and so its items"},
     {.name = "weight",
      .argument = "N",
      .kind = DV_OPTION_NUMBER,
      .offset = offsetof(dv_drain_options, weight),
-     .help = "let it weigh N instead of 0; a member weighs 1000 unless told otherwise",
+     .help = "set the weight to N instead of 0; a member weighs 1000 by default",
      .min = 0,
      .max = UINT32_MAX},
     {.name = "wait",
      .kind = DV_OPTION_FLAG,
      .offset = offsetof(dv_drain_options, wait),
-     .help = "return only when others hold all that it had"},
+     .help = "return only when other members hold all its items"},
     {.name = "wait-timeout",
      .argument = "DURATION",
      .kind = DV_OPTION_DURATION,
      .offset = offsetof(dv_drain_options, wait_timeout_ms),
-     .help = "wait so long at most (implies --wait)",
+     .help = "how long to wait at most (implies --wait)",
      .min_ms = 1,
      .max_ms = INT64_C(365) * 24 * 3600 * 1000},
     DV_LOOK_OPTIONS(dv_drain_options, look),
@@ -50,20 +50,21 @@ static const dv_option table[] = {
 static void print_help(void) {
     printf("usage: divvy drain --path PATH [OPTION ...] MEMBER\n"
            "\n"
-           "Takes all items from MEMBER, an identifier, and gives it none until --undo: its weight\n"
-           "in the pool's plan becomes 0. Its items move as at any other change, in rounds if the\n"
-           "plan limits moves. The members need not be told, and MEMBER goes on, with nothing to do.\n"
-           "A member that is no static one forgets it when it ends. The pool must follow a plan: all\n"
-           "its members are of a release that does, and none is kazoo's.\n"
+           "Takes all items from the member with the identifier MEMBER, and gives it none until\n"
+           "--undo: its weight in the pool's plan becomes 0. Its items move as at any other change,\n"
+           "in rounds if the plan limits moves. All members follow the plan by themselves. MEMBER\n"
+           "keeps running, with nothing to do. A static member stays drained when it restarts; any\n"
+           "other member is drained until it ends. The pool must follow a plan: none of its members\n"
+           "uses kazoo or a release of divvy without plans.\n"
            "\n");
     dv_options_print(table);
     printf("\n"
            "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
            "\n"
-           "Exit codes: 0 it is in the plan, and with --wait its items are with others; 1 it failed,\n"
-           "standard error says why: there is no such member, or more than one, the pool follows no\n"
-           "plan, it may not be written, nobody can take the items; 2 wrong usage; 3 no server\n"
-           "answered within --timeout; 4 --wait-timeout has passed.\n");
+           "Exit codes: 0 the plan has the new weight, and with --wait other members hold the items;\n"
+           "1 divvy failed, and standard error says why: no member or several have that identifier,\n"
+           "the pool follows no plan, divvy may not write it, no other member can take the items;\n"
+           "2 wrong usage; 3 no server answered within --timeout; 4 --wait-timeout has passed.\n");
 }
 
 /* ---- options ---- */

@@ -38,20 +38,20 @@ static const dv_option table[] = {
      .argument = "N",
      .kind = DV_OPTION_NUMBER,
      .offset = PLACE(not_held_as),
-     .help = "exit with N instead of 4 if somebody else has the lock, with --timeout too",
+     .help = "exit with N instead of 4 if somebody else has the lock, also after --timeout",
      .max = 255,
      .letter = 'E'},
     {.name = "shared",
      .kind = DV_OPTION_FLAG,
      .offset = PLACE(shared),
-     .help = "take it as a reader: readers share the lock, and a writer waits for\n"
-             "all of them"},
+     .help = "take the lock as a reader: readers share it, and a writer waits until all\n"
+             "of them have released it"},
     {.name = "slots",
      .argument = "SLOTS",
      .kind = DV_OPTION_NUMBER,
      .offset = PLACE(slots),
-     .help = "take one of SLOTS slots of the semaphore NAME instead of a lock, so that so\n"
-             "many run at a time",
+     .help = "take a slot of the semaphore NAME instead of a lock: at most SLOTS commands\n"
+             "run at a time",
      .min = 1,
      .max = INT32_MAX,
      .letter = 'n'},
@@ -59,30 +59,30 @@ static const dv_option table[] = {
      .argument = "POLICY",
      .kind = DV_OPTION_CHOICE,
      .offset = PLACE(limit_policy),
-     .help = "if the semaphore has another number of slots: error: fail (default);\n"
-             "stored: that number counts; provided: it is set to ours",
+     .help = "what to do if the semaphore has another number of slots: error: fail\n"
+             "(default); stored: go by its number; provided: set it to SLOTS",
      .choices = policies},
     DURATION("max-run", max_run_ms, 1, INT64_C(1000) * 3600 * 1000,
              "end the command after this long, and exit with 124 (default: never)"),
     DURATION("grace", grace_ms, 0, 1200000,
-             "from SIGTERM to SIGKILL when the command must end; at most a third of the\n"
-             "session timeout (default: a fifth of it, 3s at most)"),
+             "how long the command has between SIGTERM and SIGKILL when it must end; at\n"
+             "most a third of the session timeout (default: a fifth of it, 3s at most)"),
     {.name = "hold",
      .kind = DV_OPTION_FLAG,
      .offset = PLACE(hold),
-     .help = "run no command: print a line \"held TOKEN\", and hold the lock until\n"
-             "standard input ends; see divvy-lock.bash"},
+     .help = "run no command; print \"held TOKEN\", then hold the lock until standard\n"
+             "input ends; see divvy-lock.bash"},
     {.name = "root",
      .argument = "PATH",
      .kind = DV_OPTION_TEXT,
      .offset = PLACE(root),
-     .help = "where the locks are: PATH/locks/NAME, PATH/semaphores/NAME\n"
+     .help = "the znode above the locks: PATH/locks/NAME, PATH/semaphores/NAME\n"
              "(default: /divvy)"},
     DV_SESSION_OPTION_TIMEOUT(dv_lock_options, session,
-                              "after how long the servers give the lock of a silent holder to others\n"
-                              "(default: 15s; 100ms to 1h, and servers have limits of their own)"),
+                              "how long the servers wait for a silent holder before they give the lock to\n"
+                              "others (default: 15s; 100ms to 1h, and servers have limits of their own)"),
     DV_SESSION_OPTION_TICK(dv_lock_options, session,
-                           "tickTime of the servers' zoo.cfg, never less; must be told\n"
+                           "tickTime of the servers' zoo.cfg, or more; required\n"
                            "(default: $DIVVY_ENSEMBLE_TICK_MS)"),
     DV_SESSION_OPTION_CONNECT_TIMEOUT(dv_lock_options, session,
                                       "exit with 3 when no server has answered after this long; 0: keep trying\n"
@@ -99,24 +99,25 @@ void dv_lock_print_help(void) {
     printf("usage: divvy lock [OPTION ...] NAME COMMAND [ARGUMENT ...]\n"
            "       divvy lock [OPTION ...] --hold NAME\n"
            "\n"
-           "Runs COMMAND while it holds the lock NAME, which one at a time has, on all machines\n"
-           "that use the same servers. NAME is any string. Options stand before it.\n"
+           "Runs COMMAND while it holds the lock NAME. Of all processes on all machines that use\n"
+           "the same servers, one at a time has the lock. NAME is any string. Options stand\n"
+           "before it.\n"
            "\n"
-           "The command ends before the lock can be somebody else's: by SIGTERM, then SIGKILL,\n"
-           "with all its processes, also when divvy itself is killed. It finds DIVVY_LOCK_NAME,\n"
-           "DIVVY_LOCK_TOKEN (a number that grows with each holder) and DIVVY_LOCK_SLOT (from 0)\n"
-           "in its environment. Signals are passed on to it.\n"
+           "divvy ends the command, with all its processes, before anybody else can have the\n"
+           "lock: by SIGTERM, then SIGKILL. That holds when divvy itself is killed, too. The\n"
+           "command's environment has DIVVY_LOCK_NAME, DIVVY_LOCK_TOKEN (a number that grows with\n"
+           "each holder) and DIVVY_LOCK_SLOT (from 0). divvy passes signals on to the command.\n"
            "\n");
     dv_options_print(table);
     printf("\n"
            "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
            "\n"
-           "Exit codes: that of the command, 128 and the signal's number if a signal ended it.\n"
+           "Exit codes: that of the command, or 128 and the signal's number if a signal ended it.\n"
            "2 wrong usage; 3 no server answered within --connect-timeout; 4 somebody else has the\n"
-           "lock (with --no-wait), or had it for longer than --timeout, see -E; 5 the lock was\n"
-           "lost, and the command ended; 124 it ran for longer than --max-run; 125 the servers\n"
-           "refused, standard error says why; 126 the command cannot be executed; 127 it was not\n"
-           "found.\n");
+           "lock (with --no-wait), or had it for longer than --timeout, see -E; 5 divvy lost the\n"
+           "lock and ended the command; 124 the command ran for longer than --max-run; 125 the\n"
+           "servers refused, and standard error says why; 126 the command cannot be executed; 127\n"
+           "the command was not found.\n");
 }
 
 /* ---- the path ---- */

@@ -37,15 +37,16 @@ static const dv_option table[] = {
 static void print_help(void) {
     printf("usage: divvy locks [NAME] [OPTION ...]\n"
            "\n"
-           "Shows who holds the lock NAME, and who waits for it, in the order of the queue; likewise\n"
-           "for the semaphore NAME. Without a name lists all locks and semaphores. Changes nothing.\n"
+           "Shows the holder of the lock NAME and those that wait for it, in the order of the queue.\n"
+           "Does the same for the semaphore NAME. Without NAME it lists all locks and semaphores.\n"
+           "Changes nothing.\n"
            "\n");
     dv_options_print(table);
     printf("\n"
            "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
            "\n"
-           "Exit codes: 0 it was shown; 1 it failed, standard error says why: there is nothing of\n"
-           "that name, it may not be read; 2 wrong usage; 3 no server answered within --timeout.\n");
+           "Exit codes: 0 it was shown; 1 nothing has that name, or divvy may not read it: standard\n"
+           "error says why; 2 wrong usage; 3 no server answered within --timeout.\n");
 }
 
 static int parse(locks_options *o, int argc, char **argv) {

@@ -25,17 +25,17 @@ typedef struct {
 } dv_look_options;
 
 /* Their lines in the table of options; `member` is the place of a dv_look_options in the struct of values. */
-#define DV_LOOK_OPTIONS(type, member)                                                 \
-    DV_SESSION_OPTION_CONNECT(type, member),                                          \
-        {.name = "timeout",                                                           \
-         .argument = "DURATION",                                                      \
-         .kind = DV_OPTION_DURATION,                                                  \
-         .offset = offsetof(type, member.timeout_ms),                                 \
-         .help = "give up when the servers have not told all of it after this long\n" \
-                 "(default: 10s)",                                                    \
-         .min_ms = 1,                                                                 \
-         .max_ms = 24 * 3600 * 1000},                                                 \
-        DV_SESSION_OPTION_AUTH_FILE(type, member),                                    \
+#define DV_LOOK_OPTIONS(type, member)                                                         \
+    DV_SESSION_OPTION_CONNECT(type, member),                                                  \
+        {.name = "timeout",                                                                   \
+         .argument = "DURATION",                                                              \
+         .kind = DV_OPTION_DURATION,                                                          \
+         .offset = offsetof(type, member.timeout_ms),                                         \
+         .help = "give up when the servers have not answered all questions after this long\n" \
+                 "(default: 10s)",                                                            \
+         .min_ms = 1,                                                                         \
+         .max_ms = 24 * 3600 * 1000},                                                         \
+        DV_SESSION_OPTION_AUTH_FILE(type, member),                                            \
         DV_SESSION_OPTION_VERBOSE(type, member, "write the library's log to standard error")
 
 enum { DV_LOOK_TIMEOUT_MS = 10000 };

@@ -48,57 +48,58 @@ static const dv_option table[] = {
     TEXT("items-from", "FILE", items_from,
          "read the items from FILE (- is standard input), one a line; empty lines\n"
          "and lines that begin with # are skipped; SIGHUP has FILE read again"),
-    TEXTS("item", "ITEM", items, "an item; give it as often as there are items"),
+    TEXTS("item", "ITEM", items, "an item; repeat the option for each item"),
     TEXT("identifier", "ID", identifier, "the name of this member (default: host-pid-number)"),
     DURATION("time-boundary", time_boundary_ms, 0, DAY_MS,
-             "for how long the pool must stand still before a change counts\n"
+             "how long the members must stay the same before a change counts\n"
              "(default: 1s)"),
     DURATION("leave-boundary", leave_boundary_ms, 0, DAY_MS,
-             "the same where members only left (default: as --time-boundary)"),
+             "the same for changes in which members only left (default: --time-boundary)"),
     DV_SESSION_OPTION_TIMEOUT(dv_partition_options, session,
-                              "after how long the servers take a silent member for dead\n"
+                              "how long a member may be silent before the servers take it for dead\n"
                               "(default: 10s; 100ms to 1h, and servers have limits of their own)"),
     DV_SESSION_OPTION_TICK(dv_partition_options, session,
-                           "tickTime of the servers' zoo.cfg, never less; must be told\n"
+                           "tickTime of the servers' zoo.cfg, or more; required\n"
                            "(default: $DIVVY_ENSEMBLE_TICK_MS)"),
     DURATION("allocate-timeout", allocate_timeout_ms, 0, DAY_MS,
-             "fail when the share is not complete after this long (default: 0, never)"),
+             "fail if the share is not complete after this long (default: 0, never)"),
     DV_SESSION_OPTION_CONNECT_TIMEOUT(dv_partition_options, session,
-                                      "exit with 3 when no server has answered after this long\n"
+                                      "exit with 3 if no server has answered after this long\n"
                                       "(default: 0, keep trying)"),
     CHOICE("mode", "MODE", mode, modes,
-           "incremental: only what must move is revoked (default);\n"
-           "eager: every change revokes everything, as in kazoo"),
+           "incremental: a change revokes only the items that must move (default);\n"
+           "eager: every change revokes all items, as in kazoo"),
     CHOICE("assign", "HOW", assign, assigns,
-           "auto: the best that all members can (default);\n"
-           "round_robin: kazoo's way; rendezvous: few moves on a change"),
+           "auto: the best rule that all members know (default); round_robin: as kazoo;\n"
+           "rendezvous: a change moves few items"),
     CHOICE("items-order", "ORDER", items_order, orders,
-           "in which order round_robin deals items out, so in a pool with kazoo members:\n"
-           "bytes (default); numeric, where theirs are integers, such as range(12)"),
+           "the order in which round_robin deals items out, as in pools with kazoo:\n"
+           "bytes (default); numeric, if kazoo's items are integers, such as range(12)"),
     DURATION("rejoin-delay", rejoin_delay_ms, 1, 365 * (int64_t)DAY_MS,
-             "be a static member, which needs an --identifier: one of that name that is\n"
-             "back within DURATION, after a restart or a crash, has its items again, and\n"
-             "nothing moves meanwhile"),
-    NUMBER("weight", weight, 0, UINT32_MAX, "how much work this member takes, beside others (default: 1000)"),
-    TEXT("zone", "ZONE", zone, "where it is, such as a rack: each zone gets as many items as another"),
+             "be a static member: one that is back with the same --identifier within\n"
+             "DURATION, after a restart or a crash, has its items again, and nothing moves"),
+    NUMBER("weight", weight, 0, UINT32_MAX, "the share of this member in proportion to others (default: 1000)"),
+    TEXT("zone", "ZONE", zone,
+         "the place of this member, such as a rack: all zones get the same number of\n"
+         "items"),
     NUMBER("max-moves", max_moves, 0, MOVES_MAX,
-           "so many items at most are on their way from member to member at a time;\n"
-           "the first member's word counts (default: 0, no limit)"),
+           "the most items that move from member to member at a time; all members go by\n"
+           "what the first one was given (default: 0, no limit)"),
     DURATION("drain", drain_ms, 0, DAY_MS,
-             "how long a command has from SIGTERM to SIGKILL when its item is revoked,\n"
-             "or when this member is told to end (default: 10s)"),
+             "how long a command has between SIGTERM and SIGKILL when its item is revoked\n"
+             "or this member must end (default: 10s)"),
     CHOICE("restart", "WHEN", restart, restarts,
-           "what follows when a command exits by itself: always (default) or on-failure:\n"
-           "it is started again, after 100 ms, which double each time up to 30 s, until\n"
-           "it has run for 5 s; never: the item stays without one"),
-    FLAG("rejoin", rejoin, "take part again when the session was lost; with a command that is so anyway"),
+           "start a command again that has exited by itself: always (default),\n"
+           "on-failure, or never. divvy waits 100 ms, then twice as long each time up to\n"
+           "30 s, until the command has run for 5 s"),
+    FLAG("rejoin", rejoin, "take part again after the session was lost; always so with a COMMAND"),
     DV_SESSION_OPTION_AUTH_FILE(dv_partition_options, session),
     DV_SESSION_OPTION_ACL(dv_partition_options, session),
     TEXT("events", "FILE", events,
-         "append the lines to FILE, - is standard output (default: standard output;\n"
-         "with a command standard error)"),
+         "append the lines to FILE; - is standard output (default: standard output,\n"
+         "but standard error with a COMMAND)"),
     FLAG("json", json, "print one JSON object a line"),
-    FLAG("timestamps", timestamps, "tell the time of each line; with --json as time_ms, since 1970"),
+    FLAG("timestamps", timestamps, "put the time into each line; with --json as time_ms, since 1970"),
     DV_SESSION_OPTION_VERBOSE(dv_partition_options, session, "write the library's log to standard error"),
     {.name = NULL},
 };
@@ -107,34 +108,34 @@ void dv_partition_print_help(void) {
     printf("usage: divvy partition --path PATH (--items-from FILE | --item ITEM ...) [OPTION ...]\n"
            "                       [-- COMMAND [ARGUMENT ...]]\n"
            "\n"
-           "Joins the pool at PATH, whose members divide the items: each item has one owner.\n"
-           "Prints a line for each change of what this member owns, and of its state. An item\n"
-           "that is revoked is released as soon as the line is written.\n"
+           "Joins the pool at PATH. Its members divide the items, so that each item has one\n"
+           "owner. divvy prints a line for each change of the state and of the items that this\n"
+           "member owns. It releases a revoked item as soon as it has written the line.\n"
            "\n"
-           "With COMMAND one runs for each item that is owned, with {item} in its arguments\n"
-           "replaced by the item, and DIVVY_ITEM and DIVVY_TOKEN in its environment. The code of a\n"
-           "shell may not have {item} inside, as its name could be any code: sh -c there has\n"
-           "\"$DIVVY_ITEM\". Where an item may begin with -, put -- before {item}. An item is\n"
-           "released when all processes of its command have gone, and they are gone before\n"
-           "another member can own the item, whatever happens to this one.\n"
+           "With COMMAND, divvy runs one for each item that this member owns. It replaces {item}\n"
+           "in the arguments by the item, and sets DIVVY_ITEM and DIVVY_TOKEN in the environment.\n"
+           "It refuses {item} inside the code of a shell, since a name could be any code: write\n"
+           "\"$DIVVY_ITEM\" there. Where an item may begin with -, put -- before {item}. divvy\n"
+           "releases an item when all processes of its command have ended. They end before another\n"
+           "member can own the item, even if divvy hangs or is killed.\n"
            "\n"
-           "SIGTERM and SIGINT make it leave the pool, and so does the end of its terminal, or of\n"
-           "the reader of its output. Commands are ended before that; a second signal kills them.\n"
+           "On SIGTERM or SIGINT divvy ends the commands and leaves the pool; a second signal kills\n"
+           "the commands. It does the same when its terminal or the reader of its output has gone.\n"
            "\n"
-           "On SIGHUP it reads --items-from FILE again, and asks for these items to be divided by\n"
-           "all members from then on. That goes where all follow plans (--assign auto, no kazoo);\n"
-           "otherwise, and where the file is no good, standard error says so and nothing changes.\n"
-           "Without a FILE it leaves the pool.\n"
+           "On SIGHUP divvy reads --items-from FILE again. From then on all members of the pool\n"
+           "divide these items. This needs a pool that follows a plan (--assign auto everywhere, no\n"
+           "kazoo). Without a plan, or with a bad file, nothing changes, and standard error says\n"
+           "why. Without --items-from FILE, SIGHUP makes divvy leave the pool.\n"
            "\n"
-           "--rejoin-delay, --weight, --zone and --max-moves count where all follow plans.\n"
+           "--rejoin-delay, --weight, --zone and --max-moves have an effect in such a pool only.\n"
            "\n");
     dv_options_print(table);
     printf("\n"
            "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
            "\n"
-           "Exit codes: 0 it was told to end, and has left the pool; 1 it failed, standard error\n"
-           "says why; 2 wrong usage; 3 no server answered within --connect-timeout; 126 COMMAND\n"
-           "cannot be executed; 127 it was not found.\n");
+           "Exit codes: 0 divvy was told to end, and has left the pool; 1 it failed, and standard\n"
+           "error says why; 2 wrong usage; 3 no server answered within --connect-timeout; 126\n"
+           "COMMAND cannot be executed; 127 COMMAND was not found.\n");
 }
 
 static const char *missing(const dv_partition_options *options) {

@@ -82,7 +82,7 @@ static const dv_option table[] = {
      .argument = "ITEM",
      .kind = DV_OPTION_TEXTS,
      .offset = offsetof(plan_options, items),
-     .help = "an item; give it as often as there are items"},
+     .help = "an item; repeat the option for each item"},
     {.name = "assign",
      .argument = "HOW",
      .kind = DV_OPTION_CHOICE,
@@ -112,12 +112,13 @@ static void print_help(void) {
     printf("usage: divvy plan --members N (--items-from FILE | --item ITEM ...) [OPTION ...]\n"
            "\n"
            "Computes how members divide the items, and what would move if some joined or left.\n"
-           "Needs no server. The members are called member-1, member-2 and so on; those that leave\n"
-           "are the first, those that join come behind the last.\n"
+           "Needs no server. The members are called member-1, member-2 and so on. The first ones\n"
+           "leave, and new ones come after the last.\n"
            "\n");
     dv_options_print(table);
     printf("\n"
-           "Exit codes: 0 it was shown; 1 it failed, standard error says why; 2 wrong usage.\n");
+           "Exit codes: 0 the result was shown; 1 divvy failed, and standard error says why; 2 wrong\n"
+           "usage.\n");
 }
 
 static const char *missing(const plan_options *o) {

@@ -44,15 +44,15 @@ static void print_help(void) {
     printf("usage: divvy services [ROLE] [OPTION ...]\n"
            "\n"
            "Shows the services of a role, or of all roles, in the registry: the least loaded first,\n"
-           "those of Curator too. A service is healthy while its last heartbeat is younger than its\n"
-           "ttl; that is told by this machine's clock. Changes nothing.\n"
+           "with those of Curator. A service is healthy while its last heartbeat is younger than its\n"
+           "ttl, by this machine's clock. Changes nothing.\n"
            "\n");
     dv_options_print(table);
     printf("\n"
            "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
            "\n"
-           "Exit codes: 0 it was shown; 1 it failed, standard error says why; 2 wrong usage; 3 no\n"
-           "server answered within --timeout.\n");
+           "Exit codes: 0 the services were shown; 1 divvy failed, and standard error says why; 2 wrong\n"
+           "usage; 3 no server answered within --timeout.\n");
 }
 
 static int parse(services_options *o, int argc, char **argv) {

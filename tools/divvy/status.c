@@ -41,14 +41,14 @@ static const dv_option table[] = {
      .argument = "FILE",
      .kind = DV_OPTION_TEXT,
      .offset = offsetof(status_options, items_from),
-     .help = "the items that there should be, one a line (- is standard input), so that\n"
-             "those that nobody ever owned are seen too; with --watch FILE is read again\n"
-             "when it has changed"},
+     .help = "the items that should exist, one a line (- is standard input): those that\n"
+             "nobody ever owned are shown too; with --watch, divvy reads FILE again when\n"
+             "it has changed"},
     {.name = "item",
      .argument = "ITEM",
      .kind = DV_OPTION_TEXTS,
      .offset = offsetof(status_options, items),
-     .help = "an item that there should be; give it as often as there are items"},
+     .help = "an item that should exist; repeat the option for each item"},
     {.name = "json",
      .kind = DV_OPTION_FLAG,
      .offset = offsetof(status_options, json),
@@ -56,13 +56,13 @@ static const dv_option table[] = {
     {.name = "watch",
      .kind = DV_OPTION_FLAG,
      .offset = offsetof(status_options, watch),
-     .help = "look again and again, and mark what has changed: + new, * changed, - gone;\n"
-             "on a terminal in place"},
+     .help = "look again and again, and mark changes: + new, * changed, - gone; a terminal\n"
+             "shows them in place"},
     {.name = "interval",
      .argument = "DURATION",
      .kind = DV_OPTION_DURATION,
      .offset = offsetof(status_options, interval_ms),
-     .help = "how long to pause between two looks (default: 2s)",
+     .help = "the pause between two looks (default: 2s)",
      .min_ms = 100,
      .max_ms = 24 * 3600 * 1000},
     DV_LOOK_OPTIONS(status_options, look),
@@ -72,17 +72,17 @@ static const dv_option table[] = {
 static void print_help(void) {
     printf("usage: divvy status --path PATH [OPTION ...]\n"
            "\n"
-           "Shows the pool at PATH: its members, those of kazoo too, and for each item who owns it,\n"
-           "with its fencing token, since when, and how many wait behind it; and of its plan, where\n"
-           "it follows one, how many items each is to have, and who is drained, absent or leaving.\n"
-           "Changes nothing.\n"
+           "Shows the pool at PATH: its members, with those of kazoo; for each item its owner, its\n"
+           "fencing token, since when it has this owner, and how many members wait for it. If the\n"
+           "pool follows a plan: how many items each member is to have, and which members are\n"
+           "drained, absent or leaving. Changes nothing.\n"
            "\n");
     dv_options_print(table);
     printf("\n"
            "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
            "\n"
-           "Exit codes: 0 it was shown; 1 it failed, standard error says why: there is no pool, it\n"
-           "may not be read; 2 wrong usage; 3 no server answered within --timeout.\n");
+           "Exit codes: 0 the pool was shown; 1 there is no pool, or divvy may not read it: standard\n"
+           "error says why; 2 wrong usage; 3 no server answered within --timeout.\n");
 }
 
 /* ---- options ---- */
