@@ -107,7 +107,8 @@ static int set_identifier(divvy_partitioner *p, divvy_client *client, const char
     return p->identifier_node ? 0 : dv_fail_plainly(client, DIVVY_ENOMEM);
 }
 
-/* Returns whether all are numbers whose order is not that of their bytes: kazoo members may have another one than we. */
+/* Returns whether all are numbers whose order is not that of their bytes: kazoo members may have another one than we.
+ * */
 static bool numbers_out_of_order(const dv_plan_set *set) {
     bool out_of_order = false;
     for (size_t i = 0; i < set->count; i++) {

@@ -128,7 +128,8 @@ void dv_follow_tell_fenced(const dv_follower *f);
 void dv_follow_evaluate(dv_follower *f, int64_t now);
 /* Our place in the row of those who write (D37). */
 size_t dv_follow_rank(const dv_follower *f);
-/* Returns whether it is the first of the row of those that the plan has as members: ghosts, looked at or not, are none. */
+/* Returns whether it is the first of the row of those that the plan has as members: ghosts, looked at or not, are none.
+ * */
 bool dv_follow_is_first(const dv_follower *f);
 void dv_follow_try_later(dv_follower *f, int64_t now);
 void dv_follow_write_timer(dv_timer *timer, int64_t now);

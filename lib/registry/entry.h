@@ -41,13 +41,13 @@ int dv_entry_parse(dv_entry **out, const char *role_node, const char *id_node, c
 /* NULL is allowed. */
 void dv_entry_free(dv_entry *entry);
 
-/* Returns whether it is strictly younger than its ttl, and enabled, when the servers' clock shows `server_now_ms`. For S10 that
- * is the latest that the clock can show (server_time.h). */
+/* Returns whether it is strictly younger than its ttl, and enabled, when the servers' clock shows `server_now_ms`. For
+ * S10 that is the latest that the clock can show (server_time.h). */
 bool dv_entry_is_healthy(const dv_entry *entry, int64_t server_now_ms);
 /* Returns whether it is as old as its ttl, or older, so that it can be replaced; never without one. */
 bool dv_entry_has_expired(const dv_entry *entry, int64_t server_now_ms);
-/* Returns whether it is strictly older than `ttls` times its ttl; never without one. For deletions `server_now_ms` is the
- * earliest that the clock can show. */
+/* Returns whether it is strictly older than `ttls` times its ttl; never without one. For deletions `server_now_ms` is
+ * the earliest that the clock can show. */
 bool dv_entry_is_older(const dv_entry *entry, double ttls, int64_t server_now_ms);
 
 /* For qsort() of dv_entry pointers: by load, then by czxid, then by names. */

@@ -6,7 +6,8 @@
 
 #include "registry/registry.h"
 
-/* Returns whether lookups in a role are to be answered from a view: it is watched, and was read as a whole in this session. */
+/* Returns whether lookups in a role are to be answered from a view: it is watched, and was read as a whole in this
+ * session. */
 bool dv_registry_view_ready(const divvy_registry *registry, const char *role_node);
 /* All entries of the view, healthy or not. A preserved one counts as healthy, and ranks after all others. `visit`
  * copies what it wants to keep. */

@@ -26,7 +26,8 @@ size_t dv_name_encode(const char *name, char *out, size_t out_bytes);
  * written (a '%' not followed by two hex digits) stand for themselves, as kazoo's raw names do. */
 size_t dv_name_decode(const char *node, char *out, size_t out_bytes);
 
-/* Returns whether dv_name_encode() leaves `name` as it is: only then may it be shared with kazoo, which writes names raw. */
+/* Returns whether dv_name_encode() leaves `name` as it is: only then may it be shared with kazoo, which writes names
+ * raw. */
 bool dv_name_is_plain(const char *name);
 
 /* For qsort() and bsearch() over arrays of strings: bytewise, which for UTF-8 is the order of code points. */

@@ -5,8 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Returns whether `name` ends in `marker` (such as "__lock__"; not empty) and directly after it a number exactly as the server
- * writes it (docs/protocol.md, rule N6). Then *sequence is set; else it is left alone. Nothing need stand before
+/* Returns whether `name` ends in `marker` (such as "__lock__"; not empty) and directly after it a number exactly as the
+ * server writes it (docs/protocol.md, rule N6). Then *sequence is set; else it is left alone. Nothing need stand before
  * the marker, and a marker further to the left has no meaning. */
 bool dv_sequence_parse(const char *name, const char *marker, int32_t *sequence);
 

@@ -204,7 +204,8 @@ static inline bool dv_outcome_unknown(int error) {
     return error == DIVVY_ECONNECTION || error == DIVVY_ENOMEM;
 }
 
-/* Returns whether an operation ended so because nothing more can be done on this session: no reply of a server will say more.
+/* Returns whether an operation ended so because nothing more can be done on this session: no reply of a server will say
+ * more.
  */
 static inline bool dv_session_over(int error) {
     return error == DIVVY_ELOST || error == DIVVY_EAUTH || error == DIVVY_ECANCELED;

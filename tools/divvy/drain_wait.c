@@ -15,7 +15,8 @@ enum { BETWEEN_LOOKS_MS = 300, CLIENT_PREFIX_BYTES = 22 /* N5: session and clien
 
 /* ---- who holds an item ---- */
 
-/* Returns whether a place is one of the member's: as long as it lives, by its node; of an absent one nothing is left. */
+/* Returns whether a place is one of the member's: as long as it lives, by its node; of an absent one nothing is left.
+ * */
 static bool is_its(const dv_drain *d, const char *place) {
     for (size_t i = 0; i < d->node_count; i++) {
         const char *node = d->nodes[i], *dash = strchr(node, '-');

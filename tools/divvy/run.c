@@ -43,9 +43,9 @@ void dv_run_close(dv_run *run) {
     *run = (dv_run){.signal_fd = -1};
 }
 
-/* Returns whether the command gets the foreground from the start: where we are a job of an interactive shell, alone with the
- * terminal. In a pipeline others may read from it, a pager for example; in a script the shell is to hear of ^C too.
- * There the command gets it when it reads, see guardian.h. */
+/* Returns whether the command gets the foreground from the start: where we are a job of an interactive shell, alone
+ * with the terminal. In a pipeline others may read from it, a pager for example; in a script the shell is to hear of ^C
+ * too. There the command gets it when it reads, see guardian.h. */
 static bool is_foreground_job(void) {
     return getpgrp() == getpid() && tcgetpgrp(STDIN_FILENO) == getpgrp() && tcgetpgrp(STDOUT_FILENO) == getpgrp();
 }
