@@ -1,0 +1,119 @@
+/* Node: the life of one ephemeral node of ours, from its create to its delete. SPDX-License-Identifier: Apache-2.0
+ *
+ * Its owner creates it, each time under a new name, and may add stages of its own while it is unmade or there. The node
+ * finds out what became of a create whose reply was lost, has heartbeats ask for it while it is there, deletes it until
+ * it is gone, and ends with the last reply. docs/protocol.md, rules R1, R2, Q5 to Q7. */
+#ifndef DV_NODE_H
+#define DV_NODE_H
+
+#include "client/client.h"
+
+typedef enum {
+    DV_NODE_UNMADE,    /* it is not there, and no create is under way */
+    DV_NODE_CREATING,  /* a create is under way, or what it needs */
+    DV_NODE_RESOLVING, /* the reply to the create was lost: is the node there? */
+    DV_NODE_THERE,     /* it is ours, as far as we know */
+    DV_NODE_LEAVING,   /* it is no longer wanted, and deleted if it stands */
+    DV_NODE_ENDED,     /* nothing is left in ZooKeeper; replies may still come */
+} dv_node_stage;
+
+typedef struct dv_node dv_node;
+
+/* What its owner does, from the loop. */
+typedef struct {
+    /* A lost create was carried out. Calls dv_node_made(). */
+    void (*found)(dv_node *node, int64_t czxid, int64_t now);
+    /* A lost create was not carried out, and never will be; or somebody has deleted what it made. Unmade again. */
+    void (*not_found)(dv_node *node, int64_t now);
+    /* A heartbeat did not find it there. */
+    void (*missing)(dv_node *node, int64_t now);
+    /* Hears each event of the session, until it leaves or ends. */
+    void (*hear)(dv_node *node, dv_session_event event, int64_t now);
+    /* It begins to leave. May be NULL. */
+    void (*leaving)(dv_node *node);
+    /* It cannot go on, and leaves. Not told to an owner that has left. */
+    void (*failed)(dv_node *node, int error, int64_t now);
+    /* Nothing of it is left: the last call, which frees it. */
+    void (*gone)(dv_node *node, int64_t now);
+} dv_node_kind;
+
+/* A part of what its owner allocates. The owner sets the first six fields. */
+struct dv_node {
+    divvy_client *client;
+    const dv_node_kind *kind;
+    const char *directory; /* where it is made */
+    const char *suffix;    /* of its name, behind a part that only this attempt has */
+    bool sequential;       /* the server adds a number to the name */
+    bool lasting;          /* made again on the next session */
+
+    dv_node_stage stage;
+    bool leave_wanted;
+    bool stands;        /* it was made, and its delete was not answered yet */
+    unsigned under_way; /* replies, barriers and events that will still come */
+    unsigned others;    /* parts of the owner that end before the node does */
+    char *wish;         /* the path that the last create asks for */
+    char *made;         /* the path that the server made of it, if it adds a number */
+    dv_watch watch;
+    size_t cost, watch_cost; /* reserved in the budgets */
+
+    dv_listener listener;
+    dv_barrier_wait barrier;
+    dv_own_node own;
+    dv_event left; /* posted when it leaves, and nothing else is to come */
+};
+
+/* Returns its path, or the one that it is to have. */
+static inline const char *dv_node_path(const dv_node *node) {
+    return node->made ? node->made : node->wish;
+}
+
+/* ---- its life ---- */
+
+/* Reserves room in the budgets, and listens to the session. Returns 0, DIVVY_ELIMIT or DIVVY_EBUSY as
+ * dv_reserve_node(). */
+int dv_node_open(dv_node *node, size_t cost, size_t watch_cost);
+/* Gives back what dv_node_open() took; nothing may be under way. Meant for an owner that fails to begin. */
+void dv_node_close(dv_node *node);
+/* Frees the names. */
+void dv_node_free_names(dv_node *node);
+/* Changes the stage. Only the stages that the table names may follow one another. */
+void dv_node_enter(dv_node *node, dv_node_stage to);
+/* Counts one reply less to come. Returns whether the owner looks at it; else the node may be gone. */
+bool dv_node_replied(dv_node *node, int error, int64_t now);
+/* Counts one part of the owner less; the node may be gone. */
+void dv_node_other_ended(dv_node *node, int64_t now);
+
+/* ---- making it ---- */
+
+/* R2: gives the next attempt a name that only it can have made. Returns 0, or DIVVY_ENOMEM and the old name stays. */
+int dv_node_name(dv_node *node);
+/* Takes the path that the server made. Returns false when an allocation fails. */
+bool dv_node_take_path(dv_node *node, const char *path);
+/* Notes that it stands. Returns whether it is there for its owner; else it is wanted no longer, and deleted. */
+bool dv_node_made(dv_node *node);
+/* Notes that it certainly does not stand. Returns whether it is wanted still, unmade; else it may be gone. */
+bool dv_node_unmade(dv_node *node, int64_t now);
+/* R1: finds out whether a create whose reply was lost was carried out. found() or not_found() follows. */
+void dv_node_resolve(dv_node *node);
+/* The same without a barrier, where a server has answered already. */
+void dv_node_look(dv_node *node);
+
+/* ---- keeping it ---- */
+
+/* While nothing is under way: asks whether it is still there. failed(DIVVY_ENOENT) follows if it is not. */
+void dv_node_verify(dv_node *node);
+/* Gives up its watch. */
+void dv_node_unwatch(dv_node *node);
+
+/* ---- leaving ---- */
+
+/* Deletes it, at once or when it is known whether it stands. gone() follows. A second call does nothing. */
+void dv_node_leave(dv_node *node);
+/* The same where a request of the owner's own has deleted it. */
+void dv_node_leave_deleted(dv_node *node);
+/* Tells the owner, and leaves. */
+void dv_node_fail(dv_node *node, int error, int64_t now);
+/* The same where somebody has deleted it. */
+void dv_node_fail_deleted(dv_node *node, int64_t now);
+
+#endif
