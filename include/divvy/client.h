@@ -208,7 +208,9 @@ DIVVY_API int divvy_client_wait_connected(divvy_client *client, int64_t timeout_
  * @return the number of events and timers handled and callbacks run, 0 when the time passed without any, or
  *   DIVVY_ESTATE     the client is not in manual mode, or another thread is inside this call
  *   DIVVY_EDEADLK    called inside a callback
- *   DIVVY_ECLOSED, DIVVY_EFORK, DIVVY_EINVAL  as above
+ *   DIVVY_ECLOSED    the client was closed
+ *   DIVVY_EFORK      called in the child of a fork
+ *   DIVVY_EINVAL     client is NULL, or timeout_ms below -1
  */
 DIVVY_API int divvy_client_process(divvy_client *client, int64_t timeout_ms);
 

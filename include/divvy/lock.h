@@ -76,7 +76,8 @@ DIVVY_API void divvy_lock_config_init(divvy_lock_config *config, size_t size);
  *   DIVVY_EINVAL  a NULL pointer, a path that ZooKeeper refuses, an empty identifier, an unknown mode, a config without
  *                 its INIT macro
  *   DIVVY_E2BIG   the identifier is longer than 64 KiB
- *   DIVVY_ENOMEM, DIVVY_EFORK
+ *   DIVVY_ENOMEM  an allocation failed
+ *   DIVVY_EFORK   called in the child of a fork
  *   DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH  the client has ended
  */
 DIVVY_API int divvy_lock_create(divvy_lock **out, divvy_client *client, const divvy_lock_config *config);
@@ -107,7 +108,8 @@ DIVVY_API int divvy_lock_create(divvy_lock **out, divvy_client *client, const di
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_ESTATE     the lock is being destroyed
  *   DIVVY_EINVAL     lock is NULL, or timeout_ms below -1
- *   DIVVY_ENOMEM, DIVVY_EFORK
+ *   DIVVY_ENOMEM     an allocation failed
+ *   DIVVY_EFORK      called in the child of a fork
  */
 DIVVY_API int divvy_lock_acquire(divvy_lock *lock, int64_t timeout_ms);
 
@@ -186,7 +188,10 @@ DIVVY_API int64_t divvy_lock_token(const divvy_lock *lock);
  *   DIVVY_ETIMEDOUT  no answer in time
  *   DIVVY_EACCES     the access list denies reading
  *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED  the client has ended
- *   DIVVY_EDEADLK, DIVVY_EFORK, DIVVY_EINVAL, DIVVY_ENOMEM
+ *   DIVVY_EDEADLK    called inside a callback
+ *   DIVVY_EFORK      called in the child of a fork
+ *   DIVVY_EINVAL     an argument is NULL, or timeout_ms below -1
+ *   DIVVY_ENOMEM     an allocation failed
  */
 DIVVY_API int divvy_lock_contenders(divvy_lock *lock, divvy_strings **out, int64_t timeout_ms);
 

@@ -290,7 +290,12 @@ DIVVY_API uint64_t divvy_partitioner_state_id(const divvy_partitioner *p);
  * Thread: any; drives the loop itself in manual mode.
  * @param since_state_id from divvy_partitioner_state_id()
  * @param timeout_ms     -1: for ever; 0: only look
- * @return 0, or DIVVY_ETIMEDOUT, DIVVY_ECLOSED, DIVVY_EDEADLK, DIVVY_EFORK, DIVVY_EINVAL
+ * @return 0, or
+ *   DIVVY_ETIMEDOUT  the number was the same until the time was over
+ *   DIVVY_ECLOSED    the client was closed
+ *   DIVVY_EDEADLK    called inside a callback
+ *   DIVVY_EFORK      called in the child of a fork
+ *   DIVVY_EINVAL     p is NULL, or timeout_ms below -1
  */
 DIVVY_API int divvy_partitioner_wait_change(divvy_partitioner *p, uint64_t since_state_id, int64_t timeout_ms);
 
@@ -301,7 +306,10 @@ DIVVY_API int divvy_partitioner_wait_change(divvy_partitioner *p, uint64_t since
  * @return 0 in DIVVY_ACQUIRED, or
  *   DIVVY_ETIMEDOUT  still DIVVY_ALLOCATING when the time was over
  *   DIVVY_ESTATE     DIVVY_RELEASE or DIVVY_FAILURE: see divvy_partitioner_state()
- *   DIVVY_ECLOSED, DIVVY_EDEADLK, DIVVY_EFORK, DIVVY_EINVAL
+ *   DIVVY_ECLOSED    the client was closed
+ *   DIVVY_EDEADLK    called inside a callback
+ *   DIVVY_EFORK      called in the child of a fork
+ *   DIVVY_EINVAL     p is NULL, or timeout_ms below -1
  */
 DIVVY_API int divvy_partitioner_wait_for_acquire(divvy_partitioner *p, int64_t timeout_ms);
 
@@ -315,7 +323,9 @@ DIVVY_API int divvy_partitioner_wait_for_acquire(divvy_partitioner *p, int64_t t
  * on. Thread: any. When several threads share a partitioner, use divvy_partitioner_release_set_id().
  * @return 0, or
  *   DIVVY_ESTATE  not in DIVVY_RELEASE, or in one that nobody was told of: look at the state again
- *   DIVVY_ECLOSED, DIVVY_EFORK, DIVVY_EINVAL
+ *   DIVVY_ECLOSED  the client was closed
+ *   DIVVY_EFORK    called in the child of a fork
+ *   DIVVY_EINVAL   p is NULL
  */
 DIVVY_API int divvy_partitioner_release_set(divvy_partitioner *p);
 
@@ -364,7 +374,10 @@ DIVVY_API int divvy_partitioner_owns_token(const divvy_partitioner *p, const cha
  * @return 0 when all of ours is gone from ZooKeeper, or
  *   DIVVY_ETIMEDOUT  not all deletes were confirmed in time
  *   DIVVY_ELOST      the session is lost: the servers delete the nodes
- *   DIVVY_ECLOSED, DIVVY_EDEADLK (with timeout_ms 0 it may be called in callbacks), DIVVY_EFORK, DIVVY_EINVAL
+ *   DIVVY_ECLOSED    the client was closed
+ *   DIVVY_EDEADLK    called inside a callback with a timeout_ms other than 0
+ *   DIVVY_EFORK      called in the child of a fork
+ *   DIVVY_EINVAL     p is NULL, or timeout_ms below -1
  */
 DIVVY_API int divvy_partitioner_finish(divvy_partitioner *p, int64_t timeout_ms);
 
@@ -383,7 +396,10 @@ DIVVY_API int divvy_partitioner_finish(divvy_partitioner *p, int64_t timeout_ms)
  *   DIVVY_ETIMEDOUT  not yet
  *   DIVVY_EACCES and others: the plan cannot be written; the member has finished all the same, and its place stays
  *   DIVVY_ELOST      the session is lost: the servers delete the nodes; the place may not have been given up
- *   DIVVY_ECLOSED, DIVVY_EDEADLK (with timeout_ms 0 it may be called in callbacks), DIVVY_EFORK, DIVVY_EINVAL
+ *   DIVVY_ECLOSED    the client was closed
+ *   DIVVY_EDEADLK    called inside a callback with a timeout_ms other than 0
+ *   DIVVY_EFORK      called in the child of a fork
+ *   DIVVY_EINVAL     p is NULL, or timeout_ms below -1
  */
 DIVVY_API int divvy_partitioner_leave(divvy_partitioner *p, int64_t timeout_ms);
 

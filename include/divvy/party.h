@@ -38,7 +38,8 @@ enum {
  *                 DIVVY_SHALLOW_PARTY an identifier that cannot stand in a node's name
  *   DIVVY_E2BIG   the identifier is longer than 64 KiB, or 512 bytes for DIVVY_SHALLOW_PARTY
  *   DIVVY_ELIMIT  the session's budget of ephemeral nodes is used up
- *   DIVVY_ENOMEM, DIVVY_EFORK
+ *   DIVVY_ENOMEM  an allocation failed
+ *   DIVVY_EFORK   called in the child of a fork
  *   DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH  the client has ended
  */
 DIVVY_API int divvy_party_join(divvy_party **out, divvy_client *client, const char *path, const char *identifier,
@@ -53,7 +54,11 @@ DIVVY_API int divvy_party_join(divvy_party **out, divvy_client *client, const ch
  *   DIVVY_ETIMEDOUT  no answer in time
  *   DIVVY_EACCES     the access list denies creating or reading
  *   DIVVY_ESTATE     the party was left
- *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED, DIVVY_EDEADLK, DIVVY_EFORK, DIVVY_EINVAL, DIVVY_ENOMEM
+ *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED  the client has ended
+ *   DIVVY_EDEADLK    called inside a callback
+ *   DIVVY_EFORK      called in the child of a fork
+ *   DIVVY_EINVAL     an argument is NULL, or timeout_ms below -1
+ *   DIVVY_ENOMEM     an allocation failed
  */
 DIVVY_API int divvy_party_members(divvy_party *party, divvy_strings **out, int64_t timeout_ms);
 
@@ -61,8 +66,12 @@ DIVVY_API int divvy_party_members(divvy_party *party, divvy_strings **out, int64
  * Leaves: deletes our node, and waits for that up to timeout_ms. It is deleted later by itself if the time passes.
  * Thread: any; drives the loop itself in manual mode.
  * @return 0 when the node is gone (also when it was gone before), or
- *   DIVVY_ETIMEDOUT, DIVVY_ELOST (the session took the node with it), DIVVY_ECLOSED, DIVVY_EDEADLK, DIVVY_EFORK,
- *   DIVVY_EINVAL
+ *   DIVVY_ETIMEDOUT  the deletion was not confirmed in time
+ *   DIVVY_ELOST      the session is lost, and the servers delete the node
+ *   DIVVY_ECLOSED    the client was closed
+ *   DIVVY_EDEADLK    called inside a callback
+ *   DIVVY_EFORK      called in the child of a fork
+ *   DIVVY_EINVAL     party is NULL, or timeout_ms below -1
  */
 DIVVY_API int divvy_party_leave(divvy_party *party, int64_t timeout_ms);
 

@@ -128,7 +128,8 @@ DIVVY_API void divvy_registry_config_init(divvy_registry_config *config, size_t 
  *   DIVVY_EINVAL  a NULL pointer, a path that ZooKeeper refuses, an empty host or nonce or one that is no UTF-8, a
  *                 number out of its range, a config without its INIT macro
  *   DIVVY_E2BIG   host or nonce is longer than 1024 bytes
- *   DIVVY_ENOMEM, DIVVY_EFORK
+ *   DIVVY_ENOMEM  an allocation failed
+ *   DIVVY_EFORK   called in the child of a fork
  *   DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH  the client has ended
  */
 DIVVY_API int divvy_registry_open(divvy_registry **out, divvy_client *client, const divvy_registry_config *config);
@@ -166,7 +167,8 @@ DIVVY_API void divvy_registry_close(divvy_registry *registry);
  *   DIVVY_ECANCELED  the service was unregistered meanwhile
  *   DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH  the client has ended, or the registry was closed meanwhile
  *   DIVVY_EDEADLK    called inside a callback
- *   DIVVY_ENOMEM, DIVVY_EFORK
+ *   DIVVY_ENOMEM     an allocation failed
+ *   DIVVY_EFORK      called in the child of a fork
  */
 DIVVY_API int divvy_registry_heartbeat(divvy_registry *registry, const cJSON *status, cJSON **stored,
                                        int64_t timeout_ms);
@@ -311,7 +313,8 @@ DIVVY_API int divvy_registry_purge_stale_services(divvy_registry *registry, doub
  *   DIVVY_EINVAL    registry is NULL, or the role is empty
  *   DIVVY_E2BIG     the role is longer than 4096 bytes
  *   DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH  the client has ended
- *   DIVVY_ENOMEM, DIVVY_EFORK
+ *   DIVVY_ENOMEM    an allocation failed
+ *   DIVVY_EFORK     called in the child of a fork
  */
 DIVVY_API int divvy_registry_watch(divvy_registry *registry, const char *role,
                                    void (*on_change)(divvy_registry *registry, int change, const cJSON *before,

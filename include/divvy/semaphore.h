@@ -88,7 +88,8 @@ DIVVY_API void divvy_semaphore_config_init(divvy_semaphore_config *config, size_
  *   DIVVY_EINVAL  a NULL pointer, a path that ZooKeeper refuses or "/", an identifier that is empty or not UTF-8, a
  *                 limit or a count out of range, an unknown policy, a config without its INIT macro
  *   DIVVY_E2BIG   the identifier is longer than 2048 bytes
- *   DIVVY_ENOMEM, DIVVY_EFORK
+ *   DIVVY_ENOMEM  an allocation failed
+ *   DIVVY_EFORK   called in the child of a fork
  *   DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH  the client has ended
  */
 DIVVY_API int divvy_semaphore_create(divvy_semaphore **out, divvy_client *client, const divvy_semaphore_config *config);
@@ -123,7 +124,8 @@ DIVVY_API int divvy_semaphore_create(divvy_semaphore **out, divvy_client *client
  *   DIVVY_ENOENT     the path is deleted as often as it is made; or it lies below a chroot that does not exist
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EINVAL     semaphore is NULL, or timeout_ms below -1
- *   DIVVY_ENOMEM, DIVVY_EFORK
+ *   DIVVY_ENOMEM     an allocation failed
+ *   DIVVY_EFORK      called in the child of a fork
  */
 DIVVY_API int divvy_semaphore_acquire(divvy_semaphore *semaphore, int64_t timeout_ms);
 
@@ -150,9 +152,8 @@ DIVVY_API int divvy_semaphore_try_acquire(divvy_semaphore *semaphore);
  * @param timeout_ms as divvy_semaphore_acquire()
  * @param done       not NULL
  * @param user       handed to done
- * @return 0, or DIVVY_EALREADY, DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ELIMIT (no room in the session's
- * budget),
- *   DIVVY_ESTATE (being destroyed), DIVVY_EINVAL, DIVVY_ENOMEM, DIVVY_EFORK
+ * @return 0, or DIVVY_EALREADY, DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ELIMIT, DIVVY_ESTATE, DIVVY_EINVAL,
+ *   DIVVY_ENOMEM, DIVVY_EFORK as divvy_semaphore_acquire()
  */
 DIVVY_API int divvy_semaphore_acquire_async(divvy_semaphore *semaphore, int64_t timeout_ms,
                                             void (*done)(divvy_semaphore *semaphore, int result, void *user),
@@ -220,7 +221,11 @@ DIVVY_API int divvy_semaphore_slot_at(const divvy_semaphore *semaphore, uint32_t
  *   DIVVY_ETIMEDOUT  no answer in time; the change may still come about
  *   DIVVY_EPROTO     the data of the pool are not empty, and no number
  *   DIVVY_EACCES     the access list denies it
- *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED, DIVVY_EDEADLK, DIVVY_EFORK, DIVVY_EINVAL, DIVVY_ENOMEM
+ *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED  the client has ended
+ *   DIVVY_EDEADLK    called inside a callback
+ *   DIVVY_EFORK      called in the child of a fork
+ *   DIVVY_EINVAL     semaphore is NULL, limit is 0 or above INT32_MAX, or timeout_ms below -1
+ *   DIVVY_ENOMEM     an allocation failed
  */
 DIVVY_API int divvy_semaphore_resize(divvy_semaphore *semaphore, uint32_t limit, int64_t timeout_ms);
 
@@ -239,7 +244,10 @@ typedef struct divvy_holders divvy_holders;
  *   DIVVY_ETIMEDOUT  no answer in time
  *   DIVVY_EACCES     the access list denies reading
  *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED  the client has ended
- *   DIVVY_EDEADLK, DIVVY_EFORK, DIVVY_EINVAL, DIVVY_ENOMEM
+ *   DIVVY_EDEADLK    called inside a callback
+ *   DIVVY_EFORK      called in the child of a fork
+ *   DIVVY_EINVAL     an argument is NULL, or timeout_ms below -1
+ *   DIVVY_ENOMEM     an allocation failed
  */
 DIVVY_API int divvy_semaphore_holders(divvy_semaphore *semaphore, divvy_holders **out, int64_t timeout_ms);
 

@@ -86,7 +86,13 @@ typedef struct {
  */
 DIVVY_API void divvy_testing_config_init(divvy_testing_config *config, size_t size);
 
-/** Makes an ensemble; its servers are up and have a leader. 0, DIVVY_EINVAL, DIVVY_ENOMEM or DIVVY_ESYSTEM. */
+/**
+ * Makes an ensemble; its servers are up and have a leader.
+ * @return 0, or
+ *   DIVVY_EINVAL   a NULL pointer, or a field of the config that is out of range
+ *   DIVVY_ENOMEM   an allocation failed
+ *   DIVVY_ESYSTEM  the system refused a thread or a lock
+ */
 DIVVY_API int divvy_testing_ensemble_create(divvy_testing_ensemble **out, const divvy_testing_config *config);
 /** Releases an ensemble, after all its clients were closed. NULL is allowed. */
 DIVVY_API void divvy_testing_ensemble_destroy(divvy_testing_ensemble *ensemble);
