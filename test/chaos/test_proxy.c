@@ -4,10 +4,7 @@
 #include "lib/proxy.h"
 #include "lib/wait.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
+#include "lib/test.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -99,7 +96,7 @@ static void hear_end(int fd) {
 }
 
 /* Delayed bytes come as a whole, both ways, and not before their time. */
-static void test_delay(void **state) {
+TEST(test_delay) {
     enum { DELAY_MS = 150 };
     ends *e = *state;
     dv_test_proxy_delay(e->proxy, DELAY_MS);
@@ -116,7 +113,7 @@ static void test_delay(void **state) {
 }
 
 /* While requests are lost, replies come through; then the connection, which has a hole, is ended. */
-static void test_requests_lost(void **state) {
+TEST(test_requests_lost) {
     ends *e = *state;
     dv_test_proxy_drop_requests(e->proxy, true);
     say(e->client, "lost");
@@ -130,7 +127,7 @@ static void test_requests_lost(void **state) {
 }
 
 /* A strike before the request: the server never sees it. The next connection is well. */
-static void test_strike_before_request(void **state) {
+TEST(test_strike_before_request) {
     ends *e = *state;
     dv_test_proxy_strike(e->proxy, DV_TEST_BEFORE_REQUEST, 1);
     say(e->client, "request");
@@ -144,7 +141,7 @@ static void test_strike_before_request(void **state) {
 }
 
 /* A strike before the reply: the server has the request, and the client never sees the reply. */
-static void test_strike_before_reply(void **state) {
+TEST(test_strike_before_reply) {
     ends *e = *state;
     dv_test_proxy_strike(e->proxy, DV_TEST_BEFORE_REPLY, 1);
     say(e->client, "request");
@@ -155,7 +152,7 @@ static void test_strike_before_reply(void **state) {
 }
 
 /* Of a half-open connection the server sees the end and the client does not; a new connection is well. */
-static void test_half_open(void **state) {
+TEST(test_half_open) {
     ends *e = *state, fresh = *e;
     dv_test_proxy_half_open(e->proxy);
     hear_end(e->server);
@@ -170,13 +167,4 @@ static void test_half_open(void **state) {
     part(&fresh);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_delay, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_requests_lost, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_strike_before_request, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_strike_before_reply, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_half_open, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

@@ -10,15 +10,12 @@
 
 #include "proxy.h"
 #include "server.h"
+#include "test.h"
 #include "wait.h"
 #include "zk.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-
-#include <cmocka.h>
 
 #include "divvy/partitioner.h"
 

@@ -76,20 +76,17 @@ static void check_basics(bool manual) {
     host_close(&h);
 }
 
-static void test_threaded(void **state) {
-    (void)state;
+TEST(test_threaded) {
     check_basics(false);
 }
 
 /* The same in manual mode. */
-static void test_manual(void **state) {
-    (void)state;
+TEST(test_manual) {
     check_basics(true);
 }
 
 /* What cannot be is refused, and leaves the handle as it was. */
-static void test_refused(void **state) {
-    (void)state;
+TEST(test_refused) {
     host h;
     divvy_client *client = (divvy_client *)(uintptr_t)1;
     host_open(&h, hosts(), HOST_TIMEOUT_MS);
@@ -118,8 +115,7 @@ static void test_refused(void **state) {
 }
 
 /* The access list and the budgets of the config count: with a small budget the share is short. */
-static void test_list_and_budget(void **state) {
-    (void)state;
+TEST(test_list_and_budget) {
     host h;
     struct ACL_vector list;
     struct Stat stat;
@@ -146,8 +142,7 @@ static void test_list_and_budget(void **state) {
 }
 
 /* A handle with a chroot of its own: all paths are below it. */
-static void test_chroot_of_the_handle(void **state) {
-    (void)state;
+TEST(test_chroot_of_the_handle) {
     host h;
     char list[128];
     assert_int_equal(dv_test_zk_create(truth, "/root", "", 0, NULL), ZOK);
@@ -164,8 +159,7 @@ static void test_chroot_of_the_handle(void **state) {
 }
 
 /* A handle that is not connected yet is no error: the client is connected when the handle is. */
-static void test_not_connected_yet(void **state) {
-    (void)state;
+TEST(test_not_connected_yet) {
     witness w;
     host h;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
@@ -194,8 +188,7 @@ static void test_not_connected_yet(void **state) {
 
 /* Two clients on one handle are two members of a pool: each owns its half, each is told once of what happens to the
  * session, the host once too, and when one closes the other takes over. */
-static void test_two_on_one_handle(void **state) {
-    (void)state;
+TEST(test_two_on_one_handle) {
     witness w[2];
     host h;
     divvy_client *clients[2];
@@ -264,8 +257,7 @@ static void on_host_answer(int rc, const struct Stat *stat, const void *data) {
 
 /* Watches of the host on the very nodes that we watch fire as they would without us, and each of its requests is
  * answered once, while two clients work and go. */
-static void test_host_is_undisturbed(void **state) {
-    (void)state;
+TEST(test_host_is_undisturbed) {
     enum { REQUESTS = 2000 };
     host h;
     struct Stat stat;
@@ -319,8 +311,7 @@ static void other_watcher(zhandle_t *handle, int type, int state, const char *pa
 
 /* The host may set another watcher afterwards: that one is called from then on, and stays; we hear of the session all
  * the same. */
-static void test_host_sets_another_watcher(void **state) {
-    (void)state;
+TEST(test_host_sets_another_watcher) {
     witness w;
     host h;
     atomic_store(&other_suspended, 0);
@@ -366,17 +357,4 @@ static int tear_down(void **state) {
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threaded),
-        cmocka_unit_test(test_manual),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_list_and_budget),
-        cmocka_unit_test(test_chroot_of_the_handle),
-        cmocka_unit_test(test_not_connected_yet),
-        cmocka_unit_test(test_two_on_one_handle),
-        cmocka_unit_test(test_host_is_undisturbed),
-        cmocka_unit_test(test_host_sets_another_watcher),
-    };
-    return cmocka_run_group_tests_name("attach", tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down);

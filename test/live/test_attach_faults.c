@@ -67,8 +67,7 @@ static size_t children_with(const char *path, const char *prefix) {
 /* Closed while nobody answers, it ends in bounded time, and each request once. The answers that come later, by the
  * thawed link or by the host's close, and the watches that fire later, find nobody and no freed memory; and nodes that
  * come to be later are deleted. */
-static void test_close_without_answers(void **state) {
-    (void)state;
+TEST(test_close_without_answers) {
     enum { COUNT = 3000 };
     static dv_watch watches[COUNT];
     for (int thawed = 0; thawed <= 1; thawed++) {
@@ -104,8 +103,7 @@ static void test_close_without_answers(void **state) {
 }
 
 /* Answers that come in time are waited for, so that a host which closes its handle next leaves nothing behind. */
-static void test_close_waits_for_answers(void **state) {
-    (void)state;
+TEST(test_close_waits_for_answers) {
     enum { COUNT = 800 };
     static dv_watch watches[COUNT];
     host h;
@@ -155,15 +153,13 @@ static void check_closed_while_down(bool next_client) {
     dv_test_proxy_stop(proxy);
 }
 
-static void test_closed_while_down(void **state) {
-    (void)state;
+TEST(test_closed_while_down) {
     check_closed_while_down(false);
     check_closed_while_down(true);
 }
 
 /* Closed while down, and then the host closes too, or its session expires: nothing is left to settle. */
-static void test_closed_while_down_for_good(void **state) {
-    (void)state;
+TEST(test_closed_while_down_for_good) {
     for (int expired = 0; expired <= 1; expired++) {
         host h;
         dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
@@ -206,8 +202,7 @@ static void *come_and_go(void *context) {
     return context;
 }
 
-static void test_coming_and_going(void **state) {
-    (void)state;
+TEST(test_coming_and_going) {
     enum { THREADS = 4 };
     host h;
     pthread_t threads[THREADS];
@@ -288,13 +283,11 @@ static void check_reattach(bool manual) {
     dv_test_proxy_stop(proxy);
 }
 
-static void test_reattach(void **state) {
-    (void)state;
+TEST(test_reattach) {
     check_reattach(false);
 }
 
-static void test_reattach_manual(void **state) {
-    (void)state;
+TEST(test_reattach_manual) {
     check_reattach(true);
 }
 
@@ -304,8 +297,7 @@ static void reattach_at_once(witness *w, divvy_client *client, divvy_session_sta
     if (state == DIVVY_LOST) witness_expect(w, divvy_client_reattach(client, spare->handle) == 0, client);
 }
 
-static void test_reattach_in_a_callback(void **state) {
-    (void)state;
+TEST(test_reattach_in_a_callback) {
     witness w;
     host h, spare;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
@@ -328,8 +320,7 @@ static void test_reattach_in_a_callback(void **state) {
 }
 
 /* Closed instead: the expired handle may be closed before the client. */
-static void test_closed_after_expiry(void **state) {
-    (void)state;
+TEST(test_closed_after_expiry) {
     for (int host_first = 0; host_first <= 1; host_first++) {
         host h;
         dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
@@ -348,8 +339,7 @@ static void test_closed_after_expiry(void **state) {
 
 /* The deadline passes before a server says anything, and the session lives: what was owned is lost all the same, its
  * nodes are deleted on that very session, and then the client goes on there. */
-static void test_lost_but_alive(void **state) {
-    (void)state;
+TEST(test_lost_but_alive) {
     witness w;
     host h;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
@@ -412,8 +402,7 @@ static void check_moved(bool kept) {
     host_close(&next);
 }
 
-static void test_moved_from_a_live_session(void **state) {
-    (void)state;
+TEST(test_moved_from_a_live_session) {
     check_moved(false);
     check_moved(true);
 }
@@ -432,14 +421,4 @@ static int tear_down(void **state) {
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_close_without_answers),     cmocka_unit_test(test_close_waits_for_answers),
-        cmocka_unit_test(test_closed_while_down),         cmocka_unit_test(test_closed_while_down_for_good),
-        cmocka_unit_test(test_coming_and_going),          cmocka_unit_test(test_reattach),
-        cmocka_unit_test(test_reattach_manual),           cmocka_unit_test(test_reattach_in_a_callback),
-        cmocka_unit_test(test_closed_after_expiry),       cmocka_unit_test(test_lost_but_alive),
-        cmocka_unit_test(test_moved_from_a_live_session),
-    };
-    return cmocka_run_group_tests_name("attach_faults", tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down);

@@ -98,8 +98,7 @@ static divvy_client *connected(const char *list) {
 
 /* Five thousand creates and as many deletes, each asked for in one turn: all are carried out, in order, by some fifty
  * requests, and the czxid told for each is that of its node. */
-static void test_many(void **state) {
-    (void)state;
+TEST(test_many) {
     divvy_client *client = connected(dv_test_server_connect(server));
     directory("/many");
     name_items("/many", ITEMS_MAX);
@@ -138,8 +137,7 @@ static void test_many(void **state) {
 
 /* Writes of one turn are carried out in the order in which they were asked for, multis and single ones alike, and a
  * list that was asked for before them shows all of them. */
-static void test_order(void **state) {
-    (void)state;
+TEST(test_order) {
     static const char script[] = "cccdddcccdddcdcdccc"; /* each letter is the next node's, round robin over three */
     enum { WRITES = sizeof script - 1 };
     divvy_client *client = connected(dv_test_server_connect(server));
@@ -166,8 +164,7 @@ static void test_order(void **state) {
 }
 
 /* Sequential ephemeral nodes in a multi have names made by the server, each its own, and one czxid. */
-static void test_sequential(void **state) {
-    (void)state;
+TEST(test_sequential) {
     enum { COUNT = 50 };
     divvy_client *client = connected(dv_test_server_connect(server));
     directory("/sequential");
@@ -193,8 +190,7 @@ static void test_sequential(void **state) {
 }
 
 /* One bad item spoils nothing: the others of its multi are carried out one by one, and it alone gets its error. */
-static void test_fallback(void **state) {
-    (void)state;
+TEST(test_fallback) {
     enum { COUNT = 300 };
     divvy_client *client = connected(dv_test_server_connect(server));
     directory("/fallback");
@@ -227,8 +223,7 @@ static void test_fallback(void **state) {
 }
 
 /* Large items are split over requests that the server takes, and one that no request could hold is refused alone. */
-static void test_sizes(void **state) {
-    (void)state;
+TEST(test_sizes) {
     enum { COUNT = 40, LARGE = 100 * 1024, LARGEST = 999000, TOO_LARGE = 1000000 };
     divvy_client *client = connected(dv_test_server_connect(server));
     char *data = calloc(1, TOO_LARGE);
@@ -256,8 +251,7 @@ static void test_sizes(void **state) {
 }
 
 /* More reads than may be under way at once are all answered. */
-static void test_more_than_may_be_under_way(void **state) {
-    (void)state;
+TEST(test_more_than_may_be_under_way) {
     enum { COUNT = 3 * DV_IN_FLIGHT_MAX };
     divvy_client *client = connected(dv_test_server_connect(server));
     name_items("/", COUNT);
@@ -280,8 +274,7 @@ static void test_more_than_may_be_under_way(void **state) {
 
 /* The link breaks with multis under way: each operation is answered once, as unknown, and none is repeated, whether
  * the server has carried it out or not. */
-static void test_cut(void **state) {
-    (void)state;
+TEST(test_cut) {
     enum { COUNT = 1000 };
     directory("/cut");
     for (int applied = 0; applied <= 1; applied++) {
@@ -315,8 +308,7 @@ static void test_cut(void **state) {
 }
 
 /* The answer that tells the czxid is lost though the creates were answered: unknown too, and nothing is repeated. */
-static void test_cut_again_and_again(void **state) {
-    (void)state;
+TEST(test_cut_again_and_again) {
     enum { COUNT = 400, ROUNDS = 20 };
     directory("/again");
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
@@ -352,8 +344,7 @@ static void test_cut_again_and_again(void **state) {
 }
 
 /* Closed with thousands under way and held back, each is answered once. */
-static void test_close(void **state) {
-    (void)state;
+TEST(test_close) {
     enum { COUNT = 4000 };
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
     divvy_client *client = connected(dv_test_proxy_address(proxy));
@@ -385,13 +376,4 @@ static int tear_down(void **state) {
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many),       cmocka_unit_test(test_order),
-        cmocka_unit_test(test_sequential), cmocka_unit_test(test_fallback),
-        cmocka_unit_test(test_sizes),      cmocka_unit_test(test_more_than_may_be_under_way),
-        cmocka_unit_test(test_cut),        cmocka_unit_test(test_cut_again_and_again),
-        cmocka_unit_test(test_close),
-    };
-    return cmocka_run_group_tests_name("batch", tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down);

@@ -5,8 +5,7 @@
 
 /* With nobody listening open returns all the same, and so does each look; wait_connected ends in its time and names
  * the address. */
-static void test_nobody_listens(void **state) {
-    (void)state;
+TEST(test_nobody_listens) {
     int fd;
     witness w;
     const char *address = dead_address(&fd);
@@ -30,8 +29,7 @@ static void test_nobody_listens(void **state) {
 }
 
 /* Names that nobody knows: DIVVY_ERESOLVE when the time is over, with the names. */
-static void test_unknown_names(void **state) {
-    (void)state;
+TEST(test_unknown_names) {
     witness w;
     divvy_client_config config = witness_config(&w, "nobody.invalid:2181,nowhere.invalid");
     divvy_client *client = open_with(&config);
@@ -44,8 +42,7 @@ static void test_unknown_names(void **state) {
 }
 
 /* A server is found among dead ones and by name, and by $DIVVY_CONNECT when nothing is configured. */
-static void test_finds_the_server(void **state) {
-    (void)state;
+TEST(test_finds_the_server) {
     int fd;
     witness w;
     char list[256];
@@ -75,8 +72,7 @@ static void test_finds_the_server(void **state) {
 }
 
 /* Each thing that is wrong with a config is refused, with its reason, and nothing is left to release. */
-static void test_bad_configs(void **state) {
-    (void)state;
+TEST(test_bad_configs) {
     divvy_client *client;
     const struct {
         const char *hosts, *scheme, *auth;
@@ -133,8 +129,7 @@ static void test_bad_configs(void **state) {
 
 /* A struct of another size: one that is too short or has something set that we do not know is refused, a shorter one
  * is completed, a longer one whose rest is zero is taken. */
-static void test_sizes(void **state) {
-    (void)state;
+TEST(test_sizes) {
     struct {
         divvy_client_config config;
         char more[64];
@@ -162,8 +157,7 @@ static void test_sizes(void **state) {
 }
 
 /* NULL and senseless arguments are answered, each with a message where there is an error. */
-static void test_null_and_senseless(void **state) {
-    (void)state;
+TEST(test_null_and_senseless) {
     divvy_stats stats;
     ASSERT_FAILS(divvy_client_wait_connected(NULL, 0), DIVVY_EINVAL, NULL, "");
     ASSERT_FAILS(divvy_client_process(NULL, 0), DIVVY_EINVAL, NULL, "");
@@ -191,8 +185,7 @@ static void test_null_and_senseless(void **state) {
 }
 
 /* The caller's strings are free to go once open has returned. */
-static void test_strings_are_copied(void **state) {
-    (void)state;
+TEST(test_strings_are_copied) {
     witness w;
     char list[64], scheme[] = "digest", auth[] = "user:sesame";
     snprintf(list, sizeof list, "localhost:%s", strrchr(hosts(), ':') + 1);
@@ -210,8 +203,7 @@ static void test_strings_are_copied(void **state) {
 
 /* The servers' answer to the timeout is warned of when it is another than was asked for, or is short for their tick,
  * and only then; and it is by their answer that the time left is counted. */
-static void test_timeout_is_negotiated(void **state) {
-    (void)state;
+TEST(test_timeout_is_negotiated) {
     static const struct {
         int64_t asked_ms, given_ms, tick_ms;
         const char *warned;
@@ -242,8 +234,7 @@ static void test_timeout_is_negotiated(void **state) {
 /* --- several clients -------------------------------------------------------------------------------------------- */
 
 /* Two clients in one process have sessions of their own, and the end of one is nothing to the other. */
-static void test_two_clients(void **state) {
-    (void)state;
+TEST(test_two_clients) {
     witness a_witness, b_witness;
     divvy_client_config a_config = witness_config(&a_witness, hosts()), b_config = witness_config(&b_witness, hosts());
     divvy_client *a = open_connected(&a_config), *b = open_connected(&b_config);
@@ -267,8 +258,7 @@ static void test_two_clients(void **state) {
 
 /* Forty clients, more than there are places for the native client's log lines: all work, all log, and when they are
  * closed no thread and no descriptor is left. */
-static void test_forty_clients(void **state) {
-    (void)state;
+TEST(test_forty_clients) {
     enum { CLIENTS = 40 };
     static witness w[CLIENTS];
     divvy_client *clients[CLIENTS];
@@ -293,18 +283,4 @@ static void test_forty_clients(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nobody_listens),
-        cmocka_unit_test(test_unknown_names),
-        cmocka_unit_test(test_finds_the_server),
-        cmocka_unit_test(test_bad_configs),
-        cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_null_and_senseless),
-        cmocka_unit_test(test_strings_are_copied),
-        cmocka_unit_test(test_timeout_is_negotiated),
-        cmocka_unit_test(test_two_clients),
-        cmocka_unit_test(test_forty_clients),
-    };
-    return cmocka_run_group_tests_name("client", tests, set_up_told, tear_down);
-}
+TEST_GROUP(set_up_told, tear_down);

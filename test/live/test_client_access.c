@@ -12,8 +12,7 @@ static divvy_client_config with_credentials(witness *w, const char *list, const 
 
 /* Whatever a client creates, chroot, parents, party, locks, singly and in multis, has the access list that was
  * chosen. */
-static void test_access_lists(void **state) {
-    (void)state;
+TEST(test_access_lists) {
     static const char *const items[] = {"a", "b", "c"};
     static const struct {
         int acl;
@@ -57,8 +56,7 @@ static void test_access_lists(void **state) {
 
 /* With other credentials than those that made the nodes, or none, the server denies, and party and partitioner say so,
  * naming the path. */
-static void test_denied(void **state) {
-    (void)state;
+TEST(test_denied) {
     static const char *const items[] = {"a"};
     static const char *const auths[] = {"u:wrong", "x:sesame", NULL};
     witness w;
@@ -109,8 +107,7 @@ static void test_denied(void **state) {
 
 /* A chroot that is missing is made, with its parents and empty data; one that is there is left as it is; and all paths
  * stand below it, at the server and nowhere else. */
-static void test_chroot(void **state) {
-    (void)state;
+TEST(test_chroot) {
     static const char *const chroots[] = {"/chroot", "/chroot/nested/twice", "/chroot", "/chroot/nested"};
     for (size_t i = 0; i < sizeof chroots / sizeof chroots[0]; i++) {
         witness w;
@@ -134,8 +131,7 @@ static void test_chroot(void **state) {
 }
 
 /* Each of many clients that come at once to a missing chroot gets it. */
-static void test_chroot_race(void **state) {
-    (void)state;
+TEST(test_chroot_race) {
     enum { CLIENTS = 8 };
     static witness w[CLIENTS];
     divvy_client *clients[CLIENTS];
@@ -154,8 +150,7 @@ static void test_chroot_race(void **state) {
 
 /* A chroot that may not be made: wait_connected says DIVVY_EACCES and names it, at once, and so do objects that were
  * made before. */
-static void test_chroot_denied(void **state) {
-    (void)state;
+TEST(test_chroot_denied) {
     static const char *const items[] = {"a"};
     witness w;
     char list[128], message[256];
@@ -191,10 +186,4 @@ static void test_chroot_denied(void **state) {
     witness_end(&w);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_access_lists), cmocka_unit_test(test_denied),        cmocka_unit_test(test_chroot),
-        cmocka_unit_test(test_chroot_race),  cmocka_unit_test(test_chroot_denied),
-    };
-    return cmocka_run_group_tests_name("client_access", tests, set_up_trusted, tear_down);
-}
+TEST_GROUP(set_up_trusted, tear_down);

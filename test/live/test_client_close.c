@@ -21,8 +21,7 @@ static void *close_client(void *argument) {
 }
 
 /* Closed by another thread, those who wait for a connection are told so. */
-static void test_close_while_others_wait(void **state) {
-    (void)state;
+TEST(test_close_while_others_wait) {
     enum { WAITERS = 3, ROUNDS = 20 };
     int fd;
     const char *address = dead_address(&fd);
@@ -52,8 +51,7 @@ static void test_close_while_others_wait(void **state) {
 }
 
 /* Closed before a server was there, right after open or while names are resolved: it ends, and leaves nothing. */
-static void test_close_at_once(void **state) {
-    (void)state;
+TEST(test_close_at_once) {
     int fd;
     const char *lists[] = {dead_address(&fd), hosts(), "localhost:1", "nobody.invalid"};
     for (int round = 0; round < 24; round++) {
@@ -82,8 +80,7 @@ static void close_inside(witness *w, divvy_client *client, divvy_session_state s
 
 /* Closed inside a callback, with an object on it: the call returns at once, the client ends by itself, its session is
  * closed at the server, and no further callback comes. */
-static void test_close_in_a_callback(void **state) {
-    (void)state;
+TEST(test_close_in_a_callback) {
     for (int round = 0; round < 5; round++) {
         witness w;
         atomic_int stage = NOT_YET;
@@ -110,8 +107,7 @@ static void test_close_in_a_callback(void **state) {
 }
 
 /* With a server that hangs close ends all the same, in bounded time, with objects and requests under way. */
-static void test_close_with_a_hung_server(void **state) {
-    (void)state;
+TEST(test_close_with_a_hung_server) {
     witness w;
     divvy_party *party, *joining;
     divvy_strings *members;
@@ -133,8 +129,7 @@ static void test_close_with_a_hung_server(void **state) {
 }
 
 /* A read with a watch that is under way when the client closes, as with a hung server, comes to its end too. */
-static void test_close_with_a_watch_under_way(void **state) {
-    (void)state;
+TEST(test_close_with_a_watch_under_way) {
     static const char *const items[] = {"a"};
     bool caught = false;
     for (int attempt = 0; attempt < 20 && !caught; attempt++) {
@@ -163,8 +158,7 @@ static void test_close_with_a_watch_under_way(void **state) {
 }
 
 /* A member that is closed with its party joined deletes its node itself and does not wait for it in vain. */
-static void test_close_leaves_the_party(void **state) {
-    (void)state;
+TEST(test_close_leaves_the_party) {
     int64_t least_ms = INT64_MAX;
     for (int round = 0; round < 20 && least_ms >= 1900; round++) { /* On a busy machine some may take long. */
         witness w;
@@ -206,8 +200,7 @@ static void call_waiting_functions(witness *w, divvy_client *client, divvy_sessi
 }
 
 /* Inside a callback a call that would wait returns DIVVY_EDEADLK, and all others work, destroy included. */
-static void test_calls_inside_a_callback(void **state) {
-    (void)state;
+TEST(test_calls_inside_a_callback) {
     witness w;
     divvy_party *party;
     divvy_strings *members;
@@ -239,8 +232,7 @@ static void be_slow(witness *w, divvy_client *client, divvy_session_state state)
 }
 
 /* A callback that does not come to an end holds up other callbacks, but neither the session nor other calls. */
-static void test_slow_callback(void **state) {
-    (void)state;
+TEST(test_slow_callback) {
     witness w;
     atomic_bool go_on = false;
     divvy_client_config config = witness_config(&w, hosts());
@@ -269,12 +261,4 @@ static void test_slow_callback(void **state) {
     witness_end(&w);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_close_while_others_wait),      cmocka_unit_test(test_close_at_once),
-        cmocka_unit_test(test_close_in_a_callback),          cmocka_unit_test(test_close_with_a_hung_server),
-        cmocka_unit_test(test_close_with_a_watch_under_way), cmocka_unit_test(test_close_leaves_the_party),
-        cmocka_unit_test(test_calls_inside_a_callback),      cmocka_unit_test(test_slow_callback),
-    };
-    return cmocka_run_group_tests_name("client_close", tests, set_up_told, tear_down);
-}
+TEST_GROUP(set_up_told, tear_down);

@@ -4,8 +4,7 @@
 /* --- the loop in the caller's hands ------------------------------------------------------------------------------ */
 
 /* Nothing happens but in process(): events wait, the descriptor tells of them, and callbacks run in our thread. */
-static void test_nothing_by_itself(void **state) {
-    (void)state;
+TEST(test_nothing_by_itself) {
     witness w;
     divvy_client_config config = manual_config(&w, hosts());
     divvy_client *client = open_with(&config);
@@ -23,8 +22,7 @@ static void test_nothing_by_itself(void **state) {
 /* A client at rest costs a pair of heartbeats every tenth of its timeout and nothing else. Until the next one is due
  * the descriptor is silent, process(0) and a process() whose time passes return 0; one without a time limit ends then.
  */
-static void test_rest(void **state) {
-    (void)state;
+TEST(test_rest) {
     enum { TIMEOUT_MS = 60000 };
     witness w;
     divvy_stats before, after;
@@ -59,8 +57,7 @@ static void test_rest(void **state) {
 
 /* A program that polls the descriptor with next_deadline() as its timeout, and calls process() only then, sees its
  * partitioner through: timers included, for a boundary passes. */
-static void test_poll_loop(void **state) {
-    (void)state;
+TEST(test_poll_loop) {
     static const char *const items[] = {"a", "b", "c"};
     witness w;
     divvy_partitioner *p;
@@ -89,8 +86,7 @@ static void test_poll_loop(void **state) {
 }
 
 /* Waiting calls drive the loop themselves, callbacks included. */
-static void test_waiting_calls_drive(void **state) {
-    (void)state;
+TEST(test_waiting_calls_drive) {
     witness w;
     divvy_party *party;
     divvy_strings *members;
@@ -119,8 +115,7 @@ static void note_thread(witness *w, divvy_client *client, divvy_session_state st
 }
 
 /* Callbacks run on the thread that drives, and process() inside one is DIVVY_EDEADLK. */
-static void test_process_inside_a_callback(void **state) {
-    (void)state;
+TEST(test_process_inside_a_callback) {
     witness w;
     divvy_client_config config = manual_config(&w, hosts());
     w.on_session = note_thread;
@@ -131,13 +126,4 @@ static void test_process_inside_a_callback(void **state) {
     witness_end(&w);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nothing_by_itself),
-        cmocka_unit_test(test_rest),
-        cmocka_unit_test(test_poll_loop),
-        cmocka_unit_test(test_waiting_calls_drive),
-        cmocka_unit_test(test_process_inside_a_callback),
-    };
-    return cmocka_run_group_tests_name("client_manual", tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down);

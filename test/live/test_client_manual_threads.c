@@ -6,8 +6,7 @@ static void on_signal(int number) {
 }
 
 /* A signal that interrupts the wait does not end process() before its time. */
-static void test_interrupted(void **state) {
-    (void)state;
+TEST(test_interrupted) {
     int fd;
     witness w;
     struct sigaction action = {.sa_handler = on_signal}, before;
@@ -79,8 +78,7 @@ static int join(call *c) {
 }
 
 /* A second process() at the same time is DIVVY_ESTATE; all else may be called meanwhile, from several threads. */
-static void test_one_process_at_a_time(void **state) {
-    (void)state;
+TEST(test_one_process_at_a_time) {
     enum { LISTERS = 3 };
     witness w;
     divvy_stats stats;
@@ -108,8 +106,7 @@ static void test_one_process_at_a_time(void **state) {
 }
 
 /* While a waiting call of another thread drives the loop, process() of the program's own thread does not fail. */
-static void test_process_beside_a_waiting_call(void **state) {
-    (void)state;
+TEST(test_process_beside_a_waiting_call) {
     int fd;
     witness w;
     divvy_party *party;
@@ -129,8 +126,7 @@ static void test_process_beside_a_waiting_call(void **state) {
 
 /* What another thread does wakes a waiting call that drives the loop, though no event comes of it: a release while the
  * link is down. */
-static void test_waiting_call_is_woken(void **state) {
-    (void)state;
+TEST(test_waiting_call_is_woken) {
     static const char *const items[] = {"a"};
     witness w;
     divvy_partitioner *p;
@@ -169,8 +165,7 @@ static void test_waiting_call_is_woken(void **state) {
 /* A timer that was set while a waiting call of another thread drove the loop reaches the thread that polls the
  * descriptor with the
  * timeout that it was told before. */
-static void test_timer_reaches_the_poller(void **state) {
-    (void)state;
+TEST(test_timer_reaches_the_poller) {
     static const char *const items[] = {"a"};
     witness w;
     divvy_stats stats;
@@ -201,8 +196,7 @@ static void test_timer_reaches_the_poller(void **state) {
 }
 
 /* Threads in waiting calls and one in process(), all at once, on a link that comes and goes: everybody gets through. */
-static void test_many_threads(void **state) {
-    (void)state;
+TEST(test_many_threads) {
     enum { LISTERS = 4, ROUNDS = 6 };
     witness w;
     divvy_party *party;
@@ -230,8 +224,7 @@ static void test_many_threads(void **state) {
 /* --- closing ---------------------------------------------------------------------------------------------------- */
 
 /* Closed by one thread while another is inside process() without a time limit, asleep or busy: both return. */
-static void test_close_beside_process(void **state) {
-    (void)state;
+TEST(test_close_beside_process) {
     int fd;
     const char *dead = dead_address(&fd);
     for (int round = 0; round < 30; round++) {
@@ -259,8 +252,7 @@ static void close_inside(witness *w, divvy_client *client, divvy_session_state s
 
 /* Closed inside a callback that process() ran: process() says so, and all is over when it returns; of the callbacks
  * that were queued none is run after that. */
-static void test_close_in_a_callback(void **state) {
-    (void)state;
+TEST(test_close_in_a_callback) {
     witness w;
     atomic_int closed = 0;
     divvy_client_config config = manual_config(&w, hosts());
@@ -292,8 +284,7 @@ static void late_items(divvy_partitioner *p, const divvy_items_event *event, voi
 
 /* Closed inside a callback that a waiting call ran: that call returns DIVVY_ECLOSED, and the client is closed when it
  * does; no callback queued behind it is run. */
-static void test_close_inside_a_waiting_call(void **state) {
-    (void)state;
+TEST(test_close_inside_a_waiting_call) {
     static const char *const items[] = {"a", "b"};
     for (int call_kind = 0; call_kind < 4; call_kind++) {
         witness w;
@@ -333,8 +324,7 @@ static void test_close_inside_a_waiting_call(void **state) {
 }
 
 /* A close that a callback asked for, with one thread in process() and others in waiting calls, is carried out once. */
-static void test_close_in_a_callback_among_threads(void **state) {
-    (void)state;
+TEST(test_close_in_a_callback_among_threads) {
     enum { LISTERS = 3, ROUNDS = 40 };
     for (int round = 0; round < ROUNDS; round++) {
         witness w;
@@ -360,18 +350,4 @@ static void test_close_in_a_callback_among_threads(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_interrupted),
-        cmocka_unit_test(test_one_process_at_a_time),
-        cmocka_unit_test(test_process_beside_a_waiting_call),
-        cmocka_unit_test(test_waiting_call_is_woken),
-        cmocka_unit_test(test_timer_reaches_the_poller),
-        cmocka_unit_test(test_many_threads),
-        cmocka_unit_test(test_close_beside_process),
-        cmocka_unit_test(test_close_in_a_callback),
-        cmocka_unit_test(test_close_inside_a_waiting_call),
-        cmocka_unit_test(test_close_in_a_callback_among_threads),
-    };
-    return cmocka_run_group_tests_name("client_manual_threads", tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down);

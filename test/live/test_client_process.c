@@ -24,8 +24,7 @@ static bool check_signals_blocked(const char *task) {
 
 /* All threads that a client starts have all signals blocked; its own descriptors are not inherited by a program that
  * is executed; after close none of either is left. */
-static void test_threads_and_descriptors(void **state) {
-    (void)state;
+TEST(test_threads_and_descriptors) {
     enum { KNOWN_MAX = 64 };
     char known[KNOWN_MAX][32];
     size_t known_count = 0;
@@ -72,8 +71,7 @@ static void on_signal(int number) {
 }
 
 /* A signal sent to the process is taken by the host's own thread, also while that waits in a call of ours. */
-static void test_signals_go_to_the_host(void **state) {
-    (void)state;
+TEST(test_signals_go_to_the_host) {
     int fd;
     witness w;
     struct sigaction action = {.sa_handler = on_signal}, before;
@@ -93,8 +91,7 @@ static void test_signals_go_to_the_host(void **state) {
 }
 
 /* In the child of a fork every call says DIVVY_EFORK, close and destroy do nothing; the parent goes on undisturbed. */
-static void test_fork(void **state) {
-    (void)state;
+TEST(test_fork) {
     static const char *const items[] = {"a", "b"};
     witness w;
     divvy_party *party;
@@ -156,8 +153,7 @@ static void test_fork(void **state) {
 }
 #if !defined(__SANITIZE_THREAD__)
 /* A child of a fork may open a client of its own, also while the parent's threads are busy. */
-static void test_open_in_the_child(void **state) {
-    (void)state;
+TEST(test_open_in_the_child) {
     witness w;
     divvy_client_config config = witness_config(&w, hosts());
     divvy_client *client = open_connected(&config);
@@ -217,8 +213,7 @@ static void work_and_suffer(divvy_client_config *config, dv_test_proxy *proxy) {
 
 /* Nothing is written to stdout or stderr, whether there is a log callback or not, through reconnect, loss and a new
  * session. */
-static void test_silence(void **state) {
-    (void)state;
+TEST(test_silence) {
     char name[] = "/tmp/divvy-silence-XXXXXX", text[4096];
     witness w;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
@@ -250,8 +245,7 @@ static void test_silence(void **state) {
 
 /* The log has lines of ours and of the native client's, with levels; the password is in none of them, at whatever
  * level, nor in any message. */
-static void test_log_without_credentials(void **state) {
-    (void)state;
+TEST(test_log_without_credentials) {
     witness w;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
     divvy_client_config config = witness_config(&w, dv_test_proxy_address(proxy));
@@ -273,8 +267,7 @@ static void test_log_without_credentials(void **state) {
 }
 
 /* The counters tell what was done, and what is there now goes back to nothing. */
-static void test_stats(void **state) {
-    (void)state;
+TEST(test_stats) {
     witness w;
     divvy_stats s, before;
     divvy_party *party;
@@ -326,17 +319,4 @@ static void test_stats(void **state) {
     witness_end(&w);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_threads_and_descriptors),
-        cmocka_unit_test(test_signals_go_to_the_host),
-        cmocka_unit_test(test_fork),
-#if !defined(__SANITIZE_THREAD__)
-        cmocka_unit_test(test_open_in_the_child),
-#endif
-        cmocka_unit_test(test_silence),
-        cmocka_unit_test(test_log_without_credentials),
-        cmocka_unit_test(test_stats),
-    };
-    return cmocka_run_group_tests_name("client_process", tests, set_up_told, tear_down);
-}
+TEST_GROUP(set_up_told, tear_down);

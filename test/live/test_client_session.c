@@ -49,8 +49,7 @@ static int64_t deadline_ms(const divvy_client *client) {
 
 /* A link that breaks and comes back in time costs nothing: the same session, its node still there, the states told in
  * order, and a deadline that stands still meanwhile and moves on afterwards. */
-static void test_suspended_connected(void **state) {
-    (void)state;
+TEST(test_suspended_connected) {
     enum { TIMEOUT_MS = 9000 };
     witness w;
     divvy_strings *members;
@@ -131,8 +130,7 @@ static void check_between_sessions(divvy_client *client, divvy_party *party, div
 
 /* A link that stays away ends the session by the clock alone, with no server having said so; once there is a link
  * again, all goes on by itself on a new session: what was there, and what was made in between. */
-static void test_lost_and_anew(void **state) {
-    (void)state;
+TEST(test_lost_and_anew) {
     enum { TIMEOUT_MS = 6000 };
     witness w;
     divvy_party *left, *later;
@@ -193,8 +191,7 @@ static void test_lost_and_anew(void **state) {
 
 /* A server that falls silent, with the link up, is noticed too: the session is lost, without a word of any server and
  * before it can have been expired, and a new one is opened when somebody answers again. */
-static void test_silence_is_loss(void **state) {
-    (void)state;
+TEST(test_silence_is_loss) {
     enum { TIMEOUT_MS = 6000 };
     witness w;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
@@ -220,8 +217,7 @@ static void test_silence_is_loss(void **state) {
 }
 
 /* Heartbeats alone keep the deadline of a client at rest away, two every tenth of the timeout and no other request. */
-static void test_rest_keeps_the_deadline_away(void **state) {
-    (void)state;
+TEST(test_rest_keeps_the_deadline_away) {
     enum { TIMEOUT_MS = 6000, WATCHED_MS = 5000 };
     witness w;
     divvy_stats before, after;
@@ -256,8 +252,7 @@ static void test_rest_keeps_the_deadline_away(void **state) {
 
 /* An expiry that a server tells of is a loss too, with that reason, long before the deadline; the new session has the
  * chroot, made again if need be, and the credentials of the old. */
-static void test_expired_by_the_server(void **state) {
-    (void)state;
+TEST(test_expired_by_the_server) {
     witness w;
     char list[128];
     divvy_strings *members;
@@ -294,8 +289,7 @@ static void test_expired_by_the_server(void **state) {
 }
 
 /* A client may lose one session after the other, each time with the next one's number, and what is on it goes along. */
-static void test_lost_again_and_again(void **state) {
-    (void)state;
+TEST(test_lost_again_and_again) {
     enum { ROUNDS = 3 };
     witness w;
     divvy_stats stats;
@@ -330,8 +324,7 @@ static void test_lost_again_and_again(void **state) {
 }
 
 /* A server that is killed and started again with its data serves the same session, with its node. */
-static void test_restart_keeps_the_session(void **state) {
-    (void)state;
+TEST(test_restart_keeps_the_session) {
     witness w;
     divvy_strings *members;
     divvy_client_config config = witness_config(&w, hosts());
@@ -355,12 +348,4 @@ static void test_restart_keeps_the_session(void **state) {
     witness_end(&w);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_suspended_connected),       cmocka_unit_test(test_lost_and_anew),
-        cmocka_unit_test(test_silence_is_loss),           cmocka_unit_test(test_rest_keeps_the_deadline_away),
-        cmocka_unit_test(test_expired_by_the_server),     cmocka_unit_test(test_lost_again_and_again),
-        cmocka_unit_test(test_restart_keeps_the_session),
-    };
-    return cmocka_run_group_tests_name("client_session", tests, set_up_trusted, tear_down);
-}
+TEST_GROUP(set_up_trusted, tear_down);

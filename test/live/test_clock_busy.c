@@ -85,8 +85,7 @@ static clock_run run_once(int leader) {
 }
 
 /* Cut at any point between two pings, it has stopped before its node is dropped. */
-static void test_busy(void **state) {
-    (void)state;
+TEST_IN(test_busy, NULL, heal) {
     clock_run runs[CLOCK_RUNS_MAX];
     for (int i = 0; i < runs_each; i++) {
         int leader = 0;
@@ -99,10 +98,10 @@ static void test_busy(void **state) {
     clock_print("busy", runs, runs_each);
 }
 
+TEST_GROUP(setup, teardown);
+
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_busy, heal),
-    };
+
     runs_each = clock_runs(argc, argv, 5);
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return dv_test_run();
 }

@@ -83,40 +83,33 @@ static void check(const scenario *s) {
 
 /* Cut both ways, the follower shows the node for seconds after the leader has dropped it, and its client has stopped
  * before that. */
-static void test_parted(void **state) {
-    (void)state;
+TEST(test_parted) {
     check(&(scenario){"parted", .to_leader = true, .from_leader = true, .goes_stale = true});
 }
 
 /* The follower still hears its leader, which does not hear it: nothing of the client's gets through, and no word that
  * it lives. */
-static void test_unheard(void **state) {
-    (void)state;
+TEST(test_unheard) {
     check(&(scenario){"unheard", .to_leader = true});
 }
 
 /* The leader still hears the follower: the client's writes are carried out, and it never learns so. The follower's
  * word that the client lives is an answer to the leader's pings, which do not come. */
-static void test_deaf(void **state) {
-    (void)state;
+TEST(test_deaf) {
     check(&(scenario){"deaf", .from_leader = true, .goes_stale = true});
 }
 
 /* The same as the first for a client that was told a larger tick than its servers have. */
-static void test_tick_too_large(void **state) {
-    (void)state;
+TEST(test_tick_too_large) {
     check(&(scenario){"parted, tick told too large", .to_leader = true, .from_leader = true, .tick_too_large = true,
                       .goes_stale = true});
 }
 
+TEST_EACH(NULL, heal);
+TEST_GROUP(setup, teardown);
+
 int main(int argc, char **argv) {
-#define TEST(name) cmocka_unit_test_teardown(name, heal)
-    const struct CMUnitTest tests[] = {
-        TEST(test_parted),
-        TEST(test_unheard),
-        TEST(test_deaf),
-        TEST(test_tick_too_large),
-    };
+
     runs_each = clock_runs(argc, argv, 2);
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return dv_test_run();
 }

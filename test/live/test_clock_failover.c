@@ -117,7 +117,7 @@ static size_t told(dv_test_member *m) {
 
 /* Nobody is told of anything, and every item is owned at every look, by one token, though every connection of the
  * members ends: those to the leader at once, the others when their servers look for another. */
-static void test_leader_killed(void **state) {
+TEST_IN(test_leader_killed, setup, teardown) {
     dv_test_pool *pool = *state;
     dv_test_member *members[MEMBERS];
     writer writers[WRITERS];
@@ -157,13 +157,12 @@ static void test_leader_killed(void **state) {
                   atomic_load(&load_written) - written, atomic_load(&load_failed));
 }
 
+TEST_GROUP(dv_test_pool_group_setup_ensemble, dv_test_pool_group_teardown);
+
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_leader_killed, setup, teardown),
-    };
+
     int failed = 0;
     int runs = argc > 1 ? atoi(argv[1]) : 2;
-    for (int i = 0; i < runs; i++)
-        failed += cmocka_run_group_tests(tests, dv_test_pool_group_setup_ensemble, dv_test_pool_group_teardown);
+    for (int i = 0; i < runs; i++) failed += dv_test_run();
     return failed;
 }

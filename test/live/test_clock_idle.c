@@ -53,8 +53,7 @@ static counted count_at_server(void) {
 /* An idle client that owns an item sends heartbeats and nothing else, at most a pair in each tenth of the session's
  * timeout, each one transaction; a server sees no more than these and pings. It does send some, and with them keeps
  * what it owns. */
-static void test_idle_cost(void **state) {
-    (void)state;
+TEST(test_idle_cost) {
     enum { TIMEOUT_MS = 5000, WINDOW_MS = 10000, MOST = 20 };
     holder h;
     divvy_stats before, after;
@@ -109,8 +108,7 @@ static int warning_of(int64_t timeout_ms, int64_t tick_ms, char *text, size_t te
 }
 
 /* A timeout under five ticks is warned of; five ticks are enough, and nobody knows without the tick. */
-static void test_warns_of_short_timeout(void **state) {
-    (void)state;
+TEST(test_warns_of_short_timeout) {
     char text[1024];
     assert_int_equal(warning_of(5 * TICK_MS - 20, TICK_MS, text, sizeof text), DIVVY_WARN_SESSION);
     assert_non_null(strstr(text, "480"));
@@ -173,18 +171,10 @@ static void check_time_left(int64_t timeout_ms, int64_t tick_ms) {
     dv_test_proxy_stop(proxy);
 }
 
-static void test_time_left(void **state) {
-    (void)state;
+TEST(test_time_left) {
     check_time_left(3000, TICK_MS);
     check_time_left(2500, TICK_MS);
     check_time_left(3000, 1500); /* told more than it is */
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_idle_cost),
-        cmocka_unit_test(test_warns_of_short_timeout),
-        cmocka_unit_test(test_time_left),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown);

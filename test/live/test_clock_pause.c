@@ -81,22 +81,20 @@ static void check(const char *name, bool pause_leader) {
 }
 
 /* The leader stands still while a follower goes on to serve the client. */
-static void test_leader_paused(void **state) {
-    (void)state;
+TEST(test_leader_paused) {
     check("leader paused", true);
 }
 
 /* The client's own server stands still. */
-static void test_follower_paused(void **state) {
-    (void)state;
+TEST(test_follower_paused) {
     check("own server paused", false);
 }
 
+TEST_EACH(NULL, resume);
+TEST_GROUP(setup, teardown);
+
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_leader_paused, resume),
-        cmocka_unit_test_teardown(test_follower_paused, resume),
-    };
+
     runs_each = clock_runs(argc, argv, 3);
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return dv_test_run();
 }

@@ -4,13 +4,10 @@
 #include "lib/wait.h"
 #include "lib/zk.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
+#include "lib/test.h"
 
 enum { TICK_MS = 100, SYNC_TICKS = 40, PATIENCE_MS = 40000 };
 
@@ -100,25 +97,21 @@ static void check_parted(int follower_to_leader, int leader_to_follower) {
     dv_test_zk_close(outside);
 }
 
-static void test_follower_parted(void **state) {
-    (void)state;
+TEST(test_follower_parted) {
     check_parted(1, 1);
 }
 
-static void test_follower_unheard(void **state) {
-    (void)state;
+TEST(test_follower_unheard) {
     check_parted(1, 0);
 }
 
-static void test_follower_deaf(void **state) {
-    (void)state;
+TEST(test_follower_deaf) {
     check_parted(0, 1);
 }
 
 /* A leader that is cut off from both others goes on to answer reads, while they elect another and take writes. Healed,
  * the three are one ensemble again, each server on each link: the old leader follows. */
-static void test_leader_isolated(void **state) {
-    (void)state;
+TEST(test_leader_isolated) {
     for (int round = 0; round < 3; round++) { /* another leader each time, so that the links of all are used */
         int old = leader(), one = old % DV_TEST_QUORUM_SERVERS + 1, other = other_than(old, one);
         dv_test_zk *inside = dv_test_zk_open(dv_test_server_address(server, old));
@@ -137,12 +130,5 @@ static void test_leader_isolated(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_follower_parted, heal),
-        cmocka_unit_test_teardown(test_follower_unheard, heal),
-        cmocka_unit_test_teardown(test_follower_deaf, heal),
-        cmocka_unit_test_teardown(test_leader_isolated, heal),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_EACH(NULL, heal);
+TEST_GROUP(setup, teardown);

@@ -262,21 +262,18 @@ static void check_rejoin(void (*lose)(host *h)) {
 
 /* Expired by the servers, the member goes RELEASE, ALLOCATING, ACQUIRED, with larger tokens, on the client's new
  * session, one object all along; and again. */
-static void test_rejoin_after_expiry(void **state) {
-    (void)state;
+TEST(test_rejoin_after_expiry) {
     check_rejoin(expire);
 }
 
 /* The same when no server has said a word and the deadline has passed; the nodes of the old session are still there
  * then, and have to go first. */
-static void test_rejoin_after_deadline(void **state) {
-    (void)state;
+TEST(test_rejoin_after_deadline) {
     check_rejoin(outlast);
 }
 
 /* One loop, of those that stand in the docs, takes a member through losses without knowing of them. */
-static void test_same_loop(void **state) {
-    (void)state;
+TEST(test_same_loop) {
     host h;
     pool p;
     host_open(&h);
@@ -303,8 +300,7 @@ static void test_same_loop(void **state) {
 }
 
 /* A RELEASE that was entered before the loss is not the one to answer after it. */
-static void test_loss_in_release(void **state) {
-    (void)state;
+TEST(test_loss_in_release) {
     host h;
     pool p;
     host_open(&h);
@@ -329,8 +325,7 @@ static void test_loss_in_release(void **state) {
 
 /* With DIVVY_FAIL the loss is the end of a partitioner, not of its client: the next one on it works, and so does
  * another that rejoins, on the same client all along. */
-static void test_fail_beside_rejoin(void **state) {
-    (void)state;
+TEST(test_fail_beside_rejoin) {
     host h;
     pool fails, rejoins, next;
     host_open(&h);
@@ -355,11 +350,4 @@ static void test_fail_beside_rejoin(void **state) {
     host_close(&h);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rejoin_after_expiry), cmocka_unit_test(test_rejoin_after_deadline),
-        cmocka_unit_test(test_same_loop),           cmocka_unit_test(test_loss_in_release),
-        cmocka_unit_test(test_fail_beside_rejoin),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown);

@@ -86,37 +86,30 @@ static void check(const char *name, bool leads, void (*fault)(int number), void 
 }
 
 /* The client's server stands still, with all its connections open. */
-static void test_frozen(void **state) {
-    (void)state;
+TEST(test_frozen) {
     check("own server frozen", false, freeze, thaw);
 }
 
 /* The client's server is killed. */
-static void test_killed(void **state) {
-    (void)state;
+TEST(test_killed) {
     check("own server killed", false, kill_server, restart);
 }
 
 /* The client sits on the leader, which is cut off from the others: they elect another, and give the session a whole
  * timeout more, while the old one serves on until it notices. */
-static void test_leader_isolated(void **state) {
-    (void)state;
+TEST(test_leader_isolated) {
     check("leader isolated, client on it", true, isolate, join);
 }
 
 /* The same with a leader that stands still. */
-static void test_leader_frozen(void **state) {
-    (void)state;
+TEST(test_leader_frozen) {
     check("leader frozen, client on it", true, freeze, thaw);
 }
 
+TEST_GROUP(setup, teardown);
+
 int main(int argc, char **argv) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frozen),
-        cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_leader_isolated),
-        cmocka_unit_test(test_leader_frozen),
-    };
+
     runs_each = clock_runs(argc, argv, 2);
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return dv_test_run();
 }

@@ -159,23 +159,19 @@ static void check_stop(const char *mode) {
 }
 
 /* With nothing but the clock to go by: no event is handled but by the loop that has not run yet. */
-static void test_manual(void **state) {
-    (void)state;
+TEST(test_manual) {
     for (int i = 0; i < STOPS; i++) check_stop("manual");
 }
 
 /* With threads of the library's that wake up at the same moment. */
-static void test_threaded(void **state) {
-    (void)state;
+TEST(test_threaded) {
     for (int i = 0; i < STOPS; i++) check_stop("threaded");
 }
 
+TEST_GROUP(setup, teardown);
+
 int main(int argc, char **argv) {
     if (argc == 5 && strcmp(argv[1], "child") == 0) return child_main(argv[2], argv[3], strcmp(argv[4], "manual") == 0);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_manual),
-        cmocka_unit_test(test_threaded),
-    };
     own_path = argv[0];
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return dv_test_run();
 }

@@ -87,8 +87,7 @@ static void finish(void) {
 }
 
 /* No member passes before the last one has entered, and none is done before the last one leaves. */
-static void test_all_wait_for_all(void **state) {
-    (void)state;
+TEST(test_all_wait_for_all) {
     reset("/barriers/plain");
     for (int i = 0; i < N - 1; i++) enter(i, dv_test_server_connect(server));
     assert_true(DV_WAIT(nodes() == N - 1, PATIENCE_MS));
@@ -104,8 +103,7 @@ static void test_all_wait_for_all(void **state) {
 }
 
 /* A member that is cut off while the barrier opens, and while all others leave, passes and leaves when it is back. */
-static void test_cut_off(void **state) {
-    (void)state;
+TEST(test_cut_off) {
     reset("/barriers/cut");
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
     for (int i = 0; i < N - 1; i++)
@@ -137,10 +135,4 @@ static int stop_server(void **state) {
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_wait_for_all),
-        cmocka_unit_test(test_cut_off),
-    };
-    return cmocka_run_group_tests(tests, start_server, stop_server);
-}
+TEST_GROUP(start_server, stop_server);

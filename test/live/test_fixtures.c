@@ -30,8 +30,7 @@ static int64_t owner_of(const char *path) {
 /* --- the server ------------------------------------------------------------------------------------------------- */
 
 /* A stopped server leaves neither a process nor its folder. */
-static void test_server_leaves_nothing(void **state) {
-    (void)state;
+TEST(test_server_leaves_nothing) {
     char dir[256];
     unsigned fds = open_fds();
     dv_test_server *server = dv_test_server_start(1, TICK_MS);
@@ -46,8 +45,7 @@ static void test_server_leaves_nothing(void **state) {
 }
 
 /* The servers of a test program that is killed go with it, even while nobody has reaped it. */
-static void test_server_goes_with_its_parent(void **state) {
-    (void)state;
+TEST(test_server_goes_with_its_parent) {
     char dir[256] = "";
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -70,8 +68,7 @@ static void test_server_goes_with_its_parent(void **state) {
 }
 
 /* A paused server accepts and is silent; resumed, it answers what it was asked during the pause. */
-static void test_server_pauses(void **state) {
-    (void)state;
+TEST(test_server_pauses) {
     char text[16];
     dv_test_server_pause(shared, 1);
     int fd = dial(dv_test_server_address(shared, 1));
@@ -84,8 +81,7 @@ static void test_server_pauses(void **state) {
 }
 
 /* A server killed and restarted has the same port, the same nodes and the same sessions. */
-static void test_server_restarts(void **state) {
-    (void)state;
+TEST(test_server_restarts) {
     dv_test_zk *zk = dv_test_zk_open(dv_test_server_connect(shared));
     int64_t session = dv_test_zk_session(zk);
     assert_int_equal(dv_test_zk_create(zk, "/restart", "kept", 0, NULL), ZOK);
@@ -102,8 +98,7 @@ static void test_server_restarts(void **state) {
 }
 
 /* An ensemble of three serves on three addresses, goes on without one of them, and comes back when all were killed. */
-static void test_server_ensemble(void **state) {
-    (void)state;
+TEST(test_server_ensemble) {
     char connect[128];
     dv_test_server *server = dv_test_server_start(3, TICK_MS);
     snprintf(connect, sizeof connect, "%s,%s,%s", dv_test_server_address(server, 1), dv_test_server_address(server, 2),
@@ -143,20 +138,17 @@ static void expire_behind_a_cut(const char *path, bool know_password) {
 }
 
 /* Expiry with the password that the native client tells. */
-static void test_expire_with_password(void **state) {
-    (void)state;
+TEST(test_expire_with_password) {
     expire_behind_a_cut("/expire-known", true);
 }
 
 /* Expiry by the session's id alone. */
-static void test_expire_without_password(void **state) {
-    (void)state;
+TEST(test_expire_without_password) {
     for (int i = 0; i < 3; i++) expire_behind_a_cut("/expire-computed", false);
 }
 
 /* A session that is not there, or a wrong password, is reported and does no harm. */
-static void test_expire_refuses(void **state) {
-    (void)state;
+TEST(test_expire_refuses) {
     const char *connect = dv_test_server_connect(shared);
     char password[DV_TEST_PASSWORD_BYTES] = "wrong";
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(shared, 1));
@@ -176,8 +168,7 @@ static void test_expire_refuses(void **state) {
 }
 
 /* In an ensemble a session is expired by way of any server, and all servers know. */
-static void test_expire_in_an_ensemble(void **state) {
-    (void)state;
+TEST(test_expire_in_an_ensemble) {
     dv_test_server *server = dv_test_server_start(3, TICK_MS);
     dv_test_zk *other = dv_test_zk_open(dv_test_server_connect(server));
     for (int number = 1; number <= 3; number++) {
@@ -199,8 +190,7 @@ static void test_expire_in_an_ensemble(void **state) {
 /* --- the look at the truth -------------------------------------------------------------------------------------- */
 
 /* Nodes are created, listed in order, read, and deleted as a whole. */
-static void test_zk_reads_and_writes(void **state) {
-    (void)state;
+TEST(test_zk_reads_and_writes) {
     size_t count;
     int bytes;
     struct Stat stat;
@@ -240,8 +230,7 @@ static void test_zk_reads_and_writes(void **state) {
 }
 
 /* A wait ends when its condition holds, and at the deadline when it does not. */
-static void test_wait(void **state) {
-    (void)state;
+TEST(test_wait) {
     int asked = 0;
     assert_true(DV_WAIT(++asked == 3, PATIENCE_MS));
     assert_int_equal(asked, 3);
@@ -251,19 +240,4 @@ static void test_wait(void **state) {
     assert_true(DV_WAIT(true, 0));
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wait),
-        cmocka_unit_test(test_server_leaves_nothing),
-        cmocka_unit_test(test_server_goes_with_its_parent),
-        cmocka_unit_test(test_server_pauses),
-        cmocka_unit_test(test_server_restarts),
-        cmocka_unit_test(test_server_ensemble),
-        cmocka_unit_test(test_zk_reads_and_writes),
-        cmocka_unit_test(test_expire_with_password),
-        cmocka_unit_test(test_expire_without_password),
-        cmocka_unit_test(test_expire_refuses),
-        cmocka_unit_test(test_expire_in_an_ensemble),
-    };
-    return cmocka_run_group_tests_name("fixtures", tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down);

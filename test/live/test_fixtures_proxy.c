@@ -15,8 +15,7 @@ static int create_later(dv_test_zk *zk, const char *path, atomic_int *rc) {
 /* --- the proxy -------------------------------------------------------------------------------------------------- */
 
 /* Bytes pass both ways unchanged and are counted, and an end of a connection passes too. */
-static void test_proxy_passes(void **state) {
-    (void)state;
+TEST(test_proxy_passes) {
     char text[4096];
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(shared, 1));
     int fd = dial(dv_test_proxy_address(proxy));
@@ -35,8 +34,7 @@ static void test_proxy_passes(void **state) {
 }
 
 /* A cut breaks the client's connection and refuses new ones; once restored, it has its session again. */
-static void test_proxy_cuts(void **state) {
-    (void)state;
+TEST(test_proxy_cuts) {
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(shared, 1));
     dv_test_zk *zk = dv_test_zk_open(dv_test_proxy_address(proxy));
     int64_t session = dv_test_zk_session(zk);
@@ -55,8 +53,7 @@ static void test_proxy_cuts(void **state) {
 }
 
 /* Nothing passes a frozen proxy, neither for an old connection nor for a new one, until it thaws. */
-static void test_proxy_freezes(void **state) {
-    (void)state;
+TEST(test_proxy_freezes) {
     char text[16];
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(shared, 1));
     int before = dial(dv_test_proxy_address(proxy));
@@ -80,8 +77,7 @@ static void test_proxy_freezes(void **state) {
 }
 
 /* What a client sent through a frozen proxy before it gave up arrives after the thaw: a write that comes late. */
-static void test_proxy_delivers_late(void **state) {
-    (void)state;
+TEST(test_proxy_delivers_late) {
     atomic_int rc;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(shared, 1));
     dv_test_zk *zk = dv_test_zk_open(dv_test_proxy_address(proxy));
@@ -97,8 +93,7 @@ static void test_proxy_delivers_late(void **state) {
 }
 
 /* With replies dropped a create is carried out, and after the cut the client knows only that it does not know. */
-static void test_proxy_drops_replies(void **state) {
-    (void)state;
+TEST(test_proxy_drops_replies) {
     atomic_int rc;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(shared, 1));
     dv_test_zk *zk = dv_test_zk_open(dv_test_proxy_address(proxy));
@@ -120,8 +115,7 @@ static void test_proxy_drops_replies(void **state) {
 }
 
 /* A connection that has lost a reply ends when replies pass again. */
-static void test_proxy_keeps_no_holed_stream(void **state) {
-    (void)state;
+TEST(test_proxy_keeps_no_holed_stream) {
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(shared, 1));
     dv_test_zk *zk = dv_test_zk_open(dv_test_proxy_address(proxy));
     int untouched = dial(dv_test_proxy_address(proxy));
@@ -141,8 +135,7 @@ static void test_proxy_keeps_no_holed_stream(void **state) {
 }
 
 /* A proxy whose server is down closes its clients' connections, and serves again when the server does. */
-static void test_proxy_outlives_its_server(void **state) {
-    (void)state;
+TEST(test_proxy_outlives_its_server) {
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(shared, 1));
     dv_test_server_kill(shared, 1);
     assert_false(is_ok(dv_test_proxy_address(proxy)));
@@ -189,8 +182,7 @@ static void pass_much(int from, int to, size_t total) {
 }
 
 /* Much passes whole to a slow reader. One side's end passes too, while the other may still answer. */
-static void test_proxy_passes_much(void **state) {
-    (void)state;
+TEST(test_proxy_passes_much) {
     enum { MUCH = 8000000 };
     char address[32], text[16] = "";
     int listener = listen_narrow(address);
@@ -232,8 +224,7 @@ static void *hammer(void *argument) {
 }
 
 /* Faults change while clients come and go, and from several threads; in the end it works, and leaves no descriptor. */
-static void test_proxy_under_fire(void **state) {
-    (void)state;
+TEST(test_proxy_under_fire) {
     enum { THREADS = 3, ROUNDS = 100 };
     pthread_t threads[THREADS];
     /* Our own client may still be on its way back to a server that another test has restarted: then it has no socket.
@@ -262,17 +253,4 @@ static void test_proxy_under_fire(void **state) {
     assert_int_equal(open_fds(), fds);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_proxy_passes),
-        cmocka_unit_test(test_proxy_cuts),
-        cmocka_unit_test(test_proxy_freezes),
-        cmocka_unit_test(test_proxy_delivers_late),
-        cmocka_unit_test(test_proxy_drops_replies),
-        cmocka_unit_test(test_proxy_keeps_no_holed_stream),
-        cmocka_unit_test(test_proxy_outlives_its_server),
-        cmocka_unit_test(test_proxy_passes_much),
-        cmocka_unit_test(test_proxy_under_fire),
-    };
-    return cmocka_run_group_tests_name("fixtures_proxy", tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down);

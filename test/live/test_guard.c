@@ -40,8 +40,7 @@ static void check_not_held(divvy_client *client, divvy_partitioner *p, const cha
 /* In a transaction on the host's own handle the guard of an item that is owned passes; once the place is gone the same
  * guard fails with ZNONODE, nothing of the transaction is done, and a new guard is refused. It outlives partitioner
  * and client. */
-static void test_passes_while_held(void **state) {
-    (void)state;
+TEST(test_passes_while_held) {
     host h;
     zoo_op_t guard, second;
     int answer = 1;
@@ -71,8 +70,7 @@ static void test_passes_while_held(void **state) {
 }
 
 /* Somebody deletes the place, and we believe for a moment more: the guard knows better. */
-static void test_fails_though_believed(void **state) {
-    (void)state;
+TEST(test_fails_though_believed) {
     zoo_op_t guard;
     int answer;
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
@@ -94,8 +92,7 @@ static void test_fails_though_believed(void **state) {
 }
 
 /* The path of a client with a chroot of ours is from the root of ZooKeeper: for a handle without a chroot. */
-static void test_chroot(void **state) {
-    (void)state;
+TEST(test_chroot) {
     zoo_op_t guard;
     char list[128];
     snprintf(list, sizeof list, "%s/app/one", hosts());
@@ -130,8 +127,7 @@ static void test_chroot(void **state) {
 
 /* What is not held has no guard: not acquired yet, of another member, unknown, NULL. A revoked item has one until it is
  * released. */
-static void test_not_held(void **state) {
-    (void)state;
+TEST(test_not_held) {
     zoo_op_t guard;
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.hosts = hosts();
@@ -164,8 +160,7 @@ static void test_not_held(void **state) {
 }
 
 /* A lock has a guard from its acquire to its release. */
-static void test_lock(void **state) {
-    (void)state;
+TEST(test_lock) {
     zoo_op_t guard;
     divvy_lock *lock;
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
@@ -193,8 +188,7 @@ static void test_lock(void **state) {
 }
 
 /* Past the deadline there is no guard, though no event has told of anything. */
-static void test_past_the_deadline(void **state) {
-    (void)state;
+TEST(test_past_the_deadline) {
     zoo_op_t guard;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
@@ -230,14 +224,4 @@ static int tear_down(void **state) {
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_passes_while_held),
-        cmocka_unit_test(test_fails_though_believed),
-        cmocka_unit_test(test_chroot),
-        cmocka_unit_test(test_not_held),
-        cmocka_unit_test(test_lock),
-        cmocka_unit_test(test_past_the_deadline),
-    };
-    return cmocka_run_group_tests_name("guard", tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down);

@@ -5,8 +5,7 @@
 /* --- refused ---------------------------------------------------------------------------------------------------- */
 
 /* A path must be absolute, well-formed and not the server's own. */
-static void test_paths(void **state) {
-    (void)state;
+TEST(test_paths) {
     static const char *const items[] = {"a"};
     static const char *const paths[] = {NULL,
                                         "",
@@ -32,8 +31,7 @@ static void test_paths(void **state) {
 }
 
 /* Items must be there, not NULL, not empty, and each once; the message says which is not. */
-static void test_items(void **state) {
-    (void)state;
+TEST(test_items) {
     static const char *const with_null[] = {"a", NULL}, *const with_empty[] = {"a", "b", "", "c"},
                              *const twice[] = {"b", "a", "c", "b"};
     divvy_partitioner_config config = config_for("/refused", NULL, 0);
@@ -53,8 +51,7 @@ static void test_items(void **state) {
 }
 
 /* Times must not be negative, nor longer than any use has; -1 stands for the other boundary only. */
-static void test_times(void **state) {
-    (void)state;
+TEST(test_times) {
     static const char *const items[] = {"a"};
     static const struct {
         size_t offset;
@@ -86,8 +83,7 @@ static int assign_nothing(const char *identifier, const char *const *members, si
 }
 
 /* Choices have their values and no others, and a function goes with DIVVY_ASSIGN_FUNC. */
-static void test_choices(void **state) {
-    (void)state;
+TEST(test_choices) {
     static const char *const items[] = {"a"};
     static const struct {
         size_t offset;
@@ -114,8 +110,7 @@ static void test_choices(void **state) {
 }
 
 /* What only a plan can heed goes with an assignment that is one, and in its range. */
-static void test_plan_options(void **state) {
-    (void)state;
+TEST(test_plan_options) {
     static const char *const items[] = {"a"};
     static const int by_names[] = {DIVVY_ASSIGN_ROUND_ROBIN, DIVVY_ASSIGN_RENDEZVOUS, DIVVY_ASSIGN_FUNC};
     for (size_t i = 0; i < sizeof by_names / sizeof *by_names; i++) {
@@ -157,8 +152,7 @@ static void test_plan_options(void **state) {
 }
 
 /* Weights and items are asked for of a plan: where the member goes by names, or has ended, that is said. */
-static void test_asking_in_vain(void **state) {
-    (void)state;
+TEST(test_asking_in_vain) {
     static const char *const items[] = {"a"};
     divvy_partitioner_config config = config_for("/by-names", items, 1);
     config.assign = DIVVY_ASSIGN_RENDEZVOUS;
@@ -181,8 +175,7 @@ static void test_asking_in_vain(void **state) {
 }
 
 /* An identifier stands in a node's name: not empty, up to 512 bytes, and nothing that may not stand there. */
-static void test_identifiers(void **state) {
-    (void)state;
+TEST(test_identifiers) {
     static const char *const items[] = {"a"};
     static const char *const bad[] = {"", "a/b", "\x01", "a\n", "\x7f", "\xff", "\xc3", "\xf0\x9f\x98\x80", "%2f"};
     static const char *const good[] = {"-",     "a-b", "with space",  "\xc3\xa9\xe2\x82\xac",
@@ -209,11 +202,4 @@ static void test_identifiers(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_paths),       cmocka_unit_test(test_items),        cmocka_unit_test(test_times),
-        cmocka_unit_test(test_choices),     cmocka_unit_test(test_plan_options), cmocka_unit_test(test_asking_in_vain),
-        cmocka_unit_test(test_identifiers),
-    };
-    return cmocka_run_group_tests_name("input", tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down);

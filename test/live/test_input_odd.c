@@ -2,8 +2,7 @@
 #include "input_fixture.h"
 
 /* A config of another size, and one that is not there. */
-static void test_sizes(void **state) {
-    (void)state;
+TEST(test_sizes) {
     static const char *const items[] = {"a"};
     struct {
         divvy_partitioner_config config;
@@ -31,8 +30,7 @@ static void test_sizes(void **state) {
 }
 
 /* An item of 300 KB could not be locked: refused, with a message of bounded length that begins with its name. */
-static void test_huge_item(void **state) {
-    (void)state;
+TEST(test_huge_item) {
     enum { HUGE_BYTES = 300 * 1024 };
     char *huge = malloc(HUGE_BYTES + 1);
     assert_non_null(huge);
@@ -54,8 +52,7 @@ static void test_huge_item(void **state) {
 /* --- NULL ------------------------------------------------------------------------------------------------------- */
 
 /* NULL to each function is an error with a message, or nothing at all. */
-static void test_null(void **state) {
-    (void)state;
+TEST(test_null) {
     static const char *const items[] = {"a"};
     divvy_partitioner_config config = config_for("/refused", items, 1);
     divvy_partitioner *p;
@@ -110,8 +107,7 @@ static void test_null(void **state) {
 }
 
 /* A failure's message is cut to the room there is. */
-static void test_failure_message(void **state) {
-    (void)state;
+TEST(test_failure_message) {
     static const char *const items[] = {"a"};
     divvy_partitioner_config config = config_for("/failure", items, 1);
     divvy_partitioner *p = create(&config);
@@ -135,8 +131,7 @@ static void test_failure_message(void **state) {
 
 /* Items of any bytes are owned: each has a directory of its own, whose name decodes back to the item, and nothing is
  * left of it afterwards. */
-static void test_odd_items(void **state) {
-    (void)state;
+TEST(test_odd_items) {
     static const char *const items[] = {"plain",
                                         "with/slash",
                                         "/",
@@ -212,8 +207,7 @@ static void test_odd_items(void **state) {
 }
 
 /* The caller's arrays and strings are free to go once create has returned. */
-static void test_strings_are_copied(void **state) {
-    (void)state;
+TEST(test_strings_are_copied) {
     char path[] = "/copied", one[] = "one", two[] = "two", identifier[] = "me", name[] = "func";
     const char *items[] = {two, one};
     divvy_partitioner_config config = config_for(path, items, 2);
@@ -235,8 +229,7 @@ static void test_strings_are_copied(void **state) {
 
 /* A hundred thousand items are more than a session may lock: it takes what fits, in order of the names, says that it
  * is short, comes to its end all the same, and leaves nothing behind. */
-static void test_many_items(void **state) {
-    (void)state;
+TEST(test_many_items) {
     enum { COUNT = 100000, BUDGET = 150000 };
     witness w;
     char **items = calloc(COUNT, sizeof *items);
@@ -279,8 +272,7 @@ static void test_many_items(void **state) {
 }
 
 /* Of all that was refused nothing has come into being. */
-static void test_nothing_left(void **state) {
-    (void)state;
+TEST(test_nothing_left) {
     assert_false(dv_test_zk_exists(truth, "/refused", NULL));
     divvy_stats stats;
     assert_int_equal(divvy_client_stats(client, &stats), 0);
@@ -288,12 +280,4 @@ static void test_nothing_left(void **state) {
     assert_int_equal(stats.ephemeral_path_bytes, 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),      cmocka_unit_test(test_huge_item),
-        cmocka_unit_test(test_null),       cmocka_unit_test(test_failure_message),
-        cmocka_unit_test(test_odd_items),  cmocka_unit_test(test_strings_are_copied),
-        cmocka_unit_test(test_many_items), cmocka_unit_test(test_nothing_left),
-    };
-    return cmocka_run_group_tests_name("input_odd", tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down);

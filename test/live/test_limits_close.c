@@ -103,8 +103,7 @@ static void check_small_steps(const char *path, int64_t begin, int64_t end) {
 
 /* A client that has 5,000 ephemeral nodes deletes them in multis before it closes its session: the transaction that
  * ends the session, and would have to name what is left, has nothing to delete. */
-static void test_own_session(void **state) {
-    (void)state;
+TEST(test_own_session) {
     struct Stat stat;
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.hosts = hosts();
@@ -130,8 +129,7 @@ static void test_own_session(void **state) {
 
 /* So does one on a host's session, which lives on. What has not been answered within the two seconds that its close
  * waits is deleted all the same. */
-static void test_session_of_a_host(void **state) {
-    (void)state;
+TEST(test_session_of_a_host) {
     host h;
     host_open(&h, hosts(), 30000);
     divvy_client *client = attach_connected(&h, NULL);
@@ -155,8 +153,7 @@ static void on_multi(void *context, int error, const dv_reply *replies, size_t c
 }
 
 /* A request beyond the limits costs no byte on the wire, let alone the connection: it is refused here. */
-static void test_never_sent(void **state) {
-    (void)state;
+TEST(test_never_sent) {
     enum { LARGE = DV_REQUEST_BYTES_MAX, OPS = DV_MULTI_OPS_MAX + 1 };
     static dv_op ops[OPS];
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
@@ -207,11 +204,4 @@ static int tear_down(void **state) {
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_own_session),
-        cmocka_unit_test(test_session_of_a_host),
-        cmocka_unit_test(test_never_sent),
-    };
-    return cmocka_run_group_tests_name("limits_close", tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down);

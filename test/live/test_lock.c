@@ -17,8 +17,7 @@ static divvy_stats stats(divvy_client *client) {
 /* --- what it costs ---------------------------------------------------------------------------------------------- */
 
 /* A free lock costs a create and a list, its release a delete, and no watch. */
-static void test_cost_uncontended(void **state) {
-    (void)state;
+TEST(test_cost_uncontended) {
     divvy_client *client = open_client(30000, 0);
     divvy_lock *lock = make(client, "/cost/one", DIVVY_EXCLUSIVE, NULL);
     assert_int_equal(divvy_lock_acquire(lock, PATIENCE_MS), 0); /* makes the directory */
@@ -40,8 +39,7 @@ static void test_cost_uncontended(void **state) {
 }
 
 /* A hand-over costs one delete, one watch event and one list, however many wait. */
-static void test_cost_of_a_hand_over(void **state) {
-    (void)state;
+TEST(test_cost_of_a_hand_over) {
     enum { WAITERS = 20 };
     divvy_client *client = open_client(30000, 0);
     divvy_lock *locks[WAITERS + 1];
@@ -83,8 +81,7 @@ static long watches_at_the_server(void) {
 
 /* Waits that were given up leave one watch on the holder's node, however many they were: watches that did not fire do
  * not pile up, here or at the server (kazoo #413). */
-static void test_watches_do_not_pile_up(void **state) {
-    (void)state;
+TEST(test_watches_do_not_pile_up) {
     divvy_client *client = open_client(30000, 0);
     heard h = {.done = 0};
     divvy_lock *held = make(client, "/piles", DIVVY_EXCLUSIVE, NULL), *lock = make(client, "/piles", DIVVY_READ, NULL);
@@ -135,8 +132,7 @@ static void run_workers(worker *workers, size_t count) {
 }
 
 /* Threads with a lock each, on two clients: never two inside, and each gets its turns. */
-static void test_threads(void **state) {
-    (void)state;
+TEST(test_threads) {
     enum { THREADS = 8, ROUNDS = 25 };
     divvy_client *clients[2] = {open_client(30000, 0), open_client(30000, 0)};
     atomic_int inside = 0, overlaps = 0;
@@ -155,8 +151,7 @@ static void test_threads(void **state) {
 }
 
 /* Threads on one lock object: it is not re-entrant, so each gets it or is told so at once; never two inside. */
-static void test_threads_on_one_lock(void **state) {
-    (void)state;
+TEST(test_threads_on_one_lock) {
     enum { THREADS = 6, ROUNDS = 100 };
     divvy_client *client = open_client(30000, 0);
     divvy_lock *lock = make(client, "/threads/one", DIVVY_EXCLUSIVE, NULL);
@@ -182,8 +177,7 @@ static void *acquire_for_ever(void *lock) {
 }
 
 /* A waiting call is ended by cancel, by destroy, and by close, each from another thread, with the error of each. */
-static void test_endings_of_a_waiting_call(void **state) {
-    (void)state;
+TEST(test_endings_of_a_waiting_call) {
     divvy_client *holder = open_client(30000, 0);
     divvy_lock *held = make(holder, "/endings", DIVVY_EXCLUSIVE, NULL);
     assert_int_equal(divvy_lock_acquire(held, PATIENCE_MS), 0);
@@ -209,8 +203,7 @@ static void test_endings_of_a_waiting_call(void **state) {
 }
 
 /* Asynchronous acquires are told once: released inside; and when destroyed, before the destroying call returns. */
-static void test_asynchronous(void **state) {
-    (void)state;
+TEST(test_asynchronous) {
     for (int manual = 0; manual < 2; manual++) {
         divvy_client *client = open_client(30000, manual);
         heard one = {.releases = true}, other = {.releases = false};
@@ -252,8 +245,7 @@ static pid_t hold_in_a_process(const char *path) {
 
 /* A process dies while it holds the lock. A waiter sees it until the dead one's session is over, and then gets the
  * lock. */
-static void test_killed_holder(void **state) {
-    (void)state;
+TEST(test_killed_holder) {
     pid_t pid = hold_in_a_process("/killed");
     divvy_client *client = open_client(30000, 0);
     divvy_lock *lock = make(client, "/killed", DIVVY_EXCLUSIVE, NULL);
@@ -276,8 +268,7 @@ static void test_killed_holder(void **state) {
 
 /* The server stands still: the holder believes until the deadline of the session clock and no longer, and is told; when
  * the server goes on, the same object acquires again, on a new session. */
-static void test_server_stands_still(void **state) {
-    (void)state;
+TEST(test_server_stands_still) {
     divvy_client *client = open_client(4000, 0);
     heard h = {.lost = 0};
     divvy_lock *lock = make(client, "/still", DIVVY_EXCLUSIVE, &h);
@@ -300,8 +291,7 @@ static void test_server_stands_still(void **state) {
 }
 
 /* Somebody deletes the holder's node: it is told soon, though its session holds another, older node as well. */
-static void test_deleted_node(void **state) {
-    (void)state;
+TEST(test_deleted_node) {
     divvy_client *client = open_client(10000, 0);
     heard h = {.lost = 0};
     divvy_lock *older = make(client, "/deleted/older", DIVVY_EXCLUSIVE, NULL);
@@ -337,8 +327,7 @@ static void on_lost_slowly(divvy_lock *lock, void *user) {
 
 /* An acquire ends only after the on_lost of the ownership before has returned, so that none can be taken for the other.
  */
-static void test_not_before_on_lost_has_returned(void **state) {
-    (void)state;
+TEST(test_not_before_on_lost_has_returned) {
     divvy_client *client = open_client(6000, 0);
     slow s = {0};
     divvy_lock_config config = DIVVY_LOCK_CONFIG_INIT;
@@ -361,20 +350,9 @@ static void test_not_before_on_lost_has_returned(void **state) {
     divvy_client_close(client);
 }
 
+TEST_GROUP(set_up, tear_down);
+
 int main(int argc, char **argv) {
     if (argc == 4 && strcmp(argv[1], "hold") == 0) return hold(argv[2], argv[3]);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cost_uncontended),
-        cmocka_unit_test(test_cost_of_a_hand_over),
-        cmocka_unit_test(test_watches_do_not_pile_up),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_threads_on_one_lock),
-        cmocka_unit_test(test_endings_of_a_waiting_call),
-        cmocka_unit_test(test_asynchronous),
-        cmocka_unit_test(test_killed_holder),
-        cmocka_unit_test(test_server_stands_still),
-        cmocka_unit_test(test_deleted_node),
-        cmocka_unit_test(test_not_before_on_lost_has_returned),
-    };
-    return cmocka_run_group_tests_name("lock", tests, set_up, tear_down);
+    return dv_test_run();
 }

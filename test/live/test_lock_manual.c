@@ -2,8 +2,7 @@
 #include "lock_fixture.h"
 
 /* Manual mode: waiting calls drive the loop themselves, and two clients in one thread hand the lock to each other. */
-static void test_manual(void **state) {
-    (void)state;
+TEST(test_manual) {
     divvy_client *a = open_client(30000, 1), *b = open_client(30000, 1);
     divvy_lock *one = make(a, "/manual", DIVVY_EXCLUSIVE, NULL), *other = make(b, "/manual", DIVVY_EXCLUSIVE, NULL);
     for (int i = 0; i < 3; i++) {
@@ -27,8 +26,7 @@ static int64_t own_processor_ms(void) {
 }
 
 /* Manual mode: a call that waits sleeps meanwhile, and leaves the processor to others. */
-static void test_manual_waits_at_rest(void **state) {
-    (void)state;
+TEST(test_manual_waits_at_rest) {
     divvy_client *a = open_client(30000, 0), *b = open_client(30000, 1);
     divvy_lock *held = make(a, "/rest", DIVVY_EXCLUSIVE, NULL), *lock = make(b, "/rest", DIVVY_EXCLUSIVE, NULL);
     assert_int_equal(divvy_lock_acquire(held, PATIENCE_MS), 0);
@@ -42,11 +40,9 @@ static void test_manual_waits_at_rest(void **state) {
     divvy_client_close(b);
 }
 
+TEST_GROUP(set_up, tear_down);
+
 int main(int argc, char **argv) {
     if (argc == 4 && strcmp(argv[1], "hold") == 0) return hold(argv[2], argv[3]);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_manual),
-        cmocka_unit_test(test_manual_waits_at_rest),
-    };
-    return cmocka_run_group_tests_name("lock_manual", tests, set_up, tear_down);
+    return dv_test_run();
 }

@@ -149,8 +149,7 @@ static void check_holds(const hold *holds, size_t count) {
 }
 
 /* Two of the four processes are cut off again and again, each time until its session is over. */
-static void test_storm(void **state) {
-    (void)state;
+TEST(test_storm) {
     dv_test_server *server = dv_test_server_start(1, TICK_MS);
     dv_test_proxy *proxies[PROCESSES];
     pid_t pids[PROCESSES];
@@ -195,6 +194,5 @@ static void test_storm(void **state) {
 int main(int argc, char **argv) {
     if (argc == 5 && strcmp(argv[1], "contend") == 0)
         return run_process(argv[2], (int)strtol(argv[3], NULL, 10), (int)strtol(argv[4], NULL, 10));
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_storm)};
-    return cmocka_run_group_tests_name("lock_storm", tests, NULL, NULL);
+    return dv_test_run();
 }

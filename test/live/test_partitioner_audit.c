@@ -36,7 +36,7 @@ static void expect_one_lost_and_gained(dv_test_pool *pool, dv_test_member *m, si
 }
 
 /* A lock that was deleted while the connection was away is found out when it is back. */
-static void test_found_on_reconnect(void **state) {
+TEST(test_found_on_reconnect) {
     dv_test_pool *pool = *state;
     dv_test_member *m = dv_test_pool_add(pool, &proxied);
     dv_test_pool_settle(pool);
@@ -50,7 +50,7 @@ static void test_found_on_reconnect(void **state) {
 }
 
 /* Somebody deletes a member's party node and a lock of its. The member finds the second loss through the first. */
-static void test_found_with_party_node(void **state) {
+TEST(test_found_with_party_node) {
     dv_test_pool *pool = *state;
     dv_test_member *m = dv_test_pool_add(pool, &proxied);
     dv_test_pool_settle(pool);
@@ -64,7 +64,7 @@ static void test_found_with_party_node(void **state) {
 }
 
 /* When all of a pool's nodes are deleted under two live members, all items are lost, and then owned once again. */
-static void test_pool_deleted(void **state) {
+TEST(test_pool_deleted) {
     dv_test_pool *pool = *state;
     dv_test_member *members[2];
     dv_test_pool_add_many(pool, members, 0, 2, &(dv_test_member_config){.boundary_ms = 50});
@@ -78,7 +78,7 @@ static void test_pool_deleted(void **state) {
 }
 
 /* A stray that looks like a kazoo member takes an item with a slash from us until it is looked at, and never again. */
-static void test_stray_is_judged_once(void **state) {
+TEST(test_stray_is_judged_once) {
     dv_test_pool *pool = *state;
     static const char *const items[] = {"a", "b/c"};
     dv_test_pool_use_items(pool, items, 2);
@@ -99,12 +99,5 @@ static void test_stray_is_judged_once(void **state) {
     assert_int_equal(dv_test_member_count(m, DV_TEST_REVOKED, -1), 1);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_found_on_reconnect, dv_test_pool_setup, dv_test_pool_teardown),
-        cmocka_unit_test_setup_teardown(test_found_with_party_node, dv_test_pool_setup, dv_test_pool_teardown),
-        cmocka_unit_test_setup_teardown(test_pool_deleted, dv_test_pool_setup, dv_test_pool_teardown),
-        cmocka_unit_test_setup_teardown(test_stray_is_judged_once, dv_test_pool_setup, dv_test_pool_teardown),
-    };
-    return cmocka_run_group_tests(tests, dv_test_pool_group_setup, dv_test_pool_group_teardown);
-}
+TEST_EACH(dv_test_pool_setup, dv_test_pool_teardown);
+TEST_GROUP(dv_test_pool_group_setup, dv_test_pool_group_teardown);

@@ -62,11 +62,11 @@ static void check_waiting_calls(dv_test_pool *pool, bool threaded) {
 }
 
 /* A call that would wait inside a callback says so at once and does nothing, in both modes. */
-static void test_waiting_calls_in_callbacks(void **state) {
+TEST(test_waiting_calls_in_callbacks) {
     check_waiting_calls(*state, false);
 }
 
-static void test_waiting_calls_in_threaded_callbacks(void **state) {
+TEST(test_waiting_calls_in_threaded_callbacks) {
     check_waiting_calls(*state, true);
 }
 
@@ -78,7 +78,7 @@ static void finish_at_once(dv_test_member *m, divvy_partition_state from, divvy_
 }
 
 /* finish() with a timeout of 0 may be called in a callback; the deletes follow. */
-static void test_finish_in_callback(void **state) {
+TEST(test_finish_in_callback) {
     dv_test_pool *pool = *state;
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.on_state = finish_at_once});
     DV_POOL_UNTIL(pool, dv_test_member_count(m, DV_TEST_STATE, DIVVY_FAILURE) == 1);
@@ -96,7 +96,7 @@ static void release_at_once(dv_test_member *m, divvy_partition_state from, divvy
 }
 
 /* Threaded members that release in their callbacks divide, join and leave with nobody polling. */
-static void test_threaded_pool(void **state) {
+TEST(test_threaded_pool) {
     dv_test_pool *pool = *state;
     dv_test_member *members[5];
     dv_test_member_config config = {.threaded = true, .patient = true, .boundary_ms = 50, .on_state = release_at_once};
@@ -133,11 +133,11 @@ static void check_destroy_in_callback(dv_test_pool *pool, bool threaded) {
 }
 
 /* Destroyed inside its own callback it goes when that returns; on_destroyed is the last that is heard of it. */
-static void test_destroy_in_callback(void **state) {
+TEST(test_destroy_in_callback) {
     check_destroy_in_callback(*state, false);
 }
 
-static void test_destroy_in_threaded_callback(void **state) {
+TEST(test_destroy_in_threaded_callback) {
     check_destroy_in_callback(*state, true);
 }
 
@@ -148,7 +148,7 @@ static void *destroy_later(void *partitioner) {
 }
 
 /* Destroyed in another thread while a callback of it runs: destroy waits for the callback, and no other comes. */
-static void test_destroy_waits_for_a_callback(void **state) {
+TEST(test_destroy_waits_for_a_callback) {
     dv_test_pool *pool = *state;
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.threaded = true, .on_items = block_on_items});
     await(&shared.entered);
@@ -168,7 +168,7 @@ static void test_destroy_waits_for_a_callback(void **state) {
 }
 
 /* It waits for its own callbacks only, not for those of another partitioner of the client. */
-static void test_destroy_does_not_wait_for_others(void **state) {
+TEST(test_destroy_does_not_wait_for_others) {
     dv_test_pool *pool = *state;
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.threaded = true, .on_items = block_on_items});
     await(&shared.entered);
@@ -190,7 +190,7 @@ static void test_destroy_does_not_wait_for_others(void **state) {
 
 /* A slow callback holds up neither the state nor the release: the locks are given back on the way. Its user is told of
  * what stands then, not of what came and went (P17). */
-static void test_slow_callback_holds_up_nothing(void **state) {
+TEST(test_slow_callback_holds_up_nothing) {
     dv_test_pool *pool = *state;
     dv_test_member *m = dv_test_pool_add(
         pool, &(dv_test_member_config){.threaded = true, .func = dv_test_pool_func, .on_items = block_on_items});
@@ -216,7 +216,7 @@ static void release_late(dv_test_member *m, const divvy_items_event *event) {
 }
 
 /* A callback that comes late tells of its own RELEASE, not of the one in force by then: released is what was told. */
-static void test_late_callback_tells_of_its_own(void **state) {
+TEST(test_late_callback_tells_of_its_own) {
     dv_test_pool *pool = *state;
     dv_test_member *m = dv_test_pool_add(
         pool, &(dv_test_member_config){
@@ -241,7 +241,7 @@ static void test_late_callback_tells_of_its_own(void **state) {
 /* ---- ends in any order ---- */
 
 /* A snapshot is good when its partitioner and client are gone. */
-static void test_snapshot_outlives_all(void **state) {
+TEST(test_snapshot_outlives_all) {
     dv_test_pool *pool = *state;
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){0});
     dv_test_pool_settle(pool);
@@ -284,11 +284,11 @@ static void check_destroy_after_close(dv_test_pool *pool, bool threaded) {
 }
 
 /* The client may be closed first: from then on calls say so, and destroy still ends with on_destroyed. */
-static void test_destroy_after_close(void **state) {
+TEST(test_destroy_after_close) {
     check_destroy_after_close(*state, false);
 }
 
-static void test_destroy_after_threaded_close(void **state) {
+TEST(test_destroy_after_threaded_close) {
     check_destroy_after_close(*state, true);
 }
 
@@ -299,7 +299,7 @@ static void close_in_callback(dv_test_member *m, divvy_partition_state from, div
 }
 
 /* Closed in a callback that runs inside a waiting call: the call ends, and so does the client. */
-static void test_close_in_callback_of_a_wait(void **state) {
+TEST(test_close_in_callback_of_a_wait) {
     dv_test_pool *pool = *state;
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.on_state = close_in_callback});
     char *foreign = dv_test_pool_block(pool, "item-0");
@@ -314,7 +314,7 @@ static void test_close_in_callback_of_a_wait(void **state) {
 }
 
 /* The same on the callback thread of a threaded client. */
-static void test_close_in_threaded_callback(void **state) {
+TEST(test_close_in_threaded_callback) {
     dv_test_pool *pool = *state;
     dv_test_member *m =
         dv_test_pool_add(pool, &(dv_test_member_config){.threaded = true, .on_state = close_in_callback});
@@ -334,7 +334,7 @@ static void *wait_in_thread(void *member) {
 }
 
 /* Who waits in another thread while the client is closed is told so. */
-static void test_close_ends_waits(void **state) {
+TEST(test_close_ends_waits) {
     dv_test_pool *pool = *state;
     char *foreign = dv_test_pool_block(pool, "item-0");
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.threaded = true});
@@ -349,25 +349,5 @@ static void test_close_ends_waits(void **state) {
     dv_test_pool_unblock(pool, foreign);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, dv_test_pool_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_waiting_calls_in_callbacks),
-        TEST(test_waiting_calls_in_threaded_callbacks),
-        TEST(test_finish_in_callback),
-        TEST(test_threaded_pool),
-        TEST(test_destroy_in_callback),
-        TEST(test_destroy_in_threaded_callback),
-        TEST(test_destroy_waits_for_a_callback),
-        TEST(test_destroy_does_not_wait_for_others),
-        TEST(test_slow_callback_holds_up_nothing),
-        TEST(test_late_callback_tells_of_its_own),
-        TEST(test_snapshot_outlives_all),
-        TEST(test_destroy_after_close),
-        TEST(test_destroy_after_threaded_close),
-        TEST(test_close_in_callback_of_a_wait),
-        TEST(test_close_in_threaded_callback),
-        TEST(test_close_ends_waits),
-    };
-    return cmocka_run_group_tests(tests, dv_test_pool_group_setup, dv_test_pool_group_teardown);
-}
+TEST_EACH(setup, dv_test_pool_teardown);
+TEST_GROUP(dv_test_pool_group_setup, dv_test_pool_group_teardown);

@@ -78,24 +78,18 @@ static void check_kill(dv_test_pool *pool, int number) {
 }
 
 /* A leader that is killed costs kazoo's members everything for a second or two; ours nothing. */
-static void test_leader_killed(void **state) {
+TEST(test_leader_killed) {
     int leader;
     DV_POOL_UNTIL(*state, (leader = find_leader()) != 0);
     check_kill(*state, leader);
 }
 
 /* Nor does the end of a follower cost anything, for any member that was connected to it. */
-static void test_follower_killed(void **state) {
+TEST(test_follower_killed) {
     int leader;
     DV_POOL_UNTIL(*state, (leader = find_leader()) != 0);
     check_kill(*state, leader % SERVERS + 1);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, dv_test_pool_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_leader_killed),
-        TEST(test_follower_killed),
-    };
-    return cmocka_run_group_tests(tests, dv_test_pool_group_setup_ensemble, dv_test_pool_group_teardown);
-}
+TEST_EACH(setup, dv_test_pool_teardown);
+TEST_GROUP(dv_test_pool_group_setup_ensemble, dv_test_pool_group_teardown);

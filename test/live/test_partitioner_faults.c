@@ -20,7 +20,7 @@ static dv_test_member *add(dv_test_pool *pool, const char *identifier) {
 /* ---- kazoo's ---- */
 
 /* Wherever finish() comes between the first request and the last, no node is left while the session lives on. */
-static void test_finish_at_any_step(void **state) {
+TEST(test_finish_at_any_step) {
     dv_test_pool *pool = *state;
     char *foreign = dv_test_pool_block(pool, "item-4");
     for (size_t steps = 0; steps < 30; steps++) {
@@ -37,7 +37,7 @@ static void test_finish_at_any_step(void **state) {
 }
 
 /* destroy() at any step leaves as little, though nobody waits for it. */
-static void test_destroy_at_any_step(void **state) {
+TEST(test_destroy_at_any_step) {
     dv_test_pool *pool = *state;
     char *foreign = dv_test_pool_block(pool, "item-4");
     for (size_t steps = 0; steps < 30; steps++) {
@@ -53,7 +53,7 @@ static void test_destroy_at_any_step(void **state) {
 }
 
 /* Two members of one identifier divide the items like any others, and are told of each other. */
-static void test_equal_identifiers(void **state) {
+TEST(test_equal_identifiers) {
     dv_test_pool *pool = *state;
     dv_test_member *members[] = {add(pool, "twin"), add(pool, "twin"), add(pool, "another")};
     dv_test_pool_settle(pool);
@@ -65,7 +65,7 @@ static void test_equal_identifiers(void **state) {
 }
 
 /* Members without identifiers get different ones, in one process too. */
-static void test_own_identifiers(void **state) {
+TEST(test_own_identifiers) {
     dv_test_pool *pool = *state;
     dv_test_member *first = add(pool, NULL), *second = add(pool, NULL);
     assert_string_not_equal(divvy_partitioner_identifier(first->partitioner),
@@ -75,7 +75,7 @@ static void test_own_identifiers(void **state) {
 }
 
 /* Items of any name are items: what ZooKeeper would refuse in a path stands encoded there. */
-static void test_odd_item_names(void **state) {
+TEST(test_odd_item_names) {
     dv_test_pool *pool = *state;
     static const char *const odd[] = {".",        "..",
                                       "a/b",      "/",
@@ -95,7 +95,7 @@ static void test_odd_item_names(void **state) {
 
 /* An item whose name kazoo would write differently is given up as soon as a kazoo member is seen, before its party has
  * settled, and owned again when the last of them has gone. */
-static void test_encoded_item_beside_kazoo(void **state) {
+TEST(test_encoded_item_beside_kazoo) {
     dv_test_pool *pool = *state;
     static const char *const items[] = {"a/b", "c", "d", "e"};
     dv_test_pool_use_items(pool, items, 4);
@@ -118,7 +118,7 @@ static void test_encoded_item_beside_kazoo(void **state) {
 
 /* A stray child of the party gets no share and is warned of, whether it is persistent, of an odd name, or looks like a
  * kazoo member that is not ephemeral. */
-static void test_strays(void **state) {
+TEST(test_strays) {
     dv_test_pool *pool = *state;
     static const char *const strays[] = {
         "stray", "0123456789abcdef0123456789abcdef-persistent", "-", "x,a=1", "x,a=-y", "x,b=1-y"};
@@ -143,7 +143,7 @@ static uint64_t requests_of(dv_test_member *m) {
 
 /* Members by names whose items differ settle all the same, each on its share of its own items, no item with two owners;
  * both are told, once. */
-static void test_differing_items(void **state) {
+TEST(test_differing_items) {
     dv_test_pool *pool = *state;
     static const char *const other[] = {"item-0", "item-1", "item-2", "item-3", "item-4", "new-0", "new-1", "new-2"};
     dv_test_member_config config = plain;
@@ -166,7 +166,7 @@ static void test_differing_items(void **state) {
 
 /* Where members assign differently the least of their ways counts for all, and they are told; when the last member
  * that knows no better has gone, the pool changes over without an item unowned for long. */
-static void test_differing_assignments(void **state) {
+TEST(test_differing_assignments) {
     dv_test_pool *pool = *state;
     dv_test_member *first = add(pool, "a"), *second = add(pool, "b");
     dv_test_member_config config = plain;
@@ -189,7 +189,7 @@ static int failing_func(const char *identifier, const char *const *members, size
     return 1;
 }
 
-static void test_failing_function(void **state) {
+TEST(test_failing_function) {
     dv_test_pool *pool = *state;
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.func = failing_func});
     DV_POOL_UNTIL(pool, state_of(m) == DIVVY_FAILURE);
@@ -200,7 +200,7 @@ static void test_failing_function(void **state) {
 /* ---- what others do ---- */
 
 /* A member whose node somebody deletes joins again under a new name, warns, and goes on owning what it owned. */
-static void test_party_node_deleted(void **state) {
+TEST(test_party_node_deleted) {
     dv_test_pool *pool = *state;
     dv_test_member *first = add(pool, "a"), *second = add(pool, "b");
     dv_test_pool_settle(pool);
@@ -226,7 +226,7 @@ static char *below(dv_test_pool *pool, const char *name) {
 }
 
 /* The party's directory may go with all nodes in it: it is made again, and watched again. */
-static void test_party_deleted(void **state) {
+TEST(test_party_deleted) {
     dv_test_pool *pool = *state;
     char *party = below(pool, "party");
     dv_test_member *first = add(pool, "a");
@@ -261,7 +261,7 @@ static char *own_lock(dv_test_pool *pool, dv_test_member *m, const char *item) {
 }
 
 /* A place that is deleted while it waits is taken again; it is owned by a node that is there, or not at all. */
-static void test_waiting_place_deleted(void **state) {
+TEST(test_waiting_place_deleted) {
     dv_test_pool *pool = *state;
     char *foreign = dv_test_pool_block(pool, "item-3");
     dv_test_member *m = add(pool, "a");
@@ -275,7 +275,7 @@ static void test_waiting_place_deleted(void **state) {
 }
 
 /* The whole queue may go while one waits in it... */
-static void test_queue_deleted(void **state) {
+TEST(test_queue_deleted) {
     dv_test_pool *pool = *state;
     char *foreign = dv_test_pool_block(pool, "item-3");
     dv_test_member *m = add(pool, "a");
@@ -287,7 +287,7 @@ static void test_queue_deleted(void **state) {
 }
 
 /* ...and all queues with the directory above them, while one waits in each. */
-static void test_all_queues_deleted(void **state) {
+TEST(test_all_queues_deleted) {
     dv_test_pool *pool = *state;
     char *foreign[10], *locks = below(pool, "locks");
     for (size_t i = 0; i < 10; i++) foreign[i] = dv_test_pool_block(pool, pool->items[i]);
@@ -317,7 +317,7 @@ static const dv_test_record *last(dv_test_member *m, enum dv_test_kind kind) {
 
 /* Somebody who deletes our party node may have deleted locks: the member looks at them then. What is gone is lost at
  * once, since it may be another's already, and taken again; the rest is kept. */
-static void test_held_lock_deleted_and_taken(void **state) {
+TEST(test_held_lock_deleted_and_taken) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool, "a");
     dv_test_pool_settle(pool);
@@ -349,7 +349,7 @@ static void make_node(dv_test_pool *pool, const char *path, int32_t permissions)
 }
 
 /* What may be created but not listed is a FAILURE that says so, and leaves no node. */
-static void test_unreadable_queue(void **state) {
+TEST(test_unreadable_queue) {
     dv_test_pool *pool = *state;
     char *locks = below(pool, "locks");
     make_node(pool, pool->path, ZOO_PERM_ALL);
@@ -367,7 +367,7 @@ static void test_unreadable_queue(void **state) {
 }
 
 /* Likewise a party that may not be listed, and a pool in which nothing may be created. */
-static void test_denied_party(void **state) {
+TEST(test_denied_party) {
     dv_test_pool *pool = *state;
     char *party = below(pool, "party");
     make_node(pool, pool->path, ZOO_PERM_ALL);
@@ -385,27 +385,5 @@ static void test_denied_party(void **state) {
     free(party);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, dv_test_pool_setup, dv_test_pool_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_finish_at_any_step),
-        TEST(test_destroy_at_any_step),
-        TEST(test_equal_identifiers),
-        TEST(test_own_identifiers),
-        TEST(test_odd_item_names),
-        TEST(test_encoded_item_beside_kazoo),
-        TEST(test_strays),
-        TEST(test_differing_items),
-        TEST(test_differing_assignments),
-        TEST(test_failing_function),
-        TEST(test_party_node_deleted),
-        TEST(test_party_deleted),
-        TEST(test_waiting_place_deleted),
-        TEST(test_queue_deleted),
-        TEST(test_all_queues_deleted),
-        TEST(test_held_lock_deleted_and_taken),
-        TEST(test_unreadable_queue),
-        TEST(test_denied_party),
-    };
-    return cmocka_run_group_tests(tests, dv_test_pool_group_setup, dv_test_pool_group_teardown);
-}
+TEST_EACH(dv_test_pool_setup, dv_test_pool_teardown);
+TEST_GROUP(dv_test_pool_group_setup, dv_test_pool_group_teardown);

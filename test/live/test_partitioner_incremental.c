@@ -44,7 +44,7 @@ static uint64_t total_writes(dv_test_member **members, size_t count) {
 
 /* A join moves what the newcomer is to have and little else; what stays is in every snapshot with its token, and costs
  * not one write. */
-static void test_join_moves_little(void **state) {
+TEST(test_join_moves_little) {
     dv_test_pool *pool = *state;
     enum { BEFORE = 3, SHARE = 15 };
     dv_test_member *members[BEFORE + 1];
@@ -67,7 +67,7 @@ static void test_join_moves_little(void **state) {
 }
 
 /* A leave gives the leaver's items to the others, who keep all of theirs but for what balance demands. */
-static void test_leave_moves_only_the_leavers(void **state) {
+TEST(test_leave_moves_only_the_leavers) {
     dv_test_pool *pool = *state;
     dv_test_member *members[4];
     dv_test_pool_add_many(pool, members, 0, 4, &plain);
@@ -80,7 +80,7 @@ static void test_leave_moves_only_the_leavers(void **state) {
 }
 
 /* A member that is killed is replaced likewise, as soon as its session is over; nobody waits for it. */
-static void test_crash(void **state) {
+TEST(test_crash) {
     dv_test_pool *pool = *state;
     dv_test_member *members[4];
     dv_test_pool_add_many(pool, members, 0, 3, &plain);
@@ -95,7 +95,7 @@ static void test_crash(void **state) {
 
 /* One that is cut off stops by its own deadline before the servers give its items to others: in no step of ours do two
  * own one item, though nobody has told it anything. */
-static void test_cut_off_member_stops_in_time(void **state) {
+TEST(test_cut_off_member_stops_in_time) {
     dv_test_pool *pool = *state;
     dv_test_member *members[2];
     dv_test_pool_add_many(pool, members, 0, 1, &plain);
@@ -116,7 +116,7 @@ static void test_cut_off_member_stops_in_time(void **state) {
 }
 
 /* A blip of the connection, shorter than the deadline, loses nothing: no event, no write, the same tokens. */
-static void test_blip(void **state) {
+TEST(test_blip) {
     dv_test_pool *pool = *state;
     dv_test_member *members[2];
     dv_test_pool_add_many(pool, members, 0, 2, &(dv_test_member_config){.boundary_ms = BOUNDARY_MS, .proxied = true});
@@ -138,7 +138,7 @@ static void test_blip(void **state) {
 }
 
 /* What happened in the party during a blip is seen after it, though the watch's event was lost with the connection. */
-static void test_join_during_a_blip(void **state) {
+TEST(test_join_during_a_blip) {
     dv_test_pool *pool = *state;
     dv_test_member *members[2];
     dv_test_pool_add_many(pool, members, 0, 1, &(dv_test_member_config){.boundary_ms = BOUNDARY_MS, .proxied = true});
@@ -154,7 +154,7 @@ static void test_join_during_a_blip(void **state) {
 }
 
 /* An old member that does not answer RELEASE keeps its items, and the newcomer has what was given up by others. */
-static void test_slow_release_holds_up_only_its_own(void **state) {
+TEST(test_slow_release_holds_up_only_its_own) {
     dv_test_pool *pool = *state;
     dv_test_member *members[3];
     dv_test_member_config patient = plain;
@@ -176,7 +176,7 @@ static void test_slow_release_holds_up_only_its_own(void **state) {
 
 /* A change costs requests for what moves and a few for the party; a pool at rest costs nothing but
  * heartbeats, which are not counted here. */
-static void test_requests_are_bounded(void **state) {
+TEST(test_requests_are_bounded) {
     dv_test_pool *pool = *state;
     enum { PARTY_REQUESTS = 20 };
     dv_test_member *members[3];
@@ -206,7 +206,7 @@ static void test_requests_are_bounded(void **state) {
 }
 
 /* Fifty joins and leaves leave no watch, no node and no request behind. */
-static void test_watches_do_not_pile_up(void **state) {
+TEST(test_watches_do_not_pile_up) {
     dv_test_pool *pool = *state;
     dv_test_member *stays = dv_test_pool_add(pool, &(dv_test_member_config){.identifier = "stays"});
     dv_test_pool_settle(pool);
@@ -226,7 +226,7 @@ static void test_watches_do_not_pile_up(void **state) {
 }
 
 /* Watches on places that were waited for are gone too, however the waiting ended. */
-static void test_watches_of_waiting_places(void **state) {
+TEST(test_watches_of_waiting_places) {
     dv_test_pool *pool = *state;
     dv_test_member *stays = dv_test_pool_add(pool, &(dv_test_member_config){.identifier = "stays"});
     dv_test_pool_settle(pool);
@@ -252,7 +252,7 @@ static void test_watches_of_waiting_places(void **state) {
 }
 
 /* Joins and leaves in any order, one after another without waiting, end in a pool that is whole. */
-static void test_churn_of_real_members(void **state) {
+TEST(test_churn_of_real_members) {
     dv_test_pool *pool = *state;
     dv_test_member *members[8];
     dv_test_pool_add_many(pool, members, 0, 2, &plain);
@@ -267,7 +267,7 @@ static void test_churn_of_real_members(void **state) {
 }
 
 /* The last member to finish removes the lock directories; one before it removes none that is in use. */
-static void test_last_leaver_tidies(void **state) {
+TEST(test_last_leaver_tidies) {
     dv_test_pool *pool = *state;
     dv_test_member *members[3];
     dv_test_pool_add_many(pool, members, 0, 3, &plain);
@@ -287,7 +287,7 @@ static void test_last_leaver_tidies(void **state) {
 }
 
 /* A directory in which somebody else has a node is left alone. */
-static void test_tidying_spares_what_is_not_ours(void **state) {
+TEST(test_tidying_spares_what_is_not_ours) {
     dv_test_pool *pool = *state;
     dv_test_member *m = dv_test_pool_add(pool, &plain);
     dv_test_pool_settle(pool);
@@ -298,22 +298,5 @@ static void test_tidying_spares_what_is_not_ours(void **state) {
     dv_test_pool_unblock(pool, foreign);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup_sixty, dv_test_pool_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_join_moves_little),
-        TEST(test_leave_moves_only_the_leavers),
-        TEST(test_crash),
-        TEST(test_cut_off_member_stops_in_time),
-        TEST(test_blip),
-        TEST(test_join_during_a_blip),
-        TEST(test_slow_release_holds_up_only_its_own),
-        TEST(test_requests_are_bounded),
-        TEST(test_watches_do_not_pile_up),
-        TEST(test_watches_of_waiting_places),
-        TEST(test_churn_of_real_members),
-        TEST(test_last_leaver_tidies),
-        TEST(test_tidying_spares_what_is_not_ours),
-    };
-    return cmocka_run_group_tests(tests, dv_test_pool_group_setup, dv_test_pool_group_teardown);
-}
+TEST_EACH(setup_sixty, dv_test_pool_teardown);
+TEST_GROUP(dv_test_pool_group_setup, dv_test_pool_group_teardown);

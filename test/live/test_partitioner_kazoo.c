@@ -62,7 +62,7 @@ static int setup_one(void **state) {
 }
 
 /* A member alone acquires everything. */
-static void test_party_of_one(void **state) {
+TEST(test_party_of_one) {
     dv_test_pool *pool = *state;
     dv_test_member *only = add(pool, NULL, (dv_test_member_config){0});
     dv_test_pool_settle(pool);
@@ -73,7 +73,7 @@ static void test_party_of_one(void **state) {
 }
 
 /* Two members divide by sorted(items)[i::n], and when one finishes the other is to release. */
-static void test_party_of_two(void **state) {
+TEST_IN(test_party_of_two, setup_two, dv_test_pool_teardown) {
     dv_test_pool *pool = *state;
     dv_test_member *first = add_plain(pool, "0"), *second = add_plain(pool, "1");
     dv_test_pool_settle(pool);
@@ -88,7 +88,7 @@ static void test_party_of_two(void **state) {
 }
 
 /* A third member makes the first two release everything; after that all three have their share. */
-static void test_party_expansion(void **state) {
+TEST(test_party_expansion) {
     dv_test_pool *pool = *state;
     dv_test_member *first = add_plain(pool, "0"), *second = add_plain(pool, "1");
     dv_test_pool_settle(pool);
@@ -110,7 +110,7 @@ static void test_party_expansion(void **state) {
 }
 
 /* A member for whom nothing is left is ACQUIRED with an empty share. */
-static void test_more_members_than_items(void **state) {
+TEST_IN(test_more_members_than_items, setup_one, dv_test_pool_teardown) {
     dv_test_pool *pool = *state;
     dv_test_member *first = add_plain(pool, "0"), *second = add_plain(pool, "1");
     dv_test_pool_settle(pool);
@@ -119,7 +119,7 @@ static void test_more_members_than_items(void **state) {
 }
 
 /* The session's expiry is FAILURE, for good: a release changes nothing after that. */
-static void test_party_session_failure(void **state) {
+TEST(test_party_session_failure) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool, "0", (dv_test_member_config){.proxied = true});
     dv_test_pool_settle(pool);
@@ -151,7 +151,7 @@ static void lose_connection(dv_test_pool *pool, dv_test_member **members, size_t
 }
 
 /* A lost connection makes everybody release; they settle on the same shares, and react to a new member after it. */
-static void test_connection_loss(void **state) {
+TEST(test_connection_loss) {
     dv_test_pool *pool = *state;
     dv_test_member *members[2];
     members[0] = add(pool, "0", (dv_test_member_config){.proxied = true});
@@ -174,7 +174,7 @@ static void test_connection_loss(void **state) {
 }
 
 /* Who releases while the connection is down is to release again when it is back, as with kazoo's listener. */
-static void test_release_while_suspended(void **state) {
+TEST(test_release_while_suspended) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool, "0", (dv_test_member_config){.proxied = true});
     dv_test_pool_settle(pool);
@@ -191,7 +191,7 @@ static void test_release_while_suspended(void **state) {
 
 /* A member that comes while the first one still waits for the lock that is to be his: the first one makes way by
  * itself, and nobody deadlocks. */
-static void test_new_partitioner_during_the_lock(void **state) {
+TEST_IN(test_new_partitioner_during_the_lock, setup_two, dv_test_pool_teardown) {
     dv_test_pool *pool = *state;
     char *slow = dv_test_pool_block(pool, "1");
     dv_test_member *first = add_plain(pool, "0");
@@ -210,7 +210,7 @@ static void test_new_partitioner_during_the_lock(void **state) {
 
 /* A new member that wants the lock for which the first one waits, and gets it while the first one sleeps: no deadlock,
  * and the first one never believes that it owns it. */
-static void test_new_partitioner_steals_the_lock(void **state) {
+TEST_IN(test_new_partitioner_steals_the_lock, setup_two, dv_test_pool_teardown) {
     dv_test_pool *pool = *state;
     char *slow = dv_test_pool_block(pool, "1");
     dv_test_member *first = add_plain(pool, "0");
@@ -228,7 +228,7 @@ static void test_new_partitioner_steals_the_lock(void **state) {
 
 /* Everything is released at the first sign of a change, long before it has settled, and nothing is created again until
  * it has: the target is void. */
-static void test_first_sign_voids_the_target(void **state) {
+TEST(test_first_sign_voids_the_target) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add_plain(pool, "5");
     dv_test_pool_settle(pool);
@@ -245,7 +245,7 @@ static void test_first_sign_voids_the_target(void **state) {
 }
 
 /* A change that is undone before it settles costs kazoo's users a release all the same. */
-static void test_change_that_is_undone(void **state) {
+TEST(test_change_that_is_undone) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add_plain(pool, "5");
     dv_test_pool_settle(pool);
@@ -259,7 +259,7 @@ static void test_change_that_is_undone(void **state) {
 }
 
 /* A release that comes when the change has long settled ends in the new share at once, everything taken again. */
-static void test_slow_release(void **state) {
+TEST(test_slow_release) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add_plain(pool, "5");
     dv_test_pool_settle(pool);
@@ -277,7 +277,7 @@ static void test_slow_release(void **state) {
 }
 
 /* A change seen while ALLOCATING keeps an eager member from being ACQUIRED until the change has settled. */
-static void test_change_while_allocating(void **state) {
+TEST(test_change_while_allocating) {
     dv_test_pool *pool = *state;
     char *slow = dv_test_pool_block(pool, "0");
     dv_test_member *m = add_plain(pool, "5");
@@ -294,7 +294,7 @@ static void test_change_while_allocating(void **state) {
 }
 
 /* With live members of many numbers the split is what kazoo's function gives. */
-static void test_split_is_kazoos(void **state) {
+TEST_IN(test_split_is_kazoos, dv_test_pool_setup, dv_test_pool_teardown) {
     dv_test_pool *pool = *state;
     enum { MEMBERS = 4, ITEMS = 10 };
     dv_test_member *members[MEMBERS];
@@ -311,23 +311,5 @@ static void test_split_is_kazoos(void **state) {
     for (size_t i = 0; i < ITEMS; i++) assert_true(dv_test_member_owns(members[owners[i]], i));
 }
 
-int main(void) {
-#define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, dv_test_pool_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_party_of_one, setup_three),
-        TEST(test_party_of_two, setup_two),
-        TEST(test_party_expansion, setup_three),
-        TEST(test_more_members_than_items, setup_one),
-        TEST(test_party_session_failure, setup_three),
-        TEST(test_connection_loss, setup_three),
-        TEST(test_release_while_suspended, setup_three),
-        TEST(test_new_partitioner_during_the_lock, setup_two),
-        TEST(test_new_partitioner_steals_the_lock, setup_two),
-        TEST(test_first_sign_voids_the_target, setup_three),
-        TEST(test_change_that_is_undone, setup_three),
-        TEST(test_slow_release, setup_three),
-        TEST(test_change_while_allocating, setup_three),
-        TEST(test_split_is_kazoos, dv_test_pool_setup),
-    };
-    return cmocka_run_group_tests(tests, dv_test_pool_group_setup, dv_test_pool_group_teardown);
-}
+TEST_EACH(setup_three, dv_test_pool_teardown);
+TEST_GROUP(dv_test_pool_group_setup, dv_test_pool_group_teardown);

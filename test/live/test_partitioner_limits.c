@@ -49,7 +49,7 @@ static void check_some_owners(dv_test_pool *pool, dv_test_member **members, size
 
 /* A share beyond the budget of a session is taken as far as it fits, in the order of the names, and said to be short;
  * a second member takes what is left, and then nobody is short. The last to finish removes 20,000 directories. */
-static void test_short_share(void **state) {
+TEST_IN(test_short_share, setup_many, dv_test_pool_teardown) {
     dv_test_pool *pool = *state;
     dv_test_member *members[2];
     /* A place costs some 60 bytes: a third of them does not fit. */
@@ -83,7 +83,7 @@ static void test_short_share(void **state) {
 }
 
 /* A member that is short takes more as soon as there is room, without a change of the party. */
-static void test_room_is_used(void **state) {
+TEST(test_room_is_used) {
     dv_test_pool *pool = *state;
     dv_test_member *m =
         dv_test_pool_add(pool, &(dv_test_member_config){.func = dv_test_pool_func, .ephemeral_path_bytes = 500});
@@ -102,7 +102,7 @@ static void test_room_is_used(void **state) {
 }
 
 /* A window of few watched bytes makes acquisition slower, not incomplete, whether the places are free or taken. */
-static void test_small_watch_window(void **state) {
+TEST(test_small_watch_window) {
     dv_test_pool *pool = *state;
     dv_test_member *members[2];
     dv_test_member_config config = {.boundary_ms = 50, .watch_path_bytes = 300};
@@ -121,7 +121,7 @@ static void test_small_watch_window(void **state) {
 }
 
 /* A budget that not even the party node fits is an error that says so. */
-static void test_no_room_at_all(void **state) {
+TEST(test_no_room_at_all) {
     dv_test_pool *pool = *state;
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.ephemeral_path_bytes = 20});
     DV_POOL_UNTIL(pool, state_of(m) == DIVVY_FAILURE);
@@ -168,7 +168,7 @@ static void open_refuser(dv_test_pool *pool) {
 }
 
 /* Numbers, choices and paths that cannot be are refused, with a message, and nothing comes to be in ZooKeeper. */
-static void test_refused_numbers(void **state) {
+TEST(test_refused_numbers) {
     dv_test_pool *pool = *state;
     open_refuser(pool);
     divvy_partitioner_config good = good_config(pool);
@@ -208,7 +208,7 @@ static void test_refused_numbers(void **state) {
 }
 
 /* So are items and identifiers. */
-static void test_refused_items(void **state) {
+TEST(test_refused_items) {
     dv_test_pool *pool = *state;
     open_refuser(pool);
     divvy_partitioner_config config = good_config(pool);
@@ -242,8 +242,7 @@ static void test_refused_items(void **state) {
 }
 
 /* NULL is answered as each page says. */
-static void test_null(void **state) {
-    (void)state;
+TEST(test_null) {
     assert_int_equal(divvy_partitioner_state(NULL), DIVVY_FAILURE);
     assert_int_equal(divvy_partitioner_state_id(NULL), 0);
     assert_int_equal(divvy_partitioner_wait_change(NULL, 0, 0), DIVVY_EINVAL);
@@ -265,16 +264,5 @@ static void test_null(void **state) {
     divvy_partition_unref(NULL);
 }
 
-int main(void) {
-#define TEST(name, setup) cmocka_unit_test_setup_teardown(name, setup, dv_test_pool_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_short_share, setup_many),
-        TEST(test_room_is_used, dv_test_pool_setup),
-        TEST(test_small_watch_window, dv_test_pool_setup),
-        TEST(test_no_room_at_all, dv_test_pool_setup),
-        TEST(test_refused_numbers, dv_test_pool_setup),
-        TEST(test_refused_items, dv_test_pool_setup),
-        TEST(test_null, dv_test_pool_setup),
-    };
-    return cmocka_run_group_tests(tests, dv_test_pool_group_setup, dv_test_pool_group_teardown);
-}
+TEST_EACH(dv_test_pool_setup, dv_test_pool_teardown);
+TEST_GROUP(dv_test_pool_group_setup, dv_test_pool_group_teardown);

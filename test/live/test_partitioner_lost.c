@@ -93,7 +93,7 @@ static void check_all(dv_test_pool *pool, dv_test_member *m) {
 }
 
 /* Creates that were applied and whose answers were lost are found: one node an item, and that is the token. */
-static void test_lost_reply_of_creates(void **state) {
+TEST(test_lost_reply_of_creates) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool);
     await_share(m, 10);
@@ -110,7 +110,7 @@ static void test_lost_reply_of_creates(void **state) {
 }
 
 /* One create that was lost, not a multi: the same. */
-static void test_lost_reply_of_one_create(void **state) {
+TEST(test_lost_reply_of_one_create) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool);
     await_share(m, 10);
@@ -125,7 +125,7 @@ static void test_lost_reply_of_one_create(void **state) {
 }
 
 /* A create whose answer was lost and whose item the target lacks by the time the connection is back: its node goes. */
-static void test_lost_reply_and_no_longer_wanted(void **state) {
+TEST(test_lost_reply_and_no_longer_wanted) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool);
     await_share(m, 10);
@@ -143,7 +143,7 @@ static void test_lost_reply_and_no_longer_wanted(void **state) {
 }
 
 /* Requests that never arrived are sent again. */
-static void test_lost_requests(void **state) {
+TEST(test_lost_requests) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool);
     await_share(m, 10);
@@ -160,7 +160,7 @@ static void test_lost_requests(void **state) {
 }
 
 /* Deletes whose answers were lost are done, and not told as anything else. */
-static void test_lost_reply_of_deletes(void **state) {
+TEST(test_lost_reply_of_deletes) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool);
     m->config.patient = true;
@@ -179,7 +179,7 @@ static void test_lost_reply_of_deletes(void **state) {
 }
 
 /* The creation of our party node whose answer was lost: one node, not two. */
-static void test_lost_reply_of_joining(void **state) {
+TEST(test_lost_reply_of_joining) {
     dv_test_pool *pool = *state;
     /* By names: a member that follows a plan has another answer under way. */
     const int assign = DIVVY_ASSIGN_RENDEZVOUS;
@@ -207,7 +207,7 @@ static void test_lost_reply_of_joining(void **state) {
 }
 
 /* finish() while the outcome of creates is unknown: nothing is left, whatever it was. */
-static void test_finish_with_lost_replies(void **state) {
+TEST(test_finish_with_lost_replies) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool);
     await_share(m, 10);
@@ -226,7 +226,7 @@ static void test_finish_with_lost_replies(void **state) {
 }
 
 /* The target comes from the very party that settled: not from one read again, nor from what has changed since. */
-static void test_target_is_of_the_party_that_settled(void **state) {
+TEST(test_target_is_of_the_party_that_settled) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool);
     await_share(m, 10);
@@ -272,23 +272,14 @@ static void freeze(dv_test_member *m) {
 }
 
 /* Wherever replies are lost on the way from the first request to the last, they are made up for. */
-static void test_lost_replies_at_any_step(void **state) {
+TEST(test_lost_replies_at_any_step) {
     for (size_t steps = 0; steps < 12; steps++) check_cut_at(*state, steps, lose_replies);
 }
 
 /* And so are requests. */
-static void test_lost_requests_at_any_step(void **state) {
+TEST(test_lost_requests_at_any_step) {
     for (size_t steps = 0; steps < 12; steps++) check_cut_at(*state, steps, freeze);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, dv_test_pool_setup, dv_test_pool_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_lost_reply_of_creates),           TEST(test_lost_reply_of_one_create),
-        TEST(test_lost_reply_and_no_longer_wanted), TEST(test_lost_requests),
-        TEST(test_lost_reply_of_deletes),           TEST(test_lost_reply_of_joining),
-        TEST(test_finish_with_lost_replies),        TEST(test_target_is_of_the_party_that_settled),
-        TEST(test_lost_replies_at_any_step),        TEST(test_lost_requests_at_any_step),
-    };
-    return cmocka_run_group_tests(tests, dv_test_pool_group_setup, dv_test_pool_group_teardown);
-}
+TEST_EACH(dv_test_pool_setup, dv_test_pool_teardown);
+TEST_GROUP(dv_test_pool_group_setup, dv_test_pool_group_teardown);

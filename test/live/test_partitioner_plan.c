@@ -75,7 +75,7 @@ static void check_locks(dv_test_pool *pool, const holding *all) {
 }
 
 /* 4 members become 5, with 10,000 items: exactly 2,000 move; a member goes: only what it had moves. */
-static void test_exact(void **state) {
+TEST(test_exact) {
     dv_test_pool *pool = *state;
     dv_test_pool_set_items(pool, "shard-%05zu", MANY);
     pool->unwatched = true;
@@ -101,7 +101,7 @@ static void test_exact(void **state) {
 
 /* Five static members are restarted one after the other, each back within its delay: no item moves, and what the others
  * have is not even touched. */
-static void test_rolling_restart(void **state) {
+TEST(test_rolling_restart) {
     dv_test_pool *pool = *state;
     dv_test_pool_set_items(pool, "shard-%03zu", FEW);
     dv_test_member *members[5], *restarted[5];
@@ -129,7 +129,7 @@ static void test_rolling_restart(void **state) {
 }
 
 /* Of two live static members of one identifier the newer one has the items, the older one nothing; it is told. */
-static void test_fenced(void **state) {
+TEST(test_fenced) {
     dv_test_pool *pool = *state;
     dv_test_member *members[2];
     dv_test_member_config config = {.boundary_ms = 100, .is_static = true, .rejoin_delay_ms = DELAY_MS};
@@ -149,7 +149,7 @@ static void test_fenced(void **state) {
 }
 
 /* A static member that leaves for good is not waited for. */
-static void test_leave(void **state) {
+TEST(test_leave) {
     dv_test_pool *pool = *state;
     dv_test_member *members[3];
     dv_test_member_config config = {.boundary_ms = 100, .is_static = true, .rejoin_delay_ms = DELAY_MS};
@@ -164,14 +164,5 @@ static void test_leave(void **state) {
     assert_int_equal(dv_test_member_load(members[0]), 5);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, dv_test_pool_setup, dv_test_pool_teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(test_exact),
-        TEST(test_rolling_restart),
-        TEST(test_fenced),
-        TEST(test_leave),
-    };
-    return cmocka_run_group_tests(tests, dv_test_pool_group_setup, dv_test_pool_group_teardown);
-}
+TEST_EACH(dv_test_pool_setup, dv_test_pool_teardown);
+TEST_GROUP(dv_test_pool_group_setup, dv_test_pool_group_teardown);

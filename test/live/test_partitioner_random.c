@@ -149,7 +149,7 @@ static void end_faults(world *w) {
 }
 
 /* Whatever happens in whatever order, no item has two owners, and afterwards each has one, with no node too many. */
-static void test_random(void **state) {
+TEST(test_random) {
     world w = {.pool = *state};
     const char *soak = getenv("DIVVY_TEST_SOAK_MS");
     w.seed = dv_test_seed("live_partitioner_random");
@@ -174,9 +174,5 @@ static int setup(void **state) {
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_random, setup, dv_test_pool_teardown),
-    };
-    return cmocka_run_group_tests(tests, dv_test_pool_group_setup, dv_test_pool_group_teardown);
-}
+TEST_EACH(setup, dv_test_pool_teardown);
+TEST_GROUP(dv_test_pool_group_setup, dv_test_pool_group_teardown);

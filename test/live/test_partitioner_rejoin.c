@@ -50,7 +50,7 @@ static void check_tokens_grew(dv_test_member *m, const int64_t *tokens) {
 
 /* Expired, a member is in RELEASE with all items lost, whatever session it has by then; it asks for nothing before the
  * user has released, and then gets all of them on the new session, with larger tokens. */
-static void test_expired(void **state) {
+TEST(test_expired) {
     dv_test_pool *pool = *state;
     int64_t tokens[10];
     dv_test_member *m = add(pool, (dv_test_member_config){.patient = true});
@@ -76,7 +76,7 @@ static void test_expired(void **state) {
 
 /* Cut off, it has lost its items by its own clock, before the servers drop its nodes; released without a link, it takes
  * part again when there is one, and does not take its own nodes of the old session for its new ones. */
-static void test_past_the_deadline(void **state) {
+TEST(test_past_the_deadline) {
     dv_test_pool *pool = *state;
     int64_t tokens[10];
     dv_test_member *m =
@@ -104,7 +104,7 @@ static void test_past_the_deadline(void **state) {
 
 /* A member that waits for its last item goes through the same, and one in the middle of a RELEASE through another of a
  * new number, which the answer to the first does not acknowledge. */
-static void test_lost_in_other_states(void **state) {
+TEST(test_lost_in_other_states) {
     dv_test_pool *pool = *state;
     char *foreign = dv_test_pool_block(pool, "item-9");
     dv_test_member *m = add(pool, (dv_test_member_config){.patient = true, .silent = true, .func = dv_test_pool_func});
@@ -131,7 +131,7 @@ static void test_lost_in_other_states(void **state) {
 }
 
 /* Sessions may go one after the other: before the user has released, and while the new share is being acquired. */
-static void test_lost_again(void **state) {
+TEST(test_lost_again) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool, (dv_test_member_config){.patient = true});
     DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
@@ -157,7 +157,7 @@ static void test_lost_again(void **state) {
 }
 
 /* A member of kazoo's kind that rejoins shows nothing of the new share before it is complete. */
-static void test_eager(void **state) {
+TEST(test_eager) {
     dv_test_pool *pool = *state;
     int64_t tokens[10];
     dv_test_member *m = add(pool, (dv_test_member_config){.patient = true, .kazoo = true});
@@ -177,7 +177,7 @@ static void test_eager(void **state) {
 }
 
 /* finish() says that nodes were left to the servers to delete while that is so, and not when it takes part again. */
-static void test_finish(void **state) {
+TEST(test_finish) {
     dv_test_pool *pool = *state;
     for (int released = 0; released <= 1; released++) {
         dv_test_member *m = add(pool, (dv_test_member_config){.patient = true});
@@ -199,7 +199,7 @@ static void test_finish(void **state) {
 }
 
 /* finish() and destroy() end it at any point of the way to the next session, and leave nothing there. */
-static void test_ended_on_the_way(void **state) {
+TEST(test_ended_on_the_way) {
     dv_test_pool *pool = *state;
     for (size_t steps = 0; steps < 16; steps++) {
         dv_test_member *m = add(pool, (dv_test_member_config){.patient = steps % 4 == 0});
@@ -226,7 +226,7 @@ static void test_ended_on_the_way(void **state) {
 
 /* While one has lost its session the others take over; when it has released it is given a share again. No item has two
  * owners at any time (the fixture looks in each step). */
-static void test_others_take_over(void **state) {
+TEST(test_others_take_over) {
     dv_test_pool *pool = *state;
     int64_t tokens[10];
     dv_test_member *other = dv_test_pool_add(pool, &(dv_test_member_config){.identifier = "o", .boundary_ms = 50});
@@ -253,7 +253,7 @@ static void test_others_take_over(void **state) {
 }
 
 /* Members with threads of their own go on over session after session, and in no turn do two own one item. */
-static void test_threads(void **state) {
+TEST(test_threads) {
     dv_test_pool *pool = *state;
     enum { MEMBERS = 3 };
     dv_test_member *members[MEMBERS];
@@ -280,18 +280,5 @@ static void test_threads(void **state) {
     }
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, dv_test_pool_setup, dv_test_pool_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_expired),
-        TEST(test_past_the_deadline),
-        TEST(test_lost_in_other_states),
-        TEST(test_lost_again),
-        TEST(test_eager),
-        TEST(test_finish),
-        TEST(test_ended_on_the_way),
-        TEST(test_others_take_over),
-        TEST(test_threads),
-    };
-    return cmocka_run_group_tests(tests, dv_test_pool_group_setup, dv_test_pool_group_teardown);
-}
+TEST_EACH(dv_test_pool_setup, dv_test_pool_teardown);
+TEST_GROUP(dv_test_pool_group_setup, dv_test_pool_group_teardown);

@@ -63,7 +63,7 @@ static int setup(void **state) {
 /* ---- what release_set() acknowledges ---- */
 
 /* Outside RELEASE there is nothing to acknowledge. */
-static void test_release_needs_release(void **state) {
+TEST(test_release_needs_release) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool, (dv_test_member_config){0});
     assert_int_equal(release(m), DIVVY_ESTATE);
@@ -99,7 +99,7 @@ static void tell_by_wait_for_acquire(dv_test_member *m) {
 }
 
 /* A RELEASE that nobody was told of is not released, and each way of being told makes it releasable. */
-static void test_untold_release(void **state) {
+TEST(test_untold_release) {
     dv_test_pool *pool = *state;
     static telling *const ways[] = {tell_by_state, tell_by_state_id, tell_by_partition, tell_by_wait_change,
                                     tell_by_wait_for_acquire};
@@ -130,7 +130,7 @@ static void release_on_items(dv_test_member *m, const divvy_items_event *event) 
 }
 
 /* A callback that says RELEASE, or the items that it revokes, has told of it: both may release at once. */
-static void test_release_in_callbacks(void **state) {
+TEST(test_release_in_callbacks) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add_acquired(pool, (dv_test_member_config){0});
     m->config.on_state = release_on_state;
@@ -151,7 +151,7 @@ static void test_release_in_callbacks(void **state) {
 }
 
 /* A release that leads straight into another RELEASE is not answered by a second call in ignorance of it. */
-static void test_second_release_is_not_acknowledged(void **state) {
+TEST(test_second_release_is_not_acknowledged) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add_acquired(pool, (dv_test_member_config){.silent = true});
     change_target(m, "0111");
@@ -174,7 +174,7 @@ static void test_second_release_is_not_acknowledged(void **state) {
 }
 
 /* release_set_id() releases the RELEASE with that number and no other, told or not. */
-static void test_release_set_id(void **state) {
+TEST(test_release_set_id) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add_acquired(pool, (dv_test_member_config){0});
     change_target(m, "0111");
@@ -191,7 +191,7 @@ static void test_release_set_id(void **state) {
 /* ---- the table ---- */
 
 /* ACQUIRED, a target that only adds: ALLOCATING; an equal one: nothing is told. */
-static void test_target_adds_or_is_equal(void **state) {
+TEST(test_target_adds_or_is_equal) {
     dv_test_pool *pool = *state;
     dv_test_pool_set_target(pool, "0110");
     dv_test_member *m = add(pool, (dv_test_member_config){0});
@@ -210,7 +210,7 @@ static void test_target_adds_or_is_equal(void **state) {
 }
 
 /* ALLOCATING, a target that lacks an item already shown: RELEASE of that item. */
-static void test_target_lacks_shown_while_allocating(void **state) {
+TEST(test_target_lacks_shown_while_allocating) {
     dv_test_pool *pool = *state;
     char *foreign = dv_test_pool_block(pool, "3");
     dv_test_member *m = add(pool, (dv_test_member_config){0});
@@ -228,7 +228,7 @@ static void test_target_lacks_shown_while_allocating(void **state) {
 }
 
 /* ALLOCATING, a target without the item that is waited for: the place is given up by itself, and the rest is all. */
-static void test_target_drops_a_waiting_place(void **state) {
+TEST(test_target_drops_a_waiting_place) {
     dv_test_pool *pool = *state;
     char *foreign = dv_test_pool_block(pool, "3");
     dv_test_member *m = add(pool, (dv_test_member_config){0});
@@ -249,7 +249,7 @@ static uint64_t writes_of(dv_test_member *m) {
 }
 
 /* RELEASE, a target that wants the revoked items back: they keep node and token, and are told lost, then gained. */
-static void test_target_wants_revoked_back(void **state) {
+TEST(test_target_wants_revoked_back) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add_acquired(pool, (dv_test_member_config){0});
     int64_t token = dv_test_member_token(m, 0);
@@ -276,7 +276,7 @@ static void test_target_wants_revoked_back(void **state) {
 }
 
 /* RELEASE, new targets: places that nobody saw come and go without the user; only revocation waits for him. */
-static void test_target_in_release_moves_unshown_places(void **state) {
+TEST(test_target_in_release_moves_unshown_places) {
     dv_test_pool *pool = *state;
     char *foreign = dv_test_pool_block(pool, "3");
     dv_test_pool_set_target(pool, "1001");
@@ -296,7 +296,7 @@ static void test_target_in_release_moves_unshown_places(void **state) {
 }
 
 /* Items gained in RELEASE that the next target lacks are revoked by the RELEASE after it, never taken unasked. */
-static void test_gained_and_lacking_in_release(void **state) {
+TEST(test_gained_and_lacking_in_release) {
     dv_test_pool *pool = *state;
     dv_test_pool_set_target(pool, "1000");
     dv_test_member *m = add(pool, (dv_test_member_config){0});
@@ -316,7 +316,7 @@ static void test_gained_and_lacking_in_release(void **state) {
 }
 
 /* A target may change while nodes of the one before are on their way in or out: what is left is the last one's. */
-static void test_targets_overtake_requests(void **state) {
+TEST(test_targets_overtake_requests) {
     dv_test_pool *pool = *state;
     static const char *const targets[] = {"1111", "0110", "1001", "0000", "1110", "0001", "1111", "0011"};
     dv_test_pool_set_target(pool, "0000");
@@ -336,7 +336,7 @@ static void test_targets_overtake_requests(void **state) {
 }
 
 /* An empty share is ACQUIRED; losing the last item is a RELEASE like any other. */
-static void test_empty_target(void **state) {
+TEST(test_empty_target) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add_acquired(pool, (dv_test_member_config){0});
     change_target(m, "0000");
@@ -347,22 +347,5 @@ static void test_empty_target(void **state) {
     expect_queues(pool, "0000");
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, dv_test_pool_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_release_needs_release),
-        TEST(test_untold_release),
-        TEST(test_release_in_callbacks),
-        TEST(test_second_release_is_not_acknowledged),
-        TEST(test_release_set_id),
-        TEST(test_target_adds_or_is_equal),
-        TEST(test_target_lacks_shown_while_allocating),
-        TEST(test_target_drops_a_waiting_place),
-        TEST(test_target_wants_revoked_back),
-        TEST(test_target_in_release_moves_unshown_places),
-        TEST(test_gained_and_lacking_in_release),
-        TEST(test_targets_overtake_requests),
-        TEST(test_empty_target),
-    };
-    return cmocka_run_group_tests(tests, dv_test_pool_group_setup, dv_test_pool_group_teardown);
-}
+TEST_EACH(setup, dv_test_pool_teardown);
+TEST_GROUP(dv_test_pool_group_setup, dv_test_pool_group_teardown);

@@ -96,14 +96,14 @@ static void run_with_threads(dv_test_pool *pool, dv_test_member *m) {
 }
 
 /* Threads may share a partitioner; each RELEASE is released by one of them. */
-static void test_threads_share_a_partitioner(void **state) {
+TEST(test_threads_share_a_partitioner) {
     dv_test_pool *pool = *state;
     run_with_threads(pool, dv_test_pool_add(pool, &(dv_test_member_config){
                                                       .threaded = true, .patient = true, .func = dv_test_pool_func}));
 }
 
 /* A manual client's too, while one thread drives it. */
-static void test_threads_share_a_manual_partitioner(void **state) {
+TEST(test_threads_share_a_manual_partitioner) {
     dv_test_pool *pool = *state;
     run_with_threads(pool,
                      dv_test_pool_add(pool, &(dv_test_member_config){.patient = true, .func = dv_test_pool_func}));
@@ -117,7 +117,7 @@ static void *release_later(void *context) {
 }
 
 /* A release in another thread wakes the thread that sleeps in divvy_client_process(): the deletes are sent at once. */
-static void test_release_wakes_process(void **state) {
+TEST(test_release_wakes_process) {
     dv_test_pool *pool = *state;
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.patient = true, .func = dv_test_pool_func});
     DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
@@ -177,7 +177,7 @@ static bool is_settled(const one *o, size_t wanted, dv_test_pool *pool) {
 
 /* Partitioners of one pool may share a client, session and watches: they are members like any others; another pool on
  * the same client is not touched by it. */
-static void test_two_partitioners_on_one_client(void **state) {
+TEST(test_two_partitioners_on_one_client) {
     dv_test_pool *pool = *state;
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.boundary_ms = 50});
     char path[100];
@@ -228,7 +228,7 @@ static void live_and_die(dv_test_pool *pool, const char *connect, bool manual, b
 
 /* After close there is no thread and no descriptor more than before, in whatever mode and order, and whether a server
  * could be reached or not. */
-static void test_no_thread_or_descriptor_left(void **state) {
+TEST(test_no_thread_or_descriptor_left) {
     dv_test_pool *pool = *state;
     live_and_die(pool, pool->connect, false, false); /* what the C library and the native one keep for good */
     size_t threads = count_entries("/proc/self/task"), fds = count_entries("/proc/self/fd");
@@ -240,12 +240,5 @@ static void test_no_thread_or_descriptor_left(void **state) {
     assert_int_equal(dv_test_pool_nodes(pool), 0);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, dv_test_pool_setup, dv_test_pool_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_threads_share_a_partitioner),  TEST(test_threads_share_a_manual_partitioner),
-        TEST(test_release_wakes_process),        TEST(test_two_partitioners_on_one_client),
-        TEST(test_no_thread_or_descriptor_left),
-    };
-    return cmocka_run_group_tests(tests, dv_test_pool_group_setup, dv_test_pool_group_teardown);
-}
+TEST_EACH(dv_test_pool_setup, dv_test_pool_teardown);
+TEST_GROUP(dv_test_pool_group_setup, dv_test_pool_group_teardown);

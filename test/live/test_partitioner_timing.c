@@ -33,7 +33,7 @@ static int setup(void **state) {
 /* ---- settling ---- */
 
 /* A join counts when the party has stood still for the boundary, and not before. */
-static void test_boundary(void **state) {
+TEST(test_boundary) {
     dv_test_pool *pool = *state;
     enum { BOUNDARY_MS = 300 };
     int64_t made_ms = dv_test_now_ms();
@@ -49,7 +49,7 @@ static void test_boundary(void **state) {
 }
 
 /* Reads that come by for another reason, as on a new connection, do not shorten the boundary. */
-static void test_boundary_over_a_blip(void **state) {
+TEST(test_boundary_over_a_blip) {
     dv_test_pool *pool = *state;
     enum { BOUNDARY_MS = 1500 };
     dv_test_member *m =
@@ -67,7 +67,7 @@ static void test_boundary_over_a_blip(void **state) {
 }
 
 /* Where members only left, the leave boundary counts. */
-static void test_leave_boundary(void **state) {
+TEST(test_leave_boundary) {
     dv_test_pool *pool = *state;
     enum { JOIN_MS = 50, LEAVE_MS = 600 };
     dv_test_pool_join(pool, "leaver,a=f00000000-other", true);
@@ -95,7 +95,7 @@ static uint64_t asked_about_party(dv_test_member *m) {
 
 /* A party that never stands still settles by settle_max all the same, and is read no more often than each quarter of
  * the boundary, however often it changes. */
-static void test_churn_settles_by_settle_max(void **state) {
+TEST(test_churn_settles_by_settle_max) {
     dv_test_pool *pool = *state;
     enum { BOUNDARY_MS = 2000, SETTLE_MAX_MS = 5000 };
     dv_test_member *m = add(pool, (dv_test_member_config){.boundary_ms = BOUNDARY_MS, .settle_max_ms = SETTLE_MAX_MS});
@@ -128,7 +128,7 @@ static void test_churn_settles_by_settle_max(void **state) {
 
 /* ALLOCATING for longer than allocate_timeout is FAILURE: the party and the queues are left at once, but what was
  * worked on stays locked until the user has stopped, which he says by destroying. */
-static void test_allocate_timeout(void **state) {
+TEST(test_allocate_timeout) {
     dv_test_pool *pool = *state;
     char *foreign = dv_test_pool_block(pool, "3");
     int64_t made_ms = dv_test_now_ms();
@@ -149,7 +149,7 @@ static void test_allocate_timeout(void **state) {
 }
 
 /* The timeout counts ALLOCATING alone, from each entry: a RELEASE may last as long as it likes. */
-static void test_allocate_timeout_begins_anew(void **state) {
+TEST(test_allocate_timeout_begins_anew) {
     dv_test_pool *pool = *state;
     enum { TIMEOUT_MS = 1500 };
     dv_test_member *m = add(pool, (dv_test_member_config){.allocate_timeout_ms = TIMEOUT_MS, .patient = true});
@@ -171,7 +171,7 @@ static void test_allocate_timeout_begins_anew(void **state) {
 
 /* A RELEASE that is not answered in time is warned of, and again when it has lasted twice as long; one that is answered
  * is not. */
-static void test_release_warning(void **state) {
+TEST(test_release_warning) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool, (dv_test_member_config){.release_warn_ms = 2000, .patient = true});
     DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
@@ -193,7 +193,7 @@ static void test_release_warning(void **state) {
 }
 
 /* wait_for_acquire() and wait_change() return what they say they do. */
-static void test_waits(void **state) {
+TEST(test_waits) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool, (dv_test_member_config){.patient = true});
     divvy_partitioner *p = m->partitioner;
@@ -235,7 +235,7 @@ static void *churn(void *pool) {
 }
 
 /* A timeout is a total, however often the loop is woken before it passes. */
-static void test_timeout_is_a_total(void **state) {
+TEST(test_timeout_is_a_total) {
     dv_test_pool *pool = *state;
     char *foreign = dv_test_pool_block(pool, "3");
     dv_test_member *m = add(pool, (dv_test_member_config){0});
@@ -256,7 +256,7 @@ static void test_timeout_is_a_total(void **state) {
 /* ---- the order of callbacks ---- */
 
 /* For each change on_items comes before on_state, and a gain that completes the share before ACQUIRED. */
-static void test_items_come_before_states(void **state) {
+TEST(test_items_come_before_states) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool, (dv_test_member_config){.boundary_ms = 50});
     DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
@@ -290,7 +290,7 @@ static void expect_tokens(dv_test_member *m, const int64_t *tokens) {
 }
 
 /* Every session event revokes everything; released, the items come back with the nodes and tokens they had. */
-static void test_suspend_revokes_everything(void **state) {
+TEST(test_suspend_revokes_everything) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool, (dv_test_member_config){.suspends = true, .patient = true, .proxied = true});
     DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
@@ -315,7 +315,7 @@ static void test_suspend_revokes_everything(void **state) {
 }
 
 /* A session event in RELEASE is a RELEASE of its own after the first: of everything. */
-static void test_suspend_in_release(void **state) {
+TEST(test_suspend_in_release) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool, (dv_test_member_config){.suspends = true, .patient = true, .proxied = true});
     DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
@@ -341,7 +341,7 @@ static void test_suspend_in_release(void **state) {
 }
 
 /* The first connection is no session event: a member made before it is ACQUIRED like any other. */
-static void test_first_connection_is_no_suspend(void **state) {
+TEST(test_first_connection_is_no_suspend) {
     dv_test_pool *pool = *state;
     dv_test_member *m = add(pool, (dv_test_member_config){.suspends = true, .patient = true, .unconnected = true});
     assert_int_equal(divvy_partitioner_wait_for_acquire(m->partitioner, DV_TEST_PATIENCE_MS), 0);
@@ -349,22 +349,5 @@ static void test_first_connection_is_no_suspend(void **state) {
     assert_string_equal(dv_test_member_states(m), "ALLOCATING ACQUIRED");
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, dv_test_pool_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_boundary),
-        TEST(test_boundary_over_a_blip),
-        TEST(test_leave_boundary),
-        TEST(test_churn_settles_by_settle_max),
-        TEST(test_allocate_timeout),
-        TEST(test_allocate_timeout_begins_anew),
-        TEST(test_release_warning),
-        TEST(test_waits),
-        TEST(test_timeout_is_a_total),
-        TEST(test_items_come_before_states),
-        TEST(test_suspend_revokes_everything),
-        TEST(test_suspend_in_release),
-        TEST(test_first_connection_is_no_suspend),
-    };
-    return cmocka_run_group_tests(tests, dv_test_pool_group_setup, dv_test_pool_group_teardown);
-}
+TEST_EACH(setup, dv_test_pool_teardown);
+TEST_GROUP(dv_test_pool_group_setup, dv_test_pool_group_teardown);

@@ -48,7 +48,7 @@ static size_t told(dv_test_member *member, enum dv_test_kind kind, int reason) {
 
 /* Shares are in proportion to the weights that members came with; one that is set at run time moves just the
  * difference, for that reason; 0 takes all of it away, and the member stays. */
-static void test_weights(void **state) {
+TEST(test_weights) {
     dv_test_pool *pool = *state;
     dv_test_pool_set_items(pool, "item-%02zu", 60);
     dv_test_member *members[3];
@@ -83,7 +83,7 @@ static void test_weights(void **state) {
 }
 
 /* All ask at once: each weight gets into a plan, by any writer. */
-static void test_weights_at_once(void **state) {
+TEST(test_weights_at_once) {
     dv_test_pool *pool = *state;
     dv_test_pool_set_items(pool, "item-%02zu", 60);
     dv_test_member *members[MEMBERS];
@@ -97,7 +97,7 @@ static void test_weights_at_once(void **state) {
 }
 
 /* Items are spread evenly over the zones first, then inside each. */
-static void test_zones(void **state) {
+TEST(test_zones) {
     dv_test_pool *pool = *state;
     dv_test_pool_set_items(pool, "item-%02zu", 24);
     dv_test_member *members[MEMBERS];
@@ -125,7 +125,7 @@ static bool note_least(dv_test_member **members, size_t *least) {
 
 /* With a limit a join moves no more items at a time, and takes as many plans as it needs; all of them move in the
  * end. */
-static void test_rounds(void **state) {
+TEST(test_rounds) {
     dv_test_pool *pool = *state;
     dv_test_pool_set_items(pool, "item-%02zu", 40);
     dv_test_member *members[3];
@@ -150,7 +150,7 @@ static void test_rounds(void **state) {
 
 /* A plan of chunks that changes often leaves no more in ZooKeeper than it needs: items, a base, at most 16 deltas, the
  * epoch. */
-static void test_tidy(void **state) {
+TEST(test_tidy) {
     dv_test_pool *pool = *state;
     dv_test_pool_set_items(pool, "item-%04zu", 2000);
     pool->unwatched = true;
@@ -172,11 +172,5 @@ static void test_tidy(void **state) {
                             dv_test_member_load(members[0]) + dv_test_member_load(members[1]) == 2000);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, dv_test_pool_setup, dv_test_pool_teardown)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(test_weights), TEST(test_weights_at_once), TEST(test_zones), TEST(test_rounds), TEST(test_tidy),
-    };
-    return cmocka_run_group_tests(tests, dv_test_pool_group_setup, dv_test_pool_group_teardown);
-}
+TEST_EACH(dv_test_pool_setup, dv_test_pool_teardown);
+TEST_GROUP(dv_test_pool_group_setup, dv_test_pool_group_teardown);

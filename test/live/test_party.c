@@ -4,8 +4,7 @@
 /* --- coming and going ------------------------------------------------------------------------------------------- */
 
 /* Two members see each other, in either kind, until one leaves; it leaves once however often it is told to. */
-static void test_two_members(void **state) {
-    (void)state;
+TEST(test_two_members) {
     for (int kind = DIVVY_PARTY; kind <= DIVVY_SHALLOW_PARTY; kind++) {
         const char *path = kind == DIVVY_PARTY ? "/party/deep" : "/party/shallow";
         member a, b;
@@ -32,8 +31,7 @@ static void test_two_members(void **state) {
 }
 
 /* Equal identifiers are all listed, as are those of a member without one, each with a name of its own. */
-static void test_equal_and_default_identifiers(void **state) {
-    (void)state;
+TEST(test_equal_and_default_identifiers) {
     member a, b, c, d;
     enter(&a, "/party/equal", "same", DIVVY_PARTY);
     enter(&b, "/party/equal", "same", DIVVY_PARTY);
@@ -54,8 +52,7 @@ static void test_equal_and_default_identifiers(void **state) {
 }
 
 /* Several parties on one client, on one path and on others, are told apart. */
-static void test_several_on_one_client(void **state) {
-    (void)state;
+TEST(test_several_on_one_client) {
     enum { PARTIES = 6 };
     witness w;
     divvy_party *parties[PARTIES];
@@ -79,8 +76,7 @@ static void test_several_on_one_client(void **state) {
 }
 
 /* What both kinds write is what kazoo writes: the node's name, its data, and that it is ephemeral and ours. */
-static void test_as_kazoo_writes_it(void **state) {
-    (void)state;
+TEST(test_as_kazoo_writes_it) {
     member m;
     struct Stat stat;
     char path[512];
@@ -113,8 +109,7 @@ static void test_as_kazoo_writes_it(void **state) {
 
 /* What kazoo members wrote is listed: by its marker and its data in a Party, by its name in a ShallowParty; the rest
  * counts as kazoo counts it. */
-static void test_reads_what_kazoo_wrote(void **state) {
-    (void)state;
+TEST(test_reads_what_kazoo_wrote) {
     member m;
     assert_int_equal(dv_test_zk_create(truth, "/party", "", 0, NULL) % ZNODEEXISTS, 0);
     assert_int_equal(dv_test_zk_create(truth, "/party/mixed", "", 0, NULL), ZOK);
@@ -130,8 +125,7 @@ static void test_reads_what_kazoo_wrote(void **state) {
 }
 
 /* In a Party identifiers are any bytes, and long ones; in a ShallowParty all that may stand in a node's name. */
-static void test_identifiers(void **state) {
-    (void)state;
+TEST(test_identifiers) {
     static const char *const odd[] = {"with space", "-", "a/b", "..", "\xff\xfe\x01\n", "\xf0\x9f\x98\x80", "%2F"};
     static const char *const plain[] = {"with space", "-", "a-b-c", "\xc3\xa9", "50%", "x__party__"};
     char text[64];
@@ -168,8 +162,7 @@ static void test_identifiers(void **state) {
 /* --- trouble ---------------------------------------------------------------------------------------------------- */
 
 /* Joined before there is a server, a member is made when there is one; until then its calls run out of time. */
-static void test_before_connected(void **state) {
-    (void)state;
+TEST(test_before_connected) {
     member m;
     divvy_strings *members = (divvy_strings *)(void *)&m;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
@@ -187,8 +180,7 @@ static void test_before_connected(void **state) {
 }
 
 /* Left before there was a server, nothing is ever made. */
-static void test_left_before_connected(void **state) {
-    (void)state;
+TEST(test_left_before_connected) {
     member m;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
     dv_test_proxy_cut(proxy);
@@ -202,8 +194,7 @@ static void test_left_before_connected(void **state) {
 }
 
 /* After the client was closed each call on its party says DIVVY_ECLOSED. */
-static void test_after_close(void **state) {
-    (void)state;
+TEST(test_after_close) {
     for (int connected = 0; connected <= 1; connected++) {
         member m;
         divvy_strings *members = (divvy_strings *)(void *)&m;
@@ -235,8 +226,7 @@ static void *list_for_ever(void *argument) {
 }
 
 /* A call that waits without end is ended by close and by leaving, each with its own error. */
-static void test_endings_end_waiting_calls(void **state) {
-    (void)state;
+TEST(test_endings_end_waiting_calls) {
     static const int expected[] = {DIVVY_ECLOSED, DIVVY_ESTATE};
     for (int ending = 0; ending < 2; ending++) {
         member m;
@@ -258,8 +248,7 @@ static void test_endings_end_waiting_calls(void **state) {
 /* --- bad input -------------------------------------------------------------------------------------------------- */
 
 /* What is wrong with a call is said, with the reason, and nothing is made. */
-static void test_bad_arguments(void **state) {
-    (void)state;
+TEST(test_bad_arguments) {
     static const char *const paths[] = {
         NULL,     "",      "relative", "/",     "/a/",        "//",           "/a//b",
         "/a/./b", "/a/..", "/a\x01",   "/\xff", "/zookeeper", "/zookeeper/a", "/\xf0\x9f\x98\x80"};
@@ -307,8 +296,7 @@ static void test_bad_arguments(void **state) {
 }
 
 /* A budget that is used up is said, and given back by leaving. */
-static void test_budget(void **state) {
-    (void)state;
+TEST(test_budget) {
     witness w;
     divvy_party *a, *b;
     divvy_client_config config = witness_config(&w, hosts());
@@ -328,20 +316,4 @@ static void test_budget(void **state) {
     witness_end(&w);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_two_members),
-        cmocka_unit_test(test_equal_and_default_identifiers),
-        cmocka_unit_test(test_several_on_one_client),
-        cmocka_unit_test(test_as_kazoo_writes_it),
-        cmocka_unit_test(test_reads_what_kazoo_wrote),
-        cmocka_unit_test(test_identifiers),
-        cmocka_unit_test(test_before_connected),
-        cmocka_unit_test(test_left_before_connected),
-        cmocka_unit_test(test_after_close),
-        cmocka_unit_test(test_endings_end_waiting_calls),
-        cmocka_unit_test(test_bad_arguments),
-        cmocka_unit_test(test_budget),
-    };
-    return cmocka_run_group_tests_name("party", tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down);

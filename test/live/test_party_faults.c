@@ -2,8 +2,7 @@
 #include "party_fixture.h"
 
 /* A member that crashes has gone with its session. */
-static void test_crash(void **state) {
-    (void)state;
+TEST(test_crash) {
     member m, doomed;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
     enter(&m, "/party/crash", "stays", DIVVY_PARTY);
@@ -22,8 +21,7 @@ static void test_crash(void **state) {
 
 /* Deleted by somebody else, a member joins again under another name, with a warning; also with the directory gone, and
  * also when it could not see the deletion. */
-static void test_foreign_deletion(void **state) {
-    (void)state;
+TEST(test_foreign_deletion) {
     for (int round = 0; round < 3; round++) {
         member m;
         char path[512];
@@ -54,8 +52,7 @@ static void test_foreign_deletion(void **state) {
 }
 
 /* A write to a member's own node is no deletion: nothing is warned of, and the watch lives on. */
-static void test_foreign_write(void **state) {
-    (void)state;
+TEST(test_foreign_write) {
     member m;
     char path[512];
     enter(&m, "/party/written", "me", DIVVY_PARTY);
@@ -73,8 +70,7 @@ static void test_foreign_write(void **state) {
 }
 
 /* The create's answer is lost: found again, or made again, there is exactly one node in the end. */
-static void test_lost_create(void **state) {
-    (void)state;
+TEST(test_lost_create) {
     dv_test_zk_create(truth, "/party", "", 0, NULL);
     dv_test_zk_create(truth, "/party/lost", "", 0, NULL);
     for (int round = 0; round < 4; round++) {
@@ -109,8 +105,7 @@ static void test_lost_create(void **state) {
 }
 
 /* The delete's answer is lost: leaving goes on with the next connection, and ends. */
-static void test_lost_leave(void **state) {
-    (void)state;
+TEST(test_lost_leave) {
     for (int applied = 0; applied <= 1; applied++) {
         member m;
         dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
@@ -130,8 +125,7 @@ static void test_lost_leave(void **state) {
 }
 
 /* A list whose answer is lost is asked for again within the call's time. */
-static void test_lost_list(void **state) {
-    (void)state;
+TEST(test_lost_list) {
     member m;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
     enter_on(&m, dv_test_proxy_address(proxy), "/party/lost-list", "me", DIVVY_PARTY);
@@ -148,8 +142,7 @@ static void test_lost_list(void **state) {
 /* --- lifetimes -------------------------------------------------------------------------------------------------- */
 
 /* Parties and clients end in any order, at any stage, and nothing of them is left. */
-static void test_any_order(void **state) {
-    (void)state;
+TEST(test_any_order) {
     for (int order = 0; order < 12; order++) {
         member m;
         divvy_party *another;
@@ -226,8 +219,7 @@ static divvy_party *enter_both(member *m, dv_test_proxy *proxy, const char *path
 
 /* A call that waits without end is not ended by the loss of the session, nor does it fail: it is answered on the next
  * one. */
-static void test_loss_does_not_end_waiting_calls(void **state) {
-    (void)state;
+TEST(test_loss_does_not_end_waiting_calls) {
     member m;
     pthread_t thread;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
@@ -250,8 +242,7 @@ static void test_loss_does_not_end_waiting_calls(void **state) {
 
 /* Lost with its session, a member of either kind joins again by itself on the next one, under another name and without
  * a warning, as nobody else has deleted it; others see it go and come back. */
-static void test_joins_again_after_a_loss(void **state) {
-    (void)state;
+TEST(test_joins_again_after_a_loss) {
     member m, other;
     divvy_stats stats;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
@@ -298,8 +289,7 @@ static void test_joins_again_after_a_loss(void **state) {
 
 /* A member that leaves or is destroyed between two sessions is not made again, and one whose leaving was under way when
  * the session was lost has left. */
-static void test_left_between_sessions(void **state) {
-    (void)state;
+TEST(test_left_between_sessions) {
     member m;
     divvy_stats stats;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
@@ -367,8 +357,7 @@ static void *visit(void *argument) {
 
 /* Several threads join, list, leave and destroy on one client while the link breaks, falls silent and loses answers,
  * and somebody else deletes nodes: in the end there is not one node left. DIVVY_TEST_SEED replays the choices. */
-static void test_storm(void **state) {
-    (void)state;
+TEST(test_storm) {
     witness w;
     guest guests[STORM_THREADS];
     atomic_bool over = false;
@@ -417,19 +406,4 @@ static void test_storm(void **state) {
     dv_test_proxy_stop(proxy);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crash),
-        cmocka_unit_test(test_foreign_deletion),
-        cmocka_unit_test(test_foreign_write),
-        cmocka_unit_test(test_lost_create),
-        cmocka_unit_test(test_lost_leave),
-        cmocka_unit_test(test_lost_list),
-        cmocka_unit_test(test_any_order),
-        cmocka_unit_test(test_loss_does_not_end_waiting_calls),
-        cmocka_unit_test(test_joins_again_after_a_loss),
-        cmocka_unit_test(test_left_between_sessions),
-        cmocka_unit_test(test_storm),
-    };
-    return cmocka_run_group_tests_name("party_faults", tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down);

@@ -83,8 +83,7 @@ static void clear(void) {
 
 /* What is stored is what a plain client reads, in a node of our session under parents without data; a reader that has
  * never written learns the time by a write that leaves nothing behind; in threads and in manual mode. */
-static void test_stored(void **state) {
-    (void)state;
+TEST(test_stored) {
     for (int manual = 0; manual < 2; manual++) {
         party p, reader;
         enter(&p, NULL, manual);
@@ -119,8 +118,7 @@ static void test_stored(void **state) {
 }
 
 /* A session that ends at the server takes its entries along, and they stand again on the next one by themselves. */
-static void test_new_session(void **state) {
-    (void)state;
+TEST(test_new_session) {
     party p, reader;
     enter(&p, NULL, 0);
     enter(&reader, NULL, 0);
@@ -141,8 +139,7 @@ static void test_new_session(void **state) {
 }
 
 /* Heartbeats by themselves keep an entry younger than its ttl, and end with the registry. */
-static void test_automatic(void **state) {
-    (void)state;
+TEST(test_automatic) {
     divvy_registry_config config = DIVVY_REGISTRY_CONFIG_INIT;
     config.heartbeat = 1;
     party p;
@@ -164,8 +161,7 @@ static double stick(divvy_registry *registry, const char *role, const char *id, 
     return load + 100;
 }
 
-static void test_slow_callback(void **state) {
-    (void)state;
+TEST(test_slow_callback) {
     divvy_registry_config config = DIVVY_REGISTRY_CONFIG_INIT;
     config.heartbeat = 1;
     config.on_load = stick;
@@ -217,8 +213,7 @@ static void *work(void *context) {
     return NULL;
 }
 
-static void test_threads(void **state) {
-    (void)state;
+TEST(test_threads) {
     enum { THREADS = 4 };
     party p;
     enter(&p, NULL, 0);
@@ -253,8 +248,7 @@ static void *wait_for_entry(void *context) {
     return (void *)(intptr_t)error;
 }
 
-static void test_closed_meanwhile(void **state) {
-    (void)state;
+TEST(test_closed_meanwhile) {
     party p;
     enter(&p, NULL, 0);
     dv_test_proxy_cut(p.proxy);
@@ -274,8 +268,7 @@ static void test_closed_meanwhile(void **state) {
 }
 
 /* 1,000 entries in ten roles are read with as many requests as they are, and a heartbeat of each is one request. */
-static void test_many(void **state) {
-    (void)state;
+TEST(test_many) {
     enum { SERVICES_COUNT = 1000, ROLES = 10 };
     party p, reader;
     enter(&p, NULL, 0);
@@ -315,8 +308,7 @@ static void test_many(void **state) {
 
 /* On a host's session: the entry is of that session, goes when the registry is closed and the host's handle is not, and
  * stands again by itself on the next handle when the session was lost. */
-static void test_attached(void **state) {
-    (void)state;
+TEST(test_attached) {
     witness w;
     host h, next;
     party reader;
@@ -364,8 +356,7 @@ static void make_readable(const char *path, const char *data) {
 /* Where nothing may be written, that is told, with the path; entries that no clock is needed for are found all the
  * same.
  */
-static void test_denied(void **state) {
-    (void)state;
+TEST(test_denied) {
     divvy_registry_config config = DIVVY_REGISTRY_CONFIG_INIT;
     party p;
     assert_int_equal(dv_test_zk_create(truth, "/open", "", 0, NULL), ZOK);
@@ -414,13 +405,4 @@ static int stop(void **state) {
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stored),    cmocka_unit_test(test_new_session),
-        cmocka_unit_test(test_automatic), cmocka_unit_test(test_slow_callback),
-        cmocka_unit_test(test_threads),   cmocka_unit_test(test_closed_meanwhile),
-        cmocka_unit_test(test_many),      cmocka_unit_test(test_attached),
-        cmocka_unit_test(test_denied),
-    };
-    return cmocka_run_group_tests(tests, start, stop);
-}
+TEST_GROUP(start, stop);

@@ -215,8 +215,7 @@ static void announce_all(party *churners) {
 
 /* 100 entries that others change at random, while sessions end and the server starts again: at rest the view is what a
  * fresh read says, and what was told led there step by step. */
-static void test_churn(void **state) {
-    (void)state;
+TEST(test_churn) {
     party watcher, churners[CHURNERS];
     for (int i = 0; i < CHURNERS; i++) enter(&churners[i], NULL);
     enter(&watcher, NULL);
@@ -261,8 +260,7 @@ static bool looks_for_free(party *p, size_t count) {
 }
 
 /* A lookup in a view sends no request: 10,000 of them read nothing. */
-static void test_lookups_read_nothing(void **state) {
-    (void)state;
+TEST(test_lookups_read_nothing) {
     party watcher, churner;
     enter(&churner, NULL);
     enter(&watcher, NULL);
@@ -330,8 +328,7 @@ static void announce_load(party *p, double load) {
 }
 
 /* While a callback runs the view goes on, and all that happened to an entry meanwhile is one call. */
-static void test_slow_user(void **state) {
-    (void)state;
+TEST(test_slow_user) {
     enum { BEATS = 50 };
     party watcher, churner;
     enter(&churner, NULL);
@@ -367,11 +364,4 @@ static int tear_down(void **state) {
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lookups_read_nothing),
-        cmocka_unit_test(test_slow_user),
-        cmocka_unit_test(test_churn),
-    };
-    return cmocka_run_group_tests_name("registry_watch", tests, set_up, tear_down);
-}
+TEST_GROUP(set_up, tear_down);

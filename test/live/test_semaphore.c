@@ -74,8 +74,7 @@ static divvy_stats stats(divvy_client *client) {
 /* --- what it costs ---------------------------------------------------------------------------------------------- */
 
 /* A free slot costs a place in the queue, three reads with it, and one transaction; its release a delete; no watch. */
-static void test_cost_uncontended(void **state) {
-    (void)state;
+TEST(test_cost_uncontended) {
     divvy_client *client = open_client(dv_test_server_connect(server), 30000, 0);
     divvy_semaphore *s = make(client, "/cost/pool", 3, 1, NULL);
     assert_int_equal(divvy_semaphore_acquire(s, PATIENCE_MS), 0); /* makes the paths */
@@ -118,8 +117,7 @@ static void assert_spent(divvy_client *client, const divvy_stats *before, uint64
 /* A slot goes from one to the next by a delete, one watch event, one read and one transaction of three writes; the
  * acquire that comes to the head by that is woken once and reads the queue, the limit and the leases; all others hear
  * nothing. */
-static void test_cost_of_a_hand_over(void **state) {
-    (void)state;
+TEST(test_cost_of_a_hand_over) {
     enum { CONTENDERS = 8 };
     divvy_client *clients[CONTENDERS];
     divvy_semaphore *semaphores[CONTENDERS];
@@ -190,8 +188,7 @@ static void *work(void *context) {
 }
 
 /* Threads with a semaphore each, on two clients, some for two slots at once: never above the limit, no slot twice. */
-static void test_threads_in_one_pool(void **state) {
-    (void)state;
+TEST(test_threads_in_one_pool) {
     enum { THREADS = 8, ROUNDS = 60 };
     divvy_client *clients[2] = {open_client(dv_test_server_connect(server), 30000, 0),
                                 open_client(dv_test_server_connect(server), 30000, 0)};
@@ -220,8 +217,7 @@ static void test_threads_in_one_pool(void **state) {
 }
 
 /* Threads on one object: one holds, the others are told at once that it does. */
-static void test_threads_on_one_object(void **state) {
-    (void)state;
+TEST(test_threads_on_one_object) {
     enum { THREADS = 4, ROUNDS = 100 };
     divvy_client *client = open_client(dv_test_server_connect(server), 30000, 0);
     divvy_semaphore *s = make(client, "/threads/one", LIMIT, 1, NULL);
@@ -245,8 +241,7 @@ static void test_threads_on_one_object(void **state) {
 }
 
 /* A waiting acquire ends when another thread cancels it, or closes the client. */
-static void test_ended_by_another_thread(void **state) {
-    (void)state;
+TEST(test_ended_by_another_thread) {
     divvy_client *holder = open_client(dv_test_server_connect(server), 30000, 0);
     divvy_client *client = open_client(dv_test_server_connect(server), 30000, 0);
     divvy_semaphore *held = make(holder, "/ended/pool", 1, 1, NULL), *s = make(client, "/ended/pool", 1, 1, NULL);
@@ -269,8 +264,7 @@ static void test_ended_by_another_thread(void **state) {
 }
 
 /* In manual mode a waiting call drives the loop itself, and a callback comes by process(). */
-static void test_manual(void **state) {
-    (void)state;
+TEST(test_manual) {
     heard h;
     memset(&h, 0, sizeof h);
     divvy_client *client = open_client(dv_test_server_connect(server), 30000, 1);
@@ -298,8 +292,7 @@ static int hold_and_die(const char *hosts) {
 
 /* A holder that is cut off is told of its loss before the next one gets its slot, which is when the session has
  * expired; a holder that dies is replaced then too. */
-static void test_cut_off_and_dead_holders(void **state) {
-    (void)state;
+TEST(test_cut_off_and_dead_holders) {
     heard lost, next[2];
     memset(&lost, 0, sizeof lost);
     memset(next, 0, sizeof next);
@@ -339,8 +332,7 @@ static void test_cut_off_and_dead_holders(void **state) {
 
 /* A link that breaks again and again loses replies, and nothing else: each acquire gets its slot once, nothing
  * stays. */
-static void test_broken_links(void **state) {
-    (void)state;
+TEST(test_broken_links) {
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
     divvy_client *client = open_client(dv_test_proxy_address(proxy), 30000, 0);
     heard h;
@@ -366,8 +358,7 @@ static void test_broken_links(void **state) {
 }
 
 /* A server that restarts keeps the session: what is held stays held, what waits goes on. */
-static void test_server_restarts(void **state) {
-    (void)state;
+TEST(test_server_restarts) {
     heard h;
     memset(&h, 0, sizeof h);
     divvy_client *client = open_client(dv_test_server_connect(server), 30000, 0);
@@ -394,8 +385,7 @@ static void test_server_restarts(void **state) {
 
 /* On a host's session a slot is held once that session is proven to live, and given back when the client leaves it; a
  * loss that is told ends a waiting acquire, as there is no other session. */
-static void test_attached(void **state) {
-    (void)state;
+TEST(test_attached) {
     host h;
     heard waits;
     memset(&waits, 0, sizeof waits);
@@ -418,8 +408,7 @@ static void test_attached(void **state) {
 
 /* The deadline passes before a server says anything, and the host's session lives: the slot is lost, the wait ends, and
  * whatever stands of both is deleted when there is a link again. Then slots are had on the same session. */
-static void test_attached_past_the_deadline(void **state) {
-    (void)state;
+TEST(test_attached_past_the_deadline) {
     host h;
     heard held, waits;
     memset(&held, 0, sizeof held);
@@ -469,20 +458,9 @@ static int stop(void **state) {
     return 0;
 }
 
+TEST_GROUP(start, stop);
+
 int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "die") == 0) return hold_and_die(argv[2]);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cost_uncontended),
-        cmocka_unit_test(test_cost_of_a_hand_over),
-        cmocka_unit_test(test_threads_in_one_pool),
-        cmocka_unit_test(test_threads_on_one_object),
-        cmocka_unit_test(test_ended_by_another_thread),
-        cmocka_unit_test(test_manual),
-        cmocka_unit_test(test_cut_off_and_dead_holders),
-        cmocka_unit_test(test_broken_links),
-        cmocka_unit_test(test_server_restarts),
-        cmocka_unit_test(test_attached),
-        cmocka_unit_test(test_attached_past_the_deadline),
-    };
-    return cmocka_run_group_tests(tests, start, stop);
+    return dv_test_run();
 }

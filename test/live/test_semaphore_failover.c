@@ -177,8 +177,7 @@ static void granted(heard *h) {
 /* The leader goes while a lock and two slots are held, and others wait: held stays held, with the same token and slot,
  * and who waits goes on in the order of the queue. The second time the leader goes right after the release: what was
  * given back is given on, once. */
-static void test_leader_killed(void **state) {
-    (void)state;
+TEST(test_leader_killed) {
     scene s;
     set_scene(&s);
     kill_leader(&s);
@@ -264,8 +263,7 @@ static void wait_turns(worker *workers) {
 
 /* The leader goes while locks and slots change hands all the time: whatever was in doubt then, a lock never
  * has two holders, a pool never more than its limit, a slot never two; no session is lost, and everyone goes on. */
-static void test_leader_killed_at_work(void **state) {
-    (void)state;
+TEST(test_leader_killed_at_work) {
     divvy_client *clients[CLIENTS];
     heard lost = {.lost = 0};
     worker workers[WORKERS];
@@ -307,10 +305,4 @@ static int stop(void **state) {
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_leader_killed),
-        cmocka_unit_test(test_leader_killed_at_work),
-    };
-    return cmocka_run_group_tests_name("semaphore_failover", tests, start, stop);
-}
+TEST_GROUP(start, stop);

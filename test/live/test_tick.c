@@ -28,8 +28,7 @@ static divvy_client_config config_of(int64_t tick_ms) {
 }
 
 /* A tick that is told smaller than the server's ends the session for good, and the reason names both. */
-static void test_too_small(void **state) {
-    (void)state;
+TEST(test_too_small) {
     divvy_client_config config = config_of(TICK_MS - 1);
     divvy_client *client;
     assert_int_equal(divvy_client_open(&client, &config), 0);
@@ -43,8 +42,7 @@ static void test_too_small(void **state) {
 }
 
 /* The server's own tick, and a larger one, are taken: the client owns something, long after the server has answered. */
-static void test_right_or_larger(void **state) {
-    (void)state;
+TEST(test_right_or_larger) {
     static const int64_t ticks_ms[] = {TICK_MS, 2 * TICK_MS};
     for (size_t i = 0; i < sizeof ticks_ms / sizeof *ticks_ms; i++) {
         divvy_client_config config = config_of(ticks_ms[i]);
@@ -66,8 +64,7 @@ static void test_right_or_larger(void **state) {
 }
 
 /* Whatever a server answers, only a whole number in range, on a line of its own, is its tick. */
-static void test_answers(void **state) {
-    (void)state;
+TEST(test_answers) {
     static const struct {
         const char *text;
         int64_t tick_ms;
@@ -90,11 +87,4 @@ static void test_answers(void **state) {
         assert_int_equal(dv_tick_parse(cases[i].text, strlen(cases[i].text)), cases[i].tick_ms);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_too_small),
-        cmocka_unit_test(test_right_or_larger),
-        cmocka_unit_test(test_answers),
-    };
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TEST_GROUP(setup, teardown);

@@ -58,8 +58,7 @@ static void lock_and_unlock(divvy_client *client) {
 }
 
 /* Each request is a line, its answer another with the same number, and neither shows data or credentials. */
-static void test_requests_and_answers(void **state) {
-    (void)state;
+TEST(test_requests_and_answers) {
     divvy_client *client = open_client(1);
     lock_and_unlock(client);
     /* A release is not waited for, and after the close nothing is told. */
@@ -84,8 +83,7 @@ static void test_requests_and_answers(void **state) {
 }
 
 /* Nobody is shown them who has not asked. */
-static void test_not_asked_for(void **state) {
-    (void)state;
+TEST(test_not_asked_for) {
     divvy_client *client = open_client(0);
     lock_and_unlock(client);
     divvy_client_close(client);
@@ -105,10 +103,4 @@ static int stop(void **state) {
     return 0;
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_requests_and_answers),
-        cmocka_unit_test(test_not_asked_for),
-    };
-    return cmocka_run_group_tests(tests, start, stop);
-}
+TEST_GROUP(start, stop);

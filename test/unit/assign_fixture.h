@@ -2,19 +2,14 @@
 #ifndef DV_TEST_ASSIGN_FIXTURE_H
 #define DV_TEST_ASSIGN_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "divvy/assign.h"
 #include "lib/seed.h"
+#include "lib/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define UNTOUCHED 0xdeadbeefU

@@ -2,16 +2,11 @@
 #ifndef DV_CACHE_FIXTURE_H
 #define DV_CACHE_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "registry/cache_internal.h"
 #include "wait.h"
 

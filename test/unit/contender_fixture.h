@@ -2,17 +2,12 @@
 #ifndef DV_TEST_CONTENDER_FIXTURE_H
 #define DV_TEST_CONTENDER_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "lib/fake_tree.h"
+#include "lib/test.h"
 #include "recipe/contender.h"
 
 #define QUEUE "/q"

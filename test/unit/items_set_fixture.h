@@ -5,18 +5,13 @@
 #ifndef DV_TEST_ITEMS_SET_FIXTURE_H
 #define DV_TEST_ITEMS_SET_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
+#include "lib/test.h"
 #include "partitioner/partitioner.h"
 
 enum { ITEMS_MAX = 16, BOUNDARY_MS = 100, PATIENCE_MS = 30000 };

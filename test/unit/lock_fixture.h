@@ -2,18 +2,13 @@
 #ifndef DV_TEST_LOCK_FIXTURE_H
 #define DV_TEST_LOCK_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "divvy/lock.h"
 #include "lib/fake_tree.h"
+#include "lib/test.h"
 #include "recipe/lock.h"
 
 #define PATH "/l"

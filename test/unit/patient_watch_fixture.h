@@ -2,17 +2,12 @@
 #ifndef DV_TEST_PATIENT_WATCH_FIXTURE_H
 #define DV_TEST_PATIENT_WATCH_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "lib/fake_znode.h"
+#include "lib/test.h"
 #include "recipe/patient_watch.h"
 
 #define PARTY "/p"

@@ -2,20 +2,15 @@
 #ifndef DV_TEST_PLAN_FIXTURE_H
 #define DV_TEST_PLAN_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "divvy/error.h"
 #include "lib/seed.h"
+#include "lib/test.h"
 #include "plan/step.h"
 #include "plan/text.h"
 

@@ -127,6 +127,4 @@ static inline void assert_told(int error) {
     memset(&told, 0, sizeof told);
 }
 
-#define WITH_PEOPLE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 #endif

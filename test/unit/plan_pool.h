@@ -2,19 +2,14 @@
 #ifndef DV_TEST_PLAN_POOL_H
 #define DV_TEST_PLAN_POOL_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
+#include "lib/test.h"
 
 enum { MEMBERS_MAX = 16, NOBODY = -1, REASONS = DIVVY_REASON_DRAIN + 1, WARNINGS = DIVVY_WARN_WEIGHT + 1 };
 

@@ -20,6 +20,4 @@ static inline void write_next(void (*write)(dv_plan *), uint32_t n) {
     dv_plan_free(plan);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_nodes, tear_down_nodes)
-
 #endif

@@ -2,21 +2,16 @@
 #ifndef DV_REGISTRY_FIXTURE_H
 #define DV_REGISTRY_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cjson/cJSON.h>
-#include <cmocka.h>
-
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
+#include "lib/test.h"
 #include "registry/server_time.h"
+#include <cjson/cJSON.h>
 
 #define WAIT_MS 60000
 

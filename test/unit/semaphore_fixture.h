@@ -3,20 +3,15 @@
 #ifndef DV_TEST_SEMAPHORE_FIXTURE_H
 #define DV_TEST_SEMAPHORE_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
+#include "lib/test.h"
 #include "recipe/request.h"
 #include "recipe/slots.h"
 #include "testing/ensemble.h"

@@ -160,8 +160,7 @@ static uint64_t owners_digest(const pool *p) {
 }
 
 /* Round robin deals as Python's sorted(items)[i::n] does, in UTF-8 and with equal names. */
-static void test_round_robin_deals_as_kazoo(void **state) {
-    (void)state;
+TEST(test_round_robin_deals_as_kazoo) {
     for (size_t v = 0; v < COUNT(vectors); v++) {
         pool_fill_by_vector(&first, &vectors[v]);
         pool_assign(&first, divvy_assign_round_robin);
@@ -173,8 +172,7 @@ static void test_round_robin_deals_as_kazoo(void **state) {
 }
 
 /* By number round robin deals as Python deals integers, and refuses what Python would not write as one. */
-static void test_round_robin_of_numbers(void **state) {
-    (void)state;
+TEST(test_round_robin_of_numbers) {
     static const divvy_member members[] = {{"b", 1000, NULL}, {"a", 1000, NULL}, {"c", 1000, NULL}};
     static const char *const items[] = {"10", "-2", "0", "9", "100", "-10", "2", "99999999999999999999", "1", "2"};
     /* sorted: -10 -2 0 1 2 2 9 10 100 99999999999999999999, dealt to a b c a b c a b c a */
@@ -194,8 +192,7 @@ static void test_round_robin_of_numbers(void **state) {
 }
 
 /* Rendezvous assigns today what the independent implementation in Python assigned when the rules were written. */
-static void test_rendezvous_never_changes(void **state) {
-    (void)state;
+TEST(test_rendezvous_never_changes) {
     for (size_t v = 0; v < COUNT(vectors); v++) {
         pool_fill_by_vector(&first, &vectors[v]);
         pool_assign(&first, divvy_assign_rendezvous);
@@ -207,8 +204,7 @@ static void test_rendezvous_never_changes(void **state) {
 }
 
 /* Keys and weights, as the naive reading computes them, are those that docs/protocol.md and Python give. */
-static void test_hash_is_as_documented(void **state) {
-    (void)state;
+TEST(test_hash_is_as_documented) {
     assert_int_equal(naive_key("m", "alpha", 0), 0xa33f1bf08b456361);
     assert_int_equal(naive_key("m", "alpha", 1), 0x39f57ab3e74d43b6);
     assert_int_equal(naive_key("i", "item-000001", 0), 0x8cb75dbce297c1df);
@@ -218,8 +214,7 @@ static void test_hash_is_as_documented(void **state) {
 }
 
 /* Rendezvous equals the sort of all pairs, ties, equal names and extras included. */
-static void test_rendezvous_equals_the_naive_reading(void **state) {
-    (void)state;
+TEST(test_rendezvous_equals_the_naive_reading) {
     chance_begin();
     static uint32_t expected[ITEMS_MAX];
     size_t ties = 0;
@@ -233,8 +228,7 @@ static void test_rendezvous_equals_the_naive_reading(void **state) {
 }
 
 /* Both assign each item exactly once, with loads within one, whatever the names. */
-static void test_loads_are_within_one(void **state) {
-    (void)state;
+TEST(test_loads_are_within_one) {
     chance_begin();
     for (int round = 0; round < 2000; round++) {
         pool_fill_by_chance(&first);
@@ -246,8 +240,7 @@ static void test_loads_are_within_one(void **state) {
 }
 
 /* The order of both arrays changes nothing, equal names apart, which keep their places among themselves. */
-static void test_order_changes_nothing(void **state) {
-    (void)state;
+TEST(test_order_changes_nothing) {
     chance_begin();
     for (int round = 0; round < 1000; round++) {
         assign_function assign = both[round % 2];
@@ -294,8 +287,7 @@ static size_t moves_count(size_t member_count, size_t item_count, size_t *least)
 }
 
 /* A join or a leave moves little more than the joining or leaving member's items. */
-static void test_few_items_move(void **state) {
-    (void)state;
+TEST(test_few_items_move) {
     static const struct {
         size_t member_count, item_count, most_percent;
     } changes[] = {{11, 1000, 130}, {10, 1000, 130}, {4, 1000, 110},
@@ -309,16 +301,4 @@ static void test_few_items_move(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_robin_deals_as_kazoo),
-        cmocka_unit_test(test_round_robin_of_numbers),
-        cmocka_unit_test(test_rendezvous_never_changes),
-        cmocka_unit_test(test_hash_is_as_documented),
-        cmocka_unit_test(test_rendezvous_equals_the_naive_reading),
-        cmocka_unit_test(test_loads_are_within_one),
-        cmocka_unit_test(test_order_changes_nothing),
-        cmocka_unit_test(test_few_items_move),
-    };
-    return cmocka_run_group_tests(tests, names_setup, NULL);
-}
+TEST_GROUP(names_setup, NULL);

@@ -2,8 +2,7 @@
 #include "assign_fixture.h"
 
 /* Members of one identifier share as any others do. */
-static void test_equal_identifiers_share(void **state) {
-    (void)state;
+TEST(test_equal_identifiers_share) {
     for (size_t f = 0; f < COUNT(both); f++) {
         pool_fill(&first, 4, 101);
         for (size_t m = 0; m < 4; m++) first.members[m].identifier = "same";
@@ -13,8 +12,7 @@ static void test_equal_identifiers_share(void **state) {
 }
 
 /* Without items there is nothing to do, with members or without any. */
-static void test_zero_items(void **state) {
-    (void)state;
+TEST(test_zero_items) {
     pool_fill(&first, 3, 0);
     for (size_t f = 0; f < COUNT(both); f++) {
         first.owners[0] = UNTOUCHED;
@@ -25,8 +23,7 @@ static void test_zero_items(void **state) {
 }
 
 /* A single member has everything. */
-static void test_one_member(void **state) {
-    (void)state;
+TEST(test_one_member) {
     pool_fill(&first, 1, 100);
     for (size_t f = 0; f < COUNT(both); f++) {
         pool_assign(&first, both[f]);
@@ -35,8 +32,7 @@ static void test_one_member(void **state) {
 }
 
 /* With more members than items nobody has two. */
-static void test_more_members_than_items(void **state) {
-    (void)state;
+TEST(test_more_members_than_items) {
     pool_fill(&first, MEMBERS_MAX, 10);
     for (size_t f = 0; f < COUNT(both); f++) {
         pool_assign(&first, both[f]);
@@ -45,8 +41,7 @@ static void test_more_members_than_items(void **state) {
 }
 
 /* The largest pools that the library is meant for are dealt like small ones, on an ordinary stack. */
-static void test_large_pool(void **state) {
-    (void)state;
+TEST(test_large_pool) {
     pool_fill(&first, MEMBERS_MAX, ITEMS_MAX);
     for (size_t f = 0; f < COUNT(both); f++) {
         pool_assign(&first, both[f]);
@@ -55,8 +50,7 @@ static void test_large_pool(void **state) {
 }
 
 /* Each bad argument is refused, and the owners stay as they were. */
-static void test_bad_arguments(void **state) {
-    (void)state;
+TEST(test_bad_arguments) {
     const divvy_member members[] = {{.identifier = "a"}, {.identifier = "b"}};
     const divvy_member nameless[] = {{.identifier = "a"}, {.identifier = NULL}};
     const char *const items[] = {"x", "y"};
@@ -75,14 +69,4 @@ static void test_bad_arguments(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal_identifiers_share),
-        cmocka_unit_test(test_zero_items),
-        cmocka_unit_test(test_one_member),
-        cmocka_unit_test(test_more_members_than_items),
-        cmocka_unit_test(test_large_pool),
-        cmocka_unit_test(test_bad_arguments),
-    };
-    return cmocka_run_group_tests(tests, names_setup, NULL);
-}
+TEST_GROUP(names_setup, NULL);

@@ -6,8 +6,7 @@ static pool second;
 /* --- what is promised --- */
 
 /* From balance a join moves floor(K/(M+1)) items, a leave none but the leaver's, and loads stay within one. */
-static void test_joins_and_leaves_are_exact(void **state) {
-    (void)state;
+TEST(test_joins_and_leaves_are_exact) {
     static const size_t item_counts[] = {1, 2, 7, 64, 99, 100, 997};
     for (size_t c = 0; c < COUNT(item_counts); c++) {
         size_t items = item_counts[c];
@@ -37,8 +36,7 @@ static void test_joins_and_leaves_are_exact(void **state) {
 }
 
 /* Where all weigh nothing, nothing moves; items without an owner go to those who have least, zones or not. */
-static void test_all_weights_zero(void **state) {
-    (void)state;
+TEST(test_all_weights_zero) {
     pool_fill(&first, 4, 20);
     for (size_t m = 0; m < 4; m++) first.members[m].weight = 0;
     for (size_t i = 0; i < 12; i++) first.previous[i] = 1;
@@ -54,8 +52,7 @@ static void test_all_weights_zero(void **state) {
 }
 
 /* The only member of a zone takes as much as the two of the other; without a zone is a zone too, and NULL is "". */
-static void test_zones_share_alike(void **state) {
-    (void)state;
+TEST(test_zones_share_alike) {
     pool_fill(&first, 3, 21);
     first.members[0].zone = "a";
     first.members[2].zone = "";
@@ -73,8 +70,7 @@ static void test_zones_share_alike(void **state) {
 }
 
 /* Loads follow weights, the largest and the smallest beside each other included. */
-static void test_weights(void **state) {
-    (void)state;
+TEST(test_weights) {
     static const uint32_t weights[] = {UINT32_MAX, UINT32_MAX - 1, UINT32_MAX / 3, 1, 0};
     pool_fill(&first, COUNT(weights), ITEMS_MAX);
     for (size_t m = 0; m < COUNT(weights); m++) first.members[m].weight = weights[m];
@@ -92,8 +88,7 @@ static void test_weights(void **state) {
 }
 
 /* Many pools of one item and the same ten members do not all burden the same one. */
-static void test_ties_spread(void **state) {
-    (void)state;
+TEST(test_ties_spread) {
     size_t chosen[10] = {0};
     for (size_t i = 0; i < 1000; i++) {
         pool_fill(&first, 10, 1);
@@ -139,8 +134,7 @@ static void pool_fill_by_chance(pool *p) {
 }
 
 /* It assigns today what the independent implementation in Python assigned when the rules were written. */
-static void test_never_changes(void **state) {
-    (void)state;
+TEST(test_never_changes) {
     static const uint64_t digests[] = {0x8c8798dd929e6de7, 0x36f28e77d07376bb, 0x89fe1fd0e22419bf};
     uint64_t digest = 0xcbf29ce484222325U;
     chance_state = 7;
@@ -153,8 +147,7 @@ static void test_never_changes(void **state) {
 }
 
 /* The order of both arrays changes nothing, and the owners may be written over the previous ones. */
-static void test_order_changes_nothing(void **state) {
-    (void)state;
+TEST(test_order_changes_nothing) {
     chance_begin();
     for (int round = 0; round < 1000; round++) {
         pool_fill_by_chance(&first);
@@ -207,8 +200,7 @@ static void timed(const char *what) {
 }
 
 /* The largest pools that the library is meant for are dealt like small ones, on an ordinary stack. */
-static void test_large_pool(void **state) {
-    (void)state;
+TEST(test_large_pool) {
     pool_fill(&first, 1000, ITEMS_MAX);
     timed("first plan");
     pool_adopt(&first);
@@ -234,8 +226,7 @@ static void test_large_pool(void **state) {
 }
 
 /* Without items there is nothing to do; a single member has everything; with more members than items nobody has two. */
-static void test_few(void **state) {
-    (void)state;
+TEST(test_few) {
     pool_fill(&first, 3, 0);
     first.owners[0] = UNTOUCHED;
     assert_int_equal(divvy_assign_sticky(first.members, 3, first.items, 0, first.previous, NULL, first.owners), 0);
@@ -250,8 +241,7 @@ static void test_few(void **state) {
 }
 
 /* Members of one identifier, and items of one name, are different ones. */
-static void test_equal_names(void **state) {
-    (void)state;
+TEST(test_equal_names) {
     pool_fill(&first, 4, 101);
     for (size_t m = 0; m < 4; m++) first.members[m].identifier = "same";
     for (size_t i = 0; i < 101; i++) first.items[i] = "same";
@@ -262,8 +252,7 @@ static void test_equal_names(void **state) {
 }
 
 /* Without options the defaults hold, and without previous owners nothing has one. */
-static void test_left_out(void **state) {
-    (void)state;
+TEST(test_left_out) {
     pool_fill(&first, 3, 50);
     pool_assign(&first);
     second = first;
@@ -272,8 +261,7 @@ static void test_left_out(void **state) {
 }
 
 /* Each bad argument is refused, and the owners stay as they were. */
-static void test_bad_arguments(void **state) {
-    (void)state;
+TEST(test_bad_arguments) {
     const divvy_member members[] = {{.identifier = "a"}, {.identifier = "b"}};
     const divvy_member nameless[] = {{.identifier = "a"}, {.identifier = NULL}};
     const char *const items[] = {"x", "y"};
@@ -303,20 +291,4 @@ static void test_bad_arguments(void **state) {
     assert_int_equal(divvy_assign_sticky(members, 2, items, 2, none, &newer.known, owners), 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_joins_and_leaves_are_exact),
-        cmocka_unit_test(test_all_weights_zero),
-        cmocka_unit_test(test_zones_share_alike),
-        cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_ties_spread),
-        cmocka_unit_test(test_never_changes),
-        cmocka_unit_test(test_order_changes_nothing),
-        cmocka_unit_test(test_large_pool),
-        cmocka_unit_test(test_few),
-        cmocka_unit_test(test_equal_names),
-        cmocka_unit_test(test_left_out),
-        cmocka_unit_test(test_bad_arguments),
-    };
-    return cmocka_run_group_tests(tests, names_setup, NULL);
-}
+TEST_GROUP(names_setup, NULL);

@@ -122,8 +122,7 @@ static void check_all_previous(pool *p) {
 
 /* Up to 4 members of weights 0, 1 and 1.5 (in falling order, since members are alike but for their names), up to 6
  * items, all previous owners: the moves are the optimum, the loads the shares. */
-static void test_all_small_cases_of_weights(void **state) {
-    (void)state;
+TEST(test_all_small_cases_of_weights) {
     static const uint32_t weights[] = {1500, 1000, 0};
     for (size_t members = 1; members <= SMALL_MEMBERS; members++) {
         for (size_t light = 0; light <= members; light++) { /* how many are not of the greatest weight */
@@ -141,8 +140,7 @@ static void test_all_small_cases_of_weights(void **state) {
 }
 
 /* The same with zones: all ways to put 4 members in them, with one of another weight than the rest, or none. */
-static void test_all_small_cases_of_zones(void **state) {
-    (void)state;
+TEST(test_all_small_cases_of_zones) {
     static const char *const zones[] = {"aaaa", "aaab", "aaba", "aabb", "aabc", "abca", "abcd"};
     static const char *const names[] = {NULL, "b", "c", "d"};
     static const uint32_t last_weights[] = {1000, 2500, 0};
@@ -220,8 +218,7 @@ static size_t check_round(pool *p) {
 
 /* Over random joins, leaves, weights, drains, zones and sets, some of them in the midst of rounds: every round is
  * sound, and balance comes in no more rounds than the moves fill. */
-static void test_histories(void **state) {
-    (void)state;
+TEST(test_histories) {
     chance_begin();
     pool_fill(&first, 3, 20);
     for (size_t event = 0; event < 10000; event++) {
@@ -242,8 +239,7 @@ static void test_histories(void **state) {
 }
 
 /* While all is to be kept nobody loses anything; what has no owner is dealt out, and costs no move later. */
-static void test_keep_all(void **state) {
-    (void)state;
+TEST(test_keep_all) {
     chance_begin();
     pool_fill(&first, 3, 20);
     size_t dealt = 0, left_behind = 0;
@@ -264,8 +260,7 @@ static void test_keep_all(void **state) {
 }
 
 /* A member that is drained empties, the others take no more than its items; and nothing comes back to it. */
-static void test_drain(void **state) {
-    (void)state;
+TEST(test_drain) {
     pool_fill(&first, 5, 103);
     pool_assign(&first);
     pool_adopt(&first);
@@ -285,13 +280,4 @@ static void test_drain(void **state) {
     assert_balanced(&first);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_small_cases_of_weights),
-        cmocka_unit_test(test_all_small_cases_of_zones),
-        cmocka_unit_test(test_histories),
-        cmocka_unit_test(test_keep_all),
-        cmocka_unit_test(test_drain),
-    };
-    return cmocka_run_group_tests(tests, names_setup, NULL);
-}
+TEST_GROUP(names_setup, NULL);

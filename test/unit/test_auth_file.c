@@ -1,17 +1,12 @@
 /* Tests of the command's tools/divvy/auth_file.h: who may have a file of credentials, and who may read it.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "divvy/auth_file.h"
 #include "divvy/command.h"
+#include "lib/test.h"
 
 enum { ROOT, SELF = 1000, OTHER = 1001 };
 
@@ -34,8 +29,7 @@ static const char *exposed(uid_t owner, mode_t mode, uid_t self) {
 }
 
 /* Ours, for us alone: taken, whatever we may do with it ourselves. Any bit for others: refused, with what to do. */
-static void test_modes(void **state) {
-    (void)state;
+TEST(test_modes) {
     for (mode_t mode = 0; mode <= 0777; mode++) {
         const char *wrong = exposed(SELF, S_IFREG | mode, SELF);
         if ((mode & 077) == 0) {
@@ -52,8 +46,7 @@ static void test_modes(void **state) {
 
 /* It may be root's, and then a group's to read, but not to change; never another user's, as root's own process sees it
  * too. */
-static void test_owners(void **state) {
-    (void)state;
+TEST(test_owners) {
     assert_null(exposed(ROOT, S_IFREG | 0600, SELF));
     assert_null(exposed(ROOT, S_IFREG | 0640, SELF));
     assert_non_null(exposed(ROOT, S_IFREG | 0660, SELF));
@@ -65,14 +58,12 @@ static void test_owners(void **state) {
 }
 
 /* A pipe, as of <(...) in a shell, is not judged. */
-static void test_pipe(void **state) {
-    (void)state;
+TEST(test_pipe) {
     assert_null(exposed(OTHER, S_IFIFO | 0666, SELF));
 }
 
 /* What is read is what was judged, and of what was refused nothing is kept. */
-static void test_read(void **state) {
-    (void)state;
+TEST(test_read) {
     char path[] = "/tmp/divvy-auth-XXXXXX", *auth = NULL;
     int fd = mkstemp(path);
     assert_true(fd >= 0);
@@ -91,14 +82,4 @@ static void test_read(void **state) {
     assert_string_equal(auth, "user:secret");
     dv_auth_file_forget(auth);
     remove(path);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_modes),
-        cmocka_unit_test(test_owners),
-        cmocka_unit_test(test_pipe),
-        cmocka_unit_test(test_read),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

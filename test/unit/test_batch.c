@@ -1,15 +1,10 @@
 /* Tests of znode/batch.h, on a scripted backend. SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "lib/fake_znode.h"
+#include "lib/test.h"
 
 #define ITEMS_MAX 600
 
@@ -93,8 +88,7 @@ static void answer_stat(int64_t czxid) {
 
 /* Nothing is sent before the turn ends; then neighbours of one kind are one multi, writes keep their order, and reads
  * come last, each by itself. */
-static void test_order(void **state) {
-    (void)state;
+TEST(test_order) {
     begin();
     children(0);
     create(1);
@@ -111,8 +105,7 @@ static void test_order(void **state) {
 }
 
 /* A single write is answered as it is, and its reply is the caller's. */
-static void test_single(void **state) {
-    (void)state;
+TEST(test_single) {
     begin();
     create(0);
     delete (1);
@@ -126,8 +119,7 @@ static void test_single(void **state) {
 }
 
 /* Creates of a multi are told when the czxid of one of them is known, which is that of all. */
-static void test_czxid_by_one_read(void **state) {
-    (void)state;
+TEST(test_czxid_by_one_read) {
     begin();
     for (int i = 0; i < 5; i++) create(i);
     end();
@@ -146,8 +138,7 @@ static void test_czxid_by_one_read(void **state) {
 }
 
 /* Where the node that was asked has been deleted already, the next one is asked. */
-static void test_czxid_of_the_next(void **state) {
-    (void)state;
+TEST(test_czxid_of_the_next) {
     begin();
     for (int i = 0; i < 3; i++) create(i);
     end();
@@ -161,8 +152,7 @@ static void test_czxid_of_the_next(void **state) {
 }
 
 /* Where nobody is left to be asked, or the answer is lost, the outcome counts as unknown, and the recipe looks. */
-static void test_czxid_unknown(void **state) {
-    (void)state;
+TEST(test_czxid_unknown) {
     begin();
     create(0);
     create(1);
@@ -184,8 +174,7 @@ static void test_czxid_unknown(void **state) {
 }
 
 /* A multi that failed as a whole is sent again one by one, so that one bad item spoils nothing. */
-static void test_fallback(void **state) {
-    (void)state;
+TEST_IN(test_fallback, NULL, tear_down) {
     static const int errors[] = {DIVVY_ENOENT, DIVVY_EEXIST, DIVVY_EACCES,
                                  DIVVY_EINVAL, DIVVY_E2BIG,  DIVVY_EROLLEDBACK};
     for (size_t e = 0; e < sizeof errors / sizeof errors[0]; e++) {
@@ -217,8 +206,7 @@ static void test_fallback(void **state) {
 }
 
 /* A multi whose answer was lost is a lost answer to each of its operations, and nothing is repeated. */
-static void test_unknown_outcome(void **state) {
-    (void)state;
+TEST(test_unknown_outcome) {
     begin();
     for (int i = 0; i < 4; i++) create(i);
     delete (4);
@@ -234,8 +222,7 @@ static void test_unknown_outcome(void **state) {
 }
 
 /* Nor is anything repeated on the same connection: neither what is unknown nor what the session's end has cut off. */
-static void test_nothing_is_repeated(void **state) {
-    (void)state;
+TEST(test_nothing_is_repeated) {
     static const int errors[] = {DIVVY_ECONNECTION, DIVVY_ENOMEM, DIVVY_ELOST, DIVVY_ECANCELED, DIVVY_EAUTH};
     for (size_t e = 0; e < sizeof errors / sizeof errors[0]; e++) {
         begin();
@@ -254,8 +241,7 @@ static void test_nothing_is_repeated(void **state) {
 }
 
 /* The session's end answers all, once, and so does closing; what comes after that is answered too. */
-static void test_session_over(void **state) {
-    (void)state;
+TEST(test_session_over) {
     begin();
     for (int i = 0; i < 4; i++) create(i);
     end();
@@ -270,8 +256,7 @@ static void test_session_over(void **state) {
 }
 
 /* What is asked for while there is no connection is answered as unknown, and not inside the call. */
-static void test_not_connected(void **state) {
-    (void)state;
+TEST(test_not_connected) {
     dv_fake_session(fake, DIVVY_SUSPENDED);
     begin();
     create(0);
@@ -284,8 +269,7 @@ static void test_not_connected(void **state) {
 }
 
 /* Multis stay below a bound of operations, and lose none of them. */
-static void test_split_by_count(void **state) {
-    (void)state;
+TEST(test_split_by_count) {
     begin();
     for (int i = 0; i < ITEMS_MAX; i++) delete (i);
     end();
@@ -300,8 +284,7 @@ static void test_split_by_count(void **state) {
 }
 
 /* Multis stay below 256 KiB; an operation that is too large for one goes by itself, between its neighbours. */
-static void test_split_by_size(void **state) {
-    (void)state;
+TEST(test_split_by_size) {
     enum { SMALL = 60 * 1024, LARGE = 300 * 1024 };
     char *data = calloc(1, LARGE);
     assert_non_null(data);
@@ -327,21 +310,4 @@ static void test_split_by_size(void **state) {
     free(data);
 }
 
-int main(void) {
-#define FAKE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        FAKE(test_order),
-        FAKE(test_single),
-        FAKE(test_czxid_by_one_read),
-        FAKE(test_czxid_of_the_next),
-        FAKE(test_czxid_unknown),
-        cmocka_unit_test_teardown(test_fallback, tear_down),
-        FAKE(test_unknown_outcome),
-        FAKE(test_nothing_is_repeated),
-        FAKE(test_session_over),
-        FAKE(test_not_connected),
-        FAKE(test_split_by_count),
-        FAKE(test_split_by_size),
-    };
-    return cmocka_run_group_tests_name("batch", tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

@@ -16,8 +16,7 @@ static void begin_with_two(void) {
 /* --- reading ---------------------------------------------------------------------------------------------------- */
 
 /* A role costs one list, and one read for each entry, back to back; it is primed with the last answer. */
-static void test_primes(void **state) {
-    (void)state;
+TEST(test_primes) {
     begin("a");
     expect_asked("children! /r/a");
     answer_names("xy");
@@ -34,8 +33,7 @@ static void test_primes(void **state) {
 
 /* Of all roles: R first, then each of them; primed is all of it with the last answer, and a role that comes later
  * does not take that back. */
-static void test_primes_all(void **state) {
-    (void)state;
+TEST(test_primes_all) {
     begin(NULL);
     expect_asked("children! /r");
     answer_names("ab");
@@ -60,8 +58,7 @@ static void test_primes_all(void **state) {
 }
 
 /* A change of one entry costs one read of it. */
-static void test_one_change_one_read(void **state) {
-    (void)state;
+TEST(test_one_change_one_read) {
     begin_with_two();
     fire("/r/a/y", DV_WATCH_CHANGED);
     expect_asked("get! /r/a/y");
@@ -71,8 +68,7 @@ static void test_one_change_one_read(void **state) {
 }
 
 /* A deletion is told at once, by the entry's own watch, and costs the list that the role's watch asks for, no more. */
-static void test_deletion(void **state) {
-    (void)state;
+TEST(test_deletion) {
     begin_with_two();
     fire("/r/a/x", DV_WATCH_DELETED);
     expect_told("-a/x=1 ");
@@ -84,8 +80,7 @@ static void test_deletion(void **state) {
 }
 
 /* An entry has come, and the list no longer has it when its read is answered: the read decides. */
-static void test_read_decides_over_older_list(void **state) {
-    (void)state;
+TEST(test_read_decides_over_older_list) {
     begin_with_two();
     fire("/r/a", DV_WATCH_CHILDREN);
     answer_names("xyz");
@@ -101,8 +96,7 @@ static void test_read_decides_over_older_list(void **state) {
 
 /* However many children events come, lists are read one at a time, and one each interval at most: 1,000 changes in a
  * second make 20 lists. */
-static void test_burst_of_changes(void **state) {
-    (void)state;
+TEST(test_burst_of_changes) {
     begin_with_two();
     unsigned lists = 0;
     for (int i = 0; i < 1000; i++) {
@@ -119,8 +113,7 @@ static void test_burst_of_changes(void **state) {
 }
 
 /* A watch that fires while a list or a read is under way is not forgotten. */
-static void test_fires_while_reading(void **state) {
-    (void)state;
+TEST(test_fires_while_reading) {
     begin_with_two();
     dv_fake_advance(fake, DV_CACHE_AUDIT_MS); /* an audit: everything is read though nothing fired */
     expect_asked("children! /r/a");
@@ -138,8 +131,7 @@ static void test_fires_while_reading(void **state) {
 }
 
 /* A version of an entry is told once, however often it is read. */
-static void test_audit_tells_nothing_twice(void **state) {
-    (void)state;
+TEST(test_audit_tells_nothing_twice) {
     begin_with_two();
     size_t parsed = told.parsed;
     dv_fake_advance(fake, DV_CACHE_AUDIT_MS);
@@ -156,8 +148,7 @@ static void test_audit_tells_nothing_twice(void **state) {
 }
 
 /* Of 1,000 entries so many are read at a time, and the others as answers come. */
-static void test_reads_are_bounded(void **state) {
-    (void)state;
+TEST(test_reads_are_bounded) {
     enum { ENTRIES = 1000 };
     static const char *names[ENTRIES];
     static char texts[ENTRIES][8];
@@ -186,8 +177,7 @@ static void test_reads_are_bounded(void **state) {
 /* --- what is read ----------------------------------------------------------------------------------------------- */
 
 /* What is no entry is passed over, and does not hold the others up; once it is written well it comes. */
-static void test_malformed(void **state) {
-    (void)state;
+TEST(test_malformed) {
     begin("a");
     answer_names("xy");
     answer_data("bad");
@@ -205,8 +195,7 @@ static void test_malformed(void **state) {
 }
 
 /* What may not be read is not in the view, and is tried again with the next audit. */
-static void test_no_access(void **state) {
-    (void)state;
+TEST(test_no_access) {
     begin("a");
     answer_names("x");
     answer_error(DIVVY_EACCES);
@@ -220,8 +209,7 @@ static void test_no_access(void **state) {
 }
 
 /* A role that may not be listed is never primed, and is tried again at intervals. */
-static void test_role_without_access(void **state) {
-    (void)state;
+TEST(test_role_without_access) {
     begin("a");
     answer_error(DIVVY_EACCES);
     assert_false(is_primed("a"));
@@ -233,8 +221,7 @@ static void test_role_without_access(void **state) {
 }
 
 /* A role that is missing is primed and empty; its creation is watched, and its going and coming back too. */
-static void test_role_comes_and_goes(void **state) {
-    (void)state;
+TEST(test_role_comes_and_goes) {
     begin("a");
     answer_error(DIVVY_ENOENT);
     assert_true(is_primed("a"));
@@ -261,8 +248,7 @@ static void test_role_comes_and_goes(void **state) {
 }
 
 /* R itself may be missing. */
-static void test_root_comes(void **state) {
-    (void)state;
+TEST(test_root_comes) {
     begin(NULL);
     answer_error(DIVVY_ENOENT);
     expect_asked("exists! /r");
@@ -278,8 +264,7 @@ static void test_root_comes(void **state) {
 
 /* With all of them watched a role that goes takes its entries along, also where its own watch says nothing; the role
  * is not asked about again until R lists it. */
-static void test_role_gone_from_root(void **state) {
-    (void)state;
+TEST(test_role_gone_from_root) {
     begin(NULL);
     answer_names("a");
     answer_names("x");
@@ -304,8 +289,7 @@ static void test_role_gone_from_root(void **state) {
 /* --- sessions --------------------------------------------------------------------------------------------------- */
 
 /* On the same session lists are read again, entries only where a read was cut off. */
-static void test_reconnect(void **state) {
-    (void)state;
+TEST(test_reconnect) {
     begin_with_two();
     fire("/r/a/x", DV_WATCH_CHANGED);
     dv_fake_session(fake, DIVVY_SUSPENDED);
@@ -319,8 +303,7 @@ static void test_reconnect(void **state) {
 }
 
 /* After a loss the view stays as it was, and is not primed; nothing is sent before there is a connection. */
-static void test_loss(void **state) {
-    (void)state;
+TEST(test_loss) {
     begin_with_two();
     fire("/r/a/x", DV_WATCH_CHANGED);
     dv_fake_session(fake, DIVVY_LOST);
@@ -336,8 +319,7 @@ static void test_loss(void **state) {
 /* --- the end ---------------------------------------------------------------------------------------------------- */
 
 /* A role that is wanted no more is silent, whatever is under way, and gives its watches back. */
-static void test_unwant(void **state) {
-    (void)state;
+TEST(test_unwant) {
     begin_with_two();
     fire("/r/a/x", DV_WATCH_CHANGED);
     dv_client_lock(client);
@@ -357,8 +339,7 @@ static void test_unwant(void **state) {
 }
 
 /* A role that is wanted for itself and with all others stays while either wants it. */
-static void test_wanted_twice(void **state) {
-    (void)state;
+TEST(test_wanted_twice) {
     begin("a");
     answer_names("x");
     answer_data("1");
@@ -384,8 +365,7 @@ static void test_wanted_twice(void **state) {
 }
 
 /* It goes with the last answer, and nothing is told after the stop. */
-static void test_stop_while_reading(void **state) {
-    (void)state;
+TEST(test_stop_while_reading) {
     begin("a");
     answer_names("xy");
     end_cache(client);
@@ -398,30 +378,4 @@ static void test_stop_while_reading(void **state) {
     expect_told("");
 }
 
-#define a_test(f) cmocka_unit_test_setup_teardown(f, set_up_script, tear_down_script)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        a_test(test_primes),
-        a_test(test_primes_all),
-        a_test(test_one_change_one_read),
-        a_test(test_deletion),
-        a_test(test_read_decides_over_older_list),
-        a_test(test_burst_of_changes),
-        a_test(test_fires_while_reading),
-        a_test(test_audit_tells_nothing_twice),
-        a_test(test_reads_are_bounded),
-        a_test(test_malformed),
-        a_test(test_no_access),
-        a_test(test_role_without_access),
-        a_test(test_role_comes_and_goes),
-        a_test(test_root_comes),
-        a_test(test_role_gone_from_root),
-        a_test(test_reconnect),
-        a_test(test_loss),
-        a_test(test_unwant),
-        a_test(test_wanted_twice),
-        a_test(test_stop_while_reading),
-    };
-    return cmocka_run_group_tests_name("cache", tests, NULL, NULL);
-}
+TEST_EACH(set_up_script, tear_down_script);

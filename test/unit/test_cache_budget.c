@@ -12,8 +12,7 @@ static void begin_within(size_t watch_bytes) {
 }
 
 /* To the byte: what fits is watched, and counted in the client's budget. */
-static void test_fits(void **state) {
-    (void)state;
+TEST(test_fits) {
     begin_within(ROLE_BYTES + 2 * ENTRY_BYTES);
     answer_names("xy");
     expect_asked("get! /r/a/x, get! /r/a/y");
@@ -26,8 +25,7 @@ static void test_fits(void **state) {
 
 /* A role that no longer fits has no watch at all: it is read at intervals as a whole, which is warned of once,
  * and is primed by that as well. */
-static void test_polled(void **state) {
-    (void)state;
+TEST(test_polled) {
     begin_within(ROLE_BYTES + 2 * ENTRY_BYTES - 1);
     answer_names("xy");
     assert_int_equal(client->watched.used_bytes, 0);
@@ -52,8 +50,7 @@ static void test_polled(void **state) {
 }
 
 /* A watched role that grows beyond the budget gives all its watches back. */
-static void test_grows_out(void **state) {
-    (void)state;
+TEST(test_grows_out) {
     begin_within(ROLE_BYTES + 2 * ENTRY_BYTES);
     answer_names("xy");
     answer_data_at("1", 1, 101);
@@ -74,8 +71,7 @@ static void test_grows_out(void **state) {
 }
 
 /* It is watched again once all of it fits with an eighth to spare; everything is read again then, with watches. */
-static void test_fits_again(void **state) {
-    (void)state;
+TEST(test_fits_again) {
     begin_within(ROLE_BYTES + 3 * ENTRY_BYTES);
     answer_names("wxyz");
     for (const char *text = "1234"; *text; text++) answer_data_at((char[]){*text, '\0'}, 1, 100 + *text);
@@ -103,8 +99,7 @@ static void test_fits_again(void **state) {
 }
 
 /* Where another role fits it is watched all the same. */
-static void test_some_watched_some_polled(void **state) {
-    (void)state;
+TEST(test_some_watched_some_polled) {
     begin_within(ROLE_BYTES + 2 * ENTRY_BYTES);
     answer_names("xyz");
     while (dv_fake_oldest(fake)) answer_data("1");
@@ -119,8 +114,7 @@ static void test_some_watched_some_polled(void **state) {
 }
 
 /* Of several roles that do not fit the first is warned of, until all fit again. */
-static void test_warned_once(void **state) {
-    (void)state;
+TEST(test_warned_once) {
     begin_within(1);
     dv_client_lock(client);
     assert_int_equal(dv_cache_want(told.cache, "b", NULL), 0);
@@ -132,8 +126,7 @@ static void test_warned_once(void **state) {
 }
 
 /* What others hold of the client's budget is not to be had either; and nobody who waits for room is woken by us. */
-static void test_client_budget(void **state) {
-    (void)state;
+TEST(test_client_budget) {
     tear_down_script(state);
     open_script(ROLE_BYTES + ENTRY_BYTES + 25);
     assert_int_equal(dv_reserve_node(client, 1, 26), 0);
@@ -154,8 +147,7 @@ static void test_client_budget(void **state) {
 }
 
 /* Where not even a list of R fits, R is polled. */
-static void test_root_polled(void **state) {
-    (void)state;
+TEST(test_root_polled) {
     dv_cache_options options = usual_options;
     options.watch_bytes = 1;
     begin_cache(client, &options, NULL);
@@ -176,13 +168,4 @@ static void test_root_polled(void **state) {
     expect_asked("children /r");
 }
 
-#define a_test(f) cmocka_unit_test_setup_teardown(f, set_up_script, tear_down_script)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        a_test(test_fits),          a_test(test_polled),      a_test(test_grows_out),
-        a_test(test_fits_again),    a_test(test_root_polled), a_test(test_some_watched_some_polled),
-        a_test(test_client_budget), a_test(test_warned_once),
-    };
-    return cmocka_run_group_tests_name("cache_budget", tests, NULL, NULL);
-}
+TEST_EACH(set_up_script, tear_down_script);

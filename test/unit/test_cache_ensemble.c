@@ -215,20 +215,17 @@ static void run_histories(const dv_cache_options *options, bool with_harm) {
 
 /* Whatever others do, the view at rest is what a fresh read says, though no audit has come to its help; and no version
  * of an entry is told twice, none after a younger one. */
-static void test_random_writes(void **state) {
-    (void)state;
+TEST(test_random_writes) {
     run_histories(NULL, false);
 }
 
 /* The same with connections, sessions and servers that end at any moment, and servers that lag. */
-static void test_random_faults(void **state) {
-    (void)state;
+TEST(test_random_faults) {
     run_histories(NULL, true);
 }
 
 /* The same where roles change between being watched and being polled. */
-static void test_random_faults_polled(void **state) {
-    (void)state;
+TEST(test_random_faults_polled) {
     dv_cache_options options = usual_options;
     options.watch_bytes = 3 * 8 + 7 * 10;
     options.poll_ms = 700;
@@ -236,8 +233,7 @@ static void test_random_faults_polled(void **state) {
 }
 
 /* The same with self-preservation: what it keeps is gone after the longest time. */
-static void test_random_faults_preserving(void **state) {
-    (void)state;
+TEST(test_random_faults_preserving) {
     dv_cache_options options = usual_options;
     options.preserve_share = 0.3;
     options.preserve_settle_ms = 1000;
@@ -275,8 +271,7 @@ static void set_text(const char *path, const char *text) {
 
 /* What happened while the connection was down is told once when it is back: by the watches, and not all is read
  * again. */
-static void test_missed_while_away(void **state) {
-    (void)state;
+TEST(test_missed_while_away) {
     begin_with_three("a");
     divvy_testing_link_client(e, watcher, DIVVY_TESTING_LINK_DOWN);
     divvy_testing_disconnect(e, watcher, DIVVY_TESTING_NOT_APPLIED, 0);
@@ -301,8 +296,7 @@ static void test_missed_while_away(void **state) {
 }
 
 /* On a new session all of it is read once, and only what is different is told. */
-static void test_new_session(void **state) {
-    (void)state;
+TEST(test_new_session) {
     begin_with_three("a");
     divvy_testing_expire(e, watcher);
     set_text(ROOT "/a/b", "4");
@@ -320,8 +314,7 @@ static void test_new_session(void **state) {
 }
 
 /* Until the new session has read it the view is not primed, though it stands: nobody is given what may be gone. */
-static void test_not_primed_without_session(void **state) {
-    (void)state;
+TEST(test_not_primed_without_session) {
     begin_with_three("a");
     divvy_testing_link_client(e, watcher, DIVVY_TESTING_LINK_DOWN);
     divvy_testing_run(e, SESSION_MS / 2);
@@ -337,8 +330,7 @@ static void test_not_primed_without_session(void **state) {
 }
 
 /* The end of another session takes its entries out of the view, and of these only. */
-static void test_owner_expires(void **state) {
-    (void)state;
+TEST(test_owner_expires) {
     begin_with_three(NULL);
     divvy_testing_expire(e, writers[0]);
     divvy_testing_run(e, 100);
@@ -347,8 +339,7 @@ static void test_owner_expires(void **state) {
 }
 
 /* Watches that were given back count until they have fired: views that come and go do not add up at the server. */
-static void test_watches_given_back(void **state) {
-    (void)state;
+TEST(test_watches_given_back) {
     enum { ENTRIES = 20 };
     dv_cache_options options = usual_options;
     seed = 1;
@@ -390,8 +381,7 @@ static void test_watches_given_back(void **state) {
 
 /* A burst of 1,000 changes of one role is a bounded number of lists, and of reads, and all of it is in the view
  * then. */
-static void test_burst(void **state) {
-    (void)state;
+TEST(test_burst) {
     enum { BURST = 1000 };
     seed = 1;
     begin_history(NULL, "a");
@@ -416,20 +406,4 @@ static void test_burst(void **state) {
     assert_int_equal(after.gets - before.gets, BURST);
     assert_in_range(after.children - before.children, 2, took_ms / DV_CACHE_LIST_INTERVAL_MS + 1);
     close_all();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_missed_while_away),
-        cmocka_unit_test(test_new_session),
-        cmocka_unit_test(test_not_primed_without_session),
-        cmocka_unit_test(test_owner_expires),
-        cmocka_unit_test(test_burst),
-        cmocka_unit_test(test_watches_given_back),
-        cmocka_unit_test(test_random_writes),
-        cmocka_unit_test(test_random_faults),
-        cmocka_unit_test(test_random_faults_polled),
-        cmocka_unit_test(test_random_faults_preserving),
-    };
-    return cmocka_run_group_tests_name("cache_ensemble", tests, NULL, NULL);
 }

@@ -33,8 +33,7 @@ static void list(const char *letters) {
 }
 
 /* What goes alone is kept for as long as others may follow, and then is gone. */
-static void test_one_goes(void **state) {
-    (void)state;
+TEST(test_one_goes) {
     begin_preserving(0.3, "abc");
     vanish("a");
     expect_told("~a/a=a ");
@@ -47,8 +46,7 @@ static void test_one_goes(void **state) {
 }
 
 /* Exactly the share is not more than it: gone after the settle time, all of them. */
-static void test_exactly_the_share(void **state) {
-    (void)state;
+TEST(test_exactly_the_share) {
     begin_preserving(0.5, "abcd");
     vanish("ab");
     expect_told("~a/a=a ~a/b=b ");
@@ -59,8 +57,7 @@ static void test_exactly_the_share(void **state) {
 
 /* More than the share within the settle time: they are kept, one warning says so, and after the longest time they
  * go. */
-static void test_mass(void **state) {
-    (void)state;
+TEST(test_mass) {
     begin_preserving(0.5, "abcd");
     vanish("a");
     advance(SETTLE_MS - 1);
@@ -81,8 +78,7 @@ static void test_mass(void **state) {
 }
 
 /* More than the share, but one at a time with the settle time in between, is no mass. */
-static void test_trickle(void **state) {
-    (void)state;
+TEST(test_trickle) {
     begin_preserving(0.3, "abcd");
     vanish("a");
     advance(SETTLE_MS);
@@ -94,8 +90,7 @@ static void test_trickle(void **state) {
 }
 
 /* What comes back is a change, whatever its node is now; with the last that is needed for the share the rest goes. */
-static void test_share_recovers(void **state) {
-    (void)state;
+TEST(test_share_recovers) {
     begin_preserving(0.5, "abcd");
     vanish("abc");
     advance(SETTLE_MS);
@@ -110,8 +105,7 @@ static void test_share_recovers(void **state) {
 
 /* Others that come in their place count as much: where the share stands by the end of the settle time nothing is
  * kept. */
-static void test_replaced_by_others(void **state) {
-    (void)state;
+TEST(test_replaced_by_others) {
     begin_preserving(0.5, "abcd");
     vanish("abc");
     told.log[0] = '\0';
@@ -124,8 +118,7 @@ static void test_replaced_by_others(void **state) {
 }
 
 /* What comes back within the settle time is a change, and counts as never gone. */
-static void test_back_at_once(void **state) {
-    (void)state;
+TEST(test_back_at_once) {
     begin_preserving(0.5, "abcd");
     vanish("abc");
     list("abcd");
@@ -140,8 +133,7 @@ static void test_back_at_once(void **state) {
 }
 
 /* An entry that was no longer healthy is not kept, and does not count, before or after. */
-static void test_unhealthy_do_not_count(void **state) {
-    (void)state;
+TEST(test_unhealthy_do_not_count) {
     begin_preserving(0.5, "ab");
     list("abxyz");
     for (int i = 0; i < 3; i++) answer_data("sick");
@@ -155,8 +147,7 @@ static void test_unhealthy_do_not_count(void **state) {
 }
 
 /* The last of a role that goes is kept while others may follow only. */
-static void test_last_one(void **state) {
-    (void)state;
+TEST(test_last_one) {
     begin_preserving(0.5, "a");
     vanish("a");
     advance(SETTLE_MS);
@@ -165,8 +156,7 @@ static void test_last_one(void **state) {
 }
 
 /* A role whose directory vanishes with all that is in it is kept, too, and gone for good after the longest time. */
-static void test_role_vanishes(void **state) {
-    (void)state;
+TEST(test_role_vanishes) {
     begin_preserving(0.5, "ab");
     vanish("ab");
     fire("/r/a", DV_WATCH_DELETED);
@@ -179,8 +169,7 @@ static void test_role_vanishes(void **state) {
 }
 
 /* What goes after a loss is judged when it is seen, like any other; the episode goes on over a reconnect. */
-static void test_over_a_reconnect(void **state) {
-    (void)state;
+TEST(test_over_a_reconnect) {
     begin_preserving(0.5, "abcd");
     dv_fake_session(fake, DIVVY_SUSPENDED);
     dv_fake_session(fake, DIVVY_CONNECTED);
@@ -199,8 +188,7 @@ static void test_over_a_reconnect(void **state) {
 }
 
 /* A role that is wanted no more keeps nothing. */
-static void test_unwant(void **state) {
-    (void)state;
+TEST(test_unwant) {
     begin_preserving(0.5, "abcd");
     vanish("abc");
     advance(SETTLE_MS);
@@ -211,14 +199,4 @@ static void test_unwant(void **state) {
     assert_int_equal(client->watched.used_bytes, 0);
 }
 
-#define a_test(f) cmocka_unit_test_setup_teardown(f, set_up_script, tear_down_script)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        a_test(test_one_goes),      a_test(test_exactly_the_share),      a_test(test_mass),
-        a_test(test_trickle),       a_test(test_share_recovers),         a_test(test_replaced_by_others),
-        a_test(test_back_at_once),  a_test(test_unhealthy_do_not_count), a_test(test_last_one),
-        a_test(test_role_vanishes), a_test(test_over_a_reconnect),       a_test(test_unwant),
-    };
-    return cmocka_run_group_tests_name("cache_preserve", tests, NULL, NULL);
-}
+TEST_EACH(set_up_script, tear_down_script);

@@ -136,8 +136,7 @@ static int tear_down(void **state) {
 }
 
 /* What comes, changes and goes is told in order, each with the entry before and after. */
-static void test_tells(void **state) {
-    (void)state;
+TEST(test_tells) {
     witness w = {.one = true};
     open_registries(NULL, 0);
     announce("a", 3);
@@ -154,8 +153,7 @@ static void test_tells(void **state) {
 }
 
 /* A lookup in a role that is watched sends nothing, and is right; one in another role does send. */
-static void test_lookups_send_nothing(void **state) {
-    (void)state;
+TEST(test_lookups_send_nothing) {
     open_registries(NULL, 0);
     announce("a", 3);
     announce("b", 1);
@@ -180,8 +178,7 @@ static void test_lookups_send_nothing(void **state) {
 
 /* All roles are one view: no lookup sends anything, not even in a role that does not exist; roles that come later are
  * in it, too. */
-static void test_all(void **state) {
-    (void)state;
+TEST(test_all) {
     witness w = {0};
     open_registries(NULL, 0);
     watch(NULL, &w);
@@ -199,8 +196,7 @@ static void test_all(void **state) {
 }
 
 /* A role may be watched by itself besides all: each is told everything of its own, and ends by itself. */
-static void test_two_views(void **state) {
-    (void)state;
+TEST(test_two_views) {
     witness all = {0}, web = {0};
     open_registries(NULL, 0);
     announce("a", 3);
@@ -227,8 +223,7 @@ static void test_two_views(void **state) {
 }
 
 /* What is wrong is said. */
-static void test_errors(void **state) {
-    (void)state;
+TEST(test_errors) {
     open_registries(NULL, 0);
     assert_int_equal(divvy_registry_watch(NULL, "web", on_change, NULL), DIVVY_EINVAL);
     assert_int_equal(divvy_registry_watch(registry, "", on_change, NULL), DIVVY_EINVAL);
@@ -249,8 +244,7 @@ static void test_errors(void **state) {
 }
 
 /* A role with a name that no node may have is the same in the view as in a read. */
-static void test_encoded_role(void **state) {
-    (void)state;
+TEST(test_encoded_role) {
     witness w = {0};
     open_registries(NULL, 0);
     announce_for("a/b", "x", 1, 1000);
@@ -264,8 +258,7 @@ static void test_encoded_role(void **state) {
 }
 
 /* What is no entry is skipped and counted, and the others are told; an entry that turns into none is removed. */
-static void test_malformed(void **state) {
-    (void)state;
+TEST(test_malformed) {
     witness w = {0};
     open_registries(NULL, 0);
     announce("a", 1);
@@ -280,8 +273,7 @@ static void test_malformed(void **state) {
 }
 
 /* Another node of the same name is another service: removed and added, though nobody has seen the gap. */
-static void test_replaced(void **state) {
-    (void)state;
+TEST(test_replaced) {
     witness w = {0};
     open_registries(NULL, 0);
     announce("a", 1);
@@ -296,8 +288,7 @@ static void test_replaced(void **state) {
 }
 
 /* A service whose ttl has passed is not removed, and is healthy no longer, without a request. */
-static void test_ttl_passes(void **state) {
-    (void)state;
+TEST(test_ttl_passes) {
     witness w = {0};
     open_registries(NULL, 1);
     announce_for("web", "a", 1, 20);
@@ -316,8 +307,7 @@ static void test_ttl_passes(void **state) {
 }
 
 /* After the loss of the session lookups read, until the view has been read again; what happened meanwhile is told. */
-static void test_new_session(void **state) {
-    (void)state;
+TEST(test_new_session) {
     witness w = {0};
     open_registries(NULL, 0);
     announce("a", 1);
@@ -341,8 +331,7 @@ static void test_new_session(void **state) {
 
 /* With self-preservation what vanished with too many others is given out after all that is there, and marked, until
  * the time is over. */
-static void test_preserved(void **state) {
-    (void)state;
+TEST(test_preserved) {
     witness w = {0};
     divvy_registry_config config = DIVVY_REGISTRY_CONFIG_INIT;
     config.preserve_share = 0.5;
@@ -376,8 +365,7 @@ static void test_preserved(void **state) {
 }
 
 /* Inside the callback a lookup in the view works, and a view may be ended: nothing is told after that. */
-static void test_unwatch_inside(void **state) {
-    (void)state;
+TEST(test_unwatch_inside) {
     witness w = {0};
     open_registries(NULL, 0);
     watch("web", &w);
@@ -397,8 +385,7 @@ static void test_unwatch_inside(void **state) {
 }
 
 /* The registry may be closed inside, with many changes still to be told. */
-static void test_close_inside(void **state) {
-    (void)state;
+TEST(test_close_inside) {
     witness w = {.close_registry = true};
     open_registries(NULL, 0);
     for (int i = 0; i < 20; i++) announce((char[]){(char)('a' + i), '\0'}, i);
@@ -409,8 +396,7 @@ static void test_close_inside(void **state) {
 }
 
 /* The registry may be closed, or the client, with reads and calls under way. */
-static void test_close_under_way(void **state) {
-    (void)state;
+TEST(test_close_under_way) {
     witness w = {0};
     open_registries(NULL, 0);
     for (int i = 0; i < 20; i++) announce((char[]){(char)('a' + i), '\0'}, i);
@@ -432,17 +418,4 @@ static void test_close_under_way(void **state) {
     divvy_registry_close(of_other);
 }
 
-#define a_test(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        a_test(test_tells),        a_test(test_lookups_send_nothing),
-        a_test(test_all),          a_test(test_two_views),
-        a_test(test_errors),       a_test(test_encoded_role),
-        a_test(test_malformed),    a_test(test_replaced),
-        a_test(test_ttl_passes),   a_test(test_new_session),
-        a_test(test_preserved),    a_test(test_unwatch_inside),
-        a_test(test_close_inside), a_test(test_close_under_way),
-    };
-    return cmocka_run_group_tests_name("cache_watch", tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

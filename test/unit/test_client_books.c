@@ -6,8 +6,7 @@
 
 /* Room is given until the budget is full, refused then, and that some was given back is told once, to those who were
  * refused only. */
-static void test_budgets(void **state) {
-    (void)state;
+TEST(test_budgets) {
     dv_client_lock(client);
     assert_int_equal(dv_reserve_node(client, 60, 0), 0);
     assert_int_equal(dv_reserve_node(client, 41, 0), DIVVY_ELIMIT);
@@ -52,8 +51,7 @@ static void set(size_t i, int64_t at) {
 
 /* Timers fire once, at their time, those of one time in the order in which they were set; they may be set again and
  * taken back, within other timers too. */
-static void test_timers(void **state) {
-    (void)state;
+TEST(test_timers) {
     memset(fired, 0, sizeof fired);
     for (size_t i = 0; i < TIMERS; i++) timers[i].fire = on_timer;
     set(3, 500);
@@ -95,8 +93,7 @@ static void hear_and_leave(void *context, dv_session_event event, int64_t now) {
 }
 
 /* Listeners may go while they are told, themselves and others. */
-static void test_listeners(void **state) {
-    (void)state;
+TEST(test_listeners) {
     memset(fired, 0, sizeof fired);
     dv_listener *all[] = {&a_listener, &b_listener, &c_listener};
     for (size_t i = 0; i < 3; i++) {
@@ -124,7 +121,7 @@ static void set_chroot(const char *chroot) {
 
 /* Recipes and users hear of a connection only when the chroot is there; whatever number of answers the link breaks
  * after, and whether what was under way was carried out or not, it is made in the end. */
-static void test_chroot(void **state) {
+TEST(test_chroot) {
     for (int at = 0; at <= 4; at++) {
         for (int applied = 0; applied <= 2; applied++) {
             tear_down(state);
@@ -160,8 +157,7 @@ static void test_chroot(void **state) {
 }
 
 /* A chroot that may not be made ends the client, with the reason and the path. */
-static void test_chroot_denied(void **state) {
-    (void)state;
+TEST(test_chroot_denied) {
     set_chroot("/a/b");
     dv_fake_session(fake, DIVVY_CONNECTED);
     dv_fake_answer(fake, &(dv_reply){.error = DIVVY_ENOENT});
@@ -175,19 +171,11 @@ static void test_chroot_denied(void **state) {
 }
 
 /* Identifiers that nobody chose are never the same twice in a process. */
-static void test_default_identifiers(void **state) {
-    (void)state;
+TEST(test_default_identifiers) {
     char *a = dv_client_default_identifier(), *b = dv_client_default_identifier();
     assert_string_not_equal(a, b);
     free(a);
     free(b);
 }
 
-int main(void) {
-#define FAKE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        FAKE(test_budgets), FAKE(test_timers),        FAKE(test_listeners),
-        FAKE(test_chroot),  FAKE(test_chroot_denied), FAKE(test_default_identifiers),
-    };
-    return cmocka_run_group_tests_name("client_books", tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

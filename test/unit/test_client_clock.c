@@ -9,8 +9,7 @@
 /* --- the session's clock: C1 to C5 ------------------------------------------------------------------------------ */
 
 /* Nothing is believed before the first connection, and no deadline runs. */
-static void test_before_the_first_connection(void **state) {
-    (void)state;
+TEST(test_before_the_first_connection) {
     dv_fake_session(fake, DIVVY_SUSPENDED); /* a first attempt that failed */
     dv_fake_advance(fake, 10 * TIMEOUT_MS);
     assert_string_equal(sessions, "");
@@ -26,7 +25,7 @@ static void test_before_the_first_connection(void **state) {
 
 /* Without proof, connected or not, ownership is not believed from the timeout less the margin on, to the millisecond,
  * and the session is lost, for good: no late news revives it. */
-static void test_deadline(void **state) {
+TEST(test_deadline) {
     for (int connected = 0; connected <= 1; connected++) {
         if (connected) tear_down(state), set_up(state);
         dv_fake_hold_beats(fake, true);
@@ -54,8 +53,7 @@ static void test_deadline(void **state) {
 }
 
 /* An idle session beats, and what is left then is never less than the rules say. */
-static void test_heartbeats(void **state) {
-    (void)state;
+TEST(test_heartbeats) {
     dv_fake_session(fake, DIVVY_CONNECTED);
     int64_t least_ms = TIMEOUT_MS;
     for (int64_t ms = 0; ms < 10 * TIMEOUT_MS; ms += 10) {
@@ -80,8 +78,7 @@ static void test_heartbeats(void **state) {
 
 /* In a session that was there before, nothing is believed until a write proves an answer; that comes as early as it
  * can: the guard after the first answer. */
-static void test_session_of_before(void **state) {
-    (void)state;
+TEST(test_session_of_before) {
     dv_fake_resume(fake);
     dv_fake_session(fake, DIVVY_CONNECTED);
     assert_string_equal(heard, "C");
@@ -96,8 +93,7 @@ static void test_session_of_before(void **state) {
 
 /* Belief ends with the clock, not with the event: asked for a time past the deadline the answer is no. The question has
  * made it final: a proof that comes only now is none. */
-static void test_belief_needs_no_event(void **state) {
-    (void)state;
+TEST(test_belief_needs_no_event) {
     dv_fake_session(fake, DIVVY_CONNECTED);
     assert_true(dv_client_alive_at(client, dv_fake_now(fake) + TIMEOUT_MS - MARGIN_MS - 1));
     assert_true(alive());
@@ -111,8 +107,7 @@ static void test_belief_needs_no_event(void **state) {
 }
 
 /* The first write on a new connection proves what was answered on the last one. */
-static void test_reconnected(void **state) {
-    (void)state;
+TEST(test_reconnected) {
     dv_fake_session(fake, DIVVY_CONNECTED);
     dv_fake_advance(fake, 100 * BEAT_MS);
     for (int i = 0; i < 3; i++) {
@@ -128,8 +123,7 @@ static void test_reconnected(void **state) {
 
 /* When a deadline and a proof come at the same moment the deadline counts: what it ends must have ended before anything
  * else is believed. */
-static void test_deadline_before_events(void **state) {
-    (void)state;
+TEST(test_deadline_before_events) {
     dv_fake_hold_beats(fake, true);
     dv_fake_session(fake, DIVVY_CONNECTED);
     /* As after a sleep of the process: both are due when it wakes. */
@@ -149,8 +143,7 @@ static void on_missing(dv_own_node *node, int64_t now) {
     missed++;
 }
 
-static void test_own_nodes(void **state) {
-    (void)state;
+TEST(test_own_nodes) {
     dv_own_node a = {.path = "/a", .missing = on_missing}, b = {.path = "/b", .missing = on_missing};
     missed = 0;
     dv_own_node_add(client, &a);
@@ -175,7 +168,7 @@ static void test_own_nodes(void **state) {
 }
 
 /* Expiry and refused credentials are told by a server, each with its own error, and are final. */
-static void test_told_by_a_server(void **state) {
+TEST(test_told_by_a_server) {
     static const struct {
         divvy_session_state news;
         int error;
@@ -224,8 +217,7 @@ static void answer_barrier(int error) {
 }
 
 /* One write serves all who ask before it is sent; who asks later waits for another one. */
-static void test_barrier(void **state) {
-    (void)state;
+TEST(test_barrier) {
     barrier a, b, c;
     ask(&a);
     ask(&b);
@@ -243,8 +235,7 @@ static void test_barrier(void **state) {
 }
 
 /* A barrier whose answer is lost is sent again on the next connection; the session's end ends all, each once. */
-static void test_barrier_lost(void **state) {
-    (void)state;
+TEST(test_barrier_lost) {
     barrier a, b;
     dv_fake_session(fake, DIVVY_CONNECTED);
     ask(&a);
@@ -262,20 +253,4 @@ static void test_barrier_lost(void **state) {
     assert_int_equal(b.error, DIVVY_ELOST);
 }
 
-int main(void) {
-#define FAKE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        FAKE(test_before_the_first_connection),
-        FAKE(test_deadline),
-        FAKE(test_heartbeats),
-        FAKE(test_session_of_before),
-        FAKE(test_own_nodes),
-        FAKE(test_belief_needs_no_event),
-        FAKE(test_reconnected),
-        FAKE(test_deadline_before_events),
-        FAKE(test_told_by_a_server),
-        FAKE(test_barrier),
-        FAKE(test_barrier_lost),
-    };
-    return cmocka_run_group_tests_name("client_clock", tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

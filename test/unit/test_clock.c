@@ -1,15 +1,10 @@
 /* The arithmetic of the session clock: docs/protocol.md, C1 to C3. SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
 #include "client/clock.h"
 #include "lib/seed.h"
+#include "lib/test.h"
 
 /* With a tick of 200 the guard is 100 + 100; with a timeout of 8000 the margin is 100. */
 enum { TICK_MS = 200, PING_MS = 100, LAG_MS = 100, GUARD_MS = PING_MS + LAG_MS, TIMEOUT_MS = 8000, MARGIN_MS = 100 };
@@ -36,8 +31,7 @@ static int64_t proven(void) {
 }
 
 /* Guard, margin and interval are as the rules have them. */
-static void test_lengths(void **state) {
-    (void)state;
+TEST(test_lengths) {
     reset();
     connect_at(0);
     assert_int_equal(dv_clock_guard_ms(&clock_), GUARD_MS);
@@ -56,8 +50,7 @@ static void test_lengths(void **state) {
 }
 
 /* A tick that is not known proves nothing, whatever is written, and however long the timeout: it has no bound. */
-static void test_unknown_tick(void **state) {
-    (void)state;
+TEST(test_unknown_tick) {
     dv_clock_reset(&clock_, 0);
     connect_at(500);
     for (int64_t at = 1000; at < 10 * TIMEOUT_MS; at += 100) answer(true, 0, at, clock_.connection, at + 5);
@@ -87,8 +80,7 @@ static void check_at_rest(int64_t tick_ms, int64_t timeout_ms, int64_t created_a
     assert_true(until > now);
 }
 
-static void test_least_timeout_that_holds(void **state) {
-    (void)state;
+TEST(test_least_timeout_that_holds) {
     for (int64_t tick_ms = 1; tick_ms < 5000; tick_ms += tick_ms / 10 + 1) {
         int64_t least_ms = dv_clock_least_timeout_ms(tick_ms);
         for (int64_t timeout_ms = least_ms; timeout_ms < 8 * least_ms; timeout_ms += timeout_ms / 20) {
@@ -105,9 +97,8 @@ static void test_least_timeout_that_holds(void **state) {
 
 /* On a new connection the first proof takes at most four writes, of all clients at other times, and no beat is due
  * before what is known by then: with T = 2000 on ticks of 100, which has no pairs, and with a timeout that has. */
-static void test_first_proof_is_cheap(void **state) {
+TEST(test_first_proof_is_cheap) {
     static const int64_t times[][2] = {{100, 2000}, {100, 500}, {2000, 11000}, {2000, 15000}, {1, 500}};
-    (void)state;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) {
         int64_t first_at = 0, last_at = 0;
         for (uint64_t chance = 1; chance <= 50; chance++) {
@@ -135,8 +126,7 @@ static void test_first_proof_is_cheap(void **state) {
 
 /* An answered read proves nothing, however many there are; nor does a write, however late, as the leader may have been
  * stopped all the time before; nor do two without the time for a ping before them or for its answer between them. */
-static void test_no_proof(void **state) {
-    (void)state;
+TEST(test_no_proof) {
     reset();
     connect_at(0);
     for (int64_t at = 1000; at < 9000; at += 100) answer(false, 0, at, 1, at + 5);
@@ -160,12 +150,11 @@ static void test_no_proof(void **state) {
 
 /* Two writes prove the time at which a request was sent, the first sent the time of a ping after its answer came, the
  * second a lag after the answer to the first: of a read, of a refused write, of a write. */
-static void test_proof(void **state) {
+TEST(test_proof) {
     static const struct {
         bool wrote;
         int error;
     } kinds[] = {{false, 0}, {false, DIVVY_ENOENT}, {true, DIVVY_EEXIST}, {true, 0}};
-    (void)state;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         reset();
         connect_at(0);
@@ -178,8 +167,7 @@ static void test_proof(void **state) {
 }
 
 /* A write that was refused proves nothing. */
-static void test_refused_write(void **state) {
-    (void)state;
+TEST(test_refused_write) {
     reset();
     connect_at(0);
     answer(false, 0, 1000, 1, 1005);
@@ -188,8 +176,7 @@ static void test_refused_write(void **state) {
 }
 
 /* On a later connection any write proves what was answered on an earlier one, and only that. */
-static void test_later_connection(void **state) {
-    (void)state;
+TEST(test_later_connection) {
     reset();
     connect_at(0);
     answer(false, 0, 1000, 1, 1005);
@@ -202,8 +189,7 @@ static void test_later_connection(void **state) {
 }
 
 /* That a session was made is a proof; that one was taken up again is none. */
-static void test_creation(void **state) {
-    (void)state;
+TEST(test_creation) {
     reset();
     connect_at(500);
     assert_int_equal(proven(), 500);
@@ -212,8 +198,7 @@ static void test_creation(void **state) {
 }
 
 /* The least timeout that the session was ever given counts. */
-static void test_least_timeout(void **state) {
-    (void)state;
+TEST(test_least_timeout) {
     reset();
     connect_at(500);
     dv_clock_connected(&clock_, TIMEOUT_MS / 2, 0, 0);
@@ -224,10 +209,9 @@ static void test_least_timeout(void **state) {
 
 /* What the clock keeps is bounded, and what it leaves out makes it say less, never more: against all requests kept, for
  * random traffic. */
-static void test_bounded(void **state) {
+TEST(test_bounded) {
     enum { REQUESTS = 20000 };
     static struct { int64_t sent_at, answered_at, pinged_at; } all[REQUESTS];
-    (void)state;
     srand((unsigned)dv_test_seed("unit_clock"));
     reset();
     connect_at(0);
@@ -252,21 +236,4 @@ static void test_bounded(void **state) {
         at = now + rand() % 3;
     }
     assert_true(lagged < REQUESTS / 5); /* and not much less: of 300 seeds the worst had 1,227 of 20,000 */
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_no_proof),
-        cmocka_unit_test(test_proof),
-        cmocka_unit_test(test_refused_write),
-        cmocka_unit_test(test_later_connection),
-        cmocka_unit_test(test_creation),
-        cmocka_unit_test(test_least_timeout),
-        cmocka_unit_test(test_bounded),
-        cmocka_unit_test(test_unknown_tick),
-        cmocka_unit_test(test_least_timeout_that_holds),
-        cmocka_unit_test(test_first_proof_is_cheap),
-    };
-    return cmocka_run_group_tests_name("clock", tests, NULL, NULL);
 }

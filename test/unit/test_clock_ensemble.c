@@ -49,8 +49,7 @@ static divvy_client *open_timed(int64_t timeout_ms) {
 
 /* However long a server stands still: the session that is opened after that is not given up by the clock, which has
  * not been proven anything by then, and is believed in the end. */
-static void test_new_session_stays(void **state) {
-    (void)state;
+TEST(test_new_session_stays) {
     for (int64_t stopped_ms = 2000; stopped_ms <= 12000; stopped_ms += 100) {
         open_server(TICK_MS, 4000);
         divvy_client *client = open_timed(4000);
@@ -68,8 +67,7 @@ static void test_new_session_stays(void **state) {
 }
 
 /* A timeout that can hold nothing is refused, with the least that can. */
-static void test_hopeless_is_refused(void **state) {
-    (void)state;
+TEST(test_hopeless_is_refused) {
     open_server(TICK_MS, 60000);
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     divvy_client *client;
@@ -89,8 +87,7 @@ static void test_hopeless_is_refused(void **state) {
 }
 
 /* Given by the servers it is warned of once, and the client stays on its one session, and owns nothing. */
-static void test_hopeless_is_kept(void **state) {
-    (void)state;
+TEST(test_hopeless_is_kept) {
     open_server(TICK_MS, 1000);
     divvy_client *client = open_timed(10000);
     int64_t session = divvy_client_session_id(client);
@@ -109,8 +106,7 @@ static void test_hopeless_is_kept(void **state) {
 
 /* A reconnect costs four writes at the most until the session is proven by the new connection, though messages take no
  * time, and the heartbeats that follow keep to their interval. */
-static void test_reconnect_is_cheap(void **state) {
-    (void)state;
+TEST(test_reconnect_is_cheap) {
     open_server(100, 60000);
     divvy_client *client = open_timed(2000);
     divvy_testing_run(e, 5000);
@@ -136,14 +132,4 @@ static void test_reconnect_is_cheap(void **state) {
     }
     divvy_client_close(client);
     divvy_testing_ensemble_destroy(e);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_new_session_stays),
-        cmocka_unit_test(test_hopeless_is_refused),
-        cmocka_unit_test(test_hopeless_is_kept),
-        cmocka_unit_test(test_reconnect_is_cheap),
-    };
-    return cmocka_run_group_tests_name("clock_ensemble", tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* Words of a command that would be run as code. SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "divvy/code_word.h"
+#include "lib/test.h"
 
 enum { WORDS_MAX = 12 };
 
@@ -29,8 +24,7 @@ static void check(const example *examples, size_t count) {
 #define CHECK(examples) check(examples, sizeof examples / sizeof *examples)
 
 /* The script of a shell is found, whatever options stand before it, by whatever path the shell is called. */
-static void test_shells(void **state) {
-    (void)state;
+TEST(test_shells) {
     static const example examples[] = {
         {{"sh", "-c", "work {item}"}, 2},
         {{"sh", "-c", "{item}"}, 2},
@@ -54,8 +48,7 @@ static void test_shells(void **state) {
 }
 
 /* So it is behind programs that run another one, known or not. */
-static void test_wrapped_shells(void **state) {
-    (void)state;
+TEST(test_wrapped_shells) {
     static const example examples[] = {
         {{"env", "sh", "-c", "work {item}"}, 3},
         {{"/usr/bin/env", "-i", "PATH=/bin", "bash", "-c", "work {item}"}, 5},
@@ -79,8 +72,7 @@ static void test_wrapped_shells(void **state) {
 }
 
 /* So is the code of other interpreters. */
-static void test_others(void **state) {
-    (void)state;
+TEST(test_others) {
     static const example examples[] = {
         {{"python3", "-c", "work('{item}')"}, 2},
         {{"/usr/bin/python3.11", "-I", "-W", "error", "-c", "work('{item}')"}, 5},
@@ -104,8 +96,7 @@ static void test_others(void **state) {
 }
 
 /* An item that is a word of its own is data to them, and so is what other programs get. */
-static void test_safe(void **state) {
-    (void)state;
+TEST(test_safe) {
     static const example examples[] = {
         {{"./worker.sh", "{item}"}, 0},
         {{"sh", "worker.sh", "{item}"}, 0},
@@ -137,8 +128,7 @@ static void test_safe(void **state) {
 }
 
 /* What stands in its place is told in the language of the program. */
-static void test_instead(void **state) {
-    (void)state;
+TEST(test_instead) {
     const char *const shell[] = {"env", "bash", "-c", "{item}", NULL}, *const python[] = {"python3", "-c{item}", NULL},
                       *const sed[] = {"sed", "{item}", NULL};
     dv_code_word found = dv_code_word_find(shell, "{item}");
@@ -148,12 +138,4 @@ static void test_instead(void **state) {
     assert_int_equal(found.at, 1);
     assert_string_equal(found.instead, "os.environ[\"DIVVY_ITEM\"]");
     assert_null(dv_code_word_find(sed, "{item}").instead);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shells), cmocka_unit_test(test_wrapped_shells), cmocka_unit_test(test_others),
-        cmocka_unit_test(test_safe),   cmocka_unit_test(test_instead),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

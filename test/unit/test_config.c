@@ -1,15 +1,10 @@
 /* The init functions of the config structs: what the macros have, byte by byte. SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
+#include "lib/test.h"
 
 enum { MORE_BYTES = 24, FILL = 0xa5 };
 
@@ -68,8 +63,7 @@ static void check(size_t i, size_t size) {
 }
 
 /* A function and its macro give the same bytes. */
-static void test_same_bytes(void **state) {
-    (void)state;
+TEST(test_same_bytes) {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         check(i, table[i].bytes);
         void *config = malloc(table[i].bytes);
@@ -81,16 +75,14 @@ static void test_same_bytes(void **state) {
 }
 
 /* A caller with an older, shorter struct has no byte behind it written; one with a newer, longer struct has zeros. */
-static void test_other_releases(void **state) {
-    (void)state;
+TEST(test_other_releases) {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         for (size_t size = sizeof size; size < table[i].bytes + MORE_BYTES; size++) check(i, size);
     }
 }
 
 /* Without memory, or without room for the size, nothing is written. */
-static void test_nothing_to_write_to(void **state) {
-    (void)state;
+TEST(test_nothing_to_write_to) {
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         unsigned char small[sizeof(size_t)];
         memset(small, FILL, sizeof small);
@@ -101,8 +93,7 @@ static void test_nothing_to_write_to(void **state) {
 }
 
 /* What an init function gave is taken as the macro's is. */
-static void test_is_taken(void **state) {
-    (void)state;
+TEST(test_is_taken) {
     divvy_testing_config config;
     divvy_testing_ensemble *ensemble;
     divvy_client *c;
@@ -122,14 +113,4 @@ static void test_is_taken(void **state) {
     divvy_lock_destroy(l);
     divvy_client_close(c);
     divvy_testing_ensemble_destroy(ensemble);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bytes),
-        cmocka_unit_test(test_other_releases),
-        cmocka_unit_test(test_nothing_to_write_to),
-        cmocka_unit_test(test_is_taken),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
 /* Directories that are containers: they go by themselves, and are made again. SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cjson/cJSON.h>
-#include <cmocka.h>
 
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
 #include "lib/fake_znode.h"
+#include "lib/test.h"
 #include "znode/ensure.h"
+#include <cjson/cJSON.h>
 
 enum { LEVELS_GO_MS = 400000 }; /* one level each minute */
 
@@ -41,8 +36,7 @@ static bool is_there(const char *path) {
 
 /* A lock's path goes when nobody is left in it, with all that was made for it, and the next acquire makes it again.
  * Without the choice it stays. */
-static void test_lock(void **state) {
-    (void)state;
+TEST_IN(test_lock, set_up, tear_down) {
     for (int container = 0; container <= 1; container++) {
         divvy_lock_config config = DIVVY_LOCK_CONFIG_INIT;
         config.path = container ? "/own/locks/l" : "/app/locks/l";
@@ -62,8 +56,7 @@ static void test_lock(void **state) {
     }
 }
 
-static void test_semaphore(void **state) {
-    (void)state;
+TEST_IN(test_semaphore, set_up, tear_down) {
     divvy_semaphore_config config = DIVVY_SEMAPHORE_CONFIG_INIT;
     config.path = "/own/semaphores/s";
     config.limit = 2;
@@ -83,8 +76,7 @@ static void test_semaphore(void **state) {
 }
 
 /* A registry's roles and its directory go with the last service, and a heartbeat makes them again. */
-static void test_registry(void **state) {
-    (void)state;
+TEST_IN(test_registry, set_up, tear_down) {
     divvy_registry *registry;
     divvy_registry_config config = DIVVY_REGISTRY_CONFIG_INIT;
     assert_int_equal(divvy_registry_open(&registry, client, &config), 0);
@@ -110,8 +102,7 @@ static void on_ensured(void *context, int error, int64_t now) {
 }
 
 /* Servers that refuse containers are given persistent nodes; another refusal is told. */
-static void test_old_servers(void **state) {
-    (void)state;
+TEST(test_old_servers) {
     static const int answers[] = {0, DIVVY_EEXIST, DIVVY_EACCES};
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
         dv_fake *fake = dv_fake_open(NULL);
@@ -134,14 +125,4 @@ static void test_old_servers(void **state) {
         dv_fake_session(fake, DIVVY_SUSPENDED);
         dv_fake_close(fake);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_lock, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_semaphore, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_registry, set_up, tear_down),
-        cmocka_unit_test(test_old_servers),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

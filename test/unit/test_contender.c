@@ -8,8 +8,7 @@ static void answer_data(void) {
 /* --- entering and waiting, answer by answer --------------------------------------------------------------------- */
 
 /* The create and the list are both under way before either is answered, in this order, and a free queue is held. */
-static void test_create_and_list_go_back_to_back(void **state) {
-    (void)state;
+TEST(test_create_and_list_go_back_to_back) {
     owner o;
     enter(&o);
     assert_string_equal(dv_fake_pending(fake), "sequential /q/#1__lock__, children /q");
@@ -33,8 +32,7 @@ static void test_create_and_list_go_back_to_back(void **state) {
 
 /* Creates of one turn go as one multi and the lists right behind it, and a list that comes before the token is known
  * leads to the same end. */
-static void test_many_enter_in_one_turn(void **state) {
-    (void)state;
+TEST(test_many_enter_in_one_turn) {
     owner a, b;
     dv_tree_put(tree, "/r", DV_PERSISTENT, 0);
     a = b = (owner){.contender = NULL};
@@ -58,8 +56,7 @@ static void test_many_enter_in_one_turn(void **state) {
 
 /* A contender watches, by get, the nearest of those before it; foreign names, other markers and younger ones do not
  * count. */
-static void test_watches_its_predecessor_only(void **state) {
-    (void)state;
+TEST(test_watches_its_predecessor_only) {
     owner o;
     enter(&o);
     answer_created(OURS(7), 55);
@@ -78,8 +75,7 @@ static void test_watches_its_predecessor_only(void **state) {
 
 /* Only its predecessor's node wakes it: a change of that node's data makes it look and wait again, its deletion hold.
  */
-static void test_woken_by_its_predecessor(void **state) {
-    (void)state;
+TEST(test_woken_by_its_predecessor) {
     owner o;
     const char *before = "/q/x__lock__0000000003";
     enter(&o);
@@ -103,8 +99,7 @@ static void test_woken_by_its_predecessor(void **state) {
 }
 
 /* When the one before the predecessor goes, or the predecessor itself when others stand before it, it waits on. */
-static void test_waits_for_all_before_it(void **state) {
-    (void)state;
+TEST(test_waits_for_all_before_it) {
     owner o;
     enter(&o);
     answer_created(OURS(7), 55);
@@ -121,8 +116,7 @@ static void test_waits_for_all_before_it(void **state) {
 }
 
 /* A predecessor that goes between the list and the get is not waited for. */
-static void test_predecessor_gone_before_the_get(void **state) {
-    (void)state;
+TEST(test_predecessor_gone_before_the_get) {
     owner o;
     enter(&o);
     answer_created(OURS(7), 55);
@@ -136,8 +130,7 @@ static void test_predecessor_gone_before_the_get(void **state) {
 }
 
 /* A watch that fires before the get's own answer is not forgotten. */
-static void test_watch_fires_before_the_answer(void **state) {
-    (void)state;
+TEST(test_watch_fires_before_the_answer) {
     owner o;
     enter(&o);
     answer_created(OURS(7), 55);
@@ -153,8 +146,7 @@ static void test_watch_fires_before_the_answer(void **state) {
 }
 
 /* A missed watch is made good for on the next connection. */
-static void test_looks_again_when_connected_again(void **state) {
-    (void)state;
+TEST(test_looks_again_when_connected_again) {
     owner o;
     dv_tree_put(tree, "/q/x__lock__", DV_EPHEMERAL | DV_SEQUENTIAL, NOBODY);
     enter(&o);
@@ -176,8 +168,7 @@ static void test_looks_again_when_connected_again(void **state) {
 /* --- failures --------------------------------------------------------------------------------------------------- */
 
 /* The directory is not there: failed, gone, and nothing more is sent. */
-static void test_no_directory(void **state) {
-    (void)state;
+TEST(test_no_directory) {
     owner o;
     enter(&o);
     answer_error(DIVVY_ENOENT);
@@ -189,8 +180,7 @@ static void test_no_directory(void **state) {
 }
 
 /* Our node has gone from the list, for somebody has deleted it: failed with DIVVY_ENOENT, then gone. */
-static void test_own_node_vanished(void **state) {
-    (void)state;
+TEST(test_own_node_vanished) {
     owner o;
     enter(&o);
     answer_created(OURS(7), 55);
@@ -202,8 +192,7 @@ static void test_own_node_vanished(void **state) {
 }
 
 /* Access denied to the create is told as it is; there is nothing to delete. */
-static void test_create_denied(void **state) {
-    (void)state;
+TEST(test_create_denied) {
     owner o;
     enter(&o);
     answer_error(DIVVY_EACCES);
@@ -214,8 +203,7 @@ static void test_create_denied(void **state) {
 }
 
 /* Access denied to the list, when our node is there already: failed, and the node is deleted. */
-static void test_list_denied(void **state) {
-    (void)state;
+TEST(test_list_denied) {
     owner o;
     enter(&o);
     answer_created(OURS(7), 55);
@@ -228,8 +216,7 @@ static void test_list_denied(void **state) {
 }
 
 /* A predecessor that may not be read could not be waited for: failed, and our node is deleted. */
-static void test_predecessor_denied(void **state) {
-    (void)state;
+TEST(test_predecessor_denied) {
     owner o;
     enter(&o);
     answer_created(OURS(7), 55);
@@ -244,8 +231,7 @@ static void test_predecessor_denied(void **state) {
 }
 
 /* Numbers close to the end of the server's count are given up again, and so are negative ones. */
-static void test_end_of_the_numbers(void **state) {
-    (void)state;
+TEST(test_end_of_the_numbers) {
     static const char *const paths[] = {QUEUE "/" DV_FAKE_GUID "1__lock__2146435071",
                                         QUEUE "/" DV_FAKE_GUID "2__lock__2147483647",
                                         QUEUE "/" DV_FAKE_GUID "3__lock__-2147483648"};
@@ -264,8 +250,7 @@ static void test_end_of_the_numbers(void **state) {
 }
 
 /* The number right below the limit is still a place like any other. */
-static void test_last_number(void **state) {
-    (void)state;
+TEST(test_last_number) {
     owner o;
     enter(&o);
     answer_created(QUEUE "/" DV_FAKE_GUID "1__lock__2146435070", 55);
@@ -276,8 +261,7 @@ static void test_last_number(void **state) {
 }
 
 /* A node that may not be deleted is no reason to try for ever. */
-static void test_delete_denied(void **state) {
-    (void)state;
+TEST(test_delete_denied) {
     owner o;
     enter(&o);
     answer_created(OURS(7), 55);
@@ -290,8 +274,7 @@ static void test_delete_denied(void **state) {
 }
 
 /* Budgets: no room for the node is DIVVY_ELIMIT at once, none for the watch DIVVY_EBUSY until some is given back. */
-static void test_budgets(void **state) {
-    (void)state;
+TEST(test_budgets) {
     owner a, b;
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     tear_down(state);
@@ -322,8 +305,7 @@ static void test_budgets(void **state) {
 }
 
 /* Of several contenders one holds at a time, each in turn of its number, and a release wakes one only. */
-static void test_a_queue(void **state) {
-    (void)state;
+TEST(test_a_queue) {
     enum { CONTENDERS = 8 };
     owner o[CONTENDERS];
     for (int i = 0; i < CONTENDERS; i++) {
@@ -345,27 +327,4 @@ static void test_a_queue(void **state) {
     }
 }
 
-int main(void) {
-#define CONNECTED(test) cmocka_unit_test_setup_teardown(test, set_up_connected, tear_down)
-    const struct CMUnitTest tests[] = {
-        CONNECTED(test_create_and_list_go_back_to_back),
-        CONNECTED(test_many_enter_in_one_turn),
-        CONNECTED(test_watches_its_predecessor_only),
-        CONNECTED(test_woken_by_its_predecessor),
-        CONNECTED(test_waits_for_all_before_it),
-        CONNECTED(test_predecessor_gone_before_the_get),
-        CONNECTED(test_watch_fires_before_the_answer),
-        CONNECTED(test_looks_again_when_connected_again),
-        CONNECTED(test_no_directory),
-        CONNECTED(test_own_node_vanished),
-        CONNECTED(test_create_denied),
-        CONNECTED(test_list_denied),
-        CONNECTED(test_predecessor_denied),
-        CONNECTED(test_end_of_the_numbers),
-        CONNECTED(test_last_number),
-        CONNECTED(test_delete_denied),
-        CONNECTED(test_budgets),
-        CONNECTED(test_a_queue),
-    };
-    return cmocka_run_group_tests_name("contender", tests, NULL, NULL);
-}
+TEST_EACH(set_up_connected, tear_down);

@@ -5,8 +5,7 @@
 
 /* A lost answer to the create is resolved by a barrier, answered before anything is read; a node that is not there
  * then never will be, and the new attempt has a new name. */
-static void test_lost_create_not_applied(void **state) {
-    (void)state;
+TEST_IN(test_lost_create_not_applied, set_up_connected, tear_down) {
     owner o;
     enter(&o);
     dv_fake_session(fake, DIVVY_SUSPENDED);
@@ -26,8 +25,7 @@ static void test_lost_create_not_applied(void **state) {
 }
 
 /* Found after the barrier, and our session owns it: it is our place, with its token; nothing is created again. */
-static void test_lost_create_applied(void **state) {
-    (void)state;
+TEST_IN(test_lost_create_applied, set_up_connected, tear_down) {
     owner o;
     enter(&o);
     dv_fake_session(fake, DIVVY_SUSPENDED);
@@ -47,8 +45,7 @@ static void test_lost_create_applied(void **state) {
 
 /* A refused barrier is an answer of the quorum too; a barrier whose answer is lost is sent again on the next
  * connection. */
-static void test_barrier_refused_and_lost(void **state) {
-    (void)state;
+TEST_IN(test_barrier_refused_and_lost, set_up_connected, tear_down) {
     owner o;
     enter(&o);
     dv_fake_session(fake, DIVVY_SUSPENDED);
@@ -67,8 +64,7 @@ static void test_barrier_refused_and_lost(void **state) {
 }
 
 /* A node of our name that another session owns is not ours, and one that went meanwhile was deleted by somebody. */
-static void test_lost_create_of_another_owner(void **state) {
-    (void)state;
+TEST_IN(test_lost_create_of_another_owner, set_up_connected, tear_down) {
     for (int gone = 0; gone <= 1; gone++) {
         owner o;
         char name[64];
@@ -88,8 +84,7 @@ static void test_lost_create_of_another_owner(void **state) {
 }
 
 /* A delete whose answer was lost is sent again, and "no such node" is success. */
-static void test_lost_delete(void **state) {
-    (void)state;
+TEST_IN(test_lost_delete, set_up_connected, tear_down) {
     owner o;
     enter(&o);
     answer_created(OURS(7), 55);
@@ -105,8 +100,7 @@ static void test_lost_delete(void **state) {
 }
 
 /* Told to leave while the create is under way, it deletes on the create's answer. */
-static void test_leave_while_creating(void **state) {
-    (void)state;
+TEST_IN(test_leave_while_creating, set_up_connected, tear_down) {
     owner o;
     enter(&o);
     leave(&o);
@@ -120,8 +114,7 @@ static void test_leave_while_creating(void **state) {
 }
 
 /* Left before anything was sent, it goes without a request. */
-static void test_leave_offline(void **state) {
-    (void)state;
+TEST_IN(test_leave_offline, set_up_connected, tear_down) {
     owner o;
     dv_fake_session(fake, DIVVY_SUSPENDED);
     enter(&o);
@@ -133,8 +126,7 @@ static void test_leave_offline(void **state) {
 
 /* Told to leave while a lost create is resolved: what is found is deleted, and when nothing is found nothing is
  * made. */
-static void test_leave_while_resolving(void **state) {
-    (void)state;
+TEST_IN(test_leave_while_resolving, set_up_connected, tear_down) {
     for (int found = 0; found <= 1; found++) {
         owner o;
         char name[64];
@@ -158,8 +150,7 @@ static void test_leave_while_resolving(void **state) {
 }
 
 /* Once it was told to leave, it tells no failure. */
-static void test_fails_while_leaving(void **state) {
-    (void)state;
+TEST_IN(test_fails_while_leaving, set_up_connected, tear_down) {
     static const int errors[] = {DIVVY_EACCES, DIVVY_ENOENT, DIVVY_EPROTO};
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
         owner o;
@@ -174,7 +165,7 @@ static void test_fails_while_leaving(void **state) {
 }
 
 /* When the client gives up all requests, as it does at its end, it is over in every stage, without a failure. */
-static void test_abandoned(void **state) {
+TEST_IN(test_abandoned, set_up_connected, tear_down) {
     for (int stage = 0; stage < 6; stage++) {
         owner o;
         if (stage) set_up_connected(state);
@@ -211,8 +202,7 @@ static void verify(owner *o) {
 
 /* A holder that is asked to looks for its node: nothing is told while that is there, or the answer is lost; that it has
  * gone is told as DIVVY_ENOENT, and nothing is deleted then. */
-static void test_verify(void **state) {
-    (void)state;
+TEST_IN(test_verify, set_up_connected, tear_down) {
     owner o;
     enter(&o);
     verify(&o); /* It does not hold yet: nothing to look for. */
@@ -237,8 +227,7 @@ static void test_verify(void **state) {
 }
 
 /* Told to leave while it looks, it deletes when the answer has come, whatever that is. */
-static void test_leave_while_verifying(void **state) {
-    (void)state;
+TEST_IN(test_leave_while_verifying, set_up_connected, tear_down) {
     static const int answers[] = {0, DIVVY_ENOENT};
     for (size_t i = 0; i < 2; i++) {
         owner o;
@@ -339,8 +328,7 @@ static bool live(bool behind, int stay, int at, fault what, int at2, fault what2
 
 /* Whatever happens after whatever number of answers, it is gone exactly once, holds nothing after its session ended,
  * and leaves no node behind; links that break between the steps and writes that arrive late included. */
-static void test_faults_in_every_stage(void **state) {
-    (void)state;
+TEST(test_faults_in_every_stage) {
     int lives = 0;
     for (int behind = 0; behind <= 1; behind++) {
         for (int at = 0; at < 9; at++) {
@@ -354,8 +342,7 @@ static void test_faults_in_every_stage(void **state) {
 }
 
 /* The same with two faults, wherever they fall. */
-static void test_two_faults_in_every_stage(void **state) {
-    (void)state;
+TEST(test_two_faults_in_every_stage) {
     for (int behind = 0; behind <= 1; behind++) {
         for (int at = 0; at < 7; at++) {
             for (int at2 = at + 1; at2 < at + 6; at2++) {
@@ -368,8 +355,7 @@ static void test_two_faults_in_every_stage(void **state) {
 }
 
 /* No two attempts have the same name, over lost replies, new contenders and a new client on the same session. */
-static void test_names_are_never_reused(void **state) {
-    (void)state;
+TEST_IN(test_names_are_never_reused, set_up_connected, tear_down) {
     enum { ATTEMPTS = 20 };
     char names[ATTEMPTS][64];
     owner o;
@@ -391,26 +377,4 @@ static void test_names_are_never_reused(void **state) {
     leave(&o);
     dv_tree_serve_all(tree);
     assert_int_equal(dv_tree_owned(tree, NULL), 0);
-}
-
-int main(void) {
-#define CONNECTED(test) cmocka_unit_test_setup_teardown(test, set_up_connected, tear_down)
-    const struct CMUnitTest tests[] = {
-        CONNECTED(test_lost_create_not_applied),
-        CONNECTED(test_lost_create_applied),
-        CONNECTED(test_barrier_refused_and_lost),
-        CONNECTED(test_lost_create_of_another_owner),
-        CONNECTED(test_lost_delete),
-        CONNECTED(test_leave_while_creating),
-        CONNECTED(test_leave_offline),
-        CONNECTED(test_leave_while_resolving),
-        CONNECTED(test_fails_while_leaving),
-        CONNECTED(test_abandoned),
-        CONNECTED(test_verify),
-        CONNECTED(test_leave_while_verifying),
-        cmocka_unit_test(test_faults_in_every_stage),
-        cmocka_unit_test(test_two_faults_in_every_stage),
-        CONNECTED(test_names_are_never_reused),
-    };
-    return cmocka_run_group_tests_name("contender_faults", tests, NULL, NULL);
 }

@@ -1,17 +1,11 @@
 /* Tests of znode/crc32.h. SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/crc32.h"
+#include "lib/test.h"
 
 /* The values are those of Python's zlib.crc32(). */
-static void test_vectors_of_zlib(void **state) {
-    (void)state;
+TEST(test_vectors_of_zlib) {
     static const struct {
         const char *bytes;
         size_t count;
@@ -34,8 +28,7 @@ static void test_vectors_of_zlib(void **state) {
 }
 
 /* All byte values, so every entry of the table is read: once together, and again cut in two at every place. */
-static void test_all_bytes_in_two_parts(void **state) {
-    (void)state;
+TEST(test_all_bytes_in_two_parts) {
     unsigned char bytes[256];
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)i;
     assert_int_equal(dv_crc32(0, bytes, sizeof bytes), 0x29058c73);
@@ -43,12 +36,4 @@ static void test_all_bytes_in_two_parts(void **state) {
         uint32_t crc = dv_crc32(0, bytes, cut);
         assert_int_equal(dv_crc32(crc, bytes + cut, sizeof bytes - cut), 0x29058c73);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_vectors_of_zlib),
-        cmocka_unit_test(test_all_bytes_in_two_parts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,16 +2,11 @@
  *
  * In manual mode a waiting call drives the loop and its callbacks; one of those may destroy what is waited on. Meant
  * for AddressSanitizer too. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
+#include "lib/test.h"
 
 static divvy_testing_ensemble *ensemble;
 static divvy_client *client;
@@ -62,16 +57,14 @@ static divvy_partitioner *join(void) {
 }
 
 /* A wait for a change ends with the change that destroyed the partitioner. */
-static void test_wait_change(void **state) {
-    (void)state;
+TEST(test_wait_change) {
     destroy_on = DIVVY_ACQUIRED;
     assert_int_equal(divvy_partitioner_wait_change(join(), 1, 60000), 0);
     assert_null(partitioner);
 }
 
 /* So does a wait until all is acquired; by then the partitioner is in FAILURE. */
-static void test_wait_for_acquire(void **state) {
-    (void)state;
+TEST(test_wait_for_acquire) {
     destroy_on = DIVVY_ACQUIRED;
     int error = divvy_partitioner_wait_for_acquire(join(), 60000);
     assert_true(error == 0 || error == DIVVY_ESTATE);
@@ -79,8 +72,7 @@ static void test_wait_for_acquire(void **state) {
 }
 
 /* A finish whose own FAILURE destroys the partitioner goes on until its nodes are gone. */
-static void test_finish(void **state) {
-    (void)state;
+TEST(test_finish) {
     destroy_on = DIVVY_FAILURE;
     divvy_partitioner *p = join();
     assert_int_equal(divvy_partitioner_wait_for_acquire(p, 60000), 0);
@@ -92,7 +84,7 @@ static void test_finish(void **state) {
 }
 
 /* A list of a party, and a leave, that wait for the connection whose coming destroys the party. */
-static void test_party(void **state) {
+TEST(test_party) {
     for (int leaving = 0; leaving <= 1; leaving++) {
         if (leaving) tear_down(state), set_up(state);
         divvy_strings *members = NULL;
@@ -106,12 +98,4 @@ static void test_party(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_wait_change, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_wait_for_acquire, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_finish, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_party, set_up, tear_down),
-    };
-    return cmocka_run_group_tests_name("destroy_inside", tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

@@ -3,18 +3,13 @@
 #ifndef DV_TEST_ENSEMBLE_H
 #define DV_TEST_ENSEMBLE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "client/client.h"
 #include "divvy/testing.h"
+#include "lib/test.h"
 #include "testing/ensemble.h"
 #include "wait.h"
 

@@ -40,8 +40,7 @@ static void run_to(int64_t at) {
 /* ---- the fates of a request ---- */
 
 /* Not applied: never, though the client cannot know. Applied: surely, though the client cannot know that either. */
-static void test_fates(void **state) {
-    (void)state;
+TEST(test_fates) {
     divvy_client *c = open_client(e, 10000, -1);
     for (int applied = 0; applied < 2; applied++) {
         outcome next;
@@ -60,8 +59,7 @@ static void test_fates(void **state) {
 }
 
 /* Applied late: nobody sees it until then, and from then on all do. */
-static void test_late(void **state) {
-    (void)state;
+TEST(test_late) {
     int leader = divvy_testing_leader(e);
     divvy_client *c = open_client(e, 10000, leader), *other = open_client(e, 10000, leader);
     int64_t at = e->now + 5; /* when it reaches the leader */
@@ -82,8 +80,7 @@ static void test_late(void **state) {
 }
 
 /* What a first read on the new connection shows is not what becomes of it. */
-static void test_first_read(void **state) {
-    (void)state;
+TEST(test_first_read) {
     int leader = divvy_testing_leader(e);
     divvy_client *c = open_client(e, 10000, leader);
     dv_mem_client *native = (dv_mem_client *)(void *)c->znode;
@@ -109,8 +106,7 @@ static void write_late(divvy_client *c, int64_t late_ms) {
 }
 
 /* A write on the new connection is ordered behind the late one: what a barrier (R1) rests on. */
-static void test_late_before_barrier(void **state) {
-    (void)state;
+TEST(test_late_before_barrier) {
     int leader = divvy_testing_leader(e);
     divvy_client *c = open_client(e, 10000, leader);
     write_late(c, 5000);
@@ -122,8 +118,7 @@ static void test_late_before_barrier(void **state) {
 }
 
 /* What comes late by way of one server when the session has moved to another is not done at all. */
-static void test_late_and_moved(void **state) {
-    (void)state;
+TEST(test_late_and_moved) {
     divvy_client *c = open_client(e, 10000, a_follower(e));
     divvy_testing_lag_server(e, (unsigned)divvy_testing_leader(e), 100);
     ask_op(c, &o, op_create("/late", "", DV_EPHEMERAL), NULL);
@@ -138,8 +133,7 @@ static void test_late_and_moved(void **state) {
 }
 
 /* A late write of a session that has ended is not done. */
-static void test_late_and_ended(void **state) {
-    (void)state;
+TEST(test_late_and_ended) {
     divvy_client *c = open_client(e, 10000, divvy_testing_leader(e));
     ask_op(c, &o, op_create("/late", "", DV_EPHEMERAL), NULL);
     divvy_testing_run(e, 2);
@@ -156,8 +150,7 @@ static void test_late_and_ended(void **state) {
 
 /* A link that loses replies only lets writes through; one that loses requests does not; nobody is told before the
  * silence is too long, and a message that was lost ends what may pass in that direction, though the link is mended. */
-static void test_half_links(void **state) {
-    (void)state;
+TEST(test_half_links) {
     divvy_client *c = open_client(e, 20000, -1);
     for (int replies = 0; replies < 2; replies++) {
         const char *path = replies ? "/through" : "/lost";
@@ -178,8 +171,7 @@ static void test_half_links(void **state) {
 /* ---- lagging servers ---- */
 
 /* A follower that lags shows what was, and yet a session's own writes, as its reads wait behind them. */
-static void test_lag(void **state) {
-    (void)state;
+TEST(test_lag) {
     divvy_client *c = open_client(e, 20000, a_follower(e)), *other = open_client(e, 20000, divvy_testing_leader(e));
     divvy_testing_lag_server(e, (unsigned)a_follower(e), 1000);
     assert_int_equal(do_create(other, "/a", DV_PERSISTENT), 0);
@@ -201,8 +193,7 @@ static void test_lag(void **state) {
 
 /* A follower that is cut off from its leader answers reads, and knows nothing of a session's end, until it has missed
  * its leader for syncLimit ticks; then its clients are sent away. */
-static void test_cut_follower(void **state) {
-    (void)state;
+TEST(test_cut_follower) {
     unsigned cut_off = (unsigned)a_follower(e), leader = (unsigned)divvy_testing_leader(e);
     divvy_client *c = open_client(e, 6000, (int)cut_off), *reader = open_client(e, 40000, (int)cut_off);
     assert_int_equal(do_create(c, "/a", DV_EPHEMERAL), 0);
@@ -233,8 +224,7 @@ static void test_cut_follower(void **state) {
 }
 
 /* A follower that can hear, but not be heard, goes on applying; its clients' touches do not arrive. */
-static void test_mute_follower(void **state) {
-    (void)state;
+TEST(test_mute_follower) {
     unsigned mute = (unsigned)a_follower(e), leader = (unsigned)divvy_testing_leader(e);
     divvy_client *c = open_client(e, 6000, (int)mute), *writer = open_client(e, 20000, (int)leader);
     run_to(1001500);
@@ -251,8 +241,7 @@ static void test_mute_follower(void **state) {
 
 /* A leader that is cut off answers reads, commits nothing, and steps down; the others elect another when they have
  * missed it for syncLimit ticks; what it had logged alone is never done. */
-static void test_cut_leader(void **state) {
-    (void)state;
+TEST(test_cut_leader) {
     unsigned old = (unsigned)divvy_testing_leader(e);
     divvy_client *c = open_client(e, 40000, (int)old);
     run_to(1001500);
@@ -279,8 +268,7 @@ static void test_cut_leader(void **state) {
 }
 
 /* A leader that is killed is followed by another after an election, at which every session's timeout starts again. */
-static void test_killed_leader(void **state) {
-    (void)state;
+TEST(test_killed_leader) {
     divvy_client *c = open_client(e, 6000, a_follower(e));
     run_to(1003500);
     divvy_testing_pause_client(e, c, 1);
@@ -300,8 +288,7 @@ static void test_killed_leader(void **state) {
 }
 
 /* A leader that is stopped goes on believing in itself when it wakes, and its clients in it, until it looks. */
-static void test_stopped_leader(void **state) {
-    (void)state;
+TEST(test_stopped_leader) {
     unsigned old = (unsigned)divvy_testing_leader(e);
     divvy_client *c = open_client(e, 40000, (int)old), *writer = open_client(e, 40000, (int)(old + 1) % 3);
     assert_int_equal(do_create(c, "/a", DV_EPHEMERAL), 0);
@@ -326,8 +313,7 @@ static void test_stopped_leader(void **state) {
 }
 
 /* What one follower had logged when its leader died is done by the next leader, who is that follower. */
-static void test_logged_is_kept(void **state) {
-    (void)state;
+TEST(test_logged_is_kept) {
     unsigned old = (unsigned)divvy_testing_leader(e), knows = (old + 1) % 3, lags = (old + 2) % 3;
     divvy_client *c = open_client(e, 20000, (int)old);
     divvy_testing_lag_server(e, old, 500);  /* acknowledgements */
@@ -346,8 +332,7 @@ static void test_logged_is_kept(void **state) {
 }
 
 /* Without a quorum nothing is done; a server that was away catches up. */
-static void test_no_quorum(void **state) {
-    (void)state;
+TEST(test_no_quorum) {
     unsigned leader = (unsigned)divvy_testing_leader(e), a = (leader + 1) % 3, b = (leader + 2) % 3;
     divvy_client *c = open_client(e, 40000, (int)leader);
     divvy_testing_kill_server(e, a);
@@ -369,17 +354,4 @@ static void test_no_quorum(void **state) {
     divvy_client_close(c);
 }
 
-int main(void) {
-#define ON_ENSEMBLE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        ON_ENSEMBLE(test_first_read),     ON_ENSEMBLE(test_fates),
-        ON_ENSEMBLE(test_late),           ON_ENSEMBLE(test_late_before_barrier),
-        ON_ENSEMBLE(test_late_and_moved), ON_ENSEMBLE(test_late_and_ended),
-        ON_ENSEMBLE(test_half_links),     ON_ENSEMBLE(test_lag),
-        ON_ENSEMBLE(test_cut_follower),   ON_ENSEMBLE(test_mute_follower),
-        ON_ENSEMBLE(test_cut_leader),     ON_ENSEMBLE(test_killed_leader),
-        ON_ENSEMBLE(test_stopped_leader), ON_ENSEMBLE(test_logged_is_kept),
-        ON_ENSEMBLE(test_no_quorum),
-    };
-    return cmocka_run_group_tests_name("ensemble_faults", tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

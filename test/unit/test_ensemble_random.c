@@ -283,8 +283,7 @@ static void one_run(uint64_t seed) {
 
 /* Every request is answered once and in order, reads never go back, a watch fires before the change is seen, no
  * ephemeral outlives its session, and in the end all servers agree with what was told. */
-static void test_random(void **state) {
-    (void)state;
+TEST(test_random) {
     const char *given = getenv("DIVVY_TEST_SEED");
     const char *runs = getenv("DIVVY_TEST_RUNS");
     uint64_t first = given ? strtoull(given, NULL, 10) : 0;
@@ -301,17 +300,11 @@ static void test_random(void **state) {
 }
 
 /* One seed gives one run, to the last millisecond. */
-static void test_replay(void **state) {
-    (void)state;
+TEST(test_replay) {
     one_run(4711);
     uint64_t once = fingerprint;
     one_run(4711);
     assert_true(once == fingerprint);
     one_run(4712);
     assert_true(once != fingerprint);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_replay)};
-    return cmocka_run_group_tests_name("ensemble_random", tests, NULL, NULL);
 }

@@ -74,8 +74,7 @@ static bool nobody_owns(int member) {
 
 /* A pool of threaded members divides its items, through the loss of a leader, a broken connection, and the crash of a
  * member, as it does on real servers. */
-static void test_pool(void **state) {
-    (void)state;
+TEST(test_pool) {
     open_pool();
     DV_WAIT(all_owned(), DEADLINE_MS);
     assert_int_equal(divvy_testing_step(e, 0), DIVVY_ESTATE);
@@ -103,8 +102,7 @@ static void *read_clock(void *client) {
 
 /* A client's clock is read without the ensemble's mutex, so that threads which ask divvy_partitioner_owns() do not wait
  * for one another. It also goes on from where it was when its speed changes, and changes back. */
-static void test_clock(void **state) {
-    (void)state;
+TEST(test_clock) {
     open_pool();
     int64_t first = dv_client_now(clients[0]);
     pthread_t thread;
@@ -125,9 +123,4 @@ static void test_clock(void **state) {
         assert_in_range(dv_client_now(clients[0]) - first, 0, DEADLINE_MS);
     }
     close_pool();
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_pool), cmocka_unit_test(test_clock)};
-    return cmocka_run_group_tests_name("ensemble_real", tests, NULL, NULL);
 }

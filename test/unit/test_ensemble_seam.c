@@ -56,8 +56,7 @@ static int tear_down(void **state) {
 }
 
 /* A new session was asked for at a known time of the client's clock; one that goes on has no such time. */
-static void test_news(void **state) {
-    (void)state;
+TEST(test_news) {
     int64_t asked_at = dv_client_now(c);
     assert_int_equal(divvy_client_wait_connected(c, 1000), 0);
     assert_int_equal(news_count, 1);
@@ -75,8 +74,7 @@ static void test_news(void **state) {
 }
 
 /* An expired session is told as lost; the next one is new. */
-static void test_reopen(void **state) {
-    (void)state;
+TEST(test_reopen) {
     assert_int_equal(divvy_client_wait_connected(c, 1000), 0);
     divvy_testing_expire(e, c);
     int64_t expired_at = dv_client_now(c);
@@ -99,8 +97,7 @@ static void on_done(void *context, const dv_reply *reply, int64_t now) {
 
 /* Each answer of a server is told before the request's own function runs, with when it was sent, by which connection,
  * and whether it was a write. */
-static void test_answers(void **state) {
-    (void)state;
+TEST(test_answers) {
     assert_int_equal(divvy_client_wait_connected(c, 1000), 0);
     divvy_testing_run(e, 100);
     for (int round = 1; round <= 2; round++) {
@@ -127,8 +124,7 @@ static void test_answers(void **state) {
 }
 
 /* What no server has answered is not told as an answer: neither what was lost, nor what could not be sent. */
-static void test_no_answers(void **state) {
-    (void)state;
+TEST(test_no_answers) {
     ask_op(c, &o, op_of(DV_GET, "/"), NULL); /* before the first connection */
     assert_int_equal(await(&o), DIVVY_ECONNECTION);
     assert_int_equal(answer_count, 0);
@@ -145,8 +141,7 @@ static void test_no_answers(void **state) {
 }
 
 /* A multi that this side refuses as a whole was not sent, so that none of its operations is to blame or done. */
-static void test_multi_not_sent(void **state) {
-    (void)state;
+TEST(test_multi_not_sent) {
     assert_int_equal(divvy_client_wait_connected(c, 1000), 0);
     dv_op ops[] = {op_create("/a", "", DV_PERSISTENT), op_of(DV_CHECK, "/a/../b")};
     ask_multi(c, &o, ops, 2);
@@ -157,8 +152,7 @@ static void test_multi_not_sent(void **state) {
 }
 
 /* What is under way when the client is closed ends then, once. */
-static void test_close(void **state) {
-    (void)state;
+TEST(test_close) {
     assert_int_equal(divvy_client_wait_connected(c, 1000), 0);
     outcome several;
     dv_op check = op_of(DV_CHECK, "/");
@@ -183,8 +177,7 @@ static void on_state(divvy_client *client, divvy_session_state state, void *user
 }
 
 /* A client that waits inside another's callback lets the time of all others go on; it never stands still. */
-static void test_wait_in_callback(void **state) {
-    (void)state;
+TEST(test_wait_in_callback) {
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.manual = 1;
     assert_int_equal(divvy_testing_client_open(&second, e, &config), 0);
@@ -202,8 +195,7 @@ static void test_wait_in_callback(void **state) {
 }
 
 /* Memory of what stays is small: an ensemble whose clients come and go keeps no paths. */
-static void test_no_growth(void **state) {
-    (void)state;
+TEST(test_no_growth) {
     assert_int_equal(divvy_client_wait_connected(c, 1000), 0);
     assert_int_equal(do_create(c, "/x", DV_PERSISTENT), 0);
     size_t paths = e->path_count;
@@ -218,17 +210,4 @@ static void test_no_growth(void **state) {
     assert_in_range(e->path_count, paths, paths + 4096);
 }
 
-int main(void) {
-#define ON_ENSEMBLE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        ON_ENSEMBLE(test_news),
-        ON_ENSEMBLE(test_reopen),
-        ON_ENSEMBLE(test_answers),
-        ON_ENSEMBLE(test_no_answers),
-        ON_ENSEMBLE(test_multi_not_sent),
-        ON_ENSEMBLE(test_close),
-        ON_ENSEMBLE(test_wait_in_callback),
-        ON_ENSEMBLE(test_no_growth),
-    };
-    return cmocka_run_group_tests_name("ensemble_seam", tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

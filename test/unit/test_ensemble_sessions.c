@@ -47,8 +47,7 @@ static void stop_after_write(divvy_client *c, const char *path) {
 }
 
 /* Servers give the timeout that was asked for, within their bounds. */
-static void test_timeouts(void **state) {
-    (void)state;
+TEST(test_timeouts) {
     static const int64_t asked[] = {2000, 4000, 9999, 40000, 100000}, given[] = {4000, 4000, 9999, 40000, 40000};
     for (int i = 0; i < 5; i++) {
         divvy_client *c = open_client(e, asked[i], -1);
@@ -59,8 +58,7 @@ static void test_timeouts(void **state) {
 }
 
 /* On the leader a request touches the session at once; it expires at the end of the tick in which its timeout ends. */
-static void test_expiry_on_leader(void **state) {
-    (void)state;
+TEST(test_expiry_on_leader) {
     divvy_client *c = open_client(e, TIMEOUT_MS, divvy_testing_leader(e));
     run_to(1001500);
     stop_after_write(c, "/a");
@@ -79,8 +77,7 @@ static void test_expiry_on_leader(void **state) {
 }
 
 /* On a follower the touch waits for the leader's next ping, and counts from then: a write, too. */
-static void test_touch_by_ping(void **state) {
-    (void)state;
+TEST(test_touch_by_ping) {
     divvy_client *c = open_client(e, TIMEOUT_MS, a_follower(e));
     run_to(1001500);
     stop_after_write(c, "/a");
@@ -92,8 +89,7 @@ static void test_touch_by_ping(void **state) {
 }
 
 /* Where the follower's answer to that ping is lost, what the follower knows is worth nothing. */
-static void test_touch_is_lost(void **state) {
-    (void)state;
+TEST(test_touch_is_lost) {
     divvy_client *c = open_client(e, TIMEOUT_MS, a_follower(e));
     run_to(1001500);
     stop_after_write(c, "/a");
@@ -106,8 +102,7 @@ static void test_touch_is_lost(void **state) {
 }
 
 /* A session that is closed ends at once, with its nodes, and not by expiry. */
-static void test_close(void **state) {
-    (void)state;
+TEST(test_close) {
     divvy_client *c = open_client(e, TIMEOUT_MS, -1);
     assert_int_equal(do_create(c, "/a", DV_EPHEMERAL), 0);
     int64_t at = e->now;
@@ -120,8 +115,7 @@ static void test_close(void **state) {
 }
 
 /* A process that dies leaves its session to expire; closing what is left of it says nothing more to the servers. */
-static void test_crash(void **state) {
-    (void)state;
+TEST(test_crash) {
     divvy_client *c = open_client(e, TIMEOUT_MS, -1);
     assert_int_equal(do_create(c, "/a", DV_EPHEMERAL), 0);
     divvy_testing_crash_client(e, c);
@@ -136,8 +130,7 @@ static void test_crash(void **state) {
 }
 
 /* An idle client pings a third of its timeout after what it sent last, and lives by that. */
-static void test_pings(void **state) {
-    (void)state;
+TEST(test_pings) {
     divvy_client *c = open_client(e, TIMEOUT_MS, a_follower(e));
     dv_mem_client *native = (dv_mem_client *)(void *)c->znode;
     divvy_testing_run(e, 100);
@@ -156,8 +149,7 @@ static void test_pings(void **state) {
 
 /* A dead link is found out two thirds of the timeout after something was last heard; and while a request is unanswered
  * no ping is sent. */
-static void test_dead_link(void **state) {
-    (void)state;
+TEST(test_dead_link) {
     divvy_client *c = open_client(e, TIMEOUT_MS, -1);
     dv_mem_client *native = (dv_mem_client *)(void *)c->znode;
     divvy_testing_run(e, 100);
@@ -178,8 +170,7 @@ static void test_dead_link(void **state) {
 }
 
 /* An expiry is learned when a server can tell of it: at once while connected, else on the next connection. */
-static void test_told_of_expiry(void **state) {
-    (void)state;
+TEST(test_told_of_expiry) {
     divvy_client *c = open_client(e, TIMEOUT_MS, -1);
     dv_mem_client *native = (dv_mem_client *)(void *)c->znode;
     int64_t id = divvy_client_session_id(c);
@@ -196,8 +187,7 @@ static void test_told_of_expiry(void **state) {
 }
 
 /* A session goes on at another server when its own dies, and is the same. */
-static void test_moves(void **state) {
-    (void)state;
+TEST(test_moves) {
     divvy_client *c = open_client(e, TIMEOUT_MS, a_follower(e));
     int64_t id = divvy_client_session_id(c);
     assert_int_equal(do_create(c, "/a", DV_EPHEMERAL), 0);
@@ -214,8 +204,7 @@ static void test_moves(void **state) {
 }
 
 /* A client is not let in by a server that has seen less than it: what it reads never goes back. */
-static void test_never_back(void **state) {
-    (void)state;
+TEST(test_never_back) {
     divvy_client *c = open_client(e, 20000, divvy_testing_leader(e));
     outcome o;
     unsigned behind = (unsigned)a_follower(e);
@@ -233,8 +222,7 @@ static void test_never_back(void **state) {
 }
 
 /* A stopped process does nothing; what arrived meanwhile it finds when it goes on. */
-static void test_pause(void **state) {
-    (void)state;
+TEST(test_pause) {
     divvy_client *c = open_client(e, 20000, -1);
     outcome o;
     ask_op(c, &o, op_of(DV_GET, "/"), NULL);
@@ -250,8 +238,7 @@ static void test_pause(void **state) {
 }
 
 /* Clocks of clients differ from the beginning, and may run at rates of their own. */
-static void test_clocks(void **state) {
-    (void)state;
+TEST(test_clocks) {
     divvy_client *a = open_client(e, TIMEOUT_MS, -1), *b = open_client(e, TIMEOUT_MS, -1);
     assert_true(dv_client_now(a) != dv_client_now(b));
     divvy_testing_drift_client(e, a, 10000);
@@ -272,8 +259,7 @@ static void test_clocks(void **state) {
 }
 
 /* Calls that wait let the time of all go on, and no longer than they were told. */
-static void test_waiting(void **state) {
-    (void)state;
+TEST(test_waiting) {
     for (unsigned i = 0; i < 3; i++) divvy_testing_kill_server(e, i);
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.manual = 1;
@@ -290,16 +276,4 @@ static void test_waiting(void **state) {
     assert_int_equal(divvy_testing_run(e, -1), DIVVY_EINVAL);
 }
 
-int main(void) {
-#define ON_ENSEMBLE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        ON_ENSEMBLE(test_timeouts),       ON_ENSEMBLE(test_expiry_on_leader),
-        ON_ENSEMBLE(test_touch_by_ping),  ON_ENSEMBLE(test_touch_is_lost),
-        ON_ENSEMBLE(test_close),          ON_ENSEMBLE(test_crash),
-        ON_ENSEMBLE(test_pings),          ON_ENSEMBLE(test_dead_link),
-        ON_ENSEMBLE(test_told_of_expiry), ON_ENSEMBLE(test_moves),
-        ON_ENSEMBLE(test_never_back),     ON_ENSEMBLE(test_pause),
-        ON_ENSEMBLE(test_clocks),         ON_ENSEMBLE(test_waiting),
-    };
-    return cmocka_run_group_tests_name("ensemble_sessions", tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

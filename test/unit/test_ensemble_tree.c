@@ -21,8 +21,7 @@ static int tear_down(void **state) {
 }
 
 /* Each operation does what ZooKeeper's does, with its Stat. */
-static void test_operations(void **state) {
-    (void)state;
+TEST(test_operations) {
     assert_int_equal(do_op(c, &o, op_create("/a", "one", DV_PERSISTENT)), 0);
     assert_string_equal(o.path, "/a");
     int64_t czxid = o.stat.czxid;
@@ -57,8 +56,7 @@ static void test_operations(void **state) {
 }
 
 /* A node's times are the wall clock of the leader that ordered the transaction: creation and the last set. */
-static void test_times(void **state) {
-    (void)state;
+TEST(test_times) {
     int64_t before_ms = divvy_testing_wall_clock_ms(e);
     assert_int_equal(do_op(c, &o, op_create("/timed", "one", DV_PERSISTENT)), 0);
     assert_true(o.stat.ctime_ms >= before_ms && o.stat.ctime_ms <= divvy_testing_wall_clock_ms(e));
@@ -75,8 +73,7 @@ static void test_times(void **state) {
 }
 
 /* Each refusal is the one that ZooKeeper gives, and changes nothing. */
-static void test_refusals(void **state) {
-    (void)state;
+TEST(test_refusals) {
     assert_int_equal(do_create(c, "/a", DV_PERSISTENT), 0);
     assert_int_equal(do_create(c, "/a/b", DV_EPHEMERAL), 0);
     int64_t count = e->servers[0].root->child_count;
@@ -99,8 +96,7 @@ static void test_refusals(void **state) {
 }
 
 /* Two requests sent back to back: the second is judged by what the first will have done. */
-static void test_pipelined(void **state) {
-    (void)state;
+TEST(test_pipelined) {
     outcome made, below, again, gone, after;
     ask_op(c, &made, op_create("/a", "", DV_PERSISTENT), NULL);
     ask_op(c, &below, op_create("/a/b", "", DV_PERSISTENT), NULL);
@@ -114,8 +110,7 @@ static void test_pipelined(void **state) {
 
 /* A sequence number counts the creates under the parent, of all kinds, and no deletes; it starts again with the
  * parent. */
-static void test_sequences(void **state) {
-    (void)state;
+TEST(test_sequences) {
     for (int round = 0; round < 2; round++) {
         assert_int_equal(do_create(c, "/q", DV_PERSISTENT), 0);
         assert_int_equal(do_op(c, &o, op_create("/q/x-", "", DV_SEQUENTIAL | DV_EPHEMERAL)), 0);
@@ -131,8 +126,7 @@ static void test_sequences(void **state) {
 }
 
 /* "/" with a number behind it is a child of "/", in a multi too; without one it is there already. */
-static void test_sequence_at_the_root(void **state) {
-    (void)state;
+TEST(test_sequence_at_the_root) {
     assert_int_equal(do_create(c, "/", DV_PERSISTENT), DIVVY_EEXIST);
     assert_int_equal(do_op(c, &o, op_create("/", "", DV_SEQUENTIAL | DV_EPHEMERAL)), 0);
     assert_string_equal(o.path, "/0000000000");
@@ -153,8 +147,7 @@ static void create_two(const char *a, const char *b) {
 }
 
 /* At its end the counter stays, as with ZooKeeper 3.8, but for what is under way together. */
-static void test_sequence_sticks(void **state) {
-    (void)state;
+TEST(test_sequence_sticks) {
     assert_int_equal(do_create(c, "/q", DV_PERSISTENT), 0);
     assert_int_equal(divvy_testing_set_sequence(e, "/none", 7), DIVVY_ENOENT);
     assert_int_equal(divvy_testing_set_sequence(e, "/q", 2147483646), 0);
@@ -165,7 +158,7 @@ static void test_sequence_sticks(void **state) {
 }
 
 /* If so configured it goes on below zero. */
-static void test_sequence_wraps(void **state) {
+TEST(test_sequence_wraps) {
     tear_down(state);
     divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
     config.sequences_wrap = 1;
@@ -185,8 +178,7 @@ static void test_sequence_wraps(void **state) {
 }
 
 /* A multi is one transaction; its operations see those before them. */
-static void test_multi(void **state) {
-    (void)state;
+TEST(test_multi) {
     dv_op ops[] = {op_create("/m", "", DV_PERSISTENT), op_create("/m/x-", "", DV_SEQUENTIAL | DV_EPHEMERAL),
                    op_create("/m/x-", "", DV_SEQUENTIAL), op_set("/m", "data", 0), op_of(DV_CHECK, "/m/x-0000000001")};
     ask_multi(c, &o, ops, 5);
@@ -203,8 +195,7 @@ static void test_multi(void **state) {
 }
 
 /* A set tells the node's Stat as it left it, though a later operation of the multi deletes the node. */
-static void test_multi_set_and_delete(void **state) {
-    (void)state;
+TEST(test_multi_set_and_delete) {
     int64_t before_ms = divvy_testing_wall_clock_ms(e);
     dv_op ops[] = {op_create("/m", "", DV_PERSISTENT), op_set("/m", "data", 0), op_of(DV_DELETE, "/m")};
     ask_multi(c, &o, ops, 3);
@@ -216,8 +207,7 @@ static void test_multi_set_and_delete(void **state) {
 }
 
 /* If one operation of a multi fails, none is done, not even the counting; it has its error, all others are undone. */
-static void test_multi_fails(void **state) {
-    (void)state;
+TEST(test_multi_fails) {
     assert_int_equal(do_create(c, "/m", DV_PERSISTENT), 0);
     dv_op ops[] = {op_create("/m/x-", "", DV_SEQUENTIAL), op_set("/m", "data", 0), op_of(DV_CHECK, "/none"),
                    op_of(DV_DELETE, "/m")};
@@ -245,8 +235,7 @@ static divvy_client *open_as(const char *auth, int acl) {
 }
 
 /* Access lists: the creator may do anything, others read what is readable, and anybody may see that a node exists. */
-static void test_access(void **state) {
-    (void)state;
+TEST(test_access) {
     divvy_client *owner = open_as("anna:secret", DIVVY_ACL_CREATOR), *same = open_as("anna:secret", DIVVY_ACL_AUTO);
     divvy_client *shows = open_as("bert:secret", DIVVY_ACL_READABLE);
     assert_int_equal(do_create(owner, "/hers", DV_PERSISTENT), 0);
@@ -276,8 +265,7 @@ static void test_access(void **state) {
 }
 
 /* Refused credentials end the client. */
-static void test_refused_credentials(void **state) {
-    (void)state;
+TEST(test_refused_credentials) {
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.auth_scheme = "digest";
     config.auth = "anna:wrong";
@@ -291,8 +279,7 @@ static void test_refused_credentials(void **state) {
 }
 
 /* What the seam limits is not sent; what a server limits ends the connection. */
-static void test_sizes(void **state) {
-    (void)state;
+TEST(test_sizes) {
     char *large = calloc(1, DV_REQUEST_BYTES_MAX + 1);
     dv_op op = {.kind = DV_CREATE, .path = "/large", .data = large, .data_bytes = DV_REQUEST_BYTES_MAX};
     assert_int_equal(do_op(c, &o, op), DIVVY_E2BIG);
@@ -311,8 +298,7 @@ static void test_sizes(void **state) {
 }
 
 /* An administrator's nodes, and containers, which go a minute after their last child, but never before the first. */
-static void test_containers(void **state) {
-    (void)state;
+TEST(test_containers) {
     assert_int_equal(divvy_testing_put(e, "/box", "", 0, DIVVY_TESTING_CONTAINER), 0);
     assert_int_equal(divvy_testing_put(e, "/unused", "", 0, DIVVY_TESTING_CONTAINER), 0);
     assert_int_equal(divvy_testing_put(e, "/none/x", "", 0, DIVVY_TESTING_PERSISTENT), DIVVY_ENOENT);
@@ -333,8 +319,7 @@ static void test_containers(void **state) {
 }
 
 /* A chroot is made, and stands before the paths of recipes. */
-static void test_chroot(void **state) {
-    (void)state;
+TEST(test_chroot) {
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.hosts = "/a/b";
     divvy_client *below = open_client_with(e, config, -1);
@@ -349,8 +334,7 @@ static void test_chroot(void **state) {
 }
 
 /* What cannot be is refused when an ensemble, or a client on it, is made. */
-static void test_configs(void **state) {
-    (void)state;
+TEST(test_configs) {
     divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
     divvy_testing_ensemble *none;
     config.servers = 10;
@@ -369,26 +353,4 @@ static void test_configs(void **state) {
     divvy_testing_ensemble_destroy(NULL);
 }
 
-int main(void) {
-#define ON_ENSEMBLE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        ON_ENSEMBLE(test_operations),
-        ON_ENSEMBLE(test_times),
-        ON_ENSEMBLE(test_refusals),
-        ON_ENSEMBLE(test_pipelined),
-        ON_ENSEMBLE(test_sequences),
-        ON_ENSEMBLE(test_sequence_at_the_root),
-        ON_ENSEMBLE(test_sequence_sticks),
-        ON_ENSEMBLE(test_sequence_wraps),
-        ON_ENSEMBLE(test_multi),
-        ON_ENSEMBLE(test_multi_set_and_delete),
-        ON_ENSEMBLE(test_multi_fails),
-        ON_ENSEMBLE(test_access),
-        ON_ENSEMBLE(test_refused_credentials),
-        ON_ENSEMBLE(test_sizes),
-        ON_ENSEMBLE(test_containers),
-        ON_ENSEMBLE(test_chroot),
-        ON_ENSEMBLE(test_configs),
-    };
-    return cmocka_run_group_tests_name("ensemble_tree", tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

@@ -39,8 +39,7 @@ static void expect(dv_watch_kind kind) {
 }
 
 /* Each kind of read watches for what ZooKeeper watches for, and is told once. */
-static void test_kinds(void **state) {
-    (void)state;
+TEST(test_kinds) {
     assert_int_equal(read_watched(DV_EXISTS, "/a/b"), DIVVY_ENOENT);
     do_create(other, "/a/b", DV_PERSISTENT);
     expect(DV_WATCH_CREATED);
@@ -64,8 +63,7 @@ static void test_kinds(void **state) {
 }
 
 /* A read that fails leaves no watch, but for an exists that finds nothing. */
-static void test_failed_reads(void **state) {
-    (void)state;
+TEST(test_failed_reads) {
     assert_int_equal(read_watched(DV_GET, "/a/b"), DIVVY_ENOENT);
     assert_null(w.watch.link);
     do_create(other, "/a/b", DV_PERSISTENT);
@@ -74,8 +72,7 @@ static void test_failed_reads(void **state) {
 }
 
 /* The watch is told before the answer that shows the change, be it of a read, or of one's own write. */
-static void test_before_the_answer(void **state) {
-    (void)state;
+TEST(test_before_the_answer) {
     assert_int_equal(read_watched(DV_CHILDREN, "/a"), 0);
     outcome made, listed;
     ask_op(c, &made, op_create("/a/b", "", DV_PERSISTENT), NULL);
@@ -90,8 +87,7 @@ static void test_before_the_answer(void **state) {
 }
 
 /* A watch that is taken back is silent, though the server still tells of it. */
-static void test_unwatch(void **state) {
-    (void)state;
+TEST(test_unwatch) {
     assert_int_equal(read_watched(DV_GET, "/a"), 0);
     dv_client_lock(c);
     dv_znode_unwatch(c->znode, &w.watch);
@@ -102,8 +98,7 @@ static void test_unwatch(void **state) {
 }
 
 /* Two who watch the same are both told, each once. */
-static void test_two_watchers(void **state) {
-    (void)state;
+TEST(test_two_watchers) {
     seen_watch second;
     watch_init(e, &second);
     assert_int_equal(read_watched(DV_CHILDREN, "/a"), 0);
@@ -132,8 +127,7 @@ static void mend(void) {
 }
 
 /* What changed while the connection was down is told when it is back; another server tells as well. */
-static void test_missed_changes(void **state) {
-    (void)state;
+TEST(test_missed_changes) {
     static const struct {
         dv_kind read;
         const char *path;
@@ -158,8 +152,7 @@ static void test_missed_changes(void **state) {
 
 /* A node that was made and deleted while nobody listened was never there for an exists watch, which stays set; session
  * events consume no watch either. */
-static void test_missed_for_good(void **state) {
-    (void)state;
+TEST(test_missed_for_good) {
     assert_int_equal(read_watched(DV_EXISTS, "/a/b"), DIVVY_ENOENT);
     cut();
     do_create(other, "/a/b", DV_PERSISTENT);
@@ -172,8 +165,7 @@ static void test_missed_for_good(void **state) {
 }
 
 /* A read whose answer was lost leaves no watch here, whatever the server has. */
-static void test_lost_read(void **state) {
-    (void)state;
+TEST(test_lost_read) {
     divvy_testing_link_client(e, c, DIVVY_TESTING_LINK_NO_REPLIES);
     ask_op(c, &o, op_of(DV_GET, "/a"), &w);
     divvy_testing_run(e, 1);
@@ -183,8 +175,7 @@ static void test_lost_read(void **state) {
 }
 
 /* With the session go its watches, and none of them is told. */
-static void test_session_end(void **state) {
-    (void)state;
+TEST(test_session_end) {
     assert_int_equal(read_watched(DV_GET, "/a"), 0);
     assert_int_equal(divvy_testing_expire(e, c), 0);
     divvy_testing_run(e, 100);
@@ -203,8 +194,7 @@ static divvy_client *open_as_anna(void) {
 }
 
 /* Of a node that one may not read one is told nothing, though its existence can be watched; the watch is used up. */
-static void test_unreadable(void **state) {
-    (void)state;
+TEST(test_unreadable) {
     divvy_client *owner = open_as_anna();
     seen_watch hers, second;
     watch_init(e, &hers);
@@ -228,13 +218,4 @@ static void test_unreadable(void **state) {
     divvy_client_close(owner);
 }
 
-int main(void) {
-#define ON_ENSEMBLE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        ON_ENSEMBLE(test_kinds),           ON_ENSEMBLE(test_failed_reads), ON_ENSEMBLE(test_before_the_answer),
-        ON_ENSEMBLE(test_unwatch),         ON_ENSEMBLE(test_two_watchers), ON_ENSEMBLE(test_missed_changes),
-        ON_ENSEMBLE(test_missed_for_good), ON_ENSEMBLE(test_lost_read),    ON_ENSEMBLE(test_session_end),
-        ON_ENSEMBLE(test_unreadable),
-    };
-    return cmocka_run_group_tests_name("ensemble_watches", tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

@@ -3,18 +3,13 @@
  *
  * DIVVY_TEST_SEED=n replays the hostile ones. */
 #include <float.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "divvy/error.h"
 #include "lib/seed.h"
+#include "lib/test.h"
 #include "registry/entry.h"
 #include "registry/server_time.h"
 #include "registry/status.h"
@@ -44,8 +39,7 @@ static bool is_good(const char *text) {
 /* ---- what is read ---- */
 
 /* An entry of divvy's has all that doublethink's registry knows of a service. */
-static void test_ours(void **state) {
-    (void)state;
+TEST(test_ours) {
     dv_entry *e =
         parse("{\"name\":\"web\",\"id\":\"a\",\"role\":\"web\",\"load\":0.5,\"ttl\":60.5,\"x\":[1,{\"y\":2}]}");
     assert_non_null(e);
@@ -61,8 +55,7 @@ static void test_ours(void **state) {
 }
 
 /* An entry as Curator writes it has no load and no ttl: load 0, and healthy at any time; "enabled" is accepted. */
-static void test_curators(void **state) {
-    (void)state;
+TEST(test_curators) {
     static const char text[] =
         "{\"name\":\"web\",\"id\":\"a\",\"address\":\"10.0.0.1\",\"port\":80,\"sslPort\":null,\"payload\":"
         "{\"@class\":\"java.util.LinkedHashMap\",\"k\":1},\"registrationTimeUTC\":1700000000000,\"serviceType\":"
@@ -81,8 +74,7 @@ static void test_curators(void **state) {
 }
 
 /* Nodes are named by the codec, by Curator's raw names, and by its DYNAMIC_SEQUENTIAL ones; other names are refused. */
-static void test_names(void **state) {
-    (void)state;
+TEST(test_names) {
     static const struct {
         const char *role_node, *id_node, *text;
         bool good;
@@ -109,8 +101,7 @@ static void test_names(void **state) {
 }
 
 /* Fields of a wrong type, fields that come twice, and texts that are no object are refused, each with its reason. */
-static void test_malformed(void **state) {
-    (void)state;
+TEST(test_malformed) {
 #define HEAD "{\"name\":\"web\",\"id\":\"a\""
     static const char *const bad[] = {
         "",
@@ -160,8 +151,7 @@ static char *repeat(const char *text, size_t count, const char *tail) {
 }
 
 /* Depth, number of values and size are bounded, each exactly, before the parser sees a byte. */
-static void test_bounds(void **state) {
-    (void)state;
+TEST(test_bounds) {
     for (int over = 0; over < 2; over++) {
         size_t depth = DV_ENTRY_DEPTH_MAX - 1 + (size_t)over, values = DV_ENTRY_VALUES_MAX - 4 + (size_t)over;
         char *open = repeat("[", depth, ""), *close = repeat("]", depth, "}");
@@ -191,8 +181,7 @@ static void test_bounds(void **state) {
 
 /* "If a service's last heartbeat was more than 'ttl' seconds ago, it is considered down": healthy is strictly younger
  * than ttl, expired as old or older, purged strictly older than its multiple. */
-static void test_health(void **state) {
-    (void)state;
+TEST(test_health) {
     dv_entry *e = parse(HEAD ",\"load\":1,\"ttl\":1.5}"); /* written at 1,000,000 */
     assert_true(dv_entry_is_healthy(e, 1001499));
     assert_false(dv_entry_is_healthy(e, 1001500));
@@ -207,8 +196,7 @@ static void test_health(void **state) {
 }
 
 /* Entries are ordered by load, then by the order in which they came. */
-static void test_order(void **state) {
-    (void)state;
+TEST(test_order) {
     dv_entry *e[] = {parse(HEAD ",\"load\":2}"), parse(HEAD ",\"load\":-1e300}"), parse(HEAD "}"),
                      parse(HEAD ",\"load\":0}")};
     dv_entry *third = e[3], *first = e[1], *second = e[2], *last = e[0];
@@ -243,8 +231,7 @@ static void assert_text(const cJSON *entry, const char *expected) {
 }
 
 /* The entry has Curator's fields first, in Curator's order, nulls written out, then doublethink's, then the others. */
-static void test_composed(void **state) {
-    (void)state;
+TEST(test_composed) {
     char reason[DV_STATUS_REASON_BYTES];
     cJSON *e = compose("{\"extra\":{\"a\":[1]},\"load\":0.5,\"ttl\":60,\"role\":\"web\"}", &defaults, reason);
     assert_non_null(e);
@@ -273,8 +260,7 @@ static void test_composed(void **state) {
 }
 
 /* "`status_info` must have at least the fields 'role', 'load', and 'ttl'", and what is wrong is named. */
-static void test_status_checked(void **state) {
-    (void)state;
+TEST(test_status_checked) {
     static const struct {
         const char *text, *named;
     } bad[] = {
@@ -323,8 +309,7 @@ static void test_status_checked(void **state) {
 }
 
 /* A candidate for a unique role needs ttl only; role, name and id are the role, whatever it says. */
-static void test_candidate(void **state) {
-    (void)state;
+TEST(test_candidate) {
     dv_status_defaults unique = defaults;
     char reason[DV_STATUS_REASON_BYTES];
     unique.unique_role = "leader";
@@ -339,8 +324,7 @@ static void test_candidate(void **state) {
 }
 
 /* A persistent entry says so to Curator; an ephemeral one says DYNAMIC, whatever it was before. */
-static void test_service_type(void **state) {
-    (void)state;
+TEST(test_service_type) {
     dv_status_defaults persistent = defaults;
     persistent.persistent = true;
     char reason[DV_STATUS_REASON_BYTES];
@@ -359,8 +343,7 @@ static void test_service_type(void **state) {
 }
 
 /* Identity is id, host, pid and nonce; no other field counts, and none of these may be missing. */
-static void test_identity(void **state) {
-    (void)state;
+TEST(test_identity) {
     static const char base[] =
         "{\"id\":\"i\",\"host\":\"h\",\"pid\":1,\"nonce\":\"n\",\"load\":1,\"last_heartbeat\":\"x\"}";
     static const struct {
@@ -385,8 +368,7 @@ static void test_identity(void **state) {
 }
 
 /* Kept first times come from the earlier entry where there are none, or in any case by force; nonsense is not kept. */
-static void test_first_kept(void **state) {
-    (void)state;
+TEST(test_first_kept) {
     char reason[DV_STATUS_REASON_BYTES];
     cJSON *earlier = cJSON_Parse("{\"first_heartbeat\":\"then\",\"registrationTimeUTC\":5}");
     cJSON *hostile = cJSON_Parse("{\"first_heartbeat\":[],\"registrationTimeUTC\":\"x\"}");
@@ -407,8 +389,7 @@ static void test_first_kept(void **state) {
 }
 
 /* What is too large, too deep or no UTF-8 is refused before it is sent. */
-static void test_too_large(void **state) {
-    (void)state;
+TEST(test_too_large) {
     char reason[DV_STATUS_REASON_BYTES], *text, *big = repeat("x", DV_ENTRY_BYTES_MAX, "");
     cJSON *e = compose(GOOD "\"x\":1}", &defaults, reason);
     cJSON_AddStringToObject(e, "big", big);
@@ -438,8 +419,7 @@ static uint64_t draw(uint64_t below) {
 
 /* 100,000 texts, of random bytes, and of a good entry with bytes changed, cut, doubled: none crashes, and what is taken
  * is within its bounds. */
-static void test_hostile(void **state) {
-    (void)state;
+TEST(test_hostile) {
     static const char good[] =
         HEAD ",\"role\":\"web\",\"load\":0.25,\"ttl\":60,\"enabled\":true,\"x\":[{},[\"\\u00e9\\n\"],1e5]}";
     random_state = dv_test_seed("unit_entry");
@@ -470,15 +450,4 @@ static void test_hostile(void **state) {
         dv_entry_free(e);
     }
     assert_true(taken > 1000);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ours),       cmocka_unit_test(test_curators),     cmocka_unit_test(test_names),
-        cmocka_unit_test(test_malformed),  cmocka_unit_test(test_bounds),       cmocka_unit_test(test_health),
-        cmocka_unit_test(test_order),      cmocka_unit_test(test_composed),     cmocka_unit_test(test_status_checked),
-        cmocka_unit_test(test_candidate),  cmocka_unit_test(test_service_type), cmocka_unit_test(test_identity),
-        cmocka_unit_test(test_first_kept), cmocka_unit_test(test_too_large),    cmocka_unit_test(test_hostile),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

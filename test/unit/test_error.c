@@ -1,18 +1,13 @@
 /* Tests of divvy/error.h and of the messages. SPDX-License-Identifier: Apache-2.0 */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "client/error.h"
 #include "divvy/divvy.h"
+#include "lib/test.h"
 
 typedef struct {
     const char *name, *text;
@@ -31,8 +26,7 @@ static const divvy_client *const a_client = (const divvy_client *)(const void *)
 static const divvy_client *const another_client = (const divvy_client *)(const void *)&other;
 
 /* Each error is negative and has a number, a name and a text of its own, without a full stop. */
-static void test_each_is_distinct(void **state) {
-    (void)state;
+TEST(test_each_is_distinct) {
     assert_true(ENTRIES >= 26);
     for (size_t i = 0; i < ENTRIES; i++) {
         const entry *e = &entries[i];
@@ -50,8 +44,7 @@ static void test_each_is_distinct(void **state) {
 }
 
 /* Numbers are part of the ABI: these stay. */
-static void test_numbers_stay(void **state) {
-    (void)state;
+TEST(test_numbers_stay) {
     assert_int_equal(DIVVY_EINVAL, -1);
     assert_int_equal(DIVVY_ETIMEDOUT, -3);
     assert_int_equal(DIVVY_ECLOSED, -7);
@@ -62,8 +55,7 @@ static void test_numbers_stay(void **state) {
 }
 
 /* What may be tried again and what is the end of an object is as the list says; no error is both. */
-static void test_retryable_and_fatal(void **state) {
-    (void)state;
+TEST(test_retryable_and_fatal) {
     for (size_t i = 0; i < ENTRIES; i++) {
         assert_int_equal(divvy_error_retryable(entries[i].number), entries[i].retryable);
         assert_int_equal(divvy_error_fatal(entries[i].number), entries[i].fatal);
@@ -77,8 +69,7 @@ static void test_retryable_and_fatal(void **state) {
 }
 
 /* Success and foreign numbers have texts too, and are neither retryable nor fatal. */
-static void test_other_numbers(void **state) {
-    (void)state;
+TEST(test_other_numbers) {
     static const int good[] = {0, 1, 17, INT32_MAX}, foreign[] = {-27, -1000, INT32_MIN};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         assert_string_equal(divvy_strerror(good[i]), "success");
@@ -93,8 +84,7 @@ static void test_other_numbers(void **state) {
 }
 
 /* A message is of the last error of its client in this thread; for another client it is empty. */
-static void test_message_is_of_the_client(void **state) {
-    (void)state;
+TEST(test_message_is_of_the_client) {
     assert_int_equal(dv_fail(a_client, DIVVY_EINVAL, "bad %s %d", "thing", 7), DIVVY_EINVAL);
     assert_string_equal(divvy_client_error(a_client), "bad thing 7");
     assert_string_equal(divvy_client_error(another_client), "");
@@ -105,8 +95,7 @@ static void test_message_is_of_the_client(void **state) {
 }
 
 /* An error without more to say has the error's own text as its message; success leaves the message alone. */
-static void test_plain_message(void **state) {
-    (void)state;
+TEST(test_plain_message) {
     for (size_t i = 0; i < ENTRIES; i++) {
         assert_int_equal(dv_fail_plainly(a_client, entries[i].number), entries[i].number);
         assert_string_equal(divvy_client_error(a_client), entries[i].text);
@@ -117,8 +106,7 @@ static void test_plain_message(void **state) {
 }
 
 /* A message has 511 bytes at most. */
-static void test_message_is_bounded(void **state) {
-    (void)state;
+TEST(test_message_is_bounded) {
     char text[2000];
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
@@ -134,8 +122,7 @@ static void *other_thread(void *unused) {
 }
 
 /* Each thread has a message of its own. */
-static void test_message_is_of_the_thread(void **state) {
-    (void)state;
+TEST(test_message_is_of_the_thread) {
     pthread_t thread;
     void *result;
     dv_fail(a_client, DIVVY_EINVAL, "of this thread");
@@ -146,25 +133,9 @@ static void test_message_is_of_the_thread(void **state) {
 }
 
 /* The version is that of the header. */
-static void test_version(void **state) {
-    (void)state;
+TEST(test_version) {
     char text[32];
     snprintf(text, sizeof text, "%d.%d.%d", DIVVY_VERSION_MAJOR, DIVVY_VERSION_MINOR, DIVVY_VERSION_PATCH);
     assert_string_equal(DIVVY_VERSION, text);
     assert_string_equal(divvy_version(), text);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_is_distinct),
-        cmocka_unit_test(test_numbers_stay),
-        cmocka_unit_test(test_retryable_and_fatal),
-        cmocka_unit_test(test_other_numbers),
-        cmocka_unit_test(test_message_is_of_the_client),
-        cmocka_unit_test(test_plain_message),
-        cmocka_unit_test(test_message_is_bounded),
-        cmocka_unit_test(test_message_is_of_the_thread),
-        cmocka_unit_test(test_version),
-    };
-    return cmocka_run_group_tests_name("error", tests, NULL, NULL);
 }

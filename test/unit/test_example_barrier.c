@@ -1,21 +1,16 @@
 /* Tests of docs/examples/barrier on the in-memory ensemble, in virtual time. SPDX-License-Identifier: Apache-2.0
  *
  * DIVVY_TEST_SEED=n replays one random schedule. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "barrier.h"
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
 #include "lib/seed.h"
+#include "lib/test.h"
 
 #define PATH "/barriers/b"
 #define LONG_MS INT64_C(30000)
@@ -147,8 +142,7 @@ static size_t count_children(void) {
 /* ---- tests ---- */
 
 /* N - 1 members wait, however long; the last one opens the barrier for all. Leaving is the same, and leaves no node. */
-static void test_all_wait_for_all(void **state) {
-    (void)state;
+TEST_IN(test_all_wait_for_all, set_up, tear_down) {
     for (int i = 0; i < N - 1; i++) enter(i);
     run(LONG_MS);
     assert_int_equal(here, N - 1);
@@ -168,8 +162,7 @@ static void test_all_wait_for_all(void **state) {
 }
 
 /* A member that has crashed is not counted once its session has ended; a new member takes its place. */
-static void test_crashed_member(void **state) {
-    (void)state;
+TEST_IN(test_crashed_member, set_up, tear_down) {
     for (int i = 0; i < N - 1; i++) enter(i);
     run(1000);
     assert_int_equal(divvy_testing_crash_client(ensemble, members[0].client), 0);
@@ -186,8 +179,7 @@ static void test_crashed_member(void **state) {
 }
 
 /* A member that is cut off while the barrier opens passes when it is back, though all others have left by then. */
-static void test_slow_member(void **state) {
-    (void)state;
+TEST_IN(test_slow_member, set_up, tear_down) {
     for (int i = 0; i < N - 1; i++) enter(i);
     run(1000);
     assert_int_equal(divvy_testing_link_client(ensemble, members[0].client, DIVVY_TESTING_LINK_DOWN), 0);
@@ -208,8 +200,7 @@ static void test_slow_member(void **state) {
 
 /* A lost session ends the wait, for good; so does the deletion of the path. What is no member and not `ready` is passed
  * over. */
-static void test_ends(void **state) {
-    (void)state;
+TEST_IN(test_ends, set_up, tear_down) {
     enter(0);
     enter(1);
     run(1000);
@@ -230,8 +221,7 @@ static void test_ends(void **state) {
     assert_int_equal(barrier_wait(members[1].barrier, 1000), DIVVY_ECLOSED);
 }
 
-static void test_arguments(void **state) {
-    (void)state;
+TEST_IN(test_arguments, set_up, tear_down) {
     barrier *b = (barrier *)(void *)&seed;
     assert_int_equal(barrier_enter(NULL, members[0].client, PATH, 1), DIVVY_EINVAL);
     assert_int_equal(barrier_enter(&b, NULL, PATH, 1), DIVVY_EINVAL);
@@ -280,8 +270,7 @@ static void play(uint64_t chosen) {
 }
 
 /* Under lost requests and lost answers all pass, none too early, and nothing is left behind. */
-static void test_faults(void **state) {
-    (void)state;
+TEST(test_faults) {
     const char *given = getenv("DIVVY_TEST_SEED");
     if (given) {
         play(strtoull(given, NULL, 10));
@@ -292,16 +281,4 @@ static void test_faults(void **state) {
         play(dv_test_seed_of_run(i, FIXED_SEEDS, "unit_example_barrier"));
     assert_int_equal(passes, (FIXED_SEEDS + FRESH_SEEDS) * N);
     assert_true(late_passes > 0); /* some looked only when others had left: rule 2 */
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_all_wait_for_all, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_crashed_member, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_slow_member, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_ends, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_arguments, set_up, tear_down),
-        cmocka_unit_test(test_faults),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* Tests of recipe/fetch.h, on a scripted backend. SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "lib/fake_znode.h"
+#include "lib/test.h"
 #include "recipe/fetch.h"
 
 enum { UNDER_WAY = -1 };
@@ -72,8 +67,7 @@ static void release(void) {
 }
 
 /* No more are under way than the window allows, and done() comes after the last answer. */
-static void test_window(void **state) {
-    (void)state;
+TEST(test_window) {
     assert_string_equal(dv_fake_pending(fake), "exists /y/a, exists /y/b");
     answer();
     assert_string_equal(dv_fake_pending(fake), "exists /y/b, exists /y/c");
@@ -85,8 +79,7 @@ static void test_window(void **state) {
 }
 
 /* After an error nothing is sent, and what is under way is still heard. The first error is the result. */
-static void test_error(void **state) {
-    (void)state;
+TEST(test_error) {
     refuses = DIVVY_EPROTO;
     answer();
     assert_string_equal(dv_fake_pending(fake), "exists /y/b");
@@ -97,8 +90,7 @@ static void test_error(void **state) {
 }
 
 /* An owner that stops it hears the answers that are under way, and its own error. */
-static void test_stop(void **state) {
-    (void)state;
+TEST(test_stop) {
     dv_fetch_stop(fetch, DIVVY_ECANCELED);
     answer();
     assert_string_equal(dv_fake_pending(fake), "exists /y/b");
@@ -108,8 +100,7 @@ static void test_stop(void **state) {
 }
 
 /* An owner that has gone hears nothing. */
-static void test_abandon(void **state) {
-    (void)state;
+TEST(test_abandon) {
     answer();
     dv_fetch_abandon(fetch);
     answer();
@@ -120,8 +111,7 @@ static void test_abandon(void **state) {
 }
 
 /* What an answer led to takes its place in the window, and keeps done() away. */
-static void test_hold(void **state) {
-    (void)state;
+TEST(test_hold) {
     holds = true;
     answer();
     assert_string_equal(dv_fake_pending(fake), "exists /y/b");
@@ -135,13 +125,4 @@ static void test_hold(void **state) {
     assert_int_equal(result, 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_window, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_error, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_stop, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_abandon, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_hold, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

@@ -32,8 +32,7 @@ static void settle_beside_ghosts(pool *l) {
 
 /* Where a plan decides a ghost gets nothing and moves nothing, and no plan is written because of it. A member that
  * comes later shares with those who live. */
-static void test_beside_a_plan(void **state) {
-    (void)state;
+TEST(test_beside_a_plan) {
     pool l;
     open_three(&l, DIVVY_ASSIGN_STICKY, false);
     owners before = look(&l);
@@ -54,8 +53,7 @@ static void test_beside_a_plan(void **state) {
 }
 
 /* A pool begins beside ghosts, such as a restored backup leaves. */
-static void test_there_before(void **state) {
-    (void)state;
+TEST(test_there_before) {
     pool l;
     pool_open(&l, ITEMS);
     add(&l, 0, NULL);
@@ -70,8 +68,7 @@ static void test_there_before(void **state) {
 }
 
 /* A ghost of a lower level does not make names decide. */
-static void test_of_a_lower_level(void **state) {
-    (void)state;
+TEST(test_of_a_lower_level) {
     pool l;
     open_three(&l, DIVVY_ASSIGN_STICKY, false);
     owners before = look(&l);
@@ -86,8 +83,7 @@ static void test_of_a_lower_level(void **state) {
 }
 
 /* A ghost of a static member's identifier, newer than its node, does not take its place. */
-static void test_of_a_static_member(void **state) {
-    (void)state;
+TEST(test_of_a_static_member) {
     pool l;
     open_three(&l, DIVVY_ASSIGN_STICKY, true);
     owners before = look(&l);
@@ -102,8 +98,7 @@ static void test_of_a_static_member(void **state) {
 }
 
 /* Where names decide a ghost has no name. */
-static void test_by_names(void **state) {
-    (void)state;
+TEST(test_by_names) {
     static const int rules[] = {DIVVY_ASSIGN_RENDEZVOUS, DIVVY_ASSIGN_ROUND_ROBIN};
     for (size_t i = 0; i < 2; i++) {
         pool l;
@@ -121,8 +116,7 @@ static void test_by_names(void **state) {
 }
 
 /* While a plan is broken, and nobody may write another, members share by names: ghosts get nothing of that either. */
-static void test_beside_a_broken_plan(void **state) {
-    (void)state;
+TEST(test_beside_a_broken_plan) {
     pool l;
     open_three(&l, DIVVY_ASSIGN_STICKY, false);
     put_ghost(&l, "x,a=2-ghost", "");
@@ -141,8 +135,7 @@ static uint64_t count_looks(const pool *l, size_t n) {
 
 /* A member goes just before the plan breaks. Until the party has settled again it is listed, and each looks at it
  * once. */
-static void test_gone_beside_a_broken_plan(void **state) {
-    (void)state;
+TEST(test_gone_beside_a_broken_plan) {
     enum { BOUNDARY_MS = 5000, LOOKS_MOST = 20 };
     pool l;
     pool_open(&l, ITEMS);
@@ -162,17 +155,4 @@ static void test_gone_beside_a_broken_plan(void **state) {
     assert_true(looks > 0); /* They did look. */
     settle(&l);
     pool_close(&l);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_beside_a_plan),
-        cmocka_unit_test(test_there_before),
-        cmocka_unit_test(test_of_a_lower_level),
-        cmocka_unit_test(test_of_a_static_member),
-        cmocka_unit_test(test_by_names),
-        cmocka_unit_test(test_beside_a_broken_plan),
-        cmocka_unit_test(test_gone_beside_a_broken_plan),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* Tests of znode/guid.h. SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "base/guid.h"
+#include "lib/test.h"
 
 static const char alphabet[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
@@ -17,8 +12,7 @@ static int compare_names(const void *a, const void *b) {
 }
 
 /* A name is session, client and counter in base 62, the counter being counted up before it is written. */
-static void test_golden_names(void **state) {
-    (void)state;
+TEST(test_golden_names) {
     static const struct {
         int64_t session_id;
         uint64_t client_random, counter;
@@ -44,8 +38,7 @@ static void test_golden_names(void **state) {
 
 /* Names of several clients on several sessions, a resumed one among them, are all different and have only letters and
  * digits: no '-', ',' or '_', at which kazoo and we take names apart. */
-static void test_names_differ_and_have_letters_and_digits_only(void **state) {
-    (void)state;
+TEST(test_names_differ_and_have_letters_and_digits_only) {
     enum { SESSIONS = 4, CLIENTS = 4, DRAWS = 5000, NAMES = SESSIONS * CLIENTS * DRAWS };
     static const int64_t sessions[SESSIONS] = {1, 11, -1, 0x1000a5b2c3d0007};
     static const uint64_t clients[CLIENTS] = {0, 1, 11, UINT64_MAX};
@@ -68,8 +61,7 @@ static void test_names_differ_and_have_letters_and_digits_only(void **state) {
 }
 
 /* Numbers that would run together if they had no fixed width make different names. */
-static void test_neighbouring_numbers_do_not_run_together(void **state) {
-    (void)state;
+TEST(test_neighbouring_numbers_do_not_run_together) {
     dv_guid_source one = {.client_random = 62, .counter = 0};
     dv_guid_source other = {.client_random = 1, .counter = 0};
     char first[DV_GUID_BYTES];
@@ -85,8 +77,7 @@ static void test_neighbouring_numbers_do_not_run_together(void **state) {
 }
 
 /* kazoo's mark of a member, 32 digits, is reached only by a counter of ten digits. */
-static void test_only_a_counter_of_ten_digits_makes_32(void **state) {
-    (void)state;
+TEST(test_only_a_counter_of_ten_digits_makes_32) {
     static const struct {
         uint64_t counter;
         size_t bytes;
@@ -106,14 +97,4 @@ static void test_only_a_counter_of_ten_digits_makes_32(void **state) {
         assert_int_equal(strlen(name), draws[i].bytes);
         for (size_t rest = strlen(name) + 1; rest < sizeof name; rest++) assert_int_equal(name[rest], '#');
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden_names),
-        cmocka_unit_test(test_names_differ_and_have_letters_and_digits_only),
-        cmocka_unit_test(test_neighbouring_numbers_do_not_run_together),
-        cmocka_unit_test(test_only_a_counter_of_ten_digits_makes_32),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
 /* Tests of znode/apache/hosts.h. SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "lib/wait.h"
 #include "znode/apache/hosts.h"
 
@@ -36,8 +31,7 @@ static const char *parsed(const char *text) {
 }
 
 /* Names, addresses of both kinds, ports given or left out, and a chroot. */
-static void test_grammar(void **state) {
-    (void)state;
+TEST(test_grammar) {
     static const struct {
         const char *text, *parts;
     } taken[] = {
@@ -63,8 +57,7 @@ static void test_grammar(void **state) {
 }
 
 /* What is malformed is refused, with a reason that says what it is about. */
-static void test_refused(void **state) {
-    (void)state;
+TEST(test_refused) {
     static const struct {
         const char *text, *about;
     } refused[] = {
@@ -118,8 +111,7 @@ static void test_refused(void **state) {
 }
 
 /* Up to 64 hosts, each with a name of up to 255 bytes. */
-static void test_bounds(void **state) {
-    (void)state;
+TEST(test_bounds) {
     dv_hosts hosts;
     const char *reason;
     char text[65 * 8], name[300];
@@ -142,8 +134,7 @@ static void test_bounds(void **state) {
 }
 
 /* Addresses need no name server; one name among them does. */
-static void test_literals(void **state) {
-    (void)state;
+TEST(test_literals) {
     static const struct {
         const char *text;
         bool literal;
@@ -173,8 +164,7 @@ static size_t count_of(const char *text, const char *part) {
 
 /* Rule H3: whatever the number of addresses, the native client is given an odd number of them, none left out, and one
  * twice at most. */
-static void test_odd_number(void **state) {
-    (void)state;
+TEST(test_odd_number) {
     char text[1024] = "";
     for (int count = 1; count <= 12; count++) {
         sprintf(text + strlen(text), "%s10.1.0.%d:%d", count > 1 ? "," : "", count, 7000 + count);
@@ -197,8 +187,7 @@ static void test_odd_number(void **state) {
 }
 
 /* IPv6 addresses are written as the native client takes them, without brackets and with a port. */
-static void test_ipv6_literals(void **state) {
-    (void)state;
+TEST(test_ipv6_literals) {
     int error;
     char *literals = resolved("[2001:db8::7]:99", 1, &error);
     assert_string_equal(literals, "2001:db8::7:99");
@@ -206,8 +195,7 @@ static void test_ipv6_literals(void **state) {
 }
 
 /* The order is mixed by the seed, the same for the same seed, and not always the given one. */
-static void test_order(void **state) {
-    (void)state;
+TEST(test_order) {
     static const char *const text = "10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4,10.0.0.5";
     int error, firsts[5] = {0};
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -222,8 +210,7 @@ static void test_order(void **state) {
 }
 
 /* An address that several names have counts once; a name that nobody knows is left out; if none is known it says so. */
-static void test_names(void **state) {
-    (void)state;
+TEST(test_names) {
     int error;
     char *literals = resolved("127.0.0.1:5,127.0.0.1:5,127.0.0.1:5", 1, &error);
     assert_string_equal(literals, "127.0.0.1:5");
@@ -292,8 +279,7 @@ static int threads(void) {
 }
 
 /* A job ends in one event, which hands over the addresses; its thread goes. */
-static void test_job(void **state) {
-    (void)state;
+TEST(test_job) {
     int before = threads();
     start("127.0.0.1:9", 0);
     assert_true(DV_WAIT(posted() == 1, PATIENCE_MS));
@@ -305,8 +291,7 @@ static void test_job(void **state) {
 }
 
 /* A job dropped after it was done, but before its event ran, tells nobody. */
-static void test_job_dropped_when_done(void **state) {
-    (void)state;
+TEST(test_job_dropped_when_done) {
     dv_resolve_job *job = start("127.0.0.1:9", 0);
     assert_true(DV_WAIT(posted() == 1, PATIENCE_MS));
     dv_resolve_drop(job);
@@ -316,8 +301,7 @@ static void test_job_dropped_when_done(void **state) {
 
 /* A job that cannot resolve says so, goes on trying, and ends without a word when it is dropped; likewise one that has
  * not begun yet. */
-static void test_job_dropped_while_trying(void **state) {
-    (void)state;
+TEST(test_job_dropped_while_trying) {
     int before = threads();
     dv_resolve_job *job = start("nobody.invalid", 0);
     assert_true(DV_WAIT(dv_resolve_error(job) == DIVVY_ERESOLVE, PATIENCE_MS));
@@ -343,19 +327,4 @@ static int set_up(void **state) {
     return pthread_join(thread, NULL);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_grammar),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_literals),
-        cmocka_unit_test(test_odd_number),
-        cmocka_unit_test(test_ipv6_literals),
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_job),
-        cmocka_unit_test(test_job_dropped_when_done),
-        cmocka_unit_test(test_job_dropped_while_trying),
-    };
-    return cmocka_run_group_tests_name("hosts", tests, set_up, NULL);
-}
+TEST_GROUP(set_up, NULL);

@@ -1,14 +1,9 @@
 /* Names and their index. SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "partitioner/item_names.h"
 
 /* Every name is found, by an equal text elsewhere, with a token of its own; nothing else is found. */
@@ -33,16 +28,14 @@ static void assert_index(const char *const *texts, size_t count) {
     dv_names_unref(names);
 }
 
-static void test_none_and_few(void **state) {
-    (void)state;
+TEST(test_none_and_few) {
     static const char *const few[] = {"a", "ab",      "abc", "abcdefg", "abcdefgh", "abcdefghi", "abcdefghabcdefgh",
                                       "b", "\xc3\xa4"};
     for (size_t count = 0; count <= sizeof few / sizeof *few; count++) assert_index(few, count);
 }
 
 /* Of lengths around the eight bytes that are hashed at a time, and many. */
-static void test_many(void **state) {
-    (void)state;
+TEST(test_many) {
     enum { COUNT = 100000 };
     const char **texts = (const char **)(uintptr_t)calloc(COUNT, sizeof *texts);
     for (size_t i = 0; i < COUNT; i++) {
@@ -57,8 +50,7 @@ static void test_many(void **state) {
 
 /* For every length up to three words: a name is told from each that differs in one byte, goes on, or ends earlier. The
  * index finds each of them. */
-static void test_alike(void **state) {
-    (void)state;
+TEST(test_alike) {
     for (size_t bytes = 1; bytes <= 24; bytes++) {
         char texts[26][32];
         const char *all[26];
@@ -76,10 +68,4 @@ static void test_alike(void **state) {
             dv_names_unref(one);
         }
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_none_and_few), cmocka_unit_test(test_many),
-                                       cmocka_unit_test(test_alike)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,8 +27,7 @@ static void join_dealing(member *m, const char *identifier, const char *items, i
 }
 
 /* Members that deal by number share as kazoo members with integers would. */
-static void test_shares(void **state) {
-    (void)state;
+TEST(test_shares) {
     member a, b;
     join_dealing(&a, "a", "0 1 2 3 4 5 6 7 8 9 10 11", DIVVY_ORDER_NUMERIC);
     join_dealing(&b, "b", "11 10 9 8 7 6 5 4 3 2 1 0", DIVVY_ORDER_NUMERIC);
@@ -43,8 +42,7 @@ static void test_shares(void **state) {
 }
 
 /* Two members with different orders warn of each other, where round robin decides. */
-static void test_orders_differ(void **state) {
-    (void)state;
+TEST(test_orders_differ) {
     member a, b;
     join_dealing(&a, "a", "2 10", DIVVY_ORDER_NUMERIC);
     join_dealing(&b, "b", "2 10", DIVVY_ORDER_BYTES);
@@ -56,8 +54,7 @@ static void test_orders_differ(void **state) {
 }
 
 /* By number goes only what is a number: told at once, with the item. */
-static void test_refused(void **state) {
-    (void)state;
+TEST(test_refused) {
     member m;
     join(&m, "m", "1 2 10", numeric());
     static const char *const letters[] = {"1", "two"}, *const numbers[] = {"3", "20"};
@@ -96,8 +93,7 @@ static void join_as_kazoo(divvy_client *client) {
 
 /* Beside a kazoo member numbers that are in another order by bytes are warned of; others, and those in order, are
  * not. */
-static void test_warned_beside_kazoo(void **state) {
-    (void)state;
+TEST(test_warned_beside_kazoo) {
     static const struct {
         const char *items;
         int order;
@@ -119,9 +115,4 @@ static void test_warned_beside_kazoo(void **state) {
     }
 }
 
-int main(void) {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-    const struct CMUnitTest tests[] = {TEST(test_shares), TEST(test_orders_differ), TEST(test_refused),
-                                       TEST(test_warned_beside_kazoo)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

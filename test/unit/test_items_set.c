@@ -3,8 +3,7 @@
 
 /* Kept items keep token and node, added ones are locked, removed ones are revoked, and stay ours until they are
  * released. */
-static void test_replaced(void **state) {
-    (void)state;
+TEST(test_replaced) {
     member m;
     join_plainly(&m, "m", "b c");
     int64_t token_b = heard(&m, "b")->token;
@@ -30,8 +29,7 @@ static void test_replaced(void **state) {
 }
 
 /* A set that only grows stops nothing: there is no RELEASE. One of the same items is no change at all. */
-static void test_grown(void **state) {
-    (void)state;
+TEST(test_grown) {
     member m;
     join_plainly(&m, "m", "b");
     assert_int_equal(deal(&m, "a b c", "a b c"), 0);
@@ -49,8 +47,7 @@ static void test_grown(void **state) {
 }
 
 /* An item that was removed and is dealt to us again before it was released keeps its node and token. */
-static void test_back_again(void **state) {
-    (void)state;
+TEST(test_back_again) {
     member m;
     join_plainly(&m, "m", "a b");
     int64_t token = heard(&m, "b")->token;
@@ -70,8 +67,7 @@ static void test_back_again(void **state) {
 
 /* Removed, released, and dealt again while its place is still on its way out: the item is entered again, and has a new
  * token. */
-static void test_back_after_release(void **state) {
-    (void)state;
+TEST(test_back_after_release) {
     member m;
     join_plainly(&m, "m", "a b");
     int64_t token = heard(&m, "b")->token;
@@ -89,8 +85,7 @@ static void test_back_after_release(void **state) {
 }
 
 /* More is removed while the first has not been released: one RELEASE after the other, each with what it was told of. */
-static void test_removed_one_after_another(void **state) {
-    (void)state;
+TEST(test_removed_one_after_another) {
     member m;
     join_plainly(&m, "m", "a b c");
     assert_int_equal(deal(&m, "a b", "a b"), 0);
@@ -115,8 +110,7 @@ static void test_removed_one_after_another(void **state) {
 
 /* A place in the queue of a removed item that somebody else holds is left without asking the user; so is an item whose
  * queue is not made yet. */
-static void test_unshown(void **state) {
-    (void)state;
+TEST(test_unshown) {
     member m;
     join_plainly(&m, "m", "w");
     divvy_lock *holder;
@@ -150,8 +144,7 @@ static void test_unshown(void **state) {
 
 /* The directory of a removed item goes with its last place (P15), and the item's later owner makes it again,
  * also when it goes in the very moment in which it is needed. */
-static void test_directory(void **state) {
-    (void)state;
+TEST(test_directory) {
     member m;
     join_plainly(&m, "m", "a b");
     for (int64_t delay_ms = 0; delay_ms < 16; delay_ms++) {
@@ -174,8 +167,7 @@ static void test_directory(void **state) {
 }
 
 /* Nothing in common: all that was there is revoked, all that comes is taken at once. */
-static void test_all_new(void **state) {
-    (void)state;
+TEST(test_all_new) {
     member m;
     join_plainly(&m, "m", "a b c");
     assert_int_equal(deal(&m, "d e f", "d e f"), 0);
@@ -190,8 +182,7 @@ static void test_all_new(void **state) {
 }
 
 /* A snapshot of before the change still has its items, and outlives the partitioner. */
-static void test_old_snapshot(void **state) {
-    (void)state;
+TEST(test_old_snapshot) {
     member m;
     join_plainly(&m, "m", "a b");
     divvy_partition *before = divvy_partitioner_partition(m.p);
@@ -209,8 +200,7 @@ static void test_old_snapshot(void **state) {
 }
 
 /* In eager mode everything is revoked for one removed item, and the new share is shown as a whole (P5). */
-static void test_eager(void **state) {
-    (void)state;
+TEST(test_eager) {
     member m;
     divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
     config.mode = DIVVY_EAGER;
@@ -229,8 +219,7 @@ static void test_eager(void **state) {
 }
 
 /* finish() with a removed item that was not released: its place is left too, and its directory removed (P12). */
-static void test_finish(void **state) {
-    (void)state;
+TEST(test_finish) {
     member m;
     join_plainly(&m, "m", "a b");
     assert_int_equal(deal(&m, "a", "a"), 0);
@@ -245,8 +234,7 @@ static void test_finish(void **state) {
 }
 
 /* The session ends with a removed item pending. With DIVVY_FAIL all is over; */
-static void test_lost_for_good(void **state) {
-    (void)state;
+TEST(test_lost_for_good) {
     member m;
     join_plainly(&m, "m", "a b");
     assert_int_equal(deal(&m, "a", "a"), 0);
@@ -261,8 +249,7 @@ static void test_lost_for_good(void **state) {
 }
 
 /* with DIVVY_REJOIN it goes on with the set that is dealt. */
-static void test_lost_and_rejoined(void **state) {
-    (void)state;
+TEST(test_lost_and_rejoined) {
     member m;
     divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
     config.on_session_loss = DIVVY_REJOIN;
@@ -285,8 +272,7 @@ static void test_lost_and_rejoined(void **state) {
 }
 
 /* With kazoo's suspend policy a break of the link revokes everything, the removed item stays with the rest. */
-static void test_suspended(void **state) {
-    (void)state;
+TEST(test_suspended) {
     member m;
     divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
     config.on_suspend = DIVVY_RELEASE_ON_SUSPEND;
@@ -309,8 +295,7 @@ static void test_suspended(void **state) {
 
 /* Somebody deletes the place of a removed item before it is released: it is lost at once (P13), and not entered
  * again. */
-static void test_place_deleted(void **state) {
-    (void)state;
+TEST(test_place_deleted) {
     member m;
     join_plainly(&m, "m", "a b");
     assert_int_equal(deal(&m, "a", "a"), 0);
@@ -333,8 +318,7 @@ static void test_place_deleted(void **state) {
 
 /* A set is replaced while an audit's answers, creates and directories of the one before are under way: each is for its
  * own item, wherever that stands by now. All moments of it, millisecond by millisecond. */
-static void test_replaced_under_way(void **state) {
-    (void)state;
+TEST(test_replaced_under_way) {
     for (int64_t delay_ms = 0; delay_ms < 24; delay_ms++) {
         member m;
         join_plainly(&m, "m", "k p");
@@ -357,8 +341,7 @@ static void test_replaced_under_way(void **state) {
 }
 
 /* An item of somebody else's set that no lock can have stays unowned, and is told; the rest is taken. */
-static void test_too_long(void **state) {
-    (void)state;
+TEST(test_too_long) {
     member m;
     join_plainly(&m, "m", "a");
     char *name = malloc(70000);
@@ -395,8 +378,7 @@ static size_t replaced(const member *m) {
 
 /* A table that somebody still looks into is kept. It is freed soon after he has left, though others look all the time,
  * and no further set comes. */
-static void test_reader_keeps_table(void **state) {
-    (void)state;
+TEST(test_reader_keeps_table) {
     member m;
     join_plainly(&m, "m", "a");
     atomic_uint *first = dv_readers_enter(m.p->readers); /* as divvy_partitioner_owns() does while it looks */
@@ -418,27 +400,4 @@ static void test_reader_keeps_table(void **state) {
     leave(&m);
 }
 
-int main(void) {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_replaced),
-        TEST(test_grown),
-        TEST(test_back_again),
-        TEST(test_back_after_release),
-        TEST(test_removed_one_after_another),
-        TEST(test_unshown),
-        TEST(test_directory),
-        TEST(test_all_new),
-        TEST(test_old_snapshot),
-        TEST(test_eager),
-        TEST(test_finish),
-        TEST(test_lost_for_good),
-        TEST(test_lost_and_rejoined),
-        TEST(test_suspended),
-        TEST(test_place_deleted),
-        TEST(test_replaced_under_way),
-        TEST(test_too_long),
-        TEST(test_reader_keeps_table),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

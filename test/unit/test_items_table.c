@@ -1,20 +1,15 @@
 /* The table of items while it is replaced: seen by other threads, without memory, and large. SPDX-License-Identifier:
  * Apache-2.0 */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
+#include "lib/test.h"
 #include "partitioner/partitioner.h"
 #include "scarce.h"
 #include "wait.h"
@@ -109,7 +104,7 @@ static bool nothing_kept(const member *m) {
 /* While sets are replaced under them, divvy_partitioner_owns() in other threads never misses what is kept, never says
  * yes to what was never ours, and touches no memory that is gone (ThreadSanitizer and AddressSanitizer look on). Soon
  * no table that was replaced is left, although they go on. */
-static void test_seen_by_threads(void **state) {
+TEST_IN(test_seen_by_threads, join_threaded, leave) {
     member *m = *state;
     watch w = {.p = m->p};
     pthread_t threads[LOOKERS];
@@ -135,7 +130,7 @@ static void test_seen_by_threads(void **state) {
 
 /* Whichever allocation of a replacement fails, the old set is whole: the same table, the same items in it, and nothing
  * is leaked (AddressSanitizer looks on). With one more it succeeds. */
-static void test_out_of_memory(void **state) {
+TEST(test_out_of_memory) {
     member *m = *state;
     static const char *const names[] = {"a", "b", "kept", "z"};
     dv_client_lock(m->client);
@@ -174,7 +169,7 @@ static void test_out_of_memory(void **state) {
 }
 
 /* A removed item that was given up, but for whose leaving the table there is no memory, stays in it until there is. */
-static void test_out_of_memory_at_pruning(void **state) {
+TEST(test_out_of_memory_at_pruning) {
     member *m = *state;
     static const char *const names[] = {"kept"};
     static const uint8_t mine[] = {1};
@@ -208,7 +203,7 @@ static int64_t now_us(void) {
 
 /* With 100,000 items a replacement that keeps most costs no more than a few walks over them: less than making all of
  * them, which is one walk with allocations, does several times over. */
-static void test_many(void **state) {
+TEST(test_many) {
     member *m = *state;
     char(*texts)[NAME_BYTES] = calloc(MANY + 1, NAME_BYTES);
     const char **names = calloc(MANY + 1, sizeof *names);
@@ -247,12 +242,4 @@ static void test_many(void **state) {
     free(mine);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_seen_by_threads, join_threaded, leave),
-        cmocka_unit_test_setup_teardown(test_out_of_memory, join_manually, leave),
-        cmocka_unit_test_setup_teardown(test_out_of_memory_at_pruning, join_manually, leave),
-        cmocka_unit_test_setup_teardown(test_many, join_manually, leave),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(join_manually, leave);

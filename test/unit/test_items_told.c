@@ -69,8 +69,7 @@ static void let_settle(member *m) {
 }
 
 /* An item that is gained and given up with finish() before the user could be told is never told of. */
-static void test_gained_and_finished(void **state) {
-    (void)state;
+TEST(test_gained_and_finished) {
     member m;
     join_noting(&m, "a", DIVVY_FAIL);
     assert_int_equal(deal(&m, "a b", "a b"), 0);
@@ -84,8 +83,7 @@ static void test_gained_and_finished(void **state) {
 
 /* A gain that waits when the session is past its deadline is not told, though no event has ended the session yet; what
  * the user was told of is told as lost. */
-static void test_gained_and_passed(void **state) {
-    (void)state;
+TEST(test_gained_and_passed) {
     member m;
     join_noting(&m, "a b", DIVVY_FAIL);
     assert_int_equal(deal(&m, "a c", "a c"), 0);
@@ -100,8 +98,7 @@ static void test_gained_and_passed(void **state) {
 }
 
 /* An item that was gained and revoked before its call is not told; when it stays after all it is told as gained. */
-static void test_gained_and_revoked(void **state) {
-    (void)state;
+TEST(test_gained_and_revoked) {
     member m;
     join_noting(&m, "a", DIVVY_FAIL);
     assert_int_equal(deal(&m, "a b", "a b"), 0);
@@ -119,8 +116,7 @@ static void test_gained_and_revoked(void **state) {
 
 /* Whatever happens while a callback runs, one call waits, and the user is told of what is different in the end: here of
  * nothing, though another thread of his has released an item a hundred times. The table keeps no items for him. */
-static void test_many_changes(void **state) {
-    (void)state;
+TEST(test_many_changes) {
     member m;
     join_noting(&m, "a b", DIVVY_FAIL);
     for (int round = 0; round < 100; round++) {
@@ -140,8 +136,7 @@ static void test_many_changes(void **state) {
 }
 
 /* An item that went and came back under another token is told as lost and gained; under the same one, as nothing. */
-static void test_back_again_untold(void **state) {
-    (void)state;
+TEST(test_back_again_untold) {
     member m;
     join_noting(&m, "a b", DIVVY_FAIL);
     int64_t a = heard(&m, "a")->token, b = heard(&m, "b")->token;
@@ -160,8 +155,7 @@ static void test_back_again_untold(void **state) {
 
 /* Differences of several reasons are told by a call for each. A release inside one of them is refused as long as some
  * of what the RELEASE revokes is not told, and confirms all of it afterwards. */
-static void test_reasons(void **state) {
-    (void)state;
+TEST(test_reasons) {
     member m;
     join_noting(&m, "a b c", DIVVY_FAIL);
     assert_int_equal(deal(&m, "a b", "a b"), 0);
@@ -180,8 +174,7 @@ static void test_reasons(void **state) {
 }
 
 /* The loss of a session, a rejoin and all of the share again, in one callback's time: told once, under new tokens. */
-static void test_rejoined_untold(void **state) {
-    (void)state;
+TEST(test_rejoined_untold) {
     member m;
     join_noting(&m, "a", DIVVY_REJOIN);
     int64_t token = heard(&m, "a")->token;
@@ -197,8 +190,7 @@ static void test_rejoined_untold(void **state) {
 }
 
 /* After leave() nothing is gained, whatever the plan gives before it knows. */
-static void test_leaving(void **state) {
-    (void)state;
+TEST(test_leaving) {
     member m;
     join_noting(&m, "a", DIVVY_FAIL);
     assert_int_equal(deal(&m, "a b", "a b"), 0);
@@ -212,12 +204,4 @@ static void test_leaving(void **state) {
     leave(&m);
 }
 
-int main(void) {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_gained_and_finished), TEST(test_gained_and_passed), TEST(test_gained_and_revoked),
-        TEST(test_many_changes),        TEST(test_back_again_untold), TEST(test_reasons),
-        TEST(test_rejoined_untold),     TEST(test_leaving),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

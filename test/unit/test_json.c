@@ -1,28 +1,22 @@
 /* Tests of lib/base/json.h: it tells texts that cJSON refuses from those that an allocation failed for.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cjson/cJSON.h>
-#include <cmocka.h>
-
 #include "base/json.h"
 #include "lib/seed.h"
+#include "lib/test.h"
 #include "recipe/record.h"
 #include "registry/entry.h"
+#include <cjson/cJSON.h>
 
 static bool is_valid(const char *text) {
     return dv_json_is_valid(text, strlen(text));
 }
 
 /* Values of each kind, alone and inside one another, with space wherever it may be. */
-static void test_valid(void **state) {
-    (void)state;
+TEST(test_valid) {
     static const char *const texts[] = {
         "{}",
         "[]",
@@ -51,8 +45,7 @@ static void test_valid(void **state) {
 }
 
 /* What is none, among it what breaks off at any byte. */
-static void test_invalid(void **state) {
-    (void)state;
+TEST(test_invalid) {
     static const char *const texts[] = {
         "",
         " ",
@@ -100,8 +93,7 @@ static void test_invalid(void **state) {
 }
 
 /* Nesting of 64 is the most, and a number of 60 characters. */
-static void test_bounds(void **state) {
-    (void)state;
+TEST(test_bounds) {
     char text[200];
     for (int depth = 63; depth <= 65; depth++) {
         memset(text, '[', (size_t)depth);
@@ -115,8 +107,7 @@ static void test_bounds(void **state) {
 }
 
 /* Whatever it takes, cJSON takes: else somebody else's mistake would count as want of memory, and be tried for ever. */
-static void test_stricter_than_cjson(void **state) {
-    (void)state;
+TEST(test_stricter_than_cjson) {
     static const char alphabet[] = "{}[]\"\",:::0123-+.eEtruefalsnl\\u0aD8 \n\x01\xc3\xa4";
     static const char *const pieces[] = {"{\"a\":", "[1,", "true", "null", "\"\\ud83d\\ude00\"",
                                          "1e5",     "}",   "]",    ",",    "\"k\":"};
@@ -148,8 +139,7 @@ static void *scarce_malloc(size_t bytes) {
 }
 
 /* A record and an entry for which cJSON has no memory are no bad ones; those that are bad stay so. */
-static void test_out_of_memory(void **state) {
-    (void)state;
+TEST(test_out_of_memory) {
     static const char good[] = "{\"id\":\"a\",\"role\":\"r\",\"ttl\":1,\"load\":1}", bad[] = "{\"id\":\"a\"";
     dv_record record;
     dv_entry *entry;
@@ -169,13 +159,4 @@ static void test_out_of_memory(void **state) {
     cJSON_InitHooks(NULL);
     assert_int_equal(dv_entry_parse(&entry, "r", "a", good, strlen(good), &stat, &reason), 0);
     dv_entry_free(entry);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_valid),         cmocka_unit_test(test_invalid),
-        cmocka_unit_test(test_bounds),        cmocka_unit_test(test_stricter_than_cjson),
-        cmocka_unit_test(test_out_of_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

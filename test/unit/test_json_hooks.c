@@ -55,8 +55,7 @@ static void assert_balanced(void) {
 }
 
 /* A semaphore's leases, and contenders for them, carry records. */
-static void test_semaphore(void **state) {
-    (void)state;
+TEST(test_semaphore) {
     world w;
     open_world(&w, NULL, 1);
     open_client(&w, 0);
@@ -74,8 +73,7 @@ static void test_semaphore(void **state) {
 }
 
 /* A registry prints entries at each heartbeat, also of a unique service and of one that takes a place over. */
-static void test_registry(void **state) {
-    (void)state;
+TEST(test_registry) {
     world w;
     open_world(&w, NULL, 2);
     divvy_registry *registry = open_registry(&w, 0, NULL);
@@ -96,8 +94,7 @@ static void test_registry(void **state) {
 }
 
 /* A member of a pool that follows plans prints what it says of itself. */
-static void test_partitioner(void **state) {
-    (void)state;
+TEST(test_partitioner) {
     static const char *const items[] = {"a", "b", "c"};
     world w;
     open_world(&w, NULL, 3);
@@ -118,8 +115,7 @@ static void test_partitioner(void **state) {
 }
 
 /* Texts that cJSON printed are copied out of the host's memory, each with its end. */
-static void test_texts(void **state) {
-    (void)state;
+TEST(test_texts) {
     dv_member_facts facts = {.weight = 7, .zone = ""};
     char *record = dv_record_print("me", 2), *member = dv_member_data_print("me", &facts);
     dv_ledger ledger = {.state = DIVVY_ACQUIRED, .generation = 3};
@@ -140,14 +136,4 @@ static void test_texts(void **state) {
     assert_balanced();
 }
 
-#define HOOKED(f) cmocka_unit_test_setup_teardown(f, set_hooks, reset_hooks)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        HOOKED(test_semaphore),
-        HOOKED(test_registry),
-        HOOKED(test_partitioner),
-        HOOKED(test_texts),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_hooks, reset_hooks);

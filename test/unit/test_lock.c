@@ -4,8 +4,7 @@
 /* --- one contender ---------------------------------------------------------------------------------------------- */
 
 /* A free lock takes one round trip: create and list go out together, and nothing else is sent. The release deletes. */
-static void test_lock_one(void **state) {
-    (void)state;
+TEST(test_lock_one) {
     holder h;
     make(&h, DIVVY_EXCLUSIVE);
     assert_string_equal(dv_fake_pending(fake), "");
@@ -30,8 +29,7 @@ static void test_lock_one(void **state) {
 
 /* Held: a second acquire says EALREADY at once, and so does one while another waits. Not held: release says
  * ENOTHELD. */
-static void test_not_reentrant(void **state) {
-    (void)state;
+TEST(test_not_reentrant) {
     holder h, other;
     make(&h, DIVVY_EXCLUSIVE);
     make(&other, DIVVY_EXCLUSIVE);
@@ -56,8 +54,7 @@ static void test_not_reentrant(void **state) {
 
 /* A missing directory is made, with its parents, when the create has found it missing; and again if it vanishes between
  * that and the next create (kazoo #563). */
-static void test_missing_directory(void **state) {
-    (void)state;
+TEST(test_missing_directory) {
     holder h;
     assert_int_equal(create(&h, "/a/b", DIVVY_EXCLUSIVE), 0);
     ask(&h, -1);
@@ -72,8 +69,7 @@ static void test_missing_directory(void **state) {
 }
 
 /* The same object is acquired again and again, also before the delete of the time before was answered. Tokens grow. */
-static void test_reacquire(void **state) {
-    (void)state;
+TEST(test_reacquire) {
     holder h;
     int64_t token = 0;
     make(&h, DIVVY_EXCLUSIVE);
@@ -91,8 +87,7 @@ static void test_reacquire(void **state) {
 }
 
 /* A try with nobody but our own last place before it, whose delete was lost, waits for that to go. */
-static void test_try_behind_own_place(void **state) {
-    (void)state;
+TEST(test_try_behind_own_place) {
     holder h;
     make(&h, DIVVY_EXCLUSIVE);
     ask(&h, -1);
@@ -110,8 +105,7 @@ static void test_try_behind_own_place(void **state) {
 /* --- giving up -------------------------------------------------------------------------------------------------- */
 
 /* A try behind somebody ends at once, sets no watch, and leaves no contender; the lock can be had later. */
-static void test_try_busy(void **state) {
-    (void)state;
+TEST(test_try_busy) {
     holder h;
     make(&h, DIVVY_EXCLUSIVE);
     char theirs[64];
@@ -134,8 +128,7 @@ static void test_try_busy(void **state) {
 
 /* The timeout is total: woken again and again it still ends at its time, without a node or a watch (kazoo's restarts
  * on each wake-up). */
-static void test_timeout_is_total(void **state) {
-    (void)state;
+TEST(test_timeout_is_total) {
     holder h;
     char theirs[5][64];
     make(&h, DIVVY_EXCLUSIVE);
@@ -162,8 +155,7 @@ static void test_timeout_is_total(void **state) {
 }
 
 /* A try and a timeout end in their time when no server is there, too; what was asked for meanwhile is taken back. */
-static void test_no_connection(void **state) {
-    (void)state;
+TEST_IN(test_no_connection, set_up_offline, tear_down) {
     holder h;
     make(&h, DIVVY_EXCLUSIVE);
     ask(&h, 0);
@@ -190,8 +182,7 @@ static void test_no_connection(void **state) {
 
 /* Cancel ends a wait; on an idle lock it does nothing, and the next acquire knows nothing of it; nor of what is
  * held. */
-static void test_cancel(void **state) {
-    (void)state;
+TEST(test_cancel) {
     holder h, other;
     make(&h, DIVVY_EXCLUSIVE);
     make(&other, DIVVY_EXCLUSIVE);
@@ -217,8 +208,7 @@ static void test_cancel(void **state) {
 
 /* Destroying ends an acquire with ECANCELED, told before the call returns, and leaves nothing; so for what was granted
  * and not told yet. */
-static void test_destroy_while_waiting(void **state) {
-    (void)state;
+TEST(test_destroy_while_waiting) {
     holder h, other;
     make(&h, DIVVY_EXCLUSIVE);
     make(&other, DIVVY_EXCLUSIVE);
@@ -245,8 +235,7 @@ static void test_destroy_while_waiting(void **state) {
 
 /* Six contenders get it in the order in which they came, each by one event, one list, and one delete; each waits by a
  * watch on the one before it. */
-static void test_fair_hand_over(void **state) {
-    (void)state;
+TEST(test_fair_hand_over) {
     enum { COUNT = 6 };
     holder h[COUNT];
     int64_t token = 0;
@@ -277,8 +266,7 @@ static void test_fair_hand_over(void **state) {
 
 /* Readers share, and a writer waits for all before it; a reader behind the writer waits for it alone. W-R-W: in
  * order. */
-static void test_readers_and_writers(void **state) {
-    (void)state;
+TEST(test_readers_and_writers) {
     enum { W1, R1, R2, W2, R3, COUNT };
     static const int modes[] = {DIVVY_WRITE, DIVVY_READ, DIVVY_READ, DIVVY_WRITE, DIVVY_READ};
     static const unsigned held_after[] = {1 << W1, 1 << R1 | 1 << R2, 1 << R2, 1 << W2, 1 << R3};
@@ -298,8 +286,7 @@ static void test_readers_and_writers(void **state) {
 }
 
 /* The nodes of the kinds are kazoo's; names that are no contenders are passed over, and never deleted. */
-static void test_foreign_names(void **state) {
-    (void)state;
+TEST(test_foreign_names) {
     static const char *const foreign[] = {PATH "/a__lock__", PATH "/a__lock__123", PATH "/a__rlock__0000000x00",
                                           PATH "/lock-0000000000", PATH "/a__rlock__0000000000"};
     holder h;
@@ -321,8 +308,7 @@ static void test_foreign_names(void **state) {
 }
 
 /* Close to the end of the sequence numbers nobody contends (kazoo #606, #730): told, and nothing is left. */
-static void test_sequence_wrap(void **state) {
-    (void)state;
+TEST(test_sequence_wrap) {
     static const int32_t sequences[] = {INT32_MAX - (1 << 20), INT32_MAX, -1, INT32_MIN};
     for (size_t i = 0; i < 4; i++) {
         holder h;
@@ -341,8 +327,7 @@ static void test_sequence_wrap(void **state) {
 /* --- errors ----------------------------------------------------------------------------------------------------- */
 
 /* What cannot be is refused before anything is sent. */
-static void test_arguments(void **state) {
-    (void)state;
+TEST(test_arguments) {
     static const char *const bad_paths[] = {NULL, "", "l", "/l/", "/l//m", "/l/../m", "/zookeeper/l"};
     divvy_client *client = dv_fake_client(fake);
     holder h;
@@ -384,8 +369,7 @@ static void test_arguments(void **state) {
 }
 
 /* An error of the server ends the acquire; the next one is as if nothing had been. */
-static void test_denied(void **state) {
-    (void)state;
+TEST(test_denied) {
     holder h;
     make(&h, DIVVY_EXCLUSIVE);
     ask(&h, -1);
@@ -413,8 +397,7 @@ static void test_denied(void **state) {
 }
 
 /* No room for one more node: ELIMIT at once. No room for one more watch: a try says ELIMIT, others wait for room. */
-static void test_no_room(void **state) {
-    (void)state;
+TEST(test_no_room) {
     divvy_client *client = dv_fake_client(fake);
     holder h, other;
     make(&h, DIVVY_EXCLUSIVE);
@@ -440,8 +423,7 @@ static void test_no_room(void **state) {
 }
 
 /* A directory that is deleted again each time that it was made ends the acquire some time, without a busy loop. */
-static void test_directory_never_stays(void **state) {
-    (void)state;
+TEST(test_directory_never_stays) {
     holder h;
     make(&h, DIVVY_EXCLUSIVE);
     ask(&h, -1);
@@ -455,26 +437,4 @@ static void test_directory_never_stays(void **state) {
     destroy(&h);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_lock_one, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_not_reentrant, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_missing_directory, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_reacquire, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_try_behind_own_place, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_try_busy, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_timeout_is_total, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_no_connection, set_up_offline, tear_down),
-        cmocka_unit_test_setup_teardown(test_cancel, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_destroy_while_waiting, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_fair_hand_over, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_readers_and_writers, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_foreign_names, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_sequence_wrap, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_arguments, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_denied, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_no_room, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_directory_never_stays, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

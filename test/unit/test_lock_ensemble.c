@@ -2,20 +2,15 @@
  * schedules under faults. SPDX-License-Identifier: Apache-2.0
  *
  * DIVVY_TEST_SEED=n replays one random schedule. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
 #include "lib/seed.h"
+#include "lib/test.h"
 
 #define PATH "/locks/l"
 #define NEVER 1000 /* of `result`: not told yet */
@@ -209,8 +204,7 @@ static int tear_down(void **state) {
 /* --- waiting calls ---------------------------------------------------------------------------------------------- */
 
 /* The waiting calls of two clients: a free lock is had, a held one is busy, or timed out after just that time. */
-static void test_waiting_calls(void **state) {
-    (void)state;
+TEST_IN(test_waiting_calls, set_up, tear_down) {
     make(DIVVY_EXCLUSIVE, clients[0], "a");
     make(DIVVY_EXCLUSIVE, clients[1], "b");
     divvy_lock *a = holders[0].lock, *b = holders[1].lock;
@@ -230,8 +224,7 @@ static void test_waiting_calls(void **state) {
 
 /* Contenders are listed by their identifiers, in the order of the queue, readers and writers; none where there is no
  * directory. */
-static void test_contenders(void **state) {
-    (void)state;
+TEST_IN(test_contenders, set_up, tear_down) {
     static const int modes[] = {DIVVY_READ, DIVVY_READ, DIVVY_WRITE, DIVVY_READ, DIVVY_WRITE};
     static const char *const names[] = {"zoe", "yan", "xi", "will", "val"};
     divvy_strings *list;
@@ -266,8 +259,7 @@ static void on_ignored(divvy_lock *lock, int result, void *user) {
 }
 
 /* More contenders than reads that may be under way at a time are all listed. */
-static void test_many_contenders(void **state) {
-    (void)state;
+TEST_IN(test_many_contenders, set_up, tear_down) {
     enum { MANY = 150 };
     divvy_lock *locks[MANY];
     char names[MANY][16];
@@ -292,8 +284,7 @@ static void test_many_contenders(void **state) {
 /* --- sessions --------------------------------------------------------------------------------------------------- */
 
 /* The session expires while held: on_lost, once. The same object, asked right then, holds again on the next session. */
-static void test_expired_while_held(void **state) {
-    (void)state;
+TEST_IN(test_expired_while_held, set_up, tear_down) {
     make(DIVVY_EXCLUSIVE, clients[0], "a");
     holder *h = &holders[0];
     killed = true;
@@ -311,8 +302,7 @@ static void test_expired_while_held(void **state) {
 }
 
 /* The session expires while waiting: the acquire goes on on the next one, at the end of the queue, in its time. */
-static void test_expired_while_waiting(void **state) {
-    (void)state;
+TEST_IN(test_expired_while_waiting, set_up, tear_down) {
     for (int i = 0; i < 3; i++) make(DIVVY_EXCLUSIVE, clients[i], "x");
     for (int i = 0; i < 3; i++) {
         assert_true(ask(&holders[i], i == 1 ? 60000 : -1));
@@ -344,8 +334,7 @@ static void test_expired_while_waiting(void **state) {
 
 /* Cut off while held: belief ends before the servers let the next one have it. The checks of every
  * step see to it; what is claimed here is that both happen. */
-static void test_cut_off_while_held(void **state) {
-    (void)state;
+TEST_IN(test_cut_off_while_held, set_up, tear_down) {
     make(DIVVY_EXCLUSIVE, clients[0], "a");
     make(DIVVY_EXCLUSIVE, clients[1], "b");
     assert_true(ask(&holders[0], -1));
@@ -363,8 +352,7 @@ static void test_cut_off_while_held(void **state) {
 /* Past the deadline of its session, whose node the servers have not deleted yet, the same object is asked again: it
  * does not take that node for its own (Curator #1121, #1018) but enters again, and holds by another token once that has
  * gone. */
-static void test_asked_before_the_old_node_has_gone(void **state) {
-    (void)state;
+TEST_IN(test_asked_before_the_old_node_has_gone, set_up, tear_down) {
     make(DIVVY_EXCLUSIVE, clients[0], "a");
     holder *h = &holders[0];
     assert_true(ask(h, -1));
@@ -459,10 +447,9 @@ static void run_schedule(uint64_t number) {
 
 /* Ten locks of five clients, users and faults at random: exclusion, order and growing tokens at every step; each
  * acquire ends once and in its time; everyone gets the lock in the end; nothing is left. */
-static void test_random_schedules(void **state) {
+TEST(test_random_schedules) {
     enum { SCHEDULES = 40, FRESH = 20 };
     const char *one = getenv("DIVVY_TEST_SEED");
-    (void)state;
     if (one) {
         run_schedule(strtoull(one, NULL, 10));
         return;
@@ -474,18 +461,4 @@ static void test_random_schedules(void **state) {
                   results[BUSY], results[CANCELED], results[LOST]);
     assert_true(results[GRANTED] > 500 && results[TIMED_OUT] > 100 && results[BUSY] > 100 && results[CANCELED] > 100 &&
                 results[LOST] > 20);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_waiting_calls, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_contenders, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_many_contenders, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_expired_while_held, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_expired_while_waiting, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_cut_off_while_held, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_asked_before_the_old_node_has_gone, set_up, tear_down),
-        cmocka_unit_test(test_random_schedules),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

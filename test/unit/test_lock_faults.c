@@ -4,8 +4,7 @@
 /* --- faults ----------------------------------------------------------------------------------------------------- */
 
 /* The reply to the create is lost: carried out, not carried out, or only later, the lock is had with one node. */
-static void test_lost_create(void **state) {
-    (void)state;
+TEST(test_lost_create) {
     for (int variant = 0; variant < 4; variant++) {
         holder h;
         make(&h, DIVVY_EXCLUSIVE);
@@ -24,8 +23,7 @@ static void test_lost_create(void **state) {
 }
 
 /* A release whose delete is lost is over for its caller at once; the delete is sent until it is certain. */
-static void test_lost_delete(void **state) {
-    (void)state;
+TEST(test_lost_delete) {
     for (int variant = 0; variant < 3; variant++) {
         holder h;
         make(&h, DIVVY_EXCLUSIVE);
@@ -47,8 +45,7 @@ static void test_lost_delete(void **state) {
 
 /* A connection that goes and comes back changes nothing for who holds; who waits looks again, and gets what was
  * released meanwhile (kazoo #282). */
-static void test_reconnect(void **state) {
-    (void)state;
+TEST(test_reconnect) {
     holder h, other;
     make(&h, DIVVY_EXCLUSIVE);
     make(&other, DIVVY_EXCLUSIVE);
@@ -73,8 +70,7 @@ static void test_reconnect(void **state) {
 }
 
 /* Who was before it has gone while there was no connection, so that no watch could tell: it looks when there is one. */
-static void test_missed_watch(void **state) {
-    (void)state;
+TEST(test_missed_watch) {
     holder h;
     char theirs[64];
     make(&h, DIVVY_EXCLUSIVE);
@@ -91,8 +87,7 @@ static void test_missed_watch(void **state) {
 
 /* Somebody deletes the node of the holder: told once, by the heartbeat or the lock's own look, and not held from then
  * on; the lock can be had again, in on_lost already. */
-static void test_node_deleted_while_held(void **state) {
-    (void)state;
+TEST(test_node_deleted_while_held) {
     for (int again = 0; again < 2; again++) {
         holder h;
         make(&h, DIVVY_EXCLUSIVE);
@@ -117,8 +112,7 @@ static void test_node_deleted_while_held(void **state) {
 }
 
 /* on_lost may destroy its own lock, with an acquire of its own under way: that is told ECANCELED afterwards. */
-static void test_destroyed_in_on_lost(void **state) {
-    (void)state;
+TEST(test_destroyed_in_on_lost) {
     holder h;
     make(&h, DIVVY_EXCLUSIVE);
     hold(&h);
@@ -136,8 +130,7 @@ static void test_destroyed_in_on_lost(void **state) {
 }
 
 /* Released in the moment in which the loss is found: no on_lost comes after a release that succeeded. */
-static void test_no_on_lost_after_release(void **state) {
-    (void)state;
+TEST(test_no_on_lost_after_release) {
     holder h;
     make(&h, DIVVY_EXCLUSIVE);
     hold(&h);
@@ -151,8 +144,7 @@ static void test_no_on_lost_after_release(void **state) {
 }
 
 /* The node of one who waits is deleted, or the whole directory: it enters again and gets the lock. */
-static void test_node_deleted_while_waiting(void **state) {
-    (void)state;
+TEST(test_node_deleted_while_waiting) {
     holder h, other;
     make(&h, DIVVY_EXCLUSIVE);
     make(&other, DIVVY_EXCLUSIVE);
@@ -172,8 +164,7 @@ static void test_node_deleted_while_waiting(void **state) {
 
 /* Held while the session is lost: on_lost once, no belief, nothing to release. The one who waited hears ELOST, once,
  * from a client that gets no new session. */
-static void test_session_lost(void **state) {
-    (void)state;
+TEST(test_session_lost) {
     holder h, other, creating;
     make(&h, DIVVY_EXCLUSIVE);
     make(&other, DIVVY_EXCLUSIVE);
@@ -197,8 +188,7 @@ static void test_session_lost(void **state) {
 }
 
 /* The deadline of the session clock: yes until right before it, no from then on, asked or told. */
-static void test_deadline(void **state) {
-    (void)state;
+TEST(test_deadline) {
     holder h;
     make(&h, DIVVY_EXCLUSIVE);
     hold(&h);
@@ -216,8 +206,7 @@ static void test_deadline(void **state) {
 
 /* On a host's session that lives on after its deadline: what was held and who waited are over, their nodes are deleted,
  * at once or when there is a link, and then the same objects acquire again on the same session. */
-static void test_host_session_lives_on(void **state) {
-    (void)state;
+TEST(test_host_session_lives_on) {
     for (int linked = 0; linked < 2; linked++) {
         holder h, other;
         make(&h, DIVVY_EXCLUSIVE);
@@ -255,8 +244,7 @@ static void test_host_session_lives_on(void **state) {
 
 /* First in the queue, but nothing has proven yet that the session lives: the acquire ends with the proof, or in its
  * time, leaving nothing. */
-static void test_not_before_the_first_proof(void **state) {
-    (void)state;
+TEST(test_not_before_the_first_proof) {
     holder h;
     make(&h, DIVVY_EXCLUSIVE);
     dv_fake_hold_beats(fake, true);
@@ -294,8 +282,7 @@ static void on_done_first(divvy_lock *lock, int result, void *user) {
 }
 
 /* Granted, but destroyed in the callback of another lock before it was told: told ECANCELED, for it is not held. */
-static void test_granted_and_destroyed(void **state) {
-    (void)state;
+TEST(test_granted_and_destroyed) {
     holder h;
     dv_tree_put(tree, "/m", DV_PERSISTENT, 0);
     make(&h, DIVVY_EXCLUSIVE);
@@ -319,8 +306,7 @@ static void test_granted_and_destroyed(void **state) {
 
 /* The client is closed: who waits hears ECANCELED, what was granted and not told too, and nothing is lost but given up.
  */
-static void test_close(void **state) {
-    (void)state;
+TEST_IN(test_close, set_up, NULL) {
     holder h, other;
     make(&h, DIVVY_EXCLUSIVE);
     make(&other, DIVVY_EXCLUSIVE);
@@ -344,22 +330,4 @@ static void test_close(void **state) {
     dv_tree_free(tree);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_lost_create, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_lost_delete, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_reconnect, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_node_deleted_while_held, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_no_on_lost_after_release, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_node_deleted_while_waiting, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_session_lost, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_deadline, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_destroyed_in_on_lost, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_missed_watch, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_granted_and_destroyed, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_host_session_lives_on, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_not_before_the_first_proof, set_up, tear_down),
-        cmocka_unit_test_setup(test_close, set_up),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

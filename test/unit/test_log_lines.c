@@ -1,18 +1,13 @@
 /* Tests of the log lines that wait while a callback of the user's does not return. SPDX-License-Identifier:
  * Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "client/client.h"
 #include "divvy/testing.h"
+#include "lib/test.h"
 
 enum { FLOOD = 5000 };
 
@@ -92,8 +87,7 @@ static void run(void) {
 }
 
 /* The oldest lines are kept in order, the others are counted and reported once; warnings all come. */
-static void test_bounded(void **state) {
-    (void)state;
+TEST(test_bounded) {
     to_flood = true;
     run();
     assert_false(out_of_order);
@@ -114,18 +108,11 @@ static void test_bounded(void **state) {
 }
 
 /* A log that is faster than its callback all the time has a report now and then, not at each line. */
-static void test_always_too_fast(void **state) {
-    (void)state;
+TEST(test_always_too_fast) {
     to_flood = to_log_on = true;
     run();
     assert_in_range(reports, 1, 10);
     assert_int_equal(warnings_told, FLOOD / 5);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_bounded, open_client, close_client),
-        cmocka_unit_test_setup_teardown(test_always_too_fast, open_client, close_client),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(open_client, close_client);

@@ -43,8 +43,7 @@ static void oversleep(void) {
 
 /* The loss of a lock is found by release() and stands in the queue of callbacks; an acquire that a destroy cancels
  * comes after it there. The destroy runs what it waits for, and the loss is not told. */
-static void test_lock_destroyed_before_the_loss_is_told(void **state) {
-    (void)state;
+TEST(test_lock_destroyed_before_the_loss_is_told) {
     heard h = {.result = NEVER};
     divvy_lock *lock;
     divvy_lock_config config = DIVVY_LOCK_CONFIG_INIT;
@@ -67,8 +66,7 @@ static void test_lock_destroyed_before_the_loss_is_told(void **state) {
 }
 
 /* Likewise the loss of slots. */
-static void test_semaphore_destroyed_before_the_loss_is_told(void **state) {
-    (void)state;
+TEST(test_semaphore_destroyed_before_the_loss_is_told) {
     heard h = {.result = NEVER};
     divvy_semaphore *semaphore;
     divvy_semaphore_config config = DIVVY_SEMAPHORE_CONFIG_INIT;
@@ -126,13 +124,6 @@ static void deleted_under_the_head(int64_t before_ms, int64_t between_ms) {
     user_count = 0;
 }
 
-static void test_place_deleted_under_an_admission(void **state) {
-    (void)state;
-    for (int64_t before_ms = 10; before_ms < 90; before_ms++) {
-        for (int64_t between_ms = 0; between_ms < 30; between_ms += 3) deleted_under_the_head(before_ms, between_ms);
-    }
-}
-
 /* As set_up(), with messages that take their time, so that much is under way at once. */
 static int set_up_slow(void **state) {
     (void)state;
@@ -148,11 +139,10 @@ static int tear_down_slow(void **state) {
     return tear_down(state);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_lock_destroyed_before_the_loss_is_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_semaphore_destroyed_before_the_loss_is_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_place_deleted_under_an_admission, set_up_slow, tear_down_slow),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+TEST_IN(test_place_deleted_under_an_admission, set_up_slow, tear_down_slow) {
+    for (int64_t before_ms = 10; before_ms < 90; before_ms++) {
+        for (int64_t between_ms = 0; between_ms < 30; between_ms += 3) deleted_under_the_head(before_ms, between_ms);
+    }
 }
+
+TEST_EACH(set_up, tear_down);

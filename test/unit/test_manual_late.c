@@ -1,17 +1,12 @@
 /* Tests of DIVVY_WARN_LATE: manual mode, when divvy_client_process() does not come in time.
  * SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "lib/fake_znode.h"
+#include "lib/test.h"
 
 enum { TIMEOUT_MS = 4000, TICK_MS = 500 };
 
@@ -70,8 +65,7 @@ static void come_late(int64_t ms) {
 }
 
 /* In time all the time, and then for one interval too long: one warning, that says by how much. */
-static void test_late(void **state) {
-    (void)state;
+TEST(test_late) {
     dv_fake_session(fake, DIVVY_CONNECTED);
     for (int i = 0; i < 50; i++) come_late(0);
     come_late(interval_ms());
@@ -86,8 +80,7 @@ static void test_late(void **state) {
 }
 
 /* Once for each episode: it ends with a call in time. */
-static void test_once_for_each_episode(void **state) {
-    (void)state;
+TEST(test_once_for_each_episode) {
     dv_fake_session(fake, DIVVY_CONNECTED);
     dv_fake_advance(fake, TIMEOUT_MS);
     for (int i = 0; i < 5; i++) come_late(interval_ms() + 50);
@@ -98,8 +91,7 @@ static void test_once_for_each_episode(void **state) {
 }
 
 /* The session that nobody drove is lost, and the warning says so; before the first connection nothing can be lost. */
-static void test_too_late(void **state) {
-    (void)state;
+TEST(test_too_late) {
     dv_fake_sleep(fake, 10 * TIMEOUT_MS);
     divvy_client_process(client, 0);
     assert_int_equal(late_warnings, 0);
@@ -111,11 +103,4 @@ static void test_too_late(void **state) {
     assert_true(lost);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_late, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_once_for_each_episode, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_too_late, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

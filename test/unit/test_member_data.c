@@ -1,15 +1,10 @@
 /* Tests of partitioner/member_data.h. SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "lib/scarce.h"
+#include "lib/test.h"
 #include "plan/member_data.h"
 #include "plan/text.h"
 
@@ -50,8 +45,7 @@ static dv_member_facts with_zone(const char *zone) {
 /* --- writing ---------------------------------------------------------------------------------------------------- */
 
 /* Who has nothing to say but the defaults writes what members have always written, and in that order. */
-static void test_print_defaults(void **state) {
-    (void)state;
+TEST(test_print_defaults) {
     char *text = dv_member_data_print("w\"1", &(dv_member_facts){.weight = DV_WEIGHT, .zone = ""});
     assert_non_null(text);
     static const char begin[] = "{\"id\":\"w\\\"1\",\"host\":\"";
@@ -63,8 +57,7 @@ static void test_print_defaults(void **state) {
 }
 
 /* What is printed is read again, each fact by itself and all of them, the largest too. */
-static void test_round_trip(void **state) {
-    (void)state;
+TEST(test_round_trip) {
     char longest[DV_PLAN_ZONE_BYTES_MAX + 1];
     memset(longest, 'z', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';
@@ -88,8 +81,7 @@ static void test_round_trip(void **state) {
 /* --- reading ---------------------------------------------------------------------------------------------------- */
 
 /* White space, other orders and fields that nobody knows are all right: another program may have written it. */
-static void test_other_writers(void **state) {
-    (void)state;
+TEST(test_other_writers) {
     assert_facts(parse(" { \"zone\" : \"a\" , \"x\": [1, {\"weight\": 7}], \"weight\": 5e2, \"static\" : true }\n"),
                  true, 500, "a", 0);
     assert_nonsense(parse("{\"static\":false,\"id\":7}"));
@@ -97,8 +89,7 @@ static void test_other_writers(void **state) {
 }
 
 /* A fact that is none is as if it were not there, and spoils no other. */
-static void test_odd_facts(void **state) {
-    (void)state;
+TEST(test_odd_facts) {
     static const char *const odd[] = {
         "\"static\":1",
         "\"static\":\"true\"",
@@ -129,8 +120,7 @@ static void test_odd_facts(void **state) {
 }
 
 /* One byte more than a plan can hold is no zone. */
-static void test_long_zone(void **state) {
-    (void)state;
+TEST(test_long_zone) {
     char text[DV_PLAN_ZONE_BYTES_MAX + 40];
     memset(text, 'z', sizeof text);
     memcpy(text, "{\"zone\":\"", 9);
@@ -143,8 +133,7 @@ static void test_long_zone(void **state) {
 }
 
 /* Data that readers could take for different things say nothing at all. */
-static void test_ambiguous(void **state) {
-    (void)state;
+TEST(test_ambiguous) {
     assert_nonsense(parse("{\"static\":true,\"weight\":5,\"weight\":6}"));
     assert_nonsense(parse("{\"static\":true,\"static\":true}"));
     assert_nonsense(parse("{\"static\":true,\"zone\":\"a\\u0000b\"}"));
@@ -155,8 +144,7 @@ static void test_ambiguous(void **state) {
 }
 
 /* Too long, or nested too deep, is nothing that a parser is given; also when strings pretend to close brackets. */
-static void test_bounds(void **state) {
-    (void)state;
+TEST(test_bounds) {
     char *text = malloc(DV_MEMBER_DATA_BYTES_MAX + 2);
     assert_non_null(text);
     memset(text, ' ', DV_MEMBER_DATA_BYTES_MAX + 1);
@@ -171,8 +159,7 @@ static void test_bounds(void **state) {
 }
 
 /* Cut anywhere, and with any byte another, it is read within its bounds and becomes facts that a plan can hold. */
-static void test_every_byte(void **state) {
-    (void)state;
+TEST(test_every_byte) {
     static const char good[] =
         "{\"id\":\"w\",\"static\":true,\"weight\":250,\"zone\":\"r\\u0041\xc3\xa9\",\"rejoin_delay_ms\":3e4}";
     const size_t bytes = sizeof good - 1;
@@ -193,8 +180,7 @@ static void test_every_byte(void **state) {
 /* --- memory ----------------------------------------------------------------------------------------------------- */
 
 /* When an allocation fails it says so, and nothing is left behind. */
-static void test_scarce(void **state) {
-    (void)state;
+TEST(test_scarce) {
     static const char text[] = "{\"zone\":\"a\"}";
     dv_member_facts facts;
     int failures = 0;
@@ -208,13 +194,4 @@ static void test_scarce(void **state) {
     scarce_after = 0;
     assert_null(dv_member_data_print("w", &(dv_member_facts){.weight = DV_WEIGHT, .zone = ""}));
     scarce_after = -1;
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_print_defaults), cmocka_unit_test(test_round_trip), cmocka_unit_test(test_other_writers),
-        cmocka_unit_test(test_odd_facts),      cmocka_unit_test(test_long_zone),  cmocka_unit_test(test_ambiguous),
-        cmocka_unit_test(test_bounds),         cmocka_unit_test(test_every_byte), cmocka_unit_test(test_scarce),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* Tests of the names of members, docs/protocol.md, P2. SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "partitioner/partitioner.h"
 
 #define KAZOO "0123456789abcdef0123456789abcdef"
@@ -24,8 +19,7 @@ static dv_member parse(const char *name) {
 }
 
 /* What divvy writes is read back: what the member can, its items' crc, its identifier. */
-static void test_divvy(void **state) {
-    (void)state;
+TEST(test_divvy) {
     static const struct {
         const char *name, *identifier, *ability;
         int level;
@@ -61,8 +55,7 @@ static void test_divvy(void **state) {
 }
 
 /* A child of 32 lower-case hex digits without tags is kazoo's, and its identifier all behind the first '-'. */
-static void test_kazoo(void **state) {
-    (void)state;
+TEST(test_kazoo) {
     static const char *const identifiers[] = {"host.example.com-4711", "", "-", "a,b=c", "\xe2\x82\xac"};
     for (size_t i = 0; i < sizeof identifiers / sizeof identifiers[0]; i++) {
         char name[100];
@@ -74,8 +67,7 @@ static void test_kazoo(void **state) {
 }
 
 /* All other children are strays, whatever they resemble. */
-static void test_strays(void **state) {
-    (void)state;
+TEST(test_strays) {
     static const char *const names[] = {
         "",
         "-",
@@ -114,20 +106,9 @@ static void test_strays(void **state) {
 }
 
 /* What can do more than we know is no own function: a level of a later release, be it of two digits, stays a level. */
-static void test_later_levels(void **state) {
-    (void)state;
+TEST(test_later_levels) {
     assert_int_equal(parse("G1,a=9-x").level, 9);
     assert_int_equal(parse("G1,a=10-x").level, 10);
     assert_int_equal(parse("G1,a=f10-x").level, OWN_FUNCTION);
     assert_true(parse("G1,a=99999999999999999999-x").level >= 2);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_divvy),
-        cmocka_unit_test(test_kazoo),
-        cmocka_unit_test(test_strays),
-        cmocka_unit_test(test_later_levels),
-    };
-    return cmocka_run_group_tests_name("members", tests, NULL, NULL);
 }

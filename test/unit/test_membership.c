@@ -1,15 +1,10 @@
 /* Tests of recipe/membership.h, on a scripted backend. SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "lib/fake_tree.h"
+#include "lib/test.h"
 #include "recipe/membership.h"
 #include "znode/path.h"
 
@@ -90,8 +85,7 @@ static int tear_down(void **state) {
 }
 
 /* One read when the directory is there; then the node, and a watch on it. */
-static void test_join(void **state) {
-    (void)state;
+TEST_IN(test_join, set_up, tear_down) {
     join();
     assert_string_equal(dv_fake_pending(fake), "exists /y/party");
     answer_error(0);
@@ -113,8 +107,7 @@ static void test_join(void **state) {
 
 /* Missing parents are made, all at once; that somebody else made them meanwhile does not matter, nor that we may not
  * make those above, as long as the directory itself is there in the end. */
-static void test_parents(void **state) {
-    (void)state;
+TEST_IN(test_parents, set_up, tear_down) {
     static const int answers[][2] = {{0, 0}, {DIVVY_EEXIST, 0}, {DIVVY_EEXIST, DIVVY_EEXIST}, {DIVVY_EACCES, 0}};
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
         join();
@@ -131,8 +124,7 @@ static void test_parents(void **state) {
 }
 
 /* What cannot be made fails, with the reason and the path, and is gone; nothing more is sent. */
-static void test_fails(void **state) {
-    (void)state;
+TEST_IN(test_fails, set_up, tear_down) {
     join();
     answer_error(DIVVY_ENOENT);
     answer_error(DIVVY_EACCES);
@@ -151,8 +143,7 @@ static void test_fails(void **state) {
 }
 
 /* The directory went between the read and the create: all starts again. */
-static void test_directory_goes(void **state) {
-    (void)state;
+TEST_IN(test_directory_goes, set_up, tear_down) {
     join();
     answer_error(0);
     answer_error(DIVVY_ENOENT);
@@ -165,8 +156,7 @@ static void test_directory_goes(void **state) {
 
 /* A lost create is resolved behind a barrier: ours is kept, one that is not there is made under another name, one of
  * another session's is none of ours. */
-static void test_lost_create(void **state) {
-    (void)state;
+TEST_IN(test_lost_create, set_up, tear_down) {
     for (int outcome = 0; outcome < 3; outcome++) {
         join();
         answer_error(0);
@@ -197,8 +187,7 @@ static void test_lost_create(void **state) {
 }
 
 /* Our node is deleted by somebody else: made again under another name, with a warning each time. */
-static void test_kept(void **state) {
-    (void)state;
+TEST_IN(test_kept, set_up, tear_down) {
     join();
     dv_tree_serve_all(tree);
     const char *one;
@@ -219,8 +208,7 @@ static void test_kept(void **state) {
 }
 
 /* A deletion that is told of before the watch's own read is answered is not overlooked. */
-static void test_watch_fires_before_the_answer(void **state) {
-    (void)state;
+TEST_IN(test_watch_fires_before_the_answer, set_up, tear_down) {
     join();
     answer_error(0);
     answer_created("any");
@@ -285,8 +273,7 @@ static void live(int at, fault what, int at2, fault what2) {
 }
 
 /* Whatever happens after whatever number of answers, there is one node of ours, or none once we have left. */
-static void test_faults_in_every_stage(void **state) {
-    (void)state;
+TEST(test_faults_in_every_stage) {
     for (int at = 0; at < 8; at++) {
         for (fault what = LEAVE; what < FAULTS; what++) {
             live(at, what, at, FAULTS);
@@ -298,7 +285,7 @@ static void test_faults_in_every_stage(void **state) {
 }
 
 /* A closing client takes its memberships along: the delete is sent before the session is closed. */
-static void test_client_closes(void **state) {
+TEST_IN(test_client_closes, set_up, tear_down) {
     join();
     dv_tree_serve_all(tree);
     dv_client_lock(dv_fake_client(fake));
@@ -317,20 +304,4 @@ static void test_client_closes(void **state) {
     dv_client_unref(client);
     dv_tree_free(tree);
     set_up(state);
-}
-
-int main(void) {
-#define FAKE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        FAKE(test_join),
-        FAKE(test_parents),
-        FAKE(test_fails),
-        FAKE(test_directory_goes),
-        FAKE(test_lost_create),
-        FAKE(test_kept),
-        FAKE(test_watch_fires_before_the_answer),
-        cmocka_unit_test(test_faults_in_every_stage),
-        FAKE(test_client_closes),
-    };
-    return cmocka_run_group_tests_name("membership", tests, NULL, NULL);
 }

@@ -1,19 +1,14 @@
 /* Tests of the names of codes, and of the lines that show them. SPDX-License-Identifier: Apache-2.0 */
 #include <ctype.h>
 #include <limits.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
+#include "lib/test.h"
 
 static const char *session_name(int code) {
     return divvy_session_state_name((divvy_session_state)code);
@@ -37,8 +32,7 @@ static const struct {
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 /* Each code has a name of its own, in capitals. */
-static void test_each_has_a_name(void **state) {
-    (void)state;
+TEST(test_each_has_a_name) {
     for (size_t k = 0; k < KINDS; k++) {
         for (int code = kinds[k].first; code <= kinds[k].last; code++) {
             const char *name = kinds[k].name(code);
@@ -54,8 +48,7 @@ static void test_each_has_a_name(void **state) {
 }
 
 /* A number that is no code is "unknown". */
-static void test_other_numbers(void **state) {
-    (void)state;
+TEST(test_other_numbers) {
     static const int foreign[] = {-1, 50, 99, 1000, INT_MAX, INT_MIN};
     for (size_t k = 0; k < KINDS; k++) {
         for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
@@ -87,8 +80,7 @@ static void check_header(const char *file, const char *prefix, const char *(*nam
 }
 
 /* The names are those of the headers, and no code is without one. */
-static void test_as_in_the_headers(void **state) {
-    (void)state;
+TEST(test_as_in_the_headers) {
     check_header("client.h", "DIVVY_WARN_", divvy_warning_name, DIVVY_WARN_ITEMS_DIFFER);
     check_header("registry.h", "DIVVY_WARN_", divvy_warning_name, DIVVY_WARN_ENTRY);
     check_header("partitioner.h", "DIVVY_REASON_", divvy_reason_name, DIVVY_REASON_MEMBERS);
@@ -108,8 +100,7 @@ static void assert_logged(const char *text) {
 }
 
 /* The log names states and reasons, and a warning where there is no on_warning. */
-static void test_logged(void **state) {
-    (void)state;
+TEST(test_logged) {
     static const char *const items[] = {"a", "b"};
     divvy_testing_config world = DIVVY_TESTING_CONFIG_INIT;
     divvy_testing_ensemble *ensemble;
@@ -139,14 +130,4 @@ static void test_logged(void **state) {
     divvy_partitioner_destroy(p);
     divvy_client_close(client);
     divvy_testing_ensemble_destroy(ensemble);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_has_a_name),
-        cmocka_unit_test(test_other_numbers),
-        cmocka_unit_test(test_as_in_the_headers),
-        cmocka_unit_test(test_logged),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,8 +12,7 @@ static int64_t token_of(member *m, const char *item) {
 }
 
 /* Yes for the token of the ownership only; no for any other, an unknown item, and what a caller may get wrong. */
-static void test_token(void **state) {
-    (void)state;
+TEST(test_token) {
     member m;
     join_plainly(&m, "m", "a b");
     int64_t token = token_of(&m, "a");
@@ -31,8 +30,7 @@ static void test_token(void **state) {
 }
 
 /* A revoked item is no longer owned, and is owned again under the same token if its release finds it in the target. */
-static void test_revoked(void **state) {
-    (void)state;
+TEST(test_revoked) {
     member m;
     join_plainly(&m, "m", "a b");
     int64_t token = token_of(&m, "b");
@@ -49,8 +47,7 @@ static void test_revoked(void **state) {
 
 /* After a lost session and a rejoin the item is ours again, under another token: a worker of the session that was lost
  * is told no, and owns() says yes. Nothing is ours past the deadline, though no event has said so yet. */
-static void test_rejoined(void **state) {
-    (void)state;
+TEST(test_rejoined) {
     member m;
     divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
     config.on_session_loss = DIVVY_REJOIN;
@@ -71,8 +68,4 @@ static void test_rejoined(void **state) {
     leave(&m);
 }
 
-int main(void) {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-    const struct CMUnitTest tests[] = {TEST(test_token), TEST(test_revoked), TEST(test_rejoined)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

@@ -1,13 +1,8 @@
 /* A member that takes part again while its old node is still there. SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
+#include "lib/test.h"
 
 static const char *const items[] = {"one", "two", "three"};
 enum { ITEMS = sizeof items / sizeof *items };
@@ -59,8 +54,7 @@ static size_t members(void) {
 }
 
 /* It does not take its own old node for another member of its name; another one it tells of. */
-static void test_own_old_node(void **state) {
-    (void)state;
+TEST(test_own_old_node) {
     divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
     assert_int_equal(divvy_testing_ensemble_create(&ensemble, &config), 0);
     divvy_client *client = open_client();
@@ -91,9 +85,4 @@ static void test_own_old_node(void **state) {
     divvy_partitioner_destroy(p);
     divvy_client_close(client);
     divvy_testing_ensemble_destroy(ensemble);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_own_old_node)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

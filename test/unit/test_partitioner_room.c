@@ -1,14 +1,9 @@
 /* A share that does not fit the session's budget, and the room that comes back. SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
-
-#include <cmocka.h>
 
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
+#include "lib/test.h"
 
 static const char *const items[] = {"one", "two", "three", "four"};
 enum { ITEMS = sizeof items / sizeof *items, BOUNDARY_MS = 100 };
@@ -88,17 +83,10 @@ static void test_room_comes_back(int mode) {
     divvy_testing_ensemble_destroy(ensemble);
 }
 
-static void test_incremental(void **state) {
-    (void)state;
+TEST(test_incremental) {
     test_room_comes_back(DIVVY_INCREMENTAL);
 }
 
-static void test_eager(void **state) {
-    (void)state;
+TEST(test_eager) {
     test_room_comes_back(DIVVY_EAGER);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_incremental), cmocka_unit_test(test_eager)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* Tests of znode/path.h. SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "divvy/error.h"
 #include "lib/seed.h"
+#include "lib/test.h"
 #include "znode/path.h"
 
 enum { NAME_BYTES_MAX = 400, NODE_BYTES_MAX = 3 * NAME_BYTES_MAX };
@@ -66,8 +62,7 @@ static void assert_round_trip(const char *name) {
 }
 
 /* Every name of up to three nasty bytes round-trips, and its node is a component that the server takes. */
-static void test_round_trip_of_all_short_names(void **state) {
-    (void)state;
+TEST(test_round_trip_of_all_short_names) {
     assert_round_trip("");
     for (size_t a = 0; a < sizeof nasty; a++) {
         for (size_t b = 0; b <= sizeof nasty; b++) {
@@ -82,8 +77,7 @@ static void test_round_trip_of_all_short_names(void **state) {
 }
 
 /* Every name of up to six bytes out of those that escapes consist of round-trips: no two of them ever run together. */
-static void test_round_trip_of_all_names_made_of_escapes(void **state) {
-    (void)state;
+TEST(test_round_trip_of_all_names_made_of_escapes) {
     static const char bytes[] = {'%', '2', '5', 'F', '/', '.'};
     for (unsigned length = 1, total = 6; length <= 6; length++, total *= 6) {
         for (unsigned number = 0; number < total; number++) {
@@ -96,8 +90,8 @@ static void test_round_trip_of_all_names_made_of_escapes(void **state) {
 }
 
 /* Long random names, half of them of nasty bytes only, round-trip too. */
-static void test_round_trip_of_random_long_names(void **state) {
-    uint64_t random = dv_test_seed(*state);
+TEST(test_round_trip_of_random_long_names) {
+    uint64_t random = dv_test_seed(program_invocation_name);
     for (int run = 0; run < 20000; run++) {
         char name[NAME_BYTES_MAX + 1];
         size_t bytes = next_random(&random) % NAME_BYTES_MAX;
@@ -189,8 +183,7 @@ static const struct {
 };
 
 /* Each name has exactly the node that docs/protocol.md gives it, and is plain exactly if that is the name itself. */
-static void test_golden_nodes(void **state) {
-    (void)state;
+TEST(test_golden_nodes) {
     for (size_t i = 0; i < sizeof golden / sizeof golden[0]; i++) {
         char node[64];
         assert_int_equal(dv_name_encode(golden[i].name, node, sizeof node), strlen(golden[i].node));
@@ -201,8 +194,7 @@ static void test_golden_nodes(void **state) {
 }
 
 /* A node that the encoder did not write is decoded as docs/protocol.md says: both cases of hex, once, "%00" never. */
-static void test_decoding_of_foreign_nodes(void **state) {
-    (void)state;
+TEST(test_decoding_of_foreign_nodes) {
     static const struct {
         const char *node;
         const char *name;
@@ -220,8 +212,7 @@ static void test_decoding_of_foreign_nodes(void **state) {
 }
 
 /* Encoder and decoder keep to any size of the buffer, end the text, and always return the whole length. */
-static void test_short_buffers(void **state) {
-    (void)state;
+TEST(test_short_buffers) {
     static const struct {
         size_t (*convert)(const char *text, char *out, size_t out_bytes);
         const char *from;
@@ -250,8 +241,7 @@ static void test_short_buffers(void **state) {
 }
 
 /* The codec knows no limit of length: a name of a megabyte that triples comes back whole. */
-static void test_name_of_a_megabyte(void **state) {
-    (void)state;
+TEST(test_name_of_a_megabyte) {
     enum { BYTES = 1 << 20 };
     char *name = malloc(BYTES + 1);
     char *node = malloc(3 * BYTES + 1);
@@ -268,8 +258,7 @@ static void test_name_of_a_megabyte(void **state) {
 }
 
 /* Every code point is refused in a path, and escaped in a name, exactly if ZooKeeper refuses it. */
-static void test_every_code_point(void **state) {
-    (void)state;
+TEST(test_every_code_point) {
     static const struct {
         uint32_t first, last;
     } refused[] = {{0x1, 0x1f}, {0x7f, 0x9f}, {0xd800, 0xf8ff}, {0xfff0, 0x10ffff}};
@@ -286,8 +275,7 @@ static void test_every_code_point(void **state) {
 }
 
 /* Each path that is refused is refused with the reason that fits, wherever in the path the fault is. */
-static void test_refused_paths(void **state) {
-    (void)state;
+TEST(test_refused_paths) {
     static const struct {
         const char *path;
         const char *reason;
@@ -339,8 +327,7 @@ static void test_refused_paths(void **state) {
 }
 
 /* Paths that only look like refused ones are taken, and the reason is left alone. */
-static void test_taken_paths(void **state) {
-    (void)state;
+TEST(test_taken_paths) {
     static const char *const taken[] = {
         "/",          "/a",          "/a/b/c",       "/ ",           "/...",          "/..a/a../.a/a.",
         "/a.b",       "/zookeeper2", "/zookeeper-x", "/a/zookeeper", "/zookee",       "/Zookeeper",
@@ -355,8 +342,7 @@ static void test_taken_paths(void **state) {
 }
 
 /* Joining puts one slash between, below the root as well, and the last component of the result is the name. */
-static void test_join_and_last(void **state) {
-    (void)state;
+TEST(test_join_and_last) {
     static const char *const joined[][3] = {
         {"/", "a", "/a"},
         {"/a", "b", "/a/b"},
@@ -373,22 +359,4 @@ static void test_join_and_last(void **state) {
     }
     assert_string_equal(dv_path_last("/"), "");
     assert_string_equal(dv_path_last("bare"), "bare");
-}
-
-int main(int argc, char **argv) {
-    (void)argc;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip_of_all_short_names),
-        cmocka_unit_test(test_round_trip_of_all_names_made_of_escapes),
-        cmocka_unit_test_prestate(test_round_trip_of_random_long_names, argv[0]),
-        cmocka_unit_test(test_golden_nodes),
-        cmocka_unit_test(test_decoding_of_foreign_nodes),
-        cmocka_unit_test(test_short_buffers),
-        cmocka_unit_test(test_name_of_a_megabyte),
-        cmocka_unit_test(test_every_code_point),
-        cmocka_unit_test(test_refused_paths),
-        cmocka_unit_test(test_taken_paths),
-        cmocka_unit_test(test_join_and_last),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,8 +7,7 @@
 /* --- settling --------------------------------------------------------------------------------------------------- */
 
 /* It settles at the boundary to the millisecond, by a second read that shows the same, and tells what that showed. */
-static void test_settles_at_the_boundary(void **state) {
-    (void)state;
+TEST(test_settles_at_the_boundary) {
     begin();
     answer("ab", 10);
     assert_int_equal(told.settled, 0);
@@ -23,8 +22,7 @@ static void test_settles_at_the_boundary(void **state) {
 }
 
 /* The boundary counts from when the first answer came to when the second read was sent, however slow answers are. */
-static void test_slow_answers(void **state) {
-    (void)state;
+TEST(test_slow_answers) {
     begin();
     dv_fake_advance(fake, 700);
     answer("a", 10);
@@ -36,8 +34,7 @@ static void test_slow_answers(void **state) {
 }
 
 /* A read that was sent before the boundary was over proves nothing about it, though its answer comes after. */
-static void test_read_sent_too_early(void **state) {
-    (void)state;
+TEST(test_read_sent_too_early) {
     begin();
     answer("a", 10);
     dv_fake_advance(fake, BOUNDARY_MS - 1);
@@ -54,8 +51,7 @@ static void test_read_sent_too_early(void **state) {
 }
 
 /* A second read that shows another pzxid begins the boundary again, though the names are the same. */
-static void test_equal_names_are_no_proof(void **state) {
-    (void)state;
+TEST(test_equal_names_are_no_proof) {
     begin();
     answer("ab", 10);
     dv_fake_advance(fake, BOUNDARY_MS);
@@ -69,8 +65,7 @@ static void test_equal_names_are_no_proof(void **state) {
 }
 
 /* A join while it waits begins the boundary again, from the read that showed it. */
-static void test_join_begins_anew(void **state) {
-    (void)state;
+TEST(test_join_begins_anew) {
     begin();
     answer("a", 10);
     dv_fake_advance(fake, 600);
@@ -84,8 +79,7 @@ static void test_join_begins_anew(void **state) {
 }
 
 /* A boundary of 0 settles with the first read, and again with each read that shows a change. */
-static void test_boundary_zero(void **state) {
-    (void)state;
+TEST(test_boundary_zero) {
     begin_with(0, 0, 0);
     answer("a", 10);
     assert_int_equal(told.settled, 1);
@@ -100,8 +94,7 @@ static void test_boundary_zero(void **state) {
 }
 
 /* An empty list settles like any other. */
-static void test_nobody(void **state) {
-    (void)state;
+TEST(test_nobody) {
     begin();
     answer("", 5);
     dv_fake_advance(fake, BOUNDARY_MS);
@@ -113,8 +106,7 @@ static void test_nobody(void **state) {
 /* --- two boundaries --------------------------------------------------------------------------------------------- */
 
 /* Departures alone count after the leave boundary. */
-static void test_leave_boundary(void **state) {
-    (void)state;
+TEST(test_leave_boundary) {
     settle_first("abc");
     dv_fake_advance(fake, 5000 - elapsed());
     fire();
@@ -127,8 +119,7 @@ static void test_leave_boundary(void **state) {
 }
 
 /* A join among the departures, before or after them, makes it the join boundary. */
-static void test_leave_and_join(void **state) {
-    (void)state;
+TEST(test_leave_and_join) {
     settle_first("abc");
     dv_fake_advance(fake, 5000 - elapsed());
     fire();
@@ -143,8 +134,7 @@ static void test_leave_and_join(void **state) {
 }
 
 /* One who joined and left again within the time leaves departures, or nothing: the leave boundary. */
-static void test_came_and_went(void **state) {
-    (void)state;
+TEST(test_came_and_went) {
     settle_first("ab");
     dv_fake_advance(fake, 5000 - elapsed());
     fire();
@@ -159,8 +149,7 @@ static void test_came_and_went(void **state) {
 }
 
 /* Only the leave boundary may be 0: departures count at once, joins do not. */
-static void test_leave_boundary_zero(void **state) {
-    (void)state;
+TEST(test_leave_boundary_zero) {
     begin_with(BOUNDARY_MS, 0, SETTLE_MAX_MS);
     answer("ab", 10);
     dv_fake_advance(fake, BOUNDARY_MS);
@@ -184,8 +173,7 @@ static void test_leave_boundary_zero(void **state) {
 
 /* However often they change, they are read once each interval at most, changed() is told once, and the first read
  * after settle_max settles whatever it shows. */
-static void test_churn(void **state) {
-    (void)state;
+TEST(test_churn) {
     settle_first("a");
     dv_fake_advance(fake, 5000 - elapsed());
     int64_t pzxid = 100, last_read = 0;
@@ -216,8 +204,7 @@ static void test_churn(void **state) {
 }
 
 /* After churn was cut short settle_max starts again with the next change. */
-static void test_settle_max_begins_anew(void **state) {
-    (void)state;
+TEST(test_settle_max_begins_anew) {
     test_churn(state);
     int64_t from = elapsed() + 20000;
     dv_fake_advance(fake, 20000);
@@ -230,8 +217,7 @@ static void test_settle_max_begins_anew(void **state) {
 }
 
 /* The shortest interval is 50 ms, for small boundaries. */
-static void test_shortest_interval(void **state) {
-    (void)state;
+TEST(test_shortest_interval) {
     begin_with(100, 100, 400);
     answer("a", 10);
     fire();
@@ -242,23 +228,4 @@ static void test_shortest_interval(void **state) {
     read_comes_at(100);
 }
 
-int main(void) {
-#define FAKE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        FAKE(test_settles_at_the_boundary),
-        FAKE(test_slow_answers),
-        FAKE(test_read_sent_too_early),
-        FAKE(test_equal_names_are_no_proof),
-        FAKE(test_join_begins_anew),
-        FAKE(test_boundary_zero),
-        FAKE(test_nobody),
-        FAKE(test_leave_boundary),
-        FAKE(test_leave_and_join),
-        FAKE(test_came_and_went),
-        FAKE(test_leave_boundary_zero),
-        FAKE(test_churn),
-        FAKE(test_settle_max_begins_anew),
-        FAKE(test_shortest_interval),
-    };
-    return cmocka_run_group_tests_name("patient_watch", tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

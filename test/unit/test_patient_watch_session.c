@@ -3,8 +3,7 @@
 #define AUDIT_MS 60000
 
 /* A watch that fires while a read is under way is not forgotten. */
-static void test_fires_while_reading(void **state) {
-    (void)state;
+TEST(test_fires_while_reading) {
     begin();
     answer("a", 10);
     dv_fake_advance(fake, 300);
@@ -23,8 +22,7 @@ static void test_fires_while_reading(void **state) {
 /* --- changed() -------------------------------------------------------------------------------------------------- */
 
 /* changed() comes with the first sign, once for each settled(), and not before the first one. */
-static void test_changed_once(void **state) {
-    (void)state;
+TEST(test_changed_once) {
     begin();
     answer("a", 10);
     fire();
@@ -54,8 +52,7 @@ static void test_changed_once(void **state) {
 }
 
 /* A change that was taken back before the read is told as settled again, so that the owner of the watch can go on. */
-static void test_changed_back(void **state) {
-    (void)state;
+TEST(test_changed_back) {
     settle_first("a");
     dv_fake_advance(fake, 3000 - elapsed());
     fire();
@@ -67,8 +64,7 @@ static void test_changed_back(void **state) {
 }
 
 /* seen() tells what each read showed, whether that settled or not, and before it does. */
-static void test_seen(void **state) {
-    (void)state;
+TEST(test_seen) {
     begin();
     answer("a", 10);
     assert_int_equal(told.seen, 1);
@@ -90,8 +86,7 @@ static void test_seen(void **state) {
 /* --- what is lost ----------------------------------------------------------------------------------------------- */
 
 /* They are read once a minute, and an audit that shows nothing new tells nothing. */
-static void test_audit(void **state) {
-    (void)state;
+TEST(test_audit) {
     settle_first("a");
     for (int minute = 1; minute <= 3; minute++) {
         read_comes_at(BOUNDARY_MS + minute * AUDIT_MS);
@@ -102,8 +97,7 @@ static void test_audit(void **state) {
 }
 
 /* A change that no watch told of is found by the audit, and settles from there on. */
-static void test_audit_finds_a_change(void **state) {
-    (void)state;
+TEST(test_audit_finds_a_change) {
     settle_first("a");
     dv_fake_advance(fake, AUDIT_MS);
     answer("ab", 11);
@@ -115,8 +109,7 @@ static void test_audit_finds_a_change(void **state) {
 }
 
 /* They are read on each reconnect, for a watch may have been missed; and only then, not while the link is down. */
-static void test_reconnect(void **state) {
-    (void)state;
+TEST(test_reconnect) {
     settle_first("a");
     dv_fake_advance(fake, 1000);
     dv_fake_session(fake, DIVVY_SUSPENDED);
@@ -137,8 +130,7 @@ static void test_reconnect(void **state) {
 }
 
 /* A disconnect while it settles is no sign of standing still or of change: the boundary goes on from the first read. */
-static void test_disconnect_while_settling(void **state) {
-    (void)state;
+TEST(test_disconnect_while_settling) {
     begin();
     answer("a", 10);
     dv_fake_advance(fake, 300);
@@ -153,8 +145,7 @@ static void test_disconnect_while_settling(void **state) {
 }
 
 /* A read whose answer was lost is sent again on the next connection. */
-static void test_lost_read(void **state) {
-    (void)state;
+TEST(test_lost_read) {
     begin();
     assert_true(asked());
     dv_fake_session(fake, DIVVY_SUSPENDED);
@@ -168,8 +159,7 @@ static void test_lost_read(void **state) {
 }
 
 /* Begun without a connection, it waits for one. */
-static void test_begun_offline(void **state) {
-    (void)state;
+TEST(test_begun_offline) {
     dv_fake_session(fake, DIVVY_SUSPENDED);
     begin();
     assert_false(asked());
@@ -183,8 +173,7 @@ static void test_begun_offline(void **state) {
 /* --- the end ---------------------------------------------------------------------------------------------------- */
 
 /* A path that cannot be read fails, with the reason, and then it is gone. */
-static void test_fails(void **state) {
-    (void)state;
+TEST(test_fails) {
     static const int errors[] = {DIVVY_ENOENT, DIVVY_EACCES, DIVVY_EPROTO};
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
         begin();
@@ -197,8 +186,7 @@ static void test_fails(void **state) {
 }
 
 /* Stopped at any time it tells nothing more but gone(), once, when no answer is still under way. */
-static void test_stop(void **state) {
-    (void)state;
+TEST(test_stop) {
     for (int when = 0; when < 5; when++) {
         if (when == 0) dv_fake_session(fake, DIVVY_SUSPENDED);
         begin();
@@ -221,8 +209,7 @@ static void test_stop(void **state) {
 }
 
 /* It may be stopped inside settled() and inside changed(). */
-static void test_stop_inside(void **state) {
-    (void)state;
+TEST(test_stop_inside) {
     begin();
     told.stop_when_settled = true;
     answer("a", 10);
@@ -254,7 +241,7 @@ static void test_stop_inside(void **state) {
 }
 
 /* The session's end is the end of it, in every stage, and gone() comes once. */
-static void test_session_lost(void **state) {
+TEST(test_session_lost) {
     for (int when = 0; when < 4; when++) {
         if (when) set_up(state);
         begin();
@@ -269,7 +256,7 @@ static void test_session_lost(void **state) {
 }
 
 /* So is the client's, also with a read under way. */
-static void test_closed(void **state) {
+TEST(test_closed) {
     begin();
     divvy_client *client = dv_fake_client(fake);
     dv_client_ref(client);
@@ -280,24 +267,4 @@ static void test_closed(void **state) {
     set_up(state);
 }
 
-int main(void) {
-#define FAKE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        FAKE(test_fires_while_reading),
-        FAKE(test_changed_once),
-        FAKE(test_changed_back),
-        FAKE(test_seen),
-        FAKE(test_audit),
-        FAKE(test_audit_finds_a_change),
-        FAKE(test_reconnect),
-        FAKE(test_disconnect_while_settling),
-        FAKE(test_lost_read),
-        FAKE(test_begun_offline),
-        FAKE(test_fails),
-        FAKE(test_stop),
-        FAKE(test_stop_inside),
-        FAKE(test_session_lost),
-        FAKE(test_closed),
-    };
-    return cmocka_run_group_tests_name("patient_watch_session", tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

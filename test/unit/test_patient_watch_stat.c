@@ -2,17 +2,12 @@
  * Apache-2.0
  *
  * Here are children, of whom each read tells at once; the tests count the reads. docs/protocol.md, W1 to W5. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "lib/fake_znode.h"
+#include "lib/test.h"
 #include "recipe/patient_watch.h"
 
 #define PARTY "/p"
@@ -172,8 +167,7 @@ static int tear_down(void **state) {
 /* --- one list for a change --------------------------------------------------------------------------------------- */
 
 /* The names are read once, at the boundary, to the millisecond; before that a number tells that they stand still. */
-static void test_first(void **state) {
-    (void)state;
+TEST(test_first) {
     begin_with(BOUNDARY_MS, BOUNDARY_MS);
     go_on(BOUNDARY_MS - 1);
     assert_int_equal(told.settled, 0);
@@ -189,8 +183,7 @@ static void test_first(void **state) {
 }
 
 /* So it is with every change after that, and the list sets the watch for the next one. */
-static void test_changes(void **state) {
-    (void)state;
+TEST(test_changes) {
     static const char *const parties[] = {"abcd", "abc", "abx", "ab"};
     settle_first(BOUNDARY_MS, BOUNDARY_MS);
     for (int n = 0; n < 4; n++) {
@@ -208,8 +201,7 @@ static void test_changes(void **state) {
 }
 
 /* Changes that no watch tells, as none is set, are found one interval later, and start the boundary again. */
-static void test_changes_while_settling(void **state) {
-    (void)state;
+TEST(test_changes_while_settling) {
     settle_first(BOUNDARY_MS, BOUNDARY_MS);
     int64_t at = elapsed();
     become("abcd");
@@ -226,8 +218,7 @@ static void test_changes_while_settling(void **state) {
 }
 
 /* One that comes right before the list is seen in it: it is not told, and from then on there is a watch to wait for. */
-static void test_changes_before_the_list(void **state) {
-    (void)state;
+TEST(test_changes_before_the_list) {
     settle_first(BOUNDARY_MS, BOUNDARY_MS);
     int64_t at = elapsed();
     become("abcd");
@@ -247,8 +238,7 @@ static void test_changes_before_the_list(void **state) {
 }
 
 /* W2: what counts is when the list was sent, and when the number came that it has to show. */
-static void test_slow_answers(void **state) {
-    (void)state;
+TEST(test_slow_answers) {
     begin_with(BOUNDARY_MS, BOUNDARY_MS);
     dv_fake_advance(fake, 700);
     answer();
@@ -265,8 +255,7 @@ static void test_slow_answers(void **state) {
 /* --- two boundaries ---------------------------------------------------------------------------------------------- */
 
 /* W3: departures alone count after the leave boundary, and one list is enough to know. */
-static void test_departures(void **state) {
-    (void)state;
+TEST(test_departures) {
     settle_first(BOUNDARY_MS, 400);
     int64_t at = elapsed();
     become("bc");
@@ -277,8 +266,7 @@ static void test_departures(void **state) {
 }
 
 /* That there are more than before is a join, for which no names are needed; where as many left the names tell. */
-static void test_joins(void **state) {
-    (void)state;
+TEST(test_joins) {
     settle_first(BOUNDARY_MS, 400);
     int64_t at = elapsed();
     become("abcd");
@@ -295,8 +283,7 @@ static void test_joins(void **state) {
 }
 
 /* With a leave boundary of 0 the first read may settle, so it is a list. */
-static void test_leave_boundary_zero(void **state) {
-    (void)state;
+TEST(test_leave_boundary_zero) {
     settle_first(BOUNDARY_MS, 0);
     int64_t at = elapsed();
     become("ab");
@@ -310,8 +297,7 @@ static void test_leave_boundary_zero(void **state) {
 /* --- churn ------------------------------------------------------------------------------------------------------- */
 
 /* W1, W4: however often they change they are read once each interval at most, and their names once each settle_max. */
-static void test_churn(void **state) {
-    (void)state;
+TEST(test_churn) {
     settle_first(BOUNDARY_MS, BOUNDARY_MS);
     int64_t began = elapsed();
     for (int n = 0; n < 6000; n++) {
@@ -329,8 +315,7 @@ static void test_churn(void **state) {
 /* --- who wants names --------------------------------------------------------------------------------------------- */
 
 /* While names are wanted at once every read is a list, with a watch, and seen; from then on when they no longer are. */
-static void test_wants_names(void **state) {
-    (void)state;
+TEST(test_wants_names) {
     settle_first(BOUNDARY_MS, BOUNDARY_MS);
     told.wants_names = true;
     become("abcd");
@@ -353,8 +338,7 @@ static void test_wants_names(void **state) {
 /* --- what is lost ------------------------------------------------------------------------------------------------ */
 
 /* W5: an audit, and a look on a new connection, read one number where a watch is set. */
-static void test_audit(void **state) {
-    (void)state;
+TEST(test_audit) {
     settle_first(BOUNDARY_MS, BOUNDARY_MS);
     go_on(2 * AUDIT_MS);
     assert_int_equal(told.stats, 2);
@@ -369,8 +353,7 @@ static void test_audit(void **state) {
 }
 
 /* A change that no watch told of is found by it, and settles from there on. */
-static void test_audit_finds_a_change(void **state) {
-    (void)state;
+TEST(test_audit_finds_a_change) {
     settle_first(BOUNDARY_MS, BOUNDARY_MS);
     strcpy(party.letters, "xyz");
     party.pzxid++;
@@ -385,8 +368,7 @@ static void test_audit_finds_a_change(void **state) {
 }
 
 /* A list whose answer was lost has set no watch: the next read is a list again, whatever the number says. */
-static void test_lost_list(void **state) {
-    (void)state;
+TEST(test_lost_list) {
     settle_first(BOUNDARY_MS, BOUNDARY_MS);
     become("abcd");
     go_on(BOUNDARY_MS - 1);
@@ -404,8 +386,7 @@ static void test_lost_list(void **state) {
 /* --- the end ----------------------------------------------------------------------------------------------------- */
 
 /* What cannot be read cannot be counted either. */
-static void test_fails(void **state) {
-    (void)state;
+TEST(test_fails) {
     static const int errors[] = {DIVVY_ENOENT, DIVVY_EACCES};
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {
         begin_with(BOUNDARY_MS, BOUNDARY_MS);
@@ -418,8 +399,7 @@ static void test_fails(void **state) {
 }
 
 /* Stopped while a number is read, or by who is told of a change that it showed, it tells nothing more but gone(). */
-static void test_stop(void **state) {
-    (void)state;
+TEST(test_stop) {
     begin_with(BOUNDARY_MS, BOUNDARY_MS);
     dv_client_lock(dv_fake_client(fake));
     dv_patient_watch_stop(watch);
@@ -438,25 +418,4 @@ static void test_stop(void **state) {
     assert_int_equal(told.settled, 1);
 }
 
-#define ON_CHILDREN(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        ON_CHILDREN(test_first),
-        ON_CHILDREN(test_changes),
-        ON_CHILDREN(test_changes_while_settling),
-        ON_CHILDREN(test_changes_before_the_list),
-        ON_CHILDREN(test_slow_answers),
-        ON_CHILDREN(test_departures),
-        ON_CHILDREN(test_joins),
-        ON_CHILDREN(test_leave_boundary_zero),
-        ON_CHILDREN(test_churn),
-        ON_CHILDREN(test_wants_names),
-        ON_CHILDREN(test_audit),
-        ON_CHILDREN(test_audit_finds_a_change),
-        ON_CHILDREN(test_lost_list),
-        ON_CHILDREN(test_fails),
-        ON_CHILDREN(test_stop),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

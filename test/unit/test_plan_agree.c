@@ -28,8 +28,7 @@ static void replace_first(void) {
 }
 
 /* D16: options count once all live members carry them; one that differs, or does not say, stands in the way. */
-static void test_options(void **state) {
-    (void)state;
+TEST(test_options) {
     begin(3);
     configure(0, 1, 5000);
     configure(1, 1, 5000);
@@ -53,8 +52,7 @@ static void test_options(void **state) {
 }
 
 /* D16: what somebody asks for gives way to what all carry, so that a step finds nothing to do in what it has made. */
-static void test_options_asked_for(void **state) {
-    (void)state;
+TEST(test_options_asked_for) {
     begin(2);
     dv_plan_options other = w.plan->header.options;
     other.max_moves = 3;
@@ -78,8 +76,7 @@ static dv_plan_set *ask_for(size_t count) {
 
 /* D17: items that were asked for stay as long as one member lives that was there before; then all that live were
  * started later, with the items of the tag, and these are divided again. */
-static void test_items_go_back(void **state) {
-    (void)state;
+TEST(test_items_go_back) {
     begin(3);
     dv_plan_set_unref(ask_for(14));
     for (size_t n = 0; n < 3; n++) {
@@ -94,8 +91,7 @@ static void test_items_go_back(void **state) {
 }
 
 /* D17: a node that is not its member's first tells how old the first is, and counts as that. */
-static void test_later_nodes(void **state) {
-    (void)state;
+TEST(test_later_nodes) {
     begin(2);
     int64_t first = w.live[0].says.czxid;
     dv_plan_set_unref(ask_for(14));
@@ -112,8 +108,7 @@ static void test_later_nodes(void **state) {
 }
 
 /* D17: asked for once more in the very step in which they would go, they stay. */
-static void test_asked_again(void **state) {
-    (void)state;
+TEST(test_asked_again) {
     begin(2);
     dv_plan_set *asked = ask_for(14);
     for (size_t n = 0; n < 2; n++) {
@@ -128,8 +123,7 @@ static void test_asked_again(void **state) {
 }
 
 /* D17: a plan that an older release wrote does not say since when; it was before that plan. */
-static void test_older_release(void **state) {
-    (void)state;
+TEST(test_older_release) {
     begin(2);
     dv_plan_set_unref(ask_for(14));
     w.plan->header.asked = 0;
@@ -155,8 +149,7 @@ static uint32_t weight_of_s(void) {
 
 /* D15: the configured weight of a static member counts when it has changed. While it is the same, a weight that was set
  * stays, a drain too. */
-static void test_weights(void **state) {
-    (void)state;
+TEST(test_weights) {
     world_begin(&w, 12);
     join(&w, "s", 30000);
     join_dynamic(&w);
@@ -182,8 +175,7 @@ static void test_weights(void **state) {
 
 /* D15, D43: a plan of an older release does not say what a member was configured with, and a node that only such a plan
  * has told of says nothing either. Then the weight stays, and the next plan says it. */
-static void test_weights_unsaid(void **state) {
-    (void)state;
+TEST(test_weights_unsaid) {
     world_begin(&w, 12);
     join(&w, "s", 30000);
     join_dynamic(&w);
@@ -204,8 +196,7 @@ static void test_weights_unsaid(void **state) {
 }
 
 /* D8: the sum leaves out what older releases do not know, so that they come to it too. */
-static void test_sum(void **state) {
-    (void)state;
+TEST(test_sum) {
     world_begin(&w, 12);
     join(&w, "s", 30000);
     assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
@@ -222,8 +213,7 @@ static void test_sum(void **state) {
 }
 
 /* D10: nodes are read for that only where items that were asked for may go, and not if one is known to be older. */
-static void test_asks(void **state) {
-    (void)state;
+TEST(test_asks) {
     begin(3);
     dv_plan_node nodes[NODES_MAX];
     uint8_t asks[NODES_MAX];
@@ -244,15 +234,4 @@ static void test_asks(void **state) {
     party.set = NULL; /* an administrator's command, which has no items of its own */
     assert_int_equal(dv_plan_ask(w.plan, &party, asks), 0);
     world_end(&w);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_options),        cmocka_unit_test(test_options_asked_for),
-        cmocka_unit_test(test_items_go_back),  cmocka_unit_test(test_later_nodes),
-        cmocka_unit_test(test_asked_again),    cmocka_unit_test(test_older_release),
-        cmocka_unit_test(test_asks),           cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_weights_unsaid), cmocka_unit_test(test_sum),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

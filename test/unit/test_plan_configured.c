@@ -40,8 +40,7 @@ static int ask_for_all(member *m) {
 
 /* Items that were asked for are divided until all members have been started again; whether they are all stopped before,
  * or killed, or one after the other. All are warned before, the one that asked too. */
-static void test_items_after_restart(void **state) {
-    (void)state;
+TEST(test_items_after_restart) {
     for (int way = 0; way < 3; way++) {
         pool l;
         start_all(&l, CONFIGURED);
@@ -63,8 +62,7 @@ static void test_items_after_restart(void **state) {
 }
 
 /* A lost session is no restart: what was asked for stays, though all nodes are newer. */
-static void test_items_after_loss(void **state) {
-    (void)state;
+TEST(test_items_after_loss) {
     pool l;
     start_all(&l, CONFIGURED);
     assert_int_equal(ask_for_all(&l.members[0]), 0);
@@ -97,8 +95,7 @@ static unsigned count_writes_of_join(pool *l, size_t n, size_t max_moves) {
 }
 
 /* max_moves is the pool's when the last member that is configured otherwise has gone; until then each is warned. */
-static void test_options_after_restart(void **state) {
-    (void)state;
+TEST(test_options_after_restart) {
     pool l;
     start_all(&l, ALL);
     for (size_t n = 0; n < MEMBERS; n++) {
@@ -142,8 +139,7 @@ static member *start_as(pool *l, size_t n, const char *identifier, bool is_stati
 
 /* D13: a member that joins is warned of a place that is kept, and one that has that place's identifier, but is not
  * static, is told so. Who was there is not. */
-static void test_place_kept(void **state) {
-    (void)state;
+TEST(test_place_kept) {
     pool l;
     pool_open(&l, ALL);
     start_as(&l, 0, "d1", true, 1000);
@@ -168,8 +164,7 @@ static void test_place_kept(void **state) {
 
 /* D15: another configured weight of a static member counts after a restart. A drain outlives one with the same weight,
  * and the member is told of it then. */
-static void test_weight_after_restart(void **state) {
-    (void)state;
+TEST(test_weight_after_restart) {
     pool l;
     pool_open(&l, ALL);
     member *m = start_as(&l, 0, "d1", true, 1000);
@@ -195,13 +190,4 @@ static void test_weight_after_restart(void **state) {
     owners_free(&heavy);
     owners_free(&drained);
     pool_close(&l);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_items_after_restart),   cmocka_unit_test(test_items_after_loss),
-        cmocka_unit_test(test_options_after_restart), cmocka_unit_test(test_place_kept),
-        cmocka_unit_test(test_weight_after_restart),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

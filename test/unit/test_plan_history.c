@@ -250,8 +250,7 @@ static bool all_carry_own(void) {
 }
 
 /* Thousands of changes of all kinds: the plan is what the model says, within the bounds, at every step. */
-static void test_histories(void **state) {
-    (void)state;
+TEST(test_histories) {
     chance_begin();
     size_t written = 0, steps = 4000;
     entry_count = 0;
@@ -284,8 +283,7 @@ static void test_histories(void **state) {
 
 /* Joins and losses by turns, weights equal: each moves exactly what it must, over the whole history, and each plan is
  * reached by a delta from the one before. */
-static void test_exact_histories(void **state) {
-    (void)state;
+TEST(test_exact_histories) {
     chance_begin();
     world_begin(&w, 97);
     for (size_t n = 0; n < 2000; n++) {
@@ -330,8 +328,7 @@ static dv_plan *timed_step(const dv_plan *previous, dv_plan_party *party, const 
 }
 
 /* The largest pool that the library is meant for takes its steps within some tens of milliseconds, on a small stack. */
-static void test_large(void **state) {
-    (void)state;
+TEST(test_large) {
     static dv_plan_node nodes[LARGE_MEMBERS + 1];
     static char names[LARGE_MEMBERS + 1][WORLD_NAME_BYTES];
     dv_plan_set *set = numbered_set("item-", LARGE_ITEMS);
@@ -366,13 +363,4 @@ static void test_large(void **state) {
     dv_plan_free(lost);
     dv_plan_free(absent);
     dv_plan_set_unref(set);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_histories),
-        cmocka_unit_test(test_exact_histories),
-        cmocka_unit_test(test_large),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

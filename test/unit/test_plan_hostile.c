@@ -20,8 +20,7 @@ static void try_text(const char *text, size_t bytes) {
 static const char other_bytes[] = {0, ' ', '"', '\\', '0', '9', '-', ',', ':', '[', ']', '{', '}', (char)0xff};
 
 /* A plan that was cut anywhere is broken. */
-static void test_every_truncation(void **state) {
-    (void)state;
+TEST(test_every_truncation) {
     dv_plan *plan = small_plan(), *read;
     dv_plan_text text;
     print_whole(&text, plan);
@@ -33,8 +32,7 @@ static void test_every_truncation(void **state) {
 }
 
 /* Any byte may be any other: each bit of each byte, and the signs of JSON in its place, left out, and put in twice. */
-static void test_every_byte(void **state) {
-    (void)state;
+TEST(test_every_byte) {
     dv_plan *plan = small_plan();
     dv_plan_text text;
     print_whole(&text, plan);
@@ -62,8 +60,7 @@ static void test_every_byte(void **state) {
 }
 
 /* The same of deltas, which are applied to a plan that they fit. */
-static void test_every_byte_of_a_delta(void **state) {
-    (void)state;
+TEST(test_every_byte_of_a_delta) {
     static const char delta[] = "{\"members\":[{\"slot\":0,\"key\":\"n1\",\"static\":0,\"weight\":500,\"zone\":\"\","
                                 "\"rejoin_delay_ms\":0,\"absent\":\"0\",\"leaving\":\"\"},{\"slot\":34,\"key\":\"n4\","
                                 "\"static\":1,\"weight\":1,\"zone\":\"\",\"rejoin_delay_ms\":0,\"absent\":\"0\","
@@ -111,8 +108,7 @@ static char *replaced(const dv_plan_text *text, const char *find, const char *by
 }
 
 /* Each thing that a root or a part must not be is refused, for its own reason (D3 to D8). */
-static void test_each_fault(void **state) {
-    (void)state;
+TEST(test_each_fault) {
     static const struct {
         const char *find, *by, *why;
     } faults[] = {
@@ -227,8 +223,7 @@ static void test_each_fault(void **state) {
 }
 
 /* Each thing that a delta must not be. */
-static void test_each_fault_of_a_delta(void **state) {
-    (void)state;
+TEST(test_each_fault_of_a_delta) {
     static const struct {
         const char *members, *gone, *moves, *why;
     } faults[] = {
@@ -268,8 +263,7 @@ static void test_each_fault_of_a_delta(void **state) {
 }
 
 /* A plan of a later version or algorithm is told from a broken one, whatever else is in it (D3). */
-static void test_newer(void **state) {
-    (void)state;
+TEST(test_newer) {
     static const char *const texts[] = {"{\"v\":2}", "{\"v\":2,", "{\"v\":17,\"generation\":{\"x\":[1.5,null]}}",
                                         "{\"v\":9007199254740991 and so on"};
     dv_plan *read, *plan = small_plan();
@@ -288,8 +282,7 @@ static void test_newer(void **state) {
 
 /* Keys that a later release of the same version adds are passed over, at every level; the order of keys is free
  * (D2). */
-static void test_unknown_keys(void **state) {
-    (void)state;
+TEST(test_unknown_keys) {
     static const char *const changes[][2] = {
         {"\"moved\"", "\"more\":{\"a\":[1.5e3,null,true,\"\\\"}\",{}],\"b\":[]},\"moved\""},
         {"\"algorithm\":1", "\"burst\":7,\"algorithm\":1"},
@@ -317,8 +310,7 @@ static void test_unknown_keys(void **state) {
 }
 
 /* What is too long or too deep is refused before anything of its size is allocated. */
-static void test_limits(void **state) {
-    (void)state;
+TEST(test_limits) {
     dv_plan *plan = small_plan(), *read;
     dv_plan_text text;
     size_t bytes;
@@ -384,14 +376,4 @@ static void test_limits(void **state) {
     free(long_text);
     free(text.bytes);
     dv_plan_free(plan);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_truncation),      cmocka_unit_test(test_every_byte),
-        cmocka_unit_test(test_every_byte_of_a_delta), cmocka_unit_test(test_each_fault),
-        cmocka_unit_test(test_each_fault_of_a_delta), cmocka_unit_test(test_newer),
-        cmocka_unit_test(test_unknown_keys),          cmocka_unit_test(test_limits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,8 +48,7 @@ static void watch(pool *l, int64_t ms) {
 
 /* One call at one member changes the set for all, by one write; items of both sets stay where they are and keep their
  * tokens, and what comes and goes does so because of the set. The order in which items are given does not matter. */
-static void test_changed(void **state) {
-    (void)state;
+TEST(test_changed) {
     pool l;
     pool_open(&l, ALL);
     set old = items(&l, 0, 50), next = items(&l, 5, 60);
@@ -87,8 +86,7 @@ static void test_changed(void **state) {
 
 /* Removed items stay locked until their owners release them. A member that is dealt them again before waits for
  * that. */
-static void test_slow_release(void **state) {
-    (void)state;
+TEST(test_slow_release) {
     pool l;
     pool_open(&l, ALL);
     set all = items(&l, 0, 12), few = items(&l, 4, 12);
@@ -116,8 +114,7 @@ static void test_slow_release(void **state) {
 
 /* What is no set is refused, and so is a set where a rule of names decides; nothing changes then. The message says
  * why. */
-static void test_refused(void **state) {
-    (void)state;
+TEST(test_refused) {
     pool l;
     pool_open(&l, ALL);
     set old = items(&l, 0, 10), next = items(&l, 0, 20);
@@ -157,8 +154,7 @@ static void test_refused(void **state) {
 
 /* What is asked for before there is a party waits for it; and what is asked for on a link that is down, for the
  * link. */
-static void test_asked_early(void **state) {
-    (void)state;
+TEST(test_asked_early) {
     pool l;
     pool_open(&l, ALL);
     set old = items(&l, 0, 10), next = items(&l, 3, 20), last = items(&l, 6, 30);
@@ -175,8 +171,7 @@ static void test_asked_early(void **state) {
 }
 
 /* The member that asks is lost at any moment after: all divide the old set, or all the new one. */
-static void test_asker_dies(void **state) {
-    (void)state;
+TEST(test_asker_dies) {
     unsigned taken = 0, left = 0;
     for (int64_t delay_ms = 0; delay_ms <= 40; delay_ms += delay_ms < 10 ? 1 : 10) {
         pool l;
@@ -200,8 +195,7 @@ static void test_asker_dies(void **state) {
 }
 
 /* Two ask for different sets in one moment: all divide the one that was written last, and it stays. */
-static void test_two_ask(void **state) {
-    (void)state;
+TEST(test_two_ask) {
     pool l;
     pool_open(&l, ALL);
     set old = items(&l, 0, 20), one = items(&l, 5, 25), two = items(&l, 10, 30);
@@ -224,8 +218,7 @@ static void test_two_ask(void **state) {
 /* A deploy of a new set, one member after the other, in any order, by processes that end well or not: as long as one
  * has the old set, all divide it; then all divide the new one. Nobody waits for ever, and the whole share is worked on
  * throughout (kazoo #392, #386). */
-static void test_rolling_deploy(void **state) {
-    (void)state;
+TEST(test_rolling_deploy) {
     for (unsigned seed = 1; seed <= 12; seed++) {
         pool l;
         pool_open(&l, ALL);
@@ -255,8 +248,7 @@ static void test_rolling_deploy(void **state) {
 
 /* Half of the members come up with one set and half with the other, at once. One is divided, those with the other are
  * told; it is the other half's when these go. */
-static void test_half_and_half(void **state) {
-    (void)state;
+TEST(test_half_and_half) {
     for (unsigned first = 0; first < 2; first++) {
         pool l;
         pool_open(&l, ALL);
@@ -279,8 +271,7 @@ static void test_half_and_half(void **state) {
 
 /* A set that was asked for is the plan's. A member that does not follow plans brings all back to what they are
  * configured with; when it has gone the plan's set is divided again. At no moment has an item two owners. */
-static void test_change_over(void **state) {
-    (void)state;
+TEST(test_change_over) {
     pool l;
     pool_open(&l, ALL);
     set old = items(&l, 0, 30), next = items(&l, 10, 50);
@@ -300,8 +291,7 @@ static void test_change_over(void **state) {
 }
 
 /* An eager member takes part in it: all of its share is released for a change that takes something from it (P5). */
-static void test_eager(void **state) {
-    (void)state;
+TEST(test_eager) {
     pool l;
     pool_open(&l, ALL);
     set old = items(&l, 0, 12), next = items(&l, 3, 15);
@@ -325,8 +315,7 @@ static void test_eager(void **state) {
 /* An eager member waits for what a member that goes by names does not release. That one dies, and the first plan gives
  * the eager one what it had waited for: it has its share then, though a change was seen (the simulator found it waiting
  * for ever). */
-static void test_eager_at_first_plan(void **state) {
-    (void)state;
+TEST(test_eager_at_first_plan) {
     for (size_t n = 2; n < 10; n++) { /* Some of these names are to get nothing beside the other two. */
         pool l;
         pool_open(&l, ALL);
@@ -349,8 +338,7 @@ static void test_eager_at_first_plan(void **state) {
 
 /* Sets and members change at random, with losses of the link and of members; in the end the last set that was asked for
  * by a member that lives is divided, and at no moment has an item two owners. */
-static void test_random(void **state) {
-    (void)state;
+TEST(test_random) {
     for (unsigned seed = 1; seed <= 6; seed++) {
         unsigned random = seed * 2654435761u;
         pool l;
@@ -379,22 +367,4 @@ static void test_random(void **state) {
         settle_on(&l, &asked);
         pool_close(&l);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_changed),
-        cmocka_unit_test(test_slow_release),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_asked_early),
-        cmocka_unit_test(test_asker_dies),
-        cmocka_unit_test(test_two_ask),
-        cmocka_unit_test(test_rolling_deploy),
-        cmocka_unit_test(test_half_and_half),
-        cmocka_unit_test(test_change_over),
-        cmocka_unit_test(test_eager),
-        cmocka_unit_test(test_eager_at_first_plan),
-        cmocka_unit_test(test_random),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

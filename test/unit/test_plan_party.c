@@ -4,8 +4,7 @@
 /* --- the party -------------------------------------------------------------------------------------------------- */
 
 /* The names alone tell who they are and which items they carry, in the order of the names. */
-static void test_names(void **state) {
-    (void)state;
+TEST(test_names) {
     SETTLE(7, "b,a=2,s=0000000a-w-2", "a,a=2,x=1,s=1a2b3c4d-w1", "c,a=3-w3");
     const dv_plan_party *party = dv_roster_party(people);
     assert_int_equal(party->count, 3);
@@ -22,8 +21,7 @@ static void test_names(void **state) {
 }
 
 /* Nobody knows anybody before the first party, and a party may be empty. */
-static void test_empty(void **state) {
-    (void)state;
+TEST(test_empty) {
     assert_int_equal(dv_roster_find(people, "a"), SIZE_MAX);
     assert_int_equal(ask(), 0);
     assert_int_equal(settle(NULL, 0, 5), 0);
@@ -35,8 +33,7 @@ static void test_empty(void **state) {
 }
 
 /* D32: a name that would break a plan is nobody's; and one that a list has twice is one. */
-static void test_odd_names(void **state) {
-    (void)state;
+TEST(test_odd_names) {
     char longest[DV_PLAN_KEY_BYTES_MAX + 1], longer[DV_PLAN_KEY_BYTES_MAX + 2];
     memset(longest, 'x', sizeof longest);
     memset(longer, 'x', sizeof longer);
@@ -50,8 +47,7 @@ static void test_odd_names(void **state) {
 }
 
 /* What the caller has filled in stays, but for the owners, whose numbers meant the nodes before. */
-static void test_callers_fields(void **state) {
-    (void)state;
+TEST(test_callers_fields) {
     SETTLE(5, "a,a=2-w");
     dv_plan_party *party = dv_roster_party(people);
     uint32_t owners[1] = {0};
@@ -70,8 +66,7 @@ static void test_callers_fields(void **state) {
 /* --- reading ---------------------------------------------------------------------------------------------------- */
 
 /* One get tells all about a node, its age too. A node that says nothing has the defaults. */
-static void test_ask(void **state) {
-    (void)state;
+TEST(test_ask) {
     SETTLE(5, "a,a=2-w1", "b,a=2-w2", "c,a=2-w3");
     assert_int_equal(ask(), 3);
     assert_pending("get /p/party/a,a=2-w1, get /p/party/b,a=2-w2, get /p/party/c,a=2-w3");
@@ -95,8 +90,7 @@ static void test_ask(void **state) {
 }
 
 /* Who is in the plan by its node's name is not read; and after the answers a step finds nothing more to ask. */
-static void test_ask_for_a_step(void **state) {
-    (void)state;
+TEST(test_ask_for_a_step) {
     SETTLE(5, "a,a=2,s=00000001-w1", "b,a=2,s=00000001-w2", "c,a=2,s=00000001-w2");
     dv_plan_party *party = dv_roster_party(people);
     dv_plan_set *set = numbered_set("i", 6);
@@ -123,8 +117,7 @@ static void test_ask_for_a_step(void **state) {
 
 /* D32: a member cannot be static without an identifier, its key in the plan. And no age is asked for again and
  * again. */
-static void test_odd_answers(void **state) {
-    (void)state;
+TEST(test_odd_answers) {
     SETTLE(5, "a,a=2-", "b,a=2-w", "c,a=2-w");
     assert_int_equal(ask(), 3);
     answer(STATIC, 11);
@@ -136,8 +129,7 @@ static void test_odd_answers(void **state) {
 }
 
 /* The namesakes of a node are read, itself among them, and nobody else. */
-static void test_namesakes(void **state) {
-    (void)state;
+TEST(test_namesakes) {
     SETTLE(5, "a,a=2-w1", "b,a=2-w2", "c,a=2-w1");
     assert_int_equal(ask_namesakes("c,a=2-w1"), 2);
     assert_pending("get /p/party/a,a=2-w1, get /p/party/c,a=2-w1");
@@ -158,8 +150,7 @@ static void test_namesakes(void **state) {
 /* --- what is kept ----------------------------------------------------------------------------------------------- */
 
 /* Who stays is not read again; who goes is forgotten, and is a stranger when a node of that name comes back. */
-static void test_kept(void **state) {
-    (void)state;
+TEST(test_kept) {
     SETTLE(5, "a,a=2-w1", "b,a=2-w2");
     ask();
     answer(STATIC, 11);
@@ -183,8 +174,7 @@ static void test_kept(void **state) {
 
 /* Answers that come when another party has settled are good for those who are still there; who asked is told that it
  * asked about another party. */
-static void test_late_answers(void **state) {
-    (void)state;
+TEST(test_late_answers) {
     SETTLE(5, "a,a=2-w1", "b,a=2-w2", "c,a=2-w3");
     ask();
     answer(STATIC, 11);
@@ -201,8 +191,7 @@ static void test_late_answers(void **state) {
 }
 
 /* Two may ask at a time, and each is told by itself. */
-static void test_two_ask(void **state) {
-    (void)state;
+TEST(test_two_ask) {
     SETTLE(5, "a,a=2-w1", "b,a=2-w1");
     assert_int_equal(ask(), 2);
     assert_int_equal(ask_namesakes("a,a=2-w1"), 2);
@@ -219,8 +208,7 @@ static void test_two_ask(void **state) {
 /* --- errors ----------------------------------------------------------------------------------------------------- */
 
 /* The first error is told, when all that is under way has ended; what was answered well is known. */
-static void test_errors(void **state) {
-    (void)state;
+TEST(test_errors) {
     SETTLE(5, "a,a=2-w1", "b,a=2-w2", "c,a=2-w3");
     ask();
     answer_error(DIVVY_ENOENT);
@@ -236,8 +224,7 @@ static void test_errors(void **state) {
 }
 
 /* A roster that is freed with reads under way, asked twice, calls nobody. */
-static void test_freed(void **state) {
-    (void)state;
+TEST(test_freed) {
     SETTLE(5, "a,a=2-w1", "b,a=2-w2");
     ask();
     ask_namesakes("b,a=2-w2");
@@ -258,8 +245,7 @@ static void free_inside(void *context, int error, int64_t now) {
 
 /* A node that is read and turns out to be persistent is nobody's: it is told of once, claims no place in a plan, and
  * fences nobody. */
-static void test_ghost(void **state) {
-    (void)state;
+TEST(test_ghost) {
     SETTLE(5, "a,a=2-w1", "g,a=2-w1");
     assert_int_equal(ask(), 2);
     answer(STATIC, 11);
@@ -274,8 +260,7 @@ static void test_ghost(void **state) {
 
 /* Who writes asks for all that was not read: that a plan has a member of a node's name does not make the node
  * ephemeral. */
-static void test_writer_asks_all(void **state) {
-    (void)state;
+TEST(test_writer_asks_all) {
     SETTLE(5, "a,a=2-w1", "g,a=2-w1");
     assert_int_equal(ask(), 2);
     answer("{}", 11);
@@ -293,8 +278,7 @@ static void test_writer_asks_all(void **state) {
 }
 
 /* It may be freed by who is told. */
-static void test_freed_inside(void **state) {
-    (void)state;
+TEST(test_freed_inside) {
     SETTLE(5, "a,a=2-w1");
     dv_client_lock(dv_fake_client(fake));
     assert_int_equal(dv_roster_ask(people, NULL, DV_ROSTER_NEEDED, free_inside, &told), 1);
@@ -303,14 +287,4 @@ static void test_freed_inside(void **state) {
     assert_told(0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        WITH_PEOPLE(test_names),          WITH_PEOPLE(test_empty),     WITH_PEOPLE(test_odd_names),
-        WITH_PEOPLE(test_callers_fields), WITH_PEOPLE(test_ask),       WITH_PEOPLE(test_ask_for_a_step),
-        WITH_PEOPLE(test_odd_answers),    WITH_PEOPLE(test_namesakes), WITH_PEOPLE(test_kept),
-        WITH_PEOPLE(test_late_answers),   WITH_PEOPLE(test_two_ask),   WITH_PEOPLE(test_errors),
-        WITH_PEOPLE(test_freed),          WITH_PEOPLE(test_ghost),     WITH_PEOPLE(test_writer_asks_all),
-        WITH_PEOPLE(test_freed_inside),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

@@ -22,8 +22,7 @@ static dv_plan *plan_of(const char *dynamic, int64_t absent) {
 }
 
 /* D43: who follows a plan for its party need not read who its static members are; but for those with a namesake. */
-static void test_learn(void **state) {
-    (void)state;
+TEST(test_learn) {
     SETTLE(5, "a,a=2-w1", "b,a=2-w2", "c,a=2-w3", "d,a=2-w3");
     dv_plan *plan = plan_of("b,a=2-w2", 0);
     dv_roster_learn(people, plan);
@@ -45,8 +44,7 @@ static void test_learn(void **state) {
 }
 
 /* When a namesake comes it is asked how old both are, and what the node itself says counts from then on. */
-static void test_learnt_and_doubled(void **state) {
-    (void)state;
+TEST(test_learnt_and_doubled) {
     SETTLE(5, "a,a=2-w1", "b,a=2-w2");
     dv_plan *plan = plan_of("b,a=2-w2", 0);
     dv_roster_learn(people, plan);
@@ -65,8 +63,7 @@ static void test_learnt_and_doubled(void **state) {
 }
 
 /* One round of reads is enough for a step, though only its answers tell that there are two of a member. */
-static void test_learnt_and_asked(void **state) {
-    (void)state;
+TEST(test_learnt_and_asked) {
     SETTLE(5, "a,a=2-w1", "b,a=2-w2", "f,a=2-w4");
     dv_plan *plan = plan_of("b,a=2-w2", 0);
     dv_plan_party *party = dv_roster_party(people);
@@ -85,8 +82,7 @@ static void test_learnt_and_asked(void **state) {
 }
 
 /* A node that only has the identifier of an absent member is not that member. */
-static void test_absent_namesake(void **state) {
-    (void)state;
+TEST(test_absent_namesake) {
     SETTLE(5, "a,a=2-w1");
     dv_plan *plan = plan_of("a,a=2-w1", 4);
     dv_roster_learn(people, plan);
@@ -95,8 +91,7 @@ static void test_absent_namesake(void **state) {
 }
 
 /* Without memory it stays unknown, and is read. */
-static void test_scarce_learn(void **state) {
-    (void)state;
+TEST(test_scarce_learn) {
     dv_plan *plan = plan_of("b,a=2-w2", 0);
     int failures = 0;
     for (bool learnt = false; !learnt; failures++) {
@@ -114,8 +109,7 @@ static void test_scarce_learn(void **state) {
 /* --- memory ----------------------------------------------------------------------------------------------------- */
 
 /* A settle changes nothing when an allocation fails, whichever it is. */
-static void test_scarce_settle(void **state) {
-    (void)state;
+TEST(test_scarce_settle) {
     static const char *const others[] = {"e,a=2-w5", "b,a=2-w2", "d,a=2-w4", "e,a=2-w5"};
     SETTLE(5, "a,a=2-w1", "b,a=2-w2");
     ask();
@@ -138,8 +132,7 @@ static void test_scarce_settle(void **state) {
 }
 
 /* A call asks nothing when an allocation fails, also when not even the first read can be sent. */
-static void test_scarce_ask(void **state) {
-    (void)state;
+TEST(test_scarce_ask) {
     SETTLE(5, "a,a=2-w1", "b,a=2-w2");
     int asked = DIVVY_ENOMEM, failures = 0;
     for (; asked == DIVVY_ENOMEM; failures++) {
@@ -167,8 +160,7 @@ static void test_scarce_ask(void **state) {
 }
 
 /* Nobody is created without memory. */
-static void test_scarce_new(void **state) {
-    (void)state;
+TEST(test_scarce_new) {
     scarce_after = 0;
     assert_null(dv_roster_new(dv_fake_client(fake), PARTY, on_ghost, &told));
     scarce_after = -1;
@@ -185,8 +177,7 @@ static size_t under_way(void) {
 }
 
 /* 1,000 members are read 200 at a time, and of the next party only who is new; also an error ends the sending. */
-static void test_many(void **state) {
-    (void)state;
+TEST(test_many) {
     static char texts[MANY + 1][32];
     const char *names[MANY + 1];
     for (size_t n = 0; n <= MANY; n++) {
@@ -217,11 +208,4 @@ static void test_many(void **state) {
     assert_int_equal(under_way(), 0);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        WITH_PEOPLE(test_scarce_settle),   WITH_PEOPLE(test_scarce_ask),         WITH_PEOPLE(test_scarce_new),
-        WITH_PEOPLE(test_learn),           WITH_PEOPLE(test_learnt_and_doubled), WITH_PEOPLE(test_learnt_and_asked),
-        WITH_PEOPLE(test_absent_namesake), WITH_PEOPLE(test_scarce_learn),       WITH_PEOPLE(test_many),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

@@ -5,8 +5,7 @@ enum { ITEMS = 1000 };
 
 /* A first plan gives each of four an equal share, by one write (after one that makes room for its chunks); then nothing
  * more is written. */
-static void test_first_plan(void **state) {
-    (void)state;
+TEST(test_first_plan) {
     pool l;
     pool_open(&l, ITEMS);
     for (size_t n = 0; n < 4; n++) add(&l, n, NULL);
@@ -22,8 +21,7 @@ static void test_first_plan(void **state) {
 
 /* A join to 4 moves exactly a fifth, told as a join; a leave, or a loss, only what the one had who is gone. Each is one
  * write of the plan, and nobody but the old owners is interrupted. */
-static void test_join_and_leave(void **state) {
-    (void)state;
+TEST(test_join_and_leave) {
     pool l;
     pool_open(&l, ITEMS);
     for (size_t n = 0; n < 4; n++) add(&l, n, NULL);
@@ -81,8 +79,7 @@ static void settle_watched(pool *l) {
 
 /* A member that goes by names makes all go by names; when it has left, all go by the plan again, which nobody has
  * written meanwhile, but for the owners of a member that came. No item is lost, nobody has to start again. */
-static void test_change_over(void **state) {
-    (void)state;
+TEST(test_change_over) {
     pool l;
     add_four(&l, ITEMS);
     owners before = look(&l);
@@ -125,8 +122,7 @@ static void test_change_over(void **state) {
 
 /* When the last member that goes by names leaves a pool, the first plan begins with what that rule gave: only its own
  * items move. */
-static void test_first_plan_keeps_owners(void **state) {
-    (void)state;
+TEST(test_first_plan_keeps_owners) {
     pool l;
     pool_open(&l, ITEMS);
     divvy_partitioner_config config;
@@ -160,8 +156,7 @@ static void remove_tree(pool *l, const char *path) {
 }
 
 /* A plan that somebody deletes is written again from memory: nothing moves. */
-static void test_deleted(void **state) {
-    (void)state;
+TEST(test_deleted) {
     pool l;
     add_four(&l, ITEMS);
     owners before = look(&l);
@@ -183,8 +178,7 @@ static void test_deleted(void **state) {
 }
 
 /* A plan that nobody can read costs no item: all go by names until it is written again, which happens at once. */
-static void test_broken(void **state) {
-    (void)state;
+TEST(test_broken) {
     static const char *const texts[] = {"", "nonsense", "{\"v\":1}", "{\"v\":1,\"generation\":4}"};
     pool l;
     add_four(&l, ITEMS);
@@ -206,8 +200,7 @@ static void test_broken(void **state) {
 
 /* A plan of a later release: nobody owns anything by a rule that may be another than that one's, until it has turned
  * out that nobody follows it. */
-static void test_newer(void **state) {
-    (void)state;
+TEST(test_newer) {
     pool l;
     add_four(&l, ITEMS);
     const char text[] = "{\"v\":2,\"something\":[]}";
@@ -224,8 +217,7 @@ static void test_newer(void **state) {
 }
 
 /* Members in eager mode follow plans, too: each change is one RELEASE, of everything. */
-static void test_eager(void **state) {
-    (void)state;
+TEST(test_eager) {
     pool l;
     pool_open(&l, 100);
     divvy_partitioner_config config;
@@ -254,8 +246,7 @@ static void test_eager(void **state) {
 }
 
 /* Somebody deletes a member's node: it comes back under another name, the next plan has that, and no work stops. */
-static void test_node_deleted(void **state) {
-    (void)state;
+TEST(test_node_deleted) {
     pool l;
     add_four(&l, 100);
     divvy_strings *nodes = divvy_testing_children(l.ensemble, "/pool/party");
@@ -276,15 +267,4 @@ static void test_node_deleted(void **state) {
     owners_free(&before);
     owners_free(&after);
     pool_close(&l);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_first_plan),   cmocka_unit_test(test_join_and_leave),
-        cmocka_unit_test(test_change_over),  cmocka_unit_test(test_first_plan_keeps_owners),
-        cmocka_unit_test(test_deleted),      cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_newer),        cmocka_unit_test(test_eager),
-        cmocka_unit_test(test_node_deleted),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

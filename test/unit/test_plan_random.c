@@ -124,8 +124,7 @@ static unsigned run_history(uint64_t number) {
 
 /* Whatever happens, no item ever has two owners; and when it has stopped all items have one, and all members are
  * ACQUIRED. */
-static void test_histories(void **state) {
-    (void)state;
+TEST(test_histories) {
     const char *only = getenv("DIVVY_TEST_SEED"), *more = getenv("DIVVY_TEST_RUNS");
     uint64_t count = only ? 1 : more ? strtoull(more, NULL, 10) : HISTORIES + FRESH;
     uint64_t writes = 0, fixed = more ? count : HISTORIES;
@@ -135,9 +134,4 @@ static void test_histories(void **state) {
         writes += run_history(number);
     }
     if (!only) assert_true(writes > 10 * HISTORIES);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_histories)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,7 @@ static void chunk_path(char path[128], const dv_plan_part *part, size_t n) {
 }
 
 /* Where there is no plan yet an exists leaves the watch, by which the first one is found. */
-static void test_no_plan_then_one(void **state) {
-    (void)state;
+TEST(test_no_plan_then_one) {
     start_reader(NULL);
     assert_string_equal(dv_fake_pending(nodes.fake), "get! /p/plan");
     serve();
@@ -26,8 +25,7 @@ static void test_no_plan_then_one(void **state) {
 }
 
 /* A plan that comes between the read and the exists is not missed. */
-static void test_created_between(void **state) {
-    (void)state;
+TEST(test_created_between) {
     start_reader(NULL);
     serve();
     dv_plan *plan = small_plan();
@@ -39,8 +37,7 @@ static void test_created_between(void **state) {
 }
 
 /* A plan without members and items, which only holds the place, is one like others. */
-static void test_generation_0(void **state) {
-    (void)state;
+TEST(test_generation_0) {
     dv_plan *plan = plan_of(0);
     write_base(plan);
     start_reader(NULL);
@@ -50,8 +47,7 @@ static void test_generation_0(void **state) {
 }
 
 /* Items are read only by who has not got that set; of a change only what changed is read. */
-static void test_what_is_read(void **state) {
-    (void)state;
+TEST(test_what_is_read) {
     dv_plan *plan = write_in_chunks(200);
     size_t items = writer.root.items.chunk_count, base = writer.root.base.chunk_count;
     assert_true(items > 20 && base > 2);
@@ -93,8 +89,7 @@ static void test_what_is_read(void **state) {
 }
 
 /* The items of another set are read. */
-static void test_other_items(void **state) {
-    (void)state;
+TEST(test_other_items) {
     dv_plan *plan = write_in_chunks(50);
     start_reader(plan->set);
     serve_all();
@@ -107,8 +102,7 @@ static void test_other_items(void **state) {
 }
 
 /* The same plan written once more, as who restores it does, is read without its texts. */
-static void test_same_plan_again(void **state) {
-    (void)state;
+TEST(test_same_plan_again) {
     dv_plan *plan = write_in_chunks(50);
     start_reader(plan->set);
     serve_all();
@@ -120,8 +114,7 @@ static void test_same_plan_again(void **state) {
 }
 
 /* A few chunks are under way at a time, never all of a large plan. */
-static void test_bound(void **state) {
-    (void)state;
+TEST(test_bound) {
     dv_plan *plan = write_in_chunks(2000);
     start_reader(NULL);
     assert_true(serve_all() > 200);
@@ -131,8 +124,7 @@ static void test_bound(void **state) {
 }
 
 /* However often the root changes during a read, one more read follows, and the plan under way is taken first. */
-static void test_changes_during_a_read(void **state) {
-    (void)state;
+TEST(test_changes_during_a_read) {
     dv_plan *plan = write_in_chunks(30);
     start_reader(NULL);
     serve();
@@ -150,8 +142,7 @@ static void test_changes_during_a_read(void **state) {
 }
 
 /* A chunk that is collected while its plan is read is no fault: the plan that stands there by then is read. */
-static void test_torn(void **state) {
-    (void)state;
+TEST(test_torn) {
     dv_plan *plan = write_in_chunks(50);
     char path[128];
     start_reader(NULL);
@@ -190,8 +181,7 @@ static void assert_broken(size_t generation) {
 }
 
 /* A chunk that is missing under a root that stays makes the plan broken, until another one is written. */
-static void test_missing_chunk(void **state) {
-    (void)state;
+TEST(test_missing_chunk) {
     dv_plan *plan = write_in_chunks(50);
     char path[128];
     start_reader(NULL);
@@ -204,8 +194,7 @@ static void test_missing_chunk(void **state) {
 }
 
 /* So does one of other bytes, or of another length, and where there was no plan before. */
-static void test_wrong_chunk(void **state) {
-    (void)state;
+TEST(test_wrong_chunk) {
     for (int longer = 0; longer < 2; longer++) {
         dv_plan *plan = write_in_chunks(50);
         char path[128];
@@ -224,8 +213,7 @@ static void test_wrong_chunk(void **state) {
 }
 
 /* A root that does not parse is broken at once, and an empty one, too. */
-static void test_broken_root(void **state) {
-    (void)state;
+TEST(test_broken_root) {
     dv_plan *plan = small_plan();
     write_base(plan);
     start_reader(NULL);
@@ -238,8 +226,7 @@ static void test_broken_root(void **state) {
 }
 
 /* A text that its chunks' sums confirm, but that is none, breaks the plan without another look. */
-static void test_broken_text(void **state) {
-    (void)state;
+TEST(test_broken_text) {
     dv_plan *plan = write_in_chunks(20);
     writer.root.sum ^= 1;
     put_root();
@@ -249,8 +236,7 @@ static void test_broken_text(void **state) {
 }
 
 /* A delta that does not lead from the plan in memory to where it should is forgiven, if the base does. */
-static void test_memory_gone_wrong(void **state) {
-    (void)state;
+TEST(test_memory_gone_wrong) {
     dv_plan *plan = write_in_chunks(50);
     start_reader(NULL);
     serve_all();
@@ -265,8 +251,7 @@ static void test_memory_gone_wrong(void **state) {
 }
 
 /* A plan of a later release is told, and stays what it is until one of this release takes its place. */
-static void test_newer(void **state) {
-    (void)state;
+TEST(test_newer) {
     dv_plan *plan = small_plan();
     write_base(plan);
     start_reader(NULL);
@@ -284,8 +269,7 @@ static void test_newer(void **state) {
 }
 
 /* When the root goes, the plan in memory stays; and the one that comes then is followed. */
-static void test_root_goes(void **state) {
-    (void)state;
+TEST(test_root_goes) {
     dv_plan *plan = small_plan();
     write_base(plan);
     start_reader(NULL);
@@ -326,8 +310,7 @@ static plan_node keep_root(void) {
 
 /* On a server that lags an older root is seen after a newer one: it is passed over, good or broken, until the server
  * has caught up. */
-static void test_older_root(void **state) {
-    (void)state;
+TEST(test_older_root) {
     dv_plan *plan = small_plan();
     write_base(plan);
     plan_node old = keep_root();
@@ -366,8 +349,7 @@ static void test_older_root(void **state) {
 }
 
 /* A server that lags may not have the root yet: the plan in memory stays, and is confirmed when the root shows. */
-static void test_root_not_there_yet(void **state) {
-    (void)state;
+TEST(test_root_not_there_yet) {
     dv_plan *plan = write_in_chunks(50);
     start_reader(NULL);
     serve_all();
@@ -385,26 +367,4 @@ static void test_root_not_there_yet(void **state) {
     dv_plan_free(plan);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(test_no_plan_then_one),
-        TEST(test_created_between),
-        TEST(test_generation_0),
-        TEST(test_what_is_read),
-        TEST(test_other_items),
-        TEST(test_same_plan_again),
-        TEST(test_bound),
-        TEST(test_changes_during_a_read),
-        TEST(test_torn),
-        TEST(test_missing_chunk),
-        TEST(test_wrong_chunk),
-        TEST(test_broken_root),
-        TEST(test_broken_text),
-        TEST(test_memory_gone_wrong),
-        TEST(test_newer),
-        TEST(test_root_goes),
-        TEST(test_older_root),
-        TEST(test_root_not_there_yet),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_up_nodes, tear_down_nodes);

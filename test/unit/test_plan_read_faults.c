@@ -3,8 +3,7 @@
 #include "plan_read_fixture.h"
 
 /* After a reconnect the root is read again, since an event may have been missed; if nothing is new, nothing is told. */
-static void test_reconnect(void **state) {
-    (void)state;
+TEST(test_reconnect) {
     dv_plan *plan = small_plan();
     write_base(plan);
     start_reader(NULL);
@@ -30,8 +29,7 @@ static void test_reconnect(void **state) {
 }
 
 /* Wherever the connection breaks, the plan is read in the end. */
-static void test_disconnect_anywhere(void **state) {
-    (void)state;
+TEST(test_disconnect_anywhere) {
     dv_plan *plan = write_in_chunks(50);
     for (size_t at = 0;; at++) {
         dv_plan_memory_clear(&heard.memory);
@@ -51,7 +49,7 @@ static void test_disconnect_anywhere(void **state) {
 }
 
 /* Wherever the session is lost, the reader goes, with what was read before in memory. */
-static void test_loss_anywhere(void **state) {
+TEST(test_loss_anywhere) {
     for (size_t at = 0;; at++) {
         dv_plan *plan = write_in_chunks(50);
         start_reader(NULL);
@@ -70,8 +68,7 @@ static void test_loss_anywhere(void **state) {
 }
 
 /* It can be stopped at any moment, inside its own call too; then all is answered and it goes, once, and silently. */
-static void test_stop_anywhere(void **state) {
-    (void)state;
+TEST(test_stop_anywhere) {
     dv_plan *plan = write_in_chunks(50);
     size_t all = 1 + writer.root.items.chunk_count + writer.root.base.chunk_count;
     for (size_t at = 0; at <= all; at++) {
@@ -99,8 +96,7 @@ static void test_stop_anywhere(void **state) {
 }
 
 /* Stopped before there was ever a connection, it goes all the same. */
-static void test_stop_without_connection(void **state) {
-    (void)state;
+TEST(test_stop_without_connection) {
     dv_fake_session(nodes.fake, DIVVY_SUSPENDED);
     start_reader(NULL);
     assert_int_equal(under_way(), 0);
@@ -110,8 +106,7 @@ static void test_stop_without_connection(void **state) {
 }
 
 /* A call that asks for a look is answered, though nothing is new; during a read, after the next one. */
-static void test_look(void **state) {
-    (void)state;
+TEST(test_look) {
     dv_plan *plan = write_in_chunks(20);
     start_reader(NULL);
     serve();
@@ -128,8 +123,7 @@ static void test_look(void **state) {
 }
 
 /* What we wrote ourselves, and took into memory, is not read again; nor does an older read overtake it. */
-static void test_own_write(void **state) {
-    (void)state;
+TEST(test_own_write) {
     dv_plan *plan = write_in_chunks(50);
     start_reader(NULL);
     serve();
@@ -149,8 +143,7 @@ static void test_own_write(void **state) {
 }
 
 /* Once a minute the root is read, lest a watch was lost. */
-static void test_audit(void **state) {
-    (void)state;
+TEST(test_audit) {
     dv_plan *plan = small_plan();
     write_base(plan);
     start_reader(NULL);
@@ -170,8 +163,7 @@ static void test_audit(void **state) {
 }
 
 /* A root that may not be read ends the reader with that error. */
-static void test_no_access(void **state) {
-    (void)state;
+TEST(test_no_access) {
     start_reader(NULL);
     dv_fake_answer(nodes.fake, &(dv_reply){.error = DIVVY_EACCES});
     assert_int_equal(heard.failed, 1);
@@ -181,8 +173,7 @@ static void test_no_access(void **state) {
 }
 
 /* A root that claims chunks without end, which nobody wrote, costs one round of reads and another look. */
-static void test_hostile_claims(void **state) {
-    (void)state;
+TEST(test_hostile_claims) {
     dv_plan *plan = write_in_chunks(50);
     dv_plan_part *base = &writer.root.base;
     base->chunks = realloc(base->chunks, 320 * sizeof *base->chunks);
@@ -199,8 +190,7 @@ static void test_hostile_claims(void **state) {
 }
 
 /* 100,000 items in chunks of the usual size. */
-static void test_large(void **state) {
-    (void)state;
+TEST(test_large) {
     writer.chunks = true;
     dv_plan *empty = plan_of(100000), *plan = next_plan(empty, 1);
     write_base(plan);
@@ -215,19 +205,4 @@ static void test_large(void **state) {
     dv_plan_free(plan);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(test_reconnect),
-        TEST(test_disconnect_anywhere),
-        TEST(test_loss_anywhere),
-        TEST(test_stop_anywhere),
-        TEST(test_stop_without_connection),
-        TEST(test_look),
-        TEST(test_own_write),
-        TEST(test_audit),
-        TEST(test_no_access),
-        TEST(test_hostile_claims),
-        TEST(test_large),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_up_nodes, tear_down_nodes);

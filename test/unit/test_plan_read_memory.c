@@ -89,8 +89,7 @@ static bool read_all(void) {
 
 /* Each allocation fails in turn, for a base in chunks, a delta after it, and a root that is gone: a second later it is
  * tried again, and goes well. */
-static void test_each_allocation(void **state) {
-    (void)state;
+TEST_IN(test_each_allocation, set_up_nodes, tear_down_nodes) {
     writer.chunks = true;
     dv_plan_chunk_bytes = 100;
     dv_plan *empty = plan_of(50), *plan = next_plan(empty, 1), *next = next_plan(plan, 2);
@@ -125,10 +124,4 @@ static void test_each_allocation(void **state) {
     dv_plan_free(empty);
     dv_plan_free(plan);
     dv_plan_free(next);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_each_allocation, set_up_nodes, tear_down_nodes)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,8 +22,7 @@ static void add_statics(pool *l, size_t count) {
 
 /* A rolling restart of five, each back within its delay: nothing moves, what the others have is never unlocked, and
  * each gets its own items back. */
-static void test_rolling_restart(void **state) {
-    (void)state;
+TEST(test_rolling_restart) {
     pool l;
     add_statics(&l, 5);
     owners before = look(&l);
@@ -46,8 +45,7 @@ static void test_rolling_restart(void **state) {
 }
 
 /* Who does not come back loses its place when its delay is over, not before; what it had goes to the others. */
-static void test_absence_ends(void **state) {
-    (void)state;
+TEST(test_absence_ends) {
     pool l;
     add_statics(&l, 4);
     owners before = look(&l);
@@ -68,8 +66,7 @@ static void test_absence_ends(void **state) {
 }
 
 /* The rest is balanced among those who are there while one is away, and it gets no more than it had. */
-static void test_join_while_absent(void **state) {
-    (void)state;
+TEST(test_join_while_absent) {
     pool l;
     add_statics(&l, 3);
     owners before = look(&l);
@@ -91,8 +88,7 @@ static void test_join_while_absent(void **state) {
 }
 
 /* leave() gives the place up at once: its items have owners before they are released, and nobody waits for it. */
-static void test_leave(void **state) {
-    (void)state;
+TEST(test_leave) {
     pool l;
     add_statics(&l, 4);
     owners before = look(&l);
@@ -115,8 +111,7 @@ static void test_leave(void **state) {
 }
 
 /* A dynamic member can leave like that, too; so can the last one. */
-static void test_leave_dynamic(void **state) {
-    (void)state;
+TEST(test_leave_dynamic) {
     pool l;
     pool_open(&l, ITEMS);
     for (size_t n = 0; n < 3; n++) add(&l, n, NULL);
@@ -133,8 +128,7 @@ static void test_leave_dynamic(void **state) {
 
 /* A second live member of one identifier takes the place of the first, which gets nothing, is never ACQUIRED, and
  * releases all that it has. When the second has gone the first is itself again. */
-static void test_fenced(void **state) {
-    (void)state;
+TEST(test_fenced) {
     pool l;
     add_statics(&l, 3);
     owners before = look(&l);
@@ -170,8 +164,7 @@ static void test_fenced(void **state) {
 }
 
 /* A static member whose session is lost and that rejoins gets the same items back. */
-static void test_rejoin(void **state) {
-    (void)state;
+TEST(test_rejoin) {
     pool l;
     pool_open(&l, ITEMS);
     for (size_t n = 0; n < 3; n++) {
@@ -197,17 +190,4 @@ static void test_rejoin(void **state) {
     owners_free(&before);
     owners_free(&after);
     pool_close(&l);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rolling_restart),
-        cmocka_unit_test(test_absence_ends),
-        cmocka_unit_test(test_join_while_absent),
-        cmocka_unit_test(test_leave),
-        cmocka_unit_test(test_leave_dynamic),
-        cmocka_unit_test(test_fenced),
-        cmocka_unit_test(test_rejoin),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,8 +6,7 @@
 /* --- joins, leaves, losses --- */
 
 /* From balance a join moves floor(K/(M+1)) items, in one write (A8). */
-static void test_join_is_exact(void **state) {
-    (void)state;
+TEST(test_join_is_exact) {
     for (size_t members = 1; members < 9; members++) {
         for (size_t items = 0; items < 40; items += 1 + items / 9) {
             pool(members, items);
@@ -23,8 +22,7 @@ static void test_join_is_exact(void **state) {
 }
 
 /* A loss deals out the items of the dead and moves no other (A8). */
-static void test_loss_is_exact(void **state) {
-    (void)state;
+TEST(test_loss_is_exact) {
     for (size_t members = 2; members < 9; members++) {
         pool(members, 31);
         die(&w, members / 2);
@@ -39,8 +37,7 @@ static void test_loss_is_exact(void **state) {
 
 /* Rule 8, D14: the mark and the deal are one write; nobody adds the node again while it goes; that it has gone is no
  * write of its own, and the entry goes with the next. */
-static void test_rule_8_leave(void **state) {
-    (void)state;
+TEST(test_rule_8_leave) {
     pool(4, 20);
     const char *leaver[] = {w.live[1].node};
     char node[WORLD_NAME_BYTES];
@@ -67,8 +64,7 @@ static void test_rule_8_leave(void **state) {
 }
 
 /* Rule 8: a node that leaves before any plan knew it is marked too, lest others add it. */
-static void test_rule_8_leave_of_a_stranger(void **state) {
-    (void)state;
+TEST(test_rule_8_leave_of_a_stranger) {
     pool(2, 6);
     const char *leaver[] = {join_dynamic(&w)};
     dv_plan_events leave = {.leaving = leaver, .leaving_count = 1};
@@ -79,8 +75,7 @@ static void test_rule_8_leave_of_a_stranger(void **state) {
 }
 
 /* D14: when all leave, items have no owner, and wait for the next who comes. */
-static void test_all_leave(void **state) {
-    (void)state;
+TEST(test_all_leave) {
     pool(2, 5);
     const char *leavers[] = {w.live[0].node, w.live[1].node};
     dv_plan_events leave = {.leaving = leavers, .leaving_count = 2};
@@ -93,8 +88,7 @@ static void test_all_leave(void **state) {
 }
 
 /* Nobody at all is a party too: it adopts nothing, and its items wait. */
-static void test_nobody(void **state) {
-    (void)state;
+TEST(test_nobody) {
     pool(2, 5);
     uint32_t tag = w.set->crc;
     dv_plan_set_unref(w.set);
@@ -109,8 +103,7 @@ static void test_nobody(void **state) {
 }
 
 /* D11: slots are the lowest that are free, so that they stay below the number of members. */
-static void test_slots_are_reused(void **state) {
-    (void)state;
+TEST(test_slots_are_reused) {
     pool(4, 8);
     for (int round = 0; round < 50; round++) {
         die(&w, (size_t)round % 4);
@@ -125,8 +118,7 @@ static void test_slots_are_reused(void **state) {
 
 /* Rules 7 and 9, D12, D13, D18: over a rolling restart nothing moves, whatever the weights, and who is back within one
  * settling is not even written. */
-static void test_rule_9_rolling_restart(void **state) {
-    (void)state;
+TEST(test_rule_9_rolling_restart) {
     static const uint32_t unequal[] = {1000, 3000, 3000, 500, 700};
     static const char *const names[] = {"s0", "s1", "s2", "s3", "s4"};
     for (size_t n = 0; n < 2 * 60; n++) {
@@ -160,8 +152,7 @@ static void test_rule_9_rolling_restart(void **state) {
 
 /* D18: the restart of one member moves nothing between the others, though without it their shares are 7.9 and 1.1
  * rounded up, 8 and 2, and one of them has 9. */
-static void test_rule_9_odd_shares(void **state) {
-    (void)state;
+TEST(test_rule_9_odd_shares) {
     world_begin(&w, 19);
     char name[] = "s0";
     for (size_t m = 0; m < 10; m++, name[1]++) {
@@ -184,8 +175,7 @@ static void test_rule_9_odd_shares(void **state) {
 }
 
 /* Rule 9: who is absent neither gives nor receives; the rest is balanced among those who are there. */
-static void test_rule_9_absent_keep(void **state) {
-    (void)state;
+TEST(test_rule_9_absent_keep) {
     static_pool(3, 12);
     die(&w, 0);
     assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
@@ -202,8 +192,7 @@ static void test_rule_9_absent_keep(void **state) {
 }
 
 /* Rule 10, D13: a timer that ran for another absence than the one in the plan does nothing. */
-static void test_rule_10_timers(void **state) {
-    (void)state;
+TEST(test_rule_10_timers) {
     static_pool(3, 12);
     die(&w, 0);
     assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
@@ -228,8 +217,7 @@ static void test_rule_10_timers(void **state) {
 }
 
 /* D13: a static member without a delay is lost like any other. */
-static void test_static_without_delay(void **state) {
-    (void)state;
+TEST(test_static_without_delay) {
     world_begin(&w, 4);
     join(&w, "s0", 0);
     join(&w, "s1", 0);
@@ -243,8 +231,7 @@ static void test_static_without_delay(void **state) {
 
 /* Rule 7, D12: of two live static nodes of one identifier the newer is the member, and the other is fenced; equal
  * identifiers of members that are not static are two members. */
-static void test_rule_7_fencing(void **state) {
-    (void)state;
+TEST(test_rule_7_fencing) {
     static_pool(2, 6);
     join(&w, "s0", 30000);
     assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
@@ -265,8 +252,7 @@ static void test_rule_7_fencing(void **state) {
 }
 
 /* D12: of two that one multi made, one is the member, and the other fenced; never both. */
-static void test_fencing_of_equals(void **state) {
-    (void)state;
+TEST(test_fencing_of_equals) {
     world_begin(&w, 6);
     join(&w, "s0", 30000);
     join(&w, "s0", 30000);
@@ -286,8 +272,7 @@ static void test_fencing_of_equals(void **state) {
 }
 
 /* Rules 7 and 8: the mark of a static member names a node; another node of the same identifier is not leaving. */
-static void test_static_leave_and_return(void **state) {
-    (void)state;
+TEST(test_static_leave_and_return) {
     static_pool(3, 9);
     const char *leaver[] = {w.live[0].node};
     dv_plan_events leave = {.leaving = leaver, .leaving_count = 1};
@@ -300,25 +285,4 @@ static void test_static_leave_and_return(void **state) {
     assert_string_equal(member_named(w.plan, "s0")->leaving, "");
     assert_int_equal(load_named(w.plan, "s0"), 3);
     world_end(&w);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_join_is_exact),
-        cmocka_unit_test(test_loss_is_exact),
-        cmocka_unit_test(test_rule_8_leave),
-        cmocka_unit_test(test_rule_8_leave_of_a_stranger),
-        cmocka_unit_test(test_all_leave),
-        cmocka_unit_test(test_nobody),
-        cmocka_unit_test(test_slots_are_reused),
-        cmocka_unit_test(test_rule_9_rolling_restart),
-        cmocka_unit_test(test_rule_9_odd_shares),
-        cmocka_unit_test(test_rule_9_absent_keep),
-        cmocka_unit_test(test_rule_10_timers),
-        cmocka_unit_test(test_static_without_delay),
-        cmocka_unit_test(test_rule_7_fencing),
-        cmocka_unit_test(test_fencing_of_equals),
-        cmocka_unit_test(test_static_leave_and_return),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,8 +2,7 @@
 #include "plan_step_fixture.h"
 
 /* D10: what has to be read of nodes is asked for, and nothing is computed before. */
-static void test_asks(void **state) {
-    (void)state;
+TEST(test_asks) {
     static_pool(2, 6);
     join_dynamic(&w);
     assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
@@ -29,8 +28,7 @@ static void test_asks(void **state) {
 /* --- rule 3, the first plan --- */
 
 /* Rule 3, D10: a plan for a later party is left as it is, unless it cannot have been written in this ensemble. */
-static void test_rule_3_older_never_replaces_newer(void **state) {
-    (void)state;
+TEST(test_rule_3_older_never_replaces_newer) {
     pool(3, 6);
     die(&w, 0);
     int64_t now = w.zxid;
@@ -47,8 +45,7 @@ static void test_rule_3_older_never_replaces_newer(void **state) {
 }
 
 /* D10: the first plan begins with what its writer followed, and so moves no more than a join does. */
-static void test_first_plan_keeps_what_was(void **state) {
-    (void)state;
+TEST(test_first_plan_keeps_what_was) {
     for (int generation_0 = 0; generation_0 < 2; generation_0++) {
         world_begin(&w, 12);
         for (int n = 0; n < 4; n++) join(&w, n == 2 ? "s" : NULL, n == 2 ? 1000 : -1);
@@ -85,8 +82,7 @@ static void test_first_plan_keeps_what_was(void **state) {
 
 /* D15: a weight that is set stays over a restart of a static member; a drained one is emptied, and back with its
  * weight. */
-static void test_weights_and_drains(void **state) {
-    (void)state;
+TEST(test_weights_and_drains) {
     static_pool(4, 40);
     dv_plan_weight drain = {"s1", 0}, undo = {"s1", 1000}, heavy = {"s2", 2000};
     dv_plan_events events = {.weights = &drain, .weight_count = 1};
@@ -112,8 +108,7 @@ static void test_weights_and_drains(void **state) {
 }
 
 /* D15: a drain of all is a drain of none. */
-static void test_all_drained(void **state) {
-    (void)state;
+TEST(test_all_drained) {
     static_pool(2, 7);
     dv_plan_weight drains[] = {{"s0", 0}, {"s1", 0}};
     dv_plan_events events = {.weights = drains, .weight_count = 2};
@@ -124,8 +119,7 @@ static void test_all_drained(void **state) {
 }
 
 /* Rule 13, D16: the options are the plan's; what a later writer is configured with changes nothing. */
-static void test_rule_13_options(void **state) {
-    (void)state;
+TEST(test_rule_13_options) {
     pool(2, 8);
     w.options.max_moves = 1;
     assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
@@ -142,8 +136,7 @@ static void test_rule_13_options(void **state) {
 }
 
 /* D12: a static member that comes back in another zone is dealt to as one of that zone. */
-static void test_zone_after_restart(void **state) {
-    (void)state;
+TEST(test_zone_after_restart) {
     static_pool(3, 12);
     dv_plan_options zones = {.algorithm = 1, .spread_zones = true};
     dv_plan_events events = {.options = &zones};
@@ -160,8 +153,7 @@ static void test_zone_after_restart(void **state) {
 
 /* Rule 11, D17: a set that all carry and that was not adopted yet is; one that only some carry is not; and what
  * set_items made of it is not undone, as the tag is adopted already. */
-static void test_rule_11_sets(void **state) {
-    (void)state;
+TEST(test_rule_11_sets) {
     pool(3, 6);
     uint32_t old_tag = w.set->crc;
     dv_plan_set *old = w.set, *grown = numbered_set("i", 9), *other = numbered_set("j", 4);
@@ -196,8 +188,7 @@ static void test_rule_11_sets(void **state) {
 }
 
 /* D17: items that stay keep their owner as far as balance lets them; removed ones go, added ones are dealt out. */
-static void test_sets_keep_owners(void **state) {
-    (void)state;
+TEST(test_sets_keep_owners) {
     pool(3, 30);
     const char *names[31];
     size_t count = 0;
@@ -217,19 +208,4 @@ static void test_sets_keep_owners(void **state) {
     assert_in_range(kept, 26, 27); /* one who lost none of the three may have one too many */
     dv_plan_set_unref(events.set);
     world_end(&w);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_asks),
-        cmocka_unit_test(test_rule_3_older_never_replaces_newer),
-        cmocka_unit_test(test_first_plan_keeps_what_was),
-        cmocka_unit_test(test_weights_and_drains),
-        cmocka_unit_test(test_all_drained),
-        cmocka_unit_test(test_rule_13_options),
-        cmocka_unit_test(test_zone_after_restart),
-        cmocka_unit_test(test_rule_11_sets),
-        cmocka_unit_test(test_sets_keep_owners),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,8 +16,7 @@ static void assert_prints(const dv_plan *plan, const char *expected) {
 }
 
 /* A small plan is these bytes (D2 to D5), whatever is in its names, and these bytes are that plan. */
-static void test_golden_small(void **state) {
-    (void)state;
+TEST(test_golden_small) {
     dv_plan *plan = small_plan();
     assert_prints(
         plan,
@@ -36,8 +35,7 @@ static void test_golden_small(void **state) {
 }
 
 /* The plan of no members and no items, which makes the root before the first chunks are written. */
-static void test_golden_empty(void **state) {
-    (void)state;
+TEST(test_golden_empty) {
     dv_plan *plan = dv_plan_make(dv_plan_set_make(NULL, 0));
     assert_non_null(plan);
     plan->header = (dv_plan_header){
@@ -52,8 +50,7 @@ static void test_golden_empty(void **state) {
 }
 
 /* A root names its chunks so (D7), and deltas are these bytes (D6). */
-static void test_golden_chunks(void **state) {
-    (void)state;
+TEST(test_golden_chunks) {
     dv_plan *from = small_plan(), *to = dv_plan_copy(from);
     assert_non_null(to);
     to->members[0].weight = 500;
@@ -183,8 +180,7 @@ static dv_plan *plan_by_chance(void) {
 }
 
 /* What is printed is read as what it was; and what is read is printed as the same bytes. */
-static void test_round_trip(void **state) {
-    (void)state;
+TEST(test_round_trip) {
     chance_begin();
     for (int round = 0; round < 2000; round++) {
         dv_plan *plan = plan_by_chance(), *read;
@@ -204,8 +200,7 @@ static void test_round_trip(void **state) {
 }
 
 /* A delta leads from any plan to any other of the same set; both the sum and the plan say so. */
-static void test_deltas(void **state) {
-    (void)state;
+TEST(test_deltas) {
     chance_begin();
     for (int round = 0; round < 2000; round++) {
         dv_plan *from = plan_by_chance(), *to = dv_plan_copy(from);
@@ -234,8 +229,7 @@ static void test_deltas(void **state) {
 /* --- chunks --- */
 
 /* Chunks have names of one form; all else below P/plan is left alone (D7). */
-static void test_chunk_names(void **state) {
-    (void)state;
+TEST(test_chunk_names) {
     static const char *const good[] = {"0-g-0", "18-00000000001aaaaaaaaaaa7-0", "9007199254740991-aZ09-399"};
     static const char *const bad[] = {"",
                                       "18",
@@ -270,8 +264,7 @@ static void test_chunk_names(void **state) {
 }
 
 /* Texts of any length are cut into chunks that together are the text, and no byte of one may be another. */
-static void test_cut(void **state) {
-    (void)state;
+TEST(test_cut) {
     static const size_t lengths[] = {1, 199999, 200000, 200001, 400000, 400001};
     for (size_t n = 0; n < COUNT(lengths); n++) {
         dv_plan_text text = {malloc(lengths[n]), lengths[n]};
@@ -305,8 +298,7 @@ static void test_cut(void **state) {
 /* --- size --- */
 
 /* 100,000 items and 1,000 members are read and written in the time of a few round trips. */
-static void test_large(void **state) {
-    (void)state;
+TEST(test_large) {
     enum { ITEMS = 100000, MEMBERS = 1000 };
     dv_plan *plan = dv_plan_make(numbered_set("tenant-item-", ITEMS));
     assert_non_null(plan);
@@ -360,13 +352,4 @@ static void test_large(void **state) {
     dv_plan_free(plan);
     dv_plan_free(joined);
     dv_plan_free(read);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden_small), cmocka_unit_test(test_golden_empty), cmocka_unit_test(test_golden_chunks),
-        cmocka_unit_test(test_round_trip),   cmocka_unit_test(test_deltas),       cmocka_unit_test(test_chunk_names),
-        cmocka_unit_test(test_cut),          cmocka_unit_test(test_large),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,8 +5,7 @@ enum { ITEMS = 600 };
 
 /* Shares are in proportion to weights; a weight that is set while the pool works takes effect by one plan, and is told
  * as what it is: a weight, or a drain. */
-static void test_weights(void **state) {
-    (void)state;
+TEST(test_weights) {
     pool l;
     pool_open(&l, ITEMS);
     divvy_partitioner_config config;
@@ -50,8 +49,7 @@ static void test_weights(void **state) {
 
 /* A weight that was set before there is any plan, or anybody in the party, is not forgotten. Of two the last one
  * counts. */
-static void test_weight_set_early(void **state) {
-    (void)state;
+TEST(test_weight_set_early) {
     pool l;
     pool_open(&l, ITEMS);
     add(&l, 0, NULL);
@@ -66,8 +64,7 @@ static void test_weight_set_early(void **state) {
 }
 
 /* The weight that was set for a member that is not static is set again for its next node. */
-static void test_weight_after_loss(void **state) {
-    (void)state;
+TEST(test_weight_after_loss) {
     pool l;
     pool_open(&l, ITEMS);
     divvy_partitioner_config config;
@@ -89,8 +86,7 @@ static void test_weight_after_loss(void **state) {
 }
 
 /* Items are spread over zones first: two members of one zone have together what the one of the other has. */
-static void test_zones(void **state) {
-    (void)state;
+TEST(test_zones) {
     pool l;
     pool_open(&l, ITEMS);
     static const char *const zones[] = {"east", "east", "west"};
@@ -123,8 +119,7 @@ static unsigned writes_until_settled(pool *l) {
 
 /* With max_moves a join goes in rounds, each begun when the moved items of the one before have arrived: ceil(n / max)
  * writes, with never more than so many items on their way. Orphans are not counted. */
-static void test_rounds(void **state) {
-    (void)state;
+TEST(test_rounds) {
     pool l;
     pool_open(&l, ITEMS);
     divvy_partitioner_config config;
@@ -155,8 +150,7 @@ static void test_rounds(void **state) {
 }
 
 /* A member that does not release holds a round up until round_timeout_ms, and no longer. */
-static void test_round_timeout(void **state) {
-    (void)state;
+TEST(test_round_timeout) {
     pool l;
     pool_open(&l, ITEMS);
     divvy_partitioner_config config;
@@ -182,8 +176,7 @@ static void test_round_timeout(void **state) {
 }
 
 /* Whose options are not the plan's is told so, and goes by the plan's. */
-static void test_options_differ(void **state) {
-    (void)state;
+TEST(test_options_differ) {
     pool l;
     pool_open(&l, ITEMS);
     add(&l, 0, NULL);
@@ -199,17 +192,4 @@ static void test_options_differ(void **state) {
     assert_int_equal(o.loads[1], ITEMS / 2);
     owners_free(&o);
     pool_close(&l);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_weight_set_early),
-        cmocka_unit_test(test_weight_after_loss),
-        cmocka_unit_test(test_zones),
-        cmocka_unit_test(test_rounds),
-        cmocka_unit_test(test_round_timeout),
-        cmocka_unit_test(test_options_differ),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

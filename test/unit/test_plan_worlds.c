@@ -16,8 +16,7 @@ static void pool(size_t members, size_t items) {
 
 /* Rule 12, D19: no more than max_moves are on their way at a time; ceil(n / max_moves) rounds are enough; a round is
  * over when somebody says so of this very plan. */
-static void test_rule_12_rounds(void **state) {
-    (void)state;
+TEST(test_rule_12_rounds) {
     for (uint32_t max_moves = 1; max_moves < 8; max_moves++) {
         pool(3, 24);
         dv_plan_options limit = {.algorithm = 1, .max_moves = max_moves};
@@ -50,8 +49,7 @@ static void test_rule_12_rounds(void **state) {
 
 /* Rule 12: orphans are dealt out in an open round too, and are not counted; what is on its way stays listed, unless its
  * new owner is gone; then another round begins at once. */
-static void test_rule_12_orphans_do_not_wait(void **state) {
-    (void)state;
+TEST(test_rule_12_orphans_do_not_wait) {
     pool(3, 24);
     dv_plan_options limit = {.algorithm = 1, .max_moves = 2};
     dv_plan_events change = {.options = &limit};
@@ -165,8 +163,7 @@ static void try_world(const int lives[3], size_t joiners, const uint32_t owners[
 
 /* For all fates of three members, all joins and all owners, with and without a limit: the plan has exactly those
  * members that it should, and as few moves as there can be. */
-static void test_small_worlds(void **state) {
-    (void)state;
+TEST(test_small_worlds) {
     for (size_t n = 0; n < LIVES * LIVES * LIVES * 64 * 4; n++) {
         const int lives[] = {(int)(n % LIVES), (int)(n / LIVES % LIVES), (int)(n / LIVES / LIVES % LIVES)};
         size_t rest = n / LIVES / LIVES / LIVES;
@@ -174,13 +171,4 @@ static void test_small_worlds(void **state) {
         if (lives[0] > lives[1] || lives[1] > lives[2]) continue; /* the same by other names */
         try_world(lives, rest / 64 % 2, owners, (uint32_t)(rest / 128));
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rule_12_rounds),
-        cmocka_unit_test(test_rule_12_orphans_do_not_wait),
-        cmocka_unit_test(test_small_worlds),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

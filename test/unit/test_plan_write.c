@@ -5,8 +5,7 @@
 /* ---- first plans ---- */
 
 /* The first plan of a small pool is one multi: root, epoch and data come into being together. */
-static void test_first_plan(void **state) {
-    (void)state;
+TEST(test_first_plan) {
     open_pool(10, 3);
     divvy_stats before, after;
     assert_int_equal(divvy_client_stats(users[0].client, &before), 0);
@@ -28,8 +27,7 @@ static void test_first_plan(void **state) {
 }
 
 /* A first plan with chunks finds a root to make them under: one of generation 0, which nobody has to be in. */
-static void test_first_plan_with_chunks(void **state) {
-    (void)state;
+TEST(test_first_plan_with_chunks) {
     use_chunks(100);
     open_pool(50, 3);
     begin_attempt(&users[0]);
@@ -53,8 +51,7 @@ static void test_first_plan_with_chunks(void **state) {
 }
 
 /* A member that finds a root of generation 0 begins the plan in its place, under its epoch. */
-static void test_place_left_alone(void **state) {
-    (void)state;
+TEST(test_place_left_alone) {
     use_chunks(100);
     open_pool(50, 3);
     begin_attempt(&users[0]);
@@ -77,8 +74,7 @@ static void test_place_left_alone(void **state) {
 /* ---- nothing to write ---- */
 
 /* A second attempt writes nothing: it reads the root and the party behind a barrier, and that is all. */
-static void test_needless(void **state) {
-    (void)state;
+TEST(test_needless) {
     open_pool(10, 3);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
     dv_stat written = stat_of(ROOT);
@@ -95,8 +91,7 @@ static void test_needless(void **state) {
 }
 
 /* A writer that is no member, and has no items, begins no plan. */
-static void test_administrator_begins_none(void **state) {
-    (void)state;
+TEST(test_administrator_begins_none) {
     open_pool(10, 3);
     dv_roster_party(users[0].people)->set = NULL;
     assert_int_equal(attempt(&users[0]), DV_PLAN_NEEDLESS);
@@ -105,8 +100,7 @@ static void test_administrator_begins_none(void **state) {
 }
 
 /* A plan that was made for a later party is left alone, unless its own mzxid says that it came from elsewhere. */
-static void test_older_never_replaces_newer(void **state) {
-    (void)state;
+TEST(test_older_never_replaces_newer) {
     open_pool(10, 2);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
     for (int n = 0; n < 5; n++) put_text("/p/other", "x");
@@ -131,8 +125,7 @@ static void test_older_never_replaces_newer(void **state) {
 /* ---- what has to be known first ---- */
 
 /* A party other than the one that settled, and one that is not there at all, end the attempt before it has written. */
-static void test_unsettled(void **state) {
-    (void)state;
+TEST(test_unsettled) {
     open_pool(10, 2);
     join(member(7), "{}");
     assert_int_equal(attempt(&users[0]), DV_PLAN_UNSETTLED);
@@ -148,8 +141,7 @@ static void test_unsettled(void **state) {
 
 /* A root that is not the memory's is to be read first: one that came, one that is another, one that has gone, one never
  * read. */
-static void test_behind(void **state) {
-    (void)state;
+TEST(test_behind) {
     open_pool(10, 2);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
     assert_int_equal(attempt(&users[1]), DV_PLAN_BEHIND);
@@ -165,8 +157,7 @@ static void test_behind(void **state) {
 }
 
 /* A party without access to its data, or a root without, is an error that is told. */
-static void test_next_generation(void **state) {
-    (void)state;
+TEST(test_next_generation) {
     open_pool(10, 2);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
     char guid[DV_GUID_BYTES];
@@ -213,19 +204,16 @@ static void root_gone(size_t chunk_bytes) {
     close_pool();
 }
 
-static void test_root_gone(void **state) {
-    (void)state;
+TEST(test_root_gone) {
     root_gone(0);
 }
 
-static void test_root_gone_with_chunks(void **state) {
-    (void)state;
+TEST(test_root_gone_with_chunks) {
     root_gone(100);
 }
 
 /* A place that somebody held for a plan that is remembered is filled from memory, under the epoch that it has. */
-static void test_place_filled_from_memory(void **state) {
-    (void)state;
+TEST(test_place_filled_from_memory) {
     use_chunks(100);
     open_pool(40, 3);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
@@ -250,8 +238,7 @@ static void test_place_filled_from_memory(void **state) {
 }
 
 /* A plan with a missing chunk is replaced from memory, under its epoch, by one of a higher generation. */
-static void test_broken_by_a_chunk(void **state) {
-    (void)state;
+TEST(test_broken_by_a_chunk) {
     use_chunks(100);
     open_pool(40, 3);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
@@ -294,16 +281,14 @@ static void broken_root(const char *text, bool remembered) {
     close_pool();
 }
 
-static void test_broken_root(void **state) {
-    (void)state;
+TEST(test_broken_root) {
     broken_root("{\"v\":1}", true);
     broken_root("", true);
     broken_root("nonsense", false);
 }
 
 /* A root whose epoch child somebody deleted is written under a new epoch; otherwise nobody could ever write. */
-static void test_epoch_missing(void **state) {
-    (void)state;
+TEST(test_epoch_missing) {
     open_pool(10, 2);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
     char path[256];
@@ -318,8 +303,7 @@ static void test_epoch_missing(void **state) {
 }
 
 /* A plan of a later release is left alone, until its replacement is asked for. */
-static void test_newer(void **state) {
-    (void)state;
+TEST(test_newer) {
     open_pool(10, 2);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
     put_text(ROOT, "{\"v\":2,\"whatever\":[]}");
@@ -332,25 +316,4 @@ static void test_newer(void **state) {
     close_pool();
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_teardown(name, restore_sizes)
-    const struct CMUnitTest tests[] = {
-        TEST(test_first_plan),
-        TEST(test_first_plan_with_chunks),
-        TEST(test_place_left_alone),
-        TEST(test_needless),
-        TEST(test_administrator_begins_none),
-        TEST(test_older_never_replaces_newer),
-        TEST(test_unsettled),
-        TEST(test_behind),
-        TEST(test_next_generation),
-        TEST(test_root_gone),
-        TEST(test_root_gone_with_chunks),
-        TEST(test_place_filled_from_memory),
-        TEST(test_broken_by_a_chunk),
-        TEST(test_broken_root),
-        TEST(test_epoch_missing),
-        TEST(test_newer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(NULL, restore_sizes);

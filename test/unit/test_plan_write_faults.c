@@ -56,8 +56,7 @@ static void assert_recovers(void) {
 
 /* Stopped at any moment it says nothing more, goes when what is under way is answered, and leaves nothing that
  * matters. */
-static void test_stop_at_every_moment(void **state) {
-    (void)state;
+TEST(test_stop_at_every_moment) {
     for (kind what = FIRST; what < KINDS; what++) {
         unsigned moment = 0;
         for (bool more = true; more; moment++) {
@@ -78,8 +77,7 @@ static void test_stop_at_every_moment(void **state) {
 }
 
 /* It may be stopped by the very call that tells its outcome. */
-static void test_stop_when_done(void **state) {
-    (void)state;
+TEST(test_stop_when_done) {
     for (kind what = FIRST; what < KINDS; what++) {
         get_ready(what);
         users[0].stop_when_done = true;
@@ -92,8 +90,7 @@ static void test_stop_when_done(void **state) {
 
 /* The connection breaks at any moment, and what was under way is applied, or not, or later. The attempt is over, or had
  * come to its end before; a read tells by the guid which; and what arrives late does no harm. */
-static void test_disconnect_at_every_moment(void **state) {
-    (void)state;
+TEST(test_disconnect_at_every_moment) {
     static const divvy_testing_fate fates[] = {DIVVY_TESTING_NOT_APPLIED, DIVVY_TESTING_APPLIED,
                                                DIVVY_TESTING_APPLIED_LATE};
     for (kind what = FIRST; what < KINDS; what++) {
@@ -127,8 +124,7 @@ static void test_disconnect_at_every_moment(void **state) {
 }
 
 /* The session ends at any moment. */
-static void test_expire_at_every_moment(void **state) {
-    (void)state;
+TEST(test_expire_at_every_moment) {
     for (kind what = FIRST; what < KINDS; what++) {
         bool more = true;
         for (unsigned moment = 0; more; moment += 3) {
@@ -148,8 +144,7 @@ static void test_expire_at_every_moment(void **state) {
 
 /* Two at once: of those who read the same root, one writes; the other one has to read first. Nothing of it is left for
  * good. */
-static void test_two_at_once(void **state) {
-    (void)state;
+TEST(test_two_at_once) {
     unsigned both = 0, clashes = 0;
     for (kind what = FIRST; what < KINDS; what++) {
         for (unsigned moment = 0; moment < 30; moment++) {
@@ -177,8 +172,7 @@ static void test_two_at_once(void **state) {
 }
 
 /* The plan is deleted at any moment; what was computed from it is not written over nothing. */
-static void test_root_deleted_at_every_moment(void **state) {
-    (void)state;
+TEST(test_root_deleted_at_every_moment) {
     for (kind what = SMALL; what < KINDS; what++) {
         bool more = true;
         for (unsigned moment = 0; more; moment++) {
@@ -201,8 +195,7 @@ static void test_root_deleted_at_every_moment(void **state) {
 
 /* The plan is deleted and made again, up to the very version that it had: what was computed from the old one is not
  * written over the new one (its epoch is another). */
-static void test_recreated_at_every_moment(void **state) {
-    (void)state;
+TEST(test_recreated_at_every_moment) {
     unsigned same_version = 0;
     for (kind what = SMALL; what < KINDS; what++) {
         bool more = true;
@@ -234,8 +227,7 @@ static void test_recreated_at_every_moment(void **state) {
 }
 
 /* Another party settles in the middle: its asking is called off, and nothing is written. */
-static void test_party_settles_at_every_moment(void **state) {
-    (void)state;
+TEST(test_party_settles_at_every_moment) {
     bool more = true;
     unsigned unsettled = 0;
     for (unsigned moment = 0; more; moment++) {
@@ -255,8 +247,7 @@ static void test_party_settles_at_every_moment(void **state) {
 }
 
 /* Chunks are deleted only while the plan that does without them stands: another one, written meanwhile, stays whole. */
-static void test_garbage_left_to_the_next(void **state) {
-    (void)state;
+TEST(test_garbage_left_to_the_next) {
     unsigned overtaken = 0;
     bool more = true;
     for (unsigned moment = 0; more; moment++) {
@@ -289,18 +280,4 @@ static void test_garbage_left_to_the_next(void **state) {
     assert_true(overtaken > 3);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_teardown(name, restore_sizes)
-    const struct CMUnitTest tests[] = {
-        TEST(test_stop_at_every_moment),
-        TEST(test_stop_when_done),
-        TEST(test_disconnect_at_every_moment),
-        TEST(test_expire_at_every_moment),
-        TEST(test_two_at_once),
-        TEST(test_root_deleted_at_every_moment),
-        TEST(test_recreated_at_every_moment),
-        TEST(test_party_settles_at_every_moment),
-        TEST(test_garbage_left_to_the_next),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(NULL, restore_sizes);

@@ -5,8 +5,7 @@
 /* ---- the order of things ---- */
 
 /* The barrier goes before the root, and the root before the party, at once and on one connection. */
-static void test_order(void **state) {
-    (void)state;
+TEST(test_order) {
     begin();
     answer_reading();
     expect("get " PARTY "/00000000007000000000071,a=2-m, get " PARTY "/00000000007000000000072,a=2-n");
@@ -27,8 +26,7 @@ static void test_order(void **state) {
 }
 
 /* Four chunks are under way at a time, and the root follows when all are there. */
-static void test_chunks_in_flight(void **state) {
-    (void)state;
+TEST(test_chunks_in_flight) {
     dv_plan_inline_root_bytes = 0;
     dv_plan_chunk_bytes = 100;
     begin();
@@ -53,8 +51,7 @@ static void test_chunks_in_flight(void **state) {
 /* ---- the multi's answers ---- */
 
 /* Each answer to the multi that creates the root. */
-static void test_outcomes_of_creation(void **state) {
-    (void)state;
+TEST(test_outcomes_of_creation) {
     static const struct {
         int error, outcome;
     } cases[] = {{DIVVY_EEXIST, DV_PLAN_BEHIND},
@@ -73,8 +70,7 @@ static void test_outcomes_of_creation(void **state) {
 }
 
 /* Each answer to the multi that sets it. */
-static void test_outcomes_of_setting(void **state) {
-    (void)state;
+TEST(test_outcomes_of_setting) {
     static const struct {
         int error, outcome;
     } cases[] = {{DIVVY_EVERSION, DV_PLAN_BEHIND},
@@ -94,8 +90,7 @@ static void test_outcomes_of_setting(void **state) {
 }
 
 /* "No node" may mean the root or its epoch: it is read again, and if the root is the same, there is a new epoch. */
-static void test_no_node(void **state) {
-    (void)state;
+TEST(test_no_node) {
     have_plan();
     begin();
     answer_reading();
@@ -123,8 +118,7 @@ static void test_no_node(void **state) {
 }
 
 /* A writer that finds every epoch it makes gone again gives up. */
-static void test_no_node_for_ever(void **state) {
-    (void)state;
+TEST(test_no_node_for_ever) {
     have_plan();
     begin();
     for (int n = 0; n < 20 && told.done == 0; n++) {
@@ -136,15 +130,4 @@ static void test_no_node_for_ever(void **state) {
     expect_end(DV_PLAN_BEHIND, 0);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_order),
-        TEST(test_chunks_in_flight),
-        TEST(test_outcomes_of_creation),
-        TEST(test_outcomes_of_setting),
-        TEST(test_no_node),
-        TEST(test_no_node_for_ever),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

@@ -9,8 +9,7 @@ static void make_scarce(long after) {
 
 /* A chunk whose name is taken, which cannot be by us, ends the attempt, when those under way are answered; so does any
  * other refusal, and that the root has gone. */
-static void test_chunk_refused(void **state) {
-    (void)state;
+TEST(test_chunk_refused) {
     static const struct {
         int error, outcome, told;
     } cases[] = {{DIVVY_EEXIST, DV_PLAN_FAILED, DIVVY_EEXIST},
@@ -33,8 +32,7 @@ static void test_chunk_refused(void **state) {
 }
 
 /* An epoch that cannot be made: the root has gone, or it may not be. */
-static void test_epoch_refused(void **state) {
-    (void)state;
+TEST(test_epoch_refused) {
     have_plan();
     dv_plan_memory_stand(&memory, DV_PLAN_BROKEN, ++zxid, 9);
     static const struct {
@@ -52,8 +50,7 @@ static void test_epoch_refused(void **state) {
 /* ---- what cannot be read ---- */
 
 /* A refused barrier is a barrier; root, party or a member that cannot be read end the attempt. */
-static void test_reading_refused(void **state) {
-    (void)state;
+TEST(test_reading_refused) {
     begin();
     expect(READING);
     answer_multi(DIVVY_EACCES);
@@ -79,8 +76,7 @@ static void test_reading_refused(void **state) {
 }
 
 /* Without a connection nothing is sent. A connection that goes ends the attempt, even if a new one comes at once. */
-static void test_connection(void **state) {
-    (void)state;
+TEST(test_connection) {
     dv_fake_session(fake, DIVVY_SUSPENDED);
     begin();
     expect_end(DV_PLAN_FAILED, DIVVY_ECONNECTION);
@@ -138,8 +134,7 @@ static void memory_runs_out(size_t inline_bytes, bool again) {
     assert_true(failed > 10);
 }
 
-static void test_memory_runs_out(void **state) {
-    (void)state;
+TEST(test_memory_runs_out) {
     memory_runs_out(DV_PLAN_INLINE_ROOT_BYTES, false);
     memory_runs_out(0, false);
     memory_runs_out(DV_PLAN_INLINE_ROOT_BYTES, true);
@@ -177,8 +172,7 @@ static void answer_list(void) {
 }
 
 /* It checks the root and its epoch with what it deletes, and ends with the first refusal. */
-static void test_garbage(void **state) {
-    (void)state;
+TEST(test_garbage) {
     have_plan();
     for (int refused = 0; refused <= 1; refused++) {
         dv_plan_garbage *garbage = collect();
@@ -198,8 +192,7 @@ static void test_garbage(void **state) {
     dv_plan_garbage_free(garbage);
 }
 
-static void test_garbage_without_memory(void **state) {
-    (void)state;
+TEST(test_garbage_without_memory) {
     have_plan();
     bool whole = false;
     for (long n = 0; !whole; n++) {
@@ -215,11 +208,4 @@ static void test_garbage_without_memory(void **state) {
     }
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_chunk_refused),   TEST(test_epoch_refused), TEST(test_reading_refused),        TEST(test_connection),
-        TEST(test_memory_runs_out), TEST(test_garbage),       TEST(test_garbage_without_memory),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

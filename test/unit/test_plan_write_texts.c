@@ -2,8 +2,7 @@
 #include "plan_writers.h"
 
 /* A hostile generation, the highest that a text can tell, does not keep anybody from writing. */
-static void test_highest_generation(void **state) {
-    (void)state;
+TEST(test_highest_generation) {
     open_pool(10, 2);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
     dv_plan *plan = dv_plan_copy(users[0].memory.plan);
@@ -26,8 +25,7 @@ static void test_highest_generation(void **state) {
 
 /* Small changes are deltas, 16 at most and no more than half the base; then there is a base, and what no plan needs is
  * gone. */
-static void test_deltas_then_base(void **state) {
-    (void)state;
+TEST(test_deltas_then_base) {
     use_chunks(1000);
     open_pool(2000, 4);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
@@ -57,8 +55,7 @@ static void test_deltas_then_base(void **state) {
 }
 
 /* 16 deltas and not more, however small they are. */
-static void test_sixteen_deltas(void **state) {
-    (void)state;
+TEST(test_sixteen_deltas) {
     use_chunks(100000);
     open_pool(20000, 2);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
@@ -70,8 +67,7 @@ static void test_sixteen_deltas(void **state) {
 }
 
 /* Another set of items is written whole, and the one before is garbage. */
-static void test_other_set(void **state) {
-    (void)state;
+TEST(test_other_set) {
     use_chunks(100);
     open_pool(60, 3);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
@@ -99,8 +95,7 @@ static void test_other_set(void **state) {
 /* ---- garbage ---- */
 
 /* More garbage than one multi takes is deleted all; later generations, names that are no chunks, and the epoch stay. */
-static void test_much_garbage(void **state) {
-    (void)state;
+TEST(test_much_garbage) {
     open_pool(10, 2);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
     char path[256];
@@ -120,8 +115,7 @@ static void test_much_garbage(void **state) {
 }
 
 /* Where nothing can be garbage, nobody looks for it. */
-static void test_no_garbage_no_look(void **state) {
-    (void)state;
+TEST(test_no_garbage_no_look) {
     use_chunks(1000);
     open_pool(2000, 4);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
@@ -145,8 +139,7 @@ static void told(const char *what, const divvy_stats *before, const divvy_stats 
 }
 
 /* 100,000 items: the first plan is a few chunks, a join one small delta beside the root. */
-static void test_many_items(void **state) {
-    (void)state;
+TEST(test_many_items) {
     open_pool(100000, 90);
     divvy_stats before, after;
     assert_int_equal(divvy_client_stats(users[0].client, &before), 0);
@@ -169,11 +162,4 @@ static void test_many_items(void **state) {
     close_pool();
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_teardown(name, restore_sizes)
-    const struct CMUnitTest tests[] = {
-        TEST(test_highest_generation), TEST(test_deltas_then_base),   TEST(test_sixteen_deltas), TEST(test_other_set),
-        TEST(test_much_garbage),       TEST(test_no_garbage_no_look), TEST(test_many_items),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(NULL, restore_sizes);

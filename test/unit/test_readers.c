@@ -1,14 +1,9 @@
 /* Readers of something that is replaced: grace periods end by themselves, and never too early. SPDX-License-Identifier:
  * Apache-2.0 */
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "partitioner/readers.h"
 
 static dv_readers *readers;
@@ -26,8 +21,7 @@ static int tear_down(void **state) {
 }
 
 /* Where nobody looks a grace period is over at once, time and again. */
-static void test_nobody(void **state) {
-    (void)state;
+TEST(test_nobody) {
     for (int i = 0; i < 5; i++) {
         dv_readers_begin_grace(readers);
         assert_true(dv_readers_end_grace(readers));
@@ -35,8 +29,7 @@ static void test_nobody(void **state) {
 }
 
 /* Who was inside at the beginning is waited for, and nobody who came later, though somebody is inside all the time. */
-static void test_always_somebody(void **state) {
-    (void)state;
+TEST(test_always_somebody) {
     atomic_uint *inside = dv_readers_enter(readers);
     for (int i = 0; i < 5; i++) {
         dv_readers_begin_grace(readers);
@@ -51,8 +44,7 @@ static void test_always_somebody(void **state) {
 }
 
 /* A reader that chose its counters long ago and counts itself in only now is waited for like any other. */
-static void test_late(void **state) {
-    (void)state;
+TEST(test_late) {
     for (int periods = 0; periods < 4; periods++) {
         atomic_uint *chosen = dv_readers_enter(readers);
         dv_readers_leave(chosen);
@@ -96,8 +88,7 @@ static int *make(int value) {
 }
 
 /* Threads that look all the time see nothing that was freed, and each grace period ends while they go on. */
-static void test_threads(void **state) {
-    (void)state;
+TEST(test_threads) {
     pthread_t threads[THREADS];
     atomic_store(&current, make(0));
     for (size_t i = 0; i < THREADS; i++) assert_int_equal(pthread_create(&threads[i], NULL, look, NULL), 0);
@@ -116,9 +107,4 @@ static void test_threads(void **state) {
     free(atomic_load(&current));
 }
 
-int main(void) {
-#define TEST(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
-    const struct CMUnitTest tests[] = {TEST(test_nobody), TEST(test_always_somebody), TEST(test_late),
-                                       TEST(test_threads)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

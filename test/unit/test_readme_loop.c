@@ -3,17 +3,12 @@
  * readme_loop.inc is the first C block of README.md. The functions that it leaves to its reader are here: jobs whose
  * pieces of work take 3 s each, which nothing interrupts, as a worker thread's may be. Time is virtual, so a turn of
  * the loop counts, and no machine is too slow. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
+#include "lib/test.h"
 
 enum { PIECE_MS = 3000, MAX_TURNS = 100000, MAX_JOBS = 8 };
 
@@ -220,8 +215,7 @@ static int tear_down(void **state) {
 }
 
 /* In a process that owns nothing the loop waits: it takes no more than ten turns a second. */
-static void test_owns_nothing(void **state) {
-    (void)state;
+TEST(test_owns_nothing) {
     queue_count = 1;
     start_other();
     assert_int_equal(divvy_partitioner_wait_for_acquire(other, 30000), 0);
@@ -235,8 +229,7 @@ static void test_owns_nothing(void **state) {
 
 /* A member that joins gets its items when the pieces of work on them have ended. When the session is lost under others,
  * the member takes part again after these have ended: no two jobs work on one item, and none under an old token. */
-static void test_jobs_end_first(void **state) {
-    (void)state;
+TEST(test_jobs_end_first) {
     queue_count = sizeof all_queues / sizeof *all_queues;
     join_at_ms = 15000;
     lose_at_ms = 30000;
@@ -251,10 +244,4 @@ static void test_jobs_end_first(void **state) {
     assert_in_range(quiet_turns, 1, 101);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_owns_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_jobs_end_first, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

@@ -13,8 +13,7 @@ static void assert_refused(divvy_registry *registry, const char *named, cJSON *s
 /* ---- "`status_info` ... must have at least the fields 'role', 'load', and 'ttl'" ---- */
 
 /* The error names the field that is missing or wrong, and nothing is stored. */
-static void test_required_fields(void **state) {
-    (void)state;
+TEST(test_required_fields) {
     divvy_registry *r = open_registry(&w, 0, NULL);
     assert_refused(r, "\"role\"", json("{'load':1,'ttl':1}"));
     assert_refused(r, "\"load\"", json("{'role':'web','ttl':1}"));
@@ -29,8 +28,7 @@ static void test_required_fields(void **state) {
 }
 
 /* "let rethinkdb generate a random one": an id is made, returned, and names the same service when it is supplied. */
-static void test_generated_id(void **state) {
-    (void)state;
+TEST(test_generated_id) {
     divvy_registry *r = open_registry(&w, 0, NULL);
     cJSON *first = beat(r, json("{'role':'web','load':1,'ttl':60}"));
     assert_int_equal(strlen(text_of(first, "id")), 36);
@@ -46,8 +44,7 @@ static void test_generated_id(void **state) {
 }
 
 /* "Services can supply their own 'id'", such as role:host:port, with any characters in it; roles likewise. */
-static void test_own_id(void **state) {
-    (void)state;
+TEST(test_own_id) {
     divvy_registry *r = open_registry(&w, 0, NULL);
     beat_only(r, json("{'id':'web/1:%%41:80','role':'a/b','load':1,'ttl':60}"));
     assert_true(divvy_testing_exists(w.ensemble, ROOT "/a%2Fb/web%2F1:%2541:80"));
@@ -57,8 +54,7 @@ static void test_own_id(void **state) {
 }
 
 /* "'host' ... 'pid' ... set in svcreg.heartbeat() as a fallback", and kept where they are given. */
-static void test_fallbacks(void **state) {
-    (void)state;
+TEST(test_fallbacks) {
     divvy_registry_config config = DIVVY_REGISTRY_CONFIG_INIT;
     config.host = "host.example";
     config.pid = 77;
@@ -75,8 +71,7 @@ static void test_fallbacks(void **state) {
 
 /* "'first_heartbeat' ... 'last_heartbeat' set in svcreg.heartbeat()": the first one stays, the last one is now, both by
  * the servers' clock to the millisecond or two, whatever this machine's shows (the ensemble's is of 2026). */
-static void test_heartbeat_times(void **state) {
-    (void)state;
+TEST(test_heartbeat_times) {
     divvy_registry *r = open_registry(&w, 0, NULL);
     char expected[DV_ISO_BYTES];
     cJSON *first = beat(r, json("{'id':'a','role':'web','load':1,'ttl':60}"));
@@ -99,8 +94,7 @@ static void test_heartbeat_times(void **state) {
 
 /* "services may set arbitrary other fields", and each heartbeat replaces the record: what is left out is gone, also of
  * what another has written under the id. */
-static void test_replaced(void **state) {
-    (void)state;
+TEST(test_replaced) {
     divvy_registry *r = open_registry(&w, 0, NULL), *other = open_registry(&w, 1, NULL);
     beat_only(other, json("{'id':'a','role':'web','load':9,'ttl':60,'old':1}"));
     cJSON *e = beat(r, json("{'id':'a','role':'web','load':1,'ttl':60,'x':{'y':[1,2,'z']},'w':null}")), *found = NULL;
@@ -124,8 +118,7 @@ static void test_replaced(void **state) {
 }
 
 /* A heartbeat of an entry that stands is one request, and of many services they are under way together. */
-static void test_one_request(void **state) {
-    (void)state;
+TEST(test_one_request) {
     divvy_registry *r = open_registry(&w, 0, NULL);
     divvy_stats before, after;
     for (int i = 0; i < 3; i++) beat_only(r, json("{'id':'a','role':'web','load':1,'ttl':60}"));
@@ -138,8 +131,7 @@ static void test_one_request(void **state) {
 }
 
 /* Where doublethink hands the status back, the caller is told that it was not stored. */
-static void test_failure_is_told(void **state) {
-    (void)state;
+TEST(test_failure_is_told) {
     divvy_registry *r = open_registry(&w, 0, NULL);
     beat_only(r, json("{'id':'a','role':'web','load':1,'ttl':60}"));
     divvy_testing_link_client(w.ensemble, w.clients[0], DIVVY_TESTING_LINK_DOWN);
@@ -158,8 +150,7 @@ static void test_failure_is_told(void **state) {
 
 /* "more than 'ttl' seconds ago, it is considered to be down": strictly younger than ttl, by the servers' clock, for a
  * reader that has never written as well. */
-static void test_ttl(void **state) {
-    (void)state;
+TEST(test_ttl) {
     divvy_registry *r = open_registry(&w, 0, NULL), *reader = open_registry(&w, 1, NULL);
     beat_only(r, json("{'id':'short','role':'web','load':1,'ttl':2}"));
     beat_only(r, json("{'id':'long','role':'web','load':2,'ttl':20}"));
@@ -179,8 +170,7 @@ static void test_ttl(void **state) {
 
 /* "`healthy_service(role)` returns the service with the lowest load", healthy_services in that order; of a role, or of
  * all; "may return an empty list". */
-static void test_load_order(void **state) {
-    (void)state;
+TEST(test_load_order) {
     divvy_registry *r = open_registry(&w, 0, NULL);
     assert_string_equal(healthy(r, "web"), "");
     assert_string_equal(healthy(r, NULL), "");
@@ -199,8 +189,7 @@ static void test_load_order(void **state) {
 
 /* No clock of any server or client matters but the one by which nodes are stamped: an hour ahead, an hour behind, and
  * when it is set while services live. */
-static void test_wrong_clocks(void **state) {
-    (void)state;
+TEST(test_wrong_clocks) {
     divvy_registry *r = open_registry(&w, 0, NULL), *reader = open_registry(&w, 1, NULL);
     const int64_t hours[] = {3600000, -3600000};
     for (size_t i = 0; i < 2; i++) {
@@ -219,8 +208,7 @@ static void test_wrong_clocks(void **state) {
 
 /* "Remove the service with id `id`": of a role, or wherever it is, one's own or another's; DIVVY_ENOENT and a warning
  * where there is none. */
-static void test_unregister(void **state) {
-    (void)state;
+TEST(test_unregister) {
     divvy_registry *r = open_registry(&w, 0, NULL), *other = open_registry(&w, 1, NULL);
     assert_int_equal(divvy_registry_unregister(r, "web", "a", WAIT_MS), DIVVY_ENOENT);
     assert_int_equal(divvy_registry_unregister(r, NULL, "a", WAIT_MS), DIVVY_ENOENT);
@@ -246,8 +234,7 @@ static void test_unregister(void **state) {
 /* ---- ephemeral and persistent ---- */
 
 /* Ephemeral entries go with the registry, the client or the session; persistent ones outlive them all. */
-static void test_persistence(void **state) {
-    (void)state;
+TEST(test_persistence) {
     divvy_registry_config config = DIVVY_REGISTRY_CONFIG_INIT;
     config.persistent = 1;
     divvy_registry *ephemeral = open_registry(&w, 0, NULL), *persistent = open_registry(&w, 1, &config);
@@ -281,8 +268,7 @@ static void test_persistence(void **state) {
 }
 
 /* An entry stands again on the next session by itself, while its ttl lasts; one whose ttl has passed does not. */
-static void test_new_session(void **state) {
-    (void)state;
+TEST(test_new_session) {
     divvy_registry *r = open_registry(&w, 0, NULL), *reader = open_registry(&w, 1, NULL);
     cJSON *e = beat(r, json("{'id':'a','role':'web','load':1,'ttl':60,'x':1}")), *found = NULL;
     beat_only(r, json("{'id':'b','role':'web','load':1,'ttl':1}"));
@@ -302,8 +288,7 @@ static void test_new_session(void **state) {
 }
 
 /* What fits the budget of ephemeral nodes is announced, the rest is refused at once; what goes makes room. */
-static void test_budget(void **state) {
-    (void)state;
+TEST(test_budget) {
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.manual = 1;
     config.ephemeral_path_bytes = 100;
@@ -331,8 +316,7 @@ static double on_load(divvy_registry *registry, const char *role, const char *id
 }
 
 /* They keep a service healthy, every ttl/3, with the load that the callback tells; until it is unregistered. */
-static void test_automatic(void **state) {
-    (void)state;
+TEST(test_automatic) {
     divvy_registry_config config = DIVVY_REGISTRY_CONFIG_INIT;
     config.heartbeat = 1;
     config.on_load = on_load;
@@ -372,8 +356,7 @@ static void on_done(divvy_registry *registry, int result, const cJSON *stored, v
 }
 
 /* Any number may be under way, each is told once, and those of one service are stored in order. */
-static void test_async(void **state) {
-    (void)state;
+TEST(test_async) {
     divvy_registry *r = open_registry(&w, 0, NULL);
     done_count = done_error = 0;
     for (int i = 0; i < 100; i++) {
@@ -415,8 +398,7 @@ static void test_async(void **state) {
 
 /* ---- what a caller may get wrong ---- */
 
-static void test_arguments(void **state) {
-    (void)state;
+TEST(test_arguments) {
     open_client(&w, 0);
     divvy_client *c = w.clients[0];
     divvy_registry *r = (divvy_registry *)&w;
@@ -466,15 +448,4 @@ static void test_arguments(void **state) {
     divvy_registry_close(NULL);
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_required_fields), TEST(test_generated_id),    TEST(test_own_id),
-        TEST(test_fallbacks),       TEST(test_heartbeat_times), TEST(test_replaced),
-        TEST(test_one_request),     TEST(test_failure_is_told), TEST(test_ttl),
-        TEST(test_load_order),      TEST(test_wrong_clocks),    TEST(test_unregister),
-        TEST(test_persistence),     TEST(test_new_session),     TEST(test_budget),
-        TEST(test_automatic),       TEST(test_async),           TEST(test_arguments),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(setup, teardown);

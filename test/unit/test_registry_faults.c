@@ -278,8 +278,7 @@ static void finish(void) {
 
 /* Random schedules of four registries and all faults: never two holders of the role, nothing young is purged, nothing
  * is left behind, each heartbeat is told of once, and in the end all works. */
-static void test_random(void **state) {
-    (void)state;
+TEST(test_random) {
     const char *given = getenv("DIVVY_TEST_SEED");
     uint64_t first = given ? strtoull(given, NULL, 0) : 0, count = given ? 1 : SCHEDULES + FRESH;
     for (uint64_t i = 0; i < count; i++) {
@@ -301,8 +300,7 @@ static void test_random(void **state) {
 
 /* Whatever the fate of the requests under way when the link breaks, and whichever of them it is: a heartbeat and a
  * claim are stored once, by their own node, and the call says so. */
-static void test_lost_reply(void **state) {
-    (void)state;
+TEST(test_lost_reply) {
     for (int fate = DIVVY_TESTING_NOT_APPLIED; fate <= DIVVY_TESTING_APPLIED_LATE; fate++) {
         for (int steps = 1; steps < 60; steps++) {
             for (int kind = 0; kind < 3; kind++) {
@@ -361,8 +359,7 @@ static size_t make_hostile(int n, const char **data) {
 
 /* 10,000 entries that are none, up to 900 KB each, among good ones: none is returned, all good ones are, each is
  * counted once, and the warnings stay few. */
-static void test_hostile(void **state) {
-    (void)state;
+TEST(test_hostile) {
     begin(1);
     divvy_registry *r = w.registries[0], *reader = w.registries[1];
     for (int i = 0; i < 10; i++) beat_only(r, json("{'id':'%d','role':'web','load':%d,'ttl':600}", i, i));
@@ -391,13 +388,4 @@ static void test_hostile(void **state) {
     assert_int_equal(purged, 10);
     retiring = true;
     close_world(&w);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lost_reply),
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_hostile),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

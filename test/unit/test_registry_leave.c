@@ -32,20 +32,17 @@ static void unregister_what_is_gone(const char *role) {
     close_world(&w);
 }
 
-static void test_unregister_what_is_gone(void **state) {
-    (void)state;
+TEST(test_unregister_what_is_gone) {
     unregister_what_is_gone("web");
 }
 
 /* Likewise in all roles, when no role has it. */
-static void test_unregister_what_is_gone_in_all_roles(void **state) {
-    (void)state;
+TEST(test_unregister_what_is_gone_in_all_roles) {
     unregister_what_is_gone(NULL);
 }
 
 /* In all roles, a service of our own is removed even when the time passes before anything can be read. */
-static void test_unregister_in_no_time(void **state) {
-    (void)state;
+TEST(test_unregister_in_no_time) {
     world w;
     open_world(&w, NULL, 1);
     divvy_registry *registry = open_registry(&w, 0, NULL);
@@ -60,8 +57,7 @@ static void test_unregister_in_no_time(void **state) {
 
 /* Of two registries on one session the first stores an entry, then the second under the same name: when the first is
  * closed the second's stays. */
-static void test_close_leaves_anothers(void **state) {
-    (void)state;
+TEST(test_close_leaves_anothers) {
     world w;
     divvy_registry *second;
     divvy_registry_config config = DIVVY_REGISTRY_CONFIG_INIT;
@@ -87,8 +83,7 @@ static void count_creates(const divvy_testing_transaction *t, void *user) {
     if (t->kind == DIVVY_TESTING_CREATE && strcmp(t->path, "/divvy/services/leader/leader") == 0) w->warnings++;
 }
 
-static void test_no_claim_after_close(void **state) {
-    (void)state;
+TEST(test_no_claim_after_close) {
     world w;
     open_world(&w, count_creates, 1);
     divvy_registry *registry = open_registry(&w, 0, NULL);
@@ -108,8 +103,7 @@ static void test_no_claim_after_close(void **state) {
 }
 
 /* Nor is it when the session is lost after that, and the client ends as it has just got another one. */
-static void test_no_claim_after_loss(void **state) {
-    (void)state;
+TEST(test_no_claim_after_loss) {
     world w;
     open_world(&w, count_creates, 1);
     divvy_registry *registry = open_registry(&w, 0, NULL);
@@ -130,13 +124,4 @@ static void test_no_claim_after_loss(void **state) {
     divvy_testing_crash_client(w.ensemble, w.clients[0]);
     close_world(&w);
     assert_int_equal(w.warnings, 0);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unregister_what_is_gone), cmocka_unit_test(test_unregister_what_is_gone_in_all_roles),
-        cmocka_unit_test(test_unregister_in_no_time),   cmocka_unit_test(test_close_leaves_anothers),
-        cmocka_unit_test(test_no_claim_after_close),    cmocka_unit_test(test_no_claim_after_loss),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
 /* Tests of divvy/registry.h by the requests that it sends, answered one by one. SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cjson/cJSON.h>
-#include <cmocka.h>
-
 #include "divvy/registry.h"
 #include "fake_znode.h"
+#include "lib/test.h"
+#include <cjson/cJSON.h>
 
 #define NODE "/divvy/services/web/a"
 #define PROBE "multi [create /divvy/#1; set /divvy/#1; delete /divvy/#1]"
@@ -87,8 +82,7 @@ static void stored_once(void) {
 }
 
 /* The time is asked for once; the first heartbeat is a create, and each later one a set at the version we left. */
-static void test_requests(void **state) {
-    (void)state;
+TEST(test_requests) {
     stored_once();
     for (int32_t version = 0; version < 3; version++) {
         beat();
@@ -103,8 +97,7 @@ static void test_requests(void **state) {
 
 /* Where nothing is there yet, the root is made for the probe to stand beside, and the role's node when it is
  * missing. */
-static void test_nothing_there(void **state) {
-    (void)state;
+TEST(test_nothing_there) {
     beat();
     assert_string_equal(dv_fake_pending(fake), PROBE);
     dv_fake_answer_multi(fake, DIVVY_ENOENT, NULL);
@@ -127,8 +120,7 @@ static void test_nothing_there(void **state) {
 
 /* A lost reply: first a barrier on the next connection, then a look. What has our attempt in it was stored, and is not
  * stored again; what has not is. */
-static void test_lost_reply(void **state) {
-    (void)state;
+TEST(test_lost_reply) {
     for (int applied = 0; applied < 2; applied++) {
         if (applied == 0) stored_once();
         else beat(), answer_stat(1, DV_FAKE_SESSION);
@@ -157,8 +149,7 @@ static void test_lost_reply(void **state) {
 }
 
 /* A set that went into a node of another session is not left at that: the node is replaced by one of ours. */
-static void test_foreign_node(void **state) {
-    (void)state;
+TEST(test_foreign_node) {
     stored_once();
     beat();
     answer_stat(1, 99);
@@ -176,8 +167,7 @@ static void test_foreign_node(void **state) {
 }
 
 /* Who fights over a node for ever is told so. */
-static void test_no_end(void **state) {
-    (void)state;
+TEST(test_no_end) {
     stored_once();
     beat();
     for (int i = 0; i < 1000 && told == 1; i++) {
@@ -190,8 +180,7 @@ static void test_no_end(void **state) {
 }
 
 /* Closing deletes what is still ours, at the version that was read, and nothing else. */
-static void test_close(void **state) {
-    (void)state;
+TEST(test_close) {
     for (int ours = 0; ours < 2; ours++) {
         stored_once();
         divvy_registry_close(registry);
@@ -214,11 +203,4 @@ static void test_close(void **state) {
     }
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-    const struct CMUnitTest tests[] = {
-        TEST(test_requests),     TEST(test_nothing_there), TEST(test_lost_reply),
-        TEST(test_foreign_node), TEST(test_no_end),        TEST(test_close),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

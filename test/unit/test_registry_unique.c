@@ -7,8 +7,7 @@
 
 /* "checks if there is already a unique healthy instance, and if not, sets `candidate`": the first one holds the role,
  * of the others each is given its entry; only ttl is required; who only looks changes nothing. */
-static void test_unique_claim(void **state) {
-    (void)state;
+TEST(test_unique_claim) {
     divvy_registry *a = open_registry(&w, 0, NULL), *b = open_registry(&w, 1, NULL);
     assert_string_equal(holder(b, "leader", NULL), "");
     cJSON *bad = json("{'load':1}"), *found;
@@ -30,8 +29,7 @@ static void test_unique_claim(void **state) {
 
 /* "If it is, updates 'last_heartbeat'", "don't touch first_heartbeat"; and volatile fields do no harm: nothing
  * flaps. */
-static void test_unique_keep(void **state) {
-    (void)state;
+TEST(test_unique_keep) {
     divvy_registry *a = open_registry(&w, 0, NULL), *b = open_registry(&w, 1, NULL);
     cJSON *first = unique(a, "leader", CANDIDATE("a"));
     for (int i = 0; i < 10; i++) {
@@ -48,8 +46,7 @@ static void test_unique_keep(void **state) {
 
 /* The role is taken over once the holder's ttl has passed, not before, though its session lives: the node is then an
  * ephemeral of the new holder's session, and the old one is a candidate like others. Nobody healthy is nobody. */
-static void test_unique_take_over(void **state) {
-    (void)state;
+TEST(test_unique_take_over) {
     divvy_registry *a = open_registry(&w, 0, NULL), *b = open_registry(&w, 1, NULL), *c = open_registry(&w, 2, NULL);
     cJSON *first = unique(a, "leader", CANDIDATE("a"));
     run(&w, 2900);
@@ -78,8 +75,7 @@ static void test_unique_take_over(void **state) {
 
 /* Version numbers of nodes start again with each holder; an old holder whose node had the same version as the new one's
  * does not write over it. */
-static void test_unique_same_version(void **state) {
-    (void)state;
+TEST(test_unique_same_version) {
     divvy_registry *a = open_registry(&w, 0, NULL), *b = open_registry(&w, 1, NULL);
     assert_string_equal(holder(a, "leader", CANDIDATE("a")), "a"); /* version 0 */
     run(&w, 3100);
@@ -91,8 +87,7 @@ static void test_unique_same_version(void **state) {
 
 /* The holder's session is replaced: the node of the old one may still stand. It goes on to hold the role, with its
  * first_heartbeat, in a node of the new session. */
-static void test_unique_new_session(void **state) {
-    (void)state;
+TEST(test_unique_new_session) {
     divvy_registry *a = open_registry(&w, 0, NULL), *b = open_registry(&w, 1, NULL);
     cJSON *first = unique(a, "leader", CANDIDATE("a"));
     /* Another client of the same process and identity stands for the new session, while the old one still lives. */
@@ -116,8 +111,7 @@ static void test_unique_new_session(void **state) {
 }
 
 /* What stands there and is no entry is nobody: it is skipped with a warning, and replaced by a claim. */
-static void test_unique_malformed(void **state) {
-    (void)state;
+TEST(test_unique_malformed) {
     divvy_registry *a = open_registry(&w, 0, NULL);
     static const char *const parents[] = {"/divvy", ROOT, ROOT "/leader"};
     for (size_t i = 0; i < 3; i++) divvy_testing_put(w.ensemble, parents[i], "", 0, DIVVY_TESTING_PERSISTENT);
@@ -131,8 +125,7 @@ static void test_unique_malformed(void **state) {
 }
 
 /* Of candidates that come at once exactly one holds the role, and all are told so. */
-static void test_unique_race(void **state) {
-    (void)state;
+TEST(test_unique_race) {
     for (int round = 0; round < 20; round++) {
         char role[32], first[256];
         snprintf(role, sizeof role, "leader%d", round);
@@ -159,8 +152,7 @@ static void test_unique_race(void **state) {
 
 /* "last_heartbeat ... gt ttl * ttls_until_deletion": strictly older, by default twice its ttl; the count is returned;
  * what heartbeats again stands again; what has no ttl stays. */
-static void test_purge(void **state) {
-    (void)state;
+TEST(test_purge) {
     divvy_registry_config config = DIVVY_REGISTRY_CONFIG_INIT;
     config.persistent = 1;
     divvy_registry *r = open_registry(&w, 0, &config), *other = open_registry(&w, 1, NULL);
@@ -188,13 +180,4 @@ static void test_purge(void **state) {
     assert_string_equal(healthy(r, NULL), "c");
 }
 
-int main(void) {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(test_unique_claim),       TEST(test_unique_keep),
-        TEST(test_unique_take_over),   TEST(test_unique_same_version),
-        TEST(test_unique_new_session), TEST(test_unique_malformed),
-        TEST(test_unique_race),        TEST(test_purge),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(setup, teardown);

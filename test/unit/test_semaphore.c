@@ -21,8 +21,7 @@ static int create(const char *path, const char *identifier, uint32_t limit, uint
 }
 
 /* What cannot be a semaphore is refused, with a reason, and nothing is sent for what can. */
-static void test_create(void **state) {
-    (void)state;
+TEST(test_create) {
     char long_name[2060];
     memset(long_name, 'x', sizeof long_name);
     long_name[2049] = '\0';
@@ -59,8 +58,7 @@ static divvy_stats stats_of(const user *u) {
 
 /* Two of three get a slot each, with numbers and growing tokens; the third gets the first that is given back, and its
  * number. The names in the pool are those of WIRE: the guid, the slot, the count. */
-static void test_slots_and_order(void **state) {
-    (void)state;
+TEST(test_slots_and_order) {
     user *a = make(0, 2), *b = make(1, 2), *c = make(2, 2), *d = make(3, 2);
     hold(a);
     hold(b);
@@ -93,8 +91,7 @@ static void test_slots_and_order(void **state) {
 
 /* The waiting calls: a slot is had, a full pool is busy or times out after just that time, and nothing is left of that.
  * Held is not held twice, and what is not held cannot be released. */
-static void test_waiting_calls(void **state) {
-    (void)state;
+TEST(test_waiting_calls) {
     user *a = make(0, 1), *b = make(1, 1);
     a->cancelled = b->cancelled = true;
     assert_int_equal(divvy_semaphore_release(a->semaphore), DIVVY_ENOTHELD);
@@ -119,8 +116,7 @@ static void test_waiting_calls(void **state) {
 }
 
 /* A try that comes while others wait does not overtake them, though a slot is free for a moment; it leaves nothing. */
-static void test_try_does_not_overtake(void **state) {
-    (void)state;
+TEST(test_try_does_not_overtake) {
     user *a = make(0, 2), *b = make_with(1, 2, 2, DIVVY_LIMIT_ERROR), *c = make(2, 2);
     hold(a);
     assert_true(ask(b, -1));
@@ -136,8 +132,7 @@ static void test_try_does_not_overtake(void **state) {
 
 /* Tries that come at the same moment never get more than is free (kazoo #213), and get that; the others leave
  * nothing. */
-static void test_tries_at_once(void **state) {
-    (void)state;
+TEST(test_tries_at_once) {
     enum { TRIES = 5, LIMIT = 3 };
     user *held = make(0, LIMIT), *all[TRIES];
     int granted = 0;
@@ -156,8 +151,7 @@ static void test_tries_at_once(void **state) {
 
 /* The timeout is total: woken at the head again and again it still ends at its time (kazoo's restarts on each wake-up),
  * without a node; and watches that did not fire do not pile up from one acquire to the next (kazoo #413). */
-static void test_timeout_is_total(void **state) {
-    (void)state;
+TEST(test_timeout_is_total) {
     user *a = make(0, 1), *b = make(1, 1);
     hold(a);
     assert_true(ask(b, 3000));
@@ -184,8 +178,7 @@ static void test_timeout_is_total(void **state) {
 
 /* An acquire is cancelled where it waits at the head, where it waits in the queue, and where none waits, which does
  * nothing to the next one; a slot that is held stays so. */
-static void test_cancel(void **state) {
-    (void)state;
+TEST(test_cancel) {
     user *a = make(0, 1), *b = make(1, 1), *c = make(2, 1);
     assert_int_equal(divvy_semaphore_cancel(a->semaphore), 0);
     hold(a);
@@ -223,8 +216,7 @@ static void test_cancel(void **state) {
 }
 
 /* One object acquires and releases many times, at once after each other and in its own callbacks. */
-static void test_reacquire(void **state) {
-    (void)state;
+TEST(test_reacquire) {
     user *a = make(0, 1), *b = make(1, 1);
     a->cancelled = true;
     for (int i = 0; i < 20; i++) {
@@ -243,8 +235,7 @@ static void test_reacquire(void **state) {
 }
 
 /* A pool that the access list closes to us is told as that; once it is ours, the same object gets its slot. */
-static void test_denied(void **state) {
-    (void)state;
+TEST(test_denied) {
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     user *owner = &users[user_count++], *a = make(0, 1);
     *owner = (user){.count = 1, .result = NEVER};
@@ -273,8 +264,7 @@ static void test_denied(void **state) {
 /* --- several slots ---------------------------------------------------------------------------------------------- */
 
 /* Two who want two of three: one gets them, the other waits with none, and gets them when the first lets go. */
-static void test_all_or_nothing(void **state) {
-    (void)state;
+TEST(test_all_or_nothing) {
     user *a = make_with(0, 3, 2, DIVVY_LIMIT_ERROR), *b = make_with(1, 3, 2, DIVVY_LIMIT_ERROR);
     assert_true(ask(a, -1));
     assert_true(ask(b, -1));
@@ -293,8 +283,7 @@ static void test_all_or_nothing(void **state) {
 }
 
 /* Slots that are free but not side by side are as good: the name says which they are, and nobody else gets them. */
-static void test_scattered_slots(void **state) {
-    (void)state;
+TEST(test_scattered_slots) {
     user *one[5];
     for (int i = 0; i < 5; i++) hold(one[i] = make(i, 5));
     let_go(one[0]);
@@ -316,8 +305,7 @@ static void test_scattered_slots(void **state) {
 }
 
 /* More than there are is refused at once, also when others wait. */
-static void test_more_than_the_limit(void **state) {
-    (void)state;
+TEST(test_more_than_the_limit) {
     user *a = make_with(0, 2, 3, DIVVY_LIMIT_ERROR), *b = make(1, 2);
     assert_true(ask(a, -1));
     run(1000);
@@ -333,8 +321,7 @@ static void test_more_than_the_limit(void **state) {
 /* --- ends ------------------------------------------------------------------------------------------------------- */
 
 /* Destroying tells a waiting acquire so, once, before it returns; in the acquire's own callback too it may be. */
-static void test_destroy(void **state) {
-    (void)state;
+TEST(test_destroy) {
     user *a = make(0, 1), *b = make(1, 1), *c = make(2, 1);
     hold(a);
     assert_true(ask(b, -1));
@@ -353,8 +340,7 @@ static void test_destroy(void **state) {
 }
 
 /* Closing the client ends what waits and what is held, without on_lost; afterwards calls say so. */
-static void test_close(void **state) {
-    (void)state;
+TEST(test_close) {
     user *a = make(0, 1), *b = make(1, 1);
     hold(a);
     assert_true(ask(b, -1));
@@ -381,8 +367,7 @@ static void test_close(void **state) {
 /* --- what it costs ---------------------------------------------------------------------------------------------- */
 
 /* Acquire and release in a pool that is there: three requests that wait for each other, and no watch. */
-static void test_requests(void **state) {
-    (void)state;
+TEST(test_requests) {
     user *a = make(0, 2);
     hold(a);
     let_go(a);
@@ -403,8 +388,7 @@ static void test_requests(void **state) {
 
 /* A slot that is handed over wakes one waiter, however many there are, which reads once and writes once; the one behind
  * it comes to the head by that, and looks. The others hear nothing. */
-static void test_hand_over(void **state) {
-    (void)state;
+TEST(test_hand_over) {
     enum { WAITERS = 4 };
     user *holder = make(0, 1), *all[WAITERS];
     divvy_stats before[WAITERS];
@@ -432,24 +416,4 @@ static void test_hand_over(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_create, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_slots_and_order, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_waiting_calls, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_try_does_not_overtake, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_tries_at_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_timeout_is_total, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_cancel, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_reacquire, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_denied, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_all_or_nothing, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_scattered_slots, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_more_than_the_limit, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_destroy, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_close, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_requests, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_hand_over, set_up, tear_down),
-    };
-    return cmocka_run_group_tests_name("semaphore", tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

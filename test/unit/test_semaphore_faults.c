@@ -47,8 +47,7 @@ static void break_at(int steps, bool in_release, divvy_testing_fate fate) {
 
 /* Whatever was applied of an acquire, or of a release, when the connection broke, the slot is had once, and given back.
  */
-static void test_lost_replies(void **state) {
-    (void)state;
+TEST_IN(test_lost_replies, set_up, tear_down) {
     for (int fate = 0; fate < 3; fate++) {
         for (int steps = 0; steps < 24; steps++) {
             break_at(steps, false, (divvy_testing_fate)fate);
@@ -59,8 +58,7 @@ static void test_lost_replies(void **state) {
 
 /* Likewise where the acquire is given up right after the connection broke: nothing stays, in the queue or in the pool.
  */
-static void test_given_up_in_doubt(void **state) {
-    (void)state;
+TEST_IN(test_given_up_in_doubt, set_up, tear_down) {
     for (int fate = 0; fate < 3; fate++) {
         for (int steps = 0; steps < 24; steps++) {
             user *a = make(0, 1);
@@ -82,8 +80,7 @@ static void test_given_up_in_doubt(void **state) {
 }
 
 /* The first acquire of all, which makes the paths and writes the limit, stands a break at every step too. */
-static void test_broken_while_making(void **state) {
-    (void)state;
+TEST_IN(test_broken_while_making, set_up, tear_down) {
     for (int fate = 0; fate < 3; fate++) {
         for (int steps = 0; steps < 60; steps += 3) {
             user *a = make(0, 3);
@@ -105,8 +102,7 @@ static void test_broken_while_making(void **state) {
 /* --- another limit in between ----------------------------------------------------------------------------------- */
 
 /* The limit is lowered at any moment of an acquire: either that was earlier, or it waits. Each step is checked. */
-static void test_limit_lowered_in_between(void **state) {
-    (void)state;
+TEST_IN(test_limit_lowered_in_between, set_up, tear_down) {
     unsigned earlier = 0, waited = 0;
     for (int steps = 0; steps < 24; steps++) {
         divvy_testing_put(ensemble, POOL, "2", 1, DIVVY_TESTING_PERSISTENT);
@@ -139,8 +135,7 @@ static const char *path_in(bool leases) {
 
 /* A lease that somebody deletes is lost, and told so, once, within half a session; it can be had again. So can it in
  * on_lost. */
-static void test_lease_deleted(void **state) {
-    (void)state;
+TEST_IN(test_lease_deleted, set_up, tear_down) {
     user *a = make(0, 1), *before = make(0, 2);
     for (int i = 0; i < 2; i++) {
         killed = true; /* Belief ends only with the audit. */
@@ -157,8 +152,7 @@ static void test_lease_deleted(void **state) {
 }
 
 /* A place in the queue that somebody deletes is taken again, at its end; so are a queue and a pool that vanish. */
-static void test_queue_deleted(void **state) {
-    (void)state;
+TEST_IN(test_queue_deleted, set_up, tear_down) {
     user *a = make(0, 1), *b = make(1, 1), *c = make(2, 1);
     hold(a);
     assert_true(ask(b, -1));
@@ -188,8 +182,7 @@ static void test_queue_deleted(void **state) {
 }
 
 /* The pool vanishes under a head that waits for a stranger's lease: it is made again, and the slot is had. */
-static void test_pool_deleted_under_the_head(void **state) {
-    (void)state;
+TEST_IN(test_pool_deleted_under_the_head, set_up, tear_down) {
     user *a = make(0, 1);
     hold(a);
     let_go(a);
@@ -209,8 +202,7 @@ static void test_pool_deleted_under_the_head(void **state) {
 
 /* Close to the end of the queue's numbers, where they would no longer tell who came first, nobody enters it; with the
  * empty queue deleted they start again. */
-static void test_numbers_used_up(void **state) {
-    (void)state;
+TEST_IN(test_numbers_used_up, set_up, tear_down) {
     user *a = make(0, 1);
     hold(a);
     let_go(a);
@@ -227,8 +219,7 @@ static void test_numbers_used_up(void **state) {
 /* --- sessions --------------------------------------------------------------------------------------------------- */
 
 /* The session expires while held: on_lost, once, and the same object holds again on the next session. */
-static void test_expired_while_held(void **state) {
-    (void)state;
+TEST_IN(test_expired_while_held, set_up, tear_down) {
     user *a = make(0, 1);
     killed = true;
     for (int i = 1; i <= 3; i++) {
@@ -246,8 +237,7 @@ static void test_expired_while_held(void **state) {
 
 /* The session expires while waiting, at the head or behind it: the acquire goes on on the next one, in its time; when
  * that is over it is over. */
-static void test_expired_while_waiting(void **state) {
-    (void)state;
+TEST_IN(test_expired_while_waiting, set_up, tear_down) {
     user *a = make(0, 1), *b = make(1, 1), *c = make(2, 1);
     hold(a);
     assert_true(ask(b, 60000));
@@ -281,8 +271,7 @@ static void test_expired_while_waiting(void **state) {
 
 /* Dead holders go by their sessions; cut off ones stop to believe before anybody else is admitted, which is checked in
  * every step. */
-static void test_cut_off_and_crashed(void **state) {
-    (void)state;
+TEST_IN(test_cut_off_and_crashed, set_up, tear_down) {
     user *a = make(0, 2), *b = make(1, 2), *c = make(2, 2), *d = make(3, 2);
     hold(a);
     hold(b);
@@ -385,10 +374,9 @@ static void run_schedule(uint64_t number) {
 /* Twelve users on five clients, some of several slots, with faults and limits at random: never above the limit in
  * force, never a slot twice, tokens of a slot grow; each acquire ends once and in its time; everyone gets in; nothing
  * is left. */
-static void test_random_schedules(void **state) {
+TEST(test_random_schedules) {
     enum { SCHEDULES = 40, FRESH = 20 };
     const char *one = getenv("DIVVY_TEST_SEED");
-    (void)state;
     if (one) {
         run_schedule(strtoull(one, NULL, 10));
         return;
@@ -400,22 +388,4 @@ static void test_random_schedules(void **state) {
                   results[TIMED_OUT], results[BUSY], results[CANCELED], results[LOST], results[TOO_MANY]);
     assert_true(results[GRANTED] > 1000 && results[TIMED_OUT] > 100 && results[BUSY] > 100 && results[CANCELED] > 100 &&
                 results[LOST] > 20 && results[TOO_MANY] > 5);
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_lost_replies, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_given_up_in_doubt, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_broken_while_making, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_limit_lowered_in_between, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_lease_deleted, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_queue_deleted, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_pool_deleted_under_the_head, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_numbers_used_up, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_expired_while_held, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_expired_while_waiting, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_cut_off_and_crashed, set_up, tear_down),
-        cmocka_unit_test(test_random_schedules),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,8 +5,7 @@
 /* --- the limit -------------------------------------------------------------------------------------------------- */
 
 /* Another limit in the pool is an error that tells both, for who has it so; the pool is left as it is. */
-static void test_limit_differs(void **state) {
-    (void)state;
+TEST(test_limit_differs) {
     user *a = make(0, 2), *b = make(1, 3);
     hold(a);
     for (int i = 0; i < 2; i++) {
@@ -26,8 +25,7 @@ static void test_limit_differs(void **state) {
 }
 
 /* Data that are no number are told, not taken for "no limit"; white space around a number is nothing. */
-static void test_limit_is_no_number(void **state) {
-    (void)state;
+TEST(test_limit_is_no_number) {
     static const char *const bad[] = {"two", "-1", "2x", "1 2", " ", "99999999999", "0x2", "{}"};
     user *a = make_with(0, 2, 1, DIVVY_LIMIT_PROVIDED);
     put("/pools", "", DV_PERSISTENT);
@@ -47,8 +45,7 @@ static void test_limit_is_no_number(void **state) {
 }
 
 /* A pool without data has no limit yet: kazoo is about to write it, or never did. Ours is written, in any policy. */
-static void test_limit_is_unset(void **state) {
-    (void)state;
+TEST(test_limit_is_unset) {
     put("/pools", "", DV_PERSISTENT);
     for (int policy = DIVVY_LIMIT_ERROR; policy <= DIVVY_LIMIT_PROVIDED; policy++) {
         put(POOL, "", DV_PERSISTENT);
@@ -62,8 +59,7 @@ static void test_limit_is_unset(void **state) {
 }
 
 /* Who takes the stored limit goes by it; who provides one writes it, and the others go by that from then on. */
-static void test_limit_policies(void **state) {
-    (void)state;
+TEST(test_limit_policies) {
     user *a = make(0, 2), *stored = make_with(1, 9, 1, DIVVY_LIMIT_STORED);
     user *provided = make_with(2, 4, 1, DIVVY_LIMIT_PROVIDED), *third = make_with(3, 1, 1, DIVVY_LIMIT_STORED);
     hold(a);
@@ -87,8 +83,7 @@ static void test_limit_policies(void **state) {
 
 /* A resize wakes who waits at the head; a smaller limit takes nothing from holders, and admits nobody until there is
  * room below it. */
-static void test_resize(void **state) {
-    (void)state;
+TEST(test_resize) {
     user *a = make(0, 1), *b = make(1, 1), *c = make(2, 1);
     hold(a);
     assert_true(ask(b, -1));
@@ -121,8 +116,7 @@ static void test_resize(void **state) {
 }
 
 /* Who waits for more slots than a lowered limit has is told so, and lets those behind go on. */
-static void test_resize_below_what_is_wanted(void **state) {
-    (void)state;
+TEST(test_resize_below_what_is_wanted) {
     user *a = make(0, 3), *b = make_with(1, 3, 3, DIVVY_LIMIT_ERROR), *c = make_with(2, 3, 3, DIVVY_LIMIT_ERROR);
     user *d = make(3, 3);
     hold(a);
@@ -140,8 +134,7 @@ static void test_resize_below_what_is_wanted(void **state) {
 }
 
 /* A resize makes a pool that is not there; one that a connection interrupts goes on; one without any times out. */
-static void test_resize_of_nothing_and_offline(void **state) {
-    (void)state;
+TEST(test_resize_of_nothing_and_offline) {
     user *a = make(0, 2);
     a->cancelled = true;
     assert_int_equal(divvy_semaphore_resize(a->semaphore, 5, 5000), 0);
@@ -160,8 +153,7 @@ static void test_resize_of_nothing_and_offline(void **state) {
 
 /* A kazoo lease counts one, and has no number. While kazoo holds or waits, several slots at once and another limit are
  * refused, for it would not understand either. */
-static void test_beside_kazoo(void **state) {
-    (void)state;
+TEST(test_beside_kazoo) {
     user *a = make(0, 2), *two = make_with(1, 2, 2, DIVVY_LIMIT_ERROR), *c = make(2, 2);
     hold(a);
     let_go(a);
@@ -200,8 +192,7 @@ static void test_beside_kazoo(void **state) {
 
 /* Holders and contenders are listed with what is known of them, kazoo's by their identifiers; what cannot be understood
  * is left out and counted; where nothing is, nobody is. */
-static void test_holders_and_contenders(void **state) {
-    (void)state;
+TEST(test_holders_and_contenders) {
     divvy_holders *list;
     user *a = make(0, 3), *b = make(1, 3), *c = make(2, 3), *d = make(3, 3);
     a->cancelled = true;
@@ -245,8 +236,7 @@ static void test_holders_and_contenders(void **state) {
 }
 
 /* A record that is too deep, too long or broken spoils neither the list nor the count of what is taken. */
-static void test_bad_records(void **state) {
-    (void)state;
+TEST(test_bad_records) {
     static char deep[600], longer[20000];
     divvy_holders *list;
     user *a = make(0, 5);
@@ -271,8 +261,7 @@ static void test_bad_records(void **state) {
 }
 
 /* More holders than reads that may be under way at a time are all listed; in a callback, and offline, nobody is. */
-static void test_many_holders(void **state) {
-    (void)state;
+TEST(test_many_holders) {
     enum { MANY = 150 };
     static divvy_semaphore *many[MANY];
     divvy_holders *list;
@@ -295,19 +284,4 @@ static void test_many_holders(void **state) {
     run(4 * SESSION_MS);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_limit_differs, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_limit_is_no_number, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_limit_is_unset, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_limit_policies, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_resize, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_resize_below_what_is_wanted, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_resize_of_nothing_and_offline, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_beside_kazoo, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_holders_and_contenders, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_bad_records, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_many_holders, set_up, tear_down),
-    };
-    return cmocka_run_group_tests_name("semaphore_limit", tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

@@ -20,8 +20,7 @@ static size_t count_holders(user *u) {
 }
 
 /* A lock below the semaphore's path takes no slot, is no holder, and keeps nobody from resizing. */
-static void test_lock_below(void **state) {
-    (void)state;
+TEST(test_lock_below) {
     make_pool("1");
     put(POOL "/config-lock", "", DV_PERSISTENT);
     user *a = make(0, 1), *b = make(1, 1);
@@ -38,8 +37,7 @@ static void test_lock_below(void **state) {
 }
 
 /* What was put back from a backup as persistent nodes takes no slot, whatever its name. */
-static void test_restored_leases(void **state) {
-    (void)state;
+TEST(test_restored_leases) {
     make_pool("2");
     put(POOL "/" KAZOO_GUID, "kazoo", DV_PERSISTENT);
     put(POOL "/00000000001000000000001,n=0,c=2", "{}", DV_PERSISTENT);
@@ -53,8 +51,7 @@ static void test_restored_leases(void **state) {
 }
 
 /* An ephemeral child counts, whatever its name, until it goes. */
-static void test_ephemeral_stranger(void **state) {
-    (void)state;
+TEST(test_ephemeral_stranger) {
     make_pool("1");
     put(POOL "/config-lock", "", DV_PERSISTENT);
     put(POOL "/other", "", DV_EPHEMERAL);
@@ -70,8 +67,7 @@ static void test_ephemeral_stranger(void **state) {
 }
 
 /* Several slots at once are refused beside a kazoo holder, and not beside what only stands there. */
-static void test_several_slots(void **state) {
-    (void)state;
+TEST(test_several_slots) {
     make_pool("4");
     put(POOL "/config-lock", "", DV_PERSISTENT);
     user *a = make_with(0, 4, 3, DIVVY_LIMIT_ERROR);
@@ -86,8 +82,7 @@ static void test_several_slots(void **state) {
 }
 
 /* Each child is looked at once as long as it stays, in as many rounds as are needed. */
-static void test_looked_at_once(void **state) {
-    (void)state;
+TEST(test_looked_at_once) {
     make_pool("3");
     for (int i = 0; i < MANY; i++) {
         char path[64];
@@ -108,8 +103,7 @@ static void test_looked_at_once(void **state) {
 }
 
 /* A connection that breaks while children are looked at ends nothing. */
-static void test_broken_connection(void **state) {
-    (void)state;
+TEST(test_broken_connection) {
     make_pool("1");
     put(POOL "/config-lock", "", DV_PERSISTENT);
     put(POOL "/" KAZOO_GUID, "kazoo", DV_PERSISTENT);
@@ -127,8 +121,7 @@ static void test_broken_connection(void **state) {
 }
 
 /* Given up while children are looked at it leaves nothing behind. */
-static void test_given_up(void **state) {
-    (void)state;
+TEST(test_given_up) {
     make_pool("1");
     put(POOL "/config-lock", "", DV_PERSISTENT);
     for (int moment = 0; moment < 40; moment++) {
@@ -142,15 +135,4 @@ static void test_given_up(void **state) {
     }
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_lock_below, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_restored_leases, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_ephemeral_stranger, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_several_slots, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_looked_at_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_broken_connection, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_given_up, set_up, tear_down),
-    };
-    return cmocka_run_group_tests_name("semaphore_strangers", tests, NULL, NULL);
-}
+TEST_EACH(set_up, tear_down);

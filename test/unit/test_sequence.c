@@ -1,15 +1,10 @@
 /* Tests of znode/sequence.h. SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "znode/sequence.h"
 
 /* In the order in which the server's counter takes them. */
@@ -19,8 +14,7 @@ static const int32_t ordered[] = {
 };
 
 /* Names as the server makes them are read, and only the number at their very end counts. */
-static void test_names_that_are_read(void **state) {
-    (void)state;
+TEST(test_names_that_are_read) {
     static const struct {
         const char *name, *marker;
         int32_t sequence;
@@ -48,8 +42,7 @@ static void test_names_that_are_read(void **state) {
 }
 
 /* Whatever the server would not have written after the marker is no sequence, and the result is left alone. */
-static void test_names_that_are_not_read(void **state) {
-    (void)state;
+TEST(test_names_that_are_not_read) {
     static const char *const refused[] = {
         "",
         "f00",
@@ -106,15 +99,13 @@ static void assert_read_back(int32_t number) {
 
 /* A number is read back from the text that "%010d" makes of it, which is what the server does: at all borders, and in
  * steps of a prime through the whole range. */
-static void test_numbers_as_the_server_prints_them(void **state) {
-    (void)state;
+TEST(test_numbers_as_the_server_prints_them) {
     for (size_t i = 0; i < sizeof ordered / sizeof ordered[0]; i++) assert_read_back(ordered[i]);
     for (int64_t number = INT32_MIN; number <= INT32_MAX; number += 9973) assert_read_back((int32_t)number);
 }
 
 /* The order is that of the counter through its wrap, for every pair: total, and equal only to itself. */
-static void test_order_through_the_wrap(void **state) {
-    (void)state;
+TEST(test_order_through_the_wrap) {
     size_t count = sizeof ordered / sizeof ordered[0];
     for (size_t a = 0; a < count; a++) {
         for (size_t b = 0; b < count; b++) {
@@ -124,14 +115,4 @@ static void test_order_through_the_wrap(void **state) {
             if (a > b) assert_true(order > 0);
         }
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names_that_are_read),
-        cmocka_unit_test(test_names_that_are_not_read),
-        cmocka_unit_test(test_numbers_as_the_server_prints_them),
-        cmocka_unit_test(test_order_through_the_wrap),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

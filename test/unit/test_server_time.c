@@ -1,19 +1,13 @@
 /* Tests of lib/registry/server_time.h. SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "lib/test.h"
 #include "registry/server_time.h"
 
 #define AHEAD INT64_C(1767225600000) /* of the servers' clock */
 
 /* Nothing is known before the first write was answered, and that is old. */
-static void test_unknown(void **state) {
-    (void)state;
+TEST(test_unknown) {
     dv_server_time t = {.known = false};
     assert_true(dv_server_time_is_old(&t, 0));
     dv_server_time_learn(&t, 10, 12, AHEAD + 11);
@@ -22,8 +16,7 @@ static void test_unknown(void **state) {
 }
 
 /* The bounds hold the servers' clock, wherever between sending and answer the stamp was made, to the millisecond. */
-static void test_bounds(void **state) {
-    (void)state;
+TEST(test_bounds) {
     for (int64_t stamped = 1000; stamped <= 1100; stamped++) {
         dv_server_time t = {.known = false};
         dv_server_time_learn(&t, 1000, 1100, AHEAD + stamped);
@@ -34,8 +27,7 @@ static void test_bounds(void **state) {
 }
 
 /* The tightest bounds are kept: a slow answer does not widen what a quick one has shown. */
-static void test_tightest(void **state) {
-    (void)state;
+TEST(test_tightest) {
     dv_server_time t = {.known = false};
     dv_server_time_learn(&t, 0, 2, AHEAD + 1);
     dv_server_time_learn(&t, 1000, 3000, AHEAD + 2999);
@@ -49,8 +41,7 @@ static void test_tightest(void **state) {
 
 /* What is known grows less exact with time, faster than two clocks can part, and is old when no write has confirmed
  * it. */
-static void test_ages(void **state) {
-    (void)state;
+TEST(test_ages) {
     dv_server_time t = {.known = false};
     dv_server_time_learn(&t, 0, 0, AHEAD);
     dv_server_now now = dv_server_time_at(&t, 1000000);
@@ -65,8 +56,7 @@ static void test_ages(void **state) {
 }
 
 /* A clock that was set, or another leader's, is followed at the first write that shows it. */
-static void test_jump(void **state) {
-    (void)state;
+TEST(test_jump) {
     const int64_t jumps[] = {3600000, -3600000, 500, -500};
     for (size_t i = 0; i < sizeof jumps / sizeof jumps[0]; i++) {
         dv_server_time t = {.known = false};
@@ -81,8 +71,7 @@ static void test_jump(void **state) {
 }
 
 /* A time is told as ISO 8601 in UTC with milliseconds; nonsense before 1970 is 1970. */
-static void test_iso(void **state) {
-    (void)state;
+TEST(test_iso) {
     char text[DV_ISO_BYTES];
     dv_iso_print(AHEAD + 7, text);
     assert_string_equal(text, "2026-01-01T00:00:00.007Z");
@@ -91,12 +80,4 @@ static void test_iso(void **state) {
     dv_iso_print(-1, text);
     assert_string_equal(text, "1970-01-01T00:00:00.000Z");
     dv_iso_print(INT64_MAX, text); /* no overflow of anything */
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unknown), cmocka_unit_test(test_bounds), cmocka_unit_test(test_tightest),
-        cmocka_unit_test(test_ages),    cmocka_unit_test(test_jump),   cmocka_unit_test(test_iso),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* Tests of recipe/slots.h and recipe/record.h: names, limits and records of a semaphore. SPDX-License-Identifier:
  * Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "base/utf8.h"
+#include "lib/test.h"
 #include "recipe/record.h"
 #include "recipe/slots.h"
 
@@ -40,8 +35,7 @@ static const char *chosen(uint32_t limit, uint32_t count, const char *const *nam
 /* --- choosing --------------------------------------------------------------------------------------------------- */
 
 /* The lowest free slot; the lowest run that is long enough; else the lowest that are free; else nothing at all. */
-static void test_chooses_the_lowest(void **state) {
-    (void)state;
+TEST(test_chooses_the_lowest) {
     assert_string_equal(CHOSEN(3, 1), ",n=0,c=1");
     assert_string_equal(CHOSEN(3, 3), ",n=0,c=3");
     assert_string_equal(CHOSEN(3, 4), "full");
@@ -58,8 +52,7 @@ static void test_chooses_the_lowest(void **state) {
 }
 
 /* What has no number counts one: kazoo's leases, and whatever a stranger has put there. */
-static void test_counts_what_has_no_number(void **state) {
-    (void)state;
+TEST(test_counts_what_has_no_number) {
     assert_string_equal(CHOSEN(2, 1, KAZOO), ",n=0,c=1");
     assert_string_equal(CHOSEN(2, 2, KAZOO), "full");
     assert_string_equal(CHOSEN(2, 1, KAZOO, "a,n=0,c=1"), "full");
@@ -68,8 +61,7 @@ static void test_counts_what_has_no_number(void **state) {
 }
 
 /* Leases from before the limit was lowered count, wherever they are, and lie outside the new slots. */
-static void test_leases_above_the_limit(void **state) {
-    (void)state;
+TEST(test_leases_above_the_limit) {
     assert_string_equal(CHOSEN(2, 1, "a,n=7,c=1"), ",n=0,c=1");
     assert_string_equal(CHOSEN(2, 1, "a,n=7,c=2"), "full");
     assert_string_equal(CHOSEN(3, 1, "a,n=2,c=2"), ",n=0,c=1");
@@ -78,8 +70,7 @@ static void test_leases_above_the_limit(void **state) {
 
 /* Against a plain model: what is chosen is free, within the limit, and as many as wanted; and it is refused exactly if
  * too few are left. Names survive printing and parsing. */
-static void test_chooses_as_a_model_does(void **state) {
-    (void)state;
+TEST(test_chooses_as_a_model_does) {
     uint64_t random = 42;
     for (int round = 0; round < 20000; round++) {
         char texts[12][64 + DV_SLOT_TAGS_BYTES];
@@ -123,8 +114,7 @@ static void test_chooses_as_a_model_does(void **state) {
 /* --- names ------------------------------------------------------------------------------------------------------ */
 
 /* Only names that divvy could have written are taken for its leases. */
-static void test_names(void **state) {
-    (void)state;
+TEST(test_names) {
     static const char *const good[] = {"a,n=0,c=1", "Zz09,n=12,c=3", "a,n=0,c=3,x=2+1", "a,n=0,c=3,x=2+0.4+0",
                                        "a,n=2147483646,c=1"};
     static const char *const bad[] = {
@@ -171,8 +161,7 @@ static void test_names(void **state) {
 }
 
 /* kazoo is told from divvy by its names, in the pool and in the queue. */
-static void test_knows_kazoo(void **state) {
-    (void)state;
+TEST(test_knows_kazoo) {
     static const char *const ours[] = {"a,n=0,c=1", "b,n=1,c=2"}, *const mixed[] = {"a,n=0,c=1", KAZOO};
     static const char *const queue[] = {"00000000001000000000001__lock__0000000001", "x__lock__0000000002", "stray"};
     static const char *const kazoo_queue[] = {"x__lock__0000000002", KAZOO "__lock__0000000001"};
@@ -188,8 +177,7 @@ static void test_knows_kazoo(void **state) {
 /* --- the limit -------------------------------------------------------------------------------------------------- */
 
 /* No data are no limit yet; digits are one, with white space around them as kazoo takes it; all else is an error. */
-static void test_limit(void **state) {
-    (void)state;
+TEST(test_limit) {
     static const struct {
         const char *data;
         dv_limit_state state;
@@ -221,8 +209,7 @@ static void test_limit(void **state) {
 /* --- records ---------------------------------------------------------------------------------------------------- */
 
 /* What is written is read back, whatever the identifier has in it, with the keys in the order of WIRE. */
-static void test_record_round_trip(void **state) {
-    (void)state;
+TEST(test_record_round_trip) {
     static const char *const identifiers[] = {"host-1-2", "caf\xc3\xa9 \"x\"\\", "\x01\n", "{}", "b'x'"};
     for (size_t i = 0; i < sizeof identifiers / sizeof identifiers[0]; i++) {
         char *text = dv_record_print(identifiers[i], 3);
@@ -241,8 +228,7 @@ static void test_record_round_trip(void **state) {
 
 /* A record of ours that is broken, too deep, too long or without an identifier is bad; fields that make no sense are as
  * if nothing were said. */
-static void test_bad_records(void **state) {
-    (void)state;
+TEST(test_bad_records) {
     static const char *const bad[] = {
         "", "x", "[]", "{}", "{\"id\":1}", "{\"id\":\"x\"", "\"x\"", "{\"id\":\"x\",\"a\":[[[[[[[[[1]]]]]]]]]}"};
     dv_record record;
@@ -265,8 +251,7 @@ static void test_bad_records(void **state) {
 }
 
 /* What breaks off anywhere is bad, and nothing is read behind its last byte: there is no memory there. */
-static void test_truncated_records(void **state) {
-    (void)state;
+TEST(test_truncated_records) {
     static const char whole[] =
         "{\"id\":\"x\\u0041\\\\\",\"host\":\"h\",\"pid\":12,\"since\":null,\"count\":1e2,\"a\":[true,false]}";
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -287,8 +272,7 @@ static void test_truncated_records(void **state) {
 }
 
 /* kazoo writes its identifier as it is into the pool, and as Python shows bytes into the queue. */
-static void test_kazoo_records(void **state) {
-    (void)state;
+TEST(test_kazoo_records) {
     static const char *const pairs[][2] = {
         {"worker-1", "worker-1"},
         {"", ""},
@@ -314,8 +298,7 @@ static void test_kazoo_records(void **state) {
 }
 
 /* Well-formed UTF-8 and nothing else. */
-static void test_utf8(void **state) {
-    (void)state;
+TEST(test_utf8) {
     static const char *const good[] = {"",
                                        "a",
                                        "\xc2\x80",
@@ -339,22 +322,4 @@ static void test_utf8(void **state) {
                                       "a\xff"};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) assert_true(dv_is_utf8(good[i]));
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) assert_false(dv_is_utf8(bad[i]));
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_chooses_the_lowest),
-        cmocka_unit_test(test_counts_what_has_no_number),
-        cmocka_unit_test(test_leases_above_the_limit),
-        cmocka_unit_test(test_chooses_as_a_model_does),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_knows_kazoo),
-        cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_record_round_trip),
-        cmocka_unit_test(test_bad_records),
-        cmocka_unit_test(test_truncated_records),
-        cmocka_unit_test(test_kazoo_records),
-        cmocka_unit_test(test_utf8),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,15 @@
 /* The commands of items, with guardians that do what the test says. SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <inttypes.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "divvy/supervise.h"
+#include "lib/test.h"
 
 enum { LEFT_MS = 1000000, TIMEOUT_MS = 10000, DRAIN_MS = 7000, STARTS_MAX = 64, FIRST_PID = 100 };
 
@@ -188,8 +185,7 @@ static void pass(int64_t after_ms) {
 
 /* A command is started when its item is gained, with the item in its arguments and environment; when the item is
  * revoked it has the time to drain, and the item may be released when it has gone, and not before. */
-static void test_gain_and_revoke(void **state) {
-    (void)state;
+TEST(test_gain_and_revoke) {
     gain("b", 42);
     assert_int_equal(start_count, 1);
     dv_guardian *g = runs();
@@ -214,8 +210,7 @@ static void test_gain_and_revoke(void **state) {
 }
 
 /* One that exits by itself while it is told to end has ended, whatever the policy; and what is lost ends sooner. */
-static void test_lost(void **state) {
-    (void)state;
+TEST(test_lost) {
     const char *item = "a";
     gain("a", 1);
     dv_guardian *g = runs();
@@ -230,8 +225,7 @@ static void test_lost(void **state) {
 
 /* An item that is lost and owned again while its command still ends: the next one is started when that has gone, with
  * the new token; until then nothing is clear. */
-static void test_owned_again(void **state) {
-    (void)state;
+TEST(test_owned_again) {
     const char *item = "a";
     gain("a", 1);
     dv_guardian *g = runs();
@@ -247,8 +241,7 @@ static void test_owned_again(void **state) {
 }
 
 /* An item that goes before its command was started is forgotten; so is one whose command waits to be started again. */
-static void test_gone_before_start(void **state) {
-    (void)state;
+TEST(test_gone_before_start) {
     const char *item = "a";
     int64_t token = 1;
     dv_supervisor_gain(s, &item, &token, 1);
@@ -263,8 +256,7 @@ static void test_gone_before_start(void **state) {
 }
 
 /* Told to end: it ends all commands and starts no more. Less time counts when it is given later. */
-static void test_end(void **state) {
-    (void)state;
+TEST(test_end) {
     gain("a", 1);
     dv_guardian *g = runs();
     gain("b", 1);
@@ -285,8 +277,7 @@ static void test_end(void **state) {
 
 /* Nothing is started when so little time is left that it would have to end at once, and it is as soon as there is
  * more. */
-static void test_too_late(void **state) {
-    (void)state;
+TEST(test_too_late) {
     dv_supervisor_set_time_left(s, now_ms, 2500); /* a fifth and a twentieth of the timeout */
     gain("a", 1);
     assert_int_equal(start_count, 0);
@@ -303,8 +294,7 @@ static void test_too_late(void **state) {
 }
 
 /* In a session that is shorter than was asked for, ending begins no earlier than when half of it is over. */
-static void test_short_session(void **state) {
-    (void)state;
+TEST(test_short_session) {
     dv_supervisor_set_time_left(s, now_ms, 0);
     dv_supervisor_set_time_left(s, now_ms, 800);
     dv_supervisor_set_time_left(s, now_ms, 700); /* the same session, some time later */
@@ -314,8 +304,7 @@ static void test_short_session(void **state) {
 }
 
 /* A guardian that finds it too late to start is asked again, and nobody is told. */
-static void test_refused_as_late(void **state) {
-    (void)state;
+TEST(test_refused_as_late) {
     gain("a", 1);
     tell(newest(), DV_GUARDIAN_REFUSED, ETIME, DV_ENDED_BY_ITSELF);
     dv_supervisor_process(s);
@@ -325,8 +314,7 @@ static void test_refused_as_late(void **state) {
 }
 
 /* Whether the item is owned is asked right before the start: that it is lost may not have been told yet. */
-static void test_not_owned(void **state) {
-    (void)state;
+TEST(test_not_owned) {
     owned = false;
     gain("a", 1);
     assert_int_equal(start_count, 0);
@@ -336,8 +324,7 @@ static void test_not_owned(void **state) {
 }
 
 /* What the deadline has ended starts again at once if the item is still there, whatever the policy. */
-static void test_ended_by_deadline(void **state) {
-    (void)state;
+TEST(test_ended_by_deadline) {
     reopen(DV_RESTART_NEVER);
     gain("a", 1);
     dv_guardian *g = runs();
@@ -351,8 +338,7 @@ static void test_ended_by_deadline(void **state) {
 /* ---- exits ---- */
 
 /* The time to the next start doubles with each exit, up to 30 s; after a run of 5 s it is 100 ms again. */
-static void test_backoff(void **state) {
-    (void)state;
+TEST(test_backoff) {
     gain("a", 1);
     for (int64_t expected_ms = 100; expected_ms < 60000; expected_ms *= 2) {
         int64_t delay_ms = expected_ms < 30000 ? expected_ms : 30000;
@@ -372,7 +358,7 @@ static void test_backoff(void **state) {
 }
 
 /* What has finished is not started again; its item stays, and starts it again when it comes another time. */
-static void test_finished(void **state) {
+TEST(test_finished) {
     static const struct {
         dv_restart restart;
         int status, told_status;
@@ -380,7 +366,6 @@ static void test_finished(void **state) {
     } cases[] = {{DV_RESTART_ALWAYS, 0, 0, false},          {DV_RESTART_ON_FAILURE, 0, 0, true},
                  {DV_RESTART_ON_FAILURE, 3 << 8, 3, false}, {DV_RESTART_ON_FAILURE, SIGSEGV, 128 + SIGSEGV, false},
                  {DV_RESTART_NEVER, 3 << 8, 3, true},       {DV_RESTART_NEVER, 0, 0, true}};
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         reopen(cases[i].restart);
         gain("a", 1);
@@ -398,8 +383,7 @@ static void test_finished(void **state) {
 }
 
 /* What cannot be started is tried again, less and less often, whatever the policy. */
-static void test_cannot_start(void **state) {
-    (void)state;
+TEST(test_cannot_start) {
     reopen(DV_RESTART_NEVER);
     gain("a", 7);
     tell(newest(), DV_GUARDIAN_REFUSED, EAGAIN, DV_ENDED_BY_ITSELF);
@@ -418,8 +402,7 @@ static void test_cannot_start(void **state) {
 }
 
 /* Without the process that guardians are forked from it cannot go on, and says so. */
-static void test_nobody_to_start(void **state) {
-    (void)state;
+TEST(test_nobody_to_start) {
     start_error = EPIPE;
     gain("a", 1);
     assert_int_equal(dv_supervisor_error(s), EPIPE);
@@ -427,8 +410,7 @@ static void test_nobody_to_start(void **state) {
 }
 
 /* When a guardian is killed, what it guarded is given half a second to be gone, too. */
-static void test_guardian_killed(void **state) {
-    (void)state;
+TEST(test_guardian_killed) {
     gain("a", 1);
     dv_guardian *g = runs();
     give_back("a");
@@ -445,23 +427,4 @@ static void test_guardian_killed(void **state) {
     assert_int_equal(start_count, 2);
 }
 
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_gain_and_revoke, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_owned_again, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_gone_before_start, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_end, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_too_late, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_short_session, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_refused_as_late, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_not_owned, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_ended_by_deadline, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_backoff, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_finished, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_cannot_start, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_nobody_to_start, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_guardian_killed, setup, teardown),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TEST_EACH(setup, teardown);

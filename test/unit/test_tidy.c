@@ -32,8 +32,7 @@ static void open_after_crash(pool *l, int assign) {
 
 /* What the set no longer has goes within a minute or two, but for what holds something, or is no item's directory. At
  * rest nothing is written after that. */
-static void test_after_a_crash(void **state) {
-    (void)state;
+TEST(test_after_a_crash) {
     pool l;
     open_after_crash(&l, DIVVY_ASSIGN_STICKY);
     put(&l, "/pool/locks/item-00400/kept", "");
@@ -52,8 +51,7 @@ static void test_after_a_crash(void **state) {
 }
 
 /* Where names decide they stay as long as members live, and the last that finishes takes all that are empty. */
-static void test_last_one_finishes(void **state) {
-    (void)state;
+TEST(test_last_one_finishes) {
     static const int rules[] = {DIVVY_ASSIGN_STICKY, DIVVY_ASSIGN_RENDEZVOUS};
     for (size_t i = 0; i < 2; i++) {
         pool l;
@@ -63,12 +61,4 @@ static void test_last_one_finishes(void **state) {
         assert_int_equal(count_directories(&l), 1);
         pool_close(&l);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_after_a_crash),
-        cmocka_unit_test(test_last_one_finishes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,13 @@
 /* Tests of lib/client/timers.h: the order in which timers come, and what that costs. SPDX-License-Identifier:
  * Apache-2.0
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "client/timers.h"
+#include "lib/test.h"
 #include "seed.h"
 
 static uint64_t random_state;
@@ -60,8 +55,7 @@ static void assert_first(const dv_timers *heap) {
 
 /* Whatever is set, set again, cancelled and fired, at few times and thus many equal ones: the first is that of a sorted
  * list, and a timer is set exactly while it is in there. */
-static void test_as_a_sorted_list(void **state) {
-    (void)state;
+TEST(test_as_a_sorted_list) {
     random_state = dv_test_seed("unit_timers");
     dv_timers heap = {.first = NULL};
     uint64_t fired = 0, cancelled = 0;
@@ -132,8 +126,7 @@ static uint64_t comparisons(way kind, size_t count) {
 
 /* Eight times as many timers take not much more than eight times the comparisons, where a list takes 64 times, and for
  * 96,000 there are fewer than n log2 n. */
-static void test_costs(void **state) {
-    (void)state;
+TEST(test_costs) {
     random_state = 1;
     for (way kind = 0; kind < WAYS; kind++) {
         uint64_t few = comparisons(kind, 12000), many = comparisons(kind, 96000);
@@ -142,12 +135,4 @@ static void test_costs(void **state) {
         assert_true(many < 12 * few);
         assert_true(many < UINT64_C(96000) * 17);
     }
-}
-
-int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_a_sorted_list),
-        cmocka_unit_test(test_costs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
