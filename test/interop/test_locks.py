@@ -5,39 +5,19 @@ usage: test_locks.py BUILD_FOLDER [WORD...]      with words: only the tests whos
 
 DIVVY_TEST_SEED=n replays the random choices; the processes' timing is their own.
 """
-import json
-import os
-import random
 import re
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 sys.dont_write_bytecode = True  # the checkout stays as it is
-import harness  # noqa: E402
+import contention_harness  # noqa: E402
 import lock_member  # noqa: E402
-from harness import DEADLINE_S, HERE, check  # noqa: E402
+from contention_harness import Member, library, wait_for  # noqa: E402
+from harness import DEADLINE_S, check  # noqa: E402
 
 DIVVY_NODE = {"exclusive": r"[0-9A-Za-z]{23,33}__lock__\d{10}", "write": r"[0-9A-Za-z]{23,33}__lock__\d{10}",
               "read": r"[0-9A-Za-z]{23,33}__rlock__\d{10}"}
-
-given_seed = os.environ.get("DIVVY_TEST_SEED") or os.environ.get("DIVVY_FRESH_SEED")
-seed = int(given_seed or random.randrange(1 << 32))
-
-
-def library(world):
-    path = os.path.join(world.build, "lib", "libdivvy.so")
-    check(os.path.exists(path), "there is no %s: build the target divvy", path)
-    return path
-
-
-def wait_for(met, message, *arguments):
-    deadline = time.monotonic() + DEADLINE_S
-    while not met():
-        check(time.monotonic() < deadline, message, *arguments)
-        time.sleep(0.005)
 
 
 class Waiter:
@@ -147,43 +127,9 @@ def test_try_and_timeout(world):
 
 # ---- contention ----
 
-class Member:
-    """A process of lock_member.py."""
-
-    def __init__(self, world, kind, path, mode, identifier, count):
-        self.kind, self.mode, self.identifier, self.count = kind, mode, identifier, count
-        self.errors = tempfile.TemporaryFile()
-        arguments = [sys.executable, "-B", os.path.join(HERE, "lock_member.py"), kind, library(world), world.hosts,
-                     path,
-                     mode, identifier, str(count), str(seed)]
-        self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--"] + arguments, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=self.errors, text=True)
-
-    def end(self):
-        """All times in which it held the lock: (begin, end, token, member)."""
-        try:
-            output, _ = self.process.communicate(timeout=4 * DEADLINE_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            output, _ = self.process.communicate()
-        self.errors.seek(0)
-        check(self.process.returncode == 0, "%s ended with %d after %d lines: %s", self.identifier,
-              self.process.returncode, output.count("\n"), self.errors.read().decode()[-2000:])
-        lines = [json.loads(line) for line in output.splitlines()]
-        check(len(lines) == self.count, "%s held it %d times, not %d", self.identifier, len(lines), self.count)
-        return [(line["begin"], line["end"], line["token"], self) for line in lines]
-
-
 def contend(world, path, members):
     """Lets them contend, and checks exclusion and order: who is granted later has entered the queue later."""
-    for member in members:
-        check(member.process.stdout.readline() == "ready\n", "%s is not ready", member.identifier)
-    began = time.monotonic()
-    for member in members:
-        member.process.stdin.write("go\n")
-        member.process.stdin.flush()
-    held = sorted((hold for member in members for hold in member.end()), key=lambda hold: hold[0])
-    took_s = time.monotonic() - began
+    held, took_s = contention_harness.contend(members, "token")
     last_end, last_writer_end, greatest, greatest_writer, kinds = 0.0, 0.0, 0, 0, set()
     for begin, end, token, member in held:
         free_since, blocking = (last_writer_end, greatest_writer) if member.mode == "read" else (last_end, greatest)
@@ -204,17 +150,17 @@ def contend(world, path, members):
 def test_contention(world):
     """Eight processes, half of them kazoo's, with random holds, tries and timeouts: exclusion and order hold."""
     path = "/contention/exclusive"
-    contend(world, path, [Member(world, kind, path, "exclusive", "%s-%d" % (kind, i), 150)
+    contend(world, path, [Member("lock_member.py", world, kind, path, "exclusive", "%s-%d" % (kind, i), 150)
                           for i in range(4) for kind in ("divvy", "kazoo")])
 
 
 def test_contention_of_readers(world):
     """Readers and writers of both kinds: writers are alone, readers come in no earlier than the writers before them."""
     path = "/contention/shared"
-    members = [Member(world, "divvy", path, "read", "divvy-r%d" % i, 150) for i in range(3)]
-    members += [Member(world, "divvy", path, "write", "divvy-w0", 100),
-                Member(world, "kazoo", path, "write", "kazoo-w0", 100),
-                Member(world, "kazoo", path, "read", "kazoo-r0", 60)]
+    members = [Member("lock_member.py", world, "divvy", path, "read", "divvy-r%d" % i, 150) for i in range(3)]
+    members += [Member("lock_member.py", world, "divvy", path, "write", "divvy-w0", 100),
+                Member("lock_member.py", world, "kazoo", path, "write", "kazoo-w0", 100),
+                Member("lock_member.py", world, "kazoo", path, "read", "kazoo-r0", 60)]
     held = contend(world, path, members)
     shared = sum(other[0] < one[1] for one, other in zip(held, held[1:]))
     check(shared > 0, "no two readers ever held it together")
@@ -224,14 +170,5 @@ TESTS = [test_wire, test_one_queue, test_read_and_write, test_try_and_timeout, t
          test_contention_of_readers]
 
 
-def main():
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    words = sys.argv[2:]
-    print("seed %d; again with: DIVVY_TEST_SEED=%d %s" % (seed, seed, " ".join(sys.argv)), flush=True)
-    chosen = [test for test in TESTS if not words or any(word in test.__name__ for word in words)]
-    return harness.run(chosen, sys.argv[1])
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(contention_harness.main(__doc__, TESTS))

@@ -7,27 +7,17 @@ DIVVY_TEST_SEED=n replays the random choices; the processes' timing is their own
 """
 import json
 import os
-import random
 import re
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 sys.dont_write_bytecode = True  # the checkout stays as it is
+import contention_harness  # noqa: E402
 import harness  # noqa: E402
 import semaphore_member  # noqa: E402
-from harness import DEADLINE_S, HERE, check  # noqa: E402
-
-given_seed = os.environ.get("DIVVY_TEST_SEED") or os.environ.get("DIVVY_FRESH_SEED")
-seed = int(given_seed or random.randrange(1 << 32))
-
-
-def library(world):
-    path = os.path.join(world.build, "lib", "libdivvy.so")
-    check(os.path.exists(path), "there is no %s: build the target divvy", path)
-    return path
+from contention_harness import Member, library, wait_for  # noqa: E402
+from harness import DEADLINE_S, check  # noqa: E402
 
 
 def divvy(world, path, limit, identifier, **more):
@@ -36,13 +26,6 @@ def divvy(world, path, limit, identifier, **more):
 
 def kazoo(world, path, limit, identifier):
     return semaphore_member.KazooSemaphore(world.hosts, path, limit, identifier)
-
-
-def wait_for(met, message, *arguments):
-    deadline = time.monotonic() + DEADLINE_S
-    while not met():
-        check(time.monotonic() < deadline, message, *arguments)
-        time.sleep(0.005)
 
 
 def refused(call, kind, *words):
@@ -185,32 +168,6 @@ def test_what_kazoo_would_not_understand(world):
 
 # ---- contention ----
 
-class Member:
-    """A process of semaphore_member.py."""
-
-    def __init__(self, world, kind, path, limit, identifier, count):
-        self.kind, self.identifier, self.count = kind, identifier, count
-        self.errors = tempfile.TemporaryFile()
-        arguments = [sys.executable, "-B", os.path.join(HERE, "semaphore_member.py"), kind, library(world), world.hosts,
-                     path, str(limit), identifier, str(count), str(seed)]
-        self.process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--"] + arguments, stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, stderr=self.errors, text=True)
-
-    def end(self):
-        """All times in which it held a slot: (begin, end, token, slot, member)."""
-        try:
-            output, _ = self.process.communicate(timeout=4 * DEADLINE_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            output, _ = self.process.communicate()
-        self.errors.seek(0)
-        check(self.process.returncode == 0, "%s ended with %d after %d lines: %s", self.identifier,
-              self.process.returncode, output.count("\n"), self.errors.read().decode()[-2000:])
-        lines = [json.loads(line) for line in output.splitlines()]
-        check(len(lines) == self.count, "%s held it %d times, not %d", self.identifier, len(lines), self.count)
-        return [(line["begin"], line["end"], line["token"], line["slot"], self) for line in lines]
-
-
 def check_limit(held, limit):
     """At no time more than the limit held; the most that did."""
     # Where one ends as another begins, the end comes first: it was noted before the release.
@@ -236,14 +193,7 @@ def check_slots(held, limit):
 
 
 def contend(world, path, limit, members):
-    for member in members:
-        check(member.process.stdout.readline() == "ready\n", "%s is not ready", member.identifier)
-    began = time.monotonic()
-    for member in members:
-        member.process.stdin.write("go\n")
-        member.process.stdin.flush()
-    held = sorted((hold for member in members for hold in member.end()), key=lambda hold: hold[0])
-    took_s = time.monotonic() - began
+    held, took_s = contention_harness.contend(members, "token", "slot")
     most, slots = check_limit(held, limit), check_slots(held, limit)
     check(most == limit, "only %d of %d were ever held", most, limit)
     check({hold[4].kind for hold in held} == {"divvy", "kazoo"}, "one kind got nothing")
@@ -255,14 +205,14 @@ def contend(world, path, limit, members):
 def test_contention(world):
     """Eight processes, half of them kazoo's, with random holds, tries and timeouts, for three slots."""
     path = "/contention/three"
-    contend(world, path, 3, [Member(world, kind, path, 3, "%s-%d" % (kind, i), 120)
+    contend(world, path, 3, [Member("semaphore_member.py", world, kind, path, 3, "%s-%d" % (kind, i), 120)
                              for i in range(4) for kind in ("divvy", "kazoo")])
 
 
 def test_contention_for_one(world):
     """Likewise for a single slot: it is a lock then."""
     path = "/contention/one"
-    contend(world, path, 1, [Member(world, kind, path, 1, "%s-%d" % (kind, i), 80)
+    contend(world, path, 1, [Member("semaphore_member.py", world, kind, path, 1, "%s-%d" % (kind, i), 80)
                              for i in range(2) for kind in ("divvy", "kazoo")])
 
 
@@ -270,14 +220,5 @@ TESTS = [test_wire, test_see_one_another, test_try_and_timeout, test_limit, test
          test_contention, test_contention_for_one]
 
 
-def main():
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    words = sys.argv[2:]
-    print("seed %d; again with: DIVVY_TEST_SEED=%d %s" % (seed, seed, " ".join(sys.argv)), flush=True)
-    chosen = [test for test in TESTS if not words or any(word in test.__name__ for word in words)]
-    return harness.run(chosen, sys.argv[1])
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(contention_harness.main(__doc__, TESTS))

@@ -2,16 +2,11 @@
 #ifndef DV_TEST_INPUT_FIXTURE_H
 #define DV_TEST_INPUT_FIXTURE_H
 
+#include "one_server.h"
 #include "test_client_witness.h"
 
-#include "lib/server.h"
-#include "lib/zk.h"
 #include "znode/path.h"
 
-#define TICK_MS 100
-
-static dv_test_server *server;
-static dv_test_zk *truth;
 static witness heard;
 static divvy_client *client;
 
@@ -58,22 +53,17 @@ static inline void finish(divvy_partitioner *p, const char *path) {
     } while (0)
 
 static inline int set_up(void **state) {
-    (void)state;
-    server = dv_test_server_start(1, TICK_MS);
-    truth = dv_test_zk_open(dv_test_server_connect(server));
-    divvy_client_config config = witness_config(&heard, dv_test_server_connect(server));
+    start_server(state);
+    divvy_client_config config = witness_config(&heard, hosts());
     config.session_timeout_ms = 60000;
     client = open_connected(&config);
     return 0;
 }
 
 static inline int tear_down(void **state) {
-    (void)state;
     divvy_client_close(client);
     witness_end(&heard);
-    dv_test_zk_close(truth);
-    dv_test_server_stop(server);
-    return 0;
+    return stop_server(state);
 }
 
 #endif

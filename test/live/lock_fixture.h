@@ -5,15 +5,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "one_server.h"
 #include "test_client_witness.h"
-
-#include "lib/server.h"
-#include "lib/zk.h"
-
-#define TICK_MS 100
-
-static dv_test_server *server;
-static dv_test_zk *truth;
 
 /* What callbacks of a lock have said. */
 typedef struct {
@@ -29,7 +22,7 @@ static inline void on_lost(divvy_lock *lock, void *user) {
 
 static inline divvy_client *open_client(int64_t session_timeout_ms, int manual) {
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
-    config.hosts = dv_test_server_connect(server);
+    config.hosts = hosts();
     config.session_timeout_ms = session_timeout_ms;
     config.ensemble_tick_ms = TICK_MS;
     config.manual = manual;
@@ -71,20 +64,6 @@ static inline int hold(const char *hosts, const char *path) {
     if (divvy_lock_acquire(lock, PATIENCE_MS) || write(STDOUT_FILENO, "h", 1) != 1) return 1;
     pause();
     return 1;
-}
-
-static inline int set_up(void **state) {
-    (void)state;
-    server = dv_test_server_start(1, TICK_MS);
-    truth = dv_test_zk_open(dv_test_server_connect(server));
-    return 0;
-}
-
-static inline int tear_down(void **state) {
-    (void)state;
-    dv_test_zk_close(truth);
-    dv_test_server_stop(server);
-    return 0;
 }
 
 #endif

@@ -1,16 +1,8 @@
 /* Clients on a host's handle: who hears what, and what is left of it. SPDX-License-Identifier: Apache-2.0 */
+#include "one_server.h"
 #include "test_attach_host.h"
 
 #include "lib/proxy.h"
-#include "lib/server.h"
-#include "lib/zk.h"
-
-static dv_test_server *server;
-static dv_test_zk *truth;
-
-static const char *hosts(void) {
-    return dv_test_server_connect(server);
-}
 
 /* How many ephemeral nodes of the session are directly below the path's party and its locks. */
 static size_t nodes_below(const char *path, int64_t session) {
@@ -343,18 +335,4 @@ TEST(test_host_sets_another_watcher) {
     dv_test_proxy_stop(proxy);
 }
 
-static int set_up(void **state) {
-    (void)state;
-    server = dv_test_server_start(1, HOST_TICK_MS);
-    truth = dv_test_zk_open(hosts());
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    dv_test_zk_close(truth);
-    dv_test_server_stop(server);
-    return 0;
-}
-
-TEST_GROUP(set_up, tear_down);
+TEST_GROUP(start_server, stop_server);

@@ -1,21 +1,13 @@
 /* Clients on a host's handle when links, sessions and handles end. SPDX-License-Identifier: Apache-2.0 */
+#include "one_server.h"
 #include "test_attach_host.h"
 
 #include "client/client.h"
 #include "lib/expire.h"
 #include "lib/proxy.h"
-#include "lib/server.h"
-#include "lib/zk.h"
 
 /* A tick that is more than it is, so that the deadline comes long before the expiry. */
 enum { LOSS_TIMEOUT_MS = 12000, LOSS_TICK_MS = 2300 };
-
-static dv_test_server *server;
-static dv_test_zk *truth;
-
-static const char *hosts(void) {
-    return dv_test_server_connect(server);
-}
 
 /* --- close with requests under way ------------------------------------------------------------------------------ */
 
@@ -407,18 +399,4 @@ TEST(test_moved_from_a_live_session) {
     check_moved(true);
 }
 
-static int set_up(void **state) {
-    (void)state;
-    server = dv_test_server_start(1, HOST_TICK_MS);
-    truth = dv_test_zk_open(hosts());
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    dv_test_zk_close(truth);
-    dv_test_server_stop(server);
-    return 0;
-}
-
-TEST_GROUP(set_up, tear_down);
+TEST_GROUP(start_server, stop_server);

@@ -1,17 +1,12 @@
 /* Batches on a real server: many creates and deletes as few requests. SPDX-License-Identifier: Apache-2.0 */
+#include "one_server.h"
 #include "test_client_witness.h"
 
 #include "client/client.h"
 #include "lib/proxy.h"
-#include "lib/server.h"
-#include "lib/zk.h"
 
-#define TICK_MS 100
 #define ITEMS_MAX 5000
 #define PATH_BYTES 96
-
-static dv_test_server *server;
-static dv_test_zk *truth;
 
 /* One operation and its answer. */
 typedef struct {
@@ -99,7 +94,7 @@ static divvy_client *connected(const char *list) {
 /* Five thousand creates and as many deletes, each asked for in one turn: all are carried out, in order, by some fifty
  * requests, and the czxid told for each is that of its node. */
 TEST(test_many) {
-    divvy_client *client = connected(dv_test_server_connect(server));
+    divvy_client *client = connected(hosts());
     directory("/many");
     name_items("/many", ITEMS_MAX);
     divvy_stats before = stats_of(client);
@@ -140,7 +135,7 @@ TEST(test_many) {
 TEST(test_order) {
     static const char script[] = "cccdddcccdddcdcdccc"; /* each letter is the next node's, round robin over three */
     enum { WRITES = sizeof script - 1 };
-    divvy_client *client = connected(dv_test_server_connect(server));
+    divvy_client *client = connected(hosts());
     directory("/order");
     name_items("/order", WRITES + 1);
     snprintf(items[WRITES].path, PATH_BYTES, "/order");
@@ -166,7 +161,7 @@ TEST(test_order) {
 /* Sequential ephemeral nodes in a multi have names made by the server, each its own, and one czxid. */
 TEST(test_sequential) {
     enum { COUNT = 50 };
-    divvy_client *client = connected(dv_test_server_connect(server));
+    divvy_client *client = connected(hosts());
     directory("/sequential");
     forget();
     dv_client_lock(client);
@@ -192,7 +187,7 @@ TEST(test_sequential) {
 /* One bad item spoils nothing: the others of its multi are carried out one by one, and it alone gets its error. */
 TEST(test_fallback) {
     enum { COUNT = 300 };
-    divvy_client *client = connected(dv_test_server_connect(server));
+    divvy_client *client = connected(hosts());
     directory("/fallback");
     name_items("/fallback", COUNT);
     assert_int_equal(dv_test_zk_create(truth, items[7].path, "", 0, NULL), ZOK);
@@ -225,7 +220,7 @@ TEST(test_fallback) {
 /* Large items are split over requests that the server takes, and one that no request could hold is refused alone. */
 TEST(test_sizes) {
     enum { COUNT = 40, LARGE = 100 * 1024, LARGEST = 999000, TOO_LARGE = 1000000 };
-    divvy_client *client = connected(dv_test_server_connect(server));
+    divvy_client *client = connected(hosts());
     char *data = calloc(1, TOO_LARGE);
     assert_non_null(data);
     memset(data, 'd', TOO_LARGE);
@@ -253,7 +248,7 @@ TEST(test_sizes) {
 /* More reads than may be under way at once are all answered. */
 TEST(test_more_than_may_be_under_way) {
     enum { COUNT = 3 * DV_IN_FLIGHT_MAX };
-    divvy_client *client = connected(dv_test_server_connect(server));
+    divvy_client *client = connected(hosts());
     name_items("/", COUNT);
     dv_client_lock(client);
     for (size_t i = 0; i < COUNT; i++) {
@@ -362,18 +357,4 @@ TEST(test_close) {
     dv_test_proxy_stop(proxy);
 }
 
-static int set_up(void **state) {
-    (void)state;
-    server = dv_test_server_start(1, TICK_MS);
-    truth = dv_test_zk_open(dv_test_server_connect(server));
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    dv_test_zk_close(truth);
-    dv_test_server_stop(server);
-    return 0;
-}
-
-TEST_GROUP(set_up, tear_down);
+TEST_GROUP(start_server, stop_server);

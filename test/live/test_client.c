@@ -283,4 +283,4 @@ TEST(test_forty_clients) {
     }
 }
 
-TEST_GROUP(set_up_told, tear_down);
+TEST_GROUP(set_up_told, stop_server);

@@ -186,4 +186,4 @@ TEST(test_chroot_denied) {
     witness_end(&w);
 }
 
-TEST_GROUP(set_up_trusted, tear_down);
+TEST_GROUP(set_up_trusted, stop_server);

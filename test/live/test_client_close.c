@@ -261,4 +261,4 @@ TEST(test_slow_callback) {
     witness_end(&w);
 }
 
-TEST_GROUP(set_up_told, tear_down);
+TEST_GROUP(set_up_told, stop_server);

@@ -126,4 +126,4 @@ TEST(test_process_inside_a_callback) {
     witness_end(&w);
 }
 
-TEST_GROUP(set_up, tear_down);
+TEST_GROUP(set_up, stop_server);

@@ -350,4 +350,4 @@ TEST(test_close_in_a_callback_among_threads) {
     }
 }
 
-TEST_GROUP(set_up, tear_down);
+TEST_GROUP(set_up, stop_server);

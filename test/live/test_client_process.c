@@ -319,4 +319,4 @@ TEST(test_stats) {
     witness_end(&w);
 }
 
-TEST_GROUP(set_up_told, tear_down);
+TEST_GROUP(set_up_told, stop_server);

@@ -348,4 +348,4 @@ TEST(test_restart_keeps_the_session) {
     witness_end(&w);
 }
 
-TEST_GROUP(set_up_trusted, tear_down);
+TEST_GROUP(set_up_trusted, stop_server);

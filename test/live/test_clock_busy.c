@@ -6,32 +6,11 @@
  * wrong by up to that. `live_clock_busy 10` makes ten runs. */
 #include "test_clock.h"
 
-#include "lib/quorum.h"
-
 enum { TICK_MS = 400, SYNC_TICKS = 15, TIMEOUT_MS = 2400 };
 
-static dv_test_quorum *quorum;
-static dv_test_server *server;
+#include "quorum_fixture.h"
+
 static int runs_each;
-
-static int setup(void **state) {
-    (void)state;
-    quorum = dv_test_quorum_start(TICK_MS, SYNC_TICKS);
-    server = dv_test_quorum_server(quorum);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    dv_test_quorum_stop(quorum);
-    return 0;
-}
-
-static int heal(void **state) {
-    (void)state;
-    dv_test_quorum_heal(quorum);
-    return 0;
-}
 
 typedef struct {
     divvy_client *client;
@@ -98,10 +77,9 @@ TEST_IN(test_busy, NULL, heal) {
     clock_print("busy", runs, runs_each);
 }
 
-TEST_GROUP(setup, teardown);
+TEST_GROUP(start_quorum, stop_quorum);
 
 int main(int argc, char **argv) {
-
     runs_each = clock_runs(argc, argv, 5);
     return dv_test_run();
 }

@@ -4,12 +4,10 @@
  * holder must have stopped by then. `live_clock_cut 10` makes ten runs of each kind. */
 #include "test_clock.h"
 
-#include "lib/quorum.h"
-
 enum { TICK_MS = 50, SYNC_TICKS = 100, TIMEOUT_MS = 2000, STALE_MS = 300 };
 
-static dv_test_quorum *quorum;
-static dv_test_server *server;
+#include "quorum_fixture.h"
+
 static int runs_each;
 
 typedef struct {
@@ -18,25 +16,6 @@ typedef struct {
     bool tick_too_large;
     bool goes_stale; /* the holder's server goes on to show the node that is gone */
 } scenario;
-
-static int setup(void **state) {
-    (void)state;
-    quorum = dv_test_quorum_start(TICK_MS, SYNC_TICKS);
-    server = dv_test_quorum_server(quorum);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    dv_test_quorum_stop(quorum);
-    return 0;
-}
-
-static int heal(void **state) {
-    (void)state;
-    dv_test_quorum_heal(quorum);
-    return 0;
-}
 
 static clock_run run_once(const scenario *s, int leader) {
     holder h;
@@ -106,10 +85,9 @@ TEST(test_tick_too_large) {
 }
 
 TEST_EACH(NULL, heal);
-TEST_GROUP(setup, teardown);
+TEST_GROUP(start_quorum, stop_quorum);
 
 int main(int argc, char **argv) {
-
     runs_each = clock_runs(argc, argv, 2);
     return dv_test_run();
 }

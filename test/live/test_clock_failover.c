@@ -160,7 +160,6 @@ TEST_IN(test_leader_killed, setup, teardown) {
 TEST_GROUP(dv_test_pool_group_setup_ensemble, dv_test_pool_group_teardown);
 
 int main(int argc, char **argv) {
-
     int failed = 0;
     int runs = argc > 1 ? atoi(argv[1]) : 2;
     for (int i = 0; i < runs; i++) failed += dv_test_run();

@@ -94,7 +94,6 @@ TEST_EACH(NULL, resume);
 TEST_GROUP(setup, teardown);
 
 int main(int argc, char **argv) {
-
     runs_each = clock_runs(argc, argv, 3);
     return dv_test_run();
 }

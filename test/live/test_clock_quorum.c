@@ -1,6 +1,5 @@
 /* The fixture that parts servers from one another: what the tests of the session clock build on.
  * SPDX-License-Identifier: Apache-2.0 */
-#include "lib/quorum.h"
 #include "lib/wait.h"
 #include "lib/zk.h"
 
@@ -11,27 +10,7 @@
 
 enum { TICK_MS = 100, SYNC_TICKS = 40, PATIENCE_MS = 40000 };
 
-static dv_test_quorum *quorum;
-static dv_test_server *server;
-
-static int setup(void **state) {
-    (void)state;
-    quorum = dv_test_quorum_start(TICK_MS, SYNC_TICKS);
-    server = dv_test_quorum_server(quorum);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    dv_test_quorum_stop(quorum);
-    return 0;
-}
-
-static int heal(void **state) {
-    (void)state;
-    dv_test_quorum_heal(quorum);
-    return 0;
-}
+#include "quorum_fixture.h"
 
 static int leader(void) {
     int found = 0;
@@ -131,4 +110,4 @@ TEST(test_leader_isolated) {
 }
 
 TEST_EACH(NULL, heal);
-TEST_GROUP(setup, teardown);
+TEST_GROUP(start_quorum, stop_quorum);

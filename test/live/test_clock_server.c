@@ -3,26 +3,11 @@
  * `live_clock_server 10` makes ten runs of each kind. */
 #include "test_clock.h"
 
-#include "lib/quorum.h"
-
 enum { SERVERS = 3, TICK_MS = 50, SYNC_TICKS = 20, TIMEOUT_MS = 2000 };
 
-static dv_test_quorum *quorum;
-static dv_test_server *server;
+#include "quorum_fixture.h"
+
 static int runs_each;
-
-static int setup(void **state) {
-    (void)state;
-    quorum = dv_test_quorum_start(TICK_MS, SYNC_TICKS);
-    server = dv_test_quorum_server(quorum);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    dv_test_quorum_stop(quorum);
-    return 0;
-}
 
 static void freeze(int number) {
     dv_test_server_pause(server, number);
@@ -106,10 +91,9 @@ TEST(test_leader_frozen) {
     check("leader frozen, client on it", true, freeze, thaw);
 }
 
-TEST_GROUP(setup, teardown);
+TEST_GROUP(start_quorum, stop_quorum);
 
 int main(int argc, char **argv) {
-
     runs_each = clock_runs(argc, argv, 2);
     return dv_test_run();
 }

@@ -1,12 +1,9 @@
 /* docs/examples/barrier on a real server. SPDX-License-Identifier: Apache-2.0 */
+#include "one_server.h"
 #include "test_client_witness.h"
 
 #include "barrier.h"
 #include "lib/proxy.h"
-#include "lib/server.h"
-#include "lib/zk.h"
-
-#define TICK_MS 100
 
 enum { N = 8, CUT_OFF = 2 }; /* the member that has a proxy */
 
@@ -20,8 +17,6 @@ typedef struct {
     atomic_bool passed, done;
 } member;
 
-static dv_test_server *server;
-static dv_test_zk *truth;
 static member members[N];
 static atomic_int entered, leaving; /* how many have begun to */
 static const char *path;
@@ -89,11 +84,11 @@ static void finish(void) {
 /* No member passes before the last one has entered, and none is done before the last one leaves. */
 TEST(test_all_wait_for_all) {
     reset("/barriers/plain");
-    for (int i = 0; i < N - 1; i++) enter(i, dv_test_server_connect(server));
+    for (int i = 0; i < N - 1; i++) enter(i, hosts());
     assert_true(DV_WAIT(nodes() == N - 1, PATIENCE_MS));
     assert_int_equal(barrier_wait(members[0].barrier, 0), DIVVY_ETIMEDOUT);
     assert_int_equal(count(false), 0);
-    enter(N - 1, dv_test_server_connect(server));
+    enter(N - 1, hosts());
     assert_true(DV_WAIT(count(false) == N, PATIENCE_MS));
     for (int i = 1; i < N; i++) atomic_store(&may_leave[i], true);
     assert_true(DV_WAIT(nodes() == 2, PATIENCE_MS)); /* the first member's, and `ready` */
@@ -106,11 +101,10 @@ TEST(test_all_wait_for_all) {
 TEST(test_cut_off) {
     reset("/barriers/cut");
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
-    for (int i = 0; i < N - 1; i++)
-        enter(i, i == CUT_OFF ? dv_test_proxy_address(proxy) : dv_test_server_connect(server));
+    for (int i = 0; i < N - 1; i++) enter(i, i == CUT_OFF ? dv_test_proxy_address(proxy) : hosts());
     assert_true(DV_WAIT(nodes() == N - 1, PATIENCE_MS));
     dv_test_proxy_cut(proxy);
-    enter(N - 1, dv_test_server_connect(server));
+    enter(N - 1, hosts());
     assert_true(DV_WAIT(count(false) == N - 1, PATIENCE_MS));
     assert_false(atomic_load(&members[CUT_OFF].passed));
     for (int i = 0; i < N; i++) atomic_store(&may_leave[i], true);
@@ -119,20 +113,6 @@ TEST(test_cut_off) {
     dv_test_proxy_restore(proxy);
     finish();
     dv_test_proxy_stop(proxy);
-}
-
-static int start_server(void **state) {
-    (void)state;
-    server = dv_test_server_start(1, TICK_MS);
-    truth = dv_test_zk_open(dv_test_server_connect(server));
-    return 0;
-}
-
-static int stop_server(void **state) {
-    (void)state;
-    dv_test_zk_close(truth);
-    dv_test_server_stop(server);
-    return 0;
 }
 
 TEST_GROUP(start_server, stop_server);

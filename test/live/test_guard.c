@@ -1,16 +1,8 @@
 /* Guards in the user's own transactions. SPDX-License-Identifier: Apache-2.0 */
+#include "one_server.h"
 #include "test_attach_host.h"
 
 #include "lib/proxy.h"
-#include "lib/server.h"
-#include "lib/zk.h"
-
-static dv_test_server *server;
-static dv_test_zk *truth;
-
-static const char *hosts(void) {
-    return dv_test_server_connect(server);
-}
 
 /* The user's transaction: the guard, then a node. The answer to the whole, and to the guard. */
 static int commit(zhandle_t *handle, const zoo_op_t *guard, const char *path, int *guard_answer) {
@@ -210,18 +202,4 @@ TEST(test_past_the_deadline) {
     dv_test_proxy_stop(proxy);
 }
 
-static int set_up(void **state) {
-    (void)state;
-    server = dv_test_server_start(1, HOST_TICK_MS);
-    truth = dv_test_zk_open(hosts());
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    dv_test_zk_close(truth);
-    dv_test_server_stop(server);
-    return 0;
-}
-
-TEST_GROUP(set_up, tear_down);
+TEST_GROUP(start_server, stop_server);

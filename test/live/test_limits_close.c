@@ -1,19 +1,11 @@
 /* Large sessions end in small steps, and what is too large is never sent. SPDX-License-Identifier: Apache-2.0 */
+#include "one_server.h"
 #include "test_attach_host.h"
 
 #include "client/client.h"
 #include "lib/proxy.h"
-#include "lib/server.h"
-#include "lib/zk.h"
 
 enum { MANY = 5000, GROUP_MAX = 200 };
-
-static dv_test_server *server;
-static dv_test_zk *truth;
-
-static const char *hosts(void) {
-    return dv_test_server_connect(server);
-}
 
 static atomic_int answers, error_of_all;
 
@@ -190,18 +182,4 @@ TEST(test_never_sent) {
     dv_test_proxy_stop(proxy);
 }
 
-static int set_up(void **state) {
-    (void)state;
-    server = dv_test_server_start(1, HOST_TICK_MS);
-    truth = dv_test_zk_open(hosts());
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    dv_test_zk_close(truth);
-    dv_test_server_stop(server);
-    return 0;
-}
-
-TEST_GROUP(set_up, tear_down);
+TEST_GROUP(start_server, stop_server);

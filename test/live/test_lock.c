@@ -350,7 +350,7 @@ TEST(test_not_before_on_lost_has_returned) {
     divvy_client_close(client);
 }
 
-TEST_GROUP(set_up, tear_down);
+TEST_GROUP(start_server, stop_server);
 
 int main(int argc, char **argv) {
     if (argc == 4 && strcmp(argv[1], "hold") == 0) return hold(argv[2], argv[3]);

@@ -40,7 +40,7 @@ TEST(test_manual_waits_at_rest) {
     divvy_client_close(b);
 }
 
-TEST_GROUP(set_up, tear_down);
+TEST_GROUP(start_server, stop_server);
 
 int main(int argc, char **argv) {
     if (argc == 4 && strcmp(argv[1], "hold") == 0) return hold(argv[2], argv[3]);

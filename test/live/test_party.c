@@ -316,4 +316,4 @@ TEST(test_budget) {
     witness_end(&w);
 }
 
-TEST_GROUP(set_up, tear_down);
+TEST_GROUP(set_up, stop_server);

@@ -406,4 +406,4 @@ TEST(test_storm) {
     dv_test_proxy_stop(proxy);
 }
 
-TEST_GROUP(set_up, tear_down);
+TEST_GROUP(set_up, stop_server);

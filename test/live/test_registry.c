@@ -4,15 +4,11 @@
 #include "divvy/registry.h"
 #include "lib/expire.h"
 #include "lib/proxy.h"
-#include "lib/server.h"
-#include "lib/zk.h"
+#include "one_server.h"
 #include "test_attach_host.h"
 
-enum { TICK_MS = 100, SESSION_MS = 10000 };
+enum { SESSION_MS = 10000 };
 #define SERVICES "/divvy/services"
-
-static dv_test_server *server;
-static dv_test_zk *truth;
 
 /* ---- who is there: a client behind a proxy, with a registry ---- */
 
@@ -125,7 +121,7 @@ TEST(test_new_session) {
     beat(&p, status("web", "a", 1, 600));
     int64_t session = divvy_client_session_id(p.client);
     dv_test_proxy_cut(p.proxy);
-    assert_true(dv_test_expire(dv_test_server_connect(server), session, NULL));
+    assert_true(dv_test_expire(hosts(), session, NULL));
     assert_int_equal(count_healthy(&reader, "web"), 0);
     dv_test_proxy_restore(p.proxy);
     assert_true(DV_WAIT(is_healthy(&reader, "web", "a"), PATIENCE_MS));
@@ -324,7 +320,7 @@ TEST(test_attached) {
     assert_true(dv_test_zk_exists(truth, SERVICES "/web/a", &stat));
     assert_int_equal(stat.ephemeralOwner, host_session(&h));
     dv_test_proxy_cut(proxy);
-    assert_true(dv_test_expire(dv_test_server_connect(server), host_session(&h), zoo_client_id(h.handle)->passwd));
+    assert_true(dv_test_expire(hosts(), host_session(&h), zoo_client_id(h.handle)->passwd));
     dv_test_proxy_restore(proxy);
     assert_true(DV_WAIT(divvy_client_state(client) == DIVVY_LOST, PATIENCE_MS));
     cJSON *s = status("web", "a", 1, 600);
@@ -391,18 +387,4 @@ TEST(test_denied) {
     leave(&p);
 }
 
-static int start(void **state) {
-    (void)state;
-    server = dv_test_server_start(1, TICK_MS);
-    truth = dv_test_zk_open(dv_test_server_connect(server));
-    return 0;
-}
-
-static int stop(void **state) {
-    (void)state;
-    dv_test_zk_close(truth);
-    dv_test_server_stop(server);
-    return 0;
-}
-
-TEST_GROUP(start, stop);
+TEST_GROUP(start_server, stop_server);

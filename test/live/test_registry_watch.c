@@ -7,15 +7,12 @@
 #include "lib/expire.h"
 #include "lib/proxy.h"
 #include "lib/seed.h"
-#include "lib/server.h"
-#include "lib/zk.h"
+#include "one_server.h"
 #include "test_client_witness.h"
 
-enum { TICK_MS = 100, SESSION_MS = 10000, ROLES = 4, IDS = 100, RAW_FROM = 80, CHURNERS = 2, OPS = 300 };
+enum { SESSION_MS = 10000, ROLES = 4, IDS = 100, RAW_FROM = 80, CHURNERS = 2, OPS = 300 };
 #define SERVICES "/divvy/services"
 
-static dv_test_server *server;
-static dv_test_zk *truth;
 static unsigned seed;
 
 static unsigned below(unsigned n) {
@@ -54,7 +51,7 @@ static void leave(party *p) {
 static void expire(party *p) {
     int64_t session = divvy_client_session_id(p->client);
     dv_test_proxy_cut(p->proxy);
-    assert_true(dv_test_expire(dv_test_server_connect(server), session, NULL));
+    assert_true(dv_test_expire(hosts(), session, NULL));
     dv_test_proxy_restore(p->proxy);
     assert_true(
         DV_WAIT(divvy_client_session_id(p->client) != session && divvy_client_state(p->client) == DIVVY_CONNECTED,
@@ -350,18 +347,8 @@ TEST(test_slow_user) {
 }
 
 static int set_up(void **state) {
-    (void)state;
     seed = (unsigned)dv_test_seed("live_registry_watch");
-    server = dv_test_server_start(1, TICK_MS);
-    truth = dv_test_zk_open(dv_test_server_connect(server));
-    return 0;
+    return start_server(state);
 }
 
-static int tear_down(void **state) {
-    (void)state;
-    dv_test_zk_close(truth);
-    dv_test_server_stop(server);
-    return 0;
-}
-
-TEST_GROUP(set_up, tear_down);
+TEST_GROUP(set_up, stop_server);

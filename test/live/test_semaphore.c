@@ -3,18 +3,13 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include "one_server.h"
 #include "test_attach_host.h"
 
 #include "lib/proxy.h"
-#include "lib/server.h"
-#include "lib/zk.h"
 
-#define TICK_MS 100
 #define DEAD_SESSION_MS 3000
 #define LONG_TICK_MS 6000 /* more than it is, so that the deadline comes long before the expiry */
-
-static dv_test_server *server;
-static dv_test_zk *truth;
 
 /* What callbacks of a semaphore have said. */
 typedef struct {
@@ -75,7 +70,7 @@ static divvy_stats stats(divvy_client *client) {
 
 /* A free slot costs a place in the queue, three reads with it, and one transaction; its release a delete; no watch. */
 TEST(test_cost_uncontended) {
-    divvy_client *client = open_client(dv_test_server_connect(server), 30000, 0);
+    divvy_client *client = open_client(hosts(), 30000, 0);
     divvy_semaphore *s = make(client, "/cost/pool", 3, 1, NULL);
     assert_int_equal(divvy_semaphore_acquire(s, PATIENCE_MS), 0); /* makes the paths */
     assert_int_equal(divvy_semaphore_release(s), 0);
@@ -125,7 +120,7 @@ TEST(test_cost_of_a_hand_over) {
     heard h[CONTENDERS];
     memset(h, 0, sizeof h);
     for (int i = 0; i < CONTENDERS; i++) {
-        clients[i] = open_client(dv_test_server_connect(server), 30000, 0);
+        clients[i] = open_client(hosts(), 30000, 0);
         semaphores[i] = make(clients[i], "/cost/handed", 1, 1, &h[i]);
         assert_int_equal(divvy_semaphore_acquire_async(semaphores[i], -1, on_done, &h[i]), 0);
         if (i == 0) assert_true(DV_WAIT(atomic_load(&h[i].done) == 1, PATIENCE_MS));
@@ -190,8 +185,7 @@ static void *work(void *context) {
 /* Threads with a semaphore each, on two clients, some for two slots at once: never above the limit, no slot twice. */
 TEST(test_threads_in_one_pool) {
     enum { THREADS = 8, ROUNDS = 60 };
-    divvy_client *clients[2] = {open_client(dv_test_server_connect(server), 30000, 0),
-                                open_client(dv_test_server_connect(server), 30000, 0)};
+    divvy_client *clients[2] = {open_client(hosts(), 30000, 0), open_client(hosts(), 30000, 0)};
     atomic_int taken = 0, too_many = 0, slots[LIMIT] = {0};
     worker workers[THREADS];
     pthread_t threads[THREADS];
@@ -219,7 +213,7 @@ TEST(test_threads_in_one_pool) {
 /* Threads on one object: one holds, the others are told at once that it does. */
 TEST(test_threads_on_one_object) {
     enum { THREADS = 4, ROUNDS = 100 };
-    divvy_client *client = open_client(dv_test_server_connect(server), 30000, 0);
+    divvy_client *client = open_client(hosts(), 30000, 0);
     divvy_semaphore *s = make(client, "/threads/one", LIMIT, 1, NULL);
     atomic_int taken = 0, too_many = 0, slots[LIMIT] = {0};
     worker workers[THREADS];
@@ -242,8 +236,8 @@ TEST(test_threads_on_one_object) {
 
 /* A waiting acquire ends when another thread cancels it, or closes the client. */
 TEST(test_ended_by_another_thread) {
-    divvy_client *holder = open_client(dv_test_server_connect(server), 30000, 0);
-    divvy_client *client = open_client(dv_test_server_connect(server), 30000, 0);
+    divvy_client *holder = open_client(hosts(), 30000, 0);
+    divvy_client *client = open_client(hosts(), 30000, 0);
     divvy_semaphore *held = make(holder, "/ended/pool", 1, 1, NULL), *s = make(client, "/ended/pool", 1, 1, NULL);
     assert_int_equal(divvy_semaphore_acquire(held, PATIENCE_MS), 0);
     for (int i = 0; i < 2; i++) {
@@ -267,7 +261,7 @@ TEST(test_ended_by_another_thread) {
 TEST(test_manual) {
     heard h;
     memset(&h, 0, sizeof h);
-    divvy_client *client = open_client(dv_test_server_connect(server), 30000, 1);
+    divvy_client *client = open_client(hosts(), 30000, 1);
     divvy_semaphore *a = make(client, "/manual/pool", 1, 1, NULL), *b = make(client, "/manual/pool", 1, 1, &h);
     assert_int_equal(divvy_semaphore_acquire(a, PATIENCE_MS), 0);
     assert_int_equal(divvy_semaphore_try_acquire(b), DIVVY_EBUSY);
@@ -298,10 +292,10 @@ TEST(test_cut_off_and_dead_holders) {
     memset(next, 0, sizeof next);
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
     divvy_client *cut = open_client(dv_test_proxy_address(proxy), DEAD_SESSION_MS, 0);
-    divvy_client *client = open_client(dv_test_server_connect(server), 30000, 0);
+    divvy_client *client = open_client(hosts(), 30000, 0);
     divvy_semaphore *held = make(cut, "/cut/pool", 2, 1, &lost);
     assert_int_equal(divvy_semaphore_acquire(held, PATIENCE_MS), 0);
-    char *const arguments[] = {"test_semaphore", "die", (char *)(uintptr_t)dv_test_server_connect(server), NULL};
+    char *const arguments[] = {"test_semaphore", "die", (char *)(uintptr_t)hosts(), NULL};
     pid_t child;
     assert_int_equal(posix_spawn(&child, "/proc/self/exe", NULL, NULL, arguments, environ), 0);
     int status;
@@ -361,7 +355,7 @@ TEST(test_broken_links) {
 TEST(test_server_restarts) {
     heard h;
     memset(&h, 0, sizeof h);
-    divvy_client *client = open_client(dv_test_server_connect(server), 30000, 0);
+    divvy_client *client = open_client(hosts(), 30000, 0);
     divvy_semaphore *a = make(client, "/restart/pool", 1, 1, &h), *b = make(client, "/restart/pool", 1, 1, &h);
     assert_int_equal(divvy_semaphore_acquire(a, PATIENCE_MS), 0);
     int64_t token = divvy_semaphore_token(a);
@@ -389,7 +383,7 @@ TEST(test_attached) {
     host h;
     heard waits;
     memset(&waits, 0, sizeof waits);
-    host_open(&h, dv_test_server_connect(server), HOST_TIMEOUT_MS);
+    host_open(&h, hosts(), HOST_TIMEOUT_MS);
     divvy_client *client = attach_connected(&h, NULL);
     divvy_semaphore *a = make(client, "/attached/pool", 1, 1, NULL), *b = make(client, "/attached/pool", 1, 1, &waits);
     assert_int_equal(divvy_semaphore_acquire(a, PATIENCE_MS), 0);
@@ -444,21 +438,7 @@ TEST(test_attached_past_the_deadline) {
     dv_test_proxy_stop(proxy);
 }
 
-static int start(void **state) {
-    (void)state;
-    server = dv_test_server_start(1, TICK_MS);
-    truth = dv_test_zk_open(dv_test_server_connect(server));
-    return 0;
-}
-
-static int stop(void **state) {
-    (void)state;
-    dv_test_zk_close(truth);
-    dv_test_server_stop(server);
-    return 0;
-}
-
-TEST_GROUP(start, stop);
+TEST_GROUP(start_server, stop_server);
 
 int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "die") == 0) return hold_and_die(argv[2]);
