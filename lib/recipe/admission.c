@@ -14,11 +14,10 @@
 enum { DOUBTS_MAX = 200 }; /* looked at together */
 
 static void admit(dv_lease *l, int64_t now);
-static void resolve(dv_lease *l);
 
 void dv_admission_unwatch(dv_lease *l) {
-    dv_znode_unwatch(l->client->znode, &l->data_watch);
-    dv_znode_unwatch(l->client->znode, &l->list_watch);
+    dv_znode_unwatch(l->node.client->znode, &l->data_watch);
+    dv_znode_unwatch(l->node.client->znode, &l->list_watch);
 }
 
 /* ---- the limit: docs/protocol.md, E3 ---- */
@@ -54,11 +53,11 @@ static bool note_pool(dv_lease *l, const dv_reply *reply, int64_t now) {
 /* A lost answer needs no barrier: the write holds for one version only, as the transaction does that comes after it. */
 static void on_limit_set(void *context, const dv_reply *reply, int64_t now) {
     dv_lease *l = context;
-    if (!dv_lease_still_at_work(l, reply->error, now)) return;
+    if (!dv_node_replied(&l->node, reply->error, now)) return;
     if (reply->error == 0) l->provided = l->pool->agreed = true;
     bool read_again = reply->error == 0 || reply->error == DIVVY_EVERSION || dv_outcome_unknown(reply->error);
     if (read_again) dv_admission_read(l, false, now);
-    else dv_lease_fail(l, reply->error, now);
+    else dv_node_fail(&l->node, reply->error, now);
 }
 
 static void set_limit(dv_lease *l, int64_t now) {
@@ -70,8 +69,9 @@ static void set_limit(dv_lease *l, int64_t now) {
                 .data = l->limit_text,
                 .data_bytes = (size_t)bytes,
                 .version = l->version};
-    if (l->client->znode->backend->submit(l->client->znode, &op, NULL, on_limit_set, l) == 0) l->under_way++;
-    else dv_lease_fail(l, DIVVY_ENOMEM, now);
+    if (l->node.client->znode->backend->submit(l->node.client->znode, &op, NULL, on_limit_set, l) == 0)
+        l->node.under_way++;
+    else dv_node_fail(&l->node, DIVVY_ENOMEM, now);
 }
 
 /* ---- deciding: docs/protocol.md, E4 to E6 ---- */
@@ -95,15 +95,15 @@ static void on_looked_at(void *context, const dv_reply *reply, int64_t now) {
     free(d->path);
     free(d);
     l->reads--;
-    if (dv_lease_still_at_work(l, reply->error, now) && l->reads == 0) dv_admission_read(l, false, now);
+    if (dv_node_replied(&l->node, reply->error, now) && l->reads == 0) dv_admission_read(l, false, now);
 }
 
 static bool look_at(dv_lease *l, const char *name) {
     doubt *d = calloc(1, sizeof *d);
     if (!d) return false;
     *d = (doubt){l, dv_path_join(l->pool->path, name)};
-    if (d->path && dv_znode_exists(l->client->znode, d->path, NULL, on_looked_at, d) == 0) {
-        l->under_way++;
+    if (d->path && dv_znode_exists(l->node.client->znode, d->path, NULL, on_looked_at, d) == 0) {
+        l->node.under_way++;
         l->reads++;
         return true;
     }
@@ -131,16 +131,16 @@ static bool resolve_doubts(dv_lease *l, const char *const *leases, size_t count)
 
 void dv_admission_doubt(dv_lease *l, int64_t now) {
     l->doubts_all = true;
-    if (l->stage == DV_LEASE_FULL) dv_admission_read(l, false, now);
+    if (dv_lease_is(l, DV_LEASE_FULL)) dv_admission_read(l, false, now);
 }
 
 /* E7: a watch that fired in between says that there is more to see. */
 static void wait_for_room(dv_lease *l, int64_t now) {
     dv_lease_enter_stage(l, DV_LEASE_FULL);
-    if (!l->waited) dv_timer_set(l->client, &l->audit_timer, now + atomic_load(&l->client->timeout_ms));
+    if (!l->waited) dv_timer_set(l->node.client, &l->audit_timer, now + atomic_load(&l->node.client->timeout_ms));
     l->waited = true;
     l->events->waits(l->owner, l, now);
-    if (l->stage != DV_LEASE_FULL) return; /* It has left. */
+    if (!dv_lease_is(l, DV_LEASE_FULL)) return; /* It has left. */
     if (!l->watched || l->look_again) dv_admission_read(l, false, now);
 }
 
@@ -157,7 +157,7 @@ static void decide_among(dv_lease *l, const char *const *leases, size_t count, i
     switch (state) {
     case DV_POOL_ROOM: admit(l, now); break;
     case DV_POOL_FULL: wait_for_room(l, now); break;
-    case DV_POOL_OUT_OF_MEMORY: dv_lease_fail(l, DIVVY_ENOMEM, now); break;
+    case DV_POOL_OUT_OF_MEMORY: dv_node_fail(&l->node, DIVVY_ENOMEM, now); break;
     }
 }
 
@@ -168,7 +168,7 @@ static void decide(dv_lease *l, const dv_reply *list, int64_t now) {
     }
     const char **leases = (const char **)(uintptr_t)malloc((list->child_count + 1) * sizeof *leases);
     if (!leases) {
-        dv_lease_fail(l, DIVVY_ENOMEM, now);
+        dv_node_fail(&l->node, DIVVY_ENOMEM, now);
         return;
     }
     size_t count = dv_judged_sift(&l->pool->judged, list->children, list->child_count, leases);
@@ -180,16 +180,16 @@ static void decide(dv_lease *l, const dv_reply *list, int64_t now) {
 
 static void on_early_pool(void *context, const dv_reply *reply, int64_t now) {
     dv_lease *l = context;
-    if (!dv_lease_still_at_work(l, reply->error, now) || l->stage != DV_LEASE_QUEUED) return;
+    if (!dv_node_replied(&l->node, reply->error, now) || !dv_lease_is(l, DV_LEASE_QUEUED)) return;
     if (reply->error == 0) note_pool(l, reply, now);
-    else if (!dv_outcome_unknown(reply->error)) dv_lease_fail(l, reply->error, now);
+    else if (!dv_outcome_unknown(reply->error)) dv_node_fail(&l->node, reply->error, now);
 }
 
 /* E2: the list counts only if we were first in the queue before. Then it has all that were admitted earlier. */
 static void on_early_list(void *context, const dv_reply *reply, int64_t now) {
     dv_lease *l = context;
     l->early_list = false;
-    if (!dv_lease_still_at_work(l, reply->error, now) || l->stage != DV_LEASE_QUEUED || !l->first) return;
+    if (!dv_node_replied(&l->node, reply->error, now) || !dv_lease_is(l, DV_LEASE_QUEUED) || !l->first) return;
     l->watched = false;
     if (reply->error == 0 && is_of_known_pool(l, reply)) decide(l, reply, now);
     else dv_admission_read(l, false, now);
@@ -197,11 +197,11 @@ static void on_early_list(void *context, const dv_reply *reply, int64_t now) {
 
 void dv_admission_read_early(dv_lease *l) {
     if (l->pool->count > 1) return; /* That needs a look at the queue as well. */
-    if (dv_znode_get(l->client->znode, l->pool->path, NULL, on_early_pool, l) != 0) return;
-    l->under_way++;
+    if (dv_znode_get(l->node.client->znode, l->pool->path, NULL, on_early_pool, l) != 0) return;
+    l->node.under_way++;
     /* By the batch, which sends lists after what is created: so it comes behind our place in the queue. */
-    if (dv_batch_children(l->client->batch, l->pool->path, on_early_list, l) != 0) return;
-    l->under_way++;
+    if (dv_batch_children(l->node.client->batch, l->pool->path, on_early_list, l) != 0) return;
+    l->node.under_way++;
     l->early_list = true;
 }
 
@@ -209,11 +209,11 @@ void dv_admission_read_early(dv_lease *l) {
 static bool take_read(dv_lease *l, const dv_reply *reply, int64_t now) {
     assert(l->reads > 0);
     l->reads--;
-    if (!dv_lease_still_at_work(l, reply->error, now)) return false;
-    assert(l->stage == DV_LEASE_READING);
+    if (!dv_node_replied(&l->node, reply->error, now)) return false;
+    assert(dv_lease_is(l, DV_LEASE_READING));
     if (reply->error == 0) return true;
     if (!dv_outcome_unknown(reply->error)) {
-        dv_lease_fail(l, reply->error, now);
+        dv_node_fail(&l->node, reply->error, now);
         return false;
     }
     l->read_failed = true;
@@ -245,18 +245,18 @@ static void on_data_changed(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     (void)kind;
     dv_lease *l = DV_CONTAINER(watch, dv_lease, data_watch);
     l->look_again = true;
-    if (l->stage == DV_LEASE_FULL) dv_admission_read(l, false, now);
+    if (dv_lease_is(l, DV_LEASE_FULL)) dv_admission_read(l, false, now);
 }
 
 static void on_list_changed(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     dv_lease *l = DV_CONTAINER(watch, dv_lease, list_watch);
     l->look_again = true;
-    if (l->stage == DV_LEASE_FULL) dv_admission_read(l, kind == DV_WATCH_CHILDREN && l->data_watch.link, now);
+    if (dv_lease_is(l, DV_LEASE_FULL)) dv_admission_read(l, kind == DV_WATCH_CHILDREN && l->data_watch.link, now);
 }
 
 static bool ask(dv_lease *l, const dv_op *op, dv_watch *watch, dv_reply_fn done) {
-    if (l->client->znode->backend->submit(l->client->znode, op, watch, done, l) != 0) return false;
-    l->under_way++;
+    if (l->node.client->znode->backend->submit(l->node.client->znode, op, watch, done, l) != 0) return false;
+    l->node.under_way++;
     l->reads++;
     return true;
 }
@@ -268,7 +268,8 @@ void dv_admission_read(dv_lease *l, bool only_list, int64_t now) {
     dv_op queue = {.kind = DV_CHILDREN, .path = l->pool->queue};
     dv_op list = {.kind = DV_CHILDREN, .path = l->pool->path};
     dv_lease_enter_stage(l, DV_LEASE_READING);
-    if (l->reads || !dv_client_connected(l->client)) return; /* The last reply, or the next connection, comes back. */
+    if (l->reads) return;                             /* The last reply comes back. */
+    if (!dv_client_connected(l->node.client)) return; /* The next connection does. */
     l->read_failed = l->look_again = false;
     l->watched = !only_list;
     l->data_watch.fired = on_data_changed;
@@ -276,94 +277,69 @@ void dv_admission_read(dv_lease *l, bool only_list, int64_t now) {
     bool asked = only_list || ask(l, &pool, &l->data_watch, on_pool);
     if (asked && l->pool->count > 1) asked = ask(l, &queue, NULL, on_queue);
     if (asked) asked = ask(l, &list, only_list ? NULL : &l->list_watch, on_list);
-    if (!asked) dv_lease_fail(l, DIVVY_ENOMEM, now);
+    if (!asked) dv_node_fail(&l->node, DIVVY_ENOMEM, now);
 }
 
 /* ---- the transaction: docs/protocol.md, E6 and E8 ---- */
 
-static void take_token(dv_lease *l, int64_t czxid, int64_t now) {
+static void take(dv_lease *l, int64_t czxid, int64_t now) {
     l->token = czxid;
     dv_lease_hold(l, now);
 }
 
-static void on_looked(void *context, const dv_reply *reply, int64_t now) {
-    dv_lease *l = context;
-    if (!dv_lease_still_at_work(l, reply->error, now)) return;
-    bool ours = reply->error == 0 && reply->stat->ephemeral_owner == divvy_client_session_id(l->client);
-    if (dv_outcome_unknown(reply->error)) {
-        resolve(l);
-    } else if (ours) {
-        l->applied = true;
-        dv_lease_place_consumed(l);
-        take_token(l, reply->stat->czxid, now);
-    } else if (l->leave_wanted) {
-        dv_lease_begin_leaving(l, now);
-    } else if (l->applied || l->place_over) {
-        dv_lease_fail(l, DIVVY_ENOENT, now); /* Somebody has deleted our node. */
-    } else {
-        dv_admission_read(l, false, now); /* It was not carried out, and after the barrier it never will be. */
-    }
+static void note_applied(dv_lease *l) {
+    l->applied = true;
+    dv_lease_place_consumed(l);
 }
 
-static void look(dv_lease *l) {
-    if (dv_znode_exists(l->client->znode, l->node, NULL, on_looked, l) != 0) resolve(l);
-    else l->under_way++;
+void dv_admission_found(dv_node *node, int64_t czxid, int64_t now) {
+    dv_lease *l = DV_CONTAINER(node, dv_lease, node);
+    note_applied(l);
+    take(l, czxid, now);
 }
 
-static void on_barrier(void *context, int error, int64_t now) {
-    dv_lease *l = context;
-    if (dv_lease_still_at_work(l, error, now)) look(l);
-}
-
-static void resolve(dv_lease *l) {
-    dv_lease_enter_stage(l, DV_LEASE_RESOLVING);
-    l->barrier.done = on_barrier;
-    l->barrier.context = l;
-    l->under_way++;
-    dv_client_barrier(l->client, &l->barrier);
+void dv_admission_not_found(dv_node *node, int64_t now) {
+    dv_lease *l = DV_CONTAINER(node, dv_lease, node);
+    if (l->applied || l->place_over) dv_node_fail(node, DIVVY_ENOENT, now); /* Somebody has deleted our node. */
+    else dv_admission_read(l, false, now); /* It was not carried out, and after the barrier it never will be. */
 }
 
 static void on_admitted(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
     dv_lease *l = context;
-    if (!dv_lease_still_at_work(l, error, now)) return;
+    if (!dv_node_replied(&l->node, error, now)) return;
     if (error == 0) {
         assert(count == 3);
         (void)count;
-        l->applied = true;
-        dv_lease_place_consumed(l);
+        note_applied(l);
         /* All that one transaction did has one zxid, which the pool's new stat tells. */
-        if (replies[0].stat) take_token(l, replies[0].stat->mzxid, now);
-        else look(l);
+        if (replies[0].stat) take(l, replies[0].stat->mzxid, now);
+        else dv_node_look(&l->node);
     } else if (dv_outcome_unknown(error)) {
-        resolve(l);
-    } else if (l->leave_wanted) {
-        dv_lease_begin_leaving(l, now);
+        dv_node_resolve(&l->node);
+    } else if (!dv_node_unmade(&l->node, now)) {
+        return; /* It was to leave. */
     } else if (error == DIVVY_EVERSION && !l->place_over) {
         dv_admission_read(l, false, now);
     } else {
         /* Whichever was seen first, that our place is gone is what counts: the queue is entered again. */
-        dv_lease_fail(l, l->place_over ? DIVVY_ENOENT : error, now);
+        dv_node_fail(&l->node, l->place_over ? DIVVY_ENOENT : error, now);
     }
 }
 
-/* A name that only this attempt can have made. */
 static bool make_node(dv_lease *l) {
-    char guid[DV_GUID_BYTES], name[DV_GUID_BYTES + DV_SLOT_TAGS_BYTES];
-    dv_client_guid(l->client, guid);
-    dv_slots_print(&l->slots, stpcpy(name, guid));
-    free(l->node);
     free(l->data);
     free(l->place_path);
-    l->node = dv_path_join(l->pool->path, name);
+    dv_slots_print(&l->slots, l->tags);
     l->data = dv_record_print(l->pool->identifier, l->pool->count);
     l->place_path = strdup(dv_contender_path(l->place));
-    return l->node && l->data && l->place_path;
+    return dv_node_name(&l->node) == 0 && l->data && l->place_path;
 }
 
 /* E6: nobody else was admitted, and the limit did not change, since we looked; or nothing happens. */
 static void admit(dv_lease *l, int64_t now) {
     dv_admission_unwatch(l);
-    dv_lease_enter_stage(l, DV_LEASE_ADMITTING);
+    assert(dv_lease_is(l, DV_LEASE_QUEUED) || dv_lease_is(l, DV_LEASE_READING));
+    dv_node_enter(&l->node, DV_NODE_CREATING);
     bool sent = make_node(l);
     if (sent) {
         int bytes = snprintf(l->limit_text, sizeof l->limit_text, "%u", l->limit);
@@ -373,11 +349,15 @@ static void admit(dv_lease *l, int64_t now) {
              .data = l->limit_text,
              .data_bytes = (size_t)bytes,
              .version = l->version},
-            {.kind = DV_CREATE, .path = l->node, .data = l->data, .data_bytes = strlen(l->data), .mode = DV_EPHEMERAL},
+            {.kind = DV_CREATE,
+             .path = l->node.wish,
+             .data = l->data,
+             .data_bytes = strlen(l->data),
+             .mode = DV_EPHEMERAL},
             {.kind = DV_DELETE, .path = l->place_path, .version = -1},
         };
-        sent = dv_znode_multi(l->client->znode, ops, sizeof ops / sizeof ops[0], on_admitted, l) == 0;
+        sent = dv_znode_multi(l->node.client->znode, ops, sizeof ops / sizeof ops[0], on_admitted, l) == 0;
     }
-    if (sent) l->under_way++;
-    else dv_lease_fail(l, DIVVY_ENOMEM, now);
+    if (sent) l->node.under_way++;
+    else dv_node_fail(&l->node, DIVVY_ENOMEM, now);
 }

@@ -7,29 +7,23 @@
 
 #include "recipe/contender.h"
 #include "recipe/lease.h"
+#include "recipe/node.h"
 
+/* While its node is unmade. */
 typedef enum {
-    DV_LEASE_ENSURING,  /* the paths are made */
-    DV_LEASE_QUEUED,    /* somebody may be before us */
-    DV_LEASE_READING,   /* at the head: limit and leases are read */
-    DV_LEASE_FULL,      /* at the head, until something changes */
-    DV_LEASE_SETTING,   /* the limit is written */
-    DV_LEASE_ADMITTING, /* the transaction is under way */
-    DV_LEASE_RESOLVING, /* is our node there? */
-    DV_LEASE_HELD,
-    DV_LEASE_LEAVING, /* what is there of ours is deleted */
-    DV_LEASE_ENDED,   /* nothing is left in ZooKeeper */
+    DV_LEASE_ENSURING, /* the paths are made */
+    DV_LEASE_QUEUED,   /* somebody may be before us */
+    DV_LEASE_READING,  /* at the head: limit and leases are read */
+    DV_LEASE_FULL,     /* at the head, until something changes */
+    DV_LEASE_SETTING,  /* the limit is written */
 } dv_lease_stage;
 
 struct dv_lease {
-    divvy_client *client;
-    dv_listener listener;
+    dv_node node; /* creating: the transaction is under way; there: held */
     const dv_lease_events *events;
     void *owner;
     dv_pool *pool;
     dv_lease_stage stage;
-    bool leave_wanted;
-    unsigned under_way; /* replies and barriers that will still come */
     char reason[160];
 
     dv_contender *place;
@@ -52,28 +46,23 @@ struct dv_lease {
     dv_watch data_watch, list_watch;
     char limit_text[12];
 
-    char *node, *data, *place_path; /* of the transaction, */
-    dv_slots slots;                 /* and what it takes */
-    bool applied;                   /* it is certain that it was carried out */
-    bool node_there;
+    char *data, *place_path; /* of the transaction, */
+    dv_slots slots;          /* and what it takes */
+    char tags[DV_SLOT_TAGS_BYTES];
+    bool applied; /* it is certain that it was carried out */
     int64_t token;
-    dv_barrier_wait barrier;
-    dv_own_node own;
     dv_timer audit_timer; /* of what is held; before that, of how long the pool has been full */
-    size_t ephemeral_cost, watch_cost;
 };
 
 /* ---- lease.c ---- */
 /* Changes the stage, by the table of what may follow on what. */
 void dv_lease_enter_stage(dv_lease *lease, dv_lease_stage to);
-/* One reply less to come. Whether it is to be looked at, as the lease is still at work. */
-bool dv_lease_still_at_work(dv_lease *lease, int error, int64_t now);
+static inline bool dv_lease_is(const dv_lease *lease, dv_lease_stage stage) {
+    return lease->node.stage == DV_NODE_UNMADE && lease->stage == stage;
+}
 /* E9: tells the owner why, and leaves. */
-void dv_lease_fail(dv_lease *lease, int error, int64_t now);
 __attribute__((format(printf, 4, 5))) void dv_lease_fail_because(dv_lease *lease, int error, int64_t now,
                                                                  const char *format, ...);
-/* What was wanted meanwhile, and could not be while the transaction was in doubt. */
-void dv_lease_begin_leaving(dv_lease *lease, int64_t now);
 void dv_lease_hold(dv_lease *lease, int64_t now);
 /* Our node in the queue has gone with the transaction. */
 void dv_lease_place_consumed(dv_lease *lease);
@@ -84,6 +73,9 @@ void dv_admission_read_early(dv_lease *lease);
 /* At the head. `only_list`: the limit is known, and a watch would tell of a change. */
 void dv_admission_read(dv_lease *lease, bool only_list, int64_t now);
 void dv_admission_unwatch(dv_lease *lease);
+/* What became of a transaction whose reply was lost. */
+void dv_admission_found(dv_node *node, int64_t czxid, int64_t now);
+void dv_admission_not_found(dv_node *node, int64_t now);
 /* The timer: the pool has been full for long. */
 void dv_admission_doubt(dv_lease *lease, int64_t now);
 

@@ -112,13 +112,14 @@ void sim_check_claim(sim_claim *c, int64_t token) {
 static void look_at_stage(sim_claim *c) {
     const divvy_semaphore *s = c->semaphore;
     const dv_lease *lease = s && s->acquisition.tickets ? s->acquisition.tickets->place : NULL;
-    int stage = lease ? (int)lease->stage : 0;
+    /* The node's stages are negative: the lease's own count while that is unmade. */
+    int stage = !lease ? 0 : lease->node.stage == DV_NODE_UNMADE ? (int)lease->stage : -(int)lease->node.stage;
     uint64_t *meetings = c->m->world->coverage->claim_meetings;
     if (stage == c->seen_stage) return;
-    bool resolved = c->seen_stage == DV_LEASE_RESOLVING;
+    bool resolved = c->seen_stage == -(int)DV_NODE_RESOLVING;
     c->seen_stage = stage;
     meetings[SIM_MET_FULL] += stage == DV_LEASE_FULL;
-    meetings[SIM_MET_RESOLVED] += resolved && stage == DV_LEASE_HELD;
+    meetings[SIM_MET_RESOLVED] += resolved && stage == -(int)DV_NODE_THERE;
     meetings[SIM_MET_RESOLVED_NOTHING] += resolved && stage == DV_LEASE_READING;
 }
 
@@ -126,7 +127,7 @@ static void look_at_admission(const sim_claim *c) {
     const dv_ticket *ticket = c->semaphore ? c->semaphore->acquisition.tickets : NULL;
     for (; ticket; ticket = ticket->next) {
         const dv_lease *lease = ticket->place;
-        if (lease && lease->leave_wanted && lease->stage == DV_LEASE_ADMITTING)
+        if (lease && lease->node.leave_wanted && lease->node.stage == DV_NODE_CREATING)
             c->m->world->coverage->claim_meetings[SIM_MET_LEFT_ADMITTING]++;
     }
 }
@@ -138,7 +139,7 @@ static void check_room(sim_claim *c) {
     const dv_ticket *newest = c->semaphore ? c->semaphore->acquisition.tickets : NULL;
     const dv_lease *lease = newest ? newest->place : NULL;
     const sim_pool_truth *pool = &w->claims_truth->pools[c->is_pool ? c->place : 0];
-    bool waits = lease && lease->stage == DV_LEASE_FULL && dv_client_connected(c->m->client) && !c->m->paused;
+    bool waits = lease && dv_lease_is(lease, DV_LEASE_FULL) && dv_client_connected(c->m->client) && !c->m->paused;
     uint64_t taken = c->count;
     for (size_t i = 0; waits && i < pool->leases.count; i++) taken += pool->leases.nodes[i].slots.count;
     bool room = waits && pool->limited && taken <= pool->limit;

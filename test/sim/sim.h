@@ -132,7 +132,7 @@ typedef struct {
     bool works;      /* the user does, or may */
     int64_t work_token, work_session;
     int64_t seen_token; /* that the library showed last */
-    int seen_stage;     /* of a semaphore's lease */
+    int seen_stage;     /* of a semaphore's lease, or of its node */
     int64_t room_since; /* it waits for room, and there is */
     int64_t gone_since; /* the node of what is shown is not there */
     bool last_done;     /* after the faults: once more, without limit */
