@@ -109,6 +109,19 @@ int dv_test_pool_setup(void **state);
 int dv_test_pool_teardown(void **state);
 dv_test_server *dv_test_pool_server(void);
 
+/* Returns the state of the member's partitioner. */
+static inline divvy_partition_state dv_test_member_state(dv_test_member *m) {
+    return divvy_partitioner_state(m->partitioner);
+}
+
+/* Defines a test, like TEST(), whose body finds the pool of its fixture in `pool`. */
+#define TEST_OF_POOL(name)                     \
+    static void name##_of(dv_test_pool *pool); \
+    TEST(name) {                               \
+        name##_of(*state);                     \
+    }                                          \
+    static void name##_of(dv_test_pool *pool)
+
 /* Other items: `count` names made by printf of `format` and the number from 0. Before the first member. */
 void dv_test_pool_set_items(dv_test_pool *pool, const char *format, size_t count);
 void dv_test_pool_use_items(dv_test_pool *pool, const char *const *items, size_t count);

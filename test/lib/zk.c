@@ -174,6 +174,12 @@ void dv_test_zk_free_names(char **names) {
     free(names);
 }
 
+size_t dv_test_zk_count(dv_test_zk *zk, const char *path) {
+    size_t count;
+    dv_test_zk_free_names(dv_test_zk_children(zk, path, &count));
+    return count;
+}
+
 char *dv_test_zk_get(dv_test_zk *zk, const char *path, int *bytes, struct Stat *stat) {
     struct read_call call = {.run = run_get, .path = path, .data = malloc(DATA_BYTES_MAX + 1)};
     if (!call.data) dv_test_die("no memory");

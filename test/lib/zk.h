@@ -30,6 +30,9 @@ int64_t dv_test_zk_session(dv_test_zk *zk);
 char **dv_test_zk_children(dv_test_zk *zk, const char *path, size_t *count);
 void dv_test_zk_free_names(char **names);
 
+/* Returns the number of the children; 0 also when there is no such node. */
+size_t dv_test_zk_count(dv_test_zk *zk, const char *path);
+
 /* The data, malloc'ed, with a NUL after them. *bytes (may be NULL) is set to their number, -1 for a node whose data are
  * null; *stat (may be NULL) is filled. NULL when there is no such node. */
 char *dv_test_zk_get(dv_test_zk *zk, const char *path, int *bytes, struct Stat *stat);

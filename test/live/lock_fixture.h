@@ -42,9 +42,7 @@ static inline divvy_lock *make(divvy_client *client, const char *path, int mode,
 }
 
 static inline size_t nodes(const char *path) {
-    size_t count;
-    dv_test_zk_free_names(dv_test_zk_children(truth, path, &count));
-    return count;
+    return dv_test_zk_count(truth, path);
 }
 
 /* --- processes and sessions ------------------------------------------------------------------------------------- */

@@ -36,8 +36,7 @@ static void expect_one_lost_and_gained(dv_test_pool *pool, dv_test_member *m, si
 }
 
 /* A lock that was deleted while the connection was away is found out when it is back. */
-TEST(test_found_on_reconnect) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_found_on_reconnect) {
     dv_test_member *m = dv_test_pool_add(pool, &proxied);
     dv_test_pool_settle(pool);
     dv_test_member_mark(m);
@@ -50,8 +49,7 @@ TEST(test_found_on_reconnect) {
 }
 
 /* Somebody deletes a member's party node and a lock of its. The member finds the second loss through the first. */
-TEST(test_found_with_party_node) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_found_with_party_node) {
     dv_test_member *m = dv_test_pool_add(pool, &proxied);
     dv_test_pool_settle(pool);
     dv_test_member_mark(m);
@@ -64,8 +62,7 @@ TEST(test_found_with_party_node) {
 }
 
 /* When all of a pool's nodes are deleted under two live members, all items are lost, and then owned once again. */
-TEST(test_pool_deleted) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_pool_deleted) {
     dv_test_member *members[2];
     dv_test_pool_add_many(pool, members, 0, 2, &(dv_test_member_config){.boundary_ms = 50});
     dv_test_pool_settle(pool);
@@ -78,8 +75,7 @@ TEST(test_pool_deleted) {
 }
 
 /* A stray that looks like a kazoo member takes an item with a slash from us until it is looked at, and never again. */
-TEST(test_stray_is_judged_once) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_stray_is_judged_once) {
     static const char *const items[] = {"a", "b/c"};
     dv_test_pool_use_items(pool, items, 2);
     dv_test_member *m = dv_test_pool_add(pool, &proxied);

@@ -16,10 +16,6 @@ static int setup(void **state) {
     return dv_test_pool_setup(state);
 }
 
-static divvy_partition_state state_of(dv_test_member *m) {
-    return divvy_partitioner_state(m->partitioner);
-}
-
 static void await(atomic_int *flag) {
     if (!DV_WAIT(atomic_load(flag), DV_TEST_PATIENCE_MS)) dv_test_die("waited in vain");
 }
@@ -57,7 +53,7 @@ static void check_waiting_calls(dv_test_pool *pool, bool threaded) {
     assert_int_equal(shared.results[3], threaded ? DIVVY_ESTATE : DIVVY_EDEADLK);
     assert_int_equal(shared.results[4], DIVVY_ESTATE);
     assert_int_equal(shared.results[5], DIVVY_EDEADLK);
-    assert_int_equal(state_of(m), DIVVY_ACQUIRED); /* the refused finish() did nothing */
+    assert_int_equal(dv_test_member_state(m), DIVVY_ACQUIRED); /* the refused finish() did nothing */
     assert_int_equal(dv_test_member_load(m), 10);
 }
 
@@ -78,8 +74,7 @@ static void finish_at_once(dv_test_member *m, divvy_partition_state from, divvy_
 }
 
 /* finish() with a timeout of 0 may be called in a callback; the deletes follow. */
-TEST(test_finish_in_callback) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_finish_in_callback) {
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.on_state = finish_at_once});
     DV_POOL_UNTIL(pool, dv_test_member_count(m, DV_TEST_STATE, DIVVY_FAILURE) == 1);
     assert_int_equal(shared.results[0], DIVVY_ETIMEDOUT);
@@ -96,8 +91,7 @@ static void release_at_once(dv_test_member *m, divvy_partition_state from, divvy
 }
 
 /* Threaded members that release in their callbacks divide, join and leave with nobody polling. */
-TEST(test_threaded_pool) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_threaded_pool) {
     dv_test_member *members[5];
     dv_test_member_config config = {.threaded = true, .patient = true, .boundary_ms = 50, .on_state = release_at_once};
     dv_test_pool_add_many(pool, members, 0, 3, &config);
@@ -148,8 +142,7 @@ static void *destroy_later(void *partitioner) {
 }
 
 /* Destroyed in another thread while a callback of it runs: destroy waits for the callback, and no other comes. */
-TEST(test_destroy_waits_for_a_callback) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_destroy_waits_for_a_callback) {
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.threaded = true, .on_items = block_on_items});
     await(&shared.entered);
     pthread_t thread;
@@ -168,8 +161,7 @@ TEST(test_destroy_waits_for_a_callback) {
 }
 
 /* It waits for its own callbacks only, not for those of another partitioner of the client. */
-TEST(test_destroy_does_not_wait_for_others) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_destroy_does_not_wait_for_others) {
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.threaded = true, .on_items = block_on_items});
     await(&shared.entered);
     divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
@@ -185,19 +177,18 @@ TEST(test_destroy_does_not_wait_for_others) {
     divvy_partitioner_destroy(other);
     assert_false(atomic_load(&shared.left));
     atomic_store(&shared.go, 1);
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
 }
 
 /* A slow callback holds up neither the state nor the release: the locks are given back on the way. Its user is told of
  * what stands then, not of what came and went (P17). */
-TEST(test_slow_callback_holds_up_nothing) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_slow_callback_holds_up_nothing) {
     dv_test_member *m = dv_test_pool_add(
         pool, &(dv_test_member_config){.threaded = true, .func = dv_test_pool_func, .on_items = block_on_items});
     await(&shared.entered);
     assert_int_equal(divvy_partitioner_wait_for_acquire(m->partitioner, DV_TEST_PATIENCE_MS), 0);
     dv_test_pool_set_target(pool, "0000000001");
-    assert_true(DV_WAIT(state_of(m) == DIVVY_RELEASE, DV_TEST_PATIENCE_MS));
+    assert_true(DV_WAIT(dv_test_member_state(m) == DIVVY_RELEASE, DV_TEST_PATIENCE_MS));
     assert_int_equal(divvy_partitioner_release_set(m->partitioner), 0);
     assert_int_equal(divvy_partitioner_wait_for_acquire(m->partitioner, DV_TEST_PATIENCE_MS), 0);
     assert_int_equal(dv_test_pool_nodes(pool), 2);
@@ -216,15 +207,14 @@ static void release_late(dv_test_member *m, const divvy_items_event *event) {
 }
 
 /* A callback that comes late tells of its own RELEASE, not of the one in force by then: released is what was told. */
-TEST(test_late_callback_tells_of_its_own) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_late_callback_tells_of_its_own) {
     dv_test_member *m = dv_test_pool_add(
         pool, &(dv_test_member_config){
                   .threaded = true, .patient = true, .func = dv_test_pool_func, .on_items = release_late});
     await(&shared.entered);
     assert_int_equal(divvy_partitioner_wait_for_acquire(m->partitioner, DV_TEST_PATIENCE_MS), 0);
     dv_test_pool_set_target(pool, "0111111111");
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_RELEASE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_RELEASE);
     uint64_t reads = dv_test_member_stats(m).children;
     dv_test_pool_set_target(pool, "0011111111");
     DV_POOL_UNTIL(pool, dv_test_member_stats(m).children > reads && dv_test_member_stats(m).in_flight == 0);
@@ -234,15 +224,14 @@ TEST(test_late_callback_tells_of_its_own) {
     /* P17: lost "item-0", which is too late to release; revoked "item-1": released; lost "item-1" */
     assert_true(DV_WAIT(atomic_load(&shared.returned) == 3, DV_TEST_PATIENCE_MS));
     for (size_t i = 0; i < 3; i++) assert_int_equal(shared.results[i], i == 1 ? 0 : DIVVY_ESTATE);
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
     assert_int_equal(dv_test_member_load(m), 8);
 }
 
 /* ---- ends in any order ---- */
 
 /* A snapshot is good when its partitioner and client are gone. */
-TEST(test_snapshot_outlives_all) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_snapshot_outlives_all) {
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){0});
     dv_test_pool_settle(pool);
     divvy_partition *share = divvy_partitioner_partition(m->partitioner);
@@ -299,8 +288,7 @@ static void close_in_callback(dv_test_member *m, divvy_partition_state from, div
 }
 
 /* Closed in a callback that runs inside a waiting call: the call ends, and so does the client. */
-TEST(test_close_in_callback_of_a_wait) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_close_in_callback_of_a_wait) {
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.on_state = close_in_callback});
     char *foreign = dv_test_pool_block(pool, "item-0");
     assert_int_equal(divvy_partitioner_wait_for_acquire(m->partitioner, 100), DIVVY_ETIMEDOUT);
@@ -314,8 +302,7 @@ TEST(test_close_in_callback_of_a_wait) {
 }
 
 /* The same on the callback thread of a threaded client. */
-TEST(test_close_in_threaded_callback) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_close_in_threaded_callback) {
     dv_test_member *m =
         dv_test_pool_add(pool, &(dv_test_member_config){.threaded = true, .on_state = close_in_callback});
     await(&shared.left);
@@ -334,8 +321,7 @@ static void *wait_in_thread(void *member) {
 }
 
 /* Who waits in another thread while the client is closed is told so. */
-TEST(test_close_ends_waits) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_close_ends_waits) {
     char *foreign = dv_test_pool_block(pool, "item-0");
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.threaded = true});
     pthread_t thread;

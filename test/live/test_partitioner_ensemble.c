@@ -9,10 +9,6 @@
 
 enum { SERVERS = 3, MEMBERS = 4, ITEMS = 40 };
 
-static divvy_partition_state state_of(dv_test_member *m) {
-    return divvy_partitioner_state(m->partitioner);
-}
-
 /* What a server answers to "srvr"; empty when it does not. */
 static void ask(int number, char *answer, size_t answer_bytes) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -73,7 +69,7 @@ static void check_kill(dv_test_pool *pool, int number) {
     print_message("%zu of %d members had to reconnect\n", connects(members) - before, MEMBERS);
     dv_test_pool_add_many(pool, members + MEMBERS, MEMBERS, 1, &(dv_test_member_config){.boundary_ms = 100});
     dv_test_pool_settle(pool);
-    assert_int_equal(state_of(members[MEMBERS]), DIVVY_ACQUIRED);
+    assert_int_equal(dv_test_member_state(members[MEMBERS]), DIVVY_ACQUIRED);
     dv_test_server_restart(dv_test_pool_server(), number);
 }
 

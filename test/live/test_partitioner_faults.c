@@ -5,10 +5,6 @@
 
 #include "znode/path.h"
 
-static divvy_partition_state state_of(dv_test_member *m) {
-    return divvy_partitioner_state(m->partitioner);
-}
-
 static const dv_test_member_config plain = {.boundary_ms = 50};
 
 static dv_test_member *add(dv_test_pool *pool, const char *identifier) {
@@ -20,8 +16,7 @@ static dv_test_member *add(dv_test_pool *pool, const char *identifier) {
 /* ---- kazoo's ---- */
 
 /* Wherever finish() comes between the first request and the last, no node is left while the session lives on. */
-TEST(test_finish_at_any_step) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_finish_at_any_step) {
     char *foreign = dv_test_pool_block(pool, "item-4");
     for (size_t steps = 0; steps < 30; steps++) {
         dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.boundary_ms = 0});
@@ -37,8 +32,7 @@ TEST(test_finish_at_any_step) {
 }
 
 /* destroy() at any step leaves as little, though nobody waits for it. */
-TEST(test_destroy_at_any_step) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_destroy_at_any_step) {
     char *foreign = dv_test_pool_block(pool, "item-4");
     for (size_t steps = 0; steps < 30; steps++) {
         dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.boundary_ms = 0});
@@ -53,8 +47,7 @@ TEST(test_destroy_at_any_step) {
 }
 
 /* Two members of one identifier divide the items like any others, and are told of each other. */
-TEST(test_equal_identifiers) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_equal_identifiers) {
     dv_test_member *members[] = {add(pool, "twin"), add(pool, "twin"), add(pool, "another")};
     dv_test_pool_settle(pool);
     for (size_t i = 0; i < 3; i++)
@@ -65,8 +58,7 @@ TEST(test_equal_identifiers) {
 }
 
 /* Members without identifiers get different ones, in one process too. */
-TEST(test_own_identifiers) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_own_identifiers) {
     dv_test_member *first = add(pool, NULL), *second = add(pool, NULL);
     assert_string_not_equal(divvy_partitioner_identifier(first->partitioner),
                             divvy_partitioner_identifier(second->partitioner));
@@ -75,8 +67,7 @@ TEST(test_own_identifiers) {
 }
 
 /* Items of any name are items: what ZooKeeper would refuse in a path stands encoded there. */
-TEST(test_odd_item_names) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_odd_item_names) {
     static const char *const odd[] = {".",        "..",
                                       "a/b",      "/",
                                       "%2E",      "50%",
@@ -95,8 +86,7 @@ TEST(test_odd_item_names) {
 
 /* An item whose name kazoo would write differently is given up as soon as a kazoo member is seen, before its party has
  * settled, and owned again when the last of them has gone. */
-TEST(test_encoded_item_beside_kazoo) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_encoded_item_beside_kazoo) {
     static const char *const items[] = {"a/b", "c", "d", "e"};
     dv_test_pool_use_items(pool, items, 4);
     dv_test_member *m =
@@ -105,11 +95,11 @@ TEST(test_encoded_item_beside_kazoo) {
     DV_POOL_UNTIL(pool, dv_test_member_stats(m).in_flight == 0);
     uint64_t reads = dv_test_member_stats(m).children;
     dv_test_pool_join(pool, "0123456789abcdef0123456789abcdef-k", true);
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_RELEASE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_RELEASE);
     assert_int_equal(dv_test_member_stats(m).children, reads + 1); /* it takes two to settle */
     assert_string_equal(dv_test_member_share(m), "a/b! c d e");
     m->config.patient = false;
-    DV_POOL_UNTIL(pool, strcmp(dv_test_member_share(m), "c e") == 0 && state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, strcmp(dv_test_member_share(m), "c e") == 0 && dv_test_member_state(m) == DIVVY_ACQUIRED);
     assert_int_equal(dv_test_pool_queue_length(pool, "a/b"), 0);
     assert_int_equal(dv_test_member_count(m, DV_TEST_WARNING, DIVVY_WARN_ITEM_NAME), 1);
     dv_test_pool_leave(pool, "0123456789abcdef0123456789abcdef-k");
@@ -118,8 +108,7 @@ TEST(test_encoded_item_beside_kazoo) {
 
 /* A stray child of the party gets no share and is warned of, whether it is persistent, of an odd name, or looks like a
  * kazoo member that is not ephemeral. */
-TEST(test_strays) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_strays) {
     static const char *const strays[] = {
         "stray", "0123456789abcdef0123456789abcdef-persistent", "-", "x,a=1", "x,a=-y", "x,b=1-y"};
     enum { COUNT = sizeof strays / sizeof *strays };
@@ -143,8 +132,7 @@ static uint64_t requests_of(dv_test_member *m) {
 
 /* Members by names whose items differ settle all the same, each on its share of its own items, no item with two owners;
  * both are told, once. */
-TEST(test_differing_items) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_differing_items) {
     static const char *const other[] = {"item-0", "item-1", "item-2", "item-3", "item-4", "new-0", "new-1", "new-2"};
     dv_test_member_config config = plain;
     config.assign = DIVVY_ASSIGN_RENDEZVOUS;
@@ -166,8 +154,7 @@ TEST(test_differing_items) {
 
 /* Where members assign differently the least of their ways counts for all, and they are told; when the last member
  * that knows no better has gone, the pool changes over without an item unowned for long. */
-TEST(test_differing_assignments) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_differing_assignments) {
     dv_test_member *first = add(pool, "a"), *second = add(pool, "b");
     dv_test_member_config config = plain;
     config.identifier = "c";
@@ -189,10 +176,9 @@ static int failing_func(const char *identifier, const char *const *members, size
     return 1;
 }
 
-TEST(test_failing_function) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_failing_function) {
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.func = failing_func});
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_FAILURE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_FAILURE);
     assert_int_equal(divvy_partitioner_failure(m->partitioner, NULL, 0), DIVVY_EPROTO);
     DV_POOL_UNTIL(pool, dv_test_pool_nodes(pool) == 0);
 }
@@ -200,8 +186,7 @@ TEST(test_failing_function) {
 /* ---- what others do ---- */
 
 /* A member whose node somebody deletes joins again under a new name, warns, and goes on owning what it owned. */
-TEST(test_party_node_deleted) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_party_node_deleted) {
     dv_test_member *first = add(pool, "a"), *second = add(pool, "b");
     dv_test_pool_settle(pool);
     dv_test_member_mark(first);
@@ -226,8 +211,7 @@ static char *below(dv_test_pool *pool, const char *name) {
 }
 
 /* The party's directory may go with all nodes in it: it is made again, and watched again. */
-TEST(test_party_deleted) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_party_deleted) {
     char *party = below(pool, "party");
     dv_test_member *first = add(pool, "a");
     dv_test_pool_settle(pool);
@@ -261,8 +245,7 @@ static char *own_lock(dv_test_pool *pool, dv_test_member *m, const char *item) {
 }
 
 /* A place that is deleted while it waits is taken again; it is owned by a node that is there, or not at all. */
-TEST(test_waiting_place_deleted) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_waiting_place_deleted) {
     char *foreign = dv_test_pool_block(pool, "item-3");
     dv_test_member *m = add(pool, "a");
     DV_POOL_UNTIL(pool, dv_test_member_load(m) == 9 && dv_test_pool_queue_length(pool, "item-3") == 2);
@@ -275,8 +258,7 @@ TEST(test_waiting_place_deleted) {
 }
 
 /* The whole queue may go while one waits in it... */
-TEST(test_queue_deleted) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_queue_deleted) {
     char *foreign = dv_test_pool_block(pool, "item-3");
     dv_test_member *m = add(pool, "a");
     DV_POOL_UNTIL(pool, dv_test_member_load(m) == 9 && dv_test_pool_queue_length(pool, "item-3") == 2);
@@ -287,8 +269,7 @@ TEST(test_queue_deleted) {
 }
 
 /* ...and all queues with the directory above them, while one waits in each. */
-TEST(test_all_queues_deleted) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_all_queues_deleted) {
     char *foreign[10], *locks = below(pool, "locks");
     for (size_t i = 0; i < 10; i++) foreign[i] = dv_test_pool_block(pool, pool->items[i]);
     dv_test_member *m = add(pool, "a");
@@ -317,8 +298,7 @@ static const dv_test_record *last(dv_test_member *m, enum dv_test_kind kind) {
 
 /* Somebody who deletes our party node may have deleted locks: the member looks at them then. What is gone is lost at
  * once, since it may be another's already, and taken again; the rest is kept. */
-TEST(test_held_lock_deleted_and_taken) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_held_lock_deleted_and_taken) {
     dv_test_member *m = add(pool, "a");
     dv_test_pool_settle(pool);
     dv_test_member_mark(m);
@@ -328,7 +308,7 @@ TEST(test_held_lock_deleted_and_taken) {
     char *node = dv_test_member_party_node(m);
     dv_test_pool_leave(pool, node);
     free(node);
-    DV_POOL_UNTIL(pool, dv_test_member_load(m) == 9 && state_of(m) == DIVVY_ALLOCATING);
+    DV_POOL_UNTIL(pool, dv_test_member_load(m) == 9 && dv_test_member_state(m) == DIVVY_ALLOCATING);
     dv_test_member_drain(m);
     assert_int_equal(last(m, DV_TEST_LOST)->item, 3);
     assert_int_equal(last(m, DV_TEST_LOST)->reason, DIVVY_REASON_FOREIGN);
@@ -349,14 +329,13 @@ static void make_node(dv_test_pool *pool, const char *path, int32_t permissions)
 }
 
 /* What may be created but not listed is a FAILURE that says so, and leaves no node. */
-TEST(test_unreadable_queue) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_unreadable_queue) {
     char *locks = below(pool, "locks");
     make_node(pool, pool->path, ZOO_PERM_ALL);
     make_node(pool, locks, ZOO_PERM_ALL);
     make_node(pool, dv_test_pool_queue(pool, "item-3"), ZOO_PERM_CREATE | ZOO_PERM_DELETE);
     dv_test_member *m = add(pool, "a");
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_FAILURE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_FAILURE);
     char message[300];
     assert_int_equal(divvy_partitioner_failure(m->partitioner, message, sizeof message), DIVVY_EACCES);
     assert_non_null(strstr(message, "item-3"));
@@ -367,19 +346,18 @@ TEST(test_unreadable_queue) {
 }
 
 /* Likewise a party that may not be listed, and a pool in which nothing may be created. */
-TEST(test_denied_party) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_denied_party) {
     char *party = below(pool, "party");
     make_node(pool, pool->path, ZOO_PERM_ALL);
     make_node(pool, party, ZOO_PERM_CREATE | ZOO_PERM_DELETE);
     dv_test_member *m = add(pool, "a");
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_FAILURE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_FAILURE);
     assert_int_equal(divvy_partitioner_failure(m->partitioner, NULL, 0), DIVVY_EACCES);
     DV_POOL_UNTIL(pool, dv_test_member_stats(m).ephemerals == 0);
     assert_int_equal(dv_test_zk_delete(pool->truth, party), ZOK);
     make_node(pool, party, ZOO_PERM_READ);
     dv_test_member *other = add(pool, "b");
-    DV_POOL_UNTIL(pool, state_of(other) == DIVVY_FAILURE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(other) == DIVVY_FAILURE);
     assert_int_equal(divvy_partitioner_failure(other->partitioner, NULL, 0), DIVVY_EACCES);
     assert_int_equal(dv_test_member_load(other), 0);
     free(party);

@@ -7,10 +7,6 @@
 
 static const dv_test_member_config plain = {.boundary_ms = BOUNDARY_MS};
 
-static divvy_partition_state state_of(dv_test_member *m) {
-    return divvy_partitioner_state(m->partitioner);
-}
-
 static int setup_sixty(void **state) {
     dv_test_pool_setup(state);
     dv_test_pool_set_items(*state, "tenant:%zu", 60);
@@ -44,8 +40,7 @@ static uint64_t total_writes(dv_test_member **members, size_t count) {
 
 /* A join moves what the newcomer is to have and little else; what stays is in every snapshot with its token, and costs
  * not one write. */
-TEST(test_join_moves_little) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_join_moves_little) {
     enum { BEFORE = 3, SHARE = 15 };
     dv_test_member *members[BEFORE + 1];
     dv_test_pool_add_many(pool, members, 0, BEFORE, &plain);
@@ -67,8 +62,7 @@ TEST(test_join_moves_little) {
 }
 
 /* A leave gives the leaver's items to the others, who keep all of theirs but for what balance demands. */
-TEST(test_leave_moves_only_the_leavers) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_leave_moves_only_the_leavers) {
     dv_test_member *members[4];
     dv_test_pool_add_many(pool, members, 0, 4, &plain);
     dv_test_pool_settle(pool);
@@ -80,8 +74,7 @@ TEST(test_leave_moves_only_the_leavers) {
 }
 
 /* A member that is killed is replaced likewise, as soon as its session is over; nobody waits for it. */
-TEST(test_crash) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_crash) {
     dv_test_member *members[4];
     dv_test_pool_add_many(pool, members, 0, 3, &plain);
     dv_test_pool_add_many(pool, members + 3, 3, 1,
@@ -95,8 +88,7 @@ TEST(test_crash) {
 
 /* One that is cut off stops by its own deadline before the servers give its items to others: in no step of ours do two
  * own one item, though nobody has told it anything. */
-TEST(test_cut_off_member_stops_in_time) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_cut_off_member_stops_in_time) {
     dv_test_member *members[2];
     dv_test_pool_add_many(pool, members, 0, 1, &plain);
     dv_test_pool_add_many(
@@ -108,7 +100,7 @@ TEST(test_cut_off_member_stops_in_time) {
     dv_test_member_cut(members[1]);
     DV_POOL_UNTIL(pool, dv_test_member_load(members[1]) == 0);
     assert_true(dv_test_now_ms() - cut_ms >= left_ms); /* not sooner than it must */
-    DV_POOL_UNTIL(pool, state_of(members[1]) == DIVVY_FAILURE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(members[1]) == DIVVY_FAILURE);
     assert_int_equal(dv_test_member_load(members[1]), 0);
     assert_string_equal(dv_test_member_share(members[1]), "");
     dv_test_pool_settle(pool);
@@ -116,8 +108,7 @@ TEST(test_cut_off_member_stops_in_time) {
 }
 
 /* A blip of the connection, shorter than the deadline, loses nothing: no event, no write, the same tokens. */
-TEST(test_blip) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_blip) {
     dv_test_member *members[2];
     dv_test_pool_add_many(pool, members, 0, 2, &(dv_test_member_config){.boundary_ms = BOUNDARY_MS, .proxied = true});
     dv_test_pool_settle(pool);
@@ -126,7 +117,7 @@ TEST(test_blip) {
     size_t records = members[0]->record_count;
     dv_test_member_cut(members[0]);
     DV_POOL_UNTIL(pool, divvy_client_state(members[0]->client) == DIVVY_SUSPENDED);
-    assert_int_equal(state_of(members[0]), DIVVY_ACQUIRED);
+    assert_int_equal(dv_test_member_state(members[0]), DIVVY_ACQUIRED);
     dv_test_proxy_restore(members[0]->proxy);
     DV_POOL_UNTIL(pool, divvy_client_state(members[0]->client) == DIVVY_CONNECTED);
     DV_POOL_UNTIL(pool, dv_test_member_stats(members[0]).in_flight == 0);
@@ -138,8 +129,7 @@ TEST(test_blip) {
 }
 
 /* What happened in the party during a blip is seen after it, though the watch's event was lost with the connection. */
-TEST(test_join_during_a_blip) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_join_during_a_blip) {
     dv_test_member *members[2];
     dv_test_pool_add_many(pool, members, 0, 1, &(dv_test_member_config){.boundary_ms = BOUNDARY_MS, .proxied = true});
     dv_test_pool_settle(pool);
@@ -154,8 +144,7 @@ TEST(test_join_during_a_blip) {
 }
 
 /* An old member that does not answer RELEASE keeps its items, and the newcomer has what was given up by others. */
-TEST(test_slow_release_holds_up_only_its_own) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_slow_release_holds_up_only_its_own) {
     dv_test_member *members[3];
     dv_test_member_config patient = plain;
     patient.patient = true;
@@ -163,11 +152,12 @@ TEST(test_slow_release_holds_up_only_its_own) {
     dv_test_pool_add_many(pool, members + 1, 1, 1, &patient);
     dv_test_pool_settle(pool);
     dv_test_pool_add_many(pool, members + 2, 2, 1, &plain);
-    DV_POOL_UNTIL(pool, state_of(members[1]) == DIVVY_RELEASE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(members[1]) == DIVVY_RELEASE);
     size_t stuck = dv_test_member_count(members[1], DV_TEST_REVOKED, -1);
     assert_in_range(stuck, 1, 19);
-    DV_POOL_UNTIL(pool, dv_test_member_load(members[2]) == 20 - stuck && state_of(members[0]) == DIVVY_ACQUIRED);
-    assert_int_equal(state_of(members[2]), DIVVY_ALLOCATING);
+    DV_POOL_UNTIL(pool,
+                  dv_test_member_load(members[2]) == 20 - stuck && dv_test_member_state(members[0]) == DIVVY_ACQUIRED);
+    assert_int_equal(dv_test_member_state(members[2]), DIVVY_ALLOCATING);
     assert_int_equal(dv_test_pool_nodes(pool), 3 + 60 + stuck);
     members[1]->config.patient = false;
     dv_test_pool_settle(pool);
@@ -176,8 +166,7 @@ TEST(test_slow_release_holds_up_only_its_own) {
 
 /* A change costs requests for what moves and a few for the party; a pool at rest costs nothing but
  * heartbeats, which are not counted here. */
-TEST(test_requests_are_bounded) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_requests_are_bounded) {
     enum { PARTY_REQUESTS = 20 };
     dv_test_member *members[3];
     dv_test_pool_add_many(pool, members, 0, 1, &plain);
@@ -206,16 +195,15 @@ TEST(test_requests_are_bounded) {
 }
 
 /* Fifty joins and leaves leave no watch, no node and no request behind. */
-TEST(test_watches_do_not_pile_up) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_watches_do_not_pile_up) {
     dv_test_member *stays = dv_test_pool_add(pool, &(dv_test_member_config){.identifier = "stays"});
     dv_test_pool_settle(pool);
     divvy_stats before = dv_test_member_stats(stays);
     for (int i = 0; i < 50; i++) {
         dv_test_pool_join(pool, "guest,a=1-guest", true);
-        DV_POOL_UNTIL(pool, dv_test_member_load(stays) == 30 && state_of(stays) == DIVVY_ACQUIRED);
+        DV_POOL_UNTIL(pool, dv_test_member_load(stays) == 30 && dv_test_member_state(stays) == DIVVY_ACQUIRED);
         dv_test_pool_leave(pool, "guest,a=1-guest");
-        DV_POOL_UNTIL(pool, dv_test_member_load(stays) == 60 && state_of(stays) == DIVVY_ACQUIRED);
+        DV_POOL_UNTIL(pool, dv_test_member_load(stays) == 60 && dv_test_member_state(stays) == DIVVY_ACQUIRED);
     }
     DV_POOL_UNTIL(pool, dv_test_member_stats(stays).in_flight == 0);
     divvy_stats after = dv_test_member_stats(stays);
@@ -226,14 +214,13 @@ TEST(test_watches_do_not_pile_up) {
 }
 
 /* Watches on places that were waited for are gone too, however the waiting ended. */
-TEST(test_watches_of_waiting_places) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_watches_of_waiting_places) {
     dv_test_member *stays = dv_test_pool_add(pool, &(dv_test_member_config){.identifier = "stays"});
     dv_test_pool_settle(pool);
     uint64_t watches = dv_test_member_stats(stays).watches;
     for (size_t i = 0; i < 8; i++) {
         dv_test_pool_join(pool, "guest,a=1-guest", true);
-        DV_POOL_UNTIL(pool, dv_test_member_load(stays) == 30 && state_of(stays) == DIVVY_ACQUIRED);
+        DV_POOL_UNTIL(pool, dv_test_member_load(stays) == 30 && dv_test_member_state(stays) == DIVVY_ACQUIRED);
         size_t free_item = 0;
         while (dv_test_member_owns(stays, free_item)) free_item++;
         char *guest_lock = dv_test_pool_block(pool, pool->items[free_item]);
@@ -241,19 +228,18 @@ TEST(test_watches_of_waiting_places) {
         DV_POOL_UNTIL(pool, dv_test_member_load(stays) == 59);
         if (i % 2) { /* given up before it came */
             dv_test_pool_join(pool, "guest,a=1-guest", true);
-            DV_POOL_UNTIL(pool, dv_test_member_load(stays) == 30 && state_of(stays) == DIVVY_ACQUIRED);
+            DV_POOL_UNTIL(pool, dv_test_member_load(stays) == 30 && dv_test_member_state(stays) == DIVVY_ACQUIRED);
             dv_test_pool_leave(pool, "guest,a=1-guest");
         }
         dv_test_pool_unblock(pool, guest_lock);
-        DV_POOL_UNTIL(pool, dv_test_member_load(stays) == 60 && state_of(stays) == DIVVY_ACQUIRED);
+        DV_POOL_UNTIL(pool, dv_test_member_load(stays) == 60 && dv_test_member_state(stays) == DIVVY_ACQUIRED);
     }
     DV_POOL_UNTIL(pool, dv_test_member_stats(stays).in_flight == 0);
     assert_int_equal(dv_test_member_stats(stays).watches, watches);
 }
 
 /* Joins and leaves in any order, one after another without waiting, end in a pool that is whole. */
-TEST(test_churn_of_real_members) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_churn_of_real_members) {
     dv_test_member *members[8];
     dv_test_pool_add_many(pool, members, 0, 2, &plain);
     for (size_t i = 2; i < 8; i++) {
@@ -267,8 +253,7 @@ TEST(test_churn_of_real_members) {
 }
 
 /* The last member to finish removes the lock directories; one before it removes none that is in use. */
-TEST(test_last_leaver_tidies) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_last_leaver_tidies) {
     dv_test_member *members[3];
     dv_test_pool_add_many(pool, members, 0, 3, &plain);
     dv_test_pool_settle(pool);
@@ -287,8 +272,7 @@ TEST(test_last_leaver_tidies) {
 }
 
 /* A directory in which somebody else has a node is left alone. */
-TEST(test_tidying_spares_what_is_not_ours) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_tidying_spares_what_is_not_ours) {
     dv_test_member *m = dv_test_pool_add(pool, &plain);
     dv_test_pool_settle(pool);
     char *foreign = dv_test_pool_block(pool, "tenant:7");

@@ -23,18 +23,14 @@ static dv_test_member *add_plain(dv_test_pool *pool, const char *identifier) {
     return add(pool, identifier, (dv_test_member_config){0});
 }
 
-static divvy_partition_state state_of(dv_test_member *m) {
-    return divvy_partitioner_state(m->partitioner);
-}
-
 static void release(dv_test_member *m) {
-    assert_int_equal(state_of(m), DIVVY_RELEASE);
+    assert_int_equal(dv_test_member_state(m), DIVVY_RELEASE);
     assert_int_equal(divvy_partitioner_release_set(m->partitioner), 0);
-    assert_int_equal(state_of(m), DIVVY_ALLOCATING);
+    assert_int_equal(dv_test_member_state(m), DIVVY_ALLOCATING);
 }
 
 static void expect_share(dv_test_member *m, const char *share) {
-    assert_int_equal(state_of(m), DIVVY_ACQUIRED);
+    assert_int_equal(dv_test_member_state(m), DIVVY_ACQUIRED);
     assert_string_equal(dv_test_member_share(m), share);
 }
 
@@ -62,8 +58,7 @@ static int setup_one(void **state) {
 }
 
 /* A member alone acquires everything. */
-TEST(test_party_of_one) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_party_of_one) {
     dv_test_member *only = add(pool, NULL, (dv_test_member_config){0});
     dv_test_pool_settle(pool);
     expect_share(only, "0 1 2");
@@ -80,7 +75,7 @@ TEST_IN(test_party_of_two, setup_two, dv_test_pool_teardown) {
     expect_share(first, "0");
     expect_share(second, "1");
     dv_test_member_finish(first);
-    DV_POOL_UNTIL(pool, state_of(second) == DIVVY_RELEASE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(second) == DIVVY_RELEASE);
     assert_int_equal(dv_test_member_load(second), 0);
     dv_test_member_finish(second);
     expect_states(second, "ALLOCATING ACQUIRED RELEASE FAILURE");
@@ -88,15 +83,14 @@ TEST_IN(test_party_of_two, setup_two, dv_test_pool_teardown) {
 }
 
 /* A third member makes the first two release everything; after that all three have their share. */
-TEST(test_party_expansion) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_party_expansion) {
     dv_test_member *first = add_plain(pool, "0"), *second = add_plain(pool, "1");
     dv_test_pool_settle(pool);
     expect_share(first, "0 2");
     expect_share(second, "1");
     dv_test_member *third = add_plain(pool, "2");
-    DV_POOL_UNTIL(pool, state_of(first) == DIVVY_RELEASE && state_of(second) == DIVVY_RELEASE);
-    assert_int_equal(state_of(third), DIVVY_ALLOCATING);
+    DV_POOL_UNTIL(pool, dv_test_member_state(first) == DIVVY_RELEASE && dv_test_member_state(second) == DIVVY_RELEASE);
+    assert_int_equal(dv_test_member_state(third), DIVVY_ALLOCATING);
     assert_string_equal(dv_test_member_share(first), "0! 2!");
     release(first);
     release(second);
@@ -119,26 +113,25 @@ TEST_IN(test_more_members_than_items, setup_one, dv_test_pool_teardown) {
 }
 
 /* The session's expiry is FAILURE, for good: a release changes nothing after that. */
-TEST(test_party_session_failure) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_party_session_failure) {
     dv_test_member *m = add(pool, "0", (dv_test_member_config){.proxied = true});
     dv_test_pool_settle(pool);
     int64_t session = divvy_client_session_id(m->client);
     dv_test_member_expire(m);
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_FAILURE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_FAILURE);
     assert_int_equal(divvy_partitioner_release_set(m->partitioner), DIVVY_ESTATE);
-    assert_int_equal(state_of(m), DIVVY_FAILURE);
+    assert_int_equal(dv_test_member_state(m), DIVVY_FAILURE);
     assert_int_equal(divvy_partitioner_failure(m->partitioner, NULL, 0), DIVVY_ELOST);
     assert_string_equal(dv_test_member_share(m), "");
     dv_test_member_drain(m);
     assert_int_equal(m->records[dv_test_member_last(m, DV_TEST_LOST, -1)].reason, DIVVY_REASON_SESSION);
     dv_test_pool_step_for(pool, 3 * BOUNDARY_MS);
-    assert_int_equal(state_of(m), DIVVY_FAILURE);
+    assert_int_equal(dv_test_member_state(m), DIVVY_FAILURE);
     /* Not even on the next session, which the client has opened by itself. */
     DV_POOL_UNTIL(pool, divvy_client_state(m->client) == DIVVY_CONNECTED);
     assert_int_not_equal(divvy_client_session_id(m->client), session);
     dv_test_pool_step_for(pool, 3 * BOUNDARY_MS);
-    assert_int_equal(state_of(m), DIVVY_FAILURE);
+    assert_int_equal(dv_test_member_state(m), DIVVY_FAILURE);
     assert_int_equal(dv_test_pool_nodes(pool), 0);
     assert_int_equal(divvy_partitioner_finish(m->partitioner, 0), DIVVY_ELOST);
 }
@@ -151,8 +144,7 @@ static void lose_connection(dv_test_pool *pool, dv_test_member **members, size_t
 }
 
 /* A lost connection makes everybody release; they settle on the same shares, and react to a new member after it. */
-TEST(test_connection_loss) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_connection_loss) {
     dv_test_member *members[2];
     members[0] = add(pool, "0", (dv_test_member_config){.proxied = true});
     members[1] = add(pool, "1", (dv_test_member_config){.proxied = true});
@@ -165,7 +157,7 @@ TEST(test_connection_loss) {
     expect_share(members[1], "1");
     for (size_t i = 0; i < 2; i++) expect_states(members[i], "ALLOCATING ACQUIRED RELEASE ALLOCATING ACQUIRED");
     dv_test_member *third = add_plain(pool, "2");
-    for (size_t i = 0; i < 2; i++) DV_POOL_UNTIL(pool, state_of(members[i]) == DIVVY_RELEASE);
+    for (size_t i = 0; i < 2; i++) DV_POOL_UNTIL(pool, dv_test_member_state(members[i]) == DIVVY_RELEASE);
     for (size_t i = 0; i < 2; i++) release(members[i]);
     dv_test_pool_settle(pool);
     expect_share(members[0], "0");
@@ -174,15 +166,14 @@ TEST(test_connection_loss) {
 }
 
 /* Who releases while the connection is down is to release again when it is back, as with kazoo's listener. */
-TEST(test_release_while_suspended) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_release_while_suspended) {
     dv_test_member *m = add(pool, "0", (dv_test_member_config){.proxied = true});
     dv_test_pool_settle(pool);
     dv_test_member_cut(m);
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_RELEASE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_RELEASE);
     release(m);
     dv_test_proxy_restore(m->proxy);
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_RELEASE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_RELEASE);
     release(m);
     dv_test_pool_settle(pool);
     expect_share(m, "0 1 2");
@@ -198,8 +189,8 @@ TEST_IN(test_new_partitioner_during_the_lock, setup_two, dv_test_pool_teardown) 
     DV_POOL_UNTIL(pool, dv_test_pool_queue_length(pool, "1") == 2);
     assert_int_equal(dv_test_member_load(first), 0); /* eager: nothing before everything */
     dv_test_member *second = add_plain(pool, "1");
-    DV_POOL_UNTIL(pool, state_of(first) == DIVVY_ACQUIRED);
-    assert_int_equal(state_of(second), DIVVY_ALLOCATING);
+    DV_POOL_UNTIL(pool, dv_test_member_state(first) == DIVVY_ACQUIRED);
+    assert_int_equal(dv_test_member_state(second), DIVVY_ALLOCATING);
     dv_test_pool_unblock(pool, slow);
     dv_test_pool_settle(pool);
     expect_share(first, "0");
@@ -219,7 +210,7 @@ TEST_IN(test_new_partitioner_steals_the_lock, setup_two, dv_test_pool_teardown) 
     DV_MEMBER_UNTIL(second, dv_test_pool_queue_length(pool, "1") == 3);
     dv_test_pool_unblock(pool, slow); /* Now the first one has the lock, and does not hear of it. */
     for (int i = 0; i < 50; i++) dv_test_member_step(second);
-    assert_int_equal(state_of(second), DIVVY_ALLOCATING);
+    assert_int_equal(dv_test_member_state(second), DIVVY_ALLOCATING);
     dv_test_pool_settle(pool);
     expect_share(first, "0");
     expect_share(second, "1");
@@ -228,29 +219,27 @@ TEST_IN(test_new_partitioner_steals_the_lock, setup_two, dv_test_pool_teardown) 
 
 /* Everything is released at the first sign of a change, long before it has settled, and nothing is created again until
  * it has: the target is void. */
-TEST(test_first_sign_voids_the_target) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_first_sign_voids_the_target) {
     dv_test_member *m = add_plain(pool, "5");
     dv_test_pool_settle(pool);
     int64_t changed_ms = dv_test_now_ms();
     dv_test_pool_join(pool, "0123456789abcdef0123456789abcdef-9", true);
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_RELEASE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_RELEASE);
     release(m);
     DV_POOL_UNTIL(pool, dv_test_pool_nodes(pool) == 1); /* its party node */
     uint64_t creates = dv_test_member_stats(m).creates;
     DV_POOL_UNTIL(pool, dv_test_member_stats(m).creates > creates);
     assert_true(dv_test_now_ms() - changed_ms >= BOUNDARY_MS);
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
     expect_share(m, "0 2");
 }
 
 /* A change that is undone before it settles costs kazoo's users a release all the same. */
-TEST(test_change_that_is_undone) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_change_that_is_undone) {
     dv_test_member *m = add_plain(pool, "5");
     dv_test_pool_settle(pool);
     dv_test_pool_join(pool, "0123456789abcdef0123456789abcdef-9", true);
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_RELEASE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_RELEASE);
     dv_test_pool_leave(pool, "0123456789abcdef0123456789abcdef-9");
     release(m);
     dv_test_pool_settle(pool);
@@ -259,26 +248,24 @@ TEST(test_change_that_is_undone) {
 }
 
 /* A release that comes when the change has long settled ends in the new share at once, everything taken again. */
-TEST(test_slow_release) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_slow_release) {
     dv_test_member *m = add_plain(pool, "5");
     dv_test_pool_settle(pool);
     int64_t token = dv_test_member_token(m, 0);
     dv_test_pool_join(pool, "0123456789abcdef0123456789abcdef-9", true);
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_RELEASE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_RELEASE);
     dv_test_pool_step_for(pool, 3 * BOUNDARY_MS);
     assert_string_equal(dv_test_member_share(m), "0! 1! 2!");
     release(m);
     assert_int_equal(dv_test_member_load(m), 0);
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
     expect_share(m, "0 2");
     assert_true(dv_test_member_token(m, 0) > token);
     expect_states(m, "ALLOCATING ACQUIRED RELEASE ALLOCATING ACQUIRED");
 }
 
 /* A change seen while ALLOCATING keeps an eager member from being ACQUIRED until the change has settled. */
-TEST(test_change_while_allocating) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_change_while_allocating) {
     char *slow = dv_test_pool_block(pool, "0");
     dv_test_member *m = add_plain(pool, "5");
     DV_POOL_UNTIL(pool, dv_test_pool_queue_length(pool, "0") == 2);
@@ -287,7 +274,7 @@ TEST(test_change_while_allocating) {
     dv_test_pool_join(pool, "0123456789abcdef0123456789abcdef-9", true);
     DV_POOL_UNTIL(pool, dv_test_member_stats(m).watch_events > events); /* seen before the lock comes */
     dv_test_pool_unblock(pool, slow);
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
     assert_true(dv_test_now_ms() - changed_ms >= BOUNDARY_MS);
     expect_share(m, "0 2");
     expect_states(m, "ALLOCATING ACQUIRED");

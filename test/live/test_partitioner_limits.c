@@ -6,10 +6,6 @@
 
 #define MANY 20000
 
-static divvy_partition_state state_of(dv_test_member *m) {
-    return divvy_partitioner_state(m->partitioner);
-}
-
 static int setup_many(void **state) {
     dv_test_pool_setup(state);
     dv_test_pool *pool = *state;
@@ -55,7 +51,7 @@ TEST_IN(test_short_share, setup_many, dv_test_pool_teardown) {
     /* A place costs some 60 bytes: a third of them does not fit. */
     dv_test_member_config config = {.boundary_ms = 50, .ephemeral_path_bytes = 800 * 1024};
     dv_test_pool_add_many(pool, members, 0, 1, &config);
-    DV_POOL_UNTIL(pool, state_of(members[0]) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(members[0]) == DIVVY_ACQUIRED);
     size_t fits = dv_test_member_load(members[0]);
     assert_in_range(fits, MANY / 2 + 1, MANY - 1);
     assert_true(is_short(members[0]));
@@ -76,34 +72,32 @@ TEST_IN(test_short_share, setup_many, dv_test_pool_teardown) {
     for (size_t i = 0; i < 2; i++) dv_test_member_drain(members[i]);
     check_some_owners(pool, members, 2);
     dv_test_member_destroy(members[1]);
-    DV_POOL_UNTIL(pool, state_of(members[0]) == DIVVY_ACQUIRED && is_short(members[0]));
+    DV_POOL_UNTIL(pool, dv_test_member_state(members[0]) == DIVVY_ACQUIRED && is_short(members[0]));
     assert_in_range(dv_test_member_load(members[0]), fits - 500, fits + 500); /* names are not all of one length */
     dv_test_member_finish(members[0]);
     DV_POOL_UNTIL(pool, dv_test_pool_directories(pool) == 0);
 }
 
 /* A member that is short takes more as soon as there is room, without a change of the party. */
-TEST(test_room_is_used) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_room_is_used) {
     dv_test_member *m =
         dv_test_pool_add(pool, &(dv_test_member_config){.func = dv_test_pool_func, .ephemeral_path_bytes = 500});
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
     size_t fits = dv_test_member_load(m);
     assert_in_range(fits, 2, 7);
     assert_true(is_short(m));
     dv_test_pool_set_target(pool, "0011111111"); /* the first two go, and two others fit */
-    DV_POOL_UNTIL(pool, dv_test_member_owns(m, fits + 1) && state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_owns(m, fits + 1) && dv_test_member_state(m) == DIVVY_ACQUIRED);
     assert_int_equal(dv_test_member_load(m), fits);
     assert_true(is_short(m));
     dv_test_pool_set_target(pool, "0000000011");
-    DV_POOL_UNTIL(pool, dv_test_member_load(m) == 2 && state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_load(m) == 2 && dv_test_member_state(m) == DIVVY_ACQUIRED);
     assert_false(is_short(m));
     assert_true(dv_test_member_owns(m, 8) && dv_test_member_owns(m, 9));
 }
 
 /* A window of few watched bytes makes acquisition slower, not incomplete, whether the places are free or taken. */
-TEST(test_small_watch_window) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_small_watch_window) {
     dv_test_member *members[2];
     dv_test_member_config config = {.boundary_ms = 50, .watch_path_bytes = 300};
     dv_test_pool_add_many(pool, members, 0, 1, &config);
@@ -113,7 +107,7 @@ TEST(test_small_watch_window) {
     char *foreign[10];
     for (size_t i = 0; i < 10; i++) foreign[i] = dv_test_pool_block(pool, pool->items[i]);
     dv_test_member_finish(members[0]);
-    DV_POOL_UNTIL(pool, state_of(members[1]) == DIVVY_ALLOCATING);
+    DV_POOL_UNTIL(pool, dv_test_member_state(members[1]) == DIVVY_ALLOCATING);
     for (size_t i = 10; i-- > 0;) dv_test_pool_unblock(pool, foreign[i]);
     dv_test_pool_settle(pool);
     assert_int_equal(dv_test_member_load(members[1]), 10);
@@ -121,10 +115,9 @@ TEST(test_small_watch_window) {
 }
 
 /* A budget that not even the party node fits is an error that says so. */
-TEST(test_no_room_at_all) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_no_room_at_all) {
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.ephemeral_path_bytes = 20});
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_FAILURE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_FAILURE);
     assert_int_equal(divvy_partitioner_failure(m->partitioner, NULL, 0), DIVVY_ELIMIT);
     assert_int_equal(dv_test_pool_nodes(pool), 0);
 }
@@ -168,8 +161,7 @@ static void open_refuser(dv_test_pool *pool) {
 }
 
 /* Numbers, choices and paths that cannot be are refused, with a message, and nothing comes to be in ZooKeeper. */
-TEST(test_refused_numbers) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_refused_numbers) {
     open_refuser(pool);
     divvy_partitioner_config good = good_config(pool);
     REFUSE(DIVVY_EINVAL, time_boundary_ms, -1);
@@ -208,8 +200,7 @@ TEST(test_refused_numbers) {
 }
 
 /* So are items and identifiers. */
-TEST(test_refused_items) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_refused_items) {
     open_refuser(pool);
     divvy_partitioner_config config = good_config(pool);
     const char *twice[] = {"b", "a", "b"}, *empty[] = {"a", ""}, *null[] = {"a", NULL};

@@ -10,10 +10,6 @@
 #include "client/client.h"
 #include "znode/apache/apache.h"
 
-static divvy_partition_state state_of(dv_test_member *m) {
-    return divvy_partitioner_state(m->partitioner);
-}
-
 /* The native client waits for a sixtieth of the timeout before it tries to reconnect. */
 enum { TIMEOUT_MS = 18000 };
 
@@ -25,7 +21,7 @@ static dv_test_member *add(dv_test_pool *pool) {
 
 /* The member has heard all that it is going to, and owns what `bits` says. */
 static void await_share(dv_test_member *m, size_t load) {
-    DV_MEMBER_UNTIL(m, dv_test_member_load(m) == load && state_of(m) == DIVVY_ACQUIRED);
+    DV_MEMBER_UNTIL(m, dv_test_member_load(m) == load && dv_test_member_state(m) == DIVVY_ACQUIRED);
     DV_MEMBER_UNTIL(m, dv_test_member_stats(m).in_flight == 0);
 }
 
@@ -85,7 +81,7 @@ static void lose_replies(dv_test_member *m) {
 }
 
 static void check_all(dv_test_pool *pool, dv_test_member *m) {
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED && dv_test_member_load(m) == pool->item_count);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED && dv_test_member_load(m) == pool->item_count);
     dv_test_member_drain(m);
     dv_test_pool_check_owners(pool, false);
     assert_int_equal(dv_test_pool_nodes(pool), 1 + pool->item_count);
@@ -93,8 +89,7 @@ static void check_all(dv_test_pool *pool, dv_test_member *m) {
 }
 
 /* Creates that were applied and whose answers were lost are found: one node an item, and that is the token. */
-TEST(test_lost_reply_of_creates) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_lost_reply_of_creates) {
     dv_test_member *m = add(pool);
     await_share(m, 10);
     dv_test_pool_set_target(pool, "0000000001");
@@ -110,8 +105,7 @@ TEST(test_lost_reply_of_creates) {
 }
 
 /* One create that was lost, not a multi: the same. */
-TEST(test_lost_reply_of_one_create) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_lost_reply_of_one_create) {
     dv_test_member *m = add(pool);
     await_share(m, 10);
     dv_test_pool_set_target(pool, "1110111111");
@@ -125,8 +119,7 @@ TEST(test_lost_reply_of_one_create) {
 }
 
 /* A create whose answer was lost and whose item the target lacks by the time the connection is back: its node goes. */
-TEST(test_lost_reply_and_no_longer_wanted) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_lost_reply_and_no_longer_wanted) {
     dv_test_member *m = add(pool);
     await_share(m, 10);
     dv_test_pool_set_target(pool, "1111100000");
@@ -143,8 +136,7 @@ TEST(test_lost_reply_and_no_longer_wanted) {
 }
 
 /* Requests that never arrived are sent again. */
-TEST(test_lost_requests) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_lost_requests) {
     dv_test_member *m = add(pool);
     await_share(m, 10);
     dv_test_pool_set_target(pool, "0000000001");
@@ -160,17 +152,16 @@ TEST(test_lost_requests) {
 }
 
 /* Deletes whose answers were lost are done, and not told as anything else. */
-TEST(test_lost_reply_of_deletes) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_lost_reply_of_deletes) {
     dv_test_member *m = add(pool);
     m->config.patient = true;
     await_share(m, 10);
     dv_test_pool_set_target(pool, "0000000001");
-    DV_MEMBER_UNTIL(m, state_of(m) == DIVVY_RELEASE);
+    DV_MEMBER_UNTIL(m, dv_test_member_state(m) == DIVVY_RELEASE);
     lose_replies(m);
     assert_int_equal(divvy_partitioner_release_set(m->partitioner), 0);
     DV_MEMBER_UNTIL(m, dv_test_pool_nodes(pool) == 2);
-    assert_int_equal(state_of(m), DIVVY_ALLOCATING); /* "deletes unacknowledged included" */
+    assert_int_equal(dv_test_member_state(m), DIVVY_ALLOCATING); /* "deletes unacknowledged included" */
     suspend_and_restore(m);
     await_share(m, 1);
     dv_test_member_drain(m);
@@ -179,8 +170,7 @@ TEST(test_lost_reply_of_deletes) {
 }
 
 /* The creation of our party node whose answer was lost: one node, not two. */
-TEST(test_lost_reply_of_joining) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_lost_reply_of_joining) {
     /* By names: a member that follows a plan has another answer under way. */
     const int assign = DIVVY_ASSIGN_RENDEZVOUS;
     dv_test_member *other = dv_test_pool_add(pool, &(dv_test_member_config){.identifier = "o", .assign = assign});
@@ -207,8 +197,7 @@ TEST(test_lost_reply_of_joining) {
 }
 
 /* finish() while the outcome of creates is unknown: nothing is left, whatever it was. */
-TEST(test_finish_with_lost_replies) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_finish_with_lost_replies) {
     dv_test_member *m = add(pool);
     await_share(m, 10);
     dv_test_pool_set_target(pool, "0000000001");
@@ -218,7 +207,7 @@ TEST(test_finish_with_lost_replies) {
     lose_replies(m);
     DV_MEMBER_UNTIL(m, dv_test_pool_nodes(pool) == 11);
     assert_int_equal(divvy_partitioner_finish(m->partitioner, 200), DIVVY_ETIMEDOUT);
-    assert_int_equal(state_of(m), DIVVY_FAILURE);
+    assert_int_equal(dv_test_member_state(m), DIVVY_FAILURE);
     suspend_and_restore(m);
     dv_test_member_finish(m);
     assert_int_equal(dv_test_pool_nodes(pool), 0);
@@ -226,8 +215,7 @@ TEST(test_finish_with_lost_replies) {
 }
 
 /* The target comes from the very party that settled: not from one read again, nor from what has changed since. */
-TEST(test_target_is_of_the_party_that_settled) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_target_is_of_the_party_that_settled) {
     dv_test_member *m = add(pool);
     await_share(m, 10);
     dv_test_pool_set_target(pool, "1000000000");
@@ -235,12 +223,12 @@ TEST(test_target_is_of_the_party_that_settled) {
     uint64_t reads = dv_test_member_stats(m).children;
     dv_test_pool_set_target(pool, "0100000000"); /* before it has looked at the answer */
     m->config.patient = true;
-    while (state_of(m) == DIVVY_ACQUIRED) dv_test_member_step(m);
+    while (dv_test_member_state(m) == DIVVY_ACQUIRED) dv_test_member_step(m);
     assert_true(dv_test_member_stats(m).children <= reads + 1); /* the one for the change after this */
     assert_true(dv_test_member_owns(m, 0));
     assert_int_equal(dv_test_member_load(m), 1);
     m->config.patient = false;
-    DV_POOL_UNTIL(pool, dv_test_member_owns(m, 1) && state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_owns(m, 1) && dv_test_member_state(m) == DIVVY_ACQUIRED);
 }
 
 /* The connection goes after so many steps of a new member: whatever was under way, in the end there is one party node

@@ -7,10 +7,6 @@
 
 enum { MANY = 10000, FEW = 100, DELAY_MS = 60000 };
 
-static divvy_partition_state state_of(dv_test_member *m) {
-    return divvy_partitioner_state(m->partitioner);
-}
-
 /* Who owns what, with which token: the czxid of the lock. */
 typedef struct {
     dv_test_member *owner;
@@ -75,8 +71,7 @@ static void check_locks(dv_test_pool *pool, const holding *all) {
 }
 
 /* 4 members become 5, with 10,000 items: exactly 2,000 move; a member goes: only what it had moves. */
-TEST(test_exact) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_exact) {
     dv_test_pool_set_items(pool, "shard-%05zu", MANY);
     pool->unwatched = true;
     dv_test_member *members[5];
@@ -101,8 +96,7 @@ TEST(test_exact) {
 
 /* Five static members are restarted one after the other, each back within its delay: no item moves, and what the others
  * have is not even touched. */
-TEST(test_rolling_restart) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_rolling_restart) {
     dv_test_pool_set_items(pool, "shard-%03zu", FEW);
     dv_test_member *members[5], *restarted[5];
     dv_test_member_config config = {
@@ -129,35 +123,33 @@ TEST(test_rolling_restart) {
 }
 
 /* Of two live static members of one identifier the newer one has the items, the older one nothing; it is told. */
-TEST(test_fenced) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_fenced) {
     dv_test_member *members[2];
     dv_test_member_config config = {.boundary_ms = 100, .is_static = true, .rejoin_delay_ms = DELAY_MS};
     dv_test_pool_add_many(pool, members, 0, 2, &config);
     dv_test_pool_settle(pool);
     dv_test_member *twin;
     dv_test_pool_add_many(pool, &twin, 0, 1, &config);
-    DV_POOL_UNTIL(pool, dv_test_member_load(twin) == 5 && state_of(twin) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_load(twin) == 5 && dv_test_member_state(twin) == DIVVY_ACQUIRED);
     assert_int_equal(dv_test_member_load(members[0]), 0);
-    assert_int_equal(state_of(members[0]), DIVVY_ALLOCATING);
+    assert_int_equal(dv_test_member_state(members[0]), DIVVY_ALLOCATING);
     assert_int_equal(dv_test_member_count(members[0], DV_TEST_WARNING, DIVVY_WARN_FENCED), 1);
     assert_int_equal(dv_test_member_load(members[1]), 5);
     assert_int_equal(dv_test_member_count(members[1], DV_TEST_REVOKED, -1), 0);
     dv_test_member_finish(twin);
-    DV_POOL_UNTIL(pool, dv_test_member_load(members[0]) == 5 && state_of(members[0]) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_load(members[0]) == 5 && dv_test_member_state(members[0]) == DIVVY_ACQUIRED);
     dv_test_member_destroy(twin);
 }
 
 /* A static member that leaves for good is not waited for. */
-TEST(test_leave) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_leave) {
     dv_test_member *members[3];
     dv_test_member_config config = {.boundary_ms = 100, .is_static = true, .rejoin_delay_ms = DELAY_MS};
     dv_test_pool_add_many(pool, members, 0, 3, &config);
     dv_test_pool_settle(pool);
     int error = divvy_partitioner_leave(members[1]->partitioner, 0);
     assert_int_equal(error, DIVVY_ETIMEDOUT); /* it goes on by itself */
-    DV_POOL_UNTIL(pool, state_of(members[1]) == DIVVY_FAILURE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(members[1]) == DIVVY_FAILURE);
     DV_POOL_UNTIL(pool, divvy_partitioner_leave(members[1]->partitioner, 0) == 0);
     dv_test_member_destroy(members[1]);
     dv_test_pool_settle(pool);

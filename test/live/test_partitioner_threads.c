@@ -5,10 +5,6 @@
 #include <dirent.h>
 #include <string.h>
 
-static divvy_partition_state state_of(dv_test_member *m) {
-    return divvy_partitioner_state(m->partitioner);
-}
-
 /* ---- threads that share a partitioner ---- */
 
 typedef struct {
@@ -71,7 +67,7 @@ static void change_targets(dv_test_pool *pool, dv_test_member *m) {
     static const size_t loads[] = {5, 5, 5, 10};
     for (size_t i = 0; i < 20; i++) {
         dv_test_pool_set_target(pool, targets[i % 4]);
-        DV_POOL_UNTIL(pool, dv_test_member_load(m) == loads[i % 4] && state_of(m) == DIVVY_ACQUIRED);
+        DV_POOL_UNTIL(pool, dv_test_member_load(m) == loads[i % 4] && dv_test_member_state(m) == DIVVY_ACQUIRED);
     }
     dv_test_member_mark(m);
 }
@@ -96,15 +92,13 @@ static void run_with_threads(dv_test_pool *pool, dv_test_member *m) {
 }
 
 /* Threads may share a partitioner; each RELEASE is released by one of them. */
-TEST(test_threads_share_a_partitioner) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_threads_share_a_partitioner) {
     run_with_threads(pool, dv_test_pool_add(pool, &(dv_test_member_config){
                                                       .threaded = true, .patient = true, .func = dv_test_pool_func}));
 }
 
 /* A manual client's too, while one thread drives it. */
-TEST(test_threads_share_a_manual_partitioner) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_threads_share_a_manual_partitioner) {
     run_with_threads(pool,
                      dv_test_pool_add(pool, &(dv_test_member_config){.patient = true, .func = dv_test_pool_func}));
 }
@@ -117,12 +111,11 @@ static void *release_later(void *context) {
 }
 
 /* A release in another thread wakes the thread that sleeps in divvy_client_process(): the deletes are sent at once. */
-TEST(test_release_wakes_process) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_release_wakes_process) {
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.patient = true, .func = dv_test_pool_func});
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
     dv_test_pool_set_target(pool, "1111100000");
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_RELEASE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_RELEASE);
     dv_test_member_drain(m);
     sharer s = {m, NULL, 0};
     pthread_t thread;
@@ -134,7 +127,7 @@ TEST(test_release_wakes_process) {
     }
     pthread_join(thread, NULL);
     assert_int_equal(s.released, 1);
-    while (state_of(m) != DIVVY_ACQUIRED) divvy_client_process(m->client, 20000);
+    while (dv_test_member_state(m) != DIVVY_ACQUIRED) divvy_client_process(m->client, 20000);
     assert_true(dv_test_now_ms() < deadline_ms);
     assert_int_equal(dv_test_pool_nodes(pool), 6);
 }
@@ -177,8 +170,7 @@ static bool is_settled(const one *o, size_t wanted, dv_test_pool *pool) {
 
 /* Partitioners of one pool may share a client, session and watches: they are members like any others; another pool on
  * the same client is not touched by it. */
-TEST(test_two_partitioners_on_one_client) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_two_partitioners_on_one_client) {
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.boundary_ms = 50});
     char path[100];
     snprintf(path, sizeof path, "%s/elsewhere", pool->path);
@@ -186,11 +178,11 @@ TEST(test_two_partitioners_on_one_client) {
     create(&twin, m->client, pool->path, "twin", pool);
     create(&stranger, m->client, path, "twin", pool);
     DV_POOL_UNTIL(pool, is_settled(&twin, 5, pool) && is_settled(&stranger, 10, pool) && dv_test_member_load(m) == 5 &&
-                            state_of(m) == DIVVY_ACQUIRED);
+                            dv_test_member_state(m) == DIVVY_ACQUIRED);
     for (size_t i = 0; i < 10; i++)
         assert_int_equal(divvy_partitioner_owns(twin.p, pool->items[i]) + dv_test_member_owns(m, i), 1);
     divvy_partitioner_destroy(twin.p);
-    DV_POOL_UNTIL(pool, dv_test_member_load(m) == 10 && state_of(m) == DIVVY_ACQUIRED && twin.destroyed);
+    DV_POOL_UNTIL(pool, dv_test_member_load(m) == 10 && dv_test_member_state(m) == DIVVY_ACQUIRED && twin.destroyed);
     dv_test_pool_check_owners(pool, false);
     assert_int_equal(load(&stranger, pool), 10);
     divvy_partitioner_destroy(stranger.p);
@@ -228,8 +220,7 @@ static void live_and_die(dv_test_pool *pool, const char *connect, bool manual, b
 
 /* After close there is no thread and no descriptor more than before, in whatever mode and order, and whether a server
  * could be reached or not. */
-TEST(test_no_thread_or_descriptor_left) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_no_thread_or_descriptor_left) {
     live_and_die(pool, pool->connect, false, false); /* what the C library and the native one keep for good */
     size_t threads = count_entries("/proc/self/task"), fds = count_entries("/proc/self/fd");
     for (unsigned i = 0; i < 8; i++)

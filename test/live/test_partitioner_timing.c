@@ -14,10 +14,6 @@ static dv_test_member *add(dv_test_pool *pool, dv_test_member_config config) {
     return dv_test_pool_add(pool, &config);
 }
 
-static divvy_partition_state state_of(dv_test_member *m) {
-    return divvy_partitioner_state(m->partitioner);
-}
-
 static const dv_test_record *last(dv_test_member *m, enum dv_test_kind kind, int to) {
     size_t i = dv_test_member_last(m, kind, to);
     assert_true(i != SIZE_MAX);
@@ -33,28 +29,26 @@ static int setup(void **state) {
 /* ---- settling ---- */
 
 /* A join counts when the party has stood still for the boundary, and not before. */
-TEST(test_boundary) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_boundary) {
     enum { BOUNDARY_MS = 300 };
     int64_t made_ms = dv_test_now_ms();
     dv_test_member *m = add(pool, (dv_test_member_config){.boundary_ms = BOUNDARY_MS});
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
     assert_true(last(m, DV_TEST_STATE, DIVVY_ACQUIRED)->at_ms - made_ms >= BOUNDARY_MS);
     dv_test_pool_set_target(pool, "0011");
     dv_test_pool_step_for(pool, BOUNDARY_MS / 2);
     int64_t changed_ms = dv_test_now_ms();
     dv_test_pool_set_target(pool, "1100"); /* begins the boundary again */
-    DV_POOL_UNTIL(pool, strcmp(dv_test_member_share(m), "0 1") == 0 && state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, strcmp(dv_test_member_share(m), "0 1") == 0 && dv_test_member_state(m) == DIVVY_ACQUIRED);
     assert_true(last(m, DV_TEST_REVOKED, -1)->at_ms - changed_ms >= BOUNDARY_MS);
 }
 
 /* Reads that come by for another reason, as on a new connection, do not shorten the boundary. */
-TEST(test_boundary_over_a_blip) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_boundary_over_a_blip) {
     enum { BOUNDARY_MS = 1500 };
     dv_test_member *m =
         add(pool, (dv_test_member_config){.boundary_ms = BOUNDARY_MS, .proxied = true, .session_timeout_ms = 12000});
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
     uint64_t reads = dv_test_member_stats(m).children;
     dv_test_pool_set_target(pool, "0011");
     int64_t changed_ms = dv_test_now_ms();
@@ -67,12 +61,11 @@ TEST(test_boundary_over_a_blip) {
 }
 
 /* Where members only left, the leave boundary counts. */
-TEST(test_leave_boundary) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_leave_boundary) {
     enum { JOIN_MS = 50, LEAVE_MS = 600 };
     dv_test_pool_join(pool, "leaver,a=f00000000-other", true);
     dv_test_member *m = add(pool, (dv_test_member_config){.boundary_ms = JOIN_MS, .leave_boundary_ms = LEAVE_MS});
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
     dv_test_pool_set_target(pool, "0111");
     DV_POOL_UNTIL(pool, strcmp(dv_test_member_share(m), "1 2 3") == 0);
     dv_test_pool_set_target(pool, "0110");
@@ -95,11 +88,10 @@ static uint64_t asked_about_party(dv_test_member *m) {
 
 /* A party that never stands still settles by settle_max all the same, and is read no more often than each quarter of
  * the boundary, however often it changes. */
-TEST(test_churn_settles_by_settle_max) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_churn_settles_by_settle_max) {
     enum { BOUNDARY_MS = 2000, SETTLE_MAX_MS = 5000 };
     dv_test_member *m = add(pool, (dv_test_member_config){.boundary_ms = BOUNDARY_MS, .settle_max_ms = SETTLE_MAX_MS});
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
     DV_POOL_UNTIL(pool, dv_test_member_stats(m).in_flight == 0);
     uint64_t asked = asked_about_party(m), listed = dv_test_member_stats(m).children;
     dv_test_pool_set_target(pool, "0011");
@@ -121,19 +113,18 @@ TEST(test_churn_settles_by_settle_max) {
     uint64_t most = (uint64_t)took_ms / (BOUNDARY_MS / 4) + 2 + dv_test_member_stats(m).children - listed;
     assert_in_range(asked_about_party(m) - asked, 2, most);
     if (there) dv_test_pool_leave(pool, "churn,a=f00000000-churn");
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
 }
 
 /* ---- timeouts ---- */
 
 /* ALLOCATING for longer than allocate_timeout is FAILURE: the party and the queues are left at once, but what was
  * worked on stays locked until the user has stopped, which he says by destroying. */
-TEST(test_allocate_timeout) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_allocate_timeout) {
     char *foreign = dv_test_pool_block(pool, "3");
     int64_t made_ms = dv_test_now_ms();
     dv_test_member *m = add(pool, (dv_test_member_config){.allocate_timeout_ms = 400});
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_FAILURE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_FAILURE);
     assert_true(last(m, DV_TEST_STATE, DIVVY_FAILURE)->at_ms - made_ms >= 400);
     assert_int_equal(divvy_partitioner_failure(m->partitioner, NULL, 0), DIVVY_ETIMEDOUT);
     assert_int_equal(last(m, DV_TEST_LOST, -1)->reason, DIVVY_REASON_TIMEOUT);
@@ -149,34 +140,32 @@ TEST(test_allocate_timeout) {
 }
 
 /* The timeout counts ALLOCATING alone, from each entry: a RELEASE may last as long as it likes. */
-TEST(test_allocate_timeout_begins_anew) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_allocate_timeout_begins_anew) {
     enum { TIMEOUT_MS = 1500 };
     dv_test_member *m = add(pool, (dv_test_member_config){.allocate_timeout_ms = TIMEOUT_MS, .patient = true});
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
     char *foreign = dv_test_pool_block(pool, "0");
     dv_test_pool_set_target(pool, "0111");
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_RELEASE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_RELEASE);
     dv_test_pool_step_for(pool, TIMEOUT_MS + 200);
-    assert_int_equal(state_of(m), DIVVY_RELEASE);
+    assert_int_equal(dv_test_member_state(m), DIVVY_RELEASE);
     assert_int_equal(divvy_partitioner_release_set(m->partitioner), 0);
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
     dv_test_pool_set_target(pool, "1111");
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ALLOCATING);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ALLOCATING);
     int64_t began_ms = last(m, DV_TEST_STATE, DIVVY_ALLOCATING)->at_ms;
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_FAILURE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_FAILURE);
     assert_true(last(m, DV_TEST_STATE, DIVVY_FAILURE)->at_ms - began_ms >= TIMEOUT_MS / 2);
     dv_test_pool_unblock(pool, foreign);
 }
 
 /* A RELEASE that is not answered in time is warned of, and again when it has lasted twice as long; one that is answered
  * is not. */
-TEST(test_release_warning) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_release_warning) {
     dv_test_member *m = add(pool, (dv_test_member_config){.release_warn_ms = 2000, .patient = true});
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
     dv_test_pool_set_target(pool, "0111");
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_RELEASE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_RELEASE);
     DV_POOL_UNTIL(pool, dv_test_member_count(m, DV_TEST_WARNING, DIVVY_WARN_SLOW_RELEASE) >= 1);
     int64_t told_ms = last(m, DV_TEST_STATE, DIVVY_RELEASE)->at_ms;
     assert_true(last(m, DV_TEST_WARNING, DIVVY_WARN_SLOW_RELEASE)->at_ms - told_ms >= 1000);
@@ -184,17 +173,16 @@ TEST(test_release_warning) {
     assert_true(last(m, DV_TEST_WARNING, DIVVY_WARN_SLOW_RELEASE)->at_ms - told_ms >= 2000);
     assert_int_equal(divvy_partitioner_release_set(m->partitioner), 0);
     size_t warnings = dv_test_member_count(m, DV_TEST_WARNING, DIVVY_WARN_SLOW_RELEASE);
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
     m->config.patient = false;
     dv_test_pool_set_target(pool, "0011");
-    DV_POOL_UNTIL(pool, strcmp(dv_test_member_share(m), "2 3") == 0 && state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, strcmp(dv_test_member_share(m), "2 3") == 0 && dv_test_member_state(m) == DIVVY_ACQUIRED);
     dv_test_pool_step_for(pool, 2500);
     assert_int_equal(dv_test_member_count(m, DV_TEST_WARNING, DIVVY_WARN_SLOW_RELEASE), warnings);
 }
 
 /* wait_for_acquire() and wait_change() return what they say they do. */
-TEST(test_waits) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_waits) {
     dv_test_member *m = add(pool, (dv_test_member_config){.patient = true});
     divvy_partitioner *p = m->partitioner;
     assert_int_equal(divvy_partitioner_wait_for_acquire(p, DV_TEST_PATIENCE_MS), 0);
@@ -208,7 +196,7 @@ TEST(test_waits) {
     uint64_t id = divvy_partitioner_state_id(p);
     dv_test_pool_set_target(pool, "1111");
     assert_int_equal(divvy_partitioner_wait_change(p, id, DV_TEST_PATIENCE_MS), 0);
-    assert_int_equal(state_of(m), DIVVY_ALLOCATING);
+    assert_int_equal(dv_test_member_state(m), DIVVY_ALLOCATING);
     id = divvy_partitioner_state_id(p);
     assert_int_equal(divvy_partitioner_wait_change(p, id, 100), DIVVY_ETIMEDOUT);
     assert_int_equal(divvy_partitioner_wait_change(p, id, 0), DIVVY_ETIMEDOUT);
@@ -235,8 +223,7 @@ static void *churn(void *pool) {
 }
 
 /* A timeout is a total, however often the loop is woken before it passes. */
-TEST(test_timeout_is_a_total) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_timeout_is_a_total) {
     char *foreign = dv_test_pool_block(pool, "3");
     dv_test_member *m = add(pool, (dv_test_member_config){0});
     pthread_t thread;
@@ -256,12 +243,11 @@ TEST(test_timeout_is_a_total) {
 /* ---- the order of callbacks ---- */
 
 /* For each change on_items comes before on_state, and a gain that completes the share before ACQUIRED. */
-TEST(test_items_come_before_states) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_items_come_before_states) {
     dv_test_member *m = add(pool, (dv_test_member_config){.boundary_ms = 50});
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
     dv_test_pool_set_target(pool, "0011");
-    DV_POOL_UNTIL(pool, strcmp(dv_test_member_share(m), "2 3") == 0 && state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, strcmp(dv_test_member_share(m), "2 3") == 0 && dv_test_member_state(m) == DIVVY_ACQUIRED);
     dv_test_member_finish(m);
     dv_test_member_drain(m);
     char text[100] = "";
@@ -290,24 +276,23 @@ static void expect_tokens(dv_test_member *m, const int64_t *tokens) {
 }
 
 /* Every session event revokes everything; released, the items come back with the nodes and tokens they had. */
-TEST(test_suspend_revokes_everything) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_suspend_revokes_everything) {
     dv_test_member *m = add(pool, (dv_test_member_config){.suspends = true, .patient = true, .proxied = true});
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
     int64_t tokens[4];
     for (size_t i = 0; i < 4; i++) tokens[i] = dv_test_member_token(m, i);
     dv_test_member_cut(m);
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_RELEASE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_RELEASE);
     assert_string_equal(dv_test_member_share(m), "0! 1! 2! 3!");
     assert_int_equal(divvy_partitioner_release_set(m->partitioner), 0);
-    assert_int_equal(state_of(m), DIVVY_ACQUIRED);
+    assert_int_equal(dv_test_member_state(m), DIVVY_ACQUIRED);
     dv_test_member_drain(m);
     assert_int_equal(last(m, DV_TEST_REVOKED, -1)->reason, DIVVY_REASON_SUSPEND);
     dv_test_proxy_restore(m->proxy);
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_RELEASE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_RELEASE);
     assert_int_equal(divvy_client_state(m->client), DIVVY_CONNECTED);
     assert_int_equal(divvy_partitioner_release_set(m->partitioner), 0);
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
     dv_test_member_drain(m);
     expect_tokens(m, tokens);
     assert_string_equal(dv_test_member_states(m),
@@ -315,12 +300,11 @@ TEST(test_suspend_revokes_everything) {
 }
 
 /* A session event in RELEASE is a RELEASE of its own after the first: of everything. */
-TEST(test_suspend_in_release) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_suspend_in_release) {
     dv_test_member *m = add(pool, (dv_test_member_config){.suspends = true, .patient = true, .proxied = true});
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
     dv_test_pool_set_target(pool, "0111");
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_RELEASE);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_RELEASE);
     assert_string_equal(dv_test_member_share(m), "0! 1 2 3");
     dv_test_member_cut(m);
     DV_POOL_UNTIL(pool, divvy_client_state(m->client) == DIVVY_SUSPENDED);
@@ -329,11 +313,11 @@ TEST(test_suspend_in_release) {
     DV_POOL_UNTIL(pool, divvy_client_state(m->client) == DIVVY_CONNECTED);
     assert_int_equal(divvy_partitioner_release_set(m->partitioner), 0);
     dv_test_member_drain(m);
-    assert_int_equal(state_of(m), DIVVY_RELEASE);
+    assert_int_equal(dv_test_member_state(m), DIVVY_RELEASE);
     assert_string_equal(dv_test_member_share(m), "1! 2! 3!");
     assert_int_equal(last(m, DV_TEST_REVOKED, -1)->reason, DIVVY_REASON_SUSPEND);
     assert_int_equal(divvy_partitioner_release_set(m->partitioner), 0);
-    DV_POOL_UNTIL(pool, state_of(m) == DIVVY_ACQUIRED);
+    DV_POOL_UNTIL(pool, dv_test_member_state(m) == DIVVY_ACQUIRED);
     assert_string_equal(dv_test_member_share(m), "1 2 3");
     assert_int_equal(dv_test_pool_queue_length(pool, "0"), 0);
     dv_test_member_drain(m);
@@ -341,8 +325,7 @@ TEST(test_suspend_in_release) {
 }
 
 /* The first connection is no session event: a member made before it is ACQUIRED like any other. */
-TEST(test_first_connection_is_no_suspend) {
-    dv_test_pool *pool = *state;
+TEST_OF_POOL(test_first_connection_is_no_suspend) {
     dv_test_member *m = add(pool, (dv_test_member_config){.suspends = true, .patient = true, .unconnected = true});
     assert_int_equal(divvy_partitioner_wait_for_acquire(m->partitioner, DV_TEST_PATIENCE_MS), 0);
     dv_test_member_drain(m);

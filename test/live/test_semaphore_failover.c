@@ -24,12 +24,6 @@ static divvy_client *open_client(void) {
     return open_connected(&config);
 }
 
-static size_t nodes(dv_test_zk *truth, const char *path) {
-    size_t count;
-    dv_test_zk_free_names(dv_test_zk_children(truth, path, &count));
-    return count;
-}
-
 /* --- held, and waiting ------------------------------------------------------------------------------------------ */
 
 typedef struct {
@@ -98,14 +92,16 @@ static void set_scene(scene *s) {
     for (int i = 0; i < 3; i++) {
         s->locks[i] = make_lock(s->clients[i], "/held/lock", &s->of_locks[i]);
         assert_int_equal(divvy_lock_acquire_async(s->locks[i], -1, on_lock, &s->of_locks[i]), 0);
-        assert_true(DV_WAIT(nodes(s->truth, "/held/lock") == (size_t)i + 1, PATIENCE_MS));
+        assert_true(DV_WAIT(dv_test_zk_count(s->truth, "/held/lock") == (size_t)i + 1, PATIENCE_MS));
     }
     for (int i = 0; i < 4; i++) {
         heard *h = &s->of_semaphores[i];
         s->semaphores[i] = make_semaphore(s->clients[i], "/held/pool", h);
         assert_int_equal(divvy_semaphore_acquire_async(s->semaphores[i], -1, on_semaphore, h), 0);
         if (i < LIMIT) assert_true(DV_WAIT(atomic_load(&h->done) == 1, PATIENCE_MS));
-        else assert_true(DV_WAIT(nodes(s->truth, "/held/pool-__lock__") == (size_t)(i - LIMIT) + 1, PATIENCE_MS));
+        else
+            assert_true(
+                DV_WAIT(dv_test_zk_count(s->truth, "/held/pool-__lock__") == (size_t)(i - LIMIT) + 1, PATIENCE_MS));
     }
     assert_true(DV_WAIT(atomic_load(&s->of_locks[0].done) == 1, PATIENCE_MS));
     s->lock_token = divvy_lock_token(s->locks[0]);
@@ -162,8 +158,9 @@ static void clear_scene(scene *s) {
         assert_int_equal(atomic_load(&s->of_semaphores[i].lost), 0);
         divvy_semaphore_destroy(s->semaphores[i]);
     }
-    assert_true(DV_WAIT(nodes(s->truth, "/held/lock") + nodes(s->truth, "/held/pool") == 0, PATIENCE_MS));
-    assert_int_equal(nodes(s->truth, "/held/pool-__lock__"), 0);
+    assert_true(
+        DV_WAIT(dv_test_zk_count(s->truth, "/held/lock") + dv_test_zk_count(s->truth, "/held/pool") == 0, PATIENCE_MS));
+    assert_int_equal(dv_test_zk_count(s->truth, "/held/pool-__lock__"), 0);
     for (int i = 0; i < 4; i++) divvy_client_close(s->clients[i]);
     dv_test_zk_close(s->truth);
 }
@@ -287,8 +284,9 @@ TEST(test_leader_killed_at_work) {
     }
     assert_int_equal(atomic_load(&overlaps) + atomic_load(&failed) + atomic_load(&lost.lost), 0);
     dv_test_zk *truth = dv_test_zk_open(dv_test_server_connect(server));
-    assert_true(DV_WAIT(nodes(truth, "/work/lock") + nodes(truth, "/work/pool") == 0, PATIENCE_MS));
-    assert_true(DV_WAIT(nodes(truth, "/work/pool-__lock__") == 0, PATIENCE_MS));
+    assert_true(
+        DV_WAIT(dv_test_zk_count(truth, "/work/lock") + dv_test_zk_count(truth, "/work/pool") == 0, PATIENCE_MS));
+    assert_true(DV_WAIT(dv_test_zk_count(truth, "/work/pool-__lock__") == 0, PATIENCE_MS));
     for (int i = 0; i < CLIENTS; i++) divvy_client_close(clients[i]);
     dv_test_zk_close(truth);
 }
