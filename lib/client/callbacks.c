@@ -44,6 +44,31 @@ void dv_object_destroy(dv_object *object) {
     dv_object_unref(object);
 }
 
+void dv_object_tell_done(dv_object *object, dv_callback *call) {
+    call->always = true;
+    object->dones_due++;
+    dv_object_ref(object);
+    dv_callback_queue(object->client, call);
+}
+
+void dv_object_told_done(dv_object *object) {
+    assert(object->dones_due > 0);
+    object->dones_due--;
+    pthread_cond_broadcast(&object->client->changed);
+    dv_object_unref(object);
+}
+
+/* Unlocking sends, wakes the callback thread, and on a closed client runs what is left. */
+void dv_object_wait_for_dones(dv_object *object) {
+    divvy_client *client = object->client;
+    while (object->dones_due && !dv_client_in_callback(client)) {
+        dv_client_unlock(client);
+        dv_client_lock(client);
+        if (!object->dones_due) break;
+        if (!client->config.manual || !dv_callback_run_one(client)) pthread_cond_wait(&client->changed, &client->lock);
+    }
+}
+
 void dv_callback_queue(divvy_client *client, dv_callback *call) {
     call->next = NULL;
     if (call->object) dv_object_ref(call->object);

@@ -46,6 +46,7 @@ typedef struct dv_listener {
 typedef struct dv_object {
     divvy_client *client;
     unsigned refs; /* with the client lock held: the user's, one for each queued callback, one for each piece at work */
+    unsigned dones_due; /* callbacks of asynchronous calls that have ended, queued or running */
     bool destroyed;
     void (*release)(struct dv_object *object); /* frees it; the client lock is held */
 } dv_object;
@@ -191,6 +192,12 @@ void dv_object_let_go(dv_object *object);
 /* Ends the object's callbacks for the user's destroy: none starts from now on. Outside a callback none runs when this
  * returns. */
 void dv_object_destroy(dv_object *object);
+/* Queues the callback of an asynchronous call that has ended. The user hears it even when the object is destroyed or
+ * the client closed before. Its release() ends with dv_object_told_done(). */
+void dv_object_tell_done(dv_object *object, dv_callback *call);
+void dv_object_told_done(dv_object *object);
+/* Waits until all these have run, outside of callbacks: a destroy promises it. */
+void dv_object_wait_for_dones(dv_object *object);
 void dv_client_warn(divvy_client *client, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void dv_client_log(divvy_client *client, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void dv_client_tell_session(divvy_client *client);

@@ -32,21 +32,14 @@ static void release_done(dv_callback *callback) {
     dv_acquire *acquire = (dv_acquire *)(void *)callback;
     dv_acquisition *a = acquire->acquisition;
     start_done(callback);
-    assert(a->dones_due > 0);
-    a->dones_due--;
-    pthread_cond_broadcast(&a->object.client->changed); /* A destroy may wait for it. */
-    dv_object_unref(&a->object);
     free(acquire);
+    dv_object_told_done(&a->object);
 }
 
-/* The user is told even when the object is destroyed or the client closed before, so it is the client's callback. */
 static void queue_done(dv_acquisition *a, dv_acquire *acquire) {
-    acquire->callback =
-        (dv_callback){.always = true, .starting = start_done, .call = call_done, .release = release_done};
+    acquire->callback = (dv_callback){.starting = start_done, .call = call_done, .release = release_done};
     if (acquire->result == 0) a->granted = acquire;
-    a->dones_due++;
-    dv_object_ref(&a->object);
-    dv_callback_queue(a->object.client, &acquire->callback);
+    dv_object_tell_done(&a->object, &acquire->callback);
 }
 
 static void give_up(dv_acquisition *a) {
@@ -241,17 +234,6 @@ void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acqui
     dv_listen(client, &a->listener);
 }
 
-/* Unlocking sends, wakes the callback thread, and on a closed client runs what is left. */
-static void wait_for_dones(dv_acquisition *a) {
-    divvy_client *client = a->object.client;
-    while (a->dones_due && !dv_client_in_callback(client)) {
-        dv_client_unlock(client);
-        dv_client_lock(client);
-        if (!a->dones_due) break;
-        if (!client->config.manual || !dv_callback_run_one(client)) pthread_cond_wait(&client->changed, &client->lock);
-    }
-}
-
 void dv_acquisition_destroy(dv_acquisition *a) {
     divvy_client *client = a->object.client;
     if (dv_client_forked(client)) return;
@@ -260,7 +242,7 @@ void dv_acquisition_destroy(dv_acquisition *a) {
     a->ending = true;
     withdraw(a);
     dv_unlisten(client, &a->listener);
-    wait_for_dones(a);
+    dv_object_wait_for_dones(&a->object);
     dv_object_destroy(&a->object);
     dv_client_unlock(client);
     dv_client_unref(client);

@@ -58,7 +58,6 @@ struct dv_acquisition {
     dv_ticket *ticket;      /* the one that the acquire under way, or what is held, stands on */
     dv_acquire *acquire;    /* under way */
     dv_acquire *granted;    /* the last one that ended with 0, while its caller has not been told */
-    unsigned dones_due;     /* callbacks of acquires that have ended, queued or running */
     unsigned missing_count; /* how often paths were missing in this acquire */
     bool waits_for_path;    /* a path is being made: no ticket is taken before */
     bool ending;            /* destroyed */

@@ -75,15 +75,9 @@ int dv_service_for(divvy_registry *registry, const cJSON *status, const char *un
 
 /* ---- waiting for a task ---- */
 
-static bool has_ended(void *context) {
-    return ((const dv_task *)context)->ended;
-}
-
 int dv_task_wait(dv_task *task, divvy_registry *registry, const char *what, int64_t timeout_ms) {
     divvy_client *client = registry->object.client;
-    int waited = dv_client_wait(client, timeout_ms, has_ended, task);
-    if (!task->ended) dv_task_give_up(task, waited, dv_client_now(client));
-    int error = task->result;
+    int error = dv_task_await(task, client, timeout_ms);
     if (error == DIVVY_ECANCELED && (registry->ending || dv_client_end_error(client))) error = DIVVY_ECLOSED;
     if (error) dv_fail(client, error, "%s: %s: %s", what, registry->root, divvy_strerror(error));
     return error;
@@ -133,24 +127,19 @@ static void call_done(dv_callback *callback) {
 static void release_done(dv_callback *callback) {
     beat *b = (beat *)(void *)callback;
     divvy_registry *registry = b->registry;
-    registry->dones_due--;
-    pthread_cond_broadcast(&registry->object.client->changed); /* A close may wait for it. */
     cJSON_Delete(b->stored);
     free(b);
-    dv_object_unref(&registry->object);
+    dv_object_told_done(&registry->object);
 }
 
-/* It is told even when the registry or the client was closed before, so it is the client's callback. */
 static void on_beat_ended(void *context, dv_task *task, int64_t now) {
     (void)now;
     beat *b = context;
     b->result = task->result;
     b->stored = task->result ? NULL : task->entry;
     if (b->stored) task->entry = NULL;
-    b->callback = (dv_callback){.always = true, .call = call_done, .release = release_done};
-    b->registry->dones_due++;
-    dv_object_ref(&b->registry->object);
-    dv_callback_queue(b->registry->object.client, &b->callback);
+    b->callback = (dv_callback){.call = call_done, .release = release_done};
+    dv_object_tell_done(&b->registry->object, &b->callback);
 }
 
 static int begin_beat(divvy_registry *registry, const cJSON *status, int64_t timeout_ms, beat *b) {

@@ -148,7 +148,7 @@ static void free_parts(divvy_registry *registry) {
 static void release(dv_object *object) {
     divvy_registry *registry = (divvy_registry *)(void *)object;
     divvy_client *client = object->client;
-    assert(!registry->services && !registry->time_waits && !registry->dones_due);
+    assert(!registry->services && !registry->time_waits);
     dv_unlisten(client, &registry->listener);
     free_parts(registry);
     dv_client_unref(client);
@@ -250,17 +250,6 @@ int divvy_registry_open(divvy_registry **out, divvy_client *client, const divvy_
     return error;
 }
 
-/* Unlocking sends, wakes the callback thread, and on a closed client runs what is left. */
-static void wait_for_dones(divvy_registry *registry) {
-    divvy_client *client = registry->object.client;
-    while (registry->dones_due && !dv_client_in_callback(client)) {
-        dv_client_unlock(client);
-        dv_client_lock(client);
-        if (!registry->dones_due) break;
-        if (!client->config.manual || !dv_callback_run_one(client)) pthread_cond_wait(&client->changed, &client->lock);
-    }
-}
-
 void divvy_registry_close(divvy_registry *registry) {
     if (!registry || dv_client_forked(registry->object.client)) return;
     divvy_client *client = registry->object.client;
@@ -275,7 +264,7 @@ void divvy_registry_close(divvy_registry *registry) {
     }
     registry->next_service = NULL;
     dv_client_changed(client); /* Calls that wait see that it ends. */
-    wait_for_dones(registry);
+    dv_object_wait_for_dones(&registry->object);
     dv_object_destroy(&registry->object);
     dv_client_unlock(client);
     dv_client_unref(client);

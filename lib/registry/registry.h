@@ -54,7 +54,6 @@ struct divvy_registry {
     size_t task_count;        /* of all of them */
     dv_service *next_service; /* while all are told something: any may go meanwhile */
     dv_service *service_chains[DV_SERVICE_CHAINS];
-    unsigned dones_due;       /* callbacks of heartbeats that have ended, queued or running */
     dv_registry_views *views; /* NULL until the first watch */
 
     dv_server_time time;

@@ -16,23 +16,14 @@ static int ask_to_leave(divvy_registry *registry, const char *role_node, const c
     return dv_service_ask(service, &(dv_wish){.kind = DV_TASK_LEAVE, .any = true, .timeout_ms = -1}, out);
 }
 
-static bool has_ended(void *context) {
-    return ((const dv_task *)context)->ended;
-}
-
-/* What became of it; it goes on when the time is over. */
-static int await(divvy_client *client, dv_task *task, dv_deadline deadline) {
-    int waited = dv_client_wait(client, dv_deadline_left_ms(client, deadline), has_ended, task);
-    if (!task->ended) dv_task_give_up(task, waited, dv_client_now(client));
-    int error = task->result == DIVVY_ECANCELED ? DIVVY_ECLOSED : task->result;
-    dv_task_unref(task);
-    return error;
-}
-
 static int unregister_one(divvy_registry *registry, const char *role_node, const char *id_node, dv_deadline deadline) {
+    divvy_client *client = registry->object.client;
     dv_task *task = NULL;
     int error = ask_to_leave(registry, role_node, id_node, &task);
-    return error ? error : await(registry->object.client, task, deadline);
+    if (error) return error;
+    error = dv_task_await(task, client, dv_deadline_left_ms(client, deadline));
+    dv_task_unref(task);
+    return error == DIVVY_ECANCELED ? DIVVY_ECLOSED : error;
 }
 
 /* In each of these roles. Found once is found. */

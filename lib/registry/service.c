@@ -170,6 +170,16 @@ void dv_task_give_up(dv_task *task, int error, int64_t now) {
     dv_service_go(task->service, now);
 }
 
+static bool has_ended(void *context) {
+    return ((const dv_task *)context)->ended;
+}
+
+int dv_task_await(dv_task *task, divvy_client *client, int64_t timeout_ms) {
+    int waited = dv_client_wait(client, timeout_ms, has_ended, task);
+    if (!task->ended) dv_task_give_up(task, waited, dv_client_now(client));
+    return task->result;
+}
+
 static void on_deadline(dv_timer *timer, int64_t now) {
     dv_task *task = DV_CONTAINER(timer, dv_task, deadline);
     dv_task_give_up(task, DIVVY_ETIMEDOUT, now);

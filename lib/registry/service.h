@@ -93,6 +93,8 @@ int dv_service_ask(dv_service *service, const dv_wish *wish, dv_task **out);
 /* Who waits does so no longer: the task ends for him, though what was sent of it goes on. */
 void dv_task_give_up(dv_task *task, int error, int64_t now);
 void dv_task_unref(dv_task *task);
+/* Waits until the task has ended, and returns its result. When the time is over the caller gives it up. */
+int dv_task_await(dv_task *task, divvy_client *client, int64_t timeout_ms);
 /* The first one ends, and the next one begins. */
 /* Goes on in a moment, since an allocation failed in the midst of what must be finished. A waiting call is told. */
 void dv_service_put_off_task(dv_service *service, int64_t now);
