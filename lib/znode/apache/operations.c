@@ -1,4 +1,4 @@
-/* Operations on the native client: a table of what is under way, a bound on it, and copies of what comes back.
+/* Operations on the native client: a bound on what is under way, and copies of what comes back.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
@@ -6,43 +6,10 @@
 #include <time.h>
 
 #include "znode/apache/estate.h"
+#include "znode/apache/pending.h"
 #include "znode/apache/shared.h"
 #include "znode/path.h"
 #include "znode/trace.h"
-
-struct dv_pending {
-    dv_event event;
-    dv_apache *apache;
-    dv_shared *shared; /* the host's handle that it was given to; NULL: ours */
-    dv_pending *next, *previous;
-    dv_pending_list *list;
-    bool unsent;    /* the native client never had it */
-    bool completed; /* its function was called already; only the native client still knows of it */
-    bool answered;  /* a host's handle has called back; under its lock */
-    bool orphan;    /* likewise: nobody waits for that */
-    int64_t sent_us;
-    uint64_t number;      /* in the log */
-    int64_t submitted_at; /* of the client's clock */
-    uint64_t connection;  /* the connection that it was submitted for, or an earlier one than it went by */
-
-    dv_op *ops; /* one, or those of a multi */
-    size_t count;
-    bool is_multi;
-    dv_reply_fn done;
-    dv_multi_fn multi_done;
-    void *context;
-    dv_watch *watch;
-    struct watched *watched;
-
-    zoo_op_t *native_ops; /* multi: must live until the answer, as the buffers for made paths must */
-    zoo_op_result_t *native_results;
-    struct Stat *native_stats; /* of those that set data, by the index of the operation */
-    char *path_buffers;
-
-    dv_reply reply;
-    dv_stat stat;
-    void *copied; /* path, data or children of the reply */
-};
 
 int dv_apache_error(int rc) {
     switch (rc) {
@@ -69,45 +36,6 @@ static int64_t now_us(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
-static void list_append(dv_pending_list *list, dv_pending *p) {
-    p->list = list;
-    p->next = NULL;
-    p->previous = list->last;
-    *(list->last ? &list->last->next : &list->first) = p;
-    list->last = p;
-    list->count++;
-}
-
-static void list_remove(dv_pending *p) {
-    dv_pending_list *list = p->list;
-    *(p->previous ? &p->previous->next : &list->first) = p->next;
-    *(p->next ? &p->next->previous : &list->last) = p->previous;
-    list->count--;
-    p->list = NULL;
-}
-
-static dv_pending *list_take_first(dv_pending_list *list) {
-    dv_pending *p = list->first;
-    if (!p) return NULL;
-    assert(p->list == list && !p->previous);
-    list->first = p->next;
-    if (p->next) p->next->previous = NULL;
-    else list->last = NULL;
-    list->count--;
-    p->list = NULL;
-    return p;
-}
-
-static void free_pending(dv_pending *p) {
-    free(p->ops);
-    free(p->native_ops);
-    free(p->native_results);
-    free(p->native_stats);
-    free(p->path_buffers);
-    free(p->copied);
-    free(p);
 }
 
 static dv_stat stat_of(const struct Stat *stat) {
@@ -223,14 +151,14 @@ static void send_waiting(dv_apache *apache);
 static void run_pending(dv_event *event, int64_t now) {
     dv_pending *p = (dv_pending *)(void *)event;
     dv_apache *apache = p->apache;
-    if (p->list) list_remove(p);
+    if (p->list) dv_pending_remove(p);
     if (!p->completed) {
         count_answer(apache, p);
         trace_answer(apache, p, &p->reply);
         tell_answer(apache, p, now);
         complete(p, &p->reply, now);
     }
-    free_pending(p);
+    dv_pending_free(p);
     send_waiting(apache);
 }
 
@@ -250,11 +178,11 @@ static void deliver(dv_pending *p) {
     dv_shared_lock();
     bool orphan = p->orphan;
     p->answered = true;
-    if (orphan) list_remove(p);
+    if (orphan) dv_pending_remove(p);
     else post(p); /* within the lock, since the client may leave as soon as it is free */
     dv_shared_answered(shared);
     dv_shared_unlock();
-    if (orphan) free_pending(p);
+    if (orphan) dv_pending_free(p);
 }
 
 static void copy_stat(dv_pending *p, const struct Stat *stat) {
@@ -447,21 +375,21 @@ static void send_now(dv_apache *apache, dv_pending *p) {
     }
     p->sent_us = now_us();
     p->shared = apache->shared;
-    list_append(&apache->sent, p);
+    dv_pending_append(&apache->sent, p);
     int rc = ZCONNECTIONLOSS;
     if (!p->shared || dv_shared_begin(p->shared)) {
         rc = give(apache, p);
         if (p->shared) dv_shared_end();
     }
     if (rc == ZOK) return;
-    list_remove(p);
+    dv_pending_remove(p);
     fail_unsent(p, rc == ZSYSTEMERROR ? DIVVY_ENOMEM : dv_apache_error(rc));
 }
 
 static void send_waiting(dv_apache *apache) {
     while (apache->waiting.first && apache->sent.count < DV_IN_FLIGHT_MAX) {
         dv_pending *p = apache->waiting.first;
-        list_remove(p);
+        dv_pending_remove(p);
         send_now(apache, p);
     }
 }
@@ -478,7 +406,7 @@ static int take(dv_apache *apache, dv_pending *p, const dv_op *ops, size_t count
         p->watched = dv_apache_watch_begin(apache, ops->path, ops->kind, p->watch);
         if (!p->watched) return DIVVY_ENOMEM;
     }
-    list_append(&apache->waiting, p);
+    dv_pending_append(&apache->waiting, p);
     send_waiting(apache);
     return 0;
 }
@@ -490,7 +418,7 @@ int dv_apache_submit(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply
     p->context = context;
     p->watch = watch;
     int error = take((dv_apache *)(void *)znode, p, op, 1);
-    if (error) free_pending(p);
+    if (error) dv_pending_free(p);
     return error;
 }
 
@@ -502,7 +430,7 @@ int dv_apache_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn
     p->multi_done = done;
     p->context = context;
     int error = take((dv_apache *)(void *)znode, p, ops, count);
-    if (error) free_pending(p);
+    if (error) dv_pending_free(p);
     return error;
 }
 
@@ -515,17 +443,17 @@ void dv_apache_fail_all(dv_apache *apache, int error, int64_t now) {
         trace_answer(apache, p, &reply);
         complete(p, &reply, now);
     }
-    for (dv_pending *p; (p = list_take_first(&apache->waiting));) {
+    for (dv_pending *p; (p = dv_pending_take_first(&apache->waiting));) {
         apache->stats.failed++;
         complete(p, &reply, now);
-        free_pending(p);
+        dv_pending_free(p);
     }
 }
 
 void dv_apache_forget_all(dv_apache *apache) {
-    for (dv_pending *p; (p = list_take_first(&apache->sent));) {
+    for (dv_pending *p; (p = dv_pending_take_first(&apache->sent));) {
         assert(p->completed);
-        free_pending(p);
+        dv_pending_free(p);
     }
 }
 
@@ -543,13 +471,13 @@ void dv_apache_orphan_all(dv_apache *apache, dv_pending_list *orphans) {
         next = p->next;
         if (p->answered) continue; /* Its event is in the queue, or has been run. */
         assert(p->completed);
-        list_remove(p);
+        dv_pending_remove(p);
         p->orphan = true;
         p->apache = NULL;
-        list_append(orphans, p);
+        dv_pending_append(orphans, p);
     }
 }
 
 void dv_apache_free_orphans(dv_pending_list *orphans) {
-    for (dv_pending *p; (p = list_take_first(orphans));) free_pending(p);
+    for (dv_pending *p; (p = dv_pending_take_first(orphans));) dv_pending_free(p);
 }

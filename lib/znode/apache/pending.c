@@ -1,0 +1,44 @@
+/* A request to the native client, and the lists of them. SPDX-License-Identifier: Apache-2.0 */
+#include "znode/apache/pending.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+void dv_pending_append(dv_pending_list *list, dv_pending *p) {
+    p->list = list;
+    p->next = NULL;
+    p->previous = list->last;
+    *(list->last ? &list->last->next : &list->first) = p;
+    list->last = p;
+    list->count++;
+}
+
+void dv_pending_remove(dv_pending *p) {
+    dv_pending_list *list = p->list;
+    *(p->previous ? &p->previous->next : &list->first) = p->next;
+    *(p->next ? &p->next->previous : &list->last) = p->previous;
+    list->count--;
+    p->list = NULL;
+}
+
+dv_pending *dv_pending_take_first(dv_pending_list *list) {
+    dv_pending *p = list->first;
+    if (!p) return NULL;
+    assert(p->list == list && !p->previous);
+    list->first = p->next;
+    if (p->next) p->next->previous = NULL;
+    else list->last = NULL;
+    list->count--;
+    p->list = NULL;
+    return p;
+}
+
+void dv_pending_free(dv_pending *p) {
+    free(p->ops);
+    free(p->native_ops);
+    free(p->native_results);
+    free(p->native_stats);
+    free(p->path_buffers);
+    free(p->copied);
+    free(p);
+}

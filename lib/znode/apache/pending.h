@@ -1,0 +1,48 @@
+/* A request to the native client, and the lists of them. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_PENDING_H
+#define DV_PENDING_H
+
+#include "znode/apache/apache.h"
+
+struct dv_pending {
+    dv_event event;
+    dv_apache *apache;
+    dv_shared *shared; /* the host's handle that it was given to; NULL: ours */
+    dv_pending *next, *previous;
+    dv_pending_list *list;
+    bool unsent;    /* the native client never had it */
+    bool completed; /* its function was called already; only the native client still knows of it */
+    bool answered;  /* a host's handle has called back; under its lock */
+    bool orphan;    /* likewise: nobody waits for that */
+    int64_t sent_us;
+    uint64_t number;      /* in the log */
+    int64_t submitted_at; /* of the client's clock */
+    uint64_t connection;  /* the connection that it was submitted for, or an earlier one than it went by */
+
+    dv_op *ops; /* one, or those of a multi */
+    size_t count;
+    bool is_multi;
+    dv_reply_fn done;
+    dv_multi_fn multi_done;
+    void *context;
+    dv_watch *watch;
+    struct watched *watched;
+
+    zoo_op_t *native_ops; /* multi: must live until the answer, as the buffers for made paths must */
+    zoo_op_result_t *native_results;
+    struct Stat *native_stats; /* of those that set data, by the index of the operation */
+    char *path_buffers;
+
+    dv_reply reply;
+    dv_stat stat;
+    void *copied; /* path, data or children of the reply */
+};
+
+/* Puts a request at the end of a list. It stands in one list at most. */
+void dv_pending_append(dv_pending_list *list, dv_pending *p);
+void dv_pending_remove(dv_pending *p);
+/* Takes the first one off the list. Returns NULL when there is none. */
+dv_pending *dv_pending_take_first(dv_pending_list *list);
+void dv_pending_free(dv_pending *p);
+
+#endif
