@@ -210,7 +210,8 @@ static void start_attempt(dv_follower *f, dv_wants *asked, int64_t now) {
                                           .memory = &f->memory,
                                           .people = f->people,
                                           .events = &asked->events,
-                                          .over_newer = f->memory.standing == DV_PLAN_NEWER};
+                                          .over_newer = f->memory.standing == DV_PLAN_NEWER,
+                                          .sizes = f->p->plan_sizes};
     f->attempt = dv_plan_writer_start(f->p->object.client, &config, &events, f);
     if (!f->attempt) {
         dv_wants_free(asked);

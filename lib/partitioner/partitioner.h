@@ -135,9 +135,10 @@ struct divvy_partitioner {
     dv_members party;        /* what settled, by node; the one before while strays are looked at */
     dv_fetch *looks;         /* at those who may be strays; NULL: none is under way */
     bool party_stale;
-    int64_t party_pzxid;   /* of what settled */
-    bool kazoo_seen;       /* a kazoo member is in the party, settled or not */
-    dv_follower *follower; /* of the plan; NULL: we do not follow plans */
+    int64_t party_pzxid;             /* of what settled */
+    bool kazoo_seen;                 /* a kazoo member is in the party, settled or not */
+    dv_follower *follower;           /* of the plan; NULL: we do not follow plans */
+    const dv_plan_sizes *plan_sizes; /* of plans that we write; NULL: those of plan/text.h, but in tests */
     dv_said said;
 
     dv_event report, claim; /* posted while gains wait to be told, or places to be claimed, together */

@@ -20,6 +20,7 @@ static void clear_text(dv_plan_text *text) {
 void dv_plan_draft_clear(dv_plan_draft *draft) {
     dv_plan_root_clear(&draft->root);
     clear_text(&draft->text);
+    for (size_t n = 0; n < draft->chunk_count; n++) free(draft->chunks[n].path);
     free(draft->chunks);
     for (size_t n = 0; n < DV_PLAN_DRAFT_TEXTS; n++) clear_text(&draft->texts[n]);
     *draft = (dv_plan_draft){0};
@@ -27,7 +28,7 @@ void dv_plan_draft_clear(dv_plan_draft *draft) {
 
 /* ---- all in the root ---- */
 
-int dv_plan_draft_make_inline(dv_plan_draft *out, const dv_plan *plan) {
+static int make_inline(dv_plan_draft *out, const dv_plan *plan) {
     dv_plan_text items = {0}, base = {0};
     *out = (dv_plan_draft){0};
     int error = dv_plan_root_describe(&out->root, plan);
@@ -41,23 +42,46 @@ int dv_plan_draft_make_inline(dv_plan_draft *out, const dv_plan *plan) {
     return error;
 }
 
+int dv_plan_draft_make_place(dv_plan_draft *out, const dv_plan_header *header, const char *guid) {
+    dv_plan *place = dv_plan_make(dv_plan_set_make(NULL, 0));
+    if (place == NULL) return DIVVY_ENOMEM;
+    place->header = *header;
+    place->header.generation = 0;
+    place->header.after[0] = '\0';
+    place->header.reason = DV_PLAN_CREATE;
+    memcpy(place->header.guid, guid, sizeof place->header.guid);
+    int error = make_inline(out, place);
+    dv_plan_free(place);
+    return error;
+}
+
+/* At least so many bytes do items and base take; an item's name is never shorter in its text. */
+static size_t parts_bytes(const dv_plan *plan) {
+    return plan->set->block_bytes + plan->set->count;
+}
+
 /* D7: what is small has neither chunks nor deltas. Whether it was made. */
-static int try_inline(dv_plan_draft *out, const dv_plan *plan, size_t parts_bytes, bool *made) {
+static int try_inline(dv_plan_draft *out, const dv_plan *plan, size_t root_bytes_max, bool *made) {
     *made = false;
-    if (parts_bytes > dv_plan_inline_root_bytes) return 0;
-    int error = dv_plan_draft_make_inline(out, plan);
-    *made = error == 0 && out->text.count <= dv_plan_inline_root_bytes;
+    if (parts_bytes(plan) > root_bytes_max) return 0;
+    int error = make_inline(out, plan);
+    *made = error == 0 && out->text.count <= root_bytes_max;
     if (error == 0 && !*made) dv_plan_draft_clear(out);
     return error == DIVVY_E2BIG ? 0 : error;
 }
 
 /* ---- chunks ---- */
 
+typedef struct {
+    const char *path; /* of the root, under which chunks stand */
+    size_t chunk_bytes;
+} cutting;
+
 /* Adds a part's chunks to those that are to be made. */
-static int cut(dv_plan_draft *draft, dv_plan_part *part, const dv_plan_text *text) {
+static int cut(dv_plan_draft *draft, dv_plan_part *part, const dv_plan_text *text, const cutting *how) {
     uint32_t number = (uint32_t)draft->chunk_count;
     const dv_plan_header *header = &draft->root.header;
-    int error = dv_plan_part_cut(part, text, header->generation, header->guid, &number);
+    int error = dv_plan_part_cut(part, text, how->chunk_bytes, header->generation, header->guid, &number);
     if (error != 0) return error;
     dv_plan_draft_chunk *chunks = realloc(draft->chunks, (draft->chunk_count + part->chunk_count) * sizeof *chunks);
     if (chunks == NULL) return DIVVY_ENOMEM;
@@ -65,7 +89,9 @@ static int cut(dv_plan_draft *draft, dv_plan_part *part, const dv_plan_text *tex
     const char *bytes = text->bytes;
     for (size_t n = 0; n < part->chunk_count; n++) {
         const dv_plan_chunk *chunk = &part->chunks[n];
-        draft->chunks[draft->chunk_count++] = (dv_plan_draft_chunk){chunk->name, bytes, chunk->bytes};
+        char *path = dv_path_join(how->path, chunk->name);
+        if (path == NULL) return DIVVY_ENOMEM;
+        draft->chunks[draft->chunk_count++] = (dv_plan_draft_chunk){path, bytes, chunk->bytes};
         bytes += chunk->bytes;
     }
     return 0;
@@ -89,7 +115,8 @@ static bool delta_pays(const dv_plan_root *root, size_t bytes) {
     return bytes <= root->base.bytes / 2;
 }
 
-static int fill_with_delta(dv_plan_draft *out, const dv_plan_root *from_root, const dv_plan_text *delta) {
+static int fill_with_delta(dv_plan_draft *out, const dv_plan_root *from_root, const dv_plan_text *delta,
+                           const cutting *how) {
     dv_plan_root *root = &out->root;
     int error = copy_part(&root->items, &from_root->items);
     if (error == 0) error = copy_part(&root->base, &from_root->base);
@@ -104,12 +131,12 @@ static int fill_with_delta(dv_plan_draft *out, const dv_plan_root *from_root, co
     if (error != 0) return error;
     dv_plan_delta *last = &root->deltas[root->delta_count++];
     memcpy(last->guid, root->header.guid, sizeof last->guid);
-    return cut(out, &last->part, delta);
+    return cut(out, &last->part, delta, how);
 }
 
 /* A delta, where D28 wants one. Whether it was made. */
 static int try_delta(dv_plan_draft *out, const dv_plan *plan, const dv_plan *from, const dv_plan_root *from_root,
-                     bool *made) {
+                     const cutting *how, bool *made) {
     *made = false;
     bool wanted = from_root->delta_count < DELTAS_MOST && in_chunks(from_root) &&
                   from->header.options.algorithm == plan->header.options.algorithm;
@@ -118,7 +145,7 @@ static int try_delta(dv_plan_draft *out, const dv_plan *plan, const dv_plan *fro
     int error = dv_plan_print_delta(delta, from, plan);
     if (error == 0 && delta_pays(from_root, delta->count)) {
         error = dv_plan_root_describe(&out->root, plan);
-        if (error == 0) error = fill_with_delta(out, from_root, delta);
+        if (error == 0) error = fill_with_delta(out, from_root, delta, how);
         if (error == 0) error = dv_plan_print_root(&out->text, &out->root);
         *made = error == 0;
     }
@@ -126,31 +153,30 @@ static int try_delta(dv_plan_draft *out, const dv_plan *plan, const dv_plan *fro
     return error == DIVVY_E2BIG ? 0 : error;
 }
 
-static int make_base(dv_plan_draft *out, const dv_plan *plan, const dv_plan_part *items) {
+static int make_base(dv_plan_draft *out, const dv_plan *plan, const dv_plan_part *items, const cutting *how) {
     dv_plan_text *items_text = &out->texts[0], *base = &out->texts[1];
     int error = dv_plan_root_describe(&out->root, plan);
     if (error == 0) error = dv_plan_print_base(base, plan);
     if (error == 0 && items == NULL) error = dv_plan_print_items(items_text, plan->set);
-    if (error == 0) error = items ? copy_part(&out->root.items, items) : cut(out, &out->root.items, items_text);
-    if (error == 0) error = cut(out, &out->root.base, base);
+    if (error == 0) error = items ? copy_part(&out->root.items, items) : cut(out, &out->root.items, items_text, how);
+    if (error == 0) error = cut(out, &out->root.base, base, how);
     memcpy(out->root.base_guid, plan->header.guid, sizeof out->root.base_guid);
     if (error == 0) error = dv_plan_print_root(&out->text, &out->root);
     if (error != 0) dv_plan_draft_clear(out);
     return error;
 }
 
-/* At least so many bytes do items and base take; an item's name is never shorter in its text. */
-static size_t parts_bytes(const dv_plan *plan) {
-    return plan->set->block_bytes + plan->set->count;
-}
-
-int dv_plan_draft_make(dv_plan_draft *out, const dv_plan *plan, const dv_plan *from, const dv_plan_root *from_root) {
+int dv_plan_draft_make(dv_plan_draft *out, const char *path, const dv_plan *plan, const dv_plan *from,
+                       const dv_plan_root *from_root, const dv_plan_sizes *sizes) {
+    static const dv_plan_sizes standard = {DV_PLAN_INLINE_ROOT_BYTES, DV_PLAN_CHUNK_BYTES};
+    if (sizes == NULL) sizes = &standard;
     *out = (dv_plan_draft){0};
+    const cutting how = {path, sizes->chunk_bytes};
     bool made, same_set = from != NULL && dv_plan_set_equal(from->set, plan->set);
-    int error = try_inline(out, plan, parts_bytes(plan), &made);
-    if (error == 0 && !made && same_set) error = try_delta(out, plan, from, from_root, &made);
+    int error = try_inline(out, plan, sizes->inline_root_bytes, &made);
+    if (error == 0 && !made && same_set) error = try_delta(out, plan, from, from_root, &how, &made);
     if (error != 0 || made) return error;
-    return make_base(out, plan, same_set && from_root->items.text == NULL ? &from_root->items : NULL);
+    return make_base(out, plan, same_set && from_root->items.text == NULL ? &from_root->items : NULL, &how);
 }
 
 /* ---- what a root names ---- */

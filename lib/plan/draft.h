@@ -9,7 +9,8 @@
 
 /* A chunk to be made; both are the draft's. */
 typedef struct {
-    const char *name, *bytes;
+    char *path;
+    const char *bytes;
     size_t count;
 } dv_plan_draft_chunk;
 
@@ -23,12 +24,13 @@ typedef struct {
     dv_plan_text texts[DV_PLAN_DRAFT_TEXTS]; /* which the chunks are cut from */
 } dv_plan_draft;
 
-/* `plan` has its guid and its epoch. `from` is the plan that it replaces, `from_root` the root of that: what they have
- * in common is not written again. Both NULL: there is none to build upon. 0; DIVVY_ENOMEM; or DIVVY_E2BIG: more than a
- * root or a part of it may have. */
-int dv_plan_draft_make(dv_plan_draft *out, const dv_plan *plan, const dv_plan *from, const dv_plan_root *from_root);
-/* Without chunks, however long it is. */
-int dv_plan_draft_make_inline(dv_plan_draft *out, const dv_plan *plan);
+/* Drafts a plan that has its guid and its epoch. `path` is that of the root. `from` is the plan that it replaces, and
+ * `from_root` its root: what they have in common is not written again. Both NULL: there is none to build upon. `sizes`
+ * NULL: those of text.h. Returns 0; DIVVY_ENOMEM; or DIVVY_E2BIG: more than a root or a part of it may have. */
+int dv_plan_draft_make(dv_plan_draft *out, const char *path, const dv_plan *plan, const dv_plan *from,
+                       const dv_plan_root *from_root, const dv_plan_sizes *sizes);
+/* Drafts a root of generation 0, which only holds the place of the plan that has the header (D29). */
+int dv_plan_draft_make_place(dv_plan_draft *out, const dv_plan_header *header, const char *guid);
 void dv_plan_draft_clear(dv_plan_draft *draft);
 
 /* How many chunks a root names, and all of them, sorted by name; Returns NULL when an allocation fails. The caller

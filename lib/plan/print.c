@@ -233,19 +233,16 @@ int dv_plan_print_delta(dv_plan_text *out, const dv_plan *from, const dv_plan *t
 
 /* ---- parts and the root ---- */
 
-size_t dv_plan_inline_root_bytes = DV_PLAN_INLINE_ROOT_BYTES, dv_plan_chunk_bytes = DV_PLAN_CHUNK_BYTES;
-
 void dv_plan_part_inline(dv_plan_part *part, dv_plan_text *text) {
     *part = (dv_plan_part){.text = text->bytes, .bytes = text->count};
     *text = (dv_plan_text){0};
 }
 
-int dv_plan_part_cut(dv_plan_part *part, const dv_plan_text *text, uint64_t generation, const char *guid,
-                     uint32_t *number) {
+int dv_plan_part_cut(dv_plan_part *part, const dv_plan_text *text, size_t chunk_bytes, uint64_t generation,
+                     const char *guid, uint32_t *number) {
     *part = (dv_plan_part){.bytes = text->count};
     if (text->count > DV_PLAN_PART_BYTES_MAX) return DIVVY_E2BIG;
-    size_t most = dv_plan_chunk_bytes;
-    part->chunk_count = (text->count + most - 1) / most;
+    part->chunk_count = (text->count + chunk_bytes - 1) / chunk_bytes;
     part->chunks = calloc(part->chunk_count + 1, sizeof *part->chunks);
     if (part->chunks == NULL) {
         part->chunk_count = 0;
@@ -253,8 +250,8 @@ int dv_plan_part_cut(dv_plan_part *part, const dv_plan_text *text, uint64_t gene
     }
     for (size_t n = 0; n < part->chunk_count; n++) {
         dv_plan_chunk *chunk = &part->chunks[n];
-        size_t from = n * most;
-        size_t bytes = text->count - from < most ? text->count - from : most;
+        size_t from = n * chunk_bytes;
+        size_t bytes = text->count - from < chunk_bytes ? text->count - from : chunk_bytes;
         snprintf(chunk->name, sizeof chunk->name, "%" PRIu64 "-%s-%" PRIu32, generation, guid, (*number)++);
         chunk->bytes = (uint32_t)bytes;
         chunk->crc = dv_crc32(0, text->bytes + from, bytes);

@@ -40,9 +40,11 @@ enum {
     DV_PLAN_CHUNK_NAME_BYTES = 72
 };
 
-/* What writers go by, DV_PLAN_INLINE_ROOT_BYTES and DV_PLAN_CHUNK_BYTES. A test that wants chunks of small plans sets
- * them lower before it opens a client. */
-extern size_t dv_plan_inline_root_bytes, dv_plan_chunk_bytes;
+/* How a writer cuts texts. Tests lower the bounds, for chunks of small plans. */
+typedef struct {
+    size_t inline_root_bytes; /* a root of at most so many bytes has its parts inline */
+    size_t chunk_bytes;       /* a chunk has at most so many */
+} dv_plan_sizes;
 
 /* ---- in memory ---- */
 
@@ -190,10 +192,9 @@ int dv_plan_sum(uint32_t *sum, const dv_plan *plan);
 
 /* A part that is the text itself, which it takes over. */
 void dv_plan_part_inline(dv_plan_part *part, dv_plan_text *text);
-/* A part that is chunks of dv_plan_chunk_bytes, the last one shorter, numbered from *number, which goes up with
- * them. */
-int dv_plan_part_cut(dv_plan_part *part, const dv_plan_text *text, uint64_t generation, const char *guid,
-                     uint32_t *number);
+/* A part that is chunks of `chunk_bytes`, the last one shorter, numbered from *number, which goes up with them. */
+int dv_plan_part_cut(dv_plan_part *part, const dv_plan_text *text, size_t chunk_bytes, uint64_t generation,
+                     const char *guid, uint32_t *number);
 /* All but parts and deltas, which are the writer's affair. */
 int dv_plan_root_describe(dv_plan_root *root, const dv_plan *plan);
 

@@ -45,7 +45,6 @@ struct dv_plan_writer {
     dv_plan *next;
     dv_plan_draft draft;
     size_t chunks_sent;
-    char **chunk_paths;
     dv_plan_draft place; /* a root that only holds the place, D29 */
     dv_op ops[COMMIT_OPS_MOST];
     dv_stat stat; /* of the root as set */
@@ -57,9 +56,6 @@ static void read_all(dv_plan_writer *a, int64_t now);
 /* ---- the end ---- */
 
 static void drop_texts(dv_plan_writer *a) {
-    for (size_t n = 0; a->chunk_paths != NULL && n < a->draft.chunk_count; n++) free(a->chunk_paths[n]);
-    free(a->chunk_paths);
-    a->chunk_paths = NULL;
     a->chunks_sent = 0;
     dv_plan_draft_clear(&a->draft);
     dv_plan_draft_clear(&a->place);
@@ -247,18 +243,12 @@ static void complete_header(dv_plan_writer *a) {
 static int write_texts(dv_plan_writer *a) {
     const dv_plan_memory *memory = a->config.memory;
     bool builds_on = memory->standing == DV_PLAN_GOOD;
-    int error =
-        dv_plan_draft_make(&a->draft, a->next, builds_on ? memory->plan : NULL, builds_on ? &memory->root : NULL);
+    int error = dv_plan_draft_make(&a->draft, a->config.path, a->next, builds_on ? memory->plan : NULL,
+                                   builds_on ? &memory->root : NULL, a->config.sizes);
     if (error != 0) return error;
     free(a->epoch_path);
     a->epoch_path = dv_path_join(a->config.path, a->epoch);
-    a->chunk_paths = calloc(a->draft.chunk_count + 1, sizeof *a->chunk_paths);
-    bool complete = a->epoch_path != NULL && a->chunk_paths != NULL;
-    for (size_t n = 0; complete && n < a->draft.chunk_count; n++) {
-        a->chunk_paths[n] = dv_path_join(a->config.path, a->draft.chunks[n].name);
-        complete = a->chunk_paths[n] != NULL;
-    }
-    return complete ? 0 : DIVVY_ENOMEM;
+    return a->epoch_path != NULL ? 0 : DIVVY_ENOMEM;
 }
 
 static void send_chunks(dv_plan_writer *a, int64_t now);
@@ -364,22 +354,11 @@ static void after_place(dv_plan_writer *a, int64_t now) {
     }
 }
 
-static int draft_place(dv_plan_writer *a) {
-    dv_plan *place = dv_plan_make(dv_plan_set_make(NULL, 0));
-    if (place == NULL) return DIVVY_ENOMEM;
-    place->header = a->next->header;
-    place->header.generation = 0;
-    place->header.after[0] = '\0';
-    place->header.reason = DV_PLAN_CREATE;
-    dv_client_guid(a->client, place->header.guid);
-    int error = dv_plan_draft_make_inline(&a->place, place);
-    dv_plan_free(place);
-    return error;
-}
-
 static void hold_place(dv_plan_writer *a, int64_t now) {
+    char guid[DV_GUID_BYTES];
     begin(a, after_place);
-    int error = draft_place(a);
+    dv_client_guid(a->client, guid);
+    int error = dv_plan_draft_make_place(&a->place, &a->next->header, guid);
     asked(a, error != 0 ? error : create_root(a, &a->place.text));
     proceed(a, now);
 }
@@ -425,9 +404,8 @@ static void on_chunk(void *context, const dv_reply *reply, int64_t now) {
 static void send_more(dv_plan_writer *a) {
     while (a->error == 0 && !a->cut && !a->stopped && a->under_way < CHUNKS_IN_FLIGHT &&
            a->chunks_sent < a->draft.chunk_count) {
-        const dv_plan_draft_chunk *chunk = &a->draft.chunks[a->chunks_sent];
-        const char *path = a->chunk_paths[a->chunks_sent++];
-        asked(a, dv_znode_create(a->client->znode, path, chunk->bytes, chunk->count, DV_PERSISTENT, on_chunk, a));
+        const dv_plan_draft_chunk *c = &a->draft.chunks[a->chunks_sent++];
+        asked(a, dv_znode_create(a->client->znode, c->path, c->bytes, c->count, DV_PERSISTENT, on_chunk, a));
     }
 }
 

@@ -32,7 +32,8 @@ typedef struct {
     dv_plan_memory *memory;
     dv_roster *people; /* with the party that settled, its set, options and owners filled */
     const dv_plan_events *events;
-    bool over_newer; /* a plan that a later release wrote is replaced, too, as if it were broken */
+    bool over_newer;            /* a plan that a later release wrote is replaced, too, as if it were broken */
+    const dv_plan_sizes *sizes; /* NULL: those of text.h */
 } dv_plan_writer_config;
 
 /* One at a time for a memory. Returns NULL when an allocation fails. It ends by itself when the connection goes:

@@ -117,6 +117,7 @@ static bool take_part(sim_member *m) {
         m->partitioner = NULL;
         return false;
     }
+    m->partitioner->plan_sizes = &m->world->script->plan_sizes;
     m->partitioners++;
     m->life = ++m->world->lives;
     m->world->quiet_since = m->world->now_ms;

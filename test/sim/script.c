@@ -148,8 +148,8 @@ static void draw_plans(sim_script *s, sim_random *r, sim_kazoo_wish kazoo) {
     s->max_moves = sim_chance(r, 30) ? (size_t)sim_between(r, 1, 4) : 0;
     s->round_timeout_ms = SIM_ONE_OF(r, 2000, 5000, 60000);
     s->rejoin_delay_max_ms = s->statics ? SIM_ONE_OF(r, 500, 2000, 10000) : 0;
-    s->chunk_bytes = sim_chance(r, 60) ? (size_t)SIM_ONE_OF(r, 40, 100, 300) : s->chunk_bytes;
-    if (sim_chance(r, 80)) s->inline_root_bytes = (size_t)SIM_ONE_OF(r, 0, 600, 1200);
+    s->plan_sizes.chunk_bytes = sim_chance(r, 60) ? (size_t)SIM_ONE_OF(r, 40, 100, 300) : s->plan_sizes.chunk_bytes;
+    if (sim_chance(r, 80)) s->plan_sizes.inline_root_bytes = (size_t)SIM_ONE_OF(r, 0, 600, 1200);
 }
 
 void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_wish kazoo, sim_theme theme) {
@@ -170,8 +170,8 @@ void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_wish kazoo, sim_the
     s->react_ms = SIM_ONE_OF(r, 0, 50, 500, 500, 3000);
     s->small_budgets = sim_chance(r, 8);
     s->kazoo = sim_chance(r, kazoo == SIM_KAZOO_OFTEN ? 70 : 10);
-    s->inline_root_bytes = DV_PLAN_INLINE_ROOT_BYTES;
-    s->chunk_bytes = DV_PLAN_CHUNK_BYTES;
+    s->plan_sizes.inline_root_bytes = DV_PLAN_INLINE_ROOT_BYTES;
+    s->plan_sizes.chunk_bytes = DV_PLAN_CHUNK_BYTES;
     s->round_timeout_ms = 60000;
     if (theme == SIM_OF_PLANS) draw_plans(s, r, kazoo);
     if (theme == SIM_OF_LOCKS) draw_claims(s, r, kazoo);
@@ -218,7 +218,7 @@ void sim_script_print(const sim_script *s) {
                s->lower ? ", members of lower levels" : "", s->statics ? ", static members" : "",
                s->weights ? ", weights" : "", s->zones ? ", zones" : "", s->deploys ? ", deploys" : "",
                s->spoils ? ", spoilt" : "", s->max_moves, (long long)s->round_timeout_ms,
-               (long long)s->rejoin_delay_max_ms, s->inline_root_bytes, s->chunk_bytes);
+               (long long)s->rejoin_delay_max_ms, s->plan_sizes.inline_root_bytes, s->plan_sizes.chunk_bytes);
     if (s->theme == SIM_OF_SERVICES)
         printf("ttl up to %lld ms%s\n", (long long)s->ttl_ms, s->wall_clocks ? ", wrong clocks of servers" : "");
 }

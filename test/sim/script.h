@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "plan/text.h"
+
 enum { SIM_EVENTS_MAX = 400 };
 
 typedef enum {
@@ -106,7 +108,7 @@ typedef struct {
     bool statics, weights, zones, deploys, spoils;
     size_t max_moves;
     int64_t round_timeout_ms, rejoin_delay_max_ms;
-    size_t inline_root_bytes, chunk_bytes; /* by which plans are cut */
+    dv_plan_sizes plan_sizes; /* by which plans are cut */
     size_t count;
     sim_event events[SIM_EVENTS_MAX];
 } sim_script;

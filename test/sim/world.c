@@ -104,8 +104,6 @@ static bool begin(sim_world *w) {
     w->deployed_count = s->items;
     w->deployed_moves = s->max_moves;
     w->deployed_round_timeout_ms = s->round_timeout_ms;
-    dv_plan_inline_root_bytes = s->inline_root_bytes;
-    dv_plan_chunk_bytes = s->chunk_bytes;
     for (size_t i = 0; i < s->slots; i++) w->members[i].act_at = INT64_MAX;
     sim_claims_truth_new(w);
     sim_services_truth_new(w);

@@ -115,16 +115,17 @@ static inline size_t serve_all(void) {
 static struct {
     dv_plan_root root;
     dv_plan *plan;
-    bool chunks; /* whether it cuts what it writes */
+    size_t chunk_bytes; /* what it writes is cut into chunks of so many; 0: it is not */
     unsigned written;
 } writer;
 
 static inline void place(dv_plan_part *part, dv_plan_text *text, const dv_plan *plan, uint32_t *number) {
-    if (!writer.chunks) {
+    if (!writer.chunk_bytes) {
         dv_plan_part_inline(part, text);
         return;
     }
-    assert_int_equal(dv_plan_part_cut(part, text, plan->header.generation, plan->header.guid, number), 0);
+    assert_int_equal(
+        dv_plan_part_cut(part, text, writer.chunk_bytes, plan->header.generation, plan->header.guid, number), 0);
     size_t at = 0;
     for (size_t c = 0; c < part->chunk_count; c++) {
         char path[128];
@@ -307,7 +308,6 @@ static inline int tear_down_nodes(void **state) {
     dv_plan_root_clear(&writer.root);
     dv_plan_free(writer.plan);
     for (size_t i = 0; i < nodes.count; i++) free(nodes.nodes[i].data);
-    dv_plan_chunk_bytes = DV_PLAN_CHUNK_BYTES;
     return clean ? 0 : -1;
 }
 

@@ -6,8 +6,7 @@
 
 /* A plan of some items in chunks of 100 bytes, and one member. */
 static inline dv_plan *write_in_chunks(size_t items) {
-    writer.chunks = true;
-    dv_plan_chunk_bytes = 100;
+    writer.chunk_bytes = 100;
     dv_plan *empty = plan_of(items), *plan = next_plan(empty, 1);
     dv_plan_free(empty);
     write_base(plan);

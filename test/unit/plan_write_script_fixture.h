@@ -21,6 +21,7 @@ static dv_roster *people;
 static dv_plan_memory memory;
 static dv_plan_set *set;
 static dv_plan_events events;
+static dv_plan_sizes sizes = {DV_PLAN_INLINE_ROOT_BYTES, DV_PLAN_CHUNK_BYTES};
 static dv_plan_writer *attempt;
 static struct { int outcome, error, done, gone; } told;
 static int64_t zxid;
@@ -91,7 +92,7 @@ static inline void on_gone(void *owner, int64_t now) {
 
 static inline dv_plan_writer *start(void) {
     static const dv_plan_writer_events heard = {on_done, on_gone};
-    const dv_plan_writer_config config = {ROOT, PARTY, &memory, people, &events, false};
+    const dv_plan_writer_config config = {ROOT, PARTY, &memory, people, &events, false, &sizes};
     told.outcome = NOT_DONE;
     told.error = told.done = told.gone = 0;
     dv_client_lock(client);
@@ -207,8 +208,7 @@ static inline int tear_down(void **state) {
     dv_fake_close(fake);
     dv_plan_memory_clear(&memory);
     dv_plan_set_unref(set);
-    dv_plan_inline_root_bytes = DV_PLAN_INLINE_ROOT_BYTES;
-    dv_plan_chunk_bytes = DV_PLAN_CHUNK_BYTES;
+    sizes = (dv_plan_sizes){DV_PLAN_INLINE_ROOT_BYTES, DV_PLAN_CHUNK_BYTES};
     return clean ? 0 : -1;
 }
 

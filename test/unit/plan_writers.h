@@ -189,9 +189,11 @@ static inline void on_gone(void *owner, int64_t now) {
     u->attempt = NULL;
 }
 
+static dv_plan_sizes sizes = {DV_PLAN_INLINE_ROOT_BYTES, DV_PLAN_CHUNK_BYTES};
+
 static inline void begin_attempt(user *u) {
     static const dv_plan_writer_events events = {on_done, on_gone};
-    const dv_plan_writer_config config = {ROOT, PARTY, &u->memory, u->people, &u->events, u->over_newer};
+    const dv_plan_writer_config config = {ROOT, PARTY, &u->memory, u->people, &u->events, u->over_newer, &sizes};
     u->outcome = NOT_DONE;
     u->error = u->done = u->gone = 0;
     dv_client_lock(u->client);
@@ -336,14 +338,12 @@ static inline void close_pool(void) {
 
 /* Makes plans with every text in chunks of 100 bytes at most; and as it is. */
 static inline void use_chunks(size_t bytes) {
-    dv_plan_inline_root_bytes = 0;
-    dv_plan_chunk_bytes = bytes;
+    sizes = (dv_plan_sizes){.inline_root_bytes = 0, .chunk_bytes = bytes};
 }
 
 static inline int restore_sizes(void **state) {
     (void)state;
-    dv_plan_inline_root_bytes = DV_PLAN_INLINE_ROOT_BYTES;
-    dv_plan_chunk_bytes = DV_PLAN_CHUNK_BYTES;
+    sizes = (dv_plan_sizes){DV_PLAN_INLINE_ROOT_BYTES, DV_PLAN_CHUNK_BYTES};
     return 0;
 }
 

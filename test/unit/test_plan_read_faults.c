@@ -191,7 +191,7 @@ TEST(test_hostile_claims) {
 
 /* 100,000 items in chunks of the usual size. */
 TEST(test_large) {
-    writer.chunks = true;
+    writer.chunk_bytes = DV_PLAN_CHUNK_BYTES;
     dv_plan *empty = plan_of(100000), *plan = next_plan(empty, 1);
     write_base(plan);
     start_reader(NULL);

@@ -90,8 +90,7 @@ static bool read_all(void) {
 /* Each allocation fails in turn, for a base in chunks, a delta after it, and a root that is gone: a second later it is
  * tried again, and goes well. */
 TEST_IN(test_each_allocation, set_up_nodes, tear_down_nodes) {
-    writer.chunks = true;
-    dv_plan_chunk_bytes = 100;
+    writer.chunk_bytes = 100;
     dv_plan *empty = plan_of(50), *plan = next_plan(empty, 1), *next = next_plan(plan, 2);
     for (int what = 0; what < 3; what++) {
         if (what == 0) write_base(plan);

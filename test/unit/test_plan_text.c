@@ -74,15 +74,15 @@ TEST(test_golden_chunks) {
         "\"moves\":[[-1,1],[2,3],[34,0,2]]}";
     assert_int_equal(delta.count, strlen(expected));
     assert_memory_equal(delta.bytes, expected, delta.count);
-    assert_int_equal(dv_plan_part_cut(&root.items, &items, 17, "g1", &number), 0);
-    assert_int_equal(dv_plan_part_cut(&root.base, &base, 17, "g1", &number), 0);
+    assert_int_equal(dv_plan_part_cut(&root.items, &items, DV_PLAN_CHUNK_BYTES, 17, "g1", &number), 0);
+    assert_int_equal(dv_plan_part_cut(&root.base, &base, DV_PLAN_CHUNK_BYTES, 17, "g1", &number), 0);
     strcpy(root.base_guid, "g1");
     root.deltas = calloc(1, sizeof *root.deltas);
     assert_non_null(root.deltas);
     root.delta_count = 1;
     strcpy(root.deltas[0].guid, "g2");
     number = 0;
-    assert_int_equal(dv_plan_part_cut(&root.deltas[0].part, &delta, 18, "g2", &number), 0);
+    assert_int_equal(dv_plan_part_cut(&root.deltas[0].part, &delta, DV_PLAN_CHUNK_BYTES, 18, "g2", &number), 0);
     assert_int_equal(dv_plan_print_root(&root_text, &root), 0);
     expected =
         "{\"v\":1,\"generation\":18,\"guid\":\"g2\",\"after\":\"00000000001aaaaaaaaaaa6\","
@@ -272,7 +272,7 @@ TEST(test_cut) {
         memset(text.bytes, 'a', text.count);
         dv_plan_part part, copy;
         uint32_t number = 7;
-        assert_int_equal(dv_plan_part_cut(&part, &text, 3, "g", &number), 0);
+        assert_int_equal(dv_plan_part_cut(&part, &text, DV_PLAN_CHUNK_BYTES, 3, "g", &number), 0);
         assert_true(dv_plan_part_copy(&copy, &part));
         assert_int_equal(number, 7 + part.chunk_count);
         size_t from = 0;

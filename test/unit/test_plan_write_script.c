@@ -27,8 +27,7 @@ TEST(test_order) {
 
 /* Four chunks are under way at a time, and the root follows when all are there. */
 TEST(test_chunks_in_flight) {
-    dv_plan_inline_root_bytes = 0;
-    dv_plan_chunk_bytes = 100;
+    sizes = (dv_plan_sizes){.inline_root_bytes = 0, .chunk_bytes = 100};
     begin();
     answer_reading();
     answer(0);

@@ -16,8 +16,7 @@ TEST(test_chunk_refused) {
                  {DIVVY_EACCES, DV_PLAN_FAILED, DIVVY_EACCES},
                  {DIVVY_ENOENT, DV_PLAN_BEHIND, 0}};
     for (size_t c = 0; c < COUNT(cases); c++) {
-        dv_plan_inline_root_bytes = 0;
-        dv_plan_chunk_bytes = 100;
+        sizes = (dv_plan_sizes){.inline_root_bytes = 0, .chunk_bytes = 100};
         begin();
         answer_reading();
         if (c == 0) answer(0), answer(0);
@@ -110,8 +109,7 @@ static void memory_runs_out(size_t inline_bytes, bool again) {
     bool whole = false;
     for (long n = 0; !whole; n++) {
         assert_true(n < 2000);
-        dv_plan_inline_root_bytes = inline_bytes;
-        dv_plan_chunk_bytes = 400;
+        sizes = (dv_plan_sizes){.inline_root_bytes = inline_bytes, .chunk_bytes = 400};
         dv_plan_memory_clear(&memory);
         dv_plan_memory_stand(&memory, DV_PLAN_MISSING, 0, 0);
         events = (dv_plan_events){0};

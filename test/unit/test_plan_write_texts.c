@@ -81,7 +81,7 @@ TEST(test_other_set) {
     assert_int_equal(garbage_count(&users[0].memory), 0);
     /* One that fits the root leaves no chunks at all. */
     dv_plan_set *small = numbered_set("item-", 2);
-    dv_plan_inline_root_bytes = DV_PLAN_INLINE_ROOT_BYTES;
+    sizes.inline_root_bytes = DV_PLAN_INLINE_ROOT_BYTES;
     users[0].events = (dv_plan_events){.set = small};
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
     users[0].events = (dv_plan_events){0};
