@@ -37,8 +37,9 @@ void dv_barrier_start(divvy_client *client) {
     client->barrier_waits = NULL;
 }
 
-void dv_client_barrier(divvy_client *client, dv_barrier_wait *wait) {
-    wait->next = NULL;
+void dv_client_barrier(divvy_client *client, dv_barrier_wait *wait, void (*done)(void *context, int error, int64_t now),
+                       void *context) {
+    *wait = (dv_barrier_wait){.done = done, .context = context};
     append_waits(&client->barrier_waits, wait);
     dv_barrier_start(client);
 }

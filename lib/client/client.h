@@ -242,7 +242,8 @@ static inline bool dv_client_believed(const divvy_client *client) {
 }
 /* Ends once a write of ours was answered on this connection, or a later one: what was sent on earlier connections is
  * then decided, and a read of ours shows it. `wait` lives until `done`. docs/protocol.md, R1. */
-void dv_client_barrier(divvy_client *client, dv_barrier_wait *wait);
+void dv_client_barrier(divvy_client *client, dv_barrier_wait *wait, void (*done)(void *context, int error, int64_t now),
+                       void *context);
 /* Sends one for those that wait, if there is a connection. */
 void dv_barrier_start(divvy_client *client);
 void dv_session_give_up_barriers(divvy_client *client, int error, int64_t now);

@@ -236,10 +236,8 @@ static void on_barrier(void *context, int error, int64_t now) {
 
 void dv_node_resolve(dv_node *n) {
     dv_node_enter(n, DV_NODE_RESOLVING);
-    n->barrier.done = on_barrier;
-    n->barrier.context = n;
     n->under_way++;
-    dv_client_barrier(n->client, &n->barrier);
+    dv_client_barrier(n->client, &n->barrier, on_barrier, n);
 }
 
 /* ---- keeping it ---- */

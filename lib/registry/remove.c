@@ -254,10 +254,9 @@ static void resolve(purging *p) {
         p->done = true;
         return;
     }
-    p->barrier = (dv_barrier_wait){.done = on_barrier, .context = p};
     p->under_way++;
     p->refs++;
-    dv_client_barrier(p->registry->object.client, &p->barrier);
+    dv_client_barrier(p->registry->object.client, &p->barrier, on_barrier, p);
 }
 
 static void go_on(purging *p) {

@@ -417,10 +417,8 @@ static void on_barrier(void *context, int error, int64_t now) {
 static void resolve(dv_service *s, int64_t now) {
     (void)now;
     s->resolving = true;
-    s->barrier.done = on_barrier;
-    s->barrier.context = s;
     s->under_way++;
-    dv_client_barrier(client_of(s), &s->barrier);
+    dv_client_barrier(client_of(s), &s->barrier, on_barrier, s);
 }
 
 /* ---- beginning ---- */

@@ -230,8 +230,7 @@ static void on_barrier(void *context, int error, int64_t now) {
 static bool make_sure(sim_kazoo_claim *k) {
     if (!k->unsure) return true;
     k->busy = true;
-    k->barrier = (dv_barrier_wait){.done = on_barrier, .context = k};
-    dv_client_barrier(k->client, &k->barrier);
+    dv_client_barrier(k->client, &k->barrier, on_barrier, k);
     return false;
 }
 

@@ -204,9 +204,9 @@ static void on_barrier(void *context, int error, int64_t now) {
 }
 
 static void ask(barrier *b) {
-    *b = (barrier){.wait = {.done = on_barrier, .context = b}};
+    *b = (barrier){.done = 0};
     dv_client_lock(client);
-    dv_client_barrier(client, &b->wait);
+    dv_client_barrier(client, &b->wait, on_barrier, b);
     dv_client_unlock(client);
     dv_fake_run(fake);
 }
