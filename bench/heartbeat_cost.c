@@ -1,8 +1,9 @@
-/* What it costs to own items and do nothing: the session clock's heartbeats. SPDX-License-Identifier: Apache-2.0
+/* The cost of owning items and doing nothing: the session clock's heartbeats. SPDX-License-Identifier: Apache-2.0
  *
- * One member owns all items of a pool. For a while nothing happens, and what passes in that time is counted three
+ * One member owns all items of a pool. For a while nothing happens, and the traffic of that time is counted three
  * times: by the library, by the kernel for the client's connection, and by the server, which also counts the native
- * client's pings. One line of JSON tells it. Only one address, of an idle server, so that all of it is ours. */
+ * client's pings. One line of JSON tells it. There is only one address, of an idle server, so that all of the
+ * traffic is ours. */
 #include <dirent.h>
 #include <inttypes.h>
 #include <netdb.h>
@@ -160,7 +161,7 @@ int main(int argc, char **argv) {
     double seconds = (double)number(argv[5], 1, 3600, "SECONDS");
     divvy_client *client = connect_client(argv[1], timeout_ms, tick_ms);
     divvy_partitioner *p = own_items(client, items);
-    sleep_s(2); /* What belongs to taking the items is over. */
+    sleep_s(2); /* The requests that take the items are over. */
     counters before = read_counters(client, argv[1]);
     sleep_s(seconds);
     counters after = read_counters(client, argv[1]);

@@ -1,7 +1,7 @@
-/* What locks and semaphores of divvy cost, in time and in requests. SPDX-License-Identifier: Apache-2.0
+/* The cost of divvy's locks and semaphores, in time and in requests. SPDX-License-Identifier: Apache-2.0
  *
- * usage: bench_locks HOSTS, and commands as in locks_peer.h.
- * A hand-over is the time from a release to the callback that tells the next one. */
+ * usage: bench_locks HOSTS, and commands as in locks_peer.h. A hand-over is the time from a release to the callback
+ * that tells the next one. */
 #include <divvy/divvy.h>
 
 #include "locks_peer.h"

@@ -1,11 +1,11 @@
-/* What the C programs of bench/locks.sh share: a clock, and the commands of locks.py. SPDX-License-Identifier:
- * Apache-2.0
+/* Shared by the C programs of bench/locks.sh: a clock, and the commands of locks.py.
+ * SPDX-License-Identifier: Apache-2.0
  *
  * A peer reads commands "VERB RECIPE NUMBER", a line each, and answers each with one line of JSON, until its input
  * ends:
- *   pairs lock 150 acquires and releases for 150 ms; {"pairs": 312, "seconds": 0.1502} hand_over lock 50 a chain with
- *   50 waiters; {"us": [410.2, 398.7, ...]}, from a release to the next one's acquire count semaphore 10 divvy only:
- *   what a hand-over with 10 waiters costs */
+ *   pairs lock 150        acquires and releases for 150 ms; {"pairs": 312, "seconds": 0.1502}
+ *   hand_over lock 50     a chain of 50 waiters; {"us": [410.2, 398.7, ...]}, from a release to the next acquire
+ *   count semaphore 10    divvy only: the requests of a hand-over with 10 waiters */
 #ifndef LOCKS_PEER_H
 #define LOCKS_PEER_H
 

@@ -1,9 +1,9 @@
-/* What divvy_partitioner_owns() costs, beside peers in the same run. SPDX-License-Identifier: Apache-2.0
+/* The cost of divvy_partitioner_owns(), beside peers in the same run. SPDX-License-Identifier: Apache-2.0
  *
  * One member, in memory, owns all items. Threads ask for items at random. Each counts its own processor time, so the
  * figures do not depend on how many processors there are. It warms the caches before that. Rounds of all ways take
- * turns. The peers: the clock alone, which every answer must read; a plain hash table with the clock, which nobody may
- * change; that under one mutex, as a program would have it. */
+ * turns. The peers: the clock alone, which every answer must read; a plain hash table with the clock, which nobody
+ * may change; that under one mutex, as a program would have it. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
-/* What a change of membership costs with divvy: first allocation, one member joining, allocation on known paths.
+/* The cost of a change of membership with divvy: first allocation, one member joining, allocation on known paths.
  * SPDX-License-Identifier: Apache-2.0
  *
  * The scenario is that of peers/kazoo_partition.py, with the same clock: time runs from the moment before the first
- * (or the joining) member is started until all members say ACQUIRED and show every item exactly once.
- * README.md of this folder says what each field of the JSON line means. */
+ * (or the joining) member is started until all members say ACQUIRED and show every item exactly once. README.md of
+ * this folder says what each field of the JSON line means. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -30,7 +30,7 @@ typedef struct {
     const char *mode, *assign;
 } options;
 
-/* What was sent: the first four as the members count it, the others as the server does. */
+/* The traffic so far: the first four numbers as the members count it, the others as the server does. */
 typedef struct {
     int64_t requests, writes, reads, multis, packets, transactions;
 } traffic;
@@ -46,7 +46,7 @@ typedef struct {
     divvy_partitioner *partitioner;
 } member;
 
-/* Who showed each item, and with which token, at one look. */
+/* The member that showed each item, and with which token, at one look. */
 typedef struct {
     uint32_t *owner;
     int64_t *token;
@@ -311,7 +311,7 @@ static void free_pool(pool *all) {
     free(all->taken_away);
 }
 
-/* What single members count, the server cannot tell apart: the server's two numbers are of all members. */
+/* Prints the traffic. The server cannot tell members apart, so its two numbers are printed for all members only. */
 static void print_traffic(const char *name, const traffic *t, bool of_all) {
     printf(", \"%s\": {\"requests\": %" PRId64 ", \"writes\": %" PRId64 ", \"reads\": %" PRId64
            ", \"multis\": %" PRId64,

@@ -1,4 +1,4 @@
-/* What the registry costs, as a peer of bench/registry.sh. SPDX-License-Identifier: Apache-2.0
+/* The cost of the registry, as a peer of bench/registry.sh. SPDX-License-Identifier: Apache-2.0
  *
  * usage: bench_registry HOSTS, and commands as in registry_peer.h. All services are of one process and one session;
  * those that read and those that announce share it too. The requests of cached_one are all that the client sent

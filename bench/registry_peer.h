@@ -1,4 +1,4 @@
-/* What the C programs of bench/registry.sh share: a clock, counting, and commands. SPDX-License-Identifier: Apache-2.0
+/* Shared by the C programs of bench/registry.sh: a clock, counting, and commands. SPDX-License-Identifier: Apache-2.0
  *
  * A peer reads commands "VERB NUMBER", a line each, and answers each with one line of JSON, until its input ends:
  *   fill 1000        registers so many services in ten roles; {"count": 1000, "seconds": 0.05, "bytes": 412}, of an

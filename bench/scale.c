@@ -1,10 +1,10 @@
-/* What a change of a large pool costs each of its members, in the in-memory ensemble. SPDX-License-Identifier:
- * Apache-2.0
+/* The cost of a change of a large pool for each of its members, in the in-memory ensemble.
+ * SPDX-License-Identifier: Apache-2.0
  *
  * All members of the pool are in this one process, on a virtual clock, so that a pool of 1,000 can be looked at as a
  * whole. Requests and bytes are those that the members' clients count (divvy_client_stats()); times are the virtual
- * clock's, by which a message takes up to a millisecond and computing nothing. docs/scale.md says what comes of it; one
- * JSON line for each change says it here. */
+ * clock's, by which a message takes up to a millisecond and computing nothing. docs/scale.md says what comes of it;
+ * one JSON line for each change says it here. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -255,7 +255,7 @@ static void report(pool *all, const char *change, moment since, uint32_t changed
     fflush(stdout);
 }
 
-/* What goes on when nothing changes: heartbeats, and a look at the party once a minute. */
+/* Measures the traffic at rest: heartbeats, and a look at the party once a minute. */
 static void rest(pool *all) {
     moment since = begin(all);
     divvy_testing_run(all->ensemble, REST_MS);
@@ -328,7 +328,7 @@ static bool parse(options *o, int argc, char **argv) {
 
 static void make(pool *all, const options *o) {
     divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
-    config.servers = 1; /* What members send and are sent is the same with more of them. */
+    config.servers = 1; /* More servers would not change the members' requests and answers. */
     config.max_session_timeout_ms = SESSION_TIMEOUT_MS;
     config.seed = o->seed;
     *all = (pool){.options = o};

@@ -1,4 +1,4 @@
-/* What a server has counted. SPDX-License-Identifier: Apache-2.0 */
+/* A server's counters. SPDX-License-Identifier: Apache-2.0 */
 #include "server_counters.h"
 
 #include <netdb.h>

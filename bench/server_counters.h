@@ -1,4 +1,4 @@
-/* What a server has counted: it sees all clients alike, so it compares unlike libraries fairly.
+/* A server's counters: the server sees all clients alike, so they compare unlike libraries fairly.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef BENCH_SERVER_COUNTERS_H
 #define BENCH_SERVER_COUNTERS_H

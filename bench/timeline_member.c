@@ -30,7 +30,8 @@ static double now_s(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* What is revoked stops at once, and is lost when it has been released: that is told once. */
+/* Prints the items that this member gained (+) or gave up (-). A revoked item stops at once and is lost after its
+ * release, but is printed once. */
 static void tell(char sign, const char *const *items, size_t count) {
     bool any = false;
     for (size_t i = 0; i < count; i++) {

@@ -84,7 +84,7 @@ static int32_t read_pool(void) {
     return version;
 }
 
-/* What takes a slot. Paths and results live until it is carried out. */
+/* A multi that takes a slot. Its paths and results live until it is carried out. */
 typedef struct {
     zoo_op_t ops[3];
     zoo_op_result_t results[3];

@@ -69,7 +69,7 @@ static int run(divvy_client *client, divvy_partitioner *p, int signals, int time
          * deadline" to both sides. */
         int64_t wait_ms = divvy_client_next_deadline(client);
         if (poll(fds, 3, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms) < 0) continue;
-        /* Whether it was the descriptor or the deadline does not matter. 0: do what is due, do not wait. */
+        /* The client knows itself what is due, on its descriptor or by its deadline. 0: do it, do not wait. */
         if (divvy_client_process(client, 0) < 0) return fail("cannot go on", divvy_client_error(client));
         if (divvy_partitioner_failure(p, reason, sizeof reason) != 0) return fail("failed", reason);
         if (fds[1].revents) return 0;

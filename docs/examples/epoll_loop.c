@@ -26,7 +26,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* What an event of the loop is about. A larger program would keep a pointer to a handler there. */
+/* The source of an event of the loop. A larger program would keep a pointer to a handler there. */
 enum { OF_DIVVY, OF_SIGNALS, OF_WORK, SOURCES };
 
 static int fail(const char *what, const char *why) {
@@ -78,7 +78,7 @@ static int run(int loop, divvy_client *client, divvy_partitioner *p, int timer) 
     for (;;) {
         int64_t wait_ms = divvy_client_next_deadline(client); /* -1 to both sides: no deadline */
         int count = epoll_wait(loop, events, SOURCES, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms);
-        /* Whether its descriptor was readable or its deadline has come: it knows itself what is due. */
+        /* The client knows itself what is due, on its descriptor or by its deadline. */
         if (divvy_client_process(client, 0) < 0) return fail("cannot go on", divvy_client_error(client));
         if (divvy_partitioner_failure(p, reason, sizeof reason) != 0) return fail("failed", reason);
         for (int i = 0; i < count; i++) {

@@ -36,7 +36,7 @@ static void work_a_little_on(const char *item, int64_t token) {
     (void)item, (void)token;
 }
 
-/* What is still ours, each time it is not what it was. */
+/* Prints the items that are still ours, after each change. */
 static void print_owned(const divvy_partition *mine) {
     printf("owned:");
     for (size_t i = 0; i < divvy_partition_count(mine); i++)

@@ -21,7 +21,7 @@ static int fail(const char *what, const char *why) {
     return 1;
 }
 
-/* What is worked on, as it would be elsewhere: a database row with a column for the token, for example. */
+/* Stands for the protected resource: in a real program a database row with a column for the token, for example. */
 static int store(int64_t token, int step) {
     static int64_t greatest;
     if (token < greatest) return -1; /* an owner of earlier times */

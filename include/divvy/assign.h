@@ -87,7 +87,7 @@ DIVVY_API int divvy_assign_round_robin_ordered(const divvy_member *members, size
 DIVVY_API int divvy_assign_rendezvous(const divvy_member *members, size_t member_count, const char *const *items,
                                       size_t item_count, uint32_t *owners);
 
-/** How divvy_assign_sticky() is to work. Initialise with DIVVY_STICKY_OPTIONS_INIT, then set what differs. */
+/** The options of divvy_assign_sticky(). Initialise with DIVVY_STICKY_OPTIONS_INIT, then set what differs. */
 typedef struct {
     size_t size;      /**< sizeof of this struct, set by the INIT macro */
     size_t max_moves; /**< how many items a call may take from members; 0 (default): as many as it takes */

@@ -42,7 +42,7 @@ typedef enum {
     DIVVY_CLOSED       /**< divvy_client_close() was called; final */
 } divvy_session_state;
 
-/** Who may do what with the nodes that we create. */
+/** The rights of others on the nodes that the client creates. */
 enum {
     DIVVY_ACL_AUTO,    /**< DIVVY_ACL_CREATOR with credentials, else DIVVY_ACL_OPEN */
     DIVVY_ACL_OPEN,    /**< anyone may do anything */
@@ -123,7 +123,7 @@ typedef struct {
  */
 DIVVY_API void divvy_client_config_init(divvy_client_config *config, size_t size);
 
-/** What a client has done since it was opened. All but the last block only grow. */
+/** The work of a client since it was opened, in numbers. All but the last block only grow. */
 typedef struct {
     uint64_t requests;             /**< requests sent; a multi is one */
     uint64_t creates;              /**< nodes asked to be created, those inside a multi counted singly */

@@ -3,7 +3,7 @@
  * The errors of divvy, one list. SPDX-License-Identifier: Apache-2.0
  *
  * Every call that can fail returns 0 (or a count) on success and one of these negative numbers otherwise.
- * What was wrong in particular, with path and reason, is in divvy_client_error() of the same thread.
+ * divvy_client_error() of the same thread tells what was wrong in particular, with path and reason.
  */
 #ifndef DIVVY_ERROR_H
 #define DIVVY_ERROR_H

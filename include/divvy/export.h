@@ -1,4 +1,4 @@
-/* Which symbols leave the library. SPDX-License-Identifier: Apache-2.0 */
+/* The symbols that leave the library. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DIVVY_EXPORT_H
 #define DIVVY_EXPORT_H
 

@@ -26,14 +26,14 @@ DIVVY_EXTERN_C_BEGIN
 /** One contender for the lock at a path. Opaque. Lifetime: rules 2 and 6 of client.h. */
 typedef struct divvy_lock divvy_lock;
 
-/** How a lock excludes others at its path. Plain locks and read/write locks do not belong at one path. */
+/** The way in which a lock excludes others at its path. Plain locks and read/write locks do not belong at one path. */
 enum {
     DIVVY_EXCLUSIVE, /**< waits for all DIVVY_EXCLUSIVE before it; kazoo's Lock */
     DIVVY_READ,      /**< waits for the DIVVY_WRITE before it only, so that readers share; kazoo's ReadLock */
     DIVVY_WRITE      /**< waits for everyone before it; kazoo's WriteLock */
 };
 
-/** What a lock is to be. Initialise with DIVVY_LOCK_CONFIG_INIT, then set what differs. Copied. */
+/** The configuration of a lock. Initialise with DIVVY_LOCK_CONFIG_INIT, then set what differs. Copied. */
 typedef struct {
     size_t size;            /**< sizeof of this struct, set by the INIT macro */
     const char *path;       /**< absolute, the same for all contenders; made, with its parents, when it is missing */

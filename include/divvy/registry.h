@@ -62,7 +62,7 @@ enum divvy_registry_warning {
     DIVVY_WARN_PRESERVED, /**< more of a role's entries vanished at once than `preserve_share`: they are kept a while */
 };
 
-/** What became of a service that is watched. */
+/** The kind of change of a watched service. */
 enum {
     DIVVY_REGISTRY_ADDED = 1, /**< it was not there: before is NULL */
     DIVVY_REGISTRY_CHANGED,   /**< its entry was replaced; a heartbeat changes last_heartbeat at least */
@@ -72,8 +72,8 @@ enum {
                                    REMOVED follows */
 };
 
-/** How a registry is to be. Initialise with DIVVY_REGISTRY_CONFIG_INIT, then set what differs. All but `user` is
- * copied. */
+/** The configuration of a registry. Initialise with DIVVY_REGISTRY_CONFIG_INIT, then set what differs. All but
+ * `user` is copied. */
 typedef struct {
     size_t size;      /**< sizeof of this struct, set by the INIT macro */
     const char *path; /**< absolute, the same for all; made, with its parents, when it is missing. NULL:

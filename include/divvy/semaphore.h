@@ -33,7 +33,7 @@ DIVVY_EXTERN_C_BEGIN
 /** One user of a semaphore at a path. Opaque. Lifetime: rules 2 and 6 of client.h. */
 typedef struct divvy_semaphore divvy_semaphore;
 
-/** What is done when the pool has a limit already. Where it has none yet, ours is written. */
+/** The behaviour when the pool has a limit already. A pool without a limit is given ours. */
 enum {
     DIVVY_LIMIT_ERROR,   /**< another limit is an error, as with kazoo; checked until the pool's was found to be ours
                               once: from then on it may change, by divvy_semaphore_resize() */
@@ -41,7 +41,7 @@ enum {
     DIVVY_LIMIT_PROVIDED /**< ours is written by each acquire, for a configuration that may have changed since */
 };
 
-/** What a semaphore is to be. Initialise with DIVVY_SEMAPHORE_CONFIG_INIT, then set what differs. Copied. */
+/** The configuration of a semaphore. Initialise with DIVVY_SEMAPHORE_CONFIG_INIT, then set what differs. Copied. */
 typedef struct {
     size_t size;            /**< sizeof of this struct, set by the INIT macro */
     const char *path;       /**< absolute, not "/", the same for all; made, with its parents, when it is missing. The
@@ -229,11 +229,11 @@ DIVVY_API int divvy_semaphore_slot_at(const divvy_semaphore *semaphore, uint32_t
  */
 DIVVY_API int divvy_semaphore_resize(divvy_semaphore *semaphore, uint32_t limit, int64_t timeout_ms);
 
-/** Who holds slots of a semaphore, or waits for some. Opaque, immutable. */
+/** The holders of a semaphore's slots, and those that wait for some. Opaque, immutable. */
 typedef struct divvy_holders divvy_holders;
 
 /**
- * Returns the holders of slots now, in the order of their tokens. Of kazoo's holders only the identifier is known.
+ * Returns the holders of slots now, in the order of their tokens. Only the identifier of kazoo's holders is known.
  *
  * Ownership: release *out with divvy_holders_free(). It is empty when nobody holds, and when there is no such path.
  * Records that cannot be understood are left out and counted: divvy_holders_skipped(). One read for each, at most 64

@@ -30,7 +30,7 @@ DIVVY_EXTERN_C_BEGIN
 
 typedef struct divvy_testing_ensemble divvy_testing_ensemble;
 
-/** What a transaction did. */
+/** The kind of a transaction. */
 typedef enum {
     DIVVY_TESTING_CREATE,         /**< a node */
     DIVVY_TESTING_DELETE,         /**< a node; those of a session that ends are told one by one, before its end */
@@ -51,7 +51,7 @@ typedef struct {
     int expired;             /**< SESSION_END, and DELETE because of it: it was not asked for by the client */
 } divvy_testing_transaction;
 
-/** How an ensemble is to be. Begin with DIVVY_TESTING_CONFIG_INIT. Copied. */
+/** The configuration of an ensemble. Begin with DIVVY_TESTING_CONFIG_INIT. Copied. */
 typedef struct {
     size_t size;
     unsigned servers;         /**< 1 to 9; default 3 */
@@ -98,7 +98,7 @@ DIVVY_API int divvy_testing_ensemble_create(divvy_testing_ensemble **out, const 
 DIVVY_API void divvy_testing_ensemble_destroy(divvy_testing_ensemble *ensemble);
 
 /**
- * Opens a client on an ensemble, as divvy_client_open() does. Of `config` the hosts may be NULL, or name a chroot
+ * Opens a client on an ensemble, as divvy_client_open() does. The hosts of `config` may be NULL, or name a chroot
  * ("/a/b"). With the virtual clock `config->manual` is to be 1, else DIVVY_EINVAL. Ends with divvy_client_close().
  */
 DIVVY_API int divvy_testing_client_open(divvy_client **out, divvy_testing_ensemble *ensemble,
@@ -122,7 +122,7 @@ DIVVY_API int64_t divvy_testing_run(divvy_testing_ensemble *ensemble, int64_t ms
 
 /* ---- faults of a client's process and link ---- */
 
-/** What of a link works. */
+/** The state of a link: the directions in which it works. */
 typedef enum {
     DIVVY_TESTING_LINK_UP,
     DIVVY_TESTING_LINK_DOWN,        /**< nothing passes, and neither side is told: a cable is cut */
@@ -134,7 +134,7 @@ typedef enum {
  * TCP, a connection that has lost a message passes nothing more in that direction until it ends. */
 DIVVY_API int divvy_testing_link_client(divvy_testing_ensemble *ensemble, divvy_client *client,
                                         divvy_testing_link link);
-/** What becomes of a client's requests under way when its connection breaks. */
+/** The fate of a client's requests under way when its connection breaks. */
 typedef enum {
     DIVVY_TESTING_NOT_APPLIED,  /**< none of them reaches the server; what the leader has ordered already stays */
     DIVVY_TESTING_APPLIED,      /**< all do, and all answers are lost */
@@ -170,7 +170,7 @@ DIVVY_API int divvy_testing_pause_server(divvy_testing_ensemble *ensemble, unsig
 /** Sets the link between two servers, by direction: from `a` to `b` are requests, from `b` to `a` are replies. */
 DIVVY_API int divvy_testing_link_servers(divvy_testing_ensemble *ensemble, unsigned a, unsigned b,
                                          divvy_testing_link link);
-/** Delays what others send to this server by so much; 0: not at all. What it shows lags behind then. */
+/** Delays what others send to this server by so much; 0: not at all. Its reads lag behind then. */
 DIVVY_API int divvy_testing_lag_server(divvy_testing_ensemble *ensemble, unsigned server, int64_t ms);
 /** Sets the wall clock of a server's machine so much ahead of the true time of the ensemble. Nodes get their times from
  * it while it leads, from now on. Links, sessions and ticks do not go by it. */
@@ -180,7 +180,7 @@ DIVVY_API int divvy_testing_heal(divvy_testing_ensemble *ensemble);
 
 /* ---- as an administrator: through the leader, seen by all when a quorum has logged it ---- */
 
-/** What kind of node to put. */
+/** The kind of a node that a test puts into the tree. */
 typedef enum {
     DIVVY_TESTING_PERSISTENT,
     DIVVY_TESTING_CONTAINER, /**< deleted some time after its last child has gone, looked for once a minute */

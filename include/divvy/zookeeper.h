@@ -54,7 +54,7 @@ DIVVY_EXTERN_C_BEGIN
  * it stays DIVVY_LOST until divvy_client_reattach(), or is closed.
  *
  * Close. divvy_client_close() waits up to 2 s for the deletes of its nodes, and up to half a second more for other
- * answers. What has no answer then is left to the handle, and finds nobody when the answer comes. Nodes of ours that
+ * answers. A request without an answer then is left to the handle; its answer finds nobody. Nodes of ours that
  * are still there, since there was no connection or no answer, are deleted as soon as the handle is connected, for as
  * long as the host keeps it open; after that they go with its session. Better not close a client inside a watcher or
  * completion of the handle: the answers that it waits for come by that very thread, so the time passes in vain.

@@ -1,4 +1,4 @@
-/* What the assignments share: the check of their arguments, names in order. SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the assignments: the check of their arguments, names in order. SPDX-License-Identifier: Apache-2.0 */
 #include "assign/assign_internal.h"
 
 #include <stdlib.h>

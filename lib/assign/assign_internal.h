@@ -1,4 +1,4 @@
-/* What the assignments share: the check of their arguments, names in order. SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the assignments: the check of their arguments, names in order. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_ASSIGN_INTERNAL_H
 #define DV_ASSIGN_INTERNAL_H
 
@@ -14,7 +14,7 @@ typedef struct {
     size_t index;
 } dv_assign_name;
 
-/* Whether a caller's arguments are what divvy/assign.h asks for: 0 or DIVVY_EINVAL. */
+/* Checks a caller's arguments against divvy/assign.h. Returns 0 or DIVVY_EINVAL. */
 int dv_assign_check(const divvy_member *members, size_t member_count, const char *const *items, size_t item_count,
                     const uint32_t *owners);
 

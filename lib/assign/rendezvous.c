@@ -187,7 +187,7 @@ int divvy_assign_rendezvous(const divvy_member *members, size_t member_count, co
         size_t asking = i;
         while (asking != NO_ITEM) asking = admit(&t, next_member(&t, asking), asking);
     }
-    /* Who holds an item is whom it asked last: a refused item asks at once. */
+    /* An item belongs to the member that it asked last, since a refused item asks the next one at once. */
     for (size_t i = 0; i < item_count; i++) owners[t.items[i].index] = (uint32_t)t.members[t.asked_member[i]].index;
     matching_free(&t);
     return 0;

@@ -24,10 +24,10 @@
 
 typedef struct {
     size_t index; /* in the caller's array */
-    size_t place; /* A1 */
+    size_t place; /* A1: in the bytewise order of identifiers */
     const char *zone;
     uint64_t weight;
-    uint64_t tie; /* A7 */
+    uint64_t tie; /* A7: decides between equal shares */
     size_t load;  /* how many items it has */
     size_t quota; /* how many it is to have */
     uint64_t remainder;
@@ -40,7 +40,7 @@ typedef struct {
     share *shares;
     size_t count;
     uint64_t weight; /* of all of them */
-    uint64_t tie;    /* A7 */
+    uint64_t tie;    /* A7: decides between equal zones */
     int64_t saving;  /* how many moves fewer an extra item makes */
 } zone;
 
@@ -147,7 +147,7 @@ static size_t divide(const zone *z, size_t items) {
     return left;
 }
 
-/* How many items must leave a zone's members if the zone is to have so many. */
+/* Returns how many items must leave a zone's members if the zone is to have so many. */
 static size_t cost(const zone *z, size_t items) {
     size_t left = divide(z, items);
     size_t above = 0, may_keep = 0;

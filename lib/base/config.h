@@ -11,8 +11,8 @@
 /* Longer times are mistakes, and sums of them would overflow: ten years. */
 #define DV_TIME_MAX_MS INT64_C(315360000000)
 
-/* Copies a struct that begins with its size. What an older, shorter one lacks comes from `defaults`; what a newer,
- * longer one has besides must be zero. 0 or DIVVY_EINVAL. */
+/* Copies a struct that begins with its size. Fields that an older, shorter one lacks come from `defaults`; what a
+ * newer, longer one has besides must be zero. 0 or DIVVY_EINVAL. */
 static inline int dv_config_copy(void *to, size_t to_bytes, const void *defaults, const void *from) {
     size_t from_bytes;
     memcpy(&from_bytes, from, sizeof from_bytes);
@@ -25,8 +25,8 @@ static inline int dv_config_copy(void *to, size_t to_bytes, const void *defaults
     return 0;
 }
 
-/* Writes `bytes` of defaults to a struct that begins with its size. What a longer one has besides becomes zero; what a
- * shorter one lacks is left out. Does nothing for NULL, or where not even the size has room. */
+/* Writes `bytes` of defaults to a struct that begins with its size. Fields that a longer one has besides become
+ * zero; what a shorter one lacks is left out. Does nothing for NULL, or where not even the size has room. */
 static inline void dv_config_init(void *config, size_t bytes, const void *defaults, size_t default_bytes) {
     if (!config || bytes < sizeof bytes) return;
     memset(config, 0, bytes);

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What the names of one client object grow from. Not thread-safe: the client's loop draws names in its own turn. */
+/* The source of the names of one client object. Not thread-safe: the client's loop draws names in its own turn. */
 typedef struct {
     uint64_t client_random; /* drawn once for each client object: two clients may share one session */
     uint64_t counter;       /* how many names were drawn; begins at 0 and is never set back */

@@ -129,7 +129,7 @@ static bool begin_value(json_scan *s, bool *open) {
     return take_word(s, "true") || take_word(s, "false") || take_word(s, "null") || take_number(s);
 }
 
-/* What may follow a value: the ends of those around it, and then a comma, or the end of all. */
+/* Takes what may follow a value: the ends of those around it, then a comma, or the end of the text. */
 static bool end_values(json_scan *s) {
     for (skip_space(s); s->depth > 0; skip_space(s)) {
         if (take(s, ',')) return !is_in_object(s) || take_name(s);

@@ -15,8 +15,8 @@ static inline char *dv_padded_copy(const void *data, size_t data_bytes) {
     return text;
 }
 
-/* Returns whether no value of a JSON text is nested deeper. Of a text that is none this holds as far as a parser gets
- * with it. */
+/* Returns whether no value of a JSON text is nested deeper. For other texts this holds as far as a parser gets with
+ * them. */
 static inline bool dv_is_shallow(const char *data, size_t data_bytes, int depth_max) {
     int depth = 0;
     bool in_string = false;

@@ -1,4 +1,4 @@
-/* What a partitioner is told: checked, copied, sorted. SPDX-License-Identifier: Apache-2.0 */
+/* A partitioner's configuration: checked, copied, sorted. SPDX-License-Identifier: Apache-2.0 */
 #include "base/config.h"
 
 #include <inttypes.h>
@@ -29,7 +29,7 @@ static int check_zone(divvy_client *client, const char *zone) {
     return 0;
 }
 
-/* What only a plan can heed. */
+/* Checks the options that only a plan can heed. */
 static int check_plan_options(divvy_client *client, const divvy_partitioner_config *c) {
     bool asks = c->weight != DV_WEIGHT || c->zone || c->max_moves || c->static_membership;
     if (asks && !follows_plans(c))
@@ -107,8 +107,7 @@ static int set_identifier(divvy_partitioner *p, divvy_client *client, const char
     return p->identifier_node ? 0 : dv_fail_plainly(client, DIVVY_ENOMEM);
 }
 
-/* Returns whether all are numbers whose order is not that of their bytes: kazoo members may have another one than we.
- * */
+/* Returns whether all are numbers in another order than their bytes: kazoo members may have another one than we. */
 static bool numbers_out_of_order(const dv_plan_set *set) {
     bool out_of_order = false;
     for (size_t i = 0; i < set->count; i++) {
@@ -139,7 +138,7 @@ static int set_items(divvy_partitioner *p, divvy_client *client, const divvy_par
     return error ? dv_fail_plainly(client, error) : 0;
 }
 
-/* What a member of divvy can, and so its tag `a`: docs/protocol.md, P3. */
+/* Sets the ability of this member, which its tag `a` tells: docs/protocol.md, P3. */
 static void set_ability(divvy_partitioner *p, const divvy_partitioner_config *c) {
     if (c->assign == DIVVY_ASSIGN_FUNC) {
         const char *name = c->func_name ? c->func_name : "";

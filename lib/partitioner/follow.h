@@ -25,7 +25,7 @@ void dv_follow_stop(struct divvy_partitioner *p);
 bool dv_follow_at_rest(const struct divvy_partitioner *p);
 void dv_follow_connected(struct divvy_partitioner *p, int64_t now);
 
-/* p->party has settled. Whether it is a plan that decides (D33): then the target is the follower's affair. */
+/* Takes a settled p->party. Returns whether a plan decides (D33): then the target is the follower's affair. */
 bool dv_follow_settled(struct divvy_partitioner *p, int64_t pzxid, int64_t now);
 /* Remembers what a rule of names gave: a first plan begins with it. `owners`, which it takes over, are indices
  * into `nodes`, of the items that are dealt. */
@@ -39,7 +39,7 @@ bool dv_follow_sweeps(const struct divvy_partitioner *p);
 /* Returns whether the share is what it is to be, as far as a plan has a say in that. */
 bool dv_follow_agrees(const struct divvy_partitioner *p);
 
-/* What users want of the next plan. Each waits until a plan is in force that contains it. */
+/* The users' wishes for the next plan. Each waits until a plan is in force that contains it. */
 void dv_follow_want_weight(struct divvy_partitioner *p, uint32_t weight, int64_t now);
 /* Takes a reference. */
 void dv_follow_want_set(struct divvy_partitioner *p, dv_plan_set *set, int64_t now);

@@ -1,4 +1,4 @@
-/* What a member is told of the plan: where it goes by something else than it was configured with.
+/* The warnings of a member that follows a plan with other settings than it was configured with.
  * SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rules D13, D15 to D17, D38. Each warning says what differs, and what to do. */

@@ -25,7 +25,7 @@ typedef struct {
     unsigned number;
 } dv_want;
 
-/* What one attempt is asked to write, besides what the party tells. It lives until the attempt ends. */
+/* The wishes that one attempt is asked to write, besides what the party tells. They live until the attempt ends. */
 typedef struct {
     dv_plan_events events;
     dv_plan_weight weight;
@@ -105,7 +105,7 @@ struct dv_follower {
 };
 
 /* ---- plan.c ---- */
-/* Whether another live node has our identifier could not be read: reads it, if that is so. */
+/* Retries the read of nodes with our identifier, if the last one failed. */
 void dv_follow_ask_again(dv_follower *f, int64_t now);
 
 /* ---- plan_target.c ---- */
@@ -128,14 +128,13 @@ void dv_follow_tell_fenced(const dv_follower *f);
 void dv_follow_evaluate(dv_follower *f, int64_t now);
 /* Our place in the row of those who write (D37). */
 size_t dv_follow_rank(const dv_follower *f);
-/* Returns whether it is the first of the row of those that the plan has as members: ghosts, looked at or not, are none.
- * */
+/* Returns whether it is the first in the row of the plan's members: ghosts, looked at or not, are none. */
 bool dv_follow_is_first(const dv_follower *f);
 void dv_follow_try_later(dv_follower *f, int64_t now);
 void dv_follow_write_timer(dv_timer *timer, int64_t now);
 
 /* ---- plan_wants.c ---- */
-/* What is wanted of the next plan now. Returns NULL when an allocation fails. */
+/* Collects the wishes for the next plan as they are now. Returns NULL when an allocation fails. */
 dv_wants *dv_wants_new(const dv_follower *f);
 bool dv_wants_anything(const dv_wants *asked);
 void dv_wants_free(dv_wants *asked);

@@ -72,7 +72,7 @@ static uint64_t last_bytes(const char *at, size_t bytes) {
     return first | middle << 8 | last << 16;
 }
 
-/* Eight bytes at a time. Who chooses names does not know the seed, and so cannot choose many that collide. */
+/* Eight bytes at a time. A user that chooses names does not know the seed, and so cannot choose many that collide. */
 static inline uint64_t hash_of(const char *name, size_t bytes, uint64_t seed) {
     uint64_t h = seed;
     size_t left = bytes;

@@ -17,7 +17,7 @@ dv_readers *dv_readers_new(void);
 /* Nobody may be inside, or come in. NULL is fine. */
 void dv_readers_free(dv_readers *readers);
 
-/* From any thread. What it returns is given to dv_readers_leave() by the same thread. */
+/* From any thread. The same thread gives the result to dv_readers_leave(). */
 atomic_uint *dv_readers_enter(dv_readers *readers);
 static inline void dv_readers_leave(atomic_uint *inside) {
     atomic_fetch_sub_explicit(inside, 1, memory_order_release);

@@ -1,4 +1,4 @@
-/* What all live members are configured with, where they agree. SPDX-License-Identifier: Apache-2.0
+/* The configuration that all live members carry, where they agree. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rules D16, D17. */
 #include "plan/agree.h"

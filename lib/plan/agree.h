@@ -1,4 +1,4 @@
-/* What all live members are configured with, where they agree. SPDX-License-Identifier: Apache-2.0
+/* The configuration that all live members carry, where they agree. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rules D16 and D17: a plan takes up the options and the items that all live members carry. */
 #ifndef DV_PLAN_AGREE_H

@@ -1,4 +1,4 @@
-/* Who of a party is which member of a plan. SPDX-License-Identifier: Apache-2.0 */
+/* The claims of a party's nodes to the members of a plan. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_PLAN_CLAIMS_H
 #define DV_PLAN_CLAIMS_H
 

@@ -10,7 +10,7 @@
 #include "divvy/assign.h"
 #include "divvy/error.h"
 
-/* Who is dealt to, and what. */
+/* The members and the items of one deal. */
 typedef struct {
     divvy_member *members;
     uint32_t *slots; /* of the members */
@@ -77,8 +77,9 @@ static bool table_differs(const table *t, const dv_plan *plan) {
     return false;
 }
 
-/* Whether all is as it should be if those who are absent were here. A restart of one member after the other then moves
- * nothing, whatever the weights: without him the shares of the others may round otherwise. */
+/* Returns in *balanced whether no item would move if the absent members were here. Then restarting one member after
+ * the other moves nothing, whatever the weights. Without the absent member the shares of the others may round
+ * otherwise. */
 static int balanced_with_absent(const dv_plan *plan, bool *balanced) {
     divvy_sticky_options options = DIVVY_STICKY_OPTIONS_INIT;
     options.spread_zones = plan->header.options.spread_zones;

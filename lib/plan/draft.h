@@ -33,8 +33,8 @@ int dv_plan_draft_make(dv_plan_draft *out, const char *path, const dv_plan *plan
 int dv_plan_draft_make_place(dv_plan_draft *out, const dv_plan_header *header, const char *guid);
 void dv_plan_draft_clear(dv_plan_draft *draft);
 
-/* How many chunks a root names, and all of them, sorted by name; Returns NULL when an allocation fails. The caller
- * frees it; the names are the root's. */
+/* Returns how many chunks a root names; and all of them, sorted by name. The names are the root's; the caller frees
+ * the array. Returns NULL when an allocation fails. */
 size_t dv_plan_root_chunk_count(const dv_plan_root *root);
 const char **dv_plan_root_chunk_names(const dv_plan_root *root);
 

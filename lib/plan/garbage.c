@@ -88,7 +88,7 @@ static void on_deleted(void *context, int error, const dv_reply *replies, size_t
     if (error != 0 || g->stopped || !delete_some(g)) g->done(g->context, now);
 }
 
-/* One multi within the limits. Whether it is under way. */
+/* Deletes some chunks by one multi within the limits. Returns whether it is under way. */
 static bool delete_some(dv_plan_garbage *g) {
     if (g->deleted == g->count) return false;
     g->ops[0] = (dv_op){.kind = DV_CHECK, .path = g->path, .version = g->version};

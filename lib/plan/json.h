@@ -23,7 +23,7 @@ void dv_plan_json_begin(dv_plan_json *j, const char *text, size_t bytes);
 /* Notes a fault, unless there is one already. Always false. */
 bool dv_plan_json_fail(dv_plan_json *j, const char *why);
 bool dv_plan_json_fail_memory(dv_plan_json *j);
-/* Nothing may follow. Whether there was no fault. */
+/* Takes the end: nothing may follow. Returns whether there was no fault. */
 bool dv_plan_json_end(dv_plan_json *j);
 
 int64_t dv_plan_json_integer(dv_plan_json *j, int64_t least, int64_t most);
@@ -49,7 +49,7 @@ typedef struct {
     bool begun;
 } dv_plan_json_fields;
 
-/* Which of the names is next, its value to be read; -1: the object has ended, or a fault. */
+/* Returns which of the names is next, its value to be read; -1: the object has ended, or a fault. */
 int dv_plan_json_field(dv_plan_json *j, dv_plan_json_fields *fields);
 
 #endif

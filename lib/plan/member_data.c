@@ -1,4 +1,4 @@
-/* What a member says of itself in its node's data. SPDX-License-Identifier: Apache-2.0
+/* A member's description of itself, in its node's data. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, D31. */
 #include "plan/member_data.h"
@@ -93,7 +93,7 @@ static int64_t integer_of(const cJSON *item, int64_t most, int64_t otherwise) {
     return (double)integer == item->valuedouble ? integer : otherwise;
 }
 
-/* What a plan can say of a member too (D5, D9): else one odd member would make a plan that nobody takes. */
+/* Returns whether a plan can name this zone too (D5, D9): else one odd member would make a plan that nobody takes. */
 static bool is_zone(const cJSON *item) {
     return item != NULL && cJSON_IsString(item) && strlen(item->valuestring) <= DV_PLAN_ZONE_BYTES_MAX &&
            dv_is_utf8(item->valuestring);

@@ -1,7 +1,7 @@
-/* What a member says of itself in its node's data. SPDX-License-Identifier: Apache-2.0
+/* A member's description of itself, in its node's data. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, D31: {"id", "host", "pid", "since"}, for people, and what plans go by, where it is not the default:
- * "static", "weight", "zone", "rejoin_delay_ms". Pure. */
+ * docs/protocol.md, D31: {"id", "host", "pid", "since"}, for people, and the fields that plans go by, where they
+ * differ from the default: "static", "weight", "zone", "rejoin_delay_ms". Pure. */
 #ifndef DV_MEMBER_DATA_H
 #define DV_MEMBER_DATA_H
 

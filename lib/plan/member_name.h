@@ -1,4 +1,4 @@
-/* What the name of a party's child tells. SPDX-License-Identifier: Apache-2.0
+/* The facts that the name of a party's child tells. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rule P2. Pure. */
 #ifndef DV_MEMBER_NAME_H

@@ -1,4 +1,4 @@
-/* What a process knows of P/plan. SPDX-License-Identifier: Apache-2.0 */
+/* A process's memory of P/plan. SPDX-License-Identifier: Apache-2.0 */
 #include "plan/memory.h"
 
 #include <assert.h>

@@ -1,14 +1,14 @@
-/* What a process knows of P/plan. SPDX-License-Identifier: Apache-2.0
+/* A process's memory of P/plan. SPDX-License-Identifier: Apache-2.0
  *
- * Shared by who reads the plan (plan_read.h) and who writes it (plan_write.h). It outlives the root and the session:
- * who remembers a plan follows it, and writes it again, when the root was deleted (rule D24). Inside the client's
- * turn. */
+ * Readers (plan/reader.h) and writers (plan/writer.h) of the plan share it. It outlives the root and the session: a
+ * process that remembers a plan follows it, and writes it again, when the root was deleted (rule D24). Inside the
+ * client's turn. */
 #ifndef DV_PLAN_MEMORY_H
 #define DV_PLAN_MEMORY_H
 
 #include "plan/text.h"
 
-/* What stood at P/plan when it was read last. */
+/* The state of P/plan at the last read. */
 typedef enum {
     DV_PLAN_UNREAD,  /* not read yet */
     DV_PLAN_MISSING, /* no root */

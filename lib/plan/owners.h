@@ -1,4 +1,4 @@
-/* How a base writes who owns each item: base 36, a fixed width. SPDX-License-Identifier: Apache-2.0
+/* The owners of the items in the text of a base: base 36, a fixed width. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, D5. */
 #ifndef DV_PLAN_OWNERS_H

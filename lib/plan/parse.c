@@ -177,7 +177,7 @@ static void take_base_members(dv_plan_json *j, dv_plan *plan) {
     for (bool begun = false; next_member(j, &begun, &last_slot, &m); dv_plan_member_clear(&m)) add_member(j, plan, &m);
 }
 
-/* D5 */
+/* Takes the owners of the base text. D5: a number of fixed width for each item. */
 static void take_owners(dv_plan_json *j, dv_plan *plan, const base_fields *base) {
     if (base->width != dv_plan_owner_width(plan)) {
         dv_plan_json_fail(j, "has another width than its slots need");
@@ -253,7 +253,7 @@ static void apply_gone(dv_plan_json *j, dv_plan *plan) {
     plan->member_count = kept;
 }
 
-/* One owner and his new items; `seen` has a bit for each item. */
+/* One owner and its new items; `seen` has a bit for each item. */
 static void apply_moves_to(dv_plan_json *j, dv_plan *plan, uint8_t *seen, int64_t *last_slot) {
     bool begun = false;
     if (!dv_plan_json_element(j, &begun)) {

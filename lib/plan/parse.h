@@ -1,4 +1,4 @@
-/* What the parsers of the root and of its parts share. SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the parsers of the root and of its parts. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_PLAN_PARSE_H
 #define DV_PLAN_PARSE_H
 

@@ -1,7 +1,7 @@
 /* The reader of the sticky plan: keeps a memory up to P/plan. SPDX-License-Identifier: Apache-2.0
  *
- * The root is read, then, one after the other, the texts that it is made of: those in chunks are asked for ahead, and
- * their answers come in the order of asking (znode.h, rule 3). What was read of a plan is kept in `reading` until it is
+ * The root is read, then, one after the other, the texts that it is made of: those in chunks are asked for ahead,
+ * and their answers come in the order of asking (znode.h, rule 3). Parts of a plan are kept in `reading` until it is
  * whole. */
 #include "plan/reader.h"
 
@@ -93,7 +93,7 @@ static void leave(dv_plan_reader *r, int64_t now) {
     free(r);
 }
 
-/* What stood at the root is judged: the memory says how. */
+/* Tells the owner that the root was judged: the memory says how. */
 static void tell(dv_plan_reader *r, bool changed, int64_t now) {
     drop_reading(r);
     bool asked = r->asked && !r->wanted; /* Else the next read answers the call that asked. */
@@ -156,7 +156,7 @@ static void want_text(plan_reading *reading, const dv_plan_part *part,
     reading->texts[reading->text_count++] = (wanted_text){part, take};
 }
 
-/* How many deltas lie behind the plan in memory; SIZE_MAX: the root's do not go by it. */
+/* Returns how many deltas lie behind the plan in memory; SIZE_MAX: the root's do not go by it. */
 static size_t deltas_known(const dv_plan_reader *r, const plan_reading *reading) {
     const dv_plan *mine = r->memory->plan;
     const dv_plan_root *root = &reading->root;

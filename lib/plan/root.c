@@ -211,7 +211,7 @@ static void take_field(dv_plan_json *j, dv_plan_root *root, int field) {
     }
 }
 
-/* What follows from several fields together. */
+/* Checks what several fields say together. */
 static void check(dv_plan_json *j, const dv_plan_root *root) {
     if (root->moved_count > 0 && root->moved[root->moved_count - 1] >= root->set_count) {
         dv_plan_json_fail(j, "has moved items that are none");

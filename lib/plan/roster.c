@@ -56,7 +56,7 @@ size_t dv_roster_find(const dv_roster *people, const char *node) {
     return found != NULL ? (size_t)(found - people->nodes) : SIZE_MAX;
 }
 
-/* What its name alone says. */
+/* Fills in a node from its name alone. */
 static bool make_node(dv_plan_node *node, const char *name) {
     char *copy = strdup(name);
     if (copy == NULL) return false;
@@ -98,7 +98,8 @@ dv_plan_party *dv_roster_party(dv_roster *people) {
     return &people->party;
 }
 
-/* The nodes of those names, in order, each once. Who was there before is what it was, and still belongs to `people`. */
+/* The nodes of those names, in order, each once. A node that was there before is what it was, and still belongs to
+ * `people`. */
 static bool gather(const dv_roster *people, const char *const *names, size_t count, dv_plan_node *nodes,
                    size_t *gathered) {
     for (size_t n = 0; n < count; n++) {
@@ -216,7 +217,7 @@ void dv_roster_learn(dv_roster *people, const dv_plan *plan) {
 
 /* ---- reading ---- */
 
-/* What a node says never changes, so an answer is good for it however late it comes. */
+/* Takes a node's data. They never change, so an answer is good for it however late it comes. */
 static int learn(void *context, const char *path, const dv_reply *reply, int64_t now) {
     (void)now;
     dv_roster *people = ((const inquiry *)context)->people;

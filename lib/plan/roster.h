@@ -1,8 +1,8 @@
 /* The settled party as a plan's step wants it, with what its nodes' data say. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules P2, D10, D12. What a node says of its member never changes while the node lives, so it is
- * read once, and only from nodes whose data a step needs. What a node says is hostile until parsed: who says nothing,
- * or nonsense, is a dynamic member of weight 1000 without a zone. */
+ * docs/protocol.md, rules P2, D10, D12. A node's data never change while the node lives, so they are read once, and
+ * only where a step needs them. They are hostile until parsed: who says nothing, or nonsense, is a dynamic member of
+ * weight 1000 without a zone. */
 #ifndef DV_ROSTER_H
 #define DV_ROSTER_H
 
@@ -46,8 +46,8 @@ typedef enum {
  * and `done` is not called; or DIVVY_ENOMEM. */
 int dv_roster_ask(dv_roster *people, const dv_plan *previous, dv_roster_question which, dv_roster_fn done,
                   void *context);
-/* Whether two of its nodes are known, or may turn out, to be of one static member (D12), or a node of that identifier
- * is not read yet: reads those with the identifier of `node`. Returns as dv_roster_ask(). */
+/* Reads the nodes with the identifier of `node`, if two of them are known, or may turn out, to be of one static
+ * member (D12), or if one was not read yet. Returns as dv_roster_ask(). */
 int dv_roster_ask_namesakes(dv_roster *people, size_t node, dv_roster_fn done, void *context);
 
 #endif

@@ -8,8 +8,8 @@
 
 #include "plan/text.h"
 
-/* A child of the settled party; all of them are members that follow plans. What its data say of it never changes, so it
- * is read once, and kept as long as the node lives. */
+/* A child of the settled party; all of them are members that follow plans. Its data never change, so they are read
+ * once, and kept as long as the node lives. */
 typedef struct {
     const char *node, *identifier;
     uint32_t tag;        /* `s` of P2 */
@@ -31,9 +31,9 @@ typedef struct {
     int64_t pzxid;
     const dv_plan_node *nodes;
     size_t count;
-    /* What the writer itself would begin with: the items that it is configured with; the options of a first plan; who
-     * has owned which of these items so far, as indices into `nodes`, UINT32_MAX for nobody. NULL: nobody owns
-     * anything. An administrator's command is no member: it has no set (NULL) and begins no plan. */
+    /* The writer's own beginning: the items that it is configured with; the options of a first plan; the owners of
+     * these items so far, as indices into `nodes`, UINT32_MAX for nobody. NULL: nobody owns anything. An
+     * administrator's command is no member: it has no set (NULL) and begins no plan. */
     dv_plan_set *set;
     dv_plan_options options;
     const uint32_t *owners;
@@ -49,7 +49,7 @@ typedef struct {
     uint32_t weight; /* 0: to be drained */
 } dv_plan_weight;
 
-/* What the party does not tell. Zero: nothing. */
+/* Events that the party does not tell. Zero: none. */
 typedef struct {
     const dv_plan_expiry *expired; /* absences that took too long */
     size_t expired_count;
@@ -64,8 +64,8 @@ typedef struct {
 
 enum { DV_PLAN_ASK_NOTHING = 0, DV_PLAN_ASK_DATA = 1, DV_PLAN_ASK_CZXID = 2 };
 
-/* What has to be read of each node before a step: asks[i] for nodes[i]. Returns how many nodes there is something to
- * ask of; or DIVVY_ENOMEM. */
+/* Tells what has to be read of each node before a step: asks[i] for nodes[i]. Returns how many nodes have something
+ * to be read, or DIVVY_ENOMEM. */
 int dv_plan_ask(const dv_plan *previous, const dv_plan_party *party, uint8_t *asks);
 
 enum { DV_PLAN_NEXT = 0, DV_PLAN_NOTHING = 1, DV_PLAN_ASK = 2 };

@@ -8,9 +8,9 @@
  * then dv_plan_from_base(), or a copy of an earlier plan, and dv_plan_apply() for each delta since; dv_plan_complete().
  * To write one: the texts; dv_plan_part_inline() or _cut(); dv_plan_root_describe(); dv_plan_print_root().
  *
- * What comes from ZooKeeper is hostile until it has been parsed. Parsers return 0; DIVVY_EPROTO, with `fault` (may be
- * NULL) filled; DIVVY_ENOMEM; and dv_plan_root_parse() also DIVVY_EUNSUPPORTED, for a plan that a later release wrote.
- * What they allocate is in proportion to what they were given. */
+ * What comes from ZooKeeper is hostile until it has been parsed. Parsers return 0; DIVVY_EPROTO, with `fault` (may
+ * be NULL) filled; DIVVY_ENOMEM; and dv_plan_root_parse() also DIVVY_EUNSUPPORTED, for a plan that a later release
+ * wrote. Their allocations are in proportion to the text that they were given. */
 #ifndef DV_PLAN_TEXT_H
 #define DV_PLAN_TEXT_H
 
@@ -25,7 +25,7 @@
 
 enum {
     DV_PLAN_VERSION = 1,
-    DV_PLAN_ALGORITHM = 1, /* A6 to A9 */
+    DV_PLAN_ALGORITHM = 1, /* A6 to A9: the sticky deal */
     DV_PLAN_ROOT_BYTES_MAX = 200000,
     DV_PLAN_INLINE_ROOT_BYTES = 8 * 1024, /* up to here parts are inline */
     DV_PLAN_CHUNK_BYTES = 200000,
@@ -72,7 +72,7 @@ typedef struct {
     uint32_t configured;  /* the weight that its node came with last (D15); the sum leaves it out */
 } dv_plan_member;
 
-/* Why a plan was written; the texts are those of the root, in this order. */
+/* The reason why a plan was written; the texts are those of the root, in this order. */
 typedef enum {
     DV_PLAN_CREATE,
     DV_PLAN_SET,
@@ -117,7 +117,7 @@ typedef struct {
     size_t moved_count;
 } dv_plan;
 
-/* Of names that are sorted and unlike; they are copied. Returns NULL when an allocation fails. */
+/* Makes a set of sorted, distinct names, which are copied. Returns NULL when an allocation fails. */
 dv_plan_set *dv_plan_set_make(const char *const *names, size_t count);
 dv_plan_set *dv_plan_set_ref(dv_plan_set *set);
 void dv_plan_set_unref(dv_plan_set *set);
@@ -184,7 +184,7 @@ typedef struct {
 /* Each returns 0 or DIVVY_ENOMEM, the root also DIVVY_E2BIG. */
 int dv_plan_print_items(dv_plan_text *out, const dv_plan_set *set);
 int dv_plan_print_base(dv_plan_text *out, const dv_plan *plan);
-/* What leads from one plan to another of the same set. */
+/* Prints the delta that leads from one plan to another of the same set. */
 int dv_plan_print_delta(dv_plan_text *out, const dv_plan *from, const dv_plan *to);
 int dv_plan_print_root(dv_plan_text *out, const dv_plan_root *root);
 /* The crc of the base text: by it a reader knows that deltas led to where they should. */

@@ -111,7 +111,7 @@ static void proceed(dv_plan_writer *a, int64_t now) {
     else a->step(a, now);
 }
 
-/* What is asked for from here on is answered before `step` comes. */
+/* Begins a step: requests from here on are answered before `step` comes. */
 static void begin(dv_plan_writer *a, void (*step)(dv_plan_writer *a, int64_t now)) {
     assert(a->under_way == 0);
     a->step = step;
@@ -145,7 +145,7 @@ static void on_barrier(void *context, int error, const dv_reply *replies, size_t
     proceed(a, now);
 }
 
-/* What cannot be followed may tell at least its epoch and its generation. */
+/* Looks into a root that cannot be followed: it may tell at least its epoch and its generation. */
 static void look_into_root(dv_plan_writer *a, const dv_reply *reply) {
     dv_plan_root root;
     a->found_epoch[0] = '\0';
@@ -183,7 +183,7 @@ static void on_party(void *context, const dv_reply *reply, int64_t now) {
     proceed(a, now);
 }
 
-/* Whether the root that was read is the one that the memory knows of. */
+/* Returns whether the root that was read is the one that the memory knows of. */
 static bool is_remembered(const dv_plan_writer *a) {
     const dv_plan_memory *memory = a->config.memory;
     if (memory->standing == DV_PLAN_UNREAD) return false;
@@ -219,7 +219,7 @@ static void make_epoch(dv_plan_writer *a, int64_t now) {
     proceed(a, now);
 }
 
-/* Which child is to be checked when the root is written. Whether there is one. */
+/* Chooses the child that is checked when the root is written. Returns whether there is one. */
 static bool choose_epoch(dv_plan_writer *a) {
     const dv_plan_memory *memory = a->config.memory;
     if (a->epoch_made) return true;

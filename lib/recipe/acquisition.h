@@ -29,8 +29,8 @@ struct dv_acquire {
     char reason[200]; /* of an error, where there is more to say than its name */
 };
 
-/* What a lock and a semaphore do differently. All run with the client lock held, but for the two calls to the
- * user. */
+/* The differences between a lock and a semaphore. All functions run with the client lock held, except the two calls
+ * to the user. */
 typedef struct {
     const char *name; /* messages begin with it */
     /* Enters the queue and sets ticket->place. `ensure`: the paths may be missing.

@@ -22,7 +22,7 @@ void dv_admission_unwatch(dv_lease *l) {
 
 /* ---- the limit: docs/protocol.md, E3 ---- */
 
-/* What the pool's data mean to us. False when the lease has failed by them. */
+/* Takes the pool's data. Returns false when the lease has failed by them. */
 static bool note_pool(dv_lease *l, const dv_reply *reply, int64_t now) {
     dv_pool *pool = l->pool;
     uint32_t stored = 0;
@@ -117,7 +117,7 @@ static bool is_in_doubt(const dv_lease *l, const char *name) {
     return !dv_judged_knows(&l->pool->judged, name) && (l->doubts_all || !dv_slots_parse(name, &unused));
 }
 
-/* Asks which of them are ephemeral; their answers read the pool again. Whether there was anything to ask. */
+/* Asks which of them are ephemeral; their answers read the pool again. Returns whether there was anything to ask. */
 static bool resolve_doubts(dv_lease *l, const char *const *leases, size_t count) {
     size_t asked = 0;
     for (size_t i = 0; i < count && asked < DOUBTS_MAX; i++) {
@@ -205,7 +205,7 @@ void dv_admission_read_early(dv_lease *l) {
     l->early_list = true;
 }
 
-/* Whether the reply is to be looked at; what could not be read is read again with the last reply. */
+/* Takes a reply. Returns whether it is to be looked at. A read that failed is repeated with the last reply. */
 static bool take_read(dv_lease *l, const dv_reply *reply, int64_t now) {
     assert(l->reads > 0);
     l->reads--;

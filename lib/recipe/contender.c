@@ -43,7 +43,7 @@ static dv_contender *of_node(dv_node *node) {
     return DV_CONTAINER(node, dv_contender, node);
 }
 
-/* From which stages each is entered. What was held is only left. */
+/* From which stages each is entered. A held place is only left. */
 static void enter(dv_contender *c, contender_stage to) {
     static const unsigned from[] = {
         [LOOKING] = 1u << LOOKING | 1u << WAITING,

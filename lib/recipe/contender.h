@@ -10,7 +10,7 @@
 
 typedef struct dv_contender dv_contender;
 
-/* What its owner hears, from the loop, never inside a call to the contender. */
+/* The events that a contender tells its owner, from the loop, never inside a call to the contender. */
 typedef struct {
     /* We are first: held from now on, until leaving, failing or the session's end. At most once. */
     void (*held)(void *owner, dv_contender *contender, int64_t now);
@@ -29,7 +29,7 @@ int dv_contender_enter(dv_contender **out, divvy_client *client, const char *par
 /* Besides, learn that somebody is before us, each time that we begin to wait, before a watch is set. Leaving in that
  * call sets none. To be set right after entering. */
 void dv_contender_tell_waits(dv_contender *contender, void (*waits)(void *owner, dv_contender *contender, int64_t now));
-/* Whether it waits for the node of `other`, which may be leaving. Meant in waits(). */
+/* Returns whether it waits for the node of `other`, which may be leaving. Meant in waits(). */
 bool dv_contender_waits_for(const dv_contender *contender, const dv_contender *other);
 /* Leave, held or not; once. gone() follows when that is certain. */
 void dv_contender_leave(dv_contender *contender);

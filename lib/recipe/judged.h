@@ -1,7 +1,7 @@
 /* Judged: which children of a semaphore's pool were seen to be leases. SPDX-License-Identifier: Apache-2.0
  *
- * A list of children does not tell which of them are ephemeral, and only those are leases (docs/protocol.md, E2). What
- * was seen of a child holds as long as it stands there, because the name of a lease is used once. */
+ * A list of children does not tell which of them are ephemeral, and only those are leases (docs/protocol.md, E2). A
+ * judgement of a child holds as long as the child stands there, because the name of a lease is used once. */
 #ifndef DV_JUDGED_H
 #define DV_JUDGED_H
 

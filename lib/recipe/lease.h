@@ -11,7 +11,7 @@
 
 typedef struct dv_lease dv_lease;
 
-/* What all leases of one semaphore object go by. It outlives them. */
+/* The settings that all leases of one semaphore object go by. They outlive the leases. */
 typedef struct {
     char *path, *queue; /* the pool S, and S-__lock__ */
     int mode;           /* as which they are made: DV_PERSISTENT or DV_CONTAINER */
@@ -22,7 +22,7 @@ typedef struct {
     dv_judged judged;
 } dv_pool;
 
-/* What its owner hears, from the loop, never inside a call to the lease. */
+/* The events that a lease tells its owner, from the loop, never inside a call to the lease. */
 typedef struct {
     /* The slots are ours, until leaving, failing or the session's end. At most once. */
     void (*admitted)(void *owner, dv_lease *lease, int64_t now);
@@ -49,7 +49,7 @@ bool dv_lease_waits_for(const dv_lease *lease, const dv_lease *other);
 /* Meant once admitted: the czxid of our node, which grows from one admission to the next; its slots. */
 int64_t dv_lease_token(const dv_lease *lease);
 const dv_slots *dv_lease_slots(const dv_lease *lease);
-/* Why it failed, where there is more to say than the error; else "". */
+/* Returns why it failed, where there is more to say than the error; else "". */
 const char *dv_lease_reason(const dv_lease *lease);
 
 #endif

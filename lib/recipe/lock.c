@@ -1,7 +1,7 @@
 /* Lock: one holder at a time, or one writer or many readers. SPDX-License-Identifier: Apache-2.0
  *
- * An acquire takes a place in the queue (contender.h), a new one each time; a release gives it up. What a lock has in
- * common with a semaphore stands in acquisition.c. docs/protocol.md, rules K1 to K8. */
+ * An acquire takes a place in the queue (contender.h), a new one each time; a release gives it up. acquisition.c
+ * holds the parts that a lock shares with a semaphore. docs/protocol.md, rules K1 to K8. */
 #include "recipe/lock.h"
 
 #include <assert.h>
@@ -83,7 +83,7 @@ static int enter_queue(dv_ticket *ticket, bool ensure) {
     static const dv_contender_events events = {on_held, on_failed, on_gone};
     divvy_lock *lock = lock_of(ticket->acquisition);
     dv_contender *contender;
-    (void)ensure; /* K2 */
+    (void)ensure; /* K2: the directory is made only when it is found missing. */
     int error = dv_contender_enter(&contender, lock->acquisition.object.client, lock->directory, queues[lock->mode],
                                    lock->identifier, &events, ticket);
     if (error) return error;

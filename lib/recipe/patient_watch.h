@@ -17,14 +17,14 @@ typedef struct {
 typedef struct {
     /* The first sign that what settled last is no longer so. Once for each settled(). */
     void (*changed)(void *owner, int64_t now);
-    /* They have stood still, or have not for settle_max_ms. What `names` points to lives during the call; `pzxid` is
+    /* They have stood still, or have not for settle_max_ms. The strings of `names` live during the call; `pzxid` is
      * that of their parent in the very list that they are from. */
     void (*settled)(void *owner, const char *const *names, size_t count, int64_t pzxid, int64_t now);
     /* They cannot be read: DIVVY_ENOENT, DIVVY_EACCES, ... gone() follows. */
     void (*failed)(void *owner, int error, int64_t now);
     void (*gone)(void *owner, int64_t now); /* the last call */
-    /* For what cannot wait until they stand still; both may be NULL. Whether every read is to tell their names, and
-     * what such a read has told, settled or not. */
+    /* For owners that cannot wait until they stand still; both may be NULL. wants_names() returns whether every
+     * read is to tell their names, and seen() takes the names of such a read, settled or not. */
     bool (*wants_names)(void *owner);
     void (*seen)(void *owner, const char *const *names, size_t count, int64_t now);
 } dv_patient_watch_events;

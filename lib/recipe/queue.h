@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Which nodes of a directory form the queue. */
+/* The nodes of a directory that form the queue. */
 typedef struct {
     const char *marker;            /* stands between our unique prefix and the sequence number */
     const char *const *blocked_by; /* markers of those that we wait for; NULL at the end */

@@ -40,8 +40,8 @@ static int hex_value(char c) {
     return -1;
 }
 
-/* In place: what Python's repr() made of bytes. kazoo's semaphore writes its identifier so into the queue, "b'worker'".
- * What is no such text stays as it is. */
+/* In place: what Python's repr() made of bytes. kazoo's semaphore writes its identifier so into the queue,
+ * "b'worker'". Any other text stays as it is. */
 static void undo_python_bytes(char *text) {
     size_t bytes = strlen(text);
     if (bytes < 3 || text[0] != 'b' || (text[1] != '\'' && text[1] != '"') || text[bytes - 1] != text[1]) return;

@@ -1,8 +1,8 @@
 /* Semaphore: a pool of slots. No more of them are held at a time than its limit says. SPDX-License-Identifier:
  * Apache-2.0
  *
- * An acquire takes a lease (lease.h), a new one each time; a release gives it up. What a semaphore has in common with a
- * lock stands in acquisition.c. docs/protocol.md, rules E1 to E13. */
+ * An acquire takes a lease (lease.h), a new one each time; a release gives it up. acquisition.c holds the parts that
+ * a semaphore shares with a lock. docs/protocol.md, rules E1 to E13. */
 #include "recipe/semaphore.h"
 
 #include <assert.h>

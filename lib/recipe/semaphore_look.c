@@ -221,7 +221,7 @@ static int refuse_kazoo_holders(const resizing *r, dv_deadline deadline) {
     return error;
 }
 
-/* Whether a kazoo process is in the queue. */
+/* Refuses with DIVVY_ESTATE while a kazoo process is in the queue. */
 static int refuse_kazoo_contenders(const resizing *r, dv_deadline deadline) {
     dv_request *answer;
     int error = ask_once(r, &(dv_op){.kind = DV_CHILDREN, .path = r->semaphore->pool.queue}, deadline, &answer);

@@ -1,7 +1,7 @@
 /* Cache: a live view of the entries of some roles, or of all. SPDX-License-Identifier: Apache-2.0
  *
- * A directory R holds roles, a role holds entries. Who owns the cache parses what is read, and is told of each change
- * of what stands in the view. docs/protocol.md, rules W6 to W17. */
+ * A directory R holds roles, a role holds entries. The owner of the cache parses the data, and is told of each
+ * change of the view. docs/protocol.md, rules W6 to W17. */
 #ifndef DV_CACHE_H
 #define DV_CACHE_H
 
@@ -11,7 +11,7 @@ typedef struct dv_cache dv_cache;
 typedef struct dv_cache_role dv_cache_role;
 typedef struct dv_slot dv_slot;
 
-/* What stands in the view under one name. Immutable, and shared by reference, with the client lock held. */
+/* An entry of the view under one name. Immutable, and shared by reference, with the client lock held. */
 typedef struct dv_cached {
     unsigned refs;
     void (*free_entry)(void *entry);
@@ -23,13 +23,13 @@ typedef struct dv_cached {
 /* Calls to the owner, with the client lock held, never inside a call to the cache but where that is said. Roles and ids
  * are names of nodes. */
 typedef struct {
-    /* What the data say; NULL: no entry, passed over until it is written again; dv_cache_no_memory: to be read
-     * again. */
+    /* Makes an entry of the data. NULL: they are no entry, and the node is passed over until it is written again;
+     * dv_cache_no_memory: the node is to be read again. */
     void *(*parse)(void *owner, const char *role, const char *id, const dv_reply *reply);
     /* A copy that says of itself that it is preserved; NULL: no memory. */
     void *(*mark)(void *owner, const void *entry);
     void (*free_entry)(void *entry);
-    /* Whether it would be handed out now: only such entries are preserved, and counted. */
+    /* Returns whether lookups would return the entry now: only such entries are preserved, and counted. */
     bool (*healthy)(void *owner, const void *entry, const dv_stat *stat, int64_t now);
     /* slot->current has changed. Also inside dv_cache_unwant() and dv_cache_stop(). */
     void (*changed)(void *owner, dv_slot *slot, int64_t now);
@@ -92,7 +92,7 @@ void dv_cache_stop(dv_cache *cache);
 
 /* Begin to follow a role, or all (NULL). `tag` is what dv_slot_tag() says of the role's slots. 0 or DIVVY_ENOMEM. */
 int dv_cache_want(dv_cache *cache, const char *name, void *tag);
-/* No longer. What is then followed by nobody leaves the view without a word; nobody may be waiting to be told of it. */
+/* No longer. Entries that nobody follows then leave the view without a word; nobody may be waiting to be told of it. */
 void dv_cache_unwant(dv_cache *cache, const char *name);
 
 /* Returns whether the view of a role, or of all (NULL), is complete, as of this session. */

@@ -10,8 +10,8 @@
 
 enum {
     DV_CACHE_IN_FLIGHT_MAX = 256,   /* W9: of one cache; the link has room for others */
-    DV_CACHE_LIST_INTERVAL_MS = 50, /* W8 */
-    DV_CACHE_AUDIT_MS = 60000,      /* W11 */
+    DV_CACHE_LIST_INTERVAL_MS = 50, /* W8: between two lists of a directory */
+    DV_CACHE_AUDIT_MS = 60000,      /* W11: each directory, once a minute */
     DV_CACHE_RETRY_MS = 1000,       /* after want of memory */
     DV_CACHE_SLACK_PARTS = 8,       /* W13: an eighth of what a role takes is to be free for it to be watched again */
     DV_CACHE_MASS_LEAST = 2,        /* W15: one that goes alone is no mass */
@@ -77,7 +77,7 @@ struct dv_cache {
 dv_cache_role *dv_cache_find_role(const dv_cache *cache, const char *name);
 /* R was read: these are the roles. */
 void dv_cache_take_roles(dv_cache *cache, const char *const *names, size_t count, int64_t now);
-/* What is in the view from now on: `cached`, whose reference is taken over, or nothing. */
+/* Shows `cached` in the view, and takes over its reference; NULL: shows nothing. */
 void dv_slot_show(dv_slot *slot, dv_cached *cached, int64_t now);
 dv_slot *dv_slot_find_or_add(dv_cache_role *role, const char *id);
 /* Its node is gone. The slot may go too. */

@@ -15,7 +15,7 @@
 
 /* ---- bounds: V2 ---- */
 
-/* What the bytes add up to, without making anything of them. */
+/* The running totals of a scan of the bytes, before anything is made of them. */
 typedef struct {
     size_t depth, values;
     bool in_string;

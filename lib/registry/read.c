@@ -16,7 +16,7 @@ enum {
     BYTES_UNDER_WAY = 32 * 1024 * 1024,
 };
 
-/* Of a role: what is left to be read of it. */
+/* A role, and what is left to be read of it. */
 typedef struct role {
     struct role *next;
     char *node, *path;
@@ -71,7 +71,7 @@ static void end(dv_reading *r, int64_t now) {
 }
 
 static void note_error(dv_reading *r, int error) {
-    if (!r->error && error != DIVVY_ENOENT) r->error = error; /* What is gone meanwhile is gone. */
+    if (!r->error && error != DIVVY_ENOENT) r->error = error; /* A node that has gone in between is no error. */
 }
 
 /* ---- entries ---- */

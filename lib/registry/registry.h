@@ -80,7 +80,7 @@ static inline int dv_registry_enter(divvy_registry *registry) {
 /* dv_entry_parse() of what a read gave; what is no entry is counted and warned of, once for each version of a node. */
 int dv_registry_parse(divvy_registry *registry, dv_entry **out, const char *role_node, const char *id_node,
                       const void *data, size_t data_bytes, const dv_stat *stat);
-/* What an access list hides is skipped likewise, counted once; `id_node` "": a whole role. */
+/* Skips a node that an access list hides, likewise, and counts it once; `id_node` "": a whole role. */
 void dv_registry_skip_unreadable(divvy_registry *registry, const char *role_node, const char *id_node);
 /* The name of the node for a role or an id, malloc'ed. 0, DIVVY_EINVAL, DIVVY_E2BIG, DIVVY_ENOMEM with a message. */
 int dv_registry_node_name(const divvy_registry *registry, const char *what, const char *name, char **out);
@@ -111,7 +111,8 @@ void dv_registry_time_hear(divvy_registry *registry, dv_session_event event, int
 
 typedef struct dv_reading dv_reading;
 
-/* What is read: a role, or all. Entries are the receiver's own. All but `done` may be called many times. */
+/* The results of a read of one role, or of all. Entries are the receiver's own. All but `done` may be called many
+ * times. */
 typedef struct {
     /* A role's children as they were listed, before its entries follow; NULL: not wanted. */
     void (*role)(void *context, const char *role_node, const dv_stat *stat, const char *const *id_nodes, size_t count);

@@ -7,15 +7,15 @@
 
 enum { PPM = 1000000 };
 
-/* What two clocks may have drifted apart since the bounds were learned, each way. */
+/* Returns how far two clocks may have drifted apart since the bounds were learned, each way. */
 static int64_t drift_ms(const dv_server_time *time, int64_t now) {
     int64_t age_ms = now > time->learned_at ? now - time->learned_at : 0;
     return age_ms / (PPM / DV_SERVER_TIME_DRIFT_PPM) + (age_ms > 0);
 }
 
-/* V6. Both clocks tell whole milliseconds, so each bound is one further out than its difference says. What contradicts
- * the bounds replaces them: the clock was set, or another leader's is asked now. What agrees replaces them where it is
- * tighter than they have become. */
+/* V6. Both clocks tell whole milliseconds, so each bound is one further out than its difference says. A time that
+ * contradicts the bounds replaces them: the clock was set, or another leader's is asked now. A time that agrees
+ * replaces them where it is tighter than they have become. */
 void dv_server_time_learn(dv_server_time *time, int64_t sent_at, int64_t answered_at, int64_t mtime_ms) {
     assert(sent_at <= answered_at);
     int64_t least = mtime_ms - answered_at - 1, most = mtime_ms - sent_at + 1;

@@ -39,7 +39,7 @@ struct dv_service {
     size_t cost;    /* of the budget of ephemeral nodes; 0: none */
     dv_task *spare; /* to leave by when an allocation fails; NULL: in use */
 
-    /* What stands in ZooKeeper, and is ours, as far as we know. */
+    /* The entry in ZooKeeper that is ours, as far as we know. */
     bool known, role_known;
     int32_t version, role_version; /* of the node, and of its role's */
     cJSON *entry;                  /* as it was stored last; NULL: nothing is ours */
@@ -90,7 +90,7 @@ typedef struct {
     void *context;
 } dv_wish;
 int dv_service_ask(dv_service *service, const dv_wish *wish, dv_task **out);
-/* Who waits does so no longer: the task ends for him, though what was sent of it goes on. */
+/* Ends the task for its waiting caller, though requests that were sent for it go on. */
 void dv_task_give_up(dv_task *task, int error, int64_t now);
 void dv_task_unref(dv_task *task);
 /* Waits until the task has ended, and returns its result. When the time is over the caller gives it up. */
@@ -116,7 +116,7 @@ void dv_service_hear(dv_service *service, dv_session_event event, int64_t now);
 /* Begins with the first task. */
 void dv_service_write(dv_service *service, int64_t now);
 void dv_service_leave(dv_service *service, int64_t now);
-/* Of what was looked for. */
+/* Drops what a look has found. */
 void dv_service_drop_look(dv_service *service);
 
 /* ---- heartbeat.c ---- */

@@ -110,7 +110,8 @@ static const rule rules[] = {
 };
 enum { RULES = sizeof rules / sizeof rules[0] };
 
-/* How deep it is, without going deeper than is looked for: the text of an entry is bounded exactly (entry.h). */
+/* Returns whether it is shallow, and looks no deeper than that. The depth of an entry's text is bounded exactly
+ * (entry.h). */
 static bool is_shallow(const cJSON *json) {
     const cJSON *at[DV_ENTRY_DEPTH_MAX] = {json->child};
     size_t depth = 0;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What is not in the status. Strings live during the call. */
+/* The facts that the status does not contain. Strings live during the call. */
 typedef struct {
     const char *unique_role; /* not NULL: it is role, name and id, and load is not required */
     const char *new_id;      /* where the status has none */

@@ -1,9 +1,9 @@
 /* Time: the servers' clock is learned. SPDX-License-Identifier: Apache-2.0
  *
- * From the answers of heartbeats, as they come. Who has none to send asks by a multi that creates a node, sets it and
- * deletes it: its Stat tells the time, and nobody can see the node or find it left behind, whatever becomes of the
- * answer. It stands beside the registry's root, since what stands in it is a role to everybody. docs/protocol.md,
- * V6. */
+ * From the answers of heartbeats, as they come. A registry that sends none asks by a multi that creates a node, sets
+ * it and deletes it: its Stat tells the time, and nobody can see the node or find it left behind, whatever becomes
+ * of the answer. It stands beside the registry's root, since what stands in it is a role to everybody.
+ * docs/protocol.md, V6. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +50,7 @@ static void on_root(void *context, int error, int64_t now) {
     dv_object_unref(&registry->object);
 }
 
-/* Nothing is there yet, not even what the root stands in. Who comes to write makes it, once. */
+/* Nothing is there yet, not even what the root stands in. The first write makes it, once. */
 static bool make_root(divvy_registry *registry) {
     if (registry->time_rooted || !makes_root(registry)) return false;
     if (dv_ensure_path(registry->object.client->znode, registry->root, DV_CONTAINER, on_root, registry) != 0)

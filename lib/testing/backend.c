@@ -1,7 +1,7 @@
 /* The seam on the in-memory ensemble. SPDX-License-Identifier: Apache-2.0
  *
- * What the native library does happens in client.c, at the ensemble's times. What stands here runs with the client
- * lock held, at its own: between the two stand the client's queue, and the events posted to it. */
+ * What the native library does happens in client.c, at the ensemble's times. This side runs with the client lock
+ * held, at its own: between the two stand the client's queue, and the events posted to it. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,7 +170,8 @@ static void count_answer(dv_mem_client *client, const dv_mem_pending *pending) {
     if (reply->path) stats->bytes_received += reply->path->bytes;
 }
 
-/* What the Apache backend takes for an answer too: it cannot tell others from what the native library says itself. */
+/* Returns whether the Apache backend takes it for an answer too. That backend cannot tell other errors from the
+ * native library's own. */
 static bool is_answer(int error) {
     return error == 0 || error == DIVVY_ENOENT || error == DIVVY_EEXIST || error == DIVVY_EACCES ||
            error == DIVVY_ENOTEMPTY || error == DIVVY_EVERSION;

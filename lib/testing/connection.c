@@ -137,7 +137,7 @@ static void read_node(dv_mem_conn *conn, const dv_mem_request *request) {
     answer(conn, reply);
 }
 
-/* What a client watched before it was disconnected: it is told at once of what it can be seen to have missed. */
+/* Sets what a client watched before it was disconnected, and tells it at once of the changes that it has missed. */
 static void set_watches(dv_mem_conn *conn, const dv_mem_request *request) {
     for (size_t i = 0; i < request->count; i++) {
         dv_mem_path *path = request->ops[i].path;

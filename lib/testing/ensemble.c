@@ -174,7 +174,7 @@ static int64_t timer_due(dv_mem_client *client) {
     return client->turn_at;
 }
 
-/* Returns the client that runs next, and when. Of equal ones it is the next in the round. */
+/* Returns the client that runs next, and when. Of several at one time it is the next in the round. */
 static dv_mem_client *next_turn(dv_mem *mem, const dv_mem_client *but, int64_t *at) {
     dv_mem_client *first = mem->turn_after ? mem->turn_after->next : NULL, *best = NULL;
     if (!first) first = mem->clients;

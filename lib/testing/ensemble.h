@@ -125,7 +125,7 @@ void dv_mem_server_kill(dv_mem_server *server);
 void dv_mem_server_start(dv_mem_server *server);
 void dv_mem_server_pause(dv_mem_server *server, bool paused);
 unsigned dv_mem_quorum(const dv_mem *mem);
-/* What its machine takes for the time, in milliseconds since 1970. */
+/* Returns the time by the clock of the server's machine, in milliseconds since 1970. */
 int64_t dv_mem_wall_clock_ms(const dv_mem_server *server);
 /* A client was heard of at this server. */
 void dv_mem_touch(dv_mem_server *server, dv_mem_session *session);
@@ -184,7 +184,7 @@ typedef struct {
     size_t count;
 } dv_mem_pending_queue;
 
-/* What the native library would send in SetWatches. */
+/* The watches at one path that the native library would send in SetWatches. */
 typedef struct dv_mem_armed {
     struct dv_mem_armed *next;
     dv_mem_path *path;
@@ -208,7 +208,8 @@ struct dv_mem_client {
     dv_mem_event *deferred, **deferred_end;
     /* its clock: `clock_at` + what passed since `clock_since` */
     int64_t clock_at, clock_since, clock_ppm;
-    /* What it adds to the real clock, for readers without the mutex. DV_MEM_BENT: it runs at a speed of its own. */
+    /* The difference to the real clock, for readers without the mutex. DV_MEM_BENT: the clock runs at a speed of
+     * its own. */
     _Atomic(int64_t) clock_ahead_ms;
     int64_t no_turn_before;
     int64_t turn_timer, turn_at; /* a timer of the client's clock, and when that is */
@@ -318,7 +319,7 @@ struct divvy_testing_ensemble {
     char **identities;
     uint32_t identity_count;
 
-    /* What was committed: `truth_index` transactions. The last ones are kept for servers that lack them. */
+    /* The committed transactions: `truth_index` of them. The last ones are kept for servers that lack them. */
     int64_t truth_index;
     int truth_server; /* whose tree shows just those */
     dv_mem_txn **history;

@@ -163,7 +163,7 @@ int divvy_testing_set_wall_clock(divvy_testing_ensemble *mem, unsigned server, i
     return 0;
 }
 
-/* What is on the way from one server to the other is lost. */
+/* Loses all messages on the way from one server to the other. */
 static void cut_channels(dv_mem *mem, unsigned from, unsigned to) {
     dv_mem_server *a = &mem->servers[from], *b = &mem->servers[to];
     if (a->link && a->link->leader == b) dv_mem_channel_cut(&a->link->channel, 0);

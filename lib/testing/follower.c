@@ -39,7 +39,7 @@ static void acknowledge(dv_mem_server *follower) {
     dv_mem_link_send(ack);
 }
 
-/* What was logged and never committed goes, unless the leader has it too. */
+/* Takes the leader's log. Transactions that were logged and never committed go, unless the leader has them too. */
 static void take_log(dv_mem_server *follower, const dv_mem_event *sync) {
     dv_mem_log_truncate(follower);
     for (size_t i = 0; i < sync->count; i++) dv_mem_log_append(follower, sync->list[i]);

@@ -1,4 +1,4 @@
-/* What is to happen, by time: one heap, and a pool of events. SPDX-License-Identifier: Apache-2.0 */
+/* The events to come, by time: one heap, and a pool of events. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -96,7 +96,7 @@ static void hold(dv_mem_server *leader, dv_mem_request *request) {
     dv_mem_server_timer(leader->mem, leader, request->release_at, on_held);
 }
 
-/* What a session wrote on an earlier connection is ordered before what it writes on a later one, or never. */
+/* Orders the writes that the session sent on an earlier connection before those of a later one, or never. */
 static void let_through_session(dv_mem_server *leader, const dv_mem_session *session) {
     for (dv_mem_request **place = &leader->held; *place;) {
         if ((*place)->session == session) let_through(leader, place);

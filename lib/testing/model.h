@@ -1,4 +1,4 @@
-/* What the in-memory ensemble is made of: paths, sessions, trees, events, channels, messages.
+/* The parts of the in-memory ensemble: paths, sessions, trees, events, channels, messages.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_MEM_MODEL_H
 #define DV_MEM_MODEL_H
@@ -43,7 +43,7 @@ typedef struct {
     char data[];
 } dv_mem_blob;
 
-/* What a server has at a path. */
+/* A server's state of a path. */
 typedef struct {
     dv_mem_node *node;
     dv_mem_watch *watches;
@@ -84,7 +84,7 @@ uint32_t dv_mem_identity(dv_mem *mem, const char *auth);
 
 /* ---- sessions ---- */
 
-/* What a server knows of a session. */
+/* A server's knowledge of a session. */
 typedef struct {
     bool exists;           /* in its tree */
     dv_mem_node *owned;    /* ephemeral nodes in its tree */
@@ -143,7 +143,8 @@ typedef struct {
     dv_stat stat; /* set: the node as it left it; the same on all servers that have applied it */
 } dv_mem_step;
 
-/* What the leader proposes, and every server applies. A request that fails makes one too, which does nothing. */
+/* A transaction: the leader proposes it, and every server applies it. A failed request makes one too, which does
+ * nothing. */
 struct dv_mem_txn {
     unsigned refs;
     int64_t index, zxid;
@@ -216,8 +217,9 @@ void dv_mem_event_free(dv_mem *mem, dv_mem_event *event);
 void dv_mem_event_push(dv_mem *mem, dv_mem_event *event, int64_t at);
 /* Runs the first of the heap. False: it was stale, or its actor is stopped; nothing happened. */
 bool dv_mem_event_run_first(dv_mem *mem);
-/* What waited for a stopped process arrives, in its order. Which of it and of timers a server looks at first is left to
- * chance, but for those that watch a silent connection: what lies in a socket is no silence. */
+/* Delivers the events that waited for a stopped process, in their order. Chance decides which of them and of its
+ * timers a server looks at first. Only timers that watch a silent connection come after them: what lies in a socket
+ * is no silence. */
 void dv_mem_events_resume(dv_mem *mem, dv_mem_event **first);
 void dv_mem_events_drop(dv_mem *mem, dv_mem_event **first);
 /* A timer of a server's. */

@@ -1,5 +1,5 @@
-/* What a request will do, decided by the leader before it proposes: seen not on its tree, but on the tree as it will be
- * once all that was proposed before is applied. Changes on the way are kept by path for that.
+/* The effect of a request, decided by the leader before it proposes. The leader looks at the tree as it will be
+ * once all earlier proposals are applied. Changes on the way are kept by path for that.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdio.h>

@@ -150,7 +150,7 @@ static void forget_touches(dv_mem_server *server) {
         server->touched->seats[server->id].touched = false;
 }
 
-/* What ends with a role: connections of all kinds, and what only that role knew. */
+/* Leaves the server's role: connections of all kinds end, and what only that role knew is forgotten. */
 static void leave_role(dv_mem_server *server) {
     server->term++;
     server->serving = false;
@@ -183,7 +183,7 @@ void dv_mem_server_kill(dv_mem_server *server) {
     leave_role(server);
     server->up = server->paused = false;
     server->boot++;
-    /* What its sockets held is gone; who sent it learns so as from a machine without the process. */
+    /* The sockets lose what they held; the senders learn it as from a machine without the process. */
     dv_mem_events_resume(server->mem, &server->deferred);
     server->deferred_end = &server->deferred;
 }

@@ -42,11 +42,12 @@ void dv_mem_watch_drop_all(dv_mem *mem, dv_mem_conn *conn) {
     }
 }
 
-/* Of what watches are about: a node's data, its children, or both when it goes. */
+/* The things that watches are about: a node's data, its children, or both when it goes. */
 enum { OF_DATA = 1, OF_CHILDREN = 2 };
 
-/* A node's deletion is told once to a connection that watches both the node and its children. Who may not read the node
- * is told nothing, and has its watch no longer: so are servers since the fix of CVE-2024-23944, Debian's among them. */
+/* A node's deletion is told once to a connection that watches both the node and its children. A client that may not
+ * read the node is told nothing, and has its watch no longer: so are servers since the fix of CVE-2024-23944,
+ * Debian's among them. */
 static void fire(dv_mem *mem, dv_mem_server *server, dv_mem_path *path, dv_mem_access access, int of,
                  dv_watch_kind kind) {
     bool data = of & OF_DATA, children = of & OF_CHILDREN;
@@ -59,7 +60,7 @@ static void fire(dv_mem *mem, dv_mem_server *server, dv_mem_path *path, dv_mem_a
             for (dv_mem_watch *other = next; data && children && other; other = other->path_next)
                 both = both || other->conn == conn;
             if (!both && dv_mem_conn_may_read(conn, access)) dv_mem_conn_fire(conn, path, kind);
-            /* What one connection is told does not change the watches of another: `next` stays. */
+            /* Telling one connection does not change the watches of another: `next` stays. */
             drop_watch(mem, w);
         }
         w = next;

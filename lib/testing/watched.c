@@ -1,4 +1,5 @@
-/* Who waits for which watch, on this side of the seam: as lib/znode/apache has it. SPDX-License-Identifier: Apache-2.0
+/* The waiters for each watch, on this side of the seam, as lib/znode/apache has them.
+ * SPDX-License-Identifier: Apache-2.0
  *
  * A watch that was taken back stays set at the server until it fires. */
 #include <assert.h>

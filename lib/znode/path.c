@@ -56,7 +56,7 @@ static bool is_dots(const char *component, size_t bytes) {
     return (bytes == 1 && component[0] == '.') || (bytes == 2 && component[0] == '.' && component[1] == '.');
 }
 
-/* Rule N3. */
+/* N3: writes each byte as '%' and two hex digits. */
 static void put_escaped(writer *w, const char *bytes, size_t count) {
     static const char digits[] = "0123456789ABCDEF";
     for (size_t i = 0; i < count; i++) {
@@ -70,8 +70,8 @@ static void put_escaped(writer *w, const char *bytes, size_t count) {
 /* Rule N2: whether the character of `bytes` bytes at `at` has to be escaped. */
 static bool must_escape(const char *at, uint32_t code_point) {
     if (code_point == '/' || code_point_refused(code_point)) return true;
-    /* A raw '%' stays raw before anything but two raw hex digits. What the encoder itself puts after it begins with
-     * '%' again, which is no hex digit, so looking at the input is enough. */
+    /* A raw '%' stays raw before anything but two raw hex digits. The encoder's own text after it begins with '%'
+     * again, which is no hex digit, so looking at the input is enough. */
     return code_point == '%' && hex_value(at[1]) >= 0 && hex_value(at[2]) >= 0;
 }
 
@@ -90,9 +90,9 @@ size_t dv_name_encode(const char *name, char *out, size_t out_bytes) {
         if (bytes == 0) { /* Rule N2, of one byte only, for the next one may begin a character. */
             put_escaped(&w, at, 1);
             bytes = 1;
-        } else if (must_escape(at, code_point)) { /* Rule N2. */
+        } else if (must_escape(at, code_point)) { /* N2: only characters of its list are escaped. */
             put_escaped(&w, at, bytes);
-        } else { /* Rule N1. */
+        } else { /* N1: all others stay as they are. */
             for (size_t i = 0; i < bytes; i++) writer_put(&w, (unsigned char)at[i]);
         }
         at += bytes;
@@ -118,7 +118,7 @@ bool dv_name_is_plain(const char *name) {
     return dv_name_encode(name, NULL, 0) == strlen(name);
 }
 
-/* What is wrong with one component of `bytes` bytes, or NULL. */
+/* Returns the fault of one component of `bytes` bytes, or NULL. */
 static const char *component_fault(const char *component, size_t bytes) {
     if (bytes == 0) return "has an empty component";
     if (is_dots(component, bytes)) return "has a component \".\" or \"..\"";

@@ -7,9 +7,10 @@
 
 #include "base/ascii.h"
 
-/* Whether ZooKeeper takes `path`, and we want to use it: absolute, no empty, "." or ".." component, no trailing
- * slash (but "/" itself is a path), valid UTF-8 without the characters that the server refuses, not /zookeeper or
- * below it. 0, or DIVVY_EINVAL with *reason (may be NULL) set to a static text that completes "the path ...". */
+/* Checks that ZooKeeper takes `path`, and that divvy wants to use it. Such a path is absolute and valid UTF-8. It
+ * has no empty, "." or ".." component, no trailing slash (but "/" itself is a path) and no character that the
+ * server refuses. It is not /zookeeper or below it. Returns 0, or DIVVY_EINVAL with *reason (may be NULL) set to a
+ * static text that completes "the path ...". */
 int dv_path_check(const char *path, const char **reason);
 
 /* parent + "/" + name, malloc'ed; "/" as parent gives "/name". Returns NULL when an allocation fails. */

@@ -8,8 +8,8 @@
  *  2. An operation never completes inside the call that submits it. It completes exactly once, by its function being
  *     called from the client's loop; what the reply points to lives during that call. Paths and data that an operation
  *     points to live until then. The one error a submitting call returns is DIVVY_ENOMEM: then nothing happens.
- *  3. Operations reach the server, and their replies arrive, in the order in which they were submitted. What this side
- *     refuses ends without waiting for those before it.
+ *  3. Operations reach the server, and their replies arrive, in the order in which they were submitted. An operation
+ *     that this side refuses ends without waiting for those before it.
  *  4. A watch fires at most once, from the loop, before any later read shows the change. It is silent while the
  *     connection is down, and after dv_znode_unwatch(). It is given to one read at a time, and is armed by a read that
  *     succeeded, or by an exists that found nothing.
@@ -33,7 +33,7 @@ enum {
     DV_IN_FLIGHT_MAX = 1000,
 };
 
-/* What the client's queue holds: `run` is called once, with the client lock held, and releases the event. */
+/* An event in the client's queue: `run` is called once, with the client lock held, and releases the event. */
 typedef struct dv_event {
     struct dv_event *next;
     void (*run)(struct dv_event *event, int64_t now);
@@ -98,8 +98,8 @@ typedef struct {
         created_at; /* connected to a session made for it: a time before that was asked for. 0: it was there before */
 } dv_session_news;
 
-/* That a server has answered a request, well or not: what the session clock lives on (docs/protocol.md, C3). Told
- * before the request's own function is called. What only this side said of a request is no answer. */
+/* A server's answer to a request, good or bad: what the session clock lives on (docs/protocol.md, C3). It is told
+ * before the request's own function is called. A result that only this side made is no answer. */
 typedef struct {
     int64_t sent_at;     /* not later than the request left */
     uint64_t connection; /* how many connections had been told of by then: it went by this one, or by a later one */
@@ -116,7 +116,7 @@ typedef struct {
     int64_t (*now_ms)(const dv_znode *znode); /* from any thread */
     int (*random)(dv_znode *znode, void *bytes, size_t count);
     void (*stats)(const dv_znode *znode, divvy_stats *out);
-    /* What the addresses are, and whether any could be resolved; for messages. */
+    /* Returns the addresses, and in *error whether any could be resolved; for messages. */
     const char *(*servers)(const dv_znode *znode, int *error);
     /* Begins to connect. 0, or DIVVY_ENOMEM, DIVVY_ESYSTEM. Nothing is posted before. */
     int (*start)(dv_znode *znode);
@@ -135,7 +135,7 @@ typedef struct {
     void (*free)(dv_znode *znode);
 } dv_znode_backend;
 
-/* What a backend is made of; strings live during the call that makes it. */
+/* The parts of a backend; strings live during the call that makes it. */
 typedef struct {
     const char *hosts;
     int64_t session_timeout_ms;

@@ -1,4 +1,5 @@
-/* What drives the chaos test: an ensemble, members, and what is done to them. SPDX-License-Identifier: Apache-2.0
+/* Shared by the files of the chaos test's driver, which runs an ensemble and members, and makes faults.
+ * SPDX-License-Identifier: Apache-2.0
  *
  * It writes a log of its own, in times of CLOCK_BOOTTIME as the members do (member.h):
  *   O time wall            the wall clock then, in milliseconds; the servers' transactions have times of that one

@@ -19,7 +19,7 @@ static void hold_lock(chaos_member *m, divvy_lock *lock, chaos_belief *belief) {
         else chaos_lose(belief);
         chaos_sleep_ms(CHAOS_POLL_MS);
     }
-    /* What is released may have been lost since it was asked for: then the release says so. */
+    /* The lock may have been lost since the last look: then it is given up as lost. */
     int64_t asked_ms = chaos_now_ms();
     if (belief->held && divvy_lock_held(lock)) chaos_confirm(belief, asked_ms);
     else if (belief->held) chaos_lose(belief);

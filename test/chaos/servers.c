@@ -216,7 +216,7 @@ static pid_t pid_of(const chaos *c, int number) {
     return pid;
 }
 
-/* What it has written so far is more than this, so that the very next write fails. */
+/* Begins a limit on the size of files. The server has written more already, so that its very next write fails. */
 static void begin_file_limit(chaos *c, chaos_fault *fault) {
     fault->target = any_server(c);
     struct rlimit limit = {4096, 4096};

@@ -151,7 +151,7 @@ TEST(test_strike_before_reply) {
     hear_end(e->client);
 }
 
-/* Of a half-open connection the server sees the end and the client does not; a new connection is well. */
+/* The server sees the end of a half-open connection and the client does not; a new connection is well. */
 TEST(test_half_open) {
     ends *e = *state, fresh = *e;
     dv_test_proxy_half_open(e->proxy);

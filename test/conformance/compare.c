@@ -1,4 +1,4 @@
-/* Whether two worlds have said the same. SPDX-License-Identifier: Apache-2.0 */
+/* The comparison of the two worlds' logs. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* One script, two worlds: what sessions are told by a real ensemble, and by the in-memory one.
  * SPDX-License-Identifier: Apache-2.0
  *
- * Both worlds are driven through the seam (lib/znode/znode.h), by the same commands in the same order. What each
- * session is told, replies, watch events and news of the session alike, is written down in the order in which it was
- * told. After each round the two lists of each session must be the same, with these liberties:
+ * Both worlds are driven through the seam (lib/znode/znode.h), by the same commands in the same order. The log holds
+ * all that each session is told, replies, watch events and news of the session alike, in that order. After each round
+ * the two lists of each session must be the same, with these liberties:
  *  - a zxid is compared by its rank: those of one world stand to one another as those of the other;
  *  - a time is compared by its zxid: what one transaction wrote has one time;
  *  - the id of a session is its number in the order of their beginning;
@@ -82,7 +82,7 @@ struct seat {
     struct dv_test_proxy *proxies[SERVERS_MAX]; /* to each server, of a mortal session */
 };
 
-/* How a session is to be; the same in both worlds. */
+/* The configuration of a session; the same in both worlds. */
 typedef struct {
     int server;
     bool mortal; /* its link can be cut, and it can be expired */
@@ -141,7 +141,7 @@ size_t session_number(world *w, int64_t id);
 
 /* ---- comparing (compare.c) ---- */
 
-/* What was said of one seat by both worlds. False: something differs, which has been printed. */
+/* Compares what both worlds have said of one seat. False: something differs, which has been printed. */
 bool compare_logs(world worlds[WORLDS], int seat_number, bool sorted);
 void compare_free(void);
 size_t compared_count(void); /* entries */
@@ -168,7 +168,7 @@ int64_t script_between(script *s, int64_t min, int64_t max);
 bool script_chance(script *s, int percent);
 void script_command(script *s, int seat_number, command *c, bool reads_only);
 void script_free_round(script *s);
-/* What the first world's replies tell; the script goes by it. */
+/* Learns from the first world's replies, which the script goes by. */
 void script_learn(const char *path, int32_t version);
 extern script *script_learning;
 
@@ -181,7 +181,7 @@ extern size_t trace_operations, trace_sessions;
 /* ---- what has been met (coverage.c) ---- */
 
 void coverage_note(const char *what, int error);
-/* How much of what must be met was not; printed. */
+/* Returns how many of the required situations were not met; and prints them. */
 unsigned coverage_missing(void);
 void coverage_print(void);
 

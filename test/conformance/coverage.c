@@ -1,5 +1,5 @@
-/* What the traces have met: a comparison of what never happens would be worth nothing. SPDX-License-Identifier:
- * Apache-2.0 */
+/* The situations that traces have met: a comparison of what never happens would be worth nothing.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "conformance.h"

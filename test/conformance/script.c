@@ -1,7 +1,7 @@
-/* What is asked for, drawn from a seed. SPDX-License-Identifier: Apache-2.0
+/* The commands of a trace, drawn from a seed. SPDX-License-Identifier: Apache-2.0
  *
- * Most of it is about few paths, so that commands meet one another's nodes; names that the servers have made, and the
- * versions that they told of, are remembered for that. */
+ * Most of them are about few paths, so that commands meet one another's nodes. For that the script remembers names
+ * that the servers have made, and the versions that they told. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +60,7 @@ static void few(script *s, char path[PATH_BYTES]) {
         at += (size_t)snprintf(path + at, PATH_BYTES - at, "/%c", (char)('a' + script_between(s, 0, 2)));
 }
 
-/* Of a node that may be there. */
+/* Returns the path of a node that may be there. */
 static const char *some_path(script *s) {
     char path[PATH_BYTES];
     if (script_chance(s, 1)) return invalid_path(s);
@@ -70,7 +70,7 @@ static const char *some_path(script *s) {
     return keep(s, strdup(path));
 }
 
-/* Of a node to be: below one that may be there. */
+/* Returns the path of a node to be made, below one that may be there. */
 static const char *new_path(script *s, bool sequential) {
     static const char *const names[] = {"n-", "a", "q\xc3\xa9-", "b__lock__"};
     char path[PATH_BYTES];

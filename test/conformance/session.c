@@ -222,7 +222,8 @@ void session_close(seat *s) {
     s->outstanding = 0;
 }
 
-/* Whether this side of the seam refuses it: then its end comes at once, before those of earlier ones or after them. */
+/* Returns whether this side of the seam refuses it. Then its end comes at once, before those of earlier commands or
+ * after them. */
 static bool is_refused_here(const command *c) {
     size_t bytes = 0;
     for (size_t i = 0; i < c->count; i++) {

@@ -5,7 +5,7 @@
 #include "registry/entry.h"
 #include "registry/status.h"
 
-/* What can be parsed can be stored again by its owner, and is the same then. */
+/* Checks that the owner of an entry that was parsed can store it again, and that it stays the same. */
 static void check_again(const dv_entry *entry) {
     char *text = NULL;
     const char *reason = NULL;

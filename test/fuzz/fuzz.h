@@ -1,7 +1,7 @@
-/* What fuzz targets share: checks, and bytes taken apart. SPDX-License-Identifier: Apache-2.0
+/* Shared by the fuzz targets: checks, and bytes taken apart. SPDX-License-Identifier: Apache-2.0
  *
- * A target is one LLVMFuzzerTestOneInput(), which libFuzzer calls with inputs that it makes up; without clang replay.c
- * calls it with those of the corpus. An input that breaks a check ends the program. */
+ * A target is one LLVMFuzzerTestOneInput(), which libFuzzer calls with inputs that it makes up; without clang
+ * replay.c calls it with those of the corpus. An input that breaks a check ends the program. */
 #ifndef DV_FUZZ_H
 #define DV_FUZZ_H
 
@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
-/* Whatever NDEBUG says. */
+/* Checks whatever NDEBUG says. */
 #define FUZZ_CHECK(condition)                                                                   \
     do {                                                                                        \
         if (!(condition)) {                                                                     \

@@ -34,7 +34,7 @@ static void check_codec(const char *name) {
     free(decoded);
 }
 
-/* What somebody else called a node: it is decoded to something no longer, which has a name of its own. */
+/* Checks that a name of somebody else's is decoded to one that is no longer, and that has a node's name of its own. */
 static void check_foreign(const char *node) {
     size_t bytes = dv_name_decode(node, NULL, 0), node_bytes = strlen(node);
     FUZZ_CHECK(bytes <= node_bytes);

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
         error = dv_plan_print_root(&printed, &root);
         FUZZ_CHECK(error == 0 || error == DIVVY_E2BIG);
         if (error == 0) {
-            /* What was read can be written, and says the same. */
+            /* A root that was read can be written, and says the same. */
             dv_plan_text twice;
             FUZZ_CHECK(dv_plan_root_parse(&again, printed.bytes, printed.count, NULL) == 0);
             FUZZ_CHECK(dv_plan_print_root(&twice, &again) == 0);

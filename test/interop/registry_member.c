@@ -4,8 +4,8 @@
  *
  * Says {"ready":true} and then answers each line with one line: {"do":"list","role":"web"} with {"result":0,
  * "entries":[...]}, and so on for each of `verbs`; with {"result":-3,"error":"..."} where the call failed.
- * "persistent": true chooses a registry whose entries outlive the session. What is watched is told by lines of its own:
- * {"event":"added","before":null,"after":{...}}. */
+ * "persistent": true chooses a registry whose entries outlive the session. Watched changes are told by lines of
+ * their own: {"event":"added","before":null,"after":{...}}. */
 #include <cjson/cJSON.h>
 #include <divvy/divvy.h>
 #include <divvy/registry.h>

@@ -1,8 +1,8 @@
 /* A scripted backend of the seam, for unit tests of recipes. SPDX-License-Identifier: Apache-2.0
  *
- * A client made by hand on a virtual clock, in manual mode. What the library sends is kept, in order, until the test
- * answers it. Nothing moves but by a call of the test, and after each call the loop has done all that was due.
- * fake_tree.h answers from a few nodes instead of by hand. */
+ * A client made by hand on a virtual clock, in manual mode. The library's requests are kept, in order, until the
+ * test answers them. Nothing moves but by a call of the test, and after each call the loop has done all that was
+ * due. fake_tree.h answers from a few nodes instead of by hand. */
 #ifndef DV_FAKE_ZNODE_H
 #define DV_FAKE_ZNODE_H
 
@@ -14,7 +14,7 @@ typedef struct dv_fake dv_fake;
 #define DV_FAKE_SESSION 1
 #define DV_FAKE_GUID "0000000000100000000000"
 
-/* What the library has asked for and nobody has answered. */
+/* A request of the library that nobody has answered yet. */
 typedef struct dv_fake_request {
     struct dv_fake_request *next; /* a younger one */
     dv_op *ops;
@@ -39,7 +39,7 @@ int64_t dv_fake_now(const dv_fake *fake);
 void dv_fake_advance(dv_fake *fake, int64_t ms);
 /* The clock goes on while nobody runs the loop. */
 void dv_fake_sleep(dv_fake *fake, int64_t ms);
-/* What is due now is done, and all that follows from it. */
+/* Does what is due now, and all that follows from it. */
 void dv_fake_run(dv_fake *fake);
 
 /* Returns whether a recipe has set any. */
@@ -56,8 +56,9 @@ void dv_fake_resume(dv_fake *fake);
  * others. */
 void dv_fake_hold_beats(dv_fake *fake, bool held);
 
-/* What is under way, oldest first. As text: "create /q, ephemeral /y/#1-x, sequential /q/#2__lock__, get! /a,
- * multi [delete /a; delete /b], check /", where '#' is the guid's beginning and '!' a watch; good until next asked. */
+/* The requests under way, oldest first. As text: "create /q, ephemeral /y/#1-x, sequential /q/#2__lock__, get! /a,
+ * multi [delete /a; delete /b], check /". In it '#' is the guid's beginning and '!' a watch. The text is good until
+ * the next call. */
 const dv_fake_request *dv_fake_oldest(const dv_fake *fake);
 const char *dv_fake_pending(dv_fake *fake);
 

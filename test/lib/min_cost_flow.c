@@ -23,7 +23,7 @@ void dv_test_flow_connect(dv_test_flow *flow, size_t from, size_t to, int64_t ca
     flow->edges[flow->edge_count++] = (dv_test_flow_edge){to, from, 0, -cost};
 }
 
-/* Fills came_by[] with the edge by which the cheapest way reaches each node. Whether the sink is reached. */
+/* Fills came_by[] with the edge by which the cheapest way reaches each node. Returns whether the sink is reached. */
 static bool find_cheapest_way(const dv_test_flow *flow, size_t source, size_t sink, size_t *came_by) {
     int64_t distance[DV_TEST_FLOW_NODES];
     for (size_t n = 0; n < flow->node_count; n++) distance[n] = UNREACHED;

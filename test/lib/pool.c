@@ -290,7 +290,7 @@ static bool is_settled(dv_test_pool *pool) {
 }
 
 void dv_test_pool_settle(dv_test_pool *pool) {
-    do { /* What was still on its way, a late change of the party for one, may begin another round. */
+    do { /* Changes still on their way, a late one of the party for example, may begin another round. */
         DV_POOL_UNTIL(pool, is_settled(pool));
         for (dv_test_member *m = pool->members; m; m = m->next) {
             if (dv_test_member_lives(m) && !m->config.threaded) dv_test_member_drain(m);

@@ -2,8 +2,8 @@
  *
  * A member is a client with one partitioner. Members are manual unless they ask for threads: then nothing of theirs
  * happens but in dv_test_pool_step() or dv_test_member_step(), so that a test decides who hears of what, and when.
- * What callbacks say is recorded, and checked at once against the rules of docs/protocol.md: only transitions of the
- * table, gained and lost in turn for each item, nothing after on_destroyed. All checks fail the running test, but in a
+ * Callbacks are recorded, and checked at once against the rules of docs/protocol.md: only transitions of the table,
+ * gained and lost in turn for each item, nothing after on_destroyed. All checks fail the running test, but in a
  * thread of the library's they note a violation, which the next dv_test_pool_step() fails on. */
 #ifndef DV_TEST_POOL_H
 #define DV_TEST_POOL_H
@@ -37,8 +37,8 @@ typedef struct {
     int64_t token;
 } dv_test_record;
 
-/* How a member is made. All zero: a manual one with the pool's items, incremental, without a boundary, that answers
- * RELEASE by itself in each step. */
+/* The configuration of a member. All zero: a manual one with the pool's items, incremental, without a boundary,
+ * that answers RELEASE by itself in each step. */
 typedef struct {
     const char *identifier; /* NULL: the library's own */
     bool threaded;
@@ -185,13 +185,13 @@ void dv_test_member_destroy(dv_test_member *member);
 /* divvy_partitioner_finish() driven together with the others, to its end. */
 void dv_test_member_finish(dv_test_member *member);
 
-/* How many records of a kind there are; of DV_TEST_STATE and _WARNING those with this `to`, -1 for any. */
+/* Returns how many records of a kind there are; of DV_TEST_STATE and _WARNING those with this `to`, -1 for any. */
 size_t dv_test_member_count(dv_test_member *member, enum dv_test_kind kind, int to);
 /* The index of the last such record, or SIZE_MAX. */
 size_t dv_test_member_last(dv_test_member *member, enum dv_test_kind kind, int to);
 /* All transitions since the beginning, as "ALLOCATING ACQUIRED RELEASE ...". Static memory. */
 const char *dv_test_member_states(dv_test_member *member);
-/* How many items it owns, by divvy_partitioner_owns(), which tells nothing. */
+/* Returns how many items it owns, by divvy_partitioner_owns(), which tells nothing. */
 size_t dv_test_member_load(dv_test_member *member);
 bool dv_test_member_owns(dv_test_member *member, size_t item);
 /* Its snapshot as a text: items in order, separated by blanks, revoked ones with a '!'. Tells. Static memory. */

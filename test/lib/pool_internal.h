@@ -1,4 +1,4 @@
-/* What the files of the pool fixture share. SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the files of the pool fixture. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_TEST_POOL_INTERNAL_H
 #define DV_TEST_POOL_INTERNAL_H
 

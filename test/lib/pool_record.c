@@ -1,4 +1,5 @@
-/* What members are told, and whether it may be. See pool.h. SPDX-License-Identifier: Apache-2.0 */
+/* The record of what members are told, and the check that they may be told it. See pool.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "pool_internal.h"
 
 #include <stdint.h>

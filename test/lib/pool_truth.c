@@ -1,4 +1,5 @@
-/* What ZooKeeper says of a pool, and what others do there. See pool.h. SPDX-License-Identifier: Apache-2.0 */
+/* The truth about a pool, as ZooKeeper says it, and the acts of others there. See pool.h.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "pool_internal.h"
 
 #include "znode/path.h"

@@ -192,7 +192,7 @@ static bool is_struck(dv_test_proxy *proxy, struct link *link) {
     return faults->strike == DV_TEST_BEFORE_REQUEST;
 }
 
-/* What the client of a half-open connection says is taken, and goes nowhere. */
+/* Takes what the client of a half-open connection sends, and drops it. */
 static bool half_open_move(dv_test_proxy *proxy, struct link *link) {
     if (!stream_read(&link->requests, link->client, 0)) return false;
     proxy->counts.dropped_bytes += link->requests.count;
@@ -240,7 +240,8 @@ static void move_links(dv_test_proxy *proxy, const struct pollfd *fds) {
 
 /* --- the thread ------------------------------------------------------------------------------------------------- */
 
-/* What to wait for on one side of a link. poll() skips a negative descriptor: a frozen link must not wake us. */
+/* Returns the events to wait for on one side of a link. poll() skips a negative descriptor: a frozen link must not
+ * wake us. */
 static struct pollfd side_interest(int fd, bool frozen, const struct stream *from_side, const struct stream *to_side) {
     struct pollfd result = {.fd = frozen ? -1 : fd};
     if (!from_side->read_ended && from_side->count == 0) result.events |= POLLIN;
@@ -296,7 +297,7 @@ static void *proxy_run(void *argument) {
         if (ready < 0 && errno != EINTR) dv_test_die("proxy: poll: %s", strerror(errno));
         eventfd_t ignored;
         eventfd_read(proxy->wake, &ignored);
-        /* What poll() saw was before the change, after which it may no longer be allowed to move. */
+        /* After a change, links that poll() saw as ready may no longer be allowed to move. */
         if (ready < 0 || proxy->changes != proxy->changes_acted) continue;
         move_links(proxy, fds + FIXED_FDS);
         if (fds[1].revents) accept_clients(proxy);

@@ -1,9 +1,9 @@
 /* A TCP proxy on loopback that breaks connections as a test demands. SPDX-License-Identifier: Apache-2.0
  *
- * A client is given the proxy's address for the server's. Each call may come from any thread, and when it returns the
- * fault is in force: no further byte passes that should not. What the kernel has taken before, towards either
- * side, still arrives there; hence a test that wants a request to be carried out waits until it sees so in the server
- * before it cuts, for a connection closed early may lose it. */
+ * A client is given the proxy's address for the server's. Each call may come from any thread, and when it returns
+ * the fault is in force: no further byte passes that should not. Bytes that the kernel has taken before, towards
+ * either side, still arrive there; hence a test that wants a request to be carried out waits until it sees so in the
+ * server before it cuts, for a connection closed early may lose it. */
 #ifndef DV_TEST_PROXY_H
 #define DV_TEST_PROXY_H
 
@@ -12,8 +12,8 @@
 
 typedef struct dv_test_proxy dv_test_proxy;
 
-/* What has happened since the start. `open` is the number of connections now. Bytes of a request or a reply count
- * when they have been handed to the other side. */
+/* Counts since the start. `open` is the number of connections now. Bytes of a request or a reply count when they
+ * have been handed to the other side. */
 struct dv_test_proxy_counts {
     unsigned accepted;
     unsigned refused;
@@ -40,7 +40,7 @@ void dv_test_proxy_stop(dv_test_proxy *proxy);
 /* "127.0.0.1:PORT", which lives as long as the proxy. */
 const char *dv_test_proxy_address(const dv_test_proxy *proxy);
 
-/* Closes all connections; new ones are accepted and closed at once. What was under way in the proxy is lost. */
+/* Closes all connections; new ones are accepted and closed at once. Bytes under way in the proxy are lost. */
 void dv_test_proxy_cut(dv_test_proxy *proxy);
 
 /* Ends all faults. Connections that were cut do not come back; frozen ones go on as after a thaw. */
@@ -59,8 +59,8 @@ void dv_test_proxy_drop_replies(dv_test_proxy *proxy, bool on);
 /* While on, replies pass and requests do not; as dv_test_proxy_drop_replies() otherwise. */
 void dv_test_proxy_drop_requests(dv_test_proxy *proxy, bool on);
 
-/* What comes from now on is passed so much later, both ways; 0: at once. While some waits no more of its direction is
- * taken in, so that the connection gets slow, too. */
+/* Passes bytes that come from now on so much later, both ways; 0: at once. While bytes wait, no more of their
+ * direction are taken in, so that the connection gets slow, too. */
 void dv_test_proxy_delay(dv_test_proxy *proxy, int delay_ms);
 
 /* The next `count` requests each end their connection, there. A ping is a request, too. */

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many more succeed before one fails; below 0: all do. */
+/* The number of allocations that still succeed before one fails; below 0: all do. */
 static long scarce_after = -1;
 
 static inline bool scarce_now(void) {

@@ -33,7 +33,7 @@ const char *dv_test_server_address(const dv_test_server *server, int number);
 /* The folder with the servers' logs and data. */
 const char *dv_test_server_dir(const dv_test_server *server);
 
-/* SIGKILL. What the server had acknowledged survives, and so do sessions. */
+/* SIGKILL. Acknowledged writes survive, and so do sessions. */
 void dv_test_server_kill(dv_test_server *server, int number);
 
 /* Starts a server again with the same data and the same port; if it still runs, it is killed before. */
@@ -48,8 +48,8 @@ void dv_test_server_pause(dv_test_server *server, int number);
 /* SIGCONT. */
 void dv_test_server_resume(dv_test_server *server, int number);
 
-/* Puts what the server answers to a four letter word ("srvr", "mntr") into `answer`, empty when it gives none within
- * two seconds. Whether it did. */
+/* Asks a server by a four letter word ("srvr", "mntr"). `answer` is empty when it gives none within two seconds.
+ * Returns whether it did. */
 bool dv_test_server_ask(const dv_test_server *server, int number, const char *word, char *answer, size_t answer_bytes);
 
 /* Returns whether it says that it is in this mode: "standalone", "leader", "follower". */

@@ -54,7 +54,7 @@ static inline void say(int fd, const char *text) {
     assert_int_equal(send(fd, text, strlen(text), MSG_NOSIGNAL), (ssize_t)strlen(text));
 }
 
-/* Whether something is to be read within the time, be it the end. */
+/* Returns whether something is to be read within the time, be it the end. */
 static inline bool readable(int fd, int timeout_ms) {
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
     return poll(&poll_fd, 1, timeout_ms) == 1;
@@ -71,7 +71,7 @@ static inline void hear(int fd, char *text, size_t text_bytes) {
     text[length] = '\0';
 }
 
-/* Whether the peer answers "ruok". */
+/* Returns whether the peer answers "ruok". */
 static inline bool is_ok(const char *address) {
     char text[16];
     int fd = dial(address);

@@ -8,7 +8,7 @@
 #include "one_server.h"
 #include "test_client_witness.h"
 
-/* What callbacks of a lock have said. */
+/* The callbacks of a lock that came. */
 typedef struct {
     atomic_int done, result, lost, wrong;
     bool releases;

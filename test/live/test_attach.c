@@ -4,7 +4,7 @@
 
 #include "lib/proxy.h"
 
-/* How many ephemeral nodes of the session are directly below the path's party and its locks. */
+/* Returns how many ephemeral nodes of the session are directly below the path's party and its locks. */
 static size_t nodes_below(const char *path, int64_t session) {
     size_t found = 0, count = 0, places = 0;
     char name[256];
@@ -77,7 +77,7 @@ TEST(test_manual) {
     check_basics(true);
 }
 
-/* What cannot be is refused, and leaves the handle as it was. */
+/* An impossible attach is refused, and leaves the handle as it was. */
 TEST(test_refused) {
     host h;
     divvy_client *client = (divvy_client *)(uintptr_t)1;

@@ -356,8 +356,8 @@ TEST(test_lost_but_alive) {
     dv_test_proxy_stop(proxy);
 }
 
-/* Lost by the clock, and the host moves the client to another handle though the session lives: there all goes on. What
- * was on the old one goes with it, or, if the host keeps it, is deleted when it is connected again. */
+/* Lost by the clock, and the host moves the client to another handle though the session lives: there all goes on.
+ * The nodes of the old one go with it, or, if the host keeps it, are deleted when it is connected again. */
 static void check_moved(bool kept) {
     host h, next;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));

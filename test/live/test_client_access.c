@@ -10,7 +10,7 @@ static divvy_client_config with_credentials(witness *w, const char *list, const 
     return config;
 }
 
-/* Whatever a client creates, chroot, parents, party, locks, singly and in multis, has the access list that was
+/* All that a client creates, chroot, parents, party, locks, singly and in multis, has the access list that was
  * chosen. */
 TEST(test_access_lists) {
     static const char *const items[] = {"a", "b", "c"};

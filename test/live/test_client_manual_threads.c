@@ -124,8 +124,8 @@ TEST(test_process_beside_a_waiting_call) {
     close(fd);
 }
 
-/* What another thread does wakes a waiting call that drives the loop, though no event comes of it: a release while the
- * link is down. */
+/* An act of another thread wakes a waiting call that drives the loop, though no event comes of it: a release while
+ * the link is down. */
 TEST(test_waiting_call_is_woken) {
     static const char *const items[] = {"a"};
     witness w;

@@ -1,4 +1,4 @@
-/* What the callbacks of a client said, for the tests of clients. SPDX-License-Identifier: Apache-2.0 */
+/* The record of a client's callbacks, for the tests of clients. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_TEST_CLIENT_WITNESS_H
 #define DV_TEST_CLIENT_WITNESS_H
 
@@ -169,7 +169,7 @@ static inline const char *dead_address(int *fd) {
     return text;
 }
 
-/* That `call` returned `error`, and that its message, of `client`, is about `text`. */
+/* Asserts that `call` returned `error`, and that its message, of `client`, is about `text`. */
 #define ASSERT_FAILS(call, error, client, text)                                                        \
     do {                                                                                               \
         int got_ = (call);                                                                             \

@@ -25,7 +25,7 @@ typedef struct {
     char node[256]; /* of its lock */
 } holder;
 
-/* What was seen in one run, all by one clock in milliseconds; 0: not yet. */
+/* The moments of one run, all by one clock in milliseconds; 0: not yet. */
 typedef struct {
     int64_t fault_ms;     /* the fault was in force */
     int64_t no_ms;        /* the first no of owns(), when it was there */
@@ -119,7 +119,7 @@ static inline int64_t holder_told_ms(holder *h) {
     return at_ms;
 }
 
-/* Whether it says that there is time left for the session of the beginning, and not for one opened since. */
+/* Returns whether the holder says that time is left for the session of the beginning, not for one opened since. */
 static inline bool holder_has_time(holder *h) {
     int64_t left_ms = divvy_client_time_left_ms(h->client);
     return left_ms > 0 && divvy_client_session_id(h->client) == h->session;
@@ -220,9 +220,9 @@ static inline clock_run clock_observe(holder *h, watcher *outside, int64_t fault
     return run;
 }
 
-/* Checks that a holder is told of the loss before the servers have dropped the node. What owns() says is right
- * however late it is asked; the callback comes by two threads, and on a machine that does not let us run it may be as
- * late as they are. */
+/* Checks that a holder is told of the loss before the servers have dropped the node. owns() is right however late
+ * it is asked; the callback comes by two threads, and on a machine that does not let us run it may be as late as
+ * they are. */
 static inline void clock_check(const clock_run *run) {
     if (!run->gone_ms) return;
     assert_false(run->owned_when_gone);
@@ -242,8 +242,8 @@ static inline int clock_compare(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-/* How far ahead of the servers we were: from the later of the first no and LOST to the last moment at which the node
- * was still there for certain. */
+/* Prints how far ahead of the servers we were: from the later of the first no and LOST to the last moment at which
+ * the node was still there for certain. */
 static inline void clock_print(const char *scenario, const clock_run *runs, int count) {
     int64_t ahead_ms[CLOCK_RUNS_MAX], lost_ms[CLOCK_RUNS_MAX], gone_ms[CLOCK_RUNS_MAX], stale_ms = 0;
     int lost = 0;

@@ -1,8 +1,8 @@
 /* The session clock of a client that writes all the time, on servers with a long tick.
  * SPDX-License-Identifier: Apache-2.0
  *
- * A server tells its leader of a client only when the leader asks, every half tick. What a busy client has had answered
- * since the last time is not known to the leader, however much it was; a clock that takes each write for a proof is
+ * A server tells its leader of a client only when the leader asks, every half tick. The leader does not know of a
+ * busy client's answers since the last time, however many they were; a clock that takes each write for a proof is
  * wrong by up to that. `live_clock_busy 10` makes ten runs. */
 #include "test_clock.h"
 

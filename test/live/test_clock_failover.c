@@ -109,7 +109,7 @@ static bool all_reconnected(dv_test_member **members, const uint64_t *connects_b
     return true;
 }
 
-/* How many times a member was told that its state or its items had changed. */
+/* Returns how many times a member was told that its state or its items had changed. */
 static size_t told(dv_test_member *m) {
     return dv_test_member_count(m, DV_TEST_STATE, -1) + dv_test_member_count(m, DV_TEST_GAINED, -1) +
            dv_test_member_count(m, DV_TEST_REVOKED, -1) + dv_test_member_count(m, DV_TEST_LOST, -1);

@@ -1,4 +1,4 @@
-/* What the session clock costs and says while nothing happens, and after a cut. SPDX-License-Identifier: Apache-2.0 */
+/* The session clock's cost and answers while nothing happens, and after a cut. SPDX-License-Identifier: Apache-2.0 */
 #include "test_clock.h"
 
 #include "lib/proxy.h"
@@ -36,7 +36,7 @@ static void open_holder(holder *h, const char *hosts, int64_t timeout_ms, int64_
 
 /* ---- cost ---- */
 
-/* What the server has counted: packets received from clients, questions like this one included, and transactions. */
+/* The server's counts: packets received from clients, questions like this one included, and transactions. */
 typedef struct {
     int64_t packets, transactions;
 } counted;

@@ -1,8 +1,8 @@
 /* A server that stands still for about as long as a session lasts, and goes on. SPDX-License-Identifier: Apache-2.0
  *
- * A leader that wakes up expires at once what has become due during the pause; a follower that wakes up delivers late
- * what it had from either side. Whether the session outlives that depends on milliseconds; if it does not, its holder
- * must have been told before. `live_clock_pause 10` makes ten runs of each kind. */
+ * A leader that wakes up expires at once what has become due during the pause; a follower that wakes up delivers
+ * late what it had from either side. Milliseconds decide whether the session outlives that; if it does not, its
+ * holder must have been told before. `live_clock_pause 10` makes ten runs of each kind. */
 #include "test_clock.h"
 
 enum { SERVERS = 3, TICK_MS = 50, TIMEOUT_MS = 2000 };

@@ -43,15 +43,15 @@ static void check_writes(dv_test_zk *zk) {
     assert_int_equal(atomic_load(&result), ZOK);
 }
 
-/* Whether the server that `zk` is connected to answers a read at once, from what it has. */
+/* Returns whether the server that `zk` is connected to answers a read at once, from what it has. */
 static bool reads(dv_test_zk *zk) {
     struct Stat stat;
     return zoo_exists(dv_test_zk_handle(zk), "/", 0, &stat) == ZOK;
 }
 
-/* A follower whose link to the leader is held, in one direction or both, goes on to answer reads, and no write
- * of its clients is answered, nor a read that the same session sent after it; the rest of the ensemble works. What was
- * held comes through in the end. */
+/* A follower whose link to the leader is held, in one direction or both, goes on to answer reads, and no write of
+ * its clients is answered, nor a read that the same session sent after it; the rest of the ensemble works. Requests
+ * that were held come through in the end. */
 static void check_parted(int follower_to_leader, int leader_to_follower) {
     int first = leader(), cut = first % DV_TEST_QUORUM_SERVERS + 1;
     dv_test_zk *inside = dv_test_zk_open(dv_test_server_address(server, cut));

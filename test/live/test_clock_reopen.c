@@ -85,7 +85,7 @@ static void on_items(divvy_partitioner *partitioner, const divvy_items_event *ev
     pthread_mutex_unlock(&p->lock);
 }
 
-/* What was told since the last call of this. Static memory. */
+/* Returns what was told since its last call. Static memory. */
 static const char *told(pool *p) {
     static char text[LOG_BYTES];
     pthread_mutex_lock(&p->lock);
@@ -181,7 +181,7 @@ static void outlast(host *h) {
     dv_test_proxy_restore(h->proxy);
 }
 
-/* Whether CONNECTED was told after LOST. */
+/* Returns whether CONNECTED was told after LOST. */
 static bool was_reopened(witness *w) {
     const char *lost = strchr(witness_states(w), 'L');
     return lost && strchr(lost, 'C');
@@ -198,7 +198,7 @@ static void check_reopened(host *h) {
     assert_true(DV_WAIT(divvy_client_time_left_ms(h->client) > 0, PATIENCE_MS));
 }
 
-/* What comes next is another loss. */
+/* Forgets the states so far, for another loss comes next. */
 static void forget_states(host *h) {
     pthread_mutex_lock(&h->w.lock);
     h->w.state_count = 0;

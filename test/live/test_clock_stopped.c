@@ -51,7 +51,7 @@ static void child_work(divvy_client *client, divvy_partitioner *p, bool manual) 
     }
 }
 
-/* What it says in the end, when the loop has run: nothing is owned either. */
+/* Runs the process that is stopped. In the end, when the loop has run, it says that nothing is owned either. */
 static int child_main(const char *hosts, const char *pool, bool manual) {
     static const char *const items[] = {ITEM};
     divvy_client *client;

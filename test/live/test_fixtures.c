@@ -3,7 +3,7 @@
 
 /* --- helpers ---------------------------------------------------------------------------------------------------- */
 
-/* Whether a process that has not ended mentions `text` in its command line. */
+/* Returns whether a process that has not ended mentions `text` in its command line. */
 static bool a_process_mentions(const char *text) {
     bool found = false;
     DIR *proc = opendir("/proc");

@@ -76,7 +76,8 @@ TEST(test_proxy_freezes) {
     dv_test_proxy_stop(proxy);
 }
 
-/* What a client sent through a frozen proxy before it gave up arrives after the thaw: a write that comes late. */
+/* A request that a client sent through a frozen proxy before it gave up arrives after the thaw: a write that comes
+ * late. */
 TEST(test_proxy_delivers_late) {
     atomic_int rc;
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(shared, 1));

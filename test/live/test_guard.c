@@ -117,8 +117,8 @@ TEST(test_chroot) {
     host_close(&h);
 }
 
-/* What is not held has no guard: not acquired yet, of another member, unknown, NULL. A revoked item has one until it is
- * released. */
+/* An item that is not held has no guard: not acquired yet, of another member, unknown, NULL. A revoked item has one
+ * until it is released. */
 TEST(test_not_held) {
     zoo_op_t guard;
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;

@@ -109,7 +109,7 @@ TEST(test_choices) {
     REFUSED(&config, DIVVY_EINVAL, "func");
 }
 
-/* What only a plan can heed goes with an assignment that is one, and in its range. */
+/* An option that only a plan can heed is accepted only with an assignment by plan, and only in its range. */
 TEST(test_plan_options) {
     static const char *const items[] = {"a"};
     static const int by_names[] = {DIVVY_ASSIGN_ROUND_ROBIN, DIVVY_ASSIGN_RENDEZVOUS, DIVVY_ASSIGN_FUNC};

@@ -271,7 +271,7 @@ TEST(test_many_items) {
     free(items);
 }
 
-/* Of all that was refused nothing has come into being. */
+/* The refused calls have made nothing. */
 TEST(test_nothing_left) {
     assert_false(dv_test_zk_exists(truth, "/refused", NULL));
     divvy_stats stats;

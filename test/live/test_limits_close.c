@@ -119,8 +119,8 @@ TEST(test_own_session) {
     assert_int_equal(dv_test_zk_delete_all(truth, "/own"), ZOK);
 }
 
-/* So does one on a host's session, which lives on. What has not been answered within the two seconds that its close
- * waits is deleted all the same. */
+/* So does one on a host's session, which lives on. A node whose deletion was not answered within the two seconds
+ * that its close waits is deleted all the same. */
 TEST(test_session_of_a_host) {
     host h;
     host_open(&h, hosts(), 30000);

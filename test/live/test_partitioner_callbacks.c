@@ -1,10 +1,11 @@
-/* What may be done in callbacks and beside them, and how objects end. SPDX-License-Identifier: Apache-2.0 */
+/* The calls that are allowed in callbacks and beside them, and the end of objects.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "lib/pool.h"
 
 #include <stdint.h>
 #include <string.h>
 
-/* What hooks of the running test share; set again by each test. */
+/* Shared by the hooks of the running test; each test sets it. */
 static struct {
     atomic_int entered, go, left, returned;
     int results[8];
@@ -320,7 +321,7 @@ static void *wait_in_thread(void *member) {
     return NULL;
 }
 
-/* Who waits in another thread while the client is closed is told so. */
+/* A thread that waits while the client is closed is told so. */
 TEST_OF_POOL(test_close_ends_waits) {
     char *foreign = dv_test_pool_block(pool, "item-0");
     dv_test_member *m = dv_test_pool_add(pool, &(dv_test_member_config){.threaded = true});

@@ -9,7 +9,7 @@
 
 enum { SERVERS = 3, MEMBERS = 4, ITEMS = 40 };
 
-/* What a server answers to "srvr"; empty when it does not. */
+/* Asks a server "srvr"; the answer is empty when the server does not answer. */
 static void ask(int number, char *answer, size_t answer_bytes) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const char *port = strchr(dv_test_server_address(dv_test_pool_server(), number), ':') + 1;

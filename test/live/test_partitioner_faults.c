@@ -124,7 +124,7 @@ TEST_OF_POOL(test_strays) {
     assert_int_equal(dv_test_member_count(members[0], DV_TEST_STATE, DIVVY_RELEASE), 0);
 }
 
-/* Of the recipes: heartbeats are not counted. */
+/* Returns the requests of the recipes: heartbeats are not counted. */
 static uint64_t requests_of(dv_test_member *m) {
     divvy_stats stats = dv_test_member_stats(m);
     return stats.requests - stats.checks;
@@ -296,8 +296,8 @@ static const dv_test_record *last(dv_test_member *m, enum dv_test_kind kind) {
     return &m->records[i];
 }
 
-/* Somebody who deletes our party node may have deleted locks: the member looks at them then. What is gone is lost at
- * once, since it may be another's already, and taken again; the rest is kept. */
+/* Somebody who deletes our party node may have deleted locks: the member looks at them then. A lock that is gone is
+ * lost at once, since it may be another's already, and taken again; the rest is kept. */
 TEST_OF_POOL(test_held_lock_deleted_and_taken) {
     dv_test_member *m = add(pool, "a");
     dv_test_pool_settle(pool);
@@ -328,7 +328,7 @@ static void make_node(dv_test_pool *pool, const char *path, int32_t permissions)
     assert_int_equal(zoo_create(dv_test_zk_handle(pool->truth), path, "", 0, &acl, 0, NULL, 0), ZOK);
 }
 
-/* What may be created but not listed is a FAILURE that says so, and leaves no node. */
+/* A queue in which nodes may be created but not listed is a FAILURE that says so, and leaves no node. */
 TEST_OF_POOL(test_unreadable_queue) {
     char *locks = below(pool, "locks");
     make_node(pool, pool->path, ZOO_PERM_ALL);

@@ -13,7 +13,7 @@ static int setup_sixty(void **state) {
     return 0;
 }
 
-/* Of what the marked members have now, how much they have had all the while; all of it, or the test fails. */
+/* Returns how many of their items the marked members have had all the while; all of them, or the test fails. */
 static size_t count_kept(dv_test_member **members, size_t count) {
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) kept += dv_test_member_kept(members[i]);
@@ -128,7 +128,7 @@ TEST_OF_POOL(test_blip) {
     assert_int_equal(dv_test_member_stats(members[0]).deletes, deletes);
 }
 
-/* What happened in the party during a blip is seen after it, though the watch's event was lost with the connection. */
+/* A change of the party during a blip is seen after it, though the watch's event was lost with the connection. */
 TEST_OF_POOL(test_join_during_a_blip) {
     dv_test_member *members[2];
     dv_test_pool_add_many(pool, members, 0, 1, &(dv_test_member_config){.boundary_ms = BOUNDARY_MS, .proxied = true});

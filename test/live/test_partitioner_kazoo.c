@@ -165,7 +165,7 @@ TEST_OF_POOL(test_connection_loss) {
     expect_share(third, "2");
 }
 
-/* Who releases while the connection is down is to release again when it is back, as with kazoo's listener. */
+/* A member that releases while the connection is down is to release again when it is back, as with kazoo's listener. */
 TEST_OF_POOL(test_release_while_suspended) {
     dv_test_member *m = add(pool, "0", (dv_test_member_config){.proxied = true});
     dv_test_pool_settle(pool);
@@ -180,8 +180,8 @@ TEST_OF_POOL(test_release_while_suspended) {
     expect_states(m, "ALLOCATING ACQUIRED RELEASE ALLOCATING RELEASE ALLOCATING ACQUIRED");
 }
 
-/* A member that comes while the first one still waits for the lock that is to be his: the first one makes way by
- * itself, and nobody deadlocks. */
+/* A member comes while the first one still waits for the lock that is to be the new member's: the first one makes way
+ * by itself, and nobody deadlocks. */
 TEST_IN(test_new_partitioner_during_the_lock, setup_two, dv_test_pool_teardown) {
     dv_test_pool *pool = *state;
     char *slow = dv_test_pool_block(pool, "1");

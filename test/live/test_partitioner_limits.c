@@ -14,7 +14,7 @@ static int setup_many(void **state) {
     return 0;
 }
 
-/* Of the recipes: heartbeats are not counted. */
+/* Returns the requests of the recipes: heartbeats are not counted. */
 static uint64_t requests_of(dv_test_member *m) {
     divvy_stats stats = dv_test_member_stats(m);
     return stats.requests - stats.checks;

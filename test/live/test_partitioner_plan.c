@@ -7,7 +7,7 @@
 
 enum { MANY = 10000, FEW = 100, DELAY_MS = 60000 };
 
-/* Who owns what, with which token: the czxid of the lock. */
+/* The owner of an item, and its token: the czxid of the lock. */
 typedef struct {
     dv_test_member *owner;
     int64_t token;
@@ -29,7 +29,8 @@ static holding *holdings(dv_test_pool *pool) {
     return all;
 }
 
-/* How many items have another owner; those that have the same one are under the same lock as before, never unlocked. */
+/* Returns how many items have another owner. Items with the same owner are under the same lock as before, never
+ * unlocked. */
 static size_t moved(dv_test_pool *pool, const holding *before, const holding *after) {
     size_t count = 0;
     for (size_t i = 0; i < pool->item_count; i++) {
@@ -122,7 +123,8 @@ TEST_OF_POOL(test_rolling_restart) {
     free(after);
 }
 
-/* Of two live static members of one identifier the newer one has the items, the older one nothing; it is told. */
+/* The newer of two live static members of one identifier has the items, the older one nothing; the older one is
+ * told. */
 TEST_OF_POOL(test_fenced) {
     dv_test_member *members[2];
     dv_test_member_config config = {.boundary_ms = 100, .is_static = true, .rejoin_delay_ms = DELAY_MS};

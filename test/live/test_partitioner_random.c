@@ -141,14 +141,14 @@ static void end_faults(world *w) {
         m->config.patient = false;
         if (!m->killed) dv_test_proxy_restore(m->proxy);
     }
-    /* Who has lost his session makes room for the others. */
+    /* A member that has lost its session makes room for the others. */
     for (size_t i = 0; i < MEMBERS_MAX; i++) {
         dv_test_member *m = w->members[i];
         if (m && divvy_partitioner_state(m->partitioner) == DIVVY_FAILURE) dv_test_member_destroy(m);
     }
 }
 
-/* Whatever happens in whatever order, no item has two owners, and afterwards each has one, with no node too many. */
+/* No item has two owners, whatever happens in whatever order, and afterwards each has one, with no node too many. */
 TEST(test_random) {
     world w = {.pool = *state};
     const char *soak = getenv("DIVVY_TEST_SOAK_MS");

@@ -262,7 +262,7 @@ TEST_OF_POOL(test_target_wants_revoked_back) {
     assert_string_equal(dv_test_member_states(m), "ALLOCATING ACQUIRED RELEASE ALLOCATING ACQUIRED");
 }
 
-/* RELEASE, new targets: places that nobody saw come and go without the user; only revocation waits for him. */
+/* RELEASE, new targets: places that nobody saw come and go without the user; only revocation waits for it. */
 TEST_OF_POOL(test_target_in_release_moves_unshown_places) {
     char *foreign = dv_test_pool_block(pool, "3");
     dv_test_pool_set_target(pool, "1001");

@@ -80,7 +80,7 @@ TEST_OF_POOL(test_leave_boundary) {
     assert_true(dv_test_now_ms() - left_ms >= LEAVE_MS);
 }
 
-/* How often it has asked about the party: W1. */
+/* Returns how often it has asked about the party: W1. */
 static uint64_t asked_about_party(dv_test_member *m) {
     divvy_stats stats = dv_test_member_stats(m);
     return stats.children + stats.exists;
@@ -119,7 +119,7 @@ TEST_OF_POOL(test_churn_settles_by_settle_max) {
 /* ---- timeouts ---- */
 
 /* ALLOCATING for longer than allocate_timeout is FAILURE: the party and the queues are left at once, but what was
- * worked on stays locked until the user has stopped, which he says by destroying. */
+ * worked on stays locked until the user has stopped, which it says by destroying. */
 TEST_OF_POOL(test_allocate_timeout) {
     char *foreign = dv_test_pool_block(pool, "3");
     int64_t made_ms = dv_test_now_ms();

@@ -112,7 +112,7 @@ TEST_OF_POOL(test_zones) {
     assert_int_equal(dv_test_member_kept(members[0]), 4);
 }
 
-/* How few items three members have owned together at any time. Always true. */
+/* Notes the least number of items that three members have owned together at any time. Always returns true. */
 static bool note_least(dv_test_member **members, size_t *least) {
     size_t owned = 0;
     for (size_t n = 0; n < 3; n++) owned += dv_test_member_load(members[n]);

@@ -75,7 +75,7 @@ TEST(test_several_on_one_client) {
     witness_end(&w);
 }
 
-/* What both kinds write is what kazoo writes: the node's name, its data, and that it is ephemeral and ours. */
+/* Both kinds of party write what kazoo writes: the node's name, its data, and that it is ephemeral and ours. */
 TEST(test_as_kazoo_writes_it) {
     member m;
     struct Stat stat;
@@ -107,8 +107,8 @@ TEST(test_as_kazoo_writes_it) {
     leave(&m);
 }
 
-/* What kazoo members wrote is listed: by its marker and its data in a Party, by its name in a ShallowParty; the rest
- * counts as kazoo counts it. */
+/* Kazoo's members are listed: by marker and data in a Party, by name in a ShallowParty; the rest counts as kazoo
+ * counts it. */
 TEST(test_reads_what_kazoo_wrote) {
     member m;
     assert_int_equal(dv_test_zk_create(truth, "/party", "", 0, NULL) % ZNODEEXISTS, 0);
@@ -247,7 +247,7 @@ TEST(test_endings_end_waiting_calls) {
 
 /* --- bad input -------------------------------------------------------------------------------------------------- */
 
-/* What is wrong with a call is said, with the reason, and nothing is made. */
+/* A wrong call is refused with the reason, and nothing is made. */
 TEST(test_bad_arguments) {
     static const char *const paths[] = {
         NULL,     "",      "relative", "/",     "/a/",        "//",           "/a//b",

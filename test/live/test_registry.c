@@ -77,8 +77,8 @@ static void clear(void) {
 
 /* ---- tests ---- */
 
-/* What is stored is what a plain client reads, in a node of our session under parents without data; a reader that has
- * never written learns the time by a write that leaves nothing behind; in threads and in manual mode. */
+/* A plain client reads what was stored, in a node of our session under parents without data. A reader that has
+ * never written learns the time by a write that leaves nothing behind. Both hold in threads and in manual mode. */
 TEST(test_stored) {
     for (int manual = 0; manual < 2; manual++) {
         party p, reader;
@@ -377,7 +377,7 @@ TEST(test_denied) {
     assert_non_null(strstr(divvy_client_error(p.client), "/open/locked/r"));
     assert_int_equal(divvy_registry_unique_service(p.registry, "web", s, &entry, PATIENCE_MS), DIVVY_EACCES);
     assert_true(is_healthy(&p, "web", "curators"));
-    assert_int_equal(count_healthy(&p, NULL), 1); /* What is hidden hides nothing else. */
+    assert_int_equal(count_healthy(&p, NULL), 1); /* A hidden node hides nothing else. */
     assert_int_equal(divvy_registry_malformed(p.registry), 2);
     assert_int_equal(divvy_registry_healthy_services(p.registry, "hidden", &entry, PATIENCE_MS), DIVVY_EACCES);
     divvy_stats stats;

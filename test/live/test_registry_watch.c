@@ -102,7 +102,7 @@ static void path_of(int i, char *out, size_t out_bytes) {
     snprintf(out, out_bytes, SERVICES "/role%d/s%02d", i % ROLES, i);
 }
 
-/* Whether the view is what a fresh read says; *count of them there are. */
+/* Returns whether the view is what a fresh read says, and in *count how many entries there are. */
 static bool is_true_view(size_t *count) {
     *count = 0;
     for (int i = 0; i < IDS; i++) {
@@ -153,7 +153,7 @@ static cJSON *make_status(int i) {
     return status;
 }
 
-/* Of a registry's services; what fails while a server is away is left at that. */
+/* Changes services of a registry. A change that fails while a server is away is not tried again. */
 static void churn_announced(party *churners, int i) {
     divvy_registry *registry = churners[i % CHURNERS].registry;
     cJSON *status = make_status(i);
@@ -166,7 +166,8 @@ static void churn_announced(party *churners, int i) {
     cJSON_Delete(status);
 }
 
-/* Of others', as Curator writes them, or somebody who writes nonsense; replaced as Curator replaces. */
+/* Changes services of others, as Curator writes them, or as somebody does who writes nonsense; replaces as Curator
+ * does. */
 static void churn_raw(int i) {
     char path[64];
     path_of(i, path, sizeof path);
@@ -247,7 +248,7 @@ TEST(test_churn) {
     dv_test_zk_delete_all(truth, "/divvy");
 }
 
-/* Whether a lookup of all sends no request. */
+/* Returns whether a lookup of all sends no request. */
 static bool looks_for_free(party *p, size_t count) {
     divvy_stats before, after;
     divvy_client_stats(p->client, &before);

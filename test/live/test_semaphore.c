@@ -11,7 +11,7 @@
 #define DEAD_SESSION_MS 3000
 #define LONG_TICK_MS 6000 /* more than it is, so that the deadline comes long before the expiry */
 
-/* What callbacks of a semaphore have said. */
+/* The callbacks of a semaphore that came. */
 typedef struct {
     atomic_int done, result, lost, wrong;
     int64_t lost_at_ms;

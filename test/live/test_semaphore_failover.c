@@ -109,7 +109,7 @@ static void set_scene(scene *s) {
     for (int i = 0; i < LIMIT; i++) s->tokens[i] = divvy_semaphore_token(s->semaphores[i]);
 }
 
-/* What is held is held all along, by the same token and slot, and nobody else has it. */
+/* Returns whether all that was held is still held, by the same token and slot, and nobody else holds it. */
 static bool is_unchanged(scene *s) {
     bool same = divvy_lock_token(s->locks[0]) == s->lock_token;
     for (int i = 1; i < 3; i++) same = same && !divvy_lock_held(s->locks[i]);

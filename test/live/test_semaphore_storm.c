@@ -250,7 +250,7 @@ static void rage(dv_test_proxy *const *proxies, pid_t *pids, int fd) {
     }
 }
 
-/* Whether each has had one turn more than `before`; those that keep their slots, one at all. */
+/* Returns whether each has had one turn more than `before`; those that keep their slots, one at all. */
 static bool all_had_a_turn(const int *before) {
     for (int i = 0; i < CONTENDERS; i++) {
         if (atomic_load(&shared->turns[i]) <= (is_keeper(i) ? 0 : before[i])) return false;

@@ -63,7 +63,7 @@ TEST(test_right_or_larger) {
     }
 }
 
-/* Whatever a server answers, only a whole number in range, on a line of its own, is its tick. */
+/* A server's tick is a whole number in range, on a line of its own, whatever else the server answers. */
 TEST(test_answers) {
     static const struct {
         const char *text;

@@ -1,4 +1,4 @@
-/* Somebody else: deletes what is not his, and leaves strays. SPDX-License-Identifier: Apache-2.0 */
+/* The administrator: deletes nodes of others, and leaves strays. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <string.h>
 

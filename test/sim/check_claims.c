@@ -1,8 +1,8 @@
-/* What is believed of locks and semaphores, held against the truth after each step, and at the end.
+/* The beliefs in locks and semaphores, held against the truth after each step, and at the end.
  * SPDX-License-Identifier: Apache-2.0
  *
- * S1 to S5 when a claim begins to be believed, L2 of asynchronous acquires, and after the faults L1 and L3: each claim
- * is acquired once more, all waiters get what they wait for, and then nothing is left in any queue or pool. */
+ * S1 to S5 when a claim begins to be believed, L2 of asynchronous acquires, and after the faults L1 and L3: each
+ * claim is acquired once more, all waiters get what they wait for, and then nothing is left in any queue or pool. */
 #include "claims.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ static bool exclude(const sim_claim *a, const sim_claim *b) {
     return sim_claim_exclusive(a) || sim_claim_exclusive(b);
 }
 
-/* S2. */
+/* S2: no two clients believe in the same lock or slot at one moment. */
 static void check_alone(const sim_claim *c) {
     sim_world *w = c->m->world;
     for (size_t i = 0; i < w->script->slots; i++) {
@@ -108,7 +108,7 @@ void sim_check_claim(sim_claim *c, int64_t token) {
 
 /* ---- steps ---- */
 
-/* What a lease goes through, for the coverage. */
+/* Counts the stages of a lease, for the coverage. */
 static void look_at_stage(sim_claim *c) {
     const divvy_semaphore *s = c->semaphore;
     const dv_lease *lease = s && s->acquisition.tickets ? s->acquisition.tickets->place : NULL;
@@ -225,7 +225,8 @@ static bool nothing_left(const sim_world *w, char what[8], char *text, size_t by
     return true;
 }
 
-/* Of those that never had a partitioner. Watches that were given up stay until their node changes: two for a pool. */
+/* Checks L6 for members that never had a partitioner. Watches that were given up stay until their node changes: two
+ * for a pool. */
 static bool no_leaks(const sim_world *w, const sim_member *m, char what[8], char *text, size_t bytes) {
     divvy_stats stats;
     size_t crew = m->party ? 1 : 0, watches = crew + 1 + 2 * w->script->pools;
@@ -264,7 +265,7 @@ bool sim_claims_well(sim_world *w, char what[8], char *text, size_t bytes) {
     return nothing_left(w, what, text, bytes);
 }
 
-/* Everybody may have to wait for everybody else, what he is at and once more, in two places. */
+/* Every claim may have to wait for all others, for what they do now and once more, in two places. */
 int64_t sim_claims_bound_ms(const sim_world *w) {
     const sim_script *s = w->script;
     if (s->theme != SIM_OF_LOCKS) return 0;

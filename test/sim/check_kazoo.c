@@ -1,9 +1,11 @@
-/* What kazoo members believe, held against the invariants. SPDX-License-Identifier: Apache-2.0
+/* The beliefs of kazoo members, held against the invariants. SPDX-License-Identifier: Apache-2.0
  *
- * They believe as kazoo's own code does: a partitioner from ACQUIRED until its user answers a RELEASE, a lock or a slot
- * from the end of the acquire until the release, both until a server tells of the session's loss (kazoo.c,
- * kazoo_claims.c). S1, S2 and S7 hold for them as for members of ours, but for kazoo's known gap: it has no clock, so
- * it believes on when the servers have ended its session and it has not been told. That alone is excused, and only for
+ * They believe as kazoo's own code does (kazoo.c, kazoo_claims.c). A partitioner believes from ACQUIRED until its user
+ * answers a RELEASE, a lock or a slot from the end of the acquire until the release. Both believe until a server tells
+ * of the session's loss.
+ *
+ * S1, S2 and S7 hold for kazoo members as for members of ours, but for kazoo's known gap. kazoo has no clock, so it
+ * believes on when the servers have ended its session and it has not been told. That alone is excused, and only for
  * the kazoo member: it must be the stale party. The coverage tells how often that was, and for how long. */
 #include <string.h>
 

@@ -8,7 +8,7 @@
 
 enum { SLACK_MS = 2000, LOOK_MS = 97, AUDIT_MS = 61000 };
 
-/* What is not as it should be. */
+/* A fault in the state at rest. */
 typedef struct {
     char what[8];
     char text[320];
@@ -134,8 +134,8 @@ static bool is_name_of_stray(const roster *r, const char *name) {
     return false;
 }
 
-/* How many items the rule gives to strays at most: nobody takes them. A stray may have the name of a member that lives,
- * and which of two equal names comes first is not the rule's affair. */
+/* Returns how many items the rule gives to strays at most: nobody takes them. A stray may have the name of a member
+ * that lives, and which of two equal names comes first is not the rule's affair. */
 static size_t count_of_strays(const sim_world *w) {
     roster r = call_roster(w);
     uint32_t owners[SIM_ITEMS_MAX];

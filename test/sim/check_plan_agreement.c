@@ -1,7 +1,7 @@
-/* What members are configured with, and what plans have of it: D16, D17. SPDX-License-Identifier: Apache-2.0
+/* The members' configuration, and how much of it plans have: D16, D17. SPDX-License-Identifier: Apache-2.0
  *
- * What a member is configured with, and when it was started, is known here from the member itself, not from what its
- * nodes say. A life is one partitioner, from its creation to its end, whatever becomes of its sessions. */
+ * The checks know from the member itself how it is configured and when it was started, not from what its nodes say.
+ * A life is one partitioner, from its creation to its end, whatever becomes of its sessions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,7 +136,8 @@ static void check_items(sim_world *w, const roll *r, const sim_plan_version *bef
     w->coverage->plan_meetings[SIM_MET_BACK] += back && !was_wished(t, new->set->crc);
 }
 
-/* Who came after the items were asked for is configured with others, and so are all: they count. */
+/* Checks D17: members that came after other items were asked for all carry the tag's items, so the plan has those
+ * again. */
 static void check_return(sim_world *w, const roll *r, const sim_plan_version *before, const sim_plan_version *v) {
     const struct sim_plans_truth *t = w->plans_truth;
     const dv_plan *old = before->plan;
@@ -157,7 +158,7 @@ static const sim_person *newest_node(const struct sim_plans_truth *t, const dv_p
     return found;
 }
 
-/* What a static member was configured with when a plan had it last; NULL: that is not known. */
+/* Returns a static member's configuration when a plan had it last; NULL: that is not known. */
 static sim_configured *configured_then(struct sim_plans_truth *t, const char *key) {
     for (size_t i = 0; i < t->configured_count; i++) {
         if (strcmp(t->configured[i].key, key) == 0) return &t->configured[i];
@@ -206,7 +207,7 @@ void sim_plan_check_agreement(sim_world *w, const sim_plan_version *v) {
     if (!follows) return;
     check_items(w, &r, from, v);
     check_return(w, &r, from, v);
-    /* What members were configured with is known as of the last plan. */
+    /* The members' configurations are known as of the last plan. */
     if (from == &t->versions[t->count - 1]) check_weights(w, from, v);
 }
 

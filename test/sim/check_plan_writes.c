@@ -1,7 +1,7 @@
-/* What must hold for each plan that a member writes. SPDX-License-Identifier: Apache-2.0
+/* The conditions that each plan of a member must meet. SPDX-License-Identifier: Apache-2.0
  *
- * The rules are those of docs/protocol.md. The checks never ask who writes: they hold each plan against the one that it
- * replaces, and against the party as it was. */
+ * The rules are those of docs/protocol.md. The checks never ask which member writes. They hold each plan against the
+ * one that it replaces, and against the party as it was. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,7 +106,7 @@ static void check_strangers(sim_world *w, const sim_plan_version *v) {
     }
 }
 
-/* D13: nobody goes before his time. */
+/* D13: no absent member goes before its time. */
 static void check_patience(sim_world *w, const dv_plan *before, const sim_plan_version *v) {
     struct sim_plans_truth *t = truth_of(w);
     if (t->chunks_spoiled) return; /* Entries may have been written in plans that only members could read. */
@@ -222,7 +222,7 @@ static bool has_arrived(const sim_world *w, const dv_plan *plan, size_t moved, c
     const struct sim_plans_truth *t = truth_of(w);
     const char *name = plan->set->names[plan->moved[moved]];
     const dv_plan_member *m = dv_plan_member_at(plan, plan->owners[plan->moved[moved]]);
-    /* What is dealt no more, or whose owner goes, is on its way no more. */
+    /* An item that is no longer dealt, or whose owner goes, is no longer on its way. */
     if (!m || !survives(plan, after, m->slot) || !deals(after, name)) return true;
     if (was_gone(t, m, plan->header.pzxid)) return true;
     const sim_queue *q = &w->truth.queues[atoi(name + 5)];
@@ -282,7 +282,7 @@ static void check_moves(sim_world *w, const sim_plan_version *before, const sim_
     w->coverage->plan_meetings[SIM_MET_LEAST]++;
 }
 
-/* D20. */
+/* D20: a plan that changes nothing is not written. */
 static void check_need(sim_world *w, const sim_plan_version *before, const sim_plan_version *v) {
     if (before && before->plan && !before->now_broken && before->plan->header.generation > 0 &&
         sim_plans_equal(before->plan, v->plan))

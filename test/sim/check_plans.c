@@ -103,7 +103,7 @@ static void check_share(sim_member *m, const dv_follower *f) {
     }
 }
 
-/* Who decides, and whether it is a plan now or a rule of names. */
+/* Counts changes between a plan and a rule of names as what decides. */
 static void count_change_over(sim_member *m, const dv_follower *f) {
     int rule = f->in_force ? 1 : f->names_rule ? 2 : m->plan_rule;
     uint64_t *met = m->world->coverage->plan_meetings;
@@ -271,7 +271,8 @@ bool sim_plan_well(const sim_world *w, char what[8], char *text, size_t bytes) {
     return nothing_to_write(w, plan, text, bytes) && all_wishes_met(w, text, bytes);
 }
 
-/* Whose item it is by the plan; NULL: nobody's who takes part. SIM_NOT_DEALT: it is none of the plan's. */
+/* Returns the member that owns the item by the plan; SIM_NOBODY: none that takes part. SIM_NOT_DEALT: the plan has no
+ * such item. */
 size_t sim_plan_owner(const sim_world *w, size_t item) {
     const dv_plan *plan = plan_there(w, sim_plan_now(w));
     const char *name = w->items[item];
@@ -290,7 +291,7 @@ size_t sim_plan_owner(const sim_world *w, size_t item) {
     return SIM_NOBODY;
 }
 
-/* What plans add to the bound of L1 (D37): turns, rounds of moves, absences, a writer's round trips. */
+/* Returns what plans add to the bound of L1 (D37): turns, rounds of moves, absences, a writer's round trips. */
 int64_t sim_plans_bound_ms(const sim_world *w) {
     enum { RANK_MS = 100, MORE_RANKS = 4, LOOK_MS = 500, ROUND_TRIPS = 40, WRITES = 3 };
     const sim_script *s = w->script;

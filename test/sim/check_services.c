@@ -1,9 +1,9 @@
-/* What a registry's calls returned, held against the truth, and what is left at the end: S10, L1 to L3, L6.
+/* The results of a registry's calls, held against the truth, and the rest at the end: S10, L1 to L3, L6.
  * SPDX-License-Identifier: Apache-2.0
  *
- * S10. A read shows a state that is no older than what its session had seen before; a view, which follows changes, one
- * that is no older than its session. An entry that is returned as healthy stood in such a state, and its age by the
- * servers' clock was below its ttl. */
+ * S10. A read shows a state that is no older than what its session had seen before; a view, which follows changes,
+ * one that is no older than its session. An entry that is returned as healthy stood in such a state, and its age by
+ * the servers' clock was below its ttl. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ void sim_check_result(sim_services *s, const sim_call *call, const char *what, i
 
 /* ---- time: V6 ---- */
 
-/* How wrong what the registry takes for the servers' time may be. */
+/* Returns how wrong the registry's estimate of the servers' time may be. */
 static int64_t tolerance_ms(const sim_services *s) {
     enum { MOST_PPM_BEYOND = 6000 };
     const struct sim_services_truth *truth = s->m->world->services_truth;
@@ -146,7 +146,7 @@ void sim_check_all_healthy(sim_services *s, const sim_call *call, const char *ro
     if (!call->viewed) check_complete(s, call, role, array);
 }
 
-/* What a heartbeat, or a claim, of ours has stored was committed within the call. */
+/* Checks that the entry of a heartbeat or a claim was committed within the call that reports it stored. */
 void sim_check_stored(sim_services *s, const sim_call *call, const cJSON *entry) {
     sim_entry *e;
     const sim_version *v = find_version(s, entry, &e);
@@ -265,7 +265,7 @@ static const sim_told *told_of(const sim_services *s, const sim_entry *e) {
     return NULL;
 }
 
-/* What the user of a view was told last is what stands there, or did a moment ago. */
+/* Returns whether a view's user was told of the present entries, or of those a moment ago. */
 static bool view_is_true(const sim_services *s, char what[8], char *text, size_t bytes) {
     const sim_world *w = s->m->world;
     enum { MOMENT_MS = 1500 };

@@ -104,7 +104,7 @@ static void create(sim_claim *c) {
     c->seen_token = 0;
 }
 
-/* Whatever it is at: holding, or waiting. Inside a callback what is due comes afterwards. */
+/* Destroys the claim, whether it holds or waits. Inside a callback what is due comes afterwards. */
 static void destroy(sim_claim *c) {
     divvy_lock *lock = c->lock;
     divvy_semaphore *semaphore = c->semaphore;
@@ -209,7 +209,7 @@ static void on_slots_done(divvy_semaphore *semaphore, int result, void *user) {
 static void on_lost(sim_claim *c) {
     say(c, "is lost", 0);
     if (!exists(c)) wrong(c, "on_lost came after a destroy", 0);
-    bool closing = c->m->phase == SIM_ABSENT; /* What was lost before may be told in the course of it. */
+    bool closing = c->m->phase == SIM_ABSENT; /* A close may tell of a loss that came before it. */
     if (!c->owns && !c->waits && !closing) wrong(c, "on_lost came, and nothing was held", 0);
     if (!c->owns) c->lost_early = true;
     met(c, SIM_MET_CLAIM_LOST);
@@ -229,7 +229,7 @@ static void on_slots_lost(divvy_semaphore *semaphore, void *user) {
     on_lost(user);
 }
 
-/* ---- what the user does of himself ---- */
+/* ---- what the user does without being told ---- */
 
 static int64_t some_timeout(sim_claim *c) {
     sim_random *r = chance_of(c);

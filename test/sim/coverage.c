@@ -1,4 +1,5 @@
-/* What histories have met, so that a simulator that misses something says so. SPDX-License-Identifier: Apache-2.0 */
+/* The situations that histories have met, so that a simulator that misses some says so.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
 #include "sim.h"

@@ -1,4 +1,4 @@
-/* What histories have met. SPDX-License-Identifier: Apache-2.0 */
+/* The situations that histories have met. SPDX-License-Identifier: Apache-2.0 */
 #ifndef SIM_COVERAGE_H
 #define SIM_COVERAGE_H
 

@@ -291,7 +291,7 @@ static sim_member *in_crew(sim_world *w, uint32_t choice) {
     return NULL;
 }
 
-/* He does nothing for a while, or one of his callbacks does not return for a while, whatever else he does. */
+/* The user does nothing for a while, or a callback does not return for a while, whatever else the user does. */
 static void slow_down(sim_world *w, sim_member *m, const sim_event *e) {
     int64_t slow_ms = e->b % (uint32_t)(w->script->timeout_ms / 2);
     bool has_callbacks = m->partitioner && m->config.on_items && m->claim_count == 0;

@@ -326,7 +326,7 @@ void sim_member_act(sim_member *m) {
     else if (m->phase == SIM_IDLE && w->now_ms >= m->end_at) {
         bool again = !w->healed && sim_chance(&m->user.random, 50) && take_part(m);
         if (!again && (!w->healed || !m->user.stays)) sim_member_close(m);
-        else if (!again) m->end_at = INT64_MAX; /* What it left behind is looked for at the end. */
+        else if (!again) m->end_at = INT64_MAX; /* The end of the history looks for what it left behind. */
     }
     if (m->phase != SIM_ABSENT) sim_user_plan(m);
 }

@@ -1,4 +1,4 @@
-/* What users and administrators do to plans. SPDX-License-Identifier: Apache-2.0 */
+/* The acts of users and administrators on plans. SPDX-License-Identifier: Apache-2.0 */
 #include "plans.h"
 
 #include <stdio.h>
@@ -190,7 +190,7 @@ void sim_plans_trap(sim_world *w) {
     }
 }
 
-/* What stood there before, as it was; or as another ensemble would have written it. */
+/* Restores an earlier root, as it was or as another ensemble would have written it. */
 void sim_admin_restore_plan(sim_world *w, const sim_event *e) {
     static const char key[] = "\"pzxid\":\"", far[] = "6fffffff00000000";
     const struct sim_plans_truth *t = w->plans_truth;

@@ -1,5 +1,5 @@
-/* What was committed at P/plan and in the party, as the parts of the simulator see it. SPDX-License-Identifier:
- * Apache-2.0 */
+/* The commits at P/plan and in the party, as the parts of the simulator see them.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef SIM_PLANS_H
 #define SIM_PLANS_H
 
@@ -51,7 +51,7 @@ typedef struct {
     int64_t absent, since_ms;
 } sim_absence;
 
-/* What a static member was configured with when a plan had it last. */
+/* A static member's configuration when a plan had it last. */
 typedef struct {
     char key[SIM_NODE_BYTES];
     uint32_t weight;
@@ -80,7 +80,7 @@ struct sim_plans_truth {
     bool chunks_spoiled;          /* some may be missing, and plans that name them cannot be read */
 };
 
-/* What stands there now, or NULL. */
+/* Returns the plan that stands there now, or NULL. */
 const sim_plan_version *sim_plan_now(const sim_world *w);
 const sim_plan_version *sim_plan_at(const sim_world *w, int64_t mzxid);
 /* Members, owners, items, tag and options. */

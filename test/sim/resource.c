@@ -1,4 +1,4 @@
-/* What an item guards: it refuses tokens that are smaller than the largest that it was shown.
+/* The resource that an item guards: it refuses tokens that are smaller than the largest that it was shown.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "sim.h"
 

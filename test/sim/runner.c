@@ -13,7 +13,7 @@
 
 enum { HISTORY_LIMIT_S = 100, PROGRESS_S = 10 };
 
-/* What one worker shares with its parent. */
+/* The state that one worker shares with its parent. */
 typedef struct {
     pid_t pid;
     bool at_work;

@@ -5,7 +5,7 @@
 #include "client/clock.h"
 #include "sim.h"
 
-/* How often each kind comes, by profile: mixed, churn, servers, links, replies. */
+/* The frequency of each kind, by profile: mixed, churn, servers, links, replies. */
 static const struct {
     const char *name;
     unsigned char weight[SIM_PROFILES];
@@ -160,7 +160,7 @@ void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_wish kazoo, sim_the
     s->profile = (sim_profile)SIM_ONE_OF(r, SIM_MIXED, SIM_MIXED, SIM_MIXED, SIM_CHURN, SIM_SERVERS, SIM_SERVERS,
                                          SIM_LINKS, SIM_REPLIES, SIM_REPLIES);
     draw_ensemble(s, r);
-    /* What tries the clock most: a server that has lost its leader, and sessions that last no longer than its
+    /* The hardest trial of the clock: a server that has lost its leader, and sessions that last no longer than its
      * silence. */
     if (s->timeout_ms < 2 * s->tick_ms && sim_chance(r, 50)) s->profile = SIM_SERVERS;
     bool large = sim_chance(r, 2) && (theme == SIM_OF_POOLS || theme == SIM_OF_PLANS);

@@ -78,8 +78,8 @@ typedef struct {
 
 typedef enum { SIM_MIXED, SIM_CHURN, SIM_SERVERS, SIM_LINKS, SIM_REPLIES, SIM_PROFILES } sim_profile;
 
-/* What members do: partitioners divide a pool; or locks and semaphores, besides or instead; or registries; or
- * partitioners with all that plans can. */
+/* The members' work: partitioners that divide a pool; or locks and semaphores, besides or instead; or registries;
+ * or partitioners with all that plans can. */
 typedef enum { SIM_OF_POOLS, SIM_OF_LOCKS, SIM_OF_SERVICES, SIM_OF_PLANS } sim_theme;
 
 enum { SIM_LOCKS_MAX = 4, SIM_POOLS_MAX = 2, SIM_CLAIMS_MAX = 3 };

@@ -1,6 +1,6 @@
 /* The registry of a member, and its user. SPDX-License-Identifier: Apache-2.0
  *
- * He announces services, by himself or by the library's timer, claims unique roles, keeps a view and looks at it,
+ * The user announces services, by itself or by the library's timer, claims unique roles, keeps a view and looks at it,
  * without waiting; waiting calls are events of the script. Claims that do not wait go the way that the waiting call
  * goes inside, so that their transactions, too, meet faults in each state. */
 #include "services.h"
@@ -101,7 +101,7 @@ static void beat_if_due(sim_services *s, sim_own *own) {
 
 /* ---- claims ---- */
 
-/* Notes the end of a claim. A candidate that finds another holder comes back when that one's ttl ends, as near as he
+/* Notes the end of a claim. A candidate that finds another holder comes back when that one's ttl ends, as near as it
  * can tell. */
 static void come_back(sim_services *s, sim_unique *u, const char *role, const cJSON *holder) {
     const sim_world *w = s->m->world;

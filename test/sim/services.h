@@ -83,7 +83,7 @@ typedef struct {
     int64_t next_ms;
 } sim_unique;
 
-/* What a view's user was told last of an entry. */
+/* The last news of an entry that a view's user was told. */
 typedef struct {
     char role[8], id[16], attempt[32];
 } sim_told;
@@ -136,9 +136,9 @@ void sim_check_all_healthy(sim_services *s, const sim_call *call, const char *ro
 void sim_check_stored(sim_services *s, const sim_call *call, const cJSON *entry);
 void sim_check_claimed(sim_services *s, const sim_call *call, const cJSON *entry);
 void sim_check_removed(sim_services *s, const sim_call *call, const char *role, const char *id, int result);
-/* How a call ended: in time, and as the header says. */
+/* Checks the end of a call: in time, and as the header says. */
 void sim_check_result(sim_services *s, const sim_call *call, const char *what, int result);
-/* What the library takes for the servers' time. */
+/* Checks the library's estimate of the servers' time. */
 void sim_check_time(sim_services *s);
 
 #endif

@@ -8,7 +8,8 @@ static bool stays(const sim_script *script, const bool *omit, const char *what, 
     return !sim_run_one(script, omit, out) && strcmp(out->what, what) == 0;
 }
 
-/* Without the events of one piece. Whether the violation stays so; then they are out for good. */
+/* Runs the script without the events of one piece. Returns whether the violation stays so; then they are out for
+ * good. */
 static bool try_without(const sim_script *script, bool *omit, size_t from, size_t count, sim_violation *v) {
     bool trial[SIM_EVENTS_MAX];
     sim_violation found;

@@ -36,7 +36,7 @@ typedef struct {
     bool contends;
 } sim_node;
 
-/* Who came to own an item, in this order. */
+/* An owner of an item; they stand in the order in which they came. */
 typedef struct {
     int64_t token, session;
 } sim_owner;
@@ -82,14 +82,14 @@ typedef struct {
     int64_t token, session;
     bool gained; /* callbacks say so */
     int64_t gained_token;
-    bool works; /* the user does, or may: he has not stopped */
+    bool works; /* the user does, or may, as long as it has not stopped */
     int64_t work_token, work_session;
     bool knows_revoked;
 } sim_holding;
 
 typedef enum {
     SIM_AT_ONCE,    /* releases inside the callback */
-    SIM_LATER,      /* is told by callbacks, and takes his time */
+    SIM_LATER,      /* is told by callbacks, and takes its time */
     SIM_POLLS,      /* has no callbacks, and looks at snapshots */
     SIM_KAZOO_LOOP, /* has no callbacks, and looks at states: kazoo's loop */
 } sim_style;
@@ -138,7 +138,7 @@ typedef struct {
     bool last_done;     /* after the faults: once more, without limit */
 } sim_claim;
 
-/* What a kazoo member believes, as check_kazoo.c has seen it. */
+/* A kazoo member's belief, as check_kazoo.c has seen it. */
 typedef struct {
     bool at_work;
     int64_t session;  /* by which */
@@ -166,13 +166,13 @@ struct sim_member {
     bool paused;
     bool callback_runs; /* one that takes its time; others wait */
     int64_t resume_at;
-    int64_t act_at;     /* when the user does something; INT64_MAX: not by himself */
-    int64_t release_at; /* when he releases; 0: nothing is to be released */
+    int64_t act_at;     /* when the user does something; INT64_MAX: only when told */
+    int64_t release_at; /* when the user releases; 0: nothing is to be released */
     uint64_t release_id;
-    int64_t end_at; /* SIM_IDLE: when he closes */
+    int64_t end_at; /* SIM_IDLE: when the user closes */
 
     sim_holding items[SIM_ITEMS_MAX];
-    /* What was seen last. */
+    /* The state at the last look. */
     uint64_t seen_generation, seen_state_id;
     divvy_partition_state seen_state;
     bool seen_change, seen_alive;
@@ -183,7 +183,7 @@ struct sim_member {
     int last_reason;
     bool ended;                     /* finish(), destroy() or close() was called: the user has stopped all work */
     bool destroyed;                 /* the partitioner was, so that nothing may be told after it */
-    bool failing;                   /* he has seen FAILURE */
+    bool failing;                   /* the user has seen FAILURE */
     bool leaving;                   /* leave() was called, and not finish() */
     int64_t plan_mzxid, plan_found; /* of the plan in its memory, and of what it found last */
     int plan_standing;
@@ -268,7 +268,7 @@ struct sim_world {
     sim_undo undos[SIM_UNDO_MAX];
     size_t undo_count;
     divvy_client *admin;                            /* somebody else */
-    int64_t admin_sessions[SIM_ADMIN_SESSIONS_MAX]; /* by which he asked for something; it may be done late */
+    int64_t admin_sessions[SIM_ADMIN_SESSIONS_MAX]; /* of requests that may be done late */
     size_t admin_session_count;
     unsigned strays;
     bool last_blow;
@@ -282,7 +282,8 @@ struct sim_world {
     const char *items[SIM_ITEMS_MAX];
 };
 
-/* Executes a script. Whether there was no violation; *out tells which. `omit` (may be NULL): events to leave out. */
+/* Executes a script. Returns whether there was no violation; *out tells which. `omit` (may be NULL): events to
+ * leave out. */
 bool sim_history(const sim_script *script, const bool *omit, bool trace, sim_coverage *coverage, sim_violation *out);
 
 /* ---- world.c ---- */
@@ -321,23 +322,23 @@ void sim_admin_newer_plan(sim_world *w);
 
 /* ---- member.c ---- */
 void sim_member_start(sim_world *w, size_t slot, const sim_event *event);
-/* What divvy_partitioner_finish() returned. */
+/* Returns the result of divvy_partitioner_finish(). */
 int sim_member_finish(sim_member *m, int64_t timeout_ms);
 /* The same, and gives its place in the plan up. */
 void sim_member_leave(sim_member *m, int64_t timeout_ms);
 void sim_member_destroy(sim_member *m);
 void sim_member_close(sim_member *m);
 void sim_member_crash(sim_member *m);
-/* What it does of itself, now that act_at has come. */
+/* Does what the member does of itself, once act_at has come. */
 void sim_member_act(sim_member *m);
 /* The item as its partitioner has it; NULL: it has none of that name. */
 dv_item *sim_item_of(const sim_member *m, size_t item);
 
 /* ---- user.c ---- */
 void sim_user_callbacks(sim_member *m, divvy_partitioner_config *config);
-/* A callback of his begins to take its time, in a thread of its own, or ends. */
+/* Makes a callback of the user take its time, in a thread of its own, or end. */
 void sim_user_hold_callbacks(sim_member *m, bool hold);
-/* What he does of himself, now that act_at has come. */
+/* Does what the user does without being told, once act_at has come. */
 void sim_user_act(sim_member *m);
 void sim_user_stop_all(sim_member *m);
 void sim_user_plan(sim_member *m);
@@ -347,13 +348,13 @@ void sim_check_transaction(sim_world *w, const divvy_testing_transaction *t);
 void sim_check_step(sim_world *w);
 /* Time has gone on inside a waiting call. */
 void sim_check_anew(sim_world *w);
-/* The user is told that he gained an item. */
+/* Checks an item that the user is told to have gained. */
 void sim_check_gained(sim_member *m, size_t item, int64_t token);
 /* The user has begun to work on an item. */
 void sim_check_work(sim_member *m, size_t item);
 bool sim_member_alive(const sim_member *m);
 void sim_check_told(sim_member *m, divvy_partition_state from, divvy_partition_state to);
-/* He has released: what is his again in the very next step was not kept. */
+/* The user has released: an item that it owns again in the very next step was not kept. */
 void sim_check_released(sim_member *m);
 /* finish() said that all is gone. */
 void sim_check_gone(sim_member *m);
@@ -388,12 +389,12 @@ void sim_truth_excuse(sim_truth *truth, size_t item, int64_t token);
 bool sim_truth_excused(const sim_truth *truth, size_t item, int64_t token);
 void sim_truth_kill(sim_truth *truth, int64_t session);
 bool sim_truth_killed(const sim_truth *truth, int64_t session);
-/* Whose turn it was, from 1, of those that came to own the item; 0: never. */
+/* Returns whose turn it was, from 1, of those that came to own the item; 0: never. */
 size_t sim_truth_turn(const sim_truth *truth, size_t item, int64_t token, int64_t session);
 
 /* ---- claims.c ---- */
 void sim_claims_draw(sim_member *m, sim_random *r);
-/* What its users do of themselves, now that sim_claims_next() has come. */
+/* Does what the users of claims do without being told, once sim_claims_next() has come. */
 void sim_claims_act(sim_member *m);
 int64_t sim_claims_next(const sim_member *m);
 /* All is given up: acquires are canceled, what is held is released. */
@@ -423,7 +424,7 @@ void sim_kazoo_claim_start(sim_member *m, sim_random *r);
 void sim_kazoo_claim_act(sim_member *m);
 bool sim_kazoo_claim_well(const sim_kazoo_claim *k);
 void sim_kazoo_claim_free(sim_kazoo_claim *k);
-/* What its user works on, and by which node; NULL: nothing. */
+/* Returns the claim that its user works on, and in *node its node; NULL: none. */
 const sim_claim *sim_kazoo_claim_held(sim_kazoo_claim *k, const char **node);
 const char *sim_kazoo_claim_describe(const sim_kazoo_claim *k, char *buffer, size_t bytes);
 
@@ -454,7 +455,7 @@ void sim_plans_set_items(sim_member *m, const sim_event *e);
 void sim_plans_set_weight(sim_member *m, const sim_event *e);
 void sim_plans_deploy(sim_world *w, const sim_event *e);
 void sim_plans_trap(sim_world *w);
-/* In a pool at rest somebody lays hands on the plan, once: nothing else wakes anybody. Whether he did. */
+/* Spoils the plan of a pool at rest, once: nothing else wakes anybody. Returns whether it did. */
 bool sim_plans_last_blow(sim_world *w);
 
 /* ---- truth_plans.c, check_plans.c ---- */
@@ -475,11 +476,11 @@ bool sim_plan_well(const sim_world *w, char what[8], char *text, size_t bytes);
 /* The slot of the member whose item it is by the plan; SIM_NOBODY, SIM_NOT_DEALT. */
 size_t sim_plan_owner(const sim_world *w, size_t item);
 int64_t sim_plans_bound_ms(const sim_world *w);
-/* How long a plan of a later release is respected: up to this time. 0: there was none. */
+/* Returns until when a plan of a later release is respected. 0: there was none. */
 int64_t sim_plans_newer_until(const sim_world *w);
 
 /* ---- resource.c ---- */
-/* The user of `m` writes, with the token that he believes in. */
+/* Writes as the user of `m`, with the token that it believes in. */
 void sim_resource_write(sim_member *m, size_t item);
 
 /* ---- kazoo.c ---- */
@@ -488,7 +489,7 @@ void sim_kazoo_act(sim_kazoo *kazoo);
 bool sim_kazoo_settled(const sim_kazoo *kazoo);
 /* Returns whether its user works on what it has acquired. */
 bool sim_kazoo_at_work(sim_kazoo *kazoo);
-/* The node by which its user works on an item; NULL: he does not. */
+/* Returns the node by which its user works on an item; NULL: the user does not. */
 const char *sim_kazoo_node(const sim_kazoo *kazoo, size_t item);
 void sim_kazoo_free(sim_kazoo *kazoo);
 const char *sim_kazoo_describe(const sim_kazoo *kazoo, char *buffer, size_t bytes);

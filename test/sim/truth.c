@@ -1,4 +1,5 @@
-/* What the servers committed: a mirror, from the transactions in their order. SPDX-License-Identifier: Apache-2.0 */
+/* The servers' commits: a mirror of the tree, from the transactions in their order.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,9 +1,9 @@
-/* What the servers committed on the paths of locks and semaphores, and whether they may have.
+/* The servers' commits on the paths of locks and semaphores, and the checks that they are allowed.
  * SPDX-License-Identifier: Apache-2.0
  *
  * Held against each transaction: S1 (the node of a believed claim neither goes nor gets another before it), S9 (an
- * admission keeps within the limit at its zxid, takes numbers that are free, and is the head's), L4 (the release of an
- * exclusive lock wakes one waiter at most). */
+ * admission keeps within the limit at its zxid, takes numbers that are free, and is the head's), L4 (the release of
+ * an exclusive lock wakes one waiter at most). */
 #include "claims.h"
 
 #include <stdio.h>
@@ -226,7 +226,7 @@ static void check_admitted(sim_world *w, const sim_claim_node *lease, sim_pool_t
     w->coverage->claim_meetings[SIM_MET_KAZOO_LEASE] += !lease->numbered;
 }
 
-/* What was written just now: the ensemble's own log has it. */
+/* Returns the data written just now: the ensemble's own log has them. */
 static const dv_mem_blob *data_of(const sim_world *w, const divvy_testing_transaction *t) {
     const dv_mem *mem = w->ensemble;
     const dv_mem_txn *txn = mem->history_count ? mem->history[mem->history_count - 1] : NULL;

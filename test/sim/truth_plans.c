@@ -1,4 +1,4 @@
-/* What was committed at P/plan and in the party: a mirror of it. SPDX-License-Identifier: Apache-2.0 */
+/* The commits at P/plan and in the party: a mirror of both. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What was committed below the registry's path: a mirror, and what must hold for each transaction: S10, S11.
+/* The commits below the registry's path: a mirror, and the conditions for each transaction: S10, S11.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "services.h"
 
@@ -217,7 +217,7 @@ static bool purges_old(const sim_process *p, const void *context) {
     return p->purges && (age_ms > p->purge_ttls * d->v->ttl_ms || afresh);
 }
 
-/* S11. */
+/* S11: a client deletes only entries that it was asked to delete, or that are its own or too old. */
 static void check_deleted(sim_world *w, const divvy_testing_transaction *t, const sim_entry *e, const sim_version *v) {
     const dv_mem_txn *txn = raw_transaction(w);
     deletion d = {w, e, v, txn->time_ms};

@@ -1,4 +1,4 @@
-/* What the library allocates, counted, and one of it refused. SPDX-License-Identifier: Apache-2.0 */
+/* The allocations of the library, counted, and one of them refused. SPDX-License-Identifier: Apache-2.0 */
 #include "allocations.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* What the library allocates, counted, and one of it refused. SPDX-License-Identifier: Apache-2.0
+/* The allocations of the library, counted, and one of them refused. SPDX-License-Identifier: Apache-2.0
  *
  * The library that the sweeps are linked with calls these functions instead of malloc() and its kin (symbols.txt);
  * cJSON is made to by its hooks. The ensemble, the scenarios and the native client go on with the C library's own. */
@@ -20,18 +20,19 @@ void sweep_allocations_arm(size_t first, size_t length);
 void sweep_allocations_disarm(void);
 /* Nothing is counted or refused between a pause and its end: for what a scenario itself makes with the library. */
 void sweep_allocations_pause(bool paused);
-/* Whether the time for refusing is over, though fewer than `length` were; asked once one was. NULL: it never is. */
+/* Sets how to find that the time for refusing is over, though fewer than `length` were refused. `over` is asked
+ * once one was. NULL: the time is never over. */
 void sweep_allocations_until(bool (*over)(void *user), void *user);
-/* How many there were while armed; how many of them were refused. */
+/* Return how many allocations there were while armed, and how many of them were refused. */
 size_t sweep_allocations_seen(void);
 size_t sweep_allocations_refused(void);
-/* How many places of the library have asked for memory while armed, since the program began. */
+/* Returns how many places of the library have asked for memory while armed, since the program began. */
 size_t sweep_allocation_sites(void);
-/* What was allocated and not freed yet. */
+/* Returns how many allocations were not freed yet. */
 size_t sweep_allocations_outstanding(void);
 /* Keep in mind, from now on, who asks for what; that takes time. */
 void sweep_allocations_note_all(void);
-/* Who asked for the first that was refused, or, with `leaked`, for the oldest that is outstanding: to stderr. */
+/* Prints to stderr the caller of the first refused allocation, or, with `leaked`, of the oldest outstanding one. */
 void sweep_allocations_explain(bool leaked);
 void sweep_allocations_forget(void);
 

@@ -28,7 +28,7 @@ static void on_lost(divvy_lock *lock, void *context) {
     u->lost++;
 }
 
-/* S2. */
+/* S2: no two clients hold an exclusive lock at one moment. */
 static void check(sweep *s, void *context) {
     const users *u = context;
     bool first = u->a.lock && divvy_lock_held(u->a.lock), second = u->b.lock && divvy_lock_held(u->b.lock);

@@ -27,7 +27,7 @@ typedef struct {
 
 static options opt = {.way = -1, .stride = 1};
 
-/* What is being run, for messages and for signals. */
+/* The sweep that runs, for messages and for signals. */
 static struct {
     const sweep_scenario *scenario;
     sweep *sweep;
@@ -93,7 +93,7 @@ static void open_ensemble(sweep *s) {
     if (divvy_testing_ensemble_create(&s->ensemble, &config) != 0) sweep_fail(s, "no ensemble");
 }
 
-/* What the self-checks do wrong, so that it is seen whether a sweep would notice. */
+/* Returns whether a self-check is to do wrong here, which shows whether a sweep would notice. */
 static bool is_spoilt(const sweep *s, const char *how) {
     return opt.self_check && s->way != SWEEP_CLEAN && s->at == 3 && strcmp(opt.self_check, how) == 0;
 }

@@ -17,7 +17,7 @@ typedef struct {
     member members[MEMBERS];
 } pool;
 
-/* S2. */
+/* S2: no two members own an item at one moment. */
 static void check(sweep *s, void *context) {
     const pool *p = context;
     for (size_t i = 0; i < ITEMS; i++) {
@@ -33,8 +33,8 @@ static void create(sweep *s, pool *p, size_t m) {
     SWEEP_DO(s, divvy_partitioner_create(&p->members[m].partitioner, s->clients[m], &p->members[m].config));
 }
 
-/* What a member's program does when it has time: it releases, and where a partitioner gave up for what we made fail,
- * it makes another one. */
+/* Does what a member's program does when it has time. It releases; where a partitioner gave up for a failure of
+ * ours, it makes another one. */
 static void act(sweep *s, pool *p, size_t m) {
     member *u = &p->members[m];
     if (!u->partitioner) return;

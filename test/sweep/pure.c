@@ -1,4 +1,4 @@
-/* What has no I/O: assignments, plans and their texts, lists of names. SPDX-License-Identifier: Apache-2.0 */
+/* The parts without I/O: assignments, plans and their texts, lists of names. SPDX-License-Identifier: Apache-2.0 */
 #include "plan/step.h"
 #include "plan/text.h"
 #include "scenarios.h"

@@ -100,7 +100,8 @@ static void look(sweep *s, divvy_registry *registry, int wanted) {
     cJSON_Delete(entry);
 }
 
-/* Of one role after the other: what a call removed before it failed is no longer there for the next one. */
+/* Unregisters in one role after the other. An entry that a call removed before it failed is gone when the next call
+ * comes. */
 static void unregister_everywhere(sweep *s, divvy_registry *registry, const char *id) {
     int error = divvy_registry_unregister(registry, NULL, id, SWEEP_WAIT_MS);
     bool again = sweep_excuses(s, error);

@@ -66,7 +66,7 @@ static void after(const request *r) {
     }
 }
 
-/* What the answer's error is instead. */
+/* Returns the error that the answer is given instead. */
 static int outcome(const request *r, int error) {
     seam *m = r->seam;
     if (dv_session_over(error)) return error;

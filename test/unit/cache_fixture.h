@@ -12,8 +12,8 @@
 
 #define ROOT "/r"
 
-/* What became of the view since it was last looked at: "+a/x=1" came, "a/x=1>2" was written, "-a/x=2" went,
- * "~a/x=2" went and is kept, "a/x~2>3" came back; each followed by a space. */
+/* The changes of the view since the last look: "+a/x=1" came, "a/x=1>2" was written, "-a/x=2" went, "~a/x=2" went
+ * and is kept, "a/x~2>3" came back; each followed by a space. */
 static struct {
     dv_cache *cache;
     char log[65536];
@@ -44,7 +44,7 @@ static bool is_healthy_text(void *owner, const void *entry, const dv_stat *stat,
     return strncmp(entry, "sick", 4) != 0;
 }
 
-/* What is told is the difference to what was told before, which must not be none. */
+/* Logs a change of the view. There must be a difference to what was told before. */
 static void on_view_changed(void *owner, dv_slot *slot, int64_t now) {
     (void)now;
     assert_ptr_equal(owner, &told);
@@ -79,7 +79,7 @@ static const dv_cache_owner text_owner = {parse_text, mark_text, free, is_health
 static const dv_cache_options usual_options = {
     .watch_bytes = 100000, .poll_ms = 5000, .preserve_settle_ms = 5000, .preserve_max_ms = 60000};
 
-/* What was told since the last look. */
+/* Asserts what was told since the last look. */
 static inline void expect_told(const char *text) {
     assert_string_equal(told.log, text);
     told.log[0] = '\0';

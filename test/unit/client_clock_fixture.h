@@ -16,7 +16,7 @@ static dv_fake *fake;
 static divvy_client *client;
 static int64_t start;
 
-/* What the user was told of the session, by letters, and what listeners were. */
+/* The news of the session that the user was told, by letters, and those that listeners were told. */
 static char sessions[32], heard[32];
 
 static inline void note(char *text, char letter) {

@@ -17,7 +17,7 @@
 static dv_fake *fake;
 static dv_tree *tree;
 
-/* What a contender's owner has heard. */
+/* The events that a contender's owner was told. */
 typedef struct {
     dv_contender *contender; /* NULL once gone */
     int held, failed, gone, error;

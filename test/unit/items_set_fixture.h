@@ -1,7 +1,7 @@
 /* A member whose set of items is replaced by hand, as a plan would. SPDX-License-Identifier: Apache-2.0
  *
- * On the in-memory ensemble, in virtual time. What on_items tells is checked throughout: gained and lost in turn for
- * each item, tokens that grow, and nothing revoked that is not there. */
+ * On the in-memory ensemble, in virtual time. The fixture checks all that on_items tells: gained and lost in turn
+ * for each item, tokens that grow, and nothing revoked that is not there. */
 #ifndef DV_TEST_ITEMS_SET_FIXTURE_H
 #define DV_TEST_ITEMS_SET_FIXTURE_H
 
@@ -167,7 +167,7 @@ static inline int deal(member *m, const char *items, const char *mine) {
     return error;
 }
 
-/* What is in the snapshot, "a b* c": revoked ones with a star. */
+/* Asserts the items in the snapshot, "a b* c": revoked ones with a star. */
 static inline void assert_snapshot(member *m, const char *expected) {
     divvy_partition *snapshot = divvy_partitioner_partition(m->p);
     char text[256] = "";

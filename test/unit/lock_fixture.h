@@ -1,4 +1,4 @@
-/* What tests of divvy/lock.h on a scripted backend share. SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the tests of divvy/lock.h on a scripted backend. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_TEST_LOCK_FIXTURE_H
 #define DV_TEST_LOCK_FIXTURE_H
 
@@ -19,7 +19,7 @@
 static dv_fake *fake;
 static dv_tree *tree;
 
-/* Who uses a lock, and what was heard. */
+/* The user of a lock, and what it was told. */
 typedef struct {
     divvy_lock *lock;
     int done, result, lost;

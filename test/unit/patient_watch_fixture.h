@@ -20,7 +20,7 @@ static dv_fake *fake;
 static dv_patient_watch *watch;
 static int64_t start;
 
-/* What was told, and when. */
+/* The events that the owner was told, and when. */
 static struct {
     int changed, settled, failed, gone, error;
     int64_t changed_at, settled_at;

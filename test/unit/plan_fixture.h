@@ -1,4 +1,4 @@
-/* What tests of the sticky plan share: chance, sets, plans side by side. SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the tests of the sticky plan: chance, sets, plans side by side. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_TEST_PLAN_FIXTURE_H
 #define DV_TEST_PLAN_FIXTURE_H
 
@@ -139,8 +139,8 @@ static inline void print_whole(dv_plan_text *out, const dv_plan *plan) {
     dv_plan_root_clear(&root);
 }
 
-/* What came of a text: 0 with *out, or an error. The bytes are copied to memory of their size, so that a reader that
- * goes too far is found by the sanitizers. */
+/* Reads a text. Returns 0 with *out, or an error. The bytes are copied to memory of their size, so that the
+ * sanitizers find a reader that goes too far. */
 static inline int read_whole(dv_plan **out, const char *text, size_t bytes, dv_plan_fault *fault) {
     dv_plan_root root;
     dv_plan_set *set = NULL;

@@ -103,7 +103,7 @@ static inline bool serve(void) {
     return true;
 }
 
-/* How many reads were answered. */
+/* Answers all reads. Returns how many they were. */
 static inline size_t serve_all(void) {
     size_t count = 0;
     for (; serve(); count++) assert_true(count < 100000);
@@ -174,7 +174,7 @@ static inline void write_base(dv_plan *plan) {
     remember(plan);
 }
 
-/* What changed since the plan before. */
+/* Writes the changes since the plan before. */
 static inline void write_delta(dv_plan *plan) {
     sign(plan);
     uint32_t number = 0;
@@ -275,7 +275,7 @@ static inline void look(void) {
     dv_fake_run(nodes.fake);
 }
 
-/* That the memory is the writer's newest plan, and the root it is from. */
+/* Asserts that the memory is the writer's newest plan, and the root it is from. */
 static inline void assert_follows(void) {
     assert_int_equal(heard.memory.standing, DV_PLAN_GOOD);
     assert_plans_equal(heard.memory.plan, writer.plan);

@@ -14,7 +14,7 @@
 static dv_fake *fake;
 static dv_roster *people;
 
-/* What was told. */
+/* The events that were told. */
 static struct { int done, error, ghosts; } told;
 
 static inline void on_done(void *context, int error, int64_t now) {

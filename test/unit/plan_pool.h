@@ -191,7 +191,7 @@ static inline size_t moved(const pool *l, const owners *before, const owners *af
     size_t count = 0;
     for (size_t i = 0; i < l->count; i++) {
         bool same = before->owners[i] == after->owners[i];
-        /* What stays was never unlocked. */
+        /* An item that stays was never unlocked. */
         if (same) assert_int_equal(before->tokens[i], after->tokens[i]);
         count += !same;
     }

@@ -6,7 +6,7 @@
 
 enum { NODES_MAX = 24, WORLD_NAME_BYTES = 24 };
 
-/* Who lives, and the plan that they have. Nodes keep their order, the younger the higher. */
+/* The live nodes, and the plan that they have. Nodes keep their order, the younger the higher. */
 typedef struct {
     struct {
         char node[WORLD_NAME_BYTES], identifier[WORLD_NAME_BYTES];
@@ -78,7 +78,7 @@ static inline dv_plan_party party_of(world *w, dv_plan_node nodes[NODES_MAX], bo
     return (dv_plan_party){.pzxid = w->zxid, .nodes = nodes, .count = w->count, .set = w->set, .options = w->options};
 }
 
-/* What the writer adds to a plan before he writes it. */
+/* Adds what the writer adds to a plan before it writes the plan. */
 static inline void seal(world *w, dv_plan *plan) {
     static unsigned guids;
     sprintf(plan->header.guid, "g%u", ++guids);
@@ -98,7 +98,7 @@ static inline size_t load_of(const dv_plan *plan, uint32_t slot) {
     return load;
 }
 
-/* What holds of every plan that a step makes, whatever it was made from. */
+/* Asserts what holds of every plan that a step makes, whatever plan the step began with. */
 static inline void assert_sound(const dv_plan *plan) {
     size_t workers = 0;
     for (size_t m = 0; m < plan->member_count; m++) {
@@ -155,7 +155,7 @@ static inline const dv_plan_member *member_named(const dv_plan *plan, const char
     return NULL;
 }
 
-/* How many items are another's who were somebody's who still works. Both plans have the same set. */
+/* Returns how many items left an owner that still works. Both plans have the same set. */
 static inline size_t moves_of(const dv_plan *before, const dv_plan *after) {
     size_t moves = 0;
     for (size_t i = 0; i < after->set->count; i++) {

@@ -67,7 +67,7 @@ static inline void post(void *queue, dv_event *event) {
     library_runs();
 }
 
-/* Whether it did not come to that. */
+/* Ends the scarcity. Returns whether no allocation was refused. */
 static inline bool make_plentiful(void) {
     scarce = false;
     scarce_after = -1;
@@ -150,7 +150,7 @@ static inline void answer_reading(void) {
     answer(0);
 }
 
-/* Whatever comes is answered well, until there is nothing more. */
+/* Answers all that comes well, until there is nothing more. */
 static inline void serve_all(void) {
     for (const dv_fake_request *q; (q = dv_fake_oldest(fake)) != NULL;) {
         if (q->is_multi) answer_multi(0);

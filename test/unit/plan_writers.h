@@ -234,13 +234,13 @@ static inline unsigned write_all(user *u) {
 
 /* ---- what was written ---- */
 
-/* What somebody reads who knows nothing of it. */
+/* Reads what stands there, as a reader that knows nothing of it. */
 static inline void read_anew(user *reader) {
     *reader = (user){.client = witness};
     refresh(reader);
 }
 
-/* That the plan reads as its writer remembers it, in every text. */
+/* Asserts that the plan reads as its writer remembers it, in every text. */
 static inline void assert_reads_as(const dv_plan_memory *expected) {
     user fresh;
     read_anew(&fresh);
@@ -258,7 +258,7 @@ static inline void assert_reads_as(const dv_plan_memory *expected) {
     dv_plan_memory_clear(&fresh.memory);
 }
 
-/* How many chunks there are that the root does not name. */
+/* Returns how many chunks there are that the root does not name. */
 static inline size_t garbage_count(const dv_plan_memory *memory) {
     const char **names = dv_plan_root_chunk_names(&memory->root);
     size_t count = dv_plan_root_chunk_count(&memory->root), garbage = 0;

@@ -1,4 +1,4 @@
-/* What tests of the registry on an in-memory ensemble share, in virtual time. SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the tests of the registry on an in-memory ensemble, in virtual time. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_REGISTRY_FIXTURE_H
 #define DV_REGISTRY_FIXTURE_H
 
@@ -96,7 +96,7 @@ static inline double number_of(const cJSON *entry, const char *name) {
     return cJSON_IsNumber(item) ? item->valuedouble : -12345;
 }
 
-/* What `format` prints, as JSON, with ' for ". */
+/* Parses what `format` prints as JSON, with ' for ". */
 __attribute__((format(printf, 1, 2))) static inline cJSON *json(const char *format, ...) {
     char text[4096];
     va_list arguments;

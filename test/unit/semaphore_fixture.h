@@ -1,4 +1,4 @@
-/* What tests of divvy/semaphore.h on an in-memory ensemble share: users, the truth, and what must always hold.
+/* Shared by the tests of divvy/semaphore.h on an in-memory ensemble: users, the truth, and what must always hold.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_TEST_SEMAPHORE_FIXTURE_H
 #define DV_TEST_SEMAPHORE_FIXTURE_H
@@ -101,7 +101,7 @@ static inline void check_slots(const node *newest) {
     }
 }
 
-/* Who believes to hold has its node, at every moment. */
+/* Checks that a user that believes to hold has its node, at every moment. */
 static inline void check_belief(void) {
     for (size_t i = 0; i < user_count && !killed; i++) {
         int64_t token = users[i].semaphore ? divvy_semaphore_token(users[i].semaphore) : 0;
@@ -152,7 +152,7 @@ static inline void check_limit(uint32_t limit_now) {
 
 static inline uint32_t read_limit(void);
 
-/* Whether anything happened before that time. */
+/* Makes one step. Returns whether anything happened before that time. */
 static inline bool step_until(int64_t until) {
     stepping = true;
     bool something = divvy_testing_step(ensemble, until) == 1;

@@ -1,4 +1,4 @@
-/* What tests of the sticky assignment share: a pool, chance, bounds of loads. SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the tests of the sticky assignment: a pool, chance, bounds of loads. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_TEST_STICKY_POOL_H
 #define DV_TEST_STICKY_POOL_H
 
@@ -57,7 +57,7 @@ static inline void pool_assign(pool *p) {
         0);
 }
 
-/* What was assigned is what the items have from now on. */
+/* Makes the assigned owners the previous owners of the items. */
 static inline void pool_adopt(pool *p) {
     memcpy(p->previous, p->owners, p->item_count * sizeof p->owners[0]);
 }
@@ -148,7 +148,7 @@ static inline size_t moves_count(const pool *p) {
     return moves;
 }
 
-/* Somebody leaves; his items have no owner. */
+/* Lets a member leave; its items have no owner. */
 static inline void member_leaves(pool *p) {
     uint32_t gone = (uint32_t)chance(p->member_count);
     size_t last = --p->member_count;

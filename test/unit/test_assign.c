@@ -64,7 +64,7 @@ static const char *member_name(const pool *p, size_t m) {
     return p->members[m].identifier;
 }
 
-/* How many names stand before that of `index` in the order of A1; *rank is how many of them are equal to it. */
+/* Returns how many names stand before that of `index` in the order of A1; *rank is how many of them are equal to it. */
 static size_t naive_place(const pool *p, const char *(*name)(const pool *, size_t), size_t count, size_t index,
                           size_t *rank) {
     size_t place = 0;
@@ -270,8 +270,8 @@ TEST(test_order_changes_nothing) {
     }
 }
 
-/* How many items have another owner when the last of `member_count` members is not there: the moves of its leave and,
- * read backwards, of its join. *least is how many must move: the items of that member. */
+/* Returns how many items have another owner when the last of `member_count` members is not there: the moves of its
+ * leave and, read backwards, of its join. *least is how many must move: the items of that member. */
 static size_t moves_count(size_t member_count, size_t item_count, size_t *least) {
     pool_fill(&first, member_count, item_count);
     pool_assign(&first, divvy_assign_rendezvous);

@@ -62,7 +62,7 @@ TEST(test_pipe) {
     assert_null(exposed(OTHER, S_IFIFO | 0666, SELF));
 }
 
-/* What is read is what was judged, and of what was refused nothing is kept. */
+/* The file that is read is the one that was checked, and nothing is kept of a refused file. */
 TEST(test_read) {
     char path[] = "/tmp/divvy-auth-XXXXXX", *auth = NULL;
     int fd = mkstemp(path);

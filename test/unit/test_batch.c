@@ -10,7 +10,7 @@
 
 static dv_fake *fake;
 
-/* What came back, for each operation, and in which order. */
+/* An operation's answers: which came, and in which order. */
 typedef struct {
     char path[32];
     int answers, error, order;
@@ -255,7 +255,7 @@ TEST(test_session_over) {
     }
 }
 
-/* What is asked for while there is no connection is answered as unknown, and not inside the call. */
+/* A request without a connection is answered as unknown, and not inside the call. */
 TEST(test_not_connected) {
     dv_fake_session(fake, DIVVY_SUSPENDED);
     begin();

@@ -31,7 +31,7 @@ TEST(test_primes) {
     assert_false(is_primed("b"));
 }
 
-/* Of all roles: R first, then each of them; primed is all of it with the last answer, and a role that comes later
+/* A view of all roles reads R first, then each role. It is primed with the last answer, and a role that comes later
  * does not take that back. */
 TEST(test_primes_all) {
     begin(NULL);
@@ -147,7 +147,7 @@ TEST(test_audit_tells_nothing_twice) {
     expect_told("a/x=1>9 ");
 }
 
-/* Of 1,000 entries so many are read at a time, and the others as answers come. */
+/* A view reads so many of 1,000 entries at a time, and the others as answers come. */
 TEST(test_reads_are_bounded) {
     enum { ENTRIES = 1000 };
     static const char *names[ENTRIES];
@@ -176,7 +176,7 @@ TEST(test_reads_are_bounded) {
 
 /* --- what is read ----------------------------------------------------------------------------------------------- */
 
-/* What is no entry is passed over, and does not hold the others up; once it is written well it comes. */
+/* A node that holds no entry is passed over, and does not hold the others up; once it is written well it comes. */
 TEST(test_malformed) {
     begin("a");
     answer_names("xy");
@@ -194,7 +194,7 @@ TEST(test_malformed) {
     expect_told("");
 }
 
-/* What may not be read is not in the view, and is tried again with the next audit. */
+/* A node that may not be read is not in the view, and is tried again with the next audit. */
 TEST(test_no_access) {
     begin("a");
     answer_names("x");

@@ -87,7 +87,7 @@ TEST(test_fits_again) {
     expect_asked("children! /r/a");
     answer_names("xy");
     expect_asked("get! /r/a/x, get! /r/a/y");
-    answer_data_at("5", 1, 300); /* What was written before the watch was set is told, too. */
+    answer_data_at("5", 1, 300); /* A write from before the watch was set is told, too. */
     answer_data_at("3", 1, 100 + '3');
     expect_told("a/x=2>5 ");
     fire("/r/a/y", DV_WATCH_CHANGED);
@@ -113,7 +113,8 @@ TEST(test_some_watched_some_polled) {
     assert_int_equal(client->watched.used_bytes, ROLE_BYTES + ENTRY_BYTES);
 }
 
-/* Of several roles that do not fit the first is warned of, until all fit again. */
+/* A warning names the first of several roles that do not fit; the next warning comes only after all have fitted
+ * again. */
 TEST(test_warned_once) {
     begin_within(1);
     dv_client_lock(client);
@@ -125,7 +126,8 @@ TEST(test_warned_once) {
     assert_non_null(strstr(warned.text, "/r/a"));
 }
 
-/* What others hold of the client's budget is not to be had either; and nobody who waits for room is woken by us. */
+/* A view cannot have the part of the client's budget that others hold. Room that others give back does not wake it:
+ * it looks when it polls. */
 TEST(test_client_budget) {
     tear_down_script(state);
     open_script(ROLE_BYTES + ENTRY_BYTES + 25);

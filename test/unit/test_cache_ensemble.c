@@ -32,7 +32,7 @@ static unsigned below(unsigned n) {
 
 static int64_t newest[ROLES][IDS]; /* mzxid that was shown, of each path */
 
-/* What is told of a path goes forward only: no version is shown twice, none after a younger one. */
+/* Checks that the news of a path go forward only: no version is shown twice, none after a younger one. */
 static void check_forward(const dv_slot *slot, const dv_cached *before, const dv_cached *after) {
     int64_t *shown = &newest[slot->role->dir.name[0] - 'a'][slot->id[0] - 'a'];
     if (before && after && after->preserved) return;
@@ -213,8 +213,8 @@ static void run_histories(const dv_cache_options *options, bool with_harm) {
     }
 }
 
-/* Whatever others do, the view at rest is what a fresh read says, though no audit has come to its help; and no version
- * of an entry is told twice, none after a younger one. */
+/* The view at rest is what a fresh read says, whatever others do and without the help of an audit. No version of an
+ * entry is told twice, and none after a younger one. */
 TEST(test_random_writes) {
     run_histories(NULL, false);
 }
@@ -269,8 +269,7 @@ static void set_text(const char *path, const char *text) {
     assert_int_equal(do_op(writers[0], &o, op_set(path, text, -1)), 0);
 }
 
-/* What happened while the connection was down is told once when it is back: by the watches, and not all is read
- * again. */
+/* Changes during a lost connection are told once when it is back: by the watches, and not all is read again. */
 TEST(test_missed_while_away) {
     begin_with_three("a");
     divvy_testing_link_client(e, watcher, DIVVY_TESTING_LINK_DOWN);

@@ -32,7 +32,7 @@ static void list(const char *letters) {
     answer_names(letters);
 }
 
-/* What goes alone is kept for as long as others may follow, and then is gone. */
+/* A deleted entry stays in the view as long as others may follow, and then is gone. */
 TEST(test_one_goes) {
     begin_preserving(0.3, "abc");
     vanish("a");
@@ -89,7 +89,8 @@ TEST(test_trickle) {
     expect_told("~a/a=a -a/a~a ~a/b=b -a/b~b ~a/c=c -a/c~c ");
 }
 
-/* What comes back is a change, whatever its node is now; with the last that is needed for the share the rest goes. */
+/* An entry that comes back is a change, whatever its node is now. With the last one that the share needs, the rest
+ * goes. */
 TEST(test_share_recovers) {
     begin_preserving(0.5, "abcd");
     vanish("abc");
@@ -117,7 +118,7 @@ TEST(test_replaced_by_others) {
     assert_int_equal(warned.count, 0);
 }
 
-/* What comes back within the settle time is a change, and counts as never gone. */
+/* An entry that comes back within the settle time is a change, and counts as never gone. */
 TEST(test_back_at_once) {
     begin_preserving(0.5, "abcd");
     vanish("abc");
@@ -168,7 +169,8 @@ TEST(test_role_vanishes) {
     assert_int_equal(told.shown, 0);
 }
 
-/* What goes after a loss is judged when it is seen, like any other; the episode goes on over a reconnect. */
+/* An entry that goes during a lost connection is judged when that is seen, like any other; the episode goes on over
+ * a reconnect. */
 TEST(test_over_a_reconnect) {
     begin_preserving(0.5, "abcd");
     dv_fake_session(fake, DIVVY_SUSPENDED);

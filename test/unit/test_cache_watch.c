@@ -10,7 +10,7 @@ static divvy_testing_ensemble *e;
 static divvy_client *reader, *server; /* who watches; whose services are watched */
 static divvy_registry *registry, *announcer;
 
-/* What was told, in a line: "+a 1", "a 1>2", "-a 2", "~a 2" (preserved), by id and load. */
+/* The changes that a user was told, in a line: "+a 1", "a 1>2", "-a 2", "~a 2" (preserved), by id and load. */
 typedef struct {
     char log[8192];
     int calls;
@@ -135,7 +135,7 @@ static int tear_down(void **state) {
     return clean ? 0 : -1;
 }
 
-/* What comes, changes and goes is told in order, each with the entry before and after. */
+/* A user is told in order what comes, changes and goes, each time with the entry before and after. */
 TEST(test_tells) {
     witness w = {.one = true};
     open_registries(NULL, 0);
@@ -222,7 +222,7 @@ TEST(test_two_views) {
     assert_int_equal(reader->watched.used_bytes, 0);
 }
 
-/* What is wrong is said. */
+/* A wrong call returns its error, and a message says what is wrong. */
 TEST(test_errors) {
     open_registries(NULL, 0);
     assert_int_equal(divvy_registry_watch(NULL, "web", on_change, NULL), DIVVY_EINVAL);
@@ -257,7 +257,7 @@ TEST(test_encoded_role) {
     assert_int_equal(after.requests, before.requests);
 }
 
-/* What is no entry is skipped and counted, and the others are told; an entry that turns into none is removed. */
+/* A node that holds no entry is skipped and counted, and the others are told; an entry that becomes none is removed. */
 TEST(test_malformed) {
     witness w = {0};
     open_registries(NULL, 0);

@@ -188,7 +188,7 @@ TEST(test_later_connection) {
     assert_int_equal(proven(), 1000);
 }
 
-/* That a session was made is a proof; that one was taken up again is none. */
+/* The making of a session is a proof; taking one up again is none. */
 TEST(test_creation) {
     reset();
     connect_at(500);
@@ -207,8 +207,8 @@ TEST(test_least_timeout) {
     assert_int_equal(dv_clock_alive_until(&clock_), 500 + TIMEOUT_MS / 2 - TIMEOUT_MS / 200 - 20);
 }
 
-/* What the clock keeps is bounded, and what it leaves out makes it say less, never more: against all requests kept, for
- * random traffic. */
+/* The clock's memory is bounded, and what it leaves out makes it say less, never more. The test holds it against
+ * all requests, for random traffic. */
 TEST(test_bounded) {
     enum { REQUESTS = 20000 };
     static struct { int64_t sent_at, answered_at, pinged_at; } all[REQUESTS];

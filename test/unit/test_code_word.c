@@ -127,7 +127,7 @@ TEST(test_safe) {
     CHECK(examples);
 }
 
-/* What stands in its place is told in the language of the program. */
+/* The advice says how the program's own language has the item. */
 TEST(test_instead) {
     const char *const shell[] = {"env", "bash", "-c", "{item}", NULL}, *const python[] = {"python3", "-c{item}", NULL},
                       *const sed[] = {"sed", "{item}", NULL};

@@ -8,7 +8,7 @@
 
 enum { MORE_BYTES = 24, FILL = 0xa5 };
 
-/* Of static storage, so that the bytes between fields are zero. */
+/* The configurations by macro, in static storage, so that the bytes between fields are zero. */
 static const divvy_client_config client = DIVVY_CLIENT_CONFIG_INIT;
 static const divvy_partitioner_config partitioner = DIVVY_PARTITIONER_CONFIG_INIT;
 static const divvy_partitioner_config kazoo = DIVVY_PARTITIONER_CONFIG_KAZOO;
@@ -92,7 +92,7 @@ TEST(test_nothing_to_write_to) {
     }
 }
 
-/* What an init function gave is taken as the macro's is. */
+/* A configuration by an init function is accepted as the macro's is. */
 TEST(test_is_taken) {
     divvy_testing_config config;
     divvy_testing_ensemble *ensemble;

@@ -255,7 +255,7 @@ TEST(test_last_number) {
     enter(&o);
     answer_created(QUEUE "/" DV_FAKE_GUID "1__lock__2146435070", 55);
     ANSWER_CHILDREN(DV_FAKE_GUID "1__lock__2146435070", "x__lock__-2147483648", "y__lock__2147483647");
-    assert_int_equal(o.held, 1); /* What comes behind it in the server's count is not before it. */
+    assert_int_equal(o.held, 1); /* A node behind it in the server's count is not before it. */
     leave(&o);
     answer_error(0);
 }
@@ -304,7 +304,7 @@ TEST(test_budgets) {
     assert_int_equal(c.gone, 1);
 }
 
-/* Of several contenders one holds at a time, each in turn of its number, and a release wakes one only. */
+/* One of several contenders holds at a time, each in turn of its number, and a release wakes one only. */
 TEST(test_a_queue) {
     enum { CONTENDERS = 8 };
     owner o[CONTENDERS];

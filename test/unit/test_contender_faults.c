@@ -326,8 +326,8 @@ static bool live(bool behind, int stay, int at, fault what, int at2, fault what2
     return step > at;
 }
 
-/* Whatever happens after whatever number of answers, it is gone exactly once, holds nothing after its session ended,
- * and leaves no node behind; links that break between the steps and writes that arrive late included. */
+/* A contender is gone exactly once, holds nothing after its session ended, and leaves no node behind, whatever
+ * happens after whatever number of answers. Links break between the steps, and writes arrive late, too. */
 TEST(test_faults_in_every_stage) {
     int lives = 0;
     for (int behind = 0; behind <= 1; behind++) {

@@ -15,7 +15,7 @@
 
 #define NOT_YET 1 /* an error that is none */
 
-/* What came of one operation. */
+/* The result of one operation. */
 typedef struct {
     int error;
     int64_t at; /* of the ensemble's clock */

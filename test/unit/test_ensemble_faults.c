@@ -79,7 +79,7 @@ TEST(test_late) {
     divvy_client_close(other);
 }
 
-/* What a first read on the new connection shows is not what becomes of it. */
+/* A first read on the new connection may not see a write that comes late. */
 TEST(test_first_read) {
     int leader = divvy_testing_leader(e);
     divvy_client *c = open_client(e, 10000, leader);
@@ -117,7 +117,7 @@ TEST(test_late_before_barrier) {
     divvy_client_close(c);
 }
 
-/* What comes late by way of one server when the session has moved to another is not done at all. */
+/* A request that comes late by way of one server, when the session has moved to another, is not carried out at all. */
 TEST(test_late_and_moved) {
     divvy_client *c = open_client(e, 10000, a_follower(e));
     divvy_testing_lag_server(e, (unsigned)divvy_testing_leader(e), 100);
@@ -312,7 +312,8 @@ TEST(test_stopped_leader) {
     divvy_client_close(writer);
 }
 
-/* What one follower had logged when its leader died is done by the next leader, who is that follower. */
+/* A transaction that one follower had logged when its leader died is carried out by the next leader, which is that
+ * follower. */
 TEST(test_logged_is_kept) {
     unsigned old = (unsigned)divvy_testing_leader(e), knows = (old + 1) % 3, lags = (old + 2) % 3;
     divvy_client *c = open_client(e, 20000, (int)old);

@@ -213,7 +213,7 @@ static void on_transaction(const divvy_testing_transaction *t, void *context) {
     for (size_t i = 0; i < shadow_count; i++) assert_int_not_equal(shadow[i].owner, t->session_id);
 }
 
-/* What was told of is what is there, on every server. */
+/* Checks that the trees of all servers are as the transactions said. */
 static void check_trees(void) {
     for (size_t i = 0; i < shadow_count; i++) {
         assert_true(divvy_testing_exists(ensemble, shadow[i].path));

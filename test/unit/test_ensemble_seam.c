@@ -123,7 +123,7 @@ TEST(test_answers) {
     assert_true(last_answer()->wrote);
 }
 
-/* What no server has answered is not told as an answer: neither what was lost, nor what could not be sent. */
+/* A request that no server has answered is not told as an answer, whether it was lost or could not be sent. */
 TEST(test_no_answers) {
     ask_op(c, &o, op_of(DV_GET, "/"), NULL); /* before the first connection */
     assert_int_equal(await(&o), DIVVY_ECONNECTION);
@@ -151,7 +151,7 @@ TEST(test_multi_not_sent) {
     assert_false(divvy_testing_exists(e, "/a"));
 }
 
-/* What is under way when the client is closed ends then, once. */
+/* A request under way ends when the client is closed, once. */
 TEST(test_close) {
     assert_int_equal(divvy_client_wait_connected(c, 1000), 0);
     outcome several;

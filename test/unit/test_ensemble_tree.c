@@ -278,7 +278,7 @@ TEST(test_refused_credentials) {
     divvy_client_close(refused);
 }
 
-/* What the seam limits is not sent; what a server limits ends the connection. */
+/* A request beyond the seam's limit is not sent; one beyond a server's limit ends the connection. */
 TEST(test_sizes) {
     char *large = calloc(1, DV_REQUEST_BYTES_MAX + 1);
     dv_op op = {.kind = DV_CREATE, .path = "/large", .data = large, .data_bytes = DV_REQUEST_BYTES_MAX};
@@ -333,7 +333,7 @@ TEST(test_chroot) {
     assert_int_equal(divvy_testing_client_open(&below, e, &config), DIVVY_EINVAL);
 }
 
-/* What cannot be is refused when an ensemble, or a client on it, is made. */
+/* An impossible configuration is refused when an ensemble, or a client on it, is made. */
 TEST(test_configs) {
     divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
     divvy_testing_ensemble *none;

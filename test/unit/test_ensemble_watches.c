@@ -126,7 +126,7 @@ static void mend(void) {
     assert_int_equal(divvy_client_state(c), DIVVY_CONNECTED);
 }
 
-/* What changed while the connection was down is told when it is back; another server tells as well. */
+/* A change during a lost connection is told when the connection is back; another server tells it as well. */
 TEST(test_missed_changes) {
     static const struct {
         dv_kind read;
@@ -193,7 +193,8 @@ static divvy_client *open_as_anna(void) {
     return open_client_with(e, config, -1);
 }
 
-/* Of a node that one may not read one is told nothing, though its existence can be watched; the watch is used up. */
+/* A client that may not read a node is told nothing of it, though it can watch for the node's existence; the watch
+ * is used up. */
 TEST(test_unreadable) {
     divvy_client *owner = open_as_anna();
     seen_watch hers, second;

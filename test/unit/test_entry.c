@@ -388,7 +388,7 @@ TEST(test_first_kept) {
     cJSON_Delete(hostile);
 }
 
-/* What is too large, too deep or no UTF-8 is refused before it is sent. */
+/* A status that is too large, too deep or no UTF-8 is refused before it is sent. */
 TEST(test_too_large) {
     char reason[DV_STATUS_REASON_BYTES], *text, *big = repeat("x", DV_ENTRY_BYTES_MAX, "");
     cJSON *e = compose(GOOD "\"x\":1}", &defaults, reason);

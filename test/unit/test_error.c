@@ -54,7 +54,7 @@ TEST(test_numbers_stay) {
     assert_int_equal(DIVVY_EROLLEDBACK, -26);
 }
 
-/* What may be tried again and what is the end of an object is as the list says; no error is both. */
+/* An error may be retried, or ends its object, as the list says; no error is both. */
 TEST(test_retryable_and_fatal) {
     for (size_t i = 0; i < ENTRIES; i++) {
         assert_int_equal(divvy_error_retryable(entries[i].number), entries[i].retryable);

@@ -198,8 +198,8 @@ TEST_IN(test_slow_member, set_up, tear_down) {
     assert_int_equal(count_over(), N);
 }
 
-/* A lost session ends the wait, for good; so does the deletion of the path. What is no member and not `ready` is passed
- * over. */
+/* A lost session ends the wait, for good; so does the deletion of the path. A node that is no member and not
+ * `ready` is passed over. */
 TEST_IN(test_ends, set_up, tear_down) {
     enter(0);
     enter(1);

@@ -12,7 +12,7 @@ static dv_fake *fake;
 static dv_fetch *fetch;
 static const char *const names[] = {"a", "b", "c"};
 
-/* What the owner has heard. */
+/* The results that the owner was told. */
 static char taken[64];
 static int result, refuses;
 static bool holds;
@@ -110,7 +110,7 @@ TEST(test_abandon) {
     assert_string_equal(taken, "/y/a");
 }
 
-/* What an answer led to takes its place in the window, and keeps done() away. */
+/* A request that an answer led to takes that answer's place in the window, and keeps done() away. */
 TEST(test_hold) {
     holds = true;
     answer();

@@ -1,7 +1,7 @@
-/* What the public headers say. SPDX-License-Identifier: Apache-2.0
+/* The promises of the public headers. SPDX-License-Identifier: Apache-2.0
  *
- * Compiled as C11, and as C++17 by test_headers.cmake: hence without cmocka, and with nothing that only one of the two
- * languages has. */
+ * Compiled as C11, and as C++17 by test_headers.cmake: hence without cmocka, and with nothing that only one of the
+ * two languages has. */
 #include <divvy/divvy.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,7 @@ static void test_client_config(void) {
     CHECK(c.log_requests == 0);
 }
 
-/* What the two partitioner configs have in common. */
+/* Checks the fields that the two partitioner configs share. */
 static void check_common(const divvy_partitioner_config *c) {
     CHECK(c->size == sizeof *c);
     CHECK(c->path == NULL && c->items == NULL && c->item_count == 0 && c->identifier == NULL && c->func == NULL);

@@ -56,7 +56,7 @@ TEST(test_grammar) {
         assert_string_equal(parsed(taken[i].text), taken[i].parts);
 }
 
-/* What is malformed is refused, with a reason that says what it is about. */
+/* A malformed text is refused, with a reason that says what it is about. */
 TEST(test_refused) {
     static const struct {
         const char *text, *about;

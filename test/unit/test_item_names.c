@@ -34,7 +34,7 @@ TEST(test_none_and_few) {
     for (size_t count = 0; count <= sizeof few / sizeof *few; count++) assert_index(few, count);
 }
 
-/* Of lengths around the eight bytes that are hashed at a time, and many. */
+/* Many names are found, of lengths around the eight bytes that are hashed at a time. */
 TEST(test_many) {
     enum { COUNT = 100000 };
     const char **texts = (const char **)(uintptr_t)calloc(COUNT, sizeof *texts);

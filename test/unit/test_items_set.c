@@ -21,7 +21,7 @@ TEST(test_replaced) {
     run(1);
     assert_snapshot(&m, "a b d");
     assert_table(&m, "a b d");
-    assert_false(divvy_testing_exists(ensemble, "/pool/locks/c")); /* P15 */
+    assert_false(divvy_testing_exists(ensemble, "/pool/locks/c")); /* P15: its owner deletes the empty directory */
     assert_int_equal(heard(&m, "c")->lost_reason, DIVVY_REASON_RELEASED);
     assert_int_equal(heard(&m, "b")->token, token_b);
     assert_int_equal(m.releases, 1);
@@ -376,8 +376,8 @@ static size_t replaced(const member *m) {
     return count;
 }
 
-/* A table that somebody still looks into is kept. It is freed soon after he has left, though others look all the time,
- * and no further set comes. */
+/* A table that a thread still looks into is kept. It is freed soon after that thread has left, though others look all
+ * the time, and no further set comes. */
 TEST(test_reader_keeps_table) {
     member m;
     join_plainly(&m, "m", "a");

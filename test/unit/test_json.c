@@ -44,7 +44,7 @@ TEST(test_valid) {
     }
 }
 
-/* What is none, among it what breaks off at any byte. */
+/* A text that is no JSON is refused, among them texts that break off at any byte. */
 TEST(test_invalid) {
     static const char *const texts[] = {
         "",
@@ -106,7 +106,8 @@ TEST(test_bounds) {
     }
 }
 
-/* Whatever it takes, cJSON takes: else somebody else's mistake would count as want of memory, and be tried for ever. */
+/* A text that it takes is one that cJSON takes: else somebody else's mistake would count as want of memory, and be
+ * tried for ever. */
 TEST(test_stricter_than_cjson) {
     static const char alphabet[] = "{}[]\"\",:::0123-+.eEtruefalsnl\\u0aD8 \n\x01\xc3\xa4";
     static const char *const pieces[] = {"{\"a\":", "[1,", "true", "null", "\"\\ud83d\\ude00\"",

@@ -7,8 +7,8 @@
 #include "plan/member_data.h"
 #include "recipe/record.h"
 
-/* What stands before each block of cJSON's, and marks it as one. The mark lies where malloc() keeps the size of a
- * block, so that free() of what follows aborts. */
+/* The header of each block of cJSON's, which marks it as one. The mark lies where malloc() keeps the size of a
+ * block, so that free() of the bytes behind it aborts. */
 typedef struct {
     uint64_t bytes, mark;
 } header;
@@ -48,7 +48,7 @@ static int reset_hooks(void **state) {
     return 0;
 }
 
-/* Whether something was printed by the host's memory, and all of it was given back. */
+/* Asserts that something was printed in the host's memory, and that all of it was given back. */
 static void assert_balanced(void) {
     assert_true(made > 0);
     assert_int_equal(live, 0);

@@ -326,7 +326,7 @@ TEST(test_sequence_wrap) {
 
 /* --- errors ----------------------------------------------------------------------------------------------------- */
 
-/* What cannot be is refused before anything is sent. */
+/* A wrong argument is refused before anything is sent. */
 TEST(test_arguments) {
     static const char *const bad_paths[] = {NULL, "", "l", "/l/", "/l//m", "/l/../m", "/zookeeper/l"};
     divvy_client *client = dv_fake_client(fake);

@@ -65,7 +65,8 @@ static bool is_writer(const node *n) {
     return strstr(n->path, "__lock__") != NULL;
 }
 
-/* Who believes to hold has its node, and nobody that it waits for is before it: at every moment. */
+/* Checks at every moment that a lock that believes to be held has its node, and that no node that it waits for is
+ * before it. */
 static void check_belief(void) {
     for (size_t i = 0; i < lock_count && !killed; i++) {
         const holder *h = &holders[i];

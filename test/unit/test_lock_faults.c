@@ -69,7 +69,7 @@ TEST(test_reconnect) {
     assert_int_equal(h.lost + other.lost, 0);
 }
 
-/* Who was before it has gone while there was no connection, so that no watch could tell: it looks when there is one. */
+/* A lock looks again after a reconnect: the one before it may have gone when no watch could tell. */
 TEST(test_missed_watch) {
     holder h;
     char theirs[64];

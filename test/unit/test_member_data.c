@@ -44,7 +44,7 @@ static dv_member_facts with_zone(const char *zone) {
 
 /* --- writing ---------------------------------------------------------------------------------------------------- */
 
-/* Who has nothing to say but the defaults writes what members have always written, and in that order. */
+/* A member with nothing but defaults writes what members have always written, and in that order. */
 TEST(test_print_defaults) {
     char *text = dv_member_data_print("w\"1", &(dv_member_facts){.weight = DV_WEIGHT, .zone = ""});
     assert_non_null(text);
@@ -56,7 +56,7 @@ TEST(test_print_defaults) {
     free(text);
 }
 
-/* What is printed is read again, each fact by itself and all of them, the largest too. */
+/* Printed facts are read again, each by itself and all of them, the largest too. */
 TEST(test_round_trip) {
     char longest[DV_PLAN_ZONE_BYTES_MAX + 1];
     memset(longest, 'z', sizeof longest - 1);

@@ -18,7 +18,7 @@ static dv_member parse(const char *name) {
     return dv_member_parse(copy);
 }
 
-/* What divvy writes is read back: what the member can, its items' crc, its identifier. */
+/* A name that divvy writes is read back: the member's ability, its items' crc, its identifier. */
 TEST(test_divvy) {
     static const struct {
         const char *name, *identifier, *ability;
@@ -105,7 +105,8 @@ TEST(test_strays) {
     }
 }
 
-/* What can do more than we know is no own function: a level of a later release, be it of two digits, stays a level. */
+/* A member that can do more than we know has no own function: a level of a later release, be it of two digits,
+ * stays a level. */
 TEST(test_later_levels) {
     assert_int_equal(parse("G1,a=9-x").level, 9);
     assert_int_equal(parse("G1,a=10-x").level, 10);

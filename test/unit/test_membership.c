@@ -13,7 +13,7 @@
 static dv_fake *fake;
 static dv_tree *tree;
 
-/* What a membership's owner has heard. */
+/* The events that a membership's owner was told. */
 typedef struct {
     dv_membership *membership; /* NULL once gone */
     int joined, failed, gone, error;
@@ -123,7 +123,7 @@ TEST_IN(test_parents, set_up, tear_down) {
     }
 }
 
-/* What cannot be made fails, with the reason and the path, and is gone; nothing more is sent. */
+/* A membership that cannot be made fails, with the reason and the path, and is gone; nothing more is sent. */
 TEST_IN(test_fails, set_up, tear_down) {
     join();
     answer_error(DIVVY_ENOENT);
@@ -272,7 +272,7 @@ static void live(int at, fault what, int at2, fault what2) {
     assert_int_equal(tear_down(&state), 0);
 }
 
-/* Whatever happens after whatever number of answers, there is one node of ours, or none once we have left. */
+/* A membership has one node of ours, or none once we have left, whatever happens after whatever number of answers. */
 TEST(test_faults_in_every_stage) {
     for (int at = 0; at < 8; at++) {
         for (fault what = LEAVE; what < FAULTS; what++) {

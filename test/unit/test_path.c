@@ -108,7 +108,7 @@ static const struct {
     const char *name;
     const char *node;
 } golden[] = {
-    /* What kazoo's users have stays as it is. */
+    /* Names of kazoo's users stay as they are. */
     {"", ""},
     {"tenant:42", "tenant:42"},
     {"a b", "a b"},

@@ -20,13 +20,13 @@ static dv_fake *fake;
 static dv_patient_watch *watch;
 static int64_t start;
 
-/* Who is there: a child for each letter. */
+/* The party: a child for each letter. */
 static struct {
     char letters[64];
     int64_t pzxid;
 } party;
 
-/* What was told, and read. */
+/* The events that were told, and the reads. */
 static struct {
     int changed, settled, failed, gone, error;
     int64_t settled_at, pzxid;
@@ -265,7 +265,7 @@ TEST(test_departures) {
     assert_int_equal(told.lists, 1);
 }
 
-/* That there are more than before is a join, for which no names are needed; where as many left the names tell. */
+/* More members than before are a join, for which no names are needed; where as many left the names tell. */
 TEST(test_joins) {
     settle_first(BOUNDARY_MS, 400);
     int64_t at = elapsed();
@@ -385,7 +385,7 @@ TEST(test_lost_list) {
 
 /* --- the end ----------------------------------------------------------------------------------------------------- */
 
-/* What cannot be read cannot be counted either. */
+/* A directory that cannot be read cannot be counted either. */
 TEST(test_fails) {
     static const int errors[] = {DIVVY_ENOENT, DIVVY_EACCES};
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++) {

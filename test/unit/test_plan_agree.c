@@ -1,4 +1,4 @@
-/* What a plan takes up of what all live members are configured with: docs/protocol.md, D16, D17.
+/* A plan takes up the configuration that all live members share: docs/protocol.md, D16, D17.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "plan_world.h"
 

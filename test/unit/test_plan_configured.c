@@ -85,7 +85,7 @@ TEST(test_items_after_loss) {
     pool_close(&l);
 }
 
-/* How often the plan is written while a member joins: with max_moves 1, once for each item that moves. */
+/* Counts the writes of the plan while a member joins: with max_moves 1, one for each item that moves. */
 static unsigned count_writes_of_join(pool *l, size_t n, size_t max_moves) {
     unsigned before = l->plan_writes;
     start(l, n, ALL, max_moves);
@@ -138,7 +138,7 @@ static member *start_as(pool *l, size_t n, const char *identifier, bool is_stati
 }
 
 /* D13: a member that joins is warned of a place that is kept, and one that has that place's identifier, but is not
- * static, is told so. Who was there is not. */
+ * static, is told so. Members that were there before are not. */
 TEST(test_place_kept) {
     pool l;
     pool_open(&l, ALL);

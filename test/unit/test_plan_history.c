@@ -18,7 +18,7 @@ typedef struct {
 static entry entries[ENTRIES_MAX];
 static size_t entry_count;
 
-/* What happens beside the party in one step. */
+/* The events beside the party in one step. */
 typedef struct {
     char expired_key[WORLD_NAME_BYTES], weight_key[WORLD_NAME_BYTES], leaving[WORLD_NAME_BYTES];
     char round_over[DV_GUID_BYTES];
@@ -47,7 +47,7 @@ static int live_node(const entry *e) {
     return found;
 }
 
-/* What becomes of each entry: PLAN.md's rules 7 to 10, as they are said there. */
+/* Makes each entry's next state by the rules D12 to D15, as they are said there. */
 static void model_step(const happening *h, int64_t pzxid) {
     size_t kept = 0;
     for (size_t n = 0; n < entry_count; n++) {
@@ -137,7 +137,7 @@ static const char *owner_key(const dv_plan *plan, size_t i) {
     return plan->owners[i] == NONE ? "" : dv_plan_member_at(plan, plan->owners[i])->key;
 }
 
-/* Who is absent before and after keeps what he has and gets nothing; what moves is within max_moves, and listed. */
+/* A member that is absent before and after keeps its items and gets none; moves are within max_moves, and listed. */
 static void assert_bounds(const dv_plan *before, const dv_plan *after) {
     uint32_t max_moves = after->header.options.max_moves;
     size_t moves = 0, at = 0;

@@ -1,7 +1,7 @@
 /* The sticky plan's texts as hostile input: each must be refused, or be a plan. SPDX-License-Identifier: Apache-2.0 */
 #include "plan_fixture.h"
 
-/* Whether it is a plan or not, nothing breaks; and what is taken for a plan is one that can be written. */
+/* Reads the text. Nothing breaks, whether it is a plan or not, and a text that is taken for a plan can be written. */
 static void try_text(const char *text, size_t bytes) {
     dv_plan *plan;
     dv_plan_fault fault = {0};
@@ -309,7 +309,7 @@ TEST(test_unknown_keys) {
     dv_plan_free(plan);
 }
 
-/* What is too long or too deep is refused before anything of its size is allocated. */
+/* A text that is too long or too deep is refused before anything of its size is allocated. */
 TEST(test_limits) {
     dv_plan *plan = small_plan(), *read;
     dv_plan_text text;

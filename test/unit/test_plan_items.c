@@ -112,8 +112,8 @@ TEST(test_slow_release) {
     pool_close(&l);
 }
 
-/* What is no set is refused, and so is a set where a rule of names decides; nothing changes then. The message says
- * why. */
+/* A list that is no set is refused, and so is a set where a rule of names decides. Nothing changes then. The
+ * message says why. */
 TEST(test_refused) {
     pool l;
     pool_open(&l, ALL);
@@ -152,8 +152,8 @@ TEST(test_refused) {
     pool_close(&l);
 }
 
-/* What is asked for before there is a party waits for it; and what is asked for on a link that is down, for the
- * link. */
+/* A set that is asked for before there is a party waits for the party; one that is asked for on a link that is down
+ * waits for the link. */
 TEST(test_asked_early) {
     pool l;
     pool_open(&l, ALL);

@@ -46,7 +46,7 @@ TEST(test_odd_names) {
     assert_int_equal(dv_roster_party(people)->count, 2);
 }
 
-/* What the caller has filled in stays, but for the owners, whose numbers meant the nodes before. */
+/* The caller's fields stay, but for the owners, whose numbers meant the nodes before. */
 TEST(test_callers_fields) {
     SETTLE(5, "a,a=2-w");
     dv_plan_party *party = dv_roster_party(people);
@@ -89,7 +89,7 @@ TEST(test_ask) {
     assert_int_equal(ask(), 0);
 }
 
-/* Who is in the plan by its node's name is not read; and after the answers a step finds nothing more to ask. */
+/* A member that the plan has by its node's name is not read; and after the answers a step finds nothing more to ask. */
 TEST(test_ask_for_a_step) {
     SETTLE(5, "a,a=2,s=00000001-w1", "b,a=2,s=00000001-w2", "c,a=2,s=00000001-w2");
     dv_plan_party *party = dv_roster_party(people);
@@ -149,7 +149,8 @@ TEST(test_namesakes) {
 
 /* --- what is kept ----------------------------------------------------------------------------------------------- */
 
-/* Who stays is not read again; who goes is forgotten, and is a stranger when a node of that name comes back. */
+/* A node that stays is not read again. One that goes is forgotten, and is a stranger when a node of that name comes
+ * back. */
 TEST(test_kept) {
     SETTLE(5, "a,a=2-w1", "b,a=2-w2");
     ask();
@@ -258,7 +259,7 @@ TEST(test_ghost) {
     assert_int_equal(ask(), 0);
 }
 
-/* Who writes asks for all that was not read: that a plan has a member of a node's name does not make the node
+/* A writer asks for all that was not read: that a plan has a member of a node's name does not make the node
  * ephemeral. */
 TEST(test_writer_asks_all) {
     SETTLE(5, "a,a=2-w1", "g,a=2-w1");

@@ -39,7 +39,7 @@ TEST(test_learn) {
     answer(STATIC, 12);
     assert_told(0);
     dv_roster_learn(people, plan);
-    assert_int_equal(node_at(2)->czxid, 11); /* What was read is better than what was said of it. */
+    assert_int_equal(node_at(2)->czxid, 11); /* A node's own data count more than what a plan says of it. */
     dv_plan_free(plan);
 }
 

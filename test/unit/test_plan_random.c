@@ -95,7 +95,7 @@ static void drop_those_that_cannot(pool *l) {
     }
 }
 
-/* How many plans it saw written. */
+/* Runs a history. Returns how many plans it saw written. */
 static unsigned run_history(uint64_t number) {
     pool l;
     seed = (number + 1) * 0x9e3779b97f4a7c15u;
@@ -122,7 +122,7 @@ static unsigned run_history(uint64_t number) {
     return writes;
 }
 
-/* Whatever happens, no item ever has two owners; and when it has stopped all items have one, and all members are
+/* No item ever has two owners, whatever happens; and when it has stopped all items have one, and all members are
  * ACQUIRED. */
 TEST(test_histories) {
     const char *only = getenv("DIVVY_TEST_SEED"), *more = getenv("DIVVY_TEST_RUNS");

@@ -336,7 +336,7 @@ TEST(test_older_root) {
     assert_int_equal(heard.memory.standing, DV_PLAN_BROKEN);
     stop_reader();
     put_back(&good);
-    start_reader(NULL); /* What was found broken is not cured by what stood there before. */
+    start_reader(NULL); /* The root of before does not cure a broken plan. */
     serve_all();
     assert_int_equal(heard.memory.standing, DV_PLAN_BROKEN);
     assert_int_equal(heard.changed, 0);

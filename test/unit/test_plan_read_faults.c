@@ -122,7 +122,7 @@ TEST(test_look) {
     dv_plan_free(plan);
 }
 
-/* What we wrote ourselves, and took into memory, is not read again; nor does an older read overtake it. */
+/* A plan of our own, taken into memory, is not read again; nor does an older read overtake it. */
 TEST(test_own_write) {
     dv_plan *plan = write_in_chunks(50);
     start_reader(NULL);

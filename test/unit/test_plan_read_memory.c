@@ -2,7 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "plan_nodes.h"
 
-/* Which of the allocations to come fails, from 1 on; 0: none. */
+/* The number of the next allocation that fails, from 1 on; 0: none. */
 static size_t fails_at, failed;
 
 static bool fails(void) {

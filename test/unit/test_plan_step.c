@@ -200,7 +200,7 @@ TEST(test_rule_10_timers) {
     dv_plan_events late = {.expired = &first, .expired_count = 1}, wrong = {.expired = &other, .expired_count = 1};
     assert_int_equal(step(&w, &wrong), DV_PLAN_NOTHING);
     join(&w, "s0", 30000);
-    assert_int_equal(step(&w, &late), DV_PLAN_NEXT); /* he is back */
+    assert_int_equal(step(&w, &late), DV_PLAN_NEXT); /* it is back */
     assert_int_equal(member_named(w.plan, "s0")->absent, 0);
     die(&w, w.count - 1);
     assert_int_equal(step(&w, &late), DV_PLAN_NEXT); /* and away again: that is another absence */

@@ -179,7 +179,7 @@ static dv_plan *plan_by_chance(void) {
     return plan;
 }
 
-/* What is printed is read as what it was; and what is read is printed as the same bytes. */
+/* A printed plan is read as it was, and a plan that was read is printed as the same bytes. */
 TEST(test_round_trip) {
     chance_begin();
     for (int round = 0; round < 2000; round++) {

@@ -47,7 +47,7 @@ TEST(test_weights) {
     pool_close(&l);
 }
 
-/* A weight that was set before there is any plan, or anybody in the party, is not forgotten. Of two the last one
+/* A weight that was set before there is any plan, or anybody in the party, is not forgotten. The last one of two
  * counts. */
 TEST(test_weight_set_early) {
     pool l;
@@ -175,7 +175,7 @@ TEST(test_round_timeout) {
     pool_close(&l);
 }
 
-/* Whose options are not the plan's is told so, and goes by the plan's. */
+/* A member whose options are not the plan's is told so, and goes by the plan's. */
 TEST(test_options_differ) {
     pool l;
     pool_open(&l, ITEMS);

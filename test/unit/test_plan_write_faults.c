@@ -4,7 +4,7 @@
 
 enum { MOMENTS_MAX = 400 };
 
-/* What is about to be written, in several requests. */
+/* The plan that is about to be written, in several requests. */
 typedef enum { FIRST, SMALL, DELTA, BASE, KINDS } kind;
 
 static const char *const kind_texts[KINDS] = {"first plan", "plan in one node", "delta", "base"};
@@ -29,7 +29,7 @@ static void get_ready(kind what) {
     for (unsigned n = 0; n < USERS_MAX; n++) settle(&users[n]);
 }
 
-/* The attempt of user 0 begins, and goes on for so many events. Whether it is still under way. */
+/* Begins the attempt of user 0, and lets so many events pass. Returns whether it is still under way. */
 static bool begin_and_step(unsigned moment) {
     begin_attempt(&users[0]);
     for (unsigned n = 0; n < moment && users[0].attempt; n++) step_once();

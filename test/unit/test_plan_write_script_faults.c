@@ -70,7 +70,7 @@ TEST(test_reading_refused) {
     expect_end(DV_PLAN_FAILED, DIVVY_EACCES);
     begin();
     answer_reading();
-    answer(DIVVY_ENOENT); /* Who was not read yet has gone: the party will settle again. */
+    answer(DIVVY_ENOENT); /* A node that was not read yet has gone: the party will settle again. */
     expect_end(DV_PLAN_UNSETTLED, 0);
 }
 

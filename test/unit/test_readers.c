@@ -28,7 +28,8 @@ TEST(test_nobody) {
     }
 }
 
-/* Who was inside at the beginning is waited for, and nobody who came later, though somebody is inside all the time. */
+/* A grace period waits for readers that were inside at its beginning, not for later ones, though there is always
+ * one inside. */
 TEST(test_always_somebody) {
     atomic_uint *inside = dv_readers_enter(readers);
     for (int i = 0; i < 5; i++) {

@@ -225,7 +225,7 @@ TEST(test_unregister) {
     assert_string_equal(healthy(r, NULL), "");
     assert_int_equal(divvy_registry_unregister(r, "", "c", WAIT_MS), DIVVY_EINVAL);
     assert_int_equal(divvy_registry_unregister(r, "db", NULL, WAIT_MS), DIVVY_EINVAL);
-    /* What was unregistered is not put back on a new session. */
+    /* An unregistered service is not put back on a new session. */
     divvy_testing_expire(w.ensemble, w.clients[0]);
     run(&w, 5000);
     assert_string_equal(healthy(r, NULL), "");
@@ -287,7 +287,8 @@ TEST(test_new_session) {
     assert_int_equal(nodes(ROOT "/web"), 2);
 }
 
-/* What fits the budget of ephemeral nodes is announced, the rest is refused at once; what goes makes room. */
+/* A service within the budget of ephemeral nodes is announced, one beyond it is refused at once; one that goes
+ * makes room. */
 TEST(test_budget) {
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.manual = 1;

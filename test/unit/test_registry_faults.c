@@ -75,7 +75,8 @@ static bool is_unique(const service *s) {
 
 /* A deletion that nothing took the place of, in the same transaction: a purge, of what was older than its ttl. */
 static void judge_deletion(void) {
-    /* What a heartbeat has just put in the place of a stale one may go with it: its next heartbeat puts it back. */
+    /* An entry that a heartbeat has just put in the place of a stale one may go with it: its next heartbeat puts it
+     * back. */
     bool may_go = last_deletion.of && last_deletion.of->new && !is_unique(last_deletion.of);
     if (last_deletion.of && !retiring && !may_go) {
         CLAIM(last_deletion.age_ms > TTL_S * 1000, "%s was deleted at an age of %lld ms", last_deletion.of->path,
@@ -298,8 +299,8 @@ TEST(test_random) {
 
 /* ---- one lost reply, at every request ---- */
 
-/* Whatever the fate of the requests under way when the link breaks, and whichever of them it is: a heartbeat and a
- * claim are stored once, by their own node, and the call says so. */
+/* A heartbeat and a claim are stored once, by their own node, and the call says so, whatever the fate of the
+ * requests under way when the link breaks. */
 TEST(test_lost_reply) {
     for (int fate = DIVVY_TESTING_NOT_APPLIED; fate <= DIVVY_TESTING_APPLIED_LATE; fate++) {
         for (int steps = 1; steps < 60; steps++) {

@@ -55,8 +55,8 @@ TEST(test_unregister_in_no_time) {
     close_world(&w);
 }
 
-/* Of two registries on one session the first stores an entry, then the second under the same name: when the first is
- * closed the second's stays. */
+/* Two registries on one session store an entry under one name, one after the other: when the first is closed the
+ * second's entry stays. */
 TEST(test_close_leaves_anothers) {
     world w;
     divvy_registry *second;

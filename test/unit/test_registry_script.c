@@ -118,8 +118,8 @@ TEST(test_nothing_there) {
     assert_int_equal(result, 0);
 }
 
-/* A lost reply: first a barrier on the next connection, then a look. What has our attempt in it was stored, and is not
- * stored again; what has not is. */
+/* A lost reply: first a barrier on the next connection, then a look. An entry with our attempt in it was stored,
+ * and is not stored again; what has not is. */
 TEST(test_lost_reply) {
     for (int applied = 0; applied < 2; applied++) {
         if (applied == 0) stored_once();
@@ -166,7 +166,7 @@ TEST(test_foreign_node) {
     assert_int_equal(result, 0);
 }
 
-/* Who fights over a node for ever is told so. */
+/* A heartbeat that fights over a node for ever is told so. */
 TEST(test_no_end) {
     stored_once();
     beat();

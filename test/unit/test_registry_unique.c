@@ -110,7 +110,7 @@ TEST(test_unique_new_session) {
     cJSON_Delete(again);
 }
 
-/* What stands there and is no entry is nobody: it is skipped with a warning, and replaced by a claim. */
+/* A node without an entry stands for nobody: it is skipped with a warning, and replaced by a claim. */
 TEST(test_unique_malformed) {
     divvy_registry *a = open_registry(&w, 0, NULL);
     static const char *const parents[] = {"/divvy", ROOT, ROOT "/leader"};
@@ -124,7 +124,7 @@ TEST(test_unique_malformed) {
     assert_int_equal(count_warnings(&w, DIVVY_WARN_ENTRY), 1);
 }
 
-/* Of candidates that come at once exactly one holds the role, and all are told so. */
+/* Exactly one of the candidates that come at once holds the role, and all are told so. */
 TEST(test_unique_race) {
     for (int round = 0; round < 20; round++) {
         char role[32], first[256];

@@ -20,7 +20,7 @@ static int create(const char *path, const char *identifier, uint32_t limit, uint
     return error;
 }
 
-/* What cannot be a semaphore is refused, with a reason, and nothing is sent for what can. */
+/* A wrong configuration is refused, with a reason, and nothing is sent for a right one. */
 TEST(test_create) {
     char long_name[2060];
     memset(long_name, 'x', sizeof long_name);
@@ -57,7 +57,7 @@ static divvy_stats stats_of(const user *u) {
 /* --- acquiring, as kazoo's tests have it ------------------------------------------------------------------------ */
 
 /* Two of three get a slot each, with numbers and growing tokens; the third gets the first that is given back, and its
- * number. The names in the pool are those of WIRE: the guid, the slot, the count. */
+ * number. The names in the pool are those of E5: the guid, the slot, the count. */
 TEST(test_slots_and_order) {
     user *a = make(0, 2), *b = make(1, 2), *c = make(2, 2), *d = make(3, 2);
     hold(a);

@@ -45,8 +45,7 @@ static void break_at(int steps, bool in_release, divvy_testing_fate fate) {
     user_count = 0;
 }
 
-/* Whatever was applied of an acquire, or of a release, when the connection broke, the slot is had once, and given back.
- */
+/* A slot is had once, and given back, whatever was applied of an acquire or of a release when the connection broke. */
 TEST_IN(test_lost_replies, set_up, tear_down) {
     for (int fate = 0; fate < 3; fate++) {
         for (int steps = 0; steps < 24; steps++) {
@@ -281,7 +280,7 @@ TEST_IN(test_cut_off_and_crashed, set_up, tear_down) {
     run(500);
     divvy_testing_link_client(ensemble, clients[0], DIVVY_TESTING_LINK_DOWN);
     divvy_testing_crash_client(ensemble, clients[1]);
-    divvy_semaphore *dead = b->semaphore; /* What a dead process believes is nobody's concern. */
+    divvy_semaphore *dead = b->semaphore; /* A dead process's belief is nobody's concern. */
     b->semaphore = NULL;
     run(4 * SESSION_MS);
     assert_int_equal(a->lost, 1);

@@ -58,7 +58,8 @@ TEST(test_limit_is_unset) {
     }
 }
 
-/* Who takes the stored limit goes by it; who provides one writes it, and the others go by that from then on. */
+/* A user that takes the stored limit goes by it; one that provides a limit writes it, and the others go by that
+ * from then on. */
 TEST(test_limit_policies) {
     user *a = make(0, 2), *stored = make_with(1, 9, 1, DIVVY_LIMIT_STORED);
     user *provided = make_with(2, 4, 1, DIVVY_LIMIT_PROVIDED), *third = make_with(3, 1, 1, DIVVY_LIMIT_STORED);
@@ -115,7 +116,7 @@ TEST(test_resize) {
     assert_int_equal(divvy_semaphore_resize(a->semaphore, 2, -2), DIVVY_EINVAL);
 }
 
-/* Who waits for more slots than a lowered limit has is told so, and lets those behind go on. */
+/* A waiter that wants more slots than a lowered limit has is told so, and lets those behind it go on. */
 TEST(test_resize_below_what_is_wanted) {
     user *a = make(0, 3), *b = make_with(1, 3, 3, DIVVY_LIMIT_ERROR), *c = make_with(2, 3, 3, DIVVY_LIMIT_ERROR);
     user *d = make(3, 3);

@@ -36,7 +36,7 @@ TEST(test_lock_below) {
     assert_int_equal(count_holders(a), 2);
 }
 
-/* What was put back from a backup as persistent nodes takes no slot, whatever its name. */
+/* A lease that a backup restored as a persistent node takes no slot, whatever its name. */
 TEST(test_restored_leases) {
     make_pool("2");
     put(POOL "/" KAZOO_GUID, "kazoo", DV_PERSISTENT);

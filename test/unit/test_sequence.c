@@ -41,7 +41,7 @@ TEST(test_names_that_are_read) {
     }
 }
 
-/* Whatever the server would not have written after the marker is no sequence, and the result is left alone. */
+/* A text that the server would not have written after the marker is no sequence, and the result is left alone. */
 TEST(test_names_that_are_not_read) {
     static const char *const refused[] = {
         "",

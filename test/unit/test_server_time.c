@@ -39,7 +39,7 @@ TEST(test_tightest) {
     assert_int_equal(now.latest_ms - now.earliest_ms, 2);
 }
 
-/* What is known grows less exact with time, faster than two clocks can part, and is old when no write has confirmed
+/* The estimate grows less exact with time, faster than two clocks can part, and is old when no write has confirmed
  * it. */
 TEST(test_ages) {
     dv_server_time t = {.known = false};

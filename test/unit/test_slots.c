@@ -51,7 +51,7 @@ TEST(test_chooses_the_lowest) {
     assert_string_equal(CHOSEN(INT32_MAX, 2147483646), ",n=0,c=2147483646");
 }
 
-/* What has no number counts one: kazoo's leases, and whatever a stranger has put there. */
+/* A child without a number counts one: kazoo's leases, and whatever a stranger has put there. */
 TEST(test_counts_what_has_no_number) {
     assert_string_equal(CHOSEN(2, 1, KAZOO), ",n=0,c=1");
     assert_string_equal(CHOSEN(2, 2, KAZOO), "full");
@@ -208,7 +208,7 @@ TEST(test_limit) {
 
 /* --- records ---------------------------------------------------------------------------------------------------- */
 
-/* What is written is read back, whatever the identifier has in it, with the keys in the order of WIRE. */
+/* A written record is read back, whatever the identifier has in it, with the keys in the order of E11. */
 TEST(test_record_round_trip) {
     static const char *const identifiers[] = {"host-1-2", "caf\xc3\xa9 \"x\"\\", "\x01\n", "{}", "b'x'"};
     for (size_t i = 0; i < sizeof identifiers / sizeof identifiers[0]; i++) {
@@ -250,7 +250,7 @@ TEST(test_bad_records) {
     free(longer);
 }
 
-/* What breaks off anywhere is bad, and nothing is read behind its last byte: there is no memory there. */
+/* A record that breaks off anywhere is bad, and nothing is read behind its last byte: there is no memory there. */
 TEST(test_truncated_records) {
     static const char whole[] =
         "{\"id\":\"x\\u0041\\\\\",\"host\":\"h\",\"pid\":12,\"since\":null,\"count\":1e2,\"a\":[true,false]}";

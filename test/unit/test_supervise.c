@@ -313,7 +313,7 @@ TEST(test_refused_as_late) {
     assert_int_equal(start_count, 2);
 }
 
-/* Whether the item is owned is asked right before the start: that it is lost may not have been told yet. */
+/* The supervisor asks right before a start whether the item is owned: its loss may not have been told yet. */
 TEST(test_not_owned) {
     owned = false;
     gain("a", 1);
@@ -323,7 +323,7 @@ TEST(test_not_owned) {
     assert_int_equal(start_count, 1);
 }
 
-/* What the deadline has ended starts again at once if the item is still there, whatever the policy. */
+/* A command that the deadline has ended starts again at once if the item is still there, whatever the policy. */
 TEST(test_ended_by_deadline) {
     reopen(DV_RESTART_NEVER);
     gain("a", 1);
@@ -357,7 +357,7 @@ TEST(test_backoff) {
     assert_int_equal(last.restart_ms, 100);
 }
 
-/* What has finished is not started again; its item stays, and starts it again when it comes another time. */
+/* A command that has finished is not started again; its item stays, and starts it again when it comes another time. */
 TEST(test_finished) {
     static const struct {
         dv_restart restart;
@@ -382,7 +382,7 @@ TEST(test_finished) {
     }
 }
 
-/* What cannot be started is tried again, less and less often, whatever the policy. */
+/* A command that cannot be started is tried again, less and less often, whatever the policy. */
 TEST(test_cannot_start) {
     reopen(DV_RESTART_NEVER);
     gain("a", 7);

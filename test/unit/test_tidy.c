@@ -30,8 +30,8 @@ static void open_after_crash(pool *l, int assign) {
     settle_owned(l, FEWER);
 }
 
-/* What the set no longer has goes within a minute or two, but for what holds something, or is no item's directory. At
- * rest nothing is written after that. */
+/* A directory that the set no longer has goes within a minute or two, unless it holds something, or is no item's.
+ * At rest nothing is written after that. */
 TEST(test_after_a_crash) {
     pool l;
     open_after_crash(&l, DIVVY_ASSIGN_STICKY);

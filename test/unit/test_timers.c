@@ -53,8 +53,8 @@ static void assert_first(const dv_timers *heap) {
     assert_int_equal(dv_timers_next_at(heap), list_count ? list[0]->at : INT64_MAX);
 }
 
-/* Whatever is set, set again, cancelled and fired, at few times and thus many equal ones: the first is that of a sorted
- * list, and a timer is set exactly while it is in there. */
+/* The first timer is that of a sorted list, and a timer is set exactly while it is in there, whatever is set, set
+ * again, cancelled and fired. There are few times, and thus many equal ones. */
 TEST(test_as_a_sorted_list) {
     random_state = dv_test_seed("unit_timers");
     dv_timers heap = {.first = NULL};

@@ -125,7 +125,7 @@ static void leave_if_due(announcer *a) {
     if (a->leaving || a->run.passed != SIGTERM) return;
     a->leaving = true;
     dv_load_end(&a->probe);
-    /* What is ours goes also when no time is given for it. */
+    /* Our node is deleted even if no time is given for it. */
     divvy_registry_unregister(a->registry, a->options.role, a->id, 0);
 }
 

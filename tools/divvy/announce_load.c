@@ -88,7 +88,7 @@ void dv_load_end(dv_load_probe *probe) {
     probe->process = 0;
 }
 
-/* What does not fit is not kept: a load is shorter. */
+/* Reads the command's output. A load is short, so bytes beyond the room are dropped. */
 static void read_output(dv_load_probe *probe) {
     char text[DV_LOAD_BYTES];
     ssize_t count;

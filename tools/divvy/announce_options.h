@@ -1,4 +1,4 @@
-/* What `divvy announce` was asked for. SPDX-License-Identifier: Apache-2.0 */
+/* The options of `divvy announce`. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_ANNOUNCE_OPTIONS_H
 #define DV_ANNOUNCE_OPTIONS_H
 

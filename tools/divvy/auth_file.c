@@ -42,7 +42,7 @@ const char *dv_auth_file_exposed(const struct stat *file, uid_t self, char *text
     return text;
 }
 
-/* Of the open file, so that it is the one that is read. */
+/* Checks the access of the open file, so that the file that is read is the one that was checked. */
 static const char *check_access(FILE *file, char *text, size_t text_bytes) {
     struct stat status;
     if (fstat(fileno(file), &status) != 0) return strerror(errno);

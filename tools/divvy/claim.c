@@ -1,4 +1,4 @@
-/* What `divvy lock` claims: a lock, or a slot of a semaphore, in one shape. SPDX-License-Identifier: Apache-2.0 */
+/* The claim of `divvy lock`: a lock, or a slot of a semaphore, in one shape. SPDX-License-Identifier: Apache-2.0 */
 #include "claim.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ static void semaphore_done(divvy_semaphore *semaphore, int result, void *user) {
     dv_claim *claim = user;
     claim->ended = true;
     claim->result = result;
-    /* Of a limit that differs it tells both numbers. */
+    /* If the pool has another limit, the client's message tells both numbers. */
     snprintf(claim->reason, sizeof claim->reason, "%s", result ? divvy_client_error(claim->client) : "");
 }
 

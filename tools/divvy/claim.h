@@ -1,4 +1,4 @@
-/* What `divvy lock` claims: a lock, or a slot of a semaphore, in one shape. SPDX-License-Identifier: Apache-2.0 */
+/* The claim of `divvy lock`: a lock, or a slot of a semaphore, in one shape. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_CLAIM_H
 #define DV_CLAIM_H
 

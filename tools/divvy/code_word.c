@@ -147,7 +147,7 @@ static void take_long(reading *r) {
     r->has_code = r->has_code || file;
 }
 
-/* Of shells: a value of an option is the next word. */
+/* Takes a shell's letters: the value of an option is the next word. */
 static void take_shell_letters(reading *r) {
     const char *word = r->words[r->i];
     for (const char *letter = word + 1; *letter; letter++) {

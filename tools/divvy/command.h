@@ -1,4 +1,4 @@
-/* What the subcommands of divvy share. SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the subcommands of divvy. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_COMMAND_H
 #define DV_COMMAND_H
 

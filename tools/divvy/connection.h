@@ -97,7 +97,7 @@ void dv_session_close(dv_session *session);
  * code, with the reason told. */
 int dv_session_check(dv_session *session);
 
-/* How long until dv_session_check() may have something to say by the clock alone; -1: no more. */
+/* Returns how long it takes until dv_session_check() may have something to say by the clock alone; -1: no more. */
 int64_t dv_session_until_check_ms(const dv_session *session);
 
 /* Tells why we end, and keeps it in session->ending. Returns `code`. */

@@ -6,7 +6,7 @@
 
 enum { DV_DRAIN_PAUSE_MS = 100 };
 
-/* What is asked for. */
+/* The options of a drain. */
 typedef struct {
     dv_look_options look;
     const char *path, *member;

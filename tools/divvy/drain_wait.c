@@ -15,8 +15,7 @@ enum { BETWEEN_LOOKS_MS = 300, CLIENT_PREFIX_BYTES = 22 /* N5: session and clien
 
 /* ---- who holds an item ---- */
 
-/* Returns whether a place is one of the member's: as long as it lives, by its node; of an absent one nothing is left.
- * */
+/* Returns whether a place is one of the member's, by its node. An absent member has none left. */
 static bool is_its(const dv_drain *d, const char *place) {
     for (size_t i = 0; i < d->node_count; i++) {
         const char *node = d->nodes[i], *dash = strchr(node, '-');
@@ -75,7 +74,7 @@ static void drop_undealt(dv_drain *d) {
 
 /* ---- looks ---- */
 
-/* What it has by the plan; if that is nothing, it may hold any item yet. */
+/* Notes the items that the member has by the plan. If the plan gives it none, it may still hold any item. */
 int dv_drain_note_items(dv_drain *d) {
     const dv_plan *plan = d->plan.memory.plan;
     d->items = calloc(plan->set->count + 1, sizeof *d->items);

@@ -98,7 +98,7 @@ static int is_ephemeral(dv_drain *d, const char *node, bool *is) {
     return error;
 }
 
-/* Whether it keeps the pool from following plans, which is told. */
+/* Looks whether a member keeps the pool from following plans, and tells it. */
 static int look_at_member(dv_drain *d, const char *node, size_t *members) {
     char *copy = strdup(node);
     if (!copy) return DIVVY_ENOMEM;
@@ -161,7 +161,7 @@ static int settle_people(dv_drain *d) {
 
 /* ---- whom it is about ---- */
 
-/* What follows the first '-' of a node's name (P2). */
+/* Returns the part of a node's name that follows its first '-' (P2: the identifier). */
 static const char *identifier_of(bool is_static, const char *key) {
     const char *dash = is_static ? NULL : strchr(key, '-');
     return dash ? dash + 1 : key;
@@ -256,7 +256,7 @@ static int find_member(dv_drain *d) {
     return 0;
 }
 
-/* What its node says, which was its weight before anybody set another one. */
+/* Reads the weight in the member's node, which it had before anybody set another one. */
 static int own_weight(dv_drain *d, uint32_t *weight) {
     *weight = DV_WEIGHT;
     for (size_t i = 0; i < d->node_count; i++) {

@@ -4,15 +4,15 @@
 
 #include <stdint.h>
 
-/* What dv_duration_parse() reads, for messages. */
+/* The forms that dv_duration_parse() reads, for messages. */
 #define DV_DURATION_FORMS "a number with ms, s, m or h behind it, such as 300ms, 4s or 1.5m"
 
 /* The longest duration there is: 1000 hours. */
 #define DV_DURATION_MAX_MS (INT64_C(1000) * 3600 * 1000)
 
 /*
- * `300ms`, `4s`, `2m`, `1h`; a bare number is seconds. Decimals may be given: `1.5m`. What is not a whole number of
- * milliseconds is rounded up, so that nothing but zero becomes zero. The locale plays no part.
+ * `300ms`, `4s`, `2m`, `1h`; a bare number is seconds. Decimals may be given: `1.5m`. Parts of a millisecond are
+ * rounded up, so that nothing but zero becomes zero. The locale plays no part.
  *
  * Returns 0; -1 when the text is none of this; -2 when it is longer than DV_DURATION_MAX_MS.
  */

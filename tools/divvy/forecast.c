@@ -1,4 +1,4 @@
-/* What a change of members would move. SPDX-License-Identifier: Apache-2.0 */
+/* A forecast of the items that a change of members would move. SPDX-License-Identifier: Apache-2.0 */
 #include "forecast.h"
 
 #include <stdio.h>

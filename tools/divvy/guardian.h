@@ -4,8 +4,8 @@
  * Rules G2 to G9 of docs/protocol.md.
  *
  * A guardian is the parent of one command. It has one thread, waits for nothing but its orders, its children and its
- * clock, and knows until when the command may run: the deadline, which we move forward as long as the session proves
- * to be alive. So the command ends before its lock does (docs/protocol.md, C1) also when we are stopped, hang, or are
+ * clock, and knows until when the command may run: the deadline, which we move forward as long as the session proves to
+ * be alive. So the command ends before its lock does (docs/protocol.md, C1) also when we are stopped, hang, or are
  * killed:
  *
  *  1. SIGTERM `grace_ms` before, SIGKILL so long before the deadline that nothing is left at it. A guardian that was
@@ -15,8 +15,9 @@
  *
  * What is ended: the command's process group and all its other descendants. The guardian is a subreaper, so that
  * descendants whose parents have gone become its children and are found, daemons in sessions of their own too. Only
- * when the command has exited by itself are such daemons left alone: a command may start a service under a lock. What
- * it has left behind in our session, in the background for example, may finish for half a second, and is ended then.
+ * when the command has exited by itself are such daemons left alone: a command may start a service under a lock.
+ * Processes that it has left behind in our session, in the background for example, may finish for half a second, and
+ * are ended then.
  *
  * Guardians are forked from one process, the forker, which is itself forked before we have any thread or connection: it
  * is small, and no descriptor of ours can leak through it. Descriptors 0 to 2, and those that our caller passed on,

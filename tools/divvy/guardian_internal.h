@@ -1,4 +1,4 @@
-/* What we, the forker and the guardians have in common. SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the parent, the forker and the guardians. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_GUARDIAN_INTERNAL_H
 #define DV_GUARDIAN_INTERNAL_H
 

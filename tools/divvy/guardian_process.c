@@ -110,7 +110,7 @@ static void begin_end(guardian *g, dv_guardian_why why, int64_t kill_at) {
         g->why = why;
     }
     signal_all(g, SIGTERM);
-    /* What is stopped does not act on SIGTERM. */
+    /* A stopped process does not act on SIGTERM before it goes on. */
     signal_all(g, SIGCONT);
     if (why == DV_ENDED_BY_DEADLINE) tell(g, DV_GUARDIAN_ENDING, 0);
 }
@@ -153,7 +153,7 @@ static void take_stop(guardian *g, int number) {
         signal_group(g, SIGCONT);
         return;
     }
-    /* What comes of a stop that is not the terminal's, by a debugger for example, is its sender's affair. */
+    /* A stop that is not the terminal's, by a debugger for example, is its sender's affair. */
     bool foreground = tcgetpgrp(g->terminal_fd) == g->command;
     if (number == SIGSTOP && !foreground) return;
     take_terminal(g, false);
@@ -175,7 +175,7 @@ static void take_status(guardian *g, int status) {
     }
 }
 
-/* How execve(2) went. Ends this process when it failed. */
+/* Takes the result of execve(2). Ends this process when it failed. */
 static void take_exec(guardian *g) {
     int error = 0;
     ssize_t bytes = read(g->exec_fd, &error, sizeof error);

@@ -1,5 +1,5 @@
-/* What stands for the command where there is none: it lasts as long as standard input. SPDX-License-Identifier:
- * Apache-2.0 */
+/* The stand-in for the command where there is none: it lasts as long as standard input.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "hold.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "command.h"
 
 static void print(const char *text) {
-    /* Who does not read us has gone, and with that our input has ended, or ends soon. */
+    /* If nobody reads our output, the reader has gone, and our input has ended with it or ends soon. */
     if (write(STDOUT_FILENO, text, strlen(text)) < 0) errno = 0;
 }
 
@@ -25,7 +25,7 @@ static void print_held(void) {
     print(line);
 }
 
-/* What comes in is of no interest. Returns false when it has ended. */
+/* Reads and drops a byte of input. Returns false when the input has ended. */
 static bool read_input(void) {
     char byte;
     ssize_t bytes = read(STDIN_FILENO, &byte, 1);

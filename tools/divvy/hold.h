@@ -1,5 +1,5 @@
-/* What stands for the command where there is none: it lasts as long as standard input. SPDX-License-Identifier:
- * Apache-2.0 */
+/* The stand-in for the command where there is none: it lasts as long as standard input.
+ * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_HOLD_H
 #define DV_HOLD_H
 

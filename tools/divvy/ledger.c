@@ -1,4 +1,4 @@
-/* What one member owns by the events it was told of. SPDX-License-Identifier: Apache-2.0 */
+/* The ledger of what one member owns, by the events that it was told. SPDX-License-Identifier: Apache-2.0 */
 #include "ledger.h"
 
 #include <stdio.h>

@@ -1,7 +1,8 @@
-/* What one member owns by the events it was told of, and the lines about it. SPDX-License-Identifier: Apache-2.0
+/* The ledger of what one member owns, by the events that it was told, and the lines about it.
+ * SPDX-License-Identifier: Apache-2.0
  *
- * The library tells of changes some time after they came about. A line shows what was the case at its change, not what
- * is the case when it is printed: only then do the lines make sense one after the other. */
+ * The library tells of changes some time after they came about. A line shows the state at its change, not the state
+ * when it is printed. Only then do the lines make sense one after the other. */
 #ifndef DV_LEDGER_H
 #define DV_LEDGER_H
 
@@ -36,8 +37,8 @@ void dv_ledger_init(dv_ledger *ledger, dv_output *output);
 
 void dv_ledger_free(dv_ledger *ledger);
 
-/* Enters a change of items and prints its line. Of one event, what is lost goes first, then what is gained comes. A
- * revoked item is no longer among the owned ones: its lock is still held, but work on it is to stop. */
+/* Enters a change of items and prints its line. In one event, lost items go first, then gained ones come. A revoked
+ * item is no longer among the owned ones: its lock is still held, but work on it is to stop. */
 void dv_ledger_items(dv_ledger *ledger, const divvy_items_event *event);
 
 /* Enters a state and prints its line. `reason` is why in DIVVY_FAILURE, else NULL. */

@@ -9,7 +9,7 @@ typedef struct {
     size_t count;
 } dv_names_view;
 
-/* What is peculiar to a line; the rest is in the ledger. */
+/* The fields of one line; the rest is in the ledger. */
 typedef struct {
     const char *event; /* "state" or "items" */
     dv_names_view gained, revoked, lost;

@@ -23,7 +23,7 @@
 #include "program.h"
 #include "run.h"
 
-/* What is left to a command whose lock has been lost, and may be somebody else's already: rule G4. */
+/* The time left to a command whose lock was lost, and may have another owner already: rule G4. */
 enum { LOST_GRACE_MS = 100 };
 
 /* Time for SIGKILL to take effect before the deadline: a twentieth of the session's timeout, within these; rule G3. */

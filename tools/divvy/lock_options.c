@@ -1,4 +1,4 @@
-/* What `divvy lock` was asked for. SPDX-License-Identifier: Apache-2.0 */
+/* The options of `divvy lock`. SPDX-License-Identifier: Apache-2.0 */
 #include "lock_options.h"
 
 #include <inttypes.h>
@@ -186,7 +186,7 @@ static void finish(dv_lock_options *o) {
     int64_t fifth_ms = o->session.session_timeout_ms / 5;
     if (o->grace_ms < 0) o->grace_ms = fifth_ms < GRACE_MAX_MS ? fifth_ms : GRACE_MAX_MS;
     if (o->limit_policy < 0) o->limit_policy = DIVVY_LIMIT_ERROR;
-    /* Who waits for the lock no longer than that waits for a server no longer either. */
+    /* The wait for a server lasts no longer than the wait for the lock. */
     int64_t *connect_ms = &o->session.connect_timeout_ms;
     if (o->timeout_ms >= 0 && (*connect_ms == 0 || *connect_ms > o->timeout_ms)) *connect_ms = o->timeout_ms;
     if (is_debug()) o->session.verbose = 1;

@@ -1,4 +1,4 @@
-/* What `divvy lock` was asked for. SPDX-License-Identifier: Apache-2.0 */
+/* The options of `divvy lock`. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_LOCK_OPTIONS_H
 #define DV_LOCK_OPTIONS_H
 

@@ -1,4 +1,4 @@
-/* How locks and semaphores are shown. SPDX-License-Identifier: Apache-2.0 */
+/* The display of locks and semaphores. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_LOCKS_PRINT_H
 #define DV_LOCKS_PRINT_H
 

@@ -249,7 +249,8 @@ static void free_place(dv_place *p) {
     free(p->node);
 }
 
-/* Who went while we read is left out. Holders of a semaphore stand in no order until their tokens are known. */
+/* Compares places by token. Contenders that left while we read are left out. Holders of a semaphore stand in no
+ * order until their tokens are known. */
 static int compare_places(const void *a, const void *b) {
     const dv_place *x = a, *y = b;
     return (x->token > y->token) - (x->token < y->token);

@@ -39,9 +39,9 @@ typedef struct {
     int64_t read_at_ms; /* by the wall clock */
 } dv_locks;
 
-/* For dv_look_at(): fills in all but `root` and `name` of the dv_locks at `context`. What it held is freed. Entries are
- * sorted by name, locks before semaphores; with a name they are the lock and the semaphore of that name, there or
- * not. */
+/* For dv_look_at(): fills in all but `root` and `name` of the dv_locks at `context`. Its former contents are freed.
+ * Entries are sorted by name, locks before semaphores; with a name they are the lock and the semaphore of that
+ * name, there or not. */
 int dv_locks_read(dv_look *look, void *context);
 
 /* All but `root` and `name`. */

@@ -14,7 +14,7 @@
 #include "output.h"
 #include "znode/znode.h"
 
-/* What all subcommands that look are told. */
+/* The options that all looking subcommands share. */
 typedef struct {
     const char *connect;
     int64_t timeout_ms;
@@ -84,12 +84,12 @@ typedef struct {
 /* 0 when all were answered and taken, or the error. Only inside of `ask`. */
 int dv_look_read(dv_look *look, const dv_reads *reads);
 
-/* For who asks by parts of the library: its client, and to let it work until there may be something new. What `ask`
- * begins so may outlast it; dv_look_close() ends it. */
+/* For who asks by parts of the library: its client, and to let it work until there may be something new. Work that
+ * `ask` begins so may outlast it; dv_look_close() ends it. */
 struct divvy_client *dv_look_client(const dv_look *look);
 int dv_look_step(dv_look *look);
 
-/* What a path in the options is at the servers: below the chroot of --connect. malloc'ed. */
+/* Returns where a path of the options is at the servers: below the chroot of --connect. malloc'ed. */
 char *dv_look_path(const dv_look *look, const char *path);
 
 /* The node's name that stands for `name`, and back; malloc'ed. A node whose name our codec would not have written is

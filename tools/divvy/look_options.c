@@ -1,4 +1,4 @@
-/* What all subcommands that look are told. SPDX-License-Identifier: Apache-2.0 */
+/* The options that all looking subcommands share. SPDX-License-Identifier: Apache-2.0 */
 #include "auth_file.h"
 #include "connection.h"
 #include "look.h"

@@ -84,7 +84,7 @@ static int take(const char *command, const dv_option *option, void *values, cons
     return DV_OPTIONS_PARSED;
 }
 
-/* What getopt_long() is told. A long option's code is CODES plus its index, so that no letter is like it. */
+/* The options in getopt_long()'s form. A long option's code is CODES plus its index, so that no letter is like it. */
 typedef struct {
     struct option names[OPTIONS_MAX + 2];
     char letters[2 * OPTIONS_MAX + 8];

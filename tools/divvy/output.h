@@ -19,7 +19,7 @@ typedef struct {
  */
 void dv_output_write(dv_output *output, const char *bytes, size_t count);
 
-/* What poll(2) has said of dv_output_fd(), asked for no events: notes that the reader has gone. */
+/* Takes the answer of poll(2) for dv_output_fd(), asked for no events: notes that the reader has gone. */
 void dv_output_heard(dv_output *output, short revents);
 
 /* Where it is written to, for poll(2): -1, which poll passes over, when it has ended. */

@@ -1,12 +1,12 @@
 /* divvy partition: one member of a pool, told line by line. SPDX-License-Identifier: Apache-2.0
  *
  * Everything happens on one thread: the client is in manual mode, and signals come through a descriptor. So a line is
- * written completely before the next thing happens, and what it says comes before what follows from it: an item is
- * told as revoked before its lock is given back.
+ * written completely before the next thing happens, and what it says comes before what follows from it: an item is told
+ * as revoked before its lock is given back.
  *
- * With a command the order of things is: it is looked up; the process that guardians are forked from is forked, while
- * we have no connection; we join. Each round tells the guardians until when the session is certainly alive. What is
- * revoked is released when all that had to end has ended. */
+ * With a command the order of things is: it is looked up; the process that guardians are forked from is forked,
+ * while we have no connection; we join. Each round tells the guardians until when the session is certainly alive.
+ * Revoked items are released when all that had to end has ended. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -121,8 +121,8 @@ static int check_connection(member *m) {
 
 /* ---- the loop ---- */
 
-/* What is wrong with the file, or with the moment, is told, and all stays as it was. Only of a regular file is it sure
- * that we need not wait for it. */
+/* Reads the items again. If the file or the moment is wrong, a message says so, and all stays as it was. Only a
+ * regular file is sure to be read without waiting. */
 static void read_again(member *m) {
     const char *file = m->options.items_from;
     dv_item_list list;
@@ -217,7 +217,7 @@ static int take_part(member *m) {
 
 /* ---- the end ---- */
 
-/* Why the loop ended, as an exit code, with the reason told if it is none to be proud of. */
+/* Returns why the loop ended, as an exit code, and tells the reason if it is none to be proud of. */
 static int judge(member *m) {
     if (m->output.error && reader_has_gone(m))
         return dv_session_end(&m->session, DV_EXIT_FAILED, "cannot write to %s: %s",
@@ -242,7 +242,7 @@ static void drain(member *m) {
 static void leave(member *m) {
     drain(m);
     int64_t deadline_ms = dv_session_now_ms() + FINISH_TIMEOUT_MS, left_ms = FINISH_TIMEOUT_MS;
-    /* What is given back must have been told as revoked before. */
+    /* Items that are given back must have been told as revoked before. */
     dv_ledger_revoke_all(&m->ledger);
     int error;
     while ((error = divvy_partitioner_finish(m->p, 0)) == DIVVY_ETIMEDOUT && left_ms > 0) {

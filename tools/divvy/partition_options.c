@@ -1,4 +1,4 @@
-/* What `divvy partition` was asked for. SPDX-License-Identifier: Apache-2.0 */
+/* The options of `divvy partition`. SPDX-License-Identifier: Apache-2.0 */
 #include "partition_options.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* What `divvy partition` was asked for. SPDX-License-Identifier: Apache-2.0 */
+/* The options of `divvy partition`. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_PARTITION_OPTIONS_H
 #define DV_PARTITION_OPTIONS_H
 

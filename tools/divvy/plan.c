@@ -183,8 +183,9 @@ static void count(dv_forecast *plan) {
     }
 }
 
-/* What leavers have must move, and what stayers have beyond their room: K // M items each, and one more for K mod M of
- * them, who are best chosen among those that are full. */
+/* Returns the least number of moves: the items of leavers must move, and those that stayers have beyond their room.
+ * A stayer has room for K // M items. K mod M stayers have room for one more, and are best chosen among the full
+ * ones. */
 static size_t floor_of(const dv_forecast *plan) {
     size_t after_count = plan->member_count - plan->leave_count;
     size_t base = plan->items->count / after_count, extras = plan->items->count % after_count, moves = 0;

@@ -64,7 +64,7 @@ int dv_program_find(const char *name, char **out) {
     return error ? judge(error) : 0;
 }
 
-/* What is no program in the kernel's eyes is a script of the shell's. */
+/* Executes a file that the kernel does not take for a program: as a script of the shell. */
 static void execute_script(const char *path, const char *const *arguments) {
     size_t count = 0;
     while (arguments[count]) count++;

@@ -106,7 +106,7 @@ static void take_info(dv_run *run, const struct signalfd_siginfo *info) {
 }
 
 void dv_run_die_if_typed(int typed, int code) {
-    /* Who leads a process group is a job of its own: its shell looks at the status only. */
+    /* A process that leads a process group is a job of its own: its shell looks at the status only. */
     if (!typed || code != 128 + typed || getpgrp() == getpid()) return;
     sigset_t one;
     sigemptyset(&one);

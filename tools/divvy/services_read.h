@@ -22,7 +22,8 @@ typedef struct {
     int64_t server_ms;      /* what the servers' clock shows, as far as can be told without a write */
 } dv_services;
 
-/* For dv_look_at(): fills in all but `path` and `role` of the dv_services at `context`. What it held is freed. */
+/* For dv_look_at(): fills in all but `path` and `role` of the dv_services at `context`. Its former contents are
+ * freed. */
 int dv_services_read(dv_look *look, void *context);
 
 /* All but `path` and `role`. */

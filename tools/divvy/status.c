@@ -166,7 +166,7 @@ static bool is_same(const struct stat *a, const struct stat *b) {
            a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-/* Reads the file of items again if it has changed. What is wrong with it is told once, and the list stays as it was. */
+/* Reads the file of items again if it has changed. A fault in it is told once, and the list stays as it was. */
 static void follow_file(viewer *v) {
     status_options *o = v->options;
     struct stat now;

@@ -12,8 +12,8 @@
 #include "znode/path.h"
 #include "znode/sequence.h"
 
-/* How often an item is looked at whose head goes before it is read, as then it is handed over all the time; and bounds
- * of what is looked at inside of items. */
+/* The bounds of the look at items. ROUNDS_MAX: an item whose head goes before it is read is looked at so often, as
+ * then it is handed over all the time. NESTED_*: what is looked at inside of items. */
 enum { ROUNDS_MAX = 5, NESTED_MAX = 100000, NESTED_NODE_BYTES_MAX = 4096, IDENTIFIER_SHOWN_BYTES = 4096 };
 
 typedef struct {
@@ -34,7 +34,7 @@ void dv_status_item_free(dv_status_item *item) {
 
 /* ---- which there are ---- */
 
-/* Of equal names those that somebody owns come first, then those with a directory. */
+/* Orders items by name; of equal names those with an owner come first, then those with a directory. */
 static int compare_items(const void *a, const void *b) {
     const dv_status_item *x = a, *y = b;
     int order = strcmp(x->name, y->name);
@@ -108,7 +108,7 @@ static int note_nested(survey *s, const dv_status_item *item, const char *child)
     return 0;
 }
 
-/* Keeps the first of the queue. What is not there has nobody in it. */
+/* Keeps the first of the queue. A directory that is not there has nobody in it. */
 static int take_queue(void *context, size_t i, const dv_reply *reply) {
     survey *s = context;
     dv_status_item *item = open_item(s, i);
@@ -173,7 +173,7 @@ static bool has_lost_head(const dv_status_item *item) {
     return !item->head;
 }
 
-/* What was found inside of items is looked at in the next round. */
+/* Opens the items that were found inside others; the next round looks at them. */
 static int open_nested(survey *s) {
     dv_status *status = s->status;
     size_t count = status->item_count + s->nested_count + 1;
@@ -228,7 +228,7 @@ static void sift(dv_status *status) {
         bool parent = false;
         for (size_t k = i + 1; !parent && k < status->item_count; k++) {
             const char *next = status->items[k].node;
-            /* What has the same beginning stands behind it. */
+            /* Nodes with the same beginning stand behind it. */
             if (strncmp(next, item->node, bytes) != 0) break;
             parent = next[bytes] == '/' && status->items[k].head;
         }

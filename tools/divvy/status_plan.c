@@ -1,4 +1,4 @@
-/* What a pool's plan says of its members, beside what they do. SPDX-License-Identifier: Apache-2.0 */
+/* A pool's plan, as far as it tells of members more than their nodes do. SPDX-License-Identifier: Apache-2.0 */
 #include "status_plan.h"
 
 #include <inttypes.h>
@@ -105,7 +105,8 @@ static bool is_kept(const dv_plan_member *entry) {
 }
 
 const char *dv_status_plan_name(const dv_plan_member *entry) {
-    const char *dash = entry->is_static ? NULL : strchr(entry->key, '-'); /* P2 */
+    const char *dash = entry->is_static ? NULL : strchr(entry->key, '-'); /* P2: the identifier follows the first
+                                                                           * '-'. */
     return dash ? dash + 1 : entry->key;
 }
 
@@ -173,7 +174,7 @@ void dv_status_plan_print(const dv_status *status, FILE *to) {
     if (!plan) return;
     fprintf(to, "plan %" PRIu64 ", %s%s", plan->header.generation, dv_plan_reason_text(plan->header.reason),
             status->in_force ? "" : ", not in force");
-    /* Who is where, and what is on its way, is of interest while somebody goes by it. */
+    /* The places of members and items count only while somebody follows the plan. */
     tally t = status->member_count > 0 ? count_states(status) : (tally){0};
     bool first = true;
     if (status->member_count == 0) fputs(": nobody is in the pool", to);

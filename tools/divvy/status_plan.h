@@ -1,4 +1,4 @@
-/* What a pool's plan says of its members, beside what they do. SPDX-License-Identifier: Apache-2.0 */
+/* A pool's plan, as far as it tells of members more than their nodes do. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_STATUS_PLAN_H
 #define DV_STATUS_PLAN_H
 
@@ -24,7 +24,7 @@ void dv_status_plan_describe(const dv_status_entry *entry, const dv_status_membe
 bool dv_status_plan_shows(const dv_status *status, const dv_status_entry *entry);
 /* "plan 18, join: 2 items on their way, 1 drained"; nothing where there is no plan. */
 void dv_status_plan_print(const dv_status *status, FILE *to);
-/* "plan": an object or null. Whether there was memory for it. */
+/* Adds "plan": an object or null. Returns whether there was memory for it. */
 bool dv_status_plan_json(cJSON *json, const dv_status *status);
 
 #endif

@@ -154,7 +154,7 @@ static size_t find_owner(const dv_status *status, const dv_status_item *item) {
 
 static int name_owner(dv_status *status, dv_status_item *item) {
     item->member = find_owner(status, item);
-    if (item->member == DV_NO_MEMBER && *item->owner) return 0; /* What the node says is all that is known. */
+    if (item->member == DV_NO_MEMBER && *item->owner) return 0; /* Only the node's data are known. */
     char *name = NULL;
     if (item->member != DV_NO_MEMBER) name = strdup(status->members[item->member].identifier);
     else if (asprintf(&name, "session 0x%" PRIx64, (uint64_t)item->session) < 0) name = NULL;
@@ -180,7 +180,7 @@ static int match(dv_status *status) {
 
 /* ---- the whole ---- */
 
-/* What may not be read is not shown; it can be seen elsewhere who owns what. */
+/* Reads the plan. A plan that may not be read is not shown: the owners can be seen elsewhere. */
 static int read_plan(dv_pool_plan *plan) {
     int error = dv_pool_plan_read(plan);
     return error == DIVVY_EACCES ? 0 : error;

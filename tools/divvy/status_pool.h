@@ -66,8 +66,8 @@ typedef struct {
     int64_t read_at_ms; /* by the wall clock */
 } dv_status;
 
-/* For dv_look_at(): fills in all but `path`, `expected` and `plan` of the dv_status at `context`. What it held is
- * freed. */
+/* For dv_look_at(): fills in all but `path`, `expected` and `plan` of the dv_status at `context`. Its former
+ * contents are freed. */
 int dv_status_pool_read(dv_look *look, void *context);
 
 /* All but `path`, `expected` and `plan`. */

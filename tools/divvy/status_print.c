@@ -1,4 +1,4 @@
-/* How a pool is shown. SPDX-License-Identifier: Apache-2.0 */
+/* The display of a pool. SPDX-License-Identifier: Apache-2.0 */
 #include "status_print.h"
 
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* How a pool is shown. SPDX-License-Identifier: Apache-2.0 */
+/* The display of a pool. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_STATUS_PRINT_H
 #define DV_STATUS_PRINT_H
 
@@ -11,8 +11,8 @@ typedef struct {
     bool planned; /* `members` tells what the plan says of them, too */
 } dv_status_page;
 
-/* Makes the page, with marks of what differs from `before` where `marks`. Text to free(), or NULL when an allocation
- * fails. What `page` held is freed. */
+/* Makes the page, with marks of what differs from `before` where `marks`. Text to free(), or NULL when an
+ * allocation fails. The former contents of `page` are freed. */
 char *dv_status_page_print(const dv_status *status, dv_status_page *page, const dv_status_page *before, bool marks);
 void dv_status_page_free(dv_status_page *page);
 

@@ -7,7 +7,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* What is left to a command whose item is lost, and may be somebody else's already. */
+/* The time left to a command whose item was lost, and may have another owner already. */
 enum { LOST_GRACE_MS = 100 };
 
 /* When the deadline nears: SIGTERM so long before SIGKILL at the most, and that so long before the deadline, a

@@ -1,7 +1,7 @@
 /* The commands of a member's items: one runs for each item that is owned. SPDX-License-Identifier: Apache-2.0
  *
- * The member of the pool tells what is owned, and until when it may be worked on. What was revoked may
- * be released when dv_supervisor_is_clear() says so. Everything here is called on one thread, and nothing waits. */
+ * The member of the pool tells what is owned, and until when it may be worked on. A revoked item may be released
+ * when dv_supervisor_is_clear() says so. Everything here is called on one thread, and nothing waits. */
 #ifndef DV_SUPERVISE_H
 #define DV_SUPERVISE_H
 
@@ -18,7 +18,7 @@ typedef struct dv_supervisor dv_supervisor;
  * Release *out with dv_supervisor_close(). */
 int dv_supervisor_open(dv_supervisor **out, const dv_supervise_config *config, dv_guardians *guardians);
 
-/* What still runs is ended by its guardians, see guardian.h. NULL is allowed. */
+/* Frees the supervisor. Guardians end the commands that still run, see guardian.h. NULL is allowed. */
 void dv_supervisor_close(dv_supervisor *supervisor);
 
 /* Items are owned from now on. */
@@ -40,10 +40,10 @@ void dv_supervisor_end(dv_supervisor *supervisor, int64_t drain_ms);
 /* Returns whether nothing runs but what is to run. */
 bool dv_supervisor_is_clear(const dv_supervisor *supervisor);
 
-/* How many commands run, or may be running. */
+/* Returns how many commands run, or may be running. */
 size_t dv_supervisor_running(const dv_supervisor *supervisor);
 
-/* Why it cannot go on: an errno; 0: it can. */
+/* Returns why it cannot go on: an errno; 0: it can. */
 int dv_supervisor_error(const dv_supervisor *supervisor);
 
 /* For poll(2): a descriptor that is readable when dv_supervisor_process() has something to do; and how long until it

@@ -20,7 +20,7 @@ enum { DV_CHILD_BACKOFF_MS = 100, DV_CHILD_BACKOFF_MAX_MS = 30000, DV_CHILD_STEA
 /* Stands for the item's name in the words of a command, but for the first. */
 #define DV_CHILD_PLACEHOLDER "{item}"
 
-/* What is done when a command exits by itself. */
+/* The action when a command exits by itself. */
 typedef enum { DV_RESTART_ALWAYS, DV_RESTART_ON_FAILURE, DV_RESTART_NEVER } dv_restart;
 
 typedef enum {
@@ -41,7 +41,7 @@ typedef struct {
     const char *reason; /* NULL: none */
 } dv_child_event;
 
-/* What all commands have in common. */
+/* The settings that all commands share. */
 typedef struct {
     const char *program;          /* a path, as dv_program_find() gives it */
     const char *const *arguments; /* argv, with a NULL at the end; it may have DV_CHILD_PLACEHOLDER */
@@ -54,7 +54,7 @@ typedef struct {
     void *user;
 } dv_supervise_config;
 
-/* How long a command has to end when the session may be over soon. */
+/* The times that a command has to end when the session may be over soon. */
 typedef struct {
     int64_t grace_ms, kill_ms; /* see dv_guardian_config */
 } dv_child_times;
@@ -79,8 +79,8 @@ typedef struct {
 /* Its item is owned, by `token`: it is to be started, at once or when what still runs has gone. */
 void dv_child_want(dv_child *child, int64_t token, int64_t now_ms);
 
-/* The item must be given back, or is lost: SIGTERM, and SIGKILL after grace_ms. What was said before counts on where it
- * is sooner. `reason` is a constant. */
+/* The item must be given back, or is lost: SIGTERM, and SIGKILL after grace_ms. An earlier call counts on where its
+ * times are sooner. `reason` is a constant. */
 void dv_child_unwant(dv_child *child, int64_t grace_ms, const char *reason);
 
 /* Starts it. Returns 0, or -1 with errno set: then there is nobody left who could start anything. */

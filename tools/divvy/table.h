@@ -32,7 +32,7 @@ int dv_table_compare(dv_table *table, const dv_table *before);
 /* Prints heads and rows, with a column for the marks in front if `marks`. Nothing when there are no rows. */
 void dv_table_print(const dv_table *table, bool marks, FILE *to);
 
-/* How many columns of a terminal a character of so many bytes takes. */
+/* Returns how many columns of a terminal a character of so many bytes takes. */
 size_t dv_character_width(const char *character, size_t bytes);
 
 /* "12s", "3m12s", "5h07m", "2d04h"; "0s" for what is negative, as clocks differ. */

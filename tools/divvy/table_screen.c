@@ -10,7 +10,7 @@
 #include "table.h"
 #include "text.h"
 
-/* What every terminal since the VT100 does. */
+/* Sequences that every terminal since the VT100 obeys. */
 #define CLEAR_ALL "\x1b[2J"
 #define GO_HOME "\x1b[H"
 #define CLEAR_LINE "\x1b[K"

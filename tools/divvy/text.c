@@ -38,8 +38,8 @@ static uint32_t code_point(const char *text, size_t bytes) {
     return code;
 }
 
-/* What terminals act upon, and what they do not show, so that two names look alike or one reads as another: C0, DEL and
- * C1; the controls of direction, line and paragraph; and all that Unicode has as Default_Ignorable_Code_Point. */
+/* Characters that terminals act upon or do not show, so that two names look alike or one reads as another: C0, DEL
+ * and C1; the controls of direction, line and paragraph; and all that Unicode has as Default_Ignorable_Code_Point. */
 static const struct {
     uint32_t first, last;
 } unseen[] = {{0x1, 0x1f},      {0x7f, 0x9f},       {0xad, 0xad},       {0x34f, 0x34f},    {0x61c, 0x61c},
@@ -84,7 +84,7 @@ static char *encode(const char *text, bool unseen_too) {
     for (size_t bytes; *text; text += bytes) {
         bytes = dv_text_character_bytes(text);
         bool escape = bytes == 0 || is_escape(text) || (unseen_too && is_unseen(text, bytes));
-        if (bytes == 0) bytes = 1; /* What follows a byte that is wrong is looked at afresh. */
+        if (bytes == 0) bytes = 1; /* The byte after a wrong one begins a new character. */
         if (escape) {
             to = put_escaped(to, text, bytes);
         } else {

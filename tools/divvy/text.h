@@ -1,8 +1,8 @@
 /* Names as they are shown. SPDX-License-Identifier: Apache-2.0
  *
- * An item is any string of bytes, but JSON and terminals want UTF-8. What can be shown is shown as it is. Otherwise
- * each offending byte becomes `%` and two upper-case hex digits, and so does a `%` that stands before two hex digits,
- * so that the name can be had back: docs/protocol.md, N4. */
+ * An item is any string of bytes, but JSON and terminals want UTF-8. Characters that can be shown are shown as they
+ * are. Otherwise each offending byte becomes `%` and two upper-case hex digits, and so does a `%` that stands before
+ * two hex digits, so that the name can be had back: docs/protocol.md, N4. */
 #ifndef DV_TEXT_H
 #define DV_TEXT_H
 

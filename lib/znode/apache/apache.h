@@ -59,7 +59,7 @@ void dv_apache_stats(const dv_znode *znode, divvy_stats *out);
 void dv_apache_abandon(dv_znode *znode, int error, int64_t now);
 /* The part that all backends on the native client have in common. */
 void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv_backend_config *config);
-/* What a state of the native client's means to a session. */
+/* Returns the session state that a state of the native client means. */
 divvy_session_state dv_apache_session_state(int native_state);
 /* From any thread: the session's state has become another, on that handle. */
 void dv_apache_post_news(dv_apache *apache, zhandle_t *handle, const dv_session_news *news);

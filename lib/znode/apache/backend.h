@@ -1,4 +1,4 @@
-/* How the client makes its backend; free of the native client's header. SPDX-License-Identifier: Apache-2.0 */
+/* The making of the client's backend; free of the native client's header. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_BACKEND_H
 #define DV_BACKEND_H
 

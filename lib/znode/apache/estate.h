@@ -1,8 +1,8 @@
-/* What a client leaves behind on a host's session. SPDX-License-Identifier: Apache-2.0
+/* The nodes that a client leaves behind on a host's session. SPDX-License-Identifier: Apache-2.0
  *
- * The nodes of a session of our own go with it. A host's session lives on when a client on it is closed, perhaps with
- * the link down, or with answers that have not come: then nodes of ours are still there, or will be. They are inherited
- * by the handle, which deletes them as soon as it is connected, for as long as the host keeps it open. */
+ * The nodes of a session of our own go with it. A host's session lives on when a client on it is closed, perhaps
+ * with the link down, or with answers that have not come. Then nodes of ours are still there, or will be. The handle
+ * inherits them: it deletes them as soon as it is connected, for as long as the host keeps it open. */
 #ifndef DV_ESTATE_H
 #define DV_ESTATE_H
 
@@ -10,7 +10,7 @@
 
 typedef struct dv_leftover dv_leftover;
 
-/* Of one handle; all of it under the lock of shared.h. */
+/* The estate of one handle; all of it under the lock of shared.h. */
 typedef struct {
     dv_leftover *first, **end; /* still to be asked for */
     dv_leftover *asked;        /* the handle has been asked to delete them, or to look for them */
@@ -27,7 +27,7 @@ void dv_estate_note_delete(dv_apache *apache, const char *path, int error);
 void dv_estate_forget(dv_apache *apache);
 
 void dv_estate_init(dv_estate *estate, zhandle_t *handle, dv_shared *shared);
-/* What the client leaves is the handle's to delete. */
+/* Passes the client's nodes on to the handle, which deletes them. */
 void dv_estate_inherit(dv_estate *estate, dv_apache *apache);
 /* While the handle is connected: on with it. */
 void dv_estate_settle(dv_estate *estate);

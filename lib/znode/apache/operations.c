@@ -78,7 +78,7 @@ static void complete_multi(dv_pending *p, int error, int64_t now) {
     free(replies);
 }
 
-/* What a host's session has of ours, for the time when we leave it. */
+/* Notes the nodes that a host's session has of ours, for the time when we leave it. */
 static void note_nodes(const dv_pending *p, int error, const char *made) {
     if (p->unsent || !p->sent_us) return;
     for (size_t i = 0; i < p->count; i++) {
@@ -128,7 +128,8 @@ static void count_answer(dv_apache *apache, const dv_pending *p) {
     if (p->reply.path) stats->bytes_received += strlen(p->reply.path);
 }
 
-/* Whether it is certain that a server has decided so; what this side may have said by itself is none. */
+/* Returns whether it is certain that a server has decided so. An error that this side may have made itself is no
+ * such answer. */
 static bool is_answer(int error) {
     return error == 0 || error == DIVVY_ENOENT || error == DIVVY_EEXIST || error == DIVVY_EACCES ||
            error == DIVVY_ENOTEMPTY || error == DIVVY_EVERSION;
@@ -436,7 +437,8 @@ int dv_apache_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn
 
 void dv_apache_fail_all(dv_apache *apache, int error, int64_t now) {
     dv_reply reply = {.error = error};
-    /* What is sent stays in its table: the native client may still come back to it. Its function is called now. */
+    /* Requests that were sent stay in their table: the native client may still come back to them. Their functions
+     * are called now. */
     for (dv_pending *p = apache->sent.first; p; p = p->next) {
         if (p->completed) continue;
         apache->stats.failed++;
