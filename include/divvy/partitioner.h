@@ -395,6 +395,7 @@ DIVVY_API int divvy_partitioner_finish(divvy_partitioner *p, int64_t timeout_ms)
  * @return 0 when the place is given up and all of ours is gone from ZooKeeper, or
  *   DIVVY_ETIMEDOUT  not yet
  *   DIVVY_EACCES and others: the plan cannot be written; the member has finished all the same, and its place stays
+ *   DIVVY_ECANCELED  the member failed by allocate_timeout_ms before; likewise
  *   DIVVY_ELOST      the session is lost: the servers delete the nodes; the place may not have been given up
  *   DIVVY_ECLOSED    the client was closed
  *   DIVVY_EDEADLK    called inside a callback with a timeout_ms other than 0

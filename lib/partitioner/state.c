@@ -218,6 +218,8 @@ void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, con
     lose_all_shown(p, reason);
     dv_report_state(p, from, DIVVY_FAILURE);
     dv_members_stop(p);
+    /* D41: its user has stopped work, and waits for the end. To him ETIMEDOUT would mean that it goes on. */
+    dv_partitioner_left(p, error == DIVVY_ETIMEDOUT ? DIVVY_ECANCELED : error, now);
 }
 
 static void warn_of_slow_release(divvy_partitioner *p) {

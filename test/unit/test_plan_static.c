@@ -126,6 +126,29 @@ TEST(test_leave_dynamic) {
     pool_close(&l);
 }
 
+/* A member that fails while it leaves gives everything up all the same, and says why its place stays. */
+TEST(test_leave_failed) {
+    pool l;
+    divvy_partitioner_config config;
+    pool_open(&l, ITEMS);
+    add(&l, 0, NULL)->patient = true;
+    settle(&l);
+    member_config(&l, &config);
+    config.allocate_timeout_ms = 1500;
+    member *m = add(&l, 1, &config);
+    divvy_testing_run(l.ensemble, 500);
+    assert_int_equal(divvy_testing_link_client(l.ensemble, m->client, DIVVY_TESTING_LINK_DOWN), 0);
+    assert_int_equal(divvy_partitioner_leave(m->partitioner, 0), DIVVY_ETIMEDOUT);
+    divvy_testing_run(l.ensemble, 1500);
+    assert_int_equal(divvy_partitioner_failure(m->partitioner, NULL, 0), DIVVY_ETIMEDOUT);
+    assert_int_equal(divvy_testing_link_client(l.ensemble, m->client, DIVVY_TESTING_LINK_UP), 0);
+    assert_int_equal(divvy_partitioner_leave(m->partitioner, 10000), DIVVY_ECANCELED);
+    assert_int_equal(divvy_partitioner_leave(m->partitioner, 10000), DIVVY_ECANCELED);
+    forget_client(m);
+    l.members[0].patient = false;
+    pool_close(&l);
+}
+
 /* A second live member of one identifier takes the place of the first, which gets nothing, is never ACQUIRED, and
  * releases all that it has. When the second has gone the first is itself again. */
 TEST(test_fenced) {
