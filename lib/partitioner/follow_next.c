@@ -229,7 +229,7 @@ static void start_attempt(dv_follower *f, dv_wants *asked, int64_t now) {
 static bool can_write(const dv_follower *f) {
     const divvy_partitioner *p = f->p;
     return !f->stopped && f->in_force && !f->fence_unknown && !f->unsettled && !f->attempt && !f->asking &&
-           !p->rejoining && p->state != DIVVY_FAILURE && dv_client_connected(p->object.client);
+           p->life != DV_LIFE_REJOINING && p->state != DIVVY_FAILURE && dv_client_connected(p->object.client);
 }
 
 /* Takes `asked` over. */

@@ -128,7 +128,7 @@ static void on_held(void *owner, dv_contender *contender, int64_t now) {
     assert(item->place == contender);
     (void)contender;
     set_held(p, item, true);
-    bool shows = p->config.mode == DIVVY_INCREMENTAL && !p->leaving; /* P17: who leaves gains nothing */
+    bool shows = p->config.mode == DIVVY_INCREMENTAL && p->life != DV_LIFE_LEAVING; /* P17: who leaves gains nothing */
     if (shows && dv_client_believed(p->object.client)) dv_items_show(p, item->index);
     dv_state_check_complete(p, now);
 }
@@ -189,7 +189,7 @@ static void on_gone(void *owner, dv_contender *contender, int64_t now) {
     }
     dv_client_changed(p->object.client);
     dv_state_check_complete(p, now);
-    if (p->finishing) dv_items_tidy(p, now);
+    if (p->life >= DV_LIFE_FINISHING) dv_items_tidy(p, now);
     dv_item_unref(item);
     dv_op_end(p, now);
 }
@@ -358,5 +358,5 @@ void dv_items_read_directories(divvy_partitioner *p) {
 /* ---- the end ---- */
 
 bool dv_items_all_gone(const divvy_partitioner *p) {
-    return p->departing == 0 && !p->membership && p->tidied;
+    return p->departing == 0 && !p->membership && p->life == DV_LIFE_TIDIED;
 }

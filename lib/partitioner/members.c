@@ -69,7 +69,7 @@ static void on_all_looked(void *partitioner, int error, int64_t now) {
     divvy_partitioner *p = partitioner;
     p->looks = NULL;
     if (error) p->party_stale = true; /* Not all could be asked for. */
-    if (p->state != DIVVY_FAILURE && !p->rejoining) all_looked(p, now);
+    if (p->state != DIVVY_FAILURE && p->life != DV_LIFE_REJOINING) all_looked(p, now);
     dv_op_end(p, now);
 }
 
@@ -224,7 +224,7 @@ static void on_membership_gone(void *owner, int64_t now) {
     divvy_partitioner *p = owner;
     p->membership = NULL;
     dv_client_changed(p->object.client);
-    if (p->finishing) dv_items_tidy(p, now);
+    if (p->life >= DV_LIFE_FINISHING) dv_items_tidy(p, now);
     dv_op_end(p, now);
 }
 
@@ -255,7 +255,7 @@ static void on_locks_path(void *context, int error, int64_t now) {
 /* Whatever needs a connection and does not look after itself. */
 void dv_members_connected(divvy_partitioner *p, int64_t now) {
     divvy_client *client = p->object.client;
-    if (p->state == DIVVY_FAILURE || p->rejoining || !dv_client_connected(client)) return;
+    if (p->state == DIVVY_FAILURE || p->life == DV_LIFE_REJOINING || !dv_client_connected(client)) return;
     if (!p->ready && !p->ready_asked) {
         p->ready_asked = dv_ensure_path(client->znode, p->locks_path, DV_PERSISTENT, on_locks_path, p) == 0;
         if (p->ready_asked) dv_op_begin(p);
@@ -266,7 +266,7 @@ void dv_members_connected(divvy_partitioner *p, int64_t now) {
 }
 
 void dv_members_again(divvy_partitioner *p, int64_t now) {
-    if (p->membership && dv_membership_joined(p->membership) && !p->left && !p->rejoining) restart_watch(p);
+    if (p->membership && dv_membership_joined(p->membership) && p->life != DV_LIFE_REJOINING) restart_watch(p);
     dv_members_connected(p, now);
     dv_members_rejoin(p, now);
 }
@@ -284,18 +284,17 @@ void dv_op_end(divvy_partitioner *p, int64_t now) {
 
 void dv_members_rejoin(divvy_partitioner *p, int64_t now) {
     bool released = p->state == DIVVY_ALLOCATING;
-    if (!p->rejoining || !released || p->membership || p->watch || p->departing || p->looks || p->ready_asked ||
-        !dv_follow_at_rest(p))
+    if (p->life != DV_LIFE_REJOINING || !released || p->membership || p->watch || p->departing || p->looks ||
+        p->ready_asked || !dv_follow_at_rest(p))
         return;
-    p->rejoining = p->lost_session = p->left = p->ready = false;
-    p->change_seen = false;
+    p->lost_session = p->ready = p->change_seen = false;
+    dv_life_enter(p, DV_LIFE_TAKING_PART);
     dv_members_free(&p->party);
     dv_members_start(p, now);
 }
 
 void dv_members_stop(divvy_partitioner *p) {
     if (p->watch) dv_patient_watch_stop(p->watch);
-    if (p->membership && !p->left) dv_membership_leave(p->membership);
-    p->left = true;
+    if (p->membership) dv_membership_leave(p->membership);
     dv_follow_stop(p);
 }

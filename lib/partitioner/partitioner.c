@@ -83,7 +83,7 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
 }
 
 static void give_everything_up(divvy_partitioner *p, int64_t now) {
-    p->finishing = true;
+    if (p->life < DV_LIFE_FINISHING) dv_life_enter(p, DV_LIFE_FINISHING);
     dv_state_fail(p, DIVVY_ECANCELED, DIVVY_REASON_FINISH, now, "finished");
     dv_items_leave_all(p, true);
 }
@@ -93,7 +93,7 @@ void divvy_partitioner_destroy(divvy_partitioner *p) {
     divvy_client *client = p->object.client;
     dv_client_ref(client); /* The partitioner's may be the last reference to it. */
     dv_client_lock(client);
-    if (!p->finishing) p->tidying = true; /* Only finish() tidies. */
+    if (p->life < DV_LIFE_FINISHING) dv_life_enter(p, DV_LIFE_TIDIED); /* Only finish() tidies. */
     give_everything_up(p, dv_client_now(client));
     dv_object_destroy(&p->object);
     dv_client_unlock(client);
@@ -130,16 +130,21 @@ int divvy_partitioner_finish(divvy_partitioner *p, int64_t timeout_ms) {
 }
 
 void dv_partitioner_left(divvy_partitioner *p, int error, int64_t now) {
-    if (!p->leaving || p->finishing) return;
+    assert(p->life == DV_LIFE_LEAVING || p->life == DV_LIFE_FAILED);
     p->leave_error = error == DIVVY_ESTATE ? 0 : error; /* Where no plan decides there is no place to give up. */
     give_everything_up(p, now);
     dv_items_tidy(p, now);
 }
 
 static void start_leaving(divvy_partitioner *p, int64_t now) {
-    if (p->leaving || p->finishing) return;
-    p->leaving = true;
-    if (p->state == DIVVY_FAILURE || !dv_follow_want_leave(p, now)) dv_partitioner_left(p, 0, now);
+    if (p->life == DV_LIFE_LEAVING || p->life >= DV_LIFE_FINISHING) return;
+    if (p->life == DV_LIFE_TAKING_PART) {
+        dv_life_enter(p, DV_LIFE_LEAVING);
+        if (!dv_follow_want_leave(p, now)) dv_partitioner_left(p, 0, now);
+    } else { /* Without a session, or after a failure, there is no plan to wait for. */
+        give_everything_up(p, now);
+        dv_items_tidy(p, now);
+    }
 }
 
 static int wait_until_left(divvy_partitioner *p, int64_t timeout_ms) {
@@ -151,7 +156,8 @@ static int wait_until_left(divvy_partitioner *p, int64_t timeout_ms) {
                        divvy_strerror(p->leave_error));
     if (error == DIVVY_ETIMEDOUT)
         return dv_fail(client, error, "leave: %s after %lld ms; it goes on",
-                       p->finishing ? "not all nodes were gone" : "no plan without this member was written",
+                       p->life >= DV_LIFE_FINISHING ? "not all nodes were gone"
+                                                    : "no plan without this member was written",
                        (long long)timeout_ms);
     return error ? dv_fail_plainly(client, error) : 0;
 }
@@ -301,11 +307,16 @@ int divvy_partitioner_owns_token(const divvy_partitioner *p, const char *item, i
 
 /* ---- later releases ---- */
 
+/* Says why a member can no longer ask for something of a plan. */
+static const char *why_not(const divvy_partitioner *p) {
+    if (p->life == DV_LIFE_LEAVING) return "leaves";
+    return p->failure == DIVVY_ECANCELED ? "has finished" : "has failed";
+}
+
 /* Whether this member can ask for something of a plan, for a set that all divide: 0 or DIVVY_ESTATE. */
 static int check_can_set(divvy_partitioner *p) {
     divvy_client *client = p->object.client;
-    if (p->state == DIVVY_FAILURE || p->leaving)
-        return dv_fail(client, DIVVY_ESTATE, "set_items: the member %s", p->leaving ? "leaves" : "has failed");
+    if (p->life >= DV_LIFE_LEAVING) return dv_fail(client, DIVVY_ESTATE, "set_items: the member %s", why_not(p));
     if (!p->follower)
         return dv_fail(client, DIVVY_ESTATE,
                        "set_items: this member goes by a rule of names, and so by the items it was made with; make "
@@ -339,8 +350,7 @@ int divvy_partitioner_set_weight(divvy_partitioner *p, uint32_t weight) {
     divvy_client *client = p->object.client;
     if (!p->follower)
         error = dv_fail(client, DIVVY_EINVAL, "set_weight: weights go with DIVVY_ASSIGN_AUTO or _STICKY only");
-    else if (p->state == DIVVY_FAILURE || p->leaving)
-        error = dv_fail(client, DIVVY_ESTATE, "set_weight: the member %s", p->leaving ? "leaves" : "has failed");
+    else if (p->life >= DV_LIFE_LEAVING) error = dv_fail(client, DIVVY_ESTATE, "set_weight: the member %s", why_not(p));
     else dv_follow_want_weight(p, weight, dv_client_now(client));
     leave(p);
     return error;

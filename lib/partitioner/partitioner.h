@@ -82,6 +82,18 @@ typedef struct {
     size_t count;
 } dv_members;
 
+/* A partitioner's life, which goes down this list, and back only after a rejoin. dv_life_enter() has the table. The
+ * partitioner is in FAILURE from DV_LIFE_FAILED on. */
+typedef enum {
+    DV_LIFE_TAKING_PART,
+    DV_LIFE_REJOINING, /* the session was lost; nothing is asked for before the user has released (P14) */
+    DV_LIFE_LEAVING,   /* divvy_partitioner_leave(): the place in the plan is given up first */
+    DV_LIFE_FAILED,    /* shown places stay until the user gives them up (P8) */
+    DV_LIFE_FINISHING, /* the user gave everything up: all nodes go */
+    DV_LIFE_TIDYING,   /* they are gone; the last member deletes directories (P12) */
+    DV_LIFE_TIDIED,
+} dv_life;
+
 struct divvy_partitioner {
     dv_object object; /* first */
     divvy_partitioner_config config;
@@ -107,13 +119,11 @@ struct divvy_partitioner {
     uint64_t state_id, told_id;
     int failure;
     char failure_text[256];
-    bool finishing;       /* the user gave everything up: nothing is kept for him */
-    bool was_suspended;   /* and not connected since */
-    bool lost_session;    /* nodes of ours were on it, which only the servers can delete */
-    bool rejoining;       /* the session was lost; nothing is asked for before the user has released */
-    bool leaving;         /* divvy_partitioner_leave(): our place in the plan is given up first */
-    int leave_error;      /* why it was not */
-    bool suspended_again; /* a session event came while in RELEASE, with DIVVY_RELEASE_ON_SUSPEND */
+    dv_life life;
+    int leave_error;      /* why divvy_partitioner_leave() could not give the place in the plan up */
+    bool was_suspended;   /* the link's, in any life: a suspension, and no connection since */
+    bool lost_session;    /* the nodes', in any life: they were on it, and only the servers can delete them */
+    bool suspended_again; /* the RELEASE's: a session event came in it, with DIVVY_RELEASE_ON_SUSPEND */
 
     bool target_valid;
     int target_reason;        /* why it is another than the one before: DIVVY_REASON_* */
@@ -128,9 +138,7 @@ struct divvy_partitioner {
     dv_timer state_timer; /* allocate_timeout_ms in ALLOCATING, release_warn_ms in RELEASE */
     dv_membership *membership;
     dv_patient_watch *watch;
-    bool left;               /* the party: the membership is going, or gone */
     bool ready_asked, ready; /* the paths are there and the known directories read */
-    bool tidying, tidied;    /* at the end */
     size_t tidy_under_way;   /* requests about directories, at the end and before */
     dv_members party;        /* what settled, by node; the one before while strays are looked at */
     dv_fetch *looks;         /* at those who may be strays; NULL: none is under way */
@@ -205,7 +213,9 @@ int64_t dv_items_believed_token(const divvy_partitioner *c, const char *name);
 /* Sets what the former returns for the item at i, by what is shown and revoked of it now. */
 void dv_items_note_owned(divvy_partitioner *p, size_t i);
 
-/* ---- state.c: the table of docs/protocol.md, P4; the only place where a state changes ---- */
+/* ---- state.c: the table of docs/protocol.md, P4; the only place where a state or a life changes ---- */
+/* Moves the life on, as its table allows. */
+void dv_life_enter(divvy_partitioner *p, dv_life to);
 /* mine[i]: item i of p->dealt is in the target. `reason`: why it has changed, which on_items tells. */
 void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reason, int64_t now);
 void dv_state_change_seen(divvy_partitioner *p, int64_t now);

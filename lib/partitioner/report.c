@@ -29,7 +29,7 @@ typedef struct {
 static difference compare(const dv_item *item, bool alive) {
     int64_t told = item->told_token, now = alive && item->shown ? item->token : 0;
     bool lost = told && (now != told || (item->told_revoked && !item->revoked));
-    bool may_gain = now && !item->revoked && !item->partitioner->leaving;
+    bool may_gain = now && !item->revoked && item->partitioner->life != DV_LIFE_LEAVING;
     return (difference){.lost = lost,
                         .gained = may_gain && (!told || lost),
                         .revoked = now && now == told && item->revoked && !item->told_revoked};

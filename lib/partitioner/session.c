@@ -20,7 +20,7 @@ void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now)
     case DV_SESSION_LOST:
         p->was_suspended = false;
         p->lost_session = true;
-        if (p->config.on_session_loss == DIVVY_REJOIN && !p->leaving && client->state == DIVVY_LOST)
+        if (p->config.on_session_loss == DIVVY_REJOIN && p->life != DV_LIFE_LEAVING && client->state == DIVVY_LOST)
             dv_state_lose(p, now);
         else
             dv_state_fail(p, client->end_error,
@@ -36,13 +36,12 @@ void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now)
     case DV_SESSION_LINK: break; /* The places see to themselves. */
     case DV_SESSION_PROVEN: dv_state_proven(p, now); break;
     case DV_SESSION_CLOSING:
-        p->finishing = true;
+        if (p->life < DV_LIFE_FINISHING) dv_life_enter(p, DV_LIFE_FINISHING);
         dv_state_fail(p, DIVVY_ECLOSED, DIVVY_REASON_FINISH, now, "the client is closing");
         dv_items_leave_all(p, true);
         break;
     case DV_SESSION_CLOSED:
-        p->finishing = true;
-        p->tidying = p->tidied = true;
+        if (p->life != DV_LIFE_TIDIED) dv_life_enter(p, DV_LIFE_TIDIED);
         dv_state_fail(p, DIVVY_ECLOSED, DIVVY_REASON_FINISH, now, "the client is closed");
         dv_client_changed(client);
         break;

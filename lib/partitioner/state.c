@@ -1,4 +1,4 @@
-/* The table of docs/protocol.md, P4: the only place where a partitioner's state changes.
+/* The table of docs/protocol.md, P4: the only place where a partitioner's state, or its life, changes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdarg.h>
@@ -11,6 +11,36 @@ static bool eager(const divvy_partitioner *p) {
     return p->config.mode == DIVVY_EAGER;
 }
 
+/* Returns whether the partitioner is as it has to be at the beginning of that life. */
+static bool suits(const divvy_partitioner *p, dv_life life) {
+    switch (life) {
+    case DV_LIFE_TAKING_PART: return p->state == DIVVY_ALLOCATING && !p->lost_session && !p->membership && !p->watch;
+    case DV_LIFE_REJOINING: return p->state == DIVVY_RELEASE && p->lost_session;
+    case DV_LIFE_LEAVING: return p->state != DIVVY_FAILURE;
+    case DV_LIFE_FAILED: return p->state == DIVVY_FAILURE;
+    case DV_LIFE_FINISHING: return true; /* FAILURE follows at once */
+    case DV_LIFE_TIDYING: return p->state == DIVVY_FAILURE && p->departing == 0 && !p->membership;
+    case DV_LIFE_TIDIED: return p->life != DV_LIFE_TIDYING || p->tidy_under_way == 0;
+    }
+    return false;
+}
+
+void dv_life_enter(divvy_partitioner *p, dv_life to) {
+    static const bool allowed[][DV_LIFE_TIDIED + 1] = {
+        [DV_LIFE_REJOINING] = {[DV_LIFE_TAKING_PART] = true, [DV_LIFE_REJOINING] = true},
+        [DV_LIFE_TAKING_PART] = {[DV_LIFE_REJOINING] = true, [DV_LIFE_LEAVING] = true},
+        [DV_LIFE_FINISHING] = {[DV_LIFE_TIDYING] = true},
+        [DV_LIFE_TIDIED] = {false},
+    };
+    /* A user may end a partitioner in any life, a failure may end it in any before, and a closed client tidies not. */
+    bool ends = to > p->life && (to == DV_LIFE_FAILED || to == DV_LIFE_FINISHING || to == DV_LIFE_TIDIED);
+    assert(ends || allowed[p->life][to]);
+    assert(suits(p, to));
+    (void)allowed;
+    (void)ends;
+    p->life = to;
+}
+
 /* Every change of state, and every new entry into RELEASE, passes here. Returns the state before. */
 static divvy_partition_state enter(divvy_partitioner *p, divvy_partition_state to, int64_t now) {
     static const bool allowed[4][4] = {
@@ -20,6 +50,7 @@ static divvy_partition_state enter(divvy_partitioner *p, divvy_partition_state t
     };
     divvy_partition_state from = p->state;
     assert(allowed[from][to]);
+    assert(to == DIVVY_FAILURE || p->life < DV_LIFE_FAILED); /* P8: FAILURE is final */
     (void)allowed;
     p->state = to;
     p->state_id++;
@@ -110,7 +141,7 @@ void dv_state_item_lost(divvy_partitioner *p, size_t i, int64_t now) {
 }
 
 static void show_all_held(divvy_partitioner *p) {
-    if (p->leaving) return; /* P17: who leaves gains nothing */
+    if (p->life == DV_LIFE_LEAVING) return; /* P17: who leaves gains nothing */
     for (size_t i = 0; i < dv_item_count(p); i++) {
         if (dv_item_at(p, i)->wanted && dv_item_at(p, i)->held && !dv_item_at(p, i)->shown) dv_items_show(p, i);
     }
@@ -138,7 +169,7 @@ static void give_up_revoked(divvy_partitioner *p) {
         dv_item *item = dv_item_at(p, i);
         if (!item->revoked) continue;
         item->revoked = false;
-        if (item->wanted && item->held && p->target_valid && !eager(p) && !p->leaving) {
+        if (item->wanted && item->held && p->target_valid && !eager(p) && p->life != DV_LIFE_LEAVING) {
             dv_items_note_owned(p, i);
         } else {
             dv_items_hide(p, i);
@@ -199,7 +230,7 @@ void dv_state_lose(divvy_partitioner *p, int64_t now) {
     if (p->state == DIVVY_FAILURE) return;
     divvy_partition_state from = enter(p, DIVVY_RELEASE, now);
     p->suspended_again = false;
-    p->rejoining = true;
+    dv_life_enter(p, DV_LIFE_REJOINING);
     lose_all_shown(p, DIVVY_REASON_SESSION);
     dv_report_state(p, from, DIVVY_RELEASE);
     dv_members_stop(p);
@@ -214,12 +245,14 @@ void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, con
     va_end(arguments);
     p->failure = error;
     divvy_partition_state from = enter(p, DIVVY_FAILURE, now);
+    bool was_leaving = p->life == DV_LIFE_LEAVING;
+    if (p->life < DV_LIFE_FAILED) dv_life_enter(p, DV_LIFE_FAILED);
     dv_items_leave_all(p, false);
     lose_all_shown(p, reason);
     dv_report_state(p, from, DIVVY_FAILURE);
     dv_members_stop(p);
     /* D41: its user has stopped work, and waits for the end. To him ETIMEDOUT would mean that it goes on. */
-    dv_partitioner_left(p, error == DIVVY_ETIMEDOUT ? DIVVY_ECANCELED : error, now);
+    if (was_leaving) dv_partitioner_left(p, error == DIVVY_ETIMEDOUT ? DIVVY_ECANCELED : error, now);
 }
 
 static void warn_of_slow_release(divvy_partitioner *p) {

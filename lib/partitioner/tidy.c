@@ -14,12 +14,12 @@ typedef struct {
 } sweep;
 
 static void tidied(divvy_partitioner *p) {
-    p->tidied = true;
+    dv_life_enter(p, DV_LIFE_TIDIED);
     dv_client_changed(p->object.client);
 }
 
 static void one_less(divvy_partitioner *p, int64_t now) {
-    if (--p->tidy_under_way == 0 && p->tidying) tidied(p);
+    if (--p->tidy_under_way == 0 && p->life == DV_LIFE_TIDYING) tidied(p);
     dv_op_end(p, now);
 }
 
@@ -39,7 +39,7 @@ static void on_removed(void *context, const dv_reply *reply, int64_t now) {
 /* A queue's directory has no data; whatever has some is not ours to delete. kazoo remembers that a path exists. */
 static bool is_left_over(const divvy_partitioner *p, const dv_reply *reply) {
     const dv_stat *stat = reply->stat;
-    if (reply->error || (p->kazoo_seen && !p->tidying)) return false;
+    if (reply->error || (p->kazoo_seen && p->life < DV_LIFE_TIDYING)) return false;
     return stat->children == 0 && stat->data_bytes == 0 && stat->ephemeral_owner == 0;
 }
 
@@ -138,8 +138,8 @@ static void on_who_is_left(void *context, const dv_reply *reply, int64_t now) {
 
 void dv_items_tidy(divvy_partitioner *p, int64_t now) {
     (void)now;
-    if (p->tidying || p->departing || p->membership) return;
-    p->tidying = true;
+    if (p->life >= DV_LIFE_TIDYING || p->departing || p->membership) return;
+    dv_life_enter(p, DV_LIFE_TIDYING);
     divvy_client *client = p->object.client;
     bool can = p->ready && dv_client_connected(client) && !client->closed;
     if (can && dv_znode_children(client->znode, p->party_path, NULL, on_who_is_left, p) == 0) one_more(p);
@@ -163,6 +163,6 @@ static void on_count(void *context, const dv_reply *reply, int64_t now) {
 }
 
 void dv_items_sweep(divvy_partitioner *p) {
-    if (p->tidy_under_way || p->tidying || p->kazoo_seen || !dv_follow_sweeps(p)) return;
+    if (p->tidy_under_way || p->life >= DV_LIFE_TIDYING || p->kazoo_seen || !dv_follow_sweeps(p)) return;
     if (dv_znode_exists(p->object.client->znode, p->locks_path, NULL, on_count, p) == 0) one_more(p);
 }

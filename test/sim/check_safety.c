@@ -259,7 +259,7 @@ static void count_release(sim_member *m, divvy_partition_state from, int reason)
 static int guess_reason(const sim_member *m, divvy_partition_state to) {
     const divvy_partitioner *p = m->partitioner;
     if (!p || to == DIVVY_ACQUIRED || to == DIVVY_ALLOCATING) return -1;
-    if (to == DIVVY_RELEASE && p->rejoining) return DIVVY_REASON_SESSION;
+    if (to == DIVVY_RELEASE && p->life == DV_LIFE_REJOINING) return DIVVY_REASON_SESSION;
     if (to == DIVVY_RELEASE) return m->config.on_suspend == DIVVY_RELEASE_ON_SUSPEND ? DIVVY_REASON_SUSPEND : -1;
     if (p->failure == DIVVY_ETIMEDOUT) return DIVVY_REASON_TIMEOUT;
     return p->failure == DIVVY_ELOST ? DIVVY_REASON_SESSION : DIVVY_REASON_FINISH;
@@ -288,7 +288,8 @@ void sim_check_told(sim_member *m, divvy_partition_state from, divvy_partition_s
 /* Targets that change no state are not told of; the partitioner's own notes show that one has settled. */
 static void look_at_state(sim_member *m) {
     const divvy_partitioner *p = m->partitioner;
-    bool same = p->state_id == m->seen_state_id, settled = m->seen_change && !p->change_seen && !p->finishing;
+    bool same = p->state_id == m->seen_state_id,
+         settled = m->seen_change && !p->change_seen && p->life < DV_LIFE_FINISHING;
     if (same && settled && p->state == DIVVY_ALLOCATING) count(m, SIM_ALLOCATING_ALLOCATING);
     if (same && settled && p->state == DIVVY_ACQUIRED) count(m, SIM_ACQUIRED_ACQUIRED);
     if (same && settled && p->state == DIVVY_RELEASE) count(m, SIM_RELEASE_RELEASE_TARGET);
@@ -329,7 +330,7 @@ static void look_at_settling(sim_member *m) {
     enum { SLACK_MS = 1000 };
     sim_world *w = m->world;
     const divvy_partitioner *p = m->partitioner;
-    bool served = p->state == DIVVY_FAILURE || p->rejoining || (p->target_valid && !p->change_seen);
+    bool served = p->state == DIVVY_FAILURE || p->life == DV_LIFE_REJOINING || (p->target_valid && !p->change_seen);
     served |= sim_plans_settled(m);
     if (served || !m->unserved_since) m->unserved_since = w->now_ms;
     int64_t interval_ms = m->config.time_boundary_ms / 2 + 100;

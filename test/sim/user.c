@@ -216,7 +216,7 @@ static void look_at_what_went(sim_member *m, const bool *listed, divvy_partition
     for (size_t i = 0; i < w->script->items; i++) {
         sim_holding *h = &m->items[i];
         if (listed[i] || !h->works) continue;
-        if (!is_excused(m, i, h->work_token) && state != DIVVY_FAILURE && !m->partitioner->rejoining)
+        if (!is_excused(m, i, h->work_token) && state != DIVVY_FAILURE && m->partitioner->life != DV_LIFE_REJOINING)
             sim_violate(w, "S7", "%s is gone from %s's snapshot, and its user has not released it", w->items[i],
                         m->name);
         if (state != DIVVY_FAILURE) end_work(m, i);

@@ -195,7 +195,7 @@ TEST(test_leaving) {
     join_noting(&m, "a", DIVVY_FAIL);
     assert_int_equal(deal(&m, "a b", "a b"), 0);
     run(20);
-    m.p->leaving = true;
+    dv_life_enter(m.p, DV_LIFE_LEAVING);
     assert_int_equal(deal(&m, "a b c", "a b c"), 0);
     run(20);
     callback_ends(&m);
