@@ -114,7 +114,7 @@ bool dv_callback_run_one(divvy_client *client) {
 void *dv_callback_thread(void *context) {
     divvy_client *client = context;
     dv_client_lock(client);
-    while (!client->stopping && !client->close_in_callback) {
+    while (client->life < DV_CLIENT_STOPPING && !client->close_in_callback) {
         if (!dv_callback_run_one(client)) pthread_cond_wait(&client->callback_ready, &client->lock);
     }
     bool close_here = client->close_in_callback && dv_client_claim_close(client);

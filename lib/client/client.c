@@ -226,9 +226,14 @@ static bool all_left(void *context) {
     return client->ephemeral_count == 0 || !dv_client_connected(client);
 }
 
+void dv_client_life_enter(divvy_client *client, dv_client_life to) {
+    assert(to == client->life + 1);
+    client->life = to;
+}
+
 static void stop_threads(divvy_client *client) {
     dv_client_lock(client);
-    client->stopping = true;
+    dv_client_life_enter(client, DV_CLIENT_STOPPING);
     pthread_cond_signal(&client->callback_ready);
     dv_client_unlock(client);
     dv_client_wake(client);
@@ -250,8 +255,8 @@ static void end_backend(divvy_client *client) {
 }
 
 bool dv_client_claim_close(divvy_client *client) {
-    if (client->closing) return false;
-    client->closing = true;
+    if (client->life != DV_CLIENT_OPEN) return false;
+    dv_client_life_enter(client, DV_CLIENT_CLOSING);
     client->closer = pthread_self();
     return true;
 }
@@ -270,13 +275,8 @@ void dv_client_end(divvy_client *client) {
     stop_threads(client);
     end_backend(client);
     dv_client_lock(client);
-    client->closed = true;
-    atomic_store(&client->alive_until, DV_PASSED);
-    dv_timer_cancel(&client->deadline_timer);
-    dv_timer_cancel(&client->beat_timer);
-    dv_timer_cancel(&client->reopen_timer);
-    dv_timer_cancel(&client->again_timer);
-    client->state = DIVVY_CLOSED;
+    dv_client_life_enter(client, DV_CLIENT_CLOSED);
+    dv_session_closed(client);
     if (client->znode) {
         dv_session_give_up_barriers(client, DIVVY_ECANCELED, dv_client_now(client));
         dv_tell_listeners(client, DV_SESSION_CLOSED, dv_client_now(client));

@@ -78,6 +78,22 @@ typedef struct {
     size_t used_bytes, limit_bytes;
 } dv_budget;
 
+/* A client's life, which goes down this list, one step after the other: dv_client_life_enter(). */
+typedef enum {
+    DV_CLIENT_OPEN,
+    DV_CLIENT_CLOSING,  /* `closer` closes it; what is held is being left */
+    DV_CLIENT_STOPPING, /* its threads end, and no callback starts */
+    DV_CLIENT_CLOSED,   /* nothing more can be sent */
+} dv_client_life;
+
+/* What becomes of a session, beside its state. From the second on the state is LOST or AUTH_FAILED, or CLOSED later. */
+typedef enum {
+    DV_FATE_OPEN,
+    DV_FATE_LIVES_ON,  /* LOST, but it is a host's session that may live: our nodes on it are being deleted */
+    DV_FATE_BURIED,    /* its nodes are gone, or will go by themselves */
+    DV_FATE_TO_REOPEN, /* the loop closes the backend and opens a new session, without the client lock */
+} dv_fate;
+
 /* Of our own and of the native client's that wait to be told. */
 enum { DV_LOG_LINES_MAX = 1000 };
 
@@ -111,7 +127,8 @@ struct divvy_client {
 
     pthread_t loop_thread, callback_thread;
     bool loop_running, callbacks_running;
-    bool stopping, closing, closed, close_in_callback;
+    dv_client_life life;
+    bool close_in_callback;    /* a callback, in any life, asked: none starts from then on */
     pthread_t closer;          /* meant once closing */
     bool release_after_unlock; /* closed inside a waiting call: the user's reference goes with the lock */
     unsigned waiters;          /* threads inside dv_client_wait() */
@@ -126,11 +143,10 @@ struct divvy_client {
     dv_own_node *own_nodes, **own_nodes_end;
     dv_own_node *asked_node; /* by the heartbeat that is under way; NULL: none, or it was taken out since */
     bool beat_under_way;
-    bool rooting;   /* the chroot is being made */
-    bool link_up;   /* the backend can carry requests, whatever the session's state */
-    bool lives_on;  /* LOST, but it is a host's session that may live: our nodes on it are to be deleted */
-    bool to_reopen; /* the loop is to close the backend and open a new session, without the client lock */
-    int end_error;  /* why the session ended */
+    bool rooting;  /* the chroot is being made */
+    bool link_up;  /* the backend can carry requests, whatever the session's state */
+    dv_fate fate;  /* of the session */
+    int end_error; /* why the session ended */
     char end_reason[160];
     dv_listener *listeners, **listeners_end, *next_listener;
     dv_barrier_wait *barrier_waits, *barrier_under_way;
@@ -216,8 +232,12 @@ static inline bool dv_client_connected(const divvy_client *client) {
 }
 /* Whether a node of ours can be deleted now: on a session that was given up but lives on, too. */
 static inline bool dv_client_can_delete(const divvy_client *client) {
-    return client->link_up && (client->state == DIVVY_CONNECTED || client->lives_on);
+    return client->link_up && (client->state == DIVVY_CONNECTED || client->fate == DV_FATE_LIVES_ON);
 }
+/* Moves the session's fate on, as its table allows. */
+void dv_fate_enter(divvy_client *client, dv_fate to);
+/* The client is closed: nothing is believed or waited for from now on. */
+void dv_session_closed(divvy_client *client);
 /* The backend stands on a new session, or will. With the client lock held. */
 void dv_session_reopened(divvy_client *client);
 /* No new session could be had now. */
@@ -270,6 +290,8 @@ int dv_client_open_on(divvy_client **out, const divvy_client_config *config, boo
 /* Opens a client that may own something. Exported for libdivvy_testing of the same version, and nobody else. */
 DIVVY_API int divvy_private_client_open(divvy_client **out, const divvy_client_config *config, dv_backend_new_fn make,
                                         void *context);
+/* Moves the life on by one step. With the client lock held. */
+void dv_client_life_enter(divvy_client *client, dv_client_life to);
 void dv_client_ref(divvy_client *client);
 void dv_client_unref(divvy_client *client);
 /* With the client lock held: whether the caller is the one to close the client, now that it knows. */

@@ -50,7 +50,7 @@ void dv_client_unlock(divvy_client *client) {
         if (client->processing && !client->in_process) dv_client_wake(client); /* a waiting call drives the loop */
     }
     /* No other thread runs callbacks of a closed client: the last ones of its objects run right here. */
-    if (client->closed && client->callbacks && !client->in_callback) dv_callback_drop_all(client);
+    if (client->life == DV_CLIENT_CLOSED && client->callbacks && !client->in_callback) dv_callback_drop_all(client);
     if (client->callbacks) pthread_cond_signal(&client->callback_ready);
     if (loop_must_look(client)) dv_client_wake(client);
     bool release = client->release_after_unlock;
@@ -103,7 +103,7 @@ static void wait_step(divvy_client *client, int64_t left_ms) {
 }
 
 bool dv_client_drive(divvy_client *client, int64_t deadline) {
-    while (client->processing && !client->closing) {
+    while (client->processing && client->life == DV_CLIENT_OPEN) {
         int64_t left_ms = deadline == INT64_MAX ? -1 : deadline - dv_client_now(client);
         if (deadline != INT64_MAX && left_ms <= 0) return false;
         sleep_on_change(client, left_ms);
@@ -115,8 +115,9 @@ bool dv_client_drive(divvy_client *client, int64_t deadline) {
 
 /* Returns whether the client is over for this caller. Only the closing thread still waits for the last deletes. */
 static bool over_for_us(const divvy_client *client) {
-    bool asked = client->close_in_callback && client->config.manual && !client->closing; /* and we are to do it */
-    return client->closed || asked || (client->closing && !pthread_equal(client->closer, pthread_self()));
+    if (client->life == DV_CLIENT_OPEN)
+        return client->close_in_callback && client->config.manual; /* we have to do it */
+    return client->life == DV_CLIENT_CLOSED || !pthread_equal(client->closer, pthread_self());
 }
 
 static int wait_until(divvy_client *client, int64_t timeout_ms, bool (*met)(void *context), void *context) {

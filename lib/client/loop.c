@@ -74,7 +74,7 @@ static void reopen(divvy_client *client) {
     backend->close(client->znode);
     dv_client_lock(client);
     dv_loop_drain(client);
-    if (!client->closing) {
+    if (client->life == DV_CLIENT_OPEN) {
         int error = backend->reopen(client->znode);
         if (error == 0) {
             dv_session_reopened(client);
@@ -92,7 +92,7 @@ static int run_turn(divvy_client *client) {
     dv_client_lock(client);
     count += run_timers(client, dv_client_now(client));
     dv_event *event;
-    for (int i = 0; i < EVENTS_A_TURN && !client->to_reopen && (event = take_event(client)); i++) {
+    for (int i = 0; i < EVENTS_A_TURN && client->fate != DV_FATE_TO_REOPEN && (event = take_event(client)); i++) {
         int64_t now = dv_client_now(client);
         count += run_timers(client, now);
         client->event_count++;
@@ -100,8 +100,8 @@ static int run_turn(divvy_client *client) {
         count++;
     }
     dv_session_revive(client, dv_client_now(client));
-    bool to_reopen = client->to_reopen;
-    client->to_reopen = false;
+    bool to_reopen = client->fate == DV_FATE_TO_REOPEN;
+    if (to_reopen) dv_fate_enter(client, DV_FATE_BURIED);
     dv_client_unlock(client);
     if (to_reopen) reopen(client);
     return count + to_reopen;
@@ -158,7 +158,7 @@ void *dv_loop_thread(void *context) {
     divvy_client *client = context;
     for (;;) {
         dv_client_lock(client);
-        bool stopping = client->stopping;
+        bool stopping = client->life >= DV_CLIENT_STOPPING;
         dv_client_unlock(client);
         if (stopping) return NULL;
         if (dv_loop_run_due(client) == 0) dv_loop_sleep(client, -1);
@@ -210,7 +210,7 @@ void dv_loop_note_late(divvy_client *client) {
 
 static bool is_closing(divvy_client *client) {
     dv_client_lock(client);
-    bool closing = client->closing;
+    bool closing = client->life >= DV_CLIENT_CLOSING;
     dv_client_unlock(client);
     return closing;
 }
@@ -222,7 +222,7 @@ int divvy_client_process(divvy_client *client, int64_t timeout_ms) {
     if (!client->config.manual) error = dv_fail(client, DIVVY_ESTATE, "process: the client is not in manual mode");
     else if (dv_client_in_callback(client)) error = dv_fail(client, DIVVY_EDEADLK, "process: called in a callback");
     else if (client->in_process) error = dv_fail(client, DIVVY_ESTATE, "process: another thread is in this call");
-    else if (client->closing) error = dv_fail_plainly(client, DIVVY_ECLOSED);
+    else if (client->life != DV_CLIENT_OPEN) error = dv_fail_plainly(client, DIVVY_ECLOSED);
     if (timeout_ms > DV_TIME_MAX_MS) timeout_ms = DV_TIME_MAX_MS;
     int64_t deadline = timeout_ms < 0 ? INT64_MAX : dv_client_now(client) + timeout_ms;
     if (error || !dv_client_drive(client, deadline)) {
@@ -243,7 +243,8 @@ int divvy_client_process(divvy_client *client, int64_t timeout_ms) {
     dv_client_lock(client);
     client->processing = client->in_process = false;
     dv_client_changed(client);
-    bool closed_here = client->close_in_callback && dv_client_claim_close(client), closing = client->closing;
+    bool closed_here = client->close_in_callback && dv_client_claim_close(client);
+    bool closing = client->life >= DV_CLIENT_CLOSING;
     dv_client_unlock(client);
     if (closed_here) dv_client_shut_down(client);
     dv_client_unref(client);

@@ -40,7 +40,16 @@ void dv_tell_listeners(divvy_client *client, dv_session_event event, int64_t now
 static void on_connected(divvy_client *client, const dv_session_news *news, int64_t now);
 
 static void set_state(divvy_client *client, divvy_session_state state) {
+    static const bool allowed[][DIVVY_CLOSED + 1] = {
+        [DIVVY_CONNECTING] = {[DIVVY_CONNECTED] = true, [DIVVY_LOST] = true, [DIVVY_AUTH_FAILED] = true},
+        [DIVVY_CONNECTED] = {[DIVVY_SUSPENDED] = true, [DIVVY_LOST] = true, [DIVVY_AUTH_FAILED] = true},
+        [DIVVY_SUSPENDED] = {[DIVVY_CONNECTED] = true, [DIVVY_LOST] = true, [DIVVY_AUTH_FAILED] = true},
+        [DIVVY_LOST] = {[DIVVY_CONNECTING] = true},
+        [DIVVY_CLOSED] = {false},
+    };
     if (client->state == state) return;
+    assert(allowed[client->state][state]);
+    (void)allowed;
     dv_client_log(client, DIVVY_LOG_DEBUG, "the session: %s -> %s", divvy_session_state_name(client->state),
                   divvy_session_state_name(state));
     client->state = state;
@@ -141,7 +150,23 @@ void dv_session_answered(void *context, const dv_answer *answer, int64_t now) {
 
 /* ---- the end of a session ---- */
 
+void dv_fate_enter(divvy_client *client, dv_fate to) {
+    static const bool allowed[][DV_FATE_TO_REOPEN + 1] = {
+        [DV_FATE_OPEN] = {[DV_FATE_LIVES_ON] = true, [DV_FATE_BURIED] = true},
+        [DV_FATE_LIVES_ON] = {[DV_FATE_OPEN] = true, [DV_FATE_BURIED] = true},
+        [DV_FATE_BURIED] = {[DV_FATE_OPEN] = true, [DV_FATE_TO_REOPEN] = true},
+        [DV_FATE_TO_REOPEN] = {[DV_FATE_BURIED] = true},
+    };
+    assert(allowed[client->fate][to]);
+    assert(to != DV_FATE_LIVES_ON || client->znode->attached);
+    assert(to != DV_FATE_TO_REOPEN || (client->state == DIVVY_LOST && client->znode->backend->reopen));
+    (void)allowed;
+    client->fate = to;
+}
+
+/* Its fate is known before its listeners are told. */
 static void end_session(divvy_client *client, divvy_session_state state, int error, const char *reason, int64_t now) {
+    assert(!client->end_error && error && client->fate != DV_FATE_OPEN);
     dv_timer_cancel(&client->deadline_timer);
     dv_timer_cancel(&client->beat_timer);
     client->end_error = error;
@@ -155,18 +180,22 @@ static void end_session(divvy_client *client, divvy_session_state state, int err
 
 /* Its nodes are gone, or will go by themselves. What is under way ends; an owned client opens a new session. */
 static void bury_session(divvy_client *client, int error, int64_t now) {
-    client->lives_on = client->link_up = false;
+    if (client->fate == DV_FATE_LIVES_ON) dv_fate_enter(client, DV_FATE_BURIED);
+    assert(client->fate == DV_FATE_BURIED);
+    client->link_up = false;
     dv_tell_listeners(client, DV_SESSION_OVER, now);
     dv_session_give_up_barriers(client, error, now);
-    client->to_reopen = client->state == DIVVY_LOST && client->znode->backend->reopen && !client->closing;
+    if (client->state == DIVVY_LOST && client->znode->backend->reopen && client->life == DV_CLIENT_OPEN)
+        dv_fate_enter(client, DV_FATE_TO_REOPEN);
 }
 
 /* C5: no server has said so, but the session may be over by now; what was owned is not worked on any longer. A session
  * of our own is closed, lest it come back and keep nodes of ours alive; on a host's they are deleted one by one. */
 static void give_up(divvy_client *client, divvy_session_state state, int error, const char *reason, int64_t now) {
-    client->lives_on = client->znode->attached && state == DIVVY_LOST;
+    bool lives_on = client->znode->attached && state == DIVVY_LOST;
+    dv_fate_enter(client, lives_on ? DV_FATE_LIVES_ON : DV_FATE_BURIED);
     end_session(client, state, error, reason, now);
-    if (client->lives_on) {
+    if (lives_on) {
         if (client->link_up) dv_tell_listeners(client, DV_SESSION_LINK, now);
         dv_barrier_start(client);
         return;
@@ -191,9 +220,19 @@ static void on_deadline(dv_timer *timer, int64_t now) {
     give_up(client, DIVVY_LOST, DIVVY_ELOST, "no server has proven within the deadline that it lives", now);
 }
 
+void dv_session_closed(divvy_client *client) {
+    assert(client->life == DV_CLIENT_CLOSED);
+    atomic_store(&client->alive_until, DV_PASSED);
+    dv_timer_cancel(&client->deadline_timer);
+    dv_timer_cancel(&client->beat_timer);
+    dv_timer_cancel(&client->reopen_timer);
+    dv_timer_cancel(&client->again_timer);
+    client->state = DIVVY_CLOSED;
+}
+
 void dv_session_reopened(divvy_client *client) {
     assert(client->state == DIVVY_LOST);
-    client->lives_on = client->to_reopen = false;
+    dv_fate_enter(client, DV_FATE_OPEN);
     client->end_error = 0;
     client->end_reason[0] = '\0';
     atomic_store(&client->alive_until, 0);
@@ -202,8 +241,8 @@ void dv_session_reopened(divvy_client *client) {
 }
 
 void dv_session_revive(divvy_client *client, int64_t now) {
-    if (!client->lives_on || !client->link_up || client->ephemeral_count > client->lasting_count || client->closing)
-        return;
+    if (client->fate != DV_FATE_LIVES_ON || !client->link_up || client->life != DV_CLIENT_OPEN) return;
+    if (client->ephemeral_count > client->lasting_count) return;
     dv_session_reopened(client);
     on_connected(client,
                  &(dv_session_news){.state = DIVVY_CONNECTED,
@@ -289,7 +328,7 @@ static void on_suspended(divvy_client *client, int64_t now) {
 
 /* News of a host's session that was given up: our nodes on it go as soon as there is a link, or with it. */
 static void on_news_after_loss(divvy_client *client, const dv_session_news *news, int64_t now) {
-    if (!client->lives_on) return; /* C5: final, whatever a late answer says. */
+    if (client->fate != DV_FATE_LIVES_ON) return; /* C5: final, whatever a late answer says. */
     if (news->state == DIVVY_CONNECTED) dv_tell_listeners(client, DV_SESSION_LINK, now);
     else if (news->state != DIVVY_SUSPENDED) bury_session(client, DIVVY_ELOST, now);
     if (client->link_up) dv_barrier_start(client);
@@ -306,10 +345,12 @@ void dv_session_news_arrived(void *context, const dv_session_news *news, int64_t
     switch (news->state) {
     case DIVVY_CONNECTED: on_connected(client, news, now); break;
     case DIVVY_LOST:
+        dv_fate_enter(client, DV_FATE_BURIED);
         end_session(client, DIVVY_LOST, DIVVY_ELOST, "the servers have expired it", now);
         bury_session(client, DIVVY_ELOST, now);
         break;
     case DIVVY_AUTH_FAILED:
+        dv_fate_enter(client, DV_FATE_BURIED);
         end_session(client, DIVVY_AUTH_FAILED, DIVVY_EAUTH, "the servers refused the credentials", now);
         bury_session(client, DIVVY_EAUTH, now);
         break;
@@ -329,7 +370,7 @@ void dv_session_init(divvy_client *client) {
 static void on_reopen_timer(dv_timer *timer, int64_t now) {
     (void)now;
     divvy_client *client = DV_CONTAINER(timer, divvy_client, reopen_timer);
-    client->to_reopen = !client->closing;
+    if (client->life == DV_CLIENT_OPEN) dv_fate_enter(client, DV_FATE_TO_REOPEN);
 }
 
 void dv_session_reopen_later(divvy_client *client, int64_t now) {
@@ -356,6 +397,6 @@ void dv_client_again(divvy_client *client) {
 }
 
 int dv_client_end_error(const divvy_client *client) {
-    if (client->closing || client->closed) return DIVVY_ECLOSED;
+    if (client->life != DV_CLIENT_OPEN) return DIVVY_ECLOSED;
     return client->state == DIVVY_LOST && client->znode->backend->reopen ? 0 : client->end_error;
 }

@@ -194,7 +194,7 @@ static void restart_watch(divvy_partitioner *p) {
     static const dv_patient_watch_events events = {on_changed,    on_settled,     on_watch_failed,
                                                    on_watch_gone, on_wants_names, on_seen};
     const dv_patience patience = {p->config.time_boundary_ms, p->config.leave_boundary_ms, p->config.settle_max_ms};
-    if (p->watch || p->state == DIVVY_FAILURE || p->object.client->closed) return;
+    if (p->watch || p->state == DIVVY_FAILURE || p->object.client->life == DV_CLIENT_CLOSED) return;
     p->watch = dv_patient_watch_start(p->object.client, p->party_path, &patience, &events, p);
     if (p->watch) dv_op_begin(p);
     else dv_client_again(p->object.client);

@@ -19,7 +19,7 @@ static int enter(divvy_partitioner *p) {
 /* For calls that need a client that is not closed. */
 static int enter_open(divvy_partitioner *p) {
     int error = enter(p);
-    if (error || !p->object.client->closed) return error;
+    if (error || p->object.client->life != DV_CLIENT_CLOSED) return error;
     dv_client_unlock(p->object.client);
     return dv_fail_plainly(p->object.client, DIVVY_ECLOSED);
 }

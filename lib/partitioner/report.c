@@ -199,7 +199,7 @@ static void queue(divvy_partitioner *p);
 static bool go_on(divvy_partitioner *p, bool more) {
     divvy_client *client = p->object.client;
     dv_client_lock(client);
-    bool ended = p->object.destroyed || client->close_in_callback || client->stopping || client->closed;
+    bool ended = p->object.destroyed || client->close_in_callback || client->life >= DV_CLIENT_STOPPING;
     bool going = more && !ended && prepare(p);
     if (!more && !ended && (p->telling.due || p->telling.state_count)) queue(p);
     dv_client_unlock(client);

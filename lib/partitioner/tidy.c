@@ -141,7 +141,7 @@ void dv_items_tidy(divvy_partitioner *p, int64_t now) {
     if (p->life >= DV_LIFE_TIDYING || p->departing || p->membership) return;
     dv_life_enter(p, DV_LIFE_TIDYING);
     divvy_client *client = p->object.client;
-    bool can = p->ready && dv_client_connected(client) && !client->closed;
+    bool can = p->ready && dv_client_connected(client) && client->life != DV_CLIENT_CLOSED;
     if (can && dv_znode_children(client->znode, p->party_path, NULL, on_who_is_left, p) == 0) one_more(p);
     else if (p->tidy_under_way == 0) tidied(p);
 }

@@ -106,7 +106,7 @@ static void release_call(dv_callback *callback) {
 
 static void queue_call(dv_view *view) {
     const divvy_client *client = view->object.client;
-    if (view->calling || view->ended || client->closing || client->closed) return;
+    if (view->calling || view->ended || client->life != DV_CLIENT_OPEN) return;
     view->calling = true;
     view->call =
         (dv_callback){.object = &view->object, .starting = start_call, .call = run_call, .release = release_call};

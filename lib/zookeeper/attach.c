@@ -132,7 +132,7 @@ static void leave_old_handle(divvy_client *client, int64_t now) {
 }
 
 static int reattach(divvy_client *client, zhandle_t *handle) {
-    if (client->closing || client->closed) return dv_fail_plainly(client, DIVVY_ECLOSED);
+    if (client->life != DV_CLIENT_OPEN) return dv_fail_plainly(client, DIVVY_ECLOSED);
     if (!client->znode->attached) return dv_fail(client, DIVVY_EINVAL, "reattach: the client has a session of its own");
     if (!handle) return dv_fail(client, DIVVY_EINVAL, "reattach: the handle is NULL");
     if (client->state != DIVVY_LOST) return dv_fail(client, DIVVY_ESTATE, "reattach: the session is not lost");
