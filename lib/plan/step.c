@@ -207,7 +207,9 @@ static int replace_set(step *s, dv_plan_set *set) {
         if (old == plan->set->count || order != 0) continue;
         owners[i] = plan->owners[old];
         while (pending < plan->moved_count && plan->moved[pending] < old) pending++;
-        if (pending < plan->moved_count && plan->moved[pending] == old) plan->moved[kept++] = (uint32_t)i;
+        if (pending == plan->moved_count || plan->moved[pending] != old) continue;
+        pending++; /* before its place in the list is written over */
+        plan->moved[kept++] = (uint32_t)i;
     }
     plan->moved_count = kept;
     free(plan->owners);

@@ -209,3 +209,23 @@ TEST(test_sets_keep_owners) {
     dv_plan_set_unref(events.set);
     world_end(&w);
 }
+
+/* D17, D19: while a round goes on another set comes. The items that are still to arrive are the same, and no others. */
+TEST(test_sets_keep_round) {
+    pool(3, 30);
+    dv_plan_options rounds = w.plan->header.options;
+    rounds.max_moves = 3;
+    dv_plan_events options = {.options = &rounds};
+    assert_int_equal(step(&w, &options), DV_PLAN_NEXT);
+    join_dynamic(&w);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->moved_count, 3);
+    const char *names[31] = {"a"}; /* before all others: so each has another number now, the next one's of before */
+    for (size_t i = 0; i < 30; i++) names[i + 1] = w.plan->set->names[i];
+    dv_plan_events events = {.set = dv_plan_set_make(names, 31)};
+    assert_int_equal(step(&w, &events), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->moved_count, 3);
+    for (size_t n = 0; n < 3; n++) assert_int_equal(w.plan->moved[n], w.before->moved[n] + 1);
+    dv_plan_set_unref(events.set);
+    world_end(&w);
+}
