@@ -20,6 +20,7 @@ static bool fits(const dv_budget *budget, size_t bytes) {
 }
 
 static bool has_room(divvy_client *client, const dv_budget *budget, size_t bytes) {
+    assert(budget->used_bytes <= budget->limit_bytes);
     bool room = fits(budget, bytes);
     if (!room) client->room_wanted = true;
     return room;
@@ -38,12 +39,14 @@ int dv_reserve_node(divvy_client *client, size_t ephemeral_bytes, size_t watch_b
     client->ephemeral_count++;
     client->ephemerals.used_bytes += ephemeral_bytes;
     client->watched.used_bytes += watch_bytes;
+    assert(client->ephemerals.used_bytes <= client->ephemerals.limit_bytes);
     return 0;
 }
 
 bool dv_reserve_watch(divvy_client *client, size_t bytes) {
     if (!fits(&client->watched, bytes)) return false;
     client->watched.used_bytes += bytes;
+    assert(client->watched.used_bytes <= client->watched.limit_bytes);
     return true;
 }
 

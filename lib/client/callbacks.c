@@ -70,6 +70,7 @@ void dv_object_wait_for_dones(dv_object *object) {
 }
 
 void dv_callback_queue(divvy_client *client, dv_callback *call) {
+    assert(call->call && call->release);
     call->next = NULL;
     if (call->object) dv_object_ref(call->object);
     *client->callbacks_end = call;
@@ -102,6 +103,7 @@ bool dv_callback_run_one(divvy_client *client) {
         dv_client_unlock(client);
         call->call(call);
         dv_client_lock(client);
+        assert(client->in_callback && client->callback_object == call->object);
         client->in_callback = false;
         client->callback_object = NULL;
         dv_client_changed(client);
@@ -173,6 +175,7 @@ static void release_call(dv_callback *callback) {
 static void release_log(dv_callback *callback) {
     client_call *c = (client_call *)(void *)callback;
     divvy_client *client = c->client;
+    assert(client->log_lines > 0);
     client->log_lines--;
     free(callback);
     if (client->log_lines_dropped == 0 || client->log_lines > DV_LOG_LINES_MAX / 2) return;

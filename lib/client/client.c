@@ -150,6 +150,7 @@ static int new_client(divvy_client **out, const divvy_client_config *config) {
     init_condition(&client->changed);
     init_condition(&client->callback_ready);
     dv_session_init(client);
+    assert(client->life == DV_CLIENT_OPEN && client->state == DIVVY_CONNECTING);
     *out = client;
     return 0;
 }
@@ -284,6 +285,7 @@ void dv_client_end(divvy_client *client) {
     dv_callback_drop_all(client);
     pthread_cond_broadcast(&client->changed);
     while (client->waiters) pthread_cond_wait(&client->changed, &client->lock);
+    assert(!client->waiters && !client->loop_running && !client->callbacks_running);
     dv_client_unlock(client);
 }
 

@@ -1,4 +1,5 @@
 /* The client lock, and waiting for something without it. SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <time.h>
 
 #include "client/client.h"
@@ -90,6 +91,7 @@ static void wait_step(divvy_client *client, int64_t left_ms) {
         dv_client_unlock(client);
         if (dv_loop_run_due(client) == 0) dv_loop_sleep(client, left_ms);
         dv_client_lock(client);
+        assert(client->processing);
         client->processing = false;
         client->sleeping_until = INT64_MAX; /* the poller of our descriptor does not know the new timers */
         dv_client_changed(client);
@@ -103,6 +105,7 @@ static void wait_step(divvy_client *client, int64_t left_ms) {
 }
 
 bool dv_client_drive(divvy_client *client, int64_t deadline) {
+    assert(client->config.manual);
     while (client->processing && client->life == DV_CLIENT_OPEN) {
         int64_t left_ms = deadline == INT64_MAX ? -1 : deadline - dv_client_now(client);
         if (deadline != INT64_MAX && left_ms <= 0) return false;
@@ -136,6 +139,7 @@ static int wait_until(divvy_client *client, int64_t timeout_ms, bool (*met)(void
 int dv_client_wait(divvy_client *client, int64_t timeout_ms, bool (*met)(void *context), void *context) {
     client->waiters++; /* A close in another thread does not free the client under us. */
     int error = wait_until(client, timeout_ms, met, context);
+    assert(client->waiters > 0);
     client->waiters--;
     dv_client_changed(client);
     if (client->close_in_callback && client->config.manual && dv_client_claim_close(client)) {

@@ -129,6 +129,7 @@ static void prove_by_write(dv_clock *clock, const dv_answer *write, int64_t now)
             break;
         }
     }
+    assert(proven <= clock->unproven_count);
     clock->unproven_count -= proven;
     for (size_t i = 0; i < clock->unproven_count; i++) clock->unproven[i] = clock->unproven[proven + i];
 }
@@ -144,6 +145,7 @@ static void remember(dv_clock *clock, const dv_answer *answer, int64_t now) {
         count /= 2;
         for (size_t i = 0; i < count; i++) clock->unproven[i] = clock->unproven[2 * i + 1];
     }
+    assert(count < DV_CLOCK_UNPROVEN_MAX);
     clock->unproven[count].sent_at = answer->sent_at;
     clock->unproven[count].answered_at = now;
     clock->unproven[count].pinged_at = 0;

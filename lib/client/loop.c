@@ -24,6 +24,7 @@ void dv_client_wake(divvy_client *client) {
 }
 
 void dv_client_post(void *context, dv_event *event) {
+    assert(event->run);
     divvy_client *client = context;
     event->next = NULL;
     pthread_mutex_lock(&client->queue_mutex);
@@ -90,6 +91,7 @@ static void reopen(divvy_client *client) {
 static int run_turn(divvy_client *client) {
     int count = 0;
     dv_client_lock(client);
+    assert(client->life < DV_CLIENT_CLOSED);
     count += run_timers(client, dv_client_now(client));
     dv_event *event;
     for (int i = 0; i < EVENTS_A_TURN && client->fate != DV_FATE_TO_REOPEN && (event = take_event(client)); i++) {
@@ -241,6 +243,7 @@ int divvy_client_process(divvy_client *client, int64_t timeout_ms) {
         dv_loop_sleep(client, left_ms);
     }
     dv_client_lock(client);
+    assert(client->processing && client->in_process);
     client->processing = client->in_process = false;
     dv_client_changed(client);
     bool closed_here = client->close_in_callback && dv_client_claim_close(client);

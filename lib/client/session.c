@@ -18,6 +18,7 @@ void dv_listen(divvy_client *client, dv_listener *listener) {
 
 void dv_unlisten(divvy_client *client, dv_listener *listener) {
     if (!listener->link) return;
+    assert(client->listeners);
     if (client->next_listener == listener) client->next_listener = listener->next;
     *listener->link = listener->next;
     if (listener->next) listener->next->link = listener->link;
@@ -92,6 +93,7 @@ void dv_own_node_add(divvy_client *client, dv_own_node *node) {
 
 void dv_own_node_remove(divvy_client *client, dv_own_node *node) {
     if (!node->link) return;
+    assert(client->own_nodes);
     if (client->asked_node == node) client->asked_node = NULL;
     *node->link = node->next;
     if (node->next) node->next->link = node->link;
@@ -111,6 +113,7 @@ static dv_own_node *next_own_node(divvy_client *client) {
 static void beat(divvy_client *client, bool own) {
     dv_own_node *node = client->asked_node = own ? next_own_node(client) : NULL;
     dv_op op = {.kind = DV_CHECK, .path = node ? node->path : "/", .version = node ? 0 : -1};
+    assert(dv_client_connected(client));
     if (dv_znode_multi(client->znode, &op, 1, dv_session_beaten, client) == 0) client->beat_under_way = true;
 }
 
@@ -192,6 +195,7 @@ static void bury_session(divvy_client *client, int error, int64_t now) {
 /* C5: no server has said so, but the session may be over by now; what was owned is not worked on any longer. A session
  * of our own is closed, lest it come back and keep nodes of ours alive; on a host's they are deleted one by one. */
 static void give_up(divvy_client *client, divvy_session_state state, int error, const char *reason, int64_t now) {
+    assert(!client->end_error);
     bool lives_on = client->znode->attached && state == DIVVY_LOST;
     dv_fate_enter(client, lives_on ? DV_FATE_LIVES_ON : DV_FATE_BURIED);
     end_session(client, state, error, reason, now);
@@ -255,6 +259,7 @@ void dv_session_revive(divvy_client *client, int64_t now) {
 
 /* C4: a connection begins with a heartbeat, which by C3 proves what was answered on the last one. */
 static void announce_connection(divvy_client *client, int64_t now) {
+    assert(client->fate == DV_FATE_OPEN);
     set_state(client, DIVVY_CONNECTED);
     believe(client, now);
     client->beat_under_way = false;
@@ -303,6 +308,7 @@ static void warn_of_times(divvy_client *client, const dv_session_news *news) {
 }
 
 static void on_connected(divvy_client *client, const dv_session_news *news, int64_t now) {
+    assert(!client->end_error && client->link_up);
     bool first = client->state == DIVVY_CONNECTING && !client->clock.timeout_ms;
     atomic_store(&client->session_id, news->session_id);
     atomic_store(&client->timeout_ms, news->timeout_ms);
@@ -318,6 +324,7 @@ static void on_connected(divvy_client *client, const dv_session_news *news, int6
 
 /* The deadline stands as it did: only proof moves it. */
 static void on_suspended(divvy_client *client, int64_t now) {
+    assert(!client->link_up);
     client->link_up = false;
     if (client->state != DIVVY_CONNECTED) return;
     dv_timer_cancel(&client->beat_timer);
@@ -370,10 +377,12 @@ void dv_session_init(divvy_client *client) {
 static void on_reopen_timer(dv_timer *timer, int64_t now) {
     (void)now;
     divvy_client *client = DV_CONTAINER(timer, divvy_client, reopen_timer);
+    assert(client->fate == DV_FATE_BURIED);
     if (client->life == DV_CLIENT_OPEN) dv_fate_enter(client, DV_FATE_TO_REOPEN);
 }
 
 void dv_session_reopen_later(divvy_client *client, int64_t now) {
+    assert(client->fate == DV_FATE_BURIED);
     enum { AGAIN_MS = 1000 };
     client->reopen_timer.fire = on_reopen_timer;
     dv_timer_set(client, &client->reopen_timer, now + AGAIN_MS);

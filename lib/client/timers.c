@@ -11,6 +11,7 @@ static bool before(dv_timers *heap, const dv_timer *a, const dv_timer *b) {
 /* Makes one tree of two: the later root becomes the first child of the earlier, whose own place the caller sets. */
 static dv_timer *merge(dv_timers *heap, dv_timer *a, dv_timer *b) {
     dv_timer *root = before(heap, b, a) ? b : a, *child = root == a ? b : a;
+    assert(child != root);
     child->next = root->child;
     if (child->next) child->next->link = &child->next;
     child->link = &root->child;
@@ -53,6 +54,7 @@ void dv_timers_add(dv_timers *heap, dv_timer *timer, int64_t at) {
 /* What hung below the timer takes its place, since it is later than whatever is above it. */
 void dv_timer_cancel(dv_timer *timer) {
     if (!timer->link) return;
+    assert(timer->heap->count > 0);
     dv_timer *rest = merge_siblings(timer->heap, timer->child), *next = timer->next, *heir = rest ? rest : next;
     *timer->link = heir;
     if (heir) heir->link = timer->link;

@@ -1,5 +1,6 @@
 /* The audit: are the places that we hold still there? Somebody may have deleted them: docs/protocol.md, P13.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,7 @@ static void send_group(audit_group *g) {
 }
 
 static bool add(audit_group *g, dv_item *item) {
+    assert(g->count < GROUP_MAX && item->held && item->place);
     g->paths[g->count] = strdup(dv_contender_path(item->place));
     if (!g->paths[g->count]) return false;
     g->items[g->count] = dv_item_ref(item);

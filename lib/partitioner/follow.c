@@ -82,6 +82,7 @@ static void on_plan_failed(void *owner, int error, int64_t now) {
 
 static void on_reader_gone(void *owner, int64_t now) {
     dv_follower *f = owner;
+    assert(f->reader);
     divvy_partitioner *p = f->p;
     f->reader = NULL;
     dv_op_end(p, now);
@@ -114,6 +115,7 @@ void dv_follow_stop(divvy_partitioner *p) {
     f->known_as = NULL;
     f->want_leave.open = false; /* A stop does not wait for it. */
     lose_force(f);
+    assert(!f->in_force && !f->write_timer.link);
     dv_timer_cancel(&f->absence_timer);
     f->left_mzxid = f->memory.newest_mzxid;
     if (f->reader) dv_plan_reader_stop(f->reader);
@@ -124,6 +126,7 @@ void dv_follow_stop(divvy_partitioner *p) {
 
 static void on_namesakes_read(void *context, int error, int64_t now) {
     dv_follower *f = context;
+    assert(f->fence_asks > 0);
     divvy_partitioner *p = f->p;
     f->fence_asks--;
     /* The answer may be about a party that is no longer the settled one. Or a node has gone, and another party will
@@ -142,6 +145,7 @@ static void on_namesakes_read(void *context, int error, int64_t now) {
 
 /* What was settled is used when it is known whether we are the ones. */
 static void ask_namesakes(dv_follower *f, int64_t now) {
+    assert(f->in_force && f->own != SIZE_MAX);
     f->fence_unknown = false;
     if (!f->p->config.static_membership) return;
     int asked = dv_roster_ask_namesakes(f->people, f->own, on_namesakes_read, f);
@@ -207,6 +211,7 @@ static void forget_other_ensemble(dv_follower *f, int64_t pzxid, int64_t now) {
 bool dv_follow_settled(divvy_partitioner *p, int64_t pzxid, int64_t now) {
     dv_follower *f = follower_of(p);
     if (!f) return false;
+    assert(!f->stopped && p->state != DIVVY_FAILURE);
     f->names_rule = !all_follow_plans(p);
     if (f->names_rule) {
         lose_force(f);

@@ -1,6 +1,7 @@
 /* When the next plan is written, and by us. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rules D36, D37. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -115,6 +116,7 @@ static need what_to_do(dv_follower *f, const dv_wants *asked, int64_t now) {
 }
 
 static void conclude(dv_follower *f, int64_t pzxid, const dv_wants *asked, int64_t now) {
+    assert(f->memory.standing != DV_PLAN_UNREAD);
     f->verdict = true;
     f->verdict_pzxid = pzxid;
     f->verdict_mzxid = f->memory.mzxid;
@@ -132,6 +134,7 @@ static bool verdict_stands(const dv_follower *f) {
 
 static void on_asked(void *context, int error, int64_t now) {
     dv_follower *f = context;
+    assert(f->asking);
     divvy_partitioner *p = f->p;
     f->asking = false;
     if (!f->stopped) {
@@ -143,6 +146,7 @@ static void on_asked(void *context, int error, int64_t now) {
 
 /* Returns whether answers are awaited. */
 static bool ask(dv_follower *f, int64_t now) {
+    assert(!f->asking && !f->attempt);
     int asked = dv_roster_ask(f->people, f->memory.plan, DV_ROSTER_NEEDED, on_asked, f);
     if (asked < 0) dv_follow_try_later(f, now);
     if (asked <= 0) return asked < 0;
@@ -163,6 +167,7 @@ static void warn_of_failure(dv_follower *f, int error) {
 
 static void on_attempt_done(void *owner, dv_plan_outcome outcome, int error, int64_t now) {
     dv_follower *f = owner;
+    assert(f->attempt && f->asked && !f->attempt_done);
     f->attempt_done = true;
     if (f->stopped) return;
     switch (outcome) {
@@ -194,6 +199,7 @@ static void on_attempt_done(void *owner, dv_plan_outcome outcome, int error, int
 
 static void on_attempt_gone(void *owner, int64_t now) {
     dv_follower *f = owner;
+    assert(f->attempt && f->asked);
     divvy_partitioner *p = f->p;
     f->attempt = NULL;
     dv_wants_free(f->asked);
@@ -204,6 +210,7 @@ static void on_attempt_gone(void *owner, int64_t now) {
 
 /* Takes `asked` over. */
 static void start_attempt(dv_follower *f, dv_wants *asked, int64_t now) {
+    assert(!f->attempt && !f->asked);
     static const dv_plan_writer_events events = {on_attempt_done, on_attempt_gone};
     const dv_plan_writer_config config = {.path = f->path,
                                           .party_path = f->p->party_path,

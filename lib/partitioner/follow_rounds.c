@@ -2,6 +2,7 @@
  *
  * docs/protocol.md, rules D19, D42. The first few of those who write look at the locks of the moved items, until their
  * new owners hold them all, or they have taken too long. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,6 +80,7 @@ static bool is_current(const dv_follower *f) {
 /* ---- the end of a round ---- */
 
 static void round_over(dv_follower *f, int64_t now) {
+    assert(f->round.guid[0]);
     memcpy(f->round_over, f->round.guid, sizeof f->round_over);
     f->round.waiting = 0;
     f->rank_known = false; /* There is something new to write, so the wait by rank starts again. */
@@ -101,6 +103,7 @@ static void look_done(dv_follower *f, int64_t now) {
 static void look_further(dv_follower *f, int64_t now);
 
 static void arrive(dv_follower *f, size_t moved) {
+    assert(!f->round.arrived[moved] && f->round.waiting > 0);
     f->round.arrived[moved] = true;
     f->round.waiting--;
 }
@@ -116,6 +119,7 @@ static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     lock_look *l = context;
     dv_follower *f = l->f;
     size_t at;
+    assert(f->round.under_way > 0);
     f->round.under_way--;
     if (l->look == f->round.look && is_current(f) && !f->round.arrived[l->moved]) {
         presence owner = find_owner(f, l->moved, &at);
@@ -131,6 +135,7 @@ static void on_looked(void *context, const dv_reply *reply, int64_t now) {
 /* Now that it is known who the owner is, its items are looked at. */
 static void on_owner_read(void *context, int error, int64_t now) {
     dv_follower *f = context;
+    assert(f->round.under_way > 0);
     f->round.under_way--;
     f->round.owner_asked = false;
     if (error == 0) f->round.next = 0;
@@ -147,6 +152,7 @@ static void read_owner(dv_follower *f, size_t node) {
 }
 
 static bool look_at(dv_follower *f, size_t moved) {
+    assert(moved < f->round.count && !f->round.arrived[moved]);
     lock_look *l = calloc(1, sizeof *l);
     if (!l) return false;
     *l = (lock_look){.f = f, .look = f->round.look, .moved = moved, .path = queue_path(f, moved)};
@@ -162,6 +168,7 @@ static bool look_at(dv_follower *f, size_t moved) {
 
 /* What cannot be looked at now is looked at the next time. */
 static void look_further(dv_follower *f, int64_t now) {
+    assert(f->round.count == 0 || f->round.arrived);
     dv_round *r = &f->round;
     while (r->next < r->count && r->under_way < AT_ONCE) {
         size_t moved = r->next++, node = 0;
@@ -205,6 +212,7 @@ void dv_follow_watch_round(dv_follower *f, int64_t now) {
     if (same && (f->round.timer.link || f->round.under_way)) return;
     int64_t since = same ? f->round.since : now;
     dv_follow_stop_round(f);
+    assert(f->round.count == 0 && !f->round.timer.link);
     f->round.arrived = calloc(plan->moved_count, sizeof *f->round.arrived);
     if (!f->round.arrived) return;
     memcpy(f->round.guid, plan->header.guid, sizeof f->round.guid);

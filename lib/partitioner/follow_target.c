@@ -2,6 +2,7 @@
  *
  * docs/protocol.md, rules D33 to D35, D38. Party and plan come from two sources, in either order: so the target is
  * always computed from both, by one function, and only what is different counts. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,6 +110,7 @@ static bool is_wanted_already(const divvy_partitioner *p, const uint8_t *mine) {
 void dv_follow_apply(dv_follower *f, bool settled, int64_t now) {
     divvy_partitioner *p = f->p;
     if (!f->in_force || f->fence_unknown || p->state == DIVVY_FAILURE || p->life == DV_LIFE_REJOINING) return;
+    assert(f->own != SIZE_MAX && !f->stopped);
     if (f->read_error) {
         dv_state_fail(p, f->read_error, DIVVY_REASON_DENIED, now, "%s cannot be read: %s", f->path,
                       divvy_strerror(f->read_error));

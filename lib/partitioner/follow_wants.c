@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rules D13, D40, D41. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +49,7 @@ static bool add_wishes(dv_wants *asked, const dv_follower *f) {
         asked->set_number = f->want_set.number;
     }
     if (f->want_leave.open) {
+        assert(f->p->life == DV_LIFE_LEAVING);
         asked->leaving = strdup(own_node(f));
         if (!asked->leaving) return false;
         asked->leaving_nodes[0] = asked->leaving;
@@ -60,6 +62,7 @@ static bool add_wishes(dv_wants *asked, const dv_follower *f) {
 }
 
 static void add_round(dv_wants *asked, const dv_follower *f) {
+    assert(!asked->events.round_over);
     if (!f->memory.plan || !f->round_over[0] || strcmp(f->round_over, f->memory.plan->header.guid) != 0) return;
     memcpy(asked->round_over, f->round_over, sizeof asked->round_over);
     asked->events.round_over = asked->round_over;
@@ -98,12 +101,14 @@ static void open_want(dv_want *want) {
 }
 
 static bool fulfil(dv_want *want, unsigned number) {
+    assert(number <= want->number);
     bool now = want->open && number != 0 && want->number == number;
     if (now) want->open = false;
     return now;
 }
 
 void dv_follow_fulfilled(dv_follower *f, const dv_wants *asked, int64_t now) {
+    assert(asked->set_number == 0 || asked->events.set);
     if (fulfil(&f->want_weight, asked->weight_number)) {
         free(f->weight_node);
         f->weight_node = f->in_force ? strdup(own_node(f)) : NULL;
@@ -117,6 +122,7 @@ void dv_follow_fulfilled(dv_follower *f, const dv_wants *asked, int64_t now) {
 
 void dv_follow_refuse_leave(dv_follower *f, int error, int64_t now) {
     bool open = f->want_leave.open;
+    assert(!open || f->p->life == DV_LIFE_LEAVING);
     f->want_leave.open = false;
     if (open) dv_partitioner_left(f->p, error, now);
 }
@@ -141,6 +147,7 @@ void dv_follow_want_weight(divvy_partitioner *p, uint32_t weight, int64_t now) {
 }
 
 void dv_follow_want_set(divvy_partitioner *p, dv_plan_set *set, int64_t now) {
+    assert(set);
     dv_follower *f = p->follower;
     dv_plan_set_ref(set);
     dv_plan_set_unref(f->set);
@@ -150,6 +157,7 @@ void dv_follow_want_set(divvy_partitioner *p, dv_plan_set *set, int64_t now) {
 }
 
 bool dv_follow_want_leave(divvy_partitioner *p, int64_t now) {
+    assert(p->life == DV_LIFE_LEAVING);
     dv_follower *f = p->follower;
     if (!f || !f->in_force || f->stopped) return false;
     open_want(&f->want_leave);
@@ -192,10 +200,12 @@ static void drop_unlisted(dv_follower *f) {
         if (f->absences[i].listed) f->absences[kept++] = f->absences[i];
         else free(f->absences[i].key);
     }
+    assert(kept <= f->absence_count);
     f->absence_count = kept;
 }
 
 static bool add_absence(dv_follower *f, const dv_plan_member *m, int64_t now) {
+    assert(m->absent != 0 && !find_absence(f, m));
     dv_absence *grown = realloc(f->absences, (f->absence_count + 1) * sizeof *grown);
     if (!grown) return false;
     f->absences = grown;

@@ -12,12 +12,15 @@ static void set_wanted(divvy_partitioner *p, dv_item *item, bool wanted) {
     item->wanted = wanted;
     p->wanted_count += wanted ? 1 : (size_t)-1;
     if (item->held) p->wanted_held += wanted ? 1 : (size_t)-1;
+    assert(p->wanted_held <= p->wanted_count);
 }
 
 static void set_held(divvy_partitioner *p, dv_item *item, bool held) {
     if (item->held == held) return;
+    assert(item->place);
     item->held = held;
     if (item->wanted) p->wanted_held += held ? 1 : (size_t)-1;
+    assert(p->wanted_held <= p->wanted_count);
 }
 
 void dv_items_set_target(divvy_partitioner *p, const uint8_t *mine) {
@@ -28,6 +31,7 @@ void dv_items_set_target(divvy_partitioner *p, const uint8_t *mine) {
         dv_item *item = dv_table(p)->dealt[i];
         set_wanted(p, item, mine[i] != 0 && !item->too_long);
     }
+    assert(p->wanted_count <= p->dealt->count);
     p->unfit = 0; /* until a claim has tried */
     p->target_valid = true;
 }
@@ -62,6 +66,7 @@ void dv_items_show(divvy_partitioner *p, size_t i) {
     assert(!item->shown && item->held);
     item->shown = true;
     item->token = dv_contender_token(item->place); /* C7: the czxid of the place fences */
+    assert(item->token > 0 && !item->revoked);
     p->shown_count++;
     dv_items_note_owned(p, i);
     dv_snapshot_changed(p);
@@ -71,6 +76,7 @@ void dv_items_show(divvy_partitioner *p, size_t i) {
 void dv_items_hide(divvy_partitioner *p, size_t i) {
     dv_item *item = dv_item_at(p, i);
     assert(item->shown);
+    assert(!item->revoked && p->shown_count > 0);
     item->shown = false;
     p->shown_count--;
     dv_items_note_owned(p, i);
@@ -89,6 +95,7 @@ static void claim_later(divvy_partitioner *p) {
 
 static void on_claim(dv_event *event, int64_t now) {
     divvy_partitioner *p = DV_CONTAINER(event, divvy_partitioner, claim);
+    assert(p->claim_posted);
     p->claim_posted = false;
     dv_items_claim(p, now);
     dv_state_check_complete(p, now);
@@ -106,6 +113,7 @@ void dv_items_leave_place(divvy_partitioner *p, size_t i) {
     set_held(p, item, false);
     item->place = NULL;
     p->departing++;
+    assert(!item->held && p->departing > 0);
     dv_contender_leave(place);
     dv_items_prune(item);
 }
@@ -202,6 +210,7 @@ static void on_directory(void *context, const dv_reply *reply, int64_t now) {
     dv_item *item = context;
     divvy_partitioner *p = item->partitioner;
     int error = reply->error;
+    assert(item->making_directory);
     item->making_directory = false;
     if (error == 0 || error == DIVVY_EEXIST) {
         item->has_directory = true;
@@ -220,6 +229,7 @@ static void on_directory(void *context, const dv_reply *reply, int64_t now) {
 }
 
 static void make_directory(divvy_partitioner *p, dv_item *item) {
+    assert(!item->has_directory);
     if (item->making_directory || !dv_client_connected(p->object.client)) return;
     if (dv_batch_create(p->object.client->batch, item->directory, "", 0, DV_PERSISTENT, on_directory, item) != 0) {
         dv_client_again(p->object.client);
@@ -231,6 +241,7 @@ static void make_directory(divvy_partitioner *p, dv_item *item) {
 }
 
 static int enter_place(divvy_partitioner *p, dv_item *item) {
+    assert(item->wanted && !item->place && item->has_directory);
     int error = dv_contender_enter(&item->place, p->object.client, item->directory, &dv_exclusive_queue,
                                    p->identifier_node, &place_events, item);
     if (error) return error;
@@ -240,6 +251,7 @@ static int enter_place(divvy_partitioner *p, dv_item *item) {
 }
 
 static void tell_short(divvy_partitioner *p) {
+    assert(p->unfit <= p->wanted_count);
     bool is_short = p->unfit > 0;
     if (is_short != p->is_short) dv_snapshot_changed(p);
     p->is_short = is_short;
@@ -273,6 +285,7 @@ void dv_items_claim(divvy_partitioner *p, int64_t now) {
     }
     /* Places that are leaving may make room yet: only then is it known what does not fit. */
     p->unfit = p->departing ? 0 : unfit;
+    assert(p->wanted_held + p->unfit <= p->wanted_count);
     if (!p->departing) tell_short(p);
 }
 
@@ -342,6 +355,7 @@ void dv_items_refresh_directories(divvy_partitioner *p) {
         unknown = dv_item_at(p, i)->wanted && !dv_item_at(p, i)->has_directory;
     }
     if (!unknown || !p->ready) return;
+    assert(!p->ready_asked);
     p->ready = false;
     if (dv_client_connected(p->object.client)) dv_items_read_directories(p);
 }

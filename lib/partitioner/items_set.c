@@ -140,6 +140,7 @@ static void free_draft(draft *d, bool with_made_items) {
 
 static bool draft_add(draft *d, const char *name, dv_item *item, bool made, bool dealt) {
     if (!item) return false;
+    assert(d->count == 0 || strcmp(d->names[d->count - 1], name) < 0);
     d->names[d->count] = name;
     d->items[d->count] = item;
     d->made[d->count] = made;
@@ -198,6 +199,7 @@ static void fill_table(dv_item_table *table, const draft *d) {
     size_t dealt = 0;
     for (size_t i = 0; i < d->count; i++) {
         dv_item *item = table->items[i] = d->items[i];
+        assert(item->partitioner && item->refs > 0);
         item->index = i;
         item->dealt = d->dealt[i];
         if (item->dealt) table->dealt[dealt++] = item;
@@ -243,6 +245,7 @@ void dv_items_collect(divvy_partitioner *p, int64_t now) {
         }
         free_tables(&p->aging);
     }
+    assert(!p->aging && !p->retired);
 }
 
 static void on_collect_timer(dv_timer *timer, int64_t now) {
@@ -251,6 +254,7 @@ static void on_collect_timer(dv_timer *timer, int64_t now) {
 }
 
 static void retire(divvy_partitioner *p, dv_item_table *old) {
+    assert(old != dv_table(p) && !old->older);
     old->older = p->retired;
     p->retired = old;
     p->collect_timer.fire = on_collect_timer;
@@ -306,6 +310,7 @@ static int replace(divvy_partitioner *p, const dv_plan_set *set) {
     fill_table(table, &d);
     free_draft(&d, false);
     atomic_store(&p->table, table);
+    assert(dv_item_count(p) >= set->count);
     if (!old) return 0;
     let_go(p, old, table);
     retire(p, old);
@@ -318,6 +323,7 @@ int dv_items_use(divvy_partitioner *p, dv_plan_set *set) {
     dv_plan_set_ref(set);
     dv_plan_set_unref(p->dealt);
     p->dealt = set;
+    assert(p->dealt->count <= dv_item_count(p));
     if (!same) tell_too_long(p, dv_table(p));
     return 0;
 }
@@ -325,6 +331,7 @@ int dv_items_use(divvy_partitioner *p, dv_plan_set *set) {
 /* Once for all that are given up by the events that wait in the queue. Without memory they stay until the next time. */
 static void on_prune(dv_event *event, int64_t now) {
     divvy_partitioner *p = DV_CONTAINER(event, divvy_partitioner, prune);
+    assert(p->prune_posted);
     p->prune_posted = false;
     replace(p, p->dealt);
     dv_op_end(p, now);

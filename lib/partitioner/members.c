@@ -1,4 +1,5 @@
 /* Being in the party, and what it tells: who settled, who of them is real. SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +68,7 @@ static int on_looked(void *partitioner, const char *path, const dv_reply *reply,
 
 static void on_all_looked(void *partitioner, int error, int64_t now) {
     divvy_partitioner *p = partitioner;
+    assert(p->looks);
     p->looks = NULL;
     if (error) p->party_stale = true; /* Not all could be asked for. */
     if (p->state != DIVVY_FAILURE && p->life != DV_LIFE_REJOINING) all_looked(p, now);
@@ -117,6 +119,7 @@ static bool take_party(divvy_partitioner *p, const char *const *names, size_t co
         member.looked = known && known->looked;
         party.members[party.count++] = member;
     }
+    assert(party.count <= count);
     dv_members_free(&p->party);
     if (party.count) qsort(party.members, party.count, sizeof *party.members, by_node);
     p->party = party;
@@ -141,6 +144,7 @@ static void restart_watch(divvy_partitioner *p);
 static void on_settled(void *owner, const char *const *names, size_t count, int64_t pzxid, int64_t now) {
     divvy_partitioner *p = owner;
     if (p->state == DIVVY_FAILURE) return;
+    assert(p->watch && p->life != DV_LIFE_REJOINING);
     if (p->looks) { /* Answers about the party before this one are under way: read it again after them. */
         p->party_stale = true;
         return;
@@ -164,6 +168,7 @@ static void on_watch_failed(void *owner, int error, int64_t now) {
 
 static void on_watch_gone(void *owner, int64_t now) {
     divvy_partitioner *p = owner;
+    assert(p->watch);
     p->watch = NULL;
     if (p->state != DIVVY_FAILURE && p->membership && dv_membership_joined(p->membership)) restart_watch(p);
     dv_op_end(p, now);
@@ -204,6 +209,7 @@ static void restart_watch(divvy_partitioner *p) {
 
 static void on_joined(void *owner, int64_t now) {
     divvy_partitioner *p = owner;
+    assert(p->membership);
     p->joins++;
     dv_membership_describe(p->membership, p->later_data);
     restart_watch(owner);     /* From here on the party that is read has us in it. */
@@ -222,6 +228,7 @@ static void on_membership_failed(void *owner, int error, const char *path, int64
 
 static void on_membership_gone(void *owner, int64_t now) {
     divvy_partitioner *p = owner;
+    assert(p->membership);
     p->membership = NULL;
     dv_client_changed(p->object.client);
     if (p->life >= DV_LIFE_FINISHING) dv_items_tidy(p, now);
@@ -287,6 +294,7 @@ void dv_members_rejoin(divvy_partitioner *p, int64_t now) {
     if (p->life != DV_LIFE_REJOINING || !released || p->membership || p->watch || p->departing || p->looks ||
         p->ready_asked || !dv_follow_at_rest(p))
         return;
+    assert(p->shown_count == 0);
     p->lost_session = p->ready = p->change_seen = false;
     dv_life_enter(p, DV_LIFE_TAKING_PART);
     dv_members_free(&p->party);

@@ -72,6 +72,7 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
     p->state_timer.fire = dv_state_timer;
     p->listener = (dv_listener){.hear = dv_partitioner_hear, .context = p};
     dv_listen(client, &p->listener);
+    assert(p->life == DV_LIFE_TAKING_PART && p->state == DIVVY_ALLOCATING);
     int64_t now = dv_client_now(client);
     p->state_id = p->told_id = 1;
     if (p->config.allocate_timeout_ms) dv_timer_set(client, &p->state_timer, now + p->config.allocate_timeout_ms);
@@ -86,6 +87,7 @@ static void give_everything_up(divvy_partitioner *p, int64_t now) {
     if (p->life < DV_LIFE_FINISHING) dv_life_enter(p, DV_LIFE_FINISHING);
     dv_state_fail(p, DIVVY_ECANCELED, DIVVY_REASON_FINISH, now, "finished");
     dv_items_leave_all(p, true);
+    assert(p->life >= DV_LIFE_FINISHING && p->shown_count == 0);
 }
 
 void divvy_partitioner_destroy(divvy_partitioner *p) {
@@ -183,6 +185,7 @@ int divvy_partitioner_leave(divvy_partitioner *p, int64_t timeout_ms) {
 
 /* P6: a user who is shown the state has been told of it. */
 static void tell(divvy_partitioner *p) {
+    assert(p->told_id <= p->state_id);
     p->told_id = p->state_id;
 }
 

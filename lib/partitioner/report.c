@@ -41,6 +41,7 @@ static bool is_heard(const divvy_partitioner *p) {
 }
 
 static void take_from_due(divvy_partitioner *p, dv_item *item) {
+    assert(item->due_link);
     *item->due_link = item->next_due;
     if (item->next_due) item->next_due->due_link = item->due_link;
     else p->telling.due_end = item->due_link;
@@ -83,6 +84,7 @@ typedef struct {
 } lists;
 
 static void add(lists *to, dv_item *item, difference d) {
+    assert(d.lost || d.gained || d.revoked);
     const char *name = dv_item_name(item->partitioner, item->index);
     if (d.lost) *to->lost++ = name;
     if (d.gained) *to->gained++ = name;
@@ -163,12 +165,14 @@ static void add_state(dv_telling *t, divvy_partition_state state, uint64_t id) {
 
 static void told(divvy_partitioner *p, uint64_t state_id) {
     if (state_id > p->told_id) p->told_id = state_id;
+    assert(p->told_id <= p->state_id);
 }
 
 static bool prepare_state(divvy_partitioner *p) {
     dv_telling *t = &p->telling;
     if (t->state_count == 0) return false;
     t->from = t->told_state;
+    assert(t->told_state != t->states[0].state || t->told_state == DIVVY_RELEASE);
     t->told_state = t->states[0].state;
     told(p, t->states[0].id);
     t->state_count--;
@@ -189,6 +193,7 @@ static bool prepare(divvy_partitioner *p) {
 
 static void starting(dv_callback *callback) {
     divvy_partitioner *p = DV_CONTAINER(callback, divvy_partitioner, telling.callback);
+    assert(p->telling.queued);
     p->telling.queued = false;
     prepare(p);
 }
@@ -255,6 +260,7 @@ void dv_report_state(divvy_partitioner *p, divvy_partition_state from, divvy_par
 
 static void on_report(dv_event *event, int64_t now) {
     divvy_partitioner *p = DV_CONTAINER(event, divvy_partitioner, report);
+    assert(p->report_posted);
     p->report_posted = false;
     dv_report_flush(p);
     dv_op_end(p, now);
@@ -262,6 +268,7 @@ static void on_report(dv_event *event, int64_t now) {
 
 /* Behind the events that wait in the queue now, so that those among them that gain something are told with this one. */
 void dv_report_gain(dv_item *item) {
+    assert(item->shown && !item->revoked);
     divvy_partitioner *p = item->partitioner;
     dv_report_item(item, p->target_reason);
     if (p->report_posted || !item->due_link) return;

@@ -1,4 +1,6 @@
 /* What the session's fate means to a partitioner. SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "partitioner/partitioner.h"
 
 void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now) {
@@ -18,6 +20,7 @@ void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now)
         dv_state_suspend(p, now);
         break;
     case DV_SESSION_LOST:
+        assert(client->end_error);
         p->was_suspended = false;
         p->lost_session = true;
         if (p->config.on_session_loss == DIVVY_REJOIN && p->life != DV_LIFE_LEAVING && client->state == DIVVY_LOST)
@@ -43,6 +46,7 @@ void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now)
     case DV_SESSION_CLOSED:
         if (p->life != DV_LIFE_TIDIED) dv_life_enter(p, DV_LIFE_TIDIED);
         dv_state_fail(p, DIVVY_ECLOSED, DIVVY_REASON_FINISH, now, "the client is closed");
+        assert(p->state == DIVVY_FAILURE && p->shown_count == 0);
         dv_client_changed(client);
         break;
     case DV_SESSION_ROOM: dv_state_room(p, now); break;

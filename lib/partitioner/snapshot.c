@@ -1,4 +1,5 @@
 /* Snapshots: what was owned at one moment. SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "partitioner/partitioner.h"
@@ -39,6 +40,7 @@ static divvy_partition *make(divvy_partitioner *p, bool with_items) {
         if (!item->shown) continue;
         s->entries[s->count++] = (snapshot_entry){dv_item_name(p, i), dv_contender_token(item->place), item->revoked};
     }
+    assert(s->count == count);
     return s;
 }
 

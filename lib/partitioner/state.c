@@ -70,6 +70,7 @@ static void move(divvy_partitioner *p, divvy_partition_state to, int64_t now) {
 
 /* Into RELEASE, with the shown items outside the target, or all of them. Told: first the items, then the state. */
 static void revoke(divvy_partitioner *p, bool everything, int reason, int64_t now) {
+    assert(everything || dv_items_lack_shown(p));
     divvy_partition_state from = enter(p, DIVVY_RELEASE, now);
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
@@ -95,6 +96,8 @@ void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reas
     dv_items_refresh_directories(p);
     dv_items_claim(p, now);
     dv_state_reconsider(p, now);
+    /* P4: only a RELEASE shows what is outside the target. */
+    assert(p->state == DIVVY_RELEASE || !dv_items_lack_shown(p));
 }
 
 void dv_state_reconsider(divvy_partitioner *p, int64_t now) {
@@ -114,6 +117,7 @@ void dv_state_change_seen(divvy_partitioner *p, int64_t now) {
     if (!eager(p) || p->state != DIVVY_ACQUIRED) return;
     p->target_valid = false;
     revoke(p, true, DIVVY_REASON_MEMBERS, now);
+    assert(p->state == DIVVY_RELEASE);
 }
 
 /* P11: kazoo's lock of such an item is another node than ours, so only time keeps the two apart: its boundary. */
@@ -128,6 +132,7 @@ void dv_state_kazoo_seen(divvy_partitioner *p, int64_t now) {
 
 /* P13: lost without a RELEASE, since it may be another's already; the place is entered again. */
 void dv_state_item_lost(divvy_partitioner *p, size_t i, int64_t now) {
+    assert(!dv_item_at(p, i)->held);
     if (dv_item_at(p, i)->shown) {
         dv_item_at(p, i)->revoked = false;
         dv_items_hide(p, i);
@@ -175,6 +180,7 @@ static void give_up_revoked(divvy_partitioner *p) {
             dv_items_hide(p, i);
             dv_items_leave_place(p, i);
         }
+        assert(!item->shown || (item->held && item->wanted));
         dv_report_item(item, DIVVY_REASON_RELEASED);
     }
 }
@@ -223,11 +229,13 @@ static void lose_all_shown(divvy_partitioner *p, int reason) {
     }
     dv_snapshot_changed(p);
     p->target_valid = false;
+    assert(p->shown_count == 0);
 }
 
 /* P8, with DIVVY_REJOIN: nothing is owned from now on; when the user has released, all starts again. */
 void dv_state_lose(divvy_partitioner *p, int64_t now) {
     if (p->state == DIVVY_FAILURE) return;
+    assert(p->lost_session);
     divvy_partition_state from = enter(p, DIVVY_RELEASE, now);
     p->suspended_again = false;
     dv_life_enter(p, DV_LIFE_REJOINING);
@@ -239,6 +247,7 @@ void dv_state_lose(divvy_partitioner *p, int64_t now) {
 /* P8: final. What is shown is taken from the user at once; its locks go when he says that work has stopped. */
 void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, const char *format, ...) {
     if (p->state == DIVVY_FAILURE) return;
+    assert(error);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(p->failure_text, sizeof p->failure_text, format, arguments);
@@ -251,6 +260,7 @@ void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, con
     lose_all_shown(p, reason);
     dv_report_state(p, from, DIVVY_FAILURE);
     dv_members_stop(p);
+    assert(p->life >= DV_LIFE_FAILED && p->shown_count == 0);
     /* D41: its user has stopped work, and waits for the end. To him ETIMEDOUT would mean that it goes on. */
     if (was_leaving) dv_partitioner_left(p, error == DIVVY_ETIMEDOUT ? DIVVY_ECANCELED : error, now);
 }

@@ -1,6 +1,7 @@
 /* Deleting the directories of items that nobody needs. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rules P12 (the last member leaves) and P16 (what a pool's set no longer has). */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +20,7 @@ static void tidied(divvy_partitioner *p) {
 }
 
 static void one_less(divvy_partitioner *p, int64_t now) {
+    assert(p->tidy_under_way > 0);
     if (--p->tidy_under_way == 0 && p->life == DV_LIFE_TIDYING) tidied(p);
     dv_op_end(p, now);
 }

@@ -41,11 +41,13 @@ dv_plan_set *dv_plan_set_make(const char *const *names, size_t count) {
 }
 
 dv_plan_set *dv_plan_set_ref(dv_plan_set *set) {
+    assert(set->references > 0);
     set->references++;
     return set;
 }
 
 void dv_plan_set_unref(dv_plan_set *set) {
+    assert(set == NULL || set->references > 0);
     if (set == NULL || --set->references > 0) return;
     free((void *)set->names);
     free(set->block);
@@ -91,6 +93,7 @@ bool dv_plan_add_member(dv_plan *plan, const dv_plan_member *member) {
         plan->members = members;
         plan->member_room = room;
     }
+    assert(plan->member_count < plan->member_room);
     if (!member_copy(&plan->members[plan->member_count], member)) return false;
     plan->member_count++;
     return true;

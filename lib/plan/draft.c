@@ -4,6 +4,7 @@
  * docs/protocol.md, D7 and D28. */
 #include "plan/draft.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,6 +95,7 @@ static int cut(dv_plan_draft *draft, dv_plan_part *part, const dv_plan_text *tex
         draft->chunks[draft->chunk_count++] = (dv_plan_draft_chunk){path, bytes, chunk->bytes};
         bytes += chunk->bytes;
     }
+    assert(bytes == text->bytes + text->count);
     return 0;
 }
 
@@ -129,6 +131,7 @@ static int fill_with_delta(dv_plan_draft *out, const dv_plan_root *from_root, co
         error = copy_part(&copy->part, &from_root->deltas[d].part);
     }
     if (error != 0) return error;
+    assert(root->delta_count == from_root->delta_count);
     dv_plan_delta *last = &root->deltas[root->delta_count++];
     memcpy(last->guid, root->header.guid, sizeof last->guid);
     return cut(out, &last->part, delta, how);

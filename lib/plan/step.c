@@ -49,6 +49,7 @@ static int set_text(char **text, const char *to) {
 
 /* D15: its weight is the plan's, but the configured one counts when it has changed. */
 static void update_weight(step *s, dv_plan_member *m, const dv_plan_node *node) {
+    assert(m->is_static);
     if (node->weight_unknown) return;
     if (m->says_configured && m->configured != node->weight) {
         m->weight = node->weight;
@@ -99,6 +100,7 @@ static int match_members(step *s) {
         dv_plan_member *member = &plan->members[m];
         dv_plan_claim *claim = dv_plan_claims_find(&s->claims, member);
         if (claim != NULL) {
+            assert(!claim->taken);
             claim->taken = true;
             if (error == 0) error = update_from_node(s, member, claim->node);
         } else if (error == 0 && !stays(s, member)) {
@@ -108,6 +110,7 @@ static int match_members(step *s) {
         dv_plan_member moved = *member;
         plan->members[kept++] = moved;
     }
+    assert(kept <= count);
     plan->member_count = kept;
     return error;
 }
@@ -211,6 +214,7 @@ static int replace_set(step *s, dv_plan_set *set) {
         pending++; /* before its place in the list is written over */
         plan->moved[kept++] = (uint32_t)i;
     }
+    assert(kept <= pending);
     plan->moved_count = kept;
     free(plan->owners);
     plan->owners = owners;
@@ -263,6 +267,7 @@ static bool round_open(const step *s) {
     for (size_t n = 0; n < plan->moved_count; n++) {
         if (plan->owners[plan->moved[n]] != DV_PLAN_NO_SLOT) plan->moved[kept++] = plan->moved[n];
     }
+    assert(kept <= plan->moved_count);
     plan->moved_count = kept;
     return kept > 0;
 }
@@ -280,6 +285,7 @@ static int list_moved(dv_plan *plan, const uint32_t *before) {
     for (size_t i = 0; i < plan->set->count && listed < count; i++) {
         if (before[i] != DV_PLAN_NO_SLOT && before[i] != plan->owners[i]) moved[listed++] = (uint32_t)i;
     }
+    assert(listed == count);
     free(plan->moved);
     plan->moved = moved;
     plan->moved_count = listed;
@@ -294,6 +300,7 @@ static int deal(step *s) {
     memcpy(before, plan->owners, plan->set->count * sizeof *before);
     int error = dv_plan_deal(plan, open);
     if (error == 0 && !open && plan->header.options.max_moves > 0) error = list_moved(plan, before);
+    assert(plan->moved_count <= plan->set->count);
     free(before);
     return error;
 }
@@ -302,6 +309,7 @@ static int deal(step *s) {
 
 /* D10: who owns what before there is a plan is what the writer followed. */
 static int take_first_owners(step *s) {
+    assert(!s->previous);
     const uint32_t *owners = s->party->owners;
     if (owners == NULL || !dv_plan_set_equal(s->next->set, s->party->set)) return 0;
     uint32_t *slots = malloc((s->party->count + 1) * sizeof *slots);
@@ -310,6 +318,7 @@ static int take_first_owners(step *s) {
     for (size_t n = 0; n < s->claims.count; n++) {
         const dv_plan_claim *claim = &s->claims.claims[n];
         const dv_plan_member *member = dv_plan_find(s->next, claim->is_static, claim->key);
+        assert(member);
         slots[claim->node - s->party->nodes] = member->slot;
     }
     for (size_t i = 0; i < s->next->set->count; i++) {
@@ -320,6 +329,7 @@ static int take_first_owners(step *s) {
 }
 
 static dv_plan *first_plan(const dv_plan *previous, const dv_plan_party *party) {
+    assert(party->set);
     dv_plan *plan = dv_plan_make(dv_plan_set_ref(party->set));
     if (plan == NULL) return NULL;
     if (previous != NULL) plan->header = previous->header; /* D10: its root has been made already */

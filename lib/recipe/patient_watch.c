@@ -84,6 +84,7 @@ static int64_t read_interval_ms(const dv_patient_watch *w) {
 }
 
 static void note_change(dv_patient_watch *w, int64_t now) {
+    assert(!w->ended);
     if (w->unserved_since == NEVER) w->unserved_since = now;
     if (!w->told || w->change_told) return;
     w->change_told = true;
@@ -91,6 +92,7 @@ static void note_change(dv_patient_watch *w, int64_t now) {
 }
 
 static void settle(dv_patient_watch *w, const dv_reply *list, int64_t now) {
+    assert(!w->ended && w->seen_pzxid != NEVER);
     w->told = keep_names(&w->told_names, list->children, list->child_count);
     w->told_pzxid = w->seen_pzxid;
     w->unserved_since = NEVER;
@@ -112,6 +114,7 @@ static int64_t least_boundary_ms(const dv_patient_watch *w) {
 
 /* Takes in what every read tells. Returns false if there is nothing to settle, or nobody to tell it to. */
 static bool take_stat(dv_patient_watch *w, const dv_stat *stat, int64_t now) {
+    assert(!w->ended && w->under_way > 0);
     w->seen_count = stat->children;
     if (w->seen_pzxid != stat->pzxid) {
         w->seen_pzxid = stat->pzxid;
@@ -160,6 +163,7 @@ static bool end_if_idle(dv_patient_watch *w, int64_t now) {
 
 /* The answer of a read has come: whether it is to be looked at. */
 static bool take_answer(dv_patient_watch *w, int error, int64_t now) {
+    assert(w->reading && w->under_way > 0);
     w->under_way--;
     w->reading = false;
     if (!w->ended && dv_outcome_unknown(error)) {
@@ -174,6 +178,7 @@ static bool take_answer(dv_patient_watch *w, int error, int64_t now) {
 }
 
 static void done_with_answer(dv_patient_watch *w, int64_t now) {
+    assert(w->under_way > 0);
     w->under_way--;
     if (end_if_idle(w, now)) return;
     if (w->to_read_again) dv_timer_set(w->client, &w->timer, w->asked_at + read_interval_ms(w));
@@ -272,6 +277,7 @@ dv_patient_watch *dv_patient_watch_start(divvy_client *client, const char *path,
 
 static void on_stopping(dv_event *event, int64_t now) {
     dv_patient_watch *w = (dv_patient_watch *)(void *)event;
+    assert(w->ended && w->under_way > 0);
     w->under_way--;
     end_if_idle(w, now);
 }

@@ -1,6 +1,7 @@
 /* Ask: requests that a waiting call waits for, one after the other. SPDX-License-Identifier: Apache-2.0 */
 #include "recipe/request.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@ int64_t dv_deadline_left_ms(const divvy_client *client, dv_deadline deadline) {
 }
 
 void dv_request_drop(dv_request *a) {
+    assert(!a || a->refs > 0);
     if (!a || --a->refs) return;
     for (size_t i = 0; i < a->name_count; i++) free(a->names[i]);
     free(a->names);
@@ -46,6 +48,7 @@ static bool keep_data(dv_request *a, const dv_reply *reply) {
 static void on_reply(void *context, const dv_reply *reply, int64_t now) {
     (void)now;
     dv_request *a = context;
+    assert(!a->done);
     a->done = true;
     a->error = reply->error;
     if (reply->error == 0 && reply->stat) a->stat = *reply->stat;

@@ -129,6 +129,7 @@ static bool look_at(const char *const *names, size_t count, occupancy *out) {
 }
 
 static void add_run(dv_slots *slots, uint32_t first, uint32_t count) {
+    assert(slots->run_count < DV_RUNS_MAX && count > 0);
     slots->runs[slots->run_count++] = (dv_run){first, count};
     slots->count += count;
 }

@@ -22,11 +22,13 @@ dv_cached *dv_cached_new(dv_cache *cache, void *entry, const dv_stat *stat, bool
 }
 
 dv_cached *dv_cached_ref(dv_cached *cached) {
+    assert(!cached || cached->refs > 0);
     if (cached) cached->refs++;
     return cached;
 }
 
 void dv_cached_unref(dv_cached *cached) {
+    assert(!cached || cached->refs > 0);
     if (!cached || --cached->refs) return;
     cached->free_entry(cached->entry);
     free(cached);
@@ -39,6 +41,7 @@ static int compare_slots(const void *a, const void *b) {
 }
 
 static dv_slot *add_slot(dv_cache_role *role, const char *id) {
+    assert(!role->ended);
     size_t parent_bytes = strlen(role->dir.path), id_bytes = strlen(id) + 1;
     dv_slot *slot = calloc(1, sizeof *slot + parent_bytes + 1 + id_bytes);
     if (!slot) return NULL;
@@ -91,6 +94,7 @@ void *dv_slot_tag(const dv_slot *slot) {
 }
 
 void dv_slot_show(dv_slot *slot, dv_cached *cached, int64_t now) {
+    assert(!cached || cached->refs > 0);
     dv_cache *cache = slot->role->dir.cache;
     dv_cached *before = slot->current;
     slot->current = cached;
@@ -107,6 +111,7 @@ void dv_slot_was_read(dv_slot *slot) {
 }
 
 void dv_slot_depart(dv_slot *slot, int64_t now) {
+    assert(!slot->reading.under_way);
     slot->present = false;
     dv_cache_read_forget(&slot->reading);
     dv_slot_release(slot);
@@ -141,6 +146,7 @@ static dv_cache_role *add_role(dv_cache *cache, const char *name) {
     role->link = &cache->roles;
     if (role->next) role->next->link = &role->next;
     cache->roles = role;
+    assert(!role->dir.reading.under_way);
     role->dir.watched = dv_dir_reserve(&role->dir);
     if (!role->dir.watched) dv_role_poll(role);
     dv_dir_want(&role->dir);
@@ -174,6 +180,7 @@ void dv_role_free_ended(dv_cache_role *role) {
 
 /* What is in it leaves the view without a word. */
 static void end_role(dv_cache_role *role) {
+    assert(!role->ended);
     dv_cache *cache = role->dir.cache;
     role->ended = true;
     tdelete(role, &cache->by_name, compare_roles);
@@ -197,6 +204,7 @@ void dv_role_let_go(dv_cache_role *role) {
 
 /* A role that has gone keeps its place while something of it is kept in the view, or still to be told. */
 static void depart_role(dv_cache_role *role, int64_t now) {
+    assert(role->listed && !role->ended);
     role->listed = false;
     if (role->wanted) return; /* Its own list tells. */
     role->under_way++;        /* It stays until all of it has been looked at. */
@@ -209,6 +217,7 @@ static void depart_role(dv_cache_role *role, int64_t now) {
 }
 
 void dv_cache_take_roles(dv_cache *cache, const char *const *names, size_t count, int64_t now) {
+    assert(cache->all_wanted);
     uint64_t generation = ++cache->root.generation;
     for (size_t i = 0; i < count; i++) {
         dv_cache_role *role = dv_cache_find_role(cache, names[i]);
@@ -230,6 +239,7 @@ void dv_cache_take_roles(dv_cache *cache, const char *const *names, size_t count
 }
 
 int dv_cache_want(dv_cache *cache, const char *name, void *tag) {
+    assert(!cache->ended);
     if (!name) {
         cache->all_wanted = true;
         if (!cache->root.watched) cache->root.watched = dv_dir_reserve(&cache->root);
@@ -259,6 +269,7 @@ void dv_cache_unwant(dv_cache *cache, const char *name) {
     dv_cache_read_forget(&cache->root.reading);
     dv_dir_release(&cache->root);
     dv_timer_cancel(&cache->root.timer);
+    assert(!cache->root.watched);
     for (dv_cache_role *role = cache->roles, *next; role; role = next) {
         next = role->next;
         role->listed = false;

@@ -25,6 +25,7 @@ static bool reserve(dv_cache *cache, const char *path) {
     if (bytes > room(cache) || !dv_reserve_watch(cache->client, bytes)) return false;
     cache->watch_bytes += bytes;
     cache->unset_bytes += bytes;
+    assert(cache->unset_bytes <= cache->watch_bytes);
     return true;
 }
 
@@ -33,6 +34,7 @@ static void note(dv_cache *cache, bool *known, bool set, const char *path) {
     if (*known && !set) cache->unset_bytes += bytes;
     if (!*known && set) cache->unset_bytes -= bytes;
     *known = set;
+    assert(cache->unset_bytes <= cache->watch_bytes);
 }
 
 static void release(dv_cache *cache, dv_watch *watch, bool *set, const char *path) {
@@ -51,6 +53,7 @@ bool dv_dir_reserve(dv_dir *dir) {
 }
 
 void dv_dir_release(dv_dir *dir) {
+    assert(dir->watched || !dir->set);
     if (dir->watched) release(dir->cache, &dir->watch, &dir->set, dir->path);
     dir->watched = dir->missing = false;
 }
@@ -65,6 +68,7 @@ bool dv_slot_reserve(dv_slot *slot) {
 }
 
 void dv_slot_release(dv_slot *slot) {
+    assert(slot->reserved || !slot->set);
     if (slot->reserved) release(slot->role->dir.cache, &slot->watch, &slot->set, slot->path);
     slot->reserved = false;
 }
@@ -98,6 +102,7 @@ void dv_role_poll(dv_cache_role *role) {
 
 /* An eighth is to be free besides, so that a role at the brink does not change sides with each entry. */
 void dv_role_try_watching(dv_cache_role *role) {
+    assert(!role->dir.watched);
     size_t bytes = dv_path_cost(role->dir.path);
     for (const dv_slot *slot = role->slots; slot; slot = slot->next)
         if (slot->present) bytes += dv_path_cost(slot->path);

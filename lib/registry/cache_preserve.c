@@ -33,6 +33,7 @@ static bool lacks_many(const dv_cache_role *role, int64_t now) {
 
 /* What is still kept goes. */
 static void end_episode(dv_cache_role *role, int64_t now) {
+    assert(role->episode);
     role->episode = role->mass = false;
     dv_timer_cancel(&role->preserve_timer);
     role->under_way++; /* keeps the role during the loop */
@@ -48,6 +49,7 @@ static void end_episode(dv_cache_role *role, int64_t now) {
 
 static void on_timer(dv_timer *timer, int64_t now) {
     dv_cache_role *role = DV_CONTAINER(timer, dv_cache_role, preserve_timer);
+    assert(role->episode);
     const dv_cache_options *options = &role->dir.cache->options;
     int64_t end = role->episode_began + options->preserve_max_ms;
     size_t kept = count_kept(role);
@@ -69,6 +71,7 @@ void dv_preserve_init(dv_cache_role *role) {
 }
 
 bool dv_preserve_departed(dv_slot *slot, int64_t now) {
+    assert(!slot->present && slot->current);
     dv_cache_role *role = slot->role;
     dv_cache *cache = role->dir.cache;
     if (cache->options.preserve_share <= 0 || role->ended || !counts(slot, now)) return false;

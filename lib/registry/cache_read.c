@@ -44,6 +44,7 @@ void dv_cache_pump(dv_cache *cache) {
     while (dv_client_connected(cache->client) && cache->under_way < DV_CACHE_IN_FLIGHT_MAX) {
         dv_cache_read *reading = cache->lists.first ? cache->lists.first : cache->gets.first;
         if (!reading) return;
+        assert(!reading->under_way);
         reading->again = false;
         if (reading->submit(reading) != 0) {
             dv_timer_set(cache->client, &cache->retry_timer, dv_client_now(cache->client) + DV_CACHE_RETRY_MS);
@@ -57,6 +58,7 @@ void dv_cache_pump(dv_cache *cache) {
 
 /* An answer has come. Whether anybody is left who wants it; what is of an ended role may be freed here. */
 static bool answered(dv_cache_read *reading, dv_cache *cache, dv_cache_role *role) {
+    assert(reading->under_way && cache->under_way > 0 && (!role || role->under_way > 0));
     reading->under_way = false;
     cache->under_way--;
     if (!role) return cache->all_wanted;
@@ -75,6 +77,7 @@ static void go_on(dv_cache *cache) {
 /* ---- entries ---- */
 
 static void refuse_entry(dv_slot *slot, int error, int64_t now) {
+    assert(!slot->reading.under_way);
     dv_client_log(slot->role->dir.cache->client, DIVVY_LOG_ERROR, "the entry %s cannot be read: %s", slot->path,
                   divvy_strerror(error));
     slot->read_at = now;
@@ -84,6 +87,7 @@ static void refuse_entry(dv_slot *slot, int error, int64_t now) {
 
 /* W7: each version of a node is shown once, however often it is read. */
 static void take_entry(dv_slot *slot, const dv_reply *reply, int64_t now) {
+    assert(!slot->reading.under_way && !slot->role->ended);
     dv_cache *cache = slot->role->dir.cache;
     bool missed = slot->reserved && !slot->watch.link; /* It fired while the answer was on its way. */
     slot->read_at = now;
@@ -132,6 +136,7 @@ static void on_entry_event(dv_watch *watch, dv_watch_kind kind, int64_t now) {
 
 static int submit_get(dv_cache_read *reading) {
     dv_slot *slot = (dv_slot *)(void *)reading;
+    assert(!slot->reading.under_way && !slot->role->ended);
     slot->watch.fired = on_entry_event;
     dv_znode *znode = slot->role->dir.cache->client->znode;
     int error = dv_znode_get(znode, slot->path, slot->reserved ? &slot->watch : NULL, on_entry, slot);
@@ -152,6 +157,7 @@ static bool is_due(const dv_slot *slot, int64_t now) {
 
 static void expect_entry(dv_slot *slot, int64_t now) {
     dv_cache_role *role = slot->role;
+    assert(slot->listed == role->dir.generation);
     bool due = is_due(slot, now);
     if (!slot->present) {
         slot->present = true;
@@ -164,6 +170,7 @@ static void expect_entry(dv_slot *slot, int64_t now) {
 }
 
 static void take_entries(dv_cache_role *role, const dv_reply *reply, int64_t now) {
+    assert(!role->ended);
     uint64_t generation = ++role->dir.generation;
     role->under_way++; /* keeps the role during the loop */
     for (size_t i = 0; i < reply->child_count; i++) {
@@ -200,6 +207,7 @@ static void schedule(dv_dir *dir, int64_t now) {
 }
 
 static void take_list(dv_dir *dir, const dv_reply *reply, int64_t now) {
+    assert(!dir->reading.under_way);
     dir->listed = true;
     dir->refused = 0;
     if (dir->role) take_entries(dir->role, reply, now);
@@ -256,6 +264,7 @@ static void on_names_event(dv_watch *watch, dv_watch_kind kind, int64_t now) {
 
 static int submit_list(dv_cache_read *reading) {
     dv_dir *dir = (dv_dir *)(void *)reading;
+    assert(!dir->reading.under_way);
     dv_znode *znode = dir->cache->client->znode;
     if (!dir->watched && dir->role) dv_role_try_watching(dir->role);
     else if (!dir->watched) dir->watched = dv_dir_reserve(dir);

@@ -32,6 +32,7 @@ static void free_strings(dv_service *s) {
 }
 
 static void put_in(divvy_registry *registry, dv_service *s) {
+    assert(!dv_service_find(registry, s->role_node, s->id_node));
     dv_service **chain = &registry->service_chains[hash_of(s->role_node, s->id_node)];
     s->hash_next = *chain;
     s->hash_link = chain;
@@ -44,6 +45,7 @@ static void put_in(divvy_registry *registry, dv_service *s) {
 }
 
 static void take_out(dv_service *s) {
+    assert(s->hash_link && s->link);
     if (s->registry->next_service == s) s->registry->next_service = s->next;
     *s->hash_link = s->hash_next;
     if (s->hash_next) s->hash_next->hash_link = s->hash_link;
@@ -113,6 +115,7 @@ void dv_service_let_go(dv_service *s) {
 /* ---- tasks ---- */
 
 void dv_task_unref(dv_task *task) {
+    assert(!task || task->refs > 0);
     if (!task || --task->refs) return;
     dv_timer_cancel(&task->deadline);
     cJSON_Delete(task->entry);
@@ -121,6 +124,7 @@ void dv_task_unref(dv_task *task) {
 }
 
 static void end(dv_task *task, int result, int64_t now) {
+    assert(task->refs > 0);
     if (task->ended) return;
     task->ended = true;
     task->result = result;
@@ -133,6 +137,7 @@ static void end(dv_task *task, int result, int64_t now) {
 /* Out of the queue, ended. */
 static void finish_first(dv_service *s, int result, int64_t now) {
     dv_task *task = s->tasks;
+    assert(task && s->registry->task_count > 0);
     s->tasks = task->next;
     s->registry->task_count--;
     if (!s->tasks) s->tasks_end = &s->tasks;

@@ -61,6 +61,7 @@ static int find_change(const dv_cached *told, const dv_cached *current) {
 static void pop_due(dv_view *view) {
     int i = index_of(view);
     dv_slot *slot = view->due;
+    assert(slot && slot->due[i]);
     view->due = slot->next_due[i];
     if (!view->due) view->due_end = &view->due;
     slot->next_due[i] = NULL;
@@ -70,6 +71,7 @@ static void pop_due(dv_view *view) {
 
 static void start_call(dv_callback *callback) {
     dv_view *view = DV_CONTAINER(callback, dv_view, call);
+    assert(view->calling && !view->before && !view->after);
     int i = index_of(view);
     for (view->change = 0; view->due && !view->change;) {
         dv_slot *slot = view->due;
@@ -97,6 +99,7 @@ static void queue_call(dv_view *view);
 
 static void release_call(dv_callback *callback) {
     dv_view *view = DV_CONTAINER(callback, dv_view, call);
+    assert(view->calling);
     dv_cached_unref(view->before);
     dv_cached_unref(view->after);
     view->before = view->after = NULL;
@@ -115,6 +118,7 @@ static void queue_call(dv_view *view) {
 
 static void mark_due(void *context, dv_slot *slot) {
     dv_view *view = context;
+    assert(!view->ended);
     int i = index_of(view);
     if (!view->on_change || slot->due[i]) return;
     slot->due[i] = true;
@@ -229,6 +233,7 @@ static int start_views(divvy_registry *registry) {
     struct dv_registry_views *views = registry->views;
     if (!views) return DIVVY_ENOMEM;
     if (views->cache) return 0;
+    assert(!views->views);
     dv_cache_options options = get_options(registry);
     views->registry = registry;
     views->cache = dv_cache_start(client, registry->root, &options, &events, registry);
@@ -241,6 +246,7 @@ static int start_views(divvy_registry *registry) {
 
 static void stop_views_if_idle(struct dv_registry_views *views) {
     if (views->views || !views->cache) return;
+    assert(!views->all);
     dv_cache *cache = views->cache;
     views->cache = NULL;
     dv_timer_cancel(&views->time_timer);
@@ -264,6 +270,7 @@ static void forget_told(void *context, dv_slot *slot) {
 }
 
 static void end_view(struct dv_registry_views *views, dv_view *view) {
+    assert(!view->ended && views->cache);
     dv_view **place = &views->views;
     while (*place != view) place = &(*place)->next;
     *place = view->next;
@@ -288,6 +295,7 @@ static int begin_view(divvy_registry *registry, dv_view *view) {
     }
     dv_object_init(&view->object, registry->object.client, release_view);
     dv_object_ref(&registry->object); /* the view's */
+    assert(!find_view(views, view->role_node));
     view->registry = registry;
     view->next = views->views;
     views->views = view;

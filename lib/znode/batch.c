@@ -56,6 +56,7 @@ void dv_batch_free(dv_batch *batch) {
 }
 
 static int enqueue(dv_batch *batch, queue *to, const dv_op *op, dv_reply_fn done, void *context) {
+    assert(done);
     batch_entry *e = calloc(1, sizeof *e);
     if (!e) return DIVVY_ENOMEM;
     e->batch = batch;
@@ -122,6 +123,7 @@ static void probe_czxid(batch_group *g, int64_t now);
 /* B3: all nodes of one multi were made by one transaction, so the czxid of one is the czxid of all. */
 static void on_probe(void *context, const dv_reply *reply, int64_t now) {
     batch_group *g = context;
+    assert(g->probe < g->count);
     if (reply->error == DIVVY_ENOENT && ++g->probe < g->count) {
         probe_czxid(g, now); /* Somebody deleted that node already; the next one tells as much. */
         return;
@@ -160,6 +162,7 @@ static void on_multi(void *context, int error, const dv_reply *replies, size_t c
 }
 
 static bool try_send_multi(dv_batch *batch, batch_entry **entries, size_t count) {
+    assert(count > 1 && count <= GROUP_OPS_MAX);
     batch_group *g = calloc(1, sizeof *g);
     dv_op *ops = calloc(count, sizeof *ops);
     batch_entry **own = calloc(count, sizeof(batch_entry *));
@@ -187,6 +190,7 @@ static void send_group(dv_batch *batch, batch_entry **entries, size_t count) {
 
 /* B1, B2: neighbours of one kind form a multi under the limits, so the order of writes stays as it was asked for. */
 static void flush_writes(dv_batch *batch) {
+    assert(batch->writes.first);
     batch_entry *group_entries[GROUP_OPS_MAX];
     size_t count = 0, bytes = 0;
     batch_entry *e = batch->writes.first;

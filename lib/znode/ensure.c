@@ -1,6 +1,7 @@
 /* Make a path and its missing parents. SPDX-License-Identifier: Apache-2.0 */
 #include "znode/ensure.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,7 @@ static void make_all(ensure *e, int64_t now);
 /* An ancestor may be there and yet forbid us to create it; what counts is that the path itself is there in the end. */
 static void on_created(void *context, const dv_reply *reply, int64_t now) {
     ensure *e = context;
+    assert(e->answered < e->count);
     e->answered++;
     bool there = reply->error == 0 || reply->error == DIVVY_EEXIST;
     if (!there && !e->first_error) e->first_error = reply->error;
@@ -52,10 +54,12 @@ static bool split(ensure *e) {
         e->ancestors[e->count] = strndup(e->path, (size_t)(c - e->path));
         if (!e->ancestors[e->count++]) return false;
     }
+    assert(e->count == levels);
     return true;
 }
 
 static void make_all(ensure *e, int64_t now) {
+    assert(e->count > 0);
     e->answered = 0;
     e->first_error = 0;
     for (size_t i = 0; i < e->count; i++) {

@@ -54,6 +54,7 @@ static bool add_credentials(dv_apache *apache) {
 
 static void on_tick(void *context, int64_t tick_ms, int64_t now) {
     dv_apache *apache = context;
+    assert(apache->tick_job);
     apache->tick_job = NULL;
     if (tick_ms) apache->znode.on_tick(apache->znode.context, tick_ms, now);
 }
@@ -61,6 +62,7 @@ static void on_tick(void *context, int64_t tick_ms, int64_t now) {
 /* C3: a told tick that is too small would make two owners, so it is compared with what the server says, if it does. */
 static void ask_tick(dv_apache *apache, const dv_server_address *server) {
     if (apache->tick_asked || !server->bytes) return;
+    assert(!apache->tick_job);
     apache->tick_asked = true;
     apache->tick_job = dv_tick_ask(server, apache->znode.sink, on_tick, apache);
 }
@@ -123,6 +125,7 @@ static void on_session_event(zhandle_t *handle, int type, int state, const char 
 }
 
 static int open_handle(dv_apache *apache) {
+    assert(!apache->handle && apache->servers);
     sigset_t signals;
     apache->opened_at = dv_apache_now_ms(&apache->znode);
     dv_signals_block(&signals);
@@ -142,6 +145,7 @@ static void say(dv_apache *apache, int level, const char *message) {
 
 static void on_resolved(void *context, char *literals) {
     dv_apache *apache = context;
+    assert(apache->job);
     apache->job = NULL;
     bool changed = !apache->servers || strcmp(apache->servers, literals) != 0;
     if (changed) {
@@ -166,6 +170,7 @@ static uint64_t order_seed(const dv_apache *apache) {
 
 static void start_resolving(dv_apache *apache, int delay_ms) {
     if (apache->shared || apache->job || (apache->handle && dv_hosts_are_literal(&apache->hosts))) return;
+    assert(!apache->job && !apache->shared);
     apache->job =
         dv_resolve_start(&apache->hosts, order_seed(apache), delay_ms, apache->znode.sink, on_resolved, apache);
     if (!apache->job) say(apache, DIVVY_LOG_WARN, "no thread could be had to resolve host names");
@@ -214,6 +219,7 @@ void dv_apache_abandon(dv_znode *znode, int error, int64_t now) {
     apache->job = NULL;
     if (apache->tick_job) dv_tick_drop(apache->tick_job);
     apache->tick_job = NULL;
+    assert(!apache->job && !apache->tick_job);
     dv_apache_clear_watches(apache);
     dv_apache_fail_all(apache, error, now);
 }

@@ -5,6 +5,7 @@
  * (docs/protocol.md, R1 and R2). */
 #include "znode/apache/estate.h"
 
+#include <assert.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,6 +201,7 @@ static int ask(dv_estate *estate, dv_leftover *node) {
 void dv_estate_settle(dv_estate *estate) {
     while (estate->first && estate->asked_count < UNDER_WAY_MAX && dv_shared_is_connected(estate->shared)) {
         dv_leftover *node = estate->first;
+        assert(node->estate == estate);
         estate->first = node->next;
         if (!estate->first) estate->end = &estate->first;
         if (ask(estate, node) == ZOK) {

@@ -3,6 +3,7 @@
 #include "znode/apache/hosts.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -203,6 +204,7 @@ static void on_job_done(dv_event *event, int64_t now) {
     /* The thread posted this event with the mutex held: wait until it has let go of it. */
     pthread_mutex_lock(&job->mutex);
     bool dropped = job->dropped;
+    assert(dropped || job->literals);
     pthread_mutex_unlock(&job->mutex);
     if (!dropped) {
         char *literals = job->literals;
@@ -286,6 +288,7 @@ int dv_resolve_error(dv_resolve_job *job) {
 
 void dv_resolve_drop(dv_resolve_job *job) {
     pthread_mutex_lock(&job->mutex);
+    assert(!job->dropped);
     job->dropped = true;
     pthread_cond_signal(&job->dropping);
     pthread_mutex_unlock(&job->mutex);

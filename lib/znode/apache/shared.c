@@ -8,6 +8,7 @@
  * while the host's watcher runs, and is always taken after the client lock. */
 #include "znode/apache/shared.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
@@ -165,6 +166,7 @@ static int native_prime(dv_shared *s) {
 /* A watch on the root, which hardly ever fires, but hears session events whatever the host does to its watcher. */
 static void prime(dv_shared *s) {
     if (s->priming || s->ended || !in_use(s)) return;
+    assert(s->handle);
     s->priming = native_prime(s) == ZOK;
 }
 
@@ -172,6 +174,7 @@ static void prime(dv_shared *s) {
 
 /* Buries a handle whose address another handle has got: nobody will call back for the old one. */
 static void bury(dv_shared *s) {
+    assert(s->handle);
     s->handle = NULL;
     s->ended = true;
     s->priming = false;
@@ -197,6 +200,7 @@ static dv_shared *find_or_make(zhandle_t *handle) {
 }
 
 static int enter(dv_apache *apache, zhandle_t *handle) {
+    assert(!apache->shared && !apache->next_guest);
     int state = zoo_state(handle);
     if (state == ZOO_EXPIRED_SESSION_STATE) return DIVVY_ELOST;
     if (state == ZOO_AUTH_FAILED_STATE) return DIVVY_EAUTH;
@@ -231,6 +235,7 @@ int dv_shared_enter(dv_apache *apache, zhandle_t *handle) {
 
 /* Gives the host its watcher back, unless it has set another since: that one may call ours. */
 static void unchain(dv_shared *s) {
+    assert(s->chained && s->handle);
     watcher_fn current = zoo_set_watcher(s->handle, on_session_event);
     s->chained = current != on_session_event;
     zoo_set_watcher(s->handle, s->chained ? current : s->before);

@@ -1,6 +1,7 @@
 /* Asking a server for its tickTime. SPDX-License-Identifier: Apache-2.0 */
 #include "znode/apache/tick.h"
 
+#include <assert.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -137,6 +138,7 @@ dv_tick_job *dv_tick_ask(const dv_server_address *where, dv_sink sink, dv_tick_f
 
 void dv_tick_drop(dv_tick_job *job) {
     pthread_mutex_lock(&job->mutex);
+    assert(!job->dropped);
     job->dropped = true;
     pthread_mutex_unlock(&job->mutex);
 }

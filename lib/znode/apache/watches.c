@@ -60,6 +60,7 @@ static void unlink_watch(dv_watch *watch) {
 
 static void set_armed(watched *w, bool armed) {
     if (w->armed == armed) return;
+    assert(!armed || !w->orphan);
     w->armed = armed;
     divvy_stats *stats = &w->apache->stats;
     size_t bytes = strlen(w->path) + 4;
@@ -123,6 +124,7 @@ static void fire(dv_apache *apache, const char *path, bool of_children, dv_watch
         unlink_watch(watch);
         if (watch->fired) watch->fired(watch, kind, now);
     }
+    assert(w->under_way > 0);
     w->under_way--;
     drop_if_idle(w);
 }
@@ -159,6 +161,7 @@ void dv_apache_on_watch(zhandle_t *handle, int type, int state, const char *path
 void dv_apache_clear_watches(dv_apache *apache) {
     while (apache->watches) {
         watched *w = *(watched **)apache->watches; /* the root: a node begins with the pointer to its key */
+        assert(!w->orphan);
         tdelete(w, &apache->watches, compare);
         while (w->waiting) unlink_watch(w->waiting);
         set_armed(w, false);
