@@ -52,7 +52,7 @@ DIVVY_EXTERN_C_BEGIN
 /** One member's part in a pool. Opaque. */
 typedef struct divvy_partitioner divvy_partitioner;
 
-/** What a member owned at one moment: immutable, reference-counted. Opaque. */
+/** The items that a member owned at one moment: immutable, reference-counted. Opaque. */
 typedef struct divvy_partition divvy_partition;
 
 /** kazoo's states. */
@@ -69,7 +69,8 @@ enum {
     DIVVY_EAGER        /**< kazoo's: at the first sign of a change everything is revoked; items come all at once */
 };
 
-/** How the target is computed. Members with different choices meet at the least of them: docs/protocol.md, P3. */
+/** The rule that computes the target. Members with different choices meet at the least of them: docs/protocol.md,
+ * P3. */
 enum {
     DIVVY_ASSIGN_AUTO, /**< the best that all members can: the sticky plan, if all have this choice or the next */
     DIVVY_ASSIGN_ROUND_ROBIN, /**< kazoo's rule, divvy_assign_round_robin() */
@@ -79,20 +80,20 @@ enum {
     DIVVY_ASSIGN_FUNC    /**< the function in the config, which all members must have */
 };
 
-/** What happens when the connection is lost while the session may live on. */
+/** The behaviour when the connection is lost while the session may live on. */
 enum {
     DIVVY_HOLD,              /**< keep what is owned, up to the session's deadline */
     DIVVY_RELEASE_ON_SUSPEND /**< kazoo's: every session event revokes everything */
 };
 
-/** What happens when the session is lost. */
+/** The behaviour when the session is lost. */
 enum {
     DIVVY_FAIL,  /**< DIVVY_FAILURE, as kazoo */
     DIVVY_REJOIN /**< DIVVY_RELEASE with all items lost already, a new state_id even in DIVVY_RELEASE; after
                       divvy_partitioner_release_set() the member takes part again, on the client's next session */
 };
 
-/** Why items came or went. */
+/** The reason why items came or went. */
 enum divvy_reason {
     DIVVY_REASON_MEMBERS,  /**< members joined or left */
     DIVVY_REASON_RELEASED, /**< the user released them */
@@ -114,8 +115,8 @@ enum divvy_reason {
 
 /**
  * A change of what is owned, as given to on_items: the difference between what you were told last and what is true when
- * the call begins. What came and went before that is not told, so nothing is gained that is not owned at that moment.
- * The arrays live during the call. One item may be in `lost` and in `gained` of the same event: it was revoked,
+ * the call begins. Items that came and went before that are not told, so nothing is gained that is not owned at that
+ * moment. The arrays live during the call. One item may be in `lost` and in `gained` of the same event: it was revoked,
  * released, and is ours again under the same token, or it went and came back under another. Handle lost first, then
  * gained, then revoked.
  */
@@ -143,7 +144,7 @@ typedef struct {
 typedef int (*divvy_partition_func)(const char *identifier, const char *const *members, size_t member_count,
                                     const char *const *items, size_t item_count, uint8_t *mine, void *user);
 
-/** How to take part. Initialise with one of the two INIT macros; copied by divvy_partitioner_create(). */
+/** The configuration of a member. Initialise with one of the two INIT macros; copied by divvy_partitioner_create(). */
 typedef struct {
     size_t size;                 /**< sizeof of this struct, set by the INIT macros */
     const char *path;            /**< absolute; nodes go under path/party and path/locks */
@@ -424,7 +425,7 @@ DIVVY_API const char *divvy_partitioner_identifier(const divvy_partitioner *p);
  * Goes where all members follow plans (DIVVY_ASSIGN_AUTO or _STICKY, no kazoo members): the set stands in the plan, so
  * one call at any member changes it for all, at one moment. Items that are in both sets stay where they are; new ones
  * are dealt out; those that are gone are revoked, with DIVVY_REASON_SET, and are still locked until their owners
- * release them. The call only asks: the plan follows. Of several calls the last one counts; while the party cannot
+ * release them. The call only asks: the plan follows. The last one of several calls counts; while the party cannot
  * follow plans it waits.
  *
  * What members are configured with stays as it is; those that join later follow the plan, too. They are warned if their
@@ -449,7 +450,7 @@ DIVVY_API int divvy_partitioner_set_items(divvy_partitioner *p, const char *cons
 
 /**
  * Changes this member's weight. The plan that contains it is written in the background, at once or, where none decides,
- * as soon as one does; what moves then is told with DIVVY_REASON_WEIGHT or _DRAIN. Of several calls the last one
+ * as soon as one does; what moves then is told with DIVVY_REASON_WEIGHT or _DRAIN. The last one of several calls
  * counts.
  *
  * A static member's weight outlives a restart, as it is the plan's: config.weight counts when the member is new to the

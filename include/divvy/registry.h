@@ -26,15 +26,15 @@
  *   enabled                 Curator's: false says that nobody is to use the service
  *   nonce, attempt          set: whose entry it is, and which write made it
  *   any other field         kept as it is
- * An entry takes at most 128 KiB as text, 32 levels, and 10,000 values. What others wrote and is larger, or no entry,
+ * An entry takes at most 128 KiB as text, 32 levels, and 10,000 values. A node of others that is larger, or no entry,
  * or hidden by an access list, is skipped by all calls, counted by divvy_registry_malformed(), and warned of once
  * (DIVVY_WARN_ENTRY).
  *
  * Healthy is a service whose entry is strictly younger than its ttl. The age is the time since the entry was last
- * written, both by the servers' clock, which is learned from writes of our own: no clock of any client matters. Of what
- * is not known exactly the worst is assumed: no entry is returned that could be too old, none is purged or taken over
- * that could be young enough. Entries that Curator wrote have no ttl and no load: they are healthy for as long as they
- * exist, with a load of 0. One that says "enabled": false is not healthy.
+ * written, both by the servers' clock, which is learned from writes of our own: no clock of any client matters. Where
+ * something is not known exactly the worst is assumed: no entry is returned that could be too old, none is purged or
+ * taken over that could be young enough. Entries that Curator wrote have no ttl and no load: they are healthy for as
+ * long as they exist, with a load of 0. One that says "enabled": false is not healthy.
  *
  * Persistence. Entries are ephemeral by default: they go with the session, and stand again by themselves on the next
  * one while their ttl lasts. With `persistent` they stay until they are unregistered, or purged.
@@ -245,7 +245,7 @@ DIVVY_API int divvy_registry_healthy_services(divvy_registry *registry, const ch
  * The role's one entry has the role as its id. A candidate that holds it sends a heartbeat by this, and first_heartbeat
  * stays what it was. Where another holds it and is healthy, that one's entry is returned. Where nobody does, or the
  * holder's ttl has passed, the candidate takes its place: in one transaction, so that of several candidates one wins.
- * Who we are is told by id, host, pid and nonce: neither a new session nor any other field of the candidate changes it.
+ * Id, host, pid and nonce tell who we are: neither a new session nor any other field of the candidate changes it.
  * A holder calls this every ttl/3. It is not repeated by itself, not even on a new session.
  * divvy_registry_is_ours() tells whether the role is ours.
  *
@@ -269,7 +269,7 @@ DIVVY_API int divvy_registry_is_ours(const divvy_registry *registry, const cJSON
 
 /**
  * Deletes the entries that are older than so many times their ttl: strictly older, and only as they were when they were
- * read. What has no ttl is never purged.
+ * read. An entry without a ttl is never purged.
  *
  * Thread: any, but not inside a callback; drives the loop itself in manual mode.
  * @param ttls   0 or more; doublethink's default is 2
@@ -291,15 +291,16 @@ DIVVY_API int divvy_registry_purge_stale_services(divvy_registry *registry, doub
  * The entries that stand are told as DIVVY_REGISTRY_ADDED. Of each service `before` is what `after` was in the call
  * before, so changes that come faster than on_change returns are told as one; of different services no order is kept.
  * An entry whose node was replaced by another one is told as removed and added. A service whose ttl passes is not
- * removed: it is not healthy any longer. What is no entry is not told of; an entry that turns into none is removed.
+ * removed: it is not healthy any longer. A node that holds no entry is not told; an entry that turns into none is
+ * removed.
  *
  * Self-preservation (`preserve_share` > 0). A healthy service whose node vanishes is told as DIVVY_REGISTRY_PRESERVED
  * and kept, marked by "preserved": true: it is given to who asks for healthy services, after all that are there. If
  * `preserve_settle_ms` after the first such loss of the role there are, with those that came meanwhile, fewer healthy
  * services than (1 - preserve_share) times those of before, and more than one was lost, then what was lost is kept on
  * (DIVVY_WARN_PRESERVED), until it comes back, or there are so many again, or `preserve_max_ms` have passed since the
- * first loss. Otherwise it is removed. What has stopped cannot be told from what is cut off: many services that are
- * stopped at once are given to users for so long, too.
+ * first loss. Otherwise it is removed. A service that has stopped cannot be told from one that is cut off: many
+ * services that are stopped at once are given to users for so long, too.
  *
  * Thread: any, callbacks included. Returns at once.
  * Source: Curator's ServiceCache, which does not say what changed; self-preservation is Eureka's idea;

@@ -2,8 +2,8 @@
  *
  * The client lock is one mutex, held by the thread that runs recipe code: the loop for a few events, or a public call
  * for its own short work. A *turn* is the time from lock to unlock. So all recipe code runs one piece at a time, needs
- * no lock of its own, and time stands still in it. A recipe never waits inside a turn. What it asked for is sent when
- * the client is unlocked. */
+ * no lock of its own, and time stands still in it. A recipe never waits inside a turn. Its requests are sent when the
+ * client is unlocked. */
 #ifndef DV_CLIENT_H
 #define DV_CLIENT_H
 
@@ -19,7 +19,7 @@
 #include "znode/batch.h"
 #include "znode/znode.h"
 
-/* Of alive_until: a deadline that has passed is final for its session. */
+/* A value of alive_until: a deadline that has passed is final for its session. */
 #define DV_PASSED INT64_C(-1)
 
 /* ---- what happens to the session, told to every listener in the order in which they were added ---- */
@@ -94,7 +94,7 @@ typedef enum {
     DV_FATE_TO_REOPEN, /* the loop closes the backend and opens a new session, without the client lock */
 } dv_fate;
 
-/* Of our own and of the native client's that wait to be told. */
+/* The most log lines, our own and the native client's, that wait to be told. */
 enum { DV_LOG_LINES_MAX = 1000 };
 
 struct divvy_client {
@@ -176,7 +176,7 @@ int dv_client_wait(divvy_client *client, int64_t timeout_ms, bool (*met)(void *c
 bool dv_client_drive(divvy_client *client, int64_t deadline);
 bool dv_client_in_callback(const divvy_client *client);
 bool dv_client_forked(const divvy_client *client);
-/* How many forks led to this process image since the first call. */
+/* Returns how many forks led to this process image since the first call. */
 unsigned dv_fork_count(void);
 
 /* ---- loop.c ---- */
@@ -230,7 +230,7 @@ void dv_tell_listeners(divvy_client *client, dv_session_event event, int64_t now
 static inline bool dv_client_connected(const divvy_client *client) {
     return client->state == DIVVY_CONNECTED;
 }
-/* Whether a node of ours can be deleted now: on a session that was given up but lives on, too. */
+/* Returns whether a node of ours can be deleted now: on a session that was given up but lives on, too. */
 static inline bool dv_client_can_delete(const divvy_client *client) {
     return client->link_up && (client->state == DIVVY_CONNECTED || client->fate == DV_FATE_LIVES_ON);
 }

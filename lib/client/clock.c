@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-/* What a ping, its answer, or a message may take when it is due. */
+/* The delay that a ping, its answer or a message may have after it is due. */
 #define LAG_MS INT64_C(100)
 
 void dv_clock_reset(dv_clock *clock, int64_t tick_ms) {

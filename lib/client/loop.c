@@ -9,7 +9,7 @@
 
 #include "client/client.h"
 
-/* How many events run before callers of the public functions get the lock in between. */
+/* The numbers of events, and of callbacks, that run before callers of the public functions get the lock in between. */
 enum { EVENTS_A_TURN = 64, CALLBACKS_A_RUN = 256 };
 
 /* Where a backend has a clock of its own nobody waits for the descriptor. */
@@ -168,7 +168,7 @@ void *dv_loop_thread(void *context) {
 }
 
 void dv_loop_drain(divvy_client *client) {
-    do { /* What an event asks for fails at once, and tells so by another event. */
+    do { /* A request made by an event may fail at once; another event tells it. */
         for (dv_event *event; (event = take_event(client));) event->run(event, dv_client_now(client));
         if (client->batch) dv_batch_flush(client->batch);
     } while (has_events(client));

@@ -1,4 +1,4 @@
-/* What the session's state means to recipes: belief, heartbeats, its end. SPDX-License-Identifier: Apache-2.0 */
+/* The session's state, as it concerns recipes: belief, heartbeats, its end. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdio.h>
 
@@ -181,7 +181,7 @@ static void end_session(divvy_client *client, divvy_session_state state, int err
     dv_tell_listeners(client, DV_SESSION_LOST, now);
 }
 
-/* Its nodes are gone, or will go by themselves. What is under way ends; an owned client opens a new session. */
+/* Its nodes are gone, or will go by themselves. Requests under way end; an owned client opens a new session. */
 static void bury_session(divvy_client *client, int error, int64_t now) {
     if (client->fate == DV_FATE_LIVES_ON) dv_fate_enter(client, DV_FATE_BURIED);
     assert(client->fate == DV_FATE_BURIED);

@@ -51,7 +51,7 @@ void dv_timers_add(dv_timers *heap, dv_timer *timer, int64_t at) {
     heap->count++;
 }
 
-/* What hung below the timer takes its place, since it is later than whatever is above it. */
+/* Cancels a timer. The timers below it take its place: they are later than all that is above it. */
 void dv_timer_cancel(dv_timer *timer) {
     if (!timer->link) return;
     assert(timer->heap->count > 0);

@@ -143,7 +143,8 @@ static void on_namesakes_read(void *context, int error, int64_t now) {
     dv_op_end(p, now);
 }
 
-/* What was settled is used when it is known whether we are the ones. */
+/* Asks whether another live node has a static member's identifier. The settled party counts once the answer is
+ * known. */
 static void ask_namesakes(dv_follower *f, int64_t now) {
     assert(f->in_force && f->own != SIZE_MAX);
     f->fence_unknown = false;

@@ -1,7 +1,7 @@
-/* Whether the items that a round moves have arrived. SPDX-License-Identifier: Apache-2.0
+/* The look for the items that a round moves: have they arrived? SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules D19, D42. The first few of those who write look at the locks of the moved items, until their
- * new owners hold them all, or they have taken too long. */
+ * docs/protocol.md, rules D19, D42. The first few of the writing members look at the locks of the moved items, until
+ * the new owners hold all of them, or have taken too long. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +108,7 @@ static void arrive(dv_follower *f, size_t moved) {
     f->round.waiting--;
 }
 
-/* What was asked for is answered: the look goes on, or is done. */
+/* Goes on with the look, or ends it, after an answer. */
 static void answered(dv_follower *f, int64_t now) {
     divvy_partitioner *p = f->p;
     if (!f->round.timer.link && is_current(f)) look_further(f, now);
@@ -166,7 +166,7 @@ static bool look_at(dv_follower *f, size_t moved) {
     return true;
 }
 
-/* What cannot be looked at now is looked at the next time. */
+/* Looks at more of the moved items, a few at once. Those that cannot be looked at now wait for the next look. */
 static void look_further(dv_follower *f, int64_t now) {
     assert(f->round.count == 0 || f->round.arrived);
     dv_round *r = &f->round;

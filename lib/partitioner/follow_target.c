@@ -1,7 +1,7 @@
-/* What the plan gives us. SPDX-License-Identifier: Apache-2.0
+/* The items that the plan gives this member. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules D33 to D35, D38. Party and plan come from two sources, in either order: so the target is
- * always computed from both, by one function, and only what is different counts. */
+ * docs/protocol.md, rules D33 to D35, D38. Party and plan come from two sources, in either order. So one function
+ * always computes the target from both, and only a difference counts. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What the next plan shall contain beside the party: wishes of users, absences that took too long, the end of a round.
+/* The contents of the next plan beside the party: wishes of users, absences that took too long, the end of a round.
  * SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rules D13, D40, D41. */
@@ -13,7 +13,7 @@ static const char *own_node(const dv_follower *f) {
     return dv_roster_party(f->people)->nodes[f->own].node;
 }
 
-/* D12 */
+/* Returns our key in a plan. D12: a static member's key is its identifier, another's the name of its node. */
 static const char *own_key(const dv_follower *f) {
     return f->p->config.static_membership ? f->p->identifier_node : own_node(f);
 }

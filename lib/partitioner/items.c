@@ -262,7 +262,7 @@ static void tell_short(divvy_partitioner *p) {
                         p->path, p->unfit, p->wanted_count, p->object.client->ephemerals.limit_bytes);
 }
 
-/* P9: in the order of the names, as far as they fit. What the watch budget holds back follows as places are held. */
+/* P9: in the order of the names, as far as they fit. Places that the watch budget holds back follow later. */
 void dv_items_claim(divvy_partitioner *p, int64_t now) {
     if (p->state == DIVVY_FAILURE || !p->target_valid || !p->ready) return;
     if (p->wanted_held == p->wanted_count) {

@@ -1,8 +1,9 @@
 /* The items themselves: a set that can be replaced while it is worked on. SPDX-License-Identifier: Apache-2.0
  *
- * Items stand behind pointers, which the queues, and requests under way, may hold for longer than a set lasts. What is
- * dealt, and what has yet to be given up, stands in a table, which never changes its extent: another table replaces it.
- * So a thread that looks without the client lock sees a whole table. docs/protocol.md, rules D17, P15. */
+ * Items stand behind pointers, which the queues, and requests under way, may hold for longer than a set lasts. Items
+ * that are dealt, and those that have yet to be given up, stand in a table, which never changes its extent: another
+ * table replaces it. So a thread that looks without the client lock sees a whole table. docs/protocol.md, rules D17,
+ * P15. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,7 +208,7 @@ static void fill_table(dv_item_table *table, const draft *d) {
     }
 }
 
-/* What was in the old table and is not in the new one was given up as a whole, or had never been begun with. */
+/* Lets go of the items that only the old table has. Each was given up as a whole, or never begun with. */
 static void let_go(divvy_partitioner *p, const dv_item_table *old, const dv_item_table *table) {
     for (size_t i = 0; i < old->names->count; i++) {
         dv_item *item = old->items[i];

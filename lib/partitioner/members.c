@@ -107,7 +107,7 @@ static bool names_decide(const divvy_partitioner *p) {
     return !p->follower;
 }
 
-/* What was seen of a node holds as long as it is in the party: its name is used once (R2). */
+/* Takes the party that settled. Facts seen of a node hold as long as it is in the party: its name is used once (R2). */
 static bool take_party(divvy_partitioner *p, const char *const *names, size_t count) {
     dv_members party = {calloc(count + 1, sizeof *party.members), 0};
     for (size_t i = 0; party.members && i < count; i++) {
@@ -179,7 +179,7 @@ static void on_watch_gone(void *owner, int64_t now) {
 static void on_seen(void *owner, const char *const *names, size_t count, int64_t now) {
     const divvy_partitioner *p = owner;
     for (size_t i = 0; i < count; i++) {
-        /* What was in the party that settled last is judged already, as a kazoo member or as a stray. */
+        /* Nodes of the party that settled last are judged already, as kazoo members or as strays. */
         if (!dv_member_is_kazoo(names[i]) || find_member(&p->party, names[i])) continue;
         dv_state_kazoo_seen(owner, now);
         return;
@@ -259,7 +259,7 @@ static void on_locks_path(void *context, int error, int64_t now) {
     dv_op_end(p, now);
 }
 
-/* Whatever needs a connection and does not look after itself. */
+/* Does whatever needs a connection and does not look after itself. */
 void dv_members_connected(divvy_partitioner *p, int64_t now) {
     divvy_client *client = p->object.client;
     if (p->state == DIVVY_FAILURE || p->life == DV_LIFE_REJOINING || !dv_client_connected(client)) return;

@@ -316,7 +316,7 @@ static const char *why_not(const divvy_partitioner *p) {
     return p->failure == DIVVY_ECANCELED ? "has finished" : "has failed";
 }
 
-/* Whether this member can ask for something of a plan, for a set that all divide: 0 or DIVVY_ESTATE. */
+/* Checks that this member can ask a plan for a set that all divide. Returns 0 or DIVVY_ESTATE. */
 static int check_can_set(divvy_partitioner *p) {
     divvy_client *client = p->object.client;
     if (p->life >= DV_LIFE_LEAVING) return dv_fail(client, DIVVY_ESTATE, "set_items: the member %s", why_not(p));

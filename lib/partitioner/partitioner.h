@@ -53,7 +53,7 @@ typedef struct dv_item_table {
     dv_item **dealt; /* in the order of the set that is dealt */
 } dv_item_table;
 
-/* What the user was told last, what he is yet to be told, and the call that is made now: report.c. */
+/* The news that the user was told last, those still to be told, and the call that is made now: report.c. */
 typedef struct {
     dv_callback callback; /* in the queue at most once */
     bool queued;
@@ -160,8 +160,8 @@ struct divvy_partitioner {
 /* ---- config.c ---- */
 int dv_partitioner_configure(divvy_partitioner *p, divvy_client *client, const divvy_partitioner_config *config);
 void dv_partitioner_free_config(divvy_partitioner *p);
-/* Whether the items can be in the order that was asked for: 0, or DIVVY_EINVAL with a message that begins with
- * `call`. */
+/* Checks that the items can be in the order that was asked for. Returns 0, or DIVVY_EINVAL with a message that
+ * begins with `call`. */
 int dv_partitioner_check_order(const divvy_partitioner *p, divvy_client *client, const char *call,
                                const dv_plan_set *set);
 
@@ -224,7 +224,7 @@ void dv_state_kazoo_seen(divvy_partitioner *p, int64_t now);
 /* Somebody has deleted the place of a held item; it is ours no longer. */
 void dv_state_item_lost(divvy_partitioner *p, size_t i, int64_t now);
 void dv_state_check_complete(divvy_partitioner *p, int64_t now);
-/* Whether the share is complete may be another question now, though the target is the same. */
+/* Judges again whether the share is complete, which may have changed though the target is the same. */
 void dv_state_reconsider(divvy_partitioner *p, int64_t now);
 int dv_state_release(divvy_partitioner *p, uint64_t state_id, int64_t now);
 void dv_state_suspend(divvy_partitioner *p, int64_t now);
@@ -241,7 +241,7 @@ void dv_state_timer(dv_timer *timer, int64_t now);
 /* ---- items.c ---- */
 void dv_items_init(divvy_partitioner *p);
 void dv_items_set_target(divvy_partitioner *p, const uint8_t *mine);
-/* Takes the items whose names kazoo cannot share out of the target. Whether there were any. */
+/* Takes the items whose names kazoo cannot share out of the target. Returns whether there were any. */
 bool dv_items_refuse_encoded(divvy_partitioner *p);
 /* Places inside the target that are missing are entered, as far as they fit. */
 void dv_items_claim(divvy_partitioner *p, int64_t now);
@@ -290,7 +290,7 @@ bool dv_members_look_at_all(divvy_partitioner *p);
 void dv_members_note_ghost(void *partitioner, const char *node);
 
 /* ---- target.c ---- */
-/* What is worth a warning in a party. */
+/* Warns of oddities in a party. */
 void dv_target_warn(divvy_partitioner *p, const dv_members *party, const char *own_node);
 void dv_target_warn_of_strays(divvy_partitioner *p, const dv_members *party);
 bool dv_target_has_kazoo(const dv_members *party);

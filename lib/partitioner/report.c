@@ -1,8 +1,8 @@
 /* Tells the user of items and states: what is true when a call begins. SPDX-License-Identifier: Apache-2.0
  *
- * What he was told last is kept, of each item and of the state. One callback stands in the client's queue while
- * something differs from that; when its turn comes it tells the differences. So a slow user is told once, of nothing
- * that has gone by then, and what waits is bounded. docs/protocol.md, rule P17. */
+ * The partitioner keeps what it told the user last, of each item and of the state. One callback stands in the client's
+ * queue while something differs from that; when its turn comes it tells the differences. So a slow user is told once,
+ * of nothing that has gone by then, and what waits is bounded. docs/protocol.md, rule P17. */
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ struct dv_destroyed_call {
 
 /* ---- items: docs/protocol.md, P17 ---- */
 
-/* What the user has yet to be told of an item. */
+/* The news of an item that the user has yet to be told. */
 typedef struct {
     bool lost, gained, revoked;
 } difference;
@@ -149,8 +149,8 @@ static bool prepare_items(divvy_partitioner *p) {
 
 /* ---- states: docs/protocol.md, P17 ---- */
 
-/* Cuts what comes and goes before the user is told of it. So no state stands twice among those that he is yet to be
- * told of, which are 4 at most. A RELEASE is told at its end of the row, behind the items that it revokes. */
+/* Adds a state to those still to be told, and cuts states that come and go before the user is told. So none stands
+ * there twice, and there are 4 at most. A RELEASE is told at its end of the row, behind the items that it revokes. */
 static void add_state(dv_telling *t, divvy_partition_state state, uint64_t id) {
     size_t i = 0;
     while (i < t->state_count && t->states[i].state != state) i++;
@@ -211,7 +211,7 @@ static bool go_on(divvy_partitioner *p, bool more) {
     return going;
 }
 
-/* What came about before the first call began is at most one call for each reason, and four for states. */
+/* Calls the user. All that came about before the first call fits one call for each reason, and four for states. */
 static void call_user(dv_callback *callback) {
     enum { CALLS_MAX = DIVVY_REASON_DRAIN + 1 + 4 };
     divvy_partitioner *p = DV_CONTAINER(callback, divvy_partitioner, telling.callback);

@@ -1,4 +1,4 @@
-/* What the session's fate means to a partitioner. SPDX-License-Identifier: Apache-2.0 */
+/* The session's fate, as it concerns a partitioner. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 
 #include "partitioner/partitioner.h"

@@ -244,7 +244,7 @@ void dv_state_lose(divvy_partitioner *p, int64_t now) {
     dv_members_stop(p);
 }
 
-/* P8: final. What is shown is taken from the user at once; its locks go when he says that work has stopped. */
+/* P8: final. Shown items are taken from the user at once; their locks go when the user says that work has stopped. */
 void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, const char *format, ...) {
     if (p->state == DIVVY_FAILURE) return;
     assert(error);

@@ -61,7 +61,7 @@ static void on_swept(void *context, int error, int64_t now) {
     one_less(p, now);
 }
 
-/* Whether an item can have a directory of that name (N4). */
+/* Returns whether an item can have a directory of that name (N4). */
 static bool is_of_an_item(const char *node) {
     size_t name_bytes = dv_name_decode(node, NULL, 0) + 1, node_bytes = strlen(node) + 1;
     char *name = malloc(name_bytes), *again = malloc(node_bytes);

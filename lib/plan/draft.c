@@ -61,7 +61,7 @@ static size_t parts_bytes(const dv_plan *plan) {
     return plan->set->block_bytes + plan->set->count;
 }
 
-/* D7: what is small has neither chunks nor deltas. Whether it was made. */
+/* Drafts a small plan in the root alone; *made says whether it did. D7: small plans have neither chunks nor deltas. */
 static int try_inline(dv_plan_draft *out, const dv_plan *plan, size_t root_bytes_max, bool *made) {
     *made = false;
     if (parts_bytes(plan) > root_bytes_max) return 0;
@@ -137,7 +137,7 @@ static int fill_with_delta(dv_plan_draft *out, const dv_plan_root *from_root, co
     return cut(out, &last->part, delta, how);
 }
 
-/* A delta, where D28 wants one. Whether it was made. */
+/* Drafts a delta, where D28 wants one; *made says whether it did. */
 static int try_delta(dv_plan_draft *out, const dv_plan *plan, const dv_plan *from, const dv_plan_root *from_root,
                      const cutting *how, bool *made) {
     *made = false;

@@ -186,7 +186,8 @@ static int apply_events(step *s) {
 
 /* ---- D16: which options ---- */
 
-/* What all carry counts more than what somebody asks for: else the next step would change it again. */
+/* Chooses the plan's options. Options that all carry count more than those asked for: else the next step would
+ * change them again. */
 static void choose_options(step *s) {
     dv_plan_options options = s->events->options != NULL ? *s->events->options : s->next->header.options;
     dv_plan_agree_options(s->party, &options);
@@ -353,7 +354,7 @@ static int compute(step *s) {
     return error != 0 ? error : deal(s);
 }
 
-/* D20 */
+/* Returns whether an item changes its owner. D20: where nothing changes there is nothing to write. */
 static bool owners_differ(const dv_plan *a, const dv_plan *b) {
     return a->set->count > 0 && memcmp(a->owners, b->owners, a->set->count * sizeof *a->owners) != 0;
 }

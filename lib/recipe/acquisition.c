@@ -177,7 +177,7 @@ void dv_acquisition_proceed(dv_acquisition *a) {
 
 /* ---- the session ---- */
 
-/* The object is destroyed, or the client ends: a grant that its caller was not told of is none when he is. */
+/* The object is destroyed, or the client ends: a grant that its caller was not told yet is reported as a failure. */
 static void withdraw(dv_acquisition *a) {
     if (a->granted) a->granted->result = DIVVY_ECANCELED;
     a->granted = NULL;

@@ -73,7 +73,7 @@ void dv_admission_read_early(dv_lease *lease);
 /* At the head. `only_list`: the limit is known, and a watch would tell of a change. */
 void dv_admission_read(dv_lease *lease, bool only_list, int64_t now);
 void dv_admission_unwatch(dv_lease *lease);
-/* What became of a transaction whose reply was lost. */
+/* The fate of a transaction whose reply was lost. */
 void dv_admission_found(dv_node *node, int64_t czxid, int64_t now);
 void dv_admission_not_found(dv_node *node, int64_t now);
 /* The timer: the pool has been full for long. */

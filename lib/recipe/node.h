@@ -19,7 +19,7 @@ typedef enum {
 
 typedef struct dv_node dv_node;
 
-/* What its owner does, from the loop. */
+/* The calls to its owner, from the loop. */
 typedef struct {
     /* A lost create was carried out. Calls dv_node_made(). */
     void (*found)(dv_node *node, int64_t czxid, int64_t now);

@@ -153,7 +153,8 @@ static dv_cache_role *add_role(dv_cache *cache, const char *name) {
     return role;
 }
 
-/* Of all the roles that are there, not of those that come later: a view that was complete stays so. W10. */
+/* Notes that the view is complete, once all roles that are there were read. W10: roles that come later do not change
+ * that. */
 static void check_all_primed(dv_cache *cache) {
     if (cache->all_primed || !cache->all_wanted || !cache->root.listed) return;
     for (const dv_cache_role *role = cache->roles; role; role = role->next) {
@@ -178,7 +179,7 @@ void dv_role_free_ended(dv_cache_role *role) {
     free(role);
 }
 
-/* What is in it leaves the view without a word. */
+/* Ends the role: its entries leave the view, and nobody is told. */
 static void end_role(dv_cache_role *role) {
     assert(!role->ended);
     dv_cache *cache = role->dir.cache;

@@ -1,7 +1,7 @@
 /* Cache: self-preservation, when much of a role vanishes at once. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, W15 and W16. Source: the idea is Eureka's. What vanishes together has rather lost its link than its
- * life. */
+ * docs/protocol.md, W15 and W16. Source: the idea is Eureka's. Services that vanish together have rather lost their
+ * link than their life. */
 #include <assert.h>
 
 #include "base/container.h"
@@ -31,7 +31,7 @@ static bool lacks_many(const dv_cache_role *role, int64_t now) {
     return (double)count_living(role, now) < least;
 }
 
-/* What is still kept goes. */
+/* Ends the episode: entries that are still kept leave the view. */
 static void end_episode(dv_cache_role *role, int64_t now) {
     assert(role->episode);
     role->episode = role->mass = false;

@@ -56,7 +56,7 @@ void dv_cache_pump(dv_cache *cache) {
     }
 }
 
-/* An answer has come. Whether anybody is left who wants it; what is of an ended role may be freed here. */
+/* Counts an answer. Returns whether anybody is left who wants it. An ended role may be freed here. */
 static bool answered(dv_cache_read *reading, dv_cache *cache, dv_cache_role *role) {
     assert(reading->under_way && cache->under_way > 0 && (!role || role->under_way > 0));
     reading->under_way = false;
@@ -97,7 +97,7 @@ static void take_entry(dv_slot *slot, const dv_reply *reply, int64_t now) {
         bool parsed = entry != dv_cache_no_memory;
         dv_cached *cached = parsed ? dv_cached_new(cache, entry, reply->stat, false) : NULL;
         if (!parsed || (entry && !cached)) {
-            dv_slot_want(slot); /* What was shown stays until it can be read. */
+            dv_slot_want(slot); /* The shown entry stays until the node can be read. */
             return;
         }
         bool came = entry && (!slot->current || preserved);

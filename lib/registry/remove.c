@@ -203,8 +203,8 @@ static void on_unique(void *context, const dv_reply *reply, int64_t now) {
     answered(p);
 }
 
-/* V11: a new holder's node has the versions of the old one's over again; that of the role tells them apart. What a
- * heartbeat has put in the place of another is put back by the next heartbeat. */
+/* V11: a new holder's node has the versions of the old one's over again; that of the role tells them apart. An entry
+ * that a heartbeat has put in the place of another is put back by the next heartbeat. */
 static void delete_one(victim *v) {
     dv_znode *znode = v->purge->registry->object.client->znode;
     int error = 0;

@@ -301,7 +301,7 @@ void dv_service_retire(dv_service *s, int64_t now) {
     dv_service_let_go(s);
 }
 
-/* The nodes of its session are gone. What is under way ends right after. */
+/* The nodes of its session are gone. Tasks under way end right after. */
 static void forget_session(dv_service *s, int64_t now) {
     divvy_client *client = s->registry->object.client;
     s->known = s->role_known = s->resolving = false;

@@ -25,12 +25,12 @@ static bool persists(const dv_service *s) {
     return s->registry->config.persistent;
 }
 
-/* Whether the node is of the kind, and of the session, that ours are. */
+/* Returns whether the node is of the kind, and of the session, that ours are. */
 static bool is_right(const dv_service *s, const dv_stat *stat) {
     return stat->ephemeral_owner == (persists(s) ? 0 : divvy_client_session_id(client_of(s)));
 }
 
-/* Returns whether the caller has dropped the task at work. What it may have stored is deleted next. */
+/* Returns whether the caller has dropped the task at work. An entry that it may have stored is deleted next. */
 static bool is_dropped(const dv_service *s) {
     const dv_task *task = s->tasks;
     return task->kind != DV_TASK_LEAVE && task->ended && (!task->begun || s->registry->ending);
@@ -44,7 +44,8 @@ static void fail(dv_service *s, int error, int64_t now) {
     else dv_service_end_task(s, error, now);
 }
 
-/* Whether it is of the kind that is claimed (unique.c). Its deletion, too, is bound to the version of the role. */
+/* Returns whether it is of the kind that is claimed (unique.c). Its deletion, too, is bound to the version of the
+ * role. */
 static bool is_unique(const dv_service *s) {
     return strcmp(s->role_node, s->id_node) == 0;
 }
@@ -96,12 +97,12 @@ static void make_role(dv_service *s, int64_t now) {
     else s->under_way++;
 }
 
-/* Whether what stands there is not what we took it for. */
+/* Returns whether the error may mean that another node stands there than we took it for. */
 static bool may_differ(int error) {
     return error == DIVVY_ENOENT || error == DIVVY_EEXIST || error == DIVVY_EVERSION || error == DIVVY_EROLLEDBACK;
 }
 
-/* What a write came to; `version` of the node now. `stat`: of a set, or a create outside a multi, else NULL. */
+/* Takes the result of a write; `version` of the node now. `stat`: of a set, or a create outside a multi, else NULL. */
 static void written(dv_service *s, int error, int32_t version, const dv_stat *stat, int64_t now) {
     if (!still_at_work(s, error, now)) return;
     if (stat) dv_registry_note_time(s->registry, s->sent_at, stat, now);
@@ -300,7 +301,7 @@ static bool is_anothers(const dv_service *s) {
     return nonce && cJSON_IsString(nonce) && strcmp(nonce->valuestring, s->registry->nonce) != 0;
 }
 
-/* V12. Of a node that is gone, or another's, nothing is left to delete; one that somebody is asked to remove is removed
+/* V12. A node that is gone, or another's, leaves nothing to delete; one that somebody is asked to remove is removed
  * as it is, and one that came in its place is not. */
 static void decide_leave(dv_service *s, int64_t now) {
     dv_task *task = s->tasks;
@@ -365,7 +366,7 @@ static void on_role(void *context, const dv_reply *reply, int64_t now) {
         s->role_version = reply->stat->version;
         bool fits = reply->data_bytes <= ROLE_DATA_BYTES_MAX;
         s->role_data = fits ? malloc(reply->data_bytes + 1) : NULL;
-        if (fits && !s->role_data) s->role_error = DIVVY_ENOMEM; /* What is set with the role is not to change it. */
+        if (fits && !s->role_data) s->role_error = DIVVY_ENOMEM; /* The role is set to its own data. */
         s->role_data_bytes = s->role_data ? reply->data_bytes : 0;
         if (s->role_data_bytes) memcpy(s->role_data, reply->data, reply->data_bytes);
     }

@@ -1,8 +1,8 @@
 /* Watch: live views of a registry, and telling users what changed in them. SPDX-License-Identifier: Apache-2.0
  *
- * All views of a registry stand on one cache (cache.h). What a user was told last is kept for each entry, and the next
- * call is made of the difference to what stands there then: so a slow user misses what came and went meanwhile, but
- * `before` is always what `after` was, and nothing piles up. docs/protocol.md, W14. */
+ * All views of a registry stand on one cache (cache.h). For each entry the registry keeps what it told the user last,
+ * and the next call is made of the difference to the entry then: so a slow user misses what came and went meanwhile,
+ * but `before` is always what `after` was, and nothing piles up. docs/protocol.md, W14. */
 #include "registry/watch.h"
 
 #include <assert.h>

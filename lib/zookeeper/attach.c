@@ -13,7 +13,7 @@
 /* At close: for the answers to what was sent last. */
 enum { ANSWER_WAIT_MS = 500 };
 
-/* What a config may ask of a session at most, and at least: a host's may have been given any timeout. */
+/* The session timeouts that a config may ask for, at least and at most. A host's session may have any timeout. */
 enum { TIMEOUT_MIN_MS = 100, TIMEOUT_MAX_MS = 3600000 };
 
 typedef struct {
@@ -109,14 +109,15 @@ int divvy_client_attach(divvy_client **out, zhandle_t *handle, const divvy_clien
     /* These are the host's business: what they would be is of no effect, and must not be refused either. */
     c.hosts = "127.0.0.1:2181";
     c.session_timeout_ms = timeout_of(handle);
-    /* Whether the host has given its handle credentials cannot be seen, so it has to say which list it wants. */
+    /* divvy cannot see whether the host has given its handle credentials, so the host has to say which list it
+     * wants. */
     if (c.acl == DIVVY_ACL_AUTO) c.acl = DIVVY_ACL_OPEN;
     c.auth_scheme = "digest";
     c.auth = ":";
     return divvy_private_client_open(out, &c, dv_apache_attach, handle);
 }
 
-/* What the old session still owed is given up: nobody of ours will ask that handle for anything again. */
+/* Gives up what the old session still owed: divvy never asks that handle for anything again. */
 static void leave_old_handle(divvy_client *client, int64_t now) {
     dv_apache *apache = of(client->znode);
     if (apache->state != DIVVY_LOST) {

@@ -14,7 +14,7 @@ static int64_t session_of(const sim_member *m) {
     return m->client ? divvy_client_session_id(m->client) : 0;
 }
 
-/* What dv_client_alive_at() says, without its leaving a mark. */
+/* Returns what dv_client_alive_at() says, without leaving a mark. */
 bool sim_member_alive(const sim_member *m) {
     if (!m->client) return false;
     int64_t until = atomic_load(&m->client->alive_until);
@@ -37,7 +37,7 @@ bool sim_believes(sim_world *w, const sim_member *m, size_t item) {
     return h->works && h->work_session == session && !sim_truth_excused(&w->truth, item, h->work_token);
 }
 
-/* S2. */
+/* S2: no two members believe in the same item at one moment. */
 static void check_alone(sim_world *w, const sim_member *m, size_t item) {
     if (!sim_believes(w, m, item)) return;
     for (size_t i = 0; i < w->script->slots; i++) {
@@ -113,7 +113,7 @@ static void check_session_end(sim_world *w, const divvy_testing_transaction *t) 
     }
 }
 
-/* S12. */
+/* S12: a session's paths stay within the bound of B6. */
 static void check_budget(sim_world *w, const divvy_testing_transaction *t) {
     const sim_session *session = sim_truth_session(&w->truth, t->ephemeral_owner);
     for (size_t i = 0; session && i < w->script->slots; i++) {
@@ -265,7 +265,7 @@ static int guess_reason(const sim_member *m, divvy_partition_state to) {
     return p->failure == DIVVY_ELOST ? DIVVY_REASON_SESSION : DIVVY_REASON_FINISH;
 }
 
-/* S8, S6. */
+/* S8, S6: each change of state is in the table, and none leaves FAILURE. */
 void sim_check_told(sim_member *m, divvy_partition_state from, divvy_partition_state to) {
     sim_world *w = m->world;
     if (from != m->told_state)

@@ -3,7 +3,7 @@
  * The algorithm of kazoo.recipe.partitioner 2.8: join the party, wait until it has stood still for the boundary, read
  * it once more, take a lock for each item of sorted(items)[i::n], one after the other; a lock that is not had within a
  * second is given up and tried again; a change of the party, or any session event, releases everything. Its user works
- * from ACQUIRED until he answers a RELEASE, as kazoo's manual has it; check_kazoo.c holds that against the invariants.
+ * from ACQUIRED until it answers a RELEASE, as kazoo's manual has it; check_kazoo.c holds that against the invariants.
  * kazoo has no clock: it takes a session for lost when a server says so. In one thing the model is better than kazoo:
  * before it looks for a node whose create was not answered it makes sure that it sees it; kazoo leaves nodes behind
  * there (#732), which nobody could share a pool with. */

@@ -3,7 +3,7 @@
  *
  * The algorithms of kazoo.recipe.lock: Lock, ReadLock, WriteLock (as of 2.9, without #649), Semaphore. A semaphore's
  * queue is a Lock at its head, held while the leases are counted and one more is made. Its user works from the end of
- * the acquire until he releases, or is told of the session's loss. As kazoo.c says: where an answer was lost it makes
+ * the acquire until it releases, or is told of the session's loss. As kazoo.c says: where an answer was lost it makes
  * sure before it looks, which kazoo does not. */
 #include "claims.h"
 
@@ -52,7 +52,7 @@ struct sim_kazoo_claim {
     const dv_queue_kind *kind;
     bool busy, unsure, tried, last_done;
     bool at_work;   /* the user is */
-    sim_claim held; /* what he holds then */
+    sim_claim held; /* what the user holds then */
     bool is_pool;
     uint32_t limit;
     stage stage;

@@ -44,7 +44,7 @@ void sim_user_stop_all(sim_member *m) {
     m->release_at = 0;
 }
 
-/* He does not ask before each write whether the item is still his: the resource must withstand that. */
+/* The user does not ask before each write whether it still owns the item: the resource must withstand that. */
 static void write_somewhere(sim_member *m) {
     for (size_t i = 0; i < m->world->script->items; i++) {
         if (m->items[i].works && sim_chance(&m->user.random, 30)) sim_resource_write(m, i);
@@ -126,7 +126,7 @@ static void lose(sim_member *m, size_t item, int reason) {
     if (reason == DIVVY_REASON_RELEASED && h->works && !is_excused(m, item, h->work_token))
         sim_violate(m->world, "S7", "%s is told that %s was released, and its user has not stopped work", m->name,
                     m->world->items[item]);
-    /* After a loss he may go on for a while: the deadline, or the lock that stays, protects the others. */
+    /* After a loss the user may go on for a while: the deadline, or the lock that stays, protects the others. */
     bool winds_down = reason == DIVVY_REASON_SESSION || reason == DIVVY_REASON_TIMEOUT;
     if (!winds_down) h->works = false;
     h->knows_revoked = false;
@@ -210,7 +210,7 @@ static void take_from_snapshot(sim_member *m, const divvy_partition *partition, 
     }
 }
 
-/* S7: what the user still works on is not taken away without his word. */
+/* S7: an item that the user still works on is not taken away without its word. */
 static void look_at_what_went(sim_member *m, const bool *listed, divvy_partition_state state) {
     sim_world *w = m->world;
     for (size_t i = 0; i < w->script->items; i++) {
@@ -243,7 +243,7 @@ static void poll(sim_member *m) {
     if (state == DIVVY_FAILURE && !m->failing) on_failure(m);
 }
 
-/* ---- what he does of himself ---- */
+/* ---- what the user does without being told ---- */
 
 static bool has_callbacks(const sim_member *m) {
     return m->user.style == SIM_AT_ONCE || m->user.style == SIM_LATER;

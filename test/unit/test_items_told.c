@@ -1,4 +1,5 @@
-/* What a user whose callback takes its time is told: docs/protocol.md, P17. SPDX-License-Identifier: Apache-2.0 */
+/* A user whose callback takes its time: the news that it is told. docs/protocol.md, P17.
+ * SPDX-License-Identifier: Apache-2.0 */
 #include "items_set_fixture.h"
 
 /* As if a callback ran in another thread: others wait, and the loop goes on. */
@@ -20,7 +21,7 @@ static size_t waiting(const member *m) {
     return count;
 }
 
-/* What is told, as text: "lost a b; gained c; ALLOCATING>ACQUIRED; ". */
+/* The news as text: "lost a b; gained c; ALLOCATING>ACQUIRED; ". */
 static char told[1024];
 static divvy_partitioner *release_inside;
 
@@ -114,8 +115,9 @@ TEST(test_gained_and_revoked) {
     leave(&m);
 }
 
-/* Whatever happens while a callback runs, one call waits, and the user is told of what is different in the end: here of
- * nothing, though another thread of his has released an item a hundred times. The table keeps no items for him. */
+/* A user is told of the difference in the end, and one call waits, whatever happens while a callback runs. Here
+ * there is no difference, though another thread of the user has released an item a hundred times. The table keeps
+ * no items for it. */
 TEST(test_many_changes) {
     member m;
     join_noting(&m, "a b", DIVVY_FAIL);

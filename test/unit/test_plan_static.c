@@ -44,7 +44,7 @@ TEST(test_rolling_restart) {
     pool_close(&l);
 }
 
-/* Who does not come back loses its place when its delay is over, not before; what it had goes to the others. */
+/* A member that does not come back loses its place when its delay is over, not before; its items go to the others. */
 TEST(test_absence_ends) {
     pool l;
     add_statics(&l, 4);

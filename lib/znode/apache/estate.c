@@ -1,4 +1,4 @@
-/* What a client leaves behind on a host's session. SPDX-License-Identifier: Apache-2.0
+/* The nodes that a client leaves behind on a host's session. SPDX-License-Identifier: Apache-2.0
  *
  * H6: a client that leaves a living session deletes its nodes. A node whose create was not answered is looked for by
  * its name, which only that create can have given it: first a write, refused or not, then a list of the directory

@@ -69,7 +69,7 @@ static bool in_use(const dv_shared *s) {
     return s->guests || !dv_estate_is_settled(&s->estate);
 }
 
-/* What may still be called back, or may have to call the host's watcher, stays. */
+/* Frees the shared handle, unless a callback may still come, or may have to call the host's watcher. */
 static void drop_if_unused(dv_shared *s) {
     if (in_use(s) || s->orphans.first || s->priming || (s->handle && !s->ended)) return;
     dv_shared **place = &all;
@@ -104,7 +104,8 @@ static void hear(dv_shared *s, int native_state) {
     for (dv_apache *guest = s->guests; guest; guest = guest->next_guest) dv_apache_post_news(guest, s->handle, &news);
     if (state == DIVVY_CONNECTED && !s->primed) prime(s);
     dv_estate_settle(&s->estate);
-    pthread_cond_broadcast(&answer_came); /* Who waits for answers waits in vain on a handle that is not connected. */
+    pthread_cond_broadcast(&answer_came); /* A thread that waits for answers waits in vain on a handle that is not
+                                           * connected. */
 }
 
 /* In place of the host's watcher, which is called with what it would have been called with. */

@@ -1,7 +1,8 @@
 /* One-shot watches on the native client's. SPDX-License-Identifier: Apache-2.0
  *
- * All are registered there with one function and one context, and told apart here by path and kind. What we no longer
- * want stays armed there until it fires: taking it back would cost a request and free nothing at the server. */
+ * All are registered there with one function and one context, and told apart here by path and kind. A watch that we
+ * no longer want stays armed there until it fires: taking it back would cost a request and free nothing at the
+ * server. */
 #include <assert.h>
 #include <search.h>
 #include <stdlib.h>
