@@ -86,7 +86,7 @@ typedef enum {
     DV_CLIENT_CLOSED,   /* nothing more can be sent */
 } dv_client_life;
 
-/* What becomes of a session, beside its state. From the second on the state is LOST or AUTH_FAILED, or CLOSED later. */
+/* The fate of a session, beside its state. From the second on the state is LOST or AUTH_FAILED, or CLOSED later. */
 typedef enum {
     DV_FATE_OPEN,
     DV_FATE_LIVES_ON,  /* LOST, but it is a host's session that may live: our nodes on it are being deleted */

@@ -95,9 +95,9 @@ void dv_task_give_up(dv_task *task, int error, int64_t now);
 void dv_task_unref(dv_task *task);
 /* Waits until the task has ended, and returns its result. When the time is over the caller gives it up. */
 int dv_task_await(dv_task *task, divvy_client *client, int64_t timeout_ms);
-/* The first one ends, and the next one begins. */
 /* Goes on in a moment, since an allocation failed in the midst of what must be finished. A waiting call is told. */
 void dv_service_put_off_task(dv_service *service, int64_t now);
+/* Ends the first task, and begins the next one. */
 void dv_service_end_task(dv_service *service, int result, int64_t now);
 /* All end. */
 void dv_service_drop_tasks(dv_service *service, int error, int64_t now);
