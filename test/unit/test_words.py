@@ -12,8 +12,8 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-KINDS = {".c", ".h", ".md", ".sh", ".py", ".txt", ".cmake", ".1", ".inc"}
-SOURCES = {".c", ".h", ".py", ".sh"}
+KINDS = {".c", ".h", ".md", ".sh", ".bash", ".py", ".txt", ".cmake", ".1", ".inc"}
+SOURCES = {".c", ".h", ".py", ".sh", ".bash", ""}  # without a suffix: scripts
 MAX_COLUMNS = 120
 MAX_LINES = 500
 

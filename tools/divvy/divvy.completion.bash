@@ -13,9 +13,9 @@ _divvy_options() {
         ;;
     partition)
         echo "--connect --path --items-from --item --identifier --time-boundary --leave-boundary --session-timeout
-            --ensemble-tick --allocate-timeout --connect-timeout --mode --assign --items-order --rejoin-delay --weight --zone
-            --max-moves --drain --restart --rejoin --auth-file
-            --acl --events --json --timestamps --verbose --help"
+            --ensemble-tick --allocate-timeout --connect-timeout --mode --assign --items-order --rejoin-delay --weight
+            --zone --max-moves --drain --restart --rejoin --auth-file --acl --events --json --timestamps --verbose
+            --help"
         ;;
     status)
         echo "--path --items-from --item --json --watch --interval --connect --timeout --auth-file --verbose --help"
