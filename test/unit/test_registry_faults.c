@@ -293,8 +293,9 @@ TEST(test_random) {
     }
     print_message("%u claims, %u kept, %u taken over, %u purged, %u expired, %u found\n", claims, keeps, take_overs,
                   purges, expiries, looks);
+    /* Under a sanitizer, 16 schedules make 40 to 60 claims; the bounds lie far below what chance can bring. */
     if (!given)
-        assert_true(claims > 50 && keeps > 50 && take_overs > 20 && purges > 20 && expiries > 20 && looks > 100);
+        assert_true(claims > 20 && keeps > 50 && take_overs > 20 && purges > 20 && expiries > 20 && looks > 100);
 }
 
 /* ---- one lost reply, at every request ---- */
