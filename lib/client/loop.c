@@ -147,6 +147,7 @@ void dv_loop_sleep(divvy_client *client, int64_t timeout_ms) {
     dv_client_lock(client);
     int64_t wait_ms = earlier(timeout_ms, until_next_timer(client));
     client->sleeping_until = dv_timers_next_at(&client->timers);
+    if (client->life >= DV_CLIENT_STOPPING) wait_ms = 0; /* The wake for that may have been taken in already. */
     dv_client_unlock(client);
     if (client->znode->backend->sleep) {
         client->znode->backend->sleep(client->znode, wait_ms);
