@@ -107,7 +107,8 @@ static int set_identifier(divvy_partitioner *p, divvy_client *client, const char
     return p->identifier_node ? 0 : dv_fail_plainly(client, DIVVY_ENOMEM);
 }
 
-/* Returns whether all are numbers in another order than their bytes: kazoo members may have another one than we. */
+/* Returns whether all items are numbers, in an order that is not that of their bytes. kazoo sorts integers as numbers,
+ * so its members may deal such items out in an order that differs from ours. */
 static bool numbers_out_of_order(const dv_plan_set *set) {
     bool out_of_order = false;
     for (size_t i = 0; i < set->count; i++) {

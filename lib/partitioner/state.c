@@ -38,6 +38,7 @@ void dv_life_enter(divvy_partitioner *p, dv_life to) {
     assert(suits(p, to));
     (void)allowed;
     (void)ends;
+    (void)suits;
     p->life = to;
 }
 

@@ -21,9 +21,8 @@ static int add_names(divvy_strings *strings, const dv_listing_kind *kind, const 
     return error;
 }
 
-int dv_listing_ask(divvy_client *client, const char *directory, const dv_listing_kind *kind, int64_t timeout_ms,
+int dv_listing_ask(divvy_client *client, const char *directory, const dv_listing_kind *kind, dv_deadline deadline,
                    divvy_strings **out) {
-    dv_deadline deadline = dv_deadline_in(client, timeout_ms);
     dv_request *answer = dv_request_send(client, &(dv_op){.kind = DV_CHILDREN, .path = directory});
     int error = dv_request_wait(answer, deadline);
     if (error == DIVVY_ENOENT && kind->may_be_missing) error = 0;

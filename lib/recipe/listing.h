@@ -2,7 +2,7 @@
 #ifndef DV_LISTING_H
 #define DV_LISTING_H
 
-#include "client/client.h"
+#include "recipe/request.h"
 
 typedef struct {
     /* Picks the children that count, in order, into `names`, which has room for all. Returns how many they are. */
@@ -14,7 +14,7 @@ typedef struct {
 
 /* Lists once, with the client lock held. Returns 0 with *out for divvy_strings_free(), DIVVY_ENOMEM, the error of an
  * answer, or that of dv_client_wait(). */
-int dv_listing_ask(divvy_client *client, const char *directory, const dv_listing_kind *kind, int64_t timeout_ms,
+int dv_listing_ask(divvy_client *client, const char *directory, const dv_listing_kind *kind, dv_deadline deadline,
                    divvy_strings **out);
 
 #endif

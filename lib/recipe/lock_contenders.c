@@ -6,25 +6,21 @@
 /* K8: a directory that is not there has nobody in it. */
 static const dv_listing_kind contenders = {.choose = dv_queue_contenders, .may_be_missing = true};
 
-static bool can_ask(void *context) {
-    const divvy_client *client = ((const divvy_lock *)context)->acquisition.object.client;
-    return dv_client_connected(client) || dv_client_end_error(client);
+typedef struct {
+    divvy_lock *lock;
+    divvy_strings **out;
+} question;
+
+static int ask(void *context, dv_deadline deadline) {
+    const question *q = context;
+    divvy_client *client = q->lock->acquisition.object.client;
+    return dv_listing_ask(client, q->lock->directory, &contenders, deadline, q->out);
 }
 
 static int list_contenders(divvy_lock *lock, int64_t timeout_ms, divvy_strings **out) {
     divvy_client *client = lock->acquisition.object.client;
-    if (timeout_ms > DV_TIME_MAX_MS) timeout_ms = DV_TIME_MAX_MS;
-    int64_t deadline = timeout_ms < 0 ? 0 : dv_client_now(client) + timeout_ms;
-    int error;
-    do { /* A connection or a session that went away in between is waited for again, within the same time. */
-        error = dv_client_wait(client, timeout_ms, can_ask, lock);
-        if (!error) error = dv_client_end_error(client);
-        if (!error) error = dv_listing_ask(client, lock->directory, &contenders, timeout_ms, out);
-        int64_t left_ms = deadline - dv_client_now(client);
-        if (timeout_ms >= 0) timeout_ms = left_ms > 0 ? left_ms : 0;
-        if (error == DIVVY_ELOST && !dv_client_end_error(client)) error = DIVVY_ECONNECTION;
-    } while (error == DIVVY_ECONNECTION && timeout_ms != 0);
-    return error == DIVVY_ECONNECTION ? DIVVY_ETIMEDOUT : error;
+    question q = {lock, out};
+    return dv_request_until_answered(client, dv_deadline_in(client, timeout_ms), ask, &q);
 }
 
 int divvy_lock_contenders(divvy_lock *lock, divvy_strings **out, int64_t timeout_ms) {

@@ -27,6 +27,7 @@ void dv_node_enter(dv_node *n, dv_node_stage to) {
     assert(from[to] & 1u << n->stage);
     assert(to != DV_NODE_THERE || (n->stands && !n->leave_wanted));
     assert(to != DV_NODE_LEAVING || n->leave_wanted);
+    (void)from;
     n->stage = to;
     if (to == DV_NODE_UNMADE) n->stands = false;
     dv_own_node_remove(n->client, &n->own);

@@ -196,19 +196,17 @@ static bool is_joined(void *context) {
 
 static int list_members(divvy_party *party, divvy_strings **out, int64_t timeout_ms) {
     divvy_client *client = party->object.client;
-    int64_t deadline = timeout_ms < 0 ? 0 : dv_client_now(client) + timeout_ms;
+    dv_deadline deadline = dv_deadline_in(client, timeout_ms);
     int error;
     do { /* A connection that went away in between is waited for again, within the same time. */
-        error = dv_client_wait(client, timeout_ms, is_joined, party);
+        error = dv_client_wait(client, dv_deadline_left_ms(client, deadline), is_joined, party);
         if (!error && (party->failure || party->left || !party->membership)) {
             int end = dv_client_end_error(client);
             error = party->failure ? party->failure : end ? end : DIVVY_ESTATE;
         }
         const dv_listing_kind *kind = party->kind == DIVVY_PARTY ? &deep : &shallow;
-        if (!error) error = dv_listing_ask(client, party->directory, kind, timeout_ms, out);
-        int64_t left_ms = deadline - dv_client_now(client);
-        if (timeout_ms >= 0) timeout_ms = left_ms > 0 ? left_ms : 0;
-    } while (error == DIVVY_ECONNECTION && timeout_ms != 0);
+        if (!error) error = dv_listing_ask(client, party->directory, kind, deadline, out);
+    } while (error == DIVVY_ECONNECTION && dv_deadline_left_ms(client, deadline) != 0);
     return error == DIVVY_ECONNECTION ? DIVVY_ETIMEDOUT : error;
 }
 

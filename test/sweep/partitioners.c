@@ -33,8 +33,8 @@ static void create(sweep *s, pool *p, size_t m) {
     SWEEP_DO(s, divvy_partitioner_create(&p->members[m].partitioner, s->clients[m], &p->members[m].config));
 }
 
-/* Does what a member's program does when it has time. It releases; where a partitioner gave up for a failure of
- * ours, it makes another one. */
+/* Does what a member's program does when it has time: it releases. If the partitioner failed because the sweep refused
+ * an allocation or a request, it destroys it and creates a new one. */
 static void act(sweep *s, pool *p, size_t m) {
     member *u = &p->members[m];
     if (!u->partitioner) return;

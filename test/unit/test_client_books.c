@@ -31,6 +31,19 @@ TEST(test_budgets) {
     assert_int_equal(dv_path_cost("/a/b"), 8);
 }
 
+/* --- the end of the loop ---------------------------------------------------------------------------------------- */
+
+/* A loop that took in the wake of close() before it sleeps does not sleep: no other wake would come. Without a
+ * connection there is no timer that ends the sleep either, so this test would hang. */
+TEST(test_no_sleep_at_the_end) {
+    assert_null(client->timers.first);
+    client->life = DV_CLIENT_STOPPING;
+    dv_client_wake(client);
+    assert_int_equal(dv_loop_run_due(client), 0);
+    dv_loop_sleep(client, -1);
+    client->life = DV_CLIENT_OPEN; /* for tear_down() */
+}
+
 /* --- timers and listeners --------------------------------------------------------------------------------------- */
 
 enum { TIMERS = 5 };

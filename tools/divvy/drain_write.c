@@ -256,7 +256,7 @@ static int find_member(dv_drain *d) {
     return 0;
 }
 
-/* Reads the weight in the member's node, which it had before anybody set another one. */
+/* Reads the weight that the member was started with, from its node. A drain may have changed the weight in the plan. */
 static int own_weight(dv_drain *d, uint32_t *weight) {
     *weight = DV_WEIGHT;
     for (size_t i = 0; i < d->node_count; i++) {
