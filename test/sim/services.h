@@ -32,6 +32,7 @@ typedef struct {
     int64_t from_zxid, to_zxid; /* to: of the write that ended it; INT64_MAX: it stands */
     int64_t to_ms;              /* when that was */
     int64_t czxid, mtime_ms, owner;
+    int32_t version; /* of the node: 0 with each create */
     double ttl_ms;
 } sim_version;
 
