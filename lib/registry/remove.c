@@ -1,4 +1,5 @@
 /* Remove: what a caller names, or what is stale. SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -129,6 +130,7 @@ struct purging {
 static void go_on(purging *p);
 
 static void unref_purging(purging *p) {
+    assert(p->refs > p->under_way);
     if (--p->refs) return;
     for (size_t i = 0; i < p->count; i++) {
         dv_entry_free(p->victims[i].entry);
@@ -141,6 +143,7 @@ static void unref_purging(purging *p) {
 }
 
 static void answered(purging *p) {
+    assert(p->under_way > 0 && !p->done);
     p->under_way--;
     go_on(p);
     unref_purging(p);
@@ -148,6 +151,7 @@ static void answered(purging *p) {
 
 static void send(victim *v) {
     purging *p = v->purge;
+    assert(!p->done);
     p->under_way++;
     p->refs++;
 }
@@ -157,12 +161,14 @@ static void note(purging *p, int error) {
 }
 
 static void mark_unknown(victim *v) {
+    assert(v->purge->under_way > 0);
     v->unknown = true;
     v->purge->unknown++;
 }
 
 /* Another version is another's doing: it lives, or somebody else has purged it. */
 static void deleted(victim *v, int error) {
+    assert(v->purge->deleted < v->purge->begun);
     if (error == 0) v->purge->deleted++;
     else if (dv_outcome_unknown(error)) mark_unknown(v);
     else if (error != DIVVY_ENOENT && error != DIVVY_EVERSION) note(v->purge, error);
@@ -236,6 +242,7 @@ static void on_looked(void *context, const dv_reply *reply, int64_t now) {
 static void on_barrier(void *context, int error, int64_t now) {
     (void)now;
     purging *p = context;
+    assert(p->unknown > 0 && p->under_way == 1);
     p->unknown = 0;
     if (error) note(p, error);
     for (size_t i = 0; i < p->begun && !error; i++) {
@@ -249,6 +256,7 @@ static void on_barrier(void *context, int error, int64_t now) {
 }
 
 static void resolve(purging *p) {
+    assert(p->unknown > 0 && !p->under_way);
     if (++p->attempts > ATTEMPTS_MAX) {
         note(p, DIVVY_ETIMEDOUT);
         p->done = true;
@@ -260,6 +268,7 @@ static void resolve(purging *p) {
 }
 
 static void go_on(purging *p) {
+    assert(!p->done);
     while (!p->error && !p->abandoned && !p->unknown && p->begun < p->count && p->under_way < DELETES_MAX)
         delete_one(&p->victims[p->begun++]);
     if (p->under_way) return;
@@ -305,6 +314,7 @@ static int delete_all(divvy_registry *registry, dv_collected *read, double ttls,
         error = p->done ? p->error : waited;
     }
     if (error == DIVVY_ECANCELED) error = DIVVY_ECLOSED;
+    assert(p->deleted <= p->begun && p->begun <= p->count);
     p->abandoned = true;
     *purged = p->deleted;
     unref_purging(p);

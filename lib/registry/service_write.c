@@ -67,6 +67,7 @@ static bool still_at_work(dv_service *s, int error, int64_t now) {
 
 static void succeed(dv_service *s, int32_t version, int64_t now) {
     dv_task *task = s->tasks;
+    assert(!s->under_way && !s->resolving && task->kind != DV_TASK_LEAVE && task->entry);
     s->known = true;
     s->version = version;
     cJSON_Delete(s->entry);
@@ -93,6 +94,7 @@ static void on_ensured(void *context, int error, int64_t now) {
 
 /* V7: the role's node is made only when it is found missing. Curator's are containers, which go by themselves. */
 static void make_role(dv_service *s, int64_t now) {
+    assert(!s->under_way && s->tasks->kind != DV_TASK_LEAVE);
     if (dv_ensure_path(client_of(s)->znode, s->directory, DV_CONTAINER, on_ensured, s) != 0) fail(s, DIVVY_ENOMEM, now);
     else s->under_way++;
 }
@@ -105,6 +107,7 @@ static bool may_differ(int error) {
 /* Takes the result of a write; `version` of the node now. `stat`: of a set, or a create outside a multi, else NULL. */
 static void written(dv_service *s, int error, int32_t version, const dv_stat *stat, int64_t now) {
     if (!still_at_work(s, error, now)) return;
+    assert(!s->under_way && !s->resolving && s->tasks->begun);
     if (stat) dv_registry_note_time(s->registry, s->sent_at, stat, now);
     if (error == 0 && stat && !is_right(s, stat)) {
         s->known = false;
@@ -142,6 +145,7 @@ static void on_replaced(void *context, int error, const dv_reply *replies, size_
 static void on_claimed(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
     dv_service *s = context;
     const dv_stat *role = error == 0 && count && replies ? replies[0].stat : NULL;
+    assert(s->under_way == 1 && !s->creating);
     if (role) dv_registry_note_time(s->registry, s->sent_at, role, now);
     s->role_known = role != NULL;
     if (role) s->role_version = role->version;
@@ -156,6 +160,7 @@ static void on_kept(void *context, int error, const dv_reply *replies, size_t co
 /* ---- writing ---- */
 
 static void sent(dv_service *s, int error, int64_t now) {
+    assert(!s->under_way);
     if (error) fail(s, error, now);
     else s->under_way++;
 }
@@ -167,6 +172,7 @@ static int prepare(dv_service *s, int64_t now, const char **reason) {
     int64_t unix_ms =
         s->registry->time.known ? dv_server_time_likely_ms(&s->registry->time, now) : (int64_t)time(NULL) * 1000;
     bool follows = s->entry && (task->kind == DV_TASK_BEAT || s->known);
+    assert(task->entry);
     *reason = NULL;
     dv_client_guid(client_of(s), task->attempt);
     if (follows && !dv_status_keep_first(task->entry, s->entry, task->kind == DV_TASK_CLAIM)) return DIVVY_ENOMEM;
@@ -182,6 +188,7 @@ static int prepare(dv_service *s, int64_t now, const char **reason) {
 
 static bool prepare_or_fail(dv_service *s, int64_t now) {
     const char *reason;
+    assert(!s->under_way && !s->resolving && s->tasks->kind != DV_TASK_LEAVE);
     s->tasks->begun = true;
     s->creating = false;
     s->sent_at = dv_client_now(client_of(s)); /* before it can leave */
@@ -214,6 +221,7 @@ static void put_new(dv_service *s, bool replaces, int32_t version, int64_t now) 
     dv_op ops[3];
     size_t count = 0;
     bool claim = s->tasks->kind == DV_TASK_CLAIM;
+    assert(!claim || s->role_known);
     dv_znode *znode = client_of(s)->znode;
     if (claim) ops[count++] = role_op(s, DV_SET);
     if (replaces) ops[count++] = node_op(s, DV_DELETE, version);
@@ -226,6 +234,7 @@ static void put_new(dv_service *s, bool replaces, int32_t version, int64_t now) 
 /* The entry becomes the data of the node that is ours. */
 static void set_ours(dv_service *s, int32_t version, int64_t now) {
     if (!prepare_or_fail(s, now)) return;
+    assert(s->tasks->kind != DV_TASK_CLAIM || s->role_known);
     dv_znode *znode = client_of(s)->znode;
     dv_op ops[2] = {role_op(s, DV_CHECK), node_op(s, DV_SET, version)};
     if (s->tasks->kind == DV_TASK_CLAIM) sent(s, dv_znode_multi(znode, ops, 2, on_kept, s), now);
@@ -235,6 +244,7 @@ static void set_ours(dv_service *s, int32_t version, int64_t now) {
 /* ---- deciding: what stands there was looked at ---- */
 
 void dv_service_drop_look(dv_service *s) {
+    assert(s->role_data || !s->role_data_bytes);
     dv_entry_free(s->look_entry);
     free(s->role_data);
     s->look_entry = NULL;
@@ -246,6 +256,7 @@ void dv_service_drop_look(dv_service *s) {
 /* V9: another's, who is healthy, or may be, stays. One that can be neither is replaced. */
 static void decide_claim(dv_service *s, int64_t now) {
     dv_task *task = s->tasks;
+    assert(s->role_known && s->role_error == 0 && s->look_error == 0);
     bool ours = s->look_entry && dv_status_same_identity(s->look_entry->json, task->entry);
     bool timed = s->look_entry && (s->look_entry->flags & DV_ENTRY_HAS_TTL);
     if (ours) {
@@ -341,6 +352,7 @@ static void decide_write(dv_service *s, int64_t now) {
 }
 
 static void decide(dv_service *s, int64_t now) {
+    assert(s->tasks->begun);
     int error = s->role_error && s->role_error != DIVVY_ENOENT ? s->role_error : s->look_error;
     if (dv_outcome_unknown(error)) {
         resolve(s, now);
@@ -360,6 +372,7 @@ static void decide(dv_service *s, int64_t now) {
 
 static void on_role(void *context, const dv_reply *reply, int64_t now) {
     dv_service *s = context;
+    assert(s->under_way > 0 && !s->role_data);
     s->role_error = reply->error;
     s->role_known = reply->error == 0;
     if (reply->error == 0) {
@@ -377,6 +390,7 @@ static void on_role(void *context, const dv_reply *reply, int64_t now) {
 static void on_node(void *context, const dv_reply *reply, int64_t now) {
     dv_service *s = context;
     if (!still_at_work(s, reply->error, now)) return;
+    assert(!s->look_entry);
     s->look_error = reply->error;
     bool of_ours = s->tasks->kind == DV_TASK_LEAVE && !s->tasks->any;
     bool parse = s->tasks->kind == DV_TASK_CLAIM || of_ours || s->resolving;
@@ -394,6 +408,7 @@ static void on_node(void *context, const dv_reply *reply, int64_t now) {
 /* The role's node is read first: what is decided about the node is then never of an older moment than the version of
  * the role that it is bound to. */
 static void look(dv_service *s, int64_t now) {
+    assert(!s->under_way);
     dv_znode *znode = client_of(s)->znode;
     dv_service_drop_look(s);
     s->tasks->begun = true;
@@ -443,6 +458,7 @@ static void on_time(void *context, int error, int64_t now) {
  * that clock, so what is known of it must not be old. */
 void dv_service_write(dv_service *s, int64_t now) {
     bool judges = s->tasks->kind == DV_TASK_CLAIM;
+    assert(!s->under_way && s->tasks->kind != DV_TASK_LEAVE);
     s->time_wait = (dv_time_wait){.makes_root = true, .done = on_time, .context = s};
     bool waits = (judges || !dv_registry_knows_time(s->registry)) && dv_registry_learn_time(s->registry, &s->time_wait);
     if (waits) s->under_way++;
