@@ -20,6 +20,7 @@ static void put(dv_cache_queue *queue, dv_cache_read *reading) {
 
 void dv_cache_read_forget(dv_cache_read *reading) {
     if (!reading->link) return;
+    assert(!reading->under_way);
     *reading->link = reading->next;
     if (reading->next) reading->next->link = reading->link;
     else reading->queue->end = reading->link;
@@ -27,6 +28,7 @@ void dv_cache_read_forget(dv_cache_read *reading) {
 }
 
 static void want(dv_cache_queue *queue, dv_cache_read *reading) {
+    assert(!reading->link || !reading->under_way);
     if (reading->under_way) reading->again = true;
     else if (!reading->link) put(queue, reading);
 }

@@ -1,6 +1,7 @@
 /* Collect: all entries of a role, or of all, for a caller that waits. SPDX-License-Identifier: Apache-2.0 */
 #include "registry/collect.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,6 +36,7 @@ static void *make_room(void *array, size_t count, size_t *room, size_t item_byte
 
 static void on_entry(void *context, dv_entry *entry) {
     collecting *c = context;
+    assert(!c->read && !c->wanted_id);
     dv_entry **entries = make_room(c->entries, c->count, &c->room, sizeof(dv_entry *));
     if (entries) {
         c->entries = entries;
@@ -49,6 +51,7 @@ static void on_role(void *context, const char *role_node, const dv_stat *stat, c
                     size_t count) {
     (void)stat;
     collecting *c = context;
+    assert(!c->read && c->wanted_id);
     for (size_t i = 0; i < count; i++) {
         if (strcmp(id_nodes[i], c->wanted_id) != 0) continue;
         char *role = strdup(role_node);
@@ -66,6 +69,7 @@ static void on_role(void *context, const char *role_node, const dv_stat *stat, c
 static void on_read(void *context, int error, int64_t now) {
     (void)now;
     collecting *c = context;
+    assert(!c->read);
     c->read = true;
     if (error) c->error = error;
     dv_client_changed(c->registry->object.client);
@@ -74,6 +78,7 @@ static void on_read(void *context, int error, int64_t now) {
 static void on_time(void *context, int error, int64_t now) {
     (void)now;
     collecting *c = context;
+    assert(c->timing);
     c->timing = false;
     c->time_error = error;
     dv_client_changed(c->registry->object.client);

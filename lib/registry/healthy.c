@@ -1,6 +1,7 @@
 /* Healthy: which services of a role, or of all, are. SPDX-License-Identifier: Apache-2.0
  *
  * From a live view, if there is one, else by reading. docs/protocol.md, V4, V5 and V13. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,6 +72,7 @@ static int compare_seen(const void *a, const void *b) {
 }
 
 static bool make_room(gathering *g) {
+    assert(g->all && g->count <= g->room);
     if (g->count < g->room) return true;
     size_t room = g->room ? g->room * 2 : 64;
     seen *grown = realloc(g->entries, room * sizeof *grown);

@@ -1,4 +1,5 @@
 /* Heartbeat: services are announced, by call and by timer. SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -100,6 +101,7 @@ int divvy_registry_heartbeat(divvy_registry *registry, const cJSON *status, cJSO
         error = error ? dv_fail_plainly(client, error) : dv_task_wait(task, registry, "heartbeat", timeout_ms);
     }
     if (!error && stored) {
+        assert(task->ended && task->refs == 1); /* It is out of the queue: nobody else has the entry. */
         *stored = task->entry;
         task->entry = NULL;
     }
@@ -135,6 +137,7 @@ static void release_done(dv_callback *callback) {
 static void on_beat_ended(void *context, dv_task *task, int64_t now) {
     (void)now;
     beat *b = context;
+    assert(task->ended && !b->callback.call && !b->stored);
     b->result = task->result;
     b->stored = task->result ? NULL : task->entry;
     if (b->stored) task->entry = NULL;
@@ -182,6 +185,7 @@ static void on_repeat_ended(void *context, dv_task *task, int64_t now) {
 
 void dv_heartbeat_repeat(dv_service *s, bool renewal) {
     divvy_client *client = s->registry->object.client;
+    assert(s->announced && s->entry && !s->tasks);
     cJSON *entry = cJSON_Duplicate(s->entry, 1);
     cJSON *load = entry ? cJSON_GetObjectItemCaseSensitive(entry, "load") : NULL;
     if (load) cJSON_SetNumberHelper(load, s->load);
@@ -204,6 +208,7 @@ typedef struct {
 static void call_on_load(dv_callback *callback) {
     load_question *q = (load_question *)(void *)callback;
     divvy_registry *registry = q->service->registry;
+    assert(!q->ran);
     q->load = registry->config.on_load(registry, q->role, q->id, q->load, registry->config.user);
     q->ran = true;
 }
@@ -211,6 +216,7 @@ static void call_on_load(dv_callback *callback) {
 static void release_on_load(dv_callback *callback) {
     load_question *q = (load_question *)(void *)callback;
     dv_service *s = q->service;
+    assert(s->asking_load);
     s->asking_load = false;
     if (q->ran && isfinite(q->load)) s->load = q->load;
     bool ran = q->ran;
@@ -222,6 +228,7 @@ static void release_on_load(dv_callback *callback) {
 }
 
 static bool ask_load(dv_service *s) {
+    assert(s->announced && !s->asking_load);
     load_question *q = calloc(1, sizeof *q);
     if (!q) return false;
     *q = (load_question){.callback = {.object = &s->registry->object, .call = call_on_load, .release = release_on_load},
@@ -251,6 +258,7 @@ static int64_t interval_ms(const dv_service *s) {
 }
 
 void dv_heartbeat_stored(dv_service *s, int64_t now) {
+    assert(s->announced && s->entry);
     divvy_client *client = s->registry->object.client;
     if (s->registry->config.heartbeat && !s->registry->ending)
         dv_timer_set(client, &s->beat_timer, now + interval_ms(s));

@@ -84,6 +84,7 @@ static void adapt(dv_reading *r, size_t data_bytes) {
     size_t fit = BYTES_UNDER_WAY / (r->seen_bytes / r->seen + 1);
     r->window = fit < READS_LEAST ? READS_LEAST : fit > r->window * 2 ? r->window * 2 : fit;
     if (r->window > READS_MOST) r->window = READS_MOST;
+    assert(r->window >= READS_LEAST);
     r->seen = r->seen_bytes = 0;
 }
 
@@ -92,6 +93,7 @@ static void on_data(void *context, const dv_reply *reply, int64_t now) {
     role *p = k->role;
     dv_reading *r = p->reading;
     dv_entry *entry = NULL;
+    assert(p->under_way > 0 && r->under_way >= p->under_way);
     if (reply->error == 0 && !r->abandoned && !r->error) {
         adapt(r, reply->data_bytes);
         int error =
@@ -110,6 +112,7 @@ static void on_data(void *context, const dv_reply *reply, int64_t now) {
 
 static bool ask_for_data(role *p) {
     dv_reading *r = p->reading;
+    assert(p->asked < p->count && p->ids[p->asked]);
     role_read *k = calloc(1, sizeof *k);
     if (!k) return false;
     k->role = p;
@@ -129,6 +132,7 @@ static bool ask_for_data(role *p) {
 /* ---- lists ---- */
 
 static bool keep_ids(role *p, const dv_reply *reply) {
+    assert(!p->ids && !p->count);
     p->ids = calloc(reply->child_count + 1, sizeof *p->ids);
     while (p->ids && p->count < reply->child_count) {
         p->ids[p->count] = strdup(reply->children[p->count]);
@@ -141,6 +145,7 @@ static bool keep_ids(role *p, const dv_reply *reply) {
 static void on_ids(void *context, const dv_reply *reply, int64_t now) {
     role *p = context;
     dv_reading *r = p->reading;
+    assert(p->under_way == 1 && r->under_way > 0 && !p->next);
     p->under_way--;
     r->under_way--;
     bool hidden = reply->error == DIVVY_EACCES && r->all;
@@ -156,6 +161,7 @@ static void on_ids(void *context, const dv_reply *reply, int64_t now) {
 
 static bool ask_for_ids(dv_reading *r) {
     role *p = r->unlisted;
+    assert(!p->under_way && !p->ids);
     free(p->path);
     p->path = dv_registry_path(r->registry, p->node, NULL);
     if (!p->path || dv_znode_children(r->registry->object.client->znode, p->path, NULL, on_ids, p) != 0) return false;
@@ -167,6 +173,7 @@ static bool ask_for_ids(dv_reading *r) {
 }
 
 static bool add_role(dv_reading *r, const char *node) {
+    assert(!r->under_way && !r->listed);
     role *p = calloc(1, sizeof *p);
     if (!p) return false;
     *p = (role){.next = r->unlisted, .node = strdup(node), .reading = r};
@@ -180,6 +187,7 @@ static bool add_role(dv_reading *r, const char *node) {
 
 static void on_roles(void *context, const dv_reply *reply, int64_t now) {
     dv_reading *r = context;
+    assert(r->under_way == 1 && r->all && !r->unlisted);
     r->under_way--;
     note_error(r, reply->error);
     for (size_t i = 0; reply->error == 0 && i < reply->child_count && !r->error; i++) {
@@ -235,11 +243,13 @@ int dv_registry_read(dv_reading **out, divvy_registry *registry, const char *rol
         free(r);
         return DIVVY_ENOMEM;
     }
+    assert(r->under_way == 1);
     dv_object_ref(&registry->object);
     *out = r;
     return 0;
 }
 
 void dv_reading_abandon(dv_reading *r) {
+    assert(!r->abandoned && r->under_way > 0);
     r->abandoned = true;
 }

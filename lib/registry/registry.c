@@ -47,6 +47,7 @@ int dv_registry_node_name(const divvy_registry *registry, const char *what, cons
 
 /* Returns whether it is in the set already; else it is put in. */
 static bool put_slot(dv_warned *w, uint64_t hash) {
+    assert(hash && w->used < w->room);
     size_t at = (size_t)(hash & (w->room - 1));
     while (w->slots[at] && w->slots[at] != hash) at = (at + 1) & (w->room - 1);
     if (w->slots[at]) return true;
@@ -123,6 +124,7 @@ uint64_t divvy_registry_malformed(const divvy_registry *registry) {
 
 static void hear(void *context, dv_session_event event, int64_t now) {
     divvy_registry *registry = context;
+    assert(!registry->next_service);
     dv_object_ref(&registry->object);
     if (event == DV_SESSION_CLOSED) registry->ended = true;
     dv_registry_time_hear(registry, event, now);
@@ -256,6 +258,7 @@ void divvy_registry_close(divvy_registry *registry) {
     dv_client_ref(client);
     dv_client_lock(client);
     int64_t now = dv_client_now(client);
+    assert(!registry->next_service);
     registry->ending = true;
     dv_registry_end_watches(registry);
     for (dv_service *s = registry->services; s; s = registry->next_service) {

@@ -97,6 +97,7 @@ static bool is_wanted(const dv_service *s) {
 void dv_service_let_go(dv_service *s) {
     if (is_wanted(s)) return;
     divvy_registry *registry = s->registry;
+    assert(!s->cost || registry->object.client->lasting_count > 0);
     dv_timer_cancel(&s->beat_timer);
     take_out(s);
     if (s->cost) {
@@ -242,6 +243,7 @@ static int append(dv_service *s, const dv_wish *wish, dv_task **out) {
                       .deadline.fire = on_deadline,
                       .done = wish->done,
                       .context = wish->context};
+    assert(!*s->tasks_end);
     *s->tasks_end = task;
     s->tasks_end = &task->next;
     s->registry->task_count++;
@@ -309,7 +311,10 @@ static void forget_session(dv_service *s, int64_t now) {
     if (s->registry->ending) over = DIVVY_ECANCELED;
     if (s->registry->ending) dv_service_disown(s);
     /* A wait for the servers' time is no request: it would outlive the session, and its task. */
-    if (over && dv_registry_forget_wait(s->registry, &s->time_wait)) s->under_way--;
+    if (over && dv_registry_forget_wait(s->registry, &s->time_wait)) {
+        assert(s->under_way == 1);
+        s->under_way--;
+    }
     if (over) dv_service_drop_tasks(s, over, now);
     advance(s, now);
 }

@@ -4,6 +4,7 @@
  * it and deletes it: its Stat tells the time, and nobody can see the node or find it left behind, whatever becomes
  * of the answer. It stands beside the registry's root, since what stands in it is a role to everybody.
  * docs/protocol.md, V6. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ static bool makes_root(const divvy_registry *registry) {
 
 static void on_root(void *context, int error, int64_t now) {
     divvy_registry *registry = context;
+    assert(registry->time_asked && registry->time_rooted);
     registry->time_asked = false;
     if (error && !dv_outcome_unknown(error)) end(registry, error, now);
     else ask(registry);
@@ -52,6 +54,7 @@ static void on_root(void *context, int error, int64_t now) {
 
 /* Nothing is there yet, not even what the root stands in. The first write makes it, once. */
 static bool make_root(divvy_registry *registry) {
+    assert(!registry->time_asked);
     if (registry->time_rooted || !makes_root(registry)) return false;
     if (dv_ensure_path(registry->object.client->znode, registry->root, DV_CONTAINER, on_root, registry) != 0)
         return false;
@@ -64,6 +67,7 @@ static bool make_root(divvy_registry *registry) {
 static void on_asked(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
     divvy_registry *registry = context;
     enum { SET = 1 };
+    assert(registry->time_asked);
     const dv_stat *stat = error == 0 && count > SET && replies ? replies[SET].stat : NULL;
     registry->time_asked = false;
     if (stat) dv_registry_note_time(registry, registry->time_sent_at, stat, now);
@@ -91,6 +95,7 @@ static char *new_path(const divvy_registry *registry) {
 /* Without a connection the next one asks; without memory it is asked for again in a moment. */
 static void ask(divvy_registry *registry) {
     divvy_client *client = registry->object.client;
+    assert(!registry->time_asked && registry->time_place < PLACES);
     if (!dv_client_connected(client)) return;
     free(registry->time_path);
     registry->time_path = new_path(registry);

@@ -1,6 +1,7 @@
 /* Unique: the role that may have one service only. SPDX-License-Identifier: Apache-2.0
  *
  * Its entry has the role as its id, so that there is one node to hold. docs/protocol.md, V9 and V11. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "registry/service.h"
@@ -20,6 +21,7 @@ typedef struct {
 static void on_time(void *context, int error, int64_t now) {
     (void)now;
     claim_look *l = context;
+    assert(l->timing);
     l->timing = false;
     l->time_error = error;
     dv_client_changed(l->registry->object.client);
@@ -53,6 +55,7 @@ static int look_once(void *context, dv_deadline deadline) {
     claim_look *l = context;
     divvy_registry *registry = l->registry;
     dv_entry *entry = NULL;
+    assert(!*l->out);
     int error = registry->ending ? DIVVY_ECLOSED : read_node(l, deadline, &entry);
     bool timed = entry && (entry->flags & DV_ENTRY_HAS_TTL);
     if (!error && timed && !dv_registry_knows_time(registry)) error = l->time_error ? l->time_error : DIVVY_ECONNECTION;
@@ -84,6 +87,7 @@ static int claim(divvy_registry *registry, const char *role, const cJSON *candid
     if (error) return dv_fail_plainly(registry->object.client, error);
     error = dv_task_wait(task, registry, "unique_service", timeout_ms);
     if (!error) {
+        assert(task->ended && task->refs == 1); /* It is out of the queue: nobody else has the entry. */
         *out = task->entry;
         task->entry = NULL;
     }

@@ -110,6 +110,7 @@ static void release_call(dv_callback *callback) {
 static void queue_call(dv_view *view) {
     const divvy_client *client = view->object.client;
     if (view->calling || view->ended || client->life != DV_CLIENT_OPEN) return;
+    assert(view->on_change && !view->before && !view->after);
     view->calling = true;
     view->call =
         (dv_callback){.object = &view->object, .starting = start_call, .call = run_call, .release = release_call};
@@ -207,6 +208,7 @@ static dv_view *find_view(const struct dv_registry_views *views, const char *rol
 static void on_time_timer(dv_timer *timer, int64_t now) {
     struct dv_registry_views *views =
         (struct dv_registry_views *)(void *)((char *)timer - offsetof(struct dv_registry_views, time_timer));
+    assert(views->cache);
     views->time_asked = false;
     dv_registry_learn_time(views->registry, NULL);
     dv_timer_set(views->registry->object.client, timer, now + DV_SERVER_TIME_FRESH_MS);
@@ -331,6 +333,7 @@ void dv_registry_end_watches(divvy_registry *registry) {
     struct dv_registry_views *views = registry->views;
     if (!views) return;
     while (views->views) end_view(views, views->views);
+    assert(!views->all && !views->cache);
     registry->views = NULL;
     free(views);
 }
