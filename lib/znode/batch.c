@@ -102,6 +102,7 @@ static void on_single(void *context, const dv_reply *reply, int64_t now) {
 
 static void send_single(dv_batch *batch, batch_entry *e) {
     dv_znode *znode = batch->znode;
+    assert(!e->next && !e->made);
     if (znode->backend->submit(znode, &e->op, NULL, on_single, e) == 0) return;
     e->event.run = report_unsent;
     znode->sink.post(znode->sink.queue, &e->event);
@@ -140,6 +141,7 @@ static void probe_czxid(batch_group *g, int64_t now) {
 
 static bool keep_made_paths(batch_group *g, const dv_reply *replies) {
     for (size_t i = 0; i < g->count; i++) {
+        assert(!g->entries[i]->made);
         if (!replies[i].path || !(g->entries[i]->made = strdup(replies[i].path))) return false;
     }
     return true;
@@ -221,4 +223,5 @@ void dv_batch_flush(dv_batch *batch) {
         send_single(batch, e);
         e = next;
     }
+    assert(!batch->writes.first && !batch->reads.first); /* Nothing completes inside the call that submits it. */
 }

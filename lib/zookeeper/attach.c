@@ -144,6 +144,7 @@ static int reattach(divvy_client *client, zhandle_t *handle) {
         return dv_fail(client, DIVVY_ESTATE,
                        "reattach: the client is on this handle, and goes on when its old nodes are gone");
     leave_old_handle(client, dv_client_now(client));
+    assert(!apache->shared && !apache->handle && !apache->waiting.first);
     apache->state = DIVVY_CONNECTING;
     error = dv_shared_enter(apache, handle);
     if (error) {

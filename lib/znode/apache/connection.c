@@ -76,6 +76,7 @@ static void run_news(dv_event *event, int64_t now) {
     free(e);
     if (stale) return;
     if (apache->state == DIVVY_LOST || apache->state == DIVVY_AUTH_FAILED) return; /* Both are final. */
+    assert(apache->handle);
     /* It has gone away again already if that fails; the news of the next connection follow. */
     if (news.state == DIVVY_CONNECTED && !add_credentials(apache)) return;
     bool was_connected = apache->state == DIVVY_CONNECTED;
@@ -178,6 +179,7 @@ static void start_resolving(dv_apache *apache, int delay_ms) {
 
 static int start(dv_znode *znode) {
     dv_apache *apache = of(znode);
+    assert(!apache->handle && !apache->job);
     if (!dv_hosts_are_literal(&apache->hosts)) {
         start_resolving(apache, 0);
         return apache->job ? 0 : DIVVY_ESYSTEM;

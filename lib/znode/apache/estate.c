@@ -91,6 +91,7 @@ void dv_estate_init(dv_estate *estate, zhandle_t *handle, dv_shared *shared) {
 }
 
 static void append(dv_estate *estate, dv_leftover *node) {
+    assert(!*estate->end);
     node->estate = estate;
     node->next = NULL;
     *estate->end = node;
@@ -137,6 +138,7 @@ static bool is_answer(int rc) {
 /* The end of a request about a node. Without an answer it starts again on the next connection, if there is one. */
 static void end_request(dv_leftover *node, int rc, bool done) {
     dv_estate *estate = node->estate;
+    assert(estate->asked_count > 0);
     dv_leftover **place = &estate->asked;
     while (*place != node) place = &(*place)->next;
     *place = node->next;
@@ -152,6 +154,7 @@ static void end_request(dv_leftover *node, int rc, bool done) {
 static void on_deleted(int rc, const void *data) {
     dv_leftover *node = (dv_leftover *)(uintptr_t)data;
     dv_shared_lock();
+    assert(node->stage != LOOKED_FOR || !node->sequential);
     bool done = node->stage != WISHED;
     if (!done) node->stage = LOOKED_FOR;
     end_request(node, rc, done);

@@ -164,6 +164,7 @@ static void run_pending(dv_event *event, int64_t now) {
 }
 
 static void post(dv_pending *p) {
+    assert(!p->event.run);
     p->event.run = run_pending;
     p->apache->znode.sink.post(p->apache->znode.sink.queue, &p->event);
 }
@@ -178,6 +179,7 @@ static void deliver(dv_pending *p) {
     }
     dv_shared_lock();
     bool orphan = p->orphan;
+    assert(!p->answered);
     p->answered = true;
     if (orphan) dv_pending_remove(p);
     else post(p); /* within the lock, since the client may leave as soon as it is free */
@@ -208,6 +210,7 @@ static void on_stat(int rc, const struct Stat *stat, const void *data) {
 static void on_created(int rc, const char *path, const struct Stat *stat, const void *data) {
     dv_pending *p = (dv_pending *)(uintptr_t)data;
     p->reply.error = dv_apache_error(rc);
+    assert(!p->copied);
     if (rc == ZOK) {
         copy_stat(p, stat);
         p->reply.path = p->copied = path ? strdup(path) : NULL;
@@ -219,6 +222,7 @@ static void on_created(int rc, const char *path, const struct Stat *stat, const 
 static void on_data(int rc, const char *value, int value_bytes, const struct Stat *stat, const void *data) {
     dv_pending *p = (dv_pending *)(uintptr_t)data;
     p->reply.error = dv_apache_error(rc);
+    assert(!p->copied);
     if (rc == ZOK) {
         copy_stat(p, stat);
         size_t bytes = value_bytes > 0 ? (size_t)value_bytes : 0;
@@ -249,6 +253,7 @@ static char **copy_names(const struct String_vector *names) {
 static void on_children(int rc, const struct String_vector *names, const struct Stat *stat, const void *data) {
     dv_pending *p = (dv_pending *)(uintptr_t)data;
     p->reply.error = dv_apache_error(rc);
+    assert(!p->copied);
     if (rc == ZOK) {
         copy_stat(p, stat);
         char **copy = names ? copy_names(names) : NULL;
@@ -297,6 +302,7 @@ static int native_multi(dv_apache *apache, dv_pending *p) {
 static int send_multi(dv_apache *apache, dv_pending *p) {
     enum { SEQUENCE_BYTES = 12 };
     size_t buffer_bytes = 0;
+    assert(!p->native_ops);
     for (size_t i = 0; i < p->count; i++) buffer_bytes += strlen(p->ops[i].path) + SEQUENCE_BYTES;
     p->native_ops = calloc(p->count, sizeof *p->native_ops);
     p->native_results = calloc(p->count, sizeof *p->native_results);
@@ -331,6 +337,7 @@ static void count_request(dv_apache *apache, const dv_pending *p) {
     for (size_t i = 0; i < p->count; i++) {
         uint64_t *const by_kind[DV_KINDS] = {&stats->creates, &stats->deletes, &stats->sets,    &stats->checks,
                                              &stats->gets,    &stats->exists,  &stats->children};
+        assert((size_t)p->ops[i].kind < sizeof by_kind / sizeof *by_kind);
         ++*by_kind[p->ops[i].kind];
         stats->bytes_sent += strlen(p->ops[i].path) + p->ops[i].data_bytes;
     }
@@ -354,12 +361,14 @@ static int check_request(const dv_apache *apache, const dv_pending *p) {
 }
 
 static void fail_unsent(dv_pending *p, int error) {
+    assert(!p->list && !p->unsent && !p->completed);
     p->unsent = true;
     p->reply.error = error;
     post(p);
 }
 
 static int give(dv_apache *apache, dv_pending *p) {
+    assert(p->list == &apache->sent && !p->number);
     if (zoo_state(apache->handle) != ZOO_CONNECTED_STATE) return ZCONNECTIONLOSS;
     count_request(apache, p);
     p->number = apache->stats.requests;
@@ -369,6 +378,7 @@ static int give(dv_apache *apache, dv_pending *p) {
 
 /* The table entry stands before the native client knows of it: its answer may come on another thread at once. */
 static void send_now(dv_apache *apache, dv_pending *p) {
+    assert(!p->list && apache->sent.count < DV_IN_FLIGHT_MAX);
     int error = check_request(apache, p);
     if (error) {
         fail_unsent(p, error);
@@ -437,6 +447,7 @@ int dv_apache_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn
 
 void dv_apache_fail_all(dv_apache *apache, int error, int64_t now) {
     dv_reply reply = {.error = error};
+    assert(apache->state == DIVVY_LOST || apache->state == DIVVY_AUTH_FAILED);
     /* Requests that were sent stay in their table: the native client may still come back to them. Their functions
      * are called now. */
     for (dv_pending *p = apache->sent.first; p; p = p->next) {

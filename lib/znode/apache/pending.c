@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 void dv_pending_append(dv_pending_list *list, dv_pending *p) {
+    assert(!p->list);
     p->list = list;
     p->next = NULL;
     p->previous = list->last;
@@ -15,6 +16,7 @@ void dv_pending_append(dv_pending_list *list, dv_pending *p) {
 
 void dv_pending_remove(dv_pending *p) {
     dv_pending_list *list = p->list;
+    assert(list->count > 0);
     *(p->previous ? &p->previous->next : &list->first) = p->next;
     *(p->next ? &p->next->previous : &list->last) = p->previous;
     list->count--;

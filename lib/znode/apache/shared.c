@@ -94,6 +94,7 @@ static dv_session_news news_of(const dv_shared *s) {
 static void hear(dv_shared *s, int native_state) {
     divvy_session_state state = dv_apache_session_state(native_state);
     if (s->ended || state == s->heard) return;
+    assert(s->handle);
     s->heard = state;
     if (state == DIVVY_CONNECTED) s->session_id = zoo_client_id(s->handle)->client_id;
     if (state == DIVVY_LOST || state == DIVVY_AUTH_FAILED) {
@@ -258,6 +259,7 @@ void dv_shared_leave(dv_apache *apache, bool alive, int wait_ms) {
     if (!s) return;
     dv_shared_lock();
     if (alive && wait_ms) await_answers(s, apache, wait_ms);
+    assert(s->handle || s->ended);
     dv_apache_orphan_all(apache, &s->orphans);
     if (!s->ended) dv_estate_inherit(&s->estate, apache);
     dv_estate_forget(apache);

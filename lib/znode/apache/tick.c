@@ -109,6 +109,7 @@ static void on_asked(dv_event *event, int64_t now) {
 static void *run_job(void *argument) {
     dv_tick_job *job = argument;
     job->tick_ms = ask(&job->where);
+    assert(job->tick_ms >= 0 && job->tick_ms <= TICK_MAX_MS);
     pthread_mutex_lock(&job->mutex);
     bool dropped = job->dropped;
     if (!dropped) job->sink.post(job->sink.queue, &job->event);
