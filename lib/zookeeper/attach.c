@@ -130,6 +130,7 @@ static void leave_old_handle(divvy_client *client, int64_t now) {
     dv_apache_fail_all(apache, DIVVY_ELOST, now);
     dv_shared_leave(apache, false, 0);
     dv_loop_drain(client);
+    assert(!apache->sent.first && !apache->waiting.first);
 }
 
 static int reattach(divvy_client *client, zhandle_t *handle) {
@@ -144,7 +145,7 @@ static int reattach(divvy_client *client, zhandle_t *handle) {
         return dv_fail(client, DIVVY_ESTATE,
                        "reattach: the client is on this handle, and goes on when its old nodes are gone");
     leave_old_handle(client, dv_client_now(client));
-    assert(!apache->shared && !apache->handle && !apache->waiting.first);
+    assert(!apache->shared && !apache->handle);
     apache->state = DIVVY_CONNECTING;
     error = dv_shared_enter(apache, handle);
     if (error) {
