@@ -58,9 +58,14 @@ bool dv_follow_is_first(const dv_follower *f) {
     return true;
 }
 
-static int64_t rank_ms(const dv_follower *f) {
+/* D37: others may know of a plan or of owners that we do not, unless nobody has ever owned anything. */
+static bool waits_for_others(const dv_follower *f) {
     bool knows_nothing = !f->memory.plan && !f->rule_owners && dv_roster_party(f->people)->count > 1;
-    return (int64_t)(dv_follow_rank(f) + (knows_nothing ? CREATE_RANKS : 0)) * RANK_MS;
+    return knows_nothing && !(f->memory.standing == DV_PLAN_MISSING && f->p->never_used);
+}
+
+static int64_t rank_ms(const dv_follower *f) {
+    return (int64_t)(dv_follow_rank(f) + (waits_for_others(f) ? CREATE_RANKS : 0)) * RANK_MS;
 }
 
 /* D37: finds when our rank may write, for this pair of party and plan; another pair starts the wait again. But where

@@ -214,6 +214,7 @@ static void on_directory(void *context, const dv_reply *reply, int64_t now) {
     item->making_directory = false;
     if (error == 0 || error == DIVVY_EEXIST) {
         item->has_directory = true;
+        item->made_directory = error == 0;
         claim_later(p);
     } else if (error == DIVVY_ENOENT) {
         p->ready = p->ready_asked = false; /* P/locks itself has gone. */
@@ -242,9 +243,11 @@ static void make_directory(divvy_partitioner *p, dv_item *item) {
 
 static int enter_place(divvy_partitioner *p, dv_item *item) {
     assert(item->wanted && !item->place && item->has_directory);
-    int error = dv_contender_enter(&item->place, p->object.client, item->directory, &dv_exclusive_queue,
-                                   p->identifier_node, &place_events, item);
+    const dv_queue_kind *kind = item->made_directory ? &dv_fresh_queue : &dv_exclusive_queue;
+    int error = dv_contender_enter(&item->place, p->object.client, item->directory, kind, p->identifier_node,
+                                   &place_events, item);
     if (error) return error;
+    item->made_directory = false;
     dv_item_ref(item);
     dv_op_begin(p);
     return 0;
@@ -339,6 +342,7 @@ static void on_directory_count(void *context, const dv_reply *reply, int64_t now
         dv_znode_children(p->object.client->znode, p->locks_path, NULL, on_directories, p) == 0)
         return; /* and still asked */
     p->ready_asked = false;
+    p->never_used = reply->error == 0 && there == 0 && reply->stat->pzxid == reply->stat->czxid;
     if (reply->error == 0 && telling) {
         for (size_t i = 0; i < items; i++) dv_item_at(p, i)->has_directory = there > 0;
         directories_known(p, now);

@@ -40,7 +40,8 @@ typedef struct dv_item {
     struct dv_item *next_due, **due_link; /* among those that the user is to be told of; NULL link: not */
     bool has_directory;                   /* as far as we know */
     bool making_directory;
-    char directory[]; /* P/locks/<encoded name>: where its queue is */
+    bool made_directory; /* just now, and nobody can have entered its queue long before us */
+    char directory[];    /* P/locks/<encoded name>: where its queue is */
 } dv_item;
 
 /* The items: those that are dealt, and those that no longer are, but are still shown or have a place. Another set makes
@@ -101,7 +102,7 @@ struct divvy_partitioner {
     char *identifier, *identifier_node; /* as given, and as it stands in a node's name */
     char *member_suffix;
     char *member_data, *later_data; /* of our first node, and of those that are made after it */
-    unsigned joins;                 /* how many nodes of ours were made */
+    unsigned joins;                 /* how many nodes of ours were made, or may have been */
     char ability[12];               /* the value of our tag `a` */
 
     dv_plan_set *configured;   /* what we were made with: its crc is our tag `s` */
@@ -139,6 +140,7 @@ struct divvy_partitioner {
     dv_membership *membership;
     dv_patient_watch *watch;
     bool ready_asked, ready; /* the paths are there and the known directories read */
+    bool never_used;         /* P/locks never had a child when it was read last */
     size_t tidy_under_way;   /* requests about directories, at the end and before */
     dv_members party;        /* what settled, by node; the one before while strays are looked at */
     dv_fetch *looks;         /* at those who may be strays; NULL: none is under way */

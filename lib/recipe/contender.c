@@ -162,8 +162,14 @@ static void look(dv_contender *c) {
 
 /* ---- entering ---- */
 
+/* Q9: the numbers of a directory begin at 0 and grow, and it stands as long as our place does. */
+static bool is_first_of_all(const dv_contender *c) {
+    return c->kind->fresh && c->sequence == 0;
+}
+
 static void take_place(dv_contender *c, int64_t now) {
-    if (c->seen_early && strcmp(c->early_node, c->node.made) == 0) wait_or_hold(c, now);
+    if (is_first_of_all(c)) become_holder(c, now);
+    else if (c->seen_early && strcmp(c->early_node, c->node.made) == 0) wait_or_hold(c, now);
     else look(c);
 }
 
@@ -201,7 +207,8 @@ static int send_list(dv_contender *c) {
     return dv_batch_children(client->batch, c->node.directory, on_list, c);
 }
 
-/* Q1, Q2: create and list are sent back to back; the server answers in order, so the list has our node. */
+/* Q1, Q2: create and list are sent back to back; the server answers in order, so the list has our node. Q9: where the
+ * directory is new the list can wait. */
 static void attempt(dv_contender *c) {
     dv_node *n = &c->node;
     dv_node_enter(n, DV_NODE_CREATING);
@@ -212,7 +219,7 @@ static void attempt(dv_contender *c) {
         return;
     }
     n->under_way++;
-    if (send_list(c) != 0) return;
+    if (c->kind->fresh || send_list(c) != 0) return;
     c->reading = true;
     n->under_way++;
 }

@@ -9,10 +9,11 @@
 static const char *const lock_marker[] = {"__lock__", NULL};
 static const char *const both_markers[] = {"__lock__", "__rlock__", NULL};
 
-const dv_queue_kind dv_exclusive_queue = {"__lock__", lock_marker, false};
-const dv_queue_kind dv_lock_queue = {"__lock__", lock_marker, true};
-const dv_queue_kind dv_write_queue = {"__lock__", both_markers, true};
-const dv_queue_kind dv_read_queue = {"__rlock__", lock_marker, true};
+const dv_queue_kind dv_exclusive_queue = {"__lock__", lock_marker, false, false};
+const dv_queue_kind dv_fresh_queue = {"__lock__", lock_marker, false, true};
+const dv_queue_kind dv_lock_queue = {"__lock__", lock_marker, true, false};
+const dv_queue_kind dv_write_queue = {"__lock__", both_markers, true, false};
+const dv_queue_kind dv_read_queue = {"__rlock__", lock_marker, true, false};
 
 static bool has_marker(const char *name, const char *const *markers, int32_t *sequence) {
     for (; *markers; markers++) {

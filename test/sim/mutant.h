@@ -31,6 +31,7 @@
     X(allocating_keeps_places, "places outside the target are kept while ALLOCATING: a deadlock")             \
     X(settle_without_bound, "a party that never stands still never settles (kazoo)")                          \
     X(held_without_look, "a place counts as the first without a look at the queue")                           \
+    X(first_unseen, "in a new directory a place of any number counts as the first")                           \
     X(token_of_sequence, "the sequence number, which starts again, serves as the fencing token")              \
     X(kazoo_without_look, "in the model of kazoo: a lock counts as had without a look at the queue")          \
     X(kazoo_works_on, "in the model of kazoo: its user works on with items that he has released")             \

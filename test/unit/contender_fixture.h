@@ -52,13 +52,16 @@ static inline void on_gone(void *context, dv_contender *contender, int64_t now) 
 
 static const dv_contender_events events = {on_held, on_failed, on_gone};
 
-static inline int enter_at(owner *o, const char *directory) {
+static inline int enter_as(owner *o, const char *directory, const dv_queue_kind *kind) {
     *o = (owner){.contender = NULL};
     dv_client_lock(dv_fake_client(fake));
-    int error =
-        dv_contender_enter(&o->contender, dv_fake_client(fake), directory, &dv_exclusive_queue, "me", &events, o);
+    int error = dv_contender_enter(&o->contender, dv_fake_client(fake), directory, kind, "me", &events, o);
     dv_client_unlock(dv_fake_client(fake));
     return error;
+}
+
+static inline int enter_at(owner *o, const char *directory) {
+    return enter_as(o, directory, &dv_exclusive_queue);
 }
 
 static inline void enter(owner *o) {

@@ -165,6 +165,39 @@ TEST(test_looks_again_when_connected_again) {
     assert_int_equal(o.gone, 1);
 }
 
+/* --- a new queue ------------------------------------------------------------------------------------------------- */
+
+/* Q9: in a directory that was just made the number 0 is held without a list. */
+TEST(test_first_of_all) {
+    owner o;
+    assert_int_equal(enter_as(&o, QUEUE, &dv_fresh_queue), 0);
+    assert_string_equal(dv_fake_pending(fake), "sequential /q/#1__lock__");
+    answer_created(OURS(0), 55);
+    assert_int_equal(o.held, 1);
+    assert_int_equal(dv_contender_token(o.contender), 55);
+    assert_string_equal(dv_fake_pending(fake), "");
+    leave(&o);
+    answer_error(0);
+    assert_int_equal(o.gone, 1);
+}
+
+/* Q9: any other number says that somebody was there before, so the queue is listed, and waited in. */
+TEST(test_second_in_a_new_queue) {
+    owner o;
+    assert_int_equal(enter_as(&o, QUEUE, &dv_fresh_queue), 0);
+    answer_created(OURS(1), 55);
+    assert_int_equal(o.held, 0);
+    assert_string_equal(dv_fake_pending(fake), "children /q");
+    ANSWER_CHILDREN(OWN_NAME(1), "x__lock__0000000000");
+    assert_int_equal(o.held, 0);
+    assert_string_equal(dv_fake_pending(fake), "get! /q/x__lock__0000000000");
+    answer_error(DIVVY_ENOENT);
+    ANSWER_CHILDREN(OWN_NAME(1));
+    assert_int_equal(o.held, 1);
+    leave(&o);
+    answer_error(0);
+}
+
 /* --- failures --------------------------------------------------------------------------------------------------- */
 
 /* The directory is not there: failed, gone, and nothing more is sent. */

@@ -19,6 +19,44 @@ TEST(test_first_plan) {
     pool_close(&l);
 }
 
+/* Q9: where each member makes the directories of its items, no queue is listed. */
+TEST(test_first_allocation_reads_nothing) {
+    pool l;
+    pool_open(&l, ITEMS);
+    for (size_t n = 0; n < 4; n++) add(&l, n, NULL);
+    settle(&l);
+    for (size_t n = 0; n < 4; n++) {
+        divvy_stats stats;
+        assert_int_equal(divvy_client_stats(l.members[n].client, &stats), 0);
+        assert_true(stats.creates > ITEMS / 4);
+        assert_true(stats.children < 40);
+    }
+    pool_close(&l);
+}
+
+/* How long two members take from nothing to their shares. */
+static int64_t time_of_first_plan(bool used) {
+    pool l;
+    pool_open(&l, 10);
+    static const char *const paths[] = {"/pool", "/pool/locks", "/pool/locks/old"};
+    for (size_t i = 0; used && i < 3; i++)
+        assert_int_equal(divvy_testing_put(l.ensemble, paths[i], "", 0, DIVVY_TESTING_PERSISTENT), 0);
+    divvy_testing_run(l.ensemble, 10);
+    if (used) assert_int_equal(divvy_testing_remove(l.ensemble, paths[2]), 0);
+    divvy_testing_run(l.ensemble, 10);
+    for (size_t n = 0; n < 2; n++) add(&l, n, NULL);
+    int64_t ms = settle(&l);
+    pool_close(&l);
+    return ms;
+}
+
+/* D37: where no item ever had a directory nobody can know of owners, and the first plan is written at once. */
+TEST(test_first_plan_of_a_new_pool) {
+    int64_t new_ms = time_of_first_plan(false), used_ms = time_of_first_plan(true);
+    assert_true(used_ms >= new_ms + 350); /* of the 400; looks are 10 ms apart */
+    assert_true(used_ms <= new_ms + 450);
+}
+
 /* A join to 4 moves exactly a fifth, told as a join; a leave, or a loss, only what the one had who is gone. Each is one
  * write of the plan, and nobody but the old owners is interrupted. */
 TEST(test_join_and_leave) {
