@@ -230,6 +230,7 @@ static void on_membership_gone(void *owner, int64_t now) {
     divvy_partitioner *p = owner;
     assert(p->membership);
     p->membership = NULL;
+    if (p->joins == 0) p->joins = 1; /* D31: its create may have been carried out, though its answer never came */
     dv_client_changed(p->object.client);
     if (p->life >= DV_LIFE_FINISHING) dv_items_tidy(p, now);
     dv_op_end(p, now);

@@ -85,6 +85,35 @@ TEST(test_items_after_loss) {
     pool_close(&l);
 }
 
+static size_t count_party(const pool *l) {
+    divvy_strings *party = divvy_testing_children(l->ensemble, "/pool/party");
+    size_t count = divvy_strings_count(party);
+    divvy_strings_free(party);
+    return count;
+}
+
+/* D31: a member whose first node was made, and never answered for, was there all the same: its session's loss is no
+ * restart, and what was asked for in between stays. */
+TEST(test_items_after_unanswered_join) {
+    pool l;
+    pool_open(&l, ALL);
+    start(&l, 0, CONFIGURED, 0);
+    settle_owned(&l, CONFIGURED);
+    member *late = start(&l, 1, CONFIGURED, 0);
+    int64_t until = divvy_testing_now_ms(l.ensemble) + 5000;
+    while (count_party(&l) < 2) assert_true(divvy_testing_step(l.ensemble, until) >= 0);
+    assert_int_equal(divvy_testing_link_client(l.ensemble, late->client, DIVVY_TESTING_LINK_NO_REPLIES), 0);
+    divvy_testing_run(l.ensemble, 2000);
+    assert_int_equal(ask_for_all(&l.members[0]), 0);
+    divvy_testing_run(l.ensemble, 2000);
+    finish(&l, 0);
+    assert_int_equal(divvy_testing_expire(l.ensemble, late->client), 0);
+    assert_int_equal(divvy_testing_link_client(l.ensemble, late->client, DIVVY_TESTING_LINK_UP), 0);
+    divvy_testing_run(l.ensemble, 10000);
+    settle_owned(&l, ALL);
+    pool_close(&l);
+}
+
 /* Counts the writes of the plan while a member joins: with max_moves 1, one for each item that moves. */
 static unsigned count_writes_of_join(pool *l, size_t n, size_t max_moves) {
     unsigned before = l->plan_writes;
