@@ -71,9 +71,9 @@ if [[ $WITH_CURATOR ]]; then
 fi
 
 if [[ ! -e $BUILD/CMakeCache.txt ]]; then cmake -S "$ROOT" -B "$BUILD" >&2; fi
-cmake --build "$BUILD" --target bench_registry --target bench_raw_registry >&2
+cmake --build "$BUILD" --target bench_registry --target bench_raw_registry --target bench_raw_limit >&2
 
-started=$("$ROOT/tools/zookeeper-local" start --parent $$ --timeout 60)
+started=$("$ROOT/bench/start-server" "$BUILD" $$)
 eval "$(sed -nE "s/^(DIVVY_CONNECT|DIVVY_ENSEMBLE_TICK_MS|ZOOKEEPER_LOCAL_DIR)=(.*)/\1='\2'/p" <<<"$started")"
 export DIVVY_ENSEMBLE_TICK_MS
 trap '"$ROOT/tools/zookeeper-local" stop "$ZOOKEEPER_LOCAL_DIR"' EXIT

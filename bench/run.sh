@@ -132,7 +132,7 @@ main() {
     trap 'exit 143' TERM
     SCRATCH=$(mktemp -d)
     build
-    environment=$("$ROOT/tools/zookeeper-local" start --parent $$)
+    environment=$("$ROOT/bench/start-server" "$BUILD" $$)
     eval "$environment"
     export DIVVY_ENSEMBLE_TICK_MS
     if ((${#SIZES[@]} > 1)); then round_s=$((round_s + ROUND_S_10000)); fi

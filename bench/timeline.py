@@ -218,8 +218,8 @@ def draw(options, lines):
 
 def main():
     options = parse()
-    started = subprocess.run([os.path.join(HERE, "..", "tools", "zookeeper-local"), "start", "--parent",
-                              str(os.getpid())], check=True, capture_output=True, text=True).stdout
+    started = subprocess.run([os.path.join(HERE, "start-server"), options.build, str(os.getpid())], check=True,
+                             stdout=subprocess.PIPE, text=True).stdout
     server = dict(line.split("=", 1) for line in started.split())
     lines = []
     print("%-12s %-16s %8s %8s %9s %8s %12s %10s %7s" % ("peer", "change", "took s", "moved", "given up", "fewest",
