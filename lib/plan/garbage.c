@@ -6,6 +6,7 @@
  * deletion. */
 #include "plan/garbage.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,6 +114,7 @@ static bool is_garbage(const dv_plan_garbage *g, const char *name) {
 }
 
 static bool gather(dv_plan_garbage *g, const dv_reply *list) {
+    assert(g->paths == NULL && g->deleted == 0);
     g->paths = calloc(list->child_count + 1, sizeof *g->paths);
     for (size_t n = 0; g->paths != NULL && n < list->child_count; n++) {
         if (!is_garbage(g, list->children[n])) continue;

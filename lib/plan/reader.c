@@ -80,10 +80,12 @@ static void drop_reading(dv_plan_reader *r) {
 
 /* Each piece of work ends here. */
 static void leave(dv_plan_reader *r, int64_t now) {
+    assert(r->under_way > 0);
     if (--r->under_way > 0 || !r->ended) {
         read_root(r, now);
         return;
     }
+    assert(!r->root_asked && !r->chunks);
     dv_unlisten(r->client, &r->listener);
     dv_timer_cancel(&r->timer);
     dv_znode_unwatch(r->client->znode, &r->watch);
@@ -127,6 +129,7 @@ static void stand_newer(dv_plan_reader *r, const dv_stat *stat, int64_t now) {
 
 /* Not now: the root is read again, at once or a little later. */
 static void put_off(dv_plan_reader *r, int error, int64_t now) {
+    assert(!r->root_asked && !r->resting);
     drop_reading(r);
     r->wanted = true;
     if (error != DIVVY_ENOMEM) return;
@@ -197,6 +200,7 @@ static int begin_reading(dv_plan_reader *r) {
 /* All texts are taken. */
 static int complete(dv_plan_reader *r) {
     plan_reading *reading = r->reading;
+    assert(reading->text == reading->text_count && reading->bytes.count == 0);
     int error = dv_plan_complete(reading->plan, &reading->root, &r->fault);
     if (error) return error;
     reading->plan->mzxid = reading->mzxid;
@@ -211,6 +215,7 @@ static int take_texts(dv_plan_reader *r) {
     for (; reading->text < reading->text_count; reading->text++) {
         const wanted_text *text = &reading->texts[reading->text];
         bool is_inline = text->part->text != NULL;
+        assert(reading->chunk <= (is_inline ? 0 : text->part->chunk_count));
         if (!is_inline && reading->chunk < text->part->chunk_count) return 0;
         int error = is_inline ? text->take(r, text->part->text, text->part->bytes)
                               : text->take(r, reading->bytes.bytes, reading->bytes.count);
@@ -234,6 +239,7 @@ static bool append(plan_reading *reading, const void *bytes, size_t count) {
         to->bytes = larger;
         reading->room = room;
     }
+    assert(count <= reading->room - to->count);
     memcpy(to->bytes + to->count, bytes, count);
     to->count += count;
     return true;
@@ -245,6 +251,7 @@ static void on_chunks_taken(void *context, int error, int64_t now);
 static int ask_chunks(dv_plan_reader *r) {
     static const dv_fetch_kind kind = {DV_GET, 8, take_chunk, on_chunks_taken};
     const plan_reading *reading = r->reading;
+    assert(!r->chunks && reading->chunk == 0);
     const char **names = malloc(dv_plan_root_chunk_count(&reading->root) * sizeof *names);
     if (!names) return DIVVY_ENOMEM;
     size_t count = 0;
@@ -252,6 +259,7 @@ static int ask_chunks(dv_plan_reader *r) {
         const dv_plan_part *part = reading->texts[t].part;
         for (size_t c = 0; !part->text && c < part->chunk_count; c++) names[count++] = part->chunks[c].name;
     }
+    assert(count > 0 && count <= dv_plan_root_chunk_count(&reading->root));
     int error = dv_fetch_start(&r->chunks, r->client, &kind, r->path, names, count, r);
     free((void *)names);
     if (!error) r->under_way++;
@@ -261,6 +269,7 @@ static int ask_chunks(dv_plan_reader *r) {
 /* Goes as far as it can with what is there. */
 static void go_on(dv_plan_reader *r, int error, int64_t now) {
     plan_reading *reading = r->reading;
+    assert(!r->ended && !r->root_asked);
     if (!error) error = take_texts(r);
     bool whole = !error && reading->text == reading->text_count;
     if (whole) error = complete(r);
@@ -270,6 +279,7 @@ static void go_on(dv_plan_reader *r, int error, int64_t now) {
     } else if (error == DIVVY_ENOMEM) {
         put_off(r, error, now);
     } else if (reading->from_memory) { /* D8: then by the base */
+        assert(r->distrusted != reading->mzxid);
         r->distrusted = reading->mzxid;
         put_off(r, error, now);
     } else {
@@ -279,6 +289,7 @@ static void go_on(dv_plan_reader *r, int error, int64_t now) {
 
 /* D23: a chunk is missing, or another than the root names. If a newer root stands there by now, that is why. */
 static void doubt(dv_plan_reader *r, int64_t now) {
+    assert(r->doubted != r->reading->mzxid);
     r->fault = (dv_plan_fault){.why = "is not there in all of its chunks", .at = r->reading->bytes.count};
     r->doubted = r->reading->mzxid;
     put_off(r, DIVVY_ENOENT, now);
@@ -286,6 +297,8 @@ static void doubt(dv_plan_reader *r, int64_t now) {
 
 static void add_chunk(dv_plan_reader *r, const dv_reply *reply, int64_t now) {
     plan_reading *reading = r->reading;
+    assert(reading->text < reading->text_count);
+    assert(reading->chunk < reading->texts[reading->text].part->chunk_count);
     const dv_plan_chunk *chunk = &reading->texts[reading->text].part->chunks[reading->chunk];
     if (reply->error || !dv_plan_chunk_matches(chunk, reply->data, reply->data_bytes)) {
         doubt(r, now);
@@ -308,6 +321,7 @@ static int take_chunk(void *context, const char *path, const dv_reply *reply, in
 
 static void on_chunks_taken(void *context, int error, int64_t now) {
     dv_plan_reader *r = context;
+    assert(r->chunks && !r->root_asked);
     r->chunks = NULL;
     if (error && r->reading && !r->ended) put_off(r, error, now); /* Not all could be asked for. */
     leave(r, now);
@@ -322,6 +336,7 @@ static bool holds_place_only(const dv_plan_reader *r) {
 }
 
 static void judge(dv_plan_reader *r, const dv_reply *reply, int64_t now) {
+    assert(!r->reading && !r->chunks);
     const dv_plan_memory *m = r->memory;
     const dv_stat *stat = reply->stat;
     if (stat->mzxid == m->mzxid || dv_plan_memory_passed(m, stat->mzxid)) { /* D21 */
@@ -349,12 +364,14 @@ static void judge(dv_plan_reader *r, const dv_reply *reply, int64_t now) {
 
 /* It cannot be read. */
 static void give_up(dv_plan_reader *r, int error, int64_t now) {
+    assert(!r->ended && !r->root_asked);
     r->ended = true;
     r->events->failed(r->owner, error, now);
 }
 
 static void on_exists(void *context, const dv_reply *reply, int64_t now) {
     dv_plan_reader *r = context;
+    assert(r->root_asked && !r->reading);
     r->root_asked = false;
     if (r->ended || dv_session_over(reply->error)) drop_reading(r);
     else if (dv_outcome_unknown(reply->error)) put_off(r, reply->error, now);
@@ -366,6 +383,7 @@ static void on_exists(void *context, const dv_reply *reply, int64_t now) {
 
 /* Only an exists leaves a watch where there is nothing. */
 static void watch_for_root(dv_plan_reader *r, int64_t now) {
+    assert(!r->root_asked && !r->reading && !r->chunks);
     if (dv_znode_exists(r->client->znode, r->path, &r->watch, on_exists, r) != 0) {
         put_off(r, DIVVY_ENOMEM, now);
         return;
@@ -376,6 +394,7 @@ static void watch_for_root(dv_plan_reader *r, int64_t now) {
 
 static void on_root(void *context, const dv_reply *reply, int64_t now) {
     dv_plan_reader *r = context;
+    assert(r->root_asked && !r->reading);
     r->root_asked = false;
     if (r->ended || dv_session_over(reply->error)) drop_reading(r);
     else if (dv_outcome_unknown(reply->error)) put_off(r, reply->error, now);

@@ -3,6 +3,7 @@
  * docs/protocol.md, D10, D31, D32. */
 #include "plan/roster.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,6 +151,7 @@ int dv_roster_settle(dv_roster *people, const char *const *names, size_t count, 
         return DIVVY_ENOMEM;
     }
     gathered = drop_twins(nodes, gathered);
+    assert(gathered <= count);
     free_those_gone(people, nodes, gathered);
     people->nodes = nodes;
     people->party.nodes = nodes;
@@ -173,6 +175,7 @@ static int by_key(const void *left, const void *right) {
 }
 
 static void learn_from_member(dv_plan_node *node, const dv_plan_member *member) {
+    assert(!node->known && node->czxid == 0);
     char *zone = strdup(member->zone);
     if (zone == NULL) return;
     node->known = true;
@@ -226,6 +229,7 @@ static int learn(void *context, const char *path, const dv_reply *reply, int64_t
     size_t n = dv_roster_find(people, name);
     if (n == SIZE_MAX || people->nodes[n].czxid != 0) return 0;
     dv_plan_node *node = &people->nodes[n];
+    assert(!node->is_ghost && node->first_czxid == 0);
     dv_member_facts facts;
     if (!dv_member_data_parse(reply->data, reply->data_bytes, &facts)) return DIVVY_ENOMEM;
     if (node->known) free_text(node->zone);
@@ -244,6 +248,7 @@ static int learn(void *context, const char *path, const dv_reply *reply, int64_t
 
 static void finish(void *context, int error, int64_t now) {
     inquiry *q = context;
+    assert(*q->link == q && (q->next == NULL || q->next->link == &q->next));
     *q->link = q->next;
     if (q->next != NULL) q->next->link = q->link;
     q->done(q->context, error, now);
@@ -265,7 +270,9 @@ static int inquire(dv_roster *people, const uint8_t *asks, size_t count, dv_rost
     const char **names = malloc(count * sizeof *names);
     int error = q != NULL && names != NULL ? 0 : DIVVY_ENOMEM;
     for (size_t n = 0, asked = 0; error == 0 && n < people->party.count; n++) {
-        if (asks[n] != DV_PLAN_ASK_NOTHING) names[asked++] = people->nodes[n].node;
+        if (asks[n] == DV_PLAN_ASK_NOTHING) continue;
+        assert(asked < count);
+        names[asked++] = people->nodes[n].node;
     }
     if (error == 0) {
         *q = (inquiry){.people = people, .done = done, .context = context};

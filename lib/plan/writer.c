@@ -101,6 +101,7 @@ static void note(dv_plan_writer *a, int error) {
 
 /* Something was asked for, or could not be. */
 static void asked(dv_plan_writer *a, int error) {
+    assert(!a->over && !a->stopped);
     if (error == 0) a->under_way++;
     else note(a, error);
 }
@@ -113,16 +114,21 @@ static void proceed(dv_plan_writer *a, int64_t now) {
 
 /* Begins a step: requests from here on are answered before `step` comes. */
 static void begin(dv_plan_writer *a, void (*step)(dv_plan_writer *a, int64_t now)) {
-    assert(a->under_way == 0);
+    assert(a->under_way == 0 && !a->over && !a->stopped);
     a->step = step;
     a->error = 0;
 }
 
-static void on_reply(void *context, const dv_reply *reply, int64_t now) {
-    dv_plan_writer *a = context;
+/* Takes the answer to one request of a step. */
+static void answered(dv_plan_writer *a, int error, int64_t now) {
+    assert(a->under_way > 0 && !a->over);
     a->under_way--;
-    note(a, reply->error);
+    note(a, error);
     proceed(a, now);
+}
+
+static void on_reply(void *context, const dv_reply *reply, int64_t now) {
+    answered(context, reply->error, now);
 }
 
 /* Returns whether an error of a step ends the attempt. Errors that mean something else were taken out before. D25:
@@ -137,17 +143,15 @@ static bool has_failed(dv_plan_writer *a, int64_t now) {
 
 /* A refused write is as good as an accepted one: both pass through the quorum. */
 static void on_barrier(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
-    dv_plan_writer *a = context;
     (void)replies;
     (void)count;
-    a->under_way--;
-    if (dv_outcome_unknown(error) || dv_session_over(error)) note(a, error);
-    proceed(a, now);
+    answered(context, dv_outcome_unknown(error) || dv_session_over(error) ? error : 0, now);
 }
 
 /* Looks into a root that cannot be followed: it may tell at least its epoch and its generation. */
 static void look_into_root(dv_plan_writer *a, const dv_reply *reply) {
     dv_plan_root root;
+    assert(a->has_root);
     a->found_epoch[0] = '\0';
     a->found_generation = 0;
     if (a->config.memory->standing == DV_PLAN_GOOD) return;
@@ -161,26 +165,21 @@ static void look_into_root(dv_plan_writer *a, const dv_reply *reply) {
 
 static void on_root(void *context, const dv_reply *reply, int64_t now) {
     dv_plan_writer *a = context;
-    a->under_way--;
     a->has_root = reply->error == 0;
     if (a->has_root) {
         a->root_mzxid = reply->stat->mzxid;
         a->root_version = reply->stat->version;
         look_into_root(a, reply);
-    } else if (reply->error != DIVVY_ENOENT) {
-        note(a, reply->error);
     }
-    proceed(a, now);
+    answered(a, reply->error != DIVVY_ENOENT ? reply->error : 0, now);
 }
 
 /* Without P/party no party can have settled, and its watcher will say so. */
 static void on_party(void *context, const dv_reply *reply, int64_t now) {
     dv_plan_writer *a = context;
-    a->under_way--;
-    if (reply->error == 0) a->party_pzxid = reply->stat->pzxid;
-    else if (reply->error == DIVVY_ENOENT) a->party_pzxid = 0;
-    else note(a, reply->error);
-    proceed(a, now);
+    bool missing = reply->error == DIVVY_ENOENT;
+    if (reply->error == 0 || missing) a->party_pzxid = missing ? 0 : reply->stat->pzxid;
+    answered(a, missing ? 0 : reply->error, now);
 }
 
 /* Returns whether the root that was read is the one that the memory knows of. */
@@ -207,6 +206,7 @@ static void after_epoch(dv_plan_writer *a, int64_t now) {
 }
 
 static void make_epoch(dv_plan_writer *a, int64_t now) {
+    assert(a->has_root && !a->epoch_made);
     begin(a, after_epoch);
     free(a->epoch_path);
     dv_client_guid(a->client, a->epoch);
@@ -236,12 +236,14 @@ static void complete_header(dv_plan_writer *a) {
     dv_plan_header *header = &a->next->header;
     if (a->found_generation >= header->generation) header->generation = a->found_generation + 1;
     if (header->generation > DV_PLAN_INTEGER_MAX) header->generation = 1;
+    assert(header->generation > a->found_generation || header->generation == 1);
     dv_client_guid(a->client, header->guid);
     memcpy(header->epoch, a->epoch, sizeof header->epoch);
 }
 
 static int write_texts(dv_plan_writer *a) {
     const dv_plan_memory *memory = a->config.memory;
+    assert(a->epoch[0] != '\0' && a->chunks_sent == 0);
     bool builds_on = memory->standing == DV_PLAN_GOOD;
     int error = dv_plan_draft_make(&a->draft, a->config.path, a->next, builds_on ? memory->plan : NULL,
                                    builds_on ? &memory->root : NULL, a->config.sizes);
@@ -286,10 +288,7 @@ static void compute(dv_plan_writer *a, int64_t now) {
 }
 
 static void on_people(void *context, int error, int64_t now) {
-    dv_plan_writer *a = context;
-    a->under_way--;
-    note(a, error);
-    proceed(a, now);
+    answered(context, error, now);
 }
 
 static void after_reading(dv_plan_writer *a, int64_t now) {
@@ -313,6 +312,7 @@ static void after_reading(dv_plan_writer *a, int64_t now) {
 
 static void read_all(dv_plan_writer *a, int64_t now) {
     dv_znode *znode = a->client->znode;
+    assert(a->readings <= READINGS_MOST);
     begin(a, after_reading);
     if (++a->readings > READINGS_MOST) {
         finish(a, DV_PLAN_BEHIND, now); /* Somebody deletes under our hands. */
@@ -330,14 +330,13 @@ static void read_all(dv_plan_writer *a, int64_t now) {
 
 static void on_multi(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
     dv_plan_writer *a = context;
-    a->under_way--;
-    note(a, error);
     if (error == 0) a->stat = *replies[count - 1].stat; /* The set is the last one. */
-    proceed(a, now);
+    answered(a, error, now);
 }
 
 /* The root and its epoch come into being together, and nobody sees the root empty. */
 static int create_root(dv_plan_writer *a, const dv_plan_text *text) {
+    assert(!a->has_root);
     a->ops[0] = (dv_op){.kind = DV_CREATE, .path = a->config.path, .data = ""};
     a->ops[1] = (dv_op){.kind = DV_CREATE, .path = a->epoch_path, .data = ""};
     a->ops[2] = (dv_op){.kind = DV_SET, .path = a->config.path, .data = text->bytes, .data_bytes = text->count};
@@ -345,6 +344,7 @@ static int create_root(dv_plan_writer *a, const dv_plan_text *text) {
 }
 
 static void after_place(dv_plan_writer *a, int64_t now) {
+    assert(!a->has_root && a->draft.chunk_count > 0);
     if (a->error == DIVVY_EEXIST || a->error == DIVVY_ENOENT) {
         finish(a, DV_PLAN_BEHIND, now);
     } else if (!has_failed(a, now)) {
@@ -368,6 +368,7 @@ static void hold_place(dv_plan_writer *a, int64_t now) {
 static void after_commit(dv_plan_writer *a, int64_t now);
 
 static void commit(dv_plan_writer *a, int64_t now) {
+    assert(a->chunks_sent == a->draft.chunk_count);
     begin(a, after_commit);
     if (!a->has_root) {
         asked(a, create_root(a, &a->draft.text));
@@ -395,6 +396,7 @@ static void send_more(dv_plan_writer *a);
 
 static void on_chunk(void *context, const dv_reply *reply, int64_t now) {
     dv_plan_writer *a = context;
+    assert(a->under_way > 0 && a->under_way <= CHUNKS_IN_FLIGHT);
     a->under_way--;
     note(a, reply->error);
     send_more(a);
@@ -410,6 +412,7 @@ static void send_more(dv_plan_writer *a) {
 }
 
 static void send_chunks(dv_plan_writer *a, int64_t now) {
+    assert(a->chunks_sent == 0 && (a->has_root || a->draft.chunk_count == 0));
     begin(a, after_chunks);
     send_more(a);
     proceed(a, now);
@@ -419,18 +422,21 @@ static void send_chunks(dv_plan_writer *a, int64_t now) {
 
 static void on_collected(void *context, int64_t now) {
     dv_plan_writer *a = context;
+    assert(a->over && a->under_way == 1);
     a->under_way--;
     leave(a, now);
 }
 
 /* D30: there is garbage where there are more children than the root names, and the epoch. */
 static void prepare_garbage(dv_plan_writer *a) {
+    assert(a->garbage == NULL);
     size_t named = dv_plan_root_chunk_count(&a->draft.root);
     if (a->stat.children >= 0 && (size_t)a->stat.children <= named + 1) return;
     a->garbage = dv_plan_garbage_new(a->client, a->config.path, &a->draft.root, a->stat.version, on_collected, a);
 }
 
 static void have_written(dv_plan_writer *a, int64_t now) {
+    assert(a->chunks_sent == a->draft.chunk_count);
     prepare_garbage(a); /* Without memory for it the next writer does it. */
     a->next->mzxid = a->stat.mzxid;
     dv_plan_memory_take(a->config.memory, a->next, &a->draft.root, a->stat.version);
@@ -463,9 +469,7 @@ static void hear(void *context, dv_session_event event, int64_t now) {
 }
 
 static void on_starting(dv_event *event, int64_t now) {
-    dv_plan_writer *a = (dv_plan_writer *)(void *)event;
-    a->under_way--;
-    proceed(a, now);
+    answered((dv_plan_writer *)(void *)event, 0, now);
 }
 
 static void start(dv_plan_writer *a, int64_t now) {
