@@ -117,11 +117,23 @@ static void check_options(sim_world *w, const roll *r, const dv_plan *old, const
         is->max_moves != was->max_moves || is->round_timeout_ms != was->round_timeout_ms;
 }
 
+/* Only a writer that carries the tag has its items. One whose node somebody has deleted may write for a party in which
+ * all others carry it. */
+static bool writer_carries(const struct sim_plans_truth *t, const sim_plan_version *v, uint32_t tag) {
+    enum { SESSION_DIGITS = 11, CLIENT_DIGITS = 11 }; /* N5 */
+    for (size_t i = t->people_count; i-- > 0;) { /* the newest partitioner of that client */
+        const char *client = t->people[i].node + SESSION_DIGITS, *writer = v->plan->header.guid + SESSION_DIGITS;
+        if (strncmp(client, writer, CLIENT_DIGITS) == 0) return t->people[i].tag == tag;
+    }
+    return true;
+}
+
 /* D17: other items are those that somebody asked for; or all carry them, again or since these were asked for. */
 static void check_items(sim_world *w, const roll *r, const sim_plan_version *before, const sim_plan_version *v) {
     const struct sim_plans_truth *t = w->plans_truth;
     const dv_plan *old = before->plan, *new = v->plan;
-    uint32_t tag = r->same_tag ? r->first->tag : old->header.tag;
+    bool agreed = r->same_tag && writer_carries(t, v, r->first->tag);
+    uint32_t tag = agreed ? r->first->tag : old->header.tag;
     if (new->header.tag != tag)
         sim_violate(w, "D17", "the plan's tag is %08x, and should be %08x", new->header.tag, tag);
     if (was_wished(t, new->set->crc) && new->set->crc != tag) return;
@@ -143,6 +155,7 @@ static void check_return(sim_world *w, const roll *r, const sim_plan_version *be
     const dv_plan *old = before->plan;
     bool asked = old->set->crc != old->header.tag && before->asked_mzxid > 0;
     if (!asked || !r->same_tag || r->first->tag != old->header.tag) return;
+    if (!writer_carries(t, v, old->header.tag)) return;
     if (r->ageless || r->oldest_zxid <= before->asked_mzxid || r->oldest_ms <= t->wished_ms) return;
     if (v->plan->set->crc != old->header.tag)
         sim_violate(w, "D17", "all have been started again, with the items of the tag, and the plan has others");
