@@ -37,6 +37,8 @@ static void release_done(dv_callback *callback) {
 }
 
 static void queue_done(dv_acquisition *a, dv_acquire *acquire) {
+    assert(acquire->ended && acquire->done && a->acquire != acquire);
+    assert(!a->granted); /* what was granted before must have been released */
     acquire->callback = (dv_callback){.starting = start_done, .call = call_done, .release = release_done};
     if (acquire->result == 0) a->granted = acquire;
     dv_object_tell_done(&a->object, &acquire->callback);
@@ -92,11 +94,13 @@ static void call_lost(dv_callback *callback) {
 /* A destroy that waits for what is due no longer tells of a loss. */
 static void start_lost(dv_callback *callback) {
     dv_acquisition *a = DV_CONTAINER(callback, dv_acquisition, lost_callback);
+    assert(a->telling_lost);
     a->mute = a->ending;
 }
 
 static void release_lost(dv_callback *callback) {
     dv_acquisition *a = DV_CONTAINER(callback, dv_acquisition, lost_callback);
+    assert(a->telling_lost);
     a->telling_lost = false;
     if (a->acquire) settle(a, dv_client_now(a->object.client));
 }
@@ -124,6 +128,7 @@ void dv_ticket_first(dv_ticket *ticket, int64_t now) {
 
 void dv_ticket_waits(dv_ticket *ticket) {
     dv_acquisition *a = ticket->acquisition;
+    assert(!ticket->first);
     a->missing_count = 0;
     if (!a->acquire || !a->acquire->is_try) return;
     for (const dv_ticket *other = a->tickets; other; other = other->next) {
@@ -152,6 +157,7 @@ void dv_ticket_gone(dv_ticket *ticket) {
 
 /* Returns 0, also when there is no room for now, or an error that ends the acquire. */
 static int take(dv_acquisition *a) {
+    assert(a->acquire && !a->ticket && atomic_load(&a->token) == 0);
     dv_ticket *ticket = calloc(1, sizeof *ticket);
     if (!ticket) return DIVVY_ENOMEM;
     *ticket = (dv_ticket){.next = a->tickets, .acquisition = a};
@@ -183,6 +189,7 @@ static void withdraw(dv_acquisition *a) {
     a->granted = NULL;
     if (a->acquire) dv_acquisition_finish(a, a->acquire->done ? DIVVY_ECANCELED : DIVVY_ECLOSED);
     let_go(a);
+    assert(!a->acquire && !a->ticket && atomic_load(&a->token) == 0);
 }
 
 /* K7, E10. Places see to themselves: on a session that is over they end, on a host's that lives on they are deleted. */

@@ -26,6 +26,7 @@ void dv_admission_unwatch(dv_lease *l) {
 static bool note_pool(dv_lease *l, const dv_reply *reply, int64_t now) {
     dv_pool *pool = l->pool;
     uint32_t stored = 0;
+    assert(dv_lease_is(l, DV_LEASE_QUEUED) || dv_lease_is(l, DV_LEASE_READING));
     dv_limit_state state = dv_limit_parse(reply->data, reply->data_bytes, &stored);
     bool equal = state == DV_LIMIT_SET && stored == pool->limit;
     l->known = true;
@@ -61,6 +62,7 @@ static void on_limit_set(void *context, const dv_reply *reply, int64_t now) {
 }
 
 static void set_limit(dv_lease *l, int64_t now) {
+    assert(l->known && l->to_set); /* E3: it is written at the version that was read */
     dv_admission_unwatch(l);
     dv_lease_enter_stage(l, DV_LEASE_SETTING);
     int bytes = snprintf(l->limit_text, sizeof l->limit_text, "%u", l->pool->limit);
@@ -94,6 +96,7 @@ static void on_looked_at(void *context, const dv_reply *reply, int64_t now) {
     if (reply->error == 0) dv_judged_note(&l->pool->judged, dv_path_last(d->path), reply->stat->ephemeral_owner != 0);
     free(d->path);
     free(d);
+    assert(l->reads > 0);
     l->reads--;
     if (dv_node_replied(&l->node, reply->error, now) && l->reads == 0) dv_admission_read(l, false, now);
 }
@@ -162,6 +165,7 @@ static void decide_among(dv_lease *l, const char *const *leases, size_t count, i
 }
 
 static void decide(dv_lease *l, const dv_reply *list, int64_t now) {
+    assert(l->first && l->known && !l->reads); /* E2: what was read before we were first says too little */
     if (l->to_set) {
         set_limit(l, now);
         return;
@@ -188,6 +192,7 @@ static void on_early_pool(void *context, const dv_reply *reply, int64_t now) {
 /* E2: the list counts only if we were first in the queue before. Then it has all that were admitted earlier. */
 static void on_early_list(void *context, const dv_reply *reply, int64_t now) {
     dv_lease *l = context;
+    assert(l->early_list);
     l->early_list = false;
     if (!dv_node_replied(&l->node, reply->error, now) || !dv_lease_is(l, DV_LEASE_QUEUED) || !l->first) return;
     l->watched = false;
@@ -196,6 +201,7 @@ static void on_early_list(void *context, const dv_reply *reply, int64_t now) {
 }
 
 void dv_admission_read_early(dv_lease *l) {
+    assert(dv_lease_is(l, DV_LEASE_QUEUED) && !l->first && !l->early_list);
     if (l->pool->count > 1) return; /* That needs a look at the queue as well. */
     if (dv_znode_get(l->node.client->znode, l->pool->path, NULL, on_early_pool, l) != 0) return;
     l->node.under_way++;
@@ -283,6 +289,7 @@ void dv_admission_read(dv_lease *l, bool only_list, int64_t now) {
 /* ---- the transaction: docs/protocol.md, E6 and E8 ---- */
 
 static void take(dv_lease *l, int64_t czxid, int64_t now) {
+    assert(l->applied && l->place_over); /* E6: the transaction has deleted our place */
     l->token = czxid;
     dv_lease_hold(l, now);
 }
@@ -327,6 +334,7 @@ static void on_admitted(void *context, int error, const dv_reply *replies, size_
 }
 
 static bool make_node(dv_lease *l) {
+    assert(l->place && !l->place_over && !l->applied);
     free(l->data);
     free(l->place_path);
     dv_slots_print(&l->slots, l->tags);

@@ -63,6 +63,7 @@ static bool is(const dv_contender *c, contender_stage stage) {
 /* ---- waiting ---- */
 
 static void become_holder(dv_contender *c, int64_t now) {
+    assert(!c->reading && c->sequence >= 0);
     enter(c, HELD);
     dv_node_unwatch(&c->node);
     c->events->held(c->owner, c, now);
@@ -70,6 +71,7 @@ static void become_holder(dv_contender *c, int64_t now) {
 
 static void on_predecessor_read(void *context, const dv_reply *reply, int64_t now) {
     dv_contender *c = context;
+    assert(c->reading);
     c->reading = false;
     if (!dv_node_replied(&c->node, reply->error, now) || !is(c, WAITING)) return;
     bool seen = reply->error == 0 && !c->look_again;
@@ -90,6 +92,7 @@ static void on_predecessor_gone(dv_watch *watch, dv_watch_kind kind, int64_t now
 /* Q4: a get leaves no watch behind when the node is not there; an exists would. */
 static void watch_predecessor(dv_contender *c, int64_t now) {
     dv_node *n = &c->node;
+    assert(c->predecessor && !c->reading);
     enter(c, WAITING);
     c->look_again = false;
     if (c->waits) c->waits(c->owner, c, now);
@@ -118,6 +121,7 @@ static const char *find_child(const dv_reply *list, const char *prefix) {
 /* Q2: the create's answer may be held up behind the list's, when it went in a multi; the list counts all the same. */
 static void note_early_list(dv_contender *c, const dv_reply *list) {
     int32_t sequence;
+    assert(c->node.stage == DV_NODE_CREATING && !c->seen_early);
     const char *own = find_child(list, dv_path_last(c->node.wish));
     if (!own || !dv_sequence_parse(own, c->kind->marker, &sequence)) return;
     free(c->early_node);
@@ -133,6 +137,7 @@ static void wait_or_hold(dv_contender *c, int64_t now) {
 static void on_list(void *context, const dv_reply *reply, int64_t now) {
     dv_contender *c = context;
     dv_node *n = &c->node;
+    assert(c->reading);
     c->reading = false;
     if (!dv_node_replied(n, reply->error, now)) return;
     if (n->stage == DV_NODE_CREATING && reply->error == 0) note_early_list(c, reply);
@@ -314,6 +319,7 @@ void dv_contender_consumed(dv_contender *c) {
 }
 
 void dv_contender_tell_waits(dv_contender *c, void (*waits)(void *owner, dv_contender *c, int64_t now)) {
+    assert(!c->waits && c->stage == LOOKING);
     c->waits = waits;
 }
 

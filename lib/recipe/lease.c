@@ -123,6 +123,7 @@ static void on_waits(void *owner, dv_contender *place, int64_t now) {
  * have done so, and what becomes of that decides. */
 static void on_place_failed(void *owner, dv_contender *place, int error, int64_t now) {
     dv_lease *l = owner;
+    assert(l->place == place && !l->place_over);
     (void)place;
     l->place_over = true;
     if (l->node.stage == DV_NODE_UNMADE) dv_node_fail(&l->node, error, now);
@@ -130,6 +131,7 @@ static void on_place_failed(void *owner, dv_contender *place, int error, int64_t
 
 static void on_place_gone(void *owner, dv_contender *place, int64_t now) {
     dv_lease *l = owner;
+    assert(l->place == place);
     (void)place;
     l->place = NULL;
     l->place_over = true;
@@ -144,6 +146,7 @@ static size_t place_cost(const dv_pool *pool) {
 
 static int queue_up(dv_lease *l) {
     static const dv_contender_events events = {on_first, on_place_failed, on_place_gone};
+    assert(!l->place && l->node.watch_cost >= place_cost(l->pool));
     dv_release_watch(l->node.client, place_cost(l->pool)); /* The place reserves what it needs of that itself. */
     l->node.watch_cost -= place_cost(l->pool);
     int error =
@@ -160,6 +163,7 @@ static int queue_up(dv_lease *l) {
 
 static void on_ensured(void *context, int error, int64_t now) {
     dv_lease *l = context;
+    assert(l->ensures_to_come > 0);
     l->ensures_to_come--;
     if (error && !l->ensure_error) l->ensure_error = error;
     if (!dv_node_replied(&l->node, error, now) || l->ensures_to_come) return;
@@ -170,6 +174,7 @@ static void on_ensured(void *context, int error, int64_t now) {
 static int ensure_paths(dv_lease *l) {
     const char *const paths[] = {l->pool->path, l->pool->queue};
     dv_lease_enter_stage(l, DV_LEASE_ENSURING);
+    assert(l->ensures_to_come == 0);
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         if (dv_ensure_path(l->node.client->znode, paths[i], l->pool->mode, on_ensured, l) == 0) {
             l->ensures_to_come++;
