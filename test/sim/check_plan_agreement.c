@@ -121,7 +121,7 @@ static void check_options(sim_world *w, const roll *r, const dv_plan *old, const
  * all others carry it. */
 static bool writer_carries(const struct sim_plans_truth *t, const sim_plan_version *v, uint32_t tag) {
     enum { SESSION_DIGITS = 11, CLIENT_DIGITS = 11 }; /* N5 */
-    for (size_t i = t->people_count; i-- > 0;) { /* the newest partitioner of that client */
+    for (size_t i = t->people_count; i-- > 0;) {      /* the newest partitioner of that client */
         const char *client = t->people[i].node + SESSION_DIGITS, *writer = v->plan->header.guid + SESSION_DIGITS;
         if (strncmp(client, writer, CLIENT_DIGITS) == 0) return t->people[i].tag == tag;
     }
@@ -156,6 +156,8 @@ static void check_return(sim_world *w, const roll *r, const sim_plan_version *be
     bool asked = old->set->crc != old->header.tag && before->asked_mzxid > 0;
     if (!asked || !r->same_tag || r->first->tag != old->header.tag) return;
     if (!writer_carries(t, v, old->header.tag)) return;
+    bool asked_now = v->plan->header.asked == v->plan->header.pzxid && was_wished(t, v->plan->set->crc);
+    if (asked_now) return; /* maybe by a member that has asked before it had a node */
     if (r->ageless || r->oldest_zxid <= before->asked_mzxid || r->oldest_ms <= t->wished_ms) return;
     if (v->plan->set->crc != old->header.tag)
         sim_violate(w, "D17", "all have been started again, with the items of the tag, and the plan has others");
