@@ -372,6 +372,13 @@ static bool parse(options *o, int argc, char **argv) {
     return true;
 }
 
+/* A pool that has just settled looks at its party at the earliest B/4 after the last look; what joins is to meet one at
+ * rest. */
+static void rest(const options *o) {
+    struct timespec boundary = {.tv_sec = o->boundary_ms / 1000, .tv_nsec = o->boundary_ms % 1000 * 1000000};
+    nanosleep(&boundary, NULL);
+}
+
 int main(int argc, char **argv) {
     options o;
     if (!parse(&o, argc, argv)) {
@@ -383,6 +390,7 @@ int main(int argc, char **argv) {
     pool all = new_pool(&o);
 
     phase first = grow_to(&all, o.members);
+    rest(&o);
     begin_comparison(&all);
     traffic old_before = read_traffic(&all, o.members);
     phase join = grow_to(&all, o.members + 1);

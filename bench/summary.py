@@ -80,12 +80,12 @@ RATIO_ROWS = ("beyond the boundary", "items moved", "packets", "transactions", "
 
 
 def print_line(name, cells):
-    print(f"{name:<44}" + "".join(f"{cell:>13}" for cell in cells))
+    print(f"{name:<43}" + "".join(f"{cell:>11}" for cell in cells))
 
 
 def print_table(items, columns):
     floor = middle(columns[OURS], "moved_floor")
-    print_line("", [column.split()[0] for column in COLUMNS] + ["threads /", "processes /"])
+    print_line("", [column.split()[0] for column in COLUMNS] + ["threads /", "procs /"])
     print_line("K = %s" % f"{items:,}", [column.split()[1] for column in COLUMNS] + ["sticky", "sticky"])
     for name, digits, value in rows(int(floor)):
         values = [value(columns[column]) for column in COLUMNS]
