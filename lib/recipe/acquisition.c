@@ -38,7 +38,6 @@ static void release_done(dv_callback *callback) {
 
 static void queue_done(dv_acquisition *a, dv_acquire *acquire) {
     assert(acquire->ended && acquire->done && a->acquire != acquire);
-    assert(!a->granted); /* what was granted before must have been released */
     acquire->callback = (dv_callback){.starting = start_done, .call = call_done, .release = release_done};
     if (acquire->result == 0) a->granted = acquire;
     dv_object_tell_done(&a->object, &acquire->callback);

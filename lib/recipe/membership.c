@@ -91,7 +91,6 @@ static void on_not_found(dv_node *node, int64_t now) {
 static void on_watched(void *context, const dv_reply *reply, int64_t now) {
     dv_membership *m = context;
     dv_node *n = &m->node;
-    assert(m->watching || n->stage == DV_NODE_ENDED || n->stage == DV_NODE_UNMADE); /* else its session ended */
     m->watching = false;
     if (!dv_node_replied(n, reply->error, now) || n->stage != DV_NODE_THERE) return;
     if (reply->error == 0 && m->events->seen) m->events->seen(m->owner, reply->stat->czxid);
