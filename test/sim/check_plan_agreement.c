@@ -54,6 +54,11 @@ static bool was_wished(const struct sim_plans_truth *t, uint32_t crc) {
     return false;
 }
 
+/* Returns whether somebody has asked for its items in the very step that made it, be they the same as before. */
+static bool was_asked_now(const struct sim_plans_truth *t, const dv_plan *plan) {
+    return plan->header.asked == plan->header.pzxid && was_wished(t, plan->set->crc);
+}
+
 /* The plan that it was computed from, as it says. That is not the last one if its writer could not read that (D26). */
 static const sim_plan_version *made_from(const struct sim_plans_truth *t, const sim_plan_version *v) {
     const char *after = v->plan->header.after;
@@ -156,8 +161,7 @@ static void check_return(sim_world *w, const roll *r, const sim_plan_version *be
     bool asked = old->set->crc != old->header.tag && before->asked_mzxid > 0;
     if (!asked || !r->same_tag || r->first->tag != old->header.tag) return;
     if (!writer_carries(t, v, old->header.tag)) return;
-    bool asked_now = v->plan->header.asked == v->plan->header.pzxid && was_wished(t, v->plan->set->crc);
-    if (asked_now) return; /* maybe by a member that has asked before it had a node */
+    if (was_asked_now(t, v->plan)) return; /* maybe by a member that has asked before it had a node */
     if (r->ageless || r->oldest_zxid <= before->asked_mzxid || r->oldest_ms <= t->wished_ms) return;
     if (v->plan->set->crc != old->header.tag)
         sim_violate(w, "D17", "all have been started again, with the items of the tag, and the plan has others");
@@ -233,7 +237,8 @@ void sim_plan_note_asked(const sim_world *w, sim_plan_version *v) {
     const sim_plan_version *from = made_from(w->plans_truth, v);
     if (!from || !from->plan || from->plan->header.generation == 0) return;
     const dv_plan *old = from->plan;
-    bool same = dv_plan_set_equal(old->set, v->plan->set) && old->set->crc != old->header.tag;
+    bool same = dv_plan_set_equal(old->set, v->plan->set) && old->set->crc != old->header.tag &&
+                !was_asked_now(w->plans_truth, v->plan);
     v->asked_mzxid = same ? from->asked_mzxid : v->mzxid;
     v->asked_pzxid = same ? from->asked_pzxid : v->plan->header.pzxid;
 }

@@ -65,7 +65,6 @@
     X(plan_missing_is_broken, "a missing chunk makes a plan broken without another look at the root")         \
     X(plan_forgotten, "when the root goes, what it said is forgotten")                                        \
     X(plan_verdict_stays, "that nothing is to be written for a party holds for later plans, too")             \
-    X(plan_unsettled_stays, "a writer waits for a party to settle that has settled already")                  \
     X(plan_newer_concluded, "a later release's plan that comes during an attempt is taken for good")          \
     X(plan_without_lock, "a member has acquired what the plan gives it, whether it holds the locks or not")   \
     X(plan_among_others, "a plan rules though not all members follow plans")                                  \
