@@ -40,7 +40,7 @@ typedef struct dv_item {
     struct dv_item *next_due, **due_link; /* among those that the user is to be told of; NULL link: not */
     bool has_directory;                   /* as far as we know */
     bool making_directory;
-    bool made_directory; /* just now, and nobody can have entered its queue long before us */
+    bool made_directory; /* by our last request for it, so its queue was empty then (Q9) */
     char directory[];    /* P/locks/<encoded name>: where its queue is */
 } dv_item;
 

@@ -151,7 +151,6 @@ static void on_barrier(void *context, int error, const dv_reply *replies, size_t
 /* Looks into a root that cannot be followed: it may tell at least its epoch and its generation. */
 static void look_into_root(dv_plan_writer *a, const dv_reply *reply) {
     dv_plan_root root;
-    assert(a->has_root);
     a->found_epoch[0] = '\0';
     a->found_generation = 0;
     if (a->config.memory->standing == DV_PLAN_GOOD) return;
