@@ -1,5 +1,6 @@
 /* The events of a script: what they do, and how their effects end. SPDX-License-Identifier: Apache-2.0 */
 #include "sim.h"
+#include "testing/ensemble.h"
 
 /* ---- effects that end ---- */
 
@@ -164,6 +165,10 @@ static int64_t some_time(const sim_world *w, const sim_event *e) {
     return e->d % 10 < 6 ? 10 + e->c % (timeout_ms / 3) : timeout_ms / 3 + e->c % (2 * timeout_ms);
 }
 
+static int64_t session_at_servers(const sim_member *m) {
+    return ((const dv_mem_client *)(const void *)m->client->znode)->session_id;
+}
+
 static void link_client(sim_world *w, sim_member *m, const sim_event *e, divvy_testing_link link) {
     divvy_testing_link_client(w->ensemble, m->client, link);
     undo_later(w, some_time(w, e), SIM_UNDO_LINK, (unsigned)m->slot, 0);
@@ -193,6 +198,7 @@ static void fault_of_member(sim_world *w, const sim_event *e) {
     case SIM_LOSE_APPLIED_LATE: set_trap(w, m, e, DIVVY_TESTING_APPLIED_LATE); break;
     case SIM_EXPIRE:
         sim_truth_kill(&w->truth, divvy_client_session_id(m->client));
+        sim_truth_kill(&w->truth, session_at_servers(m)); /* Its client may not have heard of it yet. */
         m->killed_at = w->now_ms;
         divvy_testing_expire(w->ensemble, m->client);
         break;
