@@ -118,7 +118,7 @@ enum divvy_reason {
  * the call begins. Items that came and went before that are not told, so nothing is gained that is not owned at that
  * moment. The arrays live during the call. One item may be in `lost` and in `gained` of the same event: it was revoked,
  * released, and is ours again under the same token, or it went and came back under another. Handle lost first, then
- * gained, then revoked.
+ * gained, then the rest.
  */
 typedef struct {
     const char *const *gained;    /**< ours from now on */
@@ -130,6 +130,16 @@ typedef struct {
     size_t lost_count;
     int reason;          /**< DIVVY_REASON_* */
     uint64_t generation; /**< of the snapshot after this change */
+    /** Ours, and kept until their next owners are ready: go on, but begin nothing that takes long. What follows for
+     * each is `revoked`, `staying` or `lost`. */
+    const char *const *leaving;
+    size_t leaving_count;
+    const char *const *staying; /**< told as leaving before; now they are to stay */
+    size_t staying_count;
+    /** With prepare_timeout_ms: not ours yet, but likely soon. Get ready to work on them, and then call
+     * divvy_partitioner_prepared(). What follows for each is `gained`, or `lost`: it is not needed any longer. */
+    const char *const *prepare;
+    size_t prepare_count;
 } divvy_items_event;
 
 /**
@@ -195,13 +205,20 @@ typedef struct {
     void (*on_items)(divvy_partitioner *p, const divvy_items_event *event, void *user);
     void (*on_destroyed)(void *user); /**< the last callback: everything of the partitioner is gone */
     void *user;                       /**< handed to the callbacks and to `func`; not copied */
+    /* The next two count where a plan decides, in incremental mode. */
+    /** For how long an item that moves stays with us while its next owner gets ready. Then it is revoked all the same.
+     * Default: 30 s; 0: no handovers, neither to others nor from them. */
+    int64_t handover_timeout_ms;
+    /** For how long an item's present owner is asked to keep it while we prepare. Then we ask for it, prepared or not.
+     * 0, the default: `prepare` is not told, and items are asked for at once. */
+    int64_t prepare_timeout_ms;
 } divvy_partitioner_config;
 
 #define DIVVY_PARTITIONER_CONFIG_INIT                                                                                 \
     {                                                                                                                 \
         sizeof(divvy_partitioner_config), NULL, NULL, 0, NULL, DIVVY_INCREMENTAL, DIVVY_ASSIGN_AUTO, NULL, NULL,      \
             DIVVY_ORDER_BYTES, 1000, -1, 0, 0, 10000, DIVVY_HOLD, DIVVY_FAIL, 1000, NULL, 0, 60000, 0, 0, NULL, NULL, \
-            NULL, NULL                                                                                                \
+            NULL, NULL, 30000, 0                                                                                      \
     }
 
 /** As kazoo's SetPartitioner behaves: eager, everything released on session events, a boundary of 30 s, round robin. */
@@ -209,7 +226,7 @@ typedef struct {
     {                                                                                                                 \
         sizeof(divvy_partitioner_config), NULL, NULL, 0, NULL, DIVVY_EAGER, DIVVY_ASSIGN_ROUND_ROBIN, NULL, NULL,     \
             DIVVY_ORDER_BYTES, 30000, -1, 0, 0, 10000, DIVVY_RELEASE_ON_SUSPEND, DIVVY_FAIL, 1000, NULL, 0, 60000, 0, \
-            0, NULL, NULL, NULL, NULL                                                                                 \
+            0, NULL, NULL, NULL, NULL, 30000, 0                                                                       \
     }
 
 /**
@@ -366,6 +383,30 @@ DIVVY_API int divvy_partitioner_owns(const divvy_partitioner *p, const char *ite
 DIVVY_API int divvy_partitioner_owns_token(const divvy_partitioner *p, const char *item, int64_t token);
 
 /**
+ * Says that we are ready to work on an item that was told as `prepare`: its present owner may let it go. Takes effect
+ * before it returns. An item that nobody waits for is passed over, since it may be ours, or another's, by now.
+ *
+ * Thread: any.
+ * Source: docs/protocol.md, T2.
+ * @param item NULL: all that were told so far
+ * @return 0, or
+ *   DIVVY_ENOENT  no set that the pool divides has this item, as far as this member knows
+ *   DIVVY_EINVAL  p is NULL
+ *   DIVVY_ECLOSED, DIVVY_EFORK
+ */
+DIVVY_API int divvy_partitioner_prepared(divvy_partitioner *p, const char *item);
+
+/**
+ * Returns a snapshot of what is to be prepared now; its items have no tokens. For users who poll. After this call they
+ * count as told.
+ *
+ * Ownership: release with divvy_partition_unref(). Empty without prepare_timeout_ms.
+ * Thread: any.
+ * @return NULL for NULL, and when allocation failed
+ */
+DIVVY_API divvy_partition *divvy_partitioner_to_prepare(divvy_partitioner *p);
+
+/**
  * Releases everything, leaves the party, and ends in DIVVY_FAILURE. Work on all items must have stopped before the
  * call. The last member to leave a pool without kazoo members also removes the empty lock directories. A static member
  * keeps its place in the plan: see divvy_partitioner_leave().
@@ -485,6 +526,8 @@ DIVVY_API const char *divvy_partition_item(const divvy_partition *partition, siz
 DIVVY_API int64_t divvy_partition_token(const divvy_partition *partition, size_t i);
 /** Returns whether the i-th item is revoked: 1 or 0. */
 DIVVY_API int divvy_partition_revoked(const divvy_partition *partition, size_t i);
+/** Returns whether the i-th item is kept only until its next owner is ready: 1 or 0. */
+DIVVY_API int divvy_partition_leaving(const divvy_partition *partition, size_t i);
 /** Returns the snapshot's generation, which grows with every change. */
 DIVVY_API uint64_t divvy_partition_generation(const divvy_partition *partition);
 /** Returns whether the share does not fit the session's limits, so that items of it stay unowned: 1 or 0. */

@@ -20,6 +20,7 @@ ROWS = [
     ["znode/apache", "assign", "client"],
     ["recipe"],
     ["registry", "plan"],
+    ["handover"],
     ["partitioner"],
     ["zookeeper", "testing"],
 ]
