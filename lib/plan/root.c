@@ -14,8 +14,7 @@
 
 enum { CHUNK_NUMBER_DIGITS = 4, GENERATION_DIGITS = 16 };
 
-/* Returns an array with room for one more element, its room being the next power of two. NULL: an allocation failed. */
-static void *with_room(dv_plan_json *j, void *array, size_t count, size_t element_bytes) {
+void *dv_plan_with_room(dv_plan_json *j, void *array, size_t count, size_t element_bytes) {
     if (count > 0 && (count & (count - 1)) != 0) return array;
     void *larger = realloc(array, (count > 0 ? 2 * count : 1) * element_bytes);
     if (larger == NULL) dv_plan_json_fail_memory(j);
@@ -82,7 +81,7 @@ static void take_chunk(dv_plan_json *j, dv_plan_chunk *chunk) {
 
 static void take_chunks(dv_plan_json *j, dv_plan_part *part) {
     for (bool begun = false; dv_plan_json_element(j, &begun);) {
-        void *chunks = with_room(j, part->chunks, part->chunk_count, sizeof *part->chunks);
+        void *chunks = dv_plan_with_room(j, part->chunks, part->chunk_count, sizeof *part->chunks);
         if (chunks == NULL) return;
         part->chunks = chunks;
         dv_plan_chunk *chunk = &part->chunks[part->chunk_count++];
@@ -125,7 +124,7 @@ static void take_deltas(dv_plan_json *j, dv_plan_root *root) {
             dv_plan_json_fail(j, "has too many deltas");
             return;
         }
-        void *deltas = with_room(j, root->deltas, root->delta_count, sizeof *root->deltas);
+        void *deltas = dv_plan_with_room(j, root->deltas, root->delta_count, sizeof *root->deltas);
         if (deltas == NULL) return;
         root->deltas = deltas;
         dv_plan_delta *delta = &root->deltas[root->delta_count++];
@@ -154,13 +153,13 @@ static void take_options(dv_plan_json *j, dv_plan_options *options) {
     }
 }
 
-static void take_set(dv_plan_json *j, dv_plan_root *root) {
+void dv_plan_take_set(dv_plan_json *j, size_t *count, uint32_t *crc, uint64_t *hash) {
     static const char *const names[] = {"count", "crc", "hash"};
     dv_plan_json_fields fields = {.names = names, .count = 3};
     for (int field; (field = dv_plan_json_field(j, &fields)) >= 0;) {
-        if (field == 0) root->set_count = (size_t)dv_plan_json_integer(j, 0, DV_PLAN_ITEMS_MAX);
-        else if (field == 1) root->set_crc = (uint32_t)dv_plan_take_hex(j, 8);
-        else root->set_hash = dv_plan_take_hex(j, 16);
+        if (field == 0) *count = (size_t)dv_plan_json_integer(j, 0, DV_PLAN_ITEMS_MAX);
+        else if (field == 1) *crc = (uint32_t)dv_plan_take_hex(j, 8);
+        else *hash = dv_plan_take_hex(j, 16);
     }
 }
 
@@ -180,7 +179,7 @@ static void take_moved(dv_plan_json *j, dv_plan_root *root) {
         int64_t item = dv_plan_json_integer(j, 0, DV_PLAN_ITEMS_MAX - 1);
         if (item <= last) dv_plan_json_fail(j, "has moved items that are not in order");
         if (root->moved_count == DV_PLAN_MOVED_MAX) dv_plan_json_fail(j, "has too many moved items");
-        void *moved = j->error == 0 ? with_room(j, root->moved, root->moved_count, sizeof *root->moved) : NULL;
+        void *moved = j->error == 0 ? dv_plan_with_room(j, root->moved, root->moved_count, sizeof *root->moved) : NULL;
         if (moved == NULL) return;
         root->moved = moved;
         root->moved[root->moved_count++] = (uint32_t)item;
@@ -200,7 +199,7 @@ static void take_field(dv_plan_json *j, dv_plan_root *root, int field) {
     case 6: h->reason = take_reason(j); break;
     case 7: take_options(j, &h->options); break;
     case 8: h->tag = (uint32_t)dv_plan_take_hex(j, 8); break;
-    case 9: take_set(j, root); break;
+    case 9: dv_plan_take_set(j, &root->set_count, &root->set_crc, &root->set_hash); break;
     case 10: take_part(j, &root->items); break;
     case 11: take_part(j, &root->base); break;
     case 12: take_guid(j, root->base_guid, false); break;
@@ -220,15 +219,14 @@ static void check(dv_plan_json *j, const dv_plan_root *root) {
     if (strcmp(newest, root->header.guid) != 0) dv_plan_json_fail(j, "does not lead to the plan that it is");
 }
 
-/* D3: the version is what every release reads first, and the first thing there. */
-static bool is_newer(dv_plan_json *j) {
+bool dv_plan_is_newer(dv_plan_json *j, int64_t version) {
     static const char begin[] = "{\"v\":";
     dv_plan_json ahead = *j;
     if ((size_t)(j->end - j->at) < sizeof begin || memcmp(j->at, begin, sizeof begin - 1) != 0) {
         return dv_plan_json_fail(j, "does not begin with its version");
     }
     ahead.at += sizeof begin - 1;
-    return dv_plan_json_integer(&ahead, 0, DV_PLAN_INTEGER_MAX) > DV_PLAN_VERSION;
+    return dv_plan_json_integer(&ahead, 0, DV_PLAN_INTEGER_MAX) > version;
 }
 
 int dv_plan_root_parse(dv_plan_root *out, const char *text, size_t bytes, dv_plan_fault *fault) {
@@ -240,7 +238,7 @@ int dv_plan_root_parse(dv_plan_root *out, const char *text, size_t bytes, dv_pla
     dv_plan_json j;
     dv_plan_json_begin(&j, text, bytes);
     *out = (dv_plan_root){0};
-    if (is_newer(&j)) return DIVVY_EUNSUPPORTED;
+    if (dv_plan_is_newer(&j, DV_PLAN_VERSION)) return DIVVY_EUNSUPPORTED;
     if (bytes > DV_PLAN_ROOT_BYTES_MAX) dv_plan_json_fail(&j, "is too long");
     for (int field; (field = dv_plan_json_field(&j, &fields)) >= 0;) take_field(&j, out, field);
     if (dv_plan_json_end(&j)) check(&j, out);
