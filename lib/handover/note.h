@@ -11,7 +11,7 @@
 
 #include "plan/text.h"
 
-enum { DV_NOTE_BYTES_MAX = 64 * 1024 };
+enum { DV_NOTE_VERSION = 1, DV_NOTE_BYTES_MAX = 64 * 1024 };
 
 /* One item that was given away (T5). */
 typedef struct {
@@ -30,22 +30,27 @@ typedef struct {
     size_t leaving_count, ready_count;
     dv_note_given *given;
     size_t given_count;
+    /* A copy of `given` for dv_note_gives(): by item, then by q, then by r, the highest first. The parser makes it. It
+     * is NULL in a note that a member fills itself: dv_note_gives() goes through `given` then. */
+    dv_note_given *by_item;
 } dv_note;
 
 /* Returns whether its numbering is that of the set. */
 bool dv_note_is_of(const dv_note *note, const dv_plan_set *set);
 bool dv_note_is_leaving(const dv_note *note, uint32_t item);
 bool dv_note_is_ready(const dv_note *note, uint32_t item);
-/* T6: returns whether it gives the item to the place of that number and czxid. */
+/* T6: returns whether it gives the item to the place of that number and czxid. It gives nothing to a place whose number
+ * or czxid is below 1: no place stands before number 0, and no node was made at zxid 0. */
 bool dv_note_gives(const dv_note *note, uint32_t item, int32_t sequence, int64_t czxid);
 
 /* Prints it within DV_NOTE_BYTES_MAX. What does not fit is left out: first the oldest of what was given, then the last
- * of `leaving`, then the last of `ready`. Tells in *leaving and *ready how many of the two stand in the text, from the
- * front, and in *given how many of the newest. Returns the text, malloc'ed, with a NUL behind it; NULL when an
- * allocation fails. */
+ * of `leaving`, then the last of `ready`. Where `leaving` or `ready` is cut, nothing is left of those cut before. Tells
+ * in *leaving and *ready how many of the two stand in the text, from the front, and in *given how many of the newest.
+ * Returns the text, malloc'ed, with a NUL behind it; NULL when an allocation fails. */
 char *dv_note_print(const dv_note *note, size_t *leaving, size_t *ready, size_t *given);
 /* Takes a text, which need not end in a NUL. Returns 0; DIVVY_EPROTO, with *fault (may be NULL) filled; DIVVY_ENOMEM.
- * On an error *out is empty. Allocates in proportion to the text. */
+ * A text of a later version is DIVVY_EPROTO too: its member is as one without a note. On an error *out is empty.
+ * Allocates in proportion to the text. */
 int dv_note_parse(dv_note *out, const char *text, size_t bytes, dv_plan_fault *fault);
 /* Frees the lists, and empties it. */
 void dv_note_clear(dv_note *note);
