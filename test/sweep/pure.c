@@ -1,4 +1,5 @@
-/* The parts without I/O: assignments, plans and their texts, lists of names. SPDX-License-Identifier: Apache-2.0 */
+/* The parts without I/O: assignments, plans and notes and their texts. SPDX-License-Identifier: Apache-2.0 */
+#include "handover/note.h"
 #include "plan/step.h"
 #include "plan/text.h"
 #include "scenarios.h"
@@ -125,5 +126,24 @@ void sweep_pure_plan(sweep *s) {
     dv_plan_free(second);
     dv_plan_free(third);
     dv_plan_set_unref(set);
+    sweep_allocations_disarm();
+}
+
+/* ---- notes ---- */
+
+void sweep_pure_note(sweep *s) {
+    uint32_t items[] = {0, 1, 2, 5, 8};
+    dv_note_given given[] = {{3, 7, 20}, {4, 0, 20}, {6, 1, 21}, {3, 9, 22}, {0, 1, 22}};
+    dv_note note = {.set_count = ITEMS, .leaving = items, .ready = items, .given = given}, read;
+    note.leaving_count = note.ready_count = note.given_count = 5;
+    size_t leaving, ready, shown;
+    char *text = NULL;
+    sweep_begin(s);
+    for (int i = 0; i < 60 && !text; i++) text = dv_note_print(&note, &leaving, &ready, &shown);
+    SWEEP_CHECK(s, text != NULL);
+    SWEEP_DO(s, dv_note_parse(&read, text, strlen(text), NULL));
+    SWEEP_CHECK(s, dv_note_gives(&read, 3, 8, 20) && dv_note_gives(&read, 3, 10, 22));
+    dv_note_clear(&read);
+    sweep_free(text);
     sweep_allocations_disarm();
 }

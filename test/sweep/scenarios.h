@@ -19,6 +19,7 @@
     X(partitioner, eager, true)       \
     X(partitioner, kazoo, true)       \
     X(pure, assign, false)            \
+    X(pure, note, false)              \
     X(pure, plan, false)              \
     X(registry, heartbeats, true)     \
     X(registry, automatic, true)      \
