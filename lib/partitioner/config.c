@@ -62,9 +62,12 @@ static int check_choices(divvy_client *client, const divvy_partitioner_config *c
     if (c->release_warn_ms < 0) what = "release_warn_ms";
     if (c->rejoin_delay_ms < 0) what = "rejoin_delay_ms";
     if (c->round_timeout_ms < 0) what = "round_timeout_ms";
+    if (c->handover_timeout_ms < 0) what = "handover_timeout_ms";
+    if (c->prepare_timeout_ms < 0) what = "prepare_timeout_ms";
     if (what) return dv_fail(client, DIVVY_EINVAL, "partitioner: %s is negative", what);
-    const int64_t times_ms[] = {c->time_boundary_ms, c->leave_boundary_ms, c->settle_max_ms,   c->allocate_timeout_ms,
-                                c->release_warn_ms,  c->rejoin_delay_ms,   c->round_timeout_ms};
+    const int64_t times_ms[] = {c->time_boundary_ms,    c->leave_boundary_ms,   c->settle_max_ms,
+                                c->allocate_timeout_ms, c->release_warn_ms,     c->rejoin_delay_ms,
+                                c->round_timeout_ms,    c->handover_timeout_ms, c->prepare_timeout_ms};
     for (size_t i = 0; i < sizeof times_ms / sizeof *times_ms; i++) {
         if (times_ms[i] > DV_TIME_MAX_MS)
             return dv_fail(client, DIVVY_EINVAL, "partitioner: a time of %lld ms is longer than ten years",

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "partitioner/follower.h"
+#include "partitioner/handover.h"
 #include "znode/path.h"
 
 static dv_follower *follower_of(const divvy_partitioner *p) {
@@ -105,6 +106,7 @@ static void lose_force(dv_follower *f) {
     f->in_force = f->fence_unknown = f->agrees = f->verdict = f->rank_known = false;
     dv_timer_cancel(&f->write_timer);
     dv_follow_stop_round(f);
+    dv_handover_no_plan(f->p);
 }
 
 void dv_follow_stop(divvy_partitioner *p) {

@@ -11,7 +11,13 @@
 #include "recipe/queue.h"
 #include "znode/path.h"
 
-enum { LOOK_MS = 500, LOOKERS = 3, AT_ONCE = 200, CLIENT_PREFIX_BYTES = 22 /* N5: session and client */ };
+enum {
+    LOOK_MS = 500,
+    LOOK_MAX_MS = 8000,
+    LOOKERS = 3,
+    AT_ONCE = 200,
+    CLIENT_PREFIX_BYTES = 22 /* N5: session and client */
+};
 
 typedef struct {
     dv_follower *f;
@@ -93,7 +99,8 @@ static void look_done(dv_follower *f, int64_t now) {
         round_over(f, now);
         return;
     }
-    int64_t at = now + LOOK_MS * (int64_t)(1 + dv_follow_rank(f));
+    f->round.look_ms = 2 * f->round.look_ms < LOOK_MAX_MS ? 2 * f->round.look_ms : LOOK_MAX_MS;
+    int64_t at = now + f->round.look_ms * (int64_t)(1 + dv_follow_rank(f));
     if (at > f->round.since + timeout_ms) at = f->round.since + timeout_ms;
     dv_timer_set(f->p->object.client, &f->round.timer, at);
 }
@@ -218,5 +225,6 @@ void dv_follow_watch_round(dv_follower *f, int64_t now) {
     memcpy(f->round.guid, plan->header.guid, sizeof f->round.guid);
     f->round.since = since;
     f->round.count = f->round.waiting = plan->moved_count;
+    f->round.look_ms = LOOK_MS;
     dv_timer_set(f->p->object.client, &f->round.timer, now + LOOK_MS * (int64_t)(1 + dv_follow_rank(f)));
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "partitioner/follower.h"
+#include "partitioner/handover.h"
 
 /* ---- who decides ---- */
 
@@ -99,6 +100,59 @@ static int make_target(dv_follower *f, source s, uint8_t **mine) {
     return *mine ? 0 : DIVVY_ENOMEM;
 }
 
+/* ---- handovers: T1, T2 ---- */
+
+/* The newest live node of a static identifier. */
+static const char *static_node(const dv_follower *f, const dv_plan *plan, const dv_plan_member *m) {
+    const dv_plan_party *party = dv_roster_party(f->people);
+    for (size_t n = 0; n < party->count; n++) {
+        bool named = strcmp(party->nodes[n].identifier, m->key) == 0 && party->nodes[n].known;
+        if (named && dv_plan_member_of(plan, party, n) == m) return party->nodes[n].node;
+    }
+    return NULL;
+}
+
+static const char *live_node(const dv_follower *f, const dv_plan *plan, const dv_plan_member *m) {
+    if (m->is_static) return static_node(f, plan, m);
+    size_t at = dv_roster_find(f->people, m->key);
+    return at == SIZE_MAX ? NULL : dv_roster_party(f->people)->nodes[at].node;
+}
+
+/* The node of each slot's live member, and of each member. Returns NULL when an allocation fails. */
+static const char **nodes_by_slot(const dv_follower *f, const dv_plan *plan) {
+    const char **nodes = (const char **)(uintptr_t)calloc(DV_PLAN_SLOTS, sizeof *nodes);
+    for (size_t m = 0; nodes && m < plan->member_count; m++)
+        nodes[plan->members[m].slot] = live_node(f, plan, &plan->members[m]);
+    return nodes;
+}
+
+/* Fills in, for each item of the plan that is in force, the node of its owner by `plan`. */
+static bool list_owners(const dv_follower *f, const dv_plan *plan, const char **out) {
+    const dv_plan_set *set = plan_of(f)->set;
+    const char **nodes = plan ? nodes_by_slot(f, plan) : NULL;
+    if (plan && !nodes) return false;
+    for (size_t i = 0, k = 0; plan && i < set->count; i++) {
+        while (k < plan->set->count && strcmp(plan->set->names[k], set->names[i]) < 0) k++;
+        bool has = k < plan->set->count && strcmp(plan->set->names[k], set->names[i]) == 0;
+        if (has && plan->owners[k] != DV_PLAN_NO_SLOT) out[i] = nodes[plan->owners[k]];
+    }
+    free((void *)nodes);
+    return true;
+}
+
+/* Without the memory for it everything moves as if nobody had notes. */
+static void tell_handover(dv_follower *f, source s, const uint8_t *mine, int64_t now) {
+    divvy_partitioner *p = f->p;
+    if (!p->handover) return;
+    const char **owners = NULL;
+    if (s == BY_PLAN) owners = (const char **)(uintptr_t)calloc(2 * p->dealt->count, sizeof *owners);
+    bool known =
+        owners && list_owners(f, plan_of(f), owners) && list_owners(f, f->memory.before, owners + p->dealt->count);
+    if (known) dv_handover_plan(p, plan_of(f)->mzxid, mine, owners, owners + p->dealt->count, now);
+    else dv_handover_no_plan(p);
+    free((void *)owners);
+}
+
 static bool is_wanted_already(const divvy_partitioner *p, const uint8_t *mine) {
     if (!p->target_valid) return false;
     for (size_t i = 0; i < p->dealt->count; i++) {
@@ -134,10 +188,15 @@ void dv_follow_apply(dv_follower *f, bool settled, int64_t now) {
     int error = make_target(f, s, &mine);
     if (error) {
         dv_state_fail(p, error, DIVVY_REASON_MEMBERS, now, "no share could be computed: %s", divvy_strerror(error));
-    } else if (settled || p->dealt != dealt || !is_wanted_already(p, mine)) {
+        free(mine);
+        return;
+    }
+    tell_handover(f, s, mine, now);
+    if (settled || p->dealt != dealt || !is_wanted_already(p, mine)) {
         if (!settled) dv_state_change_seen(p, now);
         dv_state_target_settled(p, mine, reason_of(f, s), now);
     } else {
+        dv_state_handover(p, now);
         dv_state_reconsider(p, now);
     }
     free(mine);

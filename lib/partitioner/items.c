@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/container.h"
-#include "partitioner/partitioner.h"
+#include "partitioner/handover.h"
 #include "znode/path.h"
 
 static void set_wanted(divvy_partitioner *p, dv_item *item, bool wanted) {
@@ -49,7 +49,8 @@ bool dv_items_refuse_encoded(divvy_partitioner *p) {
 
 bool dv_items_lack_shown(const divvy_partitioner *p) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
-        if (dv_item_at(p, i)->shown && !dv_item_at(p, i)->wanted) return true;
+        const dv_item *item = dv_item_at(p, i);
+        if (item->shown && !item->wanted && !item->leaving) return true;
     }
     return false;
 }
@@ -65,6 +66,8 @@ void dv_items_show(divvy_partitioner *p, size_t i) {
     dv_item *item = dv_item_at(p, i);
     assert(!item->shown && item->held);
     item->shown = true;
+    item->awaited = item->prepared = item->prepare_seen = false;
+    item->prepare_due = 0;
     item->token = dv_contender_token(item->place); /* C7: the czxid of the place fences */
     assert(item->token > 0 && !item->revoked);
     p->shown_count++;
@@ -77,7 +80,7 @@ void dv_items_hide(divvy_partitioner *p, size_t i) {
     dv_item *item = dv_item_at(p, i);
     assert(item->shown);
     assert(!item->revoked && p->shown_count > 0);
-    item->shown = false;
+    item->shown = item->leaving = false;
     p->shown_count--;
     dv_items_note_owned(p, i);
     dv_items_prune(item);
@@ -110,11 +113,11 @@ void dv_items_leave_place(divvy_partitioner *p, size_t i) {
     dv_item *item = dv_item_at(p, i);
     dv_contender *place = item->place;
     if (!place) return;
+    dv_handover_leave(item, place); /* It asks how things stand now. */
     set_held(p, item, false);
     item->place = NULL;
     p->departing++;
     assert(!item->held && p->departing > 0);
-    dv_contender_leave(place);
     dv_items_prune(item);
 }
 
@@ -243,10 +246,13 @@ static void make_directory(divvy_partitioner *p, dv_item *item) {
 
 static int enter_place(divvy_partitioner *p, dv_item *item) {
     assert(item->wanted && !item->place && item->has_directory);
-    const dv_queue_kind *kind = item->made_directory ? &dv_fresh_queue : &dv_exclusive_queue;
+    bool awaited = dv_take_is_awaited(item);
+    const dv_queue_kind *kind = item->made_directory || awaited ? &dv_fresh_queue : &dv_exclusive_queue;
     int error = dv_contender_enter(&item->place, p->object.client, item->directory, kind, p->identifier_node,
                                    &place_events, item);
     if (error) return error;
+    if (awaited) dv_contender_tell_placed(item->place, dv_take_placed);
+    if (p->handover) dv_contender_tell_waits(item->place, dv_take_waits);
     item->made_directory = false;
     dv_item_ref(item);
     dv_op_begin(p);
@@ -277,7 +283,7 @@ void dv_items_claim(divvy_partitioner *p, int64_t now) {
     int error = 0;
     for (size_t i = 0; i < dv_item_count(p) && error != DIVVY_EBUSY; i++) {
         dv_item *item = dv_item_at(p, i);
-        if (!item->wanted || item->place) continue;
+        if (!item->wanted || item->place || !dv_take_may_enter(item, now)) continue;
         if (error == DIVVY_ELIMIT) unfit++;
         else if (!item->has_directory) make_directory(p, item);
         else if ((error = enter_place(p, item)) == DIVVY_ELIMIT) unfit++;
@@ -376,5 +382,5 @@ void dv_items_read_directories(divvy_partitioner *p) {
 /* ---- the end ---- */
 
 bool dv_items_all_gone(const divvy_partitioner *p) {
-    return p->departing == 0 && !p->membership && p->life == DV_LIFE_TIDIED;
+    return p->departing == 0 && !p->membership && dv_handover_at_rest(p) && p->life == DV_LIFE_TIDIED;
 }

@@ -151,7 +151,7 @@ static bool draft_add(draft *d, const char *name, dv_item *item, bool made, bool
 
 /* Returns whether it can leave the table: of that the user must know, who is told by the names in it. */
 static bool given_up(const dv_item *item) {
-    return !item->shown && !item->place && !item->told_token;
+    return !item->shown && !item->place && !item->told_token && !item->told_prepare;
 }
 
 /* Both are sorted: one walk over the two of them. */
@@ -203,6 +203,7 @@ static void fill_table(dv_item_table *table, const draft *d) {
         assert(item->partitioner && item->refs > 0);
         item->index = i;
         item->dealt = d->dealt[i];
+        item->number = (uint32_t)dealt;
         if (item->dealt) table->dealt[dealt++] = item;
         atomic_store(dv_name_token(table->names->names[i]), owned_token(item));
     }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "partitioner/partitioner.h"
+#include "partitioner/handover.h"
 #include "plan/member_data.h"
 #include "znode/ensure.h"
 #include "znode/path.h"
@@ -232,13 +232,14 @@ static void on_membership_gone(void *owner, int64_t now) {
     p->membership = NULL;
     if (p->joins == 0) p->joins = 1; /* D31: its create may have been carried out, though its answer never came */
     dv_client_changed(p->object.client);
+    dv_handover_unnamed(p, now);
     if (p->life >= DV_LIFE_FINISHING) dv_items_tidy(p, now);
     dv_op_end(p, now);
 }
 
 static void join(divvy_partitioner *p, int64_t now) {
-    static const dv_membership_events events = {on_joined, on_membership_failed, on_membership_gone, false,
-                                                on_own_seen};
+    static const dv_membership_events events = {on_joined, on_membership_failed, on_membership_gone,
+                                                false,     on_own_seen,          dv_handover_named};
     if (p->membership) return;
     const char *data = p->joins > 0 ? p->later_data : p->member_data;
     int error = dv_membership_join(&p->membership, p->object.client, p->party_path, p->member_suffix, data, &events, p);
@@ -270,6 +271,7 @@ void dv_members_connected(divvy_partitioner *p, int64_t now) {
         else dv_client_again(client);
     }
     dv_items_claim(p, now);
+    dv_handover_connected(p);
     dv_follow_connected(p, now);
 }
 
@@ -293,7 +295,7 @@ void dv_op_end(divvy_partitioner *p, int64_t now) {
 void dv_members_rejoin(divvy_partitioner *p, int64_t now) {
     bool released = p->state == DIVVY_ALLOCATING;
     if (p->life != DV_LIFE_REJOINING || !released || p->membership || p->watch || p->departing || p->looks ||
-        p->ready_asked || !dv_follow_at_rest(p))
+        p->ready_asked || !dv_follow_at_rest(p) || !dv_handover_at_rest(p))
         return;
     assert(p->shown_count == 0);
     p->lost_session = p->ready = p->change_seen = false;
@@ -306,4 +308,5 @@ void dv_members_stop(divvy_partitioner *p) {
     if (p->watch) dv_patient_watch_stop(p->watch);
     if (p->membership) dv_membership_leave(p->membership);
     dv_follow_stop(p);
+    dv_handover_stop(p);
 }

@@ -1,5 +1,5 @@
 /* The partitioner's public face. SPDX-License-Identifier: Apache-2.0 */
-#include "partitioner/partitioner.h"
+#include "partitioner/handover.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -41,6 +41,7 @@ static void release(dv_object *object) {
     dv_report_destroyed(p);
     divvy_partition_unref(p->snapshot);
     dv_members_free(&p->party);
+    dv_handover_free(p);
     dv_follow_free(p);
     dv_partitioner_free_config(p);
     free(p);
@@ -58,8 +59,10 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
     if (!error && !p) error = dv_fail_plainly(client, DIVVY_ENOMEM);
     if (!error) error = dv_partitioner_configure(p, client, config);
     if (!error && dv_follow_init(p, client) != 0) error = dv_fail_plainly(client, DIVVY_ENOMEM);
+    if (!error && dv_handover_init(p, client) != 0) error = dv_fail_plainly(client, DIVVY_ENOMEM);
     if (!error && dv_report_prepare_destroyed(p) != 0) error = dv_fail_plainly(client, DIVVY_ENOMEM);
     if (error) {
+        if (p) dv_handover_free(p);
         if (p) dv_follow_free(p);
         if (p) dv_partitioner_free_config(p);
         free(p);
@@ -306,6 +309,31 @@ int divvy_partitioner_owns(const divvy_partitioner *p, const char *item) {
 
 int divvy_partitioner_owns_token(const divvy_partitioner *p, const char *item, int64_t token) {
     return token > 0 && believed_token(p, item) == token;
+}
+
+/* ---- handovers ---- */
+
+divvy_partition *divvy_partitioner_to_prepare(divvy_partitioner *p) {
+    if (enter(p) != 0) return NULL;
+    divvy_partition *snapshot = dv_snapshot_take_prepare(p);
+    leave(p);
+    return snapshot;
+}
+
+int divvy_partitioner_prepared(divvy_partitioner *p, const char *item) {
+    int error = enter_open(p);
+    if (error) return error;
+    dv_item *one = item ? dv_item_find(p, item) : NULL;
+    if (item && !one)
+        error = dv_fail(p->object.client, DIVVY_ENOENT, "prepared: the pool has no item \"%.200s\"", item);
+    for (size_t i = 0; !item && i < dv_item_count(p); i++) {
+        dv_item *any = dv_item_at(p, i);
+        any->prepared |= any->told_prepare || any->prepare_seen;
+    }
+    if (one) one->prepared = true;
+    dv_handover_changed(p);
+    leave(p);
+    return error;
 }
 
 /* ---- later releases ---- */

@@ -11,6 +11,7 @@
 
 #include "client/client.h"
 #include "divvy/partitioner.h"
+#include "handover/notes.h"
 #include "partitioner/follow.h"
 #include "partitioner/item_names.h"
 #include "partitioner/readers.h"
@@ -38,7 +39,17 @@ typedef struct dv_item {
     bool told_revoked;
     int reason;                           /* why it was shown, revoked or lost last: DIVVY_REASON_* */
     struct dv_item *next_due, **due_link; /* among those that the user is to be told of; NULL link: not */
-    bool has_directory;                   /* as far as we know */
+    bool leaving;                         /* T1: shown, and kept for its next owner, though outside the target */
+    int64_t away_since;                   /* T4: since when plans give it to others; 0: they do not */
+    struct dv_note_view *taker;           /* T1: the note of whom they give it to; NULL: nobody that we know */
+    bool awaited;                         /* T2: a plan has given it to us, and it was not shown since */
+    struct dv_note_view *giver;  /* T2: the note of whom the plan before gave it to; NULL: nobody that we know */
+    int64_t prepare_due;         /* T2: until then the user may prepare for it; 0: he need not */
+    bool prepared, prepare_seen; /* he said so; he has seen it in a snapshot */
+    bool in_leaving, in_ready;   /* our note says so */
+    bool told_leaving, told_prepare;
+    uint32_t number;    /* in the set that is dealt, while it is dealt */
+    bool has_directory; /* as far as we know */
     bool making_directory;
     bool made_directory; /* by our last request for it, so its queue was empty then (Q9) */
     char directory[];    /* P/locks/<encoded name>: where its queue is */
@@ -148,6 +159,7 @@ struct divvy_partitioner {
     int64_t party_pzxid;             /* of what settled */
     bool kazoo_seen;                 /* a kazoo member is in the party, settled or not */
     dv_follower *follower;           /* of the plan; NULL: we do not follow plans */
+    struct dv_handover *handover;    /* NULL: nothing is handed over */
     const dv_plan_sizes *plan_sizes; /* of plans that we write; NULL: those of plan/text.h, but in tests */
     dv_said said;
 
@@ -226,6 +238,8 @@ void dv_state_kazoo_seen(divvy_partitioner *p, int64_t now);
 /* Somebody has deleted the place of a held item; it is ours no longer. */
 void dv_state_item_lost(divvy_partitioner *p, size_t i, int64_t now);
 void dv_state_check_complete(divvy_partitioner *p, int64_t now);
+/* T3, T4: what is kept for others may have to go. */
+void dv_state_handover(divvy_partitioner *p, int64_t now);
 /* Judges again whether the share is complete, which may have changed though the target is the same. */
 void dv_state_reconsider(divvy_partitioner *p, int64_t now);
 int dv_state_release(divvy_partitioner *p, uint64_t state_id, int64_t now);
@@ -325,5 +339,7 @@ void dv_report_destroyed(divvy_partitioner *p);
 /* ---- snapshot.c ---- */
 void dv_snapshot_changed(divvy_partitioner *p);
 divvy_partition *dv_snapshot_take(divvy_partitioner *p);
+/* Of what the user is to prepare. */
+divvy_partition *dv_snapshot_take_prepare(divvy_partitioner *p);
 
 #endif

@@ -24,15 +24,25 @@ struct dv_destroyed_call {
 /* The news of an item that the user has yet to be told. */
 typedef struct {
     bool lost, gained, revoked;
+    bool leaving, staying, prepare;
 } difference;
 
 static difference compare(const dv_item *item, bool alive) {
     int64_t told = item->told_token, now = alive && item->shown ? item->token : 0;
     bool lost = told && (now != told || (item->told_revoked && !item->revoked));
     bool may_gain = now && !item->revoked && item->partitioner->life != DV_LIFE_LEAVING;
-    return (difference){.lost = lost,
-                        .gained = may_gain && (!told || lost),
-                        .revoked = now && now == told && item->revoked && !item->told_revoked};
+    bool gained = may_gain && (!told || lost), known = now && !item->revoked && (gained || now == told);
+    bool was_leaving = item->told_leaving && !lost, awaited = alive && item->prepare_due;
+    return (difference){.lost = lost || (item->told_prepare && !awaited && !now),
+                        .gained = gained,
+                        .revoked = now && now == told && item->revoked && !item->told_revoked,
+                        .leaving = known && item->leaving && !was_leaving,
+                        .staying = known && !item->leaving && was_leaving,
+                        .prepare = awaited && !item->told_prepare && !now && (!told || lost)};
+}
+
+static bool is_any(difference d) {
+    return d.lost || d.gained || d.revoked || d.leaving || d.staying || d.prepare;
 }
 
 /* Where nobody listens nothing is noted. The log tells of items, too. */
@@ -64,7 +74,7 @@ static void count_next(divvy_partitioner *p, bool alive, divvy_items_event *even
     for (dv_item *item = p->telling.due, *next; item; item = next) {
         next = item->next_due;
         difference d = compare(item, alive);
-        if (!d.lost && !d.gained && !d.revoked) {
+        if (!is_any(d)) {
             take_from_due(p, item);
             dv_items_prune(item);
             continue;
@@ -74,25 +84,35 @@ static void count_next(divvy_partitioner *p, bool alive, divvy_items_event *even
         event->lost_count += d.lost;
         event->gained_count += d.gained;
         event->revoked_count += d.revoked;
+        event->leaving_count += d.leaving;
+        event->staying_count += d.staying;
+        event->prepare_count += d.prepare;
     }
 }
 
 /* The lists of a call on its way: where the next name goes in each. */
 typedef struct {
-    const char **lost, **gained, **revoked;
+    const char **lost, **gained, **revoked, **leaving, **staying, **prepare;
     int64_t *tokens;
 } lists;
 
 static void add(lists *to, dv_item *item, difference d) {
-    assert(d.lost || d.gained || d.revoked);
+    assert(is_any(d));
     const char *name = dv_item_name(item->partitioner, item->index);
     if (d.lost) *to->lost++ = name;
     if (d.gained) *to->gained++ = name;
     if (d.gained) *to->tokens++ = item->token;
     if (d.revoked) *to->revoked++ = name;
+    if (d.leaving) *to->leaving++ = name;
+    if (d.staying) *to->staying++ = name;
+    if (d.prepare) *to->prepare++ = name;
     if (d.lost) item->told_token = 0;
     if (d.gained) item->told_token = item->token;
     item->told_revoked = d.revoked;
+    if (d.lost || d.revoked || d.staying) item->told_leaving = false;
+    if (d.leaving) item->told_leaving = true;
+    if (d.lost || d.gained) item->told_prepare = false;
+    if (d.prepare) item->told_prepare = true;
 }
 
 static void fill(divvy_partitioner *p, bool alive, lists to) {
@@ -122,7 +142,8 @@ static bool prepare_items(divvy_partitioner *p) {
     if (!t->due) return false;
     bool alive = dv_client_alive_at(p->object.client, dv_client_now(p->object.client));
     count_next(p, alive, &t->event);
-    size_t total = t->event.lost_count + t->event.gained_count + t->event.revoked_count;
+    size_t total = t->event.lost_count + t->event.gained_count + t->event.revoked_count + t->event.leaving_count +
+                   t->event.staying_count + t->event.prepare_count;
     if (total == 0) return false;
     free_lists(t);
     t->texts = (const char **)(uintptr_t)calloc(total, sizeof *t->texts);
@@ -142,6 +163,9 @@ static bool prepare_items(divvy_partitioner *p) {
     t->event.lost = to.lost;
     t->event.gained = to.gained;
     t->event.revoked = to.revoked;
+    t->event.leaving = to.leaving = to.revoked + t->event.revoked_count;
+    t->event.staying = to.staying = to.leaving + t->event.leaving_count;
+    t->event.prepare = to.prepare = to.staying + t->event.staying_count;
     t->event.gained_tokens = t->tokens;
     fill(p, alive, to);
     return true;

@@ -7,7 +7,7 @@
 typedef struct {
     const char *name;
     int64_t token;
-    bool revoked;
+    bool revoked, leaving;
 } snapshot_entry;
 
 struct divvy_partition {
@@ -38,7 +38,8 @@ static divvy_partition *make(divvy_partitioner *p, bool with_items) {
     for (size_t i = 0; i < dv_item_count(p) && s->count < count; i++) {
         const dv_item *item = dv_item_at(p, i);
         if (!item->shown) continue;
-        s->entries[s->count++] = (snapshot_entry){dv_item_name(p, i), dv_contender_token(item->place), item->revoked};
+        s->entries[s->count++] =
+            (snapshot_entry){dv_item_name(p, i), dv_contender_token(item->place), item->revoked, item->leaving};
     }
     assert(s->count == count);
     return s;
@@ -50,6 +51,25 @@ divvy_partition *dv_snapshot_take(divvy_partitioner *p) {
     if (!p->snapshot) p->snapshot = make(p, true);
     if (p->snapshot) atomic_fetch_add(&p->snapshot->refs, 1);
     return p->snapshot;
+}
+
+/* What the user has seen here counts as told. */
+divvy_partition *dv_snapshot_take_prepare(divvy_partitioner *p) {
+    size_t count = 0;
+    for (size_t i = 0; i < dv_item_count(p); i++) count += dv_item_at(p, i)->prepare_due != 0;
+    divvy_partition *s = calloc(1, sizeof *s + count * sizeof(snapshot_entry));
+    if (!s) return NULL;
+    atomic_init(&s->refs, 1);
+    s->names = dv_table(p)->names;
+    atomic_fetch_add(&s->names->refs, 1);
+    s->generation = p->generation;
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        if (!dv_item_at(p, i)->prepare_due) continue;
+        dv_item_at(p, i)->prepare_seen = true;
+        s->entries[s->count++] = (snapshot_entry){.name = dv_item_name(p, i)};
+    }
+    assert(s->count == count);
+    return s;
 }
 
 void divvy_partition_unref(divvy_partition *s) {
@@ -72,6 +92,10 @@ int64_t divvy_partition_token(const divvy_partition *s, size_t i) {
 
 int divvy_partition_revoked(const divvy_partition *s, size_t i) {
     return s && i < s->count && s->entries[i].revoked;
+}
+
+int divvy_partition_leaving(const divvy_partition *s, size_t i) {
+    return s && i < s->count && s->entries[i].leaving;
 }
 
 uint64_t divvy_partition_generation(const divvy_partition *s) {

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/container.h"
-#include "partitioner/partitioner.h"
+#include "partitioner/handover.h"
 
 static bool eager(const divvy_partitioner *p) {
     return p->config.mode == DIVVY_EAGER;
@@ -75,8 +75,9 @@ static void revoke(divvy_partitioner *p, bool everything, int reason, int64_t no
     divvy_partition_state from = enter(p, DIVVY_RELEASE, now);
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
-        if (!item->shown || (!everything && item->wanted)) continue;
+        if (!item->shown || (!everything && (item->wanted || item->leaving))) continue;
         item->revoked = true;
+        item->leaving = false;
         dv_items_note_owned(p, i);
         dv_report_item(item, reason);
     }
@@ -91,6 +92,7 @@ void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reas
     p->target_reason = reason;
     p->change_seen = false;
     dv_items_set_target(p, mine);
+    dv_give_update(p, now);
     bool lacks_shown = p->state != DIVVY_RELEASE && dv_items_lack_shown(p);
     dv_items_drop_unwanted(p);
     if (lacks_shown) revoke(p, eager(p), reason, now);
@@ -99,6 +101,13 @@ void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reas
     dv_state_reconsider(p, now);
     /* P4: only a RELEASE shows what is outside the target. */
     assert(p->state == DIVVY_RELEASE || !dv_items_lack_shown(p));
+}
+
+void dv_state_handover(divvy_partitioner *p, int64_t now) {
+    if (p->state == DIVVY_FAILURE || !p->target_valid) return;
+    dv_give_update(p, now);
+    if (p->state != DIVVY_RELEASE && dv_items_lack_shown(p)) revoke(p, false, p->target_reason, now);
+    dv_report_flush(p);
 }
 
 void dv_state_reconsider(divvy_partitioner *p, int64_t now) {
@@ -125,6 +134,7 @@ void dv_state_change_seen(divvy_partitioner *p, int64_t now) {
 void dv_state_kazoo_seen(divvy_partitioner *p, int64_t now) {
     p->kazoo_seen = true;
     if (p->state == DIVVY_FAILURE || !dv_items_refuse_encoded(p)) return;
+    dv_give_update(p, now);
     dv_items_drop_unwanted(p);
     if (eager(p)) dv_state_change_seen(p, now); /* P5, though the watch that tells of the change has not fired yet */
     if (p->state != DIVVY_RELEASE && dv_items_lack_shown(p)) revoke(p, false, DIVVY_REASON_MEMBERS, now);
@@ -169,19 +179,23 @@ void dv_state_proven(divvy_partitioner *p, int64_t now) {
     dv_state_check_complete(p, now);
 }
 
-/* P6: what is inside the target again keeps its node and token; the rest goes. */
-static void give_up_revoked(divvy_partitioner *p) {
+/* P6, T3: what is inside the target again, or has to wait for its next owner again, keeps its node and token; the rest
+ * goes. */
+static void give_up_revoked(divvy_partitioner *p, int64_t now) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
         if (!item->revoked) continue;
         item->revoked = false;
         if (item->wanted && item->held && p->target_valid && !eager(p) && p->life != DV_LIFE_LEAVING) {
             dv_items_note_owned(p, i);
+        } else if (dv_give_keeps(item, now)) {
+            item->leaving = true;
+            dv_items_note_owned(p, i);
         } else {
-            dv_items_hide(p, i);
             dv_items_leave_place(p, i);
+            dv_items_hide(p, i);
         }
-        assert(!item->shown || (item->held && item->wanted));
+        assert(!item->shown || (item->held && (item->wanted || item->leaving)));
         dv_report_item(item, DIVVY_REASON_RELEASED);
     }
 }
@@ -196,7 +210,7 @@ int dv_state_release(divvy_partitioner *p, uint64_t state_id, int64_t now) {
                        "release_set: RELEASE number %llu was meant, and number %llu is in force, which nobody was told "
                        "of yet; look at the state again",
                        (unsigned long long)state_id, (unsigned long long)p->state_id);
-    give_up_revoked(p);
+    give_up_revoked(p, now);
     dv_snapshot_changed(p);
     dv_report_flush(p);
     if (p->suspended_again) {

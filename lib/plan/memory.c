@@ -23,7 +23,9 @@ void dv_plan_memory_take(dv_plan_memory *memory, dv_plan *plan, dv_plan_root *ro
         dv_plan_root_clear(root);
         return;
     }
-    dv_plan_free(memory->plan);
+    bool same = memory->plan && memory->plan->mzxid == plan->mzxid;
+    dv_plan_free(same ? memory->plan : memory->before);
+    if (!same) memory->before = memory->plan;
     dv_plan_root_clear(&memory->root);
     memory->plan = plan;
     memory->root = *root;
@@ -34,6 +36,7 @@ void dv_plan_memory_take(dv_plan_memory *memory, dv_plan *plan, dv_plan_root *ro
 
 void dv_plan_memory_clear(dv_plan_memory *memory) {
     dv_plan_free(memory->plan);
+    dv_plan_free(memory->before);
     dv_plan_root_clear(&memory->root);
     *memory = (dv_plan_memory){0};
 }

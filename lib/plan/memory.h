@@ -19,6 +19,7 @@ typedef enum {
 
 typedef struct {
     dv_plan *plan;     /* the newest that was read or written, by mzxid; NULL: none was ever seen */
+    dv_plan *before;   /* the one that was in memory until then; NULL: none, or there was no memory for it */
     dv_plan_root root; /* that it is from: a delta's writer names its parts again */
     int32_t version;   /* of the node that it is from */
     dv_plan_standing standing;
@@ -27,8 +28,8 @@ typedef struct {
     int64_t newest_mzxid;  /* of all roots that were ever read or written: older ones are passed over */
 } dv_plan_memory;
 
-/* Takes over the plan, whose mzxid is set, and the root, which is cleared; what was there before is freed. An older
- * plan than the one in memory is freed instead. */
+/* Takes over the plan, whose mzxid is set, and the root, which is cleared; the plan that was there becomes the one
+ * before. An older plan than the one in memory is freed instead. */
 void dv_plan_memory_take(dv_plan_memory *memory, dv_plan *plan, dv_plan_root *root, int32_t version);
 /* A root was found there that cannot be followed (DV_PLAN_BROKEN, _NEWER), or none (DV_PLAN_MISSING, mzxid and version
  * 0, or those of a root of generation 0, which only holds the place: rule D29). The plan stays. */

@@ -13,6 +13,7 @@
 /* While our node is there. */
 typedef enum {
     LOOKING, /* who is before us? */
+    PARKED,  /* for the owner, who knows from elsewhere, to say so */
     WAITING, /* for the one before us to go */
     HELD,    /* nobody is before us */
 } contender_stage;
@@ -21,7 +22,8 @@ struct dv_contender {
     dv_node node;
     const dv_queue_kind *kind;
     const dv_contender_events *events;
-    void (*waits)(void *owner, dv_contender *contender, int64_t now); /* may be NULL */
+    void (*waits)(void *owner, dv_contender *contender, int64_t now);  /* may be NULL */
+    void (*placed)(void *owner, dv_contender *contender, int64_t now); /* likewise */
     void *owner;
     const char *data;
 
@@ -46,9 +48,10 @@ static dv_contender *of_node(dv_node *node) {
 /* From which stages each is entered. A held place is only left. */
 static void enter(dv_contender *c, contender_stage to) {
     static const unsigned from[] = {
-        [LOOKING] = 1u << LOOKING | 1u << WAITING,
+        [LOOKING] = 1u << LOOKING | 1u << PARKED | 1u << WAITING,
+        [PARKED] = 1u << LOOKING,
         [WAITING] = 1u << LOOKING,
-        [HELD] = 1u << LOOKING,
+        [HELD] = 1u << LOOKING | 1u << PARKED,
     };
     assert(c->node.stage == DV_NODE_THERE);
     assert(from[to] & 1u << c->stage);
@@ -172,8 +175,15 @@ static bool is_first_of_all(const dv_contender *c) {
     return c->kind->fresh && c->sequence == 0;
 }
 
+static void park(dv_contender *c, int64_t now) {
+    assert(c->kind->fresh && !c->reading);
+    enter(c, PARKED);
+    c->placed(c->owner, c, now);
+}
+
 static void take_place(dv_contender *c, int64_t now) {
     if (is_first_of_all(c)) become_holder(c, now);
+    else if (c->placed) park(c, now);
     else if (c->seen_early && strcmp(c->early_node, c->node.made) == 0) wait_or_hold(c, now);
     else look(c);
 }
@@ -249,7 +259,7 @@ void dv_contender_verify(dv_contender *c) {
 static void on_missing(dv_node *node, int64_t now) {
     (void)now;
     dv_contender *c = of_node(node);
-    if (c->stage == WAITING && !c->reading) look(c);
+    if ((c->stage == WAITING && !c->reading) || c->stage == PARKED) look(c);
     else dv_contender_verify(c);
 }
 
@@ -323,8 +333,47 @@ void dv_contender_tell_waits(dv_contender *c, void (*waits)(void *owner, dv_cont
     c->waits = waits;
 }
 
+void dv_contender_tell_placed(dv_contender *c, void (*placed)(void *owner, dv_contender *c, int64_t now)) {
+    assert(!c->placed && c->kind->fresh && c->stage == LOOKING);
+    c->placed = placed;
+}
+
+bool dv_contender_is_parked(const dv_contender *c) {
+    return is(c, PARKED);
+}
+
+void dv_contender_take(dv_contender *c, int64_t now) {
+    assert(is(c, PARKED));
+    become_holder(c, now);
+}
+
+void dv_contender_look(dv_contender *c) {
+    assert(is(c, PARKED));
+    look(c);
+}
+
+bool dv_contender_is_behind(const dv_contender *c) {
+    return is(c, PARKED) || is(c, WAITING);
+}
+
+bool dv_contender_stands(const dv_contender *c) {
+    return c->node.stage == DV_NODE_THERE;
+}
+
+void dv_contender_take_away(dv_contender *c) {
+    dv_node_take_away(&c->node);
+}
+
+void dv_contender_taken(dv_contender *c, bool deleted, int64_t now) {
+    dv_node_taken(&c->node, deleted, now);
+}
+
 bool dv_contender_waits_for(const dv_contender *c, const dv_contender *other) {
     return c->predecessor && strncmp(c->predecessor, other->node.wish, strlen(other->node.wish)) == 0;
+}
+
+int32_t dv_contender_sequence(const dv_contender *c) {
+    return c->sequence;
 }
 
 int64_t dv_contender_token(const dv_contender *c) {

@@ -31,16 +31,37 @@ int dv_contender_enter(dv_contender **out, divvy_client *client, const char *par
 void dv_contender_tell_waits(dv_contender *contender, void (*waits)(void *owner, dv_contender *contender, int64_t now));
 /* Returns whether it waits for the node of `other`, which may be leaving. Meant in waits(). */
 bool dv_contender_waits_for(const dv_contender *contender, const dv_contender *other);
+/* Besides, enter without a list, in a queue of dv_fresh_queue: learn that our place is there, and may have others before
+ * it. It waits until dv_contender_take() or dv_contender_look() is called, in placed() or later. To be set right after
+ * entering. */
+void dv_contender_tell_placed(dv_contender *contender,
+                              void (*placed)(void *owner, dv_contender *contender, int64_t now));
+/* Returns whether it waits so. */
+bool dv_contender_is_parked(const dv_contender *contender);
+/* While it does: nobody is before us, which the owner knows from elsewhere. held() follows in this call. */
+void dv_contender_take(dv_contender *contender, int64_t now);
+/* While it does: find out by a list, as one that entered with it. */
+void dv_contender_look(dv_contender *contender);
+/* Returns whether our place is there, and others are before it as far as is known. */
+bool dv_contender_is_behind(const dv_contender *contender);
 /* Leave, held or not; once. gone() follows when that is certain. */
 void dv_contender_leave(dv_contender *contender);
 /* While held, in place of leaving: a request of the owner's own has deleted our node, so that nothing is left to
  * delete. gone() follows. */
 void dv_contender_consumed(dv_contender *contender);
+/* Returns whether our place is there, so that a request of the owner's own can delete it. */
+bool dv_contender_stands(const dv_contender *contender);
+/* While it stands, in place of leaving: a request of the owner's own is to delete it. dv_contender_taken() follows in
+ * any case, when that has ended, or when the owner gives it up: then it leaves as usual. gone() follows that. */
+void dv_contender_take_away(dv_contender *contender);
+void dv_contender_taken(dv_contender *contender, bool deleted, int64_t now);
 /* While held: ask whether our node is still there; failed(DIVVY_ENOENT) follows if somebody has deleted it. */
 void dv_contender_verify(dv_contender *contender);
-/* The czxid of our node: grows from holder to holder. Meant once held. */
+/* The czxid of our node: grows from holder to holder. Meant once held or placed. */
 int64_t dv_contender_token(const dv_contender *contender);
-/* The path of our node, for a guard. Meant once held. */
+/* The number of our node in its queue. Meant once held or placed. */
+int32_t dv_contender_sequence(const dv_contender *contender);
+/* The path of our node, for a guard or a delete. Meant while it stands. */
 const char *dv_contender_path(const dv_contender *contender);
 
 #endif

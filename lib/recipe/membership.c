@@ -17,6 +17,7 @@ struct dv_membership {
     const char *data;
     bool watching;   /* a read that sets the watch is under way */
     bool look_again; /* the watch fired while it was */
+    bool held_up;    /* until the owner goes on */
 };
 
 static void keep_watch(dv_membership *m);
@@ -57,10 +58,23 @@ static void create(dv_membership *m) {
 
 static void on_ensured(void *context, int error, int64_t now) {
     dv_membership *m = context;
-    if (!dv_node_replied(&m->node, error, now) || !dv_node_unmade(&m->node, now)) return;
+    if (!dv_node_replied(&m->node, error, now)) return;
+    if (error == 0 && m->events->named) {
+        m->held_up = true;
+        m->events->named(m->owner, dv_path_last(m->node.wish), now);
+        return;
+    }
+    if (!dv_node_unmade(&m->node, now)) return;
     if (dv_outcome_unknown(error)) start(m);
     else if (error) dv_node_fail(&m->node, error, now);
     else create(m);
+}
+
+void dv_membership_go_on(dv_membership *m, int64_t now) {
+    if (!m->held_up) return;
+    m->held_up = false;
+    if (m->node.stage != DV_NODE_CREATING || !dv_node_unmade(&m->node, now)) return;
+    if (dv_client_connected(m->node.client)) create(m);
 }
 
 /* Each attempt has a name of its own: a late create of an earlier one could otherwise be taken for the new. */

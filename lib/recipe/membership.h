@@ -17,6 +17,9 @@ typedef struct {
     bool lasting; /* made again on the next session; joined() tells so */
     /* Our node was read; may be NULL. */
     void (*seen)(void *owner, int64_t czxid);
+    /* Our node is about to be made under this name; may be NULL. It is when the owner calls dv_membership_go_on(), in
+     * this call or later, once for each of these calls. */
+    void (*named)(void *owner, const char *name, int64_t now);
 } dv_membership_events;
 
 /* A node `directory`/<prefix of ours><suffix> with `data`. Strings live until gone(). 0, or DIVVY_ELIMIT,
@@ -26,6 +29,8 @@ int dv_membership_join(dv_membership **out, divvy_client *client, const char *di
 /* Nodes that are made from now on, in the place of one that somebody deleted, have these data, which live until
  * gone(). */
 void dv_membership_describe(dv_membership *membership, const char *data);
+/* Makes our node, or another attempt at it. Not meant before named(). */
+void dv_membership_go_on(dv_membership *membership, int64_t now);
 /* gone() follows. A second call does nothing. */
 void dv_membership_leave(dv_membership *membership);
 /* The name of our node as it is now, or is being made. */

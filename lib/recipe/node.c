@@ -32,8 +32,8 @@ void dv_node_enter(dv_node *n, dv_node_stage to) {
     if (to == DV_NODE_UNMADE) n->stands = false;
     dv_own_node_remove(n->client, &n->own);
     n->own.path = dv_node_path(n);
-    if (to == DV_NODE_THERE) dv_own_node_add(n->client, &n->own);
-    assert(!n->own.link == (n->stage != DV_NODE_THERE));
+    if (to == DV_NODE_THERE && !n->written) dv_own_node_add(n->client, &n->own);
+    assert(!n->own.link == (n->stage != DV_NODE_THERE || n->written));
 }
 
 void dv_node_unwatch(dv_node *n) {
@@ -85,7 +85,7 @@ static void on_deleted(void *context, const dv_reply *reply, int64_t now) {
 static void send_delete(dv_node *n) {
     assert(n->stage == DV_NODE_LEAVING && n->stands);
     dv_node_unwatch(n);
-    if (n->under_way || !dv_client_can_delete(n->client)) return;
+    if (n->under_way || n->taken_away || !dv_client_can_delete(n->client)) return;
     if (dv_batch_delete(n->client->batch, dv_node_path(n), on_deleted, n) == 0) n->under_way++;
     else dv_client_again(n->client);
 }
@@ -133,6 +133,21 @@ void dv_node_leave_deleted(dv_node *n) {
     assert(n->stage == DV_NODE_THERE || n->stage == DV_NODE_ENDED);
     n->stands = false;
     dv_node_leave(n);
+}
+
+void dv_node_take_away(dv_node *n) {
+    assert(n->stage == DV_NODE_THERE && !n->leave_wanted);
+    n->taken_away = n->leave_wanted = true;
+    n->others++;
+    start_leaving(n);
+    dv_node_unwatch(n);
+}
+
+void dv_node_taken(dv_node *n, bool deleted, int64_t now) {
+    assert(n->taken_away && n->leave_wanted);
+    n->taken_away = false;
+    if (deleted) n->stands = false;
+    dv_node_other_ended(n, now);
 }
 
 void dv_node_fail(dv_node *n, int error, int64_t now) {

@@ -37,7 +37,7 @@ typedef struct {
     void (*gone)(dv_node *node, int64_t now);
 } dv_node_kind;
 
-/* A part of what its owner allocates. The owner sets the first six fields. */
+/* A part of what its owner allocates. The owner sets the first seven fields. */
 struct dv_node {
     divvy_client *client;
     const dv_node_kind *kind;
@@ -45,12 +45,14 @@ struct dv_node {
     const char *suffix;    /* of its name, behind a part that only this attempt has */
     bool sequential;       /* the server adds a number to the name */
     bool lasting;          /* made again on the next session */
+    bool written;          /* its data change, so that heartbeats cannot ask for it */
 
     dv_node_stage stage;
     bool leave_wanted;
     bool stands;        /* it was made, and its delete was not answered yet */
     unsigned under_way; /* replies, barriers and events that will still come */
     unsigned others;    /* parts of the owner that end before the node does */
+    bool taken_away;    /* a request of the owner's own is to delete it, and has not ended */
     char *wish;         /* the path that the last create asks for */
     char *made;         /* the path that the server made of it, if it adds a number */
     dv_watch watch;
@@ -111,6 +113,11 @@ void dv_node_unwatch(dv_node *node);
 void dv_node_leave(dv_node *node);
 /* The same where a request of the owner's own has deleted it. */
 void dv_node_leave_deleted(dv_node *node);
+/* The same where a request of the owner's own is to delete it. While it is there; dv_node_taken() follows in any
+ * case. */
+void dv_node_take_away(dv_node *node);
+/* That request has ended, and has deleted it or not. The node may be gone. */
+void dv_node_taken(dv_node *node, bool deleted, int64_t now);
 /* Tells the owner, and leaves. */
 void dv_node_fail(dv_node *node, int error, int64_t now);
 /* The same where somebody has deleted it. */

@@ -98,7 +98,8 @@ static int set_strings(divvy_party *party, divvy_client *client, const char *pat
 }
 
 int divvy_party_join(divvy_party **out, divvy_client *client, const char *path, const char *identifier, int kind) {
-    static const dv_membership_events events = {on_joined, on_failed, on_gone, true, NULL};
+    static const dv_membership_events events = {
+        .joined = on_joined, .failed = on_failed, .gone = on_gone, .lasting = true};
     if (out) *out = NULL;
     if (!out) return dv_fail(client, DIVVY_EINVAL, "party: out is NULL");
     int error = dv_client_enter(client);

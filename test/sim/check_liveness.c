@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "divvy/assign.h"
+#include "partitioner/handover.h"
 #include "sim.h"
 
 enum { SLACK_MS = 2000, LOOK_MS = 97, AUDIT_MS = 61000 };
@@ -200,13 +201,18 @@ static bool as_assigned(const sim_world *w, fault *f, const size_t loads[SIM_SLO
 
 /* ---- L3 and L6 ---- */
 
+/* A note that is lost is made again with the next session. */
+static size_t has_note(const sim_member *m) {
+    return m->partitioner->handover && m->partitioner->handover->note ? 1 : 0;
+}
+
 static bool no_orphans(sim_world *w, fault *f) {
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
         const sim_session *session =
             m->client ? sim_truth_session(&w->truth, divvy_client_session_id(m->client)) : NULL;
         if (m->phase == SIM_ABSENT || !session || m->kazoo) continue;
-        size_t needed = takes_part(m) ? 1 + m->partitioner->wanted_count : 0;
+        size_t needed = takes_part(m) ? 1 + has_note(m) + m->partitioner->wanted_count : 0;
         bool well = takes_part(m) ? session->pool_nodes >= 1 && session->pool_nodes <= needed : !session->pool_nodes;
         if (!well)
             return wrong(f, "L3", "%s has %zu nodes below the pool, and needs at most %zu", m->name,
@@ -223,7 +229,7 @@ static bool no_orphans(sim_world *w, fault *f) {
     return true;
 }
 
-/* Watches: on the party, on the own node, on a member of a crew; and those that were given up, which stay until the
+/* Watches: on the party, on the own node, on the notes of others, on a member of a crew; and those that were given up, which stay until the
  * node goes that they are on: at most one for each place of others. */
 static bool no_leaks(const sim_world *w, fault *f) {
     for (size_t i = 0; i < w->script->slots; i++) {
@@ -232,9 +238,10 @@ static bool no_leaks(const sim_world *w, fault *f) {
         if (m->phase == SIM_ABSENT || m->kazoo || m->kazoo_claim || divvy_client_stats(m->client, &stats) != 0)
             continue;
         size_t crew = m->party ? 1 : 0, shown = takes_part(m) ? m->partitioner->shown_count : 0;
-        size_t ephemerals = crew + (takes_part(m) ? 1 + shown : 0);
+        size_t ephemerals = crew + (takes_part(m) ? 1 + has_note(m) + shown : 0);
         size_t root = takes_part(m) && m->partitioner->follower ? 1 : 0;
-        size_t watches = crew + 2 + root + w->script->items - shown + 2 * w->script->pools;
+        size_t notes = takes_part(m) && m->partitioner->handover ? w->script->slots : 0;
+        size_t watches = crew + 2 + root + notes + w->script->items - shown + 2 * w->script->pools;
         if (stats.ephemerals != ephemerals)
             return wrong(f, "L6", "%s counts %llu ephemeral nodes, and has %zu", m->name,
                          (unsigned long long)stats.ephemerals, ephemerals);

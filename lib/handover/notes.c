@@ -1,0 +1,174 @@
+/* The notes of others: read with a watch, as long as somebody of us wants them. SPDX-License-Identifier: Apache-2.0 */
+#include "handover/notes.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/container.h"
+#include "znode/path.h"
+
+struct dv_notes {
+    divvy_client *client;
+    const char *directory;
+    dv_notes_changed_fn changed;
+    void *owner;
+    dv_note_view *views;
+    size_t under_way;
+    bool freed; /* by its owner: the last answer frees it */
+};
+
+static void read_note(dv_note_view *v);
+
+/* ---- views ---- */
+
+static void free_view(dv_note_view *v) {
+    assert(!v->reading);
+    dv_znode_unwatch(v->of->client->znode, &v->watch);
+    if (v->cost) dv_release_watch(v->of->client, v->cost);
+    dv_note_clear(&v->note);
+    free(v->path);
+    free(v);
+}
+
+/* One whose answer is still to come is freed by that. */
+static void drop(dv_note_view **link) {
+    dv_note_view *v = *link;
+    *link = v->next;
+    v->wanted = false;
+    v->next = NULL;
+    if (!v->reading) free_view(v);
+}
+
+static bool is_listed(const dv_note_view *v) {
+    const dv_note_view *at = v->of->views;
+    while (at && at != v) at = at->next;
+    return at;
+}
+
+/* ---- reading ---- */
+
+static void stand(dv_note_view *v, dv_note_standing standing, int64_t now) {
+    assert(standing != DV_NOTE_UNREAD);
+    if (standing == DV_NOTE_ABSENT) {
+        v->gone_at = v->standing == DV_NOTE_THERE ? now : v->gone_at;
+        dv_note_clear(&v->note);
+    }
+    v->standing = standing;
+}
+
+/* Returns whether it says something else than before. */
+static bool take(dv_note_view *v, const dv_reply *reply, int64_t now) {
+    dv_note note;
+    if (reply->error == 0 && v->standing == DV_NOTE_THERE && v->mzxid == reply->stat->mzxid) return false;
+    int error = reply->error ? reply->error : dv_note_parse(&note, reply->data, reply->data_bytes, NULL);
+    if (dv_outcome_unknown(error) || dv_session_over(error)) return false;
+    if (error) {
+        bool was_absent = v->standing == DV_NOTE_ABSENT;
+        stand(v, DV_NOTE_ABSENT, now);
+        return !was_absent;
+    }
+    dv_note_clear(&v->note);
+    v->note = note;
+    v->mzxid = reply->stat->mzxid;
+    stand(v, DV_NOTE_THERE, now);
+    return true;
+}
+
+static void on_read(void *context, const dv_reply *reply, int64_t now) {
+    dv_note_view *v = context;
+    dv_notes *notes = v->of;
+    assert(v->reading && notes->under_way > 0);
+    v->reading = false;
+    notes->under_way--;
+    if (!is_listed(v)) {
+        free_view(v);
+        if (notes->freed && notes->under_way == 0) free(notes);
+        return;
+    }
+    bool changed = take(v, reply, now);
+    if (v->look_again) read_note(v);
+    if (reply->error == DIVVY_ENOMEM) dv_client_again(notes->client);
+    if (changed) notes->changed(notes->owner, v, now);
+}
+
+static void on_fired(dv_watch *watch, dv_watch_kind kind, int64_t now) {
+    (void)kind;
+    (void)now;
+    read_note(DV_CONTAINER(watch, dv_note_view, watch));
+}
+
+static void read_note(dv_note_view *v) {
+    divvy_client *client = v->of->client;
+    v->look_again = v->reading;
+    if (v->reading || !dv_client_connected(client)) return;
+    v->watch.fired = on_fired;
+    if (dv_znode_get(client->znode, v->path, &v->watch, on_read, v) != 0) {
+        dv_client_again(client);
+        return;
+    }
+    v->reading = true;
+    v->of->under_way++;
+}
+
+/* ---- wanting ---- */
+
+dv_note_view *dv_notes_keep(dv_note_view *v) {
+    if (v) v->wanted = true;
+    return v;
+}
+
+static dv_note_view *make_view(dv_notes *notes, const char *node) {
+    size_t bytes = strlen(node) + 1;
+    dv_note_view *v = calloc(1, sizeof *v + bytes);
+    if (!v) return NULL;
+    *v = (dv_note_view){.of = notes, .path = dv_path_join(notes->directory, node)};
+    memcpy(v->node, node, bytes);
+    if (!v->path) {
+        free(v);
+        return NULL;
+    }
+    v->next = notes->views;
+    notes->views = v;
+    if (dv_reserve_watch(notes->client, dv_path_cost(v->path))) v->cost = dv_path_cost(v->path);
+    else v->standing = DV_NOTE_ABSENT; /* Without room for a watch its member is treated as one without a note. */
+    if (v->cost) read_note(v);
+    return v;
+}
+
+dv_note_view *dv_notes_want(dv_notes *notes, const char *node) {
+    dv_note_view *v = notes->views;
+    while (v && strcmp(v->node, node) != 0) v = v->next;
+    return dv_notes_keep(v ? v : make_view(notes, node));
+}
+
+void dv_notes_sweep(dv_notes *notes) {
+    for (dv_note_view **link = &notes->views; *link;) {
+        dv_note_view *v = *link;
+        bool wanted = v->wanted;
+        v->wanted = false;
+        if (wanted) link = &v->next;
+        else drop(link);
+    }
+}
+
+/* ---- its life ---- */
+
+void dv_notes_connected(dv_notes *notes) {
+    for (dv_note_view *v = notes->views; v; v = v->next) {
+        if (v->cost && !v->reading) read_note(v);
+    }
+}
+
+dv_notes *dv_notes_new(divvy_client *client, const char *directory, dv_notes_changed_fn changed, void *owner) {
+    dv_notes *notes = calloc(1, sizeof *notes);
+    if (notes) *notes = (dv_notes){.client = client, .directory = directory, .changed = changed, .owner = owner};
+    return notes;
+}
+
+void dv_notes_free(dv_notes *notes) {
+    if (!notes) return;
+    while (notes->views) drop(&notes->views);
+    notes->freed = true;
+    if (notes->under_way == 0) free(notes);
+}

@@ -1,0 +1,38 @@
+/* Our own note: one ephemeral node whose data we change, one write at a time. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, T0 and T5. It is made once, under the name of our node in the party, and written at the version
+ * that the last write left, so that nobody else's write is taken for ours, and a lost answer says nothing wrong. */
+#ifndef DV_OWN_NOTE_H
+#define DV_OWN_NOTE_H
+
+#include "client/client.h"
+
+typedef struct dv_own_note dv_own_note;
+
+/* Heard from the loop, and inside dv_own_note_leave(). */
+typedef struct {
+    /* It is there, or cannot be had. Once, unless gone() comes first. */
+    void (*settled)(void *owner, dv_own_note *note, int64_t now);
+    /* The write that was under way has ended: 0; or an error, and it did nothing, nor the deletes with it. */
+    void (*wrote)(void *owner, dv_own_note *note, int error, int64_t now);
+    /* Nothing of it is left: the last call. */
+    void (*gone)(void *owner, dv_own_note *note, int64_t now);
+} dv_own_note_events;
+
+/* Makes the node `directory`/`name`, with `text`, and the directory if it is missing. Takes over the text; `directory`
+ * lives until gone(). Returns 0, or DIVVY_ELIMIT, DIVVY_ENOMEM; then *out is NULL and nothing happens. */
+int dv_own_note_make(dv_own_note **out, divvy_client *client, const char *directory, const char *name, char *text,
+                     const dv_own_note_events *events, void *owner);
+/* Returns whether it is there, so that others can read it. */
+bool dv_own_note_stands(const dv_own_note *note);
+/* Returns whether it can be written now. */
+bool dv_own_note_is_free(const dv_own_note *note);
+/* Writes it, and deletes these nodes, all or nothing. While it is free. Takes over the text; the paths live until
+ * wrote(). A write whose answer is lost is sent again unchanged, on the next connection. Returns 0, or DIVVY_ENOMEM and
+ * nothing happens. */
+int dv_own_note_write(dv_own_note *note, char *text, const char *const *deletes, size_t count, int64_t now);
+/* Deletes it. gone() follows, after wrote() of what is under way; which comes in this call if it is not sent. A second
+ * call does nothing. */
+void dv_own_note_leave(dv_own_note *note, int64_t now);
+
+#endif

@@ -1,0 +1,64 @@
+/* The items that we give away, and keep until their next owners are ready. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, rules T1, T3 to T5. */
+#include <assert.h>
+
+#include "partitioner/handover.h"
+
+static bool is_ready(const dv_item *item) {
+    const dv_note_view *taker = item->taker;
+    return taker->standing == DV_NOTE_THERE && dv_note_is_of(&taker->note, item->partitioner->dealt) &&
+           dv_note_is_ready(&taker->note, item->number);
+}
+
+/* T4. A note that has gone may come back under another name, with the next plan. */
+static int64_t due_of(const dv_item *item) {
+    const divvy_partitioner *p = item->partitioner;
+    const dv_note_view *taker = item->taker;
+    int64_t due = item->away_since + p->config.handover_timeout_ms;
+    if (taker->standing != DV_NOTE_ABSENT) return due;
+    int64_t gone_due = taker->gone_at ? taker->gone_at + p->config.leave_boundary_ms : 0;
+    return gone_due < due ? gone_due : due;
+}
+
+static bool may_stay(const dv_item *item) {
+    const divvy_partitioner *p = item->partitioner;
+    if (!item->shown || item->wanted || !item->dealt || !item->taker || !item->held) return false;
+    if (p->life != DV_LIFE_TAKING_PART || !p->target_valid || !dv_handover_can(p)) return false;
+    return item->plain || !p->kazoo_seen; /* P11 */
+}
+
+bool dv_give_keeps(const dv_item *item, int64_t now) {
+    return may_stay(item) && now < due_of(item) && !is_ready(item);
+}
+
+bool dv_give_lists(const dv_item *item) {
+    return may_stay(item) && item->taker->standing != DV_NOTE_ABSENT;
+}
+
+int64_t dv_give_seen(const dv_item *item) {
+    return may_stay(item) && is_ready(item) ? item->taker->mzxid : 0;
+}
+
+void dv_give_update(divvy_partitioner *p, int64_t now) {
+    struct dv_handover *h = p->handover;
+    if (!h) return;
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        dv_item *item = dv_item_at(p, i);
+        if (dv_give_lists(item) != item->in_leaving) h->dirty = true;
+        bool leaving = item->shown && !item->revoked && dv_give_keeps(item, now);
+        if (leaving == item->leaving) continue;
+        item->leaving = leaving;
+        dv_snapshot_changed(p);
+        dv_report_item(item, p->target_reason);
+    }
+}
+
+int64_t dv_give_due(const divvy_partitioner *p) {
+    int64_t due = INT64_MAX;
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        const dv_item *item = dv_item_at(p, i);
+        if (item->leaving && due_of(item) < due) due = due_of(item);
+    }
+    return due;
+}

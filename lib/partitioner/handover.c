@@ -1,0 +1,447 @@
+/* Our note, and the places that leave with a write of it. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, rules T1, T2, T5. One write is under way at a time. What it says of leaving and ready items is made
+ * of the items as they are when it is sent. */
+#include "partitioner/handover.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/container.h"
+#include "znode/path.h"
+
+enum {
+    DEPARTURES_MAX = 199, /* together with the note, one multi */
+    GIVEN_MAX = 4096,     /* more than a note can hold */
+    WRITE_GAP_MS = 100,   /* or a millisecond for each member */
+};
+
+static void write_next(struct dv_handover *h, int64_t now);
+
+bool dv_handover_can(const divvy_partitioner *p) {
+    const struct dv_handover *h = p->handover;
+    return h && h->note && dv_own_note_stands(h->note) && p->life == DV_LIFE_TAKING_PART;
+}
+
+/* ---- what the note says ---- */
+
+typedef struct {
+    dv_note note;
+    bool *leaving, *ready;
+} contents;
+
+static void clear_contents(contents *c) {
+    free(c->leaving);
+    free(c->ready);
+    free(c->note.leaving);
+    free(c->note.ready);
+}
+
+static void mark_departures(contents *c, const dv_departure *first) {
+    for (const dv_departure *d = first; d; d = d->next) {
+        if (!d->item->dealt) continue;
+        c->leaving[d->item->number] |= d->in_leaving;
+        c->ready[d->item->number] |= d->in_ready;
+    }
+}
+
+static size_t list_marked(uint32_t *out, const bool *marks, size_t count) {
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (marks[i]) out[found++] = (uint32_t)i;
+    }
+    return found;
+}
+
+/* Collects what is true now, without the places that go with this write. */
+static bool collect(contents *c, const struct dv_handover *h) {
+    const divvy_partitioner *p = h->p;
+    const dv_plan_set *set = p->dealt;
+    size_t count = set->count;
+    *c = (contents){.note = {.set_count = count, .set_crc = set->crc, .set_hash = set->hash}};
+    c->leaving = calloc(count + 1, sizeof *c->leaving);
+    c->ready = calloc(count + 1, sizeof *c->ready);
+    c->note.leaving = malloc((count + 1) * sizeof *c->note.leaving);
+    c->note.ready = malloc((count + 1) * sizeof *c->note.ready);
+    if (!c->leaving || !c->ready || !c->note.leaving || !c->note.ready) return false;
+    for (size_t i = 0; i < count; i++) {
+        const dv_item *item = dv_table(p)->dealt[i];
+        c->leaving[i] = dv_give_lists(item);
+        c->ready[i] = dv_take_lists(item);
+    }
+    mark_departures(c, h->waiting);
+    c->note.leaving_count = list_marked(c->note.leaving, c->leaving, count);
+    c->note.ready_count = list_marked(c->note.ready, c->ready, count);
+    c->note.given = h->given;
+    c->note.given_count = h->given_count;
+    return true;
+}
+
+/* Notes which items and places the text names. */
+static void note_listed(struct dv_handover *h, const contents *c, size_t leaving, size_t ready) {
+    const divvy_partitioner *p = h->p;
+    for (size_t i = 0; i < dv_item_count(p); i++) dv_item_at(p, i)->in_leaving = dv_item_at(p, i)->in_ready = false;
+    for (size_t i = 0; i < leaving; i++) dv_table(p)->dealt[c->note.leaving[i]]->in_leaving = true;
+    for (size_t i = 0; i < ready; i++) dv_table(p)->dealt[c->note.ready[i]]->in_ready = true;
+}
+
+/* Returns the text, or NULL: no memory. */
+static char *compose(struct dv_handover *h) {
+    contents c;
+    size_t leaving = 0, ready = 0, given = 0;
+    char *text = collect(&c, h) ? dv_note_print(&c.note, &leaving, &ready, &given) : NULL;
+    if (text) note_listed(h, &c, leaving, ready);
+    clear_contents(&c);
+    return text;
+}
+
+/* ---- what was given ---- */
+
+static void forget_given(struct dv_handover *h) {
+    assert(h->giving == 0);
+    dv_plan_set_unref(h->given_set);
+    h->given_set = NULL;
+    h->given_count = 0;
+}
+
+/* The numbers are those of one set. Old entries may be dropped at any time (T5). */
+static void make_room_for_given(struct dv_handover *h, size_t more) {
+    if (h->given_set && !dv_plan_set_equal(h->given_set, h->p->dealt)) forget_given(h);
+    if (!h->given_set) h->given_set = dv_plan_set_ref(h->p->dealt);
+    if (h->given_count + more <= GIVEN_MAX) return;
+    size_t dropped = h->given_count + more - GIVEN_MAX;
+    h->given_count -= dropped;
+    memmove(h->given, h->given + dropped, h->given_count * sizeof *h->given);
+}
+
+static void add_given(struct dv_handover *h, const dv_departure *first) {
+    make_room_for_given(h, DEPARTURES_MAX);
+    for (const dv_departure *d = first; d; d = d->next) {
+        if (d->seen == 0 || !d->item->dealt) continue;
+        h->given[h->given_count++] = (dv_note_given){d->item->number, dv_contender_sequence(d->place), d->seen};
+        h->giving++;
+    }
+}
+
+/* ---- departures ---- */
+
+/* Each leaves its queue by itself, or is known to have left it. */
+static void end_departures(dv_departure *first, bool deleted, int64_t now) {
+    for (dv_departure *d = first, *next; d; d = next) {
+        next = d->next;
+        dv_contender_taken(d->place, deleted, now);
+        free(d);
+    }
+}
+
+static void end_waiting(struct dv_handover *h, int64_t now) {
+    dv_departure *first = h->waiting;
+    h->waiting = NULL;
+    h->waiting_end = &h->waiting;
+    end_departures(first, false, now);
+}
+
+void dv_handover_leave(dv_item *item, dv_contender *place) {
+    struct dv_handover *h = item->partitioner->handover;
+    int64_t seen = h ? dv_give_seen(item) : 0;
+    bool said = h && (item->in_leaving || item->in_ready || seen);
+    bool can = said && dv_handover_can(item->partitioner) && dv_contender_stands(place);
+    dv_departure *d = can ? malloc(sizeof *d) : NULL;
+    if (!d) {
+        dv_contender_leave(place);
+        return;
+    }
+    *d = (dv_departure){
+        .item = item, .place = place, .in_leaving = item->in_leaving, .in_ready = item->in_ready, .seen = seen};
+    item->in_leaving = item->in_ready = false;
+    dv_contender_take_away(place);
+    *h->waiting_end = d;
+    h->waiting_end = &d->next;
+    dv_handover_changed(item->partitioner);
+}
+
+/* ---- writing ---- */
+
+static dv_departure *take_departures(struct dv_handover *h, const char *paths[DEPARTURES_MAX], size_t *count) {
+    dv_departure *first = h->waiting, *last = NULL;
+    for (*count = 0; h->waiting && *count < DEPARTURES_MAX; h->waiting = last->next) {
+        last = h->waiting;
+        paths[(*count)++] = dv_contender_path(last->place);
+    }
+    if (last) last->next = NULL;
+    if (!h->waiting) h->waiting_end = &h->waiting;
+    return last ? first : NULL;
+}
+
+static void put_back(struct dv_handover *h, dv_departure *first) {
+    for (dv_departure *d = first; d; d = d->next) {
+        if (d->next) continue;
+        d->next = h->waiting;
+        if (!h->waiting) h->waiting_end = &d->next;
+        h->waiting = first;
+        return;
+    }
+}
+
+static void write_note(struct dv_handover *h, int64_t now) {
+    const char *paths[DEPARTURES_MAX];
+    size_t count;
+    dv_departure *going = take_departures(h, paths, &count);
+    add_given(h, going);
+    char *text = compose(h);
+    if (!text || dv_own_note_write(h->note, text, paths, count, now) != 0) {
+        free(text);
+        h->given_count -= h->giving;
+        h->giving = 0;
+        put_back(h, going);
+        dv_client_again(h->p->object.client);
+        return;
+    }
+    int64_t gap_ms = (int64_t)h->p->party.count > WRITE_GAP_MS ? (int64_t)h->p->party.count : WRITE_GAP_MS;
+    h->under_way = going;
+    h->writing = true;
+    h->dirty = false;
+    h->write_at = now + gap_ms;
+}
+
+static void write_next(struct dv_handover *h, int64_t now) {
+    if (!dv_handover_can(h->p)) end_waiting(h, now);
+    else if (!h->writing && dv_own_note_is_free(h->note) && (h->waiting || (h->dirty && now >= h->write_at)))
+        write_note(h, now);
+}
+
+/* T5: a write that failed did nothing, so the places leave one by one, and the note follows without them. */
+static void on_wrote(void *owner, dv_own_note *note, int error, int64_t now) {
+    struct dv_handover *h = owner;
+    divvy_partitioner *p = h->p;
+    dv_departure *gone = h->under_way;
+    assert(h->writing);
+    h->writing = false;
+    dv_op_begin(p); /* The last place may be the last thing that keeps the partitioner. */
+    if (error) h->given_count -= h->giving;
+    if (error) h->dirty = true;
+    h->giving = 0;
+    h->under_way = NULL;
+    end_departures(gone, error == 0, now);
+    if (note == h->note && !dv_own_note_stands(note)) dv_handover_unnamed(p, now);
+    dv_handover_changed(p);
+    dv_op_end(p, now);
+}
+
+/* ---- our note's life ---- */
+
+static void on_settled(void *owner, dv_own_note *note, int64_t now) {
+    struct dv_handover *h = owner;
+    divvy_partitioner *p = h->p;
+    if (note != h->note || !p->membership) return;
+    dv_membership_go_on(p->membership, now);
+}
+
+static void on_gone(void *owner, dv_own_note *note, int64_t now) {
+    struct dv_handover *h = owner;
+    divvy_partitioner *p = h->p;
+    assert(h->notes > 0);
+    h->notes--;
+    if (note == h->note) {
+        h->note = NULL;
+        end_waiting(h, now);
+    }
+    dv_client_changed(p->object.client);
+    dv_op_end(p, now);
+}
+
+void dv_handover_unnamed(divvy_partitioner *p, int64_t now) {
+    struct dv_handover *h = p->handover;
+    if (!h || !h->note) return;
+    dv_own_note *note = h->note;
+    dv_own_note_leave(note, now);
+    h->note = NULL;
+    end_waiting(h, now);
+}
+
+void dv_handover_named(void *partitioner, const char *node, int64_t now) {
+    static const dv_own_note_events events = {on_settled, on_wrote, on_gone};
+    divvy_partitioner *p = partitioner;
+    struct dv_handover *h = p->handover;
+    dv_handover_unnamed(p, now);
+    if (h && !h->writing) make_room_for_given(h, 0);
+    char *text = h && !h->writing ? compose(h) : NULL;
+    if (text && dv_own_note_make(&h->note, p->object.client, h->directory, node, text, &events, h) == 0) {
+        h->notes++;
+        dv_op_begin(p);
+        return; /* until it has settled */
+    }
+    free(text);
+    dv_membership_go_on(p->membership, now);
+}
+
+bool dv_handover_at_rest(const divvy_partitioner *p) {
+    return !p->handover || p->handover->notes == 0;
+}
+
+/* ---- plans ---- */
+
+static void keep_views(const divvy_partitioner *p) {
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        dv_notes_keep(dv_item_at(p, i)->taker);
+        dv_notes_keep(dv_item_at(p, i)->giver);
+    }
+    dv_notes_sweep(p->handover->others);
+}
+
+static void forget_taker(dv_item *item) {
+    item->taker = NULL;
+    item->away_since = 0;
+}
+
+void dv_handover_no_plan(divvy_partitioner *p) {
+    if (!p->handover) return;
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        dv_item *item = dv_item_at(p, i);
+        forget_taker(item);
+        item->giver = NULL;
+        item->awaited = false;
+    }
+    dv_take_judge(p, NULL, dv_client_now(p->object.client));
+    keep_views(p);
+    dv_handover_changed(p);
+}
+
+/* T2: what the plan gives us. */
+static void expect(struct dv_handover *h, dv_item *item, const char *before, bool is_new) {
+    forget_taker(item);
+    if (!is_new || item->held || item->place) return;
+    item->awaited = true;
+    item->giver = before ? dv_notes_want(h->others, before) : NULL;
+}
+
+/* T1: what it gives to others. */
+static void give(struct dv_handover *h, dv_item *item, const char *owner, int64_t now) {
+    item->giver = NULL;
+    item->awaited = false;
+    if (!item->shown) {
+        forget_taker(item);
+        return;
+    }
+    if (item->away_since == 0) item->away_since = now;
+    item->taker = owner ? dv_notes_want(h->others, owner) : NULL;
+}
+
+void dv_handover_plan(divvy_partitioner *p, int64_t plan_mzxid, const uint8_t *mine, const char *const *owners,
+                      const char *const *before, int64_t now) {
+    struct dv_handover *h = p->handover;
+    if (!h) return;
+    bool is_new = h->plan_mzxid != plan_mzxid;
+    if (is_new) h->plan_at = now;
+    h->plan_mzxid = plan_mzxid;
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        if (dv_item_at(p, i)->dealt) continue;
+        forget_taker(dv_item_at(p, i));
+        dv_item_at(p, i)->giver = NULL;
+    }
+    for (size_t i = 0; i < p->dealt->count; i++) {
+        dv_item *item = dv_table(p)->dealt[i];
+        if (mine[i]) expect(h, item, before[i], is_new && !item->wanted);
+        else give(h, item, owners[i], now);
+    }
+    keep_views(p);
+    dv_handover_changed(p);
+}
+
+/* ---- events ---- */
+
+static void set_timer(struct dv_handover *h, int64_t now) {
+    int64_t due = dv_give_due(h->p), take_due = dv_take_due(h->p, now);
+    if (take_due < due) due = take_due;
+    if (h->dirty && h->note && h->write_at < due && h->write_at > now) due = h->write_at;
+    if (due == INT64_MAX) dv_timer_cancel(&h->timer);
+    else dv_timer_set(h->p->object.client, &h->timer, due > now ? due : now + 1);
+}
+
+static void look_at_all(struct dv_handover *h, int64_t now) {
+    divvy_partitioner *p = h->p;
+    if (p->state != DIVVY_FAILURE) {
+        dv_state_handover(p, now);
+        dv_take_update(p, now);
+        dv_items_claim(p, now);
+        dv_state_check_complete(p, now);
+    }
+    write_next(h, now);
+    if (p->state != DIVVY_FAILURE) set_timer(h, now);
+}
+
+static void on_go(dv_event *event, int64_t now) {
+    struct dv_handover *h = DV_CONTAINER(event, struct dv_handover, go);
+    divvy_partitioner *p = h->p;
+    assert(h->go_posted);
+    h->go_posted = false;
+    look_at_all(h, now);
+    dv_op_end(p, now);
+}
+
+void dv_handover_changed(divvy_partitioner *p) {
+    struct dv_handover *h = p->handover;
+    if (!h || h->go_posted) return;
+    h->go_posted = true;
+    dv_op_begin(p);
+    dv_client_post(p->object.client, &h->go);
+}
+
+static void on_timer(dv_timer *timer, int64_t now) {
+    look_at_all(DV_CONTAINER(timer, struct dv_handover, timer), now);
+}
+
+static void on_other_changed(void *owner, dv_note_view *view, int64_t now) {
+    struct dv_handover *h = owner;
+    if (h->p->state == DIVVY_FAILURE) return;
+    dv_take_judge(h->p, view, now);
+    dv_handover_changed(h->p);
+}
+
+void dv_handover_connected(divvy_partitioner *p) {
+    if (!p->handover) return;
+    dv_notes_connected(p->handover->others);
+    dv_handover_changed(p);
+}
+
+/* ---- life ---- */
+
+int dv_handover_init(divvy_partitioner *p, divvy_client *client) {
+    if (!p->follower || p->config.mode == DIVVY_EAGER || p->config.handover_timeout_ms == 0) return 0;
+    struct dv_handover *h = p->handover = calloc(1, sizeof *h);
+    if (!h) return DIVVY_ENOMEM;
+    h->p = p;
+    h->waiting_end = &h->waiting;
+    h->go.run = on_go;
+    h->timer.fire = on_timer;
+    h->directory = dv_path_join(p->path, "notes");
+    h->given = malloc(GIVEN_MAX * sizeof *h->given);
+    h->others = h->directory ? dv_notes_new(client, h->directory, on_other_changed, h) : NULL;
+    if (h->others && h->given) return 0;
+    dv_handover_free(p);
+    return DIVVY_ENOMEM;
+}
+
+void dv_handover_stop(divvy_partitioner *p) {
+    struct dv_handover *h = p->handover;
+    if (!h) return;
+    int64_t now = dv_client_now(p->object.client);
+    dv_timer_cancel(&h->timer);
+    h->plan_mzxid = 0;
+    dv_handover_no_plan(p);
+    end_waiting(h, now);
+}
+
+void dv_handover_free(divvy_partitioner *p) {
+    struct dv_handover *h = p->handover;
+    if (!h) return;
+    assert(h->notes == 0 && !h->waiting && !h->under_way && !h->go_posted);
+    dv_timer_cancel(&h->timer);
+    dv_notes_free(h->others);
+    dv_plan_set_unref(h->given_set);
+    free(h->given);
+    free(h->directory);
+    free(h);
+    p->handover = NULL;
+}

@@ -1,0 +1,96 @@
+/* Handovers, as the rooms of the partitioner share them. SPDX-License-Identifier: Apache-2.0
+ *
+ * handover.c has our note, and the places that leave with a write of it; give.c what we give away, take.c what we are
+ * to take. docs/protocol.md, rules T1 to T7. */
+#ifndef DV_HANDOVER_H
+#define DV_HANDOVER_H
+
+#include "handover/notes.h"
+#include "handover/own_note.h"
+#include "partitioner/partitioner.h"
+
+/* A place that leaves together with a write of our note. */
+typedef struct dv_departure {
+    struct dv_departure *next;
+    dv_item *item; /* lives at least as long as the place */
+    dv_contender *place;
+    bool in_leaving, in_ready; /* stands so in our note */
+    int64_t seen;              /* T5: gives the item; the mzxid of the note that was acted on. 0: it is only left */
+} dv_departure;
+
+struct dv_handover {
+    divvy_partitioner *p;
+    char *directory;   /* P/notes */
+    dv_own_note *note; /* of our node in the party; NULL: none */
+    unsigned notes;    /* ours that are not gone: this one, and those of our earlier nodes */
+    dv_notes *others;
+    dv_plan_set *given_set; /* whose numbering `given` has */
+    dv_note_given *given;   /* the oldest first */
+    size_t given_count;
+    size_t giving; /* of the write under way: the last ones of `given` */
+    dv_departure *waiting, **waiting_end, *under_way;
+    bool writing;       /* a write of this note, or of an earlier one, is under way */
+    bool dirty;         /* our note says something else than is true */
+    int64_t write_at;   /* from then on it may be written for that alone */
+    int64_t plan_at;    /* since when we follow the newest plan */
+    int64_t plan_mzxid; /* of that */
+    dv_event go;        /* posted while there may be something to write */
+    bool go_posted;
+    dv_timer timer;
+};
+
+/* ---- handover.c ---- */
+/* Returns 0 or DIVVY_ENOMEM. A member that hands nothing over has none (NULL), and the calls below do nothing for it. */
+int dv_handover_init(divvy_partitioner *p, divvy_client *client);
+void dv_handover_free(divvy_partitioner *p);
+/* Our node in the party is about to be made: first its note. dv_membership_go_on() follows in any case. */
+void dv_handover_named(void *partitioner, const char *node, int64_t now);
+/* Our node in the party is gone, or no longer ours. */
+void dv_handover_unnamed(divvy_partitioner *p, int64_t now);
+void dv_handover_connected(divvy_partitioner *p);
+/* Returns whether all notes of ours are gone. */
+bool dv_handover_at_rest(const divvy_partitioner *p);
+/* A plan is in force. mine[i]: it gives us item i of the set that is dealt, which is its set. owners[i]: the node of the
+ * live member to which it gives it, NULL: none; before[i]: to which the plan before gave it. */
+void dv_handover_plan(divvy_partitioner *p, int64_t plan_mzxid, const uint8_t *mine, const char *const *owners,
+                      const char *const *before, int64_t now);
+/* None is. */
+void dv_handover_no_plan(divvy_partitioner *p);
+/* Something of it may be another now: looks at all again, in an event of its own, and writes what has changed. */
+void dv_handover_changed(divvy_partitioner *p);
+/* The place leaves its queue, with a write of our note if that says something of it. */
+void dv_handover_leave(dv_item *item, dv_contender *place);
+/* Nothing is handed over from now on: places leave by themselves. */
+void dv_handover_stop(divvy_partitioner *p);
+/* Returns whether our note can be read by others. */
+bool dv_handover_can(const divvy_partitioner *p);
+
+/* ---- give.c ---- */
+/* Sets which of the shown items outside the target are kept for their next owners (T1, T3, T4). */
+void dv_give_update(divvy_partitioner *p, int64_t now);
+/* Returns whether the note says that we give it away. */
+bool dv_give_lists(const dv_item *item);
+/* T5: the mzxid of the note by which the next owner is ready now, or 0. */
+int64_t dv_give_seen(const dv_item *item);
+/* Returns whether it is kept now, revoked or not. */
+bool dv_give_keeps(const dv_item *item, int64_t now);
+/* When the first of them may be overdue; INT64_MAX: none. */
+int64_t dv_give_due(const divvy_partitioner *p);
+
+/* ---- take.c ---- */
+/* T2: returns whether it may be asked for now. */
+bool dv_take_may_enter(const dv_item *item, int64_t now);
+/* T2: returns whether the one who has it says so, so that no list is needed. */
+bool dv_take_is_awaited(const dv_item *item);
+/* Its place is there, or waits behind somebody. */
+void dv_take_placed(void *item, dv_contender *place, int64_t now);
+void dv_take_waits(void *item, dv_contender *place, int64_t now);
+/* T6, T7: places that wait for a note are looked at. NULL: for any. */
+void dv_take_judge(divvy_partitioner *p, const dv_note_view *view, int64_t now);
+/* Returns whether the note says that we stand ready for it. */
+bool dv_take_lists(const dv_item *item);
+/* T2: the user is told to prepare for what is to come, and no longer for what is not. */
+void dv_take_update(divvy_partitioner *p, int64_t now);
+int64_t dv_take_due(const divvy_partitioner *p, int64_t now);
+
+#endif

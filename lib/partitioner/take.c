@@ -1,0 +1,102 @@
+/* The items that we are to take from those who have them. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, rules T2, T6, T7. */
+#include <assert.h>
+
+#include "partitioner/handover.h"
+
+/* For who has nothing to prepare: until its note says that it gives the item away, the present owner may not have read
+ * the plan. To ask for the item before costs a list. */
+enum { PATIENCE_MS = 100 };
+
+static bool is_leaving_it(const dv_item *item) {
+    const dv_note_view *giver = item->giver;
+    return giver && giver->standing == DV_NOTE_THERE && dv_note_is_of(&giver->note, item->partitioner->dealt) &&
+           dv_note_is_leaving(&giver->note, item->number);
+}
+
+static bool is_prepared(const dv_item *item, int64_t now) {
+    return item->prepared || item->prepare_due == 0 || now >= item->prepare_due;
+}
+
+bool dv_take_may_enter(const dv_item *item, int64_t now) {
+    const divvy_partitioner *p = item->partitioner;
+    if (!p->handover || !item->giver || !dv_handover_can(p)) return true;
+    switch (item->giver->standing) {
+    case DV_NOTE_UNREAD: return false;
+    case DV_NOTE_ABSENT: return true;
+    case DV_NOTE_THERE: break;
+    }
+    if (!is_prepared(item, now)) return false;
+    return is_leaving_it(item) || now >= p->handover->plan_at + PATIENCE_MS;
+}
+
+bool dv_take_is_awaited(const dv_item *item) {
+    return item->partitioner->handover && is_leaving_it(item);
+}
+
+/* T6, T7. */
+static void judge(dv_item *item, int64_t now) {
+    dv_contender *place = item->place;
+    const dv_note_view *giver = item->giver;
+    if (!place || !dv_contender_is_parked(place)) return;
+    bool readable = giver && giver->standing == DV_NOTE_THERE && dv_note_is_of(&giver->note, item->partitioner->dealt);
+    bool given =
+        readable && dv_note_gives(&giver->note, item->number, dv_contender_sequence(place), dv_contender_token(place));
+    if (given) dv_contender_take(place, now);
+    else if (!is_leaving_it(item)) dv_contender_look(place);
+}
+
+void dv_take_placed(void *context, dv_contender *place, int64_t now) {
+    dv_item *item = context;
+    assert(item->place == place);
+    (void)place;
+    dv_handover_changed(item->partitioner);
+    judge(item, now);
+}
+
+void dv_take_waits(void *context, dv_contender *place, int64_t now) {
+    dv_item *item = context;
+    (void)place;
+    (void)now;
+    dv_handover_changed(item->partitioner);
+}
+
+void dv_take_judge(divvy_partitioner *p, const dv_note_view *view, int64_t now) {
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        dv_item *item = dv_item_at(p, i);
+        if (item->dealt && (!view || item->giver == view)) judge(item, now);
+    }
+}
+
+bool dv_take_lists(const dv_item *item) {
+    return item->wanted && item->dealt && !item->held && item->place && dv_contender_is_behind(item->place);
+}
+
+/* The user prepares for what is to be ours and is not; and is told when that is not to be after all. */
+void dv_take_update(divvy_partitioner *p, int64_t now) {
+    struct dv_handover *h = p->handover;
+    if (!h) return;
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        dv_item *item = dv_item_at(p, i);
+        if (dv_take_lists(item) && !item->in_ready) h->dirty = true;
+        bool asked = item->wanted && item->awaited && !item->shown && p->life == DV_LIFE_TAKING_PART &&
+                     p->config.prepare_timeout_ms > 0;
+        if (asked == (item->prepare_due != 0)) continue;
+        item->prepare_due = asked ? now + p->config.prepare_timeout_ms : 0;
+        item->prepared = item->prepare_seen = false;
+        dv_snapshot_changed(p);
+        dv_report_item(item, p->target_reason);
+    }
+}
+
+int64_t dv_take_due(const divvy_partitioner *p, int64_t now) {
+    int64_t due = INT64_MAX, patient = p->handover->plan_at + PATIENCE_MS;
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        const dv_item *item = dv_item_at(p, i);
+        if (!item->wanted || item->place || !item->giver || item->giver->standing != DV_NOTE_THERE) continue;
+        int64_t at = item->prepare_due && !item->prepared ? item->prepare_due : patient;
+        if (at > now && at < due) due = at;
+    }
+    return due;
+}
