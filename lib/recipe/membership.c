@@ -149,7 +149,7 @@ static void hear(dv_node *node, dv_session_event event, int64_t now) {
     (void)now;
     bool connected = event == DV_SESSION_CONNECTED; /* A deletion may have been missed. */
     if (event == DV_SESSION_OVER) m->watching = false;
-    if (event == DV_SESSION_CLOSING) dv_node_leave(node);
+    if (event == DV_SESSION_CLOSING) dv_membership_leave(m);
     if (!connected && event != DV_SESSION_AGAIN) return;
     if (node->stage == DV_NODE_UNMADE) start(m);
     else if (connected || !node->watch.link) keep_watch(m);
@@ -198,6 +198,8 @@ void dv_membership_describe(dv_membership *m, const char *data) {
 }
 
 void dv_membership_leave(dv_membership *m) {
+    if (m->held_up && m->node.stage == DV_NODE_CREATING) dv_node_enter(&m->node, DV_NODE_UNMADE); /* Nothing was sent. */
+    m->held_up = false;
     dv_node_leave(&m->node);
 }
 
