@@ -118,6 +118,11 @@ dv_note_view *dv_notes_keep(dv_note_view *v) {
     return v;
 }
 
+/* Half of the budget at most: places need the rest, and can do without notes. */
+static bool reserve(divvy_client *client, size_t bytes) {
+    return client->watched.used_bytes + bytes <= client->watched.limit_bytes / 2 && dv_reserve_watch(client, bytes);
+}
+
 static dv_note_view *make_view(dv_notes *notes, const char *node) {
     size_t bytes = strlen(node) + 1;
     dv_note_view *v = calloc(1, sizeof *v + bytes);
@@ -130,7 +135,7 @@ static dv_note_view *make_view(dv_notes *notes, const char *node) {
     }
     v->next = notes->views;
     notes->views = v;
-    if (dv_reserve_watch(notes->client, dv_path_cost(v->path))) v->cost = dv_path_cost(v->path);
+    if (reserve(notes->client, dv_path_cost(v->path))) v->cost = dv_path_cost(v->path);
     else v->standing = DV_NOTE_ABSENT; /* Without room for a watch its member is treated as one without a note. */
     if (v->cost) read_note(v);
     return v;

@@ -148,7 +148,7 @@ static void tell_handover(dv_follower *f, source s, const uint8_t *mine, int64_t
     if (s == BY_PLAN) owners = (const char **)(uintptr_t)calloc(2 * p->dealt->count, sizeof *owners);
     bool known =
         owners && list_owners(f, plan_of(f), owners) && list_owners(f, f->memory.before, owners + p->dealt->count);
-    if (known) dv_handover_plan(p, plan_of(f)->mzxid, mine, owners, owners + p->dealt->count, now);
+    if (known) dv_handover_plan(p, mine, owners, owners + p->dealt->count, now);
     else dv_handover_no_plan(p);
     free((void *)owners);
 }

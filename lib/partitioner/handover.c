@@ -301,7 +301,7 @@ void dv_handover_no_plan(divvy_partitioner *p) {
         dv_item *item = dv_item_at(p, i);
         forget_taker(item);
         item->giver = NULL;
-        item->awaited = false;
+        item->awaited_since = 0;
     }
     dv_take_judge(p, NULL, dv_client_now(p->object.client));
     keep_views(p);
@@ -309,17 +309,17 @@ void dv_handover_no_plan(divvy_partitioner *p) {
 }
 
 /* T2: what the plan gives us. */
-static void expect(struct dv_handover *h, dv_item *item, const char *before, bool is_new) {
+static void expect(struct dv_handover *h, dv_item *item, const char *before, int64_t now) {
     forget_taker(item);
-    if (!is_new || item->held || item->place) return;
-    item->awaited = true;
+    if (item->wanted || item->held || item->place) return;
+    item->awaited_since = now;
     item->giver = before ? dv_notes_want(h->others, before) : NULL;
 }
 
 /* T1: what it gives to others. */
 static void give(struct dv_handover *h, dv_item *item, const char *owner, int64_t now) {
     item->giver = NULL;
-    item->awaited = false;
+    item->awaited_since = 0;
     if (!item->shown) {
         forget_taker(item);
         return;
@@ -328,13 +328,10 @@ static void give(struct dv_handover *h, dv_item *item, const char *owner, int64_
     item->taker = owner ? dv_notes_want(h->others, owner) : NULL;
 }
 
-void dv_handover_plan(divvy_partitioner *p, int64_t plan_mzxid, const uint8_t *mine, const char *const *owners,
-                      const char *const *before, int64_t now) {
+void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *const *owners, const char *const *before,
+                      int64_t now) {
     struct dv_handover *h = p->handover;
     if (!h) return;
-    bool is_new = h->plan_mzxid != plan_mzxid;
-    if (is_new) h->plan_at = now;
-    h->plan_mzxid = plan_mzxid;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         if (dv_item_at(p, i)->dealt) continue;
         forget_taker(dv_item_at(p, i));
@@ -342,7 +339,7 @@ void dv_handover_plan(divvy_partitioner *p, int64_t plan_mzxid, const uint8_t *m
     }
     for (size_t i = 0; i < p->dealt->count; i++) {
         dv_item *item = dv_table(p)->dealt[i];
-        if (mine[i]) expect(h, item, before[i], is_new && !item->wanted);
+        if (mine[i]) expect(h, item, before[i], now);
         else give(h, item, owners[i], now);
     }
     keep_views(p);
@@ -365,7 +362,7 @@ static void look_at_all(struct dv_handover *h, int64_t now) {
         dv_state_handover(p, now);
         dv_take_update(p, now);
         dv_items_claim(p, now);
-        dv_state_check_complete(p, now);
+        dv_state_reconsider(p, now);
     }
     write_next(h, now);
     if (p->state != DIVVY_FAILURE) set_timer(h, now);
@@ -428,7 +425,6 @@ void dv_handover_stop(divvy_partitioner *p) {
     if (!h) return;
     int64_t now = dv_client_now(p->object.client);
     dv_timer_cancel(&h->timer);
-    h->plan_mzxid = 0;
     dv_handover_no_plan(p);
     end_waiting(h, now);
 }

@@ -29,12 +29,10 @@ struct dv_handover {
     size_t given_count;
     size_t giving; /* of the write under way: the last ones of `given` */
     dv_departure *waiting, **waiting_end, *under_way;
-    bool writing;       /* a write of this note, or of an earlier one, is under way */
-    bool dirty;         /* our note says something else than is true */
-    int64_t write_at;   /* from then on it may be written for that alone */
-    int64_t plan_at;    /* since when we follow the newest plan */
-    int64_t plan_mzxid; /* of that */
-    dv_event go;        /* posted while there may be something to write */
+    bool writing;     /* a write of this note, or of an earlier one, is under way */
+    bool dirty;       /* our note says something else than is true */
+    int64_t write_at; /* from then on it may be written for that alone */
+    dv_event go;      /* posted while there may be something to write */
     bool go_posted;
     dv_timer timer;
 };
@@ -52,8 +50,8 @@ void dv_handover_connected(divvy_partitioner *p);
 bool dv_handover_at_rest(const divvy_partitioner *p);
 /* A plan is in force. mine[i]: it gives us item i of the set that is dealt, which is its set. owners[i]: the node of the
  * live member to which it gives it, NULL: none; before[i]: to which the plan before gave it. */
-void dv_handover_plan(divvy_partitioner *p, int64_t plan_mzxid, const uint8_t *mine, const char *const *owners,
-                      const char *const *before, int64_t now);
+void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *const *owners, const char *const *before,
+                      int64_t now);
 /* None is. */
 void dv_handover_no_plan(divvy_partitioner *p);
 /* Something of it may be another now: looks at all again, in an event of its own, and writes what has changed. */

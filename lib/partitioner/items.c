@@ -66,8 +66,8 @@ void dv_items_show(divvy_partitioner *p, size_t i) {
     dv_item *item = dv_item_at(p, i);
     assert(!item->shown && item->held);
     item->shown = true;
-    item->awaited = item->prepared = item->prepare_seen = false;
-    item->prepare_due = 0;
+    item->prepared = item->prepare_seen = false;
+    item->awaited_since = item->prepare_due = 0;
     item->token = dv_contender_token(item->place); /* C7: the czxid of the place fences */
     assert(item->token > 0 && !item->revoked);
     p->shown_count++;

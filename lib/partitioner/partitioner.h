@@ -42,7 +42,7 @@ typedef struct dv_item {
     bool leaving;                         /* T1: shown, and kept for its next owner, though outside the target */
     int64_t away_since;                   /* T4: since when plans give it to others; 0: they do not */
     struct dv_note_view *taker;           /* T1: the note of whom they give it to; NULL: nobody that we know */
-    bool awaited;                         /* T2: a plan has given it to us, and it was not shown since */
+    int64_t awaited_since;                /* T2: a plan has given it to us then, and it was not shown since; 0: no */
     struct dv_note_view *giver;  /* T2: the note of whom the plan before gave it to; NULL: nobody that we know */
     int64_t prepare_due;         /* T2: until then the user may prepare for it; 0: he need not */
     bool prepared, prepare_seen; /* he said so; he has seen it in a snapshot */

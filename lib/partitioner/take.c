@@ -28,7 +28,7 @@ bool dv_take_may_enter(const dv_item *item, int64_t now) {
     case DV_NOTE_THERE: break;
     }
     if (!is_prepared(item, now)) return false;
-    return is_leaving_it(item) || now >= p->handover->plan_at + PATIENCE_MS;
+    return is_leaving_it(item) || now >= item->awaited_since + PATIENCE_MS;
 }
 
 bool dv_take_is_awaited(const dv_item *item) {
@@ -80,7 +80,7 @@ void dv_take_update(divvy_partitioner *p, int64_t now) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
         if (dv_take_lists(item) && !item->in_ready) h->dirty = true;
-        bool asked = item->wanted && item->awaited && !item->shown && p->life == DV_LIFE_TAKING_PART &&
+        bool asked = item->wanted && item->awaited_since && !item->shown && p->life == DV_LIFE_TAKING_PART &&
                      p->config.prepare_timeout_ms > 0;
         if (asked == (item->prepare_due != 0)) continue;
         item->prepare_due = asked ? now + p->config.prepare_timeout_ms : 0;
@@ -91,11 +91,11 @@ void dv_take_update(divvy_partitioner *p, int64_t now) {
 }
 
 int64_t dv_take_due(const divvy_partitioner *p, int64_t now) {
-    int64_t due = INT64_MAX, patient = p->handover->plan_at + PATIENCE_MS;
+    int64_t due = INT64_MAX;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         const dv_item *item = dv_item_at(p, i);
         if (!item->wanted || item->place || !item->giver || item->giver->standing != DV_NOTE_THERE) continue;
-        int64_t at = item->prepare_due && !item->prepared ? item->prepare_due : patient;
+        int64_t at = item->prepare_due && !item->prepared ? item->prepare_due : item->awaited_since + PATIENCE_MS;
         if (at > now && at < due) due = at;
     }
     return due;
