@@ -379,7 +379,7 @@ static void on_go(dv_event *event, int64_t now) {
 
 void dv_handover_changed(divvy_partitioner *p) {
     struct dv_handover *h = p->handover;
-    if (!h || h->go_posted) return;
+    if (!h || h->go_posted || p->state == DIVVY_FAILURE) return;
     h->go_posted = true;
     dv_op_begin(p);
     dv_client_post(p->object.client, &h->go);
