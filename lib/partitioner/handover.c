@@ -92,6 +92,8 @@ static char *compose(struct dv_handover *h) {
     size_t leaving = 0, ready = 0, given = 0;
     char *text = collect(&c, h) ? dv_note_print(&c.note, &leaving, &ready, &given) : NULL;
     if (text) note_listed(h, &c, leaving, ready);
+    if (text) dv_plan_set_unref(h->note_set);
+    if (text) h->note_set = dv_plan_set_ref(h->p->dealt);
     clear_contents(&c);
     return text;
 }
@@ -342,6 +344,7 @@ void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *con
         if (mine[i]) expect(h, item, before[i], now);
         else give(h, item, owners[i], now);
     }
+    if (h->note_set && !dv_plan_set_equal(h->note_set, p->dealt)) h->dirty = true; /* Others pass it over. */
     keep_views(p);
     dv_handover_changed(p);
 }
@@ -436,6 +439,7 @@ void dv_handover_free(divvy_partitioner *p) {
     dv_timer_cancel(&h->timer);
     dv_notes_free(h->others);
     dv_plan_set_unref(h->given_set);
+    dv_plan_set_unref(h->note_set);
     free(h->given);
     free(h->directory);
     free(h);

@@ -24,6 +24,7 @@ struct dv_handover {
     dv_own_note *note; /* of our node in the party; NULL: none */
     unsigned notes;    /* ours that are not gone: this one, and those of our earlier nodes */
     dv_notes *others;
+    dv_plan_set *note_set;  /* whose numbering our note has */
     dv_plan_set *given_set; /* whose numbering `given` has */
     dv_note_given *given;   /* the oldest first */
     size_t given_count;

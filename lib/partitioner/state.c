@@ -211,6 +211,7 @@ int dv_state_release(divvy_partitioner *p, uint64_t state_id, int64_t now) {
                        "of yet; look at the state again",
                        (unsigned long long)state_id, (unsigned long long)p->state_id);
     give_up_revoked(p, now);
+    dv_handover_changed(p);
     dv_snapshot_changed(p);
     dv_report_flush(p);
     if (p->suspended_again) {
