@@ -430,6 +430,8 @@ void dv_handover_stop(divvy_partitioner *p) {
     dv_timer_cancel(&h->timer);
     dv_handover_no_plan(p);
     end_waiting(h, now);
+    /* One that stands goes after our node in the party. */
+    if (h->note && !dv_own_note_stands(h->note)) dv_handover_unnamed(p, now);
 }
 
 void dv_handover_free(divvy_partitioner *p) {
