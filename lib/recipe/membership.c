@@ -56,17 +56,18 @@ static void create(dv_membership *m) {
     dv_client_again(n->client);
 }
 
+static void hold_up(dv_membership *m, int64_t now) {
+    dv_node_enter(&m->node, DV_NODE_CREATING);
+    m->held_up = true;
+    m->events->named(m->owner, dv_path_last(m->node.wish), now);
+}
+
 static void on_ensured(void *context, int error, int64_t now) {
     dv_membership *m = context;
-    if (!dv_node_replied(&m->node, error, now)) return;
-    if (error == 0 && m->events->named) {
-        m->held_up = true;
-        m->events->named(m->owner, dv_path_last(m->node.wish), now);
-        return;
-    }
-    if (!dv_node_unmade(&m->node, now)) return;
+    if (!dv_node_replied(&m->node, error, now) || !dv_node_unmade(&m->node, now)) return;
     if (dv_outcome_unknown(error)) start(m);
     else if (error) dv_node_fail(&m->node, error, now);
+    else if (m->events->named) hold_up(m, now);
     else create(m);
 }
 
