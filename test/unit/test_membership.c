@@ -44,7 +44,7 @@ static void on_gone(void *context, int64_t now) {
 }
 
 static void join(void) {
-    static const dv_membership_events events = {on_joined, on_failed, on_gone, false, NULL};
+    static const dv_membership_events events = {.joined = on_joined, .failed = on_failed, .gone = on_gone};
     o = (owner){.membership = NULL};
     dv_client_lock(dv_fake_client(fake));
     assert_int_equal(dv_membership_join(&o.membership, dv_fake_client(fake), PARTY, "-me", "data", &events, &o), 0);

@@ -195,7 +195,7 @@ static int check(divvy_client *client, const char *path, size_t members) {
 }
 
 static int start(barrier *b, divvy_client *client, const char *path) {
-    static const dv_membership_events events = {on_joined, on_refused, on_node_gone, false, NULL};
+    static const dv_membership_events events = {.joined = on_joined, .failed = on_refused, .gone = on_node_gone};
     b->directory = dv_client_path(client, path);
     b->ready_path = b->directory ? dv_path_join(b->directory, READY) : NULL;
     if (!b->ready_path) return DIVVY_ENOMEM;
