@@ -62,6 +62,7 @@ static bool take(dv_note_view *v, const dv_reply *reply, int64_t now) {
     dv_note note;
     if (reply->error == 0 && v->standing == DV_NOTE_THERE && v->mzxid == reply->stat->mzxid) return false;
     int error = reply->error ? reply->error : dv_note_parse(&note, reply->data, reply->data_bytes, NULL);
+    if (error == DIVVY_ENOMEM) dv_client_again(v->of->client);
     if (dv_outcome_unknown(error) || dv_session_over(error)) return false;
     if (error) {
         bool was_absent = v->standing == DV_NOTE_ABSENT;
@@ -88,7 +89,6 @@ static void on_read(void *context, const dv_reply *reply, int64_t now) {
     }
     bool changed = take(v, reply, now);
     if (v->look_again) read_note(v);
-    if (reply->error == DIVVY_ENOMEM) dv_client_again(notes->client);
     if (changed) notes->changed(notes->owner, v, now);
 }
 
