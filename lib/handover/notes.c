@@ -48,17 +48,15 @@ static bool is_listed(const dv_note_view *v) {
 
 /* ---- reading ---- */
 
-static void stand(dv_note_view *v, dv_note_standing standing, int64_t now) {
+static void stand(dv_note_view *v, dv_note_standing standing) {
     assert(standing != DV_NOTE_UNREAD);
-    if (standing == DV_NOTE_ABSENT) {
-        v->gone_at = v->standing == DV_NOTE_THERE ? now : v->gone_at;
-        dv_note_clear(&v->note);
-    }
+    if (standing == DV_NOTE_ABSENT) dv_note_clear(&v->note);
+    v->was_there |= standing == DV_NOTE_THERE;
     v->standing = standing;
 }
 
 /* Returns whether it says something else than before. */
-static bool take(dv_note_view *v, const dv_reply *reply, int64_t now) {
+static bool take(dv_note_view *v, const dv_reply *reply) {
     dv_note note;
     if (reply->error == 0 && v->standing == DV_NOTE_THERE && v->mzxid == reply->stat->mzxid) return false;
     int error = reply->error ? reply->error : dv_note_parse(&note, reply->data, reply->data_bytes, NULL);
@@ -66,13 +64,13 @@ static bool take(dv_note_view *v, const dv_reply *reply, int64_t now) {
     if (dv_outcome_unknown(error) || dv_session_over(error)) return false;
     if (error) {
         bool was_absent = v->standing == DV_NOTE_ABSENT;
-        stand(v, DV_NOTE_ABSENT, now);
+        stand(v, DV_NOTE_ABSENT);
         return !was_absent;
     }
     dv_note_clear(&v->note);
     v->note = note;
     v->mzxid = reply->stat->mzxid;
-    stand(v, DV_NOTE_THERE, now);
+    stand(v, DV_NOTE_THERE);
     return true;
 }
 
@@ -87,7 +85,7 @@ static void on_read(void *context, const dv_reply *reply, int64_t now) {
         if (notes->freed && notes->under_way == 0) free(notes);
         return;
     }
-    bool changed = take(v, reply, now);
+    bool changed = take(v, reply);
     if (v->look_again) read_note(v);
     if (changed) notes->changed(notes->owner, v, now);
 }

@@ -18,9 +18,9 @@ typedef enum {
 /* One member's note, as it was read last. Looked at by its owner, written by notes.c alone. */
 typedef struct dv_note_view {
     dv_note_standing standing;
-    dv_note note;    /* while it is there */
-    int64_t mzxid;   /* of that */
-    int64_t gone_at; /* absent: when that was found out of one that was there; 0: it never was */
+    dv_note note;   /* while it is there */
+    int64_t mzxid;  /* of that */
+    bool was_there; /* once, since it is wanted */
     dv_notes *of;
     struct dv_note_view *next;
     bool wanted; /* since the last sweep */

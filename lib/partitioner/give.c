@@ -11,14 +11,11 @@ static bool is_ready(const dv_item *item) {
            dv_note_is_ready(&taker->note, item->number);
 }
 
-/* T4. A note that has gone may come back under another name, with the next plan. */
+/* T4. One whose note has gone has most likely gone itself, and the next plan says who comes in its place. */
 static int64_t due_of(const dv_item *item) {
-    const divvy_partitioner *p = item->partitioner;
     const dv_note_view *taker = item->taker;
-    int64_t due = item->away_since + p->config.handover_timeout_ms;
-    if (taker->standing != DV_NOTE_ABSENT) return due;
-    int64_t gone_due = taker->gone_at ? taker->gone_at + p->config.leave_boundary_ms : 0;
-    return gone_due < due ? gone_due : due;
+    if (taker->standing == DV_NOTE_ABSENT && !taker->was_there) return 0;
+    return item->away_since + item->partitioner->config.handover_timeout_ms;
 }
 
 static bool may_stay(const dv_item *item) {
@@ -46,7 +43,9 @@ void dv_give_update(divvy_partitioner *p, int64_t now) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
         if (dv_give_lists(item) != item->in_leaving) h->dirty = true;
-        bool leaving = item->shown && !item->revoked && dv_give_keeps(item, now);
+        item->kept = !item->revoked && dv_give_keeps(item, now);
+        /* Whether its next owner has a note is seen in a moment; else it is not leaving, but revoked. */
+        bool leaving = item->kept && item->taker->standing != DV_NOTE_UNREAD;
         if (leaving == item->leaving) continue;
         item->leaving = leaving;
         dv_snapshot_changed(p);
@@ -58,7 +57,7 @@ int64_t dv_give_due(const divvy_partitioner *p) {
     int64_t due = INT64_MAX;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         const dv_item *item = dv_item_at(p, i);
-        if (item->leaving && due_of(item) < due) due = due_of(item);
+        if (item->kept && due_of(item) < due) due = due_of(item);
     }
     return due;
 }

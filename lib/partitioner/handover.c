@@ -327,7 +327,7 @@ static void give(struct dv_handover *h, dv_item *item, const char *owner, int64_
         return;
     }
     if (item->away_since == 0) item->away_since = now;
-    item->taker = owner ? dv_notes_want(h->others, owner) : NULL;
+    if (owner) item->taker = dv_notes_want(h->others, owner); /* else it has gone, and the next plan says who comes */
 }
 
 void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *const *owners, const char *const *before,

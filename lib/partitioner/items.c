@@ -50,7 +50,7 @@ bool dv_items_refuse_encoded(divvy_partitioner *p) {
 bool dv_items_lack_shown(const divvy_partitioner *p) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         const dv_item *item = dv_item_at(p, i);
-        if (item->shown && !item->wanted && !item->leaving) return true;
+        if (item->shown && !item->wanted && !item->kept) return true;
     }
     return false;
 }
@@ -80,7 +80,7 @@ void dv_items_hide(divvy_partitioner *p, size_t i) {
     dv_item *item = dv_item_at(p, i);
     assert(item->shown);
     assert(!item->revoked && p->shown_count > 0);
-    item->shown = item->leaving = false;
+    item->shown = item->kept = item->leaving = false;
     p->shown_count--;
     dv_items_note_owned(p, i);
     dv_items_prune(item);

@@ -39,7 +39,8 @@ typedef struct dv_item {
     bool told_revoked;
     int reason;                           /* why it was shown, revoked or lost last: DIVVY_REASON_* */
     struct dv_item *next_due, **due_link; /* among those that the user is to be told of; NULL link: not */
-    bool leaving;                         /* T1: shown, and kept for its next owner, though outside the target */
+    bool kept;                            /* T1: shown, and not revoked for now, though outside the target */
+    bool leaving;                         /* kept, and its next owner has a note: the user is told */
     int64_t away_since;                   /* T4: since when plans give it to others; 0: they do not */
     struct dv_note_view *taker;           /* T1: the note of whom they give it to; NULL: nobody that we know */
     int64_t awaited_since;                /* T2: a plan has given it to us then, and it was not shown since; 0: no */

@@ -75,9 +75,9 @@ static void revoke(divvy_partitioner *p, bool everything, int reason, int64_t no
     divvy_partition_state from = enter(p, DIVVY_RELEASE, now);
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
-        if (!item->shown || (!everything && (item->wanted || item->leaving))) continue;
+        if (!item->shown || (!everything && (item->wanted || item->kept))) continue;
         item->revoked = true;
-        item->leaving = false;
+        item->kept = item->leaving = false;
         dv_items_note_owned(p, i);
         dv_report_item(item, reason);
     }
@@ -189,13 +189,13 @@ static void give_up_revoked(divvy_partitioner *p, int64_t now) {
         if (item->wanted && item->held && p->target_valid && !eager(p) && p->life != DV_LIFE_LEAVING) {
             dv_items_note_owned(p, i);
         } else if (dv_give_keeps(item, now)) {
-            item->leaving = true;
+            item->kept = item->leaving = true;
             dv_items_note_owned(p, i);
         } else {
             dv_items_leave_place(p, i);
             dv_items_hide(p, i);
         }
-        assert(!item->shown || (item->held && (item->wanted || item->leaving)));
+        assert(!item->shown || (item->held && (item->wanted || item->kept)));
         dv_report_item(item, DIVVY_REASON_RELEASED);
     }
 }

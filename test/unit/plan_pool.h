@@ -22,6 +22,7 @@ typedef struct {
     char identifier[32];
     bool patient; /* does not answer RELEASE */
     size_t gained[REASONS], revoked[REASONS], lost[REASONS];
+    size_t leaving, staying, prepare;
     unsigned states[4], warnings[WARNINGS];
 } member;
 
@@ -67,6 +68,9 @@ static inline void on_items(divvy_partitioner *p, const divvy_items_event *event
     m->gained[event->reason] += event->gained_count;
     m->revoked[event->reason] += event->revoked_count;
     m->lost[event->reason] += event->lost_count;
+    m->leaving += event->leaving_count;
+    m->staying += event->staying_count;
+    m->prepare += event->prepare_count;
 }
 
 static inline void pool_open(pool *l, size_t count) {

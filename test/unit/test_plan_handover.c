@@ -1,0 +1,252 @@
+/* Handovers: an item that moves keeps its owner until the next one is ready. SPDX-License-Identifier: Apache-2.0 */
+#include "plan_pool.h"
+
+enum { ITEMS = 1000, OLD = 4, MOVED = ITEMS / (OLD + 1) };
+
+static void open_with(pool *l, int64_t handover_timeout_ms) {
+    pool_open(l, ITEMS);
+    divvy_partitioner_config config;
+    member_config(l, &config);
+    config.handover_timeout_ms = handover_timeout_ms;
+    for (size_t n = 0; n < OLD; n++) add(l, n, &config);
+    settle(l);
+}
+
+/* A member that prepares for as long as it takes. */
+static member *add_preparing(pool *l, size_t n, int64_t prepare_timeout_ms) {
+    divvy_partitioner_config config;
+    member_config(l, &config);
+    config.prepare_timeout_ms = prepare_timeout_ms;
+    return add(l, n, &config);
+}
+
+static size_t count_revoked(const pool *l) {
+    size_t count = 0;
+    for (size_t n = 0; n < OLD; n++) {
+        for (size_t r = 0; r < REASONS; r++) count += l->members[n].revoked[r];
+    }
+    return count;
+}
+
+static size_t count_leaving(const pool *l) {
+    size_t count = 0;
+    for (size_t n = 0; n < OLD; n++) count += l->members[n].leaving - l->members[n].staying;
+    return count;
+}
+
+/* How many items the snapshots of the old members show as leaving. */
+static size_t count_shown_leaving(const pool *l) {
+    size_t count = 0;
+    for (size_t n = 0; n < OLD; n++) {
+        divvy_partition *share = l->members[n].client ? divvy_partitioner_partition(l->members[n].partitioner) : NULL;
+        for (size_t k = 0; k < divvy_partition_count(share); k++) count += (size_t)divvy_partition_leaving(share, k);
+        divvy_partition_unref(share);
+    }
+    return count;
+}
+
+static size_t count_owned(const pool *l) {
+    owners o = look(l);
+    size_t owned = o.owned;
+    owners_free(&o);
+    return owned;
+}
+
+/* Time in which items have no owner: item-milliseconds, looked at each millisecond until all are ACQUIRED. */
+static size_t unowned_until_settled(pool *l) {
+    size_t sum = 0;
+    for (int ms = 0; ms < 60000; ms++) {
+        divvy_testing_run(l->ensemble, 1);
+        size_t owned = count_owned(l);
+        if (owned == ITEMS && all_acquired(l)) return sum;
+        sum += ITEMS - owned;
+    }
+    fail_msg("the pool does not settle");
+    return 0;
+}
+
+/* T6: whom an item is given needs no list of its queue, and one multi moves many. */
+TEST(test_join_lists_no_queue) {
+    pool l;
+    open_with(&l, 30000);
+    divvy_stats before[OLD], stats;
+    for (size_t n = 0; n < OLD; n++) assert_int_equal(divvy_client_stats(l.members[n].client, &before[n]), 0);
+    add(&l, OLD, NULL);
+    settle(&l);
+    assert_int_equal(divvy_client_stats(l.members[OLD].client, &stats), 0);
+    assert_true(stats.children <= 4);
+    assert_true(stats.requests <= 60);
+    for (size_t n = 0; n < OLD; n++) {
+        assert_int_equal(divvy_client_stats(l.members[n].client, &stats), 0);
+        assert_true(stats.children - before[n].children <= 4);
+        assert_true(stats.requests - before[n].requests <= 60);
+    }
+    assert_int_equal(count_revoked(&l), MOVED);
+    pool_close(&l);
+}
+
+/* T1 to T3: nobody stops work while the next owner prepares; then the items move at once. */
+TEST(test_no_gap_while_preparing) {
+    pool l;
+    open_with(&l, 30000);
+    member *next = add_preparing(&l, OLD, 25000);
+    divvy_testing_run(l.ensemble, 20000);
+    assert_int_equal(next->prepare, MOVED);
+    assert_int_equal(count_leaving(&l), MOVED);
+    assert_int_equal(count_shown_leaving(&l), MOVED);
+    assert_int_equal(count_revoked(&l), 0);
+    assert_int_equal(count_owned(&l), ITEMS);
+    for (size_t n = 0; n < OLD; n++)
+        assert_int_equal(divvy_partitioner_state(l.members[n].partitioner), DIVVY_ACQUIRED);
+    assert_int_equal(divvy_partitioner_prepared(next->partitioner, NULL), 0);
+    size_t unowned = unowned_until_settled(&l);
+    assert_true(unowned <= 20 * MOVED); /* a few message delays for each */
+    assert_int_equal(count_revoked(&l), MOVED);
+    assert_int_equal(count_shown_leaving(&l), 0);
+    assert_at_rest(&l);
+    pool_close(&l);
+}
+
+/* T2: each item moves when it is prepared, and not before. Who polls sees the same. */
+TEST(test_one_by_one) {
+    pool l;
+    open_with(&l, 30000);
+    member *next = add_preparing(&l, OLD, 25000);
+    divvy_testing_run(l.ensemble, 2000);
+    divvy_partition *list = divvy_partitioner_to_prepare(next->partitioner);
+    assert_int_equal(divvy_partition_count(list), MOVED);
+    assert_int_equal(divvy_partition_token(list, 0), 0);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(divvy_partitioner_prepared(next->partitioner, divvy_partition_item(list, i)), 0);
+        divvy_testing_run(l.ensemble, 500);
+        divvy_partition *share = divvy_partitioner_partition(next->partitioner);
+        assert_int_equal(divvy_partition_count(share), i + 1);
+        divvy_partition_unref(share);
+        assert_int_equal(count_owned(&l), ITEMS);
+        assert_int_equal(count_revoked(&l), i + 1);
+    }
+    divvy_partition_unref(list);
+    assert_int_equal(divvy_partitioner_prepared(next->partitioner, "nothing"), DIVVY_ENOENT);
+    assert_int_equal(divvy_partitioner_prepared(NULL, NULL), DIVVY_EINVAL);
+    assert_null(divvy_partitioner_to_prepare(NULL));
+    pool_close(&l);
+}
+
+/* T2: who does not say that he is prepared is taken to be after prepare_timeout_ms. */
+TEST(test_prepare_timeout) {
+    pool l;
+    open_with(&l, 30000);
+    add_preparing(&l, OLD, 3000);
+    divvy_testing_run(l.ensemble, 2500);
+    assert_int_equal(count_revoked(&l), 0);
+    divvy_testing_run(l.ensemble, 3000);
+    assert_int_equal(count_revoked(&l), MOVED);
+    settle(&l);
+    pool_close(&l);
+}
+
+/* T4: an owner waits for handover_timeout_ms, and no longer. */
+TEST(test_overdue) {
+    pool l;
+    open_with(&l, 2000);
+    add_preparing(&l, OLD, 60000);
+    divvy_testing_run(l.ensemble, 1500);
+    assert_int_equal(count_revoked(&l), 0);
+    divvy_testing_run(l.ensemble, 2500);
+    assert_int_equal(count_revoked(&l), MOVED);
+    assert_int_equal(count_owned(&l), ITEMS - MOVED); /* they wait for who prepares */
+    assert_int_equal(divvy_partitioner_prepared(l.members[OLD].partitioner, NULL), 0);
+    settle(&l);
+    pool_close(&l);
+}
+
+/* What must hold, 4: a plan that goes back interrupts nobody. */
+TEST(test_plan_goes_back) {
+    for (int ends = 0; ends < 2; ends++) {
+        pool l;
+        open_with(&l, 30000);
+        owners before = look(&l);
+        add_preparing(&l, OLD, 25000);
+        divvy_testing_run(l.ensemble, 3000);
+        assert_int_equal(count_leaving(&l), MOVED);
+        if (ends) finish(&l, OLD);
+        else crash(&l, OLD);
+        settle(&l);
+        owners after = look(&l);
+        assert_int_equal(moved(&l, &before, &after), 0);
+        assert_int_equal(count_revoked(&l), 0);
+        assert_int_equal(count_leaving(&l), 0);
+        assert_at_rest(&l);
+        owners_free(&before);
+        owners_free(&after);
+        pool_close(&l);
+    }
+}
+
+/* Who prepares hears that he need not when the plan gives the items to another. */
+TEST(test_not_needed) {
+    pool l;
+    open_with(&l, 30000);
+    member *next = add_preparing(&l, OLD, 25000);
+    divvy_testing_run(l.ensemble, 3000);
+    assert_int_equal(next->prepare, MOVED);
+    assert_int_equal(divvy_partitioner_set_weight(next->partitioner, 0), 0);
+    divvy_testing_run(l.ensemble, 3000);
+    size_t lost = 0;
+    for (size_t r = 0; r < REASONS; r++) lost += next->lost[r];
+    assert_int_equal(lost, MOVED);
+    divvy_partition *list = divvy_partitioner_to_prepare(next->partitioner);
+    assert_int_equal(divvy_partition_count(list), 0);
+    divvy_partition_unref(list);
+    assert_int_equal(count_revoked(&l), 0);
+    assert_int_equal(count_owned(&l), ITEMS);
+    pool_close(&l);
+}
+
+/* Without a note on either side items move as they always did: revoked at once. */
+TEST(test_without_notes) {
+    for (int side = 0; side < 2; side++) {
+        pool l;
+        open_with(&l, side ? 0 : 30000);
+        divvy_partitioner_config config;
+        member_config(&l, &config);
+        config.prepare_timeout_ms = 25000;
+        config.handover_timeout_ms = side ? 30000 : 0;
+        add(&l, OLD, &config);
+        divvy_testing_run(l.ensemble, 1000);
+        assert_int_equal(count_revoked(&l), MOVED);
+        assert_int_equal(count_leaving(&l), 0);
+        settle(&l);
+        assert_int_equal(count_owned(&l), ITEMS);
+        pool_close(&l);
+    }
+}
+
+static void delete_note(const pool *l, size_t n) {
+    char path[300] = "", end[40];
+    snprintf(end, sizeof end, "-%s", l->members[n].identifier);
+    divvy_strings *nodes = divvy_testing_children(l->ensemble, "/pool/notes");
+    for (size_t i = 0; i < divvy_strings_count(nodes); i++) {
+        const char *node = divvy_strings_get(nodes, i), *at = strstr(node, end);
+        if (at && at[strlen(end)] == '\0') snprintf(path, sizeof path, "/pool/notes/%s", node);
+    }
+    divvy_strings_free(nodes);
+    assert_int_equal(divvy_testing_remove(l->ensemble, path), 0);
+}
+
+/* T4, T7: a note that somebody deletes makes its member one without, on either side; nobody waits for it. */
+TEST(test_note_deleted) {
+    for (size_t side = 0; side < 2; side++) {
+        pool l;
+        open_with(&l, 30000);
+        member *next = add_preparing(&l, OLD, 25000);
+        divvy_testing_run(l.ensemble, 3000);
+        delete_note(&l, side ? OLD : 0);
+        divvy_testing_run(l.ensemble, 30000);
+        if (side) assert_int_equal(count_revoked(&l), MOVED);
+        assert_int_equal(divvy_partitioner_prepared(next->partitioner, NULL), 0);
+        settle(&l);
+        assert_int_equal(count_owned(&l), ITEMS);
+        pool_close(&l);
+    }
+}
