@@ -117,7 +117,9 @@ static void on_items(divvy_partitioner *p, const divvy_items_event *event, void 
     for (size_t i = 0; i < event->gained_count; i++) gain(m, event->gained[i], event->gained_tokens[i], event->reason);
     for (size_t i = 0; i < event->revoked_count; i++) revoke(m, event->revoked[i], event->reason);
     if (event->generation < m->generation) violate(m, "the generation went back");
-    if (event->lost_count + event->gained_count + event->revoked_count == 0) violate(m, "an event without items");
+    size_t told = event->lost_count + event->gained_count + event->revoked_count;
+    told += event->leaving_count + event->staying_count + event->prepare_count;
+    if (told == 0) violate(m, "an event without items");
     m->generation = event->generation;
     pthread_mutex_unlock(&m->mutex);
     if (m->config.on_items) m->config.on_items(m, event);
