@@ -136,7 +136,8 @@ TEST_OF_POOL(test_join_during_a_blip) {
     dv_test_member_cut(members[0]);
     DV_POOL_UNTIL(pool, divvy_client_state(members[0]->client) == DIVVY_SUSPENDED);
     dv_test_pool_add_many(pool, members + 1, 1, 1, &plain);
-    DV_POOL_UNTIL(pool, dv_test_member_stats(members[1]).ephemerals == 31); /* it has its places, and waits */
+    DV_POOL_UNTIL(pool,
+                  dv_test_member_stats(members[1]).ephemerals == 32); /* it has its note and its places, and waits */
     assert_int_equal(dv_test_member_load(members[0]), 60);
     dv_test_proxy_restore(members[0]->proxy);
     dv_test_pool_settle(pool);
