@@ -30,14 +30,14 @@ typedef struct {
 static difference compare(const dv_item *item, bool alive) {
     int64_t told = item->told_token, now = alive && item->shown ? item->token : 0;
     bool lost = told && (now != told || (item->told_revoked && !item->revoked));
-    bool may_gain = now && !item->revoked && item->partitioner->life != DV_LIFE_LEAVING;
+    bool works = item->partitioner->life != DV_LIFE_LEAVING, may_gain = now && !item->revoked && works;
     bool gained = may_gain && (!told || lost), known = now && !item->revoked && (gained || now == told);
     bool was_leaving = item->told_leaving && !lost, awaited = alive && item->prepare_due;
     return (difference){.lost = lost || (item->told_prepare && !awaited && !now),
                         .gained = gained,
                         .revoked = now && now == told && item->revoked && !item->told_revoked,
                         .leaving = known && item->leaving && !was_leaving,
-                        .staying = known && !item->leaving && was_leaving,
+                        .staying = known && !item->leaving && was_leaving && works,
                         .prepare = awaited && !item->told_prepare && !now && (!told || lost)};
 }
 

@@ -37,8 +37,9 @@ static int64_t bound_ms(const sim_world *w) {
     if (s->kazoo) kazoo_ms = 6 * (s->boundary_ms + 1000) + 2 * release_ms;
     /* Servers that were cut off find each other again when both have noticed. */
     int64_t servers_ms = s->servers > 1 ? s->sync_limit_ticks * s->tick_ms + s->election_max_ms : 0;
+    int64_t prepare_ms = SIM_PREPARES_MS + SLACK_MS; /* before its next owner asks for an item */
     return w->timeout_max_ms + s->tick_ms + w->settle_max_ms + 2 * release_ms + SLACK_MS + servers_ms + kazoo_ms +
-           sim_claims_bound_ms(w) + sim_services_bound_ms(w) + sim_plans_bound_ms(w);
+           prepare_ms + sim_claims_bound_ms(w) + sim_services_bound_ms(w) + sim_plans_bound_ms(w);
 }
 
 /* ---- L1 ---- */

@@ -79,6 +79,16 @@ static void draw_partitioner(sim_member *m, sim_random *r) {
     sim_user_callbacks(m, c);
 }
 
+/* From a stream of their own, so that histories are what they were but for this. */
+static void draw_handovers(sim_member *m, sim_random random) {
+    sim_random *r = &random;
+    divvy_partitioner_config *c = &m->config;
+    m->user.prepares = (int)SIM_ONE_OF(r, SIM_NEVER, SIM_PREPARED_AT_ONCE, SIM_PREPARED_LATER);
+    if (sim_chance(r, 60)) c->prepare_timeout_ms = sim_between(r, 1, SIM_PREPARES_MS);
+    if (sim_chance(r, 10)) c->handover_timeout_ms = 0;
+    else if (sim_chance(r, 20)) c->handover_timeout_ms = sim_between(r, 300, SIM_PREPARES_MS);
+}
+
 static void note_settle_max(sim_member *m) {
     const divvy_partitioner_config *c = &m->config;
     int64_t longer = c->leave_boundary_ms > c->time_boundary_ms ? c->leave_boundary_ms : c->time_boundary_ms;
@@ -173,6 +183,7 @@ void sim_member_start(sim_world *w, size_t slot, const sim_event *event) {
     }
     if (sim_chance(r, 15)) divvy_party_join(&m->party, m->client, "/crew", m->name, (int)sim_below(r, 2));
     draw_partitioner(m, r);
+    draw_handovers(m, sim_random_of((uint64_t)event->c << 32 | event->d, 14));
     m->has_partitioner = of_pools;
     if (w->script->theme == SIM_OF_LOCKS) {
         m->has_partitioner = w->script->partitioners && sim_chance(r, 50);

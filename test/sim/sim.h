@@ -84,7 +84,8 @@ typedef struct {
     int64_t gained_token;
     bool works; /* the user does, or may, as long as it has not stopped */
     int64_t work_token, work_session;
-    bool knows_revoked;
+    bool knows_revoked, knows_leaving;
+    bool prepares; /* was told to */
 } sim_holding;
 
 typedef enum {
@@ -94,6 +95,8 @@ typedef enum {
     SIM_KAZOO_LOOP, /* has no callbacks, and looks at states: kazoo's loop */
 } sim_style;
 
+enum { SIM_NEVER, SIM_PREPARED_AT_ONCE, SIM_PREPARED_LATER, SIM_PREPARES_MS = 3000 };
+
 typedef struct {
     sim_style style;
     int64_t poll_ms, react_ms;
@@ -102,6 +105,7 @@ typedef struct {
     bool stays;        /* keeps the session when the partitioner has ended */
     bool closes_first; /* closes the client before the partitioner is destroyed */
     bool destroys_inside;
+    int prepares; /* SIM_NEVER, ...: when it says that it is prepared */
     sim_random random;
 } sim_user;
 

@@ -123,6 +123,9 @@ static void on_state(divvy_partitioner *p, divvy_partition_state from, divvy_par
 
 static void lose(sim_member *m, size_t item, int reason) {
     sim_holding *h = &m->items[item];
+    bool prepares = h->prepares && !h->gained;
+    h->prepares = h->knows_leaving = false;
+    if (prepares) return; /* It is not needed any longer. */
     if (!h->gained) sim_violate(m->world, "S8", "%s lost %s, and had not gained it", m->name, m->world->items[item]);
     h->gained = false;
     if (reason == DIVVY_REASON_RELEASED && h->works && !is_excused(m, item, h->work_token))
@@ -145,7 +148,7 @@ static void gain(sim_member *m, size_t item, int64_t token, bool again) {
                     (long long)token, (long long)h->gained_token);
     h->gained = true;
     h->gained_token = token;
-    h->knows_revoked = false;
+    h->prepares = h->knows_revoked = h->knows_leaving = false;
     begin_work(m, item, token);
 }
 
@@ -154,6 +157,34 @@ static bool contains(const char *const *names, size_t count, const char *name) {
         if (strcmp(names[i], name) == 0) return true;
     }
     return false;
+}
+
+/* T1, T2. */
+static void hear_of_handovers(sim_member *m, const divvy_items_event *e) {
+    sim_world *w = m->world;
+    for (size_t i = 0; i < e->leaving_count; i++) {
+        sim_holding *h = &m->items[item_of_name(w, e->leaving[i])];
+        sim_trace(w, "%s is told: leaving %s, reason %d", m->name, e->leaving[i], e->reason);
+        if (!h->gained || h->knows_revoked || h->knows_leaving)
+            sim_violate(w, "S8", "%s is told that %s is leaving, which it does not own, or knows", m->name,
+                        e->leaving[i]);
+        h->knows_leaving = true;
+    }
+    for (size_t i = 0; i < e->staying_count; i++) {
+        sim_holding *h = &m->items[item_of_name(w, e->staying[i])];
+        sim_trace(w, "%s is told: staying %s, reason %d", m->name, e->staying[i], e->reason);
+        if (!h->knows_leaving || !h->gained)
+            sim_violate(w, "S8", "%s is told that %s stays, and it was not leaving", m->name, e->staying[i]);
+        h->knows_leaving = false;
+    }
+    for (size_t i = 0; i < e->prepare_count; i++) {
+        sim_holding *h = &m->items[item_of_name(w, e->prepare[i])];
+        sim_trace(w, "%s is told: prepare %s, reason %d", m->name, e->prepare[i], e->reason);
+        if (h->gained || h->prepares)
+            sim_violate(w, "S8", "%s is told to prepare %s, which it owns, or knows", m->name, e->prepare[i]);
+        h->prepares = true;
+    }
+    if (e->prepare_count && m->user.prepares == SIM_PREPARED_AT_ONCE) divvy_partitioner_prepared(m->partitioner, NULL);
 }
 
 static void on_items(divvy_partitioner *p, const divvy_items_event *e, void *user) {
@@ -175,7 +206,9 @@ static void on_items(divvy_partitioner *p, const divvy_items_event *e, void *use
         if (!h->gained || h->knows_revoked)
             sim_violate(w, "S8", "%s had %s revoked, which it did not own", m->name, e->revoked[i]);
         h->knows_revoked = true;
+        h->knows_leaving = false;
     }
+    hear_of_handovers(m, e);
     m->last_reason = e->reason;
 }
 
@@ -263,12 +296,21 @@ void sim_user_plan(sim_member *m) {
     m->act_at = next;
 }
 
+/* One item, or all. */
+static void say_prepared(sim_member *m) {
+    divvy_partition *list = divvy_partitioner_to_prepare(m->partitioner);
+    const char *first = divvy_partition_item(list, 0);
+    if (first) divvy_partitioner_prepared(m->partitioner, sim_chance(&m->user.random, 50) ? first : NULL);
+    divvy_partition_unref(list);
+}
+
 void sim_user_act(sim_member *m) {
     sim_world *w = m->world;
     m->act_at = 0;
     if (m->partitioner && m->phase == SIM_RUNS) {
         write_somewhere(m);
         if (!has_callbacks(m) && !m->failing) poll(m);
+        if (m->partitioner && m->user.prepares == SIM_PREPARED_LATER) say_prepared(m);
         if (m->partitioner && m->release_at && m->release_at <= w->now_ms) release_now(m);
         if (m->partitioner && m->failing && m->end_at <= w->now_ms) {
             sim_user_stop_all(m);
