@@ -46,14 +46,12 @@
 
 #include "divvy/assign.h"
 #include "divvy/client.h"
+#include "divvy/partition.h"
 
 DIVVY_EXTERN_C_BEGIN
 
 /** One member's part in a pool. Opaque. */
 typedef struct divvy_partitioner divvy_partitioner;
-
-/** The items that a member owned at one moment: immutable, reference-counted. Opaque. */
-typedef struct divvy_partition divvy_partition;
 
 /** kazoo's states. */
 typedef enum {
@@ -92,55 +90,6 @@ enum {
     DIVVY_REJOIN /**< DIVVY_RELEASE with all items lost already, a new state_id even in DIVVY_RELEASE; after
                       divvy_partitioner_release_set() the member takes part again, on the client's next session */
 };
-
-/** The reason why items came or went. */
-enum divvy_reason {
-    DIVVY_REASON_MEMBERS,  /**< members joined or left */
-    DIVVY_REASON_RELEASED, /**< the user released them */
-    DIVVY_REASON_SUSPEND,  /**< a session event, with DIVVY_RELEASE_ON_SUSPEND */
-    DIVVY_REASON_SESSION,  /**< the session was lost */
-    DIVVY_REASON_FINISH,   /**< divvy_partitioner_finish() */
-    DIVVY_REASON_TIMEOUT,  /**< allocate_timeout_ms passed */
-    DIVVY_REASON_DENIED,   /**< credentials or access lists */
-    DIVVY_REASON_FOREIGN,  /**< somebody else deleted a node of ours */
-    /* The next reasons say why the pool has a new plan. DIVVY_REASON_MEMBERS: the pool has its first plan, or follows
-     * plans again, a static member came back, or a round goes on with what an earlier plan began. */
-    DIVVY_REASON_JOIN,   /**< a member joined */
-    DIVVY_REASON_LEAVE,  /**< a member left: divvy_partitioner_leave() */
-    DIVVY_REASON_LOSS,   /**< a member is gone: its session ended, or it finished */
-    DIVVY_REASON_WEIGHT, /**< a weight, a zone or an option is another */
-    DIVVY_REASON_SET,    /**< the items are others */
-    DIVVY_REASON_DRAIN   /**< a weight became 0 */
-};
-
-/**
- * A change of what is owned, as given to on_items: the difference between what you were told last and what is true when
- * the call begins. Items that came and went before that are not told, so nothing is gained that is not owned at that
- * moment. The arrays live during the call. One item may be in `lost` and in `gained` of the same event: it was revoked,
- * released, and is ours again under the same token, or it went and came back under another. Handle lost first, then
- * gained, then the rest.
- */
-typedef struct {
-    const char *const *gained;    /**< ours from now on */
-    const int64_t *gained_tokens; /**< the fencing token of each */
-    size_t gained_count;
-    const char *const *revoked; /**< to be released by divvy_partitioner_release_set() */
-    size_t revoked_count;
-    const char *const *lost; /**< no longer ours: released, or lost with the session */
-    size_t lost_count;
-    int reason;          /**< DIVVY_REASON_* */
-    uint64_t generation; /**< of the snapshot after this change */
-    /** Ours, and kept until their next owners are ready: go on, but begin nothing that takes long. What follows for
-     * each is `revoked`, `staying` or `lost`. */
-    const char *const *leaving;
-    size_t leaving_count;
-    const char *const *staying; /**< told as leaving before; now they are to stay */
-    size_t staying_count;
-    /** With prepare_timeout_ms: not ours yet, but likely soon. Get ready to work on them, and then call
-     * divvy_partitioner_prepared(). What follows for each is `gained`, or `lost`: it is not needed any longer. */
-    const char *const *prepare;
-    size_t prepare_count;
-} divvy_items_event;
 
 /**
  * An own rule of assignment. It marks in `mine` the items of the member `identifier`. The same arguments must give the
@@ -206,11 +155,13 @@ typedef struct {
     void (*on_destroyed)(void *user); /**< the last callback: everything of the partitioner is gone */
     void *user;                       /**< handed to the callbacks and to `func`; not copied */
     /* The next two count where a plan decides, in incremental mode. */
-    /** For how long an item that moves stays with us while its next owner gets ready. Then it is revoked all the same.
-     * Default: 30 s; 0: no handovers, neither to others nor from them. */
+    /** For how long this member keeps an item that a plan gives to another, while that one gets ready. Then the item is
+     * revoked all the same. Default: 30 s; 0: no handovers, neither to others nor from them. */
     int64_t handover_timeout_ms;
-    /** For how long an item's present owner is asked to keep it while we prepare. Then we ask for it, prepared or not.
-     * 0, the default: `prepare` is not told, and items are asked for at once. */
+    /** For how long the user may prepare for an item while its present owner goes on. Then this member asks for it,
+     * prepared or not. The owner waits no longer than its own handover_timeout_ms, so stay below that. An item that
+     * nobody can hand over, as its owner has crashed, is asked for at once, and may be gained before it is prepared.
+     * 0, the default: `prepare` is not told, and no item waits for it. */
     int64_t prepare_timeout_ms;
 } divvy_partitioner_config;
 
@@ -283,13 +234,6 @@ DIVVY_API divvy_partition_state divvy_partitioner_state(const divvy_partitioner 
  * @return the name; "unknown" for any other number, never NULL
  */
 DIVVY_API const char *divvy_partition_state_name(divvy_partition_state state);
-
-/**
- * Names a reason of on_items as its constant does, without the prefix: "JOIN" for DIVVY_REASON_JOIN.
- * Ownership: static. Thread: any.
- * @return the name; "unknown" for any other number, never NULL
- */
-DIVVY_API const char *divvy_reason_name(int reason);
 
 /**
  * Returns a number that grows with each entry into a state, so that two states of one name are told apart. After this
@@ -383,22 +327,24 @@ DIVVY_API int divvy_partitioner_owns(const divvy_partitioner *p, const char *ite
 DIVVY_API int divvy_partitioner_owns_token(const divvy_partitioner *p, const char *item, int64_t token);
 
 /**
- * Says that we are ready to work on an item that was told as `prepare`: its present owner may let it go. Takes effect
- * before it returns. An item that nobody waits for is passed over, since it may be ours, or another's, by now.
+ * Says that this member is ready to work on an item that was told as `prepare`. It then asks for the item, and the
+ * present owner lets it go. An item that is not to be prepared now is passed over, since it may be ours, or another's,
+ * already.
  *
  * Thread: any.
  * Source: docs/protocol.md, T2.
- * @param item NULL: all that were told so far
+ * @param item NULL: all that were told, or seen by divvy_partitioner_to_prepare(), so far
  * @return 0, or
- *   DIVVY_ENOENT  no set that the pool divides has this item, as far as this member knows
- *   DIVVY_EINVAL  p is NULL
- *   DIVVY_ECLOSED, DIVVY_EFORK
+ *   DIVVY_ENOENT   the pool has no such item, as far as this member knows
+ *   DIVVY_ECLOSED  the client was closed
+ *   DIVVY_EFORK    called in the child of a fork
+ *   DIVVY_EINVAL   p is NULL
  */
 DIVVY_API int divvy_partitioner_prepared(divvy_partitioner *p, const char *item);
 
 /**
- * Returns a snapshot of what is to be prepared now; its items have no tokens. For users who poll. After this call they
- * count as told.
+ * Returns a snapshot of the items that the user should prepare for now, for programs that poll. These items are not
+ * ours yet, and have no tokens. divvy_partitioner_prepared(p, NULL) then means them, too.
  *
  * Ownership: release with divvy_partition_unref(). Empty without prepare_timeout_ms.
  * Thread: any.
@@ -514,26 +460,6 @@ DIVVY_API int divvy_partitioner_set_weight(divvy_partitioner *p, uint32_t weight
  * Thread: any. Rule 6 of client.h. @param p NULL is allowed
  */
 DIVVY_API void divvy_partitioner_destroy(divvy_partitioner *p);
-
-/** Returns the number of items; 0 for NULL. */
-DIVVY_API size_t divvy_partition_count(const divvy_partition *partition);
-/** Returns the i-th item, sorted bytewise; lives as long as the snapshot. NULL past the end. */
-DIVVY_API const char *divvy_partition_item(const divvy_partition *partition, size_t i);
-/**
- * Returns the i-th item's fencing token, which grows strictly from owner to owner. Show it to what you work on.
- * @return 0 past the end
- */
-DIVVY_API int64_t divvy_partition_token(const divvy_partition *partition, size_t i);
-/** Returns whether the i-th item is revoked: 1 or 0. */
-DIVVY_API int divvy_partition_revoked(const divvy_partition *partition, size_t i);
-/** Returns whether the i-th item is kept only until its next owner is ready: 1 or 0. */
-DIVVY_API int divvy_partition_leaving(const divvy_partition *partition, size_t i);
-/** Returns the snapshot's generation, which grows with every change. */
-DIVVY_API uint64_t divvy_partition_generation(const divvy_partition *partition);
-/** Returns whether the share does not fit the session's limits, so that items of it stay unowned: 1 or 0. */
-DIVVY_API int divvy_partition_short(const divvy_partition *partition);
-/** Releases a snapshot; NULL is allowed. */
-DIVVY_API void divvy_partition_unref(divvy_partition *partition);
 
 DIVVY_EXTERN_C_END
 
