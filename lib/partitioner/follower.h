@@ -41,7 +41,7 @@ typedef struct {
 typedef struct {
     char guid[DV_GUID_BYTES]; /* of the plan */
     int64_t since;
-    int64_t look_ms;             /* to the next look (T10) */
+    int64_t look_ms;             /* to the next look (D42) */
     size_t count, next, waiting; /* of its moved items; the next to look at; those whose locks we wait for */
     bool *arrived;
     size_t under_way;

@@ -13,7 +13,7 @@
 /* While our node is there. */
 typedef enum {
     LOOKING, /* who is before us? */
-    PARKED,  /* for the owner, who knows from elsewhere, to say so */
+    PARKED,  /* for the owner, who knows from elsewhere, to say so (Q10) */
     WAITING, /* for the one before us to go */
     HELD,    /* nobody is before us */
 } contender_stage;
