@@ -91,23 +91,24 @@ void dv_guardians_close(dv_guardians *guardians) {
 
 /* ---- a command ---- */
 
-static int send_start(int control, int spec, int socket) {
+static int send_start(int control, int spec, int socket, int start_fd) {
     union {
         struct cmsghdr header;
-        char bytes[CMSG_SPACE(2 * sizeof(int))];
+        char bytes[CMSG_SPACE(DV_GUARDIAN_FDS_MAX * sizeof(int))];
     } descriptors;
     memset(&descriptors, 0, sizeof descriptors);
+    size_t fds_bytes = (start_fd ? DV_GUARDIAN_FDS_MAX : DV_GUARDIAN_FDS) * sizeof(int);
     char nothing = 0;
     struct iovec payload = {&nothing, 1};
     struct msghdr message = {.msg_iov = &payload,
                              .msg_iovlen = 1,
                              .msg_control = descriptors.bytes,
-                             .msg_controllen = sizeof descriptors.bytes};
+                             .msg_controllen = CMSG_SPACE(fds_bytes)};
     struct cmsghdr *header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(2 * sizeof(int));
-    memcpy(CMSG_DATA(header), (int[2]){spec, socket}, 2 * sizeof(int));
+    header->cmsg_len = CMSG_LEN(fds_bytes);
+    memcpy(CMSG_DATA(header), (int[DV_GUARDIAN_FDS_MAX]){spec, socket, start_fd}, fds_bytes);
     return sendmsg(control, &message, MSG_NOSIGNAL) < 0 ? -1 : 0;
 }
 
@@ -117,7 +118,7 @@ int dv_guardian_start(dv_guardian **out, dv_guardians *guardians, const dv_guard
     int ends[2] = {-1, -1};
     int spec = guardian ? dv_guardian_pack(config) : -1;
     int outcome = spec < 0 ? -1 : socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends);
-    if (outcome == 0) outcome = send_start(guardians->control, spec, ends[1]);
+    if (outcome == 0) outcome = send_start(guardians->control, spec, ends[1], config->start_fd);
     int error = errno;
     if (spec >= 0) close(spec);
     if (ends[1] >= 0) close(ends[1]);

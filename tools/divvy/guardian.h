@@ -63,10 +63,13 @@ typedef struct {
     int (*function)(void);
     int64_t grace_ms; /* from SIGTERM to SIGKILL, where the deadline makes it end, or what it left behind is ended */
     int64_t kill_ms;  /* from SIGKILL to the deadline: for the kernel to end it, and for us to be scheduled late */
-    bool no_input;    /* standard input is /dev/null */
-    bool terminal;    /* job control: the command has the terminal's foreground while we would, see lock.c */
-    bool foreground;  /* with `terminal`: from the start; else once it asks for it by SIGTTIN or SIGTTOU */
-    bool only;        /* there will be no other: the forker itself becomes the guardian, which saves a process */
+    /* A descriptor that the command inherits besides those of our caller, and whose number it has in DIVVY_START_FD;
+     * 0: none. It stays ours. */
+    int start_fd;
+    bool no_input;   /* standard input is /dev/null */
+    bool terminal;   /* job control: the command has the terminal's foreground while we would, see lock.c */
+    bool foreground; /* with `terminal`: from the start; else once it asks for it by SIGTTIN or SIGTTOU */
+    bool only;       /* there will be no other: the forker itself becomes the guardian, which saves a process */
 } dv_guardian_config;
 
 /*

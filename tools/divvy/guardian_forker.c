@@ -108,7 +108,7 @@ typedef struct {
 static int receive(const forker *f, dv_guardian_spec *spec) {
     union {
         struct cmsghdr header;
-        char bytes[CMSG_SPACE(2 * sizeof(int))];
+        char bytes[CMSG_SPACE(DV_GUARDIAN_FDS_MAX * sizeof(int))];
     } descriptors;
     char nothing;
     struct iovec payload = {&nothing, 1};
@@ -118,13 +118,16 @@ static int receive(const forker *f, dv_guardian_spec *spec) {
                              .msg_controllen = sizeof descriptors.bytes};
     ssize_t bytes = recvmsg(f->control, &message, MSG_CMSG_CLOEXEC);
     struct cmsghdr *header = bytes == 1 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (!header || header->cmsg_len != CMSG_LEN(2 * sizeof(int))) return -1;
-    int fds[2];
-    memcpy(fds, CMSG_DATA(header), sizeof fds);
+    if (!header || header->cmsg_len < CMSG_LEN(DV_GUARDIAN_FDS * sizeof(int))) return -1;
+    if (message.msg_flags & MSG_CTRUNC) return -1;
+    int fds[DV_GUARDIAN_FDS_MAX] = {0};
+    memcpy(fds, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
     int error = dv_guardian_unpack(fds[0], spec);
     close(fds[0]);
+    spec->config.start_fd = fds[2]; /* The same under our number. */
     if (error == 0) return fds[1];
     close(fds[1]); /* The parent sees that it is closed. */
+    if (fds[2]) close(fds[2]);
     return -1;
 }
 
@@ -149,6 +152,7 @@ static void start(forker *f) {
     dv_guardian_event failed = {.kind = DV_GUARDIAN_REFUSED, .value = errno};
     if (guardian < 0) send(socket, &failed, sizeof failed, MSG_DONTWAIT | MSG_NOSIGNAL);
     close(socket);
+    if (spec.config.start_fd) close(spec.config.start_fd);
     dv_guardian_spec_free(&spec);
     if (more) f->guardians = more;
     if (guardian > 0) f->guardians[f->guardian_count++] = guardian;

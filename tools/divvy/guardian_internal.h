@@ -26,6 +26,9 @@ typedef struct {
     size_t packed_bytes;
 } dv_guardian_spec;
 
+/* The descriptors that come to the forker with a command: the spec, the guardian's socket, and start_fd if any. */
+enum { DV_GUARDIAN_FDS = 2, DV_GUARDIAN_FDS_MAX = 3 };
+
 /* Writes `config` with all it points to into a file in memory. Returns its descriptor, or -1 with errno set. */
 int dv_guardian_pack(const dv_guardian_config *config);
 

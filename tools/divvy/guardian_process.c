@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -252,6 +253,17 @@ static void set_environment(const char *const *environment) {
     }
 }
 
+/* Passes start_fd on, by the lowest number that the command has no use for: shells redirect from one digit best. */
+static void pass_start(int start_fd, int error_fd) {
+    char number[16];
+    int fd = STDERR_FILENO + 1;
+    for (int flags; fd == error_fd || ((flags = fcntl(fd, F_GETFD)) >= 0 && !(flags & FD_CLOEXEC));) fd++;
+    if (fd == start_fd) fcntl(fd, F_SETFD, 0);
+    else dup2(start_fd, fd);
+    snprintf(number, sizeof number, "%d", fd);
+    setenv("DIVVY_START_FD", number, 1);
+}
+
 /* The child, up to execve(2). `error_fd` closes with that. */
 static _Noreturn void be_command(const guardian *g, pid_t parent, int error_fd) {
     setpgid(0, 0);
@@ -263,6 +275,7 @@ static _Noreturn void be_command(const guardian *g, pid_t parent, int error_fd) 
     int input = g->config->no_input ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;
     if (input >= 0) dup2(input, STDIN_FILENO);
     set_environment(g->config->environment);
+    if (g->config->start_fd) pass_start(g->config->start_fd, error_fd);
     dv_dispositions_restore();
     if (g->config->function) {
         close(error_fd);
@@ -286,6 +299,7 @@ static int start(guardian *g) {
     g->command = fork();
     if (g->command == 0) be_command(g, self, ends[1]);
     close(ends[1]);
+    if (g->config->start_fd) close(g->config->start_fd);
     g->exec_fd = ends[0];
     if (g->command < 0) return -1;
     /* Both do it, so that it is done before either goes on. */
