@@ -52,7 +52,7 @@ static void free_child(dv_child *child) {
 void dv_supervisor_close(dv_supervisor *s) {
     if (!s) return;
     for (size_t i = 0; i < s->active_count; i++) {
-        dv_guardian_free(s->active[i]->guardian);
+        dv_child_let_go(s->active[i]);
         free_child(s->active[i]);
     }
     if (s->epoll_fd >= 0) close(s->epoll_fd);
@@ -97,7 +97,7 @@ static dv_child *add(dv_supervisor *s, const char *item) {
         return NULL;
     }
     s->active_room = room;
-    *child = (dv_child){.config = &s->config, .item = name, .slot = s->active_count};
+    *child = (dv_child){.config = &s->config, .item = name, .standby = DV_STANDBY_NONE, .slot = s->active_count};
     size_t place = place_of(s, name);
     memmove((void *)&s->sorted[place + 1], (void *)&s->sorted[place], (s->active_count - place) * sizeof *s->sorted);
     s->sorted[place] = child;
@@ -123,12 +123,36 @@ void dv_supervisor_gain(dv_supervisor *s, const char *const *names, const int64_
     }
 }
 
+void dv_supervisor_prepare(dv_supervisor *s, const char *const *names, size_t count) {
+    for (size_t i = 0; i < count && !s->ending; i++) {
+        dv_child *child = find(s, names[i]);
+        if (!child) child = add(s, names[i]);
+        if (child) dv_child_stand_by(child, dv_guardians_now_ms());
+    }
+}
+
+/* A command that was not told to begin holds nothing that others wait for. */
+static void dismiss(dv_supervisor *s, dv_child *child) {
+    dv_child_unwant(child, s->config.drain_ms, "not needed");
+    drop_if_over(s, child);
+}
+
 static void unwant(dv_supervisor *s, const char *const *names, size_t count, int64_t grace_ms, const char *reason) {
     for (size_t i = 0; i < count; i++) {
         dv_child *child = find(s, names[i]);
         if (!child) continue;
+        if (dv_child_runs(child) && !child->begun) {
+            dismiss(s, child);
+            continue;
+        }
         dv_child_unwant(child, grace_ms, reason);
         drop_if_over(s, child);
+    }
+}
+
+void dv_supervisor_dismiss(dv_supervisor *s) {
+    for (size_t i = s->active_count; i > 0; i--) {
+        if (s->active[i - 1]->wanted && !s->active[i - 1]->owned) dismiss(s, s->active[i - 1]);
     }
 }
 
@@ -160,8 +184,7 @@ void dv_supervisor_set_time_left(dv_supervisor *s, int64_t now_ms, int64_t left_
 
 bool dv_supervisor_is_clear(const dv_supervisor *s) {
     for (size_t i = 0; i < s->active_count; i++) {
-        const dv_child *child = s->active[i];
-        if (dv_child_runs(child) && (!child->wanted || child->end_reason)) return false;
+        if (dv_child_holds_item(s->active[i])) return false;
     }
     return true;
 }
@@ -202,19 +225,22 @@ static bool can_start(const dv_supervisor *s, int64_t now_ms) {
     return !s->error && now_ms < last_start_ms(s);
 }
 
-static bool awaits_start(const dv_child *child) {
-    return child->wanted && !dv_child_runs(child);
+/* -1: there is nothing to watch. */
+static void watch(dv_supervisor *s, dv_child *child, int fd) {
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = child};
+    if (fd >= 0 && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) s->error = errno;
 }
 
 static void start(dv_supervisor *s, dv_child *child, int64_t now_ms) {
     dv_child_times t = times(s);
+    bool stood_by = child->guardian != NULL;
     if (dv_child_start(child, s->guardians, &t, now_ms) != 0) {
         s->error = errno;
         return;
     }
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = child};
-    if (child->guardian && epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, dv_guardian_fd(child->guardian), &event) != 0)
-        s->error = errno;
+    if (stood_by || !child->guardian) return;
+    watch(s, child, dv_guardian_fd(child->guardian));
+    watch(s, child, child->standby.notify_fd);
 }
 
 int dv_supervisor_fd(const dv_supervisor *s) {
@@ -227,7 +253,7 @@ int64_t dv_supervisor_next_ms(const dv_supervisor *s) {
     for (size_t i = 0; i < s->active_count; i++) {
         const dv_child *child = s->active[i];
         /* When it is too late for a start, what is awaited is a later deadline. */
-        if (!starting && awaits_start(child)) continue;
+        if (!starting && dv_child_awaits_start(child)) continue;
         int64_t next_ms = dv_child_next_ms(child);
         if (next_ms < at_ms) at_ms = next_ms;
     }
@@ -239,15 +265,13 @@ void dv_supervisor_process(dv_supervisor *s) {
     struct epoll_event events[EVENTS];
     int64_t now_ms = dv_guardians_now_ms();
     int count = epoll_wait(s->epoll_fd, events, EVENTS, 0);
-    for (int i = 0; i < count; i++) {
-        dv_child *child = events[i].data.ptr;
-        dv_child_read(child, now_ms);
-        drop_if_over(s, child);
-    }
+    /* One may have two events here, so none is dropped yet. */
+    for (int i = 0; i < count; i++) dv_child_read(events[i].data.ptr, now_ms);
     for (size_t i = s->active_count; i > 0; i--) {
         dv_child *child = s->active[i - 1];
         if (child->swept_at_ms) dv_child_read(child, now_ms);
-        if (awaits_start(child) && now_ms >= child->start_at_ms && can_start(s, now_ms)) start(s, child, now_ms);
+        if (dv_child_awaits_start(child) && now_ms >= child->start_at_ms && can_start(s, now_ms))
+            start(s, child, now_ms);
         drop_if_over(s, child);
     }
 }

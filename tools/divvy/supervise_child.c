@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 enum {
     SWEEP_MS = 500,   /* for what a killed guardian has left behind to be killed */
@@ -30,14 +31,24 @@ static void tell(const dv_child *child, dv_child_kind kind, int status, int64_t 
 /* ---- what is wanted ---- */
 
 void dv_child_want(dv_child *child, int64_t token, int64_t now_ms) {
-    child->wanted = true;
+    child->wanted = child->owned = true;
     child->token = token;
     child->backoff_ms = DV_CHILD_BACKOFF_MS;
     child->start_at_ms = now_ms;
 }
 
+void dv_child_stand_by(dv_child *child, int64_t now_ms) {
+    if (child->wanted) return;
+    child->wanted = true;
+    child->owned = false;
+    child->token = 0;
+    child->backoff_ms = DV_CHILD_BACKOFF_MS;
+    child->start_at_ms = now_ms;
+}
+
 void dv_child_unwant(dv_child *child, int64_t grace_ms, const char *reason) {
-    child->wanted = false;
+    child->wanted = child->owned = false;
+    dv_standby_cancel(&child->standby);
     if (!child->guardian) return;
     dv_guardian_end(child->guardian, grace_ms);
     if (!child->end_reason) child->end_reason = reason;
@@ -79,12 +90,26 @@ static char **make_arguments(const dv_child *child) {
     return made;
 }
 
+/* What a standby's token will be is not known. One that we have from elsewhere is not it. */
+static char *make_token(const dv_child *child) {
+    char *made = NULL;
+    if (!child->owned) return strdup("DIVVY_TOKEN");
+    return asprintf(&made, "DIVVY_TOKEN=%" PRId64, child->token) >= 0 ? made : NULL;
+}
+
 static char **make_environment(const dv_child *child) {
-    char **made = (char **)calloc(3, sizeof *made);
-    if (made && asprintf(&made[0], "DIVVY_ITEM=%s", child->item) >= 0 &&
-        asprintf(&made[1], "DIVVY_TOKEN=%" PRId64, child->token) >= 0)
-        return made;
-    if (made) free((void *)made); /* After a failure asprintf() leaves its pointer undefined. */
+    char **made = (char **)calloc(4, sizeof *made);
+    if (!made) return NULL;
+    /* After a failure asprintf() leaves its pointer undefined. */
+    if (asprintf(&made[0], "DIVVY_ITEM=%s", child->item) < 0) made[0] = NULL;
+    made[1] = made[0] ? make_token(child) : NULL;
+    bool complete = made[1] != NULL;
+    if (complete && child->config->standby && asprintf(&made[2], "NOTIFY_SOCKET=%s", child->standby.name) < 0) {
+        made[2] = NULL;
+        complete = false;
+    }
+    if (complete) return made;
+    free_texts(made);
     return NULL;
 }
 
@@ -95,34 +120,61 @@ static int64_t next_backoff(dv_child *child) {
 }
 
 static void start_failed(dv_child *child, int error, int64_t now_ms) {
-    child->running_token = child->token;
+    child->running_token = child->owned ? child->token : 0;
     child->pid = 0;
     int64_t delay_ms = child->wanted ? next_backoff(child) : -1;
     child->start_at_ms = now_ms + delay_ms;
     tell(child, DV_CHILD_FAILED, 0, delay_ms, strerror(error));
 }
 
-int dv_child_start(dv_child *child, dv_guardians *guardians, const dv_child_times *times, int64_t now_ms) {
-    if (!child->config->is_owned(child->item, child->config->user)) {
-        child->start_at_ms = now_ms + TOO_LATE_MS;
-        return 0;
-    }
+/* From here on the command may work on the item. */
+static void begin(dv_child *child) {
+    child->begun = true;
+    child->running_token = child->token;
+    if (child->config->standby) dv_standby_begin(&child->standby, child->token);
+}
+
+/* Returns 0, or -1 with errno set. */
+static int run(dv_child *child, dv_guardians *guardians, const dv_child_times *times) {
+    int worker_fd = -1;
+    if (child->config->standby && dv_standby_open(&child->standby, &worker_fd) != 0) return -1;
     char **arguments = make_arguments(child), **environment = make_environment(child);
     dv_guardian_config config = {.program = child->config->program,
                                  .arguments = (const char *const *)arguments,
                                  .environment = (const char *const *)environment,
                                  .grace_ms = times->grace_ms,
                                  .kill_ms = times->kill_ms,
+                                 .start_fd = worker_fd < 0 ? 0 : worker_fd,
                                  .no_input = true};
     errno = ENOMEM;
     int outcome = arguments && environment ? dv_guardian_start(&child->guardian, guardians, &config) : -1;
     int error = errno;
     free_texts(arguments);
     free_texts(environment);
+    if (worker_fd >= 0) close(worker_fd);
+    if (outcome != 0) dv_standby_close(&child->standby);
+    errno = error;
+    return outcome;
+}
+
+int dv_child_start(dv_child *child, dv_guardians *guardians, const dv_child_times *times, int64_t now_ms) {
+    if (child->owned && !child->config->is_owned(child->item, child->config->user)) {
+        child->start_at_ms = now_ms + TOO_LATE_MS;
+        return 0;
+    }
+    if (child->guardian) {
+        begin(child);
+        /* Otherwise the start is still to be told. */
+        if (child->pid) tell(child, DV_CHILD_BEGUN, 0, -1, NULL);
+        return 0;
+    }
     child->pid = 0;
     child->end_reason = NULL;
-    child->running_token = child->token;
+    child->begun = false;
+    child->running_token = 0;
     child->started_ms = now_ms;
+    int outcome = run(child, guardians, times), error = errno;
+    if (outcome == 0 && child->owned) begin(child);
     if (outcome == 0) return 0;
     errno = error;
     if (error == EPIPE || error == ECONNRESET || error == ENOTCONN) return -1;
@@ -168,7 +220,7 @@ static bool take_event(dv_child *child, const dv_guardian_event *event, int64_t 
     switch (event->kind) {
     case DV_GUARDIAN_STARTED:
         child->pid = event->value;
-        tell(child, DV_CHILD_STARTED, 0, -1, NULL);
+        tell(child, child->begun ? DV_CHILD_STARTED : DV_CHILD_STANDBY, 0, -1, NULL);
         return false;
     case DV_GUARDIAN_REFUSED: take_refused(child, event->value, now_ms); return true;
     case DV_GUARDIAN_GONE: take_gone(child, event, now_ms); return true;
@@ -177,13 +229,22 @@ static bool take_event(dv_child *child, const dv_guardian_event *event, int64_t 
     }
 }
 
+/* A command that has begun may go on talking. Nobody waits for that, but it is not to wait for us. */
+static void hear(dv_child *child) {
+    if (!child->pid) return; /* The start is told first. */
+    if (!dv_standby_is_ready(&child->standby, child->pid) || child->begun || !child->wanted || child->end_reason)
+        return;
+    tell(child, DV_CHILD_READY, 0, -1, NULL);
+    if (!child->owned) child->config->on_ready(child->item, child->config->user);
+}
+
 void dv_child_read(dv_child *child, int64_t now_ms) {
     dv_guardian_event event;
     while (child->guardian && dv_guardian_read(child->guardian, &event)) {
         if (!take_event(child, &event, now_ms)) continue;
-        dv_guardian_free(child->guardian);
-        child->guardian = NULL;
+        dv_child_let_go(child);
     }
+    if (child->guardian) hear(child);
     if (child->swept_at_ms == 0 || now_ms < child->swept_at_ms) return;
     child->swept_at_ms = 0;
     if (child->pid) was_ended(child, SIGKILL, "its guardian was killed", now_ms);
@@ -192,9 +253,24 @@ void dv_child_read(dv_child *child, int64_t now_ms) {
 
 int64_t dv_child_next_ms(const dv_child *child) {
     if (child->swept_at_ms) return child->swept_at_ms;
-    return child->wanted && !child->guardian ? child->start_at_ms : INT64_MAX;
+    return dv_child_awaits_start(child) ? child->start_at_ms : INT64_MAX;
 }
 
 bool dv_child_runs(const dv_child *child) {
     return child->guardian || child->swept_at_ms;
+}
+
+bool dv_child_awaits_start(const dv_child *child) {
+    if (!dv_child_runs(child)) return child->wanted;
+    return child->guardian && child->owned && !child->begun && !child->end_reason;
+}
+
+bool dv_child_holds_item(const dv_child *child) {
+    return dv_child_runs(child) && child->begun && (!child->wanted || child->end_reason);
+}
+
+void dv_child_let_go(dv_child *child) {
+    dv_standby_close(&child->standby);
+    dv_guardian_free(child->guardian);
+    child->guardian = NULL;
 }
