@@ -25,6 +25,7 @@ FOLLOWERS = {  # docs/protocol.md, P4
     "FAILURE": set(),
 }
 KEYS = ["event", "state", "generation", "gained", "revoked", "lost", "owned", "tokens"]
+HANDOVER_KEYS = ["leaving", "staying", "prepare"]
 
 
 class Ledger:
@@ -45,12 +46,14 @@ class Ledger:
         self.lines.append(line)
 
     def _check(self, line):
-        optional = [key for key in ("reason", "time_ms") if key in line]
+        optional = [key for key in (*HANDOVER_KEYS, "reason", "time_ms") if key in line]
         assert list(line) == KEYS + optional, "its keys"
         assert isinstance(line["generation"], int), "its generation"
         last = self.lines[-1] if self.lines else None
         assert not last or line["generation"] >= last["generation"], "an older generation"
-        changed = line["gained"] + line["revoked"] + line["lost"]
+        handed = [item for key in HANDOVER_KEYS for item in line.get(key, [])]
+        assert all(line.get(key, True) for key in HANDOVER_KEYS), "a list that is empty"
+        changed = line["gained"] + line["revoked"] + line["lost"] + handed
         if line["event"] == "state":
             told = [old["state"] for old in self.lines if old["event"] == "state"]
             assert line["state"] in FOLLOWERS[told[-1] if told else None], "a state that cannot follow"

@@ -103,7 +103,8 @@ class Member:
     def pids(self):
         """Of the commands that run."""
         gone = {line.get("pid") for word in ("exited", "finished", "ended") for line in self.of(word)}
-        return [line["pid"] for line in self.of("started") if line["pid"] not in gone]
+        begun = self.of("started") + self.of("standby")
+        return [line["pid"] for line in begun if line["pid"] not in gone]
 
     def end(self):
         self.process.wait(DEADLINE_S)

@@ -89,12 +89,20 @@ void dv_ledger_child(dv_ledger *ledger, const dv_child_event *event) {
                                    : dv_line_child_readable(event, ledger->timestamps));
 }
 
+/* Returns whether a plan is why items are lost: those were to be prepared, and are not needed after all. */
+static bool is_of_plan(int reason) {
+    return reason == DIVVY_REASON_MEMBERS || reason == DIVVY_REASON_JOIN || reason == DIVVY_REASON_LEAVE ||
+           reason == DIVVY_REASON_LOSS || reason == DIVVY_REASON_WEIGHT || reason == DIVVY_REASON_SET ||
+           reason == DIVVY_REASON_DRAIN;
+}
+
 /* The state to which a change of items belongs. It is told before its state is; and what is lost otherwise than by
  * our release is lost with everything else, but for an item whose node somebody has deleted. */
 static divvy_partition_state state_of(const dv_ledger *ledger, const divvy_items_event *event) {
     if (event->revoked_count > 0) return DIVVY_RELEASE;
     if (event->lost_count == 0 || event->reason == DIVVY_REASON_RELEASED || event->reason == DIVVY_REASON_FOREIGN)
         return ledger->state;
+    if (is_of_plan(event->reason)) return ledger->state;
     return event->reason == DIVVY_REASON_SESSION && ledger->rejoins ? DIVVY_RELEASE : DIVVY_FAILURE;
 }
 
@@ -109,6 +117,9 @@ void dv_ledger_items(dv_ledger *ledger, const divvy_items_event *event) {
         .gained = {event->gained, event->gained_count},
         .revoked = {event->revoked, event->revoked_count},
         .lost = {event->lost, event->lost_count},
+        .leaving = {event->leaving, event->leaving_count},
+        .staying = {event->staying, event->staying_count},
+        .prepare = {event->prepare, event->prepare_count},
     };
     print(ledger, &line);
 }

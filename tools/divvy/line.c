@@ -73,12 +73,19 @@ static bool add_time(cJSON *to) {
     return add(to, "time_ms", cJSON_CreateNumber((double)time_ms));
 }
 
+/* What only members that hand over are told is left out where there is none. */
+static bool add_handover(cJSON *to, const dv_line *line) {
+    return (line->leaving.count == 0 || add_names(to, "leaving", line->leaving)) &&
+           (line->staying.count == 0 || add_names(to, "staying", line->staying)) &&
+           (line->prepare.count == 0 || add_names(to, "prepare", line->prepare));
+}
+
 static bool fill(cJSON *json, const dv_ledger *ledger, const dv_line *line) {
     return add(json, "event", cJSON_CreateString(line->event)) &&
            add(json, "state", cJSON_CreateString(divvy_partition_state_name(ledger->state))) &&
            add(json, "generation", cJSON_CreateNumber((double)ledger->generation)) &&
            add_names(json, "gained", line->gained) && add_names(json, "revoked", line->revoked) &&
-           add_names(json, "lost", line->lost) && add_owned(json, ledger) &&
+           add_names(json, "lost", line->lost) && add_owned(json, ledger) && add_handover(json, line) &&
            (!line->reason || add_text(json, "reason", line->reason)) && (!ledger->timestamps || add_time(json));
 }
 
@@ -96,14 +103,13 @@ char *dv_line_json(const dv_ledger *ledger, const dv_line *line) {
     return print_json(json, json && fill(json, ledger, line));
 }
 
-static const char *const child_words[] = {[DV_CHILD_STARTED] = "started",
-                                          [DV_CHILD_EXITED] = "exited",
-                                          [DV_CHILD_FINISHED] = "finished",
-                                          [DV_CHILD_ENDED] = "ended",
-                                          [DV_CHILD_FAILED] = "failed"};
+static const char *const child_words[] = {
+    [DV_CHILD_STARTED] = "started", [DV_CHILD_STANDBY] = "standby", [DV_CHILD_READY] = "ready",
+    [DV_CHILD_BEGUN] = "begun",     [DV_CHILD_EXITED] = "exited",   [DV_CHILD_FINISHED] = "finished",
+    [DV_CHILD_ENDED] = "ended",     [DV_CHILD_FAILED] = "failed"};
 
 static bool has_status(const dv_child_event *event) {
-    return event->kind != DV_CHILD_STARTED && event->kind != DV_CHILD_FAILED;
+    return event->kind == DV_CHILD_EXITED || event->kind == DV_CHILD_FINISHED || event->kind == DV_CHILD_ENDED;
 }
 
 static bool fill_child(cJSON *json, const dv_child_event *event, bool timestamps) {
@@ -111,7 +117,7 @@ static bool fill_child(cJSON *json, const dv_child_event *event, bool timestamps
     snprintf(token, sizeof token, "%" PRId64, event->token);
     return add(json, "event", cJSON_CreateString("child")) &&
            add(json, "child", cJSON_CreateString(child_words[event->kind])) && add_text(json, "item", event->item) &&
-           add(json, "token", cJSON_CreateString(token)) &&
+           (!event->token || add(json, "token", cJSON_CreateString(token))) &&
            (!event->pid || add(json, "pid", cJSON_CreateNumber(event->pid))) &&
            (!has_status(event) || add(json, "status", cJSON_CreateNumber(event->status))) &&
            (!event->reason || add_text(json, "reason", event->reason)) &&
@@ -135,6 +141,18 @@ static bool print_names(FILE *to, const char *word, dv_names_view view) {
         free(readable);
     }
     return true;
+}
+
+static bool print_changes(FILE *to, const dv_line *line) {
+    const struct {
+        const char *word;
+        dv_names_view view;
+    } changes[] = {{"gained", line->gained},   {"revoked", line->revoked}, {"lost", line->lost},
+                   {"leaving", line->leaving}, {"staying", line->staying}, {"prepare", line->prepare}};
+    bool complete = true;
+    for (size_t i = 0; i < sizeof changes / sizeof *changes && complete; i++)
+        complete = changes[i].view.count == 0 || print_names(to, changes[i].word, changes[i].view);
+    return complete;
 }
 
 static bool print_owned(FILE *to, const dv_ledger *ledger) {
@@ -161,9 +179,7 @@ char *dv_line_readable(const dv_ledger *ledger, const dv_line *line) {
     if (!to) return NULL;
     if (ledger->timestamps) print_time(to);
     fprintf(to, "%-10s", divvy_partition_state_name(ledger->state));
-    bool complete = (line->gained.count == 0 || print_names(to, "gained", line->gained)) &&
-                    (line->revoked.count == 0 || print_names(to, "revoked", line->revoked)) &&
-                    (line->lost.count == 0 || print_names(to, "lost", line->lost)) && print_owned(to, ledger);
+    bool complete = print_changes(to, line) && print_owned(to, ledger);
     char *reason = line->reason ? dv_text_readable(line->reason) : NULL;
     if (reason) fprintf(to, "  (%s)", reason);
     free(reason);
@@ -182,7 +198,8 @@ char *dv_line_child_readable(const dv_child_event *event, bool timestamps) {
     FILE *to = item ? open_memstream(&text, &bytes) : NULL;
     if (to) {
         if (timestamps) print_time(to);
-        fprintf(to, "%-10s  %s  token %" PRId64, child_words[event->kind], item, event->token);
+        fprintf(to, "%-10s  %s", child_words[event->kind], item);
+        if (event->token) fprintf(to, "  token %" PRId64, event->token);
         if (event->pid) fprintf(to, "  pid %d", (int)event->pid);
         if (has_status(event)) fprintf(to, "  status %d", event->status);
         if (event->restart_ms >= 0) fprintf(to, "  next start in %" PRId64 " ms", event->restart_ms);

@@ -13,19 +13,21 @@ typedef struct {
 typedef struct {
     const char *event; /* "state" or "items" */
     dv_names_view gained, revoked, lost;
+    dv_names_view leaving, staying, prepare;
     const char *reason; /* why in DIVVY_FAILURE; NULL: none is shown */
 } dv_line;
 
 /* {"event":..,"state":..,"generation":N,"gained":[..],"revoked":[..],"lost":[..],"owned":[..],"tokens":{..}} and a
- * newline. The keys are always there, in this order; then "reason" and "time_ms" where they apply. Names that are not
- * UTF-8 are percent-encoded. Returns memory to free(), NULL when there is none. */
+ * newline. The keys are always there, in this order; then "leaving", "staying", "prepare", "reason" and "time_ms" where
+ * they apply. Names that are not UTF-8 are percent-encoded. Returns memory to free(), NULL when there is none. */
 char *dv_line_json(const dv_ledger *ledger, const dv_line *line);
 
 /* "ACQUIRED    owned 2: a, b" or "ALLOCATING  gained 1: b  owned 2: a, b" and a newline. Returns likewise. */
 char *dv_line_readable(const dv_ledger *ledger, const dv_line *line);
 
-/* {"event":"child","child":..,"item":..,"token":".."} and, where they apply, "pid", "status", "reason", "restart_ms"
- * and "time_ms". "child" is started, exited, finished, ended or failed, see dv_child_kind. Returns likewise. */
+/* {"event":"child","child":..,"item":..} and, where they apply, "token", "pid", "status", "reason", "restart_ms" and
+ * "time_ms". "child" is started, standby, ready, begun, exited, finished, ended or failed, see dv_child_kind. Only a
+ * standby has no token. Returns likewise. */
 char *dv_line_child_json(const dv_child_event *event, bool timestamps);
 
 /* "started     a  token 7  pid 9" or "exited      a  status 1  next start in 100 ms". Returns likewise. */

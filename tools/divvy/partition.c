@@ -81,6 +81,8 @@ static void supervise_items(member *m, const divvy_items_event *event) {
     else dv_supervisor_lose(m->supervisor, event->lost, event->lost_count);
     dv_supervisor_gain(m->supervisor, event->gained, event->gained_tokens, event->gained_count);
     dv_supervisor_revoke(m->supervisor, event->revoked, event->revoked_count);
+    if (event->reason == DIVVY_REASON_SESSION) dv_supervisor_dismiss(m->supervisor);
+    if (m->options.standby) dv_supervisor_prepare(m->supervisor, event->prepare, event->prepare_count);
     if (event->reason == DIVVY_REASON_SESSION && dv_supervisor_running(m->supervisor) > 0) m->session_over = true;
 }
 
@@ -106,6 +108,10 @@ static void on_state(divvy_partitioner *p, divvy_partition_state from, divvy_par
 
 static bool is_owned(const char *item, void *user) {
     return divvy_partitioner_owns(((member *)user)->p, item);
+}
+
+static void on_ready(const char *item, void *user) {
+    divvy_partitioner_prepared(((member *)user)->p, item);
 }
 
 static void on_child(const dv_child_event *event, void *user) {
@@ -304,6 +310,8 @@ static int join(member *m) {
     config.time_boundary_ms = o->time_boundary_ms;
     config.leave_boundary_ms = o->leave_boundary_ms;
     config.allocate_timeout_ms = o->allocate_timeout_ms;
+    config.handover_timeout_ms = o->handover_timeout_ms;
+    config.prepare_timeout_ms = o->standby ? o->prepare_timeout_ms : 0;
     config.on_session_loss = m->ledger.rejoins ? DIVVY_REJOIN : DIVVY_FAIL;
     config.on_state = on_state;
     config.on_items = on_items;
@@ -327,8 +335,10 @@ static int prepare_command(member *m) {
                                   .restart = (dv_restart)o->restart,
                                   .session_timeout_ms = o->session.session_timeout_ms,
                                   .drain_ms = o->drain_ms,
+                                  .standby = o->standby,
                                   .is_owned = is_owned,
                                   .on_child = on_child,
+                                  .on_ready = on_ready,
                                   .user = m};
     if (dv_guardians_open(&m->guardians) == 0 && dv_supervisor_open(&m->supervisor, &config, m->guardians) == 0)
         return 0;

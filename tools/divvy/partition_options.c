@@ -11,7 +11,7 @@
 #include "command.h"
 #include "supervise_child.h"
 
-enum { DAY_MS = 24 * 3600 * 1000, DRAIN_MS = 10000, MOVES_MAX = 10000 };
+enum { DAY_MS = 24 * 3600 * 1000, DRAIN_MS = 10000, HANDOVER_MS = 30000, PREPARE_MS = 60000, MOVES_MAX = 10000 };
 
 static const char command[] = "partition";
 
@@ -85,6 +85,9 @@ static const dv_option table[] = {
     NUMBER("max-moves", max_moves, 0, MOVES_MAX,
            "the most items that move from member to member at a time; all members go by\n"
            "what the first one was given (default: 0, no limit)"),
+    DURATION("handover-timeout", handover_timeout_ms, 0, DAY_MS,
+             "how long an item that is to move stays with this member while the next one\n"
+             "gets ready for it (default: 30s; 0, it goes at once)"),
     DURATION("drain", drain_ms, 0, DAY_MS,
              "how long a command has between SIGTERM and SIGKILL when its item is revoked\n"
              "or this member must end (default: 10s)"),
@@ -92,6 +95,12 @@ static const dv_option table[] = {
            "start a command again that has exited by itself: always (default),\n"
            "on-failure, or never. divvy waits 100 ms, then twice as long each time up to\n"
            "30 s, until the command has run for 5 s"),
+    FLAG("standby", standby,
+         "start the command of an item that is on its way to this member before the\n"
+         "command of the last owner stops; see above for what a command must do"),
+    DURATION("prepare-timeout", prepare_timeout_ms, 1, DAY_MS,
+             "with --standby, for how long the last owner is asked to keep an item while\n"
+             "its command here gets ready (default: 60s)"),
     FLAG("rejoin", rejoin, "take part again after the session was lost; always so with a COMMAND"),
     DV_SESSION_OPTION_AUTH_FILE(dv_partition_options, session),
     DV_SESSION_OPTION_ACL(dv_partition_options, session),
@@ -119,6 +128,14 @@ void dv_partition_print_help(void) {
            "releases an item when all processes of its command have ended. They end before another\n"
            "member can own the item, even if divvy hangs or is killed.\n"
            "\n"
+           "With --standby, divvy starts the command of an item that is on its way while the last\n"
+           "owner still works. Such a command gets ready, sends READY=1 to the socket that\n"
+           "NOTIFY_SOCKET names (as systemd-notify --ready does), and reads a line from the\n"
+           "descriptor that DIVVY_START_FD gives. The line is the token: the item is owned, and work\n"
+           "begins. If the descriptor ends without a line, the command is not needed and exits. All\n"
+           "commands get both; the line comes at once where the item is owned already. DIVVY_TOKEN is\n"
+           "not set for a command that stands by.\n"
+           "\n"
            "On SIGTERM or SIGINT divvy ends the commands and leaves the pool; a second signal kills\n"
            "the commands. It does the same when its terminal or the reader of its output has gone.\n"
            "\n"
@@ -127,7 +144,8 @@ void dv_partition_print_help(void) {
            "kazoo). Without a plan, or with a bad file, nothing changes, and standard error says\n"
            "why. Without --items-from FILE, SIGHUP makes divvy leave the pool.\n"
            "\n"
-           "--rejoin-delay, --weight, --zone and --max-moves have an effect in such a pool only.\n"
+           "--rejoin-delay, --weight, --zone, --max-moves, --handover-timeout and --standby have an\n"
+           "effect in such a pool only.\n"
            "\n");
     dv_options_print(table);
     printf("\n"
@@ -136,6 +154,23 @@ void dv_partition_print_help(void) {
            "Exit codes: 0 divvy was told to end, and has left the pool; 1 it failed, and standard\n"
            "error says why; 2 wrong usage; 3 no server answered within --connect-timeout; 126\n"
            "COMMAND cannot be executed; 127 COMMAND was not found.\n");
+}
+
+/* Returns why there can be no standbys; NULL: there can. */
+static const char *no_standby(const dv_partition_options *options) {
+    if (!options->arguments) return "--standby is for a command, which stands behind --";
+    if (options->mode == DIVVY_EAGER)
+        return "--standby cannot work with --mode eager, where a change stops all commands first; leave --mode out";
+    if (options->assign != DIVVY_ASSIGN_AUTO)
+        return "--standby needs a pool that follows a plan; leave --assign out, here and at all other members";
+    if (options->handover_timeout_ms == 0)
+        return "--standby cannot work with --handover-timeout 0, which has items move at once; leave one of them out";
+    return NULL;
+}
+
+/* Returns which option makes no sense without --standby; NULL: none does. */
+static const char *stray(const dv_partition_options *options) {
+    return options->prepare_timeout_ms >= 0 ? "--prepare-timeout is for commands that stand by; add --standby" : NULL;
 }
 
 static const char *missing(const dv_partition_options *options) {
@@ -148,7 +183,7 @@ static const char *missing(const dv_partition_options *options) {
         return "--rejoin-delay needs an --identifier, by which the member is known when it is back";
     if (!options->arguments && options->drain_ms >= 0) return "--drain is for a command, which stands behind --";
     if (!options->arguments && options->restart >= 0) return "--restart is for a command, which stands behind --";
-    return NULL;
+    return options->standby ? no_standby(options) : stray(options);
 }
 
 static void set_defaults(dv_partition_options *options) {
@@ -158,6 +193,8 @@ static void set_defaults(dv_partition_options *options) {
         .session = {.session_timeout_ms = 10000, .acl = DIVVY_ACL_AUTO},
         .drain_ms = -1,
         .restart = -1,
+        .handover_timeout_ms = HANDOVER_MS,
+        .prepare_timeout_ms = -1,
         .mode = DIVVY_INCREMENTAL,
         .assign = DIVVY_ASSIGN_AUTO,
         .weight = 1000,
@@ -206,6 +243,7 @@ int dv_partition_options_parse(dv_partition_options *options, int argc, char **a
     }
     if (options->drain_ms < 0) options->drain_ms = DRAIN_MS;
     if (options->restart < 0) options->restart = DV_RESTART_ALWAYS;
+    if (options->prepare_timeout_ms < 0) options->prepare_timeout_ms = PREPARE_MS;
     if (dv_session_options_finish(&options->session, command) != 0) return DV_OPTIONS_WRONG;
     int error = options->items_from ? dv_item_list_read(&options->list, options->items_from)
                                     : dv_item_list_copy(&options->list, &options->items);

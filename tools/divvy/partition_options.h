@@ -22,8 +22,9 @@ typedef struct {
     int items_order;             /* DIVVY_ORDER_* */
     int64_t rejoin_delay_ms;     /* 0: no static member */
     int64_t weight;
-    const char *zone;  /* NULL: none */
-    int64_t max_moves; /* 0: no limit */
+    const char *zone;            /* NULL: none */
+    int64_t max_moves;           /* 0: no limit */
+    int64_t handover_timeout_ms; /* 0: no handovers */
     int json, timestamps;
     const char *events; /* where lines go: a file, "-" standard output; NULL: as is usual */
     int rejoin;
@@ -31,6 +32,8 @@ typedef struct {
     const char *const *arguments; /* the command for each item, with a NULL at the end; NULL: there is none */
     int64_t drain_ms;
     int restart; /* DV_RESTART_* */
+    int standby;
+    int64_t prepare_timeout_ms; /* of a standby */
 
     dv_item_list list; /* read from items_from, or copied from items */
 } dv_partition_options;

@@ -1,0 +1,212 @@
+#!/usr/bin/python3
+"""`divvy partition --standby`: the next worker of an item warms up before the last one stops.
+SPDX-License-Identifier: Apache-2.0
+
+usage: test_command_standby.py BUILD_FOLDER [TEST...]     a TEST is a name such as Standby.test_join
+"""
+import os
+import signal
+
+import test_command_supervise
+from command_harness import NOWHERE, alive, fire, main, wait_for
+from partition_harness import ITEMS as POOL_ITEMS, run
+from supervise_harness import WORKER as UNPREPARED, Case, Member, T
+
+WARM_UP_S = 1
+ITEMS = ["item-%d" % number for number in range(8)]
+UNREACHABLE = ["partition", "--connect", NOWHERE, "--path", "/q", "--item", "a"]
+
+# Says READY=1, as systemd-notify(1) does.
+READY = r"""#!/usr/bin/python3
+import os, socket
+name = os.environ["NOTIFY_SOCKET"]
+socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(b"STATUS=warm\nREADY=1\n", name.replace("@", "\0", 1))
+"""
+
+# Warms up, says that it is ready, and works on its item from the moment that it has the token. It tells of it in a log
+# that all append to. While it works it has the item's file locked, so a second worker is found out by the kernel.
+WORKER = r"""#!/bin/bash
+exec 8>>"$1/log" 9>>"$1/$2.lock"
+item=$2 token=-
+say() { echo "$EPOCHREALTIME $item $token $$ $1 ${DIVVY_TOKEN-none}" >&8; }
+say start
+sleep $3
+"$1/ready"
+if ! read -r token <&"$DIVVY_START_FD"; then
+    say unneeded
+    exit 0
+fi
+flock -n 9 || say double
+trap 'say end; exit 0' TERM
+say begin
+exec 7<> <(:)
+while :; do read -r -t 0.2 -u 7; done
+"""
+
+
+class Standby(Case):
+    def setUp(self):
+        super().setUp()
+        self.write("ready", READY)
+        self.standby = self.write("standby.sh", WORKER)
+
+    def join(self, *arguments, items=ITEMS, warm_up_s=WARM_UP_S):
+        return Member(self, "--standby", *arguments, items=items,
+                      command=[self.standby, self.folder, "{item}", str(warm_up_s)])
+
+    def log(self, word=None):
+        """The lines of the workers: when, item, token, pid, what, DIVVY_TOKEN."""
+        if not os.path.exists(self.file_name("log")):
+            return []
+        lines = [(float(line[0]), *line[1:]) for line in map(str.split, self.read("log"))]
+        return [line for line in lines if word in (None, line[4])]
+
+    def wait_log(self, word, count, member):
+        wait_for(lambda: len(self.log(word)) >= count, "%d workers say %s" % (count, word), member)
+
+    def read(self, name):
+        with open(self.file_name(name), encoding="utf-8") as file:
+            return file.read().splitlines()
+
+    # A join moves items without a gap of the warm-up's length: the new worker has warmed up before the last one is told
+    # to stop. What stays is not interrupted, no two work on one item, and each begins with the token of its member.
+    def test_join(self):
+        first = self.join()
+        self.wait_log("begin", len(ITEMS), first)
+        first.wait(lambda me: len(me.owned()) == len(ITEMS), "it has all")
+        second = self.join()
+        second.wait(lambda me: len(me.owned()) == len(ITEMS) // 2, "half of them move")
+        self.wait_log("begin", len(ITEMS) * 3 // 2, second)
+        moved = second.owned()
+        gaps = []
+        for item in moved:
+            lines = [line for line in self.log() if line[1] == item]
+            self.assertEqual([line[4] for line in lines], ["start", "begin", "start", "end", "begin"], lines)
+            gaps.append(lines[4][0] - lines[3][0])
+            self.assertGreater(lines[3][0] - lines[2][0], WARM_UP_S, "the last one works while the next one warms up")
+            self.assertEqual([line[2:3] + line[5:] for line in (lines[2], lines[4])],
+                             [("-", "none"), (second.ledger.tokens[item], "none")])
+            self.assertEqual([len(second.of(word, item)) for word in ("standby", "ready", "begun", "started")],
+                             [1, 1, 1, 0])
+        print("gaps of %d items, ms: %s; the warm-up takes %d" % (
+            len(gaps), ", ".join("%.0f" % (gap * 1000) for gap in sorted(gaps)), WARM_UP_S * 1000))
+        self.assertLess(max(gaps), WARM_UP_S / 2)
+        self.assertEqual(self.log("double"), [])
+        self.assertEqual(len(self.log("end")), len(moved))
+        self.assertEqual(first.stop(), 0)
+        self.assertEqual(second.stop(), 0)
+
+    # A worker of an item that is gained without notice is told at once, and has both variables and one descriptor more.
+    def test_alone(self):
+        script = ('read -r token <&"$DIVVY_START_FD"; echo "$token $DIVVY_TOKEN $DIVVY_START_FD ${NOTIFY_SOCKET:0:7}" '
+                  '>"$1/told.new"; ls -m /proc/$$/fd >>"$1/told.new"; mv "$1/told.new" "$1/told"; exec sleep 1000')
+        member = Member(self, "--standby", items=["a"], command=["bash", "-c", script, "bash", self.folder])
+        wait_for(lambda: os.path.exists(self.file_name("told")), "it is told", member)
+        token = member.look().ledger.tokens["a"]
+        self.assertEqual(self.read("told"), ["%s %s 3 @divvy/" % (token, token), "0, 1, 2, 3"])
+        self.assertEqual(member.stop(), 0)
+
+    # A descriptor of the caller's keeps its number.
+    def test_descriptors(self):
+        given, other = os.pipe()
+        self.addCleanup(os.close, other)
+        self.addCleanup(os.close, given)
+        script = ('read -r token <&"$DIVVY_START_FD"; echo "$token $DIVVY_TOKEN" >"$1/told.new"; '
+                  'ls -m /proc/$$/fd >>"$1/told.new"; mv "$1/told.new" "$1/told"; exec sleep 1000')
+        member = Member(self, "--standby", items=["a"], pass_fds=[given],
+                        command=["bash", "-c", script, "bash", self.folder])
+        wait_for(lambda: os.path.exists(self.file_name("told")), "it is told", member)
+        self.assertEqual(self.read("told")[0], "%s %s" % ((member.look().ledger.tokens["a"],) * 2))
+        start = 3 if given != 3 else 4
+        self.assertEqual(self.read("told")[1], ", ".join(map(str, sorted((0, 1, 2, given, start)))))
+        self.assertEqual(member.stop(), 0)
+
+    # A standby that dies is started again, and is told to begin when it is ready. One that is not needed, since the
+    # member leaves, ends.
+    def test_dies(self):
+        first = self.join(warm_up_s=0)
+        self.wait_log("begin", len(ITEMS), first)
+        second = self.join(warm_up_s=1000)
+        second.wait(lambda me: len(me.of("standby")) == len(ITEMS) // 2, "half of them stand by")
+        os.kill(second.of("standby")[0]["pid"], signal.SIGKILL)
+        second.wait(lambda me: len(me.of("standby")) == len(ITEMS) // 2 + 1, "it is started again")
+        self.assertEqual(second.of("exited")[0]["status"], 128 + signal.SIGKILL)
+        self.assertNotIn("token", second.of("exited")[0])
+        self.assertEqual(second.owned(), [])
+        self.assertEqual(first.look().of("ended"), [])
+        self.assertEqual(second.stop(), 0)
+        self.assertEqual(len(second.of("ended")), len(ITEMS) // 2)
+        first.wait(lambda me: sum(len(line.get("staying", [])) for line in me.lines) == len(ITEMS) // 2, "all stay")
+        self.assertEqual(first.of("ended"), [])
+        self.assertEqual(first.stop(), 0)
+
+    # A worker that is never ready holds a handover up for the time that was said, and no longer.
+    def test_never_ready(self):
+        first = self.join(warm_up_s=0)
+        self.wait_log("begin", len(ITEMS), first)
+        second = self.join("--prepare-timeout", "1s", warm_up_s=5)
+        second.wait(lambda me: len(me.owned()) == len(ITEMS) // 2, "half of them move")
+        self.assertEqual(second.of("ready"), [])
+        self.wait_log("begin", len(ITEMS) * 3 // 2, second)
+        self.assertEqual(self.log("double"), [])
+        self.assertEqual(second.stop(), 0)
+        self.assertEqual(first.stop(), 0)
+
+    # A worker that has begun ends before the session may be over, like any other, though it was started as a standby.
+    # One that stands by ends then, too. When the session is lost the member has others.
+    def test_frozen(self):
+        self.session_s = T
+        first = self.join(warm_up_s=0)
+        self.wait_log("begin", len(ITEMS), first)
+        second = self.join(warm_up_s=0)
+        second.wait(lambda me: len(me.of("begun")) == len(ITEMS) // 2, "half of them have begun")
+        third = self.join(warm_up_s=1000)
+        third.wait(lambda me: len(me.of("standby")) > 1, "some stand by")
+        pids = second.pids() + third.pids()
+        fire(signal.SIGSTOP, second.pid, third.pid)
+        first.wait(lambda me: len(me.owned()) == len(ITEMS), "it has all")
+        self.assertFalse(any(alive(pid) for pid in pids))
+        fire(signal.SIGCONT, second.pid, third.pid)
+        second.wait(lambda me: len(me.owned()) > 1, "it takes part again")
+        self.assertEqual(self.log("double"), [])
+        for member in first, second, third:
+            self.assertEqual(member.stop(), 0, member)
+
+    # What makes no sense is refused, with what to do instead.
+    def test_usage(self):
+        command = ["--", "true"]
+        for words, fragment in ((["--standby"], "behind --"), (["--standby", "--mode", "eager", *command], "--mode"),
+                                (["--standby", "--assign", "rendezvous", *command], "--assign"),
+                                (["--standby", "--assign", "round_robin", *command], "--assign"),
+                                (["--standby", "--handover-timeout", "0", *command], "--handover-timeout 0"),
+                                (["--prepare-timeout", "1s", *command], "add --standby"),
+                                (["--standby", "--prepare-timeout", "0", *command], "--prepare-timeout"),
+                                (["--standby", "--prepare-timeout", "soon", *command], "--prepare-timeout"),
+                                (["--handover-timeout", "-1s"], "--handover-timeout")):
+            with self.subTest(words):
+                done = run(*UNREACHABLE, *words)
+                self.assertEqual((done.returncode, done.stdout), (2, ""), done)
+                self.assertRegex(done.stderr, r"\Adivvy: [^\n]*\n\Z")
+                self.assertIn(fragment, done.stderr)
+
+
+class Warm(test_command_supervise.Pool):
+    """The random pool, with members whose workers stand by, and some whose workers do not."""
+
+    def setUp(self):
+        super().setUp()
+        ready = self.write("ready", READY)
+        shebang, rest = UNPREPARED.split("\n", 1)
+        stand_by = ('if [[ $DIVVY_START_FD ]]; then sleep 0.$((RANDOM %% 8)); %s\n'
+                    'read -r DIVVY_TOKEN <&"$DIVVY_START_FD" || exit 0; fi\n' % ready)
+        self.worker = self.write("worker.sh", shebang + "\n" + stand_by + rest)
+
+    def join(self):
+        options = self.dice.choice((["--standby"], ["--standby", "--prepare-timeout", "300ms"], ["--mode", "eager"],
+                                    []))
+        member = self.start_worker("--drain", "500ms", *options, items=POOL_ITEMS)
+        self.members.append(member.wait(Member.states, "it takes part"))
+
+
+if __name__ == "__main__":
+    main(__file__)
