@@ -84,7 +84,8 @@ void dv_take_update(divvy_partitioner *p, int64_t now) {
                      p->config.prepare_timeout_ms > 0;
         if (asked == (item->prepare_due != 0)) continue;
         item->prepare_due = asked ? now + p->config.prepare_timeout_ms : 0;
-        item->prepared = item->prepare_seen = false;
+        item->prepare_seen = false;
+        if (asked && !item->told_prepare) item->prepared = false; /* else he has not heard that it was off in between */
         dv_snapshot_changed(p);
         dv_report_item(item, p->target_reason);
     }
@@ -95,7 +96,7 @@ int64_t dv_take_due(const divvy_partitioner *p, int64_t now) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         const dv_item *item = dv_item_at(p, i);
         if (!item->wanted || item->place || !item->giver || item->giver->standing != DV_NOTE_THERE) continue;
-        int64_t at = item->prepare_due && !item->prepared ? item->prepare_due : item->awaited_since + PATIENCE_MS;
+        int64_t at = !is_prepared(item, now) ? item->prepare_due : item->awaited_since + PATIENCE_MS;
         if (at > now && at < due) due = at;
     }
     return due;

@@ -145,6 +145,22 @@ TEST(test_prepare_timeout) {
     pool_close(&l);
 }
 
+/* T2: an item that its last owner by the plan does not have, as he prepares for it himself, is asked for all the same,
+ * and so is one whose time to prepare is shorter than the patience for such an owner. */
+TEST(test_given_by_one_who_prepares) {
+    pool l;
+    open_with(&l, 30000);
+    add_preparing(&l, OLD, 25000);
+    divvy_testing_run(l.ensemble, 2000);
+    member *next = add_preparing(&l, OLD + 1, 20);
+    divvy_testing_run(l.ensemble, 5000);
+    divvy_partition *share = divvy_partitioner_partition(next->partitioner);
+    assert_true(divvy_partition_count(share) >= ITEMS / (OLD + 2));
+    divvy_partition_unref(share);
+    assert_int_equal(divvy_partitioner_state(next->partitioner), DIVVY_ACQUIRED);
+    pool_close(&l);
+}
+
 /* T4: an owner waits for handover_timeout_ms, and no longer. */
 TEST(test_overdue) {
     pool l;
