@@ -45,7 +45,7 @@ dv_note_view *dv_notes_want(dv_notes *notes, const char *node);
 dv_note_view *dv_notes_keep(dv_note_view *view);
 /* Gives up those that nobody has wanted or kept since the last sweep. */
 void dv_notes_sweep(dv_notes *notes);
-/* A connection is there, or memory: reads what is to be read. */
+/* A connection is there, or memory: reads what was not read. */
 void dv_notes_connected(dv_notes *notes);
 
 #endif

@@ -39,7 +39,8 @@ struct dv_handover {
 };
 
 /* ---- handover.c ---- */
-/* Returns 0 or DIVVY_ENOMEM. A member that hands nothing over has none (NULL), and the calls below do nothing for it. */
+/* Returns 0 or DIVVY_ENOMEM. A member that hands nothing over has none (NULL), and the calls below do nothing for it.
+ * */
 int dv_handover_init(divvy_partitioner *p, divvy_client *client);
 void dv_handover_free(divvy_partitioner *p);
 /* Our node in the party is about to be made: first its note. dv_membership_go_on() follows in any case. */
@@ -49,8 +50,8 @@ void dv_handover_unnamed(divvy_partitioner *p, int64_t now);
 void dv_handover_connected(divvy_partitioner *p);
 /* Returns whether all notes of ours are gone. */
 bool dv_handover_at_rest(const divvy_partitioner *p);
-/* A plan is in force. mine[i]: it gives us item i of the set that is dealt, which is its set. owners[i]: the node of the
- * live member to which it gives it, NULL: none; before[i]: to which the plan before gave it. */
+/* A plan is in force. mine[i]: it gives us item i of the set that is dealt, which is its set. owners[i]: the node of
+ * the live member to which it gives it, NULL: none; before[i]: to which the plan before gave it. */
 void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *const *owners, const char *const *before,
                       int64_t now);
 /* None is. */

@@ -73,7 +73,7 @@ bool dv_take_lists(const dv_item *item) {
     return item->wanted && item->dealt && !item->held && item->place && dv_contender_is_behind(item->place);
 }
 
-/* The user prepares for what is to be ours and is not; and is told when that is not to be after all. */
+/* The user prepares for what the plan gives us and we do not have; and is told when it gives that to another. */
 void dv_take_update(divvy_partitioner *p, int64_t now) {
     struct dv_handover *h = p->handover;
     if (!h) return;

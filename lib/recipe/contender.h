@@ -31,9 +31,9 @@ int dv_contender_enter(dv_contender **out, divvy_client *client, const char *par
 void dv_contender_tell_waits(dv_contender *contender, void (*waits)(void *owner, dv_contender *contender, int64_t now));
 /* Returns whether it waits for the node of `other`, which may be leaving. Meant in waits(). */
 bool dv_contender_waits_for(const dv_contender *contender, const dv_contender *other);
-/* Besides, enter without a list, in a queue of dv_fresh_queue: learn that our place is there, and may have others before
- * it. It waits until dv_contender_take() or dv_contender_look() is called, in placed() or later. To be set right after
- * entering. */
+/* Besides, enter without a list, in a queue of dv_fresh_queue: learn that our place is there, and may have others
+ * before it. It waits until dv_contender_take() or dv_contender_look() is called, in placed() or later. To be set right
+ * after entering. */
 void dv_contender_tell_placed(dv_contender *contender,
                               void (*placed)(void *owner, dv_contender *contender, int64_t now));
 /* Returns whether it waits so. */

@@ -199,7 +199,8 @@ void dv_membership_describe(dv_membership *m, const char *data) {
 }
 
 void dv_membership_leave(dv_membership *m) {
-    if (m->held_up && m->node.stage == DV_NODE_CREATING) dv_node_enter(&m->node, DV_NODE_UNMADE); /* Nothing was sent. */
+    /* Nothing was sent yet. */
+    if (m->held_up && m->node.stage == DV_NODE_CREATING) dv_node_enter(&m->node, DV_NODE_UNMADE);
     m->held_up = false;
     dv_node_leave(&m->node);
 }

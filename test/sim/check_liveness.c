@@ -230,8 +230,8 @@ static bool no_orphans(sim_world *w, fault *f) {
     return true;
 }
 
-/* Watches: on the party, on the own node, on the notes of others, on a member of a crew; and those that were given up, which stay until the
- * node goes that they are on: at most one for each place of others. */
+/* Watches: on the party, on the own node, on the notes of others, on a member of a crew; and those that were given up,
+ * which stay until the node goes that they are on: at most one for each place of others. */
 static bool no_leaks(const sim_world *w, fault *f) {
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];

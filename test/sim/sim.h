@@ -96,7 +96,6 @@ typedef enum {
 } sim_style;
 
 enum { SIM_NEVER, SIM_PREPARED_AT_ONCE, SIM_PREPARED_LATER, SIM_PREPARES_MS = 3000 };
-
 typedef struct {
     sim_style style;
     int64_t poll_ms, react_ms;

@@ -83,7 +83,7 @@ static void check_header(const char *file, const char *prefix, const char *(*nam
 TEST(test_as_in_the_headers) {
     check_header("client.h", "DIVVY_WARN_", divvy_warning_name, DIVVY_WARN_ITEMS_DIFFER);
     check_header("registry.h", "DIVVY_WARN_", divvy_warning_name, DIVVY_WARN_ENTRY);
-    check_header("partitioner.h", "DIVVY_REASON_", divvy_reason_name, DIVVY_REASON_MEMBERS);
+    check_header("partition.h", "DIVVY_REASON_", divvy_reason_name, DIVVY_REASON_MEMBERS);
 }
 
 static char log_lines[64 * 1024];
