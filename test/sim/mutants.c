@@ -86,7 +86,7 @@ static const struct {
     [DV_MUTANT_plan_missing_is_broken] = {18, 6.9, SIM_OF_PLANS},
     [DV_MUTANT_plan_forgotten] = {6, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_plan_verdict_stays] = {6, 2.9, SIM_OF_PLANS},
-    [DV_MUTANT_plan_newer_concluded] = {6872, 20.0, SIM_OF_PLANS},
+    [DV_MUTANT_plan_newer_concluded] = {205460, 27.1, SIM_OF_PLANS},
     [DV_MUTANT_plan_without_lock] = {1, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_plan_among_others] = {2, 1.1, SIM_OF_PLANS},
     [DV_MUTANT_plan_fenced_works] = {126, 11.2, SIM_OF_PLANS},
