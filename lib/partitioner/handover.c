@@ -15,6 +15,7 @@ enum {
     DEPARTURES_MAX = 199, /* together with the note, one multi */
     GIVEN_MAX = 4096,     /* more than a note can hold */
     WRITE_GAP_MS = 100,   /* or a millisecond for each member */
+    CUT_GAP_MS = 1000,    /* where not all fits, and more may fit by then */
 };
 
 static void write_next(struct dv_handover *h, int64_t now);
@@ -92,6 +93,7 @@ static char *compose(struct dv_handover *h) {
     size_t leaving = 0, ready = 0, given = 0;
     char *text = collect(&c, h) ? dv_note_print(&c.note, &leaving, &ready, &given) : NULL;
     if (text) note_listed(h, &c, leaving, ready);
+    h->cut = leaving < c.note.leaving_count || ready < c.note.ready_count;
     if (text) dv_plan_set_unref(h->note_set);
     if (text) h->note_set = dv_plan_set_ref(h->p->dealt);
     clear_contents(&c);
@@ -204,7 +206,7 @@ static void write_note(struct dv_handover *h, int64_t now) {
     h->under_way = going;
     h->writing = true;
     h->dirty = false;
-    h->write_at = now + gap_ms;
+    h->write_at = now + (h->cut && gap_ms < CUT_GAP_MS ? CUT_GAP_MS : gap_ms);
 }
 
 static void write_next(struct dv_handover *h, int64_t now) {

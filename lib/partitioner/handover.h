@@ -31,6 +31,7 @@ struct dv_handover {
     size_t giving; /* of the write under way: the last ones of `given` */
     dv_departure *waiting, **waiting_end, *under_way;
     bool writing;     /* a write of this note, or of an earlier one, is under way */
+    bool cut;         /* not all that it has to say has fitted */
     bool dirty;       /* our note says something else than is true */
     int64_t write_at; /* from then on it may be written for that alone */
     dv_event go;      /* posted while there may be something to write */

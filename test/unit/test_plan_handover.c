@@ -250,6 +250,28 @@ static void delete_note(const pool *l, size_t n) {
     assert_int_equal(divvy_testing_remove(l->ensemble, path), 0);
 }
 
+/* What does not fit into a note is said later, and nobody writes all the time until then. */
+TEST(test_note_too_small) {
+    enum { MANY = 72000, SIX = 6, WAIT_MS = 20000 };
+    pool l;
+    pool_open(&l, MANY);
+    for (size_t n = 0; n < SIX; n++) add_preparing(&l, n, WAIT_MS + 5000);
+    settle(&l);
+    assert_int_equal(divvy_partitioner_set_weight(l.members[0].partitioner, 0), 0);
+    divvy_testing_run(l.ensemble, 3000);
+    divvy_partition *share = divvy_partitioner_partition(l.members[0].partitioner);
+    size_t leaving = 0;
+    for (size_t k = 0; k < divvy_partition_count(share); k++) leaving += (size_t)divvy_partition_leaving(share, k);
+    divvy_partition_unref(share);
+    assert_int_equal(leaving, MANY / SIX);
+    unsigned writes = l.writes;
+    divvy_testing_run(l.ensemble, WAIT_MS);
+    assert_true(l.writes - writes <= 2 * WAIT_MS / 1000);
+    for (size_t n = 1; n < SIX; n++) assert_int_equal(divvy_partitioner_prepared(l.members[n].partitioner, NULL), 0);
+    settle(&l);
+    pool_close(&l);
+}
+
 /* T4, T7: a note that somebody deletes makes its member one without, on either side; nobody waits for it. */
 TEST(test_note_deleted) {
     for (size_t side = 0; side < 2; side++) {
