@@ -190,12 +190,6 @@ static void hear(dv_node *node, dv_session_event event, int64_t now) {
     else if (o->ops && !o->sent) send_write(o);
 }
 
-static void on_missing(dv_node *node, int64_t now) {
-    (void)node;
-    (void)now;
-    assert(!"heartbeats do not ask for notes");
-}
-
 static void on_failed(dv_node *node, int error, int64_t now) {
     dv_own_note *o = of_node(node);
     o->broken = true;
@@ -216,12 +210,8 @@ static void on_gone(dv_node *node, int64_t now) {
 
 int dv_own_note_make(dv_own_note **out, divvy_client *client, const char *directory, const char *name, char *text,
                      const dv_own_note_events *events, void *owner) {
-    static const dv_node_kind kind = {.found = on_found,
-                                      .not_found = on_not_found,
-                                      .missing = on_missing,
-                                      .hear = hear,
-                                      .failed = on_failed,
-                                      .gone = on_gone};
+    static const dv_node_kind kind = {
+        .found = on_found, .not_found = on_not_found, .hear = hear, .failed = on_failed, .gone = on_gone};
     *out = NULL;
     dv_own_note *o = calloc(1, sizeof *o);
     if (!o) return DIVVY_ENOMEM;

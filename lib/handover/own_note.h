@@ -24,15 +24,15 @@ typedef struct {
 int dv_own_note_make(dv_own_note **out, divvy_client *client, const char *directory, const char *name, char *text,
                      const dv_own_note_events *events, void *owner);
 /* Returns whether it is there, so that others can read it. */
-bool dv_own_note_stands(const dv_own_note *note);
+bool dv_own_note_stands(const dv_own_note *own);
 /* Returns whether it can be written now. */
-bool dv_own_note_is_free(const dv_own_note *note);
+bool dv_own_note_is_free(const dv_own_note *own);
 /* Writes it, and deletes these nodes, all or nothing. While it is free. Takes over the text; the paths live until
  * wrote(). A write whose answer is lost is sent again unchanged, on the next connection. Returns 0, or DIVVY_ENOMEM and
  * nothing happens. */
-int dv_own_note_write(dv_own_note *note, char *text, const char *const *deletes, size_t count, int64_t now);
+int dv_own_note_write(dv_own_note *own, char *text, const char *const *deletes, size_t count, int64_t now);
 /* Deletes it. gone() follows, after wrote() of what is under way; which comes in this call if it is not sent. A second
  * call does nothing. */
-void dv_own_note_leave(dv_own_note *note, int64_t now);
+void dv_own_note_leave(dv_own_note *own, int64_t now);
 
 #endif

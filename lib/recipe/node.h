@@ -25,7 +25,7 @@ typedef struct {
     void (*found)(dv_node *node, int64_t czxid, int64_t now);
     /* A lost create was not carried out, and never will be; or somebody has deleted what it made. Unmade again. */
     void (*not_found)(dv_node *node, int64_t now);
-    /* A heartbeat did not find it there. */
+    /* A heartbeat did not find it there. NULL for one that is written. */
     void (*missing)(dv_node *node, int64_t now);
     /* Hears each event of the session, until it leaves or ends. */
     void (*hear)(dv_node *node, dv_session_event event, int64_t now);
