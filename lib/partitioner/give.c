@@ -1,8 +1,6 @@
 /* The items that we give away, and keep until their next owners are ready. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rules T1, T3 to T5. */
-#include <assert.h>
-
 #include "partitioner/handover.h"
 
 static bool is_ready(const dv_item *item) {

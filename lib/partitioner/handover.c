@@ -18,8 +18,6 @@ enum {
     CUT_GAP_MS = 1000,    /* where not all fits, and more may fit by then */
 };
 
-static void write_next(struct dv_handover *h, int64_t now);
-
 bool dv_handover_can(const divvy_partitioner *p) {
     const struct dv_handover *h = p->handover;
     return h && h->note && dv_own_note_stands(h->note) && p->life == DV_LIFE_TAKING_PART;

@@ -26,14 +26,21 @@ void dv_snapshot_changed(divvy_partitioner *p) {
     dv_client_changed(p->object.client);
 }
 
-static divvy_partition *make(divvy_partitioner *p, bool with_items) {
-    size_t count = with_items ? p->shown_count : 0;
+/* Without entries yet, and with room for so many. */
+static divvy_partition *make_empty(const divvy_partitioner *p, size_t count) {
     divvy_partition *s = calloc(1, sizeof *s + count * sizeof(snapshot_entry));
     if (!s) return NULL;
     atomic_init(&s->refs, 1);
     s->names = dv_table(p)->names;
     atomic_fetch_add(&s->names->refs, 1);
     s->generation = p->generation;
+    return s;
+}
+
+static divvy_partition *make(const divvy_partitioner *p, bool with_items) {
+    size_t count = with_items ? p->shown_count : 0;
+    divvy_partition *s = make_empty(p, count);
+    if (!s) return NULL;
     s->is_short = p->is_short;
     for (size_t i = 0; i < dv_item_count(p) && s->count < count; i++) {
         const dv_item *item = dv_item_at(p, i);
@@ -57,12 +64,8 @@ divvy_partition *dv_snapshot_take(divvy_partitioner *p) {
 divvy_partition *dv_snapshot_take_prepare(divvy_partitioner *p) {
     size_t count = 0;
     for (size_t i = 0; i < dv_item_count(p); i++) count += dv_item_at(p, i)->prepare_due != 0;
-    divvy_partition *s = calloc(1, sizeof *s + count * sizeof(snapshot_entry));
+    divvy_partition *s = make_empty(p, count);
     if (!s) return NULL;
-    atomic_init(&s->refs, 1);
-    s->names = dv_table(p)->names;
-    atomic_fetch_add(&s->names->refs, 1);
-    s->generation = p->generation;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         if (!dv_item_at(p, i)->prepare_due) continue;
         dv_item_at(p, i)->prepare_seen = true;

@@ -57,7 +57,7 @@
     X(role_unchecked, "a holder sets its entry at the node's version alone, which starts again")                 \
     X(first_heartbeat_moves, "each heartbeat sets first_heartbeat again")                                        \
     X(purge_any_version, "a purge deletes whatever stands there by then")                                        \
-    X(leave_takes_anothers, "a closed registry deletes what another one has stored on the same session")         \
+    X(leave_takes_anothers, "a closed registry deletes what another has stored on the same session")             \
     X(view_outlives_session, "a view answers from what it had on a session that is over")                        \
     X(plan_without_compare, "a plan is written whatever stands there by then")                                   \
     X(plan_writer_lags, "a writer that has not read the newest plan writes over it")                             \
