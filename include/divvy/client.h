@@ -68,7 +68,8 @@ enum divvy_warning {
     DIVVY_WARN_FENCED, /**< a newer live member has the identifier of this static one, which gets nothing */
     DIVVY_WARN_ABSENT, /**< on joining: a place is kept for a static member that is gone; its items have no owner */
     DIVVY_WARN_WEIGHT, /**< on joining: the plan's weight of this static member counts, and not the configured one */
-    DIVVY_WARN_LATE    /**< manual mode: divvy_client_process() came late, while the session runs out */
+    DIVVY_WARN_LATE,   /**< manual mode: divvy_client_process() came late, while the session runs out */
+    DIVVY_WARN_ROUND   /**< max_moves: a round may end before the handovers in it; set round_timeout_ms to more */
 };
 
 /**

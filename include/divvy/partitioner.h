@@ -139,14 +139,14 @@ typedef struct {
      * all live members are configured with that. Members with another number are warned (DIVVY_WARN_ASSIGN_DIFFERS). */
     size_t max_moves;
     /** With max_moves: a round ends after this time even if new owners do not hold all of its items. Default: a minute.
-     * The plan keeps it, as it does max_moves. */
+     * The plan keeps it, as it does max_moves. Set it above handover_timeout_ms (DIVVY_WARN_ROUND). */
     int64_t round_timeout_ms;
     /** With static_membership: for how long this member's items wait for it when it is gone; 0: not at all. Members
      * that join during that time are warned (DIVVY_WARN_ABSENT). */
     int64_t rejoin_delay_ms;
     /** 1: the identifier, which must be given, is this member's for good. A process that comes back with it takes over
-     * the member's place in the plan, with all items. Of two live ones only the newer counts: the other one gets
-     * nothing (DIVVY_WARN_FENCED). */
+     * the member's place in the plan, with all items. Of two live ones only the newer counts: the other one hands over
+     * what it has, and gets nothing more (DIVVY_WARN_FENCED, divvy_partitioner_is_replaced()). */
     int static_membership;
     /** States that have come and gone before the call begins are left out: `from` is always what you were told last. */
     void (*on_state)(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to, void *user);
@@ -369,28 +369,56 @@ DIVVY_API divvy_partition *divvy_partitioner_to_prepare(divvy_partitioner *p);
  */
 DIVVY_API int divvy_partitioner_finish(divvy_partitioner *p, int64_t timeout_ms);
 
+/** Flags of divvy_partitioner_leave(). */
+enum {
+    DIVVY_LEAVE_WORKING = 1 /**< work goes on: each item stays until its next owner is ready for it */
+};
+
 /**
  * Ends, and gives up the place in the plan. The plan deals this member's items to others first, so that these wait in
  * the queues when the items are released. Then it goes on as divvy_partitioner_finish(). A static member keeps its
  * place after finish(), for a process that comes back within rejoin_delay_ms; this call gives it up at once. Where no
  * plan decides it is finish().
  *
- * Work on all items must have stopped before the call, as with finish(): once the plan is written, the items go.
- * Thread: any; drives the loop itself in manual mode.
- * Source: docs/protocol.md, D14, D41.
+ * Without flags work on all items must have stopped before the call, as with finish(): once the plan is written, the
+ * items go.
+ *
+ * With DIVVY_LEAVE_WORKING work goes on, and the items are handed over. The member gains nothing from now on. Its items
+ * are leaving, and are revoked when their next owners are ready; the user answers each RELEASE as always. The member
+ * ends in DIVVY_FAILURE when nothing is left. After handover_timeout_ms from the call, or when the plan cannot be
+ * written, it revokes what is left at once. Where no plan decides, or with handover_timeout_ms 0, all is revoked as
+ * soon as others may have it. Call it again without flags, or finish(), to end at once: then work must have stopped.
+ *
+ * Thread: any; drives the loop itself in manual mode. Without on_state another thread has to answer RELEASE, or the
+ * caller does, between calls with a timeout_ms of 0.
+ * Source: docs/protocol.md, D14, D41, T8.
+ * @param flags      0 or DIVVY_LEAVE_WORKING
  * @param timeout_ms for how long to wait; what is not done then goes on by itself, unless divvy_partitioner_finish() or
  *                   divvy_partitioner_destroy() end it: a place that was not given up by then is kept
  * @return 0 when the place is given up and all of ours is gone from ZooKeeper, or
  *   DIVVY_ETIMEDOUT  not yet
  *   DIVVY_EACCES and others: the plan cannot be written; the member has finished all the same, and its place stays
- *   DIVVY_ECANCELED  the member failed by allocate_timeout_ms before; likewise
+ *   DIVVY_ECANCELED  the member failed by allocate_timeout_ms before, or no plan was written within
+ *                    handover_timeout_ms; likewise
  *   DIVVY_ELOST      the session is lost: the servers delete the nodes; the place may not have been given up
  *   DIVVY_ECLOSED    the client was closed
+ *   DIVVY_ESTATE     with DIVVY_LEAVE_WORKING: the member has failed; stop all work, then call finish()
+ *   another error    with DIVVY_LEAVE_WORKING: the member failed meanwhile, by divvy_partitioner_failure(); likewise
  *   DIVVY_EDEADLK    called inside a callback with a timeout_ms other than 0
  *   DIVVY_EFORK      called in the child of a fork
- *   DIVVY_EINVAL     p is NULL, or timeout_ms below -1
+ *   DIVVY_EINVAL     p is NULL, timeout_ms below -1, or flags has others
  */
-DIVVY_API int divvy_partitioner_leave(divvy_partitioner *p, int64_t timeout_ms);
+DIVVY_API int divvy_partitioner_leave(divvy_partitioner *p, unsigned flags, int64_t timeout_ms);
+
+/**
+ * Returns 1 if another live member has the identifier of this static one, and is newer: for a restart in place. That
+ * member takes over, item by item, what this one has; this one gains nothing while the other lives. A process that is
+ * replaced, and owns nothing more, can finish: nothing moves.
+ *
+ * Thread: any. Source: docs/protocol.md, D38, T9.
+ * @return 0 for NULL, and for a member that is not static
+ */
+DIVVY_API int divvy_partitioner_is_replaced(const divvy_partitioner *p);
 
 /**
  * Returns why the partitioner is in DIVVY_FAILURE.

@@ -260,6 +260,11 @@ bool dv_follow_names_rule(const divvy_partitioner *p) {
     return !f || f->names_rule;
 }
 
+bool dv_follow_is_replaced(const divvy_partitioner *p) {
+    const dv_follower *f = follower_of(p);
+    return f && f->in_force && !f->fence_unknown && dv_follow_is_fenced(f);
+}
+
 bool dv_follow_agrees(const divvy_partitioner *p) {
     const dv_follower *f = follower_of(p);
     return !f || f->names_rule || f->agrees;

@@ -24,14 +24,17 @@ static const dv_plan *plan_of(const dv_follower *f) {
 }
 
 static source choose(const dv_follower *f) {
-    if (dv_follow_is_fenced(f) || f->memory.standing == DV_PLAN_NEWER) return NOTHING;
-    if (f->memory.standing == DV_PLAN_BROKEN) return BY_NAMES;
-    return plan_of(f) ? BY_PLAN : KEEP;
+    bool fenced = dv_follow_is_fenced(f); /* T9: by a plan it hands over what it has */
+    if (f->memory.standing == DV_PLAN_NEWER) return NOTHING;
+    if (f->memory.standing == DV_PLAN_BROKEN) return fenced ? NOTHING : BY_NAMES;
+    if (plan_of(f)) return BY_PLAN;
+    return fenced ? NOTHING : KEEP;
 }
 
 /* The member of the plan that we are, unless it leaves. D34: somebody deleted our node, and no plan has the next one
  * yet. */
 static const dv_plan_member *own_member(const dv_follower *f) {
+    if (dv_follow_is_fenced(f)) return NULL;
     const dv_plan_member *m = dv_plan_member_of(plan_of(f), dv_roster_party(f->people), f->own);
     if (!m && f->known_as) m = dv_plan_find(plan_of(f), false, f->known_as);
     return m && m->leaving[0] == '\0' ? m : NULL;
@@ -52,7 +55,8 @@ static bool is_of_this_party(const dv_follower *f) {
 }
 
 static bool agrees(const dv_follower *f, source s) {
-    return s == BY_NAMES || (s == BY_PLAN && own_member(f) && is_of_this_party(f));
+    if (s != BY_PLAN) return s == BY_NAMES;
+    return (own_member(f) || f->p->life == DV_LIFE_HANDING_OVER) && is_of_this_party(f);
 }
 
 static int reason_of(const dv_follower *f, source s) {
@@ -100,7 +104,7 @@ static int make_target(dv_follower *f, source s, uint8_t **mine) {
     return *mine ? 0 : DIVVY_ENOMEM;
 }
 
-/* ---- handovers: T1, T2 ---- */
+/* ---- handovers: T1, T2, T9 ---- */
 
 /* The newest live node of a static identifier. */
 static const char *static_node(const dv_follower *f, const dv_plan *plan, const dv_plan_member *m) {
@@ -140,16 +144,43 @@ static bool list_owners(const dv_follower *f, const dv_plan *plan, const char **
     return true;
 }
 
+/* T9: lists the older live nodes of our identifier, which may have our items yet. Returns how many. */
+static size_t list_namesakes(const dv_follower *f, const char **out) {
+    const dv_plan_party *party = dv_roster_party(f->people);
+    size_t count = 0;
+    if (!f->p->config.static_membership || dv_follow_is_fenced(f)) return 0;
+    for (size_t n = 0; n < party->count; n++) {
+        const dv_plan_node *other = &party->nodes[n];
+        bool same = other->known && other->is_static && strcmp(other->identifier, f->p->identifier_node) == 0;
+        if (same && n != f->own) out[count++] = other->node;
+    }
+    return count;
+}
+
+/* Our own node had them only since the newest of our namesakes is the member. */
+static void leave_out_own(const dv_follower *f, const char **nodes, size_t count) {
+    const char *own = dv_roster_party(f->people)->nodes[f->own].node;
+    for (size_t i = 0; i < count; i++) {
+        if (nodes[i] == own) nodes[i] = NULL;
+    }
+}
+
 /* Without the memory for it everything moves as if nobody had notes. */
 static void tell_handover(dv_follower *f, source s, const uint8_t *mine, int64_t now) {
     divvy_partitioner *p = f->p;
     if (!p->handover) return;
+    size_t items = p->dealt->count, others = dv_roster_party(f->people)->count;
     const char **owners = NULL;
-    if (s == BY_PLAN) owners = (const char **)(uintptr_t)calloc(2 * p->dealt->count, sizeof *owners);
-    bool known =
-        owners && list_owners(f, plan_of(f), owners) && list_owners(f, f->memory.before, owners + p->dealt->count);
-    if (known) dv_handover_plan(p, mine, owners, owners + p->dealt->count, now);
-    else dv_handover_no_plan(p);
+    if (s == BY_PLAN) owners = (const char **)(uintptr_t)calloc(2 * items + others, sizeof *owners);
+    const char **before = owners + items, **namesakes = before + items;
+    bool known = owners && list_owners(f, plan_of(f), owners) && list_owners(f, f->memory.before, before);
+    if (known) {
+        leave_out_own(f, before, items);
+        dv_handover_namesakes(p, namesakes, list_namesakes(f, namesakes));
+        dv_handover_plan(p, mine, owners, before, now);
+    } else {
+        dv_handover_no_plan(p);
+    }
     free((void *)owners);
 }
 

@@ -109,7 +109,8 @@ void dv_follow_tell_fenced(const dv_follower *f) {
     divvy_partitioner *p = f->p;
     dv_report_warn_once(p, DIVVY_WARN_FENCED,
                         "%s: another live member has the identifier \"%s\" of this static member, and is newer; "
-                        "this one gets nothing while the other lives. Each process needs an identifier of its own",
+                        "it takes over what this one has, and this one gets nothing while the other lives. Unless this "
+                        "is a restart, give each process an identifier of its own",
                         p->path, p->identifier);
 }
 

@@ -49,7 +49,7 @@ static bool add_wishes(dv_wants *asked, const dv_follower *f) {
         asked->set_number = f->want_set.number;
     }
     if (f->want_leave.open) {
-        assert(f->p->life == DV_LIFE_LEAVING);
+        assert(f->p->life == DV_LIFE_HANDING_OVER || f->p->life == DV_LIFE_LEAVING);
         asked->leaving = strdup(own_node(f));
         if (!asked->leaving) return false;
         asked->leaving_nodes[0] = asked->leaving;
@@ -121,10 +121,10 @@ void dv_follow_fulfilled(dv_follower *f, const dv_wants *asked, int64_t now) {
 }
 
 void dv_follow_refuse_leave(dv_follower *f, int error, int64_t now) {
-    bool open = f->want_leave.open;
-    assert(!open || f->p->life == DV_LIFE_LEAVING);
+    bool concerned = f->want_leave.open || f->p->life == DV_LIFE_HANDING_OVER;
+    assert(!concerned || f->p->life == DV_LIFE_HANDING_OVER || f->p->life == DV_LIFE_LEAVING);
     f->want_leave.open = false;
-    if (open) dv_partitioner_left(f->p, error, now);
+    if (concerned) dv_partitioner_left(f->p, error, now);
 }
 
 /* Others may be allowed to write, so that what is wanted stays; but a set that no plan has room for would stand in the
@@ -157,7 +157,7 @@ void dv_follow_want_set(divvy_partitioner *p, dv_plan_set *set, int64_t now) {
 }
 
 bool dv_follow_want_leave(divvy_partitioner *p, int64_t now) {
-    assert(p->life == DV_LIFE_LEAVING);
+    assert(p->life == DV_LIFE_HANDING_OVER || p->life == DV_LIFE_LEAVING);
     dv_follower *f = p->follower;
     if (!f || !f->in_force || f->stopped) return false;
     open_want(&f->want_leave);

@@ -19,7 +19,7 @@ static int64_t due_of(const dv_item *item) {
 static bool may_stay(const dv_item *item) {
     const divvy_partitioner *p = item->partitioner;
     if (!item->shown || item->wanted || !item->dealt || !item->taker || !item->held) return false;
-    if (p->life != DV_LIFE_TAKING_PART || !p->target_valid || !dv_handover_can(p)) return false;
+    if (!p->target_valid || !dv_handover_can(p)) return false;
     return item->plain || !p->kazoo_seen; /* P11 */
 }
 

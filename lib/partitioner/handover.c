@@ -20,7 +20,8 @@ enum {
 
 bool dv_handover_can(const divvy_partitioner *p) {
     const struct dv_handover *h = p->handover;
-    return h && h->note && dv_own_note_stands(h->note) && p->life == DV_LIFE_TAKING_PART;
+    bool takes_part = p->life == DV_LIFE_TAKING_PART || (p->life == DV_LIFE_HANDING_OVER && !p->withdrawn);
+    return h && h->note && dv_own_note_stands(h->note) && takes_part;
 }
 
 /* ---- what the note says ---- */
@@ -288,7 +289,9 @@ static void keep_views(const divvy_partitioner *p) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_notes_keep(dv_item_at(p, i)->taker);
         dv_notes_keep(dv_item_at(p, i)->giver);
+        dv_notes_keep(dv_item_at(p, i)->former);
     }
+    for (size_t i = 0; i < p->handover->namesake_count; i++) dv_notes_keep(p->handover->namesakes[i]);
     dv_notes_sweep(p->handover->others);
 }
 
@@ -297,13 +300,18 @@ static void forget_taker(dv_item *item) {
     item->away_since = 0;
 }
 
+static void forget_giver(dv_item *item) {
+    item->giver = item->former = NULL;
+    item->awaited_since = 0;
+}
+
 void dv_handover_no_plan(divvy_partitioner *p) {
     if (!p->handover) return;
+    p->handover->namesake_count = 0;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
         forget_taker(item);
-        item->giver = NULL;
-        item->awaited_since = 0;
+        forget_giver(item);
     }
     dv_take_judge(p, NULL, dv_client_now(p->object.client));
     keep_views(p);
@@ -315,19 +323,31 @@ static void expect(struct dv_handover *h, dv_item *item, const char *before, int
     forget_taker(item);
     if (item->wanted || item->held || item->place) return;
     item->awaited_since = now;
-    item->giver = before ? dv_notes_want(h->others, before) : NULL;
+    item->former = before ? dv_notes_want(h->others, before) : NULL;
+    dv_take_choose_giver(item);
 }
 
 /* T1: what it gives to others. */
 static void give(struct dv_handover *h, dv_item *item, const char *owner, int64_t now) {
-    item->giver = NULL;
-    item->awaited_since = 0;
+    forget_giver(item);
     if (!item->shown) {
         forget_taker(item);
         return;
     }
     if (item->away_since == 0) item->away_since = now;
     if (owner) item->taker = dv_notes_want(h->others, owner); /* else it has gone, and the next plan says who comes */
+}
+
+void dv_handover_namesakes(divvy_partitioner *p, const char *const *nodes, size_t count) {
+    struct dv_handover *h = p->handover;
+    h->namesake_count = 0;
+    dv_note_view **grown = (dv_note_view **)realloc((void *)h->namesakes, (count + 1) * sizeof *grown);
+    if (!grown) return; /* Their items are asked for by lists. */
+    h->namesakes = grown;
+    for (size_t i = 0; i < count; i++) {
+        dv_note_view *view = dv_notes_want(h->others, nodes[i]);
+        if (view) h->namesakes[h->namesake_count++] = view;
+    }
 }
 
 void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *const *owners, const char *const *before,
@@ -337,7 +357,7 @@ void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *con
     for (size_t i = 0; i < dv_item_count(p); i++) {
         if (dv_item_at(p, i)->dealt) continue;
         forget_taker(dv_item_at(p, i));
-        dv_item_at(p, i)->giver = NULL;
+        forget_giver(dv_item_at(p, i));
     }
     for (size_t i = 0; i < p->dealt->count; i++) {
         dv_item *item = dv_table(p)->dealt[i];
@@ -442,6 +462,7 @@ void dv_handover_free(divvy_partitioner *p) {
     dv_notes_free(h->others);
     dv_plan_set_unref(h->given_set);
     dv_plan_set_unref(h->note_set);
+    free((void *)h->namesakes);
     free(h->given);
     free(h->directory);
     free(h);

@@ -1,7 +1,7 @@
 /* Handovers, as the rooms of the partitioner share them. SPDX-License-Identifier: Apache-2.0
  *
  * handover.c has our note, and the places that leave with a write of it; give.c what we give away, take.c what we are
- * to take. docs/protocol.md, rules T1 to T7. */
+ * to take. docs/protocol.md, rules T1 to T9. */
 #ifndef DV_HANDOVER_H
 #define DV_HANDOVER_H
 
@@ -24,6 +24,8 @@ struct dv_handover {
     dv_own_note *note; /* of our node in the party; NULL: none */
     unsigned notes;    /* ours that are not gone: this one, and those of our earlier nodes */
     dv_notes *others;
+    dv_note_view **namesakes; /* T9: of the older live nodes of our identifier */
+    size_t namesake_count;
     dv_plan_set *note_set;  /* whose numbering our note has */
     dv_plan_set *given_set; /* whose numbering `given` has */
     dv_note_given *given;   /* the oldest first */
@@ -55,6 +57,8 @@ bool dv_handover_at_rest(const divvy_partitioner *p);
  * the live member to which it gives it, NULL: none; before[i]: to which the plan before gave it. */
 void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *const *owners, const char *const *before,
                       int64_t now);
+/* T9: the older live nodes of our identifier, if we are the newest; before dv_handover_plan(). */
+void dv_handover_namesakes(divvy_partitioner *p, const char *const *nodes, size_t count);
 /* None is. */
 void dv_handover_no_plan(divvy_partitioner *p);
 /* Something of it may be another now: looks at all again, in an event of its own, and writes what has changed. */
@@ -79,6 +83,8 @@ bool dv_give_keeps(const dv_item *item, int64_t now);
 int64_t dv_give_due(const divvy_partitioner *p);
 
 /* ---- take.c ---- */
+/* T2, T9: of those who may have the item, takes the one whose note says so for the giver. */
+void dv_take_choose_giver(dv_item *item);
 /* T2: returns whether it may be asked for now. */
 bool dv_take_may_enter(const dv_item *item, int64_t now);
 /* T2: returns whether the one who has it says so, so that no list is needed. */

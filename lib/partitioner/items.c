@@ -23,13 +23,18 @@ static void set_held(divvy_partitioner *p, dv_item *item, bool held) {
     assert(p->wanted_held <= p->wanted_count);
 }
 
+/* T8: who hands over asks for nothing more. */
+static bool may_want(const divvy_partitioner *p, const dv_item *item) {
+    return !item->too_long && (p->life != DV_LIFE_HANDING_OVER || (item->shown && !p->withdrawn));
+}
+
 void dv_items_set_target(divvy_partitioner *p, const uint8_t *mine) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         if (!dv_item_at(p, i)->dealt) set_wanted(p, dv_item_at(p, i), false);
     }
     for (size_t i = 0; i < p->dealt->count; i++) {
         dv_item *item = dv_table(p)->dealt[i];
-        set_wanted(p, item, mine[i] != 0 && !item->too_long);
+        set_wanted(p, item, mine[i] != 0 && may_want(p, item));
     }
     assert(p->wanted_count <= p->dealt->count);
     p->unfit = 0; /* until a claim has tried */

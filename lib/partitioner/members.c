@@ -289,6 +289,7 @@ void dv_members_start(divvy_partitioner *p, int64_t now) {
 
 void dv_op_end(divvy_partitioner *p, int64_t now) {
     dv_members_rejoin(p, now);
+    dv_leave_go_on(p, now);
     dv_object_unref(&p->object);
 }
 

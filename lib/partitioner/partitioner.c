@@ -16,8 +16,7 @@ static int enter(divvy_partitioner *p) {
     return dv_client_enter(p ? p->object.client : NULL);
 }
 
-/* For calls that need a client that is not closed. */
-static int enter_open(divvy_partitioner *p) {
+int dv_partitioner_enter(divvy_partitioner *p) {
     int error = enter(p);
     if (error || p->object.client->life != DV_CLIENT_CLOSED) return error;
     dv_client_unlock(p->object.client);
@@ -36,6 +35,7 @@ static void release(dv_object *object) {
     assert(p->departing == 0 && !p->membership && !p->watch);
     dv_unlisten(client, &p->listener);
     dv_timer_cancel(&p->state_timer);
+    dv_timer_cancel(&p->leave_timer);
     dv_timer_cancel(&p->audit_timer);
     dv_timer_cancel(&p->collect_timer);
     dv_report_destroyed(p);
@@ -46,6 +46,16 @@ static void release(dv_object *object) {
     dv_partitioner_free_config(p);
     free(p);
     dv_client_unref(client);
+}
+
+/* T10 */
+static void warn_of_rounds(divvy_partitioner *p) {
+    const divvy_partitioner_config *c = &p->config;
+    if (!p->handover || c->max_moves == 0 || c->round_timeout_ms >= c->handover_timeout_ms) return;
+    dv_client_warn(p->object.client, DIVVY_WARN_ROUND,
+                   "%s: a round of %zu moves ends after round_timeout_ms, %lld ms, though an item may take "
+                   "handover_timeout_ms, %lld ms: more would be on their way at a time; set round_timeout_ms to more",
+                   p->path, c->max_moves, (long long)c->round_timeout_ms, (long long)c->handover_timeout_ms);
 }
 
 int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, const divvy_partitioner_config *config) {
@@ -73,6 +83,7 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
     dv_report_init(p);
     dv_items_init(p);
     p->state_timer.fire = dv_state_timer;
+    p->leave_timer.fire = dv_leave_timer;
     p->listener = (dv_listener){.hear = dv_partitioner_hear, .context = p};
     dv_listen(client, &p->listener);
     assert(p->life == DV_LIFE_TAKING_PART && p->state == DIVVY_ALLOCATING);
@@ -80,17 +91,11 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
     p->state_id = p->told_id = 1;
     if (p->config.allocate_timeout_ms) dv_timer_set(client, &p->state_timer, now + p->config.allocate_timeout_ms);
     dv_audit_init(p, now);
+    warn_of_rounds(p);
     dv_members_start(p, now);
     *out = p;
     dv_client_unlock(client);
     return 0;
-}
-
-static void give_everything_up(divvy_partitioner *p, int64_t now) {
-    if (p->life < DV_LIFE_FINISHING) dv_life_enter(p, DV_LIFE_FINISHING);
-    dv_state_fail(p, DIVVY_ECANCELED, DIVVY_REASON_FINISH, now, "finished");
-    dv_items_leave_all(p, true);
-    assert(p->life >= DV_LIFE_FINISHING && p->shown_count == 0);
 }
 
 void divvy_partitioner_destroy(divvy_partitioner *p) {
@@ -99,89 +104,10 @@ void divvy_partitioner_destroy(divvy_partitioner *p) {
     dv_client_ref(client); /* The partitioner's may be the last reference to it. */
     dv_client_lock(client);
     if (p->life < DV_LIFE_FINISHING) dv_life_enter(p, DV_LIFE_TIDIED); /* Only finish() tidies. */
-    give_everything_up(p, dv_client_now(client));
+    dv_partitioner_give_up(p, dv_client_now(client));
     dv_object_destroy(&p->object);
     dv_client_unlock(client);
     dv_client_unref(client);
-}
-
-static bool everything_gone(void *context) {
-    const divvy_partitioner *p = context;
-    return dv_items_all_gone(p) || p->lost_session;
-}
-
-int divvy_partitioner_finish(divvy_partitioner *p, int64_t timeout_ms) {
-    int error = enter_open(p);
-    if (error) return error;
-    dv_object_hold(&p->object);
-    divvy_client *client = p->object.client;
-    if (timeout_ms < -1) {
-        error = dv_fail(client, DIVVY_EINVAL, "finish: timeout_ms is below -1");
-    } else if (timeout_ms != 0 && dv_client_in_callback(client)) {
-        error = dv_fail(client, DIVVY_EDEADLK, "finish: called in a callback with a timeout other than 0");
-    } else {
-        int64_t now = dv_client_now(client);
-        give_everything_up(p, now);
-        dv_items_tidy(p, now);
-        error = dv_client_wait(client, timeout_ms, everything_gone, p);
-        if (!error && p->lost_session) error = DIVVY_ELOST;
-        if (error == DIVVY_ETIMEDOUT)
-            dv_fail(client, error, "finish: not all nodes were gone after %lld ms; their deletion goes on",
-                    (long long)timeout_ms);
-        else if (error) dv_fail_plainly(client, error);
-    }
-    dv_object_let_go(&p->object);
-    return error;
-}
-
-void dv_partitioner_left(divvy_partitioner *p, int error, int64_t now) {
-    assert(p->life == DV_LIFE_LEAVING || p->life == DV_LIFE_FAILED);
-    p->leave_error = error == DIVVY_ESTATE ? 0 : error; /* Where no plan decides there is no place to give up. */
-    give_everything_up(p, now);
-    dv_items_tidy(p, now);
-}
-
-static void start_leaving(divvy_partitioner *p, int64_t now) {
-    if (p->life == DV_LIFE_LEAVING || p->life >= DV_LIFE_FINISHING) return;
-    if (p->life == DV_LIFE_TAKING_PART) {
-        dv_life_enter(p, DV_LIFE_LEAVING);
-        if (!dv_follow_want_leave(p, now)) dv_partitioner_left(p, 0, now);
-    } else { /* Without a session, or after a failure, there is no plan to wait for. */
-        give_everything_up(p, now);
-        dv_items_tidy(p, now);
-    }
-}
-
-static int wait_until_left(divvy_partitioner *p, int64_t timeout_ms) {
-    divvy_client *client = p->object.client;
-    int error = dv_client_wait(client, timeout_ms, everything_gone, p);
-    if (!error && p->lost_session) error = DIVVY_ELOST;
-    if (!error && p->leave_error)
-        return dv_fail(client, p->leave_error, "leave: the place in the plan could not be given up: %s",
-                       divvy_strerror(p->leave_error));
-    if (error == DIVVY_ETIMEDOUT)
-        return dv_fail(client, error, "leave: %s after %lld ms; it goes on",
-                       p->life >= DV_LIFE_FINISHING ? "not all nodes were gone"
-                                                    : "no plan without this member was written",
-                       (long long)timeout_ms);
-    return error ? dv_fail_plainly(client, error) : 0;
-}
-
-int divvy_partitioner_leave(divvy_partitioner *p, int64_t timeout_ms) {
-    int error = enter_open(p);
-    if (error) return error;
-    dv_object_hold(&p->object);
-    divvy_client *client = p->object.client;
-    if (timeout_ms < -1) {
-        error = dv_fail(client, DIVVY_EINVAL, "leave: timeout_ms is below -1");
-    } else if (timeout_ms != 0 && dv_client_in_callback(client)) {
-        error = dv_fail(client, DIVVY_EDEADLK, "leave: called in a callback with a timeout other than 0");
-    } else {
-        start_leaving(p, dv_client_now(client));
-        error = wait_until_left(p, timeout_ms);
-    }
-    dv_object_let_go(&p->object);
-    return error;
 }
 
 /* ---- states ---- */
@@ -235,7 +161,7 @@ static int wait_for(divvy_partitioner *p, const char *call, int64_t timeout_ms, 
 }
 
 int divvy_partitioner_wait_change(divvy_partitioner *p, uint64_t since_state_id, int64_t timeout_ms) {
-    int error = enter_open(p);
+    int error = dv_partitioner_enter(p);
     if (error) return error;
     dv_object_hold(&p->object);
     change_wait wait = {p, since_state_id};
@@ -245,7 +171,7 @@ int divvy_partitioner_wait_change(divvy_partitioner *p, uint64_t since_state_id,
 }
 
 int divvy_partitioner_wait_for_acquire(divvy_partitioner *p, int64_t timeout_ms) {
-    int error = enter_open(p);
+    int error = dv_partitioner_enter(p);
     if (error) return error;
     dv_object_hold(&p->object);
     error = wait_for(p, "wait_for_acquire", timeout_ms, has_ended_allocating, p);
@@ -258,7 +184,7 @@ int divvy_partitioner_wait_for_acquire(divvy_partitioner *p, int64_t timeout_ms)
 }
 
 int divvy_partitioner_release_set(divvy_partitioner *p) {
-    int error = enter_open(p);
+    int error = dv_partitioner_enter(p);
     if (error) return error;
     error = dv_state_release(p, p->told_id, dv_client_now(p->object.client));
     leave(p);
@@ -266,7 +192,7 @@ int divvy_partitioner_release_set(divvy_partitioner *p) {
 }
 
 int divvy_partitioner_release_set_id(divvy_partitioner *p, uint64_t state_id) {
-    int error = enter_open(p);
+    int error = dv_partitioner_enter(p);
     if (error) return error;
     error = dv_state_release(p, state_id, dv_client_now(p->object.client));
     leave(p);
@@ -321,7 +247,7 @@ divvy_partition *divvy_partitioner_to_prepare(divvy_partitioner *p) {
 }
 
 int divvy_partitioner_prepared(divvy_partitioner *p, const char *item) {
-    int error = enter_open(p);
+    int error = dv_partitioner_enter(p);
     if (error) return error;
     dv_item *one = item ? dv_item_find(p, item) : NULL;
     if (item && !one)
@@ -336,18 +262,26 @@ int divvy_partitioner_prepared(divvy_partitioner *p, const char *item) {
     return error;
 }
 
+int divvy_partitioner_is_replaced(const divvy_partitioner *c) {
+    divvy_partitioner *p = mutable(c);
+    if (enter(p) != 0) return 0;
+    bool replaced = dv_follow_is_replaced(p);
+    leave(p);
+    return replaced;
+}
+
 /* ---- later releases ---- */
 
 /* Says why a member can no longer ask for something of a plan. */
 static const char *why_not(const divvy_partitioner *p) {
-    if (p->life == DV_LIFE_LEAVING) return "leaves";
+    if (p->life == DV_LIFE_HANDING_OVER || p->life == DV_LIFE_LEAVING) return "leaves";
     return p->failure == DIVVY_ECANCELED ? "has finished" : "has failed";
 }
 
 /* Checks that this member can ask a plan for a set that all divide. Returns 0 or DIVVY_ESTATE. */
 static int check_can_set(divvy_partitioner *p) {
     divvy_client *client = p->object.client;
-    if (p->life >= DV_LIFE_LEAVING) return dv_fail(client, DIVVY_ESTATE, "set_items: the member %s", why_not(p));
+    if (p->life >= DV_LIFE_HANDING_OVER) return dv_fail(client, DIVVY_ESTATE, "set_items: the member %s", why_not(p));
     if (!p->follower)
         return dv_fail(client, DIVVY_ESTATE,
                        "set_items: this member goes by a rule of names, and so by the items it was made with; make "
@@ -362,7 +296,7 @@ static int check_can_set(divvy_partitioner *p) {
 }
 
 int divvy_partitioner_set_items(divvy_partitioner *p, const char *const *items, size_t item_count) {
-    int error = enter_open(p);
+    int error = dv_partitioner_enter(p);
     if (error) return error;
     divvy_client *client = p->object.client;
     dv_plan_set *set = NULL;
@@ -376,12 +310,13 @@ int divvy_partitioner_set_items(divvy_partitioner *p, const char *const *items, 
 }
 
 int divvy_partitioner_set_weight(divvy_partitioner *p, uint32_t weight) {
-    int error = enter_open(p);
+    int error = dv_partitioner_enter(p);
     if (error) return error;
     divvy_client *client = p->object.client;
     if (!p->follower)
         error = dv_fail(client, DIVVY_EINVAL, "set_weight: weights go with DIVVY_ASSIGN_AUTO or _STICKY only");
-    else if (p->life >= DV_LIFE_LEAVING) error = dv_fail(client, DIVVY_ESTATE, "set_weight: the member %s", why_not(p));
+    else if (p->life >= DV_LIFE_HANDING_OVER)
+        error = dv_fail(client, DIVVY_ESTATE, "set_weight: the member %s", why_not(p));
     else dv_follow_want_weight(p, weight, dv_client_now(client));
     leave(p);
     return error;

@@ -44,7 +44,8 @@ typedef struct dv_item {
     int64_t away_since;                   /* T4: since when plans give it to others; 0: they do not */
     struct dv_note_view *taker;           /* T1: the note of whom they give it to; NULL: nobody that we know */
     int64_t awaited_since;                /* T2: a plan has given it to us then, and it was not shown since; 0: no */
-    struct dv_note_view *giver;  /* T2: the note of whom the plan before gave it to; NULL: nobody that we know */
+    struct dv_note_view *former; /* T2: the note of whom the plan before gave it to; NULL: nobody that we know */
+    struct dv_note_view *giver;  /* T2, T9: that one, or an older namesake's, who has it now as far as we know */
     int64_t prepare_due;         /* T2: until then the user may prepare for it; 0: he need not */
     bool prepared, prepare_seen; /* he said so; he has seen it in a snapshot */
     bool in_leaving, in_ready;   /* our note says so */
@@ -99,11 +100,12 @@ typedef struct {
  * partitioner is in FAILURE from DV_LIFE_FAILED on. */
 typedef enum {
     DV_LIFE_TAKING_PART,
-    DV_LIFE_REJOINING, /* the session was lost; nothing is asked for before the user has released (P14) */
-    DV_LIFE_LEAVING,   /* divvy_partitioner_leave(): the place in the plan is given up first */
-    DV_LIFE_FAILED,    /* shown places stay until the user gives them up (P8) */
-    DV_LIFE_FINISHING, /* the user gave everything up: all nodes go */
-    DV_LIFE_TIDYING,   /* they are gone; the last member deletes directories (P12) */
+    DV_LIFE_REJOINING,    /* the session was lost; nothing is asked for before the user has released (P14) */
+    DV_LIFE_HANDING_OVER, /* divvy_partitioner_leave() while work goes on (T8): nothing is gained from now on */
+    DV_LIFE_LEAVING,      /* divvy_partitioner_leave(): the place in the plan is given up first */
+    DV_LIFE_FAILED,       /* shown places stay until the user gives them up (P8) */
+    DV_LIFE_FINISHING,    /* the user gave everything up: all nodes go */
+    DV_LIFE_TIDYING,      /* they are gone; the last member deletes directories (P12) */
     DV_LIFE_TIDIED,
 } dv_life;
 
@@ -134,6 +136,9 @@ struct divvy_partitioner {
     char failure_text[256];
     dv_life life;
     int leave_error;      /* why divvy_partitioner_leave() could not give the place in the plan up */
+    bool is_marked;       /* HANDING_OVER's: the plan does not count on us, or none ever will hear of it */
+    bool withdrawn;       /* and nothing waits for a next owner: all is revoked */
+    dv_timer leave_timer; /* HANDING_OVER's own time */
     bool was_suspended;   /* the link's, in any life: a suspension, and no connection since */
     bool lost_session;    /* the nodes', in any life: they were on it, and only the servers can delete them */
     bool suspended_again; /* the RELEASE's: a session event came in it, with DIVVY_RELEASE_ON_SUSPEND */
@@ -181,8 +186,17 @@ int dv_partitioner_check_order(const divvy_partitioner *p, divvy_client *client,
                                const dv_plan_set *set);
 
 /* ---- partitioner.c ---- */
+/* Takes the client lock, for calls that need a client that is not closed. Returns 0, or an error without the lock. */
+int dv_partitioner_enter(divvy_partitioner *p);
+
+/* ---- leave.c ---- */
+/* The user has stopped all work: every place goes. */
+void dv_partitioner_give_up(divvy_partitioner *p, int64_t now);
 /* Our place in the plan is given up, or, for `error`, it could not be: the rest follows. */
 void dv_partitioner_left(divvy_partitioner *p, int error, int64_t now);
+/* T8: ends, if all has been handed over. */
+void dv_leave_go_on(divvy_partitioner *p, int64_t now);
+void dv_leave_timer(dv_timer *timer, int64_t now);
 
 /* ---- items_set.c ---- */
 /* For those who hold the client lock, and what they change; others go by dv_items_believed_token(). */

@@ -23,7 +23,7 @@ void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now)
         assert(client->end_error);
         p->was_suspended = false;
         p->lost_session = true;
-        if (p->config.on_session_loss == DIVVY_REJOIN && p->life != DV_LIFE_LEAVING && client->state == DIVVY_LOST)
+        if (p->config.on_session_loss == DIVVY_REJOIN && p->life < DV_LIFE_HANDING_OVER && client->state == DIVVY_LOST)
             dv_state_lose(p, now);
         else
             dv_state_fail(p, client->end_error,

@@ -16,6 +16,7 @@ static bool suits(const divvy_partitioner *p, dv_life life) {
     switch (life) {
     case DV_LIFE_TAKING_PART: return p->state == DIVVY_ALLOCATING && !p->lost_session && !p->membership && !p->watch;
     case DV_LIFE_REJOINING: return p->state == DIVVY_RELEASE && p->lost_session;
+    case DV_LIFE_HANDING_OVER:
     case DV_LIFE_LEAVING: return p->state != DIVVY_FAILURE;
     case DV_LIFE_FAILED: return p->state == DIVVY_FAILURE;
     case DV_LIFE_FINISHING: return true; /* FAILURE follows at once */
@@ -28,7 +29,8 @@ static bool suits(const divvy_partitioner *p, dv_life life) {
 void dv_life_enter(divvy_partitioner *p, dv_life to) {
     static const bool allowed[][DV_LIFE_TIDIED + 1] = {
         [DV_LIFE_REJOINING] = {[DV_LIFE_TAKING_PART] = true, [DV_LIFE_REJOINING] = true},
-        [DV_LIFE_TAKING_PART] = {[DV_LIFE_REJOINING] = true, [DV_LIFE_LEAVING] = true},
+        [DV_LIFE_TAKING_PART] = {[DV_LIFE_REJOINING] = true, [DV_LIFE_HANDING_OVER] = true, [DV_LIFE_LEAVING] = true},
+        [DV_LIFE_HANDING_OVER] = {[DV_LIFE_LEAVING] = true},
         [DV_LIFE_FINISHING] = {[DV_LIFE_TIDYING] = true},
         [DV_LIFE_TIDIED] = {false},
     };
@@ -224,6 +226,7 @@ int dv_state_release(divvy_partitioner *p, uint64_t state_id, int64_t now) {
     dv_items_claim(p, now);
     dv_state_check_complete(p, now);
     dv_members_rejoin(p, now);
+    dv_leave_go_on(p, now);
     return 0;
 }
 
@@ -269,15 +272,17 @@ void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, con
     vsnprintf(p->failure_text, sizeof p->failure_text, format, arguments);
     va_end(arguments);
     p->failure = error;
+    dv_timer_cancel(&p->leave_timer);
     divvy_partition_state from = enter(p, DIVVY_FAILURE, now);
-    bool was_leaving = p->life == DV_LIFE_LEAVING;
+    bool was_leaving = p->life == DV_LIFE_LEAVING || (p->life == DV_LIFE_HANDING_OVER && p->lost_session);
     if (p->life < DV_LIFE_FAILED) dv_life_enter(p, DV_LIFE_FAILED);
     dv_items_leave_all(p, false);
     lose_all_shown(p, reason);
     dv_report_state(p, from, DIVVY_FAILURE);
     dv_members_stop(p);
     assert(p->life >= DV_LIFE_FAILED && p->shown_count == 0);
-    /* D41: its user has stopped work, and waits for the end. To him ETIMEDOUT would mean that it goes on. */
+    /* D41: its user has stopped work, or has lost it with the session, and waits for the end. To him ETIMEDOUT would
+     * mean that it goes on. */
     if (was_leaving) dv_partitioner_left(p, error == DIVVY_ETIMEDOUT ? DIVVY_ECANCELED : error, now);
 }
 

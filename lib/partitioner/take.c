@@ -1,6 +1,6 @@
 /* The items that we are to take from those who have them. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules T2, T6, T7. */
+ * docs/protocol.md, rules T2, T6, T7, T9. */
 #include <assert.h>
 
 #include "partitioner/handover.h"
@@ -9,10 +9,29 @@
  * the plan. To ask for the item before costs a list. */
 enum { PATIENCE_MS = 100 };
 
+static bool says_leaving(const dv_note_view *view, const dv_item *item) {
+    return view && view->standing == DV_NOTE_THERE && dv_note_is_of(&view->note, item->partitioner->dealt) &&
+           dv_note_is_leaving(&view->note, item->number);
+}
+
 static bool is_leaving_it(const dv_item *item) {
-    const dv_note_view *giver = item->giver;
-    return giver && giver->standing == DV_NOTE_THERE && dv_note_is_of(&giver->note, item->partitioner->dealt) &&
-           dv_note_is_leaving(&giver->note, item->number);
+    return says_leaving(item->giver, item);
+}
+
+/* How much is known of whether it has the item: that it has, nothing yet, nothing, that it does not hand over. */
+static int promise(const dv_note_view *view, const dv_item *item) {
+    if (!view) return -1;
+    if (says_leaving(view, item)) return 3;
+    return view->standing == DV_NOTE_UNREAD ? 2 : view->standing == DV_NOTE_THERE;
+}
+
+void dv_take_choose_giver(dv_item *item) {
+    const struct dv_handover *h = item->partitioner->handover;
+    if (item->place) return; /* It waits for the one that was the giver when it entered. */
+    item->giver = item->former;
+    for (size_t i = 0; i < h->namesake_count; i++) {
+        if (promise(h->namesakes[i], item) > promise(item->giver, item)) item->giver = h->namesakes[i];
+    }
 }
 
 static bool is_prepared(const dv_item *item, int64_t now) {
@@ -79,6 +98,7 @@ void dv_take_update(divvy_partitioner *p, int64_t now) {
     if (!h) return;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
+        if (item->awaited_since) dv_take_choose_giver(item);
         if (dv_take_lists(item) && !item->in_ready) h->dirty = true;
         bool asked = item->wanted && item->awaited_since && !item->shown && p->life == DV_LIFE_TAKING_PART &&
                      p->config.prepare_timeout_ms > 0;

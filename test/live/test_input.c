@@ -160,14 +160,14 @@ TEST(test_asking_in_vain) {
     ASSERT_FAILS(divvy_partitioner_set_items(p, items, 1), DIVVY_ESTATE, client, "set_items");
     ASSERT_FAILS(divvy_partitioner_set_weight(p, 1000), DIVVY_EINVAL, client, "set_weight");
     acquire(p);
-    ASSERT_FAILS(divvy_partitioner_leave(p, -2), DIVVY_EINVAL, client, "leave");
-    assert_int_equal(divvy_partitioner_leave(p, PATIENCE_MS), 0);
+    ASSERT_FAILS(divvy_partitioner_leave(p, 0, -2), DIVVY_EINVAL, client, "leave");
+    assert_int_equal(divvy_partitioner_leave(p, 0, PATIENCE_MS), 0);
     finish(p, "/by-names");
     config = config_for("/by-plan", items, 1);
     p = create(&config);
     assert_int_equal(divvy_partitioner_set_weight(p, 2000), 0);
     acquire(p);
-    assert_int_equal(divvy_partitioner_leave(p, PATIENCE_MS), 0);
+    assert_int_equal(divvy_partitioner_leave(p, 0, PATIENCE_MS), 0);
     assert_int_equal(divvy_partitioner_failure(p, NULL, 0), DIVVY_ECANCELED);
     ASSERT_FAILS(divvy_partitioner_set_items(p, items, 1), DIVVY_ESTATE, client, "set_items");
     ASSERT_FAILS(divvy_partitioner_set_weight(p, 1000), DIVVY_ESTATE, client, "set_weight");

@@ -67,7 +67,7 @@ TEST(test_null) {
     ASSERT_FAILS(divvy_partitioner_failure(NULL, message, sizeof message), DIVVY_EINVAL, NULL, "");
     ASSERT_FAILS(divvy_partitioner_set_items(NULL, items, 1), DIVVY_EINVAL, NULL, "");
     ASSERT_FAILS(divvy_partitioner_set_weight(NULL, 1), DIVVY_EINVAL, NULL, "");
-    ASSERT_FAILS(divvy_partitioner_leave(NULL, 1), DIVVY_EINVAL, NULL, "");
+    ASSERT_FAILS(divvy_partitioner_leave(NULL, 0, 1), DIVVY_EINVAL, NULL, "");
     assert_int_equal(divvy_partitioner_state(NULL), DIVVY_FAILURE);
     assert_int_equal(divvy_partitioner_state_id(NULL), 0);
     assert_null(divvy_partitioner_partition(NULL));

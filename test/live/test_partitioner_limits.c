@@ -243,7 +243,7 @@ TEST(test_null) {
     assert_null(divvy_partitioner_partition(NULL));
     assert_int_equal(divvy_partitioner_owns(NULL, "x"), 0);
     assert_int_equal(divvy_partitioner_finish(NULL, 0), DIVVY_EINVAL);
-    assert_int_equal(divvy_partitioner_leave(NULL, 0), DIVVY_EINVAL);
+    assert_int_equal(divvy_partitioner_leave(NULL, 0, 0), DIVVY_EINVAL);
     assert_int_equal(divvy_partitioner_failure(NULL, NULL, 0), DIVVY_EINVAL);
     assert_null(divvy_partitioner_identifier(NULL));
     assert_int_equal(divvy_partitioner_set_items(NULL, NULL, 0), DIVVY_EINVAL);

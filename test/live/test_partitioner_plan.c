@@ -149,10 +149,10 @@ TEST_OF_POOL(test_leave) {
     dv_test_member_config config = {.boundary_ms = 100, .is_static = true, .rejoin_delay_ms = DELAY_MS};
     dv_test_pool_add_many(pool, members, 0, 3, &config);
     dv_test_pool_settle(pool);
-    int error = divvy_partitioner_leave(members[1]->partitioner, 0);
+    int error = divvy_partitioner_leave(members[1]->partitioner, 0, 0);
     assert_int_equal(error, DIVVY_ETIMEDOUT); /* it goes on by itself */
     DV_POOL_UNTIL(pool, dv_test_member_state(members[1]) == DIVVY_FAILURE);
-    DV_POOL_UNTIL(pool, divvy_partitioner_leave(members[1]->partitioner, 0) == 0);
+    DV_POOL_UNTIL(pool, divvy_partitioner_leave(members[1]->partitioner, 0, 0) == 0);
     dv_test_member_destroy(members[1]);
     dv_test_pool_settle(pool);
     assert_int_equal(dv_test_member_load(members[0]), 5);

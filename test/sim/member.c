@@ -230,7 +230,7 @@ void sim_member_leave(sim_member *m, int64_t timeout_ms) {
     m->world->quiet_since = m->world->now_ms;
     sim_trace(m->world, "%s leaves", m->name);
     int64_t began_ms = m->world->now_ms;
-    int error = divvy_partitioner_leave(m->partitioner, timeout_ms);
+    int error = divvy_partitioner_leave(m->partitioner, 0, timeout_ms);
     sim_check_anew(m->world);
     if (m->world->now_ms > began_ms + timeout_ms + 1000)
         sim_violate(m->world, "L2", "leave() with a timeout of %lld ms took %lld ms", (long long)timeout_ms,
@@ -311,7 +311,7 @@ void sim_member_crash(sim_member *m) {
 /* ---- ending, and after it ---- */
 
 static void go_on_ending(sim_member *m) {
-    int error = m->leaving ? divvy_partitioner_leave(m->partitioner, 0) : divvy_partitioner_finish(m->partitioner, 0);
+    int error = m->leaving ? divvy_partitioner_leave(m->partitioner, 0, 0) : divvy_partitioner_finish(m->partitioner, 0);
     if (error == 0) sim_check_gone(m);
     if (error == 0 || error == DIVVY_ELOST || m->world->now_ms >= m->end_at) sim_member_destroy(m);
 }

@@ -48,7 +48,7 @@ static void drop(pool *l, size_t n) {
     if (how == 0) crash(l, n);
     else {
         if (how == 1) divvy_partitioner_finish(m->partitioner, 0);
-        if (how == 2) divvy_partitioner_leave(m->partitioner, (int64_t)random_below(2) * 2000);
+        if (how == 2) divvy_partitioner_leave(m->partitioner, 0, (int64_t)random_below(2) * 2000);
         forget_client(m);
     }
 }

@@ -93,7 +93,7 @@ TEST(test_leave) {
     add_statics(&l, 4);
     owners before = look(&l);
     l.plan_writes = 0;
-    assert_int_equal(divvy_partitioner_leave(l.members[1].partitioner, 10000), 0);
+    assert_int_equal(divvy_partitioner_leave(l.members[1].partitioner, 0, 10000), 0);
     assert_int_equal(divvy_partitioner_failure(l.members[1].partitioner, NULL, 0), DIVVY_ECANCELED);
     forget_client(&l.members[1]);
     int64_t took_ms = settle(&l);
@@ -117,7 +117,7 @@ TEST(test_leave_dynamic) {
     for (size_t n = 0; n < 3; n++) add(&l, n, NULL);
     settle(&l);
     for (size_t n = 0; n < 3; n++) {
-        assert_int_equal(divvy_partitioner_leave(l.members[n].partitioner, 10000), 0);
+        assert_int_equal(divvy_partitioner_leave(l.members[n].partitioner, 0, 10000), 0);
         forget_client(&l.members[n]);
         if (n < 2) settle(&l);
     }
@@ -138,12 +138,12 @@ TEST(test_leave_failed) {
     member *m = add(&l, 1, &config);
     divvy_testing_run(l.ensemble, 500);
     assert_int_equal(divvy_testing_link_client(l.ensemble, m->client, DIVVY_TESTING_LINK_DOWN), 0);
-    assert_int_equal(divvy_partitioner_leave(m->partitioner, 0), DIVVY_ETIMEDOUT);
+    assert_int_equal(divvy_partitioner_leave(m->partitioner, 0, 0), DIVVY_ETIMEDOUT);
     divvy_testing_run(l.ensemble, 1500);
     assert_int_equal(divvy_partitioner_failure(m->partitioner, NULL, 0), DIVVY_ETIMEDOUT);
     assert_int_equal(divvy_testing_link_client(l.ensemble, m->client, DIVVY_TESTING_LINK_UP), 0);
-    assert_int_equal(divvy_partitioner_leave(m->partitioner, 10000), DIVVY_ECANCELED);
-    assert_int_equal(divvy_partitioner_leave(m->partitioner, 10000), DIVVY_ECANCELED);
+    assert_int_equal(divvy_partitioner_leave(m->partitioner, 0, 10000), DIVVY_ECANCELED);
+    assert_int_equal(divvy_partitioner_leave(m->partitioner, 0, 10000), DIVVY_ECANCELED);
     forget_client(m);
     l.members[0].patient = false;
     pool_close(&l);
