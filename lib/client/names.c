@@ -76,6 +76,7 @@ const char *divvy_warning_name(int code) {
         NAME(DIVVY_WARN_, ABSENT);
         NAME(DIVVY_WARN_, WEIGHT);
         NAME(DIVVY_WARN_, LATE);
+        NAME(DIVVY_WARN_, ROUND);
     }
     return registry_warning_name(code);
 }

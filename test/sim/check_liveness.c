@@ -271,6 +271,7 @@ static bool somebody_leaves(const sim_world *w) {
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
         if (m->phase == SIM_ENDING || (m->phase == SIM_RUNS && m->failing)) return true;
+        if (m->phase == SIM_RUNS && m->partitioner && m->partitioner->life == DV_LIFE_HANDING_OVER) return true;
     }
     return false;
 }

@@ -327,7 +327,8 @@ static void act_of_member(sim_world *w, const sim_event *e) {
         else sim_member_destroy(m);
         break;
     case SIM_LEAVE:
-        if (m->partitioner) sim_member_leave(m, e->b % 3 || w->script->profile == SIM_CHURN ? 0 : e->c % 300);
+        if (m->partitioner && (e->b >> 8) % 2) sim_member_hand_over(m);
+        else if (m->partitioner) sim_member_leave(m, e->b % 3 || w->script->profile == SIM_CHURN ? 0 : e->c % 300);
         break;
     case SIM_SET_ITEMS: sim_plans_set_items(m, e); break;
     case SIM_SET_WEIGHT: sim_plans_set_weight(m, e); break;

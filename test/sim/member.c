@@ -240,6 +240,14 @@ void sim_member_leave(sim_member *m, int64_t timeout_ms) {
     sim_user_plan(m);
 }
 
+void sim_member_hand_over(sim_member *m) {
+    sim_trace(m->world, "%s hands over", m->name);
+    m->world->quiet_since = m->world->now_ms;
+    divvy_partitioner_leave(m->partitioner, DIVVY_LEAVE_WORKING, 0);
+    sim_check_anew(m->world);
+    sim_user_plan(m);
+}
+
 /* The process goes on without a partitioner for a while. */
 static void idle(sim_member *m) {
     m->phase = SIM_IDLE;
@@ -311,7 +319,8 @@ void sim_member_crash(sim_member *m) {
 /* ---- ending, and after it ---- */
 
 static void go_on_ending(sim_member *m) {
-    int error = m->leaving ? divvy_partitioner_leave(m->partitioner, 0, 0) : divvy_partitioner_finish(m->partitioner, 0);
+    int error =
+        m->leaving ? divvy_partitioner_leave(m->partitioner, 0, 0) : divvy_partitioner_finish(m->partitioner, 0);
     if (error == 0) sim_check_gone(m);
     if (error == 0 || error == DIVVY_ELOST || m->world->now_ms >= m->end_at) sim_member_destroy(m);
 }

@@ -329,6 +329,8 @@ void sim_member_start(sim_world *w, size_t slot, const sim_event *event);
 int sim_member_finish(sim_member *m, int64_t timeout_ms);
 /* The same, and gives its place in the plan up. */
 void sim_member_leave(sim_member *m, int64_t timeout_ms);
+/* T8: leaves while its user works on. */
+void sim_member_hand_over(sim_member *m);
 void sim_member_destroy(sim_member *m);
 void sim_member_close(sim_member *m);
 void sim_member_crash(sim_member *m);

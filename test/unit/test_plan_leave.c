@@ -305,6 +305,7 @@ TEST(test_rounds_too_short) {
         config.max_moves = 10;
         config.round_timeout_ms = short_round ? 29999 : 30000;
         member *m = add(&l, 0, &config);
+        divvy_testing_run(l.ensemble, 1);
         assert_int_equal(m->warnings[DIVVY_WARN_ROUND], short_round);
         pool_close(&l);
     }
