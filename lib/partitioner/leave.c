@@ -90,6 +90,7 @@ static void gain_nothing(divvy_partitioner *p, int64_t now) {
 static void start_handing_over(divvy_partitioner *p, int64_t now) {
     dv_life_enter(p, DV_LIFE_HANDING_OVER);
     gain_nothing(p, now);
+    if (p->life != DV_LIFE_HANDING_OVER) return; /* Memory is short: it has failed. */
     if (p->config.handover_timeout_ms > 0)
         dv_timer_set(p->object.client, &p->leave_timer, now + p->config.handover_timeout_ms);
     if (!dv_follow_want_leave(p, now)) withdraw(p, now);
@@ -113,6 +114,7 @@ static void start_leaving(divvy_partitioner *p, int64_t now) {
     if (p->life == DV_LIFE_LEAVING || p->life >= DV_LIFE_FINISHING) return;
     bool waits = p->life == DV_LIFE_TAKING_PART || (p->life == DV_LIFE_HANDING_OVER && !p->is_marked);
     bool wants = p->life == DV_LIFE_HANDING_OVER;
+    dv_timer_cancel(&p->leave_timer);
     if (waits) dv_life_enter(p, DV_LIFE_LEAVING);
     if (!waits) finish(p, now);
     else if (!wants && !dv_follow_want_leave(p, now)) dv_partitioner_left(p, 0, now);

@@ -167,6 +167,8 @@ static void show_all_held(divvy_partitioner *p) {
 
 void dv_state_check_complete(divvy_partitioner *p, int64_t now) {
     if (p->state != DIVVY_ALLOCATING || !dv_items_complete(p)) return;
+    bool goes = p->life == DV_LIFE_LEAVING || (p->life == DV_LIFE_HANDING_OVER && p->shown_count == 0);
+    if (goes) return; /* T8, D41: its end comes next */
     if (eager(p)) {
         if (p->change_seen) return;
         show_all_held(p); /* kazoo's users see nothing of a share before it is complete */

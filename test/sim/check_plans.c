@@ -71,7 +71,7 @@ static void check_share(sim_member *m, const dv_follower *f) {
     const divvy_partitioner *p = m->partitioner;
     const dv_plan *plan = f->memory.plan;
     if (p->state != DIVVY_ACQUIRED || !f->in_force || f->fence_unknown) return;
-    if (p->life == DV_LIFE_HANDING_OVER) return; /* T8: it wants no more than it has */
+    if (m->hands_over) return; /* T8: it wants no more than it has */
     /* By the node that it had when the party settled: another one may be there by now. */
     const sim_person *self = sim_person_of_node(w, dv_roster_party(f->people)->nodes[f->own].node);
     if (!self) return;

@@ -100,7 +100,7 @@ static void note_settle_max(sim_member *m) {
 static void reset_seen(sim_member *m) {
     memset(m->items, 0, sizeof m->items);
     m->seen_generation = m->seen_state_id = m->release_id = 0;
-    m->seen_change = m->ended = m->destroyed = m->failing = m->leaving = false;
+    m->seen_change = m->ended = m->destroyed = m->failing = m->leaving = m->hands_over = false;
     m->plan_mzxid = m->plan_found = m->plan_standing = m->plan_rule = 0;
     m->seen_state = m->told_state = DIVVY_ALLOCATING;
     m->last_reason = -1;
@@ -242,6 +242,7 @@ void sim_member_leave(sim_member *m, int64_t timeout_ms) {
 
 void sim_member_hand_over(sim_member *m) {
     sim_trace(m->world, "%s hands over", m->name);
+    m->hands_over = true;
     m->world->quiet_since = m->world->now_ms;
     divvy_partitioner_leave(m->partitioner, DIVVY_LEAVE_WORKING, 0);
     sim_check_anew(m->world);

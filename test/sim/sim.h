@@ -187,7 +187,7 @@ struct sim_member {
     bool ended;                     /* finish(), destroy() or close() was called: the user has stopped all work */
     bool destroyed;                 /* the partitioner was, so that nothing may be told after it */
     bool failing;                   /* the user has seen FAILURE */
-    bool leaving;                   /* leave() was called, and not finish() */
+    bool leaving, hands_over;       /* leave() was called, and not finish(); while work went on */
     int64_t plan_mzxid, plan_found; /* of the plan in its memory, and of what it found last */
     int plan_standing;
     uint64_t plan_checked_state; /* when its share was held against the plan last */
@@ -327,10 +327,8 @@ void sim_admin_newer_plan(sim_world *w);
 void sim_member_start(sim_world *w, size_t slot, const sim_event *event);
 /* Returns the result of divvy_partitioner_finish(). */
 int sim_member_finish(sim_member *m, int64_t timeout_ms);
-/* The same, and gives its place in the plan up. */
 void sim_member_leave(sim_member *m, int64_t timeout_ms);
-/* T8: leaves while its user works on. */
-void sim_member_hand_over(sim_member *m);
+void sim_member_hand_over(sim_member *m); /* T8: leaves while its user works on */
 void sim_member_destroy(sim_member *m);
 void sim_member_close(sim_member *m);
 void sim_member_crash(sim_member *m);

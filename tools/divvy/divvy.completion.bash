@@ -14,8 +14,8 @@ _divvy_options() {
     partition)
         echo "--connect --path --items-from --item --identifier --time-boundary --leave-boundary --session-timeout
             --ensemble-tick --allocate-timeout --connect-timeout --mode --assign --items-order --rejoin-delay --weight
-            --zone --max-moves --handover-timeout --drain --restart --standby --prepare-timeout --rejoin --auth-file
-            --acl --events --json --timestamps --verbose --help"
+            --zone --max-moves --handover-timeout --replace --drain --restart --standby --prepare-timeout --rejoin
+            --auth-file --acl --events --json --timestamps --verbose --help"
         ;;
     status)
         echo "--path --items-from --item --json --watch --interval --connect --timeout --auth-file --verbose --help"

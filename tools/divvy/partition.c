@@ -47,6 +47,7 @@ typedef struct {
     int signal_fd;             /* what asks us to end */
     int hangup_fd;             /* SIGHUP, where it asks for the file to be read again; -1: it does not */
     int signals;               /* how many asked us to end */
+    bool handing_over;         /* others are to have what is ours before we end */
     bool on_terminal;          /* at the beginning */
 } member;
 
@@ -157,6 +158,7 @@ static void take_signals(member *m) {
             dv_supervisor_end(m->supervisor, 0);
             continue;
         }
+        if (m->signals == 2 && m->handing_over) continue; /* for other members, */
         /* else for the servers. They delete our nodes when the session times out, and guardians end what still runs. */
         sigset_t one;
         sigemptyset(&one);
@@ -209,9 +211,20 @@ static bool reader_has_gone(const member *m) {
     return m->output.ended && (!m->supervisor || m->options.events);
 }
 
-static bool should_end(const member *m) {
-    return m->signals > 0 || reader_has_gone(m) || m->ledger.out_of_memory || m->ledger.state == DIVVY_FAILURE ||
+static bool must_end(const member *m) {
+    return reader_has_gone(m) || m->ledger.out_of_memory || m->ledger.state == DIVVY_FAILURE ||
            (m->supervisor && dv_supervisor_error(m->supervisor));
+}
+
+/* With --replace: a newer process has the identifier, and all that was ours. */
+static bool is_replaced(const member *m) {
+    bool idle = m->ledger.owned_count == 0 && m->ledger.state != DIVVY_RELEASE &&
+                (!m->supervisor || dv_supervisor_running(m->supervisor) == 0);
+    return m->options.replace && idle && divvy_partitioner_is_replaced(m->p);
+}
+
+static bool should_end(const member *m) {
+    return m->signals > 0 || must_end(m) || is_replaced(m);
 }
 
 static int take_part(member *m) {
@@ -238,9 +251,24 @@ static int judge(member *m) {
     return dv_session_end(&m->session, DV_EXIT_FAILED, "FAILURE: %s (%s)", reason, divvy_strerror(error));
 }
 
+/* A static member comes back, and its items wait for it. Without a connection there is nobody to hand over to. */
+static bool can_hand_over(const member *m) {
+    const dv_partition_options *o = &m->options;
+    return o->handover_timeout_ms > 0 && o->mode == DIVVY_INCREMENTAL && o->assign == DIVVY_ASSIGN_AUTO &&
+           o->rejoin_delay_ms == 0 && divvy_client_state(m->session.client) == DIVVY_CONNECTED;
+}
+
+/* Stays until others have all that is ours, until a second signal, or until no server answers. */
+static void hand_over(member *m) {
+    m->handing_over = true;
+    divvy_partitioner_leave(m->p, DIVVY_LEAVE_WORKING, 0);
+    while (m->signals == 1 && !must_end(m) && divvy_client_state(m->session.client) == DIVVY_CONNECTED) step(m, -1);
+    m->handing_over = false;
+}
+
 /* Ends all commands. Meanwhile we stay a member, with all that is owned. */
 static void drain(member *m) {
-    if (m->supervisor) dv_supervisor_end(m->supervisor, m->options.drain_ms);
+    if (m->supervisor) dv_supervisor_end(m->supervisor, m->signals > 1 ? 0 : m->options.drain_ms);
     while (m->supervisor && dv_supervisor_running(m->supervisor) > 0) step(m, -1);
 }
 
@@ -372,7 +400,11 @@ static int run_member(member *m) {
     if (code == 0) code = join(m);
     if (code != 0) return code;
     code = take_part(m);
+    if (code == 0 && m->ledger.state != DIVVY_FAILURE && is_replaced(m))
+        dv_command_say("a newer process has the identifier %s, and has taken over; this one ends",
+                       m->options.identifier);
     if (code == 0) code = judge(m);
+    if (code == 0 && m->signals == 1 && can_hand_over(m)) hand_over(m);
     leave(m);
     return code;
 }

@@ -78,6 +78,9 @@ static const dv_option table[] = {
     DURATION("rejoin-delay", rejoin_delay_ms, 1, 365 * (int64_t)DAY_MS,
              "be a static member: one that is back with the same --identifier within\n"
              "DURATION, after a restart or a crash, has its items again, and nothing moves"),
+    FLAG("replace", replace,
+         "take over, item by item, from an older process with the same --identifier;\n"
+         "and end when a newer one has done so. Needs --rejoin-delay"),
     NUMBER("weight", weight, 0, UINT32_MAX, "the share of this member in proportion to others (default: 1000)"),
     TEXT("zone", "ZONE", zone,
          "the place of this member, such as a rack: all zones get the same number of\n"
@@ -87,7 +90,7 @@ static const dv_option table[] = {
            "what the first one was given (default: 0, no limit)"),
     DURATION("handover-timeout", handover_timeout_ms, 0, DAY_MS,
              "how long an item that is to move stays with this member while the next one\n"
-             "gets ready for it (default: 30s; 0, it goes at once)"),
+             "gets ready for it, also at the end (default: 30s; 0, it goes at once)"),
     DURATION("drain", drain_ms, 0, DAY_MS,
              "how long a command has between SIGTERM and SIGKILL when its item is revoked\n"
              "or this member must end (default: 10s)"),
@@ -136,8 +139,11 @@ void dv_partition_print_help(void) {
            "commands get both; the line comes at once where the item is owned already. DIVVY_TOKEN is\n"
            "not set for a command that stands by.\n"
            "\n"
-           "On SIGTERM or SIGINT divvy ends the commands and leaves the pool; a second signal kills\n"
-           "the commands. It does the same when its terminal or the reader of its output has gone.\n"
+           "On SIGTERM or SIGINT divvy hands its items over: each command goes on until the next\n"
+           "member is ready for its item, --handover-timeout at most. Then divvy leaves the pool. With\n"
+           "--rejoin-delay or --handover-timeout 0, and where no plan decides, it ends all commands at\n"
+           "once instead, and leaves. A second signal kills the commands, and hands nothing over.\n"
+           "divvy also leaves when its terminal or the reader of its output has gone.\n"
            "\n"
            "On SIGHUP divvy reads --items-from FILE again. From then on all members of the pool\n"
            "divide these items. This needs a pool that follows a plan (--assign auto everywhere, no\n"
@@ -181,6 +187,10 @@ static const char *missing(const dv_partition_options *options) {
     if (options->items_from && options->items.count > 0) return "give --items-from or --item, not both";
     if (options->rejoin_delay_ms && !options->identifier)
         return "--rejoin-delay needs an --identifier, by which the member is known when it is back";
+    if (options->replace && !options->rejoin_delay_ms)
+        return "--replace is for a static member; give --identifier, and --rejoin-delay";
+    if (options->replace && options->handover_timeout_ms == 0)
+        return "--replace cannot work with --handover-timeout 0, which has items move at once; leave one of them out";
     if (!options->arguments && options->drain_ms >= 0) return "--drain is for a command, which stands behind --";
     if (!options->arguments && options->restart >= 0) return "--restart is for a command, which stands behind --";
     return options->standby ? no_standby(options) : stray(options);
