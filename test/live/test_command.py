@@ -417,7 +417,7 @@ class Ends(Case):
         wait_divided(members)
         server.do("pause", "1")
         for member in members: # To hand over, and then to end without.
-            member.process.terminate()
+            member.process.send_signal(signal.SIGINT)
             member.process.terminate()
         wait_for(lambda: members[0].ledger.lines[-1]["state"] == "FAILURE", "it ends", members[0])
         self.assertEqual(members[0].stop(), -signal.SIGTERM, members[0])

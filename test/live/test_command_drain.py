@@ -114,7 +114,7 @@ class Drain(Case):
                                    text=True)
         try:
             self.assertRegex(waiting.stdout.readline(), r"\Aa: weight 0 \(before: 1000\)")
-            b.process.terminate() # It cannot hand over to a process that is stopped.
+            b.process.send_signal(signal.SIGINT) # It cannot hand over to a process that is stopped.
             b.stop()
             a.process.send_signal(signal.SIGCONT)
             _, errors = waiting.communicate(timeout=DEADLINE_S)

@@ -71,7 +71,7 @@ _divvy_takes_value() {
     case $2 in
     --no-wait | --shared | --hold | --json | --timestamps | --watch | --healthy | --help | -h) return 1 ;;
     --undo | --wait) return 1 ;;
-    --verbose | --rejoin | --standby) return 1 ;;
+    --verbose | --rejoin | --replace | --standby) return 1 ;;
     -*) return 0 ;;
     esac
     return 1
