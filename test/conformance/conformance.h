@@ -12,7 +12,10 @@
  *    take nodes and watches in the order of a hash table.
  *
  * So that nothing depends on chance, writes of two sessions are never under way together, and a round ends with a write
- * on every other session that is connected: its answer comes behind all that the round's writes had to tell it. */
+ * on every other session that is connected: its answer comes behind all that the round's writes had to tell it.
+ *
+ * A trace rests on a premise: real sessions end, and lose their connection, only where the script says so. On a machine
+ * that stands still for a session's timeout that is not so. Then the trace proves nothing, and is played again. */
 #ifndef DV_CONFORMANCE_H
 #define DV_CONFORMANCE_H
 
@@ -79,6 +82,8 @@ struct seat {
     told_list log;
     unsigned outstanding;
     int last_error;                             /* of a command that is not written down */
+    bool cut;                                   /* the script has broken its link */
+    bool doomed;                                /* the script has ended its session, and it has not heard so */
     struct dv_test_proxy *proxies[SERVERS_MAX]; /* to each server, of a mortal session */
 };
 
@@ -95,7 +100,7 @@ typedef struct {
     void (*pump)(seat *s); /* lets something happen */
     void (*cut)(seat *s);
     void (*restore)(seat *s, int server); /* to that one only */
-    void (*expire)(seat *s);              /* whose link is cut */
+    bool (*expire)(seat *s);              /* whose link is cut; false: the session was gone already */
     void (*leave)(seat *s);               /* it was closed */
     void (*destroy)(world *w);
 } world_calls;
@@ -110,12 +115,18 @@ struct world {
     size_t session_count;
     divvy_testing_ensemble *ensemble;
     struct dv_test_server *server;
+    char surprise[64]; /* what befell a session first that the script did not order; "": nothing */
 };
+
+/* Remembers that something befell a session that the script did not order. */
+void world_surprise(const seat *s, const char *what);
+
+extern int world_session_timeout_ms;
 
 void world_begin_real(world *w, int servers);
 void world_begin_memory(world *w, int servers, uint64_t seed);
 void world_end(world *w);
-/* Until `met`; ends the program when that takes too long. */
+/* Lets things happen until `met`, on all sessions whose link is up. Ends the program when that takes too long. */
 void world_await(seat *s, bool (*met)(const seat *s), const char *what);
 bool is_settled(const seat *s);
 bool is_connected(const seat *s);
@@ -174,8 +185,20 @@ extern script *script_learning;
 
 /* ---- traces (trace.c) ---- */
 
-/* Runs one trace of about `rounds` rounds. False: a difference. */
-bool trace_run(world worlds[WORLDS], uint64_t seed, unsigned rounds, bool verbose);
+typedef enum {
+    TRACE_SAME,
+    TRACE_DIFFERS,
+    TRACE_VOID /* something differs, and so did the premise: see the first world's `surprise` */
+} trace_end;
+
+typedef struct {
+    unsigned rounds;
+    bool verbose;
+    int stall_ms; /* how long to stand still in the middle of the trace; 0: not at all */
+} trace_plan;
+
+/* Runs one trace of about so many rounds. */
+trace_end trace_run(world worlds[WORLDS], uint64_t seed, const trace_plan *plan);
 extern size_t trace_operations, trace_sessions;
 
 /* ---- what has been met (coverage.c) ---- */

@@ -7,23 +7,28 @@
 #include "seed.h"
 #include "wait.h"
 
-enum { ROUNDS = 60, DIFFERENCES_MAX = 5, COVERED_FROM = 4000 };
+enum { ROUNDS = 60, DIFFERENCES_MAX = 5, TRIES_MAX = 4, COVERED_FROM = 4000 };
 
 typedef struct {
     size_t operations;
     uint64_t seed;
-    int servers;
+    int servers, stall_ms;
     bool verbose, coverage, self_test, fresh;
 } options;
 
 static const char usage[] =
     "usage: conformance [--operations N] [--seed S] [--servers 1|3] [--verbose] [--coverage] [--fresh]\n"
+    "                   [--stall MS]\n"
     "       conformance --self-test\n"
     "\n"
     "Plays random traces of operations on real servers and on the in-memory ensemble, and compares what each session\n"
-    "is told. --seed S --operations 1 plays the one trace S. --fresh gives the last third fresh seeds. --self-test "
-    "compares the in-memory ensemble with itself,\n"
-    "and with itself broken in each way in turn: then a difference must be found. It needs no server.\n";
+    "is told. --seed S --operations 1 plays the one trace S. --fresh gives the last third fresh seeds. --self-test\n"
+    "compares the in-memory ensemble with itself, and with itself broken in each way in turn: then a difference must\n"
+    "be found. It needs no server.\n"
+    "\n"
+    "A trace in which a real session ended, or lost its connection, without the script's order proves nothing: it is\n"
+    "played again on servers of its own, up to three times. --stall stands still once in each trace, at its first try\n"
+    "and for longer than sessions last there: then it must be played again.\n";
 
 static void number_seats(world *w) {
     for (int i = 0; i <= SEATS; i++) {
@@ -47,6 +52,41 @@ static void end_worlds(world worlds[WORLDS]) {
     compare_free();
 }
 
+/* Plays a trace once. `stall_ms` is more than sessions last, or 0. */
+static trace_end play_once(world worlds[WORLDS], const options *o, uint64_t seed, int stall_ms) {
+    const trace_plan plan = {.rounds = ROUNDS, .verbose = o->verbose, .stall_ms = stall_ms};
+    return trace_run(worlds, seed, &plan);
+}
+
+/* New worlds, since those of a trace that proves nothing have become different. */
+static void begin_again(world worlds[WORLDS], const options *o, uint64_t seed, int attempt) {
+    printf("conformance: trace %llu proves nothing, for of itself %s; played again (%d)\n", (unsigned long long)seed,
+           worlds[0].surprise, attempt);
+    fflush(stdout);
+    end_worlds(worlds);
+    begin_worlds(worlds, o);
+}
+
+/* Plays a trace, and again while it proves nothing. Returns whether the worlds are the same. */
+static bool play_trace(world worlds[WORLDS], const options *o, uint64_t seed) {
+    int lasting_ms = world_session_timeout_ms;
+    size_t operations = trace_operations, sessions = trace_sessions;
+    if (o->stall_ms) world_session_timeout_ms = o->stall_ms / 2;
+    trace_end end = play_once(worlds, o, seed, o->stall_ms);
+    world_session_timeout_ms = lasting_ms;
+    if (o->stall_ms && end == TRACE_SAME) {
+        printf("conformance: a stall of %d ms was not noticed\n", o->stall_ms);
+        return false;
+    }
+    for (int attempt = 1; end == TRACE_VOID && attempt < TRIES_MAX; attempt++) {
+        begin_again(worlds, o, seed, attempt);
+        trace_operations = operations;
+        trace_sessions = sessions;
+        end = play_once(worlds, o, seed, 0);
+    }
+    return end == TRACE_SAME;
+}
+
 /* Traces until so many operations were compared, or too much differs. How many traces differed. */
 static unsigned play(const options *o, unsigned differences_max) {
     world worlds[WORLDS];
@@ -61,7 +101,7 @@ static unsigned play(const options *o, unsigned differences_max) {
             seed = dv_test_fresh_seed();
             printf("conformance: fresh seeds from %llu\n", (unsigned long long)seed);
         }
-        if (trace_run(worlds, seed, ROUNDS, o->verbose)) continue;
+        if (play_trace(worlds, o, seed)) continue;
         differences++;
         if (breakage_now == BREAK_NOTHING)
             printf("again: conformance --servers %d --seed %llu --operations 1\n", o->servers,
@@ -109,10 +149,11 @@ static uint64_t parse(const char *text) {
 }
 
 int main(int argc, char **argv) {
-    static const struct option known[] = {
-        {"operations", 1, NULL, 'o'}, {"seed", 1, NULL, 's'},     {"servers", 1, NULL, 'n'},
-        {"verbose", 0, NULL, 'v'},    {"coverage", 0, NULL, 'c'}, {"self-test", 0, NULL, 't'},
-        {"fresh", 0, NULL, 'f'},      {"help", 0, NULL, 'h'},     {0}};
+    static const struct option known[] = {{"operations", 1, NULL, 'o'}, {"seed", 1, NULL, 's'},
+                                          {"servers", 1, NULL, 'n'},    {"verbose", 0, NULL, 'v'},
+                                          {"coverage", 0, NULL, 'c'},   {"self-test", 0, NULL, 't'},
+                                          {"fresh", 0, NULL, 'f'},      {"stall", 1, NULL, 'w'},
+                                          {"help", 0, NULL, 'h'},       {0}};
     const char *environment = getenv("DIVVY_TEST_SEED");
     options o = {.operations = 5000, .seed = 1, .servers = 1};
     if (environment) o.seed = parse(environment);
@@ -125,6 +166,7 @@ int main(int argc, char **argv) {
         case 'c': o.coverage = true; break;
         case 't': o.self_test = true; break;
         case 'f': o.fresh = true; break;
+        case 'w': o.stall_ms = (int)parse(optarg); break;
         case 'h': fputs(usage, stdout); return 0;
         default: fputs(usage, stderr); return 2;
         }

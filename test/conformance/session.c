@@ -194,6 +194,9 @@ static void hear(void *context, dv_session_event event, int64_t now) {
                        : event == DV_SESSION_LOST      ? "session lost"
                                                        : NULL;
     if (!text) return;
+    if (event == DV_SESSION_SUSPENDED && !s->cut) world_surprise(s, "lost its connection");
+    if (event == DV_SESSION_LOST && !s->doomed) world_surprise(s, "ended");
+    if (event == DV_SESSION_LOST) s->doomed = false;
     char numbered[64];
     if (event == DV_SESSION_CONNECTED)
         snprintf(numbered, sizeof numbered, "%s: session %zu", text,
@@ -220,6 +223,7 @@ void session_close(seat *s) {
     divvy_client_close(s->client);
     s->client = NULL;
     s->outstanding = 0;
+    s->cut = s->doomed = false;
 }
 
 /* Returns whether this side of the seam refuses it. Then its end comes at once, before those of earlier commands or
