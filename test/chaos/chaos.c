@@ -30,6 +30,7 @@ enum {
     KINDS_MAX = 48,
     PROGRESS_MS = 10000,
     STALL_MS = 50,
+    SHIFT_MS = 1500, /* from when a member wants other items to the fault that follows, at most */
 };
 
 volatile int chaos_interrupted;
@@ -173,8 +174,10 @@ static int64_t duration_ms(chaos *c, const chaos_kind *kind) {
     return kind->least_ms + chaos_random(c, kind->most_ms - kind->least_ms);
 }
 
-/* One fault, or two that overlap. */
+/* One fault, or two that overlap, while items are handed over. */
 static void do_faults(chaos *c) {
+    chaos_member_shift(c);
+    chaos_wait(c, chaos_random(c, SHIFT_MS));
     chaos_fault one, other;
     const chaos_kind *kind = draw(c), *second = kind->alone || chaos_random(c, 2) ? NULL : draw(c);
     begin(c, &one, kind);
@@ -196,11 +199,11 @@ static void do_faults(chaos *c) {
 
 /* ---- quiet times ---- */
 
-/* L1 of the design: the timeout, a tick, the largest settle_max, twice the longest release, and 2 s. A member whose
- * partitioner has failed first finds out, and starts again. */
+/* L1 of the design: the timeout, a tick, the largest settle_max, twice the longest release, the longest handover, and 2
+ * s. A member whose partitioner has failed first finds out, and starts again. */
 static int64_t bound_ms(void) {
-    enum { SETTLE_MAX_MS = 4 * 200, RELEASE_MS = 150 };
-    return CHAOS_SESSION_MS + CHAOS_TICK_MS + SETTLE_MAX_MS + 2 * RELEASE_MS + 2000;
+    enum { SETTLE_MAX_MS = 4 * 200, RELEASE_MS = 150, HANDOVER_MS = 1000 };
+    return CHAOS_SESSION_MS + CHAOS_TICK_MS + SETTLE_MAX_MS + 2 * RELEASE_MS + HANDOVER_MS + 2000;
 }
 
 static bool serves(const chaos *c) {
@@ -251,8 +254,22 @@ static void start(chaos *c) {
     for (int i = 0; i < CHAOS_MEMBERS; i++) {
         for (int server = 0; server < CHAOS_SERVERS; server++)
             c->members[i].proxies[server] = dv_test_proxy_start(dv_test_server_address(c->server, server + 1));
-        chaos_member_start(c, i);
+        if (i > 0) chaos_member_start(c, i);
     }
+}
+
+static bool have_shares(chaos *c) {
+    chaos_members_watch(c);
+    for (int i = 1; i < CHAOS_MEMBERS; i++) {
+        if (!chaos_member_has_share(c, i)) return chaos_interrupted;
+    }
+    return true;
+}
+
+/* The first member comes when the others have divided the items, so that some are handed over in each round. */
+static void start_first(chaos *c) {
+    if (!DV_WAIT(have_shares(c), SERVE_MS)) chaos_note(c, "Y %" PRId64 " members get no shares", chaos_now_ms());
+    chaos_member_start(c, 0);
 }
 
 /* Ends everything but the servers' logs, which are copied beside ours. */
@@ -305,12 +322,12 @@ static void check(chaos *c) {
 static void do_round(chaos *c, int64_t until_ms) {
     until_ms -= bound_ms() + QUIET_REST_MS + END_MS;
     start(c);
+    start_first(c);
     collect_kinds(c);
     quiet(c);
     while (!chaos_interrupted && chaos_now_ms() < until_ms) {
         for (int i = 0; i < FAULTS_A_QUIET && !chaos_interrupted && chaos_now_ms() < until_ms; i++) {
             do_faults(c);
-            chaos_wait(c, chaos_random(c, 1000));
         }
         quiet(c);
     }
@@ -368,6 +385,7 @@ int main(int argc, char **argv) {
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
+    signal(SIGUSR1, SIG_IGN); /* Members inherit that, until they have a handler. */
     signal(SIGABRT, on_abort);
     /* The servers' logs are preallocated by the 64 MiB otherwise. The JVM says that it has found this. */
     setenv("JAVA_TOOL_OPTIONS", "-Dzookeeper.preAllocSize=1024", 1);

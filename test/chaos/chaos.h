@@ -72,6 +72,10 @@ void chaos_wait(chaos *c, int64_t ms);
 /* ---- members.c ---- */
 
 void chaos_member_start(chaos *c, int member);
+/* Returns whether the partitioner of its process has once had its share. */
+bool chaos_member_has_share(const chaos *c, int member);
+/* Has any one want many more items, or as few as before. */
+void chaos_member_shift(chaos *c);
 /* SIGKILL. */
 void chaos_member_kill(chaos *c, int member);
 /* SIGTERM, and waits for its end. */

@@ -31,6 +31,7 @@ def main():
     lookups = sum(len(log.lookups) for log in history.logs.values())
     print(f'{len(txns)} transactions; beliefs: ' + ', '.join(f'{n} {kind}' for kind, n in sorted(kinds.items())) +
           f'; {claims} claims, {lookups} entries found; clocks within {checker.slack} ms')
+    print(f'{checker.handovers} items handed over')
     print(f'{len(checker.recoveries)} quiet times, well again after {max(checker.recoveries, default=0)} ms at most; '
           f'{checker.inconclusive} inconclusive, {checker.slow_calls} slow calls, '
           f'{checker.under_limit} ended under a memory limit; '

@@ -137,11 +137,20 @@ static void choose_mutant(void) {
 static void choose_mutant(void) {}
 #endif
 
+static chaos_preparing preparing_of(const char *word) {
+    static const char *const words[] = {"unprepared", "fast", "slow", "never"};
+    size_t i = 0;
+    while (i + 1 < sizeof words / sizeof *words && strcmp(words[i], word) != 0) i++;
+    return (chaos_preparing)i;
+}
+
 static volatile sig_atomic_t asked_to_end;
 
+static chaos_member self;
+
 static void on_signal(int number) {
-    (void)number;
-    asked_to_end = 1;
+    if (number == SIGUSR1) self.shifts++;
+    else asked_to_end = 1;
 }
 
 static void on_log(int level, const char *message, void *user) {
@@ -193,17 +202,19 @@ static void run(chaos_member *m, pid_t parent) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 9) {
-        fputs("usage: chaos_member HOSTS NAME LOG SESSION_MS TICK_MS SEED incremental|eager fail|rejoin\n", stderr);
+    if (argc != 10) {
+        fputs("usage: chaos_member HOSTS NAME LOG SESSION_MS TICK_MS SEED incremental|eager fail|rejoin "
+              "unprepared|fast|slow|never\n",
+              stderr);
         return 2;
     }
     pid_t parent = getppid();
     choose_mutant();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    static chaos_member m;
-    m.name = argv[2];
-    m.eager = strcmp(argv[7], "eager") == 0;
-    m.rejoins = strcmp(argv[8], "rejoin") == 0;
+    self.name = argv[2];
+    self.eager = strcmp(argv[7], "eager") == 0;
+    self.rejoins = strcmp(argv[8], "rejoin") == 0;
+    self.preparing = preparing_of(argv[9]);
     random_state = strtoull(argv[6], NULL, 10);
     log_fd = open(argv[3], O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
     if (log_fd < 0) {
@@ -212,10 +223,11 @@ int main(int argc, char **argv) {
     }
     struct sigaction action = {.sa_handler = on_signal};
     sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGUSR1, &action, NULL);
     chaos_log("H %lld %d", (long long)chaos_now_ms(), (int)getpid());
-    open_client(&m, argv[1], strtol(argv[4], NULL, 10), strtol(argv[5], NULL, 10));
-    run(&m, parent);
-    divvy_client_close(m.client);
+    open_client(&self, argv[1], strtol(argv[4], NULL, 10), strtol(argv[5], NULL, 10));
+    run(&self, parent);
+    divvy_client_close(self.client);
     chaos_log("Q %lld", (long long)chaos_now_ms());
     return 0;
 }

@@ -39,17 +39,31 @@ enum {
     CHAOS_ITEMS = 12,
     CHAOS_LOCKS = 2,
     CHAOS_POLL_MS = 8,
-    CHAOS_CALL_MS = 1500,   /* the timeout of calls that wait */
-    CHAOS_HOLD_MS = 250,    /* for so long a lock is held at most */
-    CHAOS_RELEASE_MS = 150, /* so long takes the user to stop work on what was revoked, at most */
+    CHAOS_CALL_MS = 1500,     /* the timeout of calls that wait */
+    CHAOS_HOLD_MS = 250,      /* for so long a lock is held at most */
+    CHAOS_RELEASE_MS = 150,   /* so long takes the user to stop work on what was revoked, at most */
+    CHAOS_HANDOVER_MS = 1000, /* a taker is waited for at most */
+    CHAOS_HASTY_MS = 400,     /* by a giver that prepares slowly itself: shorter than some need */
+    CHAOS_PREPARE_MS = 700,   /* a user prepares for at most */
+    CHAOS_FAST_MS = 100,      /* one that is fast */
     CHAOS_TTL_S = 2,
 };
+
+/* How the user of a partitioner prepares for items that are handed over to it. */
+typedef enum {
+    CHAOS_UNPREPARED,     /* it does not */
+    CHAOS_PREPARES_FAST,  /* and says so */
+    CHAOS_PREPARES_SLOW,  /* now and then longer than it may */
+    CHAOS_PREPARES_NEVER, /* it never says that it is prepared */
+} chaos_preparing;
 
 typedef struct {
     divvy_client *client;
     const char *name;
     bool eager, rejoins;
+    chaos_preparing preparing;
     atomic_bool stopping;
+    atomic_uint shifts; /* how often it was asked to have more or fewer items: SIGUSR1 */
 } chaos_member;
 
 /* ---- member.c ---- */

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "divvy/divvy.h"
 #include "lib/expire.h"
 
 #define FAKETIME_LIBRARY "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1"
@@ -43,6 +44,7 @@ void chaos_faketime_set(chaos *c, const char *offset) {
 __attribute__((noreturn)) static void exec_member(const chaos *c, int member, const char *hosts, const char *seed) {
     static const char *const modes[CHAOS_MEMBERS] = {"incremental", "incremental", "incremental", "eager"};
     static const char *const losses[CHAOS_MEMBERS] = {"rejoin", "fail", "rejoin", "fail"};
+    static const char *const preparing[CHAOS_MEMBERS] = {"fast", "slow", "never", "unprepared"};
     char log[CHAOS_PATH_BYTES], errors[CHAOS_PATH_BYTES + 8], name[16], session[16], tick[16];
     snprintf(log, sizeof log, "%s/%s", c->dir, c->members[member].log);
     snprintf(errors, sizeof errors, "%s.stderr", log);
@@ -62,7 +64,7 @@ __attribute__((noreturn)) static void exec_member(const chaos *c, int member, co
     if (member == CHAOS_FAKED_MEMBER && c->has_faketime) fake_time(c);
     if (c->mutant) setenv("CHAOS_MUTANT", c->mutant, 1);
     execl(c->mutant ? CHAOS_MEMBER_PROGRAM "_mutants" : CHAOS_MEMBER_PROGRAM, "chaos_member", hosts, name, log, session,
-          tick, seed, modes[member], losses[member], (char *)NULL);
+          tick, seed, modes[member], losses[member], preparing[member], (char *)NULL);
     _exit(127);
 }
 
@@ -79,6 +81,24 @@ void chaos_member_start(chaos *c, int member) {
     process->pid = fork();
     if (process->pid < 0) dv_test_die("fork: %s", strerror(errno));
     if (process->pid == 0) exec_member(c, member, hosts, seed);
+}
+
+bool chaos_member_has_share(const chaos *c, int member) {
+    char path[CHAOS_PATH_BYTES], line[CHAOS_PATH_BYTES];
+    bool has = false;
+    snprintf(path, sizeof path, "%s/%s", c->dir, c->members[member].log);
+    FILE *log = fopen(path, "re");
+    while (log && !has && fgets(line, sizeof line, log)) {
+        int to;
+        has = sscanf(line, "T %*d %*d %d", &to) == 1 && to == DIVVY_ACQUIRED;
+    }
+    if (log) fclose(log);
+    return has;
+}
+
+void chaos_member_shift(chaos *c) {
+    const chaos_process *process = &c->members[chaos_random(c, CHAOS_MEMBERS)];
+    if (process->pid) kill(process->pid, SIGUSR1);
 }
 
 void chaos_member_kill(chaos *c, int member) {

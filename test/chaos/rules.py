@@ -9,8 +9,8 @@ only what no client can know of: a session that somebody has ended by force, fro
 
 S1 own node there, first of its queue, session open   S2 no two believe   S3 tokens grow   S5 a node of another session
 S7 deleted by ourselves while believed   S8 states   S9 the semaphore's limit   S10 the registry's answers
-S11 foreign nodes are left alone   V9 the unique role   L1 all is well again   L2 waiting calls end   L3 no orphans
-VOID the round shows nothing
+S11 foreign nodes are left alone   T5 what a note says was given left with it   V9 the unique role
+L1 all is well again   L2 waiting calls end   L3 no orphans   VOID the round shows nothing
 """
 
 import json
@@ -23,6 +23,7 @@ ITEMS = [f'i{i}' for i in range(12)]
 SERVICES = ROOT + '/services'
 POOL = ROOT + '/semaphores/s0'
 SEQUENCE = re.compile(r'(__lock__|__rlock__)(\d{10})$')
+NOTES = ROOT + '/pool/notes'
 LEASE = re.compile(r'^[0-9A-Za-z]+,n=(\d+),c=(\d+)(?:,x=([0-9+.]+))?$')
 DIRECTORIES = {'item': ROOT + '/pool/locks/', 'lock': ROOT + '/locks/', 'read': ROOT + '/locks/',
                'write': ROOT + '/locks/'}
@@ -53,6 +54,12 @@ def entry_of(version):
         return entry if isinstance(entry, dict) else {}
     except ValueError:
         return {}
+
+
+def given_of(version):
+    """Of a note: (zxid of the taker's note, index of the item, number of the place) of all that was given."""
+    return {(int(zxid, 16), *pair) for zxid, flat in entry_of(version).get('given', [])
+            for pair in zip(flat[::2], flat[1::2])}
 
 
 class Queue:
@@ -90,6 +97,7 @@ class Checker:
         self.offset, self.slack = history.offset(), history.tolerance()
         self.queues = {}
         self.recoveries, self.slow_calls, self.under_limit, self.inconclusive = [], 0, 0, 0
+        self.handovers = 0
 
     def violate(self, rule, text):
         self.found.append((rule, text))
@@ -110,6 +118,7 @@ class Checker:
         self.check_slots()
         self.check_admissions()
         self.check_unique()
+        self.check_notes()
         self.check_foreign()
         self.check_ends()
         for quiet in self.history.quiets:
@@ -131,6 +140,8 @@ class Checker:
             self.violate('VOID', 'nobody was certain of the unique role, all the round')
         if not any(log.lookups for log in logs):
             self.violate('VOID', 'nobody was given an entry of the registry, all the round')
+        if not self.handovers:
+            self.violate('VOID', 'no item was handed over, all the round')
         if not self.recoveries:
             self.violate('VOID', f'no quiet time was conclusive; {self.inconclusive} were too short for what the '
                                  f'machine stood still, of {len(self.history.quiets)}')
@@ -266,6 +277,27 @@ class Checker:
             self.violate('S9', f'{op.path} was admitted at zxid {txn.zxid:#x} beside {len(held)} slots, limit {limit}')
         if set(slots) & set(held) or max(slots) >= limit:
             self.violate('S9', f'{op.path} took a slot at zxid {txn.zxid:#x} that is taken or beyond {limit}')
+
+    # ---- T5: notes ----
+
+    def check_notes(self):
+        """What a note newly says was given left its queue in the same transaction, and its taker's note stood before.
+        A note that is made again repeats what was given before."""
+        notes = self.truth.children(NOTES)
+        txns = {txn.zxid: txn for txn in self.truth.txns}
+        written = {version.zxid for node in notes for version in node.versions}
+        for node in notes:
+            known = given_of(node.versions[0])
+            for version in node.versions[1:]:
+                fresh = given_of(version) - known
+                known |= fresh
+                left = [int(SEQUENCE.search(op.path)[2]) for op in txns[version.zxid].ops
+                        if op.kind == 'delete' and SEQUENCE.search(op.path)]
+                self.handovers += len(fresh)
+                for ready_zxid, index, number in fresh:
+                    if number not in left or ready_zxid not in written or ready_zxid >= version.zxid:
+                        self.violate('T5', f'{node.path} says at zxid {version.zxid:#x} that it gave item {index} with '
+                                           f'number {number} for the note of {ready_zxid:#x}; {left} left')
 
     # ---- V9: the unique role ----
 

@@ -27,12 +27,17 @@ def entry(attempt, nonce, ttl=2):
     return json.dumps({'attempt': attempt, 'nonce': nonce, 'ttl': ttl}).encode()
 
 
+def note(*given):
+    return json.dumps({'v': 1, 'set': {}, 'leaving': [], 'ready': [], 'given': given}).encode()
+
+
 class World:
     """Transactions and lines of two members, m0 with session A and m1 with session B. Times are in milliseconds of
     CLOCK_BOOTTIME; a quiet time goes from 10,000 to 20,000."""
 
     def __init__(self):
         self.txns, self.driver, self.lines = [], [], {'m0.1.log': [], 'm1.1.log': []}
+        self.given_number = 0
         self.driver += ['T 3000 200 10', 'O 0 1000000', 'O 9000 1009000', 'M 0 m0 m0.1.log', 'M 0 m1 m1.1.log',
                         'A 10000 5000', 'Z 20000 0']
         for session, log in ((A, 'm0.1.log'), (B, 'm1.1.log')):
@@ -43,6 +48,7 @@ class World:
         self.commit(150, A, *(Op('create', path) for path in PERSISTENT))
         self.commit(160, A, Op('set', POOL, b'3'))
         self.add_items()
+        self.add_notes()
         self.add_claims()
         self.add_services()
 
@@ -69,6 +75,16 @@ class World:
             self.commit(170, A, Op('create', path))
             self.hold(*one, 'item', item, f'{path}/a__lock__{0:010d}', 1000, 3000)
             self.hold(*other, 'item', item, f'{path}/b__lock__{1:010d}', 3500, 25000)
+
+    def add_notes(self):
+        """The note of m1 says that an item is ready, and that of m0 that it was given: in the transaction in which the
+        item's first place leaves."""
+        for session, member in ((A, 'm0'), (B, 'm1')):
+            self.commit(180, session, Op('create', f'{ROOT}/pool/notes/{member}', note(), True))
+        self.ready = self.commit(2900, B, Op('set', f'{ROOT}/pool/notes/m1', note()))
+        path = f'{ROOT}/pool/locks/i3/a__lock__{0:010d}'
+        self.giving = next(t for t in self.txns for op in t.ops if (op.kind, op.path) == ('delete', path))
+        self.giving.ops.append(Op('set', f'{ROOT}/pool/notes/m0', note()))
 
     def add_claims(self):
         for begin in (2000, 16000, 18000):
@@ -99,6 +115,7 @@ class World:
         lines = copy.deepcopy(self.lines)
         for zxid, txn in enumerate(self.txns, 0x100000001):
             txn.zxid = zxid
+        self.giving.ops[-1].data = note([f'{self.ready.zxid:x}', [3, self.given_number]])
         history = History()
         history.read_driver(self.driver)
         for log, said in lines.items():
@@ -347,6 +364,24 @@ class Falsified(unittest.TestCase):
     def test_one_inconclusive(self):
         self.world.driver += ['A 21000 5000', 'Z 22000 0']
         self.expect()
+
+    # An item is said to be given whose place did not leave, or for a note that was never written, or before it was.
+    def test_given(self):
+        self.world.given_number = 7
+        self.expect('T5')
+
+    def test_given_for_no_note(self):
+        self.world.ready.ops[0].path = f'{ROOT}/pool/elsewhere'
+        self.expect('T5')
+
+    def test_given_too_early(self):
+        self.world.ready.time_ms = 3100 + WALL
+        self.expect('T5')
+
+    # A round in which nothing was handed over.
+    def test_nothing_handed_over(self):
+        self.world.giving.ops[-1].path = f'{ROOT}/pool/elsewhere'
+        self.expect('VOID')
 
     # A process that ended by itself.
     def test_crash(self):

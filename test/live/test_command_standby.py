@@ -201,6 +201,20 @@ class Standby(Case):
         self.assertEqual(second.stop(), 0)
         self.assertEqual(first.stop(), 0)
 
+    # The time to prepare follows the time of handovers: a member asks for an item before an owner with the same options
+    # would let it go. This owner would wait for an hour.
+    def test_follows(self):
+        first = self.join("--handover-timeout", "1h", warm_up_s=0)
+        self.wait_log("begin", len(ITEMS), first)
+        second = self.join("--handover-timeout", "6s", warm_up_s=1000)
+        second.wait(lambda me: len(me.owned()) == len(ITEMS) // 2, "half of them move")
+        leaving = next(line for line in first.look().lines if line.get("leaving"))
+        revoked = next(line for line in first.lines if line.get("revoked"))
+        kept_ms = revoked["time_ms"] - leaving["time_ms"]
+        self.assertGreater(kept_ms, 4000, "it is asked for when 5 s of 6 have passed")
+        self.assertEqual(second.stop(), 0)
+        self.assertEqual(first.stop(), 0)
+
     # A worker that has begun ends before the session may be over, like any other, though it was started as a standby.
     # One that stands by ends then, too. When the session is lost the member has others.
     def test_frozen(self):
@@ -231,6 +245,9 @@ class Standby(Case):
                                 (["--prepare-timeout", "1s", *command], "add --standby"),
                                 (["--standby", "--prepare-timeout", "0", *command], "--prepare-timeout"),
                                 (["--standby", "--prepare-timeout", "soon", *command], "--prepare-timeout"),
+                                (["--standby", "--prepare-timeout", "31s", *command], "a longer --handover-timeout"),
+                                (["--standby", "--handover-timeout", "2s", "--prepare-timeout", "3s", *command],
+                                 "a longer --handover-timeout"),
                                 (["--handover-timeout", "-1s"], "--handover-timeout")):
             with self.subTest(words):
                 done = run(*UNREACHABLE, *words)

@@ -11,7 +11,7 @@
 #include "command.h"
 #include "supervise_child.h"
 
-enum { DAY_MS = 24 * 3600 * 1000, DRAIN_MS = 10000, HANDOVER_MS = 30000, PREPARE_MS = 60000, MOVES_MAX = 10000 };
+enum { DAY_MS = 24 * 3600 * 1000, DRAIN_MS = 10000, HANDOVER_MS = 30000, MOVES_MAX = 10000 };
 
 static const char command[] = "partition";
 
@@ -90,7 +90,9 @@ static const dv_option table[] = {
            "what the first one was given (default: 0, no limit)"),
     DURATION("handover-timeout", handover_timeout_ms, 0, DAY_MS,
              "how long an item that is to move stays with this member while the next one\n"
-             "gets ready for it, also at the end (default: 30s; 0, it goes at once)"),
+             "gets ready for it, also at the end (default: 30s; 0, it goes at once); with
+"
+             "--standby give all members the same"),
     DURATION("drain", drain_ms, 0, DAY_MS,
              "how long a command has between SIGTERM and SIGKILL when its item is revoked\n"
              "or this member must end (default: 10s)"),
@@ -102,8 +104,9 @@ static const dv_option table[] = {
          "start the command of an item that is on its way to this member before the\n"
          "command of the last owner stops; see above for what a command must do"),
     DURATION("prepare-timeout", prepare_timeout_ms, 1, DAY_MS,
-             "with --standby, for how long the last owner is asked to keep an item while\n"
-             "its command here gets ready (default: 60s)"),
+             "with --standby, how long the command of an item may get ready before this\n"
+             "member asks for the item all the same; at most --handover-timeout, after\n"
+             "which the last owner stops anyway (default: five sixths of that, 25s)"),
     FLAG("rejoin", rejoin, "take part again after the session was lost; always so with a COMMAND"),
     DV_SESSION_OPTION_AUTH_FILE(dv_partition_options, session),
     DV_SESSION_OPTION_ACL(dv_partition_options, session),
@@ -171,6 +174,9 @@ static const char *no_standby(const dv_partition_options *options) {
         return "--standby needs a pool that follows a plan; leave --assign out, here and at all other members";
     if (options->handover_timeout_ms == 0)
         return "--standby cannot work with --handover-timeout 0, which has items move at once; leave one of them out";
+    if (options->prepare_timeout_ms > options->handover_timeout_ms)
+        return "--prepare-timeout is longer than --handover-timeout (30s unless given), after which a last owner waits "
+               "no longer; give all members a longer --handover-timeout";
     return NULL;
 }
 
@@ -240,6 +246,13 @@ static bool take_command(dv_partition_options *options, int rest, int argc, char
     return is_free_of_injection(options->arguments);
 }
 
+/* Returns how long commands may prepare where nothing else was said. A last owner waits for its own --handover-timeout,
+ * which is ours where all members are started alike. This member asks for the item before that is over. */
+static int64_t prepare_ms(int64_t handover_ms) {
+    int64_t shorter_ms = handover_ms * 5 / 6;
+    return shorter_ms > 0 ? shorter_ms : 1;
+}
+
 int dv_partition_options_parse(dv_partition_options *options, int argc, char **argv) {
     set_defaults(options);
     int rest = argc;
@@ -253,7 +266,7 @@ int dv_partition_options_parse(dv_partition_options *options, int argc, char **a
     }
     if (options->drain_ms < 0) options->drain_ms = DRAIN_MS;
     if (options->restart < 0) options->restart = DV_RESTART_ALWAYS;
-    if (options->prepare_timeout_ms < 0) options->prepare_timeout_ms = PREPARE_MS;
+    if (options->prepare_timeout_ms < 0) options->prepare_timeout_ms = prepare_ms(options->handover_timeout_ms);
     if (dv_session_options_finish(&options->session, command) != 0) return DV_OPTIONS_WRONG;
     int error = options->items_from ? dv_item_list_read(&options->list, options->items_from)
                                     : dv_item_list_copy(&options->list, &options->items);
