@@ -106,14 +106,17 @@ static int make_target(dv_follower *f, source s, uint8_t **mine) {
 
 /* ---- handovers: T1, T2, T9 ---- */
 
-/* The newest live node of a static identifier. */
+/* The newest live node of a static identifier. Where none that was read is, one that was not most likely is: the member
+ * was started again, or lost its session, since the plan was written. */
 static const char *static_node(const dv_follower *f, const dv_plan *plan, const dv_plan_member *m) {
     const dv_plan_party *party = dv_roster_party(f->people);
+    const char *unread = NULL;
     for (size_t n = 0; n < party->count; n++) {
-        bool named = strcmp(party->nodes[n].identifier, m->key) == 0 && party->nodes[n].known;
-        if (named && dv_plan_member_of(plan, party, n) == m) return party->nodes[n].node;
+        if (strcmp(party->nodes[n].identifier, m->key) != 0) continue;
+        if (!party->nodes[n].known) unread = party->nodes[n].node;
+        else if (dv_plan_member_of(plan, party, n) == m) return party->nodes[n].node;
     }
-    return NULL;
+    return unread;
 }
 
 static const char *live_node(const dv_follower *f, const dv_plan *plan, const dv_plan_member *m) {

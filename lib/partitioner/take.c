@@ -34,8 +34,16 @@ void dv_take_choose_giver(dv_item *item) {
     }
 }
 
+static bool is_to_prepare(const dv_item *item) {
+    const divvy_partitioner *p = item->partitioner;
+    return item->wanted && item->awaited_since && !item->shown && p->life == DV_LIFE_TAKING_PART &&
+           p->config.prepare_timeout_ms > 0;
+}
+
+/* Who has not been told yet to prepare has not prepared. */
 static bool is_prepared(const dv_item *item, int64_t now) {
-    return item->prepared || item->prepare_due == 0 || now >= item->prepare_due;
+    if (item->prepare_due == 0) return !is_to_prepare(item);
+    return item->prepared || now >= item->prepare_due;
 }
 
 bool dv_take_may_enter(const dv_item *item, int64_t now) {
@@ -100,8 +108,7 @@ void dv_take_update(divvy_partitioner *p, int64_t now) {
         dv_item *item = dv_item_at(p, i);
         if (item->awaited_since) dv_take_choose_giver(item);
         if (dv_take_lists(item) && !item->in_ready) h->dirty = true;
-        bool asked = item->wanted && item->awaited_since && !item->shown && p->life == DV_LIFE_TAKING_PART &&
-                     p->config.prepare_timeout_ms > 0;
+        bool asked = is_to_prepare(item);
         if (asked == (item->prepare_due != 0)) continue;
         item->prepare_due = asked ? now + p->config.prepare_timeout_ms : 0;
         item->prepare_seen = false;

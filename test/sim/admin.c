@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "claims.h"
+#include "handovers.h"
 #include "services.h"
 
 enum { PATH_BYTES = 160 };
@@ -67,7 +68,42 @@ static bool is_of_kazoo(const sim_world *w, int64_t session) {
     return false;
 }
 
+static void delete_note(sim_world *w, uint32_t choice) {
+    const struct sim_handovers *h = w->plans_truth->handovers;
+    char path[PATH_BYTES];
+    for (size_t i = 0; i < h->note_count; i++) {
+        const sim_note *n = &h->notes[(choice + i) % h->note_count];
+        if (!n->stands) continue;
+        w->coverage->plan_meetings[SIM_MET_NOTE_DELETED]++;
+        snprintf(path, sizeof path, "/pool/notes/%s", n->node);
+        ask(w, path, 0, false);
+        return;
+    }
+}
+
+/* The numbers of a queue go on further up, as after places that came and went. */
+static void leap_ahead(sim_world *w, size_t item, uint32_t choice) {
+    enum { LEAP_MAX = 3 };
+    const sim_queue *q = &w->truth.queues[item];
+    int32_t last = -1;
+    char path[PATH_BYTES];
+    for (size_t i = 0; i < q->count; i++) {
+        if (q->nodes[i].contends && q->nodes[i].sequence > last) last = q->nodes[i].sequence;
+    }
+    snprintf(path, sizeof path, "/pool/locks/%s", w->items[item]);
+    if (last < 0) ask(w, path, 0, false); /* It goes if it is empty, and begins with 0 again. */
+    else divvy_testing_set_sequence(w->ensemble, path, last + 2 + (int32_t)(choice % LEAP_MAX));
+}
+
+/* A place; in pools of plans also a note, an empty directory, or some numbers. */
 void sim_admin_delete_place(sim_world *w, uint32_t choice) {
+    enum { OTHERS = 5 };
+    uint32_t what = (choice >> 8) % OTHERS;
+    if (w->script->theme == SIM_OF_PLANS && !w->script->kazoo && what < 2) {
+        if (what == 0) delete_note(w, choice >> 11);
+        else leap_ahead(w, (choice >> 11) % w->script->items, choice >> 20);
+        return;
+    }
     for (size_t i = 0; i < w->script->items; i++) {
         size_t item = (choice + i) % w->script->items;
         const sim_queue *q = &w->truth.queues[item];

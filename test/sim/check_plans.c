@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plans.h"
+#include "handovers.h"
 #include "znode/path.h"
 
 static const dv_follower *follower_of(const sim_member *m) {
@@ -118,6 +118,7 @@ static void count_change_over(sim_member *m, const dv_follower *f) {
 void sim_plans_check_step(sim_member *m) {
     const dv_follower *f = follower_of(m);
     sim_plan_note_wish(m);
+    sim_handovers_check_step(m);
     if (!f || m->partitioner->state == DIVVY_FAILURE) return;
     count_change_over(m, f);
     check_memory(m, f);

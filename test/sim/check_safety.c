@@ -7,7 +7,7 @@
  * check_services.c and truth_services.c. */
 #include <string.h>
 
-#include "sim.h"
+#include "handovers.h"
 #include "znode/sequence.h"
 
 static int64_t session_of(const sim_member *m) {
@@ -201,6 +201,7 @@ void sim_check_anew(sim_world *w) {
     int64_t before_ms = w->now_ms;
     w->now_ms = divvy_testing_now_ms(w->ensemble);
     if (w->now_ms == before_ms) return;
+    sim_handovers_check_anew(w);
     for (size_t i = 0; i < w->script->slots; i++) {
         w->members[i].not_seen = true;
         w->members[i].unserved_since = 0;

@@ -120,6 +120,18 @@ static const char *const plan_meeting_names[SIM_PLAN_MEETINGS] = {
     [SIM_MET_RESTORED] = "a plan that replaced one from elsewhere",
     [SIM_MET_TO_NAMES] = "a change-over to a rule of names",
     [SIM_MET_TO_PLAN] = "a change-over to a plan",
+    [SIM_MET_ITEM_LEAVING] = "an item that is leaving",
+    [SIM_MET_PREPARED] = "an item prepared for in time",
+    [SIM_MET_PREPARE_TIMEOUT] = "an item not prepared for in time",
+    [SIM_MET_GIVEN] = "an item given by a note",
+    [SIM_MET_BY_NUMBER] = "an item taken by its number",
+    [SIM_MET_BY_LIST] = "an item taken by a list after a wait",
+    [SIM_MET_OVERDUE] = "an owner whose patience ended",
+    [SIM_MET_GONE_BACK] = "a leaving item that a plan gave back",
+    [SIM_MET_ANSWER_LOST] = "a lost answer to a note that was written",
+    [SIM_MET_NOTE_DELETED] = "a note that somebody deleted",
+    [SIM_MET_POLLED_LEAVING] = "a user that polls, and an item leaves",
+    [SIM_MET_POLLED_PREPARE] = "a user that polls, and prepares",
 };
 
 static const char *const kazoo_gap_names[SIM_KAZOO_GAPS] = {

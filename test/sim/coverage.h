@@ -123,10 +123,22 @@ typedef enum {
     SIM_MET_NO_ROOT, /* it was deleted */
     SIM_MET_BROKEN,
     SIM_MET_NEWER,
-    SIM_MET_REPAIRED, /* written over what nobody could follow */
-    SIM_MET_RESTORED, /* written over what another ensemble had written */
-    SIM_MET_TO_NAMES, /* a change-over, to a rule of names */
-    SIM_MET_TO_PLAN,  /* and to a plan */
+    SIM_MET_REPAIRED,        /* written over what nobody could follow */
+    SIM_MET_RESTORED,        /* written over what another ensemble had written */
+    SIM_MET_TO_NAMES,        /* a change-over, to a rule of names */
+    SIM_MET_TO_PLAN,         /* and to a plan */
+    SIM_MET_ITEM_LEAVING,    /* T1: a note says so */
+    SIM_MET_PREPARED,        /* T2: its next owner entered, as the user had prepared, */
+    SIM_MET_PREPARE_TIMEOUT, /* or had not in time */
+    SIM_MET_GIVEN,           /* T5: a note says so */
+    SIM_MET_BY_NUMBER,       /* T6: it was taken so, */
+    SIM_MET_BY_LIST,         /* T7: or after a look, as the note did not give it */
+    SIM_MET_OVERDUE,         /* T4: its next owner was not ready in time */
+    SIM_MET_GONE_BACK,       /* a plan gave it back before it was revoked */
+    SIM_MET_ANSWER_LOST,     /* T5: of a write of a note that was carried out */
+    SIM_MET_NOTE_DELETED,    /* by somebody else */
+    SIM_MET_POLLED_LEAVING,  /* T1: a user that polls saw an item that is leaving, */
+    SIM_MET_POLLED_PREPARE,  /* T2: or one to prepare for */
     SIM_PLAN_MEETINGS
 } sim_plan_meeting;
 

@@ -5,6 +5,7 @@
 
 #include "partitioner/follower.h"
 #include "sim.h"
+#include "testing/ensemble.h"
 
 #define SIM_PLAN_PATH "/pool/plan"
 
@@ -78,6 +79,7 @@ struct sim_plans_truth {
     unsigned remade;              /* how often an administrator has deleted the root and made it again */
     int64_t spoiled_at, newer_at; /* by an administrator */
     bool chunks_spoiled;          /* some may be missing, and plans that name them cannot be read */
+    struct sim_handovers *handovers;
 };
 
 /* Returns the plan that stands there now, or NULL. */
@@ -107,6 +109,9 @@ void sim_plan_note_asked(const sim_world *w, sim_plan_version *v);
 void sim_plan_check_agreement(sim_world *w, const sim_plan_version *v);
 
 /* ---- truth_plans.c ---- */
+/* What the last transaction did with that path, or any (NULL): the public face tells no data. Returns NULL: it did no
+ * such thing. */
+const dv_mem_step *sim_plan_step_of(const sim_world *w, const char *path, dv_mem_step_kind kind);
 void *sim_plans_grown(void *array, size_t count, size_t *room, size_t bytes);
 sim_plan_child *sim_plan_child_of(struct sim_plans_truth *t, const char *name);
 

@@ -11,8 +11,9 @@ void sim_resource_write(sim_member *m, size_t item) {
     size_t turn = sim_truth_turn(&w->truth, item, h->work_token, h->work_session);
     bool believes = sim_member_alive(m) && m->seen_session == h->work_session;
     if (!believes) w->coverage->meetings[SIM_MET_BLIND_WRITE]++;
-    if (turn == 0 && sim_truth_excused(&w->truth, item, h->work_token)) return; /* somebody deleted it (T6) */
-    if (turn == 0) {
+    /* Nobody who came before it comes after it: T6. */
+    if (turn == 0 && h->works_blind) turn = r->turn;
+    else if (turn == 0) {
         sim_violate(w, "S4", "%s works on %s with token %lld, whose place was never the first", m->name, w->items[item],
                     (long long)h->work_token);
         return;

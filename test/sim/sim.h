@@ -84,8 +84,8 @@ typedef struct {
     int64_t gained_token;
     bool works; /* the user does, or may, as long as it has not stopped */
     int64_t work_token, work_session;
-    bool knows_revoked, knows_leaving;
-    bool prepares; /* was told to */
+    bool knows_revoked, knows_leaving, works_blind; /* its place was deleted before it took it by number (T6) */
+    bool prepares;                                  /* was told to */
 } sim_holding;
 
 typedef enum {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plans.h"
+#include "handovers.h"
 #include "testing/ensemble.h"
 #include "znode/path.h"
 
@@ -24,6 +24,8 @@ static struct sim_plans_truth *truth_of(const sim_world *w) {
 void sim_plans_truth_new(sim_world *w) {
     w->plans_truth = calloc(1, sizeof *w->plans_truth);
     if (!w->plans_truth) abort();
+    w->plans_truth->handovers = calloc(1, sizeof *w->plans_truth->handovers);
+    if (!w->plans_truth->handovers) abort();
 }
 
 void sim_plans_truth_free(sim_world *w) {
@@ -39,6 +41,7 @@ void sim_plans_truth_free(sim_world *w) {
     free(t->people);
     free(t->absences);
     free(t->wishes);
+    sim_handovers_free(t->handovers);
     free(t);
     w->plans_truth = NULL;
 }
@@ -347,22 +350,23 @@ static void note_root(sim_world *w, const divvy_testing_transaction *tx, const d
     t->present = true;
 }
 
-/* The public face tells no data. */
-static const dv_mem_step *step_of(const sim_world *w, const char *path, dv_mem_step_kind kind) {
+const dv_mem_step *sim_plan_step_of(const sim_world *w, const char *path, dv_mem_step_kind kind) {
     const dv_mem *mem = w->ensemble;
     const dv_mem_txn *txn = mem->history[mem->history_count - 1];
     for (size_t i = 0; i < txn->count; i++) {
         const dv_mem_step *step = &txn->steps[i];
-        if (step->kind == kind && step->path && strcmp(step->path->text, path) == 0) return step;
+        bool of_path = !path || (step->path && strcmp(step->path->text, path) == 0);
+        if (step->kind == kind && of_path) return step;
     }
     return NULL;
 }
 
 bool sim_plans_transaction(sim_world *w, const divvy_testing_transaction *tx) {
     if (!tx->path) return false;
+    sim_notes_transaction(w, tx);
     bool set = tx->kind == DIVVY_TESTING_SET, created = tx->kind == DIVVY_TESTING_CREATE;
-    const dv_mem_step *step = set       ? step_of(w, tx->path, DV_MEM_TXN_SET)
-                              : created ? step_of(w, tx->path, DV_MEM_TXN_CREATE)
+    const dv_mem_step *step = set       ? sim_plan_step_of(w, tx->path, DV_MEM_TXN_SET)
+                              : created ? sim_plan_step_of(w, tx->path, DV_MEM_TXN_CREATE)
                                         : NULL;
     if (strncmp(tx->path, party_path, sizeof party_path - 1) == 0) {
         if (!set) note_person(w, tx, step);
@@ -377,7 +381,8 @@ bool sim_plans_transaction(sim_world *w, const divvy_testing_transaction *tx) {
             sim_violate(w, "S11", "%s was deleted by a member", tx->path);
         truth_of(w)->root_version = created ? 0 : truth_of(w)->root_version + 1;
         bool empty = created && !sim_is_admin(w, tx->session_id) && (!step->data || step->data->bytes == 0);
-        if (empty && !step_of(w, tx->path, DV_MEM_TXN_SET)) sim_violate(w, "D27", "%s was made empty", tx->path);
+        if (empty && !sim_plan_step_of(w, tx->path, DV_MEM_TXN_SET))
+            sim_violate(w, "D27", "%s was made empty", tx->path);
         if ((set || created) && !empty) note_root(w, tx, step);
     } else {
         return false;

@@ -1,7 +1,7 @@
 /* The program in a member: how it works on items, and how it answers RELEASE. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
-#include "sim.h"
+#include "handovers.h"
 
 static size_t item_of_name(const sim_world *w, const char *name) {
     size_t item = 0;
@@ -19,11 +19,20 @@ static int64_t session_of_token(const sim_world *w, size_t item, int64_t token) 
 
 /* ---- work ---- */
 
+/* T6: a place that somebody deleted while it waited for a note, as its owner does not know yet; the note gave it the
+ * item. */
+static bool was_given(const sim_member *m, size_t item, int64_t token) {
+    const dv_item *own = sim_item_of(m, item);
+    bool shown = own && own->place && dv_contender_token(own->place) == token;
+    return shown && sim_truth_excused(&m->world->truth, item, token) &&
+           sim_given_to(m->world, item, dv_contender_sequence(own->place), token);
+}
+
 static void begin_work(sim_member *m, size_t item, int64_t token) {
     sim_holding *h = &m->items[item];
     int64_t session = session_of_token(m->world, item, token);
-    /* T6: a place that somebody deleted while it waited for a note, as its owner does not know yet. */
-    if (session == 0 && sim_truth_excused(&m->world->truth, item, token)) session = divvy_client_session_id(m->client);
+    h->works_blind = session == 0 && was_given(m, item, token);
+    if (h->works_blind) session = divvy_client_session_id(m->client);
     if (session == 0) {
         sim_violate(m->world, "S4", "%s was told that it owns %s with token %lld, whose place was never the first",
                     m->name, m->world->items[item], (long long)token);
@@ -235,12 +244,16 @@ static void take_from_snapshot(sim_member *m, const divvy_partition *partition, 
         size_t item = item_of_name(w, divvy_partition_item(partition, i));
         sim_holding *h = &m->items[item];
         int64_t token = divvy_partition_token(partition, i);
-        bool revoked = divvy_partition_revoked(partition, i);
+        bool revoked = divvy_partition_revoked(partition, i), leaving = divvy_partition_leaving(partition, i) != 0;
         listed[item] = true;
         if (h->works && h->work_token != token && !is_excused(m, item, h->work_token))
             sim_violate(w, "S14", "%s works on %s with token %lld, and its snapshot says %lld", m->name, w->items[item],
                         (long long)h->work_token, (long long)token);
         if (!revoked && (!h->works || h->work_token != token)) begin_work(m, item, token);
+        if (leaving && revoked)
+            sim_violate(w, "S8", "%s sees that %s is leaving, and to be released", m->name, w->items[item]);
+        w->coverage->plan_meetings[SIM_MET_POLLED_LEAVING] += leaving && !h->knows_leaving;
+        h->knows_leaving = leaving;
         h->knows_revoked = revoked;
     }
 }
@@ -296,10 +309,17 @@ void sim_user_plan(sim_member *m) {
     m->act_at = next;
 }
 
-/* One item, or all. */
+/* One item, or all: what it owns is not among them. */
 static void say_prepared(sim_member *m) {
+    sim_world *w = m->world;
     divvy_partition *list = divvy_partitioner_to_prepare(m->partitioner);
     const char *first = divvy_partition_item(list, 0);
+    for (size_t i = 0; i < divvy_partition_count(list); i++) {
+        const char *name = divvy_partition_item(list, i);
+        if (divvy_partition_token(list, i) != 0 || divvy_partitioner_owns(m->partitioner, name))
+            sim_violate(w, "S8", "%s is to prepare %s, and owns it", m->name, name);
+    }
+    if (first && !has_callbacks(m)) w->coverage->plan_meetings[SIM_MET_POLLED_PREPARE]++;
     if (first) divvy_partitioner_prepared(m->partitioner, sim_chance(&m->user.random, 50) ? first : NULL);
     divvy_partition_unref(list);
 }
@@ -310,7 +330,9 @@ void sim_user_act(sim_member *m) {
     if (m->partitioner && m->phase == SIM_RUNS) {
         write_somewhere(m);
         if (!has_callbacks(m) && !m->failing) poll(m);
-        if (m->partitioner && m->user.prepares == SIM_PREPARED_LATER) say_prepared(m);
+        bool says =
+            m->user.prepares == SIM_PREPARED_LATER || (m->user.prepares == SIM_PREPARED_AT_ONCE && !has_callbacks(m));
+        if (m->partitioner && says) say_prepared(m);
         if (m->partitioner && m->release_at && m->release_at <= w->now_ms) release_now(m);
         if (m->partitioner && m->failing && m->end_at <= w->now_ms) {
             sim_user_stop_all(m);

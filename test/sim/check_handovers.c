@@ -1,0 +1,339 @@
+/* Handovers as members go about them: S16 to S18 when something changes, L7 and L8 again and again.
+ * SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "handovers.h"
+#include "partitioner/handover.h"
+
+enum { LOOK_MS = 40, SLACK_MS = 1000, PATIENCE_MS = 100 };
+
+static struct sim_handovers *handovers_of(const sim_world *w) {
+    return w->plans_truth->handovers;
+}
+
+static sim_hand *hand_of(const sim_member *m) {
+    return &handovers_of(m->world)->hands[m->slot];
+}
+
+static size_t item_at(const divvy_partitioner *p, size_t i) {
+    return sim_item_of_name(dv_item_name(p, i));
+}
+
+static void meet(const sim_member *m, sim_plan_meeting meeting) {
+    m->world->coverage->plan_meetings[meeting]++;
+}
+
+/* A few messages each way. */
+static int64_t bound_ms(const sim_world *w) {
+    enum { TRIPS = 20, LEAST_MS = 500 };
+    return LEAST_MS + TRIPS * (2 * w->script->client_delay_max_ms + 4 * w->script->server_delay_max_ms);
+}
+
+/* ---- who decides ---- */
+
+static const dv_plan *plan_of(const dv_follower *f) {
+    const dv_plan *plan = f->memory.plan;
+    return plan && plan->header.generation > 0 ? plan : NULL;
+}
+
+static bool plan_decides(const dv_follower *f) {
+    return f && f->in_force && !f->fence_unknown && !dv_follow_is_fenced(f) && plan_of(f) &&
+           f->memory.standing != DV_PLAN_BROKEN && f->memory.standing != DV_PLAN_NEWER;
+}
+
+/* Returns whether the plan in force gives the member that item of its set. */
+static bool gives(const dv_follower *f, uint32_t number) {
+    const dv_plan *plan = plan_of(f);
+    const dv_plan_member *own = dv_plan_member_of(plan, dv_roster_party(f->people), f->own);
+    if (!own && f->known_as) own = dv_plan_find(plan, false, f->known_as);
+    return own && own->leaving[0] == '\0' && plan->owners[number] == own->slot;
+}
+
+/* Two plans, one behind the other, may have come within one step. */
+static bool has_between(const sim_world *w, int64_t after, int64_t before) {
+    const struct sim_plans_truth *t = w->plans_truth;
+    for (size_t i = t->count; i-- > 0;) {
+        if (t->versions[i].mzxid > after && t->versions[i].mzxid < before) return true;
+    }
+    return false;
+}
+
+/* T4: since when its plans give away what it shows. Returns whether the plan is another. */
+static bool follow_plan(sim_member *m, sim_hand *h) {
+    const divvy_partitioner *p = m->partitioner;
+    const dv_follower *f = p->follower;
+    bool decides = plan_decides(f), known = decides && dv_plan_set_equal(p->dealt, plan_of(f)->set);
+    int64_t mzxid = plan_of(f) ? plan_of(f)->mzxid : 0;
+    bool same = !h->unseen && h->plan_mzxid == mzxid && h->plan_decided == decides && h->generation == p->generation;
+    bool is_other = h->plan_mzxid != mzxid;
+    bool undecided = !decides && f->in_force && (f->fence_unknown || !plan_of(f));
+    if (same || undecided || (decides && !known)) return is_other;
+    h->skipped = is_other && has_between(m->world, h->plan_mzxid, mzxid);
+    h->plan_mzxid = mzxid;
+    h->plan_decided = decides;
+    h->generation = p->generation;
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        const dv_item *own = dv_item_at(p, i);
+        size_t item = item_at(p, i);
+        bool mine = decides && own->dealt && gives(f, own->number);
+        h->was_away[item] = h->away_ms[item] != 0;
+        if (h->left[item] && !own->leaving && mine && own->shown && !own->revoked) meet(m, SIM_MET_GONE_BACK);
+        h->left[item] = own->leaving;
+        if (decides && own->dealt && !mine && own->shown) {
+            int64_t late_ms = h->unseen && own->away_since ? dv_client_now(m->client) - own->away_since : 0;
+            if (!h->away_ms[item]) h->away_ms[item] = m->world->now_ms - late_ms;
+        } else {
+            h->away_ms[item] = 0;
+        }
+    }
+    return is_other;
+}
+
+/* ---- S17, S18: who is told to stop ---- */
+
+static bool is_of_target(int reason) {
+    switch (reason) {
+    case DIVVY_REASON_SESSION:
+    case DIVVY_REASON_SUSPEND:
+    case DIVVY_REASON_FINISH:
+    case DIVVY_REASON_FOREIGN:
+    case DIVVY_REASON_TIMEOUT:
+    case DIVVY_REASON_DENIED: return false;
+    default: return true;
+    }
+}
+
+static bool can_wait(const sim_member *m, const dv_item *own) {
+    const divvy_partitioner *p = m->partitioner;
+    return p->handover && dv_handover_can(p) && own->dealt && own->held && own->taker && p->target_valid &&
+           (own->plain || !p->kazoo_seen) && !m->world->script->small_budgets;
+}
+
+/* It may have heard that its next owner is ready, or of the plan before, and then of this plan, within one step. */
+static void check_revoked_item(sim_member *m, const sim_hand *h, const dv_item *own, size_t item, bool is_other) {
+    sim_world *w = m->world;
+    const dv_follower *f = m->partitioner->follower;
+    if (own->dealt && gives(f, own->number) && m->partitioner->target_valid) {
+        if (is_other && (!h->was_away[item] || sim_is_ready_lately(w, item, w->now_ms - bound_ms(w)))) return;
+        sim_violate(w, "S17", "%s is told to release %s, and by its plan that is its own", m->name, w->items[item]);
+        return;
+    }
+    if (!can_wait(m, own) || (is_other && h->skipped)) return;
+    const sim_note *taker = sim_note_of_node(w, own->taker->node);
+    int64_t away_ms = h->away_ms[item] ? h->away_ms[item] : w->now_ms;
+    if (!taker || !taker->stands) return;
+    if (taker->ready[item] || taker->ready_ms[item] >= away_ms) return;
+    if (dv_client_now(m->client) - own->away_since >= m->config.handover_timeout_ms &&
+        w->now_ms - away_ms >= m->config.handover_timeout_ms * 9 / 10) {
+        meet(m, SIM_MET_OVERDUE);
+        return;
+    }
+    sim_violate(w, "S18", "%s is told to release %s after %lld ms, and %s is not ready for it", m->name, w->items[item],
+                (long long)(w->now_ms - away_ms), taker->node);
+}
+
+static void check_revoked(sim_member *m, sim_hand *h, bool is_other) {
+    const divvy_partitioner *p = m->partitioner;
+    bool entered = p->state_id != h->state_id && p->state == DIVVY_RELEASE;
+    h->state_id = p->state_id;
+    if (!entered || h->unseen || !plan_decides(p->follower) || p->config.mode == DIVVY_EAGER ||
+        p->life != DV_LIFE_TAKING_PART)
+        return;
+    if (!dv_plan_set_equal(p->dealt, plan_of(p->follower)->set)) return;
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        const dv_item *own = dv_item_at(p, i);
+        if (own->revoked && is_of_target(own->reason)) check_revoked_item(m, h, own, item_at(p, i), is_other);
+    }
+}
+
+/* ---- S16: who takes by number is right ---- */
+
+static void check_taken(sim_member *m, const dv_item *own, size_t item) {
+    sim_world *w = m->world;
+    int64_t session = divvy_client_session_id(m->client), token = dv_contender_token(own->place);
+    int32_t sequence = dv_contender_sequence(own->place);
+    meet(m, SIM_MET_BY_NUMBER);
+    if (!sim_given_to(w, item, sequence, token))
+        sim_violate(w, "S16", "%s takes %s at %d with token %lld, and no note gives it that", m->name, w->items[item],
+                    sequence, (long long)token);
+    bool excused = sim_truth_excused(&w->truth, item, token) || sim_session_touched(w, session) || !sim_member_alive(m);
+    if (!excused && w->truth.queues[item].first != token)
+        sim_violate(w, "S16", "%s takes %s by its number, and %lld stands before its token %lld", m->name,
+                    w->items[item], (long long)w->truth.queues[item].first, (long long)token);
+}
+
+/* Looked at as long as something is waited for. */
+static void follow_places(sim_member *m, sim_hand *h) {
+    const divvy_partitioner *p = m->partitioner;
+    if (p->wanted_held == p->wanted_count && h->parked_count == 0) return;
+    h->parked_count = 0;
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        const dv_item *own = dv_item_at(p, i);
+        size_t item = item_at(p, i);
+        int64_t token = own->place && dv_contender_stands(own->place) ? dv_contender_token(own->place) : 0;
+        bool parked = token && dv_contender_is_parked(own->place);
+        bool waited = token && h->parked[item] == token;
+        if (waited && own->held) check_taken(m, own, item);
+        if (waited && !own->held && !parked) h->by_list[item] = token;
+        if (token && own->held && h->by_list[item] == token) {
+            meet(m, SIM_MET_BY_LIST);
+            h->by_list[item] = 0;
+        }
+        h->parked[item] = parked ? token : 0;
+        h->parked_count += parked || (token && h->by_list[item] == token);
+    }
+}
+
+/* ---- L7: no gap; L8: no dead wait ---- */
+
+/* Its server has the leader: proofs come as they should. */
+static bool is_heard(const sim_member *m) {
+    int64_t left_ms = atomic_load(&m->client->alive_until) - dv_client_now(m->client);
+    return left_ms > m->client_config.session_timeout_ms / 2;
+}
+
+/* Without faults for as long as servers may take to notice one. */
+static bool is_calm(const sim_member *m, const sim_hand *h) {
+    sim_world *w = m->world;
+    struct sim_handovers *all = handovers_of(w);
+    const sim_script *s = w->script;
+    if (w->undo_count || divvy_testing_leader(w->ensemble) < 0) all->calm_ms = w->now_ms;
+    int64_t quiet_ms = s->sync_limit_ticks * s->tick_ms + s->election_max_ms + SLACK_MS;
+    return w->now_ms >= all->calm_ms + quiet_ms && h->awake_ms && w->now_ms >= h->awake_ms + quiet_ms &&
+           !s->small_budgets && !s->kazoo && m->phase == SIM_RUNS && !m->ended && is_heard(m) &&
+           !sim_session_touched(w, divvy_client_session_id(m->client));
+}
+
+/* Returns for how long that has held. */
+static int64_t lasts(const sim_world *w, int64_t *since, bool holds) {
+    if (!holds) *since = 0;
+    else if (!*since) *since = w->now_ms;
+    return holds ? w->now_ms - *since : 0;
+}
+
+static bool has_place(const sim_world *w, size_t item, int64_t session) {
+    const sim_queue *q = &w->truth.queues[item];
+    for (size_t i = 0; i < q->count; i++) {
+        if (q->nodes[i].contends && q->nodes[i].session == session) return true;
+    }
+    return false;
+}
+
+static void check_gap(sim_member *m, sim_hand *h, const dv_item *own, size_t item) {
+    sim_world *w = m->world;
+    int64_t session = divvy_client_session_id(m->client), limit_ms = bound_ms(w);
+    bool stale = !own->place && has_place(w, item, session);
+    if (lasts(w, &h->stale_ms[item], stale) > limit_ms)
+        sim_violate(w, "L7", "%s has given up %s for %lld ms, and its place stands", m->name, w->items[item],
+                    (long long)(w->now_ms - h->stale_ms[item]));
+    bool first = own->wanted && !own->shown && own->place && dv_contender_stands(own->place) &&
+                 w->truth.queues[item].first == dv_contender_token(own->place);
+    if (lasts(w, &h->idle_ms[item], first) > limit_ms)
+        sim_violate(w, "L7", "%s is to have %s, is the first for %lld ms, and has not noticed", m->name, w->items[item],
+                    (long long)(w->now_ms - h->idle_ms[item]));
+}
+
+static void check_giver(sim_member *m, const dv_item *own, size_t item) {
+    sim_world *w = m->world;
+    const sim_note *taker = own->taker ? sim_note_of_node(w, own->taker->node) : NULL;
+    if (!own->kept || m->partitioner->state == DIVVY_RELEASE || !own->taker) return;
+    int64_t away_ms = w->now_ms - hand_of(m)->away_ms[item];
+    if (!hand_of(m)->away_ms[item] || away_ms <= bound_ms(w)) return;
+    if (!taker)
+        sim_violate(w, "L8", "%s keeps %s for %s, which has no note", m->name, w->items[item], own->taker->node);
+    else if (taker->stands && taker->ready[item] && w->now_ms - taker->ready_ms[item] > bound_ms(w))
+        sim_violate(w, "L8", "%s keeps %s, and %s is ready for it since %lld ms", m->name, w->items[item], taker->node,
+                    (long long)(w->now_ms - taker->ready_ms[item]));
+}
+
+/* T4 is a matter of the member's clock alone, whatever its links are. */
+static void check_patience(sim_member *m, const dv_item *own, size_t item) {
+    sim_world *w = m->world;
+    int64_t since_ms = hand_of(m)->away_ms[item], limit_ms = m->config.handover_timeout_ms;
+    if (!own->kept || !since_ms || m->partitioner->state == DIVVY_RELEASE || m->paused) return;
+    if (since_ms < m->last_paused) since_ms = m->last_paused;
+    if (w->now_ms - since_ms > limit_ms + limit_ms / 50 + SLACK_MS)
+        sim_violate(w, "L8", "%s keeps %s for another for %lld ms, and its patience is %lld ms", m->name,
+                    w->items[item], (long long)(w->now_ms - since_ms), (long long)limit_ms);
+}
+
+static void check_taker(sim_member *m, sim_hand *h, const dv_item *own, size_t item) {
+    sim_world *w = m->world;
+    const divvy_partitioner *p = m->partitioner;
+    const sim_note *giver = own->giver ? sim_note_of_node(w, own->giver->node) : NULL;
+    if (own->place && dv_contender_is_parked(own->place)) {
+        bool waits =
+            giver && ((giver->stands && giver->leaving[item]) || w->now_ms - giver->leaving_ms[item] <= bound_ms(w));
+        if (!waits)
+            sim_violate(w, "L8", "%s waits for a note to give it %s, and nobody says that it is leaving", m->name,
+                        w->items[item]);
+    }
+    bool lacks = own->wanted && !own->place && p->ready && p->departing == 0 && p->unfit == 0;
+    int64_t prepare_ms = m->config.prepare_timeout_ms;
+    if (lasts(w, &h->absent_ms[item], lacks) > prepare_ms + prepare_ms / 50 + PATIENCE_MS + bound_ms(w))
+        sim_violate(w, "L8", "%s has not asked for %s for %lld ms", m->name, w->items[item],
+                    (long long)(w->now_ms - h->absent_ms[item]));
+}
+
+static void forget_waits(sim_hand *h) {
+    memset(h->stale_ms, 0, sizeof h->stale_ms);
+    memset(h->idle_ms, 0, sizeof h->idle_ms);
+    memset(h->absent_ms, 0, sizeof h->absent_ms);
+}
+
+static void look(sim_member *m, sim_hand *h) {
+    sim_world *w = m->world;
+    const divvy_partitioner *p = m->partitioner;
+    if (w->now_ms < h->looked_ms + LOOK_MS) return;
+    h->looked_ms = w->now_ms;
+    bool calm = is_calm(m, h) && p->life == DV_LIFE_TAKING_PART && p->target_valid;
+    if (!calm) forget_waits(h);
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        const dv_item *own = dv_item_at(p, i);
+        size_t item = item_at(p, i);
+        check_patience(m, own, item);
+        if (!calm) continue;
+        check_gap(m, h, own, item);
+        check_giver(m, own, item);
+        check_taker(m, h, own, item);
+    }
+}
+
+/* ---- steps ---- */
+
+/* T5: the answer to a write that was carried out is lost with the connection. */
+static void follow_answer(sim_member *m, sim_hand *h) {
+    if (!h->answer_due) return;
+    if (!m->partitioner->handover->writing) h->answer_due = false;
+    else if (!dv_client_connected(m->client)) {
+        meet(m, SIM_MET_ANSWER_LOST);
+        h->answer_due = false;
+    }
+}
+
+void sim_handovers_check_anew(sim_world *w) {
+    for (size_t i = 0; i < w->script->slots; i++) {
+        sim_hand *h = &handovers_of(w)->hands[i];
+        memset(h->parked, 0, sizeof h->parked);
+        memset(h->by_list, 0, sizeof h->by_list);
+        forget_waits(h);
+        h->unseen = true;
+    }
+}
+
+void sim_handovers_check_step(sim_member *m) {
+    sim_world *w = m->world;
+    sim_hand *h = hand_of(m);
+    const divvy_partitioner *p = m->partitioner;
+    if (!p || p->state == DIVVY_FAILURE || !p->follower) return;
+    if (h->life != m->life) *h = (sim_hand){.life = m->life, .state_id = p->state_id};
+    bool awake = dv_client_connected(m->client) && !m->paused && !m->callback_runs;
+    h->awake_ms = !awake ? 0 : h->awake_ms ? h->awake_ms : w->now_ms;
+    check_revoked(m, h, follow_plan(m, h));
+    h->unseen = false;
+    if (!p->handover) return;
+    follow_answer(m, h);
+    follow_places(m, h);
+    look(m, h);
+}
