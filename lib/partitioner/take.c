@@ -34,8 +34,10 @@ void dv_take_choose_giver(dv_item *item) {
     }
 }
 
+/* What the plan has given us only now is told as to be prepared in a moment. */
 static bool is_prepared(const dv_item *item, int64_t now) {
-    return item->prepared || item->prepare_due == 0 || now >= item->prepare_due;
+    if (item->partitioner->config.prepare_timeout_ms == 0) return true;
+    return item->prepare_due && (item->prepared || now >= item->prepare_due);
 }
 
 bool dv_take_may_enter(const dv_item *item, int64_t now) {
