@@ -100,6 +100,14 @@ static bool is_orphaned_newer(dv_follower *f, int64_t now) {
     return false;
 }
 
+bool dv_follow_learn(dv_follower *f) {
+    const dv_plan *plan = f->memory.plan;
+    if (f->memory.standing != DV_PLAN_GOOD || plan->header.generation == 0) return false;
+    if (plan->header.pzxid != f->pzxid || plan->header.pzxid >= plan->mzxid) return false;
+    dv_roster_learn(f->people, plan);
+    return true;
+}
+
 /* By a step on what is known: the one who writes computes it again from what it reads. */
 static need what_to_do(dv_follower *f, const dv_wants *asked, int64_t now) {
     const dv_plan_party *party = dv_roster_party(f->people);
@@ -109,8 +117,7 @@ static need what_to_do(dv_follower *f, const dv_wants *asked, int64_t now) {
     if (f->memory.standing != DV_PLAN_GOOD) return WRITE;
     const dv_plan *plan = f->memory.plan;
     if (plan->header.pzxid > f->pzxid && plan->header.pzxid < plan->mzxid) return WAIT; /* another party settles yet */
-    if (plan->header.pzxid == f->pzxid && plan->header.pzxid < plan->mzxid && plan->header.generation > 0) {
-        dv_roster_learn(f->people, plan); /* It was made for this party, so that a step would change nothing. */
+    if (dv_follow_learn(f)) { /* A step would change nothing. */
         if (!dv_wants_anything(asked) && !dv_plan_agree_differs(plan, party)) return NOTHING;
     }
     dv_plan *next;

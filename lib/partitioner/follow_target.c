@@ -204,6 +204,7 @@ void dv_follow_apply(dv_follower *f, bool settled, int64_t now) {
                       divvy_strerror(f->read_error));
         return;
     }
+    dv_follow_learn(f);
     source s = choose(f);
     if (s == BY_NAMES && !dv_members_look_at_all(p)) s = KEEP;
     if (dv_follow_is_fenced(f)) dv_follow_tell_fenced(f);

@@ -127,6 +127,8 @@ void dv_follow_tell_fenced(const dv_follower *f);
 /* ---- plan_next.c ---- */
 /* Looks whether there is something to write, and writes it when our rank may. Called on whatever may matter. */
 void dv_follow_evaluate(dv_follower *f, int64_t now);
+/* D43: takes over what a plan that was made for the settled party says of its nodes. Returns whether it is one. */
+bool dv_follow_learn(dv_follower *f);
 /* Our place in the row of those who write (D37). */
 size_t dv_follow_rank(const dv_follower *f);
 /* Returns whether it is the first in the row of the plan's members: ghosts, looked at or not, are none. */

@@ -107,6 +107,58 @@ TEST(test_no_gap_while_preparing) {
     pool_close(&l);
 }
 
+/* T1, D43: nor does anybody stop for a static member, whose node's data only the writer of the plan has read. */
+TEST(test_no_gap_for_static_member) {
+    pool l;
+    pool_open(&l, ITEMS);
+    for (size_t n = 0; n <= OLD; n++) {
+        divvy_partitioner_config config;
+        char identifier[16];
+        snprintf(identifier, sizeof identifier, "static-%zu", n);
+        member_config(&l, &config);
+        config.identifier = identifier;
+        config.static_membership = 1;
+        if (n == OLD) settle(&l);
+        config.prepare_timeout_ms = n == OLD ? 25000 : 0;
+        add(&l, n, &config);
+    }
+    divvy_testing_run(l.ensemble, 20000);
+    assert_int_equal(l.members[OLD].prepare, MOVED);
+    assert_int_equal(count_leaving(&l), MOVED);
+    assert_int_equal(count_revoked(&l), 0);
+    assert_int_equal(count_owned(&l), ITEMS);
+    assert_int_equal(divvy_partitioner_prepared(l.members[OLD].partitioner, NULL), 0);
+    assert_true(unowned_until_settled(&l) <= 20 * MOVED);
+    pool_close(&l);
+}
+
+static void all_are_prepared(const pool *l) {
+    for (size_t n = 0; n <= OLD; n++) assert_int_equal(divvy_partitioner_prepared(l->members[n].partitioner, NULL), 0);
+}
+
+/* T2: a taker that knows the giver's note from an earlier change, and reads its news before the plan, still prepares. */
+TEST(test_prepares_each_time) {
+    pool l;
+    pool_open(&l, ITEMS);
+    for (size_t n = 0; n <= OLD; n++) {
+        if (n == OLD) settle(&l);
+        add_preparing(&l, n, 25000);
+    }
+    divvy_testing_run(l.ensemble, 3000);
+    all_are_prepared(&l);
+    settle(&l);
+    for (size_t change = 0; change < 2 * OLD; change++) {
+        size_t revoked = count_revoked(&l);
+        assert_int_equal(divvy_partitioner_set_weight(l.members[change / 2].partitioner, change % 2 ? 1000 : 0), 0);
+        divvy_testing_run(l.ensemble, 3000);
+        assert_int_equal(count_revoked(&l), revoked);
+        assert_int_equal(count_owned(&l), ITEMS);
+        all_are_prepared(&l);
+        settle(&l);
+    }
+    pool_close(&l);
+}
+
 /* T2: each item moves when it is prepared, and not before. Who polls sees the same. */
 TEST(test_one_by_one) {
     pool l;
