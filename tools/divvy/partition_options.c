@@ -90,8 +90,7 @@ static const dv_option table[] = {
            "what the first one was given (default: 0, no limit)"),
     DURATION("handover-timeout", handover_timeout_ms, 0, DAY_MS,
              "how long an item that is to move stays with this member while the next one\n"
-             "gets ready for it, also at the end (default: 30s; 0, it goes at once); with
-"
+             "gets ready for it, also at the end (default: 30s; 0, it goes at once); with\n"
              "--standby give all members the same"),
     DURATION("drain", drain_ms, 0, DAY_MS,
              "how long a command has between SIGTERM and SIGKILL when its item is revoked\n"
