@@ -155,6 +155,8 @@ class Member:
     def __init__(self, pool, kind, identifier, arguments):
         self.pool, self.kind, self.identifier = pool, kind, identifier
         self.state, self.owned, self.tokens, self.history = "STARTING", set(), {}, []
+        self.leaving, self.coming = set(), set()  # items that are handed over, by us and to us
+        self.commands = []  # what became of them: (word, item)
         self.ended = False
         self.empty_at = 0.0
         self.partial = b""
@@ -184,6 +186,10 @@ class Member:
         else:
             when = (self.empty_at, now)
         self.pool.heard += 1
+        if line["event"] == "child":
+            self.commands.append((line["child"], line["item"]))
+            return
+        self._take_handovers(line)
         self.history += [word for word in ("revoked", "lost", "gained") if line[word]]
         if line["event"] == "state":
             self.history.append(line["state"])
@@ -197,8 +203,14 @@ class Member:
             self.pool.claims.begin(item, self, when, self.tokens.get(item))
         check(self.owned == set(line["owned"]), "owned and the changes before it differ: %s", sorted(self.owned))
 
+    def _take_handovers(self, line):
+        gone = set(line["revoked"] + line["lost"])
+        self.leaving = (self.leaving - gone - set(line.get("staying", []))) | set(line.get("leaving", []))
+        self.coming = (self.coming - gone - set(line["gained"])) | set(line.get("prepare", []))
+
     def hear_end(self, now):
         self.ended = True
+        self.leaving, self.coming = set(), set()
         for item in sorted(self.owned):
             self.pool.claims.end(item, self, (self.killed_at or self.empty_at, now))
         self.owned = set()
