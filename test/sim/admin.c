@@ -81,6 +81,30 @@ static void delete_note(sim_world *w, uint32_t choice) {
     }
 }
 
+/* A queue that is empty loses its directory, and begins with 0 again. */
+static bool delete_empty_queue(sim_world *w) {
+    char path[PATH_BYTES];
+    for (size_t item = 0; item < w->script->items; item++) {
+        snprintf(path, sizeof path, "/pool/locks/%s", w->items[item]);
+        if (w->truth.queues[item].count || !divvy_testing_exists(w->ensemble, path)) continue;
+        ask(w, path, 0, false);
+        return true;
+    }
+    return false;
+}
+
+/* The same of one in which only the owner stands. */
+static bool delete_queue(sim_world *w, size_t item) {
+    const sim_queue *q = &w->truth.queues[item];
+    char path[PATH_BYTES];
+    if (q->count != 1 || !q->nodes[0].contends) return false;
+    snprintf(path, sizeof path, "/pool/locks/%s/%s", w->items[item], q->nodes[0].name);
+    ask(w, path, 0, false);
+    snprintf(path, sizeof path, "/pool/locks/%s", w->items[item]);
+    ask(w, path, 0, false);
+    return true;
+}
+
 /* The numbers of a queue go on further up, as after places that came and went. */
 static void leap_ahead(sim_world *w, size_t item, uint32_t choice) {
     enum { LEAP_MAX = 3 };
@@ -91,8 +115,7 @@ static void leap_ahead(sim_world *w, size_t item, uint32_t choice) {
         if (q->nodes[i].contends && q->nodes[i].sequence > last) last = q->nodes[i].sequence;
     }
     snprintf(path, sizeof path, "/pool/locks/%s", w->items[item]);
-    if (last < 0) ask(w, path, 0, false); /* It goes if it is empty, and begins with 0 again. */
-    else divvy_testing_set_sequence(w->ensemble, path, last + 2 + (int32_t)(choice % LEAP_MAX));
+    if (last >= 0) divvy_testing_set_sequence(w->ensemble, path, last + 2 + (int32_t)(choice % LEAP_MAX));
 }
 
 /* A place; in pools of plans also a note, an empty directory, or some numbers. */
@@ -101,7 +124,8 @@ void sim_admin_delete_place(sim_world *w, uint32_t choice) {
     uint32_t what = (choice >> 8) % OTHERS;
     if (w->script->theme == SIM_OF_PLANS && !w->script->kazoo && what < 2) {
         if (what == 0) delete_note(w, choice >> 11);
-        else leap_ahead(w, (choice >> 11) % w->script->items, choice >> 20);
+        else if (!delete_empty_queue(w) && (choice % 3 == 0 || !delete_queue(w, (choice >> 11) % w->script->items)))
+            leap_ahead(w, (choice >> 11) % w->script->items, choice >> 20);
         return;
     }
     for (size_t i = 0; i < w->script->items; i++) {

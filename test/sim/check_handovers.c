@@ -251,6 +251,8 @@ static void check_giver(sim_member *m, const dv_item *own, size_t item) {
 static void check_patience(sim_member *m, const dv_item *own, size_t item) {
     sim_world *w = m->world;
     int64_t since_ms = hand_of(m)->away_ms[item], limit_ms = m->config.handover_timeout_ms;
+    if (own->kept && m->partitioner->follower->names_rule && m->partitioner->state != DIVVY_RELEASE)
+        sim_violate(w, "L8", "%s keeps %s for another, and a rule of names decides", m->name, w->items[item]);
     if (!own->kept || !since_ms || m->partitioner->state == DIVVY_RELEASE || m->paused) return;
     if (since_ms < m->last_paused) since_ms = m->last_paused;
     if (w->now_ms - since_ms > limit_ms + limit_ms / 50 + SLACK_MS)

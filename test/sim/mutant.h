@@ -8,81 +8,97 @@
 
 #include <stdbool.h>
 
-#define DV_MUTANTS(X)                                                                                            \
-    X(read_as_proof, "an answered read, the heartbeat among them, proves that the session lives")                \
-    X(last_write_as_proof, "an answered write proves that the session lived when it was sent")                   \
-    X(unknown_tick_half, "a tick that is not told is taken for half the timeout, as if none could be longer")    \
-    X(no_guard, "a write proves what was answered just before it")                                               \
-    X(one_write_as_proof, "one late write proves an answer, though the leader may have been stopped before")     \
-    X(deadline_from_suspended, "the deadline counts from when the connection was found to be down (Curator)")    \
-    X(deadline_not_final, "a deadline that passed is taken back by a late proof")                                \
-    X(old_node_adopted, "the node of one's previous session is taken for one's own (CURATOR-498)")               \
-    X(read_as_barrier, "a stale read after a reconnect is taken for absence (CURATOR-264)")                      \
-    X(wait_lost_at_reconnect, "a waiting contender forgets to look again after a reconnect (kazoo #283)")        \
-    X(sets_differ, "members compute their targets differently and wait in ALLOCATING for ever (kazoo #392)")     \
-    X(leaving_create_lost, "a lost reply leaves a node behind which nobody is responsible for (kazoo #732)")     \
-    X(finish_leaks_place, "a place whose create is under way at finish() stays (kazoo)")                         \
-    X(release_unseen, "release_set() acknowledges a RELEASE that nobody was told of")                            \
-    X(delete_before_release, "a revoked item's place is deleted before the user has released it")                \
-    X(stale_gained, "on_items tells of a gain that was queued, though the item has gone since")                  \
-    X(kept_outside_target, "in ACQUIRED an item outside the new target is kept")                                 \
-    X(release_forgets, "a release forgets its node before the delete has succeeded (Curator #1193)")             \
-    X(create_repeated, "a create whose reply was lost is sent again without looking")                            \
-    X(allocating_keeps_places, "places outside the target are kept while ALLOCATING: a deadlock")                \
-    X(settle_without_bound, "a party that never stands still never settles (kazoo)")                             \
-    X(held_without_look, "a place counts as the first without a look at the queue")                              \
-    X(first_unseen, "in a new directory a place of any number counts as the first")                              \
-    X(taken_without_given, "a place that waits for a note counts as first when the note no longer says leaving") \
-    X(parked_waits_on, "a place that waits for a note waits on when the note no longer says leaving")            \
-    X(note_lost_is_written, "a write of the note whose answer was lost is taken for done")                       \
-    X(token_of_sequence, "the sequence number, which starts again, serves as the fencing token")                 \
-    X(kazoo_without_look, "in the model of kazoo: a lock counts as had without a look at the queue")             \
-    X(kazoo_works_on, "in the model of kazoo: its user works on with items that he has released")                \
-    X(list_before_limit, "leases listed on entering a semaphore's queue count at its head: over-admission")      \
-    X(queue_ignored, "slots are taken without the queue's head, and whatever the version (kazoo #213)")          \
-    X(admission_unbound, "an admission does not ask for the version that was read: a resize is undone")          \
-    X(reader_behind_writers, "a reader waits for writers behind it, too (kazoo #649)")                           \
-    X(writer_ignores_readers, "a writer waits for writers only")                                                 \
-    X(herd, "every waiter watches the first in the queue, not the one before it")                                \
-    X(timeout_leaves_place, "an acquire of a lock that times out leaves its place behind")                       \
-    X(admission_leaves_lease, "an acquire given up during its transaction leaves the lease behind (#429)")       \
-    X(lost_admission_fails, "an admission whose reply was lost is taken for one that failed")                    \
-    X(resize_unseen, "the head of a semaphore's queue is not woken by another limit")                            \
-    X(numbers_end_unseen, "places near the end of the sequence numbers are taken for good (kazoo #606)")         \
-    X(deletion_unseen, "that somebody deleted a held node is never found out")                                   \
-    X(watches_in_two_steps, "a semaphore's watches are reserved in two steps, tried again for ever")             \
-    X(take_over_in_two_steps, "a unique role is taken over by a deletion, and a create after it")                \
-    X(claim_by_latest, "a holder counts as expired by the latest that the servers' time can be")                 \
-    X(lost_claim_fails, "a claim whose reply was lost is taken for one that failed")                             \
-    X(role_unchecked, "a holder sets its entry at the node's version alone, which starts again")                 \
-    X(first_heartbeat_moves, "each heartbeat sets first_heartbeat again")                                        \
-    X(purge_any_version, "a purge deletes whatever stands there by then")                                        \
-    X(leave_takes_anothers, "a closed registry deletes what another has stored on the same session")             \
-    X(view_outlives_session, "a view answers from what it had on a session that is over")                        \
-    X(plan_without_compare, "a plan is written whatever stands there by then")                                   \
-    X(plan_writer_lags, "a writer that has not read the newest plan writes over it")                             \
-    X(plan_epoch_unchecked, "a plan is written at a version of a root that was deleted and made again")          \
-    X(plan_garbage_first, "chunks are collected before the plan that does without them is written")              \
-    X(plan_older_followed, "a member goes by generations, and stays with an older plan of a higher one")         \
-    X(plan_read_torn, "what changed last is applied to whatever is remembered, and its sum not looked at")       \
-    X(plan_missing_is_broken, "a missing chunk makes a plan broken without another look at the root")            \
-    X(plan_forgotten, "when the root goes, what it said is forgotten")                                           \
-    X(plan_verdict_stays, "that nothing is to be written for a party holds for later plans, too")                \
-    X(plan_newer_concluded, "a later release's plan that comes during an attempt is taken for good")             \
-    X(plan_without_lock, "a member has acquired what the plan gives it, whether it holds the locks or not")      \
-    X(plan_among_others, "a plan rules though not all members follow plans")                                     \
-    X(plan_fenced_works, "of two live members of one identifier both are served")                                \
-    X(plan_leaver_readded, "a member that leaves is taken up again as long as its node lives")                   \
-    X(plan_absence_any, "the time of an earlier absence runs on for a later one")                                \
-    X(plan_round_unseen, "the next items move though the last have not arrived")                                 \
-    X(plan_dealt_anew, "items are dealt without regard to who has them")                                         \
-    X(round_ended_by_namesake, "a new owner whose nodes are not read yet counts as gone, so the round ends")     \
-    X(ghost_counted, "a persistent node in the party counts as a member")                                        \
-    X(plan_options_stay, "the options of the first plan stay, whatever all members are configured with")         \
-    X(plan_weight_stays, "a static member keeps its weight, though it comes back configured with another")       \
-    X(plan_asked_stays, "items that were asked for stay, though all members were started again since")           \
-    X(plan_rejoin_is_start, "a member that lost its session counts as one that was started again")               \
-    X(directories_stay, "the last member leaves the directories of its items")                                   \
+#define DV_MUTANTS(X)                                                                                              \
+    X(read_as_proof, "an answered read, the heartbeat among them, proves that the session lives")                  \
+    X(last_write_as_proof, "an answered write proves that the session lived when it was sent")                     \
+    X(unknown_tick_half, "a tick that is not told is taken for half the timeout, as if none could be longer")      \
+    X(no_guard, "a write proves what was answered just before it")                                                 \
+    X(one_write_as_proof, "one late write proves an answer, though the leader may have been stopped before")       \
+    X(deadline_from_suspended, "the deadline counts from when the connection was found to be down (Curator)")      \
+    X(deadline_not_final, "a deadline that passed is taken back by a late proof")                                  \
+    X(old_node_adopted, "the node of one's previous session is taken for one's own (CURATOR-498)")                 \
+    X(read_as_barrier, "a stale read after a reconnect is taken for absence (CURATOR-264)")                        \
+    X(wait_lost_at_reconnect, "a waiting contender forgets to look again after a reconnect (kazoo #283)")          \
+    X(sets_differ, "members compute their targets differently and wait in ALLOCATING for ever (kazoo #392)")       \
+    X(leaving_create_lost, "a lost reply leaves a node behind which nobody is responsible for (kazoo #732)")       \
+    X(finish_leaks_place, "a place whose create is under way at finish() stays (kazoo)")                           \
+    X(release_unseen, "release_set() acknowledges a RELEASE that nobody was told of")                              \
+    X(delete_before_release, "a revoked item's place is deleted before the user has released it")                  \
+    X(stale_gained, "on_items tells of a gain that was queued, though the item has gone since")                    \
+    X(kept_outside_target, "in ACQUIRED an item outside the new target is kept")                                   \
+    X(release_forgets, "a release forgets its node before the delete has succeeded (Curator #1193)")               \
+    X(create_repeated, "a create whose reply was lost is sent again without looking")                              \
+    X(allocating_keeps_places, "places outside the target are kept while ALLOCATING: a deadlock")                  \
+    X(settle_without_bound, "a party that never stands still never settles (kazoo)")                               \
+    X(held_without_look, "a place counts as the first without a look at the queue")                                \
+    X(first_unseen, "in a new directory a place of any number counts as the first")                                \
+    X(taken_without_given, "a place that waits for a note counts as first when the note no longer says leaving")   \
+    X(parked_waits_on, "a place that waits for a note waits on when the note no longer says leaving")              \
+    X(note_lost_is_written, "a write of the note whose answer was lost is taken for done")                         \
+    X(given_despite_failure, "a note still says that an item was given, though the write that gave it failed")     \
+    X(other_numbering, "the indices of a note are taken for those of another set")                                 \
+    X(given_of_old_set, "what was given is still listed by its old indices when the set has changed")              \
+    X(kept_under_names, "what a plan gave away is kept for its next owner, though a rule of names decides by now") \
+    X(given_to_any_number, "T6 without s = q + 1: a given number counts for any place behind it")                  \
+    X(given_to_unready, "an item counts as given to a next owner that never was ready")                            \
+    X(ready_before_place, "a note says that an item is ready before the place in its queue stands")                \
+    X(ready_outlives_place, "a place leaves while the note says that its item is ready")                           \
+    X(leaving_outlives_place, "a place leaves while the note says that its item is leaving")                       \
+    X(patience_without_end, "an owner waits for a next owner that is not ready without end")                       \
+    X(gone_taker_awaited, "an owner waits for a next owner that has no note")                                      \
+    X(patience_runs_on, "the patience with a next owner runs on, though the plan gave the item back in between")   \
+    X(unprepared_enters, "a next owner enters the queue before its user has prepared")                             \
+    X(prepared_before_told, "a user who was not yet told to prepare counts as prepared")                           \
+    X(note_change_unheard, "a place that waits for a note does not look at its changes")                           \
+    X(back_is_revoked, "an item that a plan gives back before it was revoked is revoked")                          \
+    X(token_of_sequence, "the sequence number, which starts again, serves as the fencing token")                   \
+    X(kazoo_without_look, "in the model of kazoo: a lock counts as had without a look at the queue")               \
+    X(kazoo_works_on, "in the model of kazoo: its user works on with items that he has released")                  \
+    X(list_before_limit, "leases listed on entering a semaphore's queue count at its head: over-admission")        \
+    X(queue_ignored, "slots are taken without the queue's head, and whatever the version (kazoo #213)")            \
+    X(admission_unbound, "an admission does not ask for the version that was read: a resize is undone")            \
+    X(reader_behind_writers, "a reader waits for writers behind it, too (kazoo #649)")                             \
+    X(writer_ignores_readers, "a writer waits for writers only")                                                   \
+    X(herd, "every waiter watches the first in the queue, not the one before it")                                  \
+    X(timeout_leaves_place, "an acquire of a lock that times out leaves its place behind")                         \
+    X(admission_leaves_lease, "an acquire given up during its transaction leaves the lease behind (#429)")         \
+    X(lost_admission_fails, "an admission whose reply was lost is taken for one that failed")                      \
+    X(resize_unseen, "the head of a semaphore's queue is not woken by another limit")                              \
+    X(numbers_end_unseen, "places near the end of the sequence numbers are taken for good (kazoo #606)")           \
+    X(deletion_unseen, "that somebody deleted a held node is never found out")                                     \
+    X(watches_in_two_steps, "a semaphore's watches are reserved in two steps, tried again for ever")               \
+    X(take_over_in_two_steps, "a unique role is taken over by a deletion, and a create after it")                  \
+    X(claim_by_latest, "a holder counts as expired by the latest that the servers' time can be")                   \
+    X(lost_claim_fails, "a claim whose reply was lost is taken for one that failed")                               \
+    X(role_unchecked, "a holder sets its entry at the node's version alone, which starts again")                   \
+    X(first_heartbeat_moves, "each heartbeat sets first_heartbeat again")                                          \
+    X(purge_any_version, "a purge deletes whatever stands there by then")                                          \
+    X(leave_takes_anothers, "a closed registry deletes what another has stored on the same session")               \
+    X(view_outlives_session, "a view answers from what it had on a session that is over")                          \
+    X(plan_without_compare, "a plan is written whatever stands there by then")                                     \
+    X(plan_writer_lags, "a writer that has not read the newest plan writes over it")                               \
+    X(plan_epoch_unchecked, "a plan is written at a version of a root that was deleted and made again")            \
+    X(plan_garbage_first, "chunks are collected before the plan that does without them is written")                \
+    X(plan_older_followed, "a member goes by generations, and stays with an older plan of a higher one")           \
+    X(plan_read_torn, "what changed last is applied to whatever is remembered, and its sum not looked at")         \
+    X(plan_missing_is_broken, "a missing chunk makes a plan broken without another look at the root")              \
+    X(plan_forgotten, "when the root goes, what it said is forgotten")                                             \
+    X(plan_verdict_stays, "that nothing is to be written for a party holds for later plans, too")                  \
+    X(plan_newer_concluded, "a later release's plan that comes during an attempt is taken for good")               \
+    X(plan_without_lock, "a member has acquired what the plan gives it, whether it holds the locks or not")        \
+    X(plan_among_others, "a plan rules though not all members follow plans")                                       \
+    X(plan_fenced_works, "of two live members of one identifier both are served")                                  \
+    X(plan_leaver_readded, "a member that leaves is taken up again as long as its node lives")                     \
+    X(plan_absence_any, "the time of an earlier absence runs on for a later one")                                  \
+    X(plan_round_unseen, "the next items move though the last have not arrived")                                   \
+    X(plan_dealt_anew, "items are dealt without regard to who has them")                                           \
+    X(round_ended_by_namesake, "a new owner whose nodes are not read yet counts as gone, so the round ends")       \
+    X(ghost_counted, "a persistent node in the party counts as a member")                                          \
+    X(plan_options_stay, "the options of the first plan stay, whatever all members are configured with")           \
+    X(plan_weight_stays, "a static member keeps its weight, though it comes back configured with another")         \
+    X(plan_asked_stays, "items that were asked for stay, though all members were started again since")             \
+    X(plan_rejoin_is_start, "a member that lost its session counts as one that was started again")                 \
+    X(directories_stay, "the last member leaves the directories of its items")                                     \
     X(directories_left, "what the set no longer has keeps its directories as long as there are members")
 
 #ifdef DIVVY_MUTANTS

@@ -253,7 +253,8 @@ static void check_entered(sim_world *w, const divvy_testing_transaction *t, size
     const divvy_partitioner *p = m && !m->ended ? m->partitioner : NULL;
     const dv_item *own = p && p->handover && p->departing == 0 ? sim_item_of(m, item) : NULL;
     if (!own || !own->wanted || !own->place || !own->giver || own->giver->standing != DV_NOTE_THERE) return;
-    if (own->prepare_due == 0 || sim_session_touched(w, t->session_id)) return; /* It had no note for a while. */
+    if (own->prepare_due == 0 || !dv_handover_can(p) || sim_session_touched(w, t->session_id))
+        return; /* without a note */
     bool late = dv_client_now(m->client) >= own->prepare_due;
     if (own->prepared) w->coverage->plan_meetings[SIM_MET_PREPARED]++;
     else if (late) w->coverage->plan_meetings[SIM_MET_PREPARE_TIMEOUT]++;

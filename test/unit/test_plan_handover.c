@@ -85,6 +85,48 @@ TEST(test_join_lists_no_queue) {
     pool_close(&l);
 }
 
+/* Returns how many requests all members send in the seconds after another one joins, and in *gained what that one has
+ * then. */
+static size_t count_requests_of_join(size_t items, uint32_t weight, size_t *gained) {
+    enum { SECONDS_MS = 5000 };
+    pool l;
+    divvy_stats stats;
+    size_t before = 0, after = 0;
+    pool_open(&l, items);
+    for (size_t n = 0; n < OLD; n++) add(&l, n, NULL);
+    settle(&l);
+    for (size_t n = 0; n < OLD; n++) {
+        assert_int_equal(divvy_client_stats(l.members[n].client, &stats), 0);
+        before += stats.requests;
+    }
+    divvy_partitioner_config config;
+    member_config(&l, &config);
+    config.weight = weight;
+    add(&l, OLD, &config);
+    divvy_testing_run(l.ensemble, SECONDS_MS);
+    for (size_t n = 0; n <= OLD; n++) {
+        assert_int_equal(divvy_client_stats(l.members[n].client, &stats), 0);
+        after += stats.requests;
+    }
+    divvy_partition *share = divvy_partitioner_partition(l.members[OLD].partitioner);
+    *gained = divvy_partition_count(share);
+    divvy_partition_unref(share);
+    pool_close(&l);
+    return after - before;
+}
+
+/* L9: what a join costs beyond one that moves nothing. A plan that moves items is longer: a chunk is written,
+ * and each member reads it. */
+TEST(test_join_costs_few_requests) {
+    enum { MANY = 10000, IN_A_MULTI = 199 };
+    size_t none = 1, gained = 0;
+    size_t still = count_requests_of_join(MANY, 0, &none), moving = count_requests_of_join(MANY, 1000, &gained);
+    assert_int_equal(none, 0);
+    assert_int_equal(gained, MANY / (OLD + 1));
+    print_message("%zu requests for %zu items, and %zu without\n", moving, gained, still);
+    assert_true(moving <= still + 4 * gained / IN_A_MULTI + 7 * OLD + 4 + OLD + 2);
+}
+
 /* T1 to T3: nobody stops work while the next owner prepares; then the items move at once. */
 TEST(test_no_gap_while_preparing) {
     pool l;
