@@ -136,7 +136,7 @@ static void all_are_prepared(const pool *l) {
     for (size_t n = 0; n <= OLD; n++) assert_int_equal(divvy_partitioner_prepared(l->members[n].partitioner, NULL), 0);
 }
 
-/* T2: a taker that knows the giver's note from an earlier change, and reads its news before the plan, still prepares. */
+/* T2: a taker that has the giver's note from an earlier change, and reads its news before the plan, still prepares. */
 TEST(test_prepares_each_time) {
     pool l;
     pool_open(&l, ITEMS);
