@@ -1,37 +1,88 @@
-"""Draws panels of lines, one below the other, as SVG by gnuplot.  SPDX-License-Identifier: Apache-2.0"""
+"""Draws as SVG, by gnuplot.  SPDX-License-Identifier: Apache-2.0"""
 import os
 import subprocess
 from collections import namedtuple
 
 WIDTH, HEIGHT = 720, 220  # of a panel
+GRID_WIDTH, GRID_HEIGHT, GRID_LEFT, GRID_TOP, GRID_BOTTOM = 900, 105, 150, 46, 40  # in all; of a row; of the margins
+DONE, UNDONE = "#8fbce0", "#e8604c"
 INSTALL = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "test", "install_packages")
 
-# lines: [(label, [(x, y), ...])], drawn as steps, or, with `curve`, from point to point; log: both axes are
-# logarithmic.
-Panel = namedtuple("Panel", "title y_max lines curve log", defaults=(False, False))
+# lines: [(label, [(x, y), ...])], from point to point; both axes are logarithmic.
+Panel = namedtuple("Panel", "title lines")
 
 
-def commands(name, panels):
-    yield "set terminal svg size %d,%d font 'sans-serif,11' background 'white'" % (WIDTH, HEIGHT * len(panels))
-    yield "set output '%s'" % name
+def block(name, points):
+    yield "$%s << END" % name
+    yield from ("%.10g %.10g" % tuple(point) for point in points)
+    yield "END"
+
+
+def steps(points):
+    """The corners of steps from each point to the next."""
+    for (x, y), (next_x, _) in zip(points, points[1:]):
+        yield from ((x, y), (next_x, y))
+
+
+def panel_commands(panels):
+    """Panels of lines, one below the other."""
     yield "set key outside right top Left reverse noenhanced"
     yield "set grid ytics"
-    yield "set border 3"
-    yield "set tics nomirror"
     yield "set multiplot layout %d,1" % len(panels)
+    yield "set logscale xy\nset format '%.0s%c'\nset autoscale"
     for number, panel in enumerate(panels):
         yield "set title '%s' left noenhanced" % panel.title
-        yield "set logscale xy\nset format '%.0s%c'\nset autoscale" if panel.log else "set yrange [0:%g]" % panel.y_max
         for line, (_, points) in enumerate(panel.lines):
-            yield "$P%dL%d << END" % (number, line)
-            yield from ("%.10g %.10g" % point for point in map(tuple, points))
-            yield "END"
-        style = "linespoints pointtype 7 pointsize 0.4" if panel.curve else "steps"
-        yield "plot " + ", ".join("$P%dL%d using 1:2 with %s linewidth 1.5 title '%s'" % (number, line, style, label)
+            yield from block("P%dL%d" % (number, line), points)
+        style = "linespoints pointtype 7 pointsize 0.4 linewidth 1.5"
+        yield "plot " + ", ".join("$P%dL%d using 1:2 with %s title '%s'" % (number, line, style, label)
                                   for line, (label, _) in enumerate(panel.lines))
-    yield "unset multiplot"
 
 
-def write_svg(name, panels):
+def grid_commands(y_max, columns, rows, cells):
+    """For each row and column an area below steps, on a ground of another colour."""
+    height = GRID_HEIGHT * len(rows) + GRID_TOP + GRID_BOTTOM
+    width = (GRID_WIDTH - GRID_LEFT) / len(columns)
+    yield "unset key\nset style fill solid 1 noborder\nset multiplot\nset tics out scale 0.5"
+    yield "set yrange [0:%g]\nset object 1 rectangle from graph 0,0 to graph 1,1 fillcolor rgb '%s' behind" % (
+        y_max, UNDONE)
+    for c, column in enumerate(columns):
+        of_column = [row[c] for row in cells if row[c]]
+        ends_at = max([points[-1][0] for _, points in of_column], default=1) * 1.03
+        for r, row in enumerate(rows):
+            if not cells[r][c]:
+                continue
+            label, points = cells[r][c]
+            yield "unset label"
+            top = 1 - (GRID_TOP + GRID_HEIGHT * r) / height
+            yield "set lmargin at screen %g\nset rmargin at screen %g" % (
+                (GRID_LEFT + width * c) / GRID_WIDTH, (GRID_LEFT + width * (c + 1) - 22) / GRID_WIDTH)
+            yield "set tmargin at screen %g\nset bmargin at screen %g" % (top, top - (GRID_HEIGHT - 22) / height)
+            yield "set title '%s' offset 0,0.5" % column if r == 0 else "unset title"
+            last = r == len(rows) - 1
+            yield "set xlabel 'seconds' offset 0,0.5\nset format x" if last else "unset xlabel\nset format x ''"
+            if c == 0:
+                yield "set label 2 '%s' at screen 0.01,%g left" % (row, top - (GRID_HEIGHT - 22) / height / 2)
+            yield "set ytics (0, %g)" % y_max if c == 0 else "set ytics ('' 0, '' %g)" % y_max
+            yield "set xrange [%g:%g]\nset xtics %d" % (points[0][0], ends_at, 1 if ends_at < 8 else 10)
+            yield "set label 1 '%s' at graph 1,1.1 right front" % label
+            name = "R%dC%d" % (r, c)
+            yield from block(name, steps([*points, (ends_at, points[-1][1])]))
+            yield "plot $%s using 1:2 with filledcurves y1=0 fillcolor rgb '%s'" % (name, DONE)
+
+
+def write_svg(name, size, commands):
     subprocess.run([INSTALL, "gnuplot-nox"], check=True)
-    subprocess.run(["gnuplot"], input="\n".join([*commands(name, panels), ""]), text=True, check=True)
+    lines = ["set terminal svg size %d,%d font 'sans-serif,11' background 'white'" % size, "set output '%s'" % name,
+             "set border 3", "set tics nomirror", *commands, "unset multiplot", ""]
+    subprocess.run(["gnuplot"], input="\n".join(lines), text=True, check=True)
+
+
+def write_panels(name, panels):
+    write_svg(name, (WIDTH, HEIGHT * len(panels)), panel_commands(panels))
+
+
+def write_grid(name, y_max, columns, rows, cells):
+    """cells[row][column]: (label, [(x, y), ...]), or None."""
+    height = GRID_HEIGHT * len(rows) + GRID_TOP + GRID_BOTTOM
+    write_svg(name, (GRID_WIDTH, height), grid_commands(y_max, columns, rows, cells))

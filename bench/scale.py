@@ -8,7 +8,7 @@ docs/scale.md says what the columns mean.
 import json
 import sys
 
-from plot import Panel, write_svg
+from plot import Panel, write_panels
 
 CHANGES = (("join", "join"), ("crash", "crash"), ("rolling", "rolling restart"))
 
@@ -45,9 +45,8 @@ def draw(name, runs):
                           if (run["change"], run["assign"], run["items"]) == (change, rule, items)]
                 if len(points) > 1:
                     lines.append(("%s, %s items" % (rule, f"{items:,}"), points))
-        panels.append(Panel("%s: bytes of a member, over members" % title,
-                            max(y for _, line in lines for _, y in line), lines, curve=True, log=True))
-    write_svg(name, panels)
+        panels.append(Panel("%s: bytes of a member, over members" % title, lines))
+    write_panels(name, panels)
 
 
 def main():

@@ -1,8 +1,10 @@
 /* A member of a pool that says what it owns, when: one of timeline.py's. SPDX-License-Identifier: Apache-2.0
  *
- * Lines on stdout: the monotonic clock in seconds, then `+` or `-`, then the numbers of the items that it owns from now
- * on, or no longer; or `acquired`, `release`. It ends by SIGTERM: it gives its items up, and its place in the party. */
-#include <inttypes.h>
+ * Lines on stdout: the monotonic clock in seconds, then `+`, `-` or `?`, then the numbers of the items that it owns
+ * from now on, has no more to do with, or prepares for; or `acquired`, `release`. Told to prepare for an item, it says
+ * so to the library when the warm-up is over. It ends by SIGTERM: it gives its items up, and its place in the party;
+ * by SIGUSR1: it leaves, with standby while work goes on; and when another process takes its place. */
+#include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,11 +15,28 @@
 
 #include "divvy/divvy.h"
 
-enum { ITEMS_MAX = 1000000, ITEM_BYTES = 16, FINISH_TIMEOUT_MS = 60000, REJOIN_DELAY_MS = 60000 };
+enum {
+    ITEMS_MAX = 1000000,
+    ITEM_BYTES = 16,
+    END_TIMEOUT_MS = 60000,
+    REJOIN_DELAY_MS = 60000,
+    PREPARE_TIMEOUT_MS = 20000,
+    LOOK_MS = 5
+};
 
 #define ITEM_PREFIX "item-"
 
-static bool *owned; /* of each item; callbacks come one at a time */
+typedef struct {
+    char name[ITEM_BYTES];
+    char told;          /* the sign that was printed last, or 0 */
+    double prepared_at; /* when its warm-up is over; 0: none goes on */
+} work;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards `works` */
+static work *works;
+static size_t work_count;
+static double warm_up_s;
+static volatile sig_atomic_t ending;
 
 _Noreturn static void die(const char *what, const char *why) {
     fprintf(stderr, "bench_timeline_member: %s: %s\n", what, why);
@@ -30,18 +49,23 @@ static double now_s(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Prints the items that this member gained (+) or gave up (-). A revoked item stops at once and is lost after its
- * release, but is printed once. */
+/* Prints the items whose sign is another now. A revoked item stops at once and is lost after its release, but is
+ * printed once. */
 static void tell(char sign, const char *const *items, size_t count) {
+    double now = now_s();
     bool any = false;
+    pthread_mutex_lock(&mutex);
     for (size_t i = 0; i < count; i++) {
-        unsigned long item = strtoul(items[i] + sizeof ITEM_PREFIX - 1, NULL, 10);
-        if (owned[item] == (sign == '+')) continue;
-        owned[item] = sign == '+';
-        if (!any) printf("%.6f %c", now_s(), sign);
+        unsigned long number = strtoul(items[i] + sizeof ITEM_PREFIX - 1, NULL, 10);
+        work *w = &works[number];
+        if (w->told == sign) continue;
+        w->told = sign;
+        w->prepared_at = sign == '?' ? now + warm_up_s : 0;
+        if (!any) printf("%.6f %c", now, sign);
         any = true;
-        printf(" %lu", item);
+        printf(" %lu", number);
     }
+    pthread_mutex_unlock(&mutex);
     if (any) putchar('\n');
 }
 
@@ -50,57 +74,87 @@ static void on_items(divvy_partitioner *p, const divvy_items_event *event, void 
     tell('-', event->lost, event->lost_count);
     tell('+', event->gained, event->gained_count);
     tell('-', event->revoked, event->revoked_count);
+    tell('?', event->prepare, event->prepare_count);
     fflush(stdout);
 }
 
 static void on_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to, void *user) {
-    const volatile sig_atomic_t *ending = user;
-    (void)from;
+    (void)from, (void)user;
     if (to == DIVVY_ACQUIRED) printf("%.6f acquired\n", now_s());
     if (to == DIVVY_RELEASE) printf("%.6f release\n", now_s());
     fflush(stdout);
     if (to == DIVVY_RELEASE) divvy_partitioner_release_set(p);
     char why[256];
-    if (to == DIVVY_FAILURE && !*ending && divvy_partitioner_failure(p, why, sizeof why) != 0) die("failed", why);
+    if (to == DIVVY_FAILURE && !ending && divvy_partitioner_failure(p, why, sizeof why) != 0) die("failed", why);
 }
 
-static const char **make_items(size_t count) {
-    const char **items = (const char **)calloc(count, sizeof *items);
-    char(*names)[ITEM_BYTES] = calloc(count, sizeof *names);
-    owned = calloc(count, sizeof *owned);
-    if (!items || !names || !owned) die("items", "out of memory");
-    for (size_t i = 0; i < count; i++) {
-        snprintf(names[i], sizeof names[i], ITEM_PREFIX "%06u", (unsigned)i % ITEMS_MAX);
-        items[i] = names[i];
+static const char **make_items(void) {
+    const char **items = (const char **)calloc(work_count, sizeof *items);
+    works = calloc(work_count, sizeof *works);
+    if (!items || !works) die("items", "out of memory");
+    for (size_t i = 0; i < work_count; i++) {
+        snprintf(works[i].name, sizeof works[i].name, ITEM_PREFIX "%06u", (unsigned)i % ITEMS_MAX);
+        items[i] = works[i].name;
     }
     return items;
 }
 
-static bool set_rule(divvy_partitioner_config *config, const char *rule) {
-    bool fixed = strcmp(rule, "static") == 0, eager = strcmp(rule, "eager") == 0;
-    config->static_membership = fixed;
-    config->rejoin_delay_ms = fixed ? REJOIN_DELAY_MS : 0;
+static bool set_peer(divvy_partitioner_config *config, const char *peer) {
+    bool standby = strcmp(peer, "standby") == 0, eager = strcmp(peer, "eager") == 0;
     config->mode = eager ? DIVVY_EAGER : DIVVY_INCREMENTAL;
-    config->assign = strcmp(rule, "rendezvous") == 0 ? DIVVY_ASSIGN_RENDEZVOUS
-                     : eager                         ? DIVVY_ASSIGN_ROUND_ROBIN
-                                                     : DIVVY_ASSIGN_STICKY;
-    return fixed || eager || strcmp(rule, "sticky") == 0 || strcmp(rule, "rendezvous") == 0;
+    config->static_membership = !eager;
+    config->rejoin_delay_ms = eager ? 0 : REJOIN_DELAY_MS;
+    config->prepare_timeout_ms = standby ? PREPARE_TIMEOUT_MS : 0;
+    if (!standby) config->handover_timeout_ms = 0;
+    return standby || eager || strcmp(peer, "divvy") == 0;
+}
+
+/* Says of each item whose warm-up is over that it is prepared for. */
+static void say_prepared(divvy_partitioner *p) {
+    double now = now_s();
+    for (size_t i = 0; i < work_count; i++) {
+        pthread_mutex_lock(&mutex);
+        bool over = works[i].prepared_at > 0 && works[i].prepared_at <= now;
+        if (over) works[i].prepared_at = 0;
+        pthread_mutex_unlock(&mutex);
+        if (over) divvy_partitioner_prepared(p, works[i].name);
+    }
+}
+
+/* Returns whether another process has taken all items over. */
+static bool is_replaced(divvy_partitioner *p) {
+    if (!divvy_partitioner_is_replaced(p)) return false;
+    divvy_partition *share = divvy_partitioner_partition(p);
+    bool none = divvy_partition_count(share) == 0;
+    divvy_partition_unref(share);
+    return none;
+}
+
+/* Works until a signal comes, and returns it; SIGTERM when another process has come in this one's place. */
+static int run(divvy_partitioner *p, const sigset_t *ends) {
+    static const struct timespec look = {.tv_nsec = LOOK_MS * 1000000L};
+    int signal_number;
+    while ((signal_number = sigtimedwait(ends, NULL, &look)) < 0) {
+        say_prepared(p);
+        if (is_replaced(p)) return SIGTERM;
+    }
+    return signal_number;
 }
 
 int main(int argc, char **argv) {
     divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
-    long count = argc == 8 ? strtol(argv[4], NULL, 10) : 0;
-    if (count < 1 || count > ITEMS_MAX || !set_rule(&config, argv[7])) {
-        fputs("usage: bench_timeline_member HOSTS PATH IDENTIFIER ITEMS BOUNDARY_MS SESSION_TIMEOUT_MS "
-              "sticky|static|rendezvous|eager\n",
+    long count = argc == 9 ? strtol(argv[4], NULL, 10) : 0;
+    if (count < 1 || count > ITEMS_MAX || !set_peer(&config, argv[8])) {
+        fputs("usage: bench_timeline_member HOSTS PATH IDENTIFIER ITEMS BOUNDARY_MS SESSION_TIMEOUT_MS WARM_UP_MS "
+              "standby|divvy|eager\n",
               stderr);
         return 2;
     }
-    volatile sig_atomic_t ending = 0;
-    sigset_t terminated;
-    sigemptyset(&terminated);
-    sigaddset(&terminated, SIGTERM);
-    sigprocmask(SIG_BLOCK, &terminated, NULL);
+    sigset_t ends;
+    sigemptyset(&ends);
+    sigaddset(&ends, SIGTERM);
+    sigaddset(&ends, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &ends, NULL);
 
     divvy_client *client;
     divvy_client_config client_config = DIVVY_CLIENT_CONFIG_INIT;
@@ -108,21 +162,22 @@ int main(int argc, char **argv) {
     client_config.session_timeout_ms = strtol(argv[6], NULL, 10);
     client_config.ensemble_tick_ms = 100; /* as tools/zookeeper-local has it */
     if (divvy_client_open(&client, &client_config) != 0) die("client", divvy_client_error(NULL));
+    work_count = (size_t)count;
+    warm_up_s = (double)strtol(argv[7], NULL, 10) / 1000;
     config.path = argv[2];
     config.identifier = argv[3];
-    config.items = make_items((size_t)count);
-    config.item_count = (size_t)count;
+    config.items = make_items();
+    config.item_count = work_count;
     config.time_boundary_ms = strtol(argv[5], NULL, 10);
     config.on_state = on_state;
     config.on_items = on_items;
-    config.user = (void *)(uintptr_t)&ending;
     divvy_partitioner *partitioner;
     if (divvy_partitioner_create(&partitioner, client, &config) != 0) die("partitioner", divvy_client_error(client));
 
-    int signal_number;
-    sigwait(&terminated, &signal_number);
+    bool leaves = run(partitioner, &ends) == SIGUSR1;
     ending = 1;
-    divvy_partitioner_finish(partitioner, FINISH_TIMEOUT_MS);
+    if (leaves) divvy_partitioner_leave(partitioner, DIVVY_LEAVE_WORKING, END_TIMEOUT_MS);
+    else divvy_partitioner_finish(partitioner, END_TIMEOUT_MS);
     divvy_partitioner_destroy(partitioner);
     divvy_client_close(client);
     return 0;

@@ -3,7 +3,7 @@
 
 usage: kazoo_member.py HOSTS PATH IDENTIFIER ITEMS BOUNDARY_MS SESSION_TIMEOUT_MS      (needs Debian's python3-kazoo)
 
-Its lines are those of ../timeline_member.c, and it ends by SIGTERM as that does.
+Its lines are those of ../timeline_member.c, and it ends by SIGTERM or SIGUSR1; both are the same to it.
 """
 import logging
 import signal
@@ -31,7 +31,8 @@ def tell(what):
     print("%.6f %s" % (time.monotonic(), what), flush=True)
 
 
-signal.signal(signal.SIGTERM, end)
+for how in (signal.SIGTERM, signal.SIGUSR1):
+    signal.signal(how, end)
 client = KazooClient(hosts, timeout=timeout_ms / 1000)
 client.start()
 items = ["item-%06d" % i for i in range(count)]
