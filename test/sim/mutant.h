@@ -51,6 +51,8 @@
     X(prepared_before_told, "a user who was not yet told to prepare counts as prepared")                           \
     X(note_change_unheard, "a place that waits for a note does not look at its changes")                           \
     X(back_is_revoked, "an item that a plan gives back before it was revoked is revoked")                          \
+    X(left_unreleased, "a member that hands over ends before its user has released")                               \
+    X(any_namesake, "an item is handed over to any node of a static identifier, not to the newest")                \
     X(token_of_sequence, "the sequence number, which starts again, serves as the fencing token")                   \
     X(kazoo_without_look, "in the model of kazoo: a lock counts as had without a look at the queue")               \
     X(kazoo_works_on, "in the model of kazoo: its user works on with items that he has released")                  \

@@ -69,6 +69,8 @@ static const struct {
     [DV_MUTANT_prepared_before_told] = {1387, 27.7, SIM_OF_PLANS},
     [DV_MUTANT_note_change_unheard] = {17, 0.3, SIM_OF_PLANS},
     [DV_MUTANT_back_is_revoked] = {51, 0.6, SIM_OF_PLANS},
+    [DV_MUTANT_left_unreleased] = {2, 0.1, SIM_OF_PLANS},
+    [DV_MUTANT_any_namesake] = {3650, 21.9, SIM_OF_PLANS},
     [DV_MUTANT_token_of_sequence] = {1, 0.1, SIM_OF_POOLS},
     [DV_MUTANT_kazoo_without_look] = {5, 0.3, SIM_OF_POOLS},
     [DV_MUTANT_kazoo_works_on] = {5, 0.4, SIM_OF_POOLS},
