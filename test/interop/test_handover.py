@@ -79,10 +79,11 @@ class Standbys:
     def wait(self, met, what):
         held = self.pool.reader.wait(lambda: self.pool.has_trouble() or met(), DEADLINE_S)
         self.pool.check_no_trouble()
-        check(held, "%s: in vain; leaving %s, coming %s\n%s", what, self.going(), self.coming(), self.pool.describe({}))
+        check(held, "%s: in vain; leaving %s, coming %s\n%s", what, self.going(), self.coming(),
+              self.pool.describe({}))
 
     def wait_handover(self):
-        """In the middle: items are leaving, and their takers prepare. They prepare for what was a kazoo member's, too."""
+        """In the middle: items are leaving, and their takers prepare. They prepare for what a kazoo member had, too."""
         self.wait(lambda: self.going() and set(self.going()) <= set(self.coming()), "items are handed over")
         return self.going()
 
