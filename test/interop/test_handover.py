@@ -83,7 +83,7 @@ class Standbys:
               self.pool.describe({}))
 
     def wait_handover(self):
-        """In the middle: items are leaving, and their takers prepare, also for what a kazoo member had."""
+        """In the middle: items are leaving, and their takers prepare. They prepare for what a kazoo member had, too."""
         self.wait(lambda: self.going() and set(self.going()) <= set(self.coming()), "items are handed over")
         return self.going()
 
