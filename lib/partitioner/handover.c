@@ -15,6 +15,7 @@ enum {
     DEPARTURES_MAX = 199, /* together with the note, one multi */
     GIVEN_MAX = 4096,     /* more than a note can hold */
     WRITE_GAP_MS = 100,   /* or a millisecond for each member */
+    BURST = 5,            /* so many may follow one another after a quiet time */
     CUT_GAP_MS = 1000,    /* where not all fits, and more may fit by then */
 };
 
@@ -187,6 +188,14 @@ static void put_back(struct dv_handover *h, dv_departure *first) {
     }
 }
 
+/* T0: the places of one plan come in several multis, so its news is rarely whole in the first note. */
+static int64_t next_write_at(const struct dv_handover *h, int64_t now) {
+    int64_t gap_ms = (int64_t)h->p->party.count > WRITE_GAP_MS ? (int64_t)h->p->party.count : WRITE_GAP_MS;
+    if (h->cut && gap_ms < CUT_GAP_MS) return now + CUT_GAP_MS;
+    int64_t quiet = now - (BURST - 1) * gap_ms, from = h->write_at > quiet ? h->write_at : quiet;
+    return (from < now ? from : now) + gap_ms;
+}
+
 static void write_note(struct dv_handover *h, int64_t now) {
     const char *paths[DEPARTURES_MAX];
     size_t count;
@@ -201,11 +210,10 @@ static void write_note(struct dv_handover *h, int64_t now) {
         dv_client_again(h->p->object.client);
         return;
     }
-    int64_t gap_ms = (int64_t)h->p->party.count > WRITE_GAP_MS ? (int64_t)h->p->party.count : WRITE_GAP_MS;
     h->under_way = going;
     h->writing = true;
     h->dirty = false;
-    h->write_at = now + (h->cut && gap_ms < CUT_GAP_MS ? CUT_GAP_MS : gap_ms);
+    h->write_at = next_write_at(h, now);
 }
 
 static void write_next(struct dv_handover *h, int64_t now) {

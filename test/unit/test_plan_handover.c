@@ -127,6 +127,20 @@ TEST(test_join_costs_few_requests) {
     assert_true(moving <= still + 4 * gained / IN_A_MULTI + 7 * OLD + 4 + OLD + 2);
 }
 
+/* T0: a taker whose places come in several multis says of all of them that they are ready without a pause. */
+TEST(test_join_waits_for_no_timer) {
+    enum { MANY = 10000 };
+    pool l;
+    pool_open(&l, MANY);
+    for (size_t n = 0; n < OLD; n++) add(&l, n, NULL);
+    settle(&l);
+    add(&l, OLD, NULL);
+    int ms = 0;
+    for (; l.members[OLD].states[DIVVY_ACQUIRED] == 0 && ms < 60000; ms++) divvy_testing_run(l.ensemble, 1);
+    assert_true(ms < 100 + 90); /* time_boundary_ms, and less than one more pause */
+    pool_close(&l);
+}
+
 /* T1 to T3: nobody stops work while the next owner prepares; then the items move at once. */
 TEST(test_no_gap_while_preparing) {
     pool l;
