@@ -71,6 +71,7 @@ static bool follow_plan(sim_member *m, sim_hand *h) {
     if (same || undecided || (decides && !known)) return is_other;
     h->skipped = is_other && has_between(m->world, h->plan_mzxid, mzxid);
     h->plan_mzxid = mzxid;
+    if (is_other) h->plan_ms = m->world->now_ms;
     h->plan_decided = decides;
     h->generation = p->generation;
     for (size_t i = 0; i < dv_item_count(p); i++) {
@@ -262,6 +263,7 @@ static void check_giver(sim_member *m, const dv_item *own, size_t item) {
     if (!own->kept || m->partitioner->state == DIVVY_RELEASE || !own->taker) return;
     int64_t away_ms = w->now_ms - hand_of(m)->away_ms[item];
     if (!hand_of(m)->away_ms[item] || away_ms <= bound_ms(w)) return;
+    if (w->now_ms - hand_of(m)->plan_ms <= bound_ms(w)) return; /* It may be another taker. */
     if (!taker)
         sim_violate(w, "L8", "%s keeps %s for %s, which has no note", m->name, w->items[item], own->taker->node);
     else if (taker->stands && taker->ready[item] && w->now_ms - taker->ready_ms[item] > bound_ms(w))
