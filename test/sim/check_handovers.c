@@ -71,6 +71,7 @@ static bool follow_plan(sim_member *m, sim_hand *h) {
     if (same || undecided || (decides && !known)) return is_other;
     h->skipped = is_other && has_between(m->world, h->plan_mzxid, mzxid);
     h->plan_mzxid = mzxid;
+    if (is_other) h->plan_ms = m->world->now_ms;
     h->plan_decided = decides;
     h->generation = p->generation;
     for (size_t i = 0; i < dv_item_count(p); i++) {
@@ -104,9 +105,28 @@ static bool is_of_target(int reason) {
     }
 }
 
+/* Returns the note of the one live member of its party to which the plan gives the item; NULL: nobody, or several have
+ * the identifier. */
+static const sim_note *note_of_taker(const sim_member *m, const dv_item *own) {
+    const sim_world *w = m->world;
+    const struct sim_plans_truth *t = w->plans_truth;
+    const dv_follower *f = m->partitioner->follower;
+    uint32_t slot = plan_of(f)->owners[own->number];
+    const dv_plan_member *to = slot == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(plan_of(f), slot);
+    const sim_person *found = NULL;
+    for (size_t i = 0; to && i < t->people_count; i++) {
+        const sim_person *p = &t->people[i];
+        if (!p->is_member || !sim_person_lived(p, f->pzxid)) continue;
+        if (strcmp(to->is_static ? p->identifier : p->node, to->key) != 0) continue;
+        if (found) return NULL;
+        found = p;
+    }
+    return found && found->facts.is_static == to->is_static ? sim_note_of_node(w, found->node) : NULL;
+}
+
 static bool can_wait(const sim_member *m, const dv_item *own) {
     const divvy_partitioner *p = m->partitioner;
-    return p->handover && dv_handover_can(p) && own->dealt && own->held && own->taker && p->target_valid &&
+    return p->handover && dv_handover_can(p) && own->dealt && own->held && p->target_valid &&
            (own->plain || !p->kazoo_seen) && !m->world->script->small_budgets;
 }
 
@@ -120,7 +140,7 @@ static void check_revoked_item(sim_member *m, const sim_hand *h, const dv_item *
         return;
     }
     if (!can_wait(m, own) || (is_other && h->skipped)) return;
-    const sim_note *taker = sim_note_of_node(w, own->taker->node);
+    const sim_note *taker = note_of_taker(m, own);
     int64_t away_ms = h->away_ms[item] ? h->away_ms[item] : w->now_ms;
     if (!taker || !taker->stands) return;
     if (taker->ready[item] || taker->ready_ms[item] >= away_ms) return;
@@ -200,8 +220,11 @@ static bool is_calm(const sim_member *m, const sim_hand *h) {
     const sim_script *s = w->script;
     if (w->undo_count || divvy_testing_leader(w->ensemble) < 0) all->calm_ms = w->now_ms;
     int64_t quiet_ms = s->sync_limit_ticks * s->tick_ms + s->election_max_ms + SLACK_MS;
-    return w->now_ms >= all->calm_ms + quiet_ms && h->awake_ms && w->now_ms >= h->awake_ms + quiet_ms &&
-           !s->small_budgets && !s->kazoo && m->phase == SIM_RUNS && !m->ended && is_heard(m) &&
+    /* A connection whose server was started again is given up after that, too. */
+    if (quiet_ms < m->client_config.session_timeout_ms) quiet_ms = m->client_config.session_timeout_ms;
+    bool quiet = !all->calm_ms || w->now_ms >= all->calm_ms + quiet_ms;
+    return quiet && h->awake_ms && w->now_ms >= h->awake_ms + SLACK_MS && !s->small_budgets && !s->kazoo &&
+           m->phase == SIM_RUNS && !m->ended && is_heard(m) &&
            !sim_session_touched(w, divvy_client_session_id(m->client));
 }
 
@@ -240,6 +263,7 @@ static void check_giver(sim_member *m, const dv_item *own, size_t item) {
     if (!own->kept || m->partitioner->state == DIVVY_RELEASE || !own->taker) return;
     int64_t away_ms = w->now_ms - hand_of(m)->away_ms[item];
     if (!hand_of(m)->away_ms[item] || away_ms <= bound_ms(w)) return;
+    if (w->now_ms - hand_of(m)->plan_ms <= bound_ms(w)) return; /* It may be another taker. */
     if (!taker)
         sim_violate(w, "L8", "%s keeps %s for %s, which has no note", m->name, w->items[item], own->taker->node);
     else if (taker->stands && taker->ready[item] && w->now_ms - taker->ready_ms[item] > bound_ms(w))

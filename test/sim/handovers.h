@@ -30,7 +30,7 @@ typedef struct {
 /* A member, as the checkers follow it. */
 typedef struct {
     uint64_t life, generation, state_id;
-    int64_t plan_mzxid, looked_ms;
+    int64_t plan_mzxid, plan_ms, looked_ms;
     int64_t awake_ms; /* since when it runs and is connected; 0: it does not, or is not */
     bool plan_decided, answer_due;
     bool unseen;  /* steps were not looked at */

@@ -49,6 +49,7 @@
     X(patience_runs_on, "the patience with a next owner runs on, though the plan gave the item back in between")   \
     X(unprepared_enters, "a next owner enters the queue before its user has prepared")                             \
     X(prepared_before_told, "a user who was not yet told to prepare counts as prepared")                           \
+    X(unread_taker_unknown, "the node of a next owner that was not read yet counts for nobody")                    \
     X(note_change_unheard, "a place that waits for a note does not look at its changes")                           \
     X(back_is_revoked, "an item that a plan gives back before it was revoked is revoked")                          \
     X(left_unreleased, "a member that hands over ends before its user has released")                               \

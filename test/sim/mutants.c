@@ -67,6 +67,7 @@ static const struct {
     [DV_MUTANT_patience_runs_on] = {16, 0.2, SIM_OF_PLANS},
     [DV_MUTANT_unprepared_enters] = {2, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_prepared_before_told] = {1387, 27.7, SIM_OF_PLANS},
+    [DV_MUTANT_unread_taker_unknown] = {16, 0.5, SIM_OF_PLANS},
     [DV_MUTANT_note_change_unheard] = {17, 0.3, SIM_OF_PLANS},
     [DV_MUTANT_back_is_revoked] = {51, 0.6, SIM_OF_PLANS},
     [DV_MUTANT_left_unreleased] = {2, 0.1, SIM_OF_PLANS},

@@ -102,6 +102,13 @@ static const sim_node *place_of(const sim_world *w, size_t item, int64_t session
     return NULL;
 }
 
+static size_t count_places(const sim_world *w, size_t item, int64_t session) {
+    const sim_queue *q = &w->truth.queues[item];
+    size_t count = 0;
+    for (size_t i = 0; i < q->count; i++) count += q->nodes[i].contends && q->nodes[i].session == session;
+    return count;
+}
+
 static const sim_node *first_of(const sim_world *w, size_t item) {
     const sim_queue *q = &w->truth.queues[item];
     for (size_t i = 0; i < q->count; i++) {
@@ -242,6 +249,7 @@ static void check_place_gone(sim_world *w, const divvy_testing_transaction *t, s
     if (!n || sim_plan_step_of(w, NULL, DV_MEM_TXN_SESSION_END) || !(n->leaving[item] || n->ready[item]) ||
         is_excused(w, n))
         return;
+    if (!n->leaving[item] && count_places(w, item, n->session) > 1) return; /* It is ready at another one. */
     sim_violate(w, "S15", "%s was deleted, and the note of its member says that %s is %s", t->path, w->items[item],
                 n->leaving[item] ? "leaving" : "ready");
 }

@@ -308,6 +308,31 @@ TEST(test_plan_goes_back) {
     }
 }
 
+/* T1, T3: a static member is found by its identifier, though its owners have not read its node; also when it is started
+ * again before its old session has ended, for which no plan is written. It knows of no giver then, and asks at once. */
+TEST(test_static_taker) {
+    enum { OLD_SESSION_MS = 12000 };
+    pool l;
+    open_with(&l, 30000);
+    divvy_partitioner_config config;
+    member_config(&l, &config);
+    config.prepare_timeout_ms = 60000;
+    config.static_membership = 1;
+    config.rejoin_delay_ms = 20000;
+    add(&l, OLD, &config);
+    divvy_testing_run(l.ensemble, 2000);
+    assert_int_equal(count_leaving(&l), MOVED);
+    assert_int_equal(divvy_testing_crash_client(l.ensemble, l.members[OLD].client), 0);
+    forget_client(&l.members[OLD]);
+    member *next = add(&l, OLD, &config);
+    divvy_testing_run(l.ensemble, OLD_SESSION_MS);
+    assert_int_equal(count_revoked(&l), MOVED);
+    divvy_partition *share = divvy_partitioner_partition(next->partitioner);
+    assert_int_equal(divvy_partition_count(share), MOVED);
+    divvy_partition_unref(share);
+    pool_close(&l);
+}
+
 /* Who prepares hears that he need not when the plan gives the items to another. */
 TEST(test_not_needed) {
     pool l;
