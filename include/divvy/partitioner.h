@@ -161,7 +161,7 @@ typedef struct {
     /** For how long the user may prepare for an item while its present owner goes on. Then this member asks for it,
      * prepared or not. The owner waits no longer than its own handover_timeout_ms, so stay below that. An item that
      * nobody can hand over, as its owner has crashed, is asked for at once, and may be gained before it is prepared.
-     * What kazoo's members had when the last of them left is prepared for first, though nobody works on it meanwhile.
+     * What kazoo's members had when the last of them left is prepared for first, and has no owner until then.
      * 0, the default: `prepare` is not told, and no item waits for it. */
     int64_t prepare_timeout_ms;
 } divvy_partitioner_config;
