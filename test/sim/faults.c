@@ -57,7 +57,7 @@ void sim_undo_due(sim_world *w) {
 }
 
 void sim_heal(sim_world *w) {
-    w->plan_trap = false;
+    w->plan_trap = w->newer_trap = false;
     for (size_t i = 0; i < w->undo_count; i++) {
         if (w->undos[i].kind != SIM_LATER_CUT) undo(w, &w->undos[i]);
     }
@@ -358,7 +358,9 @@ static void spoil_plan(sim_world *w, const sim_event *e) {
         break;
     case SIM_SPOIL_PLAN: sim_admin_spoil_plan(w, e); break;
     case SIM_RESTORE_PLAN: sim_admin_restore_plan(w, e); break;
-    default: sim_admin_newer_plan(w);
+    default:
+        if (e->b % 2) w->newer_trap = true;
+        else sim_admin_newer_plan(w);
     }
 }
 

@@ -177,15 +177,16 @@ void sim_admin_spoil_plan(sim_world *w, const sim_event *e) {
     put_root(w, v->text, e->b % 3 == 1 ? 0 : e->c % (v->bytes + 1));
 }
 
-/* A deletion that waits for somebody to be about to write. */
+/* A deletion, or a later release's plan, that waits for somebody to be about to write. */
 void sim_plans_trap(sim_world *w) {
-    if (!w->plan_trap || !w->admin) return;
+    if ((!w->plan_trap && !w->newer_trap) || !w->admin) return;
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
         const dv_follower *f = m->phase != SIM_ABSENT && m->partitioner ? m->partitioner->follower : NULL;
         if (!f || !f->attempt || f->attempt_done) continue;
-        w->plan_trap = false;
-        sim_admin_delete_plan(w, true);
+        if (w->plan_trap) sim_admin_delete_plan(w, true);
+        else sim_admin_newer_plan(w);
+        w->plan_trap = w->newer_trap = false;
         return;
     }
 }

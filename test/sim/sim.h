@@ -275,7 +275,7 @@ struct sim_world {
     size_t admin_session_count;
     unsigned strays;
     bool last_blow;
-    bool plan_trap; /* the plan is deleted, and made again, as soon as somebody is about to write one */
+    bool plan_trap, newer_trap; /* as soon as somebody is about to write a plan it is deleted; a later one comes */
     bool healed, over;
     int64_t quiet_since, foreign_at;       /* the last change of members; the last foreign deletion */
     int64_t given_up_at;                   /* a member parted with a session last, by its clock or its servers' */
