@@ -175,9 +175,9 @@ static void tell_handover(dv_follower *f, source s, const uint8_t *mine, int64_t
     size_t items = p->dealt->count, others = dv_roster_party(f->people)->count;
     const char **owners = NULL;
     if (s == BY_PLAN) owners = (const char **)(uintptr_t)calloc(2 * items + others, sizeof *owners);
-    const char **before = owners + items, **namesakes = before + items;
-    bool known = owners && list_owners(f, plan_of(f), owners) && list_owners(f, f->memory.before, before);
+    bool known = owners && list_owners(f, plan_of(f), owners) && list_owners(f, f->memory.before, owners + items);
     if (known) {
+        const char **before = owners + items, **namesakes = before + items;
         leave_out_own(f, before, items);
         dv_handover_namesakes(p, namesakes, list_namesakes(f, namesakes));
         dv_handover_plan(p, mine, owners, before, now);
