@@ -35,6 +35,8 @@ def planned(pool):
     root = json.loads(pool.client.get(pool.path + "/plan")[0])
     base, shares = root["base"]["inline"], {}
     for member in base["members"]:
+        if member.get("leaving"):
+            continue # It has no items, and its entry may outlive it (D14).
         shares[member["slot"]] = next(one for one in pool.members if one.identifier == member["key"].partition("-")[2])
     split = {member: set() for member in pool.members}
     for number, item in enumerate(root["items"]["inline"]):
