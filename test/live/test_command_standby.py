@@ -51,6 +51,8 @@ class Standby(Case):
         self.standby = self.write("standby.sh", WORKER)
 
     def join(self, *arguments, items=ITEMS, warm_up_s=WARM_UP_S):
+        if "--handover-timeout" not in arguments:
+            arguments = ["--handover-timeout", "1h", *arguments] # A slow machine must not run into it.
         return Member(self, "--standby", *arguments, items=items,
                       command=[self.standby, self.folder, "{item}", str(warm_up_s)])
 

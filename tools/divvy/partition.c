@@ -47,7 +47,7 @@ typedef struct {
     int signal_fd;             /* what asks us to end */
     int hangup_fd;             /* SIGHUP, where it asks for the file to be read again; -1: it does not */
     int signals;               /* how many asked us to end */
-    bool handing_over;         /* others are to have what is ours before we end */
+    bool leaving;              /* nothing is handed over from now on */
     bool on_terminal;          /* at the beginning */
 } member;
 
@@ -158,7 +158,7 @@ static void take_signals(member *m) {
             dv_supervisor_end(m->supervisor, 0);
             continue;
         }
-        if (m->signals == 2 && m->handing_over) continue; /* for other members, */
+        if (!m->leaving) continue; /* for other members, */
         /* else for the servers. They delete our nodes when the session times out, and guardians end what still runs. */
         sigset_t one;
         sigemptyset(&one);
@@ -260,10 +260,8 @@ static bool can_hand_over(const member *m) {
 
 /* Stays until others have all that is ours, until a second signal, or until no server answers. */
 static void hand_over(member *m) {
-    m->handing_over = true;
     divvy_partitioner_leave(m->p, DIVVY_LEAVE_WORKING, 0);
     while (m->signals == 1 && !must_end(m) && divvy_client_state(m->session.client) == DIVVY_CONNECTED) step(m, -1);
-    m->handing_over = false;
 }
 
 /* Ends all commands. Meanwhile we stay a member, with all that is owned. */
@@ -274,6 +272,7 @@ static void drain(member *m) {
 
 /* Leaves the pool, for which there is time while servers answer. A second signal ends it, see take_signals(). */
 static void leave(member *m) {
+    m->leaving = true;
     drain(m);
     int64_t deadline_ms = dv_session_now_ms() + FINISH_TIMEOUT_MS, left_ms = FINISH_TIMEOUT_MS;
     /* Items that are given back must have been told as revoked before. */
