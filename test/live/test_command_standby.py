@@ -234,7 +234,7 @@ class Standby(Case):
         fire(signal.SIGCONT, second.pid, third.pid)
         second.wait(lambda me: len(me.owned()) > 1, "it takes part again")
         self.assertEqual(self.log("double"), [])
-        for member in first, second, third:
+        for member in third, second, first: # Nobody is ready for what the third one would get.
             self.assertEqual(member.stop(), 0, member)
 
     # What makes no sense is refused, with what to do instead.
