@@ -235,6 +235,7 @@ class Revoked(Case):
         self.assertLessEqual(line["time_ms"], other.of("started", item)[0]["time_ms"])
         self.assertEqual(self.read("drained"), [item])
         self.assertNotIn("restart_ms", line)
+        wait_for(lambda: len(self.read("ready")) >= 3, "the other one's is ready", member, other)
         fire(signal.SIGTERM, member.pid, other.pid)
         self.assertEqual((member.end(), other.end()), (0, 0))
         self.assertEqual(len(self.read("drained")), 3)
