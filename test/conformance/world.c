@@ -176,7 +176,7 @@ void world_surprise(const seat *s, const char *what) {
     if (!w->surprise[0]) snprintf(w->surprise, sizeof w->surprise, "session %d %s", s->number, what);
 }
 
-/* Real sessions live by what their clients do, also while another one is waited for. */
+/* Serves all sessions whose link is up, and not only the one that is waited for: a real one ends without that. */
 static void pump_others(const seat *s) {
     for (int i = 0; i <= SEATS; i++) {
         const seat *other = &s->world->seats[i];

@@ -249,7 +249,7 @@ static void check_place_gone(sim_world *w, const divvy_testing_transaction *t, s
     if (!n || sim_plan_step_of(w, NULL, DV_MEM_TXN_SESSION_END) || !(n->leaving[item] || n->ready[item]) ||
         is_excused(w, n))
         return;
-    if (!n->leaving[item] && count_places(w, item, n->session) > 1) return; /* It is ready at another one. */
+    if (!n->leaving[item] && count_places(w, item, n->session) > 1) return; /* Another place of it is ready. */
     sim_violate(w, "S15", "%s was deleted, and the note of its member says that %s is %s", t->path, w->items[item],
                 n->leaving[item] ? "leaving" : "ready");
 }

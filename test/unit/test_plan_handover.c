@@ -85,8 +85,8 @@ TEST(test_join_lists_no_queue) {
     pool_close(&l);
 }
 
-/* Returns how many requests all members send in the seconds after another one joins, and in *gained what that one has
- * then. */
+/* Lets another member join, and counts the requests of all members in the next seconds. *gained: how many items the new
+ * member has at the end. */
 static size_t count_requests_of_join(size_t items, uint32_t weight, size_t *gained) {
     enum { SECONDS_MS = 5000 };
     pool l;
