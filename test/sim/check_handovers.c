@@ -243,6 +243,12 @@ static bool has_place(const sim_world *w, size_t item, int64_t session) {
     return false;
 }
 
+/* Somebody has deleted a place of the giver's, whose note says leaving until its session ends. */
+static bool waits_for_touched(const sim_world *w, const dv_item *own) {
+    const sim_note *giver = own->giver ? sim_note_of_node(w, own->giver->node) : NULL;
+    return giver && dv_contender_is_parked(own->place) && sim_session_touched(w, giver->session);
+}
+
 static void check_gap(sim_member *m, sim_hand *h, const dv_item *own, size_t item) {
     sim_world *w = m->world;
     int64_t session = divvy_client_session_id(m->client), limit_ms = bound_ms(w);
@@ -251,7 +257,7 @@ static void check_gap(sim_member *m, sim_hand *h, const dv_item *own, size_t ite
         sim_violate(w, "L7", "%s has given up %s for %lld ms, and its place stands", m->name, w->items[item],
                     (long long)(w->now_ms - h->stale_ms[item]));
     bool first = own->wanted && !own->shown && own->place && dv_contender_stands(own->place) &&
-                 w->truth.queues[item].first == dv_contender_token(own->place);
+                 w->truth.queues[item].first == dv_contender_token(own->place) && !waits_for_touched(w, own);
     if (lasts(w, &h->idle_ms[item], first) > limit_ms)
         sim_violate(w, "L7", "%s is to have %s, is the first for %lld ms, and has not noticed", m->name, w->items[item],
                     (long long)(w->now_ms - h->idle_ms[item]));
