@@ -270,6 +270,8 @@ static void check_giver(sim_member *m, const dv_item *own, size_t item) {
     int64_t away_ms = w->now_ms - hand_of(m)->away_ms[item];
     if (!hand_of(m)->away_ms[item] || away_ms <= bound_ms(w)) return;
     if (w->now_ms - hand_of(m)->plan_ms <= bound_ms(w)) return; /* It may be another taker. */
+    /* The node of a static taker is known by the party, which may settle long after the plan has come. */
+    if (own->taker->standing == DV_NOTE_UNREAD && own->taker->reading) return;
     if (!taker)
         sim_violate(w, "L8", "%s keeps %s for %s, which has no note", m->name, w->items[item], own->taker->node);
     else if (taker->stands && taker->ready[item] && w->now_ms - taker->ready_ms[item] > bound_ms(w))
