@@ -263,6 +263,11 @@ static void check_gap(sim_member *m, sim_hand *h, const dv_item *own, size_t ite
                     (long long)(w->now_ms - h->idle_ms[item]));
 }
 
+/* The note of one that has gone stands until its session ends, and may count the items of an older set. */
+static bool is_ready_and_lives(sim_world *w, const sim_note *taker, size_t item) {
+    return taker->stands && taker->ready[item] && sim_member_of_session(w, taker->session);
+}
+
 static void check_giver(sim_member *m, const dv_item *own, size_t item) {
     sim_world *w = m->world;
     const sim_note *taker = own->taker ? sim_note_of_node(w, own->taker->node) : NULL;
@@ -274,7 +279,7 @@ static void check_giver(sim_member *m, const dv_item *own, size_t item) {
     if (own->taker->standing == DV_NOTE_UNREAD && own->taker->reading) return;
     if (!taker)
         sim_violate(w, "L8", "%s keeps %s for %s, which has no note", m->name, w->items[item], own->taker->node);
-    else if (taker->stands && taker->ready[item] && w->now_ms - taker->ready_ms[item] > bound_ms(w))
+    else if (is_ready_and_lives(w, taker, item) && w->now_ms - taker->ready_ms[item] > bound_ms(w))
         sim_violate(w, "L8", "%s keeps %s, and %s is ready for it since %lld ms", m->name, w->items[item], taker->node,
                     (long long)(w->now_ms - taker->ready_ms[item]));
 }
