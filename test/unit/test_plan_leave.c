@@ -115,6 +115,26 @@ TEST(test_leave_overdue) {
     pool_close(&l);
 }
 
+/* Who has nothing has nothing to wait for: not for what it hands over, nor for anything else. */
+TEST(test_leave_with_nothing) {
+    pool l;
+    divvy_partitioner_config config;
+    for (int64_t handover_ms = 0; handover_ms <= 30000; handover_ms += 30000) {
+        open_pool(&l, 0, handover_ms);
+        config_of(&l, &config, 0, handover_ms);
+        config.weight = 0;
+        add(&l, OLD, &config);
+        settle(&l);
+        member *m = &l.members[OLD];
+        assert_int_equal(share_of(m), 0);
+        assert_int_equal(divvy_partitioner_leave(m->partitioner, DIVVY_LEAVE_WORKING, 10000), 0);
+        forget_client(m);
+        settle(&l);
+        assert_int_equal(count_owned(&l), ITEMS);
+        pool_close(&l);
+    }
+}
+
 /* Without notes the items are revoked when the plan has given them to others. */
 TEST(test_leave_without_notes) {
     pool l;
