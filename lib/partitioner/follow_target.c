@@ -210,6 +210,7 @@ void dv_follow_apply(dv_follower *f, bool settled, int64_t now) {
     if (dv_follow_is_fenced(f)) dv_follow_tell_fenced(f);
     if (s == BY_PLAN) {
         note_own_member(f);
+        if (own_member(f)) dv_follow_leave_again(f);
         dv_follow_tell(f, plan_of(f), own_member(f));
     }
     f->agrees = agrees(f, s);

@@ -149,6 +149,7 @@ void dv_follow_refuse_leave(dv_follower *f, int error, int64_t now);
 void dv_follow_note_absences(dv_follower *f, int64_t now);
 void dv_follow_absence_timer(dv_timer *timer, int64_t now);
 /* We are in the party under this node: what was wanted for another one is wanted again. */
+void dv_follow_leave_again(dv_follower *f);
 void dv_follow_note_node(dv_follower *f);
 void dv_follow_free_wants(dv_follower *f);
 

@@ -45,6 +45,7 @@
     X(ready_outlives_place, "a place leaves while the note says that its item is ready")                           \
     X(leaving_outlives_place, "a place leaves while the note says that its item is leaving")                       \
     X(leave_unheard, "who leaves and has nothing does not see that the plan is without it")                        \
+    X(leave_mark_lost, "who leaves does not ask again when a restored plan counts on it")                          \
     X(patience_without_end, "an owner waits for a next owner that is not ready without end")                       \
     X(gone_taker_awaited, "an owner waits for a next owner that has no note")                                      \
     X(patience_runs_on, "the patience with a next owner runs on, though the plan gave the item back in between")   \

@@ -63,6 +63,7 @@ static const struct {
     [DV_MUTANT_ready_outlives_place] = {2, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_leaving_outlives_place] = {2, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_leave_unheard] = {12243995, 0.1, SIM_OF_PLANS},
+    [DV_MUTANT_leave_mark_lost] = {12283282, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_patience_without_end] = {15, 0.2, SIM_OF_PLANS},
     [DV_MUTANT_gone_taker_awaited] = {2, 0.5, SIM_OF_PLANS},
     [DV_MUTANT_patience_runs_on] = {103, 0.2, SIM_OF_PLANS},
