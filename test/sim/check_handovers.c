@@ -37,9 +37,14 @@ static const dv_plan *plan_of(const dv_follower *f) {
     return plan && plan->header.generation > 0 ? plan : NULL;
 }
 
+/* Who is fenced follows the plan, too, as one that gives it nothing (T9). */
+static bool is_followed(const dv_follower *f) {
+    return f && f->in_force && !f->fence_unknown && plan_of(f) && f->memory.standing != DV_PLAN_BROKEN &&
+           f->memory.standing != DV_PLAN_NEWER;
+}
+
 static bool plan_decides(const dv_follower *f) {
-    return f && f->in_force && !f->fence_unknown && !dv_follow_is_fenced(f) && plan_of(f) &&
-           f->memory.standing != DV_PLAN_BROKEN && f->memory.standing != DV_PLAN_NEWER;
+    return is_followed(f) && !dv_follow_is_fenced(f);
 }
 
 /* Returns whether the plan in force gives the member that item of its set. */
@@ -63,12 +68,13 @@ static bool has_between(const sim_world *w, int64_t after, int64_t before) {
 static bool follow_plan(sim_member *m, sim_hand *h) {
     const divvy_partitioner *p = m->partitioner;
     const dv_follower *f = p->follower;
-    bool decides = plan_decides(f), known = decides && dv_plan_set_equal(p->dealt, plan_of(f)->set);
+    bool decides = plan_decides(f), followed = is_followed(f);
+    bool known = followed && dv_plan_set_equal(p->dealt, plan_of(f)->set);
     int64_t mzxid = plan_of(f) ? plan_of(f)->mzxid : 0;
     bool same = !h->unseen && h->plan_mzxid == mzxid && h->plan_decided == decides && h->generation == p->generation;
     bool is_other = h->plan_mzxid != mzxid;
     bool undecided = !decides && f->in_force && (f->fence_unknown || !plan_of(f));
-    if (same || undecided || (decides && !known)) return is_other;
+    if (same || undecided || (followed && !known)) return is_other;
     h->skipped = is_other && has_between(m->world, h->plan_mzxid, mzxid);
     h->plan_mzxid = mzxid;
     if (is_other) h->plan_ms = m->world->now_ms;
@@ -81,7 +87,7 @@ static bool follow_plan(sim_member *m, sim_hand *h) {
         h->was_away[item] = h->away_ms[item] != 0;
         if (h->left[item] && !own->leaving && mine && own->shown && !own->revoked) meet(m, SIM_MET_GONE_BACK);
         h->left[item] = own->leaving;
-        if (decides && own->dealt && !mine && own->shown) {
+        if (followed && own->dealt && !mine && own->shown) {
             int64_t late_ms = h->unseen && own->away_since ? dv_client_now(m->client) - own->away_since : 0;
             if (!h->away_ms[item]) h->away_ms[item] = m->world->now_ms - late_ms;
         } else {

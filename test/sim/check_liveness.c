@@ -93,6 +93,21 @@ static const sim_member *owner_of(const sim_world *w, size_t item) {
     return NULL;
 }
 
+/* T4: an owner also waits for one whose share does not fit, and which so may never be ready. */
+static bool is_kept_for_unfit(const sim_world *w, const sim_member *m, size_t item) {
+    const dv_item *own = m->partitioner ? sim_item_of(m, item) : NULL;
+    size_t planned = sim_plan_in_force(w) ? sim_plan_owner(w, item) : SIM_NOBODY;
+    if (!own || !own->kept || planned >= w->script->slots) return false;
+    const sim_member *taker = &w->members[planned];
+    return takes_part(taker) && taker->partitioner && taker->partitioner->unfit > 0;
+}
+
+static size_t count_kept_for_unfit(const sim_world *w, const sim_member *m) {
+    size_t count = 0;
+    for (size_t i = 0; i < w->script->items; i++) count += is_kept_for_unfit(w, m, i);
+    return count;
+}
+
 /* ---- loads as the assignment says ---- */
 
 enum { ROSTER_MAX = SIM_SLOTS_MAX + SIM_STRAYS_MAX };
@@ -160,7 +175,7 @@ static bool each_item_owned(const sim_world *w, fault *f, size_t loads[SIM_SLOTS
             if (contenders) return wrong(f, "L3", "%s is not dealt, and a place is in its queue", w->items[i]);
             continue;
         }
-        if (in_force && owner && owner->slot != planned)
+        if (in_force && owner && owner->slot != planned && !is_kept_for_unfit(w, owner, i))
             return wrong(f, "L1", "%s is owned by %s, and by the plan it is another's", w->items[i], owner->name);
         if (owner) {
             loads[owner->slot]++;
@@ -213,7 +228,7 @@ static bool no_orphans(sim_world *w, fault *f) {
         const sim_session *session =
             m->client ? sim_truth_session(&w->truth, divvy_client_session_id(m->client)) : NULL;
         if (m->phase == SIM_ABSENT || !session || m->kazoo) continue;
-        size_t needed = takes_part(m) ? 1 + has_note(m) + m->partitioner->wanted_count : 0;
+        size_t needed = takes_part(m) ? 1 + has_note(m) + m->partitioner->wanted_count + count_kept_for_unfit(w, m) : 0;
         bool well = takes_part(m) ? session->pool_nodes >= 1 && session->pool_nodes <= needed : !session->pool_nodes;
         if (!well)
             return wrong(f, "L3", "%s has %zu nodes below the pool, and needs at most %zu", m->name,
