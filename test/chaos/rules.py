@@ -89,6 +89,11 @@ class Queue:
                 yield of[at]
 
 
+def is_kept(one, other):
+    """T3: an item whose user released it while nobody was ready is told as lost, then gained, at the same place."""
+    return one.kind == 'item' and (one.session, one.token) == (other.session, other.token)
+
+
 class Checker:
     """Holds a History against a Truth; `found` has (rule, text) of each violation."""
 
@@ -212,7 +217,7 @@ class Checker:
                 furthest = belief
             if self.history.is_excused(belief.session, belief.start):
                 continue
-            if greatest and belief.token <= greatest.token:
+            if greatest and belief.token <= greatest.token and not is_kept(greatest, belief):
                 self.violate('S3', f'a token of {what} went back: {greatest}; {belief}')
             if not greatest or belief.token > greatest.token:
                 greatest = belief

@@ -214,6 +214,19 @@ class Falsified(unittest.TestCase):
         lines[last], lines[last + 1] = (lines[i].replace(tokens[1], tokens[0]) for i in (last, last + 1))
         self.assertIn('S3', {rule for rule, _ in self.world.check()})
 
+    # An item that was released, and stays with its owner since nobody is ready, keeps its token (T3). A lock does not.
+    def test_token_stays(self):
+        for thing, rules in (('item i1', []), ('lock l0', ['S3'])):
+            self.setUp()
+            lines = self.world.lines['m0.1.log']
+            end = next(i for i, line in enumerate(lines) if line.startswith('E') and f' {thing} ' in line)
+            begin = lines[end - 1].split()
+            begun, ended = int(begin[1]), int(lines[end].split()[1])
+            half = (begun + ended) // 2
+            lines[end:end] = [lines[end].replace(f'E {ended} {ended + 1}', f'E {half} {half + 1}'),
+                              ' '.join([begin[0], str(half + 9), *begin[2:]])]
+            self.assertEqual([rule for rule, _ in self.world.check()], rules)
+
     # A client believes that is not the first in the queue.
     def test_not_first(self):
         self.world.commit(1500, A, Op('create', f'{ROOT}/locks/l0/x__lock__0000000001', b'', True))
