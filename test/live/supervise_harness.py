@@ -94,7 +94,7 @@ class Member:
         return [line["state"] for line in self.look().lines if line["event"] == "state"]
 
     def wait(self, condition, what):
-        wait_for(lambda: condition(self.look()), what, self)
+        wait_for(lambda: condition(self.look()), what, self, *(one.look() for one in Member.made if one is not self))
         return self
 
     def wait_started(self, count=1, item=None):
