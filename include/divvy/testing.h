@@ -51,6 +51,15 @@ typedef struct {
     int expired;             /**< SESSION_END, and DELETE because of it: it was not asked for by the client */
 } divvy_testing_transaction;
 
+/** The releases of ZooKeeper from which on servers behave otherwise: towards clients that may not read a node. */
+typedef enum {
+    DIVVY_TESTING_3_8 = 30800,   /**< an exists tells anyone of a node */
+    DIVVY_TESTING_3_9 = 30900,   /**< an exists of such a node is refused with DIVVY_EACCES, and leaves no watch. That a
+                                      node is missing is told to anyone, and can be watched */
+    DIVVY_TESTING_3_9_6 = 30906, /**< and a client that connects again is not told what it has missed of such a node;
+                                      nor is it told later, until it connects once more */
+} divvy_testing_release;
+
 /** The configuration of an ensemble. Begin with DIVVY_TESTING_CONFIG_INIT. Copied. */
 typedef struct {
     size_t size;
@@ -71,10 +80,14 @@ typedef struct {
     /** Lines for a trace: connections, elections, faults, requests and answers; NULL: none. */
     void (*on_trace)(int64_t at_ms, const char *line, void *user);
     void *user;
+    int release; /**< a divvy_testing_release; 0: DIVVY_TESTING_3_8. DIVVY_EINVAL for any other */
 } divvy_testing_config;
 
-#define DIVVY_TESTING_CONFIG_INIT \
-    { sizeof(divvy_testing_config), 3, 2000, 5, 0, 0, 0, 1, 0, 0, 1, 0, 1, 200, 400, NULL, NULL, NULL }
+#define DIVVY_TESTING_CONFIG_INIT                                                                        \
+    {                                                                                                    \
+        sizeof(divvy_testing_config), 3, 2000, 5, 0, 0, 0, 1, 0, 0, 1, 0, 1, 200, 400, NULL, NULL, NULL, \
+            DIVVY_TESTING_3_8                                                                            \
+    }
 
 /**
  * Writes the defaults of DIVVY_TESTING_CONFIG_INIT to *config, for languages that cannot use the macro.

@@ -62,7 +62,8 @@ static int on_looked(void *partitioner, const char *path, const dv_reply *reply,
     m->looked |= reply->error == 0 || reply->error == DIVVY_ENOENT;
     if (reply->error == 0 && reply->stat->ephemeral_owner == 0) m->kind = DV_STRAY;
     /* The node has gone: the party settles again soon, and until then it counts as it did. */
-    if (reply->error && reply->error != DIVVY_ENOENT) p->party_stale = true;
+    if (reply->error && reply->error != DIVVY_ENOENT && reply->error != DIVVY_EACCES) p->party_stale = true;
+    m->looked |= reply->error == DIVVY_EACCES; /* Since 3.9 it is hidden from those who may not read it. It counts. */
     return 0;
 }
 

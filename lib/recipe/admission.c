@@ -92,8 +92,10 @@ typedef struct {
 static void on_looked_at(void *context, const dv_reply *reply, int64_t now) {
     doubt *d = context;
     dv_lease *l = d->lease;
-    /* One that has gone is not in the next list. Without memory it is looked at again. */
-    if (reply->error == 0) dv_judged_note(&l->pool->judged, dv_path_last(d->path), reply->stat->ephemeral_owner != 0);
+    /* One that has gone is not in the next list. Without memory it is looked at again. What we may not see counts. */
+    bool seen = reply->error == 0, hidden = reply->error == DIVVY_EACCES;
+    bool is_lease = hidden || (seen && reply->stat->ephemeral_owner != 0);
+    if (seen || hidden) dv_judged_note(&l->pool->judged, dv_path_last(d->path), is_lease);
     free(d->path);
     free(d);
     assert(l->reads > 0);

@@ -117,13 +117,19 @@ bool dv_mem_conn_may_read(const dv_mem_conn *conn, dv_mem_access access) {
     return access.acl != DIVVY_ACL_CREATOR || (conn->identity && conn->identity == access.identity);
 }
 
+/* ZooKeeper 3.8 tells anyone whether a node exists (ZOOKEEPER-2590). */
+static bool is_refused(const dv_mem_conn *conn, dv_kind kind, const dv_mem_node *node) {
+    bool free_to_ask = kind == DV_EXISTS && conn->mem->config.release < DIVVY_TESTING_3_9;
+    return !free_to_ask && !dv_mem_conn_may_read(conn, node->access);
+}
+
 static void read_node(dv_mem_conn *conn, const dv_mem_request *request) {
     const dv_mem_op *op = &request->ops[0];
     const dv_mem_node *node = op->path->places[conn->server->id].node;
     dv_mem_reply *reply = dv_mem_reply_new(DV_MEM_ANSWER);
     reply->number = request->number;
     if (!node) reply->error = DIVVY_ENOENT;
-    else if (op->kind != DV_EXISTS && !dv_mem_conn_may_read(conn, node->access)) reply->error = DIVVY_EACCES;
+    else if (is_refused(conn, op->kind, node)) reply->error = DIVVY_EACCES;
     if (!reply->error) {
         reply->has_stat = true;
         reply->stat = dv_mem_node_stat(node);
@@ -137,16 +143,22 @@ static void read_node(dv_mem_conn *conn, const dv_mem_request *request) {
     answer(conn, reply);
 }
 
+/* Tells of a change that a client has missed. Since 3.9.6 the servers look at the node's access list before. */
+static void tell_missed(dv_mem_conn *conn, dv_mem_path *path, const dv_mem_node *node, dv_watch_kind kind) {
+    bool hidden = conn->mem->config.release >= DIVVY_TESTING_3_9_6 && !dv_mem_conn_may_read(conn, node->access);
+    if (!hidden) dv_mem_conn_fire(conn, path, kind);
+}
+
 /* Sets what a client watched before it was disconnected, and tells it at once of the changes that it has missed. */
 static void set_watches(dv_mem_conn *conn, const dv_mem_request *request) {
     for (size_t i = 0; i < request->count; i++) {
         dv_mem_path *path = request->ops[i].path;
         const dv_mem_node *node = path->places[conn->server->id].node;
         dv_kind kind = request->ops[i].kind;
-        if (kind == DV_EXISTS && node) dv_mem_conn_fire(conn, path, DV_WATCH_CREATED);
+        if (kind == DV_EXISTS && node) tell_missed(conn, path, node, DV_WATCH_CREATED);
         else if (kind != DV_EXISTS && !node) dv_mem_conn_fire(conn, path, DV_WATCH_DELETED);
-        else if (kind == DV_GET && node->mzxid > request->zxid) dv_mem_conn_fire(conn, path, DV_WATCH_CHANGED);
-        else if (kind == DV_CHILDREN && node->pzxid > request->zxid) dv_mem_conn_fire(conn, path, DV_WATCH_CHILDREN);
+        else if (kind == DV_GET && node->mzxid > request->zxid) tell_missed(conn, path, node, DV_WATCH_CHANGED);
+        else if (kind == DV_CHILDREN && node->pzxid > request->zxid) tell_missed(conn, path, node, DV_WATCH_CHILDREN);
         else dv_mem_watch_set(conn->mem, conn, path, kind == DV_CHILDREN ? DV_MEM_WATCH_CHILDREN : DV_MEM_WATCH_DATA);
     }
 }

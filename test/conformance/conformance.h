@@ -108,7 +108,9 @@ typedef struct {
 struct world {
     const char *name;
     const world_calls *calls;
-    int index; /* 0 or 1 */
+    int index;   /* 0 or 1 */
+    int release; /* a divvy_testing_release */
+    char version[32];
     int servers;
     seat seats[SEATS + 1]; /* the last one is control's, whose commands are not compared */
     int64_t *session_ids;  /* by number, from 1 */
@@ -124,7 +126,8 @@ void world_surprise(const seat *s, const char *what);
 extern int world_session_timeout_ms;
 
 void world_begin_real(world *w, int servers);
-void world_begin_memory(world *w, int servers, uint64_t seed);
+/* `like` is the world that it is to be the same as; NULL: the default. */
+void world_begin_memory(world *w, int servers, uint64_t seed, const world *like);
 void world_end(world *w);
 /* Lets things happen until `met`, on all sessions whose link is up. Ends the program when that takes too long. */
 void world_await(seat *s, bool (*met)(const seat *s), const char *what);
@@ -205,7 +208,7 @@ extern size_t trace_operations, trace_sessions;
 
 void coverage_note(const char *what, int error);
 /* Returns how many of the required situations were not met; and prints them. */
-unsigned coverage_missing(void);
+unsigned coverage_missing(int release);
 void coverage_print(void);
 
 /* ---- differences on purpose (breakage.c) ---- */

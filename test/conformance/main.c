@@ -22,7 +22,8 @@ static const char usage[] =
     "       conformance --self-test\n"
     "\n"
     "Plays random traces of operations on real servers and on the in-memory ensemble, and compares what each session\n"
-    "is told. --seed S --operations 1 plays the one trace S. --fresh gives the last third fresh seeds. --self-test\n"
+    "is told. The memory is like the release that the real servers say they are. --seed S --operations 1 plays the one "
+    "trace S. --fresh gives the last third fresh seeds. --self-test\n"
     "compares the in-memory ensemble with itself, and with itself broken in each way in turn: then a difference must\n"
     "be found. It needs no server.\n"
     "\n"
@@ -37,12 +38,15 @@ static void number_seats(world *w) {
     }
 }
 
+static int release; /* of the worlds that were begun last */
+
 static void begin_worlds(world worlds[WORLDS], const options *o) {
     memset(worlds, 0, WORLDS * sizeof *worlds);
-    if (o->self_test) world_begin_memory(&worlds[0], 1, o->seed);
+    if (o->self_test) world_begin_memory(&worlds[0], 1, o->seed, NULL);
     else world_begin_real(&worlds[0], o->servers);
-    world_begin_memory(&worlds[1], o->self_test ? 3 : o->servers, o->seed + 1);
+    world_begin_memory(&worlds[1], o->self_test ? 3 : o->servers, o->seed + 1, &worlds[0]);
     worlds[1].index = 1;
+    release = worlds[1].release;
     if (o->self_test) worlds[0].servers = worlds[1].servers = 1;
     for (int i = 0; i < WORLDS; i++) number_seats(&worlds[i]);
 }
@@ -92,6 +96,7 @@ static unsigned play(const options *o, unsigned differences_max) {
     world worlds[WORLDS];
     unsigned differences = 0;
     begin_worlds(worlds, o);
+    if (!o->self_test) printf("conformance: the real servers are ZooKeeper %s\n", worlds[0].version);
     trace_operations = trace_sessions = 0;
     uint64_t seed = o->seed;
     bool fresh = false;
@@ -115,7 +120,7 @@ static unsigned play(const options *o, unsigned differences_max) {
 static int compare_worlds(const options *o) {
     unsigned differences = play(o, DIFFERENCES_MAX);
     if (o->coverage) coverage_print();
-    unsigned missing = o->operations >= COVERED_FROM && !differences ? coverage_missing() : 0;
+    unsigned missing = o->operations >= COVERED_FROM && !differences ? coverage_missing(release) : 0;
     printf("conformance: operations %zu, sessions %zu, servers %d, differences %u\n", trace_operations, trace_sessions,
            o->servers, differences);
     return differences || missing ? 1 : 0;

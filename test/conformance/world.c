@@ -102,6 +102,10 @@ void world_begin_real(world *w, int servers) {
     w->calls = &calls;
     w->servers = servers;
     w->server = dv_test_server_start(servers, TICK_MS);
+    int release = dv_test_server_release(w->server, w->version, sizeof w->version);
+    static const int known[] = {DIVVY_TESTING_3_8, DIVVY_TESTING_3_9, DIVVY_TESTING_3_9_6};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (release >= known[i]) w->release = known[i];
 }
 
 /* ---- in memory ---- */
@@ -141,7 +145,7 @@ static void destroy_memory(world *w) {
     divvy_testing_ensemble_destroy(w->ensemble);
 }
 
-void world_begin_memory(world *w, int servers, uint64_t seed) {
+void world_begin_memory(world *w, int servers, uint64_t seed, const world *like) {
     static const world_calls calls = {open_memory,   pump_memory,  cut_memory,    restore_memory,
                                       expire_memory, leave_memory, destroy_memory};
     divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
@@ -151,6 +155,8 @@ void world_begin_memory(world *w, int servers, uint64_t seed) {
     config.max_session_timeout_ms = 60000;
     config.sync_limit_ticks = 10;
     config.seed = seed;
+    if (like) config.release = like->release;
+    w->release = config.release;
     w->name = "memory";
     w->calls = &calls;
     w->servers = servers;

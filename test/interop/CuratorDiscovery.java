@@ -3,7 +3,7 @@
 // usage: java -cp curator-x-discovery.jar:curator-recipes.jar:jackson-core.jar CuratorDiscovery.java HOSTS ROOT
 //     SESSION_MS
 //
-// Says {"ready":true} and then answers each line with one line: {"do":"names"} with {"names":[...]}, and so on for each
+// Says {"ready":true,"discovery":"JAR",...}, which names the jar of each of Curator's parts, and then answers each line with one line: {"do":"names"} with {"names":[...]}, and so on for each
 // of `answer`; with {"error":"..."} where Curator threw. `mode` chooses one of four discoveries on one session: "new"
 // writes "enabled", "old" does not (Curator's compatible mode), "string" and "void" take only such payloads.
 import com.fasterxml.jackson.databind.JsonNode;
@@ -14,13 +14,16 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.curator.CuratorZookeeperClient;
 import org.apache.curator.framework.CuratorFramework;
 import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.cache.CuratorCache;
 import org.apache.curator.framework.state.ConnectionState;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 import org.apache.curator.x.discovery.ProviderStrategy;
@@ -37,6 +40,7 @@ import org.apache.curator.x.discovery.details.ServiceCacheListener;
 import org.apache.curator.x.discovery.strategies.RandomStrategy;
 import org.apache.curator.x.discovery.strategies.RoundRobinStrategy;
 import org.apache.curator.x.discovery.strategies.StickyStrategy;
+import org.apache.zookeeper.ZooKeeper;
 
 class CuratorDiscovery {
     final ObjectMapper mapper = new ObjectMapper();
@@ -185,11 +189,19 @@ class CuratorDiscovery {
         }
     }
 
+    /** The file that a class has come from. */
+    static String jarOf(Class<?> type) throws Exception {
+        return Path.of(type.getProtectionDomain().getCodeSource().getLocation().toURI()).toRealPath().toString();
+    }
+
     public static void main(String[] args) throws Exception {
         PrintStream out = new PrintStream(System.out, true, StandardCharsets.UTF_8);
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         CuratorDiscovery peer = new CuratorDiscovery(args[0], args[1], Integer.parseInt(args[2]));
-        out.println("{\"ready\":true}");
+        out.println(peer.mapper.createObjectNode().put("ready", true)
+            .put("discovery", jarOf(ServiceDiscovery.class)).put("recipes", jarOf(CuratorCache.class))
+            .put("framework", jarOf(CuratorFramework.class)).put("client", jarOf(CuratorZookeeperClient.class))
+            .put("zookeeper", jarOf(ZooKeeper.class)));
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             try {
                 out.println(peer.answer(peer.mapper.readTree(line)));

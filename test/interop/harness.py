@@ -18,6 +18,7 @@ import threading
 import time
 import zlib
 
+import kazoo
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kazoo.recipe.partitioner import SetPartitioner
@@ -37,6 +38,10 @@ class Failure(AssertionError):
 def check(holds, message, *arguments):
     if not holds:
         raise Failure(message % arguments if arguments else message)
+
+
+# test/matrix/run tells which kazoo it has chosen.
+check(os.environ.get("DIVVY_TEST_KAZOO", kazoo.__version__) == kazoo.__version__, "kazoo is %s", kazoo.__version__)
 
 
 # ---- claims: who says that it works on what, and when ----

@@ -11,7 +11,11 @@ import time
 from harness import DEADLINE_S, HERE, check
 
 ROOT = "/registry/services"
-CLASSES = ":".join("/usr/share/java/%s.jar" % jar for jar in ("curator-x-discovery", "curator-recipes", "jackson-core"))
+# Other jars than those of the installed packages are chosen by the first. The second names the files that Curator must
+# have been loaded from.
+CLASSES = os.environ.get("DIVVY_CURATOR_CLASSPATH") or ":".join(
+    "/usr/share/java/%s.jar" % jar for jar in ("curator-x-discovery", "curator-recipes", "jackson-core"))
+EXPECTED = os.environ.get("DIVVY_TEST_CURATOR")
 JAVA = [os.path.join(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else "java",
         "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-cp", CLASSES]
 CURATOR_SESSION_MS = 6000  # long enough for a busy machine, and short enough to wait for its end
@@ -167,5 +171,8 @@ def curator(world):
         for jar in CLASSES.split(":"):
             check(os.path.exists(jar), "no %s: install libcurator-discovery-java and libcurator-recipes-java", jar)
         world.curator = Curator(world.hosts)
-        check(world.curator.answer() == {"ready": True}, "Curator is not ready")
+        answer = world.curator.answer()
+        check(answer.get("ready") is True, "Curator is not ready: %s", answer)
+        for part in ("discovery", "recipes", "framework", "client", "zookeeper") if EXPECTED else ():
+            check(answer[part] in EXPECTED.split(":"), "Curator's %s is %s, none of %s", part, answer[part], EXPECTED)
     return world.curator

@@ -206,6 +206,18 @@ bool dv_test_server_is(const dv_test_server *server, int number, const char *mod
     return dv_test_server_ask(server, number, "srvr", answer, sizeof answer) && strstr(answer, line);
 }
 
+int dv_test_server_release(const dv_test_server *server, char *version, size_t version_bytes) {
+    static const char before[] = "Zookeeper version: ";
+    char answer[OUTPUT_BYTES];
+    int major = 0, minor = 0, patch = 0;
+    const char *told = dv_test_server_ask(server, 1, "srvr", answer, sizeof answer) ? strstr(answer, before) : NULL;
+    if (told) told += sizeof before - 1;
+    if (!told || sscanf(told, "%d.%d.%d", &major, &minor, &patch) != 3)
+        dv_test_die("the server does not tell its version");
+    snprintf(version, version_bytes, "%.*s", (int)strspn(told, "0123456789."), told);
+    return 10000 * major + 100 * minor + patch;
+}
+
 int dv_test_server_leader(const dv_test_server *server) {
     int leader = 0;
     for (int number = 1; number <= server->servers; number++) {

@@ -55,6 +55,10 @@ bool dv_test_server_ask(const dv_test_server *server, int number, const char *wo
 /* Returns whether it says that it is in this mode: "standalone", "leader", "follower". */
 bool dv_test_server_is(const dv_test_server *server, int number, const char *mode);
 
+/* The release of the first server, two digits for each number but the first: 30800, 30903. `version` gets it as text,
+ * "3.9.3". */
+int dv_test_server_release(const dv_test_server *server, char *version, size_t version_bytes);
+
 /* The number of the leader of an ensemble in which all serve, else 0. */
 int dv_test_server_leader(const dv_test_server *server);
 

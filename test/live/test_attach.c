@@ -301,15 +301,15 @@ static void other_watcher(zhandle_t *handle, int type, int state, const char *pa
     if (state == ZOO_CONNECTED_STATE) atomic_fetch_add(&other_connected, 1);
 }
 
-/* The host may set another watcher afterwards: that one is called from then on, and stays; we hear of the session all
- * the same. */
-TEST(test_host_sets_another_watcher) {
+static void check_another_watcher(const char *chroot) {
     witness w;
     host h;
+    char address[64];
     atomic_store(&other_suspended, 0);
     atomic_store(&other_connected, 0);
     dv_test_proxy *proxy = dv_test_proxy_start(dv_test_server_address(server, 1));
-    host_open(&h, dv_test_proxy_address(proxy), HOST_TIMEOUT_MS);
+    snprintf(address, sizeof address, "%s%s", dv_test_proxy_address(proxy), chroot);
+    host_open(&h, address, HOST_TIMEOUT_MS);
     divvy_client_config config = witness_config(&w, NULL);
     divvy_client *client = attach_connected(&h, &config);
     zoo_set_watcher(h.handle, other_watcher);
@@ -334,6 +334,23 @@ TEST(test_host_sets_another_watcher) {
     assert_int_equal(atomic_load(&h.suspended), 0);
     host_close(&h);
     dv_test_proxy_stop(proxy);
+}
+
+/* The host may set another watcher afterwards: that one is called from then on, and stays; we hear of the session all
+ * the same. */
+TEST(test_host_sets_another_watcher) {
+    check_another_watcher("");
+}
+
+/* So it is where the host may not read its root, which ZooKeeper 3.9 does not let us watch. */
+TEST(test_root_is_hidden) {
+    struct ACL use = {ZOO_PERM_CREATE | ZOO_PERM_DELETE, ZOO_ANYONE_ID_UNSAFE};
+    struct ACL_vector acl = {1, &use};
+    host h;
+    host_open(&h, hosts(), HOST_TIMEOUT_MS);
+    assert_int_equal(zoo_create(h.handle, "/hidden", "", 0, &acl, 0, NULL, 0), ZOK);
+    host_close(&h);
+    check_another_watcher("/hidden");
 }
 
 TEST_GROUP(start_server, stop_server);

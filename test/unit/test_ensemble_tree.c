@@ -234,7 +234,8 @@ static divvy_client *open_as(const char *auth, int acl) {
     return open_client_with(e, config, -1);
 }
 
-/* Access lists: the creator may do anything, others read what is readable, and anybody may see that a node exists. */
+/* Access lists: the creator may do anything, others read what is readable, and with 3.8 anybody may see that a node
+ * exists. */
 TEST(test_access) {
     divvy_client *owner = open_as("anna:secret", DIVVY_ACL_CREATOR), *same = open_as("anna:secret", DIVVY_ACL_AUTO);
     divvy_client *shows = open_as("bert:secret", DIVVY_ACL_READABLE);
@@ -262,6 +263,76 @@ TEST(test_access) {
     divvy_client_close(owner);
     divvy_client_close(same);
     divvy_client_close(shows);
+}
+
+/* ZooKeeper 3.9 does not tell everybody that a node exists. A missing one is no secret, and can be watched. */
+TEST(test_exists_of_release) {
+    static const int releases[] = {0, DIVVY_TESTING_3_8, DIVVY_TESTING_3_9, DIVVY_TESTING_3_9_6};
+    for (size_t i = 0; i < sizeof releases / sizeof *releases; i++) {
+        tear_down(state);
+        divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
+        assert_int_equal(config.release, DIVVY_TESTING_3_8);
+        config.release = releases[i];
+        config.servers = 1; /* Nobody reads what is behind. */
+        e = open_ensemble(&config);
+        c = open_client(e, 10000, -1);
+        divvy_client *owner = open_as("anna:secret", DIVVY_ACL_CREATOR);
+        divvy_client *shows = open_as("bert:secret", DIVVY_ACL_READABLE);
+        seen_watch refused, missing;
+        watch_init(e, &refused);
+        watch_init(e, &missing);
+        assert_int_equal(do_create(owner, "/hers", DV_PERSISTENT), 0);
+        assert_int_equal(do_create(shows, "/his", DV_PERSISTENT), 0);
+        assert_int_equal(do_op(owner, &o, op_of(DV_EXISTS, "/hers")), 0);
+        assert_int_equal(do_op(c, &o, op_of(DV_EXISTS, "/his")), 0);
+        ask_op(c, &o, op_of(DV_EXISTS, "/hers"), &refused);
+        bool is_secret = releases[i] >= DIVVY_TESTING_3_9;
+        assert_int_equal(await(&o), is_secret ? DIVVY_EACCES : 0);
+        assert_int_equal(refused.watch.link != NULL, !is_secret);
+        ask_op(c, &o, op_of(DV_EXISTS, "/none"), &missing);
+        assert_int_equal(await(&o), DIVVY_ENOENT);
+        assert_int_equal(do_create(shows, "/none", DV_PERSISTENT), 0);
+        divvy_testing_run(e, 100);
+        assert_int_equal(missing.fired, 1);
+        divvy_client_close(owner);
+        divvy_client_close(shows);
+    }
+}
+
+/* A client that was away is told what it has missed of a node that is hidden from it, but not by ZooKeeper 3.9.6. */
+TEST(test_missed_of_release) {
+    static const int releases[] = {DIVVY_TESTING_3_8, DIVVY_TESTING_3_9, DIVVY_TESTING_3_9_6};
+    for (size_t i = 0; i < sizeof releases / sizeof *releases; i++) {
+        tear_down(state);
+        divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
+        config.release = releases[i];
+        config.servers = 1;
+        e = open_ensemble(&config);
+        c = open_client(e, 10000, -1);
+        divvy_client *owner = open_as("anna:secret", DIVVY_ACL_CREATOR);
+        static const char *const paths[] = {"/created", "/changed", "/children", "/shown"};
+        static const dv_kind kinds[] = {DV_EXISTS, DV_GET, DV_CHILDREN, DV_EXISTS};
+        seen_watch seen[4];
+        assert_int_equal(do_create(c, "/changed", DV_PERSISTENT), 0);
+        assert_int_equal(do_create(c, "/children", DV_PERSISTENT), 0);
+        for (size_t k = 0; k < 4; k++) {
+            watch_init(e, &seen[k]);
+            ask_op(c, &o, op_of(kinds[k], paths[k]), &seen[k]);
+            assert_int_equal(await(&o), kinds[k] == DV_EXISTS ? DIVVY_ENOENT : 0);
+        }
+        assert_int_equal(divvy_testing_link_client(e, c, DIVVY_TESTING_LINK_DOWN), 0);
+        assert_int_equal(do_op(owner, &o, op_of(DV_DELETE, "/changed")), 0);
+        assert_int_equal(do_op(owner, &o, op_of(DV_DELETE, "/children")), 0);
+        for (size_t k = 0; k < 3; k++) assert_int_equal(do_create(owner, paths[k], DV_PERSISTENT), 0);
+        assert_int_equal(divvy_testing_put(e, "/shown", NULL, 0, DIVVY_TESTING_PERSISTENT), 0);
+        assert_int_equal(divvy_testing_disconnect(e, c, DIVVY_TESTING_APPLIED, 0), 0);
+        assert_int_equal(divvy_testing_link_client(e, c, DIVVY_TESTING_LINK_UP), 0);
+        divvy_testing_run(e, 2000);
+        assert_int_equal(divvy_client_state(c), DIVVY_CONNECTED);
+        for (size_t k = 0; k < 3; k++) assert_int_equal(seen[k].fired, releases[i] < DIVVY_TESTING_3_9_6);
+        assert_int_equal(seen[3].fired, 1);
+        divvy_client_close(owner);
+    }
 }
 
 /* Refused credentials end the client. */
@@ -343,6 +414,13 @@ TEST(test_configs) {
     config.servers = 0;
     assert_int_equal(divvy_testing_ensemble_create(&none, &config), DIVVY_EINVAL);
     config.servers = 3;
+    static const int unknown[] = {-1, 1, 309, 30700, 30901, 31000};
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        config.release = unknown[i];
+        assert_int_equal(divvy_testing_ensemble_create(&none, &config), DIVVY_EINVAL);
+        assert_null(none);
+    }
+    config.release = DIVVY_TESTING_3_9;
     config.client_delay_min_ms = 2;
     assert_int_equal(divvy_testing_ensemble_create(&none, &config), DIVVY_EINVAL);
     assert_int_equal(divvy_testing_ensemble_create(NULL, NULL), DIVVY_EINVAL);

@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "znode/apache/estate.h"
@@ -24,12 +25,16 @@ struct dv_shared {
     bool ended;                /* expired, or refused: never touched again, since the host may close it */
     divvy_session_state heard; /* the last that was told; DIVVY_SUSPENDED at first */
     bool priming, primed;      /* the watch that is always armed */
+    bool root_hidden;          /* the host may not read the root, so that watch is on NO_NODE */
     bool has_thread;
     pthread_t thread; /* the native client's completion thread */
     dv_apache *guests;
     dv_pending_list orphans; /* requests of clients that have left */
     dv_estate estate;        /* and nodes */
 };
+
+/* A node that nobody makes. Since 3.9 a server lets us watch a node that exists only if we may read it. */
+#define NO_NODE "/divvy-watches-that-there-is-no-such-node"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t answer_came;
@@ -124,6 +129,10 @@ static void on_session_event(zhandle_t *handle, int type, int state, const char 
     if (before) before(handle, type, state, path, context);
 }
 
+static const char *primed_path(const dv_shared *s) {
+    return s->root_hidden ? NO_NODE : "/";
+}
+
 void dv_shared_on_watch(zhandle_t *handle, int type, int state, const char *path, void *context) {
     (void)context;
     dv_shared_lock();
@@ -133,7 +142,7 @@ void dv_shared_on_watch(zhandle_t *handle, int type, int state, const char *path
     } else if (s && path) {
         for (dv_apache *guest = s->guests; guest; guest = guest->next_guest)
             dv_apache_on_watch(handle, type, state, path, guest);
-        if (path[0] == '/' && !path[1] && type != ZOO_CHILD_EVENT) {
+        if (strcmp(path, primed_path(s)) == 0 && type != ZOO_CHILD_EVENT) {
             s->primed = false;
             prime(s);
         }
@@ -153,6 +162,9 @@ static void on_primed(int rc, const struct Stat *stat, const void *data) {
     if (rc == ZOK || rc == ZNONODE) {
         s->primed = true;
         if (!s->ended && zoo_state(s->handle) == ZOO_CONNECTED_STATE) hear(s, ZOO_CONNECTED_STATE);
+    } else if (rc == ZNOAUTH && !s->root_hidden) {
+        s->root_hidden = true; /* What does not exist may be watched by anyone. */
+        prime(s);
     } else if (rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT) {
         prime(s); /* The native client holds it back until it is connected, or has tried in vain. */
     }
@@ -162,10 +174,11 @@ static void on_primed(int rc, const struct Stat *stat, const void *data) {
 
 /* It allocates nothing itself: test/lsan.supp names it. */
 static int native_prime(dv_shared *s) {
-    return zoo_awexists(s->handle, "/", dv_shared_on_watch, dv_shared_context, on_primed, s);
+    return zoo_awexists(s->handle, primed_path(s), dv_shared_on_watch, dv_shared_context, on_primed, s);
 }
 
-/* A watch on the root, which hardly ever fires, but hears session events whatever the host does to its watcher. */
+/* A watch on the root (or on NO_NODE), which hardly ever fires, but hears session events whatever the host does to its
+ * watcher. */
 static void prime(dv_shared *s) {
     if (s->priming || s->ended || !in_use(s)) return;
     assert(s->handle);
