@@ -278,7 +278,7 @@ TEST(test_exists_of_release) {
         c = open_client(e, 10000, -1);
         divvy_client *owner = open_as("anna:secret", DIVVY_ACL_CREATOR);
         divvy_client *shows = open_as("bert:secret", DIVVY_ACL_READABLE);
-        seen_watch refused, missing;
+        static seen_watch refused, missing; /* closing the client looks at those that were not fired */
         watch_init(e, &refused);
         watch_init(e, &missing);
         assert_int_equal(do_create(owner, "/hers", DV_PERSISTENT), 0);
@@ -312,7 +312,7 @@ TEST(test_missed_of_release) {
         divvy_client *owner = open_as("anna:secret", DIVVY_ACL_CREATOR);
         static const char *const paths[] = {"/created", "/changed", "/children", "/shown"};
         static const dv_kind kinds[] = {DV_EXISTS, DV_GET, DV_CHILDREN, DV_EXISTS};
-        seen_watch seen[4];
+        static seen_watch seen[4];
         assert_int_equal(do_create(c, "/changed", DV_PERSISTENT), 0);
         assert_int_equal(do_create(c, "/children", DV_PERSISTENT), 0);
         for (size_t k = 0; k < 4; k++) {
