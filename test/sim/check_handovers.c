@@ -357,10 +357,15 @@ static void follow_answer(sim_member *m, sim_hand *h) {
     }
 }
 
+/* A place that waited before the call may have looked at its queue in it (T7). */
+void sim_handovers_check_call(sim_world *w) {
+    for (size_t i = 0; i < w->script->slots; i++)
+        memset(handovers_of(w)->hands[i].parked, 0, sizeof handovers_of(w)->hands[i].parked);
+}
+
 void sim_handovers_check_anew(sim_world *w) {
     for (size_t i = 0; i < w->script->slots; i++) {
         sim_hand *h = &handovers_of(w)->hands[i];
-        memset(h->parked, 0, sizeof h->parked);
         memset(h->by_list, 0, sizeof h->by_list);
         forget_waits(h);
         h->unseen = true;
