@@ -219,12 +219,16 @@ static bool is_heard(const sim_member *m) {
     return left_ms > m->client_config.session_timeout_ms / 2;
 }
 
+/* Short ones count as well: what was lost on a link stays lost until the servers notice it. */
+void sim_handovers_note_faults(sim_world *w) {
+    if (w->undo_count || divvy_testing_leader(w->ensemble) < 0) handovers_of(w)->calm_ms = w->now_ms;
+}
+
 /* Without faults for as long as servers may take to notice one. */
 static bool is_calm(const sim_member *m, const sim_hand *h) {
-    sim_world *w = m->world;
-    struct sim_handovers *all = handovers_of(w);
+    const sim_world *w = m->world;
+    const struct sim_handovers *all = handovers_of(w);
     const sim_script *s = w->script;
-    if (w->undo_count || divvy_testing_leader(w->ensemble) < 0) all->calm_ms = w->now_ms;
     int64_t quiet_ms = s->sync_limit_ticks * s->tick_ms + s->election_max_ms + SLACK_MS;
     /* A connection whose server was started again is given up after that, too. */
     if (quiet_ms < m->client_config.session_timeout_ms) quiet_ms = m->client_config.session_timeout_ms;

@@ -343,6 +343,7 @@ static void look_at_settling(sim_member *m) {
 
 void sim_check_step(sim_world *w) {
     bool calm = w->script->profile == SIM_CHURN && !w->script->kazoo;
+    sim_handovers_note_faults(w);
     for (size_t i = 0; i < w->script->slots; i++) {
         sim_member *m = &w->members[i];
         if (m->phase == SIM_ABSENT) continue;
