@@ -325,10 +325,11 @@ static void check_taker(sim_member *m, sim_hand *h, const dv_item *own, size_t i
                     (long long)(w->now_ms - h->absent_ms[item]));
 }
 
-static void forget_waits(sim_hand *h) {
-    memset(h->stale_ms, 0, sizeof h->stale_ms);
-    memset(h->idle_ms, 0, sizeof h->idle_ms);
-    memset(h->absent_ms, 0, sizeof h->absent_ms);
+/* Keeps those of `but`, which may be NULL. An item that has left the member's sets, and comes back, waits from then. */
+static void forget_waits(sim_hand *h, const bool *but) {
+    for (size_t i = 0; i < SIM_ITEMS_MAX; i++) {
+        if (!but || !but[i]) h->stale_ms[i] = h->idle_ms[i] = h->absent_ms[i] = 0;
+    }
 }
 
 static void look(sim_member *m, sim_hand *h) {
@@ -337,16 +338,18 @@ static void look(sim_member *m, sim_hand *h) {
     if (w->now_ms < h->looked_ms + LOOK_MS) return;
     h->looked_ms = w->now_ms;
     bool calm = is_calm(m, h) && p->life == DV_LIFE_TAKING_PART && p->target_valid;
-    if (!calm) forget_waits(h);
+    bool looked_at[SIM_ITEMS_MAX] = {false};
     for (size_t i = 0; i < dv_item_count(p); i++) {
         const dv_item *own = dv_item_at(p, i);
         size_t item = item_at(p, i);
         check_patience(m, own, item);
         if (!calm) continue;
+        looked_at[item] = true;
         check_gap(m, h, own, item);
         check_giver(m, own, item);
         check_taker(m, h, own, item);
     }
+    forget_waits(h, looked_at);
 }
 
 /* ---- steps ---- */
@@ -371,7 +374,7 @@ void sim_handovers_check_anew(sim_world *w) {
     for (size_t i = 0; i < w->script->slots; i++) {
         sim_hand *h = &handovers_of(w)->hands[i];
         memset(h->by_list, 0, sizeof h->by_list);
-        forget_waits(h);
+        forget_waits(h, NULL);
         h->unseen = true;
     }
 }
