@@ -253,10 +253,12 @@ static bool has_place(const sim_world *w, size_t item, int64_t session) {
     return false;
 }
 
-/* Somebody has deleted a place of the giver's, whose note says leaving until its session ends. */
-static bool waits_for_touched(const sim_world *w, const dv_item *own) {
+/* The giver's place has gone, and its note says leaving until its session ends: somebody has deleted the place, or the
+ * giver closed its client without a connection when places had been deleted, and the note was still to come. */
+static bool waits_for_session(sim_world *w, const dv_item *own) {
     const sim_note *giver = own->giver ? sim_note_of_node(w, own->giver->node) : NULL;
-    return giver && dv_contender_is_parked(own->place) && sim_session_touched(w, giver->session);
+    if (!giver || !dv_contender_is_parked(own->place)) return false;
+    return sim_session_touched(w, giver->session) || (giver->stands && !sim_member_of_session(w, giver->session));
 }
 
 static void check_gap(sim_member *m, sim_hand *h, const dv_item *own, size_t item) {
@@ -267,7 +269,7 @@ static void check_gap(sim_member *m, sim_hand *h, const dv_item *own, size_t ite
         sim_violate(w, "L7", "%s has given up %s for %lld ms, and its place stands", m->name, w->items[item],
                     (long long)(w->now_ms - h->stale_ms[item]));
     bool first = own->wanted && !own->shown && own->place && dv_contender_stands(own->place) &&
-                 w->truth.queues[item].first == dv_contender_token(own->place) && !waits_for_touched(w, own);
+                 w->truth.queues[item].first == dv_contender_token(own->place) && !waits_for_session(w, own);
     if (lasts(w, &h->idle_ms[item], first) > limit_ms)
         sim_violate(w, "L7", "%s is to have %s, is the first for %lld ms, and has not noticed", m->name, w->items[item],
                     (long long)(w->now_ms - h->idle_ms[item]));
