@@ -219,12 +219,16 @@ static bool is_heard(const sim_member *m) {
     return left_ms > m->client_config.session_timeout_ms / 2;
 }
 
+/* Short ones count as well: what was lost on a link stays lost until the servers notice it. */
+void sim_handovers_note_faults(sim_world *w) {
+    if (w->undo_count || divvy_testing_leader(w->ensemble) < 0) handovers_of(w)->calm_ms = w->now_ms;
+}
+
 /* Without faults for as long as servers may take to notice one. */
 static bool is_calm(const sim_member *m, const sim_hand *h) {
-    sim_world *w = m->world;
-    struct sim_handovers *all = handovers_of(w);
+    const sim_world *w = m->world;
+    const struct sim_handovers *all = handovers_of(w);
     const sim_script *s = w->script;
-    if (w->undo_count || divvy_testing_leader(w->ensemble) < 0) all->calm_ms = w->now_ms;
     int64_t quiet_ms = s->sync_limit_ticks * s->tick_ms + s->election_max_ms + SLACK_MS;
     /* A connection whose server was started again is given up after that, too. */
     if (quiet_ms < m->client_config.session_timeout_ms) quiet_ms = m->client_config.session_timeout_ms;
@@ -249,10 +253,12 @@ static bool has_place(const sim_world *w, size_t item, int64_t session) {
     return false;
 }
 
-/* Somebody has deleted a place of the giver's, whose note says leaving until its session ends. */
-static bool waits_for_touched(const sim_world *w, const dv_item *own) {
+/* The giver's place has gone, and its note says leaving until its session ends: somebody has deleted the place, or the
+ * giver closed its client without a connection when places had been deleted, and the note was still to come. */
+static bool waits_for_session(sim_world *w, const dv_item *own) {
     const sim_note *giver = own->giver ? sim_note_of_node(w, own->giver->node) : NULL;
-    return giver && dv_contender_is_parked(own->place) && sim_session_touched(w, giver->session);
+    if (!giver || !dv_contender_is_parked(own->place)) return false;
+    return sim_session_touched(w, giver->session) || (giver->stands && !sim_member_of_session(w, giver->session));
 }
 
 static void check_gap(sim_member *m, sim_hand *h, const dv_item *own, size_t item) {
@@ -263,7 +269,7 @@ static void check_gap(sim_member *m, sim_hand *h, const dv_item *own, size_t ite
         sim_violate(w, "L7", "%s has given up %s for %lld ms, and its place stands", m->name, w->items[item],
                     (long long)(w->now_ms - h->stale_ms[item]));
     bool first = own->wanted && !own->shown && own->place && dv_contender_stands(own->place) &&
-                 w->truth.queues[item].first == dv_contender_token(own->place) && !waits_for_touched(w, own);
+                 w->truth.queues[item].first == dv_contender_token(own->place) && !waits_for_session(w, own);
     if (lasts(w, &h->idle_ms[item], first) > limit_ms)
         sim_violate(w, "L7", "%s is to have %s, is the first for %lld ms, and has not noticed", m->name, w->items[item],
                     (long long)(w->now_ms - h->idle_ms[item]));
@@ -321,10 +327,11 @@ static void check_taker(sim_member *m, sim_hand *h, const dv_item *own, size_t i
                     (long long)(w->now_ms - h->absent_ms[item]));
 }
 
-static void forget_waits(sim_hand *h) {
-    memset(h->stale_ms, 0, sizeof h->stale_ms);
-    memset(h->idle_ms, 0, sizeof h->idle_ms);
-    memset(h->absent_ms, 0, sizeof h->absent_ms);
+/* Keeps those of `but`, which may be NULL. An item that has left the member's sets, and comes back, waits from then. */
+static void forget_waits(sim_hand *h, const bool *but) {
+    for (size_t i = 0; i < SIM_ITEMS_MAX; i++) {
+        if (!but || !but[i]) h->stale_ms[i] = h->idle_ms[i] = h->absent_ms[i] = 0;
+    }
 }
 
 static void look(sim_member *m, sim_hand *h) {
@@ -333,16 +340,18 @@ static void look(sim_member *m, sim_hand *h) {
     if (w->now_ms < h->looked_ms + LOOK_MS) return;
     h->looked_ms = w->now_ms;
     bool calm = is_calm(m, h) && p->life == DV_LIFE_TAKING_PART && p->target_valid;
-    if (!calm) forget_waits(h);
+    bool looked_at[SIM_ITEMS_MAX] = {false};
     for (size_t i = 0; i < dv_item_count(p); i++) {
         const dv_item *own = dv_item_at(p, i);
         size_t item = item_at(p, i);
         check_patience(m, own, item);
         if (!calm) continue;
+        looked_at[item] = true;
         check_gap(m, h, own, item);
         check_giver(m, own, item);
         check_taker(m, h, own, item);
     }
+    forget_waits(h, looked_at);
 }
 
 /* ---- steps ---- */
@@ -357,12 +366,17 @@ static void follow_answer(sim_member *m, sim_hand *h) {
     }
 }
 
+/* A place that waited before the call may have looked at its queue in it (T7). */
+void sim_handovers_check_call(sim_world *w) {
+    for (size_t i = 0; i < w->script->slots; i++)
+        memset(handovers_of(w)->hands[i].parked, 0, sizeof handovers_of(w)->hands[i].parked);
+}
+
 void sim_handovers_check_anew(sim_world *w) {
     for (size_t i = 0; i < w->script->slots; i++) {
         sim_hand *h = &handovers_of(w)->hands[i];
-        memset(h->parked, 0, sizeof h->parked);
         memset(h->by_list, 0, sizeof h->by_list);
-        forget_waits(h);
+        forget_waits(h, NULL);
         h->unseen = true;
     }
 }

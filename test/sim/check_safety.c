@@ -200,6 +200,7 @@ static void look_at_items(sim_member *m, bool all_anew) {
 void sim_check_anew(sim_world *w) {
     int64_t before_ms = w->now_ms;
     w->now_ms = divvy_testing_now_ms(w->ensemble);
+    sim_handovers_check_call(w);
     if (w->now_ms == before_ms) return;
     sim_handovers_check_anew(w);
     for (size_t i = 0; i < w->script->slots; i++) {
@@ -342,6 +343,7 @@ static void look_at_settling(sim_member *m) {
 
 void sim_check_step(sim_world *w) {
     bool calm = w->script->profile == SIM_CHURN && !w->script->kazoo;
+    sim_handovers_note_faults(w);
     for (size_t i = 0; i < w->script->slots; i++) {
         sim_member *m = &w->members[i];
         if (m->phase == SIM_ABSENT) continue;

@@ -1,5 +1,5 @@
 /* The events of a script: what they do, and how their effects end. SPDX-License-Identifier: Apache-2.0 */
-#include "sim.h"
+#include "handovers.h"
 #include "testing/ensemble.h"
 
 /* ---- effects that end ---- */
@@ -9,6 +9,7 @@ static void undo_later(sim_world *w, int64_t after_ms, sim_undo_kind kind, unsig
     bool of_member = kind == SIM_UNDO_LINK || kind == SIM_UNDO_PAUSE || kind == SIM_UNDO_CALLBACK;
     unsigned incarnation = of_member ? w->members[a].incarnation : 0;
     w->undos[w->undo_count++] = (sim_undo){w->now_ms + after_ms, kind, a, b, incarnation};
+    sim_handovers_note_faults(w);
 }
 
 int64_t sim_next_undo(const sim_world *w) {

@@ -74,6 +74,10 @@ bool sim_session_touched(const sim_world *w, int64_t session);
 
 /* ---- check_handovers.c ---- */
 void sim_handovers_check_step(sim_member *m);
+/* At each step, and when a fault begins: it may end before the next step. */
+void sim_handovers_note_faults(sim_world *w);
+/* Steps may have been made inside a call, though no time has gone on: messages without a delay take none. */
+void sim_handovers_check_call(sim_world *w);
 /* Time has gone on inside a call, and steps in it were not looked at. */
 void sim_handovers_check_anew(sim_world *w);
 
