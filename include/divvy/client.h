@@ -86,9 +86,9 @@ typedef struct {
      * safe. Larger than it is costs time, and is safe; smaller than it is can give one thing two owners
      * (docs/protocol.md, C3). Where the server answers the four letter word "conf", the client compares, and ends a
      * session whose tick was told too small: DIVVY_AUTH_FAILED, with the reason in divvy_client_error(). Elsewhere
-     * nobody notices. One value for the whole ensemble. 1 to 3600000. On observers that follow the leader the clock
-     * holds as on followers. Behind an observer master (observerMasterPort) no value is safe: such observers are not
-     * supported */
+     * only the log says that nobody did. One value for the whole ensemble. 1 to 3600000. On observers that follow the
+     * leader the clock holds as on followers. Behind an observer master (observerMasterPort) no value is safe: such
+     * observers are not supported */
     int64_t ensemble_tick_ms;
     int manual;                  /**< 1: no thread of ours runs the loop; the caller runs divvy_client_process(), in
                                      time: all that is held is lost when it does not come */

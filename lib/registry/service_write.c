@@ -227,7 +227,7 @@ static void put_new(dv_service *s, bool replaces, int32_t version, int64_t now) 
     if (replaces) ops[count++] = node_op(s, DV_DELETE, version);
     ops[count++] = node_op(s, DV_CREATE, 0);
     s->creating = count == 1;
-    if (count == 1) sent(s, znode->backend->submit(znode, ops, NULL, on_created, s), now);
+    if (count == 1) sent(s, dv_znode_submit_create(znode, ops, on_created, s), now);
     else sent(s, dv_znode_multi(znode, ops, count, claim ? on_claimed : on_replaced, s), now);
 }
 

@@ -103,7 +103,9 @@ static void on_single(void *context, const dv_reply *reply, int64_t now) {
 static void send_single(dv_batch *batch, batch_entry *e) {
     dv_znode *znode = batch->znode;
     assert(!e->next && !e->made);
-    if (znode->backend->submit(znode, &e->op, NULL, on_single, e) == 0) return;
+    int error = e->op.kind == DV_CREATE ? dv_znode_submit_create(znode, &e->op, on_single, e)
+                                        : znode->backend->submit(znode, &e->op, NULL, on_single, e);
+    if (error == 0) return;
     e->event.run = report_unsent;
     znode->sink.post(znode->sink.queue, &e->event);
 }

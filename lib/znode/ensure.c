@@ -13,7 +13,7 @@ typedef struct {
     void *context;
     char **ancestors; /* from the top down, the path itself last */
     size_t count, answered;
-    bool cut_short; /* there was no memory to ask for all of them */
+    bool there; /* the path itself */
     int first_error;
 } ensure;
 
@@ -26,22 +26,20 @@ static void finish(ensure *e, int error, int64_t now) {
     done(context, error, now);
 }
 
-static void make_all(ensure *e, int64_t now);
-
 /* An ancestor may be there and yet forbid us to create it; what counts is that the path itself is there in the end. */
-static void on_created(void *context, const dv_reply *reply, int64_t now) {
+static void on_ancestor(void *context, const dv_reply *reply, int64_t now) {
     ensure *e = context;
     assert(e->answered < e->count);
     e->answered++;
     bool there = reply->error == 0 || reply->error == DIVVY_EEXIST;
     if (!there && !e->first_error) e->first_error = reply->error;
-    if (e->answered < e->count) return;
-    if (!there && e->first_error == DIVVY_EUNSUPPORTED && e->mode == DV_CONTAINER && !e->cut_short) {
-        e->mode = DV_PERSISTENT;
-        make_all(e, now);
-    } else {
-        finish(e, there && !e->cut_short ? 0 : e->first_error, now);
-    }
+    if (e->answered == e->count) finish(e, e->there ? 0 : e->first_error, now);
+}
+
+static void on_path(void *context, const dv_reply *reply, int64_t now) {
+    ensure *e = context;
+    e->there = reply->error == 0 || reply->error == DIVVY_EEXIST;
+    on_ancestor(e, reply, now); /* which need not be the last answer (B8) */
 }
 
 static bool split(ensure *e) {
@@ -60,12 +58,10 @@ static bool split(ensure *e) {
 
 static void make_all(ensure *e, int64_t now) {
     assert(e->count > 0);
-    e->answered = 0;
-    e->first_error = 0;
     for (size_t i = 0; i < e->count; i++) {
-        if (dv_znode_create(e->znode, e->ancestors[i], "", 0, e->mode, on_created, e) == 0) continue;
+        dv_reply_fn done = i + 1 < e->count ? on_ancestor : on_path;
+        if (dv_znode_create(e->znode, e->ancestors[i], "", 0, e->mode, done, e) == 0) continue;
         /* Those that were sent answer yet. */
-        e->cut_short = true;
         e->first_error = DIVVY_ENOMEM;
         size_t unsent = e->count - i;
         for (size_t j = i; j < e->count; j++) free(e->ancestors[j]);

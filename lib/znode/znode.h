@@ -55,7 +55,7 @@ typedef enum { DV_CREATE, DV_DELETE, DV_SET, DV_CHECK, DV_GET, DV_EXISTS, DV_CHI
 enum { DV_KINDS = DV_CHILDREN + 1 };
 
 /* B7: the servers delete a container some time after its last child. It is never part of a multi: the native client
- * would abort the process. Servers before 3.5.3 refuse it with DIVVY_EUNSUPPORTED. */
+ * would abort the process. Servers that have none make a persistent node of it (B8). */
 enum { DV_PERSISTENT = 0, DV_EPHEMERAL = 1, DV_SEQUENTIAL = 2, DV_CONTAINER = 4 };
 
 typedef struct {
@@ -154,6 +154,14 @@ typedef struct {
 /* Makes a backend. 0, or DIVVY_EINVAL with *reason about hosts, or DIVVY_ENOMEM. */
 typedef int (*dv_backend_new_fn)(dv_znode **out, const dv_backend_config *config, const char **reason, void *context);
 
+/* What a client has learned of a request that not all servers know (B8). */
+typedef struct {
+    bool works;          /* a server has answered one */
+    bool missing;        /* refused: the fallback is used until the client is closed */
+    unsigned deaths;     /* connections that ended while one was under way, and none had been answered */
+    uint64_t connection; /* the number of the last one of those */
+} dv_optional;
+
 /* The head of every backend's session object. */
 struct dv_znode {
     const dv_znode_backend *backend;
@@ -165,6 +173,7 @@ struct dv_znode {
     void *context;
     bool attached; /* to a session of a host's, which may live on when we have given it up */
     bool traces;   /* each request and each answer is logged */
+    dv_optional create2, containers;
 };
 
 static inline int dv_znode_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context) {
@@ -176,11 +185,14 @@ static inline void dv_znode_unwatch(dv_znode *znode, dv_watch *watch) {
 static inline int64_t dv_znode_now_ms(const dv_znode *znode) {
     return znode->backend->now_ms(znode);
 }
-static inline int dv_znode_create(dv_znode *znode, const char *path, const void *data, size_t data_bytes, int mode,
-                                  dv_reply_fn done, void *context) {
-    dv_op op = {.kind = DV_CREATE, .path = path, .data = data, .data_bytes = data_bytes, .mode = mode};
-    return znode->backend->submit(znode, &op, NULL, done, context);
-}
+/* Creates a node, by another request where the servers lack the usual one (create.c). A reply may then come later than
+ * those to requests that were submitted after it. */
+int dv_znode_create(dv_znode *znode, const char *path, const void *data, size_t data_bytes, int mode, dv_reply_fn done,
+                    void *context);
+/* The same for an operation that is given whole. */
+int dv_znode_submit_create(dv_znode *znode, const dv_op *op, dv_reply_fn done, void *context);
+/* Uses the fallbacks from now on, as the servers are known not to be ZooKeeper. */
+void dv_znode_lacks_requests(dv_znode *znode);
 static inline int dv_znode_delete(dv_znode *znode, const char *path, int32_t version, dv_reply_fn done, void *context) {
     dv_op op = {.kind = DV_DELETE, .path = path, .version = version};
     return znode->backend->submit(znode, &op, NULL, done, context);

@@ -295,8 +295,7 @@ static int fill_random(dv_znode *znode, void *bytes, size_t count) {
 }
 
 static void fill_stats(const dv_znode *znode, divvy_stats *out) {
-    (void)znode;
-    *out = (divvy_stats){.requests = 0};
+    *out = (divvy_stats){.connects = of(znode)->connections};
 }
 
 static const char *servers(const dv_znode *znode, int *error) {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/names.h"
 #include "lib/test.h"
 #include "lib/wait.h"
 #include "znode/apache/hosts.h"
@@ -228,6 +229,58 @@ TEST(test_names) {
     free(literals);
 }
 
+/* --- names whose addresses change ------------------------------------------------------------------------------- */
+
+/* The order is that of seed 3. */
+static const char *seen(dv_hosts *hosts) {
+    static char out[256];
+    int error;
+    char *literals = dv_hosts_resolve(hosts, 3, &error);
+    snprintf(out, sizeof out, "%s", literals ? literals : "none");
+    free(literals);
+    return out;
+}
+
+static bool has(const char *literals, const char *ip) {
+    return strstr(literals, ip) != NULL;
+}
+
+/* H2: a name that cannot be resolved for a time keeps its addresses, and one that can has those of now. */
+TEST(test_name_server_fails) {
+    dv_hosts hosts;
+    assert_int_equal(dv_hosts_parse(&hosts, "a.names:1,b.names:2,c.names:3", NULL), 0);
+    dv_names_set("a.names", "10.0.0.1 10.0.1.1");
+    dv_names_set("b.names", "10.0.0.2 ::2");
+    dv_names_set("c.names", NULL);
+    const char *first = seen(&hosts);
+    assert_true(has(first, "10.0.0.1:1") && has(first, "10.0.1.1:1") && has(first, "10.0.0.2:2") &&
+                has(first, "::2:2"));
+    dv_names_set("b.names", NULL);
+    dv_names_set("a.names", "10.0.0.9");
+    dv_names_set("c.names", "10.0.0.3");
+    const char *second = seen(&hosts);
+    assert_true(has(second, "10.0.0.9:1") && has(second, "10.0.0.2:2") && has(second, "::2:2"));
+    assert_true(has(second, "10.0.0.3:3") && !has(second, "10.0.0.1:1"));
+    dv_names_set("a.names", NULL);
+    dv_names_set("c.names", NULL);
+    char before[256];
+    snprintf(before, sizeof before, "%s", second);
+    assert_string_equal(seen(&hosts), before);
+    dv_hosts_free(&hosts);
+}
+
+/* The same addresses in another order are the same list, which the native client is not given again. */
+TEST(test_name_server_turns_them_round) {
+    dv_hosts hosts;
+    assert_int_equal(dv_hosts_parse(&hosts, "a.names", NULL), 0);
+    char before[256];
+    dv_names_set("a.names", "10.0.0.1 10.0.0.2 10.0.0.3");
+    snprintf(before, sizeof before, "%s", seen(&hosts));
+    dv_names_set("a.names", "10.0.0.3 10.0.0.1 10.0.0.2");
+    assert_string_equal(seen(&hosts), before);
+    dv_hosts_free(&hosts);
+}
+
 /* --- in the background ------------------------------------------------------------------------------------------ */
 
 static struct {
@@ -252,6 +305,7 @@ static int posted(void) {
 }
 
 static char *answer;
+static dv_hosts job_hosts;
 
 static void on_resolved(void *context, char *literals) {
     assert_ptr_equal(context, &answer);
@@ -259,13 +313,12 @@ static void on_resolved(void *context, char *literals) {
 }
 
 static dv_resolve_job *start(const char *text, int delay_ms) {
-    dv_hosts hosts;
     queue.posted = 0;
     answer = NULL;
-    assert_int_equal(dv_hosts_parse(&hosts, text, NULL), 0);
-    dv_resolve_job *job = dv_resolve_start(&hosts, 1, delay_ms, (dv_sink){post, NULL}, on_resolved, &answer);
+    dv_hosts_free(&job_hosts);
+    assert_int_equal(dv_hosts_parse(&job_hosts, text, NULL), 0);
+    dv_resolve_job *job = dv_resolve_start(&job_hosts, 1, delay_ms, (dv_sink){post, NULL}, on_resolved, &answer);
     assert_non_null(job);
-    dv_hosts_free(&hosts); /* The job has a copy. */
     return job;
 }
 
@@ -288,6 +341,22 @@ TEST(test_job) {
     free(answer);
     assert_true(DV_WAIT(threads() == before, PATIENCE_MS));
     assert_int_equal(posted(), 1);
+}
+
+/* What one job has found the next one knows. */
+TEST(test_job_remembers) {
+    dv_names_set("a.names", "10.0.0.1");
+    start("a.names:9", 0);
+    for (int times = 0; times < 2; times++) {
+        assert_true(DV_WAIT(posted() == 1, PATIENCE_MS));
+        queue.event->run(queue.event, 0);
+        assert_string_equal(answer, "10.0.0.1:9");
+        free(answer);
+        dv_names_set("a.names", NULL);
+        queue.posted = 0;
+        if (times == 0)
+            assert_non_null(dv_resolve_start(&job_hosts, 1, 0, (dv_sink){post, NULL}, on_resolved, &answer));
+    }
 }
 
 /* A job dropped after it was done, but before its event ran, tells nobody. */
@@ -327,4 +396,10 @@ static int set_up(void **state) {
     return pthread_join(thread, NULL);
 }
 
-TEST_GROUP(set_up, NULL);
+static int tear_down(void **state) {
+    (void)state;
+    dv_hosts_free(&job_hosts);
+    return 0;
+}
+
+TEST_GROUP(set_up, tear_down);

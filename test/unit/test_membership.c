@@ -157,6 +157,10 @@ TEST_IN(test_directory_goes, set_up, tear_down) {
 /* A lost create is resolved behind a barrier: ours is kept, one that is not there is made under another name, one of
  * another session's is none of ours. */
 TEST_IN(test_lost_create, set_up, tear_down) {
+    join(); /* so that the servers are known to have creates (B8) */
+    dv_tree_serve_all(tree);
+    leave();
+    dv_tree_serve_all(tree);
     for (int outcome = 0; outcome < 3; outcome++) {
         join();
         answer_error(0);

@@ -52,11 +52,25 @@ static bool add_credentials(dv_apache *apache) {
     return apache->auth_added;
 }
 
+static void say(dv_apache *apache, int level, const char *message) {
+    apache->znode.on_log(apache->znode.context, level, message);
+}
+
 static void on_tick(void *context, int64_t tick_ms, int64_t now) {
     dv_apache *apache = context;
     assert(apache->tick_job);
     apache->tick_job = NULL;
     if (tick_ms) apache->znode.on_tick(apache->znode.context, tick_ms, now);
+    else
+        say(apache, DIVVY_LOG_INFO,
+            "the server does not say its tickTime: it does not allow the four letter word \"conf\", is no ZooKeeper, "
+            "or "
+            "did not answer in time. ensemble_tick_ms was not checked; make sure that it is not smaller than tickTime");
+}
+
+/* B8: ClickHouse Keeper counts its sessions from 1. Numbers of ZooKeeper's hold a server's number and the time. */
+static bool is_counted(int64_t session_id) {
+    return session_id > 0 && session_id <= UINT32_MAX;
 }
 
 /* C3: a told tick that is too small would make two owners, so it is compared with what the server says, if it does. */
@@ -91,6 +105,7 @@ static void run_news(dv_event *event, int64_t now) {
     bool over = news.state == DIVVY_LOST || news.state == DIVVY_AUTH_FAILED;
     if (over) dv_apache_clear_watches(apache);
     if (news.state == DIVVY_CONNECTED) ask_tick(apache, &server);
+    if (news.state == DIVVY_CONNECTED && is_counted(news.session_id)) dv_znode_lacks_requests(&apache->znode);
     apache->znode.on_session(apache->znode.context, &news, now);
     /* The native client may keep operations of a dead session for ever. */
     if (over) dv_apache_fail_all(apache, news.state == DIVVY_LOST ? DIVVY_ELOST : DIVVY_EAUTH, now);
@@ -138,10 +153,6 @@ static int open_handle(dv_apache *apache) {
     apache->auth_added = false;
     add_credentials(apache);
     return 0;
-}
-
-static void say(dv_apache *apache, int level, const char *message) {
-    apache->znode.on_log(apache->znode.context, level, message);
 }
 
 static void on_resolved(void *context, char *literals) {

@@ -16,7 +16,7 @@
 #include "znode/apache/apache.h"
 #include "znode/path.h"
 
-enum { RETRY_MS = 1000, HOSTS_MAX = 64, HOST_NAME_BYTES_MAX = 255, LITERAL_BYTES = INET6_ADDRSTRLEN + 8 };
+enum { RETRY_MS = 1000, HOSTS_MAX = 64, HOST_NAME_BYTES_MAX = 255 };
 static const char DEFAULT_PORT[] = "2181";
 
 static int set_host(dv_host *host, const char *name, size_t name_bytes, const char *port, size_t port_bytes,
@@ -103,7 +103,10 @@ int dv_hosts_parse(dv_hosts *out, const char *text, const char **reason) {
 }
 
 void dv_hosts_free(dv_hosts *hosts) {
-    for (size_t i = 0; i < hosts->count; i++) free(hosts->hosts[i].name);
+    for (size_t i = 0; i < hosts->count; i++) {
+        free(hosts->hosts[i].name);
+        free(hosts->hosts[i].known);
+    }
     free(hosts->hosts);
     free(hosts->chroot);
     *hosts = (dv_hosts){NULL, 0, NULL};
@@ -123,43 +126,65 @@ bool dv_hosts_are_literal(const dv_hosts *hosts) {
     return true;
 }
 
-typedef char literal[LITERAL_BYTES];
-
-static size_t add_literals(literal *to, size_t count, size_t max, const dv_host *host) {
+/* Looks a name up. One that cannot be resolved now keeps its addresses (H2). */
+static void look_again(dv_host *host) {
     struct addrinfo *found = NULL;
-    if (look_up(host, 0, &found) != 0) return count;
-    for (struct addrinfo *a = found; a && count < max; a = a->ai_next) {
+    size_t count = 0, most = 0;
+    if (look_up(host, 0, &found) != 0) return;
+    for (const struct addrinfo *a = found; a; a = a->ai_next) most++;
+    dv_literal *literals = calloc(most, sizeof *literals);
+    for (const struct addrinfo *a = found; a && literals; a = a->ai_next) {
         char ip[INET6_ADDRSTRLEN];
         if (getnameinfo(a->ai_addr, a->ai_addrlen, ip, sizeof ip, NULL, 0, NI_NUMERICHOST) != 0) continue;
-        snprintf(to[count], LITERAL_BYTES, "%s:%s", ip, host->port);
-        bool known = false;
-        for (size_t i = 0; i < count; i++) known |= strcmp(to[i], to[count]) == 0;
-        if (!known) count++;
+        snprintf(literals[count++], sizeof *literals, "%s:%s", ip, host->port);
     }
     freeaddrinfo(found);
+    if (count) {
+        free(host->known);
+        host->known = literals;
+        host->known_count = count;
+    } else {
+        free(literals);
+    }
+}
+
+static size_t add_literals(dv_literal *to, size_t count, size_t max, const dv_host *host) {
+    for (size_t k = 0; k < host->known_count && count < max; k++) {
+        bool repeated = false;
+        for (size_t i = 0; i < count; i++) repeated |= strcmp(to[i], host->known[k]) == 0;
+        if (!repeated) memcpy(to[count++], host->known[k], sizeof *to);
+    }
     return count;
 }
 
-static void shuffle(literal *literals, size_t count, uint64_t seed) {
+static int compare(const void *a, const void *b) {
+    return strcmp(a, b);
+}
+
+/* Name servers give the addresses of a name in any order: the same ones must lead to the same list. */
+static void shuffle(dv_literal *literals, size_t count, uint64_t seed) {
+    qsort(literals, count, sizeof *literals, compare);
     for (size_t i = count; i > 1; i--) {
         seed = seed * 6364136223846793005u + 1442695040888963407u;
         size_t j = (size_t)(seed >> 33) % i;
-        literal swap;
+        dv_literal swap;
         memcpy(swap, literals[i - 1], sizeof swap);
         memcpy(literals[i - 1], literals[j], sizeof swap);
         memcpy(literals[j], swap, sizeof swap);
     }
 }
 
-char *dv_hosts_resolve(const dv_hosts *hosts, uint64_t seed, int *error) {
+char *dv_hosts_resolve(dv_hosts *hosts, uint64_t seed, int *error) {
     enum { ADDRESSES_MAX = 4 * HOSTS_MAX };
-    literal *literals = calloc(ADDRESSES_MAX + 1, sizeof *literals);
-    char *text = calloc(ADDRESSES_MAX + 1, LITERAL_BYTES + 1);
+    dv_literal *literals = calloc(ADDRESSES_MAX + 1, sizeof *literals);
+    char *text = calloc(ADDRESSES_MAX + 1, sizeof *literals + 1);
     *error = DIVVY_ENOMEM;
     if (literals && text) {
         size_t count = 0;
-        for (size_t i = 0; i < hosts->count; i++)
+        for (size_t i = 0; i < hosts->count; i++) {
+            look_again(&hosts->hosts[i]);
             count = add_literals(literals, count, ADDRESSES_MAX, &hosts->hosts[i]);
+        }
         shuffle(literals, count, seed);
         /* H3: with an even number of addresses the native client may never reconnect (ZOOKEEPER-2466). */
         if (count && count % 2 == 0) memcpy(literals[count++], literals[0], sizeof *literals);
@@ -177,7 +202,8 @@ char *dv_hosts_resolve(const dv_hosts *hosts, uint64_t seed, int *error) {
 
 struct dv_resolve_job {
     dv_event event;
-    dv_hosts hosts;
+    dv_hosts hosts; /* the thread's own */
+    dv_hosts *learns;
     uint64_t seed;
     int delay_ms;
     dv_sink sink;
@@ -198,6 +224,14 @@ static void free_job(dv_resolve_job *job) {
     free(job);
 }
 
+/* The caller's hosts get what the thread has found. */
+static void learn(dv_resolve_job *job) {
+    dv_host *found = job->hosts.hosts;
+    assert(job->learns->count == job->hosts.count);
+    job->hosts.hosts = job->learns->hosts;
+    job->learns->hosts = found;
+}
+
 static void on_job_done(dv_event *event, int64_t now) {
     (void)now;
     dv_resolve_job *job = DV_CONTAINER(event, dv_resolve_job, event);
@@ -209,6 +243,7 @@ static void on_job_done(dv_event *event, int64_t now) {
     if (!dropped) {
         char *literals = job->literals;
         job->literals = NULL;
+        learn(job);
         job->done(job->context, literals);
     }
     free_job(job);
@@ -247,17 +282,24 @@ static int copy_hosts(dv_hosts *to, const dv_hosts *from) {
     *to = (dv_hosts){.hosts = calloc(from->count, sizeof *to->hosts), .chroot = strdup(from->chroot)};
     if (!to->hosts || !to->chroot) return DIVVY_ENOMEM;
     for (; to->count < from->count; to->count++) {
-        to->hosts[to->count] = from->hosts[to->count];
-        if (!(to->hosts[to->count].name = strdup(from->hosts[to->count].name))) return DIVVY_ENOMEM;
+        const dv_host *host = &from->hosts[to->count];
+        dv_host *copy = &to->hosts[to->count];
+        memcpy(copy->port, host->port, sizeof copy->port);
+        if (!(copy->name = strdup(host->name))) return DIVVY_ENOMEM;
+        if (host->known_count == 0) continue;
+        copy->known = malloc(host->known_count * sizeof *copy->known);
+        if (copy->known) memcpy(copy->known, host->known, host->known_count * sizeof *copy->known);
+        copy->known_count = copy->known ? host->known_count : 0;
     }
     return 0;
 }
 
-dv_resolve_job *dv_resolve_start(const dv_hosts *hosts, uint64_t seed, int delay_ms, dv_sink sink, dv_resolved_fn done,
+dv_resolve_job *dv_resolve_start(dv_hosts *hosts, uint64_t seed, int delay_ms, dv_sink sink, dv_resolved_fn done,
                                  void *context) {
     dv_resolve_job *job = calloc(1, sizeof *job);
     if (!job) return NULL;
-    *job = (dv_resolve_job){.seed = seed, .delay_ms = delay_ms, .sink = sink, .done = done, .context = context};
+    *job = (dv_resolve_job){
+        .learns = hosts, .seed = seed, .delay_ms = delay_ms, .sink = sink, .done = done, .context = context};
     job->event.run = on_job_done;
     pthread_mutex_init(&job->mutex, NULL);
     pthread_condattr_t monotonic;

@@ -2,15 +2,20 @@
 #ifndef DV_HOSTS_H
 #define DV_HOSTS_H
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "znode/znode.h"
 
+typedef char dv_literal[INET6_ADDRSTRLEN + 8]; /* "ip:port" */
+
 typedef struct {
     char *name; /* without brackets */
     char port[6];
+    dv_literal *known; /* its addresses when it was last resolved; NULL: never yet */
+    size_t known_count;
 } dv_host;
 
 typedef struct {
@@ -26,16 +31,18 @@ void dv_hosts_free(dv_hosts *hosts);
 /* Returns whether every host is an IP literal: then resolving them needs no thread. */
 bool dv_hosts_are_literal(const dv_hosts *hosts);
 
-/* The literals "ip:port,ip:port,..." of all hosts, an odd number of them, in an order mixed by `seed`; malloc'ed. NULL
- * with *error DIVVY_ERESOLVE when not one name could be resolved, or DIVVY_ENOMEM. May block on names. */
-char *dv_hosts_resolve(const dv_hosts *hosts, uint64_t seed, int *error);
+/* Returns the literals "ip:port,ip:port,..." of all hosts, an odd number of them, in an order mixed by `seed`. The
+ * caller frees them. A name that cannot be resolved now keeps the addresses that it had, which `hosts` remembers (H2).
+ * NULL with *error DIVVY_ERESOLVE when no address is known of any, or DIVVY_ENOMEM. May block on names. */
+char *dv_hosts_resolve(dv_hosts *hosts, uint64_t seed, int *error);
 
-/* A resolution in the background. It is repeated each second until a name is resolved, and then ends in one event in
+/* A resolution in the background. It is repeated each second until an address is known, and then ends in one event in
  * the queue, which calls `done` unless the job was dropped; `done` owns `literals`. */
 typedef struct dv_resolve_job dv_resolve_job;
 typedef void (*dv_resolved_fn)(void *context, char *literals);
-/* The first try is made after delay_ms. NULL when memory or threads are out. */
-dv_resolve_job *dv_resolve_start(const dv_hosts *hosts, uint64_t seed, int delay_ms, dv_sink sink, dv_resolved_fn done,
+/* The first try is made after delay_ms. `hosts` outlives the job, or its being dropped, and has learned the addresses
+ * when `done` is called. NULL when memory or threads are out. */
+dv_resolve_job *dv_resolve_start(dv_hosts *hosts, uint64_t seed, int delay_ms, dv_sink sink, dv_resolved_fn done,
                                  void *context);
 /* DIVVY_ERESOLVE once a try has failed, else 0. */
 int dv_resolve_error(dv_resolve_job *job);
