@@ -253,8 +253,9 @@ static int posted(void) {
 
 static char *answer;
 
-static void on_resolved(void *context, char *literals) {
+static void on_resolved(void *context, char *literals, char *refusals) {
     assert_ptr_equal(context, &answer);
+    assert_null(refusals);
     answer = literals;
 }
 
@@ -263,7 +264,7 @@ static dv_resolve_job *start(const char *text, int delay_ms) {
     queue.posted = 0;
     answer = NULL;
     assert_int_equal(dv_hosts_parse(&hosts, text, NULL), 0);
-    dv_resolve_job *job = dv_resolve_start(&hosts, 1, delay_ms, (dv_sink){post, NULL}, on_resolved, &answer);
+    dv_resolve_job *job = dv_resolve_start(&hosts, 1, NULL, delay_ms, (dv_sink){post, NULL}, on_resolved, &answer);
     assert_non_null(job);
     dv_hosts_free(&hosts); /* The job has a copy. */
     return job;

@@ -125,19 +125,45 @@ bool dv_hosts_are_literal(const dv_hosts *hosts) {
 
 typedef char literal[LITERAL_BYTES];
 
-static size_t add_literals(literal *to, size_t count, size_t max, const dv_host *host) {
+/* A resolution: what has been found so far. */
+typedef struct {
+    literal *literals;
+    size_t count, max;
+    const dv_tls *tls; /* NULL: every address will do */
+    char *refusals;    /* lines; NULL: none */
+} finding;
+
+static void add_refusal(finding *f, const dv_host *host, const char *address, const char *why) {
+    char *more;
+    bool literal_host = strncmp(address, host->name, strlen(host->name)) == 0;
+    if (asprintf(&more, "%sthe server %s%s%s%s is not used: %s\n", f->refusals ? f->refusals : "", address,
+                 literal_host ? "" : " (", literal_host ? "" : host->name, literal_host ? "" : ")", why) < 0)
+        return;
+    free(f->refusals);
+    f->refusals = more;
+}
+
+static bool is_admitted(finding *f, const dv_host *host, const struct addrinfo *a, const char *address) {
+    char why[DV_TLS_MESSAGE_BYTES];
+    if (!f->tls) return true;
+    /* A server that is not there may come back, and is left to the native client. */
+    if (dv_tls_check(f->tls, a->ai_addr, a->ai_addrlen, host->name, why, sizeof why) != DV_TLS_REFUSED) return true;
+    add_refusal(f, host, address, why);
+    return false;
+}
+
+static void add_literals(finding *f, const dv_host *host) {
     struct addrinfo *found = NULL;
-    if (look_up(host, 0, &found) != 0) return count;
-    for (struct addrinfo *a = found; a && count < max; a = a->ai_next) {
-        char ip[INET6_ADDRSTRLEN];
+    if (look_up(host, 0, &found) != 0) return;
+    for (struct addrinfo *a = found; a && f->count < f->max; a = a->ai_next) {
+        char ip[INET6_ADDRSTRLEN], *text = f->literals[f->count];
         if (getnameinfo(a->ai_addr, a->ai_addrlen, ip, sizeof ip, NULL, 0, NI_NUMERICHOST) != 0) continue;
-        snprintf(to[count], LITERAL_BYTES, "%s:%s", ip, host->port);
+        snprintf(text, LITERAL_BYTES, "%s:%s", ip, host->port);
         bool known = false;
-        for (size_t i = 0; i < count; i++) known |= strcmp(to[i], to[count]) == 0;
-        if (!known) count++;
+        for (size_t i = 0; i < f->count; i++) known |= strcmp(f->literals[i], text) == 0;
+        if (!known && is_admitted(f, host, a, text)) f->count++;
     }
     freeaddrinfo(found);
-    return count;
 }
 
 static void shuffle(literal *literals, size_t count, uint64_t seed) {
@@ -151,15 +177,15 @@ static void shuffle(literal *literals, size_t count, uint64_t seed) {
     }
 }
 
-char *dv_hosts_resolve(const dv_hosts *hosts, uint64_t seed, int *error) {
+char *dv_hosts_resolve_tls(const dv_hosts *hosts, uint64_t seed, const dv_tls *tls, char **refusals, int *error) {
     enum { ADDRESSES_MAX = 4 * HOSTS_MAX };
     literal *literals = calloc(ADDRESSES_MAX + 1, sizeof *literals);
     char *text = calloc(ADDRESSES_MAX + 1, LITERAL_BYTES + 1);
+    finding f = {.literals = literals, .max = ADDRESSES_MAX, .tls = tls};
     *error = DIVVY_ENOMEM;
     if (literals && text) {
-        size_t count = 0;
-        for (size_t i = 0; i < hosts->count; i++)
-            count = add_literals(literals, count, ADDRESSES_MAX, &hosts->hosts[i]);
+        for (size_t i = 0; i < hosts->count; i++) add_literals(&f, &hosts->hosts[i]);
+        size_t count = f.count;
         shuffle(literals, count, seed);
         /* H3: with an even number of addresses the native client may never reconnect (ZOOKEEPER-2466). */
         if (count && count % 2 == 0) memcpy(literals[count++], literals[0], sizeof *literals);
@@ -167,23 +193,32 @@ char *dv_hosts_resolve(const dv_hosts *hosts, uint64_t seed, int *error) {
             if (i) strcat(text, ",");
             strcat(text, literals[i]);
         }
-        *error = count ? 0 : DIVVY_ERESOLVE;
+        *error = count ? 0 : f.refusals ? DIVVY_ECONNECTION : DIVVY_ERESOLVE;
     }
     free(literals);
+    *refusals = f.refusals;
     if (!*error) return text;
     free(text);
     return NULL;
+}
+
+char *dv_hosts_resolve(const dv_hosts *hosts, uint64_t seed, int *error) {
+    char *refusals;
+    char *literals = dv_hosts_resolve_tls(hosts, seed, NULL, &refusals, error);
+    assert(!refusals);
+    return literals;
 }
 
 struct dv_resolve_job {
     dv_event event;
     dv_hosts hosts;
     uint64_t seed;
+    dv_tls *tls;
     int delay_ms;
     dv_sink sink;
     dv_resolved_fn done;
     void *context;
-    char *literals;
+    char *literals, *refusals;
     pthread_mutex_t mutex; /* guards what follows, and so the sink: nothing is posted to a client that went */
     pthread_cond_t dropping;
     bool dropped;
@@ -192,7 +227,9 @@ struct dv_resolve_job {
 
 static void free_job(dv_resolve_job *job) {
     dv_hosts_free(&job->hosts);
+    dv_tls_unref(job->tls);
     free(job->literals);
+    free(job->refusals);
     pthread_cond_destroy(&job->dropping);
     pthread_mutex_destroy(&job->mutex);
     free(job);
@@ -204,12 +241,12 @@ static void on_job_done(dv_event *event, int64_t now) {
     /* The thread posted this event with the mutex held: wait until it has let go of it. */
     pthread_mutex_lock(&job->mutex);
     bool dropped = job->dropped;
-    assert(dropped || job->literals);
+    assert(dropped || job->literals || job->refusals);
     pthread_mutex_unlock(&job->mutex);
     if (!dropped) {
-        char *literals = job->literals;
-        job->literals = NULL;
-        job->done(job->context, literals);
+        char *literals = job->literals, *refusals = job->refusals;
+        job->literals = job->refusals = NULL;
+        job->done(job->context, literals, refusals);
     }
     free_job(job);
 }
@@ -227,14 +264,17 @@ static void *run_job(void *argument) {
     dv_resolve_job *job = argument;
     pthread_mutex_lock(&job->mutex);
     if (job->delay_ms) wait_unless_dropped(job, job->delay_ms);
-    while (!job->dropped && !job->literals) {
+    while (!job->dropped && !job->literals && !job->refusals) {
         pthread_mutex_unlock(&job->mutex);
         int error;
-        char *literals = dv_hosts_resolve(&job->hosts, job->seed, &error);
+        char *refusals;
+        char *literals = dv_hosts_resolve_tls(&job->hosts, job->seed, job->tls, &refusals, &error);
         pthread_mutex_lock(&job->mutex);
         job->literals = literals;
+        job->refusals = refusals;
         job->error = error;
-        if (!literals) wait_unless_dropped(job, RETRY_MS); /* A name server may know later what it does not now. */
+        if (!literals && !refusals)
+            wait_unless_dropped(job, RETRY_MS); /* A name server may know later what it does not now. */
     }
     bool dropped = job->dropped;
     if (!dropped) job->sink.post(job->sink.queue, &job->event);
@@ -253,11 +293,12 @@ static int copy_hosts(dv_hosts *to, const dv_hosts *from) {
     return 0;
 }
 
-dv_resolve_job *dv_resolve_start(const dv_hosts *hosts, uint64_t seed, int delay_ms, dv_sink sink, dv_resolved_fn done,
-                                 void *context) {
+dv_resolve_job *dv_resolve_start(const dv_hosts *hosts, uint64_t seed, dv_tls *tls, int delay_ms, dv_sink sink,
+                                 dv_resolved_fn done, void *context) {
     dv_resolve_job *job = calloc(1, sizeof *job);
     if (!job) return NULL;
     *job = (dv_resolve_job){.seed = seed, .delay_ms = delay_ms, .sink = sink, .done = done, .context = context};
+    if (tls) job->tls = dv_tls_ref(tls);
     job->event.run = on_job_done;
     pthread_mutex_init(&job->mutex, NULL);
     pthread_condattr_t monotonic;
