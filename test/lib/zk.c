@@ -1,6 +1,8 @@
 /* See zk.h. SPDX-License-Identifier: Apache-2.0 */
 #include "zk.h"
 
+#include "server.h"
+
 #include "wait.h"
 
 #include <errno.h>
@@ -48,6 +50,7 @@ static void ignore_log(const char *message) {
 dv_test_zk *dv_test_zk_open(const char *connect) {
     dv_test_zk *zk = calloc(1, sizeof *zk);
     if (!zk) dv_test_die("no memory");
+    connect = dv_test_server_plain(connect);
     /* The client's threads inherit the mask: a signal is to reach the test's own threads. */
     sigset_t all, before;
     sigfillset(&all);
