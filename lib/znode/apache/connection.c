@@ -218,6 +218,9 @@ static int reopen(dv_znode *znode) {
     dv_apache *apache = of(znode);
     assert(!apache->handle && !apache->waiting.first);
     dv_apache_forget_all(apache);
+    /* What was looked up for the session that is over may still be under way. */
+    if (apache->job) dv_resolve_drop(apache->job);
+    apache->job = NULL;
     apache->state = DIVVY_CONNECTING;
     return start(znode);
 }

@@ -157,6 +157,25 @@ static bool speaks_tls(const connection *c, const char *reason) {
            !strstr(reason, "unexpected eof") && !strstr(reason, "unknown protocol") && c->ssl;
 }
 
+/* The alerts by which a server says that it has looked at our certificate, as OpenSSL words them. */
+static bool is_about_us(const char *reason) {
+    static const char *const alerts[] = {"alert bad certificate",     "alert unsupported certificate",
+                                         "alert certificate revoked", "alert certificate expired",
+                                         "alert certificate unknown", "alert unknown ca",
+                                         "alert certificate required"};
+    for (size_t i = 0; i < sizeof alerts / sizeof alerts[0]; i++) {
+        if (strstr(reason, alerts[i])) return true;
+    }
+    return false;
+}
+
+static void explain_refusal(const char *reason, char *message, size_t message_bytes) {
+    snprintf(message, message_bytes,
+             "it refuses our certificate (%s); its trust store must have the CA that signed tls_certificate_file, "
+             "which must not have expired",
+             reason);
+}
+
 static void explain_handshake(const dv_tls *tls, connection *c, const char *name, char *message, size_t message_bytes) {
     long verdict = c->ssl ? c->openssl->SSL_get_verify_result(c->ssl) : 0;
     const char *reason = last_reason(c);
@@ -173,6 +192,7 @@ static void explain_handshake(const dv_tls *tls, connection *c, const char *name
                  "it does not speak TLS there (%s); this is probably its plaintext clientPort: use the port of "
                  "secureClientPort in its zoo.cfg",
                  reason ? reason : "it hung up");
+    else if (is_about_us(reason)) explain_refusal(reason, message, message_bytes);
     else snprintf(message, message_bytes, "the TLS handshake fails: %s", reason);
 }
 
@@ -183,10 +203,7 @@ static bool is_welcome(connection *c, char *message, size_t message_bytes) {
     if (send_word(c, "ruok") && receive(c, answer, sizeof answer) > 0) return true;
     const char *reason = last_reason(c);
     if (!reason || c->late || strstr(reason, "unexpected eof")) return true;
-    snprintf(message, message_bytes,
-             "it refuses our certificate (%s); its trust store must have the CA that signed tls_certificate_file, "
-             "which must not have expired",
-             reason);
+    explain_refusal(reason, message, message_bytes);
     return false;
 }
 
