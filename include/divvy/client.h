@@ -46,7 +46,8 @@ typedef enum {
 enum {
     DIVVY_ACL_AUTO,    /**< DIVVY_ACL_CREATOR with credentials, else DIVVY_ACL_OPEN */
     DIVVY_ACL_OPEN,    /**< anyone may do anything */
-    DIVVY_ACL_CREATOR, /**< only who authenticates as we do; needs credentials */
+    DIVVY_ACL_CREATOR, /**< only who authenticates as we do; needs credentials, or a certificate (TLS) that the
+                            servers are told to take for a name */
     DIVVY_ACL_READABLE /**< as DIVVY_ACL_CREATOR, and anyone may read; needs credentials */
 };
 
@@ -69,7 +70,8 @@ enum divvy_warning {
     DIVVY_WARN_ABSENT, /**< on joining: a place is kept for a static member that is gone; its items have no owner */
     DIVVY_WARN_WEIGHT, /**< on joining: the plan's weight of this static member counts, and not the configured one */
     DIVVY_WARN_LATE,   /**< manual mode: divvy_client_process() came late, while the session runs out */
-    DIVVY_WARN_ROUND   /**< max_moves: a round may end before the handovers in it; set round_timeout_ms to more */
+    DIVVY_WARN_ROUND,  /**< max_moves: a round may end before the handovers in it; set round_timeout_ms to more */
+    DIVVY_WARN_TLS     /**< TLS: a server is not used, for its certificate, or as it does not speak TLS; says why */
 };
 
 /**
@@ -109,10 +111,34 @@ typedef struct {
      * has its own trace */
     int log_requests;
     void *user; /**< handed to the callbacks */
+
+    /**
+     * TLS to the servers: PEM files of the CA (or CAs) that their certificates come from, of the client's certificate
+     * with its chain, and of its key. All three, or none, which is plain text. Needs a native client that was built
+     * with OpenSSL (docs/secure.md); hosts names the servers' secureClientPort. The files are read again at each
+     * connection, so a certificate is renewed by renaming a new file over the old one; no session is lost by that.
+     *
+     * divvy checks a server's certificate, and that it is for the host name, or the address, in `hosts`, before it
+     * takes the server into its list, and again after a connection was lost; a server that does not pass is not used
+     * (DIVVY_WARN_TLS). Each connection after that is checked by the native client: for the CA, not for the name. So
+     * the CA must sign nothing but what may stand in for a server.
+     *
+     * OpenSSL's default store of CAs must be empty, or tls_ca_file itself, as the native client trusts it too:
+     * start the program with SSL_CERT_FILE=tls_ca_file and SSL_CERT_DIR=/nonexistent in its environment
+     */
+    const char *tls_ca_file;
+    const char *tls_certificate_file; /**< see tls_ca_file */
+    const char *tls_key_file;         /**< see tls_ca_file. Not readable by others, or anyone can be this client */
+    /** A file with the key's password on its only line; NULL: the key has none. Read by divvy_client_open(). divvy
+     * wipes its copies; the native client has one of its own that it never wipes */
+    const char *tls_key_password_file;
 } divvy_client_config;
 
-#define DIVVY_CLIENT_CONFIG_INIT \
-    { sizeof(divvy_client_config), NULL, 10000, 0, 0, NULL, NULL, DIVVY_ACL_AUTO, 0, 0, NULL, NULL, NULL, 0, NULL }
+#define DIVVY_CLIENT_CONFIG_INIT                                                                                     \
+    {                                                                                                                \
+        sizeof(divvy_client_config), NULL, 10000, 0, 0, NULL, NULL, DIVVY_ACL_AUTO, 0, 0, NULL, NULL, NULL, 0, NULL, \
+            NULL, NULL, NULL, NULL                                                                                   \
+    }
 
 /**
  * Writes the defaults of DIVVY_CLIENT_CONFIG_INIT to *config, for languages that cannot use the macro.
@@ -169,8 +195,10 @@ typedef struct {
  * @return 0, or
  *   DIVVY_EINVAL       hosts or chroot malformed, a time out of range, an unknown acl, credentials without a scheme or
  *                      the reverse, an acl that needs credentials without them; the servers' tick is not known, or the
- *                      session timeout can hold nothing on such ticks (the message names the least that can)
- *   DIVVY_EUNSUPPORTED a scheme other than "digest"
+ *                      session timeout can hold nothing on such ticks (the message names the least that can);
+ *                      TLS: one of its files is missing, or cannot be read or used, or their names or the password
+ *                      have a comma, or OpenSSL would trust other CAs too
+ *   DIVVY_EUNSUPPORTED a scheme other than "digest"; TLS with a native client that was built without OpenSSL
  *   DIVVY_ENOMEM       allocation failed
  *   DIVVY_ESYSTEM      no thread or no descriptor could be had
  */

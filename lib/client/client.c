@@ -60,6 +60,7 @@ static int check_times(divvy_client_config *config, bool looks) {
 
 static int check_credentials(divvy_client_config *config) {
     bool given = config->auth != NULL;
+    bool known = given || config->tls_certificate_file; /* The servers have some identity for us. */
     if (given != (config->auth_scheme != NULL))
         return dv_fail(NULL, DIVVY_EINVAL, "open: auth_scheme and auth go together; one of them is NULL");
     if (given && strcmp(config->auth_scheme, "digest") != 0)
@@ -70,7 +71,7 @@ static int check_credentials(divvy_client_config *config) {
     if (config->acl < DIVVY_ACL_AUTO || config->acl > DIVVY_ACL_READABLE)
         return dv_fail(NULL, DIVVY_EINVAL, "open: acl is %d, which is none of DIVVY_ACL_*", config->acl);
     if (config->acl == DIVVY_ACL_AUTO) config->acl = given ? DIVVY_ACL_CREATOR : DIVVY_ACL_OPEN;
-    if (config->acl != DIVVY_ACL_OPEN && !given)
+    if (config->acl != DIVVY_ACL_OPEN && !known)
         return dv_fail(NULL, DIVVY_EINVAL, "open: this acl is for those who authenticate; give auth_scheme and auth");
     return 0;
 }
@@ -92,6 +93,10 @@ static void on_log(void *context, int level, const char *message) {
     dv_client_log(context, level, "%s", message);
 }
 
+static void on_warning(void *context, int code, const char *message) {
+    dv_client_warn(context, code, "%s", message);
+}
+
 static int open_backend(divvy_client *client, dv_backend_new_fn make, void *context) {
     dv_backend_config config = {
         .hosts = client->config.hosts,
@@ -104,6 +109,7 @@ static int open_backend(divvy_client *client, dv_backend_new_fn make, void *cont
         .on_answer = dv_session_answered,
         .on_tick = dv_session_tick_told,
         .on_log = on_log,
+        .on_warning = on_warning,
         .wants_log = client->config.on_log != NULL,
         .wants_requests = client->config.on_log && client->config.log_requests,
         .context = client,
@@ -200,6 +206,8 @@ int dv_client_open_on(divvy_client **out, const divvy_client_config *config, boo
     error = open_backend(client, make, context);
     /* The caller's strings were copied where they are needed. */
     client->config.hosts = client->config.auth = client->config.auth_scheme = NULL;
+    client->config.tls_ca_file = client->config.tls_certificate_file = NULL;
+    client->config.tls_key_file = client->config.tls_key_password_file = NULL;
     if (!error) error = start_threads(client);
     if (!error) {
         dv_client_lock(client);
@@ -317,6 +325,11 @@ static int explain_timeout(divvy_client *client, int64_t timeout_ms) {
     if (resolve_error)
         return dv_fail(client, resolve_error, "wait_connected: no host name of %s could be resolved in %lld ms",
                        servers, (long long)timeout_ms);
+    const char *(*ask)(const dv_znode *) = client->znode->backend->trouble;
+    const char *trouble = ask ? ask(client->znode) : NULL;
+    if (trouble)
+        return dv_fail(client, DIVVY_ETIMEDOUT, "wait_connected: no ZooKeeper server could be used in %lld ms: %.*s",
+                       (long long)timeout_ms, (int)strcspn(trouble, "\n"), trouble);
     return dv_fail(client, DIVVY_ETIMEDOUT, "wait_connected: no ZooKeeper server answered at %s in %lld ms", servers,
                    (long long)timeout_ms);
 }

@@ -77,6 +77,7 @@ const char *divvy_warning_name(int code) {
         NAME(DIVVY_WARN_, WEIGHT);
         NAME(DIVVY_WARN_, LATE);
         NAME(DIVVY_WARN_, ROUND);
+        NAME(DIVVY_WARN_, TLS);
     }
     return registry_warning_name(code);
 }

@@ -118,6 +118,8 @@ typedef struct {
     void (*stats)(const dv_znode *znode, divvy_stats *out);
     /* Returns the addresses, and in *error whether any could be resolved; for messages. */
     const char *(*servers)(const dv_znode *znode, int *error);
+    /* Returns why servers are not used, as lines, or NULL; for messages. NULL for the function: it never knows. */
+    const char *(*trouble)(const dv_znode *znode);
     /* Begins to connect. 0, or DIVVY_ENOMEM, DIVVY_ESYSTEM. Nothing is posted before. */
     int (*start)(dv_znode *znode);
     /* The chroot that the hosts string named: "" or "/a/b". */
@@ -146,6 +148,7 @@ typedef struct {
     void (*on_answer)(void *context, const dv_answer *answer, int64_t now);
     void (*on_tick)(void *context, int64_t tick_ms, int64_t now); /* a server has said its tickTime */
     void (*on_log)(void *context, int level, const char *message);
+    void (*on_warning)(void *context, int code, const char *message); /* DIVVY_WARN_* */
     bool wants_log;
     bool wants_requests; /* each of them, and each answer, in the log (trace.h) */
     void *context;

@@ -1,12 +1,56 @@
 /* Clients with a session of their own on real servers. SPDX-License-Identifier: Apache-2.0 */
 #include "zookeeper/open.h"
 
+#include <stdlib.h>
+
+#include "base/config.h"
+#include "client/error.h"
 #include "znode/apache/backend.h"
 
+static const char *of_environment(const char *name) {
+    const char *value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+/* TLS is a matter of a config as a whole, or of the environment as a whole. */
+static void complete_tls(divvy_client_config *config) {
+    if (config->tls_ca_file || config->tls_certificate_file || config->tls_key_file || config->tls_key_password_file)
+        return;
+    config->tls_ca_file = of_environment("DIVVY_TLS_CA_FILE");
+    config->tls_certificate_file = of_environment("DIVVY_TLS_CERTIFICATE_FILE");
+    config->tls_key_file = of_environment("DIVVY_TLS_KEY_FILE");
+    config->tls_key_password_file = of_environment("DIVVY_TLS_KEY_PASSWORD_FILE");
+}
+
+/* Makes what protects the session, where it is asked for. */
+static int protect(dv_protection *out, const divvy_client_config *config) {
+    char message[DV_TLS_MESSAGE_BYTES];
+    dv_tls_files files = {config->tls_ca_file, config->tls_certificate_file, config->tls_key_file,
+                          config->tls_key_password_file};
+    if (!files.ca_file && !files.certificate_file && !files.key_file && !files.key_password_file) return 0;
+    int error = dv_tls_new(&out->tls, &files, message, sizeof message);
+    return error ? dv_fail(NULL, error, "open: TLS: %s", message) : 0;
+}
+
+static int open_client(divvy_client **out, const divvy_client_config *given, bool looks) {
+    static const divvy_client_config defaults = DIVVY_CLIENT_CONFIG_INIT;
+    divvy_client_config config;
+    dv_protection protection = {0};
+    if (out) *out = NULL;
+    int error = dv_config_copy(&config, sizeof config, &defaults, given ? given : &defaults);
+    if (error) return dv_client_open_on(out, given, looks, dv_apache_new, &protection); /* It says what is wrong. */
+    config.size = sizeof config;
+    complete_tls(&config);
+    error = protect(&protection, &config);
+    if (!error) error = dv_client_open_on(out, &config, looks, dv_apache_new, &protection);
+    dv_tls_unref(protection.tls);
+    return error;
+}
+
 int divvy_client_open(divvy_client **out, const divvy_client_config *config) {
-    return dv_client_open_on(out, config, false, dv_apache_new, NULL);
+    return open_client(out, config, false);
 }
 
 int dv_client_open_to_look(divvy_client **out, const divvy_client_config *config) {
-    return dv_client_open_on(out, config, true, dv_apache_new, NULL);
+    return open_client(out, config, true);
 }

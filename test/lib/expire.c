@@ -4,6 +4,8 @@
  * a buffer is a 32-bit length and its bytes. */
 #include "expire.h"
 
+#include "server.h"
+
 #include "wait.h"
 
 #include <arpa/inet.h>
@@ -161,6 +163,7 @@ bool dv_test_expire(const char *connect, int64_t session_id, const char *passwor
     struct message requests = {.count = 0};
     put_requests(&requests, session_id, password);
     int64_t deadline_ms = dv_test_now_ms() + DEADLINE_MS;
+    connect = dv_test_server_plain(connect);
     const char *list = connect;
     bool taken_over = false;
     while (dv_test_now_ms() < deadline_ms) {

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #define SERVERS_MAX 3
 #define OUTPUT_BYTES 4096
 #define ARGUMENTS_MAX 24
+#define PAIRS_MAX 256
 #define ANSWER_TIMEOUT_S 2
 
 extern char **environ;
@@ -78,6 +80,50 @@ static bool try_tool(const char *const arguments[], char output[OUTPUT_BYTES]) {
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+/* ---- addresses, over TLS and without ---- */
+
+static struct { char secure[64], plain[64]; } pairs[PAIRS_MAX];
+static int pair_count;
+static pthread_mutex_t pairs_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+/* Of two lists with "," between. */
+static void remember_plain(const char *secure, const char *plain) {
+    pthread_mutex_lock(&pairs_mutex);
+    while (*secure && *plain) {
+        size_t secure_bytes = strcspn(secure, ","), plain_bytes = strcspn(plain, ",");
+        if (pair_count == PAIRS_MAX) dv_test_die("too many servers in one program");
+        snprintf(pairs[pair_count].secure, sizeof pairs->secure, "%.*s", (int)secure_bytes, secure);
+        snprintf(pairs[pair_count++].plain, sizeof pairs->plain, "%.*s", (int)plain_bytes, plain);
+        secure += secure_bytes + (secure[secure_bytes] == ',');
+        plain += plain_bytes + (plain[plain_bytes] == ',');
+    }
+    pthread_mutex_unlock(&pairs_mutex);
+}
+
+/* Returns the plain address of a secure one, the latest that had it, or NULL. */
+static const char *plain_of(const char *address, size_t bytes) {
+    for (int i = pair_count - 1; i >= 0; i--) {
+        if (strlen(pairs[i].secure) == bytes && memcmp(pairs[i].secure, address, bytes) == 0) return pairs[i].plain;
+    }
+    return NULL;
+}
+
+const char *dv_test_server_plain(const char *connect) {
+    static _Thread_local char out[OUTPUT_BYTES];
+    out[0] = '\0';
+    pthread_mutex_lock(&pairs_mutex);
+    for (const char *at = connect; *at;) {
+        size_t bytes = strcspn(at, ",/"), used = strlen(out);
+        const char *plain = plain_of(at, bytes);
+        size_t rest = at[bytes] == '/' ? strlen(at + bytes) : at[bytes] == ',';
+        if (plain) snprintf(out + used, sizeof out - used, "%s%.*s", plain, (int)rest, at + bytes);
+        else snprintf(out + used, sizeof out - used, "%.*s", (int)(bytes + rest), at);
+        at += bytes + rest;
+    }
+    pthread_mutex_unlock(&pairs_mutex);
+    return out;
+}
+
 static void run_tool(const char *const arguments[], char output[OUTPUT_BYTES]) {
     if (!try_tool(arguments, output)) dv_test_die("%s %s failed", TOOL, arguments[1]);
 }
@@ -97,13 +143,19 @@ dv_test_server *dv_test_server_start(int servers, int tick_ms) {
 }
 
 dv_test_server *dv_test_server_start_with(int servers, int tick_ms, const char *const *more) {
+    const char *tls_files = getenv("DIVVY_TEST_TLS");
     char output[OUTPUT_BYTES], servers_text[16], tick_text[16], parent_text[16];
     snprintf(servers_text, sizeof servers_text, "%d", servers);
     snprintf(tick_text, sizeof tick_text, "%d", tick_ms);
     snprintf(parent_text, sizeof parent_text, "%d", (int)getpid());
     const char *arguments[ARGUMENTS_MAX] = {TOOL,     "start",   "--servers", servers_text,
                                             "--tick", tick_text, "--parent",  parent_text};
-    for (size_t i = 0, at = 8; more && more[i]; i++) {
+    size_t at = 8;
+    if (tls_files) {
+        arguments[at++] = "--tls-files";
+        arguments[at++] = tls_files;
+    }
+    for (size_t i = 0; more && more[i]; i++) {
         if (at == ARGUMENTS_MAX - 1) dv_test_die("too many arguments for %s", TOOL);
         arguments[at++] = more[i];
     }
@@ -113,6 +165,11 @@ dv_test_server *dv_test_server_start_with(int servers, int tick_ms, const char *
     if (!server) dv_test_die("no memory");
     server->connect = output_value(output, "DIVVY_CONNECT=");
     server->dir = output_value(output, "ZOOKEEPER_LOCAL_DIR=");
+    if (tls_files) {
+        char *plain = output_value(output, "ZOOKEEPER_LOCAL_PLAIN=");
+        remember_plain(server->connect, plain);
+        free(plain);
+    }
     for (const char *address = server->connect; *address;) {
         size_t length = strcspn(address, ",");
         if (server->servers == SERVERS_MAX) dv_test_die("more servers than asked for: %s", server->connect);
@@ -182,7 +239,7 @@ void dv_test_server_resume(dv_test_server *server, int number) {
 bool dv_test_server_ask(const dv_test_server *server, int number, const char *word, char *answer, size_t answer_bytes) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct timeval limit = {.tv_sec = ANSWER_TIMEOUT_S};
-    const char *port = strchr(dv_test_server_address(server, number), ':') + 1;
+    const char *port = strchr(dv_test_server_plain(dv_test_server_address(server, number)), ':') + 1;
     address.sin_port = htons((uint16_t)strtol(port, NULL, 10));
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0) dv_test_die("no socket: %s", strerror(errno));

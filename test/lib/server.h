@@ -27,6 +27,10 @@ void dv_test_server_stop(dv_test_server *server);
  * the same over restarts. */
 const char *dv_test_server_connect(const dv_test_server *server);
 
+/* Returns the connect string with the addresses without TLS. Over TLS (DIVVY_TEST_TLS names a folder of certificates)
+ * those above are for clients of divvy's, and everybody else comes by these. Valid until this thread calls it again. */
+const char *dv_test_server_plain(const char *connect);
+
 /* "127.0.0.1:PORT" of one server. */
 const char *dv_test_server_address(const dv_test_server *server, int number);
 

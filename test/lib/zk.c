@@ -1,6 +1,9 @@
 /* See zk.h. SPDX-License-Identifier: Apache-2.0 */
 #include "zk.h"
 
+#include "server.h"
+#include "znode/apache/tls.h"
+
 #include "wait.h"
 
 #include <errno.h>
@@ -45,9 +48,24 @@ static void ignore_log(const char *message) {
     (void)message;
 }
 
+zhandle_t *dv_test_zk_init(const char *connect, watcher_fn watcher, int timeout_ms, void *context,
+                           log_callback_fn log) {
+    dv_tls_files files = {getenv("DIVVY_TLS_CA_FILE"), getenv("DIVVY_TLS_CERTIFICATE_FILE"),
+                          getenv("DIVVY_TLS_KEY_FILE"), NULL};
+    char message[DV_TLS_MESSAGE_BYTES];
+    dv_tls *tls;
+    if (!getenv("DIVVY_TEST_TLS"))
+        return zookeeper_init2(connect, watcher, timeout_ms, NULL, context, ZOO_NO_LOG_CLIENTENV, log);
+    if (dv_tls_new(&tls, &files, message, sizeof message) != 0) dv_test_die("TLS: %s", message);
+    zhandle_t *handle = dv_tls_open(tls, connect, watcher, timeout_ms, context, ZOO_NO_LOG_CLIENTENV, log);
+    dv_tls_unref(tls);
+    return handle;
+}
+
 dv_test_zk *dv_test_zk_open(const char *connect) {
     dv_test_zk *zk = calloc(1, sizeof *zk);
     if (!zk) dv_test_die("no memory");
+    connect = dv_test_server_plain(connect);
     /* The client's threads inherit the mask: a signal is to reach the test's own threads. */
     sigset_t all, before;
     sigfillset(&all);

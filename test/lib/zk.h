@@ -22,6 +22,9 @@ void dv_test_zk_close(dv_test_zk *zk);
 /* For what is not here: zoo_state(), zoo_client_id(), asynchronous calls. */
 zhandle_t *dv_test_zk_handle(dv_test_zk *zk);
 
+/* Opens a handle as zookeeper_init2() does; over TLS with the files of the environment, where DIVVY_TEST_TLS is set. */
+zhandle_t *dv_test_zk_init(const char *connect, watcher_fn watcher, int timeout_ms, void *context, log_callback_fn log);
+
 /* The id of its session. */
 int64_t dv_test_zk_session(dv_test_zk *zk);
 

@@ -23,10 +23,13 @@ class Server:
     """A private ZooKeeper, which ends with this process however it ends."""
 
     def __init__(self):
-        lines = subprocess.run([ZOOKEEPER_LOCAL, "start", "--parent", str(os.getpid())], check=True, text=True,
-                               stdout=subprocess.PIPE).stdout.splitlines()
+        start = [ZOOKEEPER_LOCAL, "start", "--parent", str(os.getpid())]
+        if "DIVVY_TEST_TLS" in os.environ:  # the command comes over TLS, and kazoo without
+            start += ["--tls-files", os.environ["DIVVY_TEST_TLS"]]
+        lines = subprocess.run(start, check=True, text=True, stdout=subprocess.PIPE).stdout.splitlines()
         values = dict(shlex.split(line)[0].split("=", 1) for line in lines)
         self.connect = values["DIVVY_CONNECT"]
+        self.plain = values.get("ZOOKEEPER_LOCAL_PLAIN", self.connect)
         os.environ["DIVVY_ENSEMBLE_TICK_MS"] = values["DIVVY_ENSEMBLE_TICK_MS"]  # for all that is run
         self.folder = values["ZOOKEEPER_LOCAL_DIR"]
 
@@ -77,7 +80,7 @@ def main(script):
         sys.exit("usage: %s BUILD_FOLDER [TEST...]" % os.path.basename(script))
     Setting.divvy = os.path.join(os.path.abspath(sys.argv[1]), "tools", "divvy")
     Setting.server = Server()
-    Setting.zookeeper = KazooClient(Setting.server.connect)
+    Setting.zookeeper = KazooClient(Setting.server.plain)
     Setting.zookeeper.start()
     try:
         outcome = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], exit=False, verbosity=2).result

@@ -64,7 +64,7 @@ class KazooMember:
 
     def __init__(self, path, identifier, items):
         self.identifier, self.ended = identifier, False
-        self.client = KazooClient(Setting.server.connect)
+        self.client = KazooClient(Setting.server.plain)
         self.client.start()
         self.partitioner = SetPartitioner(self.client, path, tuple(items), identifier=identifier, time_boundary=0.3)
         self.thread = threading.Thread(target=self._work)
@@ -163,7 +163,7 @@ class Case(unittest.TestCase):
         return path
 
     def client(self):
-        client = KazooClient(Setting.server.connect)
+        client = KazooClient(Setting.server.plain)
         client.start()
         self.addCleanup(client.close)
         self.addCleanup(client.stop)

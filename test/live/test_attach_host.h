@@ -33,7 +33,7 @@ static inline void host_drop_line(const char *line) {
 
 static inline void host_begin(host *h, const char *address, int timeout_ms) {
     memset(h, 0, sizeof *h);
-    h->handle = zookeeper_init2(address, host_watcher, timeout_ms, NULL, h, ZOO_NO_LOG_CLIENTENV, host_drop_line);
+    h->handle = dv_test_zk_init(address, host_watcher, timeout_ms, h, host_drop_line);
     assert_non_null(h->handle);
     zoo_set_servers_resolution_delay(h->handle, -1);
 }

@@ -43,7 +43,7 @@ class Losses(Case):
         self.assertFalse(any(map(alive, pids)))
         self.assertRegex(running.errors, r'(?m)^divvy: the lock "test_frozen" could not be kept')
         server.do("resume", "1")
-        zookeeper = KazooClient(server.connect)
+        zookeeper = KazooClient(server.plain)
         zookeeper.start()
         self.addCleanup(zookeeper.close)
         self.addCleanup(zookeeper.stop)

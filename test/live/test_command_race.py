@@ -163,7 +163,7 @@ class Race:
         assert counter == numbers[-1] or counter == numbers[-1] + 1, (counter, numbers[-1])
         assert self.done <= len(numbers) <= counter, (self.done, len(numbers), counter)
         assert counter <= self.done + len(self.killed) + self.lost, (counter, self.done, self.killed, self.lost)
-        zookeeper = KazooClient(self.server.connect)
+        zookeeper = KazooClient(self.server.plain)
         zookeeper.start()
         wait_for(lambda: zookeeper.get_children("/divvy/locks/race") == [], "no contender is left")
         zookeeper.stop()

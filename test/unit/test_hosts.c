@@ -307,8 +307,9 @@ static int posted(void) {
 static char *answer;
 static dv_hosts job_hosts;
 
-static void on_resolved(void *context, char *literals) {
+static void on_resolved(void *context, char *literals, char *refusals) {
     assert_ptr_equal(context, &answer);
+    assert_null(refusals);
     answer = literals;
 }
 
@@ -317,7 +318,7 @@ static dv_resolve_job *start(const char *text, int delay_ms) {
     answer = NULL;
     dv_hosts_free(&job_hosts);
     assert_int_equal(dv_hosts_parse(&job_hosts, text, NULL), 0);
-    dv_resolve_job *job = dv_resolve_start(&job_hosts, 1, delay_ms, (dv_sink){post, NULL}, on_resolved, &answer);
+    dv_resolve_job *job = dv_resolve_start(&job_hosts, 1, NULL, delay_ms, (dv_sink){post, NULL}, on_resolved, &answer);
     assert_non_null(job);
     return job;
 }
@@ -355,7 +356,7 @@ TEST(test_job_remembers) {
         dv_names_set("a.names", NULL);
         queue.posted = 0;
         if (times == 0)
-            assert_non_null(dv_resolve_start(&job_hosts, 1, 0, (dv_sink){post, NULL}, on_resolved, &answer));
+            assert_non_null(dv_resolve_start(&job_hosts, 1, NULL, 0, (dv_sink){post, NULL}, on_resolved, &answer));
     }
 }
 

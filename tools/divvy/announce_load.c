@@ -13,6 +13,7 @@
 
 #include "command.h"
 #include "connection.h"
+#include "tls_options.h"
 
 enum { REAP_INTERVAL_MS = 10 };
 
@@ -47,7 +48,7 @@ static int spawn(pid_t *process, const char *command, int output_fd) {
     if (!error) error = posix_spawn_file_actions_adddup2(&files, output_fd, STDOUT_FILENO);
     if (!error) error = posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
     char *arguments[] = {"sh", "-c", (char *)(uintptr_t)command, NULL};
-    if (!error) error = posix_spawn(process, "/bin/sh", &files, &attributes, arguments, environ);
+    if (!error) error = posix_spawn(process, "/bin/sh", &files, &attributes, arguments, dv_tls_options_environment());
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
     return error;

@@ -52,6 +52,7 @@ static const dv_option table[] = {
                                       "exit with 3 when no server has answered after this long; 0: keep trying\n"
                                       "(default: 10s)"),
     DV_SESSION_OPTION_AUTH_FILE(dv_announce_options, session),
+    DV_TLS_OPTIONS(dv_announce_options, session.tls),
     DV_SESSION_OPTION_ACL(dv_announce_options, session),
     DV_SESSION_OPTION_VERBOSE(dv_announce_options, session, "write the library's log to standard error"),
     {.name = NULL},

@@ -24,10 +24,12 @@ const char *dv_session_connect(const char *connect) {
 }
 
 int dv_session_options_finish(dv_session_options *options, const char *command) {
-    if ((options->acl == DIVVY_ACL_CREATOR || options->acl == DIVVY_ACL_READABLE) && !options->auth_file) {
-        dv_command_misused(command, "--acl creator and readable need credentials; give --auth-file");
+    if ((options->acl == DIVVY_ACL_CREATOR || options->acl == DIVVY_ACL_READABLE) && !options->auth_file &&
+        !dv_tls_options_given(&options->tls)) {
+        dv_command_misused(command, "--acl creator and readable need credentials; give --auth-file, or use TLS");
         return -1;
     }
+    if (dv_tls_options_finish(&options->tls, command) != 0) return -1;
     options->connect = dv_session_connect(options->connect);
     return options->auth_file ? dv_auth_file_read(command, options->auth_file, &options->auth) : 0;
 }
@@ -85,6 +87,7 @@ int dv_session_open(dv_session *session) {
     config.auth_scheme = o->auth ? "digest" : NULL;
     config.auth = o->auth;
     config.acl = o->acl;
+    dv_tls_options_apply(&o->tls, &config);
     config.on_session = on_session;
     config.on_warning = on_warning;
     config.on_log = o->verbose ? on_log : NULL;

@@ -8,6 +8,7 @@
 #include <divvy/divvy.h>
 
 #include "options.h"
+#include "tls_options.h"
 
 typedef struct {
     const char *connect; /* never NULL after dv_session_options_finish() */
@@ -15,7 +16,8 @@ typedef struct {
     int64_t ensemble_tick_ms;   /* 0: unknown */
     int64_t connect_timeout_ms; /* 0: none */
     const char *auth_file;      /* NULL: no credentials */
-    int acl;                    /* DIVVY_ACL_* */
+    dv_tls_options tls;
+    int acl; /* DIVVY_ACL_* */
     int verbose;
     int log_requests; /* with verbose: each request and each answer too */
 
@@ -49,7 +51,7 @@ extern const dv_choice dv_session_acls[];
 #define DV_SESSION_OPTION_AUTH_FILE(type, field)                                                                    \
     {                                                                                                               \
         .name = "auth-file", .argument = "FILE", .kind = DV_OPTION_TEXT, .offset = offsetof(type, field.auth_file), \
-        .help = "credentials, user:password on one line; they travel in clear text"                                 \
+        .help = "credentials, user:password on one line; without TLS they travel in clear text"                     \
     }
 #define DV_SESSION_OPTION_ACL(type, field)                                                               \
     {                                                                                                    \

@@ -5,36 +5,41 @@
 
 _divvy_subcommands="lock partition status locks services announce plan drain help"
 
+_divvy_tls_options="--tls-ca --tls-cert --tls-key --tls-key-password-file"
+
 _divvy_options() {
     case $1 in
     lock)
         echo "--connect --no-wait --timeout -E --conflict-exit-code --shared -n --slots --limit-policy --max-run --grace
-            --hold --root --session-timeout --ensemble-tick --connect-timeout --auth-file --acl --verbose --help"
+            --hold --root --session-timeout --ensemble-tick --connect-timeout --auth-file
+            $_divvy_tls_options --acl --verbose --help"
         ;;
     partition)
         echo "--connect --path --items-from --item --identifier --time-boundary --leave-boundary --session-timeout
             --ensemble-tick --allocate-timeout --connect-timeout --mode --assign --items-order --rejoin-delay --weight
             --zone --max-moves --handover-timeout --replace --drain --restart --standby --prepare-timeout --rejoin
-            --auth-file --acl --events --json --timestamps --verbose --help"
+            --auth-file $_divvy_tls_options --acl --events --json --timestamps --verbose --help"
         ;;
     status)
-        echo "--path --items-from --item --json --watch --interval --connect --timeout --auth-file --verbose --help"
+        echo "--path --items-from --item --json --watch --interval --connect --timeout --auth-file $_divvy_tls_options
+            --verbose --help"
         ;;
     locks)
-        echo "--root --json --connect --timeout --auth-file --verbose --help"
+        echo "--root --json --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
         ;;
     services)
-        echo "--root --healthy --json --connect --timeout --auth-file --verbose --help"
+        echo "--root --healthy --json --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
         ;;
     announce)
         echo "--role --load --load-command --ttl --id --address --port --root --connect --session-timeout
-            --ensemble-tick --connect-timeout --auth-file --acl --verbose --help"
+            --ensemble-tick --connect-timeout --auth-file $_divvy_tls_options --acl --verbose --help"
         ;;
     plan)
         echo "--members --join --leave --items-from --item --assign --items-order --verbose --json --help"
         ;;
     drain)
-        echo "--path --undo --weight --wait --wait-timeout --connect --timeout --auth-file --verbose --acl --help"
+        echo "--path --undo --weight --wait --wait-timeout --connect --timeout --auth-file $_divvy_tls_options --verbose
+            --acl --help"
         ;;
     esac
 }
@@ -106,7 +111,7 @@ _divvy() {
         return
     fi
     case $before in
-    --auth-file | --items-from | --events)
+    --auth-file | --tls-* | --items-from | --events)
         _divvy_offer_lines -f "$word"
         return
         ;;

@@ -22,6 +22,7 @@
 #include "dispositions.h"
 #include "guardian_internal.h"
 #include "program.h"
+#include "tls_options.h"
 
 enum {
     ORPHAN_GRACE_MS = 500, /* G5: from SIGTERM to SIGKILL when the parent has died */
@@ -247,6 +248,7 @@ static void take_orders(guardian *g, int64_t now) {
 /* ---- the beginning ---- */
 
 static void set_environment(const char *const *environment) {
+    environ = dv_tls_options_environment();
     for (; *environment; environment++) {
         if (strchr(*environment, '=')) putenv((char *)(uintptr_t)*environment);
         else unsetenv(*environment);

@@ -233,6 +233,7 @@ static int open_client(dv_look *look, const char *command) {
     config.auth_scheme = look->options->auth ? "digest" : NULL;
     config.auth = look->options->auth;
     config.acl = look->options->acl;
+    dv_tls_options_apply(&look->options->tls, &config);
     config.on_warning = on_warning;
     config.on_log = look->options->verbose ? on_log : NULL;
     int error = dv_client_open_to_look(&look->client, &config);

@@ -19,6 +19,7 @@ typedef struct {
     const char *connect;
     int64_t timeout_ms;
     const char *auth_file;
+    dv_tls_options tls;
     int verbose;
     int acl;    /* of what is written, by the one that writes; DIVVY_ACL_* */
     char *auth; /* secret */
@@ -35,7 +36,7 @@ typedef struct {
                  "(default: 10s)",                                                            \
          .min_ms = 1,                                                                         \
          .max_ms = 24 * 3600 * 1000},                                                         \
-        DV_SESSION_OPTION_AUTH_FILE(type, member),                                            \
+        DV_SESSION_OPTION_AUTH_FILE(type, member), DV_TLS_OPTIONS(type, member.tls),          \
         DV_SESSION_OPTION_VERBOSE(type, member, "write the library's log to standard error")
 
 enum { DV_LOOK_TIMEOUT_MS = 10000 };

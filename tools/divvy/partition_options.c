@@ -108,6 +108,7 @@ static const dv_option table[] = {
              "which the last owner stops anyway (default: five sixths of that, 25s)"),
     FLAG("rejoin", rejoin, "take part again after the session was lost; always so with a COMMAND"),
     DV_SESSION_OPTION_AUTH_FILE(dv_partition_options, session),
+    DV_TLS_OPTIONS(dv_partition_options, session.tls),
     DV_SESSION_OPTION_ACL(dv_partition_options, session),
     TEXT("events", "FILE", events,
          "append the lines to FILE; - is standard output (default: standard output,\n"

@@ -29,11 +29,14 @@ typedef struct dv_apache {
     struct dv_apache *next_guest; /* on the same one; under its lock */
     void *left_behind;            /* tsearch tree, estate.h: our nodes on it */
     dv_hosts hosts;
+    dv_tls *tls;    /* NULL: plain text */
+    char *refusals; /* lines on the servers that were refused at the last look; NULL: none */
     char *auth_scheme, *auth;
     bool auth_added; /* the handle has them */
     const struct ACL_vector *acl;
     struct ACL_vector readable_acl;
     struct ACL readable_acl_entries[2];
+    void (*on_warning)(void *context, int code, const char *message);
     int requested_timeout_ms;
     int log_slot;
 

@@ -1,10 +1,16 @@
-/* The making of the client's backend; free of the native client's header. SPDX-License-Identifier: Apache-2.0 */
+/* The making of the client's backend. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_BACKEND_H
 #define DV_BACKEND_H
 
+#include "znode/apache/tls.h"
 #include "znode/znode.h"
 
-/* A dv_backend_new_fn: a session of our own on the native client. */
+/* How the session is protected; the backend keeps references of its own. */
+typedef struct {
+    dv_tls *tls; /* NULL: plain text */
+} dv_protection;
+
+/* A dv_backend_new_fn: a session of our own on the native client. The context is a dv_protection. */
 int dv_apache_new(dv_znode **out, const dv_backend_config *config, const char **reason, void *context);
 
 #endif

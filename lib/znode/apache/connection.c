@@ -40,7 +40,7 @@ int dv_apache_random(dv_znode *znode, void *bytes, size_t count) {
     return 0;
 }
 
-enum { RESOLVE_AGAIN_MS = 5000 };
+enum { RESOLVE_AGAIN_MS = 5000, REFUSED_AGAIN_MS = 1000 };
 static void start_resolving(dv_apache *apache, int delay_ms);
 
 /* The native client takes no credentials right after an attempt to connect has failed (ZOOKEEPER-800): then they are
@@ -78,7 +78,7 @@ static void ask_tick(dv_apache *apache, const dv_server_address *server) {
     if (apache->tick_asked || !server->bytes) return;
     assert(!apache->tick_job);
     apache->tick_asked = true;
-    apache->tick_job = dv_tick_ask(server, apache->znode.sink, on_tick, apache);
+    apache->tick_job = dv_tick_ask(server, apache->tls, apache->znode.sink, on_tick, apache);
 }
 
 static void run_news(dv_event *event, int64_t now) {
@@ -145,8 +145,12 @@ static int open_handle(dv_apache *apache) {
     sigset_t signals;
     apache->opened_at = dv_apache_now_ms(&apache->znode);
     dv_signals_block(&signals);
-    apache->handle = zookeeper_init2(apache->servers, on_session_event, apache->requested_timeout_ms, NULL, apache,
-                                     ZOO_NO_LOG_CLIENTENV, dv_apache_log_function(apache->log_slot));
+    if (apache->tls)
+        apache->handle = dv_tls_open(apache->tls, apache->servers, on_session_event, apache->requested_timeout_ms,
+                                     apache, ZOO_NO_LOG_CLIENTENV, dv_apache_log_function(apache->log_slot));
+    else
+        apache->handle = zookeeper_init2(apache->servers, on_session_event, apache->requested_timeout_ms, NULL, apache,
+                                         ZOO_NO_LOG_CLIENTENV, dv_apache_log_function(apache->log_slot));
     dv_signals_restore(&signals);
     if (!apache->handle) return DIVVY_ESYSTEM;
     zoo_set_servers_resolution_delay(apache->handle, -1);
@@ -155,10 +159,29 @@ static int open_handle(dv_apache *apache) {
     return 0;
 }
 
-static void on_resolved(void *context, char *literals) {
+/* Warns of each server that is refused and was not, for the same reason, at the last look. */
+static void tell_refusals(dv_apache *apache, char *refusals) {
+    char *before = apache->refusals;
+    apache->refusals = refusals;
+    for (const char *line = refusals; line && *line;) {
+        const char *line_end = strchr(line, '\n');
+        char *text = strndup(line, (size_t)(line_end - line));
+        if (text && (!before || !strstr(before, text))) apache->on_warning(apache->znode.context, DIVVY_WARN_TLS, text);
+        free(text);
+        line = line_end + 1;
+    }
+    free(before);
+}
+
+static void on_resolved(void *context, char *literals, char *refusals) {
     dv_apache *apache = context;
     assert(apache->job);
     apache->job = NULL;
+    tell_refusals(apache, refusals);
+    if (!literals) { /* All were refused. They, or our files, may be mended. */
+        if (apache->state != DIVVY_CONNECTED) start_resolving(apache, REFUSED_AGAIN_MS);
+        return;
+    }
     bool changed = !apache->servers || strcmp(apache->servers, literals) != 0;
     if (changed) {
         free(apache->servers);
@@ -181,17 +204,18 @@ static uint64_t order_seed(const dv_apache *apache) {
 }
 
 static void start_resolving(dv_apache *apache, int delay_ms) {
-    if (apache->shared || apache->job || (apache->handle && dv_hosts_are_literal(&apache->hosts))) return;
+    bool known = apache->handle && !apache->tls && dv_hosts_are_literal(&apache->hosts);
+    if (apache->shared || apache->job || known) return;
     assert(!apache->job && !apache->shared);
-    apache->job =
-        dv_resolve_start(&apache->hosts, order_seed(apache), delay_ms, apache->znode.sink, on_resolved, apache);
+    apache->job = dv_resolve_start(&apache->hosts, order_seed(apache), apache->tls, delay_ms, apache->znode.sink,
+                                   on_resolved, apache);
     if (!apache->job) say(apache, DIVVY_LOG_WARN, "no thread could be had to resolve host names");
 }
 
 static int start(dv_znode *znode) {
     dv_apache *apache = of(znode);
     assert(!apache->handle && !apache->job);
-    if (!dv_hosts_are_literal(&apache->hosts)) {
+    if (apache->tls || !dv_hosts_are_literal(&apache->hosts)) {
         start_resolving(apache, 0);
         return apache->job ? 0 : DIVVY_ESYSTEM;
     }
@@ -205,6 +229,9 @@ static int reopen(dv_znode *znode) {
     dv_apache *apache = of(znode);
     assert(!apache->handle && !apache->waiting.first);
     dv_apache_forget_all(apache);
+    /* What was looked up for the session that is over may still be under way. */
+    if (apache->job) dv_resolve_drop(apache->job);
+    apache->job = NULL;
     apache->state = DIVVY_CONNECTING;
     return start(znode);
 }
@@ -221,8 +248,12 @@ void dv_apache_stats(const dv_znode *znode, divvy_stats *out) {
 
 static const char *get_servers(const dv_znode *znode, int *error) {
     const dv_apache *apache = (const dv_apache *)(const void *)znode;
-    *error = apache->job && !apache->servers ? dv_resolve_error(apache->job) : 0;
+    *error = apache->job && !apache->servers && !apache->refusals ? dv_resolve_error(apache->job) : 0;
     return apache->servers ? apache->servers : apache->asked;
+}
+
+static const char *get_trouble(const dv_znode *znode) {
+    return ((const dv_apache *)(const void *)znode)->refusals;
 }
 
 void dv_apache_abandon(dv_znode *znode, int error, int64_t now) {
@@ -239,7 +270,12 @@ void dv_apache_abandon(dv_znode *znode, int error, int64_t now) {
 
 static void close_handle(dv_znode *znode) {
     dv_apache *apache = of(znode);
+    sigset_t signals;
+    /* Over TLS the native client writes to a connection that may be gone by a call that raises SIGPIPE, here on the
+     * caller's thread. */
+    if (apache->tls) dv_signals_block(&signals);
     if (apache->handle) zookeeper_close(apache->handle); /* joins the native threads */
+    if (apache->tls) dv_signals_restore_but_pipe(&signals);
     apache->handle = NULL;
 }
 
@@ -254,6 +290,8 @@ static void free_apache(dv_znode *znode) {
     free(apache->auth_scheme);
     free(apache->servers);
     free(apache->asked);
+    free(apache->refusals);
+    dv_tls_unref(apache->tls);
     free(apache);
 }
 
@@ -281,13 +319,14 @@ void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv
         .traces = config->wants_requests,
         .context = config->context,
     };
+    apache->on_warning = config->on_warning;
     apache->state = DIVVY_CONNECTING;
     apache->log_slot = -1;
     choose_acl(apache, config->acl);
 }
 
 int dv_apache_new(dv_znode **out, const dv_backend_config *config, const char **reason, void *context) {
-    (void)context;
+    const dv_protection *protection = context;
     static const dv_znode_backend backend = {
         .submit = dv_apache_submit,
         .multi = dv_apache_multi,
@@ -296,6 +335,7 @@ int dv_apache_new(dv_znode **out, const dv_backend_config *config, const char **
         .random = dv_apache_random,
         .stats = dv_apache_stats,
         .servers = get_servers,
+        .trouble = get_trouble,
         .start = start,
         .reopen = reopen,
         .chroot = get_chroot,
@@ -308,6 +348,7 @@ int dv_apache_new(dv_znode **out, const dv_backend_config *config, const char **
     if (!apache) return DIVVY_ENOMEM;
     dv_apache_init(apache, &backend, config);
     apache->requested_timeout_ms = (int)config->session_timeout_ms;
+    if (protection->tls) apache->tls = dv_tls_ref(protection->tls);
     int error = dv_hosts_parse(&apache->hosts, config->hosts, reason);
     if (!error && !(apache->asked = strdup(config->hosts))) error = DIVVY_ENOMEM;
     if (!error && config->auth) {

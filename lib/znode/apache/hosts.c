@@ -148,13 +148,60 @@ static void look_again(dv_host *host) {
     }
 }
 
-static size_t add_literals(dv_literal *to, size_t count, size_t max, const dv_host *host) {
-    for (size_t k = 0; k < host->known_count && count < max; k++) {
+/* An "ip:port" of ours. */
+static socklen_t to_address(const char *literal, struct sockaddr_storage *out) {
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found = NULL;
+    dv_literal ip;
+    memcpy(ip, literal, strlen(literal) + 1);
+    char *colon = strrchr(ip, ':');
+    *colon = '\0';
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
+    *out = (struct sockaddr_storage){.ss_family = AF_UNSPEC};
+    if (getaddrinfo(ip, colon + 1, &hints, &found) != 0) return 0;
+    socklen_t bytes = found->ai_addrlen;
+    memcpy(out, found->ai_addr, bytes);
+    freeaddrinfo(found);
+    return bytes;
+}
+
+/* A resolution: what has been found so far. */
+typedef struct {
+    dv_literal *literals;
+    size_t count, max;
+    const dv_tls *tls; /* NULL: every address will do */
+    char *refusals;    /* lines; NULL: none */
+} finding;
+
+static void add_refusal(finding *f, const dv_host *host, const char *address, const char *why) {
+    char *more;
+    bool literal_host = strncmp(address, host->name, strlen(host->name)) == 0;
+    if (asprintf(&more, "%sthe server %s%s%s%s is not used: %s\n", f->refusals ? f->refusals : "", address,
+                 literal_host ? "" : " (", literal_host ? "" : host->name, literal_host ? "" : ")", why) < 0)
+        return;
+    free(f->refusals);
+    f->refusals = more;
+}
+
+static bool is_admitted(finding *f, const dv_host *host, const char *address) {
+    char why[DV_TLS_MESSAGE_BYTES];
+    struct sockaddr_storage where;
+    if (!f->tls) return true;
+    socklen_t where_bytes = to_address(address, &where);
+    /* A server that is not there may come back, and is left to the native client. */
+    if (dv_tls_check(f->tls, (struct sockaddr *)&where, where_bytes, host->name, why, sizeof why) != DV_TLS_REFUSED)
+        return true;
+    add_refusal(f, host, address, why);
+    return false;
+}
+
+static void add_literals(finding *f, const dv_host *host) {
+    for (size_t k = 0; k < host->known_count && f->count < f->max; k++) {
         bool repeated = false;
-        for (size_t i = 0; i < count; i++) repeated |= strcmp(to[i], host->known[k]) == 0;
-        if (!repeated) memcpy(to[count++], host->known[k], sizeof *to);
+        for (size_t i = 0; i < f->count; i++) repeated |= strcmp(f->literals[i], host->known[k]) == 0;
+        if (!repeated && is_admitted(f, host, host->known[k]))
+            memcpy(f->literals[f->count++], host->known[k], sizeof *f->literals);
     }
-    return count;
 }
 
 static int compare(const void *a, const void *b) {
@@ -174,17 +221,18 @@ static void shuffle(dv_literal *literals, size_t count, uint64_t seed) {
     }
 }
 
-char *dv_hosts_resolve(dv_hosts *hosts, uint64_t seed, int *error) {
+char *dv_hosts_resolve_tls(dv_hosts *hosts, uint64_t seed, const dv_tls *tls, char **refusals, int *error) {
     enum { ADDRESSES_MAX = 4 * HOSTS_MAX };
     dv_literal *literals = calloc(ADDRESSES_MAX + 1, sizeof *literals);
     char *text = calloc(ADDRESSES_MAX + 1, sizeof *literals + 1);
+    finding f = {.literals = literals, .max = ADDRESSES_MAX, .tls = tls};
     *error = DIVVY_ENOMEM;
     if (literals && text) {
-        size_t count = 0;
         for (size_t i = 0; i < hosts->count; i++) {
             look_again(&hosts->hosts[i]);
-            count = add_literals(literals, count, ADDRESSES_MAX, &hosts->hosts[i]);
+            add_literals(&f, &hosts->hosts[i]);
         }
+        size_t count = f.count;
         shuffle(literals, count, seed);
         /* H3: with an even number of addresses the native client may never reconnect (ZOOKEEPER-2466). */
         if (count && count % 2 == 0) memcpy(literals[count++], literals[0], sizeof *literals);
@@ -192,12 +240,20 @@ char *dv_hosts_resolve(dv_hosts *hosts, uint64_t seed, int *error) {
             if (i) strcat(text, ",");
             strcat(text, literals[i]);
         }
-        *error = count ? 0 : DIVVY_ERESOLVE;
+        *error = count ? 0 : f.refusals ? DIVVY_ECONNECTION : DIVVY_ERESOLVE;
     }
     free(literals);
+    *refusals = f.refusals;
     if (!*error) return text;
     free(text);
     return NULL;
+}
+
+char *dv_hosts_resolve(dv_hosts *hosts, uint64_t seed, int *error) {
+    char *refusals;
+    char *literals = dv_hosts_resolve_tls(hosts, seed, NULL, &refusals, error);
+    assert(!refusals);
+    return literals;
 }
 
 struct dv_resolve_job {
@@ -205,11 +261,12 @@ struct dv_resolve_job {
     dv_hosts hosts; /* the thread's own */
     dv_hosts *learns;
     uint64_t seed;
+    dv_tls *tls;
     int delay_ms;
     dv_sink sink;
     dv_resolved_fn done;
     void *context;
-    char *literals;
+    char *literals, *refusals;
     pthread_mutex_t mutex; /* guards what follows, and so the sink: nothing is posted to a client that went */
     pthread_cond_t dropping;
     bool dropped;
@@ -218,7 +275,9 @@ struct dv_resolve_job {
 
 static void free_job(dv_resolve_job *job) {
     dv_hosts_free(&job->hosts);
+    dv_tls_unref(job->tls);
     free(job->literals);
+    free(job->refusals);
     pthread_cond_destroy(&job->dropping);
     pthread_mutex_destroy(&job->mutex);
     free(job);
@@ -238,13 +297,13 @@ static void on_job_done(dv_event *event, int64_t now) {
     /* The thread posted this event with the mutex held: wait until it has let go of it. */
     pthread_mutex_lock(&job->mutex);
     bool dropped = job->dropped;
-    assert(dropped || job->literals);
+    assert(dropped || job->literals || job->refusals);
     pthread_mutex_unlock(&job->mutex);
     if (!dropped) {
-        char *literals = job->literals;
-        job->literals = NULL;
+        char *literals = job->literals, *refusals = job->refusals;
+        job->literals = job->refusals = NULL;
         learn(job);
-        job->done(job->context, literals);
+        job->done(job->context, literals, refusals);
     }
     free_job(job);
 }
@@ -262,14 +321,17 @@ static void *run_job(void *argument) {
     dv_resolve_job *job = argument;
     pthread_mutex_lock(&job->mutex);
     if (job->delay_ms) wait_unless_dropped(job, job->delay_ms);
-    while (!job->dropped && !job->literals) {
+    while (!job->dropped && !job->literals && !job->refusals) {
         pthread_mutex_unlock(&job->mutex);
         int error;
-        char *literals = dv_hosts_resolve(&job->hosts, job->seed, &error);
+        char *refusals;
+        char *literals = dv_hosts_resolve_tls(&job->hosts, job->seed, job->tls, &refusals, &error);
         pthread_mutex_lock(&job->mutex);
         job->literals = literals;
+        job->refusals = refusals;
         job->error = error;
-        if (!literals) wait_unless_dropped(job, RETRY_MS); /* A name server may know later what it does not now. */
+        if (!literals && !refusals)
+            wait_unless_dropped(job, RETRY_MS); /* A name server may know later what it does not now. */
     }
     bool dropped = job->dropped;
     if (!dropped) job->sink.post(job->sink.queue, &job->event);
@@ -294,12 +356,13 @@ static int copy_hosts(dv_hosts *to, const dv_hosts *from) {
     return 0;
 }
 
-dv_resolve_job *dv_resolve_start(dv_hosts *hosts, uint64_t seed, int delay_ms, dv_sink sink, dv_resolved_fn done,
-                                 void *context) {
+dv_resolve_job *dv_resolve_start(dv_hosts *hosts, uint64_t seed, dv_tls *tls, int delay_ms, dv_sink sink,
+                                 dv_resolved_fn done, void *context) {
     dv_resolve_job *job = calloc(1, sizeof *job);
     if (!job) return NULL;
     *job = (dv_resolve_job){
         .learns = hosts, .seed = seed, .delay_ms = delay_ms, .sink = sink, .done = done, .context = context};
+    if (tls) job->tls = dv_tls_ref(tls);
     job->event.run = on_job_done;
     pthread_mutex_init(&job->mutex, NULL);
     pthread_condattr_t monotonic;

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "znode/apache/tls.h"
 #include "znode/znode.h"
 
 typedef char dv_literal[INET6_ADDRSTRLEN + 8]; /* "ip:port" */
@@ -36,14 +37,19 @@ bool dv_hosts_are_literal(const dv_hosts *hosts);
  * NULL with *error DIVVY_ERESOLVE when no address is known of any, or DIVVY_ENOMEM. May block on names. */
 char *dv_hosts_resolve(dv_hosts *hosts, uint64_t seed, int *error);
 
+/* The same over TLS: of servers that dv_tls_check() passes, and of those that are not there. Takes its time. *refusals
+ * gets a line on each of the others, or NULL; malloc'ed. DIVVY_ECONNECTION when there were only others. */
+char *dv_hosts_resolve_tls(dv_hosts *hosts, uint64_t seed, const dv_tls *tls, char **refusals, int *error);
+
 /* A resolution in the background. It is repeated each second until an address is known, and then ends in one event in
- * the queue, which calls `done` unless the job was dropped; `done` owns `literals`. */
+ * the queue, which calls `done` unless the job was dropped; `done` owns what it is given. Over TLS, literals is NULL
+ * when all servers were refused. */
 typedef struct dv_resolve_job dv_resolve_job;
-typedef void (*dv_resolved_fn)(void *context, char *literals);
+typedef void (*dv_resolved_fn)(void *context, char *literals, char *refusals);
 /* The first try is made after delay_ms. `hosts` outlives the job, or its being dropped, and has learned the addresses
- * when `done` is called. NULL when memory or threads are out. */
-dv_resolve_job *dv_resolve_start(dv_hosts *hosts, uint64_t seed, int delay_ms, dv_sink sink, dv_resolved_fn done,
-                                 void *context);
+ * when `done` is called. `tls` NULL: no TLS. NULL when memory or threads are out. */
+dv_resolve_job *dv_resolve_start(dv_hosts *hosts, uint64_t seed, dv_tls *tls, int delay_ms, dv_sink sink,
+                                 dv_resolved_fn done, void *context);
 /* DIVVY_ERESOLVE once a try has failed, else 0. */
 int dv_resolve_error(dv_resolve_job *job);
 /* With the client lock held: `done` will not be called. The job's memory goes when its thread has ended. */

@@ -19,6 +19,7 @@ enum { ANSWER_BYTES = 16 * 1024, ANSWER_MS = 2000, TICK_MAX_MS = 3600000 };
 struct dv_tick_job {
     dv_event event;
     dv_server_address where;
+    dv_tls *tls;
     dv_sink sink;
     dv_tick_fn done;
     void *context;
@@ -76,13 +77,16 @@ static size_t read_answer(int socket_fd, char *answer, int64_t until_ms) {
     return bytes;
 }
 
-static int64_t ask(const dv_server_address *where) {
+static int64_t ask(const dv_server_address *where, const dv_tls *tls) {
     static const char word[] = "conf";
     char answer[ANSWER_BYTES];
     int64_t until_ms = now_ms() + ANSWER_MS, tick_ms = 0;
+    const struct sockaddr *address = (const struct sockaddr *)&where->address;
+    if (tls)
+        return dv_tick_parse(answer, dv_tls_ask(tls, address, where->bytes, word, answer, sizeof answer, until_ms));
     int s = socket(where->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (s < 0) return 0;
-    (void)connect(s, (const struct sockaddr *)&where->address, where->bytes); /* A failed one fails to send. */
+    (void)connect(s, address, where->bytes); /* A failed one fails to send. */
     if (is_ready(s, POLLOUT, until_ms) && send(s, word, strlen(word), MSG_NOSIGNAL) == (ssize_t)strlen(word))
         tick_ms = dv_tick_parse(answer, read_answer(s, answer, until_ms));
     close(s);
@@ -92,6 +96,7 @@ static int64_t ask(const dv_server_address *where) {
 /* ---- the job ---- */
 
 static void free_job(dv_tick_job *job) {
+    dv_tls_unref(job->tls);
     pthread_mutex_destroy(&job->mutex);
     free(job);
 }
@@ -108,7 +113,7 @@ static void on_asked(dv_event *event, int64_t now) {
 
 static void *run_job(void *argument) {
     dv_tick_job *job = argument;
-    job->tick_ms = ask(&job->where);
+    job->tick_ms = ask(&job->where, job->tls);
     assert(job->tick_ms >= 0 && job->tick_ms <= TICK_MAX_MS);
     pthread_mutex_lock(&job->mutex);
     bool dropped = job->dropped;
@@ -118,10 +123,11 @@ static void *run_job(void *argument) {
     return NULL;
 }
 
-dv_tick_job *dv_tick_ask(const dv_server_address *where, dv_sink sink, dv_tick_fn done, void *context) {
+dv_tick_job *dv_tick_ask(const dv_server_address *where, dv_tls *tls, dv_sink sink, dv_tick_fn done, void *context) {
     dv_tick_job *job = calloc(1, sizeof *job);
     if (!job) return NULL;
     *job = (dv_tick_job){.where = *where, .sink = sink, .done = done, .context = context};
+    if (tls) job->tls = dv_tls_ref(tls);
     job->event.run = on_asked;
     pthread_mutex_init(&job->mutex, NULL);
     pthread_t thread;

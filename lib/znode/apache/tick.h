@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "znode/apache/tls.h"
 #include "znode/znode.h"
 
 /* Where a server listens. bytes 0: not known. */
@@ -21,8 +22,9 @@ typedef struct {
 typedef struct dv_tick_job dv_tick_job;
 /* tick_ms is 0 where the server did not say it. */
 typedef void (*dv_tick_fn)(void *context, int64_t tick_ms, int64_t now);
-/* Asks the server at `where`. Returns NULL when there is no memory, or no thread could be had. */
-dv_tick_job *dv_tick_ask(const dv_server_address *where, dv_sink sink, dv_tick_fn done, void *context);
+/* Asks the server at `where`, over TLS unless `tls` is NULL. NULL when there is no memory, or no thread could be
+ * had. */
+dv_tick_job *dv_tick_ask(const dv_server_address *where, dv_tls *tls, dv_sink sink, dv_tick_fn done, void *context);
 /* Gives the answer up: `done` will not be called. With the client lock held. */
 void dv_tick_drop(dv_tick_job *job);
 

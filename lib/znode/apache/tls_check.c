@@ -1,0 +1,240 @@
+/* A handshake of our own, that says what is wrong with a server. SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "znode/apache/openssl.h"
+#include "znode/apache/tls.h"
+
+/* SSL_ERROR_*, X509_V_ERR_*, SSL_CTRL_SET_TLSEXT_HOSTNAME, in the words of OpenSSL's headers. */
+enum { ERROR_WANT_READ = 2, ERROR_WANT_WRITE = 3 };
+enum { NOT_YET_VALID = 9, HAS_EXPIRED = 10, HOSTNAME_MISMATCH = 62, IP_ADDRESS_MISMATCH = 64 };
+enum { NO_ISSUER = 2, SELF_SIGNED = 18, SELF_SIGNED_IN_CHAIN = 19, NO_ISSUER_LOCALLY = 20, NO_VERIFY_LEAF = 21 };
+enum { CONTROL_SET_HOSTNAME = 55, NAME_TYPE_HOST = 0 };
+
+typedef struct {
+    const dv_openssl *openssl;
+    void *context, *ssl;
+    int socket_fd;
+    int64_t until_ms;
+    bool late; /* the time was over before the server answered */
+} connection;
+
+static int64_t now_ms(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Waits until the socket is ready, or the time is over. */
+static bool is_ready(connection *c, short events) {
+    struct pollfd p = {.fd = c->socket_fd, .events = events};
+    for (int64_t left_ms; (left_ms = c->until_ms - now_ms()) > 0;) {
+        int ready = poll(&p, 1, (int)left_ms);
+        if (ready == 1) return true;
+        if (ready < 0 && errno != EINTR) return false;
+    }
+    c->late = true;
+    return false;
+}
+
+static bool connect_to(connection *c, const struct sockaddr *where, socklen_t where_bytes) {
+    int error = 0;
+    socklen_t error_bytes = sizeof error;
+    c->socket_fd = socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (c->socket_fd < 0) return false;
+    if (connect(c->socket_fd, where, where_bytes) == 0) return true;
+    if (errno != EINPROGRESS || !is_ready(c, POLLOUT)) return false;
+    return getsockopt(c->socket_fd, SOL_SOCKET, SO_ERROR, &error, &error_bytes) == 0 && error == 0;
+}
+
+/* Whether to try a call of OpenSSL's again, which did not succeed: after waiting for what it lacks. */
+static bool may_go_on(connection *c, int result) {
+    int error = c->openssl->SSL_get_error(c->ssl, result);
+    if (error == ERROR_WANT_READ) return is_ready(c, POLLIN);
+    return error == ERROR_WANT_WRITE && is_ready(c, POLLOUT);
+}
+
+static bool set_name(connection *c, const char *name) {
+    char address[16];
+    if (inet_pton(AF_INET, name, address) == 1 || inet_pton(AF_INET6, name, address) == 1)
+        return c->openssl->X509_VERIFY_PARAM_set1_ip_asc(c->openssl->SSL_get0_param(c->ssl), name) == 1;
+    char copy[256];
+    snprintf(copy, sizeof copy, "%s", name);
+    c->openssl->SSL_ctrl(c->ssl, CONTROL_SET_HOSTNAME, NAME_TYPE_HOST, copy);
+    return c->openssl->SSL_set1_host(c->ssl, name) == 1;
+}
+
+/* NULL: the certificate may be of any name. */
+static bool shake_hands(connection *c, const char *name) {
+    c->openssl->ERR_clear_error();
+    c->ssl = c->openssl->SSL_new(c->context);
+    if (!c->ssl || (name && !set_name(c, name)) || c->openssl->SSL_set_fd(c->ssl, c->socket_fd) != 1) return false;
+    int result;
+    while ((result = c->openssl->SSL_connect(c->ssl)) != 1) {
+        if (!may_go_on(c, result)) return false;
+    }
+    return true;
+}
+
+static bool send_word(connection *c, const char *word) {
+    int result;
+    c->openssl->ERR_clear_error();
+    while ((result = c->openssl->SSL_write(c->ssl, word, (int)strlen(word))) <= 0) {
+        if (!may_go_on(c, result)) return false;
+    }
+    return true;
+}
+
+/* Returns how many bytes came; 0 at the end of what the server says, or of the time, or on an error. */
+static size_t receive(connection *c, char *to, size_t bytes) {
+    int result;
+    c->openssl->ERR_clear_error();
+    while ((result = c->openssl->SSL_read(c->ssl, to, (int)bytes)) <= 0) {
+        if (!may_go_on(c, result)) return 0;
+    }
+    return (size_t)result;
+}
+
+static void end(connection *c) {
+    if (c->ssl) c->openssl->SSL_free(c->ssl);
+    if (c->context) c->openssl->SSL_CTX_free(c->context);
+    if (c->socket_fd >= 0) close(c->socket_fd);
+}
+
+/* ---- what is wrong ---- */
+
+static const char *last_reason(const connection *c) {
+    const char *text = NULL;
+    for (unsigned long error; (error = c->openssl->ERR_get_error()) != 0;) {
+        const char *more = c->openssl->ERR_reason_error_string(error);
+        if (more) text = more;
+    }
+    return text;
+}
+
+/* Says what a certificate that does not pass lacks, and what to do. */
+static void explain_certificate(const dv_tls *tls, long verdict, const char *name, const char *text, char *message,
+                                size_t message_bytes) {
+    switch (verdict) {
+    case HAS_EXPIRED:
+        snprintf(message, message_bytes, "its certificate, or one of its CAs', has expired (%s); renew it", text);
+        return;
+    case NOT_YET_VALID:
+        snprintf(message, message_bytes, "its certificate is not valid yet (%s); check the clocks of both machines",
+                 text);
+        return;
+    case HOSTNAME_MISMATCH:
+    case IP_ADDRESS_MISMATCH:
+        snprintf(message, message_bytes,
+                 "its certificate is for another name than %.128s (%s); connect by a name that the certificate has, or "
+                 "have this name added to its subjectAltName",
+                 name, text);
+        return;
+    case NO_ISSUER:
+    case SELF_SIGNED:
+    case SELF_SIGNED_IN_CHAIN:
+    case NO_ISSUER_LOCALLY:
+    case NO_VERIFY_LEAF:
+        snprintf(message, message_bytes,
+                 "its certificate comes from no CA in %.256s (%s); put the CA that has signed it there, or find out "
+                 "who answers at this address",
+                 dv_tls_ca_file(tls), text);
+        return;
+    default: snprintf(message, message_bytes, "its certificate does not pass: %s", text);
+    }
+}
+
+/* Looks at what has come on the socket of a handshake that failed: no TLS begins otherwise than by such a record. */
+static bool speaks_tls(const connection *c, const char *reason) {
+    if (!reason) return false; /* It hung up without a word. */
+    return !strstr(reason, "wrong version number") && !strstr(reason, "packet length too long") &&
+           !strstr(reason, "unexpected eof") && !strstr(reason, "unknown protocol") && c->ssl;
+}
+
+/* The alerts by which a server says that it has looked at our certificate, as OpenSSL words them. */
+static bool is_about_us(const char *reason) {
+    static const char *const alerts[] = {"alert bad certificate",     "alert unsupported certificate",
+                                         "alert certificate revoked", "alert certificate expired",
+                                         "alert certificate unknown", "alert unknown ca",
+                                         "alert certificate required"};
+    for (size_t i = 0; i < sizeof alerts / sizeof alerts[0]; i++) {
+        if (strstr(reason, alerts[i])) return true;
+    }
+    return false;
+}
+
+static void explain_refusal(const char *reason, char *message, size_t message_bytes) {
+    snprintf(message, message_bytes,
+             "it refuses our certificate (%s); its trust store must have the CA that signed tls_certificate_file, "
+             "which must not have expired",
+             reason);
+}
+
+static void explain_handshake(const dv_tls *tls, connection *c, const char *name, char *message, size_t message_bytes) {
+    long verdict = c->ssl ? c->openssl->SSL_get_verify_result(c->ssl) : 0;
+    const char *reason = last_reason(c);
+    if (verdict != 0)
+        explain_certificate(tls, verdict, name, c->openssl->X509_verify_cert_error_string(verdict), message,
+                            message_bytes);
+    else if (c->late)
+        snprintf(message, message_bytes,
+                 "it takes the connection but does not finish the TLS handshake in %d ms; it may be overloaded, or "
+                 "hang, or not speak TLS there",
+                 DV_TLS_CHECK_MS);
+    else if (!speaks_tls(c, reason))
+        snprintf(message, message_bytes,
+                 "it does not speak TLS there (%s); this is probably its plaintext clientPort: use the port of "
+                 "secureClientPort in its zoo.cfg",
+                 reason ? reason : "it hung up");
+    else if (is_about_us(reason)) explain_refusal(reason, message, message_bytes);
+    else snprintf(message, message_bytes, "the TLS handshake fails: %s", reason);
+}
+
+/* In TLS 1.3 a client is done before the server has looked at its certificate: so the server's answer to a question
+ * tells whether it takes us. Silence is no answer, and nothing that could be explained. */
+static bool is_welcome(connection *c, char *message, size_t message_bytes) {
+    char answer[64];
+    if (send_word(c, "ruok") && receive(c, answer, sizeof answer) > 0) return true;
+    const char *reason = last_reason(c);
+    if (!reason || c->late || strstr(reason, "unexpected eof")) return true;
+    explain_refusal(reason, message, message_bytes);
+    return false;
+}
+
+/* ---- the two uses ---- */
+
+dv_tls_verdict dv_tls_check(const dv_tls *tls, const struct sockaddr *where, socklen_t where_bytes, const char *name,
+                            char *message, size_t message_bytes) {
+    connection c = {.openssl = dv_openssl_find(), .socket_fd = -1, .until_ms = now_ms() + DV_TLS_CHECK_MS};
+    dv_tls_verdict verdict = DV_TLS_REFUSED;
+    assert(c.openssl && name);
+    c.context = dv_tls_context(tls, message, message_bytes);
+    if (c.context && !connect_to(&c, where, where_bytes)) {
+        verdict = DV_TLS_UNREACHABLE;
+    } else if (c.context && !shake_hands(&c, name)) {
+        explain_handshake(tls, &c, name, message, message_bytes);
+    } else if (c.context && is_welcome(&c, message, message_bytes)) {
+        verdict = DV_TLS_PASSED;
+    }
+    end(&c);
+    return verdict;
+}
+
+size_t dv_tls_ask(const dv_tls *tls, const struct sockaddr *where, socklen_t where_bytes, const char *word,
+                  char *answer, size_t answer_bytes, int64_t until_ms) {
+    char unused[DV_TLS_MESSAGE_BYTES];
+    connection c = {.openssl = dv_openssl_find(), .socket_fd = -1, .until_ms = until_ms};
+    size_t bytes = 0, more = 1;
+    assert(c.openssl);
+    c.context = dv_tls_context(tls, unused, sizeof unused);
+    bool asked = c.context && connect_to(&c, where, where_bytes) && shake_hands(&c, NULL) && send_word(&c, word);
+    while (asked && more && bytes < answer_bytes) bytes += more = receive(&c, answer + bytes, answer_bytes - bytes);
+    end(&c);
+    return bytes;
+}

@@ -1,0 +1,86 @@
+/* The options of TLS to the servers. SPDX-License-Identifier: Apache-2.0 */
+#include "tls_options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "auth_file.h"
+#include "command.h"
+
+static char **given; /* NULL: the environment is as it was */
+
+static const char *or_environment(const char *value, const char *name) {
+    if (!value) value = getenv(name);
+    return value && *value ? value : NULL;
+}
+
+static void complete(dv_tls_options *options) {
+    options->ca_file = or_environment(options->ca_file, "DIVVY_TLS_CA_FILE");
+    options->certificate_file = or_environment(options->certificate_file, "DIVVY_TLS_CERTIFICATE_FILE");
+    options->key_file = or_environment(options->key_file, "DIVVY_TLS_KEY_FILE");
+    options->key_password_file = or_environment(options->key_password_file, "DIVVY_TLS_KEY_PASSWORD_FILE");
+}
+
+bool dv_tls_options_given(const dv_tls_options *options) {
+    dv_tls_options all = *options;
+    complete(&all);
+    return all.ca_file || all.certificate_file || all.key_file || all.key_password_file;
+}
+
+/* The library says what is wrong with a file that is not there. */
+static int check_access(const char *option, const char *path, const char *command) {
+    struct stat status;
+    char text[128];
+    if (!path || stat(path, &status) != 0) return 0;
+    const char *wrong = dv_auth_file_exposed(&status, geteuid(), text, sizeof text);
+    if (!wrong) return 0;
+    dv_command_misused(command, "--%s %s: %s", option, path, wrong);
+    return -1;
+}
+
+/* The native client trusts OpenSSL's default store besides our CA: so that becomes our CA, too. */
+static int keep_other_cas_out(const char *ca_file) {
+    size_t count = 0;
+    while (environ[count]) count++;
+    char **copy = calloc(count + 1, sizeof *copy);
+    if (copy) memcpy(copy, environ, count * sizeof *copy);
+    if (!copy || setenv("SSL_CERT_FILE", ca_file, 1) != 0 || setenv("SSL_CERT_DIR", "/nonexistent", 1) != 0) {
+        free(copy);
+        dv_command_say("out of memory");
+        return -1;
+    }
+    given = copy;
+    return 0;
+}
+
+int dv_tls_options_finish(dv_tls_options *options, const char *command) {
+    complete(options);
+    if (!dv_tls_options_given(options)) return 0;
+    if (!options->ca_file || !options->certificate_file || !options->key_file) {
+        dv_command_misused(command,
+                           "TLS needs --tls-ca, --tls-cert and --tls-key (or DIVVY_TLS_CA_FILE, "
+                           "DIVVY_TLS_CERTIFICATE_FILE and DIVVY_TLS_KEY_FILE); --%s is missing",
+                           !options->ca_file            ? "tls-ca"
+                           : !options->certificate_file ? "tls-cert"
+                                                        : "tls-key");
+        return -1;
+    }
+    if (check_access("tls-key", options->key_file, command) != 0 ||
+        check_access("tls-key-password-file", options->key_password_file, command) != 0)
+        return -1;
+    return keep_other_cas_out(options->ca_file);
+}
+
+void dv_tls_options_apply(const dv_tls_options *options, divvy_client_config *config) {
+    config->tls_ca_file = options->ca_file;
+    config->tls_certificate_file = options->certificate_file;
+    config->tls_key_file = options->key_file;
+    config->tls_key_password_file = options->key_password_file;
+}
+
+char **dv_tls_options_environment(void) {
+    return given ? given : environ;
+}
