@@ -223,6 +223,17 @@ static void on_own_seen(void *owner, int64_t czxid) {
     if (p->joins == 1) dv_member_data_set_first(p->later_data, czxid);
 }
 
+/* D31: the create may have been carried out, though its answer never came. */
+static void note_unanswered_join(divvy_partitioner *p) {
+    if (p->joins == 0) p->joins = 1;
+}
+
+static void on_missed(void *owner) {
+    divvy_partitioner *p = owner;
+    note_unanswered_join(p);
+    dv_membership_describe(p->membership, p->later_data);
+}
+
 static void on_membership_failed(void *owner, int error, const char *path, int64_t now) {
     paths_failed(owner, error, path, now);
 }
@@ -231,7 +242,7 @@ static void on_membership_gone(void *owner, int64_t now) {
     divvy_partitioner *p = owner;
     assert(p->membership);
     p->membership = NULL;
-    if (p->joins == 0) p->joins = 1; /* D31: its create may have been carried out, though its answer never came */
+    note_unanswered_join(p);
     dv_client_changed(p->object.client);
     dv_handover_unnamed(p, now);
     if (p->life >= DV_LIFE_FINISHING) dv_items_tidy(p, now);
@@ -239,8 +250,12 @@ static void on_membership_gone(void *owner, int64_t now) {
 }
 
 static void join(divvy_partitioner *p, int64_t now) {
-    static const dv_membership_events events = {on_joined, on_membership_failed, on_membership_gone,
-                                                false,     on_own_seen,          dv_handover_named};
+    static const dv_membership_events events = {.joined = on_joined,
+                                                .failed = on_membership_failed,
+                                                .gone = on_membership_gone,
+                                                .seen = on_own_seen,
+                                                .named = dv_handover_named,
+                                                .missed = on_missed};
     if (p->membership) return;
     const char *data = p->joins > 0 ? p->later_data : p->member_data;
     int error = dv_membership_join(&p->membership, p->object.client, p->party_path, p->member_suffix, data, &events, p);

@@ -97,8 +97,10 @@ static void on_found(dv_node *node, int64_t czxid, int64_t now) {
 }
 
 static void on_not_found(dv_node *node, int64_t now) {
+    dv_membership *m = of_node(node);
     (void)now;
-    start(of_node(node));
+    if (m->events->missed) m->events->missed(m->owner);
+    start(m);
 }
 
 /* ---- keeping it ---- */

@@ -20,6 +20,9 @@ typedef struct {
     /* Our node is about to be made under this name; may be NULL. It is when the owner calls dv_membership_go_on(), in
      * this call or later, once for each of these calls. */
     void (*named)(void *owner, const char *name, int64_t now);
+    /* The create of our node was never answered for, and it is not there: somebody may have deleted it. Another attempt
+     * follows. May be NULL. */
+    void (*missed)(void *owner);
 } dv_membership_events;
 
 /* A node `directory`/<prefix of ours><suffix> with `data`. Strings live until gone(). 0, or DIVVY_ELIMIT,

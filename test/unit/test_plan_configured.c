@@ -114,6 +114,47 @@ TEST(test_items_after_unanswered_join) {
     pool_close(&l);
 }
 
+static void remove_node_of(pool *l, const member *m) {
+    divvy_strings *party = divvy_testing_children(l->ensemble, "/pool/party");
+    size_t removed = 0;
+    for (size_t i = 0; i < divvy_strings_count(party); i++) {
+        char path[300];
+        if (!strstr(divvy_strings_get(party, i), m->identifier)) continue;
+        snprintf(path, sizeof path, "/pool/party/%s", divvy_strings_get(party, i));
+        assert_int_equal(divvy_testing_remove(l->ensemble, path), 0);
+        removed++;
+    }
+    assert_int_equal(removed, 1);
+    divvy_strings_free(party);
+}
+
+/* Likewise where somebody deletes that node before its member has found it: on the same session it makes the next one,
+ * and cannot know whether that is its first. */
+TEST(test_items_after_unanswered_join_that_was_deleted) {
+    pool l;
+    pool_open(&l, ALL);
+    start(&l, 0, CONFIGURED, 0);
+    settle_owned(&l, CONFIGURED);
+    member *late = start(&l, 1, CONFIGURED, 0);
+    int64_t until = divvy_testing_now_ms(l.ensemble) + 5000, session;
+    while (count_party(&l) < 2) assert_true(divvy_testing_step(l.ensemble, until) >= 0);
+    assert_int_equal(divvy_testing_link_client(l.ensemble, late->client, DIVVY_TESTING_LINK_NO_REPLIES), 0);
+    session = divvy_client_session_id(late->client);
+    divvy_testing_run(l.ensemble, 1000);
+    assert_int_equal(ask_for_all(&l.members[0]), 0);
+    divvy_testing_run(l.ensemble, 1000);
+    remove_node_of(&l, late);
+    assert_int_equal(divvy_testing_link_client(l.ensemble, late->client, DIVVY_TESTING_LINK_UP), 0);
+    divvy_testing_disconnect(l.ensemble, late->client, DIVVY_TESTING_APPLIED, 0);
+    settle_owned(&l, ALL);
+    assert_int_equal(count_party(&l), 2);
+    assert_int_equal(divvy_client_session_id(late->client), session);
+    finish(&l, 0);
+    divvy_testing_run(l.ensemble, 10000);
+    settle_owned(&l, ALL);
+    pool_close(&l);
+}
+
 /* Counts the writes of the plan while a member joins: with max_moves 1, one for each item that moves. */
 static unsigned count_writes_of_join(pool *l, size_t n, size_t max_moves) {
     unsigned before = l->plan_writes;
