@@ -51,8 +51,11 @@ typedef struct {
     int expired;             /**< SESSION_END, and DELETE because of it: it was not asked for by the client */
 } divvy_testing_transaction;
 
-/** The releases of ZooKeeper from which on servers behave otherwise: towards clients that may not read a node. */
+/** The releases of ZooKeeper from which on servers behave otherwise: towards clients that may not read a node, but for
+ * the first. */
 typedef enum {
+    DIVVY_TESTING_3_4 = 30400,   /**< as 3.8, but create2 and createContainer are refused, and the connection is closed:
+                                      for clients that must live with servers that are not ZooKeeper, too */
     DIVVY_TESTING_3_8 = 30800,   /**< an exists tells anyone of a node */
     DIVVY_TESTING_3_9 = 30900,   /**< an exists of such a node is refused with DIVVY_EACCES, and leaves no watch. That a
                                       node is missing is told to anyone, and can be watched */

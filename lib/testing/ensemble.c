@@ -30,8 +30,8 @@ static bool sensible(const divvy_testing_config *c) {
                   c->election_min_ms > 0 && c->election_max_ms >= c->election_min_ms;
     bool times = c->tick_ms >= 2 && c->tick_ms <= 3600000 && c->sync_limit_ticks > 0 &&
                  c->min_session_timeout_ms >= 0 && c->max_session_timeout_ms >= 0;
-    bool known = c->release == 0 || c->release == DIVVY_TESTING_3_8 || c->release == DIVVY_TESTING_3_9 ||
-                 c->release == DIVVY_TESTING_3_9_6;
+    bool known = c->release == 0 || c->release == DIVVY_TESTING_3_4 || c->release == DIVVY_TESTING_3_8 ||
+                 c->release == DIVVY_TESTING_3_9 || c->release == DIVVY_TESTING_3_9_6;
     return delays && times && known && c->servers >= 1 && c->servers <= DV_MEM_SERVERS_MAX;
 }
 

@@ -11,6 +11,7 @@ typedef struct {
     uint64_t fresh_seed, fresh_count; /* likewise, after those */
     sim_kazoo_wish kazoo;
     sim_theme theme;
+    bool old_servers; /* which lack create2 and containers (B8) */
     unsigned jobs;
     int64_t limit_ms; /* of real time; 0: none */
     bool stop_at_first, quiet;

@@ -103,6 +103,7 @@ typedef struct {
     int64_t boundary_ms; /* around which members choose theirs */
     int64_t react_ms;    /* the longest that a user takes to release */
     bool kazoo;          /* kazoo members may join */
+    bool old_servers;    /* they lack create2 and containers (B8); not drawn */
     bool small_budgets;
     bool lower; /* members that go by rules of names */
     bool statics, weights, zones, deploys, spoils;

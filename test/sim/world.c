@@ -101,6 +101,7 @@ static bool begin(sim_world *w) {
     if (s->timeout_ms < 2 * s->tick_ms) config.min_session_timeout_ms = s->timeout_ms;
     config.sync_limit_ticks = s->sync_limit_ticks;
     config.seed = s->seed;
+    if (s->old_servers) config.release = DIVVY_TESTING_3_4;
     config.client_delay_max_ms = s->client_delay_max_ms;
     config.server_delay_max_ms = s->server_delay_max_ms;
     config.election_min_ms = s->election_max_ms / 2;

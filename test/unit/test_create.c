@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "divvy/divvy.h"
+#include "divvy/testing.h"
 #include "lib/fake_znode.h"
 #include "lib/test.h"
 
@@ -134,4 +136,42 @@ TEST_IN(test_container, set_up, tear_down) {
     assert_int_equal(told.error, 0);
     create(DV_CONTAINER);
     assert_true(is_pending("create /n", true));
+}
+
+/* ---- on servers that refuse, and close the connection ---- */
+
+static bool is_there(divvy_testing_ensemble *ensemble, const char *path) {
+    return divvy_testing_exists(ensemble, path) == 1;
+}
+
+/* A client goes on without what such servers lack, after one refusal of each, for its whole life; its session stays. */
+TEST(test_old_servers) {
+    divvy_testing_ensemble *ensemble;
+    divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
+    config.release = DIVVY_TESTING_3_4;
+    assert_int_equal(divvy_testing_ensemble_create(&ensemble, &config), 0);
+    divvy_client *client;
+    divvy_client_config client_config = DIVVY_CLIENT_CONFIG_INIT;
+    client_config.manual = 1;
+    assert_int_equal(divvy_testing_client_open(&client, ensemble, &client_config), 0);
+    divvy_lock_config lock_config = DIVVY_LOCK_CONFIG_INIT;
+    lock_config.path = "/own/locks/l";
+    lock_config.container = 1;
+    divvy_lock *lock;
+    assert_int_equal(divvy_lock_create(&lock, client, &lock_config), 0);
+    int64_t token = 0;
+    for (int times = 0; times < 3; times++) {
+        assert_int_equal(divvy_lock_acquire(lock, 60000), 0);
+        assert_true(divvy_lock_token(lock) > token);
+        token = divvy_lock_token(lock);
+        assert_int_equal(divvy_lock_release(lock), 0);
+        divvy_testing_run(ensemble, 400000);
+    }
+    assert_true(is_there(ensemble, lock_config.path)); /* It is no container, which would have gone. */
+    divvy_stats stats;
+    divvy_client_stats(client, &stats);
+    assert_int_equal(stats.connects, 3);
+    divvy_lock_destroy(lock);
+    divvy_client_close(client);
+    divvy_testing_ensemble_destroy(ensemble);
 }
