@@ -199,12 +199,14 @@ static dv_mem_request *take_first(dv_mem_conn *conn) {
 }
 
 static void answer_what_can_be(dv_mem_conn *conn) {
-    dv_mem_conn_ref(conn);
-    while (conn->queue && !waits_for_commit(conn, conn->queue)) {
+    dv_mem *mem = conn->mem;
+    bool refused = false; /* which closes the connection */
+    while (!refused && conn->queue && !waits_for_commit(conn, conn->queue)) {
         dv_mem_request *request = take_first(conn);
-        if (is_unknown(conn, request)) refuse(conn, request);
+        refused = is_unknown(conn, request);
+        if (refused) refuse(conn, request);
         else answer_local(conn, request);
-        dv_mem_request_unref(conn->mem, request);
+        dv_mem_request_unref(mem, request);
     }
     dv_mem_conn_unref(conn);
 }

@@ -139,19 +139,26 @@ class Proxy:
                     body = body.replace(own, ours)
             self.send(client[1], body)
 
+    @staticmethod
+    async def until_gone(way):
+        try:
+            await way
+        except (OSError, asyncio.IncompleteReadError):
+            pass  # One side has gone: so does the other.
+
     async def talk(self, client, server):
         head = await client[0].readexactly(4)
         if head.isalpha():
             await self.word(head, client, server)
             return
         session = await self.connect(head, client, server)
-        ways = [asyncio.ensure_future(self.requests_of(session, client, server)),
-                asyncio.ensure_future(self.replies_of(client, server))]
+        ways = [asyncio.ensure_future(self.until_gone(self.requests_of(session, client, server))),
+                asyncio.ensure_future(self.until_gone(self.replies_of(client, server)))]
         _, others = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         for way in others:
             way.cancel()
         for result in await asyncio.gather(*ways, return_exceptions=True):
-            if isinstance(result, Exception) and not isinstance(result, (OSError, asyncio.IncompleteReadError)):
+            if isinstance(result, Exception):
                 raise result  # a message that this does not understand
 
     async def accept(self, reader, writer):

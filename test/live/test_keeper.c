@@ -66,7 +66,7 @@ static void stop_keeper(keeper *k) {
 typedef struct {
     divvy_client *client;
     divvy_partitioner *partitioner;
-    atomic_int lost, lines_of_tick;
+    atomic_int lost, lines_of_tick, warnings_of_sessions;
 } worker;
 
 static void on_session(divvy_client *client, divvy_session_state state, void *user) {
@@ -78,6 +78,8 @@ static void on_session(divvy_client *client, divvy_session_state state, void *us
 static void on_log(int level, const char *message, void *user) {
     worker *w = user;
     if (level == DIVVY_LOG_INFO && strstr(message, "does not say its tickTime")) atomic_fetch_add(&w->lines_of_tick, 1);
+    if (level == DIVVY_LOG_WARN && strstr(message, "ends a session with its connection"))
+        atomic_fetch_add(&w->warnings_of_sessions, 1);
 }
 
 static void open_worker(worker *w, const char *address) {
@@ -255,6 +257,7 @@ TEST(test_recipes) {
         check_refused(cJSON_GetObjectItemCaseSensitive(r, "refused"), cases[i].in_session_max, cases[i].max);
         if (cases[i].max == 0) assert_int_equal(workers[0].lost + workers[1].lost, 0);
         assert_true(DV_WAIT(workers[0].lines_of_tick == (i == 1), PATIENCE_MS));
+        assert_int_equal(workers[0].warnings_of_sessions, i == 1);
         cJSON_Delete(r);
         for (int j = 0; j < 2; j++) divvy_client_close(workers[j].client);
         stop_keeper(&k);

@@ -1,7 +1,7 @@
 /* Pools on bad networks: see docs/testing.md. SPDX-License-Identifier: Apache-2.0
  *
- * Each condition has a pool, lines and names of its own, and a thread that watches the pool; all of them run at the same
- * time, on one server. Three members divide the items, hold them for a time, and a fourth joins. */
+ * Each condition has a pool, lines and names of its own, and a thread that watches the pool. All of them run at the
+ * same time, on one server. Three members divide the items, hold them for a time, and a fourth joins. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>

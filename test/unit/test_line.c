@@ -54,7 +54,7 @@ static void hear(int fd, char c) {
     assert_int_equal(got, c);
 }
 
-/* Returns how long ten pieces took, of which each came after the delay. */
+/* Returns how long ten pieces took. Each of them came after the delay. */
 static int64_t pass_ten(int from, int to) {
     int64_t began_ms = dv_test_now_ms();
     for (char c = 'a'; c <= 'j'; c++) {

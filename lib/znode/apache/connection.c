@@ -73,6 +73,16 @@ static bool is_counted(int64_t session_id) {
     return session_id > 0 && session_id <= UINT32_MAX;
 }
 
+static void meet_keeper(dv_apache *apache) {
+    if (!apache->znode.containers.missing)
+        say(apache, DIVVY_LOG_WARN,
+            "the server is no ZooKeeper, by its session number: ClickHouse Keeper ends a session with its connection, "
+            "so "
+            "that others can own what this client believes in until it has noticed, or its session timeout is over; "
+            "let resources check tokens");
+    dv_znode_lacks_requests(&apache->znode);
+}
+
 /* C3: a told tick that is too small would make two owners, so it is compared with what the server says, if it does. */
 static void ask_tick(dv_apache *apache, const dv_server_address *server) {
     if (apache->tick_asked || !server->bytes) return;
@@ -105,7 +115,7 @@ static void run_news(dv_event *event, int64_t now) {
     bool over = news.state == DIVVY_LOST || news.state == DIVVY_AUTH_FAILED;
     if (over) dv_apache_clear_watches(apache);
     if (news.state == DIVVY_CONNECTED) ask_tick(apache, &server);
-    if (news.state == DIVVY_CONNECTED && is_counted(news.session_id)) dv_znode_lacks_requests(&apache->znode);
+    if (news.state == DIVVY_CONNECTED && is_counted(news.session_id)) meet_keeper(apache);
     apache->znode.on_session(apache->znode.context, &news, now);
     /* The native client may keep operations of a dead session for ever. */
     if (over) dv_apache_fail_all(apache, news.state == DIVVY_LOST ? DIVVY_ELOST : DIVVY_EAUTH, now);
