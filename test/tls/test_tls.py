@@ -182,7 +182,8 @@ class Renewal(unittest.TestCase):
         """A member. Returns two functions: its lines so far, and what it has said on stderr."""
         out, said = os.path.join(self.folder, name), os.path.join(self.folder, name + ".said")
         with open(out, "wb") as stdout, open(said, "wb") as stderr:
-            process = subprocess.Popen([DIVVY, "partition", "--connect", self.server.secure, "--path", "/renewal", *TICK,
+            process = subprocess.Popen([DIVVY, "partition", "--connect", self.server.secure, "--path", "/renewal",
+                                        *TICK,
                                         "--identifier", name, "--session-timeout", "50s", "--time-boundary", "100ms",
                                         *sum((["--item", "i%d" % i] for i in range(8)), []), "--json", "--tls-cert",
                                         self.certificate, "--tls-key", self.key], stdin=subprocess.DEVNULL,
