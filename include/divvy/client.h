@@ -44,7 +44,7 @@ typedef enum {
 
 /** The rights of others on the nodes that the client creates. */
 enum {
-    DIVVY_ACL_AUTO,    /**< DIVVY_ACL_CREATOR with credentials, else DIVVY_ACL_OPEN */
+    DIVVY_ACL_AUTO,    /**< DIVVY_ACL_CREATOR with credentials (auth, or SASL), else DIVVY_ACL_OPEN */
     DIVVY_ACL_OPEN,    /**< anyone may do anything */
     DIVVY_ACL_CREATOR, /**< only who authenticates as we do; needs credentials, or a certificate (TLS) that the
                             servers are told to take for a name */
@@ -132,12 +132,27 @@ typedef struct {
     /** A file with the key's password on its only line; NULL: the key has none. Read by divvy_client_open(). divvy
      * wipes its copies; the native client has one of its own that it never wipes */
     const char *tls_key_password_file;
+
+    /**
+     * SASL: who the client is, for the servers. "DIGEST-MD5", or "GSSAPI" (Kerberos); NULL with sasl_user: DIGEST-MD5;
+     * NULL without: no SASL. Needs a native client that was built with Cyrus SASL (docs/secure.md). Not together with
+     * TLS: the native client's functions can do one of the two. A refusal is DIVVY_AUTH_FAILED, within two seconds
+     */
+    const char *sasl_mechanism;
+    const char *sasl_user; /**< DIGEST-MD5: the user's name */
+    /** DIGEST-MD5: a file with the password on its only line. Read by divvy_client_open(), and wiped from memory when
+     * the client is closed, as each connection needs it */
+    const char *sasl_password_file;
+    const char *sasl_service; /**< the servers' service name; NULL: "zookeeper" */
+    /** the name by which the servers go; NULL: "zk-sasl-md5" with DIGEST-MD5, as all ZooKeepers do; with GSSAPI the
+     * address of each, which works only where Kerberos knows addresses */
+    const char *sasl_host;
 } divvy_client_config;
 
 #define DIVVY_CLIENT_CONFIG_INIT                                                                                     \
     {                                                                                                                \
         sizeof(divvy_client_config), NULL, 10000, 0, 0, NULL, NULL, DIVVY_ACL_AUTO, 0, 0, NULL, NULL, NULL, 0, NULL, \
-            NULL, NULL, NULL, NULL                                                                                   \
+            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL                                                     \
     }
 
 /**
@@ -197,8 +212,10 @@ typedef struct {
  *                      the reverse, an acl that needs credentials without them; the servers' tick is not known, or the
  *                      session timeout can hold nothing on such ticks (the message names the least that can);
  *                      TLS: one of its files is missing, or cannot be read or used, or their names or the password
- *                      have a comma, or OpenSSL would trust other CAs too
- *   DIVVY_EUNSUPPORTED a scheme other than "digest"; TLS with a native client that was built without OpenSSL
+ *                      have a comma, or OpenSSL would trust other CAs too; SASL: the user or the password file is
+ *                      missing, or cannot be read
+ *   DIVVY_EUNSUPPORTED a scheme other than "digest"; TLS with a native client that was built without OpenSSL;
+ *                      SASL with one that was built without Cyrus SASL, or with another mechanism; TLS and SASL
  *   DIVVY_ENOMEM       allocation failed
  *   DIVVY_ESYSTEM      no thread or no descriptor could be had
  */

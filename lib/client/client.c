@@ -60,7 +60,8 @@ static int check_times(divvy_client_config *config, bool looks) {
 
 static int check_credentials(divvy_client_config *config) {
     bool given = config->auth != NULL;
-    bool known = given || config->tls_certificate_file; /* The servers have some identity for us. */
+    bool by_sasl = config->sasl_user || config->sasl_mechanism;
+    bool known = given || by_sasl || config->tls_certificate_file; /* The servers have some identity for us. */
     if (given != (config->auth_scheme != NULL))
         return dv_fail(NULL, DIVVY_EINVAL, "open: auth_scheme and auth go together; one of them is NULL");
     if (given && strcmp(config->auth_scheme, "digest") != 0)
@@ -70,7 +71,7 @@ static int check_credentials(divvy_client_config *config) {
         return dv_fail(NULL, DIVVY_EINVAL, "open: auth is not of the form user:password");
     if (config->acl < DIVVY_ACL_AUTO || config->acl > DIVVY_ACL_READABLE)
         return dv_fail(NULL, DIVVY_EINVAL, "open: acl is %d, which is none of DIVVY_ACL_*", config->acl);
-    if (config->acl == DIVVY_ACL_AUTO) config->acl = given ? DIVVY_ACL_CREATOR : DIVVY_ACL_OPEN;
+    if (config->acl == DIVVY_ACL_AUTO) config->acl = given || by_sasl ? DIVVY_ACL_CREATOR : DIVVY_ACL_OPEN;
     if (config->acl != DIVVY_ACL_OPEN && !known)
         return dv_fail(NULL, DIVVY_EINVAL, "open: this acl is for those who authenticate; give auth_scheme and auth");
     return 0;
@@ -208,6 +209,8 @@ int dv_client_open_on(divvy_client **out, const divvy_client_config *config, boo
     client->config.hosts = client->config.auth = client->config.auth_scheme = NULL;
     client->config.tls_ca_file = client->config.tls_certificate_file = NULL;
     client->config.tls_key_file = client->config.tls_key_password_file = NULL;
+    client->config.sasl_mechanism = client->config.sasl_user = client->config.sasl_password_file = NULL;
+    client->config.sasl_service = client->config.sasl_host = NULL;
     if (!error) error = start_threads(client);
     if (!error) {
         dv_client_lock(client);

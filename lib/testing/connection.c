@@ -208,7 +208,6 @@ static void answer_what_can_be(dv_mem_conn *conn) {
         else answer_local(conn, request);
         dv_mem_request_unref(mem, request);
     }
-    dv_mem_conn_unref(conn);
 }
 
 static void answer_write(dv_mem_conn *conn, const dv_mem_request *request, const dv_mem_txn *txn) {

@@ -106,9 +106,11 @@ int divvy_client_attach(divvy_client **out, zhandle_t *handle, const divvy_clien
     divvy_client_config c;
     error = dv_config_copy(&c, sizeof c, &defaults, config ? config : &defaults);
     if (error) return dv_fail(NULL, error, "attach: the config was not made with DIVVY_CLIENT_CONFIG_INIT");
-    if (c.tls_ca_file || c.tls_certificate_file || c.tls_key_file || c.tls_key_password_file)
+    if (c.tls_ca_file || c.tls_certificate_file || c.tls_key_file || c.tls_key_password_file || c.sasl_user ||
+        c.sasl_mechanism)
         return dv_fail(NULL, DIVVY_EINVAL,
-                       "attach: tls_* are of no use for a handle that is open; open it by zookeeper_init_ssl()");
+                       "attach: tls_* and sasl_* are of no use for a handle that is open; open it by "
+                       "zookeeper_init_ssl() or zookeeper_init_sasl()");
     /* These are the host's business: what they would be is of no effect, and must not be refused either. */
     c.hosts = "127.0.0.1:2181";
     c.session_timeout_ms = timeout_of(handle);

@@ -22,8 +22,20 @@ static void complete_tls(divvy_client_config *config) {
     config->tls_key_password_file = of_environment("DIVVY_TLS_KEY_PASSWORD_FILE");
 }
 
-/* Makes what protects the session, where it is asked for. */
-static int protect(dv_protection *out, const divvy_client_config *config) {
+static int protect_by_sasl(dv_protection *out, const divvy_client_config *config) {
+    char message[DV_TLS_MESSAGE_BYTES];
+    dv_sasl_names names = {config->sasl_mechanism, config->sasl_user, config->sasl_password_file, config->sasl_service,
+                           config->sasl_host};
+    if (!names.mechanism && !names.user && !names.password_file) return 0;
+    if (out->tls)
+        return dv_fail(NULL, DIVVY_EUNSUPPORTED,
+                       "open: TLS and SASL together cannot be had of this ZooKeeper C client; with TLS, the "
+                       "certificate says who the client is");
+    int error = dv_sasl_new(&out->sasl, &names, message, sizeof message);
+    return error ? dv_fail(NULL, error, "open: SASL: %s", message) : 0;
+}
+
+static int protect_by_tls(dv_protection *out, const divvy_client_config *config) {
     char message[DV_TLS_MESSAGE_BYTES];
     dv_tls_files files = {config->tls_ca_file, config->tls_certificate_file, config->tls_key_file,
                           config->tls_key_password_file};
@@ -41,9 +53,11 @@ static int open_client(divvy_client **out, const divvy_client_config *given, boo
     if (error) return dv_client_open_on(out, given, looks, dv_apache_new, &protection); /* It says what is wrong. */
     config.size = sizeof config;
     complete_tls(&config);
-    error = protect(&protection, &config);
+    error = protect_by_tls(&protection, &config);
+    if (!error) error = protect_by_sasl(&protection, &config);
     if (!error) error = dv_client_open_on(out, &config, looks, dv_apache_new, &protection);
     dv_tls_unref(protection.tls);
+    dv_sasl_free(protection.sasl);
     return error;
 }
 

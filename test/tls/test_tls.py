@@ -147,6 +147,34 @@ class Files(unittest.TestCase):
             self.assertIn(word, done.stdout)
 
 
+class Sasl(unittest.TestCase):
+    """DIGEST-MD5 on a server that knows one user, without TLS."""
+
+    def test_digest(self):
+        folder = tempfile.mkdtemp(prefix="divvy-sasl.")
+        self.addCleanup(shutil.rmtree, folder)
+        for name, text in (("jaas", 'Server { org.apache.zookeeper.server.auth.DigestLoginModule required '
+                                    'user_bob="sesame"; };'), ("right", "sesame\n"), ("wrong", "other\n")):
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(file.name, 0o600)
+        provider = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
+        options = "-Djava.security.auth.login.config=%s/jaas -Dzookeeper.authProvider.1=%s" % (folder, provider)
+        started = subprocess.run([LOCAL, "start", "--parent", str(os.getpid())], text=True, check=True,
+                                 env={**os.environ, "JDK_JAVA_OPTIONS": options}, stdout=subprocess.PIPE)
+        told = dict(line.split("=", 1) for line in started.stdout.splitlines())
+        self.addCleanup(subprocess.run, [LOCAL, "stop", told["ZOOKEEPER_LOCAL_DIR"]])
+        plain = without("DIVVY_TLS_")
+        for name, code, word in (("right", 0, ""), ("wrong", 125, "refused the credentials")):
+            done = lock(told["DIVVY_CONNECT"], "--sasl-user", "bob", "--sasl-password-file", folder + "/" + name,
+                        env=plain)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(word, done.stderr)
+        both = lock(told["DIVVY_CONNECT"], "--sasl-user", "bob", "--sasl-password-file", folder + "/right")
+        self.assertEqual(both.returncode, 2, both.stderr)
+        self.assertIn("TLS and SASL", both.stderr)
+
+
 class Renewal(unittest.TestCase):
     """Certificates are renewed under members that hold items."""
 
@@ -154,7 +182,8 @@ class Renewal(unittest.TestCase):
         """A member. Returns two functions: its lines so far, and what it has said on stderr."""
         out, said = os.path.join(self.folder, name), os.path.join(self.folder, name + ".said")
         with open(out, "wb") as stdout, open(said, "wb") as stderr:
-            process = subprocess.Popen([DIVVY, "partition", "--connect", self.server.secure, "--path", "/renewal", *TICK,
+            process = subprocess.Popen([DIVVY, "partition", "--connect", self.server.secure, "--path", "/renewal",
+                                        *TICK,
                                         "--identifier", name, "--session-timeout", "50s", "--time-boundary", "100ms",
                                         *sum((["--item", "i%d" % i] for i in range(8)), []), "--json", "--tls-cert",
                                         self.certificate, "--tls-key", self.key], stdin=subprocess.DEVNULL,

@@ -26,7 +26,8 @@ const char *dv_session_connect(const char *connect) {
 int dv_session_options_finish(dv_session_options *options, const char *command) {
     if ((options->acl == DIVVY_ACL_CREATOR || options->acl == DIVVY_ACL_READABLE) && !options->auth_file &&
         !dv_tls_options_given(&options->tls)) {
-        dv_command_misused(command, "--acl creator and readable need credentials; give --auth-file, or use TLS");
+        dv_command_misused(command,
+                           "--acl creator and readable need credentials; give --auth-file, or use TLS or SASL");
         return -1;
     }
     if (dv_tls_options_finish(&options->tls, command) != 0) return -1;

@@ -5,7 +5,8 @@
 
 _divvy_subcommands="lock partition status locks services announce plan drain help"
 
-_divvy_tls_options="--tls-ca --tls-cert --tls-key --tls-key-password-file"
+_divvy_tls_options="--tls-ca --tls-cert --tls-key --tls-key-password-file --sasl-user --sasl-password-file
+    --sasl-mechanism"
 
 _divvy_options() {
     case $1 in
@@ -111,7 +112,7 @@ _divvy() {
         return
     fi
     case $before in
-    --auth-file | --tls-* | --items-from | --events)
+    --auth-file | --tls-* | --sasl-password-file | --items-from | --events)
         _divvy_offer_lines -f "$word"
         return
         ;;

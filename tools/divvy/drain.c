@@ -78,7 +78,7 @@ static const char *missing(const dv_drain_options *o) {
     if (o->wait && (o->undo || o->weight > 0)) return "--wait is for a drain: give neither --undo nor a --weight";
     if ((o->look.acl == DIVVY_ACL_CREATOR || o->look.acl == DIVVY_ACL_READABLE) && !o->look.auth_file &&
         !dv_tls_options_given(&o->look.tls))
-        return "--acl creator and readable need credentials; give --auth-file, or use TLS";
+        return "--acl creator and readable need credentials; give --auth-file, or use TLS or SASL";
     return NULL;
 }
 

@@ -1,4 +1,4 @@
-/* The options of TLS to the servers. SPDX-License-Identifier: Apache-2.0 */
+/* The options of TLS and SASL to the servers. SPDX-License-Identifier: Apache-2.0 */
 #include "tls_options.h"
 
 #include <stdio.h>
@@ -22,12 +22,19 @@ static void complete(dv_tls_options *options) {
     options->certificate_file = or_environment(options->certificate_file, "DIVVY_TLS_CERTIFICATE_FILE");
     options->key_file = or_environment(options->key_file, "DIVVY_TLS_KEY_FILE");
     options->key_password_file = or_environment(options->key_password_file, "DIVVY_TLS_KEY_PASSWORD_FILE");
+    options->sasl_user = or_environment(options->sasl_user, "DIVVY_SASL_USER");
+    options->sasl_password_file = or_environment(options->sasl_password_file, "DIVVY_SASL_PASSWORD_FILE");
+    options->sasl_mechanism = or_environment(options->sasl_mechanism, "DIVVY_SASL_MECHANISM");
+}
+
+static bool is_tls(const dv_tls_options *options) {
+    return options->ca_file || options->certificate_file || options->key_file || options->key_password_file;
 }
 
 bool dv_tls_options_given(const dv_tls_options *options) {
     dv_tls_options all = *options;
     complete(&all);
-    return all.ca_file || all.certificate_file || all.key_file || all.key_password_file;
+    return is_tls(&all) || all.sasl_user || all.sasl_mechanism;
 }
 
 /* The library says what is wrong with a file that is not there. */
@@ -58,7 +65,8 @@ static int keep_other_cas_out(const char *ca_file) {
 
 int dv_tls_options_finish(dv_tls_options *options, const char *command) {
     complete(options);
-    if (!dv_tls_options_given(options)) return 0;
+    if (check_access("sasl-password-file", options->sasl_password_file, command) != 0) return -1;
+    if (!is_tls(options)) return 0;
     if (!options->ca_file || !options->certificate_file || !options->key_file) {
         dv_command_misused(command,
                            "TLS needs --tls-ca, --tls-cert and --tls-key (or DIVVY_TLS_CA_FILE, "
@@ -79,6 +87,9 @@ void dv_tls_options_apply(const dv_tls_options *options, divvy_client_config *co
     config->tls_certificate_file = options->certificate_file;
     config->tls_key_file = options->key_file;
     config->tls_key_password_file = options->key_password_file;
+    config->sasl_mechanism = options->sasl_mechanism;
+    config->sasl_user = options->sasl_user;
+    config->sasl_password_file = options->sasl_password_file;
 }
 
 char **dv_tls_options_environment(void) {

@@ -1,4 +1,4 @@
-/* The options of TLS to the servers. SPDX-License-Identifier: Apache-2.0 */
+/* The options of TLS and SASL to the servers. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_TLS_OPTIONS_H
 #define DV_TLS_OPTIONS_H
 
@@ -8,13 +8,15 @@
 
 #include "options.h"
 
-/* Files; all NULL: plain text. */
+/* Files; all NULL: plain text. With a user, or a mechanism: SASL. */
 typedef struct {
     const char *ca_file, *certificate_file, *key_file, *key_password_file;
+    const char *sasl_mechanism, *sasl_user, *sasl_password_file;
 } dv_tls_options;
 
-#define DV_TLS_OPTION_FILE(type, field, option, text) \
-    { .name = option, .argument = "FILE", .kind = DV_OPTION_TEXT, .offset = offsetof(type, field), .help = text }
+#define DV_TLS_OPTION_TEXT(type, field, option, value, text) \
+    { .name = option, .argument = value, .kind = DV_OPTION_TEXT, .offset = offsetof(type, field), .help = text }
+#define DV_TLS_OPTION_FILE(type, field, option, text) DV_TLS_OPTION_TEXT(type, field, option, "FILE", text)
 
 /* Their lines in a subcommand's table; `member` is the place of a dv_tls_options in the struct of values. */
 #define DV_TLS_OPTIONS(type, member)                                                                    \
@@ -25,9 +27,17 @@ typedef struct {
                            "our certificate, with its chain (default: $DIVVY_TLS_CERTIFICATE_FILE)"),   \
         DV_TLS_OPTION_FILE(type, member.key_file, "tls-key", "its key (default: $DIVVY_TLS_KEY_FILE)"), \
         DV_TLS_OPTION_FILE(type, member.key_password_file, "tls-key-password-file",                     \
-                           "the key's password, on one line (default: $DIVVY_TLS_KEY_PASSWORD_FILE)")
+                           "the key's password, on one line (default: $DIVVY_TLS_KEY_PASSWORD_FILE)"),  \
+        DV_TLS_OPTION_TEXT(type, member.sasl_user, "sasl-user", "USER",                                 \
+                           "log in as USER by SASL, DIGEST-MD5; not with TLS\n"                         \
+                           "(default: $DIVVY_SASL_USER)"),                                              \
+        DV_TLS_OPTION_FILE(type, member.sasl_password_file, "sasl-password-file",                       \
+                           "the user's password, on one line\n"                                         \
+                           "(default: $DIVVY_SASL_PASSWORD_FILE)"),                                     \
+        DV_TLS_OPTION_TEXT(type, member.sasl_mechanism, "sasl-mechanism", "NAME",                       \
+                           "DIGEST-MD5, or GSSAPI for Kerberos (default: $DIVVY_SASL_MECHANISM)")
 
-/* Returns whether a file is named, by an option or in the environment. */
+/* Returns whether TLS or SASL is asked for, by an option or in the environment. */
 bool dv_tls_options_given(const dv_tls_options *options);
 
 /* Takes what was not given from the environment, and sees to it that OpenSSL trusts no CA besides. To be called once,

@@ -2,12 +2,14 @@
 #ifndef DV_BACKEND_H
 #define DV_BACKEND_H
 
+#include "znode/apache/sasl.h"
 #include "znode/apache/tls.h"
 #include "znode/znode.h"
 
-/* How the session is protected; the backend keeps references of its own. */
+/* How the session is protected. The backend keeps a reference of its own to `tls`, and takes `sasl`. */
 typedef struct {
-    dv_tls *tls; /* NULL: plain text */
+    dv_tls *tls;   /* NULL: plain text */
+    dv_sasl *sasl; /* NULL: none; never together with `tls` */
 } dv_protection;
 
 /* A dv_backend_new_fn: a session of our own on the native client. The context is a dv_protection. */

@@ -40,7 +40,7 @@ int dv_apache_random(dv_znode *znode, void *bytes, size_t count) {
     return 0;
 }
 
-enum { RESOLVE_AGAIN_MS = 5000, REFUSED_AGAIN_MS = 1000 };
+enum { RESOLVE_AGAIN_MS = 5000, REFUSED_AGAIN_MS = 1000, SASL_AGAIN_MS = 1000 };
 static void start_resolving(dv_apache *apache, int delay_ms);
 
 /* The native client takes no credentials right after an attempt to connect has failed (ZOOKEEPER-800): then they are
@@ -155,12 +155,14 @@ static int open_handle(dv_apache *apache) {
     sigset_t signals;
     apache->opened_at = dv_apache_now_ms(&apache->znode);
     dv_signals_block(&signals);
+    log_callback_fn log = dv_apache_log_function(apache->log_slot);
+    const char *servers = apache->servers;
+    int timeout_ms = apache->requested_timeout_ms, flags = ZOO_NO_LOG_CLIENTENV;
     if (apache->tls)
-        apache->handle = dv_tls_open(apache->tls, apache->servers, on_session_event, apache->requested_timeout_ms,
-                                     apache, ZOO_NO_LOG_CLIENTENV, dv_apache_log_function(apache->log_slot));
-    else
-        apache->handle = zookeeper_init2(apache->servers, on_session_event, apache->requested_timeout_ms, NULL, apache,
-                                         ZOO_NO_LOG_CLIENTENV, dv_apache_log_function(apache->log_slot));
+        apache->handle = dv_tls_open(apache->tls, servers, on_session_event, timeout_ms, apache, flags, log);
+    else if (apache->sasl)
+        apache->handle = dv_sasl_open(apache->sasl, servers, on_session_event, timeout_ms, apache, flags, log);
+    else apache->handle = zookeeper_init2(servers, on_session_event, timeout_ms, NULL, apache, flags, log);
     dv_signals_restore(&signals);
     if (!apache->handle) return DIVVY_ESYSTEM;
     zoo_set_servers_resolution_delay(apache->handle, -1);
@@ -204,8 +206,14 @@ static void on_resolved(void *context, char *literals, char *refusals) {
     } else if (changed) {
         zoo_set_servers(apache->handle, apache->servers);
     }
+    /* The native client sends no event when SASL has failed. */
+    if (apache->sasl && apache->handle && zoo_state(apache->handle) == ZOO_AUTH_FAILED_STATE) {
+        dv_session_news news = {.state = DIVVY_AUTH_FAILED};
+        dv_apache_post_news(apache, apache->handle, &news);
+        return;
+    }
     /* H2: and again for as long as none of them serves us. */
-    if (apache->state != DIVVY_CONNECTED) start_resolving(apache, RESOLVE_AGAIN_MS);
+    if (apache->state != DIVVY_CONNECTED) start_resolving(apache, apache->sasl ? SASL_AGAIN_MS : RESOLVE_AGAIN_MS);
 }
 
 /* The same seed for the life of a session, so that unchanged addresses resolve to the same text. */
@@ -214,7 +222,7 @@ static uint64_t order_seed(const dv_apache *apache) {
 }
 
 static void start_resolving(dv_apache *apache, int delay_ms) {
-    bool known = apache->handle && !apache->tls && dv_hosts_are_literal(&apache->hosts);
+    bool known = apache->handle && !apache->tls && !apache->sasl && dv_hosts_are_literal(&apache->hosts);
     if (apache->shared || apache->job || known) return;
     assert(!apache->job && !apache->shared);
     apache->job = dv_resolve_start(&apache->hosts, order_seed(apache), apache->tls, delay_ms, apache->znode.sink,
@@ -225,7 +233,7 @@ static void start_resolving(dv_apache *apache, int delay_ms) {
 static int start(dv_znode *znode) {
     dv_apache *apache = of(znode);
     assert(!apache->handle && !apache->job);
-    if (apache->tls || !dv_hosts_are_literal(&apache->hosts)) {
+    if (apache->tls || apache->sasl || !dv_hosts_are_literal(&apache->hosts)) {
         start_resolving(apache, 0);
         return apache->job ? 0 : DIVVY_ESYSTEM;
     }
@@ -302,6 +310,7 @@ static void free_apache(dv_znode *znode) {
     free(apache->asked);
     free(apache->refusals);
     dv_tls_unref(apache->tls);
+    dv_sasl_free(apache->sasl);
     free(apache);
 }
 
@@ -336,7 +345,7 @@ void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv
 }
 
 int dv_apache_new(dv_znode **out, const dv_backend_config *config, const char **reason, void *context) {
-    const dv_protection *protection = context;
+    dv_protection *protection = context;
     static const dv_znode_backend backend = {
         .submit = dv_apache_submit,
         .multi = dv_apache_multi,
@@ -370,6 +379,8 @@ int dv_apache_new(dv_znode **out, const dv_backend_config *config, const char **
         free_apache(&apache->znode);
         return error;
     }
+    apache->sasl = protection->sasl;
+    protection->sasl = NULL;
     if (config->wants_log) apache->log_slot = dv_apache_log_attach(apache);
     *out = &apache->znode;
     return 0;

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 static dv_openssl found;
@@ -33,7 +34,16 @@ static bool find_connections(void) {
            FIND(ERR_clear_error);
 }
 
+/* OpenSSL would free all that it has when the process exits, under threads of ours and of the native client's that may
+ * still use it: unless it is told not to, before its first use. */
+static void keep_at_exit(void) {
+    enum { NO_ATEXIT = 0x00080000 }; /* OPENSSL_INIT_NO_ATEXIT */
+    int (*init)(uint64_t options, const void *settings);
+    if (find(&init, "OPENSSL_init_crypto")) init(NO_ATEXIT, NULL);
+}
+
 static void find_all(void) {
+    keep_at_exit();
     is_whole = find_contexts() && find_connections();
 }
 

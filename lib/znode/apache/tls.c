@@ -67,7 +67,7 @@ static bool are_empty(const char *folders) {
 }
 
 /* The native client adds OpenSSL's default store to the CA that it is given, and checks no names: with the system's CAs
- * in it, whoever has any certificate at all could be a server. */
+ * in it, anybody who has any certificate at all could be a server. */
 static int check_default_store(const dv_tls *tls, char *message, size_t message_bytes) {
     static const char what_to_do[] =
         "the native client would trust these besides tls_ca_file, and checks no names; start the program with "
