@@ -92,4 +92,3 @@ TEST(test_environment) {
     assert_non_null(strstr(divvy_client_error(NULL), "tls_ca_file"));
     unsetenv("DIVVY_TLS_CA_FILE");
 }
-
