@@ -22,10 +22,10 @@ const char *dv_secret_read(const char *path, size_t bytes_max, char **out) {
     char text[ROOM_BYTES];
     FILE *file = fopen(path, "re");
     *out = NULL;
-    if (!file) return strerror(errno);
+    if (!file) return strerrordesc_np(errno);
     setvbuf(file, NULL, _IONBF, 0); /* So that the secret is in our memory only. */
     size_t bytes = fread(text, 1, sizeof text - 1, file);
-    const char *wrong = ferror(file) ? strerror(errno) : NULL;
+    const char *wrong = ferror(file) ? strerrordesc_np(errno) : NULL;
     fclose(file);
     if (!wrong) wrong = judge(text, bytes, bytes_max < sizeof text - 3 ? bytes_max : sizeof text - 3);
     if (!wrong && !(*out = strdup(text))) wrong = "out of memory";
