@@ -107,8 +107,7 @@ static const char *reason(const dv_openssl *ssl) {
 static bool is_readable(const char *what, const char *path, char *message, size_t message_bytes) {
     FILE *file = fopen(path, "re");
     bool readable = file && fgetc(file) != EOF;
-    if (!file)
-        snprintf(message, message_bytes, "%s %.256s cannot be opened: %s", what, path, strerrordesc_np(errno));
+    if (!file) snprintf(message, message_bytes, "%s %.256s cannot be opened: %s", what, path, strerrordesc_np(errno));
     else if (!readable) snprintf(message, message_bytes, "%s %.256s is empty, or no file", what, path);
     if (file) fclose(file);
     return readable;
