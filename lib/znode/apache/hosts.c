@@ -126,13 +126,15 @@ bool dv_hosts_are_literal(const dv_hosts *hosts) {
     return true;
 }
 
-/* Looks a name up. One that cannot be resolved now keeps its addresses (H2). */
-static void look_again(dv_host *host) {
+/* Looks a name up. One that cannot be resolved now keeps its addresses (H2). Returns false when memory is out. */
+static bool look_again(dv_host *host) {
     struct addrinfo *found = NULL;
     size_t count = 0, most = 0;
-    if (look_up(host, 0, &found) != 0) return;
+    int error = look_up(host, 0, &found);
+    if (error) return error != EAI_MEMORY;
     for (const struct addrinfo *a = found; a; a = a->ai_next) most++;
     dv_literal *literals = calloc(most, sizeof *literals);
+    bool enough = literals;
     for (const struct addrinfo *a = found; a && literals; a = a->ai_next) {
         char ip[INET6_ADDRSTRLEN];
         if (getnameinfo(a->ai_addr, a->ai_addrlen, ip, sizeof ip, NULL, 0, NI_NUMERICHOST) != 0) continue;
@@ -146,6 +148,7 @@ static void look_again(dv_host *host) {
     } else {
         free(literals);
     }
+    return enough;
 }
 
 /* An "ip:port" of ours. */
@@ -226,10 +229,11 @@ char *dv_hosts_resolve_tls(dv_hosts *hosts, uint64_t seed, const dv_tls *tls, ch
     dv_literal *literals = calloc(ADDRESSES_MAX + 1, sizeof *literals);
     char *text = calloc(ADDRESSES_MAX + 1, sizeof *literals + 1);
     finding f = {.literals = literals, .max = ADDRESSES_MAX, .tls = tls};
+    bool enough = true;
     *error = DIVVY_ENOMEM;
     if (literals && text) {
         for (size_t i = 0; i < hosts->count; i++) {
-            look_again(&hosts->hosts[i]);
+            enough &= look_again(&hosts->hosts[i]);
             add_literals(&f, &hosts->hosts[i]);
         }
         size_t count = f.count;
@@ -240,7 +244,7 @@ char *dv_hosts_resolve_tls(dv_hosts *hosts, uint64_t seed, const dv_tls *tls, ch
             if (i) strcat(text, ",");
             strcat(text, literals[i]);
         }
-        *error = count ? 0 : f.refusals ? DIVVY_ECONNECTION : DIVVY_ERESOLVE;
+        *error = count ? 0 : !enough ? DIVVY_ENOMEM : f.refusals ? DIVVY_ECONNECTION : DIVVY_ERESOLVE;
     }
     free(literals);
     *refusals = f.refusals;
