@@ -359,7 +359,7 @@ class Status(Case):
             self.make("%s/locks/item-%03d/__lock__0000000000" % (self.path, number), ephemeral=True)
         slow = Delay(Setting.server.connect, delay_s)
         self.addCleanup(slow.stop)
-        single = KazooClient(slow.plain)
+        single = KazooClient(slow.connect)
         single.start(DEADLINE_S)
         self.addCleanup(single.close)
         self.addCleanup(single.stop)
