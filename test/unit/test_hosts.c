@@ -346,6 +346,7 @@ TEST(test_job) {
 
 /* What one job has found the next one knows. */
 TEST(test_job_remembers) {
+    int before = threads();
     dv_names_set("a.names", "10.0.0.1");
     start("a.names:9", 0);
     for (int times = 0; times < 2; times++) {
@@ -358,15 +359,18 @@ TEST(test_job_remembers) {
         if (times == 0)
             assert_non_null(dv_resolve_start(&job_hosts, 1, NULL, 0, (dv_sink){post, NULL}, on_resolved, &answer));
     }
+    assert_true(DV_WAIT(threads() == before, PATIENCE_MS)); /* so that the next test does not count them */
 }
 
 /* A job dropped after it was done, but before its event ran, tells nobody. */
 TEST(test_job_dropped_when_done) {
+    int before = threads();
     dv_resolve_job *job = start("127.0.0.1:9", 0);
     assert_true(DV_WAIT(posted() == 1, PATIENCE_MS));
     dv_resolve_drop(job);
     queue.event->run(queue.event, 0);
     assert_null(answer);
+    assert_true(DV_WAIT(threads() == before, PATIENCE_MS));
 }
 
 /* A job that cannot resolve says so, goes on trying, and ends without a word when it is dropped; likewise one that has
