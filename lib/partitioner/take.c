@@ -103,6 +103,7 @@ bool dv_take_lists(const dv_item *item) {
 /* The user prepares for what the plan gives us and we do not have; and is told when it gives that to another. */
 void dv_take_update(divvy_partitioner *p, int64_t now) {
     struct dv_handover *h = p->handover;
+    bool reported = false;
     if (!h) return;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
@@ -115,7 +116,9 @@ void dv_take_update(divvy_partitioner *p, int64_t now) {
         if (asked && !item->told_prepare) item->prepared = false; /* else he has not heard that it was off in between */
         dv_snapshot_changed(p);
         dv_report_item(item, p->target_reason);
+        reported = true;
     }
+    if (reported) dv_report_flush(p);
 }
 
 int64_t dv_take_due(const divvy_partitioner *p, int64_t now) {

@@ -163,6 +163,25 @@ TEST(test_no_gap_while_preparing) {
     pool_close(&l);
 }
 
+/* T2: who has read the giver's note before a plan gives it more is told of that, though nothing happens after it. */
+TEST(test_told_to_prepare_more) {
+    pool l;
+    open_with(&l, 30000);
+    member *next = add_preparing(&l, OLD, 60000);
+    divvy_testing_run(l.ensemble, 3000);
+    assert_int_equal(next->prepare, MOVED);
+    assert_int_equal(divvy_testing_pause_client(l.ensemble, next->client, 1), 0);
+    assert_int_equal(divvy_partitioner_set_weight(l.members[0].partitioner, 0), 0);
+    divvy_testing_run(l.ensemble, 2000);
+    assert_int_equal(divvy_testing_pause_client(l.ensemble, next->client, 0), 0);
+    divvy_testing_run(l.ensemble, 2000);
+    divvy_partition *share = divvy_partitioner_to_prepare(next->partitioner);
+    assert_true(divvy_partition_count(share) > MOVED);
+    assert_int_equal(next->prepare, divvy_partition_count(share));
+    divvy_partition_unref(share);
+    pool_close(&l);
+}
+
 /* T1, D43: nor does anybody stop for a static member, whose node's data only the writer of the plan has read. */
 TEST(test_no_gap_for_static_member) {
     pool l;
