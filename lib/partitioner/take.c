@@ -103,7 +103,7 @@ bool dv_take_lists(const dv_item *item) {
 /* The user prepares for what the plan gives us and we do not have; and is told when it gives that to another. */
 void dv_take_update(divvy_partitioner *p, int64_t now) {
     struct dv_handover *h = p->handover;
-    bool reported = false;
+    bool now_or_never = false; /* nothing else may come that tells the user */
     if (!h) return;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
@@ -116,9 +116,10 @@ void dv_take_update(divvy_partitioner *p, int64_t now) {
         if (asked && !item->told_prepare) item->prepared = false; /* else he has not heard that it was off in between */
         dv_snapshot_changed(p);
         dv_report_item(item, p->target_reason);
-        reported = true;
+        /* Its giver may have said all that it will. Without one its place comes at once, and is told with this. */
+        now_or_never |= asked ? item->giver && item->giver->standing == DV_NOTE_THERE : !item->shown;
     }
-    if (reported) dv_report_flush(p);
+    if (now_or_never) dv_report_flush(p);
 }
 
 int64_t dv_take_due(const divvy_partitioner *p, int64_t now) {
