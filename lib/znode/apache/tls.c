@@ -162,7 +162,7 @@ static int check_names(const dv_tls *tls, char *message, size_t message_bytes) {
     }
     if (tls->password && strchr(tls->password, ','))
         return WRONG(DIVVY_EINVAL, "the password in tls_key_password_file has a comma, which the native client takes "
-                                   "for its end; give the key another one");
+                                   "for its end; protect the key with a password that has none");
     return 0;
 }
 
