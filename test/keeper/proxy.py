@@ -24,6 +24,7 @@ import struct
 import sys
 
 UNIMPLEMENTED = -6
+EVENT = -1  # in place of a request's number
 CREATE, DELETE, SET_DATA, CHECK, MULTI = 1, 2, 5, 13, 14
 LARGEST = 8 * 1024 * 1024
 
@@ -109,9 +110,9 @@ class Proxy:
         self.send(client[1], answer)
         return self.numbers[own].hex()
 
-    def refuses(self, session, body, client):
-        """Counts a request. Returns whether it was refused."""
-        xid, opcode = struct.unpack_from(">ii", body)
+    def refuses(self, session, body):
+        """Counts a request. Returns whether it is to be refused."""
+        opcode, = struct.unpack_from(">i", body, 4)
         self.requests[str(opcode)] += 1
         if opcode == MULTI:
             for inner in opcodes_of_multi(body[8:]):
@@ -119,21 +120,27 @@ class Proxy:
         if opcode not in self.refuse:
             return False
         self.refused[session][str(opcode)] += 1
-        if self.options.how != "close":
-            self.send(client[1], struct.pack(">iqi", xid, 0, UNIMPLEMENTED))
         return True
 
-    async def requests_of(self, session, client, server):
+    async def requests_of(self, session, client, server, unanswered):
         while True:
             body = await self.frame(client[0])
-            if not self.refuses(session, body, client):
+            xid = struct.unpack_from(">i", body)[0]
+            if not self.refuses(session, body):
+                unanswered.put_nowait(xid)
                 self.send(server[1], body)
-            elif self.options.how != "answer":
+                continue
+            if self.options.how != "close":
+                await unanswered.join()  # Answers come in the order of the requests.
+                self.send(client[1], struct.pack(">iqi", xid, 0, UNIMPLEMENTED))
+            if self.options.how != "answer":
                 return
 
-    async def replies_of(self, client, server):
+    async def replies_of(self, client, server, unanswered):
         while True:
             body = await self.frame(server[0])
+            if struct.unpack_from(">i", body)[0] != EVENT:
+                unanswered.task_done()
             if self.options.counted:
                 for own, ours in self.numbers.items():
                     body = body.replace(own, ours)
@@ -146,20 +153,31 @@ class Proxy:
         except (OSError, asyncio.IncompleteReadError):
             pass  # One side has gone: so does the other.
 
+    @staticmethod
+    async def hang_up(client):
+        """Ends a connection from this side and waits for the client to: to close it at once could take back an answer
+        that the client has not read, if more of its requests are on their way."""
+        client[1].write_eof()
+        while await client[0].read(65536):
+            pass
+
     async def talk(self, client, server):
         head = await client[0].readexactly(4)
         if head.isalpha():
             await self.word(head, client, server)
             return
         session = await self.connect(head, client, server)
-        ways = [asyncio.ensure_future(self.until_gone(self.requests_of(session, client, server))),
-                asyncio.ensure_future(self.until_gone(self.replies_of(client, server)))]
+        unanswered = asyncio.Queue()
+        ways = [asyncio.ensure_future(self.until_gone(self.requests_of(session, client, server, unanswered))),
+                asyncio.ensure_future(self.until_gone(self.replies_of(client, server, unanswered)))]
         _, others = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
         for way in others:
             way.cancel()
         for result in await asyncio.gather(*ways, return_exceptions=True):
             if isinstance(result, Exception):
                 raise result  # a message that this does not understand
+        if self.options.how == "answer-close":
+            await self.hang_up(client)
 
     async def accept(self, reader, writer):
         host, port = self.options.upstream.rsplit(":", 1)

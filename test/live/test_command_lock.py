@@ -285,7 +285,7 @@ class Servers(Case):
         self.assertEqual(lock(*root, "--auth-file", right, self.name, "true").returncode, 0)
         for arguments in ([], ["--auth-file", wrong], ["--no-wait"]):
             done = lock(*root, *arguments, self.name, "true")
-            self.assertEqual(done.returncode, TROUBLE)
+            self.assertEqual(done.returncode, TROUBLE, done.stderr)
             self.assertRegex(done.stderr, r"\Adivvy: [^\n]*access list[^\n]*\n\Z")
         done = lock(*root, "--verbose", "--auth-file", right, self.name, "true", env={"DEBUG": "true"})
         self.assertEqual(done.returncode, 0)
