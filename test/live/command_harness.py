@@ -46,6 +46,13 @@ def wait_for(condition, what, *shown):
         time.sleep(0.01)
 
 
+def checked(done):
+    """Returns the finished process, unless a sanitizer ended it, whose report would be lost with its output."""
+    if "Sanitizer" in done.stderr:
+        raise AssertionError("%s: exit code %d\n%s" % (done.args, done.returncode, done.stderr))
+    return done
+
+
 def children(path):
     """Returns the names below a node; none while the node is not there."""
     return Setting.zookeeper.get_children(path) if Setting.zookeeper.exists(path) else []
