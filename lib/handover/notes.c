@@ -22,10 +22,25 @@ static void read_note(dv_note_view *v);
 
 /* ---- views ---- */
 
+/* Half of the budget at most: places need the rest, and can do without notes. */
+static bool reserve(divvy_client *client, size_t bytes) {
+    return client->watched.used_bytes + bytes <= client->watched.limit_bytes / 2 && dv_reserve_watch(client, bytes);
+}
+
+static bool take_room(dv_note_view *v) {
+    if (!v->cost && reserve(v->of->client, dv_path_cost(v->path))) v->cost = dv_path_cost(v->path);
+    return v->cost;
+}
+
+static void give_room(dv_note_view *v) {
+    if (v->cost) dv_release_watch(v->of->client, v->cost);
+    v->cost = 0;
+}
+
 static void free_view(dv_note_view *v) {
     assert(!v->reading);
     dv_znode_unwatch(v->of->client->znode, &v->watch);
-    if (v->cost) dv_release_watch(v->of->client, v->cost);
+    give_room(v);
     dv_note_clear(&v->note);
     free(v->path);
     free(v);
@@ -87,6 +102,7 @@ static void on_read(void *context, const dv_reply *reply, int64_t now) {
     }
     bool changed = take(v, reply);
     if (v->look_again) read_note(v);
+    else if (v->standing == DV_NOTE_ABSENT && reply->error) give_room(v); /* A read that fails leaves no watch. */
     if (changed) notes->changed(notes->owner, v, now);
 }
 
@@ -116,11 +132,6 @@ dv_note_view *dv_notes_keep(dv_note_view *v) {
     return v;
 }
 
-/* Half of the budget at most: places need the rest, and can do without notes. */
-static bool reserve(divvy_client *client, size_t bytes) {
-    return client->watched.used_bytes + bytes <= client->watched.limit_bytes / 2 && dv_reserve_watch(client, bytes);
-}
-
 static dv_note_view *make_view(dv_notes *notes, const char *node) {
     size_t bytes = strlen(node) + 1;
     dv_note_view *v = calloc(1, sizeof *v + bytes);
@@ -133,9 +144,8 @@ static dv_note_view *make_view(dv_notes *notes, const char *node) {
     }
     v->next = notes->views;
     notes->views = v;
-    if (reserve(notes->client, dv_path_cost(v->path))) v->cost = dv_path_cost(v->path);
+    if (take_room(v)) read_note(v);
     else v->standing = DV_NOTE_ABSENT; /* Without room for a watch its member is treated as one without a note. */
-    if (v->cost) read_note(v);
     return v;
 }
 
@@ -159,7 +169,7 @@ void dv_notes_sweep(dv_notes *notes) {
 
 void dv_notes_connected(dv_notes *notes) {
     for (dv_note_view *v = notes->views; v; v = v->next) {
-        if (v->cost && !v->reading) read_note(v);
+        if (!v->reading && take_room(v)) read_note(v);
     }
 }
 
