@@ -33,13 +33,13 @@ static bool take_room(dv_note_view *v) {
 }
 
 static void give_room(dv_note_view *v) {
+    dv_znode_unwatch(v->of->client->znode, &v->watch);
     if (v->cost) dv_release_watch(v->of->client, v->cost);
     v->cost = 0;
 }
 
 static void free_view(dv_note_view *v) {
     assert(!v->reading);
-    dv_znode_unwatch(v->of->client->znode, &v->watch);
     give_room(v);
     dv_note_clear(&v->note);
     free(v->path);

@@ -46,10 +46,12 @@ def wait_for(condition, what, *shown):
         time.sleep(0.01)
 
 
-def checked(done):
-    """Returns the finished process, unless a sanitizer ended it, whose report would be lost with its output."""
+def run_to_end(words, *, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **options):
+    """Runs a program to its end. Where a sanitizer ends it, the test fails with its report."""
+    done = subprocess.run(words, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE, timeout=DEADLINE_S, check=False,
+                          encoding="utf-8", errors="surrogateescape", **options)
     if "Sanitizer" in done.stderr:
-        raise AssertionError("%s: exit code %d\n%s" % (done.args, done.returncode, done.stderr))
+        raise AssertionError("%s: exit code %d\n%s" % (words, done.returncode, done.stderr))
     return done
 
 

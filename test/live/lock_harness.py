@@ -6,7 +6,7 @@ import tempfile
 import threading
 import unittest
 
-from command_harness import DEADLINE_S, SOURCE_DIR, Setting, checked, children, wait_for
+from command_harness import DEADLINE_S, SOURCE_DIR, Setting, children, run_to_end, wait_for
 
 TOOLS = os.path.join(SOURCE_DIR, "tools", "divvy")
 EXAMPLES = os.path.join(SOURCE_DIR, "docs", "examples")
@@ -61,9 +61,7 @@ class Running:
 def lock(*arguments, **options):
     """Runs `divvy lock` to its end."""
     env = environment(**options.pop("env", {}))
-    return checked(subprocess.run([Setting.divvy, "lock", *arguments], stdin=options.pop("stdin", subprocess.DEVNULL),
-                                  env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
-                                  errors="surrogateescape", timeout=DEADLINE_S, check=False, **options))
+    return run_to_end([Setting.divvy, "lock", *arguments], env=env, **options)
 
 
 class Case(unittest.TestCase):

@@ -13,7 +13,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError, NoNodeError
 from kazoo.recipe.partitioner import SetPartitioner
 
-from command_harness import DEADLINE_S, Setting
+from command_harness import DEADLINE_S, Setting, run_to_end
 
 
 def command(subcommand, *arguments, connect=None):
@@ -26,9 +26,7 @@ def command(subcommand, *arguments, connect=None):
 
 def run(*arguments, connect=None, **options):
     """Runs the command to its end."""
-    return subprocess.run(command(*arguments, connect=connect), stdin=options.pop("stdin", subprocess.DEVNULL),
-                          timeout=DEADLINE_S, stdout=options.pop("stdout", subprocess.PIPE), stderr=subprocess.PIPE,
-                          encoding="utf-8", errors="surrogateescape", **options)
+    return run_to_end(command(*arguments, connect=connect), **options)
 
 
 class DivvyMember:

@@ -14,7 +14,7 @@ import threading
 import time
 import unittest
 
-from command_harness import DEADLINE_S, Setting, children, wait_for
+from command_harness import DEADLINE_S, Setting, children, run_to_end, wait_for
 
 ITEMS = ["queue-%02d" % number for number in range(1, 25)]
 FOLLOWERS = {  # docs/protocol.md, P4
@@ -141,9 +141,7 @@ def wait_divided(members, items=ITEMS):
 
 def run(*arguments, **options):
     """Runs the command to its end."""
-    return subprocess.run([Setting.divvy, *arguments], stdin=options.pop("stdin", subprocess.DEVNULL),
-                          timeout=DEADLINE_S, stdout=options.pop("stdout", subprocess.PIPE),
-                          stderr=subprocess.PIPE, encoding="utf-8", errors="surrogateescape", **options)
+    return run_to_end([Setting.divvy, *arguments], **options)
 
 
 class Case(unittest.TestCase):

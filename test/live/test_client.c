@@ -210,6 +210,7 @@ TEST(test_timeout_is_negotiated) {
         int64_t asked_ms, given_ms, tick_ms;
         const char *warned;
     } cases[] = {
+        {190, 200, 1, "instead of the 190 ms"}, /* It ends soon: the server says that it has another tick. */
         {3600000, 60000, TICK_MS, "instead of the 3600000 ms"},
         {5000, 5000, 1000, NULL},
         {5000, 5000, 1001, "less than 5 ticks of 1001 ms"},
@@ -219,11 +220,11 @@ TEST(test_timeout_is_negotiated) {
         divvy_client_config config = witness_config(&w, hosts());
         config.session_timeout_ms = cases[i].asked_ms;
         config.ensemble_tick_ms = cases[i].tick_ms;
-        divvy_client *client = open_connected(&config);
+        divvy_client *client = open_with(&config);
         assert_true(DV_WAIT(witness_logged(&w, "connected: session 0x"), PATIENCE_MS));
         int64_t most_ms = cases[i].given_ms - (cases[i].given_ms / 100 + 20);
         assert_true(divvy_client_time_left_ms(client) <= most_ms);
-        assert_true(divvy_client_time_left_ms(client) > most_ms / 2);
+        if (most_ms > 2000) assert_true(DV_WAIT(divvy_client_time_left_ms(client) > most_ms / 2, PATIENCE_MS));
         if (cases[i].warned) assert_true(DV_WAIT(witness_warned(&w) == DIVVY_WARN_SESSION, PATIENCE_MS));
         divvy_client_close(client);
         assert_int_equal(w.warning, cases[i].warned ? DIVVY_WARN_SESSION : 0);

@@ -207,9 +207,10 @@ static int judge(const locker *l) {
         dv_command_say("the process that guards the command was killed, and the command with it");
         return DV_EXIT_TROUBLE;
     }
-    if (run->why == DV_ENDED_BY_DEADLINE || l->lost) {
+    bool late = run->why == DV_ENDED_BY_DEADLINE; /* While the command was ending the lock may have been lost, too. */
+    if (late || l->lost) {
         dv_command_say("the lock \"%s\" %s; the command was ended", l->options.name,
-                       l->lost ? "is lost" : "could not be kept: no server has confirmed it in time");
+                       late ? "could not be kept: no server has confirmed it in time" : "is lost");
         return DV_EXIT_LOST;
     }
     if (run->why == DV_ENDED_BY_ORDER && run->asked) return DV_EXIT_SIGNAL + run->asked;
