@@ -32,8 +32,8 @@ class Losses(Case):
                 'while :; do date +%s.%N >"$1/now"; mv "$1/now" "$1/last"; sleep 0.02; done')
         running = self.script("--session-timeout", "%ds" % T, "--connect", server.connect, text=text)
         pids = self.pids("pid", 2)
-        frozen = time.time()
         server.do("pause", "1")
+        frozen = time.time()
         self.assertEqual(running.end(), LOST, running)
         last = float(self.read("last")[0])
         # The session's last sign of life came before the server froze.
