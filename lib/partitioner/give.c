@@ -24,7 +24,8 @@ static bool may_stay(const dv_item *item) {
 }
 
 bool dv_give_keeps(const dv_item *item, int64_t now) {
-    return may_stay(item) && now < due_of(item) && !is_ready(item);
+    bool withdrawn = item->partitioner->withdrawn; /* T8: it leaves, by T5, when the user has released it */
+    return may_stay(item) && !withdrawn && now < due_of(item) && !is_ready(item);
 }
 
 bool dv_give_lists(const dv_item *item) {

@@ -21,7 +21,7 @@ enum {
 
 bool dv_handover_can(const divvy_partitioner *p) {
     const struct dv_handover *h = p->handover;
-    bool takes_part = p->life == DV_LIFE_TAKING_PART || (p->life == DV_LIFE_HANDING_OVER && !p->withdrawn);
+    bool takes_part = p->life == DV_LIFE_TAKING_PART || p->life == DV_LIFE_HANDING_OVER;
     return h && h->note && dv_own_note_stands(h->note) && takes_part;
 }
 

@@ -98,6 +98,8 @@ void dv_take_judge(divvy_partitioner *p, const dv_note_view *view, int64_t now);
 bool dv_take_lists(const dv_item *item);
 /* T2: the user is told to prepare for what is to come, and no longer for what is not. */
 void dv_take_update(divvy_partitioner *p, int64_t now);
+/* P10: the session clock has proven something for the first time. */
+void dv_take_proven(divvy_partitioner *p);
 int64_t dv_take_due(const divvy_partitioner *p, int64_t now);
 
 #endif

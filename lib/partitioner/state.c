@@ -176,10 +176,11 @@ void dv_state_check_complete(divvy_partitioner *p, int64_t now) {
     move(p, DIVVY_ACQUIRED, now);
 }
 
-/* P10: places that were held before the session clock had proven anything are shown when it has. */
+/* P10: what was held, or was to be prepared for, before the session clock had proven anything is told when it has. */
 void dv_state_proven(divvy_partitioner *p, int64_t now) {
     if (p->state == DIVVY_FAILURE) return;
     if (!eager(p)) show_all_held(p);
+    dv_take_proven(p);
     dv_state_check_complete(p, now);
 }
 

@@ -122,6 +122,15 @@ void dv_take_update(divvy_partitioner *p, int64_t now) {
     if (now_or_never) dv_report_flush(p);
 }
 
+/* What was to be told before the session clock had proven anything, and was not (P10). */
+void dv_take_proven(divvy_partitioner *p) {
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        dv_item *item = dv_item_at(p, i);
+        if (item->prepare_due != 0) dv_report_item(item, p->target_reason);
+    }
+    dv_report_flush(p);
+}
+
 int64_t dv_take_due(const divvy_partitioner *p, int64_t now) {
     int64_t due = INT64_MAX;
     for (size_t i = 0; i < dv_item_count(p); i++) {

@@ -275,9 +275,9 @@ static void check_gap(sim_member *m, sim_hand *h, const dv_item *own, size_t ite
                     (long long)(w->now_ms - h->idle_ms[item]));
 }
 
-/* The note of one that has gone stands until its session ends, and may count the items of an older set. */
-static bool is_ready_and_lives(sim_world *w, const sim_note *taker, size_t item) {
-    return taker->stands && taker->ready[item] && sim_member_of_session(w, taker->session);
+/* One that has gone, or is cut off, does not write its note again when the items have changed. */
+static bool is_ready_now(const sim_member *m, const sim_note *taker, size_t item) {
+    return taker->stands && taker->ready[item] && taker->set_hash == m->partitioner->dealt->hash;
 }
 
 static void check_giver(sim_member *m, const dv_item *own, size_t item) {
@@ -291,7 +291,7 @@ static void check_giver(sim_member *m, const dv_item *own, size_t item) {
     if (own->taker->standing == DV_NOTE_UNREAD && own->taker->reading) return;
     if (!taker)
         sim_violate(w, "L8", "%s keeps %s for %s, which has no note", m->name, w->items[item], own->taker->node);
-    else if (is_ready_and_lives(w, taker, item) && w->now_ms - taker->ready_ms[item] > bound_ms(w))
+    else if (is_ready_now(m, taker, item) && w->now_ms - taker->ready_ms[item] > bound_ms(w))
         sim_violate(w, "L8", "%s keeps %s, and %s is ready for it since %lld ms", m->name, w->items[item], taker->node,
                     (long long)(w->now_ms - taker->ready_ms[item]));
 }
@@ -325,12 +325,16 @@ static void check_taker(sim_member *m, sim_hand *h, const dv_item *own, size_t i
     if (lasts(w, &h->absent_ms[item], lacks) > prepare_ms + prepare_ms / 50 + PATIENCE_MS + bound_ms(w))
         sim_violate(w, "L8", "%s has not asked for %s for %lld ms", m->name, w->items[item],
                     (long long)(w->now_ms - h->absent_ms[item]));
+    bool untold = m->config.on_items && own->prepare_due != 0 && !m->items[item].prepares && !m->items[item].gained;
+    if (lasts(w, &h->untold_ms[item], untold) > bound_ms(w))
+        sim_violate(w, "L8", "%s is to prepare %s for %lld ms, and its user was not told", m->name, w->items[item],
+                    (long long)(w->now_ms - h->untold_ms[item]));
 }
 
 /* Keeps those of `but`, which may be NULL. An item that has left the member's sets, and comes back, waits from then. */
 static void forget_waits(sim_hand *h, const bool *but) {
     for (size_t i = 0; i < SIM_ITEMS_MAX; i++) {
-        if (!but || !but[i]) h->stale_ms[i] = h->idle_ms[i] = h->absent_ms[i] = 0;
+        if (!but || !but[i]) h->stale_ms[i] = h->idle_ms[i] = h->absent_ms[i] = h->untold_ms[i] = 0;
     }
 }
 

@@ -8,7 +8,8 @@
 typedef struct {
     char node[SIM_NODE_BYTES];
     int64_t session, mzxid;
-    uint64_t life; /* of its partitioner; 0: not known */
+    uint64_t life;     /* of its partitioner; 0: not known */
+    uint64_t set_hash; /* of the items that it counts */
     bool stands;
     bool leaving[SIM_ITEMS_MAX], ready[SIM_ITEMS_MAX];
     int64_t leaving_ms[SIM_ITEMS_MAX], ready_ms[SIM_ITEMS_MAX]; /* when that changed last; ready: or was said again */
@@ -41,7 +42,8 @@ typedef struct {
     int64_t away_ms[SIM_ITEMS_MAX]; /* since when its plans give away what it shows; 0: they do not */
     bool was_away[SIM_ITEMS_MAX];   /* the same, before the last change */
     bool left[SIM_ITEMS_MAX];       /* it was leaving when looked at last */
-    int64_t stale_ms[SIM_ITEMS_MAX], idle_ms[SIM_ITEMS_MAX], absent_ms[SIM_ITEMS_MAX]; /* since when: L7, L8 */
+    int64_t stale_ms[SIM_ITEMS_MAX], idle_ms[SIM_ITEMS_MAX];    /* since when: L7 */
+    int64_t absent_ms[SIM_ITEMS_MAX], untold_ms[SIM_ITEMS_MAX]; /* L8 */
 } sim_hand;
 
 struct sim_handovers {

@@ -231,6 +231,7 @@ static void note_written(sim_world *w, const divvy_testing_transaction *t, const
         return;
     }
     n->mzxid = t->zxid;
+    n->set_hash = note.set_hash;
     if (t->kind == DIVVY_TESTING_SET) note_answer_due(w, n->session);
     const dv_plan_set *set = set_of(w, &note, n->session);
     for (size_t i = 0; set && i < note.given_count; i++) {
