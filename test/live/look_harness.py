@@ -8,6 +8,7 @@ import tempfile
 import threading
 import time
 import unittest
+import zlib
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError, NoNodeError
@@ -167,6 +168,23 @@ class Case(unittest.TestCase):
         self.addCleanup(client.stop)
         return client
 
+    def make_pool(self, live, members, items, owners):
+        """A pool with these members, of whom `live` are in the party, and a plan. Of each live one its client."""
+        node, clients, made = "0000000000%d00000000000%d,a=2,s=00000000-%s", {}, []
+        for number, (name, is_static) in enumerate(members, 1):
+            key = node % (number, 1, name)
+            made.append({"slot": number - 1, "key": name if is_static else key, "static": int(is_static),
+                         "weight": 1000,
+                         "zone": "", "rejoin_delay_ms": 20000 if is_static else 0,
+                         "absent": "1a" if is_static and name not in live else "0", "leaving": ""})
+            if name in live:
+                clients[name] = self.client()
+                clients[name].ensure_path(self.path + "/party")
+                data = b'{"id":"%s","static":true,"rejoin_delay_ms":20000}' % name.encode() if is_static else b"{}"
+                clients[name].create(self.path + "/party/" + key, data, ephemeral=True)
+        self.make(self.path + "/plan", plan_text(items, made, owners))
+        return clients
+
     def make(self, path, data=b"", **options):
         """Makes a node with its parents, which are empty."""
         parent = path.rsplit("/", 1)[0]
@@ -192,6 +210,30 @@ class Case(unittest.TestCase):
             self.assertIn("(see: divvy help %s)" % arguments[0], done.stderr, shown)
         for fragment in fragments:
             self.assertIn(fragment, done.stderr, shown)
+
+
+def set_of(items):
+    """How plans and notes name a set of items (docs/protocol.md, D2)."""
+    block, hashed = b"".join(item.encode() + b"\0" for item in items), 0xcbf29ce484222325
+    for byte in block:
+        hashed = (hashed ^ byte) * 0x100000001b3 % 2 ** 64
+    return {"count": len(items), "crc": "%08x" % zlib.crc32(block), "hash": "%016x" % hashed}
+
+
+def plan_text(items, members, owners, moved=()):
+    """A plan in one node, by docs/protocol.md, D2 to D8."""
+    def text(value):
+        return json.dumps(value, separators=(",", ":"))
+    base = text({"members": members, "width": 1, "owners": owners})
+    root = {"v": 1, "generation": 7, "guid": "0000000000900000000000" + "2", "after": "",
+            "epoch": "0000000000900000000000" + "1",
+            "pzxid": "1a", "reason": "absence",
+            "options": {"algorithm": 1, "max_moves": 1, "spread_zones": 1, "round_timeout_ms": 60000},
+            "tag": "00000000",
+            "set": set_of(items),
+            "items": {"inline": items}, "base": {"inline": json.loads(base)}, "base_guid": "00000000009000000000002",
+            "deltas": [], "moved": list(moved), "sum": "%08x" % zlib.crc32(base.encode())}
+    return text(root).encode()
 
 
 def tree(path="/"):

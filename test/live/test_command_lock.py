@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 
-from command_harness import NOWHERE, Setting, children, main, wait_for
+from command_harness import NOWHERE, Setting, another_certificate, children, main, no_credentials, wait_for
 from lock_harness import (Case, EXAMPLES, LOST, NOT_HELD, Running, T, TIMED_OUT, TROUBLE, UNREACHABLE, USAGE,
                           environment, lock)
 
@@ -47,7 +47,7 @@ class Usage(Case):
                 (["--acl", "creator", "x", "true"], "--auth-file"),
                 (["--connect", "host:port", "x", "true"], "host:port"),
                 (["--hold", "x", "true"], "--hold")):
-            with self.subTest(arguments=arguments):
+            with self.subTest(arguments=arguments), no_credentials():
                 done = lock(*arguments)
                 self.assertEqual((done.returncode, done.stdout), (USAGE, ""), done.stderr)
                 self.assertRegex(done.stderr, r"\Adivvy: [^\n]*\(see: divvy help lock\)\n\Z")
@@ -284,7 +284,8 @@ class Servers(Case):
         wrong = self.write("wrong", "user:guessed\n", mode=0o600)
         self.assertEqual(lock(*root, "--auth-file", right, self.name, "true").returncode, 0)
         for arguments in ([], ["--auth-file", wrong], ["--no-wait"]):
-            done = lock(*root, *arguments, self.name, "true")
+            with another_certificate():
+                done = lock(*root, *arguments, self.name, "true")
             self.assertEqual(done.returncode, TROUBLE, done.stderr)
             self.assertRegex(done.stderr, r"\Adivvy: [^\n]*access list[^\n]*\n\Z")
         done = lock(*root, "--verbose", "--auth-file", right, self.name, "true", env={"DEBUG": "true"})

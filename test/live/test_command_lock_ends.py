@@ -16,7 +16,7 @@ import time
 from kazoo.client import KazooClient
 
 from command_harness import Server, Setting, alive, fire, main, state, wait_for
-from lock_harness import Case, LOST, OVERRUN, Running, T, TROUBLE, environment, lock
+from lock_harness import Case, LOST, NOT_HELD, OVERRUN, Running, T, TROUBLE, environment, lock
 
 
 class Losses(Case):
@@ -151,6 +151,31 @@ class Losses(Case):
             self.assertRegex(running.errors, r"\Adivvy: the command has run for 300 ms, and was ended\n\Z")
             self.assertEqual(self.contenders(), [])
         self.assertEqual(lock("--max-run", "1m", self.name, "sh", "-c", "exit 3").returncode, 3)
+
+    # The lock is kept for --at-least, also when the command has ended; a signal gives it back, and so does the time.
+    def test_at_least(self):
+        running = self.script("--at-least", "1h", text="echo done; exit 3").says("done")
+        self.assertEqual(lock("--no-wait", self.name, "true").returncode, NOT_HELD)
+        self.assertIsNone(running.process.poll())
+        running.process.terminate()
+        self.assertEqual((running.end(), running.errors), (3, ""), running)
+        begun = time.monotonic()
+        self.assertEqual(lock("--no-wait", "--at-least", "400ms", self.name, "true").returncode, 0)
+        self.assertGreaterEqual(time.monotonic() - begun, 0.4)
+        self.assertEqual(lock("--no-wait", "--at-least", "1h", self.name, "/").returncode, 126)
+        self.assertEqual(self.contenders(), [])
+
+    # The command's end is no secret where the lock is lost before --at-least is over.
+    def test_at_least_lost(self):
+        server = self.own_server()
+        running = self.script("--session-timeout", "%ds" % T, "--at-least", "1h", "--connect", server.connect,
+                              text='echo $$ >"$1/pid"; exit 3')
+        command = self.pids("pid")[0]
+        wait_for(lambda: not alive(command), "the command has ended", running)
+        server.do("kill", "1")
+        self.assertEqual(running.end(), 3, running)
+        self.assertRegex(running.errors, r"(?m)^divvy: the command has ended, and the lock .* is lost, \d+ ms before "
+                                         r"--at-least is over$")
 
     # What a command leaves behind in the background may finish, and is ended before the lock is given back; a daemon in
     # a session of its own goes on.

@@ -13,7 +13,8 @@ import tempfile
 import unittest
 
 SOURCE_DIR = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-COMPLETION = os.path.join(SOURCE_DIR, "tools", "divvy", "divvy.completion.bash")
+FOLDER = os.path.join(SOURCE_DIR, "tools", "divvy")
+COMPLETION = os.path.join(FOLDER, "divvy.completion.bash")
 OPTION = r"(?<![\w-])(-[A-Za-z]|--[a-z][a-z-]*)(?![\w-])"
 DIVVY = None  # set from the command line
 
@@ -50,6 +51,26 @@ def completed(*words):
     """What the completion offers for the last of the words."""
     script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _divvy; printf "%s\\n" "${COMPREPLY[@]}"'
     return output("bash", "-c", script, "bash", COMPLETION, *words, cwd="/").split("\n")[:-1]
+
+
+def asked(shell, script, *words):
+    """What a shell prints that finds the `divvy` of the build."""
+    path = os.path.dirname(DIVVY) + ":" + os.environ.get("PATH", os.defpath)
+    return output(*shell, script, *words, cwd="/", env={**os.environ, "PATH": path}).splitlines()
+
+
+def completed_by_fish(line):
+    lines = asked(["fish", "--no-config", "-c"], "source %s/divvy.fish; complete -C $argv[1]" % FOLDER, line)
+    return [line.split("\t")[0] for line in lines]
+
+
+def completed_by_zsh(*words):
+    """What it hands to zsh's own functions: the names before each description."""
+    script = ('_arguments() { print -rl -- "$@" }; _describe() { print -rl -- ${(P)4} }; words=("$@")\n'
+              "CURRENT=$#words; set --; source %s/_divvy" % FOLDER)
+    lines = asked(["zsh", "-f", "-c"], script, "zsh", *words)
+    names = (re.match(r"(-?-?[A-Za-z][a-z-]*)[=+]?[\[:]", line) for line in lines)
+    return [name.group(1) for name in names if name]
 
 
 class Pages(unittest.TestCase):
@@ -97,6 +118,15 @@ class Pages(unittest.TestCase):
                 bare = re.findall(r"(?<![\\\w-])--?[a-z]", line) if not line.startswith('.\\"') else []
                 self.assertEqual(bare, [], "line %d" % number)
 
+    # Who mistypes a subcommand, an option or its value is told what is near.
+    def test_did_you_mean(self):
+        for words, meant in ((["lokc"], "lock"), (["help", "stauts"], "status"), (["--versoin"], "--version"),
+                             (["lock", "--conect=zk1"], "--connect"), (["lock", "--acl", "opne"], "open")):
+            done = subprocess.run([DIVVY, *words], encoding="utf-8", stderr=subprocess.PIPE, check=False,
+                                  stdin=subprocess.DEVNULL, timeout=60)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("; did you mean %s? (see: " % meant, done.stderr)
+
     # The completion offers all subcommands, and for each its options and no other.
     def test_completion(self):
         self.assertEqual(sorted(completed("divvy", "")), sorted(self.names + ["help", "--version", "--help"]))
@@ -106,6 +136,25 @@ class Pages(unittest.TestCase):
             with self.subTest(name):
                 self.assertEqual(set(completed("divvy", name, "-")), options(name))
         self.assertEqual(completed("divvy", "status", "--wa"), ["--watch"])
+
+    # So it does in fish and zsh, where it asks divvy; a command, its options and files come where they do in Bash.
+    def test_completion_fish(self):
+        self.assertEqual(sorted(completed_by_fish("divvy ")), sorted(self.names + ["help", "--version", "--help"]))
+        for name in self.names:
+            with self.subTest(name):
+                self.assertEqual(set(completed_by_fish("divvy %s -" % name)), options(name) | {"--help"})
+        self.assertEqual(completed_by_fish("divvy lock --connect "), [])
+        self.assertEqual(completed_by_fish("divvy status --items-from /etc/hostn"), ["/etc/hostname"])
+        for line in ("divvy lock -n 3 name ech", "divvy partition --standby -- ech"):
+            self.assertIn("echo", completed_by_fish(line))
+        self.assertNotIn("echo", completed_by_fish("divvy lock --timeout 3s ech"))
+
+    def test_completion_zsh(self):
+        self.assertEqual(sorted(completed_by_zsh("divvy", "")), sorted(self.names + ["help"]))
+        self.assertEqual(sorted(completed_by_zsh("divvy", "help", "")), sorted(self.names + ["help"]))
+        for name in self.names:
+            with self.subTest(name):
+                self.assertEqual(set(completed_by_zsh("divvy", name, "-")), options(name))
 
     # Where an option has a value, it offers the values that there are, or none; behind a flag it offers options again.
     def test_completion_values(self):

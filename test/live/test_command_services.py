@@ -13,7 +13,7 @@ import time
 from kazoo.exceptions import NoNodeError
 from kazoo.security import make_digest_acl
 
-from command_harness import DEADLINE_S, NOWHERE, Server, Setting, main, wait_for
+from command_harness import DEADLINE_S, NOWHERE, Server, Setting, main, no_credentials, wait_for
 from look_harness import Case, command, run, tree
 
 
@@ -295,7 +295,7 @@ class Announce(Registry):
                 (good + ["--role", "\udcff"], "--role is given twice"),
                 (["announce", "--role", "\udcff", "--load", "1"], "--role is not UTF-8"),
                 (good + ["word"], "behind --")):
-            with self.subTest(arguments=arguments):
+            with self.subTest(arguments=arguments), no_credentials():
                 self.assert_fails(2, arguments, fragment)
         touched = os.path.join(self.folder.name, "touched")
         self.assert_fails(3, good + ["--connect-timeout", "200ms", "--", "touch", touched], NOWHERE, connect=NOWHERE)

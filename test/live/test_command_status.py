@@ -8,38 +8,18 @@ import os
 import re
 import subprocess
 import time
-import zlib
 
 from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
 
-from command_harness import DEADLINE_S, NOWHERE, Setting, main, wait_for
-from look_harness import Case, Delay, DivvyMember, KazooMember, run, tree
+from command_harness import DEADLINE_S, NOWHERE, Setting, main, tls_environment, wait_for
+from look_harness import Case, Delay, DivvyMember, KazooMember, plan_text, run, tree
 
 ITEMS = ["item-%02d" % number for number in range(1, 13)]
 
 
 def by(key, rows):
     return {row[key]: row for row in rows}
-
-
-def plan_text(items, members, owners, moved=()):
-    """A plan in one node, by docs/protocol.md, D2 to D8."""
-    def text(value):
-        return json.dumps(value, separators=(",", ":"))
-    block, hashed = b"".join(item.encode() + b"\0" for item in items), 0xcbf29ce484222325
-    for byte in block:
-        hashed = (hashed ^ byte) * 0x100000001b3 % 2 ** 64
-    base = text({"members": members, "width": 1, "owners": owners})
-    root = {"v": 1, "generation": 7, "guid": "0000000000900000000000" + "2", "after": "",
-            "epoch": "0000000000900000000000" + "1",
-            "pzxid": "1a", "reason": "absence",
-            "options": {"algorithm": 1, "max_moves": 1, "spread_zones": 1, "round_timeout_ms": 60000},
-            "tag": "00000000",
-            "set": {"count": len(items), "crc": "%08x" % zlib.crc32(block), "hash": "%016x" % hashed},
-            "items": {"inline": items}, "base": {"inline": json.loads(base)}, "base_guid": "00000000009000000000002",
-            "deltas": [], "moved": list(moved), "sum": "%08x" % zlib.crc32(base.encode())}
-    return text(root).encode()
 
 
 class Status(Case):
@@ -175,23 +155,6 @@ class Status(Case):
                           ("host-1", "divvy", ["0", "2", "1000", "r1", "-"]),
                           ("n", "divvy", ["0", "-", "-", "-", "new"]), ("w", "divvy", ["0", "0", "0", "-", "drained"]),
                           ("host-2", "-", ["-", "1", "500", "r2", "absent, 1 kept 1m00s for it"])])
-
-    def make_pool(self, live, members, items, owners):
-        """A pool with these members, of whom `live` are in the party, and a plan. Of each live one its client."""
-        node, clients, made = "0000000000%d00000000000%d,a=2,s=00000000-%s", {}, []
-        for number, (name, is_static) in enumerate(members, 1):
-            key = node % (number, 1, name)
-            made.append({"slot": number - 1, "key": name if is_static else key, "static": int(is_static),
-                         "weight": 1000,
-                         "zone": "", "rejoin_delay_ms": 20000 if is_static else 0,
-                         "absent": "1a" if is_static and name not in live else "0", "leaving": ""})
-            if name in live:
-                clients[name] = self.client()
-                clients[name].ensure_path(self.path + "/party")
-                data = b'{"id":"%s","static":true,"rejoin_delay_ms":20000}' % name.encode() if is_static else b"{}"
-                clients[name].create(self.path + "/party/" + key, data, ephemeral=True)
-        self.make(self.path + "/plan", plan_text(items, made, owners))
-        return clients
 
     def cells(self, *arguments):
         page = run("status", "--path", self.path, *arguments).stdout
@@ -359,7 +322,9 @@ class Status(Case):
             self.make("%s/locks/item-%03d/__lock__0000000000" % (self.path, number), ephemeral=True)
         slow = Delay(Setting.server.connect, delay_s)
         self.addCleanup(slow.stop)
-        single = KazooClient(slow.connect)
+        plain = Delay(Setting.server.plain, delay_s)  # for kazoo, over TLS too
+        self.addCleanup(plain.stop)
+        single = KazooClient(plain.connect)
         single.start(DEADLINE_S)
         self.addCleanup(single.close)
         self.addCleanup(single.stop)
@@ -395,8 +360,8 @@ class Status(Case):
     def test_environment(self):
         self.make(self.path + "/locks/x")
         done = subprocess.run([Setting.divvy, "status", "--path", self.path, "--verbose"], text=True, check=True,
-                              env={"DIVVY_CONNECT": Setting.server.connect}, stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, timeout=DEADLINE_S)
+                              env={"DIVVY_CONNECT": Setting.server.connect, **tls_environment()},
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=DEADLINE_S)
         self.assertEqual(done.stdout, run("status", "--path", self.path).stdout)
         self.assertRegex(done.stderr, r"(?m)^divvy: log info: connected: session 0x[0-9a-f]+")
 

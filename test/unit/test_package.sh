@@ -208,7 +208,9 @@ check_command() {
     [[ $("$TEMP/prefix/bin/divvy" --version) == "divvy $VERSION" ]] || fail "the command says another version"
     [[ -s $TEMP/prefix/share/man/man1/divvy.1 ]] || fail "the command has no page"
     [[ -s $TEMP/prefix/share/divvy/divvy-lock.bash ]] || fail "the function for scripts is missing"
-    [[ -s $TEMP/prefix/share/bash-completion/completions/divvy ]] || fail "the completion is missing"
+    for file in bash-completion/completions/divvy zsh/site-functions/_divvy fish/vendor_completions.d/divvy.fish; do
+        [[ -s $TEMP/prefix/share/$file ]] || fail "the completion $file is missing"
+    done
 }
 
 # As a subfolder, it builds the library only, static if so wanted. DIVVY_INSTALL serves the next check.

@@ -3,7 +3,7 @@
 # Found by the package bash-completion where it is installed as share/bash-completion/completions/divvy; to be sourced
 # otherwise. test/live/test_command_pages.py checks it against the options that there are.
 
-_divvy_subcommands="lock partition status locks services announce plan drain help"
+_divvy_subcommands="lock partition status explain locks services announce plan drain help"
 
 _divvy_tls_options="--tls-ca --tls-cert --tls-key --tls-key-password-file --sasl-user --sasl-password-file
     --sasl-mechanism"
@@ -11,8 +11,8 @@ _divvy_tls_options="--tls-ca --tls-cert --tls-key --tls-key-password-file --sasl
 _divvy_options() {
     case $1 in
     lock)
-        echo "--connect --no-wait --timeout -E --conflict-exit-code --shared -n --slots --limit-policy --max-run --grace
-            --hold --root --session-timeout --ensemble-tick --connect-timeout --auth-file
+        echo "--connect --no-wait --timeout -E --conflict-exit-code --shared -n --slots --limit-policy --max-run
+            --at-least --grace --hold --root --session-timeout --ensemble-tick --connect-timeout --auth-file
             $_divvy_tls_options --acl --verbose --help"
         ;;
     partition)
@@ -24,6 +24,9 @@ _divvy_options() {
     status)
         echo "--path --items-from --item --json --watch --interval --connect --timeout --auth-file $_divvy_tls_options
             --verbose --help"
+        ;;
+    explain)
+        echo "--path --json --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
         ;;
     locks)
         echo "--root --json --connect --timeout --auth-file $_divvy_tls_options --verbose --help"

@@ -41,7 +41,8 @@ typedef struct {
     bool overran;              /* likewise */
     int64_t grace_ms, kill_ms; /* in use */
     int64_t overrun_at;        /* INT64_MAX: never */
-    int64_t deadline_ms;       /* 0: nothing may run */
+    int64_t held_since_ms;
+    int64_t deadline_ms; /* 0: nothing may run */
 } locker;
 
 /* ---- the loop ---- */
@@ -221,6 +222,21 @@ static int judge(const locker *l) {
     return WIFSIGNALED(run->status) ? DV_EXIT_SIGNAL + WTERMSIG(run->status) : WEXITSTATUS(run->status);
 }
 
+/* With --at-least. A signal ends it. A command that could not be started may be started elsewhere. */
+static void keep(locker *l) {
+    if (l->lost || l->run.refused || l->run.why == DV_ENDED_BY_DEADLINE) return;
+    int64_t until_ms = l->held_since_ms + l->options.at_least_ms, left_ms;
+    while (!l->run.asked && (left_ms = until_ms - dv_session_now_ms()) > 0) {
+        if (l->claim.lost || !dv_claim_is_held(&l->claim)) {
+            dv_command_say("the command has ended, and the lock \"%s\" is lost, %" PRId64
+                           " ms before --at-least is over",
+                           l->options.name, left_ms);
+            return;
+        }
+        step(l, left_ms);
+    }
+}
+
 /* ---- the whole ---- */
 
 static int run_under_lock(locker *l) {
@@ -230,6 +246,7 @@ static int run_under_lock(locker *l) {
     if (error) return dv_session_refused(&l->session, error);
     if (!wait_for_lock(l, &code)) return code;
     l->session.what_ends = "the lock";
+    l->held_since_ms = dv_session_now_ms();
     tell_deadline(l);
     code = start(l);
     if (code != 0) return code;
@@ -237,7 +254,9 @@ static int run_under_lock(locker *l) {
         end_if_due(l);
         step(l, until_overrun_ms(l));
     }
-    return judge(l);
+    code = judge(l);
+    if (l->options.at_least_ms) keep(l);
+    return code;
 }
 
 static int find_program(locker *l) {

@@ -64,6 +64,9 @@ static const dv_option table[] = {
      .choices = policies},
     DURATION("max-run", max_run_ms, 1, INT64_C(1000) * 3600 * 1000,
              "end the command after this long, and exit with 124 (default: never)"),
+    DURATION("at-least", at_least_ms, 1, INT64_C(1000) * 3600 * 1000,
+             "keep the lock for this long, even if the command ends sooner: for commands that\n"
+             "clocks start on many machines, as one that is late would start it again"),
     DURATION("grace", grace_ms, 0, 1200000,
              "how long the command has between SIGTERM and SIGKILL when it must end; at\n"
              "most a third of the session timeout (default: a fifth of it, 3s at most)"),
@@ -157,6 +160,7 @@ static const char *contradiction(const dv_lock_options *options) {
     if (!options->name) return "NAME is missing; it names the lock, such as nightly-report";
     if (!*options->name) return "NAME is empty";
     if (options->hold && options->arguments[0]) return "--hold runs no command";
+    if (options->hold && options->at_least_ms) return "--at-least is for a command, not for --hold";
     if (!options->hold && !options->arguments[0]) return "COMMAND is missing; it is run while the lock is held";
     return NULL;
 }

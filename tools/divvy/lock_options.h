@@ -18,6 +18,7 @@ typedef struct {
     int limit_policy;    /* DIVVY_LIMIT_*; -1: not given */
     int64_t grace_ms;    /* -1: as the session's timeout has it */
     int64_t max_run_ms;  /* 0: none */
+    int64_t at_least_ms; /* 0: none */
     int64_t not_held_as; /* exit code */
     int hold;
 

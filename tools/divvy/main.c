@@ -6,11 +6,12 @@
 
 #include "command.h"
 #include "dispositions.h"
+#include "nearest.h"
 #include "output.h"
 
-static const dv_command *const commands[] = {&dv_lock_command,  &dv_partition_command, &dv_status_command,
-                                             &dv_locks_command, &dv_services_command,  &dv_announce_command,
-                                             &dv_plan_command,  &dv_drain_command};
+static const dv_command *const commands[] = {&dv_lock_command,     &dv_partition_command, &dv_status_command,
+                                             &dv_explain_command,  &dv_locks_command,     &dv_services_command,
+                                             &dv_announce_command, &dv_plan_command,      &dv_drain_command};
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 
@@ -19,6 +20,15 @@ static const dv_command *find(const char *name) {
         if (strcmp(commands[i]->name, name) == 0) return commands[i];
     }
     return NULL;
+}
+
+/* What is there for a word that is none. */
+static int misused(const char *what, const char *word) {
+    static const char *const others[] = {"help", "--help", "--version"};
+    dv_nearest nearest = dv_nearest_to(word, strlen(word));
+    for (size_t i = 0; i < COMMAND_COUNT; i++) dv_nearest_try(&nearest, commands[i]->name);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) dv_nearest_try(&nearest, others[i]);
+    return dv_command_misused(NULL, "there is no %s \"%.100s\"%s", what, word, dv_nearest_question(&nearest, ""));
 }
 
 static void print_overview(FILE *to) {
@@ -38,7 +48,7 @@ static int help(int argc, char **argv) {
     if (argc > 2) return dv_command_misused(NULL, "help: \"%.100s\" is not expected here", argv[2]);
     if (argc == 2) {
         const dv_command *about = find(argv[1]);
-        if (!about) return dv_command_misused(NULL, "help: there is no subcommand \"%.100s\"", argv[1]);
+        if (!about) return misused("subcommand", argv[1]);
         about->print_help();
     } else {
         print_overview(stdout);
@@ -69,5 +79,5 @@ int main(int argc, char **argv) {
         return help(argc - 1, argv + 1);
     if (strcmp(name, "--version") == 0) return version(argc - 1, argv + 1);
     if (command) return command->run(argc - 1, argv + 1);
-    return dv_command_misused(NULL, "there is no %s \"%.100s\"", *name == '-' ? "option" : "subcommand", name);
+    return misused(*name == '-' ? "option" : "subcommand", name);
 }

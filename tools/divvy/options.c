@@ -11,6 +11,7 @@
 
 #include "command.h"
 #include "duration.h"
+#include "nearest.h"
 
 enum { OPTIONS_MAX = 64, CODES = 256, HELP_COLUMN = 28 };
 
@@ -20,15 +21,18 @@ static void *place(const dv_option *option, void *values) {
 
 static int take_choice(const char *command, const dv_option *option, void *values, const char *value) {
     char known[256] = "";
+    dv_nearest nearest = dv_nearest_to(value, strlen(value));
     for (const dv_choice *choice = option->choices; choice->name; choice++) {
         if (strcmp(choice->name, value) == 0) {
             *(int *)place(option, values) = choice->value;
             return DV_OPTIONS_PARSED;
         }
+        dv_nearest_try(&nearest, choice->name);
         size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, "%s%s", used ? ", " : "", choice->name);
     }
-    dv_command_misused(command, "--%s: \"%.100s\" is not one of %s", option->name, value, known);
+    dv_command_misused(command, "--%s: \"%.100s\" is not one of %s%s", option->name, value, known,
+                       dv_nearest_question(&nearest, ""));
     return DV_OPTIONS_WRONG;
 }
 
@@ -106,6 +110,15 @@ static void translate(const dv_option *options, const char *manner, translation 
     out->names[count + 1] = (struct option){0};
 }
 
+static void complain_of_unknown(const char *command, const char *word, const dv_option *options) {
+    size_t dashes = strspn(word, "-");
+    dv_nearest nearest = dv_nearest_to(word + dashes, strcspn(word + dashes, "="));
+    for (const dv_option *o = options; o->name; o++) dv_nearest_try(&nearest, o->name);
+    dv_nearest_try(&nearest, "help");
+    dv_command_misused(command, "there is no option %.100s, or it is short for several%s", word,
+                       dv_nearest_question(&nearest, "--"));
+}
+
 static int complain(const char *command, int code, char **argv, const dv_option *options) {
     /* getopt does not tell an unknown long option from an ambiguous or a needlessly valued one. */
     const char *word = argv[optind - 1];
@@ -114,7 +127,7 @@ static int complain(const char *command, int code, char **argv, const dv_option 
     else if (optopt >= CODES) dv_command_misused(command, "--%s takes no value", options[optopt - CODES].name);
     else if (optopt == 'h' && word[1] == '-') dv_command_misused(command, "--help takes no value");
     else if (optopt > 0) dv_command_misused(command, "there is no option -%c", optopt);
-    else dv_command_misused(command, "there is no option %.100s, or it is short for several", word);
+    else complain_of_unknown(command, word, options);
     return DV_OPTIONS_WRONG;
 }
 

@@ -62,7 +62,7 @@ int dv_run_signal_fd(const dv_run *run) {
 }
 
 int dv_run_guardian_fd(const dv_run *run) {
-    return run->guardian ? dv_guardian_fd(run->guardian) : -1;
+    return run->guardian && !run->over ? dv_guardian_fd(run->guardian) : -1;
 }
 
 /* Stops this process by `number`, as if we had not blocked it. Returns when it goes on; at once where nobody would ever
@@ -138,5 +138,5 @@ void dv_run_step(dv_run *run) {
     struct signalfd_siginfo info;
     dv_guardian_event event;
     while (read(run->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) take_info(run, &info);
-    while (run->guardian && dv_guardian_read(run->guardian, &event)) take_event(run, &event);
+    while (run->guardian && !run->over && dv_guardian_read(run->guardian, &event)) take_event(run, &event);
 }

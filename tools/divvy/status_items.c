@@ -127,6 +127,7 @@ static int take_queue(void *context, size_t i, const dv_reply *reply) {
         head_sequence = sequence;
     }
     item->looked = true;
+    item->there = reply->error == 0;
     free(item->head);
     item->head = head ? strdup(head) : NULL;
     item->waiting = contenders ? contenders - 1 : 0;

@@ -140,34 +140,33 @@ static void sift_members(dv_status *status) {
 
 /* ---- who owns what ---- */
 
-/* The member with the item's session; of several on one session the one whose identifier is in the item's node. */
-static size_t find_owner(const dv_status *status, const dv_status_item *item) {
+static size_t find_owner(const dv_status *status, int64_t session, const char *identifier) {
     size_t found = DV_NO_MEMBER;
     for (size_t i = 0; i < status->member_count; i++) {
         const dv_status_member *m = &status->members[i];
-        if (m->session != item->session) continue;
-        if (strcmp(m->identifier, item->owner) == 0) return i;
+        if (m->session != session) continue;
+        if (strcmp(m->identifier, identifier) == 0) return i;
         if (found == DV_NO_MEMBER) found = i;
     }
     return found;
 }
 
-static int name_owner(dv_status *status, dv_status_item *item) {
-    item->member = find_owner(status, item);
-    if (item->member == DV_NO_MEMBER && *item->owner) return 0; /* Only the node's data are known. */
-    char *name = NULL;
-    if (item->member != DV_NO_MEMBER) name = strdup(status->members[item->member].identifier);
-    else if (asprintf(&name, "session 0x%" PRIx64, (uint64_t)item->session) < 0) name = NULL;
-    free(item->owner);
-    item->owner = name;
-    return name ? 0 : DIVVY_ENOMEM;
+int dv_status_name_owner(const dv_status *status, int64_t session, char **name, size_t *member) {
+    *member = find_owner(status, session, *name);
+    if (*member == DV_NO_MEMBER && **name) return 0; /* Only the node's data are known. */
+    char *known = NULL;
+    if (*member != DV_NO_MEMBER) known = strdup(status->members[*member].identifier);
+    else if (asprintf(&known, "session 0x%" PRIx64, (uint64_t)session) < 0) known = NULL;
+    free(*name);
+    *name = known;
+    return known ? 0 : DIVVY_ENOMEM;
 }
 
 static int match(dv_status *status) {
     for (size_t i = 0; i < status->item_count; i++) {
         dv_status_item *item = &status->items[i];
         if (!item->head) status->unowned_count++;
-        else if (name_owner(status, item) != 0) return DIVVY_ENOMEM;
+        else if (dv_status_name_owner(status, item->session, &item->owner, &item->member) != 0) return DIVVY_ENOMEM;
         else if (item->member != DV_NO_MEMBER) status->members[item->member].item_count++;
     }
     for (size_t i = 0; i < status->member_count; i++) {
@@ -196,7 +195,9 @@ static int survey_pool(dv_look *look, survey *s) {
     dv_reads members = {DV_GET, s->status->member_count, member_path, take_member, s};
     error = dv_look_read(look, &members);
     if (!error && s->status->plan) error = read_plan(s->status->plan);
-    if (!error) error = dv_status_items_read(look, s->status, s->locks, s->lock_names, s->lock_count);
+    if (!error)
+        error = dv_status_items_read(look, s->status, s->locks, s->lock_names,
+                                     s->status->only_expected ? 0 : s->lock_count);
     if (error) return error;
     sift_members(s->status);
     s->status->read_at_ms = dv_look_wall_ms();
@@ -225,5 +226,8 @@ void dv_status_pool_clear(dv_status *status) {
     free(status->members);
     free(status->items);
     dv_status_plan_clear(status);
-    *status = (dv_status){.path = status->path, .expected = status->expected, .plan = status->plan};
+    *status = (dv_status){.path = status->path,
+                          .expected = status->expected,
+                          .only_expected = status->only_expected,
+                          .plan = status->plan};
 }

@@ -37,6 +37,7 @@ typedef struct {
     char *name;
     char *node;     /* its directory's name; with slashes where kazoo nested it */
     bool expected;  /* it is one of dv_status.expected */
+    bool there;     /* it has a directory */
     bool nested;    /* it was found inside another's directory */
     bool looked;    /* so was what is inside of its own */
     char *head;     /* the node that is first in its queue; NULL: there is none */
@@ -52,6 +53,7 @@ typedef struct {
 typedef struct {
     const char *path;             /* as it was given */
     const dv_item_list *expected; /* items that there should be; NULL: not known */
+    bool only_expected;           /* others are not looked at */
     dv_pool_plan *plan;           /* to be read, too; NULL: not to be */
     bool found;                   /* there is a pool at `path` */
     dv_status_member *members;    /* sorted by identifier, bytewise, then by node */
@@ -66,11 +68,16 @@ typedef struct {
     int64_t read_at_ms; /* by the wall clock */
 } dv_status;
 
-/* For dv_look_at(): fills in all but `path`, `expected` and `plan` of the dv_status at `context`. Its former
- * contents are freed. */
+/* For dv_look_at(): fills in all but `path`, `expected`, `only_expected` and `plan` of the dv_status at `context`. Its
+ * former contents are freed. */
 int dv_status_pool_read(dv_look *look, void *context);
 
-/* All but `path`, `expected` and `plan`. */
+/* Whose a place in a queue is: the member with its session, of several on one session the one whose identifier is what
+ * its node says (*name). *name, malloc'ed, becomes the member's identifier; or stays what the node says; or is the
+ * session. *member is DV_NO_MEMBER where it is not in the party. 0 or DIVVY_ENOMEM. */
+int dv_status_name_owner(const dv_status *status, int64_t session, char **name, size_t *member);
+
+/* All but these. */
 void dv_status_pool_clear(dv_status *status);
 
 #endif

@@ -1,0 +1,143 @@
+#!/usr/bin/python3
+"""`divvy explain`. SPDX-License-Identifier: Apache-2.0
+
+usage: test_command_explain.py BUILD_FOLDER [TEST...]     a TEST is a name such as Explain.test_settled
+"""
+import json
+
+from command_harness import NOWHERE, Setting, main, wait_for
+from look_harness import Case, DivvyMember, run, set_of, tree
+
+ITEMS = ["x", "y", "z"]
+
+
+class Explain(Case):
+    def explain(self, item):
+        return self.shown("explain", "--path", self.path, item)
+
+    def page(self, item):
+        done = run("explain", "--path", self.path, item)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return dict(line.split(None, 1) for line in done.stdout.splitlines())
+
+    def place(self, client, item, name, number=1):
+        client.ensure_path("%s/locks/%s" % (self.path, item))
+        node = "%s/locks/%s/%032x__lock__%010d" % (self.path, item, number, number)
+        client.create(node, name.encode(), ephemeral=True)
+        return node
+
+    def note(self, client, name, leaving=(), ready=()):
+        node = next(node for node in Setting.zookeeper.get_children(self.path + "/party") if node.endswith("-" + name))
+        text = {"v": 1, "set": set_of(ITEMS), "leaving": list(leaving), "ready": list(ready), "given": []}
+        client.ensure_path(self.path + "/notes")
+        client.create(self.path + "/notes/" + node, json.dumps(text, separators=(",", ":")).encode(), ephemeral=True)
+
+    # A real pool at rest: who owns it, by which token, and the plan that says so. Nothing is changed.
+    def test_settled(self):
+        members = [DivvyMember(self.path, name, ITEMS) for name in ("alpha", "beta")]
+        for member in members:
+            self.addCleanup(member.stop)
+        wait_for(lambda: sorted(item for member in members for item in member.owned) == ITEMS, "all items are owned")
+        plan = self.shown("status", "--path", self.path)["plan"]
+        before = tree(self.path)
+        for member in members:
+            for item in member.owned:
+                seen = self.explain(item)
+                self.assertEqual((seen["path"], seen["item"], seen["state"], seen["owner"], seen["next"]),
+                                 (self.path, item, "settled", member.identifier, None))
+                self.assertEqual([(place["member"], place["in_party"], place["token"]) for place in seen["queue"]],
+                                 [(member.identifier, True, member.tokens[item])])
+                self.assertEqual((seen["plan"]["generation"], seen["plan"]["reason"], seen["plan"]["owner"]),
+                                 (plan["generation"], plan["reason"], member.identifier))
+                page = self.page(item)
+                self.assertTrue(page["owner"].startswith("%s on " % member.identifier), page)
+                self.assertIn(", token %s, in the queue for " % member.tokens[item], page["owner"])
+                self.assertRegex(page["plan"], r"\A%d, .* ago: gives it to %s\Z" % (plan["generation"],
+                                                                                  member.identifier))
+        self.assertEqual(tree(self.path), before)
+
+    # An owner that was asked to release and has not is named, with since when, and so is who waits; who hands over is
+    # not asked before the next owner is ready.
+    def test_move(self):
+        clients = self.make_pool({"a", "b"}, (("a", False), ("b", False)), ITEMS, "011")
+        for item in ITEMS:
+            self.place(clients["a"], item, "a")
+        self.place(clients["b"], "z", "b", 2)
+        self.assertEqual(self.explain("x")["state"], "settled")
+        seen = self.explain("y")
+        self.assertEqual((seen["state"], seen["plan"]["owner"], len(seen["queue"])), ("releasing", "b", 1))
+        self.assertRegex(seen["now"], r"\Aa was asked to release it at least \d+s ago, and has not\Z")
+        seen = self.explain("z")
+        self.assertEqual((seen["state"], [place["member"] for place in seen["queue"]]), ("releasing", ["a", "b"]))
+        page = self.page("z")
+        self.assertTrue(page["waits"].startswith("b, in the queue for "), page)
+        self.assertIn("b owns it as soon as a has released it", page["next"])
+        self.note(clients["a"], "a", leaving=[1, 2])
+        self.note(clients["b"], "b", ready=[2])
+        seen = self.explain("y")
+        self.assertEqual((seen["state"], seen["now"]), ("preparing", "a works on it until b is ready for it"))
+        self.assertIn("--prepare-timeout", seen["next"])
+        self.assertEqual(self.explain("z")["state"], "releasing")
+
+    # Who is to have an item, and is not there or has not asked for it; who has it, and is not in the pool.
+    def test_away(self):
+        clients = self.make_pool({"c"}, (("host-1", True), ("b", False), ("c", False)), ITEMS, "012")
+        seen = self.explain("x")
+        self.assertEqual((seen["state"], seen["owner"], seen["now"]),
+                         ("absent", None, "it is kept for host-1, which is not there"))
+        self.assertIn("away for longer than 20s", seen["next"])
+        self.assertEqual(self.page("x")["owner"], "nobody")
+        seen = self.explain("y")
+        self.assertEqual((seen["state"], seen["now"]), ("gone", "b, to which the plan gives it, has gone"))
+        seen = self.explain("z")
+        self.assertEqual(seen["state"], "taking")
+        self.assertIn("c, to which the plan of ", seen["now"])
+        other = self.client()
+        self.place(other, "z", "old")
+        seen = self.explain("z")
+        self.assertEqual((seen["state"], seen["owner"], seen["queue"][0]["in_party"]), ("stranger", "old", False))
+        self.assertIn("session 0x%x ends" % other.client_id[0], seen["next"])
+        self.place(clients["c"], "w", "c")
+        seen = self.explain("w")
+        self.assertEqual((seen["state"], seen["plan"]["owner"]), ("removed", None))
+        self.assertIn("and c has not released it yet", seen["now"])
+
+    # A plan that gives an item to nobody; members that follow no plan, as those of kazoo; nobody at all.
+    def test_no_plan_decides(self):
+        clients = self.make_pool({"a"}, (("a", False), ("b", False)), ITEMS, "0z1")
+        seen = self.explain("y")
+        self.assertEqual((seen["state"], seen["plan"]["owner"]), ("unassigned", None))
+        kazoo = self.client()
+        kazoo.create(self.path + "/party/%032x-k" % 1, b"k", ephemeral=True)
+        seen = self.explain("y")
+        self.assertEqual((seen["state"], seen["plan"]["in_force"]), ("unowned", False))
+        self.assertIn("since k follows none (it is kazoo's)", seen["now"])
+        self.place(kazoo, "y", "")
+        seen = self.explain("y")
+        self.assertEqual((seen["state"], seen["owner"]), ("by_names", "k"))
+        self.assertIn("k, of kazoo, token ", self.page("y")["owner"])
+        for client in (kazoo, clients["a"]):
+            client.stop()
+        seen = self.explain("y")
+        self.assertEqual((seen["state"], seen["now"]), ("unowned", "nobody is in the pool"))
+        Setting.zookeeper.set(self.path + "/plan", b"nonsense")
+        seen = self.explain("y")
+        self.assertEqual((seen["state"], seen["plan"]), ("unowned", None))
+
+    # What is not there, and what cannot be asked so.
+    def test_refused(self):
+        self.assert_fails(1, ["explain", "--path", self.path, "x"], "there is no pool at " + self.path)
+        self.make_pool({"a"}, (("a", False),), ITEMS, "000")
+        self.assert_fails(1, ["explain", "--path", self.path, "nothing"], 'has no item "nothing"')
+        self.make(self.path + "/locks/bare")
+        self.assertEqual(self.explain("bare")["state"], "unknown")
+        for arguments, fragment in ((["x"], "--path is missing"), (["--path", "q", "x"], "begin with a slash"),
+                                    (["--path", "/q"], "ITEM is missing"), (["--path", "/q", ""], "ITEM is missing"),
+                                    (["--path", "/q", "x", "y"], '"y" is not expected'),
+                                    (["--path", "/q//r", "x"], "/q//r")):
+            self.assert_fails(2, ["explain", *arguments], fragment)
+        self.assert_fails(3, ["explain", "--path", self.path, "--timeout", "300ms", "x"], connect=NOWHERE)
+
+
+if __name__ == "__main__":
+    main(__file__)

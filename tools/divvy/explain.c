@@ -1,0 +1,226 @@
+/* divvy explain: why an item is where it is, and what comes next. SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <divvy/divvy.h>
+
+#include "command.h"
+#include "explain_judge.h"
+#include "explain_read.h"
+#include "look.h"
+#include "status_plan.h"
+#include "table.h"
+#include "table_json.h"
+#include "text.h"
+#include "znode/path.h"
+
+static const char command[] = "explain";
+
+typedef struct {
+    dv_look_options look;
+    const char *path, *item;
+    int json;
+} explain_options;
+
+static const dv_option table[] = {
+    {.name = "path",
+     .argument = "PATH",
+     .kind = DV_OPTION_TEXT,
+     .offset = offsetof(explain_options, path),
+     .help = "the pool, an absolute znode path such as /work_queues; required"},
+    {.name = "json",
+     .kind = DV_OPTION_FLAG,
+     .offset = offsetof(explain_options, json),
+     .help = "print one JSON object on one line"},
+    DV_LOOK_OPTIONS(explain_options, look),
+    {.name = NULL},
+};
+
+static void print_help(void) {
+    printf("usage: divvy explain --path PATH [OPTION ...] ITEM\n"
+           "\n"
+           "Explains the item ITEM of the pool at PATH: who owns it, by which token, whom the plan\n"
+           "gives it to and why, who waits for it, what it waits for, and what comes next. Reads\n"
+           "this one item, however many there are. Changes nothing.\n"
+           "\n");
+    dv_options_print(table);
+    printf("\n"
+           "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
+           "\n"
+           "Exit codes: 0 the item was explained; 1 there is no such pool or item, or divvy may not\n"
+           "read it: standard error says why; 2 wrong usage; 3 no server answered within --timeout.\n");
+}
+
+/* ---- options ---- */
+
+static int parse(explain_options *o, int argc, char **argv) {
+    const char *reason = NULL, *wrong = NULL;
+    int rest = 0;
+    int outcome = dv_options_parse_among(command, table, o, argc, argv, &rest);
+    if (outcome != DV_OPTIONS_PARSED) return outcome;
+    o->item = argv[rest];
+    if (!o->path) wrong = "--path is missing; it names the pool, such as /work_queues";
+    else if (*o->path != '/') wrong = "--path must begin with a slash, such as /work_queues";
+    else if (!o->item || !*o->item) wrong = "ITEM is missing; it is the item to explain";
+    if (wrong) dv_command_misused(command, "%s", wrong);
+    else if (argv[rest + 1]) dv_command_misused(command, "\"%.100s\" is not expected here", wrong = argv[rest + 1]);
+    else if (dv_path_check(o->path, &reason) != 0)
+        dv_command_misused(command, "--path: the path \"%.100s\" %s", o->path, reason);
+    if (wrong || reason || dv_look_options_finish(&o->look, command) != 0) return DV_OPTIONS_WRONG;
+    return DV_OPTIONS_PARSED;
+}
+
+/* ---- for people ---- */
+
+/* A line of the page; what was read is made readable first. */
+__attribute__((format(printf, 3, 4))) static void line(FILE *to, const char *what, const char *format, ...) {
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    int bytes = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    char *readable = bytes >= 0 ? dv_text_readable(text) : NULL;
+    if (bytes != 0) fprintf(to, "%-8s %s\n", what, readable ? readable : "?");
+    free(readable);
+    if (bytes >= 0) free(text);
+}
+
+static void print_place(const dv_explanation *e, const dv_explain_place *place, const char *what, FILE *to) {
+    char age[DV_AGE_BYTES], where[300] = "", token[64] = "";
+    const dv_status_member *m = place->member == DV_NO_MEMBER ? NULL : &e->status->members[place->member];
+    if (m && *m->host) snprintf(where, sizeof where, " on %.200s (pid %" PRId64 ")", m->host, m->pid);
+    if (place == e->places) snprintf(token, sizeof token, ", token %" PRId64, place->token);
+    line(to, what, "%s%s%s%s, in the queue for %s", place->name, where, m && m->kazoo ? ", of kazoo" : "", token,
+         dv_age_text(e->status->read_at_ms - place->made_ms, age));
+}
+
+static void print_plan(const dv_explanation *e, FILE *to) {
+    char age[DV_AGE_BYTES];
+    const dv_plan *plan = dv_status_plan(e->status);
+    if (!plan) return;
+    const dv_status_entry *next = e->status->items[0].planned;
+    line(to, "plan", "%" PRIu64 ", %s, %s ago%s%s", plan->header.generation, dv_plan_reason_text(plan->header.reason),
+         dv_age_text(e->status->read_at_ms - e->planned_ms, age),
+         !e->status->in_force ? ", not in force"
+         : next               ? ": gives it to "
+                              : ": gives it to nobody",
+         next ? dv_status_plan_name(next->entry) : "");
+}
+
+static char *print_page(const dv_explanation *e) {
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *to = open_memstream(&text, &bytes);
+    if (!to) return NULL;
+    dv_explain_verdict verdict = dv_explain_judge(e);
+    line(to, "item", "%s of %s", e->status->items[0].name, e->status->path);
+    line(to, "state", "%s", verdict.state);
+    if (e->place_count == 0) line(to, "owner", "nobody");
+    for (size_t i = 0; i < e->place_count; i++) print_place(e, &e->places[i], i ? "waits" : "owner", to);
+    print_plan(e, to);
+    if (*verdict.now) line(to, "now", "%s", verdict.now);
+    if (*verdict.next) line(to, "next", "%s", verdict.next);
+    bool complete = !ferror(to);
+    if (fclose(to) == 0 && complete) return text;
+    free(text);
+    return NULL;
+}
+
+/* ---- JSON ---- */
+
+static bool put_place(cJSON *array, const dv_explanation *e, const dv_explain_place *place) {
+    cJSON *json = dv_json_add_object(array);
+    return json && dv_json_text(json, "member", place->name) &&
+           dv_json_bool(json, "in_party", place->member != DV_NO_MEMBER) && dv_json_session(json, place->session) &&
+           dv_json_token(json, place->token) && dv_json_age(json, e->status->read_at_ms - place->made_ms);
+}
+
+static bool put_plan(cJSON *json, const dv_explanation *e) {
+    const dv_plan *plan = dv_status_plan(e->status);
+    if (!plan) return cJSON_AddNullToObject(json, "plan") != NULL;
+    const dv_status_entry *next = e->status->items[0].planned;
+    cJSON *object = cJSON_AddObjectToObject(json, "plan");
+    return object && dv_json_number(object, "generation", (int64_t)plan->header.generation) &&
+           dv_json_text(object, "reason", dv_plan_reason_text(plan->header.reason)) &&
+           dv_json_bool(object, "in_force", e->status->in_force) &&
+           dv_json_age(object, e->status->read_at_ms - e->planned_ms) &&
+           dv_json_text_or_null(object, "owner", next ? dv_status_plan_name(next->entry) : NULL);
+}
+
+static char *print_json(const dv_explanation *e) {
+    cJSON *json = cJSON_CreateObject();
+    dv_explain_verdict verdict = dv_explain_judge(e);
+    bool good = json && dv_json_text(json, "path", e->status->path) &&
+                dv_json_text(json, "item", e->status->items[0].name) && dv_json_text(json, "state", verdict.state) &&
+                dv_json_text_or_null(json, "owner", e->place_count ? e->places[0].name : NULL);
+    cJSON *queue = good ? cJSON_AddArrayToObject(json, "queue") : NULL;
+    good = queue;
+    for (size_t i = 0; good && i < e->place_count; i++) good = put_place(queue, e, &e->places[i]);
+    good = good && put_plan(json, e) && dv_json_text_or_null(json, "now", verdict.now) &&
+           dv_json_text_or_null(json, "next", verdict.next);
+    return dv_json_line(json, good);
+}
+
+/* ---- the whole ---- */
+
+static int tell(const explain_options *o, const dv_explanation *e) {
+    const dv_status *status = e->status;
+    if (!status->found) {
+        dv_command_say("there is no pool at %s: it has neither members nor locks", o->path);
+        return DV_EXIT_FAILED;
+    }
+    /* A name that neither the plan has, if it can be read, nor anybody ever asked for. */
+    dv_plan_standing standing = status->plan->memory.standing;
+    bool unreadable = standing == DV_PLAN_BROKEN || standing == DV_PLAN_NEWER;
+    if (!unreadable && !e->is_planned && e->place_count == 0 && !status->items[0].there) {
+        dv_command_say("the pool at %s has no item \"%.200s\"", o->path, o->item);
+        return DV_EXIT_FAILED;
+    }
+    return dv_command_print(o->json ? print_json(e) : print_page(e));
+}
+
+static int explain(explain_options *o) {
+    dv_item_list list = {.names = &o->item, .count = 1};
+    dv_status status = {.path = o->path, .expected = &list, .only_expected = true};
+    dv_explanation e = {.status = &status};
+    dv_pool_plan plan = {.look = NULL};
+    dv_look *look = NULL;
+    int code = dv_look_open(&look, &o->look, command, -1);
+    if (code == 0 && dv_pool_plan_init(&plan, look, o->path) != 0) {
+        dv_command_say("out of memory");
+        code = DV_EXIT_FAILED;
+    }
+    status.plan = &plan;
+    int error = code == 0 ? dv_look_at(look, dv_explain_read, &e) : 0;
+    if (error) code = dv_look_failed(look, error);
+    else if (code == 0) code = tell(o, &e);
+    dv_look_close(look);
+    dv_explain_clear(&e);
+    dv_status_pool_clear(&status);
+    dv_pool_plan_free(&plan);
+    return code;
+}
+
+static int run(int argc, char **argv) {
+    explain_options o = {.look = {.timeout_ms = DV_LOOK_TIMEOUT_MS}};
+    int code = DV_EXIT_USAGE;
+    int outcome = parse(&o, argc, argv);
+    if (outcome == DV_OPTIONS_HELP) {
+        print_help();
+        code = dv_command_printed();
+    } else if (outcome == DV_OPTIONS_PARSED) {
+        code = explain(&o);
+    }
+    dv_look_options_free(&o.look);
+    return code;
+}
+
+const dv_command dv_explain_command = {
+    .name = command,
+    .summary = "tell why an item is where it is, and what it waits for",
+    .run = run,
+    .print_help = print_help,
+};

@@ -1,0 +1,132 @@
+/* What an item waits for. SPDX-License-Identifier: Apache-2.0 */
+#include "explain_judge.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "status_plan.h"
+#include "table.h"
+
+/* A name as it stands in a sentence. */
+#define NAME "%.160s"
+
+__attribute__((format(printf, 2, 3))) static void say(char *out, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(out, DV_EXPLAIN_BYTES, format, arguments);
+    va_end(arguments);
+}
+
+static const char *age(const dv_explanation *e, int64_t since_ms, char out[DV_AGE_BYTES]) {
+    return dv_age_text(e->status->read_at_ms - since_ms, out);
+}
+
+/* ---- where no plan decides ---- */
+
+static void judge_by_names(const dv_explanation *e, dv_explain_verdict *v) {
+    const dv_status *status = e->status;
+    const dv_explain_place *owner = e->place_count ? &e->places[0] : NULL;
+    v->state = owner ? "by_names" : "unowned";
+    for (size_t i = 0; i < status->member_count; i++) {
+        const dv_status_member *m = &status->members[i];
+        if (m->follows) continue;
+        say(v->now, "no plan decides, since " NAME " follows none (%s): members deal the items out by names",
+            m->identifier, m->kazoo ? "it is kazoo's" : "its release, mode or --assign");
+        break;
+    }
+    if (status->member_count == 0) say(v->now, "nobody is in the pool");
+    else if (!*v->now) say(v->now, "there is no plan that can be followed: members deal the items out by names");
+    if (status->member_count == 0) say(v->next, "the member that joins first gets it");
+    else if (!owner) say(v->next, "it is owned when the party has not changed for the members' time boundary");
+}
+
+/* ---- where one does ---- */
+
+static void judge_stranger(const dv_explain_place *owner, dv_explain_verdict *v) {
+    v->state = "stranger";
+    say(v->now, NAME " stands first in the queue, and is not in the party: it has left, or has lost its session",
+        owner->name);
+    say(v->next, "its place goes when session 0x%" PRIx64 " ends, by its timeout at the latest",
+        (uint64_t)owner->session);
+}
+
+/* The plan gives it to one that is not there, or to nobody. */
+static void judge_without_next(const dv_status_entry *next, dv_explain_verdict *v) {
+    char kept[DV_AGE_BYTES];
+    v->state = next ? dv_status_plan_state(next->entry, NULL) : "unassigned";
+    if (!next) {
+        say(v->now, "the plan gives it to nobody: all members are drained, or leave");
+        say(v->next, "the plan that follows the next change of the members");
+    } else if (strcmp(v->state, "absent") == 0) {
+        say(v->now, "it is kept for " NAME ", which is not there", dv_status_plan_name(next->entry));
+        say(v->next, "it is " NAME "'s when that comes back, and goes to another when it is away for longer than %s",
+            dv_status_plan_name(next->entry), dv_age_text(next->entry->rejoin_delay_ms, kept));
+    } else {
+        say(v->now, NAME ", to which the plan gives it, has gone", dv_status_plan_name(next->entry));
+        say(v->next, "the next plan, which is on its way, gives it to another");
+    }
+}
+
+/* The owner is one, and the plan gives it to another, which is there. */
+static void judge_move(const dv_explanation *e, const dv_explain_place *owner, const dv_status_member *next,
+                       dv_explain_verdict *v) {
+    char since[DV_AGE_BYTES];
+    bool handover = e->of_owner.there && e->of_next.there;
+    if (handover && !e->of_next.ready) {
+        v->state = "preparing";
+        say(v->now, NAME " works on it until " NAME " is ready for it", owner->name, next->identifier);
+        say(v->next,
+            "when " NAME " says that it has prepared, or its --prepare-timeout is over, or the --handover-timeout of "
+            "the owner, the owner is asked to release it",
+            next->identifier);
+        return;
+    }
+    v->state = "releasing";
+    age(e, handover ? e->of_next.written_ms : e->planned_ms, since);
+    say(v->now, NAME " was asked to release it at least %s ago, and has not", owner->name, since);
+    say(v->next,
+        NAME " owns it as soon as " NAME " has released it; if it does not, see what its program or command does",
+        next->identifier, owner->name);
+}
+
+static void judge_by_plan(const dv_explanation *e, const dv_status_item *item, dv_explain_verdict *v) {
+    char since[DV_AGE_BYTES];
+    const dv_explain_place *owner = e->place_count ? &e->places[0] : NULL;
+    const dv_status_entry *next = item->planned;
+    if (!e->is_planned && owner) {
+        v->state = "removed";
+        say(v->now, "the pool's items are without it since the plan of %s ago, and " NAME " has not released it yet",
+            age(e, e->planned_ms, since), owner->name);
+    } else if (!e->is_planned) {
+        v->state = "unknown";
+        say(v->now, "it is none of the pool's items");
+    } else if (owner && owner->member == DV_NO_MEMBER) {
+        judge_stranger(owner, v);
+    } else if (!next || next->member == DV_NO_MEMBER) {
+        judge_without_next(next, v);
+    } else if (owner && owner->member == next->member) {
+        v->state = "settled";
+        say(v->now, "it is where the plan wants it");
+    } else if (owner) {
+        judge_move(e, owner, &e->status->members[next->member], v);
+    } else {
+        v->state = "taking";
+        say(v->now, "nobody owns it, and " NAME ", to which the plan of %s ago gives it, has not asked for it",
+            e->status->members[next->member].identifier, age(e, e->planned_ms, since));
+        say(v->next, "it does so when it has read the plan, and has prepared; if it does not, see whether it hangs");
+    }
+}
+
+dv_explain_verdict dv_explain_judge(const dv_explanation *e) {
+    dv_explain_verdict v = {.state = "unknown"};
+    const dv_status *status = e->status;
+    if (status->item_count == 0) return v;
+    const dv_status_item *item = &status->items[0];
+    bool stranger = e->place_count && e->places[0].member == DV_NO_MEMBER;
+    if (status->in_force) judge_by_plan(e, item, &v);
+    else if (stranger) judge_stranger(&e->places[0], &v);
+    else judge_by_names(e, &v);
+    return v;
+}
