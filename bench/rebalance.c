@@ -28,6 +28,7 @@ typedef struct {
     uint32_t members, items;
     int64_t boundary_ms;
     const char *mode, *assign;
+    const char *counters; /* where the server answers to srvr: its port of `hosts`, but over TLS */
 } options;
 
 /* The traffic so far: the first four numbers as the members count it, the others as the server does. */
@@ -211,8 +212,8 @@ static look look_at_all(pool *all) {
 static traffic read_traffic(const pool *all, uint32_t members) {
     traffic sum = {0};
     server_counters server;
-    if (server_counters_read(&server, all->options->hosts) != 0)
-        die("the server %s does not answer to srvr (4lw.commands.whitelist)", all->options->hosts);
+    if (server_counters_read(&server, all->options->counters) != 0)
+        die("the server %s does not answer to srvr (4lw.commands.whitelist)", all->options->counters);
     sum.packets = server.packets;
     sum.transactions = server.transactions;
     for (uint32_t i = 0; i < members && i < all->count; i++) {
@@ -361,11 +362,16 @@ static bool is_one_of(const char *text, const char *a, const char *b) {
 static bool parse(options *o, int argc, char **argv) {
     *o = (options){.mode = "incremental", .assign = "sticky"};
     int at = 1;
-    for (; at + 1 < argc && is_one_of(argv[at], "--mode", "--assign"); at += 2)
-        *(strcmp(argv[at], "--mode") == 0 ? &o->mode : &o->assign) = argv[at + 1];
+    for (; at + 1 < argc && strncmp(argv[at], "--", 2) == 0; at += 2) {
+        if (strcmp(argv[at], "--mode") == 0) o->mode = argv[at + 1];
+        else if (strcmp(argv[at], "--assign") == 0) o->assign = argv[at + 1];
+        else if (strcmp(argv[at], "--counters") == 0) o->counters = argv[at + 1];
+        else return false;
+    }
     bool known_assign = strcmp(o->assign, "sticky") == 0 || is_one_of(o->assign, "rendezvous", "round_robin");
     if (argc - at != 4 || !is_one_of(o->mode, "incremental", "eager") || !known_assign) return false;
     o->hosts = argv[at];
+    if (!o->counters) o->counters = o->hosts;
     o->members = number(argv[at + 1], 1, MEMBERS_MAX, "MEMBERS");
     o->items = number(argv[at + 2], 1, ITEMS_MAX, "ITEMS");
     o->boundary_ms = number(argv[at + 3], 0, BOUNDARY_MAX_MS, "BOUNDARY_MS");
@@ -383,7 +389,7 @@ int main(int argc, char **argv) {
     options o;
     if (!parse(&o, argc, argv)) {
         fputs("usage: bench_rebalance [--mode incremental|eager] [--assign sticky|rendezvous|round_robin] "
-              "HOSTS MEMBERS ITEMS BOUNDARY_MS\n",
+              "[--counters HOST:PORT] HOSTS MEMBERS ITEMS BOUNDARY_MS\n",
               stderr);
         return 2;
     }

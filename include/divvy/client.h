@@ -145,14 +145,20 @@ typedef struct {
     const char *sasl_password_file;
     const char *sasl_service; /**< the servers' service name; NULL: "zookeeper" */
     /** the name by which the servers go; NULL: "zk-sasl-md5" with DIGEST-MD5, as all ZooKeepers do; with GSSAPI the
-     * address of each, which works only where Kerberos knows addresses */
+     * address of each, whose name Kerberos looks up, unless krb5.conf says rdns = false */
     const char *sasl_host;
+
+    /** 1: every resource that is worked on checks tokens (docs/fencing.md), so that two owners for a while do no harm;
+     * 0: $DIVVY_TOKENS_CHECKED, where 1 says the same. Only for servers that end a session with its connection, as
+     * ClickHouse Keeper does: without it the client refuses them, by DIVVY_AUTH_FAILED and DIVVY_EUNSUPPORTED
+     * (docs/protocol.md, B9) */
+    int tokens_checked;
 } divvy_client_config;
 
 #define DIVVY_CLIENT_CONFIG_INIT                                                                                     \
     {                                                                                                                \
         sizeof(divvy_client_config), NULL, 10000, 0, 0, NULL, NULL, DIVVY_ACL_AUTO, 0, 0, NULL, NULL, NULL, 0, NULL, \
-            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL                                                     \
+            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0                                                  \
     }
 
 /**
@@ -231,6 +237,7 @@ DIVVY_API int divvy_client_open(divvy_client **out, const divvy_client_config *c
  *   DIVVY_ERESOLVE   the time is over and no host name could be resolved
  *   DIVVY_EAUTH      the servers refused the credentials
  *   DIVVY_EACCES     the chroot does not exist and may not be created
+ *   DIVVY_EUNSUPPORTED  the server ends a session with its connection (tokens_checked)
  *   DIVVY_ELOST      the session is lost, and there will be no other (attached clients)
  *   DIVVY_ECLOSED    the client was closed during the call
  *   DIVVY_EDEADLK    called inside a callback

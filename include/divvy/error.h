@@ -36,7 +36,7 @@
     X(DIVVY_EBUSY, -18, "held by another", 1, 0)                                         \
     X(DIVVY_EALREADY, -19, "held already, or being acquired", 0, 0)                      \
     X(DIVVY_ENOTHELD, -20, "not held", 0, 0)                                             \
-    X(DIVVY_EUNSUPPORTED, -21, "not supported by this build", 0, 0)                      \
+    X(DIVVY_EUNSUPPORTED, -21, "not supported by this build, or these servers", 0, 0)    \
     X(DIVVY_EFORK, -22, "used in the child of a fork; open a client there", 0, 1)        \
     X(DIVVY_ERESOLVE, -23, "no host name could be resolved", 1, 0)                       \
     X(DIVVY_EPROTO, -24, "unexpected data or answer", 0, 0)                              \

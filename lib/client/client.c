@@ -26,6 +26,13 @@ static int64_t tick_of_environment(void) {
     return *end || errno || tick_ms <= 0 ? -1 : tick_ms;
 }
 
+/* Returns 0 or 1, or -1: the environment has something else. */
+static int tokens_of_environment(void) {
+    const char *text = getenv("DIVVY_TOKENS_CHECKED");
+    if (!text || !*text || strcmp(text, "0") == 0) return 0;
+    return strcmp(text, "1") == 0 ? 1 : -1;
+}
+
 /* C3: without the tick nothing can be proven, and with too short a timeout nothing can be held. */
 static int check_tick(const divvy_client_config *config) {
     int64_t timeout_ms = config->session_timeout_ms, tick_ms = config->ensemble_tick_ms;
@@ -86,6 +93,11 @@ static int complete_config(divvy_client_config *to, const divvy_client_config *f
     if (to->ephemeral_path_bytes == 0 || to->ephemeral_path_bytes > EPHEMERAL_BYTES_MAX)
         to->ephemeral_path_bytes = EPHEMERAL_BYTES_MAX;
     if (to->watch_path_bytes == 0 || to->watch_path_bytes > WATCH_BYTES_MAX) to->watch_path_bytes = WATCH_BYTES_MAX;
+    if (looks) to->tokens_checked = 1; /* It owns nothing. */
+    if (!to->tokens_checked) to->tokens_checked = tokens_of_environment();
+    if (to->tokens_checked < 0)
+        return dv_fail(NULL, DIVVY_EINVAL, "open: DIVVY_TOKENS_CHECKED is \"%.32s\"; it may be 0 or 1",
+                       getenv("DIVVY_TOKENS_CHECKED"));
     error = check_times(to, looks);
     return error ? error : check_credentials(to);
 }

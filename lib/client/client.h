@@ -147,7 +147,7 @@ struct divvy_client {
     bool link_up;  /* the backend can carry requests, whatever the session's state */
     dv_fate fate;  /* of the session */
     int end_error; /* why the session ended */
-    char end_reason[160];
+    char end_reason[256];
     dv_listener *listeners, **listeners_end, *next_listener;
     dv_barrier_wait *barrier_waits, *barrier_under_way;
     bool room_wanted, room_given; /* a reservation was refused; something was given back since */

@@ -307,8 +307,21 @@ static void warn_of_times(divvy_client *client, const dv_session_news *news) {
                        (long long)news->timeout_ms, (long long)tick_ms);
 }
 
+/* B9: when the connection ends without our noticing, others may own what we still believe in. */
+static bool is_unsafe(const divvy_client *client, const dv_session_news *news) {
+    return news->ends_with_connection && !client->config.tokens_checked;
+}
+
 static void on_connected(divvy_client *client, const dv_session_news *news, int64_t now) {
     assert(!client->end_error && client->link_up);
+    if (is_unsafe(client, news)) {
+        give_up(client, DIVVY_AUTH_FAILED, DIVVY_EUNSUPPORTED,
+                "the server is no ZooKeeper: it ends a session with its connection, as ClickHouse Keeper does, so one "
+                "thing can have two owners. If all resources check tokens, set tokens_checked "
+                "(DIVVY_TOKENS_CHECKED=1)",
+                now);
+        return;
+    }
     bool first = client->state == DIVVY_CONNECTING && !client->clock.timeout_ms;
     atomic_store(&client->session_id, news->session_id);
     atomic_store(&client->timeout_ms, news->timeout_ms);

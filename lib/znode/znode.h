@@ -96,6 +96,7 @@ typedef struct {
     int64_t timeout_ms; /* as the server granted it */
     int64_t
         created_at; /* connected to a session made for it: a time before that was asked for. 0: it was there before */
+    bool ends_with_connection; /* connected: the server ends the session when the connection ends (B9) */
 } dv_session_news;
 
 /* A server's answer to a request, good or bad: what the session clock lives on (docs/protocol.md, C3). It is told

@@ -132,7 +132,8 @@ static bool is_wanted(const char *kind) {
 }
 
 static void collect_kinds(const chaos *c) {
-    const chaos_kind *const lists[] = {chaos_server_kinds, chaos_member_kinds, chaos_link_kinds};
+    const chaos_kind *const lists[] = {chaos_server_kinds, chaos_member_kinds, chaos_link_kinds,
+                                       chaos_certificate_kinds};
     run.kind_count = 0;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         for (const chaos_kind *kind = lists[i]; kind->name; kind++) {
@@ -248,6 +249,7 @@ static void open_logs(chaos *c) {
 
 static void start(chaos *c) {
     open_logs(c);
+    chaos_certificates_give(c);
     c->quorum = dv_test_quorum_start(CHAOS_TICK_MS, c->sync_ticks);
     c->server = dv_test_quorum_server(c->quorum);
     if (pthread_create(&c->monitor, NULL, monitor, c)) dv_test_die("no thread");

@@ -51,6 +51,7 @@ typedef struct {
     int log_fd;
     uint64_t random;
     bool has_faketime, has_mounts;
+    bool certificate_is_next; /* over TLS: the members' certificate is not the first one */
     int sync_ticks;
     const char *mutant;      /* the bug that members have, or NULL */
     unsigned broken_servers; /* that did not come up again with their data */
@@ -84,6 +85,11 @@ void chaos_member_end(chaos *c, int member);
 void chaos_members_watch(chaos *c);
 void chaos_faketime_set(chaos *c, const char *offset);
 
+/* ---- certificates.c ---- */
+
+/* Over TLS, has members that start from now on use certificates in the round's folder. */
+void chaos_certificates_give(chaos *c);
+
 /* ---- faults ---- */
 
 enum chaos_class { CHAOS_OF_SERVERS, CHAOS_OF_MEMBERS, CHAOS_OF_LINKS };
@@ -106,7 +112,8 @@ typedef struct chaos_fault {
     int other;
 } chaos_fault;
 
-extern const chaos_kind chaos_server_kinds[], chaos_member_kinds[], chaos_link_kinds[]; /* up to one without a name */
+/* Each up to one without a name. */
+extern const chaos_kind chaos_server_kinds[], chaos_member_kinds[], chaos_link_kinds[], chaos_certificate_kinds[];
 
 /* Lets go of a disk that is mounted, if there is one. Safe in a signal handler. */
 void chaos_unmount(void);

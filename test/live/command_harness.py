@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 import unittest
+from unittest import mock
 
 from kazoo.client import KazooClient
 
@@ -53,6 +54,31 @@ def run_to_end(words, *, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **opt
     if "Sanitizer" in done.stderr:
         raise AssertionError("%s: exit code %d\n%s" % (words, done.returncode, done.stderr))
     return done
+
+
+def no_credentials():
+    """Within it a command has no credentials but those that it is given; over TLS the tests' environment has some."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("DIVVY_TLS_")}
+    return mock.patch.dict(os.environ, kept, clear=True)
+
+
+def tls_environment():
+    """What a command needs of the tests' environment over TLS; nothing without."""
+    tls = "DIVVY_TEST_TLS" in os.environ
+    return {name: value for name, value in os.environ.items()
+            if tls and (name.startswith("DIVVY_TLS_") or name == "LD_LIBRARY_PATH")}
+
+
+def another_certificate():
+    """Within it, over TLS, a command has a certificate of another identity."""
+    folder = os.environ.get("DIVVY_TEST_TLS")
+    names = {"DIVVY_TLS_CERTIFICATE_FILE": "next.pem", "DIVVY_TLS_KEY_FILE": "next.key"}
+    return mock.patch.dict(os.environ, {key: os.path.join(folder, names[key]) for key in names} if folder else {})
+
+
+def creators(*entries):
+    """The access list of a creator with a digest: over TLS the certificate has its entry, too."""
+    return ([("x509", 31)] if "DIVVY_TEST_TLS" in os.environ else []) + [("digest", 31), *entries]
 
 
 def children(path):

@@ -10,6 +10,18 @@ static divvy_client_config with_credentials(witness *w, const char *list, const 
     return config;
 }
 
+/* Over TLS, gives the client a certificate of another identity than the one it has by the environment. */
+static void with_another_certificate(divvy_client_config *config) {
+    static char certificate[512], key[512];
+    const char *folder = getenv("DIVVY_TEST_TLS");
+    if (!folder) return;
+    snprintf(certificate, sizeof certificate, "%s/next.pem", folder);
+    snprintf(key, sizeof key, "%s/next.key", folder);
+    config->tls_ca_file = getenv("DIVVY_TLS_CA_FILE");
+    config->tls_certificate_file = certificate;
+    config->tls_key_file = key;
+}
+
 /* All that a client creates, chroot, parents, party, locks, singly and in multis, has the access list that was
  * chosen. */
 TEST(test_access_lists) {
@@ -54,8 +66,8 @@ TEST(test_access_lists) {
     }
 }
 
-/* With other credentials than those that made the nodes, or none, the server denies, and party and partitioner say so,
- * naming the path. */
+/* With other credentials than those that made the nodes (over TLS another certificate too), or none, the server
+ * denies, and party and partitioner say so, naming the path. */
 TEST(test_denied) {
     static const char *const items[] = {"a"};
     static const char *const auths[] = {"u:wrong", "x:sesame", NULL};
@@ -71,6 +83,7 @@ TEST(test_denied) {
         divvy_partitioner *p;
         char message[256];
         config = auths[i] ? with_credentials(&w, hosts(), auths[i]) : witness_config(&w, hosts());
+        with_another_certificate(&config);
         client = open_connected(&config);
         for (int kind = DIVVY_PARTY; kind <= DIVVY_SHALLOW_PARTY; kind++) {
             for (int parent = 0; parent <= 1; parent++) {

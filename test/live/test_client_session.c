@@ -214,6 +214,29 @@ TEST(test_silence_is_loss) {
     dv_test_proxy_stop(proxy);
 }
 
+/* A server that falls silent holds nobody up who knows of another, over TLS neither, where the native client would wait
+ * for its handshake without end. */
+TEST(test_silent_server_is_left) {
+    enum { TIMEOUT_MS = 6000 };
+    witness w;
+    char list[128];
+    dv_test_proxy *silent = dv_test_proxy_start(dv_test_server_address(server, 1));
+    dv_test_proxy *other = dv_test_proxy_start(dv_test_server_address(server, 1));
+    snprintf(list, sizeof list, "%s,%s", dv_test_proxy_address(silent), dv_test_proxy_address(other));
+    divvy_client_config config = witness_config(&w, list);
+    config.session_timeout_ms = TIMEOUT_MS;
+    divvy_client *client = open_connected(&config);
+    dv_test_proxy_freeze(silent);
+    dv_test_proxy_cut(other); /* Whichever it was on, it has to try both. */
+    assert_true(DV_WAIT(divvy_client_state(client) != DIVVY_CONNECTED, PATIENCE_MS));
+    dv_test_proxy_restore(other);
+    assert_int_equal(divvy_client_wait_connected(client, PATIENCE_MS), 0);
+    divvy_client_close(client);
+    witness_end(&w);
+    dv_test_proxy_stop(silent);
+    dv_test_proxy_stop(other);
+}
+
 /* Heartbeats alone keep the deadline of a client at rest away, two every tenth of the timeout and no other request. */
 TEST(test_rest_keeps_the_deadline_away) {
     enum { TIMEOUT_MS = 6000, WATCHED_MS = 5000 };

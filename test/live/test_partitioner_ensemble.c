@@ -1,37 +1,11 @@
 /* A pool on three servers, and one of them goes. SPDX-License-Identifier: Apache-2.0 */
 #include "lib/pool.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 enum { SERVERS = 3, MEMBERS = 4, ITEMS = 40 };
-
-/* Asks a server "srvr"; the answer is empty when the server does not answer. */
-static void ask(int number, char *answer, size_t answer_bytes) {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    const char *port = strchr(dv_test_server_address(dv_test_pool_server(), number), ':') + 1;
-    address.sin_port = htons((uint16_t)strtol(port, NULL, 10));
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_true(fd >= 0);
-    size_t used = 0;
-    if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 && send(fd, "srvr", 4, MSG_NOSIGNAL) == 4) {
-        for (ssize_t got; used + 1 < answer_bytes; used += (size_t)got) {
-            got = recv(fd, answer + used, answer_bytes - 1 - used, 0);
-            if (got <= 0) break;
-        }
-    }
-    answer[used] = '\0';
-    close(fd);
-}
 
 static int find_leader(void) {
     for (int number = 1; number <= SERVERS; number++) {
-        char answer[4096];
-        ask(number, answer, sizeof answer);
-        if (strstr(answer, "Mode: leader")) return number;
+        if (dv_test_server_is(dv_test_pool_server(), number, "leader")) return number;
     }
     return 0;
 }

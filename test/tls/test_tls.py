@@ -7,9 +7,11 @@ import json
 import os
 import shlex
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -50,8 +52,8 @@ def without(*prefixes):
     return {name: value for name, value in os.environ.items() if not name.startswith(("SSL_CERT_",) + prefixes)}
 
 
-def lock(connect, *arguments, env=None, command=("true",)):
-    return subprocess.run([DIVVY, "lock", "--connect", connect, "--connect-timeout", "4s", *TICK, *arguments, "name",
+def lock(connect, *arguments, env=None, command=("true",), wait="4s"):
+    return subprocess.run([DIVVY, "lock", "--connect", connect, "--connect-timeout", wait, *TICK, *arguments, "name",
                            *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S,
                           check=False, env=env or without())
 
@@ -106,6 +108,47 @@ class Refused(unittest.TestCase):
         self.assertIn("tls_key_password_file", done.stderr)
 
 
+class Silent(unittest.TestCase):
+    """Servers that are no ZooKeeper: they take connections and say nothing, or hang up."""
+
+    def listen(self):
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        return listener, "127.0.0.1:%d" % listener.getsockname()[1]
+
+    # They are looked at all at the same time, so that many hold nobody up for longer than one.
+    def test_silent(self):
+        server = Server("good")
+        self.addCleanup(server.do, "stop")
+        seconds = []
+        for count in (1, 4):
+            silent = [self.listen()[1] for _ in range(count)]
+            began = time.monotonic()
+            done = lock(",".join([*silent, server.secure]), wait="50s")
+            seconds.append(time.monotonic() - began)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            for address in silent:
+                self.assertIn(address + " is not used: it takes the connection but says nothing", done.stderr)
+        self.assertLess(seconds[1], 2 * seconds[0])
+
+    # A server that is being started hangs up: that says nothing about it.
+    def test_hangs_up(self):
+        listener, address = self.listen()
+
+        def hang_up():
+            while True:
+                try:
+                    listener.accept()[0].close()
+                except OSError:
+                    return  # The test is over.
+
+        threading.Thread(target=hang_up, daemon=True).start()
+        done = lock(address)
+        listener.shutdown(socket.SHUT_RDWR)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertEqual(done.stderr, "divvy: no ZooKeeper server answered at %s within 4000 ms\n" % address)
+
+
 class Files(unittest.TestCase):
     """What is refused before a server is asked."""
 
@@ -148,31 +191,73 @@ class Files(unittest.TestCase):
 
 
 class Sasl(unittest.TestCase):
-    """DIGEST-MD5 on a server that knows one user, without TLS."""
+    """On a server that knows one user, without TLS."""
 
-    def test_digest(self):
-        folder = tempfile.mkdtemp(prefix="divvy-sasl.")
-        self.addCleanup(shutil.rmtree, folder)
-        for name, text in (("jaas", 'Server { org.apache.zookeeper.server.auth.DigestLoginModule required '
-                                    'user_bob="sesame"; };'), ("right", "sesame\n"), ("wrong", "other\n")):
-            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-                file.write(text)
+    def write(self, **texts):
+        """Files of a new folder, which only we can read."""
+        self.folder = tempfile.mkdtemp(prefix="divvy-sasl.")
+        self.addCleanup(shutil.rmtree, self.folder)
+        for name, text in texts.items():
+            with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
+                file.write(text.replace("FOLDER", self.folder))
             os.chmod(file.name, 0o600)
+
+    def start(self, *options):
+        """A server that logs in by the file `jaas`. Returns its address."""
         provider = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
-        options = "-Djava.security.auth.login.config=%s/jaas -Dzookeeper.authProvider.1=%s" % (folder, provider)
+        options += ("-Djava.security.auth.login.config=%s/jaas" % self.folder, "-Dzookeeper.authProvider.1=" + provider)
         started = subprocess.run([LOCAL, "start", "--parent", str(os.getpid())], text=True, check=True,
-                                 env={**os.environ, "JDK_JAVA_OPTIONS": options}, stdout=subprocess.PIPE)
+                                 env={**os.environ, "JDK_JAVA_OPTIONS": " ".join(options)}, stdout=subprocess.PIPE)
         told = dict(line.split("=", 1) for line in started.stdout.splitlines())
         self.addCleanup(subprocess.run, [LOCAL, "stop", told["ZOOKEEPER_LOCAL_DIR"]])
-        plain = without("DIVVY_TLS_")
-        for name, code, word in (("right", 0, ""), ("wrong", 125, "refused the credentials")):
-            done = lock(told["DIVVY_CONNECT"], "--sasl-user", "bob", "--sasl-password-file", folder + "/" + name,
-                        env=plain)
-            self.assertEqual(done.returncode, code, done.stderr)
-            self.assertIn(word, done.stderr)
-        both = lock(told["DIVVY_CONNECT"], "--sasl-user", "bob", "--sasl-password-file", folder + "/right")
-        self.assertEqual(both.returncode, 2, both.stderr)
-        self.assertIn("TLS and SASL", both.stderr)
+        return told["DIVVY_CONNECT"]
+
+    def assert_lock(self, connect, code, word, *arguments, env):
+        done = lock(connect, *arguments, env=env)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIn(word, done.stderr)
+
+    def test_digest(self):
+        self.write(jaas='Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_bob="sesame"; };',
+                   right="sesame\n", wrong="other\n")
+        connect, plain = self.start(), without("DIVVY_TLS_")
+        right, wrong = (["--sasl-user", "bob", "--sasl-password-file", os.path.join(self.folder, name)]
+                        for name in ("right", "wrong"))
+        self.assert_lock(connect, 0, "", *right, env=plain)
+        self.assert_lock(connect, 125, "refused the credentials", *wrong, env=plain)
+        self.assert_lock(connect, 2, "TLS and SASL", *right, env=None)
+
+    # GSSAPI, with a key distribution centre of our own. The native client asks for a ticket for the server's address,
+    # and Kerberos looks for the name of that.
+    def test_kerberos(self):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            place = "127.0.0.1:%d" % free.getsockname()[1]
+        login = ("useKeyTab=true keyTab=\"FOLDER/server.keytab\" storeKey=true useTicketCache=false "
+                 "principal=\"zookeeper/localhost@DIVVY.TEST\"")
+        self.write(jaas="Server { com.sun.security.auth.module.Krb5LoginModule required %s; };" % login,
+                   conf="[libdefaults]\n default_realm = DIVVY.TEST\n[realms]\n DIVVY.TEST = {\n  kdc = %s\n }\n"
+                        "[domain_realm]\n localhost = DIVVY.TEST\n[logging]\n kdc = FILE:FOLDER/log\n" % place,
+                   kdc="[kdcdefaults]\n kdc_listen = %s\n kdc_tcp_listen = %s\n[realms]\n DIVVY.TEST = {\n"
+                       "  database_name = FOLDER/principal\n  key_stash_file = FOLDER/stash\n }\n" % (place, place))
+        env = {**without("DIVVY_TLS_"), "KRB5_CONFIG": self.folder + "/conf", "KRB5_KDC_PROFILE": self.folder + "/kdc",
+               "KRB5CCNAME": "FILE:%s/tickets" % self.folder, "PATH": os.environ["PATH"] + ":/usr/sbin"}
+        for words in (["kdb5_util", "create", "-s", "-P", "master"],
+                      ["kadmin.local", "addprinc", "-randkey", "zookeeper/localhost"],
+                      ["kadmin.local", "addprinc", "-randkey", "bob"],
+                      ["kadmin.local", "ktadd", "-k", self.folder + "/server.keytab", "zookeeper/localhost"],
+                      ["kadmin.local", "ktadd", "-k", self.folder + "/bob.keytab", "bob"]):
+            subprocess.run(words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, check=True)
+        centre = subprocess.Popen(["krb5kdc", "-n"], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self.addCleanup(centre.wait)
+        self.addCleanup(centre.terminate)
+        deadline = time.monotonic() + PATIENCE_S
+        while subprocess.run(["kinit", "-k", "-t", self.folder + "/bob.keytab", "bob"], env=env, check=False,
+                             stderr=subprocess.DEVNULL).returncode != 0:
+            self.assertLess(time.monotonic(), deadline, "the key distribution centre does not answer")
+        connect = self.start("-Djava.security.krb5.conf=%s/conf" % self.folder)
+        self.assert_lock(connect, 0, "", "--sasl-mechanism", "GSSAPI", env=env)
+        self.assert_lock(connect, 125, "refused the credentials", "--sasl-mechanism", "GSSAPI",
+                         env={**env, "KRB5CCNAME": "FILE:/nonexistent"})
 
 
 class Renewal(unittest.TestCase):

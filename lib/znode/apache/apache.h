@@ -12,6 +12,7 @@
 #include "znode/apache/backend.h"
 #include "znode/apache/hosts.h"
 #include "znode/apache/sasl.h"
+#include "znode/apache/silence.h"
 #include "znode/apache/tick.h"
 #include "znode/znode.h"
 
@@ -30,9 +31,10 @@ typedef struct dv_apache {
     struct dv_apache *next_guest; /* on the same one; under its lock */
     void *left_behind;            /* tsearch tree, estate.h: our nodes on it */
     dv_hosts hosts;
-    dv_tls *tls;    /* NULL: plain text */
-    dv_sasl *sasl;  /* NULL: none */
-    char *refusals; /* lines on the servers that were refused at the last look; NULL: none */
+    dv_tls *tls;         /* NULL: plain text */
+    dv_sasl *sasl;       /* NULL: none */
+    dv_silence *silence; /* over TLS, as long as the handle; NULL: none */
+    char *refusals;      /* lines on the servers that were refused at the last look; NULL: none */
     char *auth_scheme, *auth;
     bool auth_added; /* the handle has them */
     const struct ACL_vector *acl;

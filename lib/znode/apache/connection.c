@@ -68,19 +68,9 @@ static void on_tick(void *context, int64_t tick_ms, int64_t now) {
             "did not answer in time. ensemble_tick_ms was not checked; make sure that it is not smaller than tickTime");
 }
 
-/* B8: ClickHouse Keeper counts its sessions from 1. Numbers of ZooKeeper's hold a server's number and the time. */
+/* B8, B9: ClickHouse Keeper counts its sessions from 1. Numbers of ZooKeeper's hold a server's number and the time. */
 static bool is_counted(int64_t session_id) {
     return session_id > 0 && session_id <= UINT32_MAX;
-}
-
-static void meet_keeper(dv_apache *apache) {
-    if (!apache->znode.containers.missing)
-        say(apache, DIVVY_LOG_WARN,
-            "the server is no ZooKeeper, by its session number: ClickHouse Keeper ends a session with its connection, "
-            "so "
-            "that others can own what this client believes in until it has noticed, or its session timeout is over; "
-            "let resources check tokens");
-    dv_znode_lacks_requests(&apache->znode);
 }
 
 /* C3: a told tick that is too small would make two owners, so it is compared with what the server says, if it does. */
@@ -89,6 +79,12 @@ static void ask_tick(dv_apache *apache, const dv_server_address *server) {
     assert(!apache->tick_job);
     apache->tick_asked = true;
     apache->tick_job = dv_tick_ask(server, apache->tls, apache->znode.sink, on_tick, apache);
+}
+
+/* What is looked up for a session that is over would open a handle behind the back of the next one. */
+static void drop_job(dv_apache *apache) {
+    if (apache->job) dv_resolve_drop(apache->job);
+    apache->job = NULL;
 }
 
 static void run_news(dv_event *event, int64_t now) {
@@ -110,12 +106,17 @@ static void run_news(dv_event *event, int64_t now) {
         news.created_at = apache->opened_at; /* The first connection of a handle of ours is to a new session. */
         apache->opened_at = 0;
     }
+    if (apache->silence) dv_silence_connected(apache->silence, news.state == DIVVY_CONNECTED);
+    /* What was to be looked up if no server answered. */
+    if (news.state == DIVVY_CONNECTED && apache->job && dv_resolve_drop_waiting(apache->job)) apache->job = NULL;
     if (news.state == DIVVY_SUSPENDED && was_connected)
         start_resolving(apache, 0); /* H2: addresses may have changed. */
     bool over = news.state == DIVVY_LOST || news.state == DIVVY_AUTH_FAILED;
+    if (over) drop_job(apache);
     if (over) dv_apache_clear_watches(apache);
     if (news.state == DIVVY_CONNECTED) ask_tick(apache, &server);
-    if (news.state == DIVVY_CONNECTED && is_counted(news.session_id)) meet_keeper(apache);
+    news.ends_with_connection = news.state == DIVVY_CONNECTED && is_counted(news.session_id);
+    if (news.ends_with_connection) dv_znode_lacks_requests(&apache->znode);
     apache->znode.on_session(apache->znode.context, &news, now);
     /* The native client may keep operations of a dead session for ever. */
     if (over) dv_apache_fail_all(apache, news.state == DIVVY_LOST ? DIVVY_ELOST : DIVVY_EAUTH, now);
@@ -159,12 +160,19 @@ static int open_handle(dv_apache *apache) {
     const char *servers = apache->servers;
     int timeout_ms = apache->requested_timeout_ms, flags = ZOO_NO_LOG_CLIENTENV;
     if (apache->tls)
+        apache->silence = dv_silence_start(servers, timeout_ms / 3 * 2); /* as of the native client's own */
+    if (apache->silence)
         apache->handle = dv_tls_open(apache->tls, servers, on_session_event, timeout_ms, apache, flags, log);
     else if (apache->sasl)
         apache->handle = dv_sasl_open(apache->sasl, servers, on_session_event, timeout_ms, apache, flags, log);
-    else apache->handle = zookeeper_init2(servers, on_session_event, timeout_ms, NULL, apache, flags, log);
+    else if (!apache->tls)
+        apache->handle = zookeeper_init2(servers, on_session_event, timeout_ms, NULL, apache, flags, log);
     dv_signals_restore(&signals);
-    if (!apache->handle) return DIVVY_ESYSTEM;
+    if (!apache->handle) {
+        dv_silence_stop(apache->silence);
+        apache->silence = NULL;
+        return DIVVY_ESYSTEM;
+    }
     zoo_set_servers_resolution_delay(apache->handle, -1);
     apache->auth_added = false;
     add_credentials(apache);
@@ -205,6 +213,8 @@ static void on_resolved(void *context, char *literals, char *refusals) {
         if (open_handle(apache) != 0) say(apache, DIVVY_LOG_ERROR, "the native client could not be started");
     } else if (changed) {
         zoo_set_servers(apache->handle, apache->servers);
+        if (apache->silence && !dv_silence_set_servers(apache->silence, apache->servers))
+            say(apache, DIVVY_LOG_WARN, "no memory: a server that hangs in the TLS handshake may hold this client up");
     }
     /* The native client sends no event when SASL has failed. */
     if (apache->sasl && apache->handle && zoo_state(apache->handle) == ZOO_AUTH_FAILED_STATE) {
@@ -245,11 +255,8 @@ static int start(dv_znode *znode) {
 
 static int reopen(dv_znode *znode) {
     dv_apache *apache = of(znode);
-    assert(!apache->handle && !apache->waiting.first);
+    assert(!apache->handle && !apache->job && !apache->waiting.first);
     dv_apache_forget_all(apache);
-    /* What was looked up for the session that is over may still be under way. */
-    if (apache->job) dv_resolve_drop(apache->job);
-    apache->job = NULL;
     apache->state = DIVVY_CONNECTING;
     return start(znode);
 }
@@ -277,8 +284,7 @@ static const char *get_trouble(const dv_znode *znode) {
 void dv_apache_abandon(dv_znode *znode, int error, int64_t now) {
     dv_apache *apache = of(znode);
     apache->state = DIVVY_LOST;
-    if (apache->job) dv_resolve_drop(apache->job);
-    apache->job = NULL;
+    drop_job(apache);
     if (apache->tick_job) dv_tick_drop(apache->tick_job);
     apache->tick_job = NULL;
     assert(!apache->job && !apache->tick_job);
@@ -292,9 +298,12 @@ static void close_handle(dv_znode *znode) {
     /* Over TLS the native client writes to a connection that may be gone by a call that raises SIGPIPE, here on the
      * caller's thread. */
     if (apache->tls) dv_signals_block(&signals);
+    if (apache->silence) dv_silence_closing(apache->silence);
     if (apache->handle) zookeeper_close(apache->handle); /* joins the native threads */
+    dv_silence_stop(apache->silence);
     if (apache->tls) dv_signals_restore_but_pipe(&signals);
     apache->handle = NULL;
+    apache->silence = NULL;
 }
 
 static void free_apache(dv_znode *znode) {

@@ -171,40 +171,69 @@ static socklen_t to_address(const char *literal, struct sockaddr_storage *out) {
 /* A resolution: what has been found so far. */
 typedef struct {
     dv_literal *literals;
+    const char **names; /* under which each was found */
     size_t count, max;
-    const dv_tls *tls; /* NULL: every address will do */
-    char *refusals;    /* lines; NULL: none */
+    char *refusals; /* lines; NULL: none */
 } finding;
 
-static void add_refusal(finding *f, const dv_host *host, const char *address, const char *why) {
+static void add_refusal(finding *f, const char *name, const char *address, const char *why) {
     char *more;
-    bool literal_host = strncmp(address, host->name, strlen(host->name)) == 0;
+    bool literal_host = strncmp(address, name, strlen(name)) == 0;
     if (asprintf(&more, "%sthe server %s%s%s%s is not used: %s\n", f->refusals ? f->refusals : "", address,
-                 literal_host ? "" : " (", literal_host ? "" : host->name, literal_host ? "" : ")", why) < 0)
+                 literal_host ? "" : " (", literal_host ? "" : name, literal_host ? "" : ")", why) < 0)
         return;
     free(f->refusals);
     f->refusals = more;
-}
-
-static bool is_admitted(finding *f, const dv_host *host, const char *address) {
-    char why[DV_TLS_MESSAGE_BYTES];
-    struct sockaddr_storage where;
-    if (!f->tls) return true;
-    socklen_t where_bytes = to_address(address, &where);
-    /* A server that is not there may come back, and is left to the native client. */
-    if (dv_tls_check(f->tls, (struct sockaddr *)&where, where_bytes, host->name, why, sizeof why) != DV_TLS_REFUSED)
-        return true;
-    add_refusal(f, host, address, why);
-    return false;
 }
 
 static void add_literals(finding *f, const dv_host *host) {
     for (size_t k = 0; k < host->known_count && f->count < f->max; k++) {
         bool repeated = false;
         for (size_t i = 0; i < f->count; i++) repeated |= strcmp(f->literals[i], host->known[k]) == 0;
-        if (!repeated && is_admitted(f, host, host->known[k]))
-            memcpy(f->literals[f->count++], host->known[k], sizeof *f->literals);
+        if (repeated) continue;
+        f->names[f->count] = host->name;
+        memcpy(f->literals[f->count++], host->known[k], sizeof *f->literals);
     }
+}
+
+typedef struct {
+    pthread_t thread;
+    bool has_thread;
+    const dv_tls *tls;
+    const char *name, *address;
+    dv_tls_verdict verdict;
+    char why[DV_TLS_MESSAGE_BYTES];
+} server_look;
+
+static void *look_at(void *argument) {
+    server_look *look = argument;
+    struct sockaddr_storage where;
+    socklen_t where_bytes = to_address(look->address, &where);
+    look->verdict =
+        dv_tls_check(look->tls, (struct sockaddr *)&where, where_bytes, look->name, look->why, sizeof look->why);
+    return NULL;
+}
+
+/* Looks at all servers at the same time, as each that hangs takes its time. Leaves those that pass, and those that are
+ * not there, which may come back and are left to the native client. Returns false when an allocation fails. */
+static bool keep_admitted(finding *f, const dv_tls *tls) {
+    server_look *looks = calloc(f->count + 1, sizeof *looks);
+    size_t kept = 0;
+    for (size_t i = 0; i < f->count && looks; i++) {
+        looks[i] = (server_look){.tls = tls, .name = f->names[i], .address = f->literals[i]};
+        looks[i].has_thread = pthread_create(&looks[i].thread, NULL, look_at, &looks[i]) == 0;
+        if (!looks[i].has_thread) look_at(&looks[i]);
+    }
+    for (size_t i = 0; i < f->count && looks; i++) {
+        if (looks[i].has_thread) pthread_join(looks[i].thread, NULL);
+    }
+    for (size_t i = 0; i < f->count && looks; i++) {
+        if (looks[i].verdict == DV_TLS_REFUSED) add_refusal(f, f->names[i], f->literals[i], looks[i].why);
+        else memmove(f->literals[kept++], f->literals[i], sizeof *f->literals);
+    }
+    f->count = kept;
+    free(looks);
+    return looks != NULL;
 }
 
 static int compare(const void *a, const void *b) {
@@ -227,15 +256,17 @@ static void shuffle(dv_literal *literals, size_t count, uint64_t seed) {
 char *dv_hosts_resolve_tls(dv_hosts *hosts, uint64_t seed, const dv_tls *tls, char **refusals, int *error) {
     enum { ADDRESSES_MAX = 4 * HOSTS_MAX };
     dv_literal *literals = calloc(ADDRESSES_MAX + 1, sizeof *literals);
+    const char **names = (const char **)calloc(ADDRESSES_MAX, sizeof *names);
     char *text = calloc(ADDRESSES_MAX + 1, sizeof *literals + 1);
-    finding f = {.literals = literals, .max = ADDRESSES_MAX, .tls = tls};
+    finding f = {.literals = literals, .names = names, .max = ADDRESSES_MAX};
     bool enough = true;
     *error = DIVVY_ENOMEM;
-    if (literals && text) {
+    if (literals && names && text) {
         for (size_t i = 0; i < hosts->count; i++) {
             enough &= look_again(&hosts->hosts[i]);
             add_literals(&f, &hosts->hosts[i]);
         }
+        if (tls) enough &= keep_admitted(&f, tls);
         size_t count = f.count;
         shuffle(literals, count, seed);
         /* H3: with an even number of addresses the native client may never reconnect (ZOOKEEPER-2466). */
@@ -246,6 +277,7 @@ char *dv_hosts_resolve_tls(dv_hosts *hosts, uint64_t seed, const dv_tls *tls, ch
         }
         *error = count ? 0 : !enough ? DIVVY_ENOMEM : f.refusals ? DIVVY_ECONNECTION : DIVVY_ERESOLVE;
     }
+    free((void *)names);
     free(literals);
     *refusals = f.refusals;
     if (!*error) return text;
@@ -273,7 +305,7 @@ struct dv_resolve_job {
     char *literals, *refusals;
     pthread_mutex_t mutex; /* guards what follows, and so the sink: nothing is posted to a client that went */
     pthread_cond_t dropping;
-    bool dropped;
+    bool dropped, waits; /* the second: it has not begun to look */
     int error;
 };
 
@@ -325,6 +357,7 @@ static void *run_job(void *argument) {
     dv_resolve_job *job = argument;
     pthread_mutex_lock(&job->mutex);
     if (job->delay_ms) wait_unless_dropped(job, job->delay_ms);
+    job->waits = false;
     while (!job->dropped && !job->literals && !job->refusals) {
         pthread_mutex_unlock(&job->mutex);
         int error;
@@ -366,6 +399,7 @@ dv_resolve_job *dv_resolve_start(dv_hosts *hosts, uint64_t seed, dv_tls *tls, in
     if (!job) return NULL;
     *job = (dv_resolve_job){
         .learns = hosts, .seed = seed, .delay_ms = delay_ms, .sink = sink, .done = done, .context = context};
+    job->waits = delay_ms > 0;
     if (tls) job->tls = dv_tls_ref(tls);
     job->event.run = on_job_done;
     pthread_mutex_init(&job->mutex, NULL);
@@ -401,4 +435,12 @@ void dv_resolve_drop(dv_resolve_job *job) {
     job->dropped = true;
     pthread_cond_signal(&job->dropping);
     pthread_mutex_unlock(&job->mutex);
+}
+
+bool dv_resolve_drop_waiting(dv_resolve_job *job) {
+    pthread_mutex_lock(&job->mutex);
+    bool waits = job->waits;
+    pthread_mutex_unlock(&job->mutex);
+    if (waits) dv_resolve_drop(job); /* Should it begin in between, it is as one that was dropped while it looked. */
+    return waits;
 }

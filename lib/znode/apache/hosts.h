@@ -54,5 +54,7 @@ dv_resolve_job *dv_resolve_start(dv_hosts *hosts, uint64_t seed, dv_tls *tls, in
 int dv_resolve_error(dv_resolve_job *job);
 /* With the client lock held: `done` will not be called. The job's memory goes when its thread has ended. */
 void dv_resolve_drop(dv_resolve_job *job);
+/* The same where its first try has not been made yet. Returns whether that is so. */
+bool dv_resolve_drop_waiting(dv_resolve_job *job);
 
 #endif

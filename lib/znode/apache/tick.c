@@ -2,17 +2,14 @@
 #include "znode/apache/tick.h"
 
 #include <assert.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/container.h"
 #include "base/signals.h"
-#include "znode/apache/apache.h"
+#include "znode/apache/word.h"
 
 enum { ANSWER_BYTES = 16 * 1024, ANSWER_MS = 2000, TICK_MAX_MS = 3600000 };
 
@@ -59,38 +56,14 @@ static int64_t now_ms(void) {
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* Waits until the socket is ready, or the time is over. */
-static bool is_ready(int socket_fd, short events, int64_t until_ms) {
-    struct pollfd p = {.fd = socket_fd, .events = events};
-    int64_t left_ms = until_ms - now_ms();
-    return left_ms > 0 && poll(&p, 1, (int)left_ms) == 1;
-}
-
-/* Reads until the server closes the connection, which ends its answer. */
-static size_t read_answer(int socket_fd, char *answer, int64_t until_ms) {
-    size_t bytes = 0;
-    while (bytes < ANSWER_BYTES && is_ready(socket_fd, POLLIN, until_ms)) {
-        ssize_t n = recv(socket_fd, answer + bytes, ANSWER_BYTES - bytes, 0);
-        if (n <= 0) break;
-        bytes += (size_t)n;
-    }
-    return bytes;
-}
-
 static int64_t ask(const dv_server_address *where, const dv_tls *tls) {
     static const char word[] = "conf";
     char answer[ANSWER_BYTES];
-    int64_t until_ms = now_ms() + ANSWER_MS, tick_ms = 0;
+    int64_t until_ms = now_ms() + ANSWER_MS;
     const struct sockaddr *address = (const struct sockaddr *)&where->address;
-    if (tls)
-        return dv_tick_parse(answer, dv_tls_ask(tls, address, where->bytes, word, answer, sizeof answer, until_ms));
-    int s = socket(where->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (s < 0) return 0;
-    (void)connect(s, address, where->bytes); /* A failed one fails to send. */
-    if (is_ready(s, POLLOUT, until_ms) && send(s, word, strlen(word), MSG_NOSIGNAL) == (ssize_t)strlen(word))
-        tick_ms = dv_tick_parse(answer, read_answer(s, answer, until_ms));
-    close(s);
-    return tick_ms;
+    size_t bytes = tls ? dv_tls_ask(tls, address, where->bytes, word, answer, sizeof answer, until_ms)
+                       : dv_word_ask(address, where->bytes, word, answer, sizeof answer, until_ms);
+    return dv_tick_parse(answer, bytes);
 }
 
 /* ---- the job ---- */

@@ -2,7 +2,8 @@
  *
  * The native client checks that a certificate comes from a CA, at each connection. It checks no name, says nothing of
  * the cause when it refuses one, and waits without end for a handshake. So before a server comes into its list we make
- * a handshake of our own, with a deadline, that checks the name too and tells causes apart. */
+ * a handshake of our own, with a deadline, that checks the name too and tells causes apart. silence.h is for those that
+ * fall silent later. */
 #ifndef DV_TLS_H
 #define DV_TLS_H
 
@@ -39,7 +40,7 @@ const char *dv_tls_ca_file(const dv_tls *tls);
 
 typedef enum {
     DV_TLS_PASSED,
-    DV_TLS_UNREACHABLE, /* nothing listens there, now */
+    DV_TLS_UNREACHABLE, /* nothing listens there, now, or it hangs up */
     DV_TLS_REFUSED,     /* it must not be used: the message says why */
 } dv_tls_verdict;
 

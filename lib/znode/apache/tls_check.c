@@ -10,12 +10,15 @@
 
 #include "znode/apache/openssl.h"
 #include "znode/apache/tls.h"
+#include "znode/apache/word.h"
 
 /* SSL_ERROR_*, X509_V_ERR_*, SSL_CTRL_SET_TLSEXT_HOSTNAME, in the words of OpenSSL's headers. */
 enum { ERROR_WANT_READ = 2, ERROR_WANT_WRITE = 3 };
 enum { NOT_YET_VALID = 9, HAS_EXPIRED = 10, HOSTNAME_MISMATCH = 62, IP_ADDRESS_MISMATCH = 64 };
 enum { NO_ISSUER = 2, SELF_SIGNED = 18, SELF_SIGNED_IN_CHAIN = 19, NO_ISSUER_LOCALLY = 20, NO_VERIFY_LEAF = 21 };
 enum { CONTROL_SET_HOSTNAME = 55, NAME_TYPE_HOST = 0 };
+
+enum { SILENT_MS = 900, PLAIN_ANSWER_MS = 1000 };
 
 typedef struct {
     const dv_openssl *openssl;
@@ -150,11 +153,21 @@ static void explain_certificate(const dv_tls *tls, long verdict, const char *nam
     }
 }
 
-/* Looks at what has come on the socket of a handshake that failed: no TLS begins otherwise than by such a record. */
-static bool speaks_tls(const connection *c, const char *reason) {
-    if (!reason) return false; /* It hung up without a word. */
-    return !strstr(reason, "wrong version number") && !strstr(reason, "packet length too long") &&
-           !strstr(reason, "unexpected eof") && !strstr(reason, "unknown protocol") && c->ssl;
+/* Whether it hung up in the middle of the handshake, without a word of why. */
+static bool hung_up(const char *reason) {
+    return !reason || strstr(reason, "unexpected eof");
+}
+
+/* No TLS begins as what has come. */
+static bool is_other_protocol(const char *reason) {
+    return strstr(reason, "wrong version number") || strstr(reason, "packet length too long") ||
+           strstr(reason, "unknown protocol");
+}
+
+/* A plaintext port takes the handshake for a request that is far too long, and hangs up. */
+static bool answers_in_plain_text(const struct sockaddr *where, socklen_t where_bytes) {
+    char answer[64];
+    return dv_word_ask(where, where_bytes, "srvr", answer, sizeof answer, now_ms() + PLAIN_ANSWER_MS) > 0;
 }
 
 /* The alerts by which a server says that it has looked at our certificate, as OpenSSL words them. */
@@ -176,24 +189,29 @@ static void explain_refusal(const char *reason, char *message, size_t message_by
              reason);
 }
 
-static void explain_handshake(const dv_tls *tls, connection *c, const char *name, char *message, size_t message_bytes) {
+/* Says why the handshake failed. Returns false when nothing can be said but that it is not there: one that is being
+ * stopped or started hangs up, too. */
+static bool explain_handshake(const dv_tls *tls, connection *c, const char *name, const struct sockaddr *where,
+                              socklen_t where_bytes, char *message, size_t message_bytes) {
     long verdict = c->ssl ? c->openssl->SSL_get_verify_result(c->ssl) : 0;
     const char *reason = last_reason(c);
+    /* Silence may have been ended by others, silence.h. */
+    bool silent = c->late || (hung_up(reason) && now_ms() > c->until_ms - DV_TLS_CHECK_MS + SILENT_MS);
     if (verdict != 0)
         explain_certificate(tls, verdict, name, c->openssl->X509_verify_cert_error_string(verdict), message,
                             message_bytes);
-    else if (c->late)
+    else if (silent)
         snprintf(message, message_bytes,
-                 "it takes the connection but does not finish the TLS handshake in %d ms; it may be overloaded, or "
-                 "hang, or not speak TLS there",
-                 DV_TLS_CHECK_MS);
-    else if (!speaks_tls(c, reason))
+                 "it takes the connection but says nothing in the TLS handshake; it may be overloaded, or hang, or "
+                 "not speak TLS there");
+    else if (hung_up(reason) && !answers_in_plain_text(where, where_bytes)) return false;
+    else if (hung_up(reason) || is_other_protocol(reason))
         snprintf(message, message_bytes,
-                 "it does not speak TLS there (%s); this is probably its plaintext clientPort: use the port of "
-                 "secureClientPort in its zoo.cfg",
-                 reason ? reason : "it hung up");
+                 "it does not speak TLS there; this is probably its plaintext clientPort: use the port of "
+                 "secureClientPort in its zoo.cfg");
     else if (is_about_us(reason)) explain_refusal(reason, message, message_bytes);
     else snprintf(message, message_bytes, "the TLS handshake fails: %s", reason);
+    return true;
 }
 
 /* In TLS 1.3 a client is done before the server has looked at its certificate: so the server's answer to a question
@@ -218,7 +236,7 @@ dv_tls_verdict dv_tls_check(const dv_tls *tls, const struct sockaddr *where, soc
     if (c.context && !connect_to(&c, where, where_bytes)) {
         verdict = DV_TLS_UNREACHABLE;
     } else if (c.context && !shake_hands(&c, name)) {
-        explain_handshake(tls, &c, name, message, message_bytes);
+        if (!explain_handshake(tls, &c, name, where, where_bytes, message, message_bytes)) verdict = DV_TLS_UNREACHABLE;
     } else if (c.context && is_welcome(&c, message, message_bytes)) {
         verdict = DV_TLS_PASSED;
     }

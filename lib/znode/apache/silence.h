@@ -1,0 +1,29 @@
+/* Ends handshakes in which a server says nothing. SPDX-License-Identifier: Apache-2.0
+ *
+ * Over TLS the native client waits without end for a server that takes a connection and then says nothing: it goes to
+ * no other server, and cannot be closed. It gives nobody its socket. But a connection to one of its servers on which
+ * not one byte has come is such a handshake, or a very young one, of any client of the process. Where it is ended, the
+ * native client sees an error, and tries the next server (H7). */
+#ifndef DV_SILENCE_H
+#define DV_SILENCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Ends the connections of this process to `servers` ("ip:port,ip:port") that are at least `silent_ms` old, and on which
+ * nothing has ever come. Returns how many. */
+size_t dv_silence_end(const char *servers, int silent_ms);
+
+/* A thread that does so twice a second while the client is not connected. */
+typedef struct dv_silence dv_silence;
+/* NULL when there is no memory, or no thread could be had. Begins as one that is not connected. */
+dv_silence *dv_silence_start(const char *servers, int silent_ms);
+void dv_silence_connected(dv_silence *silence, bool connected);
+/* Returns false when there is no memory for them; those it has stay. */
+bool dv_silence_set_servers(dv_silence *silence, const char *servers);
+/* The native client is being closed: from now on nobody may say nothing for longer than a second. */
+void dv_silence_closing(dv_silence *silence);
+/* Joins the thread. NULL is fine. */
+void dv_silence_stop(dv_silence *silence);
+
+#endif
