@@ -5,16 +5,26 @@
 #include "divvy/lock.h"
 #include "recipe/acquisition.h"
 #include "recipe/contender.h"
+#include "recipe/listing.h"
 
 struct divvy_lock {
     dv_acquisition acquisition; /* first */
-    int mode;
+    const dv_queue_kind *queue;
     void (*on_lost)(divvy_lock *lock, void *user);
     void *user;
     char *directory, *identifier;
     int directory_mode; /* as which it is made: DV_PERSISTENT or DV_CONTAINER */
     dv_timer audit_timer;
 };
+
+/* Makes the lock of an election: it stands in a queue of another kind, and yields to those that are preferred (J4).
+ * `queue` lives as long as the lock, and the config's path and identifier were checked. With the client lock held.
+ * Returns 0 or DIVVY_ENOMEM. */
+int dv_lock_create_for_election(divvy_lock **out, divvy_client *client, const divvy_lock_config *config,
+                                const dv_queue_kind *queue);
+/* Lists all that stand in the lock's queue, as dv_listing_kind chooses them. Begins with the client lock held, and ends
+ * it. */
+int dv_lock_list(divvy_lock *lock, const dv_listing_kind *kind, divvy_strings **out, int64_t timeout_ms);
 
 /* dv_client_enter() for a public call on a lock that may be NULL. */
 static inline int dv_lock_enter(divvy_lock *lock) {
