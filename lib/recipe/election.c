@@ -217,16 +217,13 @@ static int check(divvy_client *client, const divvy_election_config *c) {
     return 0;
 }
 
-/* J1: names that kazoo's and divvy's locks wait for, or Curator's latches. */
-static void make_queue(divvy_election *e) {
-    const char *marker = e->config.names == DIVVY_ELECTION_LATCH ? "-latch-" : "__lock__";
-    if (e->config.preference) snprintf(e->marker, sizeof e->marker, ",p=%d%s", e->config.preference, marker);
-    else snprintf(e->marker, sizeof e->marker, "%s", marker);
-    e->queue = (dv_queue_kind){.marker = e->marker, .blocked_by = dv_election_markers, .alone = true};
-}
-
 static int make_lock(divvy_election *e, divvy_client *client) {
     divvy_lock_config config = DIVVY_LOCK_CONFIG_INIT;
+    /* J1: names that kazoo's and divvy's locks wait for, or Curator's latches. */
+    const char *marker = e->config.names == DIVVY_ELECTION_LATCH ? "-latch-" : "__lock__";
+    char tagged[DV_MARKER_BYTES];
+    if (e->config.preference) snprintf(tagged, sizeof tagged, ",p=%d%s", e->config.preference, marker);
+    else snprintf(tagged, sizeof tagged, "%s", marker);
     e->directory = dv_client_path(client, e->config.path);
     e->data = e->config.data ? strdup(e->config.data) : dv_client_default_identifier();
     if (!e->directory || !e->data) return DIVVY_ENOMEM;
@@ -235,14 +232,13 @@ static int make_lock(divvy_election *e, divvy_client *client) {
     config.container = e->config.container;
     config.on_lost = on_lock_lost;
     config.user = e;
-    return dv_lock_create_for_election(&e->lock, client, &config, &e->queue);
+    return dv_lock_create_for_election(&e->lock, client, &config, tagged);
 }
 
 static int make(divvy_election **out, divvy_client *client, const divvy_election_config *c) {
     divvy_election *e = calloc(1, sizeof *e);
     if (!e) return DIVVY_ENOMEM;
     e->config = *c;
-    make_queue(e);
     int error = make_lock(e, client);
     if (error) {
         free_election(e);

@@ -7,8 +7,6 @@
 #include "recipe/lock.h"
 #include "recipe/step_down.h"
 
-enum { DV_MARKER_BYTES = sizeof ",p=1000__lock__" };
-
 /* One acquire of the lock, which its end still knows when the candidate has resigned, and stands again. */
 typedef struct {
     divvy_election *election;
@@ -18,8 +16,6 @@ struct divvy_election {
     dv_object object; /* first */
     divvy_election_config config;
     char *directory, *data;
-    char marker[DV_MARKER_BYTES];
-    dv_queue_kind queue;
     divvy_lock *lock;
     dv_listener listener;
     bool ending;

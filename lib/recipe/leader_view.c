@@ -25,7 +25,7 @@ struct dv_leader_view {
     size_t watch_cost;
     dv_timer audit_timer;
     char *first; /* the path of the one that is being read */
-    bool reading, look_again, ended;
+    bool reading, ended;
     unsigned under_way;
 
     bool known;
@@ -102,10 +102,6 @@ static bool take_answer(dv_leader_view *v, int error, int64_t now) {
         if (dv_client_connected(v->client)) dv_client_again(v->client);
         return false;
     }
-    if (v->look_again) {
-        look(v, false);
-        return false;
-    }
     return true;
 }
 
@@ -115,7 +111,6 @@ static void sent(dv_leader_view *v, int error) {
         return;
     }
     v->reading = true;
-    v->look_again = false;
     v->under_way++;
 }
 
@@ -128,7 +123,7 @@ static void on_first(void *context, const dv_reply *reply, int64_t now) {
     }
     dv_leader *leader = reply->error ? NULL : make_leader(v->first, reply);
     if (!reply->error && !leader) dv_client_again(v->client);
-    else take(v, leader, reply->error, now);
+    else take(v, leader, reply->error == DIVVY_ENOENT ? 0 : reply->error, now);
 }
 
 /* A get leaves no watch behind when the node is not there (Q4). */
@@ -168,11 +163,7 @@ static void on_watched_list(void *context, const dv_reply *reply, int64_t now) {
 
 /* J3: children are watched only while nobody stands, so that candidates that come and go wake nobody. */
 static void look(dv_leader_view *v, bool watch_children) {
-    if (v->ended || !dv_client_connected(v->client)) return;
-    if (v->reading) {
-        v->look_again = true;
-        return;
-    }
+    if (v->ended || v->reading || !dv_client_connected(v->client)) return;
     dv_znode_unwatch(v->client->znode, &v->watch);
     v->watch.fired = on_event;
     dv_watch *watch = watch_children ? &v->watch : NULL;

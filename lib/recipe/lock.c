@@ -91,7 +91,7 @@ static int enter_queue(dv_ticket *ticket, bool ensure) {
     divvy_lock *lock = lock_of(ticket->acquisition);
     dv_contender *contender;
     (void)ensure; /* K2: the directory is made only when it is found missing. */
-    int error = dv_contender_enter(&contender, lock->acquisition.object.client, lock->directory, lock->queue,
+    int error = dv_contender_enter(&contender, lock->acquisition.object.client, lock->directory, &lock->queue,
                                    lock->identifier, &events, ticket);
     if (error) return error;
     dv_contender_tell_waits(contender, on_waits);
@@ -192,7 +192,7 @@ static int make(divvy_lock **out, divvy_client *client, const divvy_lock_config 
         free_lock(&lock->acquisition);
         return DIVVY_ENOMEM;
     }
-    lock->queue = queue;
+    lock->queue = *queue;
     lock->directory_mode = c->container ? DV_CONTAINER : DV_PERSISTENT;
     lock->on_lost = c->on_lost;
     lock->user = c->user;
@@ -218,8 +218,14 @@ int divvy_lock_create(divvy_lock **out, divvy_client *client, const divvy_lock_c
 }
 
 int dv_lock_create_for_election(divvy_lock **out, divvy_client *client, const divvy_lock_config *c,
-                                const dv_queue_kind *queue) {
-    return make(out, client, c, &election_kind, queue);
+                                const char *marker) {
+    const dv_queue_kind queue = {.blocked_by = dv_election_markers, .alone = true};
+    int error = make(out, client, c, &election_kind, &queue);
+    if (error) return error;
+    assert(strlen(marker) < sizeof(*out)->marker);
+    strcpy((*out)->marker, marker);
+    (*out)->queue.marker = (*out)->marker; /* Places may outlive the election, and not the lock. */
+    return 0;
 }
 
 void divvy_lock_destroy(divvy_lock *lock) {
