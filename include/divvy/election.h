@@ -56,8 +56,8 @@ typedef struct {
     /** It led, and does no longer: stop the work now. May be NULL. */
     void (*on_lost)(divvy_election *election, void *user);
     /** Another one leads, or this one, or nobody (NULL). It is called first for the leader that is found, then for each
-     * change; a slow user misses what came and went meanwhile. What `leader` points to lives during the call. NULL:
-     * nobody asks */
+     * change; a user that is slow is told the newest only. What `leader` points to lives during the call. NULL: nobody
+     * asks */
     void (*on_leader)(divvy_election *election, const divvy_leader *leader, void *user);
     /** Somebody asks this leader to step down: an operator, or a preferred candidate. `who` are the bytes that the
      * other wrote, with a NUL behind, 65,536 at most. The user decides. To agree, end the work, then call

@@ -90,7 +90,7 @@ static inline size_t count_nodes(const char *part) {
     return found;
 }
 
-/* S1, S2: whoever believes to lead has a node, and nobody else believes so. */
+/* S1, S2: at most one believes to lead. */
 static inline void check_belief(void) {
     size_t leaders = 0;
     for (size_t i = 0; i < member_count; i++) {
