@@ -55,7 +55,7 @@ def test_curator(world):
 
 
 def test_wire(world):
-    """divvy's nodes have the names of rule J1, with the preference before the marker, and the data as they were given."""
+    """divvy's nodes have the names of rule J1, with the preference before the marker, and the data as given."""
     for names, marker in ((0, "__lock__"), (LATCH, "-latch-")):
         for preference, tag in ((0, ""), (7, ",p=7")):
             path = "/elections/wire-%d-%d" % (names, preference)
