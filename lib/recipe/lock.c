@@ -161,7 +161,7 @@ static void free_lock(dv_acquisition *a) {
 
 #define KIND(what)                                                                                                  \
     {                                                                                                               \
-        .name = what, .enter = enter_queue, .leave = leave_queue, .waits_for = waits_for, .hold = hold,             \
+        .name = (what), .enter = enter_queue, .leave = leave_queue, .waits_for = waits_for, .hold = hold,           \
         .let_go = let_go, .reconnected = verify, .tell_done = tell_done, .tell_lost = tell_lost, .free = free_lock, \
     }
 static const dv_acquisition_kind lock_kind = KIND("lock"), election_kind = KIND("election");
