@@ -42,6 +42,22 @@ static void check_queue(const char *const *names, size_t count) {
     (void)dv_queue_has_kazoo(names, count);
 }
 
+/* J3, J4: the first is the first of all candidates, and nobody outranks the last. */
+static void check_election(const char *const *names, size_t count) {
+    const char **candidates = calloc(count + 1, sizeof *candidates);
+    if (!candidates) abort();
+    size_t found = dv_queue_candidates(names, count, candidates);
+    const char *first = dv_queue_first(names, count);
+    FUZZ_CHECK(found <= count && (found > 0) == (first != NULL));
+    if (found > 0) FUZZ_CHECK(strcmp(first, candidates[0]) == 0);
+    for (size_t i = 0; i < count; i++) {
+        int preference = dv_queue_preference(names[i]);
+        FUZZ_CHECK(preference >= 0 && preference <= DV_PREFERENCE_MAX);
+        FUZZ_CHECK(!dv_queue_outranked(names, count, names[i], -1)); /* the last number of all */
+    }
+    free(candidates);
+}
+
 static void check_slots(const char *name) {
     dv_slots slots, again;
     if (!dv_slots_parse(name, &slots)) return;
@@ -86,6 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
         check_slots(names[i]);
     }
     check_queue(names, lines.count);
+    check_election(names, lines.count);
     (void)dv_pool_has_kazoo(names, lines.count);
     check_choice(names, lines.count, limit, wanted);
     fuzz_free_lines(&lines);

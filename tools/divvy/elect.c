@@ -32,10 +32,10 @@ typedef struct {
     divvy_election *election;
     dv_run run;
     char *program;
-    int64_t token;     /* of the leadership; 0: it does not lead */
-    bool lost, ending; /* leadership, and the command was told to end for that */
-    bool asked;        /* to step down, and the command was told to end for that */
-    int failure;       /* it can stand no longer */
+    int64_t token;       /* of the leadership; 0: it does not lead */
+    bool lost, ending;   /* leadership, and the command was told to end for that */
+    bool asked, leaving; /* to step down, and the same */
+    int failure;         /* it can stand no longer */
     int64_t kill_ms, deadline_ms, started_ms;
 } elector;
 
@@ -91,7 +91,7 @@ static void step(elector *l, int64_t limit_ms) {
 /* Returns whether it leads, else *code is the exit code. */
 static bool wait_for_election(elector *l, int *code) {
     l->token = 0;
-    l->lost = l->ending = l->asked = false;
+    l->lost = l->ending = l->asked = l->leaving = false;
     int error = divvy_election_stand(l->election);
     if (error) *code = dv_session_refused(&l->session, error);
     while (*code == 0 && !l->token && !l->run.asked && !l->failure) {
@@ -127,9 +127,10 @@ static int start(elector *l) {
 static void end_if_due(elector *l) {
     bool gone = l->lost || !divvy_election_leads(l->election);
     if (gone) l->lost = true;
-    if (l->ending || !(gone || l->asked)) return;
+    if (gone && !l->ending) dv_guardian_end(l->run.guardian, LOST_GRACE_MS);
+    else if (l->asked && !l->ending && !l->leaving) dv_guardian_end(l->run.guardian, l->options.grace_ms);
     l->ending = gone;
-    dv_guardian_end(l->run.guardian, gone ? LOST_GRACE_MS : l->options.grace_ms);
+    l->leaving = l->asked;
 }
 
 static int refused(const elector *l) {
