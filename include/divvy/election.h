@@ -61,8 +61,9 @@ typedef struct {
     void (*on_leader)(divvy_election *election, const divvy_leader *leader, void *user);
     /** Somebody asks this leader to step down: an operator, or a preferred candidate. `who` are the bytes that the
      * other wrote, with a NUL behind, 65,536 at most. The user decides. To agree, end the work, then call
-     * divvy_election_resign(), here or later, and divvy_election_stand() to be a candidate again. Called once for each
-     * request. NULL: requests are not heard */
+     * divvy_election_resign(), here or later, and divvy_election_stand() to be a candidate again. The one that is
+     * preferred to all others leads again then: let another object stand for it, without a preference. Called once for
+     * each request. NULL: requests are not heard */
     void (*on_step_down)(divvy_election *election, const char *who, size_t who_bytes, void *user);
     /** This candidate can stand no longer, by a DIVVY_E* of divvy_lock_acquire(). May be NULL. */
     void (*on_failed)(divvy_election *election, int error, void *user);

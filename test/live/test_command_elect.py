@@ -81,13 +81,17 @@ class Elect(Case):
         wait_for(lambda: len(self.contenders()) == 1, "the request is gone")
         lock.release()
 
-    # A preferred candidate takes over from the leader, before those that stand between them.
+    # A preferred candidate takes over from the leader, before those that stand between them. When it is asked to step
+    # down itself it is not next again.
     def test_prefer(self):
         self.candidate("a").says("leads")
         self.candidate("b")
         self.stands(2)
         self.candidate("c", "--prefer", "5").says("leads")
         self.wait_for_leaders("a", "c")
+        self.stands(3)
+        self.assertEqual(self.elect("--step-down", self.name).returncode, 0)
+        self.wait_for_leaders("a", "c", "b")
 
     # --watch tells who leads, and each change of it; control characters of others reach no terminal.
     def test_watch(self):

@@ -299,6 +299,25 @@ TEST(test_closed_first) {
     close_all();
 }
 
+/* A candidate that cannot go on is told why, once, and may stand again. */
+TEST(test_failed) {
+    open_clients(1);
+    member *a = join(0, &(config_of){.data = "a"});
+    assert_int_equal(divvy_election_resign(a->election), 0);
+    run(500);
+    assert_int_equal(divvy_testing_set_sequence(ensemble, PATH, INT32_MAX - 1), 0); /* N6 */
+    assert_int_equal(divvy_election_stand(a->election), 0);
+    run(500);
+    assert_int_equal(a->failed, 1);
+    assert_int_equal(a->failure, DIVVY_ELIMIT);
+    assert_int_equal(divvy_testing_set_sequence(ensemble, PATH, 7), 0);
+    assert_int_equal(divvy_election_stand(a->election), 0);
+    run(500);
+    assert_int_equal(a->failed, 1);
+    assert_int_equal(a->elected, 2);
+    close_all();
+}
+
 /* Every function says what is wrong with its arguments. */
 TEST(test_arguments) {
     open_clients(1);

@@ -88,11 +88,26 @@ static void step(elector *l, int64_t limit_ms) {
     dv_run_step(&l->run);
 }
 
+/* One that was asked to step down stands without its preference, once: it would be next again. */
+static int create(elector *l) {
+    divvy_election_config config = dv_elect_config(&l->options);
+    divvy_election_destroy(l->election);
+    l->election = NULL;
+    config.preference = l->asked ? 0 : (int)l->options.preference;
+    config.on_elected = on_elected;
+    config.on_lost = on_lost;
+    config.on_step_down = on_step_down;
+    config.on_failed = on_failed;
+    config.user = l;
+    return divvy_election_create(&l->election, l->session.client, &config);
+}
+
 /* Returns whether it leads, else *code is the exit code. */
 static bool wait_for_election(elector *l, int *code) {
+    int error = create(l);
     l->token = 0;
     l->lost = l->ending = l->asked = l->leaving = false;
-    int error = divvy_election_stand(l->election);
+    if (!error) error = divvy_election_stand(l->election);
     if (error) *code = dv_session_refused(&l->session, error);
     while (*code == 0 && !l->token && !l->run.asked && !l->failure) {
         *code = dv_session_check(&l->session);
@@ -212,16 +227,7 @@ static int run_candidate(elector *l) {
     l->run.again = !l->options.once;
     l->run.end_grace_ms = l->options.grace_ms;
     code = dv_session_open(&l->session);
-    if (code != 0) return code;
-    divvy_election_config config = dv_elect_config(&l->options);
-    config.preference = (int)l->options.preference;
-    config.on_elected = on_elected;
-    config.on_lost = on_lost;
-    config.on_step_down = on_step_down;
-    config.on_failed = on_failed;
-    config.user = l;
-    int error = divvy_election_create(&l->election, l->session.client, &config);
-    return error ? dv_session_refused(&l->session, error) : stand_and_lead(l);
+    return code ? code : stand_and_lead(l);
 }
 
 static int run_observer(elector *l) {

@@ -32,7 +32,7 @@ static const dv_option table[] = {
      .kind = DV_OPTION_NUMBER,
      .offset = PLACE(preference),
      .help = "from 0 to 1000 (default: 0): ask a leader with a smaller number to step down,\n"
-             "and lead next",
+             "and lead next; after it was asked itself, a candidate stands once without",
      .max = PREFERENCE_MAX},
     {.name = "once",
      .kind = DV_OPTION_FLAG,
