@@ -116,6 +116,11 @@ static int take_queue(void *context, size_t i, const dv_reply *reply) {
     int32_t head_sequence = 0, sequence;
     size_t contenders = 0;
     int error = reply->error == DIVVY_ENOENT ? 0 : reply->error;
+    if (error == DIVVY_EACCES && s->status->skip_denied) {
+        item->denied = item->there = true;
+        s->status->denied_count++;
+        return 0;
+    }
     for (size_t k = 0; !error && reply->error == 0 && k < reply->child_count; k++) {
         if (!dv_sequence_parse(reply->children[k], "__lock__", &sequence)) {
             if (!item->looked) error = note_nested(s, item, reply->children[k]);
