@@ -148,8 +148,9 @@ static int examine(const doctor_options *o) {
     const char *reason = "";
     char *user = o->look.auth ? strndup(o->look.auth, strcspn(o->look.auth, ":")) : NULL;
     d.user = user;
+    d.server_timeout_ms = o->server_timeout_ms;
     d.hides_names = o->look.tls.ca_file || o->look.tls.sasl_user || o->look.tls.sasl_mechanism;
-    d.status = (dv_status){.path = o->path, .skip_denied = true};
+    d.status = (dv_status){.path = o->path, .skip_denied = true, .owners_by_name = true};
     int error = dv_servers_ask(&d.servers, o->look.connect, &o->look.tls, o->server_timeout_ms, &reason);
     char *good = error ? NULL : dv_servers_good(&d.servers);
     int code = 0;

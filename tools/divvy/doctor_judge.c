@@ -54,7 +54,7 @@ static void judge_clock(const dv_doctor *d, dv_findings *f) {
 
 /* ---- servers ---- */
 
-static void judge_absent(const dv_server *s, dv_finding *finding) {
+static void judge_absent(const dv_doctor *d, const dv_server *s, dv_finding *finding) {
     switch (s->state) {
     case DV_SERVER_UNRESOLVED:
         dv_finding_what(finding, "the host name cannot be resolved: %s", s->reason);
@@ -72,9 +72,10 @@ static void judge_absent(const dv_server *s, dv_finding *finding) {
         dv_finding_todo(finding, "renew its certificate, or name its secureClientPort in --connect");
         break;
     default:
-        dv_finding_what(finding, "the server takes connections and does not answer");
+        dv_finding_what(finding, "the server takes connections, and has not answered within %" PRId64 " ms",
+                        d->server_timeout_ms);
         dv_finding_why(finding, "it is frozen, swaps, collects garbage, or is overloaded");
-        dv_finding_todo(finding, "look at its process on that machine, and end it if it is stuck: kill -9 PID");
+        dv_finding_todo(finding, "look at its process on that machine; if it is only slow: --server-timeout 5s");
     }
 }
 
@@ -106,7 +107,7 @@ static void judge_connections(const dv_doctor *d, dv_findings *f) {
         dv_doctor_level level = !serves(s) ? bad : s->srvr.told ? DV_DOCTOR_OK : DV_DOCTOR_NOTE;
         dv_finding *finding = dv_findings_add(f, level, "connection", s->host);
         if (s->state == DV_SERVER_ANSWERS) judge_present(s, finding);
-        else judge_absent(s, finding);
+        else judge_absent(d, s, finding);
     }
 }
 
@@ -250,9 +251,12 @@ static void judge_timeouts(const dv_doctor *d, dv_findings *f) {
 /* ---- the whole ---- */
 
 static void judge_words(const dv_doctor *d, dv_findings *f) {
-    if (d->servers.all_clients || !d->looked) return;
+    size_t mute = 0;
+    for (size_t i = 0; i < d->servers.count; i++)
+        mute += serves(&d->servers.list[i]) && !d->servers.list[i].lists_clients;
+    if (mute == 0 || !d->looked) return;
     dv_finding *finding = dv_findings_add(f, DV_DOCTOR_NOTE, "connection", "");
-    dv_finding_what(finding, "not all servers list their clients");
+    dv_finding_what(finding, "%zu of the servers do%s not list their clients", mute, mute == 1 ? "es" : "");
     dv_finding_why(finding, "so neither ghosts and frozen members nor clocks can be told");
     dv_finding_todo(finding, "%s", whitelist);
 }

@@ -181,6 +181,8 @@ void dv_doctor_judge_members(const dv_doctor *d, dv_findings *f) {
         dv_finding_todo(finding, "start members: divvy partition --path %.300s --items-from FILE", d->path);
     }
     if (f->count > before) return;
-    dv_finding_what(dv_findings_add(f, DV_DOCTOR_OK, "members", d->path), "%zu are there%s", d->status.member_count,
+    dv_finding_what(dv_findings_add(f, DV_DOCTOR_OK, "members", d->path), "%zu member%s %s there%s",
+                    d->status.member_count, d->status.member_count == 1 ? "" : "s",
+                    d->status.member_count == 1 ? "is" : "are",
                     d->servers.all_clients ? ", and all are connected" : "");
 }

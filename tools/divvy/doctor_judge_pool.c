@@ -129,8 +129,8 @@ static void judge_acls(const dv_doctor *d, dv_findings *f) {
     }
     if (wrong == 0) judge_acls_alike(d, f);
     if (f->count > before || d->acl_count == 0) return;
-    dv_finding_what(dv_findings_add(f, DV_DOCTOR_OK, "acl", d->path), "we may do what members must; %zu nodes agree",
-                    d->acl_count);
+    dv_finding_what(dv_findings_add(f, DV_DOCTOR_OK, "acl", d->path),
+                    "we may do what members must, to the %zu nodes looked at", d->acl_count);
 }
 
 /* ---- the plan ---- */
@@ -179,8 +179,9 @@ static void judge_age(const dv_doctor *d, const dv_plan *plan, dv_findings *f) {
     dv_finding *finding = add_plan(d, f, old ? DV_DOCTOR_WARNING : DV_DOCTOR_OK);
     dv_age_text(dv_doctor_age_ms(d, d->planned_ms), age);
     if (!old) {
-        dv_finding_what(finding, "plan %" PRIu64 " of %s ago divides %zu items among %zu members",
-                        plan->header.generation, age, plan->set->count, plan->member_count);
+        dv_finding_what(finding, "plan %" PRIu64 " of %s ago divides %zu item%s among %zu member%s",
+                        plan->header.generation, age, plan->set->count, plan->set->count == 1 ? "" : "s",
+                        plan->member_count, plan->member_count == 1 ? "" : "s");
         return;
     }
     dv_finding_what(finding, "the plan is %s old, and does not have " NAME ", which joined %s ago", age,

@@ -36,7 +36,7 @@ typedef struct {
     const char *path; /* NULL: no pool */
     const char *user; /* of the credentials; NULL: none */
     bool hides_names; /* we are somebody by TLS or SASL, and cannot tell who */
-    int64_t session_timeout_ms, tick_ms;
+    int64_t session_timeout_ms, tick_ms, server_timeout_ms;
     /* What the servers say. */
     dv_servers servers;
     int look_error; /* of the session: 0, or why nothing could be read */

@@ -119,8 +119,16 @@ static void tell_address(const struct addrinfo *where, dv_server *out) {
         snprintf(out->address, sizeof out->address, "%s:%s", ip, port);
 }
 
+/* Lets the caller know how far we are, in case that it does not wait for us. */
+static void publish(round *r, size_t index, dv_server *found) {
+    if (found->state < DV_SERVER_SILENT) found->state = DV_SERVER_SILENT;
+    pthread_mutex_lock(&r->mutex);
+    r->answers[index].found = *found;
+    pthread_mutex_unlock(&r->mutex);
+}
+
 /* Tries the addresses of a name in turn, each for its share of the time. */
-static void look_at(const round *r, size_t index, answer *out) {
+static void look_at(round *r, size_t index, answer *out) {
     const char *host = r->hosts[index];
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     struct addrinfo *list = NULL;
@@ -133,6 +141,7 @@ static void look_at(const round *r, size_t index, answer *out) {
     for (const struct addrinfo *a = list; a && count > 0; a = a->ai_next, count--) {
         int64_t left_ms = r->until_ms - now_ms();
         tell_address(a, &out->found);
+        publish(r, index, &out->found);
         if (r->clients) ask_clients(r, a, out);
         else ask_who(r, a, host, &out->found, now_ms() + left_ms / count);
         if (r->clients || out->found.state >= DV_SERVER_REFUSED) break;
@@ -229,8 +238,8 @@ static void gather(round *r, answer *out, bool *finished) {
     while (r->left > 0 && pthread_cond_timedwait(&r->changed, &r->mutex, &until) != ETIMEDOUT) continue;
     for (size_t i = 0; i < r->count; i++) {
         finished[i] = r->finished[i];
-        if (finished[i]) out[i] = r->answers[i];
-        if (finished[i]) r->answers[i].connections = NULL;
+        out[i] = r->answers[i];
+        r->answers[i].connections = NULL;
     }
     pthread_mutex_unlock(&r->mutex);
 }
@@ -269,9 +278,8 @@ static int ask_all(dv_servers *servers, round *r) {
         char *host = server->host;
         *server = answers[i].found;
         server->host = host;
-        if (finished[i]) continue;
-        server->state = DV_SERVER_UNRESOLVED;
-        snprintf(server->reason, sizeof server->reason, "no name server has answered yet");
+        if (!finished[i] && server->state == DV_SERVER_UNRESOLVED)
+            snprintf(server->reason, sizeof server->reason, "no name server has answered yet");
     }
     free(answers);
     free(finished);

@@ -237,5 +237,6 @@ void dv_status_pool_clear(dv_status *status) {
                           .expected = status->expected,
                           .only_expected = status->only_expected,
                           .skip_denied = status->skip_denied,
+                          .owners_by_name = status->owners_by_name,
                           .plan = status->plan};
 }

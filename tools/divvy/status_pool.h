@@ -56,6 +56,8 @@ typedef struct {
     const dv_item_list *expected; /* items that there should be; NULL: not known */
     bool only_expected;           /* others are not looked at */
     bool skip_denied;             /* items that may not be read are passed over */
+    bool owners_by_name;          /* a place of a divvy member is not read: its name tells whose it is (N5), but neither
+                                     the token nor the age is known */
     dv_pool_plan *plan;           /* to be read, too; NULL: not to be */
     bool found;                   /* there is a pool at `path` */
     dv_status_member *members;    /* sorted by identifier, bytewise, then by node */
@@ -72,7 +74,7 @@ typedef struct {
     int64_t read_at_ms; /* by the wall clock */
 } dv_status;
 
-/* For dv_look_at(): fills in all but `path`, `expected`, `only_expected`, `skip_denied` and `plan` of the dv_status at `context`. Its
+/* For dv_look_at(): fills in all but `path`, `expected`, `only_expected`, `skip_denied`, `owners_by_name` and `plan` of the dv_status at `context`. Its
  * former contents are freed. */
 int dv_status_pool_read(dv_look *look, void *context);
 
