@@ -14,7 +14,7 @@ static char *text(const char *constant) {
     return (char *)(uintptr_t)constant; /* Nobody writes it. */
 }
 
-/* Returns whether there is a finding of that level and check which says so, or that nobody is wrong with `what` NULL. */
+/* Returns whether there is a finding of that level and check which says so. */
 static bool says(const dv_findings *f, dv_doctor_level level, const char *check, const char *what) {
     for (size_t i = 0; i < f->count; i++) {
         const dv_finding *found = &f->list[i];

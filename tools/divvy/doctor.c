@@ -156,8 +156,8 @@ static int examine(const doctor_options *o) {
     int code = 0;
     if (error == DIVVY_EINVAL) code = dv_command_misused(command, "--connect: \"%.200s\" %s", o->look.connect, reason);
     else if (error || !good || (o->look.auth && !user)) code = out_of_memory();
-    else if (*good) code = examine_pool(o, &d, &plan, good);
-    if (code == 0) code = tell(o, &d, *good);
+    else code = *good ? examine_pool(o, &d, &plan, good) : 0;
+    if (code == 0) code = tell(o, &d, good && *good);
     dv_doctor_clear(&d);
     dv_pool_plan_free(&plan);
     free(good);

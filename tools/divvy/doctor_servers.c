@@ -27,6 +27,13 @@ typedef struct {
     size_t connection_count;
 } answer;
 
+/* A server's part of a round. */
+typedef struct {
+    char *host, *port;
+    bool finished;
+    answer answer;
+} task;
+
 /* One question to all. */
 typedef struct {
     pthread_mutex_t mutex;
@@ -37,9 +44,7 @@ typedef struct {
     dv_tls *tls;
     int64_t until_ms;
     size_t count;
-    char **hosts, **ports;
-    bool *finished;
-    answer *answers;
+    task *tasks;
 } round;
 
 typedef struct {
@@ -123,16 +128,16 @@ static void tell_address(const struct addrinfo *where, dv_server *out) {
 static void publish(round *r, size_t index, dv_server *found) {
     if (found->state < DV_SERVER_SILENT) found->state = DV_SERVER_SILENT;
     pthread_mutex_lock(&r->mutex);
-    r->answers[index].found = *found;
+    r->tasks[index].answer.found = *found;
     pthread_mutex_unlock(&r->mutex);
 }
 
 /* Tries the addresses of a name in turn, each for its share of the time. */
 static void look_at(round *r, size_t index, answer *out) {
-    const char *host = r->hosts[index];
+    const char *host = r->tasks[index].host;
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
     struct addrinfo *list = NULL;
-    int error = getaddrinfo(host, r->ports[index], &hints, &list), count = 0;
+    int error = getaddrinfo(host, r->tasks[index].port, &hints, &list), count = 0;
     if (error) {
         snprintf(out->found.reason, sizeof out->found.reason, "%s", gai_strerror(error));
         return;
@@ -153,14 +158,11 @@ static void look_at(round *r, size_t index, answer *out) {
 
 static void free_round(round *r) {
     for (size_t i = 0; i < r->count; i++) {
-        if (r->hosts) free(r->hosts[i]);
-        if (r->ports) free(r->ports[i]);
-        if (r->answers) free(r->answers[i].connections);
+        free(r->tasks[i].host);
+        free(r->tasks[i].port);
+        free(r->tasks[i].answer.connections);
     }
-    free((void *)r->hosts);
-    free((void *)r->ports);
-    free(r->finished);
-    free(r->answers);
+    free(r->tasks);
     dv_tls_unref(r->tls);
     pthread_cond_destroy(&r->changed);
     pthread_mutex_destroy(&r->mutex);
@@ -180,8 +182,8 @@ static void *run(void *argument) {
     free(argument);
     look_at(e.round, e.index, &found);
     pthread_mutex_lock(&e.round->mutex);
-    e.round->answers[e.index] = found;
-    e.round->finished[e.index] = true;
+    e.round->tasks[e.index].answer = found;
+    e.round->tasks[e.index].finished = true;
     e.round->left--;
     pthread_cond_signal(&e.round->changed);
     pthread_mutex_unlock(&e.round->mutex);
@@ -192,21 +194,20 @@ static void *run(void *argument) {
 static round *new_round(size_t count, bool clients, int64_t limit_ms) {
     pthread_condattr_t attributes;
     round *r = calloc(1, sizeof *r);
-    if (!r) return NULL;
-    *r = (round){.refs = 1, .clients = clients, .until_ms = now_ms() + limit_ms - MARGIN_MS, .count = count};
+    task *tasks = calloc(count + 1, sizeof *tasks);
+    if (!r || !tasks) {
+        free(r);
+        free(tasks);
+        return NULL;
+    }
+    *r = (round){
+        .refs = 1, .clients = clients, .until_ms = now_ms() + limit_ms - MARGIN_MS, .count = count, .tasks = tasks};
     pthread_mutex_init(&r->mutex, NULL);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&r->changed, &attributes);
     pthread_condattr_destroy(&attributes);
-    r->hosts = (char **)calloc(count + 1, sizeof *r->hosts);
-    r->ports = (char **)calloc(count + 1, sizeof *r->ports);
-    r->finished = calloc(count + 1, sizeof *r->finished);
-    r->answers = calloc(count + 1, sizeof *r->answers);
-    if (r->hosts && r->ports && r->finished && r->answers) return r;
-    r->count = 0;
-    free_round(r);
-    return NULL;
+    return r;
 }
 
 static bool send_out(round *r, size_t index) {
@@ -237,9 +238,9 @@ static void gather(round *r, answer *out, bool *finished) {
     pthread_mutex_lock(&r->mutex);
     while (r->left > 0 && pthread_cond_timedwait(&r->changed, &r->mutex, &until) != ETIMEDOUT) continue;
     for (size_t i = 0; i < r->count; i++) {
-        finished[i] = r->finished[i];
-        out[i] = r->answers[i];
-        r->answers[i].connections = NULL;
+        finished[i] = r->tasks[i].finished;
+        out[i] = r->tasks[i].answer;
+        r->tasks[i].answer.connections = NULL;
     }
     pthread_mutex_unlock(&r->mutex);
 }
@@ -260,9 +261,9 @@ static int take_hosts(dv_servers *servers, round *r, const dv_hosts *hosts) {
         char *host = NULL;
         if (asprintf(&host, "%s%s%s:%s", is_ip6 ? "[" : "", name, is_ip6 ? "]" : "", port) < 0) return DIVVY_ENOMEM;
         servers->list[servers->count++].host = host;
-        r->hosts[i] = strdup(name);
-        r->ports[i] = strdup(port);
-        if (!r->hosts[i] || !r->ports[i]) return DIVVY_ENOMEM;
+        r->tasks[i].host = strdup(name);
+        r->tasks[i].port = strdup(port);
+        if (!r->tasks[i].host || !r->tasks[i].port) return DIVVY_ENOMEM;
     }
     return 0;
 }
@@ -308,9 +309,9 @@ int dv_servers_ask(dv_servers *servers, const char *connect, const dv_tls_option
 /* Splits "ip:port". */
 static int take_address(round *r, size_t i, const char *address) {
     const char *colon = strrchr(address, ':');
-    r->hosts[i] = strndup(address, colon ? (size_t)(colon - address) : 0);
-    r->ports[i] = strdup(colon ? colon + 1 : "");
-    return r->hosts[i] && r->ports[i] ? 0 : DIVVY_ENOMEM;
+    r->tasks[i].host = strndup(address, colon ? (size_t)(colon - address) : 0);
+    r->tasks[i].port = strdup(colon ? colon + 1 : "");
+    return r->tasks[i].host && r->tasks[i].port ? 0 : DIVVY_ENOMEM;
 }
 
 static int take_clients(dv_servers *servers, const answer *a) {

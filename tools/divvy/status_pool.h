@@ -74,8 +74,8 @@ typedef struct {
     int64_t read_at_ms; /* by the wall clock */
 } dv_status;
 
-/* For dv_look_at(): fills in all but `path`, `expected`, `only_expected`, `skip_denied`, `owners_by_name` and `plan` of the dv_status at `context`. Its
- * former contents are freed. */
+/* For dv_look_at(): fills in all but the first six members of the dv_status at `context`. Its former contents are
+ * freed. */
 int dv_status_pool_read(dv_look *look, void *context);
 
 /* Whose a place in a queue is: the member with its session, of several on one session the one whose identifier is what
