@@ -15,6 +15,7 @@
 #include "divvy/election.h"
 #include "divvy/error.h"
 #include "divvy/lock.h"
+#include "divvy/metrics.h"
 #include "divvy/partition.h"
 #include "divvy/partitioner.h"
 #include "divvy/party.h"

@@ -41,14 +41,19 @@ begin anna
 says anna "I lead" 1
 begin berta
 says berta "anna leads" 1
-printf '\n' >&"${inputs[berta]}" # Berta may not stand yet: then Anna leads again, and is asked again.
+# Berta may not stand yet when she asks: then Anna leads again, and is asked again. A request too many is to herself.
+until=$((SECONDS + DEADLINE_S))
+until grep -qFx "I lead" "$FILE.berta"; do
+    ((SECONDS < until)) || fail "berta has never led"
+    printf '\n' >&"${inputs[berta]}"
+    sleep 1
+done
 says anna "berta asks me to step down, and I do" 1
-until grep -qFx "I lead" "$FILE.berta"; do printf '\n' >&"${inputs[berta]}" && sleep 1; done
 says anna "berta leads" 1
 begin clara 10
 says clara "I lead" 1
 says anna "clara leads" 1
-says berta "clara asks me to step down, and I do" 1
+grep -qFx "clara asks me to step down, and I do" "$FILE.anna" "$FILE.berta" || fail "clara has asked nobody"
 for name in clara berta anna; do
     fd=${inputs[$name]}
     exec {fd}>&-
