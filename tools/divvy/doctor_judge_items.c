@@ -73,8 +73,9 @@ static void judge_held(const dv_doctor *d, const dv_status_member *m, const pile
                        ? " waits for it: this one's program has not confirmed the RELEASE, or its command runs on"
                        : ", and this one's program has not confirmed the RELEASE");
     if (*m->host)
-        dv_finding_todo(finding, "look at process %" PRId64 " on %.200s; to end it frees all it has: kill %" PRId64,
-                        m->pid, m->host, m->pid);
+        dv_finding_todo(finding,
+                        "look at process %" PRId64 " on %.200s; ending it frees all that it has: kill %" PRId64, m->pid,
+                        m->host, m->pid);
     else dv_finding_todo(finding, "divvy explain --path %.200s %.200s", d->path, held->first);
 }
 
