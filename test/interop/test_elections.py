@@ -79,6 +79,7 @@ def preferred(world, path, names, stranger):
     best = Divvy(library(world), world.hosts, path, "best", names, 9)
     wait_for(between.leads, "the stranger does not lead")  # It yields to nobody, and keeps its turn.
     check(first.asked_by == ["best"] and not best.leads() and not first.leads(), "asked by %s", first.asked_by)
+    wait_for(lambda: best.leader() == "between", "the preferred one does not know who leads")
     check(best.ask(300) == -3, "the stranger has stepped down")
     between.close()
     wait_for(best.leads, "the preferred one does not lead")
