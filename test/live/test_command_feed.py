@@ -149,6 +149,20 @@ class Znode(Feed):
         wait_divided([member], ["b", "c"])
         self.assertEqual(member.errors.count("cannot be read"), 1, member)
 
+    # It is followed by the next session, too, where one is lost.
+    def test_session_lost(self):
+        self.make("a", "b")
+        member = self.member("--items-from-znode", self.znode, "--rejoin", "--session-timeout", "2s")
+        wait_divided([member], ["a", "b"])
+        Setting.server.do("pause", "1")
+        try:
+            wait_for(lambda: member.ledger.owned == [], "what it owned is lost", member)
+        finally:
+            Setting.server.do("resume", "1")
+        wait_divided([member], ["a", "b"])
+        self.make("c")
+        wait_divided([member], ["a", "b", "c"])
+
     # Where there is none at the start, the member does not join.
     def test_none(self):
         member = self.member("--items-from-znode", self.znode)
