@@ -14,6 +14,7 @@
 #include "divvy/client.h"
 #include "divvy/error.h"
 #include "divvy/lock.h"
+#include "divvy/metrics.h"
 #include "divvy/partition.h"
 #include "divvy/partitioner.h"
 #include "divvy/party.h"

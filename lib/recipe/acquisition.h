@@ -51,8 +51,10 @@ typedef struct {
 struct dv_acquisition {
     dv_object object; /* first */
     const dv_acquisition_kind *kind;
-    const char *path; /* for messages */
-    bool tells_loss;  /* the user wants to be told */
+    dv_recipe recipe;             /* under which the client counts it */
+    const char *path;             /* for messages */
+    int64_t asked_at, held_since; /* the acquire under way, or the last one; what is held, or was last */
+    bool tells_loss;              /* the user wants to be told */
     dv_listener listener;
     dv_ticket *tickets;     /* all that have something left, the newest first */
     dv_ticket *ticket;      /* the one that the acquire under way, or what is held, stands on */
@@ -72,8 +74,8 @@ struct dv_acquisition {
 enum { DV_ACQUISITION_MISSING_MAX = 100 };
 
 /* Begins, with all fields 0 but those of the owner around it. `path` lives as long. */
-void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acquisition_kind *kind, const char *path,
-                         bool tells_loss);
+void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acquisition_kind *kind, dv_recipe recipe,
+                         const char *path, bool tells_loss);
 
 /* ---- what tickets' places tell ---- */
 void dv_ticket_first(dv_ticket *ticket, int64_t now);

@@ -18,6 +18,9 @@ enum { IDENTIFIER_BYTES_MAX = 64 * 1024, AUDIT_LEAST_MS = 500 };
 static const dv_queue_kind *const queues[] = {
     [DIVVY_EXCLUSIVE] = &dv_lock_queue, [DIVVY_READ] = &dv_read_queue, [DIVVY_WRITE] = &dv_write_queue};
 
+static const dv_recipe recipes[] = {
+    [DIVVY_EXCLUSIVE] = DV_RECIPE_LOCK, [DIVVY_READ] = DV_RECIPE_READ_LOCK, [DIVVY_WRITE] = DV_RECIPE_WRITE_LOCK};
+
 static divvy_lock *lock_of(dv_acquisition *acquisition) {
     return (divvy_lock *)(void *)acquisition;
 }
@@ -192,7 +195,7 @@ static int make(divvy_lock **out, divvy_client *client, const divvy_lock_config 
     lock->on_lost = c->on_lost;
     lock->user = c->user;
     lock->audit_timer.fire = on_audit;
-    dv_acquisition_init(&lock->acquisition, client, &kind, lock->directory, c->on_lost != NULL);
+    dv_acquisition_init(&lock->acquisition, client, &kind, recipes[c->mode], lock->directory, c->on_lost != NULL);
     *out = lock;
     return 0;
 }

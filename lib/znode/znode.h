@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/histogram.h"
 #include "divvy/client.h"
 
 /* Limits of a request, far enough below the server's 1,048,575 bytes (docs/protocol.md, B5). */
@@ -178,6 +179,7 @@ struct dv_znode {
     bool attached; /* to a session of a host's, which may live on when we have given it up */
     bool traces;   /* each request and each answer is logged */
     dv_optional create2, containers;
+    dv_histogram round_trips; /* of all requests that a server has answered; the client gives it its scale */
 };
 
 static inline int dv_znode_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context) {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The alerts for Prometheus and the dashboard for Grafana in share/. SPDX-License-Identifier: Apache-2.0
 
-promtool, of Debian's package prometheus, judges the expressions, and plays a case for each alert. That the figures they
+promtool, of Prometheus, judges the expressions, and plays a case for each alert. That the figures they
 name exist is seen in test/live/test_command_share.py.
 """
 
@@ -96,8 +96,9 @@ def minutes(values):
 
 
 def run(*words):
-    return subprocess.run(["promtool", *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                          check=False)
+    found = subprocess.run([ROOT / "test" / "lib" / "find_promtool"], stdout=subprocess.PIPE, text=True, check=True)
+    return subprocess.run([found.stdout.strip(), *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, check=False)
 
 
 def case(alert, series, checks):

@@ -13,14 +13,15 @@ _divvy_options() {
     lock)
         echo "--connect --no-wait --timeout -E --conflict-exit-code --shared -n --slots --limit-policy --max-run
             --at-least --grace --hold --root --session-timeout --ensemble-tick --connect-timeout --auth-file
-            $_divvy_tls_options --acl --verbose --help"
+            $_divvy_tls_options --acl --metrics --verbose --help"
         ;;
     partition)
         echo "--items-from-command --items-interval --items-from-znode
             --connect --path --items-from --item --identifier --time-boundary --leave-boundary --session-timeout
             --ensemble-tick --allocate-timeout --connect-timeout --mode --assign --items-order --rejoin-delay --weight
             --zone --max-moves --handover-timeout --replace --drain --restart --standby --prepare-timeout --rejoin
-            --auth-file $_divvy_tls_options --acl --events --json --timestamps --verbose --help"
+            --auth-file $_divvy_tls_options --acl --events --json --timestamps --metrics --verbose
+            --help"
         ;;
     status)
         echo "--path --items-from --items-from-command --items-from-znode --item --json --format --watch --interval
@@ -37,7 +38,7 @@ _divvy_options() {
         ;;
     announce)
         echo "--role --load --load-command --ttl --id --address --port --root --connect --session-timeout
-            --ensemble-tick --connect-timeout --auth-file $_divvy_tls_options --acl --verbose --help"
+            --ensemble-tick --connect-timeout --auth-file $_divvy_tls_options --acl --metrics --verbose --help"
         ;;
     plan)
         echo "--members --join --leave --items-from --item --assign --items-order --verbose --json --help"
@@ -116,7 +117,7 @@ _divvy() {
         return
     fi
     case $before in
-    --auth-file | --tls-* | --sasl-password-file | --items-from | --events)
+    --auth-file | --tls-* | --sasl-password-file | --items-from | --events | --metrics)
         _divvy_offer_lines -f "$word"
         return
         ;;

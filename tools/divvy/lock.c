@@ -62,6 +62,7 @@ static void tell_deadline(locker *l) {
 /* One round: waits for something, at most limit_ms (-1: for ever), and does what is due. */
 static void step(locker *l, int64_t limit_ms) {
     int64_t wait_ms = dv_session_sooner(limit_ms, divvy_client_next_deadline(l->session.client));
+    wait_ms = dv_session_sooner(wait_ms, dv_session_until_metrics_ms(&l->session));
     /* Before there is a command that has it, the input is ours. */
     bool listen = l->options.hold && !l->run.guardian && !l->input_ended;
     struct pollfd fds[] = {{.fd = divvy_client_fd(l->session.client), .events = POLLIN},
@@ -74,6 +75,7 @@ static void step(locker *l, int64_t limit_ms) {
     divvy_client_process(l->session.client, 0);
     tell_deadline(l);
     dv_run_step(&l->run);
+    dv_session_write_metrics(&l->session);
 }
 
 /* ---- the lock ---- */

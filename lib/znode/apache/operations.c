@@ -123,6 +123,7 @@ static void count_answer(dv_apache *apache, const dv_pending *p) {
     stats->round_trips++;
     stats->round_trip_total_us += round_trip_us;
     if (round_trip_us > stats->round_trip_max_us) stats->round_trip_max_us = round_trip_us;
+    dv_histogram_add_us(&apache->znode.round_trips, (int64_t)round_trip_us);
     stats->bytes_received += p->reply.data_bytes;
     for (size_t i = 0; i < p->reply.child_count; i++) stats->bytes_received += strlen(p->reply.children[i]);
     if (p->reply.path) stats->bytes_received += strlen(p->reply.path);
