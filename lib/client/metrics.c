@@ -16,7 +16,7 @@ enum { NAME_BYTES = 32 };
 /* Writes a constant's name as the value of a label: "auth_failed". */
 static const char *lower(char out[NAME_BYTES], const char *name) {
     size_t i = 0;
-    for (; name[i] && i < NAME_BYTES - 1; i++) out[i] = (char)tolower((unsigned char)name[i]);
+    for (; i < NAME_BYTES - 1 && name[i]; i++) out[i] = (char)tolower((unsigned char)name[i]);
     out[i] = '\0';
     return out;
 }

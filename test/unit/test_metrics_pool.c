@@ -251,6 +251,51 @@ TEST(test_foreign) {
     expect(WAIT("count"), ITEMS + 1);
 }
 
+/* A broken connection, other items, and a weight that becomes 0 have reasons of their own; a share that stays as it is
+ * is no rebalance. */
+TEST(test_reasons) {
+    divvy_partitioner_config config = plain();
+    config.on_suspend = DIVVY_RELEASE_ON_SUSPEND;
+    divvy_partitioner *first = join(0, &config);
+    await_state(first, DIVVY_ACQUIRED);
+    assert_int_equal(divvy_testing_disconnect(ensemble, clients[0], DIVVY_TESTING_NOT_APPLIED, 0), 0);
+    await_state(first, DIVVY_RELEASE);
+    run_ms(3000);
+    assert_int_equal(divvy_partitioner_state(first), DIVVY_RELEASE);
+    look(clients[0]);
+    expect(REBALANCES("suspend"), 1);
+    expect(REVOKED, ITEMS);
+    while (divvy_partitioner_state(first) == DIVVY_RELEASE) divvy_partitioner_release_set(first);
+    await_state(first, DIVVY_ACQUIRED);
+
+    assert_int_equal(divvy_partitioner_set_items(first, items, 4), 0);
+    await_state(first, DIVVY_RELEASE);
+    assert_int_equal(divvy_partitioner_release_set(first), 0);
+    await(0, OWNED, 4);
+    expect("divvy_pool_items{pool=\"/pool\"}", 4);
+    expect(REBALANCES("set"), 1);
+
+    config.item_count = 4;
+    config.on_suspend = DIVVY_HOLD;
+    divvy_partitioner *second = join(1, &config);
+    await_state(first, DIVVY_RELEASE);
+    assert_int_equal(divvy_partitioner_release_set(first), 0);
+    await_state(second, DIVVY_ACQUIRED);
+    assert_int_equal(divvy_partitioner_set_weight(second, 0), 0);
+    await_state(second, DIVVY_RELEASE);
+    assert_int_equal(divvy_partitioner_release_set(second), 0);
+    await(0, OWNED, 4);
+    expect(REBALANCES("drain"), 1);
+    expect(REBALANCES("join"), 1);
+    double durations = value(DURATION("count"));
+    assert_int_equal(divvy_partitioner_leave(second, 0, WAIT_MS), 0);
+    run_ms(5000);
+    look(clients[0]);
+    expect(REBALANCES("leave"), 0);
+    expect(REBALANCES("loss"), 0);
+    expect(DURATION("count"), durations);
+}
+
 /* What does not fit the session's budget is told as unfit. */
 TEST(test_unfit) {
     divvy_client_close(clients[0]);
