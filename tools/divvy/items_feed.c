@@ -11,7 +11,7 @@
 
 /* How long the children of a znode stand still before they count, at most; how soon it is asked for again after it
  * could not be read; and how soon a list is told again that could not be used. */
-enum { STILL_MS = 1000, STILL_MAX_MS = 4000, AGAIN_MS = 1000, TELL_AGAIN_MS = 5000 };
+enum { STILL_MS = 1000, STILL_MAX_MS = 4000, AGAIN_MS = 1000, TELL_AGAIN_MS = 3000 };
 
 const char *dv_items_feed_name(const dv_items_feed *feed) {
     return feed->command ? "--items-from-command" : feed->znode;
