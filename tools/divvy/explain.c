@@ -11,6 +11,7 @@
 #include "explain_judge.h"
 #include "explain_read.h"
 #include "format.h"
+#include "log.h"
 #include "look.h"
 #include "status_plan.h"
 #include "table.h"
@@ -236,6 +237,7 @@ static int run(int argc, char **argv) {
         print_help();
         code = dv_command_printed();
     } else if (outcome == DV_OPTIONS_PARSED) {
+        dv_log_field("pool", o.path);
         code = explain(&o);
     }
     dv_format_free(o.format);

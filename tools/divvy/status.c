@@ -15,6 +15,7 @@
 #include "item_list.h"
 #include "items_feed.h"
 #include "items_options.h"
+#include "log.h"
 #include "look.h"
 #include "status_print.h"
 #include "table_screen.h"
@@ -312,6 +313,7 @@ static int run(int argc, char **argv) {
         print_help();
         code = dv_command_printed();
     } else if (outcome == DV_OPTIONS_PARSED) {
+        dv_log_field("pool", o.path);
         code = run_viewer(&o);
     }
     free_options(&o);
