@@ -12,6 +12,7 @@
 
 #include "divvy/assign.h"
 #include "divvy/client.h"
+#include "divvy/election.h"
 #include "divvy/error.h"
 #include "divvy/lock.h"
 #include "divvy/metrics.h"

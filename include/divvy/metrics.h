@@ -4,8 +4,8 @@
  * SPDX-License-Identifier: Apache-2.0
  *
  * Names begin with `divvy_`, have their unit at the end, and counters `_total` behind that. The labels are few: `pool`
- * is a pool's path from the root of ZooKeeper, `recipe` is lock, read_lock, write_lock or semaphore; `state`, `reason`,
- * `kind` and `budget` have a handful of values each. No label grows with the items, the locks or the members.
+ * is a pool's path from the root of ZooKeeper; `recipe` is lock, read_lock, write_lock, semaphore or election. `state`,
+ * `reason`, `kind` and `budget` have a handful of values each. No label grows with the items, the locks or the members.
  *
  *  - Session: its state, the time left, sessions lost, connections, requests and operations, round trips (histogram),
  *    watches, ephemeral nodes, and the budgets with their limits.

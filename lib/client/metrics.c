@@ -179,7 +179,8 @@ static void put_pools(dv_metrics_writer *w, const dv_figures *f) {
 static const char *const recipe_names[DV_RECIPES] = {[DV_RECIPE_LOCK] = "lock",
                                                      [DV_RECIPE_READ_LOCK] = "read_lock",
                                                      [DV_RECIPE_WRITE_LOCK] = "write_lock",
-                                                     [DV_RECIPE_SEMAPHORE] = "semaphore"};
+                                                     [DV_RECIPE_SEMAPHORE] = "semaphore",
+                                                     [DV_RECIPE_ELECTION] = "election"};
 
 /* Writes one figure of each recipe that was used. */
 #define PUT_RECIPES(w, f, put_one, field)                                                                  \

@@ -170,6 +170,14 @@ void dv_ticket_waits(dv_ticket *ticket) {
     dv_acquisition_finish(a, DIVVY_EBUSY);
 }
 
+void dv_ticket_yield(dv_ticket *ticket) {
+    dv_acquisition *a = ticket->acquisition;
+    assert(a->ticket == ticket && !ticket->first && a->acquire);
+    give_up(a);
+    a->missing_count = 0;
+    dv_acquisition_proceed(a);
+}
+
 bool dv_ticket_failed(dv_ticket *ticket) {
     dv_acquisition *a = ticket->acquisition;
     if (a->ticket != ticket) return false;
@@ -339,7 +347,7 @@ int dv_acquisition_acquire(dv_acquisition *a, int64_t timeout_ms) {
     return error;
 }
 
-int dv_acquisition_acquire_async(dv_acquisition *a, int64_t timeout_ms, void (*done)(void), void *user) {
+int dv_acquisition_begin(dv_acquisition *a, int64_t timeout_ms, void (*done)(void), void *user) {
     divvy_client *client = a->object.client;
     dv_acquire *acquire = NULL;
     int error;
@@ -356,7 +364,12 @@ int dv_acquisition_acquire_async(dv_acquisition *a, int64_t timeout_ms, void (*d
     } else if (timeout_ms >= 0) {
         dv_timer_set(client, &a->deadline_timer, dv_client_now(client) + limit_ms(timeout_ms));
     }
-    dv_client_unlock(client);
+    return error;
+}
+
+int dv_acquisition_acquire_async(dv_acquisition *a, int64_t timeout_ms, void (*done)(void), void *user) {
+    int error = dv_acquisition_begin(a, timeout_ms, done, user);
+    dv_client_unlock(a->object.client);
     return error;
 }
 
@@ -373,6 +386,11 @@ int dv_acquisition_release(dv_acquisition *a) {
     if (!error) let_go(a);
     dv_client_unlock(client);
     return error;
+}
+
+void dv_acquisition_give_up(dv_acquisition *a) {
+    if (a->acquire) dv_acquisition_finish(a, DIVVY_ECANCELED);
+    let_go(a);
 }
 
 int dv_acquisition_cancel(dv_acquisition *a) {

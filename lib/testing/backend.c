@@ -238,8 +238,8 @@ static void count_request(dv_mem_client *client, const dv_mem_request *request) 
     stats->bytes_sent += request->bytes;
     if (request->is_multi) stats->multis++;
     for (size_t i = 0; i < request->count; i++) {
-        uint64_t *const by_kind[DV_KINDS] = {&stats->creates, &stats->deletes, &stats->sets,    &stats->checks,
-                                             &stats->gets,    &stats->exists,  &stats->children};
+        uint64_t *const by_kind[DV_KINDS] = {&stats->creates, &stats->deletes, &stats->sets,     &stats->checks,
+                                             &stats->gets,    &stats->exists,  &stats->children, &stats->gets};
         ++*by_kind[request->ops[i].kind];
     }
 }

@@ -3,7 +3,7 @@
 # Found by the package bash-completion where it is installed as share/bash-completion/completions/divvy; to be sourced
 # otherwise. test/live/test_command_pages.py checks it against the options that there are.
 
-_divvy_subcommands="lock partition status explain locks services announce plan drain help"
+_divvy_subcommands="lock elect partition status explain doctor locks services announce plan drain help"
 
 _divvy_tls_options="--tls-ca --tls-cert --tls-key --tls-key-password-file --sasl-user --sasl-password-file
     --sasl-mechanism"
@@ -14,6 +14,10 @@ _divvy_options() {
         echo "--connect --no-wait --timeout -E --conflict-exit-code --shared -n --slots --limit-policy --max-run
             --at-least --grace --hold --root --session-timeout --ensemble-tick --connect-timeout --auth-file
             $_divvy_tls_options --acl --metrics --verbose --help"
+        ;;
+    elect)
+        echo "--connect --data --prefer --once --grace --watch --step-down --timeout --root --session-timeout
+            --ensemble-tick --connect-timeout --auth-file $_divvy_tls_options --acl --verbose --help"
         ;;
     partition)
         echo "--items-from-command --items-interval --items-from-znode
@@ -29,6 +33,10 @@ _divvy_options() {
         ;;
     explain)
         echo "--path --json --format --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
+        ;;
+    doctor)
+        echo "--path --server-timeout --session-timeout --ensemble-tick --json --connect --timeout --auth-file
+            $_divvy_tls_options --verbose --help"
         ;;
     locks)
         echo "--root --json --format --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
@@ -71,8 +79,8 @@ _divvy_command_at() {
             echo $((i + 1))
             return
         fi
-        if [[ $1 == lock && ${COMP_WORDS[i]} != -* ]] && ! _divvy_takes_value lock "${COMP_WORDS[i - 1]}"; then
-            echo $((i + 1)) # behind the lock's name
+        if [[ $1 == @(lock|elect) && ${COMP_WORDS[i]} != -* ]] && ! _divvy_takes_value "$1" "${COMP_WORDS[i - 1]}"; then
+            echo $((i + 1)) # behind the name
             return
         fi
     done
@@ -81,7 +89,7 @@ _divvy_command_at() {
 _divvy_takes_value() {
     case $2 in
     --no-wait | --shared | --hold | --json | --timestamps | --watch | --healthy | --help | -h) return 1 ;;
-    --undo | --wait) return 1 ;;
+    --undo | --wait | --once | --step-down) return 1 ;;
     --verbose | --rejoin | --replace | --standby) return 1 ;;
     -*) return 0 ;;
     esac
