@@ -17,7 +17,7 @@ _divvy_options() {
         ;;
     elect)
         echo "--connect --data --prefer --once --grace --watch --step-down --timeout --root --session-timeout
-            --ensemble-tick --connect-timeout --auth-file $_divvy_tls_options --acl --verbose --help"
+            --ensemble-tick --connect-timeout --auth-file $_divvy_tls_options --acl --metrics --verbose --help"
         ;;
     partition)
         echo "--items-from-command --items-interval --items-from-znode

@@ -80,6 +80,7 @@ static void tell_deadline(elector *l) {
 
 static void step(elector *l, int64_t limit_ms) {
     int64_t wait_ms = dv_session_sooner(limit_ms, divvy_client_next_deadline(l->session.client));
+    wait_ms = dv_session_sooner(wait_ms, dv_session_until_metrics_ms(&l->session));
     struct pollfd fds[] = {{.fd = divvy_client_fd(l->session.client), .events = POLLIN},
                            {.fd = dv_run_signal_fd(&l->run), .events = POLLIN},
                            {.fd = dv_run_guardian_fd(&l->run), .events = POLLIN}};
@@ -87,6 +88,7 @@ static void step(elector *l, int64_t limit_ms) {
     divvy_client_process(l->session.client, 0);
     tell_deadline(l);
     dv_run_step(&l->run);
+    dv_session_write_metrics(&l->session);
 }
 
 /* Returns whether it leads, else *code is the exit code. */

@@ -32,7 +32,8 @@ static int draft_open(draft *d, const char *path) {
         errno = ENOMEM;
         return -1;
     }
-    d->fd = open(d->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    unlink(d->path); /* of a process that was killed, and had our number */
+    d->fd = open(d->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     return d->fd < 0 ? -1 : 0;
 }
 
