@@ -129,7 +129,7 @@ static void write_file(dv_metrics_file *file, divvy_client *client) {
     bool failed = replace(file->path, client) != 0;
     if (failed && !file->failed)
         dv_command_say("warning: metrics: %s cannot be written: %s", file->path, explain(errno));
-    if (!failed && file->failed) dv_command_say("metrics: %s is written again", file->path);
+    if (!failed && file->failed) dv_command_tell(DIVVY_LOG_INFO, "metrics: %s is written again", file->path);
     file->failed = failed;
 }
 
