@@ -181,8 +181,8 @@ DIVVY_API void divvy_leader_free(divvy_leader *leader);
 DIVVY_API int divvy_election_candidates(divvy_election *election, divvy_strings **out, int64_t timeout_ms);
 
 /**
- * Asks the one that leads, as divvy_election_leader() tells, to step down, and waits until it does not lead. The leader is told this object's `data`,
- * and decides. The request ends with this call, and with this session at the latest.
+ * Asks the one that leads, as divvy_election_leader() tells, to step down, and waits until it does not lead. The leader
+ * is told this object's `data`, and decides. The request ends with this call, and with this session at the latest.
  *
  * Thread: any, but not inside a callback; drives the loop itself in manual mode.
  * @param timeout_ms -1: for ever
