@@ -295,7 +295,8 @@ class Guard(ServeCase):
         served = self.serve()
         for host, status in (("localhost", 200), ("LOCALHOST:1", 200), ("127.0.0.1:%d" % served.port, 200),
                              ("127.1.2.3", 200), ("[::1]:80", 200), ("evil.example", 421),
-                             ("localhost.evil.example", 421), ("127.0.0.1.evil.example", 421), ("127.0.0.1:80x", 421), ("10.0.0.1", 421), ("", 421)):
+                             ("localhost.evil.example", 421), ("127.0.0.1.evil.example", 421), ("127.0.0.1:80x", 421),
+                             ("10.0.0.1", 421), ("", 421)):
             for path in ("/", "/metrics", "/state", "/events" if status != 200 else "/"):
                 self.assertEqual(served.ask(path, Host=host)[0], status, (host, path))
         self.assertEqual(served.ask("/state", Sec_Fetch_Site="cross-site")[0], 403)
@@ -340,7 +341,7 @@ class Guard(ServeCase):
                  Setting.zookeeper.create(self.path + "/party/stray", sequence=True) is None, "a place")
         self.assertEqual(self.stream(served).status, 200)
 
-    # A client that sends a request byte by byte, on as many connections as there may be, is ended, and others are answered.
+    # A client that sends requests byte by byte, on as many connections as there may be, is ended; others are answered.
     def test_slow_requests(self):
         served = self.serve()
         slow = [served.connect() for _ in range(128)]

@@ -173,11 +173,13 @@ static int take_plan(update *u) {
     dv_serve_pool *pool = u->pool;
     const dv_plan *plan = dv_status_plan(u->status);
     size_t known = pool->item_count;
+    bool good = true;
     for (size_t i = 0; i < known; i++) pool->items[i].in_plan = false;
     for (size_t i = 0; plan && i < plan->set->count; i++) {
         dv_serve_item *item = find_among(pool, known, plan->set->names[i]);
         if (!item) item = add_item(pool, plan->set->names[i]);
-        if (!item) return DIVVY_ENOMEM;
+        good = item;
+        if (!good) break;
         item->in_plan = true;
         const dv_plan_member *to = plan->owners[i] == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(plan, plan->owners[i]);
         dv_serve_member *next = u->status->in_force && to ? u->of_entry[to - plan->members] : NULL;
@@ -191,7 +193,7 @@ static int take_plan(update *u) {
         item->changed = true;
     }
     if (pool->item_count > known) qsort(pool->items, pool->item_count, sizeof *pool->items, compare_items);
-    return 0;
+    return good ? 0 : DIVVY_ENOMEM;
 }
 
 static void lose_directory(update *u, dv_serve_item *item) {
