@@ -55,7 +55,8 @@ static void put_label_value(dv_metrics_writer *writer, const char *value) {
     }
 }
 
-/* Writes a time in seconds, as short as it goes, or with one decimal at least: so OpenMetrics wants a bucket's bound. */
+/* Writes a time in seconds, as short as it goes, or with one decimal at least, as OpenMetrics wants a bucket's
+ * bound. */
 static void print_seconds(char out[NUMBER_BYTES], uint64_t us, bool with_decimal) {
     int length = snprintf(out, NUMBER_BYTES, "%" PRIu64 ".%06u", us / 1000000, (unsigned)(us % 1000000));
     assert(length > 0 && length < NUMBER_BYTES);
@@ -104,14 +105,16 @@ static bool has_unit(const dv_metric_family *family) {
 
 void dv_metrics_family(dv_metrics_writer *writer, const dv_metric_family *family) {
     assert(strpbrk(family->help, "\\\"\n") == NULL && has_unit(family));
+    (void)has_unit;
     writer->family = family;
     writer->family_shown = false;
 }
 
 /* ---- samples ---- */
 
-static void put_label(dv_metrics_writer *writer, bool first, const dv_metric_label *label) {
-    put(writer, first ? "{" : ",", 1);
+static void put_label(dv_metrics_writer *writer, size_t *count, const dv_metric_label *label) {
+    if (!label->name) return;
+    put(writer, (*count)++ == 0 ? "{" : ",", 1);
     put_text(writer, label->name);
     put(writer, "=\"", 2);
     put_label_value(writer, label->value);
@@ -124,9 +127,11 @@ static void put_line(dv_metrics_writer *writer, const char *suffix, const dv_met
     show_family(writer);
     put_text(writer, writer->family->name);
     put_text(writer, suffix);
-    for (size_t i = 0; i < label_count; i++) put_label(writer, i == 0, &labels[i]);
-    if (bound) put_label(writer, label_count == 0, &(dv_metric_label){"le", bound});
-    if (label_count > 0 || bound) put(writer, "}", 1);
+    size_t count = 0;
+    put_label(writer, &count, &writer->common);
+    for (size_t i = 0; i < label_count; i++) put_label(writer, &count, &labels[i]);
+    if (bound) put_label(writer, &count, &(dv_metric_label){"le", bound});
+    if (count > 0) put(writer, "}", 1);
     put(writer, " ", 1);
     put_text(writer, value);
     put(writer, "\n", 1);
@@ -178,10 +183,15 @@ void dv_metrics_begin(dv_metrics_writer *writer, dv_metrics_format format, dv_me
     writer->format = format;
     writer->write = write;
     writer->user = user;
+    writer->common = (dv_metric_label){.name = NULL};
     writer->error = 0;
     writer->family = NULL;
     writer->family_shown = false;
     writer->used = 0;
+}
+
+void dv_metrics_label_all(dv_metrics_writer *writer, const dv_metric_label *label) {
+    writer->common = *label;
 }
 
 int dv_metrics_end(dv_metrics_writer *writer) {

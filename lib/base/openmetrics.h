@@ -47,7 +47,8 @@ typedef struct {
     dv_metrics_format format;
     dv_metrics_write_fn write;
     void *user;
-    int error; /* the first that `write` returned; nothing is written from then on */
+    dv_metric_label common; /* of each sample; `name` NULL: none */
+    int error;              /* the first that `write` returned; nothing is written from then on */
     const dv_metric_family *family;
     bool family_shown; /* a family without samples is not shown */
     size_t used;
@@ -55,6 +56,8 @@ typedef struct {
 } dv_metrics_writer;
 
 void dv_metrics_begin(dv_metrics_writer *writer, dv_metrics_format format, dv_metrics_write_fn write, void *user);
+/* Puts the label in front of those of each sample from now on. Its value lives as long as the writer. */
+void dv_metrics_label_all(dv_metrics_writer *writer, const dv_metric_label *label);
 /* Ends the text and hands out the rest of it. Returns 0, or the first error that `write` returned. */
 int dv_metrics_end(dv_metrics_writer *writer);
 

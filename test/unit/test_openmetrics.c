@@ -69,6 +69,25 @@ TEST(test_prometheus) {
                                  "t_left_seconds 0\n");
 }
 
+/* A label of all samples stands before their own, also where they have none. */
+TEST(test_label_of_all) {
+    sink to = {0};
+    dv_metrics_writer writer;
+    dv_histogram histogram = {.scale = &dv_scale_duration};
+    dv_metrics_begin(&writer, DV_METRICS_PROMETHEUS, keep, &to);
+    dv_metrics_label_all(&writer, &(dv_metric_label){"process", "a\"b"});
+    dv_metrics_family(&writer, &jobs);
+    dv_metrics_put(&writer, NULL, 0, 1);
+    dv_metrics_put(&writer, &(dv_metric_label){"pool", "/a"}, 1, 2);
+    dv_metrics_family(&writer, &wait);
+    dv_metrics_put_histogram(&writer, NULL, 0, &histogram);
+    assert_int_equal(dv_metrics_end(&writer), 0);
+    assert_non_null(strstr(to.text, "\nt_jobs_total{process=\"a\\\"b\"} 1\n"
+                                    "t_jobs_total{process=\"a\\\"b\",pool=\"/a\"} 2\n"));
+    assert_non_null(strstr(to.text, "\nt_wait_seconds_bucket{process=\"a\\\"b\",le=\"0.005\"} 0\n"));
+    assert_non_null(strstr(to.text, "\nt_wait_seconds_count{process=\"a\\\"b\"} 0\n"));
+}
+
 /* A label's value cannot end its quotes or its line, and what is not UTF-8 is shown as hex digits. */
 TEST(test_hostile_labels) {
     static const struct {
