@@ -9,8 +9,9 @@ import socket
 import time
 
 from kazoo.client import KazooClient
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 
-from command_harness import DEADLINE_S, NOWHERE, Server, Setting, main, wait_for
+from command_harness import DEADLINE_S, NOWHERE, Server, Setting, check_by_promtool, main, wait_for
 from look_harness import Case, DivvyMember, run, tree
 from serve_harness import Serve, Stream
 
@@ -101,6 +102,7 @@ class Answers(ServeCase):
                      "items_least%s} 0" % pool, "items_most%s} 2" % pool, "plan_generation%s} 7" % pool,
                      "plan_in_force%s} 1" % pool, "ownership_changes_total%s} 0" % pool):
             self.assertIn("\ndivvy_serve_pool_%s\n" % line, "\n" + text)
+        check_by_promtool(self.file(body))
         age = float(re.search(r"plan_age_seconds\{.*\} ([0-9.]+)\n", text).group(1))
         self.assertTrue(0 < age < 10 * DEADLINE_S, age)
         for line in ('locks{kind="lock"} 1', 'lock_holders{kind="lock"} 0', 'registry_entries{health="healthy"} 1',
@@ -108,8 +110,8 @@ class Answers(ServeCase):
             self.assertIn("\ndivvy_serve_%s\n" % line, text)
         status, headers, body = served.ask("/metrics", Accept="application/openmetrics-text; version=1.0.0")
         self.assertEqual(headers["Content-Type"], "application/openmetrics-text; version=1.0.0; charset=utf-8")
-        self.assertTrue(body.endswith(b"\n# EOF\n"))
-        self.assertIn(b"# TYPE divvy_serve_pool_ownership_changes counter\n", body)
+        families = {family.name: family.type for family in parse_openmetrics(body.decode())}
+        self.assertEqual(families["divvy_serve_pool_ownership_changes"], "counter")
 
     # Rows can be asked for by a part of a name, by a whole name, by state, in parts and by their last change; what is
     # no such question is refused.

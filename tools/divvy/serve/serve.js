@@ -241,7 +241,7 @@ function showSummary() {
   }
   document.title = `${p.unowned ? `(${p.unowned} unowned) ` : ""}${p.path} – divvy`;
   const trouble = model.trouble ? `ZooKeeper could not be read: ${model.trouble}. What is shown is of before.`
-    : !p.read ? "" : !p.found ? `There is no pool at ${p.path} yet.` : "";
+    : !p.read ? `${p.path} is being read for the first time.` : !p.found ? `There is no pool at ${p.path} yet.` : "";
   $("trouble").textContent = trouble;
   $("trouble").hidden = !trouble;
 }
