@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "command.h"
@@ -24,6 +25,10 @@ struct dv_serve_http {
     dv_serve *serve;
     struct MHD_Daemon *daemon;
     dv_serve_guard guard;
+    pthread_t sweeper; /* ends connections whose time is over */
+    pthread_mutex_t lock;
+    pthread_cond_t woken;
+    bool sweeps, ending;
 };
 
 /* ---- answers ---- */
@@ -246,6 +251,53 @@ static struct MHD_Daemon *start_daemon(dv_serve_http *http, int fd) {
                             MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_END);
 }
 
+/* ---- the sweeper ---- */
+
+/* A thread of its own: the main one may wait for ZooKeeper for long, and the daemon's wakes up only when somebody
+ * sends. */
+static void *sweep(void *context) {
+    dv_serve_http *http = context;
+    pthread_mutex_lock(&http->lock);
+    while (!http->ending) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec++;
+        pthread_cond_timedwait(&http->woken, &http->lock, &until);
+        dv_serve_guard_sweep(&http->guard);
+    }
+    pthread_mutex_unlock(&http->lock);
+    return NULL;
+}
+
+static void stop_sweeper(dv_serve_http *http) {
+    if (!http->sweeps) return;
+    pthread_mutex_lock(&http->lock);
+    http->ending = true;
+    pthread_cond_signal(&http->woken);
+    pthread_mutex_unlock(&http->lock);
+    pthread_join(http->sweeper, NULL);
+}
+
+/* ---- the whole ---- */
+
+static int start(dv_serve_http *http) {
+    const dv_serve_options *o = http->serve->options;
+    int fd = listen_at(o);
+    if (fd < 0) {
+        dv_command_say("serve: cannot listen at %s: %s", o->listen, strerror(errno));
+        return DV_EXIT_FAILED;
+    }
+    http->sweeps = pthread_create(&http->sweeper, NULL, sweep, http) == 0;
+    if (http->sweeps) http->daemon = start_daemon(http, fd);
+    if (http->daemon) {
+        tell_where(o, fd);
+        return 0;
+    }
+    dv_command_say("serve: cannot serve at %s: a thread cannot be started", o->listen);
+    close(fd);
+    return DV_EXIT_FAILED;
+}
+
 int dv_serve_http_start(dv_serve_http **out, dv_serve *serve) {
     dv_serve_http *http = *out = calloc(1, sizeof *http);
     if (!http) {
@@ -253,26 +305,16 @@ int dv_serve_http_start(dv_serve_http **out, dv_serve *serve) {
         return DV_EXIT_FAILED;
     }
     http->serve = serve;
+    pthread_mutex_init(&http->lock, NULL);
+    pthread_cond_init(&http->woken, NULL);
     dv_serve_guard_init(&http->guard);
-    int fd = listen_at(serve->options);
-    if (fd >= 0) http->daemon = start_daemon(http, fd);
-    if (http->daemon) {
-        tell_where(serve->options, fd);
-        return 0;
-    }
-    dv_command_say("serve: cannot listen at %s: %s", serve->options->listen,
-                   fd < 0 ? strerror(errno) : "libmicrohttpd does not start");
-    if (fd >= 0) close(fd);
-    return DV_EXIT_FAILED;
+    return start(http);
 }
 
 void dv_serve_http_stop(dv_serve_http *http) {
     if (!http) return;
     dv_serve_stream_close(http->serve->stream);
     if (http->daemon) MHD_stop_daemon(http->daemon);
+    stop_sweeper(http);
     free(http);
-}
-
-void dv_serve_http_sweep(dv_serve_http *http) {
-    dv_serve_guard_sweep(&http->guard);
 }

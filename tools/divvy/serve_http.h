@@ -1,7 +1,7 @@
 /* The HTTP side of divvy serve. SPDX-License-Identifier: Apache-2.0
  *
  * One thread of libmicrohttpd's answers all connections. It reads what the main thread has gathered, and changes
- * nothing. */
+ * nothing. Another thread ends connections whose time is over. */
 #ifndef DV_SERVE_HTTP_H
 #define DV_SERVE_HTTP_H
 
@@ -14,7 +14,5 @@ typedef struct dv_serve_http dv_serve_http;
 int dv_serve_http_start(dv_serve_http **out, dv_serve *serve);
 /* Ends all connections. NULL is allowed. */
 void dv_serve_http_stop(dv_serve_http *http);
-/* Ends connections that hold a place for nothing; to be called about once a second. */
-void dv_serve_http_sweep(dv_serve_http *http);
 
 #endif

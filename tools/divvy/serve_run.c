@@ -146,7 +146,6 @@ static bool asked_to_end(const server *s) {
 static int serve_until_asked(server *s) {
     int code;
     while ((code = look_once(s)) == 0 && !asked_to_end(s)) {
-        dv_serve_http_sweep(s->http);
         dv_look_pause(s->look, s->serve.options->interval_ms, NULL);
         if (asked_to_end(s)) break;
     }
