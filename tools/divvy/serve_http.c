@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <divvy/divvy.h>
+
 #include "command.h"
 #include "serve_files.h"
 #include "serve_guard.h"
@@ -235,10 +237,10 @@ static void tell_where(const dv_serve_options *o, int fd) {
     const struct sockaddr_in *in = (const struct sockaddr_in *)&at;
     const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&at;
     inet_ntop(at.ss_family, v6 ? (const void *)&in6->sin6_addr : (const void *)&in->sin_addr, host, sizeof host);
-    dv_command_say("serve: http://%s%s%s:%u/ %s", v6 ? "[" : "", host, v6 ? "]" : "",
-                   ntohs(v6 ? in6->sin6_port : in->sin_port),
-                   o->loopback ? "for this machine alone"
-                               : "for everybody who reaches it, without a password and without encryption");
+    dv_command_tell(o->loopback ? DIVVY_LOG_INFO : DIVVY_LOG_WARN, "serve: http://%s%s%s:%u/ %s", v6 ? "[" : "", host,
+                    v6 ? "]" : "", ntohs(v6 ? in6->sin6_port : in->sin_port),
+                    o->loopback ? "for this machine alone"
+                                : "for everybody who reaches it, without a password and without encryption");
 }
 
 static struct MHD_Daemon *start_daemon(dv_serve_http *http, int fd) {

@@ -125,7 +125,7 @@ static int look_once(server *s) {
     if (!error) error = look_at_services(s);
     if (error == DIVVY_ECANCELED) return 0;
     int code = error && error != s->told_error ? dv_look_failed(s->look, error) : 0;
-    if (!error && s->told_error) dv_command_say("serve: the servers answer again");
+    if (!error && s->told_error) dv_command_tell(DIVVY_LOG_INFO, "serve: the servers answer again");
     s->told_error = error;
     pthread_mutex_lock(&s->serve.lock);
     s->serve.looks++;
