@@ -28,8 +28,15 @@ class Browser:
         self.folder = tempfile.mkdtemp(prefix="divvy-browser.")
         self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                        stderr=subprocess.DEVNULL, text=True, env={**os.environ, "TZ": "UTC"})
-        self.port = self._read_port()
         self.session = None
+        try:
+            self._begin()
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self):
+        self.port = self._read_port()
         options = {"args": FLAGS + ["--user-data-dir=" + self.folder], "binary": shutil.which("chromium")}
         told = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": {
             "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}})
