@@ -57,6 +57,15 @@ def run_to_end(words, *, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, **opt
     return done
 
 
+def check_by_promtool(path):
+    """The older text format of Prometheus, as its own tool wants it."""
+    promtool = run_to_end([os.path.join(SOURCE_DIR, "test", "lib", "find_promtool")])
+    assert promtool.returncode == 0, promtool.stderr
+    with open(path, "rb") as file:
+        done = run_to_end([promtool.stdout.strip(), "check", "metrics"], stdin=file)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", ""), done.stderr + done.stdout
+
+
 def no_credentials():
     """Within it a command has no credentials but those that it is given; over TLS the tests' environment has some."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("DIVVY_TLS_")}

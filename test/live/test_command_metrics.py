@@ -13,7 +13,7 @@ import unittest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
-from command_harness import DEADLINE_S, SOURCE_DIR, Setting, main, run_to_end, wait_for
+from command_harness import DEADLINE_S, Setting, check_by_promtool, main, run_to_end, wait_for
 
 
 def environment():
@@ -38,14 +38,6 @@ def values(path):
             assert key not in found, "twice: %s" % (key,)
             found[key] = sample.value
     return found
-
-
-def check_by_promtool(path):
-    promtool = run_to_end([os.path.join(SOURCE_DIR, "test", "lib", "find_promtool")])
-    assert promtool.returncode == 0, promtool.stderr
-    with open(path, "rb") as file:
-        done = run_to_end([promtool.stdout.strip(), "check", "metrics"], stdin=file)
-    assert (done.returncode, done.stderr, done.stdout) == (0, "", ""), done.stderr + done.stdout
 
 
 class Metrics(unittest.TestCase):

@@ -43,6 +43,7 @@ extern const dv_command dv_doctor_command;
 extern const dv_command dv_locks_command;
 extern const dv_command dv_elect_command;
 extern const dv_command dv_services_command;
+extern const dv_command dv_serve_command;
 extern const dv_command dv_announce_command;
 extern const dv_command dv_plan_command;
 extern const dv_command dv_drain_command;

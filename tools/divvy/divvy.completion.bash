@@ -3,7 +3,7 @@
 # Found by the package bash-completion where it is installed as share/bash-completion/completions/divvy; to be sourced
 # otherwise. test/live/test_command_pages.py checks it against the options that there are.
 
-_divvy_subcommands="lock elect partition status explain doctor locks services announce plan drain help"
+_divvy_subcommands="lock elect partition status explain doctor locks services serve announce plan drain help"
 
 _divvy_tls_options="--tls-ca --tls-cert --tls-key --tls-key-password-file --sasl-user --sasl-password-file
     --sasl-mechanism"
@@ -43,6 +43,10 @@ _divvy_options() {
         ;;
     services)
         echo "--root --healthy --json --format --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
+        ;;
+    serve)
+        echo "--path --listen --public --root --interval --connect --timeout --auth-file $_divvy_tls_options --verbose
+            --help"
         ;;
     announce)
         echo "--role --load --load-command --ttl --id --address --port --root --connect --session-timeout
@@ -89,7 +93,7 @@ _divvy_command_at() {
 _divvy_takes_value() {
     case $2 in
     --no-wait | --shared | --hold | --json | --timestamps | --watch | --healthy | --help | -h) return 1 ;;
-    --undo | --wait | --once | --step-down) return 1 ;;
+    --undo | --wait | --once | --step-down | --public) return 1 ;;
     --verbose | --rejoin | --replace | --standby) return 1 ;;
     -*) return 0 ;;
     esac

@@ -199,8 +199,10 @@ static int add_visits(survey *s) {
     for (size_t i = 0; i < s->locks->entry_count; i++) {
         dv_lock_entry *e = &s->locks->entries[i];
         if (e->is_semaphore) s->visits[s->visit_count++] = (visit){e, NULL};
-        for (size_t k = 0; s->locks->name && k < e->place_count; k++)
-            s->visits[s->visit_count++] = (visit){e, &e->places[k]};
+        for (size_t k = 0; k < e->place_count; k++) {
+            bool looked_at = s->locks->name || (s->locks->holders && e->places[k].holds);
+            if (looked_at) s->visits[s->visit_count++] = (visit){e, &e->places[k]};
+        }
     }
     return 0;
 }
@@ -324,5 +326,5 @@ void dv_locks_clear(dv_locks *locks) {
         free(e->node);
     }
     free(locks->entries);
-    *locks = (dv_locks){.root = locks->root, .name = locks->name};
+    *locks = (dv_locks){.root = locks->root, .name = locks->name, .holders = locks->holders};
 }

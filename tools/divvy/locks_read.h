@@ -34,17 +34,18 @@ typedef struct {
 typedef struct {
     const char *root; /* as it was given */
     const char *name; /* NULL: all that there are, without reading who is there */
+    bool holders;     /* without a name: reads who holds them, too */
     dv_lock_entry *entries;
     size_t entry_count;
     int64_t read_at_ms; /* by the wall clock */
 } dv_locks;
 
-/* For dv_look_at(): fills in all but `root` and `name` of the dv_locks at `context`. Its former contents are freed.
- * Entries are sorted by name, locks before semaphores; with a name they are the lock and the semaphore of that
+/* For dv_look_at(): fills in all but `root`, `name` and `holders` of the dv_locks at `context`. Its former contents are
+ * freed. Entries are sorted by name, locks before semaphores; with a name they are the lock and the semaphore of that
  * name, there or not. */
 int dv_locks_read(dv_look *look, void *context);
 
-/* All but `root` and `name`. */
+/* All but those. */
 void dv_locks_clear(dv_locks *locks);
 
 #endif

@@ -85,35 +85,8 @@ static bool is_healthy(const dv_services *services, const dv_entry *entry) {
     return dv_entry_is_healthy(entry, services->server_ms);
 }
 
-static const char *health(const dv_services *services, const dv_entry *entry) {
-    if (entry->flags & DV_ENTRY_DISABLED) return "disabled";
-    return is_healthy(services, entry) ? "healthy" : "stale";
-}
-
 static int64_t age_ms(const dv_services *services, const dv_entry *entry) {
     return services->server_ms - entry->stat.mtime_ms;
-}
-
-static const char *text_of(const dv_entry *entry, const char *key) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(entry->json, key);
-    return cJSON_IsString(item) ? item->valuestring : "";
-}
-
-/* 0 where nothing is said of it. */
-static int64_t number_of(const dv_entry *entry, const char *key) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(entry->json, key);
-    bool good = cJSON_IsNumber(item) && item->valuedouble >= 1 && item->valuedouble <= INT32_MAX;
-    return good ? (int64_t)item->valuedouble : 0;
-}
-
-/* Curator's address and port, or the host that doublethink's entries have. */
-static char *address_of(const dv_entry *entry) {
-    const char *address = text_of(entry, "address");
-    int64_t port = number_of(entry, "port");
-    char *text = NULL;
-    if (!*address) address = text_of(entry, "host");
-    int bytes = port ? asprintf(&text, "%s:%" PRId64, address, port) : asprintf(&text, "%s", address);
-    return bytes < 0 ? NULL : text;
 }
 
 static const dv_column columns[] = {
@@ -123,15 +96,16 @@ static const dv_column columns[] = {
 enum { COLUMNS = 8 };
 
 static int add_row(dv_table *to, const dv_services *services, const dv_entry *entry) {
-    char load[40], age[DV_AGE_BYTES], ttl[40] = "", pid[32] = "", *address = address_of(entry), *key = NULL;
-    int64_t number = number_of(entry, "pid");
+    char load[40], age[DV_AGE_BYTES], ttl[40] = "", pid[32] = "", *address = dv_services_address(entry), *key = NULL;
+    int64_t number = dv_services_number(entry, "pid");
     snprintf(load, sizeof load, "%g", entry->load);
     dv_age_text(age_ms(services, entry), age);
     if (entry->flags & DV_ENTRY_HAS_TTL) snprintf(ttl, sizeof ttl, "%gs", entry->ttl_s);
     if (number) snprintf(pid, sizeof pid, "%" PRId64, number);
     int error = -1;
     if (address && asprintf(&key, "%s/%s", entry->role_node, entry->id_node) >= 0) {
-        const char *cells[COLUMNS] = {entry->role, entry->id, health(services, entry), load, age, ttl, address, pid};
+        const char *cells[COLUMNS] = {entry->role, entry->id, dv_services_health(services, entry), load, age, ttl,
+                                      address,     pid};
         error = dv_table_add(to, key, cells);
         free(key);
     }
@@ -170,7 +144,7 @@ static bool put_entry(cJSON *array, const dv_services *services, const dv_entry 
     cJSON *json = dv_json_add_object(array);
     cJSON *copy = json ? cJSON_Duplicate(entry->json, true) : NULL;
     bool good = json && dv_json_text(json, "role", entry->role) && dv_json_text(json, "id", entry->id) &&
-                dv_json_text(json, "health", health(services, entry)) &&
+                dv_json_text(json, "health", dv_services_health(services, entry)) &&
                 cJSON_AddNumberToObject(json, "load", entry->load) && dv_json_age(json, age_ms(services, entry)) &&
                 (entry->flags & DV_ENTRY_HAS_TTL ? cJSON_AddNumberToObject(json, "ttl", entry->ttl_s)
                                                  : cJSON_AddNullToObject(json, "ttl"));

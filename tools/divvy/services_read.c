@@ -1,6 +1,8 @@
 /* The registry as it stands. SPDX-License-Identifier: Apache-2.0 */
 #include "services_read.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -149,4 +151,31 @@ void dv_services_clear(dv_services *services) {
     free(services->nodes);
     free((void *)services->entries);
     *services = (dv_services){.path = services->path, .role = services->role};
+}
+
+/* ---- what an entry says ---- */
+
+const char *dv_services_health(const dv_services *services, const dv_entry *entry) {
+    if (entry->flags & DV_ENTRY_DISABLED) return "disabled";
+    return dv_entry_is_healthy(entry, services->server_ms) ? "healthy" : "stale";
+}
+
+static const char *text_of(const dv_entry *entry, const char *key) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(entry->json, key);
+    return cJSON_IsString(item) ? item->valuestring : "";
+}
+
+int64_t dv_services_number(const dv_entry *entry, const char *key) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(entry->json, key);
+    bool good = cJSON_IsNumber(item) && item->valuedouble >= 1 && item->valuedouble <= INT32_MAX;
+    return good ? (int64_t)item->valuedouble : 0;
+}
+
+char *dv_services_address(const dv_entry *entry) {
+    const char *address = text_of(entry, "address");
+    int64_t port = dv_services_number(entry, "port");
+    char *text = NULL;
+    if (!*address) address = text_of(entry, "host");
+    int bytes = port ? asprintf(&text, "%s:%" PRId64, address, port) : asprintf(&text, "%s", address);
+    return bytes < 0 ? NULL : text;
 }

@@ -29,4 +29,11 @@ int dv_services_read(dv_look *look, void *context);
 /* All but `path` and `role`. */
 void dv_services_clear(dv_services *services);
 
+/* Returns "healthy", "stale" or "disabled". */
+const char *dv_services_health(const dv_services *services, const dv_entry *entry);
+/* Returns a number that the entry has, or 0. */
+int64_t dv_services_number(const dv_entry *entry, const char *key);
+/* Returns Curator's address and port, or the host that doublethink's entries have; malloc'ed. */
+char *dv_services_address(const dv_entry *entry);
+
 #endif

@@ -134,6 +134,7 @@ static int take_queue(void *context, size_t i, const dv_reply *reply) {
     }
     item->looked = true;
     item->there = reply->error == 0;
+    item->pzxid = item->there ? reply->stat->pzxid : 0;
     free(item->head);
     item->head = head ? strdup(head) : NULL;
     item->waiting = contenders ? contenders - 1 : 0;

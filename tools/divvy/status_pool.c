@@ -33,6 +33,10 @@ static char *root_path(void *context, size_t i) {
     return strdup(i == 0 ? s->root : i == 1 ? s->party : s->locks);
 }
 
+static char *locks_path(void *context, size_t i) {
+    return root_path(context, i + 2);
+}
+
 static char **copy_names(const dv_reply *reply, size_t *count) {
     char **names = calloc(reply->child_count + 1, sizeof *names);
     for (*count = 0; names && *count < reply->child_count; ++*count) {
@@ -59,6 +63,10 @@ static int take_root(void *context, size_t i, const dv_reply *reply) {
     bool all = i == 1 ? s->party_names && s->party_count == reply->child_count
                       : s->lock_names && s->lock_count == reply->child_count;
     return all ? 0 : DIVVY_ENOMEM;
+}
+
+static int take_locks(void *context, size_t i, const dv_reply *reply) {
+    return take_root(context, i + 2, reply);
 }
 
 /* ---- members ---- */
@@ -192,8 +200,11 @@ static int read_plan(dv_pool_plan *plan) {
 }
 
 static int survey_pool(dv_look *look, survey *s) {
-    dv_reads roots = {DV_CHILDREN, 3, root_path, take_root, s};
+    dv_reads roots = {DV_CHILDREN, 2, root_path, take_root, s};
     int error = dv_look_read(look, &roots);
+    /* The names of 100,000 items are megabytes: where they are not looked at, they are not read. */
+    dv_reads locks = {s->status->only_expected ? DV_EXISTS : DV_CHILDREN, 1, locks_path, take_locks, s};
+    if (!error) error = dv_look_read(look, &locks);
     s->status->found = s->has_party || s->has_locks;
     if (error || !s->status->found) return error;
     error = list_members(s);

@@ -47,6 +47,7 @@ typedef struct {
     size_t member;  /* DV_NO_MEMBER: nobody, or not in the party */
     int64_t token, made_ms;
     int64_t session; /* of `head` */
+    int64_t pzxid;   /* of the directory when its children were read */
     const struct dv_status_entry
         *planned; /* whose it is by a plan in force; NULL: nobody's, or there is no such plan */
 } dv_status_item;

@@ -1,0 +1,103 @@
+"""A headless Chromium, driven by chromedriver. SPDX-License-Identifier: Apache-2.0
+
+The WebDriver protocol is JSON over HTTP, and little of it is needed here."""
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+import urllib.error
+import urllib.request
+
+from command_harness import DEADLINE_S, wait_for
+
+# No service of the browser's own may be asked for anything.
+FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+         "--disable-dev-shm-usage",
+         "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps",
+         "--window-size=1280,1000", "--lang=en-GB"]
+
+
+class Browser:
+    """One window, with a profile of its own. What a page says to the console is kept: see said()."""
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="divvy-browser.")
+        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                       stderr=subprocess.DEVNULL, text=True, env={**os.environ, "TZ": "UTC"})
+        self.session = None
+        try:
+            self._begin()
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self):
+        self.port = self._read_port()
+        options = {"args": FLAGS + ["--user-data-dir=" + self.folder], "binary": shutil.which("chromium")}
+        told = self._ask("POST", "/session", {"capabilities": {"alwaysMatch": {
+            "goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}}})
+        self.session = told["sessionId"]
+
+    def _read_port(self):
+        for line in self.driver.stdout:
+            found = re.search(r"successfully on port ([0-9]+)", line)
+            if found:
+                threading.Thread(target=self.driver.stdout.read, daemon=True).start()
+                return int(found.group(1))
+        raise AssertionError("chromedriver has not started")
+
+    def _ask(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request("http://127.0.0.1:%d%s" % (self.port, path), data, method=method,
+                                         headers={"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=DEADLINE_S) as answer:
+                return json.load(answer)["value"]
+        except urllib.error.HTTPError as error:
+            raise AssertionError("%s: %s" % (path, error.read().decode())) from error
+
+    def _do(self, verb, body=None, method="POST"):
+        return self._ask(method, "/session/%s/%s" % (self.session, verb), body if body is not None else {})
+
+    def open(self, url):
+        self._do("url", {"url": url})
+
+    def run(self, script, *arguments):
+        """Runs JavaScript in the page; what it returns."""
+        return self._do("execute/sync", {"script": script, "args": list(arguments)})
+
+    def wait_for(self, script, what):
+        """Waits until the expression is true in the page."""
+        wait_for(lambda: self.run("return !!(%s)" % script), what)
+
+    def text(self, selector):
+        return self.run("return document.querySelector(arguments[0])?.innerText ?? ''", selector)
+
+    def press(self, *keys):
+        """Presses keys of the keyboard, where the focus is; a name as ENTER, or a character."""
+        names = {"TAB": "\ue004", "ENTER": "\ue007", "ESCAPE": "\ue00c", "RIGHT": "\ue014", "LEFT": "\ue012"}
+        actions = [{"type": kind, "value": names.get(key, key)} for key in keys for kind in ("keyDown", "keyUp")]
+        self._do("actions", {"actions": [{"type": "key", "id": "keyboard", "actions": actions}]})
+
+    def prefer(self, scheme):
+        """light or dark."""
+        self._do("goog/cdp/execute", {"cmd": "Emulation.setEmulatedMedia", "params": {
+            "features": [{"name": "prefers-color-scheme", "value": scheme}]}})
+
+    def said(self):
+        """What the pages have said to the console since the last call: errors, and what their policy forbids."""
+        return [entry["message"] for entry in self._do("se/log", {"type": "browser"})]
+
+    def screenshot(self):
+        return base64.b64decode(self._ask("GET", "/session/%s/screenshot" % self.session))
+
+    def close(self):
+        if self.session:
+            self._ask("DELETE", "/session/" + self.session)
+        self.driver.terminate()
+        self.driver.wait(DEADLINE_S)
+        shutil.rmtree(self.folder, ignore_errors=True)

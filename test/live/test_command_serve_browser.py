@@ -1,0 +1,148 @@
+#!/usr/bin/python3
+"""The page of divvy serve, in a headless Chromium. SPDX-License-Identifier: Apache-2.0
+
+usage: test_command_serve_browser.py BUILD_FOLDER [TEST...]     a TEST is a name such as Page.test_live
+"""
+from browser_harness import Browser
+from command_harness import main, wait_for
+from look_harness import Case, DivvyMember
+from serve_harness import Serve
+
+HOSTILE = "<img src=x onerror=document.title='owned'>"
+
+
+class Page(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.browser = Browser()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+
+    def serve(self, *arguments):
+        served = Serve("--path", self.path, "--root", self.path + "-divvy", *arguments)
+        self.addCleanup(served.end)
+        return served
+
+    def open(self, served, hash=""):
+        """Opens the page, and waits until it is live."""
+        self.browser.open("about:blank")
+        self.browser.said()
+        self.browser.open(served.url + hash)
+        self.browser.wait_for("document.querySelector('#live')?.innerText === 'live'", "the page is live")
+
+    def make_items(self, count, name="item%03d"):
+        """Items that one member owns, and its client."""
+        client = self.client()
+        client.ensure_path(self.path + "/party")
+        client.create(self.path + "/party/000000000010000000000011,a=2,s=00000000-one", b"{}", ephemeral=True)
+        client.ensure_path(self.path + "/locks")
+        for number in range(count):
+            client.create(self.path + "/locks/" + name % number)
+            client.create("%s/locks/%s/%s__lock__0000000000" % (self.path, name % number, "0" * 23), b"one",
+                          ephemeral=True)
+        return client
+
+    def item(self, name):
+        """The cells of an item's row."""
+        return self.browser.run("const row = [...document.querySelectorAll('#table tbody tr')]"
+                                ".find((row) => row.cells[0].innerText === arguments[0]);"
+                                "return row ? [...row.cells].map((cell) => cell.innerText) : null", name)
+
+    # The page shows who owns an item, and by itself that nobody does, in the row and in the summary; of a long table it
+    # has one part, and the filter finds the rest. Nothing that it does is against its policy, and it is quiet.
+    def test_live(self):
+        client = self.make_items(250)
+        served = self.serve()
+        self.open(served)
+        self.browser.wait_for("document.querySelectorAll('#table tbody tr').length === 100", "a part of the items")
+        self.assertEqual(self.item("item007")[1:3], ["owned", "one"])
+        self.assertIn("1 to 100 of 250", self.browser.text("#position"))
+        client.delete(self.path + "/locks/item007/%s__lock__0000000000" % ("0" * 23))
+        wait_for(lambda: self.item("item007")[1:3] == ["unowned", "nobody"], "the change in the row")
+        self.browser.wait_for("document.querySelector('#summary').innerText.includes('0.4 % of all')", "the summary")
+        self.assertTrue(self.browser.run("return document.title").startswith("(1 unowned)"))
+        self.browser.run("document.querySelector('#text').value = 'm249';"
+                         "document.querySelector('#text').dispatchEvent(new Event('input'))")
+        wait_for(lambda: self.item("item249"), "the filter")
+        self.assertEqual(self.browser.run("return document.querySelectorAll('#table tbody tr').length"), 1)
+        self.assertEqual(self.browser.said(), [])
+
+    # What stands in ZooKeeper is shown as text, whatever it is.
+    def test_hostile(self):
+        client = self.make_items(1, HOSTILE + "%d")
+        client.ensure_path(self.path + "-divvy/locks/" + HOSTILE)
+        served = self.serve()
+        self.open(served)
+        wait_for(lambda: self.item(HOSTILE + "0"), "the item")
+        self.assertEqual(self.browser.run("return document.querySelectorAll('#table img').length"), 0)
+        self.browser.run("document.querySelector('#tab-locks').click()")
+        wait_for(lambda: self.item(HOSTILE), "the lock")
+        self.assertNotIn("owned", self.browser.run("return document.title"))
+        self.assertEqual(self.browser.said(), [])
+
+    # The keyboard is enough: it reaches the tabs, goes from one to the next, and opens and closes an item's details,
+    # whose dialog says who owned it. Each control has a name.
+    def test_keyboard(self):
+        client = self.make_items(2)
+        served = self.serve()
+        self.open(served)
+        wait_for(lambda: self.item("item000"), "the items")
+        client.delete(self.path + "/locks/item000/%s__lock__0000000000" % ("0" * 23))
+        wait_for(lambda: self.item("item000")[1] == "unowned", "the change")
+
+        def tab_to(selector):
+            for _ in range(30):
+                self.browser.press("TAB")
+                if self.browser.run("return document.activeElement.matches(arguments[0])", selector):
+                    return
+            self.fail("the keyboard does not reach " + selector)
+        tab_to("[role=tab][aria-selected=true]")
+        self.browser.press("RIGHT", "RIGHT")
+        self.assertEqual(self.browser.run("return document.activeElement.id"), "tab-members")
+        wait_for(lambda: self.item("one"), "the members")
+        self.browser.press("LEFT", "LEFT")
+        wait_for(lambda: self.item("item000"), "the items again")
+        tab_to("#table button")
+        self.browser.press("ENTER")
+        self.browser.wait_for("document.querySelector('#item').open", "the details")
+        self.assertIn("nobody", self.browser.text("#item"))
+        self.assertTrue(self.browser.run("return document.querySelector('#item-lane .gap') !== null"))
+        self.browser.press("ESCAPE")
+        self.browser.wait_for("!document.querySelector('#item').open", "the end of the details")
+        nameless = self.browser.run(
+            "const all = document.querySelectorAll('button, input, select, svg, dialog, nav, [role=tabpanel]');"
+            "return [...all].filter((e) => !e.closest('dialog:not([open])') && !(e.innerText?.trim()"
+            "|| e.labels?.length || e.getAttribute('aria-label')"
+            "|| e.getAttribute('aria-labelledby'))).map((e) => e.outerHTML)")
+        self.assertEqual(nameless, [])
+        self.assertEqual(self.browser.said(), [])
+
+    # By day and by night, members at work: the colours follow the system's, and text stays readable on them.
+    def test_schemes(self):
+        items = ["queue-%02d" % number for number in range(18)]
+        served = self.serve()
+        members = []
+        for name in ("worker-1", "worker-2", "worker-3"):
+            members.append(DivvyMember(self.path, name, items))
+            self.addCleanup(members[-1].stop)
+        wait_for(lambda: served.pool()["owned"] == 18 and served.pool()["most"] == 6, "the members")
+        self.open(served, "#timeline")
+        members[1].process.kill()
+        wait_for(lambda: served.pool()["least"] == 9 and served.pool()["owned"] == 18, "the two that are left")
+        self.browser.wait_for("document.querySelectorAll('#lanes .gap').length > 0", "a gap in the timeline")
+        colours = []
+        for scheme in ("light", "dark"):
+            self.browser.prefer(scheme)
+            colours.append(self.browser.run("const style = getComputedStyle(document.body);"
+                                            "return [style.color, style.backgroundColor]"))
+            levels = [sum(map(int, colour[4:-1].split(", "))) for colour in colours[-1]]
+            self.assertGreater(abs(levels[0] - levels[1]), 400, colours)
+            self.assertTrue(self.browser.screenshot().startswith(b"\x89PNG"))
+        self.assertNotEqual(colours[0], colours[1])
+        self.assertEqual(self.browser.said(), [])
+
+
+if __name__ == "__main__":
+    main(__file__)

@@ -1,0 +1,22 @@
+# Writes FILE, C that has the files of the folder PAGE as bytes. SPDX-License-Identifier: Apache-2.0
+#
+# usage: cmake -D PAGE=folder -D FILE=serve_files.c -P serve_files.cmake
+set(names index.html serve.css serve.js chart.js icon.svg)
+set(types "text/html" "text/css" "text/javascript" "text/javascript" "image/svg+xml")
+set(number 0)
+set(code "/* Made by serve_files.cmake. */\n#include \"serve_files.h\"\n\n")
+set(rows "")
+foreach(name type IN ZIP_LISTS names types)
+  set(url "/${name}")
+  if(name STREQUAL "index.html")
+    set(url "/")
+  endif()
+  file(READ "${PAGE}/${name}" bytes HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+  string(REGEX REPLACE "((0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,))" "\\1\n" bytes "${bytes}")
+  string(APPEND code "static const unsigned char file_${number}[] = {\n${bytes}\n};\n\n")
+  string(APPEND rows "    {\"${url}\", \"${type}; charset=utf-8\", file_${number}, sizeof file_${number}},\n")
+  math(EXPR number "${number} + 1")
+endforeach()
+string(APPEND code "const dv_serve_file dv_serve_files[] = {\n${rows}    {0},\n};\n")
+file(WRITE "${FILE}" "${code}")

@@ -1,0 +1,54 @@
+/* What has happened in a pool since divvy serve looks at it: in memory, and bounded.
+ * SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_SERVE_HISTORY_H
+#define DV_SERVE_HISTORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The oldest go when there are more, or when their texts have more bytes. */
+enum { DV_SERVE_EVENTS_MAX = 20000, DV_SERVE_EVENT_BYTES_MAX = 4 * 1024 * 1024, DV_SERVE_SAMPLES_MAX = 720 };
+
+typedef enum {
+    DV_SERVE_ITEM,   /* `what` went from one owner to another; NULL: nobody */
+    DV_SERVE_JOINED, /* the member `what` */
+    DV_SERVE_LEFT,
+    DV_SERVE_PLAN /* `what`, the reason of the plan in `to` */
+} dv_serve_event_kind;
+
+typedef struct {
+    uint64_t number; /* from 1, without gaps */
+    int64_t ms;      /* when it was seen, by the wall clock */
+    dv_serve_event_kind kind;
+    char *what, *from, *to;
+} dv_serve_event;
+
+/* How many items were where, at a time; what was so goes on until the next one. */
+typedef struct {
+    int64_t ms;
+    size_t items, unowned, moving, members;
+} dv_serve_sample;
+
+typedef struct {
+    dv_serve_event *events; /* a ring */
+    size_t first, count, bytes;
+    uint64_t last_number;
+    dv_serve_sample samples[DV_SERVE_SAMPLES_MAX]; /* likewise */
+    size_t sample_first, sample_count;
+} dv_serve_history;
+
+/* 0 or DIVVY_ENOMEM. */
+int dv_serve_history_init(dv_serve_history *history);
+void dv_serve_history_free(dv_serve_history *history);
+
+/* Adds an event; the texts are copied, `from` and `to` may be NULL. Without memory for it, it is left out. */
+void dv_serve_history_add(dv_serve_history *history, int64_t ms, dv_serve_event_kind kind, const char *what,
+                          const char *from, const char *to);
+/* The i-th from the oldest. */
+const dv_serve_event *dv_serve_history_event(const dv_serve_history *history, size_t i);
+
+/* Adds a sample, if it differs from the last one. */
+void dv_serve_history_sample(dv_serve_history *history, const dv_serve_sample *sample);
+const dv_serve_sample *dv_serve_history_sample_at(const dv_serve_history *history, size_t i);
+
+#endif

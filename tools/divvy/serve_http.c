@@ -1,0 +1,322 @@
+/* The HTTP side of divvy serve. SPDX-License-Identifier: Apache-2.0 */
+#include "serve_http.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <divvy/divvy.h>
+
+#include "command.h"
+#include "serve_files.h"
+#include "serve_guard.h"
+#include "serve_metrics.h"
+#include "serve_show.h"
+
+/* HEADERS_BYTES: what a request may have, and what an answer is written with. */
+enum { BACKLOG = 64, IDLE_S = 15, HEADERS_BYTES = 32 * 1024, TEXT_BYTES_MAX = 4096 };
+
+struct dv_serve_http {
+    dv_serve *serve;
+    struct MHD_Daemon *daemon;
+    dv_serve_guard guard;
+    pthread_t sweeper; /* ends connections whose time is over */
+    pthread_mutex_t lock;
+    pthread_cond_t woken;
+    bool sweeps, ending;
+};
+
+/* ---- answers ---- */
+
+/* What the page may do: its own files and streams, and nothing else from anywhere. */
+static const char *const headers[][2] = {
+    {"Content-Security-Policy",
+     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
+     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"},
+    {"Cache-Control", "no-store"},
+    {"Cross-Origin-Opener-Policy", "same-origin"},
+    {"Cross-Origin-Resource-Policy", "same-origin"},
+    {"Referrer-Policy", "no-referrer"},
+    {"X-Content-Type-Options", "nosniff"},
+};
+
+/* Sends the response, which it takes over; NULL ends the connection. */
+static enum MHD_Result send_response(struct MHD_Connection *connection, unsigned status, const char *type,
+                                     struct MHD_Response *response) {
+    if (!response) return MHD_NO;
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
+        MHD_add_response_header(response, headers[i][0], headers[i][1]);
+    if (status == MHD_HTTP_METHOD_NOT_ALLOWED) MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+    enum MHD_Result result = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status, const char *why) {
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(strlen(why), (void *)(uintptr_t)why, MHD_RESPMEM_PERSISTENT);
+    return send_response(connection, status, "text/plain; charset=utf-8", response);
+}
+
+/* Sends a text, which it takes over; NULL stands for a failed allocation. */
+static enum MHD_Result send_text(struct MHD_Connection *connection, const char *type, char *text) {
+    if (!text) return refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory\n");
+    struct MHD_Response *response = MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE);
+    if (!response) free(text);
+    return send_response(connection, MHD_HTTP_OK, type, response);
+}
+
+static enum MHD_Result send_file(struct MHD_Connection *connection, const dv_serve_file *file) {
+    void *bytes = (void *)(uintptr_t)file->bytes;
+    return send_response(connection, MHD_HTTP_OK, file->type,
+                         MHD_create_response_from_buffer(file->count, bytes, MHD_RESPMEM_PERSISTENT));
+}
+
+static const char json_type[] = "application/json";
+
+static enum MHD_Result send_state(dv_serve_http *http, struct MHD_Connection *connection) {
+    pthread_mutex_lock(&http->serve->lock);
+    char *text = dv_serve_show_state(http->serve);
+    pthread_mutex_unlock(&http->serve->lock);
+    return send_text(connection, json_type, text);
+}
+
+static enum MHD_Result send_metrics(dv_serve_http *http, struct MHD_Connection *connection) {
+    const char *accept = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+    bool newer = accept && strstr(accept, "application/openmetrics-text");
+    pthread_mutex_lock(&http->serve->lock);
+    char *text = dv_serve_metrics(http->serve, newer ? DV_METRICS_OPENMETRICS : DV_METRICS_PROMETHEUS);
+    pthread_mutex_unlock(&http->serve->lock);
+    return send_text(connection,
+                     newer ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                           : "text/plain; version=0.0.4; charset=utf-8",
+                     text);
+}
+
+/* ---- rows ---- */
+
+static const char *argument(struct MHD_Connection *connection, const char *name) {
+    const char *value = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, name);
+    return value && *value ? value : NULL;
+}
+
+static bool number_argument(struct MHD_Connection *connection, const char *name, size_t most, size_t *out) {
+    const char *text = argument(connection, name);
+    if (!text) return true;
+    size_t digits = strspn(text, "0123456789");
+    if (text[digits] || digits > 9) return false;
+    *out = strtoul(text, NULL, 10);
+    return *out <= most;
+}
+
+static bool table_argument(struct MHD_Connection *connection, dv_serve_table *out) {
+    static const char *const names[] = {"items", "members", "timeline", "locks", "services"};
+    const char *text = argument(connection, "table");
+    for (size_t i = 0; text && i < sizeof names / sizeof *names; i++) {
+        if (strcmp(text, names[i]) != 0) continue;
+        *out = (dv_serve_table)i;
+        return true;
+    }
+    return false;
+}
+
+static bool read_query(const dv_serve *serve, struct MHD_Connection *connection, dv_serve_query *q) {
+    *q = (dv_serve_query){.text = argument(connection, "text"),
+                          .exact = argument(connection, "exact"),
+                          .state = argument(connection, "state"),
+                          .limit = 100};
+    const char *order = argument(connection, "order");
+    q->newest = order && strcmp(order, "newest") == 0;
+    bool bounded = (!q->text || strlen(q->text) <= TEXT_BYTES_MAX) && (!q->exact || strlen(q->exact) <= TEXT_BYTES_MAX);
+    return bounded && table_argument(connection, &q->table) &&
+           number_argument(connection, "pool", serve->pool_count - 1, &q->pool) &&
+           number_argument(connection, "offset", SIZE_MAX, &q->offset) &&
+           number_argument(connection, "limit", DV_SERVE_ROWS_MAX, &q->limit);
+}
+
+static enum MHD_Result send_rows(dv_serve_http *http, struct MHD_Connection *connection) {
+    dv_serve_query query;
+    if (!read_query(http->serve, connection, &query))
+        return refuse(connection, MHD_HTTP_BAD_REQUEST, "this is no question that /rows answers\n");
+    pthread_mutex_lock(&http->serve->lock);
+    char *text = dv_serve_show_rows(http->serve, &query);
+    pthread_mutex_unlock(&http->serve->lock);
+    return send_text(connection, json_type, text);
+}
+
+/* ---- the stream ---- */
+
+static enum MHD_Result send_stream(dv_serve_http *http, struct MHD_Connection *connection, bool head) {
+    static const char type[] = "text/event-stream";
+    if (head)
+        return send_response(connection, MHD_HTTP_OK, type,
+                             MHD_create_response_from_buffer(0, (void *)(uintptr_t) "", MHD_RESPMEM_PERSISTENT));
+    dv_serve_listener *listener = dv_serve_stream_listen(http->serve->stream, connection);
+    if (!listener) return refuse(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "too many pages are open already\n");
+    struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, dv_serve_stream_read,
+                                                                      listener, dv_serve_stream_leave);
+    if (!response) dv_serve_stream_leave(listener);
+    else dv_serve_guard_phase(&http->guard, connection, DV_SERVE_STREAMING);
+    return send_response(connection, MHD_HTTP_OK, type, response);
+}
+
+/* ---- requests ---- */
+
+static const char *reason_of(unsigned status) {
+    switch (status) {
+    case MHD_HTTP_METHOD_NOT_ALLOWED: return "divvy serve is only read: GET and HEAD\n";
+    case MHD_HTTP_MISDIRECTED_REQUEST:
+        return "divvy serve answers to localhost, 127.0.0.1 and [::1] here: ask by one of those names\n";
+    case MHD_HTTP_FORBIDDEN: return "the page of another site asked\n";
+    default: return "a request of divvy serve has no body\n";
+    }
+}
+
+static enum MHD_Result answer(dv_serve_http *http, struct MHD_Connection *connection, const char *url, bool head) {
+    for (const dv_serve_file *file = dv_serve_files; file->url; file++) {
+        if (strcmp(url, file->url) == 0) return send_file(connection, file);
+    }
+    if (strcmp(url, "/metrics") == 0) return send_metrics(http, connection);
+    if (strcmp(url, "/state") == 0) return send_state(http, connection);
+    if (strcmp(url, "/rows") == 0) return send_rows(http, connection);
+    if (strcmp(url, "/events") == 0) return send_stream(http, connection, head);
+    return refuse(connection, MHD_HTTP_NOT_FOUND, "there is no such page; divvy serve has / and /metrics\n");
+}
+
+/* Called twice for each request. An answer to the first call ends the connection, so only a refusal is one. */
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
+                                  const char *version, const char *upload, size_t *upload_bytes, void **context) {
+    dv_serve_http *http = cls;
+    (void)version;
+    (void)upload;
+    (void)upload_bytes;
+    if (*context) return answer(http, connection, url, strcmp(method, MHD_HTTP_METHOD_HEAD) == 0);
+    *context = http;
+    dv_serve_guard_phase(&http->guard, connection, DV_SERVE_ANSWERED);
+    unsigned status = dv_serve_guard_judge(connection, url, method, http->serve->options->loopback);
+    return status ? refuse(connection, status, reason_of(status)) : MHD_YES;
+}
+
+/* The connection is kept for another request. */
+static void on_completed(void *cls, struct MHD_Connection *connection, void **context,
+                         enum MHD_RequestTerminationCode code) {
+    dv_serve_http *http = cls;
+    (void)context;
+    if (code == MHD_REQUEST_TERMINATED_COMPLETED_OK) dv_serve_guard_phase(&http->guard, connection, DV_SERVE_ASKING);
+}
+
+/* ---- the daemon ---- */
+
+static int listen_at(const dv_serve_options *o) {
+    int one = 1, fd = socket(o->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) return -1;
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
+        (o->address.ss_family != AF_INET6 || setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one) == 0) &&
+        bind(fd, (const struct sockaddr *)&o->address, o->address_bytes) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    int error = errno;
+    close(fd);
+    errno = error;
+    return -1;
+}
+
+static void tell_where(const dv_serve_options *o, int fd) {
+    struct sockaddr_storage at = o->address;
+    socklen_t bytes = sizeof at;
+    char host[INET6_ADDRSTRLEN] = "?";
+    getsockname(fd, (struct sockaddr *)&at, &bytes);
+    bool v6 = at.ss_family == AF_INET6;
+    const struct sockaddr_in *in = (const struct sockaddr_in *)&at;
+    const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)&at;
+    inet_ntop(at.ss_family, v6 ? (const void *)&in6->sin6_addr : (const void *)&in->sin_addr, host, sizeof host);
+    dv_command_tell(o->loopback ? DIVVY_LOG_INFO : DIVVY_LOG_WARN, "serve: http://%s%s%s:%u/ %s", v6 ? "[" : "", host,
+                    v6 ? "]" : "", ntohs(v6 ? in6->sin6_port : in->sin_port),
+                    o->loopback ? "for this machine alone"
+                                : "for everybody who reaches it, without a password and without encryption");
+}
+
+static struct MHD_Daemon *start_daemon(dv_serve_http *http, int fd) {
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
+    if (http->serve->options->address.ss_family == AF_INET6) flags |= MHD_USE_IPv6;
+    return MHD_start_daemon(flags, 0, NULL, NULL, on_request, http, MHD_OPTION_LISTEN_SOCKET, fd,
+                            MHD_OPTION_CONNECTION_LIMIT, (unsigned)DV_SERVE_CONNECTIONS_MAX,
+                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                            (size_t)HEADERS_BYTES, MHD_OPTION_NOTIFY_CONNECTION, dv_serve_guard_notify, &http->guard,
+                            MHD_OPTION_NOTIFY_COMPLETED, on_completed, http, MHD_OPTION_END);
+}
+
+/* ---- the sweeper ---- */
+
+/* A thread of its own: the main one may wait for ZooKeeper for long, and the daemon's wakes up only when somebody
+ * sends. */
+static void *sweep(void *context) {
+    dv_serve_http *http = context;
+    pthread_mutex_lock(&http->lock);
+    while (!http->ending) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_sec++;
+        pthread_cond_timedwait(&http->woken, &http->lock, &until);
+        dv_serve_guard_sweep(&http->guard);
+    }
+    pthread_mutex_unlock(&http->lock);
+    return NULL;
+}
+
+static void stop_sweeper(dv_serve_http *http) {
+    if (!http->sweeps) return;
+    pthread_mutex_lock(&http->lock);
+    http->ending = true;
+    pthread_cond_signal(&http->woken);
+    pthread_mutex_unlock(&http->lock);
+    pthread_join(http->sweeper, NULL);
+}
+
+/* ---- the whole ---- */
+
+static int start(dv_serve_http *http) {
+    const dv_serve_options *o = http->serve->options;
+    int fd = listen_at(o);
+    if (fd < 0) {
+        dv_command_say("serve: cannot listen at %s: %s", o->listen, strerror(errno));
+        return DV_EXIT_FAILED;
+    }
+    http->sweeps = pthread_create(&http->sweeper, NULL, sweep, http) == 0;
+    if (http->sweeps) http->daemon = start_daemon(http, fd);
+    if (http->daemon) {
+        tell_where(o, fd);
+        return 0;
+    }
+    dv_command_say("serve: cannot serve at %s: a thread cannot be started", o->listen);
+    close(fd);
+    return DV_EXIT_FAILED;
+}
+
+int dv_serve_http_start(dv_serve_http **out, dv_serve *serve) {
+    dv_serve_http *http = *out = calloc(1, sizeof *http);
+    if (!http) {
+        dv_command_say("out of memory");
+        return DV_EXIT_FAILED;
+    }
+    http->serve = serve;
+    pthread_mutex_init(&http->lock, NULL);
+    pthread_cond_init(&http->woken, NULL);
+    dv_serve_guard_init(&http->guard);
+    return start(http);
+}
+
+void dv_serve_http_stop(dv_serve_http *http) {
+    if (!http) return;
+    dv_serve_stream_close(http->serve->stream);
+    if (http->daemon) MHD_stop_daemon(http->daemon);
+    stop_sweeper(http);
+    free(http);
+}

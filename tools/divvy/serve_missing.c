@@ -1,0 +1,10 @@
+/* divvy serve of a build that found no libmicrohttpd. SPDX-License-Identifier: Apache-2.0 */
+#include "command.h"
+#include "serve.h"
+
+int dv_serve_run(const dv_serve_options *options) {
+    (void)options;
+    dv_command_say("serve: this divvy was built without libmicrohttpd; install libmicrohttpd-dev (so Debian calls it), "
+                   "and build divvy again");
+    return DV_EXIT_FAILED;
+}

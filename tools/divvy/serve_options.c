@@ -1,0 +1,158 @@
+/* The options of divvy serve. SPDX-License-Identifier: Apache-2.0 */
+#include "serve_options.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "command.h"
+#include "znode/path.h"
+
+const char dv_serve_name[] = "serve";
+
+static const dv_option table[] = {
+    {.name = "path",
+     .argument = "PATH",
+     .kind = DV_OPTION_TEXTS,
+     .offset = offsetof(dv_serve_options, paths),
+     .help = "a pool, an absolute znode path such as /work_queues; repeat the option for each\n"
+             "pool; required"},
+    {.name = "listen",
+     .argument = "ADDRESS",
+     .kind = DV_OPTION_TEXT,
+     .offset = offsetof(dv_serve_options, listen),
+     .help = "where to serve, as 127.0.0.1:9741, [::1]:9741 or 9741; port 0 takes a free one\n"
+             "(default: 127.0.0.1:9741)"},
+    {.name = "public",
+     .kind = DV_OPTION_FLAG,
+     .offset = offsetof(dv_serve_options, public),
+     .help = "serve at an address that other machines reach, without a password and without\n"
+             "encryption; such an address is refused otherwise"},
+    {.name = "root",
+     .argument = "PATH",
+     .kind = DV_OPTION_TEXT,
+     .offset = offsetof(dv_serve_options, root),
+     .help = "where locks, semaphores and the registry stand (default: /divvy)"},
+    {.name = "interval",
+     .argument = "DURATION",
+     .kind = DV_OPTION_DURATION,
+     .offset = offsetof(dv_serve_options, interval_ms),
+     .help = "the pause between two looks (default: 1s)",
+     .min_ms = 100,
+     .max_ms = 3600 * 1000},
+    DV_LOOK_OPTIONS(dv_serve_options, look),
+    {.name = NULL},
+};
+
+void dv_serve_options_help(void) {
+    printf("usage: divvy serve --path PATH [--path PATH ...] [--listen ADDRESS] [OPTION ...]\n"
+           "\n"
+           "Serves the pools at PATH over HTTP, until a signal comes: a page for people at /, which\n"
+           "shows members, items, moves, ownership over time, locks and the registry, and changes by\n"
+           "itself; figures for Prometheus at /metrics. Changes nothing in ZooKeeper, and takes no\n"
+           "orders.\n"
+           "\n");
+    dv_options_print(table);
+    printf("\n"
+           "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
+           "\n"
+           "Exit codes: 0 a signal ended it; 1 divvy failed, and standard error says why; 2 wrong\n"
+           "usage; 3 no server answered within --timeout, at the start.\n");
+}
+
+/* ---- where to listen ---- */
+
+static bool parse_port(const char *text, in_port_t *port) {
+    char *end = NULL;
+    unsigned long number = *text >= '0' && *text <= '9' ? strtoul(text, &end, 10) : 0;
+    *port = htons((uint16_t)number);
+    return end && *end == '\0' && number <= UINT16_MAX;
+}
+
+static bool set_ipv4(dv_serve_options *o, const char *host, in_port_t port) {
+    struct sockaddr_in *in = (struct sockaddr_in *)&o->address;
+    *in = (struct sockaddr_in){.sin_family = AF_INET, .sin_port = port};
+    o->address_bytes = sizeof *in;
+    if (inet_pton(AF_INET, host, &in->sin_addr) != 1) return false;
+    o->loopback = ntohl(in->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    return true;
+}
+
+static bool set_ipv6(dv_serve_options *o, const char *host, in_port_t port) {
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)&o->address;
+    *in6 = (struct sockaddr_in6){.sin6_family = AF_INET6, .sin6_port = port};
+    o->address_bytes = sizeof *in6;
+    if (inet_pton(AF_INET6, host, &in6->sin6_addr) != 1) return false;
+    o->loopback = IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
+    return true;
+}
+
+/* HOST:PORT, [HOST]:PORT or PORT. Names are not looked up, lest a name server decides who may read. */
+static bool parse_listen(dv_serve_options *o) {
+    char host[INET6_ADDRSTRLEN + 2] = "127.0.0.1";
+    const char *colon = strrchr(o->listen, ':');
+    in_port_t port;
+    if (!parse_port(colon ? colon + 1 : o->listen, &port)) return false;
+    if (!colon) return set_ipv4(o, host, port);
+    size_t bytes = (size_t)(colon - o->listen);
+    if (bytes == 0 || bytes >= sizeof host) return false;
+    memcpy(host, o->listen, bytes);
+    host[bytes] = '\0';
+    if (strcmp(host, "localhost") == 0) return set_ipv4(o, "127.0.0.1", port);
+    if (*host != '[' || host[bytes - 1] != ']') return set_ipv4(o, host, port);
+    host[bytes - 1] = '\0';
+    return set_ipv6(o, host + 1, port);
+}
+
+static int check_listen(dv_serve_options *o) {
+    if (!o->listen) o->listen = "9741";
+    if (!parse_listen(o)) {
+        dv_command_misused(dv_serve_name,
+                           "--listen: \"%.100s\" is no address; give 127.0.0.1:9741, [::1]:9741 or a port of its own",
+                           o->listen);
+        return -1;
+    }
+    if (o->loopback || o->public) return 0;
+    dv_command_misused(dv_serve_name,
+                       "--listen: at %.100s everybody in its network could read the pools, without a password; "
+                       "give --public if that is meant",
+                       o->listen);
+    return -1;
+}
+
+/* ---- the whole ---- */
+
+static int check_paths(const dv_serve_options *o) {
+    const char *reason = NULL;
+    if (o->paths.count == 0) return dv_command_misused(dv_serve_name, "--path is required");
+    if (o->paths.count > DV_SERVE_POOLS_MAX)
+        return dv_command_misused(dv_serve_name, "--path is given %zu times; %d are the most", o->paths.count,
+                                  DV_SERVE_POOLS_MAX);
+    for (size_t i = 0; i < o->paths.count; i++) {
+        const char *path = o->paths.texts[i];
+        if (dv_path_check(path, &reason) != 0)
+            return dv_command_misused(dv_serve_name, "--path: the path \"%.100s\" %s", path, reason);
+        for (size_t k = 0; k < i; k++) {
+            if (strcmp(o->paths.texts[k], path) == 0)
+                return dv_command_misused(dv_serve_name, "--path: %.100s is given twice", path);
+        }
+    }
+    if (dv_path_check(o->root, &reason) != 0)
+        return dv_command_misused(dv_serve_name, "--root: the path \"%.100s\" %s", o->root, reason);
+    return 0;
+}
+
+int dv_serve_options_parse(dv_serve_options *o, int argc, char **argv) {
+    *o = (dv_serve_options){.look = {.timeout_ms = DV_LOOK_TIMEOUT_MS}, .root = "/divvy", .interval_ms = 1000};
+    int outcome = dv_options_parse(dv_serve_name, table, o, argc, argv);
+    if (outcome != DV_OPTIONS_PARSED) return outcome;
+    bool good = check_paths(o) == 0 && check_listen(o) == 0 && dv_look_options_finish(&o->look, dv_serve_name) == 0;
+    return good ? DV_OPTIONS_PARSED : DV_OPTIONS_WRONG;
+}
+
+void dv_serve_options_free(dv_serve_options *o) {
+    free((void *)(uintptr_t)o->paths.texts);
+    dv_look_options_free(&o->look);
+}

@@ -1,0 +1,77 @@
+/* A pool as divvy serve remembers it: what was read last of each member and item. SPDX-License-Identifier: Apache-2.0
+ *
+ * The main thread alone changes it, with the lock of dv_serve held; all others that read it hold that lock. */
+#ifndef DV_SERVE_POOL_H
+#define DV_SERVE_POOL_H
+
+#include "serve_history.h"
+#include "status_pool.h"
+
+/* A member that is in the party, or that the plan keeps a place for. */
+typedef struct {
+    char *node; /* its name in the party; of one that is away its key in the plan */
+    char *identifier, *host, *since, *zone;
+    int64_t pid;
+    bool live, kazoo, in_plan;
+    uint32_t weight;
+    const char *state; /* one word, as of dv_status_plan_state() */
+    size_t items, planned;
+    size_t counted; /* of the items, so far */
+    bool marked, changed;
+} dv_serve_member;
+
+typedef struct {
+    char *name;
+    char *node;             /* of its directory; NULL: what our codec makes of the name */
+    dv_serve_member *owner; /* NULL while it is held: `stranger`, who is not in the party */
+    char *stranger;
+    dv_serve_member *next; /* whose it is by the plan in force; NULL: nobody's, or none is */
+    int64_t token;
+    int64_t since_ms; /* when it got its owner, or lost it; 0: not known */
+    int64_t pzxid;    /* of the directory when it was read; 0: there was none */
+    size_t waiting;
+    bool held, in_plan;
+    bool seen; /* so was the change at `since_ms`; otherwise its owner entered the queue then */
+    bool marked, changed;
+} dv_serve_item;
+
+typedef struct {
+    size_t live, absent, strays, items, owned, unowned, moving, strangers, waiting, least, most;
+    uint64_t generation; /* 0: no plan */
+    const char *reason;
+    const char *unusable; /* why a plan that stands there is not followed; NULL: it is */
+    bool in_force, found;
+    int64_t planned_ms;
+} dv_serve_counts;
+
+typedef struct {
+    const char *path;
+    dv_serve_member **members; /* by identifier, then by node */
+    size_t member_count;
+    dv_serve_item *items; /* by name, bytewise */
+    size_t item_count, item_room;
+    dv_serve_counts counts;
+    dv_serve_history history;
+    int64_t read_at_ms; /* 0: not read yet */
+    uint64_t moves;     /* items that were seen to change hands, from the start */
+    bool gone;          /* some that were shown have gone since dv_serve_pool_settle() */
+} dv_serve_pool;
+
+/* Each may fail with DIVVY_ENOMEM; then the pool has to be read as a whole again. */
+int dv_serve_pool_init(dv_serve_pool *pool, const char *path);
+/* Takes over what was read; `whole`: all that there is, otherwise all but items that are not in it. */
+int dv_serve_pool_apply(dv_serve_pool *pool, const dv_status *status, bool whole, int64_t planned_ms);
+void dv_serve_pool_free(dv_serve_pool *pool);
+
+/* Forgets which members and items have changed, after they were told. */
+void dv_serve_pool_settle(dv_serve_pool *pool);
+
+dv_serve_item *dv_serve_pool_find(const dv_serve_pool *pool, const char *name);
+/* Returns who owns it, or NULL. */
+const char *dv_serve_item_owner(const dv_serve_item *item);
+/* Returns whether the plan gives it to a live member that does not have it yet. */
+bool dv_serve_item_is_moving(const dv_serve_item *item);
+/* Returns one word: "owned", "moving", "stranger", "unowned", or "kept" for a member that is away. */
+const char *dv_serve_item_state(const dv_serve_item *item);
+
+#endif

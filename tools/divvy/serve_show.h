@@ -1,0 +1,33 @@
+/* What divvy serve has read, as JSON for its page. SPDX-License-Identifier: Apache-2.0
+ *
+ * Each returns one line, malloc'ed, or NULL when an allocation fails. With the lock of dv_serve held. */
+#ifndef DV_SERVE_SHOW_H
+#define DV_SERVE_SHOW_H
+
+#include "serve.h"
+
+enum { DV_SERVE_ROWS_MAX = 500 };
+
+typedef enum { DV_SERVE_ITEMS, DV_SERVE_MEMBERS, DV_SERVE_TIMELINE, DV_SERVE_LOCKS, DV_SERVE_SERVICES } dv_serve_table;
+
+/* A part of a table. */
+typedef struct {
+    dv_serve_table table;
+    size_t pool;       /* of those that belong to one */
+    const char *text;  /* rows that have it in a name; NULL: all */
+    const char *exact; /* rows with that very name; NULL: all */
+    const char *state; /* items in that state; NULL: all */
+    size_t offset, limit;
+    bool newest; /* items that changed last come first */
+} dv_serve_query;
+
+/* What the page begins with: the pools and their figures, without rows. */
+char *dv_serve_show_state(const dv_serve *serve);
+/* The rows, how many match, and how many there are. */
+char *dv_serve_show_rows(const dv_serve *serve, const dv_serve_query *query);
+/* What differs from what was told last: figures, members, items, events since the event `told`. */
+char *dv_serve_show_changes(const dv_serve *serve, size_t pool, const dv_serve_counts *before, uint64_t told);
+/* What there is of locks and of the registry, in figures; whether the last look failed. */
+char *dv_serve_show_rest(const dv_serve *serve);
+
+#endif
