@@ -3,7 +3,7 @@
 # Found by the package bash-completion where it is installed as share/bash-completion/completions/divvy; to be sourced
 # otherwise. test/live/test_command_pages.py checks it against the options that there are.
 
-_divvy_subcommands="lock partition status explain locks services announce plan drain help"
+_divvy_subcommands="lock partition status explain history locks services announce plan drain help"
 
 _divvy_tls_options="--tls-ca --tls-cert --tls-key --tls-key-password-file --sasl-user --sasl-password-file
     --sasl-mechanism"
@@ -25,7 +25,7 @@ _divvy_options() {
         echo "--path --items-from --item --json --watch --interval --connect --timeout --auth-file $_divvy_tls_options
             --verbose --help"
         ;;
-    explain)
+    explain | history)
         echo "--path --json --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
         ;;
     locks)
