@@ -12,8 +12,10 @@
 
 #include "divvy/assign.h"
 #include "divvy/client.h"
+#include "divvy/election.h"
 #include "divvy/error.h"
 #include "divvy/lock.h"
+#include "divvy/metrics.h"
 #include "divvy/partition.h"
 #include "divvy/partitioner.h"
 #include "divvy/party.h"

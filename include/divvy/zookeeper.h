@@ -30,6 +30,7 @@
 #include <zookeeper/zookeeper.h>
 
 #include "divvy/client.h"
+#include "divvy/election.h"
 #include "divvy/lock.h"
 #include "divvy/partitioner.h"
 
@@ -147,6 +148,15 @@ DIVVY_API int divvy_partitioner_guard(divvy_partitioner *p, const char *item, zo
  *   DIVVY_ENOMEM, DIVVY_EFORK
  */
 DIVVY_API int divvy_lock_guard(divvy_lock *lock, zoo_op_t *op);
+
+/**
+ * Makes the same check for an election that this one leads.
+ * @return 0, or
+ *   DIVVY_ENOTHELD it does not lead, or the session's deadline has passed
+ *   DIVVY_EINVAL   election or op is NULL
+ *   DIVVY_ENOMEM, DIVVY_EFORK
+ */
+DIVVY_API int divvy_election_guard(divvy_election *election, zoo_op_t *op);
 
 /** Releases what a guard owns, and zeroes it. Does nothing for a zeroed one and for NULL. Thread: any. */
 DIVVY_API void divvy_guard_end(zoo_op_t *op);

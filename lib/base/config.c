@@ -24,6 +24,11 @@ void divvy_lock_config_init(divvy_lock_config *config, size_t size) {
     dv_config_init(config, size, &defaults, sizeof defaults);
 }
 
+void divvy_election_config_init(divvy_election_config *config, size_t size) {
+    static const divvy_election_config defaults = DIVVY_ELECTION_CONFIG_INIT;
+    dv_config_init(config, size, &defaults, sizeof defaults);
+}
+
 void divvy_semaphore_config_init(divvy_semaphore_config *config, size_t size) {
     static const divvy_semaphore_config defaults = DIVVY_SEMAPHORE_CONFIG_INIT;
     dv_config_init(config, size, &defaults, sizeof defaults);

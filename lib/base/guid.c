@@ -42,8 +42,13 @@ void dv_guid_next(dv_guid_source *source, int64_t session_id, char out[DV_GUID_B
     out[bytes] = '\0';
 }
 
+enum { BOTH_DIGITS = 2 * DIGITS_MAX }; /* of the session and of the client */
+
+bool dv_guid_is_of_same_session(const char *name, const char *own) {
+    return strnlen(name, BOTH_DIGITS) == BOTH_DIGITS && strncmp(name, own, BOTH_DIGITS) == 0;
+}
+
 bool dv_guid_is_of_former_session(const char *name, const char *own) {
-    enum { BOTH_DIGITS = 2 * DIGITS_MAX }; /* of the session and of the client */
     if (strnlen(name, BOTH_DIGITS) < BOTH_DIGITS || strnlen(own, BOTH_DIGITS) < BOTH_DIGITS) return false;
     bool same_client = memcmp(name + DIGITS_MAX, own + DIGITS_MAX, DIGITS_MAX) == 0;
     return same_client && memcmp(name, own, DIGITS_MAX) != 0;

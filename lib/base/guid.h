@@ -18,6 +18,9 @@ enum { DV_GUID_BYTES = 40 };
  * has 23 to 33 bytes, all of them letters and digits. Equal only for an equal session, client and counter. */
 void dv_guid_next(dv_guid_source *source, int64_t session_id, char out[DV_GUID_BYTES]);
 
+/* Returns whether one client drew both names, or what they begin with, for one session. */
+bool dv_guid_is_of_same_session(const char *name, const char *own);
+
 /* Returns whether `name` begins with a name that the client which drew `own` drew for another session of its own. */
 bool dv_guid_is_of_former_session(const char *name, const char *own);
 

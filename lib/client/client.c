@@ -132,6 +132,7 @@ static int open_backend(divvy_client *client, dv_backend_new_fn make, void *cont
     if (error == DIVVY_EINVAL)
         return dv_fail(NULL, error, "open: the connect string \"%.200s\" %s", client->config.hosts, reason);
     if (error) return dv_fail_plainly(NULL, error);
+    client->znode->round_trips.scale = &dv_scale_round_trip;
     client->chroot = strdup(client->znode->backend->chroot(client->znode));
     client->batch = dv_batch_new(client->znode);
     if (!client->chroot || !client->batch) return dv_fail_plainly(NULL, DIVVY_ENOMEM);
@@ -168,6 +169,7 @@ static int new_client(divvy_client **out, const divvy_client_config *config) {
     pthread_mutex_init(&client->queue_mutex, NULL);
     init_condition(&client->changed);
     init_condition(&client->callback_ready);
+    dv_client_figures_init(&client->figures);
     dv_session_init(client);
     assert(client->life == DV_CLIENT_OPEN && client->state == DIVVY_CONNECTING);
     *out = client;
@@ -378,17 +380,29 @@ divvy_session_state divvy_client_state(const divvy_client *c) {
     return state;
 }
 
+int64_t dv_client_time_left_ms(divvy_client *client, int64_t now) {
+    int64_t left_ms = dv_client_alive_at(client, now) ? atomic_load(&client->alive_until) - now : 0;
+    return left_ms > 0 ? left_ms : 0;
+}
+
 int64_t divvy_client_time_left_ms(const divvy_client *c) {
     divvy_client *client = mutable(c);
     if (dv_client_enter(client) != 0) return 0;
-    int64_t now = dv_client_now(client);
-    int64_t left_ms = dv_client_alive_at(client, now) ? atomic_load(&client->alive_until) - now : 0;
+    int64_t left_ms = dv_client_time_left_ms(client, dv_client_now(client));
     dv_client_unlock(client);
-    return left_ms > 0 ? left_ms : 0;
+    return left_ms;
 }
 
 int64_t divvy_client_session_id(const divvy_client *client) {
     return client ? atomic_load(&mutable(client)->session_id) : 0;
+}
+
+void dv_client_fill_stats(const divvy_client *client, divvy_stats *out) {
+    client->znode->backend->stats(client->znode, out);
+    out->session_events = client->session_events;
+    out->events = client->event_count;
+    out->ephemerals = client->ephemeral_count;
+    out->ephemeral_path_bytes = client->ephemerals.used_bytes;
 }
 
 int divvy_client_stats(const divvy_client *c, divvy_stats *out) {
@@ -396,11 +410,7 @@ int divvy_client_stats(const divvy_client *c, divvy_stats *out) {
     if (!out) return dv_fail(client, DIVVY_EINVAL, "stats: out is NULL");
     int error = dv_client_enter(client);
     if (error) return error;
-    client->znode->backend->stats(client->znode, out);
-    out->session_events = client->session_events;
-    out->events = client->event_count;
-    out->ephemerals = client->ephemeral_count;
-    out->ephemeral_path_bytes = client->ephemerals.used_bytes;
+    dv_client_fill_stats(client, out);
     dv_client_unlock(client);
     return 0;
 }

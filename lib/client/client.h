@@ -14,6 +14,7 @@
 #include "base/guid.h"
 #include "client/clock.h"
 #include "client/error.h"
+#include "client/figures.h"
 #include "client/timers.h"
 #include "divvy/client.h"
 #include "znode/batch.h"
@@ -154,6 +155,8 @@ struct divvy_client {
     dv_budget ephemerals, watched;
     uint64_t lasting_count; /* of the ephemeral nodes: those that a loss leaves where they are */
     uint64_t ephemeral_count, session_events, event_count;
+    dv_client_figures figures;
+    dv_figure_source *figure_sources;
     dv_guid_source guids;
 };
 
@@ -290,6 +293,10 @@ int dv_client_open_on(divvy_client **out, const divvy_client_config *config, boo
 /* Opens a client that may own something. Exported for libdivvy_testing of the same version, and nobody else. */
 DIVVY_API int divvy_private_client_open(divvy_client **out, const divvy_client_config *config, dv_backend_new_fn make,
                                         void *context);
+/* With the client lock held: for how long the session is certainly alive; 0: nothing is believed. */
+int64_t dv_client_time_left_ms(divvy_client *client, int64_t now);
+/* Fills in all of it, with the client lock held. */
+void dv_client_fill_stats(const divvy_client *client, divvy_stats *out);
 /* Moves the life on by one step. With the client lock held. */
 void dv_client_life_enter(divvy_client *client, dv_client_life to);
 void dv_client_ref(divvy_client *client);

@@ -173,6 +173,7 @@ static void end_session(divvy_client *client, divvy_session_state state, int err
     dv_timer_cancel(&client->deadline_timer);
     dv_timer_cancel(&client->beat_timer);
     client->end_error = error;
+    client->figures.losses++;
     atomic_store(&client->alive_until, DV_PASSED);
     snprintf(client->end_reason, sizeof client->end_reason, "%s", reason);
     set_state(client, state);

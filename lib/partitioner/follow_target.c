@@ -213,6 +213,7 @@ void dv_follow_apply(dv_follower *f, bool settled, int64_t now) {
         if (own_member(f)) dv_follow_leave_again(f);
         dv_follow_tell(f, plan_of(f), own_member(f));
     }
+    dv_tally_plan(p, s == BY_PLAN ? plan_of(f)->header.generation : 0, now);
     f->agrees = agrees(f, s);
     if (s == KEEP) { /* D34: what a rule of names gave is kept until a plan says something else. */
         if (settled) p->change_seen = false;

@@ -23,9 +23,19 @@ static bool may_stay(const dv_item *item) {
     return item->plain || !p->kazoo_seen; /* P11 */
 }
 
-bool dv_give_keeps(const dv_item *item, int64_t now) {
+static bool may_wait(const dv_item *item, int64_t now) {
     bool withdrawn = item->partitioner->withdrawn; /* T8: it leaves, by T5, when the user has released it */
-    return may_stay(item) && !withdrawn && now < due_of(item) && !is_ready(item);
+    return may_stay(item) && !withdrawn && now < due_of(item);
+}
+
+bool dv_give_keeps(const dv_item *item, int64_t now) {
+    return may_wait(item, now) && !is_ready(item);
+}
+
+/* T3: what is revoked while the note cannot be written would have no owner for that time, too. */
+static bool keeps_on(const dv_item *item, int64_t now) {
+    const struct dv_handover *h = item->partitioner->handover;
+    return dv_give_keeps(item, now) || (may_wait(item, now) && (h->writing || h->waiting));
 }
 
 bool dv_give_lists(const dv_item *item) {
@@ -42,7 +52,7 @@ void dv_give_update(divvy_partitioner *p, int64_t now) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
         if (dv_give_lists(item) != item->in_leaving) h->dirty = true;
-        item->kept = !item->revoked && dv_give_keeps(item, now);
+        item->kept = !item->revoked && keeps_on(item, now);
         /* Whether its next owner has a note is seen in a moment; else it is not leaving, but revoked. */
         bool leaving = item->kept && item->taker->standing != DV_NOTE_UNREAD;
         if (leaving == item->leaving) continue;

@@ -7,12 +7,16 @@
 #include "partitioner/handover.h"
 #include "znode/path.h"
 
-static void set_wanted(divvy_partitioner *p, dv_item *item, bool wanted) {
-    if (item->wanted == wanted) return;
+/* Returns whether that is a change. */
+static bool set_wanted(divvy_partitioner *p, dv_item *item, bool wanted, int64_t now) {
+    if (item->wanted == wanted) return false;
     item->wanted = wanted;
+    if (wanted) dv_tally_wanted(item, now);
+    else dv_tally_unwanted(item);
     p->wanted_count += wanted ? 1 : (size_t)-1;
     if (item->held) p->wanted_held += wanted ? 1 : (size_t)-1;
     assert(p->wanted_held <= p->wanted_count);
+    return true;
 }
 
 static void set_held(divvy_partitioner *p, dv_item *item, bool held) {
@@ -28,17 +32,19 @@ static bool may_want(const divvy_partitioner *p, const dv_item *item) {
     return !item->too_long && (p->life != DV_LIFE_HANDING_OVER || (item->shown && !p->withdrawn));
 }
 
-void dv_items_set_target(divvy_partitioner *p, const uint8_t *mine) {
+bool dv_items_set_target(divvy_partitioner *p, const uint8_t *mine, int64_t now) {
+    bool changed = false;
     for (size_t i = 0; i < dv_item_count(p); i++) {
-        if (!dv_item_at(p, i)->dealt) set_wanted(p, dv_item_at(p, i), false);
+        if (!dv_item_at(p, i)->dealt) changed |= set_wanted(p, dv_item_at(p, i), false, now);
     }
     for (size_t i = 0; i < p->dealt->count; i++) {
         dv_item *item = dv_table(p)->dealt[i];
-        set_wanted(p, item, mine[i] != 0 && may_want(p, item));
+        changed |= set_wanted(p, item, mine[i] != 0 && may_want(p, item), now);
     }
     assert(p->wanted_count <= p->dealt->count);
     p->unfit = 0; /* until a claim has tried */
     p->target_valid = true;
+    return changed;
 }
 
 bool dv_items_refuse_encoded(divvy_partitioner *p) {
@@ -46,7 +52,7 @@ bool dv_items_refuse_encoded(divvy_partitioner *p) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
         if (item->plain || !item->wanted) continue;
-        set_wanted(p, item, false);
+        set_wanted(p, item, false, 0);
         any = true;
     }
     return any;
@@ -67,7 +73,7 @@ bool dv_items_complete(const divvy_partitioner *p) {
            dv_client_believed(p->object.client);
 }
 
-void dv_items_show(divvy_partitioner *p, size_t i) {
+void dv_items_show(divvy_partitioner *p, size_t i, int64_t now) {
     dv_item *item = dv_item_at(p, i);
     assert(!item->shown && item->held);
     item->shown = true;
@@ -76,17 +82,20 @@ void dv_items_show(divvy_partitioner *p, size_t i) {
     item->token = dv_contender_token(item->place); /* C7: the czxid of the place fences */
     assert(item->token > 0 && !item->revoked);
     p->shown_count++;
+    dv_tally_owned(item, now);
     dv_items_note_owned(p, i);
     dv_snapshot_changed(p);
     dv_report_gain(item);
 }
 
-void dv_items_hide(divvy_partitioner *p, size_t i) {
+void dv_items_hide(divvy_partitioner *p, size_t i, int64_t now) {
     dv_item *item = dv_item_at(p, i);
     assert(item->shown);
     assert(!item->revoked && p->shown_count > 0);
     item->shown = item->kept = item->leaving = false;
     p->shown_count--;
+    dv_tally_disowned(item, now);
+    if (item->wanted) dv_tally_wanted(item, now);
     dv_items_note_owned(p, i);
     dv_items_prune(item);
 }
@@ -145,7 +154,7 @@ static void on_held(void *owner, dv_contender *contender, int64_t now) {
     (void)contender;
     set_held(p, item, true);
     bool shows = p->config.mode == DIVVY_INCREMENTAL && p->life != DV_LIFE_LEAVING; /* P17: who leaves gains nothing */
-    if (shows && dv_client_believed(p->object.client)) dv_items_show(p, item->index);
+    if (shows && dv_client_believed(p->object.client)) dv_items_show(p, item->index, now);
     dv_state_check_complete(p, now);
 }
 
@@ -203,6 +212,7 @@ static void on_gone(void *owner, dv_contender *contender, int64_t now) {
         if (--p->departing == 0) claim_later(p);
         give_up_directory(p, item);
     }
+    if (!item->shown) dv_tally_free(item, now);
     dv_client_changed(p->object.client);
     dv_state_check_complete(p, now);
     if (p->life >= DV_LIFE_FINISHING) dv_items_tidy(p, now);

@@ -38,6 +38,7 @@ static void release(dv_object *object) {
     dv_timer_cancel(&p->leave_timer);
     dv_timer_cancel(&p->audit_timer);
     dv_timer_cancel(&p->collect_timer);
+    dv_tally_stop(p);
     dv_report_destroyed(p);
     divvy_partition_unref(p->snapshot);
     dv_members_free(&p->party);
@@ -80,6 +81,7 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
         return error;
     }
     dv_object_init(&p->object, client, release);
+    dv_tally_init(p);
     dv_report_init(p);
     dv_items_init(p);
     p->state_timer.fire = dv_state_timer;
@@ -105,6 +107,7 @@ void divvy_partitioner_destroy(divvy_partitioner *p) {
     dv_client_lock(client);
     if (p->life < DV_LIFE_FINISHING) dv_life_enter(p, DV_LIFE_TIDIED); /* Only finish() tidies. */
     dv_partitioner_give_up(p, dv_client_now(client));
+    dv_tally_stop(p);
     dv_object_destroy(&p->object);
     dv_client_unlock(client);
     dv_client_unref(client);

@@ -50,6 +50,8 @@ typedef struct dv_item {
     bool prepared, prepare_seen; /* he said so; he has seen it in a snapshot */
     bool in_leaving, in_ready;   /* our note says so */
     bool told_leaving, told_prepare;
+    bool waits, unowned; /* tally.c: in the share and not owned; owned no longer, and its lock not gone yet */
+    int64_t waits_since, unowned_since;
     uint32_t number;    /* in the set that is dealt, while it is dealt */
     bool has_directory; /* as far as we know */
     bool making_directory;
@@ -95,6 +97,17 @@ typedef struct {
     dv_member *members;
     size_t count;
 } dv_members;
+
+/* Counts for the metrics: tally.c. */
+typedef struct {
+    dv_figure_source source;
+    uint64_t rebalances[DV_REASONS];
+    dv_histogram durations, waits, unowned;
+    bool is_under_way; /* a rebalance */
+    int64_t began_at;
+    uint64_t generation; /* of the plan that we go by; 0: none */
+    int64_t plan_since;
+} dv_tally;
 
 /* A partitioner's life, which goes down this list, and back only after a rejoin. dv_life_enter() has the table. The
  * partitioner is in FAILURE from DV_LIFE_FAILED on. */
@@ -168,6 +181,7 @@ struct divvy_partitioner {
     struct dv_handover *handover;    /* NULL: nothing is handed over */
     const dv_plan_sizes *plan_sizes; /* of plans that we write; NULL: those of plan/text.h, but in tests */
     dv_said said;
+    dv_tally tally;
 
     dv_event report, claim; /* posted while gains wait to be told, or places to be claimed, together */
     bool report_posted, claim_posted;
@@ -271,7 +285,8 @@ void dv_state_timer(dv_timer *timer, int64_t now);
 
 /* ---- items.c ---- */
 void dv_items_init(divvy_partitioner *p);
-void dv_items_set_target(divvy_partitioner *p, const uint8_t *mine);
+/* Returns whether it is another target. */
+bool dv_items_set_target(divvy_partitioner *p, const uint8_t *mine, int64_t now);
 /* Takes the items whose names kazoo cannot share out of the target. Returns whether there were any. */
 bool dv_items_refuse_encoded(divvy_partitioner *p);
 /* Places inside the target that are missing are entered, as far as they fit. */
@@ -283,8 +298,8 @@ void dv_items_leave_place(divvy_partitioner *p, size_t i);
 void dv_items_leave_all(divvy_partitioner *p, bool shown_too);
 bool dv_items_complete(const divvy_partitioner *p);
 bool dv_items_lack_shown(const divvy_partitioner *p);
-void dv_items_show(divvy_partitioner *p, size_t i);
-void dv_items_hide(divvy_partitioner *p, size_t i);
+void dv_items_show(divvy_partitioner *p, size_t i, int64_t now);
+void dv_items_hide(divvy_partitioner *p, size_t i, int64_t now);
 /* The directories that are there already, one read for all; then `ready`. */
 void dv_items_read_directories(divvy_partitioner *p);
 /* Reads them again when the target has items whose directory we do not know; places are entered after that. */
@@ -327,6 +342,25 @@ void dv_target_warn_of_strays(divvy_partitioner *p, const dv_members *party);
 bool dv_target_has_kazoo(const dv_members *party);
 /* By a rule of names: 0 with mine[] filled, DIVVY_ENOENT when we are not among them, or an error to fail with. */
 int dv_target_compute(divvy_partitioner *p, const dv_members *party, const char *own_node, uint8_t *mine);
+
+/* ---- tally.c ---- */
+void dv_tally_init(divvy_partitioner *p);
+void dv_tally_stop(divvy_partitioner *p);
+/* This member's share changes, or is lost. A rebalance begins, if none is under way. */
+void dv_tally_begin(divvy_partitioner *p, int reason, int64_t now);
+/* Ends the rebalance, if the member has its share and nothing else. */
+void dv_tally_end(divvy_partitioner *p, int64_t now);
+/* The partitioner is in FAILURE: its rebalance has no end. */
+void dv_tally_failed(divvy_partitioner *p);
+/* The member goes by the plan of this generation; 0: by none. */
+void dv_tally_plan(divvy_partitioner *p, uint64_t generation, int64_t now);
+/* The item is in the target; or is not; or is owned from now on. */
+void dv_tally_wanted(dv_item *item, int64_t now);
+void dv_tally_unwanted(dv_item *item);
+void dv_tally_owned(dv_item *item, int64_t now);
+/* The item is owned no longer; its lock is gone, or it is owned again. */
+void dv_tally_disowned(dv_item *item, int64_t now);
+void dv_tally_free(dv_item *item, int64_t now);
 
 /* ---- audit.c ---- */
 void dv_audit_init(divvy_partitioner *p, int64_t now);

@@ -81,6 +81,7 @@ static void revoke(divvy_partitioner *p, bool everything, int reason, int64_t no
         item->revoked = true;
         item->kept = item->leaving = false;
         dv_items_note_owned(p, i);
+        dv_tally_disowned(item, now);
         dv_report_item(item, reason);
     }
     p->suspended_again = false;
@@ -93,7 +94,8 @@ void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reas
     if (p->state == DIVVY_FAILURE) return;
     p->target_reason = reason;
     p->change_seen = false;
-    dv_items_set_target(p, mine);
+    bool changed = dv_items_set_target(p, mine, now);
+    if (changed && !(eager(p) && p->tally.is_under_way)) dv_tally_begin(p, reason, now); /* P5: it began when seen */
     dv_give_update(p, now);
     bool lacks_shown = p->state != DIVVY_RELEASE && dv_items_lack_shown(p);
     dv_items_drop_unwanted(p);
@@ -101,6 +103,7 @@ void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reas
     dv_items_refresh_directories(p);
     dv_items_claim(p, now);
     dv_state_reconsider(p, now);
+    dv_tally_end(p, now);
     /* P4: only a RELEASE shows what is outside the target. */
     assert(p->state == DIVVY_RELEASE || !dv_items_lack_shown(p));
 }
@@ -128,6 +131,7 @@ void dv_state_change_seen(divvy_partitioner *p, int64_t now) {
     p->change_seen = true;
     if (!eager(p) || p->state != DIVVY_ACQUIRED) return;
     p->target_valid = false;
+    dv_tally_begin(p, DIVVY_REASON_MEMBERS, now);
     revoke(p, true, DIVVY_REASON_MEMBERS, now);
     assert(p->state == DIVVY_RELEASE);
 }
@@ -136,6 +140,7 @@ void dv_state_change_seen(divvy_partitioner *p, int64_t now) {
 void dv_state_kazoo_seen(divvy_partitioner *p, int64_t now) {
     p->kazoo_seen = true;
     if (p->state == DIVVY_FAILURE || !dv_items_refuse_encoded(p)) return;
+    dv_tally_begin(p, DIVVY_REASON_MEMBERS, now);
     dv_give_update(p, now);
     dv_items_drop_unwanted(p);
     if (eager(p)) dv_state_change_seen(p, now); /* P5, though the watch that tells of the change has not fired yet */
@@ -148,8 +153,9 @@ void dv_state_item_lost(divvy_partitioner *p, size_t i, int64_t now) {
     assert(!dv_item_at(p, i)->held);
     if (dv_item_at(p, i)->shown) {
         dv_item_at(p, i)->revoked = false;
-        dv_items_hide(p, i);
+        dv_items_hide(p, i, now);
         dv_snapshot_changed(p);
+        dv_tally_begin(p, DIVVY_REASON_FOREIGN, now);
         dv_report_item(dv_item_at(p, i), DIVVY_REASON_FOREIGN);
         dv_report_flush(p);
     }
@@ -158,10 +164,10 @@ void dv_state_item_lost(divvy_partitioner *p, size_t i, int64_t now) {
     else move(p, DIVVY_ALLOCATING, now);
 }
 
-static void show_all_held(divvy_partitioner *p) {
+static void show_all_held(divvy_partitioner *p, int64_t now) {
     if (p->life == DV_LIFE_LEAVING) return; /* P17: who leaves gains nothing */
     for (size_t i = 0; i < dv_item_count(p); i++) {
-        if (dv_item_at(p, i)->wanted && dv_item_at(p, i)->held && !dv_item_at(p, i)->shown) dv_items_show(p, i);
+        if (dv_item_at(p, i)->wanted && dv_item_at(p, i)->held && !dv_item_at(p, i)->shown) dv_items_show(p, i, now);
     }
 }
 
@@ -171,15 +177,16 @@ void dv_state_check_complete(divvy_partitioner *p, int64_t now) {
     if (goes) return; /* T8, D41: its end comes next */
     if (eager(p)) {
         if (p->change_seen) return;
-        show_all_held(p); /* kazoo's users see nothing of a share before it is complete */
+        show_all_held(p, now); /* kazoo's users see nothing of a share before it is complete */
     }
     move(p, DIVVY_ACQUIRED, now);
+    dv_tally_end(p, now);
 }
 
 /* P10: what was held, or was to be prepared for, before the session clock had proven anything is told when it has. */
 void dv_state_proven(divvy_partitioner *p, int64_t now) {
     if (p->state == DIVVY_FAILURE) return;
-    if (!eager(p)) show_all_held(p);
+    if (!eager(p)) show_all_held(p, now);
     dv_take_proven(p);
     dv_state_check_complete(p, now);
 }
@@ -192,13 +199,15 @@ static void give_up_revoked(divvy_partitioner *p, int64_t now) {
         if (!item->revoked) continue;
         item->revoked = false;
         if (item->wanted && item->held && p->target_valid && !eager(p) && p->life != DV_LIFE_LEAVING) {
+            dv_tally_free(item, now);
             dv_items_note_owned(p, i);
         } else if (dv_give_keeps(item, now)) {
             item->kept = item->leaving = true;
+            dv_tally_free(item, now);
             dv_items_note_owned(p, i);
         } else {
             dv_items_leave_place(p, i);
-            dv_items_hide(p, i);
+            dv_items_hide(p, i, now);
         }
         assert(!item->shown || (item->held && (item->wanted || item->kept)));
         dv_report_item(item, DIVVY_REASON_RELEASED);
@@ -237,16 +246,19 @@ int dv_state_release(divvy_partitioner *p, uint64_t state_id, int64_t now) {
 void dv_state_suspend(divvy_partitioner *p, int64_t now) {
     if (p->config.on_suspend != DIVVY_RELEASE_ON_SUSPEND || p->state == DIVVY_FAILURE) return;
     if (p->state == DIVVY_RELEASE) p->suspended_again = p->shown_count > 0 && !eager(p);
-    else revoke(p, true, DIVVY_REASON_SUSPEND, now);
+    else {
+        dv_tally_begin(p, DIVVY_REASON_SUSPEND, now);
+        revoke(p, true, DIVVY_REASON_SUSPEND, now);
+    }
 }
 
 /* Hides all that is shown, without a RELEASE: it is lost. */
-static void lose_all_shown(divvy_partitioner *p, int reason) {
+static void lose_all_shown(divvy_partitioner *p, int reason, int64_t now) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
         if (!item->shown) continue;
         item->revoked = false;
-        dv_items_hide(p, i);
+        dv_items_hide(p, i, now);
         dv_report_item(item, reason);
     }
     dv_snapshot_changed(p);
@@ -261,7 +273,8 @@ void dv_state_lose(divvy_partitioner *p, int64_t now) {
     divvy_partition_state from = enter(p, DIVVY_RELEASE, now);
     p->suspended_again = false;
     dv_life_enter(p, DV_LIFE_REJOINING);
-    lose_all_shown(p, DIVVY_REASON_SESSION);
+    dv_tally_begin(p, DIVVY_REASON_SESSION, now);
+    lose_all_shown(p, DIVVY_REASON_SESSION, now);
     dv_report_state(p, from, DIVVY_RELEASE);
     dv_members_stop(p);
 }
@@ -276,11 +289,12 @@ void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, con
     va_end(arguments);
     p->failure = error;
     dv_timer_cancel(&p->leave_timer);
+    dv_tally_failed(p);
     divvy_partition_state from = enter(p, DIVVY_FAILURE, now);
     bool was_leaving = p->life == DV_LIFE_LEAVING || (p->life == DV_LIFE_HANDING_OVER && p->lost_session);
     if (p->life < DV_LIFE_FAILED) dv_life_enter(p, DV_LIFE_FAILED);
     dv_items_leave_all(p, false);
-    lose_all_shown(p, reason);
+    lose_all_shown(p, reason, now);
     dv_report_state(p, from, DIVVY_FAILURE);
     dv_members_stop(p);
     assert(p->life >= DV_LIFE_FAILED && p->shown_count == 0);

@@ -15,6 +15,37 @@ int dv_acquisition_fail(const dv_acquisition *a, int error, const char *reason) 
                    reason && *reason ? reason : divvy_strerror(error));
 }
 
+/* ---- figures ---- */
+
+static dv_recipe_figures *figures_of(const dv_acquisition *a) {
+    return &a->object.client->figures.recipes[a->recipe];
+}
+
+static void count_asked(dv_acquisition *a, int64_t now) {
+    a->asked_at = now;
+    figures_of(a)->waiting++;
+}
+
+static void count_answered(const dv_acquisition *a, int result) {
+    dv_recipe_figures *figures = figures_of(a);
+    assert(figures->waiting > 0);
+    figures->waiting--;
+    if (result == 0) dv_histogram_add_ms(&figures->waits, a->held_since - a->asked_at);
+    else figures->failed++;
+}
+
+static void count_held(dv_acquisition *a, int64_t now) {
+    a->held_since = now;
+    figures_of(a)->held++;
+}
+
+static void count_let_go(const dv_acquisition *a) {
+    dv_recipe_figures *figures = figures_of(a);
+    assert(figures->held > 0);
+    figures->held--;
+    dv_histogram_add_ms(&figures->holds, dv_client_now(a->object.client) - a->held_since);
+}
+
 /* ---- the end of an acquire ---- */
 
 static void call_done(dv_callback *callback) {
@@ -53,6 +84,7 @@ static void give_up(dv_acquisition *a) {
 void dv_acquisition_finish(dv_acquisition *a, int result) {
     dv_acquire *acquire = a->acquire;
     assert(acquire && !acquire->ended);
+    count_answered(a, result);
     a->acquire = NULL;
     dv_timer_cancel(&a->deadline_timer);
     if (result != 0) give_up(a);
@@ -75,11 +107,12 @@ static void settle(dv_acquisition *a, int64_t now) {
     if (!dv_client_alive_at(a->object.client, now)) return;
     assert(atomic_load(&a->token) == 0);
     atomic_store(&a->token, a->kind->hold(a->ticket, now));
+    count_held(a, now);
     dv_acquisition_finish(a, 0);
 }
 
 static void let_go(dv_acquisition *a) {
-    atomic_store(&a->token, 0);
+    if (atomic_exchange(&a->token, 0)) count_let_go(a);
     if (a->kind->let_go) a->kind->let_go(a);
     give_up(a);
     dv_client_changed(a->object.client);
@@ -108,6 +141,7 @@ static void release_lost(dv_callback *callback) {
 static void lose(dv_acquisition *a, const char *why) {
     assert(atomic_load(&a->token) != 0);
     dv_client_log(a->object.client, DIVVY_LOG_WARN, "the %s %s was held and is lost: %s", a->kind->name, a->path, why);
+    figures_of(a)->lost++;
     let_go(a);
     if (!a->tells_loss) return;
     assert(!a->telling_lost);
@@ -134,6 +168,14 @@ void dv_ticket_waits(dv_ticket *ticket) {
         if (other != a->ticket && a->kind->waits_for(ticket, other)) return;
     }
     dv_acquisition_finish(a, DIVVY_EBUSY);
+}
+
+void dv_ticket_yield(dv_ticket *ticket) {
+    dv_acquisition *a = ticket->acquisition;
+    assert(a->ticket == ticket && !ticket->first && a->acquire);
+    give_up(a);
+    a->missing_count = 0;
+    dv_acquisition_proceed(a);
 }
 
 bool dv_ticket_failed(dv_ticket *ticket) {
@@ -229,15 +271,17 @@ static void release(dv_object *object) {
     dv_client_unref(client);
 }
 
-void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acquisition_kind *kind, const char *path,
-                         bool tells_loss) {
+void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acquisition_kind *kind, dv_recipe recipe,
+                         const char *path, bool tells_loss) {
     a->kind = kind;
+    a->recipe = recipe;
     a->path = path;
     a->tells_loss = tells_loss;
     a->deadline_timer.fire = on_deadline;
     a->listener = (dv_listener){.hear = hear, .context = a};
     dv_object_init(&a->object, client, release);
     dv_listen(client, &a->listener);
+    figures_of(a)->used = true;
 }
 
 void dv_acquisition_destroy(dv_acquisition *a) {
@@ -270,6 +314,7 @@ static int begin(dv_acquisition *a, dv_acquire *acquire, int64_t timeout_ms) {
     a->missing_count = 0;
     int error = may_take(a) ? take(a) : 0;
     if (error) a->acquire = NULL;
+    else count_asked(a, dv_client_now(client));
     return error;
 }
 
@@ -302,7 +347,7 @@ int dv_acquisition_acquire(dv_acquisition *a, int64_t timeout_ms) {
     return error;
 }
 
-int dv_acquisition_acquire_async(dv_acquisition *a, int64_t timeout_ms, void (*done)(void), void *user) {
+int dv_acquisition_begin(dv_acquisition *a, int64_t timeout_ms, void (*done)(void), void *user) {
     divvy_client *client = a->object.client;
     dv_acquire *acquire = NULL;
     int error;
@@ -319,7 +364,12 @@ int dv_acquisition_acquire_async(dv_acquisition *a, int64_t timeout_ms, void (*d
     } else if (timeout_ms >= 0) {
         dv_timer_set(client, &a->deadline_timer, dv_client_now(client) + limit_ms(timeout_ms));
     }
-    dv_client_unlock(client);
+    return error;
+}
+
+int dv_acquisition_acquire_async(dv_acquisition *a, int64_t timeout_ms, void (*done)(void), void *user) {
+    int error = dv_acquisition_begin(a, timeout_ms, done, user);
+    dv_client_unlock(a->object.client);
     return error;
 }
 
@@ -336,6 +386,11 @@ int dv_acquisition_release(dv_acquisition *a) {
     if (!error) let_go(a);
     dv_client_unlock(client);
     return error;
+}
+
+void dv_acquisition_give_up(dv_acquisition *a) {
+    if (a->acquire) dv_acquisition_finish(a, DIVVY_ECANCELED);
+    let_go(a);
 }
 
 int dv_acquisition_cancel(dv_acquisition *a) {

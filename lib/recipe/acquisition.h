@@ -51,8 +51,10 @@ typedef struct {
 struct dv_acquisition {
     dv_object object; /* first */
     const dv_acquisition_kind *kind;
-    const char *path; /* for messages */
-    bool tells_loss;  /* the user wants to be told */
+    dv_recipe recipe;             /* under which the client counts it */
+    const char *path;             /* for messages */
+    int64_t asked_at, held_since; /* the acquire under way, or the last one; what is held, or was last */
+    bool tells_loss;              /* the user wants to be told */
     dv_listener listener;
     dv_ticket *tickets;     /* all that have something left, the newest first */
     dv_ticket *ticket;      /* the one that the acquire under way, or what is held, stands on */
@@ -72,13 +74,15 @@ struct dv_acquisition {
 enum { DV_ACQUISITION_MISSING_MAX = 100 };
 
 /* Begins, with all fields 0 but those of the owner around it. `path` lives as long. */
-void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acquisition_kind *kind, const char *path,
-                         bool tells_loss);
+void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acquisition_kind *kind, dv_recipe recipe,
+                         const char *path, bool tells_loss);
 
 /* ---- what tickets' places tell ---- */
 void dv_ticket_first(dv_ticket *ticket, int64_t now);
 /* K5: a try ends here, unless it stands behind a place of this very object that is about to go. */
 void dv_ticket_waits(dv_ticket *ticket);
+/* J4: it is its turn, and it gives that up, for a place at the end of the queue. */
+void dv_ticket_yield(dv_ticket *ticket);
 /* It cannot go on. Returns whether an acquire stood on it, which the caller ends or carries on; what was held is
  * lost. */
 bool dv_ticket_failed(dv_ticket *ticket);
@@ -89,6 +93,10 @@ void dv_ticket_gone(dv_ticket *ticket);
 void dv_acquisition_proceed(dv_acquisition *a);
 /* Ends the acquire under way. */
 void dv_acquisition_finish(dv_acquisition *a, int result);
+/* Begins an acquire whose end `done` is told. Returns as divvy_lock_acquire_async(). */
+int dv_acquisition_begin(dv_acquisition *a, int64_t timeout_ms, void (*done)(void), void *user);
+/* Cancels the acquire under way, and releases what is held, without a loss to tell. */
+void dv_acquisition_give_up(dv_acquisition *a);
 /* Keeps an error's message for the caller, and returns the error. */
 int dv_acquisition_fail(const dv_acquisition *a, int error, const char *reason);
 bool dv_acquisition_is_held(const dv_acquisition *a);

@@ -22,8 +22,9 @@ struct dv_contender {
     dv_node node;
     const dv_queue_kind *kind;
     const dv_contender_events *events;
-    void (*waits)(void *owner, dv_contender *contender, int64_t now);  /* may be NULL */
-    void (*placed)(void *owner, dv_contender *contender, int64_t now); /* likewise */
+    void (*waits)(void *owner, dv_contender *contender, int64_t now);     /* may be NULL */
+    void (*placed)(void *owner, dv_contender *contender, int64_t now);    /* likewise */
+    void (*outranked)(void *owner, dv_contender *contender, int64_t now); /* likewise */
     void *owner;
     const char *data;
 
@@ -35,6 +36,7 @@ struct dv_contender {
     bool seen_early;   /* the list came before the create's answer: what it shows is kept in the next two */
     char *early_node;  /* the path of our node in it */
     char *predecessor; /* the path of the one before us, NULL: we are first */
+    bool is_outranked; /* by somebody behind us */
 };
 
 enum { SEQUENCE_BYTES = 11, SEQUENCE_MAX = INT32_MAX - (1 << 20) };
@@ -114,6 +116,7 @@ static bool find_predecessor(dv_contender *c, const dv_reply *list, const char *
     const char *nearest = dv_queue_before(c->kind, list->children, list->child_count, own, own_sequence);
     free(c->predecessor);
     c->predecessor = nearest ? dv_path_join(c->node.directory, nearest) : NULL;
+    c->is_outranked = c->outranked && dv_queue_outranked(list->children, list->child_count, own, own_sequence);
     return !nearest || c->predecessor;
 }
 
@@ -134,6 +137,7 @@ static void note_early_list(dv_contender *c, const dv_reply *list) {
 
 static void wait_or_hold(dv_contender *c, int64_t now) {
     if (c->predecessor) watch_predecessor(c, now);
+    else if (c->is_outranked) c->outranked(c->owner, c, now); /* J4 */
     else become_holder(c, now);
 }
 
@@ -331,6 +335,11 @@ void dv_contender_consumed(dv_contender *c) {
 void dv_contender_tell_waits(dv_contender *c, void (*waits)(void *owner, dv_contender *c, int64_t now)) {
     assert(!c->waits && c->stage == LOOKING);
     c->waits = waits;
+}
+
+void dv_contender_tell_outranked(dv_contender *c, void (*outranked)(void *owner, dv_contender *c, int64_t now)) {
+    assert(!c->outranked && c->stage == LOOKING);
+    c->outranked = outranked;
 }
 
 void dv_contender_tell_placed(dv_contender *c, void (*placed)(void *owner, dv_contender *c, int64_t now)) {

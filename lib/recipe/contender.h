@@ -29,6 +29,10 @@ int dv_contender_enter(dv_contender **out, divvy_client *client, const char *par
 /* Besides, learn that somebody is before us, each time that we begin to wait, before a watch is set. Leaving in that
  * call sets none. To be set right after entering. */
 void dv_contender_tell_waits(dv_contender *contender, void (*waits)(void *owner, dv_contender *contender, int64_t now));
+/* Besides, learn in place of held() that nobody is before us, and somebody behind us has a higher preference (J4). The
+ * owner leaves in that call. To be set right after entering. */
+void dv_contender_tell_outranked(dv_contender *contender,
+                                 void (*outranked)(void *owner, dv_contender *contender, int64_t now));
 /* Returns whether it waits for the node of `other`, which may be leaving. Meant in waits(). */
 bool dv_contender_waits_for(const dv_contender *contender, const dv_contender *other);
 /* Besides, enter without a list, in a queue of dv_fresh_queue: learn that our place is there, and may have others

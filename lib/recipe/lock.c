@@ -18,6 +18,11 @@ enum { IDENTIFIER_BYTES_MAX = 64 * 1024, AUDIT_LEAST_MS = 500 };
 static const dv_queue_kind *const queues[] = {
     [DIVVY_EXCLUSIVE] = &dv_lock_queue, [DIVVY_READ] = &dv_read_queue, [DIVVY_WRITE] = &dv_write_queue};
 
+static const dv_recipe recipes[] = {
+    [DIVVY_EXCLUSIVE] = DV_RECIPE_LOCK, [DIVVY_READ] = DV_RECIPE_READ_LOCK, [DIVVY_WRITE] = DV_RECIPE_WRITE_LOCK};
+
+static const dv_acquisition_kind election_kind;
+
 static divvy_lock *lock_of(dv_acquisition *acquisition) {
     return (divvy_lock *)(void *)acquisition;
 }
@@ -79,15 +84,21 @@ static void on_gone(void *owner, dv_contender *contender, int64_t now) {
     dv_ticket_gone(owner);
 }
 
+static void on_outranked(void *owner, dv_contender *contender, int64_t now) {
+    (void)contender, (void)now;
+    dv_ticket_yield(owner);
+}
+
 static int enter_queue(dv_ticket *ticket, bool ensure) {
     static const dv_contender_events events = {on_held, on_failed, on_gone};
     divvy_lock *lock = lock_of(ticket->acquisition);
     dv_contender *contender;
     (void)ensure; /* K2: the directory is made only when it is found missing. */
-    int error = dv_contender_enter(&contender, lock->acquisition.object.client, lock->directory, queues[lock->mode],
+    int error = dv_contender_enter(&contender, lock->acquisition.object.client, lock->directory, &lock->queue,
                                    lock->identifier, &events, ticket);
     if (error) return error;
     dv_contender_tell_waits(contender, on_waits);
+    if (lock->acquisition.kind == &election_kind) dv_contender_tell_outranked(contender, on_outranked);
     ticket->place = contender;
     return 0;
 }
@@ -151,16 +162,12 @@ static void free_lock(dv_acquisition *a) {
     free(lock);
 }
 
-static const dv_acquisition_kind kind = {.name = "lock",
-                                         .enter = enter_queue,
-                                         .leave = leave_queue,
-                                         .waits_for = waits_for,
-                                         .hold = hold,
-                                         .let_go = let_go,
-                                         .reconnected = verify,
-                                         .tell_done = tell_done,
-                                         .tell_lost = tell_lost,
-                                         .free = free_lock};
+#define KIND(what)                                                                                                  \
+    {                                                                                                               \
+        .name = what, .enter = enter_queue, .leave = leave_queue, .waits_for = waits_for, .hold = hold,             \
+        .let_go = let_go, .reconnected = verify, .tell_done = tell_done, .tell_lost = tell_lost, .free = free_lock, \
+    }
+static const dv_acquisition_kind lock_kind = KIND("lock"), election_kind = KIND("election");
 
 static int check(divvy_client *client, const divvy_lock_config *c) {
     const char *reason = NULL;
@@ -178,7 +185,8 @@ static int check(divvy_client *client, const divvy_lock_config *c) {
     return 0;
 }
 
-static int make(divvy_lock **out, divvy_client *client, const divvy_lock_config *c) {
+static int make(divvy_lock **out, divvy_client *client, const divvy_lock_config *c, const dv_acquisition_kind *kind,
+                const dv_queue_kind *queue) {
     divvy_lock *lock = calloc(1, sizeof *lock);
     if (!lock) return DIVVY_ENOMEM;
     lock->directory = dv_client_path(client, c->path);
@@ -187,12 +195,13 @@ static int make(divvy_lock **out, divvy_client *client, const divvy_lock_config 
         free_lock(&lock->acquisition);
         return DIVVY_ENOMEM;
     }
-    lock->mode = c->mode;
+    lock->queue = *queue;
     lock->directory_mode = c->container ? DV_CONTAINER : DV_PERSISTENT;
     lock->on_lost = c->on_lost;
     lock->user = c->user;
     lock->audit_timer.fire = on_audit;
-    dv_acquisition_init(&lock->acquisition, client, &kind, lock->directory, c->on_lost != NULL);
+    dv_recipe recipe = kind == &election_kind ? DV_RECIPE_ELECTION : recipes[c->mode];
+    dv_acquisition_init(&lock->acquisition, client, kind, recipe, lock->directory, c->on_lost != NULL);
     *out = lock;
     return 0;
 }
@@ -207,9 +216,20 @@ int divvy_lock_create(divvy_lock **out, divvy_client *client, const divvy_lock_c
     if (dv_config_copy(&c, sizeof c, &defaults, config) != 0)
         error = dv_fail(client, DIVVY_EINVAL, "lock: the config was not made with DIVVY_LOCK_CONFIG_INIT");
     if (!error) error = check(client, &c);
-    if (!error) error = dv_fail_plainly(client, make(out, client, &c));
+    if (!error) error = dv_fail_plainly(client, make(out, client, &c, &lock_kind, queues[c.mode]));
     dv_client_unlock(client);
     return error;
+}
+
+int dv_lock_create_for_election(divvy_lock **out, divvy_client *client, const divvy_lock_config *c,
+                                const char *marker) {
+    const dv_queue_kind queue = {.blocked_by = dv_election_markers, .alone = true};
+    int error = make(out, client, c, &election_kind, &queue);
+    if (error) return error;
+    assert(strlen(marker) < sizeof(*out)->marker);
+    strcpy((*out)->marker, marker);
+    (*out)->queue.marker = (*out)->marker; /* Places may outlive the election, and not the lock. */
+    return 0;
 }
 
 void divvy_lock_destroy(divvy_lock *lock) {

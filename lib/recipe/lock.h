@@ -5,16 +5,29 @@
 #include "divvy/lock.h"
 #include "recipe/acquisition.h"
 #include "recipe/contender.h"
+#include "recipe/listing.h"
+
+enum { DV_MARKER_BYTES = sizeof ",p=1000__lock__" };
 
 struct divvy_lock {
     dv_acquisition acquisition; /* first */
-    int mode;
+    dv_queue_kind queue;
+    char marker[DV_MARKER_BYTES]; /* of an election's queue */
     void (*on_lost)(divvy_lock *lock, void *user);
     void *user;
     char *directory, *identifier;
     int directory_mode; /* as which it is made: DV_PERSISTENT or DV_CONTAINER */
     dv_timer audit_timer;
 };
+
+/* Makes the lock of an election: its places have this marker, it waits for all others (J1), and yields to those that
+ * are preferred (J4). The config's path and identifier were checked. With the client lock held. Returns 0 or
+ * DIVVY_ENOMEM. */
+int dv_lock_create_for_election(divvy_lock **out, divvy_client *client, const divvy_lock_config *config,
+                                const char *marker);
+/* Lists all that stand in the lock's queue, as dv_listing_kind chooses them. Begins with the client lock held, and ends
+ * it. */
+int dv_lock_list(divvy_lock *lock, const dv_listing_kind *kind, divvy_strings **out, int64_t timeout_ms);
 
 /* dv_client_enter() for a public call on a lock that may be NULL. */
 static inline int dv_lock_enter(divvy_lock *lock) {

@@ -42,6 +42,7 @@ struct dv_patient_watch {
 };
 
 static void read_again(dv_patient_watch *w, int64_t now);
+static void on_event(dv_watch *watch, dv_watch_kind kind, int64_t now);
 
 /* ---- sets of names ---- */
 
@@ -216,6 +217,7 @@ static void read_again(dv_patient_watch *w, int64_t now) {
     if (w->ended || w->reading || !dv_client_connected(w->client)) return;
     w->to_read_again = false;
     w->asked_at = now;
+    w->watch.fired = on_event; /* Where one was taken back it was cleared. */
     int error = wants_list(w, now) ? dv_znode_children(w->client->znode, w->path, &w->watch, on_list, w)
                                    : dv_znode_exists(w->client->znode, w->path, NULL, on_stat, w);
     if (error) {
@@ -265,7 +267,6 @@ dv_patient_watch *dv_patient_watch_start(divvy_client *client, const char *path,
                             .patience = *patience,
                             .events = events,
                             .owner = owner,
-                            .watch.fired = on_event,
                             .timer.fire = on_timer,
                             .listener = {.hear = hear, .context = w},
                             .seen_pzxid = NEVER,

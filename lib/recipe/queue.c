@@ -8,6 +8,7 @@
 
 static const char *const lock_marker[] = {"__lock__", NULL};
 static const char *const both_markers[] = {"__lock__", "__rlock__", NULL};
+const char *const dv_election_markers[] = {"__lock__", "__rlock__", "latch-", NULL};
 
 const dv_queue_kind dv_exclusive_queue = {"__lock__", lock_marker, false, false};
 const dv_queue_kind dv_fresh_queue = {"__lock__", lock_marker, false, true};
@@ -48,18 +49,63 @@ const char *dv_queue_find(const char *const *names, size_t count, const char *pr
 static int compare_places(const void *a, const void *b) {
     const char *one = *(const char *const *)a, *other = *(const char *const *)b;
     int32_t one_sequence = 0, other_sequence = 0;
-    has_marker(one, both_markers, &one_sequence);
-    has_marker(other, both_markers, &other_sequence);
+    has_marker(one, dv_election_markers, &one_sequence);
+    has_marker(other, dv_election_markers, &other_sequence);
     int order = dv_sequence_compare(one_sequence, other_sequence);
     return order ? order : strcmp(one, other);
 }
 
-size_t dv_queue_contenders(const char *const *names, size_t count, const char **out) {
+static size_t choose(const char *const *names, size_t count, const char *const *markers, const char **out) {
     size_t found = 0;
     for (size_t i = 0; i < count; i++) {
         int32_t sequence;
-        if (has_marker(names[i], both_markers, &sequence)) out[found++] = names[i];
+        if (has_marker(names[i], markers, &sequence)) out[found++] = names[i];
     }
     qsort(out, found, sizeof *out, compare_places);
     return found;
+}
+
+size_t dv_queue_contenders(const char *const *names, size_t count, const char **out) {
+    return choose(names, count, both_markers, out);
+}
+
+/* ---- elections ---- */
+
+size_t dv_queue_candidates(const char *const *names, size_t count, const char **out) {
+    return choose(names, count, dv_election_markers, out);
+}
+
+const char *dv_queue_first(const char *const *names, size_t count) {
+    const char *first = NULL;
+    for (size_t i = 0; i < count; i++) {
+        int32_t sequence;
+        if (!has_marker(names[i], dv_election_markers, &sequence)) continue;
+        if (!first || compare_places(&names[i], &first) < 0) first = names[i];
+    }
+    return first;
+}
+
+/* The tag stands directly before the marker: "<guid>,p=7__lock__0000000012". Others may write anything there. */
+int dv_queue_preference(const char *name) {
+    static const char tag[] = ",p=";
+    const char *at = strstr(name, tag);
+    int preference = 0;
+    if (!at) return 0;
+    const char *digits = at + sizeof tag - 1, *end = digits;
+    for (; *end >= '0' && *end <= '9' && preference <= DV_PREFERENCE_MAX; end++)
+        preference = preference * 10 + (*end - '0');
+    bool marked = strncmp(end, "__lock__", 8) == 0 || strncmp(end, "-latch-", 7) == 0;
+    bool plain = end > digits && *digits != '0' && preference <= DV_PREFERENCE_MAX;
+    return marked && plain ? preference : 0;
+}
+
+bool dv_queue_outranked(const char *const *names, size_t count, const char *own, int32_t own_sequence) {
+    int own_preference = dv_queue_preference(own);
+    for (size_t i = 0; i < count; i++) {
+        int32_t sequence;
+        if (!has_marker(names[i], dv_election_markers, &sequence)) continue;
+        if (dv_sequence_compare(sequence, own_sequence) > 0 && dv_queue_preference(names[i]) > own_preference)
+            return true;
+    }
+    return false;
 }

@@ -153,7 +153,7 @@ static int make(divvy_semaphore **out, divvy_client *client, const divvy_semapho
     }
     s->on_lost = c->on_lost;
     s->user = c->user;
-    dv_acquisition_init(&s->acquisition, client, &kind, s->pool.path, c->on_lost != NULL);
+    dv_acquisition_init(&s->acquisition, client, &kind, DV_RECIPE_SEMAPHORE, s->pool.path, c->on_lost != NULL);
     *out = s;
     return 0;
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
+#include "base/container.h"
 #include "base/utf8.h"
 #include "recipe/record.h"
 #include "registry/service.h"
@@ -91,6 +92,7 @@ static void skip(divvy_registry *registry, const char *role_node, const char *id
     divvy_client *client = registry->object.client;
     if (was_warned(&registry->warned, role_node, id_node, stat->mzxid)) return;
     atomic_fetch_add(&registry->malformed, 1);
+    client->figures.skipped_entries++;
     int64_t now = dv_client_now(client);
     if (now >= registry->warnings_since + 1000) {
         registry->warnings_since = now;
@@ -118,6 +120,15 @@ void dv_registry_skip_unreadable(divvy_registry *registry, const char *role_node
 
 uint64_t divvy_registry_malformed(const divvy_registry *registry) {
     return registry ? atomic_load(&((divvy_registry *)(uintptr_t)registry)->malformed) : 0;
+}
+
+/* ---- figures ---- */
+
+static void gather(dv_figure_source *source, dv_figures *to, int64_t now) {
+    const divvy_registry *registry = DV_CONTAINER(source, divvy_registry, figures);
+    (void)now;
+    for (const dv_service *s = registry->services; s; s = s->next) to->announced += s->entry != NULL;
+    to->entries += dv_registry_count_watched(registry);
 }
 
 /* ---- the session ---- */
@@ -230,8 +241,11 @@ static int make(divvy_registry **out, divvy_client *client, const divvy_registry
     }
     registry->config.path = registry->config.host = registry->config.nonce = NULL; /* the caller's */
     registry->listener = (dv_listener){.hear = hear, .context = registry};
+    registry->figures.gather = gather;
     dv_object_init(&registry->object, client, release);
     dv_listen(client, &registry->listener);
+    dv_figure_source_add(client, &registry->figures);
+    client->figures.registry_used = true;
     *out = registry;
     return 0;
 }
@@ -260,6 +274,7 @@ void divvy_registry_close(divvy_registry *registry) {
     int64_t now = dv_client_now(client);
     assert(!registry->next_service);
     registry->ending = true;
+    dv_figure_source_remove(client, &registry->figures);
     dv_registry_end_watches(registry);
     for (dv_service *s = registry->services; s; s = registry->next_service) {
         registry->next_service = s->next;

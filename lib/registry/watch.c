@@ -338,6 +338,16 @@ void dv_registry_end_watches(divvy_registry *registry) {
     free(views);
 }
 
+static void count_entry(void *context, dv_slot *slot) {
+    *(size_t *)context += slot->current != NULL;
+}
+
+size_t dv_registry_count_watched(const divvy_registry *registry) {
+    size_t count = 0;
+    if (registry->views && registry->views->cache) dv_cache_each(registry->views->cache, NULL, count_entry, &count);
+    return count;
+}
+
 /* ---- public ---- */
 
 int divvy_registry_watch(divvy_registry *registry, const char *role,

@@ -154,16 +154,15 @@ static void complete(dv_mem_pending *pending, const dv_mem_reply *from, int erro
 static void count_answer(dv_mem_client *client, const dv_mem_pending *pending) {
     divvy_stats *stats = &client->stats;
     const dv_mem_reply *reply = pending->reply;
-    if (!reply) {
-        stats->failed++;
-        return;
-    }
+    stats->failed += !reply;
+    if (!reply) return;
     dv_mem_lock(client->mem);
     uint64_t round_trip_us = (uint64_t)(client->mem->now - pending->sent_ms) * 1000;
     dv_mem_unlock(client->mem);
     stats->round_trips++;
     stats->round_trip_total_us += round_trip_us;
     if (round_trip_us > stats->round_trip_max_us) stats->round_trip_max_us = round_trip_us;
+    dv_histogram_add_us(&client->znode.round_trips, (int64_t)round_trip_us);
     if (reply->data) stats->bytes_received += reply->data->bytes;
     for (size_t i = 0; i < reply->child_count; i++)
         stats->bytes_received += strlen(dv_mem_path_name(reply->children[i]));
@@ -239,8 +238,8 @@ static void count_request(dv_mem_client *client, const dv_mem_request *request) 
     stats->bytes_sent += request->bytes;
     if (request->is_multi) stats->multis++;
     for (size_t i = 0; i < request->count; i++) {
-        uint64_t *const by_kind[DV_KINDS] = {&stats->creates, &stats->deletes, &stats->sets,    &stats->checks,
-                                             &stats->gets,    &stats->exists,  &stats->children};
+        uint64_t *const by_kind[DV_KINDS] = {&stats->creates, &stats->deletes, &stats->sets,     &stats->checks,
+                                             &stats->gets,    &stats->exists,  &stats->children, &stats->gets};
         ++*by_kind[request->ops[i].kind];
     }
 }

@@ -129,6 +129,7 @@ static void read_node(dv_mem_conn *conn, const dv_mem_request *request) {
     dv_mem_reply *reply = dv_mem_reply_new(DV_MEM_ANSWER);
     reply->number = request->number;
     if (!node) reply->error = DIVVY_ENOENT;
+    else if (op->kind == DV_ACL) reply->error = DIVVY_EUNSUPPORTED;
     else if (is_refused(conn, op->kind, node)) reply->error = DIVVY_EACCES;
     if (!reply->error) {
         reply->has_stat = true;

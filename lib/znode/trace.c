@@ -28,7 +28,7 @@ static void write_line(dv_znode *znode, const line *l) {
 }
 
 static void add_op(line *l, const dv_op *op) {
-    static const char *const names[DV_KINDS] = {"create", "delete", "set", "check", "get", "exists", "children"};
+    static const char *const names[DV_KINDS] = {"create", "delete", "set", "check", "get", "exists", "children", "acl"};
     add(l, "%s %s", names[op->kind], op->path);
     if (op->kind == DV_CREATE) {
         add(l, " (%s%s, %zu bytes)",

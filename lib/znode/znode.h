@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/histogram.h"
 #include "divvy/client.h"
 
 /* Limits of a request, far enough below the server's 1,048,575 bytes (docs/protocol.md, B5). */
@@ -51,8 +52,9 @@ typedef struct {
     int64_t ctime_ms, mtime_ms; /* since 1970, by the clock of the leader at the time */
 } dv_stat;
 
-typedef enum { DV_CREATE, DV_DELETE, DV_SET, DV_CHECK, DV_GET, DV_EXISTS, DV_CHILDREN } dv_kind;
-enum { DV_KINDS = DV_CHILDREN + 1 };
+/* DV_ACL: who may do what to a node. The in-memory ensemble does not know it: DIVVY_EUNSUPPORTED. */
+typedef enum { DV_CREATE, DV_DELETE, DV_SET, DV_CHECK, DV_GET, DV_EXISTS, DV_CHILDREN, DV_ACL } dv_kind;
+enum { DV_KINDS = DV_ACL + 1 };
 
 /* B7: the servers delete a container some time after its last child. It is never part of a multi: the native client
  * would abort the process. Servers that have none make a persistent node of it (B8). */
@@ -74,7 +76,7 @@ typedef struct {
                                     mzxid is the czxid of all that the multi made */
     const void *data;    /* get */
     size_t data_bytes;   /* get */
-    const char *const *children; /* children, in no order */
+    const char *const *children; /* children, in no order; acl: entries, as in "cdrwa world:anyone" */
     size_t child_count;
 } dv_reply;
 
@@ -178,6 +180,7 @@ struct dv_znode {
     bool attached; /* to a session of a host's, which may live on when we have given it up */
     bool traces;   /* each request and each answer is logged */
     dv_optional create2, containers;
+    dv_histogram round_trips; /* of all requests that a server has answered; the client gives it its scale */
 };
 
 static inline int dv_znode_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context) {

@@ -4,6 +4,7 @@
 
 #include "divvy/zookeeper.h"
 #include "partitioner/partitioner.h"
+#include "recipe/election.h"
 #include "recipe/lock.h"
 #include "znode/path.h"
 
@@ -37,10 +38,7 @@ int divvy_partitioner_guard(divvy_partitioner *p, const char *item, zoo_op_t *op
     return error;
 }
 
-int divvy_lock_guard(divvy_lock *lock, zoo_op_t *op) {
-    if (op) memset(op, 0, sizeof *op);
-    if (!lock || !op)
-        return dv_fail(lock ? lock->acquisition.object.client : NULL, DIVVY_EINVAL, "guard: the lock or op is NULL");
+static int guard_lock(divvy_lock *lock, zoo_op_t *op) {
     divvy_client *client = lock->acquisition.object.client;
     int error = dv_client_enter(client);
     if (error) return error;
@@ -49,6 +47,20 @@ int divvy_lock_guard(divvy_lock *lock, zoo_op_t *op) {
         node ? fill(client, op, node) : dv_fail(client, DIVVY_ENOTHELD, "guard: %.200s is not held", lock->directory);
     dv_client_unlock(client);
     return error;
+}
+
+int divvy_lock_guard(divvy_lock *lock, zoo_op_t *op) {
+    if (op) memset(op, 0, sizeof *op);
+    if (!lock || !op)
+        return dv_fail(lock ? lock->acquisition.object.client : NULL, DIVVY_EINVAL, "guard: the lock or op is NULL");
+    return guard_lock(lock, op);
+}
+
+int divvy_election_guard(divvy_election *election, zoo_op_t *op) {
+    if (op) memset(op, 0, sizeof *op);
+    if (!election || !op)
+        return dv_fail(election ? election->object.client : NULL, DIVVY_EINVAL, "guard: the election or op is NULL");
+    return guard_lock(election->lock, op);
 }
 
 void divvy_guard_end(zoo_op_t *op) {

@@ -25,6 +25,7 @@ class Server:
 
     def __init__(self):
         start = [ZOOKEEPER_LOCAL, "start", "--parent", str(os.getpid())]
+        start += shlex.split(os.environ.get("DIVVY_TEST_SERVER", ""))  # as --production, to measure something
         if "DIVVY_TEST_TLS" in os.environ:  # the command comes over TLS, and kazoo without
             start += ["--tls-files", os.environ["DIVVY_TEST_TLS"]]
         lines = subprocess.run(start, check=True, text=True, stdout=subprocess.PIPE).stdout.splitlines()

@@ -145,7 +145,7 @@ class Pages(unittest.TestCase):
                 self.assertEqual(set(completed_by_fish("divvy %s -" % name)), options(name) | {"--help"})
         self.assertEqual(completed_by_fish("divvy lock --connect "), [])
         self.assertEqual(completed_by_fish("divvy status --items-from /etc/hostn"), ["/etc/hostname"])
-        for line in ("divvy lock -n 3 name ech", "divvy partition --standby -- ech"):
+        for line in ("divvy lock -n 3 name ech", "divvy elect --once name ech", "divvy partition --standby -- ech"):
             self.assertIn("echo", completed_by_fish(line))
         self.assertNotIn("echo", completed_by_fish("divvy lock --timeout 3s ech"))
 
@@ -167,7 +167,7 @@ class Pages(unittest.TestCase):
                         self.assertIn("--help", completed("divvy", name, option, "--he"))
                         continue
                     offered = completed("divvy", name, option, "")
-                    files = ("--auth-file", "--items-from", "--events", "--load-command")
+                    files = ("--auth-file", "--items-from", "--events", "--load-command", "--metrics")
                     if option not in files and not option.startswith(("--tls-", "--sasl-password")):
                         self.assertEqual(sorted(filter(None, offered)),
                                          sorted(set(choices(name, option)) - {"round-robin"}))
@@ -178,6 +178,7 @@ class Pages(unittest.TestCase):
     # Behind the lock's name, or behind --, come a command and its files.
     def test_completion_commands(self):
         self.assertIn("env", completed("divvy", "lock", "--timeout", "3s", "--shared", "name", "en"))
+        self.assertIn("env", completed("divvy", "elect", "--prefer", "3", "--once", "name", "en"))
         self.assertEqual(completed("divvy", "lock", "--timeout", "en"), [""])
         with tempfile.TemporaryDirectory() as folder:
             open(os.path.join(folder, "two words"), "wb").close()

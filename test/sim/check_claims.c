@@ -103,6 +103,7 @@ void sim_check_claim(sim_claim *c, int64_t token) {
     }
     if (c->is_pool) check_slots(c, token, own);
     else check_lock(c, token, own);
+    if (c->is_election) sim_election_check_held(c, own);
     check_alone(c);
 }
 
@@ -192,6 +193,7 @@ void sim_claims_check_step(sim_world *w, sim_member *m, bool afresh) {
         look_at_stage(c);
         if (c->is_pool) check_room(c);
         check_gone(c, token);
+        if (c->is_election) sim_election_check_step(c);
         if (c->given_up) look_at_admission(c);
     }
 }
@@ -226,10 +228,11 @@ static bool nothing_left(const sim_world *w, char what[8], char *text, size_t by
 }
 
 /* Checks L6 for members that never had a partitioner. Watches that were given up stay until their node changes: two
- * for a pool. */
+ * for a pool, and for an election. */
 static bool no_leaks(const sim_world *w, const sim_member *m, char what[8], char *text, size_t bytes) {
     divvy_stats stats;
     size_t crew = m->party ? 1 : 0, watches = crew + 1 + 2 * w->script->pools;
+    if (w->script->theme == SIM_OF_ELECTIONS) watches += 2 * w->script->locks; /* J3, and J6 given up */
     if (m->has_partitioner || m->kazoo || m->kazoo_claim || divvy_client_stats(m->client, &stats) != 0) return true;
     if (stats.ephemerals != crew)
         return wrong(what, text, bytes, "L6", "%s counts %llu ephemeral nodes, and has %zu", m->name,
@@ -247,6 +250,9 @@ static bool member_is_well(const sim_world *w, const sim_member *m, char what[8]
                      sim_kazoo_claim_describe(m->kazoo_claim, name, sizeof name));
     for (size_t i = 0; m->phase == SIM_RUNS && i < m->claim_count; i++) {
         const sim_claim *c = &m->claims[i];
+        if (c->last_done && !c->acquiring && !c->owns && c->is_election && !sim_election_well(c))
+            return wrong(what, text, bytes, "L1", "%s does not know that nobody leads at %s", m->name,
+                         sim_claim_describe(c, name, sizeof name));
         if (c->last_done && !c->acquiring && !c->owns) continue;
         return wrong(what, text, bytes, "L1", "%s %s %s", m->name,
                      c->acquiring ? "still waits for"
@@ -258,7 +264,7 @@ static bool member_is_well(const sim_world *w, const sim_member *m, char what[8]
 }
 
 bool sim_claims_well(sim_world *w, char what[8], char *text, size_t bytes) {
-    if (w->script->theme != SIM_OF_LOCKS) return true;
+    if (!sim_has_claims(w->script->theme)) return true;
     for (size_t i = 0; i < w->script->slots; i++) {
         if (w->members[i].phase != SIM_ABSENT && !member_is_well(w, &w->members[i], what, text, bytes)) return false;
     }
@@ -268,7 +274,7 @@ bool sim_claims_well(sim_world *w, char what[8], char *text, size_t bytes) {
 /* Every claim may have to wait for all others, for what they do now and once more, in two places. */
 int64_t sim_claims_bound_ms(const sim_world *w) {
     const sim_script *s = w->script;
-    if (s->theme != SIM_OF_LOCKS) return 0;
+    if (!sim_has_claims(s->theme)) return 0;
     int64_t turn_ms = s->hold_ms + 1000 + 20 * s->client_delay_max_ms + 20 * s->server_delay_max_ms;
     return 2 * (int64_t)(s->slots * SIM_CLAIMS_MAX) * turn_ms + 1000;
 }

@@ -258,6 +258,7 @@ static bool no_leaks(const sim_world *w, fault *f) {
         size_t root = takes_part(m) && m->partitioner->follower ? 1 : 0;
         size_t notes = takes_part(m) && m->partitioner->handover ? w->script->slots : 0;
         size_t watches = crew + 2 + root + notes + w->script->items - shown + 2 * w->script->pools;
+        if (w->script->theme == SIM_OF_ELECTIONS) watches += 2 * w->script->locks;
         if (stats.ephemerals != ephemerals)
             return wrong(f, "L6", "%s counts %llu ephemeral nodes, and has %zu", m->name,
                          (unsigned long long)stats.ephemerals, ephemerals);

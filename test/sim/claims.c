@@ -20,7 +20,8 @@ static void met(const sim_claim *c, sim_claim_meeting what) {
 
 const char *sim_claim_describe(const sim_claim *c, char *buffer, size_t bytes) {
     static const char *const modes[] = {"lock", "read lock", "write lock"};
-    if (c->is_pool) snprintf(buffer, bytes, "%u slots of p%zu", c->count, c->place);
+    if (c->is_election) snprintf(buffer, bytes, "the election l%zu, p=%d", c->place, c->preference);
+    else if (c->is_pool) snprintf(buffer, bytes, "%u slots of p%zu", c->count, c->place);
     else snprintf(buffer, bytes, "the %s l%zu", modes[c->mode], c->place);
     return buffer;
 }
@@ -34,18 +35,18 @@ int64_t sim_claim_library_token(const sim_claim *c) {
     return c->semaphore ? atomic_load(&c->semaphore->acquisition.token) : 0;
 }
 
-static bool exists(const sim_claim *c) {
+bool sim_claim_exists(const sim_claim *c) {
     return c->lock || c->semaphore;
 }
 
-static void say(const sim_claim *c, const char *what, int result) {
+void sim_claim_say(const sim_claim *c, const char *what, int result) {
     char text[80];
     if (!c->m->world->trace) return;
     sim_trace(c->m->world, "%s: %s, %s: %s", c->m->name, sim_claim_describe(c, text, sizeof text), what,
               result ? divvy_strerror(result) : "well");
 }
 
-static void wrong(const sim_claim *c, const char *what, int result) {
+void sim_claim_wrong(const sim_claim *c, const char *what, int result) {
     char text[80];
     sim_violate(c->m->world, "S8", "%s: %s: %s, and was told \"%s\"", c->m->name,
                 sim_claim_describe(c, text, sizeof text), what, divvy_strerror(result));
@@ -57,17 +58,13 @@ static int64_t token_of(const sim_claim *c) {
     return c->is_pool ? divvy_semaphore_token(c->semaphore) : divvy_lock_token(c->lock);
 }
 
-static int acquire(sim_claim *c, int64_t timeout_ms) {
-    if (timeout_ms == 0)
-        return c->is_pool ? divvy_semaphore_try_acquire(c->semaphore) : divvy_lock_try_acquire(c->lock);
-    return c->is_pool ? divvy_semaphore_acquire(c->semaphore, timeout_ms) : divvy_lock_acquire(c->lock, timeout_ms);
-}
-
 static int let_go(sim_claim *c) {
+    if (c->is_election) return sim_election_let_go(c);
     return c->is_pool ? divvy_semaphore_release(c->semaphore) : divvy_lock_release(c->lock);
 }
 
 static int cancel(sim_claim *c) {
+    if (c->is_election) return sim_election_let_go(c);
     return c->is_pool ? divvy_semaphore_cancel(c->semaphore) : divvy_lock_cancel(c->lock);
 }
 
@@ -79,7 +76,9 @@ static void on_slots_lost(divvy_semaphore *semaphore, void *user);
 static void create(sim_claim *c) {
     char path[32];
     int error;
-    if (c->is_pool) {
+    if (c->is_election) {
+        error = sim_election_create(c);
+    } else if (c->is_pool) {
         divvy_semaphore_config config = DIVVY_SEMAPHORE_CONFIG_INIT;
         snprintf(path, sizeof path, "/sem/p%zu", c->place);
         config.path = path;
@@ -100,7 +99,7 @@ static void create(sim_claim *c) {
         config.user = c;
         error = divvy_lock_create(&c->lock, c->m->client, &config);
     }
-    if (error) wrong(c, "it cannot be made", error);
+    if (error) sim_claim_wrong(c, "it cannot be made", error);
     c->seen_token = 0;
 }
 
@@ -109,11 +108,15 @@ static void destroy(sim_claim *c) {
     divvy_lock *lock = c->lock;
     divvy_semaphore *semaphore = c->semaphore;
     if (c->acquiring || c->waits) met(c, SIM_MET_DESTROYED_WAITING);
-    say(c, "is destroyed", 0);
+    sim_claim_say(c, "is destroyed", 0);
     c->given_up |= c->acquiring || c->waits;
     c->owns = c->works = false;
     c->lock = NULL;
     c->semaphore = NULL;
+    if (c->is_election) {
+        sim_election_destroy(c);
+        return;
+    }
     divvy_lock_destroy(lock);
     divvy_semaphore_destroy(semaphore);
 }
@@ -153,21 +156,22 @@ static int64_t some_hold(sim_claim *c) {
     return c->m->world->now_ms + sim_between(chance_of(c), 1, long_held ? 6 * s->timeout_ms : s->hold_ms);
 }
 
-static void ended(sim_claim *c, int result) {
+void sim_claim_ended(sim_claim *c, int result) {
     sim_world *w = c->m->world;
     bool early = c->lost_early;
     c->act_at = w->now_ms + 1;
     c->lost_early = false;
-    say(c, "the acquire ended", result);
+    sim_claim_say(c, "the acquire ended", result);
     if (result != 0) {
         count_end(c, result);
         if (w->healed && !c->given_up && (result == DIVVY_ELIMIT || result == DIVVY_ESTATE)) c->last_done = true;
-        if (!is_legal_end(c, result)) wrong(c, "the acquire ended", result);
+        if (!is_legal_end(c, result)) sim_claim_wrong(c, "the acquire ended", result);
         return;
     }
-    if (!exists(c)) wrong(c, "the acquire ended well after it was destroyed", result);
-    if (c->owns && exists(c)) wrong(c, "the acquire ended, and its last loss has not been told", result);
-    if (early || !exists(c)) return;
+    if (!sim_claim_exists(c)) sim_claim_wrong(c, "the acquire ended well after it was destroyed", result);
+    if (c->owns && sim_claim_exists(c))
+        sim_claim_wrong(c, "the acquire ended, and its last loss has not been told", result);
+    if (early || !sim_claim_exists(c)) return;
     count_grant(c);
     if (c->began_ms + 10 * w->script->client_delay_max_ms + 30 < w->now_ms) met(c, SIM_MET_HANDED_OVER);
     if (w->healed) c->last_done = true;
@@ -181,52 +185,53 @@ static void ended(sim_claim *c, int result) {
 }
 
 static void maybe_destroy_inside(sim_claim *c) {
-    if (!c->destroys_inside || !exists(c) || c->calls || !sim_chance(chance_of(c), 30)) return;
+    if (!c->destroys_inside || !sim_claim_exists(c) || c->calls || !sim_chance(chance_of(c), 30)) return;
     met(c, SIM_MET_DESTROYED_INSIDE);
     destroy(c);
 }
 
-static void done(sim_claim *c, int result) {
+void sim_claim_done(sim_claim *c, int result) {
     if (!c->acquiring) {
-        wrong(c, "done was called a second time", result);
+        sim_claim_wrong(c, "done was called a second time", result);
         return;
     }
     c->acquiring = false;
-    ended(c, result);
+    sim_claim_ended(c, result);
     if (c->m->phase != SIM_ABSENT) maybe_destroy_inside(c);
 }
 
 static void on_lock_done(divvy_lock *lock, int result, void *user) {
     (void)lock;
-    done(user, result);
+    sim_claim_done(user, result);
 }
 
 static void on_slots_done(divvy_semaphore *semaphore, int result, void *user) {
     (void)semaphore;
-    done(user, result);
+    sim_claim_done(user, result);
 }
 
-static void on_lost(sim_claim *c) {
-    say(c, "is lost", 0);
-    if (!exists(c)) wrong(c, "on_lost came after a destroy", 0);
+void sim_claim_lost(sim_claim *c) {
+    sim_claim_say(c, "is lost", 0);
+    if (!sim_claim_exists(c)) sim_claim_wrong(c, "on_lost came after a destroy", 0);
     bool closing = c->m->phase == SIM_ABSENT; /* A close may tell of a loss that came before it. */
-    if (!c->owns && !c->waits && !closing) wrong(c, "on_lost came, and nothing was held", 0);
+    if (!c->owns && !c->waits && !closing) sim_claim_wrong(c, "on_lost came, and nothing was held", 0);
     if (!c->owns) c->lost_early = true;
     met(c, SIM_MET_CLAIM_LOST);
     if (c->owns && c->works && sim_claim_excused(c, c->work_token)) met(c, SIM_MET_CLAIM_FOREIGN);
     c->owns = c->works = false;
+    if (c->is_election && sim_claim_exists(c)) sim_election_stands_again(c);
     if (!c->acquiring && !c->waits) c->act_at = c->m->world->now_ms + sim_between(chance_of(c), 1, 300);
     if (c->m->phase != SIM_ABSENT) maybe_destroy_inside(c);
 }
 
 static void on_lock_lost(divvy_lock *lock, void *user) {
     (void)lock;
-    on_lost(user);
+    sim_claim_lost(user);
 }
 
 static void on_slots_lost(divvy_semaphore *semaphore, void *user) {
     (void)semaphore;
-    on_lost(user);
+    sim_claim_lost(user);
 }
 
 /* ---- what the user does without being told ---- */
@@ -240,12 +245,14 @@ static int64_t some_timeout(sim_claim *c) {
 }
 
 static int start(sim_claim *c, int64_t timeout_ms) {
+    if (c->is_election) return divvy_election_stand(c->election);
     return c->is_pool ? divvy_semaphore_acquire_async(c->semaphore, timeout_ms, on_slots_done, c)
                       : divvy_lock_acquire_async(c->lock, timeout_ms, on_lock_done, c);
 }
 
 static void begin(sim_claim *c, int64_t timeout_ms) {
     sim_world *w = c->m->world;
+    if (c->is_election) timeout_ms = -1;
     c->acquiring = true;
     c->given_up = false;
     c->is_try = timeout_ms == 0;
@@ -258,7 +265,7 @@ static void begin(sim_claim *c, int64_t timeout_ms) {
     if (!error) return;
     c->acquiring = false;
     if (w->healed && error == DIVVY_ELIMIT) c->last_done = true;
-    if (error != DIVVY_ELIMIT || !w->script->small_budgets) wrong(c, "an acquire cannot begin", error);
+    if (error != DIVVY_ELIMIT || !w->script->small_budgets) sim_claim_wrong(c, "an acquire cannot begin", error);
 }
 
 /* It is not re-entrant, and says so at once. */
@@ -268,16 +275,16 @@ static void acquire_again(sim_claim *c) {
     if (!at_it) return;
     int error = start(c, 100);
     met(c, SIM_MET_ALREADY);
-    if (error != DIVVY_EALREADY) wrong(c, "a second acquire began", error);
+    if (error != DIVVY_EALREADY) sim_claim_wrong(c, "a second acquire began", error);
 }
 
 static void release(sim_claim *c) {
-    bool held = exists(c) && token_of(c) != 0;
+    bool held = sim_claim_exists(c) && token_of(c) != 0;
     c->works = false;
     int error = let_go(c);
-    say(c, "released", error);
-    if (held && error) wrong(c, "it was held, and released", error);
-    if (!held && error != DIVVY_ENOTHELD) wrong(c, "it was not held, and released", error);
+    sim_claim_say(c, "released", error);
+    if (held && error) sim_claim_wrong(c, "it was held, and released", error);
+    if (!held && !c->is_election && error != DIVVY_ENOTHELD) sim_claim_wrong(c, "it was not held, and released", error);
     if (!error) c->owns = false;
     else met(c, SIM_MET_NOT_HELD);
 }
@@ -304,9 +311,10 @@ static void act_owning(sim_claim *c) {
     if (draw > 92 && !c->calls) destroy(c);
     else release(c);
     c->act_at = c->m->world->now_ms + sim_between(r, 1, 500);
-    if (c->owns && exists(c) && draw % 2 == 0) begin(c, some_timeout(c)); /* on_lost is due, and comes first */
+    if (c->owns && sim_claim_exists(c) && draw % 2 == 0)
+        begin(c, some_timeout(c)); /* on_lost is due, and comes first */
     if (c->owns) return;
-    bool at_once = draw >= 40 && draw < 70 && exists(c) && !c->m->world->healed;
+    bool at_once = draw >= 40 && draw < 70 && sim_claim_exists(c) && !c->m->world->healed;
     if (at_once) begin(c, draw < 50 ? 0 : some_timeout(c));
 }
 
@@ -314,7 +322,7 @@ static void act(sim_claim *c) {
     sim_world *w = c->m->world;
     c->act_at = w->now_ms + sim_between(chance_of(c), 1, 1000);
     if (c->waits) return;
-    if (!exists(c)) {
+    if (!sim_claim_exists(c)) {
         if (!c->acquiring) create(c); /* else its done is due */
     } else if (c->acquiring) {
         act_acquiring(c);
@@ -370,6 +378,7 @@ void sim_claims_draw(sim_member *m, sim_random *r) {
         char text[80];
         *c = (sim_claim){.m = m};
         draw_claim(c, m->world->script, r);
+        if (m->world->script->theme == SIM_OF_ELECTIONS) sim_election_draw(c, r);
         c->act_at = m->world->now_ms + 1 + sim_below(r, 200);
         sim_trace(m->world, "%s uses %s, limit %u, policy %d%s", m->name, sim_claim_describe(c, text, sizeof text),
                   c->limit, c->policy, c->destroys_inside ? ", destroys inside" : "");
@@ -379,7 +388,7 @@ void sim_claims_draw(sim_member *m, sim_random *r) {
 void sim_claims_give_up(sim_member *m) {
     for (size_t i = 0; i < m->claim_count; i++) {
         sim_claim *c = &m->claims[i];
-        if (!exists(c) || c->waits || c->calls) continue;
+        if (!sim_claim_exists(c) || c->waits || c->calls) continue;
         if (c->owns) {
             release(c);
         } else if (c->acquiring && sim_chance(chance_of(c), 50)) {
@@ -393,7 +402,7 @@ void sim_claims_give_up(sim_member *m) {
 
 void sim_claims_destroy(sim_member *m) {
     for (size_t i = 0; i < m->claim_count; i++) {
-        if (exists(&m->claims[i])) destroy(&m->claims[i]);
+        if (sim_claim_exists(&m->claims[i])) destroy(&m->claims[i]);
     }
 }
 
@@ -408,7 +417,7 @@ void sim_claims_stop(sim_member *m) {
 /* The client is closed: every acquire has ended, and been told. */
 void sim_claims_closed(sim_member *m) {
     for (size_t i = 0; i < m->claim_count; i++) {
-        if (m->claims[i].acquiring) wrong(&m->claims[i], "done was never called", 0);
+        if (m->claims[i].acquiring) sim_claim_wrong(&m->claims[i], "done was never called", 0);
     }
     m->claim_count = 0;
 }
@@ -417,81 +426,4 @@ void sim_claims_heal(sim_world *w) {
     for (size_t i = 0; i < w->script->slots; i++) {
         for (size_t k = 0; k < w->members[i].claim_count; k++) w->members[i].claims[k].act_at = w->now_ms;
     }
-}
-
-/* ---- waiting calls ---- */
-
-static sim_claim *choose(sim_member *m, uint32_t choice, bool (*suits)(const sim_claim *)) {
-    for (size_t i = 0; i < m->claim_count; i++) {
-        sim_claim *c = &m->claims[(choice + i) % m->claim_count];
-        if (exists(c) && !c->waits && !c->calls && suits(c)) return c;
-    }
-    return NULL;
-}
-
-static bool is_idle(const sim_claim *c) {
-    return !c->acquiring && !c->owns;
-}
-
-static bool is_semaphore(const sim_claim *c) {
-    return c->is_pool;
-}
-
-static bool is_any(const sim_claim *c) {
-    (void)c;
-    return true;
-}
-
-static void check_duration(sim_claim *c, const char *what, int64_t began_ms, int64_t timeout_ms) {
-    sim_world *w = c->m->world;
-    sim_check_anew(w);
-    if (w->now_ms > began_ms + timeout_ms + 1000)
-        sim_violate(w, "L2", "%s with a timeout of %lld ms took %lld ms", what, (long long)timeout_ms,
-                    (long long)(w->now_ms - began_ms));
-}
-
-void sim_claims_acquire(sim_member *m, const sim_event *e) {
-    sim_claim *c = choose(m, e->b, is_idle);
-    if (!c) return;
-    int64_t timeout_ms = e->d % 4 == 0 ? 0 : 1 + e->c % 1200, began_ms = m->world->now_ms;
-    c->waits = true;
-    c->given_up = c->lost_early = false;
-    c->is_try = timeout_ms == 0;
-    c->began_ms = began_ms;
-    c->ends_by = began_ms + timeout_ms;
-    int result = acquire(c, timeout_ms);
-    check_duration(c, "an acquire", began_ms, timeout_ms ? timeout_ms : SIM_TRY_MS);
-    ended(c, result);
-    c->waits = false;
-    sim_user_plan(m);
-}
-
-void sim_claims_resize(sim_member *m, const sim_event *e) {
-    sim_claim *c = choose(m, e->b, is_semaphore);
-    if (!c || m->world->script->kazoo_claims) return;
-    int64_t timeout_ms = e->c % 400, began_ms = m->world->now_ms;
-    c->calls = true;
-    int result = divvy_semaphore_resize(c->semaphore, 1 + e->d % 8, timeout_ms);
-    c->calls = false;
-    say(c, "is given another limit", result);
-    if (result && result != DIVVY_ETIMEDOUT) wrong(c, "the limit cannot be changed", result);
-    check_duration(c, "a resize", began_ms, timeout_ms);
-}
-
-void sim_claims_look(sim_member *m, const sim_event *e) {
-    sim_claim *c = choose(m, e->b, is_any);
-    if (!c) return;
-    int64_t timeout_ms = e->c % 400, began_ms = m->world->now_ms;
-    divvy_strings *names = NULL;
-    divvy_holders *holders = NULL;
-    c->calls = true;
-    int result = !c->is_pool ? divvy_lock_contenders(c->lock, &names, timeout_ms)
-                 : e->d % 2  ? divvy_semaphore_holders(c->semaphore, &holders, timeout_ms)
-                             : divvy_semaphore_contenders(c->semaphore, &holders, timeout_ms);
-    c->calls = false;
-    if (result && result != DIVVY_ETIMEDOUT) wrong(c, "nobody can be listed", result);
-    if (divvy_holders_skipped(holders)) wrong(c, "a record cannot be understood", 0);
-    divvy_strings_free(names);
-    divvy_holders_free(holders);
-    check_duration(c, "a list", began_ms, timeout_ms);
 }

@@ -32,6 +32,8 @@ typedef struct {
 
 typedef struct {
     sim_claim_list queue;
+    int64_t head_czxid, head_since;     /* the first in it, and since which transaction it is, */
+    int64_t head_at_ms;                 /* at that time */
     int64_t exclusive_token, any_token; /* the largest that was believed in */
 } sim_lock_truth;
 
@@ -49,10 +51,34 @@ struct sim_claims_truth {
 };
 
 /* ---- claims.c ---- */
+bool sim_claim_exists(const sim_claim *c);
+void sim_claim_say(const sim_claim *c, const char *what, int result);
+/* S8: the library has told something that the headers do not know. */
+void sim_claim_wrong(const sim_claim *c, const char *what, int result);
+/* An acquire has ended, asynchronous or not. */
+void sim_claim_ended(sim_claim *c, int result);
+void sim_claim_done(sim_claim *c, int result);
+void sim_claim_lost(sim_claim *c);
 const char *sim_claim_describe(const sim_claim *c, char *buffer, size_t bytes);
 /* Returns whether it is a lock that nobody shares. */
 bool sim_claim_exclusive(const sim_claim *c);
 int64_t sim_claim_library_token(const sim_claim *c);
+
+/* ---- elections.c ---- */
+void sim_election_draw(sim_claim *c, sim_random *r);
+int sim_election_create(sim_claim *c);
+void sim_election_destroy(sim_claim *c);
+int sim_election_let_go(sim_claim *c);
+/* J2: after a loss it does so by itself. */
+void sim_election_stands_again(sim_claim *c);
+/* Waiting calls: lists, or asks for a step down. */
+int sim_election_look(sim_claim *c, const sim_event *e, divvy_strings **names, int64_t timeout_ms);
+/* S20: an election is held from now on, by that node. */
+void sim_election_check_held(const sim_claim *c, const sim_claim_node *own);
+/* L1: it knows who leads. */
+void sim_election_check_step(sim_claim *c);
+/* Returns whether it knows in the end that nobody does. */
+bool sim_election_well(const sim_claim *c);
 
 /* ---- truth_claims.c ---- */
 sim_claim_path sim_claim_path_of(const sim_world *w, const char *path, size_t *place, const char **node);

@@ -79,6 +79,17 @@ static const char *const claim_meeting_names[SIM_CLAIM_MEETINGS] = {
     [SIM_MET_KAZOO_LEASE] = "a slot held by kazoo",
 };
 
+static const char *const election_meeting_names[SIM_ELECTION_MEETINGS] = {
+    [SIM_MET_ELECTED] = "an election",
+    [SIM_MET_PREFERRED] = "an election of a preferred one",
+    [SIM_MET_DEPOSED] = "a leader's loss",
+    [SIM_MET_LEADER] = "told of a leader",
+    [SIM_MET_NO_LEADER] = "told of none",
+    [SIM_MET_ASKED] = "asked to step down",
+    [SIM_MET_STEPPED_DOWN] = "a request that was followed",
+    [SIM_MET_DECLINED] = "a request that was not",
+};
+
 static const char *const service_meeting_names[SIM_SERVICE_MEETINGS] = {
     [SIM_MET_EPHEMERAL] = "an ephemeral entry stored",
     [SIM_MET_PERSISTENT] = "a persistent entry stored",
@@ -154,6 +165,7 @@ void sim_coverage_add(sim_coverage *to, const sim_coverage *from) {
     for (int i = 0; i < SIM_TRANSITIONS; i++) to->transitions[i] += from->transitions[i];
     for (int i = 0; i < SIM_MEETINGS; i++) to->meetings[i] += from->meetings[i];
     for (int i = 0; i < SIM_CLAIM_MEETINGS; i++) to->claim_meetings[i] += from->claim_meetings[i];
+    for (int i = 0; i < SIM_ELECTION_MEETINGS; i++) to->election_meetings[i] += from->election_meetings[i];
     for (int i = 0; i < SIM_SERVICE_MEETINGS; i++) to->service_meetings[i] += from->service_meetings[i];
     for (int i = 0; i < SIM_PLAN_MEETINGS; i++) to->plan_meetings[i] += from->plan_meetings[i];
     for (int i = 0; i < SIM_KAZOO_GAPS; i++) to->kazoo_gaps[i] += from->kazoo_gaps[i];
@@ -176,6 +188,8 @@ void sim_coverage_print(const sim_coverage *c, sim_theme theme) {
         if (sim_kind_belongs((sim_kind)i, theme)) print_line("event", sim_kind_name((sim_kind)i), c->kinds[i]);
     for (int i = 0; theme == SIM_OF_LOCKS && i < SIM_CLAIM_MEETINGS; i++)
         print_line("met", claim_meeting_names[i], c->claim_meetings[i]);
+    for (int i = 0; theme == SIM_OF_ELECTIONS && i < SIM_ELECTION_MEETINGS; i++)
+        print_line("met", election_meeting_names[i], c->election_meetings[i]);
     for (int i = 0; theme == SIM_OF_SERVICES && i < SIM_SERVICE_MEETINGS; i++)
         print_line("met", service_meeting_names[i], c->service_meetings[i]);
     for (int i = 0; theme == SIM_OF_PLANS && i < SIM_PLAN_MEETINGS; i++)
@@ -198,6 +212,8 @@ size_t sim_coverage_missing(const sim_coverage *c, sim_theme theme) {
         if (sim_kind_belongs((sim_kind)i, theme)) missing += miss("event", sim_kind_name((sim_kind)i), c->kinds[i]);
     for (int i = 0; theme == SIM_OF_LOCKS && i < SIM_CLAIM_MEETINGS; i++)
         missing += miss("meeting", claim_meeting_names[i], c->claim_meetings[i]);
+    for (int i = 0; theme == SIM_OF_ELECTIONS && i < SIM_ELECTION_MEETINGS; i++)
+        missing += miss("meeting", election_meeting_names[i], c->election_meetings[i]);
     for (int i = 0; theme == SIM_OF_SERVICES && i < SIM_SERVICE_MEETINGS; i++)
         missing += miss("meeting", service_meeting_names[i], c->service_meetings[i]);
     for (int i = 0; theme == SIM_OF_PLANS && i < SIM_PLAN_MEETINGS; i++)

@@ -83,6 +83,19 @@ typedef enum {
     SIM_CLAIM_MEETINGS
 } sim_claim_meeting;
 
+/* With elections. */
+typedef enum {
+    SIM_MET_ELECTED,
+    SIM_MET_PREFERRED, /* of a higher preference than 0 */
+    SIM_MET_DEPOSED,
+    SIM_MET_LEADER,    /* told of one, */
+    SIM_MET_NO_LEADER, /* or that there is none */
+    SIM_MET_ASKED,
+    SIM_MET_STEPPED_DOWN, /* a request ended well, */
+    SIM_MET_DECLINED,     /* or in vain */
+    SIM_ELECTION_MEETINGS
+} sim_election_meeting;
+
 /* With registries. */
 typedef enum {
     SIM_MET_EPHEMERAL,
@@ -162,6 +175,7 @@ typedef struct {
     uint64_t transitions[SIM_TRANSITIONS];
     uint64_t meetings[SIM_MEETINGS];
     uint64_t claim_meetings[SIM_CLAIM_MEETINGS];
+    uint64_t election_meetings[SIM_ELECTION_MEETINGS];
     uint64_t service_meetings[SIM_SERVICE_MEETINGS];
     uint64_t plan_meetings[SIM_PLAN_MEETINGS];
     uint64_t kazoo_gaps[SIM_KAZOO_GAPS];

@@ -13,8 +13,9 @@ enum { COVERED_FROM = 2000 };
 
 static const char usage[] =
     "usage: sim [--histories N] [--seed S] [--fresh F] [--jobs J] [--kazoo] [--old-servers]\n"
-    "           [--locks | --registry | --plans]\n"
-    "       sim --seed S [--kazoo] [--old-servers] [--locks | --registry | --plans] --trace | --shrink\n"
+    "           [--locks | --elections | --registry | --plans]\n"
+    "       sim --seed S [--kazoo] [--old-servers] [--locks | --elections | --registry | --plans]\n"
+    "           --trace | --shrink\n"
     "\n"
     "Runs N histories (default 1000) of the seeds S, S+1, ... (default: of the time), each in a simulated ensemble, "
     "and\n"
@@ -27,6 +28,7 @@ static const char usage[] =
     "  --old-servers  servers that lack create2 and containers, as ZooKeeper 3.4\n"
     "  --kazoo        kazoo members take part in most histories, not in every tenth\n"
     "  --locks        members take locks and semaphores, and few have partitioners\n"
+    "  --elections    members stand for election beside locks, and no semaphores\n"
     "  --registry     members announce services, claim roles and keep views, instead\n"
     "  --plans        partitioners with weights, zones, rounds, static members, other items, and plans that are "
     "spoilt\n"
@@ -70,6 +72,7 @@ static options parse(int argc, char **argv) {
             else if (strcmp(word, "--kazoo") == 0) o.run.kazoo = SIM_KAZOO_OFTEN;
             else if (strcmp(word, "--old-servers") == 0) o.run.old_servers = true;
             else if (strcmp(word, "--locks") == 0) o.run.theme = SIM_OF_LOCKS;
+            else if (strcmp(word, "--elections") == 0) o.run.theme = SIM_OF_ELECTIONS;
             else if (strcmp(word, "--registry") == 0) o.run.theme = SIM_OF_SERVICES;
             else if (strcmp(word, "--plans") == 0) o.run.theme = SIM_OF_PLANS;
             else number(NULL);

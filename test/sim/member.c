@@ -185,7 +185,7 @@ void sim_member_start(sim_world *w, size_t slot, const sim_event *event) {
     draw_partitioner(m, r);
     draw_handovers(m, sim_random_of((uint64_t)event->c << 32 | event->d, 14));
     m->has_partitioner = of_pools;
-    if (w->script->theme == SIM_OF_LOCKS) {
+    if (sim_has_claims(w->script->theme)) {
         m->has_partitioner = w->script->partitioners && sim_chance(r, 50);
         sim_claims_draw(m, r);
     }

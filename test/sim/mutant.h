@@ -68,6 +68,12 @@
     X(reader_behind_writers, "a reader waits for writers behind it, too (kazoo #649)")                             \
     X(writer_ignores_readers, "a writer waits for writers only")                                                   \
     X(herd, "every waiter watches the first in the queue, not the one before it")                                  \
+    X(preference_ignored, "a candidate leads though a preferred one stands behind it")                             \
+    X(yield_keeps_place, "a candidate that yields to a preferred one leaves its place behind")                     \
+    X(leader_gone_unseen, "a leader that goes before it was read counts as nobody")                                \
+    X(leader_watch_lost, "who leads is not looked for on a new connection")                                        \
+    X(request_stays, "a request to step down outlives the leader that was asked")                                  \
+    X(lost_leader_stays, "a leader that is lost is not told so, and stands again")                                 \
     X(timeout_leaves_place, "an acquire of a lock that times out leaves its place behind")                         \
     X(admission_leaves_lease, "an acquire given up during its transaction leaves the lease behind (#429)")         \
     X(lost_admission_fails, "an admission whose reply was lost is taken for one that failed")                      \

@@ -129,6 +129,12 @@ static const struct {
     [DV_MUTANT_history_ready_counts] = {26, 1.4, SIM_OF_PLANS},
     [DV_MUTANT_directories_stay] = {1, 0.1, SIM_OF_POOLS},
     [DV_MUTANT_directories_left] = {8, 0.3, SIM_OF_PLANS},
+    [DV_MUTANT_preference_ignored] = {3, 0.1, SIM_OF_ELECTIONS},
+    [DV_MUTANT_yield_keeps_place] = {3, 0.1, SIM_OF_ELECTIONS},
+    [DV_MUTANT_leader_gone_unseen] = {4, 0.1, SIM_OF_ELECTIONS},
+    [DV_MUTANT_leader_watch_lost] = {1, 0.1, SIM_OF_ELECTIONS},
+    [DV_MUTANT_request_stays] = {3, 0.1, SIM_OF_ELECTIONS},
+    [DV_MUTANT_lost_leader_stays] = {2, 0.1, SIM_OF_ELECTIONS},
 };
 
 static const char usage[] = "usage: sim-mutants --list | --replay-all\n"

@@ -67,7 +67,7 @@ const char *sim_kind_name(sim_kind kind) {
 }
 
 const char *sim_theme_option(sim_theme theme) {
-    static const char *const options[] = {"", " --locks", " --registry", " --plans"};
+    static const char *const options[] = {"", " --locks", " --registry", " --plans", " --elections"};
     return options[theme];
 }
 
@@ -75,7 +75,7 @@ bool sim_kind_belongs(sim_kind kind, sim_theme theme) {
     if (theme == SIM_OF_PLANS) return kind < SIM_KINDS_OF_POOLS || kind >= SIM_KINDS_OF_SERVICES;
     if (kind >= SIM_KINDS_OF_SERVICES) return false;
     if (theme == SIM_OF_POOLS) return kind < SIM_KINDS_OF_POOLS;
-    if (theme == SIM_OF_LOCKS) return kind < SIM_KINDS_OF_LOCKS;
+    if (sim_has_claims(theme)) return kind < SIM_KINDS_OF_LOCKS;
     switch (kind) {
     case SIM_FINISH:
     case SIM_DELETE_PLACE:
@@ -174,7 +174,11 @@ void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_wish kazoo, sim_the
     s->plan_sizes.chunk_bytes = DV_PLAN_CHUNK_BYTES;
     s->round_timeout_ms = 60000;
     if (theme == SIM_OF_PLANS) draw_plans(s, r, kazoo);
-    if (theme == SIM_OF_LOCKS) draw_claims(s, r, kazoo);
+    if (sim_has_claims(theme)) draw_claims(s, r, kazoo);
+    if (theme == SIM_OF_ELECTIONS) {
+        s->pools = 0;
+        s->small_budgets = false; /* An election's view keeps its room: others could wait for that without end. */
+    }
     if (theme == SIM_OF_SERVICES) draw_services(s, r);
     /* Faults are close enough together for one to meet what another has begun, and far enough for pools to settle. */
     if (s->profile == SIM_CHURN) {
@@ -184,7 +188,7 @@ void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_wish kazoo, sim_the
     int64_t gap_ms = SIM_ONE_OF(r, 50, s->timeout_ms / 40, s->timeout_ms / 16, s->timeout_ms / 8);
     if (s->profile == SIM_CHURN) gap_ms = s->boundary_ms / 3 + 20;
     s->count = (size_t)(large ? sim_between(r, 60, 120) : sim_between(r, 120, 260));
-    if (theme == SIM_OF_LOCKS || theme == SIM_OF_SERVICES)
+    if (sim_has_claims(theme) || theme == SIM_OF_SERVICES)
         s->count /= 2; /* Claims and services act of themselves as well. */
     int64_t at_ms = 1;
     for (size_t i = 0; i < s->count; i++) {
@@ -207,7 +211,7 @@ void sim_script_print(const sim_script *s) {
            (long long)s->timeout_ms, (long long)s->sync_limit_ticks, (long long)s->client_delay_max_ms,
            (long long)s->server_delay_max_ms, s->slots, s->items, (long long)s->boundary_ms, (long long)s->react_ms,
            s->small_budgets ? ", small budgets" : "", s->kazoo ? ", kazoo members" : "", s->count);
-    if (s->theme == SIM_OF_LOCKS)
+    if (sim_has_claims(s->theme))
         printf("%zu locks, %zu pools of %u and %u, held up to %lld ms%s%s%s\n", s->locks, s->pools, s->limits[0],
                s->limits[1], (long long)s->hold_ms, s->partitioners ? ", partitioners beside" : "",
                s->sequence_ends ? ", sequence numbers end" : "", s->kazoo_claims ? ", kazoo beside" : "");

@@ -80,7 +80,12 @@ typedef enum { SIM_MIXED, SIM_CHURN, SIM_SERVERS, SIM_LINKS, SIM_REPLIES, SIM_PR
 
 /* The members' work: partitioners that divide a pool; or locks and semaphores, besides or instead; or registries;
  * or partitioners with all that plans can. */
-typedef enum { SIM_OF_POOLS, SIM_OF_LOCKS, SIM_OF_SERVICES, SIM_OF_PLANS } sim_theme;
+typedef enum { SIM_OF_POOLS, SIM_OF_LOCKS, SIM_OF_SERVICES, SIM_OF_PLANS, SIM_OF_ELECTIONS } sim_theme;
+
+/* Elections are locks of some users. */
+static inline bool sim_has_claims(sim_theme theme) {
+    return theme == SIM_OF_LOCKS || theme == SIM_OF_ELECTIONS;
+}
 
 enum { SIM_LOCKS_MAX = 4, SIM_POOLS_MAX = 2, SIM_CLAIMS_MAX = 3 };
 

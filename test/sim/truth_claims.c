@@ -295,6 +295,16 @@ static void check_wakes(sim_world *w, const divvy_testing_transaction *t, size_t
 
 /* ---- transactions ---- */
 
+static void note_head(sim_world *w, const divvy_testing_transaction *t, size_t place) {
+    sim_lock_truth *lock = &w->claims_truth->locks[place];
+    const sim_claim_node *head = sim_claim_head(&lock->queue);
+    int64_t czxid = head ? head->czxid : 0;
+    if (czxid == lock->head_czxid) return;
+    lock->head_since = t->zxid;
+    lock->head_at_ms = w->now_ms;
+    lock->head_czxid = czxid;
+}
+
 static void note_created(sim_world *w, const divvy_testing_transaction *t, sim_claim_path kind, size_t place,
                          const char *name) {
     sim_claim_node node = make_node(t, kind, name);
@@ -329,6 +339,7 @@ void sim_claims_transaction(sim_world *w, const divvy_testing_transaction *t) {
     if (!*name) note_directory(w, t, kind, place);
     else if (t->kind == DIVVY_TESTING_CREATE) note_created(w, t, kind, place, name);
     else if (t->kind == DIVVY_TESTING_DELETE) note_deleted(w, t, kind, place, name);
+    if (kind == SIM_LOCK_PATH) note_head(w, t, place);
 }
 
 /* Sets a number close to where numbers end, or to where the library takes no more of them. */

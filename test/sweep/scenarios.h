@@ -10,6 +10,8 @@
     X(client, batch, true)            \
     X(native, open, false)            \
     X(native, attach, false)          \
+    X(election, asked, true)          \
+    X(election, preferred, true)      \
     X(lock, exclusive, true)          \
     X(lock, read, true)               \
     X(lock, write, true)              \

@@ -73,14 +73,21 @@ static inline void on_items(divvy_partitioner *p, const divvy_items_event *event
     m->prepare += event->prepare_count;
 }
 
-static inline void pool_open(pool *l, size_t count) {
+/* Each message between a client and its server takes so long. */
+static inline void pool_open_far(pool *l, size_t count, int64_t delay_min_ms, int64_t delay_max_ms) {
     *l = (pool){.count = count};
     divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
+    config.client_delay_min_ms = delay_min_ms;
+    config.client_delay_max_ms = delay_max_ms;
     config.on_transaction = on_transaction;
     config.user = l;
     assert_int_equal(divvy_testing_ensemble_create(&l->ensemble, &config), 0);
     l->items = calloc(count, sizeof *l->items);
     for (size_t i = 0; i < count; i++) assert_true(asprintf(&l->items[i], "item-%05zu", i) > 0);
+}
+
+static inline void pool_open(pool *l, size_t count) {
+    pool_open_far(l, count, 0, 1);
 }
 
 static inline void member_config(pool *l, divvy_partitioner_config *config) {

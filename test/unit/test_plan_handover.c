@@ -3,12 +3,16 @@
 
 enum { ITEMS = 1000, OLD = 4, MOVED = ITEMS / (OLD + 1) };
 
-static void open_with(pool *l, int64_t handover_timeout_ms) {
-    pool_open(l, ITEMS);
+static void add_patient(pool *l, size_t n, int64_t handover_timeout_ms) {
     divvy_partitioner_config config;
     member_config(l, &config);
     config.handover_timeout_ms = handover_timeout_ms;
-    for (size_t n = 0; n < OLD; n++) add(l, n, &config);
+    add(l, n, &config);
+}
+
+static void open_with(pool *l, int64_t handover_timeout_ms) {
+    pool_open(l, ITEMS);
+    for (size_t n = 0; n < OLD; n++) add_patient(l, n, handover_timeout_ms);
     settle(l);
 }
 
@@ -257,6 +261,42 @@ TEST(test_one_by_one) {
     assert_int_equal(divvy_partitioner_prepared(next->partitioner, "nothing"), DIVVY_ENOENT);
     assert_int_equal(divvy_partitioner_prepared(NULL, NULL), DIVVY_EINVAL);
     assert_null(divvy_partitioner_to_prepare(NULL));
+    pool_close(&l);
+}
+
+/* Has the member prepare for the first of the items that are to come. Returns its number. */
+static int prepare_one(member *next) {
+    divvy_partition *list = divvy_partitioner_to_prepare(next->partitioner);
+    assert_true(divvy_partition_count(list) > 0);
+    const char *item = divvy_partition_item(list, 0);
+    int number = item_number(item);
+    assert_int_equal(divvy_partitioner_prepared(next->partitioner, item), 0);
+    divvy_partition_unref(list);
+    return number;
+}
+
+/* T3: what is ready while its owner's note is being written for another item is revoked when that write is done, and so
+ * has no owner for four messages only: the deletes, the event, the read, its answer. */
+TEST(test_revoked_when_the_note_is_free) {
+    enum { DELAY_MS = 20, NOT_YET_MS = 30, OWNER = 0, FIRST, SECOND };
+    pool l;
+    pool_open_far(&l, ITEMS, DELAY_MS, DELAY_MS);
+    add_patient(&l, OWNER, 60000);
+    settle(&l);
+    member *first = add_preparing(&l, FIRST, 45000), *second = add_preparing(&l, SECOND, 45000);
+    divvy_testing_run(l.ensemble, 5000);
+    prepare_one(first);
+    divvy_testing_run(l.ensemble, NOT_YET_MS);
+    int item = prepare_one(second), gap_ms = 0, owner = OWNER;
+    for (int ms = 0; ms < 1000; ms++) {
+        divvy_testing_run(l.ensemble, 1);
+        owners o = look(&l);
+        owner = o.owners[item];
+        gap_ms += owner == NOBODY;
+        owners_free(&o);
+    }
+    assert_int_equal(owner, SECOND);
+    assert_in_range(gap_ms, DELAY_MS, 4 * DELAY_MS + 1);
     pool_close(&l);
 }
 

@@ -134,6 +134,7 @@ static void leave_if_due(announcer *a) {
 static void step(announcer *a) {
     int64_t wait_ms = dv_session_sooner(until_beat_ms(a), dv_session_until_check_ms(&a->session));
     wait_ms = dv_session_sooner(wait_ms, dv_load_until_ms(&a->probe));
+    wait_ms = dv_session_sooner(wait_ms, dv_session_until_metrics_ms(&a->session));
     wait_ms = dv_session_sooner(wait_ms, divvy_client_next_deadline(a->session.client));
     struct pollfd fds[] = {{.fd = divvy_client_fd(a->session.client), .events = POLLIN},
                            {.fd = dv_run_signal_fd(&a->run), .events = POLLIN},
@@ -141,6 +142,7 @@ static void step(announcer *a) {
                            {.fd = dv_load_fd(&a->probe), .events = POLLIN}};
     poll(fds, 4, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms);
     divvy_client_process(a->session.client, 0);
+    dv_session_write_metrics(&a->session);
     dv_run_step(&a->run);
     leave_if_due(a);
     look_at_load(a);

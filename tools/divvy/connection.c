@@ -31,6 +31,7 @@ int dv_session_options_finish(dv_session_options *options, const char *command) 
         return -1;
     }
     if (dv_tls_options_finish(&options->tls, command) != 0) return -1;
+    if (options->metrics && dv_metrics_file_check(options->metrics, command) != 0) return -1;
     options->connect = dv_session_connect(options->connect);
     return options->auth_file ? dv_auth_file_read(command, options->auth_file, &options->auth) : 0;
 }
@@ -96,10 +97,14 @@ int dv_session_open(dv_session *session) {
     config.user = session;
     session->started_ms = dv_session_now_ms();
     int error = divvy_client_open(&session->client, &config);
-    return error ? dv_session_refused(session, error) : 0;
+    if (error) return dv_session_refused(session, error);
+    session->metrics.path = o->metrics;
+    dv_session_write_metrics(session);
+    return 0;
 }
 
 void dv_session_close(dv_session *session) {
+    dv_metrics_file_end(&session->metrics, session->client);
     divvy_client_close(session->client);
     session->client = NULL;
 }

@@ -7,6 +7,7 @@
 
 #include <divvy/divvy.h>
 
+#include "metrics_file.h"
 #include "options.h"
 #include "tls_options.h"
 
@@ -16,6 +17,7 @@ typedef struct {
     int64_t ensemble_tick_ms;   /* 0: unknown */
     int64_t connect_timeout_ms; /* 0: none */
     const char *auth_file;      /* NULL: no credentials */
+    const char *metrics;        /* NULL: none are written */
     dv_tls_options tls;
     int acl; /* DIVVY_ACL_* */
     int verbose;
@@ -61,8 +63,17 @@ extern const dv_choice dv_session_acls[];
                 "auto: creator with --auth-file, else open (default)",                                   \
         .choices = dv_session_acls                                                                       \
     }
+#define DV_SESSION_OPTION_METRICS(type, field)                                                                  \
+    {                                                                                                           \
+        .name = "metrics", .argument = "FILE", .kind = DV_OPTION_TEXT, .offset = offsetof(type, field.metrics), \
+        .help = "replace FILE with this process's metrics every 10s and at the end, as\n"                       \
+                "node_exporter's textfile collector reads them: the name ends in .prom"                         \
+    }
 #define DV_SESSION_OPTION_VERBOSE(type, field, help_text) \
     { .name = "verbose", .kind = DV_OPTION_FLAG, .offset = offsetof(type, field.verbose), .help = help_text }
+
+/* Milliseconds of CLOCK_MONOTONIC. */
+int64_t dv_session_now_ms(void);
 
 /* The value of --connect, or what stands for it where it was not given. */
 const char *dv_session_connect(const char *connect);
@@ -81,6 +92,7 @@ typedef struct {
     int failed, unreachable; /* exit codes: the servers refused, or the library did; no server answered in time */
     const dv_session_options *options;
     divvy_client *client;
+    dv_metrics_file metrics;
     int64_t started_ms;                   /* by dv_session_now_ms() */
     bool connected;                       /* a server has answered at least once */
     bool wait_was_told;                   /* that none has */
@@ -92,7 +104,17 @@ typedef struct {
  * comes back are told on stderr. Returns 0, or the exit code when the reason was told. */
 int dv_session_open(dv_session *session);
 
-/* NULL in session->client is allowed. */
+/* Writes the metrics, if that is due. To be called in each round. */
+static inline void dv_session_write_metrics(dv_session *session) {
+    if (session->client) dv_metrics_file_step(&session->metrics, session->client, dv_session_now_ms());
+}
+
+/* Returns how long it takes until then; -1: never. */
+static inline int64_t dv_session_until_metrics_ms(const dv_session *session) {
+    return dv_metrics_file_until_ms(&session->metrics, dv_session_now_ms());
+}
+
+/* NULL in session->client is allowed. Writes the metrics for the last time, unless that was done. */
 void dv_session_close(dv_session *session);
 
 /* To be called in each round until session->connected. Returns 0 while all is well or may become so, else the exit
@@ -108,9 +130,6 @@ __attribute__((format(printf, 3, 4))) int dv_session_end(dv_session *session, in
 /* Tells why the library returned `error`: its message, or the plain text where it left none. Returns the exit code:
  * that of wrong usage where the library finds fault with an argument. */
 int dv_session_refused(const dv_session *session, int error);
-
-/* Milliseconds of CLOCK_MONOTONIC. */
-int64_t dv_session_now_ms(void);
 
 /* For timeouts of poll(2): the one that is sooner; less than 0: none. */
 static inline int64_t dv_session_sooner(int64_t a_ms, int64_t b_ms) {

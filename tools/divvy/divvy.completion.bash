@@ -3,7 +3,7 @@
 # Found by the package bash-completion where it is installed as share/bash-completion/completions/divvy; to be sourced
 # otherwise. test/live/test_command_pages.py checks it against the options that there are.
 
-_divvy_subcommands="lock partition status explain history locks services announce plan drain help"
+_divvy_subcommands="lock elect partition status explain history doctor locks services announce plan drain help"
 
 _divvy_tls_options="--tls-ca --tls-cert --tls-key --tls-key-password-file --sasl-user --sasl-password-file
     --sasl-mechanism"
@@ -13,13 +13,18 @@ _divvy_options() {
     lock)
         echo "--connect --no-wait --timeout -E --conflict-exit-code --shared -n --slots --limit-policy --max-run
             --at-least --grace --hold --root --session-timeout --ensemble-tick --connect-timeout --auth-file
-            $_divvy_tls_options --acl --verbose --help"
+            $_divvy_tls_options --acl --metrics --verbose --help"
+        ;;
+    elect)
+        echo "--connect --data --prefer --once --grace --watch --step-down --timeout --root --session-timeout
+            --ensemble-tick --connect-timeout --auth-file $_divvy_tls_options --acl --verbose --help"
         ;;
     partition)
         echo "--connect --path --items-from --item --identifier --time-boundary --leave-boundary --session-timeout
             --ensemble-tick --allocate-timeout --connect-timeout --mode --assign --items-order --rejoin-delay --weight
             --zone --max-moves --handover-timeout --replace --drain --restart --standby --prepare-timeout --rejoin
-            --auth-file $_divvy_tls_options --acl --events --json --timestamps --verbose --help"
+            --auth-file $_divvy_tls_options --acl --events --json --timestamps --metrics --verbose
+            --help"
         ;;
     status)
         echo "--path --items-from --item --json --watch --interval --connect --timeout --auth-file $_divvy_tls_options
@@ -27,6 +32,10 @@ _divvy_options() {
         ;;
     explain | history)
         echo "--path --json --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
+        ;;
+    doctor)
+        echo "--path --server-timeout --session-timeout --ensemble-tick --json --connect --timeout --auth-file
+            $_divvy_tls_options --verbose --help"
         ;;
     locks)
         echo "--root --json --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
@@ -36,7 +45,7 @@ _divvy_options() {
         ;;
     announce)
         echo "--role --load --load-command --ttl --id --address --port --root --connect --session-timeout
-            --ensemble-tick --connect-timeout --auth-file $_divvy_tls_options --acl --verbose --help"
+            --ensemble-tick --connect-timeout --auth-file $_divvy_tls_options --acl --metrics --verbose --help"
         ;;
     plan)
         echo "--members --join --leave --items-from --item --assign --items-order --verbose --json --help"
@@ -69,8 +78,8 @@ _divvy_command_at() {
             echo $((i + 1))
             return
         fi
-        if [[ $1 == lock && ${COMP_WORDS[i]} != -* ]] && ! _divvy_takes_value lock "${COMP_WORDS[i - 1]}"; then
-            echo $((i + 1)) # behind the lock's name
+        if [[ $1 == @(lock|elect) && ${COMP_WORDS[i]} != -* ]] && ! _divvy_takes_value "$1" "${COMP_WORDS[i - 1]}"; then
+            echo $((i + 1)) # behind the name
             return
         fi
     done
@@ -79,7 +88,7 @@ _divvy_command_at() {
 _divvy_takes_value() {
     case $2 in
     --no-wait | --shared | --hold | --json | --timestamps | --watch | --healthy | --help | -h) return 1 ;;
-    --undo | --wait) return 1 ;;
+    --undo | --wait | --once | --step-down) return 1 ;;
     --verbose | --rejoin | --replace | --standby) return 1 ;;
     -*) return 0 ;;
     esac
@@ -115,7 +124,7 @@ _divvy() {
         return
     fi
     case $before in
-    --auth-file | --tls-* | --sasl-password-file | --items-from | --events)
+    --auth-file | --tls-* | --sasl-password-file | --items-from | --events | --metrics)
         _divvy_offer_lines -f "$word"
         return
         ;;

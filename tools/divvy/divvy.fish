@@ -46,7 +46,7 @@ function __divvy_command_at
             return
         else if string match -q -- '-*' $words[$i]
             test -n "$(__divvy_argument $words[2] $words[$i])"; and set i (math $i + 1)
-        else if test $words[2] = lock
+        else if contains $words[2] lock elect
             echo $i
             return
         end

@@ -26,9 +26,6 @@
 /* The time left to a command whose lock was lost, and may have another owner already: rule G4. */
 enum { LOST_GRACE_MS = 100 };
 
-/* Time for SIGKILL to take effect before the deadline: a twentieth of the session's timeout, within these; rule G3. */
-enum { KILL_LEAST_MS = 25, KILL_MOST_MS = 500 };
-
 typedef struct {
     dv_lock_options options;
     dv_session session;
@@ -61,6 +58,7 @@ static void tell_deadline(locker *l) {
 /* One round: waits for something, at most limit_ms (-1: for ever), and does what is due. */
 static void step(locker *l, int64_t limit_ms) {
     int64_t wait_ms = dv_session_sooner(limit_ms, divvy_client_next_deadline(l->session.client));
+    wait_ms = dv_session_sooner(wait_ms, dv_session_until_metrics_ms(&l->session));
     /* Before there is a command that has it, the input is ours. */
     bool listen = l->options.hold && !l->run.guardian && !l->input_ended;
     struct pollfd fds[] = {{.fd = divvy_client_fd(l->session.client), .events = POLLIN},
@@ -73,6 +71,7 @@ static void step(locker *l, int64_t limit_ms) {
     divvy_client_process(l->session.client, 0);
     tell_deadline(l);
     dv_run_step(&l->run);
+    dv_session_write_metrics(&l->session);
 }
 
 /* ---- the lock ---- */
@@ -142,24 +141,14 @@ static int make_environment(const locker *l, environment *e) {
     return 0;
 }
 
-/* Rule G3. Servers may have granted a shorter session than was asked for: SIGTERM comes no earlier than when half of
- * what is left now is over. */
-static void set_times(locker *l, dv_guardian_config *config) {
-    int64_t half_ms = divvy_client_time_left_ms(l->session.client) / 2;
-    int64_t kill_ms = l->options.session.session_timeout_ms / 20;
-    if (kill_ms > KILL_MOST_MS) kill_ms = KILL_MOST_MS;
-    if (kill_ms < KILL_LEAST_MS) kill_ms = KILL_LEAST_MS;
-    if (kill_ms > half_ms / 4) kill_ms = half_ms / 4;
-    l->grace_ms = l->options.grace_ms < half_ms - kill_ms ? l->options.grace_ms : half_ms - kill_ms;
-    config->grace_ms = l->grace_ms;
-    config->kill_ms = l->kill_ms = kill_ms;
-}
-
 static int start(locker *l) {
     environment e = {.name = NULL};
     dv_guardian_config config = {
         .program = l->program, .arguments = l->options.arguments, .function = l->options.hold ? dv_hold : NULL};
-    set_times(l, &config);
+    dv_run_set_times(&config, l->options.session.session_timeout_ms, l->options.grace_ms,
+                     divvy_client_time_left_ms(l->session.client));
+    l->grace_ms = config.grace_ms;
+    l->kill_ms = config.kill_ms;
     int outcome = make_environment(l, &e);
     config.environment = e.list;
     if (l->options.hold) l->run.end_grace_ms = l->grace_ms;

@@ -181,6 +181,10 @@ bool dv_look_may_recover(int error) {
     return error == DIVVY_ETIMEDOUT || error == DIVVY_ERESOLVE;
 }
 
+const char *dv_look_failed_path(const dv_look *look) {
+    return look->failed_path;
+}
+
 int dv_look_failed(const dv_look *look, int error) {
     const dv_look_options *o = look->options;
     if (error == DIVVY_ERESOLVE) {
@@ -230,6 +234,7 @@ static int open_client(dv_look *look, const char *command) {
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.hosts = look->hosts;
     config.manual = 1;
+    if (look->options->session_timeout_ms) config.session_timeout_ms = look->options->session_timeout_ms;
     config.auth_scheme = look->options->auth ? "digest" : NULL;
     config.auth = look->options->auth;
     config.acl = look->options->acl;

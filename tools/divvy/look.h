@@ -21,8 +21,9 @@ typedef struct {
     const char *auth_file;
     dv_tls_options tls;
     int verbose;
-    int acl;    /* of what is written, by the one that writes; DIVVY_ACL_* */
-    char *auth; /* secret */
+    int64_t session_timeout_ms; /* 0: the default of a client */
+    int acl;                    /* of what is written, by the one that writes; DIVVY_ACL_* */
+    char *auth;                 /* secret */
 } dv_look_options;
 
 /* Their lines in the table of options; `member` is the place of a dv_look_options in the struct of values. */
@@ -60,6 +61,9 @@ void dv_look_close(dv_look *look);
  * stop_fd is readable.
  */
 int dv_look_at(dv_look *look, int (*ask)(dv_look *look, void *context), void *context);
+
+/* Returns the path whose read ended the last dv_look_at(), "" where none did. */
+const char *dv_look_failed_path(const dv_look *look);
 
 /* Tells an error of dv_look_at() on stderr, in one line. Returns the exit code. */
 int dv_look_failed(const dv_look *look, int error);

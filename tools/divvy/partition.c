@@ -189,6 +189,7 @@ static void take_hangups(member *m) {
 /* One round: waits for something, at most limit_ms (-1: for ever), and does what is due. */
 static void step(member *m, int64_t limit_ms) {
     int64_t wait_ms = dv_session_sooner(limit_ms, divvy_client_next_deadline(m->session.client));
+    wait_ms = dv_session_sooner(wait_ms, dv_session_until_metrics_ms(&m->session));
     if (m->supervisor) wait_ms = dv_session_sooner(wait_ms, dv_supervisor_next_ms(m->supervisor));
     struct pollfd fds[] = {{.fd = divvy_client_fd(m->session.client), .events = POLLIN},
                            {.fd = m->signal_fd, .events = POLLIN},
@@ -200,10 +201,12 @@ static void step(member *m, int64_t limit_ms) {
     if (fds[4].revents) take_hangups(m);
     dv_output_heard(&m->output, fds[2].revents);
     divvy_client_process(m->session.client, 0);
-    if (!m->supervisor) return;
-    tell_deadline(m);
-    dv_supervisor_process(m->supervisor);
-    release_if_clear(m);
+    if (m->supervisor) {
+        tell_deadline(m);
+        dv_supervisor_process(m->supervisor);
+        release_if_clear(m);
+    }
+    dv_session_write_metrics(&m->session);
 }
 
 /* The reader of our lines is whom we work for, unless commands do the work, and the lines are just a log. */
@@ -423,6 +426,7 @@ static int run(int argc, char **argv) {
     } else if (outcome == DV_OPTIONS_PARSED) {
         code = run_member(&m);
     }
+    dv_metrics_file_end(&m.session.metrics, m.session.client); /* while the pool is among them */
     divvy_partitioner_destroy(m.p);
     dv_session_close(&m.session);
     dv_supervisor_close(m.supervisor);

@@ -15,6 +15,9 @@
 
 static const int handled[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
 
+/* Time for SIGKILL to take effect before the deadline: a twentieth of the session's timeout, within these; rule G3. */
+enum { KILL_LEAST_MS = 25, KILL_MOST_MS = 500 };
+
 enum { HANDLED_COUNT = sizeof handled / sizeof *handled };
 
 static int open_signals(void) {
@@ -50,10 +53,29 @@ static bool is_foreground_job(void) {
     return getpgrp() == getpid() && tcgetpgrp(STDIN_FILENO) == getpgrp() && tcgetpgrp(STDOUT_FILENO) == getpgrp();
 }
 
+/* Servers may have granted a shorter session than was asked for: SIGTERM comes no earlier than when half of what is
+ * left now is over. */
+void dv_run_set_times(dv_guardian_config *config, int64_t session_timeout_ms, int64_t grace_ms, int64_t left_ms) {
+    int64_t half_ms = left_ms / 2, kill_ms = session_timeout_ms / 20;
+    if (kill_ms > KILL_MOST_MS) kill_ms = KILL_MOST_MS;
+    if (kill_ms < KILL_LEAST_MS) kill_ms = KILL_LEAST_MS;
+    if (kill_ms > half_ms / 4) kill_ms = half_ms / 4;
+    config->grace_ms = grace_ms < half_ms - kill_ms ? grace_ms : half_ms - kill_ms;
+    config->kill_ms = kill_ms;
+}
+
+void dv_run_again(dv_run *run) {
+    dv_guardian_free(run->guardian);
+    run->guardian = NULL;
+    run->over = run->guardian_died = false;
+    run->refused = run->status = run->passed = run->typed = 0;
+    run->why = DV_ENDED_BY_ITSELF;
+}
+
 int dv_run_start(dv_run *run, dv_guardian_config *config) {
     config->terminal = true;
     config->foreground = is_foreground_job();
-    config->only = true;
+    config->only = !run->again;
     return dv_guardian_start(&run->guardian, run->guardians, config);
 }
 

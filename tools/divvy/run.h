@@ -11,6 +11,7 @@ typedef struct {
     dv_guardians *guardians;
     dv_guardian *guardian; /* NULL: not started */
     int signal_fd;
+    bool again;           /* there may be other commands after this one: dv_run_again() */
     int64_t end_grace_ms; /* 0 or more: SIGTERM and SIGHUP are not passed on, they end the command with this grace */
     int asked;            /* the last signal that asked us to end, and was not passed on to a command; 0: none */
     int passed;           /* the last that was passed on; 0: none */
@@ -30,6 +31,12 @@ void dv_run_close(dv_run *run);
 
 /* Starts the command; `config` but for the terminal, which is seen to. Returns 0, or -1 with errno set. */
 int dv_run_start(dv_run *run, dv_guardian_config *config);
+
+/* Rule G3: sets the config's times, for a lock that `left_ms` are left of. */
+void dv_run_set_times(dv_guardian_config *config, int64_t session_timeout_ms, int64_t grace_ms, int64_t left_ms);
+
+/* The command is over, and another one may be started. */
+void dv_run_again(dv_run *run);
 
 /* Where ^C or ^\\ was typed in a script, and led to exit code `code`: dies of the signal, as it would have without us,
  * so that the shell ends the script; the exit status that it sees is the same. Returns otherwise. To be called last. */

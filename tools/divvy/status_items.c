@@ -9,6 +9,7 @@
 
 #include <divvy/divvy.h>
 
+#include "base/guid.h"
 #include "znode/path.h"
 #include "znode/sequence.h"
 
@@ -116,6 +117,11 @@ static int take_queue(void *context, size_t i, const dv_reply *reply) {
     int32_t head_sequence = 0, sequence;
     size_t contenders = 0;
     int error = reply->error == DIVVY_ENOENT ? 0 : reply->error;
+    if (error == DIVVY_EACCES && s->status->skip_denied) {
+        item->denied = item->there = true;
+        s->status->denied_count++;
+        return 0;
+    }
     for (size_t k = 0; !error && reply->error == 0 && k < reply->child_count; k++) {
         if (!dv_sequence_parse(reply->children[k], "__lock__", &sequence)) {
             if (!item->looked) error = note_nested(s, item, reply->children[k]);
@@ -174,6 +180,36 @@ static bool has_lost_head(const dv_status_item *item) {
     return !item->head;
 }
 
+/* N5: the names of a client's nodes on one session begin alike. Of several members of one client any could be it. */
+static const dv_status_member *find_namer(const dv_status *status, const char *head) {
+    const dv_status_member *found = NULL;
+    for (size_t i = 0; i < status->member_count; i++) {
+        const dv_status_member *m = &status->members[i];
+        if (m->kazoo || !m->session || !dv_guid_is_of_same_session(head, m->node)) continue;
+        if (found) return NULL;
+        found = m;
+    }
+    return found;
+}
+
+/* Closes the items whose owner the name of the place tells. */
+static int name_owners(survey *s) {
+    size_t kept = 0;
+    for (size_t i = 0; i < s->open_count; i++) {
+        dv_status_item *item = open_item(s, i);
+        const dv_status_member *m = find_namer(s->status, item->head);
+        if (m) {
+            item->session = m->session;
+            item->owner = strdup(m->identifier);
+            if (!item->owner) return DIVVY_ENOMEM;
+        } else {
+            s->open[kept++] = s->open[i];
+        }
+    }
+    s->open_count = kept;
+    return 0;
+}
+
 /* Opens the items that were found inside others; the next round looks at them. */
 static int open_nested(survey *s) {
     dv_status *status = s->status;
@@ -203,8 +239,9 @@ static int read_queues(dv_look *look, survey *s) {
         error = dv_look_read(look, &queues);
         if (error) break;
         keep_open(s, has_head);
+        if (s->status->owners_by_name) error = name_owners(s);
         dv_reads heads = {DV_GET, s->open_count, head_path, take_head, s};
-        error = dv_look_read(look, &heads);
+        if (!error) error = dv_look_read(look, &heads);
         if (error) break;
         keep_open(s, has_lost_head);
         error = open_nested(s);

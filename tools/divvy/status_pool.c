@@ -78,6 +78,8 @@ static int list_members(survey *s) {
         dv_member parsed = dv_member_parse(s->party_names[i]);
         if (parsed.kind == DV_STRAY) {
             status->stray_count++;
+            if (!status->stray) status->stray = s->party_names[i];
+            if (status->stray == s->party_names[i]) s->party_names[i] = NULL;
             continue;
         }
         status->members[status->member_count++] =
@@ -131,6 +133,10 @@ static void sift_members(dv_status *status) {
         dv_status_member *m = &status->members[i];
         bool left = !m->host;
         if (!left && m->session == 0) status->stray_count++;
+        if (!left && m->session == 0 && !status->stray) {
+            status->stray = m->node;
+            m->node = NULL;
+        }
         if (left || m->session == 0) free_member(m);
         else status->members[kept++] = *m;
     }
@@ -225,9 +231,12 @@ void dv_status_pool_clear(dv_status *status) {
     for (size_t i = 0; i < status->item_count; i++) dv_status_item_free(&status->items[i]);
     free(status->members);
     free(status->items);
+    free(status->stray);
     dv_status_plan_clear(status);
     *status = (dv_status){.path = status->path,
                           .expected = status->expected,
                           .only_expected = status->only_expected,
+                          .skip_denied = status->skip_denied,
+                          .owners_by_name = status->owners_by_name,
                           .plan = status->plan};
 }

@@ -38,6 +38,7 @@ typedef struct {
     char *node;     /* its directory's name; with slashes where kazoo nested it */
     bool expected;  /* it is one of dv_status.expected */
     bool there;     /* it has a directory */
+    bool denied;    /* which may not be read */
     bool nested;    /* it was found inside another's directory */
     bool looked;    /* so was what is inside of its own */
     char *head;     /* the node that is first in its queue; NULL: there is none */
@@ -54,13 +55,18 @@ typedef struct {
     const char *path;             /* as it was given */
     const dv_item_list *expected; /* items that there should be; NULL: not known */
     bool only_expected;           /* others are not looked at */
+    bool skip_denied;             /* items that may not be read are passed over */
+    bool owners_by_name;          /* a place of a divvy member is not read: its name tells whose it is (N5), but neither
+                                     the token nor the age is known */
     dv_pool_plan *plan;           /* to be read, too; NULL: not to be */
     bool found;                   /* there is a pool at `path` */
     dv_status_member *members;    /* sorted by identifier, bytewise, then by node */
     size_t member_count;
     size_t stray_count;    /* children of the party that are no members */
+    char *stray;           /* the name of one of them */
     dv_status_item *items; /* sorted by name, bytewise: those with a directory, and the expected ones */
     size_t item_count, unowned_count;
+    size_t denied_count;          /* of the items, those that were passed over: they count as unowned */
     size_t least_load, most_load; /* of all members; 0 when there are none */
     dv_status_entry *entries;     /* of the plan, if there is one that can be followed */
     size_t entry_count;
@@ -68,8 +74,8 @@ typedef struct {
     int64_t read_at_ms; /* by the wall clock */
 } dv_status;
 
-/* For dv_look_at(): fills in all but `path`, `expected`, `only_expected` and `plan` of the dv_status at `context`. Its
- * former contents are freed. */
+/* For dv_look_at(): fills in all but the first six members of the dv_status at `context`. Its former contents are
+ * freed. */
 int dv_status_pool_read(dv_look *look, void *context);
 
 /* Whose a place in a queue is: the member with its session, of several on one session the one whose identifier is what

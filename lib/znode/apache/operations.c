@@ -123,6 +123,7 @@ static void count_answer(dv_apache *apache, const dv_pending *p) {
     stats->round_trips++;
     stats->round_trip_total_us += round_trip_us;
     if (round_trip_us > stats->round_trip_max_us) stats->round_trip_max_us = round_trip_us;
+    dv_histogram_add_us(&apache->znode.round_trips, (int64_t)round_trip_us);
     stats->bytes_received += p->reply.data_bytes;
     for (size_t i = 0; i < p->reply.child_count; i++) stats->bytes_received += strlen(p->reply.children[i]);
     if (p->reply.path) stats->bytes_received += strlen(p->reply.path);
@@ -236,18 +237,12 @@ static void on_data(int rc, const char *value, int value_bytes, const struct Sta
     deliver(p);
 }
 
-/* All names in one block: first the pointers, then the bytes. */
-static char **copy_names(const struct String_vector *names) {
-    size_t count = (size_t)names->count, bytes = 0;
-    for (size_t i = 0; i < count; i++) bytes += strlen(names->data[i]) + 1;
-    char **copy = malloc(count * sizeof *copy + bytes + 1);
-    if (!copy) return NULL;
-    char *at = (char *)(copy + count);
-    for (size_t i = 0; i < count; i++) {
-        copy[i] = at;
-        at = stpcpy(at, names->data[i]) + 1;
-    }
-    return copy;
+/* Takes over a block of texts, which is NULL when an allocation failed. */
+static void take_texts(dv_pending *p, char **copy, int32_t count) {
+    p->copied = copy;
+    p->reply.children = (const char *const *)copy;
+    p->reply.child_count = copy ? (size_t)count : 0;
+    if (!copy) p->reply.error = DIVVY_ENOMEM;
 }
 
 static void on_children(int rc, const struct String_vector *names, const struct Stat *stat, const void *data) {
@@ -256,11 +251,18 @@ static void on_children(int rc, const struct String_vector *names, const struct 
     assert(!p->copied);
     if (rc == ZOK) {
         copy_stat(p, stat);
-        char **copy = names ? copy_names(names) : NULL;
-        p->copied = copy;
-        p->reply.children = (const char *const *)copy;
-        p->reply.child_count = copy ? (size_t)names->count : 0;
-        if (!copy) p->reply.error = DIVVY_ENOMEM;
+        take_texts(p, names ? dv_copy_names(names) : NULL, names ? names->count : 0);
+    }
+    deliver(p);
+}
+
+static void on_acl(int rc, struct ACL_vector *acl, struct Stat *stat, const void *data) {
+    dv_pending *p = (dv_pending *)(uintptr_t)data;
+    p->reply.error = dv_apache_error(rc);
+    assert(!p->copied);
+    if (rc == ZOK) {
+        copy_stat(p, stat);
+        take_texts(p, acl ? dv_copy_acl(acl) : NULL, acl ? acl->count : 0);
     }
     deliver(p);
 }
@@ -290,6 +292,7 @@ static int native_single(dv_apache *apache, dv_pending *p) {
     case DV_SET: return zoo_aset(h, op->path, data_of(op), (int)op->data_bytes, op->version, on_stat, p);
     case DV_GET: return zoo_awget(h, op->path, watcher, context, on_data, p);
     case DV_EXISTS: return zoo_awexists(h, op->path, watcher, context, on_stat, p);
+    case DV_ACL: return zoo_aget_acl(h, op->path, on_acl, p);
     case DV_CHILDREN: return zoo_awget_children2(h, op->path, watcher, context, on_children, p);
     default: return ZBADARGUMENTS; /* a check stands only in a multi */
     }
@@ -335,8 +338,8 @@ static void count_request(dv_apache *apache, const dv_pending *p) {
     stats->requests++;
     if (p->is_multi) stats->multis++;
     for (size_t i = 0; i < p->count; i++) {
-        uint64_t *const by_kind[DV_KINDS] = {&stats->creates, &stats->deletes, &stats->sets,    &stats->checks,
-                                             &stats->gets,    &stats->exists,  &stats->children};
+        uint64_t *const by_kind[DV_KINDS] = {&stats->creates, &stats->deletes, &stats->sets,     &stats->checks,
+                                             &stats->gets,    &stats->exists,  &stats->children, &stats->gets};
         assert((size_t)p->ops[i].kind < sizeof by_kind / sizeof *by_kind);
         ++*by_kind[p->ops[i].kind];
         stats->bytes_sent += strlen(p->ops[i].path) + p->ops[i].data_bytes;

@@ -45,4 +45,9 @@ void dv_pending_remove(dv_pending *p);
 dv_pending *dv_pending_take_first(dv_pending_list *list);
 void dv_pending_free(dv_pending *p);
 
+/* ---- copies.c: for completions. malloc'ed; NULL when an allocation fails. ---- */
+char **dv_copy_names(const struct String_vector *names);
+/* Each entry as a text, as in "cdrwa world:anyone". */
+char **dv_copy_acl(const struct ACL_vector *acl);
+
 #endif

@@ -1,0 +1,288 @@
+/* Election: of all candidates one leads, and all others know who. SPDX-License-Identifier: Apache-2.0
+ *
+ * A candidate acquires a lock, again after each loss, until it resigns. election_leader.c has what an election is more
+ * than that: who leads, and how leadership is handed over. docs/protocol.md, rules J1 to J7. */
+#include "recipe/election.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/config.h"
+#include "base/container.h"
+#include "znode/path.h"
+
+enum { DATA_BYTES_MAX = 64 * 1024 };
+
+static bool leads(const divvy_election *e) {
+    return atomic_load(&e->lock->acquisition.token) != 0;
+}
+
+/* ---- a candidacy that cannot go on ---- */
+
+static void call_failed(dv_callback *callback) {
+    divvy_election *e = DV_CONTAINER(callback, divvy_election, failure_callback);
+    if (e->config.on_failed) e->config.on_failed(e, e->failure, e->config.user);
+}
+
+static void release_failed(dv_callback *callback) {
+    DV_CONTAINER(callback, divvy_election, failure_callback)->telling_failure = false;
+}
+
+static void fail(divvy_election *e, int error) {
+    e->standing = false;
+    e->failure = error;
+    dv_election_decide_to_ask(e);
+    if (e->telling_failure || e->ending) return;
+    e->telling_failure = true;
+    e->failure_callback = (dv_callback){.object = &e->object, .call = call_failed, .release = release_failed};
+    dv_callback_queue(e->object.client, &e->failure_callback);
+}
+
+/* ---- standing ---- */
+
+static void on_lock_done(divvy_lock *lock, int result, void *user);
+
+/* J2: at the end of the queue. Returns 0, or an error and it does not stand. */
+static int enter_queue(divvy_election *e) {
+    assert(e->standing && !e->candidacy && !leads(e));
+    dv_candidacy *candidacy = malloc(sizeof *candidacy);
+    if (!candidacy) return DIVVY_ENOMEM;
+    candidacy->election = e;
+    int error = dv_acquisition_begin(&e->lock->acquisition, -1, (void (*)(void))on_lock_done, candidacy);
+    if (error) {
+        free(candidacy);
+        return error;
+    }
+    e->candidacy = candidacy;
+    dv_object_ref(&e->object);
+    return 0;
+}
+
+/* J2: after a loss. Where there is no memory now it is tried again. */
+static void stand_again(divvy_election *e) {
+    if (!e->standing || e->candidacy || leads(e) || e->ending) return;
+    int error = enter_queue(e);
+    if (error == DIVVY_ENOMEM) dv_client_again(e->object.client);
+    else if (error && error != DIVVY_ECLOSED) fail(e, error);
+}
+
+static void end_candidacy(divvy_election *e, int result) {
+    e->candidacy = NULL;
+    if (result == DIVVY_ECANCELED || !e->standing) return;
+    if (result == 0) {
+        e->told_elected = leads(e); /* Else its time has passed, and the loss is due. */
+        dv_election_hear_requests(e);
+    } else if (result == DIVVY_ENOMEM) {
+        stand_again(e);
+    } else {
+        fail(e, result);
+    }
+}
+
+static void on_lock_done(divvy_lock *lock, int result, void *user) {
+    dv_candidacy *candidacy = user;
+    divvy_election *e = candidacy->election;
+    divvy_client *client = e->object.client;
+    int64_t token = 0;
+    (void)lock;
+    dv_client_ref(client);
+    dv_client_lock(client);
+    if (e->candidacy == candidacy) {
+        end_candidacy(e, result);
+        token = e->told_elected ? atomic_load(&e->lock->acquisition.token) : 0;
+    }
+    dv_client_unlock(client);
+    if (token && e->config.on_elected) e->config.on_elected(e, token, e->config.user);
+    dv_client_lock(client);
+    free(candidacy);
+    dv_object_unref(&e->object);
+    dv_client_unlock(client);
+    dv_client_unref(client);
+}
+
+static void on_lock_lost(divvy_lock *lock, void *user) {
+    divvy_election *e = user;
+    divvy_client *client = e->object.client;
+    (void)lock;
+    dv_client_ref(client);
+    dv_client_lock(client);
+    dv_object_ref(&e->object);
+    bool tell = e->told_elected && e->standing;
+    e->told_elected = false;
+    dv_election_hear_requests(e);
+    dv_client_unlock(client);
+    if (tell && e->config.on_lost) e->config.on_lost(e, e->config.user);
+    dv_client_lock(client);
+    stand_again(e);
+    dv_object_unref(&e->object);
+    dv_client_unlock(client);
+    dv_client_unref(client);
+}
+
+int divvy_election_stand(divvy_election *e) {
+    int error = dv_election_enter(e);
+    if (error) return error;
+    divvy_client *client = e->object.client;
+    error = dv_client_end_error(client);
+    if (e->ending) error = DIVVY_ESTATE;
+    else if (!error && e->standing) error = DIVVY_EALREADY;
+    if (!error) {
+        e->standing = true;
+        error = enter_queue(e);
+        e->standing = error == 0;
+        dv_election_decide_to_ask(e);
+    }
+    if (error) dv_fail(client, error, "election %s: %s", e->directory, divvy_strerror(error));
+    dv_client_unlock(client);
+    return error;
+}
+
+static void resign(divvy_election *e) {
+    e->standing = e->told_elected = false;
+    e->candidacy = NULL; /* Its end is nobody's any longer. */
+    dv_acquisition_give_up(&e->lock->acquisition);
+    dv_election_hear_requests(e);
+    dv_election_decide_to_ask(e);
+}
+
+int divvy_election_resign(divvy_election *e) {
+    int error = dv_election_enter(e);
+    if (error) return error;
+    if (e->standing) resign(e);
+    dv_client_unlock(e->object.client);
+    return 0;
+}
+
+int divvy_election_leads(const divvy_election *e) {
+    return divvy_election_token(e) != 0;
+}
+
+int64_t divvy_election_token(const divvy_election *e) {
+    return e ? dv_acquisition_token(&e->lock->acquisition) : 0;
+}
+
+int divvy_election_candidates(divvy_election *e, divvy_strings **out, int64_t timeout_ms) {
+    static const dv_listing_kind candidates = {.choose = dv_queue_candidates, .may_be_missing = true};
+    if (out) *out = NULL;
+    int error = dv_election_enter(e);
+    return error ? error : dv_lock_list(e->lock, &candidates, out, timeout_ms);
+}
+
+/* ---- life ---- */
+
+static void hear(void *context, dv_session_event event, int64_t now) {
+    divvy_election *e = context;
+    (void)now;
+    if (event != DV_SESSION_CONNECTED && event != DV_SESSION_AGAIN && event != DV_SESSION_ROOM) return;
+    if (!e->told_elected && !e->lock->acquisition.telling_lost) stand_again(e);
+    dv_election_hear_requests(e);
+    dv_election_decide_to_ask(e);
+    if (e->requests) dv_requests_again(e->requests);
+}
+
+static void free_election(divvy_election *e) {
+    free(e->directory);
+    free(e->data);
+    free(e);
+}
+
+static void release(dv_object *object) {
+    divvy_election *e = (divvy_election *)(void *)object;
+    divvy_client *client = object->client;
+    assert(e->ending && !e->candidacy && !e->view && !e->requests && !e->preferred && !e->asked);
+    dv_leader_unref(e->told_leader);
+    free(e->asker);
+    free_election(e);
+    dv_client_unref(client);
+}
+
+static int check(divvy_client *client, const divvy_election_config *c) {
+    const char *reason = NULL;
+    if (dv_client_end_error(client)) return dv_fail_plainly(client, dv_client_end_error(client));
+    if (!c->path) return dv_fail(client, DIVVY_EINVAL, "election: path is NULL");
+    if (dv_path_check(c->path, &reason) != 0)
+        return dv_fail(client, DIVVY_EINVAL, "election: the path \"%.200s\" %s", c->path, reason);
+    if (c->names != DIVVY_ELECTION_LOCK && c->names != DIVVY_ELECTION_LATCH)
+        return dv_fail(client, DIVVY_EINVAL, "election: names is %d, which is none of its values", c->names);
+    if (c->preference < 0 || c->preference > DV_PREFERENCE_MAX)
+        return dv_fail(client, DIVVY_EINVAL, "election: the preference is %d; give 0 to %d", c->preference,
+                       DV_PREFERENCE_MAX);
+    if (!c->data) return 0;
+    if (!*c->data) return dv_fail(client, DIVVY_EINVAL, "election: the data are empty");
+    if (strlen(c->data) > DATA_BYTES_MAX)
+        return dv_fail(client, DIVVY_E2BIG, "election: the data have %zu bytes; %d are the most", strlen(c->data),
+                       DATA_BYTES_MAX);
+    return 0;
+}
+
+static int make_lock(divvy_election *e, divvy_client *client) {
+    divvy_lock_config config = DIVVY_LOCK_CONFIG_INIT;
+    /* J1: names that kazoo's and divvy's locks wait for, or Curator's latches. */
+    const char *marker = e->config.names == DIVVY_ELECTION_LATCH ? "-latch-" : "__lock__";
+    char tagged[DV_MARKER_BYTES];
+    if (e->config.preference) snprintf(tagged, sizeof tagged, ",p=%d%s", e->config.preference, marker);
+    else snprintf(tagged, sizeof tagged, "%s", marker);
+    e->directory = dv_client_path(client, e->config.path);
+    e->data = e->config.data ? strdup(e->config.data) : dv_client_default_identifier();
+    if (!e->directory || !e->data) return DIVVY_ENOMEM;
+    config.path = e->config.path;
+    config.identifier = e->data;
+    config.container = e->config.container;
+    config.on_lost = on_lock_lost;
+    config.user = e;
+    return dv_lock_create_for_election(&e->lock, client, &config, tagged);
+}
+
+static int make(divvy_election **out, divvy_client *client, const divvy_election_config *c) {
+    divvy_election *e = calloc(1, sizeof *e);
+    if (!e) return DIVVY_ENOMEM;
+    e->config = *c;
+    int error = make_lock(e, client);
+    if (error) {
+        free_election(e);
+        return error;
+    }
+    e->config.path = e->config.data = NULL; /* the caller's */
+    dv_object_init(&e->object, client, release);
+    e->listener = (dv_listener){.hear = hear, .context = e};
+    dv_listen(client, &e->listener);
+    *out = e;
+    return c->on_leader || c->preference ? dv_election_follow(e) : 0;
+}
+
+int divvy_election_create(divvy_election **out, divvy_client *client, const divvy_election_config *config) {
+    static const divvy_election_config defaults = DIVVY_ELECTION_CONFIG_INIT;
+    divvy_election_config c;
+    divvy_election *e = NULL;
+    if (out) *out = NULL;
+    if (!out || !config) return dv_fail(client, DIVVY_EINVAL, "election: out or config is NULL");
+    int error = dv_client_enter(client);
+    if (error) return error;
+    if (dv_config_copy(&c, sizeof c, &defaults, config) != 0)
+        error = dv_fail(client, DIVVY_EINVAL, "election: the config was not made with DIVVY_ELECTION_CONFIG_INIT");
+    if (!error) error = check(client, &c);
+    if (!error) error = dv_fail_plainly(client, make(&e, client, &c));
+    dv_client_unlock(client);
+    if (error) divvy_election_destroy(e);
+    else *out = e;
+    return error;
+}
+
+void divvy_election_destroy(divvy_election *e) {
+    if (!e || dv_client_forked(e->object.client)) return;
+    divvy_client *client = e->object.client;
+    dv_client_ref(client);
+    dv_client_lock(client);
+    e->ending = true;
+    resign(e);
+    dv_election_stop_following(e);
+    dv_unlisten(client, &e->listener);
+    dv_client_unlock(client);
+    divvy_lock_destroy(e->lock);
+    dv_client_lock(client);
+    dv_object_destroy(&e->object);
+    dv_client_unlock(client);
+    dv_client_unref(client);
+}

@@ -1,0 +1,87 @@
+/* What servers answer to four letter words. SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+
+#include "divvy/doctor_words.h"
+#include "lib/test.h"
+
+static const char srvr[] = "Zookeeper version: 3.8.0, built on 2024-12-29 17:54 UTC\nLatency min/avg/max: 0/0.5/54\n"
+                           "Received: 20\nSent: 19\nConnections: 2\nOutstanding: 0\nZxid: 0x1f00000002\n"
+                           "Mode: follower\nNode count: 6\n";
+static const char conf[] = "clientPort=23783\ndataDir=/data\ntickTime=2000\nmaxClientCnxns=60\n"
+                           "minSessionTimeout=4000\nmaxSessionTimeout=40000\nserverId=1\n";
+static const char cons[] =
+    " /127.0.0.1:32922[0](queued=0,recved=1,sent=0)\n"
+    " /127.0.0.1:32900[1](queued=0,recved=3,sent=3,sid=0x100002901030000,lop=GETA,est=1795558157467,to=10000,"
+    "lcxid=0x2,lzxid=0x2,lresp=2688281,llat=3,minlat=0,avglat=24,maxlat=54)\n"
+    " /10.0.0.7:4000[1](queued=0,recved=3,sent=3,sid=0xff00002901030000,lop=PING,est=1795558150000,to=6000,"
+    "lcxid=0x2,lzxid=0x2,lresp=2684281,llat=3,minlat=0,avglat=24,maxlat=54)\n\n";
+static const char refused[] = "cons is not executed because it is not in the whitelist.\n";
+
+/* A role and a zxid; a server without a quorum; a word that is not allowed. */
+TEST(test_srvr) {
+    dv_word_srvr said = dv_word_srvr_parse(srvr, strlen(srvr));
+    assert_true(said.told && !said.not_serving && !said.not_allowed);
+    assert_string_equal(said.mode, "follower");
+    assert_true(said.zxid == UINT64_C(0x1f00000002));
+    static const char alone[] = "This ZooKeeper instance is not currently serving requests\n";
+    said = dv_word_srvr_parse(alone, strlen(alone));
+    assert_true(!said.told && said.not_serving);
+    said = dv_word_srvr_parse(refused, strlen(refused));
+    assert_true(!said.told && said.not_allowed);
+    static const char odd[] = "Mode: a-mode-that-no-server-has-ever-had\nZxid: 0xfffffffffffffffffffff\n";
+    said = dv_word_srvr_parse(odd, strlen(odd));
+    assert_true(said.told && strlen(said.mode) == DV_SERVER_MODE_BYTES - 1 && said.zxid == 0);
+}
+
+TEST(test_conf) {
+    dv_word_conf said = dv_word_conf_parse(conf, strlen(conf));
+    assert_int_equal(said.tick_ms, 2000);
+    assert_int_equal(said.min_timeout_ms, 4000);
+    assert_int_equal(said.max_timeout_ms, 40000);
+    static const char odd[] = "tickTime=-5\nminSessionTimeout=99999999999999999999\nmaxSessionTimeout=x\n";
+    said = dv_word_conf_parse(odd, strlen(odd));
+    assert_true(said.tick_ms == 0 && said.min_timeout_ms == 0 && said.max_timeout_ms == 0);
+}
+
+/* Connections with a session, each with its silence against the newest answer; those of two servers in one list. */
+TEST(test_cons) {
+    dv_word_connection *list = NULL;
+    size_t count = 0;
+    assert_true(dv_word_cons_parse(cons, strlen(cons), &list, &count));
+    assert_int_equal(count, 2);
+    assert_true(list[0].session == INT64_C(0x100002901030000) && list[0].silent_ms == 0);
+    assert_int_equal(list[0].established_ms, INT64_C(1795558157467));
+    assert_string_equal(list[0].address, "127.0.0.1:32900");
+    assert_true(list[1].session == (int64_t)UINT64_C(0xff00002901030000));
+    assert_int_equal(list[1].silent_ms, 4000);
+    assert_int_equal(list[1].timeout_ms, 6000);
+    assert_true(dv_word_cons_parse(cons, strlen(cons), &list, &count));
+    assert_int_equal(count, 4);
+    assert_false(dv_word_cons_parse(refused, strlen(refused), &list, &count));
+    assert_false(dv_word_cons_parse("", 0, &list, &count));
+    assert_int_equal(count, 4);
+    free(list);
+}
+
+/* Each beginning of an answer is parsed within its bounds, which a sanitizer watches. */
+TEST(test_beginnings) {
+    static const char *const texts[] = {srvr, conf, cons, refused};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        for (size_t bytes = 0; bytes < strlen(texts[i]); bytes++) {
+            char *copy = malloc(bytes + 1);
+            assert_non_null(copy);
+            memcpy(copy, texts[i], bytes);
+            char *exact = realloc(copy, bytes ? bytes : 1);
+            assert_non_null(exact);
+            dv_word_connection *list = NULL;
+            size_t count = 0;
+            (void)dv_word_srvr_parse(exact, bytes);
+            (void)dv_word_conf_parse(exact, bytes);
+            dv_word_cons_parse(exact, bytes, &list, &count);
+            assert_true(count <= 2);
+            free(list);
+            free(exact);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+/* What `divvy doctor` found. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_DOCTOR_FINDINGS_H
+#define DV_DOCTOR_FINDINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum { DV_DOCTOR_OK, DV_DOCTOR_NOTE, DV_DOCTOR_WARNING, DV_DOCTOR_ERROR, DV_DOCTOR_LEVELS } dv_doctor_level;
+
+enum { DV_FINDING_BYTES = 640 };
+
+/* Sentences for people; "" where there is nothing to say. */
+typedef struct {
+    dv_doctor_level level;
+    const char *check; /* one word, as docs/man/divvy.1 lists them */
+    char where[DV_FINDING_BYTES], what[DV_FINDING_BYTES], why[DV_FINDING_BYTES];
+    char todo[DV_FINDING_BYTES]; /* one command, or one setting */
+} dv_finding;
+
+typedef struct {
+    dv_finding *list;
+    size_t count, room;
+    dv_finding spare; /* takes what there is no memory for */
+    bool incomplete;  /* an allocation failed */
+} dv_findings;
+
+/* Adds a finding about `where`, whose other texts are still empty. Good until the next one is added. */
+dv_finding *dv_findings_add(dv_findings *findings, dv_doctor_level level, const char *check, const char *where);
+__attribute__((format(printf, 2, 3))) void dv_finding_what(dv_finding *finding, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void dv_finding_why(dv_finding *finding, const char *format, ...);
+__attribute__((format(printf, 2, 3))) void dv_finding_todo(dv_finding *finding, const char *format, ...);
+void dv_findings_clear(dv_findings *findings);
+
+/* Returns how many there are of a level. */
+size_t dv_findings_of(const dv_findings *findings, dv_doctor_level level);
+/* Prints all, the worst first. malloc'ed; NULL when an allocation failed. */
+char *dv_findings_page(const dv_findings *findings);
+/* The same as one JSON object on one line. `path` may be NULL. */
+char *dv_findings_json(const dv_findings *findings, const char *path);
+
+#endif

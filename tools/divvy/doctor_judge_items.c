@@ -1,0 +1,245 @@
+/* What is wrong with a pool's items. SPDX-License-Identifier: Apache-2.0
+ *
+ * Where a plan decides, an item that is not where the plan wants it has a reason. `divvy explain` tells it for one
+ * item, and here they are counted by reason and member. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "doctor_judge.h"
+#include "status_plan.h"
+#include "table.h"
+
+/* PATIENCE_MS: as release_warn_ms of a member; what lasts for less is on its way. */
+enum { PATIENCE_MS = 10000, SHOWN_MAX = 20 };
+
+/* A name as it stands in a sentence. */
+#define NAME "%.160s"
+
+/* Items of one kind. */
+typedef struct {
+    size_t count;
+    const char *first;
+    const char *next; /* of the first one */
+    int64_t age_ms;   /* of the oldest */
+} pile;
+
+static void add_to(pile *p, const char *item, const char *next, int64_t age_ms) {
+    if (p->count++ == 0) *p = (pile){.count = 1, .first = item, .next = next, .age_ms = age_ms};
+    if (age_ms > p->age_ms) p->age_ms = age_ms;
+}
+
+static const char *plural(size_t count) {
+    return count == 1 ? "" : "s";
+}
+
+static int64_t plan_age_ms(const dv_doctor *d) {
+    return d->planned_ms ? dv_doctor_age_ms(d, d->planned_ms) : 0;
+}
+
+/* Returns the item's number in the plan, or -1. */
+static int64_t number_of(const dv_plan *plan, const char *name) {
+    for (size_t low = 0, high = plan->set->count; low < high;) {
+        size_t middle = (low + high) / 2;
+        int order = strcmp(name, plan->set->names[middle]);
+        if (order == 0) return (int64_t)middle;
+        if (order < 0) high = middle;
+        else low = middle + 1;
+    }
+    return -1;
+}
+
+/* ---- items that are not released ---- */
+
+/* Returns since when the item's owner was asked to release it, at least; -1: it was not, as its next owner prepares. */
+static int64_t asked_for_ms(const dv_doctor *d, const dv_plan *plan, const dv_status_item *item) {
+    size_t next = item->planned ? item->planned->member : DV_NO_MEMBER;
+    int64_t number = number_of(plan, item->name);
+    const dv_doctor_note *of_owner = &d->notes[item->member];
+    const dv_doctor_note *of_next = next == DV_NO_MEMBER ? NULL : &d->notes[next];
+    if (number < 0 || !of_next || !of_owner->there || !of_next->there) return plan_age_ms(d);
+    if (!dv_note_is_ready(&of_next->note, (uint32_t)number)) return -1;
+    return dv_doctor_age_ms(d, of_next->written_ms);
+}
+
+static void judge_held(const dv_doctor *d, const dv_status_member *m, const pile *held, dv_findings *f) {
+    char age[DV_AGE_BYTES];
+    bool long_ago = held->age_ms >= PATIENCE_MS;
+    dv_finding *finding = dv_findings_add(f, long_ago ? DV_DOCTOR_WARNING : DV_DOCTOR_NOTE, "release", m->identifier);
+    dv_finding_what(finding, "it was asked to release %zu item%s, for %s now, and has not; the first is " NAME,
+                    held->count, plural(held->count), dv_age_text(held->age_ms, age), held->first);
+    dv_finding_why(finding, "%s%.160s%s", held->next ? "" : "the plan gives it to nobody", held->next ? held->next : "",
+                   held->next
+                       ? " waits for it: this one's program has not confirmed the RELEASE, or its command runs on"
+                       : ", and this one's program has not confirmed the RELEASE");
+    if (*m->host)
+        dv_finding_todo(finding, "look at process %" PRId64 " on %.200s; to end it frees all it has: kill %" PRId64,
+                        m->pid, m->host, m->pid);
+    else dv_finding_todo(finding, "divvy explain --path %.200s %.200s", d->path, held->first);
+}
+
+static void judge_releases(const dv_doctor *d, const dv_plan *plan, dv_findings *f) {
+    for (size_t k = 0; k < d->status.member_count; k++) {
+        pile held = {0};
+        for (size_t i = 0; d->status.members[k].releasing && i < d->status.item_count; i++) {
+            const dv_status_item *item = &d->status.items[i];
+            if (item->member != k || (item->planned && item->planned->member == k)) continue;
+            int64_t age_ms = asked_for_ms(d, plan, item);
+            if (age_ms < 0) continue;
+            add_to(&held, item->name, item->planned ? dv_status_plan_name(item->planned->entry) : NULL, age_ms);
+        }
+        if (held.count) judge_held(d, &d->status.members[k], &held, f);
+    }
+}
+
+/* ---- items of strangers ---- */
+
+static void judge_strangers(const dv_doctor *d, dv_findings *f) {
+    pile held = {0};
+    const dv_status_item *first = NULL;
+    for (size_t i = 0; i < d->status.item_count; i++) {
+        const dv_status_item *item = &d->status.items[i];
+        if (!item->head || item->member != DV_NO_MEMBER) continue;
+        if (!first) first = item;
+        add_to(&held, item->name, NULL, dv_doctor_age_ms(d, item->made_ms));
+    }
+    if (!first) return;
+    const dv_word_connection *connection = dv_doctor_connection(d, first->session);
+    dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "stranger", first->owner);
+    dv_finding_what(finding, "%zu item%s held by one that is not in the party; the first is " NAME, held.count,
+                    held.count == 1 ? " is" : "s are", held.first);
+    if (connection)
+        dv_finding_why(finding, "it has left, and its session 0x%" PRIx64 " is still connected, from %s",
+                       (uint64_t)first->session, connection->address);
+    else
+        dv_finding_why(finding, "it has died or is cut off; its place goes when session 0x%" PRIx64 " ends",
+                       (uint64_t)first->session);
+    dv_finding_todo(finding, "divvy explain --path %.200s %.200s", d->path, held.first);
+}
+
+/* ---- items that nobody owns ---- */
+
+static void judge_taking(const dv_doctor *d, const pile *p, size_t member, dv_findings *f) {
+    char age[DV_AGE_BYTES];
+    const dv_status_member *m = &d->status.members[member];
+    dv_finding *finding =
+        dv_findings_add(f, p->age_ms >= PATIENCE_MS ? DV_DOCTOR_WARNING : DV_DOCTOR_NOTE, "unowned", m->identifier);
+    dv_finding_what(finding, "it is to have %zu item%s that nobody owns, and has not taken; the first is " NAME,
+                    p->count, plural(p->count), p->first);
+    dv_finding_why(finding, "it has not read the plan of %s ago, still prepares, or hangs",
+                   dv_age_text(p->age_ms, age));
+    if (*m->host) dv_finding_todo(finding, "look at process %" PRId64 " on %.200s", m->pid, m->host);
+    else dv_finding_todo(finding, "divvy explain --path %.200s %.200s", d->path, p->first);
+}
+
+static void judge_away(const dv_doctor *d, const pile *p, const dv_plan_member *entry, dv_findings *f) {
+    char kept[DV_AGE_BYTES];
+    bool is_kept = strcmp(dv_status_plan_state(entry, NULL), "absent") == 0;
+    const char *name = dv_status_plan_name(entry);
+    dv_finding *finding =
+        dv_findings_add(f, is_kept || plan_age_ms(d) >= PATIENCE_MS ? DV_DOCTOR_WARNING : DV_DOCTOR_NOTE,
+                        is_kept ? "absent" : "unowned", name);
+    if (is_kept) {
+        dv_finding_what(finding, "it is away, and %zu item%s wait%s for it; the first is " NAME, p->count,
+                        plural(p->count), p->count == 1 ? "s" : "", p->first);
+        dv_finding_why(finding, "it is static: they go to others when it is away for longer than %s",
+                       dv_age_text(entry->rejoin_delay_ms, kept));
+        dv_finding_todo(finding,
+                        "start it again, with --identifier %.200s; or give them to others: divvy drain --path "
+                        "%.150s %.150s",
+                        name, d->path, name);
+        return;
+    }
+    dv_finding_what(finding, "it has gone, and the plan still gives it %zu item%s; the first is " NAME, p->count,
+                    plural(p->count), p->first);
+    dv_finding_why(finding, "the others write the next plan when the party has stood still for the time boundary");
+    dv_finding_todo(finding, "wait for it; if it does not come, see what members write to standard error");
+}
+
+static void judge_unassigned(const dv_doctor *d, const pile *p, dv_findings *f) {
+    dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "unowned", d->path);
+    dv_finding_what(finding, "the plan gives %zu item%s to nobody; the first is " NAME, p->count, plural(p->count),
+                    p->first);
+    dv_finding_why(finding, "all members are drained, or leave");
+    dv_finding_todo(finding, "start a member, or undo a drain: divvy drain --path %.200s --undo MEMBER", d->path);
+}
+
+/* Returns whether somebody owns the item, or it cannot be told. Items come in the order of the plan: `at` goes on. */
+static bool is_owned(const dv_status *status, size_t *at, const char *name) {
+    while (*at < status->item_count && strcmp(status->items[*at].name, name) < 0) ++*at;
+    const dv_status_item *item = *at < status->item_count ? &status->items[*at] : NULL;
+    return item && strcmp(item->name, name) == 0 && (item->head || item->denied);
+}
+
+static void pile_up(const dv_doctor *d, const dv_plan *plan, const dv_status_entry *entry, pile *p) {
+    size_t at = 0;
+    for (size_t i = 0; i < plan->set->count; i++) {
+        const dv_plan_member *owner =
+            plan->owners[i] == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(plan, plan->owners[i]);
+        if (owner != (entry ? entry->entry : NULL)) continue;
+        if (!is_owned(&d->status, &at, plan->set->names[i])) add_to(p, plan->set->names[i], NULL, plan_age_ms(d));
+    }
+}
+
+static void judge_planned(const dv_doctor *d, const dv_plan *plan, dv_findings *f) {
+    pile nobody = {0};
+    for (size_t n = 0, told = 0; n < d->status.entry_count && told < SHOWN_MAX; n++) {
+        const dv_status_entry *entry = &d->status.entries[n];
+        pile p = {0};
+        if (entry->item_count) pile_up(d, plan, entry, &p);
+        if (p.count == 0) continue;
+        told++;
+        if (entry->member == DV_NO_MEMBER) judge_away(d, &p, entry->entry, f);
+        else judge_taking(d, &p, entry->member, f);
+    }
+    pile_up(d, plan, NULL, &nobody);
+    if (nobody.count) judge_unassigned(d, &nobody, f);
+}
+
+/* Names decide. They are all taken when the party has stood still for a while. */
+static void judge_named(const dv_doctor *d, dv_findings *f) {
+    pile p = {0};
+    int64_t newest_ms = 0;
+    for (size_t i = 0; i < d->status.item_count; i++) {
+        const dv_status_item *item = &d->status.items[i];
+        if (!item->head && !item->denied) add_to(&p, item->name, NULL, 0);
+    }
+    for (size_t i = 0; i < d->status.member_count; i++) {
+        if (d->status.members[i].made_ms > newest_ms) newest_ms = d->status.members[i].made_ms;
+    }
+    if (p.count == 0 || d->status.member_count == 0) return;
+    bool late = dv_doctor_age_ms(d, newest_ms) >= PATIENCE_MS;
+    dv_finding *finding = dv_findings_add(f, late ? DV_DOCTOR_WARNING : DV_DOCTOR_NOTE, "unowned", d->path);
+    dv_finding_what(finding, "nobody owns %zu item%s; the first is " NAME, p.count, plural(p.count), p.first);
+    dv_finding_why(finding,
+                   "the party has just changed, members differ in their items, or a member does not take part");
+    dv_finding_todo(finding, "divvy explain --path %.200s %.200s", d->path, p.first);
+}
+
+/* ---- the whole ---- */
+
+static void judge_denied(const dv_doctor *d, dv_findings *f) {
+    if (d->status.denied_count == 0) return;
+    dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "items", d->path);
+    dv_finding_what(finding, "of %zu item%s we may not read who owns it", d->status.denied_count,
+                    plural(d->status.denied_count));
+    dv_finding_why(finding, "the queues are of other credentials");
+    dv_finding_todo(finding, "give the pool's credentials: --auth-file FILE");
+}
+
+void dv_doctor_judge_items(const dv_doctor *d, dv_findings *f) {
+    size_t before = f->count;
+    if (d->pool_error || !d->status.found) return;
+    const dv_plan *plan = dv_status_plan(&d->status);
+    judge_denied(d, f);
+    judge_strangers(d, f);
+    if (plan && d->status.in_force) {
+        judge_releases(d, plan, f);
+        judge_planned(d, plan, f);
+    } else {
+        judge_named(d, f);
+    }
+    if (f->count > before) return;
+    dv_finding_what(dv_findings_add(f, DV_DOCTOR_OK, "items", d->path), "all %zu have the owner that they should",
+                    d->status.item_count);
+}

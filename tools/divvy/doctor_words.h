@@ -1,0 +1,41 @@
+/* What a server tells of itself by four letter words. SPDX-License-Identifier: Apache-2.0
+ *
+ * Pure: answers in, numbers out. They come from the network, and are hostile until they are parsed. */
+#ifndef DV_DOCTOR_WORDS_H
+#define DV_DOCTOR_WORDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { DV_SERVER_MODE_BYTES = 24, DV_CONNECTION_BYTES = 64 };
+
+/* Of "srvr". */
+typedef struct {
+    bool told;
+    bool not_serving; /* it is up, and has no quorum */
+    bool not_allowed; /* the word is not in 4lw.commands.whitelist */
+    char mode[DV_SERVER_MODE_BYTES];
+    uint64_t zxid;
+} dv_word_srvr;
+
+/* Of "conf"; 0: not told. */
+typedef struct {
+    int64_t tick_ms, min_timeout_ms, max_timeout_ms;
+} dv_word_conf;
+
+/* A client's connection, of "cons". */
+typedef struct {
+    int64_t session, timeout_ms;
+    int64_t established_ms; /* by the server's wall clock */
+    int64_t silent_ms;      /* since its last answer, against the newest of all at its server */
+    char address[DV_CONNECTION_BYTES];
+} dv_word_connection;
+
+dv_word_srvr dv_word_srvr_parse(const char *text, size_t bytes);
+dv_word_conf dv_word_conf_parse(const char *text, size_t bytes);
+/* Appends the connections that have a session to *list, which is realloc'ed. Returns false when the word is not
+ * allowed, the text is none of its answers, or an allocation fails. */
+bool dv_word_cons_parse(const char *text, size_t bytes, dv_word_connection **list, size_t *count);
+
+#endif

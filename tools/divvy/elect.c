@@ -1,0 +1,260 @@
+/* divvy elect: runs a command while this candidate leads. SPDX-License-Identifier: Apache-2.0
+ *
+ * Everything happens on one thread, as in lock.c, and the command is guarded in the same way. What differs: when the
+ * command has ended, or leadership was lost, the candidate stands again, at the end of the queue; and the command is
+ * ended, and the candidate resigns, when somebody asks it to step down (docs/protocol.md, J5). */
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <divvy/divvy.h>
+
+#include "command.h"
+#include "connection.h"
+#include "elect_options.h"
+#include "elect_watch.h"
+#include "program.h"
+#include "run.h"
+
+/* The time left to a command whose leadership was lost, and may have another leader already: rule G4. A command that
+ * ends at once is not started more often than this. */
+enum { LOST_GRACE_MS = 100, AGAIN_MS = 1000 };
+
+typedef struct {
+    dv_elect_options options;
+    dv_session session;
+    divvy_election *election;
+    dv_run run;
+    char *program;
+    int64_t token;     /* of the leadership; 0: it does not lead */
+    bool lost, ending; /* leadership, and the command was told to end for that */
+    bool asked;        /* to step down, and the command was told to end for that */
+    int failure;       /* it can stand no longer */
+    int64_t kill_ms, deadline_ms, started_ms;
+} elector;
+
+/* ---- what the library tells ---- */
+
+static void on_elected(divvy_election *election, int64_t token, void *user) {
+    elector *l = user;
+    (void)election;
+    l->token = token;
+}
+
+/* It stands again when the command has ended, and not before. */
+static void on_lost(divvy_election *election, void *user) {
+    elector *l = user;
+    l->lost = true;
+    divvy_election_resign(election);
+}
+
+static void on_step_down(divvy_election *election, const char *who, size_t who_bytes, void *user) {
+    elector *l = user;
+    (void)election, (void)who_bytes;
+    dv_command_say("%.200s asks the leader of \"%s\" to step down", who, l->options.name);
+    l->asked = true;
+}
+
+static void on_failed(divvy_election *election, int error, void *user) {
+    (void)election;
+    ((elector *)user)->failure = error;
+}
+
+/* ---- the loop ---- */
+
+/* As in lock.c: until when the command may run. */
+static void tell_deadline(elector *l) {
+    int64_t now_ms = dv_guardians_now_ms(), moment_ms = now_ms + LOST_GRACE_MS + l->kill_ms;
+    if (!l->lost && divvy_election_leads(l->election))
+        l->deadline_ms = now_ms + divvy_client_time_left_ms(l->session.client);
+    else if (moment_ms < l->deadline_ms) l->deadline_ms = moment_ms;
+    dv_guardians_set_deadline(l->run.guardians, l->deadline_ms);
+}
+
+static void step(elector *l, int64_t limit_ms) {
+    int64_t wait_ms = dv_session_sooner(limit_ms, divvy_client_next_deadline(l->session.client));
+    struct pollfd fds[] = {{.fd = divvy_client_fd(l->session.client), .events = POLLIN},
+                           {.fd = dv_run_signal_fd(&l->run), .events = POLLIN},
+                           {.fd = dv_run_guardian_fd(&l->run), .events = POLLIN}};
+    poll(fds, 3, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms);
+    divvy_client_process(l->session.client, 0);
+    tell_deadline(l);
+    dv_run_step(&l->run);
+}
+
+/* Returns whether it leads, else *code is the exit code. */
+static bool wait_for_election(elector *l, int *code) {
+    l->token = 0;
+    l->lost = l->ending = l->asked = false;
+    int error = divvy_election_stand(l->election);
+    if (error) *code = dv_session_refused(&l->session, error);
+    while (*code == 0 && !l->token && !l->run.asked && !l->failure) {
+        *code = dv_session_check(&l->session);
+        if (*code == 0) step(l, dv_session_until_check_ms(&l->session));
+    }
+    if (l->failure) {
+        dv_command_say("the election \"%s\": %s", l->options.name, divvy_strerror(l->failure));
+        *code = DV_EXIT_TROUBLE;
+    }
+    return *code == 0 && !l->run.asked;
+}
+
+/* ---- the command ---- */
+
+static int start(elector *l) {
+    char *name = NULL, token[64];
+    const char *environment[3] = {NULL, token, NULL};
+    dv_guardian_config config = {.program = l->program, .arguments = l->options.arguments, .environment = environment};
+    dv_run_set_times(&config, l->options.session.session_timeout_ms, l->options.grace_ms,
+                     divvy_client_time_left_ms(l->session.client));
+    l->kill_ms = config.kill_ms;
+    snprintf(token, sizeof token, "DIVVY_ELECTION_TOKEN=%" PRId64, l->token);
+    int outcome = asprintf(&name, "DIVVY_ELECTION_NAME=%s", l->options.name) < 0 ? -1 : 0;
+    environment[0] = name;
+    if (outcome == 0) outcome = dv_run_start(&l->run, &config);
+    if (outcome != 0) dv_command_say("cannot start the command: %s", strerror(errno));
+    if (name) free(name);
+    l->started_ms = dv_session_now_ms();
+    return outcome == 0 ? 0 : DV_EXIT_TROUBLE;
+}
+
+static void end_if_due(elector *l) {
+    bool gone = l->lost || !divvy_election_leads(l->election);
+    if (gone) l->lost = true;
+    if (l->ending || !(gone || l->asked)) return;
+    l->ending = gone;
+    dv_guardian_end(l->run.guardian, gone ? LOST_GRACE_MS : l->options.grace_ms);
+}
+
+static int refused(const elector *l) {
+    int error = l->run.refused;
+    if (error == ETIME) return DV_EXIT_LOST;
+    dv_command_say("cannot execute \"%s\": %s", l->options.arguments[0], strerror(error));
+    return error == ENOENT || error == ENOTDIR ? DV_EXIT_NOT_FOUND : DV_EXIT_NOT_EXECUTABLE;
+}
+
+/* Tells how it ended. Returns the exit code of --once. */
+static int judge(elector *l) {
+    const dv_run *run = &l->run;
+    if (run->refused) return refused(l);
+    if (run->guardian_died) {
+        dv_command_say("the process that guards the command was killed, and the command with it");
+        return DV_EXIT_TROUBLE;
+    }
+    bool late = run->why == DV_ENDED_BY_DEADLINE;
+    if (late || l->lost) {
+        dv_command_say("leadership of \"%s\" %s; the command was ended", l->options.name,
+                       late ? "could not be kept: no server has confirmed it in time" : "is lost");
+        return DV_EXIT_LOST;
+    }
+    return WIFSIGNALED(run->status) ? DV_EXIT_SIGNAL + WTERMSIG(run->status) : WEXITSTATUS(run->status);
+}
+
+/* Returns whether it does not stand again. ^C in a terminal is the command's, and meant for all. */
+static bool is_final(const elector *l, int code) {
+    const dv_run *run = &l->run;
+    bool typed = WIFSIGNALED(run->status) && (WTERMSIG(run->status) == SIGINT || WTERMSIG(run->status) == SIGQUIT);
+    bool no_command = run->refused && run->refused != ETIME;
+    return l->options.once || run->asked || run->passed == SIGINT || typed || no_command || code == DV_EXIT_TROUBLE;
+}
+
+static int lead(elector *l) {
+    tell_deadline(l);
+    int code = start(l);
+    if (code) return code;
+    while (!l->run.over) {
+        end_if_due(l);
+        step(l, -1);
+    }
+    code = judge(l);
+    divvy_election_resign(l->election);
+    return code;
+}
+
+/* Others lead first, and a command that ends at once is not started in a circle. */
+static void pause_before_next(elector *l) {
+    int64_t until_ms = l->started_ms + AGAIN_MS, left_ms;
+    while (!l->run.asked && (left_ms = until_ms - dv_session_now_ms()) > 0) step(l, left_ms);
+}
+
+static int stand_and_lead(elector *l) {
+    for (int code = 0;;) {
+        if (!wait_for_election(l, &code)) return code;
+        l->session.what_ends = "leadership";
+        code = lead(l);
+        l->session.what_ends = NULL;
+        if (is_final(l, code)) return l->run.asked || (!l->options.once && code > DV_EXIT_SIGNAL) ? 0 : code;
+        dv_run_again(&l->run);
+        pause_before_next(l);
+        code = 0;
+    }
+}
+
+/* ---- the whole ---- */
+
+static int run_candidate(elector *l) {
+    int code = dv_program_find(l->options.arguments[0], &l->program);
+    if (code != 0) {
+        dv_command_say("%s: %s", l->options.arguments[0], errno == ENOENT ? "command not found" : strerror(errno));
+        return code;
+    }
+    if (dv_run_open(&l->run) != 0) {
+        dv_command_say("cannot prepare to run a command: %s", strerror(errno));
+        return DV_EXIT_TROUBLE;
+    }
+    l->run.again = !l->options.once;
+    l->run.end_grace_ms = l->options.grace_ms;
+    code = dv_session_open(&l->session);
+    if (code != 0) return code;
+    divvy_election_config config = dv_elect_config(&l->options);
+    config.preference = (int)l->options.preference;
+    config.on_elected = on_elected;
+    config.on_lost = on_lost;
+    config.on_step_down = on_step_down;
+    config.on_failed = on_failed;
+    config.user = l;
+    int error = divvy_election_create(&l->election, l->session.client, &config);
+    return error ? dv_session_refused(&l->session, error) : stand_and_lead(l);
+}
+
+static int run_observer(elector *l) {
+    int code = dv_session_open(&l->session);
+    if (code != 0) return code;
+    return l->options.watch ? dv_elect_watch(&l->options, &l->session) : dv_elect_step_down(&l->options, &l->session);
+}
+
+static int run(int argc, char **argv) {
+    elector l = {.run = {.signal_fd = -1}};
+    l.session = (dv_session){.command = "elect",
+                             .failed = DV_EXIT_TROUBLE,
+                             .unreachable = DV_EXIT_UNREACHABLE,
+                             .options = &l.options.session};
+    int code = DV_EXIT_USAGE;
+    int outcome = dv_elect_options_parse(&l.options, argc, argv);
+    if (outcome == DV_OPTIONS_HELP) {
+        dv_elect_print_help();
+        code = dv_command_printed();
+    } else if (outcome == DV_OPTIONS_PARSED) {
+        code = l.options.watch || l.options.step_down ? run_observer(&l) : run_candidate(&l);
+    }
+    divvy_election_destroy(l.election);
+    dv_session_close(&l.session);
+    dv_run_close(&l.run);
+    free(l.program);
+    dv_elect_options_free(&l.options);
+    return code;
+}
+
+const dv_command dv_elect_command = {
+    .name = "elect",
+    .summary = "run a command while this candidate leads",
+    .run = run,
+    .print_help = dv_elect_print_help,
+    .needs_no_output = true,
+};

@@ -1,0 +1,187 @@
+/* The options of `divvy elect`. SPDX-License-Identifier: Apache-2.0 */
+#include "elect_options.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <divvy/divvy.h>
+
+#include "command.h"
+#include "lock_options.h"
+#include "look.h"
+#include "znode/path.h"
+
+enum { GRACE_MAX_MS = 3000, PREFERENCE_MAX = 1000, STEP_DOWN_MS = 60000 };
+
+static const char command[] = "elect";
+
+#define PLACE(field) offsetof(dv_elect_options, field)
+
+static const dv_option table[] = {
+    DV_SESSION_OPTION_CONNECT(dv_elect_options, session),
+    {.name = "data",
+     .argument = "TEXT",
+     .kind = DV_OPTION_TEXT,
+     .offset = PLACE(data),
+     .help = "what others are told of this candidate, such as an address\n"
+             "(default: its host and process)"},
+    {.name = "prefer",
+     .argument = "N",
+     .kind = DV_OPTION_NUMBER,
+     .offset = PLACE(preference),
+     .help = "from 0 to 1000 (default: 0): ask a leader with a smaller number to step down,\n"
+             "and lead next",
+     .max = PREFERENCE_MAX},
+    {.name = "once",
+     .kind = DV_OPTION_FLAG,
+     .offset = PLACE(once),
+     .help = "end when the command has ended, or leadership was lost, instead of standing\n"
+             "again"},
+    {.name = "grace",
+     .argument = "DURATION",
+     .kind = DV_OPTION_DURATION,
+     .offset = PLACE(grace_ms),
+     .help = "how long the command has between SIGTERM and SIGKILL when it must end; at\n"
+             "most a third of the session timeout (default: a fifth of it, 3s at most)",
+     .max_ms = 1200000},
+    {.name = "watch",
+     .kind = DV_OPTION_FLAG,
+     .offset = PLACE(watch),
+     .help = "run no command; print who leads, now and each time that it changes: a line\n"
+             "\"leader TOKEN DATA\", or \"nobody\""},
+    {.name = "step-down",
+     .kind = DV_OPTION_FLAG,
+     .offset = PLACE(step_down),
+     .help = "run no command; ask the one that leads to step down, and wait for that"},
+    {.name = "timeout",
+     .argument = "DURATION",
+     .kind = DV_OPTION_DURATION,
+     .offset = PLACE(timeout_ms),
+     .help = "with --step-down: wait no longer than this, then exit with 4 (default: 1m)",
+     .min_ms = 1,
+     .max_ms = INT64_C(1000) * 3600 * 1000},
+    {.name = "root",
+     .argument = "PATH",
+     .kind = DV_OPTION_TEXT,
+     .offset = PLACE(root),
+     .help = "the znode above the locks; the election is the lock PATH/locks/NAME\n"
+             "(default: /divvy)"},
+    DV_SESSION_OPTION_TIMEOUT(dv_elect_options, session,
+                              "how long the servers wait for a silent leader before others can be elected\n"
+                              "(default: 15s; 100ms to 1h, and servers have limits of their own)"),
+    DV_SESSION_OPTION_TICK(dv_elect_options, session,
+                           "tickTime of the servers' zoo.cfg, or more; required\n"
+                           "(default: $DIVVY_ENSEMBLE_TICK_MS)"),
+    DV_SESSION_OPTION_CONNECT_TIMEOUT(dv_elect_options, session,
+                                      "exit with 3 when no server has answered after this long; 0: keep trying\n"
+                                      "(default: 10s)"),
+    DV_SESSION_OPTION_AUTH_FILE(dv_elect_options, session),
+    DV_TLS_OPTIONS(dv_elect_options, session.tls),
+    DV_SESSION_OPTION_ACL(dv_elect_options, session),
+    DV_SESSION_OPTION_VERBOSE(dv_elect_options, session, "write the library's log to standard error"),
+    {.name = NULL},
+};
+
+void dv_elect_print_help(void) {
+    printf("usage: divvy elect [OPTION ...] NAME COMMAND [ARGUMENT ...]\n"
+           "       divvy elect [OPTION ...] --watch NAME\n"
+           "       divvy elect [OPTION ...] --step-down NAME\n"
+           "\n"
+           "Stands in the election NAME, and runs COMMAND while it leads. Of all candidates on all\n"
+           "machines one leads. When the command has ended, or leadership is lost, it stands again,\n"
+           "at the end of the queue. Options stand before NAME.\n"
+           "\n"
+           "divvy ends the command, with all its processes, before another can lead: by SIGTERM,\n"
+           "then SIGKILL. It does the same when somebody asks the leader to step down. The\n"
+           "command's environment has DIVVY_ELECTION_NAME and DIVVY_ELECTION_TOKEN (a number that\n"
+           "grows with each leader). The election NAME is the lock NAME of divvy lock, and\n"
+           "`divvy locks NAME` shows who leads and who waits.\n"
+           "\n");
+    dv_options_print(table);
+    printf("\n"
+           "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
+           "\n"
+           "Exit codes: 0 SIGTERM, SIGHUP or SIGINT ended divvy, or the leader has stepped down; 2\n"
+           "wrong usage; 3 no server answered within --connect-timeout; 4 the leader has not stepped\n"
+           "down within --timeout, or nobody leads; 125 the servers refused, and standard error says\n"
+           "why; 126 the command cannot be executed; 127 the command was not found. With --once:\n"
+           "that of the command, or 128 and the signal's number if a signal ended it; 5 divvy lost\n"
+           "leadership and ended the command.\n");
+}
+
+static const char *contradiction(const dv_elect_options *o) {
+    bool looks = o->watch || o->step_down;
+    if (o->watch && o->step_down) return "give --watch or --step-down, not both";
+    if (!o->name) return "NAME is missing; it names the election, such as scheduler";
+    if (!*o->name) return "NAME is empty";
+    if (o->data && !*o->data) return "--data is empty";
+    if (looks && o->arguments[0]) return "--watch and --step-down run no command";
+    if (looks && (o->once || o->preference)) return "--once and --prefer are for candidates";
+    if (o->timeout_ms >= 0 && !o->step_down) return "--timeout is for --step-down";
+    if (!looks && !o->arguments[0]) return "COMMAND is missing; it is run while this candidate leads";
+    return NULL;
+}
+
+static int check(const dv_elect_options *o) {
+    const char *wrong = contradiction(o), *reason = NULL;
+    int64_t most_ms = o->session.session_timeout_ms / 3;
+    if (wrong) {
+        dv_command_misused(command, "%s", wrong);
+    } else if (dv_path_check(o->root, &reason) != 0) {
+        dv_command_misused(command, "--root: the path \"%.200s\" %s", o->root, reason);
+    } else if (o->grace_ms > most_ms) {
+        dv_command_misused(command, "--grace may be at most a third of --session-timeout, that is %" PRId64 " ms",
+                           most_ms);
+    } else {
+        return 0;
+    }
+    return -1;
+}
+
+/* Rule G1: where the lock NAME is. */
+static char *make_path(const dv_elect_options *o) {
+    char *node = dv_look_node_of(o->name), *folder = dv_path_join(o->root, "locks");
+    char *path = node && folder ? dv_path_join(folder, node) : NULL;
+    free(node);
+    free(folder);
+    return path;
+}
+
+static void finish(dv_elect_options *o) {
+    int64_t fifth_ms = o->session.session_timeout_ms / 5;
+    if (o->grace_ms < 0) o->grace_ms = fifth_ms < GRACE_MAX_MS ? fifth_ms : GRACE_MAX_MS;
+    if (o->timeout_ms < 0) o->timeout_ms = STEP_DOWN_MS;
+}
+
+int dv_elect_options_parse(dv_elect_options *o, int argc, char **argv) {
+    *o = (dv_elect_options){
+        .session = {.session_timeout_ms = 15000, .connect_timeout_ms = 10000, .acl = DIVVY_ACL_AUTO},
+        .root = DV_OWN_ROOT,
+        .timeout_ms = -1,
+        .grace_ms = -1,
+    };
+    int rest = 0;
+    int outcome = dv_options_parse_before(command, table, o, argc, argv, &rest);
+    if (outcome != DV_OPTIONS_PARSED) return outcome;
+    char **words = argv + rest;
+    o->name = words[0];
+    if (words[0]) words++;
+    if (words[0] && strcmp(words[0], "--") == 0) words++;
+    o->arguments = (const char *const *)words;
+    if (check(o) != 0) return DV_OPTIONS_WRONG;
+    finish(o);
+    o->path = make_path(o);
+    if (!o->path) {
+        dv_command_say("out of memory");
+        return DV_OPTIONS_WRONG;
+    }
+    return dv_session_options_finish(&o->session, command) == 0 ? DV_OPTIONS_PARSED : DV_OPTIONS_WRONG;
+}
+
+void dv_elect_options_free(dv_elect_options *o) {
+    free(o->path);
+    dv_session_options_free(&o->session);
+    *o = (dv_elect_options){0};
+}

@@ -1,0 +1,109 @@
+/* divvy elect --watch and --step-down, which do not stand. SPDX-License-Identifier: Apache-2.0 */
+#include "elect_watch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "command.h"
+#include "lock_options.h"
+#include "output.h"
+#include "text.h"
+
+divvy_election_config dv_elect_config(const dv_elect_options *options) {
+    divvy_election_config config = DIVVY_ELECTION_CONFIG_INIT;
+    config.path = options->path;
+    config.data = options->data;
+    config.container = strcmp(options->root, DV_OWN_ROOT) == 0; /* as of divvy lock */
+    return config;
+}
+
+/* ---- watching ---- */
+
+static void on_leader(divvy_election *election, const divvy_leader *leader, void *user) {
+    char *data = leader ? dv_text_readable(leader->data) : NULL, *line = NULL;
+    int bytes = leader ? asprintf(&line, "leader %" PRId64 " %s\n", leader->token, data ? data : "?")
+                       : asprintf(&line, "nobody\n");
+    (void)election;
+    if (bytes > 0) dv_output_write(user, line, (size_t)bytes);
+    free(data);
+    if (bytes >= 0) free(line);
+}
+
+static int open_signals(void) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGHUP);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Until a signal comes, or the reader of our output has gone. */
+static int watch_until_asked(dv_session *session, dv_output *output) {
+    int code = 0;
+    for (bool asked = false; !asked && !output->ended && code == 0;) {
+        code = dv_session_check(session);
+        int64_t wait_ms =
+            dv_session_sooner(dv_session_until_check_ms(session), divvy_client_next_deadline(session->client));
+        struct pollfd fds[] = {{.fd = divvy_client_fd(session->client), .events = POLLIN},
+                               {.fd = output->stop_fd, .events = POLLIN},
+                               {.fd = dv_output_fd(output)}};
+        poll(fds, 3, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms);
+        asked = fds[1].revents != 0;
+        dv_output_heard(output, fds[2].revents);
+        divvy_client_process(session->client, 0);
+    }
+    if (output->error) dv_command_say("cannot write: %s", strerror(output->error));
+    return output->error ? DV_EXIT_TROUBLE : code;
+}
+
+int dv_elect_watch(const dv_elect_options *options, dv_session *session) {
+    divvy_election_config config = dv_elect_config(options);
+    divvy_election *election;
+    dv_output output = {.stop_fd = open_signals()};
+    config.on_leader = on_leader;
+    config.user = &output;
+    int error = divvy_election_create(&election, session->client, &config);
+    if (error) return dv_session_refused(session, error);
+    int code = watch_until_asked(session, &output);
+    divvy_election_destroy(election);
+    if (output.stop_fd >= 0) close(output.stop_fd);
+    return code;
+}
+
+/* ---- asking ---- */
+
+static int tell(const dv_elect_options *options, const dv_session *session, int error) {
+    if (error == 0) return DV_EXIT_DONE;
+    if (error == DIVVY_ENOENT) dv_command_say("nobody leads \"%s\"", options->name);
+    else if (error == DIVVY_ETIMEDOUT)
+        dv_command_say("the leader of \"%s\" has not stepped down within %" PRId64 " ms", options->name,
+                       options->timeout_ms);
+    else return dv_session_refused(session, error);
+    return DV_EXIT_TIMED_OUT;
+}
+
+int dv_elect_step_down(const dv_elect_options *options, dv_session *session) {
+    divvy_election_config config = dv_elect_config(options);
+    divvy_election *election;
+    int error, code = 0;
+    while ((code = dv_session_check(session)) == 0 && !session->connected) {
+        int64_t wait_ms = dv_session_until_check_ms(session);
+        divvy_client_process(session->client, wait_ms < 0 || wait_ms > INT_MAX ? 1000 : (int)wait_ms);
+    }
+    if (code) return code;
+    error = divvy_election_create(&election, session->client, &config);
+    if (error) return dv_session_refused(session, error);
+    code = tell(options, session, divvy_election_ask_step_down(election, options->timeout_ms));
+    divvy_election_destroy(election);
+    return code;
+}
