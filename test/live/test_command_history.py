@@ -86,8 +86,8 @@ class History(Case):
         left = self.changes()[-1]
         self.assertEqual((left["reason"], left["left"], left["moved"]), ("leave", {"count": 1, "names": ["alpha"]}, 2))
 
-    # Nonsense beside the plan is no error: it is told, the plan is shown, and the next change puts it right. A change of
-    # an older release, which tells nothing, is a hole that stays.
+    # Nonsense beside the plan is no error: it is told, the plan is shown, and the next change puts it right. A change
+    # of an older release, which tells nothing, is a hole that stays.
     def test_holes(self):
         first = self.member("alpha")
         self.settle(first)
@@ -143,7 +143,8 @@ class History(Case):
         Setting.zookeeper.delete(self.path + "/plan/" + EPOCH)
         self.assertEqual([c["generation"] for c in self.changes()], [7])
 
-    # A change is under way as long as some note says that an item is leaving, and took until the last note that gave one.
+    # A change is under way as long as some note says that an item is leaving. It took until the last note that gave
+    # one.
     def test_duration(self):
         client = self.pool()["a"]
         Setting.zookeeper.set(self.path + "/plan/" + EPOCH, history_text([change(7, at_ms=0)]))
