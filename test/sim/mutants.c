@@ -118,7 +118,7 @@ static const struct {
     [DV_MUTANT_plan_absence_any] = {16, 0.7, SIM_OF_PLANS},
     [DV_MUTANT_plan_round_unseen] = {24, 7.4, SIM_OF_PLANS},
     [DV_MUTANT_plan_dealt_anew] = {2, 0.1, SIM_OF_PLANS},
-    [DV_MUTANT_round_ended_by_namesake] = {15103, 92.7, SIM_OF_PLANS},
+    [DV_MUTANT_round_ended_by_namesake] = {14636, 69.6, SIM_OF_PLANS},
     [DV_MUTANT_ghost_counted] = {3, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_plan_options_stay] = {3, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_plan_weight_stays] = {21, 1.0, SIM_OF_PLANS},
