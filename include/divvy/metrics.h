@@ -16,6 +16,8 @@
  *    are shown together, whatever their paths, since a program may make a lock for each of a million paths.
  *  - Registries, all of them together: services announced, entries in live views, entries that were skipped.
  *
+ * A program with several clients gives each a page of its own, since their samples have the same names and labels.
+ *
  * docs/operations.md says what each figure means. Counters begin with the client, those of a pool with its partitioner.
  * Figures of locks, semaphores and registries appear when the client's first one is made.
  */
@@ -33,7 +35,7 @@ DIVVY_EXTERN_C_BEGIN
  *
  * First copies the figures, then calls `write` with one part of the text after the other, the last ending in `# EOF`.
  * divvy holds none of its locks while `write` runs, so it may take its time, and may call divvy. Sends nothing. Costs
- * some ten microseconds, and as much again for each thousand items.
+ * some 25 microseconds, and 4 more for each thousand items.
  *
  * Ownership: `text` is good during the call of `write`, and has no NUL at its end. `user` is handed to it.
  * Thread: any, callbacks too. `write` runs in the calling thread, inside this call.

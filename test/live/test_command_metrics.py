@@ -125,6 +125,19 @@ class Metrics(unittest.TestCase):
         self.assertGreaterEqual(last["divvy_lock_hold_seconds_sum", *labels], 0.3)
         check_by_promtool(path)
 
+    def test_elect(self):
+        """The file of a candidate tells that it leads, and at the end for how long it did."""
+        path = self.path("leader.prom")
+        labels = ("process", "leader"), ("recipe", "election")
+        candidate = start("elect", "--metrics", path, "measured", "sleep", "1000")
+        try:
+            wait_for(lambda: values(path).get(("divvy_lock_held", *labels)) == 1, "leadership in the file")
+        finally:
+            self.end(candidate)
+        self.assertEqual(values(path)["divvy_lock_held", *labels], 0)
+        self.assertEqual(values(path)["divvy_lock_hold_seconds_count", *labels], 1)
+        check_by_promtool(path)
+
     def test_announce(self):
         """The file of an announced service tells of its entry."""
         path = self.path("web.prom")
@@ -144,6 +157,7 @@ class Metrics(unittest.TestCase):
                              ("", "No such file or directory")):
             for words in (["lock", "--metrics", path, "measured", "touch", self.path("begun")],
                           ["partition", "--path", "/measured", "--item", "a", "--metrics", path],
+                          ["elect", "--metrics", path, "measured", "touch", self.path("begun")],
                           ["announce", "--role", "web", "--load", "1", "--metrics", path]):
                 with self.subTest(words=words):
                     done = run_to_end([Setting.divvy, *words], env=environment())

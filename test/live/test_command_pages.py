@@ -167,7 +167,8 @@ class Pages(unittest.TestCase):
                         self.assertIn("--help", completed("divvy", name, option, "--he"))
                         continue
                     offered = completed("divvy", name, option, "")
-                    files = ("--auth-file", "--items-from", "--events", "--load-command", "--metrics")
+                    files = ("--auth-file", "--items-from", "--items-from-command", "--events", "--load-command",
+                             "--metrics")
                     if option not in files and not option.startswith(("--tls-", "--sasl-password")):
                         self.assertEqual(sorted(filter(None, offered)),
                                          sorted(set(choices(name, option)) - {"round-robin"}))

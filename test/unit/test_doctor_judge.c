@@ -35,7 +35,7 @@ static bool has(const dv_findings *f, const char *check) {
 
 static dv_server server(const char *host, dv_server_state state) {
     dv_server s = {.host = text(host), .state = state, .srvr = {.told = true, .mode = "follower"}, .took_ms = 1};
-    s.conf = (dv_word_conf){2000, 4000, 40000};
+    s.conf = (dv_word_conf){2000, 4000, 40000, 1, 5, false};
     s.lists_clients = state == DV_SERVER_ANSWERS;
     return s;
 }
@@ -325,7 +325,14 @@ TEST(test_ghost_and_silence) {
     dv_findings_clear(&f);
     p.scene.connections[1].silent_ms = 4501;
     p.scene.doctor.servers.all_clients = false;
+    p.scene.doctor.servers.ensemble_count = 5;
+    p.scene.doctor.servers.listing_count = 3;
     f = judge(&p);
+    dv_doctor_judge_servers(&p.scene.doctor, &f);
+    assert_true(says(&f, DV_DOCTOR_NOTE, "connection", "has 5 servers, and we have seen the clients of 3"));
+    p.scene.servers[2].conf.has_two_ports = true;
+    dv_doctor_judge_servers(&p.scene.doctor, &f);
+    assert_true(says(&f, DV_DOCTOR_NOTE, "connection", "list those of our kind only"));
     assert_false(has(&f, "ghost"));
     assert_true(says(&f, DV_DOCTOR_WARNING, "silent", "nothing for at least 4.5 s; its session ends after 9.0 s"));
     clear(&p, &f);

@@ -9,7 +9,8 @@ static const char srvr[] = "Zookeeper version: 3.8.0, built on 2024-12-29 17:54 
                            "Received: 20\nSent: 19\nConnections: 2\nOutstanding: 0\nZxid: 0x1f00000002\n"
                            "Mode: follower\nNode count: 6\n";
 static const char conf[] = "clientPort=23783\ndataDir=/data\ntickTime=2000\nmaxClientCnxns=60\n"
-                           "minSessionTimeout=4000\nmaxSessionTimeout=40000\nserverId=1\n";
+                           "minSessionTimeout=4000\nmaxSessionTimeout=40000\nserverId=3\nmembership: \n"
+                           "server.1=a:1:2:participant\nserver.3=b:1:2:participant\nversion=0\n";
 static const char cons[] =
     " /127.0.0.1:32922[0](queued=0,recved=1,sent=0)\n"
     " /127.0.0.1:32900[1](queued=0,recved=3,sent=3,sid=0x100002901030000,lop=GETA,est=1795558157467,to=10000,"
@@ -39,6 +40,13 @@ TEST(test_conf) {
     assert_int_equal(said.tick_ms, 2000);
     assert_int_equal(said.min_timeout_ms, 4000);
     assert_int_equal(said.max_timeout_ms, 40000);
+    assert_true(said.server_id == 3 && said.server_count == 2);
+    said = dv_word_conf_parse("tickTime=5\nserverId=0\n", strlen("tickTime=5\nserverId=0\n"));
+    assert_true(!said.has_two_ports && said.tick_ms == 5 && said.server_id == 0 && said.server_count == 1);
+    static const char two[] = "clientPort=2181\nsecureClientPort=2281\n",
+                      one[] = "clientPort=2181\nsecureClientPort=-1\n";
+    assert_true(dv_word_conf_parse(two, strlen(two)).has_two_ports);
+    assert_false(dv_word_conf_parse(one, strlen(one)).has_two_ports);
     static const char odd[] = "tickTime=-5\nminSessionTimeout=99999999999999999999\nmaxSessionTimeout=x\n";
     said = dv_word_conf_parse(odd, strlen(odd));
     assert_true(said.tick_ms == 0 && said.min_timeout_ms == 0 && said.max_timeout_ms == 0);

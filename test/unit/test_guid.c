@@ -98,3 +98,19 @@ TEST(test_only_a_counter_of_ten_digits_makes_32) {
         for (size_t rest = strlen(name) + 1; rest < sizeof name; rest++) assert_int_equal(name[rest], '#');
     }
 }
+
+/* What one client draws on one session is known by its beginning; not what it draws on the next, or another draws. */
+TEST(test_session_of_a_name) {
+    char name[DV_GUID_BYTES], next[DV_GUID_BYTES], later[DV_GUID_BYTES], others[DV_GUID_BYTES];
+    dv_guid_source source = {.client_random = 5}, other = {.client_random = 6};
+    dv_guid_next(&source, 77, name);
+    dv_guid_next(&source, 77, next);
+    dv_guid_next(&source, 78, later);
+    dv_guid_next(&other, 77, others);
+    assert_true(dv_guid_is_of_same_session(name, next));
+    assert_false(dv_guid_is_of_same_session(name, later));
+    assert_false(dv_guid_is_of_same_session(name, others));
+    assert_true(dv_guid_is_of_former_session(later, name));
+    assert_false(dv_guid_is_of_same_session("", ""));
+    assert_false(dv_guid_is_of_same_session("short", "short"));
+}

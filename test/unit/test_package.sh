@@ -211,6 +211,9 @@ check_command() {
     for file in bash-completion/completions/divvy zsh/site-functions/_divvy fish/vendor_completions.d/divvy.fish; do
         [[ -s $TEMP/prefix/share/$file ]] || fail "the completion $file is missing"
     done
+    for file in prometheus/divvy.rules.yml grafana/divvy.json; do
+        [[ -s $TEMP/prefix/share/divvy/$file ]] || fail "$file is missing"
+    done
 }
 
 # As a subfolder, it builds the library only, static if so wanted. DIVVY_INSTALL serves the next check.

@@ -23,6 +23,7 @@
 #include "announce_options.h"
 #include "command.h"
 #include "connection.h"
+#include "log.h"
 #include "program.h"
 #include "run.h"
 #include "znode/path.h"
@@ -245,6 +246,7 @@ static int run(int argc, char **argv) {
         dv_announce_print_help();
         code = dv_command_printed();
     } else if (outcome == DV_OPTIONS_PARSED) {
+        dv_log_field("role", a.options.role);
         code = prepare_and_announce(&a);
     }
     dv_load_end(&a.probe);

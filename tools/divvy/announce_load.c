@@ -2,10 +2,8 @@
 #include "announce_load.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -13,7 +11,7 @@
 
 #include "command.h"
 #include "connection.h"
-#include "tls_options.h"
+#include "shell.h"
 
 enum { REAP_INTERVAL_MS = 10 };
 
@@ -27,51 +25,11 @@ bool dv_load_parse(const char *text, double *load) {
 
 /* ---- the beginning ---- */
 
-/* No descriptor of ours but the pipe, and signals as usual. */
-static int spawn(pid_t *process, const char *command, int output_fd) {
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attributes;
-    sigset_t none, pipes;
-    sigemptyset(&none);
-    sigemptyset(&pipes);
-    sigaddset(&pipes, SIGPIPE);
-    if (posix_spawn_file_actions_init(&files) != 0) return ENOMEM;
-    int error = posix_spawnattr_init(&attributes);
-    if (error) {
-        posix_spawn_file_actions_destroy(&files);
-        return error;
-    }
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &pipes);
-    error = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (!error) error = posix_spawn_file_actions_adddup2(&files, output_fd, STDOUT_FILENO);
-    if (!error) error = posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
-    char *arguments[] = {"sh", "-c", (char *)(uintptr_t)command, NULL};
-    if (!error) error = posix_spawn(process, "/bin/sh", &files, &attributes, arguments, dv_tls_options_environment());
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&files);
-    return error;
-}
-
 int dv_load_begin(dv_load_probe *probe, const char *command, int64_t timeout_ms) {
-    int ends[2];
     *probe = (dv_load_probe){.output_fd = -1, .deadline_ms = dv_session_now_ms() + timeout_ms};
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        dv_command_say("--load-command cannot be run: %s", strerror(errno));
-        return -1;
-    }
-    fcntl(ends[0], F_SETFL, O_NONBLOCK);
-    int error = spawn(&probe->process, command, ends[1]);
-    close(ends[1]);
-    if (error) {
-        close(ends[0]);
-        probe->process = 0;
-        dv_command_say("--load-command cannot be run: %s", strerror(error));
-        return -1;
-    }
-    probe->output_fd = ends[0];
-    return 0;
+    int error = dv_shell_start(&probe->process, &probe->output_fd, command);
+    if (error) dv_command_say("--load-command cannot be run: %s", strerror(error));
+    return error ? -1 : 0;
 }
 
 /* ---- the end ---- */

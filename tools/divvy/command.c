@@ -6,29 +6,52 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "text.h"
+#include <divvy/divvy.h>
+
+#include "log.h"
 
 enum { MESSAGE_BYTES = 4096 };
 
-__attribute__((format(printf, 2, 0))) static void say(const char *hint, const char *format, va_list arguments) {
+/* `level` 0: a warning where the message says so, else an error. */
+__attribute__((format(printf, 3, 0))) static void say(int level, const char *hint, const char *format,
+                                                      va_list arguments) {
+    static const char warning[] = "warning: ";
     char message[MESSAGE_BYTES];
     vsnprintf(message, sizeof message, format, arguments);
-    char *shown = dv_text_readable(message);
-    char *line = NULL;
-    int bytes = asprintf(&line, "divvy: %s%s\n", shown ? shown : message, hint);
-    /* When stderr takes nothing, there is nobody left to tell. */
-    if (bytes > 0 && write(STDERR_FILENO, line, (size_t)bytes) < 0) errno = 0;
-    if (bytes > 0) free(line);
-    free(shown);
+    if (!level) level = strncmp(message, warning, sizeof warning - 1) == 0 ? DIVVY_LOG_WARN : DIVVY_LOG_ERROR;
+    dv_log_write(level, message, hint, NULL, NULL);
 }
 
 void dv_command_say(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    say("", format, arguments);
+    say(0, "", format, arguments);
     va_end(arguments);
+}
+
+void dv_command_tell(int level, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    say(level, "", format, arguments);
+    va_end(arguments);
+}
+
+void dv_command_warn(int code, const char *message) {
+    char *text = NULL;
+    if (asprintf(&text, "warning: %s", message) < 0) text = NULL;
+    dv_log_write(DIVVY_LOG_WARN, text ? text : message, "", "warning", divvy_warning_name(code));
+    free(text);
+}
+
+void dv_command_log(int level, const char *message) {
+    static const char *const names[] = {"", "error", "warn", "info", "debug"};
+    char *text = NULL;
+    if (level < DIVVY_LOG_ERROR || level > DIVVY_LOG_DEBUG) level = DIVVY_LOG_DEBUG;
+    bool plain = !dv_log_has_fields();
+    if (plain && asprintf(&text, "log %s: %s", names[level], message) < 0) text = NULL;
+    dv_log_write(level, text ? text : message, "", "from", "library");
+    free(text);
 }
 
 int dv_command_misused(const char *command, const char *format, ...) {
@@ -36,7 +59,7 @@ int dv_command_misused(const char *command, const char *format, ...) {
     snprintf(hint, sizeof hint, " (see: divvy help%s%s)", command ? " " : "", command ? command : "");
     va_list arguments;
     va_start(arguments, format);
-    say(hint, format, arguments);
+    say(DIVVY_LOG_ERROR, hint, format, arguments);
     va_end(arguments);
     return DV_EXIT_USAGE;
 }

@@ -48,9 +48,17 @@ extern const dv_command dv_announce_command;
 extern const dv_command dv_plan_command;
 extern const dv_command dv_drain_command;
 
-/* One line on stderr, "divvy: " in front, in one write so that lines of several processes do not mix. Bytes that would
- * upset a terminal or a log are percent-encoded. */
+/* One line on stderr, "divvy: " in front or as fields (log.h), in one write so that lines of several processes do not
+ * mix. Bytes that would upset a terminal or a log are percent-encoded. It is an error, or a warning if it begins with
+ * "warning: ". */
 __attribute__((format(printf, 1, 2))) void dv_command_say(const char *format, ...);
+
+/* The same with a level, DIVVY_LOG_*. */
+__attribute__((format(printf, 2, 3))) void dv_command_tell(int level, const char *format, ...);
+
+/* Tells a warning of the library, DIVVY_WARN_*, and a line of its log. */
+void dv_command_warn(int code, const char *message);
+void dv_command_log(int level, const char *message);
 
 /* The same for wrong usage, with a hint to the help of `command` (NULL: of divvy). Returns DV_EXIT_USAGE. */
 __attribute__((format(printf, 2, 3))) int dv_command_misused(const char *command, const char *format, ...);

@@ -9,6 +9,7 @@
 
 #include "auth_file.h"
 #include "command.h"
+#include "log.h"
 
 enum { CONNECT_NOTICE_MS = 5000 };
 
@@ -51,15 +52,13 @@ int64_t dv_session_now_ms(void) {
 
 static void on_warning(divvy_client *client, int code, const char *message, void *user) {
     (void)client;
-    (void)code;
     (void)user;
-    dv_command_say("warning: %s", message);
+    dv_command_warn(code, message);
 }
 
 static void on_log(int level, const char *message, void *user) {
-    static const char *const names[] = {"", "error", "warn", "info", "debug"};
     (void)user;
-    dv_command_say("log %s: %s", names[level >= DIVVY_LOG_ERROR && level <= DIVVY_LOG_DEBUG ? level : 0], message);
+    dv_command_log(level, message);
 }
 
 static void on_session(divvy_client *client, divvy_session_state state, void *user) {
@@ -72,7 +71,7 @@ static void on_session(divvy_client *client, divvy_session_state state, void *us
                        session->options->connect, session->what_ends, divvy_client_time_left_ms(client));
         session->suspended = true;
     } else if (state == DIVVY_CONNECTED && session->suspended) {
-        dv_command_say("the connection is back");
+        dv_command_tell(DIVVY_LOG_INFO, "the connection is back");
         session->suspended = false;
     }
 }
@@ -92,7 +91,8 @@ int dv_session_open(dv_session *session) {
     dv_tls_options_apply(&o->tls, &config);
     config.on_session = on_session;
     config.on_warning = on_warning;
-    config.on_log = o->verbose ? on_log : NULL;
+    if (o->verbose) dv_log_all();
+    config.on_log = dv_log_takes(DIVVY_LOG_DEBUG) ? on_log : NULL;
     config.log_requests = o->log_requests;
     config.user = session;
     session->started_ms = dv_session_now_ms();
@@ -135,7 +135,7 @@ int dv_session_check(dv_session *session) {
     int64_t waited_ms = dv_session_now_ms() - session->started_ms, limit_ms = session->options->connect_timeout_ms;
     if (error == 0) {
         session->connected = true;
-        if (session->wait_was_told) dv_command_say("connected after %.1f s", (double)waited_ms / 1000);
+        if (session->wait_was_told) dv_command_tell(DIVVY_LOG_INFO, "connected after %.1f s", (double)waited_ms / 1000);
         return 0;
     }
     if (error != DIVVY_ETIMEDOUT && error != DIVVY_ERESOLVE)
@@ -146,7 +146,7 @@ int dv_session_check(dv_session *session) {
     if (limit_ms && waited_ms >= limit_ms)
         return dv_session_end(session, session->unreachable, "%s %s within %" PRId64 " ms", what, connect, limit_ms);
     if (!session->wait_was_told && waited_ms >= CONNECT_NOTICE_MS) {
-        dv_command_say("%s %s for %.1f s; still trying", what, connect, (double)waited_ms / 1000);
+        dv_command_tell(DIVVY_LOG_WARN, "%s %s for %.1f s; still trying", what, connect, (double)waited_ms / 1000);
         session->wait_was_told = true;
     }
     return 0;

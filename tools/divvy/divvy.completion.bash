@@ -17,20 +17,24 @@ _divvy_options() {
         ;;
     elect)
         echo "--connect --data --prefer --once --grace --watch --step-down --timeout --root --session-timeout
-            --ensemble-tick --connect-timeout --auth-file $_divvy_tls_options --acl --verbose --help"
+            --ensemble-tick --connect-timeout --auth-file $_divvy_tls_options --acl --metrics --verbose --help"
         ;;
     partition)
-        echo "--connect --path --items-from --item --identifier --time-boundary --leave-boundary --session-timeout
+        echo "--items-from-command --items-interval --items-from-znode
+            --connect --path --items-from --item --identifier --time-boundary --leave-boundary --session-timeout
             --ensemble-tick --allocate-timeout --connect-timeout --mode --assign --items-order --rejoin-delay --weight
             --zone --max-moves --handover-timeout --replace --drain --restart --standby --prepare-timeout --rejoin
             --auth-file $_divvy_tls_options --acl --events --json --timestamps --metrics --verbose
             --help"
         ;;
     status)
-        echo "--path --items-from --item --json --watch --interval --connect --timeout --auth-file $_divvy_tls_options
-            --verbose --help"
+        echo "--path --items-from --items-from-command --items-from-znode --item --json --format --watch --interval
+            --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
         ;;
-    explain | history)
+    explain)
+        echo "--path --json --format --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
+        ;;
+    history)
         echo "--path --json --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
         ;;
     doctor)
@@ -38,10 +42,10 @@ _divvy_options() {
             $_divvy_tls_options --verbose --help"
         ;;
     locks)
-        echo "--root --json --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
+        echo "--root --json --format --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
         ;;
     services)
-        echo "--root --healthy --json --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
+        echo "--root --healthy --json --format --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
         ;;
     announce)
         echo "--role --load --load-command --ttl --id --address --port --root --connect --session-timeout
@@ -128,7 +132,7 @@ _divvy() {
         _divvy_offer_lines -f "$word"
         return
         ;;
-    --load-command)
+    --load-command | --items-from-command)
         _divvy_offer_lines -c "$word"
         return
         ;;

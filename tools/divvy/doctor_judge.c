@@ -251,14 +251,27 @@ static void judge_timeouts(const dv_doctor *d, dv_findings *f) {
 /* ---- the whole ---- */
 
 static void judge_words(const dv_doctor *d, dv_findings *f) {
-    size_t mute = 0;
-    for (size_t i = 0; i < d->servers.count; i++)
-        mute += serves(&d->servers.list[i]) && !d->servers.list[i].lists_clients;
-    if (mute == 0 || !d->looked) return;
+    size_t mute = 0, twofold = 0, all = d->servers.ensemble_count;
+    for (size_t i = 0; i < d->servers.count; i++) {
+        const dv_server *s = &d->servers.list[i];
+        mute += serves(s) && !s->lists_clients;
+        twofold += serves(s) && s->conf.has_two_ports;
+    }
+    bool unnamed = mute + twofold == 0 && d->servers.count < all;
+    if (d->servers.all_clients || !d->looked || mute + twofold + unnamed == 0) return;
     dv_finding *finding = dv_findings_add(f, DV_DOCTOR_NOTE, "connection", "");
-    dv_finding_what(finding, "%zu of the servers do%s not list their clients", mute, mute == 1 ? "es" : "");
-    dv_finding_why(finding, "so neither ghosts and frozen members nor clocks can be told");
-    dv_finding_todo(finding, "%s", whitelist);
+    dv_finding_why(finding, "so a member that has died cannot be told from one that is connected elsewhere");
+    if (mute) {
+        dv_finding_what(finding, "%zu of the servers do%s not list their clients", mute, mute == 1 ? "es" : "");
+        dv_finding_why(finding, "so neither ghosts and frozen members nor clocks can be told");
+        dv_finding_todo(finding, "%s", whitelist);
+    } else if (twofold) {
+        dv_finding_what(finding, "servers serve clients in plain text and over TLS, and list those of our kind only");
+    } else {
+        dv_finding_what(finding, "the ensemble has %zu servers, and we have seen the clients of %zu", all,
+                        d->servers.listing_count);
+        dv_finding_todo(finding, "name all servers in --connect");
+    }
 }
 
 void dv_doctor_judge_servers(const dv_doctor *d, dv_findings *f) {

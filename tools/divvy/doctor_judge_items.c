@@ -4,6 +4,7 @@
  * item, and here they are counted by reason and member. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "doctor_judge.h"
@@ -73,8 +74,9 @@ static void judge_held(const dv_doctor *d, const dv_status_member *m, const pile
                        ? " waits for it: this one's program has not confirmed the RELEASE, or its command runs on"
                        : ", and this one's program has not confirmed the RELEASE");
     if (*m->host)
-        dv_finding_todo(finding, "look at process %" PRId64 " on %.200s; to end it frees all it has: kill %" PRId64,
-                        m->pid, m->host, m->pid);
+        dv_finding_todo(finding,
+                        "look at process %" PRId64 " on %.200s; ending it frees all that it has: kill %" PRId64, m->pid,
+                        m->host, m->pid);
     else dv_finding_todo(finding, "divvy explain --path %.200s %.200s", d->path, held->first);
 }
 
@@ -171,29 +173,34 @@ static bool is_owned(const dv_status *status, size_t *at, const char *name) {
     return item && strcmp(item->name, name) == 0 && (item->head || item->denied);
 }
 
-static void pile_up(const dv_doctor *d, const dv_plan *plan, const dv_status_entry *entry, pile *p) {
+/* Piles up what nobody owns: for each member of the plan, and last what the plan gives to nobody. */
+static void pile_up(const dv_doctor *d, const dv_plan *plan, pile *piles) {
     size_t at = 0;
     for (size_t i = 0; i < plan->set->count; i++) {
-        const dv_plan_member *owner =
+        const char *name = plan->set->names[i];
+        if (is_owned(&d->status, &at, name)) continue;
+        const dv_plan_member *next =
             plan->owners[i] == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(plan, plan->owners[i]);
-        if (owner != (entry ? entry->entry : NULL)) continue;
-        if (!is_owned(&d->status, &at, plan->set->names[i])) add_to(p, plan->set->names[i], NULL, plan_age_ms(d));
+        add_to(&piles[next ? (size_t)(next - plan->members) : plan->member_count], name, NULL, plan_age_ms(d));
     }
 }
 
 static void judge_planned(const dv_doctor *d, const dv_plan *plan, dv_findings *f) {
-    pile nobody = {0};
-    for (size_t n = 0, told = 0; n < d->status.entry_count && told < SHOWN_MAX; n++) {
-        const dv_status_entry *entry = &d->status.entries[n];
-        pile p = {0};
-        if (entry->item_count) pile_up(d, plan, entry, &p);
-        if (p.count == 0) continue;
-        told++;
-        if (entry->member == DV_NO_MEMBER) judge_away(d, &p, entry->entry, f);
-        else judge_taking(d, &p, entry->member, f);
+    pile *piles = calloc(plan->member_count + 1, sizeof *piles);
+    if (!piles) {
+        f->incomplete = true;
+        return;
     }
-    pile_up(d, plan, NULL, &nobody);
-    if (nobody.count) judge_unassigned(d, &nobody, f);
+    pile_up(d, plan, piles);
+    for (size_t n = 0, told = 0; n < d->status.entry_count && told < SHOWN_MAX; n++) {
+        const dv_status_entry *entry = &d->status.entries[n]; /* They are in the order of the plan's members. */
+        if (piles[n].count == 0) continue;
+        told++;
+        if (entry->member == DV_NO_MEMBER) judge_away(d, &piles[n], entry->entry, f);
+        else judge_taking(d, &piles[n], entry->member, f);
+    }
+    if (piles[plan->member_count].count) judge_unassigned(d, &piles[plan->member_count], f);
+    free(piles);
 }
 
 /* Names decide. They are all taken when the party has stood still for a while. */

@@ -29,8 +29,9 @@ static void judge_strays(const dv_doctor *d, dv_findings *f) {
     const char *stray = d->status.stray ? d->status.stray : "?";
     snprintf(where, sizeof where, "%.300s/party/%.300s", d->path, stray);
     dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "stray", where);
-    dv_finding_what(finding, "%zu node%s in the party is no member's: a name of another form, or not ephemeral",
-                    d->status.stray_count, d->status.stray_count == 1 ? "" : "s");
+    dv_finding_what(finding, "%zu node%s in the party %s no member's: a name of another form, or not ephemeral",
+                    d->status.stray_count, d->status.stray_count == 1 ? "" : "s",
+                    d->status.stray_count == 1 ? "is" : "are");
     dv_finding_why(finding, "kazoo's members give it a share, which nobody works on");
     dv_finding_todo(finding, "zkCli.sh delete %.250s/party/%.250s", d->path, stray);
 }

@@ -72,6 +72,15 @@ static const char *word_of(char permission) {
                                : "write";
 }
 
+/* P/party, which members make first, shows what the pool's lists are like. */
+static void advise_acl(const dv_doctor *d, const dv_doctor_acl *acl, dv_finding *finding) {
+    const dv_doctor_acl *party = d->acl_count > 1 ? &d->acls[1] : NULL;
+    const char *entry = party && party != acl && party->entry_count ? party->entries[0] : "cdrwa world:anyone";
+    const char *space = strchr(entry, ' ');
+    dv_finding_todo(finding, "zkCli.sh setAcl %.250s %.250s:%.*s", acl->path, space ? space + 1 : "world:anyone",
+                    space ? (int)(space - entry) : 0, entry);
+}
+
 static void judge_acl(const dv_doctor *d, const dv_doctor_acl *acl, dv_findings *f) {
     char nobody[8], us[8], entries[300];
     if (acl->error == DIVVY_EACCES) {
@@ -91,7 +100,7 @@ static void judge_acl(const dv_doctor *d, const dv_doctor_acl *acl, dv_findings 
         dv_finding_why(finding, "no next plan can be written, so that items of members that go wait for an owner");
     else if (acl->is_directory) dv_finding_why(finding, "members cannot stand in this item's queue");
     else dv_finding_why(finding, "members cannot take part");
-    if (*nobody) dv_finding_todo(finding, "zkCli.sh setAcl %.300s world:anyone:cdrwa", acl->path);
+    if (*nobody) advise_acl(d, acl, finding);
     else dv_finding_todo(finding, "start members with the pool's credentials: --auth-file FILE");
 }
 

@@ -325,6 +325,21 @@ static int take_clients(dv_servers *servers, const answer *a) {
     return 0;
 }
 
+/* Two names in the list may be of one server. */
+static void count_listing(dv_servers *servers) {
+    servers->listing_count = servers->ensemble_count = 0;
+    for (size_t i = 0; i < servers->count; i++) {
+        const dv_server *server = &servers->list[i];
+        bool again = false;
+        if (server->conf.server_count > servers->ensemble_count) servers->ensemble_count = server->conf.server_count;
+        for (size_t k = 0; k < i && !again; k++)
+            again = servers->list[k].lists_clients && servers->list[k].conf.server_id == server->conf.server_id;
+        bool all = server->lists_clients && server->conf.server_count && !server->conf.has_two_ports;
+        servers->listing_count += all && !again;
+    }
+    servers->all_clients = servers->ensemble_count > 0 && servers->listing_count >= servers->ensemble_count;
+}
+
 int dv_servers_ask_clients(dv_servers *servers, const dv_tls_options *tls, int64_t limit_ms) {
     round *r = new_round(servers->count, true, limit_ms);
     answer *answers = calloc(servers->count + 1, sizeof *answers);
@@ -336,14 +351,13 @@ int dv_servers_ask_clients(dv_servers *servers, const dv_tls_options *tls, int64
         if (!error && !send_out(r, i)) error = DIVVY_ENOMEM;
     }
     if (!error) gather(r, answers, finished);
-    servers->all_clients = !error && servers->count > 0;
     for (size_t i = 0; i < servers->count && answers; i++) {
         if (!error) error = take_clients(servers, &answers[i]);
         servers->list[i].later = answers[i].found.later;
         servers->list[i].lists_clients = answers[i].found.lists_clients;
-        servers->all_clients = servers->all_clients && answers[i].found.lists_clients;
         free(answers[i].connections);
     }
+    count_listing(servers);
     if (r) let_go(r);
     free(answers);
     free(finished);

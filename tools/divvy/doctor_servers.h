@@ -34,7 +34,9 @@ typedef struct {
     const char *chroot;              /* of the connect string: "" or "/a/b" */
     dv_word_connection *connections; /* of all servers that list them */
     size_t connection_count;
-    bool all_clients; /* all servers of the list do, so that a session without a connection has none */
+    size_t listing_count;  /* of the ensemble's servers, those that list them */
+    size_t ensemble_count; /* 0: not known */
+    bool all_clients;      /* all do, so that a session that is not among them has no connection */
 } dv_servers;
 
 /* Asks all servers of a connect string who they are, for `limit_ms` at most. Returns 0; DIVVY_EINVAL with *reason;

@@ -78,17 +78,22 @@ dv_word_srvr dv_word_srvr_parse(const char *text, size_t bytes) {
 }
 
 dv_word_conf dv_word_conf_parse(const char *text, size_t bytes) {
-    static const char *const keys[] = {"tickTime=", "minSessionTimeout=", "maxSessionTimeout="};
-    int64_t values[3] = {0};
+    static const char *const keys[] = {
+        "tickTime=", "minSessionTimeout=", "maxSessionTimeout=", "serverId=", "clientPort=", "secureClientPort="};
+    enum { KEYS = sizeof keys / sizeof keys[0] };
+    int64_t values[KEYS] = {0};
+    size_t servers = 0;
     span rest = {text, text + bytes};
     while (rest.at < rest.end) {
         span line = take_line(&rest);
-        for (size_t k = 0; k < 3; k++) {
+        servers += begins(line, "server.");
+        for (size_t k = 0; k < KEYS; k++) {
             int64_t value = begins(line, keys[k]) ? number_behind(line, keys[k], 10) : -1;
             if (value > 0 && value <= INT32_MAX) values[k] = value;
         }
     }
-    return (dv_word_conf){values[0], values[1], values[2]};
+    if (servers == 0 && values[0]) servers = 1;
+    return (dv_word_conf){values[0], values[1], values[2], values[3], servers, values[4] && values[5]};
 }
 
 /* " /127.0.0.1:42352[1](queued=0,recved=9,sent=9,sid=0x1000,lop=PING,est=1700000000000,to=10000,...,lresp=123,...)" */

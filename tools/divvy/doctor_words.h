@@ -22,6 +22,9 @@ typedef struct {
 /* Of "conf"; 0: not told. */
 typedef struct {
     int64_t tick_ms, min_timeout_ms, max_timeout_ms;
+    int64_t server_id;   /* its number in the ensemble; 0 also of one that stands alone */
+    size_t server_count; /* in the ensemble; 1 of one that stands alone */
+    bool has_two_ports; /* it serves clients in plain text and over TLS; "cons" lists those of the port that is asked */
 } dv_word_conf;
 
 /* A client's connection, of "cons". */

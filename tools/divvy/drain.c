@@ -9,6 +9,7 @@
 #include "client/client.h"
 #include "command.h"
 #include "drain.h"
+#include "log.h"
 #include "text.h"
 #include "znode/path.h"
 
@@ -164,6 +165,7 @@ static int run(int argc, char **argv) {
         print_help();
         code = dv_command_printed();
     } else if (outcome == DV_OPTIONS_PARSED) {
+        dv_log_field("pool", o.path);
         code = run_drain(&o);
     }
     dv_look_options_free(&o.look);

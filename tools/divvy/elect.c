@@ -19,6 +19,7 @@
 #include "connection.h"
 #include "elect_options.h"
 #include "elect_watch.h"
+#include "log.h"
 #include "program.h"
 #include "run.h"
 
@@ -57,7 +58,7 @@ static void on_lost(divvy_election *election, void *user) {
 static void on_step_down(divvy_election *election, const char *who, size_t who_bytes, void *user) {
     elector *l = user;
     (void)election, (void)who_bytes;
-    dv_command_say("%.200s asks the leader of \"%s\" to step down", who, l->options.name);
+    dv_command_tell(DIVVY_LOG_INFO, "%.200s asks the leader of \"%s\" to step down", who, l->options.name);
     l->asked = true;
 }
 
@@ -79,6 +80,7 @@ static void tell_deadline(elector *l) {
 
 static void step(elector *l, int64_t limit_ms) {
     int64_t wait_ms = dv_session_sooner(limit_ms, divvy_client_next_deadline(l->session.client));
+    wait_ms = dv_session_sooner(wait_ms, dv_session_until_metrics_ms(&l->session));
     struct pollfd fds[] = {{.fd = divvy_client_fd(l->session.client), .events = POLLIN},
                            {.fd = dv_run_signal_fd(&l->run), .events = POLLIN},
                            {.fd = dv_run_guardian_fd(&l->run), .events = POLLIN}};
@@ -86,6 +88,7 @@ static void step(elector *l, int64_t limit_ms) {
     divvy_client_process(l->session.client, 0);
     tell_deadline(l);
     dv_run_step(&l->run);
+    dv_session_write_metrics(&l->session);
 }
 
 /* Returns whether it leads, else *code is the exit code. */
@@ -241,6 +244,7 @@ static int run(int argc, char **argv) {
         dv_elect_print_help();
         code = dv_command_printed();
     } else if (outcome == DV_OPTIONS_PARSED) {
+        dv_log_field("election", l.options.name);
         code = l.options.watch || l.options.step_down ? run_observer(&l) : run_candidate(&l);
     }
     divvy_election_destroy(l.election);

@@ -54,6 +54,7 @@ static int watch_until_asked(dv_session *session, dv_output *output) {
         code = dv_session_check(session);
         int64_t wait_ms =
             dv_session_sooner(dv_session_until_check_ms(session), divvy_client_next_deadline(session->client));
+        wait_ms = dv_session_sooner(wait_ms, dv_session_until_metrics_ms(session));
         struct pollfd fds[] = {{.fd = divvy_client_fd(session->client), .events = POLLIN},
                                {.fd = output->stop_fd, .events = POLLIN},
                                {.fd = dv_output_fd(output)}};
@@ -61,6 +62,7 @@ static int watch_until_asked(dv_session *session, dv_output *output) {
         asked = fds[1].revents != 0;
         dv_output_heard(output, fds[2].revents);
         divvy_client_process(session->client, 0);
+        dv_session_write_metrics(session);
     }
     if (output->error) dv_command_say("cannot write: %s", strerror(output->error));
     return output->error ? DV_EXIT_TROUBLE : code;

@@ -10,6 +10,8 @@
 #include "command.h"
 #include "explain_judge.h"
 #include "explain_read.h"
+#include "format.h"
+#include "log.h"
 #include "look.h"
 #include "status_plan.h"
 #include "table.h"
@@ -23,7 +25,12 @@ typedef struct {
     dv_look_options look;
     const char *path, *item;
     int json;
+    const char *format_text;
+    dv_format *format;
 } explain_options;
+
+static const char *const fields[] = {"path", "item", "state", "owner", "queue", "plan", "plan.", "now", "next", NULL};
+static const dv_format_kind formats[] = {{"items", fields}, {NULL, NULL}};
 
 static const dv_option table[] = {
     {.name = "path",
@@ -35,6 +42,7 @@ static const dv_option table[] = {
      .kind = DV_OPTION_FLAG,
      .offset = offsetof(explain_options, json),
      .help = "print one JSON object on one line"},
+    DV_FORMAT_OPTION(explain_options, format_text, "item", "{state}\\t{now}"),
     DV_LOOK_OPTIONS(explain_options, look),
     {.name = NULL},
 };
@@ -64,13 +72,15 @@ static int parse(explain_options *o, int argc, char **argv) {
     o->item = argv[rest];
     if (!o->path) wrong = "--path is missing; it names the pool, such as /work_queues";
     else if (*o->path != '/') wrong = "--path must begin with a slash, such as /work_queues";
+    else if (o->json && o->format_text) wrong = "give --json or --format, not both";
     else if (!o->item || !*o->item) wrong = "ITEM is missing; it is the item to explain";
     if (wrong) dv_command_misused(command, "%s", wrong);
     else if (argv[rest + 1]) dv_command_misused(command, "\"%.100s\" is not expected here", wrong = argv[rest + 1]);
     else if (dv_path_check(o->path, &reason) != 0)
         dv_command_misused(command, "--path: the path \"%.100s\" %s", o->path, reason);
     if (wrong || reason || dv_look_options_finish(&o->look, command) != 0) return DV_OPTIONS_WRONG;
-    return DV_OPTIONS_PARSED;
+    bool good = !o->format_text || dv_format_parse(&o->format, command, o->format_text, formats) == 0;
+    return good ? DV_OPTIONS_PARSED : DV_OPTIONS_WRONG;
 }
 
 /* ---- for people ---- */
@@ -150,7 +160,8 @@ static bool put_plan(cJSON *json, const dv_explanation *e) {
            dv_json_text_or_null(object, "owner", next ? dv_status_plan_name(next->entry) : NULL);
 }
 
-static char *print_json(const dv_explanation *e) {
+/* Returns NULL when an allocation fails. */
+static cJSON *make_json(const dv_explanation *e) {
     cJSON *json = cJSON_CreateObject();
     dv_explain_verdict verdict = dv_explain_judge(e);
     bool good = json && dv_json_text(json, "path", e->status->path) &&
@@ -161,7 +172,21 @@ static char *print_json(const dv_explanation *e) {
     for (size_t i = 0; good && i < e->place_count; i++) good = put_place(queue, e, &e->places[i]);
     good = good && put_plan(json, e) && dv_json_text_or_null(json, "now", verdict.now) &&
            dv_json_text_or_null(json, "next", verdict.next);
-    return dv_json_line(json, good);
+    if (good) return json;
+    cJSON_Delete(json);
+    return NULL;
+}
+
+static char *print_json(const dv_explanation *e) {
+    cJSON *json = make_json(e);
+    return dv_json_line(json, json != NULL);
+}
+
+static char *print_format(const dv_format *format, const dv_explanation *e) {
+    cJSON *json = make_json(e);
+    char *text = dv_format_print(format, json);
+    cJSON_Delete(json);
+    return text;
 }
 
 /* ---- the whole ---- */
@@ -179,7 +204,7 @@ static int tell(const explain_options *o, const dv_explanation *e) {
         dv_command_say("the pool at %s has no item \"%.200s\"", o->path, o->item);
         return DV_EXIT_FAILED;
     }
-    return dv_command_print(o->json ? print_json(e) : print_page(e));
+    return dv_command_print(o->json ? print_json(e) : o->format ? print_format(o->format, e) : print_page(e));
 }
 
 static int explain(explain_options *o) {
@@ -212,8 +237,10 @@ static int run(int argc, char **argv) {
         print_help();
         code = dv_command_printed();
     } else if (outcome == DV_OPTIONS_PARSED) {
+        dv_log_field("pool", o.path);
         code = explain(&o);
     }
+    dv_format_free(o.format);
     dv_look_options_free(&o.look);
     return code;
 }

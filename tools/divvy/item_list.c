@@ -181,45 +181,64 @@ static int read_all(reader *r, entries *e) {
     return outcome;
 }
 
-int dv_item_list_read(dv_item_list *list, const char *path) {
+int dv_item_list_parse(dv_item_list *list, FILE *file, const char *shown) {
     *list = (dv_item_list){0};
-    bool is_stdin = strcmp(path, "-") == 0;
     reader *r = calloc(1, sizeof *r);
     entries e = {0};
-    int outcome = -1;
     if (!r) {
         dv_command_say("out of memory");
         return -1;
     }
-    r->shown = is_stdin ? "standard input" : path;
-    r->file = is_stdin ? stdin : fopen(path, "re");
-    if (!r->file) dv_command_say("%s: cannot be opened: %s", r->shown, strerror(errno));
-    else outcome = read_all(r, &e);
-    if (outcome == 0) outcome = finish(list, &e, r->shown);
+    r->shown = shown;
+    r->file = file;
+    int outcome = read_all(r, &e);
+    if (outcome == 0) outcome = finish(list, &e, shown);
     free_entries(&e);
-    if (r->file && !is_stdin) fclose(r->file);
     free(r);
     return outcome;
 }
 
-/* ---- the command line ---- */
+int dv_item_list_read(dv_item_list *list, const char *path) {
+    if (strcmp(path, "-") == 0) return dv_item_list_parse(list, stdin, "standard input");
+    *list = (dv_item_list){0};
+    FILE *file = fopen(path, "re");
+    if (!file) {
+        dv_command_say("%s: cannot be opened: %s", path, strerror(errno));
+        return -1;
+    }
+    int outcome = dv_item_list_parse(list, file, path);
+    fclose(file);
+    return outcome;
+}
 
-int dv_item_list_copy(dv_item_list *list, const dv_texts *texts) {
+/* ---- names ---- */
+
+int dv_item_list_of(dv_item_list *list, const char *const *names, size_t count, const char *shown) {
     *list = (dv_item_list){0};
     entries e = {0};
     int outcome = 0;
-    for (size_t i = 0; i < texts->count && outcome == 0; i++) {
-        if (!*texts->texts[i]) {
-            dv_command_say("--item: an item cannot be empty");
+    for (size_t i = 0; i < count && outcome == 0; i++) {
+        if (!*names[i]) {
+            dv_command_say("%s: an item cannot be empty", shown);
             outcome = -1;
-        } else if (add(&e, texts->texts[i], 0) != 0) {
+        } else if (add(&e, names[i], 0) != 0) {
             dv_command_say("out of memory");
             outcome = -1;
         }
     }
-    if (outcome == 0) outcome = finish(list, &e, "--item");
+    if (outcome == 0) outcome = finish(list, &e, shown);
     free_entries(&e);
     return outcome;
+}
+
+int dv_item_list_copy(dv_item_list *list, const dv_texts *texts) {
+    return dv_item_list_of(list, texts->texts, texts->count, "--item");
+}
+
+bool dv_item_list_equal(const dv_item_list *a, const dv_item_list *b) {
+    bool equal = a->count == b->count;
+    for (size_t i = 0; equal && i < a->count; i++) equal = strcmp(a->names[i], b->names[i]) == 0;
+    return equal;
 }
 
 void dv_item_list_free(dv_item_list *list) {

@@ -1,8 +1,10 @@
-/* The items a subcommand was given: from a file, stdin or the command line. SPDX-License-Identifier: Apache-2.0 */
+/* The items a subcommand was given: from a file, the command line, or names. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_ITEM_LIST_H
 #define DV_ITEM_LIST_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "options.h"
 
@@ -22,8 +24,16 @@ typedef struct {
  */
 int dv_item_list_read(dv_item_list *list, const char *path);
 
-/* From the command line. Returns 0; -1 when it was told on stderr what is wrong: an empty item or one given twice. */
+/* The same from a file that is open; `shown` is what messages call it. */
+int dv_item_list_parse(dv_item_list *list, FILE *file, const char *shown);
+
+/* From names. Returns 0; -1 when it was told on stderr what is wrong: none, an empty item or one given twice. */
+int dv_item_list_of(dv_item_list *list, const char *const *names, size_t count, const char *shown);
+
+/* The same from the command line. */
 int dv_item_list_copy(dv_item_list *list, const dv_texts *texts);
+
+bool dv_item_list_equal(const dv_item_list *a, const dv_item_list *b);
 
 void dv_item_list_free(dv_item_list *list);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "line.h"
+#include "line_log.h"
 
 void dv_ledger_init(dv_ledger *ledger, dv_output *output) {
     *ledger = (dv_ledger){.output = output, .state = DIVVY_ALLOCATING};
@@ -27,6 +28,10 @@ static int compare_owned(const void *a, const void *b) {
 static dv_owned *find(const dv_ledger *ledger, const char *name, size_t count) {
     const dv_owned key = {.name = (char *)(uintptr_t)name};
     return count ? bsearch(&key, ledger->owned, count, sizeof key, compare_owned) : NULL;
+}
+
+const dv_owned *dv_ledger_find(const dv_ledger *ledger, const char *name) {
+    return find(ledger, name, ledger->owned_count);
 }
 
 static void take_out(dv_ledger *ledger, const char *const *names, size_t count) {
@@ -80,13 +85,16 @@ static void write_out(dv_ledger *ledger, char *text) {
 
 static void print(dv_ledger *ledger, const dv_line *line) {
     if (ledger->output->ended) return;
-    write_out(ledger, ledger->json ? dv_line_json(ledger, line) : dv_line_readable(ledger, line));
+    write_out(ledger, ledger->json     ? dv_line_json(ledger, line)
+                      : ledger->fields ? dv_line_log(ledger, line)
+                                       : dv_line_readable(ledger, line));
 }
 
 void dv_ledger_child(dv_ledger *ledger, const dv_child_event *event) {
     if (ledger->output->ended) return;
-    write_out(ledger, ledger->json ? dv_line_child_json(event, ledger->timestamps)
-                                   : dv_line_child_readable(event, ledger->timestamps));
+    write_out(ledger, ledger->json     ? dv_line_child_json(event, ledger->timestamps)
+                      : ledger->fields ? dv_line_child_log(event)
+                                       : dv_line_child_readable(event, ledger->timestamps));
 }
 
 /* Returns whether a plan is why items are lost: those were to be prepared, and are not needed after all. */

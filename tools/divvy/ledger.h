@@ -23,6 +23,7 @@ typedef struct {
 typedef struct {
     dv_output *output;
     bool json;
+    bool fields; /* as lines of the log */
     bool timestamps;
     bool rejoins;    /* a lost session is not the end */
     dv_owned *owned; /* what may be worked on, sorted bytewise; any items, for the set that is divided can change */
@@ -36,6 +37,9 @@ typedef struct {
 void dv_ledger_init(dv_ledger *ledger, dv_output *output);
 
 void dv_ledger_free(dv_ledger *ledger);
+
+/* Returns the item of this name among those that are owned, or NULL. */
+const dv_owned *dv_ledger_find(const dv_ledger *ledger, const char *name);
 
 /* Enters a change of items and prints its line. In one event, lost items go first, then gained ones come. A revoked
  * item is no longer among the owned ones: its lock is still held, but work on it is to stop. */

@@ -108,7 +108,11 @@ static const char *const child_words[] = {
     [DV_CHILD_BEGUN] = "begun",     [DV_CHILD_EXITED] = "exited",   [DV_CHILD_FINISHED] = "finished",
     [DV_CHILD_ENDED] = "ended",     [DV_CHILD_FAILED] = "failed"};
 
-static bool has_status(const dv_child_event *event) {
+const char *dv_line_child_word(const dv_child_event *event) {
+    return child_words[event->kind];
+}
+
+bool dv_line_child_has_status(const dv_child_event *event) {
     return event->kind == DV_CHILD_EXITED || event->kind == DV_CHILD_FINISHED || event->kind == DV_CHILD_ENDED;
 }
 
@@ -119,7 +123,7 @@ static bool fill_child(cJSON *json, const dv_child_event *event, bool timestamps
            add(json, "child", cJSON_CreateString(child_words[event->kind])) && add_text(json, "item", event->item) &&
            (!event->token || add(json, "token", cJSON_CreateString(token))) &&
            (!event->pid || add(json, "pid", cJSON_CreateNumber(event->pid))) &&
-           (!has_status(event) || add(json, "status", cJSON_CreateNumber(event->status))) &&
+           (!dv_line_child_has_status(event) || add(json, "status", cJSON_CreateNumber(event->status))) &&
            (!event->reason || add_text(json, "reason", event->reason)) &&
            (event->restart_ms < 0 || add(json, "restart_ms", cJSON_CreateNumber((double)event->restart_ms))) &&
            (!timestamps || add_time(json));
@@ -201,7 +205,7 @@ char *dv_line_child_readable(const dv_child_event *event, bool timestamps) {
         fprintf(to, "%-10s  %s", child_words[event->kind], item);
         if (event->token) fprintf(to, "  token %" PRId64, event->token);
         if (event->pid) fprintf(to, "  pid %d", (int)event->pid);
-        if (has_status(event)) fprintf(to, "  status %d", event->status);
+        if (dv_line_child_has_status(event)) fprintf(to, "  status %d", event->status);
         if (event->restart_ms >= 0) fprintf(to, "  next start in %" PRId64 " ms", event->restart_ms);
         if (event->reason) fprintf(to, "  (%s)", event->reason);
         fprintf(to, "\n");

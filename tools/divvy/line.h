@@ -33,4 +33,8 @@ char *dv_line_child_json(const dv_child_event *event, bool timestamps);
 /* "started     a  token 7  pid 9" or "exited      a  status 1  next start in 100 ms". Returns likewise. */
 char *dv_line_child_readable(const dv_child_event *event, bool timestamps);
 
+/* Returns the word that "child" has; and whether the event has a "status". */
+const char *dv_line_child_word(const dv_child_event *event);
+bool dv_line_child_has_status(const dv_child_event *event);
+
 #endif

@@ -20,6 +20,7 @@
 #include "connection.h"
 #include "hold.h"
 #include "lock_options.h"
+#include "log.h"
 #include "program.h"
 #include "run.h"
 
@@ -80,7 +81,7 @@ static int not_held(locker *l) {
     const dv_lock_options *o = &l->options;
     int result = l->claim.result;
     if (result == DIVVY_EBUSY) {
-        if (o->session.verbose) dv_command_say("somebody else has the lock \"%s\"", o->name);
+        if (o->session.verbose) dv_command_tell(DIVVY_LOG_INFO, "somebody else has the lock \"%s\"", o->name);
         return (int)o->not_held_as;
     }
     if (result == DIVVY_ETIMEDOUT && o->no_wait) {
@@ -278,6 +279,7 @@ static int run(int argc, char **argv) {
         dv_lock_print_help();
         code = dv_command_printed();
     } else if (outcome == DV_OPTIONS_PARSED) {
+        dv_log_field("lock", l.options.name);
         code = prepare_and_run(&l);
     }
     dv_claim_destroy(&l.claim);

@@ -6,6 +6,7 @@
 #include <divvy/divvy.h>
 
 #include "command.h"
+#include "format.h"
 #include "locks_print.h"
 #include "look.h"
 #include "output.h"
@@ -18,6 +19,8 @@ typedef struct {
     const char *root;
     const char *name; /* NULL: all */
     int json;
+    const char *format_text;
+    dv_format *format;
 } locks_options;
 
 static const dv_option table[] = {
@@ -30,6 +33,7 @@ static const dv_option table[] = {
      .kind = DV_OPTION_FLAG,
      .offset = offsetof(locks_options, json),
      .help = "print one JSON object on one line"},
+    DV_FORMAT_OPTION(locks_options, format_text, "lock, or with NAME for each place in its queue", "{name}\\t{held}"),
     DV_LOOK_OPTIONS(locks_options, look),
     {.name = NULL},
 };
@@ -60,6 +64,10 @@ static int parse(locks_options *o, int argc, char **argv) {
     else if (o->name && !*o->name) dv_command_misused(command, "NAME cannot be empty");
     else if (dv_path_check(o->root, &reason) != 0)
         dv_command_misused(command, "--root: the path \"%.100s\" %s", o->root, reason);
+    else if (o->json && o->format_text) dv_command_misused(command, "give --json or --format, not both");
+    else if (o->format_text &&
+             dv_format_parse(&o->format, command, o->format_text, o->name ? dv_lock_formats : dv_locks_formats))
+        return outcome;
     else if (dv_look_options_finish(&o->look, command) == 0) outcome = DV_OPTIONS_PARSED;
     return outcome;
 }
@@ -71,7 +79,9 @@ static int show(const locks_options *o, const dv_locks *locks) {
         dv_command_say("there is neither a lock nor a semaphore \"%.200s\" below %s", o->name, o->root);
         return DV_EXIT_FAILED;
     }
-    return dv_command_print(o->json ? dv_locks_json(locks) : dv_locks_print(locks));
+    return dv_command_print(o->json     ? dv_locks_json(locks)
+                            : o->format ? dv_locks_format(locks, o->format)
+                                        : dv_locks_print(locks));
 }
 
 static int run_locks(const locks_options *o) {
@@ -96,6 +106,7 @@ static int run(int argc, char **argv) {
     } else if (outcome == DV_OPTIONS_PARSED) {
         code = run_locks(&o);
     }
+    dv_format_free(o.format);
     dv_look_options_free(&o.look);
     return code;
 }

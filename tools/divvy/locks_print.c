@@ -155,8 +155,7 @@ static bool put_slots(cJSON *json, const dv_slots *slots) {
     return good;
 }
 
-static bool put_place(cJSON *array, const dv_locks *locks, const dv_lock_entry *e, const dv_place *p) {
-    cJSON *json = dv_json_add_object(array);
+static bool put_place(cJSON *json, const dv_locks *locks, const dv_lock_entry *e, const dv_place *p) {
     bool good = json && dv_json_text_or_null(json, "identifier", p->understood ? p->record.identifier : NULL);
     if (good && e->is_semaphore) {
         good = dv_json_text_or_null(json, "host", p->understood ? p->record.host : NULL) &&
@@ -175,7 +174,7 @@ static bool put_places(cJSON *json, const char *key, const dv_locks *locks, cons
     cJSON *array = cJSON_AddArrayToObject(json, key);
     bool good = array;
     for (size_t i = 0; good && i < e->place_count; i++)
-        good = e->places[i].holds != holders || put_place(array, locks, e, &e->places[i]);
+        good = e->places[i].holds != holders || put_place(dv_json_add_object(array), locks, e, &e->places[i]);
     return good;
 }
 
@@ -218,4 +217,40 @@ char *dv_locks_json(const dv_locks *locks) {
     if (good && locks->name) good = put_named(json, locks);
     else if (good) good = put_list(json, locks, "locks", false) && put_list(json, locks, "semaphores", true);
     return dv_json_line(json, good);
+}
+
+/* ---- by a template ---- */
+
+static const char *const lock_fields[] = {"name", "kind", "limit", "held", "waiting", NULL};
+static const char *const place_fields[] = {"state", "identifier", "kind",  "host",   "pid", "since",
+                                           "count", "session",    "token", "age_ms", NULL};
+const dv_format_kind dv_locks_formats[] = {{"locks", lock_fields}, {NULL, NULL}};
+const dv_format_kind dv_lock_formats[] = {{"places in a queue", place_fields}, {NULL, NULL}};
+
+static bool put_lock_row(cJSON *rows, const dv_lock_entry *e) {
+    cJSON *row = dv_json_add_object(rows);
+    return row && dv_json_text(row, "name", e->name) &&
+           dv_json_text(row, "kind", e->is_semaphore ? "semaphore" : "lock") && put_numbers(row, e);
+}
+
+static bool put_place_rows(cJSON *rows, const dv_locks *locks, const dv_lock_entry *e) {
+    bool good = true;
+    for (size_t i = 0; good && i < e->place_count; i++) {
+        cJSON *row = dv_json_add_object(rows);
+        good = put_place(row, locks, e, &e->places[i]) &&
+               dv_json_text(row, "state", e->places[i].holds ? "holds" : "waits");
+    }
+    return good;
+}
+
+char *dv_locks_format(const dv_locks *locks, const dv_format *format) {
+    cJSON *rows = cJSON_CreateArray();
+    bool good = rows;
+    for (size_t i = 0; good && i < locks->entry_count; i++) {
+        const dv_lock_entry *e = &locks->entries[i];
+        if (e->there) good = locks->name ? put_place_rows(rows, locks, e) : put_lock_row(rows, e);
+    }
+    char *text = good ? dv_format_print(format, rows) : NULL;
+    cJSON_Delete(rows);
+    return text;
 }

@@ -12,6 +12,7 @@
 
 #include "client/client.h"
 #include "command.h"
+#include "log.h"
 #include "znode/path.h"
 #include "zookeeper/open.h"
 
@@ -206,9 +207,8 @@ int dv_look_failed(const dv_look *look, int error) {
 /* ---- the connection ---- */
 
 static void on_log(int level, const char *message, void *user) {
-    static const char *const names[] = {"", "error", "warn", "info", "debug"};
     (void)user;
-    dv_command_say("log %s: %s", names[level >= DIVVY_LOG_ERROR && level <= DIVVY_LOG_DEBUG ? level : 0], message);
+    dv_command_log(level, message);
 }
 
 /* Our own session holds nothing, so that a warning about it is nobody's business. */
@@ -240,7 +240,8 @@ static int open_client(dv_look *look, const char *command) {
     config.acl = look->options->acl;
     dv_tls_options_apply(&look->options->tls, &config);
     config.on_warning = on_warning;
-    config.on_log = look->options->verbose ? on_log : NULL;
+    if (look->options->verbose) dv_log_all();
+    config.on_log = dv_log_takes(DIVVY_LOG_DEBUG) ? on_log : NULL;
     int error = dv_client_open_to_look(&look->client, &config);
     if (error == DIVVY_EINVAL) return dv_command_misused(command, "%s", divvy_client_error(NULL));
     if (error) dv_command_say("%s", divvy_client_error(NULL));

@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "dispositions.h"
+#include "log.h"
 #include "nearest.h"
 #include "output.h"
 
@@ -66,6 +67,7 @@ static int version(int argc, char **argv) {
 int main(int argc, char **argv) {
     dv_dispositions_remember();
     bool output_open = dv_output_prepare();
+    if (dv_log_open() != 0) return DV_EXIT_USAGE;
     const dv_command *command = argc < 2 ? NULL : find(argv[1]);
     if (!output_open && !(command && command->needs_no_output)) {
         dv_command_say("standard output is closed");
@@ -79,6 +81,9 @@ int main(int argc, char **argv) {
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return help(argc - 1, argv + 1);
     if (strcmp(name, "--version") == 0) return version(argc - 1, argv + 1);
-    if (command) return command->run(argc - 1, argv + 1);
+    if (command) {
+        dv_log_field("command", command->name);
+        return command->run(argc - 1, argv + 1);
+    }
     return misused(*name == '-' ? "option" : "subcommand", name);
 }

@@ -32,7 +32,8 @@ static int draft_open(draft *d, const char *path) {
         errno = ENOMEM;
         return -1;
     }
-    d->fd = open(d->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    unlink(d->path); /* of a process that was killed, and had our number */
+    d->fd = open(d->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     return d->fd < 0 ? -1 : 0;
 }
 
@@ -128,7 +129,7 @@ static void write_file(dv_metrics_file *file, divvy_client *client) {
     bool failed = replace(file->path, client) != 0;
     if (failed && !file->failed)
         dv_command_say("warning: metrics: %s cannot be written: %s", file->path, explain(errno));
-    if (!failed && file->failed) dv_command_say("metrics: %s is written again", file->path);
+    if (!failed && file->failed) dv_command_tell(DIVVY_LOG_INFO, "metrics: %s is written again", file->path);
     file->failed = failed;
 }
 

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <divvy/divvy.h>
@@ -25,7 +24,9 @@
 #include "connection.h"
 #include "guardian.h"
 #include "ledger.h"
+#include "log.h"
 #include "output.h"
+#include "partition_items.h"
 #include "partition_options.h"
 #include "program.h"
 #include "supervise.h"
@@ -36,6 +37,7 @@ typedef struct {
     dv_partition_options options;
     dv_output output;
     dv_ledger ledger;
+    dv_partition_items items;
     dv_session session; /* its `ending`, where that is not the partitioner's own failure, is told in FAILURE too */
     divvy_partitioner *p;
     char *program; /* of the command */
@@ -45,7 +47,7 @@ typedef struct {
     bool session_over;         /* and some still run */
     bool to_release;           /* DIVVY_RELEASE was told, and not answered */
     int signal_fd;             /* what asks us to end */
-    int hangup_fd;             /* SIGHUP, where it asks for the file to be read again; -1: it does not */
+    int hangup_fd;             /* SIGHUP, where it asks for the items to be read again; -1: it does not */
     int signals;               /* how many asked us to end */
     bool leaving;              /* nothing is handed over from now on */
     bool on_terminal;          /* at the beginning */
@@ -128,27 +130,6 @@ static int check_connection(member *m) {
 
 /* ---- the loop ---- */
 
-/* Reads the items again. If the file or the moment is wrong, a message says so, and all stays as it was. Only a
- * regular file is sure to be read without waiting. */
-static void read_again(member *m) {
-    const char *file = m->options.items_from;
-    dv_item_list list;
-    struct stat status;
-    if (stat(file, &status) == 0 && !S_ISREG(status.st_mode)) {
-        dv_command_say("%s: is no file that can be read twice; the items stay as they are", file);
-        return;
-    }
-    if (dv_item_list_read(&list, file) != 0) {
-        dv_command_say("%s: the items stay as they are", file);
-        return;
-    }
-    if (divvy_partitioner_set_items(m->p, list.names, list.count) == 0)
-        dv_command_say("%s: asked for its %zu items to be divided by all members of %s", file, list.count,
-                       m->options.path);
-    else dv_command_say("%s: the items stay as they are: %s", file, divvy_client_error(m->session.client));
-    dv_item_list_free(&list);
-}
-
 static void take_signals(member *m) {
     struct signalfd_siginfo info;
     while (read(m->signal_fd, &info, sizeof info) == (ssize_t)sizeof info) {
@@ -175,7 +156,7 @@ static bool has_terminal(void) {
     return fd >= 0;
 }
 
-/* SIGHUP asks for the file to be read again, as it does of other services, unless it tells that our terminal has
+/* SIGHUP asks for the items to be read again, as it does of other services, unless it tells that our terminal has
  * gone. */
 static void take_hangups(member *m) {
     struct signalfd_siginfo info;
@@ -183,7 +164,7 @@ static void take_hangups(member *m) {
     while (read(m->hangup_fd, &info, sizeof info) == (ssize_t)sizeof info) count++;
     if (count == 0 || m->signals > 0) return;
     if (m->on_terminal && !has_terminal()) m->signals++;
-    else read_again(m);
+    else dv_partition_items_read_again(&m->items);
 }
 
 /* One round: waits for something, at most limit_ms (-1: for ever), and does what is due. */
@@ -191,16 +172,19 @@ static void step(member *m, int64_t limit_ms) {
     int64_t wait_ms = dv_session_sooner(limit_ms, divvy_client_next_deadline(m->session.client));
     wait_ms = dv_session_sooner(wait_ms, dv_session_until_metrics_ms(&m->session));
     if (m->supervisor) wait_ms = dv_session_sooner(wait_ms, dv_supervisor_next_ms(m->supervisor));
+    wait_ms = dv_session_sooner(wait_ms, dv_items_feed_next_ms(&m->items.feed));
     struct pollfd fds[] = {{.fd = divvy_client_fd(m->session.client), .events = POLLIN},
                            {.fd = m->signal_fd, .events = POLLIN},
                            {.fd = dv_output_fd(&m->output)},
                            {.fd = m->supervisor ? dv_supervisor_fd(m->supervisor) : -1, .events = POLLIN},
-                           {.fd = m->hangup_fd, .events = POLLIN}};
-    if (poll(fds, 5, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms) < 0) return; /* EINTR: a debugger, or SIGCONT */
+                           {.fd = m->hangup_fd, .events = POLLIN},
+                           {.fd = dv_items_feed_fd(&m->items.feed), .events = POLLIN}};
+    if (poll(fds, 6, wait_ms > INT_MAX ? INT_MAX : (int)wait_ms) < 0) return; /* EINTR: a debugger, or SIGCONT */
     if (fds[1].revents) take_signals(m);
     if (fds[4].revents) take_hangups(m);
     dv_output_heard(&m->output, fds[2].revents);
     divvy_client_process(m->session.client, 0);
+    if (m->signals == 0) dv_partition_items_step(&m->items);
     if (m->supervisor) {
         tell_deadline(m);
         dv_supervisor_process(m->supervisor);
@@ -304,7 +288,6 @@ static int receive(const sigset_t *signals) {
 
 /* Returns the exit code, with the reason told. */
 static int open_signals(member *m) {
-    const char *file = m->options.items_from;
     sigset_t ends, hangups;
     sigemptyset(&ends);
     sigaddset(&ends, SIGTERM);
@@ -313,7 +296,7 @@ static int open_signals(member *m) {
     /* nohup(1) has it ignored, and means it. */
     struct sigaction hangup;
     if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN)
-        sigaddset(file && strcmp(file, "-") != 0 ? &hangups : &ends, SIGHUP);
+        sigaddset(dv_partition_items_can_be_read_again(&m->options) ? &hangups : &ends, SIGHUP);
     m->on_terminal = has_terminal();
     m->signal_fd = m->output.stop_fd = receive(&ends);
     m->hangup_fd = m->signal_fd >= 0 ? receive(&hangups) : -1;
@@ -326,8 +309,8 @@ static int join(member *m) {
     const dv_partition_options *o = &m->options;
     divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
     config.path = o->path;
-    config.items = o->list.names;
-    config.item_count = o->list.count;
+    config.items = dv_partition_items_list(&m->items)->names;
+    config.item_count = dv_partition_items_list(&m->items)->count;
     config.identifier = o->identifier;
     config.mode = o->mode;
     config.assign = o->assign;
@@ -347,7 +330,19 @@ static int join(member *m) {
     config.on_items = on_items;
     config.user = m;
     int error = divvy_partitioner_create(&m->p, m->session.client, &config);
+    m->items.p = m->p;
     return error ? dv_session_refused(&m->session, error) : 0;
+}
+
+/* Waits for the first list of what is followed. Returns 0, with no list once we are asked to end, or the exit code. */
+static int wait_for_items(member *m) {
+    int code = 0;
+    while (dv_partition_items_list(&m->items)->count == 0 && m->signals == 0 &&
+           (code = dv_session_check(&m->session)) == 0) {
+        if (m->items.feed.failed) return DV_EXIT_FAILED;
+        step(m, dv_session_until_check_ms(&m->session));
+    }
+    return code;
 }
 
 /* Looks the command up, and prepares to start it; before there is any descriptor that it is not to have. Returns 0, or
@@ -394,17 +389,21 @@ static int run_member(member *m) {
     if (code != 0) return code;
     dv_ledger_init(&m->ledger, &m->output);
     m->ledger.json = m->options.json;
+    m->ledger.fields = m->output.instead_fd == STDERR_FILENO && dv_log_has_fields();
     m->ledger.timestamps = m->options.timestamps;
     m->ledger.rejoins = m->supervisor || m->options.rejoin;
     code = open_signals(m);
     if (code != 0) return code;
     code = dv_session_open(&m->session);
+    if (code == 0) code = dv_partition_items_open(&m->items);
+    if (code == 0) code = wait_for_items(m);
+    if (code == 0 && dv_partition_items_list(&m->items)->count == 0) return code;
     if (code == 0) code = join(m);
     if (code != 0) return code;
     code = take_part(m);
     if (code == 0 && m->ledger.state != DIVVY_FAILURE && is_replaced(m))
-        dv_command_say("a newer process has the identifier %s, and has taken over; this one ends",
-                       m->options.identifier);
+        dv_command_tell(DIVVY_LOG_INFO, "a newer process has the identifier %s, and has taken over; this one ends",
+                        m->options.identifier);
     if (code == 0) code = judge(m);
     if (code == 0 && m->signals == 1 && can_hand_over(m)) hand_over(m);
     leave(m);
@@ -418,17 +417,21 @@ static int run(int argc, char **argv) {
                              .failed = DV_EXIT_FAILED,
                              .unreachable = DV_EXIT_UNREACHABLE,
                              .options = &m.options.session};
+    m.items = (dv_partition_items){.options = &m.options, .session = &m.session};
     int code = DV_EXIT_USAGE;
     int outcome = dv_partition_options_parse(&m.options, argc, argv);
     if (outcome == DV_OPTIONS_HELP) {
         dv_partition_print_help();
         code = dv_command_printed();
     } else if (outcome == DV_OPTIONS_PARSED) {
+        dv_log_field("pool", m.options.path);
+        if (m.options.identifier) dv_log_field("member", m.options.identifier);
         code = run_member(&m);
     }
     dv_metrics_file_end(&m.session.metrics, m.session.client); /* while the pool is among them */
     divvy_partitioner_destroy(m.p);
     dv_session_close(&m.session);
+    dv_partition_items_close(&m.items);
     dv_supervisor_close(m.supervisor);
     dv_guardians_close(m.guardians);
     free(m.program);

@@ -9,6 +9,7 @@
 
 #include "code_word.h"
 #include "command.h"
+#include "items_options.h"
 #include "supervise_child.h"
 
 enum { DAY_MS = 24 * 3600 * 1000, DRAIN_MS = 10000, HANDOVER_MS = 30000, MOVES_MAX = 10000 };
@@ -48,6 +49,9 @@ static const dv_option table[] = {
     TEXT("items-from", "FILE", items_from,
          "read the items from FILE (- is standard input), one a line; empty lines\n"
          "and lines that begin with # are skipped; SIGHUP has FILE read again"),
+    DV_ITEMS_OPTION_COMMAND(dv_partition_options, items_command),
+    DV_ITEMS_OPTION_INTERVAL(dv_partition_options, items_interval_ms),
+    DV_ITEMS_OPTION_ZNODE(dv_partition_options, items_znode),
     TEXTS("item", "ITEM", items, "an item; repeat the option for each item"),
     TEXT("identifier", "ID", identifier, "the name of this member (default: host-pid-number)"),
     DURATION("time-boundary", time_boundary_ms, 0, DAY_MS,
@@ -121,7 +125,8 @@ static const dv_option table[] = {
 };
 
 void dv_partition_print_help(void) {
-    printf("usage: divvy partition --path PATH (--items-from FILE | --item ITEM ...) [OPTION ...]\n"
+    printf("usage: divvy partition --path PATH (--item ITEM ... | --items-from FILE |\n"
+           "                       --items-from-command COMMAND | --items-from-znode PATH) [OPTION ...]\n"
            "                       [-- COMMAND [ARGUMENT ...]]\n"
            "\n"
            "Joins the pool at PATH. Its members divide the items, so that each item has one\n"
@@ -152,7 +157,9 @@ void dv_partition_print_help(void) {
            "On SIGHUP divvy reads --items-from FILE again. From then on all members of the pool\n"
            "divide these items. This needs a pool that follows a plan (--assign auto everywhere, no\n"
            "kazoo). Without a plan, or with a bad file, nothing changes, and standard error says\n"
-           "why. Without --items-from FILE, SIGHUP makes divvy leave the pool.\n"
+           "why. divvy follows a command and a znode by itself: what has changed is divided\n"
+           "likewise, and a list that fails or is empty changes nothing. There SIGHUP has divvy look\n"
+           "at once. With --item, SIGHUP makes divvy leave the pool.\n"
            "\n"
            "--rejoin-delay, --weight, --zone, --max-moves, --handover-timeout and --standby have an\n"
            "effect in such a pool only.\n"
@@ -189,9 +196,11 @@ static const char *stray(const dv_partition_options *options) {
 static const char *missing(const dv_partition_options *options) {
     if (!options->path) return "--path is missing; it names the pool, such as /work_queues";
     if (*options->path != '/') return "--path must begin with a slash, such as /work_queues";
-    if (!options->items_from && options->items.count == 0)
-        return "the items are missing; give --items-from FILE, or --item for each";
-    if (options->items_from && options->items.count > 0) return "give --items-from or --item, not both";
+    dv_items_given given = {options->items_from, options->items_command, options->items_znode, options->items.count};
+    const char *wrong = dv_items_given_wrong(&given, true);
+    if (!wrong && options->items_interval_ms && !options->items_command)
+        wrong = "--items-interval is for --items-from-command";
+    if (wrong) return wrong;
     if (options->rejoin_delay_ms && !options->identifier)
         return "--rejoin-delay needs an --identifier, by which the member is known when it is back";
     if (options->replace && !options->rejoin_delay_ms)
@@ -268,7 +277,9 @@ int dv_partition_options_parse(dv_partition_options *options, int argc, char **a
     if (options->drain_ms < 0) options->drain_ms = DRAIN_MS;
     if (options->restart < 0) options->restart = DV_RESTART_ALWAYS;
     if (options->prepare_timeout_ms < 0) options->prepare_timeout_ms = prepare_ms(options->handover_timeout_ms);
+    if (!options->items_interval_ms) options->items_interval_ms = DV_ITEMS_INTERVAL_MS;
     if (dv_session_options_finish(&options->session, command) != 0) return DV_OPTIONS_WRONG;
+    if (options->items_command || options->items_znode) return DV_OPTIONS_PARSED;
     int error = options->items_from ? dv_item_list_read(&options->list, options->items_from)
                                     : dv_item_list_copy(&options->list, &options->items);
     return error ? DV_OPTIONS_WRONG : DV_OPTIONS_PARSED;

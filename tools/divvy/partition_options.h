@@ -11,7 +11,8 @@
 typedef struct {
     dv_session_options session;
     const char *path;
-    const char *items_from;
+    const char *items_from, *items_command, *items_znode;
+    int64_t items_interval_ms; /* of items_command */
     dv_texts items;
     const char *identifier; /* NULL: one is made up */
     int64_t time_boundary_ms;
@@ -36,7 +37,7 @@ typedef struct {
     int standby;
     int64_t prepare_timeout_ms; /* of a standby */
 
-    dv_item_list list; /* read from items_from, or copied from items */
+    dv_item_list list; /* read from items_from, or copied from items; empty where it is followed */
 } dv_partition_options;
 
 /*

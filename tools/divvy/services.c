@@ -7,6 +7,7 @@
 #include <divvy/divvy.h>
 
 #include "command.h"
+#include "format.h"
 #include "services_read.h"
 #include "table.h"
 #include "table_json.h"
@@ -20,7 +21,12 @@ typedef struct {
     const char *root;
     const char *role; /* NULL: all */
     int healthy, json;
+    const char *format_text;
+    dv_format *format;
 } services_options;
+
+static const char *const fields[] = {"role", "id", "health", "load", "age_ms", "ttl", "entry", "entry.", NULL};
+static const dv_format_kind formats[] = {{"services", fields}, {NULL, NULL}};
 
 static const dv_option table[] = {
     {.name = "root",
@@ -36,6 +42,7 @@ static const dv_option table[] = {
      .kind = DV_OPTION_FLAG,
      .offset = offsetof(services_options, json),
      .help = "print one JSON object on one line"},
+    DV_FORMAT_OPTION(services_options, format_text, "service", "{id}\\t{health}\\t{entry.port}"),
     DV_LOOK_OPTIONS(services_options, look),
     {.name = NULL},
 };
@@ -66,6 +73,8 @@ static int parse(services_options *o, int argc, char **argv) {
     else if (o->role && !*o->role) dv_command_misused(command, "ROLE cannot be empty");
     else if (dv_path_check(o->root, &reason) != 0)
         dv_command_misused(command, "--root: the path \"%.100s\" %s", o->root, reason);
+    else if (o->json && o->format_text) dv_command_misused(command, "give --json or --format, not both");
+    else if (o->format_text && dv_format_parse(&o->format, command, o->format_text, formats) != 0) return outcome;
     else if (dv_look_options_finish(&o->look, command) == 0) outcome = DV_OPTIONS_PARSED;
     return outcome;
 }
@@ -170,7 +179,8 @@ static bool put_entry(cJSON *array, const dv_services *services, const dv_entry 
     return false;
 }
 
-static char *print_json(const services_options *o, const dv_services *services) {
+/* Returns NULL when an allocation fails. */
+static cJSON *make_json(const services_options *o, const dv_services *services) {
     cJSON *json = cJSON_CreateObject();
     bool good = json && dv_json_text(json, "path", services->path) &&
                 dv_json_number(json, "time_ms", services->server_ms) &&
@@ -180,7 +190,18 @@ static char *print_json(const services_options *o, const dv_services *services) 
     for (size_t i = 0; good && i < services->entry_count; i++)
         good = (o->healthy && !is_healthy(services, services->entries[i])) ||
                put_entry(array, services, services->entries[i]);
-    return dv_json_line(json, good);
+    if (good) return json;
+    cJSON_Delete(json);
+    return NULL;
+}
+
+static char *print(const services_options *o, const dv_services *services) {
+    if (!o->json && !o->format) return print_page(o, services);
+    cJSON *json = make_json(o, services);
+    if (o->json) return dv_json_line(json, json != NULL);
+    char *text = json ? dv_format_print(o->format, cJSON_GetObjectItemCaseSensitive(json, "services")) : NULL;
+    cJSON_Delete(json);
+    return text;
 }
 
 static int run_services(const services_options *o) {
@@ -191,7 +212,7 @@ static int run_services(const services_options *o) {
     dv_services services = {.path = path, .role = o->role};
     int error = path ? dv_look_at(look, dv_services_read, &services) : DIVVY_ENOMEM;
     if (error) code = dv_look_failed(look, error);
-    else code = dv_command_print(o->json ? print_json(o, &services) : print_page(o, &services));
+    else code = dv_command_print(print(o, &services));
     dv_look_close(look);
     dv_services_clear(&services);
     free(path);
@@ -208,6 +229,7 @@ static int run(int argc, char **argv) {
     } else if (outcome == DV_OPTIONS_PARSED) {
         code = run_services(&o);
     }
+    dv_format_free(o.format);
     dv_look_options_free(&o.look);
     return code;
 }

@@ -11,7 +11,11 @@
 #include <divvy/divvy.h>
 
 #include "command.h"
+#include "format.h"
 #include "item_list.h"
+#include "items_feed.h"
+#include "items_options.h"
+#include "log.h"
 #include "look.h"
 #include "status_print.h"
 #include "table_screen.h"
@@ -22,9 +26,11 @@ static const char command[] = "status";
 typedef struct {
     dv_look_options look;
     const char *path;
-    const char *items_from;
+    const char *items_from, *items_command, *items_znode;
     dv_texts items;
     int json, watch;
+    const char *format_text;
+    dv_format *format;
     int64_t interval_ms;
 
     dv_item_list list;
@@ -44,6 +50,8 @@ static const dv_option table[] = {
      .help = "the items that should exist, one a line (- is standard input): those that\n"
              "nobody ever owned are shown too; with --watch, divvy reads FILE again when\n"
              "it has changed"},
+    DV_ITEMS_OPTION_COMMAND(status_options, items_command),
+    DV_ITEMS_OPTION_ZNODE(status_options, items_znode),
     {.name = "item",
      .argument = "ITEM",
      .kind = DV_OPTION_TEXTS,
@@ -53,6 +61,7 @@ static const dv_option table[] = {
      .kind = DV_OPTION_FLAG,
      .offset = offsetof(status_options, json),
      .help = "print one JSON object on one line"},
+    DV_FORMAT_OPTION(status_options, format_text, "item, or member", "{item}\\t{owner}"),
     {.name = "watch",
      .kind = DV_OPTION_FLAG,
      .offset = offsetof(status_options, watch),
@@ -90,8 +99,9 @@ static void print_help(void) {
 static const char *missing(const status_options *o) {
     if (!o->path) return "--path is missing; it names the pool, such as /work_queues";
     if (*o->path != '/') return "--path must begin with a slash, such as /work_queues";
-    if (o->items_from && o->items.count > 0) return "give --items-from or --item, not both";
-    return NULL;
+    if (o->json && o->format_text) return "give --json or --format, not both";
+    dv_items_given given = {o->items_from, o->items_command, o->items_znode, o->items.count};
+    return dv_items_given_wrong(&given, false);
 }
 
 static int parse(status_options *o, int argc, char **argv) {
@@ -103,6 +113,8 @@ static int parse(status_options *o, int argc, char **argv) {
     else if (dv_path_check(o->path, &reason) != 0)
         dv_command_misused(command, "--path: the path \"%.100s\" %s", o->path, reason);
     if (wrong || reason || dv_look_options_finish(&o->look, command) != 0) return DV_OPTIONS_WRONG;
+    if (o->format_text && dv_format_parse(&o->format, command, o->format_text, dv_status_formats) != 0)
+        return DV_OPTIONS_WRONG;
     int error = 0;
     if (o->items_from && stat(o->items_from, &o->read_as) != 0) o->read_as = (struct stat){0};
     if (o->items_from) error = dv_item_list_read(&o->list, o->items_from);
@@ -112,6 +124,7 @@ static int parse(status_options *o, int argc, char **argv) {
 
 static void free_options(status_options *o) {
     dv_item_list_free(&o->list);
+    dv_format_free(o->format);
     free((void *)(uintptr_t)o->items.texts);
     dv_look_options_free(&o->look);
 }
@@ -137,20 +150,87 @@ static int out_of_memory(void) {
 static int show(viewer *v) {
     dv_status_page before = v->page;
     v->page = (dv_status_page){.planned = false};
-    bool json = v->options->json;
-    char *text =
-        json ? dv_status_page_json(&v->status) : dv_status_page_print(&v->status, &v->page, &before, v->options->watch);
+    const status_options *o = v->options;
+    char *text = o->json     ? dv_status_page_json(&v->status)
+                 : o->format ? dv_status_page_format(&v->status, o->format)
+                             : dv_status_page_print(&v->status, &v->page, &before, o->watch);
     dv_status_page_free(&before);
     int code = text ? 0 : out_of_memory();
-    if (text && json) dv_output_write(&v->output, text, strlen(text));
+    if (text && (o->json || o->format)) dv_output_write(&v->output, text, strlen(text));
     else if (text && dv_screen_show(&v->screen, text) != 0) code = out_of_memory();
     free(text);
     v->shown = true;
     return code;
 }
 
+static bool asked_to_end(const viewer *v) {
+    struct signalfd_siginfo info;
+    return v->output.ended || read(v->output.stop_fd, &info, sizeof info) == (ssize_t)sizeof info;
+}
+
+/* ---- items that are followed ---- */
+
+static void expect(viewer *v, const dv_item_list *list) {
+    dv_item_list_free(&v->options->list);
+    v->options->list = *list;
+    v->status.expected = &v->options->list;
+}
+
+typedef struct {
+    const char *shown;
+    char *path;
+    dv_item_list list;
+    bool in_order;
+    int error; /* of the read */
+} znode_look;
+
+static char *znode_path(void *context, size_t i) {
+    (void)i;
+    return strdup(((znode_look *)context)->path);
+}
+
+static int take_znode(void *context, size_t i, const dv_reply *reply) {
+    znode_look *z = context;
+    (void)i;
+    z->error = reply->error;
+    if (!z->error) z->in_order = dv_items_of_children(&z->list, reply->children, reply->child_count, z->shown) == 0;
+    return 0;
+}
+
+static int read_znode(dv_look *look, void *context) {
+    const dv_reads reads = {DV_CHILDREN, 1, znode_path, take_znode, context};
+    return dv_look_read(look, &reads);
+}
+
+/* Returns 0, or an error of the look. */
+static int look_at_znode(viewer *v) {
+    znode_look z = {.shown = v->options->items_znode, .path = dv_look_path(v->look, v->options->items_znode)};
+    int error = z.path ? dv_look_at(v->look, read_znode, &z) : DIVVY_ENOMEM;
+    if (!error && z.error) dv_command_say("%s cannot be read: %s", z.shown, divvy_strerror(z.error));
+    if (!error && z.in_order) expect(v, &z.list);
+    free(z.path);
+    return error;
+}
+
+/* Reads what is followed. After a fault, which was told, the last list stays. Returns 0, or an error of the look. */
+static int read_items(viewer *v) {
+    const status_options *o = v->options;
+    dv_item_list list = {0};
+    if (o->items_znode) return look_at_znode(v);
+    if (o->items_command && dv_items_run_whole(o->items_command, &list, v->output.stop_fd) == DV_ITEMS_TOLD)
+        expect(v, &list);
+    return 0;
+}
+
+/* Returns whether there should be a list of items by now, and is none. */
+static bool lacks_items(const viewer *v) {
+    return (v->options->items_znode || v->options->items_command) && !v->status.expected;
+}
+
 static int look_once(viewer *v) {
-    int error = dv_look_at(v->look, dv_status_pool_read, &v->status);
+    int error = read_items(v);
+    if (!error && lacks_items(v)) return asked_to_end(v) ? 0 : DV_EXIT_FAILED;
+    if (!error) error = dv_look_at(v->look, dv_status_pool_read, &v->status);
     if (error == DIVVY_ECANCELED) return 0;
     if (error) {
         int code = dv_look_failed(v->look, error);
@@ -178,11 +258,6 @@ static void follow_file(viewer *v) {
     if (dv_item_list_read(&list, o->items_from) != 0) return;
     dv_item_list_free(&o->list);
     o->list = list;
-}
-
-static bool asked_to_end(const viewer *v) {
-    struct signalfd_siginfo info;
-    return v->output.ended || read(v->output.stop_fd, &info, sizeof info) == (ssize_t)sizeof info;
 }
 
 static int watch(viewer *v) {
@@ -238,6 +313,7 @@ static int run(int argc, char **argv) {
         print_help();
         code = dv_command_printed();
     } else if (outcome == DV_OPTIONS_PARSED) {
+        dv_log_field("pool", o.path);
         code = run_viewer(&o);
     }
     free_options(&o);

@@ -190,7 +190,27 @@ static bool put(cJSON *json, const dv_status *status) {
            dv_json_number(json, "imbalance", (int64_t)(status->most_load - status->least_load));
 }
 
-char *dv_status_page_json(const dv_status *status) {
+static cJSON *make_json(const dv_status *status) {
     cJSON *json = cJSON_CreateObject();
-    return dv_json_line(json, json && put(json, status));
+    if (json && put(json, status)) return json;
+    cJSON_Delete(json);
+    return NULL;
+}
+
+char *dv_status_page_json(const dv_status *status) {
+    cJSON *json = make_json(status);
+    return dv_json_line(json, json != NULL);
+}
+
+static const char *const item_fields[] = {"item",   "owner",         "in_party", "session", "token",
+                                          "age_ms", "planned_owner", "waiting",  NULL};
+static const char *const member_fields[] = {"identifier", "kind", "host", "pid", "since", "session", "items", NULL};
+const dv_format_kind dv_status_formats[] = {{"items", item_fields}, {"members", member_fields}, {NULL, NULL}};
+
+char *dv_status_page_format(const dv_status *status, const dv_format *format) {
+    cJSON *json = make_json(status);
+    const char *rows = dv_format_kind_of(format)->rows;
+    char *text = json ? dv_format_print(format, cJSON_GetObjectItemCaseSensitive(json, rows)) : NULL;
+    cJSON_Delete(json);
+    return text;
 }

@@ -2,6 +2,7 @@
 #ifndef DV_STATUS_PRINT_H
 #define DV_STATUS_PRINT_H
 
+#include "format.h"
 #include "status_pool.h"
 #include "table.h"
 
@@ -18,5 +19,9 @@ void dv_status_page_free(dv_status_page *page);
 
 /* The same as one JSON object on one line. */
 char *dv_status_page_json(const dv_status *status);
+
+/* The same by a template: items, or members. */
+extern const dv_format_kind dv_status_formats[];
+char *dv_status_page_format(const dv_status *status, const dv_format *format);
 
 #endif

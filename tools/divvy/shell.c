@@ -1,0 +1,55 @@
+/* A command that the shell runs for us, and whose output we read. SPDX-License-Identifier: Apache-2.0 */
+#include "shell.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include "tls_options.h"
+
+/* No descriptor of ours but the pipe, and signals as usual. */
+static int spawn(pid_t *process, const char *command, int output_fd) {
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attributes;
+    sigset_t none, pipes;
+    sigemptyset(&none);
+    sigemptyset(&pipes);
+    sigaddset(&pipes, SIGPIPE);
+    if (posix_spawn_file_actions_init(&files) != 0) return ENOMEM;
+    int error = posix_spawnattr_init(&attributes);
+    if (error) {
+        posix_spawn_file_actions_destroy(&files);
+        return error;
+    }
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &pipes);
+    error = posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (!error) error = posix_spawn_file_actions_adddup2(&files, output_fd, STDOUT_FILENO);
+    if (!error) error = posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+    char *arguments[] = {"sh", "-c", (char *)(uintptr_t)command, NULL};
+    if (!error) error = posix_spawn(process, "/bin/sh", &files, &attributes, arguments, dv_tls_options_environment());
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&files);
+    return error;
+}
+
+int dv_shell_start(pid_t *process, int *output_fd, const char *command) {
+    int ends[2];
+    *process = 0;
+    *output_fd = -1;
+    if (pipe2(ends, O_CLOEXEC) != 0) return errno;
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    int error = spawn(process, command, ends[1]);
+    close(ends[1]);
+    if (error) {
+        close(ends[0]);
+        *process = 0;
+        return error;
+    }
+    *output_fd = ends[0];
+    return 0;
+}

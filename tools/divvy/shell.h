@@ -1,0 +1,16 @@
+/* A command that the shell runs for us, and whose output we read. SPDX-License-Identifier: Apache-2.0 */
+#ifndef DV_SHELL_H
+#define DV_SHELL_H
+
+#include <sys/types.h>
+
+/*
+ * Starts `sh -c command`, in a process group of its own. It has /dev/null for standard input, our standard error, and
+ * no other descriptor or credential of ours.
+ *
+ * Returns 0 with the process in *process, to be waited for, and the end of a pipe in *output_fd, to be closed: reading
+ * from it does not block. Or returns an errno; then *process is 0 and *output_fd -1.
+ */
+int dv_shell_start(pid_t *process, int *output_fd, const char *command);
+
+#endif
