@@ -85,6 +85,7 @@ static bool take(dv_note_view *v, const dv_reply *reply) {
     dv_note_clear(&v->note);
     v->note = note;
     v->mzxid = reply->stat->mzxid;
+    v->written_ms = reply->stat->version > 0 ? reply->stat->mtime_ms : 0; /* It may be made with what was given. */
     stand(v, DV_NOTE_THERE);
     return true;
 }
@@ -163,6 +164,10 @@ void dv_notes_sweep(dv_notes *notes) {
         if (wanted) link = &v->next;
         else drop(link);
     }
+}
+
+const dv_note_view *dv_notes_first(const dv_notes *notes) {
+    return notes->views;
 }
 
 /* ---- its life ---- */

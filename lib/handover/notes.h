@@ -18,9 +18,10 @@ typedef enum {
 /* One member's note, as it was read last. Looked at by its owner, written by notes.c alone. */
 typedef struct dv_note_view {
     dv_note_standing standing;
-    dv_note note;   /* while it is there */
-    int64_t mzxid;  /* of that */
-    bool was_there; /* once, since it is wanted */
+    dv_note note;       /* while it is there */
+    int64_t mzxid;      /* of that */
+    int64_t written_ms; /* by the servers' clock; 0: it is as it was made */
+    bool was_there;     /* once, since it is wanted */
     dv_notes *of;
     struct dv_note_view *next;
     bool wanted; /* since the last sweep */
@@ -45,6 +46,8 @@ dv_note_view *dv_notes_want(dv_notes *notes, const char *node);
 dv_note_view *dv_notes_keep(dv_note_view *view);
 /* Gives up those that nobody has wanted or kept since the last sweep. */
 void dv_notes_sweep(dv_notes *notes);
+/* Returns the first of all views; `next` leads to the others. NULL: none. */
+const dv_note_view *dv_notes_first(const dv_notes *notes);
 /* A connection is there, or memory: reads what was not read. */
 void dv_notes_connected(dv_notes *notes);
 

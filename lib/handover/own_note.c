@@ -16,11 +16,12 @@ struct dv_own_note {
     void *owner;
     char *text; /* that it is made with, or that is being written */
     int32_t version;
-    bool told;       /* settled() */
-    bool ensured;    /* the directory was made once */
-    bool broken;     /* somebody else has written or deleted it: it is written no more */
-    dv_op *ops;      /* the write under way, or the one that is to be sent again; NULL: none */
-    size_t op_count; /* the first one writes the note */
+    int64_t written_zxid, written_ms; /* of the last write; ms -1: what came of it, or when, is not known */
+    bool told;                        /* settled() */
+    bool ensured;                     /* the directory was made once */
+    bool broken;                      /* somebody else has written or deleted it: it is written no more */
+    dv_op *ops;                       /* the write under way, or the one that is to be sent again; NULL: none */
+    size_t op_count;                  /* the first one writes the note */
     bool sent, sent_before;
 };
 
@@ -128,6 +129,8 @@ static void on_wrote(void *context, int error, const dv_reply *replies, size_t c
     assert(o->ops && o->sent);
     o->sent = false;
     int of_note = count > 0 ? replies[0].error : error;
+    if (error == 0) o->written_zxid = replies[0].stat->mzxid;
+    o->written_ms = error == 0 ? replies[0].stat->mtime_ms : -1;
     bool lost = dv_outcome_unknown(error), over = dv_session_over(error);
     bool again = lost && o->node.stage == DV_NODE_THERE;
     dv_node *n = &o->node;
@@ -158,6 +161,11 @@ bool dv_own_note_stands(const dv_own_note *o) {
 
 bool dv_own_note_is_free(const dv_own_note *o) {
     return dv_own_note_stands(o) && !o->ops && dv_client_connected(o->node.client);
+}
+
+int64_t dv_own_note_written(const dv_own_note *o, int64_t *written_ms) {
+    *written_ms = o->written_ms;
+    return o->written_zxid;
 }
 
 int dv_own_note_write(dv_own_note *o, char *text, const char *const *deletes, size_t count, int64_t now) {

@@ -27,6 +27,9 @@ int dv_own_note_make(dv_own_note **out, divvy_client *client, const char *direct
 bool dv_own_note_stands(const dv_own_note *own);
 /* Returns whether it can be written now. */
 bool dv_own_note_is_free(const dv_own_note *own);
+/* Returns the zxid of the last write that was answered, 0 if there was none. Tells its time by the servers' clock; -1
+ * if a later one failed or had no answer. */
+int64_t dv_own_note_written(const dv_own_note *own, int64_t *written_ms);
 /* Writes it, and deletes these nodes, all or nothing. While it is free. Takes over the text; the paths live until
  * wrote(). A write whose answer is lost is sent again unchanged, on the next connection. Returns 0, or DIVVY_ENOMEM and
  * nothing happens. */

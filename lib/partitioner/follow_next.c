@@ -7,6 +7,7 @@
 
 #include "base/container.h"
 #include "partitioner/follower.h"
+#include "partitioner/handover.h"
 #include "plan/agree.h"
 
 enum {
@@ -224,13 +225,15 @@ static void on_attempt_gone(void *owner, int64_t now) {
 static void start_attempt(dv_follower *f, dv_wants *asked, int64_t now) {
     assert(!f->attempt && !f->asked);
     static const dv_plan_writer_events events = {on_attempt_done, on_attempt_gone};
+    int64_t planned = f->memory.plan ? f->memory.plan->mzxid : 0;
     const dv_plan_writer_config config = {.path = f->path,
                                           .party_path = f->p->party_path,
                                           .memory = &f->memory,
                                           .people = f->people,
                                           .events = &asked->events,
                                           .over_newer = f->memory.standing == DV_PLAN_NEWER,
-                                          .sizes = f->p->plan_sizes};
+                                          .sizes = f->p->plan_sizes,
+                                          .handed = {planned, dv_give_ended_ms(f->p, planned)}};
     f->attempt = dv_plan_writer_start(f->p->object.client, &config, &events, f);
     if (!f->attempt) {
         dv_wants_free(asked);

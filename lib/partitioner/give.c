@@ -70,3 +70,31 @@ int64_t dv_give_due(const divvy_partitioner *p) {
     }
     return due;
 }
+
+/* ---- D44: how long a plan took ---- */
+
+/* Returns whether one of our items is still on its way, to us or from us. */
+static bool is_moving(const dv_item *item) {
+    return item->in_leaving || (item->wanted ? !item->held : item->shown);
+}
+
+/* What a member stands ready for stays in its note when it has it: only givers tell of an end. */
+static bool has_given(const dv_note_view *v, int64_t mzxid) {
+    return v->standing == DV_NOTE_THERE && v->mzxid > mzxid && v->note.given_count > 0;
+}
+
+int64_t dv_give_ended_ms(const divvy_partitioner *p, int64_t mzxid) {
+    const struct dv_handover *h = p->handover;
+    int64_t last_ms = 0, own_ms;
+    if (!h || !h->note || h->writing || h->waiting) return 0;
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        if (is_moving(dv_item_at(p, i))) return 0;
+    }
+    if (dv_own_note_written(h->note, &own_ms) > mzxid && h->given_count > 0) last_ms = own_ms;
+    if (last_ms < 0) return 0;
+    for (const dv_note_view *v = dv_notes_first(h->others); v; v = v->next) {
+        if (v->standing == DV_NOTE_THERE && v->note.leaving_count > 0) return 0;
+        if (has_given(v, mzxid) && v->written_ms > last_ms) last_ms = v->written_ms;
+    }
+    return last_ms;
+}

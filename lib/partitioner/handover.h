@@ -77,6 +77,9 @@ void dv_give_update(divvy_partitioner *p, int64_t now);
 bool dv_give_lists(const dv_item *item);
 /* T5: the mzxid of the note by which the next owner is ready now, or 0. */
 int64_t dv_give_seen(const dv_item *item);
+/* D44: returns when the last item of the plan of that mzxid was given, by us or by those whose notes we read: the
+ * servers' time of that note. 0: none was, it is not known when, or some are still on their way. */
+int64_t dv_give_ended_ms(const divvy_partitioner *p, int64_t mzxid);
 /* Returns whether it is kept now, revoked or not. */
 bool dv_give_keeps(const dv_item *item, int64_t now);
 /* When the first of them may be overdue; INT64_MAX: none. */

@@ -182,6 +182,33 @@ int dv_plan_draft_make(dv_plan_draft *out, const char *path, const dv_plan *plan
     return make_base(out, plan, same_set && from_root->items.text == NULL ? &from_root->items : NULL, &how);
 }
 
+/* ---- what is written ---- */
+
+/* The root and its epoch come into being together, and nobody sees the root empty. */
+size_t dv_plan_commit_create(dv_op *ops, const dv_plan_commit *commit) {
+    const dv_plan_text *text = commit->text, *past = commit->past;
+    ops[0] = (dv_op){.kind = DV_CREATE, .path = commit->path, .data = ""};
+    ops[1] = (dv_op){.kind = DV_CREATE, .path = commit->epoch_path, .data = ""};
+    if (past != NULL) ops[1].data = past->bytes;
+    if (past != NULL) ops[1].data_bytes = past->count;
+    ops[2] = (dv_op){.kind = DV_SET, .path = commit->path, .data = text->bytes, .data_bytes = text->count};
+    return 3;
+}
+
+/* A set checks the epoch, too: it fails where that is not there. */
+size_t dv_plan_commit_set(dv_op *ops, const dv_plan_commit *commit, int32_t version) {
+    const dv_plan_text *text = commit->text, *past = commit->past;
+    ops[0] = (dv_op){.kind = DV_CHECK, .path = commit->epoch_path, .version = -1};
+    if (past != NULL) {
+        ops[0].kind = DV_SET;
+        ops[0].data = past->bytes;
+        ops[0].data_bytes = past->count;
+    }
+    ops[1] = (dv_op){
+        .kind = DV_SET, .path = commit->path, .data = text->bytes, .data_bytes = text->count, .version = version};
+    return 2;
+}
+
 /* ---- what a root names ---- */
 
 size_t dv_plan_root_chunk_count(const dv_plan_root *root) {

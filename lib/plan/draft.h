@@ -6,6 +6,7 @@
 #define DV_PLAN_DRAFT_H
 
 #include "plan/text.h"
+#include "znode/znode.h"
 
 /* A chunk to be made; both are the draft's. */
 typedef struct {
@@ -32,6 +33,19 @@ int dv_plan_draft_make(dv_plan_draft *out, const char *path, const dv_plan *plan
 /* Drafts a root of generation 0, which only holds the place of the plan that has the header (D29). */
 int dv_plan_draft_make_place(dv_plan_draft *out, const dv_plan_header *header, const char *guid);
 void dv_plan_draft_clear(dv_plan_draft *draft);
+
+/* D27: where the root stands, its epoch, and what is written there. They live as long as the ops. */
+typedef struct {
+    const char *path, *epoch_path;
+    const dv_plan_text *text;
+    const dv_plan_text *past; /* the history, which is the epoch's data (D44); NULL: it stays as it is */
+} dv_plan_commit;
+
+enum { DV_PLAN_COMMIT_OPS_MAX = 3 };
+
+/* The multi that makes root and epoch, or that sets the root at its version. Returns how many ops it has. */
+size_t dv_plan_commit_create(dv_op *ops, const dv_plan_commit *commit);
+size_t dv_plan_commit_set(dv_op *ops, const dv_plan_commit *commit, int32_t version);
 
 /* Returns how many chunks a root names; and all of them, sorted by name. The names are the root's; the caller frees
  * the array. Returns NULL when an allocation fails. */

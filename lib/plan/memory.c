@@ -2,6 +2,11 @@
 #include "plan/memory.h"
 
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "divvy/error.h"
+#include "plan/history.h"
 
 /* D21: members order plans by mzxid, whatever order they hear of them in. */
 bool dv_plan_memory_passed(const dv_plan_memory *memory, int64_t mzxid) {
@@ -34,7 +39,32 @@ void dv_plan_memory_take(dv_plan_memory *memory, dv_plan *plan, dv_plan_root *ro
     dv_plan_memory_stand(memory, DV_PLAN_GOOD, plan->mzxid, version);
 }
 
+void dv_plan_memory_recall(dv_plan_memory *memory, const char *epoch, dv_plan_text *text, const dv_stat *stat) {
+    dv_plan_past *past = &memory->past;
+    free(past->text.bytes);
+    *past = (dv_plan_past){.text = *text, .mzxid = stat->mzxid, .written_ms = stat->mtime_ms};
+    assert(strlen(epoch) < sizeof past->epoch);
+    strcpy(past->epoch, epoch);
+    *text = (dv_plan_text){0};
+}
+
+bool dv_plan_memory_has_past(const dv_plan_memory *memory) {
+    return memory->standing == DV_PLAN_GOOD && memory->past.mzxid == memory->plan->mzxid;
+}
+
+/* D44: a text that is too long is nonsense, and not kept. */
+int dv_plan_memory_take_past(dv_plan_memory *memory, const char *epoch, const dv_reply *reply) {
+    assert(reply->error == 0);
+    size_t count = reply->data_bytes <= DV_PLAN_HISTORY_BYTES_MAX ? reply->data_bytes : 0;
+    dv_plan_text text = {.bytes = malloc(count + 1), .count = count};
+    if (text.bytes == NULL) return DIVVY_ENOMEM;
+    if (count > 0) memcpy(text.bytes, reply->data, count);
+    dv_plan_memory_recall(memory, epoch, &text, reply->stat);
+    return 0;
+}
+
 void dv_plan_memory_clear(dv_plan_memory *memory) {
+    free(memory->past.text.bytes);
     dv_plan_free(memory->plan);
     dv_plan_free(memory->before);
     dv_plan_root_clear(&memory->root);

@@ -7,6 +7,7 @@
 #define DV_PLAN_MEMORY_H
 
 #include "plan/text.h"
+#include "znode/znode.h"
 
 /* The state of P/plan at the last read. */
 typedef enum {
@@ -17,6 +18,13 @@ typedef enum {
     DV_PLAN_NEWER    /* a later release wrote it */
 } dv_plan_standing;
 
+/* The history beside the plan (D44), as it was read or written last. */
+typedef struct {
+    dv_plan_text text;
+    char epoch[DV_GUID_BYTES]; /* the child that it is from; "": never seen */
+    int64_t mzxid, written_ms; /* of that child */
+} dv_plan_past;
+
 typedef struct {
     dv_plan *plan;     /* the newest that was read or written, by mzxid; NULL: none was ever seen */
     dv_plan *before;   /* the one that was in memory until then; NULL: none, or there was no memory for it */
@@ -26,6 +34,7 @@ typedef struct {
     int64_t mzxid;         /* of the root that was read last, good or not; 0: there was none */
     int32_t found_version; /* of that root */
     int64_t newest_mzxid;  /* of all roots that were ever read or written: older ones are passed over */
+    dv_plan_past past;
 } dv_plan_memory;
 
 /* Takes over the plan, whose mzxid is set, and the root, which is cleared; the plan that was there becomes the one
@@ -36,6 +45,12 @@ void dv_plan_memory_take(dv_plan_memory *memory, dv_plan *plan, dv_plan_root *ro
 void dv_plan_memory_stand(dv_plan_memory *memory, dv_plan_standing standing, int64_t mzxid, int32_t version);
 /* Returns whether a root of that mzxid is older than what is known already (rule D21). */
 bool dv_plan_memory_passed(const dv_plan_memory *memory, int64_t mzxid);
+/* Remembers the history, which stands in that epoch child with that Stat. Takes over the text. */
+void dv_plan_memory_recall(dv_plan_memory *memory, const char *epoch, dv_plan_text *text, const dv_stat *stat);
+/* Returns whether what is remembered of the past stands beside the plan that stands there. */
+bool dv_plan_memory_has_past(const dv_plan_memory *memory);
+/* Remembers what was read, whatever it says. Returns 0, or DIVVY_ENOMEM and nothing changes. */
+int dv_plan_memory_take_past(dv_plan_memory *memory, const char *epoch, const dv_reply *reply);
 void dv_plan_memory_clear(dv_plan_memory *memory);
 
 #endif

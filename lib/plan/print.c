@@ -10,6 +10,7 @@
 
 #include "base/crc32.h"
 #include "divvy/error.h"
+#include "plan/history.h"
 #include "plan/owners.h"
 #include "plan/text.h"
 #include "znode/path.h"
@@ -325,5 +326,46 @@ int dv_plan_print_root(dv_plan_text *out, const dv_plan_root *root) {
         *out = (dv_plan_text){0};
         return DIVVY_E2BIG;
     }
+    return finish(out, &g);
+}
+
+/* ---- the history ---- */
+
+static void put_named(growing *g, const dv_plan_named *who, bool with_names) {
+    put_format(g, "{\"count\":%" PRIu32 ",\"names\":[", who->count);
+    for (size_t n = 0; with_names && n < who->named; n++) {
+        if (n > 0) put(g, ",", 1);
+        put_string(g, who->names[n]);
+    }
+    put_text(g, "]}");
+}
+
+static void put_change(growing *g, const dv_plan_change *c, bool with_names) {
+    put_format(g, "{\"generation\":%" PRIu64 ",\"reason\":\"%s\",\"at_ms\":%" PRId64 ",\"took_ms\":%" PRId64,
+               c->generation, c->reason, c->at_ms, c->took_ms);
+    put_format(g, ",\"moved\":%" PRIu32 ",\"joined\":", c->moved);
+    put_named(g, &c->joined, with_names);
+    put_text(g, ",\"left\":");
+    put_named(g, &c->left, with_names);
+    put(g, "}", 1);
+}
+
+/* Changes before `named` do without names. */
+static void put_history(growing *g, const dv_plan_history *history, size_t named) {
+    g->count = 0;
+    put_text(g, "{\"changes\":[");
+    for (size_t n = 0; n < history->count; n++) {
+        if (n > 0) put(g, ",", 1);
+        put_change(g, &history->changes[n], n >= named);
+    }
+    put_text(g, "]}");
+}
+
+int dv_plan_print_history(dv_plan_text *out, const dv_plan_history *history) {
+    growing g = {0};
+    size_t named = 0;
+    do put_history(&g, history, named);
+    while (!g.failed && g.count > DV_PLAN_HISTORY_BYTES_MAX && named++ < history->count);
+    assert(g.failed || g.count <= DV_PLAN_HISTORY_BYTES_MAX);
     return finish(out, &g);
 }

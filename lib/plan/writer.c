@@ -1,7 +1,7 @@
 /* The writer of the sticky plan: one attempt to write the next one. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules D25 to D30. The steps stand in the order in which they are taken; each begins when all that
- * the one before has asked for is answered. */
+ * docs/protocol.md, rules D25 to D30, D44. The steps stand in the order in which they are taken; each begins when all
+ * that the one before has asked for is answered. */
 #include "plan/writer.h"
 
 #include <assert.h>
@@ -10,10 +10,11 @@
 
 #include "plan/compose.h"
 #include "plan/draft.h"
+#include "plan/found.h"
 #include "plan/garbage.h"
 #include "znode/path.h"
 
-enum { CHUNKS_IN_FLIGHT = 4, READINGS_MOST = 4, COMMIT_OPS_MOST = 3 };
+enum { CHUNKS_IN_FLIGHT = 4, READINGS_MOST = 4 };
 
 struct dv_plan_writer {
     dv_event starting; /* first */
@@ -32,12 +33,7 @@ struct dv_plan_writer {
 
     unsigned readings;
     int64_t party_pzxid;
-    bool has_root;
-    int64_t root_mzxid;
-    int32_t root_version;
-    char found_epoch[DV_GUID_BYTES]; /* what the root that is there says, unless it is good; "": nothing */
-    uint64_t found_generation;
-
+    dv_plan_found found;
     char epoch[DV_GUID_BYTES];
     bool epoch_missing; /* there is no such child, though the root says so */
     bool epoch_made;    /* by this attempt, for a root that is there */
@@ -46,7 +42,9 @@ struct dv_plan_writer {
     dv_plan_draft draft;
     size_t chunks_sent;
     dv_plan_draft place; /* a root that only holds the place, D29 */
-    dv_op ops[COMMIT_OPS_MOST];
+    bool past_read;      /* the memory has what stood in the epoch child */
+    dv_plan_text past;
+    dv_op ops[DV_PLAN_COMMIT_OPS_MAX];
     dv_stat stat; /* of the root as set */
     dv_plan_garbage *garbage;
 };
@@ -55,10 +53,16 @@ static void read_all(dv_plan_writer *a, int64_t now);
 
 /* ---- the end ---- */
 
+static void drop_past(dv_plan_writer *a) {
+    free(a->past.bytes);
+    a->past = (dv_plan_text){0};
+}
+
 static void drop_texts(dv_plan_writer *a) {
     a->chunks_sent = 0;
     dv_plan_draft_clear(&a->draft);
     dv_plan_draft_clear(&a->place);
+    drop_past(a);
     dv_plan_free(a->next);
     a->next = NULL;
     free(a->epoch_path);
@@ -148,28 +152,9 @@ static void on_barrier(void *context, int error, const dv_reply *replies, size_t
     answered(context, dv_outcome_unknown(error) || dv_session_over(error) ? error : 0, now);
 }
 
-/* Looks into a root that cannot be followed: it may tell at least its epoch and its generation. */
-static void look_into_root(dv_plan_writer *a, const dv_reply *reply) {
-    dv_plan_root root;
-    a->found_epoch[0] = '\0';
-    a->found_generation = 0;
-    if (a->config.memory->standing == DV_PLAN_GOOD) return;
-    int error = dv_plan_root_parse(&root, reply->data, reply->data_bytes, NULL);
-    if (error == DIVVY_ENOMEM) note(a, error);
-    if (error != 0) return;
-    memcpy(a->found_epoch, root.header.epoch, sizeof a->found_epoch);
-    a->found_generation = root.header.generation;
-    dv_plan_root_clear(&root);
-}
-
 static void on_root(void *context, const dv_reply *reply, int64_t now) {
     dv_plan_writer *a = context;
-    a->has_root = reply->error == 0;
-    if (a->has_root) {
-        a->root_mzxid = reply->stat->mzxid;
-        a->root_version = reply->stat->version;
-        look_into_root(a, reply);
-    }
+    note(a, dv_plan_found_take(&a->found, a->config.memory, reply));
     answered(a, reply->error != DIVVY_ENOENT ? reply->error : 0, now);
 }
 
@@ -181,16 +166,29 @@ static void on_party(void *context, const dv_reply *reply, int64_t now) {
     answered(a, missing ? 0 : reply->error, now);
 }
 
-/* Returns whether the root that was read is the one that the memory knows of. */
-static bool is_remembered(const dv_plan_writer *a) {
-    const dv_plan_memory *memory = a->config.memory;
-    if (memory->standing == DV_PLAN_UNREAD) return false;
-    if (!a->has_root) return memory->standing == DV_PLAN_MISSING && memory->mzxid == 0;
-    return memory->mzxid == a->root_mzxid && memory->found_version == a->root_version;
+/* D44: whatever stands in its way leaves the history as it is, and never keeps a plan from being written. */
+static void on_past(void *context, const dv_reply *reply, int64_t now) {
+    dv_plan_writer *a = context;
+    if (reply->error == 0) note(a, dv_plan_memory_take_past(a->config.memory, a->epoch, reply));
+    a->past_read = reply->error == 0;
+    answered(a, 0, now); /* A connection that broke is seen without it. */
 }
 
-static bool follows_party(const dv_plan_writer *a) {
-    return dv_roster_party(a->config.people)->pzxid == a->party_pzxid;
+static void ask_past(dv_plan_writer *a) {
+    const dv_plan_memory *memory = a->config.memory;
+    a->past_read = false;
+    if (memory->standing != DV_PLAN_GOOD || dv_plan_memory_has_past(memory) || a->epoch_made || a->epoch_missing)
+        return;
+    memcpy(a->epoch, memory->root.header.epoch, sizeof a->epoch);
+    a->epoch_path = dv_path_join(a->config.path, a->epoch);
+    asked(a, a->epoch_path != NULL ? dv_znode_get(a->client->znode, a->epoch_path, NULL, on_past, a) : DIVVY_ENOMEM);
+}
+
+/* Returns whether it is known what the epoch child says, or that it is new. */
+static bool may_tell_past(const dv_plan_writer *a) {
+    const dv_plan_memory *memory = a->config.memory;
+    if (!a->found.has_root || a->epoch_made) return true;
+    return (a->past_read || dv_plan_memory_has_past(memory)) && strcmp(memory->past.epoch, a->epoch) == 0;
 }
 
 /* ---- D27: the epoch ---- */
@@ -205,7 +203,7 @@ static void after_epoch(dv_plan_writer *a, int64_t now) {
 }
 
 static void make_epoch(dv_plan_writer *a, int64_t now) {
-    assert(a->has_root && !a->epoch_made);
+    assert(a->found.has_root && !a->epoch_made);
     begin(a, after_epoch);
     free(a->epoch_path);
     dv_client_guid(a->client, a->epoch);
@@ -220,12 +218,10 @@ static void make_epoch(dv_plan_writer *a, int64_t now) {
 
 /* Chooses the child that is checked when the root is written. Returns whether there is one. */
 static bool choose_epoch(dv_plan_writer *a) {
-    const dv_plan_memory *memory = a->config.memory;
     if (a->epoch_made) return true;
-    if (!a->has_root) dv_client_guid(a->client, a->epoch);
+    if (!a->found.has_root) dv_client_guid(a->client, a->epoch);
     else if (a->epoch_missing) a->epoch[0] = '\0';
-    else if (memory->standing == DV_PLAN_GOOD) memcpy(a->epoch, memory->root.header.epoch, sizeof a->epoch);
-    else memcpy(a->epoch, a->found_epoch, sizeof a->epoch);
+    else memcpy(a->epoch, dv_plan_found_epoch(&a->found, a->config.memory), sizeof a->epoch);
     return a->epoch[0] != '\0';
 }
 
@@ -233,9 +229,7 @@ static bool choose_epoch(dv_plan_writer *a) {
 
 static void complete_header(dv_plan_writer *a) {
     dv_plan_header *header = &a->next->header;
-    if (a->found_generation >= header->generation) header->generation = a->found_generation + 1;
-    if (header->generation > DV_PLAN_INTEGER_MAX) header->generation = 1;
-    assert(header->generation > a->found_generation || header->generation == 1);
+    header->generation = dv_plan_found_next_generation(&a->found, header->generation);
     dv_client_guid(a->client, header->guid);
     memcpy(header->epoch, a->epoch, sizeof header->epoch);
 }
@@ -246,10 +240,10 @@ static int write_texts(dv_plan_writer *a) {
     bool builds_on = memory->standing == DV_PLAN_GOOD;
     int error = dv_plan_draft_make(&a->draft, a->config.path, a->next, builds_on ? memory->plan : NULL,
                                    builds_on ? &memory->root : NULL, a->config.sizes);
-    if (error != 0) return error;
+    if (error == 0 && may_tell_past(a)) error = dv_plan_history_next(&a->past, memory, a->next, a->config.handed);
     free(a->epoch_path);
     a->epoch_path = dv_path_join(a->config.path, a->epoch);
-    return a->epoch_path != NULL ? 0 : DIVVY_ENOMEM;
+    return a->epoch_path != NULL ? error : DIVVY_ENOMEM;
 }
 
 static void send_chunks(dv_plan_writer *a, int64_t now);
@@ -261,17 +255,17 @@ static void compute(dv_plan_writer *a, int64_t now) {
         return;
     }
     if (has_failed(a, now)) return;
-    /* The reader and the watch on the party may have seen more since. */
-    if (!is_remembered(a)) {
+    const dv_plan_memory *memory = a->config.memory; /* The reader and the party's watch may have seen more since. */
+    if (!dv_plan_found_is_remembered(&a->found, memory)) {
         finish(a, DV_PLAN_BEHIND, now);
         return;
     }
-    if (!follows_party(a)) {
+    if (dv_roster_party(a->config.people)->pzxid != a->party_pzxid) {
         finish(a, DV_PLAN_UNSETTLED, now);
         return;
     }
     const dv_plan_party *party = dv_roster_party(a->config.people);
-    int result = dv_plan_compose(&a->next, a->config.memory, party, a->config.events);
+    int result = dv_plan_compose(&a->next, memory, party, a->config.events);
     assert(result != DV_PLAN_ASK);
     if (result == DV_PLAN_NOTHING) {
         finish(a, DV_PLAN_NEEDLESS, now);
@@ -282,7 +276,7 @@ static void compute(dv_plan_writer *a, int64_t now) {
         result = write_texts(a);
     }
     if (result != 0) fail(a, result < 0 ? result : DIVVY_EPROTO, now);
-    else if (!a->has_root && a->draft.chunk_count > 0) hold_place(a, now);
+    else if (!a->found.has_root && a->draft.chunk_count > 0) hold_place(a, now);
     else send_chunks(a, now);
 }
 
@@ -293,9 +287,9 @@ static void on_people(void *context, int error, int64_t now) {
 static void after_reading(dv_plan_writer *a, int64_t now) {
     if (has_failed(a, now)) return;
     const dv_plan_memory *memory = a->config.memory;
-    if (!is_remembered(a)) {
+    if (!dv_plan_found_is_remembered(&a->found, memory)) {
         finish(a, DV_PLAN_BEHIND, now);
-    } else if (!follows_party(a)) {
+    } else if (dv_roster_party(a->config.people)->pzxid != a->party_pzxid) {
         finish(a, DV_PLAN_UNSETTLED, now);
     } else if (memory->standing == DV_PLAN_NEWER && !a->config.over_newer) {
         finish(a, DV_PLAN_NEEDLESS, now);
@@ -322,6 +316,7 @@ static void read_all(dv_plan_writer *a, int64_t now) {
     asked(a, dv_znode_multi(znode, a->ops, 1, on_barrier, a));
     asked(a, dv_znode_get(znode, a->config.path, NULL, on_root, a));
     asked(a, dv_znode_children(znode, a->config.party_path, NULL, on_party, a));
+    ask_past(a);
     proceed(a, now);
 }
 
@@ -333,22 +328,26 @@ static void on_multi(void *context, int error, const dv_reply *replies, size_t c
     answered(a, error, now);
 }
 
-/* The root and its epoch come into being together, and nobody sees the root empty. */
+static dv_plan_commit commit_of(const dv_plan_writer *a, const dv_plan_text *text) {
+    return (dv_plan_commit){.path = a->config.path,
+                            .epoch_path = a->epoch_path,
+                            .text = text,
+                            .past = text == &a->draft.text && a->past.bytes != NULL ? &a->past : NULL};
+}
+
 static int create_root(dv_plan_writer *a, const dv_plan_text *text) {
-    assert(!a->has_root);
-    a->ops[0] = (dv_op){.kind = DV_CREATE, .path = a->config.path, .data = ""};
-    a->ops[1] = (dv_op){.kind = DV_CREATE, .path = a->epoch_path, .data = ""};
-    a->ops[2] = (dv_op){.kind = DV_SET, .path = a->config.path, .data = text->bytes, .data_bytes = text->count};
-    return dv_znode_multi(a->client->znode, a->ops, 3, on_multi, a);
+    assert(!a->found.has_root);
+    dv_plan_commit commit = commit_of(a, text);
+    return dv_znode_multi(a->client->znode, a->ops, dv_plan_commit_create(a->ops, &commit), on_multi, a);
 }
 
 static void after_place(dv_plan_writer *a, int64_t now) {
-    assert(!a->has_root && a->draft.chunk_count > 0);
+    assert(!a->found.has_root && a->draft.chunk_count > 0);
     if (a->error == DIVVY_EEXIST || a->error == DIVVY_ENOENT) {
         finish(a, DV_PLAN_BEHIND, now);
     } else if (!has_failed(a, now)) {
-        a->has_root = true;
-        a->root_version = a->stat.version;
+        a->found.has_root = true;
+        a->found.root_version = a->stat.version;
         send_chunks(a, now);
     }
 }
@@ -369,16 +368,12 @@ static void after_commit(dv_plan_writer *a, int64_t now);
 static void commit(dv_plan_writer *a, int64_t now) {
     assert(a->chunks_sent == a->draft.chunk_count);
     begin(a, after_commit);
-    if (!a->has_root) {
+    if (!a->found.has_root) {
         asked(a, create_root(a, &a->draft.text));
     } else {
-        a->ops[0] = (dv_op){.kind = DV_CHECK, .path = a->epoch_path, .version = -1};
-        a->ops[1] = (dv_op){.kind = DV_SET,
-                            .path = a->config.path,
-                            .data = a->draft.text.bytes,
-                            .data_bytes = a->draft.text.count,
-                            .version = a->root_version};
-        asked(a, dv_znode_multi(a->client->znode, a->ops, 2, on_multi, a));
+        dv_plan_commit all = commit_of(a, &a->draft.text);
+        size_t count = dv_plan_commit_set(a->ops, &all, a->found.root_version);
+        asked(a, dv_znode_multi(a->client->znode, a->ops, count, on_multi, a));
     }
     proceed(a, now);
 }
@@ -411,7 +406,7 @@ static void send_more(dv_plan_writer *a) {
 }
 
 static void send_chunks(dv_plan_writer *a, int64_t now) {
-    assert(a->chunks_sent == 0 && (a->has_root || a->draft.chunk_count == 0));
+    assert(a->chunks_sent == 0 && (a->found.has_root || a->draft.chunk_count == 0));
     begin(a, after_chunks);
     send_more(a);
     proceed(a, now);
@@ -438,6 +433,7 @@ static void have_written(dv_plan_writer *a, int64_t now) {
     assert(a->chunks_sent == a->draft.chunk_count);
     prepare_garbage(a); /* Without memory for it the next writer does it. */
     a->next->mzxid = a->stat.mzxid;
+    if (a->past.bytes != NULL) dv_plan_memory_recall(a->config.memory, a->epoch, &a->past, &a->stat);
     dv_plan_memory_take(a->config.memory, a->next, &a->draft.root, a->stat.version);
     a->next = NULL;
     tell(a, DV_PLAN_WRITTEN, 0, now);
@@ -448,7 +444,10 @@ static void have_written(dv_plan_writer *a, int64_t now) {
 static void after_commit(dv_plan_writer *a, int64_t now) {
     if (a->error == 0) {
         have_written(a, now);
-    } else if (a->error == DIVVY_ENOENT && a->has_root && !a->cut) {
+    } else if (a->error == DIVVY_EACCES && a->found.has_root && a->past.bytes != NULL) {
+        drop_past(a);
+        commit(a, now); /* D44: then without it */
+    } else if (a->error == DIVVY_ENOENT && a->found.has_root && !a->cut) {
         a->epoch_missing = true; /* If it is not the root that has gone, which the next reading tells. */
         a->epoch_made = false;
         read_all(a, now);

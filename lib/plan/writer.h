@@ -7,6 +7,7 @@
 #define DV_PLAN_WRITER_H
 
 #include "client/client.h"
+#include "plan/history.h"
 #include "plan/memory.h"
 #include "plan/roster.h"
 
@@ -34,6 +35,7 @@ typedef struct {
     const dv_plan_events *events;
     bool over_newer;            /* a plan that a later release wrote is replaced, too, as if it were broken */
     const dv_plan_sizes *sizes; /* NULL: those of text.h */
+    dv_plan_handed handed;      /* what is known of the plan in memory, for the history (D44) */
 } dv_plan_writer_config;
 
 /* One at a time for a memory. Returns NULL when an allocation fails. It ends by itself when the connection goes:

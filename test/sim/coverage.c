@@ -110,6 +110,10 @@ static const char *const service_meeting_names[SIM_SERVICE_MEETINGS] = {
 
 static const char *const plan_meeting_names[SIM_PLAN_MEETINGS] = {
     [SIM_MET_WRITTEN] = "a plan written",
+    [SIM_MET_TOLD] = "a history that goes on",
+    [SIM_MET_TOLD_AGAIN] = "a history that nobody could read",
+    [SIM_MET_HOLE] = "a plan that its history lacks",
+    [SIM_MET_TOOK] = "a change whose handovers were timed",
     [SIM_MET_LEAST] = "moves held against the least",
     [SIM_MET_CHUNKS] = "a plan in chunks",
     [SIM_MET_DELTA] = "a plan with deltas",

@@ -119,6 +119,10 @@ typedef enum {
 /* With plans. */
 typedef enum {
     SIM_MET_WRITTEN,
+    SIM_MET_TOLD,          /* D44: its history goes on, */
+    SIM_MET_TOLD_AGAIN,    /* or began again, as nobody could read it, */
+    SIM_MET_HOLE,          /* or lacks a plan, */
+    SIM_MET_TOOK,          /* and says how long the one before took */
     SIM_MET_LEAST,         /* no item more was moved than had to be */
     SIM_MET_CHUNKS,        /* its base in chunks */
     SIM_MET_DELTA,         /* by what changed */

@@ -112,6 +112,9 @@
     X(plan_weight_stays, "a static member keeps its weight, though it comes back configured with another")         \
     X(plan_asked_stays, "items that were asked for stay, though all members were started again since")             \
     X(plan_rejoin_is_start, "a member that lost its session counts as one that was started again")                 \
+    X(history_forgets, "a writer goes on with the history that it remembers, though others have written since")    \
+    X(history_slot_reused, "items of a member that goes count as kept if another gets its slot")                   \
+    X(history_ready_counts, "a note that has given nothing counts as the end of a handover")                       \
     X(directories_stay, "the last member leaves the directories of its items")                                     \
     X(directories_left, "what the set no longer has keeps its directories as long as there are members")
 

@@ -129,7 +129,8 @@ static void make_plan_again(sim_world *w, const sim_plan_version *v, int32_t ver
     ask(w, DV_CREATE, SIM_PLAN_PATH, text, v->bytes);
     ask(w, DV_CREATE, path, "", 0);
     for (size_t i = 0; i < t->child_count; i++) {
-        if (t->children[i].bytes == 0) continue;
+        uint64_t generation;
+        if (!dv_plan_chunk_parse(t->children[i].name, &generation)) continue;
         snprintf(path, sizeof path, SIM_PLAN_PATH "/%s", t->children[i].name);
         ask(w, DV_CREATE, path, t->children[i].data, t->children[i].bytes);
     }
@@ -163,18 +164,32 @@ static void delete_chunk(sim_world *w, uint32_t choice) {
     ask(w, DV_DELETE, path, "", 0);
 }
 
+/* The history (D44), which nobody but the next writer reads. */
+static void spoil_history(sim_world *w, const sim_plan_version *v, uint32_t choice) {
+    const sim_plan_child *child = sim_plan_child_of(w->plans_truth, v->header.epoch);
+    char path[PATH_BYTES];
+    if (!child) return;
+    snprintf(path, sizeof path, SIM_PLAN_PATH "/%s", child->name);
+    sim_trace(w, "somebody spoils the history");
+    ask(w, DV_SET, path, child->data, child->bytes > 0 ? choice % child->bytes : 0);
+}
+
 void sim_admin_spoil_plan(sim_world *w, const sim_event *e) {
     struct sim_plans_truth *t = w->plans_truth;
     const sim_plan_version *v = sim_plan_now(w);
     if (!v) return;
     t->spoiled_at = w->now_ms;
-    if (e->b % 3 == 0) {
+    if (e->b % 4 == 3) {
+        spoil_history(w, v, e->c);
+        return;
+    }
+    if (e->b % 4 == 0) {
         t->chunks_spoiled = true;
         delete_chunk(w, e->c);
         return;
     }
     sim_trace(w, "somebody spoils the plan");
-    put_root(w, v->text, e->b % 3 == 1 ? 0 : e->c % (v->bytes + 1));
+    put_root(w, v->text, e->b % 4 == 1 ? 0 : e->c % (v->bytes + 1));
 }
 
 /* A deletion, or a later release's plan, that waits for somebody to be about to write. */

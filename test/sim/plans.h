@@ -30,6 +30,9 @@ typedef struct {
     char name[DV_PLAN_CHUNK_NAME_BYTES + 8];
     char *data;
     size_t bytes;
+    int64_t mzxid;
+    char *before; /* the data until that; NULL: it was made then */
+    size_t before_bytes;
 } sim_plan_child;
 
 /* A node that is or was in the party, and what its data say. */
@@ -80,6 +83,7 @@ struct sim_plans_truth {
     int64_t spoiled_at, newer_at; /* by an administrator */
     bool chunks_spoiled;          /* some may be missing, and plans that name them cannot be read */
     struct sim_handovers *handovers;
+    struct sim_past *past; /* NULL: nothing of it yet */
 };
 
 /* Returns the plan that stands there now, or NULL. */
@@ -100,6 +104,11 @@ void sim_plan_check_written(sim_world *w, const sim_plan_version *before, const 
 void sim_plan_note_absences(sim_world *w, const sim_plan_version *v);
 /* Returns whether it was written in another ensemble: D10. */
 bool sim_plan_is_restored(const sim_plan_version *v);
+
+/* ---- check_history.c: what a member wrote beside it (D44) ---- */
+void sim_history_check(sim_world *w, const sim_plan_version *v);
+void sim_history_note_written(sim_world *w, const divvy_testing_transaction *tx);
+void sim_history_free(struct sim_past *past);
 
 /* ---- check_plan_agreement.c ---- */
 void sim_plan_note_life(sim_world *w, sim_person *p);

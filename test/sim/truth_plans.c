@@ -34,7 +34,11 @@ void sim_plans_truth_free(sim_world *w) {
         dv_plan_free(t->versions[i].plan);
         free(t->versions[i].text);
     }
-    for (size_t i = 0; i < t->child_count; i++) free(t->children[i].data);
+    for (size_t i = 0; i < t->child_count; i++) {
+        free(t->children[i].data);
+        free(t->children[i].before);
+    }
+    sim_history_free(t->past);
     for (size_t i = 0; i < t->people_count; i++) free(t->people[i].facts.zone);
     free(t->versions);
     free(t->children);
@@ -185,17 +189,24 @@ static void note_child(sim_world *w, const divvy_testing_transaction *tx, const 
         check_collected(w, tx, name);
         if (!child) return;
         free(child->data);
+        free(child->before);
         *child = t->children[--t->child_count];
         return;
     }
     if (child) {
-        if (!sim_is_admin(w, tx->session_id)) sim_violate(w, "D1", "%s was written twice", tx->path);
-        free(child->data);
+        uint64_t generation;
+        bool is_chunk = dv_plan_chunk_parse(name, &generation);
+        if (is_chunk && !sim_is_admin(w, tx->session_id)) sim_violate(w, "D1", "%s was written twice", tx->path);
+        free(child->before);
+        child->before = child->data;
+        child->before_bytes = child->bytes;
     } else {
         t->children = sim_plans_grown(t->children, t->child_count, &t->child_room, sizeof *t->children);
         child = &t->children[t->child_count++];
+        *child = (sim_plan_child){0};
         snprintf(child->name, sizeof child->name, "%s", name);
     }
+    child->mzxid = tx->zxid;
     child->bytes = step->data ? step->data->bytes : 0;
     child->data = malloc(child->bytes + 1);
     if (!child->data) abort();
@@ -342,6 +353,7 @@ static void note_root(sim_world *w, const divvy_testing_transaction *tx, const d
         sim_plan_check_written(w, before, &v);
         count(w, before, &v);
     }
+    if (!foreign) sim_history_check(w, &v);
     if (v.plan) sim_plan_note_absences(w, &v);
     sim_plan_note_asked(w, &v);
     sim_plan_note_configured(w, &v);
@@ -364,6 +376,7 @@ const dv_mem_step *sim_plan_step_of(const sim_world *w, const char *path, dv_mem
 bool sim_plans_transaction(sim_world *w, const divvy_testing_transaction *tx) {
     if (!tx->path) return false;
     sim_notes_transaction(w, tx);
+    sim_history_note_written(w, tx);
     bool set = tx->kind == DIVVY_TESTING_SET, created = tx->kind == DIVVY_TESTING_CREATE;
     const dv_mem_step *step = set       ? sim_plan_step_of(w, tx->path, DV_MEM_TXN_SET)
                               : created ? sim_plan_step_of(w, tx->path, DV_MEM_TXN_CREATE)

@@ -92,7 +92,7 @@ static inline void on_gone(void *owner, int64_t now) {
 
 static inline dv_plan_writer *start(void) {
     static const dv_plan_writer_events heard = {on_done, on_gone};
-    const dv_plan_writer_config config = {ROOT, PARTY, &memory, people, &events, false, &sizes};
+    const dv_plan_writer_config config = {ROOT, PARTY, &memory, people, &events, false, &sizes, {0}};
     told.outcome = NOT_DONE;
     told.error = told.done = told.gone = 0;
     dv_client_lock(client);

@@ -193,7 +193,7 @@ static dv_plan_sizes sizes = {DV_PLAN_INLINE_ROOT_BYTES, DV_PLAN_CHUNK_BYTES};
 
 static inline void begin_attempt(user *u) {
     static const dv_plan_writer_events events = {on_done, on_gone};
-    const dv_plan_writer_config config = {ROOT, PARTY, &u->memory, u->people, &u->events, u->over_newer, &sizes};
+    const dv_plan_writer_config config = {ROOT, PARTY, &u->memory, u->people, &u->events, u->over_newer, &sizes, {0}};
     u->outcome = NOT_DONE;
     u->error = u->done = u->gone = 0;
     dv_client_lock(u->client);

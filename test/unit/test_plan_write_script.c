@@ -19,7 +19,7 @@ TEST(test_order) {
     want_weight();
     begin();
     answer_reading();
-    expect("multi [check " ROOT "/#1; set " ROOT "]");
+    expect("multi [set " ROOT "/#1; set " ROOT "]");
     assert_int_equal(dv_fake_oldest(fake)->ops[1].version, memory.version);
     answer_multi(0);
     expect_end(DV_PLAN_WRITTEN, 0);
@@ -42,7 +42,7 @@ TEST(test_chunks_in_flight) {
         assert_true(dv_fake_oldest(fake)->ops->data_bytes <= 100);
         answer(0);
     }
-    expect("multi [check " ROOT "/#1; set " ROOT "]");
+    expect("multi [set " ROOT "/#1; set " ROOT "]");
     answer_multi(0);
     assert_int_equal(told.outcome, DV_PLAN_WRITTEN);
 }
@@ -82,9 +82,72 @@ TEST(test_outcomes_of_setting) {
         begin();
         answer_reading();
         answer_multi(cases[c].error);
+        if (cases[c].error == DIVVY_EACCES) answer_multi(cases[c].error); /* without the history */
         expect_end(cases[c].outcome, cases[c].outcome == DV_PLAN_FAILED ? cases[c].error : 0);
         assert_int_equal(memory.mzxid, mzxid);
         assert_int_equal(memory.standing, DV_PLAN_GOOD);
+    }
+}
+
+/* ---- the history ---- */
+
+/* The epoch child as the next commit leaves it; its data, NULL if it is only checked. */
+static const char *past_of_commit(void) {
+    const dv_op *op = &dv_fake_oldest(fake)->ops[0];
+    assert_true(dv_fake_oldest(fake)->is_multi && dv_fake_oldest(fake)->count == 2);
+    return op->kind == DV_SET ? op->data : NULL;
+}
+
+/* D44: a member that wrote the last plan knows the history. Any other asks for it with what it reads anyway, and goes
+ * on with what stands there, or begins again if that is nonsense. */
+TEST(test_history_of_others) {
+    static const char theirs[] = "{\"changes\":[{\"generation\":1,\"reason\":\"create\",\"at_ms\":0,\"took_ms\":-1,"
+                                 "\"moved\":0,\"joined\":{\"count\":1,\"names\":[\"them\"]},"
+                                 "\"left\":{\"count\":0,\"names\":[]}}]}";
+    static const char *const texts[] = {theirs, "nonsense", ""};
+    have_plan();
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        const dv_stat stat = {.mzxid = memory.mzxid, .mtime_ms = 77};
+        memory.past.mzxid = 1; /* since then somebody else has written */
+        begin();
+        expect(READING ", get " ROOT "/#1");
+        answer_multi(0);
+        answer_root();
+        answer(0);
+        dv_fake_answer(fake, &(dv_reply){.stat = &stat, .data = texts[i], .data_bytes = strlen(texts[i])});
+        const char *past = past_of_commit();
+        assert_non_null(past);
+        assert_int_equal(strstr(past, "\"at_ms\":77,") != NULL, i == 0);
+        assert_int_equal(strstr(past, "[\"them\"]") != NULL, i == 0);
+        assert_non_null(strstr(past, "\"reason\":\"weight\",\"at_ms\":0,\"took_ms\":-1,"));
+        answer_multi(DIVVY_EVERSION);
+        expect_end(DV_PLAN_BEHIND, 0);
+    }
+}
+
+/* D44: a history that may not be read is left as it is, and one that may not be written as well. Neither keeps the plan
+ * from being written. */
+TEST(test_history_refused) {
+    have_plan();
+    for (int i = 0; i < 2; i++) {
+        bool may_read = i == 1;
+        memory.past.mzxid = may_read ? memory.mzxid : 1;
+        static const dv_plan_weight weights[] = {{"00000000007000000000071,a=2-m", 500},
+                                                 {"00000000007000000000071,a=2-m", 600}};
+        events.weights = &weights[i];
+        begin();
+        answer_multi(0);
+        answer_root();
+        answer(0);
+        if (!may_read) answer(DIVVY_EACCES);
+        if (may_read) {
+            assert_non_null(past_of_commit());
+            answer_multi(DIVVY_EACCES);
+        }
+        assert_null(past_of_commit());
+        answer_multi(0);
+        expect_end(DV_PLAN_WRITTEN, 0);
+        assert_int_not_equal(memory.past.mzxid, memory.mzxid);
     }
 }
 
@@ -107,7 +170,7 @@ TEST(test_no_node) {
     const char *made = strchr(dv_fake_pending(fake), '#');
     assert_non_null(made);
     char commit[256];
-    snprintf(commit, sizeof commit, "multi [check " ROOT "/%s; set " ROOT "]", made);
+    snprintf(commit, sizeof commit, "multi [set " ROOT "/%s; set " ROOT "]", made);
     assert_int_equal(dv_fake_oldest(fake)->ops->kind, DV_CREATE);
     answer(0);
     answer_reading(); /* It may be another root by now. */

@@ -39,6 +39,7 @@ extern const dv_command dv_lock_command;
 extern const dv_command dv_partition_command;
 extern const dv_command dv_status_command;
 extern const dv_command dv_explain_command;
+extern const dv_command dv_history_command;
 extern const dv_command dv_doctor_command;
 extern const dv_command dv_locks_command;
 extern const dv_command dv_elect_command;

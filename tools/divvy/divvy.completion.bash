@@ -3,7 +3,7 @@
 # Found by the package bash-completion where it is installed as share/bash-completion/completions/divvy; to be sourced
 # otherwise. test/live/test_command_pages.py checks it against the options that there are.
 
-_divvy_subcommands="lock elect partition status explain doctor locks services serve announce plan drain help"
+_divvy_subcommands="lock elect partition status explain history doctor locks services serve announce plan drain help"
 
 _divvy_tls_options="--tls-ca --tls-cert --tls-key --tls-key-password-file --sasl-user --sasl-password-file
     --sasl-mechanism"
@@ -33,6 +33,9 @@ _divvy_options() {
         ;;
     explain)
         echo "--path --json --format --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
+        ;;
+    history)
+        echo "--path --json --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
         ;;
     doctor)
         echo "--path --server-timeout --session-timeout --ensemble-tick --json --connect --timeout --auth-file

@@ -10,10 +10,10 @@
 #include "nearest.h"
 #include "output.h"
 
-static const dv_command *const commands[] = {&dv_lock_command,     &dv_elect_command,    &dv_partition_command,
-                                             &dv_status_command,   &dv_explain_command,  &dv_doctor_command,
-                                             &dv_locks_command,    &dv_services_command, &dv_serve_command,
-                                             &dv_announce_command, &dv_plan_command,     &dv_drain_command};
+static const dv_command *const commands[] = {
+    &dv_lock_command,     &dv_elect_command,  &dv_partition_command, &dv_status_command,   &dv_explain_command,
+    &dv_history_command,  &dv_doctor_command, &dv_locks_command,     &dv_services_command, &dv_serve_command,
+    &dv_announce_command, &dv_plan_command,   &dv_drain_command};
 
 enum { COMMAND_COUNT = sizeof commands / sizeof *commands };
 

@@ -1,0 +1,314 @@
+/* divvy history: the last changes of a pool. SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <divvy/divvy.h>
+
+#include "command.h"
+#include "history_read.h"
+#include "look.h"
+#include "table.h"
+#include "table_json.h"
+#include "znode/path.h"
+
+static const char command[] = "history";
+
+typedef struct {
+    dv_look_options look;
+    const char *path;
+    int json;
+} history_options;
+
+static const dv_option table[] = {
+    {.name = "path",
+     .argument = "PATH",
+     .kind = DV_OPTION_TEXT,
+     .offset = offsetof(history_options, path),
+     .help = "the pool, an absolute znode path such as /work_queues; required"},
+    {.name = "json",
+     .kind = DV_OPTION_FLAG,
+     .offset = offsetof(history_options, json),
+     .help = "print one JSON object on one line"},
+    DV_LOOK_OPTIONS(history_options, look),
+    {.name = NULL},
+};
+
+static void print_help(void) {
+    printf("usage: divvy history --path PATH [OPTION ...]\n"
+           "\n"
+           "Shows the last 64 changes of the pool at PATH, the newest last: when a member wrote each\n"
+           "plan and why, how many items moved, how long that took, and who joined or left. Changes\n"
+           "nothing.\n"
+           "\n");
+    dv_options_print(table);
+    printf("\n"
+           "A DURATION is 300ms, 4s, 1.5m or 1h; a bare number is seconds.\n"
+           "\n"
+           "Exit codes: 0 the changes were shown; 1 there is no such pool, it has no plan, or divvy\n"
+           "may not read it: standard error says why; 2 wrong usage; 3 no server answered within\n"
+           "--timeout.\n");
+}
+
+/* ---- options ---- */
+
+static int parse(history_options *o, int argc, char **argv) {
+    const char *reason = NULL, *wrong = NULL;
+    int outcome = dv_options_parse(command, table, o, argc, argv);
+    if (outcome != DV_OPTIONS_PARSED) return outcome;
+    if (!o->path) wrong = "--path is missing; it names the pool, such as /work_queues";
+    else if (*o->path != '/') wrong = "--path must begin with a slash, such as /work_queues";
+    if (wrong) dv_command_misused(command, "%s", wrong);
+    else if (dv_path_check(o->path, &reason) != 0)
+        dv_command_misused(command, "--path: the path \"%.100s\" %s", o->path, reason);
+    if (wrong || reason || dv_look_options_finish(&o->look, command) != 0) return DV_OPTIONS_WRONG;
+    return DV_OPTIONS_PARSED;
+}
+
+/* ---- what is missing ---- */
+
+/* Tells the generations that nobody wrote down before change i; i == told.count: before the plan. Returns whether there
+ * are some. What came before 64 changes is not missing. */
+static bool find_hole(const dv_pool_history *h, size_t i, uint64_t *from, uint64_t *to) {
+    bool is_plan = i == h->told.count;
+    if (i == 0 && h->told.count == DV_PLAN_CHANGES_MAX) return false;
+    *from = i > 0 ? h->told.changes[i - 1].generation + 1 : 1;
+    *to = (is_plan ? dv_pool_history_plan(h)->header.generation : h->told.changes[i].generation) - 1;
+    return *from <= *to;
+}
+
+/* ---- for people ---- */
+
+static const char *duration_text(int64_t ms, char out[DV_AGE_BYTES]) {
+    if (ms < 0) return "";
+    if (ms < 1000) snprintf(out, DV_AGE_BYTES, "%" PRId64 "ms", ms);
+    else if (ms < 60000) snprintf(out, DV_AGE_BYTES, "%" PRId64 ".%" PRId64 "s", ms / 1000, ms % 1000 / 100);
+    else return dv_age_text(ms, out);
+    return out;
+}
+
+enum { NAMES_BYTES = DV_PLAN_NAMED_MAX * (DV_PLAN_NAME_BYTES_MAX + 2) + 40 };
+
+static const char *names_text(const dv_plan_named *who, char out[NAMES_BYTES]) {
+    size_t at = 0;
+    out[0] = '\0';
+    for (size_t n = 0; n < who->named; n++)
+        at += (size_t)snprintf(out + at, NAMES_BYTES - at, "%s%s", n > 0 ? ", " : "", who->names[n]);
+    if (who->count > who->named)
+        snprintf(out + at, NAMES_BYTES - at, "%s%zu%s", at ? " and " : "", who->count - who->named, at ? " more" : "");
+    return out;
+}
+
+static const char *took_text(const dv_pool_history *h, bool is_plan, int64_t ms, char out[DV_AGE_BYTES]) {
+    return is_plan && h->under_way ? "under way" : duration_text(ms, out);
+}
+
+static int add_change(dv_table *to, const dv_pool_history *h, const dv_plan_change *c, bool is_plan) {
+    char generation[32], moved[32], age[DV_AGE_BYTES], took[DV_AGE_BYTES], joined[NAMES_BYTES], left[NAMES_BYTES];
+    char *when = dv_look_utc(c->at_ms);
+    if (!when) return -1;
+    snprintf(generation, sizeof generation, "%" PRIu64, c->generation);
+    snprintf(moved, sizeof moved, "%" PRIu32, c->moved);
+    const char *const cells[] = {generation,
+                                 when,
+                                 c->at_ms ? dv_age_text(h->read_at_ms - c->at_ms, age) : "",
+                                 c->reason,
+                                 moved,
+                                 took_text(h, is_plan, c->took_ms, took),
+                                 names_text(&c->joined, joined),
+                                 names_text(&c->left, left)};
+    int error = dv_table_add(to, generation, cells);
+    free(when);
+    return error;
+}
+
+static int add_hole(dv_table *to, const dv_pool_history *h, size_t i) {
+    uint64_t first, last;
+    char generations[64];
+    if (!find_hole(h, i, &first, &last)) return 0;
+    if (first == last) snprintf(generations, sizeof generations, "%" PRIu64, first);
+    else snprintf(generations, sizeof generations, "%" PRIu64 "-%" PRIu64, first, last);
+    const char *const cells[] = {generations, "", "", "not written down", "", "", "", ""};
+    return dv_table_add(to, generations, cells);
+}
+
+/* The plan, when its writer told nothing. */
+static int add_plan(dv_table *to, const dv_pool_history *h) {
+    const dv_plan *plan = dv_pool_history_plan(h);
+    char generation[32], age[DV_AGE_BYTES], took[DV_AGE_BYTES], *when = dv_look_utc(h->planned_ms);
+    if (!when) return -1;
+    snprintf(generation, sizeof generation, "%" PRIu64, plan->header.generation);
+    const char *const cells[] = {generation,
+                                 when,
+                                 dv_age_text(h->read_at_ms - h->planned_ms, age),
+                                 dv_plan_reason_text(plan->header.reason),
+                                 "?",
+                                 took_text(h, true, h->took_ms, took),
+                                 "?",
+                                 "?"};
+    int error = dv_table_add(to, generation, cells);
+    free(when);
+    return error;
+}
+
+static char *print_page(const dv_pool_history *h) {
+    static const dv_column columns[] = {{.head = "GENERATION", .right = true},
+                                        {.head = "WHEN"},
+                                        {.head = "AGE", .right = true},
+                                        {.head = "REASON"},
+                                        {.head = "MOVED", .right = true},
+                                        {.head = "TOOK", .right = true},
+                                        {.head = "JOINED"},
+                                        {.head = "LEFT"}};
+    char *text = NULL;
+    size_t bytes = 0;
+    dv_table *rows = dv_table_new(columns, sizeof columns / sizeof *columns);
+    FILE *to = open_memstream(&text, &bytes);
+    int error = rows && to ? 0 : -1;
+    for (size_t i = 0; !error && i < h->told.count; i++) {
+        error = add_hole(rows, h, i);
+        if (!error) error = add_change(rows, h, &h->told.changes[i], h->ends_with_it && i + 1 == h->told.count);
+    }
+    if (!error && !h->ends_with_it) error = add_hole(rows, h, h->told.count);
+    if (!error && !h->ends_with_it) error = add_plan(rows, h);
+    if (!error) dv_table_print(rows, false, to);
+    dv_table_free(rows);
+    if (to && (ferror(to) || fclose(to) != 0)) error = -1;
+    if (!error) return text;
+    free(text);
+    return NULL;
+}
+
+/* ---- JSON ---- */
+
+static bool put_named(cJSON *to, const char *key, const dv_plan_named *who) {
+    cJSON *json = cJSON_AddObjectToObject(to, key);
+    bool good = json && dv_json_number(json, "count", who->count);
+    cJSON *names = good ? cJSON_AddArrayToObject(json, "names") : NULL;
+    for (size_t n = 0; names && n < who->named; n++) {
+        cJSON *name = cJSON_CreateString(who->names[n]);
+        if (!name || !cJSON_AddItemToArray(names, name)) {
+            cJSON_Delete(name);
+            return false;
+        }
+    }
+    return names;
+}
+
+static bool put_when(cJSON *to, const dv_pool_history *h, int64_t at_ms) {
+    char *when = dv_look_utc(at_ms);
+    bool good = when && dv_json_text_or_null(to, "at", when) &&
+                (at_ms ? dv_json_age(to, h->read_at_ms - at_ms) : cJSON_AddNullToObject(to, "age_ms") != NULL);
+    free(when);
+    return good;
+}
+
+static bool put_took(cJSON *to, const dv_pool_history *h, bool is_plan, int64_t ms) {
+    bool under_way = is_plan && h->under_way, known = !under_way && ms >= 0;
+    return dv_json_bool(to, "under_way", under_way) &&
+           (known ? dv_json_number(to, "took_ms", ms) : cJSON_AddNullToObject(to, "took_ms") != NULL);
+}
+
+static bool put_change(cJSON *array, const dv_pool_history *h, const dv_plan_change *c, bool is_plan) {
+    cJSON *json = dv_json_add_object(array);
+    return json && dv_json_number(json, "generation", (int64_t)c->generation) &&
+           dv_json_text(json, "reason", c->reason) && put_when(json, h, c->at_ms) &&
+           put_took(json, h, is_plan, c->took_ms) && dv_json_number(json, "moved", c->moved) &&
+           put_named(json, "joined", &c->joined) && put_named(json, "left", &c->left);
+}
+
+static bool put_plan(cJSON *array, const dv_pool_history *h) {
+    const dv_plan_header *header = &dv_pool_history_plan(h)->header;
+    cJSON *json = dv_json_add_object(array);
+    return json && dv_json_number(json, "generation", (int64_t)header->generation) &&
+           dv_json_text(json, "reason", dv_plan_reason_text(header->reason)) && put_when(json, h, h->planned_ms) &&
+           put_took(json, h, true, h->took_ms) && cJSON_AddNullToObject(json, "moved") &&
+           cJSON_AddNullToObject(json, "joined") && cJSON_AddNullToObject(json, "left");
+}
+
+static bool put_hole(cJSON *array, const dv_pool_history *h, size_t i) {
+    uint64_t first, last;
+    if (!find_hole(h, i, &first, &last)) return true;
+    cJSON *json = dv_json_add_object(array);
+    return json && dv_json_number(json, "from", (int64_t)first) && dv_json_number(json, "to", (int64_t)last);
+}
+
+static char *print_json(const dv_pool_history *h) {
+    cJSON *json = cJSON_CreateObject();
+    bool good = json && dv_json_text(json, "path", h->path) && dv_json_bool(json, "readable", !h->unreadable);
+    cJSON *changes = good ? cJSON_AddArrayToObject(json, "changes") : NULL;
+    cJSON *missing = changes ? cJSON_AddArrayToObject(json, "missing") : NULL;
+    good = missing;
+    for (size_t i = 0; good && i < h->told.count; i++) {
+        bool is_plan = h->ends_with_it && i + 1 == h->told.count;
+        good = put_hole(missing, h, i) && put_change(changes, h, &h->told.changes[i], is_plan);
+    }
+    if (!h->ends_with_it) good = good && put_hole(missing, h, h->told.count) && put_plan(changes, h);
+    return dv_json_line(json, good);
+}
+
+/* ---- the whole ---- */
+
+static int tell(const history_options *o, const dv_pool_history *h) {
+    dv_plan_standing standing = h->plan->memory.standing;
+    if (!h->found) {
+        dv_command_say("there is no pool at %s: it has neither members nor locks", o->path);
+    } else if (standing == DV_PLAN_BROKEN) {
+        dv_command_say("the plan of the pool at %s is broken, and does not say where its history is: look again when a "
+                       "member has written the next one",
+                       o->path);
+    } else if (standing == DV_PLAN_NEWER) {
+        dv_command_say("a later release of divvy wrote the plan of the pool at %s: use its command", o->path);
+    } else if (!dv_pool_history_plan(h)) {
+        dv_command_say("the pool at %s has no plan, and only plans have a history: its members are kazoo's, or divide "
+                       "the items by names",
+                       o->path);
+    } else {
+        if (h->unreadable)
+            dv_command_say(
+                "the history beside the plan of %s cannot be read; the next change puts another in its place", o->path);
+        return dv_command_print(o->json ? print_json(h) : print_page(h));
+    }
+    return DV_EXIT_FAILED;
+}
+
+static int show(history_options *o) {
+    dv_pool_plan plan = {.look = NULL};
+    dv_pool_history *h = calloc(1, sizeof *h);
+    dv_look *look = NULL;
+    int code = dv_look_open(&look, &o->look, command, -1);
+    if (code == 0 && (!h || dv_pool_plan_init(&plan, look, o->path) != 0)) {
+        dv_command_say("out of memory");
+        code = DV_EXIT_FAILED;
+    }
+    if (h) *h = (dv_pool_history){.path = o->path, .plan = &plan};
+    int error = code == 0 ? dv_look_at(look, dv_pool_history_read, h) : 0;
+    if (error) code = dv_look_failed(look, error);
+    else if (code == 0) code = tell(o, h);
+    dv_look_close(look);
+    dv_pool_plan_free(&plan);
+    free(h);
+    return code;
+}
+
+static int run(int argc, char **argv) {
+    history_options o = {.look = {.timeout_ms = DV_LOOK_TIMEOUT_MS}};
+    int code = DV_EXIT_USAGE;
+    int outcome = parse(&o, argc, argv);
+    if (outcome == DV_OPTIONS_HELP) {
+        print_help();
+        code = dv_command_printed();
+    } else if (outcome == DV_OPTIONS_PARSED) {
+        code = show(&o);
+    }
+    dv_look_options_free(&o.look);
+    return code;
+}
+
+const dv_command dv_history_command = {
+    .name = command,
+    .summary = "show the last changes of a pool: when, why, who, how long",
+    .run = run,
+    .print_help = print_help,
+};
