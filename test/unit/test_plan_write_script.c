@@ -91,11 +91,16 @@ TEST(test_outcomes_of_setting) {
 
 /* ---- the history ---- */
 
-/* The epoch child as the next commit leaves it; its data, NULL if it is only checked. */
+/* The epoch child as the next commit leaves it; its data until the next call, NULL if it is only checked. */
 static const char *past_of_commit(void) {
+    static char text[16 * 1024 + 1];
     const dv_op *op = &dv_fake_oldest(fake)->ops[0];
     assert_true(dv_fake_oldest(fake)->is_multi && dv_fake_oldest(fake)->count == 2);
-    return op->kind == DV_SET ? op->data : NULL;
+    if (op->kind != DV_SET) return NULL;
+    assert_true(op->data_bytes < sizeof text);
+    memcpy(text, op->data, op->data_bytes);
+    text[op->data_bytes] = '\0';
+    return text;
 }
 
 /* D44: a member that wrote the last plan knows the history. Any other asks for it with what it reads anyway, and goes
