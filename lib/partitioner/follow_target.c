@@ -168,6 +168,12 @@ static void leave_out_own(const dv_follower *f, const char **nodes, size_t count
     }
 }
 
+/* Returns whether the plan was made for a later party, which settles here in a moment. */
+static bool party_is_older(const dv_follower *f) {
+    const dv_plan *plan = plan_of(f);
+    return plan->header.pzxid > f->pzxid && plan->header.pzxid < plan->mzxid;
+}
+
 /* Without the memory for it everything moves as if nobody had notes. */
 static void tell_handover(dv_follower *f, source s, const uint8_t *mine, int64_t now) {
     divvy_partitioner *p = f->p;
@@ -180,7 +186,7 @@ static void tell_handover(dv_follower *f, source s, const uint8_t *mine, int64_t
         const char **before = owners + items, **namesakes = before + items;
         leave_out_own(f, before, items);
         dv_handover_namesakes(p, namesakes, list_namesakes(f, namesakes));
-        dv_handover_plan(p, mine, owners, before, now);
+        dv_handover_plan(p, mine, owners, before, party_is_older(f), now);
     } else {
         dv_handover_no_plan(p);
     }

@@ -3,22 +3,28 @@
  * docs/protocol.md, rules T1, T3 to T5. */
 #include "partitioner/handover.h"
 
+/* T1: how long a plan may be ahead of the party that we know. */
+enum { PARTY_LATE_MS = 400 };
+
 static bool is_ready(const dv_item *item) {
     const dv_note_view *taker = item->taker;
-    return taker->standing == DV_NOTE_THERE && dv_note_is_of(&taker->note, item->partitioner->dealt) &&
+    return taker && taker->standing == DV_NOTE_THERE && dv_note_is_of(&taker->note, item->partitioner->dealt) &&
            dv_note_is_ready(&taker->note, item->number);
 }
 
 /* T4. One whose note has gone has most likely gone itself, and the next plan says who comes in its place. */
 static int64_t due_of(const dv_item *item) {
     const dv_note_view *taker = item->taker;
-    if (taker->standing == DV_NOTE_ABSENT && !taker->was_there) return 0;
-    return item->away_since + item->partitioner->config.handover_timeout_ms;
+    int64_t most_ms = item->partitioner->config.handover_timeout_ms;
+    if (taker && taker->standing == DV_NOTE_ABSENT && !taker->was_there) return 0;
+    if (!taker && most_ms > PARTY_LATE_MS) most_ms = PARTY_LATE_MS;
+    return item->away_since + most_ms;
 }
 
 static bool may_stay(const dv_item *item) {
     const divvy_partitioner *p = item->partitioner;
-    if (!item->shown || item->wanted || !item->dealt || !item->taker || !item->held) return false;
+    if (!item->shown || item->wanted || !item->dealt || !item->held) return false;
+    if (!item->taker && !item->taker_awaited) return false;
     if (!p->target_valid || !dv_handover_can(p)) return false;
     return item->plain || !p->kazoo_seen; /* P11 */
 }
@@ -39,7 +45,7 @@ static bool keeps_on(const dv_item *item, int64_t now) {
 }
 
 bool dv_give_lists(const dv_item *item) {
-    return may_stay(item) && item->taker->standing != DV_NOTE_ABSENT;
+    return may_stay(item) && item->taker && item->taker->standing != DV_NOTE_ABSENT;
 }
 
 int64_t dv_give_seen(const dv_item *item) {
@@ -54,7 +60,7 @@ void dv_give_update(divvy_partitioner *p, int64_t now) {
         if (dv_give_lists(item) != item->in_leaving) h->dirty = true;
         item->kept = !item->revoked && keeps_on(item, now);
         /* Whether its next owner has a note is seen in a moment; else it is not leaving, but revoked. */
-        bool leaving = item->kept && item->taker->standing != DV_NOTE_UNREAD;
+        bool leaving = item->kept && item->taker && item->taker->standing != DV_NOTE_UNREAD;
         if (leaving == item->leaving) continue;
         item->leaving = leaving;
         dv_snapshot_changed(p);

@@ -305,6 +305,7 @@ static void keep_views(const divvy_partitioner *p) {
 
 static void forget_taker(dv_item *item) {
     item->taker = NULL;
+    item->taker_awaited = false;
     item->away_since = 0;
 }
 
@@ -336,7 +337,7 @@ static void expect(struct dv_handover *h, dv_item *item, const char *before, int
 }
 
 /* T1: what it gives to others. */
-static void give(struct dv_handover *h, dv_item *item, const char *owner, int64_t now) {
+static void give(struct dv_handover *h, dv_item *item, const char *owner, bool party_is_older, int64_t now) {
     forget_giver(item);
     if (!item->shown) {
         forget_taker(item);
@@ -344,6 +345,7 @@ static void give(struct dv_handover *h, dv_item *item, const char *owner, int64_
     }
     if (item->away_since == 0) item->away_since = now;
     if (owner) item->taker = dv_notes_want(h->others, owner); /* else it has gone, and the next plan says who comes */
+    item->taker_awaited = !item->taker && party_is_older;
 }
 
 void dv_handover_namesakes(divvy_partitioner *p, const char *const *nodes, size_t count) {
@@ -359,7 +361,7 @@ void dv_handover_namesakes(divvy_partitioner *p, const char *const *nodes, size_
 }
 
 void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *const *owners, const char *const *before,
-                      int64_t now) {
+                      bool party_is_older, int64_t now) {
     struct dv_handover *h = p->handover;
     if (!h) return;
     for (size_t i = 0; i < dv_item_count(p); i++) {
@@ -370,7 +372,7 @@ void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *con
     for (size_t i = 0; i < p->dealt->count; i++) {
         dv_item *item = dv_table(p)->dealt[i];
         if (mine[i]) expect(h, item, before[i], now);
-        else give(h, item, owners[i], now);
+        else give(h, item, owners[i], party_is_older, now);
     }
     if (h->note_set && !dv_plan_set_equal(h->note_set, p->dealt)) h->dirty = true; /* Others pass it over. */
     keep_views(p);

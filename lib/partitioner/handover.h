@@ -56,7 +56,7 @@ bool dv_handover_at_rest(const divvy_partitioner *p);
 /* A plan is in force. mine[i]: it gives us item i of the set that is dealt, which is its set. owners[i]: the node of
  * the live member to which it gives it, NULL: none; before[i]: to which the plan before gave it. */
 void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *const *owners, const char *const *before,
-                      int64_t now);
+                      bool party_is_older, int64_t now);
 /* T9: the older live nodes of our identifier, if we are the newest; before dv_handover_plan(). */
 void dv_handover_namesakes(divvy_partitioner *p, const char *const *nodes, size_t count);
 /* None is. */

@@ -43,6 +43,7 @@ typedef struct dv_item {
     bool leaving;                         /* kept, and its next owner has a note: the user is told */
     int64_t away_since;                   /* T4: since when plans give it to others; 0: they do not */
     struct dv_note_view *taker;           /* T1: the note of whom they give it to; NULL: nobody that we know */
+    bool taker_awaited;                   /* T1: the party that we know is older than the plan, and may lack it */
     int64_t awaited_since;                /* T2: a plan has given it to us then, and it was not shown since; 0: no */
     struct dv_note_view *former; /* T2: the note of whom the plan before gave it to; NULL: nobody that we know */
     struct dv_note_view *giver;  /* T2, T9: that one, or an older namesake's, who has it now as far as we know */

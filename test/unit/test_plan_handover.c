@@ -167,6 +167,24 @@ TEST(test_no_gap_while_preparing) {
     pool_close(&l);
 }
 
+/* T1: nobody stops work for a member that it has not seen in the party yet, when the plan comes first. */
+TEST(test_plan_before_party) {
+    pool l;
+    open_with(&l, 30000);
+    divvy_partitioner_config config;
+    member_config(&l, &config);
+    config.time_boundary_ms = 300; /* the others have 100 */
+    member *late = add(&l, OLD, &config);
+    settle(&l);
+    member *next = add_preparing(&l, OLD + 1, 25000);
+    divvy_testing_run(l.ensemble, 20000);
+    assert_int_equal(next->prepare, ITEMS / (OLD + 2));
+    assert_int_equal(late->revoked[DIVVY_REASON_JOIN], 0);
+    assert_true(late->leaving > 0);
+    assert_int_equal(count_owned(&l), ITEMS);
+    pool_close(&l);
+}
+
 /* T2: who has read the giver's note before a plan gives it more is told of that, though nothing happens after it. */
 TEST(test_told_to_prepare_more) {
     pool l;
@@ -288,11 +306,10 @@ TEST(test_revoked_when_the_note_is_free) {
     prepare_one(first);
     divvy_testing_run(l.ensemble, NOT_YET_MS);
     int item = prepare_one(second), gap_ms = 0, owner = OWNER;
-    for (int ms = 0; ms < 1000; ms++) {
+    for (int ms = 0; ms < 1000; ms++, gap_ms += owner == NOBODY) {
         divvy_testing_run(l.ensemble, 1);
         owners o = look(&l);
         owner = o.owners[item];
-        gap_ms += owner == NOBODY;
         owners_free(&o);
     }
     assert_int_equal(owner, SECOND);
