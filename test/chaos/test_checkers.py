@@ -437,6 +437,19 @@ class Logs(unittest.TestCase):
         self.assertEqual((txns[0].ops[0].data, txns[0].ops[0].ephemeral, conflicts), (b'data', True, []))
         self.assertTrue(all(n.end_kind == 'closed' for n in Truth(txns).nodes))
 
+    # What one server proposed, and the others went on without, was never committed, though it stands in its log; but
+    # for what another may have got by a snapshot.
+    def test_never_committed(self):
+        first, lost, later = 1 << 32, 1 << 32 | 1, 2 << 32 | 1
+        for snapshot in (False, True):
+            with tempfile.TemporaryDirectory() as directory:
+                self.write(directory, 1, record(first, 1, create('/a')), record(later, 1, create('/c')))
+                self.write(directory, 2, record(first, 1, create('/a')), record(lost, 1, create('/b')))
+                if snapshot:
+                    open(os.path.join(directory, 'server1', 'data', 'snapshot.%x' % lost), 'wb').close()
+                self.assertEqual([t.zxid for t in read_logs(directory)[0]],
+                                 [first, lost, later] if snapshot else [first, later])
+
     # Two servers that do not agree.
     def test_conflict(self):
         with tempfile.TemporaryDirectory() as directory:

@@ -5,8 +5,10 @@ A log file is a header and records: a checksum of 8 bytes, a length, as many byt
 one there are zeros, for files are made longer in advance, or half a record, of a server that was killed while it wrote.
 
 Of three servers each has a part: one that was too far behind got a snapshot in place of what it had missed. What was
-proposed and never committed is cut off its log when a server joins the others again, which all have done in the end. So
-the whole is what any of them has, and where two have the same zxid it must be the same transaction.
+proposed and never committed is cut off its log when a server joins the others again, unless it gets a snapshot: then it
+stays there. So the whole is what any of them has, but for what another server, whose log goes on without a break in a
+later epoch, does not have: what was committed is in all later epochs. Where two have the same zxid it must be the same
+transaction.
 """
 
 import glob
@@ -109,15 +111,29 @@ def read_file(path):
         at = end + 1
 
 
+def gaps_of(server, zxids):
+    """Yields (a, b) where the server went on from zxid a into the epoch that begins at b, by its log alone."""
+    names = glob.glob(os.path.join(server, '**', 'snapshot.*'), recursive=True)
+    snapshots = [int(name.rsplit('.', 1)[1], 16) for name in names]
+    for before, after in zip(zxids, zxids[1:]):
+        if before >> 32 != after >> 32 and not any(before < zxid < after for zxid in snapshots):
+            yield before, after >> 32 << 32
+
+
 def read_logs(directory):
     """All transactions below a folder, by zxid; and zxids for which two servers have different ones."""
-    records, conflicts = {}, []
-    for path in sorted(glob.glob(os.path.join(directory, 'server*', '**', 'log.*'), recursive=True)):
-        for zxid, record in read_file(path):
-            # Behind the header a server may have written down a failed multi in another way.
-            if records.setdefault(zxid, record)[:HEADER_BYTES] != record[:HEADER_BYTES]:
-                conflicts.append(zxid)
-    return [read_record(records[zxid]) for zxid in sorted(records)], conflicts
+    records, conflicts, gaps = {}, [], []
+    for server in sorted(glob.glob(os.path.join(directory, 'server*'))):
+        own = set()
+        for path in sorted(glob.glob(os.path.join(server, '**', 'log.*'), recursive=True)):
+            for zxid, record in read_file(path):
+                own.add(zxid)
+                # Behind the header a server may have written down a failed multi in another way.
+                if records.setdefault(zxid, record)[:HEADER_BYTES] != record[:HEADER_BYTES]:
+                    conflicts.append(zxid)
+        gaps += gaps_of(server, sorted(own))
+    kept = [zxid for zxid in sorted(records) if not any(a < zxid < b for a, b in gaps)]
+    return [read_record(records[zxid]) for zxid in kept], conflicts
 
 
 class Version:
