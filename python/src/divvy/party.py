@@ -1,0 +1,36 @@
+"""Party: the processes that are there. SPDX-License-Identifier: Apache-2.0"""
+from __future__ import annotations
+
+from typing import Any, List, Optional
+
+from divvy._cffi import ffi, lib
+from divvy._core import NULL, Destroyer, Handle, encode, milliseconds
+
+
+class BaseParty(Handle):
+    """What a membership has whether calls wait or the event loop does."""
+
+    _type = "divvy_party"
+
+    def __init__(self, client: Any, path: str, *, identifier: Optional[str] = None, shallow: bool = False) -> None:
+        super().__init__()
+        self._client, self.path = client, path
+        kind = lib.DIVVY_SHALLOW_PARTY if shallow else lib.DIVVY_PARTY
+        name = NULL if identifier is None else ffi.new("char[]", encode(identifier))
+        self._make(lib.divvy_party_join, Destroyer(lib.divvy_party_destroy, lib.divvy_party_destroy), client._use(),
+                   ffi.new("char[]", encode(path)), name, kind)
+
+
+class Party(BaseParty):
+    """Membership of this process in a party, from its making until it is left; <divvy/party.h> has the full text.
+
+    As a context manager it leaves at the end of the block.
+    """
+
+    def members(self, timeout: Optional[float] = None) -> List[str]:
+        """Returns the members of the party now, this one among them."""
+        return self._list(lib.divvy_party_members, timeout)
+
+    def leave(self, timeout: Optional[float] = None) -> None:
+        """Leaves, and waits until the node is gone."""
+        self._wait(lib.divvy_party_leave, milliseconds(timeout))
