@@ -27,6 +27,8 @@ from divvy._cffi import ffi, lib
 from divvy.errors import Busy, Closed, InvalidArgument, make_error
 
 NULL = ffi.NULL
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _forks = 0
 _numbers = itertools.count(1)
@@ -42,6 +44,22 @@ class _Local(threading.local):
         self.waiting: List[Handle] = []  # the waiting calls that it is in
         self.inside: List[Handle] = []  # the callbacks that it is in
         self.raised: Optional[BaseException] = None  # to be raised when the waiting call has returned
+        self.stop: Optional[Stop] = None  # of the call that it makes for an event loop
+
+
+class Stop:
+    """What ends a waiting call that a thread makes for somebody else."""
+
+    wanted = False
+
+
+def call_until(stop: Stop, function: Callable[..., T], *arguments: Any) -> T:
+    """Makes a waiting call, which `stop` ends."""
+    _local.stop = stop
+    try:
+        return function(*arguments)
+    finally:
+        _local.stop = None
 
 
 _local = _Local()
@@ -113,7 +131,9 @@ class Handle:
         """Makes the thing, by a call with an out pointer of its type first. Its callbacks wait until it is here."""
         out = ffi.new(f"{self._type} **")
         with _making:
-            self._check(function(out, *arguments))
+            result = function(out, *arguments)
+            del arguments
+            self._check(result)
             self._destroyer = destroyer
             self._pointer = ffi.gc(out[0], destroyer)
 
@@ -130,34 +150,43 @@ class Handle:
             raise Closed(f"this {type(self).__name__} is closed")
         return pointer
 
+    def _explain(self) -> str:
+        """Returns what the library says of this thread's last error."""
+        pointer = self._client._pointer if self._client else None
+        return text(lib.divvy_client_error(NULL if pointer is None else pointer))
+
     def _check(self, result: int) -> int:
-        """Raises what a call has returned, if that is an error."""
+        """Raises what a call has returned, if that is an error.
+
+        Here, and wherever an exception can start, no variable may have a pointer. The exception would keep the frame,
+        and the frame the pointer, so that a close would wait for both.
+        """
         if result < 0:
-            pointer = self._client._pointer if self._client else None
-            raise make_error(result, text(lib.divvy_client_error(NULL if pointer is None else pointer)))
+            raise make_error(result, self._explain())
         return result
 
     def _call(self, function: Any, *arguments: Any) -> int:
-        return self._check(function(self._use(), *arguments))
+        result = function(self._use(), *arguments)
+        self._client._after_call()
+        return self._check(result)
 
     def _wait(self, function: Any, *arguments: Any, undo: Any = None) -> int:
         """Makes a call that waits. What a signal's handler raises ends it, and is raised here."""
-        pointer = self._use()
         _local.waiting.append(self)
         try:
-            result = function(pointer, *arguments)
+            result = int(function(self._use(), *arguments))
         finally:
             _local.waiting.pop()
         raised = _local.raised
         if raised is not None and not _local.waiting:
             _local.raised = None
             if undo is not None and result == 0:
-                undo(pointer)
+                undo(self._use())
             raise raised
         if result < 0 and self._closed:
             raise Closed(f"this {type(self).__name__} was closed during the call")
-        self._after_call()
-        return self._check(int(result))
+        self._client._after_call()
+        return self._check(result)
 
     def _try(self, function: Any, *, undo: Any) -> bool:
         """Makes a call that tries, and returns whether it got what it wanted."""
@@ -167,14 +196,11 @@ class Handle:
             return False
         return True
 
-    def _list(self, function: Any, timeout: Optional[float]) -> List[str]:
+    def _list_now(self, function: Any, timeout: Optional[float]) -> List[str]:
         """Makes a call that waits for a list of strings."""
         out = ffi.new("divvy_strings **")
         self._wait(function, out, milliseconds(timeout))
         return strings(out[0])
-
-    def _after_call(self) -> None:
-        """For those who drive the client's loop themselves: a call may have brought a deadline nearer."""
 
     @property
     def closed(self) -> bool:
@@ -195,10 +221,6 @@ class Handle:
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  traceback: Optional[TracebackType]) -> None:
         self.close()
-
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class Maker(Generic[P, T]):
@@ -236,10 +258,12 @@ def _report(kind: Type[BaseException], error: BaseException, traceback: Tracebac
 
 def callback(function: Callable[..., Any]) -> Callable[..., Any]:
     """Makes a function the callback of the library that has its name. `user` is replaced by the object."""
+    missing = 0.0 if function.__name__ == "load" else None  # None is what C takes for void
+
     def enter(*arguments: Any) -> Any:
         target = find(arguments[-1])
         if target is None:
-            return 0
+            return missing
         _local.inside.append(target)
         try:
             return function(target, *arguments[:-1])
@@ -257,8 +281,8 @@ def _interrupted_error(kind: Type[BaseException], error: BaseException, tracebac
 
 def _interrupted(client: Any, user: Any) -> int:
     """Asked now and then in a thread that waits. Python runs the handlers of signals here, as in all its code."""
-    waiting = _local.waiting
-    return int(bool(_local.raised is not None or waiting and waiting[-1]._closed))
+    waiting, stop = _local.waiting, _local.stop
+    return int(_local.raised is not None or bool(waiting) and waiting[-1]._closed or stop is not None and stop.wanted)
 
 
 ffi.def_extern(name="divvy_py_interrupted", onerror=_interrupted_error)(_interrupted)

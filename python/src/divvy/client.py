@@ -53,8 +53,9 @@ class BaseClient(Handle):
     """What a client has whether calls wait or the event loop does."""
 
     _type = "divvy_client"
+    _manual = False
 
-    def __init__(self, hosts: Optional[str] = None, *, manual: bool = False, session_timeout: Optional[float] = None,
+    def __init__(self, hosts: Optional[str] = None, *, session_timeout: Optional[float] = None,
                  ensemble_tick_ms: Optional[int] = None, auth: Optional[str] = None, acl: Acl = Acl.AUTO,
                  ephemeral_path_bytes: Optional[int] = None, watch_path_bytes: Optional[int] = None,
                  on_session: Optional[Callable[[Any, SessionState], object]] = None,
@@ -68,7 +69,7 @@ class BaseClient(Handle):
         super().__init__()
         self._on_session, self._on_warning, self._on_log = on_session, on_warning, on_log
         config = Config("client_config")
-        config.set(hosts=hosts, manual=int(manual), ensemble_tick_ms=ensemble_tick_ms, auth=auth,
+        config.set(hosts=hosts, manual=int(self._manual), ensemble_tick_ms=ensemble_tick_ms, auth=auth,
                    auth_scheme=None if auth is None else "digest", acl=acl.value,
                    ephemeral_path_bytes=ephemeral_path_bytes, watch_path_bytes=watch_path_bytes,
                    log_requests=int(log_requests), tls_ca_file=tls_ca_file, tls_certificate_file=tls_certificate_file,
@@ -82,6 +83,13 @@ class BaseClient(Handle):
         self._make(lib.divvy_client_open, self._closer, config.c)
         self._closer.opened()
         self._client = self
+
+    def _after_call(self) -> None:
+        """For those who drive the loop themselves: a call may have brought a deadline nearer."""
+
+    def _dispatch(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Runs a callback of the user's, here and now."""
+        function(*arguments)
 
     @property
     def state(self) -> SessionState:
@@ -166,18 +174,18 @@ class Client(BaseClient):
 @callback
 def session(client: BaseClient, _pointer: Any, state: int) -> None:
     assert client._on_session
-    client._on_session(client, SessionState(state))
+    client._dispatch(client._on_session, client, SessionState(state))
 
 
 @callback
 def warning(client: BaseClient, _pointer: Any, code: int, message: Any) -> None:
     assert client._on_warning
-    client._on_warning(client, Notice(code, text(lib.divvy_warning_name(code)), text(message)))
+    client._dispatch(client._on_warning, client, Notice(code, text(lib.divvy_warning_name(code)), text(message)))
 
 
 @callback
 def log(client: BaseClient, level: int, message: Any) -> None:
-    (client._on_log or _log.log)(_LEVELS.get(level, logging.DEBUG), text(message))
+    client._dispatch(client._on_log or _log.log, _LEVELS.get(level, logging.DEBUG), text(message))
 
 
 def _write(user: Any, characters: Any, size: int) -> int:

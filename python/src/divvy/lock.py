@@ -69,7 +69,7 @@ class Lock(BaseLock):
 
     def contenders(self, timeout: Optional[float] = None) -> List[str]:
         """Returns the identifiers of all that contend, holders first."""
-        return self._list(lib.divvy_lock_contenders, timeout)
+        return self._list_now(lib.divvy_lock_contenders, timeout)
 
     def __enter__(self) -> Lock:
         self.acquire()
@@ -85,4 +85,4 @@ class Lock(BaseLock):
 @callback
 def lock_lost(lock: BaseLock, _pointer: Any) -> None:
     assert lock._on_lost
-    lock._on_lost(lock)
+    lock._client._dispatch(lock._on_lost, lock)

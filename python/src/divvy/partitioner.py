@@ -121,8 +121,9 @@ class BasePartitioner(Handle):
     """What a partitioner has whether calls wait or the event loop does."""
 
     _type = "divvy_partitioner"
+    _watched = False  # whether `_told` is called, too
 
-    def __init__(self, client: Any, path: str, items: Sequence[str], *, identifier: Optional[str] = None,
+    def __init__(self, client: Any, /, path: str, items: Sequence[str], *, identifier: Optional[str] = None,
                  kazoo: bool = False, eager: Optional[bool] = None, assign: Optional[Assign] = None,
                  func: Optional[Func] = None, func_name: Optional[str] = None, numeric: Optional[bool] = None,
                  time_boundary: Optional[float] = None, leave_boundary: Optional[float] = None,
@@ -147,16 +148,20 @@ class BasePartitioner(Handle):
             on_suspend=_choose(release_on_suspend, lib.DIVVY_RELEASE_ON_SUSPEND, lib.DIVVY_HOLD),
             on_session_loss=_choose(rejoin, lib.DIVVY_REJOIN, lib.DIVVY_FAIL), weight=weight, zone=zone,
             max_moves=max_moves, static_membership=_choose(static_membership, 1, 0), user=self._user,
-            on_state=lib.divvy_py_state if on_state else None, on_items=lib.divvy_py_items if on_items else None)
+            on_state=lib.divvy_py_state if on_state or self._watched else None,
+            on_items=lib.divvy_py_items if on_items or self._watched else None)
         config.set_ms(time_boundary=time_boundary, leave_boundary=leave_boundary, settle_max=settle_max,
                       allocate_timeout=allocate_timeout, release_warn=release_warn, round_timeout=round_timeout,
                       rejoin_delay=rejoin_delay, handover_timeout=handover_timeout, prepare_timeout=prepare_timeout)
         self._make(lib.divvy_partitioner_create,
                    Destroyer(lib.divvy_partitioner_destroy, lib.divvy_partitioner_destroy), client._use(), config.c)
 
+    def _told(self) -> None:
+        """Called for each change, before the user's callbacks."""
+
     @property
     def state(self) -> PartitionState:
-        """The state now. Who sees RELEASE here has been told of it, and may release it."""
+        """The state now. A caller that sees RELEASE here has been told of it, and may release it."""
         return PartitionState(lib.divvy_partitioner_state(self._use()))
 
     @property
@@ -199,10 +204,10 @@ class BasePartitioner(Handle):
 
         The check before each piece of work. It sends nothing. A worker gives the token that its work began with.
         """
-        pointer, name = self._use(), encode(item)
+        name = encode(item)
         if token is None:
-            return bool(lib.divvy_partitioner_owns(pointer, name))
-        return bool(lib.divvy_partitioner_owns_token(pointer, name, token))
+            return bool(lib.divvy_partitioner_owns(self._use(), name))
+        return bool(lib.divvy_partitioner_owns_token(self._use(), name, token))
 
     def release_set(self, state_id: Optional[int] = None) -> None:
         """Says that work has ended on all items that are revoked or were lost: in the RELEASE of this number."""
@@ -229,7 +234,8 @@ class Partitioner(BasePartitioner):
     """One member's part in a pool; <divvy/partitioner.h> has the full text of all parameters. Times are in seconds.
 
     `kazoo=True` begins with the defaults of kazoo's SetPartitioner. `on_state(partitioner, StateChange)` and
-    `on_items(partitioner, ItemsChange)` are callbacks. As a context manager it finishes at the end of the block.
+    `on_items(partitioner, ItemsChange)` are callbacks. As a context manager it leaves at the end of the block, in the
+    background; `finish()` waits until all is gone.
     """
 
     def wait_change(self, since_state_id: int, timeout: Optional[float] = None) -> bool:
@@ -267,18 +273,25 @@ def _names(names: Any, count: int) -> Tuple[str, ...]:
 
 @callback
 def state(partitioner: BasePartitioner, _pointer: Any, previous: int, entered: int) -> None:
-    assert partitioner._on_state
-    partitioner._on_state(partitioner, StateChange(PartitionState(previous), PartitionState(entered)))
+    partitioner._told()
+    if partitioner._on_state:
+        change = StateChange(PartitionState(previous), PartitionState(entered))
+        partitioner._client._dispatch(partitioner._on_state, partitioner, change)
 
 
 @callback
 def items(partitioner: BasePartitioner, _pointer: Any, event: Any) -> None:
-    assert partitioner._on_items
-    gained = {text(event.gained[i]): int(event.gained_tokens[i]) for i in range(event.gained_count)}
-    partitioner._on_items(partitioner, ItemsChange(
-        gained, _names(event.revoked, event.revoked_count), _names(event.lost, event.lost_count),
+    partitioner._told()
+    if partitioner._on_items:
+        partitioner._client._dispatch(partitioner._on_items, partitioner, _change(event))
+
+
+def _change(event: Any) -> ItemsChange:
+    return ItemsChange(
+        {text(event.gained[i]): int(event.gained_tokens[i]) for i in range(event.gained_count)},
+        _names(event.revoked, event.revoked_count), _names(event.lost, event.lost_count),
         _names(event.leaving, event.leaving_count), _names(event.staying, event.staying_count),
-        _names(event.prepare, event.prepare_count), text(lib.divvy_reason_name(event.reason)), event.generation))
+        _names(event.prepare, event.prepare_count), text(lib.divvy_reason_name(event.reason)), event.generation)
 
 
 def _func(identifier: Any, members: Any, member_count: int, names: Any, count: int, mine: Any, user: Any) -> int:

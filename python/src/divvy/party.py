@@ -29,7 +29,7 @@ class Party(BaseParty):
 
     def members(self, timeout: Optional[float] = None) -> List[str]:
         """Returns the members of the party now, this one among them."""
-        return self._list(lib.divvy_party_members, timeout)
+        return self._list_now(lib.divvy_party_members, timeout)
 
     def leave(self, timeout: Optional[float] = None) -> None:
         """Leaves, and waits until the node is gone."""

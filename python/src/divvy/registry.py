@@ -114,7 +114,7 @@ class Registry(BaseRegistry):
     def _entry(self, function: Any, timeout: Optional[float], *arguments: Any) -> Any:
         out = ffi.new("cJSON **")
         self._wait(function, *arguments, out, milliseconds(timeout))
-        return value_of(ffi.gc(out[0], lib.cJSON_Delete)) if out[0] != NULL else None
+        return take_entry(out[0])
 
 
 class _Watch(Handle):
@@ -132,6 +132,11 @@ def tree(value: Mapping[str, Any]) -> Any:
     if parsed == NULL:
         raise InvalidArgument("cJSON cannot read what this makes as JSON")
     return ffi.gc(parsed, lib.cJSON_Delete)
+
+
+def take_entry(entry: Any) -> Any:
+    """Returns what a cJSON tree of the caller's holds, and frees it; None for NULL."""
+    return None if entry == NULL else value_of(ffi.gc(entry, lib.cJSON_Delete))
 
 
 def value_of(entry: Any) -> Any:
@@ -161,4 +166,4 @@ def load(registry: BaseRegistry, _pointer: Any, role: Any, id: Any, last: float)
 @callback
 def change(watch: _Watch, _pointer: Any, kind: int, before: Any, after: Any) -> None:
     if not watch.registry._closed:
-        watch.on_change(watch.registry, ServiceChange(ChangeKind(kind), value_of(before), value_of(after)))
+        watch._client._dispatch(watch.on_change, watch.registry, ServiceChange(ChangeKind(kind), value_of(before), value_of(after)))

@@ -135,4 +135,4 @@ def holders(taken: Any) -> List[Holder]:
 @callback
 def semaphore_lost(semaphore: BaseSemaphore, _pointer: Any) -> None:
     assert semaphore._on_lost
-    semaphore._on_lost(semaphore)
+    semaphore._client._dispatch(semaphore._on_lost, semaphore)
