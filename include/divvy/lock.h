@@ -195,6 +195,17 @@ DIVVY_API int divvy_lock_held(const divvy_lock *lock);
 DIVVY_API int64_t divvy_lock_token(const divvy_lock *lock);
 
 /**
+ * Tells the path of our node in the queue, held or waiting, as the client knows paths: without the chroot.
+ *
+ * Thread: any, callbacks included; sends nothing.
+ * @param path       [out] may be NULL; at most path_bytes with the NUL; "" where there is none
+ * @param path_bytes of `path`
+ * @return the bytes of the path without the NUL, also when it did not fit; 0 when there is no node now, for NULL, and
+ *   in the child of a fork
+ */
+DIVVY_API size_t divvy_lock_node(const divvy_lock *lock, char *path, size_t path_bytes);
+
+/**
  * Returns the identifiers of all that contend at the path, in the order of the queue: holders first, then those that
  * wait. Readers, writers and kazoo's are among them. One read for each, at most 64 under way at a time.
  *

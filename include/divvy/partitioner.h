@@ -441,6 +441,24 @@ DIVVY_API int divvy_partitioner_failure(const divvy_partitioner *p, char *messag
 DIVVY_API const char *divvy_partitioner_identifier(const divvy_partitioner *p);
 
 /**
+ * Returns whether our own node is in the pool's party now, as far as this process knows: not before it is made, nor
+ * from the loss of the session until it is made again. Thread: any, callbacks included; sends nothing.
+ * @return 1 or 0; 0 for NULL, and in the child of a fork
+ */
+DIVVY_API int divvy_partitioner_joined(const divvy_partitioner *p);
+
+/**
+ * Tells the path of our node in the pool's party, as the client knows paths: without the chroot.
+ *
+ * Thread: any, callbacks included; sends nothing.
+ * @param path       [out] may be NULL; at most path_bytes with the NUL; "" where there is none
+ * @param path_bytes of `path`
+ * @return the bytes of the path without the NUL, also when it did not fit; 0 when there is no node now, for NULL, and
+ *   in the child of a fork
+ */
+DIVVY_API size_t divvy_partitioner_node(const divvy_partitioner *p, char *path, size_t path_bytes);
+
+/**
  * Asks for another set of items to be divided, by all members, from now on.
  *
  * Goes where all members follow plans (DIVVY_ASSIGN_AUTO or _STICKY, no kazoo members): the set stands in the plan, so

@@ -285,6 +285,9 @@ void dv_release_watch(divvy_client *client, size_t bytes);
 size_t dv_path_cost(const char *path);
 /* chroot + path, malloc'ed; "/" alone gives the chroot itself. */
 char *dv_client_path(const divvy_client *client, const char *path);
+/* Writes a node's path as the user knows it, without the chroot, as snprintf() would. NULL: writes "". Returns its
+ * bytes. */
+size_t dv_client_show_path(const divvy_client *client, const char *full, char *path, size_t path_bytes);
 /* "host-pid-n", never the same twice in this process; malloc'ed. */
 char *dv_client_default_identifier(void);
 

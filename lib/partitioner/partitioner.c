@@ -221,6 +221,20 @@ const char *divvy_partitioner_identifier(const divvy_partitioner *p) {
     return p ? p->identifier : NULL;
 }
 
+int divvy_partitioner_joined(const divvy_partitioner *p) {
+    return divvy_partitioner_node(p, NULL, 0) > 0;
+}
+
+size_t divvy_partitioner_node(const divvy_partitioner *c, char *path, size_t path_bytes) {
+    divvy_partitioner *p = mutable(c);
+    if (path && path_bytes) *path = '\0';
+    if (!enter_quietly(p)) return 0;
+    const char *own = p->membership ? dv_membership_path(p->membership) : NULL;
+    size_t bytes = dv_client_show_path(p->object.client, own, path, path_bytes);
+    leave(p);
+    return bytes;
+}
+
 /* ---- what is owned ---- */
 
 divvy_partition *divvy_partitioner_partition(divvy_partitioner *p) {

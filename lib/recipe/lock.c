@@ -277,6 +277,19 @@ int divvy_lock_held(const divvy_lock *lock) {
     return divvy_lock_token(lock) != 0;
 }
 
+static const char *own_path(const dv_acquisition *a) {
+    return a->ticket && dv_contender_stands(a->ticket->place) ? dv_contender_path(a->ticket->place) : NULL;
+}
+
+size_t divvy_lock_node(const divvy_lock *lock, char *path, size_t path_bytes) {
+    if (path && path_bytes) *path = '\0';
+    if (!lock || !dv_client_enter_quietly(lock->acquisition.object.client)) return 0;
+    divvy_client *client = lock->acquisition.object.client;
+    size_t bytes = dv_client_show_path(client, own_path(&lock->acquisition), path, path_bytes);
+    dv_client_unlock(client);
+    return bytes;
+}
+
 const char *dv_lock_path(const divvy_lock *lock) {
     const dv_acquisition *a = &lock->acquisition;
     return dv_acquisition_is_held(a) ? dv_contender_path(a->ticket->place) : NULL;
