@@ -22,8 +22,12 @@ from divvy.errors import (
     Closed,
     ConnectionDown,
     Deadlock,
+    Differs,
     Error,
+    Exhausted,
     ForkError,
+    InProgress,
+    Interrupted,
     InvalidArgument,
     LimitReached,
     NodeExists,
@@ -51,8 +55,8 @@ __version__: str = _ffi.string(_lib.divvy_version()).decode()
 
 __all__ = [
     "AccessDenied", "Acl", "AlreadyHeld", "Assign", "AuthFailed", "BadVersion", "Busy", "Canceled", "ChangeKind",
-    "Client", "Closed", "ConnectionDown", "Deadlock", "Election", "Entry", "Error", "ForkError", "Holder",
-    "InvalidArgument", "Item", "ItemsChange", "Leader", "LimitPolicy", "LimitReached", "Lock", "LockMode", "Member",
+    "Client", "Closed", "ConnectionDown", "Deadlock", "Differs", "Election", "Entry", "Error", "Exhausted", "ForkError",
+    "Holder", "InProgress", "Interrupted", "InvalidArgument", "Item", "ItemsChange", "Leader", "LimitPolicy", "LimitReached", "Lock", "LockMode", "Member",
     "NoNode", "NodeExists", "NotEmpty", "NotHeld", "Notice", "OutOfMemory", "Partition", "PartitionState",
     "Partitioner", "Party", "ProtocolError", "Registry", "ResolveFailed", "RolledBack", "Semaphore", "ServiceChange",
     "SessionLost", "SessionState", "StateChange", "SystemRefused", "TimedOut", "TooBig", "Unsupported", "View",

@@ -202,6 +202,15 @@ class Handle:
         self._wait(function, out, milliseconds(timeout))
         return strings(out[0])
 
+    def _node(self, function: Any) -> Optional[str]:
+        """Returns the path of the thing's own node, or None where there is none."""
+        size = 0
+        while True:
+            buffer = ffi.new("char[]", size + 1)
+            size, had = int(function(self._use(), buffer, size + 1)), size
+            if size <= had:
+                return text(buffer) or None
+
     @property
     def closed(self) -> bool:
         """Whether `close()` was called."""
@@ -247,7 +256,7 @@ def find(user: Any) -> Optional[Handle]:
     return None if found is None or found._closed else found
 
 
-def _report(kind: Type[BaseException], error: BaseException, traceback: TracebackType) -> None:
+def report(kind: Type[BaseException], error: BaseException, traceback: TracebackType) -> None:
     """Takes what a callback has raised. An exit or a ^C goes to the waiting call that the callback runs in, if any; all
     else goes where Python sends what threads raise."""
     if not issubclass(kind, Exception) and _local.waiting:
@@ -270,7 +279,7 @@ def callback(function: Callable[..., Any]) -> Callable[..., Any]:
         finally:
             _local.inside.pop()
 
-    ffi.def_extern(name="divvy_py_" + function.__name__, onerror=_report)(enter)
+    ffi.def_extern(name="divvy_py_" + function.__name__, onerror=report)(enter)
     return function
 
 

@@ -7,11 +7,23 @@ import logging
 from typing import Any, Callable, List, Optional
 
 from divvy._cffi import ffi, lib
-from divvy._core import Closer, Config, Handle, Maker, callback, inside_callback, milliseconds, text, warn_unclosed
+from divvy._core import (
+    Closer,
+    Config,
+    Handle,
+    Maker,
+    callback,
+    encode,
+    inside_callback,
+    milliseconds,
+    strings,
+    text,
+    warn_unclosed,
+)
 from divvy.election import Election
 from divvy.lock import Lock
 from divvy.partitioner import Partitioner
-from divvy.party import Party
+from divvy.party import Party, kind_of
 from divvy.registry import Registry
 from divvy.semaphore import Semaphore
 
@@ -76,7 +88,7 @@ class BaseClient(Handle):
                    tls_key_file=tls_key_file, tls_key_password_file=tls_key_password_file,
                    sasl_mechanism=sasl_mechanism, sasl_user=sasl_user, sasl_password_file=sasl_password_file,
                    sasl_service=sasl_service, sasl_host=sasl_host, tokens_checked=int(tokens_checked), user=self._user,
-                   on_log=lib.divvy_py_log, on_session=lib.divvy_py_session if on_session else None,
+                   on_log=lib.divvy_py_log, interrupted=lib.divvy_py_interrupted, on_session=lib.divvy_py_session if on_session else None,
                    on_warning=lib.divvy_py_warning if on_warning else None)
         config.set_ms(session_timeout=session_timeout)
         self._closer = Closer()
@@ -168,7 +180,9 @@ class Client(BaseClient):
 
     def party_members(self, path: str, *, shallow: bool = False, timeout: Optional[float] = None) -> List[str]:
         """Returns the members of the party at a path, without joining it."""
-        raise NotImplementedError
+        out = ffi.new("divvy_strings **")
+        self._wait(lib.divvy_party_list, encode(path), kind_of(shallow), out, milliseconds(timeout))
+        return strings(out[0])
 
 
 @callback

@@ -108,11 +108,11 @@ class BadVersion(Error, code=lib.DIVVY_EVERSION):
 
 
 class TooBig(Error, code=lib.DIVVY_E2BIG):
-    """Larger than a request, or a field, may be."""
+    """Larger, or more, than there may be."""
 
 
 class LimitReached(Error, code=lib.DIVVY_ELIMIT):
-    """A budget of the session or the client has no room."""
+    """A budget of the client has no room."""
 
 
 class Busy(Error, code=lib.DIVVY_EBUSY):
@@ -120,7 +120,7 @@ class Busy(Error, code=lib.DIVVY_EBUSY):
 
 
 class AlreadyHeld(Error, code=lib.DIVVY_EALREADY):
-    """Held already."""
+    """Held, stood for or watched already."""
 
 
 class NotHeld(Error, code=lib.DIVVY_ENOTHELD):
@@ -149,3 +149,19 @@ class SystemRefused(Error, code=lib.DIVVY_ESYSTEM):
 
 class RolledBack(Error, code=lib.DIVVY_EROLLEDBACK):
     """Undone because another operation of the same transaction failed."""
+
+
+class Interrupted(Error, InterruptedError, code=lib.DIVVY_EINTERRUPTED):
+    """The wait was interrupted."""
+
+
+class InProgress(Error, code=lib.DIVVY_EINPROGRESS):
+    """Another such call on this object waits."""
+
+
+class Differs(Error, code=lib.DIVVY_EDIFFERS):
+    """The pool has another limit."""
+
+
+class Exhausted(Error, code=lib.DIVVY_EEXHAUSTED):
+    """The sequence numbers of the path are used up."""

@@ -43,6 +43,11 @@ class BaseLock(Handle):
         """The fencing token of what is held, greater than that of every earlier holder; 0 when it is not held."""
         return int(lib.divvy_lock_token(self._use()))
 
+    @property
+    def node(self) -> Optional[str]:
+        """The path of our node in the queue, held or waiting; None where there is none."""
+        return self._node(lib.divvy_lock_node)
+
     def release(self) -> None:
         """Releases the lock, and waits for nothing."""
         self._call(lib.divvy_lock_release)
@@ -63,9 +68,17 @@ class Lock(BaseLock):
         """Acquires the lock if nobody is before us; returns whether it did."""
         return self._try(lib.divvy_lock_try_acquire, undo=lib.divvy_lock_release)
 
-    def cancel(self) -> None:
-        """Ends the acquire that waits in another thread, with :class:`Canceled`. Does nothing where none waits."""
-        self._call(lib.divvy_lock_cancel)
+    @property
+    def attempt_id(self) -> int:
+        """The number of the acquire that waits, or else of the next one, for `cancel()`."""
+        return int(lib.divvy_lock_attempt_id(self._use()))
+
+    def cancel(self, attempt_id: int = 0) -> None:
+        """Ends an acquire with :class:`Canceled`: the one of this number, also before it begins; 0: the one that waits.
+
+        Does nothing otherwise, neither now nor to a later acquire.
+        """
+        self._call(lib.divvy_lock_cancel, attempt_id)
 
     def contenders(self, timeout: Optional[float] = None) -> List[str]:
         """Returns the identifiers of all that contend, holders first."""

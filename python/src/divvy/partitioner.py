@@ -6,7 +6,7 @@ import enum
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union, overload
 
 from divvy._cffi import ffi, lib
-from divvy._core import Config, Destroyer, Handle, array, callback, encode, find, milliseconds, text
+from divvy._core import Config, Destroyer, Handle, array, callback, encode, find, milliseconds, report, text
 from divvy.errors import TimedOut, make_error
 
 
@@ -175,6 +175,16 @@ class BasePartitioner(Handle):
         return text(lib.divvy_partitioner_identifier(self._use()))
 
     @property
+    def joined(self) -> bool:
+        """Whether our own node is in the pool's party now, as far as this process knows."""
+        return bool(lib.divvy_partitioner_joined(self._use()))
+
+    @property
+    def node(self) -> Optional[str]:
+        """The path of our node in the pool's party; None where there is none now."""
+        return self._node(lib.divvy_partitioner_node)
+
+    @property
     def replaced(self) -> bool:
         """Whether a newer live member has the identifier of this static one."""
         return bool(lib.divvy_partitioner_is_replaced(self._use()))
@@ -305,4 +315,4 @@ def _func(identifier: Any, members: Any, member_count: int, names: Any, count: i
     return 0 if wanted <= set(given) else 1
 
 
-ffi.def_extern(name="divvy_py_func", error=1)(_func)
+ffi.def_extern(name="divvy_py_func", error=1, onerror=report)(_func)

@@ -15,10 +15,19 @@ class BaseParty(Handle):
     def __init__(self, client: Any, path: str, *, identifier: Optional[str] = None, shallow: bool = False) -> None:
         super().__init__()
         self._client, self.path = client, path
-        kind = lib.DIVVY_SHALLOW_PARTY if shallow else lib.DIVVY_PARTY
         name = NULL if identifier is None else ffi.new("char[]", encode(identifier))
         self._make(lib.divvy_party_join, Destroyer(lib.divvy_party_destroy, lib.divvy_party_destroy), client._use(),
-                   ffi.new("char[]", encode(path)), name, kind)
+                   ffi.new("char[]", encode(path)), name, kind_of(shallow))
+
+    @property
+    def joined(self) -> bool:
+        """Whether our own node is in the party now, as far as this process knows."""
+        return bool(lib.divvy_party_joined(self._use()))
+
+    @property
+    def node(self) -> Optional[str]:
+        """The path of our node in the party; None where there is none now."""
+        return self._node(lib.divvy_party_node)
 
 
 class Party(BaseParty):
@@ -34,3 +43,8 @@ class Party(BaseParty):
     def leave(self, timeout: Optional[float] = None) -> None:
         """Leaves, and waits until the node is gone."""
         self._wait(lib.divvy_party_leave, milliseconds(timeout))
+
+
+def kind_of(shallow: bool) -> int:
+    """Returns the library's word for a kind of party."""
+    return int(lib.DIVVY_SHALLOW_PARTY if shallow else lib.DIVVY_PARTY)

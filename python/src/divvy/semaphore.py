@@ -89,9 +89,17 @@ class Semaphore(BaseSemaphore):
         """Acquires the slots if they are free and nobody is before us; returns whether it did."""
         return self._try(lib.divvy_semaphore_try_acquire, undo=lib.divvy_semaphore_release)
 
-    def cancel(self) -> None:
-        """Ends the acquire that waits in another thread, with :class:`Canceled`. Does nothing where none waits."""
-        self._call(lib.divvy_semaphore_cancel)
+    @property
+    def attempt_id(self) -> int:
+        """The number of the acquire that waits, or else of the next one, for `cancel()`."""
+        return int(lib.divvy_semaphore_attempt_id(self._use()))
+
+    def cancel(self, attempt_id: int = 0) -> None:
+        """Ends an acquire with :class:`Canceled`: the one of this number, also before it begins; 0: the one that waits.
+
+        Does nothing otherwise, neither now nor to a later acquire.
+        """
+        self._call(lib.divvy_semaphore_cancel, attempt_id)
 
     def resize(self, limit: int, timeout: Optional[float] = None) -> None:
         """Changes the limit of the pool, for all that use it."""

@@ -2,13 +2,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 from typing import Any, Callable, List, Optional, Set, Tuple, TypeVar
 
 from divvy._cffi import ffi, lib
-from divvy._core import Handle, Stop, call_until, milliseconds, strings, text
+from divvy._core import Handle, Stop, call_until, encode, milliseconds, strings, text
 from divvy.client import BaseClient
-from divvy.errors import make_error
+from divvy.errors import Error, make_error
+from divvy.party import kind_of
 
 BUSY_S = 0.01  # after which the loop tries again to serve a session that a thread still serves
 
@@ -33,13 +35,22 @@ class Answer(Handle):
         if not self.future.done():
             self.future.set_result((result, message, value))
 
+    def begin(self, function: Any, *arguments: Any) -> None:
+        """Makes the call."""
+        result = function(*arguments, self._user)
+        self._client._after_call()
+        if result < 0:
+            self._client._answers.discard(self)
+            self._client._check(result)
+
     async def get(self, cancel: Callable[[], object], undo: Callable[[], object]) -> Any:
         """Waits for the answer. Where the waiting task is canceled, the call is too, or undone if that came too late."""
         try:
             result, message, value = await asyncio.shield(self.future)
         except asyncio.CancelledError:
             self.future.add_done_callback(lambda future: undo() if future.result()[0] == 0 else None)
-            cancel()
+            with contextlib.suppress(Error):  # it is closed
+                cancel()
             raise
         if result < 0:
             raise make_error(result, message)
@@ -142,6 +153,12 @@ class AsyncClient(BaseClient, Waits):
     async def wait_connected(self, timeout: Optional[float] = None) -> None:
         """Waits until a server serves the session."""
         await self._run(wait, lib.divvy_client_wait_connected, milliseconds(timeout))
+
+    async def party_members(self, path: str, *, shallow: bool = False, timeout: Optional[float] = None) -> List[str]:
+        """Returns the members of the party at a path, without joining it."""
+        out = ffi.new("divvy_strings **")
+        await self._run(wait, lib.divvy_party_list, encode(path), kind_of(shallow), out, milliseconds(timeout))
+        return strings(out[0])
 
     async def __aenter__(self) -> AsyncClient:
         return self

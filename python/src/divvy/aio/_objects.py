@@ -21,12 +21,9 @@ class Lock(BaseLock, Waits):
 
     async def acquire(self, timeout: Optional[float] = None) -> None:
         """Acquires the lock. When the task is canceled, the acquire is, too."""
-        answer = Answer(self._client)
-        self._call(lib.divvy_lock_acquire_async, milliseconds(timeout), lib.divvy_py_lock_done, answer._user)
-        await answer.get(self._cancel_waiting, self._give_back)
-
-    def _cancel_waiting(self) -> None:
-        self._call(lib.divvy_lock_cancel)
+        answer, attempt_id = Answer(self._client), lib.divvy_lock_attempt_id(self._use())
+        answer.begin(lib.divvy_lock_acquire_async, self._use(), milliseconds(timeout), lib.divvy_py_lock_done)
+        await answer.get(lambda: self._call(lib.divvy_lock_cancel, attempt_id), self._give_back)
 
     def _give_back(self) -> None:
         try:
@@ -54,12 +51,9 @@ class Semaphore(BaseSemaphore, Waits):
 
     async def acquire(self, timeout: Optional[float] = None) -> None:
         """Acquires the slots. When the task is canceled, the acquire is, too."""
-        answer = Answer(self._client)
-        self._call(lib.divvy_semaphore_acquire_async, milliseconds(timeout), lib.divvy_py_semaphore_done, answer._user)
-        await answer.get(self._cancel_waiting, self._give_back)
-
-    def _cancel_waiting(self) -> None:
-        self._call(lib.divvy_semaphore_cancel)
+        answer, attempt_id = Answer(self._client), lib.divvy_semaphore_attempt_id(self._use())
+        answer.begin(lib.divvy_semaphore_acquire_async, self._use(), milliseconds(timeout), lib.divvy_py_semaphore_done)
+        await answer.get(lambda: self._call(lib.divvy_semaphore_cancel, attempt_id), self._give_back)
 
     def _give_back(self) -> None:
         try:
@@ -183,8 +177,8 @@ class Registry(BaseRegistry, Waits):
     async def heartbeat(self, status: Mapping[str, Any], timeout: Optional[float] = None) -> Entry:
         """Announces a service, or says that it is still there; returns the entry as it stands in ZooKeeper."""
         answer = Answer(self._client)
-        self._call(lib.divvy_registry_heartbeat_async, tree(status), milliseconds(timeout),
-                   lib.divvy_py_heartbeat_done, answer._user)
+        answer.begin(lib.divvy_registry_heartbeat_async, self._use(), tree(status), milliseconds(timeout),
+                     lib.divvy_py_heartbeat_done)
         entry: Entry = await answer.get(lambda: None, lambda: None)
         return entry
 

@@ -52,7 +52,7 @@ class _Contender:
             self._turn.notify_all()
             thing = self._thing
             if self._acquiring and thing is not None:
-                thing.cancel()
+                thing.cancel(thing.attempt_id)
 
     def _enter(self, blocking: bool, deadline: Optional[float], held_is_enough: bool) -> Optional[bool]:
         """Waits for this object's other acquires, and until it is not held. Returns None, or the acquire's result."""
@@ -86,8 +86,9 @@ class _Contender:
     def _acquire_turn(self, blocking: bool, deadline: Optional[float]) -> bool:
         while True:
             thing = self._get()
-            if self.cancelled:
-                raise exceptions.CancelledError()
+            with self._turn:  # a cancel from here on finds the thing
+                if self.cancelled:
+                    raise exceptions.CancelledError()
             try:
                 if not blocking:
                     return bool(thing.try_acquire())
@@ -134,6 +135,12 @@ class Lock(_Contender):
     def _new(self, client: divvy.Client, on_lost: Callable[[Any], object]) -> divvy.Lock:
         return divvy.Lock(client, self.path, identifier=self.data.decode() or None, mode=self._mode, on_lost=on_lost)
 
+    @property
+    def node(self) -> Optional[str]:
+        """The name of this lock's node, while it has one."""
+        path: Optional[str] = None if self._thing is None else self._thing.node
+        return path and path.rsplit("/", 1)[1]
+
     def acquire(self, blocking: bool = True, timeout: Optional[float] = None, ephemeral: bool = True) -> bool:
         """Acquire the lock; returns whether it was acquired, and raises LockTimeout when the time has passed."""
         if not ephemeral:
@@ -174,7 +181,7 @@ class Semaphore(_Contender):
         """Acquire the semaphore; ValueError when the pool has another number of leases."""
         try:
             return self._acquire(blocking, timeout, held_is_enough=True)
-        except divvy.LimitReached as error:
+        except divvy.Differs as error:
             raise ValueError(str(error)) from error
 
     def lease_holders(self) -> List[str]:

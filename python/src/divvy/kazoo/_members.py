@@ -118,6 +118,11 @@ class Party:
         """Whether this member has joined."""
         return self._party is not None
 
+    @property
+    def create_path(self) -> Optional[str]:
+        """The path of this member's node, while it has one."""
+        return None if self._party is None else self._party.node
+
     def join(self) -> None:
         """Join the party, and wait until it is so."""
         with as_kazoo():
