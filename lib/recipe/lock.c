@@ -258,6 +258,11 @@ int divvy_lock_release(divvy_lock *lock) {
     return error ? error : dv_acquisition_release(&lock->acquisition);
 }
 
+int divvy_lock_wait_gone(divvy_lock *lock, int64_t timeout_ms) {
+    int error = dv_lock_enter(lock);
+    return error ? error : dv_acquisition_wait_gone(&lock->acquisition, timeout_ms);
+}
+
 uint64_t divvy_lock_attempt_id(const divvy_lock *lock) {
     return lock ? dv_acquisition_attempt(&lock->acquisition) : 0;
 }

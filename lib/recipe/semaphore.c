@@ -203,6 +203,11 @@ int divvy_semaphore_release(divvy_semaphore *s) {
     return error ? error : dv_acquisition_release(&s->acquisition);
 }
 
+int divvy_semaphore_wait_gone(divvy_semaphore *s, int64_t timeout_ms) {
+    int error = enter(s);
+    return error ? error : dv_acquisition_wait_gone(&s->acquisition, timeout_ms);
+}
+
 uint64_t divvy_semaphore_attempt_id(const divvy_semaphore *s) {
     return s ? dv_acquisition_attempt(&s->acquisition) : 0;
 }
