@@ -490,6 +490,9 @@ DIVVY_API int divvy_partitioner_set_weight(divvy_partitioner *p, uint32_t weight
  */
 DIVVY_API void divvy_partitioner_destroy(divvy_partitioner *p);
 
+/** Does so without waiting, as divvy_lock_destroy_async() of lock.h. `gone` takes the place of on_destroyed. */
+DIVVY_API void divvy_partitioner_destroy_async(divvy_partitioner *p, void (*gone)(void *user), void *user);
+
 DIVVY_EXTERN_C_END
 
 #endif

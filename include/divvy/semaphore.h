@@ -184,8 +184,8 @@ DIVVY_API int divvy_semaphore_release(divvy_semaphore *semaphore);
  * @param timeout_ms -1: for ever; the deletion goes on in any case
  * @return 0, also when a node stays because the access list denies its deletion (the log tells that), or
  *   DIVVY_ETIMEDOUT  not yet
- *   DIVVY_ELOST      the session was lost with a node on it, and nothing was acquired since: the servers delete it, when
- *                    the session's timeout has passed at the latest
+ *   DIVVY_ELOST      the session was lost with a node on it, and nothing was acquired since: the servers delete it
+ *                    when the session's timeout has passed, at the latest
  *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_ECLOSED    the client was closed meanwhile
  *   DIVVY_EDEADLK    called inside a callback
@@ -326,6 +326,17 @@ DIVVY_API void divvy_holders_free(divvy_holders *holders);
  *   an acquire that waits.
  */
 DIVVY_API void divvy_semaphore_destroy(divvy_semaphore *semaphore);
+
+/**
+ * Does the same as divvy_semaphore_destroy() without waiting for a callback, whatever runs, in whatever thread: for
+ * finalizers, and for threads that hold a lock which a callback needs. `gone` is called once, as the last callback of
+ * the semaphore, after those that ran or were due: then the callbacks' `user` may be freed. It is called when the
+ * client closes, too. On a client that was closed before it is called inside this call, unless a callback runs.
+ * Thread: as divvy_semaphore_destroy().
+ * @param gone may be NULL; not called where the semaphore is NULL, and in the child of a fork
+ * @param user handed to gone
+ */
+DIVVY_API void divvy_semaphore_destroy_async(divvy_semaphore *semaphore, void (*gone)(void *user), void *user);
 
 DIVVY_EXTERN_C_END
 

@@ -296,7 +296,7 @@ void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acqui
     figures_of(a)->used = true;
 }
 
-void dv_acquisition_destroy(dv_acquisition *a) {
+void dv_acquisition_destroy(dv_acquisition *a, const dv_farewell *farewell) {
     divvy_client *client = a->object.client;
     dv_message said;
     if (!dv_client_enter_quietly(client)) return;
@@ -305,8 +305,7 @@ void dv_acquisition_destroy(dv_acquisition *a) {
     a->ending = true;
     withdraw(a);
     dv_unlisten(client, &a->listener);
-    dv_object_wait_for_dones(&a->object);
-    dv_object_destroy(&a->object);
+    dv_object_destroy(&a->object, farewell);
     dv_client_unlock(client);
     dv_message_end(&said);
     dv_client_unref(client);

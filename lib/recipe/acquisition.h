@@ -113,7 +113,8 @@ int dv_acquisition_wait_gone(dv_acquisition *a, int64_t timeout_ms);
 int dv_acquisition_cancel(dv_acquisition *a, uint64_t attempt);
 
 /* ---- without the client lock ---- */
-void dv_acquisition_destroy(dv_acquisition *a);
+/* `farewell` as for dv_object_destroy(). */
+void dv_acquisition_destroy(dv_acquisition *a, const dv_farewell *farewell);
 /* Returns the token of what is held and believed, or 0. From any thread. */
 int64_t dv_acquisition_token(const dv_acquisition *a);
 /* Returns the number of the acquire under way, or of the next one; 0 in the child of a fork. */

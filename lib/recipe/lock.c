@@ -233,7 +233,11 @@ int dv_lock_create_for_election(divvy_lock **out, divvy_client *client, const di
 }
 
 void divvy_lock_destroy(divvy_lock *lock) {
-    if (lock) dv_acquisition_destroy(&lock->acquisition);
+    if (lock) dv_acquisition_destroy(&lock->acquisition, NULL);
+}
+
+void divvy_lock_destroy_async(divvy_lock *lock, void (*gone)(void *user), void *user) {
+    if (lock) dv_acquisition_destroy(&lock->acquisition, &(dv_farewell){gone, user});
 }
 
 /* ---- acquire, release ---- */

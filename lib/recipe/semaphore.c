@@ -174,7 +174,11 @@ int divvy_semaphore_create(divvy_semaphore **out, divvy_client *client, const di
 }
 
 void divvy_semaphore_destroy(divvy_semaphore *s) {
-    if (s) dv_acquisition_destroy(&s->acquisition);
+    if (s) dv_acquisition_destroy(&s->acquisition, NULL);
+}
+
+void divvy_semaphore_destroy_async(divvy_semaphore *s, void (*gone)(void *user), void *user) {
+    if (s) dv_acquisition_destroy(&s->acquisition, &(dv_farewell){gone, user});
 }
 
 /* ---- acquire, release ---- */
