@@ -122,6 +122,17 @@ DIVVY_API int divvy_party_leave(divvy_party *party, int64_t timeout_ms);
 /** Leaves in the background and releases the object; NULL is allowed. Thread: any. */
 DIVVY_API void divvy_party_destroy(divvy_party *party);
 
+/**
+ * Does the same as divvy_party_destroy() without waiting for a callback, whatever runs, in whatever thread: for
+ * finalizers, and for threads that hold a lock which a callback needs. `gone` is called once, as the last callback of
+ * the party, after those that ran or were due: then the callbacks' `user` may be freed. It is called when the client
+ * closes, too. On a client that was closed before it is called inside this call, unless a callback runs.
+ * Thread: as divvy_party_destroy().
+ * @param gone may be NULL; not called where the party is NULL, and in the child of a fork
+ * @param user handed to gone
+ */
+DIVVY_API void divvy_party_destroy_async(divvy_party *party, void (*gone)(void *user), void *user);
+
 DIVVY_EXTERN_C_END
 
 #endif

@@ -233,7 +233,11 @@ int dv_lock_create_for_election(divvy_lock **out, divvy_client *client, const di
 }
 
 void divvy_lock_destroy(divvy_lock *lock) {
-    if (lock) dv_acquisition_destroy(&lock->acquisition);
+    if (lock) dv_acquisition_destroy(&lock->acquisition, NULL);
+}
+
+void divvy_lock_destroy_async(divvy_lock *lock, void (*gone)(void *user), void *user) {
+    if (lock) dv_acquisition_destroy(&lock->acquisition, &(dv_farewell){gone, user});
 }
 
 /* ---- acquire, release ---- */
@@ -256,6 +260,11 @@ int divvy_lock_acquire_async(divvy_lock *lock, int64_t timeout_ms,
 int divvy_lock_release(divvy_lock *lock) {
     int error = dv_lock_enter(lock);
     return error ? error : dv_acquisition_release(&lock->acquisition);
+}
+
+int divvy_lock_wait_gone(divvy_lock *lock, int64_t timeout_ms) {
+    int error = dv_lock_enter(lock);
+    return error ? error : dv_acquisition_wait_gone(&lock->acquisition, timeout_ms);
 }
 
 uint64_t divvy_lock_attempt_id(const divvy_lock *lock) {

@@ -141,17 +141,25 @@ static void leave(divvy_party *party) {
     party->left = true;
 }
 
-void divvy_party_destroy(divvy_party *party) {
+static void destroy(divvy_party *party, const dv_farewell *farewell) {
     dv_message said;
     if (!enter_quietly(party)) return;
     divvy_client *client = party->object.client;
     dv_client_ref(client);
     dv_message_begin(&said);
     leave(party);
-    dv_object_destroy(&party->object);
+    dv_object_destroy(&party->object, farewell);
     dv_client_unlock(client);
     dv_message_end(&said);
     dv_client_unref(client);
+}
+
+void divvy_party_destroy(divvy_party *party) {
+    destroy(party, NULL);
+}
+
+void divvy_party_destroy_async(divvy_party *party, void (*gone)(void *user), void *user) {
+    destroy(party, &(dv_farewell){gone, user});
 }
 
 static bool has_left(void *context) {

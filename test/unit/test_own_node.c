@@ -140,7 +140,7 @@ static void on_done(divvy_lock *lock, int result, void *user) {
     (void)lock, (void)result, (void)user;
 }
 
-/* A lock has a node while it is held, and while it waits; each is another one. */
+/* A lock has a node while it is held, and while it waits; no two have the same one. */
 TEST(test_lock_node) {
     divvy_lock_config config = DIVVY_LOCK_CONFIG_INIT;
     divvy_lock *first, *second;
