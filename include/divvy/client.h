@@ -17,6 +17,8 @@
  *  6. After the destroying call of an object has returned (outside a callback), no callback of that object runs.
  *     Inside a callback the destroying call returns at once, and the object goes when the callback returns.
  *  7. A client does not survive a fork: in the child every call returns DIVVY_EFORK. Fork before opening, or exec.
+ *  8. A configuration begins with its size. Fields that an older header lacks count as their defaults. What a newer
+ *     header has besides must be zero, as the library does not know it: else DIVVY_EINVAL.
  */
 #ifndef DIVVY_CLIENT_H
 #define DIVVY_CLIENT_H
