@@ -78,15 +78,19 @@ os.register_at_fork(after_in_child=_after_fork)
 class Destroyer:
     """Ends one thing of the library, when its last user lets it go."""
 
-    def __init__(self, destroy: Callable[[Any], None], forget: Callable[[Any], None]) -> None:
+    def __init__(self, destroy: Callable[[Any], None], forget: Callable[..., None]) -> None:
         self.forks = _forks
         self.explicit = False
         self._destroy = destroy
-        self._forget = forget
+        self._forget = forget  # does the same, and waits for nothing
 
     def __call__(self, pointer: Any) -> None:
-        if self.forks == _forks:
-            (self._destroy if self.explicit else self._forget)(pointer)
+        if self.forks != _forks:
+            return
+        if self.explicit:
+            self._destroy(pointer)
+        else:
+            self._forget(pointer, NULL, NULL)
 
 
 class Closer(Destroyer):
@@ -105,7 +109,7 @@ class Closer(Destroyer):
         _closers.pop(id(self), None)
         self.done.set()
 
-    def _leave(self, pointer: Any) -> None:
+    def _leave(self, pointer: Any, *_: Any) -> None:
         _thread.start_new_thread(self._close, (pointer,))
 
 

@@ -41,7 +41,7 @@ class BaseElection(Handle):
                    on_leader=lib.divvy_py_leader if on_leader else None,
                    on_step_down=lib.divvy_py_step_down if on_step_down else None,
                    on_failed=lib.divvy_py_election_failed if on_failed else None)
-        self._make(lib.divvy_election_create, Destroyer(lib.divvy_election_destroy, lib.divvy_election_destroy),
+        self._make(lib.divvy_election_create, Destroyer(lib.divvy_election_destroy, lib.divvy_election_destroy_async),
                    client._use(), config.c)
 
     def stand(self) -> None:

@@ -30,7 +30,7 @@ class BaseLock(Handle):
         config = Config("lock_config")
         config.set(path=path, identifier=identifier, mode=mode.value, container=int(container), user=self._user,
                    on_lost=lib.divvy_py_lock_lost if on_lost else None)
-        self._make(lib.divvy_lock_create, Destroyer(lib.divvy_lock_destroy, lib.divvy_lock_destroy), client._use(),
+        self._make(lib.divvy_lock_create, Destroyer(lib.divvy_lock_destroy, lib.divvy_lock_destroy_async), client._use(),
                    config.c)
 
     @property
@@ -67,6 +67,10 @@ class Lock(BaseLock):
     def try_acquire(self) -> bool:
         """Acquires the lock if nobody is before us; returns whether it did."""
         return self._try(lib.divvy_lock_try_acquire, undo=lib.divvy_lock_release)
+
+    def wait_gone(self, timeout: Optional[float] = None) -> None:
+        """Waits until no node of this lock is left at the servers, after a release, a cancel or a timeout."""
+        self._wait(lib.divvy_lock_wait_gone, milliseconds(timeout))
 
     @property
     def attempt_id(self) -> int:

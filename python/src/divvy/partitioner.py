@@ -154,7 +154,7 @@ class BasePartitioner(Handle):
                       allocate_timeout=allocate_timeout, release_warn=release_warn, round_timeout=round_timeout,
                       rejoin_delay=rejoin_delay, handover_timeout=handover_timeout, prepare_timeout=prepare_timeout)
         self._make(lib.divvy_partitioner_create,
-                   Destroyer(lib.divvy_partitioner_destroy, lib.divvy_partitioner_destroy), client._use(), config.c)
+                   Destroyer(lib.divvy_partitioner_destroy, lib.divvy_partitioner_destroy_async), client._use(), config.c)
 
     def _told(self) -> None:
         """Called for each change, before the user's callbacks."""

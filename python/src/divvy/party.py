@@ -16,7 +16,7 @@ class BaseParty(Handle):
         super().__init__()
         self._client, self.path = client, path
         name = NULL if identifier is None else ffi.new("char[]", encode(identifier))
-        self._make(lib.divvy_party_join, Destroyer(lib.divvy_party_destroy, lib.divvy_party_destroy), client._use(),
+        self._make(lib.divvy_party_join, Destroyer(lib.divvy_party_destroy, lib.divvy_party_destroy_async), client._use(),
                    ffi.new("char[]", encode(path)), name, kind_of(shallow))
 
     @property

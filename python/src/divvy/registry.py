@@ -51,7 +51,7 @@ class BaseRegistry(Handle):
                    heartbeat_jitter=heartbeat_jitter, on_load=lib.divvy_py_load if on_load else None,
                    watch_bytes=watch_bytes, preserve_share=preserve_share, user=self._user)
         config.set_ms(poll=poll, preserve_settle=preserve_settle, preserve_max=preserve_max)
-        self._make(lib.divvy_registry_open, Destroyer(lib.divvy_registry_close, lib.divvy_registry_close),
+        self._make(lib.divvy_registry_open, Destroyer(lib.divvy_registry_close, lib.divvy_registry_close_async),
                    client._use(), config.c)
 
     def watch(self, role: Optional[str], on_change: Callable[[Any, ServiceChange], object]) -> None:

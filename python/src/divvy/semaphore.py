@@ -45,7 +45,7 @@ class BaseSemaphore(Handle):
         config.set(path=path, identifier=identifier, limit=limit, count=count, limit_policy=limit_policy.value,
                    container=int(container), user=self._user,
                    on_lost=lib.divvy_py_semaphore_lost if on_lost else None)
-        self._make(lib.divvy_semaphore_create, Destroyer(lib.divvy_semaphore_destroy, lib.divvy_semaphore_destroy),
+        self._make(lib.divvy_semaphore_create, Destroyer(lib.divvy_semaphore_destroy, lib.divvy_semaphore_destroy_async),
                    client._use(), config.c)
 
     @property
@@ -88,6 +88,10 @@ class Semaphore(BaseSemaphore):
     def try_acquire(self) -> bool:
         """Acquires the slots if they are free and nobody is before us; returns whether it did."""
         return self._try(lib.divvy_semaphore_try_acquire, undo=lib.divvy_semaphore_release)
+
+    def wait_gone(self, timeout: Optional[float] = None) -> None:
+        """Waits until no node of this semaphore is left at the servers, after a release, a cancel or a timeout."""
+        self._wait(lib.divvy_semaphore_wait_gone, milliseconds(timeout))
 
     @property
     def attempt_id(self) -> int:

@@ -25,6 +25,10 @@ class Lock(BaseLock, Waits):
         answer.begin(lib.divvy_lock_acquire_async, self._use(), milliseconds(timeout), lib.divvy_py_lock_done)
         await answer.get(lambda: self._call(lib.divvy_lock_cancel, attempt_id), self._give_back)
 
+    async def wait_gone(self, timeout: Optional[float] = None) -> None:
+        """Waits until no node of this lock is left at the servers, after a release, a cancel or a timeout."""
+        await self._run(wait, lib.divvy_lock_wait_gone, milliseconds(timeout))
+
     def _give_back(self) -> None:
         try:
             self.release()
@@ -54,6 +58,10 @@ class Semaphore(BaseSemaphore, Waits):
         answer, attempt_id = Answer(self._client), lib.divvy_semaphore_attempt_id(self._use())
         answer.begin(lib.divvy_semaphore_acquire_async, self._use(), milliseconds(timeout), lib.divvy_py_semaphore_done)
         await answer.get(lambda: self._call(lib.divvy_semaphore_cancel, attempt_id), self._give_back)
+
+    async def wait_gone(self, timeout: Optional[float] = None) -> None:
+        """Waits until no node of this semaphore is left at the servers, after a release, a cancel or a timeout."""
+        await self._run(wait, lib.divvy_semaphore_wait_gone, milliseconds(timeout))
 
     def _give_back(self) -> None:
         try:
