@@ -101,7 +101,9 @@ class Closer(Destroyer):
         self.done = threading.Event()
 
     def opened(self) -> None:
-        """Makes the interpreter's end wait for this client's."""
+        """Makes the interpreter's end wait for this client's. Processes of multiprocessing end in a way of their own."""
+        if not _closers and "multiprocessing.util" in sys.modules:
+            sys.modules["multiprocessing.util"].Finalize(None, _at_exit, exitpriority=0)
         _closers[id(self)] = self
 
     def _close(self, pointer: Any) -> None:

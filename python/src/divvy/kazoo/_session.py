@@ -37,8 +37,12 @@ class _Session:
         if state == KazooState.LOST:  # also when it is stopped
             client, self._client = self._client, None
             kazoo_client = self._kazoo()
-            if client is not None and kazoo_client is not None:
-                threading.Thread(target=client.close, daemon=True).start()  # a listener must not wait
+            if client is None:
+                return
+            if kazoo_client is None or kazoo_client.client_state == "CLOSED":  # stopped: all of ours is gone behind it
+                client.close()
+            else:  # the connection's thread, which is here, has a new session to open
+                threading.Thread(target=client.close, daemon=True).start()
 
     def get(self) -> divvy.Client:
         """Returns the client. Waits while the KazooClient has lost its session and has no other yet."""
