@@ -51,7 +51,8 @@ def partition(name, hosts, arguments):
 
 def start_peers(hosts):
     python = f"{sys.executable} -B {BENCH}"
-    commands = {"kazoo": f"{python}/locks_kazoo.py {hosts}", "divvy.kazoo": f"{python}/locks_kazoo.py {hosts} divvy.kazoo",
+    commands = {"kazoo": f"{python}/locks_kazoo.py {hosts}",
+                "divvy.kazoo": f"{python}/locks_kazoo.py {hosts} divvy.kazoo",
                 "divvy": f"{python}/peers/divvy_locks.py {hosts}"}
     peers = [Peer(name, commands[name]) for name in NAMES]
     for recipe in RECIPES:
@@ -85,7 +86,8 @@ def ratio(run, what, name):
 
 def show(runs, arguments):
     print(f"\n{arguments.members} members, {arguments.items:,} items, a process each; medians of {len(runs)} rounds\n")
-    print("%-36s" % "" + "".join("%13s" % name for name in NAMES) + "%21s%21s" % ("divvy.kazoo / kazoo", "divvy / kazoo"))
+    heads = [f"{name} / kazoo" for name in NAMES[1:]]
+    print("%-36s" % "" + "".join("%13s" % name for name in NAMES) + "".join("%21s" % head for head in heads))
     rows = (("first", "first allocation, s", "%13.3f"), ("join", "join, s", "%13.3f"),
             ("lock", "lock, pairs a second", "%13.0f"), ("semaphore", "semaphore, pairs a second", "%13.0f"))
     for what, words, form in rows:

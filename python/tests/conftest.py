@@ -31,7 +31,8 @@ class Server:
     """A ZooKeeper of these tests' own."""
 
     def __init__(self):
-        out = subprocess.run([LOCAL, "start", "--parent", str(os.getpid())], stdout=subprocess.PIPE, check=True, text=True)
+        out = subprocess.run([LOCAL, "start", "--parent", str(os.getpid())], stdout=subprocess.PIPE, check=True,
+                             text=True)
         self.lines = dict(line.split("=", 1) for line in out.stdout.split())
         self.connect = self.lines["DIVVY_CONNECT"]
         self.dir = self.lines["ZOOKEEPER_LOCAL_DIR"]

@@ -109,7 +109,9 @@ ENDS = {
     "by_an_exception": ("calls.wait(30); raise RuntimeError('wanted')", 1),
     "by_exit": ("calls.wait(30); sys.exit(3)", 3),
     "while_a_callback_exits": (
-        "p = client.partitioner('/{path}-2', ['a'], time_boundary=0, on_state=lambda p, c: (calls.set(), sys.exit(5)))\n"
+        "def leave(p, change):\n"
+        "    calls.set(); sys.exit(5)\n"
+        "p = client.partitioner('/{path}-2', ['a'], time_boundary=0, on_state=leave)\n"
         "calls.wait(30)", 0),
     "with_daemon_threads": (
         "def wait():\n"

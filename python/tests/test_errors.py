@@ -13,7 +13,8 @@ PYTHON = pathlib.Path(__file__).resolve().parents[1]
 
 # Each error of the library has a class of its own in the package, which carries code, name and flags.
 def test_each_error_has_a_class():
-    codes = {name: getattr(lib, name) for name in dir(lib) if re.match("DIVVY_E[A-Z0-9]+$", name) and getattr(lib, name) < 0}
+    names = [name for name in dir(lib) if re.match("DIVVY_E[A-Z0-9]+$", name)]
+    codes = {name: getattr(lib, name) for name in names if getattr(lib, name) < 0}
     assert len(codes) > 20
     for name, code in codes.items():
         error = make_error(code)
@@ -28,7 +29,8 @@ def test_each_error_has_a_class():
 # A code that this package does not know yet is an Error that carries it.
 def test_unknown_code():
     error = make_error(-9999, "what")
-    assert type(error) is divvy.Error and error.code == -9999 and error.name == "DIVVY_EUNKNOWN" and str(error) == "what"
+    assert type(error) is divvy.Error and str(error) == "what"
+    assert (error.code, error.name) == (-9999, "DIVVY_EUNKNOWN")
 
 
 # What Python has a word for is that, too.
@@ -48,9 +50,11 @@ def test_version():
 
 # Every function of the headers is called somewhere in the package, but for those that it has no use for.
 def test_every_function_is_used():
-    unused = {"divvy_assign_round_robin", "divvy_session_state_name", "divvy_partition_state_name", "divvy_holders_skipped"}
+    unused = {"divvy_assign_round_robin", "divvy_session_state_name", "divvy_partition_state_name",
+              "divvy_holders_skipped"}
     text = "".join(path.read_text() for path in (PYTHON / "src").rglob("*.py"))
     # What a class makes of a config's name.
-    used = set(re.findall(r"lib\.(divvy_\w+)", text)) | {name for name in dir(lib) if re.search("_config_init|_options_init", name)}
+    used = set(re.findall(r"lib\.(divvy_\w+)", text))
+    used |= {name for name in dir(lib) if re.search("_config_init|_options_init", name)}
     functions = {name for name in dir(lib) if re.match("divvy_(?!py_)", name)}
     assert functions - used == unused

@@ -60,7 +60,8 @@ NOT_APPLICABLE = {
 
 
 def names(table):
-    return {f"{case}.{name}" for case, found in table.items() for name in (found.split() if isinstance(found, str) else found)}
+    return {f"{case}.{name}" for case, found in table.items()
+            for name in (found.split() if isinstance(found, str) else found)}
 
 
 # Each test of kazoo's suite ends as the tables say, and each stands in one of them.

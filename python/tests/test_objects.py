@@ -181,7 +181,12 @@ def test_party(client, path, shallow):
 # One candidate leads; when asked to step down it can; the next one follows.
 def test_election(client, path):
     asked, elected, leaders = [], [], []
-    first = client.election(path, data="first", on_step_down=lambda election, who: (asked.append(who), election.resign()))
+
+    def resign(election, who):
+        asked.append(who)
+        election.resign()
+
+    first = client.election(path, data="first", on_step_down=resign)
     second = client.election(path, data="second", on_elected=lambda election, token: elected.append(token),
                              on_leader=lambda election, leader: leaders.append(leader and leader.data))
     first.stand()

@@ -101,7 +101,7 @@ class Closer(Destroyer):
         self.done = threading.Event()
 
     def opened(self) -> None:
-        """Makes the interpreter's end wait for this client's. Processes of multiprocessing end in a way of their own."""
+        """Makes the interpreter's end wait for this client's. Processes of multiprocessing have an end of their own."""
         if not _closers and "multiprocessing.util" in sys.modules:
             sys.modules["multiprocessing.util"].Finalize(None, _at_exit, exitpriority=0)
         _closers[id(self)] = self
@@ -138,10 +138,15 @@ class Handle:
         out = ffi.new(f"{self._type} **")
         with _making:
             result = function(out, *arguments)
-            del arguments
+            del arguments  # a pointer is among them, see _check()
             self._check(result)
             self._destroyer = destroyer
             self._pointer = ffi.gc(out[0], destroyer)
+
+    def _make_on(self, client: Any, function: Any, destroy: Any, forget: Any, *arguments: Any) -> None:
+        """Makes the thing on a client."""
+        self._client = client
+        self._make(function, Destroyer(destroy, forget), client._use(), *arguments)
 
     def _forks_match(self) -> bool:
         """Returns whether this is the process that it was made in."""

@@ -88,7 +88,8 @@ class BaseClient(Handle):
                    tls_key_file=tls_key_file, tls_key_password_file=tls_key_password_file,
                    sasl_mechanism=sasl_mechanism, sasl_user=sasl_user, sasl_password_file=sasl_password_file,
                    sasl_service=sasl_service, sasl_host=sasl_host, tokens_checked=int(tokens_checked), user=self._user,
-                   on_log=lib.divvy_py_log, interrupted=lib.divvy_py_interrupted, on_session=lib.divvy_py_session if on_session else None,
+                   on_log=lib.divvy_py_log, interrupted=lib.divvy_py_interrupted,
+                   on_session=lib.divvy_py_session if on_session else None,
                    on_warning=lib.divvy_py_warning if on_warning else None)
         config.set_ms(session_timeout=session_timeout)
         self._closer = Closer()
@@ -162,7 +163,8 @@ class Client(BaseClient):
 
     Callbacks (`on_session`, `on_warning`, `on_log`, and those of all objects on the client) run one at a time, in a
     thread of the library's. What they raise goes to `threading.excepthook`. A waiting call in one raises
-    :class:`Deadlock`. Without `on_log` the lines go to the logger "divvy"; without `on_warning` warnings are such lines.
+    :class:`Deadlock`. Without `on_log` the lines go to the logger "divvy"; warnings are such lines without
+    `on_warning`.
 
     Opening returns at once; `wait_connected()` waits for a server. A client is also a context manager.
     """

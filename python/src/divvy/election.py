@@ -5,7 +5,7 @@ import dataclasses
 from typing import Any, Callable, List, Optional
 
 from divvy._cffi import ffi, lib
-from divvy._core import Config, Destroyer, Handle, callback, milliseconds
+from divvy._core import Config, Handle, callback, milliseconds
 from divvy.errors import Error, make_error
 
 
@@ -30,7 +30,7 @@ class BaseElection(Handle):
                  on_step_down: Optional[Callable[[Any, bytes], object]] = None,
                  on_failed: Optional[Callable[[Any, Error], object]] = None) -> None:
         super().__init__()
-        self._client, self.path = client, path
+        self.path = path
         self._on_elected, self._on_lost, self._on_leader = on_elected, on_lost, on_leader
         self._on_step_down, self._on_failed = on_step_down, on_failed
         config = Config("election_config")
@@ -41,8 +41,8 @@ class BaseElection(Handle):
                    on_leader=lib.divvy_py_leader if on_leader else None,
                    on_step_down=lib.divvy_py_step_down if on_step_down else None,
                    on_failed=lib.divvy_py_election_failed if on_failed else None)
-        self._make(lib.divvy_election_create, Destroyer(lib.divvy_election_destroy, lib.divvy_election_destroy_async),
-                   client._use(), config.c)
+        self._make_on(client, lib.divvy_election_create, lib.divvy_election_destroy,
+                      lib.divvy_election_destroy_async, config.c)
 
     def stand(self) -> None:
         """Stands for election until `resign()`: also after a loss, and on later sessions."""

@@ -5,7 +5,7 @@ import enum
 from typing import Any, Callable, List, Optional
 
 from divvy._cffi import lib
-from divvy._core import Config, Destroyer, Handle, callback, milliseconds
+from divvy._core import Config, Handle, callback, milliseconds
 from divvy.errors import NotHeld
 
 
@@ -26,12 +26,11 @@ class BaseLock(Handle):
                  mode: LockMode = LockMode.EXCLUSIVE, container: bool = False,
                  on_lost: Optional[Callable[[Any], object]] = None) -> None:
         super().__init__()
-        self._client, self.path, self._on_lost = client, path, on_lost
+        self.path, self._on_lost = path, on_lost
         config = Config("lock_config")
         config.set(path=path, identifier=identifier, mode=mode.value, container=int(container), user=self._user,
                    on_lost=lib.divvy_py_lock_lost if on_lost else None)
-        self._make(lib.divvy_lock_create, Destroyer(lib.divvy_lock_destroy, lib.divvy_lock_destroy_async), client._use(),
-                   config.c)
+        self._make_on(client, lib.divvy_lock_create, lib.divvy_lock_destroy, lib.divvy_lock_destroy_async, config.c)
 
     @property
     def held(self) -> bool:

@@ -6,7 +6,7 @@ import enum
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union, overload
 
 from divvy._cffi import ffi, lib
-from divvy._core import Config, Destroyer, Handle, array, callback, encode, find, milliseconds, report, text
+from divvy._core import Config, Handle, array, callback, encode, find, milliseconds, report, text
 from divvy.errors import TimedOut, make_error
 
 
@@ -50,15 +50,27 @@ class Partition(Sequence[Item]):
     def __init__(self, taken: Any) -> None:
         if taken == ffi.NULL:
             raise make_error(lib.DIVVY_ENOMEM)
-        try:
-            self.generation = int(lib.divvy_partition_generation(taken))
-            self.short = bool(lib.divvy_partition_short(taken))
+        self._taken = ffi.gc(taken, lib.divvy_partition_unref)
+        self._items: Optional[Tuple[Item, ...]] = None  # read when somebody asks
+
+    @property
+    def generation(self) -> int:
+        """A number that grows with every change of what is owned."""
+        return int(lib.divvy_partition_generation(self._taken))
+
+    @property
+    def short(self) -> bool:
+        """Whether the share does not fit the session's limits, so that items of it stay unowned."""
+        return bool(lib.divvy_partition_short(self._taken))
+
+    def _all(self) -> Tuple[Item, ...]:
+        if self._items is None:
+            taken = self._taken
             self._items = tuple(
                 Item(text(lib.divvy_partition_item(taken, i)), lib.divvy_partition_token(taken, i),
                      bool(lib.divvy_partition_revoked(taken, i)), bool(lib.divvy_partition_leaving(taken, i)))
-                for i in range(lib.divvy_partition_count(taken)))
-        finally:
-            lib.divvy_partition_unref(taken)
+                for i in range(len(self)))
+        return self._items
 
     @overload
     def __getitem__(self, index: int) -> Item: ...
@@ -67,20 +79,20 @@ class Partition(Sequence[Item]):
     def __getitem__(self, index: slice) -> Sequence[Item]: ...
 
     def __getitem__(self, index: Union[int, slice]) -> Union[Item, Sequence[Item]]:
-        return self._items[index]
+        return self._all()[index]
 
     def __len__(self) -> int:
-        return len(self._items)
+        return int(lib.divvy_partition_count(self._taken))
 
     def __iter__(self) -> Iterator[Item]:
-        return iter(self._items)
+        return iter(self._all())
 
     def items(self) -> List[str]:
         """Returns the names of all items that are not revoked."""
-        return [entry.item for entry in self._items if not entry.revoked]
+        return [entry.item for entry in self._all() if not entry.revoked]
 
     def __repr__(self) -> str:
-        return f"<divvy.Partition {list(self._items)!r}>"
+        return f"<divvy.Partition {list(self._all())!r}>"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,7 +148,7 @@ class BasePartitioner(Handle):
                  on_state: Optional[Callable[[Any, StateChange], object]] = None,
                  on_items: Optional[Callable[[Any, ItemsChange], object]] = None) -> None:
         super().__init__()
-        self._client, self.path = client, path
+        self.path = path
         self._on_state, self._on_items, self._func = on_state, on_items, func
         config = Config("partitioner_config", "init_kazoo" if kazoo else "init")
         config.set(
@@ -153,8 +165,8 @@ class BasePartitioner(Handle):
         config.set_ms(time_boundary=time_boundary, leave_boundary=leave_boundary, settle_max=settle_max,
                       allocate_timeout=allocate_timeout, release_warn=release_warn, round_timeout=round_timeout,
                       rejoin_delay=rejoin_delay, handover_timeout=handover_timeout, prepare_timeout=prepare_timeout)
-        self._make(lib.divvy_partitioner_create,
-                   Destroyer(lib.divvy_partitioner_destroy, lib.divvy_partitioner_destroy_async), client._use(), config.c)
+        self._make_on(client, lib.divvy_partitioner_create, lib.divvy_partitioner_destroy,
+                      lib.divvy_partitioner_destroy_async, config.c)
 
     def _told(self) -> None:
         """Called for each change, before the user's callbacks."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any, List, Optional
 
 from divvy._cffi import ffi, lib
-from divvy._core import NULL, Destroyer, Handle, encode, milliseconds
+from divvy._core import NULL, Handle, encode, milliseconds
 
 
 class BaseParty(Handle):
@@ -14,10 +14,10 @@ class BaseParty(Handle):
 
     def __init__(self, client: Any, path: str, *, identifier: Optional[str] = None, shallow: bool = False) -> None:
         super().__init__()
-        self._client, self.path = client, path
+        self.path = path
         name = NULL if identifier is None else ffi.new("char[]", encode(identifier))
-        self._make(lib.divvy_party_join, Destroyer(lib.divvy_party_destroy, lib.divvy_party_destroy_async), client._use(),
-                   ffi.new("char[]", encode(path)), name, kind_of(shallow))
+        self._make_on(client, lib.divvy_party_join, lib.divvy_party_destroy, lib.divvy_party_destroy_async,
+                      ffi.new("char[]", encode(path)), name, kind_of(shallow))
 
     @property
     def joined(self) -> bool:

@@ -7,7 +7,7 @@ import json
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
 from divvy._cffi import ffi, lib
-from divvy._core import NULL, Config, Destroyer, Handle, callback, encode, milliseconds, text
+from divvy._core import NULL, Config, Handle, callback, encode, milliseconds, text
 from divvy.errors import InvalidArgument
 
 Entry = Dict[str, Any]
@@ -44,15 +44,15 @@ class BaseRegistry(Handle):
                  poll: Optional[float] = None, preserve_share: Optional[float] = None,
                  preserve_settle: Optional[float] = None, preserve_max: Optional[float] = None) -> None:
         super().__init__()
-        self._client, self._on_load = client, on_load
+        self._on_load = on_load
         self._watches: Dict[Optional[str], _Watch] = {}
         config = Config("registry_config")
         config.set(path=path, host=host, pid=pid, nonce=nonce, persistent=int(persistent), heartbeat=int(heartbeat),
                    heartbeat_jitter=heartbeat_jitter, on_load=lib.divvy_py_load if on_load else None,
                    watch_bytes=watch_bytes, preserve_share=preserve_share, user=self._user)
         config.set_ms(poll=poll, preserve_settle=preserve_settle, preserve_max=preserve_max)
-        self._make(lib.divvy_registry_open, Destroyer(lib.divvy_registry_close, lib.divvy_registry_close_async),
-                   client._use(), config.c)
+        self._make_on(client, lib.divvy_registry_open, lib.divvy_registry_close,
+                      lib.divvy_registry_close_async, config.c)
 
     def watch(self, role: Optional[str], on_change: Callable[[Any, ServiceChange], object]) -> None:
         """Keeps a live view of a role, or of all (None), and calls `on_change(registry, ServiceChange)`."""
@@ -166,4 +166,5 @@ def load(registry: BaseRegistry, _pointer: Any, role: Any, id: Any, last: float)
 @callback
 def change(watch: _Watch, _pointer: Any, kind: int, before: Any, after: Any) -> None:
     if not watch.registry._closed:
-        watch._client._dispatch(watch.on_change, watch.registry, ServiceChange(ChangeKind(kind), value_of(before), value_of(after)))
+        told = ServiceChange(ChangeKind(kind), value_of(before), value_of(after))
+        watch._client._dispatch(watch.on_change, watch.registry, told)

@@ -6,7 +6,7 @@ import enum
 from typing import Any, Callable, List, Optional
 
 from divvy._cffi import ffi, lib
-from divvy._core import Config, Destroyer, Handle, callback, milliseconds, text
+from divvy._core import Config, Handle, callback, milliseconds, text
 from divvy.errors import NotHeld
 
 
@@ -40,13 +40,13 @@ class BaseSemaphore(Handle):
                  count: Optional[int] = None, limit_policy: LimitPolicy = LimitPolicy.ERROR, container: bool = False,
                  on_lost: Optional[Callable[[Any], object]] = None) -> None:
         super().__init__()
-        self._client, self.path, self._on_lost, self._count = client, path, on_lost, count or 1
+        self.path, self._on_lost, self._count = path, on_lost, count or 1
         config = Config("semaphore_config")
         config.set(path=path, identifier=identifier, limit=limit, count=count, limit_policy=limit_policy.value,
                    container=int(container), user=self._user,
                    on_lost=lib.divvy_py_semaphore_lost if on_lost else None)
-        self._make(lib.divvy_semaphore_create, Destroyer(lib.divvy_semaphore_destroy, lib.divvy_semaphore_destroy_async),
-                   client._use(), config.c)
+        self._make_on(client, lib.divvy_semaphore_create, lib.divvy_semaphore_destroy,
+                      lib.divvy_semaphore_destroy_async, config.c)
 
     @property
     def held(self) -> bool:

@@ -27,7 +27,7 @@ class Answer(Handle):
         client._answers.add(self)
 
     def done(self, result: int, value: Any = None) -> None:
-        message = text(lib.divvy_client_error(self._client._use())) if result < 0 else ""
+        message = self._explain() if result < 0 else ""
         self._client._dispatch(self._set, result, message, value)
 
     def _set(self, result: int, message: str, value: Any) -> None:
@@ -44,7 +44,7 @@ class Answer(Handle):
             self._client._check(result)
 
     async def get(self, cancel: Callable[[], object], undo: Callable[[], object]) -> Any:
-        """Waits for the answer. Where the waiting task is canceled, the call is too, or undone if that came too late."""
+        """Waits for the answer. Where the waiting task is canceled, so is the call, or else it is undone."""
         try:
             result, message, value = await asyncio.shield(self.future)
         except asyncio.CancelledError:

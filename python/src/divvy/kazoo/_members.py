@@ -81,7 +81,7 @@ class SetPartitioner:
         return self.state == PartitionState.ACQUIRED
 
     def wait_for_acquire(self, timeout: Optional[float] = 30) -> None:
-        """Wait for the set to be partitioned and acquired. Returns at once where it has to be released, or has failed."""
+        """Wait for the set to be partitioned and acquired. Returns at once in RELEASE and FAILURE."""
         try:
             self._partitioner.wait_for_acquire(timeout)
         except divvy.Error:  # the state says which
