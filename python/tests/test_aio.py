@@ -145,7 +145,8 @@ def test_other_recipes(connect, path):
             election = client.election(path + "e", data="a", on_elected=lambda *_: elected.set())
             election.stand()
             await elected.wait()
-            assert await election.leader() == divvy.Leader(election.token, b"a")
+            while await election.leader() != divvy.Leader(election.token, b"a"):
+                await asyncio.sleep(0.005)
             assert await election.candidates() == ["a"]
             registry = client.registry(path + "r")
             changes = registry.changes("web")

@@ -125,7 +125,8 @@ def test_partitioner(client, make_client, path):
                                on_state=lambda _, change: told.append(change))
     first.wait_for_acquire(DEADLINE_S)
     assert sorted(entry.item for entry in first.partition()) == items
-    assert told[-1] == divvy.StateChange(divvy.PartitionState.ALLOCATING, divvy.PartitionState.ACQUIRED)
+    acquired = divvy.StateChange(divvy.PartitionState.ALLOCATING, divvy.PartitionState.ACQUIRED)
+    wait_for(lambda: acquired in told, "on_state")
     gained = {}
     for change in told:
         gained.update(getattr(change, "gained", {}))
@@ -192,7 +193,7 @@ def test_election(client, path):
     first.stand()
     wait_for(lambda: first.leads, "the first leads")
     second.stand()
-    assert second.leader(DEADLINE_S) == divvy.Leader(first.token, b"first")
+    wait_for(lambda: second.leader(DEADLINE_S) == divvy.Leader(first.token, b"first"), "the second knows")
     wait_for(lambda: second.candidates(DEADLINE_S) == ["first", "second"], "both stand")
     second.ask_step_down(DEADLINE_S)
     assert asked == [b"second"]

@@ -58,7 +58,8 @@ __all__ = [
     "Client", "Closed", "ConnectionDown", "Deadlock", "Differs", "Election", "Entry", "Error", "Exhausted", "ForkError",
     "Holder", "InProgress", "Interrupted", "InvalidArgument", "Item", "ItemsChange", "Leader", "LimitPolicy",
     "LimitReached", "Lock", "LockMode", "Member", "NoNode", "NodeExists", "NotEmpty", "NotHeld", "Notice",
-    "OutOfMemory", "Partition", "PartitionState", "Partitioner", "Party", "ProtocolError", "Registry", "ResolveFailed", "RolledBack",
-    "Semaphore", "ServiceChange", "SessionLost", "SessionState", "StateChange", "SystemRefused", "TimedOut", "TooBig", "Unsupported", "View",
-    "WrongState", "assign_rendezvous", "assign_round_robin", "assign_sticky",
+    "OutOfMemory", "Partition", "PartitionState", "Partitioner", "Party", "ProtocolError", "Registry", "ResolveFailed",
+    "RolledBack", "Semaphore", "ServiceChange", "SessionLost", "SessionState", "StateChange", "SystemRefused",
+    "TimedOut", "TooBig", "Unsupported", "View", "WrongState", "assign_rendezvous", "assign_round_robin",
+    "assign_sticky",
 ]
