@@ -25,4 +25,8 @@ class BuildFromHeaders(build_ext):
         super().run()
 
 
-setup(ext_modules=[Extension("divvy._cffi", sources=[], py_limited_api=True)], cmdclass={"build_ext": BuildFromHeaders})
+setup(
+    ext_modules=[Extension("divvy._cffi", sources=[], py_limited_api=True)],
+    cmdclass={"build_ext": BuildFromHeaders},
+    options={"bdist_wheel": {"py_limited_api": "cp310"}},  # one module for all later Pythons
+)

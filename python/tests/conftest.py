@@ -84,7 +84,8 @@ def client(make_client):
 
 @pytest.fixture
 def path(request):
-    return "/" + re.sub(r"\W", "_", request.node.name)
+    """A path of this test's own."""
+    return "/" + re.sub(r"\W", "_", f"{request.node.module.__name__}_{request.node.name}")
 
 
 @pytest.fixture

@@ -90,9 +90,11 @@ class _Contender:
                 if self.cancelled:
                     raise exceptions.CancelledError()
             try:
-                if not blocking:
-                    return bool(thing.try_acquire())
-                thing.acquire(None if deadline is None else max(0.001, deadline - time.monotonic()))
+                if blocking:
+                    thing.acquire(None if deadline is None else max(0.001, deadline - time.monotonic()))
+                elif not thing.try_acquire():
+                    return False
+                session_of(self.client).keep(thing, True)
                 return True
             except (divvy.Closed, divvy.SessionLost):  # the KazooClient's session is over; the next one decides
                 if session_of(self.client).is_current(thing._client):
@@ -104,6 +106,7 @@ class _Contender:
         try:
             if thing is None or thing._client.closed:
                 return False
+            session_of(self.client).keep(thing, False)
             thing.release()
             return True
         except (divvy.NotHeld, divvy.Closed):

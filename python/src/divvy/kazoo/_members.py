@@ -35,10 +35,12 @@ class SetPartitioner:
         strings = all(isinstance(item, str) for item in self._items)
         numbers = all(type(item) is int for item in self._items)
         ruled = partition_func is None and (strings or numbers)
+        self._session = session_of(client)
         self._partitioner = divvy.Partitioner(
-            session_of(client).get(), path if path.startswith("/") else "/" + path, list(self._named), kazoo=True,
+            self._session.get(), path if path.startswith("/") else "/" + path, list(self._named), kazoo=True,
             identifier=identifier, numeric=numbers, time_boundary=time_boundary, func=None if ruled else self._share,
             on_state=lambda _partitioner, _change: self.state_change_event.set())
+        self._session.keep(self, True)
 
     def _share(self, identifier: str, members: List[str], _names: List[str]) -> List[str]:
         if self._partition_func is not None:
@@ -96,6 +98,7 @@ class SetPartitioner:
 
     def finish(self) -> None:
         """Call to release the set and leave the party."""
+        self._session.keep(self, False)
         try:
             self._partitioner.finish(FINISH_S)
         except divvy.Error:  # the nodes go by themselves, or with the session
@@ -130,6 +133,7 @@ class Party:
             if self._party is None or self._party._client is not client:
                 self._party = divvy.Party(client, self.path, identifier=self.data.decode() or None,
                                           shallow=self._shallow)
+                session_of(self.client).keep(self._party, True)
             self._party.members()
 
     def leave(self) -> bool:
@@ -137,6 +141,7 @@ class Party:
         party, self._party = self._party, None
         if party is None:
             return False
+        session_of(self.client).keep(party, False)
         try:
             with as_kazoo():
                 party.leave()

@@ -7,7 +7,7 @@ import re
 import threading
 import time
 import weakref
-from typing import Any, Dict, Iterator, Optional
+from typing import Any, Dict, Iterator, Optional, Set
 
 from kazoo import exceptions
 from kazoo.handlers.threading import SequentialThreadingHandler
@@ -31,11 +31,13 @@ class _Session:
         self._kazoo = weakref.ref(kazoo_client)
         self._lock = threading.Lock()
         self._client: Optional[divvy.Client] = None
+        self._kept: Set[Any] = set()
         kazoo_client.add_listener(self._listen)
 
     def _listen(self, state: str) -> None:
         if state == KazooState.LOST:  # also when it is stopped
             client, self._client = self._client, None
+            self._kept.clear()
             kazoo_client = self._kazoo()
             if client is None:
                 return
@@ -55,6 +57,11 @@ class _Session:
                     return self._client
             time.sleep(RETRY_S)
         raise exceptions.ConnectionClosedError("Connection has been closed")
+
+    def keep(self, thing: Any, wanted: bool) -> None:
+        """Keeps what has a node, until it has none or the session ends: with kazoo, too, a lock of which the program
+        has forgotten the object is held."""
+        (self._kept.add if wanted else self._kept.discard)(thing)
 
     def is_current(self, client: divvy.Client) -> bool:
         """Returns whether the client serves still."""
