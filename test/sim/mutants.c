@@ -25,8 +25,8 @@ static const char *const texts[] = {
 #undef TEXT
 };
 
-/* A history that shows each of them, and how long the search for it took, in seconds on two cores. What random histories
- * hardly ever meet is shown by a test of ../unit/test_plan_rare.c instead, which this program has, too. */
+/* A history that shows each of them, and how long the search for it took, in seconds on two cores. What random
+ * histories hardly ever meet is shown by a test of ../unit/test_plan_rare.c instead, which this program has, too. */
 static const struct {
     uint64_t seed;
     double seconds;
@@ -60,17 +60,17 @@ static const struct {
     [DV_MUTANT_parked_waits_on] = {605, 6.0, SIM_OF_PLANS},
     [DV_MUTANT_note_lost_is_written] = {236, 0.4, SIM_OF_PLANS},
     [DV_MUTANT_given_despite_failure] = {795, 27.5, SIM_OF_PLANS},
-    [DV_MUTANT_other_numbering] = {481, 9.8, SIM_OF_PLANS},
+    [DV_MUTANT_other_numbering] = {809, 16.0, SIM_OF_PLANS},
     [DV_MUTANT_given_of_old_set] = {44, 2.2, SIM_OF_PLANS},
     [DV_MUTANT_kept_under_names] = {102, 1.1, SIM_OF_PLANS},
-    [DV_MUTANT_given_to_any_number] = {277, 3.1, SIM_OF_PLANS},
+    [DV_MUTANT_given_to_any_number] = {363, 3.1, SIM_OF_PLANS},
     [DV_MUTANT_given_to_unready] = {115, 8.8, SIM_OF_PLANS},
     [DV_MUTANT_ready_before_place] = {2, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_ready_outlives_place] = {2, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_leaving_outlives_place] = {2, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_leave_unheard] = {0, 0, SIM_OF_PLANS, "test_leave_unheard"},
     [DV_MUTANT_leave_mark_lost] = {12283282, 0.1, SIM_OF_PLANS},
-    [DV_MUTANT_patience_without_end] = {15, 0.2, SIM_OF_PLANS},
+    [DV_MUTANT_patience_without_end] = {2, 0.2, SIM_OF_PLANS},
     [DV_MUTANT_gone_taker_awaited] = {2, 0.5, SIM_OF_PLANS},
     [DV_MUTANT_patience_runs_on] = {172, 11.3, SIM_OF_PLANS},
     [DV_MUTANT_withdrawn_silent] = {40094854, 0.1, SIM_OF_PLANS},
@@ -82,7 +82,7 @@ static const struct {
     [DV_MUTANT_note_change_unheard] = {17, 0.3, SIM_OF_PLANS},
     [DV_MUTANT_back_is_revoked] = {278, 0.6, SIM_OF_PLANS},
     [DV_MUTANT_left_unreleased] = {2, 0.1, SIM_OF_PLANS},
-    [DV_MUTANT_any_namesake] = {12013, 92.0, SIM_OF_PLANS},
+    [DV_MUTANT_any_namesake] = {0, 0, SIM_OF_PLANS, "test_any_namesake"},
     [DV_MUTANT_token_of_sequence] = {1, 0.1, SIM_OF_POOLS},
     [DV_MUTANT_kazoo_without_look] = {5, 0.3, SIM_OF_POOLS},
     [DV_MUTANT_kazoo_works_on] = {5, 0.4, SIM_OF_POOLS},

@@ -12,9 +12,9 @@ static void open_pool(pool *l) {
     settle(l);
 }
 
-/* T8: a member without items leaves, and its connection breaks when it has written the plan without it. Somebody has come
- * and gone before it is back, so that it waits for the party to settle again. When that has, nothing else is under way:
- * it has to see by itself that it is done. Mutant leave_unheard. */
+/* T8: a member without items leaves, and its connection breaks when it has written the plan without it. Somebody has
+ * come and gone before it is back, so that it waits for the party to settle again. When that has, nothing else is
+ * under way: it has to see by itself that it is done. Mutant leave_unheard. */
 TEST(test_leave_unheard) {
     static const char visitor[] = "/pool/party/visitor";
     pool l;
@@ -88,6 +88,50 @@ TEST(test_plan_newer_concluded) {
         divvy_testing_run(l.ensemble, 5000);
         assert_false(all_acquired(&l));
         settle(&l); /* a minute later */
+        pool_close(&l);
+    }
+}
+
+static member *add_static(pool *l, size_t n, const char *identifier, uint32_t weight) {
+    divvy_partitioner_config config;
+    member_config(l, &config);
+    config.identifier = identifier;
+    config.static_membership = 1;
+    config.weight = weight;
+    return add(l, n, &config);
+}
+
+static size_t share_of(const member *m) {
+    divvy_partition *share = divvy_partitioner_partition(m->partitioner);
+    size_t count = divvy_partition_count(share);
+    divvy_partition_unref(share);
+    return count;
+}
+
+/* T1, D12: an owner that has read none of several nodes of the next owner's identifier finds out which is the newest,
+ * and so does not wait for a process that is dead. Their names, by which they are listed, are in no order. Mutant
+ * any_namesake. */
+TEST(test_any_namesake) {
+    enum { FIRST, AGAIN, LATE, RESTARTS = 5 };
+    for (size_t restarts = 1; restarts <= RESTARTS; restarts++) {
+        pool l;
+        pool_open(&l, ITEMS);
+        member *first = add_static(&l, FIRST, "a", 1000);
+        for (size_t n = 0; n < restarts; n++) {
+            add_static(&l, AGAIN, "b", 0);
+            divvy_testing_run(l.ensemble, 500);
+            assert_int_equal(divvy_testing_crash_client(l.ensemble, l.members[AGAIN].client), 0);
+            forget_client(&l.members[AGAIN]);
+        }
+        member *newest = add_static(&l, AGAIN, "b", 0);
+        divvy_testing_run(l.ensemble, 1000);
+        member *late = add_static(&l, LATE, "z", 1000);
+        divvy_testing_run(l.ensemble, 1000);
+        assert_int_equal(share_of(late), ITEMS / 2);
+        assert_int_equal(divvy_partitioner_set_weight(first->partitioner, 500), 0);
+        assert_int_equal(divvy_partitioner_set_weight(newest->partitioner, 1000), 0);
+        divvy_testing_run(l.ensemble, 1000);
+        assert_int_equal(share_of(newest), 2 * ITEMS / 5);
         pool_close(&l);
     }
 }
