@@ -37,6 +37,7 @@ struct dv_handover {
     bool dirty;       /* our note says something else than is true */
     int64_t write_at; /* from then on it may be written for that alone */
     dv_event go;      /* posted while there may be something to write */
+    int64_t gave_at;  /* something by it, last; 0: never */
     bool go_posted;
     dv_timer timer;
 };
@@ -51,6 +52,8 @@ void dv_handover_named(void *partitioner, const char *node, int64_t now);
 /* Our node in the party is gone, or no longer ours. */
 void dv_handover_unnamed(divvy_partitioner *p, int64_t now);
 void dv_handover_connected(divvy_partitioner *p);
+/* The same of a member that ends: its note stays for a moment more, if it has just given something. */
+void dv_handover_ended(divvy_partitioner *p, int64_t now);
 /* Returns whether all notes of ours are gone. */
 bool dv_handover_at_rest(const divvy_partitioner *p);
 /* A plan is in force. mine[i]: it gives us item i of the set that is dealt, which is its set. owners[i]: the node of
