@@ -375,9 +375,10 @@ void dv_handover_namesakes(divvy_partitioner *p, const char *const *nodes, size_
 }
 
 void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *const *owners, const char *const *before,
-                      bool party_is_older, int64_t now) {
+                      bool party_is_older, int64_t mzxid, int64_t now) {
     struct dv_handover *h = p->handover;
     if (!h) return;
+    h->plan_mzxid = mzxid;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         if (dv_item_at(p, i)->dealt) continue;
         forget_taker(dv_item_at(p, i));
