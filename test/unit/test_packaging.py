@@ -101,6 +101,13 @@ class Conan(unittest.TestCase):
             self.assertEqual(said.strip(), VERSION)
 
 
+class Page(unittest.TestCase):
+    def test_version(self):
+        """The man page is of this release."""
+        page = (ROOT / "docs" / "man" / "divvy.1").read_text()
+        self.assertEqual(re.search(r'^\.TH .* "divvy ([\d.]+)"', page, re.MULTILINE).group(1), VERSION)
+
+
 class Vcpkg(unittest.TestCase):
     def test_manifest(self):
         """The manifest has the fields of one, and the version of the release; its dependencies are sorted."""
