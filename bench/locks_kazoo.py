@@ -2,7 +2,8 @@
 """kazoo's Lock and Semaphore: pairs of acquire and release, and hand-overs. SPDX-License-Identifier: Apache-2.0
 
 usage: locks_kazoo.py HOSTS [divvy.kazoo], and commands as in locks_peer.h. A hand-over is the time from the call of
-release until acquire has returned in the thread of the next one; all threads are on one client. With "divvy.kazoo" the recipes are those of divvy's stand-in.
+release until acquire has returned in the thread of the next one; all threads are on one client. With "divvy.kazoo" the
+recipes are those of divvy's stand-in.
 """
 import json
 import logging

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """divvy's Lock and Semaphore from Python: pairs of acquire and release. SPDX-License-Identifier: Apache-2.0
 
-usage: divvy_locks.py HOSTS, and commands as in ../locks_peer.h, of which it knows `pairs`.
+usage: divvy_locks.py HOSTS, and the command `pairs` of ../locks_peer.h.
 """
 import json
 import sys

@@ -48,7 +48,7 @@ def test_lock_beside_kazoos(plain, path):
     assert ours.release() is False
 
 
-# Members of kazoo's and of divvy's divide one pool, items of which are integers, by kazoo's rule.
+# Members of kazoo's and of divvy's divide a pool of integers by kazoo's rule.
 def test_mixed_pool(plain, path):
     ours = SetPartitioner(plain, path, set=range(12), time_boundary=0.1, identifier="a")
     theirs = kazoo.recipe.partitioner.SetPartitioner(plain, path, set=range(12), time_boundary=0.1, identifier="b")

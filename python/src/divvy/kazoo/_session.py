@@ -59,8 +59,8 @@ class _Session:
         raise exceptions.ConnectionClosedError("Connection has been closed")
 
     def keep(self, thing: Any, wanted: bool) -> None:
-        """Keeps what has a node, until it has none or the session ends: with kazoo, too, a lock of which the program
-        has forgotten the object is held."""
+        """Keeps what has a node, until it has none or the session ends. With kazoo, too, a lock is held although the
+        program has forgotten the object."""
         (self._kept.add if wanted else self._kept.discard)(thing)
 
     def is_current(self, client: divvy.Client) -> bool:
