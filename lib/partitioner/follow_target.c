@@ -241,7 +241,7 @@ static void tell_handover(dv_follower *f, source s, const uint8_t *mine, int64_t
         leave_out_own(f, before, items);
         read_takers(f, mine);
         dv_handover_namesakes(p, namesakes, list_namesakes(f, namesakes));
-        dv_handover_plan(p, mine, owners, before, party_is_older(f), now);
+        dv_handover_plan(p, mine, owners, before, party_is_older(f), plan_of(f)->mzxid, now);
     } else {
         dv_handover_no_plan(p);
     }
