@@ -6,9 +6,9 @@
 #define DIVVY_DIVVY_H
 
 #define DIVVY_VERSION_MAJOR 0
-#define DIVVY_VERSION_MINOR 1
+#define DIVVY_VERSION_MINOR 2
 #define DIVVY_VERSION_PATCH 0
-#define DIVVY_VERSION "0.1.0"
+#define DIVVY_VERSION "0.2.0"
 
 #include "divvy/assign.h"
 #include "divvy/client.h"

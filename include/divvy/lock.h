@@ -95,15 +95,17 @@ DIVVY_API int divvy_lock_create(divvy_lock **out, divvy_client *client, const di
  * @return 0 when the lock is held, or
  *   DIVVY_ETIMEDOUT  the time has passed
  *   DIVVY_EBUSY      timeout_ms is 0, and somebody is before us
- *   DIVVY_EALREADY   this object holds the lock, or another acquire of it waits; nothing changed. Locks are not
- *                    re-entrant
- *   DIVVY_ECANCELED  divvy_lock_cancel() was called meanwhile
+ *   DIVVY_EALREADY   this object holds the lock; nothing changed. Locks are not re-entrant
+ *   DIVVY_EINPROGRESS  another acquire of this object waits; nothing changed
+ *   DIVVY_ECANCELED  divvy_lock_cancel() was called for it
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_ECLOSED    the client was closed, or the lock destroyed, meanwhile
  *   DIVVY_ELOST      the session is lost, and there is no other (attached clients)
  *   DIVVY_EAUTH      the servers refused the credentials
  *   DIVVY_EACCES     the access list of the path denies creating, reading, or deleting
- *   DIVVY_ELIMIT     no room for one more ephemeral node in the session's budget (a try: or for one more watch); or the
- *                    path's sequence numbers are used up (docs/protocol.md, N6): delete the path while nobody contends
+ *   DIVVY_ELIMIT     no room for one more ephemeral node in the session's budget (a try: or for one more watch)
+ *   DIVVY_EEXHAUSTED  the path's sequence numbers are used up (docs/protocol.md, N6): delete the path while nobody
+ *                    contends
  *   DIVVY_ENOENT     the path is deleted as often as it is made; or it lies below a chroot that does not exist
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_ESTATE     the lock is being destroyed
@@ -136,8 +138,8 @@ DIVVY_API int divvy_lock_try_acquire(divvy_lock *lock);
  * @param timeout_ms as divvy_lock_acquire()
  * @param done       not NULL
  * @param user       handed to done
- * @return 0, or DIVVY_EALREADY, DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ELIMIT, DIVVY_ESTATE, DIVVY_EINVAL,
- *   DIVVY_ENOMEM, DIVVY_EFORK as divvy_lock_acquire()
+ * @return 0, or DIVVY_EALREADY, DIVVY_EINPROGRESS, DIVVY_ECANCELED, DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH,
+ *   DIVVY_ELIMIT, DIVVY_ESTATE, DIVVY_EINVAL, DIVVY_ENOMEM, DIVVY_EFORK as divvy_lock_acquire()
  */
 DIVVY_API int divvy_lock_acquire_async(divvy_lock *lock, int64_t timeout_ms,
                                        void (*done)(divvy_lock *lock, int result, void *user), void *user);
@@ -155,13 +157,28 @@ DIVVY_API int divvy_lock_acquire_async(divvy_lock *lock, int64_t timeout_ms,
 DIVVY_API int divvy_lock_release(divvy_lock *lock);
 
 /**
- * Ends the acquire that waits, in whatever thread: with DIVVY_ECANCELED. Where none waits this does nothing, neither
- * now nor to a later acquire; a lock that is held stays so.
+ * Returns the number of the acquire that waits, or else of the next one, for divvy_lock_cancel(). The numbers begin
+ * at 1. Each call of an acquire takes the next, whatever becomes of it, but for one that ends with DIVVY_EINPROGRESS,
+ * DIVVY_EINVAL, DIVVY_EDEADLK, DIVVY_EFORK, or without memory for an asynchronous one.
+ *
+ * A thread that may be told to stop reads the number, then acquires; who stops it cancels that number. Such a cancel is
+ * not lost when it comes before the acquire has begun, and ends no other acquire when it comes late.
  *
  * Thread: any, callbacks included.
+ * @return 0 for NULL, and in the child of a fork
+ */
+DIVVY_API uint64_t divvy_lock_attempt_id(const divvy_lock *lock);
+
+/**
+ * Ends an acquire, in whatever thread: with DIVVY_ECANCELED. One that waits ends at once. One that has not begun ends
+ * when it is called; where it is asynchronous the call returns DIVVY_ECANCELED, and `done` is not called. Otherwise
+ * this does nothing, neither now nor to a later acquire; a lock that is held stays so.
+ *
+ * Thread: any, callbacks included.
+ * @param attempt_id from divvy_lock_attempt_id(); 0: whichever waits now
  * @return 0, or DIVVY_EINVAL (lock is NULL), DIVVY_EFORK
  */
-DIVVY_API int divvy_lock_cancel(divvy_lock *lock);
+DIVVY_API int divvy_lock_cancel(divvy_lock *lock, uint64_t attempt_id);
 
 /**
  * Returns whether the lock is held now, by the session clock. Cheap: no request, no waiting. Thread: any, callbacks
@@ -188,6 +205,7 @@ DIVVY_API int64_t divvy_lock_token(const divvy_lock *lock);
  *   DIVVY_ETIMEDOUT  no answer in time
  *   DIVVY_EACCES     the access list denies reading
  *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED  the client has ended
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     an argument is NULL, or timeout_ms below -1

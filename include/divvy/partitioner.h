@@ -248,7 +248,8 @@ DIVVY_API uint64_t divvy_partitioner_state_id(const divvy_partitioner *p);
  *
  * No change is missed if the number was read before all else that was looked at: a change after that ends the wait at
  * once. Items that are gained in DIVVY_ALLOCATING do not change the number. So wait no longer than these may lie idle:
- * 100 ms costs ten short turns a second. A signal does not end the wait.
+ * 100 ms costs ten short turns a second. A signal ends the wait only where `interrupted` of the client's config says
+ * so.
  *
  * Thread: any; drives the loop itself in manual mode.
  * @param since_state_id from divvy_partitioner_state_id()
@@ -256,6 +257,7 @@ DIVVY_API uint64_t divvy_partitioner_state_id(const divvy_partitioner *p);
  * @return 0, or
  *   DIVVY_ETIMEDOUT  the number was the same until the time was over
  *   DIVVY_ECLOSED    the client was closed
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     p is NULL, or timeout_ms below -1
@@ -270,6 +272,7 @@ DIVVY_API int divvy_partitioner_wait_change(divvy_partitioner *p, uint64_t since
  *   DIVVY_ETIMEDOUT  still DIVVY_ALLOCATING when the time was over
  *   DIVVY_ESTATE     DIVVY_RELEASE or DIVVY_FAILURE: see divvy_partitioner_state()
  *   DIVVY_ECLOSED    the client was closed
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     p is NULL, or timeout_ms below -1
@@ -364,6 +367,7 @@ DIVVY_API divvy_partition *divvy_partitioner_to_prepare(divvy_partitioner *p);
  *   DIVVY_ETIMEDOUT  not all deletes were confirmed in time
  *   DIVVY_ELOST      the session is lost: the servers delete the nodes
  *   DIVVY_ECLOSED    the client was closed
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback with a timeout_ms other than 0
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     p is NULL, or timeout_ms below -1
@@ -405,6 +409,7 @@ enum {
  *   DIVVY_ECLOSED    the client was closed
  *   DIVVY_ESTATE     with DIVVY_LEAVE_WORKING: the member has failed; stop all work, then call finish()
  *   another error    with DIVVY_LEAVE_WORKING: the member failed meanwhile, by divvy_partitioner_failure(); likewise
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback with a timeout_ms other than 0
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     p is NULL, timeout_ms below -1, or flags has others

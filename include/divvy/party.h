@@ -55,6 +55,7 @@ DIVVY_API int divvy_party_join(divvy_party **out, divvy_client *client, const ch
  *   DIVVY_EACCES     the access list denies creating or reading
  *   DIVVY_ESTATE     the party was left
  *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED  the client has ended
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     an argument is NULL, or timeout_ms below -1
@@ -69,6 +70,7 @@ DIVVY_API int divvy_party_members(divvy_party *party, divvy_strings **out, int64
  *   DIVVY_ETIMEDOUT  the deletion was not confirmed in time
  *   DIVVY_ELOST      the session is lost, and the servers delete the node
  *   DIVVY_ECLOSED    the client was closed
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     party is NULL, or timeout_ms below -1

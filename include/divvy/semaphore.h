@@ -109,14 +109,18 @@ DIVVY_API int divvy_semaphore_create(divvy_semaphore **out, divvy_client *client
  * @return 0 when the slots are held, or
  *   DIVVY_ETIMEDOUT  the time has passed
  *   DIVVY_EBUSY      timeout_ms is 0, and too few slots are free, or somebody is before us
- *   DIVVY_EALREADY   this object holds slots, or another acquire of it waits; nothing changed
- *   DIVVY_ELIMIT     the pool has another limit (DIVVY_LIMIT_ERROR); or `count` is more than its limit, which may have
- *                    been lowered while we waited; divvy_client_error() tells both numbers. Also: no room for one more
- *                    ephemeral node in the session's budget (a try: or for watches)
+ *   DIVVY_EALREADY   this object holds slots; nothing changed
+ *   DIVVY_EINPROGRESS  another acquire of this object waits; nothing changed
+ *   DIVVY_EDIFFERS   the pool has another limit (DIVVY_LIMIT_ERROR); divvy_client_error() tells both numbers
+ *   DIVVY_E2BIG      `count` is more than the pool's limit, which may have been lowered while we waited; likewise
+ *   DIVVY_ELIMIT     no room for one more ephemeral node in the session's budget (a try: or for watches)
+ *   DIVVY_EEXHAUSTED  the sequence numbers of the queue are used up (docs/protocol.md, N6): delete it while nobody
+ *                    contends
  *   DIVVY_EPROTO     the data of the pool are not empty, and no number
  *   DIVVY_ESTATE     `count` is more than 1 while a kazoo process holds or waits, as it would count ours as one; or the
  *                    semaphore is being destroyed
- *   DIVVY_ECANCELED  divvy_semaphore_cancel() was called meanwhile
+ *   DIVVY_ECANCELED  divvy_semaphore_cancel() was called for it
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_ECLOSED    the client was closed, or the semaphore destroyed, meanwhile
  *   DIVVY_ELOST      the session is lost, and there is no other (attached clients)
  *   DIVVY_EAUTH      the servers refused the credentials
@@ -152,8 +156,8 @@ DIVVY_API int divvy_semaphore_try_acquire(divvy_semaphore *semaphore);
  * @param timeout_ms as divvy_semaphore_acquire()
  * @param done       not NULL
  * @param user       handed to done
- * @return 0, or DIVVY_EALREADY, DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ELIMIT, DIVVY_ESTATE, DIVVY_EINVAL,
- *   DIVVY_ENOMEM, DIVVY_EFORK as divvy_semaphore_acquire()
+ * @return 0, or DIVVY_EALREADY, DIVVY_EINPROGRESS, DIVVY_ECANCELED, DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH,
+ *   DIVVY_ELIMIT, DIVVY_ESTATE, DIVVY_EINVAL, DIVVY_ENOMEM, DIVVY_EFORK as divvy_semaphore_acquire()
  */
 DIVVY_API int divvy_semaphore_acquire_async(divvy_semaphore *semaphore, int64_t timeout_ms,
                                             void (*done)(divvy_semaphore *semaphore, int result, void *user),
@@ -172,13 +176,28 @@ DIVVY_API int divvy_semaphore_acquire_async(divvy_semaphore *semaphore, int64_t 
 DIVVY_API int divvy_semaphore_release(divvy_semaphore *semaphore);
 
 /**
- * Ends the acquire that waits, in whatever thread: with DIVVY_ECANCELED. Where none waits this does nothing, neither
- * now nor to a later acquire; slots that are held stay so.
+ * Returns the number of the acquire that waits, or else of the next one, for divvy_semaphore_cancel(). The numbers
+ * begin at 1. Each call of an acquire takes the next, whatever becomes of it, but for one that ends with
+ * DIVVY_EINPROGRESS, DIVVY_EINVAL, DIVVY_EDEADLK, DIVVY_EFORK, or without memory for an asynchronous one.
+ *
+ * A thread that may be told to stop reads the number, then acquires; who stops it cancels that number. Such a cancel is
+ * not lost when it comes before the acquire has begun, and ends no other acquire when it comes late.
  *
  * Thread: any, callbacks included.
+ * @return 0 for NULL, and in the child of a fork
+ */
+DIVVY_API uint64_t divvy_semaphore_attempt_id(const divvy_semaphore *semaphore);
+
+/**
+ * Ends an acquire, in whatever thread: with DIVVY_ECANCELED. One that waits ends at once. One that has not begun ends
+ * when it is called; where it is asynchronous the call returns DIVVY_ECANCELED, and `done` is not called. Otherwise
+ * this does nothing, neither now nor to a later acquire; slots that are held stay so.
+ *
+ * Thread: any, callbacks included.
+ * @param attempt_id from divvy_semaphore_attempt_id(); 0: whichever waits now
  * @return 0, or DIVVY_EINVAL (semaphore is NULL), DIVVY_EFORK
  */
-DIVVY_API int divvy_semaphore_cancel(divvy_semaphore *semaphore);
+DIVVY_API int divvy_semaphore_cancel(divvy_semaphore *semaphore, uint64_t attempt_id);
 
 /**
  * Returns whether slots are held now, by the session clock. Cheap: no request, no waiting. Thread: any, callbacks
@@ -212,7 +231,7 @@ DIVVY_API int divvy_semaphore_slot_at(const divvy_semaphore *semaphore, uint32_t
  * Changes the limit of the pool, for all that use it, by compare-and-set. The head of the queue is woken.
  *
  * From then on this object's own limit is the new one too. No slot is taken from a holder. A waiting acquire that wants
- * more slots than the new limit ends with DIVVY_ELIMIT when its turn has come.
+ * more slots than the new limit ends with DIVVY_E2BIG when its turn has come.
  * Thread: any, but not inside a callback; drives the loop itself in manual mode.
  * @param limit      1 to INT32_MAX
  * @param timeout_ms -1: for ever
@@ -222,6 +241,7 @@ DIVVY_API int divvy_semaphore_slot_at(const divvy_semaphore *semaphore, uint32_t
  *   DIVVY_EPROTO     the data of the pool are not empty, and no number
  *   DIVVY_EACCES     the access list denies it
  *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED  the client has ended
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     semaphore is NULL, limit is 0 or above INT32_MAX, or timeout_ms below -1
@@ -244,6 +264,7 @@ typedef struct divvy_holders divvy_holders;
  *   DIVVY_ETIMEDOUT  no answer in time
  *   DIVVY_EACCES     the access list denies reading
  *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED  the client has ended
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     an argument is NULL, or timeout_ms below -1

@@ -25,7 +25,7 @@ typedef struct {
 void dv_histogram_add_us(dv_histogram *histogram, int64_t time_us);
 /* Counts one time in milliseconds, of at most DV_TIME_MAX_MS. */
 void dv_histogram_add_ms(dv_histogram *histogram, int64_t time_ms);
-/* Adds all that another one of the same scale has counted. */
+/* Adds all that another of the same scale has counted. */
 void dv_histogram_merge(dv_histogram *to, const dv_histogram *from);
 uint64_t dv_histogram_count(const dv_histogram *histogram);
 

@@ -91,20 +91,29 @@ static void drop(dv_callback *call) {
     if (object) dv_object_unref(object);
 }
 
+/* Runs it without the client lock. What it says is not said to a call that the user is inside of. */
+static void run(divvy_client *client, dv_callback *call) {
+    dv_message said;
+    client->in_callback = true;
+    client->callback_caller = pthread_self();
+    dv_client_unlock(client);
+    dv_message_begin(&said);
+    call->call(call);
+    dv_message_end(&said);
+    dv_client_lock(client);
+    assert(client->in_callback);
+    client->in_callback = false;
+}
+
 bool dv_callback_run_one(divvy_client *client) {
     if (client->in_callback) return false; /* Another thread runs one; they are serialised. */
     dv_callback *call = take(client);
     if (!call) return false;
     if (!(call->object && call->object->destroyed)) {
         if (call->starting) call->starting(call);
-        client->in_callback = true;
-        client->callback_caller = pthread_self();
         client->callback_object = call->object;
-        dv_client_unlock(client);
-        call->call(call);
-        dv_client_lock(client);
-        assert(client->in_callback && client->callback_object == call->object);
-        client->in_callback = false;
+        run(client, call);
+        assert(client->callback_object == call->object);
         client->callback_object = NULL;
         dv_client_changed(client);
         pthread_cond_broadcast(&client->changed);
@@ -127,14 +136,7 @@ void *dv_callback_thread(void *context) {
 
 void dv_callback_drop_all(divvy_client *client) {
     for (dv_callback *call; (call = take(client));) {
-        if (call->always) {
-            client->in_callback = true;
-            client->callback_caller = pthread_self();
-            dv_client_unlock(client);
-            call->call(call);
-            dv_client_lock(client);
-            client->in_callback = false;
-        }
+        if (call->always) run(client, call);
         drop(call);
     }
 }

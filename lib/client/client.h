@@ -165,6 +165,8 @@ void dv_client_lock(divvy_client *client);
 void dv_client_unlock(divvy_client *client);
 /* dv_client_lock() for a public call: 0 with the client lock held, or DIVVY_EINVAL (NULL), DIVVY_EFORK without it. */
 int dv_client_enter(divvy_client *client);
+/* The same for a public call that returns no error: it leaves the thread's message as it was. */
+bool dv_client_enter_quietly(divvy_client *client);
 /* Something changed that a waiting call may look at. */
 static inline void dv_client_changed(divvy_client *client) {
     client->something_changed = true;
@@ -172,7 +174,8 @@ static inline void dv_client_changed(divvy_client *client) {
 static inline int64_t dv_client_now(const divvy_client *client) {
     return dv_znode_now_ms(client->znode);
 }
-/* With the client lock held: until `met` says yes. 0, DIVVY_ETIMEDOUT, DIVVY_EDEADLK, DIVVY_ECLOSED (`met` first). */
+/* With the client lock held: until `met` says yes. 0, DIVVY_ETIMEDOUT, DIVVY_EINTERRUPTED, DIVVY_EDEADLK, DIVVY_ECLOSED
+ * (`met` first). */
 int dv_client_wait(divvy_client *client, int64_t timeout_ms, bool (*met)(void *context), void *context);
 /* Manual mode, with the client lock held: waits until this thread may drive the loop. Returns false when the deadline
  * passed before, or the client closes. */

@@ -133,7 +133,8 @@ static const char **nodes_by_slot(const dv_follower *f, const dv_plan *plan) {
     return nodes;
 }
 
-/* Fills in, for each item of the plan that is in force, the node of its owner by `plan`. */
+/* Fills in, for each item of the plan that is in force, the node of its owner by `plan`; dv_nobody where the plan has
+ * none for it. */
 static bool list_owners(const dv_follower *f, const dv_plan *plan, const char **out) {
     const dv_plan_set *set = plan_of(f)->set;
     const char **nodes = plan ? nodes_by_slot(f, plan) : NULL;
@@ -141,7 +142,7 @@ static bool list_owners(const dv_follower *f, const dv_plan *plan, const char **
     for (size_t i = 0, k = 0; plan && i < set->count; i++) {
         while (k < plan->set->count && strcmp(plan->set->names[k], set->names[i]) < 0) k++;
         bool has = k < plan->set->count && strcmp(plan->set->names[k], set->names[i]) == 0;
-        if (has && plan->owners[k] != DV_PLAN_NO_SLOT) out[i] = nodes[plan->owners[k]];
+        if (has) out[i] = plan->owners[k] == DV_PLAN_NO_SLOT ? dv_nobody : nodes[plan->owners[k]];
     }
     free((void *)nodes);
     return true;

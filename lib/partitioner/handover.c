@@ -19,6 +19,8 @@ enum {
     CUT_GAP_MS = 1000,    /* where not all fits, and more may fit by then */
 };
 
+const char dv_nobody[] = "";
+
 bool dv_handover_can(const divvy_partitioner *p) {
     const struct dv_handover *h = p->handover;
     bool takes_part = p->life == DV_LIFE_TAKING_PART || p->life == DV_LIFE_HANDING_OVER;
@@ -332,7 +334,7 @@ static void expect(struct dv_handover *h, dv_item *item, const char *before, int
     forget_taker(item);
     if (item->wanted || item->held || item->place) return;
     item->awaited_since = now;
-    item->former = before ? dv_notes_want(h->others, before) : NULL;
+    item->former = before && before != dv_nobody ? dv_notes_want(h->others, before) : NULL;
     dv_take_choose_giver(item);
 }
 
@@ -344,8 +346,10 @@ static void give(struct dv_handover *h, dv_item *item, const char *owner, bool p
         return;
     }
     if (item->away_since == 0) item->away_since = now;
-    if (owner) item->taker = dv_notes_want(h->others, owner); /* else it has gone, and the next plan says who comes */
-    item->taker_awaited = !item->taker && party_is_older;
+    bool nobody = owner == dv_nobody;
+    if (nobody) item->taker = NULL;
+    else if (owner) item->taker = dv_notes_want(h->others, owner); /* else it has gone; the next plan says who comes */
+    item->taker_awaited = !nobody && !item->taker && party_is_older;
 }
 
 void dv_handover_namesakes(divvy_partitioner *p, const char *const *nodes, size_t count) {

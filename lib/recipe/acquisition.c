@@ -86,6 +86,7 @@ void dv_acquisition_finish(dv_acquisition *a, int result) {
     assert(acquire && !acquire->ended);
     count_answered(a, result);
     a->acquire = NULL;
+    a->attempt++;
     dv_timer_cancel(&a->deadline_timer);
     if (result != 0) give_up(a);
     acquire->result = result;
@@ -277,6 +278,7 @@ void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acqui
     a->recipe = recipe;
     a->path = path;
     a->tells_loss = tells_loss;
+    a->attempt = 1;
     a->deadline_timer.fire = on_deadline;
     a->listener = (dv_listener){.hear = hear, .context = a};
     dv_object_init(&a->object, client, release);
@@ -286,28 +288,36 @@ void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acqui
 
 void dv_acquisition_destroy(dv_acquisition *a) {
     divvy_client *client = a->object.client;
-    if (dv_client_forked(client)) return;
+    dv_message said;
+    if (!dv_client_enter_quietly(client)) return;
     dv_client_ref(client);
-    dv_client_lock(client);
+    dv_message_begin(&said);
     a->ending = true;
     withdraw(a);
     dv_unlisten(client, &a->listener);
     dv_object_wait_for_dones(&a->object);
     dv_object_destroy(&a->object);
     dv_client_unlock(client);
+    dv_message_end(&said);
     dv_client_unref(client);
 }
 
 /* ---- acquire ---- */
 
-static int begin(dv_acquisition *a, dv_acquire *acquire, int64_t timeout_ms) {
+/* Returns why an acquire cannot begin, or 0. None is under way. */
+static int why_not(dv_acquisition *a) {
     divvy_client *client = a->object.client;
     int end = dv_client_end_error(client);
     if (a->ending) return DIVVY_ESTATE;
     if (end) return end;
     if (atomic_load(&a->token) && !dv_client_alive_at(client, dv_client_now(client)))
         lose(a, "the session's deadline has passed");
-    if (atomic_load(&a->token) || a->acquire) return DIVVY_EALREADY;
+    if (atomic_load(&a->token)) return DIVVY_EALREADY;
+    return a->attempt_canceled ? DIVVY_ECANCELED : 0;
+}
+
+static int start(dv_acquisition *a, dv_acquire *acquire, int64_t timeout_ms) {
+    divvy_client *client = a->object.client;
     acquire->acquisition = a;
     acquire->is_try = timeout_ms == 0;
     a->acquire = acquire;
@@ -315,6 +325,16 @@ static int begin(dv_acquisition *a, dv_acquire *acquire, int64_t timeout_ms) {
     int error = may_take(a) ? take(a) : 0;
     if (error) a->acquire = NULL;
     else count_asked(a, dv_client_now(client));
+    return error;
+}
+
+/* One that cannot begin has had its number all the same: a cancel that comes late is for nobody else. */
+static int begin(dv_acquisition *a, dv_acquire *acquire, int64_t timeout_ms) {
+    if (a->acquire) return a->ending ? DIVVY_ESTATE : DIVVY_EINPROGRESS;
+    int error = why_not(a);
+    if (!error) error = start(a, acquire, timeout_ms);
+    a->attempt_canceled = false;
+    if (error) a->attempt++;
     return error;
 }
 
@@ -358,17 +378,14 @@ int dv_acquisition_begin(dv_acquisition *a, int64_t timeout_ms, void (*done)(voi
         acquire->user = user;
         error = begin(a, acquire, timeout_ms);
     }
-    if (error) {
-        free(acquire);
-        dv_acquisition_fail(a, error, NULL);
-    } else if (timeout_ms >= 0) {
-        dv_timer_set(client, &a->deadline_timer, dv_client_now(client) + limit_ms(timeout_ms));
-    }
+    if (error) free(acquire);
+    else if (timeout_ms >= 0) dv_timer_set(client, &a->deadline_timer, dv_client_now(client) + limit_ms(timeout_ms));
     return error;
 }
 
 int dv_acquisition_acquire_async(dv_acquisition *a, int64_t timeout_ms, void (*done)(void), void *user) {
     int error = dv_acquisition_begin(a, timeout_ms, done, user);
+    if (error) dv_acquisition_fail(a, error, NULL);
     dv_client_unlock(a->object.client);
     return error;
 }
@@ -393,11 +410,21 @@ void dv_acquisition_give_up(dv_acquisition *a) {
     let_go(a);
 }
 
-int dv_acquisition_cancel(dv_acquisition *a) {
+int dv_acquisition_cancel(dv_acquisition *a, uint64_t attempt) {
     divvy_client *client = a->object.client;
-    if (a->acquire) dv_acquisition_finish(a, DIVVY_ECANCELED);
+    bool meant = attempt == 0 || attempt == a->attempt;
+    if (meant && a->acquire) dv_acquisition_finish(a, DIVVY_ECANCELED);
+    else if (attempt == a->attempt) a->attempt_canceled = true;
     dv_client_unlock(client);
     return 0;
+}
+
+uint64_t dv_acquisition_attempt(const dv_acquisition *acquisition) {
+    divvy_client *client = acquisition->object.client;
+    if (!dv_client_enter_quietly(client)) return 0;
+    uint64_t attempt = acquisition->attempt;
+    dv_client_unlock(client);
+    return attempt;
 }
 
 /* The token is read twice, so that the belief is not that in another session than the token's. */

@@ -258,9 +258,13 @@ int divvy_lock_release(divvy_lock *lock) {
     return error ? error : dv_acquisition_release(&lock->acquisition);
 }
 
-int divvy_lock_cancel(divvy_lock *lock) {
+uint64_t divvy_lock_attempt_id(const divvy_lock *lock) {
+    return lock ? dv_acquisition_attempt(&lock->acquisition) : 0;
+}
+
+int divvy_lock_cancel(divvy_lock *lock, uint64_t attempt_id) {
     int error = dv_lock_enter(lock);
-    return error ? error : dv_acquisition_cancel(&lock->acquisition);
+    return error ? error : dv_acquisition_cancel(&lock->acquisition, attempt_id);
 }
 
 /* ---- what is held ---- */

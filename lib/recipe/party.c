@@ -26,6 +26,10 @@ static int enter(divvy_party *party) {
     return dv_client_enter(party ? party->object.client : NULL);
 }
 
+static bool enter_quietly(const divvy_party *party) {
+    return dv_client_enter_quietly(party ? party->object.client : NULL);
+}
+
 /* ---- life ---- */
 
 static void free_strings(divvy_party *party) {
@@ -133,13 +137,15 @@ static void leave(divvy_party *party) {
 }
 
 void divvy_party_destroy(divvy_party *party) {
-    if (!party || dv_client_forked(party->object.client)) return;
+    dv_message said;
+    if (!enter_quietly(party)) return;
     divvy_client *client = party->object.client;
     dv_client_ref(client);
-    dv_client_lock(client);
+    dv_message_begin(&said);
     leave(party);
     dv_object_destroy(&party->object);
     dv_client_unlock(client);
+    dv_message_end(&said);
     dv_client_unref(client);
 }
 

@@ -267,10 +267,11 @@ int divvy_registry_open(divvy_registry **out, divvy_client *client, const divvy_
 }
 
 void divvy_registry_close(divvy_registry *registry) {
-    if (!registry || dv_client_forked(registry->object.client)) return;
+    dv_message said;
+    if (!registry || !dv_client_enter_quietly(registry->object.client)) return;
     divvy_client *client = registry->object.client;
     dv_client_ref(client);
-    dv_client_lock(client);
+    dv_message_begin(&said);
     int64_t now = dv_client_now(client);
     assert(!registry->next_service);
     registry->ending = true;
@@ -285,5 +286,6 @@ void divvy_registry_close(divvy_registry *registry) {
     dv_object_wait_for_dones(&registry->object);
     dv_object_destroy(&registry->object);
     dv_client_unlock(client);
+    dv_message_end(&said);
     dv_client_unref(client);
 }

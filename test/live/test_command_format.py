@@ -52,6 +52,12 @@ class Format(Case):
         queue = self.lines("explain", "--path", self.path, "a", template="{queue}")[0]
         self.assertEqual([place["member"] for place in json.loads(queue)], ["one"])
 
+    # A line for each change, with fields of who came.
+    def test_history(self):
+        self.pool(["a"])
+        got = self.lines("history", "--path", self.path, template="{reason} {joined.count} {joined.names} {left.count}")
+        self.assertEqual(got, ['create 1 ["one"] 0'])
+
     # Locks and semaphores; the places of one by its name.
     def test_locks(self):
         root = ["--root", self.path]
@@ -86,9 +92,11 @@ class Format(Case):
                 (["locks", "name"], "{limit}", "there is no field {limit}"),
                 (["locks"], "{token}", "there is no field {token}"),
                 (["services"], "{entry.}", "there is no field {entry.}"),
+                (["history", "--path", "/p"], "{move}", "did you mean moved?"),
                 (["explain", "--path", "/p", "x"], "{nxt}", "did you mean next?")):
             self.assert_fails(2, [*subcommand, "--format", template], fragment, connect=NOWHERE)
-        for subcommand in (["status", "--path", "/p"], ["locks"], ["services"], ["explain", "--path", "/p", "x"]):
+        for subcommand in (["status", "--path", "/p"], ["locks"], ["services"], ["history", "--path", "/p"],
+                           ["explain", "--path", "/p", "x"]):
             self.assert_fails(2, [*subcommand, "--json", "--format", "x"], "give --json or --format, not both",
                               connect=NOWHERE)
 

@@ -135,7 +135,7 @@ check_static_library() {
 }
 
 check_find_package_shared() {
-    write_project "$TEMP/shared" 'find_package(divvy 0.1 REQUIRED)'
+    write_project "$TEMP/shared" 'find_package(divvy 0.2 REQUIRED)'
     build_project "$TEMP/shared" "$TEMP/prefix"
     runs "$TEMP/shared/build/program"
     needs "$TEMP/shared/build/program" | grep -qx "libdivvy.so.${VERSION%%.*}" ||

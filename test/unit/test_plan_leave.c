@@ -164,6 +164,19 @@ TEST(test_leave_alone) {
     }
 }
 
+/* All leave at once, as when a machine shuts down: each finds that nobody takes what it has, and ends. */
+TEST(test_leave_together) {
+    pool l;
+    open_pool(&l, 0, 30000);
+    int64_t began = divvy_testing_now_ms(l.ensemble);
+    for (size_t n = 0; n < OLD; n++)
+        assert_int_equal(divvy_partitioner_leave(l.members[n].partitioner, DIVVY_LEAVE_WORKING, 0), DIVVY_ETIMEDOUT);
+    for (size_t n = 0; n < OLD; n++)
+        assert_int_equal(divvy_partitioner_leave(l.members[n].partitioner, DIVVY_LEAVE_WORKING, 10000), 0);
+    assert_true(divvy_testing_now_ms(l.ensemble) - began < 5000); /* of virtual time */
+    pool_close(&l);
+}
+
 /* Who hands over may end at once, by either call, and may lose its session. */
 TEST(test_leave_cut_short) {
     for (int how = 0; how < 3; how++) {

@@ -35,7 +35,7 @@ _divvy_options() {
         echo "--path --json --format --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
         ;;
     history)
-        echo "--path --json --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
+        echo "--path --json --format --connect --timeout --auth-file $_divvy_tls_options --verbose --help"
         ;;
     doctor)
         echo "--path --server-timeout --session-timeout --ensemble-tick --json --connect --timeout --auth-file

@@ -7,6 +7,7 @@
 #include <divvy/divvy.h>
 
 #include "command.h"
+#include "format.h"
 #include "history_read.h"
 #include "look.h"
 #include "table.h"
@@ -19,7 +20,13 @@ typedef struct {
     dv_look_options look;
     const char *path;
     int json;
+    const char *format_text;
+    dv_format *format;
 } history_options;
+
+static const char *const fields[] = {"generation", "reason", "at",      "age_ms", "under_way", "took_ms",
+                                     "moved",      "joined", "joined.", "left",   "left.",     NULL};
+static const dv_format_kind formats[] = {{"changes", fields}, {NULL, NULL}};
 
 static const dv_option table[] = {
     {.name = "path",
@@ -31,6 +38,7 @@ static const dv_option table[] = {
      .kind = DV_OPTION_FLAG,
      .offset = offsetof(history_options, json),
      .help = "print one JSON object on one line"},
+    DV_FORMAT_OPTION(history_options, format_text, "change", "{at}\\t{reason}\\t{moved}"),
     DV_LOOK_OPTIONS(history_options, look),
     {.name = NULL},
 };
@@ -59,11 +67,13 @@ static int parse(history_options *o, int argc, char **argv) {
     if (outcome != DV_OPTIONS_PARSED) return outcome;
     if (!o->path) wrong = "--path is missing; it names the pool, such as /work_queues";
     else if (*o->path != '/') wrong = "--path must begin with a slash, such as /work_queues";
+    else if (o->json && o->format_text) wrong = "give --json or --format, not both";
     if (wrong) dv_command_misused(command, "%s", wrong);
     else if (dv_path_check(o->path, &reason) != 0)
         dv_command_misused(command, "--path: the path \"%.100s\" %s", o->path, reason);
     if (wrong || reason || dv_look_options_finish(&o->look, command) != 0) return DV_OPTIONS_WRONG;
-    return DV_OPTIONS_PARSED;
+    bool good = !o->format_text || dv_format_parse(&o->format, command, o->format_text, formats) == 0;
+    return good ? DV_OPTIONS_PARSED : DV_OPTIONS_WRONG;
 }
 
 /* ---- what is missing ---- */
@@ -234,7 +244,8 @@ static bool put_hole(cJSON *array, const dv_pool_history *h, size_t i) {
     return json && dv_json_number(json, "from", (int64_t)first) && dv_json_number(json, "to", (int64_t)last);
 }
 
-static char *print_json(const dv_pool_history *h) {
+/* Returns NULL when an allocation fails. */
+static cJSON *make_json(const dv_pool_history *h) {
     cJSON *json = cJSON_CreateObject();
     bool good = json && dv_json_text(json, "path", h->path) && dv_json_bool(json, "readable", !h->unreadable);
     cJSON *changes = good ? cJSON_AddArrayToObject(json, "changes") : NULL;
@@ -245,7 +256,18 @@ static char *print_json(const dv_pool_history *h) {
         good = put_hole(missing, h, i) && put_change(changes, h, &h->told.changes[i], is_plan);
     }
     if (!h->ends_with_it) good = good && put_hole(missing, h, h->told.count) && put_plan(changes, h);
-    return dv_json_line(json, good);
+    if (good) return json;
+    cJSON_Delete(json);
+    return NULL;
+}
+
+static char *print(const history_options *o, const dv_pool_history *h) {
+    if (!o->json && !o->format) return print_page(h);
+    cJSON *json = make_json(h);
+    if (o->json) return dv_json_line(json, json != NULL);
+    char *text = json ? dv_format_print(o->format, cJSON_GetObjectItemCaseSensitive(json, "changes")) : NULL;
+    cJSON_Delete(json);
+    return text;
 }
 
 /* ---- the whole ---- */
@@ -268,7 +290,7 @@ static int tell(const history_options *o, const dv_pool_history *h) {
         if (h->unreadable)
             dv_command_say(
                 "the history beside the plan of %s cannot be read; the next change puts another in its place", o->path);
-        return dv_command_print(o->json ? print_json(h) : print_page(h));
+        return dv_command_print(print(o, h));
     }
     return DV_EXIT_FAILED;
 }
@@ -302,6 +324,7 @@ static int run(int argc, char **argv) {
     } else if (outcome == DV_OPTIONS_PARSED) {
         code = show(&o);
     }
+    dv_format_free(o.format);
     dv_look_options_free(&o.look);
     return code;
 }

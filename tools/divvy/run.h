@@ -35,7 +35,7 @@ int dv_run_start(dv_run *run, dv_guardian_config *config);
 /* Rule G3: sets the config's times, for a lock that `left_ms` are left of. */
 void dv_run_set_times(dv_guardian_config *config, int64_t session_timeout_ms, int64_t grace_ms, int64_t left_ms);
 
-/* The command is over, and another one may be started. */
+/* The command is over, and another may be started. */
 void dv_run_again(dv_run *run);
 
 /* Where ^C or ^\\ was typed in a script, and led to exit code `code`: dies of the signal, as it would have without us,
