@@ -15,8 +15,11 @@
  *     runs. In threaded mode they run on one thread of the client's; in manual mode inside divvy_client_process(), and
  *     in calls that wait, of the caller.
  *  6. After the destroying call of an object has returned (outside a callback), no callback of that object runs.
- *     Inside a callback the destroying call returns at once, and the object goes when the callback returns.
+ *     Inside a callback the destroying call returns at once, and the object goes when the callback returns. Each
+ *     destroying call has a form that never waits (divvy_lock_destroy_async()), and calls back last of all.
  *  7. A client does not survive a fork: in the child every call returns DIVVY_EFORK. Fork before opening, or exec.
+ *  8. A configuration begins with its size. Fields that an older header lacks count as their defaults. What a newer
+ *     header has besides must be zero, as the library does not know it: else DIVVY_EINVAL.
  */
 #ifndef DIVVY_CLIENT_H
 #define DIVVY_CLIENT_H

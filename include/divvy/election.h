@@ -206,6 +206,17 @@ DIVVY_API int divvy_election_ask_step_down(divvy_election *election, int64_t tim
  */
 DIVVY_API void divvy_election_destroy(divvy_election *election);
 
+/**
+ * Does the same as divvy_election_destroy() without waiting for a callback, whatever runs, in whatever thread: for
+ * finalizers, and for threads that hold a lock which a callback needs. `gone` is called once, as the last callback of
+ * the election, after those that ran or were due: then the callbacks' `user` may be freed. It is called when the client
+ * closes, too. On a client that was closed before it is called inside this call, unless a callback runs.
+ * Thread: as divvy_election_destroy().
+ * @param gone may be NULL; not called where the election is NULL, and in the child of a fork
+ * @param user handed to gone
+ */
+DIVVY_API void divvy_election_destroy_async(divvy_election *election, void (*gone)(void *user), void *user);
+
 DIVVY_EXTERN_C_END
 
 #endif

@@ -157,6 +157,25 @@ DIVVY_API int divvy_lock_acquire_async(divvy_lock *lock, int64_t timeout_ms,
 DIVVY_API int divvy_lock_release(divvy_lock *lock);
 
 /**
+ * Waits until no node of this object is left at the servers: after a release, a cancel, or an acquire that failed. Then
+ * a try of another client finds it free, unless others contend. Where nothing is left it returns at once; while it is
+ * held, or acquired, it waits for the end of that too.
+ *
+ * Thread: any, but not inside a callback, unless nothing is left; drives the loop itself in manual mode.
+ * @param timeout_ms -1: for ever; the deletion goes on in any case
+ * @return 0, also when a node stays because the access list denies its deletion (the log tells that), or
+ *   DIVVY_ETIMEDOUT  not yet
+ *   DIVVY_ELOST      the session was lost with a node on it, and nothing was acquired since: the servers delete it
+ *                    when the session's timeout has passed, at the latest
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
+ *   DIVVY_ECLOSED    the client was closed meanwhile
+ *   DIVVY_EDEADLK    called inside a callback
+ *   DIVVY_EFORK      called in the child of a fork
+ *   DIVVY_EINVAL     lock is NULL, or timeout_ms below -1
+ */
+DIVVY_API int divvy_lock_wait_gone(divvy_lock *lock, int64_t timeout_ms);
+
+/**
  * Returns the number of the acquire that waits, or else of the next one, for divvy_lock_cancel(). The numbers begin
  * at 1. Each call of an acquire takes the next, whatever becomes of it, but for one that ends with DIVVY_EINPROGRESS,
  * DIVVY_EINVAL, DIVVY_EDEADLK, DIVVY_EFORK, or without memory for an asynchronous one.
@@ -195,6 +214,17 @@ DIVVY_API int divvy_lock_held(const divvy_lock *lock);
 DIVVY_API int64_t divvy_lock_token(const divvy_lock *lock);
 
 /**
+ * Tells the path of our node in the queue, held or waiting, as the client knows paths: without the chroot.
+ *
+ * Thread: any, callbacks included; sends nothing.
+ * @param path       [out] may be NULL; at most path_bytes with the NUL; "" where there is none
+ * @param path_bytes of `path`
+ * @return the bytes of the path without the NUL, also when it did not fit; 0 when there is no node now, for NULL, and
+ *   in the child of a fork
+ */
+DIVVY_API size_t divvy_lock_node(const divvy_lock *lock, char *path, size_t path_bytes);
+
+/**
  * Returns the identifiers of all that contend at the path, in the order of the queue: holders first, then those that
  * wait. Readers, writers and kazoo's are among them. One read for each, at most 64 under way at a time.
  *
@@ -221,6 +251,17 @@ DIVVY_API int divvy_lock_contenders(divvy_lock *lock, divvy_strings **out, int64
  *   acquire that waits.
  */
 DIVVY_API void divvy_lock_destroy(divvy_lock *lock);
+
+/**
+ * Does the same as divvy_lock_destroy() without waiting for a callback, whatever runs, in whatever thread: for
+ * finalizers, and for threads that hold a lock which a callback needs. `gone` is called once, as the last callback of
+ * the lock, after those that ran or were due: then the callbacks' `user` may be freed. It is called when the client
+ * closes, too. On a client that was closed before it is called inside this call, unless a callback runs.
+ * Thread: as divvy_lock_destroy().
+ * @param gone may be NULL; not called where the lock is NULL, and in the child of a fork
+ * @param user handed to gone
+ */
+DIVVY_API void divvy_lock_destroy_async(divvy_lock *lock, void (*gone)(void *user), void *user);
 
 DIVVY_EXTERN_C_END
 

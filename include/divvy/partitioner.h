@@ -53,15 +53,6 @@ DIVVY_EXTERN_C_BEGIN
 /** One member's part in a pool. Opaque. */
 typedef struct divvy_partitioner divvy_partitioner;
 
-/** kazoo's states. */
-typedef enum {
-    DIVVY_ALLOCATING, /**< the share is not complete yet; in incremental mode what is there may be worked on */
-    DIVVY_ACQUIRED,   /**< the share is complete */
-    DIVVY_RELEASE,    /**< items are revoked or, after the loss of a session, all are lost: stop work on all that is not
-                           ours, wait until it has ended, then call divvy_partitioner_release_set() */
-    DIVVY_FAILURE     /**< final: the session was lost, or see divvy_partitioner_failure() */
-} divvy_partition_state;
-
 enum {
     DIVVY_INCREMENTAL, /**< only what must move is revoked */
     DIVVY_EAGER        /**< kazoo's: at the first sign of a change everything is revoked; items come all at once */
@@ -229,12 +220,6 @@ DIVVY_API int divvy_partitioner_create(divvy_partitioner **out, divvy_client *cl
  * @return DIVVY_FAILURE for NULL, and once the client is closed
  */
 DIVVY_API divvy_partition_state divvy_partitioner_state(const divvy_partitioner *p);
-
-/**
- * Names a state as its constant does, without the prefix: "ALLOCATING". Ownership: static. Thread: any.
- * @return the name; "unknown" for any other number, never NULL
- */
-DIVVY_API const char *divvy_partition_state_name(divvy_partition_state state);
 
 /**
  * Returns a number that grows with each entry into a state, so that two states of one name are told apart. After this
@@ -441,6 +426,16 @@ DIVVY_API int divvy_partitioner_failure(const divvy_partitioner *p, char *messag
 DIVVY_API const char *divvy_partitioner_identifier(const divvy_partitioner *p);
 
 /**
+ * Returns whether our own node is in the pool's party now, as far as this process knows: not before it is made, nor
+ * from the loss of the session until it is made again. Thread: any, callbacks included; sends nothing.
+ * @return 1 or 0; 0 for NULL, and in the child of a fork
+ */
+DIVVY_API int divvy_partitioner_joined(const divvy_partitioner *p);
+
+/** Tells the path of our node in the pool's party; otherwise as divvy_party_node() of party.h. */
+DIVVY_API size_t divvy_partitioner_node(const divvy_partitioner *p, char *path, size_t path_bytes);
+
+/**
  * Asks for another set of items to be divided, by all members, from now on.
  *
  * Goes where all members follow plans (DIVVY_ASSIGN_AUTO or _STICKY, no kazoo members): the set stands in the plan, so
@@ -494,6 +489,9 @@ DIVVY_API int divvy_partitioner_set_weight(divvy_partitioner *p, uint32_t weight
  * Thread: any. Rule 6 of client.h. @param p NULL is allowed
  */
 DIVVY_API void divvy_partitioner_destroy(divvy_partitioner *p);
+
+/** Does so without waiting, as divvy_lock_destroy_async() of lock.h. `gone` takes the place of on_destroyed. */
+DIVVY_API void divvy_partitioner_destroy_async(divvy_partitioner *p, void (*gone)(void *user), void *user);
 
 DIVVY_EXTERN_C_END
 

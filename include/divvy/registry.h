@@ -143,6 +143,17 @@ DIVVY_API int divvy_registry_open(divvy_registry **out, divvy_client *client, co
 DIVVY_API void divvy_registry_close(divvy_registry *registry);
 
 /**
+ * Does the same as divvy_registry_close() without waiting for a callback, whatever runs, in whatever thread: for
+ * finalizers, and for threads that hold a lock which a callback needs. `gone` is called once, as the last callback of
+ * the registry, after those that ran or were due: then the callbacks' `user` may be freed. It is called when the client
+ * closes, too. On a client that was closed before it is called inside this call, unless a callback runs.
+ * Thread: as divvy_registry_close().
+ * @param gone may be NULL; not called where the registry is NULL, and in the child of a fork
+ * @param user handed to gone
+ */
+DIVVY_API void divvy_registry_close_async(divvy_registry *registry, void (*gone)(void *user), void *user);
+
+/**
  * Announces a service, or says that it is still there. `status` replaces the service's entry, also one that somebody
  * else wrote.
  *

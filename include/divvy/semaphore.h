@@ -176,6 +176,25 @@ DIVVY_API int divvy_semaphore_acquire_async(divvy_semaphore *semaphore, int64_t 
 DIVVY_API int divvy_semaphore_release(divvy_semaphore *semaphore);
 
 /**
+ * Waits until no node of this object is left at the servers: after a release, a cancel, or an acquire that failed. Then
+ * a try of another client finds it free, unless others contend. Where nothing is left it returns at once; while it is
+ * held, or acquired, it waits for the end of that too.
+ *
+ * Thread: any, but not inside a callback, unless nothing is left; drives the loop itself in manual mode.
+ * @param timeout_ms -1: for ever; the deletion goes on in any case
+ * @return 0, also when a node stays because the access list denies its deletion (the log tells that), or
+ *   DIVVY_ETIMEDOUT  not yet
+ *   DIVVY_ELOST      the session was lost with a node on it, and nothing was acquired since: the servers delete it
+ *                    when the session's timeout has passed, at the latest
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
+ *   DIVVY_ECLOSED    the client was closed meanwhile
+ *   DIVVY_EDEADLK    called inside a callback
+ *   DIVVY_EFORK      called in the child of a fork
+ *   DIVVY_EINVAL     semaphore is NULL, or timeout_ms below -1
+ */
+DIVVY_API int divvy_semaphore_wait_gone(divvy_semaphore *semaphore, int64_t timeout_ms);
+
+/**
  * Returns the number of the acquire that waits, or else of the next one, for divvy_semaphore_cancel(). The numbers
  * begin at 1. Each call of an acquire takes the next, whatever becomes of it, but for one that ends with
  * DIVVY_EINPROGRESS, DIVVY_EINVAL, DIVVY_EDEADLK, DIVVY_EFORK, or without memory for an asynchronous one.
@@ -307,6 +326,17 @@ DIVVY_API void divvy_holders_free(divvy_holders *holders);
  *   an acquire that waits.
  */
 DIVVY_API void divvy_semaphore_destroy(divvy_semaphore *semaphore);
+
+/**
+ * Does the same as divvy_semaphore_destroy() without waiting for a callback, whatever runs, in whatever thread: for
+ * finalizers, and for threads that hold a lock which a callback needs. `gone` is called once, as the last callback of
+ * the semaphore, after those that ran or were due: then the callbacks' `user` may be freed. It is called when the
+ * client closes, too. On a client that was closed before it is called inside this call, unless a callback runs.
+ * Thread: as divvy_semaphore_destroy().
+ * @param gone may be NULL; not called where the semaphore is NULL, and in the child of a fork
+ * @param user handed to gone
+ */
+DIVVY_API void divvy_semaphore_destroy_async(divvy_semaphore *semaphore, void (*gone)(void *user), void *user);
 
 DIVVY_EXTERN_C_END
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "client/client.h"
 
 void dv_object_init(dv_object *object, divvy_client *client, void (*release)(dv_object *object)) {
@@ -34,16 +35,6 @@ void dv_object_let_go(dv_object *object) {
     dv_client_unref(client);
 }
 
-void dv_object_destroy(dv_object *object) {
-    divvy_client *client = object->client;
-    assert(!object->destroyed);
-    object->destroyed = true;
-    bool inside = dv_client_in_callback(client);
-    while (!inside && client->in_callback && client->callback_object == object)
-        pthread_cond_wait(&client->changed, &client->lock);
-    dv_object_unref(object);
-}
-
 void dv_object_tell_done(dv_object *object, dv_callback *call) {
     call->always = true;
     object->dones_due++;
@@ -58,8 +49,11 @@ void dv_object_told_done(dv_object *object) {
     dv_object_unref(object);
 }
 
-/* Unlocking sends, wakes the callback thread, and on a closed client runs what is left. */
-void dv_object_wait_for_dones(dv_object *object) {
+/* ---- destroy ---- */
+
+/* Waits until what is due of asynchronous calls was told. Unlocking sends, wakes the callback thread, and on a closed
+ * client runs what is left. */
+static void wait_for_dones(dv_object *object) {
     divvy_client *client = object->client;
     while (object->dones_due && !dv_client_in_callback(client)) {
         dv_client_unlock(client);
@@ -68,6 +62,38 @@ void dv_object_wait_for_dones(dv_object *object) {
         if (!client->config.manual || !dv_callback_run_one(client)) pthread_cond_wait(&client->changed, &client->lock);
     }
 }
+
+static void call_gone(dv_callback *callback) {
+    const dv_object *object = DV_CONTAINER(callback, dv_object, gone_callback);
+    object->farewell.gone(object->farewell.user);
+}
+
+static void release_gone(dv_callback *callback) {
+    dv_object_unref(DV_CONTAINER(callback, dv_object, gone_callback));
+}
+
+/* Callbacks run one after the other: what runs now, and what is due, comes before it, and the rest no longer starts. */
+static void queue_gone(dv_object *object, const dv_farewell *farewell) {
+    if (!farewell->gone) return;
+    object->farewell = *farewell;
+    object->gone_callback = (dv_callback){.always = true, .call = call_gone, .release = release_gone};
+    dv_object_ref(object);
+    dv_callback_queue(object->client, &object->gone_callback);
+}
+
+void dv_object_destroy(dv_object *object, const dv_farewell *farewell) {
+    divvy_client *client = object->client;
+    if (!farewell) wait_for_dones(object);
+    assert(!object->destroyed);
+    object->destroyed = true;
+    bool waits = !farewell && !dv_client_in_callback(client);
+    while (waits && client->in_callback && client->callback_object == object)
+        pthread_cond_wait(&client->changed, &client->lock);
+    if (farewell) queue_gone(object, farewell);
+    dv_object_unref(object);
+}
+
+/* ---- the queue ---- */
 
 void dv_callback_queue(divvy_client *client, dv_callback *call) {
     assert(call->call && call->release);

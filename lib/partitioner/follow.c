@@ -53,7 +53,8 @@ void dv_follow_free(divvy_partitioner *p) {
 
 bool dv_follow_at_rest(const divvy_partitioner *p) {
     const dv_follower *f = follower_of(p);
-    return !f || (!f->reader && !f->attempt && !f->asking && f->fence_asks == 0 && f->round.under_way == 0);
+    return !f || (!f->reader && !f->attempt && !f->asking && f->fence_asks == 0 && !f->taker_asked &&
+                  f->round.under_way == 0);
 }
 
 /* ---- P/plan ---- */
@@ -251,6 +252,7 @@ void dv_follow_connected(divvy_partitioner *p, int64_t now) {
     if (!f || f->stopped) return;
     f->backoff_ms = f->retry_at = 0;
     dv_follow_ask_again(f, now);
+    if (f->taker_unread) dv_follow_apply(f, false, now);
     dv_follow_watch_round(f, now);
     dv_follow_evaluate(f, now);
 }

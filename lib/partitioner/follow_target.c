@@ -107,7 +107,7 @@ static int make_target(dv_follower *f, source s, uint8_t **mine) {
 /* ---- handovers: T1, T2, T9 ---- */
 
 /* The newest live node of a static identifier. Where none that was read is, one that was not most likely is: the member
- * was started again, or lost its session, since the plan was written. */
+ * was started again, or lost its session, since the plan was written. read_takers() looks who it really is. */
 static const char *static_node(const dv_follower *f, const dv_plan *plan, const dv_plan_member *m) {
     const dv_plan_party *party = dv_roster_party(f->people);
     const char *unread = NULL;
@@ -175,10 +175,63 @@ static bool party_is_older(const dv_follower *f) {
     return plan->header.pzxid > f->pzxid && plan->header.pzxid < plan->mzxid;
 }
 
+/* Returns whether the plan gives something that we show to the member of that slot. */
+static bool is_taker(const dv_follower *f, const uint8_t *mine, uint32_t slot) {
+    const dv_plan *plan = plan_of(f);
+    for (size_t i = 0; i < plan->set->count; i++) {
+        if (plan->owners[i] == slot && !mine[i] && dv_table(f->p)->dealt[i]->shown) return true;
+    }
+    return false;
+}
+
+/* Of several nodes with that identifier, finds one that has not told how old it is. SIZE_MAX: none, or there is only
+ * one. */
+static size_t find_ageless(const dv_follower *f, const char *identifier) {
+    const dv_plan_party *party = dv_roster_party(f->people);
+    size_t count = 0, ageless = SIZE_MAX;
+    for (size_t n = 0; n < party->count; n++) {
+        if (strcmp(party->nodes[n].identifier, identifier) != 0) continue;
+        count++;
+        if (party->nodes[n].czxid == 0) ageless = n;
+    }
+    return count > 1 ? ageless : SIZE_MAX;
+}
+
+static void on_taker_read(void *context, int error, int64_t now) {
+    dv_follower *f = context;
+    divvy_partitioner *p = f->p;
+    assert(f->taker_asked);
+    f->taker_asked = false;
+    /* Else a node has gone, and another party will settle; or the next connection asks again. */
+    if (error == 0 || f->taker_pzxid != f->pzxid) dv_follow_apply(f, false, now);
+    dv_op_end(p, now);
+}
+
+/* D12: of several nodes of a next owner's identifier the newest is meant, so all have to tell how old they are. Such
+ * owners are few, and are read one after the other. */
+static void read_takers(dv_follower *f, const uint8_t *mine) {
+    const dv_plan *plan = plan_of(f);
+    size_t ageless = SIZE_MAX;
+    for (size_t m = 0; m < plan->member_count && ageless == SIZE_MAX; m++) {
+        if (!plan->members[m].is_static) continue;
+        ageless = find_ageless(f, plan->members[m].key);
+        if (ageless != SIZE_MAX && !is_taker(f, mine, plan->members[m].slot)) ageless = SIZE_MAX;
+    }
+    f->taker_unread = ageless != SIZE_MAX;
+    if (!f->taker_unread || f->taker_asked) return;
+    int asked = dv_roster_ask_namesakes(f->people, ageless, on_taker_read, f);
+    if (asked < 0) dv_client_again(f->p->object.client);
+    if (asked <= 0) return;
+    f->taker_asked = true;
+    f->taker_pzxid = f->pzxid;
+    dv_op_begin(f->p);
+}
+
 /* Without the memory for it everything moves as if nobody had notes. */
 static void tell_handover(dv_follower *f, source s, const uint8_t *mine, int64_t now) {
     divvy_partitioner *p = f->p;
     if (!p->handover) return;
+    f->taker_unread = false;
     size_t items = p->dealt->count, others = dv_roster_party(f->people)->count;
     const char **owners = NULL;
     if (s == BY_PLAN) owners = (const char **)(uintptr_t)calloc(2 * items + others, sizeof *owners);
@@ -186,8 +239,9 @@ static void tell_handover(dv_follower *f, source s, const uint8_t *mine, int64_t
     if (known) {
         const char **before = owners + items, **namesakes = before + items;
         leave_out_own(f, before, items);
+        read_takers(f, mine);
         dv_handover_namesakes(p, namesakes, list_namesakes(f, namesakes));
-        dv_handover_plan(p, mine, owners, before, party_is_older(f), now);
+        dv_handover_plan(p, mine, owners, before, party_is_older(f), plan_of(f)->mzxid, now);
     } else {
         dv_handover_no_plan(p);
     }

@@ -69,6 +69,8 @@ struct dv_follower {
     char *known_as;     /* our node in this session that the newest plan had as a member (D34), or NULL */
     bool fence_unknown; /* another live node may have our identifier, and be newer: it is not read yet */
     unsigned fence_asks;
+    bool taker_unread, taker_asked; /* nodes of a next owner's identifier have to tell which is the newest (T1) */
+    int64_t taker_pzxid;            /* of the party that is asked about */
 
     bool joined_told, weight_told; /* what a member that joins is told of the plan */
     bool agrees;                   /* what dv_follow_agrees() says */

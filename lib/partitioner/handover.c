@@ -17,6 +17,7 @@ enum {
     WRITE_GAP_MS = 100,   /* or a millisecond for each member */
     BURST = 5,            /* so many may follow one another after a quiet time */
     CUT_GAP_MS = 1000,    /* where not all fits, and more may fit by then */
+    LAST_WORD_MS = 100,   /* others have to read what was given last */
 };
 
 const char dv_nobody[] = "";
@@ -234,6 +235,7 @@ static void on_wrote(void *owner, dv_own_note *note, int error, int64_t now) {
     dv_op_begin(p); /* The last place may be the last thing that keeps the partitioner. */
     if (error) h->given_count -= h->giving;
     if (error) h->dirty = true;
+    if (!error && h->giving > 0) h->gave_at = now;
     h->giving = 0;
     h->under_way = NULL;
     end_departures(gone, error == 0, now);
@@ -271,6 +273,14 @@ void dv_handover_unnamed(divvy_partitioner *p, int64_t now) {
     dv_own_note_leave(note, now);
     h->note = NULL;
     end_waiting(h, now);
+}
+
+/* Who does not read in time what it was given lists each queue (T7). */
+void dv_handover_ended(divvy_partitioner *p, int64_t now) {
+    struct dv_handover *h = p->handover;
+    bool waits = h && h->note && h->gave_at && now < h->gave_at + LAST_WORD_MS && p->state == DIVVY_FAILURE;
+    if (waits) dv_timer_set(p->object.client, &h->timer, h->gave_at + LAST_WORD_MS);
+    else dv_handover_unnamed(p, now);
 }
 
 void dv_handover_named(void *partitioner, const char *node, int64_t now) {
@@ -365,9 +375,10 @@ void dv_handover_namesakes(divvy_partitioner *p, const char *const *nodes, size_
 }
 
 void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *const *owners, const char *const *before,
-                      bool party_is_older, int64_t now) {
+                      bool party_is_older, int64_t mzxid, int64_t now) {
     struct dv_handover *h = p->handover;
     if (!h) return;
+    h->plan_mzxid = mzxid;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         if (dv_item_at(p, i)->dealt) continue;
         forget_taker(dv_item_at(p, i));
@@ -423,7 +434,9 @@ void dv_handover_changed(divvy_partitioner *p) {
 }
 
 static void on_timer(dv_timer *timer, int64_t now) {
-    look_at_all(DV_CONTAINER(timer, struct dv_handover, timer), now);
+    struct dv_handover *h = DV_CONTAINER(timer, struct dv_handover, timer);
+    if (h->p->state == DIVVY_FAILURE) dv_handover_unnamed(h->p, now);
+    else look_at_all(h, now);
 }
 
 static void on_other_changed(void *owner, dv_note_view *view, int64_t now) {

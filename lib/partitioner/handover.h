@@ -26,6 +26,7 @@ struct dv_handover {
     dv_notes *others;
     dv_note_view **namesakes; /* T9: of the older live nodes of our identifier */
     size_t namesake_count;
+    int64_t plan_mzxid;     /* of the plan that is in force */
     dv_plan_set *note_set;  /* whose numbering our note has */
     dv_plan_set *given_set; /* whose numbering `given` has */
     dv_note_given *given;   /* the oldest first */
@@ -36,6 +37,7 @@ struct dv_handover {
     bool cut;         /* not all that it has to say has fitted */
     bool dirty;       /* our note says something else than is true */
     int64_t write_at; /* from then on it may be written for that alone */
+    int64_t gave_at;  /* something by it, last; 0: never */
     dv_event go;      /* posted while there may be something to write */
     bool go_posted;
     dv_timer timer;
@@ -48,17 +50,19 @@ int dv_handover_init(divvy_partitioner *p, divvy_client *client);
 void dv_handover_free(divvy_partitioner *p);
 /* Our node in the party is about to be made: first its note. dv_membership_go_on() follows in any case. */
 void dv_handover_named(void *partitioner, const char *node, int64_t now);
-/* Our node in the party is gone, or no longer ours. */
+/* Our node in the party is gone, or no longer ours. Its note goes. */
 void dv_handover_unnamed(divvy_partitioner *p, int64_t now);
+/* The same of a member that ends: its note stays for a moment more, if it has just given something. */
+void dv_handover_ended(divvy_partitioner *p, int64_t now);
 void dv_handover_connected(divvy_partitioner *p);
 /* Returns whether all notes of ours are gone. */
 bool dv_handover_at_rest(const divvy_partitioner *p);
-/* A plan is in force. mine[i]: it gives us item i of the set that is dealt, which is its set. owners[i]: the node of
- * the live member to which it gives it; NULL: that member is not there; dv_nobody: it gives it to nobody, since all
- * leave. before[i]: to which the plan before gave it. */
+/* The plan of that mzxid is in force. mine[i]: it gives us item i of the set that is dealt, which is its set.
+ * owners[i]: the node of the live member to which it gives it; NULL: that member is not there; dv_nobody: it gives it
+ * to nobody, since all leave. before[i]: to which the plan before gave it. */
 extern const char dv_nobody[];
 void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *const *owners, const char *const *before,
-                      bool party_is_older, int64_t now);
+                      bool party_is_older, int64_t mzxid, int64_t now);
 /* T9: the older live nodes of our identifier, if we are the newest; before dv_handover_plan(). */
 void dv_handover_namesakes(divvy_partitioner *p, const char *const *nodes, size_t count);
 /* None is. */

@@ -244,7 +244,7 @@ static void on_membership_gone(void *owner, int64_t now) {
     p->membership = NULL;
     note_unanswered_join(p);
     dv_client_changed(p->object.client);
-    dv_handover_unnamed(p, now);
+    dv_handover_ended(p, now);
     if (p->life >= DV_LIFE_FINISHING) dv_items_tidy(p, now);
     dv_op_end(p, now);
 }

@@ -104,7 +104,7 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
     return 0;
 }
 
-void divvy_partitioner_destroy(divvy_partitioner *p) {
+static void destroy(divvy_partitioner *p, const dv_farewell *farewell) {
     dv_message said;
     if (!enter_quietly(p)) return;
     divvy_client *client = p->object.client;
@@ -113,10 +113,19 @@ void divvy_partitioner_destroy(divvy_partitioner *p) {
     if (p->life < DV_LIFE_FINISHING) dv_life_enter(p, DV_LIFE_TIDIED); /* Only finish() tidies. */
     dv_partitioner_give_up(p, dv_client_now(client));
     dv_tally_stop(p);
-    dv_object_destroy(&p->object);
+    if (farewell) dv_report_spare_destroyed(p);
+    dv_object_destroy(&p->object, farewell);
     dv_client_unlock(client);
     dv_message_end(&said);
     dv_client_unref(client);
+}
+
+void divvy_partitioner_destroy(divvy_partitioner *p) {
+    destroy(p, NULL);
+}
+
+void divvy_partitioner_destroy_async(divvy_partitioner *p, void (*gone)(void *user), void *user) {
+    destroy(p, &(dv_farewell){gone, user});
 }
 
 /* ---- states ---- */
@@ -219,6 +228,20 @@ int divvy_partitioner_failure(const divvy_partitioner *c, char *message, size_t 
 
 const char *divvy_partitioner_identifier(const divvy_partitioner *p) {
     return p ? p->identifier : NULL;
+}
+
+int divvy_partitioner_joined(const divvy_partitioner *p) {
+    return divvy_partitioner_node(p, NULL, 0) > 0;
+}
+
+size_t divvy_partitioner_node(const divvy_partitioner *c, char *path, size_t path_bytes) {
+    divvy_partitioner *p = mutable(c);
+    if (path && path_bytes) *path = '\0';
+    if (!enter_quietly(p)) return 0;
+    const char *own = p->membership ? dv_membership_path(p->membership) : NULL;
+    size_t bytes = dv_client_show_path(p->object.client, own, path, path_bytes);
+    leave(p);
+    return bytes;
 }
 
 /* ---- what is owned ---- */

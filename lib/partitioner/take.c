@@ -5,9 +5,9 @@
 
 #include "partitioner/handover.h"
 
-/* For who has nothing to prepare: until its note says that it gives the item away, the present owner may not have read
- * the plan. To ask for the item before costs a list. */
-enum { PATIENCE_MS = 100 };
+/* T2: until its note says that it gives the item away, the present owner may not have read the plan. To ask for the
+ * item before costs a list. One that has written its note since the plan has most likely read it. */
+enum { PATIENCE_MS = 100, PATIENCE_MAX_MS = 1000 };
 
 static bool says_leaving(const dv_note_view *view, const dv_item *item) {
     return view && view->standing == DV_NOTE_THERE && dv_note_is_of(&view->note, item->partitioner->dealt) &&
@@ -46,6 +46,11 @@ static bool is_prepared(const dv_item *item, int64_t now) {
     return item->prepared || now >= item->prepare_due;
 }
 
+static int64_t patience_ends(const dv_item *item) {
+    bool wrote = item->giver->mzxid > item->partitioner->handover->plan_mzxid;
+    return item->awaited_since + (wrote ? PATIENCE_MS : PATIENCE_MAX_MS);
+}
+
 bool dv_take_may_enter(const dv_item *item, int64_t now) {
     const divvy_partitioner *p = item->partitioner;
     if (!p->handover || !item->giver || !dv_handover_can(p)) return true;
@@ -55,7 +60,7 @@ bool dv_take_may_enter(const dv_item *item, int64_t now) {
     case DV_NOTE_THERE: break;
     }
     if (!is_prepared(item, now)) return false;
-    return is_leaving_it(item) || now >= item->awaited_since + PATIENCE_MS;
+    return is_leaving_it(item) || now >= patience_ends(item);
 }
 
 bool dv_take_is_awaited(const dv_item *item) {
@@ -136,7 +141,7 @@ int64_t dv_take_due(const divvy_partitioner *p, int64_t now) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         const dv_item *item = dv_item_at(p, i);
         if (!item->wanted || item->place || !item->giver || item->giver->standing != DV_NOTE_THERE) continue;
-        int64_t at = !is_prepared(item, now) ? item->prepare_due : item->awaited_since + PATIENCE_MS;
+        int64_t at = !is_prepared(item, now) ? item->prepare_due : patience_ends(item);
         if (at > now && at < due) due = at;
     }
     return due;

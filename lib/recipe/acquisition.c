@@ -194,6 +194,7 @@ void dv_ticket_gone(dv_ticket *ticket) {
     *link = ticket->next;
     if (a->ticket == ticket) a->ticket = NULL; /* The session took it; another ticket begins on the next session. */
     free(ticket);
+    dv_client_changed(a->object.client);
     dv_object_unref(&a->object);
 }
 
@@ -210,6 +211,7 @@ static int take(dv_acquisition *a) {
         return a->acquire->is_try ? DIVVY_ELIMIT : 0; /* DV_SESSION_ROOM tells when to try again. */
     }
     a->ticket = a->tickets = ticket;
+    a->left_behind = false;
     dv_object_ref(&a->object);
     return 0;
 }
@@ -243,6 +245,11 @@ static void on_session_lost(dv_acquisition *a) {
     if (a->acquire && end) dv_acquisition_finish(a, end);
 }
 
+/* Their places end with the session, and hear of it after us. */
+static void note_left_behind(dv_acquisition *a) {
+    if (a->tickets) a->left_behind = true;
+}
+
 static void hear(void *context, dv_session_event event, int64_t now) {
     dv_acquisition *a = context;
     switch (event) {
@@ -253,11 +260,14 @@ static void hear(void *context, dv_session_event event, int64_t now) {
     case DV_SESSION_ROOM: dv_acquisition_proceed(a); break;
     case DV_SESSION_PROVEN: settle(a, now); break;
     case DV_SESSION_LOST: on_session_lost(a); break;
-    case DV_SESSION_CLOSING:
-    case DV_SESSION_CLOSED: withdraw(a); break;
+    case DV_SESSION_CLOSING: withdraw(a); break;
+    case DV_SESSION_CLOSED:
+        note_left_behind(a);
+        withdraw(a);
+        break;
+    case DV_SESSION_OVER: note_left_behind(a); break;
     case DV_SESSION_AGAIN: /* Places see to themselves. */
     case DV_SESSION_SUSPENDED:
-    case DV_SESSION_OVER:
     case DV_SESSION_LINK: break;
     }
 }
@@ -286,7 +296,7 @@ void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acqui
     figures_of(a)->used = true;
 }
 
-void dv_acquisition_destroy(dv_acquisition *a) {
+void dv_acquisition_destroy(dv_acquisition *a, const dv_farewell *farewell) {
     divvy_client *client = a->object.client;
     dv_message said;
     if (!dv_client_enter_quietly(client)) return;
@@ -295,8 +305,7 @@ void dv_acquisition_destroy(dv_acquisition *a) {
     a->ending = true;
     withdraw(a);
     dv_unlisten(client, &a->listener);
-    dv_object_wait_for_dones(&a->object);
-    dv_object_destroy(&a->object);
+    dv_object_destroy(&a->object, farewell);
     dv_client_unlock(client);
     dv_message_end(&said);
     dv_client_unref(client);
@@ -402,6 +411,19 @@ int dv_acquisition_release(dv_acquisition *a) {
     int error = dv_acquisition_is_held(a) ? 0 : dv_acquisition_fail(a, DIVVY_ENOTHELD, NULL);
     if (!error) let_go(a);
     dv_client_unlock(client);
+    return error;
+}
+
+static bool is_gone(void *context) {
+    return ((const dv_acquisition *)context)->tickets == NULL;
+}
+
+int dv_acquisition_wait_gone(dv_acquisition *a, int64_t timeout_ms) {
+    dv_object_hold(&a->object);
+    int error = timeout_ms < -1 ? DIVVY_EINVAL : dv_client_wait(a->object.client, timeout_ms, is_gone, a);
+    if (!error && a->left_behind) error = DIVVY_ELOST;
+    if (error) dv_acquisition_fail(a, error, NULL);
+    dv_object_let_go(&a->object);
     return error;
 }
 

@@ -272,7 +272,7 @@ int divvy_election_create(divvy_election **out, divvy_client *client, const divv
     return error;
 }
 
-void divvy_election_destroy(divvy_election *e) {
+static void destroy(divvy_election *e, const dv_farewell *farewell) {
     dv_message said;
     if (!e || !dv_client_enter_quietly(e->object.client)) return;
     divvy_client *client = e->object.client;
@@ -283,10 +283,18 @@ void divvy_election_destroy(divvy_election *e) {
     dv_election_stop_following(e);
     dv_unlisten(client, &e->listener);
     dv_client_unlock(client);
-    divvy_lock_destroy(e->lock);
+    dv_acquisition_destroy(&e->lock->acquisition, farewell ? &(dv_farewell){NULL, NULL} : NULL);
     dv_client_lock(client);
-    dv_object_destroy(&e->object);
+    dv_object_destroy(&e->object, farewell);
     dv_client_unlock(client);
     dv_message_end(&said);
     dv_client_unref(client);
+}
+
+void divvy_election_destroy(divvy_election *e) {
+    destroy(e, NULL);
+}
+
+void divvy_election_destroy_async(divvy_election *e, void (*gone)(void *user), void *user) {
+    destroy(e, &(dv_farewell){gone, user});
 }

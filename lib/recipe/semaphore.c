@@ -174,7 +174,11 @@ int divvy_semaphore_create(divvy_semaphore **out, divvy_client *client, const di
 }
 
 void divvy_semaphore_destroy(divvy_semaphore *s) {
-    if (s) dv_acquisition_destroy(&s->acquisition);
+    if (s) dv_acquisition_destroy(&s->acquisition, NULL);
+}
+
+void divvy_semaphore_destroy_async(divvy_semaphore *s, void (*gone)(void *user), void *user) {
+    if (s) dv_acquisition_destroy(&s->acquisition, &(dv_farewell){gone, user});
 }
 
 /* ---- acquire, release ---- */
@@ -201,6 +205,11 @@ int divvy_semaphore_acquire_async(divvy_semaphore *s, int64_t timeout_ms,
 int divvy_semaphore_release(divvy_semaphore *s) {
     int error = enter(s);
     return error ? error : dv_acquisition_release(&s->acquisition);
+}
+
+int divvy_semaphore_wait_gone(divvy_semaphore *s, int64_t timeout_ms) {
+    int error = enter(s);
+    return error ? error : dv_acquisition_wait_gone(&s->acquisition, timeout_ms);
 }
 
 uint64_t divvy_semaphore_attempt_id(const divvy_semaphore *s) {

@@ -6,7 +6,7 @@
 #include "handovers.h"
 #include "partitioner/handover.h"
 
-enum { LOOK_MS = 40, SLACK_MS = 1000, PATIENCE_MS = 100 };
+enum { LOOK_MS = 40, SLACK_MS = 1000, PATIENCE_MAX_MS = 1000 };
 
 static struct sim_handovers *handovers_of(const sim_world *w) {
     return w->plans_truth->handovers;
@@ -322,7 +322,7 @@ static void check_taker(sim_member *m, sim_hand *h, const dv_item *own, size_t i
     }
     bool lacks = own->wanted && !own->place && p->ready && p->departing == 0 && p->unfit == 0;
     int64_t prepare_ms = m->config.prepare_timeout_ms;
-    if (lasts(w, &h->absent_ms[item], lacks) > prepare_ms + prepare_ms / 50 + PATIENCE_MS + bound_ms(w))
+    if (lasts(w, &h->absent_ms[item], lacks) > prepare_ms + prepare_ms / 50 + PATIENCE_MAX_MS + bound_ms(w))
         sim_violate(w, "L8", "%s has not asked for %s for %lld ms", m->name, w->items[item],
                     (long long)(w->now_ms - h->absent_ms[item]));
     bool untold = m->config.on_items && own->prepare_due != 0 && !m->items[item].prepares && !m->items[item].gained;

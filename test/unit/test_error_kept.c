@@ -1,4 +1,4 @@
-/* Tests of what divvy_client_error() tells: of which call, and in callbacks. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of what divvy_client_error() tells: after which calls, and in callbacks. SPDX-License-Identifier: Apache-2.0 */
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdio.h>

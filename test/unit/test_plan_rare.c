@@ -1,0 +1,137 @@
+/* What random histories hardly ever meet: bugs that were found once, each in a history that is written down here. The
+ * simulator's mutants put them back, and sim-mutants runs these tests on them. SPDX-License-Identifier: Apache-2.0 */
+#include "plan_pool.h"
+
+enum { ITEMS = 100, OLD = 2, DELAY_MS = 10 };
+
+static const char root[] = "/pool/plan";
+
+static void open_pool(pool *l) {
+    pool_open_far(l, ITEMS, DELAY_MS, DELAY_MS);
+    for (size_t n = 0; n < OLD; n++) add(l, n, NULL);
+    settle(l);
+}
+
+/* T8: a member without items leaves, and its connection breaks when it has written the plan without it. Somebody has
+ * come and gone before it is back, so that it waits for the party to settle again. When that has, nothing else is
+ * under way: it has to see by itself that it is done. Mutant leave_unheard. */
+TEST(test_leave_unheard) {
+    static const char visitor[] = "/pool/party/visitor";
+    pool l;
+    divvy_partitioner_config config;
+    open_pool(&l);
+    member_config(&l, &config);
+    config.weight = 0;
+    config.handover_timeout_ms = 0;
+    member *m = add(&l, OLD, &config);
+    settle(&l);
+    unsigned written = l.plan_writes;
+    assert_int_equal(divvy_partitioner_leave(m->partitioner, DIVVY_LEAVE_WORKING, 0), DIVVY_ETIMEDOUT);
+    for (int ms = 0; l.plan_writes == written && ms < 1000; ms++) divvy_testing_run(l.ensemble, 1);
+    assert_int_equal(l.plan_writes, written + 1);
+    assert_int_equal(divvy_testing_disconnect(l.ensemble, m->client, DIVVY_TESTING_APPLIED, 0), 0);
+    assert_int_equal(divvy_testing_put(l.ensemble, visitor, "", 0, 0), 0);
+    assert_int_equal(divvy_testing_remove(l.ensemble, visitor), 0);
+    assert_int_equal(divvy_partitioner_leave(m->partitioner, DIVVY_LEAVE_WORKING, 20000), 0);
+    pool_close(&l);
+}
+
+static unsigned some_follower(const pool *l) {
+    return divvy_testing_leader(l->ensemble) == 0 ? 1 : 0;
+}
+
+/* P10: the session of a member took so long to be made that nothing is believed before the first proof. By then it has
+ * read a plan that gives it items to prepare for, and its user is told of them all the same. Mutant
+ * prepare_lost_unproven. */
+TEST(test_prepare_lost_unproven) {
+    enum { CREATION_MS = 6000, PREPARE_MS = 30000 };
+    pool l;
+    divvy_partitioner_config config;
+    open_pool(&l);
+    unsigned server = some_follower(&l);
+    for (size_t n = 0; n < OLD; n++) {
+        int other = (int)(server + 1) % 3;
+        assert_int_equal(divvy_testing_prefer(l.ensemble, l.members[n].client, other), 0);
+        divvy_testing_disconnect(l.ensemble, l.members[n].client, DIVVY_TESTING_APPLIED, 0);
+    }
+    settle(&l);
+    member_config(&l, &config);
+    config.prepare_timeout_ms = PREPARE_MS;
+    member *next = add(&l, OLD, &config);
+    assert_int_equal(divvy_testing_prefer(l.ensemble, next->client, (int)server), 0);
+    assert_int_equal(divvy_testing_pause_server(l.ensemble, server, 1), 0);
+    divvy_testing_run(l.ensemble, CREATION_MS);
+    assert_int_equal(divvy_testing_pause_server(l.ensemble, server, 0), 0);
+    divvy_testing_run(l.ensemble, 10000);
+    divvy_partition *list = divvy_partitioner_to_prepare(next->partitioner);
+    assert_true(divvy_partition_count(list) > 0);
+    assert_int_equal(next->prepare, divvy_partition_count(list));
+    divvy_partition_unref(list);
+    pool_close(&l);
+}
+
+/* D34: a plan of a later release comes just as a member begins to write, whose attempt therefore finds nothing to do.
+ * That is no reason to forget that the plan is to be replaced when nobody is left who follows it. Mutant
+ * plan_newer_concluded. */
+TEST(test_plan_newer_concluded) {
+    static const char text[] = "{\"v\":2,\"something\":[]}";
+    for (int64_t late_ms = 0; late_ms <= 3 * DELAY_MS; late_ms += DELAY_MS / 2) {
+        pool l;
+        pool_open_far(&l, ITEMS, DELAY_MS, DELAY_MS);
+        member *m = add(&l, 0, NULL);
+        settle(&l);
+        unsigned written = l.plan_writes;
+        assert_int_equal(divvy_testing_put(l.ensemble, root, text, sizeof text - 1, 0), 0);
+        for (int ms = 0; l.plan_writes == written && ms < 1000; ms++) divvy_testing_run(l.ensemble, 1);
+        divvy_testing_run(l.ensemble, late_ms);
+        assert_int_equal(divvy_partitioner_set_weight(m->partitioner, 500), 0);
+        divvy_testing_run(l.ensemble, 5000);
+        assert_false(all_acquired(&l));
+        settle(&l); /* a minute later */
+        pool_close(&l);
+    }
+}
+
+static member *add_static(pool *l, size_t n, const char *identifier, uint32_t weight) {
+    divvy_partitioner_config config;
+    member_config(l, &config);
+    config.identifier = identifier;
+    config.static_membership = 1;
+    config.weight = weight;
+    return add(l, n, &config);
+}
+
+static size_t share_of(const member *m) {
+    divvy_partition *share = divvy_partitioner_partition(m->partitioner);
+    size_t count = divvy_partition_count(share);
+    divvy_partition_unref(share);
+    return count;
+}
+
+/* T1, D12: an owner that has read none of several nodes of the next owner's identifier finds out which is the newest,
+ * and so does not wait for a process that is dead. Their names, by which they are listed, are in no order. Mutant
+ * any_namesake. */
+TEST(test_any_namesake) {
+    enum { FIRST, AGAIN, LATE, RESTARTS = 5 };
+    for (size_t restarts = 1; restarts <= RESTARTS; restarts++) {
+        pool l;
+        pool_open(&l, ITEMS);
+        member *first = add_static(&l, FIRST, "a", 1000);
+        for (size_t n = 0; n < restarts; n++) {
+            add_static(&l, AGAIN, "b", 0);
+            divvy_testing_run(l.ensemble, 500);
+            assert_int_equal(divvy_testing_crash_client(l.ensemble, l.members[AGAIN].client), 0);
+            forget_client(&l.members[AGAIN]);
+        }
+        member *newest = add_static(&l, AGAIN, "b", 0);
+        divvy_testing_run(l.ensemble, 1000);
+        member *late = add_static(&l, LATE, "z", 1000);
+        divvy_testing_run(l.ensemble, 1000);
+        assert_int_equal(share_of(late), ITEMS / 2);
+        assert_int_equal(divvy_partitioner_set_weight(first->partitioner, 500), 0);
+        assert_int_equal(divvy_partitioner_set_weight(newest->partitioner, 1000), 0);
+        divvy_testing_run(l.ensemble, 1000);
+        assert_int_equal(share_of(newest), 2 * ITEMS / 5);
+        pool_close(&l);
+    }
+}
