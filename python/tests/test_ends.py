@@ -188,3 +188,44 @@ threading.Thread(target=send).start()
 client.lock("/program-lock").acquire()
 """)
     assert done.returncode == -signal.SIGINT and done.stderr.strip().endswith("KeyboardInterrupt"), done.stderr
+
+
+# Threads that use objects while others close them get results or divvy's errors, and nothing breaks.
+def test_closed_while_used(make_client, path):
+    faults, stop = [], threading.Event()
+
+    def use(client, objects):
+        lock, semaphore, partitioner, party, election = objects
+        calls = [lambda: lock.acquire(0.01), lambda: lock.release(), lambda: lock.held, lambda: semaphore.try_acquire(),
+                 lambda: semaphore.release(), lambda: partitioner.look().partition.items(),
+                 lambda: partitioner.wait_change(partitioner.state_id, 0.01), lambda: party.members(0.01),
+                 lambda: election.candidates(0.01), lambda: client.stats(), lambda: client.time_left,
+                 lambda: client.metrics(), lambda: client.lock(path), lambda: lock.node, lambda: lock.cancel()]
+        while not stop.is_set():
+            for call in calls:
+                try:
+                    call()
+                except divvy.Error:
+                    pass
+                except BaseException as error:
+                    faults.append(error)
+
+    for turn in range(6):
+        stop.clear()
+        client = make_client()
+        partitioner = client.partitioner(path + "p", ["a", "b"], time_boundary=0, on_items=lambda *_: None)
+        objects = [client.lock(path, on_lost=lambda _: None), client.semaphore(path + "s"), partitioner,
+                   client.party(path + "party"), client.election(path + "e", on_elected=lambda *_: None)]
+        objects[-1].stand()
+        threads = [threading.Thread(target=use, args=(client, objects)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        partitioner.wait_for_acquire(DEADLINE_S)
+        for handle in (objects if turn % 2 else []):
+            handle.close()
+        client.close()
+        stop.set()
+        for thread in threads:
+            thread.join(DEADLINE_S)
+            assert not thread.is_alive()
+    assert faults == []
