@@ -9,13 +9,17 @@
  *     and calls that would need a server return DIVVY_ECLOSED.
  *  3. Strings and structs that a call takes are copied before it returns, unless its page says otherwise.
  *  4. Every public function may be called from any thread and from any callback of divvy. A waiting call inside a
- *     callback returns DIVVY_EDEADLK at once.
+ *     callback returns DIVVY_EDEADLK at once. One outside ends with DIVVY_EINTERRUPTED when `interrupted` of the
+ *     client's config says so.
  *  5. Callbacks of one client are serialised: at most one runs at a time, and divvy holds none of its locks while one
  *     runs. In threaded mode they run on one thread of the client's; in manual mode inside divvy_client_process(), and
  *     in calls that wait, of the caller.
  *  6. After the destroying call of an object has returned (outside a callback), no callback of that object runs.
- *     Inside a callback the destroying call returns at once, and the object goes when the callback returns.
+ *     Inside a callback the destroying call returns at once, and the object goes when the callback returns. Each
+ *     destroying call has a form that never waits (divvy_lock_destroy_async()), and calls back last of all.
  *  7. A client does not survive a fork: in the child every call returns DIVVY_EFORK. Fork before opening, or exec.
+ *  8. A configuration begins with its size. Fields that an older header lacks count as their defaults. What a newer
+ *     header has besides must be zero, as the library does not know it: else DIVVY_EINVAL.
  */
 #ifndef DIVVY_CLIENT_H
 #define DIVVY_CLIENT_H
@@ -153,12 +157,20 @@ typedef struct {
      * ClickHouse Keeper does: without it the client refuses them, by DIVVY_AUTH_FAILED and DIVVY_EUNSUPPORTED
      * (docs/protocol.md, B9) */
     int tokens_checked;
+
+    /** Asked by each call that waits, in its thread, whether to go on: when it begins to wait, and every 50 ms at least
+     * from then on. Not 0: the call ends with DIVVY_EINTERRUPTED, as it ends when its time has passed: an acquire gives
+     * its place up, a leave goes on in the background. For a flag that a signal handler or another thread sets, or what
+     * an interpreter has for that. Several threads may be inside it at a time. It holds no lock of divvy's; it may call
+     * divvy, but nothing that waits, and must not destroy what is waited for. divvy_client_process() and
+     * divvy_client_close() do not ask. NULL: nothing but its end ends a wait, and no thread wakes up to ask */
+    int (*interrupted)(divvy_client *client, void *user);
 } divvy_client_config;
 
 #define DIVVY_CLIENT_CONFIG_INIT                                                                                     \
     {                                                                                                                \
         sizeof(divvy_client_config), NULL, 10000, 0, 0, NULL, NULL, DIVVY_ACL_AUTO, 0, 0, NULL, NULL, NULL, 0, NULL, \
-            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0                                                  \
+            NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL                                            \
     }
 
 /**
@@ -240,6 +252,7 @@ DIVVY_API int divvy_client_open(divvy_client **out, const divvy_client_config *c
  *   DIVVY_EUNSUPPORTED  the server ends a session with its connection (tokens_checked)
  *   DIVVY_ELOST      the session is lost, and there will be no other (attached clients)
  *   DIVVY_ECLOSED    the client was closed during the call
+ *   DIVVY_EINTERRUPTED  the config's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     client is NULL, or timeout_ms below -1
@@ -322,7 +335,12 @@ DIVVY_API int divvy_client_stats(const divvy_client *client, divvy_stats *out);
 /**
  * Returns what went wrong in the thread's last call that returned an error: what, where, why. At most 511 bytes.
  *
- * Ownership: the string belongs to the thread and is good until its next divvy call.
+ * Calls that return nothing, as those that destroy, close or free, and those that return what they look up, leave it as
+ * it was, whatever runs inside them. A callback begins with none; but in the `done` of an asynchronous call that has
+ * failed, and in an election's `on_failed`, it says why. What is said in a callback is forgotten when that returns, so
+ * that a callback inside a call of the thread (manual mode) does not change it.
+ *
+ * Ownership: the string belongs to the thread and is good until its next divvy call, or the end of the callback.
  * @param client the client, or NULL for calls that had none (divvy_client_open())
  * @return "" when the thread's last error was not of this client
  */

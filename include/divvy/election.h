@@ -158,6 +158,7 @@ DIVVY_API int64_t divvy_election_token(const divvy_election *election);
  *   DIVVY_EACCES     the access list denies reading
  *   DIVVY_ELIMIT     no room for one more watch in the session's budget
  *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED  the client has ended
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_ESTATE     the election is being destroyed
  *   DIVVY_EFORK      called in the child of a fork
@@ -189,9 +190,10 @@ DIVVY_API int divvy_election_candidates(divvy_election *election, divvy_strings 
  * @return 0 when that leader has gone (for whatever reason), or
  *   DIVVY_ETIMEDOUT  it leads still: it declined, needs longer, or hears no requests, as kazoo and Curator
  *   DIVVY_ENOENT     nobody leads
- *   DIVVY_EALREADY   another such call on this object waits; nothing changed
+ *   DIVVY_EINPROGRESS  another such call on this object waits; nothing changed
  *   DIVVY_EACCES     the access list denies reading, or creating nodes at the path
  *   DIVVY_ELIMIT     no room for one more ephemeral node, or watch, in the session's budget
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED, DIVVY_EDEADLK, DIVVY_ESTATE, DIVVY_EFORK, DIVVY_EINVAL, DIVVY_ENOMEM
  *                    as divvy_election_leader()
  */
@@ -203,6 +205,17 @@ DIVVY_API int divvy_election_ask_step_down(divvy_election *election, int64_t tim
  * Thread: any, callbacks included; once, and not while another thread still calls functions on the election.
  */
 DIVVY_API void divvy_election_destroy(divvy_election *election);
+
+/**
+ * Does the same as divvy_election_destroy() without waiting for a callback, whatever runs, in whatever thread: for
+ * finalizers, and for threads that hold a lock which a callback needs. `gone` is called once, as the last callback of
+ * the election, after those that ran or were due: then the callbacks' `user` may be freed. It is called when the client
+ * closes, too. On a client that was closed before it is called inside this call, unless a callback runs.
+ * Thread: as divvy_election_destroy().
+ * @param gone may be NULL; not called where the election is NULL, and in the child of a fork
+ * @param user handed to gone
+ */
+DIVVY_API void divvy_election_destroy_async(divvy_election *election, void (*gone)(void *user), void *user);
 
 DIVVY_EXTERN_C_END
 

@@ -95,15 +95,17 @@ DIVVY_API int divvy_lock_create(divvy_lock **out, divvy_client *client, const di
  * @return 0 when the lock is held, or
  *   DIVVY_ETIMEDOUT  the time has passed
  *   DIVVY_EBUSY      timeout_ms is 0, and somebody is before us
- *   DIVVY_EALREADY   this object holds the lock, or another acquire of it waits; nothing changed. Locks are not
- *                    re-entrant
- *   DIVVY_ECANCELED  divvy_lock_cancel() was called meanwhile
+ *   DIVVY_EALREADY   this object holds the lock; nothing changed. Locks are not re-entrant
+ *   DIVVY_EINPROGRESS  another acquire of this object waits; nothing changed
+ *   DIVVY_ECANCELED  divvy_lock_cancel() was called for it
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_ECLOSED    the client was closed, or the lock destroyed, meanwhile
  *   DIVVY_ELOST      the session is lost, and there is no other (attached clients)
  *   DIVVY_EAUTH      the servers refused the credentials
  *   DIVVY_EACCES     the access list of the path denies creating, reading, or deleting
- *   DIVVY_ELIMIT     no room for one more ephemeral node in the session's budget (a try: or for one more watch); or the
- *                    path's sequence numbers are used up (docs/protocol.md, N6): delete the path while nobody contends
+ *   DIVVY_ELIMIT     no room for one more ephemeral node in the session's budget (a try: or for one more watch)
+ *   DIVVY_EEXHAUSTED  the path's sequence numbers are used up (docs/protocol.md, N6): delete the path while nobody
+ *                    contends
  *   DIVVY_ENOENT     the path is deleted as often as it is made; or it lies below a chroot that does not exist
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_ESTATE     the lock is being destroyed
@@ -136,8 +138,8 @@ DIVVY_API int divvy_lock_try_acquire(divvy_lock *lock);
  * @param timeout_ms as divvy_lock_acquire()
  * @param done       not NULL
  * @param user       handed to done
- * @return 0, or DIVVY_EALREADY, DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ELIMIT, DIVVY_ESTATE, DIVVY_EINVAL,
- *   DIVVY_ENOMEM, DIVVY_EFORK as divvy_lock_acquire()
+ * @return 0, or DIVVY_EALREADY, DIVVY_EINPROGRESS, DIVVY_ECANCELED, DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH,
+ *   DIVVY_ELIMIT, DIVVY_ESTATE, DIVVY_EINVAL, DIVVY_ENOMEM, DIVVY_EFORK as divvy_lock_acquire()
  */
 DIVVY_API int divvy_lock_acquire_async(divvy_lock *lock, int64_t timeout_ms,
                                        void (*done)(divvy_lock *lock, int result, void *user), void *user);
@@ -155,13 +157,47 @@ DIVVY_API int divvy_lock_acquire_async(divvy_lock *lock, int64_t timeout_ms,
 DIVVY_API int divvy_lock_release(divvy_lock *lock);
 
 /**
- * Ends the acquire that waits, in whatever thread: with DIVVY_ECANCELED. Where none waits this does nothing, neither
- * now nor to a later acquire; a lock that is held stays so.
+ * Waits until no node of this object is left at the servers: after a release, a cancel, or an acquire that failed. Then
+ * a try of another client finds it free, unless others contend. Where nothing is left it returns at once; while it is
+ * held, or acquired, it waits for the end of that too.
+ *
+ * Thread: any, but not inside a callback, unless nothing is left; drives the loop itself in manual mode.
+ * @param timeout_ms -1: for ever; the deletion goes on in any case
+ * @return 0, also when a node stays because the access list denies its deletion (the log tells that), or
+ *   DIVVY_ETIMEDOUT  not yet
+ *   DIVVY_ELOST      the session was lost with a node on it, and nothing was acquired since: the servers delete it
+ *                    when the session's timeout has passed, at the latest
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
+ *   DIVVY_ECLOSED    the client was closed meanwhile
+ *   DIVVY_EDEADLK    called inside a callback
+ *   DIVVY_EFORK      called in the child of a fork
+ *   DIVVY_EINVAL     lock is NULL, or timeout_ms below -1
+ */
+DIVVY_API int divvy_lock_wait_gone(divvy_lock *lock, int64_t timeout_ms);
+
+/**
+ * Returns the number of the acquire that waits, or else of the next one, for divvy_lock_cancel(). The numbers begin
+ * at 1. Each call of an acquire takes the next, whatever becomes of it, but for one that ends with DIVVY_EINPROGRESS,
+ * DIVVY_EINVAL, DIVVY_EDEADLK, DIVVY_EFORK, or without memory for an asynchronous one.
+ *
+ * A thread that may be told to stop reads the number, then acquires; who stops it cancels that number. Such a cancel is
+ * not lost when it comes before the acquire has begun, and ends no other acquire when it comes late.
  *
  * Thread: any, callbacks included.
+ * @return 0 for NULL, and in the child of a fork
+ */
+DIVVY_API uint64_t divvy_lock_attempt_id(const divvy_lock *lock);
+
+/**
+ * Ends an acquire, in whatever thread: with DIVVY_ECANCELED. One that waits ends at once. One that has not begun ends
+ * when it is called; where it is asynchronous the call returns DIVVY_ECANCELED, and `done` is not called. Otherwise
+ * this does nothing, neither now nor to a later acquire; a lock that is held stays so.
+ *
+ * Thread: any, callbacks included.
+ * @param attempt_id from divvy_lock_attempt_id(); 0: whichever waits now
  * @return 0, or DIVVY_EINVAL (lock is NULL), DIVVY_EFORK
  */
-DIVVY_API int divvy_lock_cancel(divvy_lock *lock);
+DIVVY_API int divvy_lock_cancel(divvy_lock *lock, uint64_t attempt_id);
 
 /**
  * Returns whether the lock is held now, by the session clock. Cheap: no request, no waiting. Thread: any, callbacks
@@ -178,6 +214,17 @@ DIVVY_API int divvy_lock_held(const divvy_lock *lock);
 DIVVY_API int64_t divvy_lock_token(const divvy_lock *lock);
 
 /**
+ * Tells the path of our node in the queue, held or waiting, as the client knows paths: without the chroot.
+ *
+ * Thread: any, callbacks included; sends nothing.
+ * @param path       [out] may be NULL; at most path_bytes with the NUL; "" where there is none
+ * @param path_bytes of `path`
+ * @return the bytes of the path without the NUL, also when it did not fit; 0 when there is no node now, for NULL, and
+ *   in the child of a fork
+ */
+DIVVY_API size_t divvy_lock_node(const divvy_lock *lock, char *path, size_t path_bytes);
+
+/**
  * Returns the identifiers of all that contend at the path, in the order of the queue: holders first, then those that
  * wait. Readers, writers and kazoo's are among them. One read for each, at most 64 under way at a time.
  *
@@ -188,6 +235,7 @@ DIVVY_API int64_t divvy_lock_token(const divvy_lock *lock);
  *   DIVVY_ETIMEDOUT  no answer in time
  *   DIVVY_EACCES     the access list denies reading
  *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED  the client has ended
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     an argument is NULL, or timeout_ms below -1
@@ -203,6 +251,17 @@ DIVVY_API int divvy_lock_contenders(divvy_lock *lock, divvy_strings **out, int64
  *   acquire that waits.
  */
 DIVVY_API void divvy_lock_destroy(divvy_lock *lock);
+
+/**
+ * Does the same as divvy_lock_destroy() without waiting for a callback, whatever runs, in whatever thread: for
+ * finalizers, and for threads that hold a lock which a callback needs. `gone` is called once, as the last callback of
+ * the lock, after those that ran or were due: then the callbacks' `user` may be freed. It is called when the client
+ * closes, too. On a client that was closed before it is called inside this call, unless a callback runs.
+ * Thread: as divvy_lock_destroy().
+ * @param gone may be NULL; not called where the lock is NULL, and in the child of a fork
+ * @param user handed to gone
+ */
+DIVVY_API void divvy_lock_destroy_async(divvy_lock *lock, void (*gone)(void *user), void *user);
 
 DIVVY_EXTERN_C_END
 

@@ -15,6 +15,15 @@
 
 DIVVY_EXTERN_C_BEGIN
 
+/** kazoo's states. */
+typedef enum {
+    DIVVY_ALLOCATING, /**< the share is not complete yet; in incremental mode what is there may be worked on */
+    DIVVY_ACQUIRED,   /**< the share is complete */
+    DIVVY_RELEASE,    /**< items are revoked or, after the loss of a session, all are lost: stop work on all that is not
+                           ours, wait until it has ended, then call divvy_partitioner_release_set() */
+    DIVVY_FAILURE     /**< final: the session was lost, or see divvy_partitioner_failure() */
+} divvy_partition_state;
+
 /** The items that a member owned, or was to prepare, at one moment: immutable, reference-counted. Opaque. */
 typedef struct divvy_partition divvy_partition;
 
@@ -68,6 +77,12 @@ typedef struct {
     const char *const *prepare;
     size_t prepare_count;
 } divvy_items_event;
+
+/**
+ * Names a state as its constant does, without the prefix: "ALLOCATING". Ownership: static. Thread: any.
+ * @return the name; "unknown" for any other number, never NULL
+ */
+DIVVY_API const char *divvy_partition_state_name(divvy_partition_state state);
 
 /**
  * Names a reason of on_items as its constant does, without the prefix: "JOIN" for DIVVY_REASON_JOIN.

@@ -53,15 +53,6 @@ DIVVY_EXTERN_C_BEGIN
 /** One member's part in a pool. Opaque. */
 typedef struct divvy_partitioner divvy_partitioner;
 
-/** kazoo's states. */
-typedef enum {
-    DIVVY_ALLOCATING, /**< the share is not complete yet; in incremental mode what is there may be worked on */
-    DIVVY_ACQUIRED,   /**< the share is complete */
-    DIVVY_RELEASE,    /**< items are revoked or, after the loss of a session, all are lost: stop work on all that is not
-                           ours, wait until it has ended, then call divvy_partitioner_release_set() */
-    DIVVY_FAILURE     /**< final: the session was lost, or see divvy_partitioner_failure() */
-} divvy_partition_state;
-
 enum {
     DIVVY_INCREMENTAL, /**< only what must move is revoked */
     DIVVY_EAGER        /**< kazoo's: at the first sign of a change everything is revoked; items come all at once */
@@ -231,12 +222,6 @@ DIVVY_API int divvy_partitioner_create(divvy_partitioner **out, divvy_client *cl
 DIVVY_API divvy_partition_state divvy_partitioner_state(const divvy_partitioner *p);
 
 /**
- * Names a state as its constant does, without the prefix: "ALLOCATING". Ownership: static. Thread: any.
- * @return the name; "unknown" for any other number, never NULL
- */
-DIVVY_API const char *divvy_partition_state_name(divvy_partition_state state);
-
-/**
  * Returns a number that grows with each entry into a state, so that two states of one name are told apart. After this
  * call the user has been told of the state. Thread: any.
  * @return 0 for NULL
@@ -248,7 +233,8 @@ DIVVY_API uint64_t divvy_partitioner_state_id(const divvy_partitioner *p);
  *
  * No change is missed if the number was read before all else that was looked at: a change after that ends the wait at
  * once. Items that are gained in DIVVY_ALLOCATING do not change the number. So wait no longer than these may lie idle:
- * 100 ms costs ten short turns a second. A signal does not end the wait.
+ * 100 ms costs ten short turns a second. A signal ends the wait only where `interrupted` of the client's config says
+ * so.
  *
  * Thread: any; drives the loop itself in manual mode.
  * @param since_state_id from divvy_partitioner_state_id()
@@ -256,6 +242,7 @@ DIVVY_API uint64_t divvy_partitioner_state_id(const divvy_partitioner *p);
  * @return 0, or
  *   DIVVY_ETIMEDOUT  the number was the same until the time was over
  *   DIVVY_ECLOSED    the client was closed
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     p is NULL, or timeout_ms below -1
@@ -270,6 +257,7 @@ DIVVY_API int divvy_partitioner_wait_change(divvy_partitioner *p, uint64_t since
  *   DIVVY_ETIMEDOUT  still DIVVY_ALLOCATING when the time was over
  *   DIVVY_ESTATE     DIVVY_RELEASE or DIVVY_FAILURE: see divvy_partitioner_state()
  *   DIVVY_ECLOSED    the client was closed
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     p is NULL, or timeout_ms below -1
@@ -364,6 +352,7 @@ DIVVY_API divvy_partition *divvy_partitioner_to_prepare(divvy_partitioner *p);
  *   DIVVY_ETIMEDOUT  not all deletes were confirmed in time
  *   DIVVY_ELOST      the session is lost: the servers delete the nodes
  *   DIVVY_ECLOSED    the client was closed
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback with a timeout_ms other than 0
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     p is NULL, or timeout_ms below -1
@@ -405,6 +394,7 @@ enum {
  *   DIVVY_ECLOSED    the client was closed
  *   DIVVY_ESTATE     with DIVVY_LEAVE_WORKING: the member has failed; stop all work, then call finish()
  *   another error    with DIVVY_LEAVE_WORKING: the member failed meanwhile, by divvy_partitioner_failure(); likewise
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback with a timeout_ms other than 0
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     p is NULL, timeout_ms below -1, or flags has others
@@ -434,6 +424,16 @@ DIVVY_API int divvy_partitioner_failure(const divvy_partitioner *p, char *messag
  * @return NULL for NULL
  */
 DIVVY_API const char *divvy_partitioner_identifier(const divvy_partitioner *p);
+
+/**
+ * Returns whether our own node is in the pool's party now, as far as this process knows: not before it is made, nor
+ * from the loss of the session until it is made again. Thread: any, callbacks included; sends nothing.
+ * @return 1 or 0; 0 for NULL, and in the child of a fork
+ */
+DIVVY_API int divvy_partitioner_joined(const divvy_partitioner *p);
+
+/** Tells the path of our node in the pool's party; otherwise as divvy_party_node() of party.h. */
+DIVVY_API size_t divvy_partitioner_node(const divvy_partitioner *p, char *path, size_t path_bytes);
 
 /**
  * Asks for another set of items to be divided, by all members, from now on.
@@ -489,6 +489,9 @@ DIVVY_API int divvy_partitioner_set_weight(divvy_partitioner *p, uint32_t weight
  * Thread: any. Rule 6 of client.h. @param p NULL is allowed
  */
 DIVVY_API void divvy_partitioner_destroy(divvy_partitioner *p);
+
+/** Does so without waiting, as divvy_lock_destroy_async() of lock.h. `gone` takes the place of on_destroyed. */
+DIVVY_API void divvy_partitioner_destroy_async(divvy_partitioner *p, void (*gone)(void *user), void *user);
 
 DIVVY_EXTERN_C_END
 

@@ -55,6 +55,7 @@ DIVVY_API int divvy_party_join(divvy_party **out, divvy_client *client, const ch
  *   DIVVY_EACCES     the access list denies creating or reading
  *   DIVVY_ESTATE     the party was left
  *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED  the client has ended
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     an argument is NULL, or timeout_ms below -1
@@ -63,12 +64,55 @@ DIVVY_API int divvy_party_join(divvy_party **out, divvy_client *client, const ch
 DIVVY_API int divvy_party_members(divvy_party *party, divvy_strings **out, int64_t timeout_ms);
 
 /**
+ * Returns the members of a party without joining it, whether it is a party of divvy's or of kazoo's.
+ *
+ * Ownership: release *out with divvy_strings_free(). It is empty when nobody is there, and when there is no such path.
+ *   Order: by node name. Equal identifiers are all listed.
+ * Thread: any, but not inside a callback; drives the loop itself in manual mode.
+ * Source: kazoo.recipe.party; docs/protocol.md, rule M3.
+ *
+ * @param path       absolute
+ * @param kind       DIVVY_PARTY or DIVVY_SHALLOW_PARTY
+ * @param timeout_ms -1: for ever
+ * @return 0, or
+ *   DIVVY_ETIMEDOUT  no answer in time
+ *   DIVVY_EACCES     the access list denies reading
+ *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED  the client has ended
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
+ *   DIVVY_EDEADLK    called inside a callback
+ *   DIVVY_EFORK      called in the child of a fork
+ *   DIVVY_EINVAL     a NULL pointer, a path that ZooKeeper refuses, an unknown kind, or timeout_ms below -1
+ *   DIVVY_ENOMEM     an allocation failed
+ */
+DIVVY_API int divvy_party_list(divvy_client *client, const char *path, int kind, divvy_strings **out,
+                               int64_t timeout_ms);
+
+/**
+ * Returns whether our own node is in the party now, as far as this process knows: not before it is made, nor from the
+ * loss of the session until it is made again. Thread: any, callbacks included; sends nothing.
+ * @return 1 or 0; 0 for NULL, and in the child of a fork
+ */
+DIVVY_API int divvy_party_joined(const divvy_party *party);
+
+/**
+ * Tells the path of our node in the party, as the client knows paths: without the chroot.
+ *
+ * Thread: any, callbacks included; sends nothing.
+ * @param path       [out] may be NULL; at most path_bytes with the NUL; "" where there is none
+ * @param path_bytes of `path`
+ * @return the bytes of the path without the NUL, also when it did not fit; 0 when there is no node now, for NULL, and
+ *   in the child of a fork
+ */
+DIVVY_API size_t divvy_party_node(const divvy_party *party, char *path, size_t path_bytes);
+
+/**
  * Leaves: deletes our node, and waits for that up to timeout_ms. It is deleted later by itself if the time passes.
  * Thread: any; drives the loop itself in manual mode.
  * @return 0 when the node is gone (also when it was gone before), or
  *   DIVVY_ETIMEDOUT  the deletion was not confirmed in time
  *   DIVVY_ELOST      the session is lost, and the servers delete the node
  *   DIVVY_ECLOSED    the client was closed
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     party is NULL, or timeout_ms below -1
@@ -77,6 +121,17 @@ DIVVY_API int divvy_party_leave(divvy_party *party, int64_t timeout_ms);
 
 /** Leaves in the background and releases the object; NULL is allowed. Thread: any. */
 DIVVY_API void divvy_party_destroy(divvy_party *party);
+
+/**
+ * Does the same as divvy_party_destroy() without waiting for a callback, whatever runs, in whatever thread: for
+ * finalizers, and for threads that hold a lock which a callback needs. `gone` is called once, as the last callback of
+ * the party, after those that ran or were due: then the callbacks' `user` may be freed. It is called when the client
+ * closes, too. On a client that was closed before it is called inside this call, unless a callback runs.
+ * Thread: as divvy_party_destroy().
+ * @param gone may be NULL; not called where the party is NULL, and in the child of a fork
+ * @param user handed to gone
+ */
+DIVVY_API void divvy_party_destroy_async(divvy_party *party, void (*gone)(void *user), void *user);
 
 DIVVY_EXTERN_C_END
 

@@ -143,6 +143,17 @@ DIVVY_API int divvy_registry_open(divvy_registry **out, divvy_client *client, co
 DIVVY_API void divvy_registry_close(divvy_registry *registry);
 
 /**
+ * Does the same as divvy_registry_close() without waiting for a callback, whatever runs, in whatever thread: for
+ * finalizers, and for threads that hold a lock which a callback needs. `gone` is called once, as the last callback of
+ * the registry, after those that ran or were due: then the callbacks' `user` may be freed. It is called when the client
+ * closes, too. On a client that was closed before it is called inside this call, unless a callback runs.
+ * Thread: as divvy_registry_close().
+ * @param gone may be NULL; not called where the registry is NULL, and in the child of a fork
+ * @param user handed to gone
+ */
+DIVVY_API void divvy_registry_close_async(divvy_registry *registry, void (*gone)(void *user), void *user);
+
+/**
  * Announces a service, or says that it is still there. `status` replaces the service's entry, also one that somebody
  * else wrote.
  *
@@ -166,6 +177,7 @@ DIVVY_API void divvy_registry_close(divvy_registry *registry);
  *   DIVVY_EBUSY      others changed or deleted what stands there as often as we wrote it
  *   DIVVY_ECANCELED  the service was unregistered meanwhile
  *   DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH  the client has ended, or the registry was closed meanwhile
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_ENOMEM     an allocation failed
  *   DIVVY_EFORK      called in the child of a fork
@@ -207,7 +219,8 @@ DIVVY_API int divvy_registry_heartbeat_async(divvy_registry *registry, const cJS
  *   DIVVY_ETIMEDOUT  no answer in time
  *   DIVVY_EINVAL     a NULL pointer, an empty role or id, timeout_ms below -1
  *   DIVVY_E2BIG      the role or the id is longer than 4096 bytes
- *   DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH, DIVVY_EDEADLK, DIVVY_ENOMEM, DIVVY_EFORK  as divvy_registry_heartbeat()
+ *   DIVVY_EINTERRUPTED, DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH, DIVVY_EDEADLK, DIVVY_ENOMEM, DIVVY_EFORK
+ *                    as divvy_registry_heartbeat()
  */
 DIVVY_API int divvy_registry_unregister(divvy_registry *registry, const char *role, const char *id, int64_t timeout_ms);
 
@@ -223,8 +236,8 @@ DIVVY_API int divvy_registry_unregister(divvy_registry *registry, const char *ro
  * @param timeout_ms -1: for ever
  * @return 0, also when there is none, or
  *   DIVVY_EACCES     the access list denies reading; or writing, where the servers' clock is not known yet
- *   DIVVY_EINVAL, DIVVY_E2BIG, DIVVY_ETIMEDOUT, DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH, DIVVY_EDEADLK, DIVVY_ENOMEM,
- *   DIVVY_EFORK      as divvy_registry_unregister()
+ *   DIVVY_EINVAL, DIVVY_E2BIG, DIVVY_ETIMEDOUT, DIVVY_EINTERRUPTED, DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH,
+ *   DIVVY_EDEADLK, DIVVY_ENOMEM, DIVVY_EFORK  as divvy_registry_unregister()
  */
 DIVVY_API int divvy_registry_healthy_service(divvy_registry *registry, const char *role, cJSON **entry,
                                              int64_t timeout_ms);

@@ -109,14 +109,18 @@ DIVVY_API int divvy_semaphore_create(divvy_semaphore **out, divvy_client *client
  * @return 0 when the slots are held, or
  *   DIVVY_ETIMEDOUT  the time has passed
  *   DIVVY_EBUSY      timeout_ms is 0, and too few slots are free, or somebody is before us
- *   DIVVY_EALREADY   this object holds slots, or another acquire of it waits; nothing changed
- *   DIVVY_ELIMIT     the pool has another limit (DIVVY_LIMIT_ERROR); or `count` is more than its limit, which may have
- *                    been lowered while we waited; divvy_client_error() tells both numbers. Also: no room for one more
- *                    ephemeral node in the session's budget (a try: or for watches)
+ *   DIVVY_EALREADY   this object holds slots; nothing changed
+ *   DIVVY_EINPROGRESS  another acquire of this object waits; nothing changed
+ *   DIVVY_EDIFFERS   the pool has another limit (DIVVY_LIMIT_ERROR); divvy_client_error() tells both numbers
+ *   DIVVY_E2BIG      `count` is more than the pool's limit, which may have been lowered while we waited; likewise
+ *   DIVVY_ELIMIT     no room for one more ephemeral node in the session's budget (a try: or for watches)
+ *   DIVVY_EEXHAUSTED  the sequence numbers of the queue are used up (docs/protocol.md, N6): delete it while nobody
+ *                    contends
  *   DIVVY_EPROTO     the data of the pool are not empty, and no number
  *   DIVVY_ESTATE     `count` is more than 1 while a kazoo process holds or waits, as it would count ours as one; or the
  *                    semaphore is being destroyed
- *   DIVVY_ECANCELED  divvy_semaphore_cancel() was called meanwhile
+ *   DIVVY_ECANCELED  divvy_semaphore_cancel() was called for it
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_ECLOSED    the client was closed, or the semaphore destroyed, meanwhile
  *   DIVVY_ELOST      the session is lost, and there is no other (attached clients)
  *   DIVVY_EAUTH      the servers refused the credentials
@@ -152,8 +156,8 @@ DIVVY_API int divvy_semaphore_try_acquire(divvy_semaphore *semaphore);
  * @param timeout_ms as divvy_semaphore_acquire()
  * @param done       not NULL
  * @param user       handed to done
- * @return 0, or DIVVY_EALREADY, DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ELIMIT, DIVVY_ESTATE, DIVVY_EINVAL,
- *   DIVVY_ENOMEM, DIVVY_EFORK as divvy_semaphore_acquire()
+ * @return 0, or DIVVY_EALREADY, DIVVY_EINPROGRESS, DIVVY_ECANCELED, DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH,
+ *   DIVVY_ELIMIT, DIVVY_ESTATE, DIVVY_EINVAL, DIVVY_ENOMEM, DIVVY_EFORK as divvy_semaphore_acquire()
  */
 DIVVY_API int divvy_semaphore_acquire_async(divvy_semaphore *semaphore, int64_t timeout_ms,
                                             void (*done)(divvy_semaphore *semaphore, int result, void *user),
@@ -172,13 +176,47 @@ DIVVY_API int divvy_semaphore_acquire_async(divvy_semaphore *semaphore, int64_t 
 DIVVY_API int divvy_semaphore_release(divvy_semaphore *semaphore);
 
 /**
- * Ends the acquire that waits, in whatever thread: with DIVVY_ECANCELED. Where none waits this does nothing, neither
- * now nor to a later acquire; slots that are held stay so.
+ * Waits until no node of this object is left at the servers: after a release, a cancel, or an acquire that failed. Then
+ * a try of another client finds it free, unless others contend. Where nothing is left it returns at once; while it is
+ * held, or acquired, it waits for the end of that too.
+ *
+ * Thread: any, but not inside a callback, unless nothing is left; drives the loop itself in manual mode.
+ * @param timeout_ms -1: for ever; the deletion goes on in any case
+ * @return 0, also when a node stays because the access list denies its deletion (the log tells that), or
+ *   DIVVY_ETIMEDOUT  not yet
+ *   DIVVY_ELOST      the session was lost with a node on it, and nothing was acquired since: the servers delete it
+ *                    when the session's timeout has passed, at the latest
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
+ *   DIVVY_ECLOSED    the client was closed meanwhile
+ *   DIVVY_EDEADLK    called inside a callback
+ *   DIVVY_EFORK      called in the child of a fork
+ *   DIVVY_EINVAL     semaphore is NULL, or timeout_ms below -1
+ */
+DIVVY_API int divvy_semaphore_wait_gone(divvy_semaphore *semaphore, int64_t timeout_ms);
+
+/**
+ * Returns the number of the acquire that waits, or else of the next one, for divvy_semaphore_cancel(). The numbers
+ * begin at 1. Each call of an acquire takes the next, whatever becomes of it, but for one that ends with
+ * DIVVY_EINPROGRESS, DIVVY_EINVAL, DIVVY_EDEADLK, DIVVY_EFORK, or without memory for an asynchronous one.
+ *
+ * A thread that may be told to stop reads the number, then acquires; who stops it cancels that number. Such a cancel is
+ * not lost when it comes before the acquire has begun, and ends no other acquire when it comes late.
  *
  * Thread: any, callbacks included.
+ * @return 0 for NULL, and in the child of a fork
+ */
+DIVVY_API uint64_t divvy_semaphore_attempt_id(const divvy_semaphore *semaphore);
+
+/**
+ * Ends an acquire, in whatever thread: with DIVVY_ECANCELED. One that waits ends at once. One that has not begun ends
+ * when it is called; where it is asynchronous the call returns DIVVY_ECANCELED, and `done` is not called. Otherwise
+ * this does nothing, neither now nor to a later acquire; slots that are held stay so.
+ *
+ * Thread: any, callbacks included.
+ * @param attempt_id from divvy_semaphore_attempt_id(); 0: whichever waits now
  * @return 0, or DIVVY_EINVAL (semaphore is NULL), DIVVY_EFORK
  */
-DIVVY_API int divvy_semaphore_cancel(divvy_semaphore *semaphore);
+DIVVY_API int divvy_semaphore_cancel(divvy_semaphore *semaphore, uint64_t attempt_id);
 
 /**
  * Returns whether slots are held now, by the session clock. Cheap: no request, no waiting. Thread: any, callbacks
@@ -212,7 +250,7 @@ DIVVY_API int divvy_semaphore_slot_at(const divvy_semaphore *semaphore, uint32_t
  * Changes the limit of the pool, for all that use it, by compare-and-set. The head of the queue is woken.
  *
  * From then on this object's own limit is the new one too. No slot is taken from a holder. A waiting acquire that wants
- * more slots than the new limit ends with DIVVY_ELIMIT when its turn has come.
+ * more slots than the new limit ends with DIVVY_E2BIG when its turn has come.
  * Thread: any, but not inside a callback; drives the loop itself in manual mode.
  * @param limit      1 to INT32_MAX
  * @param timeout_ms -1: for ever
@@ -222,6 +260,7 @@ DIVVY_API int divvy_semaphore_slot_at(const divvy_semaphore *semaphore, uint32_t
  *   DIVVY_EPROTO     the data of the pool are not empty, and no number
  *   DIVVY_EACCES     the access list denies it
  *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED  the client has ended
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     semaphore is NULL, limit is 0 or above INT32_MAX, or timeout_ms below -1
@@ -244,6 +283,7 @@ typedef struct divvy_holders divvy_holders;
  *   DIVVY_ETIMEDOUT  no answer in time
  *   DIVVY_EACCES     the access list denies reading
  *   DIVVY_ELOST, DIVVY_EAUTH, DIVVY_ECLOSED  the client has ended
+ *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
  *   DIVVY_EINVAL     an argument is NULL, or timeout_ms below -1
@@ -286,6 +326,17 @@ DIVVY_API void divvy_holders_free(divvy_holders *holders);
  *   an acquire that waits.
  */
 DIVVY_API void divvy_semaphore_destroy(divvy_semaphore *semaphore);
+
+/**
+ * Does the same as divvy_semaphore_destroy() without waiting for a callback, whatever runs, in whatever thread: for
+ * finalizers, and for threads that hold a lock which a callback needs. `gone` is called once, as the last callback of
+ * the semaphore, after those that ran or were due: then the callbacks' `user` may be freed. It is called when the
+ * client closes, too. On a client that was closed before it is called inside this call, unless a callback runs.
+ * Thread: as divvy_semaphore_destroy().
+ * @param gone may be NULL; not called where the semaphore is NULL, and in the child of a fork
+ * @param user handed to gone
+ */
+DIVVY_API void divvy_semaphore_destroy_async(divvy_semaphore *semaphore, void (*gone)(void *user), void *user);
 
 DIVVY_EXTERN_C_END
 

@@ -68,6 +68,12 @@ char *dv_client_path(const divvy_client *client, const char *path) {
     return full;
 }
 
+size_t dv_client_show_path(const divvy_client *client, const char *full, char *path, size_t path_bytes) {
+    const char *shown = full ? full + strlen(client->chroot) : "";
+    if (path && path_bytes) snprintf(path, path_bytes, "%s", shown);
+    return strlen(shown);
+}
+
 char *dv_client_default_identifier(void) {
     static atomic_uint made;
     char host[256] = "host";

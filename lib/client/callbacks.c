@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "client/client.h"
 
 void dv_object_init(dv_object *object, divvy_client *client, void (*release)(dv_object *object)) {
@@ -34,16 +35,6 @@ void dv_object_let_go(dv_object *object) {
     dv_client_unref(client);
 }
 
-void dv_object_destroy(dv_object *object) {
-    divvy_client *client = object->client;
-    assert(!object->destroyed);
-    object->destroyed = true;
-    bool inside = dv_client_in_callback(client);
-    while (!inside && client->in_callback && client->callback_object == object)
-        pthread_cond_wait(&client->changed, &client->lock);
-    dv_object_unref(object);
-}
-
 void dv_object_tell_done(dv_object *object, dv_callback *call) {
     call->always = true;
     object->dones_due++;
@@ -58,8 +49,11 @@ void dv_object_told_done(dv_object *object) {
     dv_object_unref(object);
 }
 
-/* Unlocking sends, wakes the callback thread, and on a closed client runs what is left. */
-void dv_object_wait_for_dones(dv_object *object) {
+/* ---- destroy ---- */
+
+/* Waits until what is due of asynchronous calls was told. Unlocking sends, wakes the callback thread, and on a closed
+ * client runs what is left. */
+static void wait_for_dones(dv_object *object) {
     divvy_client *client = object->client;
     while (object->dones_due && !dv_client_in_callback(client)) {
         dv_client_unlock(client);
@@ -68,6 +62,38 @@ void dv_object_wait_for_dones(dv_object *object) {
         if (!client->config.manual || !dv_callback_run_one(client)) pthread_cond_wait(&client->changed, &client->lock);
     }
 }
+
+static void call_gone(dv_callback *callback) {
+    const dv_object *object = DV_CONTAINER(callback, dv_object, gone_callback);
+    object->farewell.gone(object->farewell.user);
+}
+
+static void release_gone(dv_callback *callback) {
+    dv_object_unref(DV_CONTAINER(callback, dv_object, gone_callback));
+}
+
+/* Callbacks run one after the other: what runs now, and what is due, comes before it, and the rest no longer starts. */
+static void queue_gone(dv_object *object, const dv_farewell *farewell) {
+    if (!farewell->gone) return;
+    object->farewell = *farewell;
+    object->gone_callback = (dv_callback){.always = true, .call = call_gone, .release = release_gone};
+    dv_object_ref(object);
+    dv_callback_queue(object->client, &object->gone_callback);
+}
+
+void dv_object_destroy(dv_object *object, const dv_farewell *farewell) {
+    divvy_client *client = object->client;
+    if (!farewell) wait_for_dones(object);
+    assert(!object->destroyed);
+    object->destroyed = true;
+    bool waits = !farewell && !dv_client_in_callback(client);
+    while (waits && client->in_callback && client->callback_object == object)
+        pthread_cond_wait(&client->changed, &client->lock);
+    if (farewell) queue_gone(object, farewell);
+    dv_object_unref(object);
+}
+
+/* ---- the queue ---- */
 
 void dv_callback_queue(divvy_client *client, dv_callback *call) {
     assert(call->call && call->release);
@@ -91,20 +117,29 @@ static void drop(dv_callback *call) {
     if (object) dv_object_unref(object);
 }
 
+/* Runs it without the client lock. What it says is not said to a call that the user is inside of. */
+static void run(divvy_client *client, dv_callback *call) {
+    dv_message said;
+    client->in_callback = true;
+    client->callback_caller = pthread_self();
+    dv_client_unlock(client);
+    dv_message_begin(&said);
+    call->call(call);
+    dv_message_end(&said);
+    dv_client_lock(client);
+    assert(client->in_callback);
+    client->in_callback = false;
+}
+
 bool dv_callback_run_one(divvy_client *client) {
     if (client->in_callback) return false; /* Another thread runs one; they are serialised. */
     dv_callback *call = take(client);
     if (!call) return false;
     if (!(call->object && call->object->destroyed)) {
         if (call->starting) call->starting(call);
-        client->in_callback = true;
-        client->callback_caller = pthread_self();
         client->callback_object = call->object;
-        dv_client_unlock(client);
-        call->call(call);
-        dv_client_lock(client);
-        assert(client->in_callback && client->callback_object == call->object);
-        client->in_callback = false;
+        run(client, call);
+        assert(client->callback_object == call->object);
         client->callback_object = NULL;
         dv_client_changed(client);
         pthread_cond_broadcast(&client->changed);
@@ -127,14 +162,7 @@ void *dv_callback_thread(void *context) {
 
 void dv_callback_drop_all(divvy_client *client) {
     for (dv_callback *call; (call = take(client));) {
-        if (call->always) {
-            client->in_callback = true;
-            client->callback_caller = pthread_self();
-            dv_client_unlock(client);
-            call->call(call);
-            dv_client_lock(client);
-            client->in_callback = false;
-        }
+        if (call->always) run(client, call);
         drop(call);
     }
 }

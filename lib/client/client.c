@@ -320,13 +320,15 @@ void dv_client_shut_down(divvy_client *client) {
 }
 
 void divvy_client_close(divvy_client *client) {
-    if (!client || dv_client_forked(client)) return;
-    dv_client_lock(client);
+    dv_message said;
+    if (!dv_client_enter_quietly(client)) return;
+    dv_message_begin(&said);
     bool inside = dv_client_in_callback(client);
     if (inside) client->close_in_callback = true;
     bool here = !inside && !client->close_in_callback && dv_client_claim_close(client);
     dv_client_unlock(client);
     if (here) dv_client_shut_down(client);
+    dv_message_end(&said);
 }
 
 /* ---- look and wait ---- */
@@ -374,7 +376,7 @@ static divvy_client *mutable(const divvy_client *client) {
 
 divvy_session_state divvy_client_state(const divvy_client *c) {
     divvy_client *client = mutable(c);
-    if (dv_client_enter(client) != 0) return DIVVY_CLOSED;
+    if (!dv_client_enter_quietly(client)) return DIVVY_CLOSED;
     divvy_session_state state = client->state;
     dv_client_unlock(client);
     return state;
@@ -387,7 +389,7 @@ int64_t dv_client_time_left_ms(divvy_client *client, int64_t now) {
 
 int64_t divvy_client_time_left_ms(const divvy_client *c) {
     divvy_client *client = mutable(c);
-    if (dv_client_enter(client) != 0) return 0;
+    if (!dv_client_enter_quietly(client)) return 0;
     int64_t left_ms = dv_client_time_left_ms(client, dv_client_now(client));
     dv_client_unlock(client);
     return left_ms;

@@ -44,23 +44,31 @@ typedef struct dv_listener {
 } dv_listener;
 
 /* ---- what users hold: reference-counted, with callbacks that stop at destroy ---- */
+/* A call to the user, queued. `object` NULL: of the client itself. */
+typedef struct dv_callback {
+    struct dv_callback *next;
+    struct dv_object *object;
+    bool always;                                /* run even when the client closes meanwhile */
+    void (*starting)(struct dv_callback *call); /* may be NULL; with the client lock held, just before */
+    void (*call)(struct dv_callback *call);     /* without it; must not free */
+    void (*release)(struct dv_callback *call);  /* with the client lock held; called or not */
+} dv_callback;
+
+/* The end of a destroy that does not wait. */
+typedef struct {
+    void (*gone)(void *user); /* the object's last callback; may be NULL */
+    void *user;
+} dv_farewell;
+
 typedef struct dv_object {
     divvy_client *client;
     unsigned refs; /* with the client lock held: the user's, one for each queued callback, one for each piece at work */
     unsigned dones_due; /* callbacks of asynchronous calls that have ended, queued or running */
     bool destroyed;
     void (*release)(struct dv_object *object); /* frees it; the client lock is held */
+    dv_farewell farewell;
+    dv_callback gone_callback;
 } dv_object;
-
-/* A call to the user, queued. `object` NULL: of the client itself. */
-typedef struct dv_callback {
-    struct dv_callback *next;
-    dv_object *object;
-    bool always;                                /* run even when the client closes meanwhile */
-    void (*starting)(struct dv_callback *call); /* may be NULL; with the client lock held, just before */
-    void (*call)(struct dv_callback *call);     /* without it; must not free */
-    void (*release)(struct dv_callback *call);  /* with the client lock held; called or not */
-} dv_callback;
 
 /* An ephemeral node of ours, that nobody sets data of: what heartbeats ask for. `path` lives until it is taken out. */
 typedef struct dv_own_node {
@@ -165,6 +173,8 @@ void dv_client_lock(divvy_client *client);
 void dv_client_unlock(divvy_client *client);
 /* dv_client_lock() for a public call: 0 with the client lock held, or DIVVY_EINVAL (NULL), DIVVY_EFORK without it. */
 int dv_client_enter(divvy_client *client);
+/* The same for a public call that returns no error: it leaves the thread's message as it was. */
+bool dv_client_enter_quietly(divvy_client *client);
 /* Something changed that a waiting call may look at. */
 static inline void dv_client_changed(divvy_client *client) {
     client->something_changed = true;
@@ -172,7 +182,8 @@ static inline void dv_client_changed(divvy_client *client) {
 static inline int64_t dv_client_now(const divvy_client *client) {
     return dv_znode_now_ms(client->znode);
 }
-/* With the client lock held: until `met` says yes. 0, DIVVY_ETIMEDOUT, DIVVY_EDEADLK, DIVVY_ECLOSED (`met` first). */
+/* With the client lock held: until `met` says yes. 0, DIVVY_ETIMEDOUT, DIVVY_EINTERRUPTED, DIVVY_EDEADLK, DIVVY_ECLOSED
+ * (`met` first). */
 int dv_client_wait(divvy_client *client, int64_t timeout_ms, bool (*met)(void *context), void *context);
 /* Manual mode, with the client lock held: waits until this thread may drive the loop. Returns false when the deadline
  * passed before, or the client closes. */
@@ -208,15 +219,14 @@ void dv_object_unref(dv_object *object);
 /* Over a call that waits, in which callbacks may run that destroy the object. Letting go of it unlocks the client. */
 void dv_object_hold(dv_object *object);
 void dv_object_let_go(dv_object *object);
-/* Ends the object's callbacks for the user's destroy: none starts from now on. Outside a callback none runs when this
- * returns. */
-void dv_object_destroy(dv_object *object);
+/* Ends the object's callbacks for the user's destroy: none starts from now on, but those that are due of asynchronous
+ * calls. `farewell` NULL: waits, so that outside a callback none runs when this returns, and none follows. Else returns
+ * at once, and gone() follows the last of them. */
+void dv_object_destroy(dv_object *object, const dv_farewell *farewell);
 /* Queues the callback of an asynchronous call that has ended. The user hears it even when the object is destroyed or
  * the client closed before. Its release() ends with dv_object_told_done(). */
 void dv_object_tell_done(dv_object *object, dv_callback *call);
 void dv_object_told_done(dv_object *object);
-/* Waits until all these have run, outside of callbacks: a destroy promises it. */
-void dv_object_wait_for_dones(dv_object *object);
 void dv_client_warn(divvy_client *client, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void dv_client_log(divvy_client *client, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void dv_client_tell_session(divvy_client *client);
@@ -282,6 +292,9 @@ void dv_release_watch(divvy_client *client, size_t bytes);
 size_t dv_path_cost(const char *path);
 /* chroot + path, malloc'ed; "/" alone gives the chroot itself. */
 char *dv_client_path(const divvy_client *client, const char *path);
+/* Writes a node's path as the user knows it, without the chroot, as snprintf() would. NULL: writes "". Returns its
+ * bytes. */
+size_t dv_client_show_path(const divvy_client *client, const char *full, char *path, size_t path_bytes);
 /* "host-pid-n", never the same twice in this process; malloc'ed. */
 char *dv_client_default_identifier(void);
 

@@ -70,6 +70,12 @@ int dv_client_enter(divvy_client *client) {
     return 0;
 }
 
+bool dv_client_enter_quietly(divvy_client *client) {
+    if (!client || dv_client_forked(client)) return false;
+    dv_client_lock(client);
+    return true;
+}
+
 /* Sleeps on the condition until `deadline` of the client's clock, in slices, as the two clocks may differ. */
 static void sleep_on_change(divvy_client *client, int64_t left_ms) {
     enum { SLICE_MS = 500 };
@@ -123,15 +129,30 @@ static bool over_for_us(const divvy_client *client) {
     return client->life == DV_CLIENT_CLOSED || !pthread_equal(client->closer, pthread_self());
 }
 
+/* Asks the user, without the client lock: much may have changed when this returns. */
+static bool is_interrupted(divvy_client *client) {
+    dv_message said;
+    dv_client_unlock(client);
+    dv_message_begin(&said);
+    bool interrupted = client->config.interrupted(client, client->config.user) != 0;
+    dv_message_end(&said);
+    dv_client_lock(client);
+    return interrupted;
+}
+
 static int wait_until(divvy_client *client, int64_t timeout_ms, bool (*met)(void *context), void *context) {
+    enum { ASK_MS = 50 };
     if (timeout_ms > DV_TIME_MAX_MS) timeout_ms = DV_TIME_MAX_MS;
     int64_t deadline = timeout_ms < 0 ? INT64_MAX : dv_client_now(client) + timeout_ms;
+    bool asks = client->config.interrupted && client->life == DV_CLIENT_OPEN, asked = false;
     while (!met(context)) {
         if (over_for_us(client)) return DIVVY_ECLOSED;
         int64_t left_ms = timeout_ms < 0 ? -1 : deadline - dv_client_now(client);
         if (timeout_ms >= 0 && left_ms <= 0) return DIVVY_ETIMEDOUT;
         if (dv_client_in_callback(client)) return DIVVY_EDEADLK;
-        wait_step(client, left_ms);
+        asked = asks && !asked; /* Between two steps; what is waited for is looked at after each. */
+        if (asked && is_interrupted(client)) return met(context) ? 0 : DIVVY_EINTERRUPTED;
+        if (!asked) wait_step(client, asks && (left_ms < 0 || left_ms > ASK_MS) ? ASK_MS : left_ms);
     }
     return 0;
 }

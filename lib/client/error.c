@@ -1,29 +1,44 @@
 /* Errors: one list, and a message for each thread. SPDX-License-Identifier: Apache-2.0 */
 #include "client/error.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "divvy/divvy.h"
 
-enum { MESSAGE_BYTES = 512 };
+static _Thread_local dv_message outermost;
+static _Thread_local dv_message *innermost; /* NULL: the outermost */
 
-static _Thread_local struct {
-    const divvy_client *client;
-    char message[MESSAGE_BYTES];
-} last;
+static dv_message *current(void) {
+    return innermost ? innermost : &outermost;
+}
+
+void dv_message_begin(dv_message *frame) {
+    frame->outer = innermost;
+    frame->client = NULL;
+    frame->message[0] = '\0';
+    innermost = frame;
+}
+
+void dv_message_end(dv_message *frame) {
+    assert(innermost == frame);
+    innermost = frame->outer;
+}
 
 void dv_fail_text(const divvy_client *client, const char *format, ...) {
+    dv_message *last = current();
     va_list arguments;
     va_start(arguments, format);
-    last.client = client;
-    vsnprintf(last.message, sizeof last.message, format, arguments);
+    last->client = client;
+    vsnprintf(last->message, sizeof last->message, format, arguments);
     va_end(arguments);
 }
 
 const char *divvy_client_error(const divvy_client *client) {
-    return last.client == client ? last.message : "";
+    const dv_message *last = current();
+    return last->client == client ? last->message : "";
 }
 
 const char *divvy_strerror(int error) {

@@ -4,6 +4,19 @@
 
 #include "divvy/client.h"
 
+enum { DV_MESSAGE_BYTES = 512 };
+
+/* A frame of a thread's messages. What is said inside it is forgotten with it, and what was said before stands again:
+ * around each callback, the loop, and each public call that returns no error. */
+typedef struct dv_message {
+    struct dv_message *outer;
+    const divvy_client *client;
+    char message[DV_MESSAGE_BYTES];
+} dv_message;
+
+void dv_message_begin(dv_message *frame);
+void dv_message_end(dv_message *frame);
+
 /* Keeps a message for divvy_client_error() of this thread, and gives `error`, so that callers can end with it: as a
  * macro, so that compilers and clang-tidy see which one it is. */
 #define dv_fail(client, error, ...) (dv_fail_text((client), __VA_ARGS__), dv_failed(error))

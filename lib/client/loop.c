@@ -126,10 +126,13 @@ static void clear_wake(divvy_client *client) {
 }
 
 int dv_loop_run_due(divvy_client *client) {
+    dv_message said;
+    dv_message_begin(&said);
     clear_wake(client);
     int count = run_turn(client);
     if (client->config.manual) count += run_callbacks(client);
     if (has_events(client)) dv_client_wake(client);
+    dv_message_end(&said);
     return count;
 }
 
@@ -181,7 +184,7 @@ int divvy_client_fd(const divvy_client *client) {
 
 int64_t divvy_client_next_deadline(const divvy_client *c) {
     divvy_client *client = (divvy_client *)(uintptr_t)c;
-    if (dv_client_enter(client) != 0) return -1;
+    if (!dv_client_enter_quietly(client)) return -1;
     int64_t left_ms = client->callbacks || has_events(client) ? 0 : until_next_timer(client);
     /* The caller is going to sleep until then: an earlier timer set meanwhile must wake it. */
     client->sleeping_until = dv_timers_next_at(&client->timers);

@@ -16,6 +16,10 @@ static int enter(divvy_partitioner *p) {
     return dv_client_enter(p ? p->object.client : NULL);
 }
 
+static bool enter_quietly(divvy_partitioner *p) {
+    return dv_client_enter_quietly(p ? p->object.client : NULL);
+}
+
 int dv_partitioner_enter(divvy_partitioner *p) {
     int error = enter(p);
     if (error || p->object.client->life != DV_CLIENT_CLOSED) return error;
@@ -100,17 +104,28 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
     return 0;
 }
 
-void divvy_partitioner_destroy(divvy_partitioner *p) {
-    if (!p || dv_client_forked(p->object.client)) return;
+static void destroy(divvy_partitioner *p, const dv_farewell *farewell) {
+    dv_message said;
+    if (!enter_quietly(p)) return;
     divvy_client *client = p->object.client;
     dv_client_ref(client); /* The partitioner's may be the last reference to it. */
-    dv_client_lock(client);
+    dv_message_begin(&said);
     if (p->life < DV_LIFE_FINISHING) dv_life_enter(p, DV_LIFE_TIDIED); /* Only finish() tidies. */
     dv_partitioner_give_up(p, dv_client_now(client));
     dv_tally_stop(p);
-    dv_object_destroy(&p->object);
+    if (farewell) dv_report_spare_destroyed(p);
+    dv_object_destroy(&p->object, farewell);
     dv_client_unlock(client);
+    dv_message_end(&said);
     dv_client_unref(client);
+}
+
+void divvy_partitioner_destroy(divvy_partitioner *p) {
+    destroy(p, NULL);
+}
+
+void divvy_partitioner_destroy_async(divvy_partitioner *p, void (*gone)(void *user), void *user) {
+    destroy(p, &(dv_farewell){gone, user});
 }
 
 /* ---- states ---- */
@@ -123,7 +138,7 @@ static void tell(divvy_partitioner *p) {
 
 divvy_partition_state divvy_partitioner_state(const divvy_partitioner *c) {
     divvy_partitioner *p = mutable(c);
-    if (enter(p) != 0) return DIVVY_FAILURE;
+    if (!enter_quietly(p)) return DIVVY_FAILURE;
     tell(p);
     divvy_partition_state state = p->state;
     leave(p);
@@ -132,7 +147,7 @@ divvy_partition_state divvy_partitioner_state(const divvy_partitioner *c) {
 
 uint64_t divvy_partitioner_state_id(const divvy_partitioner *c) {
     divvy_partitioner *p = mutable(c);
-    if (enter(p) != 0) return 0;
+    if (!enter_quietly(p)) return 0;
     tell(p);
     uint64_t state_id = p->state_id;
     leave(p);
@@ -204,9 +219,8 @@ int divvy_partitioner_release_set_id(divvy_partitioner *p, uint64_t state_id) {
 
 int divvy_partitioner_failure(const divvy_partitioner *c, char *message, size_t message_bytes) {
     divvy_partitioner *p = mutable(c);
-    int error = enter(p);
-    if (error) return error;
-    error = p->failure;
+    if (!enter_quietly(p)) return p ? DIVVY_EFORK : DIVVY_EINVAL;
+    int error = p->failure;
     if (message && message_bytes) snprintf(message, message_bytes, "%s", p->failure_text);
     leave(p);
     return error;
@@ -216,10 +230,24 @@ const char *divvy_partitioner_identifier(const divvy_partitioner *p) {
     return p ? p->identifier : NULL;
 }
 
+int divvy_partitioner_joined(const divvy_partitioner *p) {
+    return divvy_partitioner_node(p, NULL, 0) > 0;
+}
+
+size_t divvy_partitioner_node(const divvy_partitioner *c, char *path, size_t path_bytes) {
+    divvy_partitioner *p = mutable(c);
+    if (path && path_bytes) *path = '\0';
+    if (!enter_quietly(p)) return 0;
+    const char *own = p->membership ? dv_membership_path(p->membership) : NULL;
+    size_t bytes = dv_client_show_path(p->object.client, own, path, path_bytes);
+    leave(p);
+    return bytes;
+}
+
 /* ---- what is owned ---- */
 
 divvy_partition *divvy_partitioner_partition(divvy_partitioner *p) {
-    if (enter(p) != 0) return NULL;
+    if (!enter_quietly(p)) return NULL;
     tell(p);
     divvy_partition *snapshot = dv_snapshot_take(p);
     leave(p);
@@ -243,7 +271,7 @@ int divvy_partitioner_owns_token(const divvy_partitioner *p, const char *item, i
 /* ---- handovers ---- */
 
 divvy_partition *divvy_partitioner_to_prepare(divvy_partitioner *p) {
-    if (enter(p) != 0) return NULL;
+    if (!enter_quietly(p)) return NULL;
     divvy_partition *snapshot = dv_snapshot_take_prepare(p);
     leave(p);
     return snapshot;
@@ -267,7 +295,7 @@ int divvy_partitioner_prepared(divvy_partitioner *p, const char *item) {
 
 int divvy_partitioner_is_replaced(const divvy_partitioner *c) {
     divvy_partitioner *p = mutable(c);
-    if (enter(p) != 0) return 0;
+    if (!enter_quietly(p)) return 0;
     bool replaced = dv_follow_is_replaced(p);
     leave(p);
     return replaced;

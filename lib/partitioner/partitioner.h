@@ -387,6 +387,8 @@ void dv_report_warn_once(divvy_partitioner *p, int code, const char *format, ...
 void dv_report_init(divvy_partitioner *p);
 int dv_report_prepare_destroyed(divvy_partitioner *p);
 void dv_report_destroyed(divvy_partitioner *p);
+/* The user is told by another callback: on_destroyed is not called. */
+void dv_report_spare_destroyed(divvy_partitioner *p);
 
 /* ---- snapshot.c ---- */
 void dv_snapshot_changed(divvy_partitioner *p);

@@ -347,3 +347,8 @@ void dv_report_destroyed(divvy_partitioner *p) {
     if (p->destroyed_call) dv_callback_queue(p->object.client, &p->destroyed_call->callback);
     p->destroyed_call = NULL;
 }
+
+void dv_report_spare_destroyed(divvy_partitioner *p) {
+    free(p->destroyed_call);
+    p->destroyed_call = NULL;
+}

@@ -86,6 +86,7 @@ void dv_acquisition_finish(dv_acquisition *a, int result) {
     assert(acquire && !acquire->ended);
     count_answered(a, result);
     a->acquire = NULL;
+    a->attempt++;
     dv_timer_cancel(&a->deadline_timer);
     if (result != 0) give_up(a);
     acquire->result = result;
@@ -193,6 +194,7 @@ void dv_ticket_gone(dv_ticket *ticket) {
     *link = ticket->next;
     if (a->ticket == ticket) a->ticket = NULL; /* The session took it; another ticket begins on the next session. */
     free(ticket);
+    dv_client_changed(a->object.client);
     dv_object_unref(&a->object);
 }
 
@@ -209,6 +211,7 @@ static int take(dv_acquisition *a) {
         return a->acquire->is_try ? DIVVY_ELIMIT : 0; /* DV_SESSION_ROOM tells when to try again. */
     }
     a->ticket = a->tickets = ticket;
+    a->left_behind = false;
     dv_object_ref(&a->object);
     return 0;
 }
@@ -242,6 +245,11 @@ static void on_session_lost(dv_acquisition *a) {
     if (a->acquire && end) dv_acquisition_finish(a, end);
 }
 
+/* Their places end with the session, and hear of it after us. */
+static void note_left_behind(dv_acquisition *a) {
+    if (a->tickets) a->left_behind = true;
+}
+
 static void hear(void *context, dv_session_event event, int64_t now) {
     dv_acquisition *a = context;
     switch (event) {
@@ -252,11 +260,14 @@ static void hear(void *context, dv_session_event event, int64_t now) {
     case DV_SESSION_ROOM: dv_acquisition_proceed(a); break;
     case DV_SESSION_PROVEN: settle(a, now); break;
     case DV_SESSION_LOST: on_session_lost(a); break;
-    case DV_SESSION_CLOSING:
-    case DV_SESSION_CLOSED: withdraw(a); break;
+    case DV_SESSION_CLOSING: withdraw(a); break;
+    case DV_SESSION_CLOSED:
+        note_left_behind(a);
+        withdraw(a);
+        break;
+    case DV_SESSION_OVER: note_left_behind(a); break;
     case DV_SESSION_AGAIN: /* Places see to themselves. */
     case DV_SESSION_SUSPENDED:
-    case DV_SESSION_OVER:
     case DV_SESSION_LINK: break;
     }
 }
@@ -277,6 +288,7 @@ void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acqui
     a->recipe = recipe;
     a->path = path;
     a->tells_loss = tells_loss;
+    a->attempt = 1;
     a->deadline_timer.fire = on_deadline;
     a->listener = (dv_listener){.hear = hear, .context = a};
     dv_object_init(&a->object, client, release);
@@ -284,30 +296,37 @@ void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acqui
     figures_of(a)->used = true;
 }
 
-void dv_acquisition_destroy(dv_acquisition *a) {
+void dv_acquisition_destroy(dv_acquisition *a, const dv_farewell *farewell) {
     divvy_client *client = a->object.client;
-    if (dv_client_forked(client)) return;
+    dv_message said;
+    if (!dv_client_enter_quietly(client)) return;
     dv_client_ref(client);
-    dv_client_lock(client);
+    dv_message_begin(&said);
     a->ending = true;
     withdraw(a);
     dv_unlisten(client, &a->listener);
-    dv_object_wait_for_dones(&a->object);
-    dv_object_destroy(&a->object);
+    dv_object_destroy(&a->object, farewell);
     dv_client_unlock(client);
+    dv_message_end(&said);
     dv_client_unref(client);
 }
 
 /* ---- acquire ---- */
 
-static int begin(dv_acquisition *a, dv_acquire *acquire, int64_t timeout_ms) {
+/* Returns why an acquire cannot begin, or 0. None is under way. */
+static int why_not(dv_acquisition *a) {
     divvy_client *client = a->object.client;
     int end = dv_client_end_error(client);
     if (a->ending) return DIVVY_ESTATE;
     if (end) return end;
     if (atomic_load(&a->token) && !dv_client_alive_at(client, dv_client_now(client)))
         lose(a, "the session's deadline has passed");
-    if (atomic_load(&a->token) || a->acquire) return DIVVY_EALREADY;
+    if (atomic_load(&a->token)) return DIVVY_EALREADY;
+    return a->attempt_canceled ? DIVVY_ECANCELED : 0;
+}
+
+static int start(dv_acquisition *a, dv_acquire *acquire, int64_t timeout_ms) {
+    divvy_client *client = a->object.client;
     acquire->acquisition = a;
     acquire->is_try = timeout_ms == 0;
     a->acquire = acquire;
@@ -315,6 +334,16 @@ static int begin(dv_acquisition *a, dv_acquire *acquire, int64_t timeout_ms) {
     int error = may_take(a) ? take(a) : 0;
     if (error) a->acquire = NULL;
     else count_asked(a, dv_client_now(client));
+    return error;
+}
+
+/* One that cannot begin has had its number all the same: a cancel that comes late is for nobody else. */
+static int begin(dv_acquisition *a, dv_acquire *acquire, int64_t timeout_ms) {
+    if (a->acquire) return a->ending ? DIVVY_ESTATE : DIVVY_EINPROGRESS;
+    int error = why_not(a);
+    if (!error) error = start(a, acquire, timeout_ms);
+    a->attempt_canceled = false;
+    if (error) a->attempt++;
     return error;
 }
 
@@ -358,17 +387,14 @@ int dv_acquisition_begin(dv_acquisition *a, int64_t timeout_ms, void (*done)(voi
         acquire->user = user;
         error = begin(a, acquire, timeout_ms);
     }
-    if (error) {
-        free(acquire);
-        dv_acquisition_fail(a, error, NULL);
-    } else if (timeout_ms >= 0) {
-        dv_timer_set(client, &a->deadline_timer, dv_client_now(client) + limit_ms(timeout_ms));
-    }
+    if (error) free(acquire);
+    else if (timeout_ms >= 0) dv_timer_set(client, &a->deadline_timer, dv_client_now(client) + limit_ms(timeout_ms));
     return error;
 }
 
 int dv_acquisition_acquire_async(dv_acquisition *a, int64_t timeout_ms, void (*done)(void), void *user) {
     int error = dv_acquisition_begin(a, timeout_ms, done, user);
+    if (error) dv_acquisition_fail(a, error, NULL);
     dv_client_unlock(a->object.client);
     return error;
 }
@@ -388,16 +414,39 @@ int dv_acquisition_release(dv_acquisition *a) {
     return error;
 }
 
+static bool is_gone(void *context) {
+    return ((const dv_acquisition *)context)->tickets == NULL;
+}
+
+int dv_acquisition_wait_gone(dv_acquisition *a, int64_t timeout_ms) {
+    dv_object_hold(&a->object);
+    int error = timeout_ms < -1 ? DIVVY_EINVAL : dv_client_wait(a->object.client, timeout_ms, is_gone, a);
+    if (!error && a->left_behind) error = DIVVY_ELOST;
+    if (error) dv_acquisition_fail(a, error, NULL);
+    dv_object_let_go(&a->object);
+    return error;
+}
+
 void dv_acquisition_give_up(dv_acquisition *a) {
     if (a->acquire) dv_acquisition_finish(a, DIVVY_ECANCELED);
     let_go(a);
 }
 
-int dv_acquisition_cancel(dv_acquisition *a) {
+int dv_acquisition_cancel(dv_acquisition *a, uint64_t attempt) {
     divvy_client *client = a->object.client;
-    if (a->acquire) dv_acquisition_finish(a, DIVVY_ECANCELED);
+    bool meant = attempt == 0 || attempt == a->attempt;
+    if (meant && a->acquire) dv_acquisition_finish(a, DIVVY_ECANCELED);
+    else if (attempt == a->attempt) a->attempt_canceled = true;
     dv_client_unlock(client);
     return 0;
+}
+
+uint64_t dv_acquisition_attempt(const dv_acquisition *acquisition) {
+    divvy_client *client = acquisition->object.client;
+    if (!dv_client_enter_quietly(client)) return 0;
+    uint64_t attempt = acquisition->attempt;
+    dv_client_unlock(client);
+    return attempt;
 }
 
 /* The token is read twice, so that the belief is not that in another session than the token's. */

@@ -60,6 +60,9 @@ struct dv_acquisition {
     dv_ticket *ticket;      /* the one that the acquire under way, or what is held, stands on */
     dv_acquire *acquire;    /* under way */
     dv_acquire *granted;    /* the last one that ended with 0, while its caller has not been told */
+    uint64_t attempt;       /* the number of the acquire under way, or of the next one */
+    bool attempt_canceled;  /* that one, before it has begun */
+    bool left_behind;       /* tickets ended with their session: the servers have yet to delete their nodes */
     unsigned missing_count; /* how often paths were missing in this acquire */
     bool waits_for_path;    /* a path is being made: no ticket is taken before */
     bool ending;            /* destroyed */
@@ -105,11 +108,16 @@ bool dv_acquisition_is_held(const dv_acquisition *a);
 int dv_acquisition_acquire(dv_acquisition *a, int64_t timeout_ms);
 int dv_acquisition_acquire_async(dv_acquisition *a, int64_t timeout_ms, void (*done)(void), void *user);
 int dv_acquisition_release(dv_acquisition *a);
-int dv_acquisition_cancel(dv_acquisition *a);
+int dv_acquisition_wait_gone(dv_acquisition *a, int64_t timeout_ms);
+/* `attempt` 0: whichever is under way. */
+int dv_acquisition_cancel(dv_acquisition *a, uint64_t attempt);
 
 /* ---- without the client lock ---- */
-void dv_acquisition_destroy(dv_acquisition *a);
+/* `farewell` as for dv_object_destroy(). */
+void dv_acquisition_destroy(dv_acquisition *a, const dv_farewell *farewell);
 /* Returns the token of what is held and believed, or 0. From any thread. */
 int64_t dv_acquisition_token(const dv_acquisition *a);
+/* Returns the number of the acquire under way, or of the next one; 0 in the child of a fork. */
+uint64_t dv_acquisition_attempt(const dv_acquisition *a);
 
 #endif

@@ -38,7 +38,7 @@ static bool note_pool(dv_lease *l, const dv_reply *reply, int64_t now) {
         return false;
     }
     if (state == DV_LIMIT_SET && !equal && pool->policy == DIVVY_LIMIT_ERROR && !pool->agreed) {
-        dv_lease_fail_because(l, DIVVY_ELIMIT, now, "the pool's limit is %u, not %u", stored, pool->limit);
+        dv_lease_fail_because(l, DIVVY_EDIFFERS, now, "the pool's limit is %u, not %u", stored, pool->limit);
         return false;
     }
     bool provides = pool->policy == DIVVY_LIMIT_PROVIDED && !l->provided && !equal;
@@ -46,7 +46,7 @@ static bool note_pool(dv_lease *l, const dv_reply *reply, int64_t now) {
     l->to_set = state == DV_LIMIT_UNSET || provides;
     l->limit = l->to_set ? pool->limit : stored;
     if (pool->count <= l->limit) return true;
-    dv_lease_fail_because(l, DIVVY_ELIMIT, now, "%u slots are wanted of a pool whose limit is %u", pool->count,
+    dv_lease_fail_because(l, DIVVY_E2BIG, now, "%u slots are wanted of a pool whose limit is %u", pool->count,
                           l->limit);
     return false;
 }

@@ -198,7 +198,7 @@ static void on_made(dv_node *node, int64_t czxid, int64_t now) {
     c->token = czxid;
     if (!dv_node_made(node)) return;
     if (understood && c->sequence >= 0 && c->sequence < SEQUENCE_MAX) take_place(c, now);
-    else dv_node_fail(node, DIVVY_ELIMIT, now); /* N6: close to the end of the numbers they no longer grow. */
+    else dv_node_fail(node, DIVVY_EEXHAUSTED, now); /* N6: close to the end of the numbers they no longer grow. */
 }
 
 static void on_created(void *context, const dv_reply *reply, int64_t now) {

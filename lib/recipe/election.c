@@ -23,7 +23,9 @@ static bool leads(const divvy_election *e) {
 
 static void call_failed(dv_callback *callback) {
     divvy_election *e = DV_CONTAINER(callback, divvy_election, failure_callback);
-    if (e->config.on_failed) e->config.on_failed(e, e->failure, e->config.user);
+    if (!e->config.on_failed) return;
+    dv_fail(e->object.client, e->failure, "election %s: %s", e->directory, divvy_strerror(e->failure));
+    e->config.on_failed(e, e->failure, e->config.user);
 }
 
 static void release_failed(dv_callback *callback) {
@@ -270,19 +272,29 @@ int divvy_election_create(divvy_election **out, divvy_client *client, const divv
     return error;
 }
 
-void divvy_election_destroy(divvy_election *e) {
-    if (!e || dv_client_forked(e->object.client)) return;
+static void destroy(divvy_election *e, const dv_farewell *farewell) {
+    dv_message said;
+    if (!e || !dv_client_enter_quietly(e->object.client)) return;
     divvy_client *client = e->object.client;
     dv_client_ref(client);
-    dv_client_lock(client);
+    dv_message_begin(&said);
     e->ending = true;
     resign(e);
     dv_election_stop_following(e);
     dv_unlisten(client, &e->listener);
     dv_client_unlock(client);
-    divvy_lock_destroy(e->lock);
+    dv_acquisition_destroy(&e->lock->acquisition, farewell ? &(dv_farewell){NULL, NULL} : NULL);
     dv_client_lock(client);
-    dv_object_destroy(&e->object);
+    dv_object_destroy(&e->object, farewell);
     dv_client_unlock(client);
+    dv_message_end(&said);
     dv_client_unref(client);
+}
+
+void divvy_election_destroy(divvy_election *e) {
+    destroy(e, NULL);
+}
+
+void divvy_election_destroy_async(divvy_election *e, void (*gone)(void *user), void *user) {
+    destroy(e, &(dv_farewell){gone, user});
 }

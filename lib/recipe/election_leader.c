@@ -171,7 +171,7 @@ static int find_leader(divvy_election *e, dv_leader **leader, dv_deadline deadli
 static int ask_and_wait(divvy_election *e, int64_t timeout_ms) {
     dv_deadline deadline = dv_deadline_in(e->object.client, timeout_ms);
     dv_leader *leader = NULL;
-    if (e->asking) return DIVVY_EALREADY;
+    if (e->asking) return DIVVY_EINPROGRESS;
     e->asking = true;
     e->ask_error = 0;
     int error = find_leader(e, &leader, deadline);

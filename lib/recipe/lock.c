@@ -233,7 +233,11 @@ int dv_lock_create_for_election(divvy_lock **out, divvy_client *client, const di
 }
 
 void divvy_lock_destroy(divvy_lock *lock) {
-    if (lock) dv_acquisition_destroy(&lock->acquisition);
+    if (lock) dv_acquisition_destroy(&lock->acquisition, NULL);
+}
+
+void divvy_lock_destroy_async(divvy_lock *lock, void (*gone)(void *user), void *user) {
+    if (lock) dv_acquisition_destroy(&lock->acquisition, &(dv_farewell){gone, user});
 }
 
 /* ---- acquire, release ---- */
@@ -258,9 +262,18 @@ int divvy_lock_release(divvy_lock *lock) {
     return error ? error : dv_acquisition_release(&lock->acquisition);
 }
 
-int divvy_lock_cancel(divvy_lock *lock) {
+int divvy_lock_wait_gone(divvy_lock *lock, int64_t timeout_ms) {
     int error = dv_lock_enter(lock);
-    return error ? error : dv_acquisition_cancel(&lock->acquisition);
+    return error ? error : dv_acquisition_wait_gone(&lock->acquisition, timeout_ms);
+}
+
+uint64_t divvy_lock_attempt_id(const divvy_lock *lock) {
+    return lock ? dv_acquisition_attempt(&lock->acquisition) : 0;
+}
+
+int divvy_lock_cancel(divvy_lock *lock, uint64_t attempt_id) {
+    int error = dv_lock_enter(lock);
+    return error ? error : dv_acquisition_cancel(&lock->acquisition, attempt_id);
 }
 
 /* ---- what is held ---- */
@@ -271,6 +284,19 @@ int64_t divvy_lock_token(const divvy_lock *lock) {
 
 int divvy_lock_held(const divvy_lock *lock) {
     return divvy_lock_token(lock) != 0;
+}
+
+static const char *own_path(const dv_acquisition *a) {
+    return a->ticket && dv_contender_stands(a->ticket->place) ? dv_contender_path(a->ticket->place) : NULL;
+}
+
+size_t divvy_lock_node(const divvy_lock *lock, char *path, size_t path_bytes) {
+    if (path && path_bytes) *path = '\0';
+    if (!lock || !dv_client_enter_quietly(lock->acquisition.object.client)) return 0;
+    divvy_client *client = lock->acquisition.object.client;
+    size_t bytes = dv_client_show_path(client, own_path(&lock->acquisition), path, path_bytes);
+    dv_client_unlock(client);
+    return bytes;
 }
 
 const char *dv_lock_path(const divvy_lock *lock) {

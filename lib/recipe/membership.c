@@ -211,6 +211,10 @@ const char *dv_membership_name(const dv_membership *m) {
     return dv_path_last(m->node.wish);
 }
 
+const char *dv_membership_path(const dv_membership *m) {
+    return dv_membership_joined(m) ? m->node.wish : NULL;
+}
+
 bool dv_membership_joined(const dv_membership *m) {
     return m->node.stage == DV_NODE_THERE;
 }

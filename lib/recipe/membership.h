@@ -38,6 +38,8 @@ void dv_membership_go_on(dv_membership *membership, int64_t now);
 void dv_membership_leave(dv_membership *membership);
 /* The name of our node as it is now, or is being made. */
 const char *dv_membership_name(const dv_membership *membership);
+/* The same as a path; NULL: our node is not there. */
+const char *dv_membership_path(const dv_membership *membership);
 bool dv_membership_joined(const dv_membership *membership);
 
 #endif

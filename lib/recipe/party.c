@@ -26,6 +26,10 @@ static int enter(divvy_party *party) {
     return dv_client_enter(party ? party->object.client : NULL);
 }
 
+static bool enter_quietly(const divvy_party *party) {
+    return dv_client_enter_quietly(party ? party->object.client : NULL);
+}
+
 /* ---- life ---- */
 
 static void free_strings(divvy_party *party) {
@@ -64,7 +68,7 @@ static void on_gone(void *owner, int64_t now) {
     dv_object_unref(&party->object);
 }
 
-static int check(divvy_client *client, const char *path, const char *identifier, int kind) {
+static int check_place(divvy_client *client, const char *path, int kind) {
     const char *reason = NULL;
     if (dv_client_end_error(client)) return dv_fail_plainly(client, dv_client_end_error(client));
     if (!path) return dv_fail(client, DIVVY_EINVAL, "party: path is NULL");
@@ -72,7 +76,12 @@ static int check(divvy_client *client, const char *path, const char *identifier,
         return dv_fail(client, DIVVY_EINVAL, "party: the path \"%.200s\" %s", path, reason);
     if (kind != DIVVY_PARTY && kind != DIVVY_SHALLOW_PARTY)
         return dv_fail(client, DIVVY_EINVAL, "party: kind is %d, which is none of its values", kind);
-    if (!identifier) return 0;
+    return 0;
+}
+
+static int check(divvy_client *client, const char *path, const char *identifier, int kind) {
+    int error = check_place(client, path, kind);
+    if (error || !identifier) return error;
     size_t most = kind == DIVVY_PARTY ? IDENTIFIER_BYTES_MAX : SHALLOW_IDENTIFIER_BYTES_MAX;
     if (!*identifier) return dv_fail(client, DIVVY_EINVAL, "party: the identifier is empty");
     if (strlen(identifier) > most)
@@ -132,15 +141,25 @@ static void leave(divvy_party *party) {
     party->left = true;
 }
 
-void divvy_party_destroy(divvy_party *party) {
-    if (!party || dv_client_forked(party->object.client)) return;
+static void destroy(divvy_party *party, const dv_farewell *farewell) {
+    dv_message said;
+    if (!enter_quietly(party)) return;
     divvy_client *client = party->object.client;
     dv_client_ref(client);
-    dv_client_lock(client);
+    dv_message_begin(&said);
     leave(party);
-    dv_object_destroy(&party->object);
+    dv_object_destroy(&party->object, farewell);
     dv_client_unlock(client);
+    dv_message_end(&said);
     dv_client_unref(client);
+}
+
+void divvy_party_destroy(divvy_party *party) {
+    destroy(party, NULL);
+}
+
+void divvy_party_destroy_async(divvy_party *party, void (*gone)(void *user), void *user) {
+    destroy(party, &(dv_farewell){gone, user});
 }
 
 static bool has_left(void *context) {
@@ -221,4 +240,66 @@ int divvy_party_members(divvy_party *party, divvy_strings **out, int64_t timeout
     if (error) dv_fail(client, error, "party members: %s: %s", party->directory, divvy_strerror(error));
     dv_object_let_go(&party->object);
     return error;
+}
+
+/* ---- listing from outside ---- */
+
+typedef struct {
+    divvy_client *client;
+    const char *directory;
+    const dv_listing_kind *kind;
+    divvy_strings **out;
+} question;
+
+static int ask(void *context, dv_deadline deadline) {
+    const question *q = context;
+    return dv_listing_ask(q->client, q->directory, q->kind, deadline, q->out);
+}
+
+/* A directory that is not there has nobody in it. */
+static int list(divvy_client *client, const char *path, int kind, divvy_strings **out, int64_t timeout_ms) {
+    static const dv_listing_kind outside_deep = {.choose = choose_deep, .may_be_missing = true};
+    static const dv_listing_kind outside_shallow = {
+        .choose = choose_shallow, .shown = identifier_of, .may_be_missing = true};
+    char *directory = dv_client_path(client, path);
+    if (!directory) return DIVVY_ENOMEM;
+    question q = {client, directory, kind == DIVVY_PARTY ? &outside_deep : &outside_shallow, out};
+    int error = dv_request_until_answered(client, dv_deadline_in(client, timeout_ms), ask, &q);
+    free(directory);
+    return error;
+}
+
+int divvy_party_list(divvy_client *client, const char *path, int kind, divvy_strings **out, int64_t timeout_ms) {
+    if (out) *out = NULL;
+    int error = dv_client_enter(client);
+    if (error) return error;
+    dv_client_ref(client);
+    if (!out || timeout_ms < -1)
+        error = dv_fail(client, DIVVY_EINVAL, "party list: out is NULL, or timeout_ms below -1");
+    else error = check_place(client, path, kind);
+    if (!error) {
+        error = dv_client_in_callback(client) ? DIVVY_EDEADLK : list(client, path, kind, out, timeout_ms);
+        if (error) dv_fail(client, error, "party list: %.200s: %s", path, divvy_strerror(error));
+    }
+    dv_client_unlock(client);
+    dv_client_unref(client);
+    return error;
+}
+
+/* ---- our own node ---- */
+
+static const char *own_path(const divvy_party *party) {
+    return party->membership && !party->left ? dv_membership_path(party->membership) : NULL;
+}
+
+int divvy_party_joined(const divvy_party *party) {
+    return divvy_party_node(party, NULL, 0) > 0;
+}
+
+size_t divvy_party_node(const divvy_party *party, char *path, size_t path_bytes) {
+    if (path && path_bytes) *path = '\0';
+    if (!enter_quietly(party)) return 0;
+    size_t bytes = dv_client_show_path(party->object.client, own_path(party), path, path_bytes);
+    dv_client_unlock(party->object.client);
+    return bytes;
 }

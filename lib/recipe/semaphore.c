@@ -174,7 +174,11 @@ int divvy_semaphore_create(divvy_semaphore **out, divvy_client *client, const di
 }
 
 void divvy_semaphore_destroy(divvy_semaphore *s) {
-    if (s) dv_acquisition_destroy(&s->acquisition);
+    if (s) dv_acquisition_destroy(&s->acquisition, NULL);
+}
+
+void divvy_semaphore_destroy_async(divvy_semaphore *s, void (*gone)(void *user), void *user) {
+    if (s) dv_acquisition_destroy(&s->acquisition, &(dv_farewell){gone, user});
 }
 
 /* ---- acquire, release ---- */
@@ -203,9 +207,18 @@ int divvy_semaphore_release(divvy_semaphore *s) {
     return error ? error : dv_acquisition_release(&s->acquisition);
 }
 
-int divvy_semaphore_cancel(divvy_semaphore *s) {
+int divvy_semaphore_wait_gone(divvy_semaphore *s, int64_t timeout_ms) {
     int error = enter(s);
-    return error ? error : dv_acquisition_cancel(&s->acquisition);
+    return error ? error : dv_acquisition_wait_gone(&s->acquisition, timeout_ms);
+}
+
+uint64_t divvy_semaphore_attempt_id(const divvy_semaphore *s) {
+    return s ? dv_acquisition_attempt(&s->acquisition) : 0;
+}
+
+int divvy_semaphore_cancel(divvy_semaphore *s, uint64_t attempt_id) {
+    int error = enter(s);
+    return error ? error : dv_acquisition_cancel(&s->acquisition, attempt_id);
 }
 
 /* ---- what is held ---- */
@@ -228,7 +241,7 @@ int divvy_semaphore_slot(const divvy_semaphore *semaphore) {
 
 int divvy_semaphore_slot_at(const divvy_semaphore *semaphore, uint32_t i) {
     divvy_semaphore *s = (divvy_semaphore *)(uintptr_t)semaphore;
-    if (!s || enter(s) != 0) return -1;
+    if (!dv_client_enter_quietly(s ? s->acquisition.object.client : NULL)) return -1;
     dv_acquisition *a = &s->acquisition;
     int slot = dv_acquisition_is_held(a) ? dv_slots_at(dv_lease_slots(a->ticket->place), i) : -1;
     dv_client_unlock(a->object.client);

@@ -123,6 +123,9 @@ typedef struct {
 
 static void call_done(dv_callback *callback) {
     beat *b = (beat *)(void *)callback;
+    if (b->result)
+        dv_fail(b->registry->object.client, b->result, "heartbeat: %s: %s", b->registry->root,
+                divvy_strerror(b->result));
     b->done(b->registry, b->result, b->stored, b->user);
 }
 

@@ -266,24 +266,33 @@ int divvy_registry_open(divvy_registry **out, divvy_client *client, const divvy_
     return error;
 }
 
-void divvy_registry_close(divvy_registry *registry) {
-    if (!registry || dv_client_forked(registry->object.client)) return;
+static void end(divvy_registry *registry, const dv_farewell *farewell) {
+    dv_message said;
+    if (!registry || !dv_client_enter_quietly(registry->object.client)) return;
     divvy_client *client = registry->object.client;
     dv_client_ref(client);
-    dv_client_lock(client);
+    dv_message_begin(&said);
     int64_t now = dv_client_now(client);
     assert(!registry->next_service);
     registry->ending = true;
     dv_figure_source_remove(client, &registry->figures);
-    dv_registry_end_watches(registry);
+    dv_registry_end_watches(registry, farewell == NULL);
     for (dv_service *s = registry->services; s; s = registry->next_service) {
         registry->next_service = s->next;
         dv_service_retire(s, now);
     }
     registry->next_service = NULL;
     dv_client_changed(client); /* Calls that wait see that it ends. */
-    dv_object_wait_for_dones(&registry->object);
-    dv_object_destroy(&registry->object);
+    dv_object_destroy(&registry->object, farewell);
     dv_client_unlock(client);
+    dv_message_end(&said);
     dv_client_unref(client);
+}
+
+void divvy_registry_close(divvy_registry *registry) {
+    end(registry, NULL);
+}
+
+void divvy_registry_close_async(divvy_registry *registry, void (*gone)(void *user), void *user) {
+    end(registry, &(dv_farewell){gone, user});
 }

@@ -126,7 +126,8 @@ int divvy_registry_is_ours(const divvy_registry *r, const cJSON *entry) {
     divvy_registry *registry = (divvy_registry *)(uintptr_t)r;
     const cJSON *role = cJSON_GetObjectItemCaseSensitive(entry, "role");
     const cJSON *id = cJSON_GetObjectItemCaseSensitive(entry, "id");
-    if (!cJSON_IsString(role) || !cJSON_IsString(id) || dv_registry_enter(registry) != 0) return 0;
+    if (!registry || !cJSON_IsString(role) || !cJSON_IsString(id)) return 0;
+    if (!dv_client_enter_quietly(registry->object.client)) return 0;
     char role_node[DV_ENTRY_NAME_BYTES_MAX + 1], id_node[DV_ENTRY_NAME_BYTES_MAX + 1];
     bool named = dv_name_encode(role->valuestring, role_node, sizeof role_node) < sizeof role_node &&
                  dv_name_encode(id->valuestring, id_node, sizeof id_node) < sizeof id_node;

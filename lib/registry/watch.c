@@ -271,7 +271,7 @@ static void forget_told(void *context, dv_slot *slot) {
     slot->told[i] = NULL;
 }
 
-static void end_view(struct dv_registry_views *views, dv_view *view) {
+static void end_view(struct dv_registry_views *views, dv_view *view, bool waits) {
     assert(!view->ended && views->cache);
     dv_view **place = &views->views;
     while (*place != view) place = &(*place)->next;
@@ -283,7 +283,7 @@ static void end_view(struct dv_registry_views *views, dv_view *view) {
     while (view->due) pop_due(view);
     dv_cache_unwant(views->cache, view->role_node);
     stop_views_if_idle(views);
-    dv_object_destroy(&view->object);
+    dv_object_destroy(&view->object, waits ? NULL : &(dv_farewell){NULL, NULL});
 }
 
 static int begin_view(divvy_registry *registry, dv_view *view) {
@@ -329,10 +329,10 @@ void dv_registry_view_each(const divvy_registry *registry, const char *role_node
     if (registry->views && registry->views->cache) dv_cache_each(registry->views->cache, role_node, visit_slot, &v);
 }
 
-void dv_registry_end_watches(divvy_registry *registry) {
+void dv_registry_end_watches(divvy_registry *registry, bool waits) {
     struct dv_registry_views *views = registry->views;
     if (!views) return;
-    while (views->views) end_view(views, views->views);
+    while (views->views) end_view(views, views->views, waits);
     assert(!views->all && !views->cache);
     registry->views = NULL;
     free(views);
@@ -395,7 +395,7 @@ int divvy_registry_unwatch(divvy_registry *registry, const char *role) {
     if (!error && !view)
         error = dv_fail(client, DIVVY_ENOENT, "registry unwatch: %.200s not watched", role ? role : "all roles are");
     dv_object_hold(&registry->object);
-    if (view) end_view(registry->views, view);
+    if (view) end_view(registry->views, view, true);
     free(role_node);
     dv_object_let_go(&registry->object);
     return error;

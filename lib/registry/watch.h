@@ -15,7 +15,7 @@ void dv_registry_view_each(const divvy_registry *registry, const char *role_node
                            void (*visit)(void *context, const dv_entry *entry, bool preserved), void *context);
 /* Returns how many entries the views have, healthy or not. */
 size_t dv_registry_count_watched(const divvy_registry *registry);
-/* Once, when the registry is closed. Gives up the client lock while a callback runs. */
-void dv_registry_end_watches(divvy_registry *registry);
+/* Once, when the registry is closed. `waits`: gives up the client lock while a callback runs. */
+void dv_registry_end_watches(divvy_registry *registry, bool waits);
 
 #endif

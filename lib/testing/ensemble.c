@@ -72,14 +72,16 @@ void divvy_testing_config_init(divvy_testing_config *config, size_t size) {
     dv_config_init(config, size, &defaults, sizeof defaults);
 }
 
-int divvy_testing_ensemble_create(divvy_testing_ensemble **out, const divvy_testing_config *config) {
+int divvy_testing_ensemble_create(divvy_testing_ensemble **out, const divvy_testing_config *given) {
     static const divvy_testing_config defaults = DIVVY_TESTING_CONFIG_INIT;
     if (!out) return DIVVY_EINVAL;
     *out = NULL;
-    if (!config) config = &defaults;
-    if (config->size != sizeof *config || !sensible(config)) return DIVVY_EINVAL;
+    divvy_testing_config complete;
+    if (dv_config_copy(&complete, sizeof complete, &defaults, given ? given : &defaults) != 0) return DIVVY_EINVAL;
+    const divvy_testing_config *config = &complete;
+    if (!sensible(config)) return DIVVY_EINVAL;
     dv_mem *mem = dv_mem_alloc(sizeof *mem);
-    mem->config = *config;
+    mem->config = complete;
     mem->real = config->real_clock != 0;
     mem->server_count = (int)config->servers;
     mem->min_timeout_ms = config->min_session_timeout_ms ? config->min_session_timeout_ms : 2 * config->tick_ms;
@@ -139,8 +141,10 @@ int divvy_testing_client_open(divvy_client **out, divvy_testing_ensemble *ensemb
     static const divvy_client_config defaults = DIVVY_CLIENT_CONFIG_INIT;
     if (!out || !ensemble) return DIVVY_EINVAL;
     *out = NULL;
-    if (config && config->size != sizeof *config) return DIVVY_EINVAL;
-    divvy_client_config copy = config ? *config : defaults;
+    divvy_client_config copy;
+    if (dv_config_copy(&copy, sizeof copy, &defaults, config ? config : &defaults) != 0)
+        return divvy_private_client_open(out, config, dv_mem_backend_new, ensemble); /* It says what is wrong. */
+    copy.size = sizeof copy;
     if (!ensemble->real && !copy.manual) return DIVVY_EINVAL;
     if (!copy.hosts) copy.hosts = "ensemble";
     if (!copy.ensemble_tick_ms) copy.ensemble_tick_ms = ensemble->config.tick_ms;

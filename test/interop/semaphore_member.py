@@ -20,7 +20,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import LockTimeout
 
 POLICIES = {"error": 0, "stored": 1, "provided": 2}
-ETIMEDOUT, ELIMIT, EBUSY, ESTATE = -3, -17, -18, -5
+ETIMEDOUT, EDIFFERS, EBUSY, ESTATE = -3, -29, -18, -5
 ON_LOST = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
 

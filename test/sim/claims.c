@@ -65,7 +65,7 @@ static int let_go(sim_claim *c) {
 
 static int cancel(sim_claim *c) {
     if (c->is_election) return sim_election_let_go(c);
-    return c->is_pool ? divvy_semaphore_cancel(c->semaphore) : divvy_lock_cancel(c->lock);
+    return c->is_pool ? divvy_semaphore_cancel(c->semaphore, 0) : divvy_lock_cancel(c->lock, 0);
 }
 
 /* ---- life of the object ---- */
@@ -131,18 +131,30 @@ static bool is_legal_end(const sim_claim *c, int result) {
     case DIVVY_EBUSY: return c->is_try;
     case DIVVY_ECANCELED: return c->given_up;
     case DIVVY_ECLOSED: return c->given_up && c->waits;
-    case DIVVY_ELIMIT: return c->is_pool || s->small_budgets || s->sequence_ends;
+    case DIVVY_EDIFFERS:
+    case DIVVY_E2BIG: return c->is_pool;
+    case DIVVY_ELIMIT: return s->small_budgets;
+    case DIVVY_EEXHAUSTED: return s->sequence_ends;
     case DIVVY_ESTATE: return c->is_pool && c->count > 1 && s->kazoo_claims;
     default: return false;
     }
+}
+
+/* Returns whether it would end so again. */
+static bool is_final(int result) {
+    static const int results[] = {DIVVY_EDIFFERS, DIVVY_E2BIG, DIVVY_ELIMIT, DIVVY_EEXHAUSTED, DIVVY_ESTATE};
+    for (size_t i = 0; i < sizeof results / sizeof results[0]; i++) {
+        if (result == results[i]) return true;
+    }
+    return false;
 }
 
 static void count_end(const sim_claim *c, int result) {
     if (result == DIVVY_ETIMEDOUT) met(c, SIM_MET_TIMED_OUT);
     if (result == DIVVY_EBUSY) met(c, SIM_MET_BUSY);
     if (result == DIVVY_ECANCELED) met(c, SIM_MET_CANCELED);
-    if (result != DIVVY_ELIMIT) return;
-    met(c, c->m->world->script->sequence_ends ? SIM_MET_NUMBERS_ENDED : SIM_MET_OTHER_LIMIT);
+    if (result == DIVVY_EEXHAUSTED) met(c, SIM_MET_NUMBERS_ENDED);
+    if (result == DIVVY_EDIFFERS || result == DIVVY_E2BIG) met(c, SIM_MET_OTHER_LIMIT);
 }
 
 static void count_grant(const sim_claim *c) {
@@ -164,7 +176,7 @@ void sim_claim_ended(sim_claim *c, int result) {
     sim_claim_say(c, "the acquire ended", result);
     if (result != 0) {
         count_end(c, result);
-        if (w->healed && !c->given_up && (result == DIVVY_ELIMIT || result == DIVVY_ESTATE)) c->last_done = true;
+        if (w->healed && !c->given_up && is_final(result)) c->last_done = true;
         if (!is_legal_end(c, result)) sim_claim_wrong(c, "the acquire ended", result);
         return;
     }
@@ -270,12 +282,12 @@ static void begin(sim_claim *c, int64_t timeout_ms) {
 
 /* It is not re-entrant, and says so at once. */
 static void acquire_again(sim_claim *c) {
-    bool at_it =
-        (c->lock ? c->lock->acquisition.acquire != NULL : c->semaphore->acquisition.acquire != NULL) || token_of(c);
-    if (!at_it) return;
+    bool waits = c->lock ? c->lock->acquisition.acquire != NULL : c->semaphore->acquisition.acquire != NULL;
+    if (!waits && !token_of(c)) return;
     int error = start(c, 100);
     met(c, SIM_MET_ALREADY);
-    if (error != DIVVY_EALREADY) sim_claim_wrong(c, "a second acquire began", error);
+    int expected = waits && !c->is_election ? DIVVY_EINPROGRESS : DIVVY_EALREADY;
+    if (error != expected) sim_claim_wrong(c, "a second acquire began", error);
 }
 
 static void release(sim_claim *c) {

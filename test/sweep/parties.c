@@ -11,6 +11,13 @@ static void list(sweep *s, divvy_party *party, size_t wanted) {
     divvy_strings_free(names);
 }
 
+static void list_from_outside(sweep *s, int kind, size_t wanted) {
+    divvy_strings *names = NULL;
+    SWEEP_DO(s, divvy_party_list(s->clients[1], PATH, kind, &names, SWEEP_WAIT_MS));
+    if (divvy_strings_count(names) != wanted) sweep_fail(s, "listed: %zu", divvy_strings_count(names));
+    divvy_strings_free(names);
+}
+
 static void run(sweep *s, int kind) {
     divvy_party *a = NULL, *b = NULL;
     sweep_open(s, 0);
@@ -19,6 +26,7 @@ static void run(sweep *s, int kind) {
     sweep_begin(s);
     SWEEP_DO(s, divvy_party_join(&a, s->clients[0], PATH, "a", kind));
     list(s, a, 1);
+    list_from_outside(s, kind, 1);
     SWEEP_DO(s, divvy_party_join(&b, s->clients[1], PATH, NULL, kind));
     list(s, b, 2);
     divvy_testing_expire(s->ensemble, s->clients[1]);

@@ -189,7 +189,7 @@ static inline void note_result(const user *u, int result) {
                : result == DIVVY_ETIMEDOUT ? TIMED_OUT
                : result == DIVVY_EBUSY     ? BUSY
                : result == DIVVY_ECANCELED ? CANCELED
-               : result == DIVVY_ELIMIT    ? TOO_MANY
+               : result == DIVVY_E2BIG     ? TOO_MANY
                                            : LOST;
     CLAIM(kind != BUSY || u->timeout_ms == 0, "busy, though it was to wait");
     CLAIM(kind != CANCELED || u->cancelled, "canceled by nobody");

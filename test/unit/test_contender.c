@@ -273,7 +273,7 @@ TEST(test_end_of_the_numbers) {
         enter(&o);
         answer_created(paths[i], 55);
         assert_int_equal(o.failed, 1);
-        assert_int_equal(o.error, DIVVY_ELIMIT);
+        assert_int_equal(o.error, DIVVY_EEXHAUSTED);
         answer_error(0); /* the list */
         assert_string_equal(dv_fake_oldest(fake)->ops->path, paths[i]);
         assert_int_equal(dv_fake_oldest(fake)->ops->kind, DV_DELETE);

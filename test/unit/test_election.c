@@ -309,7 +309,7 @@ TEST(test_failed) {
     assert_int_equal(divvy_election_stand(a->election), 0);
     run(500);
     assert_int_equal(a->failed, 1);
-    assert_int_equal(a->failure, DIVVY_ELIMIT);
+    assert_int_equal(a->failure, DIVVY_EEXHAUSTED);
     assert_int_equal(divvy_testing_set_sequence(ensemble, PATH, 7), 0);
     assert_int_equal(divvy_election_stand(a->election), 0);
     run(500);

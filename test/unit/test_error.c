@@ -27,7 +27,7 @@ static const divvy_client *const another_client = (const divvy_client *)(const v
 
 /* Each error is negative and has a number, a name and a text of its own, without a full stop. */
 TEST(test_each_is_distinct) {
-    assert_true(ENTRIES >= 26);
+    assert_true(ENTRIES >= 30);
     for (size_t i = 0; i < ENTRIES; i++) {
         const entry *e = &entries[i];
         assert_true(e->number < 0);
@@ -52,6 +52,8 @@ TEST(test_numbers_stay) {
     assert_int_equal(DIVVY_EACCES, -11);
     assert_int_equal(DIVVY_ERESOLVE, -23);
     assert_int_equal(DIVVY_EROLLEDBACK, -26);
+    assert_int_equal(DIVVY_EINTERRUPTED, -27);
+    assert_int_equal(DIVVY_EEXHAUSTED, -30);
 }
 
 /* An error may be retried, or ends its object, as the list says; no error is both. */
@@ -70,7 +72,7 @@ TEST(test_retryable_and_fatal) {
 
 /* Success and foreign numbers have texts too, and are neither retryable nor fatal. */
 TEST(test_other_numbers) {
-    static const int good[] = {0, 1, 17, INT32_MAX}, foreign[] = {-27, -1000, INT32_MIN};
+    static const int good[] = {0, 1, 17, INT32_MAX}, foreign[] = {-31, -1000, INT32_MIN};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         assert_string_equal(divvy_strerror(good[i]), "success");
         assert_string_equal(divvy_errname(good[i]), "DIVVY_OK");

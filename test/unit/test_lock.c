@@ -27,7 +27,7 @@ TEST(test_lock_one) {
     assert_int_equal(h.lost, 0);
 }
 
-/* Held: a second acquire says EALREADY at once, and so does one while another waits. Not held: release says
+/* Held: a second acquire says EALREADY at once. While another waits it says EINPROGRESS. Not held: release says
  * ENOTHELD. */
 TEST(test_not_reentrant) {
     holder h, other;
@@ -40,8 +40,8 @@ TEST(test_not_reentrant) {
     ask(&other, -1);
     serve();
     assert_int_equal(other.result, NEVER);
-    assert_int_equal(divvy_lock_acquire(other.lock, -1), DIVVY_EALREADY);
-    assert_int_equal(divvy_lock_acquire_async(other.lock, -1, on_done, &other), DIVVY_EALREADY);
+    assert_int_equal(divvy_lock_acquire(other.lock, -1), DIVVY_EINPROGRESS);
+    assert_int_equal(divvy_lock_acquire_async(other.lock, -1, on_done, &other), DIVVY_EINPROGRESS);
     assert_int_equal(divvy_lock_release(other.lock), DIVVY_ENOTHELD);
     assert_int_equal(divvy_lock_release(h.lock), 0);
     assert_int_equal(divvy_lock_release(h.lock), DIVVY_ENOTHELD);
@@ -91,7 +91,7 @@ TEST(test_try_behind_own_place) {
     holder h;
     make(&h, DIVVY_EXCLUSIVE);
     ask(&h, -1);
-    divvy_lock_cancel(h.lock); /* while the create is under way */
+    divvy_lock_cancel(h.lock, 0); /* while the create is under way */
     dv_fake_run(fake);
     assert_int_equal(h.result, DIVVY_ECANCELED);
     ask(&h, 0);
@@ -186,14 +186,14 @@ TEST(test_cancel) {
     holder h, other;
     make(&h, DIVVY_EXCLUSIVE);
     make(&other, DIVVY_EXCLUSIVE);
-    assert_int_equal(divvy_lock_cancel(h.lock), 0);
+    assert_int_equal(divvy_lock_cancel(h.lock, 0), 0);
     hold(&h);
-    assert_int_equal(divvy_lock_cancel(h.lock), 0);
+    assert_int_equal(divvy_lock_cancel(h.lock, 0), 0);
     assert_true(divvy_lock_held(h.lock));
     ask(&other, -1);
     serve();
-    assert_int_equal(divvy_lock_cancel(other.lock), 0);
-    assert_int_equal(divvy_lock_cancel(other.lock), 0);
+    assert_int_equal(divvy_lock_cancel(other.lock, 0), 0);
+    assert_int_equal(divvy_lock_cancel(other.lock, 0), 0);
     dv_fake_run(fake);
     assert_int_equal(other.result, DIVVY_ECANCELED);
     assert_int_equal(other.done, 1);
@@ -317,7 +317,7 @@ TEST(test_sequence_wrap) {
         ask(&h, -1);
         snprintf(made, sizeof made, "%s%010d", dv_fake_oldest(fake)->ops->path, sequences[i]);
         dv_fake_answer(fake, &(dv_reply){.path = made, .stat = &(dv_stat){.czxid = 9}});
-        assert_int_equal(h.result, DIVVY_ELIMIT);
+        assert_int_equal(h.result, DIVVY_EEXHAUSTED);
         serve(); /* the list, then the delete */
         destroy(&h);
         assert_string_equal(dv_fake_pending(fake), "");
@@ -361,7 +361,7 @@ TEST(test_arguments) {
     assert_int_equal(divvy_lock_acquire(NULL, 0), DIVVY_EINVAL);
     assert_int_equal(divvy_lock_acquire_async(NULL, 0, on_done, NULL), DIVVY_EINVAL);
     assert_int_equal(divvy_lock_release(NULL), DIVVY_EINVAL);
-    assert_int_equal(divvy_lock_cancel(NULL), DIVVY_EINVAL);
+    assert_int_equal(divvy_lock_cancel(NULL, 0), DIVVY_EINVAL);
     assert_int_equal(divvy_lock_held(NULL) + divvy_lock_token(NULL), 0);
     assert_int_equal(divvy_lock_contenders(NULL, &strings, 0), DIVVY_EINVAL);
     divvy_lock_destroy(NULL);

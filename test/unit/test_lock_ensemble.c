@@ -380,7 +380,7 @@ static void act(holder *h) {
     static const int64_t timeouts[] = {0, 0, 100, 1500, 8000, -1, -1, -1};
     if (h->waiting && draw(12) == 0) {
         h->cancelled = true;
-        divvy_lock_cancel(h->lock);
+        divvy_lock_cancel(h->lock, 0);
     } else if (divvy_lock_held(h->lock)) {
         if (draw(3) == 0) assert_int_equal(divvy_lock_release(h->lock), 0);
     } else if (!h->waiting) {

@@ -180,9 +180,9 @@ TEST(test_timeout_is_total) {
  * nothing to the next one; a slot that is held stays so. */
 TEST(test_cancel) {
     user *a = make(0, 1), *b = make(1, 1), *c = make(2, 1);
-    assert_int_equal(divvy_semaphore_cancel(a->semaphore), 0);
+    assert_int_equal(divvy_semaphore_cancel(a->semaphore, 0), 0);
     hold(a);
-    assert_int_equal(divvy_semaphore_cancel(a->semaphore), 0);
+    assert_int_equal(divvy_semaphore_cancel(a->semaphore, 0), 0);
     assert_true(divvy_semaphore_held(a->semaphore));
     for (int i = 0; i < 2; i++) {
         user *head = i ? c : b, *queued = i ? b : c;
@@ -191,12 +191,12 @@ TEST(test_cancel) {
         assert_true(ask(queued, -1));
         run(500);
         queued->cancelled = true;
-        assert_int_equal(divvy_semaphore_cancel(queued->semaphore), 0);
+        assert_int_equal(divvy_semaphore_cancel(queued->semaphore, 0), 0);
         run(500);
         assert_int_equal(queued->result, DIVVY_ECANCELED);
         assert_int_equal(node_count, 2);
         head->cancelled = true;
-        assert_int_equal(divvy_semaphore_cancel(head->semaphore), 0);
+        assert_int_equal(divvy_semaphore_cancel(head->semaphore, 0), 0);
         run(500);
         assert_int_equal(head->result, DIVVY_ECANCELED);
         assert_int_equal(node_count, 1);
@@ -204,7 +204,7 @@ TEST(test_cancel) {
     assert_true(ask(b, -1)); /* cancelled and asked again at once: the first is told, the second waits on */
     run(500);
     b->cancelled = true;
-    assert_int_equal(divvy_semaphore_cancel(b->semaphore), 0);
+    assert_int_equal(divvy_semaphore_cancel(b->semaphore, 0), 0);
     b->waiting = false;
     run(5);
     assert_true(ask(b, -1));
@@ -309,12 +309,12 @@ TEST(test_more_than_the_limit) {
     user *a = make_with(0, 2, 3, DIVVY_LIMIT_ERROR), *b = make(1, 2);
     assert_true(ask(a, -1));
     run(1000);
-    assert_int_equal(a->result, DIVVY_ELIMIT);
+    assert_int_equal(a->result, DIVVY_E2BIG);
     assert_non_null(strstr(a->reason, "3 slots"));
     hold(b);
     assert_true(ask(a, -1));
     run(1000);
-    assert_int_equal(a->result, DIVVY_ELIMIT);
+    assert_int_equal(a->result, DIVVY_E2BIG);
     assert_int_equal(node_count, 1);
 }
 

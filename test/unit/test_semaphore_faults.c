@@ -68,7 +68,7 @@ TEST_IN(test_given_up_in_doubt, set_up, tear_down) {
             step(steps);
             divvy_testing_disconnect(ensemble, clients[0], (divvy_testing_fate)fate, 300);
             a->cancelled = true;
-            assert_int_equal(divvy_semaphore_cancel(a->semaphore), 0);
+            assert_int_equal(divvy_semaphore_cancel(a->semaphore, 0), 0);
             run(steps % 2 ? 3000 : 0);
             destroy(a);
             run(3000);
@@ -209,7 +209,7 @@ TEST_IN(test_numbers_used_up, set_up, tear_down) {
     assert_int_equal(divvy_testing_set_sequence(ensemble, QUEUE, INT32_MAX - (1 << 20)), 0);
     assert_true(ask(a, -1));
     run(500);
-    assert_int_equal(a->result, DIVVY_ELIMIT);
+    assert_int_equal(a->result, DIVVY_EEXHAUSTED);
     assert_int_equal(node_count, 0);
     removed(QUEUE);
     hold(a);
@@ -296,7 +296,7 @@ static void act(user *u) {
     static const int64_t timeouts[] = {0, 0, 100, 1500, 8000, -1, -1, -1};
     if (u->waiting && draw(12) == 0) {
         u->cancelled = true;
-        divvy_semaphore_cancel(u->semaphore);
+        divvy_semaphore_cancel(u->semaphore, 0);
     } else if (divvy_semaphore_held(u->semaphore)) {
         if (draw(3) == 0) assert_int_equal(divvy_semaphore_release(u->semaphore), 0);
     } else if (!u->waiting) {

@@ -11,13 +11,13 @@ TEST(test_limit_differs) {
     for (int i = 0; i < 2; i++) {
         assert_true(ask(b, -1));
         run(500);
-        assert_int_equal(b->result, DIVVY_ELIMIT);
+        assert_int_equal(b->result, DIVVY_EDIFFERS);
         assert_non_null(strstr(b->reason, POOL));
         assert_non_null(strstr(b->reason, "2"));
         assert_non_null(strstr(b->reason, "3"));
     }
     b->cancelled = true;
-    assert_int_equal(divvy_semaphore_acquire(b->semaphore, 5000), DIVVY_ELIMIT);
+    assert_int_equal(divvy_semaphore_acquire(b->semaphore, 5000), DIVVY_EDIFFERS);
     assert_non_null(strstr(divvy_client_error(b->client), "2, not 3"));
     assert_string_equal(pool_data(), "2");
     run(100);
@@ -70,7 +70,7 @@ TEST(test_limit_policies) {
     run(1000);
     assert_int_equal(third->result, NEVER);
     third->cancelled = true;
-    divvy_semaphore_cancel(third->semaphore);
+    divvy_semaphore_cancel(third->semaphore, 0);
     run(500);
     hold(provided);
     assert_string_equal(pool_data(), "4");
@@ -116,7 +116,8 @@ TEST(test_resize) {
     assert_int_equal(divvy_semaphore_resize(a->semaphore, 2, -2), DIVVY_EINVAL);
 }
 
-/* A waiter that wants more slots than a lowered limit has is told so, and lets those behind it go on. */
+/* A waiter that wants more slots than a lowered limit has is told so, or that the limit differs where it had not seen
+ * the old one, and lets those behind it go on. */
 TEST(test_resize_below_what_is_wanted) {
     user *a = make(0, 3), *b = make_with(1, 3, 3, DIVVY_LIMIT_ERROR), *c = make_with(2, 3, 3, DIVVY_LIMIT_ERROR);
     user *d = make(3, 3);
@@ -129,8 +130,8 @@ TEST(test_resize_below_what_is_wanted) {
     }
     assert_int_equal(divvy_semaphore_resize(a->semaphore, 2, 5000), 0);
     run(1000);
-    assert_int_equal(b->result, DIVVY_ELIMIT);
-    assert_int_equal(c->result, DIVVY_ELIMIT);
+    assert_int_equal(b->result, DIVVY_E2BIG);
+    assert_int_equal(c->result, DIVVY_EDIFFERS);
     assert_int_equal(d->result, 0);
 }
 

@@ -269,12 +269,14 @@ int barrier_leave(barrier *b, int64_t timeout_ms) {
 }
 
 void barrier_destroy(barrier *b) {
-    if (!b || dv_client_forked(b->object.client)) return;
+    dv_message said;
+    if (!b || !dv_client_enter_quietly(b->object.client)) return;
     divvy_client *client = b->object.client;
     dv_client_ref(client);
-    dv_client_lock(client);
+    dv_message_begin(&said); /* the caller's last error stands */
     end(b);
-    dv_object_destroy(&b->object);
+    dv_object_destroy(&b->object, NULL);
     dv_client_unlock(client);
+    dv_message_end(&said);
     dv_client_unref(client);
 }
