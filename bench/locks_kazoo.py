@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """kazoo's Lock and Semaphore: pairs of acquire and release, and hand-overs. SPDX-License-Identifier: Apache-2.0
 
-usage: locks_kazoo.py HOSTS, and commands as in locks_peer.h. A hand-over is the time from the call of release until
-acquire has returned in the thread of the next one; all threads are on one client.
+usage: locks_kazoo.py HOSTS [divvy.kazoo], and commands as in locks_peer.h. A hand-over is the time from the call of
+release until acquire has returned in the thread of the next one; all threads are on one client. With "divvy.kazoo" the
+recipes are those of divvy's stand-in.
 """
 import json
 import logging
@@ -76,7 +77,10 @@ def hand_over(client, recipe, waiters):
 
 def main():
     logging.basicConfig(level=logging.CRITICAL)
-    client = KazooClient(sys.argv[1], timeout=60)
+    make = KazooClient
+    if sys.argv[2:] == ["divvy.kazoo"]:
+        from divvy.kazoo import KazooClient as make
+    client = make(sys.argv[1], timeout=60)
     client.start()
     things = {"lock": client.Lock("/kazoo-lock", "me"),
               "semaphore": client.Semaphore("/kazoo-semaphore", "me", max_leases=POOL_LIMIT)}

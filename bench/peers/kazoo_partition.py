@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 """Measure kazoo's SetPartitioner: first allocation, then one member joining.  SPDX-License-Identifier: Apache-2.0
 
-usage: kazoo_partition.py [--processes] HOSTS MEMBERS ITEMS BOUNDARY_MS      (needs Debian's python3-kazoo)
+usage: kazoo_partition.py [--processes] [--on divvy|divvy.kazoo] HOSTS MEMBERS ITEMS BOUNDARY_MS
+(needs Debian's python3-kazoo, and the last two need the package divvy of ../../python)
 
 The scenario and the clock are those of ../rebalance.c: time runs from the moment before the first (or the joining)
 member is started until all members say that they have acquired, and own every item exactly once.
 Members are threads of this process, or with --processes a process each, so that they need not share one interpreter.
+--on divvy.kazoo puts divvy's stand-in into the same loop; --on divvy takes part by divvy's own loop.
 Prints one JSON line; README.md beside ../rebalance.c says what each field means.
 """
 import json
@@ -32,6 +34,13 @@ arguments = sys.argv[1:]
 as_processes = arguments[:1] == ["--processes"]
 if as_processes:
     del arguments[0]
+peer = "kazoo"
+if arguments[:1] == ["--on"] and arguments[1] in ("divvy", "divvy.kazoo"):
+    peer = arguments[1]
+    del arguments[:2]
+    import divvy
+    if peer == "divvy.kazoo":
+        from divvy.kazoo import KazooClient
 if len(arguments) != 4:
     sys.exit(__doc__)
 hosts, members, count, boundary_ms = arguments[0], *map(int, arguments[1:])
@@ -88,8 +97,31 @@ def take_part(index, client):
             p.wait_for_acquire(0.01)
 
 
+def take_part_in_divvy(index):
+    """divvy's loop, of a user without work."""
+    with divvy.Client(hosts) as client:
+        p = client.partitioner(path, items, time_boundary=boundary_ms / 1000, identifier="w%04d" % index)
+        last = None
+        while not stopping.is_set():
+            view = p.look()
+            if view.state == divvy.PartitionState.FAILURE:
+                raise RuntimeError(p.failure)
+            if view.state == divvy.PartitionState.RELEASE:
+                p.release_set(view.state_id)
+            if view.state_id != last:
+                last = view.state_id
+                acquired = view.state == divvy.PartitionState.ACQUIRED
+                told.put((index, time.monotonic(), view.partition.items() if acquired else None))
+            p.wait_change(view.state_id, 0.1)
+
+
 def work(index):
     try:
+        if peer == "divvy":
+            take_part_in_divvy(index)
+            if as_processes:
+                told.cancel_join_thread()  # as below
+            return
         client = KazooClient(hosts)
         client.start()
         take_part(index, client)
@@ -151,7 +183,7 @@ def clean_up():
         worker.join()
     client = KazooClient(hosts)
     client.start()
-    names = client.get_children(path + "/locks")
+    names = client.get_children(path + "/locks") if client.exists(path + "/locks") else []
     for at in range(0, len(names), DELETES_IN_FLIGHT):
         deletes = [client.delete_async(path + "/locks/" + name) for name in names[at : at + DELETES_IN_FLIGHT]]
         for delete in deletes:
@@ -165,12 +197,14 @@ def clean_up():
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 first_s, _, first = grow_to(members)
 before_join = owners()
+time.sleep(boundary_ms / 1000)  # a read of the party keeps divvy's next one off for a quarter of this
 join_s, fewest, join = grow_to(members + 1)
 after_join = owners()
 moved = sum(before_join[item] != after_join[item] for item in items)
 clean_up()
 print(json.dumps({
-    "peer": "kazoo", "version": kazoo.__version__, "server_version": server_version(),
+    "peer": peer, "version": kazoo.__version__ if peer == "kazoo" else divvy.__version__,
+    "server_version": server_version(),
     "members_as": "processes" if as_processes else "threads",
     "members": members, "items": count, "boundary_ms": boundary_ms,
     "first_beyond_boundary_s": first_s, "join_beyond_boundary_s": join_s,

@@ -114,7 +114,7 @@ static void *work(void *context) {
     worker *w = context;
     for (int i = 0; i < w->rounds; i++) {
         int error = divvy_lock_acquire(w->lock, -1);
-        if (error == DIVVY_EALREADY) w->already++;
+        if (error == DIVVY_EALREADY || error == DIVVY_EINPROGRESS) w->already++;
         if (error) continue;
         if (atomic_fetch_add(w->inside, 1) != 0) atomic_fetch_add(w->overlaps, 1);
         if (!divvy_lock_held(w->lock)) atomic_fetch_add(w->overlaps, 1);

@@ -160,7 +160,7 @@ static void *work(void *context) {
     worker *w = context;
     for (int i = 0; i < w->rounds; i++) {
         int error = divvy_semaphore_acquire(w->semaphore, PATIENCE_MS);
-        if (error == DIVVY_EALREADY) w->already++;
+        if (error == DIVVY_EALREADY || error == DIVVY_EINPROGRESS) w->already++;
         else if (error) w->failed++;
         if (error) continue;
         if (atomic_fetch_add(w->taken, (int)w->count) + (int)w->count > LIMIT) atomic_fetch_add(w->too_many, 1);

@@ -211,18 +211,18 @@ static void free_threaded(divvy_client *c, divvy_lock *first, divvy_lock *second
     divvy_client_close(c);
 }
 
-static volatile sig_atomic_t signaled;
+static atomic_int signaled;
 static atomic_int threaded_asks;
 
 static void on_signal(int number) {
     (void)number;
-    signaled = 1;
+    atomic_store(&signaled, 1);
 }
 
 static int interrupted_by_signal(divvy_client *c, void *user) {
     (void)c, (void)user;
     atomic_fetch_add(&threaded_asks, 1);
-    return signaled;
+    return atomic_load(&signaled);
 }
 
 static void *acquire(void *lock) {

@@ -1,0 +1,395 @@
+"""The ground of all objects: pointers, waits, callbacks, forks, and the interpreter's end.
+SPDX-License-Identifier: Apache-2.0
+
+Lifetime. A pointer of the library lies in a cdata that cffi counts, so it lives while any thread is inside a call with
+it. `close()` takes the pointer out of the object, and what waits on it ends; the last thread that lets it go destroys
+the thing. A thing that nobody has closed is destroyed when Python forgets it, by a call that waits for nothing.
+
+Callbacks. `user` of every callback is a number, which a table of weak references turns into the object. A callback
+of something that Python has forgotten finds nobody.
+"""
+from __future__ import annotations
+
+import _thread
+import atexit
+import functools
+import itertools
+import math
+import os
+import sys
+import threading
+import warnings
+import weakref
+from types import TracebackType
+from typing import Any, Callable, Concatenate, Dict, Generic, Iterable, List, Optional, ParamSpec, Type, TypeVar
+
+from divvy._cffi import ffi, lib
+from divvy.errors import Busy, Closed, InvalidArgument, make_error
+
+NULL = ffi.NULL
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_forks = 0
+_numbers = itertools.count(1)
+_objects: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
+_closers: Dict[int, Closer] = {}  # of clients that are not closed yet
+_making = threading.Lock()  # while a thing is made and put into its object
+
+
+class _Local(threading.local):
+    """The state of one thread."""
+
+    def __init__(self) -> None:
+        self.waiting: List[Handle] = []  # the waiting calls that it is in
+        self.inside: List[Handle] = []  # the callbacks that it is in
+        self.raised: Optional[BaseException] = None  # to be raised when the waiting call has returned
+        self.stop: Optional[Stop] = None  # of the call that it makes for an event loop
+
+
+class Stop:
+    """What ends a waiting call that a thread makes for somebody else."""
+
+    wanted = False
+
+
+def call_until(stop: Stop, function: Callable[..., T], *arguments: Any) -> T:
+    """Makes a waiting call, which `stop` ends."""
+    _local.stop = stop
+    try:
+        return function(*arguments)
+    finally:
+        _local.stop = None
+
+
+_local = _Local()
+
+
+def _after_fork() -> None:
+    global _forks, _making
+    _forks += 1
+    _making = threading.Lock()
+    _closers.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+class Destroyer:
+    """Ends one thing of the library, when its last user lets it go."""
+
+    def __init__(self, destroy: Callable[[Any], None], forget: Callable[..., None]) -> None:
+        self.forks = _forks
+        self.explicit = False
+        self._destroy = destroy
+        self._forget = forget  # does the same, and waits for nothing
+
+    def __call__(self, pointer: Any) -> None:
+        if self.forks != _forks:
+            return
+        if self.explicit:
+            self._destroy(pointer)
+        else:
+            self._forget(pointer, NULL, NULL)
+
+
+class Closer(Destroyer):
+    """Ends a client: in a thread of its own where nobody has closed it, as that can wait for callbacks."""
+
+    def __init__(self) -> None:
+        super().__init__(self._close, self._leave)
+        self.done = threading.Event()
+
+    def opened(self) -> None:
+        """Makes the interpreter's end wait for this client's. Processes of multiprocessing have an end of their own."""
+        if not _closers and "multiprocessing.util" in sys.modules:
+            sys.modules["multiprocessing.util"].Finalize(None, _at_exit, exitpriority=0)
+        _closers[id(self)] = self
+
+    def _close(self, pointer: Any) -> None:
+        lib.divvy_client_close(pointer)
+        _closers.pop(id(self), None)
+        self.done.set()
+
+    def _leave(self, pointer: Any, *_: Any) -> None:
+        _thread.start_new_thread(self._close, (pointer,))
+
+
+Self = TypeVar("Self", bound="Handle")
+
+
+class Handle:
+    """One thing of the library, which `close()`, a `with` block or Python's garbage collector ends."""
+
+    _type: str  # the name of its C type
+    _client: Any = None  # the Client that it is made on; a client is its own
+    _pointer: Any = None
+    _closed = False
+    _destroyer: Destroyer
+
+    def __init__(self) -> None:
+        self._forks = _forks
+        self._number = next(_numbers)
+        self._user = ffi.cast("void *", self._number)
+        _objects[self._number] = self
+
+    def _make(self, function: Any, destroyer: Destroyer, *arguments: Any) -> None:
+        """Makes the thing, by a call with an out pointer of its type first. Its callbacks wait until it is here."""
+        out = ffi.new(f"{self._type} **")
+        with _making:
+            result = function(out, *arguments)
+            del arguments  # a pointer is among them, see _check()
+            self._check(result)
+            self._destroyer = destroyer
+            self._pointer = ffi.gc(out[0], destroyer)
+
+    def _make_on(self, client: Any, function: Any, destroy: Any, forget: Any, *arguments: Any) -> None:
+        """Makes the thing on a client."""
+        self._client = client
+        self._make(function, Destroyer(destroy, forget), client._use(), *arguments)
+
+    def _forks_match(self) -> bool:
+        """Returns whether this is the process that it was made in."""
+        return self._forks == _forks
+
+    def _use(self) -> Any:
+        """Returns the pointer. The caller holds on to it for as long as the library uses it."""
+        pointer = self._pointer
+        if self._forks != _forks:
+            raise make_error(lib.DIVVY_EFORK)
+        if pointer is None:
+            raise Closed(f"this {type(self).__name__} is closed")
+        return pointer
+
+    def _explain(self) -> str:
+        """Returns what the library says of this thread's last error."""
+        pointer = self._client._pointer if self._client else None
+        return text(lib.divvy_client_error(NULL if pointer is None else pointer))
+
+    def _check(self, result: int) -> int:
+        """Raises what a call has returned, if that is an error.
+
+        Here, and wherever an exception can start, no variable may have a pointer. The exception would keep the frame,
+        and the frame the pointer, so that a close would wait for both.
+        """
+        if result < 0:
+            raise make_error(result, self._explain())
+        return result
+
+    def _call(self, function: Any, *arguments: Any) -> int:
+        result = function(self._use(), *arguments)
+        self._client._after_call()
+        return self._check(result)
+
+    def _wait(self, function: Any, *arguments: Any, undo: Any = None) -> int:
+        """Makes a call that waits. What a signal's handler raises ends it, and is raised here."""
+        _local.waiting.append(self)
+        try:
+            result = int(function(self._use(), *arguments))
+        finally:
+            _local.waiting.pop()
+        raised = _local.raised
+        if raised is not None and not _local.waiting:
+            _local.raised = None
+            if undo is not None and result == 0:
+                undo(self._use())
+            raise raised
+        if result < 0 and self._closed:
+            raise Closed(f"this {type(self).__name__} was closed during the call")
+        self._client._after_call()
+        return self._check(result)
+
+    def _try(self, function: Any, *, undo: Any) -> bool:
+        """Makes a call that tries, and returns whether it got what it wanted."""
+        try:
+            self._wait(function, undo=undo)
+        except Busy:
+            return False
+        return True
+
+    def _list_now(self, function: Any, timeout: Optional[float]) -> List[str]:
+        """Makes a call that waits for a list of strings."""
+        out = ffi.new("divvy_strings **")
+        self._wait(function, out, milliseconds(timeout))
+        return strings(out[0])
+
+    def _node(self, function: Any) -> Optional[str]:
+        """Returns the path of the thing's own node, or None where there is none."""
+        size = 0
+        while True:
+            buffer = ffi.new("char[]", size + 1)
+            size, had = int(function(self._use(), buffer, size + 1)), size
+            if size <= had:
+                return text(buffer) or None
+
+    @property
+    def closed(self) -> bool:
+        """Whether `close()` was called."""
+        return self._closed
+
+    def close(self) -> None:
+        """Ends it; a second call does nothing. Calls that wait in other threads end with :class:`Closed`."""
+        if not self._closed:
+            self._closed = True
+            self._destroyer.explicit = True
+            self._pointer = None
+
+    def __enter__(self: Self) -> Self:
+        self._use()
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 traceback: Optional[TracebackType]) -> None:
+        self.close()
+
+
+class Maker(Generic[P, T]):
+    """A method of a client that makes an object on it: `client.lock(path)` is `Lock(client, path)`."""
+
+    def __init__(self, kind: Callable[Concatenate[Any, P], T]) -> None:
+        self._kind = kind
+
+    def __get__(self, client: Any, owner: Any = None) -> Callable[P, T]:
+        return functools.partial(self._kind, client)
+
+
+def inside_callback(client: Any) -> bool:
+    """Returns whether this thread is in a callback of the client."""
+    return any(handle._client is client for handle in _local.inside)
+
+
+def find(user: Any) -> Optional[Handle]:
+    """Returns the object that a callback is for, or None if it is closed or gone."""
+    found = _objects.get(int(ffi.cast("intptr_t", user)))
+    if found is not None and found._pointer is None and not found._closed:
+        with _making:  # by another thread
+            pass
+    return None if found is None or found._closed else found
+
+
+def report(kind: Type[BaseException], error: BaseException, traceback: TracebackType) -> None:
+    """Takes what a callback has raised. An exit or a ^C goes to the waiting call that the callback runs in, if any; all
+    else goes where Python sends what threads raise."""
+    if not issubclass(kind, Exception) and _local.waiting:
+        _local.raised = error
+    else:
+        threading.excepthook(threading.ExceptHookArgs((kind, error, traceback, threading.current_thread())))
+
+
+def callback(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a function the callback of the library that has its name. `user` is replaced by the object."""
+    missing = 0.0 if function.__name__ == "load" else None  # None is what C takes for void
+
+    def enter(*arguments: Any) -> Any:
+        target = find(arguments[-1])
+        if target is None:
+            return missing
+        _local.inside.append(target)
+        try:
+            return function(target, *arguments[:-1])
+        finally:
+            _local.inside.pop()
+
+    ffi.def_extern(name="divvy_py_" + function.__name__, onerror=report)(enter)
+    return function
+
+
+def _interrupted_error(kind: Type[BaseException], error: BaseException, traceback: TracebackType) -> int:
+    _local.raised = error
+    return 1
+
+
+def _interrupted(client: Any, user: Any) -> int:
+    """Asked now and then in a thread that waits. Python runs the handlers of signals here, as in all its code."""
+    waiting, stop = _local.waiting, _local.stop
+    return int(_local.raised is not None or bool(waiting) and waiting[-1]._closed or stop is not None and stop.wanted)
+
+
+ffi.def_extern(name="divvy_py_interrupted", onerror=_interrupted_error)(_interrupted)
+
+
+@atexit.register
+def _at_exit() -> None:
+    """Closes all clients, after which no callback enters Python."""
+    for number in list(_objects):
+        target = _objects.get(number)
+        if target is not None and target._client is target:
+            target.close()
+            del target
+    for closer in list(_closers.values()):
+        closer.done.wait(10)
+
+
+def text(characters: Any) -> str:
+    """Returns a string of the library's, or "" for NULL."""
+    return "" if characters == NULL else str(ffi.string(characters), "utf-8", "surrogateescape")
+
+
+def maybe(characters: Any) -> Optional[str]:
+    """Returns a string of the library's, or None for NULL."""
+    return None if characters == NULL else text(characters)
+
+
+def encode(string: str) -> bytes:
+    """Returns a string as the library takes it."""
+    encoded = string.encode("utf-8", "surrogateescape")
+    if b"\0" in encoded:
+        raise InvalidArgument(f"a NUL stands in {string!r}")
+    return encoded
+
+
+def milliseconds(seconds: Optional[float]) -> int:
+    """Returns a time for the library: rounded up; None is for ever."""
+    if seconds is None:
+        return -1
+    if not 0 <= seconds < 1e12:
+        raise InvalidArgument(f"{seconds!r} is no time to wait for: give seconds, or None")
+    return math.ceil(seconds * 1000)
+
+
+def strings(taken: Any) -> List[str]:
+    """Returns what a divvy_strings has, and frees it."""
+    try:
+        return [text(lib.divvy_strings_get(taken, i)) for i in range(lib.divvy_strings_count(taken))]
+    finally:
+        lib.divvy_strings_free(taken)
+
+
+def array(kept: List[Any], values: Iterable[str]) -> Any:
+    """Returns an array of C strings, which lives as long as `kept`."""
+    pointers = [ffi.new("char[]", encode(value)) for value in values]
+    kept.extend(pointers)
+    made = ffi.new("char *[]", pointers)
+    kept.append(made)
+    return made
+
+
+class Config:
+    """A config of the library, and the memory of its strings."""
+
+    def __init__(self, kind: str, init: str = "init") -> None:
+        self.kept: List[Any] = []
+        self.c = ffi.new(f"divvy_{kind} *")
+        getattr(lib, f"divvy_{kind}_{init}")(self.c, ffi.sizeof(self.c[0]))
+
+    def set(self, **values: Any) -> None:
+        """Sets fields; None leaves the default."""
+        for name, value in values.items():
+            if value is None:
+                continue
+            if isinstance(value, str):
+                value = ffi.new("char[]", encode(value))
+                self.kept.append(value)
+            setattr(self.c, name, value)
+
+    def set_ms(self, **seconds: Optional[float]) -> None:
+        """Sets fields whose names have `_ms` at their ends; None leaves the default."""
+        for name, value in seconds.items():
+            if value is not None:
+                setattr(self.c, name + "_ms", milliseconds(value))
+
+
+def warn_unclosed(client: Any) -> None:
+    """Says that a client was forgotten that nobody closed."""
+    if not sys.is_finalizing():
+        warnings.warn(f"unclosed {client!r}", ResourceWarning, stacklevel=2, source=client)

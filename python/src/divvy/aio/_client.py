@@ -1,0 +1,171 @@
+"""The client of asyncio, and how calls that wait are made for a loop. SPDX-License-Identifier: Apache-2.0"""
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+from typing import Any, Callable, List, Optional, Set, Tuple, TypeVar
+
+from divvy._cffi import ffi, lib
+from divvy._core import Handle, Stop, call_until, encode, milliseconds, strings, text
+from divvy.client import BaseClient
+from divvy.errors import Error, make_error
+from divvy.party import kind_of
+
+BUSY_S = 0.01  # after which the loop tries again to serve a session that a thread still serves
+
+T = TypeVar("T")
+
+
+class Answer(Handle):
+    """An asynchronous call whose `done` is still to come."""
+
+    def __init__(self, client: AsyncClient) -> None:
+        super().__init__()
+        self._client, self._pointer = client, self._user
+        self.future: asyncio.Future[Tuple[int, str, Any]] = client._loop.create_future()
+        client._answers.add(self)
+
+    def done(self, result: int, value: Any = None) -> None:
+        message = self._explain() if result < 0 else ""
+        self._client._dispatch(self._set, result, message, value)
+
+    def _set(self, result: int, message: str, value: Any) -> None:
+        self._client._answers.discard(self)
+        if not self.future.done():
+            self.future.set_result((result, message, value))
+
+    def begin(self, function: Any, *arguments: Any) -> None:
+        """Makes the call."""
+        result = function(*arguments, self._user)
+        self._client._after_call()
+        if result < 0:
+            self._client._answers.discard(self)
+            self._client._check(result)
+
+    async def get(self, cancel: Callable[[], object], undo: Callable[[], object]) -> Any:
+        """Waits for the answer. Where the waiting task is canceled, so is the call, or else it is undone."""
+        try:
+            result, message, value = await asyncio.shield(self.future)
+        except asyncio.CancelledError:
+            self.future.add_done_callback(lambda future: undo() if future.result()[0] == 0 else None)
+            with contextlib.suppress(Error):  # it is closed
+                cancel()
+            raise
+        if result < 0:
+            raise make_error(result, message)
+        return value
+
+
+class Waits(Handle):
+    """A thing with calls that wait in the executor."""
+
+    _client: AsyncClient
+
+    async def _list(self, function: Any, timeout: Optional[float]) -> List[str]:
+        out = ffi.new("divvy_strings **")
+        await self._run(wait, function, out, milliseconds(timeout))
+        return strings(out[0])
+
+    async def _run(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Makes a waiting call in the executor. The loop serves the session again when it has returned."""
+        client, stop = self._client, Stop()
+        client._pause()
+        call = client._loop.run_in_executor(None, functools.partial(call_until, stop, function, self, *arguments))
+        call.add_done_callback(lambda _: client._resume())
+        try:
+            return await asyncio.shield(call)
+        except asyncio.CancelledError:
+            stop.wanted = True
+            call.add_done_callback(lambda done: done.exception())
+            raise
+
+
+class AsyncClient(BaseClient, Waits):
+    """One ZooKeeper session, which the running event loop serves."""
+
+    _manual = True
+
+    def __init__(self, hosts: Optional[str] = None, **options: Any) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._answers: Set[Answer] = set()
+        self._paused = 0
+        self._timer: Optional[asyncio.TimerHandle] = None
+        self._fd = -1
+        super().__init__(hosts, **options)
+        self._fd = int(lib.divvy_client_fd(self._use()))
+        self._loop.add_reader(self._fd, self._turn)
+        self._turn()
+
+    def _dispatch(self, function: Callable[..., object], *arguments: Any) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(function, *arguments)
+
+    def _turn(self) -> None:
+        if self._closed or self._paused:
+            return
+        result = lib.divvy_client_process(self._use(), 0)
+        if result == lib.DIVVY_ESTATE:  # a thread whose task was canceled is on its way out
+            self._pause()
+            self._loop.call_later(BUSY_S, self._resume)
+        else:
+            self._check(result)
+            self._after_call()
+
+    def _after_call(self) -> None:
+        if self._fd < 0 or self._paused or self._closed:
+            return
+        if self._timer:
+            self._timer.cancel()
+        left_ms = lib.divvy_client_next_deadline(self._use())
+        self._timer = self._loop.call_later(left_ms / 1000, self._turn) if left_ms >= 0 else None
+
+    def _pause(self) -> None:
+        self._paused += 1
+        self._loop.remove_reader(self._fd)
+
+    def _resume(self) -> None:
+        self._paused -= 1
+        if not self._paused and not self._closed and not self._loop.is_closed():
+            self._loop.add_reader(self._fd, self._turn)
+            self._turn()
+
+    def close(self) -> None:
+        """Ends the session, and blocks the loop while it does: see `aclose()`."""
+        if self._forks_match() and not self._loop.is_closed():
+            self._loop.remove_reader(self._fd)
+            if self._timer:
+                self._timer.cancel()
+            for answer in list(self._answers):
+                answer._set(lib.DIVVY_ECLOSED, "the client was closed", None)
+        super().close()
+
+    async def aclose(self) -> None:
+        """Ends the session: deletes what is left of its nodes."""
+        if not self._closed:
+            self._loop.remove_reader(self._fd)
+            if self._timer:
+                self._timer.cancel()
+            self._paused += 1
+            await self._loop.run_in_executor(None, BaseClient.close, self)
+            self.close()
+
+    async def wait_connected(self, timeout: Optional[float] = None) -> None:
+        """Waits until a server serves the session."""
+        await self._run(wait, lib.divvy_client_wait_connected, milliseconds(timeout))
+
+    async def party_members(self, path: str, *, shallow: bool = False, timeout: Optional[float] = None) -> List[str]:
+        """Returns the members of the party at a path, without joining it."""
+        out = ffi.new("divvy_strings **")
+        await self._run(wait, lib.divvy_party_list, encode(path), kind_of(shallow), out, milliseconds(timeout))
+        return strings(out[0])
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        await self.aclose()
+
+
+def wait(handle: Handle, function: Any, *arguments: Any) -> int:
+    return handle._wait(function, *arguments)

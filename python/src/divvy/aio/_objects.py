@@ -1,0 +1,248 @@
+"""What is made on a client of asyncio. SPDX-License-Identifier: Apache-2.0"""
+from __future__ import annotations
+
+import asyncio
+from typing import Any, AsyncIterator, List, Mapping, Optional
+
+from divvy._cffi import ffi, lib
+from divvy._core import NULL, callback, encode, milliseconds
+from divvy.aio._client import Answer, Waits, wait
+from divvy.election import BaseElection, Leader, leader_of
+from divvy.errors import Error, NotHeld
+from divvy.lock import BaseLock
+from divvy.partitioner import BasePartitioner, PartitionState, View
+from divvy.party import BaseParty
+from divvy.registry import BaseRegistry, Entry, ServiceChange, name_or_null, take_entry, tree, value_of
+from divvy.semaphore import BaseSemaphore, Holder, holders
+
+
+class Lock(BaseLock, Waits):
+    """One contender for the lock at a path: :class:`divvy.Lock`. `async with client.lock(path):` holds it."""
+
+    async def acquire(self, timeout: Optional[float] = None) -> None:
+        """Acquires the lock. When the task is canceled, the acquire is, too."""
+        answer, attempt_id = Answer(self._client), lib.divvy_lock_attempt_id(self._use())
+        answer.begin(lib.divvy_lock_acquire_async, self._use(), milliseconds(timeout), lib.divvy_py_lock_done)
+        await answer.get(lambda: self._call(lib.divvy_lock_cancel, attempt_id), self._give_back)
+
+    async def wait_gone(self, timeout: Optional[float] = None) -> None:
+        """Waits until no node of this lock is left at the servers, after a release, a cancel or a timeout."""
+        await self._run(wait, lib.divvy_lock_wait_gone, milliseconds(timeout))
+
+    def _give_back(self) -> None:
+        try:
+            self.release()
+        except Error:  # it was lost, or is closed
+            pass
+
+    async def contenders(self, timeout: Optional[float] = None) -> List[str]:
+        """Returns the identifiers of all that contend, holders first."""
+        return await self._list(lib.divvy_lock_contenders, timeout)
+
+    async def __aenter__(self) -> Lock:
+        await self.acquire()
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        try:
+            self.release()
+        except NotHeld:  # on_lost was called
+            pass
+
+
+class Semaphore(BaseSemaphore, Waits):
+    """One user of a semaphore: :class:`divvy.Semaphore`. `async with client.semaphore(path):` holds its slots."""
+
+    async def acquire(self, timeout: Optional[float] = None) -> None:
+        """Acquires the slots. When the task is canceled, the acquire is, too."""
+        answer, attempt_id = Answer(self._client), lib.divvy_semaphore_attempt_id(self._use())
+        answer.begin(lib.divvy_semaphore_acquire_async, self._use(), milliseconds(timeout), lib.divvy_py_semaphore_done)
+        await answer.get(lambda: self._call(lib.divvy_semaphore_cancel, attempt_id), self._give_back)
+
+    async def wait_gone(self, timeout: Optional[float] = None) -> None:
+        """Waits until no node of this semaphore is left at the servers, after a release, a cancel or a timeout."""
+        await self._run(wait, lib.divvy_semaphore_wait_gone, milliseconds(timeout))
+
+    def _give_back(self) -> None:
+        try:
+            self.release()
+        except Error:  # they were lost, or it is closed
+            pass
+
+    async def resize(self, limit: int, timeout: Optional[float] = None) -> None:
+        """Changes the limit of the pool, for all that use it."""
+        await self._run(wait, lib.divvy_semaphore_resize, limit, milliseconds(timeout))
+
+    async def holders(self, timeout: Optional[float] = None) -> List[Holder]:
+        """Returns the holders of slots, in the order of their tokens."""
+        return await self._holders(lib.divvy_semaphore_holders, timeout)
+
+    async def contenders(self, timeout: Optional[float] = None) -> List[Holder]:
+        """Returns those that wait, in the order of the queue."""
+        return await self._holders(lib.divvy_semaphore_contenders, timeout)
+
+    async def _holders(self, function: Any, timeout: Optional[float]) -> List[Holder]:
+        out = ffi.new("divvy_holders **")
+        await self._run(wait, function, out, milliseconds(timeout))
+        return holders(out[0])
+
+    async def __aenter__(self) -> Semaphore:
+        await self.acquire()
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        try:
+            self.release()
+        except NotHeld:  # on_lost was called
+            pass
+
+
+class Partitioner(BasePartitioner, Waits):
+    """One member's part in a pool: :class:`divvy.Partitioner`.
+
+    `async for view in partitioner` gives a :class:`View` at once, and after each change. It ends behind FAILURE. The
+    loop stops the work on what a view lacks, or shows as revoked; in RELEASE, when that has ended, it calls
+    `release_set(view.state_id)`; it starts work on the rest. Changes that come faster than views are taken are one.
+    """
+
+    _watched = True
+
+    def __init__(self, client: Any, /, *arguments: Any, **options: Any) -> None:
+        self._changed = asyncio.Event()
+        super().__init__(client, *arguments, **options)
+
+    def _told(self) -> None:
+        self._client._dispatch(self._changed.set)
+
+    async def __aiter__(self) -> AsyncIterator[View]:
+        while True:
+            self._changed.clear()
+            view = self.look()
+            yield view
+            if view.state == PartitionState.FAILURE:
+                return
+            await self._changed.wait()
+
+    async def wait_for_acquire(self, timeout: Optional[float] = None) -> None:
+        """Waits until the share is complete."""
+        await self._run(wait, lib.divvy_partitioner_wait_for_acquire, milliseconds(timeout))
+
+    async def finish(self, timeout: Optional[float] = None) -> None:
+        """Releases everything and leaves the party. Work on all items must have stopped before."""
+        await self._run(wait, lib.divvy_partitioner_finish, milliseconds(timeout))
+
+    async def leave(self, timeout: Optional[float] = None, *, working: bool = False) -> None:
+        """Ends, and gives up the place in the plan; with `working` each item stays until its next owner is ready."""
+        flags = lib.DIVVY_LEAVE_WORKING if working else 0
+        await self._run(wait, lib.divvy_partitioner_leave, flags, milliseconds(timeout))
+
+    async def __aenter__(self) -> Partitioner:
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        self.close()
+
+
+class Party(BaseParty, Waits):
+    """Membership in a party: :class:`divvy.Party`. An `async with` block leaves at its end."""
+
+    async def members(self, timeout: Optional[float] = None) -> List[str]:
+        """Returns the members of the party now, this one among them."""
+        return await self._list(lib.divvy_party_members, timeout)
+
+    async def leave(self, timeout: Optional[float] = None) -> None:
+        """Leaves, and waits until the node is gone."""
+        await self._run(wait, lib.divvy_party_leave, milliseconds(timeout))
+
+    async def __aenter__(self) -> Party:
+        return self
+
+    async def __aexit__(self, *_: Any) -> None:
+        self.close()
+
+
+class Election(BaseElection, Waits):
+    """One candidate at a path, or an observer: :class:`divvy.Election`. Its callbacks run in the loop."""
+
+    async def leader(self, timeout: Optional[float] = None) -> Optional[Leader]:
+        """Returns who leads, or None."""
+        out = ffi.new("divvy_leader **")
+        await self._run(wait, lib.divvy_election_leader, out, milliseconds(timeout))
+        return leader_of(ffi.gc(out[0], lib.divvy_leader_free)) if out[0] != NULL else None
+
+    async def candidates(self, timeout: Optional[float] = None) -> List[str]:
+        """Returns what all candidates say of themselves, the leader first."""
+        return await self._list(lib.divvy_election_candidates, timeout)
+
+    async def ask_step_down(self, timeout: Optional[float] = None) -> None:
+        """Asks the one that leads to step down, and waits until it does not lead."""
+        await self._run(wait, lib.divvy_election_ask_step_down, milliseconds(timeout))
+
+
+class Registry(BaseRegistry, Waits):
+    """A registry as one program uses it: :class:`divvy.Registry`."""
+
+    async def heartbeat(self, status: Mapping[str, Any], timeout: Optional[float] = None) -> Entry:
+        """Announces a service, or says that it is still there; returns the entry as it stands in ZooKeeper."""
+        answer = Answer(self._client)
+        answer.begin(lib.divvy_registry_heartbeat_async, self._use(), tree(status), milliseconds(timeout),
+                     lib.divvy_py_heartbeat_done)
+        entry: Entry = await answer.get(lambda: None, lambda: None)
+        return entry
+
+    async def changes(self, role: Optional[str] = None) -> AsyncIterator[ServiceChange]:
+        """Keeps a live view of a role, or of all (None), and gives each change of it."""
+        queue: asyncio.Queue[ServiceChange] = asyncio.Queue()
+        self.watch(role, lambda _registry, change: queue.put_nowait(change))
+        try:
+            while True:
+                yield await queue.get()
+        finally:
+            if not self._closed:
+                self.unwatch(role)
+
+    async def unregister(self, role: Optional[str], id: str, timeout: Optional[float] = None) -> None:
+        """Removes a service, whosesoever it is; None as the role: every service of this id."""
+        await self._run(wait, lib.divvy_registry_unregister, name_or_null(role), encode(id), milliseconds(timeout))
+
+    async def healthy_service(self, role: str, timeout: Optional[float] = None) -> Optional[Entry]:
+        """Returns the healthy service of a role that has the least load, or None."""
+        entry: Optional[Entry] = await self._entry(lib.divvy_registry_healthy_service, timeout, encode(role))
+        return entry
+
+    async def healthy_services(self, role: Optional[str] = None, timeout: Optional[float] = None) -> List[Entry]:
+        """Returns all healthy services of a role, or of all roles, the least loaded first."""
+        return await self._entry(lib.divvy_registry_healthy_services, timeout, name_or_null(role)) or []
+
+    async def unique_service(self, role: str, candidate: Optional[Mapping[str, Any]] = None,
+                             timeout: Optional[float] = None) -> Optional[Entry]:
+        """Returns the one service of a unique role; with a candidate, first claims the role for it, or keeps it."""
+        given = NULL if candidate is None else tree(candidate)
+        entry: Optional[Entry] = await self._entry(lib.divvy_registry_unique_service, timeout, encode(role), given)
+        return entry
+
+    async def purge_stale_services(self, ttls: float = 2.0, timeout: Optional[float] = None) -> int:
+        """Deletes the entries that are older than so many times their ttl; returns how many."""
+        out = ffi.new("size_t *")
+        await self._run(wait, lib.divvy_registry_purge_stale_services, ttls, out, milliseconds(timeout))
+        return int(out[0])
+
+    async def _entry(self, function: Any, timeout: Optional[float], *arguments: Any) -> Any:
+        out = ffi.new("cJSON **")
+        await self._run(wait, function, *arguments, out, milliseconds(timeout))
+        return take_entry(out[0])
+
+
+@callback
+def lock_done(answer: Answer, _pointer: Any, result: int) -> None:
+    answer.done(result)
+
+
+@callback
+def semaphore_done(answer: Answer, _pointer: Any, result: int) -> None:
+    answer.done(result)
+
+
+@callback
+def heartbeat_done(answer: Answer, _pointer: Any, result: int, stored: Any) -> None:
+    answer.done(result, value_of(stored))

@@ -1,0 +1,170 @@
+"""Service registry: services announce themselves, others find them. SPDX-License-Identifier: Apache-2.0"""
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+from typing import Any, Callable, Dict, List, Mapping, Optional
+
+from divvy._cffi import ffi, lib
+from divvy._core import NULL, Config, Handle, callback, encode, milliseconds, text
+from divvy.errors import InvalidArgument
+
+Entry = Dict[str, Any]
+"""An entry, or a status: a JSON object. <divvy/registry.h> says which fields it has."""
+
+
+class ChangeKind(enum.Enum):
+    """The kind of change of a watched service."""
+
+    ADDED = lib.DIVVY_REGISTRY_ADDED
+    CHANGED = lib.DIVVY_REGISTRY_CHANGED
+    REMOVED = lib.DIVVY_REGISTRY_REMOVED
+    PRESERVED = lib.DIVVY_REGISTRY_PRESERVED
+
+
+@dataclasses.dataclass(frozen=True)
+class ServiceChange:
+    """A change of a watched service."""
+
+    kind: ChangeKind
+    before: Optional[Entry]
+    after: Optional[Entry]
+
+
+class BaseRegistry(Handle):
+    """What a registry has whether calls wait or the event loop does."""
+
+    _type = "divvy_registry"
+
+    def __init__(self, client: Any, path: Optional[str] = None, *, host: Optional[str] = None,
+                 pid: Optional[int] = None, nonce: Optional[str] = None, persistent: bool = False,
+                 heartbeat: bool = False, heartbeat_jitter: Optional[float] = None,
+                 on_load: Optional[Callable[[Any, str, str, float], float]] = None, watch_bytes: Optional[int] = None,
+                 poll: Optional[float] = None, preserve_share: Optional[float] = None,
+                 preserve_settle: Optional[float] = None, preserve_max: Optional[float] = None) -> None:
+        super().__init__()
+        self._on_load = on_load
+        self._watches: Dict[Optional[str], _Watch] = {}
+        config = Config("registry_config")
+        config.set(path=path, host=host, pid=pid, nonce=nonce, persistent=int(persistent), heartbeat=int(heartbeat),
+                   heartbeat_jitter=heartbeat_jitter, on_load=lib.divvy_py_load if on_load else None,
+                   watch_bytes=watch_bytes, preserve_share=preserve_share, user=self._user)
+        config.set_ms(poll=poll, preserve_settle=preserve_settle, preserve_max=preserve_max)
+        self._make_on(client, lib.divvy_registry_open, lib.divvy_registry_close,
+                      lib.divvy_registry_close_async, config.c)
+
+    def watch(self, role: Optional[str], on_change: Callable[[Any, ServiceChange], object]) -> None:
+        """Keeps a live view of a role, or of all (None), and calls `on_change(registry, ServiceChange)`."""
+        watch = _Watch(self, on_change)
+        self._call(lib.divvy_registry_watch, name_or_null(role), lib.divvy_py_change, watch._user)
+        self._watches[role] = watch
+
+    def unwatch(self, role: Optional[str]) -> None:
+        """Ends a view; its callback is not called afterwards."""
+        self._call(lib.divvy_registry_unwatch, name_or_null(role))
+        self._watches.pop(role, None)
+
+    def is_ours(self, entry: Mapping[str, Any]) -> bool:
+        """Returns whether an entry is this registry's own, by host, pid and nonce."""
+        return bool(lib.divvy_registry_is_ours(self._use(), tree(entry)))
+
+    @property
+    def malformed(self) -> int:
+        """How many entries were met that are none."""
+        return int(lib.divvy_registry_malformed(self._use()))
+
+
+class Registry(BaseRegistry):
+    """A registry as one program uses it; <divvy/registry.h> has the full text. Entries are dictionaries.
+
+    `on_load(registry, role, id, load)` is asked for the load before each heartbeat that is sent by itself.
+    """
+
+    def heartbeat(self, status: Mapping[str, Any], timeout: Optional[float] = None) -> Entry:
+        """Announces a service, or says that it is still there; returns the entry as it stands in ZooKeeper."""
+        return self._entry(lib.divvy_registry_heartbeat, timeout, tree(status)) or {}
+
+    def unregister(self, role: Optional[str], id: str, timeout: Optional[float] = None) -> None:
+        """Removes a service, whosesoever it is; None as the role: every service of this id."""
+        self._wait(lib.divvy_registry_unregister, name_or_null(role), encode(id), milliseconds(timeout))
+
+    def healthy_service(self, role: str, timeout: Optional[float] = None) -> Optional[Entry]:
+        """Returns the healthy service of a role that has the least load, or None."""
+        entry: Optional[Entry] = self._entry(lib.divvy_registry_healthy_service, timeout, encode(role))
+        return entry
+
+    def healthy_services(self, role: Optional[str] = None, timeout: Optional[float] = None) -> List[Entry]:
+        """Returns all healthy services of a role, or of all roles, the least loaded first."""
+        return self._entry(lib.divvy_registry_healthy_services, timeout, name_or_null(role)) or []
+
+    def unique_service(self, role: str, candidate: Optional[Mapping[str, Any]] = None,
+                       timeout: Optional[float] = None) -> Optional[Entry]:
+        """Returns the one service of a unique role; with a candidate, first claims the role for it, or keeps it."""
+        given = NULL if candidate is None else tree(candidate)
+        entry: Optional[Entry] = self._entry(lib.divvy_registry_unique_service, timeout, encode(role), given)
+        return entry
+
+    def purge_stale_services(self, ttls: float = 2.0, timeout: Optional[float] = None) -> int:
+        """Deletes the entries that are older than so many times their ttl; returns how many."""
+        out = ffi.new("size_t *")
+        self._wait(lib.divvy_registry_purge_stale_services, ttls, out, milliseconds(timeout))
+        return int(out[0])
+
+    def _entry(self, function: Any, timeout: Optional[float], *arguments: Any) -> Any:
+        out = ffi.new("cJSON **")
+        self._wait(function, *arguments, out, milliseconds(timeout))
+        return take_entry(out[0])
+
+
+class _Watch(Handle):
+    """What one view's callback is called with."""
+
+    def __init__(self, registry: BaseRegistry, on_change: Callable[[Any, ServiceChange], object]) -> None:
+        super().__init__()
+        self._client, self._pointer = registry._client, self._user
+        self.registry, self.on_change = registry, on_change
+
+
+def tree(value: Mapping[str, Any]) -> Any:
+    """Returns a cJSON tree, which goes with its last user."""
+    parsed = lib.cJSON_Parse(json.dumps(value).encode())
+    if parsed == NULL:
+        raise InvalidArgument("cJSON cannot read what this makes as JSON")
+    return ffi.gc(parsed, lib.cJSON_Delete)
+
+
+def take_entry(entry: Any) -> Any:
+    """Returns what a cJSON tree of the caller's holds, and frees it; None for NULL."""
+    return None if entry == NULL else value_of(ffi.gc(entry, lib.cJSON_Delete))
+
+
+def value_of(entry: Any) -> Any:
+    """Returns what a cJSON tree holds, or None for NULL."""
+    if entry == NULL:
+        return None
+    printed = lib.cJSON_PrintUnformatted(entry)
+    if printed == NULL:
+        raise MemoryError("cJSON cannot print an entry")
+    try:
+        return json.loads(ffi.string(printed))
+    finally:
+        lib.cJSON_free(printed)
+
+
+def name_or_null(name: Optional[str]) -> Any:
+    """Returns a C string, or NULL for None."""
+    return NULL if name is None else ffi.new("char[]", encode(name))
+
+
+@callback
+def load(registry: BaseRegistry, _pointer: Any, role: Any, id: Any, last: float) -> float:
+    assert registry._on_load
+    return float(registry._on_load(registry, text(role), text(id), last))
+
+
+@callback
+def change(watch: _Watch, _pointer: Any, kind: int, before: Any, after: Any) -> None:
+    if not watch.registry._closed:
+        told = ServiceChange(ChangeKind(kind), value_of(before), value_of(after))
+        watch._client._dispatch(watch.on_change, watch.registry, told)

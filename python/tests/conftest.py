@@ -1,0 +1,97 @@
+"""What the tests share: a server, and clients that end. SPDX-License-Identifier: Apache-2.0"""
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+import divvy
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+LOCAL = ROOT / "tools" / "zookeeper-local"
+DEADLINE_S = 30
+
+
+def wait_for(condition, what):
+    """Waits until a condition holds, and returns what it gives."""
+    end = time.monotonic() + DEADLINE_S
+    while True:
+        found = condition()
+        if found:
+            return found
+        assert time.monotonic() < end, f"not within {DEADLINE_S} s: {what}"
+        time.sleep(0.005)
+
+
+class Server:
+    """A ZooKeeper of these tests' own."""
+
+    def __init__(self):
+        out = subprocess.run([LOCAL, "start", "--parent", str(os.getpid())], stdout=subprocess.PIPE, check=True,
+                             text=True)
+        self.lines = dict(line.split("=", 1) for line in out.stdout.split())
+        self.connect = self.lines["DIVVY_CONNECT"]
+        self.dir = self.lines["ZOOKEEPER_LOCAL_DIR"]
+        os.environ.update(self.lines)
+
+    def ask(self, word):
+        host, port = self.connect.split(":")
+        with socket.create_connection((host, int(port)), 10) as connection:
+            connection.sendall(word)
+            return b"".join(iter(lambda: connection.recv(4096), b"")).decode()
+
+    def ephemerals(self):
+        """Returns the paths of all ephemeral nodes."""
+        return re.findall(r"^\t(/.*)$", self.ask(b"dump"), re.M)
+
+    def control(self, verb):
+        subprocess.run([LOCAL, verb, self.dir, "1"], check=True)
+
+    def stop(self):
+        subprocess.run([LOCAL, "stop", self.dir], check=True)
+
+
+@pytest.fixture(scope="session")
+def server():
+    made = Server()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def make_client(server):
+    made = []
+
+    def make(**options):
+        made.append(divvy.Client(**{"session_timeout": 5, **options}))
+        return made[-1]
+
+    yield make
+    for client in made:
+        client.close()
+
+
+@pytest.fixture
+def client(make_client):
+    made = make_client()
+    made.wait_connected(DEADLINE_S)
+    return made
+
+
+@pytest.fixture
+def path(request):
+    """A path of this test's own."""
+    return "/" + re.sub(r"\W", "_", f"{request.node.module.__name__}_{request.node.name}")
+
+
+@pytest.fixture
+def run_python(server):
+    """Runs a program in a process of its own, and returns how it ended."""
+    def run(program, timeout=DEADLINE_S):
+        return subprocess.run([sys.executable, "-X", "faulthandler", "-c", program], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=timeout)
+    return run

@@ -1,0 +1,180 @@
+"""asyncio, on a real server. SPDX-License-Identifier: Apache-2.0"""
+import asyncio
+import threading
+
+import pytest
+
+import divvy
+from conftest import DEADLINE_S
+from divvy import aio
+
+
+def run(main):
+    """Runs a coroutine in a loop of its own; it may take DEADLINE_S."""
+    async def limited():
+        return await asyncio.wait_for(main, DEADLINE_S)
+    return asyncio.run(limited(), debug=True)
+
+
+async def until(condition):
+    """Waits until a condition holds; the loop goes on."""
+    while not condition():
+        await asyncio.sleep(0.005)
+
+
+@pytest.fixture
+def connect(server):
+    """Makes a client of asyncio, connected."""
+    async def make(**options):
+        client = aio.Client(**{"session_timeout": 5, **options})
+        await client.wait_connected(DEADLINE_S)
+        return client
+    return make
+
+
+# No thread is started for what has an asynchronous form; callbacks run in the loop; the session lives while it rests.
+def test_loop_serves(connect, path):
+    async def main():
+        seen = []
+        client = aio.Client(session_timeout=1, on_session=lambda _, state: seen.append((state, threading.get_ident())))
+        before = threading.active_count()
+        async with client, client.lock(path) as lock:
+            assert seen == [(divvy.SessionState.CONNECTED, threading.get_ident())]
+            assert threading.active_count() == before
+            requests = client.stats()["requests"]
+            await until(lambda: client.stats()["requests"] > requests + 20)  # two heartbeats in a tenth of the timeout
+            assert lock.held and client.time_left > 0
+        assert client.closed
+    run(main())
+
+
+# A lock is held in its block; others time out; the list of contenders does not stop the session from being served.
+def test_lock(connect, path):
+    async def main():
+        async with await connect() as client:
+            async with client.lock(path, identifier="a") as lock:
+                assert lock.held and lock.node.startswith(path + "/")
+                with pytest.raises(divvy.TimedOut, match=path):
+                    await client.lock(path).acquire(0.05)
+                with pytest.raises(divvy.Busy):
+                    await client.lock(path).acquire(0)
+                assert await lock.contenders(DEADLINE_S) == ["a"]
+                with pytest.raises(divvy.AlreadyHeld):
+                    await lock.acquire()
+            await lock.wait_gone(DEADLINE_S)
+            assert not lock.held and await lock.contenders() == [] and not client._answers
+    run(main())
+
+
+# A task that is canceled gives its place up, whether its acquire waited or had the lock already.
+def test_canceled_acquire(connect, path):
+    async def main():
+        async with await connect() as client:
+            holder, waiter = client.lock(path), client.lock(path)
+            await holder.acquire()
+            task = asyncio.ensure_future(waiter.acquire())
+            await until(lambda: waiter.node)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            await waiter.wait_gone(DEADLINE_S)
+            for turns in range(20):  # the cancel comes before the answer, with it, or after it
+                holder.release()
+                task = asyncio.ensure_future(waiter.acquire())
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                task.cancel()
+                await asyncio.wait([task])
+                if not task.cancelled():
+                    waiter.release()
+                await holder.acquire()
+            assert not client._answers or not waiter.held
+    run(main())
+
+
+# A call in the executor ends when its task is canceled, and the loop serves the session again.
+def test_canceled_in_executor(connect, path):
+    async def main():
+        async with await connect() as client:
+            partitioner = client.partitioner(path, ["a"], time_boundary=3600)
+            with pytest.raises(asyncio.TimeoutError):
+                await asyncio.wait_for(partitioner.wait_for_acquire(), 0.1)
+            async with client.lock(path + "-lock") as lock:
+                assert lock.held
+    run(main())
+
+
+# `async for` shows each state of a member until it has failed; two members divide the items.
+def test_partitioner(connect, path):
+    items = [f"item-{i}" for i in range(6)]
+
+    async def take_part(client, shares, index):
+        async with client.partitioner(path, items, time_boundary=0.05) as partitioner:
+            async for view in partitioner:
+                shares[index] = set(view.partition.items())
+                if view.state == divvy.PartitionState.RELEASE:
+                    partitioner.release_set(view.state_id)
+                if index == 1 and len(shares[1]) == 3 and view.state == divvy.PartitionState.ACQUIRED:
+                    await partitioner.finish(DEADLINE_S)
+            return partitioner.failure
+
+    async def main():
+        async with await connect() as first, await connect() as second:
+            shares = [set(), set()]
+            stays = asyncio.ensure_future(take_part(first, shares, 0))
+            await until(lambda: len(shares[0]) == 6)
+            assert isinstance(await take_part(second, shares, 1), divvy.Canceled)
+            await until(lambda: len(shares[0]) == 6)
+            stays.cancel()
+            await asyncio.wait([stays])
+    run(main())
+
+
+# The other recipes: slots, members, a leader, services, and changes of these.
+def test_other_recipes(connect, path):
+    async def main():
+        async with await connect() as client:
+            async with client.semaphore(path + "s", identifier="a", limit=2) as semaphore:
+                assert semaphore.slots == [0]
+                assert [holder.identifier for holder in await semaphore.holders()] == ["a"]
+                await semaphore.resize(3)
+            async with client.party(path + "p", identifier="a") as party:
+                assert await party.members() == ["a"] == await client.party_members(path + "p")
+                await party.leave()
+            elected = asyncio.Event()
+            election = client.election(path + "e", data="a", on_elected=lambda *_: elected.set())
+            election.stand()
+            await elected.wait()
+            while await election.leader() != divvy.Leader(election.token, b"a"):
+                await asyncio.sleep(0.005)
+            assert await election.candidates() == ["a"]
+            registry = client.registry(path + "r")
+            changes = registry.changes("web")
+            entry = await registry.heartbeat({"role": "web", "load": 1, "ttl": 30})
+            change = await changes.__anext__()
+            assert (change.kind, change.after) == (divvy.ChangeKind.ADDED, entry)
+            await changes.aclose()
+            assert await registry.healthy_service("web") == entry and await registry.healthy_services() == [entry]
+            assert registry.is_ours(await registry.unique_service("one", {"ttl": 30}))
+            await registry.unregister("web", entry["id"])
+            assert await registry.purge_stale_services() == 0
+            with pytest.raises(divvy.InvalidArgument, match="load"):
+                await registry.heartbeat({"role": "web", "ttl": 30})
+    run(main())
+
+
+# What waits when the client is closed ends with Closed.
+def test_close_ends_waits(connect, path):
+    async def main():
+        client = await connect()
+        holder, waiter = client.lock(path), client.lock(path)
+        await holder.acquire()
+        task = asyncio.ensure_future(waiter.acquire())
+        await until(lambda: waiter.node)
+        await client.aclose()
+        with pytest.raises(divvy.Error) as caught:
+            await task
+        assert isinstance(caught.value, (divvy.Closed, divvy.Canceled))
+        with pytest.raises(divvy.Closed):
+            await holder.acquire()
+    run(main())

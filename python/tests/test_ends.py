@@ -1,0 +1,149 @@
+"""Signals, forks, and the end of the interpreter. SPDX-License-Identifier: Apache-2.0"""
+import os
+import signal
+import threading
+import time
+
+import pytest
+
+import divvy
+from conftest import DEADLINE_S, wait_for
+
+
+def interrupt_when(condition):
+    """Sends SIGINT to this process when a condition holds."""
+    def send():
+        wait_for(condition, "the wait has begun")
+        os.kill(os.getpid(), signal.SIGINT)
+    thread = threading.Thread(target=send)
+    thread.start()
+    return thread
+
+
+# ^C ends an acquire, whose place in the queue is given up.
+def test_interrupted_acquire(client, path):
+    lock = client.lock(path, identifier="waits")
+    with client.lock(path, identifier="holds") as holder:
+        thread = interrupt_when(lambda: len(holder.contenders(DEADLINE_S)) == 2)
+        with pytest.raises(KeyboardInterrupt):
+            lock.acquire()
+        thread.join()
+        wait_for(lambda: holder.contenders(DEADLINE_S) == ["holds"], "its place is given up")
+    with lock:
+        pass
+
+
+# What a handler of a signal raises comes out of the wait; one that raises nothing does not end it.
+def test_handlers(client, path):
+    caught = []
+
+    class Alarm(Exception):
+        pass
+
+    def raise_second(number, frame):
+        caught.append(number)
+        if len(caught) == 2:
+            raise Alarm
+    before = signal.signal(signal.SIGUSR1, raise_second)
+    try:
+        partitioner = client.partitioner(path, ["a"], time_boundary=0)
+        partitioner.wait_for_acquire(DEADLINE_S)
+        state_id = partitioner.state_id
+
+        def send():
+            for count in (1, 2):
+                os.kill(os.getpid(), signal.SIGUSR1)
+                wait_for(lambda: len(caught) >= count, "the handler has run")
+        thread = threading.Thread(target=send)
+        thread.start()
+        with pytest.raises(Alarm):
+            partitioner.wait_change(state_id, DEADLINE_S)
+        thread.join()
+        assert len(caught) == 2
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+# In the child of a fork every object raises ForkError, finalizers do nothing, and a new client works.
+def test_fork(client, path, server):
+    lock = client.lock(path)
+    lock.acquire(DEADLINE_S)
+    partitioner = client.partitioner(path + "p", ["a"], time_boundary=0)
+    partitioner.wait_for_acquire(DEADLINE_S)
+    pid = os.fork()
+    if pid == 0:
+        status = 1
+        try:
+            for call in (lock.release, lock.acquire, lambda: lock.held, lambda: client.lock(path), client.metrics,
+                         lambda: client.state, lambda: partitioner.state, partitioner.partition,
+                         lambda: partitioner.owns("a"), partitioner.finish):
+                with pytest.raises(divvy.ForkError):
+                    call()
+            lock.close()
+            client.close()
+            del lock, partitioner
+            with divvy.Client(session_timeout=5) as own:
+                with own.lock(path + "2"):
+                    status = 0
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert lock.held and partitioner.owns("a")
+
+
+BUSY = """
+import atexit, sys, threading, time
+import divvy
+client = divvy.Client(session_timeout=60, on_session=lambda c, s: None)
+client.wait_connected(30)
+calls = threading.Event()
+def on_state(p, change):
+    calls.set()
+    time.sleep(0.05)
+partitioner = client.partitioner("/{path}", ["a", "b"], time_boundary=0, on_state=on_state, on_items=on_state)
+lock = client.lock("/{path}-lock")
+lock.acquire(30)
+"""
+ENDS = {
+    "normally": ("calls.wait(30)", 0),
+    "by_an_exception": ("calls.wait(30); raise RuntimeError('wanted')", 1),
+    "by_exit": ("calls.wait(30); sys.exit(3)", 3),
+    "while_a_callback_exits": (
+        "def leave(p, change):\n"
+        "    calls.set(); sys.exit(5)\n"
+        "p = client.partitioner('/{path}-2', ['a'], time_boundary=0, on_state=leave)\n"
+        "calls.wait(30)", 0),
+    "with_daemon_threads": (
+        "def wait():\n"
+        "    divvy.Client(session_timeout=60).lock('/{path}-lock').acquire()\n"
+        "for _ in range(3): threading.Thread(target=wait, daemon=True).start()\n"
+        "while len(lock.contenders(30)) < 4: time.sleep(0.01)", 0),
+    "with_a_cycle": ("partitioner.itself = partitioner; client.itself = client; lock.itself = [lock]", 0),
+    "and_uses_it_at_exit": ("atexit.register(lambda: (lock.release(), print('released')))", 0),
+}
+
+
+# A program that leaves everything open ends at once, with its own status, and leaves no node behind.
+@pytest.mark.parametrize("how", ENDS)
+def test_interpreter_ends(how, run_python, server):
+    last, status = ENDS[how]
+    path = f"ends_{how}"
+    done = run_python((BUSY + last).replace("{path}", path))
+    assert done.returncode == status, done.stderr
+    assert ("released" in done.stdout) == (how == "and_uses_it_at_exit")
+    expected = "RuntimeError: wanted" if how == "by_an_exception" else ""
+    assert done.stderr.strip().endswith(expected) and bool(done.stderr) == bool(expected), done.stderr
+    assert not [node for node in server.ephemerals() if path in node]
+
+
+# A ^C in a program that waits ends it as Python ends programs by ^C.
+def test_program_is_interrupted(run_python):
+    done = run_python(BUSY.replace("{path}", "program") + """
+import os, signal
+def send():
+    while len(lock.contenders(30)) < 2: time.sleep(0.01)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=send).start()
+client.lock("/program-lock").acquire()
+""")
+    assert done.returncode == -signal.SIGINT and done.stderr.strip().endswith("KeyboardInterrupt"), done.stderr
