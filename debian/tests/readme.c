@@ -3,7 +3,7 @@
  *     readme QUEUE...
  *
  * readme_loop.inc is the first block of C in README.md. Each piece of work is a line "QUEUE PID TOKEN" in the file
- * `record`. It holds a lock on a file of the queue's name, and two workers on one queue end the process with status 3. */
+ * `record`. It holds a lock on a file of the queue's name. Two workers on one queue end the process with status 3. */
 #include <divvy/divvy.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""The recipes of packaging/, as far as they can be tried without conan and vcpkg. SPDX-License-Identifier: Apache-2.0
+"""The recipes of packaging/ and debian/, as far as they can be tried without their tools.
+
+SPDX-License-Identifier: Apache-2.0
 
 usage: test_packaging.py BUILD_FOLDER
 """
@@ -101,11 +103,14 @@ class Conan(unittest.TestCase):
             self.assertEqual(said.strip(), VERSION)
 
 
-class Page(unittest.TestCase):
-    def test_version(self):
-        """The man page is of this release."""
-        page = (ROOT / "docs" / "man" / "divvy.1").read_text()
-        self.assertEqual(re.search(r'^\.TH .* "divvy ([\d.]+)"', page, re.MULTILINE).group(1), VERSION)
+class Versions(unittest.TestCase):
+    def test_others(self):
+        """The man page, and the packages of Debian and Python, are of this release."""
+        for name, pattern in {"docs/man/divvy.1": r'^\.TH .* "divvy ([\d.]+)"',
+                              "debian/changelog": r"^divvy \(([\d.]+)",
+                              "python/pyproject.toml": r'^version = "([\d.]+)"'}.items():
+            found = re.search(pattern, (ROOT / name).read_text(), re.MULTILINE)
+            self.assertEqual(found.group(1), VERSION, name)
 
 
 class Vcpkg(unittest.TestCase):
@@ -131,6 +136,23 @@ class Vcpkg(unittest.TestCase):
         self.assertLessEqual({re.match(r"-D(\w+)=\w+$", word).group(1) for word in words[3:]}, OPTIONS)
         self.assertIn("-DDIVVY_BUILD_SHARED=0", words)
         self.assertTrue(pathlib.Path(calls["vcpkg_install_copyright"][1]).is_file())
+
+
+class Debian(unittest.TestCase):
+    def test_version(self):
+        """The packages of Debian are of the release."""
+        first = (ROOT / "debian" / "changelog").read_text().split("\n", 1)[0]
+        self.assertEqual(re.match(r"divvy \(([^)]*)\) ", first).group(1), VERSION)
+
+    def test_symbols(self):
+        """Each version of symbols that a library has is known to Debian's dependencies, by the release that had it."""
+        for package, script in {"libdivvy0": "lib/divvy.map",
+                                "libdivvy-testing0": "lib/testing/divvy_testing.map"}.items():
+            nodes = re.findall(r"^(DIVVY_(?:TESTING_)?([\d.]+)) \{", (ROOT / script).read_text(), re.MULTILINE)
+            symbols = (ROOT / "debian" / (package + ".symbols")).read_text()
+            known = re.findall(r"^ \(symver\)(\S+) ([\d.]+)\.0$", symbols, re.MULTILINE)
+            self.assertTrue(nodes)
+            self.assertEqual(nodes, known)
 
 
 if __name__ == "__main__":
