@@ -25,8 +25,10 @@ def test_interrupted_acquire(client, path):
     lock = client.lock(path, identifier="waits")
     with client.lock(path, identifier="holds") as holder:
         thread = interrupt_when(lambda: len(holder.contenders(DEADLINE_S)) == 2)
+        began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            lock.acquire()
+            lock.acquire(DEADLINE_S)
+        assert time.monotonic() - began < DEADLINE_S / 2  # and not at its end
         thread.join()
         wait_for(lambda: holder.contenders(DEADLINE_S) == ["holds"], "its place is given up")
     with lock:
@@ -56,8 +58,10 @@ def test_handlers(client, path):
                 wait_for(lambda: len(caught) >= count, "the handler has run")
         thread = threading.Thread(target=send)
         thread.start()
+        began = time.monotonic()
         with pytest.raises(Alarm):
             partitioner.wait_change(state_id, DEADLINE_S)
+        assert time.monotonic() - began < DEADLINE_S / 2
         thread.join()
         assert len(caught) == 2
     finally:
