@@ -335,8 +335,9 @@ def test_kept_exceptions(client, path):
     assert not began.is_alive() and all(error.__traceback__ for error in kept)
 
 
-# Finalizers that run while a callback wants what this thread holds do not wait for it.
-def test_finalizer_never_waits(client, path):
+# A partitioner that is forgotten while its callback waits for what this thread holds does not make this thread wait; it
+# goes when the callback has ended.
+def test_forgotten_in_callback(client, path, server):
     held, entered = threading.Lock(), threading.Event()
 
     def on_state(_partitioner, _change):
@@ -347,5 +348,9 @@ def test_finalizer_never_waits(client, path):
     with held:
         partitioner = client.partitioner(path, ["a"], time_boundary=0, on_state=on_state)
         assert entered.wait(DEADLINE_S)
+        gone = weakref.ref(partitioner)
         del partitioner
         gc.collect()
+        assert gone() is not None
+    wait_for(lambda: gone() is None, "the object is gone")
+    wait_for(lambda: not [node for node in server.ephemerals() if node.startswith(path + "/")], "so are its nodes")
