@@ -57,6 +57,8 @@ void dv_give_update(divvy_partitioner *p, int64_t now) {
     if (!h) return;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
+        bool stays = item->wanted || !item->shown; /* as most do, in a large pool */
+        if (stays && !item->in_leaving && !item->kept && !item->leaving) continue;
         if (dv_give_lists(item) != item->in_leaving) h->dirty = true;
         item->kept = !item->revoked && keeps_on(item, now);
         /* Whether its next owner has a note is seen in a moment; else it is not leaving, but revoked. */

@@ -23,37 +23,39 @@
 #include "recipe/patient_watch.h"
 
 typedef struct dv_item {
+    /* What loops over all items ask for stands together, in one line of the cache. */
+    dv_contender *place;         /* in its queue; NULL: none, or only ones that are leaving */
+    struct dv_note_view *taker;  /* T1: the note of whom they give it to; NULL: nobody that we know */
+    struct dv_note_view *giver;  /* T2, T9: `former`, or an older namesake's, who has it now as far as we know */
+    int64_t awaited_since;       /* T2: a plan has given it to us then, and it was not shown since; 0: no */
+    int64_t prepare_due;         /* T2: until then the user may prepare for it; 0: he need not */
+    bool dealt;                  /* in the set that is dealt; else it is in the table only until it has been given up */
+    bool wanted;                 /* in the target */
+    bool held;                   /* the place is the first */
+    bool shown;                  /* in the snapshot */
+    bool revoked;                /* shown, and to be released by the user */
+    bool kept;                   /* T1: shown, and not revoked for now, though outside the target */
+    bool leaving;                /* kept, and its next owner has a note: the user is told */
+    bool taker_awaited;          /* T1: the party that we know is older than the plan, and may lack it */
+    bool in_leaving, in_ready;   /* our note says so */
+    bool prepared, prepare_seen; /* he said so; he has seen it in a snapshot */
+    uint32_t number;             /* in the set that is dealt, while it is dealt */
+
     divvy_partitioner *partitioner;
-    unsigned refs;       /* the table's, one for each place that is not gone, one for each request about it */
-    size_t index;        /* in the table, while it is there */
-    dv_contender *place; /* in its queue; NULL: none, or only ones that are leaving */
-    bool dealt;          /* in the set that is dealt; else it is in the table only until it has been given up */
-    bool plain;          /* the encoded name is the name: kazoo can share it */
-    bool too_long;       /* for a lock: it is never asked for */
-    bool wanted;         /* in the target */
-    bool held;           /* the place is the first */
-    bool shown;          /* in the snapshot */
-    bool revoked;        /* shown, and to be released by the user */
-    int64_t token;       /* of what is shown, or was last */
-    int64_t told_token;  /* by on_items: 0: the user was told that it is lost, or of nothing yet */
+    unsigned refs; /* the table's, one for each place that is not gone, one for each request about it */
+    size_t index;  /* in the table, while it is there */
+    bool plain;    /* the encoded name is the name: kazoo can share it */
+    bool too_long; /* for a lock: it is never asked for */
     bool told_revoked;
+    int64_t token;                        /* of what is shown, or was last */
+    int64_t told_token;                   /* by on_items: 0: the user was told that it is lost, or of nothing yet */
     int reason;                           /* why it was shown, revoked or lost last: DIVVY_REASON_* */
     struct dv_item *next_due, **due_link; /* among those that the user is to be told of; NULL link: not */
-    bool kept;                            /* T1: shown, and not revoked for now, though outside the target */
-    bool leaving;                         /* kept, and its next owner has a note: the user is told */
     int64_t away_since;                   /* T4: since when plans give it to others; 0: they do not */
-    struct dv_note_view *taker;           /* T1: the note of whom they give it to; NULL: nobody that we know */
-    bool taker_awaited;                   /* T1: the party that we know is older than the plan, and may lack it */
-    int64_t awaited_since;                /* T2: a plan has given it to us then, and it was not shown since; 0: no */
     struct dv_note_view *former; /* T2: the note of whom the plan before gave it to; NULL: nobody that we know */
-    struct dv_note_view *giver;  /* T2, T9: that one, or an older namesake's, who has it now as far as we know */
-    int64_t prepare_due;         /* T2: until then the user may prepare for it; 0: he need not */
-    bool prepared, prepare_seen; /* he said so; he has seen it in a snapshot */
-    bool in_leaving, in_ready;   /* our note says so */
     bool told_leaving, told_prepare;
     bool waits, unowned; /* tally.c: in the share and not owned; owned no longer, and its lock not gone yet */
     int64_t waits_since, unowned_since;
-    uint32_t number;    /* in the set that is dealt, while it is dealt */
     bool has_directory; /* as far as we know */
     bool making_directory;
     bool made_directory; /* by our last request for it, so its queue was empty then (Q9) */

@@ -112,6 +112,8 @@ void dv_take_update(divvy_partitioner *p, int64_t now) {
     if (!h) return;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
+        bool here = !item->wanted || item->held; /* as most are, or others' */
+        if (here && !item->awaited_since && !item->prepare_due) continue;
         if (item->awaited_since) dv_take_choose_giver(item);
         if (dv_take_lists(item) && !item->in_ready) h->dirty = true;
         bool asked = is_to_prepare(item);
@@ -138,6 +140,7 @@ void dv_take_proven(divvy_partitioner *p) {
 
 int64_t dv_take_due(const divvy_partitioner *p, int64_t now) {
     int64_t due = INT64_MAX;
+    if (p->wanted_held == p->wanted_count) return due;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         const dv_item *item = dv_item_at(p, i);
         if (!item->wanted || item->place || !item->giver || item->giver->standing != DV_NOTE_THERE) continue;

@@ -136,6 +136,47 @@ def test_interpreter_ends(how, run_python, server):
     assert not [node for node in server.ephemerals() if path in node]
 
 
+# A process of multiprocessing that leaves its client open leaves no node either.
+def test_multiprocessing(run_python, server):
+    done = run_python("""
+import multiprocessing
+import divvy
+kept = []
+def work():
+    client = divvy.Client(session_timeout=60)
+    lock = client.lock("/multiprocessing")
+    lock.acquire(30)
+    kept.extend([client, lock])
+    print("held", flush=True)
+process = multiprocessing.get_context("fork").Process(target=work)
+process.start()
+process.join()
+print(process.exitcode)
+""")
+    assert done.stdout.split() == ["held", "0"], done.stderr
+    assert not [node for node in server.ephemerals() if node.startswith("/multiprocessing")]
+
+
+# ^C in a program of asyncio ends it as asyncio does: its tasks are canceled, and the client is closed.
+def test_asyncio_is_interrupted(run_python, server):
+    done = run_python("""
+import asyncio, os, signal
+from divvy import aio
+async def main():
+    async with aio.Client(session_timeout=60) as client:
+        async with client.lock("/asyncio_is_interrupted"):
+            waiter = client.lock("/asyncio_is_interrupted")
+            task = asyncio.ensure_future(waiter.acquire())
+            while not waiter.node:
+                await asyncio.sleep(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+            await task
+asyncio.run(main())
+""")
+    assert done.returncode == -signal.SIGINT and done.stderr.strip().endswith("KeyboardInterrupt"), done.stderr
+    assert not [node for node in server.ephemerals() if node.startswith("/asyncio_is_interrupted")]
+
+
 # A ^C in a program that waits ends it as Python ends programs by ^C.
 def test_program_is_interrupted(run_python):
     done = run_python(BUSY.replace("{path}", "program") + """

@@ -103,11 +103,14 @@ class Conan(unittest.TestCase):
             self.assertEqual(said.strip(), VERSION)
 
 
-class Page(unittest.TestCase):
-    def test_version(self):
-        """The man page is of this release."""
-        page = (ROOT / "docs" / "man" / "divvy.1").read_text()
-        self.assertEqual(re.search(r'^\.TH .* "divvy ([\d.]+)"', page, re.MULTILINE).group(1), VERSION)
+class Versions(unittest.TestCase):
+    def test_others(self):
+        """The man page, and the packages of Debian and Python, are of this release."""
+        for name, pattern in {"docs/man/divvy.1": r'^\.TH .* "divvy ([\d.]+)"',
+                              "debian/changelog": r"^divvy \(([\d.]+)",
+                              "python/pyproject.toml": r'^version = "([\d.]+)"'}.items():
+            found = re.search(pattern, (ROOT / name).read_text(), re.MULTILINE)
+            self.assertEqual(found.group(1), VERSION, name)
 
 
 class Vcpkg(unittest.TestCase):
@@ -136,11 +139,6 @@ class Vcpkg(unittest.TestCase):
 
 
 class Debian(unittest.TestCase):
-    def test_version(self):
-        """The packages of Debian are of the release."""
-        first = (ROOT / "debian" / "changelog").read_text().split("\n", 1)[0]
-        self.assertEqual(re.match(r"divvy \(([^)]*)\) ", first).group(1), VERSION)
-
     def test_symbols(self):
         """Each version of symbols that a library has is known to Debian's dependencies, by the release that had it."""
         for package, script in {"libdivvy0": "lib/divvy.map",

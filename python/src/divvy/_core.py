@@ -34,7 +34,7 @@ _forks = 0
 _numbers = itertools.count(1)
 _objects: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
 _closers: Dict[int, Closer] = {}  # of clients that are not closed yet
-_making = threading.Lock()  # while a thing is made and put into its object
+_making = threading.RLock()  # while a thing is made and put into its object
 
 
 class _Local(threading.local):
@@ -68,7 +68,7 @@ _local = _Local()
 def _after_fork() -> None:
     global _forks, _making
     _forks += 1
-    _making = threading.Lock()
+    _making = threading.RLock()
     _closers.clear()
 
 
@@ -132,6 +132,10 @@ class Handle:
         self._number = next(_numbers)
         self._user = ffi.cast("void *", self._number)
         _objects[self._number] = self
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Makes what else the object has, before the thing itself."""
 
     def _make(self, function: Any, destroyer: Destroyer, *arguments: Any) -> None:
         """Makes the thing, by a call with an out pointer of its type first. Its callbacks wait until it is here."""
@@ -181,19 +185,26 @@ class Handle:
         self._client._after_call()
         return self._check(result)
 
-    def _wait(self, function: Any, *arguments: Any, undo: Any = None) -> int:
-        """Makes a call that waits. What a signal's handler raises ends it, and is raised here."""
-        _local.waiting.append(self)
+    def _drive(self, function: Any, *arguments: Any, undo: Any = None) -> int:
+        """Makes a call in which signals' handlers and callbacks may run, and raises what these send out of it."""
+        waiting = _local.waiting
+        depth = len(waiting)
         try:
+            waiting.append(self)
             result = int(function(self._use(), *arguments))
         finally:
-            _local.waiting.pop()
+            del waiting[depth:]
         raised = _local.raised
-        if raised is not None and not _local.waiting:
+        if raised is not None and not waiting:
             _local.raised = None
             if undo is not None and result == 0:
                 undo(self._use())
             raise raised
+        return result
+
+    def _wait(self, function: Any, *arguments: Any, undo: Any = None) -> int:
+        """Makes a call that waits."""
+        result = self._drive(function, *arguments, undo=undo)
         if result < 0 and self._closed:
             raise Closed(f"this {type(self).__name__} was closed during the call")
         self._client._after_call()

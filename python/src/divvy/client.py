@@ -96,6 +96,10 @@ class BaseClient(Handle):
         self._make(lib.divvy_client_open, self._closer, config.c)
         self._closer.opened()
         self._client = self
+        self._opened()
+
+    def _opened(self) -> None:
+        """Called when the client is there."""
 
     def _after_call(self) -> None:
         """For those who drive the loop themselves: a call may have brought a deadline nearer."""

@@ -15,6 +15,7 @@ from divvy.party import kind_of
 BUSY_S = 0.01  # after which the loop tries again to serve a session that a thread still serves
 
 T = TypeVar("T")
+Self = TypeVar("Self", bound="AsyncClient")
 
 
 class Answer(Handle):
@@ -86,13 +87,14 @@ class AsyncClient(BaseClient, Waits):
 
     _manual = True
 
-    def __init__(self, hosts: Optional[str] = None, **options: Any) -> None:
+    def _prepare(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._answers: Set[Answer] = set()
         self._paused = 0
         self._timer: Optional[asyncio.TimerHandle] = None
         self._fd = -1
-        super().__init__(hosts, **options)
+
+    def _opened(self) -> None:
         self._fd = int(lib.divvy_client_fd(self._use()))
         self._loop.add_reader(self._fd, self._turn)
         self._turn()
@@ -104,7 +106,7 @@ class AsyncClient(BaseClient, Waits):
     def _turn(self) -> None:
         if self._closed or self._paused:
             return
-        result = lib.divvy_client_process(self._use(), 0)
+        result = self._drive(lib.divvy_client_process, 0)
         if result == lib.DIVVY_ESTATE:  # a thread whose task was canceled is on its way out
             self._pause()
             self._loop.call_later(BUSY_S, self._resume)
@@ -160,7 +162,7 @@ class AsyncClient(BaseClient, Waits):
         await self._run(wait, lib.divvy_party_list, encode(path), kind_of(shallow), out, milliseconds(timeout))
         return strings(out[0])
 
-    async def __aenter__(self) -> AsyncClient:
+    async def __aenter__(self: Self) -> Self:
         return self
 
     async def __aexit__(self, *_: Any) -> None:

@@ -107,9 +107,8 @@ class Partitioner(BasePartitioner, Waits):
 
     _watched = True
 
-    def __init__(self, client: Any, /, *arguments: Any, **options: Any) -> None:
+    def _prepare(self) -> None:
         self._changed = asyncio.Event()
-        super().__init__(client, *arguments, **options)
 
     def _told(self) -> None:
         self._client._dispatch(self._changed.set)

@@ -26,14 +26,12 @@ class _Contender:
     def _new(self, client: divvy.Client, on_lost: Callable[[Any], object]) -> Any:
         raise NotImplementedError
 
-    def _get(self) -> Any:
-        session = session_of(self.client)
+    def _get(self, deadline: Optional[float] = None, acquires: bool = False) -> Any:
+        client = session_of(self.client).get(deadline, lambda: acquires and self.cancelled)
         with self._turn:
-            thing = self._thing
-            if thing is None or not session.is_current(thing._client):
-                thing = self._new(session.get(), self._lost)
-                self._thing = thing
-        return thing
+            if self._thing is None or self._thing._client is not client:
+                self._thing = self._new(client, self._lost)
+            return self._thing
 
     def _lost(self, _thing: Any) -> None:
         with self._turn:
@@ -85,7 +83,7 @@ class _Contender:
 
     def _acquire_turn(self, blocking: bool, deadline: Optional[float]) -> bool:
         while True:
-            thing = self._get()
+            thing = self._get(deadline, acquires=True)
             with self._turn:  # a cancel from here on finds the thing
                 if self.cancelled:
                     raise exceptions.CancelledError()

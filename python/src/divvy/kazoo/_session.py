@@ -7,7 +7,7 @@ import re
 import threading
 import time
 import weakref
-from typing import Any, Dict, Iterator, Optional, Set
+from typing import Any, Callable, Dict, Iterator, Optional, Set
 
 from kazoo import exceptions
 from kazoo.handlers.threading import SequentialThreadingHandler
@@ -46,7 +46,7 @@ class _Session:
             else:  # the connection's thread, which is here, has a new session to open
                 threading.Thread(target=client.close, daemon=True).start()
 
-    def get(self) -> divvy.Client:
+    def get(self, deadline: Optional[float] = None, canceled: Callable[[], bool] = lambda: False) -> divvy.Client:
         """Returns the client. Waits while the KazooClient has lost its session and has no other yet."""
         kazoo_client = self._kazoo()
         while kazoo_client is not None and kazoo_client.client_state != "CLOSED":
@@ -55,6 +55,10 @@ class _Session:
                     if self._client is None or self._client.closed:
                         self._client = divvy.Client(**options(kazoo_client))
                     return self._client
+            if canceled():
+                raise exceptions.CancelledError()
+            if deadline is not None and time.monotonic() > deadline:
+                raise divvy.TimedOut("the KazooClient has no session")
             time.sleep(RETRY_S)
         raise exceptions.ConnectionClosedError("Connection has been closed")
 

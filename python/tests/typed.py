@@ -1,0 +1,30 @@
+"""What a type checker makes of a user's program; mypy --strict reads it. SPDX-License-Identifier: Apache-2.0"""
+from typing import List, Optional
+
+from typing_extensions import assert_type
+
+import divvy
+from divvy import aio
+
+
+def blocking(client: divvy.Client) -> None:
+    assert_type(client.lock("/a", mode=divvy.LockMode.READ), divvy.Lock)
+    assert_type(client.semaphore("/a", limit=2).holders(1.5), List[divvy.Holder])
+    partitioner = client.partitioner("/a", ["b"], rejoin=True, time_boundary=0.5)
+    assert_type(partitioner.look().state, divvy.PartitionState)
+    assert_type([entry.token for entry in partitioner.partition()], List[int])
+    assert_type(client.election("/a").leader(), Optional[divvy.Leader])
+    client.lock("/a", limit=2)  # type: ignore[call-arg]
+    client.lock(b"/a")  # type: ignore[arg-type]
+
+
+async def looped() -> None:
+    async with aio.Client("h:1", ensemble_tick_ms=2000) as client, client.lock("/a") as lock:
+        assert_type(await lock.contenders(), List[str])
+        async for view in client.partitioner("/a", ["b"]):
+            assert_type(view, divvy.View)
+        async for change in client.registry().changes("web"):
+            assert_type(change, divvy.ServiceChange)
+
+
+assert_type(divvy.TimedOut().retryable, bool)
