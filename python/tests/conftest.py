@@ -14,6 +14,12 @@ import divvy
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 LOCAL = ROOT / "tools" / "zookeeper-local"
 DEADLINE_S = 30
+SUMMARY = []  # lines that pytest prints at its end
+
+
+def pytest_terminal_summary(terminalreporter):
+    for line in SUMMARY:
+        terminalreporter.write_line(line)
 
 
 def wait_for(condition, what):

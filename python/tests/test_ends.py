@@ -25,8 +25,10 @@ def test_interrupted_acquire(client, path):
     lock = client.lock(path, identifier="waits")
     with client.lock(path, identifier="holds") as holder:
         thread = interrupt_when(lambda: len(holder.contenders(DEADLINE_S)) == 2)
+        began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
-            lock.acquire()
+            lock.acquire(DEADLINE_S)
+        assert time.monotonic() - began < DEADLINE_S / 2  # and not at its end
         thread.join()
         wait_for(lambda: holder.contenders(DEADLINE_S) == ["holds"], "its place is given up")
     with lock:
@@ -56,8 +58,10 @@ def test_handlers(client, path):
                 wait_for(lambda: len(caught) >= count, "the handler has run")
         thread = threading.Thread(target=send)
         thread.start()
+        began = time.monotonic()
         with pytest.raises(Alarm):
             partitioner.wait_change(state_id, DEADLINE_S)
+        assert time.monotonic() - began < DEADLINE_S / 2
         thread.join()
         assert len(caught) == 2
     finally:
@@ -188,3 +192,44 @@ threading.Thread(target=send).start()
 client.lock("/program-lock").acquire()
 """)
     assert done.returncode == -signal.SIGINT and done.stderr.strip().endswith("KeyboardInterrupt"), done.stderr
+
+
+# Threads that use objects while others close them get results or divvy's errors, and nothing breaks.
+def test_closed_while_used(make_client, path):
+    faults, stop = [], threading.Event()
+
+    def use(client, objects):
+        lock, semaphore, partitioner, party, election = objects
+        calls = [lambda: lock.acquire(0.01), lambda: lock.release(), lambda: lock.held, lambda: semaphore.try_acquire(),
+                 lambda: semaphore.release(), lambda: partitioner.look().partition.items(),
+                 lambda: partitioner.wait_change(partitioner.state_id, 0.01), lambda: party.members(0.01),
+                 lambda: election.candidates(0.01), lambda: client.stats(), lambda: client.time_left,
+                 lambda: client.metrics(), lambda: client.lock(path), lambda: lock.node, lambda: lock.cancel()]
+        while not stop.is_set():
+            for call in calls:
+                try:
+                    call()
+                except divvy.Error:
+                    pass
+                except BaseException as error:
+                    faults.append(error)
+
+    for turn in range(6):
+        stop.clear()
+        client = make_client()
+        partitioner = client.partitioner(path + "p", ["a", "b"], time_boundary=0, on_items=lambda *_: None)
+        objects = [client.lock(path, on_lost=lambda _: None), client.semaphore(path + "s"), partitioner,
+                   client.party(path + "party"), client.election(path + "e", on_elected=lambda *_: None)]
+        objects[-1].stand()
+        threads = [threading.Thread(target=use, args=(client, objects)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        partitioner.wait_for_acquire(DEADLINE_S)
+        for handle in (objects if turn % 2 else []):
+            handle.close()
+        client.close()
+        stop.set()
+        for thread in threads:
+            thread.join(DEADLINE_S)
+            assert not thread.is_alive()
+    assert faults == []

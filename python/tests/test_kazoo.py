@@ -169,6 +169,19 @@ def test_forgotten(zk, path):
     wait_for(lambda: len(zk.ShallowParty(path + "s/party")) == 1, "it takes part")
 
 
+# When the KazooClient stops, a partitioner has failed, and its event says that something has changed.
+def test_partitioner_fails(server, path):
+    zk = KazooClient(server.connect)
+    zk.start()
+    partitioner = zk.SetPartitioner(path, set=["a"], time_boundary=0)
+    wait_for(lambda: partitioner.acquired, "acquired")
+    wait_for(partitioner.state_change_event.is_set, "its event")
+    partitioner.state_change_event.clear()
+    zk.stop()
+    assert partitioner.failed and partitioner.state_change_event.wait(DEADLINE_S) and list(partitioner) == []
+    zk.close()
+
+
 # A semaphore with another number of leases is a ValueError, as with kazoo.
 def test_semaphore(zk, path):
     assert Semaphore(zk, path, "a", max_leases=2).acquire()

@@ -13,6 +13,8 @@ import xml.etree.ElementTree as ET
 
 import kazoo.tests
 
+from conftest import SUMMARY
+
 # They pass.
 PASS = {
     "KazooLockTests": "test_lock test_lock_cancel test_lock_fail_first_call test_lock_many_threads "
@@ -80,7 +82,7 @@ def test_kazoo_suite(server, tmp_path):
     for case in ET.parse(report).getroot().iter("testcase"):
         outcome = "failed" if case.find("failure") is not None or case.find("error") is not None else "passed"
         results[outcome].add(f'{case.get("classname").split(".")[-1]}.{case.get("name")}')
-    print(f"kazoo's suite: {len(results['passed'])} passed, {len(results['failed'])} failed as listed, "
-          f"{len(names(NOT_APPLICABLE))} not applicable")
+    SUMMARY.append(f"kazoo's own suite: {len(results['passed'])} passed, {len(results['failed'])} failed, "
+                   f"{len(names(NOT_APPLICABLE))} not applicable")
     assert results["passed"] == names(PASS), done.stdout
     assert results["failed"] == names(FAIL), done.stdout

@@ -294,7 +294,7 @@ def test_close_ends_waits(client, make_client, path, close):
 
     with client.lock(path):
         lock = other.lock(path)
-        thread = threading.Thread(target=wait)
+        thread = threading.Thread(target=wait, daemon=True)
         thread.start()
         wait_for(lambda: len(lock.contenders(DEADLINE_S)) == 2, "it waits")
         (lock if close == "lock" else other).close()

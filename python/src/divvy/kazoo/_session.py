@@ -37,14 +37,14 @@ class _Session:
     def _listen(self, state: str) -> None:
         if state == KazooState.LOST:  # also when it is stopped
             client, self._client = self._client, None
-            self._kept.clear()
+            kept, self._kept = self._kept, set()
             kazoo_client = self._kazoo()
             if client is None:
                 return
             if kazoo_client is None or kazoo_client.client_state == "CLOSED":  # stopped: all of ours is gone behind it
-                client.close()
+                _end(client, kept)
             else:  # the connection's thread, which is here, has a new session to open
-                threading.Thread(target=client.close, daemon=True).start()
+                threading.Thread(target=_end, args=(client, kept), daemon=True).start()
 
     def get(self, deadline: Optional[float] = None, canceled: Callable[[], bool] = lambda: False) -> divvy.Client:
         """Returns the client. Waits while the KazooClient has lost its session and has no other yet."""
@@ -55,6 +55,8 @@ class _Session:
                     if self._client is None or self._client.closed:
                         self._client = divvy.Client(**options(kazoo_client))
                     return self._client
+            if kazoo_client.client_state == "AUTH_FAILED":
+                raise exceptions.AuthFailedError("the servers refused the credentials of the KazooClient")
             if canceled():
                 raise exceptions.CancelledError()
             if deadline is not None and time.monotonic() > deadline:
@@ -70,6 +72,13 @@ class _Session:
     def is_current(self, client: divvy.Client) -> bool:
         """Returns whether the client serves still."""
         return self._client is client and not client.closed
+
+
+def _end(client: divvy.Client, kept: Set[Any]) -> None:
+    client.close()
+    for thing in kept:
+        if hasattr(thing, "state_change_event"):  # a SetPartitioner, which has failed now
+            thing.state_change_event.set()
 
 
 def session_of(kazoo_client: Any) -> _Session:
