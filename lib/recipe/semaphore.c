@@ -241,7 +241,7 @@ int divvy_semaphore_slot(const divvy_semaphore *semaphore) {
 
 int divvy_semaphore_slot_at(const divvy_semaphore *semaphore, uint32_t i) {
     divvy_semaphore *s = (divvy_semaphore *)(uintptr_t)semaphore;
-    if (!dv_client_enter_quietly(s ? s->acquisition.object.client : NULL)) return -1;
+    if (!s || !dv_client_enter_quietly(s->acquisition.object.client)) return -1;
     dv_acquisition *a = &s->acquisition;
     int slot = dv_acquisition_is_held(a) ? dv_slots_at(dv_lease_slots(a->ticket->place), i) : -1;
     dv_client_unlock(a->object.client);

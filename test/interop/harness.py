@@ -371,9 +371,9 @@ class Pool:
                      and all(member.state == "ACQUIRED" for member in acquired), expected,
                      alone=acquired == self.members)
 
-    def settle_owned(self):
-        """The same where the split is not known: all are acquired and own each item once between them."""
-        self._settle(lambda: all(member.state == "ACQUIRED" for member in self.members)
+    def settle_owned(self, fits=lambda: True):
+        """The same where the split is not known: all are acquired and own each item once between them, and it fits."""
+        self._settle(lambda: all(member.state == "ACQUIRED" for member in self.members) and fits()
                      and sorted(item for member in self.members for item in member.owned) == sorted(self.items), {})
 
     def _settle(self, settled, expected, alone=True):

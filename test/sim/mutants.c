@@ -25,13 +25,19 @@ static const char *const texts[] = {
 #undef TEXT
 };
 
-/* A history that shows each of them, and how long the search for it took, in seconds on two cores. What random
- * histories hardly ever meet is shown by a test of ../unit/test_plan_rare.c instead, which this program has, too. */
+/* What random histories hardly ever meet is shown by a test of ../unit/test_plan_rare.c, which this program has, too. */
+static const char *const tests[DV_MUTANT_COUNT] = {
+    [DV_MUTANT_leave_unheard] = "test_leave_unheard",
+    [DV_MUTANT_prepare_lost_unproven] = "test_prepare_lost_unproven",
+    [DV_MUTANT_any_namesake] = "test_any_namesake",
+    [DV_MUTANT_plan_newer_concluded] = "test_plan_newer_concluded",
+};
+
+/* A history that shows each of the others, and how long the search for it took, in seconds on two cores. */
 static const struct {
     uint64_t seed;
     double seconds;
     sim_theme theme;
-    const char *test;
 } recorded[DV_MUTANT_COUNT] = {
     [DV_MUTANT_read_as_proof] = {41, 0.9, SIM_OF_POOLS},
     [DV_MUTANT_last_write_as_proof] = {127, 0.5, SIM_OF_POOLS},
@@ -68,7 +74,7 @@ static const struct {
     [DV_MUTANT_ready_before_place] = {2, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_ready_outlives_place] = {2, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_leaving_outlives_place] = {2, 0.1, SIM_OF_PLANS},
-    [DV_MUTANT_leave_unheard] = {0, 0, SIM_OF_PLANS, "test_leave_unheard"},
+    [DV_MUTANT_leave_unheard] = {0, 0, SIM_OF_PLANS},
     [DV_MUTANT_leave_mark_lost] = {12283282, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_patience_without_end] = {2, 0.2, SIM_OF_PLANS},
     [DV_MUTANT_gone_taker_awaited] = {2, 0.5, SIM_OF_PLANS},
@@ -77,12 +83,12 @@ static const struct {
     [DV_MUTANT_unprepared_enters] = {2, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_prepared_before_told] = {143, 7.4, SIM_OF_PLANS},
     [DV_MUTANT_prepare_untold] = {70006306, 204.0, SIM_OF_PLANS},
-    [DV_MUTANT_prepare_lost_unproven] = {0, 0, SIM_OF_PLANS, "test_prepare_lost_unproven"},
+    [DV_MUTANT_prepare_lost_unproven] = {0, 0, SIM_OF_PLANS},
     [DV_MUTANT_unread_taker_unknown] = {285, 0.5, SIM_OF_PLANS},
     [DV_MUTANT_note_change_unheard] = {17, 0.3, SIM_OF_PLANS},
     [DV_MUTANT_back_is_revoked] = {278, 0.6, SIM_OF_PLANS},
     [DV_MUTANT_left_unreleased] = {2, 0.1, SIM_OF_PLANS},
-    [DV_MUTANT_any_namesake] = {0, 0, SIM_OF_PLANS, "test_any_namesake"},
+    [DV_MUTANT_any_namesake] = {0, 0, SIM_OF_PLANS},
     [DV_MUTANT_token_of_sequence] = {1, 0.1, SIM_OF_POOLS},
     [DV_MUTANT_kazoo_without_look] = {5, 0.3, SIM_OF_POOLS},
     [DV_MUTANT_kazoo_works_on] = {5, 0.4, SIM_OF_POOLS},
@@ -116,7 +122,7 @@ static const struct {
     [DV_MUTANT_plan_missing_is_broken] = {18, 6.9, SIM_OF_PLANS},
     [DV_MUTANT_plan_forgotten] = {6, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_plan_verdict_stays] = {6, 2.9, SIM_OF_PLANS},
-    [DV_MUTANT_plan_newer_concluded] = {0, 0, SIM_OF_PLANS, "test_plan_newer_concluded"},
+    [DV_MUTANT_plan_newer_concluded] = {0, 0, SIM_OF_PLANS},
     [DV_MUTANT_plan_without_lock] = {1, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_plan_among_others] = {2, 1.1, SIM_OF_PLANS},
     [DV_MUTANT_plan_fenced_works] = {126, 11.2, SIM_OF_PLANS},
@@ -170,7 +176,7 @@ static dv_mutant_kind by_name(const char *name) {
 
 static int list(void) {
     for (int m = 1; m < DV_MUTANT_COUNT; m++) {
-        if (recorded[m].test) printf("%-24s %-23s %s\n", names[m], "a test", texts[m]);
+        if (tests[m]) printf("%-24s %-23s %s\n", names[m], "a test", texts[m]);
         else
             printf("%-24s seed %-8llu %6.1f s  %s\n", names[m], (unsigned long long)recorded[m].seed,
                    recorded[m].seconds, texts[m]);
@@ -246,7 +252,7 @@ static bool passes(dv_mutant_kind mutant, const char *test) {
 
 /* Returns whether the test sees the bug, and nothing without it. */
 static bool try_test(dv_mutant_kind mutant) {
-    const char *test = recorded[mutant].test;
+    const char *test = tests[mutant];
     bool found = !passes(mutant, test), clean = passes(DV_MUTANT_NONE, test);
     printf("%-24s %s unit.plan_rare %s\n", names[mutant], found ? "fails in" : "NOT FOUND by", test);
     if (!clean) printf("%-24s BUT IT FAILS WITHOUT IT\n", names[mutant]);
@@ -257,7 +263,7 @@ static bool try_test(dv_mutant_kind mutant) {
 static int replay_all(void) {
     int missed = 0;
     for (int m = 1; m < DV_MUTANT_COUNT; m++)
-        missed += !(recorded[m].test ? try_test((dv_mutant_kind)m) : replay((dv_mutant_kind)m));
+        missed += !(tests[m] ? try_test((dv_mutant_kind)m) : replay((dv_mutant_kind)m));
     printf("mutants %d, missed %d\n", DV_MUTANT_COUNT - 1, missed);
     return missed ? 1 : 0;
 }
