@@ -2,6 +2,7 @@
 import os
 import pathlib
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -15,6 +16,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LOCAL = ROOT / "tools" / "zookeeper-local"
 DEADLINE_S = 30
 SUMMARY = []  # lines that pytest prints at its end
+
+# What a shell starts in the background ignores ^C, and so would these tests and their programs.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_terminal_summary(terminalreporter):
