@@ -25,7 +25,7 @@ static const char *const texts[] = {
 #undef TEXT
 };
 
-/* What random histories hardly ever meet is shown by a test of ../unit/test_plan_rare.c, which this program has, too. */
+/* A test of ../unit/test_plan_rare.c, which this program has too, shows what random histories hardly ever meet. */
 static const char *const tests[DV_MUTANT_COUNT] = {
     [DV_MUTANT_leave_unheard] = "test_leave_unheard",
     [DV_MUTANT_prepare_lost_unproven] = "test_prepare_lost_unproven",
