@@ -20,7 +20,7 @@
  *   that kind waits on the object, and its end may change everything; DIVVY_EBUSY about others, who have it now.
  *   DIVVY_E2BIG is about what was asked for, which is too large for ever; DIVVY_ELIMIT about a budget of this client,
  *   which has no room now, and has when something is given back (client.h); DIVVY_EDIFFERS about an agreement: the
- *   others have another one; DIVVY_EEXHAUSTED about the path, whose sequence numbers have come to their end.
+ *   others agreed otherwise; DIVVY_EEXHAUSTED about the path, whose sequence numbers have come to their end.
  *   DIVVY_ECANCELED: a call of the user's, in whatever thread, ended this one; DIVVY_EINTERRUPTED: `interrupted` did.
  */
 #define DIVVY_ERRORS(X)                                                                                \

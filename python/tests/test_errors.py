@@ -56,5 +56,8 @@ def test_every_function_is_used():
     # What a class makes of a config's name.
     used = set(re.findall(r"lib\.(divvy_\w+)", text))
     used |= {name for name in dir(lib) if re.search("_config_init|_options_init", name)}
+    # And of the names that a lock and a semaphore share.
+    shared = re.findall(r'_function\("(\w+)"\)', text)
+    used |= {f"divvy_{kind}_{name}" for kind in ("lock", "semaphore") for name in shared}
     functions = {name for name in dir(lib) if re.match("divvy_(?!py_)", name)}
     assert functions - used == unused

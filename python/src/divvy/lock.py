@@ -5,8 +5,8 @@ import enum
 from typing import Any, Callable, List, Optional
 
 from divvy._cffi import lib
-from divvy._core import Config, Handle, callback, milliseconds
-from divvy.errors import NotHeld
+from divvy._core import Config, callback
+from divvy._held import BaseHeld, Held
 
 
 class LockMode(enum.Enum):
@@ -17,7 +17,7 @@ class LockMode(enum.Enum):
     WRITE = lib.DIVVY_WRITE
 
 
-class BaseLock(Handle):
+class BaseLock(BaseHeld):
     """What a lock has whether calls wait or the event loop does."""
 
     _type = "divvy_lock"
@@ -33,69 +33,21 @@ class BaseLock(Handle):
         self._make_on(client, lib.divvy_lock_create, lib.divvy_lock_destroy, lib.divvy_lock_destroy_async, config.c)
 
     @property
-    def held(self) -> bool:
-        """Whether the lock is held now, by the session clock. Sends nothing."""
-        return bool(lib.divvy_lock_held(self._use()))
-
-    @property
-    def token(self) -> int:
-        """The fencing token of what is held, greater than that of every earlier holder; 0 when it is not held."""
-        return int(lib.divvy_lock_token(self._use()))
-
-    @property
     def node(self) -> Optional[str]:
         """The path of our node in the queue, held or waiting; None where there is none."""
         return self._node(lib.divvy_lock_node)
 
-    def release(self) -> None:
-        """Releases the lock, and waits for nothing."""
-        self._call(lib.divvy_lock_release)
 
-
-class Lock(BaseLock):
+class Lock(BaseLock, Held):
     """One contender for the lock at a path; <divvy/lock.h> has the full text.
 
     `with client.lock(path):` holds it in the block. Not re-entrant. `on_lost(lock)` is called when it was held, and is
     lost with the session or with its node.
     """
 
-    def acquire(self, timeout: Optional[float] = None) -> None:
-        """Acquires the lock; raises :class:`TimedOut` when the time has passed."""
-        self._wait(lib.divvy_lock_acquire, milliseconds(timeout), undo=lib.divvy_lock_release)
-
-    def try_acquire(self) -> bool:
-        """Acquires the lock if nobody is before us; returns whether it did."""
-        return self._try(lib.divvy_lock_try_acquire, undo=lib.divvy_lock_release)
-
-    def wait_gone(self, timeout: Optional[float] = None) -> None:
-        """Waits until no node of this lock is left at the servers, after a release, a cancel or a timeout."""
-        self._wait(lib.divvy_lock_wait_gone, milliseconds(timeout))
-
-    @property
-    def attempt_id(self) -> int:
-        """The number of the acquire that waits, or else of the next one, for `cancel()`."""
-        return int(lib.divvy_lock_attempt_id(self._use()))
-
-    def cancel(self, attempt_id: int = 0) -> None:
-        """Ends an acquire with :class:`Canceled`: the one of this number, also before it begins; 0: the one that waits.
-
-        Does nothing otherwise, neither now nor to a later acquire.
-        """
-        self._call(lib.divvy_lock_cancel, attempt_id)
-
     def contenders(self, timeout: Optional[float] = None) -> List[str]:
         """Returns the identifiers of all that contend, holders first."""
         return self._list_now(lib.divvy_lock_contenders, timeout)
-
-    def __enter__(self) -> Lock:
-        self.acquire()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        try:
-            self.release()
-        except NotHeld:  # on_lost was called
-            pass
 
 
 @callback

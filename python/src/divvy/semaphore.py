@@ -6,8 +6,8 @@ import enum
 from typing import Any, Callable, List, Optional
 
 from divvy._cffi import ffi, lib
-from divvy._core import Config, Handle, callback, milliseconds, text
-from divvy.errors import NotHeld
+from divvy._core import Config, callback, milliseconds, text
+from divvy._held import BaseHeld, Held
 
 
 class LimitPolicy(enum.Enum):
@@ -31,7 +31,7 @@ class Holder:
     token: int
 
 
-class BaseSemaphore(Handle):
+class BaseSemaphore(BaseHeld):
     """What a semaphore has whether calls wait or the event loop does."""
 
     _type = "divvy_semaphore"
@@ -49,16 +49,6 @@ class BaseSemaphore(Handle):
                       lib.divvy_semaphore_destroy_async, config.c)
 
     @property
-    def held(self) -> bool:
-        """Whether slots are held now, by the session clock. Sends nothing."""
-        return bool(lib.divvy_semaphore_held(self._use()))
-
-    @property
-    def token(self) -> int:
-        """The fencing token of what is held; 0 when nothing is."""
-        return int(lib.divvy_semaphore_token(self._use()))
-
-    @property
     def slot(self) -> int:
         """The number of the slot that is held, the lowest where several are; -1 when none is."""
         return int(lib.divvy_semaphore_slot(self._use()))
@@ -70,40 +60,12 @@ class BaseSemaphore(Handle):
         found = [int(lib.divvy_semaphore_slot_at(pointer, i)) for i in range(self._count)]
         return [slot for slot in found if slot >= 0]
 
-    def release(self) -> None:
-        """Releases the slots, and waits for nothing."""
-        self._call(lib.divvy_semaphore_release)
 
-
-class Semaphore(BaseSemaphore):
+class Semaphore(BaseSemaphore, Held):
     """One user of a semaphore at a path; <divvy/semaphore.h> has the full text.
 
     `with client.semaphore(path, limit=4):` holds a slot in the block, or `count` slots, all or none.
     """
-
-    def acquire(self, timeout: Optional[float] = None) -> None:
-        """Acquires the slots; raises :class:`TimedOut` when the time has passed."""
-        self._wait(lib.divvy_semaphore_acquire, milliseconds(timeout), undo=lib.divvy_semaphore_release)
-
-    def try_acquire(self) -> bool:
-        """Acquires the slots if they are free and nobody is before us; returns whether it did."""
-        return self._try(lib.divvy_semaphore_try_acquire, undo=lib.divvy_semaphore_release)
-
-    def wait_gone(self, timeout: Optional[float] = None) -> None:
-        """Waits until no node of this semaphore is left at the servers, after a release, a cancel or a timeout."""
-        self._wait(lib.divvy_semaphore_wait_gone, milliseconds(timeout))
-
-    @property
-    def attempt_id(self) -> int:
-        """The number of the acquire that waits, or else of the next one, for `cancel()`."""
-        return int(lib.divvy_semaphore_attempt_id(self._use()))
-
-    def cancel(self, attempt_id: int = 0) -> None:
-        """Ends an acquire with :class:`Canceled`: the one of this number, also before it begins; 0: the one that waits.
-
-        Does nothing otherwise, neither now nor to a later acquire.
-        """
-        self._call(lib.divvy_semaphore_cancel, attempt_id)
 
     def resize(self, limit: int, timeout: Optional[float] = None) -> None:
         """Changes the limit of the pool, for all that use it."""
@@ -121,16 +83,6 @@ class Semaphore(BaseSemaphore):
         out = ffi.new("divvy_holders **")
         self._wait(function, out, milliseconds(timeout))
         return holders(out[0])
-
-    def __enter__(self) -> Semaphore:
-        self.acquire()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        try:
-            self.release()
-        except NotHeld:  # on_lost was called
-            pass
 
 
 def holders(taken: Any) -> List[Holder]:

@@ -2,32 +2,36 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, AsyncIterator, List, Mapping, Optional
+from typing import Any, AsyncIterator, List, Mapping, Optional, TypeVar
 
 from divvy._cffi import ffi, lib
 from divvy._core import NULL, callback, encode, milliseconds
+from divvy._held import BaseHeld
 from divvy.aio._client import Answer, Waits, wait
 from divvy.election import BaseElection, Leader, leader_of
-from divvy.errors import Error, NotHeld
+from divvy.errors import Error
 from divvy.lock import BaseLock
 from divvy.partitioner import BasePartitioner, PartitionState, View
 from divvy.party import BaseParty
 from divvy.registry import BaseRegistry, Entry, ServiceChange, name_or_null, take_entry, tree, value_of
 from divvy.semaphore import BaseSemaphore, Holder, holders
 
+T = TypeVar("T", bound="Held")
 
-class Lock(BaseLock, Waits):
-    """One contender for the lock at a path: :class:`divvy.Lock`. `async with client.lock(path):` holds it."""
+
+class Held(BaseHeld, Waits):
+    """What a lock and a semaphore share."""
 
     async def acquire(self, timeout: Optional[float] = None) -> None:
-        """Acquires the lock. When the task is canceled, the acquire is, too."""
-        answer, attempt_id = Answer(self._client), lib.divvy_lock_attempt_id(self._use())
-        answer.begin(lib.divvy_lock_acquire_async, self._use(), milliseconds(timeout), lib.divvy_py_lock_done)
-        await answer.get(lambda: self._call(lib.divvy_lock_cancel, attempt_id), self._give_back)
+        """Acquires it. When the task is canceled, the acquire is, too."""
+        answer, attempt_id = Answer(self._client), self._function("attempt_id")(self._use())
+        done = getattr(lib, self._type.replace("divvy_", "divvy_py_") + "_done")
+        answer.begin(self._function("acquire_async"), self._use(), milliseconds(timeout), done)
+        await answer.get(lambda: self._call(self._function("cancel"), attempt_id), self._give_back)
 
     async def wait_gone(self, timeout: Optional[float] = None) -> None:
-        """Waits until no node of this lock is left at the servers, after a release, a cancel or a timeout."""
-        await self._run(wait, lib.divvy_lock_wait_gone, milliseconds(timeout))
+        """Waits until no node of it is left at the servers, after a release, a cancel or a timeout."""
+        await self._run(wait, self._function("wait_gone"), milliseconds(timeout))
 
     def _give_back(self) -> None:
         try:
@@ -35,39 +39,24 @@ class Lock(BaseLock, Waits):
         except Error:  # it was lost, or is closed
             pass
 
-    async def contenders(self, timeout: Optional[float] = None) -> List[str]:
-        """Returns the identifiers of all that contend, holders first."""
-        return await self._list(lib.divvy_lock_contenders, timeout)
-
-    async def __aenter__(self) -> Lock:
+    async def __aenter__(self: T) -> T:
         await self.acquire()
         return self
 
     async def __aexit__(self, *_: Any) -> None:
-        try:
-            self.release()
-        except NotHeld:  # on_lost was called
-            pass
+        self._release_unless_lost()
 
 
-class Semaphore(BaseSemaphore, Waits):
+class Lock(BaseLock, Held):
+    """One contender for the lock at a path: :class:`divvy.Lock`. `async with client.lock(path):` holds it."""
+
+    async def contenders(self, timeout: Optional[float] = None) -> List[str]:
+        """Returns the identifiers of all that contend, holders first."""
+        return await self._list(lib.divvy_lock_contenders, timeout)
+
+
+class Semaphore(BaseSemaphore, Held):
     """One user of a semaphore: :class:`divvy.Semaphore`. `async with client.semaphore(path):` holds its slots."""
-
-    async def acquire(self, timeout: Optional[float] = None) -> None:
-        """Acquires the slots. When the task is canceled, the acquire is, too."""
-        answer, attempt_id = Answer(self._client), lib.divvy_semaphore_attempt_id(self._use())
-        answer.begin(lib.divvy_semaphore_acquire_async, self._use(), milliseconds(timeout), lib.divvy_py_semaphore_done)
-        await answer.get(lambda: self._call(lib.divvy_semaphore_cancel, attempt_id), self._give_back)
-
-    async def wait_gone(self, timeout: Optional[float] = None) -> None:
-        """Waits until no node of this semaphore is left at the servers, after a release, a cancel or a timeout."""
-        await self._run(wait, lib.divvy_semaphore_wait_gone, milliseconds(timeout))
-
-    def _give_back(self) -> None:
-        try:
-            self.release()
-        except Error:  # they were lost, or it is closed
-            pass
 
     async def resize(self, limit: int, timeout: Optional[float] = None) -> None:
         """Changes the limit of the pool, for all that use it."""
@@ -85,16 +74,6 @@ class Semaphore(BaseSemaphore, Waits):
         out = ffi.new("divvy_holders **")
         await self._run(wait, function, out, milliseconds(timeout))
         return holders(out[0])
-
-    async def __aenter__(self) -> Semaphore:
-        await self.acquire()
-        return self
-
-    async def __aexit__(self, *_: Any) -> None:
-        try:
-            self.release()
-        except NotHeld:  # on_lost was called
-            pass
 
 
 class Partitioner(BasePartitioner, Waits):
