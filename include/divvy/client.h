@@ -85,7 +85,8 @@ enum divvy_warning {
 typedef struct {
     size_t size;                /**< sizeof of this struct, set by the INIT macro */
     const char *hosts;          /**< "h1:2181,h2:2181/chroot"; NULL: $DIVVY_CONNECT, else 127.0.0.1:2181. A port left
-                                     out is 2181. A missing chroot is created. IPv6: "[::1]:2181" */
+                                     out is 2181. The chroot stands once, behind the last host, without a comma,
+                                     semicolon or space; a missing one is created. IPv6: "[::1]:2181" */
     int64_t session_timeout_ms; /**< asked of the servers, which may give another; default 10000, 100 to 3600000. The
                                      least that can own something is (tick / 2 + 121) / 0.64; 5 ticks are comfortable */
     /** tickTime of the servers, as their zoo.cfg has it; 0: $DIVVY_ENSEMBLE_TICK_MS. Needed: without it no deadline is

@@ -467,7 +467,7 @@ int dv_mem_backend_new(dv_znode **out, const dv_backend_config *config, const ch
     const char *chroot = strchr(config->hosts, '/');
     *out = NULL;
     if (chroot && strcmp(chroot, "/") == 0) chroot = NULL;
-    if (chroot && dv_path_check(chroot, reason) != 0) return DIVVY_EINVAL;
+    if (chroot && dv_chroot_check(chroot, reason) != 0) return DIVVY_EINVAL;
     dv_mem_client *client = dv_mem_alloc(sizeof *client);
     client->znode = (dv_znode){.backend = backend_of(mem),
                                .sink = config->sink,

@@ -160,6 +160,16 @@ int dv_path_check(const char *path, const char **reason) {
     return DIVVY_EINVAL;
 }
 
+int dv_chroot_check(const char *chroot, const char **reason) {
+    if (strpbrk(chroot, ",; ") != NULL) { /* H8 */
+        *reason = "has a comma, a semicolon or a space in its chroot, which stands once, behind the last host: "
+                  "h1:2181,h2:2181/chroot";
+        return DIVVY_EINVAL;
+    }
+    *reason = "has a chroot that is no valid path";
+    return chroot[0] == '\0' || dv_path_check(chroot, NULL) == 0 ? 0 : DIVVY_EINVAL;
+}
+
 char *dv_path_join(const char *parent, const char *name) {
     assert(parent != NULL && name != NULL);
     /* The root is the only path that ends with a slash: as parent it counts as nothing. */

@@ -13,6 +13,11 @@
  * static text that completes "the path ...". */
 int dv_path_check(const char *path, const char **reason);
 
+/* Checks the chroot of a connect string: "" or "/" for none, or a path without a comma, a semicolon or a space. What is
+ * meant as a chroot behind each host has one of these, and is not taken for one with a strange name (H8). Returns 0, or
+ * DIVVY_EINVAL with *reason set to a static text that completes "the connect string ...". */
+int dv_chroot_check(const char *chroot, const char **reason);
+
 /* parent + "/" + name, malloc'ed; "/" as parent gives "/name". Returns NULL when an allocation fails. */
 char *dv_path_join(const char *parent, const char *name);
 

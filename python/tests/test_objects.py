@@ -36,6 +36,8 @@ def test_invalid_arguments(client):
         client.lock("/a").acquire(-1)
     with pytest.raises(divvy.InvalidArgument, match="tick"):
         divvy.Client(ensemble_tick_ms=-1)
+    with pytest.raises(divvy.InvalidArgument, match="once, behind the last host"):
+        divvy.Client("h1:2181/x,h2:2181/x", ensemble_tick_ms=100)
 
 
 # Without callbacks of the user's the library's lines go to Python's logging.

@@ -14,6 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     if (error == 0) {
         FUZZ_CHECK(hosts.count > 0 && hosts.chroot);
         FUZZ_CHECK(!*hosts.chroot || dv_path_check(hosts.chroot, NULL) == 0);
+        FUZZ_CHECK(!strpbrk(hosts.chroot, ",; "));
         for (size_t i = 0; i < hosts.count; i++) {
             long port = strtol(hosts.hosts[i].port, NULL, 10);
             FUZZ_CHECK(*hosts.hosts[i].name && port >= 1 && port <= 65535);

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import termios
 import time
+from unittest import mock
 
 from command_harness import (DEADLINE_S, NOWHERE, Server, Setting, another_certificate, creators, main, no_credentials,
                              wait_for)
@@ -270,6 +271,21 @@ class Pool(Case):
         member = Member("/pool", items=["x"], connect=Setting.server.connect + self.path + "/deep")
         wait_for(lambda: member.ledger.state == "ACQUIRED", "it owns its item", member)
         self.assertEqual(len(Setting.zookeeper.get_children(self.path + "/deep/pool/locks/x")), 1)
+
+    # A chroot behind each host is refused by every command that connects, in the option and in $DIVVY_CONNECT. It would
+    # be made as one chroot with a comma in it, and shared only by processes that write their hosts alike.
+    def test_chroot_behind_each_host(self):
+        hosts = Setting.server.connect
+        twice = "%s%s/x,%s%s/x" % (hosts, self.path, hosts, self.path)
+        for words in (["partition", "--path", "/q", "--item", "a"], ["status", "--path", "/q"], ["lock", "l", "true"],
+                      ["elect", "e", "true"], ["announce", "--role", "s", "--load", "1"], ["doctor"], ["locks", "l"],
+                      ["explain", "--path", "/q", "a"], ["services", "s"], ["history", "--path", "/q"],
+                      ["drain", "--path", "/q", "m"], ["serve", "--path", "/q"]):
+            with self.subTest(words=words):
+                self.assert_misused([words[0], "--connect", twice, *words[1:]], "once, behind the last host: h1:2181")
+                with mock.patch.dict(os.environ, {"DIVVY_CONNECT": twice}):
+                    self.assert_misused(words, "once, behind the last host: h1:2181")
+        self.assertFalse(Setting.zookeeper.exists(self.path))
 
     # $DIVVY_CONNECT is where to connect to when --connect is not given.
     def test_environment(self):

@@ -44,7 +44,7 @@ TEST(test_grammar) {
         {"10.0.0.1:2281/app", "10.0.0.1|2281/app"},
         {"h/", "h|2181"},
         {"h/a/b", "h|2181/a/b"},
-        {"h/a:b,c", "h|2181/a:b,c"},
+        {"h/a:b-c", "h|2181/a:b-c"},
         {"h/\xc3\xa9", "h|2181/\xc3\xa9"},
         {"[::1]:2182", "::1|2182"},
         {"[::1]", "::1|2181"},
@@ -98,6 +98,24 @@ TEST(test_refused) {
         {"h/zookeeper/x", "chroot"},
         {"h/a\x01", "chroot"},
         {"h/\xff", "chroot"},
+        /* A chroot behind each host, in the ways that other programs separate hosts: it stands once. */
+        {"h1:2181/x,h2:2181/y", "once, behind the last host: h1:2181,h2:2181/chroot"},
+        {"h1:2181/x,h2:2181/x", "once"},
+        {"h1/x,h2/x", "once"},
+        {"h1:2181/x,h2:2181", "once"},
+        {"h1:2181/x,h2", "once"},
+        {"h1:2181/,h2:2181/", "once"},
+        {"h1:2181/x, h2:2181/x", "once"},
+        {"h1:2181/x ,h2:2181/x", "once"},
+        {"h1:2181/x h2:2181/x", "once"},
+        {"h1:2181/x;h2:2181/x", "once"},
+        {"[::1]:2181/x,[::1]:2182/x", "once"},
+        {"h/x,", "once"},
+        {"h/x ", "once"}, /* beside a process without the space it would have another chroot */
+        {"h/ x", "once"},
+        {"h/ ", "once"},
+        {"h/x\n", "chroot"},
+        {"h/x\t", "chroot"},
     };
     for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         dv_hosts hosts;

@@ -226,8 +226,8 @@ static int split_chroot(dv_look *look, const char *command) {
     look->chroot = look->options->connect + (slash ? slash - look->hosts : (ptrdiff_t)strlen(look->hosts));
     if (strcmp(look->chroot, "/") == 0) look->chroot = "";
     if (slash) *slash = '\0';
-    if (!*look->chroot || dv_path_check(look->chroot, &reason) == 0) return 0;
-    return dv_command_misused(command, "--connect: %s: the chroot %s", look->options->connect, reason);
+    if (dv_chroot_check(look->chroot, &reason) == 0) return 0;
+    return dv_command_misused(command, "--connect: \"%.200s\" %s", look->options->connect, reason);
 }
 
 static int open_client(dv_look *look, const char *command) {

@@ -69,10 +69,8 @@ static int parse_host(dv_host *host, const char *text, size_t bytes, const char 
 }
 
 static int parse_chroot(dv_hosts *out, const char *chroot, const char **reason) {
-    if (strcmp(chroot, "/") == 0) chroot = "";
-    *reason = "has a chroot that is no valid path";
-    if (*chroot && dv_path_check(chroot, NULL) != 0) return DIVVY_EINVAL;
-    out->chroot = strdup(chroot);
+    if (dv_chroot_check(chroot, reason) != 0) return DIVVY_EINVAL;
+    out->chroot = strdup(strcmp(chroot, "/") == 0 ? "" : chroot);
     return out->chroot ? 0 : DIVVY_ENOMEM;
 }
 
