@@ -73,7 +73,7 @@ static int update_from_node(step *s, dv_plan_member *m, const dv_plan_node *node
     update_weight(s, m, node);
     int changed = set_text(&m->zone, node->zone);
     if (changed < 0) return changed;
-    if (changed || m->rejoin_delay_ms != node->rejoin_delay_ms) note(s, DV_PLAN_WEIGHT);
+    if (changed || m->rejoin_delay_ms != node->rejoin_delay_ms) note(s, DV_PLAN_OPTIONS);
     m->rejoin_delay_ms = node->rejoin_delay_ms;
     return 0;
 }

@@ -107,6 +107,28 @@ TEST(test_weights_and_drains) {
     world_end(&w);
 }
 
+/* D3: a static member that comes back with another rejoin_delay, or in another zone, has other options, and its weight
+ * is what it was. */
+TEST(test_other_options_of_a_member) {
+    static_pool(3, 30);
+    die(&w, 1);
+    join(&w, "s1", 60000);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->header.reason, DV_PLAN_OPTIONS);
+    die(&w, node_of(&w, "s1"));
+    join(&w, "s1", 60000);
+    w.live[w.count - 1].says.zone = "east";
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->header.reason, DV_PLAN_OPTIONS);
+    die(&w, node_of(&w, "s1"));
+    join(&w, "s1", 30000);
+    w.live[w.count - 1].says.zone = "east";
+    w.live[w.count - 1].says.weight = 2000;
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->header.reason, DV_PLAN_WEIGHT); /* the first of the two */
+    world_end(&w);
+}
+
 /* D15: a drain of all is a drain of none. */
 TEST(test_all_drained) {
     static_pool(2, 7);
