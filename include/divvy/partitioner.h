@@ -445,10 +445,10 @@ DIVVY_API size_t divvy_partitioner_node(const divvy_partitioner *p, char *path, 
  * follow plans it waits.
  *
  * What members are configured with stays as it is; those that join later follow the plan, too. They are warned if their
- * set differs (DIVVY_WARN_ITEMS_DIFFER), and so is this member. A set that shall last belongs in the configuration as
- * well: a plan takes up the configured set once all live members have it, if it differs from the last one taken up, or
- * if all members were started after this call; and where a member does not follow plans each goes by its configuration.
- * A lost session (DIVVY_REJOIN) is no start.
+ * set differs (DIVVY_WARN_ITEMS_DIFFER); this member, whose user asked, is not. A set that shall last belongs in the
+ * configuration as well: a plan takes up the configured set once all live members have it, if it differs from the last
+ * one taken up, or if all members were started after this call; and where a member does not follow plans each goes by
+ * its configuration. A lost session (DIVVY_REJOIN) is no start.
  *
  * Ownership: all is copied. Thread: any.
  * @param items at least one, no empty, no repeated one; up to 1,000,000; in any order

@@ -32,6 +32,7 @@ static void tell_items(const dv_follower *f, const dv_plan *plan) {
     divvy_partitioner *p = f->p;
     char only_plan[NAMES_BYTES], only_own[NAMES_BYTES];
     if (dv_plan_set_equal(plan->set, p->configured)) return;
+    if (plan->set->count == f->asked_count && plan->set->hash == f->asked_hash) return; /* D17: our user knows. */
     bool asked = plan->set->crc != plan->header.tag && plan->header.tag == p->configured->crc;
     size_t more = list_missing(only_plan, plan->set, p->configured);
     size_t less = list_missing(only_own, p->configured, plan->set);

@@ -152,6 +152,8 @@ void dv_follow_want_set(divvy_partitioner *p, dv_plan_set *set, int64_t now) {
     dv_plan_set_ref(set);
     dv_plan_set_unref(f->set);
     f->set = set;
+    f->asked_count = set->count;
+    f->asked_hash = set->hash;
     open_want(&f->want_set);
     dv_follow_evaluate(f, now);
 }

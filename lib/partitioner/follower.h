@@ -103,6 +103,8 @@ struct dv_follower {
     uint32_t weight;
     char *weight_node; /* the node of ours for which the wanted weight came into force; NULL: none was wanted */
     dv_plan_set *set;
+    size_t asked_count; /* of the items that our user asked for last; 0: he did not */
+    uint64_t asked_hash;
     char round_over[DV_GUID_BYTES];
     dv_round round;
 };
