@@ -48,7 +48,8 @@ typedef struct {
 /* All partitioners of one path. */
 typedef struct {
     char *path;
-    uint64_t states[DV_PARTITION_STATES]; /* how many are in each */
+    uint64_t states[DV_PARTITION_STATES]; /* how many are in each, without those that have finished */
+    uint64_t finished;
     uint64_t items, owned, leaving, revoked, waiting, preparing, unfit;
     uint64_t rebalances[DV_REASONS];
     dv_histogram durations, waits, unowned;

@@ -102,6 +102,8 @@ static void put_pool_states(dv_metrics_writer *w, const dv_figures *f) {
             dv_metric_label labels[] = {{"pool", f->pools[i].path}, {"state", state}};
             dv_metrics_put(w, labels, 2, f->pools[i].states[s]);
         }
+        dv_metrics_put(w, (dv_metric_label[]){{"pool", f->pools[i].path}, {"state", "finished"}}, 2,
+                       f->pools[i].finished);
     }
 }
 

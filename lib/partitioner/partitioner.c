@@ -306,7 +306,7 @@ int divvy_partitioner_is_replaced(const divvy_partitioner *c) {
 /* Says why a member can no longer ask for something of a plan. */
 static const char *why_not(const divvy_partitioner *p) {
     if (p->life == DV_LIFE_HANDING_OVER || p->life == DV_LIFE_LEAVING) return "leaves";
-    return p->failure == DIVVY_ECANCELED ? "has finished" : "has failed";
+    return dv_partitioner_finished(p) ? "has finished" : "has failed";
 }
 
 /* Checks that this member can ask a plan for a set that all divide. Returns 0 or DIVVY_ESTATE. */

@@ -194,6 +194,11 @@ struct divvy_partitioner {
     struct dv_destroyed_call *destroyed_call;
 };
 
+/* Returns whether it is in FAILURE because its user wished its end: words do not call that a failure. */
+static inline bool dv_partitioner_finished(const divvy_partitioner *p) {
+    return p->state == DIVVY_FAILURE && p->failure == DIVVY_ECANCELED;
+}
+
 /* ---- config.c ---- */
 int dv_partitioner_configure(divvy_partitioner *p, divvy_client *client, const divvy_partitioner_config *config);
 void dv_partitioner_free_config(divvy_partitioner *p);

@@ -271,9 +271,16 @@ void dv_report_item(dv_item *item, int reason) {
     p->telling.due_end = &item->next_due;
 }
 
+/* P8: the state is FAILURE after a finish too, as kazoo's is. A log says what it means. */
+static void log_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to) {
+    bool finished = dv_partitioner_finished(p), failed = to == DIVVY_FAILURE && !finished;
+    dv_client_log(p->object.client, DIVVY_LOG_INFO, "%s: member %s: %s -> %s%s%s", p->path, p->identifier,
+                  divvy_partition_state_name(from), finished ? "finished" : divvy_partition_state_name(to),
+                  failed ? ": " : "", failed ? p->failure_text : "");
+}
+
 void dv_report_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to) {
-    dv_client_log(p->object.client, DIVVY_LOG_INFO, "%s: member %s: %s -> %s", p->path, p->identifier,
-                  divvy_partition_state_name(from), divvy_partition_state_name(to));
+    log_state(p, from, to);
     dv_report_flush(p);
     if (!p->config.on_state) return;
     add_state(&p->telling, to, p->state_id);

@@ -82,7 +82,8 @@ static void gather(dv_figure_source *source, dv_figures *figures, int64_t now) {
     const dv_tally *t = &p->tally;
     dv_pool_figures *to = dv_figures_pool(figures, p->path);
     if (!to) return;
-    to->states[p->state]++;
+    if (dv_partitioner_finished(p)) to->finished++;
+    else to->states[p->state]++;
     if (p->dealt->count > to->items) to->items = p->dealt->count;
     count_items(p, to, dv_client_alive_at(p->object.client, now));
     to->unfit += p->unfit;

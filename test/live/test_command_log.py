@@ -112,7 +112,8 @@ class Log(unittest.TestCase):
             self.assertEqual(sorted(line["item"] for line in gained), ["a", "b%0Ac"])
             self.assertTrue(all(int(line["token"]) > 0 for line in gained))
             self.assertEqual(len(seen(event="revoked")), 2)
-            self.assertEqual(seen(event="state", state="FAILURE")[0]["reason"], "finished")
+            ended = seen(event="state", state="FAILURE")[0]
+            self.assertEqual((ended["reason"], ended["level"]), ("finished", "info"))
 
     # So has a warning of the library, with its name.
     def test_warning(self):

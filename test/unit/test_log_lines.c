@@ -15,6 +15,7 @@ static divvy_testing_ensemble *ensemble;
 static divvy_client *client;
 static int lines_told, last_line, reports, warnings_told;
 static unsigned long long said_dropped;
+static char last_state[200];
 static bool out_of_order, to_flood, to_log_on;
 
 /* Other threads make the library log and warn at the same time. */
@@ -31,6 +32,7 @@ static void flood(void) {
 static void on_log(int level, const char *message, void *user) {
     (void)user;
     int line;
+    if (strstr(message, ": member ") && strstr(message, " -> ")) snprintf(last_state, sizeof last_state, "%s", message);
     unsigned long long dropped;
     if (sscanf(message, "line %d", &line) == 1) {
         lines_told++;
@@ -113,6 +115,33 @@ TEST(test_always_too_fast) {
     run();
     assert_in_range(reports, 1, 10);
     assert_int_equal(warnings_told, FLOOD / 5);
+}
+
+/* Makes a member, lets it end, and returns the last line about its state. */
+static const char *end_of_member(int64_t allocate_timeout_ms, bool finishes) {
+    const char *items[] = {"a"};
+    divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
+    config.path = "/pool";
+    config.identifier = "m";
+    config.items = items;
+    config.item_count = 1;
+    config.allocate_timeout_ms = allocate_timeout_ms;
+    divvy_partitioner *member;
+    assert_int_equal(divvy_partitioner_create(&member, client, &config), 0);
+    run();
+    if (finishes) assert_int_equal(divvy_partitioner_finish(member, 10000), 0);
+    run();
+    assert_int_equal(divvy_partitioner_state(member), DIVVY_FAILURE);
+    divvy_partitioner_destroy(member);
+    run();
+    return last_state;
+}
+
+/* A finish is its user's wish, and the log does not call it a failure. What fails is called so, with the reason. */
+TEST(test_ends) {
+    assert_string_equal(end_of_member(0, true), "/pool: member m: ACQUIRED -> finished");
+    assert_string_equal(end_of_member(1, false), "/pool: member m: ALLOCATING -> FAILURE: the share was not complete "
+                                                 "after allocate_timeout_ms, 1 ms");
 }
 
 TEST_EACH(open_client, close_client);

@@ -35,7 +35,7 @@ static void put_items(FILE *to, const dv_ledger *ledger, const char *event, dv_n
 }
 
 static void put_state(FILE *to, const dv_ledger *ledger, const dv_line *line) {
-    int level = line->reason ? DIVVY_LOG_ERROR : DIVVY_LOG_INFO;
+    int level = line->reason && strcmp(line->reason, DV_LEDGER_FINISHED) != 0 ? DIVVY_LOG_ERROR : DIVVY_LOG_INFO;
     if (!dv_log_takes(level)) return;
     dv_log_begin(to, level);
     dv_log_put(to, "event", line->event);

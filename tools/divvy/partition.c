@@ -272,7 +272,7 @@ static void leave(member *m) {
     /* FAILURE may still have to be told. */
     while (m->ledger.state != DIVVY_FAILURE && divvy_client_process(m->session.client, 0) > 0) continue;
     if (m->ledger.state != DIVVY_FAILURE)
-        dv_ledger_state(&m->ledger, DIVVY_FAILURE, *m->session.ending ? m->session.ending : "finished");
+        dv_ledger_state(&m->ledger, DIVVY_FAILURE, *m->session.ending ? m->session.ending : DV_LEDGER_FINISHED);
     if (error == DIVVY_ETIMEDOUT)
         dv_command_say("warning: no server has confirmed within %d s that this member has left; the servers delete "
                        "its nodes when its session times out",
