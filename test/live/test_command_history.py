@@ -143,6 +143,28 @@ class History(Case):
         Setting.zookeeper.delete(self.path + "/plan/" + EPOCH)
         self.assertEqual([c["generation"] for c in self.changes()], [7])
 
+    # A line fits a screen, however many members join and leave, and however long and wide their names are; the names
+    # that are left out are counted, and of a long one the end is shown.
+    def test_narrow(self):
+        self.pool()
+        pods = ["queue-worker-7c9b4d5f8-x%04d" % number for number in range(8)]
+        wide = ["\u5de5" * 20 + str(number) for number in range(8)]
+        long = ["a" * 60 + "-%02d" % number for number in range(8)]
+        evil = ["\x1b" * 64]
+        rows = [change(100, joined=pods, left=pods), change(101, joined=wide, left=wide),
+                change(102, "absence", moved=1000000, joined=long, left=long), change(103, joined=evil, left=evil),
+                change(104, joined=["a", "b", "c"], left=long[:1])]
+        rows[2]["joined"]["count"] = rows[2]["left"]["count"] = 10000
+        Setting.zookeeper.set(self.path + "/plan/" + EPOCH, history_text(rows))
+        lines = run("history", "--path", self.path).stdout.splitlines()
+        for line in lines:
+            columns = len(line) + len(re.findall("[\u2e80-\ua4cf]", line))
+            self.assertLessEqual(columns, 165, line)
+        self.assertRegex(lines[2], "  (queue-worker-7c9b4d5f8-x0000 and 7 more *){2}")
+        self.assertRegex(lines[4], r"  (\.\.\.a+-00 and 9999 more *){2}")
+        self.assertRegex(lines[6], r"  a, b, c +\.\.\.a{34}-00\Z")
+        self.assertEqual(self.changes()[0]["joined"]["names"], pods)
+
     # A change is under way as long as some note says that an item is leaving. It took until the last note that gave
     # one.
     def test_duration(self):

@@ -12,6 +12,7 @@
 #include "look.h"
 #include "table.h"
 #include "table_json.h"
+#include "text.h"
 #include "znode/path.h"
 
 static const char command[] = "history";
@@ -98,15 +99,48 @@ static const char *duration_text(int64_t ms, char out[DV_AGE_BYTES]) {
     return out;
 }
 
-enum { NAMES_BYTES = DV_PLAN_NAMED_MAX * (DV_PLAN_NAME_BYTES_MAX + 2) + 40 };
+/* NAMES_COLUMNS: names that need more are counted, so that a line fits a screen; the JSON has them all. */
+enum { NAMES_COLUMNS = 40, NAMES_BYTES = DV_PLAN_NAMED_MAX * (DV_PLAN_NAME_BYTES_MAX + 2) + 40 };
 
+/* Returns how many columns a name takes as the table prints it. */
+static size_t width_of(const char *name) {
+    char *readable = dv_text_readable(name);
+    size_t width = 0;
+    for (size_t at = 0, bytes; readable && (bytes = dv_text_character_bytes(readable + at)) > 0; at += bytes)
+        width += dv_character_width(readable + at, bytes);
+    free(readable);
+    return width;
+}
+
+/* Returns how many columns it takes to say that so many more have no names here. */
+static size_t width_of_rest(size_t count) {
+    return count ? (size_t)snprintf(NULL, 0, " and %zu more", count) : 0;
+}
+
+/* Appends a name, or its end behind dots: there names of one kind differ. */
+static size_t append(char *out, const char *name, size_t columns) {
+    size_t bytes = 1;
+    const char *from = name;
+    while (*from && width_of(from) + (from > name ? 3 : 0) > columns && bytes > 0) {
+        bytes = dv_text_character_bytes(from);
+        from += bytes;
+    }
+    return (size_t)sprintf(out, "%s%s", from > name ? "..." : "", from);
+}
+
+/* Names as many as fit, at least one. */
 static const char *names_text(const dv_plan_named *who, char out[NAMES_BYTES]) {
-    size_t at = 0;
+    size_t at = 0, shown = 0, used = 0;
     out[0] = '\0';
-    for (size_t n = 0; n < who->named; n++)
-        at += (size_t)snprintf(out + at, NAMES_BYTES - at, "%s%s", n > 0 ? ", " : "", who->names[n]);
-    if (who->count > who->named)
-        snprintf(out + at, NAMES_BYTES - at, "%s%zu%s", at ? " and " : "", who->count - who->named, at ? " more" : "");
+    for (; shown < who->named; shown++) {
+        size_t rest = width_of_rest(who->count - shown - 1), width = width_of(who->names[shown]) + 2;
+        if (shown > 0 && used + width + rest > NAMES_COLUMNS) break;
+        if (shown > 0) at += (size_t)sprintf(out + at, ", ");
+        at += append(out + at, who->names[shown], NAMES_COLUMNS - rest);
+        used += shown > 0 ? width : width - 2;
+    }
+    if (who->count > shown)
+        snprintf(out + at, NAMES_BYTES - at, "%s%zu%s", at ? " and " : "", who->count - shown, at ? " more" : "");
     return out;
 }
 
