@@ -26,11 +26,11 @@ class Page(Case):
         return served
 
     def open(self, served, hash=""):
-        """Opens the page, and waits until it is live."""
+        """Opens the page, and waits until it changes by itself."""
         self.browser.open("about:blank")
         self.browser.said()
         self.browser.open(served.url + hash)
-        self.browser.wait_for("document.querySelector('#live')?.innerText === 'live'", "the page is live")
+        self.browser.wait_for("document.querySelector('#live')?.innerText === 'connected'", "the page is connected")
 
     def make_items(self, count, name="item%03d"):
         """Items that one member owns, and its client."""
@@ -117,6 +117,68 @@ class Page(Case):
             "|| e.labels?.length || e.getAttribute('aria-label')"
             "|| e.getAttribute('aria-labelledby'))).map((e) => e.outerHTML)")
         self.assertEqual(nameless, [])
+        self.assertEqual(self.browser.said(), [])
+
+    # A static member that is started again is told as that, in words: by itself, and for each item that it has again.
+    # An owner that takes an item again, without a restart, is not.
+    def test_restart(self):
+        client = self.client()
+        client.ensure_path(self.path + "/locks/item000")
+        client.ensure_path(self.path + "/party")
+
+        def start(number, pid, identifier="m3"):
+            process = self.client()
+            member = '{"id":"%s","host":"h","pid":%d,"since":"2026-01-01T00:00:0%dZ","static":true}'
+            process.create("%s/party/0000000000%d000000000011,a=2,s=00000000-%s" % (self.path, number, identifier),
+                           (member % (identifier, pid, number)).encode(), ephemeral=True)
+            return process
+
+        def take(process, sequence):
+            return process.create("%s/locks/item000/%s__lock__%010d" % (self.path, "0" * 23, sequence), b"m3",
+                                  ephemeral=True)
+        old = start(1, 11)
+        place = take(old, 0)
+        served = self.serve()
+        self.open(served, "#timeline")
+        wait_for(lambda: served.rows("items")["rows"][0]["owner"] == "m3", "the owner")
+        with_token = old.transaction()
+        with_token.delete(place)
+        with_token.create(place[:-1] + "1", b"m3", ephemeral=True)
+        with_token.commit()
+
+        def said():
+            return self.browser.run("return [...document.querySelectorAll('#table tbody tr')]"
+                                    ".map((row) => [...row.cells].slice(1).map((cell) => cell.innerText).join(' '))")
+        wait_for(lambda: said() == ["item000 m3 took it again"], "the new token", said)
+        new = start(2, 22)
+        take(new, 2)
+        wait_for(lambda: said()[:1] == ["m3 restarted"], "the new process", said)
+        old.stop()
+        wait_for(lambda: said() == ["item000 m3 restarted", "m3 restarted", "item000 m3 took it again"], "the item",
+                 said)
+        self.browser.run("document.querySelector('#table tbody button').click()")
+        wait_for(lambda: "m3 restarted" in self.browser.text("#item-events"), "the item's changes")
+        self.assertEqual(self.browser.said(), [])
+
+    # The tabs count the rows that they show, members that are away among them. Nothing on the page is green, or says
+    # that all is well, while items have no owner.
+    def test_counts(self):
+        items = ["item%04d" % number for number in range(2000)]
+        names = ["m%02d" % number for number in range(12)]
+        self.make_pool(names[:9], [(name, True) for name in names], items, "0" * 2000)
+        served = self.serve()
+        self.open(served, "#members")
+        self.browser.wait_for("document.querySelectorAll('#table tbody tr').length === 12", "the members")
+        self.assertEqual(self.browser.text("#tab-members"), "Members 12")
+        self.assertEqual(self.browser.text("#tab-items"), "Items 2,000")
+        self.assertRegex(self.browser.text("#summary"), r"(?s)Members\s+9\s+3 away.*Unowned\s+2,000\s+100\.0 %")
+        green = self.browser.run(
+            "const green = (colour) => { const [r, g, b] = (colour.match(/[0-9.]+/g) ?? []).map(Number);"
+            "                            return g > r + 40 && g > b + 40; };"
+            "return [...document.querySelectorAll('header *')].filter((e) => [null, '::before'].some((part) => {"
+            "  const style = getComputedStyle(e, part);"
+            "  return green(style.backgroundColor) || green(style.color); })).map((e) => e.outerHTML)")
+        self.assertEqual(green, [])
         self.assertEqual(self.browser.said(), [])
 
     # By day and by night, members at work: the colours follow the system's, and text stays readable on them.

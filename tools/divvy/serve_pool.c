@@ -99,19 +99,30 @@ const char *dv_serve_item_state(const dv_serve_item *item) {
     return item->next ? "kept" : "unowned";
 }
 
-/* Notes a change of hands, at `ms`. */
-static void tell_change(update *u, const dv_serve_item *item, const char *from, int64_t ms) {
-    if (u->first) return;
-    u->pool->moves++;
-    dv_serve_history_add(&u->pool->history, ms, DV_SERVE_ITEM, item->name, from, dv_serve_item_owner(item));
-}
-
 static bool same_text(const char *a, const char *b) {
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
+/* Returns whether one node of a member took the place of the other. `before` NULL: its node had gone. */
+static bool is_restart(const dv_serve_member *before, const dv_serve_member *now) {
+    if (!now || !now->is_static || before == now) return false;
+    return !before || before->pid != now->pid || !same_text(before->host, now->host) ||
+           !same_text(before->since, now->since);
+}
+
+/* Notes a change of hands, at `ms`. */
+static void tell_change(update *u, const dv_serve_item *item, const char *from, const dv_serve_member *before,
+                        int64_t ms) {
+    const char *to = dv_serve_item_owner(item);
+    if (u->first) return;
+    u->pool->moves++;
+    bool restarted = from && same_text(from, to) && is_restart(before, item->owner);
+    dv_serve_history_add(&u->pool->history, ms, restarted ? DV_SERVE_RESTARTED : DV_SERVE_ITEM, item->name, from, to);
+}
+
 /* Takes over who owns the item. */
 static int take_owner(update *u, dv_serve_item *item, const dv_status_item *read) {
+    const dv_serve_member *former = item->owner;
     const char *before = dv_serve_item_owner(item);
     char *from = before ? strdup(before) : NULL;
     char *stranger = read->head && read->member == DV_NO_MEMBER ? strdup(read->owner) : NULL;
@@ -132,7 +143,7 @@ static int take_owner(update *u, dv_serve_item *item, const dv_status_item *read
         item->changed = true;
         item->seen = !u->first;
         item->since_ms = u->first ? read->made_ms : u->now_ms;
-        tell_change(u, item, from, u->now_ms);
+        tell_change(u, item, from, former, u->now_ms);
     }
     free(from);
     return 0;
@@ -204,7 +215,7 @@ static void lose_directory(update *u, dv_serve_item *item) {
     item->held = false;
     item->owner = NULL;
     if (!owner) return;
-    tell_change(u, item, owner, now_ms);
+    tell_change(u, item, owner, NULL, now_ms);
     item->since_ms = now_ms;
     item->seen = true;
     item->changed = true;
@@ -272,6 +283,7 @@ static int take_facts(dv_serve_member *m, const dv_status_member *read, const dv
     m->weight = weight;
     m->state = state;
     m->kazoo = read && read->kazoo;
+    m->is_static = read && read->is_static;
     m->pid = read ? read->pid : 0;
     int error = set_text(&m->zone, e ? e->entry->zone : "");
     if (!error) error = set_text(&m->host, read ? read->host : "");
@@ -282,11 +294,26 @@ static int take_facts(dv_serve_member *m, const dv_status_member *read, const dv
 static int take_member(update *u, size_t known, dv_serve_member **out, const char *node, const char *identifier,
                        bool live) {
     *out = find_member(u->pool, known, node, live);
-    if (*out) return 0;
-    *out = add_member(u->pool, node, identifier, live);
-    if (*out && live && !u->first)
-        dv_serve_history_add(&u->pool->history, u->now_ms, DV_SERVE_JOINED, identifier, NULL, NULL);
+    if (!*out) *out = add_member(u->pool, node, identifier, live);
     return *out ? 0 : DIVVY_ENOMEM;
+}
+
+/* Finds another node of a live static member. Those that have gone are among the first `count` yet. */
+static const dv_serve_member *find_namesake(const dv_serve_pool *pool, size_t count, const dv_serve_member *m) {
+    for (size_t i = 0; m->is_static && i < count; i++) {
+        const dv_serve_member *other = pool->members[i];
+        if (other != m && other->live && other->is_static && strcmp(other->identifier, m->identifier) == 0)
+            return other;
+    }
+    return NULL;
+}
+
+/* Tells of the member's node, which is new. */
+static void tell_joined(update *u, size_t known, const dv_serve_member *m) {
+    const dv_serve_member *before = find_namesake(u->pool, known, m);
+    if (u->first || (before && !is_restart(before, m))) return;
+    dv_serve_history_add(&u->pool->history, u->now_ms, before ? DV_SERVE_RESTARTED : DV_SERVE_JOINED, m->identifier,
+                         NULL, NULL);
 }
 
 static int take_members(update *u) {
@@ -296,7 +323,9 @@ static int take_members(update *u) {
     for (size_t i = 0; !error && i < status->member_count; i++) {
         const dv_status_member *read = &status->members[i];
         error = take_member(u, known, &u->of_live[i], read->node, read->identifier, true);
+        bool is_new = !error && !find_member(u->pool, known, read->node, true);
         if (!error) error = take_facts(u->of_live[i], read, read->entry);
+        if (!error && is_new) tell_joined(u, known, u->of_live[i]);
     }
     for (size_t i = 0; !error && i < status->entry_count; i++) {
         const dv_status_entry *e = &status->entries[i];
@@ -331,6 +360,17 @@ static int compare_members(const void *a, const void *b) {
     return order ? order : strcmp(x->node, y->node);
 }
 
+/* Returns whether another node of the member at `i` is there: among the first `kept`, or marked behind it. */
+static bool has_successor(const dv_serve_pool *pool, size_t kept, size_t i, const dv_serve_member *m) {
+    if (find_namesake(pool, kept, m)) return true;
+    for (size_t k = i + 1; m->is_static && k < pool->member_count; k++) {
+        const dv_serve_member *other = pool->members[k];
+        if (other->marked && other->live && other->is_static && strcmp(other->identifier, m->identifier) == 0)
+            return true;
+    }
+    return false;
+}
+
 static int sift_members(update *u) {
     dv_serve_pool *pool = u->pool;
     size_t kept = 0;
@@ -342,7 +382,7 @@ static int sift_members(update *u) {
             pool->members[kept++] = m;
             continue;
         }
-        if (m->live && !u->first)
+        if (m->live && !u->first && !has_successor(pool, kept, i, m))
             dv_serve_history_add(&pool->history, u->now_ms, DV_SERVE_LEFT, m->identifier, NULL, NULL);
         free_member(m);
         pool->gone = true;
@@ -356,6 +396,7 @@ static int sift_members(update *u) {
 
 static void count_member(dv_serve_counts *c, const dv_serve_member *m) {
     if (!m->live) {
+        c->away++;
         c->absent += strcmp(m->state, "absent") == 0;
         return;
     }

@@ -12,7 +12,7 @@ typedef struct {
     char *node; /* its name in the party; of one that is away its key in the plan */
     char *identifier, *host, *since, *zone;
     int64_t pid;
-    bool live, kazoo, in_plan;
+    bool live, kazoo, in_plan, is_static;
     uint32_t weight;
     const char *state; /* one word, as of dv_status_plan_state() */
     size_t items, planned;
@@ -35,8 +35,9 @@ typedef struct {
     bool marked, changed;
 } dv_serve_item;
 
+/* Of those that are away, `absent` are those that items are kept for. */
 typedef struct {
-    size_t live, absent, strays, items, owned, unowned, moving, strangers, waiting, least, most;
+    size_t live, absent, away, strays, items, owned, unowned, moving, strangers, waiting, least, most;
     uint64_t generation; /* 0: no plan */
     const char *reason;
     const char *unusable; /* why a plan that stands there is not followed; NULL: it is */

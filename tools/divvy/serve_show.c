@@ -17,7 +17,7 @@ typedef struct {
 } figure;
 
 static const figure figures[] = {
-    {"members", offsetof(dv_serve_counts, live)},    {"absent", offsetof(dv_serve_counts, absent)},
+    {"members", offsetof(dv_serve_counts, live)},    {"away", offsetof(dv_serve_counts, away)},
     {"strays", offsetof(dv_serve_counts, strays)},   {"items", offsetof(dv_serve_counts, items)},
     {"owned", offsetof(dv_serve_counts, owned)},     {"unowned", offsetof(dv_serve_counts, unowned)},
     {"moving", offsetof(dv_serve_counts, moving)},   {"strangers", offsetof(dv_serve_counts, strangers)},

@@ -9,7 +9,7 @@ const tabs = [
   {id: "items", title: "Items", table: "items", count: (p) => p.items},
   {id: "moves", title: "Moves", table: "items", state: "moving", count: (p) => p.moving,
    none: "Nothing moves: each item is where the plan wants it."},
-  {id: "members", title: "Members", table: "members", count: (p) => p.members},
+  {id: "members", title: "Members", table: "members", count: (p) => p.members + p.away},
   {id: "timeline", title: "Timeline", table: "timeline",
    none: "Nothing has changed since divvy serve looks at this pool."},
   {id: "locks", title: "Locks", table: "locks", count: () => model.locks, none: "There are no locks or semaphores."},
@@ -88,12 +88,19 @@ const tables = {
   },
 };
 
+const isOfItem = (r) => r.kind === "item" || (r.kind === "restarted" && r.to !== undefined);
+
 function eventCells(r) {
   const when = element("time", {datetime: new Date(r.ms).toISOString(), title: durationText(now() - r.ms)}, clockText(r.ms));
-  const what = {joined: `${r.what} joined`, left: `${r.what} left`, plan: `plan ${r.what}: ${r.to}`}[r.kind];
-  if (what) return [cell(when, "time"), element("td", {colspan: 3, class: "quiet"}, what)];
-  return [cell(when, "time"), cell(link(r.what, () => showItem({item: r.what}))), cell(r.from ?? nobody()),
-          cell(r.to ?? nobody())];
+  const what = {joined: `${r.what} joined`, left: `${r.what} left`, restarted: `${r.what} restarted`,
+                plan: `plan ${r.what}: ${r.to}`}[r.kind];
+  if (!isOfItem(r)) return [cell(when, "time"), element("td", {colspan: 3, class: "quiet"}, what)];
+  const name = cell(link(r.what, () => showItem({item: r.what})));
+  if (r.from && r.from === r.to) {
+    const again = r.kind === "restarted" ? "restarted" : "took it again";
+    return [cell(when, "time"), name, element("td", {colspan: 2}, `${r.to} ${again}`)];
+  }
+  return [cell(when, "time"), name, cell(r.from ?? nobody()), cell(r.to ?? nobody())];
 }
 
 function rowOf(table, r) {
@@ -173,7 +180,7 @@ function showRows(tab, told) {
 function lanesOf(events, most) {
   const items = new Map();
   for (const event of events) { // the newest first
-    if (event.kind !== "item") continue;
+    if (!isOfItem(event)) continue;
     if (!items.has(event.what) && items.size < most) items.set(event.what, []);
     items.get(event.what)?.unshift(event);
   }
@@ -204,7 +211,7 @@ async function showItem(row) {
     .flatMap(([name, value]) => [element("dt", {}, name), element("dd", {}, value)]));
   fillTable($("item-events"), tables.timeline, "Its changes", history.rows);
   if (!$("item").open) $("item").showModal();
-  const events = history.rows.filter((event) => event.kind === "item").reverse(), end = now();
+  const events = history.rows.filter(isOfItem).reverse(), end = now();
   const from = Math.max(model.started_ms, Math.min(end - 60000, events.length ? events[0].ms - 5000 : end));
   const spans = events.length ? spansOf(events, from, end) : [{owner: item.owner, from, to: end}];
   drawLanes($("item-lane"), [{name: item.item, spans}], from, end);
@@ -224,7 +231,7 @@ function showSummary() {
     : `${p.reason}${p.in_force ? "" : ", not in force"}`;
   const planned = p.planned_ms && p.generation ? age(p.planned_ms) : "";
   const tiles = [
-    ["Members", number(p.members), p.absent ? `${number(p.absent)} away` : p.strays ? `${number(p.strays)} strays` : "live",
+    ["Members", number(p.members), p.away ? `${number(p.away)} away` : p.strays ? `${number(p.strays)} strays` : "in the party",
      p.members ? "" : "bad"],
     ["Items", number(p.items), `${number(p.owned)} owned`, ""],
     ["Unowned", number(p.unowned), p.items ? `${(100 * p.unowned / p.items).toFixed(1)} % of all` : "", p.unowned ? "bad" : ""],
@@ -318,8 +325,8 @@ function listen() {
     waiting = [];
     try {
       await begin();
-      $("live").textContent = "live";
-      $("live").className = "live on";
+      $("live").textContent = "connected";
+      $("live").className = "live";
     } catch {
       $("live").textContent = "not read";
     }
