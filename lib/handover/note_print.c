@@ -14,7 +14,9 @@
 
 enum { HEADER_BYTES_MAX = 128 };
 
-static const char before_ready[] = "],\"ready\":[", before_given[] = "],\"given\":[", end[] = "]}";
+static const char before_ready[] = "],\"ready\":[";
+static const char before_given[] = "],\"given\":[";
+static const char end[] = "]}";
 
 static size_t digits_of(uint64_t value, unsigned base) {
     size_t digits = 1;

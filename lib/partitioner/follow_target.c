@@ -74,7 +74,7 @@ static int reason_of(const dv_follower *f, source s) {
 
 /* P11: what kazoo would take under another lock is not asked for while a member of it is seen. */
 static void leave_out_encoded(const divvy_partitioner *p, uint8_t *mine) {
-    for (size_t i = 0; i < p->dealt->count; i++) mine[i] &= dv_table(p)->dealt[i]->plain;
+    for (size_t i = 0; i < p->dealt->count; i++) mine[i] &= dv_items_of(p)->dealt[i]->plain;
 }
 
 static int by_plan(dv_follower *f, uint8_t **mine) {
@@ -179,7 +179,7 @@ static bool party_is_older(const dv_follower *f) {
 static bool is_taker(const dv_follower *f, const uint8_t *mine, uint32_t slot) {
     const dv_plan *plan = plan_of(f);
     for (size_t i = 0; i < plan->set->count; i++) {
-        if (plan->owners[i] == slot && !mine[i] && dv_table(f->p)->dealt[i]->shown) return true;
+        if (plan->owners[i] == slot && !mine[i] && dv_items_of(f->p)->dealt[i]->shown) return true;
     }
     return false;
 }
@@ -251,7 +251,7 @@ static void tell_handover(dv_follower *f, source s, const uint8_t *mine, int64_t
 static bool is_wanted_already(const divvy_partitioner *p, const uint8_t *mine) {
     if (!p->target_valid) return false;
     for (size_t i = 0; i < p->dealt->count; i++) {
-        if (dv_table(p)->dealt[i]->wanted != (mine[i] != 0)) return false;
+        if (dv_items_of(p)->dealt[i]->wanted != (mine[i] != 0)) return false;
     }
     return true;
 }

@@ -70,7 +70,7 @@ static bool collect(contents *c, const struct dv_handover *h) {
     c->note.ready = malloc((count + 1) * sizeof *c->note.ready);
     if (!c->leaving || !c->ready || !c->note.leaving || !c->note.ready) return false;
     for (size_t i = 0; i < count; i++) {
-        const dv_item *item = dv_table(p)->dealt[i];
+        const dv_item *item = dv_items_of(p)->dealt[i];
         c->leaving[i] = dv_give_lists(item);
         c->ready[i] = dv_take_lists(item);
     }
@@ -86,8 +86,8 @@ static bool collect(contents *c, const struct dv_handover *h) {
 static void note_listed(struct dv_handover *h, const contents *c, size_t leaving, size_t ready) {
     const divvy_partitioner *p = h->p;
     for (size_t i = 0; i < dv_item_count(p); i++) dv_item_at(p, i)->in_leaving = dv_item_at(p, i)->in_ready = false;
-    for (size_t i = 0; i < leaving; i++) dv_table(p)->dealt[c->note.leaving[i]]->in_leaving = true;
-    for (size_t i = 0; i < ready; i++) dv_table(p)->dealt[c->note.ready[i]]->in_ready = true;
+    for (size_t i = 0; i < leaving; i++) dv_items_of(p)->dealt[c->note.leaving[i]]->in_leaving = true;
+    for (size_t i = 0; i < ready; i++) dv_items_of(p)->dealt[c->note.ready[i]]->in_ready = true;
 }
 
 /* Returns the text, or NULL: no memory. */
@@ -385,7 +385,7 @@ void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *con
         forget_giver(dv_item_at(p, i));
     }
     for (size_t i = 0; i < p->dealt->count; i++) {
-        dv_item *item = dv_table(p)->dealt[i];
+        dv_item *item = dv_items_of(p)->dealt[i];
         if (mine[i]) expect(h, item, before[i], now);
         else give(h, item, owners[i], party_is_older, now);
     }

@@ -38,7 +38,7 @@ bool dv_items_set_target(divvy_partitioner *p, const uint8_t *mine, int64_t now)
         if (!dv_item_at(p, i)->dealt) changed |= set_wanted(p, dv_item_at(p, i), false, now);
     }
     for (size_t i = 0; i < p->dealt->count; i++) {
-        dv_item *item = dv_table(p)->dealt[i];
+        dv_item *item = dv_items_of(p)->dealt[i];
         changed |= set_wanted(p, item, mine[i] != 0 && may_want(p, item), now);
     }
     assert(p->wanted_count <= p->dealt->count);

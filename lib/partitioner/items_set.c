@@ -102,7 +102,7 @@ void dv_item_unref(dv_item *item) {
 }
 
 dv_item *dv_item_find(const divvy_partitioner *p, const char *name) {
-    const dv_names *names = dv_table(p)->names;
+    const dv_names *names = dv_items_of(p)->names;
     const char **found =
         bsearch(&name, (const void *)names->names, names->count, sizeof *names->names, dv_name_compare);
     return found ? dv_item_at(p, (size_t)(found - names->names)) : NULL;
@@ -156,7 +156,7 @@ static bool given_up(const dv_item *item) {
 
 /* Both are sorted: one walk over the two of them. */
 static bool merge(draft *d, divvy_partitioner *p, const dv_plan_set *set) {
-    const dv_item_table *old = dv_table(p);
+    const dv_item_table *old = dv_items_of(p);
     size_t old_count = old ? old->names->count : 0, room = old_count + set->count;
     *d = (draft){(const char **)(uintptr_t)malloc(room * sizeof *d->names), malloc(room * sizeof *d->items),
                  malloc(room * sizeof *d->made), malloc(room * sizeof *d->dealt), 0};
@@ -256,7 +256,7 @@ static void on_collect_timer(dv_timer *timer, int64_t now) {
 }
 
 static void retire(divvy_partitioner *p, dv_item_table *old) {
-    assert(old != dv_table(p) && !old->older);
+    assert(old != dv_items_of(p) && !old->older);
     old->older = p->retired;
     p->retired = old;
     p->collect_timer.fire = on_collect_timer;
@@ -308,7 +308,7 @@ static int replace(divvy_partitioner *p, const dv_plan_set *set) {
         free_draft(&d, true);
         return DIVVY_ENOMEM;
     }
-    dv_item_table *old = dv_table(p);
+    dv_item_table *old = dv_items_of(p);
     fill_table(table, &d);
     free_draft(&d, false);
     atomic_store(&p->table, table);
@@ -326,7 +326,7 @@ int dv_items_use(divvy_partitioner *p, dv_plan_set *set) {
     dv_plan_set_unref(p->dealt);
     p->dealt = set;
     assert(p->dealt->count <= dv_item_count(p));
-    if (!same) tell_too_long(p, dv_table(p));
+    if (!same) tell_too_long(p, dv_items_of(p));
     return 0;
 }
 
@@ -349,7 +349,7 @@ void dv_items_prune(dv_item *item) {
 }
 
 void dv_items_free(divvy_partitioner *p) {
-    dv_item_table *table = dv_table(p);
+    dv_item_table *table = dv_items_of(p);
     for (size_t i = 0; table && i < table->names->count; i++) dv_item_unref(table->items[i]);
     free_table(table);
     free_tables(&p->aging);

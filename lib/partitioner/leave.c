@@ -82,7 +82,7 @@ void dv_leave_go_on(divvy_partitioner *p, int64_t now) {
 static void gain_nothing(divvy_partitioner *p, int64_t now) {
     if (!p->target_valid) return;
     uint8_t *mine = calloc(p->dealt->count + 1, 1);
-    for (size_t i = 0; mine && i < p->dealt->count; i++) mine[i] = dv_table(p)->dealt[i]->wanted;
+    for (size_t i = 0; mine && i < p->dealt->count; i++) mine[i] = dv_items_of(p)->dealt[i]->wanted;
     if (mine) dv_state_target_settled(p, mine, p->target_reason, now); /* else the plan does it, which is on its way */
     free(mine);
 }

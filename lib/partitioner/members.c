@@ -191,7 +191,7 @@ static void on_seen(void *owner, const char *const *names, size_t count, int64_t
 static bool on_wants_names(void *owner) {
     const divvy_partitioner *p = owner;
     for (size_t i = 0; i < p->dealt->count; i++) {
-        if (!dv_table(p)->dealt[i]->plain) return true;
+        if (!dv_items_of(p)->dealt[i]->plain) return true;
     }
     return false;
 }

@@ -222,18 +222,18 @@ void dv_leave_timer(dv_timer *timer, int64_t now);
 
 /* ---- items_set.c ---- */
 /* For those who hold the client lock, and what they change; others go by dv_items_believed_token(). */
-static inline dv_item_table *dv_table(const divvy_partitioner *p) {
+static inline dv_item_table *dv_items_of(const divvy_partitioner *p) {
     return atomic_load_explicit(&((divvy_partitioner *)(uintptr_t)p)->table, memory_order_relaxed);
 }
 /* The items of the table; others are no longer seen, but for the requests about them that are under way. */
 static inline size_t dv_item_count(const divvy_partitioner *p) {
-    return dv_table(p)->names->count;
+    return dv_items_of(p)->names->count;
 }
 static inline dv_item *dv_item_at(const divvy_partitioner *p, size_t i) {
-    return dv_table(p)->items[i];
+    return dv_items_of(p)->items[i];
 }
 static inline const char *dv_item_name(const divvy_partitioner *p, size_t i) {
-    return dv_table(p)->names->names[i];
+    return dv_items_of(p)->names->names[i];
 }
 /* The item of that name in the table, or NULL. */
 dv_item *dv_item_find(const divvy_partitioner *p, const char *name);

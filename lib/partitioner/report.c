@@ -155,7 +155,7 @@ static bool prepare_items(divvy_partitioner *p) {
     dv_client_log(p->object.client, DIVVY_LOG_DEBUG, "%s: member %s: %zu lost, %zu gained, %zu revoked: %s", p->path,
                   p->identifier, t->event.lost_count, t->event.gained_count, t->event.revoked_count,
                   divvy_reason_name(t->event.reason));
-    t->names = dv_table(p)->names;
+    t->names = dv_items_of(p)->names;
     atomic_fetch_add(&t->names->refs, 1);
     lists to = {.lost = t->texts, .tokens = t->tokens};
     to.gained = to.lost + t->event.lost_count;

@@ -31,7 +31,7 @@ static divvy_partition *make_empty(const divvy_partitioner *p, size_t count) {
     divvy_partition *s = calloc(1, sizeof *s + count * sizeof(snapshot_entry));
     if (!s) return NULL;
     atomic_init(&s->refs, 1);
-    s->names = dv_table(p)->names;
+    s->names = dv_items_of(p)->names;
     atomic_fetch_add(&s->names->refs, 1);
     s->generation = p->generation;
     return s;

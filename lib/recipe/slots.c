@@ -42,7 +42,7 @@ static bool parse_more_runs(const char *at, dv_slots *slots) {
     uint64_t others = 0;
     while (at) {
         if (slots->run_count == DV_RUNS_MAX) return false;
-        dv_run *run = &slots->runs[slots->run_count++];
+        dv_slot_run *run = &slots->runs[slots->run_count++];
         uint32_t more;
         at = read_number(at, &run->first);
         at = at ? skip(at, "+") : NULL;
@@ -62,7 +62,7 @@ static bool parse_more_runs(const char *at, dv_slots *slots) {
 static bool runs_are_sound(const dv_slots *slots) {
     uint64_t end = 0;
     for (size_t i = 0; i < slots->run_count; i++) {
-        const dv_run *run = &slots->runs[i];
+        const dv_slot_run *run = &slots->runs[i];
         if (i > 0 && run->first <= end) return false;
         end = (uint64_t)run->first + run->count;
         if (end > (uint64_t)INT32_MAX + 1) return false;
@@ -96,13 +96,13 @@ int dv_slots_at(const dv_slots *slots, uint32_t i) {
 /* ---- what is free ---- */
 
 typedef struct {
-    dv_run *runs; /* that are taken, by their first slot */
+    dv_slot_run *runs; /* that are taken, by their first slot */
     size_t count;
     uint64_t taken; /* slots, those without a number included */
 } occupancy;
 
 static int compare_runs(const void *a, const void *b) {
-    uint32_t x = ((const dv_run *)a)->first, y = ((const dv_run *)b)->first;
+    uint32_t x = ((const dv_slot_run *)a)->first, y = ((const dv_slot_run *)b)->first;
     return (x > y) - (x < y);
 }
 
@@ -118,7 +118,7 @@ static bool look_at(const char *const *names, size_t count, occupancy *out) {
         out->taken += slots.count;
         if (out->count + slots.run_count > room) {
             room = 2 * room + DV_RUNS_MAX;
-            dv_run *runs = realloc(out->runs, room * sizeof *runs);
+            dv_slot_run *runs = realloc(out->runs, room * sizeof *runs);
             if (!runs) free(out->runs);
             out->runs = runs;
         }
@@ -130,7 +130,7 @@ static bool look_at(const char *const *names, size_t count, occupancy *out) {
 
 static void add_run(dv_slots *slots, uint32_t first, uint32_t count) {
     assert(slots->run_count < DV_RUNS_MAX && count > 0);
-    slots->runs[slots->run_count++] = (dv_run){first, count};
+    slots->runs[slots->run_count++] = (dv_slot_run){first, count};
     slots->count += count;
 }
 

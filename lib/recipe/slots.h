@@ -15,13 +15,13 @@ enum { DV_RUNS_MAX = 16, DV_SLOT_TAGS_BYTES = 32 + DV_RUNS_MAX * 24 };
 
 typedef struct {
     uint32_t first, count;
-} dv_run;
+} dv_slot_run;
 
 /* Some slots, as runs from the lowest up. */
 typedef struct {
     uint32_t count; /* of all runs together */
     size_t run_count;
-    dv_run runs[DV_RUNS_MAX];
+    dv_slot_run runs[DV_RUNS_MAX];
 } dv_slots;
 
 typedef enum {

@@ -92,12 +92,12 @@ static void check_share(sim_member *m, const dv_follower *f) {
         return;
     }
     for (size_t i = 0; i < plan->set->count; i++) {
-        bool wanted = dv_table(p)->dealt[i]->wanted, planned = plan->owners[i] == own->slot;
-        if (planned && !dv_table(p)->dealt[i]->held && p->unfit == 0) {
+        bool wanted = dv_items_of(p)->dealt[i]->wanted, planned = plan->owners[i] == own->slot;
+        if (planned && !dv_items_of(p)->dealt[i]->held && p->unfit == 0) {
             sim_violate(w, "D34", "%s is ACQUIRED, and does not hold the lock of %s", m->name, plan->set->names[i]);
             return;
         }
-        if (wanted == planned || dv_table(p)->dealt[i]->too_long) continue;
+        if (wanted == planned || dv_items_of(p)->dealt[i]->too_long) continue;
         sim_violate(w, "D34", "%s is ACQUIRED, and by the plan %s is %s", m->name, plan->set->names[i],
                     planned ? "its own" : "another's");
         return;

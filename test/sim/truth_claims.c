@@ -186,9 +186,9 @@ static void check_created_in_queue(sim_world *w, const sim_claim_node *node, siz
 
 /* ---- S9 ---- */
 
-static bool run_overlaps(const dv_run *run, const dv_slots *slots) {
+static bool run_overlaps(const dv_slot_run *run, const dv_slots *slots) {
     for (size_t i = 0; i < slots->run_count; i++) {
-        const dv_run *other = &slots->runs[i];
+        const dv_slot_run *other = &slots->runs[i];
         if (run->first < other->first + other->count && other->first < run->first + run->count) return true;
     }
     return false;
@@ -196,7 +196,7 @@ static bool run_overlaps(const dv_run *run, const dv_slots *slots) {
 
 static void check_numbers(sim_world *w, const sim_pool_truth *pool, const sim_claim_node *lease) {
     for (size_t r = 0; r < lease->slots.run_count; r++) {
-        const dv_run *run = &lease->slots.runs[r];
+        const dv_slot_run *run = &lease->slots.runs[r];
         if (run->first + run->count > pool->limit)
             sim_violate(w, "S9", "%s takes slots up to %u, and the limit is %u", lease->name,
                         run->first + run->count - 1, pool->limit);

@@ -38,10 +38,10 @@ TEST(test_grown) {
     run(1);
     assert_snapshot(&m, "a b c");
     uint64_t state_id = divvy_partitioner_state_id(m.p);
-    const dv_item_table *table = dv_table(m.p);
+    const dv_item_table *table = dv_items_of(m.p);
     assert_int_equal(deal(&m, "c b a", "a b c"), 0);
     assert_int_equal(divvy_partitioner_state_id(m.p), state_id);
-    assert_ptr_equal(dv_table(m.p), table);
+    assert_ptr_equal(dv_items_of(m.p), table);
     assert_int_equal(m.releases, 0);
     leave(&m);
 }
@@ -382,7 +382,7 @@ TEST(test_reader_keeps_table) {
     member m;
     join_plainly(&m, "m", "a");
     atomic_uint *first = dv_readers_enter(m.p->readers); /* as divvy_partitioner_owns() does while it looks */
-    const dv_item_table *table = dv_table(m.p);
+    const dv_item_table *table = dv_items_of(m.p);
     assert_int_equal(deal(&m, "a b", "a b"), 0);
     assert_int_equal(deal(&m, "a b c", "a b c"), 0);
     run(1000);

@@ -135,7 +135,7 @@ TEST(test_out_of_memory) {
     static const char *const names[] = {"a", "b", "kept", "z"};
     dv_client_lock(m->client);
     dv_plan_set *set = dv_plan_set_make(names, 4), *dealt = m->p->dealt;
-    const dv_item_table *table = dv_table(m->p);
+    const dv_item_table *table = dv_items_of(m->p);
     int error = DIVVY_ENOMEM, failures = 0;
     while (error == DIVVY_ENOMEM) {
         scarce_after = failures;
@@ -143,7 +143,7 @@ TEST(test_out_of_memory) {
         scarce_after = -1;
         if (error == 0) break;
         failures++;
-        assert_ptr_equal(dv_table(m->p), table);
+        assert_ptr_equal(dv_items_of(m->p), table);
         assert_ptr_equal(m->p->dealt, dealt);
         assert_int_equal(m->p->shown_count, 2);
         assert_int_equal(set->references, 1);

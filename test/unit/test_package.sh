@@ -9,7 +9,7 @@ BUILD=$(realpath -- "$1")
 SOURCE=$(realpath -- "$(dirname -- "${BASH_SOURCE[0]}")/../..")
 readonly BUILD SOURCE
 TEMP=$(mktemp -d)
-readonly TEMP
+readonly TEMP GUIDE=$TEMP/guide
 trap 'rm -rf -- "$TEMP"' EXIT
 trap 'exit 143' HUP INT TERM
 
@@ -147,35 +147,85 @@ guide_block() {
         inside { text = text $0 "\n" }' "$SOURCE/docs/guide.md"
 }
 
-# ends_with_usage PROGRAM: it is linked, loads its libraries, and starts: without arguments it says how it is used.
+# ends_with_usage COMMAND...: the program is linked, loads its libraries, and starts: it says how it is used.
 ends_with_usage() {
     local status=0
-    env -u DIVVY_CONNECT LD_LIBRARY_PATH="$TEMP/prefix/$LIBDIR" "$1" >"$TEMP/output" 2>&1 || status=$?
-    if ((status != 2)) || ! grep -q '^usage: ' "$TEMP/output"; then fail "$1 does not run: $(cat "$TEMP/output")"; fi
+    env -u DIVVY_CONNECT "$@" >"$TEMP/output" 2>&1 || status=$?
+    if ((status != 2)) || ! grep -q '^usage: ' "$TEMP/output"; then fail "$* does not run: $(cat "$TEMP/output")"; fi
 }
 
-# What docs/guide.md says of building programs is what builds the examples, the one with a handle of its own among them.
+# Where the guide's reader stands: in $GUIDE, beside the examples and a build folder, with a home of one's own and a
+# compiler named cc.
+enter_guide() {
+    mkdir -p "$GUIDE/home"
+    cp -r "$SOURCE"/docs/examples/*.c "$SOURCE/docs/examples/guide" "$GUIDE"
+    ln -s "$BUILD" "$GUIDE/build"
+    printf '#!/bin/sh\nexec "%s" %s "$@"\n' "$CC" "$CFLAGS" >"$GUIDE/cc"
+    chmod +x "$GUIDE/cc"
+}
+
+# as_reader FILE: runs these commands of the guide.
+as_reader() {
+    (cd "$GUIDE" && HOME=$GUIDE/home PATH=$GUIDE:$PATH quietly bash -e "$1") || exit 1
+}
+
+# line_of FILE: the guide's program that is built as this one must be.
+line_of() {
+    if grep -q '^#include <cjson/' "$1"; then
+        echo registry
+    elif grep -q '^#include <divvy/zookeeper.h>' "$1"; then
+        echo native_host
+    elif grep -q '^#include <divvy/testing.h>' "$1"; then
+        echo testing_pool
+    else
+        echo incremental_loop
+    fi
+}
+
+# What docs/guide.md says of building programs builds each example: by pkg-config, in the words of its line for such
+# programs; and by CMake those that it names.
 check_guide() {
-    local -x PKG_CONFIG_PATH=$TEMP/prefix/$LIBDIR/pkgconfig
-    local folder=$TEMP/guide program
-    mkdir -p "$folder"
-    cp "$SOURCE"/docs/examples/*.c "$folder"
-    guide_block sh 'pkg-config --cflags' >"$folder/build.sh"
-    guide_block cmake find_package >"$folder/lines"
-    [[ -s $folder/build.sh && -s $folder/lines ]] || fail "docs/guide.md does not say how a program is built"
-    { printf 'cmake_minimum_required(VERSION 3.25)\nproject(guide LANGUAGES C)\n' && cat "$folder/lines"; } \
-        >"$folder/CMakeLists.txt"
-    printf 'exec "%s" %s "$@"\n' "$CC" "$CFLAGS" >"$folder/cc"
-    sed -i '1i #!/bin/sh' "$folder/cc"
-    chmod +x "$folder/cc"
-    (cd "$folder" && PATH=$folder:$PATH quietly bash -e build.sh)
-    quietly cmake -S "$folder" -B "$folder/build" -DCMAKE_C_COMPILER="$CC" -DCMAKE_PREFIX_PATH="$TEMP/prefix"
-    quietly cmake --build "$folder/build" -j2
-    for program in "$folder"/{,build/}{incremental_loop,native_host}; do ends_with_usage "$program"; done
+    local -x PKG_CONFIG_PATH=$TEMP/prefix/$LIBDIR/pkgconfig LD_LIBRARY_PATH=$TEMP/prefix/$LIBDIR
+    local file line program
+    guide_block sh 'pkg-config --cflags' >"$GUIDE/lines.sh"
+    guide_block cmake find_package >"$GUIDE/lines.cmake"
+    [[ -s $GUIDE/lines.sh && -s $GUIDE/lines.cmake ]] || fail "docs/guide.md does not say how a program is built"
+    for file in "$GUIDE"/*.c "$GUIDE"/guide/*.c; do
+        line=$(line_of "$file")
+        program=${file#"$GUIDE/"}
+        grep "^cc -o $line " "$GUIDE/lines.sh" | sed "s|-o $line $line.c|-o ${program%.c} $program|"
+    done >"$GUIDE/build.sh"
+    grep -q ' guide/jobs.c ' "$GUIDE/build.sh" || fail "examples are missing"
+    as_reader build.sh
+    mkdir "$GUIDE/cmake"
+    { printf 'cmake_minimum_required(VERSION 3.25)\nproject(guide LANGUAGES C)\n' &&
+        sed 's| \([a-z_]*\.c)\)| ../\1|' "$GUIDE/lines.cmake"; } >"$GUIDE/cmake/CMakeLists.txt"
+    quietly cmake -S "$GUIDE/cmake" -B "$GUIDE/cmake" -DCMAKE_C_COMPILER="$CC" -DCMAKE_PREFIX_PATH="$TEMP/prefix"
+    quietly cmake --build "$GUIDE/cmake" -j2
+    for program in "$GUIDE"/{,cmake/}{incremental_loop,registry,native_host}; do ends_with_usage "$program"; done
+    for program in "$GUIDE"/{,cmake/}testing_pool; do quietly "$program"; done
     # The header alone is enough where the native client is named by hand.
     read -ra flags <<<"$(pkg-config --cflags --libs divvy) $CFLAGS"
-    quietly "$CC" -Wall -Werror -o "$folder/by_hand" "$folder/native_host.c" "${flags[@]}" -lzookeeper_mt
-    ends_with_usage "$folder/by_hand"
+    quietly "$CC" -Wall -Werror -o "$GUIDE/by_hand" "$GUIDE/native_host.c" "${flags[@]}" -lzookeeper_mt
+    ends_with_usage "$GUIDE/by_hand"
+}
+
+# The guide's way to a prefix that the loader does not search works, by its rpath and by LD_LIBRARY_PATH; and without
+# one of them the program does not run, so that the words are needed.
+check_guide_prefix() {
+    local -x HOME=$GUIDE/home
+    guide_block sh 'cmake --install build && ' | grep -q 'ldconfig' || fail "docs/guide.md does not name ldconfig"
+    guide_block sh 'cmake --install build --prefix' | sed "s|/divvy/lib\b|/divvy/$LIBDIR|" >"$GUIDE/prefix.sh"
+    grep -v '/lock zk' "$GUIDE/prefix.sh" | sed -n '1,/^cc /p' >"$GUIDE/rpath.sh"
+    as_reader rpath.sh
+    ends_with_usage "$GUIDE/lock"
+    grep -v '/lock zk' "$GUIDE/prefix.sh" >"$GUIDE/path.sh"
+    as_reader path.sh
+    if "$GUIDE/lock" >"$TEMP/output" 2>&1 || ! grep -q 'libdivvy.so.*cannot open' "$TEMP/output"; then
+        fail "the loader finds the library by itself: $(cat "$TEMP/output")"
+    fi
+    # The word before the program is the guide's.
+    eval "ends_with_usage env $(sed -n 's|^\(LD_LIBRARY_PATH=.*\) \./lock .*|\1|p' "$GUIDE/prefix.sh") '$GUIDE/lock'"
 }
 
 # The native client's header without THREADED, before ours, is told as what it is.
@@ -201,15 +251,18 @@ check_command() {
     done
 }
 
-# As a subfolder, it builds the library only, static if so wanted. DIVVY_INSTALL serves the next check.
+# As a subfolder, it builds the library only, static if so wanted, and in few translation units if so wanted.
+# DIVVY_INSTALL serves the next check.
 check_subfolder() {
     write_project "$TEMP/subfolder" "set(DIVVY_BUILD_SHARED OFF)
+set(CMAKE_UNITY_BUILD ON)
 set(DIVVY_INSTALL ON)
 add_subdirectory(\"$SOURCE\" divvy)"
     build_project "$TEMP/subfolder"
     runs "$TEMP/subfolder/build/program"
     [[ -z $(find "$TEMP/subfolder/build/divvy" -name 'libdivvy.so*' -o -name 'libdivvy_test*') ]] ||
         fail "as a subfolder it builds more than it was asked for"
+    (($(find "$TEMP/subfolder/build/divvy" -name '*.o' | wc -l) <= 40)) || fail "it builds many translation units"
 }
 
 # A package that has the static library only gives divvy::divvy too, with all that it needs in turn.
@@ -229,7 +282,9 @@ check_static_library "$TEMP/prefix/$LIBDIR/libdivvy.a"
 check_find_package_shared
 check_pkg_config "$TEMP/prefix"
 check_pkg_config "$TEMP/prefix" --static
+enter_guide
 check_guide
+check_guide_prefix
 check_native_header_first
 if [[ $(cached DIVVY_BUILD_TOOLS) == ON ]]; then check_command; fi
 check_subfolder

@@ -32,7 +32,7 @@ static void print_slots(const dv_slots *slots, char *out, size_t out_bytes) {
     size_t used = 0;
     *out = '\0';
     for (size_t i = 0; slots->count && i < slots->run_count && used < out_bytes; i++) {
-        const dv_run *run = &slots->runs[i];
+        const dv_slot_run *run = &slots->runs[i];
         int bytes = snprintf(out + used, out_bytes - used, "%s%u", i ? "," : "", run->first);
         if (bytes > 0) used += (size_t)bytes;
         if (run->count < 2 || used >= out_bytes) continue;
