@@ -13,7 +13,7 @@
  *     client's config says so.
  *  5. Callbacks of one client are serialised: at most one runs at a time, and divvy holds none of its locks while one
  *     runs. In threaded mode they run on one thread of the client's; in manual mode inside divvy_client_process(), and
- *     in calls that wait, of the caller.
+ *     in calls that wait, of the caller. In both modes the last ones run inside divvy_client_close().
  *  6. After the destroying call of an object has returned (outside a callback), no callback of that object runs.
  *     Inside a callback the destroying call returns at once, and the object goes when the callback returns. Each
  *     destroying call has a form that never waits (divvy_lock_destroy_async()), and calls back last of all.
@@ -104,7 +104,8 @@ typedef struct {
     int acl;                     /**< DIVVY_ACL_AUTO, _OPEN, _CREATOR, _READABLE */
     size_t ephemeral_path_bytes; /**< budget for the paths of ephemeral nodes; 0: 1 MiB, which is the most */
     size_t watch_path_bytes;     /**< budget for watched paths; 0: 512 KiB, which is the most */
-    void (*on_session)(divvy_client *client, divvy_session_state state, void *user); /**< each change of state */
+    /** Each change of state, but for the one to DIVVY_CLOSED */
+    void (*on_session)(divvy_client *client, divvy_session_state state, void *user);
     /** DIVVY_WARN_*; the message lives during the call. NULL: warnings are lines of `on_log`, with their names */
     void (*on_warning)(divvy_client *client, int code, const char *message, void *user);
     /** Lines of ours and of the native client's; the message lives during the call. At most 1000 lines wait for a
@@ -352,8 +353,13 @@ DIVVY_API const char *divvy_client_error(const divvy_client *client);
  * answers), objects made on the client end their work, requests under way end with DIVVY_ECANCELED, threads are
  * joined, descriptors closed.
  *
+ * What has come about is told, all of it, before the client has ended: a partitioner's last items and DIVVY_FAILURE,
+ * losses, the ends of asynchronous calls, leaders and services that were found, states of the session, warnings, log
+ * lines. Only objects that were destroyed tell nothing more. What is held is given back by this call, which is no loss.
+ *
  * Thread: any, once. Inside a callback of this client it returns at once and the client ends when the callback
- *   returns. Outside it returns when nothing of the client still runs; callbacks still queued are dropped.
+ *   returns. Outside it returns when nothing of the client still runs; the last callbacks run in the calling thread,
+ *   which must hold no lock that they take.
  * @param client NULL is allowed. In the child of a fork nothing is done, and the memory is not released
  */
 DIVVY_API void divvy_client_close(divvy_client *client);

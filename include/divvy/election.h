@@ -11,8 +11,9 @@
  * elected another. Work that takes longer than the answer is good for shows the token to what it works on, or puts
  * divvy_election_guard() (zookeeper.h) into its transaction.
  *
- * Callbacks. `on_elected` and `on_lost` take turns. A resignation ends leadership without `on_lost`. After a loss the
- * object stands again by itself, at the end of the queue, once `on_lost` has returned.
+ * Callbacks. `on_elected` and `on_lost` take turns. A resignation ends leadership without `on_lost`, and so does a
+ * close of the client; a candidate that waits hears nothing of it, `on_failed` neither. After a loss the object stands
+ * again by itself, at the end of the queue, once `on_lost` has returned.
  *
  * The order of the queue decides, and nothing else. A candidate with a higher preference asks the leader to step down.
  * When the leader does, those that stand between them give their turns up, one after the other. So there is never a

@@ -39,7 +39,8 @@
  * Lifetime: rules 1 to 7 of client.h, and
  *  8. A partitioner is made by divvy_partitioner_create() and ends with divvy_partitioner_destroy(), called once.
  *  9. A snapshot (divvy_partition) is immutable and lives until divvy_partition_unref(), also after its partitioner.
- * 10. on_destroyed is the last callback of a partitioner; after it `user` is no longer touched.
+ * 10. on_destroyed is the last callback of a partitioner; after it `user` is no longer touched. Where the client is
+ *     closed before the destroy, the end of its items and DIVVY_FAILURE are told before.
  */
 #ifndef DIVVY_PARTITIONER_H
 #define DIVVY_PARTITIONER_H

@@ -170,7 +170,7 @@ DIVVY_API int divvy_testing_prefer(divvy_testing_ensemble *ensemble, divvy_clien
  * what arrives waits. With the virtual clock only, else DIVVY_ESTATE. */
 DIVVY_API int divvy_testing_pause_client(divvy_testing_ensemble *ensemble, divvy_client *client, int paused);
 /** Kills the client's process: it sends nothing more, its connections break, its session is left to expire. The client
- * is to be closed then, to free its memory; callbacks that were still queued may run inside that. With the real clock
+ * is to be closed then, to free its memory, and tells inside that what a close tells. With the real clock
  * its threads go on, and are told that the session is lost. */
 DIVVY_API int divvy_testing_crash_client(divvy_testing_ensemble *ensemble, divvy_client *client);
 /** Makes the client's clock faster (or slower) by so many parts in a million from now on. */

@@ -36,7 +36,6 @@ void dv_object_let_go(dv_object *object) {
 }
 
 void dv_object_tell_done(dv_object *object, dv_callback *call) {
-    call->always = true;
     object->dones_due++;
     dv_object_ref(object);
     dv_callback_queue(object->client, call);
@@ -76,7 +75,7 @@ static void release_gone(dv_callback *callback) {
 static void queue_gone(dv_object *object, const dv_farewell *farewell) {
     if (!farewell->gone) return;
     object->farewell = *farewell;
-    object->gone_callback = (dv_callback){.always = true, .call = call_gone, .release = release_gone};
+    object->gone_callback = (dv_callback){.call = call_gone, .release = release_gone};
     dv_object_ref(object);
     dv_callback_queue(object->client, &object->gone_callback);
 }
@@ -135,7 +134,8 @@ bool dv_callback_run_one(divvy_client *client) {
     if (client->in_callback) return false; /* Another thread runs one; they are serialised. */
     dv_callback *call = take(client);
     if (!call) return false;
-    if (!(call->object && call->object->destroyed)) {
+    bool is_vain = call->asks && client->life == DV_CLIENT_CLOSED;
+    if (!is_vain && !(call->object && call->object->destroyed)) {
         if (call->starting) call->starting(call);
         client->callback_object = call->object;
         run(client, call);
@@ -160,10 +160,10 @@ void *dv_callback_thread(void *context) {
     return NULL;
 }
 
-void dv_callback_drop_all(divvy_client *client) {
-    for (dv_callback *call; (call = take(client));) {
-        if (call->always) run(client, call);
-        drop(call);
+void dv_callback_run_all(divvy_client *client) {
+    assert(client->life == DV_CLIENT_CLOSED && !dv_client_in_callback(client));
+    while (client->callbacks || client->in_callback) {
+        if (!dv_callback_run_one(client)) pthread_cond_wait(&client->changed, &client->lock);
     }
 }
 

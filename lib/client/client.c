@@ -307,7 +307,7 @@ void dv_client_end(divvy_client *client) {
         dv_session_give_up_barriers(client, DIVVY_ECANCELED, dv_client_now(client));
         dv_tell_listeners(client, DV_SESSION_CLOSED, dv_client_now(client));
     }
-    dv_callback_drop_all(client);
+    dv_callback_run_all(client);
     pthread_cond_broadcast(&client->changed);
     while (client->waiters) pthread_cond_wait(&client->changed, &client->lock);
     assert(!client->waiters && !client->loop_running && !client->callbacks_running);

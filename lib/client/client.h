@@ -48,7 +48,7 @@ typedef struct dv_listener {
 typedef struct dv_callback {
     struct dv_callback *next;
     struct dv_object *object;
-    bool always;                                /* run even when the client closes meanwhile */
+    bool asks;                                  /* for an answer that is of no use once the client is closed */
     void (*starting)(struct dv_callback *call); /* may be NULL; with the client lock held, just before */
     void (*call)(struct dv_callback *call);     /* without it; must not free */
     void (*release)(struct dv_callback *call);  /* with the client lock held; called or not */
@@ -92,7 +92,7 @@ typedef enum {
     DV_CLIENT_OPEN,
     DV_CLIENT_CLOSING,  /* `closer` closes it; what is held is being left */
     DV_CLIENT_STOPPING, /* its threads end, and no callback starts */
-    DV_CLIENT_CLOSED,   /* nothing more can be sent */
+    DV_CLIENT_CLOSED,   /* nothing more can be sent; what is still due is told */
 } dv_client_life;
 
 /* The fate of a session, beside its state. From the second on the state is LOST or AUTH_FAILED, or CLOSED later. */
@@ -137,7 +137,7 @@ struct divvy_client {
     pthread_t loop_thread, callback_thread;
     bool loop_running, callbacks_running;
     dv_client_life life;
-    bool close_in_callback;    /* a callback, in any life, asked: none starts from then on */
+    bool close_in_callback;    /* a callback, in any life, asked: none starts until the client is closed */
     pthread_t closer;          /* meant once closing */
     bool release_after_unlock; /* closed inside a waiting call: the user's reference goes with the lock */
     unsigned waiters;          /* threads inside dv_client_wait() */
@@ -212,7 +212,8 @@ void dv_callback_queue(divvy_client *client, dv_callback *call);
 /* Runs the first callback of the queue, and gives up the client lock while it runs. Returns whether there was one. */
 bool dv_callback_run_one(divvy_client *client);
 void *dv_callback_thread(void *context);
-void dv_callback_drop_all(divvy_client *client);
+/* Tells all that is due on a client that is closed, and returns when no callback runs. Outside a callback. */
+void dv_callback_run_all(divvy_client *client);
 void dv_object_init(dv_object *object, divvy_client *client, void (*release)(dv_object *object));
 void dv_object_ref(dv_object *object);
 void dv_object_unref(dv_object *object);

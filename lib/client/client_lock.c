@@ -51,7 +51,7 @@ void dv_client_unlock(divvy_client *client) {
         if (client->processing && !client->in_process) dv_client_wake(client); /* a waiting call drives the loop */
     }
     /* No other thread runs callbacks of a closed client: the last ones of its objects run right here. */
-    if (client->life == DV_CLIENT_CLOSED && client->callbacks && !client->in_callback) dv_callback_drop_all(client);
+    if (client->life == DV_CLIENT_CLOSED && client->callbacks && !client->in_callback) dv_callback_run_all(client);
     if (client->callbacks) pthread_cond_signal(&client->callback_ready);
     if (loop_must_look(client)) dv_client_wake(client);
     bool release = client->release_after_unlock;

@@ -63,9 +63,11 @@ void dv_report_forget(dv_item *item) {
     if (item->due_link) take_from_due(item->partitioner, item);
 }
 
-/* Past the deadline nothing is owned, though no event may have said so yet. */
+/* Past the deadline nothing is owned, though no event may have said so yet. A closed client has ended for another
+ * reason, which its items have been given. */
 static int reason_of(const dv_item *item, bool alive) {
-    return alive ? item->reason : DIVVY_REASON_SESSION;
+    bool passed = !alive && item->partitioner->object.client->life < DV_CLIENT_CLOSED;
+    return passed ? DIVVY_REASON_SESSION : item->reason;
 }
 
 /* Counts what is told with the first item that is due, by its reason, and lets those go that differ no longer. */
@@ -224,13 +226,18 @@ static void starting(dv_callback *callback) {
 
 static void queue(divvy_partitioner *p);
 
+/* Returns whether no callback is to start now: the client is about to be closed, and tells what is due when it is. */
+static bool must_stop(const divvy_client *client) {
+    return client->life < DV_CLIENT_CLOSED && (client->close_in_callback || client->life == DV_CLIENT_STOPPING);
+}
+
 /* After a call: whether another one follows at once. */
 static bool go_on(divvy_partitioner *p, bool more) {
     divvy_client *client = p->object.client;
     dv_client_lock(client);
-    bool ended = p->object.destroyed || client->close_in_callback || client->life >= DV_CLIENT_STOPPING;
-    bool going = more && !ended && prepare(p);
-    if (!more && !ended && (p->telling.due || p->telling.state_count)) queue(p);
+    more = more && !must_stop(client);
+    bool going = more && !p->object.destroyed && prepare(p);
+    if (!more && !p->object.destroyed && (p->telling.due || p->telling.state_count)) queue(p);
     dv_client_unlock(client);
     return going;
 }
@@ -344,7 +351,7 @@ int dv_report_prepare_destroyed(divvy_partitioner *p) {
     if (!p->config.on_destroyed) return 0;
     struct dv_destroyed_call *c = p->destroyed_call = calloc(1, sizeof *c);
     if (!c) return DIVVY_ENOMEM;
-    c->callback = (dv_callback){.always = true, .call = call_destroyed, .release = free_destroyed};
+    c->callback = (dv_callback){.call = call_destroyed, .release = free_destroyed};
     c->function = p->config.on_destroyed;
     c->user = p->config.user;
     return 0;

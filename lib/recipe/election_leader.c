@@ -19,14 +19,19 @@ static bool is_news(const divvy_election *e) {
     return !e->told_any || token_of(leader) != token_of(e->told_leader);
 }
 
-static void start_leader(dv_callback *callback) {
-    divvy_election *e = DV_CONTAINER(callback, divvy_election, leader_callback);
+/* Takes the news as it is now for the call that is due. */
+static void take_news(divvy_election *e) {
     dv_leader *leader = NULL;
+    if (e->telling_leader) return; /* of a client that closes: its view has gone */
     if (!is_news(e) || !dv_leader_view_known(e->view, &leader)) return;
     dv_leader_unref(e->told_leader);
     e->told_leader = dv_leader_ref(leader);
     e->told_any = true;
     e->telling_leader = true;
+}
+
+static void start_leader(dv_callback *callback) {
+    take_news(DV_CONTAINER(callback, divvy_election, leader_callback));
 }
 
 static void call_leader(dv_callback *callback) {
@@ -67,6 +72,7 @@ static void let_go(void *owner) {
 static void on_view_gone(void *owner, int64_t now) {
     divvy_election *e = owner;
     (void)now;
+    if (e->leader_queued) take_news(e);
     e->view = NULL;
     let_go(e);
 }

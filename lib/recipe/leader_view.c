@@ -82,8 +82,8 @@ static void take(dv_leader_view *v, dv_leader *leader, int error, int64_t now) {
 
 static void release(dv_leader_view *v, int64_t now) {
     dv_release_watch(v->client, v->watch_cost);
-    dv_leader_unref(v->leader);
     v->events->gone(v->owner, now);
+    dv_leader_unref(v->leader);
     free(v->first);
     free(v);
 }

@@ -234,7 +234,10 @@ static bool ask_load(dv_service *s) {
     assert(s->announced && !s->asking_load);
     load_question *q = calloc(1, sizeof *q);
     if (!q) return false;
-    *q = (load_question){.callback = {.object = &s->registry->object, .call = call_on_load, .release = release_on_load},
+    *q = (load_question){.callback = {.object = &s->registry->object,
+                                      .asks = true,
+                                      .call = call_on_load,
+                                      .release = release_on_load},
                          .service = s,
                          .role = strdup(text_of(s->entry, "role")),
                          .id = strdup(text_of(s->entry, "id")),

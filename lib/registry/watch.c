@@ -108,8 +108,7 @@ static void release_call(dv_callback *callback) {
 }
 
 static void queue_call(dv_view *view) {
-    const divvy_client *client = view->object.client;
-    if (view->calling || view->ended || client->life != DV_CLIENT_OPEN) return;
+    if (view->calling || view->ended) return;
     assert(view->on_change && !view->before && !view->after);
     view->calling = true;
     view->call =
