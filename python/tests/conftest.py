@@ -101,7 +101,22 @@ def path(request):
 @pytest.fixture
 def run_python(server):
     """Runs a program in a process of its own, and returns how it ended."""
-    def run(program, timeout=DEADLINE_S):
+    def run(program, timeout=DEADLINE_S, environment={}):
         return subprocess.run([sys.executable, "-X", "faulthandler", "-c", program], stdout=subprocess.PIPE,
-                              stderr=subprocess.PIPE, text=True, timeout=timeout)
+                              stderr=subprocess.PIPE, text=True, timeout=timeout, env={**os.environ, **environment})
+    return run
+
+
+@pytest.fixture
+def run_asan(run_python):
+    """The same, with a library that AddressSanitizer watches. $DIVVY_ASAN_BUILD_DIR is where that was built."""
+    runtime = subprocess.run(["gcc", "-print-file-name=libasan.so"], stdout=subprocess.PIPE, check=True, text=True)
+    environment = {"LD_LIBRARY_PATH": os.environ["DIVVY_ASAN_BUILD_DIR"] + "/lib", "LD_PRELOAD": runtime.stdout.strip(),
+                   "PYTHONMALLOC": "malloc", "ASAN_OPTIONS": "detect_leaks=0"}  # Python has leaks of its own
+
+    def run(program):
+        shows = "\nprint([line for line in open('/proc/self/maps') if 'libasan' in line][0].strip())\n"
+        done = run_python(program + shows, 120, environment)
+        assert done.returncode == 0 and "libasan" in done.stdout.splitlines()[-1], done.stderr
+        return done
     return run

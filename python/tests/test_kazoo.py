@@ -1,6 +1,9 @@
 """divvy.kazoo beside what kazoo's own suite does not ask. SPDX-License-Identifier: Apache-2.0"""
+import copy
 import gc
 import os
+import pickle
+import signal
 import threading
 
 import kazoo.client
@@ -188,3 +191,38 @@ def test_semaphore(zk, path):
     with pytest.raises(ValueError):
         Semaphore(zk, path, max_leases=3).acquire()
     assert Semaphore(zk, path, max_leases=2).lease_holders() == ["a"]
+
+
+# A handler of a signal may stop the KazooClient while a lock of it waits, which then says so.
+def test_stop_in_a_handler(zk, plain, path):
+    stopped = []
+
+    def stop(number, frame):
+        zk.stop()
+        stopped.append(number)
+
+    def send():
+        wait_for(lambda: len(theirs.contenders()) == 2, "it waits")
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    ours, theirs = zk.Lock(path, "ours"), kazoo.recipe.lock.Lock(plain, path, "theirs")
+    before = signal.signal(signal.SIGUSR1, stop)
+    try:
+        with theirs:
+            thread = threading.Thread(target=send)
+            thread.start()
+            with pytest.raises(kazoo.exceptions.ConnectionClosedError):
+                ours.acquire(timeout=DEADLINE_S)
+            thread.join()
+            assert stopped
+            wait_for(lambda: theirs.contenders() == ["theirs"], "its place is given up")
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+# What stands for one thing is not copied.
+def test_copies(zk, path):
+    for thing in (zk.Lock(path), zk.Semaphore(path), zk.Party(path), zk.SetPartitioner(path, set=["a"])):
+        for make in (copy.copy, copy.deepcopy, pickle.dumps):
+            with pytest.raises(TypeError, match="cannot be copied or pickled"):
+                make(thing)

@@ -1,9 +1,12 @@
 """The ground of all objects: pointers, waits, callbacks, forks, and the interpreter's end.
 SPDX-License-Identifier: Apache-2.0
 
-Lifetime. A pointer of the library lies in a cdata that cffi counts, so it lives while any thread is inside a call with
-it. `close()` takes the pointer out of the object, and what waits on it ends; the last thread that lets it go destroys
-the thing. A thing that nobody has closed is destroyed when Python forgets it, by a call that waits for nothing.
+Lifetime. _box.py says who owns a pointer. `close()` empties the object's box, and what waits on it ends; the last
+thread that lets the pointer go destroys the thing. A thing that nobody has closed is destroyed when Python forgets it,
+by a call that waits for nothing.
+
+The handler of a signal runs in the middle of a call of its own thread. If it closes the client of that call, it cannot
+wait for the call to end. So the client is closed when the call has ended, and before this raises Closed.
 
 Callbacks. `user` of every callback is a number, which a table of weak references turns into the object. A callback
 of something that Python has forgotten finds nobody.
@@ -18,12 +21,12 @@ import math
 import os
 import sys
 import threading
-import warnings
 import weakref
 from types import TracebackType
-from typing import Any, Callable, Concatenate, Dict, Generic, Iterable, List, Optional, ParamSpec, Type, TypeVar
+from typing import Any, Callable, Concatenate, Dict, Generic, Iterable, List, Optional, ParamSpec, Tuple, Type, TypeVar
 
 from divvy._cffi import ffi, lib
+from divvy._box import Box, Unique, empty_all, gone
 from divvy.errors import Busy, Closed, InvalidArgument, make_error
 
 NULL = ffi.NULL
@@ -34,14 +37,15 @@ _forks = 0
 _numbers = itertools.count(1)
 _objects: weakref.WeakValueDictionary[int, Handle] = weakref.WeakValueDictionary()
 _closers: Dict[int, Closer] = {}  # of clients that are not closed yet
-_making = threading.RLock()  # while a thing is made and put into its object
 
 
 class _Local(threading.local):
     """The state of one thread."""
 
     def __init__(self) -> None:
-        self.waiting: List[Handle] = []  # the waiting calls that it is in
+        self.calls: List[Handle] = []  # the calls of the library that it is in, with a pointer of each
+        self.waiting: List[Handle] = []  # those of them that wait
+        self.leaving: List[Any] = []  # pairs of a client that was closed inside a call of it, and its pointer
         self.inside: List[Handle] = []  # the callbacks that it is in
         self.raised: Optional[BaseException] = None  # to be raised when the waiting call has returned
         self.stop: Optional[Stop] = None  # of the call that it makes for an event loop
@@ -66,9 +70,8 @@ _local = _Local()
 
 
 def _after_fork() -> None:
-    global _forks, _making
+    global _forks
     _forks += 1
-    _making = threading.RLock()
     _closers.clear()
 
 
@@ -93,12 +96,32 @@ class Destroyer:
             self._forget(pointer, NULL, NULL)
 
 
+class Gate:
+    """What opens once. Unlike those of `threading` a handler of a signal may use it, at any moment of its own use."""
+
+    is_open = False
+
+    def __init__(self) -> None:
+        self._lock = _thread.allocate_lock()
+        self._lock.acquire()
+
+    def open(self) -> None:
+        self.is_open = True
+        self._lock.release()
+
+    def wait(self, timeout: float = -1) -> bool:
+        """Waits until it is open; returns whether it is."""
+        if not self.is_open and self._lock.acquire(timeout=timeout):
+            self._lock.release()
+        return self.is_open
+
+
 class Closer(Destroyer):
     """Ends a client: in a thread of its own where nobody has closed it, as that can wait for callbacks."""
 
     def __init__(self) -> None:
         super().__init__(self._close, self._leave)
-        self.done = threading.Event()
+        self.done = Gate()
 
     def opened(self) -> None:
         """Makes the interpreter's end wait for this client's. Processes of multiprocessing have an end of their own."""
@@ -109,7 +132,7 @@ class Closer(Destroyer):
     def _close(self, pointer: Any) -> None:
         lib.divvy_client_close(pointer)
         _closers.pop(id(self), None)
-        self.done.set()
+        self.done.open()
 
     def _leave(self, pointer: Any, *_: Any) -> None:
         _thread.start_new_thread(self._close, (pointer,))
@@ -118,17 +141,18 @@ class Closer(Destroyer):
 Self = TypeVar("Self", bound="Handle")
 
 
-class Handle:
+class Handle(Unique):
     """One thing of the library, which `close()`, a `with` block or Python's garbage collector ends."""
 
     _type: str  # the name of its C type
     _client: Any = None  # the Client that it is made on; a client is its own
-    _pointer: Any = None
-    _closed = False
+    _box = Box()  # of one whose making has failed
     _destroyer: Destroyer
 
     def __init__(self) -> None:
         self._forks = _forks
+        self._box = Box()
+        self._made = Gate()
         self._number = next(_numbers)
         self._user = ffi.cast("void *", self._number)
         _objects[self._number] = self
@@ -137,20 +161,18 @@ class Handle:
     def _prepare(self) -> None:
         """Makes what else the object has, before the thing itself."""
 
-    def _make(self, function: Any, destroyer: Destroyer, *arguments: Any) -> None:
+    def _make(self, make: Callable[..., int], destroyer: Destroyer, *arguments: Any) -> None:
         """Makes the thing, by a call with an out pointer of its type first. Its callbacks wait until it is here."""
         out = ffi.new(f"{self._type} **")
-        with _making:
-            result = function(out, *arguments)
-            del arguments  # a pointer is among them, see _check()
-            self._check(result)
-            self._destroyer = destroyer
-            self._pointer = ffi.gc(out[0], destroyer)
+        self._check(make(out, *arguments))
+        self._destroyer = destroyer
+        self._box.fill(self, out[0], destroyer)
+        self._made.open()
 
     def _make_on(self, client: Any, function: Any, destroy: Any, forget: Any, *arguments: Any) -> None:
         """Makes the thing on a client."""
         self._client = client
-        self._make(function, Destroyer(destroy, forget), client._use(), *arguments)
+        self._make(lambda out: int(client._ask(function, *arguments, before=(out,))), Destroyer(destroy, forget))
 
     def _forks_match(self) -> bool:
         """Returns whether this is the process that it was made in."""
@@ -158,17 +180,31 @@ class Handle:
 
     def _use(self) -> Any:
         """Returns the pointer. The caller holds on to it for as long as the library uses it."""
-        pointer = self._pointer
+        pointer = self._box.pointer
         if self._forks != _forks:
             raise make_error(lib.DIVVY_EFORK)
         if pointer is None:
-            raise Closed(f"this {type(self).__name__} is closed")
+            raise gone(self)
         return pointer
+
+    def _ask(self, function: Any, *arguments: Any, before: Tuple[Any, ...] = ()) -> Any:
+        """Calls the library with the pointer, and returns what that gives. All calls with a pointer are made here."""
+        calls = _local.calls
+        depth = len(calls)
+        try:
+            calls.append(self)
+            return function(*before, self._use(), *arguments)
+        finally:
+            del calls[depth:]
+            if _local.leaving:
+                _leave()
 
     def _explain(self) -> str:
         """Returns what the library says of this thread's last error."""
-        pointer = self._client._pointer if self._client else None
-        return text(lib.divvy_client_error(NULL if pointer is None else pointer))
+        try:
+            return text(self._client._ask(lib.divvy_client_error) if self._client else lib.divvy_client_error(NULL))
+        except Closed:
+            return text(lib.divvy_client_error(NULL))
 
     def _check(self, result: int) -> int:
         """Raises what a call has returned, if that is an error.
@@ -181,7 +217,7 @@ class Handle:
         return result
 
     def _call(self, function: Any, *arguments: Any) -> int:
-        result = function(self._use(), *arguments)
+        result = int(self._ask(function, *arguments))
         self._client._after_call()
         return self._check(result)
 
@@ -191,22 +227,24 @@ class Handle:
         depth = len(waiting)
         try:
             waiting.append(self)
-            result = int(function(self._use(), *arguments))
+            result = int(self._ask(function, *arguments))
         finally:
             del waiting[depth:]
         raised = _local.raised
         if raised is not None and not waiting:
             _local.raised = None
-            if undo is not None and result == 0:
-                undo(self._use())
+            if undo is not None and result == 0 and not self._box.closed:
+                self._ask(undo)
             raise raised
         return result
 
     def _wait(self, function: Any, *arguments: Any, undo: Any = None) -> int:
         """Makes a call that waits."""
         result = self._drive(function, *arguments, undo=undo)
-        if result < 0 and self._closed:
-            raise Closed(f"this {type(self).__name__} was closed during the call")
+        if result < 0:
+            for closed in (self, self._client):
+                if closed._box.closed:
+                    raise Closed(f"this {type(closed).__name__} was closed during the call")
         self._client._after_call()
         return self._check(result)
 
@@ -229,21 +267,20 @@ class Handle:
         size = 0
         while True:
             buffer = ffi.new("char[]", size + 1)
-            size, had = int(function(self._use(), buffer, size + 1)), size
+            size, had = int(self._ask(function, buffer, size + 1)), size
             if size <= had:
                 return text(buffer) or None
 
     @property
     def closed(self) -> bool:
-        """Whether `close()` was called."""
-        return self._closed
+        """Whether it was closed, or forgotten."""
+        return self._box.closed
 
     def close(self) -> None:
-        """Ends it; a second call does nothing. Calls that wait in other threads end with :class:`Closed`."""
-        if not self._closed:
-            self._closed = True
+        """Ends it; a second call does nothing. Calls that wait end with :class:`Closed`."""
+        if self._box.filled and not self._box.closed:
             self._destroyer.explicit = True
-            self._pointer = None
+            self._box.empty()
 
     def __enter__(self: Self) -> Self:
         self._use()
@@ -269,13 +306,49 @@ def inside_callback(client: Any) -> bool:
     return any(handle._client is client for handle in _local.inside)
 
 
+def inside_call(client: Any) -> bool:
+    """Returns whether this thread is in a call with the client, or with an object on it: in a signal's handler."""
+    return any(handle._client is client for handle in _local.calls)
+
+
+def close_later(client: Any) -> None:
+    """Closes a client when this thread has left its calls with the client."""
+    client._closer.explicit = True
+    _local.leaving.append((client, client._box.empty()))
+
+
+def inside(handle: Handle, function: Callable[[], object]) -> None:
+    """Calls a function in which this thread may have the pointer of a thing."""
+    calls = _local.calls
+    depth = len(calls)
+    try:
+        calls.append(handle)
+        function()
+    finally:
+        del calls[depth:]
+        if _local.leaving:
+            _leave()
+
+
+def _leave() -> None:
+    """Closes the clients whose calls this thread has left."""
+    for client in [client for client, _ in _local.leaving]:
+        if not inside_call(client):
+            inside(client, functools.partial(_let_go, client))
+            client._wait_closed()
+
+
+def _let_go(client: Any) -> None:
+    _local.leaving = [pair for pair in _local.leaving if pair[0] is not client]
+
+
 def find(user: Any) -> Optional[Handle]:
     """Returns the object that a callback is for, or None if it is closed or gone."""
     found = _objects.get(int(ffi.cast("intptr_t", user)))
-    if found is not None and found._pointer is None and not found._closed:
-        with _making:  # by another thread
-            pass
-    return None if found is None or found._closed else found
+    while found is not None and not found._made.wait(0.01):  # another thread makes it
+        if found._client is not None and found._client.closed:
+            return None
+    return None if found is None or found.closed else found
 
 
 def report(kind: Type[BaseException], error: BaseException, traceback: TracebackType) -> None:
@@ -313,7 +386,8 @@ def _interrupted_error(kind: Type[BaseException], error: BaseException, tracebac
 def _interrupted(client: Any, user: Any) -> int:
     """Asked now and then in a thread that waits. Python runs the handlers of signals here, as in all its code."""
     waiting, stop = _local.waiting, _local.stop
-    return int(_local.raised is not None or bool(waiting) and waiting[-1]._closed or stop is not None and stop.wanted)
+    closed = bool(waiting) and (waiting[-1]._box.closed or waiting[-1]._client._box.closed)
+    return int(_local.raised is not None or closed or stop is not None and stop.wanted)
 
 
 ffi.def_extern(name="divvy_py_interrupted", onerror=_interrupted_error)(_interrupted)
@@ -321,7 +395,7 @@ ffi.def_extern(name="divvy_py_interrupted", onerror=_interrupted_error)(_interru
 
 @atexit.register
 def _at_exit() -> None:
-    """Closes all clients, after which no callback enters Python."""
+    """Closes all clients, after which no callback enters Python, and then all that was made on them."""
     for number in list(_objects):
         target = _objects.get(number)
         if target is not None and target._client is target:
@@ -329,6 +403,7 @@ def _at_exit() -> None:
             del target
     for closer in list(_closers.values()):
         closer.done.wait(10)
+    empty_all()
 
 
 def text(characters: Any) -> str:
@@ -398,9 +473,3 @@ class Config:
         for name, value in seconds.items():
             if value is not None:
                 setattr(self.c, name + "_ms", milliseconds(value))
-
-
-def warn_unclosed(client: Any) -> None:
-    """Says that a client was forgotten that nobody closed."""
-    if not sys.is_finalizing():
-        warnings.warn(f"unclosed {client!r}", ResourceWarning, stacklevel=2, source=client)

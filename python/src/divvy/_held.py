@@ -20,12 +20,12 @@ class BaseHeld(Handle):
     @property
     def held(self) -> bool:
         """Whether it is held now, by the session clock. Sends nothing."""
-        return bool(self._function("held")(self._use()))
+        return bool(self._ask(self._function("held")))
 
     @property
     def token(self) -> int:
         """The fencing token of what is held, greater than that of every earlier holder; 0 when it is not held."""
-        return int(self._function("token")(self._use()))
+        return int(self._ask(self._function("token")))
 
     def release(self) -> None:
         """Releases what is held, and waits for nothing."""
@@ -56,7 +56,7 @@ class Held(BaseHeld):
     @property
     def attempt_id(self) -> int:
         """The number of the acquire that waits, or else of the next one, for `cancel()`."""
-        return int(self._function("attempt_id")(self._use()))
+        return int(self._ask(self._function("attempt_id")))
 
     def cancel(self, attempt_id: int = 0) -> None:
         """Ends an acquire with :class:`Canceled`: the one of this number, also before it begins; 0: the one that waits.

@@ -4,6 +4,9 @@ from __future__ import annotations
 import dataclasses
 import enum
 import logging
+import os
+import sys
+import warnings
 from typing import Any, Callable, List, Optional
 
 from divvy._cffi import ffi, lib
@@ -14,11 +17,13 @@ from divvy._core import (
     Maker,
     callback,
     encode,
+    inside,
+    close_later,
+    inside_call,
     inside_callback,
     milliseconds,
     strings,
     text,
-    warn_unclosed,
 )
 from divvy.election import Election
 from divvy.lock import Lock
@@ -80,6 +85,7 @@ class BaseClient(Handle):
                  sasl_host: Optional[str] = None, tokens_checked: bool = False) -> None:
         super().__init__()
         self._on_session, self._on_warning, self._on_log = on_session, on_warning, on_log
+        self._hosts = hosts or os.environ.get("DIVVY_CONNECT") or "127.0.0.1:2181"
         config = Config("client_config")
         config.set(hosts=hosts, manual=int(self._manual), ensemble_tick_ms=ensemble_tick_ms, auth=auth,
                    auth_scheme=None if auth is None else "digest", acl=acl.value,
@@ -111,17 +117,17 @@ class BaseClient(Handle):
     @property
     def state(self) -> SessionState:
         """The state of the session now."""
-        return SessionState.CLOSED if self._closed else SessionState(lib.divvy_client_state(self._use()))
+        return SessionState.CLOSED if self.closed else SessionState(self._ask(lib.divvy_client_state))
 
     @property
     def time_left(self) -> float:
         """For how many seconds the session is certainly alive, whatever the servers do."""
-        return 0.0 if self._closed else float(lib.divvy_client_time_left_ms(self._use()) / 1000)
+        return 0.0 if self.closed else float(self._ask(lib.divvy_client_time_left_ms) / 1000)
 
     @property
     def session_id(self) -> int:
         """The session's id as the servers know it; 0 before the first connection."""
-        return int(lib.divvy_client_session_id(self._use()))
+        return int(self._ask(lib.divvy_client_session_id))
 
     def stats(self) -> dict[str, int]:
         """Returns what the client has done so far: the fields of divvy_stats."""
@@ -145,14 +151,23 @@ class BaseClient(Handle):
 
     def close(self) -> None:
         """Ends the session: deletes what is left of its nodes, waits for a running callback, joins the threads.
-        Calls that wait in other threads end with :class:`Closed`. In a callback of its own it returns at once."""
-        super().close()
+        Calls that wait end with :class:`Closed`. It returns at once in a callback of its own; and in a signal's handler
+        that runs in a call with the client, whose end then waits for the session's."""
+        if inside_call(self):
+            if not self.closed:
+                close_later(self)
+        else:
+            inside(self, super().close)
+            self._wait_closed()
+
+    def _wait_closed(self) -> None:
         if self._forks_match() and not inside_callback(self):
             self._closer.done.wait()
 
     def __del__(self) -> None:
-        if not self._closed and self._pointer is not None and self._forks_match():
-            warn_unclosed(self)
+        if self._box.filled and self._forks_match() and not self._closer.explicit and not sys.is_finalizing():
+            warnings.warn(f"unclosed client of {self._hosts}: call close(), or open it by a `with` statement",
+                          ResourceWarning, source=self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__module__}.{type(self).__name__} {self.state.name if self._forks_match() else 'FORKED'}>"

@@ -55,12 +55,12 @@ class BaseElection(Handle):
     @property
     def leads(self) -> bool:
         """Whether this one leads now, by the session clock. Sends nothing."""
-        return bool(lib.divvy_election_leads(self._use()))
+        return bool(self._ask(lib.divvy_election_leads))
 
     @property
     def token(self) -> int:
         """The fencing token of this one's leadership; 0 when it does not lead."""
-        return int(lib.divvy_election_token(self._use()))
+        return int(self._ask(lib.divvy_election_token))
 
 
 class Election(BaseElection):

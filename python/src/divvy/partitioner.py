@@ -5,6 +5,7 @@ import dataclasses
 import enum
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union, overload
 
+from divvy._box import Box, Unique, gone
 from divvy._cffi import ffi, lib
 from divvy._core import Config, Handle, array, callback, encode, find, milliseconds, report, text
 from divvy.errors import TimedOut, make_error
@@ -44,28 +45,34 @@ class Item(NamedTuple):
     leaving: bool = False
 
 
-class Partition(Sequence[Item]):
+class Partition(Unique, Sequence[Item]):
     """What a member owned at one moment, sorted; immutable."""
 
     def __init__(self, taken: Any) -> None:
         if taken == ffi.NULL:
             raise make_error(lib.DIVVY_ENOMEM)
-        self._taken = ffi.gc(taken, lib.divvy_partition_unref)
+        self._box = Box()
+        self._box.fill(self, taken, lib.divvy_partition_unref)
         self._items: Optional[Tuple[Item, ...]] = None  # read when somebody asks
 
     @property
     def generation(self) -> int:
         """A number that grows with every change of what is owned."""
-        return int(lib.divvy_partition_generation(self._taken))
+        return int(lib.divvy_partition_generation(self._taken()))
 
     @property
     def short(self) -> bool:
         """Whether the share does not fit the session's limits, so that items of it stay unowned."""
-        return bool(lib.divvy_partition_short(self._taken))
+        return bool(lib.divvy_partition_short(self._taken()))
+
+    def _taken(self) -> Any:
+        if self._box.pointer is None:
+            raise gone(self)
+        return self._box.pointer
 
     def _all(self) -> Tuple[Item, ...]:
         if self._items is None:
-            taken = self._taken
+            taken = self._taken()
             self._items = tuple(
                 Item(text(lib.divvy_partition_item(taken, i)), lib.divvy_partition_token(taken, i),
                      bool(lib.divvy_partition_revoked(taken, i)), bool(lib.divvy_partition_leaving(taken, i)))
@@ -82,7 +89,7 @@ class Partition(Sequence[Item]):
         return self._all()[index]
 
     def __len__(self) -> int:
-        return int(lib.divvy_partition_count(self._taken))
+        return int(lib.divvy_partition_count(self._taken()))
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self._all())
@@ -174,22 +181,22 @@ class BasePartitioner(Handle):
     @property
     def state(self) -> PartitionState:
         """The state now. A caller that sees RELEASE here has been told of it, and may release it."""
-        return PartitionState(lib.divvy_partitioner_state(self._use()))
+        return PartitionState(self._ask(lib.divvy_partitioner_state))
 
     @property
     def state_id(self) -> int:
         """A number that grows with each entry into a state."""
-        return int(lib.divvy_partitioner_state_id(self._use()))
+        return int(self._ask(lib.divvy_partitioner_state_id))
 
     @property
     def identifier(self) -> str:
         """The name of this member."""
-        return text(lib.divvy_partitioner_identifier(self._use()))
+        return text(self._ask(lib.divvy_partitioner_identifier))
 
     @property
     def joined(self) -> bool:
         """Whether our own node is in the pool's party now, as far as this process knows."""
-        return bool(lib.divvy_partitioner_joined(self._use()))
+        return bool(self._ask(lib.divvy_partitioner_joined))
 
     @property
     def node(self) -> Optional[str]:
@@ -199,22 +206,22 @@ class BasePartitioner(Handle):
     @property
     def replaced(self) -> bool:
         """Whether a newer live member has the identifier of this static one."""
-        return bool(lib.divvy_partitioner_is_replaced(self._use()))
+        return bool(self._ask(lib.divvy_partitioner_is_replaced))
 
     @property
     def failure(self) -> Optional[Exception]:
         """Why it is in FAILURE, as an exception that was not raised; None in all other states."""
         message = ffi.new("char[]", 512)
-        code = lib.divvy_partitioner_failure(self._use(), message, 512)
+        code = self._ask(lib.divvy_partitioner_failure, message, 512)
         return make_error(code, text(message)) if code else None
 
     def partition(self) -> Partition:
         """Returns a snapshot of what is owned now."""
-        return Partition(lib.divvy_partitioner_partition(self._use()))
+        return Partition(self._ask(lib.divvy_partitioner_partition))
 
     def to_prepare(self) -> Partition:
         """Returns a snapshot of the items to prepare for now; they are not ours yet."""
-        return Partition(lib.divvy_partitioner_to_prepare(self._use()))
+        return Partition(self._ask(lib.divvy_partitioner_to_prepare))
 
     def look(self) -> View:
         """Returns number, state and snapshot, read in this order: so no change is missed that comes after them."""
@@ -228,8 +235,8 @@ class BasePartitioner(Handle):
         """
         name = encode(item)
         if token is None:
-            return bool(lib.divvy_partitioner_owns(self._use(), name))
-        return bool(lib.divvy_partitioner_owns_token(self._use(), name, token))
+            return bool(self._ask(lib.divvy_partitioner_owns, name))
+        return bool(self._ask(lib.divvy_partitioner_owns_token, name, token))
 
     def release_set(self, state_id: Optional[int] = None) -> None:
         """Says that work has ended on all items that are revoked or were lost: in the RELEASE of this number."""

@@ -22,7 +22,7 @@ class BaseParty(Handle):
     @property
     def joined(self) -> bool:
         """Whether our own node is in the party now, as far as this process knows."""
-        return bool(lib.divvy_party_joined(self._use()))
+        return bool(self._ask(lib.divvy_party_joined))
 
     @property
     def node(self) -> Optional[str]:

@@ -67,12 +67,12 @@ class BaseRegistry(Handle):
 
     def is_ours(self, entry: Mapping[str, Any]) -> bool:
         """Returns whether an entry is this registry's own, by host, pid and nonce."""
-        return bool(lib.divvy_registry_is_ours(self._use(), tree(entry)))
+        return bool(self._ask(lib.divvy_registry_is_ours, tree(entry)))
 
     @property
     def malformed(self) -> int:
         """How many entries were met that are none."""
-        return int(lib.divvy_registry_malformed(self._use()))
+        return int(self._ask(lib.divvy_registry_malformed))
 
 
 class Registry(BaseRegistry):
@@ -122,8 +122,8 @@ class _Watch(Handle):
 
     def __init__(self, registry: BaseRegistry, on_change: Callable[[Any, ServiceChange], object]) -> None:
         super().__init__()
-        self._client, self._pointer = registry._client, self._user
-        self.registry, self.on_change = registry, on_change
+        self._client, self.registry, self.on_change = registry._client, registry, on_change
+        self._made.open()
 
 
 def tree(value: Mapping[str, Any]) -> Any:
@@ -165,6 +165,6 @@ def load(registry: BaseRegistry, _pointer: Any, role: Any, id: Any, last: float)
 
 @callback
 def change(watch: _Watch, _pointer: Any, kind: int, before: Any, after: Any) -> None:
-    if not watch.registry._closed:
+    if not watch.registry.closed:
         told = ServiceChange(ChangeKind(kind), value_of(before), value_of(after))
         watch._client._dispatch(watch.on_change, watch.registry, told)

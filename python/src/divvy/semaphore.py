@@ -51,13 +51,12 @@ class BaseSemaphore(BaseHeld):
     @property
     def slot(self) -> int:
         """The number of the slot that is held, the lowest where several are; -1 when none is."""
-        return int(lib.divvy_semaphore_slot(self._use()))
+        return int(self._ask(lib.divvy_semaphore_slot))
 
     @property
     def slots(self) -> List[int]:
         """The numbers of all slots that are held."""
-        pointer = self._use()
-        found = [int(lib.divvy_semaphore_slot_at(pointer, i)) for i in range(self._count)]
+        found = [int(self._ask(lib.divvy_semaphore_slot_at, i)) for i in range(self._count)]
         return [slot for slot in found if slot >= 0]
 
 

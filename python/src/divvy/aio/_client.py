@@ -23,7 +23,8 @@ class Answer(Handle):
 
     def __init__(self, client: AsyncClient) -> None:
         super().__init__()
-        self._client, self._pointer = client, self._user
+        self._client = client
+        self._made.open()
         self.future: asyncio.Future[Tuple[int, str, Any]] = client._loop.create_future()
         client._answers.add(self)
 
@@ -36,9 +37,9 @@ class Answer(Handle):
         if not self.future.done():
             self.future.set_result((result, message, value))
 
-    def begin(self, function: Any, *arguments: Any) -> None:
-        """Makes the call."""
-        result = function(*arguments, self._user)
+    def begin(self, handle: Handle, function: Any, *arguments: Any) -> None:
+        """Makes the call with a thing on the client."""
+        result = handle._ask(function, *arguments, self._user)
         self._client._after_call()
         if result < 0:
             self._client._answers.discard(self)
@@ -95,7 +96,7 @@ class AsyncClient(BaseClient, Waits):
         self._fd = -1
 
     def _opened(self) -> None:
-        self._fd = int(lib.divvy_client_fd(self._use()))
+        self._fd = int(self._ask(lib.divvy_client_fd))
         self._loop.add_reader(self._fd, self._turn)
         self._turn()
 
@@ -104,7 +105,7 @@ class AsyncClient(BaseClient, Waits):
             self._loop.call_soon_threadsafe(function, *arguments)
 
     def _turn(self) -> None:
-        if self._closed or self._paused:
+        if self.closed or self._paused:
             return
         result = self._drive(lib.divvy_client_process, 0)
         if result == lib.DIVVY_ESTATE:  # a thread whose task was canceled is on its way out
@@ -115,11 +116,11 @@ class AsyncClient(BaseClient, Waits):
             self._after_call()
 
     def _after_call(self) -> None:
-        if self._fd < 0 or self._paused or self._closed:
+        if self._fd < 0 or self._paused or self.closed:
             return
         if self._timer:
             self._timer.cancel()
-        left_ms = lib.divvy_client_next_deadline(self._use())
+        left_ms = self._ask(lib.divvy_client_next_deadline)
         self._timer = self._loop.call_later(left_ms / 1000, self._turn) if left_ms >= 0 else None
 
     def _pause(self) -> None:
@@ -128,7 +129,7 @@ class AsyncClient(BaseClient, Waits):
 
     def _resume(self) -> None:
         self._paused -= 1
-        if not self._paused and not self._closed and not self._loop.is_closed():
+        if not self._paused and not self.closed and not self._loop.is_closed():
             self._loop.add_reader(self._fd, self._turn)
             self._turn()
 
@@ -144,7 +145,7 @@ class AsyncClient(BaseClient, Waits):
 
     async def aclose(self) -> None:
         """Ends the session: deletes what is left of its nodes."""
-        if not self._closed:
+        if not self.closed:
             self._loop.remove_reader(self._fd)
             if self._timer:
                 self._timer.cancel()

@@ -24,9 +24,9 @@ class Held(BaseHeld, Waits):
 
     async def acquire(self, timeout: Optional[float] = None) -> None:
         """Acquires it. When the task is canceled, the acquire is, too."""
-        answer, attempt_id = Answer(self._client), self._function("attempt_id")(self._use())
+        attempt_id, answer = self._ask(self._function("attempt_id")), Answer(self._client)
         done = getattr(lib, self._type.replace("divvy_", "divvy_py_") + "_done")
-        answer.begin(self._function("acquire_async"), self._use(), milliseconds(timeout), done)
+        answer.begin(self, self._function("acquire_async"), milliseconds(timeout), done)
         await answer.get(lambda: self._call(self._function("cancel"), attempt_id), self._give_back)
 
     async def wait_gone(self, timeout: Optional[float] = None) -> None:
@@ -163,7 +163,7 @@ class Registry(BaseRegistry, Waits):
     async def heartbeat(self, status: Mapping[str, Any], timeout: Optional[float] = None) -> Entry:
         """Announces a service, or says that it is still there; returns the entry as it stands in ZooKeeper."""
         answer = Answer(self._client)
-        answer.begin(lib.divvy_registry_heartbeat_async, self._use(), tree(status), milliseconds(timeout),
+        answer.begin(self, lib.divvy_registry_heartbeat_async, tree(status), milliseconds(timeout),
                      lib.divvy_py_heartbeat_done)
         entry: Entry = await answer.get(lambda: None, lambda: None)
         return entry
@@ -176,7 +176,7 @@ class Registry(BaseRegistry, Waits):
             while True:
                 yield await queue.get()
         finally:
-            if not self._closed:
+            if not self.closed:
                 self.unwatch(role)
 
     async def unregister(self, role: Optional[str], id: str, timeout: Optional[float] = None) -> None:

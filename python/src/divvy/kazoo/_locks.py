@@ -8,10 +8,11 @@ from typing import Any, Callable, List, Optional, Sequence
 from kazoo import exceptions
 
 import divvy
+from divvy._box import Unique
 from divvy.kazoo._session import as_kazoo, session_of
 
 
-class _Contender:
+class _Contender(Unique):
     """What locks and semaphores share: an object of divvy's, made again when the client is another."""
 
     def __init__(self, client: Any, path: str, identifier: Optional[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
 
 import divvy
+from divvy._box import Unique
 from divvy.kazoo._session import as_kazoo, session_of
 
 FINISH_S = 10.0  # what is not gone by then goes by itself
@@ -18,7 +19,7 @@ class PartitionState:
     FAILURE = "FAILURE"
 
 
-class SetPartitioner:
+class SetPartitioner(Unique):
     """kazoo's SetPartitioner on divvy, in kazoo's own mode: at a change all items are released.
 
     Members of kazoo's and of divvy's may be in one pool. `max_reaction_time` has no meaning: no lock is polled.
@@ -105,7 +106,7 @@ class SetPartitioner:
             pass
 
 
-class Party:
+class Party(Unique):
     """kazoo's Party on divvy."""
 
     _shallow = False

@@ -16,10 +16,11 @@ from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE
 
 import divvy
 
+END_S = 3.0  # for which the stop of a KazooClient waits for the end of ours
 RETRY_S = 0.05  # between looks at whether a KazooClient has connected again
 
 _sessions: weakref.WeakKeyDictionary[Any, _Session] = weakref.WeakKeyDictionary()
-_guard = threading.Lock()
+_guard = threading.RLock()  # the handlers of signals may come here, too
 
 
 class _Session:
@@ -29,7 +30,7 @@ class _Session:
         if not isinstance(kazoo_client.handler, SequentialThreadingHandler):
             raise divvy.Unsupported("divvy.kazoo needs kazoo's threading handler: its waits would block an event loop")
         self._kazoo = weakref.ref(kazoo_client)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._client: Optional[divvy.Client] = None
         self._kept: Set[Any] = set()
         kazoo_client.add_listener(self._listen)
@@ -41,10 +42,12 @@ class _Session:
             kazoo_client = self._kazoo()
             if client is None:
                 return
+            # In a thread of its own, as the connection's, which is here, may have a new session to open. And where the
+            # handler of a signal stops a KazooClient, in a call with ours, ours cannot end before that call has.
+            ending = threading.Thread(target=_end, args=(client, kept), daemon=True)
+            ending.start()
             if kazoo_client is None or kazoo_client.client_state == "CLOSED":  # stopped: all of ours is gone behind it
-                _end(client, kept)
-            else:  # the connection's thread, which is here, has a new session to open
-                threading.Thread(target=_end, args=(client, kept), daemon=True).start()
+                ending.join(END_S)
 
     def get(self, deadline: Optional[float] = None, canceled: Callable[[], bool] = lambda: False) -> divvy.Client:
         """Returns the client. Waits while the KazooClient has lost its session and has no other yet."""
