@@ -75,7 +75,8 @@ enum divvy_warning {
     DIVVY_WARN_WEIGHT, /**< on joining: the plan's weight of this static member counts, and not the configured one */
     DIVVY_WARN_LATE,   /**< manual mode: divvy_client_process() came late, while the session runs out */
     DIVVY_WARN_ROUND,  /**< max_moves: a round may end before the handovers in it; set round_timeout_ms to more */
-    DIVVY_WARN_TLS     /**< TLS: a server is not used, for its certificate, or as it does not speak TLS; says why */
+    DIVVY_WARN_TLS,    /**< TLS: a server is not used, for its certificate, or as it does not speak TLS; says why */
+    DIVVY_WARN_TOKENS  /**< tokens have fallen: the servers' data were wiped or restored; see docs/fencing.md */
 };
 
 /**

@@ -161,6 +161,8 @@ struct divvy_client {
     dv_barrier_wait *barrier_waits, *barrier_under_way;
     bool room_wanted, room_given; /* a reservation was refused; something was given back since */
     dv_budget ephemerals, watched;
+    int64_t newest_czxid; /* C9: the largest of our nodes, since they fell last; 0: none was made */
+    unsigned czxid_falls;
     uint64_t lasting_count; /* of the ephemeral nodes: those that a loss leaves where they are */
     uint64_t ephemeral_count, session_events, event_count;
     dv_client_figures figures;

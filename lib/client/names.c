@@ -78,6 +78,7 @@ const char *divvy_warning_name(int code) {
         NAME(DIVVY_WARN_, LATE);
         NAME(DIVVY_WARN_, ROUND);
         NAME(DIVVY_WARN_, TLS);
+        NAME(DIVVY_WARN_, TOKENS);
     }
     return registry_warning_name(code);
 }

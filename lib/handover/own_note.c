@@ -41,7 +41,7 @@ static void tell_settled(dv_own_note *o, int64_t now) {
 /* ---- making it ---- */
 
 static void become_note(dv_own_note *o, int64_t now) {
-    if (dv_node_made(&o->node)) tell_settled(o, now);
+    if (dv_node_made(&o->node, 0)) tell_settled(o, now);
 }
 
 static void fail(dv_own_note *o, int error, int64_t now) {

@@ -196,7 +196,7 @@ static void on_made(dv_node *node, int64_t czxid, int64_t now) {
     dv_contender *c = of_node(node);
     bool understood = dv_sequence_parse(node->made, c->kind->marker, &c->sequence);
     c->token = czxid;
-    if (!dv_node_made(node)) return;
+    if (!dv_node_made(node, czxid)) return;
     if (understood && c->sequence >= 0 && c->sequence < SEQUENCE_MAX) take_place(c, now);
     else dv_node_fail(node, DIVVY_EEXHAUSTED, now); /* N6: close to the end of the numbers they no longer grow. */
 }

@@ -92,7 +92,7 @@ static void on_audit(dv_timer *timer, int64_t now) {
 }
 
 void dv_lease_hold(dv_lease *l, int64_t now) {
-    if (!dv_node_made(&l->node)) return;
+    if (!dv_node_made(&l->node, l->token)) return;
     dv_node_unwatch(&l->node);
     set_audit(l, now);
     l->events->admitted(l->owner, l, now);

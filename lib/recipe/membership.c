@@ -29,8 +29,8 @@ static dv_membership *of_node(dv_node *node) {
 
 /* ---- making it ---- */
 
-static void become_member(dv_membership *m, int64_t now) {
-    if (!dv_node_made(&m->node)) return;
+static void become_member(dv_membership *m, int64_t czxid, int64_t now) {
+    if (!dv_node_made(&m->node, czxid)) return;
     keep_watch(m);
     m->events->joined(m->owner, now);
 }
@@ -39,7 +39,7 @@ static void on_created(void *context, const dv_reply *reply, int64_t now) {
     dv_membership *m = context;
     dv_node *n = &m->node;
     if (!dv_node_replied(n, reply->error, now)) return;
-    if (reply->error == 0) become_member(m, now);
+    if (reply->error == 0) become_member(m, reply->stat->czxid, now);
     else if (dv_outcome_unknown(reply->error)) dv_node_resolve(n);
     else if (reply->error != DIVVY_ENOENT) dv_node_fail(n, reply->error, now);
     else if (dv_node_unmade(n, now)) start(m); /* The directory went in between. */
@@ -92,8 +92,7 @@ static void start(dv_membership *m) {
 }
 
 static void on_found(dv_node *node, int64_t czxid, int64_t now) {
-    (void)czxid;
-    become_member(of_node(node), now);
+    become_member(of_node(node), czxid, now);
 }
 
 static void on_not_found(dv_node *node, int64_t now) {

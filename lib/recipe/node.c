@@ -30,6 +30,10 @@ void dv_node_enter(dv_node *n, dv_node_stage to) {
     (void)from;
     n->stage = to;
     if (to == DV_NODE_UNMADE) n->stands = false;
+    if (to == DV_NODE_CREATING) {
+        n->known_czxid = n->client->newest_czxid;
+        n->known_falls = n->client->czxid_falls;
+    }
     dv_own_node_remove(n->client, &n->own);
     n->own.path = dv_node_path(n);
     if (to == DV_NODE_THERE && !n->written) dv_own_node_add(n->client, &n->own);
@@ -183,8 +187,25 @@ bool dv_node_take_path(dv_node *n, const char *path) {
     return n->made;
 }
 
-bool dv_node_made(dv_node *n) {
+/* C9. What was asked for before the last fall says nothing more. */
+static void note_czxid(dv_node *n, int64_t czxid) {
+    divvy_client *client = n->client;
+    if (czxid == 0 || n->known_falls != client->czxid_falls) return;
+    bool fell = czxid <= n->known_czxid;
+    if (fell || czxid > client->newest_czxid) client->newest_czxid = czxid;
+    if (!fell) return;
+    client->czxid_falls++;
+    dv_client_warn(
+        client, DIVVY_WARN_TOKENS,
+        "tokens have fallen: %.200s is of the transaction %lld, and this client has seen %lld before. The "
+        "servers' data were wiped or restored. A store that checks tokens now refuses all workers: stop them "
+        "all, raise the era, start them again (docs/fencing.md, \"When the ensemble begins from scratch\")",
+        dv_node_path(n), (long long)czxid, (long long)n->known_czxid);
+}
+
+bool dv_node_made(dv_node *n, int64_t czxid) {
     assert(!n->sequential || n->made);
+    note_czxid(n, czxid);
     n->stands = true;
     if (!n->leave_wanted) {
         dv_node_enter(n, DV_NODE_THERE);

@@ -49,12 +49,14 @@ struct dv_node {
 
     dv_node_stage stage;
     bool leave_wanted;
-    bool stands;        /* it was made, and its delete was not answered yet */
-    unsigned under_way; /* replies, barriers and events that will still come */
-    unsigned others;    /* parts of the owner that end before the node does */
-    bool taken_away;    /* a request of the owner's own is to delete it, and has not ended */
-    char *wish;         /* the path that the last create asks for */
-    char *made;         /* the path that the server made of it, if it adds a number */
+    bool stands;         /* it was made, and its delete was not answered yet */
+    unsigned under_way;  /* replies, barriers and events that will still come */
+    unsigned others;     /* parts of the owner that end before the node does */
+    bool taken_away;     /* a request of the owner's own is to delete it, and has not ended */
+    int64_t known_czxid; /* the client's newest when the last create was asked for, after so many falls (C9) */
+    unsigned known_falls;
+    char *wish; /* the path that the last create asks for */
+    char *made; /* the path that the server made of it, if it adds a number */
     dv_watch watch;
     size_t cost, watch_cost; /* reserved in the budgets */
 
@@ -91,8 +93,9 @@ void dv_node_other_ended(dv_node *node, int64_t now);
 int dv_node_name(dv_node *node);
 /* Takes the path that the server made. Returns false when an allocation fails. */
 bool dv_node_take_path(dv_node *node, const char *path);
-/* Notes that it stands. Returns whether it is there for its owner; else it is wanted no longer, and deleted. */
-bool dv_node_made(dv_node *node);
+/* Notes that it stands, and its czxid (0: not known). Returns whether it is there for its owner; else it is wanted no
+ * longer, and deleted. */
+bool dv_node_made(dv_node *node, int64_t czxid);
 /* Notes that it certainly does not stand. Returns whether it is wanted still, unmade; else it may be gone. */
 bool dv_node_unmade(dv_node *node, int64_t now);
 /* R1: finds out whether a create whose reply was lost was carried out. found() or not_found() follows. */

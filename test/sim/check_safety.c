@@ -341,6 +341,12 @@ static void look_at_settling(sim_member *m) {
                     (long long)(w->now_ms - m->unserved_since), (long long)m->settle_max_ms);
 }
 
+/* S21: the ensemble keeps its data. */
+static void check_falls(const sim_member *m) {
+    if (m->client->czxid_falls == 0) return;
+    sim_violate(m->world, "S21", "%s says that tokens have fallen, and no data were lost", m->name);
+}
+
 void sim_check_step(sim_world *w) {
     bool calm = w->script->profile == SIM_CHURN && !w->script->kazoo;
     sim_handovers_note_faults(w);
@@ -348,6 +354,7 @@ void sim_check_step(sim_world *w) {
         sim_member *m = &w->members[i];
         if (m->phase == SIM_ABSENT) continue;
         bool afresh = look_at_clock(m);
+        check_falls(m);
         sim_claims_check_step(w, m, afresh);
         sim_services_check_step(m);
         sim_kazoo_check_step(m);

@@ -57,6 +57,7 @@ static const struct {
     [DV_MUTANT_stale_gained] = {6, 1.6, SIM_OF_POOLS},
     [DV_MUTANT_kept_outside_target] = {5, 0.1, SIM_OF_POOLS},
     [DV_MUTANT_release_forgets] = {2, 0.1, SIM_OF_POOLS},
+    [DV_MUTANT_fall_by_answer] = {2, 0.1, SIM_OF_POOLS},
     [DV_MUTANT_create_repeated] = {2, 0.1, SIM_OF_POOLS},
     [DV_MUTANT_allocating_keeps_places] = {37, 0.5, SIM_OF_POOLS},
     [DV_MUTANT_settle_without_bound] = {104, 0.1, SIM_OF_POOLS},

@@ -26,7 +26,7 @@ static const struct {
     {session_name, DIVVY_CONNECTING, DIVVY_CLOSED, "CONNECTING", "CLOSED"},
     {partition_name, DIVVY_ALLOCATING, DIVVY_FAILURE, "ALLOCATING", "FAILURE"},
     {divvy_reason_name, DIVVY_REASON_MEMBERS, DIVVY_REASON_DRAIN, "MEMBERS", "DRAIN"},
-    {divvy_warning_name, DIVVY_WARN_ITEMS_DIFFER, DIVVY_WARN_WEIGHT, "ITEMS_DIFFER", "WEIGHT"},
+    {divvy_warning_name, DIVVY_WARN_ITEMS_DIFFER, DIVVY_WARN_TOKENS, "ITEMS_DIFFER", "TOKENS"},
     {divvy_warning_name, DIVVY_WARN_ENTRY, DIVVY_WARN_PRESERVED, "ENTRY", "PRESERVED"},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
