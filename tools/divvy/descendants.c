@@ -1,40 +1,75 @@
-/* The processes that come from this one. SPDX-License-Identifier: Apache-2.0 */
+/* The processes that come from this one. SPDX-License-Identifier: Apache-2.0
+ *
+ * /proc shows one process after the other, not all at one moment: one that starts another and exits may be gone before
+ * we read it, when we are past the other's number. A look that finds nobody is no proof that nobody lives.
+ *
+ * dv_descendants_are_gone() relies on this: as long as one of our session lives, one of them is a child of this
+ * process, a subreaper. A look that begins then shows that child alive, or dead if it died: nobody reaps our children
+ * while we look. So a look that shows none alive, and no more dead than the look before it, proves that none lived
+ * when it began. None can come later, since a child has its parent's session, and nobody enters a session.
+ *
+ * The exception is the child of a daemon, which may reap it between two looks. To hide another process from us, such a
+ * child would have to start one and die just then, and be started itself during the first look. */
 #include "descendants.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+enum { LOOKS_MAX = 10, RETRIES_MAX = 100 };
+
+/* ---- one process ---- */
+
 /* /proc/PID/stat: the fields behind the name, which is in parentheses and may itself have such. */
-static bool parse(const char *text, dv_process *out) {
+static bool parse(const char *text, dv_process *out, int *threads) {
     const char *name_end = strrchr(text, ')');
     char state = 0;
     if (!name_end) return false;
-    int read = sscanf(name_end + 1, " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-                      &state, &out->parent, &out->group, &out->session, &out->started);
-    out->dead = state == 'Z' || state == 'X';
-    return read == 5;
+    int read = sscanf(name_end + 1, " %c %d %d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d %*d %llu",
+                      &state, &out->parent, &out->group, &out->session, threads, &out->started);
+    /* Its first thread may have ended, or makes room for another one that calls execve(2), while the others run. */
+    out->dead = (state == 'Z' || state == 'X') && *threads <= 1;
+    return read == 6;
 }
 
-/* False when there is no such process. */
-static bool look_at(pid_t pid, dv_process *out) {
-    char path[64], text[1024];
+/* Returns the bytes of the text; 0 when there is no such process, or none that we may see; -1 with errno set. */
+static ssize_t read_stat(pid_t pid, char *text, size_t room) {
+    char path[64];
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    ssize_t bytes = read(fd, text, sizeof text - 1);
-    close(fd);
-    if (bytes <= 0) return false;
-    text[bytes] = '\0';
-    out->pid = pid;
-    return parse(text, out);
+    ssize_t bytes = fd < 0 ? -1 : read(fd, text, room - 1);
+    int error = errno;
+    if (fd >= 0) close(fd);
+    if (bytes < 0 && (error == ENOENT || error == ESRCH || error == EACCES || error == EPERM)) return 0;
+    text[bytes < 0 ? 0 : bytes] = '\0';
+    errno = error;
+    return bytes;
 }
+
+/* Returns 1; 0 when there is no such process, or none that we may see; -1 with errno set. */
+static int look_at(pid_t pid, dv_process *out) {
+    char text[1024];
+    for (int i = 0; i < RETRIES_MAX; i++) {
+        int threads = 0;
+        ssize_t bytes = read_stat(pid, text, sizeof text);
+        if (bytes <= 0) return (int)bytes;
+        out->pid = pid;
+        if (!parse(text, out, &threads)) break;
+        /* A process without threads was reaped while we read, or has a new first thread. */
+        if (threads > 0) return 1;
+    }
+    errno = EPROTO;
+    return -1;
+}
+
+/* ---- all of them ---- */
 
 static int add(dv_processes *list, const dv_process *process) {
     if ((list->count & (list->count - 1)) == 0) {
@@ -46,23 +81,47 @@ static int add(dv_processes *list, const dv_process *process) {
     return 0;
 }
 
-static int read_all(dv_processes *list) {
-    DIR *folder = opendir("/proc");
-    if (!folder) return -1;
-    int error = 0;
-    for (struct dirent *entry; error == 0 && (entry = readdir(folder));) {
+/* The numbers in the /proc of another namespace are not ours. */
+static bool has_our_numbers(void) {
+    char text[16] = "";
+    if (readlink("/proc/self", text, sizeof text - 1) < 0) return false;
+    if (atoi(text) == getpid()) return true;
+    errno = ENOENT;
+    return false;
+}
+
+static int read_folder(DIR *folder, dv_processes *list) {
+    for (;;) {
         dv_process process;
+        errno = 0;
+        struct dirent *entry = readdir(folder);
+        if (!entry) return errno ? -1 : 0;
         if (!isdigit((unsigned char)entry->d_name[0])) continue;
-        if (look_at((pid_t)atoi(entry->d_name), &process)) error = add(list, &process);
+        int found = look_at((pid_t)atoi(entry->d_name), &process);
+        if (found < 0 || (found > 0 && add(list, &process) != 0)) return -1;
     }
+}
+
+static int read_all(dv_processes *list) {
+    DIR *folder = has_our_numbers() ? opendir("/proc") : NULL;
+    if (!folder) return -1;
+    int outcome = read_folder(folder, list), error = errno;
     closedir(folder);
-    return error;
+    errno = error;
+    return outcome;
+}
+
+static bool is_spared(const dv_descent *which, pid_t pid) {
+    for (size_t i = 0; i < which->spared_count; i++) {
+        if (which->spared[i] == pid) return true;
+    }
+    return false;
 }
 
 /* Moves the children of `parent` that are at `from` or later to `from` on; returns where the rest begins. */
-static size_t gather(dv_processes *list, pid_t parent, size_t from) {
+static size_t gather(dv_processes *list, const dv_descent *which, pid_t parent, size_t from) {
     for (size_t i = from; i < list->count; i++) {
-        if (list->all[i].parent != parent) continue;
+        if (list->all[i].parent != parent || is_spared(which, list->all[i].pid)) continue;
         dv_process child = list->all[i];
         list->all[i] = list->all[from];
         list->all[from++] = child;
@@ -70,17 +129,61 @@ static size_t gather(dv_processes *list, pid_t parent, size_t from) {
     return from;
 }
 
-int dv_descendants_find(dv_processes *out) {
-    *out = (dv_processes){NULL, 0};
-    if (read_all(out) != 0) {
-        free(out->all);
-        *out = (dv_processes){NULL, 0};
+/* Keeps the living, and counts the dead. */
+static size_t keep_living(dv_processes *list, const dv_descent *which) {
+    size_t living = 0, dead = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (which->session && list->all[i].session != which->session) continue;
+        if (list->all[i].dead) dead++;
+        else list->all[living++] = list->all[i];
+    }
+    list->count = living;
+    return dead;
+}
+
+/* Returns 0, or -1 with errno set. */
+static int look(dv_processes *living, size_t *dead, const dv_descent *which) {
+    *living = (dv_processes){NULL, 0};
+    if (read_all(living) != 0) {
+        int error = errno;
+        free(living->all);
+        *living = (dv_processes){NULL, 0};
+        errno = error;
         return -1;
     }
-    size_t found = gather(out, getpid(), 0);
-    for (size_t i = 0; i < found; i++) found = gather(out, out->all[i].pid, found);
-    out->count = found;
+    size_t found = gather(living, which, getpid(), 0);
+    for (size_t i = 0; i < found; i++) found = gather(living, which, living->all[i].pid, found);
+    living->count = found;
+    *dead = keep_living(living, which);
     return 0;
+}
+
+/* ---- what others ask for ---- */
+
+int dv_descendants_find(dv_processes *out, const dv_descent *which) {
+    size_t dead;
+    return look(out, &dead, which);
+}
+
+void dv_descendants_signal(const dv_descent *which, int number) {
+    dv_processes list;
+    if (dv_descendants_find(&list, which) != 0) return;
+    for (size_t i = 0; i < list.count; i++) dv_process_signal(&list.all[i], number);
+    free(list.all);
+}
+
+bool dv_descendants_are_gone(const dv_descent *which) {
+    size_t dead_before = SIZE_MAX;
+    for (int i = 0; i < LOOKS_MAX; i++) {
+        dv_processes living;
+        size_t dead;
+        if (look(&living, &dead, which) != 0) return false;
+        free(living.all);
+        if (living.count > 0) return false;
+        if (dead == dead_before) return true;
+        dead_before = dead;
+    }
+    return false;
 }
 
 void dv_process_signal(const dv_process *process, int number) {
@@ -88,7 +191,7 @@ void dv_process_signal(const dv_process *process, int number) {
     if (fd < 0) return;
     /* The descriptor holds the process that has the number now. Is that still the one that was found? */
     dv_process now;
-    if (look_at(process->pid, &now) && now.started == process->started)
+    if (look_at(process->pid, &now) > 0 && now.started == process->started)
         syscall(SYS_pidfd_send_signal, fd, number, NULL, 0);
     close(fd);
 }

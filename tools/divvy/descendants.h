@@ -1,4 +1,6 @@
-/* The processes that come from this one. SPDX-License-Identifier: Apache-2.0 */
+/* The processes that come from this one. SPDX-License-Identifier: Apache-2.0
+ *
+ * This process must be a subreaper, and leave its dead children unreaped while a function here runs. */
 #ifndef DV_DESCENDANTS_H
 #define DV_DESCENDANTS_H
 
@@ -17,8 +19,23 @@ typedef struct {
     size_t count;
 } dv_processes;
 
-/* This process's descendants, by the parents that /proc knows. Returns 0, or -1 with errno set. */
-int dv_descendants_find(dv_processes *out);
+/* Some of the descendants. */
+typedef struct {
+    pid_t session;       /* those of this session; 0: of any */
+    const pid_t *spared; /* not these processes, nor those that come from them */
+    size_t spared_count;
+} dv_descent;
+
+/* Finds the living. A process that starts another one and exits may hide that from us.
+ * Returns 0, or -1 with errno set. */
+int dv_descendants_find(dv_processes *out, const dv_descent *which);
+
+/* Sends a signal to all that dv_descendants_find() finds. */
+void dv_descendants_signal(const dv_descent *which, int number);
+
+/* Returns true only if none lives. Such an answer stays true where `session` is ours, and where it is 0. Returns false
+ * also when we could not look, or too many of them die just now: ask again then. */
+bool dv_descendants_are_gone(const dv_descent *which);
 
 /* Sends it a signal, unless its number belongs to another process by now. */
 void dv_process_signal(const dv_process *process, int number);

@@ -139,18 +139,10 @@ int dv_guardian_fd(const dv_guardian *guardian) {
 
 /* Rule G6. Kills what is left after the guardian itself was killed. Of one of several the forker sees to the rest. */
 static void kill_what_is_left(const dv_guardian *guardian) {
+    static const dv_descent everything = {.session = 0};
     if (guardian->command > 0) kill(-guardian->command, SIGKILL);
-    for (int sweep = 0; guardian->only && sweep < DIED_SWEEPS; sweep++) {
-        dv_processes left;
-        size_t alive = 0;
-        if (dv_descendants_find(&left) != 0) return;
-        for (size_t i = 0; i < left.count; i++) {
-            if (left.all[i].dead) continue;
-            dv_process_signal(&left.all[i], SIGKILL);
-            alive++;
-        }
-        free(left.all);
-        if (alive == 0) return;
+    for (int sweep = 0; guardian->only && sweep < DIED_SWEEPS && !dv_descendants_are_gone(&everything); sweep++) {
+        dv_descendants_signal(&everything, SIGKILL);
         usleep(DIED_SWEEP_US);
     }
 }

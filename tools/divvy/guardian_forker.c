@@ -177,31 +177,11 @@ static bool reap(forker *f) {
     return pid == 0;
 }
 
-/* Returns whether it is a guardian, or comes from one: parents stand before their children in the list. */
-static bool is_guarded(const forker *f, const dv_processes *list, const bool *guarded, size_t index) {
-    for (size_t i = 0; i < f->guardian_count; i++) {
-        if (f->guardians[i] == list->all[index].pid) return true;
-    }
-    for (size_t i = 0; i < index; i++) {
-        if (list->all[i].pid == list->all[index].parent) return guarded[i];
-    }
-    return false;
-}
-
 /* Kills those that a killed guardian has left to us: rule G6. */
 static void sweep(forker *f) {
-    dv_processes list;
-    if (dv_descendants_find(&list) != 0) return;
-    bool *guarded = calloc(list.count + 1, sizeof *guarded);
-    f->sweeping = false;
-    for (size_t i = 0; guarded && i < list.count; i++) {
-        guarded[i] = is_guarded(f, &list, guarded, i);
-        if (guarded[i] || list.all[i].dead) continue;
-        dv_process_signal(&list.all[i], SIGKILL);
-        f->sweeping = true;
-    }
-    free(guarded);
-    free(list.all);
+    dv_descent strays = {.spared = f->guardians, .spared_count = f->guardian_count};
+    dv_descendants_signal(&strays, SIGKILL);
+    f->sweeping = !dv_descendants_are_gone(&strays);
 }
 
 void dv_forker_run(int control, dv_guardian_page *page, pid_t home_group) {

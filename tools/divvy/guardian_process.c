@@ -83,22 +83,22 @@ static void signal_group(const guardian *g, int number) {
     kill(-g->command, number);
 }
 
-/* Sends `number` to all that is to be ended; 0: just looks. Returns whether something is alive. */
-static bool signal_all(const guardian *g, int number) {
-    if (!g->exited && number) signal_group(g, number);
+/* Daemons in sessions of their own are meant only where the command has not exited by itself: rules G7, G8. */
+static dv_descent to_be_ended(const guardian *g) {
+    return (dv_descent){.session = g->everything ? 0 : getsid(0)};
+}
+
+/* Sends `number` to all that is to be ended. */
+static void signal_all(const guardian *g, int number) {
+    if (!g->exited) signal_group(g, number);
     dv_processes list;
-    bool alive = false;
-    if (dv_descendants_find(&list) != 0) return true; /* We could not look. */
-    pid_t session = getsid(0);
+    dv_descent which = to_be_ended(g);
+    if (dv_descendants_find(&list, &which) != 0) return;
     for (size_t i = 0; i < list.count; i++) {
-        const dv_process *process = &list.all[i];
-        if (process->dead || (!g->everything && process->session != session)) continue;
-        alive = true;
-        bool has_it = !g->exited && process->group == g->command;
-        if (number && !has_it) dv_process_signal(process, number);
+        bool has_it = !g->exited && list.all[i].group == g->command;
+        if (!has_it) dv_process_signal(&list.all[i], number);
     }
     free(list.all);
-    return alive;
 }
 
 /* ---- the end ---- */
@@ -207,15 +207,13 @@ static bool reap(guardian *g) {
 
 /* Returns whether nothing is left that is to be ended: rules G7, G8. */
 static bool is_gone(guardian *g, int64_t now) {
-    if (reap(g)) {
-        if (!g->exited || g->everything) return false;
-        if (signal_all(g, 0)) {
-            int64_t wait_ms = g->config->grace_ms < LINGER_MS ? g->config->grace_ms : LINGER_MS;
-            if (g->end_at == INT64_MAX) g->end_at = now + wait_ms;
-            return false;
-        }
-    }
-    return g->exited;
+    dv_descent which = to_be_ended(g);
+    if (!reap(g)) return g->exited;
+    if (!g->exited || g->everything) return false;
+    if (dv_descendants_are_gone(&which)) return true;
+    int64_t wait_ms = g->config->grace_ms < LINGER_MS ? g->config->grace_ms : LINGER_MS;
+    if (g->end_at == INT64_MAX) g->end_at = now + wait_ms;
+    return false;
 }
 
 /* ---- orders ---- */

@@ -1,0 +1,214 @@
+/* Which of the processes that come from this one live. SPDX-License-Identifier: Apache-2.0 */
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "divvy/descendants.h"
+#include "lib/test.h"
+
+enum { CHAINS = 5, LINKS = 60 };
+
+static const dv_descent everything = {.session = 0};
+static int said[2]; /* a pipe for what they say */
+
+static void reap(void) {
+    while (waitpid(-1, NULL, WNOHANG) > 0) continue;
+}
+
+static int setup(void **state) {
+    (void)state;
+    return prctl(PR_SET_CHILD_SUBREAPER, 1) || pipe(said);
+}
+
+static int teardown(void **state) {
+    (void)state;
+    while (!dv_descendants_are_gone(&everything)) dv_descendants_signal(&everything, SIGKILL);
+    reap();
+    close(said[0]);
+    close(said[1]);
+    return 0;
+}
+
+static void say(void) {
+    char byte = 0;
+    if (write(said[1], &byte, 1) != 1) _exit(1);
+}
+
+static void wait_said(void) {
+    char byte;
+    assert_int_equal(read(said[0], &byte, 1), 1);
+}
+
+static _Noreturn void stay(void) {
+    say();
+    for (;;) pause();
+}
+
+static dv_descent ours(void) {
+    return (dv_descent){.session = getsid(0)};
+}
+
+/* Starts a process that starts another one and exits, and so on. Returns a pipe that ends with the last of them. */
+static int start_chain(void) {
+    int life[2];
+    assert_int_equal(pipe(life), 0);
+    if (fork() == 0) {
+        for (int i = 0; i < LINKS && fork() == 0; i++) continue;
+        _exit(0);
+    }
+    close(life[1]);
+    return life[0];
+}
+
+static void outlast_chain(bool reaping) {
+    dv_descent which = ours();
+    int life = start_chain();
+    while (!dv_descendants_are_gone(&which)) {
+        if (reaping) reap();
+    }
+    struct pollfd end = {.fd = life, .events = POLLIN};
+    assert_int_equal(poll(&end, 1, 0), 1);
+    close(life);
+}
+
+/* A process that starts another one and exits does not hide it, where the dead are reaped between the looks. */
+TEST(test_chain) {
+    for (int i = 0; i < CHAINS; i++) outlast_chain(true);
+}
+
+/* Nor does it where nobody reaps them. */
+TEST(test_chain_of_unreaped) {
+    for (int i = 0; i < CHAINS; i++) {
+        outlast_chain(false);
+        reap();
+    }
+}
+
+static void *stay_as_thread(void *user) {
+    (void)user;
+    stay();
+}
+
+/* A process lives as long as one of its threads does, also when its first one has ended. */
+TEST(test_first_thread_has_ended) {
+    dv_descent which = ours();
+    dv_processes list;
+    pid_t pid = fork();
+    if (pid == 0) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, stay_as_thread, NULL);
+        pthread_exit(NULL);
+    }
+    wait_said();
+    for (int i = 0; i < CHAINS; i++) {
+        assert_false(dv_descendants_are_gone(&which));
+        usleep(1000); /* The first thread may need a moment to end. */
+    }
+    assert_int_equal(dv_descendants_find(&list, &which), 0);
+    assert_int_equal(list.count, 1);
+    assert_int_equal(list.all[0].pid, pid);
+    free(list.all);
+    while (!dv_descendants_are_gone(&which)) dv_descendants_signal(&which, SIGKILL);
+}
+
+/* Starts a daemon in a session of its own. A child that it has left in ours does the work. */
+static void start_daemon(void (*work)(void)) {
+    if (fork() == 0) {
+        pid_t child = fork();
+        if (child == 0) {
+            work();
+            _exit(0);
+        }
+        siginfo_t info;
+        if (work != stay) waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT);
+        setsid();
+        stay();
+    }
+    wait_said();
+}
+
+static void do_nothing(void) {}
+
+/* A daemon is none of our session, and what has died below it and is never reaped keeps nobody waiting. */
+TEST(test_daemon) {
+    dv_descent which = ours();
+    start_daemon(do_nothing);
+    assert_true(dv_descendants_are_gone(&which));
+    assert_false(dv_descendants_are_gone(&everything));
+}
+
+/* What a daemon has left in our session is found, and can be ended alone. */
+TEST(test_left_by_daemon) {
+    dv_descent which = ours();
+    dv_processes list;
+    start_daemon(stay);
+    wait_said();
+    assert_false(dv_descendants_are_gone(&which));
+    while (!dv_descendants_are_gone(&which)) dv_descendants_signal(&which, SIGKILL);
+    assert_int_equal(dv_descendants_find(&list, &everything), 0);
+    assert_int_equal(list.count, 1);
+    free(list.all);
+}
+
+/* Those that are spared are not meant, nor what comes from them. */
+TEST(test_spared) {
+    pid_t spared = fork();
+    if (spared == 0) {
+        fork();
+        stay();
+    }
+    pid_t other = fork();
+    if (other == 0) stay();
+    for (int i = 0; i < 3; i++) wait_said();
+    dv_descent which = {.spared = &spared, .spared_count = 1};
+    dv_processes list;
+    assert_int_equal(dv_descendants_find(&list, &which), 0);
+    assert_int_equal(list.count, 1);
+    assert_int_equal(list.all[0].pid, other);
+    free(list.all);
+    while (!dv_descendants_are_gone(&which)) dv_descendants_signal(&which, SIGKILL);
+    assert_int_equal(dv_descendants_find(&list, &everything), 0);
+    assert_int_equal(list.count, 2);
+    free(list.all);
+}
+
+/* Tells whether somebody is taken for gone in a namespace whose processes /proc does not show. */
+static _Noreturn void look_from_namespace(void) {
+    enum { AGAIN = 2 };
+    for (;;) {
+        char path[32];
+        int status;
+        pid_t pid = fork();
+        snprintf(path, sizeof path, "/proc/%d", (int)getpid());
+        if (pid == 0 && access(path, F_OK) == 0) _exit(AGAIN); /* Its number is another's there. */
+        if (pid == 0 && fork() == 0) stay();
+        if (pid == 0) _exit(dv_descendants_are_gone(&everything));
+        if (waitpid(pid, &status, 0) != pid || WEXITSTATUS(status) != AGAIN) _exit(WEXITSTATUS(status));
+    }
+}
+
+/* Where /proc has the numbers of another namespace, nobody is taken for gone. It takes root to get there. */
+TEST(test_other_numbers) {
+    enum { DENIED = 3 };
+    if (geteuid() != 0) skip();
+    pid_t outer = fork();
+    int status;
+    if (outer == 0) {
+        if (unshare(CLONE_NEWPID) != 0) _exit(DENIED); /* Some containers deny it to root. */
+        pid_t first = fork();
+        if (first == 0) look_from_namespace();
+        waitpid(first, &status, 0);
+        _exit(WEXITSTATUS(status));
+    }
+    assert_int_equal(waitpid(outer, &status, 0), outer);
+    if (WEXITSTATUS(status) == DENIED) skip();
+    assert_int_equal(status, 0);
+}
+
+TEST_EACH(setup, teardown);
