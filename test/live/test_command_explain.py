@@ -4,9 +4,11 @@
 usage: test_command_explain.py BUILD_FOLDER [TEST...]     a TEST is a name such as Explain.test_settled
 """
 import json
+import re
 
 from command_harness import NOWHERE, Setting, main, wait_for
 from look_harness import Case, DivvyMember, run, set_of, tree
+from serve_harness import Serve
 
 ITEMS = ["x", "y", "z"]
 
@@ -137,6 +139,43 @@ class Explain(Case):
                                     (["--path", "/q//r", "x"], "/q//r")):
             self.assert_fails(2, ["explain", *arguments], fragment)
         self.assert_fails(3, ["explain", "--path", self.path, "--timeout", "300ms", "x"], connect=NOWHERE)
+
+
+class Persistent(Case):
+    # A node in a queue that no session made, as some tool restored it, has none that could end. Each look says so, and
+    # which node somebody has to delete; so does one in the party, among leases and in a lock's queue.
+    def test_persistent(self):
+        clients = self.make_pool({"a"}, (("a", False),), ["x", "y"], "00")
+        place = self.make(self.path + "/locks/x/%s__lock__0000000000" % ("0" * 23), b"old")
+        nameless = self.make(self.path + "/locks/y/%s__lock__0000000000" % ("0" * 23))
+        for item, node in (("x", place), ("y", nameless)):
+            seen = self.shown("explain", "--path", self.path, item)
+            self.assertEqual((seen["state"], seen["queue"][0]["session"]), ("stranger", None))
+            self.assertIn("a persistent node stands first in the queue", seen["now"])
+            self.assertTrue(seen["next"].endswith("only when somebody deletes it: zkCli.sh delete " + node), seen)
+        page = run("explain", "--path", self.path, "x").stdout
+        self.assertRegex(page, r"(?m)^owner +old, persistent, token ")
+        status = run("status", "--path", self.path).stdout
+        self.assertRegex(status, r"(?m)^x +old \(persistent\) .*\n^y +a node without a name \(persistent\) ")
+        root = self.path + "-divvy"
+        held = self.make(root + "/locks/l/%s__lock__0000000000" % ("0" * 23), b"old")
+        clients["a"].create(root + "/locks/l/%s__lock__0000000001" % ("0" * 23), b"me", ephemeral=True)
+        waits = self.make(root + "/semaphores/s-__lock__/%s__lock__0000000000" % ("0" * 23), b"old")
+        self.make(root + "/semaphores/s", b"2")
+        for name, node in (("l", held), ("s", waits)):
+            shown = run("locks", "--root", root, name).stdout
+            self.assertEqual(re.findall("(?m)^persistent, .*$", shown),
+                             ["persistent, goes only when somebody deletes it: " + node], shown)
+        queue = self.shown("locks", "--root", root, "l")["lock"]
+        self.assertEqual((queue["holders"][0]["session"], queue["queue"][0]["session"]),
+                         (None, "0x%x" % clients["a"].client_id[0]))
+        served = Serve("--path", self.path, "--root", root)
+        self.addCleanup(served.end)
+        wait_for(lambda: served.pool()["items"] == 2 and served.json("/state")["locks"], "the pool")
+        self.assertEqual([(row["owner"], row["state"]) for row in served.rows("items")["rows"]],
+                         [("old (persistent)", "moving"), ("a node without a name (persistent)", "moving")])
+        self.assertEqual([row["holders"] for row in served.rows("locks")["rows"] if row["name"] == "l"],
+                         [[{"who": "old", "host": None, "persistent": True}]])
 
 
 if __name__ == "__main__":

@@ -170,6 +170,20 @@ class Faults(Case):
                    r"stranger +old-worker: 1 item is held by one that is not in the party; the first is item-00000",
                    inject)
 
+    def test_persistent(self):
+        clients = self.pool()
+
+        def inject():
+            clients["alpha"].delete(self.place("item-00000", 1))
+            Setting.zookeeper.create(self.place("item-00000", 9), b"alpha")
+        node = self.place("item-00000", 9)
+        self.check("a place that a backup tool has restored",
+                   r"persistent +\S+: a persistent node stands first in the queue of 1 item; the first is item-00000",
+                   inject)
+        self.assertTrue(self.says(self.doctor(), "they go only when somebody deletes them")[0])
+        self.assertTrue(self.says(self.doctor(), "zkCli.sh delete " + re.escape(node))[0])
+        self.assert_not_named(self.doctor(), r"0x0\b")
+
     def test_all_drained(self):
         self.pool(owners="z" * ITEM_COUNT)
         self.assert_named("all members are drained", self.doctor(),

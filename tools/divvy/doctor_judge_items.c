@@ -101,7 +101,7 @@ static void judge_strangers(const dv_doctor *d, dv_findings *f) {
     const dv_status_item *first = NULL;
     for (size_t i = 0; i < d->status.item_count; i++) {
         const dv_status_item *item = &d->status.items[i];
-        if (!item->head || item->member != DV_NO_MEMBER) continue;
+        if (!item->head || item->member != DV_NO_MEMBER || item->session == 0) continue;
         if (!first) first = item;
         add_to(&held, item->name, NULL, dv_doctor_age_ms(d, item->made_ms));
     }
@@ -117,6 +117,25 @@ static void judge_strangers(const dv_doctor *d, dv_findings *f) {
         dv_finding_why(finding, "it has died or is cut off; its place goes when session 0x%" PRIx64 " ends",
                        (uint64_t)first->session);
     dv_finding_todo(finding, "divvy explain --path %.200s %.200s", d->path, held.first);
+}
+
+/* They have no session that could end. */
+static void judge_persistent(const dv_doctor *d, dv_findings *f) {
+    pile held = {0};
+    const dv_status_item *first = NULL;
+    for (size_t i = 0; i < d->status.item_count; i++) {
+        const dv_status_item *item = &d->status.items[i];
+        if (!item->head || item->member != DV_NO_MEMBER || item->session != 0) continue;
+        if (!first) first = item;
+        add_to(&held, item->name, NULL, 0);
+    }
+    if (!first) return;
+    dv_finding *finding = dv_findings_add(f, DV_DOCTOR_WARNING, "persistent", d->path);
+    dv_finding_what(finding, "a persistent node stands first in the queue%s of %zu item%s; the first is " NAME,
+                    plural(held.count), held.count, plural(held.count), held.first);
+    dv_finding_why(finding, "no member makes such nodes: some tool did, as from a backup; they go only when somebody "
+                            "deletes them");
+    dv_finding_todo(finding, "zkCli.sh delete %.200s/locks/%.200s/%.100s", d->path, first->node, first->head);
 }
 
 /* ---- items that nobody owns ---- */
@@ -240,6 +259,7 @@ void dv_doctor_judge_items(const dv_doctor *d, dv_findings *f) {
     const dv_plan *plan = dv_status_plan(&d->status);
     judge_denied(d, f);
     judge_strangers(d, f);
+    judge_persistent(d, f);
     if (plan && d->status.in_force) {
         judge_releases(d, plan, f);
         judge_planned(d, plan, f);

@@ -103,7 +103,8 @@ static void print_place(const dv_explanation *e, const dv_explain_place *place, 
     const dv_status_member *m = place->member == DV_NO_MEMBER ? NULL : &e->status->members[place->member];
     if (m && *m->host) snprintf(where, sizeof where, " on %.200s (pid %" PRId64 ")", m->host, m->pid);
     if (place == e->places) snprintf(token, sizeof token, ", token %" PRId64, place->token);
-    line(to, what, "%s%s%s%s, in the queue for %s", place->name, where, m && m->kazoo ? ", of kazoo" : "", token,
+    const char *kind = m && m->kazoo ? ", of kazoo" : place->session == 0 ? ", persistent" : "";
+    line(to, what, "%s%s%s%s, in the queue for %s", place->name, where, kind, token,
          dv_age_text(e->status->read_at_ms - place->made_ms, age));
 }
 

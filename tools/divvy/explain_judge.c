@@ -44,7 +44,20 @@ static void judge_by_names(const dv_explanation *e, dv_explain_verdict *v) {
 
 /* ---- where one does ---- */
 
-static void judge_stranger(const dv_explain_place *owner, dv_explain_verdict *v) {
+/* A node without a session: some tool has put it there, as from a backup. */
+static void judge_persistent(const dv_explanation *e, const dv_explain_place *owner, dv_explain_verdict *v) {
+    v->state = "stranger";
+    say(v->now,
+        "a persistent node stands first in the queue; no member makes such nodes, and nobody works on the item");
+    say(v->next, "it goes only when somebody deletes it: zkCli.sh delete %.300s/locks/%.300s/%.200s", e->status->path,
+        e->status->items[0].node, owner->node);
+}
+
+static void judge_stranger(const dv_explanation *e, const dv_explain_place *owner, dv_explain_verdict *v) {
+    if (owner->session == 0) {
+        judge_persistent(e, owner, v);
+        return;
+    }
     v->state = "stranger";
     say(v->now, NAME " stands first in the queue, and is not in the party: it has left, or has lost its session",
         owner->name);
@@ -103,7 +116,7 @@ static void judge_by_plan(const dv_explanation *e, const dv_status_item *item, d
         v->state = "unknown";
         say(v->now, "it is none of the pool's items");
     } else if (owner && owner->member == DV_NO_MEMBER) {
-        judge_stranger(owner, v);
+        judge_stranger(e, owner, v);
     } else if (!next || next->member == DV_NO_MEMBER) {
         judge_without_next(next, v);
     } else if (owner && owner->member == next->member) {
@@ -126,7 +139,7 @@ dv_explain_verdict dv_explain_judge(const dv_explanation *e) {
     const dv_status_item *item = &status->items[0];
     bool stranger = e->place_count && e->places[0].member == DV_NO_MEMBER;
     if (status->in_force) judge_by_plan(e, item, &v);
-    else if (stranger) judge_stranger(&e->places[0], &v);
+    else if (stranger) judge_stranger(e, &e->places[0], &v);
     else judge_by_names(e, &v);
     return v;
 }

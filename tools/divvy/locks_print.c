@@ -88,6 +88,18 @@ static void print_summary(const dv_locks *locks, const dv_lock_entry *e, FILE *t
     (void)locks;
 }
 
+/* A node without a session: some tool has put it there, as from a backup. */
+static void print_persistent(const dv_locks *locks, const dv_lock_entry *e, const dv_place *p, FILE *to) {
+    char *path = NULL;
+    if (p->session != 0) return;
+    int bytes = asprintf(&path, "%s/%s/%s%s/%s", locks->root, e->is_semaphore ? "semaphores" : "locks", e->node,
+                         e->is_semaphore ? "-__lock__" : "", p->node);
+    char *readable = bytes < 0 ? NULL : dv_text_readable(path);
+    fprintf(to, "persistent, goes only when somebody deletes it: %s\n", readable ? readable : "?");
+    free(readable);
+    if (bytes >= 0) free(path);
+}
+
 static int print_entry(const dv_locks *locks, const dv_lock_entry *e, FILE *to) {
     dv_table *table =
         e->is_semaphore ? dv_table_new(semaphore_columns, SEMAPHORE_COLUMNS) : dv_table_new(lock_columns, LOCK_COLUMNS);
@@ -96,6 +108,7 @@ static int print_entry(const dv_locks *locks, const dv_lock_entry *e, FILE *to) 
     if (!error) {
         print_summary(locks, e, to);
         dv_table_print(table, false, to);
+        for (size_t i = 0; i < e->place_count; i++) print_persistent(locks, e, &e->places[i], to);
     }
     dv_table_free(table);
     return error;

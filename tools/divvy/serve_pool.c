@@ -125,7 +125,10 @@ static int take_owner(update *u, dv_serve_item *item, const dv_status_item *read
     const dv_serve_member *former = item->owner;
     const char *before = dv_serve_item_owner(item);
     char *from = before ? strdup(before) : NULL;
-    char *stranger = read->head && read->member == DV_NO_MEMBER ? strdup(read->owner) : NULL;
+    char *stranger = NULL;
+    if (read->head && read->member == DV_NO_MEMBER &&
+        asprintf(&stranger, "%s%s", read->owner, read->session ? "" : " (persistent)") < 0)
+        stranger = NULL;
     bool good = !from == !before && (stranger || !read->head || read->member != DV_NO_MEMBER);
     if (!good) {
         free(from);

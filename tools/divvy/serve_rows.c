@@ -66,6 +66,7 @@ static bool add_holders(cJSON *json, const dv_lock_entry *e) {
         if (!holder || !dv_json_text(holder, "who", p->understood ? p->record.identifier : "(unreadable)"))
             return false;
         if (p->understood && !dv_json_text_or_null(holder, "host", p->record.host)) return false;
+        if (p->session == 0 && !dv_json_bool(holder, "persistent", true)) return false;
         if (since_ms == 0) since_ms = p->made_ms;
         shown++;
     }

@@ -170,6 +170,7 @@ int dv_status_name_owner(const dv_status *status, int64_t session, char **name, 
     if (*member == DV_NO_MEMBER && **name) return 0; /* Only the node's data are known. */
     char *known = NULL;
     if (*member != DV_NO_MEMBER) known = strdup(status->members[*member].identifier);
+    else if (session == 0) known = strdup("a node without a name");
     else if (asprintf(&known, "session 0x%" PRIx64, (uint64_t)session) < 0) known = NULL;
     free(*name);
     *name = known;

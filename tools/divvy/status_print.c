@@ -79,9 +79,9 @@ static int add_item(dv_table *table, const dv_status *status, const dv_status_it
     snprintf(waiting, sizeof waiting, "%zu", item->waiting);
     if (item->head) snprintf(token, sizeof token, "%" PRId64, item->token);
     if (item->head) dv_age_text(status->read_at_ms - item->made_ms, age);
-    bool stranger = item->head && item->member == DV_NO_MEMBER;
-    if (asprintf(&owner, "%s%s", item->head ? item->owner : "(unowned)", stranger ? " (not in the party)" : "") < 0)
-        return -1;
+    const char *kind = "";
+    if (item->head && item->member == DV_NO_MEMBER) kind = item->session ? " (not in the party)" : " (persistent)";
+    if (asprintf(&owner, "%s%s", item->head ? item->owner : "(unowned)", kind) < 0) return -1;
     const char *planned[] = {item->name, owner, next_owner(item), token, age, waiting};
     const char *plain[] = {item->name, owner, token, age, waiting};
     int error = dv_table_add(table, item->node, dv_status_plan(status) ? planned : plain);

@@ -46,6 +46,7 @@ bool dv_json_token(cJSON *to, int64_t token) {
 
 bool dv_json_session(cJSON *to, int64_t session) {
     char digits[32];
+    if (session == 0) return cJSON_AddNullToObject(to, "session") != NULL; /* a persistent node */
     snprintf(digits, sizeof digits, "0x%" PRIx64, (uint64_t)session);
     return cJSON_AddStringToObject(to, "session", digits);
 }

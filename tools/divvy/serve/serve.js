@@ -55,6 +55,7 @@ function badge(word) {
 
 // ---- rows ----
 
+const holderText = (h) => h.persistent ? `${h.who} (persistent)` : h.who;
 const nobody = () => element("span", {class: "quiet"}, "nobody");
 
 const tables = {
@@ -76,7 +77,7 @@ const tables = {
   locks: {
     heads: ["Name", "Kind", "Holders", "Held", "Limit", "Waiting", "Since"], numbers: [3, 4, 5],
     key: (r) => `${r.kind}/${r.name}`,
-    cells: (r) => [cell(r.name), cell(r.kind), cell(r.holders.map((h) => h.who).join(", ") || nobody()),
+    cells: (r) => [cell(r.name), cell(r.kind), cell(r.holders.map(holderText).join(", ") || nobody()),
                    cell(number(r.held), "number"), cell(r.limit === undefined ? "" : number(r.limit), "number"),
                    cell(number(r.waiting), "number"), cell(age(r.since_ms), "time")],
   },
