@@ -70,6 +70,21 @@ class Standby(Case):
         with open(self.file_name(name), encoding="utf-8") as file:
             return file.read().splitlines()
 
+    # A worker that closes its descriptor before it is told to begin has failed, and another one works on the item.
+    def test_closed_descriptor(self):
+        script = ('if [[ ! $DIVVY_TOKEN ]]; then eval "exec $DIVVY_START_FD<&-"; "$1/ready"; exec sleep 1000; fi; '
+                  'read -r token <&"$DIVVY_START_FD"; echo "$token" >>"$1/works"; exec sleep 1000')
+        first = self.join(items=["a", "b"], warm_up_s=0)
+        first.wait(lambda me: len(me.owned()) == 2, "it has all")
+        second = Member(self, "--standby", "--handover-timeout", "1h", items=["a", "b"],
+                        command=["/bin/bash", "-c", script, "bash", self.folder])
+        second.wait(lambda me: me.of("started"), "another one is started")
+        self.assertEqual([line["child"] for line in second.children], ["standby", "ready", "failed", "started"], second)
+        self.assertIn("DIVVY_START_FD", second.of("failed")[0]["reason"])
+        wait_for(lambda: os.path.exists(self.file_name("works")) and self.read("works"), "it works", second)
+        self.assertEqual(self.read("works"), list(second.ledger.tokens.values()))
+        self.assertEqual((second.stop(signal.SIGINT), first.stop()), (0, 0))
+
     # A join moves items without a gap of the warm-up's length: the new worker has warmed up before the last one is told
     # to stop. What stays is not interrupted, no two work on one item, and each begins with the token of its member.
     def test_join(self):

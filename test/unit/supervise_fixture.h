@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "divvy/supervise.h"
@@ -24,7 +25,8 @@ struct dv_guardian {
     dv_guardian_event events[4];
     size_t told, read;
     char item[32], token[32], argument[64], notify[64];
-    int start_fd; /* its end of the pipe; -1: it has none */
+    int start_fd;   /* its end of the pipe; -1: it has none */
+    int told_bytes; /* that stood in the pipe when it was started */
     int64_t grace_ms, kill_ms;
     int64_t end_grace_ms; /* of the last order; -1: none */
     bool freed;
@@ -64,6 +66,7 @@ int dv_guardian_start(dv_guardian **out, dv_guardians *guardians, const dv_guard
     if (strcmp(config->environment[1], "DIVVY_TOKEN") != 0)
         assert_int_equal(sscanf(config->environment[1], "DIVVY_TOKEN=%31s", g->token), 1);
     g->start_fd = config->start_fd ? fcntl(config->start_fd, F_DUPFD_CLOEXEC, 0) : -1;
+    if (config->start_fd) assert_int_equal(ioctl(config->start_fd, FIONREAD, &g->told_bytes), 0);
     if (config->start_fd) assert_int_equal(sscanf(config->environment[2], "NOTIFY_SOCKET=%63s", g->notify), 1);
     assert_null(config->environment[config->start_fd ? 3 : 2]);
     snprintf(g->argument, sizeof g->argument, "%s", config->arguments[1]);

@@ -340,15 +340,69 @@ TEST(test_end) {
     assert_int_equal(dv_supervisor_running(s), 0);
 }
 
-/* A worker that has closed its pipe is told nothing, and that harms nobody. */
-TEST(test_closed_pipe) {
-    prepare("a");
+static void reopen(dv_restart restart) {
+    dv_supervisor_close(s);
+    open_supervisor(restart);
+}
+
+/* One whose item is gained, and that has closed its pipe by then. */
+static dv_guardian *closes_pipe(const char *item) {
+    prepare(item);
     dv_guardian *g = stands_by();
+    say(g, "READY=1");
     close(g->start_fd);
     g->start_fd = -1;
-    gain("a", 1);
-    assert_int_equal(last.kind, DV_CHILD_BEGUN);
+    gain(item, 1);
+    assert_int_equal(last.kind, DV_CHILD_READY);
+    assert_int_equal(g->end_grace_ms, DRAIN_MS);
+    assert_int_equal(dv_supervisor_next_ms(s), -1);
+    assert_true(dv_supervisor_is_clear(s));
+    return g;
+}
+
+/* A worker that closes its pipe before it is told to begin has failed, also with --restart never: it is ended, and
+ * another one works on the item. */
+TEST(test_closed_pipe) {
+    reopen(DV_RESTART_NEVER);
+    gone(closes_pipe("a"), SIGTERM, DV_ENDED_BY_ORDER);
+    assert_int_equal(last.kind, DV_CHILD_FAILED);
+    assert_non_null(strstr(last.reason, "DIVVY_START_FD"));
+    assert_int_equal(last.pid, FIRST_PID + 1);
+    assert_int_equal(last.restart_ms, 100);
     assert_int_equal(dv_supervisor_error(s), 0);
+    pass(100);
+    assert_int_equal(start_count, 2);
+    assert_told_worker(runs(), "1\n");
+    assert_int_equal(last.token, 1);
+}
+
+/* Its pipe closes as well when it exits: that counts as an exit, and as one that has done nothing for the item. */
+TEST(test_exits_as_item_comes) {
+    reopen(DV_RESTART_NEVER);
+    gone(closes_pipe("a"), 0, DV_ENDED_BY_ITSELF);
+    assert_int_equal(last.kind, DV_CHILD_EXITED);
+    pass(100);
+    assert_told_worker(runs(), "1\n");
+}
+
+/* When the item goes elsewhere, a worker that has closed its pipe is not started again. */
+TEST(test_closed_pipe_and_revoked) {
+    dv_guardian *g = closes_pipe("a");
+    give_back("a");
+    assert_true(dv_supervisor_is_clear(s));
+    gone(g, SIGTERM, DV_ENDED_BY_ORDER);
+    assert_int_equal(last.kind, DV_CHILD_FAILED);
+    assert_int_equal(last.restart_ms, -1);
+    assert_int_equal(dv_supervisor_running(s), 0);
+}
+
+/* A worker whose item is owned when it starts has its line by then. It has the token, and may close its pipe. */
+TEST(test_told_before_start) {
+    gain("a", 7);
+    dv_guardian *g = runs();
+    assert_int_equal(g->told_bytes, 2);
+    prepare("b");
+    assert_int_equal(stands_by()->told_bytes, 0);
 }
 
 /* Descriptors that a worker sends along are closed. */

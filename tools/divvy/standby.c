@@ -135,10 +135,11 @@ bool dv_standby_is_ready(const dv_standby *standby, pid_t group) {
 
 /* ---- what the worker is told ---- */
 
-void dv_standby_begin(dv_standby *standby, int64_t token) {
+int dv_standby_begin(dv_standby *standby, int64_t token) {
     char line[LINE_BYTES];
     int bytes = snprintf(line, sizeof line, "%" PRId64 "\n", token);
     /* The pipe is empty, so the line fits. A write fails only when the worker has closed its end. */
-    if (standby->start_fd >= 0 && write(standby->start_fd, line, (size_t)bytes) < 0) errno = 0;
+    bool told = standby->start_fd >= 0 && write(standby->start_fd, line, (size_t)bytes) == bytes;
     dv_standby_cancel(standby);
+    return told ? 0 : -1;
 }

@@ -30,8 +30,9 @@ int dv_standby_open(dv_standby *out, int *worker_fd);
  * root, and of the process group `group` count; 0: the group is not known yet. */
 bool dv_standby_is_ready(const dv_standby *standby, pid_t group);
 
-/* Tells the worker to begin. A worker that has closed its end of the pipe is not told. SIGPIPE must be ignored. */
-void dv_standby_begin(dv_standby *standby, int64_t token);
+/* Tells the worker to begin. SIGPIPE must be ignored.
+ * Returns 0, or -1 when it cannot be told: it has closed its end of the pipe. */
+int dv_standby_begin(dv_standby *standby, int64_t token);
 
 /* Tells the worker that it will not be needed, unless it has begun. */
 void dv_standby_cancel(dv_standby *standby);

@@ -17,6 +17,9 @@ enum {
 
 static const char placeholder[] = DV_CHILD_PLACEHOLDER;
 
+/* The end_reason of a command that could not be told to begin. */
+static const char deaf[] = "it closed DIVVY_START_FD before it was told to begin";
+
 static void tell(const dv_child *child, dv_child_kind kind, int status, int64_t restart_ms, const char *reason) {
     dv_child_event event = {.kind = kind,
                             .item = child->item,
@@ -119,25 +122,42 @@ static int64_t next_backoff(dv_child *child) {
     return delay_ms;
 }
 
-static void start_failed(dv_child *child, int error, int64_t now_ms) {
+static void fail(dv_child *child, const char *reason, int64_t now_ms) {
     child->running_token = child->owned ? child->token : 0;
-    child->pid = 0;
     int64_t delay_ms = child->wanted ? next_backoff(child) : -1;
     child->start_at_ms = now_ms + delay_ms;
-    tell(child, DV_CHILD_FAILED, 0, delay_ms, strerror(error));
+    tell(child, DV_CHILD_FAILED, 0, delay_ms, reason);
+}
+
+static void start_failed(dv_child *child, int error, int64_t now_ms) {
+    child->pid = 0;
+    fail(child, strerror(error), now_ms);
 }
 
 /* From here on the command may work on the item. */
-static void begin(dv_child *child) {
+static void mark_begun(dv_child *child) {
     child->begun = true;
     child->running_token = child->token;
-    if (child->config->standby) dv_standby_begin(&child->standby, child->token);
+}
+
+/* Tells a command that stands by to begin. One that cannot be told would leave the item to nobody, so it ends. */
+static void begin(dv_child *child) {
+    if (dv_standby_begin(&child->standby, child->token) != 0) {
+        child->end_reason = deaf;
+        dv_guardian_end(child->guardian, child->config->drain_ms);
+        return;
+    }
+    mark_begun(child);
+    /* Otherwise the start is still to be told. */
+    if (child->pid) tell(child, DV_CHILD_BEGUN, 0, -1, NULL);
 }
 
 /* Returns 0, or -1 with errno set. */
 static int run(dv_child *child, dv_guardians *guardians, const dv_child_times *times) {
     int worker_fd = -1;
     if (child->config->standby && dv_standby_open(&child->standby, &worker_fd) != 0) return -1;
+    /* Told before it is started, it cannot have closed its end yet: with the token it need not read the line. */
+    if (child->config->standby && child->owned) dv_standby_begin(&child->standby, child->token);
     char **arguments = make_arguments(child), **environment = make_environment(child);
     dv_guardian_config config = {.program = child->config->program,
                                  .arguments = (const char *const *)arguments,
@@ -164,8 +184,6 @@ int dv_child_start(dv_child *child, dv_guardians *guardians, const dv_child_time
     }
     if (child->guardian) {
         begin(child);
-        /* Otherwise the start is still to be told. */
-        if (child->pid) tell(child, DV_CHILD_BEGUN, 0, -1, NULL);
         return 0;
     }
     child->pid = 0;
@@ -174,7 +192,7 @@ int dv_child_start(dv_child *child, dv_guardians *guardians, const dv_child_time
     child->running_token = 0;
     child->started_ms = now_ms;
     int outcome = run(child, guardians, times), error = errno;
-    if (outcome == 0 && child->owned) begin(child);
+    if (outcome == 0 && child->owned) mark_begun(child);
     if (outcome == 0) return 0;
     errno = error;
     if (error == EPIPE || error == ECONNRESET || error == ENOTCONN) return -1;
@@ -190,9 +208,14 @@ static void was_ended(dv_child *child, int status, const char *reason, int64_t n
     child->start_at_ms = now_ms;
 }
 
-static void has_exited(dv_child *child, int status, int64_t now_ms) {
+static bool is_finished(const dv_child *child, int status) {
     dv_restart restart = child->config->restart;
-    if (restart == DV_RESTART_NEVER || (restart == DV_RESTART_ON_FAILURE && status == 0)) {
+    if (child->owned && !child->begun) return false; /* Nothing was done for the item. */
+    return restart == DV_RESTART_NEVER || (restart == DV_RESTART_ON_FAILURE && status == 0);
+}
+
+static void has_exited(dv_child *child, int status, int64_t now_ms) {
+    if (is_finished(child, status)) {
         child->start_at_ms = INT64_MAX;
         tell(child, DV_CHILD_FINISHED, status, -1, NULL);
         return;
@@ -204,9 +227,12 @@ static void has_exited(dv_child *child, int status, int64_t now_ms) {
 }
 
 static void take_gone(dv_child *child, const dv_guardian_event *event, int64_t now_ms) {
+    bool by_itself = event->why == DV_ENDED_BY_ITSELF;
+    if (child->end_reason == deaf && !by_itself) fail(child, deaf, now_ms);
+    else if (child->end_reason == deaf && child->wanted) has_exited(child, event->value, now_ms);
     /* Also where it has exited by itself just before our order came. */
-    if (child->end_reason) was_ended(child, event->value, child->end_reason, now_ms);
-    else if (event->why == DV_ENDED_BY_ITSELF) has_exited(child, event->value, now_ms);
+    else if (child->end_reason) was_ended(child, event->value, child->end_reason, now_ms);
+    else if (by_itself) has_exited(child, event->value, now_ms);
     else was_ended(child, event->value, "deadline", now_ms);
 }
 

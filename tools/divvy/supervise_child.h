@@ -34,14 +34,14 @@ typedef enum {
     DV_CHILD_EXITED,   /* by itself, and is started again after restart_ms */
     DV_CHILD_FINISHED, /* by itself, and is not started again as long as the item stays */
     DV_CHILD_ENDED,    /* it was, because of `reason`; where the item stays it is started again, after restart_ms */
-    DV_CHILD_FAILED    /* it could not be started, because of `reason`; another attempt follows after restart_ms */
+    DV_CHILD_FAILED    /* it could not be started, or told to begin, because of `reason`; the next follows likewise */
 } dv_child_kind;
 
 typedef struct {
     dv_child_kind kind;
     const char *item;
     int64_t token;      /* 0: it was not told to begin */
-    pid_t pid;          /* 0 with DV_CHILD_FAILED */
+    pid_t pid;          /* 0 where it could not be started */
     int status;         /* as shells tell it: 128 and the signal's number where one ended it */
     int64_t restart_ms; /* -1: there is no next start to be told of */
     const char *reason; /* NULL: none */
