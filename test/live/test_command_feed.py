@@ -183,6 +183,14 @@ class Status(Feed):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertEqual([item["item"] for item in json.loads(done.stdout)["items"]], items)
 
+    # A caller that ignores SIGCHLD, as some supervisors do, does not keep us from the end of the command.
+    def test_ignored_sigchld(self):
+        Setting.zookeeper.create(self.path + "/party", makepath=True)
+        done = run_to_end(["env", "--ignore-signal=CHLD", Setting.divvy, "status", "--connect", Setting.server.connect,
+                           "--path", self.path, "--json", "--items-from-command", "echo a"])
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertEqual([item["item"] for item in json.loads(done.stdout)["items"]], ["a"])
+
     # With --watch they are looked at again; after a fault, which is told, the last ones are shown.
     def test_watch(self):
         Setting.zookeeper.create(self.path + "/party", makepath=True)

@@ -193,7 +193,6 @@ void dv_forker_run(int control, dv_guardian_page *page, pid_t home_group) {
     setpgid(0, 0);
     prctl(PR_SET_NAME, "divvy-guardian");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    signal(SIGCHLD, SIG_DFL); /* Ignored, it would keep the statuses from us. */
     f.signal_fd = signalfd(-1, &children, SFD_CLOEXEC | SFD_NONBLOCK);
     if (f.signal_fd < 0) _exit(1);
     while (f.control >= 0 || f.guardian_count > 0 || f.sweeping) {

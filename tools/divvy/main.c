@@ -1,4 +1,5 @@
 /* divvy, the command: finds the subcommand, and helps. SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -66,6 +67,7 @@ static int version(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     dv_dispositions_remember();
+    signal(SIGCHLD, SIG_DFL); /* Ignored, as some callers leave it, it would keep the ends of our children from us. */
     bool output_open = dv_output_prepare();
     if (dv_log_open() != 0) return DV_EXIT_USAGE;
     const dv_command *command = argc < 2 ? NULL : find(argv[1]);
