@@ -97,8 +97,8 @@ DIVVY_API void divvy_election_config_init(divvy_election_config *config, size_t 
  * @param out    [out] the election
  * @param client need not be connected yet
  * @return 0, or
- *   DIVVY_EINVAL  a NULL pointer, a path that ZooKeeper refuses, empty data, unknown names, a preference outside of 0
- *                 to 1000, a config without its INIT macro
+ *   DIVVY_EINVAL  a NULL pointer, a path that ZooKeeper refuses or "/" without a chroot, empty data, unknown names, a
+ *                 preference outside of 0 to 1000, a config without its INIT macro
  *   DIVVY_E2BIG   the data are longer than 64 KiB
  *   DIVVY_ELIMIT  no room for one more watch in the session's budget
  *   DIVVY_ENOMEM  an allocation failed

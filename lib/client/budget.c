@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "client/client.h"
+#include "znode/path.h"
 
 void dv_client_guid(divvy_client *client, char out[DV_GUID_BYTES]) {
     dv_guid_next(&client->guids, atomic_load(&client->session_id), out);
@@ -66,6 +67,19 @@ char *dv_client_path(const divvy_client *client, const char *path) {
     bool root = strcmp(path, "/") == 0;
     if (asprintf(&full, "%s%s", client->chroot, root && client->chroot[0] ? "" : path) < 0) return NULL;
     return full;
+}
+
+int dv_client_check_directory(divvy_client *client, const char *what, const char *path) {
+    const char *reason = NULL;
+    if (!path) return dv_fail(client, DIVVY_EINVAL, "%s: path is NULL", what);
+    if (dv_path_check(path, &reason) != 0)
+        return dv_fail(client, DIVVY_EINVAL, "%s: the path \"%.200s\" %s", what, path, reason);
+    if (strcmp(path, "/") == 0 && !client->chroot[0])
+        return dv_fail(client, DIVVY_EINVAL,
+                       "%s: the path is \"/\", where everything of the servers is; give one of its own, such as "
+                       "\"/%s/NAME\"",
+                       what, what);
+    return 0;
 }
 
 size_t dv_client_show_path(const divvy_client *client, const char *full, char *path, size_t path_bytes) {

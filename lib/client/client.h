@@ -295,6 +295,9 @@ void dv_release_watch(divvy_client *client, size_t bytes);
 size_t dv_path_cost(const char *path);
 /* chroot + path, malloc'ed; "/" alone gives the chroot itself. */
 char *dv_client_path(const divvy_client *client, const char *path);
+/* Checks the path of a recipe whose nodes stand right below it. `what` is the recipe's name in the message.
+ * Returns 0, or DIVVY_EINVAL. */
+int dv_client_check_directory(divvy_client *client, const char *what, const char *path);
 /* Writes a node's path as the user knows it, without the chroot, as snprintf() would. NULL: writes "". Returns its
  * bytes. */
 size_t dv_client_show_path(const divvy_client *client, const char *full, char *path, size_t path_bytes);

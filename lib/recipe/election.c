@@ -11,7 +11,6 @@
 
 #include "base/config.h"
 #include "base/container.h"
-#include "znode/path.h"
 
 enum { DATA_BYTES_MAX = 64 * 1024 };
 
@@ -201,11 +200,9 @@ static void release(dv_object *object) {
 }
 
 static int check(divvy_client *client, const divvy_election_config *c) {
-    const char *reason = NULL;
     if (dv_client_end_error(client)) return dv_fail_plainly(client, dv_client_end_error(client));
-    if (!c->path) return dv_fail(client, DIVVY_EINVAL, "election: path is NULL");
-    if (dv_path_check(c->path, &reason) != 0)
-        return dv_fail(client, DIVVY_EINVAL, "election: the path \"%.200s\" %s", c->path, reason);
+    int error = dv_client_check_directory(client, "election", c->path);
+    if (error) return error;
     if (c->names != DIVVY_ELECTION_LOCK && c->names != DIVVY_ELECTION_LATCH)
         return dv_fail(client, DIVVY_EINVAL, "election: names is %d, which is none of its values", c->names);
     if (c->preference < 0 || c->preference > DV_PREFERENCE_MAX)

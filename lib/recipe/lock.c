@@ -11,7 +11,6 @@
 #include "base/config.h"
 #include "base/container.h"
 #include "znode/ensure.h"
-#include "znode/path.h"
 
 enum { IDENTIFIER_BYTES_MAX = 64 * 1024, AUDIT_LEAST_MS = 500 };
 
@@ -170,11 +169,9 @@ static void free_lock(dv_acquisition *a) {
 static const dv_acquisition_kind lock_kind = KIND("lock"), election_kind = KIND("election");
 
 static int check(divvy_client *client, const divvy_lock_config *c) {
-    const char *reason = NULL;
     if (dv_client_end_error(client)) return dv_fail_plainly(client, dv_client_end_error(client));
-    if (!c->path) return dv_fail(client, DIVVY_EINVAL, "lock: path is NULL");
-    if (dv_path_check(c->path, &reason) != 0)
-        return dv_fail(client, DIVVY_EINVAL, "lock: the path \"%.200s\" %s", c->path, reason);
+    int error = dv_client_check_directory(client, "lock", c->path);
+    if (error) return error;
     if (c->mode != DIVVY_EXCLUSIVE && c->mode != DIVVY_READ && c->mode != DIVVY_WRITE)
         return dv_fail(client, DIVVY_EINVAL, "lock: mode is %d, which is none of its values", c->mode);
     if (!c->identifier) return 0;

@@ -69,11 +69,9 @@ static void on_gone(void *owner, int64_t now) {
 }
 
 static int check_place(divvy_client *client, const char *path, int kind) {
-    const char *reason = NULL;
     if (dv_client_end_error(client)) return dv_fail_plainly(client, dv_client_end_error(client));
-    if (!path) return dv_fail(client, DIVVY_EINVAL, "party: path is NULL");
-    if (dv_path_check(path, &reason) != 0)
-        return dv_fail(client, DIVVY_EINVAL, "party: the path \"%.200s\" %s", path, reason);
+    int error = dv_client_check_directory(client, "party", path);
+    if (error) return error;
     if (kind != DIVVY_PARTY && kind != DIVVY_SHALLOW_PARTY)
         return dv_fail(client, DIVVY_EINVAL, "party: kind is %d, which is none of its values", kind);
     return 0;

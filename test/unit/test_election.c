@@ -330,6 +330,9 @@ TEST(test_arguments) {
     assert_int_equal(divvy_election_create(&e, client, &c), DIVVY_EINVAL);
     c.path = "no/path";
     assert_int_equal(divvy_election_create(&e, client, &c), DIVVY_EINVAL);
+    c.path = "/";
+    assert_int_equal(divvy_election_create(&e, client, &c), DIVVY_EINVAL);
+    assert_non_null(strstr(divvy_client_error(client), "election: the path is \"/\""));
     c.path = PATH;
     c.data = "";
     assert_int_equal(divvy_election_create(&e, client, &c), DIVVY_EINVAL);

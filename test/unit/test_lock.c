@@ -328,13 +328,14 @@ TEST(test_sequence_wrap) {
 
 /* A wrong argument is refused before anything is sent. */
 TEST(test_arguments) {
-    static const char *const bad_paths[] = {NULL, "", "l", "/l/", "/l//m", "/l/../m", "/zookeeper/l"};
+    static const char *const bad_paths[] = {NULL, "", "l", "/l/", "/l//m", "/l/../m", "/zookeeper/l", "/"};
     divvy_client *client = dv_fake_client(fake);
     holder h;
-    for (size_t i = 0; i < 7; i++) {
+    for (size_t i = 0; i < 8; i++) {
         assert_int_equal(create(&h, bad_paths[i], DIVVY_READ), DIVVY_EINVAL);
         assert_null(h.lock);
     }
+    assert_non_null(strstr(divvy_client_error(client), "lock: the path is \"/\""));
     assert_int_equal(create(&h, PATH, 3), DIVVY_EINVAL);
     assert_int_equal(create(&h, PATH, -1), DIVVY_EINVAL);
     divvy_lock_config config = DIVVY_LOCK_CONFIG_INIT;

@@ -79,6 +79,7 @@ TEST(test_list_arguments) {
     assert_int_equal(divvy_party_list(NULL, "/p", DIVVY_PARTY, &names, 0), DIVVY_EINVAL);
     assert_int_equal(divvy_party_list(client, NULL, DIVVY_PARTY, &names, 0), DIVVY_EINVAL);
     assert_int_equal(divvy_party_list(client, "p", DIVVY_PARTY, &names, 0), DIVVY_EINVAL);
+    assert_int_equal(divvy_party_list(client, "/", DIVVY_PARTY, &names, 0), DIVVY_EINVAL);
     assert_int_equal(divvy_party_list(client, "/p", 7, &names, 0), DIVVY_EINVAL);
     assert_int_equal(divvy_party_list(client, "/p", DIVVY_PARTY, NULL, 0), DIVVY_EINVAL);
     assert_int_equal(divvy_party_list(client, "/p", DIVVY_PARTY, &names, -2), DIVVY_EINVAL);
