@@ -17,17 +17,18 @@ import _thread
 import atexit
 import functools
 import itertools
-import math
 import os
 import sys
 import threading
 import weakref
 from types import TracebackType
-from typing import Any, Callable, Concatenate, Dict, Generic, Iterable, List, Optional, ParamSpec, Tuple, Type, TypeVar
+from typing import Any, Callable, Concatenate, Dict, Generic, List, Optional, ParamSpec, Tuple, Type, TypeVar
 
 from divvy._cffi import ffi, lib
+from divvy._arguments import client as check_client
+from divvy._arguments import encode, integer, milliseconds, number
 from divvy._box import Box, Unique, empty_all, gone
-from divvy.errors import Busy, Closed, InvalidArgument, make_error
+from divvy.errors import Busy, Closed, make_error
 
 NULL = ffi.NULL
 P = ParamSpec("P")
@@ -148,6 +149,7 @@ class Handle(Unique):
     _client: Any = None  # the Client that it is made on; a client is its own
     _box = Box()  # of one whose making has failed
     _destroyer: Destroyer
+    _manual = False  # whether an event loop makes the calls
 
     def __init__(self) -> None:
         self._forks = _forks
@@ -171,7 +173,7 @@ class Handle(Unique):
 
     def _make_on(self, client: Any, function: Any, destroy: Any, forget: Any, *arguments: Any) -> None:
         """Makes the thing on a client."""
-        self._client = client
+        self._client = check_client(type(self), client, self._manual)
         self._make(lambda out: int(client._ask(function, *arguments, before=(out,))), Destroyer(destroy, forget))
 
     def _forks_match(self) -> bool:
@@ -416,23 +418,6 @@ def maybe(characters: Any) -> Optional[str]:
     return None if characters == NULL else text(characters)
 
 
-def encode(string: str) -> bytes:
-    """Returns a string as the library takes it."""
-    encoded = string.encode("utf-8", "surrogateescape")
-    if b"\0" in encoded:
-        raise InvalidArgument(f"a NUL stands in {string!r}")
-    return encoded
-
-
-def milliseconds(seconds: Optional[float]) -> int:
-    """Returns a time for the library: rounded up; None is for ever."""
-    if seconds is None:
-        return -1
-    if not 0 <= seconds < 1e12:
-        raise InvalidArgument(f"{seconds!r} is no time to wait for: give seconds, or None")
-    return math.ceil(seconds * 1000)
-
-
 def strings(taken: Any) -> List[str]:
     """Returns what a divvy_strings has, and frees it."""
     try:
@@ -441,9 +426,9 @@ def strings(taken: Any) -> List[str]:
         lib.divvy_strings_free(taken)
 
 
-def array(kept: List[Any], values: Iterable[str]) -> Any:
+def array(kept: List[Any], encoded: List[bytes]) -> Any:
     """Returns an array of C strings, which lives as long as `kept`."""
-    pointers = [ffi.new("char[]", encode(value)) for value in values]
+    pointers = [ffi.new("char[]", value) for value in encoded]
     kept.extend(pointers)
     made = ffi.new("char *[]", pointers)
     kept.append(made)
@@ -451,25 +436,38 @@ def array(kept: List[Any], values: Iterable[str]) -> Any:
 
 
 class Config:
-    """A config of the library, and the memory of its strings."""
+    """A config of the library, and the memory of its strings. Values are checked by the types of its fields."""
 
     def __init__(self, kind: str, init: str = "init") -> None:
         self.kept: List[Any] = []
         self.c = ffi.new(f"divvy_{kind} *")
+        self._types = {name: field.type.cname for name, field in ffi.typeof(f"divvy_{kind}").fields}
         getattr(lib, f"divvy_{kind}_{init}")(self.c, ffi.sizeof(self.c[0]))
 
     def set(self, **values: Any) -> None:
         """Sets fields; None leaves the default."""
         for name, value in values.items():
-            if value is None:
-                continue
-            if isinstance(value, str):
-                value = ffi.new("char[]", encode(value))
-                self.kept.append(value)
-            setattr(self.c, name, value)
+            if value is not None:
+                self._set(name, value)
 
-    def set_ms(self, **seconds: Optional[float]) -> None:
+    def _set(self, name: str, value: Any) -> None:
+        kind = self._types[name]
+        if kind == "char *":
+            value = ffi.new("char[]", encode(name, value))
+            self.kept.append(value)
+        elif kind == "double":
+            value = number(name, value)
+        elif "*" not in kind:
+            value = integer(name, value, kind)
+        setattr(self.c, name, value)
+
+    def require(self, **values: Any) -> None:
+        """Sets fields that have no default."""
+        for name, value in values.items():
+            self._set(name, value)
+
+    def set_ms(self, **seconds: Any) -> None:
         """Sets fields whose names have `_ms` at their ends; None leaves the default."""
         for name, value in seconds.items():
             if value is not None:
-                setattr(self.c, name + "_ms", milliseconds(value))
+                setattr(self.c, name + "_ms", milliseconds(value, name))

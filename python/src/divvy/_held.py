@@ -3,8 +3,9 @@ from __future__ import annotations
 
 from typing import Any, Optional, TypeVar
 
+from divvy._arguments import integer, milliseconds
 from divvy._cffi import lib
-from divvy._core import Handle, milliseconds
+from divvy._core import Handle
 from divvy.errors import NotHeld
 
 T = TypeVar("T", bound="Held")
@@ -63,7 +64,7 @@ class Held(BaseHeld):
 
         Does nothing otherwise, neither now nor to a later acquire.
         """
-        self._call(self._function("cancel"), attempt_id)
+        self._call(self._function("cancel"), integer("attempt_id", attempt_id, "uint64_t"))
 
     def __enter__(self: T) -> T:
         self.acquire()

@@ -4,8 +4,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, List, Optional, Sequence, Union
 
+from divvy._arguments import each, encode, flag, integer, maybe_encode, names
 from divvy._cffi import ffi, lib
-from divvy._core import NULL, Config, array, encode
+from divvy._core import NULL, Config, array
 from divvy.errors import make_error
 
 _NOBODY = 0xFFFFFFFF
@@ -28,7 +29,7 @@ def assign_round_robin(members: Members, items: Sequence[str], *, numeric: bool 
 
     With `numeric` the items are decimal numbers, dealt in the order of their values.
     """
-    order = lib.DIVVY_ORDER_NUMERIC if numeric else lib.DIVVY_ORDER_BYTES
+    order = lib.DIVVY_ORDER_NUMERIC if flag("numeric", numeric) else lib.DIVVY_ORDER_BYTES
     return _assign(lib.divvy_assign_round_robin_ordered, members, items, order)
 
 
@@ -41,30 +42,30 @@ def assign_sticky(members: Members, items: Sequence[str], previous: Optional[Seq
                   max_moves: int = 0, spread_zones: bool = False, keep_all: bool = False) -> List[int]:
     """Moves as few items as possible. `previous` has for each item the index of its owner, or None."""
     options = Config("sticky_options")
-    options.set(max_moves=max_moves, spread_zones=int(spread_zones), keep_all=int(keep_all))
+    options.set(max_moves=max_moves, spread_zones=flag("spread_zones", spread_zones),
+                keep_all=flag("keep_all", keep_all))
     owners: Any = NULL
     if previous is not None:
-        if len(previous) != len(items):
+        given = each("previous", previous)
+        if len(given) != len(each("items", items)):
             raise make_error(lib.DIVVY_EINVAL, "previous must have one owner, or None, for each item")
-        owners = ffi.new("uint32_t[]", [_NOBODY if owner is None else owner for owner in previous])
+        owners = ffi.new("uint32_t[]", [_NOBODY if owner is None else integer(f"previous[{i}]", owner, "uint32_t")
+                                        for i, owner in enumerate(given)])
     return _assign(lib.divvy_assign_sticky, members, items, owners, options.c)
 
 
 def _assign(function: Any, members: Members, items: Sequence[str], *more: Any) -> List[int]:
     kept: List[Any] = []
-    made = ffi.new("divvy_member[]", len(members))
-    for place, given in zip(made, members):
-        member = Member(given) if isinstance(given, str) else given
-        place.identifier = _keep(kept, member.identifier)
-        place.weight = member.weight
-        place.zone = NULL if member.zone is None else _keep(kept, member.zone)
-    owners = ffi.new("uint32_t[]", max(len(items), 1))
-    result = function(made, len(members), array(kept, items), len(items), *more, owners)
+    listed, encoded = each("members", members), names("items", items)
+    made = ffi.new("divvy_member[]", len(listed))
+    for i, given in enumerate(listed):
+        member = given if isinstance(given, Member) else Member(given)
+        kept.append(ffi.new("char[]", encode(f"members[{i}]", member.identifier)))
+        kept.append(maybe_encode(f"members[{i}].zone", member.zone))
+        made[i].identifier, made[i].zone = kept[-2:]
+        made[i].weight = integer(f"members[{i}].weight", member.weight, "uint32_t")
+    owners = ffi.new("uint32_t[]", max(len(encoded), 1))
+    result = function(made, len(listed), array(kept, encoded), len(encoded), *more, owners)
     if result < 0:
         raise make_error(result)
-    return list(owners)[:len(items)]
-
-
-def _keep(kept: List[Any], string: str) -> Any:
-    kept.append(ffi.new("char[]", encode(string)))
-    return kept[-1]
+    return list(owners)[:len(encoded)]

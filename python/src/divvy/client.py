@@ -9,6 +9,7 @@ import sys
 import warnings
 from typing import Any, Callable, List, Optional
 
+from divvy._arguments import encode, flag, given, member, milliseconds
 from divvy._cffi import ffi, lib
 from divvy._core import (
     Closer,
@@ -16,12 +17,10 @@ from divvy._core import (
     Handle,
     Maker,
     callback,
-    encode,
     inside,
     close_later,
     inside_call,
     inside_callback,
-    milliseconds,
     strings,
     text,
 )
@@ -70,7 +69,6 @@ class BaseClient(Handle):
     """What a client has whether calls wait or the event loop does."""
 
     _type = "divvy_client"
-    _manual = False
 
     def __init__(self, hosts: Optional[str] = None, *, session_timeout: Optional[float] = None,
                  ensemble_tick_ms: Optional[int] = None, auth: Optional[str] = None, acl: Acl = Acl.AUTO,
@@ -88,15 +86,18 @@ class BaseClient(Handle):
         self._hosts = hosts or os.environ.get("DIVVY_CONNECT") or "127.0.0.1:2181"
         config = Config("client_config")
         config.set(hosts=hosts, manual=int(self._manual), ensemble_tick_ms=ensemble_tick_ms, auth=auth,
-                   auth_scheme=None if auth is None else "digest", acl=acl.value,
+                   auth_scheme=None if auth is None else "digest", acl=member("acl", acl, Acl),
                    ephemeral_path_bytes=ephemeral_path_bytes, watch_path_bytes=watch_path_bytes,
-                   log_requests=int(log_requests), tls_ca_file=tls_ca_file, tls_certificate_file=tls_certificate_file,
+                   log_requests=flag("log_requests", log_requests),
+                   tls_ca_file=tls_ca_file, tls_certificate_file=tls_certificate_file,
                    tls_key_file=tls_key_file, tls_key_password_file=tls_key_password_file,
                    sasl_mechanism=sasl_mechanism, sasl_user=sasl_user, sasl_password_file=sasl_password_file,
-                   sasl_service=sasl_service, sasl_host=sasl_host, tokens_checked=int(tokens_checked), user=self._user,
-                   on_log=lib.divvy_py_log, interrupted=lib.divvy_py_interrupted,
-                   on_session=lib.divvy_py_session if on_session else None,
-                   on_warning=lib.divvy_py_warning if on_warning else None)
+                   sasl_service=sasl_service, sasl_host=sasl_host, user=self._user,
+                   tokens_checked=flag("tokens_checked", tokens_checked),
+                   on_log=given("on_log", on_log, lib.divvy_py_log) or lib.divvy_py_log,
+                   interrupted=lib.divvy_py_interrupted,
+                   on_session=given("on_session", on_session, lib.divvy_py_session),
+                   on_warning=given("on_warning", on_warning, lib.divvy_py_warning))
         config.set_ms(session_timeout=session_timeout)
         self._closer = Closer()
         self._make(lib.divvy_client_open, self._closer, config.c)
@@ -202,7 +203,7 @@ class Client(BaseClient):
     def party_members(self, path: str, *, shallow: bool = False, timeout: Optional[float] = None) -> List[str]:
         """Returns the members of the party at a path, without joining it."""
         out = ffi.new("divvy_strings **")
-        self._wait(lib.divvy_party_list, encode(path), kind_of(shallow), out, milliseconds(timeout))
+        self._wait(lib.divvy_party_list, encode("path", path), kind_of(shallow), out, milliseconds(timeout))
         return strings(out[0])
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, Callable, List, Optional
 
+from divvy._arguments import flag, given, milliseconds
 from divvy._cffi import ffi, lib
-from divvy._core import Config, Handle, callback, milliseconds
+from divvy._core import Config, Handle, callback
 from divvy.errors import Error, make_error
 
 
@@ -34,13 +35,14 @@ class BaseElection(Handle):
         self._on_elected, self._on_lost, self._on_leader = on_elected, on_lost, on_leader
         self._on_step_down, self._on_failed = on_step_down, on_failed
         config = Config("election_config")
-        config.set(path=path, data=data, names=lib.DIVVY_ELECTION_LATCH if latch else lib.DIVVY_ELECTION_LOCK,
-                   preference=preference, container=int(container), user=self._user,
-                   on_elected=lib.divvy_py_elected if on_elected else None,
-                   on_lost=lib.divvy_py_election_lost if on_lost else None,
-                   on_leader=lib.divvy_py_leader if on_leader else None,
-                   on_step_down=lib.divvy_py_step_down if on_step_down else None,
-                   on_failed=lib.divvy_py_election_failed if on_failed else None)
+        config.require(path=path, preference=preference)
+        config.set(data=data, names=lib.DIVVY_ELECTION_LATCH if flag("latch", latch) else lib.DIVVY_ELECTION_LOCK,
+                   container=flag("container", container), user=self._user,
+                   on_elected=given("on_elected", on_elected, lib.divvy_py_elected),
+                   on_lost=given("on_lost", on_lost, lib.divvy_py_election_lost),
+                   on_leader=given("on_leader", on_leader, lib.divvy_py_leader),
+                   on_step_down=given("on_step_down", on_step_down, lib.divvy_py_step_down),
+                   on_failed=given("on_failed", on_failed, lib.divvy_py_election_failed))
         self._make_on(client, lib.divvy_election_create, lib.divvy_election_destroy,
                       lib.divvy_election_destroy_async, config.c)
 

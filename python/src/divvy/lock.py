@@ -4,6 +4,7 @@ from __future__ import annotations
 import enum
 from typing import Any, Callable, List, Optional
 
+from divvy._arguments import flag, given, member
 from divvy._cffi import lib
 from divvy._core import Config, callback
 from divvy._held import BaseHeld, Held
@@ -28,8 +29,9 @@ class BaseLock(BaseHeld):
         super().__init__()
         self.path, self._on_lost = path, on_lost
         config = Config("lock_config")
-        config.set(path=path, identifier=identifier, mode=mode.value, container=int(container), user=self._user,
-                   on_lost=lib.divvy_py_lock_lost if on_lost else None)
+        config.require(path=path)
+        config.set(identifier=identifier, mode=member("mode", mode, LockMode), container=flag("container", container),
+                   user=self._user, on_lost=given("on_lost", on_lost, lib.divvy_py_lock_lost))
         self._make_on(client, lib.divvy_lock_create, lib.divvy_lock_destroy, lib.divvy_lock_destroy_async, config.c)
 
     @property

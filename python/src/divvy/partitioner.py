@@ -5,9 +5,20 @@ import dataclasses
 import enum
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union, overload
 
+from divvy._arguments import (
+    encode,
+    flag,
+    given,
+    integer,
+    maybe_encode,
+    member,
+    milliseconds,
+    names,
+    optional,
+)
 from divvy._box import Box, Unique, gone
 from divvy._cffi import ffi, lib
-from divvy._core import Config, Handle, array, callback, encode, find, milliseconds, report, text
+from divvy._core import Config, Handle, array, callback, find, report, text
 from divvy.errors import TimedOut, make_error
 
 
@@ -140,7 +151,7 @@ class BasePartitioner(Handle):
     """What a partitioner has whether calls wait or the event loop does."""
 
     _type = "divvy_partitioner"
-    _watched = False  # whether `_told` is called, too
+    _watched: Optional[Callable[[], object]] = None  # whether `_told` is called, too
 
     def __init__(self, client: Any, /, path: str, items: Sequence[str], *, identifier: Optional[str] = None,
                  kazoo: bool = False, eager: Optional[bool] = None, assign: Optional[Assign] = None,
@@ -157,18 +168,21 @@ class BasePartitioner(Handle):
         super().__init__()
         self.path = path
         self._on_state, self._on_items, self._func = on_state, on_items, func
-        config = Config("partitioner_config", "init_kazoo" if kazoo else "init")
+        config = Config("partitioner_config", "init_kazoo" if flag("kazoo", kazoo) else "init")
+        encoded = names("items", items)
+        config.require(path=path)
         config.set(
-            path=path, items=array(config.kept, items), item_count=len(items), identifier=identifier,
-            mode=_choose(eager, lib.DIVVY_EAGER, lib.DIVVY_INCREMENTAL),
-            assign=lib.DIVVY_ASSIGN_FUNC if func else assign and assign.value, func_name=func_name,
-            func=lib.divvy_py_func if func else None,
-            items_order=_choose(numeric, lib.DIVVY_ORDER_NUMERIC, lib.DIVVY_ORDER_BYTES),
-            on_suspend=_choose(release_on_suspend, lib.DIVVY_RELEASE_ON_SUSPEND, lib.DIVVY_HOLD),
-            on_session_loss=_choose(rejoin, lib.DIVVY_REJOIN, lib.DIVVY_FAIL), weight=weight, zone=zone,
-            max_moves=max_moves, static_membership=_choose(static_membership, 1, 0), user=self._user,
-            on_state=lib.divvy_py_state if on_state or self._watched else None,
-            on_items=lib.divvy_py_items if on_items or self._watched else None)
+            items=array(config.kept, encoded), item_count=len(encoded), identifier=identifier,
+            mode=_choose("eager", eager, lib.DIVVY_EAGER, lib.DIVVY_INCREMENTAL),
+            func=given("func", func, lib.divvy_py_func), func_name=func_name,
+            assign=lib.DIVVY_ASSIGN_FUNC if func else optional(member, "assign", assign, Assign),
+            items_order=_choose("numeric", numeric, lib.DIVVY_ORDER_NUMERIC, lib.DIVVY_ORDER_BYTES),
+            on_suspend=_choose("release_on_suspend", release_on_suspend, lib.DIVVY_RELEASE_ON_SUSPEND, lib.DIVVY_HOLD),
+            on_session_loss=_choose("rejoin", rejoin, lib.DIVVY_REJOIN, lib.DIVVY_FAIL), weight=weight, zone=zone,
+            max_moves=max_moves, user=self._user,
+            static_membership=_choose("static_membership", static_membership, 1, 0),
+            on_state=given("on_state", self._watched if on_state is None else on_state, lib.divvy_py_state),
+            on_items=given("on_items", self._watched if on_items is None else on_items, lib.divvy_py_items))
         config.set_ms(time_boundary=time_boundary, leave_boundary=leave_boundary, settle_max=settle_max,
                       allocate_timeout=allocate_timeout, release_warn=release_warn, round_timeout=round_timeout,
                       rejoin_delay=rejoin_delay, handover_timeout=handover_timeout, prepare_timeout=prepare_timeout)
@@ -233,30 +247,31 @@ class BasePartitioner(Handle):
 
         The check before each piece of work. It sends nothing. A worker gives the token that its work began with.
         """
-        name = encode(item)
+        name = encode("item", item)
         if token is None:
             return bool(self._ask(lib.divvy_partitioner_owns, name))
-        return bool(self._ask(lib.divvy_partitioner_owns_token, name, token))
+        return bool(self._ask(lib.divvy_partitioner_owns_token, name, integer("token", token)))
 
     def release_set(self, state_id: Optional[int] = None) -> None:
         """Says that work has ended on all items that are revoked or were lost: in the RELEASE of this number."""
         if state_id is None:
             self._call(lib.divvy_partitioner_release_set)
         else:
-            self._call(lib.divvy_partitioner_release_set_id, state_id)
+            self._call(lib.divvy_partitioner_release_set_id, integer("state_id", state_id, "uint64_t"))
 
     def prepared(self, item: Optional[str] = None) -> None:
         """Says that this member is ready to work on an item that is to be prepared; None: on all of them."""
-        self._call(lib.divvy_partitioner_prepared, ffi.NULL if item is None else encode(item))
+        self._call(lib.divvy_partitioner_prepared, maybe_encode("item", item))
 
     def set_items(self, items: Sequence[str]) -> None:
         """Asks for another set of items to be divided, by all members, from now on."""
         kept: List[Any] = []
-        self._call(lib.divvy_partitioner_set_items, array(kept, items), len(items))
+        encoded = names("items", items)
+        self._call(lib.divvy_partitioner_set_items, array(kept, encoded), len(encoded))
 
     def set_weight(self, weight: int) -> None:
         """Changes this member's weight; 1000 is usual, 0 drains it."""
-        self._call(lib.divvy_partitioner_set_weight, weight)
+        self._call(lib.divvy_partitioner_set_weight, integer("weight", weight, "uint32_t"))
 
 
 class Partitioner(BasePartitioner):
@@ -273,7 +288,8 @@ class Partitioner(BasePartitioner):
         Items that are gained in ALLOCATING do not change the number, so do not wait longer than they may lie idle.
         """
         try:
-            self._wait(lib.divvy_partitioner_wait_change, since_state_id, milliseconds(timeout))
+            self._wait(lib.divvy_partitioner_wait_change, integer("since_state_id", since_state_id, "uint64_t"),
+                       milliseconds(timeout))
         except TimedOut:
             return False
         return True
@@ -288,16 +304,16 @@ class Partitioner(BasePartitioner):
 
     def leave(self, timeout: Optional[float] = None, *, working: bool = False) -> None:
         """Ends, and gives up the place in the plan; with `working` each item stays until its next owner is ready."""
-        flags = lib.DIVVY_LEAVE_WORKING if working else 0
+        flags = lib.DIVVY_LEAVE_WORKING if flag("working", working) else 0
         self._wait(lib.divvy_partitioner_leave, flags, milliseconds(timeout))
 
 
-def _choose(value: Optional[bool], yes: int, no: int) -> Optional[int]:
-    return None if value is None else yes if value else no
+def _choose(name: str, value: Optional[bool], yes: int, no: int) -> Optional[int]:
+    return None if value is None else yes if flag(name, value) else no
 
 
-def _names(names: Any, count: int) -> Tuple[str, ...]:
-    return tuple(text(names[i]) for i in range(count))
+def _names(found: Any, count: int) -> Tuple[str, ...]:
+    return tuple(text(found[i]) for i in range(count))
 
 
 @callback
@@ -323,15 +339,15 @@ def _change(event: Any) -> ItemsChange:
         _names(event.prepare, event.prepare_count), text(lib.divvy_reason_name(event.reason)), event.generation)
 
 
-def _func(identifier: Any, members: Any, member_count: int, names: Any, count: int, mine: Any, user: Any) -> int:
+def _func(identifier: Any, members: Any, member_count: int, items: Any, count: int, mine: Any, user: Any) -> int:
     partitioner = find(user)
     if not isinstance(partitioner, BasePartitioner) or partitioner._func is None:
         return 1
-    given = _names(names, count)
-    wanted = set(partitioner._func(text(identifier), list(_names(members, member_count)), list(given)))
-    for i, name in enumerate(given):
+    offered = _names(items, count)
+    wanted = set(partitioner._func(text(identifier), list(_names(members, member_count)), list(offered)))
+    for i, name in enumerate(offered):
         mine[i] = name in wanted
-    return 0 if wanted <= set(given) else 1
+    return 0 if wanted <= set(offered) else 1
 
 
 ffi.def_extern(name="divvy_py_func", error=1, onerror=report)(_func)

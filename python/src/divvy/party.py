@@ -3,8 +3,9 @@ from __future__ import annotations
 
 from typing import Any, List, Optional
 
-from divvy._cffi import ffi, lib
-from divvy._core import NULL, Handle, encode, milliseconds
+from divvy._arguments import encode, flag, maybe_encode, milliseconds
+from divvy._cffi import lib
+from divvy._core import Handle
 
 
 class BaseParty(Handle):
@@ -15,9 +16,8 @@ class BaseParty(Handle):
     def __init__(self, client: Any, path: str, *, identifier: Optional[str] = None, shallow: bool = False) -> None:
         super().__init__()
         self.path = path
-        name = NULL if identifier is None else ffi.new("char[]", encode(identifier))
         self._make_on(client, lib.divvy_party_join, lib.divvy_party_destroy, lib.divvy_party_destroy_async,
-                      ffi.new("char[]", encode(path)), name, kind_of(shallow))
+                      encode("path", path), maybe_encode("identifier", identifier), kind_of(shallow))
 
     @property
     def joined(self) -> bool:
@@ -47,4 +47,4 @@ class Party(BaseParty):
 
 def kind_of(shallow: bool) -> int:
     """Returns the library's word for a kind of party."""
-    return int(lib.DIVVY_SHALLOW_PARTY if shallow else lib.DIVVY_PARTY)
+    return int(lib.DIVVY_SHALLOW_PARTY if flag("shallow", shallow) else lib.DIVVY_PARTY)

@@ -6,8 +6,9 @@ import enum
 import json
 from typing import Any, Callable, Dict, List, Mapping, Optional
 
+from divvy._arguments import as_json, encode, flag, given, maybe_encode, milliseconds, number
 from divvy._cffi import ffi, lib
-from divvy._core import NULL, Config, Handle, callback, encode, milliseconds, text
+from divvy._core import NULL, Config, Handle, callback, text
 from divvy.errors import InvalidArgument
 
 Entry = Dict[str, Any]
@@ -37,7 +38,7 @@ class BaseRegistry(Handle):
 
     _type = "divvy_registry"
 
-    def __init__(self, client: Any, path: Optional[str] = None, *, host: Optional[str] = None,
+    def __init__(self, client: Any, path: str = "/divvy/services", *, host: Optional[str] = None,
                  pid: Optional[int] = None, nonce: Optional[str] = None, persistent: bool = False,
                  heartbeat: bool = False, heartbeat_jitter: Optional[float] = None,
                  on_load: Optional[Callable[[Any, str, str, float], float]] = None, watch_bytes: Optional[int] = None,
@@ -47,8 +48,10 @@ class BaseRegistry(Handle):
         self._on_load = on_load
         self._watches: Dict[Optional[str], _Watch] = {}
         config = Config("registry_config")
-        config.set(path=path, host=host, pid=pid, nonce=nonce, persistent=int(persistent), heartbeat=int(heartbeat),
-                   heartbeat_jitter=heartbeat_jitter, on_load=lib.divvy_py_load if on_load else None,
+        config.require(path=path)
+        config.set(host=host, pid=pid, nonce=nonce, persistent=flag("persistent", persistent),
+                   heartbeat=flag("heartbeat", heartbeat), heartbeat_jitter=heartbeat_jitter,
+                   on_load=given("on_load", on_load, lib.divvy_py_load),
                    watch_bytes=watch_bytes, preserve_share=preserve_share, user=self._user)
         config.set_ms(poll=poll, preserve_settle=preserve_settle, preserve_max=preserve_max)
         self._make_on(client, lib.divvy_registry_open, lib.divvy_registry_close,
@@ -56,18 +59,20 @@ class BaseRegistry(Handle):
 
     def watch(self, role: Optional[str], on_change: Callable[[Any, ServiceChange], object]) -> None:
         """Keeps a live view of a role, or of all (None), and calls `on_change(registry, ServiceChange)`."""
+        if not callable(on_change):
+            raise TypeError(f"on_change must be a function, and not {on_change!r}")
         watch = _Watch(self, on_change)
-        self._call(lib.divvy_registry_watch, name_or_null(role), lib.divvy_py_change, watch._user)
+        self._call(lib.divvy_registry_watch, maybe_encode("role", role), lib.divvy_py_change, watch._user)
         self._watches[role] = watch
 
     def unwatch(self, role: Optional[str]) -> None:
         """Ends a view; its callback is not called afterwards."""
-        self._call(lib.divvy_registry_unwatch, name_or_null(role))
+        self._call(lib.divvy_registry_unwatch, maybe_encode("role", role))
         self._watches.pop(role, None)
 
     def is_ours(self, entry: Mapping[str, Any]) -> bool:
         """Returns whether an entry is this registry's own, by host, pid and nonce."""
-        return bool(self._ask(lib.divvy_registry_is_ours, tree(entry)))
+        return bool(self._ask(lib.divvy_registry_is_ours, tree("entry", entry)))
 
     @property
     def malformed(self) -> int:
@@ -83,32 +88,32 @@ class Registry(BaseRegistry):
 
     def heartbeat(self, status: Mapping[str, Any], timeout: Optional[float] = None) -> Entry:
         """Announces a service, or says that it is still there; returns the entry as it stands in ZooKeeper."""
-        return self._entry(lib.divvy_registry_heartbeat, timeout, tree(status)) or {}
+        return self._entry(lib.divvy_registry_heartbeat, timeout, tree("status", status)) or {}
 
     def unregister(self, role: Optional[str], id: str, timeout: Optional[float] = None) -> None:
         """Removes a service, whosesoever it is; None as the role: every service of this id."""
-        self._wait(lib.divvy_registry_unregister, name_or_null(role), encode(id), milliseconds(timeout))
+        self._wait(lib.divvy_registry_unregister, maybe_encode("role", role), encode("id", id), milliseconds(timeout))
 
     def healthy_service(self, role: str, timeout: Optional[float] = None) -> Optional[Entry]:
         """Returns the healthy service of a role that has the least load, or None."""
-        entry: Optional[Entry] = self._entry(lib.divvy_registry_healthy_service, timeout, encode(role))
+        entry: Optional[Entry] = self._entry(lib.divvy_registry_healthy_service, timeout, encode("role", role))
         return entry
 
     def healthy_services(self, role: Optional[str] = None, timeout: Optional[float] = None) -> List[Entry]:
         """Returns all healthy services of a role, or of all roles, the least loaded first."""
-        return self._entry(lib.divvy_registry_healthy_services, timeout, name_or_null(role)) or []
+        return self._entry(lib.divvy_registry_healthy_services, timeout, maybe_encode("role", role)) or []
 
     def unique_service(self, role: str, candidate: Optional[Mapping[str, Any]] = None,
                        timeout: Optional[float] = None) -> Optional[Entry]:
         """Returns the one service of a unique role; with a candidate, first claims the role for it, or keeps it."""
-        given = NULL if candidate is None else tree(candidate)
-        entry: Optional[Entry] = self._entry(lib.divvy_registry_unique_service, timeout, encode(role), given)
+        given = NULL if candidate is None else tree("candidate", candidate)
+        entry: Optional[Entry] = self._entry(lib.divvy_registry_unique_service, timeout, encode("role", role), given)
         return entry
 
     def purge_stale_services(self, ttls: float = 2.0, timeout: Optional[float] = None) -> int:
         """Deletes the entries that are older than so many times their ttl; returns how many."""
         out = ffi.new("size_t *")
-        self._wait(lib.divvy_registry_purge_stale_services, ttls, out, milliseconds(timeout))
+        self._wait(lib.divvy_registry_purge_stale_services, number("ttls", ttls), out, milliseconds(timeout))
         return int(out[0])
 
     def _entry(self, function: Any, timeout: Optional[float], *arguments: Any) -> Any:
@@ -126,11 +131,11 @@ class _Watch(Handle):
         self._made.open()
 
 
-def tree(value: Mapping[str, Any]) -> Any:
+def tree(name: str, value: Mapping[str, Any]) -> Any:
     """Returns a cJSON tree, which goes with its last user."""
-    parsed = lib.cJSON_Parse(json.dumps(value).encode())
+    parsed = lib.cJSON_Parse(as_json(name, value))
     if parsed == NULL:
-        raise InvalidArgument("cJSON cannot read what this makes as JSON")
+        raise InvalidArgument(f"{name} cannot be read as JSON: cJSON takes 1000 levels, and no NUL in a text")
     return ffi.gc(parsed, lib.cJSON_Delete)
 
 
@@ -150,11 +155,6 @@ def value_of(entry: Any) -> Any:
         return json.loads(ffi.string(printed))
     finally:
         lib.cJSON_free(printed)
-
-
-def name_or_null(name: Optional[str]) -> Any:
-    """Returns a C string, or NULL for None."""
-    return NULL if name is None else ffi.new("char[]", encode(name))
 
 
 @callback

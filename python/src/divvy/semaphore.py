@@ -5,8 +5,9 @@ import dataclasses
 import enum
 from typing import Any, Callable, List, Optional
 
+from divvy._arguments import flag, given, integer, member, milliseconds
 from divvy._cffi import ffi, lib
-from divvy._core import Config, callback, milliseconds, text
+from divvy._core import Config, callback, text
 from divvy._held import BaseHeld, Held
 
 
@@ -40,11 +41,12 @@ class BaseSemaphore(BaseHeld):
                  count: Optional[int] = None, limit_policy: LimitPolicy = LimitPolicy.ERROR, container: bool = False,
                  on_lost: Optional[Callable[[Any], object]] = None) -> None:
         super().__init__()
-        self.path, self._on_lost, self._count = path, on_lost, count or 1
+        self.path, self._on_lost, self._count = path, on_lost, 1 if count is None else count
         config = Config("semaphore_config")
-        config.set(path=path, identifier=identifier, limit=limit, count=count, limit_policy=limit_policy.value,
-                   container=int(container), user=self._user,
-                   on_lost=lib.divvy_py_semaphore_lost if on_lost else None)
+        config.require(path=path)
+        config.set(identifier=identifier, limit=limit, count=count, container=flag("container", container),
+                   limit_policy=member("limit_policy", limit_policy, LimitPolicy), user=self._user,
+                   on_lost=given("on_lost", on_lost, lib.divvy_py_semaphore_lost))
         self._make_on(client, lib.divvy_semaphore_create, lib.divvy_semaphore_destroy,
                       lib.divvy_semaphore_destroy_async, config.c)
 
@@ -68,7 +70,7 @@ class Semaphore(BaseSemaphore, Held):
 
     def resize(self, limit: int, timeout: Optional[float] = None) -> None:
         """Changes the limit of the pool, for all that use it."""
-        self._wait(lib.divvy_semaphore_resize, limit, milliseconds(timeout))
+        self._wait(lib.divvy_semaphore_resize, integer("limit", limit, "uint32_t"), milliseconds(timeout))
 
     def holders(self, timeout: Optional[float] = None) -> List[Holder]:
         """Returns the holders of slots, in the order of their tokens."""

@@ -6,8 +6,9 @@ import contextlib
 import functools
 from typing import Any, Callable, List, Optional, Set, Tuple, TypeVar
 
+from divvy._arguments import encode, milliseconds
 from divvy._cffi import ffi, lib
-from divvy._core import Handle, Stop, call_until, encode, milliseconds, strings, text
+from divvy._core import Handle, Stop, call_until, strings, text
 from divvy.client import BaseClient
 from divvy.errors import Error, make_error
 from divvy.party import kind_of
@@ -63,6 +64,7 @@ class Waits(Handle):
     """A thing with calls that wait in the executor."""
 
     _client: AsyncClient
+    _manual = True
 
     async def _list(self, function: Any, timeout: Optional[float]) -> List[str]:
         out = ffi.new("divvy_strings **")
@@ -85,8 +87,6 @@ class Waits(Handle):
 
 class AsyncClient(BaseClient, Waits):
     """One ZooKeeper session, which the running event loop serves."""
-
-    _manual = True
 
     def _prepare(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -160,7 +160,7 @@ class AsyncClient(BaseClient, Waits):
     async def party_members(self, path: str, *, shallow: bool = False, timeout: Optional[float] = None) -> List[str]:
         """Returns the members of the party at a path, without joining it."""
         out = ffi.new("divvy_strings **")
-        await self._run(wait, lib.divvy_party_list, encode(path), kind_of(shallow), out, milliseconds(timeout))
+        await self._run(wait, lib.divvy_party_list, encode("path", path), kind_of(shallow), out, milliseconds(timeout))
         return strings(out[0])
 
     async def __aenter__(self: Self) -> Self:

@@ -4,8 +4,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any, AsyncIterator, List, Mapping, Optional, TypeVar
 
+from divvy._arguments import encode, flag, integer, maybe_encode, milliseconds, number
 from divvy._cffi import ffi, lib
-from divvy._core import NULL, callback, encode, milliseconds
+from divvy._core import NULL, callback
 from divvy._held import BaseHeld
 from divvy.aio._client import Answer, Waits, wait
 from divvy.election import BaseElection, Leader, leader_of
@@ -13,7 +14,7 @@ from divvy.errors import Error
 from divvy.lock import BaseLock
 from divvy.partitioner import BasePartitioner, PartitionState, View
 from divvy.party import BaseParty
-from divvy.registry import BaseRegistry, Entry, ServiceChange, name_or_null, take_entry, tree, value_of
+from divvy.registry import BaseRegistry, Entry, ServiceChange, take_entry, tree, value_of
 from divvy.semaphore import BaseSemaphore, Holder, holders
 
 T = TypeVar("T", bound="Held")
@@ -60,7 +61,7 @@ class Semaphore(BaseSemaphore, Held):
 
     async def resize(self, limit: int, timeout: Optional[float] = None) -> None:
         """Changes the limit of the pool, for all that use it."""
-        await self._run(wait, lib.divvy_semaphore_resize, limit, milliseconds(timeout))
+        await self._run(wait, lib.divvy_semaphore_resize, integer("limit", limit, "uint32_t"), milliseconds(timeout))
 
     async def holders(self, timeout: Optional[float] = None) -> List[Holder]:
         """Returns the holders of slots, in the order of their tokens."""
@@ -84,7 +85,7 @@ class Partitioner(BasePartitioner, Waits):
     `release_set(view.state_id)`; it starts work on the rest. Changes that come faster than views are taken are one.
     """
 
-    _watched = True
+    _watched = bool  # any function: each change is to be told
 
     def _prepare(self) -> None:
         self._changed = asyncio.Event()
@@ -111,7 +112,7 @@ class Partitioner(BasePartitioner, Waits):
 
     async def leave(self, timeout: Optional[float] = None, *, working: bool = False) -> None:
         """Ends, and gives up the place in the plan; with `working` each item stays until its next owner is ready."""
-        flags = lib.DIVVY_LEAVE_WORKING if working else 0
+        flags = lib.DIVVY_LEAVE_WORKING if flag("working", working) else 0
         await self._run(wait, lib.divvy_partitioner_leave, flags, milliseconds(timeout))
 
     async def __aenter__(self) -> Partitioner:
@@ -163,7 +164,7 @@ class Registry(BaseRegistry, Waits):
     async def heartbeat(self, status: Mapping[str, Any], timeout: Optional[float] = None) -> Entry:
         """Announces a service, or says that it is still there; returns the entry as it stands in ZooKeeper."""
         answer = Answer(self._client)
-        answer.begin(self, lib.divvy_registry_heartbeat_async, tree(status), milliseconds(timeout),
+        answer.begin(self, lib.divvy_registry_heartbeat_async, tree("status", status), milliseconds(timeout),
                      lib.divvy_py_heartbeat_done)
         entry: Entry = await answer.get(lambda: None, lambda: None)
         return entry
@@ -181,28 +182,30 @@ class Registry(BaseRegistry, Waits):
 
     async def unregister(self, role: Optional[str], id: str, timeout: Optional[float] = None) -> None:
         """Removes a service, whosesoever it is; None as the role: every service of this id."""
-        await self._run(wait, lib.divvy_registry_unregister, name_or_null(role), encode(id), milliseconds(timeout))
+        await self._run(wait, lib.divvy_registry_unregister, maybe_encode("role", role), encode("id", id),
+                        milliseconds(timeout))
 
     async def healthy_service(self, role: str, timeout: Optional[float] = None) -> Optional[Entry]:
         """Returns the healthy service of a role that has the least load, or None."""
-        entry: Optional[Entry] = await self._entry(lib.divvy_registry_healthy_service, timeout, encode(role))
+        entry: Optional[Entry] = await self._entry(lib.divvy_registry_healthy_service, timeout, encode("role", role))
         return entry
 
     async def healthy_services(self, role: Optional[str] = None, timeout: Optional[float] = None) -> List[Entry]:
         """Returns all healthy services of a role, or of all roles, the least loaded first."""
-        return await self._entry(lib.divvy_registry_healthy_services, timeout, name_or_null(role)) or []
+        return await self._entry(lib.divvy_registry_healthy_services, timeout, maybe_encode("role", role)) or []
 
     async def unique_service(self, role: str, candidate: Optional[Mapping[str, Any]] = None,
                              timeout: Optional[float] = None) -> Optional[Entry]:
         """Returns the one service of a unique role; with a candidate, first claims the role for it, or keeps it."""
-        given = NULL if candidate is None else tree(candidate)
-        entry: Optional[Entry] = await self._entry(lib.divvy_registry_unique_service, timeout, encode(role), given)
+        given = NULL if candidate is None else tree("candidate", candidate)
+        entry: Optional[Entry] = await self._entry(lib.divvy_registry_unique_service, timeout, encode("role", role),
+                                                   given)
         return entry
 
     async def purge_stale_services(self, ttls: float = 2.0, timeout: Optional[float] = None) -> int:
         """Deletes the entries that are older than so many times their ttl; returns how many."""
         out = ffi.new("size_t *")
-        await self._run(wait, lib.divvy_registry_purge_stale_services, ttls, out, milliseconds(timeout))
+        await self._run(wait, lib.divvy_registry_purge_stale_services, number("ttls", ttls), out, milliseconds(timeout))
         return int(out[0])
 
     async def _entry(self, function: Any, timeout: Optional[float], *arguments: Any) -> Any:

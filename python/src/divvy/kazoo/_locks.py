@@ -8,16 +8,19 @@ from typing import Any, Callable, List, Optional, Sequence
 from kazoo import exceptions
 
 import divvy
+from divvy._arguments import integer, number
 from divvy._box import Unique
-from divvy.kazoo._session import as_kazoo, session_of
+from divvy.kazoo._session import absolute, as_kazoo, session_of
 
 
 class _Contender(Unique):
     """What locks and semaphores share: an object of divvy's, made again when the client is another."""
 
+    _keeps_cancel = False  # whether a cancel before an acquire ends that
+
     def __init__(self, client: Any, path: str, identifier: Optional[str]) -> None:
         self.client = client
-        self.path = path if path.startswith("/") else "/" + path
+        self.path = absolute(path)
         self.data = str(identifier or "").encode("utf-8")
         self.cancelled = False
         self._turn = threading.Condition()
@@ -56,7 +59,7 @@ class _Contender(Unique):
     def _enter(self, blocking: bool, deadline: Optional[float], held_is_enough: bool) -> Optional[bool]:
         """Waits for this object's other acquires, and until it is not held. Returns None, or the acquire's result."""
         with self._turn:
-            self.cancelled = False
+            self.cancelled = self.cancelled and self._keeps_cancel
             while self._acquiring or self.is_acquired:
                 if held_is_enough and not self._acquiring:
                     return True
@@ -66,14 +69,21 @@ class _Contender(Unique):
                 self._turn.wait(1 if left is None else min(left, 1))
                 if self.cancelled:
                     raise exceptions.CancelledError()
+            if self.cancelled:
+                raise exceptions.CancelledError("canceled before it began")
             self._acquiring = True
         return None
 
     def _acquire(self, blocking: bool, timeout: Optional[float], held_is_enough: bool = False) -> bool:
-        deadline = None if timeout is None else time.monotonic() + timeout
-        result = self._enter(blocking, deadline, held_is_enough)
-        if result is not None:
-            return result
+        deadline = None if timeout is None else time.monotonic() + number("timeout", timeout)
+        try:
+            result = self._enter(blocking, deadline, held_is_enough)
+            return self._acquire_entered(blocking, deadline) if result is None else result
+        except exceptions.CancelledError:
+            self.cancelled = False
+            raise
+
+    def _acquire_entered(self, blocking: bool, deadline: Optional[float]) -> bool:
         try:
             with as_kazoo(exceptions.LockTimeout):
                 return self._acquire_turn(blocking, deadline)
@@ -127,6 +137,7 @@ class Lock(_Contender):
     """kazoo's Lock on divvy. Its node is always ephemeral, and it cannot wait for the locks of other libraries."""
 
     _mode = divvy.LockMode.EXCLUSIVE
+    _keeps_cancel = True
 
     def __init__(self, client: Any, path: str, identifier: Optional[str] = None,
                  extra_lock_patterns: Sequence[str] = ()) -> None:
@@ -173,6 +184,8 @@ class Semaphore(_Contender):
 
     def __init__(self, client: Any, path: str, identifier: Optional[str] = None, max_leases: int = 1) -> None:
         super().__init__(client, path, identifier)
+        if not 0 < integer("max_leases", max_leases, "int"):
+            raise divvy.InvalidArgument(f"max_leases is {max_leases}: give 1 or more")
         self.max_leases = max_leases
 
     def _new(self, client: divvy.Client, on_lost: Callable[[Any], object]) -> divvy.Semaphore:

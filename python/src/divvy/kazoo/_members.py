@@ -1,11 +1,12 @@
 """kazoo's SetPartitioner and parties. SPDX-License-Identifier: Apache-2.0"""
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
+from typing import Any, Callable, Collection, Dict, Iterable, Iterator, List, Optional
 
 import divvy
+from divvy._arguments import each, given
 from divvy._box import Unique
-from divvy.kazoo._session import as_kazoo, session_of
+from divvy.kazoo._session import absolute, as_kazoo, session_of
 
 FINISH_S = 10.0  # what is not gone by then goes by itself
 
@@ -19,6 +20,44 @@ class PartitionState:
     FAILURE = "FAILURE"
 
 
+class _Nothing:
+    """The share of an empty set. It takes no part in the pool, where it could only take places from others."""
+
+    state_id = 1
+
+    def __init__(self, client: divvy.Client) -> None:
+        self._client = client
+
+    @property
+    def state(self) -> divvy.PartitionState:
+        ended = self.state_id > 1 or self._client.closed
+        return divvy.PartitionState.FAILURE if ended else divvy.PartitionState.ACQUIRED
+
+    def partition(self) -> Dict[str, int]:
+        return {}
+
+    def wait_for_acquire(self, timeout: Optional[float]) -> None:
+        pass
+
+    def release_set(self) -> None:
+        pass
+
+    def finish(self, timeout: float) -> None:
+        self.state_id = 2
+
+
+def _named(items: List[Any]) -> Dict[str, Any]:
+    """Returns the items by their names, which must differ: a name is a lock's."""
+    named: Dict[str, Any] = {}
+    for item in items:
+        name = str(item)
+        if name in named:
+            raise divvy.InvalidArgument(f"the items {named[name]!r} and {item!r} have one name, {name!r}, and so one "
+                                        "lock: give each item once, by a name of its own")
+        named[name] = item
+    return named
+
+
 class SetPartitioner(Unique):
     """kazoo's SetPartitioner on divvy, in kazoo's own mode: at a change all items are released.
 
@@ -29,34 +68,39 @@ class SetPartitioner(Unique):
                  partition_func: Optional[Callable[[str, List[str], List[Any]], Iterable[Any]]] = None,
                  identifier: Optional[str] = None, time_boundary: float = 30, max_reaction_time: float = 1,
                  state_change_event: Any = None) -> None:
-        self._items = list(set)
-        self._named: Dict[str, Any] = {str(item): item for item in self._items}
-        self._partition_func = partition_func
+        self._items = each("set", set)
+        self._set = set if isinstance(set, Collection) else self._items
+        self._named = _named(self._items)
+        self._partition_func = given("partition_func", partition_func, partition_func)
         self.state_change_event = state_change_event or client.handler.event_object()
         strings = all(isinstance(item, str) for item in self._items)
         numbers = all(type(item) is int for item in self._items)
         ruled = partition_func is None and (strings or numbers)
         self._session = session_of(client)
-        self._partitioner = divvy.Partitioner(
-            self._session.get(), path if path.startswith("/") else "/" + path, list(self._named), kazoo=True,
-            identifier=identifier, numeric=numbers, time_boundary=time_boundary, func=None if ruled else self._share,
-            on_state=lambda _partitioner, _change: self.state_change_event.set())
+        where, client = absolute(path), self._session.get()
+        self._partitioner: Any = divvy.Partitioner(
+            client, where, list(self._named), kazoo=True, identifier=identifier, numeric=numbers,
+            time_boundary=time_boundary, func=None if ruled else self._share,
+            on_state=lambda _partitioner, _change: self.state_change_event.set()) if self._named else _Nothing(client)
+        if not self._named:
+            self.state_change_event.set()
         self._session.keep(self, True)
 
     def _share(self, identifier: str, members: List[str], _names: List[str]) -> List[str]:
         if self._partition_func is not None:
-            return [str(item) for item in self._partition_func(identifier, members, self._items)]
+            return [str(item) for item in self._partition_func(identifier, members, self._set)]
         return [str(item) for item in sorted(self._items)[sorted(members).index(identifier)::len(members)]]
 
     @property
     def state(self) -> str:
         """The state now, of :class:`PartitionState`."""
-        return self._partitioner.state.name
+        name: str = self._partitioner.state.name
+        return name
 
     @property
     def state_id(self) -> int:
         """A number that grows with each state."""
-        return self._partitioner.state_id
+        return int(self._partitioner.state_id)
 
     def __iter__(self) -> Iterator[Any]:
         """Return the partitions in this partition set."""
@@ -113,7 +157,7 @@ class Party(Unique):
 
     def __init__(self, client: Any, path: str, identifier: Optional[str] = None) -> None:
         self.client = client
-        self.path = path if path.startswith("/") else "/" + path
+        self.path = absolute(path)
         self.data = str(identifier or "").encode("utf-8")
         self._party: Optional[divvy.Party] = None
 

@@ -15,6 +15,7 @@ from kazoo.protocol.states import KazooState
 from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE
 
 import divvy
+from divvy._arguments import encode
 
 END_S = 3.0  # for which the stop of a KazooClient waits for the end of ours
 RETRY_S = 0.05  # between looks at whether a KazooClient has connected again
@@ -82,6 +83,12 @@ def _end(client: divvy.Client, kept: Set[Any]) -> None:
     for thing in kept:
         if hasattr(thing, "state_change_event"):  # a SetPartitioner, which has failed now
             thing.state_change_event.set()
+
+
+def absolute(path: str) -> str:
+    """Returns a path as kazoo takes it: one that does not begin with a slash is given one."""
+    encode("path", path)
+    return path if path.startswith("/") else "/" + path
 
 
 def session_of(kazoo_client: Any) -> _Session:
