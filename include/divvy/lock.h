@@ -73,8 +73,8 @@ DIVVY_API void divvy_lock_config_init(divvy_lock_config *config, size_t size);
  * @param out    [out] the lock
  * @param client need not be connected yet
  * @return 0, or
- *   DIVVY_EINVAL  a NULL pointer, a path that ZooKeeper refuses or "/" without a chroot, an empty identifier, an unknown
- *                 mode, a config without its INIT macro
+ *   DIVVY_EINVAL  a NULL pointer, a path that ZooKeeper refuses or "/" without a chroot, an empty identifier, an
+ *                 unknown mode, a config without its INIT macro
  *   DIVVY_E2BIG   the identifier is longer than 64 KiB
  *   DIVVY_ENOMEM  an allocation failed
  *   DIVVY_EFORK   called in the child of a fork

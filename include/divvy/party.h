@@ -34,8 +34,8 @@ enum {
  * @param identifier the name this member goes by; NULL: host-pid-number
  * @param kind       DIVVY_PARTY or DIVVY_SHALLOW_PARTY
  * @return 0, or
- *   DIVVY_EINVAL  a NULL pointer, a path that ZooKeeper refuses or "/" without a chroot, an empty identifier, an unknown
- *                 kind; for DIVVY_SHALLOW_PARTY an identifier that cannot stand in a node's name
+ *   DIVVY_EINVAL  a NULL pointer, a path that ZooKeeper refuses or "/" without a chroot, an empty identifier, an
+ *                 unknown kind; for DIVVY_SHALLOW_PARTY an identifier that cannot stand in a node's name
  *   DIVVY_E2BIG   the identifier is longer than 64 KiB, or 512 bytes for DIVVY_SHALLOW_PARTY
  *   DIVVY_ELIMIT  the session's budget of ephemeral nodes is used up
  *   DIVVY_ENOMEM  an allocation failed
@@ -81,8 +81,8 @@ DIVVY_API int divvy_party_members(divvy_party *party, divvy_strings **out, int64
  *   DIVVY_EINTERRUPTED  the client's `interrupted` said so
  *   DIVVY_EDEADLK    called inside a callback
  *   DIVVY_EFORK      called in the child of a fork
- *   DIVVY_EINVAL     a NULL pointer, a path that ZooKeeper refuses or "/" without a chroot, an unknown kind, or timeout_ms
- *                    below -1
+ *   DIVVY_EINVAL     a NULL pointer, a path that ZooKeeper refuses or "/" without a chroot, an unknown kind, or
+ *                    timeout_ms below -1
  *   DIVVY_ENOMEM     an allocation failed
  */
 DIVVY_API int divvy_party_list(divvy_client *client, const char *path, int kind, divvy_strings **out,
