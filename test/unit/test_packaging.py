@@ -7,6 +7,7 @@ usage: test_packaging.py BUILD_FOLDER
 """
 
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -148,6 +149,15 @@ class Debian(unittest.TestCase):
             known = re.findall(r"^ \(symver\)(\S+) ([\d.]+)\.0$", symbols, re.MULTILINE)
             self.assertTrue(nodes)
             self.assertEqual(nodes, known)
+
+    def test_python(self):
+        """The build runs Debian's Python, whatever stands before it in PATH."""
+        with tempfile.TemporaryDirectory() as folder:
+            (pathlib.Path(folder) / "python3").symlink_to("/bin/false")
+            path = folder + os.pathsep + os.environ["PATH"]
+            said = subprocess.run(["make", "-s", "-f", "debian/rules", "--eval=which: ; @command -v python3", "which"],
+                                  cwd=ROOT, env={**os.environ, "PATH": path}, check=True, capture_output=True, text=True)
+        self.assertEqual(said.stdout, "/usr/bin/python3\n")
 
 
 if __name__ == "__main__":
