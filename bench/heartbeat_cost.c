@@ -84,7 +84,7 @@ static void read_connection(counters *out, const char *hosts) {
 
 static counters read_counters(const divvy_client *client, const char *hosts) {
     counters now = {.at_s = now_s()};
-    divvy_client_stats(client, &now.client);
+    divvy_client_stats(client, &now.client, sizeof now.client);
     read_connection(&now, hosts);
     if (server_counters_read(&now.server, hosts) != 0) die("%s does not answer to srvr", hosts);
     return now;

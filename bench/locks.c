@@ -121,7 +121,7 @@ static divvy_client *open_client(void) {
 
 static divvy_stats stats_of(divvy_client *client) {
     divvy_stats stats;
-    check(divvy_client_stats(client, &stats), "divvy_client_stats");
+    check(divvy_client_stats(client, &stats, sizeof stats), "divvy_client_stats");
     return stats;
 }
 

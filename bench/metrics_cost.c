@@ -74,14 +74,14 @@ static void lock_many(divvy_client *client) {
     divvy_stats stats;
     config.path = "/lock";
     if (divvy_lock_create(&lock, client, &config) != 0) die("no lock");
-    divvy_client_stats(client, &stats);
+    divvy_client_stats(client, &stats, sizeof stats);
     uint64_t requests = stats.requests;
     double before = cpu_us();
     for (int i = 0; i < LOCKS; i++) {
         if (divvy_lock_acquire(lock, WAIT_MS) != 0 || divvy_lock_release(lock) != 0) die("not locked");
     }
     double used_us = cpu_us() - before;
-    divvy_client_stats(client, &stats);
+    divvy_client_stats(client, &stats, sizeof stats);
     printf("{\"locks\": %d, \"requests\": %llu, \"request_us\": %.2f}\n", LOCKS,
            (unsigned long long)(stats.requests - requests), used_us / (double)(stats.requests - requests));
     divvy_lock_destroy(lock);

@@ -218,7 +218,7 @@ static traffic read_traffic(const pool *all, uint32_t members) {
     sum.transactions = server.transactions;
     for (uint32_t i = 0; i < members && i < all->count; i++) {
         divvy_stats stats;
-        if (divvy_client_stats(all->members[i].client, &stats) != 0) die("no statistics");
+        if (divvy_client_stats(all->members[i].client, &stats, sizeof stats) != 0) die("no statistics");
         sum.requests += (int64_t)stats.requests;
         sum.writes += (int64_t)stats.writes;
         sum.reads += (int64_t)stats.reads;

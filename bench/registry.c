@@ -39,7 +39,7 @@ static void open_registry(divvy_client **client_out, divvy_registry **registry_o
 /* Requests that the registry has sent: all but the session's heartbeats, which are all the checks there are. */
 static uint64_t requests(void) {
     divvy_stats stats;
-    check(divvy_client_stats(client, &stats), "stats");
+    check(divvy_client_stats(client, &stats, sizeof stats), "stats");
     return stats.requests - stats.checks;
 }
 

@@ -185,7 +185,8 @@ typedef struct {
 
 static moment begin(pool *all) {
     for (uint32_t i = 0; i <= all->options->members; i++) {
-        if (all->members[i].client) divvy_client_stats(all->members[i].client, &all->members[i].begin);
+        if (all->members[i].client)
+            divvy_client_stats(all->members[i].client, &all->members[i].begin, sizeof all->members[i].begin);
     }
     all->moved = 0;
     all->unowned_ms = 0;
@@ -215,7 +216,7 @@ typedef struct {
 
 static void add(traffic *t, const member *m) {
     divvy_stats now;
-    if (divvy_client_stats(m->client, &now) != 0) die("no statistics");
+    if (divvy_client_stats(m->client, &now, sizeof now) != 0) die("no statistics");
     uint64_t requests = now.requests - m->begin.requests;
     uint64_t bytes = now.bytes_sent + now.bytes_received - m->begin.bytes_sent - m->begin.bytes_received;
     t->members++;

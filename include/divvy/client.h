@@ -186,7 +186,8 @@ typedef struct {
  */
 DIVVY_API void divvy_client_config_init(divvy_client_config *config, size_t size);
 
-/** The work of a client since it was opened, in numbers. All but the last block only grow. */
+/** The work of a client since it was opened, in numbers. All but the last block only grow. Later releases add figures
+ *  at the end only. */
 typedef struct {
     uint64_t requests;             /**< requests sent; a multi is one */
     uint64_t creates;              /**< nodes asked to be created, those inside a multi counted singly */
@@ -330,10 +331,17 @@ DIVVY_API int64_t divvy_client_session_id(const divvy_client *client);
 
 /**
  * Tells what the client has done so far.
- * @param out [out] caller's memory; its contents need not be set before
- * @return 0, or DIVVY_EINVAL for a NULL pointer, DIVVY_EFORK
+ *
+ * Writes `size` bytes: figures that only the caller knows become zero, figures that only the library knows are left
+ * out.
+ * Thread: any.
+ * @param out  [out] caller's memory; its contents need not be set before
+ * @param size sizeof *out, as the caller knows it
+ * @return 0, or
+ *   DIVVY_EINVAL  client or out is NULL, or size is 0
+ *   DIVVY_EFORK   called in the child of a fork
  */
-DIVVY_API int divvy_client_stats(const divvy_client *client, divvy_stats *out);
+DIVVY_API int divvy_client_stats(const divvy_client *client, divvy_stats *out, size_t size);
 
 /**
  * Returns what went wrong in the thread's last call that returned an error: what, where, why. At most 511 bytes.

@@ -407,12 +407,16 @@ void dv_client_fill_stats(const divvy_client *client, divvy_stats *out) {
     out->ephemeral_path_bytes = client->ephemerals.used_bytes;
 }
 
-int divvy_client_stats(const divvy_client *c, divvy_stats *out) {
+int divvy_client_stats(const divvy_client *c, divvy_stats *out, size_t size) {
     divvy_client *client = mutable(c);
     if (!out) return dv_fail(client, DIVVY_EINVAL, "stats: out is NULL");
+    if (size == 0) return dv_fail(client, DIVVY_EINVAL, "stats: size is 0, and not sizeof(divvy_stats)");
     int error = dv_client_enter(client);
     if (error) return error;
-    dv_client_fill_stats(client, out);
+    divvy_stats stats;
+    dv_client_fill_stats(client, &stats);
     dv_client_unlock(client);
+    memset(out, 0, size);
+    memcpy(out, &stats, size < sizeof stats ? size : sizeof stats);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include <cjson/cJSON.h>
 #include <divvy/divvy.h>
 #include <divvy/testing.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,6 +148,20 @@ static void check_registry(divvy_client *client, int by_macro) {
     divvy_registry_close(registry);
 }
 
+/* As many figures as the caller's header has are written, and those that only a newer header has are zero. */
+static void check_stats(const divvy_client *client) {
+    enum { OLDER_BYTES = offsetof(divvy_stats, watches) };
+    divvy_stats all;
+    char *older = end_of_memory(OLDER_BYTES), *longer = end_of_memory(NEWER_BYTES);
+    CHECK(divvy_client_stats(client, &all, sizeof all) == 0 && all.connects > 0);
+    CHECK(divvy_client_stats(client, (divvy_stats *)(void *)older, OLDER_BYTES) == 0);
+    CHECK(memcmp(older, &all, OLDER_BYTES) == 0);
+    CHECK(divvy_client_stats(client, (divvy_stats *)(void *)longer, NEWER_BYTES) == 0);
+    CHECK(memcmp(longer, &all, sizeof all) == 0);
+    for (size_t i = sizeof all; i < NEWER_BYTES; i++) CHECK(longer[i] == 0);
+    CHECK(divvy_client_stats(client, &all, 0) == DIVVY_EINVAL);
+}
+
 static void check_sticky(int by_macro) {
     const divvy_member members[] = {{"one", 1000, NULL}};
     uint32_t owners[ITEMS];
@@ -166,6 +181,7 @@ static void run(int by_macro) {
     check_semaphore(client, by_macro);
     check_election(ensemble, client, by_macro);
     check_registry(client, by_macro);
+    check_stats(client);
     check_sticky(by_macro);
     divvy_client_close(client);
     divvy_testing_ensemble_destroy(ensemble);

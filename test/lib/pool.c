@@ -373,7 +373,7 @@ int64_t dv_test_member_token(dv_test_member *m, size_t item) {
 
 divvy_stats dv_test_member_stats(dv_test_member *m) {
     divvy_stats stats;
-    assert_int_equal(divvy_client_stats(m->client, &stats), 0);
+    assert_int_equal(divvy_client_stats(m->client, &stats, sizeof stats), 0);
     return stats;
 }
 

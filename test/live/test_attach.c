@@ -166,7 +166,7 @@ TEST(test_not_connected_yet) {
     assert_int_equal(divvy_partitioner_wait_for_acquire(p, PATIENCE_MS), 0);
     assert_true(DV_WAIT(witness_told(&w, "C"), PATIENCE_MS));
     divvy_stats stats;
-    assert_int_equal(divvy_client_stats(client, &stats), 0);
+    assert_int_equal(divvy_client_stats(client, &stats, sizeof stats), 0);
     assert_int_equal(stats.connects, 1);
     divvy_partitioner_destroy(p);
     divvy_client_close(client);
@@ -202,7 +202,7 @@ TEST(test_two_on_one_handle) {
     for (int i = 0; i < 2; i++) {
         divvy_stats stats;
         assert_true(DV_WAIT(witness_told(&w[i], "CSC"), PATIENCE_MS));
-        assert_int_equal(divvy_client_stats(clients[i], &stats), 0);
+        assert_int_equal(divvy_client_stats(clients[i], &stats, sizeof stats), 0);
         assert_int_equal(stats.connects, 2);
     }
     assert_true(DV_WAIT(atomic_load(&h.connected) == 2, PATIENCE_MS));

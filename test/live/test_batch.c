@@ -67,7 +67,7 @@ static void await(size_t count) {
 
 static divvy_stats stats_of(divvy_client *client) {
     divvy_stats stats;
-    assert_int_equal(divvy_client_stats(client, &stats), 0);
+    assert_int_equal(divvy_client_stats(client, &stats, sizeof stats), 0);
     return stats;
 }
 

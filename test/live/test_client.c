@@ -168,7 +168,7 @@ TEST(test_null_and_senseless) {
     divvy_stats stats;
     ASSERT_FAILS(divvy_client_wait_connected(NULL, 0), DIVVY_EINVAL, NULL, "");
     ASSERT_FAILS(divvy_client_process(NULL, 0), DIVVY_EINVAL, NULL, "");
-    ASSERT_FAILS(divvy_client_stats(NULL, &stats), DIVVY_EINVAL, NULL, "");
+    ASSERT_FAILS(divvy_client_stats(NULL, &stats, sizeof stats), DIVVY_EINVAL, NULL, "");
     assert_int_equal(divvy_client_fd(NULL), -1);
     assert_int_equal(divvy_client_next_deadline(NULL), -1);
     assert_int_equal(divvy_client_state(NULL), DIVVY_CLOSED);
@@ -184,7 +184,8 @@ TEST(test_null_and_senseless) {
     ASSERT_FAILS(divvy_client_wait_connected(client, -2), DIVVY_EINVAL, client, "timeout_ms");
     ASSERT_FAILS(divvy_client_process(client, -2), DIVVY_EINVAL, client, "timeout_ms");
     ASSERT_FAILS(divvy_client_process(client, 0), DIVVY_ESTATE, client, "manual");
-    ASSERT_FAILS(divvy_client_stats(client, NULL), DIVVY_EINVAL, client, "");
+    ASSERT_FAILS(divvy_client_stats(client, NULL, sizeof stats), DIVVY_EINVAL, client, "");
+    ASSERT_FAILS(divvy_client_stats(client, &stats, 0), DIVVY_EINVAL, client, "size");
     assert_int_equal(divvy_client_fd(client), -1);
     assert_int_equal(divvy_client_wait_connected(client, INT64_MAX), 0);
     divvy_client_close(client);

@@ -143,9 +143,10 @@ TEST(test_close_with_a_watch_under_way) {
         p_config.time_boundary_ms = 1000;
         assert_int_equal(divvy_partitioner_create(&p, client, &p_config), 0);
         /* The party was read once; it is read again, with a watch, when its boundary is over. */
-        assert_true(DV_WAIT(divvy_client_stats(client, &s) == 0 && s.children >= 2 && s.in_flight == 0, PATIENCE_MS));
+        assert_true(
+            DV_WAIT(divvy_client_stats(client, &s, sizeof s) == 0 && s.children >= 2 && s.in_flight == 0, PATIENCE_MS));
         dv_test_server_pause(server, 1);
-        caught = DV_WAIT(divvy_client_stats(client, &s) == 0 && s.in_flight > 0, 3000);
+        caught = DV_WAIT(divvy_client_stats(client, &s, sizeof s) == 0 && s.in_flight > 0, 3000);
         divvy_client_close(client);
         dv_test_server_resume(server, 1);
         assert_int_equal(divvy_partitioner_state(p), DIVVY_FAILURE);

@@ -32,22 +32,22 @@ TEST(test_rest) {
     divvy_client *client = open_connected(&config);
     int64_t due_ms = come_to_rest(client, 4000);
     assert_in_range(due_ms - dv_test_now_ms(), 1, TIMEOUT_MS / 10);
-    assert_int_equal(divvy_client_stats(client, &before), 0);
+    assert_int_equal(divvy_client_stats(client, &before, sizeof before), 0);
     assert_int_equal(before.in_flight, 0);
     assert_int_equal(divvy_client_process(client, 0), 0);
     int64_t before_ms = dv_test_now_ms();
     assert_int_equal(divvy_client_process(client, 200), 0);
     assert_true(dv_test_now_ms() - before_ms >= 200);
     assert_false(readable(client, 200));
-    assert_int_equal(divvy_client_stats(client, &after), 0);
+    assert_int_equal(divvy_client_stats(client, &after, sizeof after), 0);
     assert_int_equal(after.requests, before.requests);
     assert_true(due_at_ms(client) <= due_ms + 5);
 
     assert_true(divvy_client_process(client, -1) > 0);
     assert_true(dv_test_now_ms() >= due_ms - 5);
-    POLL_UNTIL(client, divvy_client_stats(client, &after) == 0 && after.checks >= before.checks + 2);
+    POLL_UNTIL(client, divvy_client_stats(client, &after, sizeof after) == 0 && after.checks >= before.checks + 2);
     come_to_rest(client, 4000);
-    assert_int_equal(divvy_client_stats(client, &after), 0);
+    assert_int_equal(divvy_client_stats(client, &after, sizeof after), 0);
     assert_int_equal(after.requests, before.requests + 2);
     assert_int_equal(after.multis, before.multis + 2);
     assert_int_equal(after.checks, before.checks + 2);

@@ -95,7 +95,7 @@ TEST(test_one_process_at_a_time) {
         listers[i] = (call){.party = party, .timeout_ms = PATIENCE_MS};
         start(&listers[i], run_members);
     }
-    assert_int_equal(divvy_client_stats(client, &stats), 0);
+    assert_int_equal(divvy_client_stats(client, &stats, sizeof stats), 0);
     assert_int_equal(divvy_client_wait_connected(client, PATIENCE_MS), 0);
     for (int i = 0; i < LISTERS; i++) assert_int_equal(join(&listers[i]), 0);
     assert_int_equal(divvy_party_leave(party, PATIENCE_MS), 0);
@@ -185,7 +185,7 @@ TEST(test_timer_reaches_the_poller) {
     call waiter = {.partitioner = p, .since = 1, .timeout_ms = 1000};
     start(&waiter, run_wait_change);
     assert_int_equal(join(&waiter), DIVVY_ETIMEDOUT); /* The boundary's timer runs by now. */
-    assert_int_equal(divvy_client_stats(client, &stats), 0);
+    assert_int_equal(divvy_client_stats(client, &stats, sizeof stats), 0);
     assert_true(stats.children + stats.exists >= 1);
     /* A program would sleep as long as next_deadline() said: nobody but the library can end this poll before. */
     assert_true(readable(client, due_ms - dv_test_now_ms() - 500));

@@ -118,7 +118,7 @@ TEST(test_fork) {
         wrong |= (divvy_client_wait_connected(client, 0) != DIVVY_EFORK) << 0;
         wrong |= (!strstr(divvy_client_error(client), "fork")) << 1;
         wrong |= (divvy_client_process(client, 0) != DIVVY_EFORK) << 2;
-        wrong |= (divvy_client_stats(client, &stats) != DIVVY_EFORK) << 3;
+        wrong |= (divvy_client_stats(client, &stats, sizeof stats) != DIVVY_EFORK) << 3;
         wrong |= (divvy_party_join(&another_party, client, "/fork/party", "x", DIVVY_PARTY) != DIVVY_EFORK) << 4;
         wrong |= (divvy_party_members(party, &members, 1000) != DIVVY_EFORK || members) << 5;
         wrong |= (divvy_party_leave(party, 1000) != DIVVY_EFORK) << 6;
@@ -276,7 +276,7 @@ TEST(test_stats) {
     divvy_client_config config = witness_config(&w, dv_test_proxy_address(proxy));
     divvy_client *client = open_with(&config);
     memset(&before, 0xff, sizeof before);
-    assert_int_equal(divvy_client_stats(client, &before), 0);
+    assert_int_equal(divvy_client_stats(client, &before, sizeof before), 0);
     assert_int_equal(before.requests, 0);
     assert_int_equal(divvy_client_wait_connected(client, PATIENCE_MS), 0);
     assert_int_equal(divvy_party_join(&party, client, "/stats", "me", DIVVY_PARTY), 0);
@@ -284,7 +284,7 @@ TEST(test_stats) {
         assert_int_equal(divvy_party_members(party, &members, PATIENCE_MS), 0);
         divvy_strings_free(members);
     }
-    assert_true(DV_WAIT(divvy_client_stats(client, &s) == 0 && s.in_flight == 0, PATIENCE_MS));
+    assert_true(DV_WAIT(divvy_client_stats(client, &s, sizeof s) == 0 && s.in_flight == 0, PATIENCE_MS));
     assert_int_equal(s.connects, 1);
     assert_int_equal(s.session_events, 1);
     assert_int_equal(s.children, 3);
@@ -305,9 +305,9 @@ TEST(test_stats) {
     assert_true(s.bytes_sent > 0 && s.bytes_received > 0 && s.events >= s.requests);
     dv_test_proxy_cut(proxy);
     dv_test_proxy_restore(proxy);
-    assert_true(DV_WAIT(divvy_client_stats(client, &s) == 0 && s.connects == 2, PATIENCE_MS));
+    assert_true(DV_WAIT(divvy_client_stats(client, &s, sizeof s) == 0 && s.connects == 2, PATIENCE_MS));
     assert_int_equal(divvy_party_leave(party, PATIENCE_MS), 0);
-    assert_int_equal(divvy_client_stats(client, &s), 0);
+    assert_int_equal(divvy_client_stats(client, &s, sizeof s), 0);
     assert_int_equal(s.session_events, 3);
     assert_int_equal(s.deletes, 1);
     assert_int_equal(s.ephemerals, 0);

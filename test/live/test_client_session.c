@@ -247,7 +247,7 @@ TEST(test_rest_keeps_the_deadline_away) {
     config.ensemble_tick_ms = TICK_MS;
     divvy_client *client = open_connected(&config);
     divvy_party *party = join(client, "/rest");
-    assert_int_equal(divvy_client_stats(client, &before), 0);
+    assert_int_equal(divvy_client_stats(client, &before, sizeof before), 0);
     int64_t began_ms = dv_test_now_ms(), looked_ms = began_ms;
     int looks = 0, short_looks = 0;
     while (looked_ms - began_ms < WATCHED_MS) {
@@ -258,7 +258,7 @@ TEST(test_rest_keeps_the_deadline_away) {
         dv_test_sleep_ms(5);
         looked_ms = dv_test_now_ms();
     }
-    assert_int_equal(divvy_client_stats(client, &after), 0);
+    assert_int_equal(divvy_client_stats(client, &after, sizeof after), 0);
     /* A pause of the server or of this machine makes some looks short. Heartbeats of twice the interval make half. */
     if (short_looks > looks / 3) fail_msg("at %d of %d looks too little time was left", short_looks, looks);
     uint64_t beats = after.checks - before.checks;
@@ -334,7 +334,7 @@ TEST(test_lost_again_and_again) {
         free(only_node("/again", &owner));
         assert_int_not_equal(owner, session);
         assert_int_equal(owner, divvy_client_session_id(client));
-        assert_int_equal(divvy_client_stats(client, &stats), 0);
+        assert_int_equal(divvy_client_stats(client, &stats, sizeof stats), 0);
         assert_int_equal(stats.ephemerals, 1);
     }
     divvy_party_destroy(party);

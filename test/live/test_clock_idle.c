@@ -60,13 +60,13 @@ TEST(test_idle_cost) {
     open_holder(&h, dv_test_server_address(server, 1), TIMEOUT_MS, TICK_MS);
     dv_test_sleep_ms(TIMEOUT_MS / 2); /* The pool's own work is done: it has no boundary. */
     int64_t begun_ms = dv_test_now_ms();
-    assert_int_equal(divvy_client_stats(h.client, &before), 0);
+    assert_int_equal(divvy_client_stats(h.client, &before, sizeof before), 0);
     counted counted_before = count_at_server();
     while (dv_test_now_ms() < begun_ms + WINDOW_MS) {
         assert_true(holder_owns(&h));
         dv_test_sleep_ms(1);
     }
-    assert_int_equal(divvy_client_stats(h.client, &after), 0);
+    assert_int_equal(divvy_client_stats(h.client, &after, sizeof after), 0);
     counted counted_after = count_at_server();
     int64_t took_ms = dv_test_now_ms() - begun_ms;
 

@@ -244,7 +244,7 @@ TEST(test_many_items) {
     int error = divvy_partitioner_wait_for_acquire(p, 3 * PATIENCE_MS);
     if (error) fail_msg("%s", divvy_client_error(own));
     divvy_stats stats;
-    assert_int_equal(divvy_client_stats(own, &stats), 0);
+    assert_int_equal(divvy_client_stats(own, &stats, sizeof stats), 0);
     assert_true(stats.ephemeral_path_bytes <= BUDGET);
     divvy_partition *mine = divvy_partitioner_partition(p);
     assert_int_equal(divvy_partition_short(mine), 1);
@@ -275,7 +275,7 @@ TEST(test_many_items) {
 TEST(test_nothing_left) {
     assert_false(dv_test_zk_exists(truth, "/refused", NULL));
     divvy_stats stats;
-    assert_int_equal(divvy_client_stats(client, &stats), 0);
+    assert_int_equal(divvy_client_stats(client, &stats, sizeof stats), 0);
     assert_int_equal(stats.ephemerals, 0);
     assert_int_equal(stats.ephemeral_path_bytes, 0);
 }

@@ -178,7 +178,7 @@ TEST(test_never_sent) {
     }
     assert_in_range(dv_test_proxy_count(proxy).request_bytes - before, 0, 2000); /* heartbeats and pings */
     divvy_stats stats;
-    assert_int_equal(divvy_client_stats(client, &stats), 0);
+    assert_int_equal(divvy_client_stats(client, &stats, sizeof stats), 0);
     assert_int_equal(stats.connects, 1);
     assert_int_equal(stats.creates, 0);
     assert_false(dv_test_zk_exists(truth, "/x", NULL));

@@ -10,7 +10,7 @@ static void on_done(divvy_lock *lock, int result, void *user) {
 
 static divvy_stats stats(divvy_client *client) {
     divvy_stats s;
-    assert_int_equal(divvy_client_stats(client, &s), 0);
+    assert_int_equal(divvy_client_stats(client, &s, sizeof s), 0);
     return s;
 }
 

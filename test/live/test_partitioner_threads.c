@@ -39,7 +39,7 @@ static void *look_at_shares(void *context) {
             divvy_partitioner_owns(p, divvy_partition_item(share, i));
         divvy_partition_unref(share);
         divvy_stats stats;
-        divvy_client_stats(s->member->client, &stats);
+        divvy_client_stats(s->member->client, &stats, sizeof stats);
         divvy_client_time_left_ms(s->member->client);
     }
     return NULL;

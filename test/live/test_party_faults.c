@@ -266,7 +266,7 @@ TEST(test_joins_again_after_a_loss) {
     char *deep_again = only_node("/party/again-me"), *shallow_again = only_node("/party/again-me-shallow");
     assert_string_not_equal(deep_name, deep_again);
     assert_string_not_equal(shallow_name, shallow_again);
-    assert_int_equal(divvy_client_stats(m.client, &stats), 0);
+    assert_int_equal(divvy_client_stats(m.client, &stats, sizeof stats), 0);
     assert_int_equal(stats.ephemerals, 3);
     assert_int_equal(witness_warned(&m.witness), 0);
     /* And it is kept there as it was: somebody else's deletion is made up for. */
@@ -304,7 +304,7 @@ TEST(test_left_between_sessions) {
     assert_int_equal(divvy_party_leave(leaving, PATIENCE_MS), 0);
     assert_int_equal(divvy_party_leave(m.party, PATIENCE_MS), 0);
     divvy_party_destroy(shallow);
-    assert_true(DV_WAIT(divvy_client_stats(m.client, &stats) == 0 && stats.ephemerals == 0, PATIENCE_MS));
+    assert_true(DV_WAIT(divvy_client_stats(m.client, &stats, sizeof stats) == 0 && stats.ephemerals == 0, PATIENCE_MS));
     assert_int_equal(stats.ephemeral_path_bytes, 0);
     dv_test_proxy_restore(proxy);
     assert_int_equal(divvy_client_wait_connected(m.client, PATIENCE_MS), 0);
@@ -397,7 +397,7 @@ TEST(test_storm) {
     }
     assert_true(joined > STORM_THREADS && heard > 0);
     divvy_stats stats;
-    assert_true(DV_WAIT(divvy_client_stats(client, &stats) == 0 && stats.ephemerals == 0, PATIENCE_MS));
+    assert_true(DV_WAIT(divvy_client_stats(client, &stats, sizeof stats) == 0 && stats.ephemerals == 0, PATIENCE_MS));
     assert_int_equal(stats.ephemeral_path_bytes, 0);
     assert_int_equal(divvy_client_wait_connected(client, PATIENCE_MS), 0);
     assert_int_equal(nodes("/party/storm"), 0);

@@ -252,7 +252,7 @@ TEST(test_closed_meanwhile) {
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, wait_for_entry, &p), 0);
     divvy_stats stats;
-    assert_true(DV_WAIT(divvy_client_stats(p.client, &stats) == 0 && stats.ephemerals == 1, PATIENCE_MS));
+    assert_true(DV_WAIT(divvy_client_stats(p.client, &stats, sizeof stats) == 0 && stats.ephemerals == 1, PATIENCE_MS));
     divvy_client_close(p.client);
     void *result;
     pthread_join(thread, &result);
@@ -273,7 +273,7 @@ TEST(test_many) {
     worker w = {&p, 0, &wrong, &told};
     for (int round = 0; round < 2; round++) {
         divvy_stats before, after;
-        assert_int_equal(divvy_client_stats(p.client, &before), 0);
+        assert_int_equal(divvy_client_stats(p.client, &before, sizeof before), 0);
         atomic_store(&told, 0);
         for (int i = 0; i < SERVICES_COUNT; i++) {
             char role[16], id[16];
@@ -284,16 +284,16 @@ TEST(test_many) {
             cJSON_Delete(s);
         }
         assert_true(DV_WAIT(atomic_load(&told) == SERVICES_COUNT, PATIENCE_MS));
-        assert_int_equal(divvy_client_stats(p.client, &after), 0);
+        assert_int_equal(divvy_client_stats(p.client, &after, sizeof after), 0);
         if (round) assert_int_equal(after.sets - before.sets, SERVICES_COUNT);
         if (round) assert_int_equal(after.reads + after.creates - before.reads - before.creates, 0);
     }
     assert_int_equal(atomic_load(&wrong), 0);
     assert_int_equal(count_healthy(&reader, "role3"), SERVICES_COUNT / ROLES);
     divvy_stats before, after;
-    assert_int_equal(divvy_client_stats(reader.client, &before), 0);
+    assert_int_equal(divvy_client_stats(reader.client, &before, sizeof before), 0);
     assert_int_equal(count_healthy(&reader, NULL), SERVICES_COUNT);
-    assert_int_equal(divvy_client_stats(reader.client, &after), 0);
+    assert_int_equal(divvy_client_stats(reader.client, &after, sizeof after), 0);
     assert_int_equal(after.gets - before.gets, SERVICES_COUNT);
     assert_int_equal(after.children - before.children, ROLES + 1);
     leave(&p);
@@ -381,7 +381,7 @@ TEST(test_denied) {
     assert_int_equal(divvy_registry_malformed(p.registry), 2);
     assert_int_equal(divvy_registry_healthy_services(p.registry, "hidden", &entry, PATIENCE_MS), DIVVY_EACCES);
     divvy_stats stats;
-    assert_int_equal(divvy_client_stats(p.client, &stats), 0);
+    assert_int_equal(divvy_client_stats(p.client, &stats, sizeof stats), 0);
     assert_int_equal(stats.ephemerals, 0);
     cJSON_Delete(s);
     leave(&p);

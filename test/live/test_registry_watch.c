@@ -251,9 +251,9 @@ TEST(test_churn) {
 /* Returns whether a lookup of all sends no request. */
 static bool looks_for_free(party *p, size_t count) {
     divvy_stats before, after;
-    divvy_client_stats(p->client, &before);
+    divvy_client_stats(p->client, &before, sizeof before);
     assert_int_equal(count_healthy(p->registry), count);
-    divvy_client_stats(p->client, &after);
+    divvy_client_stats(p->client, &after, sizeof after);
     return after.requests == before.requests;
 }
 
@@ -270,7 +270,7 @@ TEST(test_lookups_read_nothing) {
     assert_int_equal(divvy_registry_watch(watcher.registry, NULL, NULL, NULL), 0);
     assert_true(DV_WAIT(looks_for_free(&watcher, 40), PATIENCE_MS)); /* then the view is complete */
     divvy_stats before, after;
-    divvy_client_stats(watcher.client, &before);
+    divvy_client_stats(watcher.client, &before, sizeof before);
     for (int i = 0; i < 10000; i++) {
         char role[16];
         snprintf(role, sizeof role, "role%d", i % ROLES);
@@ -279,7 +279,7 @@ TEST(test_lookups_read_nothing) {
         assert_non_null(found);
         cJSON_Delete(found);
     }
-    divvy_client_stats(watcher.client, &after);
+    divvy_client_stats(watcher.client, &after, sizeof after);
     assert_int_equal(after.reads, before.reads);
     leave(&watcher);
     leave(&churner);

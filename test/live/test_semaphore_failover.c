@@ -124,7 +124,7 @@ static uint64_t connects(const scene *s) {
     uint64_t sum = 0;
     for (int i = 0; i < 4; i++) {
         divvy_stats stats;
-        assert_int_equal(divvy_client_stats(s->clients[i], &stats), 0);
+        assert_int_equal(divvy_client_stats(s->clients[i], &stats, sizeof stats), 0);
         sum += stats.connects;
     }
     return sum;

@@ -233,7 +233,8 @@ static bool no_leaks(const sim_world *w, const sim_member *m, char what[8], char
     divvy_stats stats;
     size_t crew = m->party ? 1 : 0, watches = crew + 1 + 2 * w->script->pools;
     if (w->script->theme == SIM_OF_ELECTIONS) watches += 2 * w->script->locks; /* J3, and J6 given up */
-    if (m->has_partitioner || m->kazoo || m->kazoo_claim || divvy_client_stats(m->client, &stats) != 0) return true;
+    if (m->has_partitioner || m->kazoo || m->kazoo_claim || divvy_client_stats(m->client, &stats, sizeof stats) != 0)
+        return true;
     if (stats.ephemerals != crew)
         return wrong(what, text, bytes, "L6", "%s counts %llu ephemeral nodes, and has %zu", m->name,
                      (unsigned long long)stats.ephemerals, crew);

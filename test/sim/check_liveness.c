@@ -251,7 +251,8 @@ static bool no_leaks(const sim_world *w, fault *f) {
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
         divvy_stats stats;
-        if (m->phase == SIM_ABSENT || m->kazoo || m->kazoo_claim || divvy_client_stats(m->client, &stats) != 0)
+        if (m->phase == SIM_ABSENT || m->kazoo || m->kazoo_claim ||
+            divvy_client_stats(m->client, &stats, sizeof stats) != 0)
             continue;
         size_t crew = m->party ? 1 : 0, shown = takes_part(m) ? m->partitioner->shown_count : 0;
         size_t ephemerals = crew + (takes_part(m) ? 1 + has_note(m) + shown : 0);

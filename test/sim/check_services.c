@@ -293,7 +293,7 @@ static bool no_leaks(const sim_services *s, char what[8], char *text, size_t byt
     for (size_t k = 0; s->registry && k < s->own_count; k++) own += s->own[k].wanted && !s->persistent;
     for (size_t k = 0; s->registry && k < SIM_UNIQUES; k++) own += s->uniques[k].candidate && !s->persistent;
     if (s->watched) watches += 1 + SIM_ROLES + SIM_UNIQUES + w->services_truth->entry_count;
-    if (divvy_client_stats(s->m->client, &stats) != 0) return true;
+    if (divvy_client_stats(s->m->client, &stats, sizeof stats) != 0) return true;
     if (stats.ephemerals > own)
         return wrong(what, text, bytes, "L6", "%s counts %llu ephemeral nodes, and wants %zu", s->m->name,
                      (unsigned long long)stats.ephemerals, own);

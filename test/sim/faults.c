@@ -78,7 +78,7 @@ void sim_heal(sim_world *w) {
 
 static uint64_t trap_counter(const sim_member *m, bool *in_flight) {
     divvy_stats stats;
-    divvy_client_stats(m->client, &stats);
+    divvy_client_stats(m->client, &stats, sizeof stats);
     *in_flight = stats.in_flight > 0;
     switch (m->trap_what) {
     case 0: return stats.creates;
@@ -106,7 +106,7 @@ static void snap_cut(sim_world *w, sim_member *m) {
     divvy_stats stats;
     bool gone = m->phase == SIM_ABSENT || w->now_ms > m->trap_until;
     if (gone) m->cut_set = false;
-    if (gone || m->paused || divvy_client_stats(m->client, &stats) != 0) return;
+    if (gone || m->paused || divvy_client_stats(m->client, &stats, sizeof stats) != 0) return;
     if (stats.writes <= m->cut_count || stats.in_flight) return;
     m->cut_set = false;
     cut_follower(w, &m->cut);
@@ -234,7 +234,7 @@ static void cut_follower(sim_world *w, const sim_event *e) {
 static void cut_a_follower(sim_world *w, const sim_event *e) {
     sim_member *m = present(w, e->a);
     divvy_stats stats;
-    if (!m || e->d % 3 == 0 || divvy_client_stats(m->client, &stats) != 0) {
+    if (!m || e->d % 3 == 0 || divvy_client_stats(m->client, &stats, sizeof stats) != 0) {
         cut_follower(w, e);
         return;
     }

@@ -210,7 +210,7 @@ static bool is_viewed(const sim_services *s, const char *role) {
 
 static uint64_t count_requests(const sim_services *s) {
     divvy_stats stats;
-    return divvy_client_stats(s->m->client, &stats) == 0 ? stats.requests : 0;
+    return divvy_client_stats(s->m->client, &stats, sizeof stats) == 0 ? stats.requests : 0;
 }
 
 static void look(sim_services *s, const char *role, bool one, int64_t timeout_ms) {

@@ -47,7 +47,7 @@ void sweep_client_chroot(sweep *s) {
     SWEEP_DO(s, divvy_client_wait_connected(s->clients[0], SWEEP_WAIT_MS));
     SWEEP_CHECK(s, divvy_testing_exists(s->ensemble, "/a/b/c"));
     divvy_stats stats;
-    SWEEP_CHECK(s, divvy_client_stats(s->clients[0], &stats) == 0 && stats.connects > 0);
+    SWEEP_CHECK(s, divvy_client_stats(s->clients[0], &stats, sizeof stats) == 0 && stats.connects > 0);
     int64_t before = divvy_client_session_id(s->clients[0]);
     divvy_testing_expire(s->ensemble, s->clients[0]);
     sweep_pass(s, 2 * SWEEP_TIMEOUT_MS);

@@ -282,14 +282,14 @@ TEST(test_missed_while_away) {
     divvy_testing_run(e, 100);
     expect_told("");
     divvy_stats before, after;
-    divvy_client_stats(watcher, &before);
+    divvy_client_stats(watcher, &before, sizeof before);
     divvy_testing_heal(e);
     divvy_testing_run(e, 2000);
     assert_non_null(strstr(told.log, "a/b=2>4 "));
     assert_non_null(strstr(told.log, "-a/a=1 "));
     assert_non_null(strstr(told.log, "a/c=3>5 "));
     assert_int_equal(told.shown, 2);
-    divvy_client_stats(watcher, &after);
+    divvy_client_stats(watcher, &after, sizeof after);
     assert_in_range(after.gets - before.gets, 2, 2);
     close_all();
 }
@@ -300,12 +300,12 @@ TEST(test_new_session) {
     divvy_testing_expire(e, watcher);
     set_text(ROOT "/a/b", "4");
     divvy_stats before, after;
-    divvy_client_stats(watcher, &before);
+    divvy_client_stats(watcher, &before, sizeof before);
     divvy_testing_run(e, 3000);
     assert_int_equal(divvy_client_state(watcher), DIVVY_CONNECTED);
     assert_true(is_primed("a"));
     expect_told("a/b=2>4 ");
-    divvy_client_stats(watcher, &after);
+    divvy_client_stats(watcher, &after, sizeof after);
     assert_in_range(after.gets - before.gets, 3, 4);
     assert_int_equal(watcher->watched.used_bytes, dv_path_cost(ROOT "/a") + 3 * dv_path_cost(ROOT "/a/a"));
     assert_int_equal(after.watches, 4);
@@ -364,7 +364,7 @@ TEST(test_watches_given_back) {
     divvy_testing_run(e, 1000);
     assert_true(is_primed("b"));
     divvy_stats stats;
-    divvy_client_stats(watcher, &stats);
+    divvy_client_stats(watcher, &stats, sizeof stats);
     assert_true(stats.watch_path_bytes <= watcher->watched.limit_bytes);
     for (int i = 0; i < ENTRIES; i++) { /* Those of a fire, one after the other, and b is watched. */
         char path[64];
@@ -372,7 +372,7 @@ TEST(test_watches_given_back) {
         set_text(path, "2");
     }
     divvy_testing_run(e, 2 * options.poll_ms);
-    divvy_client_stats(watcher, &stats);
+    divvy_client_stats(watcher, &stats, sizeof stats);
     assert_int_equal(watcher->watched.used_bytes, of_a);
     assert_true(stats.watch_path_bytes <= watcher->watched.limit_bytes);
     close_all();
@@ -388,7 +388,7 @@ TEST(test_burst) {
     make(ROOT "/a", "", 0);
     divvy_testing_run(e, 500);
     divvy_stats before, after;
-    divvy_client_stats(watcher, &before);
+    divvy_client_stats(watcher, &before, sizeof before);
     int64_t began = divvy_testing_now_ms(e);
     for (int i = 0; i < BURST; i++) {
         char path[64];
@@ -400,7 +400,7 @@ TEST(test_burst) {
     }
     divvy_testing_run(e, 500);
     int64_t took_ms = divvy_testing_now_ms(e) - began;
-    divvy_client_stats(watcher, &after);
+    divvy_client_stats(watcher, &after, sizeof after);
     assert_int_equal(told.shown, BURST);
     assert_int_equal(after.gets - before.gets, BURST);
     assert_in_range(after.children - before.children, 2, took_ms / DV_CACHE_LIST_INTERVAL_MS + 1);

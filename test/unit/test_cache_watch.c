@@ -161,7 +161,7 @@ TEST(test_lookups_send_nothing) {
     announce_for("mail", "m", 1, 1000);
     watch("web", NULL);
     divvy_stats before, after;
-    divvy_client_stats(reader, &before);
+    divvy_client_stats(reader, &before, sizeof before);
     for (int i = 0; i < 1000; i++) {
         cJSON *found = NULL;
         assert_int_equal(divvy_registry_healthy_service(registry, "web", &found, 0), 0);
@@ -169,10 +169,10 @@ TEST(test_lookups_send_nothing) {
         cJSON_Delete(found);
         assert_string_equal(healthy("web"), "b c a ");
     }
-    divvy_client_stats(reader, &after);
+    divvy_client_stats(reader, &after, sizeof after);
     assert_int_equal(after.requests, before.requests);
     assert_string_equal(healthy("mail"), "m ");
-    divvy_client_stats(reader, &after);
+    divvy_client_stats(reader, &after, sizeof after);
     assert_true(after.requests > before.requests);
 }
 
@@ -187,11 +187,11 @@ TEST(test_all) {
     announce_for("mail", "m", 1, 1000);
     expect_told(&w, "+m 1 ");
     divvy_stats before, after;
-    divvy_client_stats(reader, &before);
+    divvy_client_stats(reader, &before, sizeof before);
     assert_string_equal(healthy(NULL), "m a ");
     assert_string_equal(healthy("mail"), "m ");
     assert_string_equal(healthy("nobody"), "");
-    divvy_client_stats(reader, &after);
+    divvy_client_stats(reader, &after, sizeof after);
     assert_int_equal(after.requests, before.requests);
 }
 
@@ -251,9 +251,9 @@ TEST(test_encoded_role) {
     watch("a/b", &w);
     expect_told(&w, "+x 1 ");
     divvy_stats before, after;
-    divvy_client_stats(reader, &before);
+    divvy_client_stats(reader, &before, sizeof before);
     assert_string_equal(healthy("a/b"), "x ");
-    divvy_client_stats(reader, &after);
+    divvy_client_stats(reader, &after, sizeof after);
     assert_int_equal(after.requests, before.requests);
 }
 
@@ -297,9 +297,9 @@ TEST(test_ttl_passes) {
     assert_string_equal(healthy("web"), "a b ");
     divvy_testing_run(e, 25000);
     divvy_stats before, after;
-    divvy_client_stats(reader, &before);
+    divvy_client_stats(reader, &before, sizeof before);
     assert_string_equal(healthy("web"), "b ");
-    divvy_client_stats(reader, &after);
+    divvy_client_stats(reader, &after, sizeof after);
     assert_int_equal(after.requests, before.requests);
     divvy_testing_run(e, 1000);
     assert_int_equal(w.calls, 2);
@@ -323,9 +323,9 @@ TEST(test_new_session) {
     assert_non_null(strstr(w.log, "-b 2 "));
     assert_int_equal(w.calls, 4);
     divvy_stats before, after;
-    divvy_client_stats(reader, &before);
+    divvy_client_stats(reader, &before, sizeof before);
     assert_string_equal(healthy("web"), "a ");
-    divvy_client_stats(reader, &after);
+    divvy_client_stats(reader, &after, sizeof after);
     assert_int_equal(after.requests, before.requests);
 }
 

@@ -116,18 +116,18 @@ TEST(test_reconnect_is_cheap) {
         divvy_testing_kill_server(e, 0);
         divvy_testing_run(e, 100);
         assert_int_equal(divvy_client_state(client), DIVVY_SUSPENDED);
-        divvy_client_stats(client, &before);
+        divvy_client_stats(client, &before, sizeof before);
         divvy_testing_start_server(e, 0);
         while (divvy_client_state(client) != DIVVY_CONNECTED) assert_int_equal(divvy_testing_step(e, INT64_MAX), 1);
         assert_int_equal(divvy_client_session_id(client), session);
         assert_false(client->clock.proven_here);
         int64_t at = e->now;
         while (!client->clock.proven_here) assert_int_equal(divvy_testing_step(e, INT64_MAX), 1);
-        divvy_client_stats(client, &after);
+        divvy_client_stats(client, &after, sizeof after);
         assert_true(e->now - at <= 400);
         assert_true(after.checks - before.checks <= 4);
         divvy_testing_run(e, 4000);
-        divvy_client_stats(client, &before);
+        divvy_client_stats(client, &before, sizeof before);
         assert_true(before.checks - after.checks <= 4000 / 200 + 1);
     }
     divvy_client_close(client);

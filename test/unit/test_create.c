@@ -169,7 +169,7 @@ TEST(test_old_servers) {
     }
     assert_true(is_there(ensemble, lock_config.path)); /* It is no container, which would have gone. */
     divvy_stats stats;
-    divvy_client_stats(client, &stats);
+    divvy_client_stats(client, &stats, sizeof stats);
     assert_int_equal(stats.connects, 3);
     divvy_lock_destroy(lock);
     divvy_client_close(client);

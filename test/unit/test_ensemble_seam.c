@@ -136,7 +136,7 @@ TEST(test_no_answers) {
     assert_int_equal(await(&o), DIVVY_ECONNECTION);
     assert_int_equal(answer_count, told);
     divvy_stats stats;
-    divvy_client_stats(c, &stats);
+    divvy_client_stats(c, &stats, sizeof stats);
     assert_int_equal(stats.failed, 2);
 }
 

@@ -129,7 +129,7 @@ TEST(test_beside_a_broken_plan) {
 
 static uint64_t count_looks(const pool *l, size_t n) {
     divvy_stats stats;
-    assert_int_equal(divvy_client_stats(l->members[n].client, &stats), 0);
+    assert_int_equal(divvy_client_stats(l->members[n].client, &stats, sizeof stats), 0);
     return stats.exists;
 }
 

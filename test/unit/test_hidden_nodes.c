@@ -38,7 +38,7 @@ static void end(void) {
 
 static uint64_t requests_of(const divvy_client *client) {
     divvy_stats stats;
-    assert_int_equal(divvy_client_stats(client, &stats), 0);
+    assert_int_equal(divvy_client_stats(client, &stats, sizeof stats), 0);
     return stats.requests;
 }
 

@@ -13,7 +13,7 @@ TEST(test_session) {
     divvy_stats s;
     run_ms(20000);
     look(clients[0]);
-    assert_int_equal(divvy_client_stats(clients[0], &s), 0);
+    assert_int_equal(divvy_client_stats(clients[0], &s, sizeof s), 0);
     expect("divvy_build_info{version=\"" DIVVY_VERSION "\"}", 1);
     expect("divvy_session_state{state=\"connected\"}", 1);
     expect("divvy_session_state{state=\"connecting\"}", 0);

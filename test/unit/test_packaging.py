@@ -155,8 +155,9 @@ class Debian(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             (pathlib.Path(folder) / "python3").symlink_to("/bin/false")
             path = folder + os.pathsep + os.environ["PATH"]
-            said = subprocess.run(["make", "-s", "-f", "debian/rules", "--eval=which: ; @command -v python3", "which"],
-                                  cwd=ROOT, env={**os.environ, "PATH": path}, check=True, capture_output=True, text=True)
+            make = ["make", "-s", "-f", "debian/rules", "--eval=which: ; @command -v python3", "which"]
+            said = subprocess.run(make, cwd=ROOT, env={**os.environ, "PATH": path}, check=True, capture_output=True,
+                                  text=True)
         self.assertEqual(said.stdout, "/usr/bin/python3\n")
 
 

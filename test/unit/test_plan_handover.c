@@ -69,19 +69,25 @@ static size_t unowned_until_settled(pool *l) {
     return 0;
 }
 
+static divvy_stats stats_of(const pool *l, size_t n) {
+    divvy_stats stats;
+    assert_int_equal(divvy_client_stats(l->members[n].client, &stats, sizeof stats), 0);
+    return stats;
+}
+
 /* T6: whom an item is given needs no list of its queue, and one multi moves many. */
 TEST(test_join_lists_no_queue) {
     pool l;
     open_with(&l, 30000);
-    divvy_stats before[OLD], stats;
-    for (size_t n = 0; n < OLD; n++) assert_int_equal(divvy_client_stats(l.members[n].client, &before[n]), 0);
+    divvy_stats before[OLD];
+    for (size_t n = 0; n < OLD; n++) before[n] = stats_of(&l, n);
     add(&l, OLD, NULL);
     settle(&l);
-    assert_int_equal(divvy_client_stats(l.members[OLD].client, &stats), 0);
+    divvy_stats stats = stats_of(&l, OLD);
     assert_true(stats.children <= 4);
     assert_true(stats.requests <= 60);
     for (size_t n = 0; n < OLD; n++) {
-        assert_int_equal(divvy_client_stats(l.members[n].client, &stats), 0);
+        stats = stats_of(&l, n);
         assert_true(stats.children - before[n].children <= 4);
         assert_true(stats.requests - before[n].requests <= 60);
     }
@@ -94,24 +100,17 @@ TEST(test_join_lists_no_queue) {
 static size_t count_requests_of_join(size_t items, uint32_t weight, size_t *gained) {
     enum { SECONDS_MS = 5000 };
     pool l;
-    divvy_stats stats;
     size_t before = 0, after = 0;
     pool_open(&l, items);
     for (size_t n = 0; n < OLD; n++) add(&l, n, NULL);
     settle(&l);
-    for (size_t n = 0; n < OLD; n++) {
-        assert_int_equal(divvy_client_stats(l.members[n].client, &stats), 0);
-        before += stats.requests;
-    }
+    for (size_t n = 0; n < OLD; n++) before += stats_of(&l, n).requests;
     divvy_partitioner_config config;
     member_config(&l, &config);
     config.weight = weight;
     add(&l, OLD, &config);
     divvy_testing_run(l.ensemble, SECONDS_MS);
-    for (size_t n = 0; n <= OLD; n++) {
-        assert_int_equal(divvy_client_stats(l.members[n].client, &stats), 0);
-        after += stats.requests;
-    }
+    for (size_t n = 0; n <= OLD; n++) after += stats_of(&l, n).requests;
     divvy_partition *share = divvy_partitioner_partition(l.members[OLD].partitioner);
     *gained = divvy_partition_count(share);
     divvy_partition_unref(share);

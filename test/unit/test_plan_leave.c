@@ -41,7 +41,7 @@ static uint64_t count_lists(const pool *l) {
     uint64_t sum = 0;
     for (size_t n = 0; n < MEMBERS_MAX; n++) {
         divvy_stats stats = {0};
-        if (l->members[n].client) assert_int_equal(divvy_client_stats(l->members[n].client, &stats), 0);
+        if (l->members[n].client) assert_int_equal(divvy_client_stats(l->members[n].client, &stats, sizeof stats), 0);
         sum += stats.children;
     }
     return sum;

@@ -27,7 +27,7 @@ TEST(test_first_allocation_reads_nothing) {
     settle(&l);
     for (size_t n = 0; n < 4; n++) {
         divvy_stats stats;
-        assert_int_equal(divvy_client_stats(l.members[n].client, &stats), 0);
+        assert_int_equal(divvy_client_stats(l.members[n].client, &stats, sizeof stats), 0);
         assert_true(stats.creates > ITEMS / 4);
         assert_true(stats.children < 40);
     }

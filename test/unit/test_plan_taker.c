@@ -12,7 +12,7 @@ static size_t share_of(const member *m) {
 
 static uint64_t count_lists(const pool *l, size_t n) {
     divvy_stats stats = {0};
-    assert_int_equal(divvy_client_stats(l->members[n].client, &stats), 0);
+    assert_int_equal(divvy_client_stats(l->members[n].client, &stats, sizeof stats), 0);
     return stats.children;
 }
 

@@ -8,9 +8,9 @@
 TEST(test_first_plan) {
     open_pool(10, 3);
     divvy_stats before, after;
-    assert_int_equal(divvy_client_stats(users[0].client, &before), 0);
+    assert_int_equal(divvy_client_stats(users[0].client, &before, sizeof before), 0);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
-    assert_int_equal(divvy_client_stats(users[0].client, &after), 0);
+    assert_int_equal(divvy_client_stats(users[0].client, &after, sizeof after), 0);
     assert_int_equal(after.multis - before.multis, 2);   /* the barrier is the other one */
     assert_int_equal(after.creates - before.creates, 2); /* both in that multi */
     assert_int_equal(after.gets - before.gets, 1 + 3);   /* the root, and who the members are */
@@ -79,9 +79,9 @@ TEST(test_needless) {
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
     dv_stat written = stat_of(ROOT);
     divvy_stats before, after;
-    assert_int_equal(divvy_client_stats(users[0].client, &before), 0);
+    assert_int_equal(divvy_client_stats(users[0].client, &before, sizeof before), 0);
     assert_int_equal(attempt(&users[0]), DV_PLAN_NEEDLESS);
-    assert_int_equal(divvy_client_stats(users[0].client, &after), 0);
+    assert_int_equal(divvy_client_stats(users[0].client, &after, sizeof after), 0);
     assert_int_equal(after.requests - before.requests, 3);
     assert_int_equal(stat_of(ROOT).mzxid, written.mzxid);
     refresh(&users[1]);

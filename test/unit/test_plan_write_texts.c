@@ -120,9 +120,9 @@ TEST(test_no_garbage_no_look) {
     open_pool(2000, 4);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
     divvy_stats before, after;
-    assert_int_equal(divvy_client_stats(users[0].client, &before), 0);
+    assert_int_equal(divvy_client_stats(users[0].client, &before, sizeof before), 0);
     assert_int_equal(write_weight(&users[0], 1001), DV_PLAN_WRITTEN);
-    assert_int_equal(divvy_client_stats(users[0].client, &after), 0);
+    assert_int_equal(divvy_client_stats(users[0].client, &after, sizeof after), 0);
     assert_int_equal(users[0].memory.root.delta_count, 1);
     assert_int_equal(after.children - before.children, 1); /* the party */
     assert_int_equal(after.requests - before.requests, 3 + 2);
@@ -142,9 +142,9 @@ static void told(const char *what, const divvy_stats *before, const divvy_stats 
 TEST(test_many_items) {
     open_pool(100000, 90);
     divvy_stats before, after;
-    assert_int_equal(divvy_client_stats(users[0].client, &before), 0);
+    assert_int_equal(divvy_client_stats(users[0].client, &before, sizeof before), 0);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
-    assert_int_equal(divvy_client_stats(users[0].client, &after), 0);
+    assert_int_equal(divvy_client_stats(users[0].client, &after, sizeof after), 0);
     told("first plan, 100,000 items, 90 members", &before, &after);
     size_t chunks = dv_plan_root_chunk_count(&users[0].memory.root);
     assert_true(chunks >= 8 && chunks <= 12);
@@ -152,9 +152,9 @@ TEST(test_many_items) {
 
     join(member(95), "{}");
     settle(&users[0]);
-    assert_int_equal(divvy_client_stats(users[0].client, &before), 0);
+    assert_int_equal(divvy_client_stats(users[0].client, &before, sizeof before), 0);
     assert_int_equal(attempt(&users[0]), DV_PLAN_WRITTEN);
-    assert_int_equal(divvy_client_stats(users[0].client, &after), 0);
+    assert_int_equal(divvy_client_stats(users[0].client, &after, sizeof after), 0);
     told("a join", &before, &after);
     assert_int_equal(after.requests - before.requests, 3 + 1 + 1 + 1); /* who came, the delta, the root */
     assert_true(after.bytes_sent - before.bytes_sent < 20000);

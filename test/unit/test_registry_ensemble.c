@@ -122,9 +122,9 @@ TEST(test_one_request) {
     divvy_registry *r = open_registry(&w, 0, NULL);
     divvy_stats before, after;
     for (int i = 0; i < 3; i++) beat_only(r, json("{'id':'a','role':'web','load':1,'ttl':60}"));
-    assert_int_equal(divvy_client_stats(w.clients[0], &before), 0);
+    assert_int_equal(divvy_client_stats(w.clients[0], &before, sizeof before), 0);
     beat_only(r, json("{'id':'a','role':'web','load':1,'ttl':60}"));
-    assert_int_equal(divvy_client_stats(w.clients[0], &after), 0);
+    assert_int_equal(divvy_client_stats(w.clients[0], &after, sizeof after), 0);
     assert_int_equal(after.sets - before.sets, 1);
     assert_int_equal(after.reads - before.reads, 0);
     assert_int_equal(after.creates - before.creates, 0);
@@ -248,7 +248,7 @@ TEST(test_persistence) {
     run(&w, 500);
     assert_string_equal(healthy(reader, NULL), "p");
     divvy_stats stats;
-    assert_int_equal(divvy_client_stats(w.clients[0], &stats), 0);
+    assert_int_equal(divvy_client_stats(w.clients[0], &stats, sizeof stats), 0);
     assert_int_equal(stats.ephemerals, 0);
     beat_only(open_registry(&w, 0, NULL), json("{'id':'e','role':'web','load':1,'ttl':600}"));
     beat_only(open_registry(&w, 1, &config), json("{'id':'q','role':'web','load':3,'ttl':600}"));

@@ -270,7 +270,7 @@ static void finish(void) {
     }
     for (int i = 0; i < USERS; i++) {
         divvy_stats stats;
-        assert_int_equal(divvy_client_stats(w.clients[i], &stats), 0);
+        assert_int_equal(divvy_client_stats(w.clients[i], &stats, sizeof stats), 0);
         CLAIM(stats.ephemerals == 0 && stats.ephemeral_path_bytes == 0, "user %d counts %llu ephemeral nodes", i,
               (unsigned long long)stats.ephemerals);
     }

@@ -10,7 +10,7 @@ static cJSON *status(void) {
 
 static unsigned long long ephemerals(const world *w) {
     divvy_stats stats;
-    assert_int_equal(divvy_client_stats(w->clients[0], &stats), 0);
+    assert_int_equal(divvy_client_stats(w->clients[0], &stats, sizeof stats), 0);
     return stats.ephemerals;
 }
 

@@ -50,7 +50,7 @@ TEST(test_create) {
 
 static divvy_stats stats_of(const user *u) {
     divvy_stats stats;
-    assert_int_equal(divvy_client_stats(u->client, &stats), 0);
+    assert_int_equal(divvy_client_stats(u->client, &stats, sizeof stats), 0);
     return stats;
 }
 

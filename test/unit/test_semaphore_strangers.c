@@ -91,14 +91,14 @@ TEST(test_looked_at_once) {
     }
     user *a = make(0, 3);
     divvy_stats before, looked, again;
-    assert_int_equal(divvy_client_stats(a->client, &before), 0);
+    assert_int_equal(divvy_client_stats(a->client, &before, sizeof before), 0);
     hold(a);
-    assert_int_equal(divvy_client_stats(a->client, &looked), 0);
+    assert_int_equal(divvy_client_stats(a->client, &looked, sizeof looked), 0);
     assert_in_range(looked.requests - before.requests, MANY, MANY + 30);
     let_go(a);
     run(100);
     hold(a);
-    assert_int_equal(divvy_client_stats(a->client, &again), 0);
+    assert_int_equal(divvy_client_stats(a->client, &again, sizeof again), 0);
     assert_in_range(again.requests - looked.requests, 1, 30);
 }
 

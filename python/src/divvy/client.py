@@ -133,7 +133,7 @@ class BaseClient(Handle):
     def stats(self) -> dict[str, int]:
         """Returns what the client has done so far: the fields of divvy_stats."""
         out = ffi.new("divvy_stats *")
-        self._call(lib.divvy_client_stats, out)
+        self._call(lib.divvy_client_stats, out, ffi.sizeof(out[0]))
         return {name: int(getattr(out, name)) for name, _ in ffi.typeof("divvy_stats").fields}
 
     def metrics(self) -> str:
