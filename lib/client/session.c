@@ -272,9 +272,13 @@ static void announce_connection(divvy_client *client, int64_t now) {
 
 static void on_chroot(void *context, int error, int64_t now) {
     divvy_client *client = context;
+    assert(client->rooting);
     client->rooting = false;
-    if (error == DIVVY_ENOMEM) dv_client_again(client);
-    if (client->end_error || dv_session_over(error) || dv_outcome_unknown(error)) return; /* or the next connection's */
+    if (client->end_error || dv_session_over(error) || !client->link_up) return; /* or the next connection's */
+    if (dv_outcome_unknown(error)) {
+        dv_client_again(client); /* A request may fail by an earlier connection, which was told of as ended before. */
+        return;
+    }
     if (error == 0) {
         announce_connection(client, now);
         return;
@@ -285,6 +289,7 @@ static void on_chroot(void *context, int error, int64_t now) {
 }
 
 static void make_chroot(divvy_client *client) {
+    assert(!client->rooting && client->state == DIVVY_CONNECTING);
     client->rooting = dv_ensure_path(client->znode, client->chroot, DV_PERSISTENT, on_chroot, client) == 0;
     if (!client->rooting) dv_client_again(client);
 }
@@ -333,7 +338,7 @@ static void on_connected(divvy_client *client, const dv_session_news *news, int6
     /* H4: recipes hear of a connection only when the chroot that they stand on is there. */
     bool rooted = client->chroot[0] == '\0' || client->state != DIVVY_CONNECTING;
     if (rooted) announce_connection(client, now);
-    else make_chroot(client);
+    else if (!client->rooting) make_chroot(client); /* else it is being made, by requests that went by this one */
 }
 
 /* The deadline stands as it did: only proof moves it. */

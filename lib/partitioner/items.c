@@ -235,7 +235,7 @@ static void on_directory(void *context, const dv_reply *reply, int64_t now) {
         item->made_directory = error == 0;
         claim_later(p);
     } else if (error == DIVVY_ENOENT) {
-        p->ready = p->ready_asked = false; /* P/locks itself has gone. */
+        p->ready = false; /* P/locks itself has gone. One request for it is enough, however many items say so. */
         dv_members_connected(p, now);
     } else if (dv_outcome_unknown(error)) {
         dv_client_again(p->object.client); /* unless a connection ends before, which claims as well */
@@ -336,6 +336,7 @@ static void directories_known(divvy_partitioner *p, int64_t now) {
 
 static void directories_unknown(divvy_partitioner *p, int error, int64_t now) {
     if (dv_outcome_unknown(error)) dv_client_again(p->object.client);
+    else if (error == DIVVY_ENOENT) dv_members_connected(p, now); /* P/locks has gone since it was made. */
     else if (!dv_session_over(error))
         dv_state_fail(p, error, DIVVY_REASON_DENIED, now, "%s cannot be read: %s", p->locks_path,
                       divvy_strerror(error));
@@ -343,6 +344,7 @@ static void directories_unknown(divvy_partitioner *p, int error, int64_t now) {
 
 static void on_directories(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
+    assert(p->ready_asked && !p->ready);
     p->ready_asked = false;
     if (reply->error == 0) {
         dv_items_note_directories(p, reply);
@@ -357,6 +359,7 @@ static void on_directories(void *context, const dv_reply *reply, int64_t now) {
  * one that is missing all the same is made when a place cannot be entered in it. */
 static void on_directory_count(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
+    assert(p->ready_asked && !p->ready);
     size_t items = dv_item_count(p), there = reply->error ? 0 : (size_t)reply->stat->children;
     bool telling = there == 0 || there >= items;
     if (reply->error == 0 && !telling &&
@@ -386,6 +389,7 @@ void dv_items_refresh_directories(divvy_partitioner *p) {
 }
 
 void dv_items_read_directories(divvy_partitioner *p) {
+    assert(!p->ready_asked && !p->ready);
     if (dv_znode_exists(p->object.client->znode, p->locks_path, NULL, on_directory_count, p) != 0) {
         dv_client_again(p->object.client);
         return;

@@ -267,6 +267,7 @@ static void join(divvy_partitioner *p, int64_t now) {
 
 static void on_locks_path(void *context, int error, int64_t now) {
     divvy_partitioner *p = context;
+    assert(p->ready_asked && !p->ready);
     p->ready_asked = false;
     bool over = dv_session_over(error);
     if (p->state != DIVVY_FAILURE && !over) {

@@ -169,6 +169,38 @@ TEST(test_chroot) {
     }
 }
 
+static void answer(int error) {
+    dv_fake_answer(fake, &(dv_reply){.error = error});
+}
+
+/* An answer that comes before the news of a break leads to requests which go by the next connection already, where that
+ * is there as quickly. They are enough: the chroot is not asked for again, and the connection is told once. If they
+ * fail, it is asked for again on that connection. */
+TEST(test_chroot_over_a_reconnect) {
+    for (int fails = 0; fails <= 1; fails++) {
+        tear_down(state);
+        set_up(state);
+        set_chroot("/a/b");
+        dv_fake_session(fake, DIVVY_CONNECTED);
+        answer(DIVVY_ENOENT);
+        assert_string_equal(dv_fake_pending(fake), "create /a, create /a/b");
+        dv_fake_session(fake, DIVVY_CONNECTED);
+        assert_string_equal(dv_fake_pending(fake), "create /a, create /a/b");
+        answer(fails ? DIVVY_ECONNECTION : 0);
+        answer(fails ? DIVVY_ECONNECTION : 0);
+        if (fails) {
+            assert_int_equal(divvy_client_state(client), DIVVY_CONNECTING);
+            dv_fake_advance(fake, 1000);
+            assert_string_equal(dv_fake_pending(fake), "exists /a/b");
+            answer(0);
+        }
+        assert_string_equal(dv_fake_pending(fake), "");
+        assert_int_equal(divvy_client_state(client), DIVVY_CONNECTED);
+        assert_int_equal(strspn(heard, "PC"), strlen(heard));
+        assert_ptr_equal(strchr(heard, 'C'), strrchr(heard, 'C'));
+    }
+}
+
 /* A chroot that may not be made ends the client, with the reason and the path. */
 TEST(test_chroot_denied) {
     set_chroot("/a/b");
