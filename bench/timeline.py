@@ -268,8 +268,17 @@ def print_targets(lines):
                                                   "met" if measured < wanted else "MISSED"))
 
 
+def build_member(build):
+    if not os.path.exists(os.path.join(build, "CMakeCache.txt")):
+        subprocess.run(["cmake", "-S", os.path.join(HERE, ".."), "-B", build], check=True, stdout=sys.stderr)
+    if subprocess.run(["cmake", "--build", build, "--target", "bench_timeline_member", "bench_raw_limit"], check=False,
+                      stdout=sys.stderr).returncode != 0:
+        sys.exit("bench/timeline: the build in %s has failed" % build)
+
+
 def main():
     options = parse()
+    build_member(options.build)
     started = subprocess.run([os.path.join(HERE, "start-server"), options.build, str(os.getpid())], check=True,
                              stdout=subprocess.PIPE, text=True).stdout
     server = dict(line.split("=", 1) for line in started.split())
