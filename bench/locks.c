@@ -13,6 +13,25 @@ static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int granted_count;
 static double granted_s;
 static const char *hosts;
+static divvy_client *client; /* of all but those that count */
+
+static const char *error_text(int error) {
+    static char text[1024];
+    const char *why = divvy_client_error(client);
+    snprintf(text, sizeof text, "%s%s%s; the session is %s", error < 0 ? divvy_strerror(error) : "failed",
+             *why ? ": " : "", why, divvy_session_state_name(divvy_client_state(client)));
+    return text;
+}
+
+/* Why a session is lost, and with it each lock, is a line of this. */
+static void on_log(int level, const char *message, void *user) {
+    (void)user;
+    if (level <= DIVVY_LOG_WARN) fprintf(stderr, "bench/locks: %s\n", message);
+}
+
+static void lost(const char *what) {
+    fprintf(stderr, "bench/locks: a %s was lost\n", what);
+}
 
 static void granted(int result) {
     double at_s = now_s();
@@ -34,7 +53,7 @@ static void wait_granted(int count) {
 
 typedef struct {
     const char *name;
-    void *(*make)(divvy_client *client, const char *path, uint32_t limit);
+    void *(*make)(divvy_client *on, const char *path, uint32_t limit);
     int (*acquire)(void *object);
     int (*acquire_async)(void *object);
     int (*release)(void *object);
@@ -42,12 +61,18 @@ typedef struct {
     unsigned head_watches; /* of the next in the queue */
 } recipe;
 
-static void *make_lock(divvy_client *client, const char *path, uint32_t limit) {
+static void on_lock_lost(divvy_lock *lock, void *user) {
+    (void)lock, (void)user;
+    lost("lock");
+}
+
+static void *make_lock(divvy_client *on, const char *path, uint32_t limit) {
     divvy_lock_config config = DIVVY_LOCK_CONFIG_INIT;
     divvy_lock *lock;
     (void)limit;
     config.path = path;
-    check(divvy_lock_create(&lock, client, &config), "divvy_lock_create");
+    config.on_lost = on_lock_lost;
+    check(divvy_lock_create(&lock, on, &config), "divvy_lock_create");
     return lock;
 }
 
@@ -72,12 +97,18 @@ static void destroy_lock(void *lock) {
     divvy_lock_destroy(lock);
 }
 
-static void *make_semaphore(divvy_client *client, const char *path, uint32_t limit) {
+static void on_semaphore_lost(divvy_semaphore *semaphore, void *user) {
+    (void)semaphore, (void)user;
+    lost("slot");
+}
+
+static void *make_semaphore(divvy_client *on, const char *path, uint32_t limit) {
     divvy_semaphore_config config = DIVVY_SEMAPHORE_CONFIG_INIT;
     divvy_semaphore *semaphore;
     config.path = path;
     config.limit = limit;
-    check(divvy_semaphore_create(&semaphore, client, &config), "divvy_semaphore_create");
+    config.on_lost = on_semaphore_lost;
+    check(divvy_semaphore_create(&semaphore, on, &config), "divvy_semaphore_create");
     return semaphore;
 }
 
@@ -111,23 +142,23 @@ enum { RECIPES = sizeof recipes / sizeof recipes[0] };
 
 static divvy_client *open_client(void) {
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
-    divvy_client *client;
+    divvy_client *opened;
     config.hosts = hosts;
     config.session_timeout_ms = SESSION_TIMEOUT_MS;
-    check(divvy_client_open(&client, &config), "divvy_client_open");
-    check(divvy_client_wait_connected(client, PATIENCE_MS), "divvy_client_wait_connected");
-    return client;
+    config.on_log = on_log;
+    check(divvy_client_open(&opened, &config), "divvy_client_open");
+    check(divvy_client_wait_connected(opened, PATIENCE_MS), "divvy_client_wait_connected");
+    return opened;
 }
 
-static divvy_stats stats_of(divvy_client *client) {
+static divvy_stats stats_of(divvy_client *of) {
     divvy_stats stats;
-    check(divvy_client_stats(client, &stats, sizeof stats), "divvy_client_stats");
+    check(divvy_client_stats(of, &stats, sizeof stats), "divvy_client_stats");
     return stats;
 }
 
 /* ---- pairs and hand-overs, on one client ---- */
 
-static divvy_client *client;
 static void *alone[RECIPES], *chained[RECIPES][CONTENDERS_MAX];
 
 static void run_pairs(const recipe *r, void *object, int milliseconds) {
@@ -152,8 +183,9 @@ static void wait_watching(divvy_client *of, unsigned count) {
 static void run_chain(const recipe *r, void **objects, int waiters) {
     double us[WAITERS_MAX];
     granted_count = 0;
-    for (int i = 0; i <= waiters; i++) check(r->acquire_async(objects[i]), "acquire_async");
-    wait_granted(1);
+    check(r->acquire_async(objects[0]), "acquire_async");
+    wait_granted(1); /* Where the directory has to be made first, others could overtake it. */
+    for (int i = 1; i <= waiters; i++) check(r->acquire_async(objects[i]), "acquire_async");
     wait_watching(client, (unsigned)waiters - 1 + r->head_watches);
     for (int i = 0; i < waiters; i++) {
         double released_s = now_s();

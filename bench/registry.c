@@ -25,6 +25,10 @@ static int services;
 static watcher watchers[WATCHERS_MAX];
 static int watcher_count;
 
+static const char *error_text(int error) {
+    return error < 0 ? divvy_strerror(error) : "failed";
+}
+
 static void open_registry(divvy_client **client_out, divvy_registry **registry_out) {
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     divvy_registry_config registry_config = DIVVY_REGISTRY_CONFIG_INIT;

@@ -36,10 +36,13 @@ static inline double now_s(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* Says what an error is, and why; each program has its own. */
+static const char *error_text(int error);
+
 /* _exit(), as this is called on clients' own threads too, which exit() would pull the ground from under. */
 static inline void check(int error, const char *what) {
     if (error == 0) return;
-    fprintf(stderr, "bench/registry: %s: %d\n", what, error);
+    fprintf(stderr, "bench/registry: %s: %s (%d)\n", what, error_text(error), error);
     _exit(1);
 }
 

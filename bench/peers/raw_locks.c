@@ -9,6 +9,10 @@
 
 #include "../locks_peer.h"
 
+static const char *error_text(int error) {
+    return error < 0 ? zerror(error) : "failed";
+}
+
 enum { PATH_BYTES = 64 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

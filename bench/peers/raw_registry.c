@@ -9,6 +9,10 @@
 #include "../registry_peer.h"
 #include "../server_counters.h"
 
+static const char *error_text(int error) {
+    return error < 0 ? zerror(error) : "failed";
+}
+
 enum { PATH_BYTES = 64, ENTRY_BYTES = 1024 };
 
 static const char *hosts;
