@@ -1,0 +1,75 @@
+/* A close whose wake the loop takes in just before it sleeps. SPDX-License-Identifier: Apache-2.0
+ *
+ * The linker puts our read() and pthread_join() into the library's place (test/CMakeLists.txt), so that the close comes
+ * between the loop's look at whether it is to stop and its taking in of what woke it. */
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/client.h"
+#include "divvy/testing.h"
+#include "lib/test.h"
+
+enum { DEADLINE_S = 30, SERVERS = 3 /* the default */ };
+
+static divvy_client *client;
+static atomic_int armed_fd = -1;
+static sem_t may_close, has_woken; /* the closer may begin; it has sent the wake, and waits for the loop's thread */
+
+static void deadline(struct timespec *at) {
+    clock_gettime(CLOCK_REALTIME, at);
+    at->tv_sec += DEADLINE_S;
+}
+
+static void wait_for(sem_t *semaphore) {
+    struct timespec at;
+    deadline(&at);
+    assert_int_equal(sem_timedwait(semaphore, &at), 0);
+}
+
+ssize_t __real_read(int fd, void *bytes, size_t count);
+ssize_t __wrap_read(int fd, void *bytes, size_t count);
+ssize_t __wrap_read(int fd, void *bytes, size_t count) {
+    int armed = fd;
+    if (fd >= 0 && atomic_compare_exchange_strong(&armed_fd, &armed, -1)) {
+        sem_post(&may_close);
+        wait_for(&has_woken);
+    }
+    return __real_read(fd, bytes, count);
+}
+
+int __real_pthread_join(pthread_t thread, void **result);
+int __wrap_pthread_join(pthread_t thread, void **result);
+int __wrap_pthread_join(pthread_t thread, void **result) {
+    sem_post(&has_woken);
+    return __real_pthread_join(thread, result);
+}
+
+static void *close_it(void *unused) {
+    wait_for(&may_close);
+    divvy_client_close(client);
+    return unused;
+}
+
+/* The close ends, though no timer and no event wakes the loop after it: no server is there. */
+TEST(test_close_at_the_brink_of_sleep) {
+    divvy_testing_ensemble *ensemble;
+    divvy_testing_config config = DIVVY_TESTING_CONFIG_INIT;
+    config.real_clock = 1;
+    assert_int_equal(divvy_testing_ensemble_create(&ensemble, &config), 0);
+    for (unsigned i = 0; i < SERVERS; i++) assert_int_equal(divvy_testing_kill_server(ensemble, i), 0);
+    divvy_client_config client_config = DIVVY_CLIENT_CONFIG_INIT;
+    assert_int_equal(divvy_testing_client_open(&client, ensemble, &client_config), 0);
+    assert_int_equal(sem_init(&may_close, 0, 0) | sem_init(&has_woken, 0, 0), 0);
+    pthread_t closer;
+    assert_int_equal(pthread_create(&closer, NULL, close_it, NULL), 0);
+    atomic_store(&armed_fd, client->wake_fd);
+    dv_client_wake(client);
+    struct timespec at;
+    deadline(&at);
+    assert_int_equal(pthread_timedjoin_np(closer, NULL, &at), 0);
+    assert_int_equal(atomic_load(&armed_fd), -1);
+    divvy_testing_ensemble_destroy(ensemble);
+}
