@@ -10,8 +10,8 @@ static divvy_stats stats_of(const divvy_client *client) {
     return stats;
 }
 
-/* Somebody deletes P/locks when so many events have happened to the ensemble since it was made. Returns whether that can
- * be done: it holds something soon. */
+/* Somebody deletes P/locks when so many events have happened to the ensemble since it was made. Returns whether that
+ * can be done: it holds something soon. */
 static bool open_and_delete(pool *l, int events) {
     pool_open_far(l, ITEMS, 5, 10);
     add(l, 0, NULL);
