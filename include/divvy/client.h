@@ -42,7 +42,7 @@ typedef enum {
     DIVVY_LOST,        /**< the session is over, or must be taken as over by its deadline, which is final for it. A
                             client of divvy_client_open() then opens a new session by itself. An attached one waits for
                             divvy_client_reattach(); on a session that lives on it waits until its nodes are deleted */
-    DIVVY_AUTH_FAILED, /**< the servers refused the credentials; final */
+    DIVVY_AUTH_FAILED, /**< the servers refused the credentials, or demand some that were not given; final */
     DIVVY_CLOSED       /**< divvy_client_close() was called; final */
 } divvy_session_state;
 
@@ -251,7 +251,8 @@ DIVVY_API int divvy_client_open(divvy_client **out, const divvy_client_config *c
  * @return 0 when connected, or
  *   DIVVY_ETIMEDOUT  no server answered in time; divvy_client_error() says which addresses were tried
  *   DIVVY_ERESOLVE   the time is over and no host name could be resolved
- *   DIVVY_EAUTH      the servers refused the credentials
+ *   DIVVY_EAUTH      the servers refused the credentials, or demand others (docs/protocol.md, H9); the message says
+ *                    what gives them
  *   DIVVY_EACCES     the chroot does not exist and may not be created
  *   DIVVY_EUNSUPPORTED  the server ends a session with its connection (tokens_checked)
  *   DIVVY_ELOST      the session is lost, and there will be no other (attached clients)

@@ -98,9 +98,9 @@ typedef enum {
 /* The fate of a session, beside its state. From the second on the state is LOST or AUTH_FAILED, or CLOSED later. */
 typedef enum {
     DV_FATE_OPEN,
-    DV_FATE_LIVES_ON,  /* LOST, but it is a host's session that may live: our nodes on it are being deleted */
-    DV_FATE_BURIED,    /* its nodes are gone, or will go by themselves */
-    DV_FATE_TO_REOPEN, /* the loop closes the backend and opens a new session, without the client lock */
+    DV_FATE_LIVES_ON, /* LOST, but it is a host's session that may live: our nodes on it are being deleted */
+    DV_FATE_BURIED,   /* its nodes are gone, or will go by themselves */
+    DV_FATE_TO_CLOSE, /* the loop closes the backend, without the client lock, and opens a new session after a loss */
 } dv_fate;
 
 /* The most log lines, our own and the native client's, that wait to be told. */
@@ -269,6 +269,8 @@ void dv_own_node_remove(divvy_client *client, dv_own_node *node);
 void dv_session_beaten(void *context, int error, const dv_reply *replies, size_t count, int64_t now);
 /* 0 while there is a session or will be one, else DIVVY_ECLOSED, DIVVY_ELOST, DIVVY_EAUTH. */
 int dv_client_end_error(const divvy_client *client);
+/* Returns why a request has failed: the reason of the session's end where that is why, else what the error means. */
+const char *dv_client_why(const divvy_client *client, int error);
 /* docs/protocol.md, C1: no ownership is believed at or after this time. From any thread. */
 bool dv_client_alive_at(const divvy_client *client, int64_t now);
 /* With the client lock held: whether anything can be believed at all; not before the first proof, nor after the

@@ -69,13 +69,14 @@ static int run_timers(divvy_client *client, int64_t now) {
     return count;
 }
 
-/* C5: a session given up is ended, lest it come back and keep nodes of ours alive; then a new one is opened. */
-static void reopen(divvy_client *client) {
+/* C5: a session given up is ended, lest it come back and keep nodes of ours alive, or ask servers that refuse it again
+ * and again. After a loss a new one is opened. */
+static void close_session(divvy_client *client) {
     const dv_znode_backend *backend = client->znode->backend;
     backend->close(client->znode);
     dv_client_lock(client);
     dv_loop_drain(client);
-    if (client->life == DV_CLIENT_OPEN) {
+    if (client->life == DV_CLIENT_OPEN && client->state == DIVVY_LOST) {
         int error = backend->reopen(client->znode);
         if (error == 0) {
             dv_session_reopened(client);
@@ -94,7 +95,7 @@ static int run_turn(divvy_client *client) {
     assert(client->life < DV_CLIENT_CLOSED);
     count += run_timers(client, dv_client_now(client));
     dv_event *event;
-    for (int i = 0; i < EVENTS_A_TURN && client->fate != DV_FATE_TO_REOPEN && (event = take_event(client)); i++) {
+    for (int i = 0; i < EVENTS_A_TURN && client->fate != DV_FATE_TO_CLOSE && (event = take_event(client)); i++) {
         int64_t now = dv_client_now(client);
         count += run_timers(client, now);
         client->event_count++;
@@ -102,11 +103,11 @@ static int run_turn(divvy_client *client) {
         count++;
     }
     dv_session_revive(client, dv_client_now(client));
-    bool to_reopen = client->fate == DV_FATE_TO_REOPEN;
-    if (to_reopen) dv_fate_enter(client, DV_FATE_BURIED);
+    bool to_close = client->fate == DV_FATE_TO_CLOSE;
+    if (to_close) dv_fate_enter(client, DV_FATE_BURIED);
     dv_client_unlock(client);
-    if (to_reopen) reopen(client);
-    return count + to_reopen;
+    if (to_close) close_session(client);
+    return count + to_close;
 }
 
 static int run_callbacks(divvy_client *client) {

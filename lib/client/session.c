@@ -154,15 +154,15 @@ void dv_session_answered(void *context, const dv_answer *answer, int64_t now) {
 /* ---- the end of a session ---- */
 
 void dv_fate_enter(divvy_client *client, dv_fate to) {
-    static const bool allowed[][DV_FATE_TO_REOPEN + 1] = {
+    static const bool allowed[][DV_FATE_TO_CLOSE + 1] = {
         [DV_FATE_OPEN] = {[DV_FATE_LIVES_ON] = true, [DV_FATE_BURIED] = true},
         [DV_FATE_LIVES_ON] = {[DV_FATE_OPEN] = true, [DV_FATE_BURIED] = true},
-        [DV_FATE_BURIED] = {[DV_FATE_OPEN] = true, [DV_FATE_TO_REOPEN] = true},
-        [DV_FATE_TO_REOPEN] = {[DV_FATE_BURIED] = true},
+        [DV_FATE_BURIED] = {[DV_FATE_OPEN] = true, [DV_FATE_TO_CLOSE] = true},
+        [DV_FATE_TO_CLOSE] = {[DV_FATE_BURIED] = true},
     };
     assert(allowed[client->fate][to]);
     assert(to != DV_FATE_LIVES_ON || client->znode->attached);
-    assert(to != DV_FATE_TO_REOPEN || (client->state == DIVVY_LOST && client->znode->backend->reopen));
+    assert(to != DV_FATE_TO_CLOSE || client->znode->backend->reopen);
     (void)allowed;
     client->fate = to;
 }
@@ -182,15 +182,15 @@ static void end_session(divvy_client *client, divvy_session_state state, int err
     dv_tell_listeners(client, DV_SESSION_LOST, now);
 }
 
-/* Its nodes are gone, or will go by themselves. Requests under way end; an owned client opens a new session. */
+/* Its nodes are gone, or will go by themselves. Requests under way end. An owned client closes it, and opens a new one
+ * after a loss. */
 static void bury_session(divvy_client *client, int error, int64_t now) {
     if (client->fate == DV_FATE_LIVES_ON) dv_fate_enter(client, DV_FATE_BURIED);
     assert(client->fate == DV_FATE_BURIED);
     client->link_up = false;
     dv_tell_listeners(client, DV_SESSION_OVER, now);
     dv_session_give_up_barriers(client, error, now);
-    if (client->state == DIVVY_LOST && client->znode->backend->reopen && client->life == DV_CLIENT_OPEN)
-        dv_fate_enter(client, DV_FATE_TO_REOPEN);
+    if (client->znode->backend->reopen && client->life == DV_CLIENT_OPEN) dv_fate_enter(client, DV_FATE_TO_CLOSE);
 }
 
 /* C5: no server has said so, but the session may be over by now; what was owned is not worked on any longer. A session
@@ -377,7 +377,8 @@ void dv_session_news_arrived(void *context, const dv_session_news *news, int64_t
         break;
     case DIVVY_AUTH_FAILED:
         dv_fate_enter(client, DV_FATE_BURIED);
-        end_session(client, DIVVY_AUTH_FAILED, DIVVY_EAUTH, "the servers refused the credentials", now);
+        end_session(client, DIVVY_AUTH_FAILED, DIVVY_EAUTH,
+                    news->reason ? news->reason : "the servers refused the credentials", now);
         bury_session(client, DIVVY_EAUTH, now);
         break;
     default: on_suspended(client, now);
@@ -397,7 +398,7 @@ static void on_reopen_timer(dv_timer *timer, int64_t now) {
     (void)now;
     divvy_client *client = DV_CONTAINER(timer, divvy_client, reopen_timer);
     assert(client->fate == DV_FATE_BURIED);
-    if (client->life == DV_CLIENT_OPEN) dv_fate_enter(client, DV_FATE_TO_REOPEN);
+    if (client->life == DV_CLIENT_OPEN) dv_fate_enter(client, DV_FATE_TO_CLOSE);
 }
 
 void dv_session_reopen_later(divvy_client *client, int64_t now) {
@@ -422,6 +423,11 @@ void dv_client_again(divvy_client *client) {
     enum { AGAIN_MS = 50 };
     client->again_timer.fire = on_again_timer;
     if (!client->again_timer.link) dv_timer_set(client, &client->again_timer, dv_client_now(client) + AGAIN_MS);
+}
+
+const char *dv_client_why(const divvy_client *client, int error) {
+    bool ended = error == DIVVY_EAUTH && client->end_error == error && client->end_reason[0];
+    return ended ? client->end_reason : divvy_strerror(error);
 }
 
 int dv_client_end_error(const divvy_client *client) {

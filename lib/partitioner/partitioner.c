@@ -69,7 +69,7 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
     int error = dv_client_enter(client);
     if (error) return error;
     error = dv_client_end_error(client);
-    if (error) dv_fail(client, error, "partitioner: the client has ended: %s", divvy_strerror(error));
+    if (error) dv_fail(client, error, "partitioner: the client has ended: %s", dv_client_why(client, error));
     divvy_partitioner *p = error ? NULL : calloc(1, sizeof *p);
     if (!error && !p) error = dv_fail_plainly(client, DIVVY_ENOMEM);
     if (!error) error = dv_partitioner_configure(p, client, config);

@@ -12,7 +12,7 @@ enum { TRY_MS = 900 }; /* a try waits for a server's answer, not for other conte
 
 int dv_acquisition_fail(const dv_acquisition *a, int error, const char *reason) {
     return dv_fail(a->object.client, error, "%s %s: %s", a->kind->name, a->path,
-                   reason && *reason ? reason : divvy_strerror(error));
+                   reason && *reason ? reason : dv_client_why(a->object.client, error));
 }
 
 /* ---- figures ---- */

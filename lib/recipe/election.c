@@ -23,7 +23,7 @@ static bool leads(const divvy_election *e) {
 static void call_failed(dv_callback *callback) {
     divvy_election *e = DV_CONTAINER(callback, divvy_election, failure_callback);
     if (!e->config.on_failed) return;
-    dv_fail(e->object.client, e->failure, "election %s: %s", e->directory, divvy_strerror(e->failure));
+    dv_fail(e->object.client, e->failure, "election %s: %s", e->directory, dv_client_why(e->object.client, e->failure));
     e->config.on_failed(e, e->failure, e->config.user);
 }
 
@@ -135,7 +135,7 @@ int divvy_election_stand(divvy_election *e) {
         e->standing = error == 0;
         dv_election_decide_to_ask(e);
     }
-    if (error) dv_fail(client, error, "election %s: %s", e->directory, divvy_strerror(error));
+    if (error) dv_fail(client, error, "election %s: %s", e->directory, dv_client_why(client, error));
     dv_client_unlock(client);
     return error;
 }

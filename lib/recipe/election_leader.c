@@ -193,7 +193,9 @@ static int ask_and_wait(divvy_election *e, int64_t timeout_ms) {
 
 /* Ends a waiting call. */
 static int finish_call(divvy_election *e, const char *what, int error) {
-    if (error) dv_fail(e->object.client, error, "election %s: %s: %s", what, e->directory, divvy_strerror(error));
+    if (error)
+        dv_fail(e->object.client, error, "election %s: %s: %s", what, e->directory,
+                dv_client_why(e->object.client, error));
     dv_object_let_go(&e->object);
     return error;
 }

@@ -30,7 +30,7 @@ int dv_lock_list(divvy_lock *lock, const dv_listing_kind *kind, divvy_strings **
     else error = dv_client_in_callback(client) ? DIVVY_EDEADLK : list_contenders(&q, timeout_ms);
     if (error)
         dv_fail(client, error, "%s contenders: %s: %s", lock->acquisition.kind->name, lock->directory,
-                divvy_strerror(error));
+                dv_client_why(client, error));
     dv_object_unref(&lock->acquisition.object);
     dv_client_unlock(client);
     dv_client_unref(client);

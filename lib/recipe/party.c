@@ -121,7 +121,7 @@ int divvy_party_join(divvy_party **out, divvy_client *client, const char *path, 
             error = dv_membership_join(&party->membership, client, party->directory, party->suffix, party->data,
                                        &events, party);
         if (error) {
-            dv_fail(client, error, "party: %s cannot be joined: %s", path, divvy_strerror(error));
+            dv_fail(client, error, "party: %s cannot be joined: %s", path, dv_client_why(client, error));
             free_strings(party);
             free(party);
         } else {
@@ -173,7 +173,7 @@ int divvy_party_leave(divvy_party *party, int64_t timeout_ms) {
     if (!error) leave(party);
     if (!error) error = dv_client_wait(client, timeout_ms, has_left, party);
     if (!error) error = dv_client_end_error(client);
-    if (error) dv_fail(client, error, "party leave: %s: %s", party->directory, divvy_strerror(error));
+    if (error) dv_fail(client, error, "party leave: %s: %s", party->directory, dv_client_why(client, error));
     dv_object_let_go(&party->object);
     return error;
 }
@@ -235,7 +235,7 @@ int divvy_party_members(divvy_party *party, divvy_strings **out, int64_t timeout
     dv_object_hold(&party->object);
     divvy_client *client = party->object.client;
     error = !out || timeout_ms < -1 ? DIVVY_EINVAL : list_members(party, out, timeout_ms);
-    if (error) dv_fail(client, error, "party members: %s: %s", party->directory, divvy_strerror(error));
+    if (error) dv_fail(client, error, "party members: %s: %s", party->directory, dv_client_why(client, error));
     dv_object_let_go(&party->object);
     return error;
 }
@@ -277,7 +277,7 @@ int divvy_party_list(divvy_client *client, const char *path, int kind, divvy_str
     else error = check_place(client, path, kind);
     if (!error) {
         error = dv_client_in_callback(client) ? DIVVY_EDEADLK : list(client, path, kind, out, timeout_ms);
-        if (error) dv_fail(client, error, "party list: %.200s: %s", path, divvy_strerror(error));
+        if (error) dv_fail(client, error, "party list: %.200s: %s", path, dv_client_why(client, error));
     }
     dv_client_unlock(client);
     dv_client_unref(client);

@@ -102,7 +102,7 @@ static int look(divvy_semaphore *s, const char *what, int64_t timeout_ms, int (*
     if (error == DIVVY_ESTATE)
         dv_fail(client, error, "semaphore %s %s: a kazoo process is there, which would go on with the old limit",
                 s->pool.path, what);
-    else if (error) dv_fail(client, error, "semaphore %s %s: %s", s->pool.path, what, divvy_strerror(error));
+    else if (error) dv_fail(client, error, "semaphore %s %s: %s", s->pool.path, what, dv_client_why(client, error));
     dv_object_unref(&s->acquisition.object);
     dv_client_unlock(client);
     dv_client_unref(client);

@@ -62,7 +62,7 @@ int dv_service_for(divvy_registry *registry, const cJSON *status, const char *un
     error = dv_status_compose(entry, status, &defaults, reason);
     if (error)
         return dv_fail(client, error, "%s: %s", unique_role ? "unique_service" : "heartbeat",
-                       error == DIVVY_EINVAL ? reason : divvy_strerror(error));
+                       error == DIVVY_EINVAL ? reason : dv_client_why(client, error));
     error = find_service(registry, *entry, out);
     if (!error && (error = dv_service_reserve(*out)) != 0) {
         dv_fail(client, error, "heartbeat: %s: no room for one more ephemeral node in this session", (*out)->path);
@@ -80,7 +80,7 @@ int dv_task_wait(dv_task *task, divvy_registry *registry, const char *what, int6
     divvy_client *client = registry->object.client;
     int error = dv_task_await(task, client, timeout_ms);
     if (error == DIVVY_ECANCELED && (registry->ending || dv_client_end_error(client))) error = DIVVY_ECLOSED;
-    if (error) dv_fail(client, error, "%s: %s: %s", what, registry->root, divvy_strerror(error));
+    if (error) dv_fail(client, error, "%s: %s: %s", what, registry->root, dv_client_why(client, error));
     return error;
 }
 
@@ -125,7 +125,7 @@ static void call_done(dv_callback *callback) {
     beat *b = (beat *)(void *)callback;
     if (b->result)
         dv_fail(b->registry->object.client, b->result, "heartbeat: %s: %s", b->registry->root,
-                divvy_strerror(b->result));
+                dv_client_why(b->registry->object.client, b->result));
     b->done(b->registry, b->result, b->stored, b->user);
 }
 
@@ -234,14 +234,12 @@ static bool ask_load(dv_service *s) {
     assert(s->announced && !s->asking_load);
     load_question *q = calloc(1, sizeof *q);
     if (!q) return false;
-    *q = (load_question){.callback = {.object = &s->registry->object,
-                                      .asks = true,
-                                      .call = call_on_load,
-                                      .release = release_on_load},
-                         .service = s,
-                         .role = strdup(text_of(s->entry, "role")),
-                         .id = strdup(text_of(s->entry, "id")),
-                         .load = s->load};
+    *q = (load_question){
+        .callback = {.object = &s->registry->object, .asks = true, .call = call_on_load, .release = release_on_load},
+        .service = s,
+        .role = strdup(text_of(s->entry, "role")),
+        .id = strdup(text_of(s->entry, "id")),
+        .load = s->load};
     if (!q->role || !q->id) {
         free(q->role);
         free(q->id);

@@ -80,7 +80,7 @@ static int unregister(divvy_registry *registry, const char *role_node, const cha
         dv_client_warn(client, DIVVY_WARN_NO_SERVICE, "unregister: there is no service %.200s in %.200s%s%.200s",
                        id_node, registry->root, role_node ? "/" : "", role_node ? role_node : "");
     return dv_fail(client, error, "unregister: %s%s%s, %s: %s", registry->root, role_node ? "/" : "",
-                   role_node ? role_node : "", id_node, divvy_strerror(error));
+                   role_node ? role_node : "", id_node, dv_client_why(client, error));
 }
 
 int divvy_registry_unregister(divvy_registry *registry, const char *role, const char *id, int64_t timeout_ms) {
@@ -339,7 +339,7 @@ static int purge(divvy_registry *registry, double ttls, size_t *purged, int64_t 
     int error;
     do error = read_and_delete(registry, ttls, purged, deadline);
     while (error == DIVVY_ELOST && !dv_client_end_error(client) && !registry->ending);
-    return error ? dv_fail(client, error, "purge of %s: %s", registry->root, divvy_strerror(error)) : 0;
+    return error ? dv_fail(client, error, "purge of %s: %s", registry->root, dv_client_why(client, error)) : 0;
 }
 
 int divvy_registry_purge_stale_services(divvy_registry *registry, double ttls, size_t *purged, int64_t timeout_ms) {

@@ -71,7 +71,8 @@ static int only_look(divvy_registry *registry, const char *role_node, cJSON **ou
     divvy_client *client = registry->object.client;
     claim_look l = {.registry = registry, .role_node = role_node, .out = out};
     int error = dv_request_until_answered(client, dv_deadline_in(client, timeout_ms), look_once, &l);
-    return error ? dv_fail(client, error, "unique_service: %s/%s: %s", registry->root, role_node, divvy_strerror(error))
+    return error ? dv_fail(client, error, "unique_service: %s/%s: %s", registry->root, role_node,
+                           dv_client_why(client, error))
                  : 0;
 }
 

@@ -98,6 +98,7 @@ typedef struct {
     int64_t timeout_ms; /* as the server granted it */
     int64_t
         created_at; /* connected to a session made for it: a time before that was asked for. 0: it was there before */
+    const char *reason;        /* auth failed: why, as a static text; NULL: the credentials were refused */
     bool ends_with_connection; /* connected: the server ends the session when the connection ends (B9) */
 } dv_session_news;
 

@@ -81,7 +81,7 @@ static void on_beaten(divvy_registry *registry, int result, const cJSON *stored,
     } else if (result != DIVVY_ECANCELED) {
         dv_command_say("%s%s/services/%s: %s",
                        a->registered ? "warning: no heartbeat: " : "cannot register: ", a->options.root,
-                       a->options.role, divvy_strerror(result));
+                       a->options.role, dv_session_why(a->session.client, result));
         if (!a->registered) a->failed = a->session.failed;
     }
 }

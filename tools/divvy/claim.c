@@ -11,7 +11,7 @@ static void lock_done(divvy_lock *lock, int result, void *user) {
     dv_claim *claim = user;
     claim->ended = true;
     claim->result = result;
-    snprintf(claim->reason, sizeof claim->reason, "lock %s: %s", claim->path, divvy_strerror(result));
+    snprintf(claim->reason, sizeof claim->reason, "%s", result ? divvy_client_error(claim->client) : "");
 }
 
 static void semaphore_done(divvy_semaphore *semaphore, int result, void *user) {

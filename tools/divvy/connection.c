@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "auth_file.h"
+#include "client/client.h"
 #include "command.h"
 #include "log.h"
 
@@ -116,6 +117,13 @@ int dv_session_end(dv_session *session, int code, const char *format, ...) {
     va_end(arguments);
     dv_command_say("%s", session->ending);
     return code;
+}
+
+const char *dv_session_why(divvy_client *client, int error) {
+    dv_client_lock(client);
+    const char *why = dv_client_why(client, error);
+    dv_client_unlock(client);
+    return why;
 }
 
 int dv_session_refused(const dv_session *session, int error) {

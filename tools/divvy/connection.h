@@ -127,6 +127,9 @@ int64_t dv_session_until_check_ms(const dv_session *session);
 /* Tells why we end, and keeps it in session->ending. Returns `code`. */
 __attribute__((format(printf, 3, 4))) int dv_session_end(dv_session *session, int code, const char *format, ...);
 
+/* Returns why a request has failed: what the end of the session says of that, or what the error means. */
+const char *dv_session_why(divvy_client *client, int error);
+
 /* Tells why the library returned `error`: its message, or the plain text where it left none. Returns the exit code:
  * that of wrong usage where the library finds fault with an argument. */
 int dv_session_refused(const dv_session *session, int error);

@@ -100,7 +100,8 @@ static int out_of_memory(void) {
 static void note_failure(dv_doctor *d, const dv_look *look, int error) {
     const char *path = look ? dv_look_failed_path(look) : "", *text = divvy_strerror(error);
     d->look_error = error;
-    if (error == DIVVY_EAUTH && look && !*path) text = divvy_client_error(dv_look_client(look));
+    if (error == DIVVY_EAUTH && look) text = dv_session_why(dv_look_client(look), error);
+    if (error == DIVVY_EAUTH) path = "";
     if (error == DIVVY_ETIMEDOUT) text = "the servers have not told all of it within --timeout";
     snprintf(d->failed_path, sizeof d->failed_path, "%s", path);
     snprintf(d->look_reason, sizeof d->look_reason, "%s", *text ? text : divvy_strerror(error));
@@ -135,7 +136,8 @@ static int tell(const doctor_options *o, const dv_doctor *d, bool served) {
     }
     int code = dv_command_print(o->json ? dv_findings_json(&findings, o->path) : dv_findings_page(&findings));
     bool wrong = dv_findings_of(&findings, DV_DOCTOR_ERROR) + dv_findings_of(&findings, DV_DOCTOR_WARNING) > 0;
-    if (code == 0 && !served) code = DV_EXIT_UNREACHABLE;
+    bool unreachable = !served || (d->look_error == DIVVY_ETIMEDOUT && !d->looked);
+    if (code == 0 && unreachable) code = DV_EXIT_UNREACHABLE;
     else if (code == 0 && wrong) code = DV_EXIT_FAILED;
     dv_findings_clear(&findings);
     return code;

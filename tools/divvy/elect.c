@@ -117,7 +117,7 @@ static bool wait_for_election(elector *l, int *code) {
         if (*code == 0) step(l, dv_session_until_check_ms(&l->session));
     }
     if (l->failure) {
-        dv_command_say("the election \"%s\": %s", l->options.name, divvy_strerror(l->failure));
+        dv_command_say("the election \"%s\": %s", l->options.name, dv_session_why(l->session.client, l->failure));
         *code = DV_EXIT_TROUBLE;
     }
     return *code == 0 && !l->run.asked;

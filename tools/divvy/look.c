@@ -12,6 +12,7 @@
 
 #include "client/client.h"
 #include "command.h"
+#include "connection.h"
 #include "log.h"
 #include "znode/path.h"
 #include "zookeeper/open.h"
@@ -198,7 +199,7 @@ int dv_look_failed(const dv_look *look, int error) {
                        o->connect, o->timeout_ms);
         return DV_EXIT_UNREACHABLE;
     }
-    if (error == DIVVY_EAUTH && !*look->failed_path) dv_command_say("%s", divvy_client_error(look->client));
+    if (error == DIVVY_EAUTH) dv_command_say("%s", dv_session_why(look->client, error));
     else if (*look->failed_path) dv_command_say("%s cannot be read: %s", look->failed_path, divvy_strerror(error));
     else dv_command_say("%s", divvy_strerror(error));
     return DV_EXIT_FAILED;

@@ -11,6 +11,7 @@
 
 #include "znode/apache/backend.h"
 #include "znode/apache/hosts.h"
+#include "znode/apache/pause.h"
 #include "znode/apache/sasl.h"
 #include "znode/apache/silence.h"
 #include "znode/apache/tick.h"
@@ -43,6 +44,11 @@ typedef struct dv_apache {
     void (*on_warning)(void *context, int code, const char *message);
     int requested_timeout_ms;
     int log_slot;
+    bool wants_log;
+    dv_pause pause;    /* before the native client connects again */
+    bool answered;     /* a request on this connection */
+    bool one_at_first; /* the connection before ended without that: requests wait until one is answered */
+    bool was_refused;  /* on a host's handle: it was closed for want of credentials, and nothing answered since */
 
     divvy_session_state state; /* by the events that the loop has handled */
     int64_t opened_at;         /* when the handle was opened; 0: it has been connected since */
@@ -68,6 +74,15 @@ void dv_apache_abandon(dv_znode *znode, int error, int64_t now);
 void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv_backend_config *config);
 /* Returns the session state that a state of the native client means. */
 divvy_session_state dv_apache_session_state(int native_state);
+/* A server has refused a request, and closes the connection, since it demands credentials that it was not given (H9).
+ * Returns the request's error: DIVVY_EAUTH, or DIVVY_ECONNECTION where the next connection decides. */
+int dv_apache_refused(dv_apache *apache, int64_t now);
+/* Says what the servers demand, and what gives it. They do not name the scheme themselves. */
+const char *dv_apache_demand(const dv_apache *apache);
+/* Returns how many requests may be under way now. */
+size_t dv_apache_in_flight_max(const dv_apache *apache);
+/* A server has answered a request: the connection is of use (H10). */
+void dv_apache_progressed(dv_apache *apache);
 /* From any thread: the session's state has become another, on that handle. */
 void dv_apache_post_news(dv_apache *apache, zhandle_t *handle, const dv_session_news *news);
 

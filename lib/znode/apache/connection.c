@@ -87,6 +87,15 @@ static void drop_job(dv_apache *apache) {
     apache->job = NULL;
 }
 
+static void end_session(dv_apache *apache, const dv_session_news *news, int64_t now) {
+    assert(apache->state == news->state);
+    drop_job(apache);
+    dv_apache_clear_watches(apache);
+    apache->znode.on_session(apache->znode.context, news, now);
+    /* The native client may keep operations of a dead session for ever. */
+    dv_apache_fail_all(apache, news->state == DIVVY_LOST ? DIVVY_ELOST : DIVVY_EAUTH, now);
+}
+
 static void run_news(dv_event *event, int64_t now) {
     news_event *e = (news_event *)(void *)event;
     dv_apache *apache = e->apache;
@@ -101,6 +110,8 @@ static void run_news(dv_event *event, int64_t now) {
     if (news.state == DIVVY_CONNECTED && !add_credentials(apache)) return;
     bool was_connected = apache->state == DIVVY_CONNECTED;
     apache->state = news.state;
+    if (was_connected && news.state != DIVVY_CONNECTED) apache->one_at_first = !apache->answered;
+    if (news.state == DIVVY_CONNECTED) apache->answered = false;
     if (news.state == DIVVY_CONNECTED) {
         apache->stats.connects++;
         news.created_at = apache->opened_at; /* The first connection of a handle of ours is to a new session. */
@@ -111,15 +122,47 @@ static void run_news(dv_event *event, int64_t now) {
     if (news.state == DIVVY_CONNECTED && apache->job && dv_resolve_drop_waiting(apache->job)) apache->job = NULL;
     if (news.state == DIVVY_SUSPENDED && was_connected)
         start_resolving(apache, 0); /* H2: addresses may have changed. */
-    bool over = news.state == DIVVY_LOST || news.state == DIVVY_AUTH_FAILED;
-    if (over) drop_job(apache);
-    if (over) dv_apache_clear_watches(apache);
+    if (news.state == DIVVY_LOST || news.state == DIVVY_AUTH_FAILED) {
+        end_session(apache, &news, now);
+        return;
+    }
     if (news.state == DIVVY_CONNECTED) ask_tick(apache, &server);
     news.ends_with_connection = news.state == DIVVY_CONNECTED && is_counted(news.session_id);
     if (news.ends_with_connection) dv_znode_lacks_requests(&apache->znode);
     apache->znode.on_session(apache->znode.context, &news, now);
-    /* The native client may keep operations of a dead session for ever. */
-    if (over) dv_apache_fail_all(apache, news.state == DIVVY_LOST ? DIVVY_ELOST : DIVVY_EAUTH, now);
+}
+
+const char *dv_apache_demand(const dv_apache *apache) {
+    if (apache->shared)
+        return "the servers demand credentials (enforce.auth, sessionRequireClientSASLAuth), and the host's handle has "
+               "given none that they take: zoo_add_auth()";
+    if (apache->auth || apache->sasl || apache->tls)
+        return "the servers demand other credentials than were given; their enforce.auth.schemes or "
+               "sessionRequireClientSASLAuth says which";
+    return "the servers demand credentials (enforce.auth, sessionRequireClientSASLAuth), and none were given: set "
+           "auth_scheme and auth, or sasl_user (--auth-file, or --sasl-user, of the command)";
+}
+
+void dv_apache_progressed(dv_apache *apache) {
+    apache->answered = true;
+    apache->was_refused = false;
+    if (!apache->shared) dv_pause_answered(&apache->pause);
+}
+
+/* H9: where a server refuses a request and closes, the native client loses the answer by writing the next one. */
+size_t dv_apache_in_flight_max(const dv_apache *apache) {
+    return apache->one_at_first && !apache->answered ? 1 : DV_IN_FLIGHT_MAX;
+}
+
+/* A host may give its handle credentials behind our first request, which is then refused once. */
+int dv_apache_refused(dv_apache *apache, int64_t now) {
+    if (apache->state == DIVVY_LOST || apache->state == DIVVY_AUTH_FAILED) return DIVVY_EAUTH;
+    bool over = !apache->shared || apache->was_refused;
+    apache->was_refused = true;
+    if (!over) return DIVVY_ECONNECTION;
+    apache->state = DIVVY_AUTH_FAILED;
+    end_session(apache, &(dv_session_news){.state = DIVVY_AUTH_FAILED, .reason = dv_apache_demand(apache)}, now);
+    return DIVVY_EAUTH;
 }
 
 divvy_session_state dv_apache_session_state(int native_state) {
@@ -134,7 +177,8 @@ void dv_apache_post_news(dv_apache *apache, zhandle_t *handle, const dv_session_
     if (!e) abort(); /* A session event that is not told could make two owners: stopping here is the safe end. */
     *e = (news_event){.event.run = run_news, .apache = apache, .shared = apache->shared, .news = *news};
     e->server.bytes = sizeof e->server.address;
-    if (!zookeeper_get_connected_host(handle, (struct sockaddr *)&e->server.address, &e->server.bytes))
+    if (news->state != DIVVY_CONNECTED ||
+        !zookeeper_get_connected_host(handle, (struct sockaddr *)&e->server.address, &e->server.bytes))
         e->server.bytes = 0;
     apache->znode.sink.post(apache->znode.sink.queue, &e->event);
 }
@@ -151,9 +195,17 @@ static void on_session_event(zhandle_t *handle, int type, int state, const char 
     dv_apache_post_news(context, handle, &news);
 }
 
+/* H10: a pause begins when all servers of the list have closed. */
+static void start_pauses(dv_apache *apache) {
+    unsigned count = 1;
+    for (const char *comma = strchr(apache->servers, ','); comma; comma = strchr(comma + 1, ',')) count++;
+    dv_pause_start(&apache->pause, count);
+}
+
 static int open_handle(dv_apache *apache) {
     assert(!apache->handle && apache->servers);
     sigset_t signals;
+    start_pauses(apache);
     apache->opened_at = dv_apache_now_ms(&apache->znode);
     dv_signals_block(&signals);
     log_callback_fn log = dv_apache_log_function(apache->log_slot);
@@ -213,6 +265,7 @@ static void on_resolved(void *context, char *literals, char *refusals) {
         if (open_handle(apache) != 0) say(apache, DIVVY_LOG_ERROR, "the native client could not be started");
     } else if (changed) {
         zoo_set_servers(apache->handle, apache->servers);
+        start_pauses(apache);
         if (apache->silence && !dv_silence_set_servers(apache->silence, apache->servers))
             say(apache, DIVVY_LOG_WARN, "no memory: a server that hangs in the TLS handshake may hold this client up");
     }
@@ -299,6 +352,7 @@ static void close_handle(dv_znode *znode) {
      * caller's thread. */
     if (apache->tls) dv_signals_block(&signals);
     if (apache->silence) dv_silence_closing(apache->silence);
+    dv_pause_stop(&apache->pause);
     if (apache->handle) zookeeper_close(apache->handle); /* joins the native threads */
     dv_silence_stop(apache->silence);
     if (apache->tls) dv_signals_restore_but_pipe(&signals);
@@ -311,6 +365,7 @@ static void free_apache(dv_znode *znode) {
     assert(!apache->handle);
     dv_apache_forget_all(apache);
     dv_apache_log_detach(apache->log_slot);
+    dv_pause_destroy(&apache->pause);
     dv_hosts_free(&apache->hosts);
     if (apache->auth) explicit_bzero(apache->auth, strlen(apache->auth));
     free(apache->auth);
@@ -376,6 +431,7 @@ int dv_apache_new(dv_znode **out, const dv_backend_config *config, const char **
     if (!apache) return DIVVY_ENOMEM;
     dv_apache_init(apache, &backend, config);
     apache->requested_timeout_ms = (int)config->session_timeout_ms;
+    dv_pause_init(&apache->pause, apache->requested_timeout_ms);
     if (protection->tls) apache->tls = dv_tls_ref(protection->tls);
     int error = dv_hosts_parse(&apache->hosts, config->hosts, reason);
     if (!error && !(apache->asked = strdup(config->hosts))) error = DIVVY_ENOMEM;
@@ -390,7 +446,8 @@ int dv_apache_new(dv_znode **out, const dv_backend_config *config, const char **
     }
     apache->sasl = protection->sasl;
     protection->sasl = NULL;
-    if (config->wants_log) apache->log_slot = dv_apache_log_attach(apache);
+    apache->wants_log = config->wants_log;
+    apache->log_slot = dv_apache_log_attach(apache); /* also for pauses */
     *out = &apache->znode;
     return 0;
 }

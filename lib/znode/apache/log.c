@@ -1,7 +1,7 @@
 /* The native client's log, to the session it belongs to. SPDX-License-Identifier: Apache-2.0
  *
  * Its callback is given a text and nothing else, so each session takes one of a fixed number of functions, and the
- * function knows its slot. A session beyond that number runs without the native client's lines. */
+ * function knows its slot. A session beyond that number runs without the native client's lines, and without pauses. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,9 +42,19 @@ static int split(const char *message, const char **text) {
     return DIVVY_LOG_INFO;
 }
 
-static void on_line(int slot, const char *message) {
+/* H10, on the native client's I/O thread, which cannot outlive the session object. What it is about to tell of the
+ * connection is told before the pause. */
+static void pause_after_close(dv_apache *apache, const char *message) {
+    int ms = dv_pause_is_close(message) ? dv_pause_count(&apache->pause) : 0;
+    if (ms == 0) return;
+    dv_apache_post_news(apache, NULL, &(dv_session_news){.state = DIVVY_SUSPENDED});
+    dv_pause_wait(&apache->pause, ms);
+}
+
+static void post_line(int slot, const char *message) {
     pthread_mutex_lock(&slots_mutex);
     dv_apache *apache = slots[slot];
+    if (apache && !apache->wants_log) apache = NULL;
     if (apache && atomic_fetch_add(&apache->queued_log_lines, 1) < QUEUED_LINES_MAX) {
         const char *text;
         int level = split(message, &text);
@@ -62,6 +72,14 @@ static void on_line(int slot, const char *message) {
         atomic_fetch_sub(&apache->queued_log_lines, 1); /* Too many wait already: this one is dropped. */
     }
     pthread_mutex_unlock(&slots_mutex);
+}
+
+static void on_line(int slot, const char *message) {
+    post_line(slot, message);
+    pthread_mutex_lock(&slots_mutex);
+    dv_apache *apache = slots[slot];
+    pthread_mutex_unlock(&slots_mutex);
+    if (apache) pause_after_close(apache, message);
 }
 
 #define SLOT_FUNCTION(n)                           \

@@ -129,8 +129,7 @@ static void count_answer(dv_apache *apache, const dv_pending *p) {
     if (p->reply.path) stats->bytes_received += strlen(p->reply.path);
 }
 
-/* Returns whether it is certain that a server has decided so. An error that this side may have made itself is no
- * such answer. */
+/* Returns whether it is certain that a server has decided so, and not this side. */
 static bool is_answer(int error) {
     return error == 0 || error == DIVVY_ENOENT || error == DIVVY_EEXIST || error == DIVVY_EACCES ||
            error == DIVVY_ENOTEMPTY || error == DIVVY_EVERSION;
@@ -145,6 +144,7 @@ static void tell_answer(dv_apache *apache, const dv_pending *p, int64_t now) {
         .wrote = p->is_multi || kind == DV_CREATE || kind == DV_DELETE || kind == DV_SET,
         .error = p->reply.error,
     };
+    dv_apache_progressed(apache);
     apache->znode.on_answer(apache->znode.context, &answer, now);
 }
 
@@ -154,6 +154,7 @@ static void run_pending(dv_event *event, int64_t now) {
     dv_pending *p = (dv_pending *)(void *)event;
     dv_apache *apache = p->apache;
     if (p->list) dv_pending_remove(p);
+    if (!p->completed && !p->unsent && p->reply.error == DIVVY_EAUTH) p->reply.error = dv_apache_refused(apache, now);
     if (!p->completed) {
         count_answer(apache, p);
         trace_answer(apache, p, &p->reply);
@@ -401,7 +402,7 @@ static void send_now(dv_apache *apache, dv_pending *p) {
 }
 
 static void send_waiting(dv_apache *apache) {
-    while (apache->waiting.first && apache->sent.count < DV_IN_FLIGHT_MAX) {
+    while (apache->waiting.first && apache->sent.count < dv_apache_in_flight_max(apache)) {
         dv_pending *p = apache->waiting.first;
         dv_pending_remove(p);
         send_now(apache, p);
@@ -451,8 +452,7 @@ int dv_apache_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn
 void dv_apache_fail_all(dv_apache *apache, int error, int64_t now) {
     dv_reply reply = {.error = error};
     assert(apache->state == DIVVY_LOST || apache->state == DIVVY_AUTH_FAILED);
-    /* Requests that were sent stay in their table: the native client may still come back to them. Their functions
-     * are called now. */
+    /* Requests that were sent stay in their table, as the native client may come back to them. */
     for (dv_pending *p = apache->sent.first; p; p = p->next) {
         if (p->completed) continue;
         apache->stats.failed++;

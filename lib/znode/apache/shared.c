@@ -26,6 +26,7 @@ struct dv_shared {
     divvy_session_state heard; /* the last that was told; DIVVY_SUSPENDED at first */
     bool priming, primed;      /* the watch that is always armed */
     bool root_hidden;          /* the host may not read the root, so that watch is on NO_NODE */
+    unsigned refusals;         /* of that watch in a row, for want of credentials */
     bool has_thread;
     pthread_t thread; /* the native client's completion thread */
     dv_apache *guests;
@@ -150,6 +151,15 @@ void dv_shared_on_watch(zhandle_t *handle, int type, int state, const char *path
     dv_shared_unlock();
 }
 
+/* H9: the guests may never be answered themselves, as the server closes after the first request. */
+static void hear_refusal(dv_shared *s) {
+    s->refusals++;
+    for (dv_apache *guest = s->guests; guest && s->refusals > 1; guest = guest->next_guest) {
+        dv_session_news news = {.state = DIVVY_AUTH_FAILED, .reason = dv_apache_demand(guest)};
+        dv_apache_post_news(guest, s->handle, &news);
+    }
+}
+
 /* An answer says that the handle is connected at this point of what it tells: so a connection that was there before we
  * came is counted once, wherever in it we came. */
 static void on_primed(int rc, const struct Stat *stat, const void *data) {
@@ -159,6 +169,9 @@ static void on_primed(int rc, const struct Stat *stat, const void *data) {
     s->priming = false;
     s->thread = pthread_self();
     s->has_thread = true;
+    bool refused = dv_apache_error(rc) == DIVVY_EAUTH;
+    if (refused) hear_refusal(s);
+    else s->refusals = 0;
     if (rc == ZOK || rc == ZNONODE) {
         s->primed = true;
         if (!s->ended && zoo_state(s->handle) == ZOO_CONNECTED_STATE) hear(s, ZOO_CONNECTED_STATE);
