@@ -12,13 +12,14 @@ import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import time
-
+from unittest import mock
 
 from kazoo.security import READ_ACL_UNSAFE, make_digest_acl
 
-from command_harness import DEADLINE_S, NOWHERE, ZOOKEEPER_LOCAL, Setting, fire, main, no_credentials, wait_for
+from command_harness import DEADLINE_S, NOWHERE, ZOOKEEPER_LOCAL, Server, Setting, fire, main, no_credentials, wait_for
 from look_harness import Case, DivvyMember, command, plan_text, run, tree
 
 ITEM_COUNT = int(os.environ.get("DIVVY_FAULTS_ITEMS", "60"))
@@ -384,6 +385,41 @@ class Faults(Case):
         alone = r"connection +%s: the server is up and serves nobody: it sees no majority" % hosts[0]
         wait_for(lambda: self.says(words, alone)[0], "the server that is left knows that it is alone")
         self.assert_named("two servers of three have stopped", words, alone, code=3)
+
+    # Java takes its options from this variable. A server alone serves those that do not write, which no member is.
+    def test_read_only(self):
+        with mock.patch.dict(os.environ, {"JAVA_TOOL_OPTIONS": "-Dreadonlymode.enabled=true"}):
+            ensemble = Ensemble()
+        self.addCleanup(ensemble.do, "stop")
+        words = (["doctor", *PATIENT], {"connect": ensemble.connect})
+        alone = r"connection +%s: the server is read-only: it sees no majority" % ensemble.connect.split(",")[0]
+        self.assert_not_named(words, alone)
+        ensemble.do("kill", "2", "3")
+        wait_for(lambda: self.says(words, alone)[0], "the server that is left is read-only")
+        self.assert_named("a server that is left alone, and read-only", words, alone, code=3)
+
+    # A server with as many connections of a machine as it takes closes each further one.
+    def test_too_many_connections(self):
+        server = Server()
+        self.addCleanup(server.do, "stop")
+        words = (["doctor", *PATIENT], {"connect": server.connect})
+        full = r"connection +%s: the server closes each connection at once" % server.connect
+        self.assert_not_named(words, full)
+        with open(server.folder + "/1/zoo.cfg", "a", encoding="utf-8") as config:
+            config.write("maxClientCnxns=2\n")  # the last line of a name counts
+        server.do("kill", "1")
+        server.do("restart", "1")
+        host, port = server.plain.split(":")
+        for _ in range(2):
+            self.addCleanup(socket.create_connection((host, int(port))).close)
+        self.assert_named("a server that has no room for more connections", words, full, code=3)
+
+    # Nobody is in the pool: that is said, and nothing is said to be well with its items.
+    def test_empty_pool(self):
+        Setting.zookeeper.ensure_path(self.path + "/party")
+        Setting.zookeeper.ensure_path(self.path + "/locks/x")
+        self.assert_named("a pool that nobody is in", self.doctor(), r"members +%s: nobody is in the pool" % self.path)
+        self.assert_not_named(self.doctor(), "owner that they should|the fullest session")
 
     # ---- locks ----
 

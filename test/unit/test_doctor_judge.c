@@ -75,6 +75,35 @@ static dv_findings judge_servers(const scene *s) {
     return f;
 }
 
+/* A server that closes connections at once is not frozen; one that is read-only is not well. Neither serves. */
+TEST(test_closes_and_read_only) {
+    scene s;
+    set_scene(&s);
+    s.servers[0].state = DV_SERVER_CLOSES;
+    s.servers[1].srvr = (dv_word_srvr){.told = true, .read_only = true, .mode = "read-only"};
+    assert_false(dv_server_serves(&s.servers[0]));
+    assert_false(dv_server_serves(&s.servers[1]));
+    assert_true(dv_server_serves(&s.servers[2]));
+    dv_findings f = judge_servers(&s);
+    assert_true(says(&f, DV_DOCTOR_ERROR, "connection", "closes each connection at once"));
+    assert_true(says(&f, DV_DOCTOR_ERROR, "connection", "is read-only"));
+    assert_false(says(&f, DV_DOCTOR_ERROR, "connection", "has not answered"));
+    dv_findings_clear(&f);
+}
+
+/* A check that has nothing to look at says nothing, least of all that all is well. */
+TEST(test_nothing_to_look_at) {
+    scene s;
+    set_scene(&s);
+    for (size_t i = 0; i < 3; i++) s.servers[i].conf = (dv_word_conf){.tick_ms = 0};
+    s.doctor.looked = false;
+    s.doctor.look_error = DIVVY_ETIMEDOUT;
+    dv_findings f = judge_servers(&s);
+    assert_false(says(&f, DV_DOCTOR_OK, "timeouts", ""));
+    assert_false(says(&f, DV_DOCTOR_OK, "latency", ""));
+    dv_findings_clear(&f);
+}
+
 /* Nothing is wrong with servers that are well. */
 TEST(test_well) {
     scene s;
@@ -268,6 +297,24 @@ TEST(test_pool_is_well) {
     set_pool(&p, 60 * SECOND_MS);
     dv_findings f = judge(&p);
     assert_int_equal(dv_findings_of(&f, DV_DOCTOR_OK), f.count);
+    clear(&p, &f);
+}
+
+/* In a pool in which nobody is, no check says that all is well with members, items or limits. */
+TEST(test_empty_pool) {
+    pool p;
+    set_pool(&p, 60 * SECOND_MS);
+    dv_plan_memory_clear(&p.plan.memory);
+    p.plan.memory = (dv_plan_memory){.standing = DV_PLAN_MISSING};
+    p.scene.doctor.status.member_count = 0;
+    for (size_t i = 0; i < 2; i++) p.items[i].head = p.items[i].owner = NULL;
+    dv_findings f = judge(&p);
+    assert_true(says(&f, DV_DOCTOR_ERROR, "members", "nobody is in the pool"));
+    assert_int_equal(dv_findings_of(&f, DV_DOCTOR_OK), 0);
+    dv_findings_clear(&f);
+    p.scene.doctor.status.item_count = 0;
+    f = judge(&p);
+    assert_int_equal(dv_findings_of(&f, DV_DOCTOR_OK), 0);
     clear(&p, &f);
 }
 

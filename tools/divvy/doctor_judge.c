@@ -67,6 +67,16 @@ static void judge_absent(const dv_doctor *d, const dv_server *s, dv_finding *fin
         dv_finding_why(finding, "it does not run, or something between drops connections");
         dv_finding_todo(finding, "start it, as by systemctl start zookeeper; or take it out of --connect");
         break;
+    case DV_SERVER_CLOSES:
+        dv_finding_what(finding, "the server closes each connection at once");
+        dv_finding_why(finding,
+                       "it has no room for one more from here (maxClientCnxns) or from anywhere (maxCnxns), or "
+                       "is still starting");
+        dv_finding_todo(finding,
+                        "ss -tnp dst %s shows those from here: end what leaks them, or raise maxClientCnxns in "
+                        "zoo.cfg",
+                        s->address);
+        break;
     case DV_SERVER_REFUSED:
         dv_finding_what(finding, "the server must not be used over TLS: %s", s->reason);
         dv_finding_todo(finding, "renew its certificate, or name its secureClientPort in --connect");
@@ -84,6 +94,10 @@ static void judge_present(const dv_server *s, dv_finding *finding) {
         dv_finding_what(finding, "the server is up and serves nobody: it sees no majority of the ensemble");
         dv_finding_why(finding, "more than half of all servers must run and reach one another");
         dv_finding_todo(finding, "start the other servers, or mend the network between them");
+    } else if (s->srvr.read_only) {
+        dv_finding_what(finding, "the server is read-only: it sees no majority of the ensemble");
+        dv_finding_why(finding, "nothing can be owned, as that takes writes; more than half of all servers must run");
+        dv_finding_todo(finding, "start the other servers, or mend the network between them");
     } else if (s->srvr.told) {
         dv_finding_what(finding, "%s, answers within %" PRId64 " ms", s->srvr.mode, s->took_ms);
     } else {
@@ -93,18 +107,14 @@ static void judge_present(const dv_server *s, dv_finding *finding) {
     }
 }
 
-static bool serves(const dv_server *s) {
-    return s->state == DV_SERVER_ANSWERS && !s->srvr.not_serving;
-}
-
 static void judge_connections(const dv_doctor *d, dv_findings *f) {
     size_t good = 0;
-    for (size_t i = 0; i < d->servers.count; i++) good += serves(&d->servers.list[i]);
+    for (size_t i = 0; i < d->servers.count; i++) good += dv_server_serves(&d->servers.list[i]);
     /* A pool bears the loss of a minority. */
     dv_doctor_level bad = 2 * good > d->servers.count ? DV_DOCTOR_WARNING : DV_DOCTOR_ERROR;
     for (size_t i = 0; i < d->servers.count; i++) {
         const dv_server *s = &d->servers.list[i];
-        dv_doctor_level level = !serves(s) ? bad : s->srvr.told ? DV_DOCTOR_OK : DV_DOCTOR_NOTE;
+        dv_doctor_level level = !dv_server_serves(s) ? bad : s->srvr.told ? DV_DOCTOR_OK : DV_DOCTOR_NOTE;
         dv_finding *finding = dv_findings_add(f, level, "connection", s->host);
         if (s->state == DV_SERVER_ANSWERS) judge_present(s, finding);
         else judge_absent(d, s, finding);
@@ -138,7 +148,7 @@ static void judge_session(const dv_doctor *d, dv_findings *f) {
     dv_finding_what(finding, "%s", d->look_reason);
     if (d->look_error == DIVVY_EAUTH) {
         dv_finding_why(finding, "the servers do not take our credentials");
-        dv_finding_todo(finding, "correct --auth-file, --sasl-user and its password, or --tls-cert");
+        dv_finding_todo(finding, "give or correct --auth-file, --sasl-user and its password, or --tls-cert");
     } else {
         dv_finding_why(finding, "nothing of the pool could be read");
         dv_finding_todo(finding, "run it again with --verbose, which shows what the connection does");
@@ -152,7 +162,7 @@ static int compare_times(const void *a, const void *b) {
 
 static void judge_latency(const dv_doctor *d, dv_findings *f) {
     int64_t times_us[DV_DOCTOR_READS];
-    if (d->read_count == 0) return;
+    if (d->read_count == 0 || d->look_error) return; /* What was refused was no read. */
     memcpy(times_us, d->read_us, d->read_count * sizeof *times_us);
     qsort(times_us, d->read_count, sizeof *times_us, compare_times);
     double median_ms = (double)times_us[d->read_count / 2] / 1000;
@@ -223,7 +233,9 @@ static void judge_bounds(const dv_doctor *d, const dv_word_conf *conf, dv_findin
     int64_t asked_ms = d->session_timeout_ms, given_ms = asked_ms;
     if (conf && conf->max_timeout_ms && given_ms > conf->max_timeout_ms) given_ms = conf->max_timeout_ms;
     if (conf && given_ms < conf->min_timeout_ms) given_ms = conf->min_timeout_ms;
-    if (d->looked && d->granted_ms > 0) given_ms = d->granted_ms;
+    bool granted = d->looked && d->granted_ms > 0;
+    if (granted) given_ms = d->granted_ms;
+    if (!granted && !conf) return; /* Nobody has said anything. */
     dv_finding *finding = dv_findings_add(f, given_ms == asked_ms ? DV_DOCTOR_OK : DV_DOCTOR_WARNING, "timeouts", "");
     dv_finding_what(finding, "a session that asks for %" PRId64 " ms gets %" PRId64 " ms", asked_ms, given_ms);
     if (given_ms == asked_ms) return;
@@ -254,8 +266,8 @@ static void judge_words(const dv_doctor *d, dv_findings *f) {
     size_t mute = 0, twofold = 0, all = d->servers.ensemble_count;
     for (size_t i = 0; i < d->servers.count; i++) {
         const dv_server *s = &d->servers.list[i];
-        mute += serves(s) && !s->lists_clients;
-        twofold += serves(s) && s->conf.has_two_ports;
+        mute += dv_server_serves(s) && !s->lists_clients;
+        twofold += dv_server_serves(s) && s->conf.has_two_ports;
     }
     bool unnamed = mute + twofold == 0 && d->servers.count < all;
     if (d->servers.all_clients || !d->looked || mute + twofold + unnamed == 0) return;

@@ -266,7 +266,7 @@ void dv_doctor_judge_items(const dv_doctor *d, dv_findings *f) {
     } else {
         judge_named(d, f);
     }
-    if (f->count > before) return;
+    if (f->count > before || d->status.item_count == 0 || d->status.member_count == 0) return;
     dv_finding_what(dv_findings_add(f, DV_DOCTOR_OK, "items", d->path), "all %zu have the owner that they should",
                     d->status.item_count);
 }

@@ -130,16 +130,17 @@ static void judge_acls_alike(const dv_doctor *d, dv_findings *f) {
 }
 
 static void judge_acls(const dv_doctor *d, dv_findings *f) {
-    size_t before = f->count, wrong = 0;
+    size_t before = f->count, wrong = 0, seen = 0;
     for (size_t i = 0; i < d->acl_count && wrong < SHOWN_MAX; i++) {
         size_t had = f->count;
         judge_acl(d, &d->acls[i], f);
         wrong += f->count > had;
     }
     if (wrong == 0) judge_acls_alike(d, f);
-    if (f->count > before || d->acl_count == 0) return;
+    for (size_t i = 0; i < d->acl_count; i++) seen += !d->acls[i].error;
+    if (f->count > before || seen == 0) return;
     dv_finding_what(dv_findings_add(f, DV_DOCTOR_OK, "acl", d->path),
-                    "we may do what members must, to the %zu nodes looked at", d->acl_count);
+                    "we may do what members must, to the %zu nodes looked at", seen);
 }
 
 /* ---- the plan ---- */
@@ -271,7 +272,7 @@ static void judge_limits(const dv_doctor *d, dv_findings *f) {
     judge_watched(d, f);
     judge_list(d, "party", d->party_bytes, f);
     judge_list(d, "locks", d->locks_bytes, f);
-    if (f->count > before) return;
+    if (f->count > before || d->status.member_count == 0) return;
     dv_finding_what(dv_findings_add(f, DV_DOCTOR_OK, "limits", d->path),
                     "the fullest session uses %zu %% of its bytes, the longest list %zu %%",
                     most / (EPHEMERAL_BYTES / 100),

@@ -87,7 +87,8 @@ static void ask_who(const round *r, const struct addrinfo *where, const char *ho
     char text[WORD_BYTES];
     int64_t asked_ms = now_ms();
     int error = try_to_connect(where, until_ms);
-    out->state = DV_SERVER_UNREACHABLE;
+    bool closed = error == EPIPE || error == ECONNRESET; /* before we could look: a refusal is ECONNREFUSED */
+    out->state = closed ? DV_SERVER_CLOSES : DV_SERVER_UNREACHABLE;
     snprintf(out->reason, sizeof out->reason, "%s", strerror(error));
     if (error) return;
     out->state = DV_SERVER_SILENT;
@@ -98,7 +99,10 @@ static void ask_who(const round *r, const struct addrinfo *where, const char *ho
         out->srvr = dv_word_srvr_parse(text, bytes);
         bytes = ask(r, where, "conf", text, sizeof text, until_ms);
         out->conf = dv_word_conf_parse(text, bytes);
-    } else if (r->tls) {
+        return;
+    }
+    if (now_ms() < until_ms) out->state = DV_SERVER_CLOSES; /* Nothing but the end has come. */
+    if (r->tls) {
         char why[DV_TLS_MESSAGE_BYTES];
         if (dv_tls_check(r->tls, where->ai_addr, where->ai_addrlen, host, why, sizeof why) != DV_TLS_REFUSED) return;
         out->state = DV_SERVER_REFUSED;
@@ -366,8 +370,8 @@ int dv_servers_ask_clients(dv_servers *servers, const dv_tls_options *tls, int64
 
 /* ---- the whole ---- */
 
-static bool serves(const dv_server *server) {
-    return server->state == DV_SERVER_ANSWERS && !server->srvr.not_serving;
+bool dv_server_serves(const dv_server *server) {
+    return server->state == DV_SERVER_ANSWERS && !server->srvr.not_serving && !server->srvr.read_only;
 }
 
 char *dv_servers_good(const dv_servers *servers) {
@@ -377,7 +381,7 @@ char *dv_servers_good(const dv_servers *servers) {
     if (!connect) return NULL;
     *connect = '\0';
     for (size_t i = 0; i < servers->count; i++) {
-        if (!serves(&servers->list[i])) continue;
+        if (!dv_server_serves(&servers->list[i])) continue;
         if (good++) at = stpcpy(at, ",");
         at = stpcpy(at, servers->list[i].host);
     }

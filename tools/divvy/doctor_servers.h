@@ -13,6 +13,7 @@ typedef enum {
     DV_SERVER_UNRESOLVED,  /* its name has no address; `reason` says why */
     DV_SERVER_UNREACHABLE, /* no connection came about; likewise */
     DV_SERVER_SILENT,      /* it takes connections, and says nothing */
+    DV_SERVER_CLOSES,      /* it takes connections, and closes them without a word */
     DV_SERVER_REFUSED,     /* over TLS: it must not be used; likewise */
     DV_SERVER_ANSWERS,
 } dv_server_state;
@@ -39,6 +40,8 @@ typedef struct {
     bool all_clients;      /* all do, so that a session that is not among them has no connection */
 } dv_servers;
 
+/* Returns whether it serves clients that write: it answers, sees a majority, and is not read-only. */
+bool dv_server_serves(const dv_server *server);
 /* Asks all servers of a connect string who they are, for `limit_ms` at most. Returns 0; DIVVY_EINVAL with *reason;
  * DIVVY_ENOMEM. Release with dv_servers_clear() in each case. `connect` outlives it. */
 int dv_servers_ask(dv_servers *servers, const char *connect, const dv_tls_options *tls, int64_t limit_ms,

@@ -72,6 +72,7 @@ dv_word_srvr dv_word_srvr_parse(const char *text, size_t bytes) {
         } else if (begins(line, "Mode: ")) {
             srvr.told = true;
             copy(srvr.mode, sizeof srvr.mode, (span){line.at + strlen("Mode: "), line.end});
+            srvr.read_only = strcmp(srvr.mode, "read-only") == 0;
         }
     }
     return srvr;

@@ -14,6 +14,7 @@ enum { DV_SERVER_MODE_BYTES = 24, DV_CONNECTION_BYTES = 64 };
 typedef struct {
     bool told;
     bool not_serving; /* it is up, and has no quorum */
+    bool read_only;   /* it sees no majority, and serves only clients that do not write */
     bool not_allowed; /* the word is not in 4lw.commands.whitelist */
     char mode[DV_SERVER_MODE_BYTES];
     uint64_t zxid;
