@@ -70,7 +70,7 @@ enum divvy_warning {
     DIVVY_WARN_NODE_GONE,        /**< a node of ours was deleted by somebody else; it is made again */
     DIVVY_WARN_SESSION,          /**< the session's timeout is not what was asked for, or is short for the tick */
     DIVVY_WARN_PLAN,   /**< the pool's plan cannot be followed, or written: broken, of a later release, denied */
-    DIVVY_WARN_FENCED, /**< a newer live member has the identifier of this static one, which gets nothing */
+    DIVVY_WARN_FENCED, /**< a live member has the identifier of this static one, and came later: it gets nothing */
     DIVVY_WARN_ABSENT, /**< on joining: a place is kept for a static member that is gone; its items have no owner */
     DIVVY_WARN_WEIGHT, /**< on joining: the plan's weight of this static member counts, and not the configured one */
     DIVVY_WARN_LATE,   /**< manual mode: divvy_client_process() came late, while the session runs out */

@@ -137,8 +137,8 @@ typedef struct {
      * that join during that time are warned (DIVVY_WARN_ABSENT). */
     int64_t rejoin_delay_ms;
     /** 1: the identifier, which must be given, is this member's for good. A process that comes back with it takes over
-     * the member's place in the plan, with all items. Of two live ones only the newer counts: the other one hands over
-     * what it has, and gets nothing more (DIVVY_WARN_FENCED, divvy_partitioner_is_replaced()). */
+     * the member's place in the plan, with all items. Of live ones only the one that was created last counts, even
+     * if an older one comes back later. The others hand over all, and get nothing more (DIVVY_WARN_FENCED). */
     int static_membership;
     /** States that have come and gone before the call begins are left out: `from` is always what you were told last. */
     void (*on_state)(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to, void *user);
@@ -403,9 +403,10 @@ enum {
 DIVVY_API int divvy_partitioner_leave(divvy_partitioner *p, unsigned flags, int64_t timeout_ms);
 
 /**
- * Returns 1 if another live member has the identifier of this static one, and is newer: for a restart in place. That
- * member takes over, item by item, what this one has; this one gains nothing while the other lives. A process that is
- * replaced, and owns nothing more, can finish: nothing moves.
+ * Returns 1 if another live member has the identifier of this static one, and was created later: for a restart in
+ * place. That member takes over, item by item, what this one has; this one gains nothing while the other lives. A
+ * process that is replaced, and owns nothing more, can finish: nothing moves. So can one that stalled, lost its
+ * session, and comes back beside its successor.
  *
  * Thread: any. Source: docs/protocol.md, D38, T9.
  * @return 0 for NULL, and for a member that is not static

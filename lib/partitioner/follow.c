@@ -125,7 +125,7 @@ void dv_follow_stop(divvy_partitioner *p) {
     if (f->attempt) dv_plan_writer_stop(f->attempt);
 }
 
-/* ---- D38: of live static members of one identifier only the newest counts ---- */
+/* ---- D38: of live static members of one identifier only the last process counts ---- */
 
 static void on_namesakes_read(void *context, int error, int64_t now) {
     dv_follower *f = context;
@@ -264,7 +264,7 @@ bool dv_follow_names_rule(const divvy_partitioner *p) {
 
 bool dv_follow_is_replaced(const divvy_partitioner *p) {
     const dv_follower *f = follower_of(p);
-    return f && f->in_force && !f->fence_unknown && dv_follow_is_fenced(f);
+    return f && f->in_force && !f->fence_unknown && dv_follow_is_replaced_by_another(f);
 }
 
 bool dv_follow_agrees(const divvy_partitioner *p) {

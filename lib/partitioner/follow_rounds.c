@@ -28,7 +28,7 @@ typedef struct {
 
 typedef enum { GONE, UNSETTLED, UNREAD, LIVES } presence;
 
-/* Finds the live node of a static member: of the nodes with its identifier, the newest that is static (D12). As long as
+/* Finds the live node of a static member: of the static ones with its identifier, the one by D12. As long as
  * one of them is unread, it may be the one. */
 static presence find_static(const dv_follower *f, const dv_plan_member *m, size_t *at) {
     const dv_plan_party *party = dv_roster_party(f->people);

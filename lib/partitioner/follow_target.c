@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/guid.h"
 #include "partitioner/follower.h"
 #include "partitioner/handover.h"
 
@@ -15,6 +16,12 @@ typedef enum { KEEP, NOTHING, BY_NAMES, BY_PLAN } source;
 
 bool dv_follow_is_fenced(const dv_follower *f) {
     return f->p->config.static_membership && dv_plan_fenced(dv_roster_party(f->people), f->own);
+}
+
+bool dv_follow_is_replaced_by_another(const dv_follower *f) {
+    const dv_plan_party *party = dv_roster_party(f->people);
+    size_t by = f->p->config.static_membership ? dv_plan_successor(party, f->own) : SIZE_MAX;
+    return by != SIZE_MAX && !dv_guid_is_of_former_session(party->nodes[by].node, party->nodes[f->own].node);
 }
 
 /* Generation 0 only holds the place while the first plan's chunks are written (D10). */
@@ -106,8 +113,8 @@ static int make_target(dv_follower *f, source s, uint8_t **mine) {
 
 /* ---- handovers: T1, T2, T9 ---- */
 
-/* The newest live node of a static identifier. Where none that was read is, one that was not most likely is: the member
- * was started again, or lost its session, since the plan was written. read_takers() looks who it really is. */
+/* Finds the live node that counts of a static identifier. Where none that was read does, one that was not most likely
+ * does: the member was started again, or lost its session, since the plan was written. read_takers() looks which. */
 static const char *static_node(const dv_follower *f, const dv_plan *plan, const dv_plan_member *m) {
     const dv_plan_party *party = dv_roster_party(f->people);
     const char *unread = NULL;
@@ -148,7 +155,7 @@ static bool list_owners(const dv_follower *f, const dv_plan *plan, const char **
     return true;
 }
 
-/* T9: lists the older live nodes of our identifier, which may have our items yet. Returns how many. */
+/* T9: lists the other live nodes of our identifier, which may have our items yet. Returns how many. */
 static size_t list_namesakes(const dv_follower *f, const char **out) {
     const dv_plan_party *party = dv_roster_party(f->people);
     size_t count = 0;
@@ -161,7 +168,7 @@ static size_t list_namesakes(const dv_follower *f, const char **out) {
     return count;
 }
 
-/* Our own node had them only since the newest of our namesakes is the member. */
+/* Our own node had them only since the last process of our identifier is the member. */
 static void leave_out_own(const dv_follower *f, const char **nodes, size_t count) {
     const char *own = dv_roster_party(f->people)->nodes[f->own].node;
     for (size_t i = 0; i < count; i++) {
@@ -207,8 +214,8 @@ static void on_taker_read(void *context, int error, int64_t now) {
     dv_op_end(p, now);
 }
 
-/* D12: of several nodes of a next owner's identifier the newest is meant, so all have to tell how old they are. Such
- * owners are few, and are read one after the other. */
+/* D12: of several nodes of a next owner's identifier the last process's is meant, so all have to tell when theirs came.
+ * Such owners are few, and are read one after the other. */
 static void read_takers(dv_follower *f, const uint8_t *mine) {
     const dv_plan *plan = plan_of(f);
     size_t ageless = SIZE_MAX;
@@ -268,7 +275,7 @@ void dv_follow_apply(dv_follower *f, bool settled, int64_t now) {
     dv_follow_learn(f);
     source s = choose(f);
     if (s == BY_NAMES && !dv_members_look_at_all(p)) s = KEEP;
-    if (dv_follow_is_fenced(f)) dv_follow_tell_fenced(f);
+    if (dv_follow_is_replaced_by_another(f)) dv_follow_tell_fenced(f);
     if (s == BY_PLAN) {
         note_own_member(f);
         if (own_member(f)) dv_follow_leave_again(f);

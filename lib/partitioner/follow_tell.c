@@ -109,7 +109,7 @@ static void tell_absences(const dv_follower *f, const dv_plan *plan, bool joins)
 void dv_follow_tell_fenced(const dv_follower *f) {
     divvy_partitioner *p = f->p;
     dv_report_warn_once(p, DIVVY_WARN_FENCED,
-                        "%s: another live member has the identifier \"%s\" of this static member, and is newer; "
+                        "%s: a process that came later has the identifier \"%s\" of this static member; "
                         "it takes over what this one has, and this one gets nothing while the other lives. Unless this "
                         "is a restart, give each process an identifier of its own",
                         p->path, p->identifier);

@@ -67,9 +67,9 @@ struct dv_follower {
     int64_t pzxid;
     size_t own;         /* in people's */
     char *known_as;     /* our node in this session that the newest plan had as a member (D34), or NULL */
-    bool fence_unknown; /* another live node may have our identifier, and be newer: it is not read yet */
+    bool fence_unknown; /* another live node may have our identifier, and a later process: it is not read yet */
     unsigned fence_asks;
-    bool taker_unread, taker_asked; /* nodes of a next owner's identifier have to tell which is the newest (T1) */
+    bool taker_unread, taker_asked; /* nodes of a next owner's identifier have to tell which of them counts (T1) */
     int64_t taker_pzxid;            /* of the party that is asked about */
 
     bool joined_told, weight_told; /* what a member that joins is told of the plan */
@@ -118,6 +118,8 @@ void dv_follow_ask_again(dv_follower *f, int64_t now);
  * `settled`: the party has just done so. */
 void dv_follow_apply(dv_follower *f, bool settled, int64_t now);
 bool dv_follow_is_fenced(const dv_follower *f);
+/* D38: returns whether what fences us is no node of a former session of ours. */
+bool dv_follow_is_replaced_by_another(const dv_follower *f);
 /* D35: fills in what a first plan begins with, if there is none. Returns false when an allocation fails. */
 bool dv_follow_prepare_first(dv_follower *f);
 void dv_follow_forget_first(dv_follower *f);

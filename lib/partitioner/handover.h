@@ -24,7 +24,7 @@ struct dv_handover {
     dv_own_note *note; /* of our node in the party; NULL: none */
     unsigned notes;    /* ours that are not gone: this one, and those of our earlier nodes */
     dv_notes *others;
-    dv_note_view **namesakes; /* T9: of the older live nodes of our identifier */
+    dv_note_view **namesakes; /* T9: of the other live nodes of our identifier */
     size_t namesake_count;
     int64_t plan_mzxid;     /* of the plan that is in force */
     dv_plan_set *note_set;  /* whose numbering our note has */
@@ -63,7 +63,7 @@ bool dv_handover_at_rest(const divvy_partitioner *p);
 extern const char dv_nobody[];
 void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *const *owners, const char *const *before,
                       bool party_is_older, int64_t mzxid, int64_t now);
-/* T9: the older live nodes of our identifier, if we are the newest; before dv_handover_plan(). */
+/* T9: the other live nodes of our identifier, if ours counts; before dv_handover_plan(). */
 void dv_handover_namesakes(divvy_partitioner *p, const char *const *nodes, size_t count);
 /* None is. */
 void dv_handover_no_plan(divvy_partitioner *p);

@@ -217,15 +217,33 @@ static void on_joined(void *owner, int64_t now) {
     dv_audit_now(owner, now); /* Somebody who deleted our first node may have deleted locks too. */
 }
 
-/* D31: later nodes tell how old the first is, since they are no sign of another configuration. */
+/* D31: later nodes tell when the first was made, since they are no sign of another configuration or process. */
+static void note_first(divvy_partitioner *p, int64_t czxid) {
+    p->first_czxid = czxid;
+    dv_member_data_set_first(p->later_data, czxid);
+}
+
+/* D31: our first node is to come after all that is there, should its own czxid never be known. */
+static void on_party_looked(void *owner, int64_t pzxid) {
+    divvy_partitioner *p = owner;
+    if (p->first_czxid == 0) note_first(p, pzxid + 1);
+}
+
+/* D31: where the czxid of a later one is smaller, the servers count afresh. */
 static void on_own_seen(void *owner, int64_t czxid) {
     divvy_partitioner *p = owner;
-    if (p->joins == 1) dv_member_data_set_first(p->later_data, czxid);
+    if (p->joins == 1 || czxid < p->first_czxid) note_first(p, czxid);
+}
+
+static void on_named(void *owner, const char *name, int64_t now) {
+    divvy_partitioner *p = owner;
+    if (p->first_czxid == 0) note_first(p, 1); /* The party was not there, so nobody was in it. */
+    dv_handover_named(owner, name, now);
 }
 
 /* D31: the create may have been carried out, though its answer never came. */
 static void note_unanswered_join(divvy_partitioner *p) {
-    if (p->joins == 0) p->joins = 1;
+    if (p->joins == 0 && p->first_czxid > 0) p->joins = 1;
 }
 
 static void on_missed(void *owner) {
@@ -253,8 +271,9 @@ static void join(divvy_partitioner *p, int64_t now) {
     static const dv_membership_events events = {.joined = on_joined,
                                                 .failed = on_membership_failed,
                                                 .gone = on_membership_gone,
+                                                .looked = on_party_looked,
                                                 .seen = on_own_seen,
-                                                .named = dv_handover_named,
+                                                .named = on_named,
                                                 .missed = on_missed};
     if (p->membership) return;
     const char *data = p->joins > 0 ? p->later_data : p->member_data;

@@ -26,7 +26,7 @@ typedef struct dv_item {
     /* What loops over all items ask for stands together, in one line of the cache. */
     dv_contender *place;         /* in its queue; NULL: none, or only ones that are leaving */
     struct dv_note_view *taker;  /* T1: the note of whom they give it to; NULL: nobody that we know */
-    struct dv_note_view *giver;  /* T2, T9: `former`, or an older namesake's, who has it now as far as we know */
+    struct dv_note_view *giver;  /* T2, T9: `former`, or a namesake's, who has it now as far as we know */
     int64_t awaited_since;       /* T2: a plan has given it to us then, and it was not shown since; 0: no */
     int64_t prepare_due;         /* T2: until then the user may prepare for it; 0: he need not */
     bool dealt;                  /* in the set that is dealt; else it is in the table only until it has been given up */
@@ -133,6 +133,7 @@ struct divvy_partitioner {
     char *member_suffix;
     char *member_data, *later_data; /* of our first node, and of those that are made after it */
     unsigned joins;                 /* how many nodes of ours were made, or may have been */
+    int64_t first_czxid;            /* that later ones say; below the first's where that is not known; 0: none yet */
     char ability[12];               /* the value of our tag `a` */
 
     dv_plan_set *configured;   /* what we were made with: its crc is our tag `s` */

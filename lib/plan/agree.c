@@ -52,10 +52,10 @@ static bool may_return(const dv_plan *plan, const dv_plan_party *party) {
            dv_plan_all_carry(party, plan->header.tag);
 }
 
-/* A member that has lost its node, and made another one, is no newer than its first. */
+/* A member that has lost its node, and made another one, came when it made its first. */
 static bool came_after(const dv_plan_node *node, int64_t zxid) {
     if (node->is_ghost) return true; /* It is nobody's. */
-    return (node->first_czxid != 0 ? node->first_czxid : node->czxid) > zxid;
+    return dv_plan_start(node) > zxid;
 }
 
 static bool is_read(const dv_plan_node *node) {

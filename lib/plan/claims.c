@@ -14,18 +14,26 @@ static int compare_keys(bool a_static, const char *a, bool b_static, const char 
     return strcmp(a, b);
 }
 
-/* D12: two nodes that one multi made are equally old. */
-static bool is_newer(const dv_plan_node *a, const dv_plan_node *b) {
+/* D12: a start above the node's own czxid is of other numbers, from before servers were wiped. */
+int64_t dv_plan_start(const dv_plan_node *node) {
+    bool later = node->first_czxid > 0 && node->first_czxid < node->czxid;
+    return later ? node->first_czxid : node->czxid;
+}
+
+/* D12: a process that comes back has a younger node than before, but is no younger itself. */
+bool dv_plan_came_later(const dv_plan_node *a, const dv_plan_node *b) {
+    int64_t a_start = dv_plan_start(a), b_start = dv_plan_start(b);
+    if (a_start != b_start) return a_start > b_start;
     return a->czxid != b->czxid ? a->czxid > b->czxid : strcmp(a->node, b->node) > 0;
 }
 
-/* By key; of one key the newest first. */
+/* By key; of one key the last process first. */
 static int by_key(const void *left, const void *right) {
     const dv_plan_claim *a = left;
     const dv_plan_claim *b = right;
     int order = compare_keys(a->is_static, a->key, b->is_static, b->key);
     if (order != 0) return order;
-    return (int)is_newer(b->node, a->node) - (int)is_newer(a->node, b->node);
+    return (int)dv_plan_came_later(b->node, a->node) - (int)dv_plan_came_later(a->node, b->node);
 }
 
 static int by_name(const void *left, const void *right) {
@@ -44,8 +52,8 @@ static const char **dynamic_keys(const dv_plan *plan, size_t *count) {
     return keys;
 }
 
-/* Static nodes of one identifier: the newest is the one, so all must tell how old they are. */
-static void keep_newest(dv_plan_claims *c, const dv_plan_party *party, uint8_t *asks) {
+/* Static nodes of one identifier: the last process counts, so all must tell when theirs came. */
+static void keep_last(dv_plan_claims *c, const dv_plan_party *party, uint8_t *asks) {
     size_t kept = 0;
     for (size_t from = 0, to; from < c->count; from = to) {
         const dv_plan_claim *first = &c->claims[from];
@@ -88,7 +96,7 @@ int dv_plan_claims_make(dv_plan_claims *out, const dv_plan *previous, const dv_p
     }
     free((void *)keys);
     qsort(out->claims, out->count, sizeof *out->claims, by_key);
-    keep_newest(out, party, asks);
+    keep_last(out, party, asks);
     return 0;
 }
 
@@ -116,17 +124,21 @@ int dv_plan_ask(const dv_plan *previous, const dv_plan_party *party, uint8_t *as
     return (int)count;
 }
 
-bool dv_plan_fenced(const dv_plan_party *party, size_t node) {
-    const dv_plan_node *me = &party->nodes[node];
-    if (!me->known || !me->is_static) return false;
+size_t dv_plan_successor(const dv_plan_party *party, size_t node) {
+    const dv_plan_node *me = &party->nodes[node], *last = me;
+    if (!me->known || !me->is_static) return SIZE_MAX;
     for (size_t n = 0; n < party->count; n++) {
         const dv_plan_node *other = &party->nodes[n];
         if (n != node && !other->is_ghost && other->known && other->is_static &&
-            strcmp(other->identifier, me->identifier) == 0 && is_newer(other, me)) {
-            return true;
+            strcmp(other->identifier, me->identifier) == 0 && dv_plan_came_later(other, last)) {
+            last = other;
         }
     }
-    return false;
+    return last == me ? SIZE_MAX : (size_t)(last - party->nodes);
+}
+
+bool dv_plan_fenced(const dv_plan_party *party, size_t node) {
+    return dv_plan_successor(party, node) != SIZE_MAX;
 }
 
 const dv_plan_member *dv_plan_member_of(const dv_plan *plan, const dv_plan_party *party, size_t node) {

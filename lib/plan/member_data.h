@@ -19,7 +19,7 @@ typedef struct {
     uint32_t weight;
     char *zone; /* malloc'ed; "": none */
     int64_t rejoin_delay_ms;
-    int64_t first_czxid; /* of the first node that this member made; 0: this is the first */
+    int64_t first_czxid; /* of the first node that this member made, or a bound below it; 0: this is the first */
 } dv_member_facts;
 
 /* malloc'ed; NULL when an allocation fails. A zone is UTF-8 of DV_PLAN_ZONE_BYTES_MAX at most. */

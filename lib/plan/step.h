@@ -78,10 +78,17 @@ enum { DV_PLAN_NEXT = 0, DV_PLAN_NOTHING = 1, DV_PLAN_ASK = 2 };
  * `previous` may be NULL: there is no plan. */
 int dv_plan_step(dv_plan **next, const dv_plan *previous, const dv_plan_party *party, const dv_plan_events *events);
 
-/* The member that a live node is, by a plan; NULL: none, because the plan does not have it, or another node of the same
- * identifier is newer (D12: it is fenced). */
+/* The member that a live node is, by a plan; NULL: none, because the plan does not have it, or another process of the
+ * same identifier came later (D12: it is fenced). */
 const dv_plan_member *dv_plan_member_of(const dv_plan *plan, const dv_plan_party *party, size_t node);
-/* Returns whether another live node has taken its place (D12). */
+/* D12: returns the zxid that tells when the node's process came. 0: that was not read. */
+int64_t dv_plan_start(const dv_plan_node *node);
+/* D12: returns whether `a`, of the same static identifier, counts and `b` does not, as its process came later. */
+bool dv_plan_came_later(const dv_plan_node *a, const dv_plan_node *b);
+/* Finds the live node that has taken its place (D12): of its static identifier, and of the last process. Returns its
+ * index, or SIZE_MAX: there is none. */
+size_t dv_plan_successor(const dv_plan_party *party, size_t node);
+/* Returns whether there is one. */
 bool dv_plan_fenced(const dv_plan_party *party, size_t node);
 
 #endif

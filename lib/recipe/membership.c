@@ -33,6 +33,7 @@ static void become_member(dv_membership *m, int64_t czxid, int64_t now) {
     if (!dv_node_made(&m->node, czxid)) return;
     keep_watch(m);
     m->events->joined(m->owner, now);
+    if (m->events->seen) m->events->seen(m->owner, czxid);
 }
 
 static void on_created(void *context, const dv_reply *reply, int64_t now) {
@@ -71,6 +72,11 @@ static void on_ensured(void *context, int error, int64_t now) {
     else create(m);
 }
 
+static void on_directory_seen(void *context, int64_t pzxid) {
+    dv_membership *m = context;
+    if (m->events->looked) m->events->looked(m->owner, pzxid);
+}
+
 void dv_membership_go_on(dv_membership *m, int64_t now) {
     if (!m->held_up) return;
     m->held_up = false;
@@ -83,7 +89,8 @@ static void start(dv_membership *m) {
     dv_node *n = &m->node;
     assert(n->stage == DV_NODE_UNMADE);
     if (!dv_client_connected(n->client)) return;
-    if (dv_node_name(n) != 0 || dv_ensure_path(n->client->znode, n->directory, DV_PERSISTENT, on_ensured, m) != 0) {
+    if (dv_node_name(n) != 0 ||
+        dv_ensure_path_seen(n->client->znode, n->directory, DV_PERSISTENT, on_directory_seen, on_ensured, m) != 0) {
         dv_client_again(n->client);
         return;
     }

@@ -15,7 +15,9 @@ typedef struct {
     void (*failed)(void *owner, int error, const char *path, int64_t now); /* it cannot be made; gone() follows */
     void (*gone)(void *owner, int64_t now);                                /* nothing of it is left: the last call */
     bool lasting; /* made again on the next session; joined() tells so */
-    /* Our node was read; may be NULL. */
+    /* The directory was there, before an attempt to make our node, and had this pzxid. May be NULL. */
+    void (*looked)(void *owner, int64_t pzxid);
+    /* Our node has this czxid, by the answer to its create or to a read. May be NULL. */
     void (*seen)(void *owner, int64_t czxid);
     /* Our node is about to be made under this name; may be NULL. It is when the owner calls dv_membership_go_on(), in
      * this call or later, once for each of these calls. */

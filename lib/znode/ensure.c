@@ -9,6 +9,7 @@ typedef struct {
     dv_znode *znode;
     const char *path;
     int mode;
+    void (*seen)(void *context, int64_t pzxid); /* or NULL */
     void (*done)(void *context, int error, int64_t now);
     void *context;
     char **ancestors; /* from the top down, the path itself last */
@@ -74,18 +75,24 @@ static void make_all(ensure *e, int64_t now) {
 /* Since 3.9 a server refuses to show a node that we may not read, but only one that is there. */
 static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     ensure *e = context;
+    if (reply->error == 0 && reply->stat && e->seen) e->seen(e->context, reply->stat->pzxid);
     if (reply->error == DIVVY_EACCES) finish(e, 0, now);
     else if (reply->error != DIVVY_ENOENT) finish(e, reply->error, now);
     else if (!split(e)) finish(e, DIVVY_ENOMEM, now);
     else make_all(e, now);
 }
 
-int dv_ensure_path(dv_znode *znode, const char *path, int mode, void (*done)(void *context, int error, int64_t now),
-                   void *context) {
+int dv_ensure_path_seen(dv_znode *znode, const char *path, int mode, void (*seen)(void *context, int64_t pzxid),
+                        void (*done)(void *context, int error, int64_t now), void *context) {
     ensure *e = calloc(1, sizeof *e);
     if (!e) return DIVVY_ENOMEM;
-    *e = (ensure){.znode = znode, .path = path, .mode = mode, .done = done, .context = context};
+    *e = (ensure){.znode = znode, .path = path, .mode = mode, .seen = seen, .done = done, .context = context};
     int error = dv_znode_exists(znode, path, NULL, on_looked, e);
     if (error) free(e);
     return error;
+}
+
+int dv_ensure_path(dv_znode *znode, const char *path, int mode, void (*done)(void *context, int error, int64_t now),
+                   void *context) {
+    return dv_ensure_path_seen(znode, path, mode, NULL, done, context);
 }

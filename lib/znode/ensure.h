@@ -10,5 +10,8 @@
  * nothing happens. */
 int dv_ensure_path(dv_znode *znode, const char *path, int mode, void (*done)(void *context, int error, int64_t now),
                    void *context);
+/* The same; before `done` it calls `seen` with the pzxid of a path that is there already. */
+int dv_ensure_path_seen(dv_znode *znode, const char *path, int mode, void (*seen)(void *context, int64_t pzxid),
+                        void (*done)(void *context, int error, int64_t now), void *context);
 
 #endif

@@ -24,6 +24,7 @@ void sim_plan_note_life(sim_world *w, sim_person *p) {
         const dv_membership *membership = m->partitioner ? m->partitioner->membership : NULL;
         if (!membership || strcmp(dv_membership_name(membership), p->node) != 0) continue;
         p->life = m->life;
+        p->opened_zxid = m->opened_zxid;
         p->max_moves = m->config.max_moves;
         p->round_timeout_ms = m->config.round_timeout_ms;
     }
@@ -79,7 +80,7 @@ typedef struct {
     int64_t oldest_zxid, oldest_ms; /* when the oldest life began */
 } roll;
 
-static void begin_of_life(const struct sim_plans_truth *t, const sim_person *p, int64_t *zxid, int64_t *ms) {
+void sim_plan_begin_of_life(const struct sim_plans_truth *t, const sim_person *p, int64_t *zxid, int64_t *ms) {
     *zxid = p->czxid;
     *ms = p->at_ms;
     for (size_t i = 0; i < t->people_count; i++) {
@@ -98,10 +99,10 @@ static roll call(const struct sim_plans_truth *t, int64_t pzxid) {
         if (!p->is_member || !sim_person_lived(p, pzxid)) continue;
         if (r.count++ == 0) r.first = p;
         r.known &= p->life != 0;
-        r.ageless |= p->facts.first_czxid == 1;
         r.same_tag &= p->tag == r.first->tag;
         r.same_options &= p->max_moves == r.first->max_moves && p->round_timeout_ms == r.first->round_timeout_ms;
-        begin_of_life(t, p, &zxid, &ms);
+        sim_plan_begin_of_life(t, p, &zxid, &ms);
+        r.ageless |= p->facts.first_czxid != 0 && p->facts.first_czxid < zxid;
         if (zxid < r.oldest_zxid) r.oldest_zxid = zxid;
         if (ms < r.oldest_ms) r.oldest_ms = ms;
     }
@@ -167,14 +168,15 @@ static void check_return(sim_world *w, const roll *r, const sim_plan_version *be
         sim_violate(w, "D17", "all have been started again, with the items of the tag, and the plan has others");
 }
 
-static const sim_person *newest_node(const struct sim_plans_truth *t, const dv_plan_member *m, int64_t pzxid) {
-    const sim_person *found = NULL;
+/* D12 */
+static const sim_person *present_node(const sim_world *w, const dv_plan_member *m, int64_t pzxid) {
+    const struct sim_plans_truth *t = w->plans_truth;
     for (size_t i = 0; i < t->people_count; i++) {
         const sim_person *p = &t->people[i];
         if (!p->is_member || !p->facts.is_static || strcmp(p->identifier, m->key) != 0) continue;
-        if (sim_person_lived(p, pzxid) && (!found || p->czxid > found->czxid)) found = p;
+        if (sim_person_lived(p, pzxid) && !sim_person_fenced(w, p, pzxid)) return p;
     }
-    return found;
+    return NULL;
 }
 
 /* Returns a static member's configuration when a plan had it last; NULL: that is not known. */
@@ -191,7 +193,7 @@ static void check_weights(sim_world *w, const sim_plan_version *before, const si
     for (size_t k = 0; k < v->plan->member_count; k++) {
         const dv_plan_member *m = &v->plan->members[k], *was = dv_plan_find(before->plan, m->is_static, m->key);
         const sim_configured *then = configured_then(t, m->key);
-        const sim_person *now = newest_node(t, m, v->plan->header.pzxid);
+        const sim_person *now = present_node(w, m, v->plan->header.pzxid);
         bool plain = m->is_static && was && !m->absent && !m->leaving[0] && !was->leaving[0];
         if (!plain || !then || !now) continue;
         uint32_t weight = now->facts.weight == then->weight ? was->weight : now->facts.weight;
@@ -207,7 +209,7 @@ void sim_plan_note_configured(sim_world *w, const sim_plan_version *v) {
     if (v->foreign || !v->plan) t->configured_count = 0;
     for (size_t k = 0; !v->foreign && v->plan && k < v->plan->member_count; k++) {
         const dv_plan_member *m = &v->plan->members[k];
-        const sim_person *now = m->is_static && !m->absent ? newest_node(t, m, v->plan->header.pzxid) : NULL;
+        const sim_person *now = m->is_static && !m->absent ? present_node(w, m, v->plan->header.pzxid) : NULL;
         sim_configured *then = configured_then(t, m->key);
         if (!now || (!then && t->configured_count == SIM_WEIGHT_WISHES)) continue;
         if (!then) then = &t->configured[t->configured_count++];

@@ -104,6 +104,21 @@ static void check_share(sim_member *m, const dv_follower *f) {
     }
 }
 
+/* S22: it counts as fenced exactly while another node takes its place by what the nodes of its party say. */
+static void check_fence(const sim_member *m, const dv_follower *f) {
+    sim_world *w = m->world;
+    if (!f->in_force || f->fence_unknown) return;
+    const sim_person *self = sim_person_of_node(w, dv_roster_party(f->people)->nodes[f->own].node);
+    const sim_person *by = self ? sim_person_successor(w, self, f->pzxid) : NULL;
+    if (!self || !m->config.static_membership) return;
+    if (dv_follow_is_fenced(f) != (by != NULL))
+        sim_violate(w, "S22", "%s %s", m->name,
+                    by ? "does not know that another has taken its place" : "counts as fenced, and nobody came later");
+    else if (by) w->coverage->plan_meetings[SIM_MET_CAME_BACK] += by->czxid < self->czxid;
+    if (by && by->life == m->life && by->life && divvy_partitioner_is_replaced(m->partitioner))
+        sim_violate(w, "S22", "%s counts as replaced, by a node of its own", m->name);
+}
+
 /* Counts changes between a plan and a rule of names as what decides. */
 static void count_change_over(sim_member *m, const dv_follower *f) {
     int rule = f->in_force ? 1 : f->names_rule ? 2 : m->plan_rule;
@@ -133,6 +148,7 @@ void sim_plans_check_step(sim_member *m) {
     m->plan_checked_pzxid = f->pzxid;
     m->plan_checked_fence = f->fence_unknown;
     m->plan_checked_count = p->wanted_count;
+    check_fence(m, f);
     check_share(m, f);
 }
 

@@ -128,6 +128,7 @@ static void check_budget(sim_world *w, const divvy_testing_transaction *t) {
 
 void sim_check_transaction(sim_world *w, const divvy_testing_transaction *t) {
     const char *name = NULL;
+    w->zxid = t->zxid;
     size_t item = t->path ? sim_item_of_path(w, t->path, &name) : SIZE_MAX;
     bool of_services = sim_services_transaction(w, t), of_plans = sim_plans_transaction(w, t);
     if (t->kind == DIVVY_TESTING_DELETE) {

@@ -137,7 +137,9 @@ typedef enum {
     SIM_MET_ROUND,         /* items moved, a few at a time */
     SIM_MET_ROUND_TIMEOUT, /* and the next, though the last had not all arrived */
     SIM_MET_FENCED,
-    SIM_MET_NO_ROOT, /* it was deleted */
+    SIM_MET_CAME_BACK, /* after its successor, with a younger node */
+    SIM_MET_REPLACED,  /* its user has seen so, and ended */
+    SIM_MET_NO_ROOT,   /* it was deleted */
     SIM_MET_BROKEN,
     SIM_MET_NEWER,
     SIM_MET_REPAIRED,        /* written over what nobody could follow */

@@ -183,6 +183,22 @@ static void pause_member(sim_world *w, sim_member *m, int64_t ms) {
     undo_later(w, ms, SIM_UNDO_PAUSE, (unsigned)m->slot, 0);
 }
 
+static sim_member *stallable(sim_world *w, uint32_t choice) {
+    for (size_t i = 0; i < w->script->slots; i++) {
+        sim_member *m = &w->members[(choice + i) % w->script->slots];
+        if (m->phase == SIM_RUNS && !m->paused && m->partitioner && m->config.static_membership) return m;
+    }
+    return NULL;
+}
+
+/* Beyond the end of its session, so that it comes back with another one. */
+static void stall(sim_world *w, const sim_event *e) {
+    sim_member *m = stallable(w, e->a);
+    if (!m) return;
+    int64_t session_ms = m->client_config.session_timeout_ms + w->script->tick_ms;
+    pause_member(w, m, session_ms + (int64_t)(e->c % (uint32_t)(2 * session_ms)));
+}
+
 static void fault_of_member(sim_world *w, const sim_event *e) {
     sim_member *m = present(w, e->a);
     uint32_t timeout_ms = (uint32_t)w->script->timeout_ms;
@@ -411,6 +427,7 @@ void sim_apply(sim_world *w, const sim_event *e) {
     case SIM_DELETE_CLAIM: sim_admin_delete_claim(w, e->a); break;
     case SIM_DELETE_DIRECTORY: sim_admin_delete_directory(w, e->a); break;
     case SIM_SEQUENCE_END: sim_sequence_end(w, e); break;
+    case SIM_STALL: stall(w, e); break;
     default: fault_of_member(w, e);
     }
 }

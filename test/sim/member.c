@@ -157,7 +157,8 @@ void sim_member_start(sim_world *w, size_t slot, const sim_event *event) {
     sim_member *m = &w->members[slot];
     sim_random random = sim_random_of((uint64_t)event->c << 32 | event->d, 3), *r = &random;
     unsigned incarnation = m->incarnation + 1;
-    *m = (sim_member){.world = w, .slot = slot, .incarnation = incarnation, .act_at = INT64_MAX};
+    *m =
+        (sim_member){.world = w, .slot = slot, .incarnation = incarnation, .act_at = INT64_MAX, .opened_zxid = w->zxid};
     snprintf(m->name, sizeof m->name, "m%zu-%u", slot, incarnation);
     bool of_pools = w->script->theme == SIM_OF_POOLS || w->script->theme == SIM_OF_PLANS;
     bool is_kazoo = w->script->kazoo && of_pools && sim_chance(r, 40);
@@ -184,6 +185,7 @@ void sim_member_start(sim_world *w, size_t slot, const sim_event *event) {
     if (sim_chance(r, 15)) divvy_party_join(&m->party, m->client, "/crew", m->name, (int)sim_below(r, 2));
     draw_partitioner(m, r);
     draw_handovers(m, sim_random_of((uint64_t)event->c << 32 | event->d, 14));
+    sim_plans_name(m, sim_random_of((uint64_t)event->c << 32 | event->d, 16));
     m->has_partitioner = of_pools;
     if (sim_has_claims(w->script->theme)) {
         m->has_partitioner = w->script->partitioners && sim_chance(r, 50);

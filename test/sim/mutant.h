@@ -59,7 +59,7 @@
     X(note_change_unheard, "a place that waits for a note does not look at its changes")                           \
     X(back_is_revoked, "an item that a plan gives back before it was revoked is revoked")                          \
     X(left_unreleased, "a member that hands over ends before its user has released")                               \
-    X(any_namesake, "an item is handed over to any node of a static identifier, not to the newest")                \
+    X(any_namesake, "an item is handed over to any node of a static identifier, not to the last process's")        \
     X(token_of_sequence, "the sequence number, which starts again, serves as the fencing token")                   \
     X(kazoo_without_look, "in the model of kazoo: a lock counts as had without a look at the queue")               \
     X(kazoo_works_on, "in the model of kazoo: its user works on with items that he has released")                  \
@@ -113,6 +113,9 @@
     X(plan_weight_stays, "a static member keeps its weight, though it comes back configured with another")         \
     X(plan_asked_stays, "items that were asked for stay, though all members were started again since")             \
     X(plan_rejoin_is_start, "a member that lost its session counts as one that was started again")                 \
+    X(last_by_node, "of several nodes of a static identifier the youngest counts, not the last process's")         \
+    X(first_unbounded, "a member that never learned of its first node counts as older than all others")            \
+    X(replaced_by_itself, "a member ends because a node of its own former session has not gone yet")               \
     X(history_forgets, "a writer goes on with the history that it remembers, though others have written since")    \
     X(history_slot_reused, "items of a member that goes count as kept if another gets its slot")                   \
     X(history_ready_counts, "a note that has given nothing counts as the end of a handover")                       \

@@ -30,6 +30,19 @@ static void draw_identity(sim_member *m, sim_random *r) {
     c->rejoin_delay_ms = sim_chance(r, 15) ? 0 : sim_between(r, s->rejoin_delay_max_ms / 8, s->rejoin_delay_max_ms);
 }
 
+void sim_plans_name(sim_member *m, sim_random random) {
+    const sim_script *s = m->world->script;
+    divvy_partitioner_config *c = &m->config;
+    sim_random *r = &random;
+    bool can = s->namesakes > 0 && (c->assign == DIVVY_ASSIGN_AUTO || c->assign == DIVVY_ASSIGN_STICKY);
+    if (!can || !sim_chance(r, 80)) return;
+    snprintf(m->name, sizeof m->name, "n%u", sim_below(r, (uint32_t)s->namesakes));
+    c->static_membership = 1;
+    c->rejoin_delay_ms = sim_chance(r, 15) ? 0 : sim_between(r, s->rejoin_delay_max_ms / 8, s->rejoin_delay_max_ms);
+    if (sim_chance(r, 80)) c->on_session_loss = DIVVY_REJOIN;
+    m->user.replaces = sim_chance(r, 40);
+}
+
 void sim_plans_configure(sim_member *m, sim_random *r) {
     const sim_script *s = m->world->script;
     divvy_partitioner_config *c = &m->config;

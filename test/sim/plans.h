@@ -47,6 +47,7 @@ typedef struct {
     uint64_t life; /* of its member, which may have several nodes in turn; 0: not known */
     size_t max_moves;
     int64_t round_timeout_ms; /* that it is configured with */
+    int64_t opened_zxid;      /* the last transaction when its client was opened */
 } sim_person;
 
 /* Since when an entry of the plan says that a member is absent. */
@@ -94,7 +95,11 @@ bool sim_plans_equal(const dv_plan *a, const dv_plan *b);
 /* Returns whether the node was in the party as that zxid left it. */
 bool sim_person_lived(const sim_person *p, int64_t zxid);
 const sim_person *sim_person_of_node(const sim_world *w, const char *node);
-/* Returns whether another live static node of its identifier takes its place (D12), as the party was at that zxid. */
+/* Returns when its process came, by what the node says (D12). */
+int64_t sim_person_start(const sim_person *p);
+/* Finds the live static node of its identifier that takes its place (D12), as the party was at that zxid. Returns NULL
+ * where there is none. */
+const sim_person *sim_person_successor(const sim_world *w, const sim_person *p, int64_t zxid);
 bool sim_person_fenced(const sim_world *w, const sim_person *p, int64_t zxid);
 /* The least level of those that are in the party as of that zxid. */
 int sim_party_level(const sim_world *w, int64_t zxid);
@@ -112,6 +117,8 @@ void sim_history_free(struct sim_past *past);
 
 /* ---- check_plan_agreement.c ---- */
 void sim_plan_note_life(sim_world *w, sim_person *p);
+/* Finds out when the life of its member began: with the first of its nodes. */
+void sim_plan_begin_of_life(const struct sim_plans_truth *t, const sim_person *p, int64_t *zxid, int64_t *ms);
 void sim_plan_note_wish(sim_member *m);
 void sim_plan_note_configured(sim_world *w, const sim_plan_version *v);
 void sim_plan_note_asked(const sim_world *w, sim_plan_version *v);

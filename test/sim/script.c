@@ -60,6 +60,7 @@ static const struct {
     [SIM_SPOIL_PLAN] = {"spoil-plan", {2, 1, 1, 1, 2}},
     [SIM_RESTORE_PLAN] = {"restore-plan", {1, 1, 1, 1, 1}},
     [SIM_NEWER_PLAN] = {"newer-plan", {1, 0, 1, 1, 1}},
+    [SIM_STALL] = {"stall-namesake", {0, 0, 0, 0, 0}},
 };
 
 const char *sim_kind_name(sim_kind kind) {
@@ -152,6 +153,22 @@ static void draw_plans(sim_script *s, sim_random *r, sim_kazoo_wish kazoo) {
     if (sim_chance(r, 80)) s->plan_sizes.inline_root_bytes = (size_t)SIM_ONE_OF(r, 0, 600, 1200);
 }
 
+/* Several live processes of one static identifier, old ones and new, that stall beyond their sessions and come back.
+ * From a stream of their own, so that other histories are what they were. */
+static void draw_namesakes(sim_script *s) {
+    enum { JOIN_PERCENT = 8, STALL_PERCENT = 12 };
+    sim_random random = sim_random_of(s->seed, 15), *r = &random;
+    if (!sim_chance(r, 15)) return;
+    s->namesakes = sim_chance(r, 70) ? 1 : 2;
+    s->statics = true;
+    if (s->rejoin_delay_max_ms == 0) s->rejoin_delay_max_ms = SIM_ONE_OF(r, 500, 2000, 10000);
+    for (size_t i = 3; i < s->count; i++) {
+        uint32_t at = sim_below(r, 100);
+        if (at < JOIN_PERCENT) s->events[i].kind = SIM_JOIN;
+        else if (at < JOIN_PERCENT + STALL_PERCENT && s->profile != SIM_CHURN) s->events[i].kind = SIM_STALL;
+    }
+}
+
 void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_wish kazoo, sim_theme theme) {
     sim_random random = sim_random_of(seed, 1), *r = &random;
     memset(s, 0, offsetof(sim_script, events));
@@ -200,6 +217,7 @@ void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_wish kazoo, sim_the
         s->events[i].d = (uint32_t)sim_draw(r);
         at_ms += sim_chance(r, 10) ? sim_between(r, 0, 6 * gap_ms) : sim_between(r, 0, 3 * gap_ms / 2);
     }
+    if (theme == SIM_OF_PLANS) draw_namesakes(s);
 }
 
 void sim_script_print(const sim_script *s) {
@@ -216,13 +234,14 @@ void sim_script_print(const sim_script *s) {
                s->limits[1], (long long)s->hold_ms, s->partitioners ? ", partitioners beside" : "",
                s->sequence_ends ? ", sequence numbers end" : "", s->kazoo_claims ? ", kazoo beside" : "");
     if (s->theme == SIM_OF_PLANS)
-        printf("plans%s%s%s%s%s%s, %zu moves at a time, rounds up to %lld ms, absences up to %lld ms, roots up to %zu "
-               "bytes, "
-               "chunks of %zu\n",
-               s->lower ? ", members of lower levels" : "", s->statics ? ", static members" : "",
-               s->weights ? ", weights" : "", s->zones ? ", zones" : "", s->deploys ? ", deploys" : "",
-               s->spoils ? ", spoilt" : "", s->max_moves, (long long)s->round_timeout_ms,
-               (long long)s->rejoin_delay_max_ms, s->plan_sizes.inline_root_bytes, s->plan_sizes.chunk_bytes);
+        printf(
+            "plans%s%s%s%s%s%s%s, %zu moves at a time, rounds up to %lld ms, absences up to %lld ms, roots up to %zu "
+            "bytes, "
+            "chunks of %zu\n",
+            s->lower ? ", members of lower levels" : "", s->statics ? ", static members" : "",
+            s->namesakes ? ", namesakes" : "", s->weights ? ", weights" : "", s->zones ? ", zones" : "",
+            s->deploys ? ", deploys" : "", s->spoils ? ", spoilt" : "", s->max_moves, (long long)s->round_timeout_ms,
+            (long long)s->rejoin_delay_max_ms, s->plan_sizes.inline_root_bytes, s->plan_sizes.chunk_bytes);
     if (s->theme == SIM_OF_SERVICES)
         printf("ttl up to %lld ms%s\n", (long long)s->ttl_ms, s->wall_clocks ? ", wrong clocks of servers" : "");
 }

@@ -64,6 +64,7 @@ typedef enum {
     SIM_SPOIL_PLAN,
     SIM_RESTORE_PLAN,
     SIM_NEWER_PLAN,
+    SIM_STALL, /* a static member is stopped beyond its session; not drawn as the others are */
     SIM_KINDS,
     SIM_KINDS_OF_POOLS = SIM_ACQUIRE_WAIT,  /* the first that only histories of locks have */
     SIM_KINDS_OF_LOCKS = SIM_SERVICES_LOOK, /* and of registries */
@@ -110,7 +111,8 @@ typedef struct {
     bool kazoo;          /* kazoo members may join */
     bool old_servers;    /* they lack create2 and containers (B8); not drawn */
     bool small_budgets;
-    bool lower; /* members that go by rules of names */
+    bool lower;       /* members that go by rules of names */
+    size_t namesakes; /* so many identifiers for all static members; 0: mostly each has its own */
     bool statics, weights, zones, deploys, spoils;
     size_t max_moves;
     int64_t round_timeout_ms, rejoin_delay_max_ms;

@@ -103,7 +103,8 @@ typedef struct {
     bool stays;        /* keeps the session when the partitioner has ended */
     bool closes_first; /* closes the client before the partitioner is destroyed */
     bool destroys_inside;
-    int prepares; /* SIM_NEVER, ...: when it says that it is prepared */
+    int prepares;  /* SIM_NEVER, ...: when it says that it is prepared */
+    bool replaces; /* finishes when a later process of its identifier has all, as `divvy partition --replace` does */
     sim_random random;
 } sim_user;
 
@@ -190,6 +191,7 @@ struct sim_member {
     sim_kazoo_belief kazoo_belief;
     sim_services *services; /* its registry: services.c */
     int64_t last_paused;
+    int64_t opened_zxid; /* the last transaction when its client was opened */
 };
 
 typedef struct {
@@ -238,6 +240,7 @@ struct sim_world {
     size_t deployed_moves, least_moves; /* max_moves; the least that anybody had, but for 0 */
     int64_t deployed_round_timeout_ms;
     uint64_t lives; /* how many partitioners there were */
+    int64_t zxid;   /* of the last transaction */
     sim_resource resources[SIM_ITEMS_MAX];
     sim_undo undos[SIM_UNDO_MAX];
     size_t undo_count;
@@ -425,6 +428,8 @@ void sim_services_drift(sim_world *w);
 
 /* ---- plans.c ---- */
 void sim_plans_configure(sim_member *m, sim_random *r);
+/* Gives some members an identifier that others have too. */
+void sim_plans_name(sim_member *m, sim_random random);
 void sim_plans_set_items(sim_member *m, const sim_event *e);
 void sim_plans_set_weight(sim_member *m, const sim_event *e);
 void sim_plans_deploy(sim_world *w, const sim_event *e);
@@ -443,7 +448,7 @@ void sim_plans_check_step(sim_member *m);
 bool sim_plans_settled(sim_member *m);
 /* Returns whether all who take part follow plans. */
 bool sim_plan_in_force(const sim_world *w);
-/* Returns whether another live one of its identifier is newer. */
+/* Returns whether another live one of its identifier came later. */
 bool sim_is_fenced(const sim_member *m);
 /* After the faults: whether nothing is left to be written, and all follow what stands there. */
 bool sim_plan_well(const sim_world *w, char what[8], char *text, size_t bytes);

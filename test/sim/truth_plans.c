@@ -90,16 +90,55 @@ const sim_person *sim_person_of_node(const sim_world *w, const char *node) {
     return NULL;
 }
 
-bool sim_person_fenced(const sim_world *w, const sim_person *p, int64_t zxid) {
+/* No server of the simulator loses its data, so no node says a later start than its own czxid. */
+int64_t sim_person_start(const sim_person *p) {
+    return p->facts.first_czxid ? p->facts.first_czxid : p->czxid;
+}
+
+static bool came_later(const sim_person *a, const sim_person *b) {
+    int64_t a_start = sim_person_start(a), b_start = sim_person_start(b);
+    return a_start > b_start || (a_start == b_start && a->czxid > b->czxid);
+}
+
+static bool are_namesakes(const sim_person *a, const sim_person *b) {
+    return a != b && a->is_member && b->is_member && a->facts.is_static && b->facts.is_static &&
+           strcmp(a->identifier, b->identifier) == 0;
+}
+
+const sim_person *sim_person_successor(const sim_world *w, const sim_person *p, int64_t zxid) {
     const struct sim_plans_truth *t = truth_of(w);
-    if (!p->facts.is_static) return false;
+    const sim_person *last = p;
     for (size_t i = 0; i < t->people_count; i++) {
         const sim_person *other = &t->people[i];
-        if (other == p || !other->is_member || !other->facts.is_static || !sim_person_lived(other, zxid)) continue;
-        if (strcmp(other->identifier, p->identifier) != 0) continue;
-        if (other->czxid > p->czxid || (other->czxid == p->czxid && strcmp(other->node, p->node) > 0)) return true;
+        if (!are_namesakes(p, other) || !sim_person_lived(other, zxid)) continue;
+        if (came_later(other, last)) last = other;
     }
-    return false;
+    return last == p ? NULL : last;
+}
+
+bool sim_person_fenced(const sim_world *w, const sim_person *p, int64_t zxid) {
+    return sim_person_successor(w, p, zxid);
+}
+
+/* S22, D31: it says no later start than its member had, and a later one than all whose first nodes were there when its
+ * client was opened. */
+static void check_start(sim_world *w, const sim_person *p) {
+    const struct sim_plans_truth *t = truth_of(w);
+    int64_t began, other_began, ms;
+    if (!p->facts.is_static || !p->is_member || p->life == 0) return;
+    sim_plan_begin_of_life(t, p, &began, &ms);
+    if (sim_person_start(p) > began)
+        sim_violate(w, "S22", "%s says that it came at 0x%llx, and had a node at 0x%llx", p->node,
+                    (unsigned long long)sim_person_start(p), (unsigned long long)began);
+    for (size_t i = 0; i < t->people_count; i++) {
+        const sim_person *other = &t->people[i];
+        if (!are_namesakes(p, other) || other->life == 0 || other->life == p->life) continue;
+        sim_plan_begin_of_life(t, other, &other_began, &ms);
+        if (other_began > p->opened_zxid || sim_person_start(p) > other_began) continue;
+        sim_violate(w, "S22",
+                    "%s says that it came at 0x%llx, and %s was there at 0x%llx, before its client was opened", p->node,
+                    (unsigned long long)sim_person_start(p), other->node, (unsigned long long)other_began);
+    }
 }
 
 int sim_party_level(const sim_world *w, int64_t zxid) {
@@ -140,6 +179,7 @@ static void note_person(sim_world *w, const divvy_testing_transaction *tx, const
     sim_plan_note_life(w, p);
     const char *data = step && step->data ? step->data->data : "";
     if (!dv_member_data_parse(data, step && step->data ? step->data->bytes : 0, &p->facts)) abort();
+    check_start(w, p);
 }
 
 /* ---- the root's children ---- */

@@ -324,6 +324,15 @@ static void say_prepared(sim_member *m) {
     divvy_partition_unref(list);
 }
 
+/* As `divvy partition --replace`: a later process has what was its own. */
+static bool is_replaced(const sim_member *m) {
+    if (!m->user.replaces || m->failing || m->partitioner->state == DIVVY_RELEASE) return false;
+    for (size_t i = 0; i < m->world->script->items; i++) {
+        if (m->items[i].works || m->items[i].gained || m->items[i].shown) return false;
+    }
+    return divvy_partitioner_is_replaced(m->partitioner);
+}
+
 void sim_user_act(sim_member *m) {
     sim_world *w = m->world;
     m->act_at = 0;
@@ -334,6 +343,10 @@ void sim_user_act(sim_member *m) {
             m->user.prepares == SIM_PREPARED_LATER || (m->user.prepares == SIM_PREPARED_AT_ONCE && !has_callbacks(m));
         if (m->partitioner && says) say_prepared(m);
         if (m->partitioner && m->release_at && m->release_at <= w->now_ms) release_now(m);
+        if (m->partitioner && m->phase == SIM_RUNS && is_replaced(m)) {
+            w->coverage->plan_meetings[SIM_MET_REPLACED]++;
+            sim_member_finish(m, 0);
+        }
         if (m->partitioner && m->failing && m->end_at <= w->now_ms) {
             sim_user_stop_all(m);
             if (m->user.closes_first) sim_member_close(m);

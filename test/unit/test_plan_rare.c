@@ -101,6 +101,13 @@ static member *add_static(pool *l, size_t n, const char *identifier, uint32_t we
     return add(l, n, &config);
 }
 
+static size_t count_in_party(const pool *l) {
+    divvy_strings *nodes = divvy_testing_children(l->ensemble, "/pool/party");
+    size_t count = divvy_strings_count(nodes);
+    divvy_strings_free(nodes);
+    return count;
+}
+
 static size_t share_of(const member *m) {
     divvy_partition *share = divvy_partitioner_partition(m->partitioner);
     size_t count = divvy_partition_count(share);
@@ -108,8 +115,8 @@ static size_t share_of(const member *m) {
     return count;
 }
 
-/* T1, D12: an owner that has read none of several nodes of the next owner's identifier finds out which is the newest,
- * and so does not wait for a process that is dead. Their names, by which they are listed, are in no order. Mutant
+/* T1, D12: an owner that has read none of several nodes of the next owner's identifier finds out which one counts, and
+ * so does not wait for a process that is dead. Their names, by which they are listed, are in no order. Mutant
  * any_namesake. */
 TEST(test_any_namesake) {
     enum { FIRST, AGAIN, LATE, RESTARTS = 5 };
@@ -134,4 +141,38 @@ TEST(test_any_namesake) {
         assert_int_equal(share_of(newest), 2 * ITEMS / 5);
         pool_close(&l);
     }
+}
+
+/* D38: a member never hears of its first node, and gives its session up before the servers do, whose new leader began
+ * the timeout again. That node counts as later
+ * than the next one, whose member does not know when it came. But no process has come in its place. Mutant
+ * replaced_by_itself. */
+TEST(test_replaced_by_itself) {
+    enum { LATE_MS = 10000, SOON_MS = 100 };
+    pool l;
+    divvy_partitioner_config config;
+    open_pool(&l);
+    member_config(&l, &config);
+    config.identifier = "static";
+    config.static_membership = 1;
+    config.on_session_loss = DIVVY_REJOIN;
+    member *m = add(&l, OLD, &config);
+    for (int ms = 0; count_in_party(&l) == OLD && ms < LATE_MS; ms++) divvy_testing_run(l.ensemble, 1);
+    assert_int_equal(count_in_party(&l), OLD + 1);
+    assert_int_equal(divvy_testing_link_client(l.ensemble, m->client, DIVVY_TESTING_LINK_DOWN), 0);
+    divvy_testing_run(l.ensemble, LATE_MS / 2);
+    assert_int_equal(divvy_testing_kill_server(l.ensemble, (unsigned)divvy_testing_leader(l.ensemble)), 0);
+    for (int ms = 0; divvy_client_time_left_ms(m->client) > SOON_MS && ms < LATE_MS; ms++)
+        divvy_testing_run(l.ensemble, 1);
+    assert_int_equal(divvy_testing_link_client(l.ensemble, m->client, DIVVY_TESTING_LINK_UP), 0);
+    bool both = false;
+    for (int ms = 0; ms < LATE_MS; ms++) {
+        divvy_testing_run(l.ensemble, 1);
+        both |= count_in_party(&l) == OLD + 2;
+        assert_false(divvy_partitioner_is_replaced(m->partitioner));
+    }
+    assert_true(both);
+    assert_true(share_of(m) > 0);
+    assert_int_equal(m->warnings[DIVVY_WARN_FENCED], 0);
+    pool_close(&l);
 }

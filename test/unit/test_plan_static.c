@@ -1,4 +1,6 @@
 /* Static members: whose place is kept, given up, or taken by another. SPDX-License-Identifier: Apache-2.0 */
+#include "partitioner/partitioner.h"
+#include "plan/member_data.h"
 #include "plan_pool.h"
 
 enum { ITEMS = 300, DELAY_MS = 20000 };
@@ -183,6 +185,131 @@ TEST(test_fenced) {
     owners_free(&before);
     owners_free(&fenced);
     owners_free(&still);
+    pool_close(&l);
+}
+
+static member *add_rejoining(pool *l, size_t n) {
+    divvy_partitioner_config config;
+    member_config(l, &config);
+    config.identifier = "member-1";
+    config.static_membership = 1;
+    config.rejoin_delay_ms = DELAY_MS;
+    config.on_session_loss = DIVVY_REJOIN;
+    return add(l, n, &config);
+}
+
+/* Stops a process until the servers have ended its session. */
+static void stall(pool *l, const member *m, bool stopped) {
+    assert_int_equal(divvy_testing_pause_client(l->ensemble, m->client, stopped), 0);
+}
+
+/* Goes on with a process that was stopped. Nothing moves, and each that came before `last` is replaced. */
+static void assert_back(pool *l, const member *back, const member *last) {
+    owners before = look(l);
+    stall(l, back, false);
+    for (int i = 0; i < 1000; i++) {
+        divvy_testing_run(l->ensemble, 10);
+        owners now = look(l);
+        assert_int_equal(moved(l, &before, &now), 0);
+        assert_false(divvy_partitioner_is_replaced(last->partitioner));
+        owners_free(&now);
+    }
+    assert_true(divvy_partitioner_is_replaced(back->partitioner));
+    owners_free(&before);
+}
+
+/* D12: two stalled processes come back, each with a younger node than their successor. That one keeps all, without an
+ * interruption, and is never replaced. When it ends the one before it is the member, and then the first. */
+TEST(test_stalled) {
+    enum { FIRST = 1, SECOND = 11, LAST = 12, SESSION_MS = 30000 };
+    pool l;
+    pool_open(&l, ITEMS);
+    add_static(&l, 0);
+    member *first = add_rejoining(&l, FIRST);
+    settle(&l);
+    stall(&l, first, true);
+    member *second = add_rejoining(&l, SECOND);
+    divvy_testing_run(l.ensemble, SESSION_MS);
+    stall(&l, second, true);
+    member *last = add_rejoining(&l, LAST);
+    divvy_testing_run(l.ensemble, SESSION_MS);
+    unsigned plan_writes = l.plan_writes;
+    assert_back(&l, second, last);
+    assert_back(&l, first, last);
+    assert_int_equal(l.plan_writes, plan_writes);
+    assert_int_equal(last->states[DIVVY_RELEASE], 0);
+    owners all = look(&l);
+    assert_int_equal(all.owned, ITEMS);
+    assert_int_equal(all.loads[LAST], ITEMS / 2);
+    owners_free(&all);
+    for (size_t n = LAST; n > FIRST; n = n == LAST ? SECOND : FIRST) {
+        finish(&l, n);
+        divvy_testing_run(l.ensemble, 10000);
+        all = look(&l);
+        assert_int_equal(all.loads[n == LAST ? SECOND : FIRST], ITEMS / 2);
+        owners_free(&all);
+    }
+    pool_close(&l);
+}
+
+/* D31: a process never hears of its first node, as its session is lost at once, and so cannot say when that was made.
+ * It still says that it came after the one that it replaces. */
+TEST(test_first_node_unknown) {
+    enum { FIRST = 1, SECOND = 11 };
+    pool l;
+    pool_open_far(&l, ITEMS, 10, 10);
+    member *first = add_rejoining(&l, FIRST);
+    settle(&l);
+    member *second = add_rejoining(&l, SECOND);
+    for (size_t count = 1; count == 1;) {
+        divvy_testing_run(l.ensemble, 1);
+        divvy_strings *nodes = divvy_testing_children(l.ensemble, "/pool/party");
+        count = divvy_strings_count(nodes);
+        divvy_strings_free(nodes);
+    }
+    assert_int_equal(divvy_testing_link_client(l.ensemble, second->client, DIVVY_TESTING_LINK_DOWN), 0);
+    divvy_testing_expire(l.ensemble, second->client);
+    divvy_testing_run(l.ensemble, 1000);
+    assert_int_equal(divvy_testing_link_client(l.ensemble, second->client, DIVVY_TESTING_LINK_UP), 0);
+    divvy_testing_run(l.ensemble, 30000);
+    assert_false(divvy_partitioner_is_replaced(second->partitioner));
+    assert_true(divvy_partitioner_is_replaced(first->partitioner));
+    owners now = look(&l);
+    assert_int_equal(now.loads[SECOND], ITEMS);
+    owners_free(&now);
+    pool_close(&l);
+}
+
+static void delete_node(pool *l, const member *m) {
+    char node[200];
+    assert_in_range(divvy_partitioner_node(m->partitioner, node, sizeof node), 1, sizeof node - 1);
+    assert_int_equal(divvy_testing_remove(l->ensemble, node), 0);
+    divvy_testing_run(l->ensemble, 10000);
+}
+
+/* D12, D31: a process has lived through a wipe of the servers, so the czxid of its first node is above all that are to
+ * come. Its successor takes its place all the same, and keeps it, however often the old one makes its node again. */
+TEST(test_servers_wiped) {
+    enum { FIRST = 1, SECOND = 11 };
+    pool l;
+    pool_open(&l, ITEMS);
+    member *first = add_rejoining(&l, FIRST);
+    settle(&l);
+    first->partitioner->first_czxid = INT64_MAX / 2;
+    dv_member_data_set_first(first->partitioner->later_data, INT64_MAX / 2);
+    divvy_testing_expire(l.ensemble, first->client);
+    divvy_testing_run(l.ensemble, 100);
+    settle(&l);
+    member *second = add_rejoining(&l, SECOND);
+    divvy_testing_run(l.ensemble, 10000);
+    for (int i = 0; i < 3; i++) {
+        owners now = look(&l);
+        assert_int_equal(now.loads[SECOND], ITEMS);
+        assert_false(divvy_partitioner_is_replaced(second->partitioner));
+        assert_true(divvy_partitioner_is_replaced(first->partitioner));
+        owners_free(&now);
+        delete_node(&l, first);
+    }
     pool_close(&l);
 }
 

@@ -229,6 +229,39 @@ TEST(test_static_without_delay) {
     world_end(&w);
 }
 
+/* D12: the last process is the member, whatever the order in which the nodes were made: by what they say of their first
+ * nodes. One that says nothing, or a zxid above its own, as before the servers were wiped, came with this node. */
+TEST(test_fencing_by_start) {
+    enum { NODES = 3 };
+    static const struct {
+        int64_t czxid[NODES], first[NODES];
+        size_t member;
+    } cases[] = {
+        {{10, 20, 30}, {0, 0, 0}, 2},     /* none of them came back */
+        {{50, 20, 30}, {10, 0, 0}, 2},    /* the oldest did, */
+        {{50, 60, 30}, {10, 20, 0}, 2},   /* and the second, */
+        {{60, 50, 70}, {10, 20, 30}, 2},  /* and the last */
+        {{50, 60, 30}, {1, 20, 0}, 2},    /* one does not know since when it is there */
+        {{50, 20, 30}, {50, 0, 0}, 0},    /* not below its czxid */
+        {{50, 20, 30}, {5000, 0, 0}, 0},  /* of servers that are no more */
+        {{50, 60, 30}, {5000, 20, 0}, 0}, /* likewise */
+        {{50, 60, 40}, {30, 30, 30}, 1},  /* copies: the youngest node */
+        {{50, 50, 50}, {30, 30, 30}, 2},  /* and of equals the greater name */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        dv_plan_node nodes[NODES] = {{.node = "a"}, {.node = "b"}, {.node = "c"}};
+        for (size_t n = 0; n < NODES; n++) {
+            nodes[n].identifier = nodes[n].zone = "s0";
+            nodes[n].known = nodes[n].is_static = true;
+            nodes[n].czxid = cases[i].czxid[n];
+            nodes[n].first_czxid = cases[i].first[n];
+        }
+        const dv_plan_party party = {.nodes = nodes, .count = NODES};
+        for (size_t n = 0; n < NODES; n++)
+            assert_int_equal(dv_plan_successor(&party, n), n == cases[i].member ? SIZE_MAX : cases[i].member);
+    }
+}
+
 /* Rule 7, D12: of two live static nodes of one identifier the newer is the member, and the other is fenced; equal
  * identifiers of members that are not static are two members. */
 TEST(test_rule_7_fencing) {

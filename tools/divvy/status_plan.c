@@ -24,8 +24,13 @@ void dv_status_plan_clear(dv_status *status) {
 
 /* ---- who is who ---- */
 
-/* Returns the live member that the entry is (D12): by the node's name; of a static one by the identifier, the newest of
- * its nodes. */
+static bool came_later(const dv_status_member *a, const dv_status_member *b) {
+    return dv_plan_came_later(&(dv_plan_node){.node = a->node, .czxid = a->czxid, .first_czxid = a->first_czxid},
+                              &(dv_plan_node){.node = b->node, .czxid = b->czxid, .first_czxid = b->first_czxid});
+}
+
+/* Returns the live member that the entry is (D12): by the node's name; of a static one by the identifier, that of the
+ * last process. */
 static size_t find_live(const dv_status *status, const dv_plan_member *entry) {
     size_t found = DV_NO_MEMBER;
     for (size_t i = 0; i < status->member_count; i++) {
@@ -33,7 +38,7 @@ static size_t find_live(const dv_status *status, const dv_plan_member *entry) {
         /* A member that came back without its rejoin_delay is a new one, whatever its identifier. */
         if (!m->follows || m->is_static != entry->is_static) continue;
         if (strcmp(entry->is_static ? m->identifier : m->node, entry->key) != 0) continue;
-        if (found == DV_NO_MEMBER || m->czxid > status->members[found].czxid) found = i;
+        if (found == DV_NO_MEMBER || came_later(m, &status->members[found])) found = i;
     }
     return found;
 }

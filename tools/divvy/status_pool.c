@@ -115,6 +115,7 @@ static int take_member(void *context, size_t i, const dv_reply *reply) {
     dv_member_facts facts = {.zone = NULL};
     bool good = dv_member_data_parse(reply->data, reply->data_bytes, &facts);
     m->is_static = good && facts.is_static;
+    m->first_czxid = good ? facts.first_czxid : 0;
     free(facts.zone);
     bool told = !m->kazoo && dv_record_parse(data, reply->data_bytes, true, &record) == DV_RECORD_GOOD;
     free(data);

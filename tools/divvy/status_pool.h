@@ -17,7 +17,7 @@ typedef struct {
     char *host;  /* "" where nothing is said of it, as by kazoo */
     int64_t pid; /* 0 likewise */
     char *since; /* UTC, "2026-01-31T12:00:00Z": by its own word, else by its node */
-    int64_t session, made_ms, czxid;
+    int64_t session, made_ms, czxid, first_czxid;
     size_t item_count;
     bool follows;                        /* it follows plans */
     bool is_static;                      /* by its own word */
