@@ -267,6 +267,11 @@ bool dv_follow_is_replaced(const divvy_partitioner *p) {
     return f && f->in_force && !f->fence_unknown && dv_follow_is_replaced_by_another(f);
 }
 
+bool dv_follow_is_dynamic(const divvy_partitioner *p, const char *node) {
+    const dv_follower *f = follower_of(p);
+    return f && f->memory.plan && dv_plan_find(f->memory.plan, false, node);
+}
+
 bool dv_follow_agrees(const divvy_partitioner *p) {
     const dv_follower *f = follower_of(p);
     return !f || f->names_rule || f->agrees;

@@ -45,7 +45,9 @@ void dv_follow_want_weight(struct divvy_partitioner *p, uint32_t weight, int64_t
 void dv_follow_want_set(struct divvy_partitioner *p, dv_plan_set *set, int64_t now);
 /* Our place in the plan is given up; dv_partitioner_left() tells when it is. False: there is none to give up. */
 bool dv_follow_want_leave(struct divvy_partitioner *p, int64_t now);
-/* Returns whether another live member has our identifier, and is newer (D38). */
+/* Returns whether the plan has the node as a member that is not static. */
+bool dv_follow_is_dynamic(const struct divvy_partitioner *p, const char *node);
+/* Returns whether another live member has our identifier, and came later (D38). */
 bool dv_follow_is_replaced(const struct divvy_partitioner *p);
 
 #endif

@@ -115,7 +115,16 @@ void dv_follow_tell_fenced(const dv_follower *f) {
                         p->path, p->identifier);
 }
 
+/* Only the plan tells which of them are static, and not before it has them all. */
+static void tell_namesakes(dv_follower *f, const dv_plan *plan) {
+    divvy_partitioner *p = f->p;
+    if (f->namesakes_mzxid == plan->mzxid || !p->membership) return;
+    f->namesakes_mzxid = plan->mzxid;
+    dv_target_warn_of_namesakes(p, &p->party, dv_membership_name(p->membership));
+}
+
 void dv_follow_tell(dv_follower *f, const dv_plan *plan, const dv_plan_member *own) {
+    tell_namesakes(f, plan);
     tell_items(f, plan);
     tell_options(f, plan);
     if (!own) return;

@@ -72,6 +72,7 @@ struct dv_follower {
     bool taker_unread, taker_asked; /* nodes of a next owner's identifier have to tell which of them counts (T1) */
     int64_t taker_pzxid;            /* of the party that is asked about */
 
+    int64_t namesakes_mzxid;       /* of the plan by which members of one identifier were looked for */
     bool joined_told, weight_told; /* what a member that joins is told of the plan */
     bool agrees;                   /* what dv_follow_agrees() says */
     char **rule_nodes;             /* what a rule of names gave: a first plan begins with it */

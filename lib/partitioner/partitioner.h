@@ -173,12 +173,12 @@ struct divvy_partitioner {
     dv_timer state_timer; /* allocate_timeout_ms in ALLOCATING, release_warn_ms in RELEASE */
     dv_membership *membership;
     dv_patient_watch *watch;
-    bool ready;              /* the paths are there and the known directories read */
-    bool ready_asked;        /* the one request for that is under way: to make P/locks, or to read it */
-    bool never_used;         /* P/locks never had a child when it was read last */
-    size_t tidy_under_way;   /* requests about directories, at the end and before */
-    dv_members party;        /* what settled, by node; the one before while strays are looked at */
-    dv_fetch *looks;         /* at those who may be strays; NULL: none is under way */
+    bool ready;            /* the paths are there and the known directories read */
+    bool ready_asked;      /* the one request for that is under way: to make P/locks, or to read it */
+    bool never_used;       /* P/locks never had a child when it was read last */
+    size_t tidy_under_way; /* requests about directories, at the end and before */
+    dv_members party;      /* what settled, by node; the one before while strays are looked at */
+    dv_fetch *looks;       /* at those who may be strays; NULL: none is under way */
     bool party_stale;
     int64_t party_pzxid;             /* of what settled */
     bool kazoo_seen;                 /* a kazoo member is in the party, settled or not */
@@ -349,6 +349,8 @@ void dv_members_note_ghost(void *partitioner, const char *node);
 /* Warns of oddities in a party. */
 void dv_target_warn(divvy_partitioner *p, const dv_members *party, const char *own_node);
 void dv_target_warn_of_strays(divvy_partitioner *p, const dv_members *party);
+/* The same of two that both get a share, as another plan may tell. */
+void dv_target_warn_of_namesakes(divvy_partitioner *p, const dv_members *party, const char *own_node);
 bool dv_target_has_kazoo(const dv_members *party);
 /* By a rule of names: 0 with mine[] filled, DIVVY_ENOENT when we are not among them, or an error to fail with. */
 int dv_target_compute(divvy_partitioner *p, const dv_members *party, const char *own_node, uint8_t *mine);

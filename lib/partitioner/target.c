@@ -84,16 +84,31 @@ static void warn_of_differences(divvy_partitioner *p, const pool *all) {
                             "own function); the pool uses the least of them",
                             p->path, other_ability->identifier, (int)other_ability->ability_bytes,
                             other_ability->ability, p->identifier, p->ability);
+}
+
+/* P3: a plan that decides knows which of them are static: of those only one gets a share (D38). */
+static bool both_get_shares(const divvy_partitioner *p, const pool *all, const dv_member *a, const dv_member *b) {
+    if (strcmp(a->identifier, b->identifier) != 0 || is_former(all, a) || is_former(all, b)) return false;
+    if (a->kind == DV_STRAY || b->kind == DV_STRAY) return false;
+    return all->level < DV_LEVEL_PLAN || dv_follow_is_dynamic(p, a->node) || dv_follow_is_dynamic(p, b->node);
+}
+
+static void warn_of_namesakes(divvy_partitioner *p, const pool *all) {
     for (size_t i = 1; i < all->count; i++) {
-        if (strcmp(all->members[i - 1]->identifier, all->members[i]->identifier) != 0) continue;
-        if (is_former(all, all->members[i - 1]) || is_former(all, all->members[i])) continue;
-        if (all->members[i - 1]->kind == DV_STRAY || all->members[i]->kind == DV_STRAY) continue;
+        if (!both_get_shares(p, all, all->members[i - 1], all->members[i])) continue;
         dv_report_warn_once(p, DIVVY_WARN_IDENTIFIER,
-                            "%s: two live members go by the identifier \"%s\"; both get a share, unless they are "
-                            "static, but logs cannot tell them apart",
+                            "%s: two live members go by the identifier \"%s\": both get a share, and logs cannot tell "
+                            "them apart. Give each an identifier of its own",
                             p->path, all->members[i]->identifier);
         return;
     }
+}
+
+void dv_target_warn_of_namesakes(divvy_partitioner *p, const dv_members *party, const char *own_node) {
+    pool all;
+    if (!make_pool(&all, party, own_node)) return;
+    if (all.present) warn_of_namesakes(p, &all);
+    free(all.members);
 }
 
 /* P3: whose round robin deals the items out in another order waits for us, and we for them, for ever. */
@@ -136,6 +151,7 @@ void dv_target_warn(divvy_partitioner *p, const dv_members *party, const char *o
     if (!make_pool(&all, party, own_node)) return;
     if (all.present) {
         warn_of_differences(p, &all);
+        warn_of_namesakes(p, &all);
         warn_of_orders(p, &all);
         dv_target_warn_of_strays(p, party);
     }

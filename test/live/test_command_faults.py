@@ -215,6 +215,14 @@ class Faults(Case):
                    r"identifier +beta: two members go by this identifier: on .*, and on .*",
                    lambda: self.join("beta"))
 
+    # At a restart of a static member the advice is to wait, not another identifier alone.
+    def test_static_namesakes(self):
+        self.pool()
+        for number in (7, 8):
+            self.join("s", number, data=b'{"static":true}')
+        said = " ".join(run("doctor", "--path", self.path, *PATIENT).stdout.split())
+        self.assertRegex(said, r"identifier s: two members go by this identifier.*if it has --replace")
+
     def test_item_sets(self):
         self.pool()
         self.check("members with different items", r"items +%s: alpha and delta were started with other items" %

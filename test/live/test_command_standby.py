@@ -154,7 +154,9 @@ class Standby(Case):
         lines, owned = len(members[1].look().lines), members[0].owned()
         following = self.join(*static, "a")
         self.assertEqual(members[0].end(), 0, members[0])
-        self.assertIn("a newer process has the identifier a", members[0].text("err"))
+        self.assertIn("a process that was started later has the identifier a", members[0].text("err"))
+        for member in (members[0], following):
+            self.assertNotIn("two live members", member.text("err"))
         following.wait(lambda me: me.owned() == owned, "it has what the last one had")
         self.wait_log("begin", len(ITEMS) + len(owned), following)
         self.assertEqual(len(following.of("begun")), len(owned))
@@ -162,6 +164,28 @@ class Standby(Case):
             self.assertFalse(any(line.get(what) for what in ("revoked", "lost", "leaving", "gained")), line)
         self.assertEqual(self.log("double"), [])
         self.assertEqual((members[1].stop(), following.stop()), (0, 0))
+
+    # A process that was stopped beyond its session goes on beside its successor, with a younger node. It takes nothing
+    # back, says why, and ends; the successor works on.
+    def test_replace_stalled(self):
+        static = ["--rejoin-delay", "1m", "--replace", "--session-timeout", "4s", "--identifier", "a"]
+        old = self.join(*static, warm_up_s=0)
+        old.wait(lambda me: len(me.owned()) == len(ITEMS), "it has all")
+        self.wait_log("begin", len(ITEMS), old)
+        old.process.send_signal(signal.SIGSTOP)
+        self.addCleanup(old.process.send_signal, signal.SIGCONT)
+        following = self.join(*static, warm_up_s=0)
+        following.wait(lambda me: len(me.owned()) == len(ITEMS), "its successor has all")
+        self.wait_log("begin", 2 * len(ITEMS), following)
+        tokens = dict(following.ledger.tokens)
+        old.process.send_signal(signal.SIGCONT)
+        self.assertEqual(old.end(), 0, old)
+        self.assertIn("a process that was started later has the identifier a", old.text("err"))
+        self.assertIsNone(following.process.poll(), following)
+        self.assertEqual(following.look().ledger.tokens, tokens)
+        self.assertEqual(following.of("ended"), [])
+        self.assertEqual(self.log("double"), [])
+        self.assertEqual(following.stop(), 0)
 
     # A worker of an item that is gained without notice is told at once, and has both variables and one descriptor more.
     def test_alone(self):

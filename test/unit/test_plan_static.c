@@ -170,6 +170,7 @@ TEST(test_fenced) {
     assert_int_equal(old->states[DIVVY_ACQUIRED], acquired);
     assert_int_equal(old->states[DIVVY_RELEASE], 1);
     assert_int_equal(old->warnings[DIVVY_WARN_FENCED], 1);
+    for (size_t n = 0; n < MEMBERS_MAX; n++) assert_int_equal(l.members[n].warnings[DIVVY_WARN_IDENTIFIER], 0);
     owners fenced = look(&l);
     assert_int_equal(fenced.owned, ITEMS);
     assert_int_equal(fenced.loads[1], 0);
@@ -201,6 +202,22 @@ static member *add_rejoining(pool *l, size_t n) {
 /* Stops a process until the servers have ended its session. */
 static void stall(pool *l, const member *m, bool stopped) {
     assert_int_equal(divvy_testing_pause_client(l->ensemble, m->client, stopped), 0);
+}
+
+/* Two members of one identifier that are not static both get a share, and all are told so once; also where nobody else
+ * comes after them. */
+TEST(test_twins_told) {
+    pool l;
+    divvy_partitioner_config config;
+    pool_open(&l, ITEMS);
+    for (size_t n = 0; n < 2; n++) {
+        member_config(&l, &config);
+        config.identifier = "twin";
+        add(&l, n, &config);
+    }
+    settle(&l);
+    for (size_t n = 0; n < 2; n++) assert_int_equal(l.members[n].warnings[DIVVY_WARN_IDENTIFIER], 1);
+    pool_close(&l);
 }
 
 /* Goes on with a process that was stopped. Nothing moves, and each that came before `last` is replaced. */

@@ -83,8 +83,14 @@ static void judge_namesakes(const dv_doctor *d, dv_findings *f) {
         dv_finding *finding =
             dv_findings_add(f, is_restart ? DV_DOCTOR_NOTE : DV_DOCTOR_WARNING, "identifier", a->identifier);
         dv_finding_what(finding, "two members go by this identifier: on %.200s, and on %.200s", first, second);
-        if (is_restart) dv_finding_why(finding, "the newer one takes over what the older one has, as at a restart");
-        else dv_finding_why(finding, "logs cannot tell them apart, and with members of kazoo's items have no owner");
+        if (is_restart) {
+            dv_finding_why(finding, "the one that was started later takes over what the other has, as at a restart");
+            dv_finding_todo(finding,
+                            "wait until the older one ends: by itself, if it has --replace, else by SIGTERM. If "
+                            "this is no restart, give each an --identifier of its own");
+            continue;
+        }
+        dv_finding_why(finding, "logs cannot tell them apart, and with members of kazoo's items have no owner");
         dv_finding_todo(finding, "give each process an identifier of its own: --identifier NAME");
     }
 }

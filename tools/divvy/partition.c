@@ -203,7 +203,7 @@ static bool must_end(const member *m) {
            (m->supervisor && dv_supervisor_error(m->supervisor));
 }
 
-/* With --replace: a newer process has the identifier, and all that was ours. */
+/* With --replace: a process that was started later has the identifier, and all that was ours. */
 static bool is_replaced(const member *m) {
     bool idle = m->ledger.owned_count == 0 && m->ledger.state != DIVVY_RELEASE &&
                 (!m->supervisor || dv_supervisor_running(m->supervisor) == 0);
@@ -402,7 +402,8 @@ static int run_member(member *m) {
     if (code != 0) return code;
     code = take_part(m);
     if (code == 0 && m->ledger.state != DIVVY_FAILURE && is_replaced(m))
-        dv_command_tell(DIVVY_LOG_INFO, "a newer process has the identifier %s, and has taken over; this one ends",
+        dv_command_tell(DIVVY_LOG_INFO,
+                        "a process that was started later has the identifier %s, and has taken over; this one ends",
                         m->options.identifier);
     if (code == 0) code = judge(m);
     if (code == 0 && m->signals == 1 && can_hand_over(m)) hand_over(m);

@@ -83,8 +83,9 @@ static const dv_option table[] = {
              "be a static member: one that is back with the same --identifier within\n"
              "DURATION, after a restart or a crash, has its items again, and nothing moves"),
     FLAG("replace", replace,
-         "take over, item by item, from an older process with the same --identifier;\n"
-         "and end when a newer one has done so. Needs --rejoin-delay"),
+         "end, with 0, when a process with the same --identifier that was started later\n"
+         "has taken all items over. The older process goes by its own --replace, so give\n"
+         "it to all processes of an identifier. Needs --rejoin-delay"),
     NUMBER("weight", weight, 0, UINT32_MAX, "the share of this member in proportion to others (default: 1000)"),
     TEXT("zone", "ZONE", zone,
          "the place of this member, such as a rack: all zones get the same number of\n"

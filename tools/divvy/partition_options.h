@@ -29,7 +29,7 @@ typedef struct {
     int json, timestamps;
     const char *events; /* where lines go: a file, "-" standard output; NULL: as is usual */
     int rejoin;
-    int replace; /* ends when a newer process of the identifier has taken over */
+    int replace; /* ends when a later process of the identifier has taken over */
 
     const char *const *arguments; /* the command for each item, with a NULL at the end; NULL: there is none */
     int64_t drain_ms;
