@@ -76,7 +76,9 @@ enum divvy_warning {
     DIVVY_WARN_LATE,   /**< manual mode: divvy_client_process() came late, while the session runs out */
     DIVVY_WARN_ROUND,  /**< max_moves: a round may end before the handovers in it; set round_timeout_ms to more */
     DIVVY_WARN_TLS,    /**< TLS: a server is not used, for its certificate, or as it does not speak TLS; says why */
-    DIVVY_WARN_TOKENS  /**< tokens have fallen: the servers' data were wiped or restored; see docs/fencing.md */
+    DIVVY_WARN_TOKENS, /**< tokens have fallen: the servers' data were wiped or restored; see docs/fencing.md */
+    DIVVY_WARN_QUOTA,  /**< a quota refuses what a recipe needs: names its path and limits; it is tried again */
+    DIVVY_WARN_ANSWER  /**< the servers throttle, or give an answer that is not known: names it; it is tried again */
 };
 
 /**

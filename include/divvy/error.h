@@ -21,6 +21,7 @@
  *   DIVVY_E2BIG is about what was asked for, which is too large for ever; DIVVY_ELIMIT about a budget of this client,
  *   which has no room now, and has when something is given back (client.h); DIVVY_EDIFFERS about an agreement: the
  *   others agreed otherwise; DIVVY_EEXHAUSTED about the path, whose sequence numbers have come to their end.
+ *   DIVVY_EQUOTA: a limit that an operator has set on the servers, and can raise.
  *   DIVVY_ECANCELED: a call of the user's, in whatever thread, ended this one; DIVVY_EINTERRUPTED: `interrupted` did.
  */
 #define DIVVY_ERRORS(X)                                                                                \
@@ -53,7 +54,8 @@
     X(DIVVY_EINTERRUPTED, -27, "the wait was interrupted", 1, 0)                                       \
     X(DIVVY_EINPROGRESS, -28, "another such call on this object waits", 1, 0)                          \
     X(DIVVY_EDIFFERS, -29, "the pool has another limit", 0, 0)                                         \
-    X(DIVVY_EEXHAUSTED, -30, "the sequence numbers of the path are used up", 0, 0)
+    X(DIVVY_EEXHAUSTED, -30, "the sequence numbers of the path are used up", 0, 0)                     \
+    X(DIVVY_EQUOTA, -31, "a quota of the servers is used up", 1, 0)
 
 enum {
 #define DIVVY_ERROR_ENUM(name, number, text, retryable, fatal) name = (number),

@@ -94,6 +94,7 @@ DIVVY_API int divvy_lock_create(divvy_lock **out, divvy_client *client, const di
  * @param timeout_ms -1: for ever; 0: try, see divvy_lock_try_acquire()
  * @return 0 when the lock is held, or
  *   DIVVY_ETIMEDOUT  the time has passed
+ *   DIVVY_EQUOTA     the time has passed, and a quota of the servers kept us from the queue (DIVVY_WARN_QUOTA)
  *   DIVVY_EBUSY      timeout_ms is 0, and somebody is before us
  *   DIVVY_EALREADY   this object holds the lock; nothing changed. Locks are not re-entrant
  *   DIVVY_EINPROGRESS  another acquire of this object waits; nothing changed

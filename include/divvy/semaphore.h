@@ -108,6 +108,7 @@ DIVVY_API int divvy_semaphore_create(divvy_semaphore **out, divvy_client *client
  * @param timeout_ms -1: for ever; 0: try, see divvy_semaphore_try_acquire()
  * @return 0 when the slots are held, or
  *   DIVVY_ETIMEDOUT  the time has passed
+ *   DIVVY_EQUOTA     the time has passed, and a quota of the servers kept us from the queue (DIVVY_WARN_QUOTA)
  *   DIVVY_EBUSY      timeout_ms is 0, and too few slots are free, or somebody is before us
  *   DIVVY_EALREADY   this object holds slots; nothing changed
  *   DIVVY_EINPROGRESS  another acquire of this object waits; nothing changed

@@ -215,6 +215,25 @@ DIVVY_API int divvy_testing_set_sequence(divvy_testing_ensemble *ensemble, const
 /** Makes servers refuse the credentials of this client from its next connection on (1), or take them again (0). */
 DIVVY_API int divvy_testing_refuse_auth(divvy_testing_ensemble *ensemble, divvy_client *client, int refuse);
 
+/**
+ * Limits how many nodes there may be below a path, as an operator's `setquota -N` does, where the servers enforce that
+ * (ZooKeeper 3.7 and later): one more is refused with QUOTAEXCEEDED. The limits stand where ZooKeeper keeps them, too.
+ * There is one such path at a time; what an administrator puts there is not limited.
+ * @param nodes the limit; -1: none
+ * @return 0, DIVVY_EINVAL, or DIVVY_ESTATE: the limits could not be written, but hold
+ */
+DIVVY_API int divvy_testing_quota(divvy_testing_ensemble *ensemble, const char *path, int64_t nodes);
+/**
+ * Has servers answer requests of a client by an error code of ZooKeeper's: `count` of them, after the next `skip`.
+ * Requests to come count, in the order in which the client sends them; pings do not. Replaces what was set before.
+ * @param code     a code of KeeperException.Code, or any other number that ends neither session nor connection
+ * @param executed 0: nothing is carried out. 1: writes are, and answered so all the same; only for codes that leave
+ *                 that open
+ * @return 0, or DIVVY_EINVAL
+ */
+DIVVY_API int divvy_testing_answer(divvy_testing_ensemble *ensemble, divvy_client *client, int code, int executed,
+                                   unsigned skip, unsigned count);
+
 /* ---- looking ---- */
 
 /** Returns the leader that has a quorum, or -1. */

@@ -133,6 +133,7 @@ static int open_backend(divvy_client *client, dv_backend_new_fn make, void *cont
         return dv_fail(NULL, error, "open: the connect string \"%.200s\" %s", client->config.hosts, reason);
     if (error) return dv_fail_plainly(NULL, error);
     client->znode->round_trips.scale = &dv_scale_round_trip;
+    dv_odd_answers_begin(client);
     client->chroot = strdup(client->znode->backend->chroot(client->znode));
     client->batch = dv_batch_new(client->znode);
     if (!client->chroot || !client->batch) return dv_fail_plainly(NULL, DIVVY_ENOMEM);
@@ -180,6 +181,7 @@ static void free_client(divvy_client *client) {
     assert(!client->listeners && !client->callbacks);
     if (client->znode) client->znode->backend->free(client->znode);
     dv_batch_free(client->batch);
+    dv_odd_answers_free(client);
     free(client->chroot);
     close(client->wake_fd);
     pthread_cond_destroy(&client->changed);
@@ -272,7 +274,7 @@ static void stop_threads(divvy_client *client) {
 
 static void end_backend(divvy_client *client) {
     dv_client_lock(client);
-    if (client->znode) client->znode->backend->abandon(client->znode, DIVVY_ECANCELED, dv_client_now(client));
+    if (client->znode) dv_client_abandon(client, DIVVY_ECANCELED, dv_client_now(client));
     dv_client_unlock(client);
     if (client->znode) client->znode->backend->close(client->znode);
     dv_client_lock(client);

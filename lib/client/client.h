@@ -15,6 +15,7 @@
 #include "client/clock.h"
 #include "client/error.h"
 #include "client/figures.h"
+#include "client/odd_answers.h"
 #include "client/timers.h"
 #include "divvy/client.h"
 #include "znode/batch.h"
@@ -168,6 +169,7 @@ struct divvy_client {
     dv_client_figures figures;
     dv_figure_source *figure_sources;
     dv_guid_source guids;
+    dv_odd_answers odd;
 };
 
 /* ---- client_lock.c ---- */
@@ -284,6 +286,8 @@ void dv_client_barrier(divvy_client *client, dv_barrier_wait *wait, void (*done)
                        void *context);
 /* Sends one for those that wait, if there is a connection. */
 void dv_barrier_start(divvy_client *client);
+/* Ends all requests with an error, now, and sends no more. */
+void dv_client_abandon(divvy_client *client, int error, int64_t now);
 void dv_session_give_up_barriers(divvy_client *client, int error, int64_t now);
 /* A new name that only this attempt can have made. */
 void dv_client_guid(divvy_client *client, char out[DV_GUID_BYTES]);
@@ -305,6 +309,13 @@ int dv_client_check_directory(divvy_client *client, const char *what, const char
 size_t dv_client_show_path(const divvy_client *client, const char *full, char *path, size_t path_bytes);
 /* "host-pid-n", never the same twice in this process; malloc'ed. */
 char *dv_client_default_identifier(void);
+
+/* ---- odd_answers.c ---- */
+/* Has again.c put off what the servers answer so. */
+void dv_odd_answers_begin(divvy_client *client);
+void dv_odd_answers_free(divvy_client *client);
+/* Returns whether a quota has refused something at, below or above the path since then. */
+bool dv_client_quota_refuses(const divvy_client *client, const char *path, int64_t since);
 
 /* ---- client.c ---- */
 /* Opens a client on any backend. `looks`: it reads and writes, but owns nothing. So it needs no tick, and believes

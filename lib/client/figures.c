@@ -50,6 +50,7 @@ static void gather_session(dv_figures *figures, divvy_client *client, int64_t no
     figures->timeout_ms = atomic_load(&client->timeout_ms);
     dv_client_fill_stats(client, &figures->stats);
     figures->round_trips = client->znode->round_trips;
+    figures->put_off = client->znode->again.put_off;
     figures->ephemeral_bytes = client->ephemerals.used_bytes;
     figures->ephemeral_limit_bytes = client->ephemerals.limit_bytes;
     figures->watched_bytes = client->watched.used_bytes;

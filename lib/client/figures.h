@@ -64,6 +64,7 @@ typedef struct {
     int64_t time_left_ms, timeout_ms;
     divvy_stats stats;
     dv_histogram round_trips;
+    uint64_t put_off;                                                                  /* how often a request was */
     size_t ephemeral_bytes, ephemeral_limit_bytes, watched_bytes, watched_limit_bytes; /* of the budgets */
     dv_client_figures counted;
     uint64_t announced, entries; /* of registries */

@@ -64,6 +64,8 @@ static void put_requests(dv_metrics_writer *w, const dv_figures *f) {
     put(w, s->requests);
     FAMILY(w, "divvy_requests_failed", COUNTER, NULL, "Requests that ended without an answer of a server.");
     put(w, s->failed);
+    FAMILY(w, "divvy_requests_put_off", COUNTER, NULL, "Times that a request was put off, to be sent again later.");
+    put(w, f->put_off);
     FAMILY(w, "divvy_requests_in_flight", GAUGE, NULL, "Requests that wait for their answers.");
     put(w, s->in_flight);
     FAMILY(w, "divvy_operations", COUNTER, NULL, "Operations sent, those of a transaction one by one, by kind.");

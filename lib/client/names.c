@@ -79,6 +79,8 @@ const char *divvy_warning_name(int code) {
         NAME(DIVVY_WARN_, ROUND);
         NAME(DIVVY_WARN_, TLS);
         NAME(DIVVY_WARN_, TOKENS);
+        NAME(DIVVY_WARN_, QUOTA);
+        NAME(DIVVY_WARN_, ANSWER);
     }
     return registry_warning_name(code);
 }

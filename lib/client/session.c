@@ -193,6 +193,11 @@ static void bury_session(divvy_client *client, int error, int64_t now) {
     if (client->znode->backend->reopen && client->life == DV_CLIENT_OPEN) dv_fate_enter(client, DV_FATE_TO_CLOSE);
 }
 
+void dv_client_abandon(divvy_client *client, int error, int64_t now) {
+    client->znode->backend->abandon(client->znode, error, now);
+    dv_again_end(client->znode, error, now);
+}
+
 /* C5: no server has said so, but the session may be over by now; what was owned is not worked on any longer. A session
  * of our own is closed, lest it come back and keep nodes of ours alive; on a host's they are deleted one by one. */
 static void give_up(divvy_client *client, divvy_session_state state, int error, const char *reason, int64_t now) {
@@ -206,7 +211,7 @@ static void give_up(divvy_client *client, divvy_session_state state, int error, 
         return;
     }
     bury_session(client, DIVVY_ELOST, now);
-    client->znode->backend->abandon(client->znode, DIVVY_ELOST, now);
+    dv_client_abandon(client, DIVVY_ELOST, now);
 }
 
 /* C3: with a tick that is told too small no deadline is safe. A larger one only costs time. */
@@ -360,8 +365,7 @@ static void on_news_after_loss(divvy_client *client, const dv_session_news *news
     if (client->link_up) dv_barrier_start(client);
 }
 
-void dv_session_news_arrived(void *context, const dv_session_news *news, int64_t now) {
-    divvy_client *client = context;
+static void take_news(divvy_client *client, const dv_session_news *news, int64_t now) {
     client->link_up = news->state == DIVVY_CONNECTED;
     if (client->link_up) client->clock.connection++;
     if (client->end_error) {
@@ -383,6 +387,15 @@ void dv_session_news_arrived(void *context, const dv_session_news *news, int64_t
         break;
     default: on_suspended(client, now);
     }
+}
+
+/* What waits to be sent again ends as what is under way does. */
+void dv_session_news_arrived(void *context, const dv_session_news *news, int64_t now) {
+    divvy_client *client = context;
+    take_news(client, news, now);
+    if (news->state == DIVVY_SUSPENDED) dv_again_end(client->znode, DIVVY_ECONNECTION, now);
+    if (news->state == DIVVY_LOST) dv_again_end(client->znode, DIVVY_ELOST, now);
+    if (news->state == DIVVY_AUTH_FAILED) dv_again_end(client->znode, DIVVY_EAUTH, now);
 }
 
 void dv_session_init(divvy_client *client) {

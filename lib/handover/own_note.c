@@ -78,7 +78,7 @@ static void on_created(void *context, const dv_reply *reply, int64_t now) {
     dv_node *n = &o->node;
     if (!dv_node_replied(n, reply->error, now)) return;
     if (reply->error == 0) become_note(o, now);
-    else if (dv_outcome_unknown(reply->error)) dv_node_resolve(n);
+    else if (dv_outcome_unknown(reply->error)) dv_node_not_made(n, reply->error, now);
     else if (reply->error == DIVVY_ENOENT) ensure(o, now);
     else fail(o, reply->error, now);
 }
@@ -131,7 +131,9 @@ static void on_wrote(void *context, int error, const dv_reply *replies, size_t c
     int of_note = count > 0 ? replies[0].error : error;
     if (error == 0) o->written_zxid = replies[0].stat->mzxid;
     o->written_ms = error == 0 ? replies[0].stat->mtime_ms : -1;
-    bool lost = dv_outcome_unknown(error), over = dv_session_over(error);
+    /* B12: refused for now, and not applied by an earlier attempt; the owner goes on without it (T5). */
+    bool refused = error == DIVVY_EQUOTA && !o->sent_before;
+    bool lost = dv_outcome_unknown(error) && !refused, over = dv_session_over(error);
     bool again = lost && o->node.stage == DV_NODE_THERE;
     dv_node *n = &o->node;
     n->others++; /* until this call ends */

@@ -85,7 +85,7 @@ static bool collect(contents *c, const struct dv_handover *h) {
 /* Notes which items and places the text names. */
 static void note_listed(struct dv_handover *h, const contents *c, size_t leaving, size_t ready) {
     const divvy_partitioner *p = h->p;
-    for (size_t i = 0; i < dv_item_count(p); i++) dv_item_at(p, i)->in_leaving = dv_item_at(p, i)->in_ready = false;
+    for (size_t i = 0; i < dv_item_count(p); i++) dv_item_unlist(dv_item_at(p, i));
     for (size_t i = 0; i < leaving; i++) dv_items_of(p)->dealt[c->note.leaving[i]]->in_leaving = true;
     for (size_t i = 0; i < ready; i++) dv_items_of(p)->dealt[c->note.ready[i]]->in_ready = true;
 }
@@ -152,7 +152,7 @@ static void end_waiting(struct dv_handover *h, int64_t now) {
 void dv_handover_leave(dv_item *item, dv_contender *place) {
     struct dv_handover *h = item->partitioner->handover;
     int64_t seen = h ? dv_give_seen(item) : 0;
-    bool said = h && (item->in_leaving || item->in_ready || seen);
+    bool said = h && (item->in_leaving || item->in_ready || item->was_listed || seen);
     bool can = said && dv_handover_can(item->partitioner) && dv_contender_stands(place);
     dv_departure *d = can ? malloc(sizeof *d) : NULL;
     if (!d) {
@@ -235,6 +235,7 @@ static void on_wrote(void *owner, dv_own_note *note, int error, int64_t now) {
     dv_op_begin(p); /* The last place may be the last thing that keeps the partitioner. */
     if (error) h->given_count -= h->giving;
     if (error) h->dirty = true;
+    for (size_t i = 0; !error && i < dv_item_count(p); i++) dv_item_at(p, i)->was_listed = false;
     if (!error && h->giving > 0) h->gave_at = now;
     h->giving = 0;
     h->under_way = NULL;

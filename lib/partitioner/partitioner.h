@@ -37,7 +37,8 @@ typedef struct dv_item {
     bool kept;                   /* T1: shown, and not revoked for now, though outside the target */
     bool leaving;                /* kept, and its next owner has a note: the user is told */
     bool taker_awaited;          /* T1: the party that we know is older than the plan, and may lack it */
-    bool in_leaving, in_ready;   /* our note says so */
+    bool in_leaving, in_ready;   /* our note says so, or will once the write under way is done */
+    bool was_listed;             /* a note before that says so, and may stand yet */
     bool prepared, prepare_seen; /* he said so; he has seen it in a snapshot */
     uint32_t number;             /* in the set that is dealt, while it is dealt */
 
@@ -61,6 +62,12 @@ typedef struct dv_item {
     bool made_directory; /* by our last request for it, so its queue was empty then (Q9) */
     char directory[];    /* P/locks/<encoded name>: where its queue is */
 } dv_item;
+
+/* The next note no longer names it, until it is found to. The note before may stand for a while. */
+static inline void dv_item_unlist(dv_item *item) {
+    item->was_listed |= item->in_leaving || item->in_ready;
+    item->in_leaving = item->in_ready = false;
+}
 
 /* The items: those that are dealt, and those that no longer are, but are still shown or have a place. Another set makes
  * another table, which takes this one's place as a whole. Names, tokens and index are read without the client lock. */

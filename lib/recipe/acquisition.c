@@ -95,9 +95,17 @@ void dv_acquisition_finish(dv_acquisition *a, int result) {
     dv_client_changed(a->object.client);
 }
 
+/* Returns why the time has passed. B12: what kept us from the queue, rather than others in it, may be a quota. */
+static int late_result(const dv_acquisition *a) {
+    bool queued = a->ticket && (a->ticket->first || a->ticket->waits);
+    bool refused = !queued && dv_client_quota_refuses(a->object.client, a->path, a->asked_at);
+    return refused ? DIVVY_EQUOTA : DIVVY_ETIMEDOUT;
+}
+
 static void on_deadline(dv_timer *timer, int64_t now) {
+    dv_acquisition *a = DV_CONTAINER(timer, dv_acquisition, deadline_timer);
     (void)now;
-    dv_acquisition_finish(DV_CONTAINER(timer, dv_acquisition, deadline_timer), DIVVY_ETIMEDOUT);
+    dv_acquisition_finish(a, late_result(a));
 }
 
 /* ---- holding and losing ---- */
@@ -164,6 +172,7 @@ void dv_ticket_waits(dv_ticket *ticket) {
     dv_acquisition *a = ticket->acquisition;
     assert(!ticket->first);
     a->missing_count = 0;
+    ticket->waits = true;
     if (!a->acquire || !a->acquire->is_try) return;
     for (const dv_ticket *other = a->tickets; other; other = other->next) {
         if (other != a->ticket && a->kind->waits_for(ticket, other)) return;
@@ -366,7 +375,7 @@ int dv_acquisition_acquire(dv_acquisition *a, int64_t timeout_ms) {
     else error = dv_client_in_callback(client) ? DIVVY_EDEADLK : begin(a, &acquire, timeout_ms);
     if (!error) {
         int waited = dv_client_wait(client, limit_ms(timeout_ms), has_ended, &acquire);
-        if (!acquire.ended) dv_acquisition_finish(a, waited);
+        if (!acquire.ended) dv_acquisition_finish(a, waited == DIVVY_ETIMEDOUT ? late_result(a) : waited);
         error = acquire.result ? acquire.result : waited;
     }
     if (error) dv_acquisition_fail(a, error, acquire.reason);

@@ -15,6 +15,7 @@ struct dv_ticket {
     dv_ticket *next;
     dv_acquisition *acquisition;
     void *place; /* the contender of a lock, the lease of a semaphore */
+    bool waits;  /* it has stood behind others */
     bool first;  /* it is its turn: what was asked for is ours while the session lives */
 };
 

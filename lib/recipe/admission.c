@@ -71,8 +71,7 @@ static void set_limit(dv_lease *l, int64_t now) {
                 .data = l->limit_text,
                 .data_bytes = (size_t)bytes,
                 .version = l->version};
-    if (l->node.client->znode->backend->submit(l->node.client->znode, &op, NULL, on_limit_set, l) == 0)
-        l->node.under_way++;
+    if (dv_znode_submit(l->node.client->znode, &op, NULL, on_limit_set, l) == 0) l->node.under_way++;
     else dv_node_fail(&l->node, DIVVY_ENOMEM, now);
 }
 
@@ -263,7 +262,7 @@ static void on_list_changed(dv_watch *watch, dv_watch_kind kind, int64_t now) {
 }
 
 static bool ask(dv_lease *l, const dv_op *op, dv_watch *watch, dv_reply_fn done) {
-    if (l->node.client->znode->backend->submit(l->node.client->znode, op, watch, done, l) != 0) return false;
+    if (dv_znode_submit(l->node.client->znode, op, watch, done, l) != 0) return false;
     l->node.under_way++;
     l->reads++;
     return true;

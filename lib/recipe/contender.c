@@ -30,6 +30,7 @@ struct dv_contender {
 
     contender_stage stage;
     bool reading;    /* a list, or a read of the predecessor, is under way */
+    bool stale;      /* that list is of an attempt before, and does not know our node */
     bool look_again; /* the predecessor went while that was under way */
     int32_t sequence;
     int64_t token;
@@ -146,7 +147,13 @@ static void on_list(void *context, const dv_reply *reply, int64_t now) {
     dv_node *n = &c->node;
     assert(c->reading);
     c->reading = false;
+    bool stale = c->stale;
+    c->stale = false;
     if (!dv_node_replied(n, reply->error, now)) return;
+    if (stale) {
+        if (is(c, LOOKING)) look(c);
+        return;
+    }
     if (n->stage == DV_NODE_CREATING && reply->error == 0) note_early_list(c, reply);
     if (!is(c, LOOKING)) return;
     if (dv_outcome_unknown(reply->error)) {
@@ -207,8 +214,8 @@ static void on_created(void *context, const dv_reply *reply, int64_t now) {
     if (!dv_node_replied(n, reply->error, now)) return;
     bool named = reply->error == 0 && dv_node_take_path(n, reply->path);
     if (named) on_made(n, reply->stat->czxid, now);
-    else if (reply->error == 0 || dv_outcome_unknown(reply->error)) dv_node_resolve(n);
-    else dv_node_fail(n, reply->error, now);
+    else if (reply->error == 0) dv_node_resolve(n);
+    else dv_node_not_made(n, reply->error, now);
 }
 
 /* Q8: not in a multi with others of this queue, whose nodes would have one czxid. */
@@ -238,7 +245,8 @@ static void attempt(dv_contender *c) {
         return;
     }
     n->under_way++;
-    if (c->kind->fresh || send_list(c) != 0) return;
+    c->stale = c->reading; /* B12: a create that a quota refused may be answered before that list. */
+    if (c->reading || c->kind->fresh || send_list(c) != 0) return;
     c->reading = true;
     n->under_way++;
 }

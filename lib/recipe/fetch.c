@@ -32,7 +32,7 @@ static void send_reads(dv_fetch *f) {
     while (!f->error && !f->abandoned && f->sent < f->count && f->under_way < f->kind->window) {
         node_read *r = &f->reads[f->sent];
         dv_op op = {.kind = f->kind->kind, .path = r->path};
-        f->error = f->znode->backend->submit(f->znode, &op, NULL, on_reply, r);
+        f->error = dv_znode_submit(f->znode, &op, NULL, on_reply, r);
         if (f->error) return;
         f->sent++;
         f->under_way++;

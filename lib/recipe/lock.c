@@ -33,7 +33,8 @@ static void on_ensured(void *context, int error, int64_t now) {
     (void)now;
     a->waits_for_path = false;
     if (a->acquire && !dv_session_over(error)) {
-        bool again = error == 0 || error == DIVVY_ENOENT || error == DIVVY_ECONNECTION;
+        if (error == DIVVY_EQUOTA) a->missing_count = 0; /* B12: as long as it takes */
+        bool again = error == 0 || error == DIVVY_ENOENT || error == DIVVY_ECONNECTION || error == DIVVY_EQUOTA;
         if (again) dv_acquisition_proceed(a); /* Without a connection the next one does. */
         else dv_acquisition_finish(a, error);
     }

@@ -41,8 +41,7 @@ static void on_created(void *context, const dv_reply *reply, int64_t now) {
     dv_node *n = &m->node;
     if (!dv_node_replied(n, reply->error, now)) return;
     if (reply->error == 0) become_member(m, reply->stat->czxid, now);
-    else if (dv_outcome_unknown(reply->error)) dv_node_resolve(n);
-    else if (reply->error != DIVVY_ENOENT) dv_node_fail(n, reply->error, now);
+    else if (reply->error != DIVVY_ENOENT) dv_node_not_made(n, reply->error, now);
     else if (dv_node_unmade(n, now)) start(m); /* The directory went in between. */
 }
 

@@ -277,6 +277,17 @@ void dv_node_resolve(dv_node *n) {
     dv_client_barrier(n->client, &n->barrier, on_barrier, n);
 }
 
+void dv_node_not_made(dv_node *n, int error, int64_t now) {
+    assert(n->stage == DV_NODE_CREATING && error);
+    if (error == DIVVY_EQUOTA) {
+        if (dv_node_unmade(n, now)) n->kind->not_found(n, now);
+    } else if (dv_outcome_unknown(error)) {
+        dv_node_resolve(n);
+    } else {
+        dv_node_fail(n, error, now);
+    }
+}
+
 /* ---- keeping it ---- */
 
 static void on_verified(void *context, const dv_reply *reply, int64_t now) {

@@ -105,6 +105,9 @@ void dv_node_look(dv_node *node);
 
 /* ---- keeping it ---- */
 
+/* Goes on after a create that ended with an error: fails, finds out what became of it, or, where the servers refuse it
+ * for now (B12), has its owner make another. */
+void dv_node_not_made(dv_node *node, int error, int64_t now);
 /* While nothing is under way: asks whether it is still there. failed(DIVVY_ENOENT) follows if it is not. */
 void dv_node_verify(dv_node *node);
 /* Gives up its watch. */

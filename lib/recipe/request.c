@@ -68,7 +68,7 @@ dv_request *dv_request_send(divvy_client *client, const dv_op *op) {
     dv_op copy = *op;
     copy.path = a->path;
     copy.data = a->sent;
-    if (a->path && a->sent && client->znode->backend->submit(client->znode, &copy, NULL, on_reply, a) == 0) return a;
+    if (a->path && a->sent && dv_znode_submit(client->znode, &copy, NULL, on_reply, a) == 0) return a;
     a->refs = 1;
     dv_request_drop(a);
     return NULL;
@@ -98,6 +98,6 @@ int dv_request_until_answered(divvy_client *client, dv_deadline deadline,
         if (!error) error = ask(context, deadline);
         if (error == DIVVY_ELOST && !dv_client_end_error(client))
             error = DIVVY_ECONNECTION; /* There will be another. */
-    } while (error == DIVVY_ECONNECTION && dv_deadline_left_ms(client, deadline) != 0);
+    } while ((error == DIVVY_ECONNECTION || error == DIVVY_EQUOTA) && dv_deadline_left_ms(client, deadline) != 0);
     return error == DIVVY_ECONNECTION ? DIVVY_ETIMEDOUT : error;
 }

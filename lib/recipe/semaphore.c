@@ -41,7 +41,8 @@ static void on_failed(void *owner, dv_lease *lease, int error, int64_t now) {
     (void)now;
     if (!dv_ticket_failed(ticket)) return;
     bool missing = error == DIVVY_ENOENT && ++a->missing_count <= DV_ACQUISITION_MISSING_MAX;
-    bool comes_back = error == DIVVY_ECONNECTION || (error == DIVVY_EBUSY && !a->acquire->is_try);
+    bool comes_back =
+        error == DIVVY_ECONNECTION || error == DIVVY_EQUOTA || (error == DIVVY_EBUSY && !a->acquire->is_try);
     if (missing || comes_back) {
         dv_acquisition_proceed(a);
     } else {

@@ -84,10 +84,15 @@ static void succeed(dv_service *s, int32_t version, int64_t now) {
     dv_service_end_task(s, 0, now);
 }
 
+/* Returns whether a path that was not made may be made by another attempt. */
+static bool may_come(int error) {
+    return error == DIVVY_ECONNECTION || error == DIVVY_EQUOTA;
+}
+
 static void on_ensured(void *context, int error, int64_t now) {
     dv_service *s = context;
     if (!still_at_work(s, error, now)) return;
-    if (error && error != DIVVY_ENOENT && error != DIVVY_ECONNECTION) fail(s, error, now);
+    if (error && error != DIVVY_ENOENT && !may_come(error)) fail(s, error, now);
     else if (s->tasks->kind == DV_TASK_CLAIM) look(s, now);
     else write_entry(s, now);
 }
@@ -238,7 +243,7 @@ static void set_ours(dv_service *s, int32_t version, int64_t now) {
     dv_znode *znode = client_of(s)->znode;
     dv_op ops[2] = {role_op(s, DV_CHECK), node_op(s, DV_SET, version)};
     if (s->tasks->kind == DV_TASK_CLAIM) sent(s, dv_znode_multi(znode, ops, 2, on_kept, s), now);
-    else sent(s, znode->backend->submit(znode, &ops[1], NULL, on_set, s), now);
+    else sent(s, dv_znode_submit(znode, &ops[1], NULL, on_set, s), now);
 }
 
 /* ---- deciding: what stands there was looked at ---- */
@@ -329,7 +334,7 @@ static void decide_leave(dv_service *s, int64_t now) {
         dv_znode *znode = client_of(s)->znode;
         dv_op ops[2] = {role_op(s, DV_CHECK), node_op(s, DV_DELETE, s->look_stat.version)};
         if (is_unique(s)) sent(s, dv_znode_multi(znode, ops, 2, on_both_deleted, s), now);
-        else sent(s, znode->backend->submit(znode, &ops[1], NULL, on_deleted, s), now);
+        else sent(s, dv_znode_submit(znode, &ops[1], NULL, on_deleted, s), now);
     }
 }
 

@@ -169,8 +169,7 @@ static void count_answer(dv_mem_client *client, const dv_mem_pending *pending) {
     if (reply->path) stats->bytes_received += reply->path->bytes;
 }
 
-/* Returns whether the Apache backend takes it for an answer too. That backend cannot tell other errors from the
- * native library's own. */
+/* Returns whether the Apache backend takes it for an answer too. */
 static bool is_answer(int error) {
     return error == 0 || error == DIVVY_ENOENT || error == DIVVY_EEXIST || error == DIVVY_EACCES ||
            error == DIVVY_ENOTEMPTY || error == DIVVY_EVERSION;
@@ -221,7 +220,8 @@ static int check_request(const dv_mem_client *client, const dv_op *ops, size_t c
     size_t bytes = 0;
     for (size_t i = 0; i < count; i++) {
         bytes += strlen(ops[i].path) + ops[i].data_bytes + FRAMING_BYTES;
-        if (dv_path_check(ops[i].path, NULL) != 0) return DIVVY_EINVAL;
+        bool limits = ops[i].kind == DV_GET && dv_path_is_limits(ops[i].path);
+        if (!limits && dv_path_check(ops[i].path, NULL) != 0) return DIVVY_EINVAL;
         if (is_multi && ops[i].mode == DV_CONTAINER) return DIVVY_EINVAL;
     }
     if (bytes > (size_t)(is_multi ? DV_MULTI_BYTES_MAX : DV_REQUEST_BYTES_MAX)) return DIVVY_E2BIG;
@@ -280,6 +280,7 @@ static void take(dv_mem_client *client, dv_mem_pending *pending, const dv_op *op
     } else {
         count_request(client, request);
         request->number = ++client->number_sent;
+        dv_mem_take_odd(client, request);
         *client->sent.end = pending;
         client->sent.end = &pending->sent_next;
         client->sent.count++;

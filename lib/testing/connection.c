@@ -187,7 +187,7 @@ static void refuse(dv_mem_conn *conn, const dv_mem_request *request) {
 }
 
 static bool waits_for_commit(const dv_mem_conn *conn, const dv_mem_request *request) {
-    if (is_unknown(conn, request)) return false;
+    if (is_unknown(conn, request) || (request->odd_error && !request->odd_executed)) return false;
     return request->wrote || request->kind == DV_MEM_CLOSE_SESSION;
 }
 
@@ -199,6 +199,13 @@ static dv_mem_request *take_first(dv_mem_conn *conn) {
     return request;
 }
 
+static void answer_oddly(dv_mem_conn *conn, const dv_mem_request *request) {
+    dv_mem_reply *reply = dv_mem_reply_new(DV_MEM_ANSWER);
+    reply->number = request->number;
+    reply->error = request->odd_error;
+    answer(conn, reply);
+}
+
 static void answer_what_can_be(dv_mem_conn *conn) {
     dv_mem *mem = conn->mem;
     bool refused = false; /* which closes the connection */
@@ -206,6 +213,7 @@ static void answer_what_can_be(dv_mem_conn *conn) {
         dv_mem_request *request = take_first(conn);
         refused = is_unknown(conn, request);
         if (refused) refuse(conn, request);
+        else if (request->odd_error) answer_oddly(conn, request);
         else answer_local(conn, request);
         dv_mem_request_unref(mem, request);
     }
@@ -358,7 +366,9 @@ void dv_mem_conn_committed(dv_mem_server *server, const dv_mem_txn *txn) {
     } else if (conn->queue == request) {
         bool moved = txn->error == DIVVY_ECONNECTION; /* the session: then this connection is told nothing and ended */
         take_first(conn);
-        if (!moved && request->kind != DV_MEM_CLOSE_SESSION) answer_write(conn, request, txn);
+        bool odd = request->odd_error != 0;
+        if (!moved && odd) answer_oddly(conn, request);
+        if (!moved && !odd && request->kind != DV_MEM_CLOSE_SESSION) answer_write(conn, request, txn);
         dv_mem_request_unref(conn->mem, request);
         if (moved) dv_mem_conn_close(conn, 1);
         else answer_what_can_be(conn);

@@ -118,6 +118,7 @@ static void free_tables(dv_mem *mem) {
     }
     free(mem->history);
     free(mem->containers);
+    free(mem->quota_path);
     free(mem->paths);
     free(mem->sessions);
     free(mem->identities);

@@ -165,6 +165,8 @@ dv_mem_txn *dv_mem_prepare_close(dv_mem_server *leader, dv_mem_session *session,
 /* Changes up to this index are in the tree now. */
 void dv_mem_changes_applied(dv_mem_server *leader, int64_t index);
 void dv_mem_changes_drop(dv_mem_server *leader);
+/* Returns by how many nodes below `top` there will be more. */
+int64_t dv_mem_changes_count(const dv_mem_server *leader, const char *top);
 void dv_mem_changes_set_sequence(dv_mem_change *change, int32_t next); /* NULL is allowed */
 
 /* ---- clients (client.c: as the native library; backend.c: the seam) ---- */
@@ -192,6 +194,13 @@ typedef struct dv_mem_armed {
 } dv_mem_armed;
 
 #define DV_MEM_BENT INT64_MIN /* of clock_ahead_ms */
+
+/* Answers that are no ordinary ones, to requests to come. */
+typedef struct {
+    int code;
+    bool executed;
+    unsigned skip, count;
+} dv_mem_odd;
 
 struct dv_mem_client {
     dv_znode znode; /* first: the seam's view */
@@ -233,6 +242,7 @@ struct dv_mem_client {
     char *chroot, *asked;
     dv_mem_access access;
     bool authenticates, refuse_auth;
+    dv_mem_odd odd;
     divvy_session_state told;
     dv_mem_pending *table, **table_end;
     struct dv_mem_watched **watched;
@@ -327,6 +337,8 @@ struct divvy_testing_ensemble {
     size_t history_count, history_room;
     dv_mem_path **containers; /* paths at which one was made */
     size_t container_count;
+    char *quota_path; /* NULL: there is none */
+    int64_t quota_nodes;
 
     bool real, stopping;
     pthread_mutex_t mutex; /* with the real clock: of all of this */
@@ -356,7 +368,16 @@ void dv_mem_trace(const dv_mem *mem, const char *format, ...) __attribute__((for
         if ((mem)->config.on_trace) dv_mem_trace((mem), __VA_ARGS__); \
     } while (0)
 
+/* ---- quota.c ---- */
+/* Returns whether one node more at that path would be too many. */
+bool dv_mem_quota_refuses(dv_mem_server *leader, const dv_mem_path *path);
+/* Marks a request that is to have an odd answer. */
+void dv_mem_take_odd(dv_mem_client *client, dv_mem_request *request);
+
 /* ---- faults.c ---- */
+dv_mem_client *dv_mem_client_of(const divvy_client *client);
+/* Creates a node as an administrator, or sets its data. With the ensemble's lock. */
+int dv_mem_put(dv_mem *mem, const char *path, const void *data, size_t data_bytes, bool container);
 /* The path is looked at from now on: what stands there may be a container. */
 void dv_mem_remember_container(dv_mem *mem, dv_mem_path *path);
 

@@ -6,8 +6,12 @@
 #include "testing/ensemble.h"
 #include "znode/path.h"
 
-static dv_mem_client *of(const divvy_client *client) {
+dv_mem_client *dv_mem_client_of(const divvy_client *client) {
     return (dv_mem_client *)(void *)client->znode;
+}
+
+static dv_mem_client *of(const divvy_client *client) {
+    return dv_mem_client_of(client);
 }
 
 /* ---- clients ---- */
@@ -236,13 +240,17 @@ void dv_mem_remember_container(dv_mem *mem, dv_mem_path *path) {
     mem->containers[mem->container_count++] = dv_mem_path_ref(path);
 }
 
+int dv_mem_put(dv_mem *mem, const char *path, const void *data, size_t data_bytes, bool container) {
+    int error = ask_leader(mem, DV_CREATE, path, data, data_bytes, container);
+    return error == DIVVY_EEXIST ? ask_leader(mem, DV_SET, path, data, data_bytes, false) : error;
+}
+
 int divvy_testing_put(divvy_testing_ensemble *mem, const char *path, const void *data, size_t data_bytes,
                       divvy_testing_kind kind) {
     if (!mem || !path || dv_path_check(path, NULL) != 0 || (data_bytes && !data)) return DIVVY_EINVAL;
     bool container = kind == DIVVY_TESTING_CONTAINER;
     dv_mem_lock(mem);
-    int error = ask_leader(mem, DV_CREATE, path, data, data_bytes, container);
-    if (error == DIVVY_EEXIST) error = ask_leader(mem, DV_SET, path, data, data_bytes, false);
+    int error = dv_mem_put(mem, path, data, data_bytes, container);
     dv_mem_unlock(mem);
     return error;
 }

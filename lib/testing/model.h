@@ -268,6 +268,8 @@ struct dv_mem_request {
     dv_mem_request *held; /* of those that the leader is to order later */
     dv_mem_request_kind kind;
     bool is_multi, wrote, watch;
+    int odd_error;      /* its answer; 0: an ordinary one */
+    bool odd_executed;  /* which comes though it is carried out */
     bool administrator; /* access lists do not count */
     bool dropped;       /* it is never to reach a server */
     bool ordered;       /* the leader has given it its place */

@@ -38,6 +38,8 @@ typedef struct {
     size_t undo_count, undo_room;
 } prepared;
 
+enum { QUOTA_EXCEEDED = -125 };
+
 enum access { READ, WRITE, CREATE, DELETE };
 
 static bool allowed(const prepared *p, const view *of, enum access access) {
@@ -120,6 +122,17 @@ void dv_mem_changes_applied(dv_mem_server *leader, int64_t index) {
     }
 }
 
+int64_t dv_mem_changes_count(const dv_mem_server *leader, const char *top) {
+    int64_t more = 0;
+    size_t bytes = strlen(top);
+    for (const dv_mem_change *c = leader->changes; c; c = c->next) {
+        bool below = strncmp(c->path->text, top, bytes) == 0 && c->path->text[bytes] == '/';
+        bool was = c->path->places[leader->id].node != NULL;
+        if (below) more += (int)c->view.exists - (int)was;
+    }
+    return more;
+}
+
 void dv_mem_changes_drop(dv_mem_server *leader) {
     dv_mem_changes_applied(leader, INT64_MAX);
 }
@@ -152,6 +165,8 @@ static int create(prepared *p, const dv_mem_op *op) {
     if (!allowed(p, &parent, CREATE)) return DIVVY_EACCES;
     dv_mem_path *path = name_path(p, op, parent.cversion);
     int error = look(p, path).exists ? DIVVY_EEXIST : parent.owner ? DIVVY_EINVAL : 0;
+    bool limited = !error && !p->request->administrator;
+    if (limited && dv_mem_quota_refuses(p->leader, path)) error = dv_answer_error(QUOTA_EXCEEDED);
     if (!error) {
         view *to = edit(p, parent_path);
         to->cversion = (int32_t)((uint32_t)to->cversion + 1);

@@ -104,7 +104,7 @@ static void send_single(dv_batch *batch, batch_entry *e) {
     dv_znode *znode = batch->znode;
     assert(!e->next && !e->made);
     int error = e->op.kind == DV_CREATE ? dv_znode_submit_create(znode, &e->op, on_single, e)
-                                        : znode->backend->submit(znode, &e->op, NULL, on_single, e);
+                                        : dv_znode_submit(znode, &e->op, NULL, on_single, e);
     if (error == 0) return;
     e->event.run = report_unsent;
     znode->sink.post(znode->sink.queue, &e->event);
@@ -156,7 +156,7 @@ static void on_multi(void *context, int error, const dv_reply *replies, size_t c
     if (error == 0 && g->entries[0]->op.kind == DV_CREATE) {
         if (keep_made_paths(g, replies)) probe_czxid(g, now);
         else finish_group(g, DIVVY_ENOMEM, NULL, now);
-    } else if (error == 0 || dv_outcome_unknown(error) || dv_session_over(error)) {
+    } else if (error != DIVVY_EQUOTA && (error == 0 || dv_outcome_unknown(error) || dv_session_over(error))) {
         finish_group(g, error, NULL, now);
     } else {
         /* B4: nothing of it was done. One by one, so that each gets its own answer. */

@@ -111,12 +111,12 @@ static int send_creation(creation *c) {
     if (c->op.mode == DV_CONTAINER && c->znode->containers.missing) c->op.mode = DV_PERSISTENT;
     if (c->op.mode != DV_CONTAINER && c->znode->create2.missing)
         return dv_znode_multi(c->znode, &c->op, 1, on_multi, c);
-    return c->znode->backend->submit(c->znode, &c->op, NULL, on_created, c);
+    return dv_znode_submit(c->znode, &c->op, NULL, on_created, c);
 }
 
 int dv_znode_submit_create(dv_znode *znode, const dv_op *op, dv_reply_fn done, void *context) {
     assert(op->kind == DV_CREATE);
-    if (request_of(znode, op)->works) return znode->backend->submit(znode, op, NULL, done, context);
+    if (request_of(znode, op)->works) return dv_znode_submit(znode, op, NULL, done, context);
     creation *c = calloc(1, sizeof *c);
     if (!c) return DIVVY_ENOMEM;
     divvy_stats stats;

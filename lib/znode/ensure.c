@@ -33,7 +33,8 @@ static void on_ancestor(void *context, const dv_reply *reply, int64_t now) {
     assert(e->answered < e->count);
     e->answered++;
     bool there = reply->error == 0 || reply->error == DIVVY_EEXIST;
-    if (!there && !e->first_error) e->first_error = reply->error;
+    /* Those below a node that is not there yet are refused for that, and may be told of it earlier. */
+    if (!there && (!e->first_error || dv_outcome_unknown(reply->error))) e->first_error = reply->error;
     if (e->answered == e->count) finish(e, e->there ? 0 : e->first_error, now);
 }
 

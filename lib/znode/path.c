@@ -170,6 +170,13 @@ int dv_chroot_check(const char *chroot, const char **reason) {
     return chroot[0] == '\0' || dv_path_check(chroot, NULL) == 0 ? 0 : DIVVY_EINVAL;
 }
 
+bool dv_path_is_limits(const char *path) {
+    static const char root[] = "/zookeeper/quota/", last[] = "/zookeeper_limits";
+    size_t bytes = strlen(path), root_bytes = strlen(root), last_bytes = strlen(last);
+    return bytes > root_bytes + last_bytes && strncmp(path, root, root_bytes) == 0 &&
+           strcmp(path + bytes - last_bytes, last) == 0 && path_fault(path + root_bytes - 1) == NULL;
+}
+
 char *dv_path_join(const char *parent, const char *name) {
     assert(parent != NULL && name != NULL);
     /* The root is the only path that ends with a slash: as parent it counts as nothing. */

@@ -12,6 +12,8 @@
  * server refuses. It is not /zookeeper or below it. Returns 0, or DIVVY_EINVAL with *reason (may be NULL) set to a
  * static text that completes "the path ...". */
 int dv_path_check(const char *path, const char **reason);
+/* Returns whether the limits of a path's quota stand there, which may be read though they are the servers' own. */
+bool dv_path_is_limits(const char *path);
 
 /* Checks the chroot of a connect string: "" or "/" for none, or a path without a comma, a semicolon or a space. What is
  * meant as a chroot behind each host has one of these, and is not taken for one with a strange name (H8). Returns 0, or

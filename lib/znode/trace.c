@@ -58,8 +58,10 @@ void dv_trace_request(dv_znode *znode, uint64_t number, const dv_op *ops, size_t
 void dv_trace_answer(dv_znode *znode, uint64_t number, const dv_reply *reply, const char *made, int64_t took_us) {
     line l = {.bytes = 0};
     add(&l, "answer %" PRIu64 ": ", number);
-    if (reply->error) add(&l, "%s, %s", divvy_errname(reply->error), divvy_strerror(reply->error));
-    else add(&l, "done");
+    if (reply->error) {
+        add(&l, "%s", dv_answer_errname(reply->error));
+        if (!dv_answer_is_raw(reply->error)) add(&l, ", %s", divvy_strerror(reply->error));
+    } else add(&l, "done");
     if (made) add(&l, ", made %s", made);
     if (reply->data) add(&l, ", %zu bytes", reply->data_bytes);
     if (reply->children) add(&l, ", %zu children", reply->child_count);

@@ -25,6 +25,7 @@
 
 #include "base/histogram.h"
 #include "divvy/client.h"
+#include "znode/again.h"
 
 /* Limits of a request, far enough below the server's 1,048,575 bytes (docs/protocol.md, B5). */
 enum {
@@ -60,7 +61,7 @@ enum { DV_KINDS = DV_ACL + 1 };
  * would abort the process. Servers that have none make a persistent node of it (B8). */
 enum { DV_PERSISTENT = 0, DV_EPHEMERAL = 1, DV_SEQUENTIAL = 2, DV_CONTAINER = 4 };
 
-typedef struct {
+typedef struct dv_op {
     dv_kind kind;
     const char *path;
     const void *data; /* create, set; never NULL on the wire: no data is data of length 0 */
@@ -70,7 +71,7 @@ typedef struct {
 } dv_op;
 
 typedef struct {
-    int error;           /* 0, or a DIVVY_E* */
+    int error;           /* 0, or a DIVVY_E*; as the backend gives it, see dv_answer_error() */
     const char *path;    /* create: the node's path as made */
     const dv_stat *stat; /* create outside a multi, set, get, exists, children; else NULL. Of a set in a multi its
                                     mzxid is the czxid of all that the multi made */
@@ -181,14 +182,19 @@ struct dv_znode {
     bool attached; /* to a session of a host's, which may live on when we have given it up */
     bool traces;   /* each request and each answer is logged */
     dv_optional create2, containers;
+    dv_again again;           /* requests that were put off */
     dv_histogram round_trips; /* of all requests that a server has answered; the client gives it its scale */
 };
 
-static inline int dv_znode_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context) {
-    return znode->backend->multi(znode, ops, count, done, context);
-}
+/* The two by which recipes send: again.h. As the backend's functions, but an answer that a server gave for now does not
+ * come to its recipe, and one of unknown outcome comes as a lost one. */
+int dv_znode_submit(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply_fn done, void *context);
+int dv_znode_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context);
+/* Returns the function that the sender of a multi gave, for backends of tests: `context` as they see it. */
+dv_multi_fn dv_again_multi_done(const void *context);
 static inline void dv_znode_unwatch(dv_znode *znode, dv_watch *watch) {
     if (watch->link) znode->backend->unwatch(znode, watch);
+    else if (znode->again.waiting) dv_again_unwatch(znode, watch);
 }
 static inline int64_t dv_znode_now_ms(const dv_znode *znode) {
     return znode->backend->now_ms(znode);
@@ -203,25 +209,26 @@ int dv_znode_submit_create(dv_znode *znode, const dv_op *op, dv_reply_fn done, v
 void dv_znode_lacks_requests(dv_znode *znode);
 static inline int dv_znode_delete(dv_znode *znode, const char *path, int32_t version, dv_reply_fn done, void *context) {
     dv_op op = {.kind = DV_DELETE, .path = path, .version = version};
-    return znode->backend->submit(znode, &op, NULL, done, context);
+    return dv_znode_submit(znode, &op, NULL, done, context);
 }
 static inline int dv_znode_get(dv_znode *znode, const char *path, dv_watch *watch, dv_reply_fn done, void *context) {
     dv_op op = {.kind = DV_GET, .path = path};
-    return znode->backend->submit(znode, &op, watch, done, context);
+    return dv_znode_submit(znode, &op, watch, done, context);
 }
 static inline int dv_znode_exists(dv_znode *znode, const char *path, dv_watch *watch, dv_reply_fn done, void *context) {
     dv_op op = {.kind = DV_EXISTS, .path = path};
-    return znode->backend->submit(znode, &op, watch, done, context);
+    return dv_znode_submit(znode, &op, watch, done, context);
 }
 static inline int dv_znode_children(dv_znode *znode, const char *path, dv_watch *watch, dv_reply_fn done,
                                     void *context) {
     dv_op op = {.kind = DV_CHILDREN, .path = path};
-    return znode->backend->submit(znode, &op, watch, done, context);
+    return dv_znode_submit(znode, &op, watch, done, context);
 }
 
-/* Returns whether the outcome of a write that ended so is unknown: it may have been applied, or may be later. */
+/* Returns whether the outcome of a write that ended so is unknown: it may have been applied, or may be later. What was
+ * refused for now is tried again like that. */
 static inline bool dv_outcome_unknown(int error) {
-    return error == DIVVY_ECONNECTION || error == DIVVY_ENOMEM;
+    return error == DIVVY_ECONNECTION || error == DIVVY_ENOMEM || error == DIVVY_EQUOTA;
 }
 
 /* Returns whether an operation ended so because nothing more can be done on this session: no reply of a server will say

@@ -168,7 +168,7 @@ static void accept(dv_fake *fake, dv_fake_request *q, const dv_op *ops, size_t c
         post(fake, q, fake->over ? DIVVY_ELOST : DIVVY_ECONNECTION, NULL);
         return;
     }
-    if (q->multi_done == dv_session_beaten && !fake->beats_held) {
+    if (q->is_multi && dv_again_multi_done(q->context) == dv_session_beaten && !fake->beats_held) {
         post(fake, q, 0, &beaten)->answered = true;
         return;
     }

@@ -27,7 +27,8 @@ static void meet(const sim_member *m, sim_plan_meeting meeting) {
 /* A few messages each way. */
 static int64_t bound_ms(const sim_world *w) {
     enum { TRIPS = 20, LEAST_MS = 500 };
-    return LEAST_MS + TRIPS * (2 * w->script->client_delay_max_ms + 4 * w->script->server_delay_max_ms);
+    return sim_answers_delay_ms(w) + LEAST_MS +
+           TRIPS * (2 * w->script->client_delay_max_ms + 4 * w->script->server_delay_max_ms);
 }
 
 /* ---- who decides ---- */

@@ -337,7 +337,7 @@ static void look_at_settling(sim_member *m) {
     served |= sim_plans_settled(m);
     if (served || !m->unserved_since) m->unserved_since = w->now_ms;
     int64_t interval_ms = m->config.time_boundary_ms / 2 + 100;
-    if (w->now_ms - m->unserved_since > m->settle_max_ms + interval_ms + SLACK_MS)
+    if (w->now_ms - m->unserved_since > m->settle_max_ms + interval_ms + SLACK_MS + sim_answers_delay_ms(w))
         sim_violate(w, "L1", "%s has waited %lld ms for the party to settle, and settle_max is %lld ms", m->name,
                     (long long)(w->now_ms - m->unserved_since), (long long)m->settle_max_ms);
 }

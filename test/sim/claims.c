@@ -127,6 +127,7 @@ static void destroy(sim_claim *c) {
 static bool is_legal_end(const sim_claim *c, int result) {
     const sim_script *s = c->m->world->script;
     switch (result) {
+    case DIVVY_EQUOTA:
     case DIVVY_ETIMEDOUT: return c->ends_by < INT64_MAX;
     case DIVVY_EBUSY: return c->is_try;
     case DIVVY_ECANCELED: return c->given_up;

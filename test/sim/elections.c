@@ -136,7 +136,7 @@ void sim_election_check_step(sim_claim *c) {
     int64_t token = leader ? leader->shown.token : 0;
     if (!looks || (known && token == head) || !c->unknown_since) c->unknown_since = w->now_ms;
     if (c->unknown_since < lock->head_at_ms) c->unknown_since = lock->head_at_ms;
-    int64_t limit_ms = 1000 + 20 * s->client_delay_max_ms + 20 * s->server_delay_max_ms;
+    int64_t limit_ms = sim_answers_delay_ms(w) + 1000 + 20 * s->client_delay_max_ms + 20 * s->server_delay_max_ms;
     if (s->profile != SIM_REPLIES) limit_ms += timeout_ms + s->sync_limit_ticks * s->tick_ms;
     if (w->now_ms - c->unknown_since > limit_ms)
         sim_violate(w, "L1", "%s has not known for %lld ms who leads at l%zu: it thinks of %lld, and it is %lld",

@@ -64,6 +64,7 @@ void sim_heal(sim_world *w) {
     }
     w->undo_count = 0;
     divvy_testing_heal(w->ensemble);
+    sim_answers_heal(w);
     for (size_t i = 0; i < w->script->slots; i++) {
         sim_member *m = &w->members[i];
         m->trap_set = m->cut_set = false;

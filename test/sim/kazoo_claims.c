@@ -216,7 +216,7 @@ static void erase(sim_kazoo_claim *k, const char *path) {
 static void set_limit(sim_kazoo_claim *k) {
     int bytes = snprintf(k->text, sizeof k->text, "%u", k->limit);
     dv_op op = {.kind = DV_SET, .path = k->directories[1], .data = k->text, .data_bytes = (size_t)bytes, .version = -1};
-    k->busy = k->client->znode->backend->submit(k->client->znode, &op, NULL, on_reply, k) == 0;
+    k->busy = dv_znode_submit(k->client->znode, &op, NULL, on_reply, k) == 0;
 }
 
 static void on_barrier(void *context, int error, int64_t now) {

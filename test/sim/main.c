@@ -12,9 +12,9 @@
 enum { COVERED_FROM = 2000 };
 
 static const char usage[] =
-    "usage: sim [--histories N] [--seed S] [--fresh F] [--jobs J] [--kazoo] [--old-servers]\n"
+    "usage: sim [--histories N] [--seed S] [--fresh F] [--jobs J] [--kazoo] [--old-servers] [--odd-answers]\n"
     "           [--locks | --elections | --registry | --plans]\n"
-    "       sim --seed S [--kazoo] [--old-servers] [--locks | --elections | --registry | --plans]\n"
+    "       sim --seed S [--kazoo] [--old-servers] [--odd-answers] [--locks | --elections | --registry | --plans]\n"
     "           --trace | --shrink\n"
     "\n"
     "Runs N histories (default 1000) of the seeds S, S+1, ... (default: of the time), each in a simulated ensemble, "
@@ -26,6 +26,7 @@ static const char usage[] =
     "  --fresh F      F histories more, from DIVVY_FRESH_SEED on, which test/run draws from the commit\n"
     "  --jobs J       processes at work at a time; default 1\n"
     "  --old-servers  servers that lack create2 and containers, as ZooKeeper 3.4\n"
+    "  --odd-answers  servers throttle, refuse by quotas, and answer by codes that nobody knows\n"
     "  --kazoo        kazoo members take part in most histories, not in every tenth\n"
     "  --locks        members take locks and semaphores, and few have partitioners\n"
     "  --elections    members stand for election beside locks, and no semaphores\n"
@@ -71,6 +72,7 @@ static options parse(int argc, char **argv) {
             else if (strcmp(word, "--shrink") == 0) o.shrink = true;
             else if (strcmp(word, "--kazoo") == 0) o.run.kazoo = SIM_KAZOO_OFTEN;
             else if (strcmp(word, "--old-servers") == 0) o.run.old_servers = true;
+            else if (strcmp(word, "--odd-answers") == 0) o.run.odd_answers = true;
             else if (strcmp(word, "--locks") == 0) o.run.theme = SIM_OF_LOCKS;
             else if (strcmp(word, "--elections") == 0) o.run.theme = SIM_OF_ELECTIONS;
             else if (strcmp(word, "--registry") == 0) o.run.theme = SIM_OF_SERVICES;
@@ -90,6 +92,7 @@ static int run_one(const options *o) {
     sim_violation violation;
     sim_script_draw(&script, o->run.seed, o->run.kazoo, o->run.theme);
     script.old_servers = o->run.old_servers;
+    script.odd_answers = o->run.odd_answers;
     sim_script_print(&script);
     if (o->shrink) {
         sim_shrink(&script);
@@ -120,11 +123,11 @@ int main(int argc, char **argv) {
     options o = parse(argc, argv);
     printf("sim: commit %s, seed %llu\n", SIM_COMMIT, (unsigned long long)o.run.seed);
     if (o.run.fresh_count)
-        printf("sim: %llu fresh ones from seed %llu; again: sim%s%s%s --histories %llu --seed %llu\n",
+        printf("sim: %llu fresh ones from seed %llu; again: sim%s%s%s%s --histories %llu --seed %llu\n",
                (unsigned long long)o.run.fresh_count, (unsigned long long)o.run.fresh_seed,
                o.run.kazoo == SIM_KAZOO_OFTEN ? " --kazoo" : "", o.run.old_servers ? " --old-servers" : "",
-               sim_theme_option(o.run.theme), (unsigned long long)o.run.fresh_count,
-               (unsigned long long)o.run.fresh_seed);
+               o.run.odd_answers ? " --odd-answers" : "", sim_theme_option(o.run.theme),
+               (unsigned long long)o.run.fresh_count, (unsigned long long)o.run.fresh_seed);
     fflush(stdout);
     return o.trace || o.shrink ? run_one(&o) : run_many(&o);
 }

@@ -120,7 +120,11 @@
     X(history_slot_reused, "items of a member that goes count as kept if another gets its slot")                   \
     X(history_ready_counts, "a note that has given nothing counts as the end of a handover")                       \
     X(directories_stay, "the last member leaves the directories of its items")                                     \
-    X(directories_left, "what the set no longer has keeps its directories as long as there are members")
+    X(directories_left, "what the set no longer has keeps its directories as long as there are members")           \
+    X(throttled_is_final, "an answer that says throttled is taken for the end of what was asked for")              \
+    X(unknown_is_undone, "a create that was answered by an unknown code is taken for one that did not happen")     \
+    X(throttled_overtaken, "what is answered before a throttled write, though sent behind it, is taken as it is")  \
+    X(listed_leaves_early, "a place that an earlier note names leaves before the note that does not")
 
 #ifdef DIVVY_MUTANTS
 #define DV_MUTANT_ENUM(name, text) DV_MUTANT_##name,

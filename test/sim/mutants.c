@@ -39,6 +39,7 @@ static const struct {
     uint64_t seed;
     double seconds;
     sim_theme theme;
+    bool odd_answers;
 } recorded[DV_MUTANT_COUNT] = {
     [DV_MUTANT_read_as_proof] = {41, 0.9, SIM_OF_POOLS},
     [DV_MUTANT_last_write_as_proof] = {127, 0.5, SIM_OF_POOLS},
@@ -152,6 +153,10 @@ static const struct {
     [DV_MUTANT_leader_watch_lost] = {1, 0.1, SIM_OF_ELECTIONS},
     [DV_MUTANT_request_stays] = {3, 0.1, SIM_OF_ELECTIONS},
     [DV_MUTANT_lost_leader_stays] = {2, 0.1, SIM_OF_ELECTIONS},
+    [DV_MUTANT_throttled_is_final] = {1, 0.1, SIM_OF_POOLS, true},
+    [DV_MUTANT_unknown_is_undone] = {6, 0.1, SIM_OF_POOLS, true},
+    [DV_MUTANT_throttled_overtaken] = {20, 0.1, SIM_OF_POOLS, true},
+    [DV_MUTANT_listed_leaves_early] = {1766, 13.0, SIM_OF_PLANS, true},
 };
 
 static const char usage[] =
@@ -194,6 +199,7 @@ static bool shows(dv_mutant_kind mutant, dv_mutant_kind recorded_as, uint64_t se
     static sim_script script;
     dv_mutant = mutant;
     sim_script_draw(&script, seed, SIM_KAZOO_SOMETIMES, recorded[recorded_as].theme);
+    script.odd_answers = recorded[recorded_as].odd_answers;
     bool well = sim_run_one(&script, NULL, violation);
     dv_mutant = DV_MUTANT_NONE;
     return !well;
@@ -205,6 +211,7 @@ static uint64_t search_again(dv_mutant_kind mutant) {
     const sim_run_config config = {.seed = 1,
                                    .count = UINT32_MAX,
                                    .theme = recorded[mutant].theme,
+                                   .odd_answers = recorded[mutant].odd_answers,
                                    .jobs = 2,
                                    .limit_ms = 60000,
                                    .stop_at_first = true,
@@ -297,6 +304,7 @@ static int show(dv_mutant_kind mutant, uint64_t seed, bool shrink) {
     sim_violation violation;
     dv_mutant = mutant;
     sim_script_draw(&script, seed, SIM_KAZOO_SOMETIMES, recorded[mutant].theme);
+    script.odd_answers = recorded[mutant].odd_answers;
     sim_script_print(&script);
     if (shrink) {
         sim_shrink(&script);
@@ -328,6 +336,7 @@ int main(int argc, char **argv) {
     }
     if (mutant == DV_MUTANT_NONE || config.jobs < 1 || config.jobs > SIM_JOBS_MAX) refuse();
     config.theme = recorded[mutant].theme;
+    config.odd_answers = recorded[mutant].odd_answers;
     if (trace || shrink) return show(mutant, config.seed, shrink);
     return config.limit_ms ? search(mutant, &config) : (refuse(), 2);
 }

@@ -113,7 +113,7 @@ static void ask(sim_world *w, dv_kind kind, const char *path, const char *data, 
     if (dv_client_connected(w->admin)) {
         dv_op op = {.kind = kind, .path = kept, .data = text, .data_bytes = bytes, .version = -1};
         sim_admin_note_session(w);
-        if (w->admin->znode->backend->submit(w->admin->znode, &op, NULL, on_reply, kept) != 0) abort();
+        if (dv_znode_submit(w->admin->znode, &op, NULL, on_reply, kept) != 0) abort();
     } else {
         free(kept);
     }

@@ -12,6 +12,7 @@ typedef struct {
     sim_kazoo_wish kazoo;
     sim_theme theme;
     bool old_servers; /* which lack create2 and containers (B8) */
+    bool odd_answers; /* answers.c */
     unsigned jobs;
     int64_t limit_ms; /* of real time; 0: none */
     bool stop_at_first, quiet;

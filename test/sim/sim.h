@@ -254,6 +254,9 @@ struct sim_world {
     int64_t quiet_since, foreign_at;       /* the last change of members; the last foreign deletion */
     int64_t given_up_at;                   /* a member parted with a session last, by its clock or its servers' */
     int64_t settle_max_ms, timeout_max_ms; /* the longest of all members, ever */
+    sim_random answer_random;
+    const char *quota_path; /* that had one last */
+    int64_t quota_until;    /* it may delay anything */
     sim_violation violation;
     char item_names[SIM_ITEMS_MAX][32];
     const char *items[SIM_ITEMS_MAX];
@@ -278,6 +281,14 @@ void sim_apply(sim_world *w, const sim_event *event);
 int64_t sim_next_undo(const sim_world *w);
 void sim_undo_due(sim_world *w);
 void sim_heal(sim_world *w);
+
+/* ---- answers.c ---- */
+void sim_answers_begin(sim_world *w);
+/* After an event of the script. */
+void sim_answers_draw(sim_world *w);
+void sim_answers_heal(sim_world *w);
+/* Returns for how long odd answers may hold up what a member does. */
+int64_t sim_answers_delay_ms(const sim_world *w);
 /* Breaks the connections whose traps have snapped. */
 void sim_traps(sim_world *w);
 

@@ -187,6 +187,7 @@ static void execute(sim_world *w, const bool *omit) {
         if (w->violation.set) return;
         sim_trace_members(w);
         sim_apply(w, &s->events[i]);
+        sim_answers_draw(w);
         sim_check_step(w);
     }
 }
@@ -210,6 +211,7 @@ bool sim_history(const sim_script *script, const bool *omit, bool trace, sim_cov
     w->script = script;
     w->coverage = coverage;
     w->trace = trace;
+    sim_answers_begin(w);
     if (!begin(w)) sim_violate(w, "begin", "no ensemble");
     if (!w->violation.set) execute(w, omit);
     if (!w->violation.set) {

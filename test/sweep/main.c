@@ -11,16 +11,17 @@
 #include "sweep.h"
 
 static const char *const way_names[SWEEP_WAYS] = {
-    "clean",   "once",         "burst",      "unsent",       "not_applied",
-    "applied", "applied_late", "reply_lost", "reply_unread", "refused",
+    "clean",      "once",         "burst",   "unsent",   "not_applied",    "applied",         "applied_late",
+    "reply_lost", "reply_unread", "refused", "answered", "answered_often", "answered_though",
 };
 
 enum { CONNECTION = SWEEP_WAYS };
 
 typedef struct {
-    bool allocations, requests, keep_going, trace;
+    bool allocations, requests, answers, keep_going, trace;
     const char *group, *scenario;
-    int way; /* -1: all; CONNECTION: those that break it */
+    int code; /* 0: all */
+    int way;  /* -1: all; CONNECTION: those that break it */
     size_t at, stride, offset;
     const char *self_check;
 } options;
@@ -34,7 +35,19 @@ static struct {
     size_t of;
 } running;
 
-static struct { size_t scenarios, allocations, requests, failures; } counts;
+static struct { size_t scenarios, allocations, requests, failures, runs; } counts;
+
+/* The codes of answers that recipes must live with: those of the table that end neither session nor connection, nor say
+ * why a request cannot be done; and some that nobody knows. */
+static const int codes[] = {
+#define SWEEP_CODE(name, code, verdict, error) DV_VERDICT_##verdict >= DV_VERDICT_AGAIN ? (code) : 0,
+    DV_ANSWERS(SWEEP_CODE)
+#undef SWEEP_CODE
+        - 126,
+    -128,
+    -999,
+    7,
+};
 
 /* ---- one run ---- */
 
@@ -43,9 +56,11 @@ static void say_where(void) {
     if (!s) return;
     fprintf(stderr, "sweep: %s.%s: %s", running.scenario->group, running.scenario->name, way_names[s->way]);
     if (s->way != SWEEP_CLEAN) fprintf(stderr, ", %zu of %zu", s->at, running.of);
-    fprintf(stderr, "; again: sweep --%s %s --scenario %s --way %s --at %zu --trace\n",
-            s->way >= SWEEP_UNSENT ? "requests" : "allocations", running.scenario->group, running.scenario->name,
-            way_names[s->way], s->at);
+    const char *kind = s->way >= SWEEP_ANSWERED ? "answers" : s->way >= SWEEP_UNSENT ? "requests" : "allocations";
+    fprintf(stderr, "; again: sweep --%s %s --scenario %s --way %s --at %zu", kind, running.scenario->group,
+            running.scenario->name, way_names[s->way], s->at);
+    if (s->code) fprintf(stderr, " --code %d", s->code);
+    fprintf(stderr, " --trace\n");
 }
 
 _Noreturn void sweep_fail(sweep *s, const char *format, ...) {
@@ -109,9 +124,10 @@ bool sweep_is_spoilt(const sweep *s, const char *how) {
 }
 
 /* Runs it, and says how much of what is swept there was. */
-static size_t run_once(const sweep_scenario *scenario, sweep_way way, size_t at, size_t of) {
+static size_t run_once(const sweep_scenario *scenario, sweep_way way, int code, size_t at, size_t of) {
     enum { PATIENCE_S = 60 };
-    sweep s = {.way = way, .at = at};
+    sweep s = {.way = way, .code = code, .at = at};
+    counts.runs++;
     running.scenario = scenario;
     running.sweep = &s;
     running.of = of;
@@ -132,11 +148,12 @@ static size_t run_once(const sweep_scenario *scenario, sweep_way way, size_t at,
 }
 
 /* In a process of its own, so that what fails does not end the rest. */
-static bool run_apart(const sweep_scenario *scenario, sweep_way way, size_t at, size_t of) {
+static bool run_apart(const sweep_scenario *scenario, sweep_way way, int code, size_t at, size_t of) {
+    counts.runs++;
     fflush(NULL);
     pid_t child = fork();
     if (child == 0) {
-        run_once(scenario, way, at, of);
+        run_once(scenario, way, code, at, of);
         _exit(0);
     }
     int status;
@@ -148,24 +165,38 @@ static bool run_apart(const sweep_scenario *scenario, sweep_way way, size_t at, 
 
 static size_t bad_runs;
 
-static void sweep_way_of(const sweep_scenario *scenario, sweep_way way, size_t count) {
+static void sweep_way_of(const sweep_scenario *scenario, sweep_way way, int code, size_t count) {
     size_t stride = count && count < opt.stride ? count : opt.stride;
     for (size_t at = 1 + opt.offset % stride; at <= count; at += stride) {
         if (opt.at && at != opt.at) continue;
-        if (opt.keep_going) bad_runs += !run_apart(scenario, way, at, count);
-        else run_once(scenario, way, at, count);
+        if (opt.keep_going) bad_runs += !run_apart(scenario, way, code, at, count);
+        else run_once(scenario, way, code, at, count);
     }
 }
 
+/* Each code begins elsewhere, so that a sample is one of codes and requests alike. */
+static void sweep_codes_of(const sweep_scenario *scenario, sweep_way way, size_t count) {
+    size_t offset = opt.offset;
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) {
+        bool open = dv_answer_of(codes[i]).verdict == DV_VERDICT_MAYBE;
+        if (!codes[i] || (opt.code && codes[i] != opt.code) || (way == SWEEP_ANSWERED_THOUGH && !open)) continue;
+        opt.offset = offset + 7 * i;
+        sweep_way_of(scenario, way, codes[i], count);
+    }
+    opt.offset = offset;
+}
+
 static void sweep_scenario_of(const sweep_scenario *scenario) {
-    sweep_way begin = opt.allocations ? SWEEP_ONCE : SWEEP_UNSENT, end = opt.allocations ? SWEEP_UNSENT : SWEEP_WAYS;
+    sweep_way begin = opt.allocations ? SWEEP_ONCE : opt.requests ? SWEEP_UNSENT : SWEEP_ANSWERED;
+    sweep_way end = opt.allocations ? SWEEP_UNSENT : opt.requests ? SWEEP_ANSWERED : SWEEP_WAYS;
     size_t count = 0;
     counts.scenarios++;
     for (sweep_way way = begin; way < end; way++) {
         /* A first run beyond all that can fail counts; by the number of servers they differ between kinds of sweeps. */
-        if (way == begin) count = run_once(scenario, way, SIZE_MAX / 2, 0);
+        if (way == begin) count = run_once(scenario, way, 0, SIZE_MAX / 2, 0);
         if (opt.way >= 0 && (int)way != opt.way && !(opt.way == CONNECTION && way <= SWEEP_REPLY_LOST)) continue;
-        sweep_way_of(scenario, way, count);
+        if (opt.answers) sweep_codes_of(scenario, way, count);
+        else sweep_way_of(scenario, way, 0, count);
     }
     if (opt.allocations) counts.allocations += count;
     else counts.requests += count;
@@ -175,12 +206,13 @@ static int sweep_all(void) {
     for (const sweep_scenario *scenario = sweep_scenarios; scenario->name; scenario++) {
         if (opt.group && strcmp(scenario->group, opt.group) != 0) continue;
         if (opt.scenario && strcmp(scenario->name, opt.scenario) != 0) continue;
-        if (scenario->no_ensemble && opt.requests) continue;
+        if (scenario->no_ensemble && !opt.allocations) continue;
         sweep_scenario_of(scenario);
     }
-    printf(
-        "sweep: scenarios %zu, allocations %zu, requests %zu, failures %zu; places of the library that allocate: %zu\n",
-        counts.scenarios, counts.allocations, counts.requests, counts.failures, sweep_allocation_sites());
+    printf("sweep: scenarios %zu, runs %zu, allocations %zu, requests %zu, failures %zu; places of the library that "
+           "allocate: %zu\n",
+           counts.scenarios, counts.runs, counts.allocations, counts.requests, counts.failures,
+           sweep_allocation_sites());
     if (bad_runs) printf("sweep: %zu runs FAILED\n", bad_runs);
     bool enough = counts.scenarios && (opt.keep_going || opt.at || counts.failures);
     return bad_runs || !enough ? 1 : 0;
@@ -189,10 +221,12 @@ static int sweep_all(void) {
 /* ---- the command line ---- */
 
 static const char usage[] =
-    "usage: sweep --allocations|--requests [GROUP] [OPTION...]\n"
+    "usage: sweep --allocations|--requests|--answers [GROUP] [OPTION...]\n"
     "  --scenario NAME    only this one\n"
     "  --way NAME         once, burst; unsent, not_applied, applied, applied_late, reply_lost, reply_unread, refused;\n"
+    "                     answered, answered_often, answered_though;\n"
     "                     connection: the five that break the connection\n"
+    "  --code N           only answers by this code\n"
     "  --at N             only the N-th\n"
     "  --stride N --offset K   every N-th, from the K-th on\n"
     "  --fresh                 with K of DIVVY_FRESH_SEED, which test/run draws from the commit\n"
@@ -210,10 +244,27 @@ static int way_of(const char *name) {
 }
 
 static void parse(int argc, char **argv) {
-    enum { ALLOCATIONS = 1, REQUESTS, SCENARIO, WAY, AT, STRIDE, OFFSET, FRESH, KEEP_GOING, TRACE, SELF_CHECK, LIST };
+    enum {
+        ALLOCATIONS = 1,
+        REQUESTS,
+        ANSWERS,
+        CODE,
+        SCENARIO,
+        WAY,
+        AT,
+        STRIDE,
+        OFFSET,
+        FRESH,
+        KEEP_GOING,
+        TRACE,
+        SELF_CHECK,
+        LIST
+    };
     static const struct option names[] = {
         {"allocations", no_argument, NULL, ALLOCATIONS},
         {"requests", no_argument, NULL, REQUESTS},
+        {"answers", no_argument, NULL, ANSWERS},
+        {"code", required_argument, NULL, CODE},
         {"scenario", required_argument, NULL, SCENARIO},
         {"way", required_argument, NULL, WAY},
         {"at", required_argument, NULL, AT},
@@ -231,6 +282,8 @@ static void parse(int argc, char **argv) {
         switch (option) {
         case ALLOCATIONS: opt.allocations = true; break;
         case REQUESTS: opt.requests = true; break;
+        case ANSWERS: opt.answers = true; break;
+        case CODE: opt.code = (int)strtol(optarg, NULL, 10); break;
         case SCENARIO: opt.scenario = optarg; break;
         case WAY: opt.way = way_of(optarg); break;
         case AT: opt.at = strtoul(optarg, NULL, 10); break;
@@ -246,7 +299,7 @@ static void parse(int argc, char **argv) {
         default: fputs(usage, stderr); exit(2);
         }
     }
-    if (opt.allocations == opt.requests || opt.stride == 0) {
+    if (opt.allocations + opt.requests + opt.answers != 1 || opt.stride == 0) {
         fputs(usage, stderr);
         exit(2);
     }

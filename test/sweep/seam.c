@@ -6,6 +6,8 @@
 
 #include "sweep.h"
 
+enum { QUOTA_EXCEEDED = -125, LOCAL_SESSION = -120, OFTEN = 4 };
+
 typedef struct {
     dv_znode_backend backend; /* first: what the client calls */
     const dv_znode_backend *real;
@@ -52,8 +54,21 @@ static bool is_due(sweep *s) {
     return due;
 }
 
-static void before(const request *r) {
-    if (r->fails && r->seam->sweep->way == SWEEP_UNSENT) cut(r->seam, DIVVY_TESTING_APPLIED);
+/* Quotas are about what grows, local sessions about ephemeral nodes. */
+static bool fits_code(int code, const dv_op *op) {
+    if (code == LOCAL_SESSION) return op->kind == DV_CREATE && op->mode & DV_EPHEMERAL;
+    return code != QUOTA_EXCEEDED || op->kind == DV_CREATE || op->kind == DV_SET;
+}
+
+static void before(const request *r, const dv_op *op) {
+    const sweep *s = r->seam->sweep;
+    if (!r->fails) return;
+    if (s->way == SWEEP_UNSENT) cut(r->seam, DIVVY_TESTING_APPLIED);
+    if (s->way < SWEEP_ANSWERED || !fits_code(s->code, op)) return;
+    bool often = s->way == SWEEP_ANSWERED_OFTEN && s->code != QUOTA_EXCEEDED && s->code != LOCAL_SESSION;
+    unsigned count = often ? OFTEN : 1;
+    if (divvy_testing_answer(s->ensemble, r->seam->client, s->code, s->way == SWEEP_ANSWERED_THOUGH, 0, count) != 0)
+        abort();
 }
 
 static void after(const request *r) {
@@ -114,7 +129,7 @@ static int submit(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply_fn
     r->watch = watch;
     r->fails = fails;
     r->has_data = op->kind == DV_CREATE || op->kind == DV_GET || op->kind == DV_CHILDREN;
-    before(r);
+    before(r, op);
     int error = m->real->submit(znode, op, watch, on_reply, r);
     if (error) abort();
     after(r); /* It cannot have been answered yet. */
@@ -131,7 +146,7 @@ static int multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn do
     r->multi_done = done;
     r->fails = fails;
     r->has_data = true;
-    before(r);
+    before(r, ops);
     int error = m->real->multi(znode, ops, count, on_multi, r);
     if (error) abort();
     after(r);

@@ -33,6 +33,10 @@ typedef enum {
     SWEEP_REPLY_LOST,   /* those before it are answered, its own answer is lost */
     SWEEP_REPLY_UNREAD, /* its answer comes, and there is no memory to copy it */
     SWEEP_REFUSED,      /* there is no memory to send it */
+    /* answers: a server answers by a code that is no ordinary one */
+    SWEEP_ANSWERED,        /* it is not carried out */
+    SWEEP_ANSWERED_OFTEN,  /* that and those behind it of its client, four in all */
+    SWEEP_ANSWERED_THOUGH, /* it is carried out; codes that leave it open */
     SWEEP_WAYS
 } sweep_way;
 
@@ -41,6 +45,7 @@ enum { SWEEP_CLIENTS = 4, SWEEP_TIMEOUT_MS = 4000, SWEEP_WAIT_MS = 60000 };
 typedef struct sweep {
     sweep_way way;
     size_t at; /* which fails; from 1 */
+    int code;  /* of the answer */
     divvy_testing_ensemble *ensemble;
     divvy_client *clients[SWEEP_CLIENTS];
     size_t requests; /* sent so far, while armed */

@@ -54,6 +54,7 @@ TEST(test_numbers_stay) {
     assert_int_equal(DIVVY_EROLLEDBACK, -26);
     assert_int_equal(DIVVY_EINTERRUPTED, -27);
     assert_int_equal(DIVVY_EEXHAUSTED, -30);
+    assert_int_equal(DIVVY_EQUOTA, -31);
 }
 
 /* An error may be retried, or ends its object, as the list says; no error is both. */
@@ -72,7 +73,7 @@ TEST(test_retryable_and_fatal) {
 
 /* Success and foreign numbers have texts too, and are neither retryable nor fatal. */
 TEST(test_other_numbers) {
-    static const int good[] = {0, 1, 17, INT32_MAX}, foreign[] = {-31, -1000, INT32_MIN};
+    static const int good[] = {0, 1, 17, INT32_MAX}, foreign[] = {-32, -1000, INT32_MIN};
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
         assert_string_equal(divvy_strerror(good[i]), "success");
         assert_string_equal(divvy_errname(good[i]), "DIVVY_OK");

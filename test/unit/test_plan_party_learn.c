@@ -139,6 +139,13 @@ TEST(test_scarce_ask) {
         scarce_after = failures;
         asked = ask();
         scarce_after = -1;
+        if (asked == 2 && sent == 1) { /* There was no memory to send the second: the first is answered. */
+            answer(STATIC, 11);
+            assert_told(DIVVY_ENOMEM);
+            SETTLE(5, "e,a=2-w1", "f,a=2-w2");
+            sent = 0;
+            asked = DIVVY_ENOMEM;
+        }
         assert_int_equal(sent, asked == DIVVY_ENOMEM ? 0 : 2);
     }
     assert_int_equal(asked, 2);

@@ -93,7 +93,7 @@ static int ask_one(reading *r) {
     if (!q) return DIVVY_ENOMEM;
     *q = (request){r, r->asked, r->reads->path(r->reads->context, r->asked)};
     dv_op op = {.kind = r->reads->kind, .path = q->path};
-    if (q->path && client->znode->backend->submit(client->znode, &op, NULL, on_reply, q) == 0) {
+    if (q->path && dv_znode_submit(client->znode, &op, NULL, on_reply, q) == 0) {
         r->refs++;
         r->asked++;
         return 0;

@@ -103,7 +103,6 @@ bool dv_apache_awaits_answers(const dv_apache *apache);
 void dv_apache_orphan_all(dv_apache *apache, dv_pending_list *orphans);
 /* The handle is gone: no answer will come. */
 void dv_apache_free_orphans(dv_pending_list *orphans);
-int dv_apache_error(int rc);
 
 /* watches.c */
 struct watched;

@@ -14,7 +14,7 @@
 #include "znode/path.h"
 #include "znode/sequence.h"
 
-enum { UNDER_WAY_MAX = 200, SEQUENCE_DIGITS = 10 };
+enum { UNDER_WAY_MAX = 200, SEQUENCE_DIGITS = 10, ODD_ANSWERS_MAX = 1000 };
 
 /* A node that is there, or that may be: in the client's tree, then in the handle's list. */
 struct dv_leftover {
@@ -22,6 +22,7 @@ struct dv_leftover {
     dv_estate *estate;
     enum { THERE, WISHED, LOOKED_FOR } stage; /* wished: the create's answer never came */
     bool sequential;                          /* a wish: the node has ten digits more */
+    unsigned odd_answers;                     /* that said nothing of it */
     char path[];
 };
 
@@ -64,7 +65,7 @@ static void take_out(dv_apache *apache, const char *path, size_t path_bytes) {
 void dv_estate_note_create(dv_apache *apache, const dv_op *op, int error, const char *made) {
     if (!apache->znode.attached || !(op->mode & DV_EPHEMERAL)) return;
     if (error == 0 && made) add(apache, made, false, false);
-    else if (error == 0 || dv_outcome_unknown(error) || error == DIVVY_ECANCELED)
+    else if (error == 0 || dv_outcome_unknown(error) || error == DIVVY_ECANCELED || dv_answer_is_raw(error))
         add(apache, op->path, true, (op->mode & DV_SEQUENTIAL) != 0);
 }
 
@@ -132,10 +133,17 @@ void dv_estate_bury(dv_estate *estate) {
 }
 
 static bool is_answer(int rc) {
-    return rc <= ZAPIERROR ? rc != ZCLOSING && rc != ZSESSIONMOVED && rc != ZSESSIONEXPIRED : rc == ZOK;
+    return dv_answer_of(rc).verdict <= DV_VERDICT_NOT_DONE;
 }
 
-/* The end of a request about a node. Without an answer it starts again on the next connection, if there is one. */
+/* Returns whether a request that was not answered is to start again: now, or on the next connection, if there is one.
+ * There is no clock here that could put it off, so what servers answer in vain has an end. */
+static bool starts_again(dv_leftover *node, int rc) {
+    if (dv_answer_of(rc).verdict >= DV_VERDICT_AGAIN) return ++node->odd_answers < ODD_ANSWERS_MAX;
+    return rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT || rc == ZSESSIONMOVED;
+}
+
+/* The end of a request about a node. */
 static void end_request(dv_leftover *node, int rc, bool done) {
     dv_estate *estate = node->estate;
     assert(estate->asked_count > 0);
@@ -143,7 +151,7 @@ static void end_request(dv_leftover *node, int rc, bool done) {
     while (*place != node) place = &(*place)->next;
     *place = node->next;
     estate->asked_count--;
-    bool again = is_answer(rc) ? !done : rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT || rc == ZSESSIONMOVED;
+    bool again = is_answer(rc) ? !done : starts_again(node, rc);
     if (!is_answer(rc) && node->stage == LOOKED_FOR) node->stage = WISHED;
     if (again) append(estate, node);
     else free(node);

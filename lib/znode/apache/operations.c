@@ -11,27 +11,6 @@
 #include "znode/path.h"
 #include "znode/trace.h"
 
-int dv_apache_error(int rc) {
-    switch (rc) {
-    case ZOK: return 0;
-    case ZNONODE: return DIVVY_ENOENT;
-    case ZNODEEXISTS: return DIVVY_EEXIST;
-    case ZNOAUTH:
-    case ZINVALIDACL:
-        return DIVVY_EACCES; /* the latter: an access list for credentials that the server does not have */
-    case ZNOTEMPTY: return DIVVY_ENOTEMPTY;
-    case ZBADVERSION: return DIVVY_EVERSION;
-    case ZNOCHILDRENFOREPHEMERALS:
-    case ZBADARGUMENTS: return DIVVY_EINVAL;
-    case ZSESSIONEXPIRED: return DIVVY_ELOST;
-    case ZAUTHFAILED:
-    case ZSESSIONCLOSEDREQUIRESASLAUTH: return DIVVY_EAUTH;
-    case ZUNIMPLEMENTED: return DIVVY_EUNSUPPORTED;
-    /* An answer of a server that we have no name for is an answer all the same; the rest left the outcome unknown. */
-    default: return rc <= ZAPIERROR && rc != ZCLOSING && rc != ZSESSIONMOVED ? DIVVY_EPROTO : DIVVY_ECONNECTION;
-    }
-}
-
 static int64_t now_us(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -54,7 +33,7 @@ static void fill_result(const dv_pending *p, size_t i, dv_reply *reply, dv_stat 
  * where the outcome is unknown: the native client may be writing them. */
 static int error_of_undone(const dv_pending *p, size_t i) {
     int rc = p->native_results ? p->native_results[i].err : ZOK;
-    return rc == ZOK || rc == ZRUNTIMEINCONSISTENCY ? DIVVY_EROLLEDBACK : dv_apache_error(rc);
+    return rc == ZOK || rc == ZRUNTIMEINCONSISTENCY ? DIVVY_EROLLEDBACK : dv_answer_of(rc).error;
 }
 
 /* The answer of a multi: which of its operations failed, and the paths it made. */
@@ -198,20 +177,20 @@ static void copy_stat(dv_pending *p, const struct Stat *stat) {
 
 static void on_void(int rc, const void *data) {
     dv_pending *p = (dv_pending *)(uintptr_t)data;
-    p->reply.error = dv_apache_error(rc);
+    p->reply.error = dv_answer_error(rc);
     deliver(p);
 }
 
 static void on_stat(int rc, const struct Stat *stat, const void *data) {
     dv_pending *p = (dv_pending *)(uintptr_t)data;
-    p->reply.error = dv_apache_error(rc);
+    p->reply.error = dv_answer_error(rc);
     if (rc == ZOK) copy_stat(p, stat);
     deliver(p);
 }
 
 static void on_created(int rc, const char *path, const struct Stat *stat, const void *data) {
     dv_pending *p = (dv_pending *)(uintptr_t)data;
-    p->reply.error = dv_apache_error(rc);
+    p->reply.error = dv_answer_error(rc);
     assert(!p->copied);
     if (rc == ZOK) {
         copy_stat(p, stat);
@@ -223,7 +202,7 @@ static void on_created(int rc, const char *path, const struct Stat *stat, const 
 
 static void on_data(int rc, const char *value, int value_bytes, const struct Stat *stat, const void *data) {
     dv_pending *p = (dv_pending *)(uintptr_t)data;
-    p->reply.error = dv_apache_error(rc);
+    p->reply.error = dv_answer_error(rc);
     assert(!p->copied);
     if (rc == ZOK) {
         copy_stat(p, stat);
@@ -248,7 +227,7 @@ static void take_texts(dv_pending *p, char **copy, int32_t count) {
 
 static void on_children(int rc, const struct String_vector *names, const struct Stat *stat, const void *data) {
     dv_pending *p = (dv_pending *)(uintptr_t)data;
-    p->reply.error = dv_apache_error(rc);
+    p->reply.error = dv_answer_error(rc);
     assert(!p->copied);
     if (rc == ZOK) {
         copy_stat(p, stat);
@@ -259,7 +238,7 @@ static void on_children(int rc, const struct String_vector *names, const struct 
 
 static void on_acl(int rc, struct ACL_vector *acl, struct Stat *stat, const void *data) {
     dv_pending *p = (dv_pending *)(uintptr_t)data;
-    p->reply.error = dv_apache_error(rc);
+    p->reply.error = dv_answer_error(rc);
     assert(!p->copied);
     if (rc == ZOK) {
         copy_stat(p, stat);
@@ -353,7 +332,8 @@ static int check_request(const dv_apache *apache, const dv_pending *p) {
     for (size_t i = 0; i < p->count; i++) {
         const char *path = p->ops[i].path;
         bytes += dv_op_bytes(&p->ops[i]);
-        if (dv_path_check(path, NULL) != 0) return DIVVY_EINVAL;
+        bool limits = p->ops[i].kind == DV_GET && dv_path_is_limits(path);
+        if (!limits && dv_path_check(path, NULL) != 0) return DIVVY_EINVAL;
         if (p->is_multi && p->ops[i].mode == DV_CONTAINER) return DIVVY_EINVAL; /* It would abort the process. */
     }
     if (bytes > (p->is_multi ? DV_MULTI_BYTES_MAX : DV_REQUEST_BYTES_MAX)) return DIVVY_E2BIG;
@@ -398,7 +378,7 @@ static void send_now(dv_apache *apache, dv_pending *p) {
     }
     if (rc == ZOK) return;
     dv_pending_remove(p);
-    fail_unsent(p, rc == ZSYSTEMERROR ? DIVVY_ENOMEM : dv_apache_error(rc));
+    fail_unsent(p, rc == ZSYSTEMERROR ? DIVVY_ENOMEM : dv_answer_of(rc).error);
 }
 
 static void send_waiting(dv_apache *apache) {

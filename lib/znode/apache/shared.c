@@ -25,6 +25,7 @@ struct dv_shared {
     bool ended;                /* expired, or refused: never touched again, since the host may close it */
     divvy_session_state heard; /* the last that was told; DIVVY_SUSPENDED at first */
     bool priming, primed;      /* the watch that is always armed */
+    unsigned odd_answers;      /* to the read that sets it: each is asked for again, so often */
     bool root_hidden;          /* the host may not read the root, so that watch is on NO_NODE */
     unsigned refusals;         /* of that watch in a row, for want of credentials */
     bool has_thread;
@@ -36,6 +37,8 @@ struct dv_shared {
 
 /* A node that nobody makes. Since 3.9 a server lets us watch a node that exists only if we may read it. */
 #define NO_NODE "/divvy-watches-that-there-is-no-such-node"
+
+enum { ODD_ANSWERS_MAX = 1000 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t answer_came;
@@ -169,7 +172,7 @@ static void on_primed(int rc, const struct Stat *stat, const void *data) {
     s->priming = false;
     s->thread = pthread_self();
     s->has_thread = true;
-    bool refused = dv_apache_error(rc) == DIVVY_EAUTH;
+    bool refused = dv_answer_of(rc).error == DIVVY_EAUTH;
     if (refused) hear_refusal(s);
     else s->refusals = 0;
     if (rc == ZOK || rc == ZNONODE) {
@@ -178,6 +181,8 @@ static void on_primed(int rc, const struct Stat *stat, const void *data) {
     } else if (rc == ZNOAUTH && !s->root_hidden) {
         s->root_hidden = true; /* What does not exist may be watched by anyone. */
         prime(s);
+    } else if (dv_answer_of(rc).verdict >= DV_VERDICT_AGAIN && ++s->odd_answers < ODD_ANSWERS_MAX) {
+        prime(s); /* A server that throttles has taken its time. */
     } else if (rc == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT) {
         prime(s); /* The native client holds it back until it is connected, or has tried in vain. */
     }

@@ -35,6 +35,7 @@ from divvy.errors import (
     NotEmpty,
     NotHeld,
     OutOfMemory,
+    OverQuota,
     ProtocolError,
     ResolveFailed,
     RolledBack,
@@ -55,11 +56,11 @@ __version__: str = _ffi.string(_lib.divvy_version()).decode()
 
 __all__ = [
     "AccessDenied", "Acl", "AlreadyHeld", "Assign", "AuthFailed", "BadVersion", "Busy", "Canceled", "ChangeKind",
-    "Client", "Closed", "ConnectionDown", "Deadlock", "Differs", "Election", "Entry", "Error", "Exhausted", "ForkError",
-    "Holder", "InProgress", "Interrupted", "InvalidArgument", "Item", "ItemsChange", "Leader", "LimitPolicy",
-    "LimitReached", "Lock", "LockMode", "Member", "NoNode", "NodeExists", "NotEmpty", "NotHeld", "Notice",
-    "OutOfMemory", "Partition", "PartitionState", "Partitioner", "Party", "ProtocolError", "Registry", "ResolveFailed",
-    "RolledBack", "Semaphore", "ServiceChange", "SessionLost", "SessionState", "StateChange", "SystemRefused",
-    "TimedOut", "TooBig", "Unsupported", "View", "WrongState", "assign_rendezvous", "assign_round_robin",
-    "assign_sticky",
+    "Client", "Closed", "ConnectionDown", "Deadlock", "Differs", "Election", "Entry", "Error", "Exhausted",
+    "ForkError", "Holder", "InProgress", "Interrupted", "InvalidArgument", "Item", "ItemsChange", "Leader",
+    "LimitPolicy", "LimitReached", "Lock", "LockMode", "Member", "NoNode", "NodeExists", "NotEmpty", "NotHeld",
+    "Notice", "OutOfMemory", "OverQuota", "Partition", "PartitionState", "Partitioner", "Party", "ProtocolError",
+    "Registry", "ResolveFailed", "RolledBack", "Semaphore", "ServiceChange", "SessionLost", "SessionState",
+    "StateChange", "SystemRefused", "TimedOut", "TooBig", "Unsupported", "View", "WrongState", "assign_rendezvous",
+    "assign_round_robin", "assign_sticky",
 ]

@@ -165,3 +165,7 @@ class Differs(Error, code=lib.DIVVY_EDIFFERS):
 
 class Exhausted(Error, code=lib.DIVVY_EEXHAUSTED):
     """The sequence numbers of the path are used up."""
+
+
+class OverQuota(Error, code=lib.DIVVY_EQUOTA):
+    """A quota of the servers is used up."""
