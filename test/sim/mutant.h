@@ -123,7 +123,6 @@
     X(directories_left, "what the set no longer has keeps its directories as long as there are members")           \
     X(throttled_is_final, "an answer that says throttled is taken for the end of what was asked for")              \
     X(unknown_is_undone, "a create that was answered by an unknown code is taken for one that did not happen")     \
-    X(throttled_overtaken, "what is answered before a throttled write, though sent behind it, is taken as it is")  \
     X(listed_leaves_early, "a place that an earlier note names leaves before the note that does not")
 
 #ifdef DIVVY_MUTANTS

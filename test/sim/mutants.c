@@ -155,7 +155,6 @@ static const struct {
     [DV_MUTANT_lost_leader_stays] = {2, 0.1, SIM_OF_ELECTIONS},
     [DV_MUTANT_throttled_is_final] = {1, 0.1, SIM_OF_POOLS, true},
     [DV_MUTANT_unknown_is_undone] = {6, 0.1, SIM_OF_POOLS, true},
-    [DV_MUTANT_throttled_overtaken] = {20, 0.1, SIM_OF_POOLS, true},
     [DV_MUTANT_listed_leaves_early] = {1766, 13.0, SIM_OF_PLANS, true},
 };
 
