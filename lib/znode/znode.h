@@ -194,7 +194,7 @@ int dv_znode_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn 
 dv_multi_fn dv_again_multi_done(const void *context);
 static inline void dv_znode_unwatch(dv_znode *znode, dv_watch *watch) {
     if (watch->link) znode->backend->unwatch(znode, watch);
-    else if (znode->again.waiting) dv_again_unwatch(znode, watch);
+    if (znode->again.waiting) dv_again_unwatch(znode, watch); /* An armed one may have been given to another read. */
 }
 static inline int64_t dv_znode_now_ms(const dv_znode *znode) {
     return znode->backend->now_ms(znode);

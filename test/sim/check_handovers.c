@@ -56,6 +56,12 @@ static bool gives(const dv_follower *f, uint32_t number) {
     return own && own->leaving[0] == '\0' && plan->owners[number] == own->slot;
 }
 
+/* A member learns what its own new node says by a read, which may come late. */
+static bool knows_itself(const dv_follower *f) {
+    const dv_plan_party *party = f ? dv_roster_party(f->people) : NULL;
+    return party && f->own < party->count && party->nodes[f->own].known;
+}
+
 /* Two plans, one behind the other, may have come within one step. */
 static bool has_between(const sim_world *w, int64_t after, int64_t before) {
     const struct sim_plans_truth *t = w->plans_truth;
@@ -72,7 +78,8 @@ static bool follow_plan(sim_member *m, sim_hand *h) {
     bool decides = plan_decides(f), followed = is_followed(f);
     bool known = followed && dv_plan_set_equal(p->dealt, plan_of(f)->set);
     int64_t mzxid = plan_of(f) ? plan_of(f)->mzxid : 0;
-    bool same = !h->unseen && h->plan_mzxid == mzxid && h->plan_decided == decides && h->generation == p->generation;
+    bool same = !h->unseen && h->plan_mzxid == mzxid && h->plan_decided == decides && h->generation == p->generation &&
+                h->self_known == knows_itself(f);
     bool is_other = h->plan_mzxid != mzxid;
     bool undecided = !decides && f->in_force && (f->fence_unknown || !plan_of(f));
     if (same || undecided || (followed && !known)) return is_other;
@@ -80,6 +87,7 @@ static bool follow_plan(sim_member *m, sim_hand *h) {
     h->plan_mzxid = mzxid;
     if (is_other) h->plan_ms = m->world->now_ms;
     h->plan_decided = decides;
+    h->self_known = knows_itself(f);
     h->generation = p->generation;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         const dv_item *own = dv_item_at(p, i);

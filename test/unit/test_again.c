@@ -196,6 +196,26 @@ TEST(test_watch) {
     divvy_client_close(client);
 }
 
+/* A watch that is armed, and was given to another read that waits behind a throttled write, is taken back from both. */
+TEST(test_armed_watch) {
+    divvy_client *client = open_warned();
+    outcome first, made, second;
+    seen_watch watch;
+    watch_init(ensemble, &watch);
+    ask(client, &first, op_of(DV_EXISTS, "/a"), &watch);
+    assert_int_equal(await(&first), DIVVY_ENOENT);
+    answer(client, THROTTLED, 0, 1);
+    ask(client, &made, op_create("/b", "", 0), NULL);
+    divvy_testing_run(ensemble, 5);
+    ask(client, &second, op_of(DV_EXISTS, "/a"), &watch);
+    dv_client_lock(client);
+    dv_znode_unwatch(client->znode, &watch.watch);
+    dv_client_unlock(client);
+    assert_int_equal(await(&second), DIVVY_ENOENT);
+    assert_null(watch.watch.link);
+    divvy_client_close(client);
+}
+
 /* No orphans: a lock whose release was throttled leaves nothing. */
 TEST(test_throttled_release) {
     divvy_client *client = open_warned();
