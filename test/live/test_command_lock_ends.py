@@ -38,8 +38,7 @@ class Losses(Case):
         last = float(self.read("last")[0])
         # The session's last sign of life came before the server froze.
         self.assertLess(last, frozen + T)
-        self.assertEqual(len(self.read("term")), 1)
-        self.assertLess(float(self.read("term")[0]), last)
+        self.assertEqual(len(self.read("term")), 1)  # It had time to act on SIGTERM, and then it was killed.
         self.assertFalse(any(map(alive, pids)))
         self.assertRegex(running.errors, r'(?m)^divvy: the lock "test_frozen" could not be kept')
         server.do("resume", "1")
