@@ -84,7 +84,7 @@ static const struct {
     [DV_MUTANT_patience_runs_on] = {172, 11.3, SIM_OF_PLANS},
     [DV_MUTANT_withdrawn_silent] = {40094854, 0.1, SIM_OF_PLANS},
     [DV_MUTANT_unprepared_enters] = {2, 0.1, SIM_OF_PLANS},
-    [DV_MUTANT_prepared_before_told] = {143, 7.4, SIM_OF_PLANS},
+    [DV_MUTANT_prepared_before_told] = {1492, 9.7, SIM_OF_PLANS},
     [DV_MUTANT_prepare_untold] = {70006306, 204.0, SIM_OF_PLANS},
     [DV_MUTANT_prepare_lost_unproven] = {0, 0, SIM_OF_PLANS},
     [DV_MUTANT_unread_taker_unknown] = {285, 0.5, SIM_OF_PLANS},
