@@ -1,7 +1,8 @@
 # Few translation units for a build that has to be quick: -DCMAKE_UNITY_BUILD=ON. SPDX-License-Identifier: Apache-2.0
 #
 # Files of one folder may have the same names for what they keep to themselves. So files are put together only where
-# their names differ: those of static functions and data, types, constants and macros, which begin a line.
+# their names differ: those of static functions and data, types, constants and macros, which begin a line. Files that
+# know the native client stay among themselves, since the system's headers behind it have names of ours, such as send().
 
 # Sets *names* to those that the file defines at the beginnings of its lines.
 function(divvy_unity_names source names)
@@ -16,6 +17,9 @@ function(divvy_unity_names source names)
     list(APPEND list ${name})
   endforeach()
   string(REGEX MATCHALL "[A-Z][A-Z0-9_]+" constants "${enums}")
+  if(text MATCHES "<search\\.h>") # it has this struct
+    list(APPEND list entry)
+  endif()
   set(${names} ${list} ${constants} PARENT_SCOPE)
 endfunction()
 
@@ -32,10 +36,15 @@ function(divvy_unity target)
       continue()
     endif()
     divvy_unity_names("${path}" names)
-    set(group 0)
+    set(kind "")
+    if(path MATCHES "/znode/apache/|/lib/zookeeper/")
+      set(kind "native_")
+    endif()
+    set(number 0)
     set(fits FALSE)
     while(NOT fits)
-      math(EXPR group "${group} + 1")
+      math(EXPR number "${number} + 1")
+      set(group "${kind}${number}")
       set(fits TRUE)
       foreach(name IN LISTS names)
         if(DEFINED taken_${group}_${name})

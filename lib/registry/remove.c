@@ -149,7 +149,7 @@ static void answered(purging *p) {
     unref_purging(p);
 }
 
-static void send(victim *v) {
+static void has_sent(victim *v) {
     purging *p = v->purge;
     assert(!p->done);
     p->under_way++;
@@ -203,7 +203,7 @@ static void on_unique(void *context, const dv_reply *reply, int64_t now) {
     if (dv_outcome_unknown(reply->error)) mark_unknown(v);
     else if (reply->error && reply->error != DIVVY_ENOENT) note(p, reply->error);
     else if (same && !p->abandoned) {
-        if (dv_znode_multi(p->registry->object.client->znode, ops, 2, on_both_deleted, v) == 0) send(v);
+        if (dv_znode_multi(p->registry->object.client->znode, ops, 2, on_both_deleted, v) == 0) has_sent(v);
         else note(p, DIVVY_ENOMEM);
     }
     answered(p);
@@ -216,12 +216,12 @@ static void delete_one(victim *v) {
     int error = 0;
     if (!v->role_path) {
         error = dv_znode_delete(znode, v->path, v->entry->stat.version, on_deleted, v);
-        if (!error) send(v);
+        if (!error) has_sent(v);
     } else {
         error = dv_znode_exists(znode, v->role_path, NULL, on_role, v);
-        if (!error) send(v);
+        if (!error) has_sent(v);
         if (!error) error = dv_znode_exists(znode, v->path, NULL, on_unique, v);
-        if (!error) send(v);
+        if (!error) has_sent(v);
     }
     if (error) note(v->purge, DIVVY_ENOMEM);
 }
@@ -249,7 +249,7 @@ static void on_barrier(void *context, int error, int64_t now) {
         victim *v = &p->victims[i];
         if (!v->unknown) continue;
         v->unknown = false;
-        if (dv_znode_exists(p->registry->object.client->znode, v->path, NULL, on_looked, v) == 0) send(v);
+        if (dv_znode_exists(p->registry->object.client->znode, v->path, NULL, on_looked, v) == 0) has_sent(v);
         else note(p, DIVVY_ENOMEM);
     }
     answered(p);

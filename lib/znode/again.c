@@ -208,7 +208,7 @@ static void on_multi(void *context, int error, const dv_reply *replies, size_t c
 
 /* ---- sending ---- */
 
-static int send(dv_sent *s) {
+static int send_once(dv_sent *s) {
     const dv_znode_backend *backend = s->znode->backend;
     s->sent = ++s->znode->again.numbers;
     return s->is_multi ? backend->multi(s->znode, s->ops, s->count, on_multi, s)
@@ -242,7 +242,7 @@ static int send_first(dv_sent *s) {
         put_off(s, TO_SEND_AGAIN, 0, earlier->due_at);
         return 0;
     }
-    int error = send(s);
+    int error = send_once(s);
     if (error) free(s);
     return error;
 }
@@ -278,7 +278,7 @@ static void send_due(dv_again *again, int64_t now) {
     enum { NO_MEMORY_MS = 50 };
     for (dv_sent *s = again->first; s; s = s->next) {
         if (!is_due(s, TO_SEND_AGAIN, now)) continue;
-        if (send(s) == 0) {
+        if (send_once(s) == 0) {
             s->stage = WITH_BACKEND;
             again->waiting--;
         } else {

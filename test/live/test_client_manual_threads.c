@@ -270,20 +270,23 @@ TEST(test_close_in_a_callback) {
     witness_end(&w);
 }
 
-static atomic_bool closed_now;
+static atomic_bool closed_now, ended_now;
+static atomic_int last_state;
 
 static void close_on_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to, void *user) {
-    (void)p, (void)from, (void)to;
+    (void)p, (void)from;
+    if (atomic_load(&ended_now)) dv_test_die("on_state after the client has ended");
+    atomic_store(&last_state, (int)to);
     if (!atomic_exchange(&closed_now, true)) divvy_client_close(user);
 }
 
 static void late_items(divvy_partitioner *p, const divvy_items_event *event, void *user) {
     (void)p, (void)event, (void)user;
-    if (atomic_load(&closed_now)) dv_test_die("on_items after the client was closed in a callback");
+    if (atomic_load(&ended_now)) dv_test_die("on_items after the client has ended");
 }
 
 /* Closed inside a callback that a waiting call ran: that call returns DIVVY_ECLOSED, and the client is closed when it
- * does; no callback queued behind it is run. */
+ * does. What was due is told before, the end last; nothing is told after. */
 TEST(test_close_inside_a_waiting_call) {
     static const char *const items[] = {"a", "b"};
     for (int call_kind = 0; call_kind < 4; call_kind++) {
@@ -305,6 +308,7 @@ TEST(test_close_inside_a_waiting_call) {
         p_config.on_items = late_items;
         p_config.user = client;
         atomic_store(&closed_now, call_kind < 2);
+        atomic_store(&ended_now, false);
         assert_int_equal(divvy_party_join(&party, client, "/manual/closing-party", "me", DIVVY_PARTY), 0);
         if (call_kind >= 2) assert_int_equal(divvy_partitioner_create(&p, client, &p_config), 0);
         int result = -99;
@@ -313,6 +317,8 @@ TEST(test_close_inside_a_waiting_call) {
         if (call_kind == 2) result = divvy_partitioner_wait_change(p, 1, PATIENCE_MS);
         if (call_kind == 3) result = divvy_partitioner_finish(p, PATIENCE_MS);
         assert_int_equal(result, DIVVY_ECLOSED);
+        atomic_store(&ended_now, true);
+        if (call_kind >= 2) assert_int_equal(atomic_load(&last_state), DIVVY_FAILURE);
         assert_true(DV_WAIT(threads() == threads_at_rest, PATIENCE_MS));
         if (call_kind >= 2) divvy_partitioner_destroy(p);
         divvy_party_destroy(party);

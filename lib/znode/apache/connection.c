@@ -177,8 +177,7 @@ void dv_apache_post_news(dv_apache *apache, zhandle_t *handle, const dv_session_
     if (!e) abort(); /* A session event that is not told could make two owners: stopping here is the safe end. */
     *e = (news_event){.event.run = run_news, .apache = apache, .shared = apache->shared, .news = *news};
     e->server.bytes = sizeof e->server.address;
-    if (news->state != DIVVY_CONNECTED ||
-        !zookeeper_get_connected_host(handle, (struct sockaddr *)&e->server.address, &e->server.bytes))
+    if (!handle || !zookeeper_get_connected_host(handle, (struct sockaddr *)&e->server.address, &e->server.bytes))
         e->server.bytes = 0;
     apache->znode.sink.post(apache->znode.sink.queue, &e->event);
 }
