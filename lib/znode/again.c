@@ -215,14 +215,25 @@ static int send_once(dv_sent *s) {
                        : backend->submit(s->znode, s->ops, s->watch, on_reply, s);
 }
 
+static void *copy(char **to, const void *from, size_t bytes) {
+    void *copied = memcpy(*to, from, bytes);
+    *to += bytes;
+    return copied;
+}
+
+/* Returns a request with copies of paths and data, which the caller may free as soon as it has asked. */
 static dv_sent *new_sent(dv_znode *znode, const dv_op *ops, size_t count, void *context) {
-    dv_sent *s = calloc(1, sizeof *s + count * sizeof *ops);
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++) bytes += strlen(ops[i].path) + 1 + ops[i].data_bytes;
+    dv_sent *s = malloc(sizeof *s + count * sizeof *ops + bytes);
     if (!s) return NULL;
-    s->znode = znode;
-    s->number = ++znode->again.numbers;
-    s->context = context;
-    s->count = count;
-    memcpy(s->ops, ops, count * sizeof *ops);
+    *s = (dv_sent){.znode = znode, .number = ++znode->again.numbers, .context = context, .count = count};
+    char *to = (char *)(s->ops + count);
+    for (size_t i = 0; i < count; i++) {
+        s->ops[i] = ops[i];
+        s->ops[i].path = copy(&to, ops[i].path, strlen(ops[i].path) + 1);
+        if (ops[i].data_bytes > 0) s->ops[i].data = copy(&to, ops[i].data, ops[i].data_bytes);
+    }
     return s;
 }
 

@@ -92,6 +92,23 @@ TEST(test_throttled_write) {
     divvy_client_close(client);
 }
 
+/* The caller may free path and data as soon as it has asked: what is sent again has copies. */
+TEST(test_owns_what_it_sends) {
+    divvy_client *client = open_warned();
+    outcome o;
+    char path[] = "/a", data[] = "data";
+    answer(client, THROTTLED, 0, 1);
+    ask(client, &o, op_create(path, data, 0), NULL);
+    strcpy(path, "/b");
+    strcpy(data, "lost");
+    assert_int_equal(await(&o), 0);
+    assert_string_equal(o.path, "/a");
+    ask(client, &o, op_of(DV_GET, "/a"), NULL);
+    assert_int_equal(await(&o), 0);
+    assert_string_equal(o.data, "data");
+    divvy_client_close(client);
+}
+
 /* B11: what was sent behind a throttled write, and changed nothing, is answered behind it: the list has the node. So is
  * what is asked for while the write waits. */
 TEST(test_order) {
