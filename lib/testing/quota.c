@@ -10,9 +10,16 @@ static bool is_below(const dv_mem_path *path, const char *top) {
     return path->bytes > bytes && strncmp(path->text, top, bytes) == 0 && path->text[bytes] == '/';
 }
 
-static int64_t count_nodes(const dv_mem_node *node) {
+/* Returns the node that follows in the tree, children first; NULL: it was the last one below `top`. */
+static const dv_mem_node *next_below(const dv_mem_node *top, const dv_mem_node *node) {
+    if (node->children) return node->children;
+    while (node != top && !node->sibling) node = node->parent;
+    return node == top ? NULL : node->sibling;
+}
+
+static int64_t count_nodes(const dv_mem_node *top) {
     int64_t count = 0;
-    for (const dv_mem_node *child = node->children; child; child = child->sibling) count += 1 + count_nodes(child);
+    for (const dv_mem_node *node = next_below(top, top); node; node = next_below(top, node)) count++;
     return count;
 }
 

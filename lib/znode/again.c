@@ -298,16 +298,19 @@ static void send_due(dv_again *again, int64_t now) {
     }
 }
 
+/* Takes the first of the list that waits to be given back, or that waits at all; NULL: there is none. */
+static dv_sent *take_waiting(dv_again *again, bool any, int64_t now) {
+    dv_sent *s = again->first;
+    while (s && !(any ? s->stage != WITH_BACKEND : is_due(s, TO_GIVE_BACK, now))) s = s->next;
+    if (s) unlist(again, s);
+    assert(!s || again->first != s);
+    return s;
+}
+
 /* Each may end others. */
 static void give_back_due(dv_again *again, int64_t now) {
-    for (dv_sent *s = again->first; s;) {
-        if (is_due(s, TO_GIVE_BACK, now)) {
-            fail(s, s->error, now);
-            s = again->first;
-        } else {
-            s = s->next;
-        }
-    }
+    dv_sent *s;
+    while ((s = take_waiting(again, false, now)) != NULL) fail(s, s->error, now);
 }
 
 static void wake_for_next(const dv_again *again) {
@@ -325,16 +328,9 @@ void dv_again_run(dv_znode *znode, int64_t now) {
 }
 
 void dv_again_end(dv_znode *znode, int error, int64_t now) {
-    dv_again *again = &znode->again;
+    dv_sent *s;
     assert(error);
-    for (dv_sent *s = again->first; s && again->waiting;) {
-        if (s->stage != WITH_BACKEND) {
-            fail(s, error, now);
-            s = again->first;
-        } else {
-            s = s->next;
-        }
-    }
+    while (znode->again.waiting > 0 && (s = take_waiting(&znode->again, true, now)) != NULL) fail(s, error, now);
 }
 
 void dv_again_unwatch(dv_znode *znode, dv_watch *watch) {

@@ -7,7 +7,8 @@
  *  1. All calls are made with the client lock held; nothing here is called from two threads at once.
  *  2. An operation never completes inside the call that submits it. It completes exactly once, by its function being
  *     called from the client's loop; what the reply points to lives during that call. Paths and data that an operation
- *     points to live until then. The one error a submitting call returns is DIVVY_ENOMEM: then nothing happens.
+ *     points to live until then; dv_znode_submit() and dv_znode_multi() give it copies. The one error a submitting call
+ *     returns is DIVVY_ENOMEM: then nothing happens.
  *  3. Operations reach the server, and their replies arrive, in the order in which they were submitted. An operation
  *     that this side refuses ends without waiting for those before it.
  *  4. A watch fires at most once, from the loop, before any later read shows the change. It is silent while the
@@ -192,8 +193,9 @@ int dv_znode_submit(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply_
 int dv_znode_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context);
 /* Returns the function that the sender of a multi gave, for backends of tests: `context` as they see it. */
 dv_multi_fn dv_again_multi_done(const void *context);
+/* Whether it is armed or not: a read with the backend that sees it taken back is not sent again with it. */
 static inline void dv_znode_unwatch(dv_znode *znode, dv_watch *watch) {
-    if (watch->link) znode->backend->unwatch(znode, watch);
+    znode->backend->unwatch(znode, watch);
     if (znode->again.waiting) dv_again_unwatch(znode, watch); /* An armed one may have been given to another read. */
 }
 static inline int64_t dv_znode_now_ms(const dv_znode *znode) {

@@ -1,5 +1,6 @@
 /* Servers that enforce quotas: docs/protocol.md, B12.
  * SPDX-License-Identifier: Apache-2.0 */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,9 @@
 enum { FIRST_RELEASE = 30700, ITEMS = 8 };
 
 static const char *const items[ITEMS] = {"i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7"};
-static _Atomic(int) failures, quota_warnings;
-static char quota_warning[512];
+static atomic_int failures;
+static atomic_bool quota_told, quota_warned;
+static char quota_warning[512]; /* of the first one, once it is `quota_warned` */
 
 static int start_strict_server(void **state) {
     setenv("JDK_JAVA_OPTIONS", "-Dzookeeper.enforceQuota=true", 1);
@@ -32,7 +34,9 @@ static bool enforces(void) {
 
 static void on_warning(divvy_client *client, int code, const char *message, void *user) {
     (void)client, (void)user;
-    if (code == DIVVY_WARN_QUOTA && quota_warnings++ == 0) snprintf(quota_warning, sizeof quota_warning, "%s", message);
+    if (code != DIVVY_WARN_QUOTA || atomic_exchange(&quota_told, true)) return;
+    snprintf(quota_warning, sizeof quota_warning, "%s", message);
+    atomic_store(&quota_warned, true);
 }
 
 static void on_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to, void *user) {
@@ -97,7 +101,7 @@ TEST_IN(test_quota, start_strict_server, stop_server) {
     divvy_client *clients[2] = {open_client(), open_client()};
     divvy_partitioner *p = join(clients[0], "first"), *q = join(clients[1], "second");
     if (enforces()) {
-        UNTIL(quota_warnings > 0);
+        UNTIL(atomic_load(&quota_warned));
         assert_non_null(strstr(quota_warning, "the quota of /pool (count=-1,bytes=-1=;byteHardLimit=-1;"
                                               "countHardLimit=21) is used up"));
         int had = owned(p) + owned(q);

@@ -32,7 +32,7 @@ typedef struct {
 typedef struct {
     uint64_t life, generation, state_id;
     int64_t plan_mzxid, plan_ms, looked_ms;
-    bool self_known; /* what our own node in the party says, by which a plan may give us something */
+    bool self_known;  /* what our own node in the party says, by which a plan may give us something */
     int64_t awake_ms; /* since when it runs and is connected; 0: it does not, or is not */
     bool plan_decided, answer_due;
     bool unseen;  /* steps were not looked at */

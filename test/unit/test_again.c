@@ -233,6 +233,33 @@ TEST(test_armed_watch) {
     divvy_client_close(client);
 }
 
+static divvy_client *watcher;
+
+static void take_back(dv_watch *watch, dv_watch_kind kind, int64_t now) {
+    on_watch(watch, kind, now);
+    dv_znode_unwatch(watcher->znode, watch);
+}
+
+/* A watch that fires while a read with it is under way, and is taken back then, is not armed when that read is sent
+ * again. */
+TEST(test_fired_watch) {
+    divvy_client *client = watcher = open_warned();
+    outcome first, set, second;
+    seen_watch watch;
+    watch_init(ensemble, &watch);
+    assert_int_equal(do_create(client, "/a", 0), 0);
+    watch.watch.fired = take_back;
+    ask(client, &first, op_of(DV_EXISTS, "/a"), &watch);
+    assert_int_equal(await(&first), 0);
+    assert_int_equal(divvy_testing_answer(ensemble, client, THROTTLED, 0, 1, 1), 0);
+    ask(client, &set, op_set("/a", "new", -1), NULL);
+    ask(client, &second, op_of(DV_GET, "/a"), &watch);
+    assert_int_equal(await(&second), 0);
+    assert_int_equal(watch.fired, 1);
+    assert_null(watch.watch.link);
+    divvy_client_close(client);
+}
+
 /* No orphans: a lock whose release was throttled leaves nothing. */
 TEST(test_throttled_release) {
     divvy_client *client = open_warned();
