@@ -63,20 +63,17 @@ static void unlist(dv_again *again, dv_sent *s) {
 
 /* ---- the end of one ---- */
 
+/* What the reply points to lives until the recipe has it: a backend may point into the request. */
 static void finish_single(dv_sent *s, const dv_reply *reply, int64_t now) {
-    dv_reply_fn done = s->done;
-    void *context = s->context;
     unlist(&s->znode->again, s);
+    s->done(s->context, reply, now);
     free(s);
-    done(context, reply, now);
 }
 
 static void finish_multi(dv_sent *s, int error, const dv_reply *replies, size_t count, int64_t now) {
-    dv_multi_fn done = s->multi_done;
-    void *context = s->context;
     unlist(&s->znode->again, s);
+    s->multi_done(s->context, error, replies, count, now);
     free(s);
-    done(context, error, replies, count, now);
 }
 
 static void fail(dv_sent *s, int error, int64_t now) {
