@@ -23,8 +23,8 @@ class Setting:
 class Server:
     """A private ZooKeeper, which ends with this process however it ends."""
 
-    def __init__(self):
-        start = [ZOOKEEPER_LOCAL, "start", "--parent", str(os.getpid())]
+    def __init__(self, *options):
+        start = [ZOOKEEPER_LOCAL, "start", "--parent", str(os.getpid()), *options]
         start += shlex.split(os.environ.get("DIVVY_TEST_SERVER", ""))  # as --production, to measure something
         if "DIVVY_TEST_TLS" in os.environ:  # the command comes over TLS, and kazoo without
             start += ["--tls-files", os.environ["DIVVY_TEST_TLS"]]
@@ -96,13 +96,24 @@ def children(path):
     return Setting.zookeeper.get_children(path) if Setting.zookeeper.exists(path) else []
 
 
-def state(pid):
-    """Returns the letter of the process's state; Z for a zombie, and for a process that is gone."""
+def stat(pid):
+    """Returns the state's letter and the parent; Z and 0 for a process that is gone."""
     try:
         with open("/proc/%d/stat" % pid, encoding="utf-8", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0]
+            letter, parent = file.read().rpartition(")")[2].split()[:2]
+            return letter, int(parent)
     except (FileNotFoundError, ProcessLookupError):
-        return "Z"
+        return "Z", 0
+
+
+def state(pid):
+    """Returns the letter of the process's state; Z for a zombie, and for a process that is gone."""
+    return stat(pid)[0]
+
+
+def parent_of(pid):
+    """Returns the process's parent; 0 for a process that is gone."""
+    return stat(pid)[1]
 
 
 def alive(pid):
