@@ -244,13 +244,21 @@ static void note_written(sim_world *w, const divvy_testing_transaction *t, const
     dv_note_clear(&note);
 }
 
+/* What a member's note says is leaving is the first place. What it says is ready is any of its places, and a request
+ * that was lost may come late, and leave more than one. */
+static bool note_means(const sim_world *w, const divvy_testing_transaction *t, const sim_note *n, size_t item) {
+    const sim_node *first = first_of(w, item);
+    if (n->leaving[item]) return first && strcmp(first->name, strrchr(t->path, '/') + 1) == 0;
+    return count_places(w, item, n->session) == 1;
+}
+
 /* A place goes: nothing that stands in a note of its member's says that it is there. */
 static void check_place_gone(sim_world *w, const divvy_testing_transaction *t, size_t item) {
     const sim_note *n = t->session_id == t->ephemeral_owner ? standing_note(w, t->session_id) : NULL;
     if (!n || sim_plan_step_of(w, NULL, DV_MEM_TXN_SESSION_END) || !(n->leaving[item] || n->ready[item]) ||
         is_excused(w, n))
         return;
-    if (!n->leaving[item] && count_places(w, item, n->session) > 1) return; /* Another place of it is ready. */
+    if (!note_means(w, t, n, item)) return;
     sim_violate(w, "S15", "%s was deleted, and the note of its member says that %s is %s", t->path, w->items[item],
                 n->leaving[item] ? "leaving" : "ready");
 }

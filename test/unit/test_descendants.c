@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@
 
 enum { CHAINS = 5, LINKS = 60 };
 
-static const dv_descent everything = {.session = 0};
+static const dv_descent everything = {.ours_only = false}, ours = {.ours_only = true};
 static int said[2]; /* a pipe for what they say */
 
 static void reap(void) {
@@ -50,10 +51,6 @@ static _Noreturn void stay(void) {
     for (;;) pause();
 }
 
-static dv_descent ours(void) {
-    return (dv_descent){.session = getsid(0)};
-}
-
 /* Starts a process that starts another one and exits, and so on. Returns a pipe that ends with the last of them. */
 static int start_chain(void) {
     int life[2];
@@ -67,9 +64,8 @@ static int start_chain(void) {
 }
 
 static void outlast_chain(bool reaping) {
-    dv_descent which = ours();
     int life = start_chain();
-    while (!dv_descendants_are_gone(&which)) {
+    while (!dv_descendants_are_gone(&ours)) {
         if (reaping) reap();
     }
     struct pollfd end = {.fd = life, .events = POLLIN};
@@ -97,7 +93,6 @@ static void *stay_as_thread(void *user) {
 
 /* A process lives as long as one of its threads does, also when its first one has ended. */
 TEST(test_first_thread_has_ended) {
-    dv_descent which = ours();
     dv_processes list;
     pid_t pid = fork();
     if (pid == 0) {
@@ -107,14 +102,14 @@ TEST(test_first_thread_has_ended) {
     }
     wait_said();
     for (int i = 0; i < CHAINS; i++) {
-        assert_false(dv_descendants_are_gone(&which));
+        assert_false(dv_descendants_are_gone(&ours));
         usleep(1000); /* The first thread may need a moment to end. */
     }
-    assert_int_equal(dv_descendants_find(&list, &which), 0);
+    assert_int_equal(dv_descendants_find(&list, &ours), 0);
     assert_int_equal(list.count, 1);
     assert_int_equal(list.all[0].pid, pid);
     free(list.all);
-    while (!dv_descendants_are_gone(&which)) dv_descendants_signal(&which, SIGKILL);
+    while (!dv_descendants_are_gone(&ours)) dv_descendants_signal(&ours, SIGKILL);
 }
 
 /* Starts a daemon in a session of its own. A child that it has left in ours does the work. */
@@ -137,20 +132,18 @@ static void do_nothing(void) {}
 
 /* A daemon is none of our session, and what has died below it and is never reaped keeps nobody waiting. */
 TEST(test_daemon) {
-    dv_descent which = ours();
     start_daemon(do_nothing);
-    assert_true(dv_descendants_are_gone(&which));
+    assert_true(dv_descendants_are_gone(&ours));
     assert_false(dv_descendants_are_gone(&everything));
 }
 
 /* What a daemon has left in our session is found, and can be ended alone. */
 TEST(test_left_by_daemon) {
-    dv_descent which = ours();
     dv_processes list;
     start_daemon(stay);
     wait_said();
-    assert_false(dv_descendants_are_gone(&which));
-    while (!dv_descendants_are_gone(&which)) dv_descendants_signal(&which, SIGKILL);
+    assert_false(dv_descendants_are_gone(&ours));
+    while (!dv_descendants_are_gone(&ours)) dv_descendants_signal(&ours, SIGKILL);
     assert_int_equal(dv_descendants_find(&list, &everything), 0);
     assert_int_equal(list.count, 1);
     free(list.all);
@@ -178,8 +171,39 @@ TEST(test_spared) {
     free(list.all);
 }
 
+enum { DENIED = 3 }; /* Some containers deny namespaces to root. */
+
+/* Runs `check` as the first process of a namespace of its own, whose status is that of `check`. It takes root. */
+static int in_namespace(void (*check)(void), int flags) {
+    int status;
+    pid_t outer = fork();
+    if (outer == 0) {
+        if (unshare(flags) != 0) _exit(DENIED);
+        pid_t first = fork();
+        if (first == 0) check();
+        waitpid(first, &status, 0);
+        _exit(WEXITSTATUS(status));
+    }
+    assert_int_equal(waitpid(outer, &status, 0), outer);
+    return WEXITSTATUS(status);
+}
+
+static void look_at_daemon(void) {
+    if (mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 || mount("proc", "/proc", "proc", 0, NULL) != 0)
+        _exit(DENIED);
+    start_daemon(do_nothing);
+    _exit(!(getsid(0) == 0 && dv_descendants_are_gone(&ours) && !dv_descendants_are_gone(&everything)));
+}
+
+/* A daemon is none of our session also where that began in a namespace above ours, and has no number here. */
+TEST(test_session_from_above) {
+    int status = geteuid() == 0 ? in_namespace(look_at_daemon, CLONE_NEWPID | CLONE_NEWNS) : DENIED;
+    if (status == DENIED) skip();
+    assert_int_equal(status, 0);
+}
+
 /* Tells whether somebody is taken for gone in a namespace whose processes /proc does not show. */
-static _Noreturn void look_from_namespace(void) {
+static void look_from_namespace(void) {
     enum { AGAIN = 2 };
     for (;;) {
         char path[32];
@@ -193,21 +217,10 @@ static _Noreturn void look_from_namespace(void) {
     }
 }
 
-/* Where /proc has the numbers of another namespace, nobody is taken for gone. It takes root to get there. */
+/* Where /proc has the numbers of another namespace, nobody is taken for gone. */
 TEST(test_other_numbers) {
-    enum { DENIED = 3 };
-    if (geteuid() != 0) skip();
-    pid_t outer = fork();
-    int status;
-    if (outer == 0) {
-        if (unshare(CLONE_NEWPID) != 0) _exit(DENIED); /* Some containers deny it to root. */
-        pid_t first = fork();
-        if (first == 0) look_from_namespace();
-        waitpid(first, &status, 0);
-        _exit(WEXITSTATUS(status));
-    }
-    assert_int_equal(waitpid(outer, &status, 0), outer);
-    if (WEXITSTATUS(status) == DENIED) skip();
+    int status = geteuid() == 0 ? in_namespace(look_from_namespace, CLONE_NEWPID) : DENIED;
+    if (status == DENIED) skip();
     assert_int_equal(status, 0);
 }
 

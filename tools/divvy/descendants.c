@@ -132,8 +132,9 @@ static size_t gather(dv_processes *list, const dv_descent *which, pid_t parent, 
 /* Keeps the living, and counts the dead. */
 static size_t keep_living(dv_processes *list, const dv_descent *which) {
     size_t living = 0, dead = 0;
+    pid_t ours = getsid(0); /* 0 where its first process is in a namespace above ours, as in /proc. */
     for (size_t i = 0; i < list->count; i++) {
-        if (which->session && list->all[i].session != which->session) continue;
+        if (which->ours_only && list->all[i].session != ours) continue;
         if (list->all[i].dead) dead++;
         else list->all[living++] = list->all[i];
     }

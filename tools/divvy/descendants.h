@@ -21,7 +21,7 @@ typedef struct {
 
 /* Some of the descendants. */
 typedef struct {
-    pid_t session;       /* those of this session; 0: of any */
+    bool ours_only;      /* those of our own session */
     const pid_t *spared; /* not these processes, nor those that come from them */
     size_t spared_count;
 } dv_descent;
@@ -33,8 +33,8 @@ int dv_descendants_find(dv_processes *out, const dv_descent *which);
 /* Sends a signal to all that dv_descendants_find() finds. */
 void dv_descendants_signal(const dv_descent *which, int number);
 
-/* Returns true only if none lives. Such an answer stays true where `session` is ours, and where it is 0. Returns false
- * also when we could not look, or too many of them die just now: ask again then. */
+/* Returns true only if none lives. Such an answer stays true. Returns false also when we could not look, or too many of
+ * them die just now: ask again then. */
 bool dv_descendants_are_gone(const dv_descent *which);
 
 /* Sends it a signal, unless its number belongs to another process by now. */

@@ -139,7 +139,7 @@ int dv_guardian_fd(const dv_guardian *guardian) {
 
 /* Rule G6. Kills what is left after the guardian itself was killed. Of one of several the forker sees to the rest. */
 static void kill_what_is_left(const dv_guardian *guardian) {
-    static const dv_descent everything = {.session = 0};
+    static const dv_descent everything = {.ours_only = false};
     if (guardian->command > 0) kill(-guardian->command, SIGKILL);
     for (int sweep = 0; guardian->only && sweep < DIED_SWEEPS && !dv_descendants_are_gone(&everything); sweep++) {
         dv_descendants_signal(&everything, SIGKILL);

@@ -85,7 +85,7 @@ static void signal_group(const guardian *g, int number) {
 
 /* Daemons in sessions of their own are meant only where the command has not exited by itself: rules G7, G8. */
 static dv_descent to_be_ended(const guardian *g) {
-    return (dv_descent){.session = g->everything ? 0 : getsid(0)};
+    return (dv_descent){.ours_only = !g->everything};
 }
 
 /* Sends `number` to all that is to be ended. */
