@@ -31,9 +31,16 @@ static int64_t child_now_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* Returns what is left of the session; 0 when another one has begun, as threads of the library's may have seen to. */
+static long long time_left_ms(divvy_client *client, int64_t session) {
+    int64_t left_ms = divvy_client_time_left_ms(client);
+    return divvy_client_session_id(client) == session ? left_ms : 0;
+}
+
 /* Pieces of work of a millisecond each, with the check before each. A process is almost always stopped in the pause; if
  * it was inside owns(), which may have read the time before, the next call is the first one that is wholly after. */
 static void child_work(divvy_client *client, divvy_partitioner *p, bool manual) {
+    int64_t session = divvy_client_session_id(client);
     for (int64_t last_ms = child_now_ms();;) {
         dv_test_sleep_ms(1);
         int64_t before_ms = child_now_ms();
@@ -41,8 +48,7 @@ static void child_work(divvy_client *client, divvy_partitioner *p, bool manual) 
         int64_t after_ms = child_now_ms();
         if (after_ms - before_ms >= ASLEEP_MS) owns = divvy_partitioner_owns(p, ITEM);
         if (after_ms - last_ms >= ASLEEP_MS) {
-            printf("woke %lld %d %lld\n", (long long)(after_ms - last_ms), owns,
-                   (long long)divvy_client_time_left_ms(client));
+            printf("woke %lld %d %lld\n", (long long)(after_ms - last_ms), owns, time_left_ms(client, session));
             fflush(stdout);
             return;
         }
