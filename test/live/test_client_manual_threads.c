@@ -250,8 +250,8 @@ static void close_inside(witness *w, divvy_client *client, divvy_session_state s
     if (atomic_fetch_add(closed, 1) == 0) divvy_client_close(client);
 }
 
-/* Closed inside a callback that process() ran: process() says so, and all is over when it returns; of the callbacks
- * that were queued none is run after that. */
+/* Closed inside a callback that process() ran: process() says so, and all is over when it returns. What was due is told
+ * before that, such as another state of a short session, and nothing after. */
 TEST(test_close_in_a_callback) {
     witness w;
     atomic_int closed = 0;
@@ -265,8 +265,10 @@ TEST(test_close_in_a_callback) {
     do result = divvy_client_process(client, 1000);
     while (result >= 0);
     assert_int_equal(result, DIVVY_ECLOSED);
-    assert_int_equal(atomic_load(&closed), 1);
+    int told = atomic_load(&closed);
+    assert_true(told >= 1);
     assert_true(DV_WAIT(threads() == threads_at_rest, PATIENCE_MS));
+    assert_int_equal(atomic_load(&closed), told);
     witness_end(&w);
 }
 
