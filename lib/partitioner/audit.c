@@ -33,7 +33,7 @@ static void on_checked(void *context, int error, const dv_reply *replies, size_t
     /* A multi tells of its first failure only, so each place is asked for by itself then. */
     for (size_t i = 0; error == DIVVY_ENOENT && i < g->count; i++) {
         const dv_item *item = g->items[i];
-        if (item->place && item->held) dv_contender_verify(item->place);
+        if (item->life.is_first) dv_contender_verify(item->life.contender);
     }
     free_group(g);
     dv_op_end(p, now);
@@ -48,8 +48,8 @@ static void send_group(audit_group *g) {
 }
 
 static bool add(audit_group *g, dv_item *item) {
-    assert(g->count < GROUP_MAX && item->held && item->place);
-    g->paths[g->count] = strdup(dv_contender_path(item->place));
+    assert(g->count < GROUP_MAX && item->life.is_first);
+    g->paths[g->count] = strdup(dv_contender_path(item->life.contender));
     if (!g->paths[g->count]) return false;
     g->items[g->count] = dv_item_ref(item);
     return ++g->count == GROUP_MAX;
@@ -60,7 +60,7 @@ void dv_audit_now(divvy_partitioner *p, int64_t now) {
     if (p->state == DIVVY_FAILURE || !dv_client_connected(p->object.client)) return;
     audit_group *g = NULL;
     for (size_t i = 0; i < dv_item_count(p); i++) {
-        if (!dv_item_at(p, i)->held) continue;
+        if (!dv_item_at(p, i)->life.is_first) continue;
         if (!g && (g = calloc(1, sizeof *g)) != NULL) g->p = p;
         if (!g) return; /* Without memory now; the next audit is a minute away. */
         if (!add(g, dv_item_at(p, i))) continue;

@@ -186,7 +186,7 @@ static bool party_is_older(const dv_follower *f) {
 static bool is_taker(const dv_follower *f, const uint8_t *mine, uint32_t slot) {
     const dv_plan *plan = plan_of(f);
     for (size_t i = 0; i < plan->set->count; i++) {
-        if (plan->owners[i] == slot && !mine[i] && dv_items_of(f->p)->dealt[i]->shown) return true;
+        if (plan->owners[i] == slot && !mine[i] && dv_item_shown(dv_items_of(f->p)->dealt[i])) return true;
     }
     return false;
 }
@@ -258,7 +258,7 @@ static void tell_handover(dv_follower *f, source s, const uint8_t *mine, int64_t
 static bool is_wanted_already(const divvy_partitioner *p, const uint8_t *mine) {
     if (!p->target_valid) return false;
     for (size_t i = 0; i < p->dealt->count; i++) {
-        if (dv_items_of(p)->dealt[i]->wanted != (mine[i] != 0)) return false;
+        if (dv_items_of(p)->dealt[i]->life.wanted != (mine[i] != 0)) return false;
     }
     return true;
 }
@@ -284,8 +284,7 @@ void dv_follow_apply(dv_follower *f, bool settled, int64_t now) {
     dv_tally_plan(p, s == BY_PLAN ? plan_of(f)->header.generation : 0, now);
     f->agrees = agrees(f, s);
     if (s == KEEP) { /* D34: what a rule of names gave is kept until a plan says something else. */
-        if (settled) p->change_seen = false;
-        dv_state_reconsider(p, now);
+        dv_state_target_stays(p, settled, now);
         return;
     }
     const dv_plan_set *dealt = p->dealt;

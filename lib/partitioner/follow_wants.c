@@ -169,10 +169,7 @@ bool dv_follow_want_leave(divvy_partitioner *p, int64_t now) {
 
 /* T8: a plan that somebody made from an older one does not know that we leave. */
 void dv_follow_leave_again(dv_follower *f) {
-    divvy_partitioner *p = f->p;
-    if (p->life != DV_LIFE_HANDING_OVER || !p->is_marked || p->withdrawn || f->want_leave.open) return;
-    p->is_marked = false;
-    open_want(&f->want_leave);
+    if (!f->want_leave.open && dv_leave_is_open_again(f->p)) open_want(&f->want_leave);
 }
 
 /* D40: the weight of a member that is not static goes with its node. */

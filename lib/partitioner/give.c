@@ -7,24 +7,24 @@
 enum { PARTY_LATE_MS = 400 };
 
 static bool is_ready(const dv_item *item) {
-    const dv_note_view *taker = item->taker;
-    return taker && taker->standing == DV_NOTE_THERE && dv_note_is_of(&taker->note, item->partitioner->dealt) &&
-           dv_note_is_ready(&taker->note, item->number);
+    const dv_note_view *next = item->give.next;
+    return next && next->standing == DV_NOTE_THERE && dv_note_is_of(&next->note, item->partitioner->dealt) &&
+           dv_note_is_ready(&next->note, item->number);
 }
 
 /* T4. One whose note has gone has most likely gone itself, and the next plan says who comes in its place. */
 static int64_t due_of(const dv_item *item) {
-    const dv_note_view *taker = item->taker;
+    const dv_note_view *next = item->give.next;
     int64_t most_ms = item->partitioner->config.handover_timeout_ms;
-    if (taker && taker->standing == DV_NOTE_ABSENT && !taker->was_there) return 0;
-    if (!taker && most_ms > PARTY_LATE_MS) most_ms = PARTY_LATE_MS;
-    return item->away_since + most_ms;
+    if (next && next->standing == DV_NOTE_ABSENT && !next->was_there) return 0;
+    if (!next && most_ms > PARTY_LATE_MS) most_ms = PARTY_LATE_MS;
+    return item->give.since + most_ms;
 }
 
 static bool may_stay(const dv_item *item) {
     const divvy_partitioner *p = item->partitioner;
-    if (!item->shown || item->wanted || !item->dealt || !item->held) return false;
-    if (!item->taker && !item->taker_awaited) return false;
+    if (!dv_item_shown(item) || item->life.wanted || !item->dealt) return false;
+    if (!item->give.next && !item->give.next_awaited) return false;
     if (!p->target_valid || !dv_handover_can(p)) return false;
     return item->plain || !p->kazoo_seen; /* P11 */
 }
@@ -45,26 +45,61 @@ static bool keeps_on(const dv_item *item, int64_t now) {
 }
 
 bool dv_give_lists(const dv_item *item) {
-    return may_stay(item) && item->taker && item->taker->standing != DV_NOTE_ABSENT;
+    return may_stay(item) && item->give.next && item->give.next->standing != DV_NOTE_ABSENT;
 }
 
 int64_t dv_give_seen(const dv_item *item) {
-    return may_stay(item) && is_ready(item) ? item->taker->mzxid : 0;
+    return may_stay(item) && is_ready(item) ? item->give.next->mzxid : 0;
+}
+
+/* ---- what a plan says ---- */
+
+void dv_give_forget(dv_item *item) {
+    item->give = (dv_item_give){NULL, 0, false};
+}
+
+void dv_give_to(dv_item *item, const char *owner, bool party_is_older, int64_t now) {
+    dv_item_give *give = &item->give;
+    if (!dv_item_shown(item)) {
+        dv_give_forget(item);
+        return;
+    }
+    if (give->since == 0) give->since = now;
+    bool nobody = owner == dv_nobody;
+    if (nobody) give->next = NULL;
+    else if (owner) give->next = dv_notes_want(item->partitioner->handover->others, owner);
+    /* else the next owner has gone; the next plan says who comes */
+    give->next_awaited = !nobody && !give->next && party_is_older;
+}
+
+/* ---- what is kept ---- */
+
+static dv_item_stage stage_of(const dv_item *item, int64_t now) {
+    if (!keeps_on(item, now)) return DV_STAGE_SHOWN;
+    /* A moment later it is known whether its next owner has a note; without one it is not leaving, but revoked. */
+    bool announced = item->give.next && item->give.next->standing != DV_NOTE_UNREAD;
+    return announced ? DV_STAGE_LEAVING : DV_STAGE_KEPT;
+}
+
+static void move_to(dv_item *item, dv_item_stage to, int64_t now) {
+    if (item->life.stage == to) return;
+    if (to == DV_STAGE_SHOWN) dv_item_move(item, DV_MOVE_STAY, now);
+    else if (item->life.stage == DV_STAGE_SHOWN) dv_item_move(item, DV_MOVE_KEEP, now);
+    if (to == DV_STAGE_KEPT && item->life.stage == DV_STAGE_LEAVING) dv_item_move(item, DV_MOVE_RETRACT, now);
+    if (to == DV_STAGE_LEAVING && item->life.stage == DV_STAGE_KEPT) dv_item_move(item, DV_MOVE_ANNOUNCE, now);
 }
 
 void dv_give_update(divvy_partitioner *p, int64_t now) {
-    struct dv_handover *h = p->handover;
-    if (!h) return;
+    if (!p->handover) return;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
-        bool stays = item->wanted || !item->shown; /* as most do, in a large pool */
-        if (stays && !item->in_leaving && !item->kept && !item->leaving) continue;
-        if (dv_give_lists(item) != item->in_leaving) h->dirty = true;
-        item->kept = !item->revoked && keeps_on(item, now);
-        /* Whether its next owner has a note is seen in a moment; else it is not leaving, but revoked. */
-        bool leaving = item->kept && item->taker && item->taker->standing != DV_NOTE_UNREAD;
-        if (leaving == item->leaving) continue;
-        item->leaving = leaving;
+        bool stays = item->life.wanted || !dv_item_shown(item); /* as most do, in a large pool */
+        if (stays && !item->noted.leaving && !dv_item_kept(item)) continue;
+        if (dv_give_lists(item) != item->noted.leaving) dv_handover_note_differs(p);
+        if (!dv_item_owned(item)) continue;
+        bool was_leaving = item->life.stage == DV_STAGE_LEAVING;
+        move_to(item, stage_of(item, now), now);
+        if ((item->life.stage == DV_STAGE_LEAVING) == was_leaving) continue;
         dv_snapshot_changed(p);
         dv_report_item(item, p->target_reason);
     }
@@ -74,7 +109,7 @@ int64_t dv_give_due(const divvy_partitioner *p) {
     int64_t due = INT64_MAX;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         const dv_item *item = dv_item_at(p, i);
-        if (item->kept && due_of(item) < due) due = due_of(item);
+        if (dv_item_kept(item) && due_of(item) < due) due = due_of(item);
     }
     return due;
 }
@@ -83,7 +118,7 @@ int64_t dv_give_due(const divvy_partitioner *p) {
 
 /* Returns whether one of our items is still on its way, to us or from us. */
 static bool is_moving(const dv_item *item) {
-    return item->in_leaving || (item->wanted ? !item->held : item->shown);
+    return item->noted.leaving || (item->life.wanted ? !item->life.is_first : dv_item_shown(item));
 }
 
 /* What a member stands ready for stays in its note when it has it: only givers tell of an end. */

@@ -82,12 +82,18 @@ static bool collect(contents *c, const struct dv_handover *h) {
     return true;
 }
 
+/* The next note no longer names it, until it is found to. The note before may stand for a while. */
+static void unlist(dv_item *item) {
+    item->noted.was_listed |= item->noted.leaving || item->noted.ready;
+    item->noted.leaving = item->noted.ready = false;
+}
+
 /* Notes which items and places the text names. */
 static void note_listed(struct dv_handover *h, const contents *c, size_t leaving, size_t ready) {
     const divvy_partitioner *p = h->p;
-    for (size_t i = 0; i < dv_item_count(p); i++) dv_item_unlist(dv_item_at(p, i));
-    for (size_t i = 0; i < leaving; i++) dv_items_of(p)->dealt[c->note.leaving[i]]->in_leaving = true;
-    for (size_t i = 0; i < ready; i++) dv_items_of(p)->dealt[c->note.ready[i]]->in_ready = true;
+    for (size_t i = 0; i < dv_item_count(p); i++) unlist(dv_item_at(p, i));
+    for (size_t i = 0; i < leaving; i++) dv_items_of(p)->dealt[c->note.leaving[i]]->noted.leaving = true;
+    for (size_t i = 0; i < ready; i++) dv_items_of(p)->dealt[c->note.ready[i]]->noted.ready = true;
 }
 
 /* Returns the text, or NULL: no memory. */
@@ -152,7 +158,8 @@ static void end_waiting(struct dv_handover *h, int64_t now) {
 void dv_handover_leave(dv_item *item, dv_contender *place) {
     struct dv_handover *h = item->partitioner->handover;
     int64_t seen = h ? dv_give_seen(item) : 0;
-    bool said = h && (item->in_leaving || item->in_ready || item->was_listed || seen);
+    const dv_item_noted *noted = &item->noted;
+    bool said = h && (noted->leaving || noted->ready || noted->was_listed || seen);
     bool can = said && dv_handover_can(item->partitioner) && dv_contender_stands(place);
     dv_departure *d = can ? malloc(sizeof *d) : NULL;
     if (!d) {
@@ -160,8 +167,8 @@ void dv_handover_leave(dv_item *item, dv_contender *place) {
         return;
     }
     *d = (dv_departure){
-        .item = item, .place = place, .in_leaving = item->in_leaving, .in_ready = item->in_ready, .seen = seen};
-    item->in_leaving = item->in_ready = false;
+        .item = item, .place = place, .in_leaving = noted->leaving, .in_ready = noted->ready, .seen = seen};
+    item->noted.leaving = item->noted.ready = false;
     dv_contender_take_away(place);
     *h->waiting_end = d;
     h->waiting_end = &d->next;
@@ -235,7 +242,7 @@ static void on_wrote(void *owner, dv_own_note *note, int error, int64_t now) {
     dv_op_begin(p); /* The last place may be the last thing that keeps the partitioner. */
     if (error) h->given_count -= h->giving;
     if (error) h->dirty = true;
-    for (size_t i = 0; !error && i < dv_item_count(p); i++) dv_item_at(p, i)->was_listed = false;
+    for (size_t i = 0; !error && i < dv_item_count(p); i++) dv_item_at(p, i)->noted.was_listed = false;
     if (!error && h->giving > 0) h->gave_at = now;
     h->giving = 0;
     h->under_way = NULL;
@@ -308,23 +315,12 @@ bool dv_handover_at_rest(const divvy_partitioner *p) {
 
 static void keep_views(const divvy_partitioner *p) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
-        dv_notes_keep(dv_item_at(p, i)->taker);
-        dv_notes_keep(dv_item_at(p, i)->giver);
-        dv_notes_keep(dv_item_at(p, i)->former);
+        dv_notes_keep(dv_item_at(p, i)->give.next);
+        dv_notes_keep(dv_item_at(p, i)->take.owner);
+        dv_notes_keep(dv_item_at(p, i)->take.former);
     }
     for (size_t i = 0; i < p->handover->namesake_count; i++) dv_notes_keep(p->handover->namesakes[i]);
     dv_notes_sweep(p->handover->others);
-}
-
-static void forget_taker(dv_item *item) {
-    item->taker = NULL;
-    item->taker_awaited = false;
-    item->away_since = 0;
-}
-
-static void forget_giver(dv_item *item) {
-    item->giver = item->former = NULL;
-    item->awaited_since = 0;
 }
 
 void dv_handover_no_plan(divvy_partitioner *p) {
@@ -332,35 +328,12 @@ void dv_handover_no_plan(divvy_partitioner *p) {
     p->handover->namesake_count = 0;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
-        forget_taker(item);
-        forget_giver(item);
+        dv_give_forget(item);
+        dv_take_forget(item);
     }
     dv_take_judge(p, NULL, dv_client_now(p->object.client));
     keep_views(p);
     dv_handover_changed(p);
-}
-
-/* T2: what the plan gives us. */
-static void expect(struct dv_handover *h, dv_item *item, const char *before, int64_t now) {
-    forget_taker(item);
-    if (item->wanted || item->held || item->place) return;
-    item->awaited_since = now;
-    item->former = before && before != dv_nobody ? dv_notes_want(h->others, before) : NULL;
-    dv_take_choose_giver(item);
-}
-
-/* T1: what it gives to others. */
-static void give(struct dv_handover *h, dv_item *item, const char *owner, bool party_is_older, int64_t now) {
-    forget_giver(item);
-    if (!item->shown) {
-        forget_taker(item);
-        return;
-    }
-    if (item->away_since == 0) item->away_since = now;
-    bool nobody = owner == dv_nobody;
-    if (nobody) item->taker = NULL;
-    else if (owner) item->taker = dv_notes_want(h->others, owner); /* else it has gone; the next plan says who comes */
-    item->taker_awaited = !nobody && !item->taker && party_is_older;
 }
 
 void dv_handover_namesakes(divvy_partitioner *p, const char *const *nodes, size_t count) {
@@ -382,13 +355,18 @@ void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *con
     h->plan_mzxid = mzxid;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         if (dv_item_at(p, i)->dealt) continue;
-        forget_taker(dv_item_at(p, i));
-        forget_giver(dv_item_at(p, i));
+        dv_give_forget(dv_item_at(p, i));
+        dv_take_forget(dv_item_at(p, i));
     }
     for (size_t i = 0; i < p->dealt->count; i++) {
         dv_item *item = dv_items_of(p)->dealt[i];
-        if (mine[i]) expect(h, item, before[i], now);
-        else give(h, item, owners[i], party_is_older, now);
+        if (mine[i]) {
+            dv_give_forget(item);
+            dv_take_expect(item, before[i], now);
+        } else {
+            dv_take_forget(item);
+            dv_give_to(item, owners[i], party_is_older, now);
+        }
     }
     if (h->note_set && !dv_plan_set_equal(h->note_set, p->dealt)) h->dirty = true; /* Others pass it over. */
     keep_views(p);
@@ -445,6 +423,10 @@ static void on_other_changed(void *owner, dv_note_view *view, int64_t now) {
     if (h->p->state == DIVVY_FAILURE) return;
     dv_take_judge(h->p, view, now);
     dv_handover_changed(h->p);
+}
+
+void dv_handover_note_differs(divvy_partitioner *p) {
+    p->handover->dirty = true;
 }
 
 void dv_handover_connected(divvy_partitioner *p) {

@@ -69,6 +69,8 @@ void dv_handover_namesakes(divvy_partitioner *p, const char *const *nodes, size_
 void dv_handover_no_plan(divvy_partitioner *p);
 /* Something of it may be another now: looks at all again, in an event of its own, and writes what has changed. */
 void dv_handover_changed(divvy_partitioner *p);
+/* Our note says something else than is true now; it is written when it may be. */
+void dv_handover_note_differs(divvy_partitioner *p);
 /* The place leaves its queue, with a write of our note if that says something of it. */
 void dv_handover_leave(dv_item *item, dv_contender *place);
 /* Nothing is handed over from now on: places leave by themselves. */
@@ -77,6 +79,10 @@ void dv_handover_stop(divvy_partitioner *p);
 bool dv_handover_can(const divvy_partitioner *p);
 
 /* ---- give.c ---- */
+/* T1: a plan gives it to the member of this node; see dv_handover_plan(). */
+void dv_give_to(dv_item *item, const char *owner, bool party_is_older, int64_t now);
+/* No plan gives it to another. */
+void dv_give_forget(dv_item *item);
 /* Sets which of the shown items outside the target are kept for their next owners (T1, T3, T4). */
 void dv_give_update(divvy_partitioner *p, int64_t now);
 /* Returns whether the note says that we give it away. */
@@ -92,8 +98,16 @@ bool dv_give_keeps(const dv_item *item, int64_t now);
 int64_t dv_give_due(const divvy_partitioner *p);
 
 /* ---- take.c ---- */
-/* T2, T9: of those who may have the item, takes the one whose note says so for the giver. */
-void dv_take_choose_giver(dv_item *item);
+/* T2: a plan gives it to us; before that it gave it to the member of this node. NULL, or dv_nobody: to no live one. */
+void dv_take_expect(dv_item *item, const char *before, int64_t now);
+/* No plan gives it to us. */
+void dv_take_forget(dv_item *item);
+/* The user is shown it. */
+void dv_take_arrived(dv_item *item);
+/* The user has prepared for it; NULL: for all that he knows of. */
+void dv_take_prepared(divvy_partitioner *p, dv_item *item);
+/* The user has seen that it is to be prepared. */
+void dv_take_seen(dv_item *item);
 /* T2: returns whether it may be asked for now. */
 bool dv_take_may_enter(const dv_item *item, int64_t now);
 /* T2: returns whether the one who has it says so, so that no list is needed. */

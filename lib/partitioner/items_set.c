@@ -96,6 +96,11 @@ static dv_item *make_item(divvy_partitioner *p, const char *name) {
     return item;
 }
 
+dv_item *dv_item_ref(dv_item *item) {
+    item->refs++;
+    return item;
+}
+
 void dv_item_unref(dv_item *item) {
     assert(item->refs > 0);
     if (--item->refs == 0) free(item);
@@ -151,7 +156,7 @@ static bool draft_add(draft *d, const char *name, dv_item *item, bool made, bool
 
 /* Returns whether it can leave the table: of that the user must know, who is told by the names in it. */
 static bool given_up(const dv_item *item) {
-    return !item->shown && !item->place && !item->told_token && !item->told_prepare;
+    return !dv_item_shown(item) && !item->life.contender && !item->told.token && !item->told.prepare;
 }
 
 /* Both are sorted: one walk over the two of them. */
@@ -188,11 +193,11 @@ static dv_item_table *make_table(const draft *d, const dv_plan_set *set) {
 }
 
 static int64_t owned_token(const dv_item *item) {
-    return item->shown && !item->revoked ? item->token : 0;
+    return dv_item_owned(item) ? item->life.token : 0;
 }
 
-void dv_items_note_owned(divvy_partitioner *p, size_t i) {
-    atomic_store(dv_name_token(dv_item_name(p, i)), owned_token(dv_item_at(p, i)));
+void dv_items_note_owned(const dv_item *item) {
+    atomic_store(dv_name_token(dv_item_name(item->partitioner, item->index)), owned_token(item));
 }
 
 /* Fills the table. Its items have their places already, so nothing can fail here. */
@@ -210,14 +215,14 @@ static void fill_table(dv_item_table *table, const draft *d) {
 }
 
 /* Lets go of the items that only the old table has. Each was given up as a whole, or never begun with. */
-static void let_go(divvy_partitioner *p, const dv_item_table *old, const dv_item_table *table) {
+static void let_go(const dv_item_table *old, const dv_item_table *table, int64_t now) {
     for (size_t i = 0; i < old->names->count; i++) {
         dv_item *item = old->items[i];
         if (item->index < table->names->count && table->items[item->index] == item) continue;
-        assert(given_up(item) && !item->held);
+        assert(given_up(item) && !item->life.is_first);
         dv_report_forget(item);
-        if (item->wanted) p->wanted_count--;
-        item->wanted = item->dealt = false;
+        dv_item_want(item, false, now);
+        item->dealt = false;
         dv_item_unref(item);
     }
 }
@@ -314,7 +319,7 @@ static int replace(divvy_partitioner *p, const dv_plan_set *set) {
     atomic_store(&p->table, table);
     assert(dv_item_count(p) >= set->count);
     if (!old) return 0;
-    let_go(p, old, table);
+    let_go(old, table, dv_client_now(p->object.client));
     retire(p, old);
     return 0;
 }

@@ -13,8 +13,8 @@ void dv_partitioner_give_up(divvy_partitioner *p, int64_t now) {
     if (p->life < DV_LIFE_FINISHING) dv_life_enter(p, DV_LIFE_FINISHING);
     dv_timer_cancel(&p->leave_timer);
     dv_state_fail(p, DIVVY_ECANCELED, DIVVY_REASON_FINISH, now, "finished");
-    dv_items_leave_all(p, true);
-    assert(p->life >= DV_LIFE_FINISHING && p->shown_count == 0);
+    dv_items_leave_all(p, now);
+    assert(p->life >= DV_LIFE_FINISHING && p->totals.shown == 0);
 }
 
 static void finish(divvy_partitioner *p, int64_t now) {
@@ -75,14 +75,21 @@ void dv_leave_timer(dv_timer *timer, int64_t now) {
 }
 
 void dv_leave_go_on(divvy_partitioner *p, int64_t now) {
-    if (p->life == DV_LIFE_HANDING_OVER && p->is_marked && p->shown_count == 0 && p->departing == 0) finish(p, now);
+    if (p->life == DV_LIFE_HANDING_OVER && p->is_marked && p->totals.shown == 0 && p->totals.leaving == 0)
+        finish(p, now);
+}
+
+bool dv_leave_is_open_again(divvy_partitioner *p) {
+    if (p->life != DV_LIFE_HANDING_OVER || !p->is_marked || p->withdrawn) return false;
+    p->is_marked = false;
+    return true;
 }
 
 /* Asks for nothing more: what we do not have yet is dropped. */
 static void gain_nothing(divvy_partitioner *p, int64_t now) {
     if (!p->target_valid) return;
     uint8_t *mine = calloc(p->dealt->count + 1, 1);
-    for (size_t i = 0; mine && i < p->dealt->count; i++) mine[i] = dv_items_of(p)->dealt[i]->wanted;
+    for (size_t i = 0; mine && i < p->dealt->count; i++) mine[i] = dv_items_of(p)->dealt[i]->life.wanted;
     if (mine) dv_state_target_settled(p, mine, p->target_reason, now); /* else the plan does it, which is on its way */
     free(mine);
 }

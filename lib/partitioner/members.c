@@ -5,10 +5,9 @@
 
 #include "partitioner/handover.h"
 #include "plan/member_data.h"
-#include "znode/ensure.h"
 #include "znode/path.h"
 
-static void paths_failed(divvy_partitioner *p, int error, const char *path, int64_t now) {
+void dv_members_paths_failed(divvy_partitioner *p, int error, const char *path, int64_t now) {
     dv_state_fail(p, error, DIVVY_REASON_DENIED, now, "%s cannot be made: %s", path, divvy_strerror(error));
 }
 
@@ -32,7 +31,7 @@ static void use_names(divvy_partitioner *p, int64_t now) {
 
 /* P3: a plan decides where all members follow plans, else the least that any member can. */
 static void use_party(divvy_partitioner *p, int64_t now) {
-    p->kazoo_seen = dv_target_has_kazoo(&p->party);
+    dv_state_set_kazoo_seen(p, dv_target_has_kazoo(&p->party));
     dv_target_warn(p, &p->party, dv_membership_name(p->membership));
     if (!dv_follow_settled(p, p->party_pzxid, now)) use_names(p, now);
 }
@@ -253,7 +252,7 @@ static void on_missed(void *owner) {
 }
 
 static void on_membership_failed(void *owner, int error, const char *path, int64_t now) {
-    paths_failed(owner, error, path, now);
+    dv_members_paths_failed(owner, error, path, now);
 }
 
 static void on_membership_gone(void *owner, int64_t now) {
@@ -284,28 +283,11 @@ static void join(divvy_partitioner *p, int64_t now) {
 
 /* ---- the beginning ---- */
 
-static void on_locks_path(void *context, int error, int64_t now) {
-    divvy_partitioner *p = context;
-    assert(p->ready_asked && !p->ready);
-    p->ready_asked = false;
-    bool over = dv_session_over(error);
-    if (p->state != DIVVY_FAILURE && !over) {
-        if (error == 0) dv_items_read_directories(p);
-        else if (dv_outcome_unknown(error)) dv_members_connected(p, now);
-        else paths_failed(p, error, p->locks_path, now);
-    }
-    dv_op_end(p, now);
-}
-
 /* Does whatever needs a connection and does not look after itself. */
 void dv_members_connected(divvy_partitioner *p, int64_t now) {
     divvy_client *client = p->object.client;
     if (p->state == DIVVY_FAILURE || p->life == DV_LIFE_REJOINING || !dv_client_connected(client)) return;
-    if (!p->ready && !p->ready_asked) {
-        p->ready_asked = dv_ensure_path(client->znode, p->locks_path, DV_PERSISTENT, on_locks_path, p) == 0;
-        if (p->ready_asked) dv_op_begin(p);
-        else dv_client_again(client);
-    }
+    dv_directories_connected(p);
     dv_items_claim(p, now);
     dv_handover_connected(p);
     dv_follow_connected(p, now);
@@ -331,11 +313,12 @@ void dv_op_end(divvy_partitioner *p, int64_t now) {
 
 void dv_members_rejoin(divvy_partitioner *p, int64_t now) {
     bool released = p->state == DIVVY_ALLOCATING;
-    if (p->life != DV_LIFE_REJOINING || !released || p->membership || p->watch || p->departing || p->looks ||
+    if (p->life != DV_LIFE_REJOINING || !released || p->membership || p->watch || p->totals.leaving || p->looks ||
         p->ready_asked || !dv_follow_at_rest(p) || !dv_handover_at_rest(p))
         return;
-    assert(p->shown_count == 0);
-    p->lost_session = p->ready = p->change_seen = false;
+    assert(p->totals.shown == 0);
+    dv_directories_forget(p);
+    dv_session_renewed(p);
     dv_life_enter(p, DV_LIFE_TAKING_PART);
     dv_members_free(&p->party);
     dv_members_start(p, now);

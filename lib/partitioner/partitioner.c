@@ -36,7 +36,7 @@ static void leave(divvy_partitioner *p) {
 static void release(dv_object *object) {
     divvy_partitioner *p = (divvy_partitioner *)(void *)object;
     divvy_client *client = p->object.client;
-    assert(p->departing == 0 && !p->membership && !p->watch);
+    assert(p->totals.leaving == 0 && !p->membership && !p->watch);
     dv_unlisten(client, &p->listener);
     dv_timer_cancel(&p->state_timer);
     dv_timer_cancel(&p->leave_timer);
@@ -88,14 +88,12 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
     dv_tally_init(p);
     dv_report_init(p);
     dv_items_init(p);
-    p->state_timer.fire = dv_state_timer;
     p->leave_timer.fire = dv_leave_timer;
     p->listener = (dv_listener){.hear = dv_partitioner_hear, .context = p};
     dv_listen(client, &p->listener);
     assert(p->life == DV_LIFE_TAKING_PART && p->state == DIVVY_ALLOCATING);
     int64_t now = dv_client_now(client);
-    p->state_id = p->told_id = 1;
-    if (p->config.allocate_timeout_ms) dv_timer_set(client, &p->state_timer, now + p->config.allocate_timeout_ms);
+    dv_state_init(p, now);
     dv_audit_init(p, now);
     warn_of_rounds(p);
     dv_members_start(p, now);
@@ -132,8 +130,7 @@ void divvy_partitioner_destroy_async(divvy_partitioner *p, void (*gone)(void *us
 
 /* P6: a user who is shown the state has been told of it. */
 static void tell(divvy_partitioner *p) {
-    assert(p->told_id <= p->state_id);
-    p->told_id = p->state_id;
+    dv_report_told(p, p->state_id);
 }
 
 divvy_partition_state divvy_partitioner_state(const divvy_partitioner *c) {
@@ -283,11 +280,7 @@ int divvy_partitioner_prepared(divvy_partitioner *p, const char *item) {
     dv_item *one = item ? dv_item_find(p, item) : NULL;
     if (item && !one)
         error = dv_fail(p->object.client, DIVVY_ENOENT, "prepared: the pool has no item \"%.200s\"", item);
-    for (size_t i = 0; !item && i < dv_item_count(p); i++) {
-        dv_item *any = dv_item_at(p, i);
-        any->prepared |= any->told_prepare || any->prepare_seen;
-    }
-    if (one) one->prepared = true;
+    if (!error) dv_take_prepared(p, one);
     dv_handover_changed(p);
     leave(p);
     return error;

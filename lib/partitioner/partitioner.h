@@ -13,6 +13,7 @@
 #include "divvy/partitioner.h"
 #include "handover/notes.h"
 #include "partitioner/follow.h"
+#include "partitioner/item.h"
 #include "partitioner/item_names.h"
 #include "partitioner/readers.h"
 #include "plan/member_name.h"
@@ -21,53 +22,6 @@
 #include "recipe/fetch.h"
 #include "recipe/membership.h"
 #include "recipe/patient_watch.h"
-
-typedef struct dv_item {
-    /* What loops over all items ask for stands together, in one line of the cache. */
-    dv_contender *place;         /* in its queue; NULL: none, or only ones that are leaving */
-    struct dv_note_view *taker;  /* T1: the note of whom they give it to; NULL: nobody that we know */
-    struct dv_note_view *giver;  /* T2, T9: `former`, or a namesake's, who has it now as far as we know */
-    int64_t awaited_since;       /* T2: a plan has given it to us then, and it was not shown since; 0: no */
-    int64_t prepare_due;         /* T2: until then the user may prepare for it; 0: he need not */
-    bool dealt;                  /* in the set that is dealt; else it is in the table only until it has been given up */
-    bool wanted;                 /* in the target */
-    bool held;                   /* the place is the first */
-    bool shown;                  /* in the snapshot */
-    bool revoked;                /* shown, and to be released by the user */
-    bool kept;                   /* T1: shown, and not revoked for now, though outside the target */
-    bool leaving;                /* kept, and its next owner has a note: the user is told */
-    bool taker_awaited;          /* T1: the party that we know is older than the plan, and may lack it */
-    bool in_leaving, in_ready;   /* our note says so, or will once the write under way is done */
-    bool was_listed;             /* a note before that says so, and may stand yet */
-    bool prepared, prepare_seen; /* he said so; he has seen it in a snapshot */
-    uint32_t number;             /* in the set that is dealt, while it is dealt */
-
-    divvy_partitioner *partitioner;
-    unsigned refs; /* the table's, one for each place that is not gone, one for each request about it */
-    size_t index;  /* in the table, while it is there */
-    bool plain;    /* the encoded name is the name: kazoo can share it */
-    bool too_long; /* for a lock: it is never asked for */
-    bool told_revoked;
-    int64_t token;                        /* of what is shown, or was last */
-    int64_t told_token;                   /* by on_items: 0: the user was told that it is lost, or of nothing yet */
-    int reason;                           /* why it was shown, revoked or lost last: DIVVY_REASON_* */
-    struct dv_item *next_due, **due_link; /* among those that the user is to be told of; NULL link: not */
-    int64_t away_since;                   /* T4: since when plans give it to others; 0: they do not */
-    struct dv_note_view *former; /* T2: the note of whom the plan before gave it to; NULL: nobody that we know */
-    bool told_leaving, told_prepare;
-    bool waits, unowned; /* tally.c: in the share and not owned; owned no longer, and its lock not gone yet */
-    int64_t waits_since, unowned_since;
-    bool has_directory; /* as far as we know */
-    bool making_directory;
-    bool made_directory; /* by our last request for it, so its queue was empty then (Q9) */
-    char directory[];    /* P/locks/<encoded name>: where its queue is */
-} dv_item;
-
-/* The next note no longer names it, until it is found to. The note before may stand for a while. */
-static inline void dv_item_unlist(dv_item *item) {
-    item->was_listed |= item->in_leaving || item->in_ready;
-    item->in_leaving = item->in_ready = false;
-}
 
 /* The items: those that are dealt, and those that no longer are, but are still shown or have a place. Another set makes
  * another table, which takes this one's place as a whole. Names, tokens and index are read without the client lock. */
@@ -170,8 +124,8 @@ struct divvy_partitioner {
     bool target_valid;
     int target_reason;        /* why it is another than the one before: DIVVY_REASON_* */
     int64_t release_waits_ms; /* in RELEASE: when the next warning of it is due, from its beginning */
-    size_t wanted_count, wanted_held, unfit, shown_count;
-    size_t departing; /* places that are leaving */
+    dv_item_totals totals;
+    size_t unfit;     /* of the wanted items: those that no place can be asked for */
     bool change_seen; /* since the target settled */
     bool is_short;
 
@@ -228,6 +182,8 @@ void dv_partitioner_left(divvy_partitioner *p, int error, int64_t now);
 /* T8: ends, if all has been handed over. */
 void dv_leave_go_on(divvy_partitioner *p, int64_t now);
 void dv_leave_timer(dv_timer *timer, int64_t now);
+/* A plan does not know that we leave, though one before did. Returns whether it has to be asked for again. */
+bool dv_leave_is_open_again(divvy_partitioner *p);
 
 /* ---- items_set.c ---- */
 /* For those who hold the client lock, and what they change; others go by dv_items_believed_token(). */
@@ -246,10 +202,7 @@ static inline const char *dv_item_name(const divvy_partitioner *p, size_t i) {
 }
 /* The item of that name in the table, or NULL. */
 dv_item *dv_item_find(const divvy_partitioner *p, const char *name);
-static inline dv_item *dv_item_ref(dv_item *item) {
-    item->refs++;
-    return item;
-}
+dv_item *dv_item_ref(dv_item *item);
 void dv_item_unref(dv_item *item);
 /* Checks, copies and sorts what a user gave as items; the message of an error begins with `call`. 0, or DIVVY_EINVAL,
  * DIVVY_E2BIG, DIVVY_ENOMEM. */
@@ -270,19 +223,25 @@ void dv_items_free(divvy_partitioner *p);
 /* Returns the token of an item that is shown and not revoked, on a session within its deadline; else 0. From any
  * thread, without the client lock. */
 int64_t dv_items_believed_token(const divvy_partitioner *c, const char *name);
-/* Sets what the former returns for the item at i, by what is shown and revoked of it now. */
-void dv_items_note_owned(divvy_partitioner *p, size_t i);
+/* Sets what the former returns for the item, by its stage now. */
+void dv_items_note_owned(const dv_item *item);
 
 /* ---- state.c: the table of docs/protocol.md, P4; the only place where a state or a life changes ---- */
+/* A new partitioner is in ALLOCATING. */
+void dv_state_init(divvy_partitioner *p, int64_t now);
 /* Moves the life on, as its table allows. */
 void dv_life_enter(divvy_partitioner *p, dv_life to);
 /* mine[i]: item i of p->dealt is in the target. `reason`: why it has changed, which on_items tells. */
 void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reason, int64_t now);
 void dv_state_change_seen(divvy_partitioner *p, int64_t now);
-/* A kazoo member is in the party, settled or not. */
+/* The party has settled, and the target stays as it is; or, if not `settled`, only the plan was looked at. */
+void dv_state_target_stays(divvy_partitioner *p, bool settled, int64_t now);
+/* A kazoo member is in the settled party, or none is. */
+void dv_state_set_kazoo_seen(divvy_partitioner *p, bool seen);
+/* A kazoo member is in the party that has not settled yet. */
 void dv_state_kazoo_seen(divvy_partitioner *p, int64_t now);
 /* Somebody has deleted the place of a held item; it is ours no longer. */
-void dv_state_item_lost(divvy_partitioner *p, size_t i, int64_t now);
+void dv_state_item_lost(dv_item *item, bool was_shown, int64_t now);
 void dv_state_check_complete(divvy_partitioner *p, int64_t now);
 /* T3, T4: what is kept for others may have to go. */
 void dv_state_handover(divvy_partitioner *p, int64_t now);
@@ -305,25 +264,39 @@ void dv_items_init(divvy_partitioner *p);
 /* Returns whether it is another target. */
 bool dv_items_set_target(divvy_partitioner *p, const uint8_t *mine, int64_t now);
 /* Takes the items whose names kazoo cannot share out of the target. Returns whether there were any. */
-bool dv_items_refuse_encoded(divvy_partitioner *p);
+bool dv_items_refuse_encoded(divvy_partitioner *p, int64_t now);
 /* Places inside the target that are missing are entered, as far as they fit. */
 void dv_items_claim(divvy_partitioner *p, int64_t now);
 /* Places that are neither in the target nor shown are left. */
-void dv_items_drop_unwanted(divvy_partitioner *p);
-void dv_items_leave_place(divvy_partitioner *p, size_t i);
+void dv_items_drop_unwanted(divvy_partitioner *p, int64_t now);
+/* The place of an item that is not shown leaves, if it has one. */
+void dv_items_leave_place(dv_item *item, int64_t now);
+/* The user has released the item: the place leaves. */
+void dv_items_release(dv_item *item, int64_t now);
 /* All places: what is left of a failed partitioner, `shown_too` or not. */
-void dv_items_leave_all(divvy_partitioner *p, bool shown_too);
+void dv_items_leave_all(divvy_partitioner *p, int64_t now);
 bool dv_items_complete(const divvy_partitioner *p);
 bool dv_items_lack_shown(const divvy_partitioner *p);
-void dv_items_show(divvy_partitioner *p, size_t i, int64_t now);
-void dv_items_hide(divvy_partitioner *p, size_t i, int64_t now);
-/* The directories that are there already, one read for all; then `ready`. */
-void dv_items_read_directories(divvy_partitioner *p);
-/* Reads them again when the target has items whose directory we do not know; places are entered after that. */
-void dv_items_refresh_directories(divvy_partitioner *p);
-/* Takes the list of P/locks for which directories there are. */
-void dv_items_note_directories(divvy_partitioner *p, const dv_reply *list);
+void dv_items_show(dv_item *item, int64_t now);
 bool dv_items_all_gone(const divvy_partitioner *p);
+/* Claims in an event of its own: once for all the replies that wait in the queue, since a claim looks at every item. */
+void dv_items_claim_later(divvy_partitioner *p);
+
+/* ---- directories.c ---- */
+/* There is a connection: makes P/locks, and reads which directories exist; then the member is `ready`. */
+void dv_directories_connected(divvy_partitioner *p);
+/* Reads them again when the target has items whose directory we do not know; places are entered after that. */
+void dv_directories_refresh(divvy_partitioner *p);
+/* Takes the list of P/locks for which directories there are. */
+void dv_directories_note(divvy_partitioner *p, const dv_reply *list);
+/* All is to be read again, with the next session. */
+void dv_directories_forget(divvy_partitioner *p);
+/* The directory of one item: makes it; it was found to be gone; a place was entered in it; deletes it, if the item is
+ * no longer dealt (P15). */
+void dv_directory_make(dv_item *item);
+void dv_directory_gone(dv_item *item);
+void dv_directory_used(dv_item *item);
+void dv_directory_give_up(dv_item *item);
 
 /* ---- tidy.c ---- */
 /* The last member to leave removes empty directories. */
@@ -338,6 +311,8 @@ static inline void dv_op_begin(divvy_partitioner *p) {
 }
 /* Ends it. Takes part again after a lost session, if it was the last thing in the way. May free the partitioner. */
 void dv_op_end(divvy_partitioner *p, int64_t now);
+/* A path cannot be made: the member fails. */
+void dv_members_paths_failed(divvy_partitioner *p, int error, const char *path, int64_t now);
 void dv_members_start(divvy_partitioner *p, int64_t now);
 void dv_members_stop(divvy_partitioner *p);
 /* After a loss: takes part again, once the user has released and nothing of the old session is left. */
@@ -387,6 +362,8 @@ void dv_audit_init(divvy_partitioner *p, int64_t now);
 void dv_audit_now(divvy_partitioner *p, int64_t now);
 
 /* ---- session.c ---- */
+/* The member takes part again, on another session. */
+void dv_session_renewed(divvy_partitioner *p);
 void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now);
 
 /* ---- report.c ---- */
@@ -397,6 +374,8 @@ void dv_report_gain(dv_item *item);
 /* The item leaves the table: nothing of it is to be told. */
 void dv_report_forget(dv_item *item);
 void dv_report_flush(divvy_partitioner *p);
+/* The user knows of the state of that number. */
+void dv_report_told(divvy_partitioner *p, uint64_t state_id);
 /* Tells of the items that have changed first. */
 void dv_report_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to);
 void dv_report_warn_once(divvy_partitioner *p, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -28,17 +28,19 @@ typedef struct {
 } difference;
 
 static difference compare(const dv_item *item, bool alive) {
-    int64_t told = item->told_token, now = alive && item->shown ? item->token : 0;
-    bool lost = told && (now != told || (item->told_revoked && !item->revoked));
-    bool works = item->partitioner->life != DV_LIFE_LEAVING, may_gain = now && !item->revoked && works;
-    bool gained = may_gain && (!told || lost), known = now && !item->revoked && (gained || now == told);
-    bool was_leaving = item->told_leaving && !lost, awaited = alive && item->prepare_due;
-    return (difference){.lost = lost || (item->told_prepare && !awaited && !now),
+    dv_item_stage stage = item->life.stage;
+    bool revoked = stage == DV_STAGE_REVOKED, leaving = stage == DV_STAGE_LEAVING;
+    int64_t told = item->told.token, now = alive && dv_item_shown(item) ? item->life.token : 0;
+    bool lost = told && (now != told || (item->told.revoked && !revoked));
+    bool works = item->partitioner->life != DV_LIFE_LEAVING, may_gain = now && !revoked && works;
+    bool gained = may_gain && (!told || lost), known = now && !revoked && (gained || now == told);
+    bool was_leaving = item->told.leaving && !lost, awaited = alive && stage == DV_STAGE_PREPARING;
+    return (difference){.lost = lost || (item->told.prepare && !awaited && !now),
                         .gained = gained,
-                        .revoked = now && now == told && item->revoked && !item->told_revoked,
-                        .leaving = known && item->leaving && !was_leaving,
-                        .staying = known && !item->leaving && was_leaving && works,
-                        .prepare = awaited && !item->told_prepare && !now && (!told || lost)};
+                        .revoked = now && now == told && revoked && !item->told.revoked,
+                        .leaving = known && leaving && !was_leaving,
+                        .staying = known && !leaving && was_leaving && works,
+                        .prepare = awaited && !item->told.prepare && !now && (!told || lost)};
 }
 
 static bool is_any(difference d) {
@@ -51,30 +53,30 @@ static bool is_heard(const divvy_partitioner *p) {
 }
 
 static void take_from_due(divvy_partitioner *p, dv_item *item) {
-    assert(item->due_link);
-    *item->due_link = item->next_due;
-    if (item->next_due) item->next_due->due_link = item->due_link;
-    else p->telling.due_end = item->due_link;
-    item->due_link = NULL;
-    item->next_due = NULL;
+    assert(item->told.link);
+    *item->told.link = item->told.next_due;
+    if (item->told.next_due) item->told.next_due->told.link = item->told.link;
+    else p->telling.due_end = item->told.link;
+    item->told.link = NULL;
+    item->told.next_due = NULL;
 }
 
 void dv_report_forget(dv_item *item) {
-    if (item->due_link) take_from_due(item->partitioner, item);
+    if (item->told.link) take_from_due(item->partitioner, item);
 }
 
 /* Past the deadline nothing is owned, though no event may have said so yet. A closed client has ended for another
  * reason, which its items have been given. */
 static int reason_of(const dv_item *item, bool alive) {
     bool passed = !alive && item->partitioner->object.client->life < DV_CLIENT_CLOSED;
-    return passed ? DIVVY_REASON_SESSION : item->reason;
+    return passed ? DIVVY_REASON_SESSION : item->told.reason;
 }
 
 /* Counts what is told with the first item that is due, by its reason, and lets those go that differ no longer. */
 static void count_next(divvy_partitioner *p, bool alive, divvy_items_event *event) {
     *event = (divvy_items_event){.reason = -1, .generation = p->generation};
     for (dv_item *item = p->telling.due, *next; item; item = next) {
-        next = item->next_due;
+        next = item->told.next_due;
         difference d = compare(item, alive);
         if (!is_any(d)) {
             take_from_due(p, item);
@@ -103,24 +105,24 @@ static void add(lists *to, dv_item *item, difference d) {
     const char *name = dv_item_name(item->partitioner, item->index);
     if (d.lost) *to->lost++ = name;
     if (d.gained) *to->gained++ = name;
-    if (d.gained) *to->tokens++ = item->token;
+    if (d.gained) *to->tokens++ = item->life.token;
     if (d.revoked) *to->revoked++ = name;
     if (d.leaving) *to->leaving++ = name;
     if (d.staying) *to->staying++ = name;
     if (d.prepare) *to->prepare++ = name;
-    if (d.lost) item->told_token = 0;
-    if (d.gained) item->told_token = item->token;
-    item->told_revoked = d.revoked;
-    if (d.lost || d.revoked || d.staying) item->told_leaving = false;
-    if (d.leaving) item->told_leaving = true;
-    if (d.lost || d.gained) item->told_prepare = false;
-    if (d.prepare) item->told_prepare = true;
+    if (d.lost) item->told.token = 0;
+    if (d.gained) item->told.token = item->life.token;
+    item->told.revoked = d.revoked;
+    if (d.lost || d.revoked || d.staying) item->told.leaving = false;
+    if (d.leaving) item->told.leaving = true;
+    if (d.lost || d.gained) item->told.prepare = false;
+    if (d.prepare) item->told.prepare = true;
 }
 
 static void fill(divvy_partitioner *p, bool alive, lists to) {
     int reason = p->telling.event.reason;
     for (dv_item *item = p->telling.due, *next; item; item = next) {
-        next = item->next_due;
+        next = item->told.next_due;
         if (reason_of(item, alive) != reason) continue;
         add(&to, item, compare(item, alive));
         take_from_due(p, item);
@@ -189,7 +191,7 @@ static void add_state(dv_telling *t, divvy_partition_state state, uint64_t id) {
     t->states[t->state_count++].id = id;
 }
 
-static void told(divvy_partitioner *p, uint64_t state_id) {
+void dv_report_told(divvy_partitioner *p, uint64_t state_id) {
     if (state_id > p->told_id) p->told_id = state_id;
     assert(p->told_id <= p->state_id);
 }
@@ -200,7 +202,7 @@ static bool prepare_state(divvy_partitioner *p) {
     t->from = t->told_state;
     assert(t->told_state != t->states[0].state || t->told_state == DIVVY_RELEASE);
     t->told_state = t->states[0].state;
-    told(p, t->states[0].id);
+    dv_report_told(p, t->states[0].id);
     t->state_count--;
     memmove(t->states, t->states + 1, t->state_count * sizeof *t->states);
     return true;
@@ -212,7 +214,7 @@ static bool prepare_state(divvy_partitioner *p) {
 static bool prepare(divvy_partitioner *p) {
     dv_telling *t = &p->telling;
     t->of_items = prepare_items(p);
-    if (t->of_items && !t->due && p->config.on_items) told(p, p->state_id);
+    if (t->of_items && !t->due && p->config.on_items) dv_report_told(p, p->state_id);
     t->ready = t->of_items || (!t->due && prepare_state(p));
     return t->ready;
 }
@@ -271,11 +273,11 @@ void dv_report_flush(divvy_partitioner *p) {
 
 void dv_report_item(dv_item *item, int reason) {
     divvy_partitioner *p = item->partitioner;
-    item->reason = reason;
-    if (!is_heard(p) || item->due_link) return;
-    item->due_link = p->telling.due_end;
+    item->told.reason = reason;
+    if (!is_heard(p) || item->told.link) return;
+    item->told.link = p->telling.due_end;
     *p->telling.due_end = item;
-    p->telling.due_end = &item->next_due;
+    p->telling.due_end = &item->told.next_due;
 }
 
 /* P8: the state is FAILURE after a finish too, as kazoo's is. A log says what it means. */
@@ -306,10 +308,10 @@ static void on_report(dv_event *event, int64_t now) {
 
 /* Behind the events that wait in the queue now, so that those among them that gain something are told with this one. */
 void dv_report_gain(dv_item *item) {
-    assert(item->shown && !item->revoked);
+    assert(dv_item_owned(item));
     divvy_partitioner *p = item->partitioner;
     dv_report_item(item, p->target_reason);
-    if (p->report_posted || !item->due_link) return;
+    if (p->report_posted || !item->told.link) return;
     p->report_posted = true;
     dv_op_begin(p);
     dv_client_post(p->object.client, &p->report);
@@ -318,6 +320,7 @@ void dv_report_gain(dv_item *item) {
 void dv_report_init(divvy_partitioner *p) {
     p->report.run = on_report;
     p->telling.due_end = &p->telling.due;
+    p->told_id = p->state_id;
     p->telling.callback =
         (dv_callback){.object = &p->object, .starting = starting, .call = call_user, .release = release_call};
 }

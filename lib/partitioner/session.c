@@ -3,6 +3,10 @@
 
 #include "partitioner/partitioner.h"
 
+void dv_session_renewed(divvy_partitioner *p) {
+    p->lost_session = false;
+}
+
 void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now) {
     divvy_partitioner *p = partitioner;
     divvy_client *client = p->object.client;
@@ -29,7 +33,7 @@ void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now)
             dv_state_fail(p, client->end_error,
                           client->state == DIVVY_AUTH_FAILED ? DIVVY_REASON_DENIED : DIVVY_REASON_SESSION, now, "%s",
                           client->end_reason);
-        dv_items_leave_all(p, true); /* The deadline has taken them from the user already. */
+        dv_items_leave_all(p, now); /* The deadline has taken them from the user already. */
         break;
     case DV_SESSION_AGAIN:
         dv_members_again(p, now);
@@ -41,12 +45,12 @@ void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now)
     case DV_SESSION_CLOSING:
         if (p->life < DV_LIFE_FINISHING) dv_life_enter(p, DV_LIFE_FINISHING);
         dv_state_fail(p, DIVVY_ECLOSED, DIVVY_REASON_FINISH, now, "the client is closing");
-        dv_items_leave_all(p, true);
+        dv_items_leave_all(p, now);
         break;
     case DV_SESSION_CLOSED:
         if (p->life != DV_LIFE_TIDIED) dv_life_enter(p, DV_LIFE_TIDIED);
         dv_state_fail(p, DIVVY_ECLOSED, DIVVY_REASON_FINISH, now, "the client is closed");
-        assert(p->state == DIVVY_FAILURE && p->shown_count == 0);
+        assert(p->state == DIVVY_FAILURE && p->totals.shown == 0);
         dv_client_changed(client);
         break;
     case DV_SESSION_ROOM: dv_state_room(p, now); break;

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "partitioner/partitioner.h"
+#include "partitioner/handover.h"
 
 typedef struct {
     const char *name;
@@ -38,15 +38,16 @@ static divvy_partition *make_empty(const divvy_partitioner *p, size_t count) {
 }
 
 static divvy_partition *make(const divvy_partitioner *p, bool with_items) {
-    size_t count = with_items ? p->shown_count : 0;
+    size_t count = with_items ? p->totals.shown : 0;
     divvy_partition *s = make_empty(p, count);
     if (!s) return NULL;
     s->is_short = p->is_short;
     for (size_t i = 0; i < dv_item_count(p) && s->count < count; i++) {
         const dv_item *item = dv_item_at(p, i);
-        if (!item->shown) continue;
+        if (!dv_item_shown(item)) continue;
         s->entries[s->count++] =
-            (snapshot_entry){dv_item_name(p, i), dv_contender_token(item->place), item->revoked, item->leaving};
+            (snapshot_entry){dv_item_name(p, i), item->life.token, item->life.stage == DV_STAGE_REVOKED,
+                             item->life.stage == DV_STAGE_LEAVING};
     }
     assert(s->count == count);
     return s;
@@ -54,7 +55,8 @@ static divvy_partition *make(const divvy_partitioner *p, bool with_items) {
 
 divvy_partition *dv_snapshot_take(divvy_partitioner *p) {
     /* Past the deadline nothing is owned, though no event may have said so yet. */
-    if (p->shown_count && !dv_client_alive_at(p->object.client, dv_client_now(p->object.client))) return make(p, false);
+    if (p->totals.shown && !dv_client_alive_at(p->object.client, dv_client_now(p->object.client)))
+        return make(p, false);
     if (!p->snapshot) p->snapshot = make(p, true);
     if (p->snapshot) atomic_fetch_add(&p->snapshot->refs, 1);
     return p->snapshot;
@@ -63,12 +65,12 @@ divvy_partition *dv_snapshot_take(divvy_partitioner *p) {
 /* What the user has seen here counts as told. */
 divvy_partition *dv_snapshot_take_prepare(divvy_partitioner *p) {
     size_t count = 0;
-    for (size_t i = 0; i < dv_item_count(p); i++) count += dv_item_at(p, i)->prepare_due != 0;
+    for (size_t i = 0; i < dv_item_count(p); i++) count += dv_item_at(p, i)->life.stage == DV_STAGE_PREPARING;
     divvy_partition *s = make_empty(p, count);
     if (!s) return NULL;
     for (size_t i = 0; i < dv_item_count(p); i++) {
-        if (!dv_item_at(p, i)->prepare_due) continue;
-        dv_item_at(p, i)->prepare_seen = true;
+        if (dv_item_at(p, i)->life.stage != DV_STAGE_PREPARING) continue;
+        dv_take_seen(dv_item_at(p, i));
         s->entries[s->count++] = (snapshot_entry){.name = dv_item_name(p, i)};
     }
     assert(s->count == count);

@@ -20,10 +20,17 @@ static bool suits(const divvy_partitioner *p, dv_life life) {
     case DV_LIFE_LEAVING: return p->state != DIVVY_FAILURE;
     case DV_LIFE_FAILED: return p->state == DIVVY_FAILURE;
     case DV_LIFE_FINISHING: return true; /* FAILURE follows at once */
-    case DV_LIFE_TIDYING: return p->state == DIVVY_FAILURE && p->departing == 0 && !p->membership;
+    case DV_LIFE_TIDYING: return p->state == DIVVY_FAILURE && p->totals.leaving == 0 && !p->membership;
     case DV_LIFE_TIDIED: return p->life != DV_LIFE_TIDYING || p->tidy_under_way == 0;
     }
     return false;
+}
+
+void dv_state_init(divvy_partitioner *p, int64_t now) {
+    p->state_id = 1;
+    p->state_timer.fire = dv_state_timer;
+    if (p->config.allocate_timeout_ms)
+        dv_timer_set(p->object.client, &p->state_timer, now + p->config.allocate_timeout_ms);
 }
 
 void dv_life_enter(divvy_partitioner *p, dv_life to) {
@@ -42,6 +49,7 @@ void dv_life_enter(divvy_partitioner *p, dv_life to) {
     (void)ends;
     (void)suits;
     p->life = to;
+    if (to == DV_LIFE_TAKING_PART) p->change_seen = false;
 }
 
 /* Every change of state, and every new entry into RELEASE, passes here. Returns the state before. */
@@ -77,11 +85,8 @@ static void revoke(divvy_partitioner *p, bool everything, int reason, int64_t no
     divvy_partition_state from = enter(p, DIVVY_RELEASE, now);
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
-        if (!item->shown || (!everything && (item->wanted || item->kept))) continue;
-        item->revoked = true;
-        item->kept = item->leaving = false;
-        dv_items_note_owned(p, i);
-        dv_tally_disowned(item, now);
+        if (!dv_item_shown(item) || (!everything && (item->life.wanted || dv_item_kept(item)))) continue;
+        if (dv_item_owned(item)) dv_item_move(item, DV_MOVE_REVOKE, now);
         dv_report_item(item, reason);
     }
     p->suspended_again = false;
@@ -95,12 +100,13 @@ void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reas
     p->target_reason = reason;
     p->change_seen = false;
     bool changed = dv_items_set_target(p, mine, now);
+    p->target_valid = true;
     if (changed && !(eager(p) && p->tally.is_under_way)) dv_tally_begin(p, reason, now); /* P5: it began when seen */
     dv_give_update(p, now);
     bool lacks_shown = p->state != DIVVY_RELEASE && dv_items_lack_shown(p);
-    dv_items_drop_unwanted(p);
+    dv_items_drop_unwanted(p, now);
     if (lacks_shown) revoke(p, eager(p), reason, now);
-    dv_items_refresh_directories(p);
+    dv_directories_refresh(p);
     dv_items_claim(p, now);
     dv_state_reconsider(p, now);
     dv_tally_end(p, now);
@@ -120,6 +126,11 @@ void dv_state_reconsider(divvy_partitioner *p, int64_t now) {
     dv_state_check_complete(p, now);
 }
 
+void dv_state_target_stays(divvy_partitioner *p, bool settled, int64_t now) {
+    if (settled) p->change_seen = false;
+    dv_state_reconsider(p, now);
+}
+
 /* P9: a share that was complete as far as it fitted grows, and is complete again when that is locked. */
 void dv_state_room(divvy_partitioner *p, int64_t now) {
     dv_items_claim(p, now);
@@ -136,27 +147,30 @@ void dv_state_change_seen(divvy_partitioner *p, int64_t now) {
     assert(p->state == DIVVY_RELEASE);
 }
 
+void dv_state_set_kazoo_seen(divvy_partitioner *p, bool seen) {
+    p->kazoo_seen = seen;
+}
+
 /* P11: kazoo's lock of such an item is another node than ours, so only time keeps the two apart: its boundary. */
 void dv_state_kazoo_seen(divvy_partitioner *p, int64_t now) {
     p->kazoo_seen = true;
-    if (p->state == DIVVY_FAILURE || !dv_items_refuse_encoded(p)) return;
+    if (p->state == DIVVY_FAILURE || !dv_items_refuse_encoded(p, now)) return;
     dv_tally_begin(p, DIVVY_REASON_MEMBERS, now);
     dv_give_update(p, now);
-    dv_items_drop_unwanted(p);
+    dv_items_drop_unwanted(p, now);
     if (eager(p)) dv_state_change_seen(p, now); /* P5, though the watch that tells of the change has not fired yet */
     if (p->state != DIVVY_RELEASE && dv_items_lack_shown(p)) revoke(p, false, DIVVY_REASON_MEMBERS, now);
     dv_state_check_complete(p, now);
 }
 
 /* P13: lost without a RELEASE, since it may be another's already; the place is entered again. */
-void dv_state_item_lost(divvy_partitioner *p, size_t i, int64_t now) {
-    assert(!dv_item_at(p, i)->held);
-    if (dv_item_at(p, i)->shown) {
-        dv_item_at(p, i)->revoked = false;
-        dv_items_hide(p, i, now);
+void dv_state_item_lost(dv_item *item, bool was_shown, int64_t now) {
+    divvy_partitioner *p = item->partitioner;
+    assert(!item->life.contender && !dv_item_shown(item));
+    if (was_shown) {
         dv_snapshot_changed(p);
         dv_tally_begin(p, DIVVY_REASON_FOREIGN, now);
-        dv_report_item(dv_item_at(p, i), DIVVY_REASON_FOREIGN);
+        dv_report_item(item, DIVVY_REASON_FOREIGN);
         dv_report_flush(p);
     }
     if (p->state != DIVVY_ACQUIRED) return;
@@ -167,13 +181,14 @@ void dv_state_item_lost(divvy_partitioner *p, size_t i, int64_t now) {
 static void show_all_held(divvy_partitioner *p, int64_t now) {
     if (p->life == DV_LIFE_LEAVING) return; /* P17: who leaves gains nothing */
     for (size_t i = 0; i < dv_item_count(p); i++) {
-        if (dv_item_at(p, i)->wanted && dv_item_at(p, i)->held && !dv_item_at(p, i)->shown) dv_items_show(p, i, now);
+        dv_item *item = dv_item_at(p, i);
+        if (item->life.wanted && item->life.is_first && !dv_item_shown(item)) dv_items_show(item, now);
     }
 }
 
 void dv_state_check_complete(divvy_partitioner *p, int64_t now) {
     if (p->state != DIVVY_ALLOCATING || !dv_items_complete(p)) return;
-    bool goes = p->life == DV_LIFE_LEAVING || (p->life == DV_LIFE_HANDING_OVER && p->shown_count == 0);
+    bool goes = p->life == DV_LIFE_LEAVING || (p->life == DV_LIFE_HANDING_OVER && p->totals.shown == 0);
     if (goes) return; /* T8, D41: its end comes next */
     if (eager(p)) {
         if (p->change_seen) return;
@@ -196,20 +211,12 @@ void dv_state_proven(divvy_partitioner *p, int64_t now) {
 static void give_up_revoked(divvy_partitioner *p, int64_t now) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
-        if (!item->revoked) continue;
-        item->revoked = false;
-        if (item->wanted && item->held && p->target_valid && !eager(p) && p->life != DV_LIFE_LEAVING) {
-            dv_tally_free(item, now);
-            dv_items_note_owned(p, i);
-        } else if (dv_give_keeps(item, now)) {
-            item->kept = item->leaving = true;
-            dv_tally_free(item, now);
-            dv_items_note_owned(p, i);
-        } else {
-            dv_items_leave_place(p, i);
-            dv_items_hide(p, i, now);
-        }
-        assert(!item->shown || (item->held && (item->wanted || item->kept)));
+        if (item->life.stage != DV_STAGE_REVOKED) continue;
+        if (item->life.wanted && p->target_valid && !eager(p) && p->life != DV_LIFE_LEAVING)
+            dv_item_move(item, DV_MOVE_RETURN, now);
+        else if (dv_give_keeps(item, now)) dv_item_move(item, DV_MOVE_WAIT, now);
+        else dv_items_release(item, now);
+        assert(!dv_item_shown(item) || item->life.wanted || dv_item_kept(item));
         dv_report_item(item, DIVVY_REASON_RELEASED);
     }
 }
@@ -245,7 +252,7 @@ int dv_state_release(divvy_partitioner *p, uint64_t state_id, int64_t now) {
 /* P7: kazoo's suspend policy, on every session event but loss. */
 void dv_state_suspend(divvy_partitioner *p, int64_t now) {
     if (p->config.on_suspend != DIVVY_RELEASE_ON_SUSPEND || p->state == DIVVY_FAILURE) return;
-    if (p->state == DIVVY_RELEASE) p->suspended_again = p->shown_count > 0 && !eager(p);
+    if (p->state == DIVVY_RELEASE) p->suspended_again = p->totals.shown > 0 && !eager(p);
     else {
         dv_tally_begin(p, DIVVY_REASON_SUSPEND, now);
         revoke(p, true, DIVVY_REASON_SUSPEND, now);
@@ -256,14 +263,13 @@ void dv_state_suspend(divvy_partitioner *p, int64_t now) {
 static void lose_all_shown(divvy_partitioner *p, int reason, int64_t now) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
-        if (!item->shown) continue;
-        item->revoked = false;
-        dv_items_hide(p, i, now);
+        if (!dv_item_shown(item)) continue;
+        dv_item_move(item, DV_MOVE_HIDE, now);
         dv_report_item(item, reason);
     }
     dv_snapshot_changed(p);
     p->target_valid = false;
-    assert(p->shown_count == 0);
+    assert(p->totals.shown == 0);
 }
 
 /* P8, with DIVVY_REJOIN: nothing is owned from now on; when the user has released, all starts again. */
@@ -293,11 +299,11 @@ void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, con
     divvy_partition_state from = enter(p, DIVVY_FAILURE, now);
     bool was_leaving = p->life == DV_LIFE_LEAVING || (p->life == DV_LIFE_HANDING_OVER && p->lost_session);
     if (p->life < DV_LIFE_FAILED) dv_life_enter(p, DV_LIFE_FAILED);
-    dv_items_leave_all(p, false);
+    dv_items_leave_all(p, now);
     lose_all_shown(p, reason, now);
     dv_report_state(p, from, DIVVY_FAILURE);
     dv_members_stop(p);
-    assert(p->life >= DV_LIFE_FAILED && p->shown_count == 0);
+    assert(p->life >= DV_LIFE_FAILED && p->totals.shown == 0);
     /* D41: its user has stopped work, or has lost it with the session, and waits for the end. To him ETIMEDOUT would
      * mean that it goes on. */
     if (was_leaving) dv_partitioner_left(p, error == DIVVY_ETIMEDOUT ? DIVVY_ECANCELED : error, now);
@@ -307,7 +313,7 @@ static void warn_of_slow_release(divvy_partitioner *p) {
     size_t count = 0;
     const char *first = "";
     for (size_t i = dv_item_count(p); i-- > 0;) {
-        if (!dv_item_at(p, i)->revoked) continue;
+        if (dv_item_at(p, i)->life.stage != DV_STAGE_REVOKED) continue;
         count++;
         first = dv_item_name(p, i);
     }

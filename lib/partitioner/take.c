@@ -15,7 +15,7 @@ static bool says_leaving(const dv_note_view *view, const dv_item *item) {
 }
 
 static bool is_leaving_it(const dv_item *item) {
-    return says_leaving(item->giver, item);
+    return says_leaving(item->take.owner, item);
 }
 
 /* How much is known of whether it has the item: that it has, nothing yet, nothing, that it does not hand over. */
@@ -25,36 +25,71 @@ static int promise(const dv_note_view *view, const dv_item *item) {
     return view->standing == DV_NOTE_UNREAD ? 2 : view->standing == DV_NOTE_THERE;
 }
 
-void dv_take_choose_giver(dv_item *item) {
+/* T2, T9: of those who may have the item, takes the one whose note says most for that. */
+static void choose_owner(dv_item *item) {
     const struct dv_handover *h = item->partitioner->handover;
-    if (item->place) return; /* It waits for the one that was the giver when it entered. */
-    item->giver = item->former;
+    if (item->life.contender) return; /* It waits for the one that was the owner when it entered. */
+    item->take.owner = item->take.former;
     for (size_t i = 0; i < h->namesake_count; i++) {
-        if (promise(h->namesakes[i], item) > promise(item->giver, item)) item->giver = h->namesakes[i];
+        if (promise(h->namesakes[i], item) > promise(item->take.owner, item)) item->take.owner = h->namesakes[i];
     }
+}
+
+/* ---- what a plan says ---- */
+
+void dv_take_forget(dv_item *item) {
+    item->take.owner = item->take.former = NULL;
+    item->take.since = 0;
+}
+
+void dv_take_expect(dv_item *item, const char *before, int64_t now) {
+    if (item->life.wanted || item->life.is_first || item->life.contender) return;
+    item->take.since = now;
+    bool had_owner = before && before != dv_nobody;
+    item->take.former = had_owner ? dv_notes_want(item->partitioner->handover->others, before) : NULL;
+    choose_owner(item);
+}
+
+/* ---- what the user prepares ---- */
+
+void dv_take_seen(dv_item *item) {
+    item->take.seen = true;
+}
+
+void dv_take_prepared(divvy_partitioner *p, dv_item *one) {
+    for (size_t i = 0; !one && i < dv_item_count(p); i++) {
+        dv_item *any = dv_item_at(p, i);
+        any->take.prepared |= any->told.prepare || any->take.seen;
+    }
+    if (one) one->take.prepared = true;
+}
+
+void dv_take_arrived(dv_item *item) {
+    item->take.prepared = item->take.seen = false;
+    item->take.since = 0;
 }
 
 static bool is_to_prepare(const dv_item *item) {
     const divvy_partitioner *p = item->partitioner;
-    return item->wanted && item->awaited_since && !item->shown && p->life == DV_LIFE_TAKING_PART &&
+    return item->life.wanted && item->take.since && !dv_item_shown(item) && p->life == DV_LIFE_TAKING_PART &&
            p->config.prepare_timeout_ms > 0;
 }
 
 /* Who has not been told yet to prepare has not prepared. */
 static bool is_prepared(const dv_item *item, int64_t now) {
-    if (item->prepare_due == 0) return !is_to_prepare(item);
-    return item->prepared || now >= item->prepare_due;
+    if (item->life.stage != DV_STAGE_PREPARING) return !is_to_prepare(item);
+    return item->take.prepared || now >= item->take.prepare_due;
 }
 
 static int64_t patience_ends(const dv_item *item) {
-    bool wrote = item->giver->mzxid > item->partitioner->handover->plan_mzxid;
-    return item->awaited_since + (wrote ? PATIENCE_MS : PATIENCE_MAX_MS);
+    bool wrote = item->take.owner->mzxid > item->partitioner->handover->plan_mzxid;
+    return item->take.since + (wrote ? PATIENCE_MS : PATIENCE_MAX_MS);
 }
 
 bool dv_take_may_enter(const dv_item *item, int64_t now) {
     const divvy_partitioner *p = item->partitioner;
-    if (!p->handover || !item->giver || !dv_handover_can(p)) return true;
-    switch (item->giver->standing) {
+    if (!p->handover || !item->take.owner || !dv_handover_can(p)) return true;
+    switch (item->take.owner->standing) {
     case DV_NOTE_UNREAD: return false;
     case DV_NOTE_ABSENT: return true;
     case DV_NOTE_THERE: break;
@@ -69,19 +104,19 @@ bool dv_take_is_awaited(const dv_item *item) {
 
 /* T6, T7. */
 static void judge(dv_item *item, int64_t now) {
-    dv_contender *place = item->place;
-    const dv_note_view *giver = item->giver;
+    dv_contender *place = item->life.contender;
+    const dv_note_view *owner = item->take.owner;
     if (!place || !dv_contender_is_parked(place)) return;
-    bool readable = giver && giver->standing == DV_NOTE_THERE && dv_note_is_of(&giver->note, item->partitioner->dealt);
+    bool readable = owner && owner->standing == DV_NOTE_THERE && dv_note_is_of(&owner->note, item->partitioner->dealt);
     bool given =
-        readable && dv_note_gives(&giver->note, item->number, dv_contender_sequence(place), dv_contender_token(place));
+        readable && dv_note_gives(&owner->note, item->number, dv_contender_sequence(place), dv_contender_token(place));
     if (given) dv_contender_take(place, now);
     else if (!is_leaving_it(item)) dv_contender_look(place);
 }
 
 void dv_take_placed(void *context, dv_contender *place, int64_t now) {
     dv_item *item = context;
-    assert(item->place == place);
+    assert(item->life.contender == place);
     (void)place;
     dv_handover_changed(item->partitioner);
     judge(item, now);
@@ -97,34 +132,37 @@ void dv_take_waits(void *context, dv_contender *place, int64_t now) {
 void dv_take_judge(divvy_partitioner *p, const dv_note_view *view, int64_t now) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
-        if (item->dealt && (!view || item->giver == view)) judge(item, now);
+        if (item->dealt && (!view || item->take.owner == view)) judge(item, now);
     }
 }
 
 bool dv_take_lists(const dv_item *item) {
-    return item->wanted && item->dealt && !item->held && item->place && dv_contender_is_behind(item->place);
+    const dv_item_life *life = &item->life;
+    return life->wanted && item->dealt && !life->is_first && life->contender && dv_contender_is_behind(life->contender);
 }
 
 /* The user prepares for what the plan gives us and we do not have; and is told when it gives that to another. */
 void dv_take_update(divvy_partitioner *p, int64_t now) {
-    struct dv_handover *h = p->handover;
     bool now_or_never = false; /* nothing else may come that tells the user */
-    if (!h) return;
+    if (!p->handover) return;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
-        bool here = !item->wanted || item->held; /* as most are, or others' */
-        if (here && !item->awaited_since && !item->prepare_due) continue;
-        if (item->awaited_since) dv_take_choose_giver(item);
-        if (dv_take_lists(item) && !item->in_ready) h->dirty = true;
+        bool here = !item->life.wanted || item->life.is_first; /* as most are, or others' */
+        bool was_asked = item->life.stage == DV_STAGE_PREPARING;
+        if (here && !item->take.since && !was_asked) continue;
+        if (item->take.since) choose_owner(item);
+        if (dv_take_lists(item) && !item->noted.ready) dv_handover_note_differs(p);
         bool asked = is_to_prepare(item);
-        if (asked == (item->prepare_due != 0)) continue;
-        item->prepare_due = asked ? now + p->config.prepare_timeout_ms : 0;
-        item->prepare_seen = false;
-        if (asked && !item->told_prepare) item->prepared = false; /* else he has not heard that it was off in between */
+        if (asked == was_asked) continue;
+        dv_item_move(item, asked ? DV_MOVE_PREPARE : DV_MOVE_CALL_OFF, now);
+        if (asked) item->take.prepare_due = now + p->config.prepare_timeout_ms;
+        item->take.seen = false;
+        /* Else he has not heard that it was called off in between. */
+        if (asked && !item->told.prepare) item->take.prepared = false;
         dv_snapshot_changed(p);
         dv_report_item(item, p->target_reason);
         /* Its giver may have said all that it will. Without one its place comes at once, and is told with this. */
-        now_or_never |= asked ? item->giver && item->giver->standing == DV_NOTE_THERE : !item->shown;
+        now_or_never |= !asked || (item->take.owner && item->take.owner->standing == DV_NOTE_THERE);
     }
     if (now_or_never) dv_report_flush(p);
 }
@@ -133,18 +171,19 @@ void dv_take_update(divvy_partitioner *p, int64_t now) {
 void dv_take_proven(divvy_partitioner *p) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
-        if (item->prepare_due != 0) dv_report_item(item, p->target_reason);
+        if (item->life.stage == DV_STAGE_PREPARING) dv_report_item(item, p->target_reason);
     }
     dv_report_flush(p);
 }
 
 int64_t dv_take_due(const divvy_partitioner *p, int64_t now) {
     int64_t due = INT64_MAX;
-    if (p->wanted_held == p->wanted_count) return due;
+    if (p->totals.wanted_first == p->totals.wanted) return due;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         const dv_item *item = dv_item_at(p, i);
-        if (!item->wanted || item->place || !item->giver || item->giver->standing != DV_NOTE_THERE) continue;
-        int64_t at = !is_prepared(item, now) ? item->prepare_due : patience_ends(item);
+        const dv_note_view *owner = item->take.owner;
+        if (!item->life.wanted || item->life.contender || !owner || owner->standing != DV_NOTE_THERE) continue;
+        int64_t at = !is_prepared(item, now) ? item->take.prepare_due : patience_ends(item);
         if (at > now && at < due) due = at;
     }
     return due;

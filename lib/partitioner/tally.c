@@ -19,7 +19,7 @@ void dv_tally_begin(divvy_partitioner *p, int reason, int64_t now) {
 /* In ACQUIRED all that is held of the target is shown; so what is shown besides waits for its next owner. */
 void dv_tally_end(divvy_partitioner *p, int64_t now) {
     dv_tally *t = &p->tally;
-    if (!t->is_under_way || p->state != DIVVY_ACQUIRED || p->shown_count > p->wanted_held) return;
+    if (!t->is_under_way || p->state != DIVVY_ACQUIRED || p->totals.shown > p->totals.wanted_first) return;
     dv_histogram_add_ms(&t->durations, now - t->began_at);
     t->is_under_way = false;
 }
@@ -37,31 +37,31 @@ void dv_tally_plan(divvy_partitioner *p, uint64_t generation, int64_t now) {
 /* ---- items ---- */
 
 void dv_tally_wanted(dv_item *item, int64_t now) {
-    if (item->shown || item->waits) return;
-    item->waits = true;
-    item->waits_since = now;
+    if (dv_item_shown(item) || item->measured.waits) return;
+    item->measured.waits = true;
+    item->measured.waits_since = now;
 }
 
 void dv_tally_unwanted(dv_item *item) {
-    item->waits = false;
+    item->measured.waits = false;
 }
 
 void dv_tally_owned(dv_item *item, int64_t now) {
-    if (!item->waits) return;
-    item->waits = false;
-    dv_histogram_add_ms(&item->partitioner->tally.waits, now - item->waits_since);
+    if (!item->measured.waits) return;
+    item->measured.waits = false;
+    dv_histogram_add_ms(&item->partitioner->tally.waits, now - item->measured.waits_since);
 }
 
 void dv_tally_disowned(dv_item *item, int64_t now) {
-    if (item->unowned) return;
-    item->unowned = true;
-    item->unowned_since = now;
+    if (item->measured.unowned) return;
+    item->measured.unowned = true;
+    item->measured.unowned_since = now;
 }
 
 void dv_tally_free(dv_item *item, int64_t now) {
-    if (!item->unowned) return;
-    item->unowned = false;
-    dv_histogram_add_ms(&item->partitioner->tally.unowned, now - item->unowned_since);
+    if (!item->measured.unowned) return;
+    item->measured.unowned = false;
+    dv_histogram_add_ms(&item->partitioner->tally.unowned, now - item->measured.unowned_since);
 }
 
 /* ---- all of it ---- */
@@ -69,11 +69,11 @@ void dv_tally_free(dv_item *item, int64_t now) {
 static void count_items(const divvy_partitioner *p, dv_pool_figures *to, bool alive) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         const dv_item *item = dv_item_at(p, i);
-        to->owned += item->shown && !item->revoked && alive;
-        to->leaving += item->shown && !item->revoked && item->kept && alive;
-        to->revoked += item->shown && item->revoked;
-        to->waiting += item->wanted && !item->shown;
-        to->preparing += item->wanted && !item->shown && item->prepare_due != 0;
+        to->owned += dv_item_owned(item) && alive;
+        to->leaving += dv_item_kept(item) && alive;
+        to->revoked += item->life.stage == DV_STAGE_REVOKED;
+        to->waiting += item->life.wanted && !dv_item_shown(item);
+        to->preparing += item->life.wanted && item->life.stage == DV_STAGE_PREPARING;
     }
 }
 

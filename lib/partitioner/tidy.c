@@ -118,13 +118,12 @@ static void on_directory_removed(void *context, const dv_reply *reply, int64_t n
 static void on_what_is_left(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
     if (reply->error == 0) {
-        dv_items_note_directories(p, reply);
+        dv_directories_note(p, reply);
         sweep_unknown(p, reply);
     }
     for (size_t i = 0; reply->error == 0 && i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
-        if (item->has_directory &&
-            dv_batch_delete(p->object.client->batch, item->directory, on_directory_removed, p) == 0)
+        if (item->dir.exists && dv_batch_delete(p->object.client->batch, item->directory, on_directory_removed, p) == 0)
             one_more(p);
     }
     one_less(p, now);
@@ -140,7 +139,7 @@ static void on_who_is_left(void *context, const dv_reply *reply, int64_t now) {
 
 void dv_items_tidy(divvy_partitioner *p, int64_t now) {
     (void)now;
-    if (p->life >= DV_LIFE_TIDYING || p->departing || p->membership) return;
+    if (p->life >= DV_LIFE_TIDYING || p->totals.leaving || p->membership) return;
     dv_life_enter(p, DV_LIFE_TIDYING);
     divvy_client *client = p->object.client;
     bool can = p->ready && dv_client_connected(client) && client->life != DV_CLIENT_CLOSED;

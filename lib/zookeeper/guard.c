@@ -22,7 +22,7 @@ static const char *find_held(divvy_partitioner *p, const char *item) {
     divvy_client *client = p->object.client;
     const dv_item *held = dv_item_find(p, item);
     if (!held || !dv_client_alive_at(client, dv_client_now(client))) return NULL;
-    return held->shown && held->place ? dv_contender_path(held->place) : NULL;
+    return dv_item_shown(held) ? dv_contender_path(held->life.contender) : NULL;
 }
 
 int divvy_partitioner_guard(divvy_partitioner *p, const char *item, zoo_op_t *op) {

@@ -94,10 +94,12 @@ static bool follow_plan(sim_member *m, sim_hand *h) {
         size_t item = item_at(p, i);
         bool mine = decides && own->dealt && gives(f, own->number);
         h->was_away[item] = h->away_ms[item] != 0;
-        if (h->left[item] && !own->leaving && mine && own->shown && !own->revoked) meet(m, SIM_MET_GONE_BACK);
-        h->left[item] = own->leaving;
-        if (followed && own->dealt && !mine && own->shown) {
-            int64_t late_ms = h->unseen && own->away_since ? dv_client_now(m->client) - own->away_since : 0;
+        if (h->left[item] && own->life.stage != DV_STAGE_LEAVING && mine && dv_item_shown(own) &&
+            own->life.stage != DV_STAGE_REVOKED)
+            meet(m, SIM_MET_GONE_BACK);
+        h->left[item] = own->life.stage == DV_STAGE_LEAVING;
+        if (followed && own->dealt && !mine && dv_item_shown(own)) {
+            int64_t late_ms = h->unseen && own->give.since ? dv_client_now(m->client) - own->give.since : 0;
             if (!h->away_ms[item]) h->away_ms[item] = m->world->now_ms - late_ms;
         } else {
             h->away_ms[item] = 0;
@@ -141,7 +143,7 @@ static const sim_note *note_of_taker(const sim_member *m, const dv_item *own) {
 
 static bool can_wait(const sim_member *m, const dv_item *own) {
     const divvy_partitioner *p = m->partitioner;
-    return p->handover && dv_handover_can(p) && own->dealt && own->held && p->target_valid &&
+    return p->handover && dv_handover_can(p) && own->dealt && own->life.is_first && p->target_valid &&
            (own->plain || !p->kazoo_seen) && !m->world->script->small_budgets;
 }
 
@@ -159,7 +161,7 @@ static void check_revoked_item(sim_member *m, const sim_hand *h, const dv_item *
     int64_t away_ms = h->away_ms[item] ? h->away_ms[item] : w->now_ms;
     if (!taker || !taker->stands) return;
     if (taker->ready[item] || taker->ready_ms[item] >= away_ms) return;
-    if (dv_client_now(m->client) - own->away_since >= m->config.handover_timeout_ms &&
+    if (dv_client_now(m->client) - own->give.since >= m->config.handover_timeout_ms &&
         w->now_ms - away_ms >= m->config.handover_timeout_ms * 9 / 10) {
         meet(m, SIM_MET_OVERDUE);
         return;
@@ -178,7 +180,8 @@ static void check_revoked(sim_member *m, sim_hand *h, bool is_other) {
     if (!dv_plan_set_equal(p->dealt, plan_of(p->follower)->set)) return;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         const dv_item *own = dv_item_at(p, i);
-        if (own->revoked && is_of_target(own->reason)) check_revoked_item(m, h, own, item_at(p, i), is_other);
+        if (own->life.stage == DV_STAGE_REVOKED && is_of_target(own->told.reason))
+            check_revoked_item(m, h, own, item_at(p, i), is_other);
     }
 }
 
@@ -186,8 +189,8 @@ static void check_revoked(sim_member *m, sim_hand *h, bool is_other) {
 
 static void check_taken(sim_member *m, const dv_item *own, size_t item) {
     sim_world *w = m->world;
-    int64_t session = divvy_client_session_id(m->client), token = dv_contender_token(own->place);
-    int32_t sequence = dv_contender_sequence(own->place);
+    int64_t session = divvy_client_session_id(m->client), token = dv_contender_token(own->life.contender);
+    int32_t sequence = dv_contender_sequence(own->life.contender);
     meet(m, SIM_MET_BY_NUMBER);
     if (!sim_given_to(w, item, sequence, token))
         sim_violate(w, "S16", "%s takes %s at %d with token %lld, and no note gives it that", m->name, w->items[item],
@@ -201,17 +204,19 @@ static void check_taken(sim_member *m, const dv_item *own, size_t item) {
 /* Looked at as long as something is waited for. */
 static void follow_places(sim_member *m, sim_hand *h) {
     const divvy_partitioner *p = m->partitioner;
-    if (p->wanted_held == p->wanted_count && h->parked_count == 0) return;
+    if (p->totals.wanted_first == p->totals.wanted && h->parked_count == 0) return;
     h->parked_count = 0;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         const dv_item *own = dv_item_at(p, i);
         size_t item = item_at(p, i);
-        int64_t token = own->place && dv_contender_stands(own->place) ? dv_contender_token(own->place) : 0;
-        bool parked = token && dv_contender_is_parked(own->place);
+        int64_t token = own->life.contender && dv_contender_stands(own->life.contender)
+                            ? dv_contender_token(own->life.contender)
+                            : 0;
+        bool parked = token && dv_contender_is_parked(own->life.contender);
         bool waited = token && h->parked[item] == token;
-        if (waited && own->held) check_taken(m, own, item);
-        if (waited && !own->held && !parked) h->by_list[item] = token;
-        if (token && own->held && h->by_list[item] == token) {
+        if (waited && own->life.is_first) check_taken(m, own, item);
+        if (waited && !own->life.is_first && !parked) h->by_list[item] = token;
+        if (token && own->life.is_first && h->by_list[item] == token) {
             meet(m, SIM_MET_BY_LIST);
             h->by_list[item] = 0;
         }
@@ -265,20 +270,21 @@ static bool has_place(const sim_world *w, size_t item, int64_t session) {
 /* The giver's place has gone, and its note says leaving until its session ends: somebody has deleted the place, or the
  * giver closed its client without a connection when places had been deleted, and the note was still to come. */
 static bool waits_for_session(sim_world *w, const dv_item *own) {
-    const sim_note *giver = own->giver ? sim_note_of_node(w, own->giver->node) : NULL;
-    if (!giver || !dv_contender_is_parked(own->place)) return false;
+    const sim_note *giver = own->take.owner ? sim_note_of_node(w, own->take.owner->node) : NULL;
+    if (!giver || !dv_contender_is_parked(own->life.contender)) return false;
     return sim_session_touched(w, giver->session) || (giver->stands && !sim_member_of_session(w, giver->session));
 }
 
 static void check_gap(sim_member *m, sim_hand *h, const dv_item *own, size_t item) {
     sim_world *w = m->world;
     int64_t session = divvy_client_session_id(m->client), limit_ms = bound_ms(w);
-    bool stale = !own->place && has_place(w, item, session);
+    bool stale = !own->life.contender && has_place(w, item, session);
     if (lasts(w, &h->stale_ms[item], stale) > limit_ms)
         sim_violate(w, "L7", "%s has given up %s for %lld ms, and its place stands", m->name, w->items[item],
                     (long long)(w->now_ms - h->stale_ms[item]));
-    bool first = own->wanted && !own->shown && own->place && dv_contender_stands(own->place) &&
-                 w->truth.queues[item].first == dv_contender_token(own->place) && !waits_for_session(w, own);
+    bool first = own->life.wanted && !dv_item_shown(own) && own->life.contender &&
+                 dv_contender_stands(own->life.contender) &&
+                 w->truth.queues[item].first == dv_contender_token(own->life.contender) && !waits_for_session(w, own);
     if (lasts(w, &h->idle_ms[item], first) > limit_ms)
         sim_violate(w, "L7", "%s is to have %s, is the first for %lld ms, and has not noticed", m->name, w->items[item],
                     (long long)(w->now_ms - h->idle_ms[item]));
@@ -291,15 +297,15 @@ static bool is_ready_now(const sim_member *m, const sim_note *taker, size_t item
 
 static void check_giver(sim_member *m, const dv_item *own, size_t item) {
     sim_world *w = m->world;
-    const sim_note *taker = own->taker ? sim_note_of_node(w, own->taker->node) : NULL;
-    if (!own->kept || m->partitioner->state == DIVVY_RELEASE || !own->taker) return;
+    const sim_note *taker = own->give.next ? sim_note_of_node(w, own->give.next->node) : NULL;
+    if (!dv_item_kept(own) || m->partitioner->state == DIVVY_RELEASE || !own->give.next) return;
     int64_t away_ms = w->now_ms - hand_of(m)->away_ms[item];
     if (!hand_of(m)->away_ms[item] || away_ms <= bound_ms(w)) return;
     if (w->now_ms - hand_of(m)->plan_ms <= bound_ms(w)) return; /* It may be another taker. */
     /* The node of a static taker is known by the party, which may settle long after the plan has come. */
-    if (own->taker->standing == DV_NOTE_UNREAD && own->taker->reading) return;
+    if (own->give.next->standing == DV_NOTE_UNREAD && own->give.next->reading) return;
     if (!taker)
-        sim_violate(w, "L8", "%s keeps %s for %s, which has no note", m->name, w->items[item], own->taker->node);
+        sim_violate(w, "L8", "%s keeps %s for %s, which has no note", m->name, w->items[item], own->give.next->node);
     else if (is_ready_now(m, taker, item) && w->now_ms - taker->ready_ms[item] > bound_ms(w))
         sim_violate(w, "L8", "%s keeps %s, and %s is ready for it since %lld ms", m->name, w->items[item], taker->node,
                     (long long)(w->now_ms - taker->ready_ms[item]));
@@ -309,9 +315,9 @@ static void check_giver(sim_member *m, const dv_item *own, size_t item) {
 static void check_patience(sim_member *m, const dv_item *own, size_t item) {
     sim_world *w = m->world;
     int64_t since_ms = hand_of(m)->away_ms[item], limit_ms = m->config.handover_timeout_ms;
-    if (own->kept && m->partitioner->follower->names_rule && m->partitioner->state != DIVVY_RELEASE)
+    if (dv_item_kept(own) && m->partitioner->follower->names_rule && m->partitioner->state != DIVVY_RELEASE)
         sim_violate(w, "L8", "%s keeps %s for another, and a rule of names decides", m->name, w->items[item]);
-    if (!own->kept || !since_ms || m->partitioner->state == DIVVY_RELEASE || m->paused) return;
+    if (!dv_item_kept(own) || !since_ms || m->partitioner->state == DIVVY_RELEASE || m->paused) return;
     if (since_ms < m->last_paused) since_ms = m->last_paused;
     if (w->now_ms - since_ms > limit_ms + limit_ms / 50 + SLACK_MS)
         sim_violate(w, "L8", "%s keeps %s for another for %lld ms, and its patience is %lld ms", m->name,
@@ -321,20 +327,21 @@ static void check_patience(sim_member *m, const dv_item *own, size_t item) {
 static void check_taker(sim_member *m, sim_hand *h, const dv_item *own, size_t item) {
     sim_world *w = m->world;
     const divvy_partitioner *p = m->partitioner;
-    const sim_note *giver = own->giver ? sim_note_of_node(w, own->giver->node) : NULL;
-    if (own->place && dv_contender_is_parked(own->place)) {
+    const sim_note *giver = own->take.owner ? sim_note_of_node(w, own->take.owner->node) : NULL;
+    if (own->life.contender && dv_contender_is_parked(own->life.contender)) {
         bool waits =
             giver && ((giver->stands && giver->leaving[item]) || w->now_ms - giver->leaving_ms[item] <= bound_ms(w));
         if (!waits)
             sim_violate(w, "L8", "%s waits for a note to give it %s, and nobody says that it is leaving", m->name,
                         w->items[item]);
     }
-    bool lacks = own->wanted && !own->place && p->ready && p->departing == 0 && p->unfit == 0;
+    bool lacks = own->life.wanted && !own->life.contender && p->ready && p->totals.leaving == 0 && p->unfit == 0;
     int64_t prepare_ms = m->config.prepare_timeout_ms;
     if (lasts(w, &h->absent_ms[item], lacks) > prepare_ms + prepare_ms / 50 + PATIENCE_MAX_MS + bound_ms(w))
         sim_violate(w, "L8", "%s has not asked for %s for %lld ms", m->name, w->items[item],
                     (long long)(w->now_ms - h->absent_ms[item]));
-    bool untold = m->config.on_items && own->prepare_due != 0 && !m->items[item].prepares && !m->items[item].gained;
+    bool untold = m->config.on_items && own->life.stage == DV_STAGE_PREPARING && !m->items[item].prepares &&
+                  !m->items[item].gained;
     if (lasts(w, &h->untold_ms[item], untold) > bound_ms(w))
         sim_violate(w, "L8", "%s is to prepare %s for %lld ms, and its user was not told", m->name, w->items[item],
                     (long long)(w->now_ms - h->untold_ms[item]));

@@ -51,9 +51,9 @@ static bool all_acquired(const sim_world *w, fault *f) {
         const sim_member *m = &w->members[i];
         if (!takes_part(m)) continue;
         if (in_force && m->partitioner && sim_is_fenced(m)) {
-            if (m->partitioner->state != DIVVY_ACQUIRED && m->partitioner->shown_count == 0) continue;
+            if (m->partitioner->state != DIVVY_ACQUIRED && m->partitioner->totals.shown == 0) continue;
             return wrong(f, "D38", "%s is in %s with %zu items, and another has taken its place", m->name,
-                         divvy_partition_state_name(m->partitioner->state), m->partitioner->shown_count);
+                         divvy_partition_state_name(m->partitioner->state), m->partitioner->totals.shown);
         }
         if (m->kazoo) {
             if (!sim_kazoo_settled(m->kazoo))
@@ -62,8 +62,8 @@ static bool all_acquired(const sim_world *w, fault *f) {
         }
         if (m->partitioner->state != DIVVY_ACQUIRED)
             return wrong(f, "L1", "%s is in %s, with %zu of %zu items held and %zu places leaving", m->name,
-                         divvy_partition_state_name(m->partitioner->state), m->partitioner->wanted_held,
-                         m->partitioner->wanted_count, m->partitioner->departing);
+                         divvy_partition_state_name(m->partitioner->state), m->partitioner->totals.wanted_first,
+                         m->partitioner->totals.wanted, m->partitioner->totals.leaving);
         if (!sim_member_alive(m)) return wrong(f, "L1", "%s is ACQUIRED, and has no time left", m->name);
     }
     return true;
@@ -87,7 +87,7 @@ static const sim_member *owner_of(const sim_world *w, size_t item) {
     for (size_t i = 0; node && i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
         if (takes_part(m) && divvy_client_session_id(m->client) == node->session &&
-            (m->kazoo || (sim_item_of(m, item) && sim_item_of(m, item)->shown)))
+            (m->kazoo || (sim_item_of(m, item) && dv_item_shown(sim_item_of(m, item)))))
             return m;
     }
     return NULL;
@@ -97,7 +97,7 @@ static const sim_member *owner_of(const sim_world *w, size_t item) {
 static bool is_kept_for_unfit(const sim_world *w, const sim_member *m, size_t item) {
     const dv_item *own = m->partitioner ? sim_item_of(m, item) : NULL;
     size_t planned = sim_plan_in_force(w) ? sim_plan_owner(w, item) : SIM_NOBODY;
-    if (!own || !own->kept || planned >= w->script->slots) return false;
+    if (!own || !dv_item_kept(own) || planned >= w->script->slots) return false;
     const sim_member *taker = &w->members[planned];
     return takes_part(taker) && taker->partitioner && taker->partitioner->unfit > 0;
 }
@@ -228,7 +228,8 @@ static bool no_orphans(sim_world *w, fault *f) {
         const sim_session *session =
             m->client ? sim_truth_session(&w->truth, divvy_client_session_id(m->client)) : NULL;
         if (m->phase == SIM_ABSENT || !session || m->kazoo) continue;
-        size_t needed = takes_part(m) ? 1 + has_note(m) + m->partitioner->wanted_count + count_kept_for_unfit(w, m) : 0;
+        size_t needed =
+            takes_part(m) ? 1 + has_note(m) + m->partitioner->totals.wanted + count_kept_for_unfit(w, m) : 0;
         bool well = takes_part(m) ? session->pool_nodes >= 1 && session->pool_nodes <= needed : !session->pool_nodes;
         if (!well)
             return wrong(f, "L3", "%s has %zu nodes below the pool, and needs at most %zu", m->name,
@@ -254,7 +255,7 @@ static bool no_leaks(const sim_world *w, fault *f) {
         if (m->phase == SIM_ABSENT || m->kazoo || m->kazoo_claim ||
             divvy_client_stats(m->client, &stats, sizeof stats) != 0)
             continue;
-        size_t crew = m->party ? 1 : 0, shown = takes_part(m) ? m->partitioner->shown_count : 0;
+        size_t crew = m->party ? 1 : 0, shown = takes_part(m) ? m->partitioner->totals.shown : 0;
         size_t ephemerals = crew + (takes_part(m) ? 1 + has_note(m) + shown : 0);
         size_t root = takes_part(m) && m->partitioner->follower ? 1 : 0;
         size_t notes = takes_part(m) && m->partitioner->handover ? w->script->slots : 0;

@@ -92,8 +92,8 @@ static void check_share(sim_member *m, const dv_follower *f) {
         return;
     }
     for (size_t i = 0; i < plan->set->count; i++) {
-        bool wanted = dv_items_of(p)->dealt[i]->wanted, planned = plan->owners[i] == own->slot;
-        if (planned && !dv_items_of(p)->dealt[i]->held && p->unfit == 0) {
+        bool wanted = dv_items_of(p)->dealt[i]->life.wanted, planned = plan->owners[i] == own->slot;
+        if (planned && !dv_items_of(p)->dealt[i]->life.is_first && p->unfit == 0) {
             sim_violate(w, "D34", "%s is ACQUIRED, and does not hold the lock of %s", m->name, plan->set->names[i]);
             return;
         }
@@ -141,13 +141,13 @@ void sim_plans_check_step(sim_member *m) {
     const divvy_partitioner *p = m->partitioner;
     bool same = m->plan_checked_state == p->state_id && m->plan_checked_mzxid == m->plan_mzxid &&
                 m->plan_checked_pzxid == f->pzxid && m->plan_checked_fence == f->fence_unknown &&
-                m->plan_checked_count == p->wanted_count;
+                m->plan_checked_count == p->totals.wanted;
     if (same) return;
     m->plan_checked_state = p->state_id;
     m->plan_checked_mzxid = m->plan_mzxid;
     m->plan_checked_pzxid = f->pzxid;
     m->plan_checked_fence = f->fence_unknown;
-    m->plan_checked_count = p->wanted_count;
+    m->plan_checked_count = p->totals.wanted;
     check_fence(m, f);
     check_share(m, f);
 }

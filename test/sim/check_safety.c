@@ -23,8 +23,8 @@ bool sim_member_alive(const sim_member *m) {
 
 static bool shows(const sim_member *m, size_t item, int64_t *token) {
     const dv_item *own = m->partitioner && !m->ended ? sim_item_of(m, item) : NULL;
-    if (!own || !own->shown) return false;
-    *token = dv_contender_token(own->place);
+    if (!own || !dv_item_shown(own)) return false;
+    *token = dv_contender_token(own->life.contender);
     return true;
 }
 
@@ -348,6 +348,19 @@ static void check_falls(const sim_member *m) {
     sim_violate(m->world, "S21", "%s says that tokens have fallen, and no data were lost", m->name);
 }
 
+/* S23: each item stands where its table lets it. */
+static void look_at_stages(sim_member *m) {
+    const divvy_partitioner *p = m->partitioner;
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        dv_item_place place = dv_item_place_of(dv_item_at(p, i));
+        dv_item_stage stage = dv_item_at(p, i)->life.stage;
+        m->world->coverage->stands[place][stage]++;
+        if (!dv_item_can_be(place, stage))
+            sim_violate(m->world, "S23", "%s has %s %s, and its place is %s", m->name, dv_item_name(p, i),
+                        dv_item_stage_name(stage), dv_item_place_name(place));
+    }
+}
+
 void sim_check_step(sim_world *w) {
     bool calm = w->script->profile == SIM_CHURN && !w->script->kazoo;
     sim_handovers_note_faults(w);
@@ -367,6 +380,7 @@ void sim_check_step(sim_world *w) {
             m->not_seen = false;
         }
         if (p->state_id != m->seen_state_id || p->change_seen != m->seen_change) look_at_state(m);
+        look_at_stages(m);
         sim_plans_check_step(m);
         if (calm) look_at_settling(m);
     }
@@ -375,7 +389,7 @@ void sim_check_step(sim_world *w) {
 /* S1: an item that is told as gained is held, not revoked, and believed when the callback begins (P17). */
 void sim_check_gained(sim_member *m, size_t item, int64_t token) {
     int64_t shown = 0;
-    bool owns = shows(m, item, &shown) && shown == token && !sim_item_of(m, item)->revoked && sim_member_alive(m);
+    bool owns = shows(m, item, &shown) && shown == token && dv_item_owned(sim_item_of(m, item)) && sim_member_alive(m);
     if (!owns)
         sim_violate(m->world, "S1", "%s is told that it gained %s with token %lld, which it does not own now", m->name,
                     m->world->items[item], (long long)token);

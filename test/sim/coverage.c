@@ -170,6 +170,8 @@ void sim_coverage_add(sim_coverage *to, const sim_coverage *from) {
     for (int i = 0; i < SIM_ELECTION_MEETINGS; i++) to->election_meetings[i] += from->election_meetings[i];
     for (int i = 0; i < SIM_SERVICE_MEETINGS; i++) to->service_meetings[i] += from->service_meetings[i];
     for (int i = 0; i < SIM_PLAN_MEETINGS; i++) to->plan_meetings[i] += from->plan_meetings[i];
+    for (int i = 0; i < DV_PLACES * DV_STAGES; i++)
+        to->stands[i / DV_STAGES][i % DV_STAGES] += from->stands[i / DV_STAGES][i % DV_STAGES];
     for (int i = 0; i < SIM_KAZOO_GAPS; i++) to->kazoo_gaps[i] += from->kazoo_gaps[i];
     if (from->kazoo_gap_max_ms > to->kazoo_gap_max_ms) to->kazoo_gap_max_ms = from->kazoo_gap_max_ms;
 }
@@ -181,6 +183,26 @@ static void print_line(const char *what, const char *name, uint64_t count) {
 static void print_kazoo_gaps(const sim_coverage *c) {
     for (int i = 0; i < SIM_KAZOO_GAPS; i++) print_line("excused", kazoo_gap_names[i], c->kazoo_gaps[i]);
     printf("  %-10s %-44s %10lld ms\n", "excused", "kazoo's gap: the longest", (long long)c->kazoo_gap_max_ms);
+}
+
+/* Calls `each` for each pair of place and stage that an item can have. */
+static size_t for_each_stand(const sim_coverage *c, size_t (*each)(const char *name, uint64_t count)) {
+    size_t sum = 0;
+    for (int place = 0; place < DV_PLACES; place++) {
+        for (int stage = 0; stage < DV_STAGES; stage++) {
+            char name[64];
+            if (!dv_item_can_be((dv_item_place)place, (dv_item_stage)stage)) continue;
+            snprintf(name, sizeof name, "place %s, %s", dv_item_place_name((dv_item_place)place),
+                     dv_item_stage_name((dv_item_stage)stage));
+            sum += each(name, c->stands[place][stage]);
+        }
+    }
+    return sum;
+}
+
+static size_t print_stand(const char *name, uint64_t count) {
+    print_line("item", name, count);
+    return 0;
 }
 
 /* Transitions are of partitioners, and few in histories of locks. */
@@ -198,6 +220,7 @@ void sim_coverage_print(const sim_coverage *c, sim_theme theme) {
         print_line("met", plan_meeting_names[i], c->plan_meetings[i]);
     if (theme != SIM_OF_SERVICES) print_kazoo_gaps(c);
     if (theme != SIM_OF_POOLS && theme != SIM_OF_PLANS) return;
+    for_each_stand(c, print_stand);
     for (int i = 0; i < SIM_TRANSITIONS; i++) print_line("transition", transition_names[i], c->transitions[i]);
     for (int i = 0; i < SIM_MEETINGS; i++) print_line("met", meeting_names[i], c->meetings[i]);
 }
@@ -206,6 +229,10 @@ static size_t miss(const char *what, const char *name, uint64_t count) {
     if (count) return 0;
     printf("not covered: %s %s\n", what, name);
     return 1;
+}
+
+static size_t miss_stand(const char *name, uint64_t count) {
+    return miss("item", name, count);
 }
 
 size_t sim_coverage_missing(const sim_coverage *c, sim_theme theme) {
@@ -220,6 +247,7 @@ size_t sim_coverage_missing(const sim_coverage *c, sim_theme theme) {
         missing += miss("meeting", service_meeting_names[i], c->service_meetings[i]);
     for (int i = 0; theme == SIM_OF_PLANS && i < SIM_PLAN_MEETINGS; i++)
         missing += miss("meeting", plan_meeting_names[i], c->plan_meetings[i]);
+    if (theme == SIM_OF_PLANS) missing += for_each_stand(c, miss_stand);
     if (theme != SIM_OF_POOLS) return missing;
     missing += miss("gap", kazoo_gap_names[SIM_GAP_STOPPED], c->kazoo_gaps[SIM_GAP_STOPPED]);
     missing += miss("gap", kazoo_gap_names[SIM_GAP_SHARED], c->kazoo_gaps[SIM_GAP_SHARED]);

@@ -180,6 +180,7 @@ typedef struct {
     uint64_t election_meetings[SIM_ELECTION_MEETINGS];
     uint64_t service_meetings[SIM_SERVICE_MEETINGS];
     uint64_t plan_meetings[SIM_PLAN_MEETINGS];
+    uint64_t stands[DV_PLACES][DV_STAGES]; /* where items stood, at each step */
     uint64_t kazoo_gaps[SIM_KAZOO_GAPS];
     int64_t kazoo_gap_max_ms;
 } sim_coverage;

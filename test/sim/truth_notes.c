@@ -268,16 +268,18 @@ static void check_place_gone(sim_world *w, const divvy_testing_transaction *t, s
 static void check_entered(sim_world *w, const divvy_testing_transaction *t, size_t item) {
     const sim_member *m = sim_member_of_session(w, t->session_id);
     const divvy_partitioner *p = m && !m->ended ? m->partitioner : NULL;
-    const dv_item *own = p && p->handover && p->departing == 0 ? sim_item_of(m, item) : NULL;
-    if (!own || !own->wanted || !own->place || !own->giver || own->giver->standing != DV_NOTE_THERE) return;
-    if (own->prepare_due == 0 || !dv_handover_can(p) || sim_session_touched(w, t->session_id))
+    const dv_item *own = p && p->handover && p->totals.leaving == 0 ? sim_item_of(m, item) : NULL;
+    if (!own || !own->life.wanted || !own->life.contender || !own->take.owner ||
+        own->take.owner->standing != DV_NOTE_THERE)
+        return;
+    if (own->life.stage != DV_STAGE_PREPARING || !dv_handover_can(p) || sim_session_touched(w, t->session_id))
         return; /* without a note */
-    bool late = dv_client_now(m->client) >= own->prepare_due;
-    if (own->prepared) w->coverage->plan_meetings[SIM_MET_PREPARED]++;
+    bool late = dv_client_now(m->client) >= own->take.prepare_due;
+    if (own->take.prepared) w->coverage->plan_meetings[SIM_MET_PREPARED]++;
     else if (late) w->coverage->plan_meetings[SIM_MET_PREPARE_TIMEOUT]++;
     else
         sim_violate(w, "S19", "%s enters the queue of %s, and its user has %lld ms left to prepare", m->name,
-                    w->items[item], (long long)(own->prepare_due - dv_client_now(m->client)));
+                    w->items[item], (long long)(own->take.prepare_due - dv_client_now(m->client)));
 }
 
 /* ---- transactions ---- */

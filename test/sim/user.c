@@ -23,9 +23,9 @@ static int64_t session_of_token(const sim_world *w, size_t item, int64_t token) 
  * item. */
 static bool was_given(const sim_member *m, size_t item, int64_t token) {
     const dv_item *own = sim_item_of(m, item);
-    bool shown = own && own->place && dv_contender_token(own->place) == token;
+    bool shown = own && own->life.contender && dv_contender_token(own->life.contender) == token;
     return shown && sim_truth_excused(&m->world->truth, item, token) &&
-           sim_given_to(m->world, item, dv_contender_sequence(own->place), token);
+           sim_given_to(m->world, item, dv_contender_sequence(own->life.contender), token);
 }
 
 static void begin_work(sim_member *m, size_t item, int64_t token) {

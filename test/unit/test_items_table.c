@@ -145,11 +145,11 @@ TEST(test_out_of_memory) {
         failures++;
         assert_ptr_equal(dv_items_of(m->p), table);
         assert_ptr_equal(m->p->dealt, dealt);
-        assert_int_equal(m->p->shown_count, 2);
+        assert_int_equal(m->p->totals.shown, 2);
         assert_int_equal(set->references, 1);
         for (size_t i = 0; i < 2; i++) {
             assert_int_equal(table->items[i]->index, i);
-            assert_true(table->items[i]->dealt && table->items[i]->shown && table->items[i]->refs == 2);
+            assert_true(table->items[i]->dealt && dv_item_shown(table->items[i]) && table->items[i]->refs == 2);
         }
         dv_client_unlock(m->client);
         assert_int_equal(divvy_partitioner_owns(m->p, "here"), 1);
