@@ -17,7 +17,7 @@ KINDS = {".c", ".h", ".md", ".sh", ".py", ".txt", ".cmake", ".1", ".patch"}
 INVARIANTS = "SL"  # of safety, of liveness
 # "- **P1 (name).**" begins a rule, "| S1 |" an invariant.
 DEFINITION = re.compile(r"^(?:- \*\*|\| )([A-Z])([1-9][0-9]?)\b", re.MULTILINE)
-# "D10 to D20", "S1 to S8": all of them are cited.
+# "D10 to D20", "S1 to S8": all of them are cited. Numbers in between that fell away are passed over.
 RANGE = re.compile(r"\b([A-Z])([1-9][0-9]?) to \1?([1-9][0-9]?)\b")
 COMMENT_OR_STRING = {
     "c": re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL),
@@ -58,24 +58,25 @@ def read_definitions():
     return lines
 
 
-def citations_of(text, prefixes):
+def citations_of(text, defined):
     """Yields each number that the text cites, and its line."""
+    prefixes = "".join(sorted({rule[0] for rule in defined}))
     for match in re.finditer(rf"(?<![\w\\%+./])([{prefixes}])([1-9][0-9]?)(?![\w.]*[\w(=])", text):
         yield match[1] + match[2], text.count("\n", 0, match.start()) + 1
     for match in RANGE.finditer(text):
         if match[1] in prefixes:
             for number in range(int(match[2]) + 1, int(match[3])):
-                yield f"{match[1]}{number}", text.count("\n", 0, match.start()) + 1
+                if f"{match[1]}{number}" in defined:
+                    yield f"{match[1]}{number}", text.count("\n", 0, match.start()) + 1
 
 
 def main():
     defined = read_definitions()
     faults = [f"{PROTOCOL}:{line}: {rule} is defined in line {lines[0]} already"
               for rule, lines in defined.items() for line in lines[1:]]
-    prefixes = "".join(sorted({rule[0] for rule in defined}))
     kept, watched, count = set(), set(), 0
     for name, text in tracked_texts():
-        for rule, line in citations_of(text, prefixes):
+        for rule, line in citations_of(text, defined):
             count += 1
             if rule not in defined:
                 faults.append(f"{name}:{line}: cites {rule}, which {PROTOCOL} does not define")
