@@ -322,7 +322,7 @@ DIVVY_API const char *divvy_warning_name(int code);
 
 /**
  * Returns for how many milliseconds the session is certainly alive, by the session clock (docs/protocol.md, rules C1 to
- * C6). The caller may work for so long on what it owns, whatever the servers do. A program that needs time to stop its
+ * C5). The caller may work for so long on what it owns, whatever the servers do. A program that needs time to stop its
  * work begins to stop that much earlier. Thread: any; no request is sent.
  * @return 0 when the session is lost, was never
  * established, or client is NULL

@@ -92,7 +92,7 @@ DIVVY_API void divvy_election_config_init(divvy_election_config *config, size_t 
  * Ownership: `config` is copied. On success release *out with divvy_election_destroy(). On error *out is NULL and there
  *   is nothing to release.
  * Thread: any. No callback runs inside this call.
- * Source: kazoo.recipe.election, Curator's LeaderLatch; docs/protocol.md, rules J1 to J7.
+ * Source: kazoo.recipe.election, Curator's LeaderLatch; docs/protocol.md, rules J1 to J6.
  *
  * @param out    [out] the election
  * @param client need not be connected yet

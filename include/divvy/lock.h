@@ -68,7 +68,7 @@ DIVVY_API void divvy_lock_config_init(divvy_lock_config *config, size_t size);
  * Ownership: `config` is copied. On success release *out with divvy_lock_destroy(). On error *out is NULL and there is
  *   nothing to release.
  * Thread: any. No callback runs inside this call.
- * Source: kazoo.recipe.lock; docs/protocol.md, rules K1 to K8 and Q1 to Q7.
+ * Source: kazoo.recipe.lock; docs/protocol.md, rules K1 to K6 and Q1 to Q6.
  *
  * @param out    [out] the lock
  * @param client need not be connected yet

@@ -119,7 +119,7 @@ DIVVY_API void divvy_registry_config_init(divvy_registry_config *config, size_t 
  * is
  *   nothing to release.
  * Thread: any. No callback runs inside this call.
- * Source: doublethink.ServiceRegistry; docs/protocol.md, rules V1 to V16.
+ * Source: doublethink.ServiceRegistry; docs/protocol.md, rules V2 to V14.
  *
  * @param out    [out] the registry
  * @param client need not be connected yet

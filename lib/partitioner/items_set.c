@@ -23,7 +23,7 @@ static size_t lock_path_bytes(size_t locks_path_bytes, const char *name) {
 size_t dv_items_find_too_long(const char *locks_path, const dv_plan_set *set) {
     size_t path_bytes = strlen(locks_path), i = 0;
     size_t surely = path_bytes + LOCK_NAME_BYTES < LOCK_PATH_BYTES_MAX / 2 ? LOCK_PATH_BYTES_MAX / 8 : 0;
-    while (i < set->count && (strlen(set->names[i]) <= surely || /* N3: at most three times as long when escaped */
+    while (i < set->count && (strlen(set->names[i]) <= surely || /* N2: at most three times as long when escaped */
                               lock_path_bytes(path_bytes, set->names[i]) <= LOCK_PATH_BYTES_MAX))
         i++;
     return i;

@@ -80,7 +80,7 @@ static void give_up(dv_acquisition *a) {
     if (ticket) a->kind->leave(ticket);
 }
 
-/* K3, E9: an acquire that ends with nothing leaves nothing behind. */
+/* Q6: an acquire that ends with nothing leaves nothing behind. */
 void dv_acquisition_finish(dv_acquisition *a, int result) {
     dv_acquire *acquire = a->acquire;
     assert(acquire && !acquire->ended);
@@ -110,7 +110,7 @@ static void on_deadline(dv_timer *timer, int64_t now) {
 
 /* ---- holding and losing ---- */
 
-/* K4, E10: it is our turn, the session is proven to live, and no loss of the time before is still to be told. */
+/* K4: it is our turn, the session is proven to live, and no loss of the time before is still to be told. */
 static void settle(dv_acquisition *a, int64_t now) {
     if (!a->acquire || !a->ticket || !a->ticket->first || a->telling_lost) return;
     if (!dv_client_alive_at(a->object.client, now)) return;
@@ -146,7 +146,7 @@ static void release_lost(dv_callback *callback) {
     if (a->acquire) settle(a, dv_client_now(a->object.client));
 }
 
-/* K6, E10. The user is told once, since nothing is held afterwards. */
+/* K6. The user is told once, since nothing is held afterwards. */
 static void lose(dv_acquisition *a, const char *why) {
     assert(atomic_load(&a->token) != 0);
     dv_client_log(a->object.client, DIVVY_LOG_WARN, "the %s %s was held and is lost: %s", a->kind->name, a->path, why);
@@ -245,7 +245,7 @@ static void withdraw(dv_acquisition *a) {
     assert(!a->acquire && !a->ticket && atomic_load(&a->token) == 0);
 }
 
-/* K7, E10. Places see to themselves: on a session that is over they end, on a host's that lives on they are deleted. */
+/* K6. Places see to themselves: on a session that is over they end, on a host's that lives on they are deleted. */
 static void on_session_lost(dv_acquisition *a) {
     divvy_client *client = a->object.client;
     if (atomic_load(&a->token)) lose(a, client->end_reason);

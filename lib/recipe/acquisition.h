@@ -1,7 +1,7 @@
 /* Acquisition: how a lock, or slots of a semaphore, are asked for, held and lost. SPDX-License-Identifier: Apache-2.0
  *
  * What both do alike. Each acquire takes a ticket, its place in the queue; a release gives it up. Tickets that are
- * given up see to their own end. docs/protocol.md, rules K1 to K8 and E9, E10. */
+ * given up see to their own end. docs/protocol.md, rules Q6, K1 to K6. */
 #ifndef DV_ACQUISITION_H
 #define DV_ACQUISITION_H
 
@@ -83,7 +83,7 @@ void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acqui
 
 /* ---- what tickets' places tell ---- */
 void dv_ticket_first(dv_ticket *ticket, int64_t now);
-/* K5: a try ends here, unless it stands behind a place of this very object that is about to go. */
+/* K4: a try ends here, unless it stands behind a place of this very object that is about to go. */
 void dv_ticket_waits(dv_ticket *ticket);
 /* J4: it is its turn, and it gives that up, for a place at the end of the queue. */
 void dv_ticket_yield(dv_ticket *ticket);

@@ -287,7 +287,7 @@ void dv_admission_read(dv_lease *l, bool only_list, int64_t now) {
     if (!asked) dv_node_fail(&l->node, DIVVY_ENOMEM, now);
 }
 
-/* ---- the transaction: docs/protocol.md, E6 and E8 ---- */
+/* ---- the transaction: docs/protocol.md, E6 ---- */
 
 static void take(dv_lease *l, int64_t czxid, int64_t now) {
     assert(l->applied && l->place_over); /* E6: the transaction has deleted our place */

@@ -1,7 +1,7 @@
 /* Admission: what a lease does at the head of its queue. SPDX-License-Identifier: Apache-2.0
  *
  * lease.c brings it to the head and holds what it was given; admission.c reads the pool, waits for room, and takes it.
- * docs/protocol.md, rules E2 to E8. */
+ * docs/protocol.md, rules E2 to E7. */
 #ifndef DV_ADMISSION_H
 #define DV_ADMISSION_H
 
@@ -60,7 +60,7 @@ void dv_lease_enter_stage(dv_lease *lease, dv_lease_stage to);
 static inline bool dv_lease_is(const dv_lease *lease, dv_lease_stage stage) {
     return lease->node.stage == DV_NODE_UNMADE && lease->stage == stage;
 }
-/* E9: tells the owner why, and leaves. */
+/* Q6: tells the owner why, and leaves. */
 __attribute__((format(printf, 4, 5))) void dv_lease_fail_because(dv_lease *lease, int error, int64_t now,
                                                                  const char *format, ...);
 void dv_lease_hold(dv_lease *lease, int64_t now);

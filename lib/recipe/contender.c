@@ -125,7 +125,7 @@ static const char *find_child(const dv_reply *list, const char *prefix) {
     return dv_queue_find(list->children, list->child_count, prefix);
 }
 
-/* Q2: the create's answer may be held up behind the list's, when it went in a multi; the list counts all the same. */
+/* Q1: the create's answer may be held up behind the list's, when it went in a multi; the list counts all the same. */
 static void note_early_list(dv_contender *c, const dv_reply *list) {
     int32_t sequence;
     assert(c->node.stage == DV_NODE_CREATING && !c->seen_early);
@@ -218,7 +218,7 @@ static void on_created(void *context, const dv_reply *reply, int64_t now) {
     else dv_node_not_made(n, reply->error, now);
 }
 
-/* Q8: not in a multi with others of this queue, whose nodes would have one czxid. */
+/* Q1: not in a multi with others of this queue, whose nodes would have one czxid. */
 static int send_create(dv_contender *c) {
     enum { MODE = DV_EPHEMERAL | DV_SEQUENTIAL };
     divvy_client *client = c->node.client;
@@ -233,7 +233,7 @@ static int send_list(dv_contender *c) {
     return dv_batch_children(client->batch, c->node.directory, on_list, c);
 }
 
-/* Q1, Q2: create and list are sent back to back; the server answers in order, so the list has our node. Q9: where the
+/* Q1: create and list are sent back to back; the server answers in order, so the list has our node. Q9: where the
  * directory is new the list can wait. */
 static void attempt(dv_contender *c) {
     dv_node *n = &c->node;
@@ -256,7 +256,7 @@ static void start_over(dv_contender *c, int64_t now) {
     else if (dv_client_connected(c->node.client)) attempt(c);
 }
 
-/* Q5. A node that the search has found was there, and somebody has deleted it. */
+/* R1. A node that the search has found was there, and somebody has deleted it. */
 static void on_not_found(dv_node *node, int64_t now) {
     if (node->made) dv_node_fail(node, DIVVY_ENOENT, now);
     else start_over(of_node(node), now);

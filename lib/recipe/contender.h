@@ -1,7 +1,7 @@
 /* Contender: one place in a queue of ephemeral sequential nodes. SPDX-License-Identifier: Apache-2.0
  *
  * Enter the queue, wait for those before us, hold, leave; nothing is left behind, whatever is lost on the way. Item
- * locks, locks and semaphores stand on it. docs/protocol.md, rules Q1 to Q8. */
+ * locks, locks and semaphores stand on it. docs/protocol.md, rules Q1 to Q10. */
 #ifndef DV_CONTENDER_H
 #define DV_CONTENDER_H
 

@@ -1,7 +1,7 @@
 /* Election: of all candidates one leads, and all others know who. SPDX-License-Identifier: Apache-2.0
  *
  * A candidate acquires a lock, again after each loss, until it resigns. election_leader.c has what an election is more
- * than that: who leads, and how leadership is handed over. docs/protocol.md, rules J1 to J7. */
+ * than that: who leads, and how leadership is handed over. docs/protocol.md, rules J1 to J6. */
 #include "recipe/election.h"
 
 #include <assert.h>

@@ -36,7 +36,7 @@ struct divvy_election {
     dv_asker *asker;       /* to be told, or being told */
     dv_callback asked_callback;
     bool telling_asked;
-    dv_ask *preferred; /* J7: asks the one that leads for this candidate */
+    dv_ask *preferred; /* J5: asks the one that leads for this candidate */
     int64_t preferred_token, refused_token;
     dv_ask *asked; /* divvy_election_ask_step_down() does */
     int ask_error;
@@ -52,7 +52,7 @@ static inline int dv_election_enter(divvy_election *e) {
 /* ---- election_leader.c: who leads, and who asks whom. With the client lock held ---- */
 /* Begins to follow the leader, if it does not. Returns 0, DIVVY_ELIMIT or DIVVY_ENOMEM. */
 int dv_election_follow(divvy_election *e);
-/* J7: asks the leader to step down, or ceases to. */
+/* J5: asks the leader to step down, or ceases to. */
 void dv_election_decide_to_ask(divvy_election *e);
 /* J6: hears requests while it leads, and only then. */
 void dv_election_hear_requests(divvy_election *e);

@@ -85,7 +85,7 @@ int dv_election_follow(divvy_election *e) {
     return error;
 }
 
-/* ---- asking: J5, J7 ---- */
+/* ---- asking: J5 ---- */
 
 static void on_ask_failed(void *owner, dv_ask *ask, int error) {
     divvy_election *e = owner;

@@ -35,7 +35,7 @@ void dv_lease_enter_stage(dv_lease *l, dv_lease_stage to) {
     l->stage = to;
 }
 
-/* ---- leaving: docs/protocol.md, E9 ---- */
+/* ---- leaving: docs/protocol.md, Q6 ---- */
 
 static void on_leaving(dv_node *node) {
     dv_lease *l = of_node(node);
@@ -63,7 +63,7 @@ void dv_lease_fail_because(dv_lease *l, int error, int64_t now, const char *form
     dv_node_fail(&l->node, error, now);
 }
 
-/* ---- holding: docs/protocol.md, E10 ---- */
+/* ---- holding: docs/protocol.md, K6 ---- */
 
 static void verify(dv_lease *l) {
     if (dv_client_connected(l->node.client)) dv_node_verify(&l->node);

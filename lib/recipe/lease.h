@@ -1,7 +1,7 @@
 /* Lease: some slots of a semaphore's pool, from the queue for them to their end. SPDX-License-Identifier: Apache-2.0
  *
  * Enter the queue, be admitted at its head, hold, leave; nothing is left behind, whatever is lost on the way. One lease
- * belongs to one session. docs/protocol.md, rules E1 to E10. */
+ * belongs to one session. docs/protocol.md, rules E1 to E7, Q6 and K6. */
 #ifndef DV_LEASE_H
 #define DV_LEASE_H
 

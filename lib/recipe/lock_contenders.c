@@ -38,7 +38,7 @@ int dv_lock_list(divvy_lock *lock, const dv_listing_kind *kind, divvy_strings **
 }
 
 int divvy_lock_contenders(divvy_lock *lock, divvy_strings **out, int64_t timeout_ms) {
-    /* K8: a directory that is not there has nobody in it. */
+    /* A directory that is not there has nobody in it. */
     static const dv_listing_kind contenders = {.choose = dv_queue_contenders, .may_be_missing = true};
     if (out) *out = NULL;
     int error = dv_lock_enter(lock);

@@ -61,7 +61,7 @@ void dv_node_free_names(dv_node *n) {
     free(n->made);
 }
 
-/* Q7: a node ends only when no reply can come, so that no late one meets freed memory. */
+/* A node ends only when no reply can come, so that no late one meets freed memory. */
 static void end_if_idle(dv_node *n, int64_t now) {
     if (n->stage != DV_NODE_ENDED || n->under_way || n->others) return;
     dv_node_close(n);

@@ -2,7 +2,7 @@
  *
  * Its owner creates it, each time under a new name, and may add stages of its own while it is unmade or there. The node
  * finds out what became of a create whose reply was lost, has heartbeats ask for it while it is there, deletes it until
- * it is gone, and ends with the last reply. docs/protocol.md, rules R1, R2, Q5 to Q7. */
+ * it is gone, and ends with the last reply. docs/protocol.md, rules R1, R2, Q6. */
 #ifndef DV_NODE_H
 #define DV_NODE_H
 

@@ -12,7 +12,7 @@
 typedef struct {
     const char *marker;            /* stands between our unique prefix and the sequence number */
     const char *const *blocked_by; /* markers of those that we wait for; NULL at the end */
-    bool alone; /* Q8: created by a request of its own, so that no two have one czxid, and with it one token */
+    bool alone; /* Q1: created by a request of its own, so that no two have one czxid, and with it one token */
     bool fresh; /* Q9: its directory has just been made, so the list waits until a number shows that it is needed */
 } dv_queue_kind;
 

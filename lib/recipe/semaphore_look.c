@@ -1,6 +1,6 @@
 /* Semaphore: who holds, who waits, and another limit. SPDX-License-Identifier: Apache-2.0
  *
- * Calls that wait for their requests in the caller's thread. docs/protocol.md, E11 to E13. */
+ * Calls that wait for their requests in the caller's thread. docs/protocol.md, E11 and E13. */
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,7 +38,7 @@ static void skip_record(const slot_listing *l, const char *name) {
                   l->semaphore->pool.path, name);
 }
 
-/* E12: what divvy wrote is JSON; what else is there is an identifier, unless it looks like a record of divvy's. */
+/* E11: what divvy wrote is JSON; what else is there is an identifier, unless it looks like a record of divvy's. */
 static int add(void *context, const char *path, const dv_reply *reply, int64_t now) {
     (void)now;
     const slot_listing *l = context;

@@ -9,7 +9,7 @@
 #include "registry/cache.h"
 
 enum {
-    DV_CACHE_IN_FLIGHT_MAX = 256,   /* W9: of one cache; the link has room for others */
+    DV_CACHE_IN_FLIGHT_MAX = 256,   /* W8: of one cache; the link has room for others */
     DV_CACHE_LIST_INTERVAL_MS = 50, /* W8: between two lists of a directory */
     DV_CACHE_AUDIT_MS = 60000,      /* W11: each directory, once a minute */
     DV_CACHE_RETRY_MS = 1000,       /* after want of memory */

@@ -7,7 +7,7 @@
 #include "registry/cache_internal.h"
 #include "znode/path.h"
 
-/* ---- what is wanted, in order: W9 ---- */
+/* ---- what is wanted, in order: W8 ---- */
 
 static void put(dv_cache_queue *queue, dv_cache_read *reading) {
     assert(!reading->link);
@@ -87,7 +87,7 @@ static void refuse_entry(dv_slot *slot, int error, int64_t now) {
     dv_slot_was_read(slot);
 }
 
-/* W7: each version of a node is shown once, however often it is read. */
+/* W6: each version of a node is shown once, however often it is read. */
 static void take_entry(dv_slot *slot, const dv_reply *reply, int64_t now) {
     assert(!slot->reading.under_way && !slot->role->ended);
     dv_cache *cache = slot->role->dir.cache;

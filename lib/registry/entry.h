@@ -2,7 +2,7 @@
  *
  * One JSON object with Curator's fields and doublethink's. Entries of others are hostile until they are parsed:
  * bounded in bytes, depth and number of values before the parser sees it, in types after. Pure: no I/O, no clock, no
- * warnings. docs/protocol.md, V1 to V5. */
+ * warnings. docs/protocol.md, V2 to V5. */
 #ifndef DV_ENTRY_H
 #define DV_ENTRY_H
 

@@ -1,6 +1,6 @@
 /* Healthy: which services of a role, or of all, are. SPDX-License-Identifier: Apache-2.0
  *
- * From a live view, if there is one, else by reading. docs/protocol.md, V4, V5 and V13. */
+ * From a live view, if there is one, else by reading. docs/protocol.md, V4, V5 and W17. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static void visit(void *context, const dv_entry *entry, bool preserved) {
     }
 }
 
-/* V15: what is kept though it is gone says so. */
+/* W16: what is kept though it is gone says so. */
 static cJSON *copy_of(const seen *s) {
     cJSON *copy = cJSON_Duplicate(s->entry->json, 1);
     if (!copy || !s->preserved) return copy;

@@ -17,7 +17,7 @@ static const cJSON *field(const cJSON *status, const char *name) {
     return cJSON_GetObjectItemCaseSensitive(status, name);
 }
 
-/* ---- checks: V1. Each says what must be, or NULL ---- */
+/* ---- checks. Each says what must be, or NULL ---- */
 
 static const char *check_text(const cJSON *item) {
     return cJSON_IsString(item) && item->valuestring[0] ? NULL : "must be a string that is not empty";

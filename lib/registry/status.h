@@ -1,6 +1,6 @@
 /* Status: what a program says of its service, and the entry that is made of it. SPDX-License-Identifier: Apache-2.0
  *
- * Pure. docs/protocol.md, V1 and V3. */
+ * Pure. docs/protocol.md, V3; registry.h has the fields. */
 #ifndef DV_STATUS_H
 #define DV_STATUS_H
 

@@ -1,4 +1,4 @@
-/* Many creates or deletes as few requests: docs/protocol.md, rules B1 to B4. SPDX-License-Identifier: Apache-2.0 */
+/* Many creates or deletes as few requests: docs/protocol.md, rules B1 and B4. SPDX-License-Identifier: Apache-2.0 */
 #include "znode/batch.h"
 #include "base/container.h"
 
@@ -123,7 +123,7 @@ static void finish_group(batch_group *g, int error, const dv_stat *stat, int64_t
 
 static void probe_czxid(batch_group *g, int64_t now);
 
-/* B3: all nodes of one multi were made by one transaction, so the czxid of one is the czxid of all. */
+/* B1: all nodes of one multi were made by one transaction, so the czxid of one is the czxid of all. */
 static void on_probe(void *context, const dv_reply *reply, int64_t now) {
     batch_group *g = context;
     assert(g->probe < g->count);
@@ -192,7 +192,7 @@ static void send_group(dv_batch *batch, batch_entry **entries, size_t count) {
     for (size_t i = 0; i < count; i++) send_single(batch, entries[i]);
 }
 
-/* B1, B2: neighbours of one kind form a multi under the limits, so the order of writes stays as it was asked for. */
+/* B1: neighbours of one kind form a multi under the limits, so the order of writes stays as it was asked for. */
 static void flush_writes(dv_batch *batch) {
     assert(batch->writes.first);
     batch_entry *group_entries[GROUP_OPS_MAX];

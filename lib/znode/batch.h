@@ -3,7 +3,7 @@
  * What recipes ask for in one turn is gathered and sent at its end: writes as multis under the limits, in the order
  * they were asked for, then the reads. FIFO makes "create, then list" one round trip for all of them together.
  * When a multi fails as a whole, each of its operations is sent again by itself, so that one bad item spoils nothing.
- * docs/protocol.md, rules B1 to B4. */
+ * docs/protocol.md, rules B1 and B4. */
 #ifndef DV_BATCH_H
 #define DV_BATCH_H
 

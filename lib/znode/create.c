@@ -76,7 +76,7 @@ void dv_znode_lacks_requests(dv_znode *znode) {
 static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     creation *c = context;
     dv_reply made = {.error = reply->error, .path = c->made, .stat = reply->stat};
-    /* A node without a known czxid is as good as a lost reply: its recipe looks for it (B3). */
+    /* A node without a known czxid is as good as a lost reply: its recipe looks for it (B1). */
     if (reply->error && !dv_session_over(reply->error)) made = (dv_reply){.error = DIVVY_ECONNECTION};
     finish(c, &made, now);
 }

@@ -56,7 +56,7 @@ static bool is_dots(const char *component, size_t bytes) {
     return (bytes == 1 && component[0] == '.') || (bytes == 2 && component[0] == '.' && component[1] == '.');
 }
 
-/* N3: writes each byte as '%' and two hex digits. */
+/* N2: writes each byte as '%' and two hex digits. */
 static void put_escaped(writer *w, const char *bytes, size_t count) {
     static const char digits[] = "0123456789ABCDEF";
     for (size_t i = 0; i < count; i++) {
@@ -92,7 +92,7 @@ size_t dv_name_encode(const char *name, char *out, size_t out_bytes) {
             bytes = 1;
         } else if (must_escape(at, code_point)) { /* N2: only characters of its list are escaped. */
             put_escaped(&w, at, bytes);
-        } else { /* N1: all others stay as they are. */
+        } else { /* N2: all others stay as they are. */
             for (size_t i = 0; i < bytes; i++) writer_put(&w, (unsigned char)at[i]);
         }
         at += bytes;
@@ -161,7 +161,7 @@ int dv_path_check(const char *path, const char **reason) {
 }
 
 int dv_chroot_check(const char *chroot, const char **reason) {
-    if (strpbrk(chroot, ",; ") != NULL) { /* H8 */
+    if (strpbrk(chroot, ",; ") != NULL) { /* H4 */
         *reason = "has a comma, a semicolon or a space in its chroot, which stands once, behind the last host: "
                   "h1:2181,h2:2181/chroot";
         return DIVVY_EINVAL;

@@ -16,7 +16,7 @@ int dv_path_check(const char *path, const char **reason);
 bool dv_path_is_limits(const char *path);
 
 /* Checks the chroot of a connect string: "" or "/" for none, or a path without a comma, a semicolon or a space. What is
- * meant as a chroot behind each host has one of these, and is not taken for one with a strange name (H8). Returns 0, or
+ * meant as a chroot behind each host has one of these, and is not taken for one with a strange name (H4). Returns 0, or
  * DIVVY_EINVAL with *reason set to a static text that completes "the connect string ...". */
 int dv_chroot_check(const char *chroot, const char **reason);
 
@@ -26,7 +26,7 @@ char *dv_path_join(const char *parent, const char *name);
 /* The last component of a path: a pointer into it. */
 const char *dv_path_last(const char *path);
 
-/* The item codec of docs/protocol.md, rules N1 to N4: writes the node name for `name` into `out`, as snprintf does:
+/* The item codec of docs/protocol.md, rules N2 and N4: writes the node name for `name` into `out`, as snprintf does:
  * at most out_bytes bytes with the NUL, and returns the length that the whole would have. */
 size_t dv_name_encode(const char *name, char *out, size_t out_bytes);
 

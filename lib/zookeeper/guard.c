@@ -8,7 +8,7 @@
 #include "recipe/lock.h"
 #include "znode/path.h"
 
-/* C8: a name is used once and its data are never set, so version 0 passes exactly while our node exists. */
+/* C7: a name is used once and its data are never set, so version 0 passes exactly while our node exists. */
 static int fill(divvy_client *client, zoo_op_t *op, const char *node) {
     char *path = strdup(node);
     if (!path) return dv_fail_plainly(client, DIVVY_ENOMEM);

@@ -8,7 +8,7 @@
 #include "znode/path.h"
 #include "znode/sequence.h"
 
-/* N1 to N4: what is encoded is a component of a path that ZooKeeper takes, and is had back. */
+/* N2, N4: what is encoded is a component of a path that ZooKeeper takes, and is had back. */
 static void check_codec(const char *name) {
     size_t bytes = strlen(name), encoded_bytes = dv_name_encode(name, NULL, 0);
     FUZZ_CHECK(encoded_bytes >= bytes && encoded_bytes <= 3 * bytes);

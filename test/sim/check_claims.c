@@ -153,7 +153,7 @@ static void check_room(sim_claim *c) {
                     (long long)(w->now_ms - c->room_since), c->count, c->place);
 }
 
-/* K6, E10: a deletion by somebody else is found within half a timeout, with a link and servers that work. */
+/* K6: a deletion by somebody else is found within half a timeout, with a link and servers that work. */
 static void check_gone(sim_claim *c, int64_t token) {
     sim_world *w = c->m->world;
     const sim_script *s = w->script;

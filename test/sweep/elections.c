@@ -122,7 +122,7 @@ static void run(sweep *s, int preference) {
     SWEEP_DO(s, divvy_election_stand(u.a.election));
     wait_for_leader(s, &u, &u.a);
     if (preference) {
-        SWEEP_DO(s, divvy_election_stand(u.b.election)); /* J7: it asks by itself. */
+        SWEEP_DO(s, divvy_election_stand(u.b.election)); /* J5: it asks by itself. */
         wait_for_leader(s, &u, &u.b);
     } else {
         hand_over(s, &u);

@@ -263,7 +263,7 @@ static bool has(const char *literals, const char *ip) {
     return strstr(literals, ip) != NULL;
 }
 
-/* H2: a name that cannot be resolved for a time keeps its addresses, and one that can has those of now. */
+/* H1: a name that cannot be resolved for a time keeps its addresses, and one that can has those of now. */
 TEST(test_name_server_fails) {
     dv_hosts hosts;
     assert_int_equal(dv_hosts_parse(&hosts, "a.names:1,b.names:2,c.names:3", NULL), 0);

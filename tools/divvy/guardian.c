@@ -137,7 +137,7 @@ int dv_guardian_fd(const dv_guardian *guardian) {
     return guardian->ended ? -1 : guardian->socket;
 }
 
-/* Rule G6. Kills what is left after the guardian itself was killed. Of one of several the forker sees to the rest. */
+/* Rule G4. Kills what is left after the guardian itself was killed. Of one of several the forker sees to the rest. */
 static void kill_what_is_left(const dv_guardian *guardian) {
     static const dv_descent everything = {.ours_only = false};
     if (guardian->command > 0) kill(-guardian->command, SIGKILL);

@@ -177,7 +177,7 @@ static bool reap(forker *f) {
     return pid == 0;
 }
 
-/* Kills those that a killed guardian has left to us: rule G6. */
+/* Kills those that a killed guardian has left to us: rule G4. */
 static void sweep(forker *f) {
     dv_descent strays = {.spared = f->guardians, .spared_count = f->guardian_count};
     dv_descendants_signal(&strays, SIGKILL);

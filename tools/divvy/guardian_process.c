@@ -25,7 +25,7 @@
 #include "tls_options.h"
 
 enum {
-    ORPHAN_GRACE_MS = 500, /* G5: from SIGTERM to SIGKILL when the parent has died */
+    ORPHAN_GRACE_MS = 500, /* G4: from SIGTERM to SIGKILL when the parent has died */
     LINGER_MS = 500,       /* G8: that what a command left behind has to finish, before SIGTERM */
     SWEEP_MS = 10,         /* between two looks at who is alive, at first; */
     SWEEP_MAX_MS = 200     /* and at last */
@@ -269,7 +269,7 @@ static _Noreturn void be_command(const guardian *g, pid_t parent, int error_fd) 
     setpgid(0, 0);
     if (g->config->foreground && g->terminal_fd >= 0 && tcgetpgrp(g->terminal_fd) == g->home_group)
         tcsetpgrp(g->terminal_fd, getpid());
-    /* Rule G6. When the guardian is killed, the kernel kills us; it may have been before that was asked for. */
+    /* Rule G4. When the guardian is killed, the kernel kills us; it may have been before that was asked for. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
     int input = g->config->no_input ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1;

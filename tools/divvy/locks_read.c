@@ -219,7 +219,7 @@ static char *visit_path(void *context, size_t i) {
     return deeper;
 }
 
-/* E12: what divvy wrote about a semaphore is JSON; all else is an identifier. */
+/* E11: what divvy wrote about a semaphore is JSON; all else is an identifier. */
 static int take_place(const dv_lock_entry *e, dv_place *p, const dv_reply *reply) {
     if (e->is_semaphore && p->holds && reply->stat->ephemeral_owner == 0) return 0; /* E2: it is no lease. */
     char *data = dv_padded_copy(reply->data, reply->data_bytes);

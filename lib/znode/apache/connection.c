@@ -121,7 +121,7 @@ static void run_news(dv_event *event, int64_t now) {
     /* What was to be looked up if no server answered. */
     if (news.state == DIVVY_CONNECTED && apache->job && dv_resolve_drop_waiting(apache->job)) apache->job = NULL;
     if (news.state == DIVVY_SUSPENDED && was_connected)
-        start_resolving(apache, 0); /* H2: addresses may have changed. */
+        start_resolving(apache, 0); /* H1: addresses may have changed. */
     if (news.state == DIVVY_LOST || news.state == DIVVY_AUTH_FAILED) {
         end_session(apache, &news, now);
         return;
@@ -274,7 +274,7 @@ static void on_resolved(void *context, char *literals, char *refusals) {
         dv_apache_post_news(apache, apache->handle, &news);
         return;
     }
-    /* H2: and again for as long as none of them serves us. */
+    /* H1: and again for as long as none of them serves us. */
     if (apache->state != DIVVY_CONNECTED) start_resolving(apache, apache->sasl ? SASL_AGAIN_MS : RESOLVE_AGAIN_MS);
 }
 

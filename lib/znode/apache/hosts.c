@@ -124,7 +124,7 @@ bool dv_hosts_are_literal(const dv_hosts *hosts) {
     return true;
 }
 
-/* Looks a name up. One that cannot be resolved now keeps its addresses (H2). Returns false when an allocation fails. */
+/* Looks a name up. One that cannot be resolved now keeps its addresses (H1). Returns false when an allocation fails. */
 static bool look_again(dv_host *host) {
     struct addrinfo *found = NULL;
     size_t count = 0, most = 0;

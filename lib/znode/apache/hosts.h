@@ -33,7 +33,7 @@ void dv_hosts_free(dv_hosts *hosts);
 bool dv_hosts_are_literal(const dv_hosts *hosts);
 
 /* Returns the literals "ip:port,ip:port,..." of all hosts, an odd number of them, in an order mixed by `seed`. The
- * caller frees them. A name that cannot be resolved now keeps the addresses that it had, which `hosts` remembers (H2).
+ * caller frees them. A name that cannot be resolved now keeps the addresses that it had, which `hosts` remembers (H1).
  * NULL with *error DIVVY_ERESOLVE when no address is known of any, or DIVVY_ENOMEM. May block on names. */
 char *dv_hosts_resolve(dv_hosts *hosts, uint64_t seed, int *error);
 
