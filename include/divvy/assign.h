@@ -137,7 +137,7 @@ DIVVY_API void divvy_sticky_options_init(divvy_sticky_options *options, size_t s
  * Cost: O(K + M log M) time, besides sorting the items without an owner and those of each member that must give some;
  * O(K + M) memory.
  * Ownership: nothing is kept. Thread: any.
- * Source: docs/protocol.md, rules A6 to A9.
+ * Source: docs/protocol.md, rules A6 to A8.
  *
  * @param members, member_count, items, item_count  as for divvy_assign_round_robin()
  * @param previous item_count places: previous[i] is the index into `members` of the owner that items[i] has, UINT32_MAX

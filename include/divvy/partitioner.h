@@ -34,7 +34,7 @@
  * docs/examples/thread_pool.c and epoll_threads.c are the programs. A program with one thread works in slices inside
  * the loop, and has nothing to stop: docs/examples/incremental_loop.c.
  *
- * kazoo's loop works unchanged, see docs/examples/kazoo_loop.c. docs/protocol.md, rules P1 to P17, is the algorithm.
+ * kazoo's loop works unchanged, see docs/examples/kazoo_loop.c. The algorithm stands in docs/protocol.md.
  *
  * Lifetime: rules 1 to 7 of client.h, and
  *  8. A partitioner is made by divvy_partitioner_create() and ends with divvy_partitioner_destroy(), called once.
@@ -195,7 +195,7 @@ DIVVY_API void divvy_partitioner_config_init_kazoo(divvy_partitioner_config *con
  * Ownership: `config` and all it points to are copied. On success release *out with divvy_partitioner_destroy(). On
  *   error *out is NULL and there is nothing to release.
  * Thread: any. No callback runs inside this call.
- * Source: kazoo.recipe.partitioner.SetPartitioner; docs/protocol.md, rules P1 to P17.
+ * Source: kazoo.recipe.partitioner.SetPartitioner; docs/protocol.md, rules P1 to P13, P15, P17.
  *
  * @param out    [out] the partitioner
  * @param client need not be connected yet
@@ -382,7 +382,7 @@ enum {
  *
  * Thread: any; drives the loop itself in manual mode. Without on_state another thread has to answer RELEASE, or the
  * caller does, between calls with a timeout_ms of 0.
- * Source: docs/protocol.md, D14, D41, T8.
+ * Source: docs/protocol.md, D14, T8.
  * @param flags      0 or DIVVY_LEAVE_WORKING
  * @param timeout_ms for how long to wait; what is not done then goes on by itself, unless divvy_partitioner_finish() or
  *                   divvy_partitioner_destroy() end it: a place that was not given up by then is kept
@@ -477,7 +477,7 @@ DIVVY_API int divvy_partitioner_set_items(divvy_partitioner *p, const char *cons
  * When all weigh nothing, nothing is taken from anyone.
  *
  * Thread: any. Sends nothing itself: work starts with the client's next turn.
- * Source: docs/protocol.md, D15, D40.
+ * Source: docs/protocol.md, D15.
  * @param weight 1000 is usual; 0: drained, its items go to others
  * @return 0: it is on its way, or
  *   DIVVY_EINVAL  NULL, or a member with an assignment that is no plan (see config.assign)

@@ -4,7 +4,7 @@
  * item asks its members from its heaviest pair down, and the members together hold the heaviest pairs that their room
  * allows. That is deferred acceptance (Gale and Shapley 1962), and it ends at the very same pairs:
  *
- * - Call a set of pairs roomy when no member has more than its room (A4) allows. The roomy sets are a matroid, the
+ * - Call a set of pairs roomy when no member has more than its room (A5) allows. The roomy sets are a matroid, the
  *   union of "room for each" and "at most one more each, so many in all": what a new pair breaks, it breaks in one
  *   circuit, and dropping any pair of the circuit mends it. We drop the lightest. Let G be what the rule grants.
  * - No pair of G is ever refused. Let g be the first, refused as the lightest of a circuit C. Each other pair of C
@@ -55,7 +55,7 @@ static void keys_compute(char kind, const dv_assign_name *names, size_t count, u
     }
 }
 
-/* A3: the order of the last asked pairs of two different items. */
+/* A5: the order of the last asked pairs of two different items. */
 static bool is_lighter(const matching *t, size_t item, size_t other) {
     assert(item != other);
     if (t->asked_weight[item] != t->asked_weight[other]) return t->asked_weight[item] < t->asked_weight[other];
@@ -94,7 +94,7 @@ static size_t heap_pop(matching *t, uint32_t member) {
     return top;
 }
 
-/* A3: moves an item on to its heaviest pair below the last one that it asked for, and returns that pair's member. */
+/* A5: moves an item on to its heaviest pair below the last one that it asked for, and returns that pair's member. */
 static uint32_t next_member(matching *t, size_t item) {
     bool first = t->asked_member[item] == NO_MEMBER;
     uint64_t below_weight = first ? UINT64_MAX : t->asked_weight[item];
@@ -114,7 +114,7 @@ static uint32_t next_member(matching *t, size_t item) {
     return best;
 }
 
-/* A4: a member takes an item in. If that breaks the room, the lightest pair of the circuit is refused and its item
+/* A5: a member takes an item in. If that breaks the room, the lightest pair of the circuit is refused and its item
  * returned, else NO_ITEM. The circuit is the member's own pairs when it has two too many, and the pairs of all who have
  * one more when these are one too many. */
 static size_t admit(matching *t, uint32_t member, size_t item) {

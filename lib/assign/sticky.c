@@ -1,6 +1,6 @@
 /* The least movement: all keep what their share allows. SPDX-License-Identifier: Apache-2.0
  *
- * First how many items each member is to have, its quota (A6, A7); then which items leave whom, and for whom (A8, A9).
+ * First how many items each member is to have, its quota (A6, A7); then which items leave whom, and for whom (A8).
  *
  * The quotas alone say how many items move: a member gives what it has above its quota, and no more. So the least
  * movement is a matter of choosing quotas, among those that A6 allows. Inside a zone an extra item saves one move at a
@@ -278,7 +278,7 @@ static void sort_items_of(dealing *d, size_t owner) {
     qsort(d->items + d->first[owner], d->first[owner + 1] - d->first[owner], sizeof *d->items, by_key);
 }
 
-/* A8, A9: those without an owner first and all of them, then from drained members, then from the others. */
+/* A8: those without an owner first and all of them, then from drained members, then from the others. */
 static void deal(dealing *d, uint32_t *owners) {
     turns receivers = turns_of(d, d->listed, receives);
     turns drained = turns_of(d, receivers.members + receivers.count, is_drained);

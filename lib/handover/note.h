@@ -1,7 +1,7 @@
 /* The note of a member: what it gives away, what it stands ready to take, what it has given. As a text.
  * SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules T1 to T7. Pure: no I/O, no clock. What comes from ZooKeeper is hostile until it is parsed. */
+ * docs/protocol.md, rules T0 to T6. Pure: no I/O, no clock. What comes from ZooKeeper is hostile until it is parsed. */
 #ifndef DV_NOTE_H
 #define DV_NOTE_H
 

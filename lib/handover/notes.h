@@ -1,6 +1,6 @@
 /* The notes of others: read with a watch, as long as somebody of us wants them. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, T2 to T7. With the client lock held. */
+ * docs/protocol.md, T2 to T6. With the client lock held. */
 #ifndef DV_NOTES_H
 #define DV_NOTES_H
 

@@ -1,6 +1,6 @@
 /* Following the sticky plan: what is heard, and what comes of it. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules D33 to D42. */
+ * docs/protocol.md, rules D31, D34, D36 to D38, D42. */
 #include "partitioner/follow.h"
 
 #include <assert.h>
@@ -189,7 +189,7 @@ static int settle_people(dv_follower *f, int64_t pzxid) {
     party->set = p->configured;
     party->options = (dv_plan_options){.algorithm = DV_PLAN_ALGORITHM,
                                        .max_moves = (uint32_t)p->config.max_moves,
-                                       .spread_zones = true, /* D39: without zones it says nothing */
+                                       .spread_zones = true, /* D16: without zones it says nothing */
                                        .round_timeout_ms = p->config.round_timeout_ms};
     dv_follow_forget_first(f);
     return 0;

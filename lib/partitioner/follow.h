@@ -1,7 +1,7 @@
 /* Following the sticky plan: what it gives us, and when the next one is to be written. SPDX-License-Identifier:
  * Apache-2.0
  *
- * docs/protocol.md, rules D33 to D42. The follower stands between the settled party, the memory of P/plan (plan_read.h
+ * docs/protocol.md, section Following. The follower stands between the settled party, the memory of P/plan (plan_read.h
  * keeps it up) and the attempts to write (plan_write.h). A member that chose a rule of names has none (NULL), and the
  * calls below do nothing for it. */
 #ifndef DV_FOLLOW_H
@@ -25,7 +25,7 @@ void dv_follow_stop(struct divvy_partitioner *p);
 bool dv_follow_at_rest(const struct divvy_partitioner *p);
 void dv_follow_connected(struct divvy_partitioner *p, int64_t now);
 
-/* Takes a settled p->party. Returns whether a plan decides (D33): then the target is the follower's affair. */
+/* Takes a settled p->party. Returns whether a plan decides (P3): then the target is the follower's affair. */
 bool dv_follow_settled(struct divvy_partitioner *p, int64_t pzxid, int64_t now);
 /* Remembers what a rule of names gave: a first plan begins with it. `owners`, which it takes over, are indices
  * into `nodes`, of the items that are dealt. */

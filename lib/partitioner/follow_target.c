@@ -1,6 +1,6 @@
 /* The items that the plan gives this member. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules D33 to D35, D38. Party and plan come from two sources, in either order. So one function
+ * docs/protocol.md, rules P3, D10, D34, D38. Party and plan come from two sources, in either order. So one function
  * always computes the target from both, and only a difference counts. */
 #include <assert.h>
 #include <stdlib.h>
@@ -306,7 +306,7 @@ void dv_follow_apply(dv_follower *f, bool settled, int64_t now) {
     free(mine);
 }
 
-/* ---- D35: what a first plan begins with ---- */
+/* ---- D10: what a first plan begins with ---- */
 
 void dv_follow_free_rule(dv_follower *f) {
     for (size_t i = 0; i < f->rule_count; i++) free(f->rule_nodes[i]);

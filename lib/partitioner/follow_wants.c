@@ -1,7 +1,7 @@
 /* The contents of the next plan beside the party: wishes of users, absences that took too long, the end of a round.
  * SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules D13, D40, D41. */
+ * docs/protocol.md, rules D13 to D15. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -172,7 +172,7 @@ void dv_follow_leave_again(dv_follower *f) {
     if (!f->want_leave.open && dv_leave_is_open_again(f->p)) open_want(&f->want_leave);
 }
 
-/* D40: the weight of a member that is not static goes with its node. */
+/* D15: the weight of a member that is not static goes with its node. */
 void dv_follow_note_node(dv_follower *f) {
     if (!f->weight_node || f->p->config.static_membership || strcmp(f->weight_node, own_node(f)) == 0) return;
     free(f->weight_node);

@@ -121,7 +121,7 @@ void dv_follow_apply(dv_follower *f, bool settled, int64_t now);
 bool dv_follow_is_fenced(const dv_follower *f);
 /* D38: returns whether what fences us is no node of a former session of ours. */
 bool dv_follow_is_replaced_by_another(const dv_follower *f);
-/* D35: fills in what a first plan begins with, if there is none. Returns false when an allocation fails. */
+/* D10: fills in what a first plan begins with, if there is none. Returns false when an allocation fails. */
 bool dv_follow_prepare_first(dv_follower *f);
 void dv_follow_forget_first(dv_follower *f);
 void dv_follow_free_rule(dv_follower *f);
@@ -134,7 +134,7 @@ void dv_follow_tell_fenced(const dv_follower *f);
 /* ---- plan_next.c ---- */
 /* Looks whether there is something to write, and writes it when our rank may. Called on whatever may matter. */
 void dv_follow_evaluate(dv_follower *f, int64_t now);
-/* D43: takes over what a plan that was made for the settled party says of its nodes. Returns whether it is one. */
+/* D36: takes over what a plan that was made for the settled party says of its nodes. Returns whether it is one. */
 bool dv_follow_learn(dv_follower *f);
 /* Our place in the row of those who write (D37). */
 size_t dv_follow_rank(const dv_follower *f);

@@ -1,7 +1,7 @@
 /* Handovers, as the rooms of the partitioner share them. SPDX-License-Identifier: Apache-2.0
  *
  * handover.c has our note, and the places that leave with a write of it; give.c what we give away, take.c what we are
- * to take. docs/protocol.md, rules T1 to T9. */
+ * to take. docs/protocol.md, rules T0 to T6, T8, T9. */
 #ifndef DV_HANDOVER_H
 #define DV_HANDOVER_H
 
@@ -115,7 +115,7 @@ bool dv_take_is_awaited(const dv_item *item);
 /* Its place is there, or waits behind somebody. */
 void dv_take_placed(void *context, dv_contender *place, int64_t now);
 void dv_take_waits(void *context, dv_contender *place, int64_t now);
-/* T6, T7: places that wait for a note are looked at. NULL: for any. */
+/* T6: places that wait for a note are looked at. NULL: for any. */
 void dv_take_judge(divvy_partitioner *p, const dv_note_view *view, int64_t now);
 /* Returns whether the note says that we stand ready for it. */
 bool dv_take_lists(const dv_item *item);

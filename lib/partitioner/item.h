@@ -1,6 +1,6 @@
 /* One item of a pool, and the moves of its life. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, P18 has the table. Each group of fields is written by the file that it names, and read by all. */
+ * docs/protocol.md, P18, has the table. Each group of fields is written by the file that it names, and read by all. */
 #ifndef DV_ITEM_H
 #define DV_ITEM_H
 
@@ -87,7 +87,7 @@ typedef struct {
     int64_t prepare_due;         /* until then the user may prepare for it; 0: he need not */
     struct dv_note_view *former; /* the note of whom the plan before gave it to; NULL: nobody that we know */
     bool prepared;               /* he said so */
-    bool seen;                   /* he has seen it in a snapshot of what is to be prepared */
+    bool seen;                   /* he has seen it in a list of items to prepare */
 } dv_item_take;
 
 /* give.c: who is to have it from us. */

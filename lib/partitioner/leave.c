@@ -1,6 +1,6 @@
 /* Finishing, and leaving for good. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules P8, D41, T8. */
+ * docs/protocol.md, rules P8, D14, T8. */
 #include <assert.h>
 #include <stdlib.h>
 

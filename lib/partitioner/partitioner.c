@@ -53,7 +53,7 @@ static void release(dv_object *object) {
     dv_client_unref(client);
 }
 
-/* T10 */
+/* D42 */
 static void warn_of_rounds(divvy_partitioner *p) {
     const divvy_partitioner_config *c = &p->config;
     if (!p->handover || c->max_moves == 0 || c->round_timeout_ms >= c->handover_timeout_ms) return;

@@ -77,7 +77,7 @@ typedef struct {
  * partitioner is in FAILURE from DV_LIFE_FAILED on. */
 typedef enum {
     DV_LIFE_TAKING_PART,
-    DV_LIFE_REJOINING,    /* the session was lost; nothing is asked for before the user has released (P14) */
+    DV_LIFE_REJOINING,    /* the session was lost; nothing is asked for before the user has released (P7) */
     DV_LIFE_HANDING_OVER, /* divvy_partitioner_leave() while work goes on (T8): nothing is gained from now on */
     DV_LIFE_LEAVING,      /* divvy_partitioner_leave(): the place in the plan is given up first */
     DV_LIFE_FAILED,       /* shown places stay until the user gives them up (P8) */
@@ -301,7 +301,7 @@ void dv_directory_give_up(dv_item *item);
 /* ---- tidy.c ---- */
 /* The last member to leave removes empty directories. */
 void dv_items_tidy(divvy_partitioner *p, int64_t now);
-/* Removes empty directories that are no item's of the pool, if that is ours to do (P16). */
+/* Removes empty directories that are no item's of the pool, if that is ours to do (P12). */
 void dv_items_sweep(divvy_partitioner *p);
 
 /* ---- members.c ---- */

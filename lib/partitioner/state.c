@@ -189,7 +189,7 @@ static void show_all_held(divvy_partitioner *p, int64_t now) {
 void dv_state_check_complete(divvy_partitioner *p, int64_t now) {
     if (p->state != DIVVY_ALLOCATING || !dv_items_complete(p)) return;
     bool goes = p->life == DV_LIFE_LEAVING || (p->life == DV_LIFE_HANDING_OVER && p->totals.shown == 0);
-    if (goes) return; /* T8, D41: its end comes next */
+    if (goes) return; /* T8, D14: its end comes next */
     if (eager(p)) {
         if (p->change_seen) return;
         show_all_held(p, now); /* kazoo's users see nothing of a share before it is complete */
@@ -304,7 +304,7 @@ void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, con
     dv_report_state(p, from, DIVVY_FAILURE);
     dv_members_stop(p);
     assert(p->life >= DV_LIFE_FAILED && p->totals.shown == 0);
-    /* D41: its user has stopped work, or has lost it with the session, and waits for the end. To him ETIMEDOUT would
+    /* D14: its user has stopped work, or has lost it with the session, and waits for the end. To him ETIMEDOUT would
      * mean that it goes on. */
     if (was_leaving) dv_partitioner_left(p, error == DIVVY_ETIMEDOUT ? DIVVY_ECANCELED : error, now);
 }

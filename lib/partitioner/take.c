@@ -1,6 +1,6 @@
 /* The items that we are to take from those who have them. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules T2, T6, T7, T9. */
+ * docs/protocol.md, rules T2, T6, T9. */
 #include <assert.h>
 
 #include "partitioner/handover.h"
@@ -102,7 +102,7 @@ bool dv_take_is_awaited(const dv_item *item) {
     return item->partitioner->handover && is_leaving_it(item);
 }
 
-/* T6, T7. */
+/* T6. */
 static void judge(dv_item *item, int64_t now) {
     dv_contender *place = item->life.contender;
     const dv_note_view *owner = item->take.owner;

@@ -1,6 +1,6 @@
 /* Deleting the directories of items that nobody needs. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules P12 (the last member leaves) and P16 (what a pool's set no longer has). */
+ * docs/protocol.md, rule P12: the last member leaves; what a pool's set no longer has. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,7 +147,7 @@ void dv_items_tidy(divvy_partitioner *p, int64_t now) {
     else if (p->tidy_under_way == 0) tidied(p);
 }
 
-/* ---- P16: what the pool's set no longer has ---- */
+/* ---- P12: what the pool's set no longer has ---- */
 
 static void on_directories(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;

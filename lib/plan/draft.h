@@ -30,7 +30,7 @@ typedef struct {
  * NULL: those of text.h. Returns 0; DIVVY_ENOMEM; or DIVVY_E2BIG: more than a root or a part of it may have. */
 int dv_plan_draft_make(dv_plan_draft *out, const char *path, const dv_plan *plan, const dv_plan *from,
                        const dv_plan_root *from_root, const dv_plan_sizes *sizes);
-/* Drafts a root of generation 0, which only holds the place of the plan that has the header (D29). */
+/* Drafts a root of generation 0, which only holds the place of the plan that has the header (D28). */
 int dv_plan_draft_make_place(dv_plan_draft *out, const dv_plan_header *header, const char *guid);
 void dv_plan_draft_clear(dv_plan_draft *draft);
 

@@ -146,7 +146,7 @@ static uint32_t count_moved(const dv_plan *before, const dv_plan *after) {
 
 void dv_plan_change_tell(dv_plan_change *out, const dv_plan *before, const dv_plan *after) {
     *out = (dv_plan_change){.generation = after->header.generation, .took_ms = -1};
-    if (before != NULL && before->header.generation == 0) before = NULL; /* D29 */
+    if (before != NULL && before->header.generation == 0) before = NULL; /* D28 */
     strcpy(out->reason, dv_plan_reason_text(after->header.reason));
     tell_members(out, before, after);
     if (before != NULL) out->moved = count_moved(before, after);

@@ -1,7 +1,7 @@
 /* A process's memory of P/plan. SPDX-License-Identifier: Apache-2.0
  *
  * Readers (plan/reader.h) and writers (plan/writer.h) of the plan share it. It outlives the root and the session: a
- * process that remembers a plan follows it, and writes it again, when the root was deleted (rule D24). Inside the
+ * process that remembers a plan follows it, and writes it again, when the root was deleted (rule D26). Inside the
  * client's turn. */
 #ifndef DV_PLAN_MEMORY_H
 #define DV_PLAN_MEMORY_H
@@ -41,7 +41,7 @@ typedef struct {
  * before. An older plan than the one in memory is freed instead. */
 void dv_plan_memory_take(dv_plan_memory *memory, dv_plan *plan, dv_plan_root *root, int32_t version);
 /* A root was found there that cannot be followed (DV_PLAN_BROKEN, _NEWER), or none (DV_PLAN_MISSING, mzxid and version
- * 0, or those of a root of generation 0, which only holds the place: rule D29). The plan stays. */
+ * 0, or those of a root of generation 0, which only holds the place: rule D28). The plan stays. */
 void dv_plan_memory_stand(dv_plan_memory *memory, dv_plan_standing standing, int64_t mzxid, int32_t version);
 /* Returns whether a root of that mzxid is older than what is known already (rule D21). */
 bool dv_plan_memory_passed(const dv_plan_memory *memory, int64_t mzxid);

@@ -329,7 +329,7 @@ static void on_chunks_taken(void *context, int error, int64_t now) {
 
 /* ---- the root ---- */
 
-/* D29: a root of generation 0 says nothing; who remembers a plan goes on with that, as where there is none. */
+/* D26: a root of generation 0 says nothing; who remembers a plan goes on with that, as where there is none. */
 static bool holds_place_only(const dv_plan_reader *r) {
     const dv_plan *mine = r->memory->plan;
     return r->reading->root.header.generation == 0 && mine && mine->header.generation > 0;

@@ -1,6 +1,6 @@
 /* The reader of the sticky plan: keeps a memory up to P/plan. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules D21 to D24. A watch stays on the root, or on where it would be; of a change only those parts
+ * docs/protocol.md, rules D21 to D23. A watch stays on the root, or on where it would be; of a change only those parts
  * are read that lead from the plan in memory to the new one. An older plan never replaces a newer one. */
 #ifndef DV_PLAN_READER_H
 #define DV_PLAN_READER_H

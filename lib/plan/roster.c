@@ -1,6 +1,6 @@
 /* The settled party as a plan's step wants it, with what its nodes' data say. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, D10, D31, D32. */
+ * docs/protocol.md, D10, D31. */
 #include "plan/roster.h"
 
 #include <assert.h>
@@ -69,7 +69,7 @@ static bool make_node(dv_plan_node *node, const char *name) {
     return true;
 }
 
-/* D32: else one odd name would make a plan that nobody takes. */
+/* D31: else one odd name would make a plan that nobody takes. */
 static bool can_stand_in_plan(const char *name) {
     return strlen(name) <= DV_PLAN_KEY_BYTES_MAX && dv_is_utf8(name);
 }
@@ -234,7 +234,7 @@ static int learn(void *context, const char *path, const dv_reply *reply, int64_t
     if (!dv_member_data_parse(reply->data, reply->data_bytes, &facts)) return DIVVY_ENOMEM;
     if (node->known) free_text(node->zone);
     node->known = true;
-    node->is_static = facts.is_static && node->identifier[0] != '\0'; /* D32: that would be an empty key */
+    node->is_static = facts.is_static && node->identifier[0] != '\0'; /* D31: that would be an empty key */
     node->weight = facts.weight;
     node->weight_unknown = false;
     node->zone = facts.zone;
@@ -284,7 +284,7 @@ static int inquire(dv_roster *people, const uint8_t *asks, size_t count, dv_rost
     return error != 0 ? error : (int)count;
 }
 
-/* D43: a plan does not tell how old a node is. The age counts as soon as a second node turns out to be of the same
+/* D36: a plan does not tell how old a node is. The age counts as soon as a second node turns out to be of the same
  * member. So both nodes are asked together, and one round of reads is enough. Returns how many
  * more there are to be read, or DIVVY_ENOMEM. */
 static int ask_ages(const dv_roster *people, uint8_t *asks) {

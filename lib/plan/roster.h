@@ -21,7 +21,7 @@ dv_roster *dv_roster_new(divvy_client *client, const char *party_path, dv_roster
 /* Frees it. Nothing is called from now on. */
 void dv_roster_free(dv_roster *people);
 /* Takes in a party that has settled. `names` are those of its members' nodes, and all of these follow plans. Keeps what
- * is known of nodes that were there before. A name that cannot stand in a plan (D32) is passed over. 0, or
+ * is known of nodes that were there before. A name that cannot stand in a plan (D31) is passed over. 0, or
  * DIVVY_ENOMEM: then it is what it was. */
 int dv_roster_settle(dv_roster *people, const char *const *names, size_t count, int64_t pzxid);
 /* As dv_plan_step() wants it, its nodes sorted by name. `set`, `options` and `owners` are for the caller to fill; the
@@ -31,7 +31,7 @@ dv_plan_party *dv_roster_party(dv_roster *people);
 size_t dv_roster_find(const dv_roster *people, const char *node);
 
 /* The plan was made for this very party: what it says of a static member, that member's node has said, so it need not
- * be read (D43). A fact that an allocation fails for stays unknown. */
+ * be read (D36). A fact that an allocation fails for stays unknown. */
 void dv_roster_learn(dv_roster *people, const dv_plan *plan);
 
 /* 0: all is known. DIVVY_ENOENT: a node has gone, so the party will settle again; DIVVY_ECONNECTION, _ELOST, _EACCES,

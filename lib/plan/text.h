@@ -25,7 +25,7 @@
 
 enum {
     DV_PLAN_VERSION = 1,
-    DV_PLAN_ALGORITHM = 1, /* A6 to A9: the sticky deal */
+    DV_PLAN_ALGORITHM = 1, /* A6 to A8: the sticky deal */
     DV_PLAN_ROOT_BYTES_MAX = 200000,
     DV_PLAN_INLINE_ROOT_BYTES = 8 * 1024, /* up to here parts are inline */
     DV_PLAN_CHUNK_BYTES = 200000,

@@ -1,7 +1,7 @@
 /* The writer of the sticky plan: one attempt to write the next one. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, rules D25 to D30, D44. The steps stand in the order in which they are taken; each begins when all
- * that the one before has asked for is answered. */
+ * docs/protocol.md, rules D25 to D28, D30, D44. The steps stand in the order in which they are taken; each begins when
+ * all that the one before has asked for is answered. */
 #include "plan/writer.h"
 
 #include <assert.h>
@@ -41,7 +41,7 @@ struct dv_plan_writer {
     dv_plan *next;
     dv_plan_draft draft;
     size_t chunks_sent;
-    dv_plan_draft place; /* a root that only holds the place, D29 */
+    dv_plan_draft place; /* a root that only holds the place, D28 */
     bool past_read;      /* the memory has what stood in the epoch child */
     dv_plan_text past;
     dv_op ops[DV_PLAN_COMMIT_OPS_MAX];
@@ -320,7 +320,7 @@ static void read_all(dv_plan_writer *a, int64_t now) {
     proceed(a, now);
 }
 
-/* ---- D29: the first chunks need a parent ---- */
+/* ---- D28: the first chunks need a parent ---- */
 
 static void on_multi(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
     dv_plan_writer *a = context;

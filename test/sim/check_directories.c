@@ -1,7 +1,7 @@
 /* L3 of persistent nodes: what a pool leaves is what docs/protocol.md lets it leave. SPDX-License-Identifier:
  * Apache-2.0
  *
- * Items' directories are the nodes that could pile up. At rest, where a plan decides, P16 deletes what the pool's set
+ * Items' directories are the nodes that could pile up. At rest, where a plan decides, P12 deletes what the pool's set
  * no longer has; the member that finishes last deletes them all (P12). Beside kazoo members nothing is deleted. */
 #include <string.h>
 
@@ -56,7 +56,7 @@ static bool is_empty(const sim_world *w, size_t item) {
     return q->directory && q->count == 0;
 }
 
-/* ---- P16 ---- */
+/* ---- P12 ---- */
 
 static size_t find_left_over(const sim_world *w) {
     for (size_t i = 0; i < w->script->items; i++) {
@@ -65,7 +65,7 @@ static size_t find_left_over(const sim_world *w) {
     return SIZE_MAX;
 }
 
-/* P16 goes by counts: it need not find more directories than items while some of the items have none. */
+/* P12 goes by counts: it need not find more directories than items while some of the items have none. */
 static bool all_have_directories(const sim_world *w) {
     for (size_t i = 0; i < w->script->items; i++) {
         if (sim_plan_owner(w, i) != SIM_NOT_DEALT && !w->truth.queues[i].directory) return false;

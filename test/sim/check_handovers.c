@@ -1,4 +1,4 @@
-/* Handovers as members go about them: S16 to S18 when something changes, L7 and L8 again and again.
+/* Handovers as members go about them: S16, S18 when something changes, L7 and L8 again and again.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +108,7 @@ static bool follow_plan(sim_member *m, sim_hand *h) {
     return is_other;
 }
 
-/* ---- S17, S18: who is told to stop ---- */
+/* ---- S18: who is told to stop ---- */
 
 static bool is_of_target(int reason) {
     switch (reason) {
@@ -153,7 +153,7 @@ static void check_revoked_item(sim_member *m, const sim_hand *h, const dv_item *
     const dv_follower *f = m->partitioner->follower;
     if (own->dealt && gives(f, own->number) && m->partitioner->target_valid) {
         if (is_other && (!h->was_away[item] || sim_is_ready_lately(w, item, w->now_ms - bound_ms(w)))) return;
-        sim_violate(w, "S17", "%s is told to release %s, and by its plan that is its own", m->name, w->items[item]);
+        sim_violate(w, "S18", "%s is told to release %s, and by its plan that is its own", m->name, w->items[item]);
         return;
     }
     if (!can_wait(m, own) || (is_other && h->skipped)) return;
@@ -386,7 +386,7 @@ static void follow_answer(sim_member *m, sim_hand *h) {
     }
 }
 
-/* A place that waited before the call may have looked at its queue in it (T7). */
+/* A place that waited before the call may have looked at its queue in it (T6). */
 void sim_handovers_check_call(sim_world *w) {
     for (size_t i = 0; i < w->script->slots; i++)
         memset(handovers_of(w)->hands[i].parked, 0, sizeof handovers_of(w)->hands[i].parked);

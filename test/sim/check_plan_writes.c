@@ -31,7 +31,7 @@ bool sim_plan_is_restored(const sim_plan_version *v) {
 static void check_order(sim_world *w, const sim_plan_version *before, const sim_plan_version *v) {
     const dv_plan_header *new = &v->plan->header;
     if (!before || !before->plan || before->now_broken ||
-        before->plan->header.generation == 0) { /* which only holds the place: D29 */
+        before->plan->header.generation == 0) { /* which only holds the place: D28 */
         if (!guid_is_known(truth_of(w), new->after))
             sim_violate(w, "D26", "plan %s was made after %s, which never stood there", new->guid, new->after);
         return;
@@ -68,12 +68,12 @@ static const dv_plan_member *marked(const dv_plan *plan, const char *node) {
     return NULL;
 }
 
-/* D12, D14: all that lived are in the plan, once, but for those that leave; and all of them follow plans (D33). */
+/* D12, D14: all that lived are in the plan, once, but for those that leave; and all of them follow plans (P3). */
 static void check_present(sim_world *w, const dv_plan *before, const sim_plan_version *v) {
     const struct sim_plans_truth *t = truth_of(w);
     int64_t pzxid = v->plan->header.pzxid;
     if (sim_party_level(w, pzxid) < DV_LEVEL_PLAN)
-        sim_violate(w, "D33", "a plan was written for party 0x%llx, in which not all follow plans",
+        sim_violate(w, "P3", "a plan was written for party 0x%llx, in which not all follow plans",
                     (unsigned long long)pzxid);
     for (size_t i = 0; i < t->people_count; i++) {
         const sim_person *p = &t->people[i];

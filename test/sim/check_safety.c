@@ -113,7 +113,7 @@ static void check_session_end(sim_world *w, const divvy_testing_transaction *t) 
     }
 }
 
-/* S12: a session's paths stay within the bound of B6. */
+/* B6: a session's paths stay within their bound. */
 static void check_budget(sim_world *w, const divvy_testing_transaction *t) {
     const sim_session *session = sim_truth_session(&w->truth, t->ephemeral_owner);
     for (size_t i = 0; session && i < w->script->slots; i++) {
@@ -121,7 +121,7 @@ static void check_budget(sim_world *w, const divvy_testing_transaction *t) {
         if (m->phase == SIM_ABSENT || m->kazoo || m->kazoo_claim || session_of(m) != session->id) continue;
         size_t limit = m->client->ephemerals.limit_bytes;
         if (session->path_bytes > limit)
-            sim_violate(w, "S12", "%s has ephemeral nodes of %zu bytes of path, and %zu are allowed", m->name,
+            sim_violate(w, "B6", "%s has ephemeral nodes of %zu bytes of path, and %zu are allowed", m->name,
                         session->path_bytes, limit);
     }
 }
@@ -188,7 +188,7 @@ static void look_at_items(sim_member *m, bool all_anew) {
         bool gained_anew = h->gained && h->gained_token == token;
         afresh |= shown && h->token != token;
         if (shown && h->shown && h->token != token && !gained_anew)
-            sim_violate(w, "S14", "%s kept %s, and its token went from %lld to %lld", m->name, w->items[i],
+            sim_violate(w, "S3", "%s kept %s, and its token went from %lld to %lld", m->name, w->items[i],
                         (long long)h->token, (long long)token);
         h->shown = shown;
         h->token = token;

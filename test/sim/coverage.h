@@ -127,7 +127,7 @@ typedef enum {
     SIM_MET_CHUNKS,        /* its base in chunks */
     SIM_MET_DELTA,         /* by what changed */
     SIM_MET_GARBAGE,       /* a chunk was collected */
-    SIM_MET_SWEPT,         /* what the set no longer has was left, and went at rest (P16) */
+    SIM_MET_SWEPT,         /* what the set no longer has was left, and went at rest (P12) */
     SIM_MET_ABSENT,        /* a static member was gone, and waited for */
     SIM_MET_LEAVING,       /* a member was marked as one that leaves */
     SIM_MET_SET,           /* other items */
@@ -151,7 +151,7 @@ typedef enum {
     SIM_MET_PREPARE_TIMEOUT, /* or had not in time */
     SIM_MET_GIVEN,           /* T5: a note says so */
     SIM_MET_BY_NUMBER,       /* T6: it was taken so, */
-    SIM_MET_BY_LIST,         /* T7: or after a look, as the note did not give it */
+    SIM_MET_BY_LIST,         /* T6: or after a look, as the note did not give it */
     SIM_MET_OVERDUE,         /* T4: its next owner was not ready in time */
     SIM_MET_GONE_BACK,       /* a plan gave it back before it was revoked */
     SIM_MET_ANSWER_LOST,     /* T5: of a write of a note that was carried out */

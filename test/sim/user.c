@@ -247,7 +247,7 @@ static void take_from_snapshot(sim_member *m, const divvy_partition *partition, 
         bool revoked = divvy_partition_revoked(partition, i), leaving = divvy_partition_leaving(partition, i) != 0;
         listed[item] = true;
         if (h->works && h->work_token != token && !is_excused(m, item, h->work_token))
-            sim_violate(w, "S14", "%s works on %s with token %lld, and its snapshot says %lld", m->name, w->items[item],
+            sim_violate(w, "S3", "%s works on %s with token %lld, and its snapshot says %lld", m->name, w->items[item],
                         (long long)h->work_token, (long long)token);
         if (!revoked && (!h->works || h->work_token != token)) begin_work(m, item, token);
         if (leaving && revoked)

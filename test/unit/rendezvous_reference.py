@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The assignments of docs/protocol.md, rules A1 to A5, written as plainly as the rules read.
+"""The assignments of docs/protocol.md, rules A1, A2 and A5, written as plainly as the rules read.
 
 SPDX-License-Identifier: Apache-2.0
 
@@ -51,7 +51,7 @@ def keys(kind, names):
 
 
 def rendezvous(members, items):
-    """A3 to A5: sort all pairs, grant from the heaviest down."""
+    """A5: sort all pairs, grant from the heaviest down."""
     member_keys, item_keys = keys(b"m", members), keys(b"i", items)
     pairs = [(-mix(m_key ^ i_key), i, m) for i, i_key in enumerate(item_keys) for m, m_key in enumerate(member_keys)]
     room, extras = divmod(len(items), len(members))
@@ -80,7 +80,7 @@ CASES = {
     # UTF-16 would put the emoji before U+FFFD, a locale would put the umlaut beside the o.
     "UTF8": (["zoë", "Zoe", "zoe", "ö"], ["\U0001f600", "\ufffd", "é", "e", "z", "E", "日本", "", "e\u0301"]),
     "EQUAL": (["b", "a", "b", "a"], ["x", "y", "x", "x", "y", "x", "z", "z", "x"]),
-    # The FNV-1a hashes of the first two members are equal, of the items two by two: only A3's ties decide.
+    # The FNV-1a hashes of the first two members are equal, of the items two by two: only A5's ties decide.
     "TIED": (
         ["5nr7f1oj3v0", "3i72bi44o5M", "other"],
         ["y8zjn1y08o0", "15jvnzlc33Q", "3fxtvu8hcwF", "li58ph67lk0", "other"],

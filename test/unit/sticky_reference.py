@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The sticky assignment of docs/protocol.md, rules A6 to A9, written as plainly as the rules read.
+"""The sticky assignment of docs/protocol.md, rules A6 to A8, written as plainly as the rules read.
 
 SPDX-License-Identifier: Apache-2.0
 
@@ -67,7 +67,7 @@ class Pool:
         return sorted(items, key=lambda i: (key(b"i", self.items[i]), self.item_place[i]))
 
     def owners(self):
-        """A8, A9."""
+        """A8."""
         quotas, owners = self.quotas(), list(self.previous)
         off = {m: self.loads[m] - quotas[m] for m in quotas}
         left = dict(off)

@@ -1,4 +1,4 @@
-/* The assignments against kazoo's rule, a naive reading of A1 to A5, and fixed vectors.
+/* The assignments against kazoo's rule, a naive reading of A1, A2 and A5, and fixed vectors.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "assign_fixture.h"
 
@@ -19,7 +19,7 @@ static size_t chance(size_t bound) {
 }
 
 /* Few enough that equal names are common. Those of eleven characters are pairs of one FNV-1a hash each, the first two
- * as members, the others as items, so that the ties of A3 occur. */
+ * as members, the others as items, so that the ties of A5 occur. */
 static const char *const few_names[] = {
     "5nr7f1oj3v0", "3i72bi44o5M", "li58ph67lk0", "3fxtvu8hcwF", "y8zjn1y08o0", "15jvnzlc33Q", "",
     "a",           "b",           "zo\xc3\xab"};
@@ -38,7 +38,7 @@ static void pool_fill_by_chance(pool *p) {
     }
 }
 
-/* --- the naive reading of A1 to A5 --- */
+/* --- the naive reading of A1, A2 and A5 --- */
 
 static uint64_t naive_mix(uint64_t x) {
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9U;
@@ -119,7 +119,7 @@ static size_t pairs_list(const pool *p, pair *pairs) {
     return count;
 }
 
-/* Returns how many neighbours in the order of A3 tie, so that a test can tell that ties did occur. */
+/* Returns how many neighbours in the order of A5 tie, so that a test can tell that ties did occur. */
 static size_t naive_rendezvous(const pool *p, uint32_t *owners) {
     pair *pairs = calloc(p->item_count * p->member_count + 1, sizeof *pairs);
     assert_non_null(pairs);

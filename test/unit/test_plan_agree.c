@@ -173,7 +173,7 @@ TEST(test_weights) {
     world_end(&w);
 }
 
-/* D15, D43: a plan of an older release does not say what a member was configured with, and a node that only such a plan
+/* D15, D36: a plan of an older release does not say what a member was configured with, and a node that only such a plan
  * has told of says nothing either. Then the weight stays, and the next plan says it. */
 TEST(test_weights_unsaid) {
     world_begin(&w, 12);

@@ -56,7 +56,7 @@ TEST(test_items_after_restart) {
             if (way == 1 && n + 1 < MEMBERS) settle_owned(&l, ALL);
         }
         settle_owned(&l, CONFIGURED);
-        divvy_testing_run(l.ensemble, 60000); /* P16: the directories of the items that went are deleted */
+        divvy_testing_run(l.ensemble, 60000); /* P12: the directories of the items that went are deleted */
         assert_at_rest(&l);
         pool_close(&l);
     }

@@ -118,7 +118,7 @@ static size_t count_requests_of_join(size_t items, uint32_t weight, size_t *gain
     return after - before;
 }
 
-/* L9: what a join costs beyond one that moves nothing. A plan that moves items is longer: a chunk is written,
+/* L5: what a join costs beyond one that moves nothing. A plan that moves items is longer: a chunk is written,
  * and each member reads it. */
 TEST(test_join_costs_few_requests) {
     enum { MANY = 10000, IN_A_MULTI = 199 };
@@ -203,7 +203,7 @@ TEST(test_told_to_prepare_more) {
     pool_close(&l);
 }
 
-/* T1, D43: nor does anybody stop for a static member, whose node's data only the writer of the plan has read. */
+/* T1, D36: nor does anybody stop for a static member, whose node's data only the writer of the plan has read. */
 TEST(test_no_gap_for_static_member) {
     pool l;
     pool_open(&l, ITEMS);
@@ -481,7 +481,7 @@ TEST(test_note_too_small) {
     pool_close(&l);
 }
 
-/* T4, T7: a note that somebody deletes makes its member one without, on either side; nobody waits for it. */
+/* T4, T6: a note that somebody deletes makes its member one without, on either side; nobody waits for it. */
 TEST(test_note_deleted) {
     for (size_t side = 0; side < 2; side++) {
         pool l;

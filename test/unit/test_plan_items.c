@@ -210,7 +210,7 @@ TEST(test_two_ask) {
         owners o = look(&l);
         settle_on(&l, o.owners[5] == NOBODY ? &two : &one);
         owners_free(&o);
-        divvy_testing_run(l.ensemble, 61000); /* P16: directories that were being made when the other set came */
+        divvy_testing_run(l.ensemble, 61000); /* P12: directories that were being made when the other set came */
         assert_at_rest(&l);
     }
     pool_close(&l);
@@ -241,7 +241,7 @@ TEST(test_rolling_deploy) {
             assert_int_equal(l.members[size + n].warnings[DIVVY_WARN_ITEMS_DIFFER], 1);
         }
         settle_on(&l, &next);
-        divvy_testing_run(l.ensemble, 61000); /* P16: what the crashed have left */
+        divvy_testing_run(l.ensemble, 61000); /* P12: what the crashed have left */
         assert_at_rest(&l);
         pool_close(&l);
     }

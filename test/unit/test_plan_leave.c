@@ -328,7 +328,7 @@ TEST(test_fenced_in_the_end) {
     }
 }
 
-/* T10 */
+/* D42 */
 TEST(test_rounds_too_short) {
     for (int short_round = 0; short_round < 2; short_round++) {
         pool l;

@@ -32,7 +32,7 @@ TEST(test_empty) {
     assert_int_equal(dv_roster_party(people)->pzxid, 7);
 }
 
-/* D32: a name that would break a plan is nobody's; and one that a list has twice is one. */
+/* D31: a name that would break a plan is nobody's; and one that a list has twice is one. */
 TEST(test_odd_names) {
     char longest[DV_PLAN_KEY_BYTES_MAX + 1], longer[DV_PLAN_KEY_BYTES_MAX + 2];
     memset(longest, 'x', sizeof longest);
@@ -115,7 +115,7 @@ TEST(test_ask_for_a_step) {
     dv_plan_set_unref(set);
 }
 
-/* D32: a member cannot be static without an identifier, its key in the plan. And no age is asked for again and
+/* D31: a member cannot be static without an identifier, its key in the plan. And no age is asked for again and
  * again. */
 TEST(test_odd_answers) {
     SETTLE(5, "a,a=2-", "b,a=2-w", "c,a=2-w");

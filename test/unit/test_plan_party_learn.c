@@ -21,7 +21,7 @@ static dv_plan *plan_of(const char *dynamic, int64_t absent) {
     return plan;
 }
 
-/* D43: who follows a plan for its party need not read who its static members are; but for those with a namesake. */
+/* D36: who follows a plan for its party need not read who its static members are; but for those with a namesake. */
 TEST(test_learn) {
     SETTLE(5, "a,a=2-w1", "b,a=2-w2", "c,a=2-w3", "d,a=2-w3");
     dv_plan *plan = plan_of("b,a=2-w2", 0);

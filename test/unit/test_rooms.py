@@ -44,6 +44,7 @@ HEADS = {
     "item": r"(?:\b(?:item|one|any)|\bd->item|dv_item_at\([^;=]*?\)|dealt\[[^;=]*?\])->",
     "handover": r"(?:\bh|->handover)->",
 }
+FUNCTION = re.compile(r"^(?!static\b)[a-z][\w *]*?\b(\w+)\([^;{}]*\)\s*\{", re.MULTILINE)
 FIELD = r"([a-z_]+(?:\.[a-z_]+)*)(?:\[[^\]]*\])?"
 NATIVE = re.compile(r"#include <zookeeper/")
 NATIVE_ROOMS = {"znode/apache", "zookeeper"}
@@ -111,12 +112,11 @@ def code_of(path):
 
 
 def read_calls(room):
-    """Returns the files of a room, and the pairs of them of which the first calls a function of the second."""
+    """Returns the files of a room, and their pairs where the first calls a function of the second."""
     texts = {path.name: code_of(path) for path in sorted((LIB / room).glob("*.c"))}
     home = {}
     for name, text in texts.items():
-        for function in re.findall(r"^(?!static\b)[a-z][\w *]*?\b(\w+)\([^;{}]*\)\s*\{", text, re.MULTILINE):
-            home[function] = name
+        home.update((function, name) for function in FUNCTION.findall(text))
     calls = set()
     for name, text in texts.items():
         for word in re.findall(r"\b[a-z]\w+\b", text):
@@ -210,7 +210,8 @@ def check_writers():
 def main():
     includes = read_includes()
     assert len(includes) > 100, "lib/ was not found"
-    faults = [*check_rooms(includes), *check_circles(includes), *check_native_client(), *check_calls(), *check_writers()]
+    faults = [*check_rooms(includes), *check_circles(includes), *check_native_client(), *check_calls(),
+              *check_writers()]
     for fault in faults:
         print(fault)
     arrows = sum(len(targets) for targets in includes.values())

@@ -4,7 +4,7 @@
 Reads the numbers that docs/protocol.md defines, those of rules (P1, D23) and of invariants (S1, L3), and all places
 that cite one: comments and strings of code, tests and tools, and documents. Fails on a number that is defined twice, on
 a citation of a number that nobody defines, on a rule that neither lib/ nor tools/ cites, and on an invariant that no
-test cites. """
+test cites. The table of an item's moves is the same there and in lib/partitioner/item.c."""
 
 import pathlib
 import re
@@ -13,6 +13,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROTOCOL = "docs/protocol.md"
+MOVES = "lib/partitioner/item.c"
 KINDS = {".c", ".h", ".md", ".sh", ".py", ".txt", ".cmake", ".1", ".patch"}
 INVARIANTS = "SL"  # of safety, of liveness
 # "- **P1 (name).**" begins a rule, "| S1 |" an invariant.
@@ -24,9 +25,9 @@ COMMENT_OR_STRING = {
     "py": re.compile(r"""\"{3}.*?\"{3}|#[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.DOTALL),
     "sh": re.compile(r"""#[^\n]*"""),
 }
-# Letters and numbers that are no rules here: a code point, a service of a cloud, a digit of a UUID.
+# Letters and numbers that are no rules here: a code point, a service of a cloud, a digit of a UUID, bytes.
 FOREIGN = re.compile(r"U\+[0-9A-F-]+|%[0-9A-F]{2}|0x[0-9A-Fa-f]+|\bS3\b(?= storage)|Curator V[0-9]|V[0-9] of Curator|"
-                     r"\bC11\b")
+                     r"\bC11\b|`(?:[0-9A-F]{2} )+[0-9A-F]{2}`")
 
 
 def prose_of(path, text):
@@ -70,10 +71,51 @@ def citations_of(text, defined):
                     yield f"{match[1]}{number}", text.count("\n", 0, match.start()) + 1
 
 
+def list_words(text):
+    return [word.lower() for word in re.findall(r"[A-Za-z]+", text)]
+
+
+def expand(masks, code):
+    """Returns the names of a mask such as `OWNED | STAGE(REVOKED)`."""
+    if masks.strip() == "~0u":
+        return ["any"]
+    names = []
+    for kind, name in re.findall(r"(?:(PLACE|STAGE)\()?([A-Z_]+)\)?", masks):
+        macro = re.search(rf"^#define {name} \((.*)\)$", code, re.MULTILINE)
+        names += [name.lower()] if kind or not macro else expand(macro[1], code)
+    return names
+
+
+def moves_in_code():
+    """Returns, for each move, the words of its row as docs/protocol.md has them."""
+    code, rows = (ROOT / MOVES).read_text(), {}
+    row = re.compile(r"\[DV_MOVE_([A-Z_]+)\] = \{(.*?), (SAME|DV_PLACE_\w+), (.*?), (SAME|DV_STAGE_\w+)\}", re.DOTALL)
+    for name, places, place, stages, stage in row.findall(code):
+        words = []
+        for masks, to in ((places, place), (stages, stage)):
+            words += expand(masks, code) + ([] if to == "SAME" else [to[9:].lower()])
+        rows[name.replace("_", " ").lower()] = words
+    return rows
+
+
+def moves_in_protocol():
+    block = re.search(r"\(the life of an item\).*?```text\n(.*?)```", (ROOT / PROTOCOL).read_text(), re.DOTALL)[1]
+    return {line[:10].strip(): list_words(re.sub(r"(?:[A-Z][0-9]+(?:, )?)+$", "", line[10:]))
+            for line in block.splitlines()}
+
+
+def check_moves():
+    ours, theirs = moves_in_code(), moves_in_protocol()
+    for move in sorted(ours.keys() | theirs.keys()):
+        if ours.get(move) != theirs.get(move):
+            yield f"the move {move}: {MOVES} has {ours.get(move)}, {PROTOCOL} has {theirs.get(move)}"
+
+
 def main():
     defined = read_definitions()
     faults = [f"{PROTOCOL}:{line}: {rule} is defined in line {lines[0]} already"
               for rule, lines in defined.items() for line in lines[1:]]
+    faults += check_moves()
     kept, watched, count = set(), set(), 0
     for name, text in tracked_texts():
         for rule, line in citations_of(text, defined):
