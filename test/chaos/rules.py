@@ -4,8 +4,18 @@ Apache-2.0
 The rules are those that the simulator checks (test/sim/check_*.c, truth_*.c), by the names of the design: they stand
 here once more, since there they look into the library's own objects after each step, while here all that is known are
 the lines that processes wrote, and transaction logs. One difference is in favour of the library: a belief is what is
-certain, so that it begins a little later and ends a little earlier than what the library may have meant. Excused is
-only what no client can know of: a session that somebody has ended by force, from then on.
+certain, so that it begins a little later and ends a little earlier than what the library may have meant.
+
+Excused is only what no client can know of: a session that somebody has ended by force, from then on. What the machine
+decides, and not the library, is allowed for:
+- Times differ by the tolerance of the clocks, measured in each round, and 2 ms. The logs have the servers' wall clock,
+  and members have CLOCK_BOOTTIME.
+- L2 leaves CALL_SLACK_MS, and what the process was not run. S10 leaves REGISTRY_MS, and lets a lookup be as old as a
+  follower may be, which serves reads.
+- A quiet time is judged EDGE_MS before its end, as faults begin behind it. Who waits for a lock has PATIENCE_MS of it,
+  and twice what the machine stood still. If it is shorter than its bound and that, it is inconclusive. At least one of
+  a round must be conclusive, else the round is VOID.
+- A process may end within 30 s of a limit on its memory: the native client's doing.
 
 S1 own node there, first of its queue, session open   S2 no two believe   S3 tokens grow   S5 a node of another session
 S7 deleted by ourselves while believed   S8 states   S9 the semaphore's limit   S10 the registry's answers

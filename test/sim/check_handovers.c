@@ -1,5 +1,12 @@
-/* Handovers as members go about them: S16, S18 when something changes, L7 and L8 again and again.
- * SPDX-License-Identifier: Apache-2.0 */
+/* Handovers as members go about them: S16 to S18 when something changes, L7 and L8 again and again.
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Excused:
+ *  - S17 and S18 of what a member does in a waiting call, whose steps are not looked at; and of the first of two plans
+ *    that come within one step, since a step may hold several answers.
+ *  - S16 of an item that was taken in a waiting call, though no time went on in it. Messages without a delay take no
+ *    time, so the place may have looked at its queue in between (T7). S1 holds all the same.
+ *  - L7 and L8 where is_calm() says no, and waits_for_session() yes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -238,7 +245,10 @@ void sim_handovers_note_faults(sim_world *w) {
     if (w->undo_count || divvy_testing_leader(w->ensemble) < 0) handovers_of(w)->calm_ms = w->now_ms;
 }
 
-/* Without faults for as long as servers may take to notice one. */
+/* Without faults for a session timeout, or for syncLimit ticks and an election, however short the last one was. Until
+ * then a server that was cut off answers reads, what was on its way to its leader is lost, and a client keeps a dead
+ * connection. Excused for good are small budgets, as members without room for a watch list; pools with kazoo members;
+ * and sessions that somebody else has deleted a node of. */
 static bool is_calm(const sim_member *m, const sim_hand *h) {
     const sim_world *w = m->world;
     const struct sim_handovers *all = handovers_of(w);

@@ -210,7 +210,7 @@ void sim_history_check(sim_world *w, const sim_plan_version *v) {
     struct sim_past *past = past_of(w);
     const sim_plan_child *child = sim_plan_child_of(w->plans_truth, v->header.epoch);
     if (!child || v->header.generation == 0) return;
-    if (child->mzxid != v->mzxid) { /* D44: a writer that read the last plan late leaves a hole. */
+    if (child->mzxid != v->mzxid) { /* Excused, and counted: a writer that read the last plan late leaves a hole. */
         w->coverage->plan_meetings[SIM_MET_HOLE]++;
         return;
     }

@@ -5,8 +5,16 @@
  * of the session's loss.
  *
  * S1, S2 and S7 hold for kazoo members as for members of ours, but for kazoo's known gap. kazoo has no clock, so it
- * believes on when the servers have ended its session and it has not been told. That alone is excused, and only for
- * the kazoo member: it must be the stale party. The coverage tells how often that was, and for how long. */
+ * believes on when the servers have ended its session and it has not been told. Excused is that alone, and only for
+ * the kazoo member: it must be the stale party. The lines `excused` at the end of each run tell how often that was, and
+ * for how long: as long as a process is stopped.
+ *
+ * What kazoo cannot stand is not done to its members:
+ *  - Nobody deletes their nodes in the party and in queues, and their leases (is_of_kazoo() in admin.c). kazoo never
+ *    looks again, so the item has no owner, or an exception ends its thread.
+ *  - Nobody deletes empty directories beside them. Its Lock remembers that the path exists, and fails (#563).
+ *  - No two have one identifier (member.c). They would wait for each other for ever.
+ *  - A lost reply leaves no node behind: kazoo.c. */
 #include <string.h>
 
 #include "claims.h"

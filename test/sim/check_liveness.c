@@ -93,7 +93,8 @@ static const sim_member *owner_of(const sim_world *w, size_t item) {
     return NULL;
 }
 
-/* T4: an owner also waits for one whose share does not fit, and which so may never be ready. */
+/* T4: an owner also waits for one whose share does not fit, and which so may never be ready. Excused from L1
+ * and L3 is such an item, until its owner's handover_timeout_ms have passed. */
 static bool is_kept_for_unfit(const sim_world *w, const sim_member *m, size_t item) {
     const dv_item *own = m->partitioner ? sim_item_of(m, item) : NULL;
     size_t planned = sim_plan_in_force(w) ? sim_plan_owner(w, item) : SIM_NOBODY;
@@ -151,8 +152,8 @@ static bool is_name_of_stray(const roster *r, const char *name) {
     return false;
 }
 
-/* Returns how many items the rule gives to strays at most: nobody takes them. A stray may have the name of a member
- * that lives, and which of two equal names comes first is not the rule's affair. */
+/* Returns how many items the rule gives to strays at most. Excused from L1: these have no owner. A stray may have the
+ * name of a member that lives, and which of two equal names comes first is not the rule's affair. */
 static size_t count_of_strays(const sim_world *w) {
     roster r = call_roster(w);
     uint32_t owners[SIM_ITEMS_MAX];
@@ -247,7 +248,8 @@ static bool no_orphans(sim_world *w, fault *f) {
 }
 
 /* Watches: on the party, on the own node, on the notes of others, on a member of a crew; and those that were given up,
- * which stay until the node goes that they are on: at most one for each place of others. */
+ * at most one for each place of others, and two for a pool. These stay until their node changes, since the native
+ * client cannot take a watch back at the server. Excused: kazoo members, which take none back (kazoo #413). */
 static bool no_leaks(const sim_world *w, fault *f) {
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];

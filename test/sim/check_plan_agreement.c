@@ -1,7 +1,20 @@
 /* The members' configuration, and how much of it plans have: D16, D17. SPDX-License-Identifier: Apache-2.0
  *
  * The checks know from the member itself how it is configured and when it was started, not from what its nodes say.
- * A life is one partitioner, from its creation to its end, whatever becomes of its sessions. */
+ * A life is one partitioner, from its creation to its end, whatever becomes of its sessions.
+ *
+ * Excused:
+ *  - Plans of whose party one node's member is not known: its create came late, and the member has gone.
+ *  - D17 after a plan that an administrator put there: nobody knows when its items were asked for.
+ *  - Items that were asked for stay, though all members were started again, if one of them does not know how old its
+ *    first node was (D31). Somebody deleted that node at once, or its create was never answered.
+ *  - A writer that does not carry the party's one tag: it has not got those items. Somebody deleted its node, so that
+ *    the party it writes for is without it.
+ *  - Items that somebody asks for, the same as before too, count from the last time. A member may ask before it has a
+ *    node.
+ *  - D15 where the plan was made from another than the last one. A writer that could not read the last one replaces it
+ *    by the next of the one that it remembers (D26). D16 and D17 hold it against that one.
+ *  - Weights that the member itself has asked for: some later plan grants a wish (D40). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,19 @@
 /* The invariants of safety, held against each transaction and after each step. SPDX-License-Identifier: Apache-2.0
  *
  * Belief of a member in an item: the library shows it, or the user has not stopped work on it, and the session's
- * deadline has not passed. Excused from S1 and S2 is only what no client can know of: a node that somebody else
- * deleted, and a session that an administrator killed. The resource is asked to withstand those, too. Locks and
- * semaphores are looked at in check_claims.c and truth_claims.c; kazoo members in check_kazoo.c; registries in
- * check_services.c and truth_services.c. */
+ * deadline has not passed. Locks and semaphores are looked at in check_claims.c and truth_claims.c; kazoo members in
+ * check_kazoo.c; registries in check_services.c and truth_services.c.
+ *
+ * Excused from S1 and S2 is only what no client can know of:
+ *  - A node that somebody else deleted, for the belief that rests on it (sim_truth_excuse()). The servers tell nobody
+ *    before the next proof of the session. L1 checks that the member finds out, S4 that the resource refuses stale
+ *    writes.
+ *  - An item that a note gave to a place (T6) which somebody else had deleted while it waited (works_blind). The place
+ *    never was the first, so it has no turn at the resource. Its token is still greater than those before it, and
+ *    smaller than those after it. The member learns of the deletion by its next heartbeat for the place.
+ *  - A session that an administrator ended, from then on (sim_truth_kill()). The deadline counts on servers that keep
+ *    a session for its timeout.
+ *  - The gap of kazoo members: check_kazoo.c. */
 #include <string.h>
 
 #include "handovers.h"
@@ -72,7 +81,7 @@ static void check_deleted_place(sim_world *w, const divvy_testing_transaction *t
     }
 }
 
-/* S11: an ephemeral node of one's own, or an empty lock directory. */
+/* S11: an ephemeral node of one's own, or an empty lock directory, which nobody owns. */
 static void check_may_delete(sim_world *w, const divvy_testing_transaction *t) {
     static const char directory[] = "/pool/locks/item-";
     if (t->expired || t->session_id == t->ephemeral_owner) return;
@@ -113,7 +122,7 @@ static void check_session_end(sim_world *w, const divvy_testing_transaction *t) 
     }
 }
 
-/* B6: a session's paths stay within their bound. */
+/* S12: a session's paths stay within the bound of B6. Excused: kazoo members, which have no budget. */
 static void check_budget(sim_world *w, const divvy_testing_transaction *t) {
     const sim_session *session = sim_truth_session(&w->truth, t->ephemeral_owner);
     for (size_t i = 0; session && i < w->script->slots; i++) {
@@ -328,7 +337,8 @@ static bool look_at_clock(sim_member *m) {
     return afresh;
 }
 
-/* W4, where nothing but joins and leaves goes on: no churn keeps a party from settling. */
+/* W4, where nothing but joins and leaves goes on: no churn keeps a party from settling. Excused are histories with
+ * other faults, since each begins the wait again, and with kazoo members, which have no such bound. */
 static void look_at_settling(sim_member *m) {
     enum { SLACK_MS = 1000 };
     sim_world *w = m->world;
@@ -401,8 +411,8 @@ void sim_check_work(sim_member *m, size_t item) {
     check_alone(m->world, m, item);
 }
 
-/* L3, at once: finish() has said that nothing of ours is left. Of a session that was given up nobody can say when; nor
- * of a partitioner that was on the client before. */
+/* L3, at once: finish() has said that nothing of ours is left. Excused are clients that had a partitioner before, whose
+ * nodes are counted with the same session, and a session that was given up: its nodes go when it ends. */
 void sim_check_gone(sim_member *m) {
     divvy_session_state state = divvy_client_state(m->client);
     if (m->partitioners > 1 || (state != DIVVY_CONNECTED && state != DIVVY_SUSPENDED)) return;

@@ -72,6 +72,7 @@ static void enter(sim_kazoo *k, stage to) {
     k->stage = to;
 }
 
+/* The user is slow to release only while there are faults, since the bound of L1 counts on quick ones. */
 static void begin_release(sim_kazoo *k, int64_t now) {
     if (k->stage == RELEASE || k->stage == RELEASING || k->stage == FAILED) return;
     sim_trace(k->m->world, "%s (kazoo) releases everything", k->m->name);

@@ -51,7 +51,8 @@ static void note_touched(sim_world *w, const divvy_testing_transaction *t) {
     h->touched[h->touched_count++] = t->ephemeral_owner;
 }
 
-/* A member that ends, or that somebody else has deleted a node from, lets its places go without its note (T5). */
+/* Excused from S15 are members that end, and sessions that somebody else has deleted a node of: their places go one by
+ * one, and their note goes later. A multi that failed for such a deletion gave nothing (T5). */
 static bool is_excused(sim_world *w, const sim_note *n) {
     const sim_member *m = sim_member_of_session(w, n->session);
     return !m || !m->partitioner || m->life != n->life || m->ended || m->failing ||

@@ -202,7 +202,8 @@ static bool was_asked(const sim_process *p, const void *context) {
 }
 
 /* V12: the node was made again since the process looked, and has come to the version that its own entry had. A delete
- * that waits in a server's queue may find more than one heartbeat of the new entry. */
+ * that waits in a server's queue may find more than one heartbeat of the new entry. Excused from S11 is that, and the
+ * like of a purge: the next heartbeat brings the entry back, and a unique service cannot be lost so (V11). */
 static bool stood_at_this_version(const sim_process *p, const deletion *d) {
     for (const sim_version *v = d->e->versions; v < d->v; v++)
         if (v->czxid != d->v->czxid && v->version == d->v->version && strcmp(p->nonce, v->nonce) == 0) return true;
