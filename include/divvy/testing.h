@@ -10,6 +10,23 @@
  * calls of its clients, which let time go on; all of it runs in the calling thread, the same each time for one seed.
  * Clients are in manual mode then. With the real clock a thread runs the ensemble, and clients may have threads.
  *
+ * As with real servers
+ *  - A read comes from the client's server. It may be old, but never older than what the session saw, and it waits
+ *    behind the session's own writes.
+ *  - A watch is told once, before the client can see the change. What changed while a client was away is told when it
+ *    is back, unless the node came and went in between.
+ *  - A session expires at the end of the tick in which its timeout ends. The timeout counts from when the leader last
+ *    heard of the session. Followers tell it only when it pings them, every half tick.
+ *  - A follower or a leader that is cut off answers reads until it notices, after syncLimit ticks. A new leader begins
+ *    every timeout again.
+ *  - What a quorum has not logged may be lost with its leader. What one survivor has logged is done.
+ *  - A write that was under way when its session moved to another server is refused.
+ *
+ * Left out are TTL nodes, quotas of bytes, observers, reconfiguration, read-only mode, persistent watches, SASL,
+ * snapshots and disks (a killed server keeps what it logged), and the wire format. Servers exchange no votes: only the
+ * outcome of an election is modelled. A request that is too large ends the connection. Where a session's end would be
+ * too large for real servers, the trace says so, and nothing else happens.
+ *
  * Rules of life
  *  1. An ensemble outlives its clients: divvy_testing_ensemble_destroy() comes after divvy_client_close() of each.
  *  2. With the virtual clock all calls on an ensemble and on its clients come from one thread.

@@ -3,7 +3,10 @@
  *
  * A run is cut into rounds, each with an ensemble of its own; in a round some faults, one or two at a time, and then a
  * quiet time, again and again. At the end of a round check.py holds what the members wrote down against the servers'
- * own transaction logs. */
+ * own transaction logs.
+ *
+ * Items are on the move all the time: a round begins with three members and a fourth that takes its share from them,
+ * and before each fault a member changes its weight. */
 #include "chaos.h"
 
 #include <errno.h>

@@ -13,9 +13,13 @@
  *
  * So that nothing depends on chance, writes of two sessions are never under way together, and a round ends with a write
  * on every other session that is connected: its answer comes behind all that the round's writes had to tell it.
+ * Concurrency is not compared: which of two writes comes first, how old a follower's read may be (unit.ensemble_random
+ * checks the bounds of both), and what pending requests come to when their connection breaks.
  *
  * A trace rests on a premise: real sessions end, and lose their connection, only where the script says so. On a machine
- * that stands still for a session's timeout that is not so. Then the trace proves nothing, and is played again. */
+ * that stands still for a session's timeout that is not so. Then the trace proves nothing, and is played again on new
+ * servers, three times at most; the last one counts as a difference. A trace in which both worlds say the same needs no
+ * premise, and a difference without a surprise is final at once. */
 #ifndef DV_CONFORMANCE_H
 #define DV_CONFORMANCE_H
 

@@ -3,9 +3,10 @@
 
 usage: test_command_faults.py BUILD_FOLDER [TEST...]     a TEST is a name such as Faults.test_stray
 
-Each fault is put into a pool that was well before. Its last lines are a table: the fault, the command, what that says,
-and how long it took; docs/testing.md has it for DIVVY_FAULTS_ITEMS=10000, the size of the pool. Then each command runs
-five times, and the shortest time counts, as others may use the machine.
+Each fault is put into a pool that was well before. The command does not name it before, and does afterwards. The last
+lines are a table: the fault, the command, what that says, and how long it took in milliseconds. With
+DIVVY_FAULTS_ITEMS=10000, the size of the pool, each command runs five times, and the shortest time counts, as others
+may use the machine. DIVVY_TEST_SERVER=--production gives the server the settings of one in production.
 """
 import json
 import os

@@ -193,6 +193,8 @@ static void calm_down(void) {
     atomic_store(&shared->over, 1);
 }
 
+/* Never two inside, and tokens that grow; all get their turns, and of those whose session did not end nobody gets twice
+ * as many as another. */
 TEST(test_storm) {
     dv_test_server *server = dv_test_server_start(1, TICK_MS);
     dv_test_proxy *proxies[PROCESSES];

@@ -1,4 +1,7 @@
-/* Pools on bad networks: see docs/testing.md. SPDX-License-Identifier: Apache-2.0
+/* Pools on bad networks. SPDX-License-Identifier: Apache-2.0
+ *
+ * A stall is what a lost packet looks like to a program: nothing comes for a time, then all of it does, in order. So
+ * the network emulation of the kernel is not needed.
  *
  * Each condition has a pool, lines and names of its own, and a thread that watches the pool. All of them run at the
  * same time, on one server. Three members divide the items, hold them for a time, and a fourth joins. */

@@ -1,7 +1,9 @@
 /* The allocations of the library, counted, and one of them refused. SPDX-License-Identifier: Apache-2.0
  *
  * The library that the sweeps are linked with calls these functions instead of malloc() and its kin (symbols.txt);
- * cJSON is made to by its hooks. The ensemble, the scenarios and the native client go on with the C library's own. */
+ * cJSON is made to by its hooks, whose blocks free() does not know: text that cJSON printed is released by
+ * cJSON_free(), or the sweep aborts. The ensemble, the scenarios and the native client go on with the C library's own.
+ */
 #ifndef DV_SWEEP_ALLOCATIONS_H
 #define DV_SWEEP_ALLOCATIONS_H
 

@@ -3,7 +3,11 @@
  * A scenario is a short life of a recipe on the in-memory ensemble, in virtual time, the same each time. The first run
  * counts what can fail: allocations of the library, or requests that it sends. Then it is run once for each of them, in
  * each way. A scenario must come to its end whatever fails: a call may say so (SWEEP_DO tries it again), or recover.
- * sweep_run() then looks whether anything is left: memory, nodes, room in budgets, listeners, timers. */
+ * Each call ends with an error that its header has, within its time, and there are never two owners: `check` looks at
+ * each transaction. sweep_run() then looks whether anything is left: memory, nodes, room in budgets, listeners, timers.
+ *
+ * Answers are the codes of docs/protocol.md, B10, that are neither final nor say why a request cannot be done, and some
+ * that nobody knows. A quota refuses only what grows. */
 #ifndef DV_SWEEP_H
 #define DV_SWEEP_H
 

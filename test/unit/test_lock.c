@@ -264,8 +264,8 @@ TEST(test_fair_hand_over) {
     }
 }
 
-/* Readers share, and a writer waits for all before it; a reader behind the writer waits for it alone. W-R-W: in
- * order. */
+/* Readers share, and a writer waits for all before it; a reader behind the writer waits for it alone. Readers that are
+ * woken do not wait for a writer behind them (kazoo #649). W-R-W: in order. */
 TEST(test_readers_and_writers) {
     enum { W1, R1, R2, W2, R3, COUNT };
     static const int modes[] = {DIVVY_WRITE, DIVVY_READ, DIVVY_READ, DIVVY_WRITE, DIVVY_READ};

@@ -3,7 +3,8 @@
 
 /* --- faults ----------------------------------------------------------------------------------------------------- */
 
-/* The reply to the create is lost: carried out, not carried out, or only later, the lock is had with one node. */
+/* The reply to the create is lost: carried out, not carried out, or only later, the lock is had with one node. No
+ * orphan is left for its own client to wait for (kazoo #732, #760). */
 TEST(test_lost_create) {
     for (int variant = 0; variant < 4; variant++) {
         holder h;
@@ -22,7 +23,8 @@ TEST(test_lost_create) {
     }
 }
 
-/* A release whose delete is lost is over for its caller at once; the delete is sent until it is certain. */
+/* A release whose delete is lost is over for its caller at once; the delete is sent until it is certain (Curator #1193,
+ * #1006). */
 TEST(test_lost_delete) {
     for (int variant = 0; variant < 3; variant++) {
         holder h;

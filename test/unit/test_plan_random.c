@@ -1,5 +1,7 @@
 /* Random histories of pools that follow the plan: members come, go, crash, are cut off, change their weights, in all
- * kinds, while servers fail. SPDX-License-Identifier: Apache-2.0 */
+ * kinds, while servers fail. SPDX-License-Identifier: Apache-2.0
+ *
+ * DIVVY_TEST_SEED=n replays one history; DIVVY_TEST_RUNS=m makes so many. */
 #include "plan_pool.h"
 
 #include "lib/seed.h"

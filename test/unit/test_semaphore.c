@@ -263,7 +263,8 @@ TEST(test_denied) {
 
 /* --- several slots ---------------------------------------------------------------------------------------------- */
 
-/* Two who want two of three: one gets them, the other waits with none, and gets them when the first lets go. */
+/* Two who want two of three: one gets them, the other waits with none, and gets them when the first lets go. Callers of
+ * Curator's InterProcessSemaphoreV2, which takes leases one by one, block each other. */
 TEST(test_all_or_nothing) {
     user *a = make_with(0, 3, 2, DIVVY_LIMIT_ERROR), *b = make_with(1, 3, 2, DIVVY_LIMIT_ERROR);
     assert_true(ask(a, -1));

@@ -55,8 +55,8 @@ TEST_IN(test_lost_replies, set_up, tear_down) {
     }
 }
 
-/* Likewise where the acquire is given up right after the connection broke: nothing stays, in the queue or in the pool.
- */
+/* Likewise where the acquire is given up right after the connection broke: nothing stays, in the queue (kazoo #429) or
+ * in the pool. */
 TEST_IN(test_given_up_in_doubt, set_up, tear_down) {
     for (int fate = 0; fate < 3; fate++) {
         for (int steps = 0; steps < 24; steps++) {
@@ -132,8 +132,8 @@ static const char *path_in(bool leases) {
     return "";
 }
 
-/* A lease that somebody deletes is lost, and told so, once, within half a session; it can be had again. So can it in
- * on_lost. */
+/* A lease that somebody deletes is lost, and told so, once, within half a session: so leases can be revoked (Curator
+ * #1166). It can be had again, in on_lost too. */
 TEST_IN(test_lease_deleted, set_up, tear_down) {
     user *a = make(0, 1), *before = make(0, 2);
     for (int i = 0; i < 2; i++) {
