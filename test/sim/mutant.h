@@ -2,7 +2,7 @@
  *
  * Those of the library are patches, test/sim/mutants/NAME.patch. apply_mutants.py puts them into copies of its files,
  * which sim-mutants and chaos_member_mutants are made of. There DV_MUTANT(name) is true when dv_mutant says so. Those
- * of the simulator stand in its sources. In the plain one DV_MUTANT(name) is false. docs/testing.md lists them all. */
+ * of the simulator stand in its sources. In the plain one DV_MUTANT(name) is false. mutants.c has what finds each. */
 #ifndef DV_MUTANT_H
 #define DV_MUTANT_H
 

@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -171,6 +172,27 @@ class OnOurs(unittest.TestCase):
         self.assertGreater(len(names), 60)
         for name in names:
             self.assertIn(f"DV_MUTANT({name})", copies)
+
+    # `sim-mutants --list` tells of each bug what it is, and what finds it: an invariant in the history of a seed, or a
+    # test of unit.plan_rare.
+    def test_each_is_described(self):
+        listed = re.findall(r'^\s*X\((\w+), "(.*)"\)', (ROOT / "test/sim/mutant.h").read_text(), re.MULTILINE)
+        records = (ROOT / "test/sim/mutants.c").read_text()
+        rare = (ROOT / "test/unit/test_plan_rare.c").read_text()
+        self.assertGreater(len(listed), 100)
+        for name, text in listed:
+            record = rf"\[DV_MUTANT_{name}\] = "
+            seeds = re.findall(record + r"\{(\d+), [\d.]+, SIM_OF_\w+, (.*)\},", records)
+            tests = re.findall(record + r'"(\w+)",', records)
+            self.assertGreater(len(text.split()), 3, name)
+            self.assertEqual(len(seeds), 1, f"{name} has no record in test/sim/mutants.c")
+            seed, invariant = seeds[0]
+            if tests:
+                self.assertEqual((seed, invariant), ("0", "NULL"), name)
+                self.assertIn(f"TEST({tests[0]})", rare)
+            else:
+                self.assertGreater(int(seed), 0, f"{name} has neither a seed nor a test")
+                self.assertRegex(invariant, r'^"([A-Z][1-9][0-9]?|crash)"$', name)
 
 
 if __name__ == "__main__":
