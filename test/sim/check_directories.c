@@ -1,13 +1,13 @@
 /* L3 of persistent nodes: what a pool leaves is what docs/protocol.md lets it leave. SPDX-License-Identifier:
  * Apache-2.0
  *
- * Items' directories are the nodes that could pile up. At rest, where a plan decides, P16 deletes what the pool's set
+ * Items' directories are the nodes that could pile up. At rest, where a plan decides, P12 deletes what the pool's set
  * no longer has; the member that finishes last deletes them all (P12).
  *
  * Excused:
  *  - Pools with kazoo members, beside which nothing is deleted: kazoo remembers that such paths exist.
  *  - The last member beside strays in the party: it does not know that it is the last.
- *  - Directories of no items, while some items of the set have none: P16 goes by counts.
+ *  - Directories of no items, while some items of the set have none: P12 goes by counts.
  *  - Chunks of older plans: the next writer collects what one that crashed has left (D30). */
 #include <string.h>
 
@@ -71,7 +71,7 @@ static size_t find_left_over(const sim_world *w) {
     return SIZE_MAX;
 }
 
-/* Else P16, which goes by counts, may find no more directories than items. */
+/* Else P12, which goes by counts, may find no more directories than items. */
 static bool all_have_directories(const sim_world *w) {
     for (size_t i = 0; i < w->script->items; i++) {
         if (sim_plan_owner(w, i) != SIM_NOT_DEALT && !w->truth.queues[i].directory) return false;

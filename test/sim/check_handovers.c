@@ -1,11 +1,11 @@
-/* Handovers as members go about them: S16 to S18 when something changes, L7 and L8 again and again.
+/* Handovers as members go about them: S16, S18 when something changes, L7 and L8 again and again.
  * SPDX-License-Identifier: Apache-2.0
  *
  * Excused:
- *  - S17 and S18 of what a member does in a waiting call, whose steps are not looked at; and of the first of two plans
+ *  - S18 of what a member does in a waiting call, whose steps are not looked at; and of the first of two plans
  *    that come within one step, since a step may hold several answers.
  *  - S16 of an item that was taken in a waiting call, though no time went on in it. Messages without a delay take no
- *    time, so the place may have looked at its queue in between (T7). S1 holds all the same.
+ *    time, so the place may have looked at its queue in between (T6). S1 holds all the same.
  *  - L7 and L8 where is_calm() says no, and waits_for_session() yes. */
 #include <stdlib.h>
 #include <string.h>

@@ -14,7 +14,7 @@
  *    node.
  *  - D15 where the plan was made from another than the last one. A writer that could not read the last one replaces it
  *    by the next of the one that it remembers (D26). D16 and D17 hold it against that one.
- *  - Weights that the member itself has asked for: some later plan grants a wish (D40). */
+ *  - Weights that the member itself has asked for: some later plan grants a wish (D15). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -122,7 +122,7 @@ static void check_session_end(sim_world *w, const divvy_testing_transaction *t) 
     }
 }
 
-/* S12: a session's paths stay within the bound of B6. Excused: kazoo members, which have no budget. */
+/* B6: a session's paths stay within their bound. Excused: kazoo members, which have no budget. */
 static void check_budget(sim_world *w, const divvy_testing_transaction *t) {
     const sim_session *session = sim_truth_session(&w->truth, t->ephemeral_owner);
     for (size_t i = 0; session && i < w->script->slots; i++) {
