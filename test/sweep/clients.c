@@ -102,7 +102,7 @@ void sweep_native_attach(sweep *s) {
     divvy_client_close(second);
     sweep_allocations_disarm();
     zookeeper_close(handle);
-    sweep_allocations_forget(); /* A handle's record stays until its address turns up again: docs/architecture.md. */
+    sweep_allocations_forget(); /* A handle's record stays until its address turns up again: docs/decisions.md. */
 }
 
 /* ---- batches ---- */

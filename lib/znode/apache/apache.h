@@ -2,7 +2,7 @@
  *
  * Threads: the native client's I/O and completion threads only copy what they were given into an event and post it to
  * the client's queue. Everything else, the tables below included, is touched with the client lock held.
- * The numbered dangers of the native client that shaped this code are in docs/architecture.md. */
+ * The numbered dangers of the native client that shaped this code are in docs/decisions.md. */
 #ifndef DV_APACHE_H
 #define DV_APACHE_H
 
