@@ -20,8 +20,6 @@ enum {
     LAST_WORD_MS = 100,   /* others have to read what was given last */
 };
 
-const char dv_nobody[] = "";
-
 bool dv_handover_can(const divvy_partitioner *p) {
     const struct dv_handover *h = p->handover;
     bool takes_part = p->life == DV_LIFE_TAKING_PART || p->life == DV_LIFE_HANDING_OVER;

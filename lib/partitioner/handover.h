@@ -60,7 +60,6 @@ bool dv_handover_at_rest(const divvy_partitioner *p);
 /* The plan of that mzxid is in force. mine[i]: it gives us item i of the set that is dealt, which is its set.
  * owners[i]: the node of the live member to which it gives it; NULL: that member is not there; dv_nobody: it gives it
  * to nobody, since all leave. before[i]: to which the plan before gave it. */
-extern const char dv_nobody[];
 void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *const *owners, const char *const *before,
                       bool party_is_older, int64_t mzxid, int64_t now);
 /* T9: the other live nodes of our identifier, if ours counts; before dv_handover_plan(). */

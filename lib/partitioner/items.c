@@ -46,7 +46,7 @@ bool dv_items_lack_shown(const divvy_partitioner *p) {
 /* P4: all of the target that fits is locked, and no node of ours is on its way out or in. */
 bool dv_items_complete(const divvy_partitioner *p) {
     bool all_held = p->totals.wanted_first + p->unfit == p->totals.wanted;
-    return p->target_valid && p->ready && dv_follow_agrees(p) && p->totals.leaving == 0 && all_held &&
+    return p->target_valid && p->ready && dv_follow_agrees(p->follower) && p->totals.leaving == 0 && all_held &&
            dv_client_believed(p->object.client);
 }
 

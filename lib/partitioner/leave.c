@@ -79,12 +79,6 @@ void dv_leave_go_on(divvy_partitioner *p, int64_t now) {
         finish(p, now);
 }
 
-bool dv_leave_is_open_again(divvy_partitioner *p) {
-    if (p->life != DV_LIFE_HANDING_OVER || !p->is_marked || p->withdrawn) return false;
-    p->is_marked = false;
-    return true;
-}
-
 /* Asks for nothing more: what we do not have yet is dropped. */
 static void gain_nothing(divvy_partitioner *p, int64_t now) {
     if (!p->target_valid) return;
@@ -100,7 +94,13 @@ static void start_handing_over(divvy_partitioner *p, int64_t now) {
     if (p->life != DV_LIFE_HANDING_OVER) return; /* Memory is short: it has failed. */
     if (p->config.handover_timeout_ms > 0)
         dv_timer_set(p->object.client, &p->leave_timer, now + p->config.handover_timeout_ms);
-    if (!dv_follow_want_leave(p, now)) withdraw(p, now);
+    if (!dv_follow_request_leave(p->follower, true, now)) withdraw(p, now);
+}
+
+bool dv_leave_again(divvy_partitioner *p) {
+    if (p->life != DV_LIFE_HANDING_OVER || !p->is_marked || p->withdrawn) return false;
+    p->is_marked = false;
+    return true;
 }
 
 /* ---- leaving ---- */
@@ -121,11 +121,11 @@ void dv_partitioner_left(divvy_partitioner *p, int error, int64_t now) {
 static void start_leaving(divvy_partitioner *p, int64_t now) {
     if (p->life == DV_LIFE_LEAVING || p->life >= DV_LIFE_FINISHING) return;
     bool waits = p->life == DV_LIFE_TAKING_PART || (p->life == DV_LIFE_HANDING_OVER && !p->is_marked);
-    bool wants = p->life == DV_LIFE_HANDING_OVER;
+    bool requested = p->life == DV_LIFE_HANDING_OVER;
     dv_timer_cancel(&p->leave_timer);
     if (waits) dv_life_enter(p, DV_LIFE_LEAVING);
     if (!waits) finish(p, now);
-    else if (!wants && !dv_follow_want_leave(p, now)) dv_partitioner_left(p, 0, now);
+    else if (!dv_follow_request_leave(p->follower, false, now) && !requested) dv_partitioner_left(p, 0, now);
 }
 
 /* Returns 0, or why it cannot begin. */

@@ -33,7 +33,7 @@ static void use_names(divvy_partitioner *p, int64_t now) {
 static void use_party(divvy_partitioner *p, int64_t now) {
     dv_state_set_kazoo_seen(p, dv_target_has_kazoo(&p->party));
     dv_target_warn(p, &p->party, dv_membership_name(p->membership));
-    if (!dv_follow_settled(p, p->party_pzxid, now)) use_names(p, now);
+    if (!dv_plan_host_settled(p, now)) use_names(p, now);
 }
 
 static int by_node(const void *left, const void *right) {
@@ -99,7 +99,7 @@ bool dv_members_look_at_all(divvy_partitioner *p) {
 
 /* P2: only what is ephemeral is a member. By names each has to know it of all. Where a plan decides, who writes it
  * looks. */
-static bool names_decide(const divvy_partitioner *p) {
+bool dv_members_names_decide(const divvy_partitioner *p) {
     for (size_t i = 0; i < p->party.count; i++) {
         const dv_member *m = &p->party.members[i];
         if (m->kind == DV_KAZOO || (m->kind == DV_DIVVY && m->level < DV_LEVEL_PLAN)) return true;
@@ -155,7 +155,7 @@ static void on_settled(void *owner, const char *const *names, size_t count, int6
         dv_state_fail(p, DIVVY_ENOMEM, DIVVY_REASON_MEMBERS, now, "out of memory");
         return;
     }
-    if (!names_decide(p) || dv_members_look_at_all(p)) use_party(p, now);
+    if (!dv_members_names_decide(p) || dv_members_look_at_all(p)) use_party(p, now);
 }
 
 static void on_watch_failed(void *owner, int error, int64_t now) {
@@ -290,7 +290,7 @@ void dv_members_connected(divvy_partitioner *p, int64_t now) {
     dv_directories_connected(p);
     dv_items_claim(p, now);
     dv_handover_connected(p);
-    dv_follow_connected(p, now);
+    dv_follow_connected(p->follower, now);
 }
 
 void dv_members_again(divvy_partitioner *p, int64_t now) {
@@ -300,7 +300,7 @@ void dv_members_again(divvy_partitioner *p, int64_t now) {
 }
 
 void dv_members_start(divvy_partitioner *p, int64_t now) {
-    dv_follow_start(p);
+    dv_follow_start(p->follower, now);
     join(p, now);
     dv_members_connected(p, now);
 }
@@ -314,7 +314,7 @@ void dv_op_end(divvy_partitioner *p, int64_t now) {
 void dv_members_rejoin(divvy_partitioner *p, int64_t now) {
     bool released = p->state == DIVVY_ALLOCATING;
     if (p->life != DV_LIFE_REJOINING || !released || p->membership || p->watch || p->totals.leaving || p->looks ||
-        p->ready_asked || !dv_follow_at_rest(p) || !dv_handover_at_rest(p))
+        p->ready_asked || !dv_follow_at_rest(p->follower) || !dv_handover_at_rest(p))
         return;
     assert(p->totals.shown == 0);
     dv_directories_forget(p);
@@ -327,6 +327,6 @@ void dv_members_rejoin(divvy_partitioner *p, int64_t now) {
 void dv_members_stop(divvy_partitioner *p) {
     if (p->watch) dv_patient_watch_stop(p->watch);
     if (p->membership) dv_membership_leave(p->membership);
-    dv_follow_stop(p);
+    dv_follow_stop(p->follower);
     dv_handover_stop(p);
 }

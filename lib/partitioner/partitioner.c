@@ -47,7 +47,7 @@ static void release(dv_object *object) {
     divvy_partition_unref(p->snapshot);
     dv_members_free(&p->party);
     dv_handover_free(p);
-    dv_follow_free(p);
+    dv_follow_free(p->follower);
     dv_partitioner_free_config(p);
     free(p);
     dv_client_unref(client);
@@ -73,12 +73,12 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
     divvy_partitioner *p = error ? NULL : calloc(1, sizeof *p);
     if (!error && !p) error = dv_fail_plainly(client, DIVVY_ENOMEM);
     if (!error) error = dv_partitioner_configure(p, client, config);
-    if (!error && dv_follow_init(p, client) != 0) error = dv_fail_plainly(client, DIVVY_ENOMEM);
+    if (!error && dv_plan_host_init(p, client) != 0) error = dv_fail_plainly(client, DIVVY_ENOMEM);
     if (!error && dv_handover_init(p, client) != 0) error = dv_fail_plainly(client, DIVVY_ENOMEM);
     if (!error && dv_report_prepare_destroyed(p) != 0) error = dv_fail_plainly(client, DIVVY_ENOMEM);
     if (error) {
         if (p) dv_handover_free(p);
-        if (p) dv_follow_free(p);
+        if (p) dv_follow_free(p->follower);
         if (p) dv_partitioner_free_config(p);
         free(p);
         dv_client_unlock(client);
@@ -289,7 +289,7 @@ int divvy_partitioner_prepared(divvy_partitioner *p, const char *item) {
 int divvy_partitioner_is_replaced(const divvy_partitioner *c) {
     divvy_partitioner *p = mutable(c);
     if (!enter_quietly(p)) return 0;
-    bool replaced = dv_follow_is_replaced(p);
+    bool replaced = dv_follow_is_replaced(p->follower);
     leave(p);
     return replaced;
 }
@@ -310,7 +310,7 @@ static int check_can_set(divvy_partitioner *p) {
         return dv_fail(client, DIVVY_ESTATE,
                        "set_items: this member goes by a rule of names, and so by the items it was made with; make "
                        "members with DIVVY_ASSIGN_AUTO or _STICKY, or again with other items");
-    if (dv_follow_names_rule(p))
+    if (dv_follow_names_decide(p->follower))
         return dv_fail(
             client, DIVVY_ESTATE,
             "set_items: a member of %s does not follow plans (kazoo's, or one with another choice of assign), "
@@ -327,7 +327,7 @@ int divvy_partitioner_set_items(divvy_partitioner *p, const char *const *items, 
     error = dv_items_make_set(&set, client, "set_items", p->locks_path, items, item_count);
     if (!error) error = dv_partitioner_check_order(p, client, "set_items", set);
     if (!error) error = check_can_set(p);
-    if (!error) dv_follow_want_set(p, set, dv_client_now(client));
+    if (!error) dv_follow_request_set(p->follower, set, dv_client_now(client));
     dv_plan_set_unref(set);
     leave(p);
     return error;
@@ -341,7 +341,7 @@ int divvy_partitioner_set_weight(divvy_partitioner *p, uint32_t weight) {
         error = dv_fail(client, DIVVY_EINVAL, "set_weight: weights go with DIVVY_ASSIGN_AUTO or _STICKY only");
     else if (p->life >= DV_LIFE_HANDING_OVER)
         error = dv_fail(client, DIVVY_ESTATE, "set_weight: the member %s", why_not(p));
-    else dv_follow_want_weight(p, weight, dv_client_now(client));
+    else dv_follow_request_weight(p->follower, weight, dv_client_now(client));
     leave(p);
     return error;
 }

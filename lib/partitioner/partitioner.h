@@ -11,8 +11,8 @@
 
 #include "client/client.h"
 #include "divvy/partitioner.h"
+#include "follow/follow.h"
 #include "handover/notes.h"
-#include "partitioner/follow.h"
 #include "partitioner/item.h"
 #include "partitioner/item_names.h"
 #include "partitioner/readers.h"
@@ -141,11 +141,10 @@ struct divvy_partitioner {
     dv_members party;      /* what settled, by node; the one before while strays are looked at */
     dv_fetch *looks;       /* at those who may be strays; NULL: none is under way */
     bool party_stale;
-    int64_t party_pzxid;             /* of what settled */
-    bool kazoo_seen;                 /* a kazoo member is in the party, settled or not */
-    dv_follower *follower;           /* of the plan; NULL: we do not follow plans */
-    struct dv_handover *handover;    /* NULL: nothing is handed over */
-    const dv_plan_sizes *plan_sizes; /* of plans that we write; NULL: those of plan/text.h, but in tests */
+    int64_t party_pzxid;          /* of what settled */
+    bool kazoo_seen;              /* a kazoo member is in the party, settled or not */
+    dv_follower *follower;        /* of the plan; NULL: we do not follow plans */
+    struct dv_handover *handover; /* NULL: nothing is handed over */
     dv_said said;
     dv_tally tally;
 
@@ -182,8 +181,8 @@ void dv_partitioner_left(divvy_partitioner *p, int error, int64_t now);
 /* T8: ends, if all has been handed over. */
 void dv_leave_go_on(divvy_partitioner *p, int64_t now);
 void dv_leave_timer(dv_timer *timer, int64_t now);
-/* A plan does not know that we leave, though one before did. Returns whether it has to be asked for again. */
-bool dv_leave_is_open_again(divvy_partitioner *p);
+/* T8: a plan that was made from an older one has us as a member. Returns whether our place is to be given up again. */
+bool dv_leave_again(divvy_partitioner *p);
 
 /* ---- items_set.c ---- */
 /* For those who hold the client lock, and what they change; others go by dv_items_believed_token(). */
@@ -321,11 +320,19 @@ void dv_members_connected(divvy_partitioner *p, int64_t now);
 /* Memory was out a moment ago. */
 void dv_members_again(divvy_partitioner *p, int64_t now);
 void dv_members_free(dv_members *members);
+/* Returns whether a rule of names decides, as not all members of the settled party follow plans (P3). */
+bool dv_members_names_decide(const divvy_partitioner *p);
 /* Asks which nodes of the settled party are ephemeral, of those that were not looked at. Returns true when nothing is
  * left to ask; else the party is used again when all have answered. */
 bool dv_members_look_at_all(divvy_partitioner *p);
 /* Takes a node that was read and is persistent for a stray (P2). */
 void dv_members_note_ghost(void *partitioner, const char *node);
+
+/* ---- plan_host.c ---- */
+/* Makes the follower of the plan, if we follow plans. Returns 0 or DIVVY_ENOMEM. */
+int dv_plan_host_init(divvy_partitioner *p, divvy_client *client);
+/* Gives it the party that settled. Returns whether a plan decides (P3). */
+bool dv_plan_host_settled(divvy_partitioner *p, int64_t now);
 
 /* ---- target.c ---- */
 /* Warns of oddities in a party. */

@@ -90,7 +90,8 @@ static void warn_of_differences(divvy_partitioner *p, const pool *all) {
 static bool both_get_shares(const divvy_partitioner *p, const pool *all, const dv_member *a, const dv_member *b) {
     if (strcmp(a->identifier, b->identifier) != 0 || is_former(all, a) || is_former(all, b)) return false;
     if (a->kind == DV_STRAY || b->kind == DV_STRAY) return false;
-    return all->level < DV_LEVEL_PLAN || dv_follow_is_dynamic(p, a->node) || dv_follow_is_dynamic(p, b->node);
+    return all->level < DV_LEVEL_PLAN || dv_follow_is_dynamic(p->follower, a->node) ||
+           dv_follow_is_dynamic(p->follower, b->node);
 }
 
 static void warn_of_namesakes(divvy_partitioner *p, const pool *all) {
@@ -164,7 +165,7 @@ void dv_target_warn(divvy_partitioner *p, const dv_members *party, const char *o
 static void remember(divvy_partitioner *p, const pool *all, uint32_t *owners) {
     const char **nodes = (const char **)(uintptr_t)malloc(all->count * sizeof *nodes);
     for (size_t i = 0; nodes && i < all->count; i++) nodes[i] = all->members[i]->node;
-    if (nodes) dv_follow_remember(p, nodes, all->count, owners);
+    if (nodes) dv_follow_remember(p->follower, nodes, all->count, owners, p->dealt);
     else free(owners);
     free(nodes);
 }

@@ -149,21 +149,25 @@ void dv_items_tidy(divvy_partitioner *p, int64_t now) {
 
 /* ---- P12: what the pool's set no longer has ---- */
 
+static bool sweeps(const divvy_partitioner *p) {
+    return p->state == DIVVY_ACQUIRED && dv_follow_is_first_of(p->follower, p->dealt);
+}
+
 static void on_directories(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
-    if (reply->error == 0 && dv_follow_sweeps(p)) sweep_unknown(p, reply);
+    if (reply->error == 0 && sweeps(p)) sweep_unknown(p, reply);
     one_less(p, now);
 }
 
 /* Where there are no more than items it is not worth the names, which may be a megabyte. */
 static void on_count(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
-    bool more = reply->error == 0 && (size_t)reply->stat->children > dv_item_count(p) && dv_follow_sweeps(p);
+    bool more = reply->error == 0 && (size_t)reply->stat->children > dv_item_count(p) && sweeps(p);
     if (more && dv_znode_children(p->object.client->znode, p->locks_path, NULL, on_directories, p) == 0) one_more(p);
     one_less(p, now);
 }
 
 void dv_items_sweep(divvy_partitioner *p) {
-    if (p->tidy_under_way || p->life >= DV_LIFE_TIDYING || p->kazoo_seen || !dv_follow_sweeps(p)) return;
+    if (p->tidy_under_way || p->life >= DV_LIFE_TIDYING || p->kazoo_seen || !sweeps(p)) return;
     if (dv_znode_exists(p->object.client->znode, p->locks_path, NULL, on_count, p) == 0) one_more(p);
 }

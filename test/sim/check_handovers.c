@@ -47,7 +47,7 @@ static const dv_plan *plan_of(const dv_follower *f) {
 
 /* Who is fenced follows the plan, too, as one that gives it nothing (T9). */
 static bool is_followed(const dv_follower *f) {
-    return f && f->in_force && !f->fence_unknown && plan_of(f) && f->memory.standing != DV_PLAN_BROKEN &&
+    return f && f->party.in_force && !f->fence.is_unknown && plan_of(f) && f->memory.standing != DV_PLAN_BROKEN &&
            f->memory.standing != DV_PLAN_NEWER;
 }
 
@@ -58,15 +58,15 @@ static bool plan_decides(const dv_follower *f) {
 /* Returns whether the plan in force gives the member that item of its set. */
 static bool gives(const dv_follower *f, uint32_t number) {
     const dv_plan *plan = plan_of(f);
-    const dv_plan_member *own = dv_plan_member_of(plan, dv_roster_party(f->people), f->own);
-    if (!own && f->known_as) own = dv_plan_find(plan, false, f->known_as);
+    const dv_plan_member *own = dv_plan_member_of(plan, dv_roster_party(f->roster), f->party.own);
+    if (!own && f->share.known_as) own = dv_plan_find(plan, false, f->share.known_as);
     return own && own->leaving[0] == '\0' && plan->owners[number] == own->slot;
 }
 
 /* A member learns what its own new node says by a read, which may come late. */
 static bool knows_itself(const dv_follower *f) {
-    const dv_plan_party *party = f ? dv_roster_party(f->people) : NULL;
-    return party && f->own < party->count && party->nodes[f->own].known;
+    const dv_plan_party *party = f ? dv_roster_party(f->roster) : NULL;
+    return party && f->party.own < party->count && party->nodes[f->party.own].known;
 }
 
 /* Two plans, one behind the other, may have come within one step. */
@@ -88,7 +88,7 @@ static bool follow_plan(sim_member *m, sim_hand *h) {
     bool same = !h->unseen && h->plan_mzxid == mzxid && h->plan_decided == decides && h->generation == p->generation &&
                 h->self_known == knows_itself(f);
     bool is_other = h->plan_mzxid != mzxid;
-    bool undecided = !decides && f->in_force && (f->fence_unknown || !plan_of(f));
+    bool undecided = !decides && f->party.in_force && (f->fence.is_unknown || !plan_of(f));
     if (same || undecided || (followed && !known)) return is_other;
     h->skipped = is_other && has_between(m->world, h->plan_mzxid, mzxid);
     h->plan_mzxid = mzxid;
@@ -140,7 +140,7 @@ static const sim_note *note_of_taker(const sim_member *m, const dv_item *own) {
     const sim_person *found = NULL;
     for (size_t i = 0; to && i < t->people_count; i++) {
         const sim_person *p = &t->people[i];
-        if (!p->is_member || !sim_person_lived(p, f->pzxid)) continue;
+        if (!p->is_member || !sim_person_lived(p, f->party.pzxid)) continue;
         if (strcmp(to->is_static ? p->identifier : p->node, to->key) != 0) continue;
         if (found) return NULL;
         found = p;
@@ -325,7 +325,7 @@ static void check_giver(sim_member *m, const dv_item *own, size_t item) {
 static void check_patience(sim_member *m, const dv_item *own, size_t item) {
     sim_world *w = m->world;
     int64_t since_ms = hand_of(m)->away_ms[item], limit_ms = m->config.handover_timeout_ms;
-    if (dv_item_kept(own) && m->partitioner->follower->names_rule && m->partitioner->state != DIVVY_RELEASE)
+    if (dv_item_kept(own) && m->partitioner->follower->party.names_decide && m->partitioner->state != DIVVY_RELEASE)
         sim_violate(w, "L8", "%s keeps %s for another, and a rule of names decides", m->name, w->items[item]);
     if (!dv_item_kept(own) || !since_ms || m->partitioner->state == DIVVY_RELEASE || m->paused) return;
     if (since_ms < m->last_paused) since_ms = m->last_paused;

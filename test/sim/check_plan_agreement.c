@@ -51,14 +51,14 @@ static void note_weight_wish(struct sim_plans_truth *t, const char *name, uint32
 void sim_plan_note_wish(sim_member *m) {
     const dv_follower *f = m->partitioner ? m->partitioner->follower : NULL;
     struct sim_plans_truth *t = m->world->plans_truth;
-    if (f && f->want_weight.open) note_weight_wish(t, m->name, f->weight);
-    if (!f || !f->want_set.open || !f->set) return;
+    if (f && f->requests.weight.is_open) note_weight_wish(t, m->name, f->requests.new_weight);
+    if (!f || !f->requests.set.is_open || !f->requests.new_set) return;
     t->wished_ms = m->world->now_ms;
     for (size_t i = 0; i < t->wish_count; i++) {
-        if (t->wishes[i] == f->set->crc) return;
+        if (t->wishes[i] == f->requests.new_set->crc) return;
     }
     t->wishes = sim_plans_grown(t->wishes, t->wish_count, &t->wish_room, sizeof *t->wishes);
-    t->wishes[t->wish_count++] = f->set->crc;
+    t->wishes[t->wish_count++] = f->requests.new_set->crc;
 }
 
 static bool was_wished(const struct sim_plans_truth *t, uint32_t crc) {

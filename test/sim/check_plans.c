@@ -70,12 +70,12 @@ static void check_share(sim_member *m, const dv_follower *f) {
     sim_world *w = m->world;
     const divvy_partitioner *p = m->partitioner;
     const dv_plan *plan = f->memory.plan;
-    if (p->state != DIVVY_ACQUIRED || !f->in_force || f->fence_unknown) return;
+    if (p->state != DIVVY_ACQUIRED || !f->party.in_force || f->fence.is_unknown) return;
     if (m->hands_over) return; /* T8: it wants no more than it has */
     /* By the node that it had when the party settled: another one may be there by now. */
-    const sim_person *self = sim_person_of_node(w, dv_roster_party(f->people)->nodes[f->own].node);
+    const sim_person *self = sim_person_of_node(w, dv_roster_party(f->roster)->nodes[f->party.own].node);
     if (!self) return;
-    if (sim_person_fenced(w, self, f->pzxid)) {
+    if (sim_person_fenced(w, self, f->party.pzxid)) {
         sim_violate(w, "D38", "%s is ACQUIRED, and another has taken its place", m->name);
         return;
     }
@@ -107,9 +107,9 @@ static void check_share(sim_member *m, const dv_follower *f) {
 /* S22: it counts as fenced exactly while another node takes its place by what the nodes of its party say. */
 static void check_fence(const sim_member *m, const dv_follower *f) {
     sim_world *w = m->world;
-    if (!f->in_force || f->fence_unknown) return;
-    const sim_person *self = sim_person_of_node(w, dv_roster_party(f->people)->nodes[f->own].node);
-    const sim_person *by = self ? sim_person_successor(w, self, f->pzxid) : NULL;
+    if (!f->party.in_force || f->fence.is_unknown) return;
+    const sim_person *self = sim_person_of_node(w, dv_roster_party(f->roster)->nodes[f->party.own].node);
+    const sim_person *by = self ? sim_person_successor(w, self, f->party.pzxid) : NULL;
     if (!self || !m->config.static_membership) return;
     if (dv_follow_is_fenced(f) != (by != NULL))
         sim_violate(w, "S22", "%s %s", m->name,
@@ -121,13 +121,13 @@ static void check_fence(const sim_member *m, const dv_follower *f) {
 
 /* Counts changes between a plan and a rule of names as what decides. */
 static void count_change_over(sim_member *m, const dv_follower *f) {
-    int rule = f->in_force ? 1 : f->names_rule ? 2 : m->plan_rule;
+    int rule = f->party.in_force ? 1 : f->party.names_decide ? 2 : m->plan_rule;
     uint64_t *met = m->world->coverage->plan_meetings;
     met[SIM_MET_TO_NAMES] += m->plan_rule == 1 && rule == 2;
     met[SIM_MET_TO_PLAN] += m->plan_rule == 2 && rule == 1;
     m->plan_rule = rule;
-    met[SIM_MET_FENCED] += f->in_force && !m->plan_was_fenced && dv_follow_is_fenced(f);
-    m->plan_was_fenced = f->in_force && dv_follow_is_fenced(f);
+    met[SIM_MET_FENCED] += f->party.in_force && !m->plan_was_fenced && dv_follow_is_fenced(f);
+    m->plan_was_fenced = f->party.in_force && dv_follow_is_fenced(f);
 }
 
 void sim_plans_check_step(sim_member *m) {
@@ -140,13 +140,13 @@ void sim_plans_check_step(sim_member *m) {
     check_standing(m, f);
     const divvy_partitioner *p = m->partitioner;
     bool same = m->plan_checked_state == p->state_id && m->plan_checked_mzxid == m->plan_mzxid &&
-                m->plan_checked_pzxid == f->pzxid && m->plan_checked_fence == f->fence_unknown &&
+                m->plan_checked_pzxid == f->party.pzxid && m->plan_checked_fence == f->fence.is_unknown &&
                 m->plan_checked_count == p->totals.wanted;
     if (same) return;
     m->plan_checked_state = p->state_id;
     m->plan_checked_mzxid = m->plan_mzxid;
-    m->plan_checked_pzxid = f->pzxid;
-    m->plan_checked_fence = f->fence_unknown;
+    m->plan_checked_pzxid = f->party.pzxid;
+    m->plan_checked_fence = f->fence.is_unknown;
     m->plan_checked_count = p->totals.wanted;
     check_fence(m, f);
     check_share(m, f);
@@ -240,11 +240,11 @@ static bool all_wishes_met(const sim_world *w, char *text, size_t bytes) {
         const sim_member *m = &w->members[i];
         const dv_follower *f = takes_part(m) ? follower_of(m) : NULL;
         if (!f || sim_is_fenced(m)) continue;
-        if (f->want_weight.open || f->want_set.open || f->want_leave.open) {
+        if (f->requests.weight.is_open || f->requests.set.is_open || f->requests.leave.is_open) {
             snprintf(text, bytes, "%s still waits for its %s", m->name,
-                     f->want_weight.open ? "weight"
-                     : f->want_set.open  ? "items"
-                                         : "leave");
+                     f->requests.weight.is_open ? "weight"
+                     : f->requests.set.is_open  ? "items"
+                                                : "leave");
             return false;
         }
     }
@@ -336,13 +336,13 @@ bool sim_plans_settled(sim_member *m) {
     const dv_follower *f = m->partitioner->follower;
     const struct sim_plans_truth *t = m->world->plans_truth;
     int64_t pzxid = 0;
-    if (!f || !f->in_force) return false;
-    bool news = f->pzxid != m->plan_settled;
-    m->plan_settled = f->pzxid;
+    if (!f || !f->party.in_force) return false;
+    bool news = f->party.pzxid != m->plan_settled;
+    m->plan_settled = f->party.pzxid;
     for (size_t i = 0; i < t->people_count; i++) {
         const sim_person *p = &t->people[i];
         if (p->czxid > pzxid) pzxid = p->czxid;
         if (p->gone_zxid > pzxid) pzxid = p->gone_zxid;
     }
-    return news || f->pzxid >= pzxid;
+    return news || f->party.pzxid >= pzxid;
 }

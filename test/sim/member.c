@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "follow/follower.h"
 #include "mutant.h"
 #include "sim.h"
 
@@ -127,7 +128,7 @@ static bool take_part(sim_member *m) {
         m->partitioner = NULL;
         return false;
     }
-    m->partitioner->plan_sizes = &m->world->script->plan_sizes;
+    if (m->partitioner->follower) m->partitioner->follower->config.sizes = &m->world->script->plan_sizes;
     m->partitioners++;
     m->life = ++m->world->lives;
     m->world->quiet_since = m->world->now_ms;

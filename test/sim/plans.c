@@ -211,7 +211,7 @@ void sim_plans_trap(sim_world *w) {
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
         const dv_follower *f = m->phase != SIM_ABSENT && m->partitioner ? m->partitioner->follower : NULL;
-        if (!f || !f->attempt || f->attempt_done) continue;
+        if (!f || !f->attempt.writer || f->attempt.is_done) continue;
         if (w->plan_trap) sim_admin_delete_plan(w, true);
         else sim_admin_newer_plan(w);
         w->plan_trap = w->newer_trap = false;

@@ -3,7 +3,7 @@
 #ifndef SIM_PLANS_H
 #define SIM_PLANS_H
 
-#include "partitioner/follower.h"
+#include "follow/follower.h"
 #include "sim.h"
 #include "testing/ensemble.h"
 

@@ -23,7 +23,7 @@ ROWS = [
     ["znode/apache", "assign", "client"],
     ["recipe"],
     ["registry", "plan"],
-    ["handover"],
+    ["follow", "handover"],
     ["partitioner"],
     ["zookeeper", "testing"],
 ]

@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/container.h"
-#include "partitioner/follower.h"
+#include "follow/follower.h"
 #include "recipe/queue.h"
 #include "znode/path.h"
 
@@ -31,7 +30,7 @@ typedef enum { GONE, UNSETTLED, UNREAD, LIVES } presence;
 /* Finds the live node of a static member: of the static ones with its identifier, the one by D12. As long as
  * one of them is unread, it may be the one. */
 static presence find_static(const dv_follower *f, const dv_plan_member *m, size_t *at) {
-    const dv_plan_party *party = dv_roster_party(f->people);
+    const dv_plan_party *party = dv_roster_party(f->roster);
     presence found = GONE;
     for (size_t n = 0; n < party->count; n++) {
         if (strcmp(party->nodes[n].identifier, m->key) != 0) continue;
@@ -52,9 +51,9 @@ static presence find_owner(const dv_follower *f, size_t moved, size_t *at) {
     const dv_plan_member *m = dv_plan_member_at(plan, plan->owners[plan->moved[moved]]);
     presence found = GONE;
     if (m && m->is_static) found = find_static(f, m, at);
-    else if (m && (*at = dv_roster_find(f->people, m->key)) != SIZE_MAX) found = LIVES;
+    else if (m && (*at = dv_roster_find(f->roster, m->key)) != SIZE_MAX) found = LIVES;
     /* Whom a party before the plan's does not have may only have come since. */
-    return found == GONE && f->pzxid < plan->header.pzxid ? UNSETTLED : found;
+    return found == GONE && f->party.pzxid < plan->header.pzxid ? UNSETTLED : found;
 }
 
 /* P/locks/<item>; malloc'ed. */
@@ -65,7 +64,7 @@ static char *queue_path(const dv_follower *f, size_t moved) {
     char *node = malloc(bytes);
     if (!node) return NULL;
     dv_name_encode(name, node, bytes);
-    char *path = dv_path_join(f->p->locks_path, node);
+    char *path = dv_path_join(f->config.locks_path, node);
     free(node);
     return path;
 }
@@ -87,10 +86,10 @@ static bool is_current(const dv_follower *f) {
 
 static void round_over(dv_follower *f, int64_t now) {
     assert(f->round.guid[0]);
-    memcpy(f->round_over, f->round.guid, sizeof f->round_over);
+    memcpy(f->round.over, f->round.guid, sizeof f->round.over);
     f->round.waiting = 0;
-    f->rank_known = false; /* There is something new to write, so the wait by rank starts again. */
-    dv_follow_evaluate(f, now);
+    dv_follow_restart_rank(f);
+    f->look(f, DV_LOOK_WRITES, now);
 }
 
 static void look_done(dv_follower *f, int64_t now) {
@@ -100,9 +99,9 @@ static void look_done(dv_follower *f, int64_t now) {
         return;
     }
     f->round.look_ms = 2 * f->round.look_ms < LOOK_MAX_MS ? 2 * f->round.look_ms : LOOK_MAX_MS;
-    int64_t at = now + f->round.look_ms * (int64_t)(1 + dv_follow_rank(f));
+    int64_t at = now + f->round.look_ms * (int64_t)(1 + dv_follow_rank_of(f));
     if (at > f->round.since + timeout_ms) at = f->round.since + timeout_ms;
-    dv_timer_set(f->p->object.client, &f->round.timer, at);
+    dv_timer_set(f->config.client, &f->round.timer, at);
 }
 
 /* ---- looking ---- */
@@ -117,9 +116,8 @@ static void arrive(dv_follower *f, size_t moved) {
 
 /* Goes on with the look, or ends it, after an answer. */
 static void answered(dv_follower *f, int64_t now) {
-    divvy_partitioner *p = f->p;
     if (!f->round.timer.link && is_current(f)) look_further(f, now);
-    dv_op_end(p, now);
+    dv_follow_end(f, now);
 }
 
 static void on_looked(void *context, const dv_reply *reply, int64_t now) {
@@ -131,7 +129,7 @@ static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     if (l->look == f->round.look && is_current(f) && !f->round.arrived[l->moved]) {
         presence owner = find_owner(f, l->moved, &at);
         bool held = owner == LIVES && reply->error == 0 &&
-                    is_held_by(reply->children, reply->child_count, dv_roster_party(f->people)->nodes[at].node);
+                    is_held_by(reply->children, reply->child_count, dv_roster_party(f->roster)->nodes[at].node);
         if (held || owner == GONE) arrive(f, l->moved);
     }
     free(l->path);
@@ -152,10 +150,10 @@ static void on_owner_read(void *context, int error, int64_t now) {
 /* Owners that are not known yet are few, so they are read one after the other. */
 static void read_owner(dv_follower *f, size_t node) {
     if (f->round.owner_asked) return;
-    f->round.owner_asked = dv_roster_ask_namesakes(f->people, node, on_owner_read, f) > 0;
+    f->round.owner_asked = dv_roster_ask_namesakes(f->roster, node, on_owner_read, f) > 0;
     if (!f->round.owner_asked) return;
     f->round.under_way++;
-    dv_op_begin(f->p);
+    dv_follow_begin(f);
 }
 
 static bool look_at(dv_follower *f, size_t moved) {
@@ -163,20 +161,20 @@ static bool look_at(dv_follower *f, size_t moved) {
     lock_look *l = calloc(1, sizeof *l);
     if (!l) return false;
     *l = (lock_look){.f = f, .look = f->round.look, .moved = moved, .path = queue_path(f, moved)};
-    if (!l->path || dv_znode_children(f->p->object.client->znode, l->path, NULL, on_looked, l) != 0) {
+    if (!l->path || dv_znode_children(f->config.client->znode, l->path, NULL, on_looked, l) != 0) {
         free(l->path);
         free(l);
         return false;
     }
     f->round.under_way++;
-    dv_op_begin(f->p);
+    dv_follow_begin(f);
     return true;
 }
 
 /* Looks at more of the moved items, a few at once. Those that cannot be looked at now wait for the next look. */
 static void look_further(dv_follower *f, int64_t now) {
     assert(f->round.count == 0 || f->round.arrived);
-    dv_round *r = &f->round;
+    dv_follow_round *r = &f->round;
     while (r->next < r->count && r->under_way < AT_ONCE) {
         size_t moved = r->next++, node = 0;
         if (r->arrived[moved]) continue;
@@ -186,10 +184,14 @@ static void look_further(dv_follower *f, int64_t now) {
     if (r->under_way == 0) look_done(f, now);
 }
 
-void dv_follow_round_timer(dv_timer *timer, int64_t now) {
+static void on_timer(dv_timer *timer, int64_t now) {
     dv_follower *f = DV_CONTAINER(timer, dv_follower, round.timer);
     f->round.next = 0;
-    if (is_current(f) && dv_client_connected(f->p->object.client)) look_further(f, now);
+    if (is_current(f) && dv_client_connected(f->config.client)) look_further(f, now);
+}
+
+void dv_follow_init_round(dv_follower *f) {
+    f->round.timer.fire = on_timer;
 }
 
 /* ---- beginning and end ---- */
@@ -205,8 +207,8 @@ void dv_follow_stop_round(dv_follower *f) {
 
 static bool is_to_be_watched(const dv_follower *f) {
     const dv_plan *plan = f->memory.plan;
-    return f->in_force && !f->fence_unknown && f->memory.standing == DV_PLAN_GOOD && plan->moved_count > 0 &&
-           strcmp(f->round_over, plan->header.guid) != 0 && !dv_follow_is_fenced(f) && dv_follow_rank(f) < LOOKERS;
+    return f->party.in_force && !f->fence.is_unknown && f->memory.standing == DV_PLAN_GOOD && plan->moved_count > 0 &&
+           strcmp(f->round.over, plan->header.guid) != 0 && !dv_follow_is_fenced(f) && dv_follow_rank_of(f) < LOOKERS;
 }
 
 void dv_follow_watch_round(dv_follower *f, int64_t now) {
@@ -226,5 +228,5 @@ void dv_follow_watch_round(dv_follower *f, int64_t now) {
     f->round.since = since;
     f->round.count = f->round.waiting = plan->moved_count;
     f->round.look_ms = LOOK_MS;
-    dv_timer_set(f->p->object.client, &f->round.timer, now + LOOK_MS * (int64_t)(1 + dv_follow_rank(f)));
+    dv_timer_set(f->config.client, &f->round.timer, now + LOOK_MS * (int64_t)(1 + dv_follow_rank_of(f)));
 }

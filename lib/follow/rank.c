@@ -1,0 +1,114 @@
+/* The row of those who write the next plan, and when our turn in it comes. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, rule D37. */
+#include <string.h>
+
+#include "follow/follower.h"
+
+enum {
+    RANK_MS = 100,    /* between the attempts of two members */
+    CREATE_RANKS = 4, /* more, for a member that knows nothing of what was before */
+    BACKOFF_MS = 200, /* after a failure, then twice as long each time, up to: */
+    BACKOFF_MAX_MS = 30000,
+};
+
+/* ---- the row ---- */
+
+static bool stands_before(const dv_plan_node *a, const dv_plan_node *b) {
+    int order = strcmp(a->identifier, b->identifier);
+    return order ? order < 0 : strcmp(a->node, b->node) < 0;
+}
+
+size_t dv_follow_rank_of(const dv_follower *f) {
+    const dv_plan_party *party = dv_roster_party(f->roster);
+    const dv_plan_node *own = &party->nodes[f->party.own];
+    size_t rank = 0;
+    for (size_t n = 0; n < party->count; n++) rank += !party->nodes[n].is_ghost && stands_before(&party->nodes[n], own);
+    for (size_t m = 0; f->memory.plan && m < f->memory.plan->member_count; m++) {
+        const char *leaving = f->memory.plan->members[m].leaving;
+        size_t at = leaving[0] ? dv_roster_find(f->roster, leaving) : SIZE_MAX;
+        if (at != SIZE_MAX && stands_before(&party->nodes[at], own)) rank--;
+    }
+    return rank;
+}
+
+/* One that leaves, or that another has taken the place of, does not write for others. */
+bool dv_follow_has_rank(const dv_follower *f) {
+    if (dv_follow_is_fenced(f)) return false;
+    const dv_plan_party *party = dv_roster_party(f->roster);
+    const dv_plan_member *m = f->memory.plan ? dv_plan_member_of(f->memory.plan, party, f->party.own) : NULL;
+    return !m || strcmp(m->leaving, dv_follow_own_node(f)) != 0;
+}
+
+bool dv_follow_is_first(const dv_follower *f) {
+    const dv_plan_party *party = dv_roster_party(f->roster);
+    if (!dv_follow_has_rank(f)) return false;
+    for (size_t n = 0; n < party->count; n++) {
+        const dv_plan_member *m = dv_plan_member_of(f->memory.plan, party, n);
+        bool stays = m && strcmp(m->leaving, party->nodes[n].node) != 0;
+        if (stays && stands_before(&party->nodes[n], &party->nodes[f->party.own])) return false;
+    }
+    return true;
+}
+
+/* ---- our turn ---- */
+
+/* Others may know of a plan or of owners that we do not, unless nobody has ever owned anything. */
+static bool waits_for_others(const dv_follower *f) {
+    bool knows_nothing = !f->memory.plan && !f->first.by_rule && dv_roster_party(f->roster)->count > 1;
+    return knows_nothing && !(f->memory.standing == DV_PLAN_MISSING && f->questions->is_never_used(f->owner));
+}
+
+static int64_t rank_ms(const dv_follower *f) {
+    return (int64_t)(dv_follow_rank_of(f) + (waits_for_others(f) ? CREATE_RANKS : 0)) * RANK_MS;
+}
+
+/* Another pair starts the wait again. But where there is no plan at all a party that keeps changing must not put the
+ * first one off for ever. */
+int64_t dv_follow_turn(dv_follower *f, bool is_urgent, int64_t now) {
+    dv_follow_rank *r = &f->rank;
+    bool same_plan = r->is_known && r->mzxid == f->memory.mzxid, same = same_plan && r->pzxid == f->party.pzxid;
+    int64_t at = now + rank_ms(f);
+    bool keeps = same || (same_plan && !f->memory.plan && r->at < at);
+    if (!keeps) r->at = at;
+    r->is_known = true;
+    r->pzxid = f->party.pzxid;
+    r->mzxid = f->memory.mzxid;
+    if (is_urgent && r->at > now) r->at = now;
+    return r->at > r->retry_at ? r->at : r->retry_at;
+}
+
+void dv_follow_restart_rank(dv_follower *f) {
+    f->rank.is_known = false;
+}
+
+/* ---- times ---- */
+
+static void on_timer(dv_timer *timer, int64_t now) {
+    dv_follower *f = DV_CONTAINER(timer, dv_follower, rank.timer);
+    f->look(f, DV_LOOK_FENCE | DV_LOOK_WRITES, now);
+}
+
+void dv_follow_init_rank(dv_follower *f) {
+    f->rank.timer.fire = on_timer;
+}
+
+void dv_follow_write_at(dv_follower *f, int64_t at) {
+    dv_timer_set(f->config.client, &f->rank.timer, at);
+}
+
+void dv_follow_write_no_more(dv_follower *f) {
+    dv_timer_cancel(&f->rank.timer);
+}
+
+void dv_follow_try_later(dv_follower *f, int64_t now) {
+    dv_follow_rank *r = &f->rank;
+    r->backoff_ms = r->backoff_ms == 0 ? BACKOFF_MS : 2 * r->backoff_ms;
+    if (r->backoff_ms > BACKOFF_MAX_MS) r->backoff_ms = BACKOFF_MAX_MS;
+    r->retry_at = now + r->backoff_ms;
+    if (f->party.in_force) dv_follow_write_at(f, r->retry_at);
+}
+
+void dv_follow_forget_failures(dv_follower *f) {
+    f->rank.backoff_ms = f->rank.retry_at = 0;
+}

@@ -1,0 +1,184 @@
+/* Connects the follower of the plan with state, items and handovers. SPDX-License-Identifier: Apache-2.0
+ *
+ * docs/protocol.md, rules P3, P11, D34. */
+#include <assert.h>
+#include <stdlib.h>
+
+#include "partitioner/handover.h"
+
+/* ---- the target ---- */
+
+/* P11: what kazoo would take under another lock is not asked for while a member of it is seen. */
+static bool may_have(const divvy_partitioner *p, size_t i) {
+    return !p->kazoo_seen || dv_items_of(p)->dealt[i]->plain;
+}
+
+/* Deals the items that the target is of, and marks those that are ours. Returns 0 or an error to fail with. */
+static int deal(divvy_partitioner *p, const dv_follow_target *target, uint8_t **mine) {
+    int error = 0;
+    if (target->source == DV_FOLLOW_PLAN) error = dv_items_use(p, target->set);
+    if (target->source == DV_FOLLOW_NAMES) error = dv_items_use(p, p->configured);
+    *mine = error ? NULL : calloc(p->dealt->count + 1, 1);
+    if (!*mine) return DIVVY_ENOMEM;
+    if (target->source == DV_FOLLOW_NAMES)
+        return dv_target_compute(p, &p->party, dv_membership_name(p->membership), *mine);
+    for (size_t i = 0; target->source == DV_FOLLOW_PLAN && i < p->dealt->count; i++)
+        (*mine)[i] = target->mine[i] && may_have(p, i);
+    return 0;
+}
+
+/* Without the memory for it everything moves as if nobody had notes. */
+static void tell_handover(divvy_partitioner *p, const dv_follow_owners *owners, const uint8_t *mine, int64_t now) {
+    if (!owners) {
+        dv_handover_no_plan(p);
+        return;
+    }
+    dv_handover_namesakes(p, owners->namesakes, owners->namesake_count);
+    dv_handover_plan(p, mine, owners->now, owners->before, owners->party_is_older, owners->mzxid, now);
+}
+
+static bool is_wanted_already(const divvy_partitioner *p, const uint8_t *mine) {
+    if (!p->target_valid) return false;
+    for (size_t i = 0; i < p->dealt->count; i++) {
+        if (dv_items_of(p)->dealt[i]->life.wanted != (mine[i] != 0)) return false;
+    }
+    return true;
+}
+
+static void take(divvy_partitioner *p, const dv_follow_target *target, int64_t now) {
+    const dv_plan_set *dealt = p->dealt;
+    uint8_t *mine = NULL;
+    int error = deal(p, target, &mine);
+    if (error) {
+        dv_state_fail(p, error, DIVVY_REASON_MEMBERS, now, "no share could be computed: %s", divvy_strerror(error));
+        free(mine);
+        return;
+    }
+    tell_handover(p, target->owners, mine, now);
+    if (target->is_settled || p->dealt != dealt || !is_wanted_already(p, mine)) {
+        if (!target->is_settled) dv_state_change_seen(p, now);
+        dv_state_target_settled(p, mine, target->reason, now);
+    } else {
+        dv_state_handover(p, now);
+        dv_state_reconsider(p, now);
+    }
+    free(mine);
+}
+
+static void on_target(void *owner, const dv_follow_target *target, int64_t now) {
+    divvy_partitioner *p = owner;
+    assert(p->state != DIVVY_FAILURE && p->life != DV_LIFE_REJOINING);
+    dv_tally_plan(p, target->generation, now);
+    if (target->source == DV_FOLLOW_KEEP) dv_state_target_stays(p, target->is_settled, now);
+    else take(p, target, now);
+}
+
+/* ---- other events ---- */
+
+static void on_no_plan(void *owner) {
+    dv_handover_no_plan(owner);
+}
+
+/* P3: only the plan tells which members are static, and not before it has them all. */
+static void on_other_plan(void *owner) {
+    divvy_partitioner *p = owner;
+    if (p->membership) dv_target_warn_of_namesakes(p, &p->party, dv_membership_name(p->membership));
+}
+
+static void on_left(void *owner, int error, int64_t now) {
+    dv_partitioner_left(owner, error, now);
+}
+
+static bool on_member_again(void *owner) {
+    return dv_leave_again(owner);
+}
+
+static void on_warning(void *owner, int code, const char *text) {
+    dv_report_warn_once(owner, code, "%s", text);
+}
+
+static void on_failure(void *owner, int error, int reason, const char *text, int64_t now) {
+    dv_state_fail(owner, error, reason, now, "%s", text);
+}
+
+static void on_begun(void *owner) {
+    dv_op_begin(owner);
+}
+
+static void on_ended(void *owner, int64_t now) {
+    dv_op_end(owner, now);
+}
+
+/* ---- questions ---- */
+
+static bool knows_all_members(void *owner) {
+    return dv_members_look_at_all(owner);
+}
+
+static bool shows(void *owner, const char *name) {
+    const dv_item *item = dv_item_find(owner, name);
+    return item && dv_item_shown(item);
+}
+
+static bool is_never_used(void *owner) {
+    return ((const divvy_partitioner *)owner)->never_used;
+}
+
+static int64_t handed_over_ms(void *owner, int64_t mzxid) {
+    return dv_give_ended_ms(owner, mzxid);
+}
+
+/* ---- what the follower is told ---- */
+
+int dv_plan_host_init(divvy_partitioner *p, divvy_client *client) {
+    static const dv_follow_events events = {
+        on_target,  on_no_plan, on_other_plan, on_left, on_member_again, dv_members_note_ghost,
+        on_warning, on_failure, on_begun,      on_ended};
+    static const dv_follow_questions questions = {knows_all_members, shows, is_never_used, handed_over_ms};
+    const divvy_partitioner_config *c = &p->config;
+    if (strtol(p->ability, NULL, 10) != DV_LEVEL_PLAN) return 0;
+    const dv_follow_config config = {.client = client,
+                                     .path = p->path,
+                                     .locks_path = p->locks_path,
+                                     .party_path = p->party_path,
+                                     .identifier = p->identifier_node,
+                                     .configured = p->configured,
+                                     .weight = c->weight,
+                                     .max_moves = (uint32_t)c->max_moves,
+                                     .round_timeout_ms = c->round_timeout_ms,
+                                     .settle_max_ms = c->settle_max_ms,
+                                     .is_static = c->static_membership,
+                                     .is_eager = c->mode == DIVVY_EAGER,
+                                     .hands_over = c->mode != DIVVY_EAGER && c->handover_timeout_ms != 0};
+    p->follower = dv_follow_new(&config, &events, &questions, p);
+    return p->follower ? 0 : DIVVY_ENOMEM;
+}
+
+/* Lists the members' nodes, strays left out. Returns NULL when an allocation fails. */
+static const char **list_nodes(const divvy_partitioner *p, size_t *count) {
+    const char **nodes = (const char **)(uintptr_t)malloc((p->party.count + 1) * sizeof *nodes);
+    *count = 0;
+    for (size_t i = 0; nodes && i < p->party.count; i++) {
+        if (p->party.members[i].kind == DV_DIVVY) nodes[(*count)++] = p->party.members[i].node;
+    }
+    return nodes;
+}
+
+bool dv_plan_host_settled(divvy_partitioner *p, int64_t now) {
+    if (!p->follower) return false;
+    assert(p->state != DIVVY_FAILURE);
+    dv_follow_party party = {.own = dv_membership_name(p->membership),
+                             .pzxid = p->party_pzxid,
+                             .all_follow_plans = !dv_members_names_decide(p)};
+    const char **nodes = list_nodes(p, &party.count);
+    party.nodes = nodes;
+    if (!nodes) {
+        dv_state_fail(p, DIVVY_ENOMEM, DIVVY_REASON_MEMBERS, now, "out of memory");
+        return true;
+    }
+    bool by_plan = dv_follow_settled(p->follower, &party, now);
+    free((void *)nodes);
+    if (!by_plan && dv_items_use(p, p->configured) != 0)
+        dv_state_fail(p, DIVVY_ENOMEM, DIVVY_REASON_MEMBERS, now, "out of memory");
+    return by_plan;
+}
