@@ -32,6 +32,7 @@ from command_harness import Server, alive, fire, parent_of, wait_for
 MEMBERS, ITEMS = 5, 20
 SESSION_S = 4
 STALL_S = SESSION_S / 2
+REPLACES_S = 3 * SESSION_S
 RUNS_MAX = 3
 
 WORKER = r"""#!/usr/bin/python3 -SE
@@ -86,6 +87,19 @@ class Process:
     def ended(self):
         return self.process.poll() is not None
 
+    def hears_hangup(self):
+        """Returns whether it has come so far that it handles SIGHUP."""
+        try:
+            with open("/proc/%d/status" % self.pid, encoding="utf-8") as file:
+                caught = [int(line.split()[1], 16) for line in file if line.startswith("SigCgt:")]
+        except OSError:
+            return False
+        return bool(caught and caught[0] >> (signal.SIGHUP - 1) & 1)
+
+    def was_replaced(self):
+        with open(self.errors, encoding="utf-8") as file:
+            return "has taken over; this one ends" in file.read()
+
     def below(self):
         """Returns the processes that it has: the forker, guardians, workers."""
         found, everyone = {self.pid}, sorted(int(name) for name in os.listdir("/proc") if name.isdigit())
@@ -108,6 +122,7 @@ class Soak:
         os.chmod(self.path("worker"), 0o755)
         self.members = {"m%d" % number: [] for number in range(1, MEMBERS + 1)}
         self.begun, self.counts, self.faults = 0, {}, []
+        self.last_end = {name: -REPLACES_S for name in self.members}
         self.later = []  # a heap: when, number, what to do then
         self.frozen = set()  # servers
         self.over, self.stall_s = threading.Event(), 0.0
@@ -158,13 +173,16 @@ class Soak:
         """Forgets the processes that have ended, and begins one for a member that has none left."""
         for name, processes in self.members.items():
             for process in [process for process in processes if process.ended()]:
-                status, newest = process.process.returncode, process is processes[-1]
+                status, now = process.process.returncode, time.monotonic()
+                # The one that joined last replaces the others, in whichever order they began. It counts as long as its
+                # session, also when it was killed.
+                other = len(processes) > 1 or now - self.last_end[name] < REPLACES_S
                 processes.remove(process)
-                if process.killed:
-                    continue
-                if status != 0 or (newest and not process.told):
+                self.last_end[name] = now
+                expected = process.told or (other and process.was_replaced())
+                if not process.killed and (status != 0 or not expected):
                     self.faults.append("%s ended with %d%s, see %s" % (
-                        process.name, status, "" if not newest or process.told else ", untold", process.errors))
+                        process.name, status, "" if expected else ", untold", process.errors))
             if not processes:
                 self.begin(name)
 
@@ -223,7 +241,8 @@ class Soak:
         number = self.random.randrange(ITEMS)
         items = set(self.items()) ^ {"item-%02d" % number} or {"item-00"}
         self.write("items", "".join(item + "\n" for item in sorted(items)))
-        fire(signal.SIGHUP, process.pid)
+        if process.hears_hangup():
+            fire(signal.SIGHUP, process.pid)
 
     def freeze(self, _):
         servers = self.random.choice((["1"], ["2"], ["3"], ["1", "2", "3"]))
@@ -264,7 +283,8 @@ class Soak:
     def settle(self):
         """Checks that the pool comes to rest: a process for each member, a worker for each item; and that it ends."""
         for processes in self.members.values():  # all read the newest items
-            fire(signal.SIGHUP, processes[-1].pid)
+            if processes[-1].hears_hangup():
+                fire(signal.SIGHUP, processes[-1].pid)
         wait_for(lambda: self.look() or all(len(processes) == 1 for processes in self.members.values()),
                  "each member has one process", self)
         wait_for(lambda: self.look() or all(map(self.is_owned, self.items())), "each item has a worker", self)

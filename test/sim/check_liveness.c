@@ -247,9 +247,10 @@ static bool no_orphans(sim_world *w, fault *f) {
     return true;
 }
 
-/* Watches: on the party, on the own node, on the notes of others, on a member of a crew; and those that were given up,
- * at most one for each place of others, and two for a pool. These stay until their node changes, since the native
- * client cannot take a watch back at the server. Excused: kazoo members, which take none back (kazoo #413). */
+/* Watches: on the party, on the own node, on the plan, on the notes of others, on a member of a crew; and those that
+ * were given up, also by a partitioner that has gone, at most one for each place of others, and two for a pool. These
+ * stay until their node changes, since the native client cannot take a watch back at the server. Excused: kazoo
+ * members, which take none back (kazoo #413). */
 static bool no_leaks(const sim_world *w, fault *f) {
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
@@ -259,8 +260,9 @@ static bool no_leaks(const sim_world *w, fault *f) {
             continue;
         size_t crew = m->party ? 1 : 0, shown = takes_part(m) ? m->partitioner->totals.shown : 0;
         size_t ephemerals = crew + (takes_part(m) ? 1 + has_note(m) + shown : 0);
-        size_t root = takes_part(m) && m->partitioner->follower ? 1 : 0;
-        size_t notes = takes_part(m) && m->partitioner->handover ? w->script->slots : 0;
+        size_t root = takes_part(m) ? m->partitioner->follower != NULL : m->partitioners > 0;
+        bool read_notes = takes_part(m) ? m->partitioner->handover != NULL : m->partitioners > 0;
+        size_t notes = read_notes ? w->script->slots : 0;
         size_t watches = crew + 2 + root + notes + w->script->items - shown + 2 * w->script->pools;
         if (w->script->theme == SIM_OF_ELECTIONS) watches += 2 * w->script->locks;
         if (stats.ephemerals != ephemerals)
