@@ -1,7 +1,7 @@
 # Completion of divvy for Bash. SPDX-License-Identifier: Apache-2.0
 #
 # Found by the package bash-completion where it is installed as share/bash-completion/completions/divvy; to be sourced
-# otherwise. test/live/test_command_pages.py checks it against the options that there are.
+# otherwise. test/unit/test_pages.py checks it against the options that there are.
 
 _divvy_subcommands="lock elect partition status explain history doctor locks services serve announce plan drain help"
 

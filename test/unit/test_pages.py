@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """The man page and the completion, against the options that there are. SPDX-License-Identifier: Apache-2.0
 
-usage: test_command_pages.py BUILD_FOLDER [TEST...]     a TEST is a name such as Pages.test_man_page
+usage: test_pages.py BUILD_FOLDER [TEST...]     a TEST is a name such as Pages.test_man_page
 
 What there is, is what `divvy help SUBCOMMAND` prints, for that is printed from the very tables that are parsed by.
 """
+import functools
 import os
 import re
 import subprocess
@@ -24,15 +25,20 @@ def output(*words, **options):
                           **options).stdout
 
 
+@functools.cache
+def helped(*words):
+    return output(DIVVY, "help", *words)
+
+
 def subcommands():
-    listed = re.findall(r"^  ([a-z]+)  +", output(DIVVY, "help"), re.MULTILINE)
+    listed = re.findall(r"^  ([a-z]+)  +", helped(), re.MULTILINE)
     return [name for name in listed if name != "help"]
 
 
 def options(subcommand):
     """All options of a subcommand, short forms too; that -h is --help goes without saying."""
     found = set()
-    for line in output(DIVVY, "help", subcommand).splitlines():
+    for line in helped(subcommand).splitlines():
         entry = re.match(r"  (-[A-Za-z], )?(--[a-z-]+)", line)
         if entry:
             found |= {name.rstrip(", ") for name in entry.groups() if name}
@@ -47,10 +53,41 @@ def choices(subcommand, option):
     return told.group(1).split(", ") if told else []
 
 
+class Completion:
+    """One Bash that answers for all lines, since each test asks for hundreds."""
+
+    ANSWER = ('while read -ra sizes && mapfile -d "" -n "$sizes" -t COMP_WORDS; do COMP_CWORD=$((sizes - 1)); '
+              'COMPREPLY=(); _divvy; printf "%s\\0" "${#COMPREPLY[@]}" "${COMPREPLY[@]}"; done')
+
+    def __init__(self):
+        self.shell = subprocess.Popen(["bash", "-c", 'source "$1"; ' + self.ANSWER, "bash", COMPLETION], cwd="/",
+                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def _word(self):
+        word = b""
+        while (byte := self.shell.stdout.read(1)) != b"\0":
+            assert byte, "Bash has ended"
+            word += byte
+        return word.decode()
+
+    def ask(self, words):
+        line = "%d\n" % len(words) + "".join(word + "\0" for word in words)
+        self.shell.stdin.write(line.encode())
+        self.shell.stdin.flush()
+        return [self._word() for _ in range(int(self._word()))]
+
+    def end(self):
+        self.shell.communicate()
+
+
+@functools.cache
+def completion():
+    return Completion()
+
+
 def completed(*words):
     """What the completion offers for the last of the words."""
-    script = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _divvy; printf "%s\\n" "${COMPREPLY[@]}"'
-    return output("bash", "-c", script, "bash", COMPLETION, *words, cwd="/").split("\n")[:-1]
+    return completion().ask(words)
 
 
 def asked(shell, script, *words):
@@ -86,6 +123,10 @@ class Pages(unittest.TestCase):
         return {title[len("divvy "):]: text for title, text in zip(parts[1::2], parts[2::2])
                 if title.startswith("divvy ")}
 
+    @classmethod
+    def tearDownClass(cls):
+        completion().end()
+
     # There is a section for each subcommand and for no other, and it describes its options and no other.
     def test_man_page(self):
         self.assertGreater(len(self.names), 5)
@@ -102,7 +143,7 @@ class Pages(unittest.TestCase):
         status = re.search(r"(?s)\n\.SH EXIT STATUS\n(.*?)\n\.SH ", self.page).group(1)
         synopsis = re.search(r"(?s)\n\.SH SYNOPSIS\n(.*?)\n\.SH ", self.page).group(1)
         for name in self.names:
-            told = output(DIVVY, "help", name).split("Exit codes: ")[1].replace("\n", " ")
+            told = helped(name).split("Exit codes: ")[1].replace("\n", " ")
             for code in re.findall(r"(?:^|[;.] )([0-9]{1,3}) ", told):
                 self.assertRegex(status, r"(?m)^\.TP\n\.B %s$" % code, name)
             self.assertRegex(synopsis, r"(?m)^\.B divvy %s$" % name)
@@ -159,10 +200,10 @@ class Pages(unittest.TestCase):
     # Where an option has a value, it offers the values that there are, or none; behind a flag it offers options again.
     def test_completion_values(self):
         for name in self.names:
-            helped = output(DIVVY, "help", name)
+            text = helped(name)
             for option in options(name) - {"--help"}:
                 with self.subTest(name=name, option=option):
-                    takes = re.search(r"(?m)^  (?:-[A-Za-z], )?(?:--[a-z-]+, )?%s( [A-Z]+)?(?:,|  |$)" % option, helped)
+                    takes = re.search(r"(?m)^  (?:-[A-Za-z], )?(?:--[a-z-]+, )?%s( [A-Z]+)?(?:,|  |$)" % option, text)
                     if option.startswith("--") and takes and not takes.group(1):
                         self.assertIn("--help", completed("divvy", name, option, "--he"))
                         continue
@@ -180,7 +221,7 @@ class Pages(unittest.TestCase):
     def test_completion_commands(self):
         self.assertIn("env", completed("divvy", "lock", "--timeout", "3s", "--shared", "name", "en"))
         self.assertIn("env", completed("divvy", "elect", "--prefer", "3", "--once", "name", "en"))
-        self.assertEqual(completed("divvy", "lock", "--timeout", "en"), [""])
+        self.assertEqual(completed("divvy", "lock", "--timeout", "en"), [])
         with tempfile.TemporaryDirectory() as folder:
             open(os.path.join(folder, "two words"), "wb").close()
             self.assertEqual(completed("divvy", "status", "--items-from", folder + "/two"), [folder + "/two words"])
@@ -192,7 +233,7 @@ class Pages(unittest.TestCase):
 def main():
     global DIVVY
     if len(sys.argv) < 2:
-        sys.exit("usage: test_command_pages.py BUILD_FOLDER [TEST...]")
+        sys.exit("usage: test_pages.py BUILD_FOLDER [TEST...]")
     DIVVY = os.path.join(os.path.abspath(sys.argv[1]), "tools", "divvy")
     outcome = unittest.main(argv=[sys.argv[0], *sys.argv[2:]], exit=False, verbosity=2).result
     sys.exit(not outcome.wasSuccessful())

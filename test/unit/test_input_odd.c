@@ -175,24 +175,21 @@ TEST(test_odd_items) {
     divvy_partitioner_config config = config_for("/odd", items, COUNT);
     divvy_partitioner *p = create(&config);
     acquire(p);
-    size_t count;
-    char **directories = dv_test_zk_children(truth, "/odd/locks", &count);
-    assert_int_equal(count, COUNT);
+    divvy_strings *directories = divvy_testing_children(ensemble, "/odd/locks");
+    assert_int_equal(divvy_strings_count(directories), COUNT);
     bool seen[COUNT] = {false};
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < COUNT; i++) {
         char name[256], path[512];
-        assert_true(dv_name_decode(directories[i], name, sizeof name) < sizeof name);
+        assert_true(dv_name_decode(divvy_strings_get(directories, i), name, sizeof name) < sizeof name);
         size_t j = 0;
         while (j < COUNT && strcmp(items[j], name) != 0) j++;
         assert_true(j < COUNT);
         assert_false(seen[j]);
         seen[j] = true;
-        snprintf(path, sizeof path, "/odd/locks/%s", directories[i]);
-        size_t locks;
-        dv_test_zk_free_names(dv_test_zk_children(truth, path, &locks));
-        assert_int_equal(locks, 1);
+        snprintf(path, sizeof path, "/odd/locks/%s", divvy_strings_get(directories, i));
+        assert_int_equal(children_of(path), 1);
     }
-    dv_test_zk_free_names(directories);
+    divvy_strings_free(directories);
     divvy_partition *mine = divvy_partitioner_partition(p);
     assert_int_equal(divvy_partition_count(mine), COUNT);
     for (size_t i = 0; i < COUNT; i++) {
@@ -227,21 +224,28 @@ TEST(test_strings_are_copied) {
     finish(p, "/copied");
 }
 
+static void on_warning(divvy_client *warned, int code, const char *message, void *user) {
+    (void)warned, (void)message;
+    if (code == DIVVY_WARN_SHORT) ++*(int *)user;
+}
+
 /* A hundred thousand items are more than a session may lock: it takes what fits, in order of the names, says that it
  * is short, comes to its end all the same, and leaves nothing behind. */
 TEST(test_many_items) {
     enum { COUNT = 100000, BUDGET = 150000 };
-    witness w;
+    int warned = 0;
     char **items = calloc(COUNT, sizeof *items);
     assert_non_null(items);
     for (int i = 0; i < COUNT; i++) assert_true(asprintf(&items[i], "item-%06d", i) > 0);
-    divvy_client_config client_config = witness_config(&w, dv_test_server_connect(server));
-    client_config.ephemeral_path_bytes = BUDGET; /* less than there might be, for the time this test may take */
-    divvy_client *own = open_connected(&client_config);
+    divvy_client_config client_config = DIVVY_CLIENT_CONFIG_INIT;
+    client_config.ephemeral_path_bytes = BUDGET;
+    client_config.on_warning = on_warning;
+    client_config.user = &warned;
+    divvy_client *own = open_client(&client_config);
     divvy_partitioner_config config = config_for("/many", (const char *const *)items, COUNT);
     divvy_partitioner *p;
     assert_int_equal(divvy_partitioner_create(&p, own, &config), 0);
-    int error = divvy_partitioner_wait_for_acquire(p, 3 * PATIENCE_MS);
+    int error = divvy_partitioner_wait_for_acquire(p, PATIENCE_MS);
     if (error) fail_msg("%s", divvy_client_error(own));
     divvy_stats stats;
     assert_int_equal(divvy_client_stats(own, &stats, sizeof stats), 0);
@@ -254,26 +258,19 @@ TEST(test_many_items) {
     divvy_partition_unref(mine);
     assert_int_equal(divvy_partitioner_owns(p, items[0]), 1);
     assert_int_equal(divvy_partitioner_owns(p, items[COUNT - 1]), 0);
-    assert_true(DV_WAIT(witness_warned(&w) == DIVVY_WARN_SHORT, PATIENCE_MS));
-    assert_non_null(strstr(w.warning_text, "/many"));
-    size_t directories;
-    dv_test_zk_free_names(dv_test_zk_children(truth, "/many/locks", &directories));
-    print_message("%zu of %d items owned, %zu directories made, %llu requests\n", owned, COUNT, directories,
-                  (unsigned long long)stats.requests);
-    error = divvy_partitioner_finish(p, 3 * PATIENCE_MS);
+    assert_int_equal(warned, 1);
+    error = divvy_partitioner_finish(p, PATIENCE_MS);
     if (error) fail_msg("%s", divvy_client_error(own));
     divvy_partitioner_destroy(p);
     divvy_client_close(own);
-    witness_end(&w);
-    dv_test_zk_free_names(dv_test_zk_children(truth, "/many/locks", &directories));
-    assert_int_equal(directories, 0);
+    assert_int_equal(children_of("/many/locks"), 0);
     for (int i = 0; i < COUNT; i++) free(items[i]);
     free(items);
 }
 
 /* The refused calls have made nothing. */
 TEST(test_nothing_left) {
-    assert_false(dv_test_zk_exists(truth, "/refused", NULL));
+    assert_int_equal(divvy_testing_exists(ensemble, "/refused"), 0);
     divvy_stats stats;
     assert_int_equal(divvy_client_stats(client, &stats, sizeof stats), 0);
     assert_int_equal(stats.ephemerals, 0);
