@@ -1,4 +1,7 @@
-/* Clients on a host's handle: who hears what, and what is left of it. SPDX-License-Identifier: Apache-2.0 */
+/* Clients on a host's handle: who hears what, and what is left of it. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows what the native client does on a handle that a host owns, too: its watches, answers and session events
+ * reach both. */
 #include "one_server.h"
 #include "test_attach_host.h"
 

@@ -1,4 +1,7 @@
-/* Clients on a host's handle when links, sessions and handles end. SPDX-License-Identifier: Apache-2.0 */
+/* Clients on a host's handle when links, sessions and handles end. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows how the native client ends requests, watches and sessions of a shared handle; the ensemble in memory has no
+ * such handle. */
 #include "one_server.h"
 #include "test_attach_host.h"
 

@@ -1,4 +1,6 @@
-/* Batches on a real server: many creates and deletes as few requests. SPDX-License-Identifier: Apache-2.0 */
+/* Batches on a real server: many creates and deletes as few requests. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows the limits and the order of real multis, and what the native client answers when a link breaks under them. */
 #include "one_server.h"
 #include "test_client_witness.h"
 

@@ -1,4 +1,6 @@
-/* Opening, waiting, closing, and what a client leaves behind. SPDX-License-Identifier: Apache-2.0 */
+/* Opening, waiting, closing, and what a client leaves behind. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows real names, sockets and negotiations of timeouts, and that no thread and no descriptor stays. */
 #include "client_fixture.h"
 
 /* --- opening ---------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,6 @@
-/* Tests of access lists and of the chroot. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of access lists and of the chroot. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows real access lists and credentials, over TLS too, and a chroot that several clients make at once. */
 #include "client_session_fixture.h"
 
 /* --- who may do what -------------------------------------------------------------------------------------------- */

@@ -1,4 +1,6 @@
-/* Looking a server's name up, at moments that matter. SPDX-License-Identifier: Apache-2.0 */
+/* Looking a server's name up, at moments that matter. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows the resolver and the native client at one moment, which only a wrapped resolver brings about. */
 #include <netdb.h>
 
 #include "client_manual_fixture.h"

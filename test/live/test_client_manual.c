@@ -1,4 +1,6 @@
-/* Manual mode: the caller's thread runs the loop. SPDX-License-Identifier: Apache-2.0 */
+/* Manual mode: the caller's thread runs the loop. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows the descriptor, the deadlines and the poll loop of a program, with a real socket behind them. */
 #include "client_manual_fixture.h"
 
 /* --- the loop in the caller's hands ------------------------------------------------------------------------------ */

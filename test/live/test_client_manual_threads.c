@@ -1,4 +1,6 @@
-/* Tests of manual mode with several threads, and of its end. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of manual mode with several threads, and of its end. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows threads of the program's, signals and wake-ups around one loop; the virtual clock has one thread. */
 #include "client_manual_fixture.h"
 
 static void on_signal(int number) {

@@ -1,4 +1,6 @@
-/* Tests of what a client does to its process: threads, signals, forks, output. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of what a client does to its process: threads, signals, forks, output. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows what the kernel shows of a client: threads, signals, forks, descriptors, output. */
 #include "client_fixture.h"
 
 /* --- what a process notices ------------------------------------------------------------------------------------- */

@@ -1,5 +1,7 @@
 /* Tests of servers that take connections and close them again: those that demand credentials, and those that are broken
- * off for other reasons. SPDX-License-Identifier: Apache-2.0 */
+ * off for other reasons. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows servers that demand credentials, and how the native client comes back to one that closes connections. */
 #include "client_session_fixture.h"
 #include "test_attach_host.h"
 

@@ -1,4 +1,6 @@
-/* The life of a session, and what its clients may do. SPDX-License-Identifier: Apache-2.0 */
+/* The life of a session, and what its clients may do. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows real silences, expiries and restarts, by the clock of the machine and the native client's events. */
 #include "client_session_fixture.h"
 
 /* The node of the only member below `path`: its name, malloc'ed, and whose it is. */

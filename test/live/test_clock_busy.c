@@ -3,7 +3,9 @@
  *
  * A server tells its leader of a client only when the leader asks, every half tick. The leader does not know of a
  * busy client's answers since the last time, however many they were; a clock that takes each write for a proof is
- * wrong by up to that. `live_clock_busy 10` makes ten runs. */
+ * wrong by up to that. `live_clock_busy 10` makes ten runs.
+ *
+ * Shows when a real leader expires the session of a busy client on a follower. */
 #include "test_clock.h"
 
 enum { TICK_MS = 400, SYNC_TICKS = 15, TIMEOUT_MS = 2400 };

@@ -1,7 +1,9 @@
 /* A server that is cut off from its leader and goes on to serve its client. SPDX-License-Identifier: Apache-2.0
  *
  * Such a server answers reads as if nothing had happened, long after the leader has expired the client's session; the
- * holder must have stopped by then. `live_clock_cut 10` makes ten runs of each kind. */
+ * holder must have stopped by then. `live_clock_cut 10` makes ten runs of each kind.
+ *
+ * Shows what real servers do that are parted from one another: reads that are old, and when the node goes. */
 #include "test_clock.h"
 
 enum { TICK_MS = 50, SYNC_TICKS = 100, TIMEOUT_MS = 2000, STALE_MS = 300 };

@@ -1,6 +1,8 @@
 /* A pool whose ensemble loses its leader while it is busy: nobody drops anything. SPDX-License-Identifier: Apache-2.0
  *
- * kazoo's members drop all they have at such a moment. `live_clock_failover 10` makes ten runs. */
+ * kazoo's members drop all they have at such a moment. `live_clock_failover 10` makes ten runs.
+ *
+ * Shows that no real election makes anybody drop an item, with connections that end in their own way. */
 #include "lib/pool.h"
 
 #include <stdatomic.h>

@@ -1,4 +1,6 @@
-/* The session clock's cost and answers while nothing happens, and after a cut. SPDX-License-Identifier: Apache-2.0 */
+/* The session clock's cost and answers while nothing happens, and after a cut. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows the cost of heartbeats as a real server counts them. */
 #include "test_clock.h"
 
 #include "lib/proxy.h"

@@ -2,7 +2,9 @@
  *
  * A leader that wakes up expires at once what has become due during the pause; a follower that wakes up delivers
  * late what it had from either side. Milliseconds decide whether the session outlives that; if it does not, its
- * holder must have been told before. `live_clock_pause 10` makes ten runs of each kind. */
+ * holder must have been told before. `live_clock_pause 10` makes ten runs of each kind.
+ *
+ * Shows what a real server does first when it wakes up from a pause. */
 #include "test_clock.h"
 
 enum { SERVERS = 3, TICK_MS = 50, TIMEOUT_MS = 2000 };

@@ -1,5 +1,7 @@
 /* The fixture that parts servers from one another: what the tests of the session clock build on.
- * SPDX-License-Identifier: Apache-2.0 */
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows that the faults between real servers are what the clock's tests take them for. */
 #include "lib/wait.h"
 #include "lib/zk.h"
 

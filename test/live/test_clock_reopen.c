@@ -1,5 +1,7 @@
 /* A client outlives its session: it opens another, and a partitioner goes on with it if it was told to.
- * SPDX-License-Identifier: Apache-2.0 */
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows loops of programs that go on over real expiries, with threads and in manual mode. */
 #include "test_client_witness.h"
 
 #include "lib/expire.h"

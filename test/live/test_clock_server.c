@@ -1,6 +1,8 @@
 /* A server that is gone for good, with its clients. SPDX-License-Identifier: Apache-2.0
  *
- * `live_clock_server 10` makes ten runs of each kind. */
+ * `live_clock_server 10` makes ten runs of each kind.
+ *
+ * Shows how a client leaves a real server that is dead, frozen or alone, and what time it has left. */
 #include "test_clock.h"
 
 enum { SERVERS = 3, TICK_MS = 50, SYNC_TICKS = 20, TIMEOUT_MS = 2000 };

@@ -2,7 +2,9 @@
  *
  * The holder is a process of its own: this program again, as `live_clock_stopped child HOSTS POOL manual|threaded`. It
  * asks owns() over and over, and when it finds itself woken up it tells what the first call answered: before any event
- * can have been handled, in manual mode, and whatever its other threads have got to, in threaded mode. */
+ * can have been handled, in manual mode, and whatever its other threads have got to, in threaded mode.
+ *
+ * Shows that a process which the kernel has stopped owns nothing when it wakes up. */
 #include "test_client_witness.h"
 
 #include "lib/server.h"

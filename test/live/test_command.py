@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """The command `divvy` as its users drive it. SPDX-License-Identifier: Apache-2.0
-
+Shows the command as a process: arguments, files, signals, pipes, exit codes, on a real server.
 usage: test_command.py BUILD_FOLDER [TEST...]     a TEST is a name such as Pool.test_join
 """
 import array

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """`divvy drain`. SPDX-License-Identifier: Apache-2.0
 
+Shows what the command writes into a live pool's plan, and how it waits for it.
+
 usage: test_command_drain.py BUILD_FOLDER [TEST...]     a TEST is a name such as Drain.test_drained
 """
 import re

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """`divvy elect`, on a real server. SPDX-License-Identifier: Apache-2.0
 
+Shows processes that lead one after the other, with the commands that they run.
+
 usage: test_command_elect.py BUILD_FOLDER [TEST...]     a TEST is a name such as Elect.test_in_turn
 """
 import signal

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """`divvy explain`. SPDX-License-Identifier: Apache-2.0
 
+Shows what the command reads of a live pool, sentence by sentence.
+
 usage: test_command_explain.py BUILD_FOLDER [TEST...]     a TEST is a name such as Explain.test_settled
 """
 import json

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """Faults in a pool, each with the one command that names it. SPDX-License-Identifier: Apache-2.0
 
+Shows faults of live pools, servers and machines, each named by one command.
+
 usage: test_command_faults.py BUILD_FOLDER [TEST...]     a TEST is a name such as Faults.test_stray
 
 Each fault is put into a pool that was well before. The command does not name it before, and does afterwards. The last

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """Items that are followed: from a command, and from a znode's children. SPDX-License-Identifier: Apache-2.0
 
+Shows commands and znodes that tell the items of a live pool, and how these fail.
+
 usage: test_command_feed.py BUILD_FOLDER [TEST...]     a TEST is a name such as Command.test_followed
 """
 import json

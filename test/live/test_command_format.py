@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """`--format` of the looking subcommands. SPDX-License-Identifier: Apache-2.0
 
+Shows the fields of --format, as the shell gets them.
+
 usage: test_command_format.py BUILD_FOLDER [TEST...]     a TEST is a name such as Format.test_status
 """
 import json

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """`divvy history`. SPDX-License-Identifier: Apache-2.0
 
+Shows the history of live pools, with nodes that nobody of ours wrote.
+
 usage: test_command_history.py BUILD_FOLDER [TEST...]     a TEST is a name such as History.test_changes
 """
 import json

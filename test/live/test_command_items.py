@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """`divvy partition` where the set of items changes. SPDX-License-Identifier: Apache-2.0
 
+Shows signals, files and deploys of running members.
+
 usage: test_command_items.py BUILD_FOLDER [TEST...]     a TEST is a name such as Hangup.test_read_again
 """
 import fcntl

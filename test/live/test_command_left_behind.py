@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """What a command leaves behind keeps its lock, its item or its leadership. SPDX-License-Identifier: Apache-2.0
 
+Shows what the kernel knows of processes that a command leaves behind.
+
 usage: test_command_left_behind.py BUILD_FOLDER [TEST...]     a TEST is a name such as LeftBehind.test_lock
 
 Each command locks a file, and hands the open file down a chain of processes: each starts the next one and exits. The

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """`divvy lock` as its users drive it. SPDX-License-Identifier: Apache-2.0
 
+Shows a command under a lock: exit codes, descriptors, environment, other processes that wait.
+
 usage: test_command_lock.py BUILD_FOLDER [TEST...]     a TEST is a name such as Waiting.test_shared
 
 docs/consul-locker.md names the tests that show each sentence of consul-locker's README.

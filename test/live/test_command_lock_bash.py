@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """`divvy lock` in scripts: as a function of Bash's, and in the examples. SPDX-License-Identifier: Apache-2.0
 
+Shows the function of Bash's, in shells of several kinds.
+
 usage: test_command_lock_bash.py BUILD_FOLDER [TEST...]     a TEST is a name such as Bash.test_function
 
 docs/consul-locker.md names the tests that show each sentence of consul-locker's README.

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """How a command under `divvy lock` ends, and what signals do to it. SPDX-License-Identifier: Apache-2.0
 
+Shows ends by signals, terminals and real losses, in time.
+
 usage: test_command_lock_ends.py BUILD_FOLDER [TEST...]     a TEST is a name such as Losses.test_frozen
 
 docs/consul-locker.md names the tests that show each sentence of consul-locker's README.

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """What goes to standard error: levels, fields, and the journal. SPDX-License-Identifier: Apache-2.0
 
+Shows what a process writes to its standard error, and to the journal.
+
 usage: test_command_log.py BUILD_FOLDER [TEST...]     a TEST is a name such as Log.test_levels
 """
 import os

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """Tests of --metrics, and that readers of metrics take what divvy writes. SPDX-License-Identifier: Apache-2.0
 
+Shows files that the readers of Prometheus take, written while the command works.
+
 The judges are promtool, of Prometheus, and the strict parser of OpenMetrics in prometheus_client.
 """
 import os

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """divvy serve over HTTP, against a real server. SPDX-License-Identifier: Apache-2.0
 
+Shows HTTP: hosts, methods, slow readers, many pages.
+
 usage: test_command_serve.py BUILD_FOLDER [TEST...]     a TEST is a name such as Answers.test_metrics
 """
 import re

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """The page of divvy serve, in a headless Chromium. SPDX-License-Identifier: Apache-2.0
 
+Shows the page as a browser runs it.
+
 usage: test_command_serve_browser.py BUILD_FOLDER [TEST...]     a TEST is a name such as Page.test_live
 """
 from browser_harness import Browser

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """`divvy services` and `divvy announce`. SPDX-License-Identifier: Apache-2.0
 
+Shows entries that processes announce, and what ends them.
+
 usage: test_command_services.py BUILD_FOLDER [TEST...]     a TEST is a name such as Announce.test_command
 """
 import json

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """What the alerts and the dashboard of share/ name exists. SPDX-License-Identifier: Apache-2.0
 
+Shows that what running processes write has the names of the alerts and the dashboard.
+
 usage: test_command_share.py BUILD_FOLDER [TEST...]     a TEST is a name such as Names.test_rules
 
 The figures are those that divvy writes: by the program metrics_writer, which uses each recipe; by --metrics; and at

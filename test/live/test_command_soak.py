@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """A pool of `divvy partition --standby --replace` under faults of all kinds. SPDX-License-Identifier: Apache-2.0
 
+Shows processes, guardians and workers that die and stop in any order; the kernel's locks judge.
+
 usage: test_command_soak.py BUILD_FOLDER [--seconds N]     DIVVY_TEST_SEED=n replays the choice of faults
 
 Five static members divide 20 items on three servers. Members, guardians and workers are killed and stopped, members are

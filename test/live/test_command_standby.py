@@ -2,6 +2,8 @@
 """`divvy partition --standby`: the next worker of an item warms up before the last one stops.
 SPDX-License-Identifier: Apache-2.0
 
+Shows workers as processes: descriptors, readiness, signals, gaps.
+
 usage: test_command_standby.py BUILD_FOLDER [TEST...]     a TEST is a name such as Standby.test_join
 """
 import os

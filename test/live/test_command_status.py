@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """`divvy status`. SPDX-License-Identifier: Apache-2.0
 
+Shows the table of a live pool, of kazoo's members too, in all widths.
+
 usage: test_command_status.py BUILD_FOLDER [TEST...]     a TEST is a name such as Status.test_mixed
 """
 import json

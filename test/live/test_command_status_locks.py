@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """`divvy locks` and `divvy plan`. SPDX-License-Identifier: Apache-2.0
 
+Shows live locks, queues and plans as the command prints them.
+
 usage: test_command_status_locks.py BUILD_FOLDER [TEST...]     a TEST is a name such as Locks.test_list
 """
 import collections

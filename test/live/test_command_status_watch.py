@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """`divvy status --watch`. SPDX-License-Identifier: Apache-2.0
 
+Shows a terminal that is redrawn, and a connection that comes back.
+
 usage: test_command_status_watch.py BUILD_FOLDER [TEST...]     a TEST is a name such as Watch.test_watch_terminal
 """
 import fcntl

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """`divvy partition ... -- COMMAND` as its users drive it. SPDX-License-Identifier: Apache-2.0
 
+Shows workers as processes: their ends, restarts, descendants, in any order.
+
 usage: test_command_supervise.py BUILD_FOLDER [TEST...]     a TEST is a name such as Pool.test_random
 
 Pool.test_random prints its seed; DIVVY_TEST_SEED=n replays its choices.

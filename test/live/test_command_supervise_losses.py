@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """`divvy partition ... -- COMMAND` when something is lost. SPDX-License-Identifier: Apache-2.0
 
+Shows workers that must end before a real session is over.
+
 usage: test_command_supervise_losses.py BUILD_FOLDER [TEST...]     a TEST is a name such as Losses.test_frozen
 """
 import signal

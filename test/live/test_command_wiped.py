@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """`divvy partition` on servers that lose their data. SPDX-License-Identifier: Apache-2.0
 
+Shows servers that lose their data, or get old data back.
+
 usage: test_command_wiped.py BUILD_FOLDER [TEST...]     a TEST is a name such as Wiped.test_wiped
 """
 import shutil

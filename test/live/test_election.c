@@ -1,4 +1,6 @@
-/* Election: threads and processes on a real server. SPDX-License-Identifier: Apache-2.0 */
+/* Election: threads and processes on a real server. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows threads and processes as candidates, and the requests that a real server counts. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>

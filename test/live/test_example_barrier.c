@@ -1,4 +1,6 @@
-/* docs/examples/barrier on a real server. SPDX-License-Identifier: Apache-2.0 */
+/* docs/examples/barrier on a real server. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows the recipe of docs/write-a-recipe.md with threads that wait in it, and over a cut link. */
 #include "one_server.h"
 #include "test_client_witness.h"
 

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """Runs the programs of docs/examples as their readers would. SPDX-License-Identifier: Apache-2.0
 
+Shows programs of the documents, run by processes as their readers run them.
+
 usage: test_examples.py BUILD_FOLDER [--unreachable] [EXAMPLE...]
 
 Claims, for each example: one alone owns all items; a second one that joins gets some, so that each item is owned

@@ -1,4 +1,6 @@
-/* The fixtures of the live tests do what they promise. SPDX-License-Identifier: Apache-2.0 */
+/* The fixtures of the live tests do what they promise. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows that the private servers, forced expiry and the look at the truth are what all live tests take them for. */
 #include "fixtures_fixture.h"
 
 /* --- helpers ---------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,6 @@
-/* Tests of the proxy, on real servers. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of the proxy, on real servers. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows that the proxy breaks connections as its page says; all tests of faults stand on it. */
 #include "fixtures_fixture.h"
 #define PENDING 1000
 

@@ -1,4 +1,6 @@
-/* Guards in the user's own transactions. SPDX-License-Identifier: Apache-2.0 */
+/* Guards in the user's own transactions. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows transactions of a host's own handle, which a real server refuses once the guard's node has gone. */
 #include "one_server.h"
 #include "test_attach_host.h"
 

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 """Goes through docs/guide.md as its reader would, on a real server. SPDX-License-Identifier: Apache-2.0
 
+Shows the guide, word for word, on a real server.
+
 usage: test_guide.py BUILD_FOLDER
 
 Claims, for each step: the program does what the guide says of it. Of the work in threads: what is written of a queue

@@ -1,5 +1,7 @@
 /* Servers that are not ZooKeeper: docs/compatibility.md, and rule B8. A proxy refuses the requests that they lack.
- * SPDX-License-Identifier: Apache-2.0 */
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows the native client with servers that end connections or refuse requests that ZooKeeper knows. */
 #include <cjson/cJSON.h>
 #include <signal.h>
 #include <sys/prctl.h>

@@ -1,4 +1,6 @@
-/* Large sessions end in small steps, and what is too large is never sent. SPDX-License-Identifier: Apache-2.0 */
+/* Large sessions end in small steps, and what is too large is never sent. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows how large a real session may be when it ends, and what the native client writes of a request too large. */
 #include "one_server.h"
 #include "test_attach_host.h"
 

@@ -1,4 +1,6 @@
-/* Lock: threads and processes on a real server. SPDX-License-Identifier: Apache-2.0 */
+/* Lock: threads and processes on a real server. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows threads, processes and a real server: who is inside, what a hand-over costs it, which watches it keeps. */
 #include "lock_fixture.h"
 
 static void on_done(divvy_lock *lock, int result, void *user) {

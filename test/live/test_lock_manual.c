@@ -1,4 +1,6 @@
-/* Tests of locks in manual mode, on a real server. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of locks in manual mode, on a real server. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows waiting calls of one thread on real sockets, asleep in the kernel. */
 #include "lock_fixture.h"
 
 /* Manual mode: waiting calls drive the loop themselves, and two clients in one thread hand the lock to each other. */

@@ -1,4 +1,6 @@
-/* Lock: 52 contenders in 4 processes, two of them cut off again and again. SPDX-License-Identifier: Apache-2.0 */
+/* Lock: 52 contenders in 4 processes, two of them cut off again and again. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows processes that contend for one lock on a real server while links break. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>

@@ -1,4 +1,6 @@
-/* Locks that somebody deletes under their holder: docs/protocol.md, P13. SPDX-License-Identifier: Apache-2.0 */
+/* Locks that somebody deletes under their holder: docs/protocol.md, P13. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows nodes that a stranger deletes on a real server while connections are down. */
 #include "lib/pool.h"
 
 #include <string.h>

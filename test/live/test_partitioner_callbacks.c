@@ -1,5 +1,7 @@
 /* The calls that are allowed in callbacks and beside them, and the end of objects.
- * SPDX-License-Identifier: Apache-2.0 */
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows callbacks on threads of their own, and ends inside them. */
 #include "lib/pool.h"
 
 #include <stdint.h>

@@ -1,4 +1,6 @@
-/* A pool on three servers, and one of them goes. SPDX-License-Identifier: Apache-2.0 */
+/* A pool on three servers, and one of them goes. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows that a pool loses nothing when a real ensemble loses a server. */
 #include "lib/pool.h"
 
 enum { SERVERS = 3, MEMBERS = 4, ITEMS = 40 };

@@ -1,4 +1,6 @@
-/* The faults of kazoo's partitioner, and what others do to our nodes. SPDX-License-Identifier: Apache-2.0 */
+/* The faults of kazoo's partitioner, and what others do to our nodes. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows that each fault of kazoo's partitioner is mended on the server where kazoo shows it. */
 #include "lib/pool.h"
 
 #include <string.h>

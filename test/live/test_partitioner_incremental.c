@@ -1,4 +1,6 @@
-/* Incremental pools: what need not move is never interrupted. SPDX-License-Identifier: Apache-2.0 */
+/* Incremental pools: what need not move is never interrupted. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows the requests, watches and nodes of a pool as a real server has them when members come and go. */
 #include "lib/pool.h"
 
 #include <string.h>

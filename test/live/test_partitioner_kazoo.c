@@ -2,7 +2,9 @@
  *
  * Source: kazoo/tests/test_partitioner.py, whose names the tests keep. Beyond what kazoo asserts, the transitions are
  * compared one by one, and pool.c allows only those that kazoo has: no ACQUIRED -> ALLOCATING, no RELEASE ->
- * RELEASE. */
+ * RELEASE.
+ *
+ * Shows kazoo's own suite, on the same real server. */
 #include "lib/pool.h"
 
 #include <string.h>

@@ -1,7 +1,9 @@
 /* Requests and replies that are lost with a connection: no orphan, no second node, nothing believed too early.
  * SPDX-License-Identifier: Apache-2.0
  *
- * The member is stepped by hand, so that it is known which request is under way when the connection goes. */
+ * The member is stepped by hand, so that it is known which request is under way when the connection goes.
+ *
+ * Shows which requests a real server has carried out when the native client loses their answers. */
 #include "lib/pool.h"
 
 #include <inttypes.h>

@@ -1,6 +1,7 @@
 /* Pools that follow the sticky plan, on a real server: exact movement, static members. SPDX-License-Identifier:
  * Apache-2.0
- */
+ *
+ * Shows a plan of 10,000 items in a real server's nodes, and exact movement. */
 #include "lib/pool.h"
 
 #include <string.h>

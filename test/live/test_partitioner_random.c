@@ -2,7 +2,9 @@
  *
  * Members are stepped in random order, so that some hear late what others know already. After each turn no item may
  * have two owners; when the faults are over, the pool must become whole. Each run prints its seed: DIVVY_TEST_SEED
- * replays its choices (not the timing of the network), DIVVY_TEST_SOAK_MS makes it longer. */
+ * replays its choices (not the timing of the network), DIVVY_TEST_SOAK_MS makes it longer.
+ *
+ * Shows random faults of real links and sessions; the simulator has those of the ensemble in memory. */
 #include "lib/pool.h"
 
 #include <inttypes.h>

@@ -1,5 +1,7 @@
 /* A session that is lost, with DIVVY_REJOIN: the same partitioner goes on, on the next one.
- * SPDX-License-Identifier: Apache-2.0 */
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows one session after the other with the native client, which opens a new handle for each. */
 #include "lib/pool.h"
 
 #include <stdint.h>

@@ -1,7 +1,9 @@
 /* The table of states, row by row, and the interleavings that DESIGN.md marks. SPDX-License-Identifier: Apache-2.0
  *
  * One member whose targets the test makes up (dv_test_pool_set_target), with a boundary of 0, so that each settles with
- * the next read; locks are kept from it by foreign contenders. Whatever it hears, it hears in a step of the test's. */
+ * the next read; locks are kept from it by foreign contenders. Whatever it hears, it hears in a step of the test's.
+ *
+ * Shows the table of states by the answers and watches of a real server, one at a time. */
 #include "lib/pool.h"
 
 #include <inttypes.h>

@@ -1,7 +1,9 @@
 /* Boundaries, timeouts, the order of callbacks, and kazoo's suspend policy. SPDX-License-Identifier: Apache-2.0
  *
  * Times are asserted in one direction only: nothing happens too early. That it happens at all has the patience of a
- * loaded machine. */
+ * loaded machine.
+ *
+ * Shows that nothing comes too early by the machine's clock, and waits of real threads. */
 #include "lib/pool.h"
 
 #include <inttypes.h>

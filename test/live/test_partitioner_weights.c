@@ -1,5 +1,7 @@
 /* Weights, zones and rounds of pools that follow the sticky plan, on a real server. SPDX-License-Identifier:
- * Apache-2.0 */
+ * Apache-2.0
+ *
+ * Shows plans that change often, and what they leave in a real server. */
 #include "lib/pool.h"
 
 #include <stdlib.h>

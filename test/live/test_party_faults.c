@@ -1,4 +1,6 @@
-/* Tests of parties: lost replies, lost sessions, foreign deletions. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of parties: lost replies, lost sessions, foreign deletions. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows lost answers and sessions of the native client under a party. */
 #include "party_fixture.h"
 
 /* A member that crashes has gone with its session. */

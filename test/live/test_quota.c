@@ -1,5 +1,7 @@
 /* Servers that enforce quotas: docs/protocol.md, B12.
- * SPDX-License-Identifier: Apache-2.0 */
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows a real server that enforces quotas, and its word about it. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,6 @@
-/* The service registry on a real server: threads, sessions, what others see. SPDX-License-Identifier: Apache-2.0 */
+/* The service registry on a real server: threads, sessions, what others see. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows threads, wall clocks and sessions of real servers, and what a plain client reads of entries. */
 #include <cjson/cJSON.h>
 
 #include "divvy/registry.h"

@@ -1,6 +1,8 @@
 /* Live views of a registry on a real server. SPDX-License-Identifier: Apache-2.0
  *
- * DIVVY_TEST_SEED=n makes the same choices again. */
+ * DIVVY_TEST_SEED=n makes the same choices again.
+ *
+ * Shows views under churn while a real server restarts, and that lookups send nothing. */
 #include <cjson/cJSON.h>
 
 #include "divvy/registry.h"

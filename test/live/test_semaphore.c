@@ -1,4 +1,6 @@
-/* Semaphore: threads, processes and hosts on a real server. SPDX-License-Identifier: Apache-2.0 */
+/* Semaphore: threads, processes and hosts on a real server. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows threads, processes and hosts on a real server, and what a slot costs it. */
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>

@@ -1,4 +1,6 @@
-/* Semaphore and lock on three servers, whose leader is killed. SPDX-License-Identifier: Apache-2.0 */
+/* Semaphore and lock on three servers, whose leader is killed. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows locks and slots over the death of a real leader, with threads that wait. */
 #include "test_client_witness.h"
 
 #include "lib/server.h"

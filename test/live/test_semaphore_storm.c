@@ -1,5 +1,7 @@
 /* Semaphore: 52 contenders in 4 processes. One of these is killed and two are cut off, again and again.
- * SPDX-License-Identifier: Apache-2.0 */
+ * SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows processes that contend on a real server while some are killed and some cut off. */
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>

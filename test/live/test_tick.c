@@ -1,5 +1,7 @@
 /* A tick that is told wrong, and what the server says of it: docs/protocol.md, C3. SPDX-License-Identifier:
- * Apache-2.0 */
+ * Apache-2.0
+ *
+ * Shows what a real server tells of its tick. */
 #include "test_clock.h"
 #include "znode/apache/tick.h"
 

@@ -1,4 +1,6 @@
-/* The log of requests and answers, on a real server. SPDX-License-Identifier: Apache-2.0 */
+/* The log of requests and answers, on a real server. SPDX-License-Identifier: Apache-2.0
+ *
+ * Shows the lines of the native client's requests, with nothing secret in them. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
