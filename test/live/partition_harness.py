@@ -108,7 +108,8 @@ class Member:
 
     def end(self):
         """Waits for the end; returns the exit status."""
-        status = self.process.wait(DEADLINE_S)
+        wait_for(lambda: self.process.poll() is not None, "it ends", self)
+        status = self.process.returncode
         for reader in self.readers:
             reader.join()
         self.process.stdout.close()

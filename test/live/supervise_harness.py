@@ -107,7 +107,7 @@ class Member:
         return [line["pid"] for line in begun if line["pid"] not in gone]
 
     def end(self):
-        self.process.wait(DEADLINE_S)
+        wait_for(lambda: self.process.poll() is not None, "it ends", self)
         return self.process.returncode
 
     def stop(self, number=signal.SIGTERM):
