@@ -10,7 +10,7 @@ static const divvy_member members[MEMBERS] = {{"a", 1000, "x"}, {"b", 500, "y"},
 
 static void name_items(char names[ITEMS][8], const char *items[ITEMS]) {
     for (int i = 0; i < ITEMS; i++) {
-        snprintf(names[i], 8, "i%02d", i);
+        snprintf(names[i], 8, "i%02u", (unsigned)i % 100);
         items[i] = names[i];
     }
 }

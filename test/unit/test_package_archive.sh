@@ -40,8 +40,8 @@ diff <(cd "$SOURCE" && git ls-files | sort) \
 
 tar -xzf "$TEMP/first/$NAME.tar.gz" -C "$TEMP"
 quietly cmake -S "$TEMP/$NAME" -B "$TEMP/build" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_COMPILER="$CC" \
-    -DCMAKE_DISABLE_FIND_PACKAGE_Git=ON -DDIVVY_BUILD_BENCH=OFF -DCMAKE_INSTALL_{BINDIR=b,LIBDIR=l,INCLUDEDIR=i} \
-    -DCMAKE_INSTALL_{DATADIR=d,MANDIR=m}
+    -DCMAKE_C_FLAGS_DEBUG=-O0 -DCMAKE_UNITY_BUILD=ON -DCMAKE_DISABLE_FIND_PACKAGE_Git=ON -DDIVVY_BUILD_BENCH=OFF \
+    -DCMAKE_INSTALL_{BINDIR=b,LIBDIR=l,INCLUDEDIR=i} -DCMAKE_INSTALL_{DATADIR=d,MANDIR=m}
 quietly cmake --build "$TEMP/build" --parallel 2 \
     --target divvy divvy_static divvy_testing divvy_testing_static divvy_command unit_lock unit_headers
 [[ $("$TEMP/build/tools/divvy" --version) == "divvy $VERSION" ]] || fail "the command says another version"

@@ -97,6 +97,7 @@ builds_divvy() {
     local -a flags
     local -x PKG_CONFIG_PATH=$1/divvy/lib/pkgconfig
     quietly cmake -S "$SOURCE" -B "$1/build" -DCMAKE_C_COMPILER="$CC" -DCMAKE_BUILD_TYPE=Debug \
+        -DCMAKE_C_FLAGS_DEBUG=-O0 -DCMAKE_UNITY_BUILD=ON \
         -DCMAKE_PREFIX_PATH="$1" -DCMAKE_INSTALL_LIBDIR=lib -DDIVVY_BUILD_SHARED=OFF -DDIVVY_BUILD_TOOLS=OFF \
         -DDIVVY_BUILD_TESTS=OFF -DDIVVY_BUILD_BENCH=OFF -DDIVVY_BUILD_TESTING_LIBRARY=OFF
     quietly cmake --build "$1/build" --parallel 2
