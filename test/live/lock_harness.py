@@ -47,7 +47,8 @@ class Running:
         return self
 
     def end(self):
-        status = self.process.wait(DEADLINE_S)
+        wait_for(lambda: self.process.poll() is not None, "it ends", self)
+        status = self.process.returncode
         for reader, pipe in zip(self.readers, (self.process.stdout, self.process.stderr)):
             reader.join(DEADLINE_S)
             if not reader.is_alive():

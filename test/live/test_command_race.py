@@ -1,5 +1,7 @@
 #!/usr/bin/python3
-"""100 processes race for one lock of `divvy lock`, over 1,000 short commands. SPDX-License-Identifier: Apache-2.0
+"""60 processes race for one lock of `divvy lock`, over 360 short commands. SPDX-License-Identifier: Apache-2.0
+
+Shows hundreds of processes at one lock, killed and restarted at any instruction.
 
 usage: test_command_race.py BUILD_FOLDER     DIVVY_TEST_SEED=n replays the choice of victims
 
@@ -26,7 +28,7 @@ from kazoo.client import KazooClient
 
 from command_harness import Server, wait_for
 
-RACERS, ROUNDS = 100, 10
+RACERS, ROUNDS = 60, 6
 HOLDER_KILLS, WAITER_KILLS, RESTARTS = 3, 10, 2
 SESSION_TIMEOUT = "2s"
 DEADLINE_S = 200  # no more commands are begun then
