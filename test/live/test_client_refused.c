@@ -220,7 +220,8 @@ static int64_t time_of_connections(closer *c, unsigned count) {
     return dv_test_now_ms() - began_ms;
 }
 
-/* The native client by itself needs a sixtieth of the session timeout for each connection. */
+/* The native client by itself needs a sixtieth of the session timeout for each connection. With a session there are
+ * twice as many, since its tick is asked for, and each loss begins the pauses again: twice that time is the least. */
 static void check_pauses(bool gives_session) {
     witness w;
     closer c;
@@ -230,7 +231,8 @@ static void check_pauses(bool gives_session) {
     divvy_client *client = open_with(&config);
     time_of_connections(&c, 4);
     int64_t took_ms = time_of_connections(&c, RECONNECTS);
-    if (took_ms < RECONNECTS * SHORT_SESSION_MS / 60 * 4)
+    print_message("%d connections in %lld ms\n", RECONNECTS, (long long)took_ms);
+    if (took_ms < RECONNECTS * SHORT_SESSION_MS / 60 * 2)
         fail_msg("%d connections in %lld ms", RECONNECTS, (long long)took_ms);
     divvy_client_close(client);
     witness_end(&w);
