@@ -1,6 +1,7 @@
 /* A command that tells the load. SPDX-License-Identifier: Apache-2.0 */
 #include "announce_load.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -41,6 +42,7 @@ static void close_output(dv_load_probe *probe) {
 
 void dv_load_end(dv_load_probe *probe) {
     if (!probe->process) return;
+    assert(probe->process > 1);
     kill(-probe->process, SIGKILL);
     while (waitpid(probe->process, NULL, 0) < 0 && errno == EINTR) continue;
     close_output(probe);
@@ -58,6 +60,7 @@ static void read_output(dv_load_probe *probe) {
         size_t kept = (size_t)count < room ? (size_t)count : room;
         memcpy(probe->output + probe->bytes, text, kept);
         probe->bytes += kept;
+        assert(probe->bytes < sizeof probe->output);
     }
     close_output(probe);
 }
@@ -77,6 +80,7 @@ static dv_load_outcome judge(const dv_load_probe *probe, int status, double *loa
 
 dv_load_outcome dv_load_look(dv_load_probe *probe, double *load) {
     int status;
+    assert(probe->process > 1);
     read_output(probe);
     if (probe->output_fd < 0) {
         pid_t ended = waitpid(probe->process, &status, WNOHANG);

@@ -12,10 +12,12 @@
  * child would have to start one and die just then, and be started itself during the first look. */
 #include "descendants.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,12 +44,14 @@ static bool parse(const char *text, dv_process *out, int *threads) {
 /* Returns the bytes of the text; 0 when there is no such process, or none that we may see; -1 with errno set. */
 static ssize_t read_stat(pid_t pid, char *text, size_t room) {
     char path[64];
+    assert(room > 1);
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t bytes = fd < 0 ? -1 : read(fd, text, room - 1);
     int error = errno;
     if (fd >= 0) close(fd);
     if (bytes < 0 && (error == ENOENT || error == ESRCH || error == EACCES || error == EPERM)) return 0;
+    assert(bytes < (ssize_t)room);
     text[bytes < 0 ? 0 : bytes] = '\0';
     errno = error;
     return bytes;
@@ -112,6 +116,7 @@ static int read_all(dv_processes *list) {
 }
 
 static bool is_spared(const dv_descent *which, pid_t pid) {
+    assert(which->spared || which->spared_count == 0);
     for (size_t i = 0; i < which->spared_count; i++) {
         if (which->spared[i] == pid) return true;
     }
@@ -120,12 +125,14 @@ static bool is_spared(const dv_descent *which, pid_t pid) {
 
 /* Moves the children of `parent` that are at `from` or later to `from` on; returns where the rest begins. */
 static size_t gather(dv_processes *list, const dv_descent *which, pid_t parent, size_t from) {
+    assert(parent > 0 && from <= list->count);
     for (size_t i = from; i < list->count; i++) {
         if (list->all[i].parent != parent || is_spared(which, list->all[i].pid)) continue;
         dv_process child = list->all[i];
         list->all[i] = list->all[from];
         list->all[from++] = child;
     }
+    assert(from <= list->count);
     return from;
 }
 
@@ -138,6 +145,7 @@ static size_t keep_living(dv_processes *list, const dv_descent *which) {
         if (list->all[i].dead) dead++;
         else list->all[living++] = list->all[i];
     }
+    assert(living + dead <= list->count);
     list->count = living;
     return dead;
 }
@@ -154,6 +162,7 @@ static int look(dv_processes *living, size_t *dead, const dv_descent *which) {
     }
     size_t found = gather(living, which, getpid(), 0);
     for (size_t i = 0; i < found; i++) found = gather(living, which, living->all[i].pid, found);
+    assert(found <= living->count);
     living->count = found;
     *dead = keep_living(living, which);
     return 0;
@@ -168,6 +177,7 @@ int dv_descendants_find(dv_processes *out, const dv_descent *which) {
 
 void dv_descendants_signal(const dv_descent *which, int number) {
     dv_processes list;
+    assert(number > 0 && number < NSIG);
     if (dv_descendants_find(&list, which) != 0) return;
     for (size_t i = 0; i < list.count; i++) dv_process_signal(&list.all[i], number);
     free(list.all);
@@ -188,6 +198,7 @@ bool dv_descendants_are_gone(const dv_descent *which) {
 }
 
 void dv_process_signal(const dv_process *process, int number) {
+    assert(process->pid > 1 && process->pid != getpid());
     int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
     if (fd < 0) return;
     /* The descriptor holds the process that has the number now. Is that still the one that was found? */

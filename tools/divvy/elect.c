@@ -3,6 +3,7 @@
  * Everything happens on one thread, as in lock.c, and the command is guarded in the same way. What differs: when the
  * command has ended, or leadership was lost, the candidate stands again, at the end of the queue; and the command is
  * ended, and the candidate resigns, when somebody asks it to step down (docs/protocol.md, J5). */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -45,12 +46,14 @@ typedef struct {
 static void on_elected(divvy_election *election, int64_t token, void *user) {
     elector *l = user;
     (void)election;
+    assert(token > 0 && l->token == 0);
     l->token = token;
 }
 
 /* It stands again when the command has ended, and not before. */
 static void on_lost(divvy_election *election, void *user) {
     elector *l = user;
+    assert(l->token > 0);
     l->lost = true;
     divvy_election_resign(election);
 }
@@ -75,6 +78,7 @@ static void tell_deadline(elector *l) {
     if (!l->lost && divvy_election_leads(l->election))
         l->deadline_ms = now_ms + divvy_client_time_left_ms(l->session.client);
     else if (moment_ms < l->deadline_ms) l->deadline_ms = moment_ms;
+    assert(l->deadline_ms >= 0);
     dv_guardians_set_deadline(l->run.guardians, l->deadline_ms);
 }
 
@@ -107,6 +111,7 @@ static int create(elector *l) {
 
 /* Returns whether it leads, else *code is the exit code. */
 static bool wait_for_election(elector *l, int *code) {
+    assert(!l->run.guardian);
     int error = create(l);
     l->token = 0;
     l->lost = l->ending = l->asked = l->leaving = false;
@@ -127,6 +132,7 @@ static bool wait_for_election(elector *l, int *code) {
 
 static int start(elector *l) {
     char *name = NULL, token[64];
+    assert(l->token > 0 && l->election); /* It was elected. */
     const char *environment[3] = {NULL, token, NULL};
     dv_guardian_config config = {.program = l->program, .arguments = l->options.arguments, .environment = environment};
     dv_run_set_times(&config, l->options.session.session_timeout_ms, l->options.grace_ms,
@@ -143,6 +149,7 @@ static int start(elector *l) {
 }
 
 static void end_if_due(elector *l) {
+    assert(l->run.guardian && !l->run.over);
     bool gone = l->lost || !divvy_election_leads(l->election);
     if (gone) l->lost = true;
     if (gone && !l->ending) dv_guardian_end(l->run.guardian, LOST_GRACE_MS);
@@ -161,6 +168,7 @@ static int refused(const elector *l) {
 /* Tells how it ended. Returns the exit code of --once. */
 static int judge(elector *l) {
     const dv_run *run = &l->run;
+    assert(run->over);
     if (run->refused) return refused(l);
     if (run->guardian_died) {
         dv_command_say("the process that guards the command was killed, and the command with it");

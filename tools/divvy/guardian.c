@@ -1,6 +1,7 @@
 /* Guardians, as those see them who have commands run by them. SPDX-License-Identifier: Apache-2.0 */
 #include "guardian.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -42,6 +43,7 @@ int64_t dv_guardians_now_ms(void) {
 static int fork_forker(dv_guardians *guardians) {
     int ends[2];
     sigset_t all, before;
+    assert(guardians->forker < 0 && guardians->control < 0);
     pid_t home_group = getpgrp();
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return -1;
     /* It begins with all signals blocked: none that is meant for us may end it. */
@@ -75,6 +77,7 @@ int dv_guardians_open(dv_guardians **out) {
 }
 
 void dv_guardians_set_deadline(dv_guardians *guardians, int64_t deadline_ms) {
+    assert(deadline_ms >= 0);
     atomic_store(&guardians->page->deadline_ms, deadline_ms);
 }
 
@@ -92,6 +95,7 @@ void dv_guardians_close(dv_guardians *guardians) {
 /* ---- a command ---- */
 
 static int send_start(int control, int spec, int socket, int start_fd) {
+    assert(control >= 0 && spec >= 0 && socket >= 0 && start_fd >= 0);
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(DV_GUARDIAN_FDS_MAX * sizeof(int))];
@@ -113,6 +117,9 @@ static int send_start(int control, int spec, int socket, int start_fd) {
 }
 
 int dv_guardian_start(dv_guardian **out, dv_guardians *guardians, const dv_guardian_config *config) {
+    assert((config->program && config->arguments) || config->function);
+    assert(config->environment);
+    assert(config->grace_ms >= 0 && config->kill_ms >= 0);
     *out = NULL;
     dv_guardian *guardian = malloc(sizeof *guardian);
     int ends[2] = {-1, -1};
@@ -140,11 +147,27 @@ int dv_guardian_fd(const dv_guardian *guardian) {
 /* Rule G4. Kills what is left after the guardian itself was killed. Of one of several the forker sees to the rest. */
 static void kill_what_is_left(const dv_guardian *guardian) {
     static const dv_descent everything = {.ours_only = false};
+    assert(guardian->command == 0 || guardian->command > 1); /* -1 would be all processes. */
     if (guardian->command > 0) kill(-guardian->command, SIGKILL);
     for (int sweep = 0; guardian->only && sweep < DIED_SWEEPS && !dv_descendants_are_gone(&everything); sweep++) {
         dv_descendants_signal(&everything, SIGKILL);
         usleep(DIED_SWEEP_US);
     }
+}
+
+static bool is_last(dv_guardian_kind kind) {
+    return kind == DV_GUARDIAN_GONE || kind == DV_GUARDIAN_REFUSED || kind == DV_GUARDIAN_DIED;
+}
+
+/* Takes notice of what its guardian tells. Events between the first and the last are lost when its socket is full. */
+static void take(dv_guardian *guardian, const dv_guardian_event *event) {
+    bool begins = event->kind == DV_GUARDIAN_STARTED;
+    assert(!guardian->ended);
+    assert(!begins || (guardian->command == 0 && event->value > 1));
+    assert(event->kind != DV_GUARDIAN_REFUSED || guardian->command == 0);
+    assert((event->kind != DV_GUARDIAN_EXITED && event->kind != DV_GUARDIAN_GONE) || guardian->command > 1);
+    if (begins) guardian->command = event->value;
+    guardian->ended = is_last(event->kind);
 }
 
 int dv_guardian_read(dv_guardian *guardian, dv_guardian_event *out) {
@@ -157,19 +180,20 @@ int dv_guardian_read(dv_guardian *guardian, dv_guardian_event *out) {
         *out = (dv_guardian_event){.kind = DV_GUARDIAN_DIED};
         kill_what_is_left(guardian);
     }
-    if (out->kind == DV_GUARDIAN_STARTED) guardian->command = out->value;
-    guardian->ended =
-        out->kind == DV_GUARDIAN_GONE || out->kind == DV_GUARDIAN_REFUSED || out->kind == DV_GUARDIAN_DIED;
+    take(guardian, out);
     return 1;
 }
 
 static void order(dv_guardian *guardian, dv_order_kind kind, int64_t value) {
+    assert(!guardian->ended);
+    assert(value >= 0);
     dv_order what = {.kind = kind, .value = value};
     /* A guardian that takes no more orders is stopped, or has ended. */
     send(guardian->socket, &what, sizeof what, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void dv_guardian_signal(dv_guardian *guardian, int number) {
+    assert(number > 0 && number < NSIG);
     order(guardian, DV_ORDER_SIGNAL, number);
 }
 
@@ -183,6 +207,7 @@ void dv_guardian_continue(dv_guardian *guardian) {
 
 void dv_guardian_free(dv_guardian *guardian) {
     if (!guardian) return;
+    assert(guardian->socket >= 0);
     close(guardian->socket);
     free(guardian);
 }

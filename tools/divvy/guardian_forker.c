@@ -1,4 +1,5 @@
 /* The forker: the process that guardians are forked from. SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -54,16 +55,20 @@ int dv_guardian_pack(const dv_guardian_config *config) {
     return -1;
 }
 
-/* The list at *at, which moves behind it. */
-static const char **unpack_texts(char **at) {
+/* The list at *at, which moves behind it, to `end` at most. */
+static const char **unpack_texts(char **at, const char *end) {
     size_t count;
+    assert((size_t)(end - *at) >= sizeof count);
     memcpy(&count, *at, sizeof count);
     *at += sizeof count;
     const char **texts = (const char **)(uintptr_t)calloc(count + 1, sizeof *texts);
     for (size_t i = 0; texts && i < count; i++) {
+        assert(*at < end);
         texts[i] = *at;
         *at += strlen(*at) + 1;
     }
+    assert(*at <= end);
+    (void)end;
     return texts;
 }
 
@@ -75,12 +80,13 @@ int dv_guardian_unpack(int fd, dv_guardian_spec *out) {
     if (packed == MAP_FAILED) return -1;
     out->packed = packed;
     out->packed_bytes = (size_t)status.st_size;
+    assert(out->packed_bytes > sizeof out->config);
     memcpy(&out->config, out->packed, sizeof out->config);
-    char *at = out->packed + sizeof out->config;
-    const char **program = unpack_texts(&at);
+    char *at = out->packed + sizeof out->config, *end = out->packed + out->packed_bytes;
+    const char **program = unpack_texts(&at, end);
     out->config.program = program ? program[0] : NULL;
-    out->config.arguments = program ? unpack_texts(&at) : NULL;
-    out->config.environment = out->config.arguments ? unpack_texts(&at) : NULL;
+    out->config.arguments = program ? unpack_texts(&at, end) : NULL;
+    out->config.environment = out->config.arguments ? unpack_texts(&at, end) : NULL;
     free((void *)(uintptr_t)program);
     if (out->config.environment) return 0;
     dv_guardian_spec_free(out);
@@ -121,6 +127,7 @@ static int receive(const forker *f, dv_guardian_spec *spec) {
     if (!header || header->cmsg_len < CMSG_LEN(DV_GUARDIAN_FDS * sizeof(int))) return -1;
     if (message.msg_flags & MSG_CTRUNC) return -1;
     int fds[DV_GUARDIAN_FDS_MAX] = {0};
+    assert(header->cmsg_type == SCM_RIGHTS && header->cmsg_len <= CMSG_LEN(sizeof fds));
     memcpy(fds, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
     int error = dv_guardian_unpack(fds[0], spec);
     close(fds[0]);
@@ -132,9 +139,17 @@ static int receive(const forker *f, dv_guardian_spec *spec) {
 }
 
 static void become_guardian(const forker *f, int socket, const dv_guardian_spec *spec) {
+    assert(f->control >= 0 && socket >= 0 && socket != f->control);
     close(f->control);
     close(f->signal_fd);
     dv_guardian_run(socket, f->page, f->home_group, &spec->config);
+}
+
+/* Returns the guardian's place, or guardian_count when the process is none. */
+static size_t place_of(const forker *f, pid_t pid) {
+    size_t i = 0;
+    while (i < f->guardian_count && f->guardians[i] != pid) i++;
+    return i;
 }
 
 static void start(forker *f) {
@@ -145,6 +160,7 @@ static void start(forker *f) {
         f->control = -1;
         return;
     }
+    assert(!spec.config.only || f->guardian_count == 0);
     if (spec.config.only) become_guardian(f, socket, &spec);
     pid_t *more = realloc(f->guardians, (f->guardian_count + 1) * sizeof *more);
     pid_t guardian = more ? fork() : -1;
@@ -155,16 +171,19 @@ static void start(forker *f) {
     if (spec.config.start_fd) close(spec.config.start_fd);
     dv_guardian_spec_free(&spec);
     if (more) f->guardians = more;
-    if (guardian > 0) f->guardians[f->guardian_count++] = guardian;
+    if (guardian < 0) return;
+    assert(guardian > 1);
+    assert(place_of(f, guardian) == f->guardian_count); /* One that was reaped is forgotten. */
+    f->guardians[f->guardian_count++] = guardian;
 }
 
 static bool forget(forker *f, pid_t pid) {
-    for (size_t i = 0; i < f->guardian_count; i++) {
-        if (f->guardians[i] != pid) continue;
-        f->guardians[i] = f->guardians[--f->guardian_count];
-        return true;
-    }
-    return false;
+    size_t place = place_of(f, pid);
+    if (place == f->guardian_count) return false;
+    assert(f->guardian_count > 0);
+    f->guardians[place] = f->guardians[--f->guardian_count];
+    assert(place_of(f, pid) == f->guardian_count);
+    return true;
 }
 
 /* Returns whether there are children still. */
@@ -179,6 +198,7 @@ static bool reap(forker *f) {
 
 /* Kills those that a killed guardian has left to us: rule G4. */
 static void sweep(forker *f) {
+    assert(f->sweeping);
     dv_descent strays = {.spared = f->guardians, .spared_count = f->guardian_count};
     dv_descendants_signal(&strays, SIGKILL);
     f->sweeping = !dv_descendants_are_gone(&strays);

@@ -3,6 +3,7 @@
  * A command goes through these phases, and never back: it runs; SIGTERM was sent to it (ending); SIGKILL is (killing).
  * In each of them it may exit. When it does so while it runs, ending is for what it has left behind, and begins a
  * moment later. When nothing is left that is to be ended, the guardian says so and exits. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -31,6 +32,8 @@ enum {
     SWEEP_MAX_MS = 200     /* and at last */
 };
 
+typedef enum { RUNNING, ENDING, KILLING } phase;
+
 typedef struct {
     const dv_guardian_config *config;
     dv_guardian_page *page;
@@ -44,7 +47,7 @@ typedef struct {
     bool exited; /* and its status is known; its number may be another's by now */
     int status;
     bool stopped;
-    bool ending, killing;
+    phase phase;     /* enter() alone writes it */
     bool everything; /* daemons are ended too: it has not exited by itself */
     dv_guardian_why why;
     int64_t end_at;  /* SIGTERM; INT64_MAX: only the deadline says */
@@ -52,7 +55,24 @@ typedef struct {
     int64_t sweep_at, sweep_ms;
 } guardian;
 
+/* Returns whether the parent may be told that now. */
+static bool may_tell(const guardian *g, dv_guardian_kind kind) {
+    switch (kind) {
+    case DV_GUARDIAN_STARTED: return g->command > 1 && g->exec_fd < 0 && !g->exited;
+    case DV_GUARDIAN_REFUSED: return !g->exited && (g->command <= 0 || g->exec_fd < 0);
+    case DV_GUARDIAN_STOPPED:
+    case DV_GUARDIAN_CONTINUED: return g->terminal_fd >= 0 && !g->exited;
+    case DV_GUARDIAN_ENDING: return g->phase == ENDING;
+    case DV_GUARDIAN_EXITED:
+    case DV_GUARDIAN_GONE: return g->exited && g->exec_fd < 0;
+    case DV_GUARDIAN_DIED: return false; /* The parent finds that out itself. */
+    }
+    return false;
+}
+
 static void tell(const guardian *g, dv_guardian_kind kind, int value) {
+    assert(may_tell(g, kind));
+    (void)may_tell;
     dv_guardian_event event = {.kind = kind, .value = value, .why = g->why};
     if (g->orders_fd >= 0) send(g->orders_fd, &event, sizeof event, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
@@ -61,6 +81,7 @@ static void tell(const guardian *g, dv_guardian_kind kind, int value) {
 
 /* The command gets the foreground, if our home has it. */
 static void give_terminal(const guardian *g) {
+    assert(g->command > 1 && !g->exited);
     if (g->terminal_fd >= 0 && tcgetpgrp(g->terminal_fd) == g->home_group) tcsetpgrp(g->terminal_fd, g->command);
 }
 
@@ -79,7 +100,10 @@ static void open_terminal(guardian *g) {
 
 /* ---- whom signals go to ---- */
 
+/* Group 0 would be our own, and -1 all processes. A number that was reaped may be another's. */
 static void signal_group(const guardian *g, int number) {
+    assert(g->command > 1);
+    assert(!g->exited);
     kill(-g->command, number);
 }
 
@@ -103,10 +127,18 @@ static void signal_all(const guardian *g, int number) {
 
 /* ---- the end ---- */
 
+/* Every change of phase passes here. */
+static void enter(guardian *g, phase to) {
+    assert(to == g->phase + 1);
+    assert(g->command > 1);
+    assert(g->kill_at < INT64_MAX);
+    g->phase = to;
+}
+
 static void begin_end(guardian *g, dv_guardian_why why, int64_t kill_at) {
     if (kill_at < g->kill_at) g->kill_at = kill_at;
-    if (g->ending) return;
-    g->ending = true;
+    if (g->phase != RUNNING) return;
+    enter(g, ENDING);
     if (!g->exited) {
         g->everything = true;
         g->why = why;
@@ -124,14 +156,15 @@ static int64_t last_kill_ms(const guardian *g) {
 /* Does what is due by the clock: rule G3. */
 static void act(guardian *g, int64_t now) {
     int64_t last_ms = last_kill_ms(g);
-    if (!g->ending && now >= last_ms - g->config->grace_ms) begin_end(g, DV_ENDED_BY_DEADLINE, last_ms);
-    if (!g->ending && now >= g->end_at) begin_end(g, DV_ENDED_BY_ITSELF, now + g->config->grace_ms);
-    if (g->ending && !g->killing && (now >= g->kill_at || now >= last_ms)) {
-        g->killing = true;
+    if (g->phase == RUNNING && now >= last_ms - g->config->grace_ms) begin_end(g, DV_ENDED_BY_DEADLINE, last_ms);
+    if (g->phase == RUNNING && now >= g->end_at) begin_end(g, DV_ENDED_BY_ITSELF, now + g->config->grace_ms);
+    if (g->phase == ENDING && (now >= g->kill_at || now >= last_ms)) {
+        enter(g, KILLING);
         g->sweep_at = now;
         g->sweep_ms = SWEEP_MS;
     }
-    if (!g->killing || now < g->sweep_at) return;
+    if (g->phase != KILLING || now < g->sweep_at) return;
+    assert(g->sweep_ms >= SWEEP_MS && g->sweep_ms < 2 * SWEEP_MAX_MS);
     signal_all(g, SIGKILL);
     g->sweep_at = now + g->sweep_ms;
     if (g->sweep_ms < SWEEP_MAX_MS) g->sweep_ms *= 2;
@@ -139,16 +172,17 @@ static void act(guardian *g, int64_t now) {
 
 /* When act() has something to do next. */
 static int64_t next_act_ms(const guardian *g) {
-    if (g->killing) return g->sweep_at;
+    if (g->phase == KILLING) return g->sweep_at;
     int64_t last_ms = last_kill_ms(g);
-    if (g->ending) return g->kill_at < last_ms ? g->kill_at : last_ms;
+    if (g->phase == ENDING) return g->kill_at < last_ms ? g->kill_at : last_ms;
     return g->end_at < last_ms - g->config->grace_ms ? g->end_at : last_ms - g->config->grace_ms;
 }
 
 /* ---- children ---- */
 
 static void take_stop(guardian *g, int number) {
-    if (g->terminal_fd < 0 || g->ending) return;
+    assert(!g->exited);
+    if (g->terminal_fd < 0 || g->phase != RUNNING) return;
     /* It wants the terminal that our home has: it is a foreground job that has been started in the background. */
     if ((number == SIGTTIN || number == SIGTTOU) && tcgetpgrp(g->terminal_fd) == g->home_group) {
         give_terminal(g);
@@ -164,12 +198,15 @@ static void take_stop(guardian *g, int number) {
 }
 
 static void take_status(guardian *g, int status) {
+    assert(!g->exited);
     if (WIFSTOPPED(status)) {
         take_stop(g, WSTOPSIG(status));
     } else if (WIFCONTINUED(status)) {
         if (g->stopped) tell(g, DV_GUARDIAN_CONTINUED, 0);
         g->stopped = false;
     } else {
+        assert(WIFEXITED(status) || WIFSIGNALED(status));
+        assert(g->exec_fd < 0); /* What follows is told after the start. */
         take_terminal(g, WIFSIGNALED(status));
         g->exited = true;
         g->status = status;
@@ -179,6 +216,8 @@ static void take_status(guardian *g, int status) {
 
 /* Takes the result of execve(2). Ends this process when it failed. */
 static void take_exec(guardian *g) {
+    assert(g->exec_fd >= 0);
+    assert(!g->exited);
     int error = 0;
     ssize_t bytes = read(g->exec_fd, &error, sizeof error);
     close(g->exec_fd);
@@ -210,6 +249,7 @@ static bool is_gone(guardian *g, int64_t now) {
     dv_descent which = to_be_ended(g);
     if (!reap(g)) return g->exited;
     if (!g->exited || g->everything) return false;
+    assert(which.ours_only); /* Rule G8: daemons may stay. */
     if (dv_descendants_are_gone(&which)) return true;
     int64_t wait_ms = g->config->grace_ms < LINGER_MS ? g->config->grace_ms : LINGER_MS;
     if (g->end_at == INT64_MAX) g->end_at = now + wait_ms;
@@ -221,9 +261,13 @@ static bool is_gone(guardian *g, int64_t now) {
 static void take_order(guardian *g, const dv_order *order, int64_t now) {
     switch (order->kind) {
     case DV_ORDER_SIGNAL:
+        assert(order->value > 0 && order->value < NSIG);
         if (!g->exited) signal_group(g, (int)order->value);
         break;
-    case DV_ORDER_END: begin_end(g, DV_ENDED_BY_ORDER, now + order->value); break;
+    case DV_ORDER_END:
+        assert(order->value >= 0);
+        begin_end(g, DV_ENDED_BY_ORDER, now + order->value);
+        break;
     case DV_ORDER_CONTINUE:
         if (g->exited) break;
         give_terminal(g);
@@ -233,6 +277,7 @@ static void take_order(guardian *g, const dv_order *order, int64_t now) {
 }
 
 static void take_orders(guardian *g, int64_t now) {
+    assert(g->orders_fd >= 0);
     dv_order order;
     ssize_t bytes;
     while ((bytes = recv(g->orders_fd, &order, sizeof order, MSG_DONTWAIT)) == (ssize_t)sizeof order)
@@ -255,6 +300,7 @@ static void set_environment(const char *const *environment) {
 
 /* Passes start_fd on, by the lowest number that the command has no use for: shells redirect from one digit best. */
 static void pass_start(int start_fd, int error_fd) {
+    assert(start_fd >= 0 && start_fd != error_fd);
     char number[16];
     int fd = STDERR_FILENO + 1;
     for (int flags; fd == error_fd || ((flags = fcntl(fd, F_GETFD)) >= 0 && !(flags & FD_CLOEXEC));) fd++;
@@ -290,6 +336,8 @@ static _Noreturn void be_command(const guardian *g, pid_t parent, int error_fd) 
 
 static int start(guardian *g) {
     int ends[2];
+    assert(g->command == 0 && g->phase == RUNNING);
+    assert(g->config->grace_ms >= 0 && g->config->kill_ms >= 0);
     if (dv_guardians_now_ms() >= last_kill_ms(g) - g->config->grace_ms) {
         errno = ETIME;
         return -1;
@@ -302,6 +350,7 @@ static int start(guardian *g) {
     if (g->config->start_fd) close(g->config->start_fd);
     g->exec_fd = ends[0];
     if (g->command < 0) return -1;
+    assert(g->command > 1 && g->command != self);
     /* Both do it, so that it is done before either goes on. */
     setpgid(g->command, g->command);
     return 0;

@@ -1,6 +1,7 @@
 /* A command that prints the items. SPDX-License-Identifier: Apache-2.0 */
 #include "items_command.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -39,6 +40,7 @@ static void forget(dv_items_run *run) {
 
 void dv_items_run_end(dv_items_run *run) {
     if (!run->process) return;
+    assert(run->process > 1);
     kill(-run->process, SIGKILL);
     while (waitpid(run->process, NULL, 0) < 0 && errno == EINTR) continue;
     forget(run);
@@ -61,6 +63,7 @@ static bool read_output(dv_items_run *run) {
             dv_command_say("%s printed more than %zu bytes", shown, run->bytes);
             return false;
         }
+        assert(run->bytes + READ_BYTES <= run->room);
         ssize_t count = read(run->output_fd, run->output + run->bytes, READ_BYTES);
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) return true;
@@ -91,6 +94,7 @@ static dv_items_outcome judge(dv_items_run *run, int status, dv_item_list *list)
 
 dv_items_outcome dv_items_run_look(dv_items_run *run, dv_item_list *list) {
     int status;
+    assert(run->process > 1);
     if (!read_output(run)) {
         dv_items_run_end(run);
         return DV_ITEMS_FAILED;

@@ -3,6 +3,7 @@
  * Everything happens on one thread, as in partition.c. The order of things: the command is looked up; the process that
  * will guard it is forked, while we have no connection; the lock is waited for; the command runs, and each round tells
  * the guardian until when the session is certainly alive; when all of the command has gone, the lock is given back. */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -53,6 +54,7 @@ static void tell_deadline(locker *l) {
     int64_t moment_ms = now_ms + LOST_GRACE_MS + l->kill_ms;
     if (!l->claim.lost && dv_claim_is_held(&l->claim)) l->deadline_ms = now_ms + left_ms;
     else if (moment_ms < l->deadline_ms) l->deadline_ms = moment_ms;
+    assert(l->deadline_ms >= 0 && left_ms >= 0);
     dv_guardians_set_deadline(l->run.guardians, l->deadline_ms);
 }
 
@@ -99,6 +101,7 @@ static int not_held(locker *l) {
 /* As soon as there is a connection: a try would not wait for one for long. */
 static int begin_claim(locker *l) {
     if (l->claiming || !l->session.connected) return 0;
+    assert(!l->claim.ended && !l->run.guardian);
     int64_t waited_ms = dv_session_now_ms() - l->session.started_ms, timeout_ms = l->options.timeout_ms;
     if (timeout_ms >= 0) timeout_ms = waited_ms < timeout_ms ? timeout_ms - waited_ms : 1;
     int error = dv_claim_acquire(&l->claim, l->options.no_wait ? 0 : timeout_ms);
@@ -144,6 +147,8 @@ static int make_environment(const locker *l, environment *e) {
 
 static int start(locker *l) {
     environment e = {.name = NULL};
+    assert(l->claim.ended && l->claim.result == 0); /* The lock was given to us. */
+    assert(l->program || l->options.hold);
     dv_guardian_config config = {
         .program = l->program, .arguments = l->options.arguments, .function = l->options.hold ? dv_hold : NULL};
     dv_run_set_times(&config, l->options.session.session_timeout_ms, l->options.grace_ms,
@@ -161,6 +166,7 @@ static int start(locker *l) {
 }
 
 static void end_if_due(locker *l) {
+    assert(l->run.guardian && !l->run.over);
     /* Also when the node was deleted by somebody, or the session ended: long before the deadline. */
     if (!l->lost && (l->claim.lost || !dv_claim_is_held(&l->claim))) {
         l->lost = true;
@@ -193,6 +199,7 @@ static int refused(const locker *l) {
 
 static int judge(const locker *l) {
     const dv_run *run = &l->run;
+    assert(run->over);
     if (run->refused) return refused(l);
     if (run->guardian_died) {
         dv_command_say("the process that guards the command was killed, and the command with it");
@@ -214,6 +221,7 @@ static int judge(const locker *l) {
 
 /* With --at-least. A signal ends it. A command that could not be started may be started elsewhere. */
 static void keep(locker *l) {
+    assert(l->run.over);
     if (l->lost || l->run.refused || l->run.why == DV_ENDED_BY_DEADLINE) return;
     int64_t until_ms = l->held_since_ms + l->options.at_least_ms, left_ms;
     while (!l->run.asked && (left_ms = until_ms - dv_session_now_ms()) > 0) {

@@ -7,6 +7,7 @@
  * With a command the order of things is: it is looked up; the process that guardians are forked from is forked,
  * while we have no connection; we join. Each round tells the guardians until when the session is certainly alive.
  * Revoked items are released when all that had to end has ended. */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -67,18 +68,21 @@ static void release_if_clear(member *m) {
 /* Tells the guardians until when commands may run. After a loss the client soon has another session, which is of no use
  * to commands that run under the old one. */
 static void tell_deadline(member *m) {
+    assert(m->supervisor && m->guardians);
     int64_t now_ms = dv_guardians_now_ms(), id = divvy_client_session_id(m->session.client);
     bool runs = dv_supervisor_running(m->supervisor) > 0;
     if (runs && id != m->session_id) m->session_over = true;
     if (!runs) m->session_over = false;
     m->session_id = id;
     int64_t left_ms = m->session_over ? 0 : divvy_client_time_left_ms(m->session.client);
+    assert(left_ms >= 0);
     dv_supervisor_set_time_left(m->supervisor, now_ms, left_ms);
 }
 
 /* ---- what the library tells ---- */
 
 static void supervise_items(member *m, const divvy_items_event *event) {
+    assert(m->supervisor);
     /* After --allocate-timeout the locks are there until we finish: time to drain. */
     if (event->reason == DIVVY_REASON_TIMEOUT) dv_supervisor_revoke(m->supervisor, event->lost, event->lost_count);
     else dv_supervisor_lose(m->supervisor, event->lost, event->lost_count);
@@ -247,6 +251,7 @@ static bool can_hand_over(const member *m) {
 
 /* Stays until others have all that is ours, until a second signal, or until no server answers. */
 static void hand_over(member *m) {
+    assert(m->signals == 1 && !m->leaving);
     divvy_partitioner_leave(m->p, DIVVY_LEAVE_WORKING, 0);
     while (m->signals == 1 && !must_end(m) && divvy_client_state(m->session.client) == DIVVY_CONNECTED) step(m, -1);
 }
@@ -259,8 +264,10 @@ static void drain(member *m) {
 
 /* Leaves the pool, for which there is time while servers answer. A second signal ends it, see take_signals(). */
 static void leave(member *m) {
+    assert(!m->leaving);
     m->leaving = true;
     drain(m);
+    assert(!m->supervisor || dv_supervisor_running(m->supervisor) == 0);
     int64_t deadline_ms = dv_session_now_ms() + FINISH_TIMEOUT_MS, left_ms = FINISH_TIMEOUT_MS;
     /* Items that are given back must have been told as revoked before. */
     dv_ledger_revoke_all(&m->ledger);

@@ -6,6 +6,7 @@
  * the command, in the foreground if we are. Our heartbeats stop with us: who is stopped for long loses the lock. */
 #include "run.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -56,15 +57,19 @@ static bool is_foreground_job(void) {
 /* Servers may have granted a shorter session than was asked for: SIGTERM comes no earlier than when half of what is
  * left now is over. */
 void dv_run_set_times(dv_guardian_config *config, int64_t session_timeout_ms, int64_t grace_ms, int64_t left_ms) {
+    assert(left_ms >= 0 && grace_ms >= 0);
     int64_t half_ms = left_ms / 2, kill_ms = session_timeout_ms / 20;
     if (kill_ms > KILL_MOST_MS) kill_ms = KILL_MOST_MS;
     if (kill_ms < KILL_LEAST_MS) kill_ms = KILL_LEAST_MS;
     if (kill_ms > half_ms / 4) kill_ms = half_ms / 4;
     config->grace_ms = grace_ms < half_ms - kill_ms ? grace_ms : half_ms - kill_ms;
     config->kill_ms = kill_ms;
+    assert(config->kill_ms >= 0 && config->grace_ms >= 0 && config->grace_ms + config->kill_ms <= half_ms);
 }
 
 void dv_run_again(dv_run *run) {
+    assert(run->again);
+    assert(run->guardian && run->over);
     dv_guardian_free(run->guardian);
     run->guardian = NULL;
     run->over = run->guardian_died = false;
@@ -73,6 +78,7 @@ void dv_run_again(dv_run *run) {
 }
 
 int dv_run_start(dv_run *run, dv_guardian_config *config) {
+    assert(run->guardians && !run->guardian && !run->over);
     config->terminal = true;
     config->foreground = is_foreground_job();
     config->only = !run->again;
@@ -90,6 +96,7 @@ int dv_run_guardian_fd(const dv_run *run) {
 /* Stops this process by `number`, as if we had not blocked it. Returns when it goes on; at once where nobody would ever
  * let it go on (orphaned process groups). */
 static void stop(int number) {
+    assert(number > 0 && number < NSIG);
     sigset_t one, before;
     sigemptyset(&one);
     sigaddset(&one, number);
@@ -103,6 +110,7 @@ static void stop(int number) {
 }
 
 static void take_signal_alone(dv_run *run, int number) {
+    assert(!run->guardian || run->over);
     if (number == SIGTSTP) stop(number);
     if (number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT) run->asked = number;
 }
@@ -123,6 +131,7 @@ static void take_signal(dv_run *run, int number) {
 
 static void take_info(dv_run *run, const struct signalfd_siginfo *info) {
     int number = (int)info->ssi_signo;
+    assert(number > 0 && number < NSIG);
     if (info->ssi_code == SI_KERNEL && (number == SIGINT || number == SIGQUIT)) run->typed = number;
     take_signal(run, number);
 }
@@ -139,6 +148,7 @@ void dv_run_die_if_typed(int typed, int code) {
 }
 
 static void take_event(dv_run *run, const dv_guardian_event *event) {
+    assert(run->guardian && !run->over);
     switch (event->kind) {
     case DV_GUARDIAN_STOPPED:
         stop(event->value);

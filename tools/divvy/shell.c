@@ -1,6 +1,7 @@
 /* A command that the shell runs for us, and whose output we read. SPDX-License-Identifier: Apache-2.0 */
 #include "shell.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -50,6 +51,7 @@ int dv_shell_start(pid_t *process, int *output_fd, const char *command) {
         *process = 0;
         return error;
     }
+    assert(*process > 1);
     *output_fd = ends[0];
     return 0;
 }

@@ -4,6 +4,7 @@
  * /proc/net/unix. So the kernel tells with each datagram who sent it. */
 #include "standby.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -25,6 +26,7 @@ static int make_name(char *name) {
     size_t length = (size_t)snprintf(name, DV_STANDBY_NAME_BYTES, "@divvy/");
     for (size_t i = 0; i < sizeof bytes; i++)
         length += (size_t)snprintf(name + length, DV_STANDBY_NAME_BYTES - length, "%02x", bytes[i]);
+    assert(length < DV_STANDBY_NAME_BYTES);
     return 0;
 }
 
@@ -33,6 +35,7 @@ static int open_socket(dv_standby *standby) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (make_name(standby->name) != 0) return -1;
     size_t length = strlen(standby->name);
+    assert(length <= sizeof address.sun_path);
     memcpy(address.sun_path + 1, standby->name + 1, length - 1);
     standby->notify_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (standby->notify_fd < 0) return -1;
@@ -84,6 +87,7 @@ static bool says_ready(const char *text, size_t bytes) {
 /* A helper that says READY=1 and exits, as systemd-notify(1) does, may be gone by now. So its number counts only where
  * its user does not. */
 static bool is_heeded(const struct ucred *sender, pid_t group) {
+    assert(group >= 0);
     if (sender->uid == 0 || sender->uid == geteuid()) return true;
     return group > 0 && sender->pid > 0 && getpgid(sender->pid) == group;
 }
@@ -120,6 +124,7 @@ static bool take_datagram(int fd, pid_t group, bool *ready) {
         .msg_iov = &payload, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
     ssize_t bytes = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     if (bytes < 0) return false;
+    assert((size_t)bytes <= sizeof text);
     if (take_sender(&message, &sender) && is_heeded(&sender, group) && says_ready(text, (size_t)bytes)) *ready = true;
     return true;
 }
@@ -137,7 +142,9 @@ bool dv_standby_is_ready(const dv_standby *standby, pid_t group) {
 
 int dv_standby_begin(dv_standby *standby, int64_t token) {
     char line[LINE_BYTES];
+    assert(token > 0);
     int bytes = snprintf(line, sizeof line, "%" PRId64 "\n", token);
+    assert(bytes > 0 && (size_t)bytes < sizeof line);
     /* The pipe is empty, so the line fits. A write fails only when the worker has closed its end. */
     bool told = standby->start_fd >= 0 && write(standby->start_fd, line, (size_t)bytes) == bytes;
     dv_standby_cancel(standby);

@@ -1,6 +1,7 @@
 /* The commands of a member's items: one runs for each item that is owned. SPDX-License-Identifier: Apache-2.0 */
 #include "supervise.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,8 @@ struct dv_supervisor {
 /* ---- the beginning and the end ---- */
 
 int dv_supervisor_open(dv_supervisor **out, const dv_supervise_config *config, dv_guardians *guardians) {
+    assert(config->program && config->arguments && config->arguments[0]);
+    assert(config->session_timeout_ms > 0 && config->drain_ms >= 0);
     dv_supervisor *s = *out = calloc(1, sizeof *s);
     if (!s) return -1;
     *s = (dv_supervisor){.config = *config, .guardians = guardians};
@@ -45,6 +48,7 @@ int dv_supervisor_open(dv_supervisor **out, const dv_supervise_config *config, d
 }
 
 static void free_child(dv_child *child) {
+    assert(!child->guardian); /* It would lose its command. */
     free((char *)(uintptr_t)child->item);
     free(child);
 }
@@ -86,6 +90,8 @@ static bool reserve(dv_child ***children, size_t room) {
 }
 
 static dv_child *add(dv_supervisor *s, const char *item) {
+    assert(!find(s, item)); /* An item has one command. */
+    assert(s->active_count <= s->active_room);
     size_t room = s->active_count < s->active_room ? s->active_room : 2 * s->active_room + 16;
     dv_child *child = calloc(1, sizeof *child);
     char *name = strdup(item);
@@ -109,6 +115,8 @@ static dv_child *add(dv_supervisor *s, const char *item) {
 static void drop_if_over(dv_supervisor *s, dv_child *child) {
     if (child->wanted || dv_child_runs(child)) return;
     size_t place = place_of(s, child->item);
+    assert(place < s->active_count && s->sorted[place] == child);
+    assert(child->slot < s->active_count && s->active[child->slot] == child);
     dv_child *last = s->active[--s->active_count];
     s->active[last->slot = child->slot] = last;
     memmove((void *)&s->sorted[place], (void *)&s->sorted[place + 1], (s->active_count - place) * sizeof *s->sorted);
@@ -175,6 +183,7 @@ void dv_supervisor_end(dv_supervisor *s, int64_t drain_ms) {
 }
 
 void dv_supervisor_set_time_left(dv_supervisor *s, int64_t now_ms, int64_t left_ms) {
+    assert(left_ms >= 0);
     s->deadline_ms = left_ms > 0 ? now_ms + left_ms : 0;
     if (left_ms > s->most_left_ms || left_ms == 0) s->most_left_ms = left_ms;
     dv_guardians_set_deadline(s->guardians, s->deadline_ms);
@@ -212,6 +221,7 @@ static dv_child_times times(const dv_supervisor *s) {
     int64_t grace_ms = timeout_ms / 5 < GRACE_MOST_MS ? timeout_ms / 5 : GRACE_MOST_MS;
     if (grace_ms > s->config.drain_ms) grace_ms = s->config.drain_ms;
     if (grace_ms > half_ms - kill_ms) grace_ms = half_ms - kill_ms;
+    assert(kill_ms >= 0 && grace_ms >= 0 && grace_ms + kill_ms <= half_ms);
     return (dv_child_times){.grace_ms = grace_ms, .kill_ms = kill_ms};
 }
 
@@ -232,6 +242,8 @@ static void watch(dv_supervisor *s, dv_child *child, int fd) {
 }
 
 static void start(dv_supervisor *s, dv_child *child, int64_t now_ms) {
+    assert(can_start(s, now_ms)); /* Nothing is started past the deadline. */
+    assert(child->wanted);
     dv_child_times t = times(s);
     bool stood_by = child->guardian != NULL;
     if (dv_child_start(child, s->guardians, &t, now_ms) != 0) {
@@ -269,6 +281,7 @@ void dv_supervisor_process(dv_supervisor *s) {
     for (int i = 0; i < count; i++) dv_child_read(events[i].data.ptr, now_ms);
     for (size_t i = s->active_count; i > 0; i--) {
         dv_child *child = s->active[i - 1];
+        assert(child->slot == i - 1);
         if (child->swept_at_ms) dv_child_read(child, now_ms);
         if (dv_child_awaits_start(child) && now_ms >= child->start_at_ms && can_start(s, now_ms))
             start(s, child, now_ms);

@@ -1,6 +1,7 @@
 /* The command of one item: when it is started, ended, started again. SPDX-License-Identifier: Apache-2.0 */
 #include "supervise_child.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -33,24 +34,38 @@ static void tell(const dv_child *child, dv_child_kind kind, int status, int64_t 
 
 /* ---- what is wanted ---- */
 
-void dv_child_want(dv_child *child, int64_t token, int64_t now_ms) {
-    child->wanted = child->owned = true;
+/* Asserts what holds between two calls. */
+static void check(const dv_child *child) {
+    assert(!child->owned || (child->wanted && child->token > 0));
+    assert(!child->guardian || child->swept_at_ms == 0);
+    assert(child->guardian || (child->standby.notify_fd < 0 && child->standby.start_fd < 0));
+    assert(!child->guardian || !child->begun || child->running_token > 0);
+    (void)child;
+}
+
+/* `token`: 0 where it is to stand by. */
+static void want(dv_child *child, int64_t token, int64_t now_ms) {
+    child->wanted = true;
+    child->owned = token != 0;
     child->token = token;
     child->backoff_ms = DV_CHILD_BACKOFF_MS;
     child->start_at_ms = now_ms;
+    check(child);
+}
+
+void dv_child_want(dv_child *child, int64_t token, int64_t now_ms) {
+    assert(token > 0);
+    want(child, token, now_ms);
 }
 
 void dv_child_stand_by(dv_child *child, int64_t now_ms) {
-    if (child->wanted) return;
-    child->wanted = true;
-    child->owned = false;
-    child->token = 0;
-    child->backoff_ms = DV_CHILD_BACKOFF_MS;
-    child->start_at_ms = now_ms;
+    if (!child->wanted) want(child, 0, now_ms);
 }
 
 void dv_child_unwant(dv_child *child, int64_t grace_ms, const char *reason) {
+    assert(grace_ms >= 0 && reason);
     child->wanted = child->owned = false;
+    check(child);
     dv_standby_cancel(&child->standby);
     if (!child->guardian) return;
     dv_guardian_end(child->guardian, grace_ms);
@@ -118,6 +133,7 @@ static char **make_environment(const dv_child *child) {
 
 static int64_t next_backoff(dv_child *child) {
     int64_t delay_ms = child->backoff_ms;
+    assert(delay_ms >= DV_CHILD_BACKOFF_MS && delay_ms <= DV_CHILD_BACKOFF_MAX_MS);
     child->backoff_ms = delay_ms < DV_CHILD_BACKOFF_MAX_MS / 2 ? delay_ms * 2 : DV_CHILD_BACKOFF_MAX_MS;
     return delay_ms;
 }
@@ -136,12 +152,15 @@ static void start_failed(dv_child *child, int error, int64_t now_ms) {
 
 /* From here on the command may work on the item. */
 static void mark_begun(dv_child *child) {
+    assert(child->guardian && child->owned);
+    assert(!child->begun);
     child->begun = true;
     child->running_token = child->token;
 }
 
 /* Tells a command that stands by to begin. One that cannot be told would leave the item to nobody, so it ends. */
 static void begin(dv_child *child) {
+    assert(child->owned && !child->begun && !child->end_reason);
     if (dv_standby_begin(&child->standby, child->token) != 0) {
         child->end_reason = deaf;
         dv_guardian_end(child->guardian, child->config->drain_ms);
@@ -155,6 +174,8 @@ static void begin(dv_child *child) {
 /* Returns 0, or -1 with errno set. */
 static int run(dv_child *child, dv_guardians *guardians, const dv_child_times *times) {
     int worker_fd = -1;
+    assert(!child->guardian && child->swept_at_ms == 0); /* An item has one command. */
+    assert(child->wanted && !child->begun);
     if (child->config->standby && dv_standby_open(&child->standby, &worker_fd) != 0) return -1;
     /* Told before it is started, it cannot have closed its end yet: with the token it need not read the line. */
     if (child->config->standby && child->owned) dv_standby_begin(&child->standby, child->token);
@@ -178,6 +199,8 @@ static int run(dv_child *child, dv_guardians *guardians, const dv_child_times *t
 }
 
 int dv_child_start(dv_child *child, dv_guardians *guardians, const dv_child_times *times, int64_t now_ms) {
+    check(child);
+    assert(dv_child_awaits_start(child) && now_ms >= child->start_at_ms);
     if (child->owned && !child->config->is_owned(child->item, child->config->user)) {
         child->start_at_ms = now_ms + TOO_LATE_MS;
         return 0;
@@ -215,6 +238,7 @@ static bool is_finished(const dv_child *child, int status) {
 }
 
 static void has_exited(dv_child *child, int status, int64_t now_ms) {
+    assert(child->pid > 0);
     if (is_finished(child, status)) {
         child->start_at_ms = INT64_MAX;
         tell(child, DV_CHILD_FINISHED, status, -1, NULL);
@@ -227,6 +251,7 @@ static void has_exited(dv_child *child, int status, int64_t now_ms) {
 }
 
 static void take_gone(dv_child *child, const dv_guardian_event *event, int64_t now_ms) {
+    assert(child->pid > 0);
     bool by_itself = event->why == DV_ENDED_BY_ITSELF;
     if (child->end_reason == deaf && !by_itself) fail(child, deaf, now_ms);
     else if (child->end_reason == deaf && child->wanted) has_exited(child, event->value, now_ms);
@@ -245,6 +270,7 @@ static void take_refused(dv_child *child, int error, int64_t now_ms) {
 static bool take_event(dv_child *child, const dv_guardian_event *event, int64_t now_ms) {
     switch (event->kind) {
     case DV_GUARDIAN_STARTED:
+        assert(child->pid == 0 && event->value > 1);
         child->pid = event->value;
         tell(child, child->begun ? DV_CHILD_STARTED : DV_CHILD_STANDBY, 0, -1, NULL);
         return false;
@@ -270,6 +296,7 @@ void dv_child_read(dv_child *child, int64_t now_ms) {
         if (!take_event(child, &event, now_ms)) continue;
         dv_child_let_go(child);
     }
+    check(child);
     if (child->guardian) hear(child);
     if (child->swept_at_ms == 0 || now_ms < child->swept_at_ms) return;
     child->swept_at_ms = 0;
