@@ -6,8 +6,9 @@ usage: test_docs.py [BUILD_FOLDER]
 Claims: each relative link of each Markdown file names a file or folder of this checkout; where it names a heading, the
 file has that heading; each name of a file below docs/, test/, tools/ or bench/ that README.md, CONTRIBUTING.md, or a
 file of docs/ has in backquotes is there, if it does not end in a word such as NAME; each block of C in
-docs/guide.md, docs/write-a-recipe.md and docs/change-a-handover.md stands word for word in their sources; README.md has
-at most 900 words.
+docs/guide.md, docs/write-a-recipe.md and docs/change-a-handover.md stands word for word in their sources; each function
+that docs/architecture.md and docs/change-a-handover.md name is defined in lib/ or tools/, and each file of C that they
+name is there; README.md has at most 900 words.
 """
 
 import pathlib
@@ -26,6 +27,8 @@ QUOTES = {
     "docs/guide.md": ["docs/examples/guide/*.c", "docs/examples/native_host.c", "docs/examples/election.c"],
     "docs/write-a-recipe.md": ["docs/examples/barrier/barrier.c"],
 }
+# Documents that lead through the code.
+TOURS = ["docs/architecture.md", "docs/change-a-handover.md"]
 
 
 def text_lines(path):
@@ -78,6 +81,20 @@ def check_quotes(name, sources, faults):
     return len(blocks)
 
 
+def check_tour(name):
+    """Yields each function and each file of C that a document names and the checkout lacks."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    sources = [path for top in ("lib", "tools", "test") for path in (ROOT / top).rglob("*.[ch]")]
+    there = {path.name for path in sources}
+    code = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    defined = set(re.findall(r"^[a-z][^;\n]*?\b(\w+)\((?=[^;]*?\) \{$)", code, flags=re.M))
+    defined |= set(re.findall(r"\(\*(\w+)\)\(", code))  # events
+    for function in sorted(set(re.findall(r"`(\w+)\(\)`", text)) - defined):
+        yield f"{name}: no file defines {function}()"
+    for file in sorted(set(re.findall(r"\b(\w+\.[ch])\b", text)) - there):
+        yield f"{name}: there is no {file}"
+
+
 def main():
     files = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "*.md"], check=False,
                            capture_output=True, text=True).stdout.split()
@@ -100,6 +117,8 @@ def main():
                 if not (ROOT / target).exists() and not (ROOT / target.rstrip(".")).exists():
                     faults.append(f"{name}:{number}: there is no {target}")
     quotes = sum(check_quotes(name, sources, faults) for name, sources in QUOTES.items())
+    for name in TOURS:
+        faults += check_tour(name)
     words = len((ROOT / "README.md").read_text(encoding="utf-8").split())
     if words > README_WORDS_MAX:
         faults.append(f"README.md has {words} words; {README_WORDS_MAX} are the most")
