@@ -1,4 +1,4 @@
-/* Tests of znode/crc32.h. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of base/crc32.h. SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
 #include "base/crc32.h"

@@ -8,7 +8,8 @@ file has that heading; each name of a file below docs/, test/, tools/ or bench/ 
 file of docs/ has in backquotes is there, if it does not end in a word such as NAME; each block of C in
 docs/guide.md, docs/write-a-recipe.md and docs/change-a-handover.md stands word for word in their sources; each function
 that docs/architecture.md and docs/change-a-handover.md name is defined in lib/ or tools/, and each file of C that they
-name is there; README.md has at most 900 words.
+name is there; each file of C or Python that a comment of lib/, tools/, include/ or test/ names is there; README.md has
+at most 900 words.
 """
 
 import pathlib
@@ -29,6 +30,13 @@ QUOTES = {
 }
 # Documents that lead through the code.
 TOURS = ["docs/architecture.md", "docs/change-a-handover.md"]
+# Files of other projects that comments name.
+FOREIGN = {"cJSON.h", "kazoo/tests/test_partitioner.py", "netinet/tcp.h", "zookeeper.c", "zookeeper_log.h"}
+COMMENT = {
+    "c": re.compile(r'(/\*.*?\*/|//[^\n]*)|"(?:\\.|[^"\\\n])*"', flags=re.S),
+    "py": re.compile(r'((?:^|(?<=\s))#[^\n]*|""".*?""")|"(?:\\.|[^"\\\n])*"', flags=re.S),
+}
+SOURCE_NAME = re.compile(r"(?<![\w.<-])(?:\.\./)*((?:\w+/)*\w+\.(?:c|h|py))\b")
 
 
 def text_lines(path):
@@ -95,10 +103,36 @@ def check_tour(name):
         yield f"{name}: there is no {file}"
 
 
-def main():
-    files = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "*.md"], check=False,
+def comments(path):
+    """Yields the number of the first line, and the text, of each comment."""
+    text = path.read_text(encoding="utf-8")
+    for match in COMMENT["py" if path.suffix == ".py" else "c"].finditer(text):
+        if match[1]:
+            yield text.count("\n", 0, match.start()) + 1, match[1]
+
+
+def check_comments(paths):
+    """Yields each file that a comment names and the checkout lacks."""
+    there = {"/".join(path.parts[-n:]) for path in paths for n in range(1, len(path.parts) + 1)}
+    for path in paths:
+        if path.suffix not in {".c", ".h", ".py"} or path.parts[0] not in {"lib", "tools", "include", "test"}:
+            continue
+        for number, comment in comments(ROOT / path):
+            for name in set(SOURCE_NAME.findall(comment)) - there - FOREIGN:
+                yield f"{path}:{number}: a comment names {name}, which is not there"
+
+
+def all_files():
+    """Lists all files of the checkout, by their paths in it."""
+    names = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"], check=False,
                            capture_output=True, text=True).stdout.split()
-    files = files or [str(p.relative_to(ROOT)) for p in ROOT.rglob("*.md") if "build" not in str(p.relative_to(ROOT))]
+    names = names or [str(p.relative_to(ROOT)) for p in ROOT.rglob("*") if p.is_file()]
+    return [pathlib.Path(name) for name in names
+            if not name.startswith("build") and (ROOT / name).is_file()]
+
+
+def main():
+    files = [str(path) for path in all_files() if path.suffix == ".md"]
     faults = []
     links = 0
     for name in files:
@@ -117,6 +151,7 @@ def main():
                 if not (ROOT / target).exists() and not (ROOT / target.rstrip(".")).exists():
                     faults.append(f"{name}:{number}: there is no {target}")
     quotes = sum(check_quotes(name, sources, faults) for name, sources in QUOTES.items())
+    faults += check_comments(all_files())
     for name in TOURS:
         faults += check_tour(name)
     words = len((ROOT / "README.md").read_text(encoding="utf-8").split())

@@ -1,4 +1,4 @@
-/* Tests of znode/guid.h. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of base/guid.h. SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
 

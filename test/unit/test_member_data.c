@@ -1,4 +1,4 @@
-/* Tests of partitioner/member_data.h. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of plan/member_data.h. SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

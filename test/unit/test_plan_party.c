@@ -1,4 +1,4 @@
-/* Tests of partitioner/plan_party.h, on a scripted backend. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of plan/roster.h, on a scripted backend. SPDX-License-Identifier: Apache-2.0 */
 #include "plan_party_fixture.h"
 
 /* --- the party -------------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* Tests of partitioner/plan_read.h on a scripted backend. SPDX-License-Identifier: Apache-2.0 */
+/* Tests of plan/reader.h on a scripted backend. SPDX-License-Identifier: Apache-2.0 */
 #include "plan_read_fixture.h"
 
 static void chunk_path(char path[128], const dv_plan_part *part, size_t n) {

@@ -1,4 +1,4 @@
-/* Tests of partitioner/plan_read.h when an allocation fails: it is built in here, on an allocator that fails as told.
+/* Tests of plan/reader.h when an allocation fails: it is built in here, on an allocator that fails as told.
  * SPDX-License-Identifier: Apache-2.0 */
 #include "plan_nodes.h"
 

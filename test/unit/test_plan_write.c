@@ -1,4 +1,4 @@
-/* Tests of partitioner/plan_write.h on the in-memory ensemble: what an attempt comes to. SPDX-License-Identifier:
+/* Tests of plan/writer.h on the in-memory ensemble: what an attempt comes to. SPDX-License-Identifier:
  * Apache-2.0 */
 #include "plan_writers.h"
 

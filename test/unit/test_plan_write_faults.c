@@ -1,4 +1,4 @@
-/* Tests of partitioner/plan_write.h on the in-memory ensemble: what comes between its steps. Each story is told once
+/* Tests of plan/writer.h on the in-memory ensemble: what comes between its steps. Each story is told once
  * for every moment at which it can happen. SPDX-License-Identifier: Apache-2.0 */
 #include "plan_writers.h"
 

@@ -1,4 +1,4 @@
-/* Tests of partitioner/plan_write.h on a scripted backend: what is asked for, in which order, and what comes of each
+/* Tests of plan/writer.h on a scripted backend: what is asked for, in which order, and what comes of each
  * answer. SPDX-License-Identifier: Apache-2.0 */
 #include "plan_write_script_fixture.h"
 
