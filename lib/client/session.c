@@ -389,7 +389,7 @@ static void take_news(divvy_client *client, const dv_session_news *news, int64_t
     }
 }
 
-/* What waits to be sent again ends as what is under way does. */
+/* Takes news of the session. Requests that wait to be sent again end as those under way do. */
 void dv_session_news_arrived(void *context, const dv_session_news *news, int64_t now) {
     divvy_client *client = context;
     take_news(client, news, now);

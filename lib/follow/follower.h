@@ -93,13 +93,13 @@ typedef struct {
     int64_t pzxid; /* of the party that is asked about */
 } dv_next_owners;
 
-/* What the user was warned of: warnings.c. */
+/* The warnings that the user has had: warnings.c. */
 typedef struct {
     bool joined, weight; /* since we take part */
     int64_t mzxid;       /* of the plan that was told as another one */
 } dv_follow_told;
 
-/* What is ours: target.c. */
+/* Our share: target.c. */
 typedef struct {
     char *known_as; /* our node in this session that the newest plan had as a member (D34), or NULL */
     bool agrees;    /* the share is what it is to become, as far as the plan has a say in that */

@@ -84,8 +84,8 @@ static bool is_next_owner(const dv_follower *f, uint32_t slot) {
     return false;
 }
 
-/* Of several nodes with that identifier, finds one that has not told how old it is. SIZE_MAX: none, or there is only
- * one. */
+/* Finds one of several nodes with that identifier that has not told how old it is. SIZE_MAX: none, or there is only one
+ * node. */
 static size_t find_ageless(const dv_follower *f, const char *identifier) {
     const dv_plan_party *party = dv_roster_party(f->roster);
     size_t count = 0, ageless = SIZE_MAX;

@@ -121,7 +121,7 @@ static bool is_moving(const dv_item *item) {
     return item->noted.leaving || (item->life.wanted ? !item->life.is_first : dv_item_shown(item));
 }
 
-/* What a member stands ready for stays in its note when it has it: only givers tell of an end. */
+/* An item stays listed as ready when the member has it, so only the notes of those who give tell of an end. */
 static bool has_given(const dv_note_view *v, int64_t mzxid) {
     return v->standing == DV_NOTE_THERE && v->mzxid > mzxid && v->note.given_count > 0;
 }

@@ -281,7 +281,7 @@ void dv_handover_unnamed(divvy_partitioner *p, int64_t now) {
     end_waiting(h, now);
 }
 
-/* Who does not read in time what it was given lists each queue (T6). */
+/* Our note stays for a moment: members that do not read in time what they were given list each queue (T6). */
 void dv_handover_ended(divvy_partitioner *p, int64_t now) {
     struct dv_handover *h = p->handover;
     bool waits = h && h->note && h->gave_at && now < h->gave_at + LAST_WORD_MS && p->state == DIVVY_FAILURE;

@@ -24,7 +24,7 @@ typedef enum {
     DV_PLACES,
 } dv_item_place;
 
-/* What the item is to the user. From DV_STAGE_SHOWN on he has it. */
+/* The item's stage towards the user. From DV_STAGE_SHOWN on he has it. */
 typedef enum {
     DV_STAGE_HIDDEN,
     DV_STAGE_PREPARING, /* T2: he may prepare for it */
@@ -35,7 +35,7 @@ typedef enum {
     DV_STAGES,
 } dv_item_stage;
 
-/* What can happen to an item. */
+/* An event in the life of an item. */
 typedef enum {
     DV_MOVE_ASK,      /* a place is asked for */
     DV_MOVE_WIN,      /* the place is the first */
@@ -113,7 +113,7 @@ typedef struct {
 } dv_item_measured;
 
 typedef struct dv_item {
-    /* What loops over all items ask for stands together, in one line of the cache. */
+    /* Loops over all items ask for these, which stand together in one line of the cache. */
     dv_item_life life;
     dv_item_noted noted;
     dv_item_directory dir;

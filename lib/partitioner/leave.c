@@ -110,7 +110,7 @@ void dv_partitioner_left(divvy_partitioner *p, int error, int64_t now) {
     if (p->life == DV_LIFE_HANDING_OVER) {
         p->is_marked = true;
         if (error) withdraw(p, now);
-        else dv_leave_go_on(p, now); /* Who has nothing may hear nothing more. */
+        else dv_leave_go_on(p, now); /* A member that has nothing may hear nothing more. */
         return;
     }
     assert(p->life == DV_LIFE_LEAVING || p->life == DV_LIFE_FAILED);

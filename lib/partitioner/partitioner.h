@@ -395,7 +395,7 @@ void dv_report_spare_destroyed(divvy_partitioner *p);
 /* ---- snapshot.c ---- */
 void dv_snapshot_changed(divvy_partitioner *p);
 divvy_partition *dv_snapshot_take(divvy_partitioner *p);
-/* Of what the user is to prepare. */
+/* Makes one of the items that the user may prepare for. */
 divvy_partition *dv_snapshot_take_prepare(divvy_partitioner *p);
 
 #endif

@@ -62,7 +62,7 @@ divvy_partition *dv_snapshot_take(divvy_partitioner *p) {
     return p->snapshot;
 }
 
-/* What the user has seen here counts as told. */
+/* An item that the user has seen here counts as told. */
 divvy_partition *dv_snapshot_take_prepare(divvy_partitioner *p) {
     size_t count = 0;
     for (size_t i = 0; i < dv_item_count(p); i++) count += dv_item_at(p, i)->life.stage == DV_STAGE_PREPARING;

@@ -75,7 +75,7 @@ static bool is_to_prepare(const dv_item *item) {
            p->config.prepare_timeout_ms > 0;
 }
 
-/* Who has not been told yet to prepare has not prepared. */
+/* A user who has not been told yet to prepare has not prepared. */
 static bool is_prepared(const dv_item *item, int64_t now) {
     if (item->life.stage != DV_STAGE_PREPARING) return !is_to_prepare(item);
     return item->take.prepared || now >= item->take.prepare_due;
@@ -167,7 +167,7 @@ void dv_take_update(divvy_partitioner *p, int64_t now) {
     if (now_or_never) dv_report_flush(p);
 }
 
-/* What was to be told before the session clock had proven anything, and was not (P10). */
+/* Tells what was held back until the session clock had proven something (P10). */
 void dv_take_proven(divvy_partitioner *p) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);

@@ -1,4 +1,4 @@
-/* What an attempt to write has found at P/plan. SPDX-License-Identifier: Apache-2.0
+/* The findings at P/plan of an attempt to write. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, D25 and D26. Pure: no I/O, no clock. */
 #ifndef DV_PLAN_FOUND_H

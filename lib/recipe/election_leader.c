@@ -123,7 +123,7 @@ static void stop_asking(dv_ask **ask) {
 void dv_election_decide_to_ask(divvy_election *e) {
     dv_leader *leader = NULL;
     bool known = e->view && dv_leader_view_known(e->view, &leader);
-    if (!known && e->standing && !e->ending) return; /* What was asked for stands. */
+    if (!known && e->standing && !e->ending) return; /* The request stands. */
     bool wants = e->standing && !e->ending && leader && leader->preference < e->config.preference;
     int64_t token = token_of(leader);
     if (e->preferred && (!wants || token != e->preferred_token)) stop_asking(&e->preferred);

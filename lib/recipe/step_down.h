@@ -27,7 +27,7 @@ void dv_ask_end(dv_ask *ask);
 
 typedef struct dv_requests dv_requests;
 
-/* What one asker has written. free() it. */
+/* The text that one asker has written. free() it. */
 typedef struct {
     size_t bytes;
     char who[]; /* with a NUL behind */

@@ -172,7 +172,7 @@ static void answer_local(dv_mem_conn *conn, const dv_mem_request *request) {
     }
 }
 
-/* What ZooKeeper 3.4 does not know. Its clients made nodes by a request without a Stat, as multis do. */
+/* Returns whether ZooKeeper 3.4 does not know it. Its clients made nodes by a request without a Stat, as multis do. */
 static bool is_unknown(const dv_mem_conn *conn, const dv_mem_request *request) {
     bool creates = request->kind == DV_MEM_OPERATIONS && !request->is_multi && request->ops[0].kind == DV_CREATE;
     return creates && conn->mem->config.release == DIVVY_TESTING_3_4;

@@ -244,7 +244,7 @@ static dv_mem_txn *logged_at(const dv_mem_server *leader, int64_t index) {
 }
 
 static void take_follower(dv_mem_server *leader, dv_mem_link *link, int64_t applied) {
-    /* What no server needs is forgotten; a follower that said before what it has, and has more by now, asks again. */
+    /* History that no server needs is forgotten. A follower that has told of less than it has now asks again. */
     bool forgotten = applied + 1 < leader->mem->history_first;
     if (leader->role != DV_MEM_LEADING || link->epoch != leader->epoch || forgotten) {
         dv_mem_link_close(link, 1);

@@ -63,7 +63,7 @@ static void unlist(dv_again *again, dv_sent *s) {
 
 /* ---- the end of one ---- */
 
-/* What the reply points to lives until the recipe has it: a backend may point into the request. */
+/* Frees the request last: the reply may point into it. */
 static void finish_single(dv_sent *s, const dv_reply *reply, int64_t now) {
     unlist(&s->znode->again, s);
     s->done(s->context, reply, now);
@@ -122,7 +122,7 @@ static void send_later(dv_sent *s, int64_t wait_ms, int64_t now) {
     put_off(s, TO_SEND_AGAIN, 0, now + spread(s, wait_ms));
 }
 
-/* What waits for somebody to do something holds up nobody else. */
+/* Puts the answer off. A request that waits until somebody does something holds up no other. */
 static void give_back_later(dv_sent *s, int error, int64_t wait_ms, int64_t now) {
     set_blocks(s, error != DIVVY_EQUOTA && wait_ms < TOLD_MS);
     put_off(s, TO_GIVE_BACK, error, now + spread(s, wait_ms));

@@ -1,4 +1,4 @@
-/* What each answer of a server means. SPDX-License-Identifier: Apache-2.0 */
+/* The meaning of each answer of a server. SPDX-License-Identifier: Apache-2.0 */
 #include "znode/answers.h"
 
 #include <assert.h>

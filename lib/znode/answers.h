@@ -1,4 +1,4 @@
-/* What each answer of a server means: docs/protocol.md, rule B10. SPDX-License-Identifier: Apache-2.0 */
+/* The meaning of each answer of a server: docs/protocol.md, rule B10. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_ANSWERS_H
 #define DV_ANSWERS_H
 

@@ -163,7 +163,7 @@ typedef struct {
 /* Makes a backend. 0, or DIVVY_EINVAL with *reason about hosts, or DIVVY_ENOMEM. */
 typedef int (*dv_backend_new_fn)(dv_znode **out, const dv_backend_config *config, const char **reason, void *context);
 
-/* What a client has learned of a request that not all servers know (B8). */
+/* A client's experience with a request that not all servers know (B8). */
 typedef struct {
     bool works;          /* a server has answered one */
     bool missing;        /* refused: the fallback is used until the client is closed */
@@ -193,7 +193,7 @@ int dv_znode_submit(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply_
 int dv_znode_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context);
 /* Returns the function that the sender of a multi gave, for backends of tests: `context` as they see it. */
 dv_multi_fn dv_again_multi_done(const void *context);
-/* Whether it is armed or not: a read with the backend that sees it taken back is not sent again with it. */
+/* Takes the watch back, armed or not. A read that the backend has with it is not sent again with it. */
 static inline void dv_znode_unwatch(dv_znode *znode, dv_watch *watch) {
     znode->backend->unwatch(znode, watch);
     if (znode->again.waiting) dv_again_unwatch(znode, watch); /* An armed one may have been given to another read. */

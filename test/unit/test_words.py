@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The text of the repository keeps to the house style. SPDX-License-Identifier: Apache-2.0
 
-Reads every tracked text file. Fails on a banned phrase in a comment, a document or a message, on a line of more than
-120 columns, and on a source file of more than 500 lines, or of more than 700 where OWNERS lists it. CONTRIBUTING.md may
-quote the banned phrases: it tells them.
+Reads every tracked text file. Fails on a banned phrase in a comment, a document or a message, on a comment of lib/,
+include/ or tools/ that begins with What, Whether, Who or Of, on a line of more than 120 columns, and on a source file
+of more than 500 lines, or of more than 700 where OWNERS lists it. CONTRIBUTING.md may quote the banned phrases: it
+tells them.
 """
 
 import bisect
@@ -39,6 +40,8 @@ PHRASES = {
 PATTERNS = {name: re.compile(rf"\b{text}(?![\w])", re.IGNORECASE) for name, text in PHRASES.items()}
 # What a comment, a string or a quotation puts at the ends of a line, between two words of a phrase.
 EDGES = re.compile(r'^\s*(?:/?\*+(?!/)|//|#+|>|\.\\")?\s*"?|(?:\\n)?"?\s*\\?$')
+# A comment begins with a verb, or with the noun of a type.
+BEGINNING = re.compile(r"(?:/\*+[ \n*]*|^[ \t]*//+ *)(What|Whether|Who|Of)\b", flags=re.M)
 # Files that quote the list.
 QUOTE = {"test/unit/test_words.py", "CONTRIBUTING.md"}
 
@@ -71,6 +74,13 @@ def check_phrases(name, text):
             yield f"{name}:{bisect.bisect_right(starts, match.start())}: banned: {phrase}"
 
 
+def check_beginnings(name, text):
+    if not name.startswith(("lib/", "include/", "tools/")):
+        return
+    for match in BEGINNING.finditer(text):
+        yield f"{name}:{text.count(chr(10), 0, match.start()) + 1}: a comment begins with {match[1]}"
+
+
 def check_columns(name, text):
     for number, line in enumerate(text.split("\n"), 1):
         if len(line) > MAX_COLUMNS and not (name.endswith(".md") and line.startswith("|")):
@@ -89,11 +99,12 @@ def check_lines(name, text):
 
 
 def main():
-    faults = {"phrases": [], "columns": [], "lines": []}
+    faults = {"phrases": [], "beginnings": [], "columns": [], "lines": []}
     files = 0
     for name, text in tracked_files():
         files += 1
         faults["phrases"] += check_phrases(name, text)
+        faults["beginnings"] += check_beginnings(name, text)
         faults["columns"] += check_columns(name, text)
         faults["lines"] += check_lines(name, text)
     for kind in faults.values():

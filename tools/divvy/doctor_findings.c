@@ -1,4 +1,4 @@
-/* What `divvy doctor` found, and how it is printed. SPDX-License-Identifier: Apache-2.0 */
+/* The findings of `divvy doctor`, and how they are printed. SPDX-License-Identifier: Apache-2.0 */
 #include "doctor_findings.h"
 
 #include <stdarg.h>

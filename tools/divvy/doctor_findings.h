@@ -1,4 +1,4 @@
-/* What `divvy doctor` found. SPDX-License-Identifier: Apache-2.0 */
+/* The findings of `divvy doctor`. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_DOCTOR_FINDINGS_H
 #define DV_DOCTOR_FINDINGS_H
 

@@ -1,4 +1,4 @@
-/* What is wrong with servers and a session. SPDX-License-Identifier: Apache-2.0 */
+/* The faults of servers and a session. SPDX-License-Identifier: Apache-2.0 */
 #include "doctor_judge.h"
 
 #include <inttypes.h>
@@ -121,7 +121,7 @@ static void judge_connections(const dv_doctor *d, dv_findings *f) {
     }
 }
 
-/* What a server had not applied when it was asked after all others had answered. */
+/* Judges what a server had not applied when it was asked after all others had answered. */
 static void judge_lag(const dv_doctor *d, dv_findings *f) {
     uint64_t newest = 0;
     for (size_t i = 0; i < d->servers.count; i++) {
@@ -162,7 +162,7 @@ static int compare_times(const void *a, const void *b) {
 
 static void judge_latency(const dv_doctor *d, dv_findings *f) {
     int64_t times_us[DV_DOCTOR_READS];
-    if (d->read_count == 0 || d->look_error) return; /* What was refused was no read. */
+    if (d->read_count == 0 || d->look_error) return; /* A refused read tells no time. */
     memcpy(times_us, d->read_us, d->read_count * sizeof *times_us);
     qsort(times_us, d->read_count, sizeof *times_us, compare_times);
     double median_ms = (double)times_us[d->read_count / 2] / 1000;

@@ -1,4 +1,4 @@
-/* What is wrong with servers, a session and a pool. SPDX-License-Identifier: Apache-2.0
+/* The faults of servers, a session and a pool. SPDX-License-Identifier: Apache-2.0
  *
  * Pure: of what was read they make findings. */
 #ifndef DV_DOCTOR_JUDGE_H

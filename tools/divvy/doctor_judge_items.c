@@ -1,4 +1,4 @@
-/* What is wrong with a pool's items. SPDX-License-Identifier: Apache-2.0
+/* The faults of a pool's items. SPDX-License-Identifier: Apache-2.0
  *
  * Where a plan decides, an item that is not where the plan wants it has a reason. `divvy explain` tells it for one
  * item, and here they are counted by reason and member. */

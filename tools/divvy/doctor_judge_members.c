@@ -1,4 +1,4 @@
-/* What is wrong with a pool's members. SPDX-License-Identifier: Apache-2.0 */
+/* The faults of a pool's members. SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* What is wrong with a pool's nodes: access lists, the plan, limits, what is left over. SPDX-License-Identifier:
- * Apache-2.0 */
+/* The faults of a pool's nodes: access lists, the plan, limits, what is left over. SPDX-License-Identifier: Apache-2.0
+ */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static void print_entries(const dv_doctor_acl *acl, char *out, size_t bytes) {
     }
 }
 
-/* What members do to a node: c creates and d deletes below it, r reads and w writes it. */
+/* Returns what members do to a node: c creates and d deletes below it, r reads and w writes it. */
 static const char *needed_of(const dv_doctor *d, const dv_doctor_acl *acl) {
     size_t root = strlen(d->path);
     const char *name = strcmp(d->path, "/") == 0 ? acl->path : acl->path + root;
@@ -240,7 +240,8 @@ static size_t count_paths(const dv_doctor *d, size_t member) {
     return bytes;
 }
 
-/* Who waits watches the place before it, and who that is was not read: so much one member watches at most. */
+/* Judges the most that one member may watch. A member that waits watches the place before its own, and it was not read
+ * which member that is. */
 static void judge_watched(const dv_doctor *d, dv_findings *f) {
     size_t bytes = 0, root = strlen(d->path) + strlen("/locks//") + strlen(d->servers.chroot) + 4;
     for (size_t i = 0; i < d->status.item_count; i++) {

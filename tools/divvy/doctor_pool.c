@@ -1,4 +1,4 @@
-/* What `divvy doctor` reads of a session and of a pool. SPDX-License-Identifier: Apache-2.0
+/* The facts about a session and a pool that `divvy doctor` reads. SPDX-License-Identifier: Apache-2.0
  *
  * Reads the pool as `divvy status` does, and besides: access lists, the notes of members that hand something over, and
  * how long a read takes. */
@@ -16,7 +16,7 @@
 #include "status_plan.h"
 #include "znode/path.h"
 
-/* Of so many items the access list is read; those that nobody owns come first. */
+/* The most items whose access lists are read; those that nobody owns come first. */
 enum { DIRECTORIES_MAX = 1000 };
 
 static const char *const roots[DV_DOCTOR_ROOTS] = {NULL, "party", "locks", "plan", "notes"};
@@ -142,7 +142,7 @@ static int take_note(void *context, size_t i, const dv_reply *reply) {
     const survey *s = context;
     dv_doctor_note *note = &s->doctor->notes[s->note_members[i]];
     const dv_plan *plan = dv_status_plan(&s->doctor->status);
-    if (reply->error || !plan) return 0; /* Who has none, or hides it, takes part in no handover. */
+    if (reply->error || !plan) return 0; /* A member that has none, or hides it, takes part in no handover. */
     int error = dv_note_parse(&note->note, reply->data, reply->data_bytes, NULL);
     if (error) return error == DIVVY_ENOMEM ? error : 0;
     note->there = dv_note_is_of(&note->note, plan->set);

@@ -1,4 +1,4 @@
-/* What `divvy doctor` reads of a session and of a pool. SPDX-License-Identifier: Apache-2.0 */
+/* The facts about a session and a pool that `divvy doctor` reads. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_DOCTOR_POOL_H
 #define DV_DOCTOR_POOL_H
 
@@ -17,14 +17,14 @@ typedef struct {
     bool is_directory; /* of an item */
 } dv_doctor_acl;
 
-/* What a member's note says; empty where it has none. */
+/* A member's note; empty where it has none. */
 typedef struct {
     bool there; /* it counts the items as the plan does */
     int64_t written_ms;
     dv_note note;
 } dv_doctor_note;
 
-/* What a name in the party, and a node there, tell of a member beyond dv_status_member. */
+/* The facts about a member that its node in the party tells, beyond dv_status_member. */
 typedef struct {
     bool has_set;
     uint32_t set;
@@ -32,12 +32,12 @@ typedef struct {
 } dv_doctor_settings;
 
 typedef struct {
-    /* What was asked for. */
+    /* The question. */
     const char *path; /* NULL: no pool */
     const char *user; /* of the credentials; NULL: none */
     bool hides_names; /* we are somebody by TLS or SASL, and cannot tell who */
     int64_t session_timeout_ms, tick_ms, server_timeout_ms;
-    /* What the servers say. */
+    /* The servers' answers. */
     dv_servers servers;
     int look_error; /* of the session: 0, or why nothing could be read */
     char look_reason[512];
@@ -45,7 +45,7 @@ typedef struct {
     int64_t session, granted_ms, opened_ms, connected_ms; /* the last two by the wall clock */
     int64_t read_us[DV_DOCTOR_READS];
     size_t read_count;
-    /* What the pool is. */
+    /* The pool. */
     dv_status status;
     int pool_error; /* why the pool could not be read */
     char failed_path[256];

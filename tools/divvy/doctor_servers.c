@@ -301,7 +301,7 @@ int dv_servers_ask(dv_servers *servers, const char *connect, const dv_tls_option
     servers->list = calloc(hosts.count + 1, sizeof *servers->list);
     round *r = servers->list ? new_round(hosts.count, false, limit_ms) : NULL;
     error = r ? take_hosts(servers, r, &hosts) : DIVVY_ENOMEM;
-    if (!error) error = take_tls(r, tls) == DIVVY_ENOMEM ? DIVVY_ENOMEM : 0; /* What is wrong is said by the look. */
+    if (!error) error = take_tls(r, tls) == DIVVY_ENOMEM ? DIVVY_ENOMEM : 0; /* The look says what is wrong. */
     if (!error) error = ask_all(servers, r);
     if (r) let_go(r);
     dv_hosts_free(&hosts);

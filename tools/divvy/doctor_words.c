@@ -1,4 +1,4 @@
-/* What a server tells of itself by four letter words. SPDX-License-Identifier: Apache-2.0 */
+/* A server's answers to four letter words. SPDX-License-Identifier: Apache-2.0 */
 #include "doctor_words.h"
 
 #include <stdlib.h>

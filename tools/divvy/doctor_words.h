@@ -1,4 +1,4 @@
-/* What a server tells of itself by four letter words. SPDX-License-Identifier: Apache-2.0
+/* A server's answers to four letter words. SPDX-License-Identifier: Apache-2.0
  *
  * Pure: answers in, numbers out. They come from the network, and are hostile until they are parsed. */
 #ifndef DV_DOCTOR_WORDS_H
@@ -10,7 +10,7 @@
 
 enum { DV_SERVER_MODE_BYTES = 24, DV_CONNECTION_BYTES = 64 };
 
-/* Of "srvr". */
+/* The answer to "srvr". */
 typedef struct {
     bool told;
     bool not_serving; /* it is up, and has no quorum */
@@ -20,7 +20,7 @@ typedef struct {
     uint64_t zxid;
 } dv_word_srvr;
 
-/* Of "conf"; 0: not told. */
+/* The answer to "conf"; 0: not told. */
 typedef struct {
     int64_t tick_ms, min_timeout_ms, max_timeout_ms;
     int64_t server_id;   /* its number in the ensemble; 0 also of one that stands alone */

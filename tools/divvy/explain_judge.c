@@ -1,4 +1,4 @@
-/* What an item waits for. SPDX-License-Identifier: Apache-2.0 */
+/* The reason why an item waits. SPDX-License-Identifier: Apache-2.0 */
 #include "explain_judge.h"
 
 #include <inttypes.h>

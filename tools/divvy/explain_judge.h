@@ -1,4 +1,4 @@
-/* What an item waits for. SPDX-License-Identifier: Apache-2.0
+/* The reason why an item waits. SPDX-License-Identifier: Apache-2.0
  *
  * Pure: of what was read it makes one word and two sentences. */
 #ifndef DV_EXPLAIN_JUDGE_H

@@ -122,7 +122,7 @@ static int take_note(void *context, size_t i, const dv_reply *reply) {
     const survey *s = context;
     const dv_plan *plan = dv_status_plan(s->e->status);
     dv_note note;
-    if (reply->error || !plan) return 0; /* Who has none, or hides it, takes part in no handover. */
+    if (reply->error || !plan) return 0; /* A member that has none, or hides it, takes part in no handover. */
     int error = dv_note_parse(&note, reply->data, reply->data_bytes, NULL);
     if (error) return error == DIVVY_ENOMEM ? error : 0;
     bool counts = dv_note_is_of(&note, plan->set);

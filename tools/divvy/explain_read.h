@@ -14,7 +14,7 @@ typedef struct {
     int64_t token, made_ms, session;
 } dv_explain_place;
 
-/* What a member's note says of the item. */
+/* An item in a member's note. */
 typedef struct {
     bool there;          /* it can be read, and counts the items as the plan does */
     bool leaving, ready; /* docs/protocol.md, T0 */

@@ -191,7 +191,7 @@ static bool put_number(FILE *to, double number) {
     return true;
 }
 
-/* What has parts is printed as JSON. */
+/* Prints a value that has parts, as JSON. */
 static bool put_parts(FILE *to, const cJSON *value) {
     char *text = cJSON_PrintUnformatted(value);
     bool put = text && put_text(to, text);

@@ -15,7 +15,7 @@
 #include "connection.h"
 #include "shell.h"
 
-/* What one run may take. A command without end must not fill the memory. */
+/* The bounds of one run. A command without end must not fill the memory. */
 enum { REAP_INTERVAL_MS = 10, TIMEOUT_MS = 60000, OUTPUT_BYTES_MAX = 256 * 1024 * 1024, READ_BYTES = 65536 };
 
 static const char shown[] = "--items-from-command";

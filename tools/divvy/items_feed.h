@@ -27,8 +27,8 @@ typedef struct {
     int error;         /* of the watch, that was told; 0: none */
 } dv_items_feed;
 
-/* What is above `client` is set, and all else zero. `client` outlives the feed's last step, but not the feed: the feed
- * is closed after it. Returns 0, or -1 when an allocation failed. */
+/* Opens a feed whose fields above `client` are set, and all others zero. `client` outlives the feed's last step, but
+ * not the feed: the feed is closed after it. Returns 0, or -1 when an allocation failed. */
 int dv_items_feed_open(dv_items_feed *feed, divvy_client *client);
 void dv_items_feed_close(dv_items_feed *feed);
 

@@ -26,7 +26,7 @@ enum { DV_ITEMS_INTERVAL_MS = 30000 };
         .help = "the items are the names of this znode's children"                                               \
     }
 
-/* What a call says of its items. */
+/* The items of a call. */
 typedef struct {
     const char *file, *command, *znode;
     size_t item_count; /* of --item */

@@ -73,7 +73,7 @@ static bool add_time(cJSON *to) {
     return add(to, "time_ms", cJSON_CreateNumber((double)time_ms));
 }
 
-/* What only members that hand over are told is left out where there is none. */
+/* Adds what only members that hand over are told. Empty lists are left out. */
 static bool add_handover(cJSON *to, const dv_line *line) {
     return (line->leaving.count == 0 || add_names(to, "leaving", line->leaving)) &&
            (line->staying.count == 0 || add_names(to, "staying", line->staying)) &&

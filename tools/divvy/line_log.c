@@ -1,4 +1,4 @@
-/* What a member owns, as lines of the log. SPDX-License-Identifier: Apache-2.0 */
+/* A member's items, as lines of the log. SPDX-License-Identifier: Apache-2.0 */
 #include "line_log.h"
 
 #include <inttypes.h>

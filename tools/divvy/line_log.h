@@ -1,4 +1,4 @@
-/* What a member owns, as lines of the log. SPDX-License-Identifier: Apache-2.0 */
+/* A member's items, as lines of the log. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_LINE_LOG_H
 #define DV_LINE_LOG_H
 

@@ -25,7 +25,7 @@ static const dv_command *find(const char *name) {
     return NULL;
 }
 
-/* What is there for a word that is none. */
+/* Answers a word that is no page. */
 static int misused(const char *what, const char *word) {
     static const char *const others[] = {"help", "--help", "--version"};
     dv_nearest nearest = dv_nearest_to(word, strlen(word));

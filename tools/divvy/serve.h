@@ -1,4 +1,4 @@
-/* What divvy serve has read: the thread that reads ZooKeeper shares it with the one that answers.
+/* The state of divvy serve: the thread that reads ZooKeeper shares it with the one that answers.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_SERVE_H
 #define DV_SERVE_H

@@ -12,7 +12,7 @@
  * where they should be, while party or plan have changed within the last CALM looks, and later. */
 enum { SWEPT_MAX = 1000, URGENT_MAX = 10000, SLOWLY_MAX = 1000, CALM_LOOKS = 30 };
 
-/* What has been asked, and answered, in one look. */
+/* The questions of one look, and their answers. */
 typedef struct {
     dv_serve_follower *follower;
     char *root, *party, *locks, *plan;
@@ -44,7 +44,7 @@ static char *root_path(void *context, size_t i) {
 
 static int take_root(void *context, size_t i, const dv_reply *reply) {
     look_at *l = context;
-    if (reply->error) return 0; /* What is hidden is told by the reader of the pool. */
+    if (reply->error) return 0; /* The reader of the pool tells of what is hidden. */
     if (i == 0) l->party_pzxid = reply->stat->pzxid;
     if (i == 1) l->locks_pzxid = reply->stat->pzxid;
     if (i == 2) l->plan_mzxid = reply->stat->mzxid;
@@ -207,7 +207,7 @@ static int read_pool(dv_look *look, look_at *l) {
     f->whole_wanted = false;
     f->changed = true;
     if (f->party_pzxid != l->party_pzxid || f->plan_mzxid != l->plan_mzxid) f->calm = 0;
-    /* What is read later than it was asked about is asked about again. */
+    /* These are older than the read, so a change in between is asked about again. */
     f->party_pzxid = l->party_pzxid;
     f->locks_pzxid = l->locks_pzxid;
     f->plan_mzxid = l->plan_mzxid;

@@ -1,4 +1,4 @@
-/* Who may ask divvy serve, and for how long. SPDX-License-Identifier: Apache-2.0 */
+/* The guard of divvy serve. SPDX-License-Identifier: Apache-2.0 */
 #include "serve_guard.h"
 
 #include <string.h>

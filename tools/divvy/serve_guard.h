@@ -1,4 +1,4 @@
-/* Who may ask divvy serve, and for how long: bounds on connections, and the checks on a request's headers.
+/* The guard of divvy serve: bounds on connections, and the checks on a request's headers.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_SERVE_GUARD_H
 #define DV_SERVE_GUARD_H

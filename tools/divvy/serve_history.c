@@ -1,4 +1,4 @@
-/* What has happened in a pool. SPDX-License-Identifier: Apache-2.0 */
+/* The events in a pool. SPDX-License-Identifier: Apache-2.0 */
 #include "serve_history.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* What has happened in a pool since divvy serve looks at it: in memory, and bounded.
+/* The events in a pool since divvy serve looks at it: in memory, and bounded.
  * SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_SERVE_HISTORY_H
 #define DV_SERVE_HISTORY_H

@@ -35,7 +35,7 @@ struct dv_serve_http {
 
 /* ---- answers ---- */
 
-/* What the page may do: its own files and streams, and nothing else from anywhere. */
+/* The page's rights: its own files and streams, and nothing else from anywhere. */
 static const char *const headers[][2] = {
     {"Content-Security-Policy",
      "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "

@@ -10,7 +10,7 @@
 
 #include "status_plan.h"
 
-/* What is read, on its way into the pool. */
+/* A reading, on its way into the pool. */
 typedef struct {
     dv_serve_pool *pool;
     const dv_status *status;

@@ -35,7 +35,7 @@ typedef struct {
     bool marked, changed;
 } dv_serve_item;
 
-/* Of those that are away, `absent` are those that items are kept for. */
+/* The counts of a pool. `absent` are those of the members away that items are kept for. */
 typedef struct {
     size_t live, absent, away, strays, items, owned, unowned, moving, strangers, waiting, least, most;
     uint64_t generation; /* 0: no plan */

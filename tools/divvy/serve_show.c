@@ -1,4 +1,4 @@
-/* What divvy serve has read, as JSON for its page. SPDX-License-Identifier: Apache-2.0 */
+/* The state of divvy serve, as JSON for its page. SPDX-License-Identifier: Apache-2.0 */
 #include "serve_show.h"
 
 #include <stdlib.h>
@@ -87,7 +87,7 @@ char *dv_serve_show_state(const dv_serve *serve) {
 
 /* ---- tables ---- */
 
-/* Whether a name is asked for. */
+/* Returns whether the query asks for a name. */
 static bool fits(const dv_serve_query *q, const char *name, const char *other) {
     if (q->exact && strcmp(name, q->exact) != 0) return false;
     return !q->text || strstr(name, q->text) || (other && strstr(other, q->text));

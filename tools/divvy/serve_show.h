@@ -1,4 +1,4 @@
-/* What divvy serve has read, as JSON for its page. SPDX-License-Identifier: Apache-2.0
+/* The state of divvy serve, as JSON for its page. SPDX-License-Identifier: Apache-2.0
  *
  * Each returns one line, malloc'ed, or NULL when an allocation fails. With the lock of dv_serve held. */
 #ifndef DV_SERVE_SHOW_H
@@ -21,13 +21,13 @@ typedef struct {
     bool newest; /* items that changed last come first */
 } dv_serve_query;
 
-/* What the page begins with: the pools and their figures, without rows. */
+/* Returns the page's beginning: the pools and their metrics, without rows. */
 char *dv_serve_show_state(const dv_serve *serve);
-/* The rows, how many match, and how many there are. */
+/* Returns the rows, how many match, and how many there are. */
 char *dv_serve_show_rows(const dv_serve *serve, const dv_serve_query *query);
-/* What differs from what was told last: figures, members, items, events since the event `told`. */
+/* Returns the differences from what was told last: metrics, members, items, events since the event `told`. */
 char *dv_serve_show_changes(const dv_serve *serve, size_t pool, const dv_serve_counts *before, uint64_t told);
-/* What there is of locks and of the registry, in figures; whether the last look failed. */
+/* Returns the counts of locks and of the registry, and whether the last look failed. */
 char *dv_serve_show_rest(const dv_serve *serve);
 
 #endif

@@ -1,4 +1,4 @@
-/* What a worker that stands by says and is told. SPDX-License-Identifier: Apache-2.0
+/* The talk with a worker that stands by. SPDX-License-Identifier: Apache-2.0
  *
  * The socket has an abstract name, so nothing of it is left when we are killed. Other users can read such names in
  * /proc/net/unix. So the kernel tells with each datagram who sent it. */

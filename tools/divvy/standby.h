@@ -1,4 +1,4 @@
-/* What a worker that stands by says and is told. SPDX-License-Identifier: Apache-2.0
+/* The talk with a worker that stands by. SPDX-License-Identifier: Apache-2.0
  *
  * A worker says READY=1 on a socket of its own, by the notify protocol of systemd. It is told to begin by one line on
  * a pipe: the token. The end of the pipe without a line tells it that it will not be needed. */

@@ -108,7 +108,7 @@ static char **make_arguments(const dv_child *child) {
     return made;
 }
 
-/* What a standby's token will be is not known. One that we have from elsewhere is not it. */
+/* Makes the variable of a token. A standby's is not known yet, and one that we have from elsewhere is not it. */
 static char *make_token(const dv_child *child) {
     char *made = NULL;
     if (!child->owned) return strdup("DIVVY_TOKEN");

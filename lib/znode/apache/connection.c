@@ -81,7 +81,7 @@ static void ask_tick(dv_apache *apache, const dv_server_address *server) {
     apache->tick_job = dv_tick_ask(server, apache->tls, apache->znode.sink, on_tick, apache);
 }
 
-/* What is looked up for a session that is over would open a handle behind the back of the next one. */
+/* Drops a lookup for a session that is over: it would open a handle behind the back of the next one. */
 static void drop_job(dv_apache *apache) {
     if (apache->job) dv_resolve_drop(apache->job);
     apache->job = NULL;
@@ -118,7 +118,7 @@ static void run_news(dv_event *event, int64_t now) {
         apache->opened_at = 0;
     }
     if (apache->silence) dv_silence_connected(apache->silence, news.state == DIVVY_CONNECTED);
-    /* What was to be looked up if no server answered. */
+    /* The lookup was for the case that no server answers. */
     if (news.state == DIVVY_CONNECTED && apache->job && dv_resolve_drop_waiting(apache->job)) apache->job = NULL;
     if (news.state == DIVVY_SUSPENDED && was_connected)
         start_resolving(apache, 0); /* H1: addresses may have changed. */

@@ -11,7 +11,7 @@
 #include "divvy/error.h"
 #include "znode/apache/secret.h"
 
-/* What follows is as in the headers of Cyrus SASL and of a native client that was built with it. */
+/* The constants below are those in the headers of Cyrus SASL and of a native client that was built with it. */
 enum { CALLBACK_END = 0, CALLBACK_USER = 0x4001, CALLBACK_NAME = 0x4002, CALLBACK_PASSWORD = 0x4004 };
 enum { CALLBACK_REALM = 0x4008, CALLBACKS = 5, SASL_DONE = 0, SASL_BAD_PARAMETER = -7 };
 enum { PASSWORD_BYTES_MAX = 1023 };

@@ -179,7 +179,7 @@ static void on_primed(int rc, const struct Stat *stat, const void *data) {
         s->primed = true;
         if (!s->ended && zoo_state(s->handle) == ZOO_CONNECTED_STATE) hear(s, ZOO_CONNECTED_STATE);
     } else if (rc == ZNOAUTH && !s->root_hidden) {
-        s->root_hidden = true; /* What does not exist may be watched by anyone. */
+        s->root_hidden = true; /* Anyone may watch a node that does not exist. */
         prime(s);
     } else if (dv_answer_of(rc).verdict >= DV_VERDICT_AGAIN && ++s->odd_answers < ODD_ANSWERS_MAX) {
         prime(s); /* A server that throttles has taken its time. */

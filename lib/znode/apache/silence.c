@@ -36,7 +36,7 @@ static bool is_one_of(const char *servers, const char *server) {
     return false;
 }
 
-/* Whether it is a TCP connection of that age on which nothing has come. */
+/* Returns whether it is a TCP connection of that age on which nothing has come. */
 static bool is_silent(int fd, int silent_ms) {
     struct tcp_info info;
     socklen_t bytes = sizeof info;

@@ -19,7 +19,7 @@
 enum { FILETYPE_PEM = 1, VERIFY_PEER = 1 }; /* SSL_FILETYPE_PEM, SSL_VERIFY_PEER */
 enum { PASSWORD_BYTES_MAX = 1023 };         /* OpenSSL takes no longer one. */
 
-/* Of the native client's zookeeper_log.h, which cannot be included by its installed name. */
+/* The native client's zookeeper_log.h declares it, and cannot be included by its installed name. */
 extern ZooLogLevel logLevel;
 
 typedef zhandle_t *init_ssl_fn(const char *host, const char *cert, watcher_fn watcher, int timeout_ms,
@@ -37,7 +37,7 @@ struct dv_tls {
 
 /* ---- what OpenSSL would trust besides ---- */
 
-/* Whether these are one file. One that does not exist, or is empty, trusts nothing. */
+/* Returns whether these are one file. One that does not exist, or is empty, trusts nothing. */
 static bool trusts_only(const char *file, const char *ca_file) {
     struct stat a, b;
     if (stat(file, &a) != 0) return errno == ENOENT || errno == ENOTDIR;

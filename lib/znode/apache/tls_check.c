@@ -56,7 +56,7 @@ static bool connect_to(connection *c, const struct sockaddr *where, socklen_t wh
     return getsockopt(c->socket_fd, SOL_SOCKET, SO_ERROR, &error, &error_bytes) == 0 && error == 0;
 }
 
-/* Whether to try a call of OpenSSL's again, which did not succeed: after waiting for what it lacks. */
+/* Waits for what a call of OpenSSL's lacked. Returns whether to try it again. */
 static bool may_go_on(connection *c, int result) {
     int error = c->openssl->SSL_get_error(c->ssl, result);
     if (error == ERROR_WANT_READ) return is_ready(c, POLLIN);
@@ -153,7 +153,7 @@ static void explain_certificate(const dv_tls *tls, long verdict, const char *nam
     }
 }
 
-/* Whether it hung up in the middle of the handshake, without a word of why. */
+/* Returns whether it hung up in the middle of the handshake, without a word of why. */
 static bool hung_up(const char *reason) {
     return !reason || strstr(reason, "unexpected eof");
 }

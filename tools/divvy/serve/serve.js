@@ -318,7 +318,7 @@ async function begin() {
   await reload();
 }
 
-// What comes between the stream's beginning and the state's arrival waits, and is taken if the state is older.
+// Listens to the stream. Events that come before the state wait, and are taken if the state is older.
 function listen() {
   const stream = new EventSource("/events");
   let waiting = null;
