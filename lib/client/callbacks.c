@@ -215,7 +215,7 @@ static void release_log(dv_callback *callback) {
 static client_call *new_call(divvy_client *client, void (*call)(dv_callback *), const char *message) {
     size_t bytes = strlen(message) + 1;
     client_call *c = calloc(1, sizeof *c + bytes);
-    if (!c) return NULL; /* A line that is lost for want of memory harms nobody. */
+    if (!c) return NULL; /* A line that is lost without memory harms nobody. */
     c->callback.call = call;
     c->callback.release = release_call;
     c->client = client;
@@ -223,7 +223,7 @@ static client_call *new_call(divvy_client *client, void (*call)(dv_callback *), 
     return c;
 }
 
-/* Returns NULL for want of memory. */
+/* Returns NULL when an allocation fails. */
 __attribute__((format(printf, 4, 0))) static client_call *queue_text(divvy_client *client, void (*call)(dv_callback *),
                                                                      int code, const char *format, va_list arguments) {
     char text[TEXT_BYTES];

@@ -35,7 +35,7 @@ typedef enum {
     DV_SESSION_CLOSED,  /* nothing more can be sent; operations under way have ended */
     DV_SESSION_PROVEN,  /* C1: from now on what is held is believed; once for each session */
     DV_SESSION_ROOM,    /* something was given back to a budget */
-    DV_SESSION_AGAIN,   /* memory was out a moment ago: what could not be asked for then is to be asked for now */
+    DV_SESSION_AGAIN,   /* an allocation failed a moment ago: send now what could not be sent then */
 } dv_session_event;
 
 typedef struct dv_listener {

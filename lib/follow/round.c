@@ -52,7 +52,7 @@ static presence find_owner(const dv_follower *f, size_t moved, size_t *at) {
     presence found = GONE;
     if (m && m->is_static) found = find_static(f, m, at);
     else if (m && (*at = dv_roster_find(f->roster, m->key)) != SIZE_MAX) found = LIVES;
-    /* Whom a party before the plan's does not have may only have come since. */
+    /* A member that is not in a party before the plan's may only have come since. */
     return found == GONE && f->party.pzxid < plan->header.pzxid ? UNSETTLED : found;
 }
 

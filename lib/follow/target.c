@@ -34,7 +34,7 @@ void dv_follow_forget_node(dv_follower *f) {
     f->share.known_as = NULL;
 }
 
-/* Without the memory for it a node that is deleted costs its items a move. */
+/* When an allocation fails, a node that is deleted costs its items a move. */
 static void note_own_member(dv_follower *f) {
     const dv_plan_member *m = own_member(f);
     if (m && f->share.known_as && strcmp(m->key, f->share.known_as) == 0) return;

@@ -115,7 +115,7 @@ static void on_done(void *owner, dv_plan_outcome outcome, int error, int64_t now
         /* D34: a later release's plan that came during the attempt is waited for, which is no verdict. */
         if (f->memory.standing != DV_PLAN_NEWER) conclude(f, a->pzxid, a->changes, now);
         break;
-    case DV_PLAN_BEHIND: /* If that is no news to the reader, there is nothing to be heard of it: so look again. */
+    case DV_PLAN_BEHIND: /* The reader may know it already, and then tells nothing: so look again. */
         if (f->reading.reader) dv_plan_reader_look(f->reading.reader, now);
         dv_follow_try_later(f, now);
         break;

@@ -317,7 +317,7 @@ void dv_members_stop(divvy_partitioner *p);
 /* After a loss: takes part again, once the user has released and nothing of the old session is left. */
 void dv_members_rejoin(divvy_partitioner *p, int64_t now);
 void dv_members_connected(divvy_partitioner *p, int64_t now);
-/* Memory was out a moment ago. */
+/* An allocation failed a moment ago: tries again. */
 void dv_members_again(divvy_partitioner *p, int64_t now);
 void dv_members_free(dv_members *members);
 /* Returns whether a rule of names decides, as not all members of the settled party follow plans (P3). */

@@ -27,7 +27,7 @@ static int deal(divvy_partitioner *p, const dv_follow_target *target, uint8_t **
     return 0;
 }
 
-/* Without the memory for it everything moves as if nobody had notes. */
+/* When an allocation has failed, everything moves as if nobody had notes. */
 static void tell_handover(divvy_partitioner *p, const dv_follow_owners *owners, const uint8_t *mine, int64_t now) {
     if (!owners) {
         dv_handover_no_plan(p);

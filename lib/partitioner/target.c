@@ -131,7 +131,7 @@ static void warn_of_orders(divvy_partitioner *p, const pool *all) {
             p, DIVVY_WARN_ITEMS_DIFFER,
             "%s: a kazoo member is in the pool, and all items are numbers. If they are integers "
             "there, such as range(12), kazoo sorts them by number, and %s by bytes, so members wait for "
-            "one another; set items_order to numeric. If they are strings, all is well",
+            "one another; set items_order to numeric. If they are strings, nothing is wrong",
             p->path, p->identifier);
 }
 

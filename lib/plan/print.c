@@ -20,7 +20,7 @@
 typedef struct {
     char *bytes;
     size_t count, room;
-    bool failed; /* memory was out; what is put then is lost */
+    bool failed; /* an allocation has failed; later text is lost */
 } growing;
 
 /* Room for so many bytes more, or NULL. */

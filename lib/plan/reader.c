@@ -48,11 +48,11 @@ struct dv_plan_reader {
     void *owner;
 
     dv_watch watch;
-    dv_timer timer;  /* an audit, or another try when memory was out */
+    dv_timer timer;  /* an audit, or another try after an allocation failed */
     bool wanted;     /* the root has to be read */
     bool asked;      /* by dv_plan_reader_look(): somebody waits to hear of it */
     bool root_asked; /* an exists, or a get, of the root is under way */
-    bool resting;    /* memory was out: nothing is asked before the timer */
+    bool resting;    /* an allocation failed: nothing is asked before the timer */
     bool ended;
     unsigned under_way; /* operations, the fetch, and calls that stand in the reader */
     dv_fetch *chunks;   /* of `reading`, or of one that was given up; NULL: all have been answered */

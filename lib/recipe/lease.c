@@ -232,8 +232,8 @@ int dv_lease_enter(dv_lease **out, divvy_client *client, dv_pool *pool, bool ens
     if (!l) return DIVVY_ENOMEM;
     *l = (dv_lease){.events = events, .owner = owner, .pool = pool, .audit_timer.fire = on_audit};
     l->node = (dv_node){.client = client, .kind = &kind, .directory = pool->path, .suffix = l->tags};
-    /* The place's watch too: what is reserved in two steps, and given back for want of the second, is found free and
-     * tried again without end. */
+    /* The place's watch too: what is reserved in two steps, and given back as the second lacks room, is found
+     * free and tried again without end. */
     size_t watch_cost = 2 * dv_path_cost(pool->path) + place_cost(pool);
     l->record = dv_record_print(pool->identifier, pool->count);
     int error = l->record ? dv_node_open(&l->node, node_cost(pool), watch_cost) : DIVVY_ENOMEM;

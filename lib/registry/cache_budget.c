@@ -1,4 +1,4 @@
-/* Cache: which roles are watched, and which are polled for want of room. SPDX-License-Identifier: Apache-2.0
+/* Cache: which roles are watched, and which are polled because watches are short. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, W13. A watch counts from before the read that sets it until it is wanted no more. */
 #include <assert.h>

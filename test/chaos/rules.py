@@ -20,7 +20,7 @@ decides, and not the library, is allowed for:
 S1 own node there, first of its queue, session open   S2 no two believe   S3 tokens grow   S5 a node of another session
 S7 deleted by ourselves while believed   S8 states   S9 the semaphore's limit   S10 the registry's answers
 S11 foreign nodes are left alone   T5 what a note says was given left with it   V9 the unique role
-L1 all is well again   L2 waiting calls end   L3 no orphans   VOID the round shows nothing
+L1 the pool recovers   L2 waiting calls end   L3 no orphans   VOID the round shows nothing
 """
 
 import json

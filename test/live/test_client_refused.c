@@ -101,7 +101,7 @@ TEST_IN(test_much_to_ask, set_up_demanding, stop_server) {
     witness_end(&w);
 }
 
-/* With credentials of the scheme all is well. */
+/* With credentials of the scheme the client connects. */
 TEST_IN(test_given, set_up_demanding, stop_server) {
     witness w;
     divvy_client_config config = give(witness_config(&w, hosts()), "u:sesame");

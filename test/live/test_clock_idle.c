@@ -120,7 +120,7 @@ TEST(test_warns_of_short_timeout) {
 
 /* ---- time left ---- */
 
-/* While all is well the time left never exceeds T less the margin, and comes, once in a few heartbeats at least, to T
+/* Without faults the time left never exceeds T less the margin, and comes, once in a few heartbeats at least, to T
  * less the margin, what must lie between a request and its proof, and two intervals of heartbeats at their longest. */
 static void check_time_left_before(holder *h, int64_t timeout_ms, int64_t tick_ms) {
     int64_t guard_ms = tick_ms / 2 + 100, beat_ms = timeout_ms * 15 / 100;

@@ -163,7 +163,7 @@ class Page(Case):
         self.assertEqual(self.browser.said(), [])
 
     # The tabs count the rows that they show, members that are away among them. Nothing on the page is green, or says
-    # that all is well, while items have no owner.
+    # that nothing is wrong, while items have no owner.
     def test_counts(self):
         items = ["item%04d" % number for number in range(2000)]
         names = ["m%02d" % number for number in range(12)]

@@ -363,7 +363,7 @@ void sim_check_end(sim_world *w);
 
 /* ---- check_directories.c ---- */
 void sim_directories_transaction(sim_world *w, const divvy_testing_transaction *t);
-/* When all is well after the faults: what of persistent nodes stays at rest, and when all have finished. */
+/* When the pool has recovered from the faults: what of persistent nodes stays at rest, and when all have finished. */
 void sim_check_remains(sim_world *w);
 
 /* ---- truth.c ---- */

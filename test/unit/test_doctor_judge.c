@@ -91,7 +91,7 @@ TEST(test_closes_and_read_only) {
     dv_findings_clear(&f);
 }
 
-/* A check that has nothing to look at says nothing, least of all that all is well. */
+/* A check that has nothing to look at says nothing, least of all that nothing is wrong. */
 TEST(test_nothing_to_look_at) {
     scene s;
     set_scene(&s);
@@ -300,7 +300,7 @@ TEST(test_pool_is_well) {
     clear(&p, &f);
 }
 
-/* In a pool in which nobody is, no check says that all is well with members, items or limits. */
+/* In a pool in which nobody is, no check says that nothing is wrong with members, items or limits. */
 TEST(test_empty_pool) {
     pool p;
     set_pool(&p, 60 * SECOND_MS);

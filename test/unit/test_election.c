@@ -444,7 +444,7 @@ static void check_rest(void) {
     CLAIM(count_nodes(",down=") == 0, "a request is left");
 }
 
-/* J1 to J6 under random faults, whatever the users do: at most one leads, tokens grow, and in the end all is well. */
+/* J1 to J6 under random faults, whatever the users do: at most one leads, tokens grow, and in the end one leads. */
 TEST(test_random_schedules) {
     enum { RUNS = 40, FIXED = 20, STEPS = 120 };
     const char *given = getenv("DIVVY_TEST_SEED");

@@ -36,6 +36,13 @@ PHRASES = {
     "it is so that": r"it is so that",
     "hear that": r"hear that",
     "what is to be": r"what is to be",
+    "memory was out": r"memory was out",
+    "for want of": r"for want of",
+    "one way to be wrong less": r"wrong less",
+    "all is well": r"all is well",
+    "without the memory for it": r"without the memory",
+    "tidies not": r"tidies not",
+    "to be heard of": r"to be heard of",
 }
 PATTERNS = {name: re.compile(rf"\b{text}(?![\w])", re.IGNORECASE) for name, text in PHRASES.items()}
 # What a comment, a string or a quotation puts at the ends of a line, between two words of a phrase.

@@ -149,7 +149,7 @@ static void step(announcer *a) {
     look_at_load(a);
 }
 
-/* Returns 0 while all is well, else the exit code. */
+/* Returns 0 while it can go on, else the exit code. */
 static int go_on(announcer *a) {
     int code = dv_session_check(&a->session);
     if (code == 0) begin_beat(a);

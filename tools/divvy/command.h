@@ -67,7 +67,7 @@ __attribute__((format(printf, 2, 3))) int dv_command_misused(const char *command
 /* Flushes stdio's stdout after help was printed: help that did not come out is a failure. Returns the exit code. */
 int dv_command_printed(void);
 
-/* Prints `text` on stdio's stdout and frees it; NULL: memory was out, which is told. Returns the exit code. */
+/* Prints `text` on stdio's stdout and frees it; NULL: an allocation failed, which is told. Returns the exit code. */
 int dv_command_print(char *text);
 
 #endif

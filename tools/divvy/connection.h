@@ -117,7 +117,7 @@ static inline int64_t dv_session_until_metrics_ms(const dv_session *session) {
 /* NULL in session->client is allowed. Writes the metrics for the last time, unless that was done. */
 void dv_session_close(dv_session *session);
 
-/* To be called in each round until session->connected. Returns 0 while all is well or may become so, else the exit
+/* Call it in each round until session->connected. Returns 0 while the session stands or may come about, else the exit
  * code, with the reason told. */
 int dv_session_check(dv_session *session);
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Notes the signal mask, and which signals are ignored. To be called first of all, before anything is changed. */
+/* Notes the signal mask, and which signals are ignored. Call it first, before anything is changed. */
 void dv_dispositions_remember(void);
 
 /* Returns whether the signal was ignored at the start, as nohup(1) does with SIGHUP. The caller means it then. */

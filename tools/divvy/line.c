@@ -18,7 +18,7 @@ static struct timespec wall_clock(void) {
 
 /* ---- JSON ---- */
 
-/* Adds `node`, which may be NULL for want of memory; then it returns false. */
+/* Adds `node`, which is NULL when an allocation failed; then it returns false. */
 static bool add(cJSON *to, const char *key, cJSON *node) {
     if (node && (key ? cJSON_AddItemToObject(to, key, node) : cJSON_AddItemToArray(to, node))) return true;
     cJSON_Delete(node);

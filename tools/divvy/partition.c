@@ -127,7 +127,7 @@ static void on_child(const dv_child_event *event, void *user) {
 
 /* ---- the first connection ---- */
 
-/* Returns 0 while all is well or may become so, else the exit code, with the reason told. */
+/* Returns 0 while the session stands or may come about, else the exit code, with the reason told. */
 static int check_connection(member *m) {
     return divvy_partitioner_failure(m->p, NULL, 0) != 0 ? 0 : dv_session_check(&m->session);
 }

@@ -48,7 +48,7 @@ typedef struct dv_apache {
     dv_pause pause;    /* before the native client connects again */
     bool answered;     /* a request on this connection */
     bool one_at_first; /* the connection before ended without that: requests wait until one is answered */
-    bool was_refused;  /* on a host's handle: it was closed for want of credentials, and nothing answered since */
+    bool was_refused;  /* on a host's handle: it was closed as credentials are missing, and nothing answered since */
 
     divvy_session_state state; /* by the events that the loop has handled */
     int64_t opened_at;         /* when the handle was opened; 0: it has been connected since */

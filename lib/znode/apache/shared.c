@@ -27,7 +27,7 @@ struct dv_shared {
     bool priming, primed;      /* the watch that is always armed */
     unsigned odd_answers;      /* to the read that sets it: each is asked for again, so often */
     bool root_hidden;          /* the host may not read the root, so that watch is on NO_NODE */
-    unsigned refusals;         /* of that watch in a row, for want of credentials */
+    unsigned refusals;         /* of that watch in a row, as credentials are missing */
     bool has_thread;
     pthread_t thread; /* the native client's completion thread */
     dv_apache *guests;
