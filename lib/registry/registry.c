@@ -1,4 +1,4 @@
-/* Registry: the object, its names, and what is no entry. SPDX-License-Identifier: Apache-2.0 */
+/* Registry: the object, opened and closed. SPDX-License-Identifier: Apache-2.0 */
 #include "registry/registry.h"
 
 #include <assert.h>
@@ -11,116 +11,12 @@
 #include "base/config.h"
 #include "base/container.h"
 #include "base/utf8.h"
-#include "recipe/record.h"
 #include "registry/service.h"
 #include "registry/watch.h"
 #include "znode/path.h"
 
 static const char default_path[] = "/divvy/services";
-enum { TEXT_BYTES_MAX = 1024, WARNED_LEAST = 64, WARNED_MOST = 65536, WARNINGS_AT_ONCE = 20 };
-
-/* ---- names ---- */
-
-char *dv_registry_path(const divvy_registry *registry, const char *role_node, const char *id_node) {
-    char *directory = dv_path_join(registry->root, role_node);
-    if (!directory || !id_node) return directory;
-    char *path = dv_path_join(directory, id_node);
-    free(directory);
-    return path;
-}
-
-int dv_registry_node_name(const divvy_registry *registry, const char *what, const char *name, char **out) {
-    const divvy_client *client = registry->object.client;
-    *out = NULL;
-    if (!name || !*name) return dv_fail(client, DIVVY_EINVAL, "registry: the %s is %s", what, name ? "empty" : "NULL");
-    size_t bytes = dv_name_encode(name, NULL, 0);
-    if (bytes > DV_ENTRY_NAME_BYTES_MAX)
-        return dv_fail(client, DIVVY_E2BIG, "registry: the %s %.60s... takes %zu bytes in a path; %d are the most",
-                       what, name, bytes, DV_ENTRY_NAME_BYTES_MAX);
-    char *node = malloc(bytes + 1);
-    if (!node) return dv_fail_plainly(client, DIVVY_ENOMEM);
-    dv_name_encode(name, node, bytes + 1);
-    *out = node;
-    return 0;
-}
-
-/* ---- what is no entry: V2 ---- */
-
-/* Returns whether it is in the set already; else it is put in. */
-static bool put_slot(dv_warned *w, uint64_t hash) {
-    assert(hash && w->used < w->room);
-    size_t at = (size_t)(hash & (w->room - 1));
-    while (w->slots[at] && w->slots[at] != hash) at = (at + 1) & (w->room - 1);
-    if (w->slots[at]) return true;
-    w->slots[at] = hash;
-    w->used++;
-    return false;
-}
-
-/* Full, it grows, up to a bound; there it starts again, and what is warned of is warned of again. */
-static bool make_room(dv_warned *w) {
-    if (w->room && w->used < w->room / 4 * 3) return true;
-    size_t room = w->room ? w->room * 2 : WARNED_LEAST;
-    if (room > WARNED_MOST) {
-        memset(w->slots, 0, w->room * sizeof *w->slots);
-        w->used = 0;
-        return true;
-    }
-    dv_warned grown = {.slots = calloc(room, sizeof *grown.slots), .room = room};
-    if (!grown.slots) return false;
-    for (size_t i = 0; i < w->room; i++) {
-        if (w->slots[i]) put_slot(&grown, w->slots[i]);
-    }
-    free(w->slots);
-    *w = grown;
-    return true;
-}
-
-static bool was_warned(dv_warned *w, const char *role_node, const char *id_node, int64_t mzxid) {
-    uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)mzxid;
-    for (const char *c = role_node; *c; c++) hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
-    hash = (hash ^ '/') * UINT64_C(1099511628211);
-    for (const char *c = id_node; *c; c++) hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
-    hash ^= hash >> 29;
-    if (!hash) hash = 1;
-    return make_room(w) && put_slot(w, hash);
-}
-
-/* Each version of a node once; and not all of a flood one by one. */
-static void skip(divvy_registry *registry, const char *role_node, const char *id_node, const dv_stat *stat,
-                 const char *reason) {
-    divvy_client *client = registry->object.client;
-    if (was_warned(&registry->warned, role_node, id_node, stat->mzxid)) return;
-    atomic_fetch_add(&registry->malformed, 1);
-    client->figures.skipped_entries++;
-    int64_t now = dv_client_now(client);
-    if (now >= registry->warnings_since + 1000) {
-        registry->warnings_since = now;
-        registry->warnings = 0;
-    }
-    if (++registry->warnings <= WARNINGS_AT_ONCE)
-        dv_client_warn(client, DIVVY_WARN_ENTRY, "%.300s/%.200s/%.200s is skipped: the entry %s", registry->root,
-                       role_node, id_node, reason);
-    else if (registry->warnings == WARNINGS_AT_ONCE + 1)
-        dv_client_warn(client, DIVVY_WARN_ENTRY, "%.300s has many entries that are skipped; see malformed()",
-                       registry->root);
-}
-
-int dv_registry_parse(divvy_registry *registry, dv_entry **out, const char *role_node, const char *id_node,
-                      const void *data, size_t data_bytes, const dv_stat *stat) {
-    const char *reason = NULL;
-    int error = dv_entry_parse(out, role_node, id_node, data, data_bytes, stat, &reason);
-    if (error == DIVVY_EPROTO) skip(registry, role_node, id_node, stat, reason);
-    return error;
-}
-
-void dv_registry_skip_unreadable(divvy_registry *registry, const char *role_node, const char *id_node) {
-    skip(registry, role_node, id_node, &(dv_stat){.mzxid = 0}, "may not be read");
-}
-
-uint64_t divvy_registry_malformed(const divvy_registry *registry) {
-    return registry ? atomic_load(&((divvy_registry *)(uintptr_t)registry)->malformed) : 0;
-}
+enum { TEXT_BYTES_MAX = 1024 };
 
 /* ---- figures ---- */
 

@@ -1,6 +1,7 @@
 /* Registry: what its parts share. SPDX-License-Identifier: Apache-2.0
  *
- * registry.c   the public face: open, close, warnings
+ * registry.c   the public face: open, close
+ * nodes.c      names of nodes, and warnings of what is no entry
  * heartbeat.c  announcing, by call and by timer
  * service*.c   one announced node: stored, found again after a lost reply, put back on a new session, deleted
  * unique.c     the role that may have one service only
@@ -76,7 +77,7 @@ static inline int dv_registry_enter(divvy_registry *registry) {
     return dv_client_enter(registry->object.client);
 }
 
-/* ---- registry.c ---- */
+/* ---- nodes.c ---- */
 
 /* dv_entry_parse() of what a read gave; what is no entry is counted and warned of, once for each version of a node. */
 int dv_registry_parse(divvy_registry *registry, dv_entry **out, const char *role_node, const char *id_node,

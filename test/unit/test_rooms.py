@@ -33,7 +33,6 @@ HEIGHT = {room: height for height, row in enumerate(ROWS) for room in row}
 LIMITS = {
     "client": (8, 8),
     "partitioner": (19, 22),
-    "registry": (5, 6),
     "testing": (18, 18),
     "znode/apache": (5, 4),
 }
