@@ -42,6 +42,9 @@ typedef struct dv_apache {
     struct ACL_vector readable_acl;
     struct ACL readable_acl_entries[2];
     void (*on_warning)(void *context, int code, const char *message);
+    /* What news.c tells, in a turn of the client. */
+    void (*take_news)(struct dv_apache *apache, const dv_session_news *news, const dv_server_address *server,
+                      int64_t now);
     int requested_timeout_ms;
     int log_slot;
     bool wants_log;
@@ -65,24 +68,26 @@ typedef struct dv_apache {
     _Atomic(int) queued_log_lines;
 } dv_apache;
 
-/* session.c */
+/* connection.c */
 int64_t dv_apache_now_ms(const dv_znode *znode);
 int dv_apache_random(dv_znode *znode, void *bytes, size_t count);
 void dv_apache_stats(const dv_znode *znode, divvy_stats *out);
 void dv_apache_abandon(dv_znode *znode, int error, int64_t now);
 /* The part that all backends on the native client have in common. */
 void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv_backend_config *config);
-/* Returns the session state that a state of the native client means. */
-divvy_session_state dv_apache_session_state(int native_state);
 /* A server has refused a request, and closes the connection, since it demands credentials that it was not given (H9).
  * Returns the request's error: DIVVY_EAUTH, or DIVVY_ECONNECTION where the next connection decides. */
 int dv_apache_refused(dv_apache *apache, int64_t now);
-/* Says what the servers demand, and what gives it. They do not name the scheme themselves. */
-const char *dv_apache_demand(const dv_apache *apache);
 /* Returns how many requests may be under way now. */
 size_t dv_apache_in_flight_max(const dv_apache *apache);
 /* A server has answered a request: the connection is of use (H10). */
 void dv_apache_progressed(dv_apache *apache);
+
+/* news.c */
+/* Returns the session state that a state of the native client means. */
+divvy_session_state dv_apache_session_state(int native_state);
+/* Says what the servers demand, and what gives it. They do not name the scheme themselves. */
+const char *dv_apache_demand(const dv_apache *apache);
 /* From any thread: the session's state has become another, on that handle. */
 void dv_apache_post_news(dv_apache *apache, zhandle_t *handle, const dv_session_news *news);
 
@@ -97,12 +102,6 @@ int dv_apache_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn
 void dv_apache_fail_all(dv_apache *apache, int error, int64_t now);
 /* Frees the memory after the handle was closed: the native client will not call back. */
 void dv_apache_forget_all(dv_apache *apache);
-/* On a host's handle, with the lock of shared.h held. Whether a request that was given to it is unanswered; */
-bool dv_apache_awaits_answers(const dv_apache *apache);
-/* such requests are moved to `orphans`, where their answers find nobody; all have been completed before. */
-void dv_apache_orphan_all(dv_apache *apache, dv_pending_list *orphans);
-/* The handle is gone: no answer will come. */
-void dv_apache_free_orphans(dv_pending_list *orphans);
 
 /* watches.c */
 struct watched;

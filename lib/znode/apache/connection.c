@@ -11,14 +11,6 @@
 
 #include "znode/apache/apache.h"
 
-typedef struct {
-    dv_event event;
-    dv_apache *apache;
-    const dv_shared *shared; /* of whose handle they are */
-    dv_session_news news;
-    dv_server_address server; /* which one it is connected to */
-} news_event;
-
 static dv_apache *of(dv_znode *znode) {
     return (dv_apache *)(void *)znode;
 }
@@ -96,14 +88,8 @@ static void end_session(dv_apache *apache, const dv_session_news *news, int64_t 
     dv_apache_fail_all(apache, news->state == DIVVY_LOST ? DIVVY_ELOST : DIVVY_EAUTH, now);
 }
 
-static void run_news(dv_event *event, int64_t now) {
-    news_event *e = (news_event *)(void *)event;
-    dv_apache *apache = e->apache;
-    dv_session_news news = e->news;
-    dv_server_address server = e->server;
-    bool stale = e->shared != apache->shared; /* It has moved to another handle since. */
-    free(e);
-    if (stale) return;
+static void take_news(dv_apache *apache, const dv_session_news *told, const dv_server_address *server, int64_t now) {
+    dv_session_news news = *told;
     if (apache->state == DIVVY_LOST || apache->state == DIVVY_AUTH_FAILED) return; /* Both are final. */
     assert(apache->handle);
     /* It has gone away again already if that fails; the news of the next connection follow. */
@@ -126,21 +112,10 @@ static void run_news(dv_event *event, int64_t now) {
         end_session(apache, &news, now);
         return;
     }
-    if (news.state == DIVVY_CONNECTED) ask_tick(apache, &server);
+    if (news.state == DIVVY_CONNECTED) ask_tick(apache, server);
     news.ends_with_connection = news.state == DIVVY_CONNECTED && is_counted(news.session_id);
     if (news.ends_with_connection) dv_znode_lacks_requests(&apache->znode);
     apache->znode.on_session(apache->znode.context, &news, now);
-}
-
-const char *dv_apache_demand(const dv_apache *apache) {
-    if (apache->shared)
-        return "the servers demand credentials (enforce.auth, sessionRequireClientSASLAuth), and the host's handle has "
-               "given none that they take: zoo_add_auth()";
-    if (apache->auth || apache->sasl || apache->tls)
-        return "the servers demand other credentials than were given; their enforce.auth.schemes or "
-               "sessionRequireClientSASLAuth says which";
-    return "the servers demand credentials (enforce.auth, sessionRequireClientSASLAuth), and none were given: set "
-           "auth_scheme and auth, or sasl_user (--auth-file, or --sasl-user, of the command)";
 }
 
 void dv_apache_progressed(dv_apache *apache) {
@@ -163,23 +138,6 @@ int dv_apache_refused(dv_apache *apache, int64_t now) {
     apache->state = DIVVY_AUTH_FAILED;
     end_session(apache, &(dv_session_news){.state = DIVVY_AUTH_FAILED, .reason = dv_apache_demand(apache)}, now);
     return DIVVY_EAUTH;
-}
-
-divvy_session_state dv_apache_session_state(int native_state) {
-    if (native_state == ZOO_CONNECTED_STATE) return DIVVY_CONNECTED;
-    if (native_state == ZOO_EXPIRED_SESSION_STATE) return DIVVY_LOST;
-    if (native_state == ZOO_AUTH_FAILED_STATE) return DIVVY_AUTH_FAILED;
-    return DIVVY_SUSPENDED;
-}
-
-void dv_apache_post_news(dv_apache *apache, zhandle_t *handle, const dv_session_news *news) {
-    news_event *e = malloc(sizeof *e);
-    if (!e) abort(); /* A session event that is not told could make two owners: stopping here is the safe end. */
-    *e = (news_event){.event.run = run_news, .apache = apache, .shared = apache->shared, .news = *news};
-    e->server.bytes = sizeof e->server.address;
-    if (!handle || !zookeeper_get_connected_host(handle, (struct sockaddr *)&e->server.address, &e->server.bytes))
-        e->server.bytes = 0;
-    apache->znode.sink.post(apache->znode.sink.queue, &e->event);
 }
 
 /* On the native client's completion thread. */
@@ -402,6 +360,7 @@ void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv
         .context = config->context,
     };
     apache->on_warning = config->on_warning;
+    apache->take_news = take_news;
     apache->state = DIVVY_CONNECTING;
     apache->log_slot = -1;
     choose_acl(apache, config->acl);

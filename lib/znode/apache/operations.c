@@ -452,28 +452,3 @@ void dv_apache_forget_all(dv_apache *apache) {
         dv_pending_free(p);
     }
 }
-
-/* ---- on a host's handle ---- */
-
-bool dv_apache_awaits_answers(const dv_apache *apache) {
-    for (const dv_pending *p = apache->sent.first; p; p = p->next) {
-        if (!p->answered) return true;
-    }
-    return false;
-}
-
-void dv_apache_orphan_all(dv_apache *apache, dv_pending_list *orphans) {
-    for (dv_pending *p = apache->sent.first, *next; p; p = next) {
-        next = p->next;
-        if (p->answered) continue; /* Its event is in the queue, or has been run. */
-        assert(p->completed);
-        dv_pending_remove(p);
-        p->orphan = true;
-        p->apache = NULL;
-        dv_pending_append(orphans, p);
-    }
-}
-
-void dv_apache_free_orphans(dv_pending_list *orphans) {
-    for (dv_pending *p; (p = dv_pending_take_first(orphans));) dv_pending_free(p);
-}

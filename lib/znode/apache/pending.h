@@ -45,6 +45,13 @@ void dv_pending_remove(dv_pending *p);
 dv_pending *dv_pending_take_first(dv_pending_list *list);
 void dv_pending_free(dv_pending *p);
 
+/* On a host's handle, with the lock of shared.h held. Whether a request that was given to it is unanswered; */
+bool dv_apache_awaits_answers(const dv_apache *apache);
+/* such requests are moved to `orphans`, where their answers find nobody; all have been completed before. */
+void dv_apache_orphan_all(dv_apache *apache, dv_pending_list *orphans);
+/* The handle is gone: no answer will come. */
+void dv_apache_free_orphans(dv_pending_list *orphans);
+
 /* ---- copies.c: for completions. malloc'ed; NULL when an allocation fails. ---- */
 char **dv_copy_names(const struct String_vector *names);
 /* Each entry as a text, as in "cdrwa world:anyone". */

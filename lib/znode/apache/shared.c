@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "znode/apache/estate.h"
+#include "znode/apache/pending.h"
 
 struct dv_shared {
     dv_shared *next;
