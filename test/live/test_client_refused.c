@@ -18,10 +18,27 @@ static void demand_nothing(void) {
     assert_int_equal(unsetenv("JAVA_TOOL_OPTIONS"), 0);
 }
 
+/* Without a look at the truth, whose session would be refused again and again. */
 static int set_up_demanding(void **state) {
+    (void)state;
     demand();
-    int failed = set_up(state);
+    server = dv_test_server_start(1, TICK_MS);
     demand_nothing();
+    return 0;
+}
+
+static dv_test_server *demanding;
+
+/* A server that demands nothing, in the place of the one that all other tests share. */
+static int start_other(void **state) {
+    demanding = server;
+    return set_up(state);
+}
+
+static int stop_other(void **state) {
+    int failed = stop_server(state);
+    server = demanding;
+    truth = NULL;
     return failed;
 }
 
@@ -33,7 +50,7 @@ static divvy_client_config give(divvy_client_config config, const char *auth) {
 
 /* A client without credentials ends at the first refusal, says what the servers demand and what gives it, and comes
  * back no more. */
-TEST_IN(test_nothing_given, set_up_demanding, stop_server) {
+TEST(test_nothing_given) {
     witness w;
     dv_test_proxy *proxy = dv_test_proxy_start(hosts());
     divvy_client_config config = witness_config(&w, dv_test_proxy_address(proxy));
@@ -61,7 +78,7 @@ static divvy_lock *make_lock(divvy_client *client) {
 }
 
 /* Recipes of such a client end with it, a chroot that is to be made first included. */
-TEST_IN(test_recipes, set_up_demanding, stop_server) {
+TEST(test_recipes) {
     witness w;
     char list[128];
     snprintf(list, sizeof list, "%s/below", hosts());
@@ -83,7 +100,7 @@ static void count_end(divvy_lock *lock, int result, void *user) {
 
 /* A client that has much to ask at its first connection hears of the refusal, too, though its next write breaks the
  * connection before the answer is read. It does not have to lose its session for that. */
-TEST_IN(test_much_to_ask, set_up_demanding, stop_server) {
+TEST(test_much_to_ask) {
     enum { LOCKS = 50 };
     witness w;
     divvy_lock *locks[LOCKS];
@@ -101,8 +118,8 @@ TEST_IN(test_much_to_ask, set_up_demanding, stop_server) {
     witness_end(&w);
 }
 
-/* With credentials of the scheme the client connects. */
-TEST_IN(test_given, set_up_demanding, stop_server) {
+/* With credentials of the scheme all is well. */
+TEST(test_given) {
     witness w;
     divvy_client_config config = give(witness_config(&w, hosts()), "u:sesame");
     divvy_client *client = open_connected(&config);
@@ -115,7 +132,7 @@ TEST_IN(test_given, set_up_demanding, stop_server) {
 
 /* Servers that demand credentials from now on end a client that holds something, too. Its watches are refused before
  * its requests are, so it may have to lose its session first. */
-TEST_IN(test_demanded_later, set_up, stop_server) {
+TEST_IN(test_demanded_later, start_other, stop_other) {
     witness w;
     divvy_client_config config = witness_config(&w, hosts());
     config.session_timeout_ms = SHORT_SESSION_MS;
@@ -136,7 +153,7 @@ TEST_IN(test_demanded_later, set_up, stop_server) {
 }
 
 /* A host's handle is left to the host: the client on it ends, and says what to do, and the handle stays as it is. */
-TEST_IN(test_host_gives_nothing, set_up_demanding, stop_server) {
+TEST(test_host_gives_nothing) {
     host h;
     host_open(&h, hosts(), HOST_TIMEOUT_MS);
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
@@ -150,7 +167,7 @@ TEST_IN(test_host_gives_nothing, set_up_demanding, stop_server) {
 
 /* A host that gives its credentials behind the first request of ours is not too late. The server stands still while
  * both are sent, so that it finds both; where the native client sends the credentials first, nothing is refused. */
-TEST_IN(test_host_gives_later, set_up_demanding, stop_server) {
+TEST(test_host_gives_later) {
     host h;
     host_open(&h, hosts(), HOST_TIMEOUT_MS);
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
@@ -257,7 +274,7 @@ static uint64_t answered(const divvy_client *client) {
 
 /* A server that has closed many connections is used once it serves, and then without a pause when one breaks. A client
  * that is closed does not sit a pause out. */
-TEST_IN(test_serves_again, set_up, stop_server) {
+TEST_IN(test_serves_again, start_other, stop_other) {
     witness w;
     dv_test_proxy *proxy = dv_test_proxy_start(hosts());
     divvy_client_config config = witness_config(&w, dv_test_proxy_address(proxy));
@@ -275,3 +292,5 @@ TEST_IN(test_serves_again, set_up, stop_server) {
     witness_end(&w);
     dv_test_proxy_stop(proxy);
 }
+
+TEST_GROUP(set_up_demanding, stop_server);
