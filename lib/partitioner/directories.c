@@ -7,9 +7,36 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "partitioner/partitioner.h"
 #include "znode/ensure.h"
 #include "znode/path.h"
+
+/* ---- what waits for a directory ---- */
+
+/* Once for all the replies that wait in the queue, since a claim looks at every item. */
+void dv_directories_claim_later(divvy_partitioner *p) {
+    if (p->claim_posted || p->state == DIVVY_FAILURE) return;
+    p->claim_posted = true;
+    dv_op_begin(p);
+    dv_client_post(p->object.client, &p->claim);
+}
+
+static void on_claim(dv_event *event, int64_t now) {
+    divvy_partitioner *p = DV_CONTAINER(event, divvy_partitioner, claim);
+    assert(p->claim_posted);
+    p->claim_posted = false;
+    p->events->may_claim(p, now);
+    dv_op_end(p, now);
+}
+
+void dv_directories_init(divvy_partitioner *p) {
+    p->claim.run = on_claim;
+}
+
+void dv_directories_fail(divvy_partitioner *p, int error, const char *path, int64_t now) {
+    dv_life_fail(p, error, DIVVY_REASON_DENIED, now, "%s cannot be made: %s", path, divvy_strerror(error));
+}
 
 /* ---- one directory ---- */
 
@@ -22,15 +49,15 @@ static void on_directory(void *context, const dv_reply *reply, int64_t now) {
     if (error == 0 || error == DIVVY_EEXIST) {
         item->dir.exists = true;
         item->dir.fresh = error == 0;
-        dv_items_claim_later(p);
+        dv_directories_claim_later(p);
     } else if (error == DIVVY_ENOENT) {
         p->ready = false; /* P/locks itself has gone. One request for it is enough, however many items say so. */
-        dv_members_connected(p, now);
+        p->events->locks_gone(p, now);
     } else if (dv_outcome_unknown(error)) {
         dv_client_again(p->object.client); /* unless a connection ends before, which claims as well */
     } else if (!dv_session_over(error)) {
-        dv_state_fail(p, error, DIVVY_REASON_DENIED, now, "the queue %s cannot be made: %s", item->directory,
-                      divvy_strerror(error));
+        dv_life_fail(p, error, DIVVY_REASON_DENIED, now, "the queue %s cannot be made: %s", item->directory,
+                     divvy_strerror(error));
     }
     dv_item_unref(item);
     dv_op_end(p, now);
@@ -92,16 +119,14 @@ void dv_directories_note(divvy_partitioner *p, const dv_reply *list) {
 
 static void directories_known(divvy_partitioner *p, int64_t now) {
     p->ready = true;
-    dv_items_claim(p, now);
-    dv_state_check_complete(p, now);
+    p->events->may_claim(p, now);
 }
 
 static void directories_unknown(divvy_partitioner *p, int error, int64_t now) {
     if (dv_outcome_unknown(error)) dv_client_again(p->object.client);
-    else if (error == DIVVY_ENOENT) dv_members_connected(p, now); /* P/locks has gone since it was made. */
+    else if (error == DIVVY_ENOENT) p->events->locks_gone(p, now); /* P/locks has gone since it was made. */
     else if (!dv_session_over(error))
-        dv_state_fail(p, error, DIVVY_REASON_DENIED, now, "%s cannot be read: %s", p->locks_path,
-                      divvy_strerror(error));
+        dv_life_fail(p, error, DIVVY_REASON_DENIED, now, "%s cannot be read: %s", p->locks_path, divvy_strerror(error));
 }
 
 static void on_directories(void *context, const dv_reply *reply, int64_t now) {
@@ -169,8 +194,8 @@ static void on_locks_path(void *context, int error, int64_t now) {
     bool over = dv_session_over(error);
     if (p->state != DIVVY_FAILURE && !over) {
         if (error == 0) read_directories(p);
-        else if (dv_outcome_unknown(error)) dv_members_connected(p, now);
-        else dv_members_paths_failed(p, error, p->locks_path, now);
+        else if (dv_outcome_unknown(error)) p->events->locks_gone(p, now);
+        else dv_directories_fail(p, error, p->locks_path, now);
     }
     dv_op_end(p, now);
 }

@@ -383,12 +383,7 @@ static void set_timer(struct dv_handover *h, int64_t now) {
 
 static void look_at_all(struct dv_handover *h, int64_t now) {
     divvy_partitioner *p = h->p;
-    if (p->state != DIVVY_FAILURE) {
-        dv_state_handover(p, now);
-        dv_take_update(p, now);
-        dv_items_claim(p, now);
-        dv_state_reconsider(p, now);
-    }
+    if (p->state != DIVVY_FAILURE) p->events->handover_changed(p, now);
     write_next(h, now);
     if (p->state != DIVVY_FAILURE) set_timer(h, now);
 }

@@ -105,8 +105,8 @@ void dv_take_forget(dv_item *item);
 void dv_take_arrived(dv_item *item);
 /* The user has prepared for it; NULL: for all that he knows of. */
 void dv_take_prepared(divvy_partitioner *p, dv_item *item);
-/* The user has seen that it is to be prepared. */
-void dv_take_seen(dv_item *item);
+/* The user has seen a list of the items to prepare, which counts as told. */
+void dv_take_seen(divvy_partitioner *p);
 /* T2: returns whether it may be asked for now. */
 bool dv_take_may_enter(const dv_item *item, int64_t now);
 /* T2: returns whether the one who has it says so, so that no list is needed. */

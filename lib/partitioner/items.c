@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/container.h"
 #include "partitioner/handover.h"
 #include "znode/path.h"
 
@@ -60,27 +59,6 @@ void dv_items_show(dv_item *item, int64_t now) {
 
 /* ---- places ---- */
 
-/* Once for all the replies that wait in the queue, since a claim looks at every item. */
-void dv_items_claim_later(divvy_partitioner *p) {
-    if (p->claim_posted || p->state == DIVVY_FAILURE) return;
-    p->claim_posted = true;
-    dv_op_begin(p);
-    dv_client_post(p->object.client, &p->claim);
-}
-
-static void on_claim(dv_event *event, int64_t now) {
-    divvy_partitioner *p = DV_CONTAINER(event, divvy_partitioner, claim);
-    assert(p->claim_posted);
-    p->claim_posted = false;
-    dv_items_claim(p, now);
-    dv_state_check_complete(p, now);
-    dv_op_end(p, now);
-}
-
-void dv_items_init(divvy_partitioner *p) {
-    p->claim.run = on_claim;
-}
-
 void dv_items_leave_place(dv_item *item, int64_t now) {
     if (!item->life.contender) return;
     dv_handover_leave(item, item->life.contender);
@@ -113,7 +91,7 @@ static void on_held(void *owner, dv_contender *contender, int64_t now) {
     dv_item_move(item, DV_MOVE_WIN, now);
     bool shows = p->config.mode == DIVVY_INCREMENTAL && p->life != DV_LIFE_LEAVING; /* P17: who leaves gains nothing */
     if (shows && dv_client_believed(p->object.client)) dv_items_show(item, now);
-    dv_state_check_complete(p, now);
+    p->events->place_changed(p, now);
 }
 
 static void on_failed(void *owner, dv_contender *contender, int error, int64_t now) {
@@ -129,13 +107,13 @@ static void on_failed(void *owner, dv_contender *contender, int error, int64_t n
     }
     bool was_shown = dv_item_shown(item);
     dv_item_move(item, was_shown ? DV_MOVE_LOSE : DV_MOVE_LEAVE, now); /* until gone() */
-    if (was_first) dv_state_item_lost(item, was_shown, now);
+    if (was_first) p->events->item_lost(item, was_shown, now);
     if (error == DIVVY_ENOENT) {
         dv_directory_gone(item); /* Somebody removed it, or our node: make it again. */
-        dv_items_claim_later(p);
+        dv_directories_claim_later(p);
     } else {
-        dv_state_fail(p, error, error == DIVVY_EACCES ? DIVVY_REASON_DENIED : DIVVY_REASON_FOREIGN, now,
-                      "no place in the queue %s can be had: %s", item->directory, divvy_strerror(error));
+        dv_life_fail(p, error, error == DIVVY_EACCES ? DIVVY_REASON_DENIED : DIVVY_REASON_FOREIGN, now,
+                     "no place in the queue %s can be had: %s", item->directory, divvy_strerror(error));
     }
 }
 
@@ -146,12 +124,12 @@ static void on_gone(void *owner, dv_contender *contender, int64_t now) {
         dv_item_move(item, DV_MOVE_GONE, now); /* With the session; state.c hears of that by itself. */
     } else {
         dv_item_left(item);
-        if (p->totals.leaving == 0) dv_items_claim_later(p);
+        if (p->totals.leaving == 0) dv_directories_claim_later(p);
         dv_directory_give_up(item);
     }
     if (!dv_item_shown(item)) dv_tally_free(item, now);
     dv_client_changed(p->object.client);
-    dv_state_check_complete(p, now);
+    p->events->place_changed(p, now);
     if (p->life >= DV_LIFE_FINISHING) dv_items_tidy(p, now);
     dv_item_unref(item);
     dv_op_end(p, now);
@@ -206,7 +184,7 @@ void dv_items_claim(divvy_partitioner *p, int64_t now) {
         else if (!item->dir.exists) dv_directory_make(item);
         else if ((error = enter_place(p, item, now)) == DIVVY_ELIMIT) unfit++;
         if (error == DIVVY_ENOMEM) {
-            dv_state_fail(p, error, DIVVY_REASON_TIMEOUT, now, "out of memory");
+            dv_life_fail(p, error, DIVVY_REASON_TIMEOUT, now, "out of memory");
             return;
         }
     }

@@ -7,10 +7,6 @@
 #include "plan/member_data.h"
 #include "znode/path.h"
 
-void dv_members_paths_failed(divvy_partitioner *p, int error, const char *path, int64_t now) {
-    dv_state_fail(p, error, DIVVY_REASON_DENIED, now, "%s cannot be made: %s", path, divvy_strerror(error));
-}
-
 /* ---- the settled party ---- */
 
 void dv_members_free(dv_members *members) {
@@ -252,7 +248,7 @@ static void on_missed(void *owner) {
 }
 
 static void on_membership_failed(void *owner, int error, const char *path, int64_t now) {
-    dv_members_paths_failed(owner, error, path, now);
+    dv_directories_fail(owner, error, path, now);
 }
 
 static void on_membership_gone(void *owner, int64_t now) {
@@ -296,37 +292,10 @@ void dv_members_connected(divvy_partitioner *p, int64_t now) {
 void dv_members_again(divvy_partitioner *p, int64_t now) {
     if (p->membership && dv_membership_joined(p->membership) && p->life != DV_LIFE_REJOINING) restart_watch(p);
     dv_members_connected(p, now);
-    dv_members_rejoin(p, now);
 }
 
 void dv_members_start(divvy_partitioner *p, int64_t now) {
     dv_follow_start(p->follower, now);
     join(p, now);
     dv_members_connected(p, now);
-}
-
-void dv_op_end(divvy_partitioner *p, int64_t now) {
-    dv_members_rejoin(p, now);
-    dv_leave_go_on(p, now);
-    dv_object_unref(&p->object);
-}
-
-void dv_members_rejoin(divvy_partitioner *p, int64_t now) {
-    bool released = p->state == DIVVY_ALLOCATING;
-    if (p->life != DV_LIFE_REJOINING || !released || p->membership || p->watch || p->totals.leaving || p->looks ||
-        p->ready_asked || !dv_follow_at_rest(p->follower) || !dv_handover_at_rest(p))
-        return;
-    assert(p->totals.shown == 0);
-    dv_directories_forget(p);
-    dv_session_renewed(p);
-    dv_life_enter(p, DV_LIFE_TAKING_PART);
-    dv_members_free(&p->party);
-    dv_members_start(p, now);
-}
-
-void dv_members_stop(divvy_partitioner *p) {
-    if (p->watch) dv_patient_watch_stop(p->watch);
-    if (p->membership) dv_membership_leave(p->membership);
-    dv_follow_stop(p->follower);
-    dv_handover_stop(p);
 }

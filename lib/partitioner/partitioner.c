@@ -12,24 +12,45 @@ static divvy_partitioner *mutable(const divvy_partitioner *p) {
     return (divvy_partitioner *)(uintptr_t)p;
 }
 
-static int enter(divvy_partitioner *p) {
-    return dv_client_enter(p ? p->object.client : NULL);
-}
-
 static bool enter_quietly(divvy_partitioner *p) {
     return dv_client_enter_quietly(p ? p->object.client : NULL);
-}
-
-int dv_partitioner_enter(divvy_partitioner *p) {
-    int error = enter(p);
-    if (error || p->object.client->life != DV_CLIENT_CLOSED) return error;
-    dv_client_unlock(p->object.client);
-    return dv_fail_plainly(p->object.client, DIVVY_ECLOSED);
 }
 
 static void leave(divvy_partitioner *p) {
     dv_client_unlock(p->object.client);
 }
+
+/* ---- what files tell those above them ---- */
+
+static void on_ended(divvy_partitioner *p, int64_t now) {
+    dv_session_rejoin(p, now);
+    dv_leave_go_on(p, now);
+}
+
+static void on_failed(divvy_partitioner *p, int error, int reason, const char *text, int64_t now) {
+    dv_state_fail(p, error, reason, now, "%s", text);
+}
+
+static void on_may_claim(divvy_partitioner *p, int64_t now) {
+    dv_items_claim(p, now);
+    dv_state_check_complete(p, now);
+}
+
+static void on_handover_changed(divvy_partitioner *p, int64_t now) {
+    dv_state_handover(p, now);
+    dv_take_update(p, now);
+    dv_items_claim(p, now);
+    dv_state_reconsider(p, now);
+}
+
+static const dv_partitioner_events events = {.ended = on_ended,
+                                             .failed = on_failed,
+                                             .locks_gone = dv_members_connected,
+                                             .may_claim = on_may_claim,
+                                             .place_changed = dv_state_check_complete,
+                                             .item_lost = dv_state_item_lost,
+                                             .handover_changed = on_handover_changed,
+                                             .left = dv_partitioner_left};
 
 /* ---- life ---- */
 
@@ -72,6 +93,7 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
     if (error) dv_fail(client, error, "partitioner: the client has ended: %s", dv_client_why(client, error));
     divvy_partitioner *p = error ? NULL : calloc(1, sizeof *p);
     if (!error && !p) error = dv_fail_plainly(client, DIVVY_ENOMEM);
+    if (p) p->events = &events;
     if (!error) error = dv_partitioner_configure(p, client, config);
     if (!error && dv_plan_host_init(p, client) != 0) error = dv_fail_plainly(client, DIVVY_ENOMEM);
     if (!error && dv_handover_init(p, client) != 0) error = dv_fail_plainly(client, DIVVY_ENOMEM);
@@ -87,7 +109,7 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
     dv_object_init(&p->object, client, release);
     dv_tally_init(p);
     dv_report_init(p);
-    dv_items_init(p);
+    dv_directories_init(p);
     p->leave_timer.fire = dv_leave_timer;
     p->listener = (dv_listener){.hear = dv_partitioner_hear, .context = p};
     dv_listen(client, &p->listener);
@@ -270,6 +292,7 @@ int divvy_partitioner_owns_token(const divvy_partitioner *p, const char *item, i
 divvy_partition *divvy_partitioner_to_prepare(divvy_partitioner *p) {
     if (!enter_quietly(p)) return NULL;
     divvy_partition *snapshot = dv_snapshot_take_prepare(p);
+    if (snapshot) dv_take_seen(p);
     leave(p);
     return snapshot;
 }

@@ -1,9 +1,9 @@
 /* The partitioner, as its rooms share it. SPDX-License-Identifier: Apache-2.0
  *
- * state.c decides; items.c holds the places in the item queues, items_set.c the items themselves, whose set can change;
- * members.c is in the party and makes targets of it; target.c computes them; session.c hears the session; snapshot.c
- * and report.c tell the user; partitioner.c is the public face. Everything runs with the client lock held, but for
- * divvy_partitioner_owns(). */
+ * state.c decides, life.c has the order of lives; items.c holds the places in the item queues, items_set.c the items
+ * themselves, whose set can change; members.c is in the party and makes targets of it; target.c computes them;
+ * session.c hears the session; snapshot.c and report.c tell the user; partitioner.c is the public face, and joins the
+ * others. Everything runs with the client lock held, but for divvy_partitioner_owns(). */
 #ifndef DV_PARTITIONER_H
 #define DV_PARTITIONER_H
 
@@ -86,8 +86,29 @@ typedef enum {
     DV_LIFE_TIDIED,
 } dv_life;
 
+/* What a file tells those above it, in a call: partitioner.c says what follows. */
+typedef struct {
+    /* A request or an event has ended, or the user has released: what waited for that may go on. */
+    void (*ended)(divvy_partitioner *p, int64_t now);
+    /* The member cannot go on: dv_life_fail(). */
+    void (*failed)(divvy_partitioner *p, int error, int reason, const char *text, int64_t now);
+    /* P/locks has gone, or may not be there. */
+    void (*locks_gone)(divvy_partitioner *p, int64_t now);
+    /* Places may be asked for that could not be before. */
+    void (*may_claim)(divvy_partitioner *p, int64_t now);
+    /* The place of an item is held, or gone: the share may be complete. */
+    void (*place_changed)(divvy_partitioner *p, int64_t now);
+    /* Somebody has deleted the place of a held item; it is ours no longer. */
+    void (*item_lost)(dv_item *item, bool was_shown, int64_t now);
+    /* Something of a handover may be another now. */
+    void (*handover_changed)(divvy_partitioner *p, int64_t now);
+    /* The member failed while it left: its place in the plan cannot be given up. */
+    void (*left)(divvy_partitioner *p, int error, int64_t now);
+} dv_partitioner_events;
+
 struct divvy_partitioner {
     dv_object object; /* first */
+    const dv_partitioner_events *events;
     divvy_partitioner_config config;
     char *path, *locks_path, *party_path;
     char *identifier, *identifier_node; /* as given, and as it stands in a node's name */
@@ -161,6 +182,24 @@ static inline bool dv_partitioner_finished(const divvy_partitioner *p) {
     return p->state == DIVVY_FAILURE && p->failure == DIVVY_ECANCELED;
 }
 
+/* Takes the client lock, for calls that need a client that is not closed. Returns 0, or an error without the lock. */
+static inline int dv_partitioner_enter(divvy_partitioner *p) {
+    int error = dv_client_enter(p ? p->object.client : NULL);
+    if (error || p->object.client->life != DV_CLIENT_CLOSED) return error;
+    dv_client_unlock(p->object.client);
+    return dv_fail_plainly(p->object.client, DIVVY_ECLOSED);
+}
+
+/* Begins something that ends in the loop by dv_op_end(), a request or an event: keeps the partitioner until then. */
+static inline void dv_op_begin(divvy_partitioner *p) {
+    dv_object_ref(&p->object);
+}
+/* Ends it. May free the partitioner. */
+static inline void dv_op_end(divvy_partitioner *p, int64_t now) {
+    p->events->ended(p, now);
+    dv_object_unref(&p->object);
+}
+
 /* ---- config.c ---- */
 int dv_partitioner_configure(divvy_partitioner *p, divvy_client *client, const divvy_partitioner_config *config);
 void dv_partitioner_free_config(divvy_partitioner *p);
@@ -169,9 +208,12 @@ void dv_partitioner_free_config(divvy_partitioner *p);
 int dv_partitioner_check_order(const divvy_partitioner *p, divvy_client *client, const char *call,
                                const dv_plan_set *set);
 
-/* ---- partitioner.c ---- */
-/* Takes the client lock, for calls that need a client that is not closed. Returns 0, or an error without the lock. */
-int dv_partitioner_enter(divvy_partitioner *p);
+/* ---- life.c ---- */
+/* Moves the life on, as its table allows. */
+void dv_life_enter(divvy_partitioner *p, dv_life to);
+/* Fails the member as dv_state_fail() does, for files below state.c. */
+void dv_life_fail(divvy_partitioner *p, int error, int reason, int64_t now, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 
 /* ---- leave.c ---- */
 /* The user has stopped all work: every place goes. */
@@ -225,11 +267,11 @@ int64_t dv_items_believed_token(const divvy_partitioner *c, const char *name);
 /* Sets what the former returns for the item, by its stage now. */
 void dv_items_note_owned(const dv_item *item);
 
-/* ---- state.c: the table of docs/protocol.md, P4; the only place where a state or a life changes ---- */
+/* ---- state.c: the table of docs/protocol.md, P4; the only place where a state changes ---- */
 /* A new partitioner is in ALLOCATING. */
 void dv_state_init(divvy_partitioner *p, int64_t now);
-/* Moves the life on, as its table allows. */
-void dv_life_enter(divvy_partitioner *p, dv_life to);
+/* Takes part again, after a loss. */
+void dv_state_rejoin(divvy_partitioner *p);
 /* mine[i]: item i of p->dealt is in the target. `reason`: why it has changed, which on_items tells. */
 void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reason, int64_t now);
 void dv_state_change_seen(divvy_partitioner *p, int64_t now);
@@ -239,7 +281,6 @@ void dv_state_target_stays(divvy_partitioner *p, bool settled, int64_t now);
 void dv_state_set_kazoo_seen(divvy_partitioner *p, bool seen);
 /* A kazoo member is in the party that has not settled yet. */
 void dv_state_kazoo_seen(divvy_partitioner *p, int64_t now);
-/* Somebody has deleted the place of a held item; it is ours no longer. */
 void dv_state_item_lost(dv_item *item, bool was_shown, int64_t now);
 void dv_state_check_complete(divvy_partitioner *p, int64_t now);
 /* T3, T4: what is kept for others may have to go. */
@@ -259,7 +300,6 @@ void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, con
 void dv_state_timer(dv_timer *timer, int64_t now);
 
 /* ---- items.c ---- */
-void dv_items_init(divvy_partitioner *p);
 /* Returns whether it is another target. */
 bool dv_items_set_target(divvy_partitioner *p, const uint8_t *mine, int64_t now);
 /* Takes the items whose names kazoo cannot share out of the target. Returns whether there were any. */
@@ -278,10 +318,9 @@ bool dv_items_complete(const divvy_partitioner *p);
 bool dv_items_lack_shown(const divvy_partitioner *p);
 void dv_items_show(dv_item *item, int64_t now);
 bool dv_items_all_gone(const divvy_partitioner *p);
-/* Claims in an event of its own: once for all the replies that wait in the queue, since a claim looks at every item. */
-void dv_items_claim_later(divvy_partitioner *p);
 
 /* ---- directories.c ---- */
+void dv_directories_init(divvy_partitioner *p);
 /* There is a connection: makes P/locks, and reads which directories exist; then the member is `ready`. */
 void dv_directories_connected(divvy_partitioner *p);
 /* Reads them again when the target has items whose directory we do not know; places are entered after that. */
@@ -296,6 +335,10 @@ void dv_directory_make(dv_item *item);
 void dv_directory_gone(dv_item *item);
 void dv_directory_used(dv_item *item);
 void dv_directory_give_up(dv_item *item);
+/* Claims in an event of its own: once for all the replies that wait in the queue, since a claim looks at every item. */
+void dv_directories_claim_later(divvy_partitioner *p);
+/* A path cannot be made: the member fails. */
+void dv_directories_fail(divvy_partitioner *p, int error, const char *path, int64_t now);
 
 /* ---- tidy.c ---- */
 /* The last member to leave removes empty directories. */
@@ -304,18 +347,7 @@ void dv_items_tidy(divvy_partitioner *p, int64_t now);
 void dv_items_sweep(divvy_partitioner *p);
 
 /* ---- members.c ---- */
-/* Begins something that ends in the loop by dv_op_end(), a request or an event: keeps the partitioner until then. */
-static inline void dv_op_begin(divvy_partitioner *p) {
-    dv_object_ref(&p->object);
-}
-/* Ends it. Takes part again after a lost session, if it was the last thing in the way. May free the partitioner. */
-void dv_op_end(divvy_partitioner *p, int64_t now);
-/* A path cannot be made: the member fails. */
-void dv_members_paths_failed(divvy_partitioner *p, int error, const char *path, int64_t now);
 void dv_members_start(divvy_partitioner *p, int64_t now);
-void dv_members_stop(divvy_partitioner *p);
-/* After a loss: takes part again, once the user has released and nothing of the old session is left. */
-void dv_members_rejoin(divvy_partitioner *p, int64_t now);
 void dv_members_connected(divvy_partitioner *p, int64_t now);
 /* An allocation failed a moment ago: tries again. */
 void dv_members_again(divvy_partitioner *p, int64_t now);
@@ -369,8 +401,8 @@ void dv_audit_init(divvy_partitioner *p, int64_t now);
 void dv_audit_now(divvy_partitioner *p, int64_t now);
 
 /* ---- session.c ---- */
-/* The member takes part again, on another session. */
-void dv_session_renewed(divvy_partitioner *p);
+/* After a loss: takes part again, once the user has released and nothing of the old session is left. */
+void dv_session_rejoin(divvy_partitioner *p, int64_t now);
 void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now);
 
 /* ---- report.c ---- */

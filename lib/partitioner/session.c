@@ -1,10 +1,19 @@
 /* The session's fate, as it concerns a partitioner. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 
-#include "partitioner/partitioner.h"
+#include "partitioner/handover.h"
 
-void dv_session_renewed(divvy_partitioner *p) {
+void dv_session_rejoin(divvy_partitioner *p, int64_t now) {
+    bool released = p->state == DIVVY_ALLOCATING;
+    if (p->life != DV_LIFE_REJOINING || !released || p->membership || p->watch || p->totals.leaving || p->looks ||
+        p->ready_asked || !dv_follow_at_rest(p->follower) || !dv_handover_at_rest(p))
+        return;
+    assert(p->totals.shown == 0);
+    dv_directories_forget(p);
     p->lost_session = false;
+    dv_state_rejoin(p);
+    dv_members_free(&p->party);
+    dv_members_start(p, now);
 }
 
 void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now) {
@@ -16,7 +25,7 @@ void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now)
         if (p->was_suspended) dv_state_suspend(p, now);
         p->was_suspended = false;
         dv_members_connected(p, now);
-        dv_members_rejoin(p, now);
+        dv_session_rejoin(p, now);
         dv_audit_now(p, now);
         break;
     case DV_SESSION_SUSPENDED:
@@ -37,6 +46,7 @@ void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now)
         break;
     case DV_SESSION_AGAIN:
         dv_members_again(p, now);
+        dv_session_rejoin(p, now);
         dv_report_flush(p);
         break;
     case DV_SESSION_OVER:

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "partitioner/handover.h"
+#include "partitioner/partitioner.h"
 
 typedef struct {
     const char *name;
@@ -62,7 +62,6 @@ divvy_partition *dv_snapshot_take(divvy_partitioner *p) {
     return p->snapshot;
 }
 
-/* An item that the user has seen here counts as told. */
 divvy_partition *dv_snapshot_take_prepare(divvy_partitioner *p) {
     size_t count = 0;
     for (size_t i = 0; i < dv_item_count(p); i++) count += dv_item_at(p, i)->life.stage == DV_STAGE_PREPARING;
@@ -70,7 +69,6 @@ divvy_partition *dv_snapshot_take_prepare(divvy_partitioner *p) {
     if (!s) return NULL;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         if (dv_item_at(p, i)->life.stage != DV_STAGE_PREPARING) continue;
-        dv_take_seen(dv_item_at(p, i));
         s->entries[s->count++] = (snapshot_entry){.name = dv_item_name(p, i)};
     }
     assert(s->count == count);

@@ -1,4 +1,4 @@
-/* The table of docs/protocol.md, P4: the only place where a partitioner's state, or its life, changes.
+/* The table of docs/protocol.md, P4: the only place where a partitioner's state changes.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdarg.h>
@@ -11,45 +11,11 @@ static bool eager(const divvy_partitioner *p) {
     return p->config.mode == DIVVY_EAGER;
 }
 
-/* Returns whether the partitioner is as it has to be at the beginning of that life. */
-static bool suits(const divvy_partitioner *p, dv_life life) {
-    switch (life) {
-    case DV_LIFE_TAKING_PART: return p->state == DIVVY_ALLOCATING && !p->lost_session && !p->membership && !p->watch;
-    case DV_LIFE_REJOINING: return p->state == DIVVY_RELEASE && p->lost_session;
-    case DV_LIFE_HANDING_OVER:
-    case DV_LIFE_LEAVING: return p->state != DIVVY_FAILURE;
-    case DV_LIFE_FAILED: return p->state == DIVVY_FAILURE;
-    case DV_LIFE_FINISHING: return true; /* FAILURE follows at once */
-    case DV_LIFE_TIDYING: return p->state == DIVVY_FAILURE && p->totals.leaving == 0 && !p->membership;
-    case DV_LIFE_TIDIED: return p->life != DV_LIFE_TIDYING || p->tidy_under_way == 0;
-    }
-    return false;
-}
-
 void dv_state_init(divvy_partitioner *p, int64_t now) {
     p->state_id = 1;
     p->state_timer.fire = dv_state_timer;
     if (p->config.allocate_timeout_ms)
         dv_timer_set(p->object.client, &p->state_timer, now + p->config.allocate_timeout_ms);
-}
-
-void dv_life_enter(divvy_partitioner *p, dv_life to) {
-    static const bool allowed[][DV_LIFE_TIDIED + 1] = {
-        [DV_LIFE_REJOINING] = {[DV_LIFE_TAKING_PART] = true, [DV_LIFE_REJOINING] = true},
-        [DV_LIFE_TAKING_PART] = {[DV_LIFE_REJOINING] = true, [DV_LIFE_HANDING_OVER] = true, [DV_LIFE_LEAVING] = true},
-        [DV_LIFE_HANDING_OVER] = {[DV_LIFE_LEAVING] = true},
-        [DV_LIFE_FINISHING] = {[DV_LIFE_TIDYING] = true},
-        [DV_LIFE_TIDIED] = {false},
-    };
-    /* A user may end a partitioner in any life, a failure in any before, and a closed client does not tidy. */
-    bool ends = to > p->life && (to == DV_LIFE_FAILED || to == DV_LIFE_FINISHING || to == DV_LIFE_TIDIED);
-    assert(ends || allowed[p->life][to]);
-    assert(suits(p, to));
-    (void)allowed;
-    (void)ends;
-    (void)suits;
-    p->life = to;
-    if (to == DV_LIFE_TAKING_PART) p->change_seen = false;
 }
 
 /* Every change of state, and every new entry into RELEASE, passes here. Returns the state before. */
@@ -244,8 +210,7 @@ int dv_state_release(divvy_partitioner *p, uint64_t state_id, int64_t now) {
     }
     dv_items_claim(p, now);
     dv_state_check_complete(p, now);
-    dv_members_rejoin(p, now);
-    dv_leave_go_on(p, now);
+    p->events->ended(p, now);
     return 0;
 }
 
@@ -272,6 +237,13 @@ static void lose_all_shown(divvy_partitioner *p, int reason, int64_t now) {
     assert(p->totals.shown == 0);
 }
 
+static void stop_taking_part(divvy_partitioner *p) {
+    if (p->watch) dv_patient_watch_stop(p->watch);
+    if (p->membership) dv_membership_leave(p->membership);
+    dv_follow_stop(p->follower);
+    dv_handover_stop(p);
+}
+
 /* P8, with DIVVY_REJOIN: nothing is owned from now on; when the user has released, all starts again. */
 void dv_state_lose(divvy_partitioner *p, int64_t now) {
     if (p->state == DIVVY_FAILURE) return;
@@ -282,7 +254,12 @@ void dv_state_lose(divvy_partitioner *p, int64_t now) {
     dv_tally_begin(p, DIVVY_REASON_SESSION, now);
     lose_all_shown(p, DIVVY_REASON_SESSION, now);
     dv_report_state(p, from, DIVVY_RELEASE);
-    dv_members_stop(p);
+    stop_taking_part(p);
+}
+
+void dv_state_rejoin(divvy_partitioner *p) {
+    dv_life_enter(p, DV_LIFE_TAKING_PART);
+    p->change_seen = false;
 }
 
 /* P8: final. Shown items are taken from the user at once; their locks go when the user says that work has stopped. */
@@ -302,11 +279,11 @@ void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, con
     dv_items_leave_all(p, now);
     lose_all_shown(p, reason, now);
     dv_report_state(p, from, DIVVY_FAILURE);
-    dv_members_stop(p);
+    stop_taking_part(p);
     assert(p->life >= DV_LIFE_FAILED && p->totals.shown == 0);
     /* D14: its user has stopped work, or has lost it with the session, and waits for the end. To him ETIMEDOUT would
      * mean that it goes on. */
-    if (was_leaving) dv_partitioner_left(p, error == DIVVY_ETIMEDOUT ? DIVVY_ECANCELED : error, now);
+    if (was_leaving) p->events->left(p, error == DIVVY_ETIMEDOUT ? DIVVY_ECANCELED : error, now);
 }
 
 static void warn_of_slow_release(divvy_partitioner *p) {

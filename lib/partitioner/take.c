@@ -52,8 +52,11 @@ void dv_take_expect(dv_item *item, const char *before, int64_t now) {
 
 /* ---- what the user prepares ---- */
 
-void dv_take_seen(dv_item *item) {
-    item->take.seen = true;
+void dv_take_seen(divvy_partitioner *p) {
+    for (size_t i = 0; i < dv_item_count(p); i++) {
+        dv_item *item = dv_item_at(p, i);
+        item->take.seen |= item->life.stage == DV_STAGE_PREPARING;
+    }
 }
 
 void dv_take_prepared(divvy_partitioner *p, dv_item *one) {
