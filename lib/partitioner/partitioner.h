@@ -184,7 +184,8 @@ static inline bool dv_partitioner_finished(const divvy_partitioner *p) {
 
 /* Takes the client lock, for calls that need a client that is not closed. Returns 0, or an error without the lock. */
 static inline int dv_partitioner_enter(divvy_partitioner *p) {
-    int error = dv_client_enter(p ? p->object.client : NULL);
+    if (!p) return dv_client_enter(NULL);
+    int error = dv_client_enter(p->object.client);
     if (error || p->object.client->life != DV_CLIENT_CLOSED) return error;
     dv_client_unlock(p->object.client);
     return dv_fail_plainly(p->object.client, DIVVY_ECLOSED);
