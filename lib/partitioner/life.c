@@ -28,7 +28,7 @@ void dv_life_enter(divvy_partitioner *p, dv_life to) {
         [DV_LIFE_FINISHING] = {[DV_LIFE_TIDYING] = true},
         [DV_LIFE_TIDIED] = {false},
     };
-    /* A user may end a partitioner in any life, a failure may end it in any before, and a closed client tidies not. */
+    /* A user may end a partitioner in any life, a failure in any before, and a closed client does not tidy. */
     bool ends = to > p->life && (to == DV_LIFE_FAILED || to == DV_LIFE_FINISHING || to == DV_LIFE_TIDIED);
     assert(ends || allowed[p->life][to]);
     assert(suits(p, to));

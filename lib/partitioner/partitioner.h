@@ -86,7 +86,7 @@ typedef enum {
     DV_LIFE_TIDIED,
 } dv_life;
 
-/* What a file tells those above it, in a call: partitioner.c says what follows. */
+/* Events that a file tells those above it, in a call: partitioner.c says what follows. */
 typedef struct {
     /* A request or an event has ended, or the user has released: what waited for that may go on. */
     void (*ended)(divvy_partitioner *p, int64_t now);

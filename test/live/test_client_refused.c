@@ -118,7 +118,7 @@ TEST(test_much_to_ask) {
     witness_end(&w);
 }
 
-/* With credentials of the scheme all is well. */
+/* A client with credentials of the scheme gets its lock. */
 TEST(test_given) {
     witness w;
     divvy_client_config config = give(witness_config(&w, hosts()), "u:sesame");

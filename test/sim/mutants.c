@@ -134,7 +134,7 @@ static const struct {
     [DV_MUTANT_plan_verdict_stays] = {6, 2.9, SIM_OF_PLANS, "L1"},
     [DV_MUTANT_plan_newer_concluded] = {0, 0, SIM_OF_PLANS, NULL},
     [DV_MUTANT_plan_without_lock] = {1, 0.1, SIM_OF_PLANS, "D34"},
-    [DV_MUTANT_plan_among_others] = {2, 1.1, SIM_OF_PLANS, "D34"},
+    [DV_MUTANT_plan_among_others] = {2, 1.1, SIM_OF_PLANS, "P3"},
     [DV_MUTANT_plan_fenced_works] = {126, 11.2, SIM_OF_PLANS, "S22"},
     [DV_MUTANT_plan_leaver_readded] = {5, 3.0, SIM_OF_PLANS, "D14"},
     [DV_MUTANT_plan_absence_any] = {16, 0.7, SIM_OF_PLANS, "D13"},

@@ -243,7 +243,7 @@ TEST(test_first_plan) {
     close_pool();
 }
 
-/* D35: a first plan leaves the items where names have put them. */
+/* D10: a first plan leaves the items where names have put them. */
 TEST(test_first_plan_after_names) {
     member_host h;
     open_pool(4, 2);

@@ -19,7 +19,7 @@ SOURCES = {".c", ".h", ".py", ".sh", ".bash", ""}  # without a suffix: scripts
 MAX_COLUMNS = 120
 MAX_LINES = 500
 MAX_LINES_OWNER = 700
-# Files that own their state alone, each with its struct, which the file itself defines: "lib/room/thing.c": "dv_thing".
+# Files that own their state alone, each with its struct, which the file itself defines.
 OWNERS = {}
 
 PHRASES = {

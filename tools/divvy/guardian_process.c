@@ -206,7 +206,7 @@ static void take_status(guardian *g, int status) {
         g->stopped = false;
     } else {
         assert(WIFEXITED(status) || WIFSIGNALED(status));
-        assert(g->exec_fd < 0); /* What follows is told after the start. */
+        assert(g->exec_fd < 0); /* The end is told after the start. */
         take_terminal(g, WIFSIGNALED(status));
         g->exited = true;
         g->status = status;

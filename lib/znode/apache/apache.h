@@ -42,7 +42,7 @@ typedef struct dv_apache {
     struct ACL_vector readable_acl;
     struct ACL readable_acl_entries[2];
     void (*on_warning)(void *context, int code, const char *message);
-    /* What news.c tells, in a turn of the client. */
+    /* News that news.c tells, in a turn of the client. */
     void (*take_news)(struct dv_apache *apache, const dv_session_news *news, const dv_server_address *server,
                       int64_t now);
     int requested_timeout_ms;
