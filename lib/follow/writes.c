@@ -147,7 +147,7 @@ static void start_attempt(dv_follower *f, dv_follow_changes *changes, int64_t no
     const dv_plan_writer_config config = {.path = f->path,
                                           .party_path = f->config.party_path,
                                           .memory = &f->memory,
-                                          .people = f->roster,
+                                          .roster = f->roster,
                                           .events = &changes->events,
                                           .over_newer = f->memory.standing == DV_PLAN_NEWER,
                                           .sizes = f->config.sizes,

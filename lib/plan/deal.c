@@ -91,12 +91,12 @@ static int balanced_with_absent(const dv_plan *plan, bool *balanced) {
 }
 
 int dv_plan_deal(dv_plan *plan, bool keep_all) {
-    size_t takers = 0, absent = 0;
+    size_t taking_part = 0, absent = 0;
     for (size_t m = 0; m < plan->member_count; m++) {
-        takers += takes_part(&plan->members[m], false);
+        taking_part += takes_part(&plan->members[m], false);
         absent += plan->members[m].absent != 0;
     }
-    if (takers == 0) return 0; /* what has no owner waits */
+    if (taking_part == 0) return 0; /* what has no owner waits */
     if (absent > 0) {
         bool balanced;
         int error = balanced_with_absent(plan, &balanced);

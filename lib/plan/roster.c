@@ -16,7 +16,7 @@
 /* One call to ask. */
 typedef struct inquiry {
     struct inquiry *next, **link;
-    dv_roster *people;
+    dv_roster *roster;
     dv_fetch *fetch;
     dv_roster_fn done;
     void *context;
@@ -50,11 +50,11 @@ static int by_name(const void *left, const void *right) {
     return strcmp(a->node, b->node);
 }
 
-size_t dv_roster_find(const dv_roster *people, const char *node) {
+size_t dv_roster_find(const dv_roster *roster, const char *node) {
     const dv_plan_node key = {.node = node};
-    if (people->party.count == 0) return SIZE_MAX;
-    const dv_plan_node *found = bsearch(&key, people->nodes, people->party.count, sizeof key, by_name);
-    return found != NULL ? (size_t)(found - people->nodes) : SIZE_MAX;
+    if (roster->party.count == 0) return SIZE_MAX;
+    const dv_plan_node *found = bsearch(&key, roster->nodes, roster->party.count, sizeof key, by_name);
+    return found != NULL ? (size_t)(found - roster->nodes) : SIZE_MAX;
 }
 
 /* Fills in a node from its name alone. */
@@ -77,36 +77,36 @@ static bool can_stand_in_plan(const char *name) {
 /* ---- the party ---- */
 
 dv_roster *dv_roster_new(divvy_client *client, const char *party_path, dv_roster_ghost_fn on_ghost, void *context) {
-    dv_roster *people = calloc(1, sizeof *people);
-    if (people != NULL)
-        *people = (dv_roster){.client = client, .party_path = party_path, .on_ghost = on_ghost, .context = context};
-    return people;
+    dv_roster *roster = calloc(1, sizeof *roster);
+    if (roster != NULL)
+        *roster = (dv_roster){.client = client, .party_path = party_path, .on_ghost = on_ghost, .context = context};
+    return roster;
 }
 
-void dv_roster_free(dv_roster *people) {
-    if (people == NULL) return;
-    for (inquiry *q = people->inquiries, *next; q != NULL; q = next) {
+void dv_roster_free(dv_roster *roster) {
+    if (roster == NULL) return;
+    for (inquiry *q = roster->inquiries, *next; q != NULL; q = next) {
         next = q->next;
         dv_fetch_abandon(q->fetch);
         free(q);
     }
-    for (size_t n = 0; n < people->party.count; n++) free_node(&people->nodes[n]);
-    free(people->nodes);
-    free(people);
+    for (size_t n = 0; n < roster->party.count; n++) free_node(&roster->nodes[n]);
+    free(roster->nodes);
+    free(roster);
 }
 
-dv_plan_party *dv_roster_party(dv_roster *people) {
-    return &people->party;
+dv_plan_party *dv_roster_party(dv_roster *roster) {
+    return &roster->party;
 }
 
 /* The nodes of those names, in order, each once. A node that was there before is what it was, and still belongs to
- * `people`. */
-static bool gather(const dv_roster *people, const char *const *names, size_t count, dv_plan_node *nodes,
+ * `roster`. */
+static bool gather(const dv_roster *roster, const char *const *names, size_t count, dv_plan_node *nodes,
                    size_t *gathered) {
     for (size_t n = 0; n < count; n++) {
         if (!can_stand_in_plan(names[n])) continue;
-        size_t old = dv_roster_find(people, names[n]);
-        if (old != SIZE_MAX) nodes[*gathered] = people->nodes[old];
+        size_t old = dv_roster_find(roster, names[n]);
+        if (old != SIZE_MAX) nodes[*gathered] = roster->nodes[old];
         else if (!make_node(&nodes[*gathered], names[n])) return false;
         ++*gathered;
     }
@@ -124,41 +124,41 @@ static size_t drop_twins(dv_plan_node *nodes, size_t count) {
     return kept;
 }
 
-static void drop_gathered(const dv_roster *people, dv_plan_node *nodes, size_t count) {
+static void drop_gathered(const dv_roster *roster, dv_plan_node *nodes, size_t count) {
     for (size_t n = 0; n < count; n++) {
-        if (dv_roster_find(people, nodes[n].node) == SIZE_MAX) free_node(&nodes[n]);
+        if (dv_roster_find(roster, nodes[n].node) == SIZE_MAX) free_node(&nodes[n]);
     }
     free(nodes);
 }
 
 /* Both are sorted, so that one walk finds who is no longer there. */
-static void free_those_gone(dv_roster *people, const dv_plan_node *nodes, size_t count) {
+static void free_those_gone(dv_roster *roster, const dv_plan_node *nodes, size_t count) {
     size_t n = 0;
-    for (size_t old = 0; old < people->party.count; old++) {
+    for (size_t old = 0; old < roster->party.count; old++) {
         int order = -1;
-        while (n < count && (order = strcmp(nodes[n].node, people->nodes[old].node)) < 0) n++;
-        if (n == count || order != 0) free_node(&people->nodes[old]);
+        while (n < count && (order = strcmp(nodes[n].node, roster->nodes[old].node)) < 0) n++;
+        if (n == count || order != 0) free_node(&roster->nodes[old]);
     }
-    free(people->nodes);
+    free(roster->nodes);
 }
 
-int dv_roster_settle(dv_roster *people, const char *const *names, size_t count, int64_t pzxid) {
+int dv_roster_settle(dv_roster *roster, const char *const *names, size_t count, int64_t pzxid) {
     size_t gathered = 0;
     dv_plan_node *nodes = calloc(count + 1, sizeof *nodes);
     if (nodes == NULL) return DIVVY_ENOMEM;
-    if (!gather(people, names, count, nodes, &gathered)) {
-        drop_gathered(people, nodes, gathered);
+    if (!gather(roster, names, count, nodes, &gathered)) {
+        drop_gathered(roster, nodes, gathered);
         return DIVVY_ENOMEM;
     }
     gathered = drop_twins(nodes, gathered);
     assert(gathered <= count);
-    free_those_gone(people, nodes, gathered);
-    people->nodes = nodes;
-    people->party.nodes = nodes;
-    people->party.count = gathered;
-    people->party.pzxid = pzxid;
-    people->party.owners = NULL; /* They were indices into what is gone. */
-    for (inquiry *q = people->inquiries; q != NULL; q = q->next) dv_fetch_stop(q->fetch, DIVVY_ECANCELED);
+    free_those_gone(roster, nodes, gathered);
+    roster->nodes = nodes;
+    roster->party.nodes = nodes;
+    roster->party.count = gathered;
+    roster->party.pzxid = pzxid;
+    roster->party.owners = NULL; /* They were indices into what is gone. */
+    for (inquiry *q = roster->inquiries; q != NULL; q = q->next) dv_fetch_stop(q->fetch, DIVVY_ECANCELED);
     return 0;
 }
 
@@ -198,13 +198,13 @@ static void match(dv_plan_node **nodes, size_t node_count, const dv_plan_member 
     }
 }
 
-void dv_roster_learn(dv_roster *people, const dv_plan *plan) {
-    size_t count = people->party.count, statics = 0;
-    if (people->learned_pzxid == people->party.pzxid) return;
+void dv_roster_learn(dv_roster *roster, const dv_plan *plan) {
+    size_t count = roster->party.count, statics = 0;
+    if (roster->learned_pzxid == roster->party.pzxid) return;
     dv_plan_node **nodes = (dv_plan_node **)calloc(count + 1, sizeof *nodes);
     const dv_plan_member **members = (const dv_plan_member **)calloc(plan->member_count + 1, sizeof *members);
     if (nodes != NULL && members != NULL) {
-        for (size_t n = 0; n < count; n++) nodes[n] = &people->nodes[n];
+        for (size_t n = 0; n < count; n++) nodes[n] = &roster->nodes[n];
         for (size_t m = 0; m < plan->member_count; m++) {
             const dv_plan_member *member = &plan->members[m];
             if (member->is_static && member->absent == 0) members[statics++] = member;
@@ -212,7 +212,7 @@ void dv_roster_learn(dv_roster *people, const dv_plan *plan) {
         qsort((void *)nodes, count, sizeof *nodes, by_identifier);
         qsort((void *)members, statics, sizeof *members, by_key);
         match(nodes, count, members, statics);
-        people->learned_pzxid = people->party.pzxid;
+        roster->learned_pzxid = roster->party.pzxid;
     }
     free((void *)nodes);
     free((void *)members);
@@ -223,12 +223,12 @@ void dv_roster_learn(dv_roster *people, const dv_plan *plan) {
 /* Takes a node's data. They never change, so an answer is good for it however late it comes. */
 static int learn(void *context, const char *path, const dv_reply *reply, int64_t now) {
     (void)now;
-    dv_roster *people = ((const inquiry *)context)->people;
+    dv_roster *roster = ((const inquiry *)context)->roster;
     if (reply->error != 0) return reply->error;
     const char *name = dv_path_last(path);
-    size_t n = dv_roster_find(people, name);
-    if (n == SIZE_MAX || people->nodes[n].czxid != 0) return 0;
-    dv_plan_node *node = &people->nodes[n];
+    size_t n = dv_roster_find(roster, name);
+    if (n == SIZE_MAX || roster->nodes[n].czxid != 0) return 0;
+    dv_plan_node *node = &roster->nodes[n];
     assert(!node->is_ghost && node->first_czxid == 0);
     dv_member_facts facts;
     if (!dv_member_data_parse(reply->data, reply->data_bytes, &facts)) return DIVVY_ENOMEM;
@@ -242,7 +242,7 @@ static int learn(void *context, const char *path, const dv_reply *reply, int64_t
     node->first_czxid = facts.first_czxid;
     node->czxid = reply->stat->czxid > 0 ? reply->stat->czxid : 1; /* 0 would be asked for again, and again. */
     node->is_ghost = reply->stat->ephemeral_owner == 0;
-    if (node->is_ghost && people->on_ghost != NULL) people->on_ghost(people->context, name);
+    if (node->is_ghost && roster->on_ghost != NULL) roster->on_ghost(roster->context, name);
     return 0;
 }
 
@@ -256,27 +256,27 @@ static void finish(void *context, int error, int64_t now) {
 }
 
 static void enlist(inquiry *q) {
-    q->next = q->people->inquiries;
-    q->link = &q->people->inquiries;
+    q->next = q->roster->inquiries;
+    q->link = &q->roster->inquiries;
     if (q->next != NULL) q->next->link = &q->next;
-    q->people->inquiries = q;
+    q->roster->inquiries = q;
 }
 
 /* Reads the nodes that are asked for. */
-static int inquire(dv_roster *people, const uint8_t *asks, size_t count, dv_roster_fn done, void *context) {
+static int inquire(dv_roster *roster, const uint8_t *asks, size_t count, dv_roster_fn done, void *context) {
     static const dv_fetch_kind kind = {DV_GET, 200, learn, finish};
     if (count == 0) return 0;
     inquiry *q = malloc(sizeof *q);
     const char **names = malloc(count * sizeof *names);
     int error = q != NULL && names != NULL ? 0 : DIVVY_ENOMEM;
-    for (size_t n = 0, asked = 0; error == 0 && n < people->party.count; n++) {
+    for (size_t n = 0, asked = 0; error == 0 && n < roster->party.count; n++) {
         if (asks[n] == DV_PLAN_ASK_NOTHING) continue;
         assert(asked < count);
-        names[asked++] = people->nodes[n].node;
+        names[asked++] = roster->nodes[n].node;
     }
     if (error == 0) {
-        *q = (inquiry){.people = people, .done = done, .context = context};
-        error = dv_fetch_start(&q->fetch, people->client, &kind, people->party_path, names, count, q);
+        *q = (inquiry){.roster = roster, .done = done, .context = context};
+        error = dv_fetch_start(&q->fetch, roster->client, &kind, roster->party_path, names, count, q);
     }
     free((void *)names);
     if (error == 0) enlist(q);
@@ -287,20 +287,20 @@ static int inquire(dv_roster *people, const uint8_t *asks, size_t count, dv_rost
 /* D36: a plan does not tell how old a node is. The age counts as soon as a second node turns out to be of the same
  * member. So both nodes are asked together, and one round of reads is enough. Returns how many
  * more there are to be read, or DIVVY_ENOMEM. */
-static int ask_ages(const dv_roster *people, uint8_t *asks) {
-    size_t count = people->party.count;
+static int ask_ages(const dv_roster *roster, uint8_t *asks) {
+    size_t count = roster->party.count;
     int more = 0;
     dv_plan_node **nodes = (dv_plan_node **)calloc(count + 1, sizeof *nodes);
     if (nodes == NULL) return DIVVY_ENOMEM;
-    for (size_t n = 0; n < count; n++) nodes[n] = &people->nodes[n];
+    for (size_t n = 0; n < count; n++) nodes[n] = &roster->nodes[n];
     qsort((void *)nodes, count, sizeof *nodes, by_identifier);
     for (size_t from = 0, to; from < count; from = to) {
         bool any = false;
         for (to = from; to < count && by_identifier(&nodes[from], &nodes[to]) == 0; to++) {
-            any |= asks[nodes[to] - people->nodes] != DV_PLAN_ASK_NOTHING;
+            any |= asks[nodes[to] - roster->nodes] != DV_PLAN_ASK_NOTHING;
         }
         for (size_t n = from; any && n < to; n++) {
-            uint8_t *asked = &asks[nodes[n] - people->nodes];
+            uint8_t *asked = &asks[nodes[n] - roster->nodes];
             if (*asked != DV_PLAN_ASK_NOTHING || !nodes[n]->known || nodes[n]->czxid != 0) continue;
             *asked = DV_PLAN_ASK_CZXID;
             more++;
@@ -311,43 +311,43 @@ static int ask_ages(const dv_roster *people, uint8_t *asks) {
 }
 
 /* D10: what a plan says of a node is not that it is ephemeral. Returns how many more there are to be read. */
-static int ask_the_rest(const dv_roster *people, uint8_t *asks) {
+static int ask_the_rest(const dv_roster *roster, uint8_t *asks) {
     int more = 0;
-    for (size_t n = 0; n < people->party.count; n++) {
-        if (asks[n] != DV_PLAN_ASK_NOTHING || people->nodes[n].czxid != 0) continue;
+    for (size_t n = 0; n < roster->party.count; n++) {
+        if (asks[n] != DV_PLAN_ASK_NOTHING || roster->nodes[n].czxid != 0) continue;
         asks[n] = DV_PLAN_ASK_DATA;
         more++;
     }
     return more;
 }
 
-int dv_roster_ask(dv_roster *people, const dv_plan *previous, dv_roster_question which, dv_roster_fn done,
+int dv_roster_ask(dv_roster *roster, const dv_plan *previous, dv_roster_question which, dv_roster_fn done,
                   void *context) {
-    uint8_t *asks = calloc(people->party.count + 1, 1);
+    uint8_t *asks = calloc(roster->party.count + 1, 1);
     if (asks == NULL) return DIVVY_ENOMEM;
-    int asked = dv_plan_ask(previous, &people->party, asks), more = 0;
-    if (asked >= 0 && which == DV_ROSTER_ALL) more = ask_the_rest(people, asks);
-    else if (asked > 0) more = ask_ages(people, asks);
+    int asked = dv_plan_ask(previous, &roster->party, asks), more = 0;
+    if (asked >= 0 && which == DV_ROSTER_ALL) more = ask_the_rest(roster, asks);
+    else if (asked > 0) more = ask_ages(roster, asks);
     asked = more < 0 ? more : asked + more;
-    if (asked > 0) asked = inquire(people, asks, (size_t)asked, done, context);
+    if (asked > 0) asked = inquire(roster, asks, (size_t)asked, done, context);
     free(asks);
     return asked;
 }
 
-int dv_roster_ask_namesakes(dv_roster *people, size_t node, dv_roster_fn done, void *context) {
-    uint8_t *asks = calloc(people->party.count + 1, 1);
+int dv_roster_ask_namesakes(dv_roster *roster, size_t node, dv_roster_fn done, void *context) {
+    uint8_t *asks = calloc(roster->party.count + 1, 1);
     if (asks == NULL) return DIVVY_ENOMEM;
     size_t namesakes = 0, count = 0;
-    for (size_t n = 0; n < people->party.count; n++) {
-        asks[n] = strcmp(people->nodes[n].identifier, people->nodes[node].identifier) == 0;
+    for (size_t n = 0; n < roster->party.count; n++) {
+        asks[n] = strcmp(roster->nodes[n].identifier, roster->nodes[node].identifier) == 0;
         namesakes += asks[n];
     }
-    for (size_t n = 0; n < people->party.count; n++) {
-        bool told = people->nodes[n].known && (namesakes == 1 || people->nodes[n].czxid != 0);
+    for (size_t n = 0; n < roster->party.count; n++) {
+        bool told = roster->nodes[n].known && (namesakes == 1 || roster->nodes[n].czxid != 0);
         if (told) asks[n] = DV_PLAN_ASK_NOTHING;
         count += asks[n] != DV_PLAN_ASK_NOTHING;
     }
-    int asked = inquire(people, asks, count, done, context);
+    int asked = inquire(roster, asks, count, done, context);
     free(asks);
     return asked;
 }

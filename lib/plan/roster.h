@@ -15,24 +15,24 @@ typedef struct dv_roster dv_roster;
 /* Hears of a node that was read, once, and turned out to be a ghost (P2). */
 typedef void (*dv_roster_ghost_fn)(void *context, const char *node);
 
-/* Makes people of no party yet. `party_path` is P/party, and lives as long as they; `on_ghost` may be NULL. Returns
- * NULL when there is no memory. */
+/* Makes a roster of no party. `party_path` is P/party, and lives as long as it; `on_ghost` may be NULL. Returns
+ * NULL when an allocation fails. */
 dv_roster *dv_roster_new(divvy_client *client, const char *party_path, dv_roster_ghost_fn on_ghost, void *context);
 /* Frees it. Nothing is called from now on. */
-void dv_roster_free(dv_roster *people);
+void dv_roster_free(dv_roster *roster);
 /* Takes in a party that has settled. `names` are those of its members' nodes, and all of these follow plans. Keeps what
  * is known of nodes that were there before. A name that cannot stand in a plan (D31) is passed over. 0, or
  * DIVVY_ENOMEM: then it is what it was. */
-int dv_roster_settle(dv_roster *people, const char *const *names, size_t count, int64_t pzxid);
+int dv_roster_settle(dv_roster *roster, const char *const *names, size_t count, int64_t pzxid);
 /* As dv_plan_step() wants it, its nodes sorted by name. `set`, `options` and `owners` are for the caller to fill; the
  * next settle leaves the first two, and makes `owners` NULL. Valid until then. */
-dv_plan_party *dv_roster_party(dv_roster *people);
+dv_plan_party *dv_roster_party(dv_roster *roster);
 /* The node of that name, or SIZE_MAX. */
-size_t dv_roster_find(const dv_roster *people, const char *node);
+size_t dv_roster_find(const dv_roster *roster, const char *node);
 
 /* The plan was made for this very party: what it says of a static member, that member's node has said, so it need not
  * be read (D36). A fact that an allocation fails for stays unknown. */
-void dv_roster_learn(dv_roster *people, const dv_plan *plan);
+void dv_roster_learn(dv_roster *roster, const dv_plan *plan);
 
 /* 0: all is known. DIVVY_ENOENT: a node has gone, so the party will settle again; DIVVY_ECONNECTION, _ELOST, _EACCES,
  * ...; DIVVY_ECANCELED: another party has settled. */
@@ -44,10 +44,10 @@ typedef enum {
 
 /* Reads what `which` says. Returns the number of reads, after which the loop calls `done`; 0: there is nothing to read,
  * and `done` is not called; or DIVVY_ENOMEM. */
-int dv_roster_ask(dv_roster *people, const dv_plan *previous, dv_roster_question which, dv_roster_fn done,
+int dv_roster_ask(dv_roster *roster, const dv_plan *previous, dv_roster_question which, dv_roster_fn done,
                   void *context);
 /* Reads the nodes with the identifier of `node`, if two of them are known, or may turn out, to be of one static
  * member (D12), or if one was not read yet. Returns as dv_roster_ask(). */
-int dv_roster_ask_namesakes(dv_roster *people, size_t node, dv_roster_fn done, void *context);
+int dv_roster_ask_namesakes(dv_roster *roster, size_t node, dv_roster_fn done, void *context);
 
 #endif

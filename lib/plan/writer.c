@@ -260,11 +260,11 @@ static void compute(dv_plan_writer *a, int64_t now) {
         finish(a, DV_PLAN_BEHIND, now);
         return;
     }
-    if (dv_roster_party(a->config.people)->pzxid != a->party_pzxid) {
+    if (dv_roster_party(a->config.roster)->pzxid != a->party_pzxid) {
         finish(a, DV_PLAN_UNSETTLED, now);
         return;
     }
-    const dv_plan_party *party = dv_roster_party(a->config.people);
+    const dv_plan_party *party = dv_roster_party(a->config.roster);
     int result = dv_plan_compose(&a->next, memory, party, a->config.events);
     assert(result != DV_PLAN_ASK);
     if (result == DV_PLAN_NOTHING) {
@@ -280,7 +280,7 @@ static void compute(dv_plan_writer *a, int64_t now) {
     else send_chunks(a, now);
 }
 
-static void on_people(void *context, int error, int64_t now) {
+static void on_roster(void *context, int error, int64_t now) {
     answered(context, error, now);
 }
 
@@ -289,7 +289,7 @@ static void after_reading(dv_plan_writer *a, int64_t now) {
     const dv_plan_memory *memory = a->config.memory;
     if (!dv_plan_found_is_remembered(&a->found, memory)) {
         finish(a, DV_PLAN_BEHIND, now);
-    } else if (dv_roster_party(a->config.people)->pzxid != a->party_pzxid) {
+    } else if (dv_roster_party(a->config.roster)->pzxid != a->party_pzxid) {
         finish(a, DV_PLAN_UNSETTLED, now);
     } else if (memory->standing == DV_PLAN_NEWER && !a->config.over_newer) {
         finish(a, DV_PLAN_NEEDLESS, now);
@@ -297,7 +297,7 @@ static void after_reading(dv_plan_writer *a, int64_t now) {
         make_epoch(a, now);
     } else {
         begin(a, compute);
-        int reads = dv_roster_ask(a->config.people, memory->plan, DV_ROSTER_ALL, on_people, a);
+        int reads = dv_roster_ask(a->config.roster, memory->plan, DV_ROSTER_ALL, on_roster, a);
         if (reads != 0) asked(a, reads > 0 ? 0 : reads);
         proceed(a, now);
     }

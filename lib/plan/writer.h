@@ -31,7 +31,7 @@ typedef struct {
 typedef struct {
     const char *path, *party_path; /* P/plan and P/party */
     dv_plan_memory *memory;
-    dv_roster *people; /* with the party that settled, its set, options and owners filled */
+    dv_roster *roster; /* with the party that settled, its set, options and owners filled */
     const dv_plan_events *events;
     bool over_newer;            /* a plan that a later release wrote is replaced, too, as if it were broken */
     const dv_plan_sizes *sizes; /* NULL: those of text.h */

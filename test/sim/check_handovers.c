@@ -131,7 +131,7 @@ static bool is_of_target(int reason) {
 
 /* Returns the note of the one live member of its party to which the plan gives the item; NULL: nobody, or several have
  * the identifier. */
-static const sim_note *note_of_taker(const sim_member *m, const dv_item *own) {
+static const sim_note *note_of_next_owner(const sim_member *m, const dv_item *own) {
     const sim_world *w = m->world;
     const struct sim_plans_truth *t = w->plans_truth;
     const dv_follower *f = m->partitioner->follower;
@@ -164,17 +164,17 @@ static void check_revoked_item(sim_member *m, const sim_hand *h, const dv_item *
         return;
     }
     if (!can_wait(m, own) || (is_other && h->skipped)) return;
-    const sim_note *taker = note_of_taker(m, own);
+    const sim_note *next = note_of_next_owner(m, own);
     int64_t away_ms = h->away_ms[item] ? h->away_ms[item] : w->now_ms;
-    if (!taker || !taker->stands) return;
-    if (taker->ready[item] || taker->ready_ms[item] >= away_ms) return;
+    if (!next || !next->stands) return;
+    if (next->ready[item] || next->ready_ms[item] >= away_ms) return;
     if (dv_client_now(m->client) - own->give.since >= m->config.handover_timeout_ms &&
         w->now_ms - away_ms >= m->config.handover_timeout_ms * 9 / 10) {
         meet(m, SIM_MET_OVERDUE);
         return;
     }
     sim_violate(w, "S18", "%s is told to release %s after %lld ms, and %s is not ready for it", m->name, w->items[item],
-                (long long)(w->now_ms - away_ms), taker->node);
+                (long long)(w->now_ms - away_ms), next->node);
 }
 
 static void check_revoked(sim_member *m, sim_hand *h, bool is_other) {
@@ -277,12 +277,12 @@ static bool has_place(const sim_world *w, size_t item, int64_t session) {
     return false;
 }
 
-/* The giver's place has gone, and its note says leaving until its session ends: somebody has deleted the place, or the
- * giver closed its client without a connection when places had been deleted, and the note was still to come. */
+/* The owner's place has gone, and its note says leaving until its session ends: somebody has deleted the place, or the
+ * owner closed its client without a connection when places had been deleted, and the note was still to come. */
 static bool waits_for_session(sim_world *w, const dv_item *own) {
-    const sim_note *giver = own->take.owner ? sim_note_of_node(w, own->take.owner->node) : NULL;
-    if (!giver || !dv_contender_is_parked(own->life.contender)) return false;
-    return sim_session_touched(w, giver->session) || (giver->stands && !sim_member_of_session(w, giver->session));
+    const sim_note *owner = own->take.owner ? sim_note_of_node(w, own->take.owner->node) : NULL;
+    if (!owner || !dv_contender_is_parked(own->life.contender)) return false;
+    return sim_session_touched(w, owner->session) || (owner->stands && !sim_member_of_session(w, owner->session));
 }
 
 static void check_gap(sim_member *m, sim_hand *h, const dv_item *own, size_t item) {
@@ -301,24 +301,24 @@ static void check_gap(sim_member *m, sim_hand *h, const dv_item *own, size_t ite
 }
 
 /* One that has gone, or is cut off, does not write its note again when the items have changed. */
-static bool is_ready_now(const sim_member *m, const sim_note *taker, size_t item) {
-    return taker->stands && taker->ready[item] && taker->set_hash == m->partitioner->dealt->hash;
+static bool is_ready_now(const sim_member *m, const sim_note *next, size_t item) {
+    return next->stands && next->ready[item] && next->set_hash == m->partitioner->dealt->hash;
 }
 
-static void check_giver(sim_member *m, const dv_item *own, size_t item) {
+static void check_owner(sim_member *m, const dv_item *own, size_t item) {
     sim_world *w = m->world;
-    const sim_note *taker = own->give.next ? sim_note_of_node(w, own->give.next->node) : NULL;
+    const sim_note *next = own->give.next ? sim_note_of_node(w, own->give.next->node) : NULL;
     if (!dv_item_kept(own) || m->partitioner->state == DIVVY_RELEASE || !own->give.next) return;
     int64_t away_ms = w->now_ms - hand_of(m)->away_ms[item];
     if (!hand_of(m)->away_ms[item] || away_ms <= bound_ms(w)) return;
-    if (w->now_ms - hand_of(m)->plan_ms <= bound_ms(w)) return; /* It may be another taker. */
-    /* The node of a static taker is known by the party, which may settle long after the plan has come. */
+    if (w->now_ms - hand_of(m)->plan_ms <= bound_ms(w)) return; /* It may be another next owner. */
+    /* The node of a static next owner is known by the party, which may settle long after the plan has come. */
     if (own->give.next->standing == DV_NOTE_UNREAD && own->give.next->reading) return;
-    if (!taker)
+    if (!next)
         sim_violate(w, "L8", "%s keeps %s for %s, which has no note", m->name, w->items[item], own->give.next->node);
-    else if (is_ready_now(m, taker, item) && w->now_ms - taker->ready_ms[item] > bound_ms(w))
-        sim_violate(w, "L8", "%s keeps %s, and %s is ready for it since %lld ms", m->name, w->items[item], taker->node,
-                    (long long)(w->now_ms - taker->ready_ms[item]));
+    else if (is_ready_now(m, next, item) && w->now_ms - next->ready_ms[item] > bound_ms(w))
+        sim_violate(w, "L8", "%s keeps %s, and %s is ready for it since %lld ms", m->name, w->items[item], next->node,
+                    (long long)(w->now_ms - next->ready_ms[item]));
 }
 
 /* T4 is a matter of the member's clock alone, whatever its links are. */
@@ -334,13 +334,13 @@ static void check_patience(sim_member *m, const dv_item *own, size_t item) {
                     w->items[item], (long long)(w->now_ms - since_ms), (long long)limit_ms);
 }
 
-static void check_taker(sim_member *m, sim_hand *h, const dv_item *own, size_t item) {
+static void check_next_owner(sim_member *m, sim_hand *h, const dv_item *own, size_t item) {
     sim_world *w = m->world;
     const divvy_partitioner *p = m->partitioner;
-    const sim_note *giver = own->take.owner ? sim_note_of_node(w, own->take.owner->node) : NULL;
+    const sim_note *owner = own->take.owner ? sim_note_of_node(w, own->take.owner->node) : NULL;
     if (own->life.contender && dv_contender_is_parked(own->life.contender)) {
         bool waits =
-            giver && ((giver->stands && giver->leaving[item]) || w->now_ms - giver->leaving_ms[item] <= bound_ms(w));
+            owner && ((owner->stands && owner->leaving[item]) || w->now_ms - owner->leaving_ms[item] <= bound_ms(w));
         if (!waits)
             sim_violate(w, "L8", "%s waits for a note to give it %s, and nobody says that it is leaving", m->name,
                         w->items[item]);
@@ -378,8 +378,8 @@ static void look(sim_member *m, sim_hand *h) {
         if (!calm) continue;
         looked_at[item] = true;
         check_gap(m, h, own, item);
-        check_giver(m, own, item);
-        check_taker(m, h, own, item);
+        check_owner(m, own, item);
+        check_next_owner(m, h, own, item);
     }
     forget_waits(h, looked_at);
 }

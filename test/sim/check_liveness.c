@@ -99,8 +99,8 @@ static bool is_kept_for_unfit(const sim_world *w, const sim_member *m, size_t it
     const dv_item *own = m->partitioner ? sim_item_of(m, item) : NULL;
     size_t planned = sim_plan_in_force(w) ? sim_plan_owner(w, item) : SIM_NOBODY;
     if (!own || !dv_item_kept(own) || planned >= w->script->slots) return false;
-    const sim_member *taker = &w->members[planned];
-    return takes_part(taker) && taker->partitioner && taker->partitioner->unfit > 0;
+    const sim_member *next = &w->members[planned];
+    return takes_part(next) && next->partitioner && next->partitioner->unfit > 0;
 }
 
 static size_t count_kept_for_unfit(const sim_world *w, const sim_member *m) {

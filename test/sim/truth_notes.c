@@ -142,10 +142,10 @@ bool sim_is_ready_lately(const sim_world *w, size_t item, int64_t since_ms) {
     return false;
 }
 
-static bool said_ready(const struct sim_handovers *h, const sim_given *given, int64_t giver) {
+static bool said_ready(const struct sim_handovers *h, const sim_given *given, int64_t owner) {
     for (size_t i = h->ready_count; i-- > 0;) {
         const sim_ready *r = &h->ready[i];
-        if (r->mzxid == given->seen && r->item == given->item && r->session != giver) return true;
+        if (r->mzxid == given->seen && r->item == given->item && r->session != owner) return true;
     }
     return false;
 }

@@ -12,7 +12,7 @@
 #define STATIC "{\"static\":true,\"weight\":500,\"zone\":\"z\",\"rejoin_delay_ms\":30000}"
 
 static dv_fake *fake;
-static dv_roster *people;
+static dv_roster *roster;
 
 /* The events that were told. */
 static struct { int done, error, ghosts; } told;
@@ -58,15 +58,15 @@ static inline int set_up(void **state) {
     sent = 0;
     refused_after = SIZE_MAX;
     memset(&told, 0, sizeof told);
-    people = dv_roster_new(dv_fake_client(fake), PARTY, on_ghost, &told);
-    assert_non_null(people);
+    roster = dv_roster_new(dv_fake_client(fake), PARTY, on_ghost, &told);
+    assert_non_null(roster);
     return 0;
 }
 
 static inline int tear_down(void **state) {
     (void)state;
-    dv_roster_free(people);
-    people = NULL;
+    dv_roster_free(roster);
+    roster = NULL;
     dv_fake_session(fake, DIVVY_SUSPENDED);
     dv_fake_close(fake);
     return 0;
@@ -76,7 +76,7 @@ static inline int tear_down(void **state) {
 
 static inline int settle(const char *const *names, size_t count, int64_t pzxid) {
     dv_client_lock(dv_fake_client(fake));
-    int error = dv_roster_settle(people, names, count, pzxid);
+    int error = dv_roster_settle(roster, names, count, pzxid);
     dv_client_unlock(dv_fake_client(fake));
     return error;
 }
@@ -85,7 +85,7 @@ static inline int settle(const char *const *names, size_t count, int64_t pzxid) 
 
 static int ask_of(const dv_plan *previous) {
     dv_client_lock(dv_fake_client(fake));
-    int asked = dv_roster_ask(people, previous, DV_ROSTER_NEEDED, on_done, &told);
+    int asked = dv_roster_ask(roster, previous, DV_ROSTER_NEEDED, on_done, &told);
     dv_client_unlock(dv_fake_client(fake));
     return asked;
 }
@@ -96,7 +96,7 @@ static inline int ask(void) {
 
 static inline int ask_namesakes(const char *node) {
     dv_client_lock(dv_fake_client(fake));
-    int asked = dv_roster_ask_namesakes(people, dv_roster_find(people, node), on_done, &told);
+    int asked = dv_roster_ask_namesakes(roster, dv_roster_find(roster, node), on_done, &told);
     dv_client_unlock(dv_fake_client(fake));
     return asked;
 }
@@ -116,7 +116,7 @@ static inline void assert_pending(const char *text) {
 }
 
 static inline const dv_plan_node *node_at(size_t n) {
-    const dv_plan_party *party = dv_roster_party(people);
+    const dv_plan_party *party = dv_roster_party(roster);
     assert_true(n < party->count);
     return &party->nodes[n];
 }

@@ -17,7 +17,7 @@ enum { NOT_DONE = -1, PZXID = 50 };
 
 static dv_fake *fake;
 static divvy_client *client;
-static dv_roster *people;
+static dv_roster *roster;
 static dv_plan_memory memory;
 static dv_plan_set *set;
 static dv_plan_events events;
@@ -92,7 +92,7 @@ static inline void on_gone(void *owner, int64_t now) {
 
 static inline dv_plan_writer *start(void) {
     static const dv_plan_writer_events heard = {on_done, on_gone};
-    const dv_plan_writer_config config = {ROOT, PARTY, &memory, people, &events, false, &sizes, {0}};
+    const dv_plan_writer_config config = {ROOT, PARTY, &memory, roster, &events, false, &sizes, {0}};
     told.outcome = NOT_DONE;
     told.error = told.done = told.gone = 0;
     dv_client_lock(client);
@@ -190,10 +190,10 @@ static inline int set_up(void **state) {
     client->znode->sink.post = post;
     zxid = 1000;
     set = numbered_set("i", 20);
-    people = dv_roster_new(client, PARTY, NULL, NULL);
-    assert_int_equal(dv_roster_settle(people, names, COUNT(names), PZXID), 0);
-    dv_roster_party(people)->set = set;
-    dv_roster_party(people)->options = (dv_plan_options){.algorithm = DV_PLAN_ALGORITHM};
+    roster = dv_roster_new(client, PARTY, NULL, NULL);
+    assert_int_equal(dv_roster_settle(roster, names, COUNT(names), PZXID), 0);
+    dv_roster_party(roster)->set = set;
+    dv_roster_party(roster)->options = (dv_plan_options){.algorithm = DV_PLAN_ALGORITHM};
     memory = (dv_plan_memory){.standing = DV_PLAN_MISSING};
     events = (dv_plan_events){0};
     return 0;
@@ -204,7 +204,7 @@ static inline int tear_down(void **state) {
     make_plentiful();
     serve_all();
     bool clean = attempt == NULL && client->listeners == NULL && !dv_fake_has_timers(fake);
-    dv_roster_free(people);
+    dv_roster_free(roster);
     dv_fake_close(fake);
     dv_plan_memory_clear(&memory);
     dv_plan_set_unref(set);

@@ -17,7 +17,7 @@ enum { NOT_DONE = -1, USERS_MAX = 3, WAIT_MS = 60000 };
 typedef struct {
     divvy_client *client;
     dv_plan_memory memory;
-    dv_roster *people;
+    dv_roster *roster;
     dv_plan_set *set;
     dv_plan_events events;
     bool over_newer;
@@ -127,10 +127,10 @@ static inline void settle(user *u) {
     size_t count = divvy_strings_count(names);
     const char **texts = calloc(count + 1, sizeof *texts);
     for (size_t i = 0; i < count; i++) texts[i] = divvy_strings_get(names, i);
-    assert_int_equal(dv_roster_settle(u->people, texts, count, stat_of(PARTY).pzxid), 0);
+    assert_int_equal(dv_roster_settle(u->roster, texts, count, stat_of(PARTY).pzxid), 0);
     free((void *)texts);
     divvy_strings_free(names);
-    dv_plan_party *party = dv_roster_party(u->people);
+    dv_plan_party *party = dv_roster_party(u->roster);
     party->set = u->set;
 }
 
@@ -193,7 +193,7 @@ static dv_plan_sizes sizes = {DV_PLAN_INLINE_ROOT_BYTES, DV_PLAN_CHUNK_BYTES};
 
 static inline void begin_attempt(user *u) {
     static const dv_plan_writer_events events = {on_done, on_gone};
-    const dv_plan_writer_config config = {ROOT, PARTY, &u->memory, u->people, &u->events, u->over_newer, &sizes, {0}};
+    const dv_plan_writer_config config = {ROOT, PARTY, &u->memory, u->roster, &u->events, u->over_newer, &sizes, {0}};
     u->outcome = NOT_DONE;
     u->error = u->done = u->gone = 0;
     dv_client_lock(u->client);
@@ -289,9 +289,9 @@ static inline int write_weight(user *u, uint32_t weight) {
 
 static inline void open_user(user *u, size_t items) {
     *u = (user){.client = open_client(ensemble, 10000, -1), .set = numbered_set("item-", items)};
-    u->people = dv_roster_new(u->client, PARTY, NULL, NULL);
-    assert_non_null(u->people);
-    dv_roster_party(u->people)->options = (dv_plan_options){.algorithm = DV_PLAN_ALGORITHM};
+    u->roster = dv_roster_new(u->client, PARTY, NULL, NULL);
+    assert_non_null(u->roster);
+    dv_roster_party(u->roster)->options = (dv_plan_options){.algorithm = DV_PLAN_ALGORITHM};
 }
 
 static inline void open_pool_with(const divvy_testing_config *config, size_t items, unsigned members) {
@@ -321,7 +321,7 @@ static inline void close_user(user *u) {
     if (u->crashed) divvy_client_close(u->client); /* ends the attempt, too */
     else stop_attempt(u);
     STEP_UNTIL(u->attempt == NULL);
-    dv_roster_free(u->people);
+    dv_roster_free(u->roster);
     dv_plan_memory_clear(&u->memory);
     dv_plan_set_unref(u->set);
     if (!u->crashed) {

@@ -130,7 +130,7 @@ TEST(test_join_costs_few_requests) {
     assert_true(moving <= still + 4 * gained / IN_A_MULTI + 7 * OLD + 4 + OLD + 2);
 }
 
-/* T0: a taker whose places come in several multis says of all of them that they are ready without a pause. */
+/* T0: a next owner whose places come in several multis says of all of them that they are ready without a pause. */
 TEST(test_join_waits_for_no_timer) {
     enum { MANY = 10000 };
     pool l;
@@ -184,7 +184,7 @@ TEST(test_plan_before_party) {
     pool_close(&l);
 }
 
-/* T2: who has read the giver's note before a plan gives it more is told of that, though nothing happens after it. */
+/* T2: who has read the owner's note before a plan gives it more is told of that, though nothing happens after it. */
 TEST(test_told_to_prepare_more) {
     pool l;
     open_with(&l, 30000);
@@ -232,7 +232,7 @@ static void all_are_prepared(const pool *l) {
     for (size_t n = 0; n <= OLD; n++) assert_int_equal(divvy_partitioner_prepared(l->members[n].partitioner, NULL), 0);
 }
 
-/* T2: a taker that knows the giver's note from an earlier change, and reads its news before the plan, prepares. */
+/* T2: a next owner that knows the owner's note from an earlier change, and reads its news before the plan, prepares. */
 TEST(test_prepares_each_time) {
     pool l;
     pool_open(&l, ITEMS);

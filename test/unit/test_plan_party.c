@@ -6,7 +6,7 @@
 /* The names alone tell who they are and which items they carry, in the order of the names. */
 TEST(test_names) {
     SETTLE(7, "b,a=2,s=0000000a-w-2", "a,a=2,x=1,s=1a2b3c4d-w1", "c,a=3-w3");
-    const dv_plan_party *party = dv_roster_party(people);
+    const dv_plan_party *party = dv_roster_party(roster);
     assert_int_equal(party->count, 3);
     assert_int_equal(party->pzxid, 7);
     assert_string_equal(node_at(0)->node, "a,a=2,x=1,s=1a2b3c4d-w1");
@@ -16,20 +16,20 @@ TEST(test_names) {
     assert_int_equal(node_at(1)->tag, 10);
     assert_int_equal(node_at(2)->tag, 0);
     for (size_t n = 0; n < 3; n++) assert_false(node_at(n)->known);
-    assert_int_equal(dv_roster_find(people, "c,a=3-w3"), 2);
-    assert_int_equal(dv_roster_find(people, "d"), SIZE_MAX);
+    assert_int_equal(dv_roster_find(roster, "c,a=3-w3"), 2);
+    assert_int_equal(dv_roster_find(roster, "d"), SIZE_MAX);
 }
 
 /* Nobody knows anybody before the first party, and a party may be empty. */
 TEST(test_empty) {
-    assert_int_equal(dv_roster_find(people, "a"), SIZE_MAX);
+    assert_int_equal(dv_roster_find(roster, "a"), SIZE_MAX);
     assert_int_equal(ask(), 0);
     assert_int_equal(settle(NULL, 0, 5), 0);
     assert_int_equal(ask(), 0);
     SETTLE(6, "a,a=2-w");
     assert_int_equal(settle(NULL, 0, 7), 0);
-    assert_int_equal(dv_roster_party(people)->count, 0);
-    assert_int_equal(dv_roster_party(people)->pzxid, 7);
+    assert_int_equal(dv_roster_party(roster)->count, 0);
+    assert_int_equal(dv_roster_party(roster)->pzxid, 7);
 }
 
 /* D31: a name that would break a plan is nobody's; and one that a list has twice is one. */
@@ -39,24 +39,24 @@ TEST(test_odd_names) {
     memset(longer, 'x', sizeof longer);
     longest[sizeof longest - 1] = longer[sizeof longer - 1] = '\0';
     SETTLE(5, "n,a=2-\xff", longest, longer, "m,a=2-w", "m,a=2-w");
-    assert_int_equal(dv_roster_party(people)->count, 2);
+    assert_int_equal(dv_roster_party(roster)->count, 2);
     assert_string_equal(node_at(0)->node, "m,a=2-w");
     assert_string_equal(node_at(1)->node, longest);
     SETTLE(6, "m,a=2-w", "l,a=2-w", "m,a=2-w", "l,a=2-w");
-    assert_int_equal(dv_roster_party(people)->count, 2);
+    assert_int_equal(dv_roster_party(roster)->count, 2);
 }
 
 /* The caller's fields stay, but for the owners, whose numbers meant the nodes before. */
 TEST(test_callers_fields) {
     SETTLE(5, "a,a=2-w");
-    dv_plan_party *party = dv_roster_party(people);
+    dv_plan_party *party = dv_roster_party(roster);
     uint32_t owners[1] = {0};
     dv_plan_set *set = numbered_set("i", 1);
     party->set = set;
     party->options.max_moves = 3;
     party->owners = owners;
     SETTLE(6, "b,a=2-w");
-    assert_ptr_equal(dv_roster_party(people), party);
+    assert_ptr_equal(dv_roster_party(roster), party);
     assert_ptr_equal(party->set, set);
     assert_int_equal(party->options.max_moves, 3);
     assert_null(party->owners);
@@ -92,7 +92,7 @@ TEST(test_ask) {
 /* A member that the plan has by its node's name is not read; and after the answers a step finds nothing more to ask. */
 TEST(test_ask_for_a_step) {
     SETTLE(5, "a,a=2,s=00000001-w1", "b,a=2,s=00000001-w2", "c,a=2,s=00000001-w2");
-    dv_plan_party *party = dv_roster_party(people);
+    dv_plan_party *party = dv_roster_party(roster);
     dv_plan_set *set = numbered_set("i", 6);
     party->set = set;
     party->options = (dv_plan_options){.algorithm = DV_PLAN_ALGORITHM};
@@ -137,14 +137,14 @@ TEST(test_namesakes) {
     answer(STATIC, 12);
     assert_told(0);
     assert_int_equal(ask_namesakes("a,a=2-w1"), 0);
-    assert_true(dv_plan_fenced(dv_roster_party(people), 0));
-    assert_false(dv_plan_fenced(dv_roster_party(people), 2));
+    assert_true(dv_plan_fenced(dv_roster_party(roster), 0));
+    assert_false(dv_plan_fenced(dv_roster_party(roster), 2));
     SETTLE(6, "a,a=2-w1", "b,a=2-w2", "c,a=2-w1", "d,a=2-w1");
     assert_int_equal(ask_namesakes("a,a=2-w1"), 1);
     assert_pending("get /p/party/d,a=2-w1");
     answer(DYNAMIC, 13);
     assert_told(0);
-    assert_false(dv_plan_fenced(dv_roster_party(people), 2)); /* not by one that is not static */
+    assert_false(dv_plan_fenced(dv_roster_party(roster), 2)); /* not by one that is not static */
 }
 
 /* --- what is kept ----------------------------------------------------------------------------------------------- */
@@ -230,8 +230,8 @@ TEST(test_freed) {
     ask();
     ask_namesakes("b,a=2-w2");
     answer(STATIC, 11);
-    dv_roster_free(people);
-    people = NULL;
+    dv_roster_free(roster);
+    roster = NULL;
     answer(STATIC, 12);
     answer(STATIC, 13);
     assert_pending("");
@@ -240,8 +240,8 @@ TEST(test_freed) {
 
 static void free_inside(void *context, int error, int64_t now) {
     on_done(context, error, now);
-    dv_roster_free(people);
-    people = NULL;
+    dv_roster_free(roster);
+    roster = NULL;
 }
 
 /* A node that is read and turns out to be persistent is nobody's: it is told of once, claims no place in a plan, and
@@ -254,7 +254,7 @@ TEST(test_ghost) {
     assert_int_equal(told.ghosts, 1);
     assert_true(node_at(1)->is_ghost);
     assert_false(node_at(0)->is_ghost);
-    assert_false(dv_plan_fenced(dv_roster_party(people), 0));
+    assert_false(dv_plan_fenced(dv_roster_party(roster), 0));
     assert_int_equal(told.error, 0);
     assert_int_equal(ask(), 0);
 }
@@ -271,7 +271,7 @@ TEST(test_writer_asks_all) {
     dv_plan plan = {.members = &member, .member_count = 1};
     assert_int_equal(ask_of(&plan), 0);
     dv_client_lock(dv_fake_client(fake));
-    int asked = dv_roster_ask(people, &plan, DV_ROSTER_ALL, on_done, &told);
+    int asked = dv_roster_ask(roster, &plan, DV_ROSTER_ALL, on_done, &told);
     dv_client_unlock(dv_fake_client(fake));
     assert_int_equal(asked, 1);
     dv_fake_answer(fake, &(dv_reply){.data = "", .stat = &(dv_stat){.czxid = 12}});
@@ -282,7 +282,7 @@ TEST(test_writer_asks_all) {
 TEST(test_freed_inside) {
     SETTLE(5, "a,a=2-w1");
     dv_client_lock(dv_fake_client(fake));
-    assert_int_equal(dv_roster_ask(people, NULL, DV_ROSTER_NEEDED, free_inside, &told), 1);
+    assert_int_equal(dv_roster_ask(roster, NULL, DV_ROSTER_NEEDED, free_inside, &told), 1);
     dv_client_unlock(dv_fake_client(fake));
     answer(STATIC, 11);
     assert_told(0);

@@ -25,7 +25,7 @@ static dv_plan *plan_of(const char *dynamic, int64_t absent) {
 TEST(test_learn) {
     SETTLE(5, "a,a=2-w1", "b,a=2-w2", "c,a=2-w3", "d,a=2-w3");
     dv_plan *plan = plan_of("b,a=2-w2", 0);
-    dv_roster_learn(people, plan);
+    dv_roster_learn(roster, plan);
     assert_true(node_at(0)->known && node_at(0)->is_static);
     assert_int_equal(node_at(0)->weight, 700);
     assert_string_equal(node_at(0)->zone, "z");
@@ -38,7 +38,7 @@ TEST(test_learn) {
     answer(STATIC, 11);
     answer(STATIC, 12);
     assert_told(0);
-    dv_roster_learn(people, plan);
+    dv_roster_learn(roster, plan);
     assert_int_equal(node_at(2)->czxid, 11); /* A node's own data count more than what a plan says of it. */
     dv_plan_free(plan);
 }
@@ -47,9 +47,9 @@ TEST(test_learn) {
 TEST(test_learnt_and_doubled) {
     SETTLE(5, "a,a=2-w1", "b,a=2-w2");
     dv_plan *plan = plan_of("b,a=2-w2", 0);
-    dv_roster_learn(people, plan);
+    dv_roster_learn(roster, plan);
     SETTLE(7, "a,a=2-w1", "b,a=2-w2", "e,a=2-w1");
-    dv_roster_learn(people, plan);
+    dv_roster_learn(roster, plan);
     assert_int_equal(ask_namesakes("e,a=2-w1"), 2);
     assert_pending("get /p/party/a,a=2-w1, get /p/party/e,a=2-w1");
     answer(STATIC, 11);
@@ -57,7 +57,7 @@ TEST(test_learnt_and_doubled) {
     assert_told(0);
     assert_int_equal(node_at(0)->czxid, 11);
     assert_int_equal(node_at(0)->rejoin_delay_ms, 30000);
-    assert_true(dv_plan_fenced(dv_roster_party(people), 0));
+    assert_true(dv_plan_fenced(dv_roster_party(roster), 0));
     assert_int_equal(ask_of(plan), 0);
     dv_plan_free(plan);
 }
@@ -66,10 +66,10 @@ TEST(test_learnt_and_doubled) {
 TEST(test_learnt_and_asked) {
     SETTLE(5, "a,a=2-w1", "b,a=2-w2", "f,a=2-w4");
     dv_plan *plan = plan_of("b,a=2-w2", 0);
-    dv_plan_party *party = dv_roster_party(people);
+    dv_plan_party *party = dv_roster_party(roster);
     dv_plan *next;
     party->set = plan->set;
-    dv_roster_learn(people, plan);
+    dv_roster_learn(roster, plan);
     SETTLE(7, "a,a=2-w1", "b,a=2-w2", "e,a=2-w1", "f,a=2-w4");
     assert_int_equal(ask_of(plan), 3);
     assert_pending("get /p/party/a,a=2-w1, get /p/party/e,a=2-w1, get /p/party/f,a=2-w4");
@@ -85,7 +85,7 @@ TEST(test_learnt_and_asked) {
 TEST(test_absent_namesake) {
     SETTLE(5, "a,a=2-w1");
     dv_plan *plan = plan_of("a,a=2-w1", 4);
-    dv_roster_learn(people, plan);
+    dv_roster_learn(roster, plan);
     assert_false(node_at(0)->known);
     dv_plan_free(plan);
 }
@@ -98,7 +98,7 @@ TEST(test_scarce_learn) {
         SETTLE(5 + failures, "x,a=2-w9");
         SETTLE(50 + failures, "a,a=2-w1");
         scarce_after = failures;
-        dv_roster_learn(people, plan);
+        dv_roster_learn(roster, plan);
         scarce_after = -1;
         learnt = node_at(0)->known;
     }
@@ -118,8 +118,8 @@ TEST(test_scarce_settle) {
     assert_told(0);
     int error = DIVVY_ENOMEM, failures = 0;
     for (; error == DIVVY_ENOMEM; failures++) {
-        assert_int_equal(dv_roster_party(people)->count, 2);
-        assert_int_equal(dv_roster_party(people)->pzxid, 5);
+        assert_int_equal(dv_roster_party(roster)->count, 2);
+        assert_int_equal(dv_roster_party(roster)->pzxid, 5);
         assert_int_equal(ask(), 0);
         scarce_after = failures;
         error = settle(others, COUNT(others), 6);
@@ -127,7 +127,7 @@ TEST(test_scarce_settle) {
     }
     assert_int_equal(error, 0);
     assert_int_equal(failures, 5); /* the table and three names, and once nothing */
-    assert_int_equal(dv_roster_party(people)->count, 3);
+    assert_int_equal(dv_roster_party(roster)->count, 3);
     assert_true(node_at(0)->known);
 }
 

@@ -1,4 +1,4 @@
-/* Givers and takers that are late, and how long the others wait for them. SPDX-License-Identifier: Apache-2.0 */
+/* Owners and next owners that are late, and how long the others wait for them. SPDX-License-Identifier: Apache-2.0 */
 #include "plan_pool.h"
 
 enum { ITEMS = 120 };
@@ -16,8 +16,8 @@ static uint64_t count_lists(const pool *l, size_t n) {
     return stats.children;
 }
 
-/* T2: a taker waits for an owner that reads the plan late, and does not list each queue, which it would stand in behind
- * that one. */
+/* T2: a next owner waits for an owner that reads the plan late, and does not list each queue, which it would stand in
+ * behind that one. */
 TEST(test_late_giver) {
     enum { OLD = 4, DELAY_MS = 5, LATE_MS = 700, SHARE = ITEMS / (OLD + 1) };
     pool l;
@@ -64,19 +64,19 @@ TEST(test_slow_taker) {
     pool_open_far(&l, ITEMS, DELAY_MS, DELAY_MS);
     for (size_t n = 0; n < OLD; n++) add(&l, n, NULL);
     settle(&l);
-    member *m = &l.members[0], *taker = &l.members[1];
+    member *m = &l.members[0], *next = &l.members[1];
     uint64_t lists = count_lists(&l, 1);
     assert_int_equal(divvy_partitioner_leave(m->partitioner, DIVVY_LEAVE_WORKING, 0), DIVVY_ETIMEDOUT);
     for (int ms = 0; m->states[DIVVY_RELEASE] == 0 && ms < 5000; ms++) divvy_testing_run(l.ensemble, 1);
-    assert_int_equal(divvy_testing_pause_client(l.ensemble, taker->client, 1), 0);
+    assert_int_equal(divvy_testing_pause_client(l.ensemble, next->client, 1), 0);
     divvy_testing_run(l.ensemble, SLOW_MS);
-    assert_int_equal(divvy_testing_pause_client(l.ensemble, taker->client, 0), 0);
+    assert_int_equal(divvy_testing_pause_client(l.ensemble, next->client, 0), 0);
     int64_t began = divvy_testing_now_ms(l.ensemble);
     assert_int_equal(divvy_partitioner_leave(m->partitioner, DIVVY_LEAVE_WORKING, 1000), 0);
     assert_true(divvy_testing_now_ms(l.ensemble) - began <= 100);
     forget_client(m);
     settle(&l);
-    assert_int_equal(share_of(taker), ITEMS / (OLD - 1));
+    assert_int_equal(share_of(next), ITEMS / (OLD - 1));
     assert_in_range(count_lists(&l, 1) - lists, 0, 4);
     pool_close(&l);
 }

@@ -93,7 +93,7 @@ TEST(test_needless) {
 /* A writer that is no member, and has no items, begins no plan. */
 TEST(test_administrator_begins_none) {
     open_pool(10, 3);
-    dv_roster_party(users[0].people)->set = NULL;
+    dv_roster_party(users[0].roster)->set = NULL;
     assert_int_equal(attempt(&users[0]), DV_PLAN_NEEDLESS);
     assert_false(is_there(ROOT));
     close_pool();
