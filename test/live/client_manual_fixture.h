@@ -45,10 +45,18 @@ static inline int64_t due_at_ms(divvy_client *client) {
     }
 }
 
-/* Drives until the next thing to do is a heartbeat that is at least `least_ms` away, and says when it is. */
+static inline bool is_answered(const divvy_client *client) {
+    divvy_stats stats;
+    assert_int_equal(divvy_client_stats(client, &stats, sizeof stats), 0);
+    return stats.in_flight == 0;
+}
+
+/* Drives until all is answered, and the next thing to do is a heartbeat that is at least `least_ms` away. Returns when
+ * that is. */
 static inline int64_t come_to_rest(divvy_client *client, int64_t least_ms) {
     int64_t due_ms = 0;
-    POLL_UNTIL(client, (due_ms = due_at_ms(client)) > dv_test_now_ms() + least_ms && !readable(client, 100));
+    POLL_UNTIL(client, (due_ms = due_at_ms(client)) > dv_test_now_ms() + least_ms && is_answered(client) &&
+                           !readable(client, 100));
     return due_ms;
 }
 
