@@ -104,7 +104,7 @@ void dv_take_forget(dv_item *item);
 /* The user is shown it. */
 void dv_take_arrived(dv_item *item);
 /* The user has prepared for it; NULL: for all that he knows of. */
-void dv_take_prepared(divvy_partitioner *p, dv_item *item);
+void dv_take_prepared(divvy_partitioner *p, dv_item *one);
 /* The user has seen a list of the items to prepare, which counts as told. */
 void dv_take_seen(divvy_partitioner *p);
 /* T2: returns whether it may be asked for now. */

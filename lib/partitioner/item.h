@@ -170,7 +170,7 @@ static inline bool dv_item_kept(const dv_item *item) {
 }
 
 /* Makes a move that the table allows, and what follows from it for totals, owns() and metrics. */
-void dv_item_move(dv_item *item, dv_item_move_kind move, int64_t now);
+void dv_item_move(dv_item *item, dv_item_move_kind kind, int64_t now);
 /* DV_MOVE_ASK, by this contender. */
 void dv_item_ask(dv_item *item, dv_contender *contender, int64_t now);
 /* One of the places on their way out has gone. */
