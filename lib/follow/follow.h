@@ -73,7 +73,7 @@ typedef struct {
 typedef struct {
     void (*target)(void *owner, const dv_follow_target *target, int64_t now);
     void (*no_plan)(void *owner);    /* none is in force from now on */
-    void (*other_plan)(void *owner); /* another one is in force than before; target() follows */
+    void (*other_plan)(void *owner); /* a new plan is in force; target() follows */
     /* Our place in the plan is given up, as was requested; or could not be, by an error. DIVVY_ESTATE: no plan is in
      * force. */
     void (*left)(void *owner, int error, int64_t now);

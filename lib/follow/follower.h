@@ -96,7 +96,7 @@ typedef struct {
 /* The warnings that the user has had: warnings.c. */
 typedef struct {
     bool joined, weight; /* since we take part */
-    int64_t mzxid;       /* of the plan that was told as another one */
+    int64_t mzxid;       /* of the last plan that other_plan() told */
 } dv_follow_told;
 
 /* Our share: target.c. */

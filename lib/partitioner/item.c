@@ -48,14 +48,6 @@ const char *dv_item_stage_name(dv_item_stage stage) {
     return names[stage];
 }
 
-const char *dv_item_move_name(dv_item_move_kind move) {
-    static const char *const names[DV_MOVES] = {"ask",    "win",  "leave",    "gone",    "prepare", "call off",
-                                                "show",   "keep", "announce", "retract", "stay",    "revoke",
-                                                "return", "wait", "release",  "lose",    "hide"};
-    assert(move < DV_MOVES);
-    return names[move];
-}
-
 /* ---- the place ---- */
 
 dv_item_place dv_item_place_of(const dv_item *item) {

@@ -154,7 +154,6 @@ bool dv_item_can_be(dv_item_place place, dv_item_stage stage);
 dv_item_place dv_item_place_of(const dv_item *item);
 const char *dv_item_place_name(dv_item_place place);
 const char *dv_item_stage_name(dv_item_stage stage);
-const char *dv_item_move_name(dv_item_move_kind move);
 
 /* Returns whether the user has it, revoked or not. */
 static inline bool dv_item_shown(const dv_item *item) {

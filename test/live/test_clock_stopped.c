@@ -33,7 +33,7 @@ static int64_t child_now_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Returns what is left of the session; 0 when another one has begun, as threads of the library's may have seen to. */
+/* Returns the time left to `session`: 0 when a thread of the library has opened the next one. */
 static long long time_left_ms(divvy_client *client, int64_t session) {
     int64_t left_ms = divvy_client_time_left_ms(client);
     return divvy_client_session_id(client) == session ? left_ms : 0;

@@ -300,7 +300,7 @@ TEST(test_newer) {
     close_pool();
 }
 
-/* Nobody can follow a broken plan: names decide, until the follower has written another one. */
+/* Nobody can follow a broken plan: names decide, until the follower has written a new one. */
 TEST(test_broken) {
     member_host h;
     open_pool(4, 1);
