@@ -1,6 +1,6 @@
 /**
  * @file metrics.h
- * Metrics: the figures of a client and of all objects on it, as a text for Prometheus and its kind.
+ * Metrics: what a client and all objects on it have done, and have now, as a text for Prometheus and its kind.
  * SPDX-License-Identifier: Apache-2.0
  *
  * Names begin with `divvy_`, have their unit at the end, and counters `_total` behind that. The labels are few: `pool`
@@ -18,8 +18,8 @@
  *
  * A program with several clients gives each a page of its own, since their samples have the same names and labels.
  *
- * docs/operations.md says what each figure means. Counters begin with the client, those of a pool with its partitioner.
- * Figures of locks, semaphores and registries appear when the client's first one is made.
+ * docs/operations.md says what each metric means. Counters begin with the client, those of a pool with its partitioner.
+ * Metrics of locks, semaphores and registries appear when the client's first one is made.
  */
 #ifndef DIVVY_METRICS_H
 #define DIVVY_METRICS_H
@@ -31,9 +31,9 @@
 DIVVY_EXTERN_C_BEGIN
 
 /**
- * Writes all figures of a client as OpenMetrics 1.0: `application/openmetrics-text; version=1.0.0; charset=utf-8`.
+ * Writes all metrics of a client as OpenMetrics 1.0: `application/openmetrics-text; version=1.0.0; charset=utf-8`.
  *
- * First copies the figures, then calls `write` with one part of the text after the other, the last ending in `# EOF`.
+ * First copies the metrics, then calls `write` with one part of the text after the other, the last ending in `# EOF`.
  * divvy holds none of its locks while `write` runs, so it may take its time, and may call divvy. Sends nothing. Costs
  * some 25 microseconds, and 4 more for each thousand items.
  *
@@ -52,7 +52,7 @@ DIVVY_API int divvy_metrics_write(divvy_client *client, int (*write)(void *user,
                                   void *user);
 
 /**
- * Writes the same figures in the older text format of Prometheus: `text/plain; version=0.0.4; charset=utf-8`. The
+ * Writes the same metrics in the older text format of Prometheus: `text/plain; version=0.0.4; charset=utf-8`. The
  * textfile collector of node_exporter and `promtool check metrics` read this one. The two differ only in the lines on
  * each family, where OpenMetrics names a counter without `_total`; names, labels and values of the samples are equal.
  *

@@ -1,4 +1,4 @@
-/* Figures as a text that Prometheus reads, without memory of its own. SPDX-License-Identifier: Apache-2.0 */
+/* Metrics as a text that Prometheus reads, without memory of its own. SPDX-License-Identifier: Apache-2.0 */
 #include "base/openmetrics.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* Figures as a text that Prometheus reads, without memory of its own. SPDX-License-Identifier: Apache-2.0
+/* Metrics as a text that Prometheus reads, without memory of its own. SPDX-License-Identifier: Apache-2.0
  *
  * The text is OpenMetrics 1.0, or the older text format of Prometheus, which node_exporter's textfile collector and
  * `promtool check metrics` read. They differ in the lines on counters: OpenMetrics leaves `_total` out of the name that

@@ -23,14 +23,14 @@ static bool fits(const dv_budget *budget, size_t bytes) {
 static bool has_room(divvy_client *client, const dv_budget *budget, size_t bytes) {
     assert(budget->used_bytes <= budget->limit_bytes);
     bool room = fits(budget, bytes);
-    if (!room) client->room_wanted = true;
+    if (!room) client->room_requested = true;
     return room;
 }
 
 static void give_back(divvy_client *client, dv_budget *budget, size_t bytes) {
     assert(budget->used_bytes >= bytes);
     budget->used_bytes -= bytes;
-    client->room_given = client->room_wanted;
+    client->room_freed = client->room_requested;
 }
 
 int dv_reserve_node(divvy_client *client, size_t ephemeral_bytes, size_t watch_bytes) {

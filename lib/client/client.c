@@ -123,8 +123,8 @@ static int open_backend(divvy_client *client, dv_backend_new_fn make, void *cont
         .on_tick = dv_session_tick_told,
         .on_log = on_log,
         .on_warning = on_warning,
-        .wants_log = client->config.on_log != NULL,
-        .wants_requests = client->config.on_log && client->config.log_requests,
+        .logs = client->config.on_log != NULL,
+        .traces = client->config.on_log && client->config.log_requests,
         .context = client,
     };
     const char *reason = NULL;
@@ -170,7 +170,7 @@ static int new_client(divvy_client **out, const divvy_client_config *config) {
     pthread_mutex_init(&client->queue_mutex, NULL);
     init_condition(&client->changed);
     init_condition(&client->callback_ready);
-    dv_client_figures_init(&client->figures);
+    dv_client_metrics_init(&client->metrics);
     dv_session_init(client);
     assert(client->life == DV_CLIENT_OPEN && client->state == DIVVY_CONNECTING);
     *out = client;

@@ -14,7 +14,7 @@
 #include "base/guid.h"
 #include "client/clock.h"
 #include "client/error.h"
-#include "client/figures.h"
+#include "client/metrics.h"
 #include "client/odd_answers.h"
 #include "client/timers.h"
 #include "divvy/client.h"
@@ -151,7 +151,7 @@ struct divvy_client {
     dv_clock clock;
     dv_timer deadline_timer, beat_timer, reopen_timer, again_timer;
     dv_own_node *own_nodes, **own_nodes_end;
-    dv_own_node *asked_node; /* by the heartbeat that is under way; NULL: none, or it was taken out since */
+    dv_own_node *beat_node; /* by the heartbeat that is under way; NULL: none, or it was taken out since */
     bool beat_under_way;
     bool rooting;  /* the chroot is being made */
     bool link_up;  /* the backend can carry requests, whatever the session's state */
@@ -160,14 +160,14 @@ struct divvy_client {
     char end_reason[256];
     dv_listener *listeners, **listeners_end, *next_listener;
     dv_barrier_wait *barrier_waits, *barrier_under_way;
-    bool room_wanted, room_given; /* a reservation was refused; something was given back since */
+    bool room_requested, room_freed; /* a reservation was refused; something was given back since */
     dv_budget ephemerals, watched;
     int64_t newest_czxid; /* C9: the largest of our nodes, since they fell last; 0: none was made */
     unsigned czxid_falls;
     uint64_t lasting_count; /* of the ephemeral nodes: those that a loss leaves where they are */
     uint64_t ephemeral_count, session_events, event_count;
-    dv_client_figures figures;
-    dv_figure_source *figure_sources;
+    dv_client_metrics metrics;
+    dv_metrics_source *metrics_sources;
     dv_guid_source guids;
     dv_odd_answers odd;
 };

@@ -40,8 +40,8 @@ static bool loop_must_look(const divvy_client *client) {
 }
 
 void dv_client_unlock(divvy_client *client) {
-    if (client->room_given) {
-        client->room_given = client->room_wanted = false;
+    if (client->room_freed) {
+        client->room_freed = client->room_requested = false;
         dv_tell_listeners(client, DV_SESSION_ROOM, dv_client_now(client));
     }
     if (client->batch) dv_batch_flush(client->batch);

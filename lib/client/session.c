@@ -94,7 +94,7 @@ void dv_own_node_add(divvy_client *client, dv_own_node *node) {
 void dv_own_node_remove(divvy_client *client, dv_own_node *node) {
     if (!node->link) return;
     assert(client->own_nodes);
-    if (client->asked_node == node) client->asked_node = NULL;
+    if (client->beat_node == node) client->beat_node = NULL;
     *node->link = node->next;
     if (node->next) node->next->link = node->link;
     else client->own_nodes_end = node->link;
@@ -111,7 +111,7 @@ static dv_own_node *next_own_node(divvy_client *client) {
 }
 
 static void beat(divvy_client *client, bool own) {
-    dv_own_node *node = client->asked_node = own ? next_own_node(client) : NULL;
+    dv_own_node *node = client->beat_node = own ? next_own_node(client) : NULL;
     dv_op op = {.kind = DV_CHECK, .path = node ? node->path : "/", .version = node ? 0 : -1};
     assert(dv_client_connected(client));
     if (dv_znode_multi(client->znode, &op, 1, dv_session_beaten, client) == 0) client->beat_under_way = true;
@@ -123,7 +123,7 @@ void dv_session_beaten(void *context, int error, const dv_reply *replies, size_t
     divvy_client *client = context;
     client->beat_under_way = false;
     if (!dv_client_connected(client) || (error != DIVVY_ENOENT && error != DIVVY_EVERSION)) return;
-    dv_own_node *node = client->asked_node;
+    dv_own_node *node = client->beat_node;
     beat(client, false);
     if (node) node->missing(node, now);
 }
@@ -173,7 +173,7 @@ static void end_session(divvy_client *client, divvy_session_state state, int err
     dv_timer_cancel(&client->deadline_timer);
     dv_timer_cancel(&client->beat_timer);
     client->end_error = error;
-    client->figures.losses++;
+    client->metrics.losses++;
     atomic_store(&client->alive_until, DV_PASSED);
     snprintf(client->end_reason, sizeof client->end_reason, "%s", reason);
     set_state(client, state);

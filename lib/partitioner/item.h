@@ -105,7 +105,7 @@ typedef struct {
     struct dv_item *next_due, **link; /* among those that he is to be told of; NULL link: not */
 } dv_item_told;
 
-/* tally.c: for the metrics. */
+/* metrics.c: what is measured of it. */
 typedef struct {
     int64_t waits_since, unowned_since;
     bool waits;   /* in the share, and not owned */

@@ -127,7 +127,7 @@ static void on_gone(void *owner, dv_contender *contender, int64_t now) {
         if (p->totals.leaving == 0) dv_directories_claim_later(p);
         dv_directory_give_up(item);
     }
-    if (!dv_item_shown(item)) dv_tally_free(item, now);
+    if (!dv_item_shown(item)) dv_metrics_item_freed(item, now);
     dv_client_changed(p->object.client);
     p->events->place_changed(p, now);
     if (p->life >= DV_LIFE_FINISHING) dv_items_tidy(p, now);

@@ -63,7 +63,7 @@ static void release(dv_object *object) {
     dv_timer_cancel(&p->leave_timer);
     dv_timer_cancel(&p->audit_timer);
     dv_timer_cancel(&p->collect_timer);
-    dv_tally_stop(p);
+    dv_partitioner_metrics_stop(p);
     dv_report_destroyed(p);
     divvy_partition_unref(p->snapshot);
     dv_members_free(&p->party);
@@ -107,7 +107,7 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
         return error;
     }
     dv_object_init(&p->object, client, release);
-    dv_tally_init(p);
+    dv_partitioner_metrics_init(p);
     dv_report_init(p);
     dv_directories_init(p);
     p->leave_timer.fire = dv_leave_timer;
@@ -132,7 +132,7 @@ static void destroy(divvy_partitioner *p, const dv_farewell *farewell) {
     dv_message_begin(&said);
     if (p->life < DV_LIFE_FINISHING) dv_life_enter(p, DV_LIFE_TIDIED); /* Only finish() tidies. */
     dv_partitioner_give_up(p, dv_client_now(client));
-    dv_tally_stop(p);
+    dv_partitioner_metrics_stop(p);
     if (farewell) dv_report_spare_destroyed(p);
     dv_object_destroy(&p->object, farewell);
     dv_client_unlock(client);

@@ -62,16 +62,16 @@ typedef struct {
     size_t count;
 } dv_members;
 
-/* Counts for the metrics: tally.c. */
+/* The metrics of a partitioner: metrics.c. */
 typedef struct {
-    dv_figure_source source;
+    dv_metrics_source source;
     uint64_t rebalances[DV_REASONS];
     dv_histogram durations, waits, unowned;
     bool is_under_way; /* a rebalance */
     int64_t began_at;
     uint64_t generation; /* of the plan that we go by; 0: none */
     int64_t plan_since;
-} dv_tally;
+} dv_partitioner_metrics;
 
 /* A partitioner's life, which goes down this list, and back only after a rejoin. dv_life_enter() has the table. The
  * partitioner is in FAILURE from DV_LIFE_FAILED on. */
@@ -167,7 +167,7 @@ struct divvy_partitioner {
     dv_follower *follower;        /* of the plan; NULL: we do not follow plans */
     struct dv_handover *handover; /* NULL: nothing is handed over */
     dv_said said;
-    dv_tally tally;
+    dv_partitioner_metrics metrics;
 
     dv_event report, claim; /* posted while gains wait to be told, or places to be claimed, together */
     bool report_posted, claim_posted;
@@ -377,24 +377,24 @@ bool dv_target_has_kazoo(const dv_members *party);
 /* By a rule of names: 0 with mine[] filled, DIVVY_ENOENT when we are not among them, or an error to fail with. */
 int dv_target_compute(divvy_partitioner *p, const dv_members *party, const char *own_node, uint8_t *mine);
 
-/* ---- tally.c ---- */
-void dv_tally_init(divvy_partitioner *p);
-void dv_tally_stop(divvy_partitioner *p);
+/* ---- metrics.c ---- */
+void dv_partitioner_metrics_init(divvy_partitioner *p);
+void dv_partitioner_metrics_stop(divvy_partitioner *p);
 /* This member's share changes, or is lost. A rebalance begins, if none is under way. */
-void dv_tally_begin(divvy_partitioner *p, int reason, int64_t now);
+void dv_metrics_rebalance_begin(divvy_partitioner *p, int reason, int64_t now);
 /* Ends the rebalance, if the member has its share and nothing else. */
-void dv_tally_end(divvy_partitioner *p, int64_t now);
+void dv_metrics_rebalance_end(divvy_partitioner *p, int64_t now);
 /* The partitioner is in FAILURE: its rebalance has no end. */
-void dv_tally_failed(divvy_partitioner *p);
+void dv_metrics_rebalance_failed(divvy_partitioner *p);
 /* The member goes by the plan of this generation; 0: by none. */
-void dv_tally_plan(divvy_partitioner *p, uint64_t generation, int64_t now);
+void dv_metrics_plan(divvy_partitioner *p, uint64_t generation, int64_t now);
 /* The item is in the target; or is not; or is owned from now on. */
-void dv_tally_wanted(dv_item *item, int64_t now);
-void dv_tally_unwanted(dv_item *item);
-void dv_tally_owned(dv_item *item, int64_t now);
+void dv_metrics_item_wanted(dv_item *item, int64_t now);
+void dv_metrics_item_unwanted(dv_item *item);
+void dv_metrics_item_owned(dv_item *item, int64_t now);
 /* The item is owned no longer; its lock is gone, or it is owned again. */
-void dv_tally_disowned(dv_item *item, int64_t now);
-void dv_tally_free(dv_item *item, int64_t now);
+void dv_metrics_item_disowned(dv_item *item, int64_t now);
+void dv_metrics_item_freed(dv_item *item, int64_t now);
 
 /* ---- audit.c ---- */
 void dv_audit_init(divvy_partitioner *p, int64_t now);

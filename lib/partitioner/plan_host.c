@@ -68,7 +68,7 @@ static void take(divvy_partitioner *p, const dv_follow_target *target, int64_t n
 static void on_target(void *owner, const dv_follow_target *target, int64_t now) {
     divvy_partitioner *p = owner;
     assert(p->state != DIVVY_FAILURE && p->life != DV_LIFE_REJOINING);
-    dv_tally_plan(p, target->generation, now);
+    dv_metrics_plan(p, target->generation, now);
     if (target->source == DV_FOLLOW_KEEP) dv_state_target_stays(p, target->is_settled, now);
     else take(p, target, now);
 }

@@ -67,7 +67,8 @@ void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reas
     p->change_seen = false;
     bool changed = dv_items_set_target(p, mine, now);
     p->target_valid = true;
-    if (changed && !(eager(p) && p->tally.is_under_way)) dv_tally_begin(p, reason, now); /* P5: it began when seen */
+    if (changed && !(eager(p) && p->metrics.is_under_way))
+        dv_metrics_rebalance_begin(p, reason, now); /* P5: it began when seen */
     dv_give_update(p, now);
     bool lacks_shown = p->state != DIVVY_RELEASE && dv_items_lack_shown(p);
     dv_items_drop_unwanted(p, now);
@@ -75,7 +76,7 @@ void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reas
     dv_directories_refresh(p);
     dv_items_claim(p, now);
     dv_state_reconsider(p, now);
-    dv_tally_end(p, now);
+    dv_metrics_rebalance_end(p, now);
     /* P4: only a RELEASE shows what is outside the target. */
     assert(p->state == DIVVY_RELEASE || !dv_items_lack_shown(p));
 }
@@ -108,7 +109,7 @@ void dv_state_change_seen(divvy_partitioner *p, int64_t now) {
     p->change_seen = true;
     if (!eager(p) || p->state != DIVVY_ACQUIRED) return;
     p->target_valid = false;
-    dv_tally_begin(p, DIVVY_REASON_MEMBERS, now);
+    dv_metrics_rebalance_begin(p, DIVVY_REASON_MEMBERS, now);
     revoke(p, true, DIVVY_REASON_MEMBERS, now);
     assert(p->state == DIVVY_RELEASE);
 }
@@ -121,7 +122,7 @@ void dv_state_set_kazoo_seen(divvy_partitioner *p, bool seen) {
 void dv_state_kazoo_seen(divvy_partitioner *p, int64_t now) {
     p->kazoo_seen = true;
     if (p->state == DIVVY_FAILURE || !dv_items_refuse_encoded(p, now)) return;
-    dv_tally_begin(p, DIVVY_REASON_MEMBERS, now);
+    dv_metrics_rebalance_begin(p, DIVVY_REASON_MEMBERS, now);
     dv_give_update(p, now);
     dv_items_drop_unwanted(p, now);
     if (eager(p)) dv_state_change_seen(p, now); /* P5, though the watch that tells of the change has not fired yet */
@@ -135,7 +136,7 @@ void dv_state_item_lost(dv_item *item, bool was_shown, int64_t now) {
     assert(!item->life.contender && !dv_item_shown(item));
     if (was_shown) {
         dv_snapshot_changed(p);
-        dv_tally_begin(p, DIVVY_REASON_FOREIGN, now);
+        dv_metrics_rebalance_begin(p, DIVVY_REASON_FOREIGN, now);
         dv_report_item(item, DIVVY_REASON_FOREIGN);
         dv_report_flush(p);
     }
@@ -161,7 +162,7 @@ void dv_state_check_complete(divvy_partitioner *p, int64_t now) {
         show_all_held(p, now); /* kazoo's users see nothing of a share before it is complete */
     }
     move(p, DIVVY_ACQUIRED, now);
-    dv_tally_end(p, now);
+    dv_metrics_rebalance_end(p, now);
 }
 
 /* P10: what was held, or was to be prepared for, before the session clock had proven anything is told when it has. */
@@ -219,7 +220,7 @@ void dv_state_suspend(divvy_partitioner *p, int64_t now) {
     if (p->config.on_suspend != DIVVY_RELEASE_ON_SUSPEND || p->state == DIVVY_FAILURE) return;
     if (p->state == DIVVY_RELEASE) p->suspended_again = p->totals.shown > 0 && !eager(p);
     else {
-        dv_tally_begin(p, DIVVY_REASON_SUSPEND, now);
+        dv_metrics_rebalance_begin(p, DIVVY_REASON_SUSPEND, now);
         revoke(p, true, DIVVY_REASON_SUSPEND, now);
     }
 }
@@ -251,7 +252,7 @@ void dv_state_lose(divvy_partitioner *p, int64_t now) {
     divvy_partition_state from = enter(p, DIVVY_RELEASE, now);
     p->suspended_again = false;
     dv_life_enter(p, DV_LIFE_REJOINING);
-    dv_tally_begin(p, DIVVY_REASON_SESSION, now);
+    dv_metrics_rebalance_begin(p, DIVVY_REASON_SESSION, now);
     lose_all_shown(p, DIVVY_REASON_SESSION, now);
     dv_report_state(p, from, DIVVY_RELEASE);
     stop_taking_part(p);
@@ -272,7 +273,7 @@ void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, con
     va_end(arguments);
     p->failure = error;
     dv_timer_cancel(&p->leave_timer);
-    dv_tally_failed(p);
+    dv_metrics_rebalance_failed(p);
     divvy_partition_state from = enter(p, DIVVY_FAILURE, now);
     bool was_leaving = p->life == DV_LIFE_LEAVING || (p->life == DV_LIFE_HANDING_OVER && p->lost_session);
     if (p->life < DV_LIFE_FAILED) dv_life_enter(p, DV_LIFE_FAILED);

@@ -15,35 +15,35 @@ int dv_acquisition_fail(const dv_acquisition *a, int error, const char *reason) 
                    reason && *reason ? reason : dv_client_why(a->object.client, error));
 }
 
-/* ---- figures ---- */
+/* ---- metrics ---- */
 
-static dv_recipe_figures *figures_of(const dv_acquisition *a) {
-    return &a->object.client->figures.recipes[a->recipe];
+static dv_recipe_metrics *metrics_of(const dv_acquisition *a) {
+    return &a->object.client->metrics.recipes[a->recipe];
 }
 
 static void count_asked(dv_acquisition *a, int64_t now) {
     a->asked_at = now;
-    figures_of(a)->waiting++;
+    metrics_of(a)->waiting++;
 }
 
 static void count_answered(const dv_acquisition *a, int result) {
-    dv_recipe_figures *figures = figures_of(a);
-    assert(figures->waiting > 0);
-    figures->waiting--;
-    if (result == 0) dv_histogram_add_ms(&figures->waits, a->held_since - a->asked_at);
-    else figures->failed++;
+    dv_recipe_metrics *metrics = metrics_of(a);
+    assert(metrics->waiting > 0);
+    metrics->waiting--;
+    if (result == 0) dv_histogram_add_ms(&metrics->waits, a->held_since - a->asked_at);
+    else metrics->failed++;
 }
 
 static void count_held(dv_acquisition *a, int64_t now) {
     a->held_since = now;
-    figures_of(a)->held++;
+    metrics_of(a)->held++;
 }
 
 static void count_let_go(const dv_acquisition *a) {
-    dv_recipe_figures *figures = figures_of(a);
-    assert(figures->held > 0);
-    figures->held--;
-    dv_histogram_add_ms(&figures->holds, dv_client_now(a->object.client) - a->held_since);
+    dv_recipe_metrics *metrics = metrics_of(a);
+    assert(metrics->held > 0);
+    metrics->held--;
+    dv_histogram_add_ms(&metrics->holds, dv_client_now(a->object.client) - a->held_since);
 }
 
 /* ---- the end of an acquire ---- */
@@ -150,7 +150,7 @@ static void release_lost(dv_callback *callback) {
 static void lose(dv_acquisition *a, const char *why) {
     assert(atomic_load(&a->token) != 0);
     dv_client_log(a->object.client, DIVVY_LOG_WARN, "the %s %s was held and is lost: %s", a->kind->name, a->path, why);
-    figures_of(a)->lost++;
+    metrics_of(a)->lost++;
     let_go(a);
     if (!a->tells_loss) return;
     assert(!a->telling_lost);
@@ -302,7 +302,7 @@ void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acqui
     a->listener = (dv_listener){.hear = hear, .context = a};
     dv_object_init(&a->object, client, release);
     dv_listen(client, &a->listener);
-    figures_of(a)->used = true;
+    metrics_of(a)->used = true;
 }
 
 void dv_acquisition_destroy(dv_acquisition *a, const dv_farewell *farewell) {

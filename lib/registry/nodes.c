@@ -82,7 +82,7 @@ static void skip(divvy_registry *registry, const char *role_node, const char *id
     divvy_client *client = registry->object.client;
     if (was_warned(&registry->warned, role_node, id_node, stat->mzxid)) return;
     atomic_fetch_add(&registry->malformed, 1);
-    client->figures.skipped_entries++;
+    client->metrics.skipped_entries++;
     int64_t now = dv_client_now(client);
     if (now >= registry->warnings_since + 1000) {
         registry->warnings_since = now;

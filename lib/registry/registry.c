@@ -18,10 +18,10 @@
 static const char default_path[] = "/divvy/services";
 enum { TEXT_BYTES_MAX = 1024 };
 
-/* ---- figures ---- */
+/* ---- metrics ---- */
 
-static void gather(dv_figure_source *source, dv_figures *to, int64_t now) {
-    const divvy_registry *registry = DV_CONTAINER(source, divvy_registry, figures);
+static void gather(dv_metrics_source *source, dv_metrics *to, int64_t now) {
+    const divvy_registry *registry = DV_CONTAINER(source, divvy_registry, metrics);
     (void)now;
     for (const dv_service *s = registry->services; s; s = s->next) to->announced += s->entry != NULL;
     to->entries += dv_registry_count_watched(registry);
@@ -137,11 +137,11 @@ static int make(divvy_registry **out, divvy_client *client, const divvy_registry
     }
     registry->config.path = registry->config.host = registry->config.nonce = NULL; /* the caller's */
     registry->listener = (dv_listener){.hear = hear, .context = registry};
-    registry->figures.gather = gather;
+    registry->metrics.gather = gather;
     dv_object_init(&registry->object, client, release);
     dv_listen(client, &registry->listener);
-    dv_figure_source_add(client, &registry->figures);
-    client->figures.registry_used = true;
+    dv_metrics_source_add(client, &registry->metrics);
+    client->metrics.registry_used = true;
     *out = registry;
     return 0;
 }
@@ -171,7 +171,7 @@ static void end(divvy_registry *registry, const dv_farewell *farewell) {
     int64_t now = dv_client_now(client);
     assert(!registry->next_service);
     registry->ending = true;
-    dv_figure_source_remove(client, &registry->figures);
+    dv_metrics_source_remove(&registry->metrics);
     dv_registry_end_watches(registry, farewell == NULL);
     for (dv_service *s = registry->services; s; s = registry->next_service) {
         registry->next_service = s->next;

@@ -68,7 +68,7 @@ struct divvy_registry {
     unsigned warnings; /* of the last second */
     int64_t warnings_since;
     _Atomic(uint64_t) malformed;
-    dv_figure_source figures;
+    dv_metrics_source metrics;
 };
 
 /* dv_client_enter() for a public call on a registry that may be NULL. */

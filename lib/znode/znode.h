@@ -155,8 +155,8 @@ typedef struct {
     void (*on_tick)(void *context, int64_t tick_ms, int64_t now); /* a server has said its tickTime */
     void (*on_log)(void *context, int level, const char *message);
     void (*on_warning)(void *context, int code, const char *message); /* DIVVY_WARN_* */
-    bool wants_log;
-    bool wants_requests; /* each of them, and each answer, in the log (trace.h) */
+    bool logs;
+    bool traces; /* each request, and each answer, in the log (trace.h) */
     void *context;
 } dv_backend_config;
 

@@ -5,7 +5,7 @@ Shows that what running processes write has the names of the alerts and the dash
 
 usage: test_command_share.py BUILD_FOLDER [TEST...]     a TEST is a name such as Names.test_rules
 
-The figures are those that divvy writes: by the program metrics_writer, which uses each recipe; by --metrics; and at
+The metrics are those that divvy writes: by the program metrics_writer, which uses each recipe; by --metrics; and at
 /metrics of `divvy serve`, where the command was built with it.
 """
 import json
@@ -31,11 +31,11 @@ def read(*path):
         return file.read()
 
 
-def add(figures, text):
-    """Adds the figures of a text: for each name its labels, and for each of these its values."""
+def add(metrics, text):
+    """Adds the metrics of a text: for each name its labels, and for each of these its values."""
     for family in parse(text):
         for sample in family.samples:
-            labels = figures.setdefault(sample.name, {})
+            labels = metrics.setdefault(sample.name, {})
             for label, value in sample.labels.items():
                 labels.setdefault(label, set()).add(value)
 
@@ -44,7 +44,7 @@ class Names(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         environment = {**os.environ, "DIVVY_CONNECT": Setting.server.connect}
-        cls.figures = dict(OTHERS)
+        cls.metrics = dict(OTHERS)
         with tempfile.TemporaryDirectory() as folder:
             member, files = os.path.join(folder, "member.prom"), [os.path.join(folder, name) for name in ("o", "text")]
             done = run_to_end([os.path.join(os.path.abspath(sys.argv[1]), "test", "metrics_writer"), *files],
@@ -55,7 +55,7 @@ class Names(unittest.TestCase):
                      "--metrics", member]
             process = subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
             try:
-                wait_for(lambda: cls.add_file(member, "divvy_pool_plan_generation"), "it writes its figures")
+                wait_for(lambda: cls.add_file(member, "divvy_pool_plan_generation"), "it writes its metrics")
                 cls.serves = cls.ask_serve(environment)
             finally:
                 process.terminate()
@@ -63,19 +63,19 @@ class Names(unittest.TestCase):
 
     @classmethod
     def add_file(cls, path, wanted=None):
-        """Adds the figures of a file, if it is there and has what is wanted. Returns whether it has."""
+        """Adds the metrics of a file, if it is there and has what is wanted. Returns whether it has."""
         if not os.path.exists(path):
             return False
         with open(path, encoding="utf-8") as file:
             text = file.read()
         if wanted and not re.search("(?m)^%s[{ ]" % wanted, text):
             return False
-        add(cls.figures, text)
+        add(cls.metrics, text)
         return True
 
     @classmethod
     def ask_serve(cls, environment):
-        """Adds the figures of `divvy serve`. Returns whether there is one."""
+        """Adds the metrics of `divvy serve`. Returns whether there is one."""
         if not re.search(r"(?m)^  serve ", run_to_end([Setting.divvy, "help"]).stdout):
             return False
         process = subprocess.Popen([Setting.divvy, "serve", "--listen", "127.0.0.1:0", "--path", "/share"],
@@ -89,8 +89,8 @@ class Names(unittest.TestCase):
 
             def seen():
                 with urllib.request.urlopen(url, timeout=DEADLINE_S) as answer:
-                    add(cls.figures, answer.read().decode())
-                return "divvy_serve_pool_plan_age_seconds" in cls.figures
+                    add(cls.metrics, answer.read().decode())
+                return "divvy_serve_pool_plan_age_seconds" in cls.metrics
 
             wait_for(seen, "it has seen the pool")
             return True
@@ -100,20 +100,20 @@ class Names(unittest.TestCase):
             process.stderr.close()
 
     def check(self, expression):
-        """Each name is that of a figure, and so are the labels that it is chosen by, with their values."""
+        """Each name is that of a metric, and so are the labels that it is chosen by, with their values."""
         names = re.findall(r"\b((?:divvy|node)_[a-z_]+)(?:\{([^}]*)\})?", expression)
         self.assertTrue(names, expression)
         for name, chosen in names:
             if name.startswith("divvy_serve_") and not self.serves:
                 continue
-            self.assertIn(name, self.figures, expression)
+            self.assertIn(name, self.metrics, expression)
             for label, how, value in re.findall(r'(\w+)(=~|!~|!=|=)"([^"]*)"', chosen):
                 if label == "__name__":
                     continue
-                self.assertIn(label, self.figures[name], expression)
+                self.assertIn(label, self.metrics[name], expression)
                 for one in value.split("|") if label == "state" else []:
-                    self.assertIn(one, self.figures[name][label], expression + how)
-        known = {label for name, _ in names for label in self.figures.get(name, ())} | ADDED
+                    self.assertIn(one, self.metrics[name][label], expression + how)
+        known = {label for name, _ in names for label in self.metrics.get(name, ())} | ADDED
         grouped = re.findall(r"\bby \(([^)]*)\)", expression)
         if self.serves or not any(name.startswith("divvy_serve_") for name, _ in names):
             self.assertLessEqual({label for group in grouped for label in group.replace(" ", "").split(",")},
@@ -135,7 +135,7 @@ class Names(unittest.TestCase):
             self.check(target["expr"])
         for variable in dashboard["templating"]["list"]:
             for name in re.findall(r"divvy_[a-z_]+", json.dumps(variable["query"])):
-                self.assertTrue(name in self.figures or not self.serves and name.startswith("divvy_serve_"), name)
+                self.assertTrue(name in self.metrics or not self.serves and name.startswith("divvy_serve_"), name)
 
 
 if __name__ == "__main__":

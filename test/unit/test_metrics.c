@@ -8,7 +8,7 @@ TEST_EACH(set_up, tear_down);
 
 /* ---- the session ---- */
 
-/* The figures of the session are those that the other functions of the client tell. */
+/* The metrics of the session are those that the other functions of the client tell. */
 TEST(test_session) {
     divvy_stats s;
     run_ms(20000);
@@ -131,7 +131,7 @@ TEST(test_lock) {
     divvy_lock_destroy(second);
     look(clients[1]);
     expect_between("divvy_lock_wait_seconds_sum{recipe=\"lock\"}", 4, 4.1);
-    expect_between("divvy_lock_hold_seconds_sum{recipe=\"lock\"}", 5.9, 6); /* a destroy releases; its figures stay */
+    expect_between("divvy_lock_hold_seconds_sum{recipe=\"lock\"}", 5.9, 6); /* a destroy releases; its metrics stay */
     expect("divvy_watch_events_total", 1);
     divvy_lock_destroy(first);
 }

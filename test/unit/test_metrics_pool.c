@@ -317,7 +317,7 @@ TEST(test_unfit) {
     expect_between("divvy_budget_used_bytes{budget=\"ephemerals\"}", 300, 600);
 }
 
-/* Partitioners of one path on one client are one pool: their figures are added, and no sample is there twice. */
+/* Partitioners of one path on one client are one pool: their metrics are added, and no sample is there twice. */
 TEST(test_shared_path) {
     divvy_partitioner_config config = plain();
     divvy_partitioner *first = join(0, &config), *second = join(0, &config);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The alerts for Prometheus and the dashboard for Grafana in share/. SPDX-License-Identifier: Apache-2.0
 
-promtool, of Prometheus, judges the expressions, and plays a case for each alert. That the figures they
+promtool, of Prometheus, judges the expressions, and plays a case for each alert. That the metrics they
 name exist is seen in test/live/test_command_share.py.
 """
 
@@ -17,7 +17,7 @@ RULES = ROOT / "share" / "prometheus" / "divvy.rules.yml"
 DASHBOARD = ROOT / "share" / "grafana" / "divvy.json"
 RUNBOOK = ROOT / "docs" / "operations.md"
 
-# For each alert the figures with which it fires and those with which it does not, as {series: values}. A value stands
+# For each alert the metrics with which it fires and those with which it does not, as {series: values}. A value stands
 # for a minute. It has to fire at the end; and not before the minute that is named, but then, if one is.
 CASES = {
     "DivvyItemsWithoutOwner": ({'divvy_serve_pool_items{pool="/q",state="unowned"}': "1x9"},

@@ -1,4 +1,4 @@
-/* The file of --metrics: the figures of a client, for node_exporter's textfile collector. SPDX-License-Identifier:
+/* The file of --metrics: the metrics of a client, for node_exporter's textfile collector. SPDX-License-Identifier:
  * Apache-2.0
  *
  * A reader sees the old file or the new one, and nothing in between: a new one is written beside it, and renamed. */

@@ -1,4 +1,4 @@
-/* The file of --metrics: the figures of a client, for node_exporter's textfile collector. SPDX-License-Identifier:
+/* The file of --metrics: the metrics of a client, for node_exporter's textfile collector. SPDX-License-Identifier:
  * Apache-2.0 */
 #ifndef DV_METRICS_FILE_H
 #define DV_METRICS_FILE_H

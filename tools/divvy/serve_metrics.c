@@ -1,4 +1,4 @@
-/* Whole pools as figures for Prometheus. SPDX-License-Identifier: Apache-2.0
+/* Whole pools as metrics for Prometheus. SPDX-License-Identifier: Apache-2.0
  *
  * The only labels are the pool, which the command line names, and words of ours: what stands in ZooKeeper makes no
  * series. */
@@ -62,15 +62,15 @@ static uint64_t age_us(int64_t now_ms, int64_t then_ms) {
     return now_ms > then_ms ? (uint64_t)(now_ms - then_ms) * 1000 : 0;
 }
 
-/* Writes one family that each pool has; `figure` returns false where a pool has none. */
+/* Writes one family that each pool has; `measure` returns false where a pool has none. */
 static void put_each(dv_metrics_writer *w, const dv_serve *serve, const dv_metric_family *family, bool seconds,
-                     bool (*figure)(const dv_serve_pool *pool, int64_t now_ms, uint64_t *out)) {
+                     bool (*measure)(const dv_serve_pool *pool, int64_t now_ms, uint64_t *out)) {
     int64_t now_ms = dv_look_wall_ms();
     dv_metrics_family(w, family);
     for (size_t k = 0; k < serve->pool_count; k++) {
         const dv_metric_label labels[] = {{"pool", serve->pools[k].path}};
         uint64_t number;
-        if (!figure(&serve->pools[k], now_ms, &number)) continue;
+        if (!measure(&serve->pools[k], now_ms, &number)) continue;
         if (seconds) dv_metrics_put_us(w, labels, 1, number);
         else dv_metrics_put(w, labels, 1, number);
     }

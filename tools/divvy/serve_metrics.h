@@ -1,4 +1,4 @@
-/* Whole pools as figures for Prometheus. SPDX-License-Identifier: Apache-2.0 */
+/* Whole pools as metrics for Prometheus. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_SERVE_METRICS_H
 #define DV_SERVE_METRICS_H
 

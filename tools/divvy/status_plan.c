@@ -142,10 +142,10 @@ bool dv_status_plan_shows(const dv_status *status, const dv_status_entry *entry)
 
 typedef struct {
     size_t drained, absent, gone, leaving, releasing;
-} tally;
+} state_counts;
 
-static tally count_states(const dv_status *status) {
-    tally t = {0};
+static state_counts count_states(const dv_status *status) {
+    state_counts t = {0};
     for (size_t n = 0; n < status->entry_count; n++) {
         const dv_status_entry *e = &status->entries[n];
         bool away = e->member == DV_NO_MEMBER, kept = is_kept(e->entry);
@@ -180,7 +180,7 @@ void dv_status_plan_print(const dv_status *status, FILE *to) {
     fprintf(to, "plan %" PRIu64 ", %s%s", plan->header.generation, dv_plan_reason_text(plan->header.reason),
             status->in_force ? "" : ", not in force");
     /* The places of members and items count only while somebody follows the plan. */
-    tally t = status->member_count > 0 ? count_states(status) : (tally){0};
+    state_counts t = status->member_count > 0 ? count_states(status) : (state_counts){0};
     bool first = true;
     if (status->member_count == 0) fputs(": nobody is in the pool", to);
     else print_count(to, &first, plan->moved_count, "on their way");

@@ -47,7 +47,7 @@ typedef struct dv_apache {
                       int64_t now);
     int requested_timeout_ms;
     int log_slot;
-    bool wants_log;
+    bool logs;
     dv_pause pause;    /* before the native client connects again */
     bool answered;     /* a request on this connection */
     bool one_at_first; /* the connection before ended without that: requests wait until one is answered */

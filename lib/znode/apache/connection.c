@@ -356,7 +356,7 @@ void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv
         .on_answer = config->on_answer,
         .on_tick = config->on_tick,
         .on_log = config->on_log,
-        .traces = config->wants_requests,
+        .traces = config->traces,
         .context = config->context,
     };
     apache->on_warning = config->on_warning;
@@ -404,7 +404,7 @@ int dv_apache_new(dv_znode **out, const dv_backend_config *config, const char **
     }
     apache->sasl = protection->sasl;
     protection->sasl = NULL;
-    apache->wants_log = config->wants_log;
+    apache->logs = config->logs;
     apache->log_slot = dv_apache_log_attach(apache); /* also for pauses */
     *out = &apache->znode;
     return 0;

@@ -54,7 +54,7 @@ static void pause_after_close(dv_apache *apache, const char *message) {
 static void post_line(int slot, const char *message) {
     pthread_mutex_lock(&slots_mutex);
     dv_apache *apache = slots[slot];
-    if (apache && !apache->wants_log) apache = NULL;
+    if (apache && !apache->logs) apache = NULL;
     if (apache && atomic_fetch_add(&apache->queued_log_lines, 1) < QUEUED_LINES_MAX) {
         const char *text;
         int level = split(message, &text);

@@ -137,14 +137,14 @@ class BaseClient(Handle):
         return {name: int(getattr(out, name)) for name, _ in ffi.typeof("divvy_stats").fields}
 
     def metrics(self) -> str:
-        """Returns the figures of the client and of all on it, as OpenMetrics 1.0."""
-        return self._figures(lib.divvy_metrics_write)
+        """Returns the metrics of the client and of all on it, as OpenMetrics 1.0."""
+        return self._write_metrics(lib.divvy_metrics_write)
 
     def metrics_prometheus(self) -> str:
-        """Returns the same figures in the older text format of Prometheus."""
-        return self._figures(lib.divvy_metrics_write_prometheus)
+        """Returns the same metrics in the older text format of Prometheus."""
+        return self._write_metrics(lib.divvy_metrics_write_prometheus)
 
-    def _figures(self, function: Any) -> str:
+    def _write_metrics(self, function: Any) -> str:
         parts: List[bytes] = []
         handle = ffi.new_handle(parts)
         self._call(function, lib.divvy_py_write, handle)
