@@ -14,203 +14,9 @@ static dv_mem_client *of(const dv_znode *znode) {
     return (dv_mem_client *)(uintptr_t)znode;
 }
 
-static void post(dv_mem_client *client, dv_event *event) {
-    client->znode.sink.post(client->znode.sink.queue, event);
-}
-
-/* ---- news ---- */
-
-typedef struct {
-    dv_event event;
-    dv_mem_client *client;
-    dv_session_news news;
-} news_event;
-
-static void fail_all(dv_mem_client *client, int error, int64_t now);
-
-static void run_news(dv_event *event, int64_t now) {
-    news_event *e = (news_event *)(void *)event;
-    dv_mem_client *client = e->client;
-    dv_session_news news = e->news;
-    free(e);
-    if (client->told == DIVVY_LOST || client->told == DIVVY_AUTH_FAILED) return; /* both are final */
-    client->told = news.state;
-    if (news.state == DIVVY_CONNECTED) client->stats.connects++;
-    bool over = news.state == DIVVY_LOST || news.state == DIVVY_AUTH_FAILED;
-    if (over) dv_mem_watched_clear(client);
-    client->znode.on_session(client->znode.context, &news, now);
-    if (over) fail_all(client, news.state == DIVVY_LOST ? DIVVY_ELOST : DIVVY_EAUTH, now);
-}
-
-void dv_mem_post_news(dv_mem_client *client, const dv_session_news *news) {
-    news_event *e = dv_mem_alloc(sizeof *e);
-    *e = (news_event){.event.run = run_news, .client = client, .news = *news};
-    post(client, &e->event);
-}
-
-/* ---- watches ---- */
-
-typedef struct {
-    dv_event event;
-    dv_mem_client *client;
-    dv_mem_path *path;
-    dv_watch_kind kind;
-} fired_event;
-
-static void run_fired(dv_event *event, int64_t now) {
-    fired_event *e = (fired_event *)(void *)event;
-    dv_mem *mem = e->client->mem;
-    dv_mem_watch_fired(e->client, e->path, e->kind, now);
-    dv_mem_lock(mem);
-    dv_mem_path_unref(mem, e->path);
-    dv_mem_unlock(mem);
-    free(e);
-}
-
-void dv_mem_post_fired(dv_mem_client *client, dv_mem_path *path, dv_watch_kind kind) {
-    fired_event *e = dv_mem_alloc(sizeof *e);
-    *e = (fired_event){.event.run = run_fired, .client = client, .path = dv_mem_path_ref(path), .kind = kind};
-    post(client, &e->event);
-}
-
 static void unwatch(dv_znode *znode, dv_watch *watch) {
     (void)znode;
     dv_mem_unwatch(watch);
-}
-
-/* ---- operations ---- */
-
-void dv_mem_pending_free(dv_mem_pending *pending) {
-    dv_mem *mem = pending->client->mem;
-    if (pending->request) dv_mem_request_unref(mem, pending->request);
-    if (pending->reply) dv_mem_reply_free(mem, pending->reply);
-    free(pending);
-}
-
-static void unlink_pending(dv_mem_pending *pending) {
-    *pending->link = pending->next;
-    if (pending->next) pending->next->link = pending->link;
-    else pending->client->table_end = pending->link;
-    pending->link = NULL;
-    pending->client->stats.in_flight--;
-}
-
-static void link_pending(dv_mem_client *client, dv_mem_pending *pending) {
-    pending->link = client->table_end;
-    *client->table_end = pending;
-    client->table_end = &pending->next;
-    client->stats.in_flight++;
-}
-
-static void complete_multi(dv_mem_pending *pending, const dv_mem_reply *reply, int error, int64_t now) {
-    size_t count = pending->request->count;
-    const dv_mem_result *results = reply ? reply->results : NULL;
-    assert(error != 0 || results);
-    dv_reply *replies = dv_mem_alloc(count * sizeof *replies);
-    for (size_t i = 0; i < count; i++) {
-        if (error == 0) {
-            replies[i].path = results[i].path ? results[i].path->text : NULL;
-            replies[i].stat = results[i].has_stat ? &results[i].stat : NULL;
-        } else if (dv_outcome_unknown(error) || dv_session_over(error)) replies[i].error = error;
-        else replies[i].error = results ? results[i].error : DIVVY_EROLLEDBACK; /* refused as a whole, on this side */
-    }
-    pending->multi_done(pending->context, error, replies, count, now);
-    free(replies);
-}
-
-static void complete_single(dv_mem_pending *pending, const dv_mem_reply *from, int error, int64_t now) {
-    dv_reply reply = {.error = error};
-    const char **names = NULL;
-    if (from && !error) {
-        reply.path = from->path ? from->path->text : NULL;
-        reply.stat = from->has_stat ? &from->stat : NULL;
-        if (pending->one.kind == DV_GET) reply.data = from->data ? from->data->data : "";
-        if (from->data) reply.data_bytes = from->data->bytes;
-        if (pending->one.kind == DV_CHILDREN) {
-            names = dv_mem_alloc((from->child_count + 1) * sizeof *names);
-            for (size_t i = 0; i < from->child_count; i++) names[i] = dv_mem_path_name(from->children[i]);
-            reply.children = names;
-            reply.child_count = from->child_count;
-        }
-    }
-    pending->done(pending->context, &reply, now);
-    free(names);
-}
-
-/* `from` NULL: no server has said so. */
-static void complete(dv_mem_pending *pending, const dv_mem_reply *from, int error, int64_t now) {
-    assert(!pending->completed);
-    pending->completed = true;
-    unlink_pending(pending);
-    if (pending->watched) {
-        bool armed = error == 0 || (error == DIVVY_ENOENT && pending->one.kind == DV_EXISTS);
-        dv_mem_watch_end(pending->client, pending->watched, pending->watch, armed);
-        pending->watched = NULL;
-    }
-    if (pending->is_multi) complete_multi(pending, from, error, now);
-    else complete_single(pending, from, error, now);
-}
-
-static void count_answer(dv_mem_client *client, const dv_mem_pending *pending) {
-    divvy_stats *stats = &client->stats;
-    const dv_mem_reply *reply = pending->reply;
-    stats->failed += !reply;
-    if (!reply) return;
-    dv_mem_lock(client->mem);
-    uint64_t round_trip_us = (uint64_t)(client->mem->now - pending->sent_ms) * 1000;
-    dv_mem_unlock(client->mem);
-    stats->round_trips++;
-    stats->round_trip_total_us += round_trip_us;
-    if (round_trip_us > stats->round_trip_max_us) stats->round_trip_max_us = round_trip_us;
-    dv_histogram_add_us(&client->znode.round_trips, (int64_t)round_trip_us);
-    if (reply->data) stats->bytes_received += reply->data->bytes;
-    for (size_t i = 0; i < reply->child_count; i++)
-        stats->bytes_received += strlen(dv_mem_path_name(reply->children[i]));
-    if (reply->path) stats->bytes_received += reply->path->bytes;
-}
-
-/* Returns whether the Apache backend takes it for an answer too. */
-static bool is_answer(int error) {
-    return error == 0 || error == DIVVY_ENOENT || error == DIVVY_EEXIST || error == DIVVY_EACCES ||
-           error == DIVVY_ENOTEMPTY || error == DIVVY_EVERSION;
-}
-
-static void tell_answer(dv_mem_client *client, const dv_mem_pending *pending, int64_t now) {
-    if (!pending->reply || !is_answer(pending->error)) return;
-    dv_answer answer = {
-        .sent_at = pending->submitted_at,
-        .connection = pending->connection,
-        .wrote = pending->request->wrote,
-        .error = pending->error,
-    };
-    client->znode.on_answer(client->znode.context, &answer, now);
-}
-
-static void run_pending(dv_event *event, int64_t now) {
-    dv_mem_pending *pending = (dv_mem_pending *)(void *)event;
-    dv_mem_client *client = pending->client;
-    if (!pending->completed) {
-        count_answer(client, pending);
-        tell_answer(client, pending, now);
-        complete(pending, pending->reply, pending->error, now);
-    }
-    dv_mem_lock(client->mem);
-    dv_mem_pending_free(pending);
-    dv_mem_unlock(client->mem);
-}
-
-void dv_mem_post_answer(dv_mem_client *client, dv_mem_pending *pending, int error, dv_mem_reply *reply) {
-    pending->error = error;
-    pending->reply = reply;
-    pending->event.run = run_pending;
-    post(client, &pending->event);
-}
-
-static void fail_all(dv_mem_client *client, int error, int64_t now) {
-    while (client->table) {
-        client->stats.failed++;
-        complete(client->table, NULL, error, now);
-    }
 }
 
 /* ---- submitting ---- */
@@ -261,6 +67,25 @@ static dv_mem_request *new_request(dv_mem_client *client, const dv_op *ops, size
     return request;
 }
 
+static void take_odd(dv_mem_client *client, dv_mem_request *request) {
+    dv_mem_odd *odd = &client->odd;
+    if (!odd->count) return;
+    if (odd->skip) {
+        odd->skip--;
+        return;
+    }
+    odd->count--;
+    request->odd_error = dv_answer_error(odd->code);
+    request->odd_executed = odd->executed && request->wrote;
+}
+
+static void link_pending(dv_mem_client *client, dv_mem_pending *pending) {
+    pending->link = client->table_end;
+    *client->table_end = pending;
+    client->table_end = &pending->next;
+    client->stats.in_flight++;
+}
+
 static void take(dv_mem_client *client, dv_mem_pending *pending, const dv_op *ops, size_t count) {
     dv_mem *mem = client->mem;
     pending->client = client;
@@ -280,7 +105,7 @@ static void take(dv_mem_client *client, dv_mem_pending *pending, const dv_op *op
     } else {
         count_request(client, request);
         request->number = ++client->number_sent;
-        dv_mem_take_odd(client, request);
+        take_odd(client, request);
         *client->sent.end = pending;
         client->sent.end = &pending->sent_next;
         client->sent.count++;
@@ -375,7 +200,7 @@ static void abandon(dv_znode *znode, int error, int64_t now) {
     dv_mem_client *client = of(znode);
     client->told = DIVVY_LOST;
     dv_mem_watched_clear(client);
-    fail_all(client, error, now);
+    dv_mem_fail_all(client, error, now);
 }
 
 static void close_session(dv_znode *znode) {
@@ -411,7 +236,7 @@ static void free_client(dv_znode *znode) {
     dv_mem_unlock(mem);
 }
 
-/* ---- making one ---- */
+/* ---- opening a client ---- */
 
 static const dv_znode_backend *backend_of(const dv_mem *mem) {
     static const dv_znode_backend virtual_time = {.submit = submit,
@@ -462,7 +287,7 @@ static void add_client(dv_mem_client *client) {
     mem->client_count++;
 }
 
-int dv_mem_backend_new(dv_znode **out, const dv_backend_config *config, const char **reason, void *context) {
+static int make(dv_znode **out, const dv_backend_config *config, const char **reason, void *context) {
     enum { OFFSET_MAX_MS = 1000000000 };
     dv_mem *mem = context;
     const char *chroot = strchr(config->hosts, '/');
@@ -497,4 +322,18 @@ int dv_mem_backend_new(dv_znode **out, const dv_backend_config *config, const ch
     dv_mem_unlock(mem);
     *out = &client->znode;
     return 0;
+}
+
+int divvy_testing_client_open(divvy_client **out, divvy_testing_ensemble *ensemble, const divvy_client_config *config) {
+    static const divvy_client_config defaults = DIVVY_CLIENT_CONFIG_INIT;
+    if (!out || !ensemble) return DIVVY_EINVAL;
+    *out = NULL;
+    divvy_client_config copy;
+    if (dv_config_copy(&copy, sizeof copy, &defaults, config ? config : &defaults) != 0)
+        return divvy_private_client_open(out, config, make, ensemble); /* It says what is wrong. */
+    copy.size = sizeof copy;
+    if (!ensemble->real && !copy.manual) return DIVVY_EINVAL;
+    if (!copy.hosts) copy.hosts = "ensemble";
+    if (!copy.ensemble_tick_ms) copy.ensemble_tick_ms = ensemble->config.tick_ms;
+    return divvy_private_client_open(out, &copy, make, ensemble);
 }

@@ -5,39 +5,6 @@
 
 #include "testing/ensemble.h"
 
-/* ---- its clock ---- */
-
-int64_t dv_mem_client_now(const dv_mem_client *client) {
-    int64_t passed_ms = client->mem->now - client->clock_since;
-    return client->clock_at + passed_ms + passed_ms * client->clock_ppm / 1000000;
-}
-
-void dv_mem_client_set_clock(dv_mem_client *client, int64_t at, int64_t parts_per_million) {
-    client->clock_at = at;
-    client->clock_since = client->mem->now;
-    client->clock_ppm = parts_per_million;
-    atomic_store(&client->clock_ahead_ms, parts_per_million ? DV_MEM_BENT : at - client->clock_since);
-}
-
-static int64_t shown_after(const dv_mem_client *client, int64_t passed_ms) {
-    return client->clock_at + passed_ms + passed_ms * client->clock_ppm / 1000000;
-}
-
-int64_t dv_mem_client_when(const dv_mem_client *client, int64_t at) {
-    if (at <= client->clock_at) return client->clock_since;
-    int64_t wanted_ms = at - client->clock_at, passed_ms = wanted_ms;
-    if (client->clock_ppm != 0 && wanted_ms < INT64_MAX / 2000000)
-        passed_ms = wanted_ms * 1000000 / (1000000 + client->clock_ppm);
-    while (passed_ms > 0 && shown_after(client, passed_ms - 1) >= at) passed_ms--;
-    while (shown_after(client, passed_ms) < at) passed_ms++;
-    return client->clock_since + passed_ms;
-}
-
-bool dv_mem_client_cut(const dv_mem_client *client, int direction) {
-    return client->wire == DIVVY_TESTING_LINK_DOWN ||
-           client->wire == (direction ? DIVVY_TESTING_LINK_NO_REPLIES : DIVVY_TESTING_LINK_NO_REQUESTS);
-}
-
 /* ---- watches that are set natively: what SetWatches will hold ---- */
 
 static dv_mem_armed **armed_place(dv_mem_client *client, const dv_mem_path *path) {
@@ -118,6 +85,7 @@ static void send_set_watches(dv_mem_client *client) {
 
 /* ---- connecting ---- */
 
+static bool on_message(dv_mem *mem, dv_mem_event *message);
 static bool on_timer(dv_mem *mem, dv_mem_event *event);
 
 static void push_timer(dv_mem_client *client, int64_t at, bool (*run)(dv_mem *mem, dv_mem_event *event)) {
@@ -174,6 +142,8 @@ static void begin_attempt(dv_mem_client *client) {
     conn->client = client;
     client->refs++;
     conn->server = &mem->servers[next_server(client)];
+    conn->run[0] = on_message;
+    conn->run[1] = conn->server->run_request;
     conn->channel.open[0] = conn->channel.open[1] = true;
     conn->queue_end = &conn->queue;
     conn->heard_at = mem->now;
@@ -310,23 +280,30 @@ static void on_answer(dv_mem_client *client, dv_mem_reply *reply) {
     dv_mem_post_answer(client, pending, reply->error, reply);
 }
 
-void dv_mem_client_receive(dv_mem_client *client, dv_mem_conn *conn, dv_mem_reply *reply) {
-    if (conn != client->conn || client->crashed) {
-        dv_mem_reply_free(client->mem, reply);
-        return;
-    }
+static void receive(dv_mem_client *client, dv_mem_event *message) {
+    dv_mem_reply *reply = message->reply;
     client->last_heard = dv_mem_client_now(client);
     if (reply->zxid > client->last_zxid) client->last_zxid = reply->zxid;
+    if (reply->kind == DV_MEM_CONNECTED) on_connected(client, reply);
+    if (reply->kind == DV_MEM_AUTH_REFUSED) end_native(client, DIVVY_AUTH_FAILED);
+    if (reply->kind == DV_MEM_FIRED && disarm(client, reply->path, reply->fired))
+        dv_mem_post_fired(client, reply->path, reply->fired);
     if (reply->kind == DV_MEM_ANSWER) {
-        on_answer(client, reply); /* the answer is its event's now */
-    } else {
-        if (reply->kind == DV_MEM_CONNECTED) on_connected(client, reply);
-        if (reply->kind == DV_MEM_AUTH_REFUSED) end_native(client, DIVVY_AUTH_FAILED);
-        if (reply->kind == DV_MEM_FIRED && disarm(client, reply->path, reply->fired))
-            dv_mem_post_fired(client, reply->path, reply->fired);
-        dv_mem_reply_free(client->mem, reply);
+        message->reply = NULL; /* It is the answer's event's now. */
+        on_answer(client, reply);
     }
     if (client->native == DV_MEM_ESTABLISHED) set_next_timer(client);
+}
+
+static bool on_message(dv_mem *mem, dv_mem_event *message) {
+    (void)mem;
+    dv_mem_conn *conn = message->conn;
+    dv_mem_client *client = conn->client;
+    if (!conn->channel.open[0]) return false; /* the process has closed it, or died */
+    assert(conn == client->conn && !client->crashed);
+    if (message->kind == DV_MEM_MESSAGE_CLOSE) dv_mem_client_lost(client);
+    else receive(client, message);
+    return true;
 }
 
 /* ---- the end ---- */
@@ -365,11 +342,4 @@ void dv_mem_client_crash(dv_mem_client *client) {
     /* For the release of its memory: a thread that waits there learns that nothing more comes. */
     if (lived) dv_mem_post_news(client, &(dv_session_news){.state = DIVVY_LOST});
     fail_sent(client, DIVVY_ELOST);
-}
-
-void dv_mem_client_unref(dv_mem_client *client) {
-    if (--client->refs > 0) return;
-    assert(client->freed && !client->sent.first && !client->conns);
-    free(client->armed);
-    free(client);
 }

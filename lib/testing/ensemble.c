@@ -1,25 +1,54 @@
 /* The ensemble as a whole: making it, and letting its time go on. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <time.h>
 
+#include "base/signals.h"
 #include "client/client.h"
 #include "testing/ensemble.h"
 
-__attribute__((format(printf, 2, 0))) static void trace(const dv_mem *mem, const char *format, va_list arguments) {
-    enum { LINE_BYTES = 512 };
-    char line[LINE_BYTES];
-    vsnprintf(line, sizeof line, format, arguments);
-    mem->config.on_trace(mem->now, line, mem->config.user);
+/* ---- the thread of the real clock ---- */
+
+/* The condition's clock may stand still while the machine sleeps: never for longer than this. */
+static void wait_for_next(dv_mem *mem) {
+    enum { SLICE_MS = 500 };
+    int64_t left_ms = mem->heap_count ? mem->heap[0].at - mem->now : SLICE_MS;
+    if (left_ms > SLICE_MS) left_ms = SLICE_MS;
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += left_ms / 1000;
+    until.tv_nsec += left_ms % 1000 * 1000000;
+    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    pthread_cond_timedwait(&mem->earlier, &mem->mutex, &until);
 }
 
-void dv_mem_trace(const dv_mem *mem, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    trace(mem, format, arguments);
-    va_end(arguments);
+static void *run(void *context) {
+    dv_mem *mem = context;
+    dv_mem_lock(mem);
+    while (!mem->stopping) {
+        while (!mem->stopping && mem->heap_count && mem->heap[0].at <= mem->now) dv_mem_event_run_first(mem);
+        if (!mem->stopping) wait_for_next(mem);
+        mem->now = dv_mem_clock_ms();
+    }
+    dv_mem_unlock(mem);
+    return NULL;
+}
+
+static int start_thread(dv_mem *mem) {
+    sigset_t before;
+    dv_signals_block(&before);
+    int failed = pthread_create(&mem->thread, NULL, run, mem);
+    dv_signals_restore(&before);
+    if (failed) mem->real = false;
+    return failed ? DIVVY_ESYSTEM : 0;
+}
+
+static void stop_thread(dv_mem *mem) {
+    dv_mem_lock(mem);
+    mem->stopping = true;
+    pthread_cond_signal(&mem->earlier);
+    dv_mem_unlock(mem);
+    pthread_join(mem->thread, NULL);
 }
 
 /* ---- making and ending ---- */
@@ -97,7 +126,7 @@ int divvy_testing_ensemble_create(divvy_testing_ensemble **out, const divvy_test
     pthread_cond_init(&mem->earlier, &attributes);
     pthread_condattr_destroy(&attributes);
     elect_first(mem);
-    int error = mem->real ? dv_mem_thread_start(mem) : 0;
+    int error = mem->real ? start_thread(mem) : 0;
     if (error) divvy_testing_ensemble_destroy(mem);
     else *out = mem;
     return error;
@@ -128,7 +157,7 @@ static void free_tables(dv_mem *mem) {
 void divvy_testing_ensemble_destroy(divvy_testing_ensemble *mem) {
     if (!mem) return;
     assert(!mem->clients);
-    if (mem->real) dv_mem_thread_stop(mem);
+    if (mem->real) stop_thread(mem);
     for (int i = 0; i < mem->server_count; i++) dv_mem_server_free(&mem->servers[i]);
     while (mem->heap_count > 0) dv_mem_event_free(mem, mem->heap[--mem->heap_count].event);
     for (int i = 0; i < mem->server_count; i++) dv_mem_tree_free(mem, i);
@@ -136,20 +165,6 @@ void divvy_testing_ensemble_destroy(divvy_testing_ensemble *mem) {
     pthread_cond_destroy(&mem->earlier);
     pthread_mutex_destroy(&mem->mutex);
     free(mem);
-}
-
-int divvy_testing_client_open(divvy_client **out, divvy_testing_ensemble *ensemble, const divvy_client_config *config) {
-    static const divvy_client_config defaults = DIVVY_CLIENT_CONFIG_INIT;
-    if (!out || !ensemble) return DIVVY_EINVAL;
-    *out = NULL;
-    divvy_client_config copy;
-    if (dv_config_copy(&copy, sizeof copy, &defaults, config ? config : &defaults) != 0)
-        return divvy_private_client_open(out, config, dv_mem_backend_new, ensemble); /* It says what is wrong. */
-    copy.size = sizeof copy;
-    if (!ensemble->real && !copy.manual) return DIVVY_EINVAL;
-    if (!copy.hosts) copy.hosts = "ensemble";
-    if (!copy.ensemble_tick_ms) copy.ensemble_tick_ms = ensemble->config.tick_ms;
-    return divvy_private_client_open(out, &copy, dv_mem_backend_new, ensemble);
 }
 
 /* ---- turns ---- */
@@ -233,14 +248,6 @@ int dv_mem_go_on(dv_mem *mem, int64_t until_ms, const dv_mem_client *but) {
         }
         if (dv_mem_event_run_first(mem)) return 1;
     }
-}
-
-int64_t divvy_testing_now_ms(const divvy_testing_ensemble *ensemble) {
-    return ensemble->real ? dv_mem_clock_ms() : ensemble->now;
-}
-
-int64_t divvy_testing_wall_clock_ms(const divvy_testing_ensemble *ensemble) {
-    return divvy_testing_now_ms(ensemble) + DV_MEM_WALL_CLOCK_MS;
 }
 
 int divvy_testing_step(divvy_testing_ensemble *ensemble, int64_t until_ms) {

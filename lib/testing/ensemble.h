@@ -14,7 +14,7 @@
 
 #include "testing/model.h"
 
-/* ---- the link of a client to a server (connection.c: the server's side) ---- */
+/* ---- the connection of a client to a server (connection.c: both sides; requests.c: the server's) ---- */
 
 enum { DV_MEM_MESSAGE_REQUEST, DV_MEM_MESSAGE_REPLY, DV_MEM_MESSAGE_CLOSE };
 
@@ -24,7 +24,8 @@ struct dv_mem_conn {
     dv_mem_client *client; /* a reference */
     dv_mem_server *server;
     dv_mem_channel channel;
-    dv_mem_conn *client_next; /* of the client's connections that are not wholly forgotten */
+    bool (*run[2])(dv_mem *mem, dv_mem_event *message); /* what arrives at a side */
+    dv_mem_conn *client_next;                           /* of the client's connections that are not wholly forgotten */
     /* the server's side */
     bool accepted, established;
     dv_mem_conn *server_next, **server_link;
@@ -40,10 +41,13 @@ void dv_mem_conn_send_request(dv_mem_conn *conn, dv_mem_request *request); /* ta
 void dv_mem_conn_send_reply(dv_mem_conn *conn, dv_mem_reply *reply);       /* takes the reply */
 /* One side closes; the other one hears of it, if the link works. */
 void dv_mem_conn_close(dv_mem_conn *conn, int side);
-/* The network ends it: the server hears of it behind what is on the way, and the client by the server. */
-void dv_mem_conn_break(dv_mem_conn *conn);
-void dv_mem_conn_unref(dv_mem_conn *conn);
-dv_mem_conn *dv_mem_conn_ref(dv_mem_conn *conn);
+/* The close alone. By side 0: the network ends it. The server hears of it behind what is on the way, and the client by
+ * the server. */
+void dv_mem_conn_send_close(dv_mem_conn *conn, int side);
+/* Returns whether the wire does not carry that direction now. */
+bool dv_mem_client_cut(const dv_mem_client *client, int direction);
+/* A message from a client arrives at its server. */
+bool dv_mem_conn_run_request(dv_mem *mem, dv_mem_event *event);
 /* The leader has said whether a session that wants to go on here lives. */
 void dv_mem_conn_validated(dv_mem_conn *conn, bool valid);
 /* A transaction whose request came by this server was applied here. */
@@ -51,7 +55,7 @@ void dv_mem_conn_committed(dv_mem_server *server, const dv_mem_txn *txn);
 void dv_mem_conn_fire(dv_mem_conn *conn, dv_mem_path *path, dv_watch_kind kind);
 bool dv_mem_conn_may_read(const dv_mem_conn *conn, dv_mem_access access);
 
-/* ---- servers (server.c, follower.c, leader.c) ---- */
+/* ---- servers (server.c, follower.c, leader.c, requests.c) ---- */
 
 typedef enum { DV_MEM_LOOKING, DV_MEM_FOLLOWING, DV_MEM_LEADING } dv_mem_role;
 
@@ -83,6 +87,10 @@ struct dv_mem_server {
     dv_mem_event *deferred, **deferred_end;
     int64_t lag_ms; /* what others send to it takes so much longer */
     int64_t wall_clock_offset_ms;
+    /* what arrives: from a client, from a follower, from the leader */
+    bool (*run_request)(dv_mem *mem, dv_mem_event *message);
+    void (*hear_follower)(dv_mem_server *leader, dv_mem_event *message);
+    void (*hear_leader)(dv_mem_server *follower, dv_mem_event *message);
     /* following, or joining */
     dv_mem_link *link;
     dv_mem_session *touched;
@@ -125,15 +133,9 @@ void dv_mem_server_kill(dv_mem_server *server);
 void dv_mem_server_start(dv_mem_server *server);
 void dv_mem_server_pause(dv_mem_server *server, bool paused);
 unsigned dv_mem_quorum(const dv_mem *mem);
-/* Returns the time by the clock of the server's machine, in milliseconds since 1970. */
-int64_t dv_mem_wall_clock_ms(const dv_mem_server *server);
-/* A client was heard of at this server. */
-void dv_mem_touch(dv_mem_server *server, dv_mem_session *session);
 
 /* link.c */
 dv_mem_link *dv_mem_link_new(dv_mem_server *follower, dv_mem_server *leader);
-void dv_mem_link_unref(dv_mem_link *link);
-dv_mem_link *dv_mem_link_ref(dv_mem_link *link);
 /* A message from one side, to be filled in by the caller between new and send. */
 dv_mem_event *dv_mem_link_message(dv_mem_link *link, int side, int kind);
 void dv_mem_link_send(dv_mem_event *message);
@@ -156,6 +158,8 @@ void dv_mem_unlead(dv_mem_server *server);
 void dv_mem_track(dv_mem_server *leader, dv_mem_session *session);
 void dv_mem_track_touch(dv_mem_server *leader, dv_mem_session *session);
 bool dv_mem_track_lives(const dv_mem_server *leader, const dv_mem_session *session);
+/* A client was heard of at this server. */
+void dv_mem_touch(dv_mem_server *server, dv_mem_session *session);
 /* Begins to close a session by the leader's will. */
 void dv_mem_expire(dv_mem_server *leader, dv_mem_session *session);
 
@@ -165,11 +169,9 @@ dv_mem_txn *dv_mem_prepare_close(dv_mem_server *leader, dv_mem_session *session,
 /* Changes up to this index are in the tree now. */
 void dv_mem_changes_applied(dv_mem_server *leader, int64_t index);
 void dv_mem_changes_drop(dv_mem_server *leader);
-/* Returns by how many nodes below `top` there will be more. */
-int64_t dv_mem_changes_count(const dv_mem_server *leader, const char *top);
 void dv_mem_changes_set_sequence(dv_mem_change *change, int32_t next); /* NULL is allowed */
 
-/* ---- clients (client.c: as the native library; backend.c: the seam) ---- */
+/* ---- clients (client.c: as the native library; backend.c: the seam; posted.c: what passes between the two) ---- */
 
 typedef enum {
     DV_MEM_IDLE, /* not started, or closed */
@@ -252,7 +254,6 @@ struct dv_mem_client {
 
 /* client.c */
 void dv_mem_client_start(dv_mem_client *client);
-void dv_mem_client_receive(dv_mem_client *client, dv_mem_conn *conn, dv_mem_reply *reply);
 /* Its connection, or attempt at one, is over. */
 void dv_mem_client_lost(dv_mem_client *client);
 void dv_mem_client_close(dv_mem_client *client, bool say);
@@ -260,15 +261,8 @@ void dv_mem_client_crash(dv_mem_client *client);
 /* Hands a request that was taken to the connection. */
 void dv_mem_client_send(dv_mem_client *client, dv_mem_request *request);
 void dv_mem_client_drop_armed(dv_mem_client *client);
-int64_t dv_mem_client_now(const dv_mem_client *client);
-/* Shows `at` now, and gains so much from now on. */
-void dv_mem_client_set_clock(dv_mem_client *client, int64_t at, int64_t parts_per_million);
-/* The first moment of the ensemble at which the client's clock shows `at`, or later. */
-int64_t dv_mem_client_when(const dv_mem_client *client, int64_t at);
-void dv_mem_client_unref(dv_mem_client *client);
-bool dv_mem_client_cut(const dv_mem_client *client, int direction);
 
-/* backend.c, watched.c */
+/* posted.c, watched.c */
 struct dv_mem_pending {
     dv_event event;
     dv_mem_client *client;
@@ -290,11 +284,11 @@ struct dv_mem_pending {
     dv_mem_reply *reply;
 };
 
-int dv_mem_backend_new(dv_znode **out, const dv_backend_config *config, const char **reason, void *context);
 void dv_mem_post_news(dv_mem_client *client, const dv_session_news *news);
 void dv_mem_post_answer(dv_mem_client *client, dv_mem_pending *pending, int error, dv_mem_reply *reply);
 void dv_mem_post_fired(dv_mem_client *client, dv_mem_path *path, dv_watch_kind kind);
 void dv_mem_pending_free(dv_mem_pending *pending);
+void dv_mem_fail_all(dv_mem_client *client, int error, int64_t now);
 
 struct dv_mem_watched *dv_mem_watch_begin(dv_mem_client *client, dv_mem_path *path, bool of_children, dv_watch *watch);
 void dv_mem_watch_end(dv_mem_client *client, struct dv_mem_watched *watched, dv_watch *watch, bool armed);
@@ -346,14 +340,6 @@ struct divvy_testing_ensemble {
     pthread_t thread;
 };
 
-/* With the real clock: lock and unlock the whole ensemble, and read the clock. With the virtual one: do nothing. */
-void dv_mem_lock(dv_mem *mem);
-void dv_mem_unlock(dv_mem *mem);
-int dv_mem_thread_start(dv_mem *mem);
-void dv_mem_thread_stop(dv_mem *mem);
-int64_t dv_mem_clock_ms(void);
-/* The backend's now_ms(), by the real clock. */
-int64_t dv_mem_real_now_ms(const dv_znode *znode);
 /* One step, in which `but` has no turn. 1 or 0. */
 int dv_mem_go_on(dv_mem *mem, int64_t until_ms, const dv_mem_client *but);
 bool dv_mem_has_work(dv_mem_client *client);
@@ -362,23 +348,26 @@ static inline int64_t dv_mem_between(dv_mem *mem, int64_t min, int64_t max) {
 }
 /* The leader with the newest epoch whose quorum still follows it, or NULL. */
 dv_mem_server *dv_mem_leader_now(const dv_mem *mem);
+
+/* ---- clock.c ---- */
+
+/* With the real clock: lock and unlock the whole ensemble, and read the clock. With the virtual one: do nothing. */
+void dv_mem_lock(dv_mem *mem);
+void dv_mem_unlock(dv_mem *mem);
 void dv_mem_trace(const dv_mem *mem, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #define DV_MEM_TRACE(mem, ...)                                        \
     do {                                                              \
         if ((mem)->config.on_trace) dv_mem_trace((mem), __VA_ARGS__); \
     } while (0)
-
-/* ---- quota.c ---- */
-/* Returns whether one node more at that path would be too many. */
-bool dv_mem_quota_refuses(dv_mem_server *leader, const dv_mem_path *path);
-/* Marks a request that is to have an odd answer. */
-void dv_mem_take_odd(dv_mem_client *client, dv_mem_request *request);
-
-/* ---- faults.c ---- */
-dv_mem_client *dv_mem_client_of(const divvy_client *client);
-/* Creates a node as an administrator, or sets its data. With the ensemble's lock. */
-int dv_mem_put(dv_mem *mem, const char *path, const void *data, size_t data_bytes, bool container);
-/* The path is looked at from now on: what stands there may be a container. */
-void dv_mem_remember_container(dv_mem *mem, dv_mem_path *path);
+int64_t dv_mem_clock_ms(void);
+/* Returns the time by the clock of the server's machine, in milliseconds since 1970. */
+int64_t dv_mem_wall_clock_ms(const dv_mem_server *server);
+int64_t dv_mem_client_now(const dv_mem_client *client);
+/* Shows `at` now, and gains so much from now on. */
+void dv_mem_client_set_clock(dv_mem_client *client, int64_t at, int64_t parts_per_million);
+/* Returns the first moment of the ensemble at which the client's clock shows `at`, or later. */
+int64_t dv_mem_client_when(const dv_mem_client *client, int64_t at);
+/* The backend's now_ms(), by the real clock. */
+int64_t dv_mem_real_now_ms(const dv_znode *znode);
 
 #endif

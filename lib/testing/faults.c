@@ -1,4 +1,5 @@
 /* Faults to inject, and what an administrator does. SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,12 +7,8 @@
 #include "testing/ensemble.h"
 #include "znode/path.h"
 
-dv_mem_client *dv_mem_client_of(const divvy_client *client) {
-    return (dv_mem_client *)(void *)client->znode;
-}
-
 static dv_mem_client *of(const divvy_client *client) {
-    return dv_mem_client_of(client);
+    return (dv_mem_client *)(void *)client->znode;
 }
 
 /* ---- clients ---- */
@@ -49,7 +46,7 @@ int divvy_testing_disconnect(divvy_testing_ensemble *mem, divvy_client *c, divvy
         DV_MEM_TRACE(mem, "client %u: its connection breaks, %zu requests under way", client->number,
                      client->sent.count);
         for (dv_mem_pending *p = client->sent.first; p; p = p->sent_next) decide_fate(p->request, fate, late_ms);
-        if (client->paused) dv_mem_conn_break(client->conn);
+        if (client->paused) dv_mem_conn_send_close(client->conn, 0);
         else dv_mem_client_lost(client);
     }
     dv_mem_unlock(mem);
@@ -230,17 +227,7 @@ static int ask_leader(dv_mem *mem, dv_kind kind, const char *path, const void *d
     return error;
 }
 
-void dv_mem_remember_container(dv_mem *mem, dv_mem_path *path) {
-    for (size_t i = 0; i < mem->container_count; i++) {
-        if (mem->containers[i] == path) return;
-    }
-    dv_mem_path **grown = realloc(mem->containers, (mem->container_count + 1) * sizeof(dv_mem_path *));
-    if (!grown) abort();
-    mem->containers = grown;
-    mem->containers[mem->container_count++] = dv_mem_path_ref(path);
-}
-
-int dv_mem_put(dv_mem *mem, const char *path, const void *data, size_t data_bytes, bool container) {
+static int put(dv_mem *mem, const char *path, const void *data, size_t data_bytes, bool container) {
     int error = ask_leader(mem, DV_CREATE, path, data, data_bytes, container);
     return error == DIVVY_EEXIST ? ask_leader(mem, DV_SET, path, data, data_bytes, false) : error;
 }
@@ -250,7 +237,7 @@ int divvy_testing_put(divvy_testing_ensemble *mem, const char *path, const void 
     if (!mem || !path || dv_path_check(path, NULL) != 0 || (data_bytes && !data)) return DIVVY_EINVAL;
     bool container = kind == DIVVY_TESTING_CONTAINER;
     dv_mem_lock(mem);
-    int error = dv_mem_put(mem, path, data, data_bytes, container);
+    int error = put(mem, path, data, data_bytes, container);
     dv_mem_unlock(mem);
     return error;
 }
@@ -274,4 +261,55 @@ int divvy_testing_set_sequence(divvy_testing_ensemble *mem, const char *path, in
     }
     dv_mem_unlock(mem);
     return found ? 0 : DIVVY_ENOENT;
+}
+
+/* ---- quotas and odd answers ---- */
+
+static int put_limits(dv_mem *mem, const char *path, int64_t nodes) {
+    char *at = dv_mem_alloc(strlen(path) + 64);
+    char limits[96];
+    size_t root_bytes = (size_t)sprintf(at, "/zookeeper/quota");
+    snprintf(limits, sizeof limits, "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=%lld", (long long)nodes);
+    put(mem, at, "", 0, false);
+    for (const char *c = path + 1;; c++) {
+        if (*c && *c != '/') continue;
+        memcpy(at + root_bytes, path, (size_t)(c - path));
+        at[root_bytes + (size_t)(c - path)] = '\0';
+        put(mem, at, "", 0, false);
+        if (!*c) break;
+    }
+    strcat(at, "/zookeeper_limits");
+    int error = put(mem, at, limits, strlen(limits), false);
+    free(at);
+    return error;
+}
+
+int divvy_testing_quota(divvy_testing_ensemble *mem, const char *path, int64_t nodes) {
+    if (!mem || !path || path[0] != '/' || path[1] == '\0' || nodes < -1) return DIVVY_EINVAL;
+    char *copy = nodes < 0 ? NULL : dv_mem_alloc(strlen(path) + 1);
+    if (copy) strcpy(copy, path);
+    dv_mem_lock(mem);
+    free(mem->quota_path);
+    mem->quota_path = copy;
+    mem->quota_nodes = nodes;
+    int error = put_limits(mem, path, nodes);
+    dv_mem_unlock(mem);
+    return error;
+}
+
+static bool can_answer(dv_answer_verdict verdict, int executed) {
+    if (executed) return verdict == DV_VERDICT_MAYBE;
+    return verdict == DV_VERDICT_NOT_DONE || verdict >= DV_VERDICT_AGAIN;
+}
+
+int divvy_testing_answer(divvy_testing_ensemble *mem, divvy_client *c, int code, int executed, unsigned skip,
+                         unsigned count) {
+    if (!mem || !c || !can_answer(dv_answer_of(code).verdict, executed)) return DIVVY_EINVAL;
+    dv_mem_lock(mem);
+    dv_mem_client *client = of(c);
+    client->odd = (dv_mem_odd){.code = code, .executed = executed != 0, .skip = skip, .count = count};
+    DV_MEM_TRACE(mem, "client %u: %u requests after %u are answered by %d%s", client->number, count, skip, code,
+                 executed ? ", though carried out" : "");
+    dv_mem_unlock(mem);
+    return 0;
 }

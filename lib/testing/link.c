@@ -18,15 +18,6 @@ dv_mem_link *dv_mem_link_new(dv_mem_server *follower, dv_mem_server *leader) {
     return link;
 }
 
-dv_mem_link *dv_mem_link_ref(dv_mem_link *link) {
-    link->refs++;
-    return link;
-}
-
-void dv_mem_link_unref(dv_mem_link *link) {
-    if (--link->refs == 0) free(link);
-}
-
 static void forget(dv_mem_link *link, int side) {
     dv_mem_link **place = side ? &link->leader->links[link->follower->id] : &link->follower->link;
     if (*place != link) return;
@@ -47,8 +38,8 @@ static bool on_message(dv_mem *mem, dv_mem_event *message) {
     }
     link->heard_at[side] = mem->now;
     if (side) link->heard_tick = server->half_ticks / 2;
-    if (side) dv_mem_leader_hear(server, message);
-    else dv_mem_follower_hear(server, message);
+    if (side) server->hear_follower(server, message);
+    else server->hear_leader(server, message);
     return true;
 }
 

@@ -1,10 +1,40 @@
-/* Requests, replies and transactions: counted references, released with what they hold.
+/* Clients, connections, links, requests, replies and transactions: counted references, released with what they hold.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "testing/ensemble.h"
+
+void dv_mem_client_unref(dv_mem_client *client) {
+    if (--client->refs > 0) return;
+    assert(client->freed && !client->sent.first && !client->conns);
+    free(client->armed);
+    free(client);
+}
+
+void dv_mem_conn_unref(dv_mem_conn *conn) {
+    if (--conn->refs > 0) return;
+    dv_mem_conn **place = &conn->client->conns;
+    while (*place != conn) place = &(*place)->client_next;
+    *place = conn->client_next;
+    dv_mem_client_unref(conn->client);
+    free(conn);
+}
+
+dv_mem_conn *dv_mem_conn_ref(dv_mem_conn *conn) {
+    conn->refs++;
+    return conn;
+}
+
+dv_mem_link *dv_mem_link_ref(dv_mem_link *link) {
+    link->refs++;
+    return link;
+}
+
+void dv_mem_link_unref(dv_mem_link *link) {
+    if (--link->refs == 0) free(link);
+}
 
 dv_mem_request *dv_mem_request_new(dv_mem_request_kind kind, dv_mem_conn *conn, size_t count) {
     dv_mem_request *request = dv_mem_alloc(sizeof *request + count * sizeof(dv_mem_op));

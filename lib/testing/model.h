@@ -178,7 +178,8 @@ struct dv_mem_watch {
     dv_mem_watch *path_next, **path_link, *conn_next, **conn_link;
 };
 void dv_mem_watch_set(dv_mem *mem, dv_mem_conn *conn, dv_mem_path *path, dv_mem_watch_of of);
-void dv_mem_watch_drop_all(dv_mem *mem, dv_mem_conn *conn);
+void dv_mem_watch_fire(dv_mem *mem, const dv_mem_server *server, dv_mem_path *path, dv_mem_access access,
+                       dv_watch_kind kind);
 
 /* ---- events (heap.c) ---- */
 
@@ -241,7 +242,13 @@ void dv_mem_channel_send(dv_mem *mem, dv_mem_channel *channel, int direction, bo
 /* The wire was cut in this direction: what is on the way is lost. */
 void dv_mem_channel_cut(dv_mem_channel *channel, int direction);
 
-/* ---- requests and replies (message.c) ---- */
+/* ---- what is counted (message.c) ---- */
+
+void dv_mem_client_unref(dv_mem_client *client);
+dv_mem_conn *dv_mem_conn_ref(dv_mem_conn *conn);
+void dv_mem_conn_unref(dv_mem_conn *conn);
+dv_mem_link *dv_mem_link_ref(dv_mem_link *link);
+void dv_mem_link_unref(dv_mem_link *link);
 
 typedef enum {
     DV_MEM_CONNECT,

@@ -122,17 +122,6 @@ void dv_mem_changes_applied(dv_mem_server *leader, int64_t index) {
     }
 }
 
-int64_t dv_mem_changes_count(const dv_mem_server *leader, const char *top) {
-    int64_t more = 0;
-    size_t bytes = strlen(top);
-    for (const dv_mem_change *c = leader->changes; c; c = c->next) {
-        bool below = strncmp(c->path->text, top, bytes) == 0 && c->path->text[bytes] == '/';
-        bool was = c->path->places[leader->id].node != NULL;
-        if (below) more += (int)c->view.exists - (int)was;
-    }
-    return more;
-}
-
 void dv_mem_changes_drop(dv_mem_server *leader) {
     dv_mem_changes_applied(leader, INT64_MAX);
 }
@@ -155,6 +144,33 @@ static dv_mem_path *name_path(prepared *p, const dv_mem_op *op, int32_t sequence
     return path;
 }
 
+static bool is_below(const dv_mem_path *path, const char *top) {
+    size_t bytes = strlen(top);
+    return strncmp(path->text, top, bytes) == 0 && path->text[bytes] == '/';
+}
+
+/* Returns whether one node more at that path would be too many. */
+static bool quota_refuses(const prepared *p, const dv_mem_path *path) {
+    const char *top = p->mem->quota_path;
+    if (!top || !is_below(path, top)) return false;
+    int64_t count = 0;
+    for (size_t i = 0; i < p->mem->path_room; i++) {
+        for (const dv_mem_path *other = p->mem->paths[i]; other; other = other->next)
+            count += is_below(other, top) && look(p, other).exists;
+    }
+    return count >= p->mem->quota_nodes;
+}
+
+static void remember_container(dv_mem *mem, dv_mem_path *path) {
+    for (size_t i = 0; i < mem->container_count; i++) {
+        if (mem->containers[i] == path) return;
+    }
+    dv_mem_path **grown = realloc(mem->containers, (mem->container_count + 1) * sizeof(dv_mem_path *));
+    if (!grown) abort();
+    mem->containers = grown;
+    mem->containers[mem->container_count++] = dv_mem_path_ref(path);
+}
+
 static int create(prepared *p, const dv_mem_op *op) {
     dv_mem_path *parent_path = op->path->parent;
     /* "/" with a number behind it is the name of a child of "/". */
@@ -166,7 +182,7 @@ static int create(prepared *p, const dv_mem_op *op) {
     dv_mem_path *path = name_path(p, op, parent.cversion);
     int error = look(p, path).exists ? DIVVY_EEXIST : parent.owner ? DIVVY_EINVAL : 0;
     bool limited = !error && !p->request->administrator;
-    if (limited && dv_mem_quota_refuses(p->leader, path)) error = dv_answer_error(QUOTA_EXCEEDED);
+    if (limited && quota_refuses(p, path)) error = dv_answer_error(QUOTA_EXCEEDED);
     if (!error) {
         view *to = edit(p, parent_path);
         to->cversion = (int32_t)((uint32_t)to->cversion + 1);
@@ -177,7 +193,7 @@ static int create(prepared *p, const dv_mem_op *op) {
         step->parent_cversion = to->cversion;
         step->access = p->request->access;
         step->container = op->container;
-        if (op->container) dv_mem_remember_container(p->mem, path);
+        if (op->container) remember_container(p->mem, path);
         step->czxid = p->leader->epoch << 32 | (p->leader->counter + 1); /* as it will be proposed */
         *edit(p, path) = (view){.exists = true,
                                 .owner = step->owner,

@@ -5,10 +5,6 @@
 
 #include "testing/ensemble.h"
 
-int64_t dv_mem_wall_clock_ms(const dv_mem_server *server) {
-    return divvy_testing_wall_clock_ms(server->mem) + server->wall_clock_offset_ms;
-}
-
 unsigned dv_mem_quorum(const dv_mem *mem) {
     return (unsigned)mem->server_count / 2 + 1;
 }
@@ -133,18 +129,6 @@ void dv_mem_apply_up_to(dv_mem_server *server, int64_t index) {
 
 /* ---- life ---- */
 
-void dv_mem_touch(dv_mem_server *server, dv_mem_session *session) {
-    if (server->role == DV_MEM_LEADING) {
-        dv_mem_track_touch(server, session);
-        return;
-    }
-    dv_mem_seat *seat = &session->seats[server->id];
-    if (seat->touched) return;
-    seat->touched = true;
-    seat->touched_next = server->touched;
-    server->touched = session;
-}
-
 static void forget_touches(dv_mem_server *server) {
     for (; server->touched; server->touched = server->touched->seats[server->id].touched_next)
         server->touched->seats[server->id].touched = false;
@@ -211,6 +195,9 @@ void dv_mem_server_init(dv_mem *mem, int id) {
     server->up = true;
     server->deferred_end = &server->deferred;
     server->changes_end = &server->changes;
+    server->run_request = dv_mem_conn_run_request;
+    server->hear_follower = dv_mem_leader_hear;
+    server->hear_leader = dv_mem_follower_hear;
     dv_mem_tree_init(mem, id);
 }
 

@@ -49,3 +49,15 @@ void dv_mem_expire(dv_mem_server *leader, dv_mem_session *session) {
     txn->expired = true;
     dv_mem_propose(leader, txn);
 }
+
+void dv_mem_touch(dv_mem_server *server, dv_mem_session *session) {
+    if (server->role == DV_MEM_LEADING) {
+        dv_mem_track_touch(server, session);
+        return;
+    }
+    dv_mem_seat *seat = &session->seats[server->id];
+    if (seat->touched) return;
+    seat->touched = true;
+    seat->touched_next = server->touched;
+    server->touched = session;
+}

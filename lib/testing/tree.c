@@ -1,73 +1,9 @@
-/* A server's tree: nodes, the watches set on them, and what transactions do to both.
- * SPDX-License-Identifier: Apache-2.0 */
+/* A server's tree: its nodes, and what transactions do to them. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "testing/ensemble.h"
-
-/* ---- watches ---- */
-
-void dv_mem_watch_set(dv_mem *mem, dv_mem_conn *conn, dv_mem_path *path, dv_mem_watch_of of) {
-    (void)mem;
-    dv_mem_watch **first = &path->places[conn->server->id].watches;
-    for (dv_mem_watch *w = *first; w; w = w->path_next) {
-        if (w->conn == conn && w->of == of) return;
-    }
-    dv_mem_watch *w = dv_mem_alloc(sizeof *w);
-    *w = (dv_mem_watch){.conn = conn, .path = dv_mem_path_ref(path), .of = of};
-    w->path_next = *first;
-    w->path_link = first;
-    if (*first) (*first)->path_link = &w->path_next;
-    *first = w;
-    w->conn_next = conn->watches;
-    w->conn_link = &conn->watches;
-    if (conn->watches) conn->watches->conn_link = &w->conn_next;
-    conn->watches = w;
-}
-
-static void drop_watch(dv_mem *mem, dv_mem_watch *w) {
-    *w->path_link = w->path_next;
-    if (w->path_next) w->path_next->path_link = w->path_link;
-    *w->conn_link = w->conn_next;
-    if (w->conn_next) w->conn_next->conn_link = w->conn_link;
-    dv_mem_path_unref(mem, w->path);
-    free(w);
-}
-
-void dv_mem_watch_drop_all(dv_mem *mem, dv_mem_conn *conn) {
-    for (dv_mem_watch *w = conn->watches, *next; w; w = next) {
-        next = w->conn_next;
-        drop_watch(mem, w);
-    }
-}
-
-/* The things that watches are about: a node's data, its children, or both when it goes. */
-enum { OF_DATA = 1, OF_CHILDREN = 2 };
-
-/* A node's deletion is told once to a connection that watches both the node and its children. A client that may not
- * read the node is told nothing, and has its watch no longer: so are servers since the fix of CVE-2024-23944,
- * Debian's among them. */
-static void fire(dv_mem *mem, dv_mem_server *server, dv_mem_path *path, dv_mem_access access, int of,
-                 dv_watch_kind kind) {
-    bool data = of & OF_DATA, children = of & OF_CHILDREN;
-    dv_mem_watch *w = path->places[server->id].watches;
-    while (w) {
-        dv_mem_watch *next = w->path_next;
-        if (w->of == DV_MEM_WATCH_DATA ? data : children) {
-            dv_mem_conn *conn = w->conn;
-            bool both = false;
-            for (dv_mem_watch *other = next; data && children && other; other = other->path_next)
-                both = both || other->conn == conn;
-            if (!both && dv_mem_conn_may_read(conn, access)) dv_mem_conn_fire(conn, path, kind);
-            /* Telling one connection does not change the watches of another: `next` stays. */
-            drop_watch(mem, w);
-        }
-        w = next;
-    }
-}
-
-/* ---- nodes ---- */
 
 static void own(dv_mem_node *node, int server, dv_mem_session *owner) {
     dv_mem_node **first = &owner->seats[server].owned;
@@ -162,8 +98,8 @@ static void apply_create(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *t
         parent->cversion = step->parent_cversion;
         parent->pzxid = txn->zxid;
     }
-    fire(mem, server, step->path, node->access, OF_DATA, DV_WATCH_CREATED);
-    fire(mem, server, parent->path, parent->access, OF_CHILDREN, DV_WATCH_CHILDREN);
+    dv_mem_watch_fire(mem, server, step->path, node->access, DV_WATCH_CREATED);
+    dv_mem_watch_fire(mem, server, parent->path, parent->access, DV_WATCH_CHILDREN);
 }
 
 static void apply_delete(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *txn, const dv_mem_step *step) {
@@ -172,8 +108,8 @@ static void apply_delete(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *t
     dv_mem_access access = node->access;
     free_node(mem, server->id, node);
     parent->pzxid = txn->zxid;
-    fire(mem, server, step->path, access, OF_DATA | OF_CHILDREN, DV_WATCH_DELETED);
-    fire(mem, server, parent->path, parent->access, OF_CHILDREN, DV_WATCH_CHILDREN);
+    dv_mem_watch_fire(mem, server, step->path, access, DV_WATCH_DELETED);
+    dv_mem_watch_fire(mem, server, parent->path, parent->access, DV_WATCH_CHILDREN);
 }
 
 static void apply_set(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *txn, dv_mem_step *step) {
@@ -184,7 +120,7 @@ static void apply_set(dv_mem *mem, dv_mem_server *server, const dv_mem_txn *txn,
     node->mzxid = txn->zxid;
     node->mtime_ms = txn->time_ms;
     step->stat = dv_mem_node_stat(node);
-    fire(mem, server, step->path, node->access, OF_DATA, DV_WATCH_CHANGED);
+    dv_mem_watch_fire(mem, server, step->path, node->access, DV_WATCH_CHANGED);
 }
 
 void dv_mem_tree_apply(dv_mem *mem, dv_mem_server *server, dv_mem_txn *txn) {
