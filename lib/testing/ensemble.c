@@ -115,7 +115,6 @@ int divvy_testing_ensemble_create(divvy_testing_ensemble **out, const divvy_test
     mem->server_count = (int)config->servers;
     mem->min_timeout_ms = config->min_session_timeout_ms ? config->min_session_timeout_ms : 2 * config->tick_ms;
     mem->max_timeout_ms = config->max_session_timeout_ms ? config->max_session_timeout_ms : 20 * config->tick_ms;
-    mem->sessions_end = &mem->first_session;
     mem->history_first = 1;
     mem->now = mem->real ? dv_mem_clock_ms() : DV_MEM_START_MS;
     dv_mem_prng_seed(&mem->prng, config->seed);
@@ -136,10 +135,7 @@ static void free_tables(dv_mem *mem) {
     for (size_t i = 0; i < mem->history_count; i++) dv_mem_txn_unref(mem, mem->history[i]);
     for (size_t i = 0; i < mem->container_count; i++) dv_mem_path_unref(mem, mem->containers[i]);
     assert(mem->path_count == 0);
-    for (dv_mem_session *s = mem->first_session, *next; s; s = next) {
-        next = s->next_all;
-        free(s);
-    }
+    for (size_t i = 0; i < mem->session_count; i++) free(mem->sessions[i]);
     for (uint32_t i = 0; i < mem->identity_count; i++) free(mem->identities[i]);
     for (dv_mem_event *event = mem->free_events, *next; event; event = next) {
         next = event->next;

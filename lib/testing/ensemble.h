@@ -80,8 +80,8 @@ struct dv_mem_server {
     dv_mem_role role;
     bool serving; /* clients */
     int64_t applied, applied_zxid, logged, logged_zxid;
-    dv_mem_txn **tail; /* logged and not applied: a ring */
-    size_t tail_first, tail_count, tail_room;
+    dv_mem_txn **tail; /* logged and not applied */
+    size_t tail_count, tail_room;
     dv_mem_node *root;
     dv_mem_conn *conns;
     dv_mem_event *deferred, **deferred_end;
@@ -309,7 +309,6 @@ struct divvy_testing_ensemble {
     dv_mem_client *clients;
     dv_mem_client *turn_after; /* who had the last turn */
     unsigned client_count, last_client;
-    uint64_t last_session;
 
     dv_mem_heap_entry *heap;
     size_t heap_count, heap_room;
@@ -318,10 +317,11 @@ struct divvy_testing_ensemble {
 
     dv_mem_path **paths;
     size_t path_count, path_room;
-    dv_mem_session **sessions, *first_session, **sessions_end;
+    dv_mem_session **sessions; /* in the order in which they were made */
     size_t session_count, session_room;
     char **identities;
     uint32_t identity_count;
+    size_t identity_room;
 
     /* The committed transactions: `truth_index` of them. The last ones are kept for servers that lack them. */
     int64_t truth_index;
@@ -330,7 +330,7 @@ struct divvy_testing_ensemble {
     int64_t history_first; /* index of history[0] */
     size_t history_count, history_room;
     dv_mem_path **containers; /* paths at which one was made */
-    size_t container_count;
+    size_t container_count, container_room;
     char *quota_path; /* NULL: there is none */
     int64_t quota_nodes;
 

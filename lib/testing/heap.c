@@ -39,13 +39,7 @@ static bool before(const dv_mem_heap_entry *a, const dv_mem_heap_entry *b) {
 
 static void push(dv_mem *mem, dv_mem_event *event, int64_t at) {
     event->at = at;
-    if (mem->heap_count == mem->heap_room) {
-        size_t room = mem->heap_room ? mem->heap_room * 2 : 256;
-        dv_mem_heap_entry *grown = realloc(mem->heap, room * sizeof *grown);
-        if (!grown) abort();
-        mem->heap = grown;
-        mem->heap_room = room;
-    }
+    mem->heap = dv_mem_grow(mem->heap, mem->heap_count, &mem->heap_room, sizeof *mem->heap);
     dv_mem_heap_entry entry = {at, event->order, event}, *heap = mem->heap;
     size_t i = mem->heap_count++;
     for (size_t up; i > 0 && before(&entry, &heap[up = (i - 1) / 2]); i = up) heap[i] = heap[up];

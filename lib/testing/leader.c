@@ -52,7 +52,7 @@ void dv_mem_propose(dv_mem_server *leader, dv_mem_txn *txn) {
 /* ---- requests ---- */
 
 static void refuse(dv_mem_server *leader, dv_mem_request *request, int error) {
-    dv_mem_txn *txn = dv_mem_txn_new(request->session, request, request->is_multi ? request->count : 0);
+    dv_mem_txn *txn = dv_mem_txn_new(request->session, request);
     txn->error = error;
     for (size_t i = 0; request->is_multi && i < request->count; i++)
         dv_mem_txn_add(txn, DV_MEM_TXN_CHECK, NULL)->error = error;
@@ -164,8 +164,8 @@ static void begin_to_serve(dv_mem_server *leader) {
     if (leader->serving || synced_count(leader) < dv_mem_quorum(mem)) return;
     leader->serving = true;
     dv_mem_apply_up_to(leader, leader->logged);
-    for (dv_mem_session *s = mem->first_session; s; s = s->next_all)
-        if (s->seats[leader->id].exists) dv_mem_track(leader, s);
+    for (size_t i = 0; i < mem->session_count; i++)
+        if (mem->sessions[i]->seats[leader->id].exists) dv_mem_track(leader, mem->sessions[i]);
     for (int i = 0; i < mem->server_count; i++)
         if (leader->links[i] && leader->links[i]->synced) send_up_to_date(leader->links[i]);
     DV_MEM_TRACE(mem, "server %d: leads, epoch %lld", leader->id, (long long)leader->epoch);
@@ -230,8 +230,10 @@ void dv_mem_unlead(dv_mem_server *server) {
         server->held = request->held;
         dv_mem_request_unref(mem, request);
     }
-    for (dv_mem_session *s = mem->first_session; s; s = s->next_all)
-        s->seats[server->id].tracked = s->seats[server->id].closing = false;
+    for (size_t i = 0; i < mem->session_count; i++) {
+        dv_mem_seat *seat = &mem->sessions[i]->seats[server->id];
+        seat->tracked = seat->closing = false;
+    }
 }
 
 /* ---- what followers say ---- */
@@ -239,8 +241,7 @@ void dv_mem_unlead(dv_mem_server *server) {
 static dv_mem_txn *logged_at(const dv_mem_server *leader, int64_t index) {
     const dv_mem *mem = leader->mem;
     if (index <= leader->applied) return mem->history[index - mem->history_first];
-    size_t at = leader->tail_first + (size_t)(index - leader->applied - 1);
-    return leader->tail[at & (leader->tail_room - 1)];
+    return leader->tail[index - leader->applied - 1];
 }
 
 static void take_follower(dv_mem_server *leader, dv_mem_link *link, int64_t applied) {

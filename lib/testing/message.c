@@ -77,25 +77,16 @@ void dv_mem_reply_free(dv_mem *mem, dv_mem_reply *reply) {
     free(reply);
 }
 
-dv_mem_txn *dv_mem_txn_new(dv_mem_session *session, dv_mem_request *request, size_t room) {
+dv_mem_txn *dv_mem_txn_new(dv_mem_session *session, dv_mem_request *request) {
     dv_mem_txn *txn = dv_mem_alloc(sizeof *txn);
     txn->refs = 1;
     txn->session = session;
     txn->request = request ? dv_mem_request_ref(request) : NULL;
-    txn->room = room;
-    if (room) txn->steps = dv_mem_alloc(room * sizeof(dv_mem_step));
     return txn;
 }
 
 dv_mem_step *dv_mem_txn_add(dv_mem_txn *txn, dv_mem_step_kind kind, dv_mem_path *path) {
-    if (txn->count == txn->room) {
-        size_t room = txn->room ? txn->room * 2 : 4;
-        dv_mem_step *grown = dv_mem_alloc(room * sizeof *grown);
-        if (txn->count) memcpy(grown, txn->steps, txn->count * sizeof *grown);
-        free(txn->steps);
-        txn->steps = grown;
-        txn->room = room;
-    }
+    txn->steps = dv_mem_grow(txn->steps, txn->count, &txn->room, sizeof *txn->steps);
     dv_mem_step *step = &txn->steps[txn->count++];
     step->kind = kind;
     step->path = path ? dv_mem_path_ref(path) : NULL;

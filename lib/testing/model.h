@@ -74,6 +74,8 @@ dv_mem_blob *dv_mem_blob_ref(dv_mem_blob *blob);
 void dv_mem_blob_unref(dv_mem_blob *blob);
 /* Ends the program when an allocation fails: nothing that is tested here can be blamed for it. */
 void *dv_mem_alloc(size_t bytes);
+/* Returns the array with room for one more; what is new is zero. */
+void *dv_mem_grow(void *array, size_t count, size_t *room, size_t item_bytes);
 
 /* Access of a node or of a connection: DIVVY_ACL_OPEN, _CREATOR or _READABLE, and whose. */
 typedef struct {
@@ -97,8 +99,6 @@ typedef struct {
 } dv_mem_seat;
 
 struct dv_mem_session {
-    dv_mem_session *next;     /* in its chain of the table */
-    dv_mem_session *next_all; /* the order in which they were made */
     int64_t id, timeout_ms;
     dv_mem_seat seats[];
 };
@@ -157,7 +157,7 @@ struct dv_mem_txn {
     dv_mem_step *steps;
 };
 
-dv_mem_txn *dv_mem_txn_new(dv_mem_session *session, dv_mem_request *request, size_t room);
+dv_mem_txn *dv_mem_txn_new(dv_mem_session *session, dv_mem_request *request);
 dv_mem_step *dv_mem_txn_add(dv_mem_txn *txn, dv_mem_step_kind kind, dv_mem_path *path);
 /* Takes back the steps, as nothing of it is to be done. */
 void dv_mem_txn_clear(dv_mem *mem, dv_mem_txn *txn);

@@ -13,6 +13,15 @@ void *dv_mem_alloc(size_t bytes) {
     abort();
 }
 
+void *dv_mem_grow(void *array, size_t count, size_t *room, size_t item_bytes) {
+    if (count < *room) return array;
+    *room = *room ? *room * 2 : 4;
+    void *grown = dv_mem_alloc(*room * item_bytes);
+    if (count) memcpy(grown, array, count * item_bytes);
+    free(array);
+    return grown;
+}
+
 /* ---- paths ---- */
 
 static uint64_t hash_of(const char *text, size_t bytes) {
@@ -139,48 +148,26 @@ uint32_t dv_mem_identity(dv_mem *mem, const char *auth) {
     for (uint32_t i = 0; i < mem->identity_count; i++) {
         if (strcmp(mem->identities[i], auth) == 0) return i + 1;
     }
-    char **grown = realloc(mem->identities, (mem->identity_count + 1) * sizeof(char *));
-    char *copy = strdup(auth);
-    if (!grown || !copy) abort();
-    mem->identities = grown;
-    mem->identities[mem->identity_count] = copy;
+    mem->identities = dv_mem_grow(mem->identities, mem->identity_count, &mem->identity_room, sizeof(char *));
+    mem->identities[mem->identity_count] = dv_mem_alloc(strlen(auth) + 1);
+    strcpy(mem->identities[mem->identity_count], auth);
     return ++mem->identity_count;
 }
 
 /* ---- sessions: they are few and small, and kept until the end ---- */
 
-static void grow_sessions(dv_mem *mem) {
-    size_t room = mem->session_room ? mem->session_room * 2 : 32;
-    free(mem->sessions);
-    mem->sessions = dv_mem_alloc(room * sizeof(dv_mem_session *));
-    mem->session_room = room;
-    for (dv_mem_session *s = mem->first_session; s; s = s->next_all) {
-        dv_mem_session **chain = &mem->sessions[(uint64_t)s->id & (room - 1)];
-        s->next = *chain;
-        *chain = s;
-    }
-}
-
 dv_mem_session *dv_mem_session_new(dv_mem *mem, int server, int64_t timeout_ms) {
     dv_mem_session *s = dv_mem_alloc(sizeof *s + (size_t)mem->server_count * sizeof(dv_mem_seat));
-    s->id = (int64_t)((uint64_t)(server + 1) << 56 | ++mem->last_session);
+    mem->sessions = dv_mem_grow(mem->sessions, mem->session_count, &mem->session_room, sizeof(dv_mem_session *));
+    mem->sessions[mem->session_count++] = s;
+    s->id = (int64_t)((uint64_t)(server + 1) << 56 | mem->session_count);
     s->timeout_ms = timeout_ms;
     for (int i = 0; i < mem->server_count; i++) s->seats[i].owner = -1;
-    *mem->sessions_end = s;
-    mem->sessions_end = &s->next_all;
-    if (mem->session_count++ >= mem->session_room) {
-        grow_sessions(mem);
-    } else {
-        dv_mem_session **chain = &mem->sessions[(uint64_t)s->id & (mem->session_room - 1)];
-        s->next = *chain;
-        *chain = s;
-    }
     return s;
 }
 
 dv_mem_session *dv_mem_session_find(const dv_mem *mem, int64_t id) {
-    if (!mem->session_room) return NULL;
-    dv_mem_session *s = mem->sessions[(uint64_t)id & (mem->session_room - 1)];
-    while (s && s->id != id) s = s->next;
-    return s;
+    uint64_t number = (uint64_t)id & UINT64_MAX >> 8;
+    dv_mem_session *s = number > 0 && number <= mem->session_count ? mem->sessions[number - 1] : NULL;
+    return s && s->id == id ? s : NULL;
 }

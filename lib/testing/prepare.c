@@ -59,13 +59,7 @@ static view look(const prepared *p, const dv_mem_path *path) {
 }
 
 static void remember(prepared *p, dv_mem_change *change) {
-    if (p->undo_count == p->undo_room) {
-        size_t room = p->undo_room ? p->undo_room * 2 : 8;
-        undo *grown = realloc(p->undos, room * sizeof *grown);
-        if (!grown) abort();
-        p->undos = grown;
-        p->undo_room = room;
-    }
+    p->undos = dv_mem_grow(p->undos, p->undo_count, &p->undo_room, sizeof *p->undos);
     p->undos[p->undo_count++] = (undo){change, change->view};
 }
 
@@ -165,9 +159,7 @@ static void remember_container(dv_mem *mem, dv_mem_path *path) {
     for (size_t i = 0; i < mem->container_count; i++) {
         if (mem->containers[i] == path) return;
     }
-    dv_mem_path **grown = realloc(mem->containers, (mem->container_count + 1) * sizeof(dv_mem_path *));
-    if (!grown) abort();
-    mem->containers = grown;
+    mem->containers = dv_mem_grow(mem->containers, mem->container_count, &mem->container_room, sizeof(dv_mem_path *));
     mem->containers[mem->container_count++] = dv_mem_path_ref(path);
 }
 
@@ -282,7 +274,7 @@ static void end_node(prepared *p, dv_mem_path *path, dv_mem_session *owner) {
 }
 
 dv_mem_txn *dv_mem_prepare_close(dv_mem_server *leader, dv_mem_session *session, dv_mem_request *request) {
-    prepared p = {.mem = leader->mem, .leader = leader, .txn = dv_mem_txn_new(session, request, 4)};
+    prepared p = {.mem = leader->mem, .leader = leader, .txn = dv_mem_txn_new(session, request)};
     dv_mem_seat *seat = &session->seats[leader->id];
     seat->closing = true;
     size_t bytes = 0;
@@ -310,7 +302,7 @@ dv_mem_txn *dv_mem_prepare_close(dv_mem_server *leader, dv_mem_session *session,
 
 dv_mem_txn *dv_mem_prepare(dv_mem_server *leader, dv_mem_request *request) {
     prepared p = {.mem = leader->mem, .leader = leader, .request = request};
-    p.txn = dv_mem_txn_new(request->session, request, request->count);
+    p.txn = dv_mem_txn_new(request->session, request);
     if (request->kind == DV_MEM_CREATE_SESSION) dv_mem_txn_add(p.txn, DV_MEM_TXN_SESSION_CREATE, NULL);
     else prepare_ops(&p);
     free(p.undos);

@@ -13,27 +13,15 @@ unsigned dv_mem_quorum(const dv_mem *mem) {
 
 void dv_mem_log_append(dv_mem_server *server, dv_mem_txn *txn) {
     assert(txn->index == server->logged + 1);
-    if (server->tail_count == server->tail_room) {
-        size_t room = server->tail_room ? server->tail_room * 2 : 64;
-        dv_mem_txn **grown = dv_mem_alloc(room * sizeof(dv_mem_txn *));
-        for (size_t i = 0; i < server->tail_count; i++)
-            grown[i] = server->tail[(server->tail_first + i) & (server->tail_room - 1)];
-        free(server->tail);
-        server->tail = grown;
-        server->tail_room = room;
-        server->tail_first = 0;
-    }
-    server->tail[(server->tail_first + server->tail_count++) & (server->tail_room - 1)] = txn;
+    server->tail = dv_mem_grow(server->tail, server->tail_count, &server->tail_room, sizeof(dv_mem_txn *));
+    server->tail[server->tail_count++] = txn;
     txn->refs++;
     server->logged = txn->index;
     server->logged_zxid = txn->zxid;
 }
 
 void dv_mem_log_truncate(dv_mem_server *server) {
-    while (server->tail_count > 0) {
-        size_t last = (server->tail_first + --server->tail_count) & (server->tail_room - 1);
-        dv_mem_txn_unref(server->mem, server->tail[last]);
-    }
+    while (server->tail_count > 0) dv_mem_txn_unref(server->mem, server->tail[--server->tail_count]);
     server->logged = server->applied;
     server->logged_zxid = server->applied_zxid;
 }
@@ -79,13 +67,7 @@ static void keep_history(dv_mem *mem, dv_mem_txn *txn) {
         memmove(mem->history, mem->history + gone, mem->history_count * sizeof(dv_mem_txn *));
         mem->history_first += (int64_t)gone;
     }
-    if (mem->history_count == mem->history_room) {
-        size_t room = mem->history_room ? mem->history_room * 2 : BETWEEN;
-        dv_mem_txn **grown = realloc(mem->history, room * sizeof(dv_mem_txn *));
-        if (!grown) abort();
-        mem->history = grown;
-        mem->history_room = room;
-    }
+    mem->history = dv_mem_grow(mem->history, mem->history_count, &mem->history_room, sizeof(dv_mem_txn *));
     mem->history[mem->history_count++] = txn;
     txn->refs++;
 }
@@ -110,9 +92,8 @@ static void end_connections(dv_mem_server *server, const dv_mem_txn *txn) {
 
 static void apply_next(dv_mem_server *server) {
     assert(server->tail_count > 0);
-    dv_mem_txn *txn = server->tail[server->tail_first];
-    server->tail_first = (server->tail_first + 1) & (server->tail_room - 1);
-    server->tail_count--;
+    dv_mem_txn *txn = server->tail[0];
+    memmove(server->tail, server->tail + 1, --server->tail_count * sizeof(dv_mem_txn *));
     dv_mem_tree_apply(server->mem, server, txn);
     server->applied = txn->index;
     server->applied_zxid = txn->zxid;

@@ -11,8 +11,8 @@ static void wipe(divvy_testing_ensemble *ensemble) {
     divvy_testing_run(ensemble, LOST_MS);
     for (int i = 0; i < ensemble->server_count; i++) {
         dv_mem_server *server = &ensemble->servers[i];
-        for (dv_mem_session *s = ensemble->first_session; s; s = s->next_all)
-            s->seats[i].exists = s->seats[i].tracked = false;
+        for (size_t n = 0; n < ensemble->session_count; n++)
+            ensemble->sessions[n]->seats[i].exists = ensemble->sessions[n]->seats[i].tracked = false;
         dv_mem_log_truncate(server);
         dv_mem_tree_free(ensemble, i);
         dv_mem_tree_init(ensemble, i);
