@@ -30,7 +30,6 @@ struct dv_mem_conn {
     bool accepted, established;
     dv_mem_conn *server_next, **server_link;
     dv_mem_session *session;
-    bool session_new;
     uint32_t identity; /* authenticated as; 0: nobody */
     dv_mem_request *queue, **queue_end;
     dv_mem_watch *watches;
@@ -64,7 +63,6 @@ struct dv_mem_link {
     unsigned refs;
     dv_mem_channel channel;
     dv_mem_server *follower, *leader;
-    bool joined;   /* the leader sends it what it proposes */
     bool synced;   /* it has said that it has the leader's log */
     int64_t epoch; /* of the leader's */
     int64_t acked;
@@ -76,7 +74,7 @@ struct dv_mem_server {
     dv_mem *mem;
     int id;
     bool up, paused;
-    unsigned boot, term; /* term: grows with each change of role, so that timers of earlier ones are known */
+    unsigned term; /* grows with each change of role: the timers of earlier ones are stale */
     dv_mem_role role;
     bool serving; /* clients */
     int64_t applied, applied_zxid, logged, logged_zxid;
@@ -139,6 +137,8 @@ dv_mem_link *dv_mem_link_new(dv_mem_server *follower, dv_mem_server *leader);
 /* A message from one side, to be filled in by the caller between new and send. */
 dv_mem_event *dv_mem_link_message(dv_mem_link *link, int side, int kind);
 void dv_mem_link_send(dv_mem_event *message);
+/* Sends one that says no more than an index. */
+void dv_mem_link_tell(dv_mem_link *link, int side, int kind, int64_t index);
 void dv_mem_link_close(dv_mem_link *link, int side);
 
 /* follower.c */
@@ -148,8 +148,8 @@ void dv_mem_follower_hear(dv_mem_server *follower, dv_mem_event *message);
 /* leader.c */
 void dv_mem_lead(dv_mem_server *leader, int64_t epoch);
 void dv_mem_leader_hear(dv_mem_server *leader, dv_mem_event *message);
-/* A write, or the begin or end of a session, from a client of server `from`. */
-void dv_mem_leader_request(dv_mem_server *leader, dv_mem_request *request, int from);
+/* A write, or the begin or end of a session, by whatever server it came to. */
+void dv_mem_leader_request(dv_mem_server *leader, dv_mem_request *request);
 void dv_mem_propose(dv_mem_server *leader, dv_mem_txn *txn);
 /* Releases what only leaders have. */
 void dv_mem_unlead(dv_mem_server *server);

@@ -8,7 +8,7 @@
 static bool on_silence(dv_mem *mem, dv_mem_event *event) {
     dv_mem_server *follower = event->server;
     dv_mem_link *link = event->link;
-    if (event->boot != follower->boot || follower->link != link) return false;
+    assert(follower->link == link);
     int64_t until = link->heard_at[0] + mem->config.sync_limit_ticks * mem->config.tick_ms;
     if (mem->now < until) {
         dv_mem_server_timer(mem, follower, until, on_silence)->link = dv_mem_link_ref(link);
@@ -26,17 +26,9 @@ void dv_mem_follow(dv_mem_server *follower, dv_mem_server *leader) {
     follower->role = DV_MEM_FOLLOWING;
     follower->link = dv_mem_link_new(follower, leader);
     DV_MEM_TRACE(mem, "server %d: joins leader %d", follower->id, leader->id);
-    dv_mem_event *join = dv_mem_link_message(follower->link, 0, DV_MEM_JOIN);
-    join->index = follower->applied;
-    dv_mem_link_send(join);
+    dv_mem_link_tell(follower->link, 0, DV_MEM_JOIN, follower->applied);
     int64_t until = mem->now + mem->config.sync_limit_ticks * mem->config.tick_ms;
     dv_mem_server_timer(mem, follower, until, on_silence)->link = dv_mem_link_ref(follower->link);
-}
-
-static void acknowledge(dv_mem_server *follower) {
-    dv_mem_event *ack = dv_mem_link_message(follower->link, 0, DV_MEM_ACK);
-    ack->index = follower->logged;
-    dv_mem_link_send(ack);
 }
 
 /* Takes the leader's log. Transactions that were logged and never committed go, unless the leader has them too. */
@@ -44,7 +36,7 @@ static void take_log(dv_mem_server *follower, const dv_mem_event *sync) {
     dv_mem_log_truncate(follower);
     for (size_t i = 0; i < sync->count; i++) dv_mem_log_append(follower, sync->list[i]);
     follower->epoch = sync->link->epoch;
-    acknowledge(follower);
+    dv_mem_link_tell(follower->link, 0, DV_MEM_ACK, follower->logged);
 }
 
 /* A follower tells of its clients only when it is asked, so a session is as old at the leader as this is rare. */
@@ -73,7 +65,7 @@ void dv_mem_follower_hear(dv_mem_server *follower, dv_mem_event *message) {
         break;
     case DV_MEM_PROPOSAL:
         dv_mem_log_append(follower, message->txn);
-        acknowledge(follower);
+        dv_mem_link_tell(follower->link, 0, DV_MEM_ACK, follower->logged);
         break;
     case DV_MEM_COMMIT: dv_mem_apply_up_to(follower, message->index); break;
     case DV_MEM_PEER_PING: ship_touches(follower); break;

@@ -90,7 +90,8 @@ bool dv_mem_event_run_first(dv_mem *mem) {
         defer(event, &event->client->deferred_end);
         return false;
     }
-    bool happened = event->run(mem, event);
+    bool is_stale = event->server && !event->channel && event->term != event->server->term;
+    bool happened = !is_stale && event->run(mem, event);
     dv_mem_event_free(mem, event);
     return happened;
 }
@@ -119,7 +120,6 @@ dv_mem_event *dv_mem_server_timer(dv_mem *mem, dv_mem_server *server, int64_t at
                                   bool (*run)(dv_mem *mem, dv_mem_event *event)) {
     dv_mem_event *event = dv_mem_event_new(mem, run);
     event->server = server;
-    event->boot = server->boot;
     event->term = server->term;
     dv_mem_event_push(mem, event, at);
     return event;

@@ -23,12 +23,8 @@ static void commit_what_can_be(dv_mem_server *leader) {
     int quorum = (int)dv_mem_quorum(mem);
     if (!leader->serving || count < quorum || logged[quorum - 1] <= leader->applied) return;
     int64_t index = logged[quorum - 1];
-    for (int i = 0; i < mem->server_count; i++) {
-        if (!leader->links[i] || !leader->links[i]->joined) continue;
-        dv_mem_event *commit = dv_mem_link_message(leader->links[i], 1, DV_MEM_COMMIT);
-        commit->index = index;
-        dv_mem_link_send(commit);
-    }
+    for (int i = 0; i < mem->server_count; i++)
+        if (leader->links[i]) dv_mem_link_tell(leader->links[i], 1, DV_MEM_COMMIT, index);
     dv_mem_apply_up_to(leader, index);
 }
 
@@ -39,7 +35,7 @@ void dv_mem_propose(dv_mem_server *leader, dv_mem_txn *txn) {
     txn->time_ms = dv_mem_wall_clock_ms(leader);
     dv_mem_log_append(leader, txn);
     for (int i = 0; i < leader->mem->server_count; i++) {
-        if (!leader->links[i] || !leader->links[i]->joined) continue;
+        if (!leader->links[i]) continue;
         dv_mem_event *proposal = dv_mem_link_message(leader->links[i], 1, DV_MEM_PROPOSAL);
         proposal->txn = txn;
         txn->refs++;
@@ -68,7 +64,6 @@ static void let_through(dv_mem_server *leader, dv_mem_request **place) {
     dv_mem_request *request = *place;
     *place = request->held;
     request->held = NULL;
-    request->let_through = true;
     if (dv_mem_track_lives(leader, request->session)) {
         DV_MEM_TRACE(leader->mem, "server %d: a late write of session 0x%llx gets its place", leader->id,
                      (unsigned long long)request->session->id);
@@ -79,7 +74,6 @@ static void let_through(dv_mem_server *leader, dv_mem_request **place) {
 
 static bool on_held(dv_mem *mem, dv_mem_event *event) {
     dv_mem_server *leader = event->server;
-    if (event->boot != leader->boot || event->term != leader->term) return false;
     for (dv_mem_request **place = &leader->held; *place;) {
         if ((*place)->release_at <= mem->now) let_through(leader, place);
         else place = &(*place)->held;
@@ -104,30 +98,30 @@ static void let_through_session(dv_mem_server *leader, const dv_mem_session *ses
     }
 }
 
-static void order_operations(dv_mem_server *leader, dv_mem_request *request, int from) {
+static void order_operations(dv_mem_server *leader, dv_mem_request *request) {
     dv_mem_seat *seat = request->session ? &request->session->seats[leader->id] : NULL;
     if (!seat) {
         order(leader, request);
     } else if (!dv_mem_track_lives(leader, request->session)) {
         refuse(leader, request, DIVVY_ELOST);
-    } else if (seat->owner != -1 && seat->owner != from) {
+    } else if (seat->owner != -1 && seat->owner != request->conn->server->id) {
         refuse(leader, request, DIVVY_ECONNECTION); /* "session moved": another server has brought it since */
     } else if (request->hold_ms > 0) {
         hold(leader, request);
     } else {
         if (leader->held) let_through_session(leader, request->session);
-        seat->owner = from;
+        seat->owner = request->conn->server->id;
         order(leader, request);
     }
 }
 
-void dv_mem_leader_request(dv_mem_server *leader, dv_mem_request *request, int from) {
+void dv_mem_leader_request(dv_mem_server *leader, dv_mem_request *request) {
     if (request->dropped || !leader->serving) return;
     dv_mem_session *session = request->session;
     switch (request->kind) {
     case DV_MEM_CREATE_SESSION:
         dv_mem_track(leader, session);
-        session->seats[leader->id].owner = from;
+        session->seats[leader->id].owner = request->conn->server->id;
         order(leader, request);
         break;
     case DV_MEM_CLOSE_SESSION:
@@ -135,7 +129,7 @@ void dv_mem_leader_request(dv_mem_server *leader, dv_mem_request *request, int f
         if (leader->held) let_through_session(leader, session);
         dv_mem_propose(leader, dv_mem_prepare_close(leader, session, request));
         break;
-    default: order_operations(leader, request, from);
+    default: order_operations(leader, request);
     }
 }
 
@@ -152,12 +146,6 @@ static unsigned synced_count(const dv_mem_server *leader) {
     return count;
 }
 
-static void send_up_to_date(dv_mem_link *link) {
-    dv_mem_event *message = dv_mem_link_message(link, 1, DV_MEM_UP_TO_DATE);
-    message->index = link->leader->applied;
-    dv_mem_link_send(message);
-}
-
 /* With a quorum that has its log, all of that is committed, and every session's timeout starts again. */
 static void begin_to_serve(dv_mem_server *leader) {
     dv_mem *mem = leader->mem;
@@ -167,7 +155,8 @@ static void begin_to_serve(dv_mem_server *leader) {
     for (size_t i = 0; i < mem->session_count; i++)
         if (mem->sessions[i]->seats[leader->id].exists) dv_mem_track(leader, mem->sessions[i]);
     for (int i = 0; i < mem->server_count; i++)
-        if (leader->links[i] && leader->links[i]->synced) send_up_to_date(leader->links[i]);
+        if (leader->links[i] && leader->links[i]->synced)
+            dv_mem_link_tell(leader->links[i], 1, DV_MEM_UP_TO_DATE, leader->applied);
     DV_MEM_TRACE(mem, "server %d: leads, epoch %lld", leader->id, (long long)leader->epoch);
 }
 
@@ -180,7 +169,7 @@ static void purge_containers(dv_mem_server *leader) {
         dv_mem_request *request = dv_mem_request_new(DV_MEM_OPERATIONS, NULL, 1);
         request->ops[0] = (dv_mem_op){.kind = DV_DELETE, .version = -1, .path = dv_mem_path_ref(path)};
         request->administrator = true;
-        dv_mem_leader_request(leader, request, leader->id);
+        dv_mem_leader_request(leader, request);
         dv_mem_request_unref(mem, request);
     }
 }
@@ -189,7 +178,6 @@ static void purge_containers(dv_mem_server *leader) {
 static bool on_half_tick(dv_mem *mem, dv_mem_event *event) {
     enum { CONTAINERS_EVERY_MS = 60000 };
     dv_mem_server *leader = event->server;
-    if (event->boot != leader->boot || event->term != leader->term) return false;
     int64_t half_ms = mem->config.tick_ms / 2, limit_ms = mem->config.sync_limit_ticks * mem->config.tick_ms;
     bool is_tick = ++leader->half_ticks % 2 == 0;
     bool begins = !leader->serving && mem->now - leader->since <= 2 * limit_ms;
@@ -202,7 +190,7 @@ static bool on_half_tick(dv_mem *mem, dv_mem_event *event) {
         dv_mem_link *link = leader->links[i];
         if (!link) continue;
         if (mem->now - link->heard_at[1] > limit_ms) dv_mem_link_close(link, 1);
-        else dv_mem_link_send(dv_mem_link_message(link, 1, DV_MEM_PEER_PING));
+        else dv_mem_link_tell(link, 1, DV_MEM_PEER_PING, 0);
     }
     int64_t halves = CONTAINERS_EVERY_MS / half_ms;
     if (mem->container_count && leader->half_ticks % (unsigned)(halves > 0 ? halves : 1) == 0) purge_containers(leader);
@@ -254,7 +242,6 @@ static void take_follower(dv_mem_server *leader, dv_mem_link *link, int64_t appl
     dv_mem_link **place = &leader->links[link->follower->id];
     if (*place) dv_mem_link_close(*place, 1);
     *place = dv_mem_link_ref(link);
-    link->joined = true;
     dv_mem_event *sync = dv_mem_link_message(link, 1, DV_MEM_SYNC);
     size_t count = leader->logged > applied ? (size_t)(leader->logged - applied) : 0;
     if (count) sync->list = dv_mem_alloc(count * sizeof(void *));
@@ -270,7 +257,7 @@ static void take_ack(dv_mem_server *leader, dv_mem_link *link, int64_t index) {
     bool first = !link->synced;
     link->synced = true;
     link->acked = index;
-    if (first && leader->serving) send_up_to_date(link);
+    if (first && leader->serving) dv_mem_link_tell(link, 1, DV_MEM_UP_TO_DATE, leader->applied);
     begin_to_serve(leader);
     commit_what_can_be(leader);
 }
@@ -296,7 +283,7 @@ void dv_mem_leader_hear(dv_mem_server *leader, dv_mem_event *message) {
     case DV_MEM_TOUCHES:
         for (size_t i = 0; i < message->count; i++) dv_mem_track_touch(leader, message->list[i]);
         break;
-    case DV_MEM_FORWARD: dv_mem_leader_request(leader, message->request, link->follower->id); break;
+    case DV_MEM_FORWARD: dv_mem_leader_request(leader, message->request); break;
     case DV_MEM_REVALIDATE: validate(leader, message); break;
     case DV_MEM_PEER_CLOSE: dv_mem_link_close(link, 1); break;
     default: assert(false); /* A leader was told what only followers are. */

@@ -33,7 +33,7 @@ static bool on_message(dv_mem *mem, dv_mem_event *message) {
     if (!server->up) link->channel.open[side] = false;
     if (!link->channel.open[side]) { /* the other side has closed: the sender is told */
         if (message->kind != DV_MEM_PEER_CLOSE && link->channel.open[1 - side])
-            dv_mem_link_send(dv_mem_link_message(link, side, DV_MEM_PEER_CLOSE));
+            dv_mem_link_tell(link, side, DV_MEM_PEER_CLOSE, 0);
         return false;
     }
     link->heard_at[side] = mem->now;
@@ -61,9 +61,15 @@ void dv_mem_link_send(dv_mem_event *message) {
                         message);
 }
 
+void dv_mem_link_tell(dv_mem_link *link, int side, int kind, int64_t index) {
+    dv_mem_event *message = dv_mem_link_message(link, side, kind);
+    message->index = index;
+    dv_mem_link_send(message);
+}
+
 void dv_mem_link_close(dv_mem_link *link, int side) {
     if (!link->channel.open[side]) return;
     link->channel.open[side] = false;
-    if (link->channel.open[1 - side]) dv_mem_link_send(dv_mem_link_message(link, side, DV_MEM_PEER_CLOSE));
+    if (link->channel.open[1 - side]) dv_mem_link_tell(link, side, DV_MEM_PEER_CLOSE, 0);
     forget(link, side);
 }

@@ -40,7 +40,6 @@ dv_mem_request *dv_mem_request_new(dv_mem_request_kind kind, dv_mem_conn *conn, 
     dv_mem_request *request = dv_mem_alloc(sizeof *request + count * sizeof(dv_mem_op));
     request->refs = 1;
     request->kind = kind;
-    request->server = -1;
     request->count = count;
     if (conn) request->conn = dv_mem_conn_ref(conn);
     return request;

@@ -189,13 +189,12 @@ struct dv_mem_event {
     dv_mem_event *next;
     /* Once, unless it is dropped; what it holds is released after it. False: it was stale, and nothing happened. */
     bool (*run)(dv_mem *mem, dv_mem_event *event);
-    dv_mem_server *server; /* who acts: stopped, it acts later; */
-    unsigned boot;         /* dead, or started again since, never (timers only) */
-    dv_mem_client *client; /* likewise */
+    dv_mem_server *server; /* who acts; stopped, it acts later */
+    unsigned term;         /* of a timer's server or client: it never acts once that is over */
+    dv_mem_client *client; /* as the server */
     struct dv_mem_channel *channel;
     bool arrived; /* the machine has it, though its process may be stopped */
     int direction, kind;
-    unsigned term;
     dv_mem_conn *conn;
     dv_mem_link *link;
     dv_mem_request *request;
@@ -280,11 +279,9 @@ struct dv_mem_request {
     bool administrator; /* access lists do not count */
     bool dropped;       /* it is never to reach a server */
     bool ordered;       /* the leader has given it its place */
-    bool let_through;   /* was held back at the leader, and has waited long enough */
     int64_t hold_ms;    /* how long the leader is to hold it back; 0: not at all */
     int64_t release_at;
     uint64_t number;
-    int server;        /* that it came to */
     dv_mem_conn *conn; /* that it came by; a reference */
     dv_mem_session *session;
     int64_t zxid;         /* connect: the newest one seen */
@@ -314,7 +311,6 @@ struct dv_mem_reply {
     int64_t zxid;
     uint64_t number;
     int64_t session_id, timeout_ms; /* connected; 0: expired */
-    bool session_new;
     dv_watch_kind fired;
     dv_mem_path *path; /* made, or fired at */
     bool has_stat;

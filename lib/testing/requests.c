@@ -158,7 +158,6 @@ static void establish(dv_mem_conn *conn) {
     dv_mem_reply *reply = dv_mem_reply_new(DV_MEM_CONNECTED);
     reply->session_id = conn->session->id;
     reply->timeout_ms = conn->session->timeout_ms;
-    reply->session_new = conn->session_new;
     dv_mem_conn_send_reply(conn, reply); /* its zxid stays 0: nothing was seen yet */
     dv_mem_touch(conn->server, conn->session);
 }
@@ -176,10 +175,9 @@ void dv_mem_conn_validated(dv_mem_conn *conn, bool valid) {
 /* To the leader, which may be here. */
 static void forward(dv_mem_conn *conn, dv_mem_request *request) {
     dv_mem_server *server = conn->server;
-    request->server = server->id;
     request->session = conn->session;
     if (server->role == DV_MEM_LEADING) {
-        dv_mem_leader_request(server, request, server->id);
+        dv_mem_leader_request(server, request);
         return;
     }
     dv_mem_event *message = dv_mem_link_message(server->link, 0, DV_MEM_FORWARD);
@@ -193,7 +191,6 @@ static void begin_session(dv_mem_conn *conn, int64_t asked_ms) {
     if (timeout_ms < mem->min_timeout_ms) timeout_ms = mem->min_timeout_ms;
     if (timeout_ms > mem->max_timeout_ms) timeout_ms = mem->max_timeout_ms;
     conn->session = dv_mem_session_new(mem, conn->server->id, timeout_ms);
-    conn->session_new = true;
     dv_mem_request *request = dv_mem_request_new(DV_MEM_CREATE_SESSION, conn, 0);
     forward(conn, request);
     dv_mem_request_unref(mem, request);
@@ -261,9 +258,8 @@ static void authenticate(dv_mem_conn *conn, const dv_mem_request *request) {
 
 void dv_mem_conn_committed(dv_mem_server *server, const dv_mem_txn *txn) {
     dv_mem_request *request = txn->request;
-    if (!request || request->server != server->id || !request->conn) return;
-    dv_mem_conn *conn = request->conn;
-    if (!conn->accepted) return;
+    dv_mem_conn *conn = request ? request->conn : NULL;
+    if (!conn || conn->server != server || !conn->accepted) return;
     if (request->kind == DV_MEM_CREATE_SESSION) {
         dv_mem_conn_validated(conn, true);
     } else if (conn->queue == request) {

@@ -147,7 +147,6 @@ void dv_mem_server_kill(dv_mem_server *server) {
     DV_MEM_TRACE(server->mem, "server %d: killed", server->id);
     leave_role(server);
     server->up = server->paused = false;
-    server->boot++;
     /* The sockets lose what they held; the senders learn it as from a machine without the process. */
     dv_mem_events_resume(server->mem, &server->deferred);
     server->deferred_end = &server->deferred;
@@ -245,7 +244,7 @@ static bool can_win(const dv_mem_server *candidate) {
     return votes >= dv_mem_quorum(candidate->mem);
 }
 
-static bool elect(dv_mem *mem) {
+static void elect(dv_mem *mem) {
     dv_mem_server *winner = NULL;
     int64_t epoch = 0;
     for (int i = 0; i < mem->server_count; i++) {
@@ -254,7 +253,7 @@ static bool elect(dv_mem *mem) {
         if (server->epoch > epoch) epoch = server->epoch;
         if (can_win(server) && (!winner || is_ahead(server, winner))) winner = server;
     }
-    if (!winner) return false;
+    if (!winner) return;
     dv_mem_server *voters[DV_MEM_SERVERS_MAX];
     int count = 0;
     for (int i = 0; i < mem->server_count; i++) {
@@ -262,13 +261,12 @@ static bool elect(dv_mem *mem) {
     }
     dv_mem_lead(winner, epoch + 1);
     for (int i = 0; i < count; i++) dv_mem_follow(voters[i], winner);
-    return true;
 }
 
 static bool on_election(dv_mem *mem, dv_mem_event *event) {
     dv_mem_server *server = event->server;
-    if (event->boot != server->boot || event->term != server->term || !is_looking(server)) return false;
-    if (!join_leader(server) && !elect(mem)) ask_for_election(server);
-    else if (is_looking(server)) ask_for_election(server);
+    assert(is_looking(server));
+    if (!join_leader(server)) elect(mem);
+    if (is_looking(server)) ask_for_election(server);
     return true;
 }

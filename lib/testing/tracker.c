@@ -12,7 +12,7 @@ static bool on_bucket(dv_mem *mem, dv_mem_event *event) {
     dv_mem_server *leader = event->server;
     dv_mem_session *session = event->session;
     dv_mem_seat *seat = &session->seats[leader->id];
-    if (event->boot != leader->boot || event->term != leader->term || !seat->tracked || seat->closing) return false;
+    if (!seat->tracked || seat->closing) return false;
     if (seat->expires_at > mem->now) {
         dv_mem_server_timer(mem, leader, seat->expires_at, on_bucket)->session = session;
         return false;
