@@ -14,11 +14,6 @@ static dv_mem_client *of(const dv_znode *znode) {
     return (dv_mem_client *)(uintptr_t)znode;
 }
 
-static void unwatch(dv_znode *znode, dv_watch *watch) {
-    (void)znode;
-    dv_mem_unwatch(watch);
-}
-
 /* ---- submitting ---- */
 
 static int check_request(const dv_mem_client *client, const dv_op *ops, size_t count, bool is_multi) {
@@ -106,9 +101,8 @@ static void take(dv_mem_client *client, dv_mem_pending *pending, const dv_op *op
         count_request(client, request);
         request->number = ++client->number_sent;
         take_odd(client, request);
-        *client->sent.end = pending;
-        client->sent.end = &pending->sent_next;
-        client->sent.count++;
+        *client->sent_end = pending;
+        client->sent_end = &pending->sent_next;
         dv_mem_client_send(client, request);
     }
     dv_mem_unlock(mem);
@@ -140,7 +134,8 @@ static int multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn do
 /* ---- the rest of the seam ---- */
 
 static int64_t now_ms(const dv_znode *znode) {
-    return dv_mem_client_now(of(znode));
+    dv_mem_client *client = of(znode);
+    return client->mem->real ? dv_mem_client_real_now(client) : dv_mem_client_now(client);
 }
 
 static int fill_random(dv_znode *znode, void *bytes, size_t count) {
@@ -158,8 +153,9 @@ static void get_stats(const dv_znode *znode, divvy_stats *out) {
 }
 
 static const char *get_servers(const dv_znode *znode, int *error) {
+    (void)znode;
     *error = 0;
-    return of(znode)->asked;
+    return "the in-memory ensemble";
 }
 
 static int start(dv_znode *znode) {
@@ -221,16 +217,12 @@ static void free_client(dv_znode *znode) {
     client->client = NULL;
     client->paused = false;
     dv_mem_events_resume(mem, &client->deferred);
-    client->deferred_end = &client->deferred;
-    if (client->link) {
-        if (mem->turn_after == client) mem->turn_after = NULL;
-        *client->link = client->next;
-        if (client->next) client->next->link = client->link;
-        mem->client_count--;
-    }
+    if (mem->turn_after == client) mem->turn_after = NULL;
+    *client->link = client->next;
+    if (client->next) client->next->link = client->link;
+    mem->client_count--;
     free(client->watched);
     free(client->chroot);
-    free(client->asked);
     client->watched = NULL;
     dv_mem_client_unref(client);
     dv_mem_unlock(mem);
@@ -238,36 +230,20 @@ static void free_client(dv_znode *znode) {
 
 /* ---- opening a client ---- */
 
-static const dv_znode_backend *backend_of(const dv_mem *mem) {
-    static const dv_znode_backend virtual_time = {.submit = submit,
-                                                  .multi = multi,
-                                                  .unwatch = unwatch,
-                                                  .now_ms = now_ms,
-                                                  .random = fill_random,
-                                                  .stats = get_stats,
-                                                  .servers = get_servers,
-                                                  .start = start,
-                                                  .chroot = get_chroot,
-                                                  .sleep = sleep_virtually,
-                                                  .reopen = reopen,
-                                                  .abandon = abandon,
-                                                  .close = close_session,
-                                                  .free = free_client};
-    static const dv_znode_backend real_time = {.submit = submit,
-                                               .multi = multi,
-                                               .unwatch = unwatch,
-                                               .now_ms = dv_mem_real_now_ms,
-                                               .random = fill_random,
-                                               .stats = get_stats,
-                                               .servers = get_servers,
-                                               .start = start,
-                                               .chroot = get_chroot,
-                                               .reopen = reopen,
-                                               .abandon = abandon,
-                                               .close = close_session,
-                                               .free = free_client};
-    return mem->real ? &real_time : &virtual_time;
-}
+static const dv_znode_backend seam = {.submit = submit,
+                                      .multi = multi,
+                                      .unwatch = dv_mem_unwatch,
+                                      .now_ms = now_ms,
+                                      .random = fill_random,
+                                      .stats = get_stats,
+                                      .servers = get_servers,
+                                      .start = start,
+                                      .chroot = get_chroot,
+                                      .sleep = sleep_virtually, /* but not with the real clock */
+                                      .reopen = reopen,
+                                      .abandon = abandon,
+                                      .close = close_session,
+                                      .free = free_client};
 
 static void mix_order(dv_mem_client *client) {
     dv_mem *mem = client->mem;
@@ -295,7 +271,9 @@ static int make(dv_znode **out, const dv_backend_config *config, const char **re
     if (chroot && strcmp(chroot, "/") == 0) chroot = NULL;
     if (chroot && dv_chroot_check(chroot, reason) != 0) return DIVVY_EINVAL;
     dv_mem_client *client = dv_mem_alloc(sizeof *client);
-    client->znode = (dv_znode){.backend = backend_of(mem),
+    client->backend = seam;
+    if (mem->real) client->backend.sleep = NULL;
+    client->znode = (dv_znode){.backend = &client->backend,
                                .sink = config->sink,
                                .on_session = config->on_session,
                                .on_answer = config->on_answer,
@@ -305,12 +283,11 @@ static int make(dv_znode **out, const dv_backend_config *config, const char **re
     client->client = config->sink.queue; /* the queue is the client itself */
     client->refs = 1;
     client->preferred = -1;
-    client->deferred_end = &client->deferred;
-    client->sent.end = &client->sent.first;
+    client->deferred.end = &client->deferred.first;
+    client->sent_end = &client->sent;
     client->table_end = &client->table;
     client->told = DIVVY_CONNECTING;
     client->chroot = strdup(chroot ? chroot : "");
-    client->asked = strdup("the in-memory ensemble");
     client->requested_ms = client->timeout_ms = config->session_timeout_ms;
     client->authenticates = config->auth != NULL;
     dv_mem_lock(mem);

@@ -112,7 +112,7 @@ static void set_timer(dv_mem_client *client, int64_t client_ms) {
 static void set_next_timer(dv_mem_client *client) {
     int64_t at = client->last_heard + client->timeout_ms * 2 / 3;
     int64_t ping_at = client->last_sent + client->timeout_ms / 3;
-    bool pings = client->native == DV_MEM_ESTABLISHED && !client->sent.first;
+    bool pings = client->native == DV_MEM_ESTABLISHED && !client->sent;
     set_timer(client, pings && ping_at < at ? ping_at : at);
 }
 
@@ -188,14 +188,15 @@ static void leave_conn(dv_mem_client *client) {
     dv_mem_conn_unref(conn);
 }
 
+static dv_mem_pending *take_sent(dv_mem_client *client) {
+    dv_mem_pending *pending = client->sent;
+    client->sent = pending->sent_next;
+    if (!client->sent) client->sent_end = &client->sent;
+    return pending;
+}
+
 static void fail_sent(dv_mem_client *client, int error) {
-    while (client->sent.first) {
-        dv_mem_pending *pending = client->sent.first;
-        client->sent.first = pending->sent_next;
-        dv_mem_post_answer(client, pending, error, NULL);
-    }
-    client->sent.end = &client->sent.first;
-    client->sent.count = 0;
+    while (client->sent) dv_mem_post_answer(client, take_sent(client), error, NULL);
 }
 
 void dv_mem_client_lost(dv_mem_client *client) {
@@ -231,8 +232,8 @@ static bool on_timer(dv_mem *mem, dv_mem_event *event) {
         dv_mem_client_lost(client);
         return true;
     }
-    bool ping = client->native == DV_MEM_ESTABLISHED && !client->sent.first &&
-                now - client->last_sent >= client->timeout_ms / 3;
+    bool ping =
+        client->native == DV_MEM_ESTABLISHED && !client->sent && now - client->last_sent >= client->timeout_ms / 3;
     if (ping) send_simple(client, DV_MEM_PING);
     set_next_timer(client);
     return ping;
@@ -269,11 +270,9 @@ static void on_connected(dv_mem_client *client, const dv_mem_reply *reply) {
 }
 
 static void on_answer(dv_mem_client *client, dv_mem_reply *reply) {
-    dv_mem_pending *pending = client->sent.first;
-    assert(pending && pending->request->number == reply->number);
-    client->sent.first = pending->sent_next;
-    if (!client->sent.first) client->sent.end = &client->sent.first;
-    client->sent.count--;
+    assert(client->sent);
+    dv_mem_pending *pending = take_sent(client);
+    assert(pending->request->number == reply->number);
     const dv_mem_request *request = pending->request;
     bool arms = reply->error == 0 || (reply->error == DIVVY_ENOENT && request->ops[0].kind == DV_EXISTS);
     if (request->watch && arms) arm(client, request->ops[0].path, request->ops[0].kind, reply->error == 0);
@@ -308,17 +307,6 @@ static bool on_message(dv_mem *mem, dv_mem_event *message) {
 
 /* ---- the end ---- */
 
-static void forget_sent(dv_mem_client *client) {
-    while (client->sent.first) {
-        dv_mem_pending *pending = client->sent.first;
-        client->sent.first = pending->sent_next;
-        assert(pending->completed);
-        dv_mem_pending_free(pending);
-    }
-    client->sent.end = &client->sent.first;
-    client->sent.count = 0;
-}
-
 void dv_mem_client_close(dv_mem_client *client, bool say) {
     if (client->native == DV_MEM_ESTABLISHED && say && !client->crashed) send_simple(client, DV_MEM_CLOSE_SESSION);
     leave_conn(client);
@@ -327,7 +315,10 @@ void dv_mem_client_close(dv_mem_client *client, bool say) {
     client->session_id = 0;
     client->last_zxid = 0;
     client->timeout_ms = client->requested_ms;
-    forget_sent(client);
+    while (client->sent) {
+        assert(client->sent->completed);
+        dv_mem_pending_free(take_sent(client));
+    }
     dv_mem_client_drop_armed(client);
 }
 

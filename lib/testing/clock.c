@@ -79,8 +79,7 @@ int64_t dv_mem_client_when(const dv_mem_client *client, int64_t at) {
 }
 
 /* Takes no mutex, as with real servers, unless the clock was bent: threads that ask do not wait for one another. */
-int64_t dv_mem_real_now_ms(const dv_znode *znode) {
-    dv_mem_client *client = (dv_mem_client *)(uintptr_t)znode;
+int64_t dv_mem_client_real_now(dv_mem_client *client) {
     int64_t ahead_ms = atomic_load(&client->clock_ahead_ms);
     if (ahead_ms != DV_MEM_BENT) return dv_mem_clock_ms() + ahead_ms;
     dv_mem_lock(client->mem);

@@ -82,7 +82,7 @@ struct dv_mem_server {
     size_t tail_count, tail_room;
     dv_mem_node *root;
     dv_mem_conn *conns;
-    dv_mem_event *deferred, **deferred_end;
+    dv_mem_deferred deferred;
     int64_t lag_ms; /* what others send to it takes so much longer */
     int64_t wall_clock_offset_ms;
     /* what arrives: from a client, from a follower, from the leader */
@@ -183,11 +183,6 @@ typedef enum {
 
 typedef struct dv_mem_pending dv_mem_pending;
 
-typedef struct {
-    dv_mem_pending *first, **end;
-    size_t count;
-} dv_mem_pending_queue;
-
 /* The watches at one path that the native library would send in SetWatches. */
 typedef struct dv_mem_armed {
     struct dv_mem_armed *next;
@@ -206,6 +201,7 @@ typedef struct {
 
 struct dv_mem_client {
     dv_znode znode; /* first: the seam's view */
+    dv_znode_backend backend;
     unsigned refs;
     dv_mem *mem;
     divvy_client *client;
@@ -216,7 +212,7 @@ struct dv_mem_client {
     bool paused, crashed;
     divvy_testing_link wire;
     int preferred; /* server, or -1 */
-    dv_mem_event *deferred, **deferred_end;
+    dv_mem_deferred deferred;
     /* its clock: `clock_at` + what passed since `clock_since` */
     int64_t clock_at, clock_since, clock_ppm;
     /* The difference to the real clock, for readers without the mutex. DV_MEM_BENT: the clock runs at a speed of
@@ -236,12 +232,12 @@ struct dv_mem_client {
     int64_t last_sent, last_heard; /* of its clock */
     int64_t timer_at;
     uint64_t number_sent;
-    dv_mem_pending_queue sent; /* not answered yet */
-    dv_mem_armed **armed;      /* hash table */
+    dv_mem_pending *sent, **sent_end; /* not answered yet */
+    dv_mem_armed **armed;             /* hash table */
     size_t armed_count, armed_room;
 
     /* as our code on it has it: with the client lock held */
-    char *chroot, *asked;
+    char *chroot;
     dv_mem_access access;
     bool authenticates, refuse_auth;
     dv_mem_odd odd;
@@ -293,7 +289,7 @@ void dv_mem_fail_all(dv_mem_client *client, int error, int64_t now);
 struct dv_mem_watched *dv_mem_watch_begin(dv_mem_client *client, dv_mem_path *path, bool of_children, dv_watch *watch);
 void dv_mem_watch_end(dv_mem_client *client, struct dv_mem_watched *watched, dv_watch *watch, bool armed);
 void dv_mem_watch_fired(dv_mem_client *client, dv_mem_path *path, dv_watch_kind kind, int64_t now);
-void dv_mem_unwatch(dv_watch *watch);
+void dv_mem_unwatch(dv_znode *znode, dv_watch *watch);
 void dv_mem_watched_clear(dv_mem_client *client);
 
 /* ---- the whole ---- */
@@ -363,11 +359,11 @@ int64_t dv_mem_clock_ms(void);
 /* Returns the time by the clock of the server's machine, in milliseconds since 1970. */
 int64_t dv_mem_wall_clock_ms(const dv_mem_server *server);
 int64_t dv_mem_client_now(const dv_mem_client *client);
+/* The same, from any thread. With the real clock. */
+int64_t dv_mem_client_real_now(dv_mem_client *client);
 /* Shows `at` now, and gains so much from now on. */
 void dv_mem_client_set_clock(dv_mem_client *client, int64_t at, int64_t parts_per_million);
 /* Returns the first moment of the ensemble at which the client's clock shows `at`, or later. */
 int64_t dv_mem_client_when(const dv_mem_client *client, int64_t at);
-/* The backend's now_ms(), by the real clock. */
-int64_t dv_mem_real_now_ms(const dv_znode *znode);
 
 #endif

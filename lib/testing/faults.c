@@ -43,9 +43,9 @@ int divvy_testing_disconnect(divvy_testing_ensemble *mem, divvy_client *c, divvy
     dv_mem_client *client = of(c);
     bool connected = client->native == DV_MEM_ESTABLISHED || client->native == DV_MEM_CONNECTING;
     if (connected) {
-        DV_MEM_TRACE(mem, "client %u: its connection breaks, %zu requests under way", client->number,
-                     client->sent.count);
-        for (dv_mem_pending *p = client->sent.first; p; p = p->sent_next) decide_fate(p->request, fate, late_ms);
+        size_t count = 0;
+        for (dv_mem_pending *p = client->sent; p; p = p->sent_next, count++) decide_fate(p->request, fate, late_ms);
+        DV_MEM_TRACE(mem, "client %u: its connection breaks, %zu requests under way", client->number, count);
         if (client->paused) dv_mem_conn_send_close(client->conn, 0);
         else dv_mem_client_lost(client);
     }
@@ -81,7 +81,6 @@ static void pause_client(dv_mem *mem, dv_mem_client *client, bool paused) {
     DV_MEM_TRACE(mem, "client %u: %s", client->number, paused ? "stopped" : "goes on");
     if (paused) return;
     dv_mem_events_resume(mem, &client->deferred);
-    client->deferred_end = &client->deferred;
 }
 
 int divvy_testing_pause_client(divvy_testing_ensemble *mem, divvy_client *c, int paused) {

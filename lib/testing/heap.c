@@ -65,10 +65,10 @@ static dv_mem_event *pop(dv_mem *mem) {
     return first;
 }
 
-static void defer(dv_mem_event *event, dv_mem_event ***end) {
+static void defer(dv_mem_event *event, dv_mem_deferred *deferred) {
     event->next = NULL;
-    **end = event;
-    *end = &event->next;
+    *deferred->end = event;
+    deferred->end = &event->next;
 }
 
 bool dv_mem_event_run_first(dv_mem *mem) {
@@ -83,11 +83,11 @@ bool dv_mem_event_run_first(dv_mem *mem) {
         }
     }
     if (event->server && event->server->paused) {
-        defer(event, &event->server->deferred_end);
+        defer(event, &event->server->deferred);
         return false;
     }
     if (event->client && event->client->paused) {
-        defer(event, &event->client->deferred_end);
+        defer(event, &event->client->deferred);
         return false;
     }
     bool is_stale = event->server && !event->channel && event->term != event->server->term;
@@ -96,24 +96,15 @@ bool dv_mem_event_run_first(dv_mem *mem) {
     return happened;
 }
 
-void dv_mem_events_resume(dv_mem *mem, dv_mem_event **first) {
-    for (dv_mem_event *event = *first, *next; event; event = next) {
+void dv_mem_events_resume(dv_mem *mem, dv_mem_deferred *deferred) {
+    for (dv_mem_event *event = deferred->first, *next; event; event = next) {
         next = event->next;
-        event->next = NULL;
         /* In its old order it comes before what came over the same channel behind it. */
         bool is_timer = !event->channel, watches_silence = event->client || event->link;
         if (is_timer && (watches_silence || dv_mem_between(mem, 0, 1))) event->order = ++mem->order;
         push(mem, event, mem->now);
     }
-    *first = NULL;
-}
-
-void dv_mem_events_drop(dv_mem *mem, dv_mem_event **first) {
-    for (dv_mem_event *event = *first, *next; event; event = next) {
-        next = event->next;
-        dv_mem_event_free(mem, event);
-    }
-    *first = NULL;
+    *deferred = (dv_mem_deferred){.end = &deferred->first};
 }
 
 dv_mem_event *dv_mem_server_timer(dv_mem *mem, dv_mem_server *server, int64_t at,

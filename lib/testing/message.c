@@ -8,7 +8,7 @@
 
 void dv_mem_client_unref(dv_mem_client *client) {
     if (--client->refs > 0) return;
-    assert(client->freed && !client->sent.first && !client->conns);
+    assert(client->freed && !client->sent && !client->conns);
     free(client->armed);
     free(client);
 }

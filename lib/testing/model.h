@@ -183,6 +183,11 @@ void dv_mem_watch_fire(dv_mem *mem, const dv_mem_server *server, dv_mem_path *pa
 
 /* ---- events (heap.c) ---- */
 
+/* Events that wait for a stopped process. */
+typedef struct {
+    dv_mem_event *first, **end;
+} dv_mem_deferred;
+
 struct dv_mem_event {
     int64_t at;
     uint64_t order;
@@ -220,8 +225,7 @@ bool dv_mem_event_run_first(dv_mem *mem);
 /* Delivers the events that waited for a stopped process, in their order. Chance decides which of them and of its
  * timers a server looks at first. Only timers that watch a silent connection come after them: what lies in a socket
  * is no silence. */
-void dv_mem_events_resume(dv_mem *mem, dv_mem_event **first);
-void dv_mem_events_drop(dv_mem *mem, dv_mem_event **first);
+void dv_mem_events_resume(dv_mem *mem, dv_mem_deferred *deferred);
 /* A timer of a server's. */
 dv_mem_event *dv_mem_server_timer(dv_mem *mem, dv_mem_server *server, int64_t at,
                                   bool (*run)(dv_mem *mem, dv_mem_event *event));

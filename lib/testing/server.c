@@ -149,7 +149,6 @@ void dv_mem_server_kill(dv_mem_server *server) {
     server->up = server->paused = false;
     /* The sockets lose what they held; the senders learn it as from a machine without the process. */
     dv_mem_events_resume(server->mem, &server->deferred);
-    server->deferred_end = &server->deferred;
 }
 
 void dv_mem_server_start(dv_mem_server *server) {
@@ -165,7 +164,6 @@ void dv_mem_server_pause(dv_mem_server *server, bool paused) {
     server->paused = paused;
     if (paused) return;
     dv_mem_events_resume(server->mem, &server->deferred);
-    server->deferred_end = &server->deferred;
 }
 
 void dv_mem_server_init(dv_mem *mem, int id) {
@@ -173,7 +171,7 @@ void dv_mem_server_init(dv_mem *mem, int id) {
     server->mem = mem;
     server->id = id;
     server->up = true;
-    server->deferred_end = &server->deferred;
+    server->deferred.end = &server->deferred.first;
     server->changes_end = &server->changes;
     server->run_request = dv_mem_conn_run_request;
     server->hear_follower = dv_mem_leader_hear;
@@ -185,7 +183,7 @@ void dv_mem_server_free(dv_mem_server *server) {
     leave_role(server);
     dv_mem_log_truncate(server);
     free(server->tail);
-    dv_mem_events_drop(server->mem, &server->deferred);
+    dv_mem_events_resume(server->mem, &server->deferred); /* to be freed with all others */
 }
 
 /* ---- elections: what the votes come to, without the votes ---- */

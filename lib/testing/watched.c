@@ -128,7 +128,8 @@ void dv_mem_watch_fired(dv_mem_client *client, dv_mem_path *path, dv_watch_kind 
     if (kind == DV_WATCH_CHILDREN || kind == DV_WATCH_DELETED) fire(client, path, true, kind, now);
 }
 
-void dv_mem_unwatch(dv_watch *watch) {
+void dv_mem_unwatch(dv_znode *znode, dv_watch *watch) {
+    (void)znode;
     if (watch->link) unlink_watch(watch);
     watch->fired = NULL;
 }
