@@ -118,7 +118,7 @@ static void set_next_timer(dv_mem_client *client) {
 
 void dv_mem_client_send(dv_mem_client *client, dv_mem_request *request) {
     client->last_sent = dv_mem_client_now(client);
-    dv_mem_conn_send_request(client->conn, dv_mem_request_ref(request));
+    dv_mem_conn_send(client->conn, 0, dv_mem_request_ref(request), NULL);
 }
 
 static void send_simple(dv_mem_client *client, dv_mem_request_kind kind) {
@@ -300,8 +300,8 @@ static bool on_message(dv_mem *mem, dv_mem_event *message) {
     dv_mem_client *client = conn->client;
     if (!conn->channel.open[0]) return false; /* the process has closed it, or died */
     assert(conn == client->conn && !client->crashed);
-    if (message->kind == DV_MEM_MESSAGE_CLOSE) dv_mem_client_lost(client);
-    else receive(client, message);
+    if (message->reply) receive(client, message);
+    else dv_mem_client_lost(client);
     return true;
 }
 

@@ -9,47 +9,27 @@ bool dv_mem_client_cut(const dv_mem_client *client, int direction) {
            client->wire == (direction ? DIVVY_TESTING_LINK_NO_REPLIES : DIVVY_TESTING_LINK_NO_REQUESTS);
 }
 
-static dv_mem_event *new_message(dv_mem_conn *conn, int side, int kind) {
-    dv_mem_event *event = dv_mem_event_new(conn->mem, conn->run[1 - side]);
-    event->kind = kind;
-    event->conn = dv_mem_conn_ref(conn);
-    if (side) event->client = conn->client;
-    else event->server = conn->server;
-    return event;
-}
-
-static void send(dv_mem_conn *conn, int side, dv_mem_event *event) {
+void dv_mem_conn_send(dv_mem_conn *conn, int side, dv_mem_request *request, dv_mem_reply *reply) {
     dv_mem *mem = conn->mem;
+    dv_mem_event *message = dv_mem_event_new(mem, conn->run[1 - side]);
+    message->conn = dv_mem_conn_ref(conn);
+    message->request = request;
+    message->reply = reply;
+    if (side) message->client = conn->client;
+    else message->server = conn->server;
     int64_t delay_ms = dv_mem_between(mem, mem->config.client_delay_min_ms, mem->config.client_delay_max_ms);
-    dv_mem_channel_send(mem, &conn->channel, side, dv_mem_client_cut(conn->client, side), delay_ms, event);
-}
-
-void dv_mem_conn_send_request(dv_mem_conn *conn, dv_mem_request *request) {
-    dv_mem_event *event = new_message(conn, 0, DV_MEM_MESSAGE_REQUEST);
-    event->request = request;
-    send(conn, 0, event);
-}
-
-void dv_mem_conn_send_reply(dv_mem_conn *conn, dv_mem_reply *reply) {
-    dv_mem_event *event = new_message(conn, 1, DV_MEM_MESSAGE_REPLY);
-    event->reply = reply;
-    send(conn, 1, event);
-}
-
-void dv_mem_conn_send_close(dv_mem_conn *conn, int side) {
-    send(conn, side, new_message(conn, side, DV_MEM_MESSAGE_CLOSE));
+    dv_mem_channel_send(mem, &conn->channel, side, dv_mem_client_cut(conn->client, side), delay_ms, message);
 }
 
 /* ---- watches ---- */
 
-void dv_mem_watch_set(dv_mem *mem, dv_mem_conn *conn, dv_mem_path *path, dv_mem_watch_of of) {
-    (void)mem;
+void dv_mem_watch_set(dv_mem_conn *conn, dv_mem_path *path, bool of_children) {
     dv_mem_watch **first = &path->places[conn->server->id].watches;
     for (dv_mem_watch *w = *first; w; w = w->path_next) {
-        if (w->conn == conn && w->of == of) return;
+        if (w->conn == conn && w->of_children == of_children) return;
     }
     dv_mem_watch *w = dv_mem_alloc(sizeof *w);
-    *w = (dv_mem_watch){.conn = conn, .path = dv_mem_path_ref(path), .of = of};
+    *w = (dv_mem_watch){.conn = conn, .path = dv_mem_path_ref(path), .of_children = of_children};
     w->path_next = *first;
     w->path_link = first;
     if (*first) (*first)->path_link = &w->path_next;
@@ -80,7 +60,7 @@ void dv_mem_conn_fire(dv_mem_conn *conn, dv_mem_path *path, dv_watch_kind kind) 
     dv_mem_reply *reply = dv_mem_reply_new(DV_MEM_FIRED);
     reply->path = dv_mem_path_ref(path);
     reply->fired = kind;
-    dv_mem_conn_send_reply(conn, reply);
+    dv_mem_conn_send(conn, 1, NULL, reply);
 }
 
 bool dv_mem_conn_may_read(const dv_mem_conn *conn, dv_mem_access access) {
@@ -96,7 +76,7 @@ void dv_mem_watch_fire(dv_mem *mem, const dv_mem_server *server, dv_mem_path *pa
     dv_mem_watch *w = path->places[server->id].watches;
     while (w) {
         dv_mem_watch *next = w->path_next;
-        if (w->of == DV_MEM_WATCH_DATA ? data : children) {
+        if (w->of_children ? children : data) {
             dv_mem_conn *conn = w->conn;
             bool both = false;
             for (dv_mem_watch *other = next; data && children && other; other = other->path_next)
@@ -111,6 +91,14 @@ void dv_mem_watch_fire(dv_mem *mem, const dv_mem_server *server, dv_mem_path *pa
 
 /* ---- its end ---- */
 
+dv_mem_request *dv_mem_conn_take(dv_mem_conn *conn) {
+    dv_mem_request *request = conn->queue;
+    conn->queue = request->next;
+    if (!conn->queue) conn->queue_end = &conn->queue;
+    request->next = NULL;
+    return request;
+}
+
 static void forget_at_server(dv_mem_conn *conn) {
     dv_mem *mem = conn->mem;
     if (!conn->accepted) return;
@@ -120,19 +108,13 @@ static void forget_at_server(dv_mem_conn *conn) {
     drop_watches(mem, conn);
     if (conn->session && conn->session->seats[conn->server->id].conn == conn)
         conn->session->seats[conn->server->id].conn = NULL;
-    while (conn->queue) {
-        dv_mem_request *request = conn->queue;
-        conn->queue = request->next;
-        request->next = NULL;
-        dv_mem_request_unref(mem, request);
-    }
-    conn->queue_end = &conn->queue;
+    while (conn->queue) dv_mem_request_unref(mem, dv_mem_conn_take(conn));
     dv_mem_conn_unref(conn);
 }
 
 void dv_mem_conn_close(dv_mem_conn *conn, int side) {
     if (!conn->channel.open[side]) return;
     conn->channel.open[side] = false;
-    if (conn->channel.open[1 - side]) dv_mem_conn_send_close(conn, side);
+    if (conn->channel.open[1 - side]) dv_mem_conn_send(conn, side, NULL, NULL);
     if (side) forget_at_server(conn);
 }

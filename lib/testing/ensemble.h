@@ -16,8 +16,6 @@
 
 /* ---- the connection of a client to a server (connection.c: both sides; requests.c: the server's) ---- */
 
-enum { DV_MEM_MESSAGE_REQUEST, DV_MEM_MESSAGE_REPLY, DV_MEM_MESSAGE_CLOSE };
-
 struct dv_mem_conn {
     unsigned refs;
     dv_mem *mem;
@@ -36,13 +34,12 @@ struct dv_mem_conn {
     int64_t heard_at;
 };
 
-void dv_mem_conn_send_request(dv_mem_conn *conn, dv_mem_request *request); /* takes the request */
-void dv_mem_conn_send_reply(dv_mem_conn *conn, dv_mem_reply *reply);       /* takes the reply */
+/* Sends a request from side 0, a reply from side 1, and takes it; or neither: the message that the connection ends. */
+void dv_mem_conn_send(dv_mem_conn *conn, int side, dv_mem_request *request, dv_mem_reply *reply);
 /* One side closes; the other one hears of it, if the link works. */
 void dv_mem_conn_close(dv_mem_conn *conn, int side);
-/* The close alone. By side 0: the network ends it. The server hears of it behind what is on the way, and the client by
- * the server. */
-void dv_mem_conn_send_close(dv_mem_conn *conn, int side);
+/* Takes the first of the requests that wait for their answers at the server. */
+dv_mem_request *dv_mem_conn_take(dv_mem_conn *conn);
 /* Returns whether the wire does not carry that direction now. */
 bool dv_mem_client_cut(const dv_mem_client *client, int direction);
 /* A message from a client arrives at its server. */

@@ -46,7 +46,8 @@ int divvy_testing_disconnect(divvy_testing_ensemble *mem, divvy_client *c, divvy
         size_t count = 0;
         for (dv_mem_pending *p = client->sent; p; p = p->sent_next, count++) decide_fate(p->request, fate, late_ms);
         DV_MEM_TRACE(mem, "client %u: its connection breaks, %zu requests under way", client->number, count);
-        if (client->paused) dv_mem_conn_send_close(client->conn, 0);
+        /* The network ends it: the server hears of it behind what is on the way, and the client by the server. */
+        if (client->paused) dv_mem_conn_send(client->conn, 0, NULL, NULL);
         else dv_mem_client_lost(client);
     }
     dv_mem_unlock(mem);

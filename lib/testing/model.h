@@ -170,14 +170,13 @@ void dv_mem_tree_apply(dv_mem *mem, dv_mem_server *server, dv_mem_txn *txn);
 dv_stat dv_mem_node_stat(const dv_mem_node *node);
 
 /* Watches that connections have set on a server. */
-typedef enum { DV_MEM_WATCH_DATA, DV_MEM_WATCH_CHILDREN } dv_mem_watch_of;
 struct dv_mem_watch {
     dv_mem_conn *conn;
     dv_mem_path *path;
-    dv_mem_watch_of of;
+    bool of_children;
     dv_mem_watch *path_next, **path_link, *conn_next, **conn_link;
 };
-void dv_mem_watch_set(dv_mem *mem, dv_mem_conn *conn, dv_mem_path *path, dv_mem_watch_of of);
+void dv_mem_watch_set(dv_mem_conn *conn, dv_mem_path *path, bool of_children);
 void dv_mem_watch_fire(dv_mem *mem, const dv_mem_server *server, dv_mem_path *path, dv_mem_access access,
                        dv_watch_kind kind);
 

@@ -10,7 +10,14 @@
 
 static void answer(dv_mem_conn *conn, dv_mem_reply *reply) {
     reply->zxid = conn->server->applied_zxid;
-    dv_mem_conn_send_reply(conn, reply);
+    dv_mem_conn_send(conn, 1, NULL, reply);
+}
+
+static dv_mem_reply *new_answer(const dv_mem_request *request, int error) {
+    dv_mem_reply *reply = dv_mem_reply_new(DV_MEM_ANSWER);
+    reply->number = request->number;
+    reply->error = error;
+    return reply;
 }
 
 static void add_children(dv_mem_reply *reply, const dv_mem_node *node) {
@@ -29,8 +36,7 @@ static bool is_refused(const dv_mem_conn *conn, dv_kind kind, const dv_mem_node 
 static void read_node(dv_mem_conn *conn, const dv_mem_request *request) {
     const dv_mem_op *op = &request->ops[0];
     const dv_mem_node *node = op->path->places[conn->server->id].node;
-    dv_mem_reply *reply = dv_mem_reply_new(DV_MEM_ANSWER);
-    reply->number = request->number;
+    dv_mem_reply *reply = new_answer(request, 0);
     if (!node) reply->error = DIVVY_ENOENT;
     else if (op->kind == DV_ACL) reply->error = DIVVY_EUNSUPPORTED;
     else if (is_refused(conn, op->kind, node)) reply->error = DIVVY_EACCES;
@@ -41,9 +47,7 @@ static void read_node(dv_mem_conn *conn, const dv_mem_request *request) {
         if (op->kind == DV_CHILDREN) add_children(reply, node);
     }
     bool arms = !reply->error || (reply->error == DIVVY_ENOENT && op->kind == DV_EXISTS);
-    if (request->watch && arms)
-        dv_mem_watch_set(conn->mem, conn, op->path,
-                         op->kind == DV_CHILDREN ? DV_MEM_WATCH_CHILDREN : DV_MEM_WATCH_DATA);
+    if (request->watch && arms) dv_mem_watch_set(conn, op->path, op->kind == DV_CHILDREN);
     answer(conn, reply);
 }
 
@@ -63,7 +67,7 @@ static void set_watches(dv_mem_conn *conn, const dv_mem_request *request) {
         else if (kind != DV_EXISTS && !node) dv_mem_conn_fire(conn, path, DV_WATCH_DELETED);
         else if (kind == DV_GET && node->mzxid > request->zxid) tell_missed(conn, path, node, DV_WATCH_CHANGED);
         else if (kind == DV_CHILDREN && node->pzxid > request->zxid) tell_missed(conn, path, node, DV_WATCH_CHILDREN);
-        else dv_mem_watch_set(conn->mem, conn, path, kind == DV_CHILDREN ? DV_MEM_WATCH_CHILDREN : DV_MEM_WATCH_DATA);
+        else dv_mem_watch_set(conn, path, kind == DV_CHILDREN);
     }
 }
 
@@ -81,51 +85,25 @@ static bool is_unknown(const dv_mem_conn *conn, const dv_mem_request *request) {
     return creates && conn->mem->config.release == DIVVY_TESTING_3_4;
 }
 
-static void refuse(dv_mem_conn *conn, const dv_mem_request *request) {
-    dv_mem_reply *reply = dv_mem_reply_new(DV_MEM_ANSWER);
-    reply->number = request->number;
-    reply->error = DIVVY_EUNSUPPORTED;
-    answer(conn, reply);
-    dv_mem_conn_close(conn, 1);
-}
-
 static bool waits_for_commit(const dv_mem_conn *conn, const dv_mem_request *request) {
     if (is_unknown(conn, request) || (request->odd_error && !request->odd_executed)) return false;
     return request->wrote || request->kind == DV_MEM_CLOSE_SESSION;
 }
 
-static dv_mem_request *take_first(dv_mem_conn *conn) {
-    dv_mem_request *request = conn->queue;
-    conn->queue = request->next;
-    if (!conn->queue) conn->queue_end = &conn->queue;
-    request->next = NULL;
-    return request;
-}
-
-static void answer_oddly(dv_mem_conn *conn, const dv_mem_request *request) {
-    dv_mem_reply *reply = dv_mem_reply_new(DV_MEM_ANSWER);
-    reply->number = request->number;
-    reply->error = request->odd_error;
-    answer(conn, reply);
-}
-
 static void answer_what_can_be(dv_mem_conn *conn) {
-    dv_mem *mem = conn->mem;
-    bool refused = false; /* which closes the connection */
-    while (!refused && conn->queue && !waits_for_commit(conn, conn->queue)) {
-        dv_mem_request *request = take_first(conn);
-        refused = is_unknown(conn, request);
-        if (refused) refuse(conn, request);
-        else if (request->odd_error) answer_oddly(conn, request);
+    while (conn->queue && !waits_for_commit(conn, conn->queue)) {
+        dv_mem_request *request = dv_mem_conn_take(conn);
+        bool refused = is_unknown(conn, request);
+        if (refused) answer(conn, new_answer(request, DIVVY_EUNSUPPORTED));
+        else if (request->odd_error) answer(conn, new_answer(request, request->odd_error));
         else answer_local(conn, request);
-        dv_mem_request_unref(mem, request);
+        if (refused) dv_mem_conn_close(conn, 1);
+        dv_mem_request_unref(conn->mem, request);
     }
 }
 
 static void answer_write(dv_mem_conn *conn, const dv_mem_request *request, const dv_mem_txn *txn) {
-    dv_mem_reply *reply = dv_mem_reply_new(DV_MEM_ANSWER);
-    reply->number = request->number;
-    reply->error = txn->error;
+    dv_mem_reply *reply = new_answer(request, txn->error);
     if (request->is_multi && txn->count) {
         reply->results = dv_mem_alloc(txn->count * sizeof(dv_mem_result));
         reply->result_count = txn->count;
@@ -158,7 +136,7 @@ static void establish(dv_mem_conn *conn) {
     dv_mem_reply *reply = dv_mem_reply_new(DV_MEM_CONNECTED);
     reply->session_id = conn->session->id;
     reply->timeout_ms = conn->session->timeout_ms;
-    dv_mem_conn_send_reply(conn, reply); /* its zxid stays 0: nothing was seen yet */
+    dv_mem_conn_send(conn, 1, NULL, reply); /* its zxid stays 0: nothing was seen yet */
     dv_mem_touch(conn->server, conn->session);
 }
 
@@ -168,7 +146,7 @@ void dv_mem_conn_validated(dv_mem_conn *conn, bool valid) {
         establish(conn);
         return;
     }
-    dv_mem_conn_send_reply(conn, dv_mem_reply_new(DV_MEM_CONNECTED)); /* timeout 0: expired */
+    dv_mem_conn_send(conn, 1, NULL, dv_mem_reply_new(DV_MEM_CONNECTED)); /* timeout 0: expired */
     dv_mem_conn_close(conn, 1);
 }
 
@@ -252,7 +230,7 @@ static void authenticate(dv_mem_conn *conn, const dv_mem_request *request) {
         conn->identity = request->access.identity;
         return;
     }
-    dv_mem_conn_send_reply(conn, dv_mem_reply_new(DV_MEM_AUTH_REFUSED));
+    dv_mem_conn_send(conn, 1, NULL, dv_mem_reply_new(DV_MEM_AUTH_REFUSED));
     dv_mem_conn_close(conn, 1);
 }
 
@@ -264,10 +242,9 @@ void dv_mem_conn_committed(dv_mem_server *server, const dv_mem_txn *txn) {
         dv_mem_conn_validated(conn, true);
     } else if (conn->queue == request) {
         bool moved = txn->error == DIVVY_ECONNECTION; /* the session: then this connection is told nothing and ended */
-        take_first(conn);
-        bool odd = request->odd_error != 0;
-        if (!moved && odd) answer_oddly(conn, request);
-        if (!moved && !odd && request->kind != DV_MEM_CLOSE_SESSION) answer_write(conn, request, txn);
+        dv_mem_conn_take(conn);
+        if (!moved && request->odd_error) answer(conn, new_answer(request, request->odd_error));
+        else if (!moved && request->kind != DV_MEM_CLOSE_SESSION) answer_write(conn, request, txn);
         dv_mem_request_unref(conn->mem, request);
         if (moved) dv_mem_conn_close(conn, 1);
         else answer_what_can_be(conn);
@@ -306,10 +283,10 @@ bool dv_mem_conn_run_request(dv_mem *mem, dv_mem_event *event) {
     dv_mem_conn *conn = event->conn;
     if (!conn->server->up) conn->channel.open[1] = false; /* a machine without the process refuses */
     if (!conn->channel.open[1]) {
-        if (event->kind != DV_MEM_MESSAGE_CLOSE && conn->channel.open[0]) dv_mem_conn_send_close(conn, 1);
+        if (event->request && conn->channel.open[0]) dv_mem_conn_send(conn, 1, NULL, NULL);
         return false;
     }
-    if (event->kind == DV_MEM_MESSAGE_CLOSE) dv_mem_conn_close(conn, 1);
-    else receive(conn, event->request);
+    if (event->request) receive(conn, event->request);
+    else dv_mem_conn_close(conn, 1);
     return true;
 }
