@@ -11,6 +11,12 @@ static dv_mem_client *of(const divvy_client *client) {
     return (dv_mem_client *)(void *)client->znode;
 }
 
+/* Returns the result when the lock is given back. */
+static int leave(dv_mem *mem, int result) {
+    dv_mem_unlock(mem);
+    return result;
+}
+
 /* ---- clients ---- */
 
 int divvy_testing_link_client(divvy_testing_ensemble *mem, divvy_client *c, divvy_testing_link link) {
@@ -26,8 +32,7 @@ int divvy_testing_link_client(divvy_testing_ensemble *mem, divvy_client *c, divv
     for (dv_mem_conn *conn = client->conns; conn; conn = conn->client_next)
         for (int direction = 0; direction < 2; direction++)
             if (dv_mem_client_cut(client, direction)) dv_mem_channel_cut(&conn->channel, direction);
-    dv_mem_unlock(mem);
-    return 0;
+    return leave(mem, 0);
 }
 
 static void decide_fate(dv_mem_request *request, divvy_testing_fate fate, int64_t late_ms) {
@@ -50,8 +55,7 @@ int divvy_testing_disconnect(divvy_testing_ensemble *mem, divvy_client *c, divvy
         if (client->paused) dv_mem_conn_send(client->conn, 0, NULL, NULL);
         else dv_mem_client_lost(client);
     }
-    dv_mem_unlock(mem);
-    return connected ? 0 : DIVVY_ESTATE;
+    return leave(mem, connected ? 0 : DIVVY_ESTATE);
 }
 
 int divvy_testing_expire(divvy_testing_ensemble *mem, divvy_client *c) {
@@ -64,16 +68,14 @@ int divvy_testing_expire(divvy_testing_ensemble *mem, divvy_client *c) {
         DV_MEM_TRACE(mem, "client %u: its session is made to expire", of(c)->number);
         dv_mem_expire(leader, session);
     }
-    dv_mem_unlock(mem);
-    return possible ? 0 : DIVVY_ESTATE;
+    return leave(mem, possible ? 0 : DIVVY_ESTATE);
 }
 
 int divvy_testing_prefer(divvy_testing_ensemble *mem, divvy_client *c, int server) {
     if (!mem || !c || server < -1 || server >= mem->server_count) return DIVVY_EINVAL;
     dv_mem_lock(mem);
     of(c)->preferred = server;
-    dv_mem_unlock(mem);
-    return 0;
+    return leave(mem, 0);
 }
 
 static void pause_client(dv_mem *mem, dv_mem_client *client, bool paused) {
@@ -96,8 +98,7 @@ int divvy_testing_crash_client(divvy_testing_ensemble *mem, divvy_client *c) {
     dv_mem_lock(mem);
     pause_client(mem, of(c), false);
     dv_mem_client_crash(of(c));
-    dv_mem_unlock(mem);
-    return 0;
+    return leave(mem, 0);
 }
 
 int divvy_testing_drift_client(divvy_testing_ensemble *mem, divvy_client *c, int parts_per_million) {
@@ -106,16 +107,14 @@ int divvy_testing_drift_client(divvy_testing_ensemble *mem, divvy_client *c, int
     dv_mem_client *client = of(c);
     dv_mem_client_set_clock(client, dv_mem_client_now(client), parts_per_million);
     client->turn_at = 0;
-    dv_mem_unlock(mem);
-    return 0;
+    return leave(mem, 0);
 }
 
 int divvy_testing_refuse_auth(divvy_testing_ensemble *mem, divvy_client *c, int refuse) {
     if (!mem || !c) return DIVVY_EINVAL;
     dv_mem_lock(mem);
     of(c)->refuse_auth = refuse != 0;
-    dv_mem_unlock(mem);
-    return 0;
+    return leave(mem, 0);
 }
 
 /* ---- servers ---- */
@@ -128,40 +127,35 @@ int divvy_testing_kill_server(divvy_testing_ensemble *mem, unsigned server) {
     if (!server_of(mem, server)) return DIVVY_EINVAL;
     dv_mem_lock(mem);
     dv_mem_server_kill(&mem->servers[server]);
-    dv_mem_unlock(mem);
-    return 0;
+    return leave(mem, 0);
 }
 
 int divvy_testing_start_server(divvy_testing_ensemble *mem, unsigned server) {
     if (!server_of(mem, server)) return DIVVY_EINVAL;
     dv_mem_lock(mem);
     dv_mem_server_start(&mem->servers[server]);
-    dv_mem_unlock(mem);
-    return 0;
+    return leave(mem, 0);
 }
 
 int divvy_testing_pause_server(divvy_testing_ensemble *mem, unsigned server, int paused) {
     if (!server_of(mem, server)) return DIVVY_EINVAL;
     dv_mem_lock(mem);
     dv_mem_server_pause(&mem->servers[server], paused != 0);
-    dv_mem_unlock(mem);
-    return 0;
+    return leave(mem, 0);
 }
 
 int divvy_testing_lag_server(divvy_testing_ensemble *mem, unsigned server, int64_t ms) {
     if (!server_of(mem, server) || ms < 0) return DIVVY_EINVAL;
     dv_mem_lock(mem);
     mem->servers[server].lag_ms = ms;
-    dv_mem_unlock(mem);
-    return 0;
+    return leave(mem, 0);
 }
 
 int divvy_testing_set_wall_clock(divvy_testing_ensemble *mem, unsigned server, int64_t offset_ms) {
     if (!server_of(mem, server)) return DIVVY_EINVAL;
     dv_mem_lock(mem);
     mem->servers[server].wall_clock_offset_ms = offset_ms;
-    dv_mem_unlock(mem);
-    return 0;
+    return leave(mem, 0);
 }
 
 /* Loses all messages on the way from one server to the other. */
@@ -186,8 +180,7 @@ int divvy_testing_link_servers(divvy_testing_ensemble *mem, unsigned a, unsigned
     dv_mem_lock(mem);
     DV_MEM_TRACE(mem, "servers %u and %u: link state %d", a, b, (int)link);
     set_link(mem, a, b, link);
-    dv_mem_unlock(mem);
-    return 0;
+    return leave(mem, 0);
 }
 
 int divvy_testing_heal(divvy_testing_ensemble *mem) {
@@ -203,8 +196,7 @@ int divvy_testing_heal(divvy_testing_ensemble *mem) {
         client->wire = DIVVY_TESTING_LINK_UP;
         pause_client(mem, client, false);
     }
-    dv_mem_unlock(mem);
-    return 0;
+    return leave(mem, 0);
 }
 
 /* ---- as an administrator ---- */
@@ -238,16 +230,14 @@ int divvy_testing_put(divvy_testing_ensemble *mem, const char *path, const void 
     bool container = kind == DIVVY_TESTING_CONTAINER;
     dv_mem_lock(mem);
     int error = put(mem, path, data, data_bytes, container);
-    dv_mem_unlock(mem);
-    return error;
+    return leave(mem, error);
 }
 
 int divvy_testing_remove(divvy_testing_ensemble *mem, const char *path) {
     if (!mem || !path || dv_path_check(path, NULL) != 0) return DIVVY_EINVAL;
     dv_mem_lock(mem);
     int error = ask_leader(mem, DV_DELETE, path, NULL, 0, false);
-    dv_mem_unlock(mem);
-    return error;
+    return leave(mem, error);
 }
 
 int divvy_testing_set_sequence(divvy_testing_ensemble *mem, const char *path, int32_t next) {
@@ -259,8 +249,7 @@ int divvy_testing_set_sequence(divvy_testing_ensemble *mem, const char *path, in
         if (p->places[i].node) p->places[i].node->cversion = next;
         dv_mem_changes_set_sequence(p->places[i].change, next);
     }
-    dv_mem_unlock(mem);
-    return found ? 0 : DIVVY_ENOENT;
+    return leave(mem, found ? 0 : DIVVY_ENOENT);
 }
 
 /* ---- quotas and odd answers ---- */
@@ -293,8 +282,7 @@ int divvy_testing_quota(divvy_testing_ensemble *mem, const char *path, int64_t n
     mem->quota_path = copy;
     mem->quota_nodes = nodes;
     int error = put_limits(mem, path, nodes);
-    dv_mem_unlock(mem);
-    return error;
+    return leave(mem, error);
 }
 
 static bool can_answer(dv_answer_verdict verdict, int executed) {
@@ -310,6 +298,5 @@ int divvy_testing_answer(divvy_testing_ensemble *mem, divvy_client *c, int code,
     client->odd = (dv_mem_odd){.code = code, .executed = executed != 0, .skip = skip, .count = count};
     DV_MEM_TRACE(mem, "client %u: %u requests after %u are answered by %d%s", client->number, count, skip, code,
                  executed ? ", though carried out" : "");
-    dv_mem_unlock(mem);
-    return 0;
+    return leave(mem, 0);
 }

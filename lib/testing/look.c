@@ -40,33 +40,22 @@ int divvy_testing_exists(const divvy_testing_ensemble *ensemble, const char *pat
     return found;
 }
 
-static int compare(const void *a, const void *b) {
-    const dv_mem_node *const *x = a, *const *y = b;
-    const char *x_name = dv_mem_path_name((*x)->path), *y_name = dv_mem_path_name((*y)->path);
-    return dv_name_compare(&x_name, &y_name);
-}
-
-static divvy_strings *names_of(const dv_mem_node **nodes, size_t count) {
-    qsort(nodes, count, sizeof(dv_mem_node *), compare);
-    divvy_strings *names = dv_strings_new();
-    for (size_t i = 0; names && i < count; i++) {
-        if (dv_strings_add(names, dv_mem_path_name(nodes[i]->path)) == 0) continue;
-        divvy_strings_free(names);
-        names = NULL;
-    }
-    return names;
-}
-
 divvy_strings *divvy_testing_children(const divvy_testing_ensemble *ensemble, const char *path) {
     dv_mem *mem = open_up(ensemble);
     const dv_mem_node *node = true_node(mem, path);
-    divvy_strings *names = NULL;
-    if (node) {
-        const dv_mem_node **nodes = dv_mem_alloc(((size_t)node->child_count + 1) * sizeof(dv_mem_node *));
+    divvy_strings *names = node ? dv_strings_new() : NULL;
+    if (names) {
+        const char **sorted = dv_mem_alloc(((size_t)node->child_count + 1) * sizeof *sorted);
         size_t count = 0;
-        for (const dv_mem_node *child = node->children; child; child = child->sibling) nodes[count++] = child;
-        names = names_of(nodes, count);
-        free(nodes);
+        for (const dv_mem_node *child = node->children; child; child = child->sibling)
+            sorted[count++] = dv_mem_path_name(child->path);
+        qsort(sorted, count, sizeof *sorted, dv_name_compare);
+        for (size_t i = 0; names && i < count; i++) {
+            if (dv_strings_add(names, sorted[i]) == 0) continue;
+            divvy_strings_free(names);
+            names = NULL;
+        }
+        free(sorted);
     }
     dv_mem_unlock(mem);
     return names;
