@@ -26,13 +26,15 @@ uint64_t dv_assign_key(char kind, const char *name, uint64_t rank) {
     return dv_assign_mix(hash + rank);
 }
 
-/* A1: strcmp() compares as unsigned char whatever the locale, and equal names keep the order of the array. */
+/* A1: equal names keep the order of the array. */
+static int compare(const dv_assign_name *a, const dv_assign_name *b, int (*compare_texts)(const char *, const char *)) {
+    int order = compare_texts(a->name, b->name);
+    return order != 0 ? order : (a->index > b->index) - (a->index < b->index);
+}
+
+/* A1: strcmp() compares as unsigned char whatever the locale. */
 static int name_compare(const void *left, const void *right) {
-    const dv_assign_name *a = left;
-    const dv_assign_name *b = right;
-    int order = strcmp(a->name, b->name);
-    if (order != 0) return order;
-    return (a->index > b->index) - (a->index < b->index);
+    return compare(left, right, strcmp);
 }
 
 dv_assign_name *dv_assign_order_members(const divvy_member *members, size_t count) {
@@ -64,11 +66,7 @@ int dv_assign_compare_numbers(const char *left, const char *right) {
 }
 
 static int number_compare(const void *left, const void *right) {
-    const dv_assign_name *a = left;
-    const dv_assign_name *b = right;
-    int order = dv_assign_compare_numbers(a->name, b->name);
-    if (order != 0) return order;
-    return (a->index > b->index) - (a->index < b->index);
+    return compare(left, right, dv_assign_compare_numbers);
 }
 
 dv_assign_name *dv_assign_order_items(const char *const *items, size_t count, int items_order) {

@@ -61,7 +61,7 @@ static bool disarm(dv_mem_client *client, const dv_mem_path *path, dv_watch_kind
     return any;
 }
 
-void dv_mem_client_drop_armed(dv_mem_client *client) {
+static void drop_armed(dv_mem_client *client) {
     for (size_t i = 0; i < client->armed_room; i++)
         while (client->armed[i]) free_armed(client, &client->armed[i]);
 }
@@ -94,11 +94,6 @@ static void push_timer(dv_mem_client *client, int64_t at, bool (*run)(dv_mem *me
     event->term = client->generation;
     client->refs++;
     dv_mem_event_push(client->mem, event, at);
-}
-
-/* False: it is of a connection that is no more. */
-static bool timer_counts(const dv_mem_event *event) {
-    return event->term == event->client->generation && !event->client->crashed;
 }
 
 static void set_timer(dv_mem_client *client, int64_t client_ms) {
@@ -164,10 +159,8 @@ static void begin_attempt(dv_mem_client *client) {
 
 static bool on_connect(dv_mem *mem, dv_mem_event *event) {
     (void)mem;
-    dv_mem_client *client = event->client;
-    if (!timer_counts(event)) return false;
-    if (client->native != DV_MEM_WAITING) return false;
-    begin_attempt(client);
+    if (event->client->native != DV_MEM_WAITING) return false;
+    begin_attempt(event->client);
     return true;
 }
 
@@ -225,7 +218,7 @@ void dv_mem_client_lost(dv_mem_client *client) {
  * while a request is under way. */
 static bool on_timer(dv_mem *mem, dv_mem_event *event) {
     dv_mem_client *client = event->client;
-    if (!timer_counts(event) || !client->timer_at || client->timer_at > mem->now) return false;
+    if (!client->timer_at || client->timer_at > mem->now) return false;
     int64_t now = dv_mem_client_now(client);
     client->timer_at = 0;
     if (now - client->last_heard >= client->timeout_ms * 2 / 3) {
@@ -244,7 +237,7 @@ static void end_native(dv_mem_client *client, divvy_session_state state) {
     client->native = DV_MEM_OVER;
     dv_mem_post_news(client, &(dv_session_news){.state = state});
     fail_sent(client, state == DIVVY_LOST ? DIVVY_ELOST : DIVVY_EAUTH);
-    dv_mem_client_drop_armed(client);
+    drop_armed(client);
 }
 
 static void on_connected(dv_mem_client *client, const dv_mem_reply *reply) {
@@ -319,7 +312,7 @@ void dv_mem_client_close(dv_mem_client *client, bool say) {
         assert(client->sent->completed);
         dv_mem_pending_free(take_sent(client));
     }
-    dv_mem_client_drop_armed(client);
+    drop_armed(client);
 }
 
 void dv_mem_client_crash(dv_mem_client *client) {

@@ -165,7 +165,6 @@ dv_mem_txn *dv_mem_prepare(dv_mem_server *leader, dv_mem_request *request);
 dv_mem_txn *dv_mem_prepare_close(dv_mem_server *leader, dv_mem_session *session, dv_mem_request *request);
 /* Changes up to this index are in the tree now. */
 void dv_mem_changes_applied(dv_mem_server *leader, int64_t index);
-void dv_mem_changes_drop(dv_mem_server *leader);
 void dv_mem_changes_set_sequence(dv_mem_change *change, int32_t next); /* NULL is allowed */
 
 /* ---- clients (client.c: as the native library; backend.c: the seam; posted.c: what passes between the two) ---- */
@@ -253,7 +252,6 @@ void dv_mem_client_close(dv_mem_client *client, bool say);
 void dv_mem_client_crash(dv_mem_client *client);
 /* Hands a request that was taken to the connection. */
 void dv_mem_client_send(dv_mem_client *client, dv_mem_request *request);
-void dv_mem_client_drop_armed(dv_mem_client *client);
 
 /* posted.c, watched.c */
 struct dv_mem_pending {

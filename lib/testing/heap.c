@@ -71,6 +71,13 @@ static void defer(dv_mem_event *event, dv_mem_deferred *deferred) {
     deferred->end = &event->next;
 }
 
+/* Returns whether it is a timer of a role, or of a connection, that is over. */
+static bool is_stale(const dv_mem_event *event) {
+    if (event->channel) return false;
+    if (event->server) return event->term != event->server->term;
+    return event->client && (event->term != event->client->generation || event->client->crashed);
+}
+
 bool dv_mem_event_run_first(dv_mem *mem) {
     dv_mem_event *event = pop(mem);
     assert(event->at <= mem->now);
@@ -90,8 +97,7 @@ bool dv_mem_event_run_first(dv_mem *mem) {
         defer(event, &event->client->deferred);
         return false;
     }
-    bool is_stale = event->server && !event->channel && event->term != event->server->term;
-    bool happened = !is_stale && event->run(mem, event);
+    bool happened = !is_stale(event) && event->run(mem, event);
     dv_mem_event_free(mem, event);
     return happened;
 }

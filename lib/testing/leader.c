@@ -212,7 +212,7 @@ void dv_mem_lead(dv_mem_server *leader, int64_t epoch) {
 
 void dv_mem_unlead(dv_mem_server *server) {
     dv_mem *mem = server->mem;
-    dv_mem_changes_drop(server);
+    dv_mem_changes_applied(server, INT64_MAX);
     while (server->held) {
         dv_mem_request *request = server->held;
         server->held = request->held;

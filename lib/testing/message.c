@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "testing/ensemble.h"
 
@@ -97,14 +96,14 @@ void dv_mem_txn_clear(dv_mem *mem, dv_mem_txn *txn) {
         dv_mem_path_unref(mem, txn->steps[i].path);
         dv_mem_blob_unref(txn->steps[i].data);
     }
-    memset(txn->steps, 0, txn->count * sizeof *txn->steps);
-    txn->count = 0;
+    free(txn->steps);
+    txn->steps = NULL;
+    txn->count = txn->room = 0;
 }
 
 void dv_mem_txn_unref(dv_mem *mem, dv_mem_txn *txn) {
     if (--txn->refs > 0) return;
-    if (txn->count) dv_mem_txn_clear(mem, txn);
+    dv_mem_txn_clear(mem, txn);
     if (txn->request) dv_mem_request_unref(mem, txn->request);
-    free(txn->steps);
     free(txn);
 }

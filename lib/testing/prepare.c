@@ -116,10 +116,6 @@ void dv_mem_changes_applied(dv_mem_server *leader, int64_t index) {
     }
 }
 
-void dv_mem_changes_drop(dv_mem_server *leader) {
-    dv_mem_changes_applied(leader, INT64_MAX);
-}
-
 void dv_mem_changes_set_sequence(dv_mem_change *change, int32_t next) {
     if (change) change->view.cversion = next;
 }
@@ -296,7 +292,6 @@ dv_mem_txn *dv_mem_prepare_close(dv_mem_server *leader, dv_mem_session *session,
         DV_MEM_TRACE(leader->mem, "session 0x%llx: its end takes %zu bytes; a real ensemble would not survive it",
                      (unsigned long long)session->id, bytes);
     dv_mem_txn_add(p.txn, DV_MEM_TXN_SESSION_END, NULL);
-    free(p.undos);
     return p.txn;
 }
 
