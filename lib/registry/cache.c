@@ -6,6 +6,7 @@
 
 #include "base/container.h"
 #include "registry/cache_internal.h"
+#include "znode/path.h"
 
 char dv_cache_no_memory[1];
 
@@ -34,23 +35,36 @@ void dv_cached_unref(dv_cached *cached) {
     free(cached);
 }
 
-/* ---- slots ---- */
+/* ---- nodes ---- */
 
-static int compare_slots(const void *a, const void *b) {
-    return strcmp(((const dv_slot *)a)->id, ((const dv_slot *)b)->id);
+int dv_cache_node_init(dv_cache_node *node, dv_cache *cache, dv_cache_role *role, const char *parent,
+                       const char *name) {
+    *node = (dv_cache_node){.cache = cache, .role = role};
+    node->path = parent ? dv_path_join(parent, name) : strdup(name);
+    if (!node->path) return DIVVY_ENOMEM;
+    node->name = dv_path_last(node->path);
+    return 0;
 }
+
+static int compare_nodes(const void *a, const void *b) {
+    return strcmp(((const dv_cache_node *)a)->name, ((const dv_cache_node *)b)->name);
+}
+
+static void *find(void *const *tree, const char *name) {
+    dv_cache_node key = {.name = name};
+    void **found = tfind(&key, tree, compare_nodes);
+    return found ? *found : NULL;
+}
+
+/* ---- slots ---- */
 
 static dv_slot *add_slot(dv_cache_role *role, const char *id) {
     assert(!role->ended);
-    size_t parent_bytes = strlen(role->dir.path), id_bytes = strlen(id) + 1;
-    dv_slot *slot = calloc(1, sizeof *slot + parent_bytes + 1 + id_bytes);
+    dv_slot *slot = calloc(1, sizeof *slot);
     if (!slot) return NULL;
-    memcpy(slot->path, role->dir.path, parent_bytes);
-    slot->path[parent_bytes] = '/';
-    slot->id = memcpy(slot->path + parent_bytes + 1, id, id_bytes);
-    slot->role = role;
-    dv_slot_init_reading(slot);
-    if (!tsearch(slot, &role->by_id, compare_slots)) {
+    if (dv_cache_node_init(&slot->node, role->dir.node.cache, role, role->dir.node.path, id) != 0 ||
+        !tsearch(slot, &role->by_name, compare_nodes)) {
+        free(slot->node.path);
         free(slot);
         return NULL;
     }
@@ -62,101 +76,91 @@ static dv_slot *add_slot(dv_cache_role *role, const char *id) {
 }
 
 dv_slot *dv_slot_find_or_add(dv_cache_role *role, const char *id) {
-    dv_slot key = {.id = id};
-    dv_slot **found = (dv_slot **)tfind(&key, &role->by_id, compare_slots);
-    return found ? *found : add_slot(role, id);
+    dv_slot *found = find(&role->by_name, id);
+    return found ? found : add_slot(role, id);
 }
 
 static void free_slot(dv_slot *slot) {
-    dv_cache_role *role = slot->role;
-    assert(!slot->due[DV_VIEW_ROLE] && !slot->due[DV_VIEW_ALL] && !slot->reading.under_way);
-    dv_cache_read_forget(&slot->reading);
+    assert(!slot->due[DV_VIEW_ROLE] && !slot->due[DV_VIEW_ALL] && !slot->node.under_way);
+    dv_cache_node_forget(&slot->node);
     dv_slot_was_read(slot);
-    dv_slot_release(slot);
+    dv_cache_node_release(&slot->node);
     dv_cached_unref(slot->current);
     for (int i = 0; i < DV_VIEWS; i++) dv_cached_unref(slot->told[i]);
-    tdelete(slot, &role->by_id, compare_slots);
+    tdelete(slot, &slot->node.role->by_name, compare_nodes);
     *slot->link = slot->next;
     if (slot->next) slot->next->link = slot->link;
+    free(slot->node.path);
     free(slot);
 }
 
 void dv_slot_let_go(dv_slot *slot) {
-    dv_cache_role *role = slot->role;
+    dv_cache_role *role = slot->node.role;
     bool told = !slot->due[DV_VIEW_ROLE] && !slot->due[DV_VIEW_ALL];
-    if (slot->present || slot->current || slot->reading.under_way || !told) return;
+    if (slot->present || slot->current || slot->node.under_way || !told) return;
     free_slot(slot);
     dv_role_let_go(role);
 }
 
 void *dv_slot_tag(const dv_slot *slot) {
-    return slot->role->tag;
+    return slot->node.role->tag;
 }
 
-void dv_slot_show(dv_slot *slot, dv_cached *cached, int64_t now) {
+void dv_slot_show(dv_slot *slot, dv_cached *cached) {
     assert(!cached || cached->refs > 0);
-    dv_cache *cache = slot->role->dir.cache;
+    const dv_cache *cache = slot->node.cache;
     dv_cached *before = slot->current;
     slot->current = cached;
-    if (before != cached && !slot->role->ended) cache->events->changed(cache->owner, slot, now);
+    if (before != cached && !slot->node.role->ended) cache->events->changed(cache->owner, slot);
     dv_cached_unref(before);
 }
 
 void dv_slot_was_read(dv_slot *slot) {
     if (!slot->unread) return;
     slot->unread = false;
-    assert(slot->role->unread > 0);
-    slot->role->unread--;
-    dv_role_check_primed(slot->role);
+    assert(slot->node.role->unread > 0);
+    slot->node.role->unread--;
+    dv_role_check_primed(slot->node.role);
 }
 
 void dv_slot_depart(dv_slot *slot, int64_t now) {
-    assert(!slot->reading.under_way);
+    assert(!slot->node.under_way);
     slot->present = false;
-    dv_cache_read_forget(&slot->reading);
-    dv_slot_release(slot);
-    if (slot->current && !slot->current->preserved && !dv_preserve_departed(slot, now)) dv_slot_show(slot, NULL, now);
+    dv_cache_node_forget(&slot->node);
+    dv_cache_node_release(&slot->node);
+    if (slot->current && !slot->current->preserved && !dv_preserve_departed(slot, now)) dv_slot_show(slot, NULL);
     dv_slot_was_read(slot);
     dv_slot_let_go(slot);
 }
 
 /* ---- roles ---- */
 
-static int compare_roles(const void *a, const void *b) {
-    return strcmp(((const dv_cache_role *)a)->dir.name, ((const dv_cache_role *)b)->dir.name);
-}
-
-dv_cache_role *dv_cache_find_role(const dv_cache *cache, const char *name) {
-    dv_cache_role key = {.dir.name = name};
-    dv_cache_role **found = (dv_cache_role **)tfind(&key, &cache->by_name, compare_roles);
-    return found ? *found : NULL;
-}
-
-static dv_cache_role *add_role(dv_cache *cache, const char *name) {
-    dv_cache_role *role = calloc(1, sizeof *role);
+static dv_cache_role *find_or_add_role(dv_cache *cache, const char *name) {
+    dv_cache_role *role = find(&cache->by_name, name);
+    if (role) return role;
+    role = calloc(1, sizeof *role);
     if (!role) return NULL;
-    if (dv_dir_init(&role->dir, cache, role, cache->root.path, name) != 0 ||
-        !tsearch(role, &cache->by_name, compare_roles)) {
-        free(role->dir.path);
+    if (dv_cache_node_init(&role->dir.node, cache, role, cache->root.node.path, name) != 0 ||
+        !tsearch(role, &cache->by_name, compare_nodes)) {
+        free(role->dir.node.path);
         free(role);
         return NULL;
     }
+    dv_dir_init(&role->dir);
     dv_preserve_init(role);
     role->next = cache->roles;
     role->link = &cache->roles;
     if (role->next) role->next->link = &role->next;
     cache->roles = role;
-    assert(!role->dir.reading.under_way);
-    role->dir.watched = dv_dir_reserve(&role->dir);
-    if (!role->dir.watched) dv_role_poll(role);
-    dv_dir_want(&role->dir);
+    if (!dv_cache_node_reserve(&role->dir.node)) dv_role_poll(role);
+    dv_cache_node_request(&role->dir.node);
     return role;
 }
 
 /* Notes that the view is complete, once all roles that are there were read. W10: roles that come later do not change
  * that. */
 static void check_all_primed(dv_cache *cache) {
-    if (cache->all_primed || !cache->all_wanted || !cache->root.listed) return;
+    if (cache->all_primed || !cache->all_followed || !cache->root.listed) return;
     for (const dv_cache_role *role = cache->roles; role; role = role->next) {
         if (role->listed && !role->primed) return;
     }
@@ -166,7 +170,7 @@ static void check_all_primed(dv_cache *cache) {
 void dv_role_check_primed(dv_cache_role *role) {
     if (role->primed || role->ended || !role->dir.listed || role->unread > 0) return;
     role->primed = true;
-    check_all_primed(role->dir.cache);
+    check_all_primed(role->dir.node.cache);
 }
 
 void dv_role_free_ended(dv_cache_role *role) {
@@ -175,60 +179,59 @@ void dv_role_free_ended(dv_cache_role *role) {
         next = slot->next;
         free_slot(slot);
     }
-    free(role->dir.path);
+    free(role->dir.node.path);
     free(role);
 }
 
 /* Ends the role: its entries leave the view, and nobody is told. */
 static void end_role(dv_cache_role *role) {
     assert(!role->ended);
-    dv_cache *cache = role->dir.cache;
+    dv_cache *cache = role->dir.node.cache;
     role->ended = true;
-    tdelete(role, &cache->by_name, compare_roles);
+    tdelete(role, &cache->by_name, compare_nodes);
     *role->link = role->next;
     if (role->next) role->next->link = role->link;
-    dv_cache_read_forget(&role->dir.reading);
-    dv_dir_release(&role->dir);
+    dv_cache_node_forget(&role->dir.node);
+    dv_cache_node_release(&role->dir.node);
     dv_timer_cancel(&role->dir.timer);
     dv_timer_cancel(&role->preserve_timer);
     for (dv_slot *slot = role->slots; slot; slot = slot->next) {
-        dv_cache_read_forget(&slot->reading);
-        dv_slot_release(slot);
+        dv_cache_node_forget(&slot->node);
+        dv_cache_node_release(&slot->node);
     }
     dv_role_free_ended(role);
     check_all_primed(cache);
 }
 
 void dv_role_let_go(dv_cache_role *role) {
-    if (!role->ended && !role->wanted && !role->listed && !role->slots && !role->under_way) end_role(role);
+    if (!role->ended && !role->followed && !role->listed && !role->slots && !role->under_way) end_role(role);
 }
 
 /* A role that has gone keeps its place while something of it is kept in the view, or still to be told. */
 static void depart_role(dv_cache_role *role, int64_t now) {
     assert(role->listed && !role->ended);
     role->listed = false;
-    if (role->wanted) return; /* Its own list tells. */
-    role->under_way++;        /* It stays until all of it has been looked at. */
+    if (role->followed) return; /* Its own list tells. */
+    role->under_way++;          /* It stays until all of it has been looked at. */
     for (dv_slot *slot = role->slots, *next; slot; slot = next) {
         next = slot->next;
-        if (slot->present && !slot->reading.under_way) dv_slot_depart(slot, now);
+        if (slot->present && !slot->node.under_way) dv_slot_depart(slot, now);
     }
     role->under_way--;
     dv_role_let_go(role);
 }
 
 void dv_cache_take_roles(dv_cache *cache, const char *const *names, size_t count, int64_t now) {
-    assert(cache->all_wanted);
+    assert(cache->all_followed);
     uint64_t generation = ++cache->root.generation;
     for (size_t i = 0; i < count; i++) {
-        dv_cache_role *role = dv_cache_find_role(cache, names[i]);
-        if (!role) role = add_role(cache, names[i]);
+        dv_cache_role *role = find_or_add_role(cache, names[i]);
         if (!role) { /* No memory: R is read again soon. */
             cache->root.listed = false;
             dv_timer_set(cache->client, &cache->root.timer, now + DV_CACHE_RETRY_MS);
             return;
         }
-        if (!role->dir.watch.link) dv_dir_want(&role->dir); /* It has gone and come back. */
+        if (!role->dir.node.watch.link) dv_cache_node_request(&role->dir.node); /* It has gone and come back. */
         role->listed = true;
         role->generation = generation;
     }
@@ -239,42 +242,39 @@ void dv_cache_take_roles(dv_cache *cache, const char *const *names, size_t count
     check_all_primed(cache);
 }
 
-int dv_cache_want(dv_cache *cache, const char *name, void *tag) {
+int dv_cache_follow(dv_cache *cache, const char *name, void *tag) {
     assert(!cache->ended);
     if (!name) {
-        cache->all_wanted = true;
-        if (!cache->root.watched) cache->root.watched = dv_dir_reserve(&cache->root);
-        dv_dir_want(&cache->root);
+        cache->all_followed = true;
+        dv_cache_node_request(&cache->root.node);
     } else {
-        dv_cache_role *role = dv_cache_find_role(cache, name);
-        if (!role) role = add_role(cache, name);
+        dv_cache_role *role = find_or_add_role(cache, name);
         if (!role) return DIVVY_ENOMEM;
-        role->wanted = true;
+        role->followed = true;
         role->tag = tag;
-        if (!role->dir.watch.link) dv_dir_want(&role->dir);
+        if (!role->dir.node.watch.link) dv_cache_node_request(&role->dir.node);
     }
     dv_cache_pump(cache);
     return 0;
 }
 
-void dv_cache_unwant(dv_cache *cache, const char *name) {
+void dv_cache_unfollow(dv_cache *cache, const char *name) {
     if (name) {
-        dv_cache_role *role = dv_cache_find_role(cache, name);
+        dv_cache_role *role = find(&cache->by_name, name);
         if (!role) return;
-        role->wanted = false;
+        role->followed = false;
         role->tag = NULL;
         if (!role->listed) end_role(role);
         return;
     }
-    cache->all_wanted = cache->all_primed = cache->root.listed = false;
-    dv_cache_read_forget(&cache->root.reading);
-    dv_dir_release(&cache->root);
+    cache->all_followed = cache->all_primed = cache->root.listed = cache->root.missing = false;
+    dv_cache_node_forget(&cache->root.node);
+    dv_cache_node_release(&cache->root.node);
     dv_timer_cancel(&cache->root.timer);
-    assert(!cache->root.watched);
     for (dv_cache_role *role = cache->roles, *next; role; role = next) {
         next = role->next;
         role->listed = false;
-        if (!role->wanted) end_role(role);
+        if (!role->followed) end_role(role);
     }
 }
 
@@ -282,13 +282,13 @@ void dv_cache_unwant(dv_cache *cache, const char *name) {
 
 bool dv_cache_is_primed(const dv_cache *cache, const char *name) {
     if (!name) return cache->all_primed;
-    const dv_cache_role *role = dv_cache_find_role(cache, name);
+    const dv_cache_role *role = find(&cache->by_name, name);
     return role ? role->primed : cache->all_primed;
 }
 
 void dv_cache_each(const dv_cache *cache, const char *name, void (*visit)(void *context, dv_slot *slot),
                    void *context) {
-    for (dv_cache_role *role = name ? dv_cache_find_role(cache, name) : cache->roles; role; role = role->next) {
+    for (dv_cache_role *role = name ? find(&cache->by_name, name) : cache->roles; role; role = role->next) {
         for (dv_slot *slot = role->slots; slot; slot = slot->next) visit(context, slot);
         if (name) return;
     }
@@ -296,20 +296,22 @@ void dv_cache_each(const dv_cache *cache, const char *name, void (*visit)(void *
 
 /* ---- the session: W12 ---- */
 
+static void forget_watch(dv_cache_node *node) {
+    dv_znode_unwatch(node->cache->client->znode, &node->watch);
+    dv_cache_node_note_watch(node);
+}
+
 /* No watch has survived; what is in the view stays there until it is read again. */
 static void on_lost(dv_cache *cache) {
     cache->root.listed = false;
     cache->all_primed = false;
-    dv_znode_unwatch(cache->client->znode, &cache->root.watch);
-    dv_dir_note_watch(&cache->root);
+    forget_watch(&cache->root.node);
     for (dv_cache_role *role = cache->roles; role; role = role->next) {
         role->dir.listed = false;
         role->primed = false;
-        dv_znode_unwatch(cache->client->znode, &role->dir.watch);
-        dv_dir_note_watch(&role->dir);
+        forget_watch(&role->dir.node);
         for (dv_slot *slot = role->slots; slot; slot = slot->next) {
-            dv_znode_unwatch(cache->client->znode, &slot->watch);
-            dv_slot_note_watch(slot);
+            forget_watch(&slot->node);
             role->unread += slot->present && !slot->unread;
             slot->unread |= slot->present;
         }
@@ -319,9 +321,9 @@ static void on_lost(dv_cache *cache) {
 /* On the same session watches go on, and what they missed they tell; reads that were cut off are asked again. Lists are
  * read in any case, and bring with them what has no watch. */
 static void on_connected(dv_cache *cache) {
-    if (cache->all_wanted) dv_dir_want(&cache->root);
+    if (cache->all_followed) dv_cache_node_request(&cache->root.node);
     for (dv_cache_role *role = cache->roles; role; role = role->next) {
-        if (role->wanted || role->listed) dv_dir_want(&role->dir);
+        if (role->followed || role->listed) dv_cache_node_request(&role->dir.node);
     }
     dv_cache_pump(cache);
 }
@@ -353,10 +355,11 @@ dv_cache *dv_cache_start(divvy_client *client, const char *directory, const dv_c
                         .retry_timer.fire = on_retry};
     cache->lists.end = &cache->lists.first;
     cache->gets.end = &cache->gets.first;
-    if (dv_dir_init(&cache->root, cache, NULL, NULL, directory) != 0) {
+    if (dv_cache_node_init(&cache->root.node, cache, NULL, NULL, directory) != 0) {
         free(cache);
         return NULL;
     }
+    dv_dir_init(&cache->root);
     dv_listen(client, &cache->listener);
     return cache;
 }
@@ -366,7 +369,7 @@ void dv_cache_free_ended(dv_cache *cache) {
     assert(!cache->roles && !cache->watch_bytes && !cache->unset_bytes);
     const dv_cache_owner *events = cache->events;
     void *owner = cache->owner;
-    free(cache->root.path);
+    free(cache->root.node.path);
     free(cache);
     events->gone(owner);
 }
@@ -377,8 +380,8 @@ void dv_cache_stop(dv_cache *cache) {
     cache->ended = true;
     dv_unlisten(cache->client, &cache->listener);
     dv_timer_cancel(&cache->retry_timer);
-    for (dv_cache_role *role = cache->roles; role; role = role->next) role->wanted = false;
-    dv_cache_unwant(cache, NULL);
+    for (dv_cache_role *role = cache->roles; role; role = role->next) role->followed = false;
+    dv_cache_unfollow(cache, NULL);
     cache->under_way--;
     dv_cache_free_ended(cache);
 }

@@ -30,10 +30,9 @@ typedef struct {
     void *(*mark)(void *owner, const void *entry);
     void (*free_entry)(void *entry);
     /* Returns whether lookups would return the entry now: only such entries are preserved, and counted. */
-    bool (*healthy)(void *owner, const void *entry, const dv_stat *stat, int64_t now);
-    /* slot->current has changed. Also inside dv_cache_unwant() and dv_cache_stop(). */
-    void (*changed)(void *owner, dv_slot *slot, int64_t now);
-    void (*gone)(void *owner); /* the last call, after dv_cache_stop(), and perhaps inside it */
+    bool (*healthy)(void *owner, const void *entry);
+    void (*changed)(void *owner, dv_slot *slot); /* slot->current is another */
+    void (*gone)(void *owner);                   /* the last call, after dv_cache_stop(), and perhaps inside it */
 } dv_cache_owner;
 extern char dv_cache_no_memory[1];
 
@@ -48,28 +47,25 @@ typedef struct {
 /* A view tells its user what changed; there may be one of a role and one of all. */
 enum { DV_VIEW_ROLE, DV_VIEW_ALL, DV_VIEWS };
 
-/* A read that is wanted, or under way. */
-typedef struct dv_cache_read {
-    struct dv_cache_read *next, **link; /* NULL link: not wanted */
-    struct dv_cache_queue *queue;
-    bool under_way, again; /* again: changed since it was sent */
-    int (*submit)(struct dv_cache_read *reading);
-} dv_cache_read;
-
-typedef struct dv_cache_queue {
-    dv_cache_read *first, **end;
-} dv_cache_queue;
+/* A node that is read, and read again when it has changed: R, a role, or an entry. */
+typedef struct dv_cache_node {
+    struct dv_cache_node *next, **link; /* of those that are due to be read; NULL link: not due */
+    bool under_way, again;              /* a read is; again: the node has changed since that was sent */
+    dv_watch watch;
+    bool watched; /* its watch has its place in the budget */
+    bool set;     /* and is set at the server */
+    dv_cache *cache;
+    dv_cache_role *role; /* NULL: it is R */
+    const char *name;    /* in path */
+    char *path;
+} dv_cache_node;
 
 /* A name in a role. It stays while there is a node, something in the view, a read, or somebody to be told. */
 struct dv_slot {
-    dv_cache_read reading; /* first */
+    dv_cache_node node; /* first */
     dv_slot *next, **link;
-    dv_cache_role *role;
-    dv_watch watch;
-    bool present;  /* there is a node */
-    bool reserved; /* its watch has its place in the budget */
-    bool set;      /* and is set at the server */
-    bool unread;   /* the role is not primed before this one was read */
+    bool present; /* there is a node */
+    bool unread;  /* the role is not primed before this one was read */
     uint64_t listed;
     int64_t read_at, mzxid; /* of the newest read */
     dv_cached *current;     /* NULL: not in the view */
@@ -78,9 +74,6 @@ struct dv_slot {
     dv_cached *told[DV_VIEWS];
     dv_slot *next_due[DV_VIEWS];
     bool due[DV_VIEWS];
-
-    const char *id; /* in path */
-    char path[];
 };
 
 /* `directory` is copied. NULL: no memory. */
@@ -91,9 +84,9 @@ dv_cache *dv_cache_start(divvy_client *client, const char *directory, const dv_c
 void dv_cache_stop(dv_cache *cache);
 
 /* Begin to follow a role, or all (NULL). `tag` is what dv_slot_tag() says of the role's slots. 0 or DIVVY_ENOMEM. */
-int dv_cache_want(dv_cache *cache, const char *name, void *tag);
+int dv_cache_follow(dv_cache *cache, const char *name, void *tag);
 /* No longer. Entries that nobody follows then leave the view without a word; nobody may be waiting to be told of it. */
-void dv_cache_unwant(dv_cache *cache, const char *name);
+void dv_cache_unfollow(dv_cache *cache, const char *name);
 
 /* Returns whether the view of a role, or of all (NULL), is complete, as of this session. */
 bool dv_cache_is_primed(const dv_cache *cache, const char *name);

@@ -20,94 +20,72 @@ static size_t room(const dv_cache *cache) {
     return least(of_all, cache->options.watch_bytes - cache->watch_bytes);
 }
 
-static bool reserve(dv_cache *cache, const char *path) {
-    size_t bytes = dv_path_cost(path);
+bool dv_cache_node_reserve(dv_cache_node *node) {
+    dv_cache *cache = node->cache;
+    size_t bytes = dv_path_cost(node->path);
+    assert(!node->watched);
     if (bytes > room(cache) || !dv_reserve_watch(cache->client, bytes)) return false;
     cache->watch_bytes += bytes;
     cache->unset_bytes += bytes;
     assert(cache->unset_bytes <= cache->watch_bytes);
-    return true;
+    return node->watched = true;
 }
 
-static void note(dv_cache *cache, bool *known, bool set, const char *path) {
-    size_t bytes = dv_path_cost(path);
-    if (*known && !set) cache->unset_bytes += bytes;
-    if (!*known && set) cache->unset_bytes -= bytes;
-    *known = set;
-    assert(cache->unset_bytes <= cache->watch_bytes);
+void dv_cache_node_note_watch(dv_cache_node *node) {
+    bool set = node->watch.link;
+    if (!node->watched || node->set == set) return;
+    node->set = set;
+    if (set) node->cache->unset_bytes -= dv_path_cost(node->path);
+    else node->cache->unset_bytes += dv_path_cost(node->path);
+    assert(node->cache->unset_bytes <= node->cache->watch_bytes);
 }
 
-static void release(dv_cache *cache, dv_watch *watch, bool *set, const char *path) {
-    size_t bytes = dv_path_cost(path);
-    dv_znode_unwatch(cache->client->znode, watch);
-    note(cache, set, false, path);
-    assert(cache->watch_bytes >= bytes && cache->unset_bytes >= bytes);
+void dv_cache_node_release(dv_cache_node *node) {
+    dv_cache *cache = node->cache;
+    size_t bytes = dv_path_cost(node->path);
+    assert(node->watched || !node->set);
+    if (!node->watched) return;
+    dv_znode_unwatch(cache->client->znode, &node->watch);
+    dv_cache_node_note_watch(node);
+    assert(!node->set && cache->watch_bytes >= bytes && cache->unset_bytes >= bytes);
+    node->watched = false;
     cache->watch_bytes -= bytes;
     cache->unset_bytes -= bytes;
     dv_release_watch(cache->client, bytes);
 }
 
-bool dv_dir_reserve(dv_dir *dir) {
-    assert(!dir->watched);
-    return reserve(dir->cache, dir->path);
-}
-
-void dv_dir_release(dv_dir *dir) {
-    assert(dir->watched || !dir->set);
-    if (dir->watched) release(dir->cache, &dir->watch, &dir->set, dir->path);
-    dir->watched = dir->missing = false;
-}
-
-void dv_dir_note_watch(dv_dir *dir) {
-    if (dir->watched) note(dir->cache, &dir->set, dir->watch.link != NULL, dir->path);
-}
-
-bool dv_slot_reserve(dv_slot *slot) {
-    assert(!slot->reserved);
-    return slot->reserved = reserve(slot->role->dir.cache, slot->path);
-}
-
-void dv_slot_release(dv_slot *slot) {
-    assert(slot->reserved || !slot->set);
-    if (slot->reserved) release(slot->role->dir.cache, &slot->watch, &slot->set, slot->path);
-    slot->reserved = false;
-}
-
-void dv_slot_note_watch(dv_slot *slot) {
-    if (slot->reserved) note(slot->role->dir.cache, &slot->set, slot->watch.link != NULL, slot->path);
-}
-
 /* The first one is warned of; with many roles that do not fit the others would drown all else. */
 static bool is_first_polled(const dv_cache_role *role) {
-    for (const dv_cache_role *other = role->dir.cache->roles; other; other = other->next)
-        if (other != role && !other->dir.watched) return false;
+    for (const dv_cache_role *other = role->dir.node.cache->roles; other; other = other->next)
+        if (other != role && !other->dir.node.watched) return false;
     return true;
 }
 
 void dv_role_poll(dv_cache_role *role) {
-    const dv_cache *cache = role->dir.cache;
+    const dv_cache *cache = role->dir.node.cache;
     long long poll_ms = cache->options.poll_ms;
-    dv_dir_release(&role->dir);
-    for (dv_slot *slot = role->slots; slot; slot = slot->next) dv_slot_release(slot);
+    dv_cache_node_release(&role->dir.node);
+    role->dir.missing = false;
+    for (dv_slot *slot = role->slots; slot; slot = slot->next) dv_cache_node_release(&slot->node);
     if (is_first_polled(role))
         dv_client_warn(cache->client, DIVVY_WARN_POLLED,
                        "the live view of %.200s does not fit the %zu bytes of paths that live views may watch (or what "
                        "is left of the client's): it is read each %lld ms instead, and so is whatever else does not "
                        "fit; raise watch_bytes, or watch fewer roles",
-                       role->dir.path, cache->options.watch_bytes, poll_ms);
+                       role->dir.node.path, cache->options.watch_bytes, poll_ms);
     else
         dv_client_log(cache->client, DIVVY_LOG_WARN, "the live view of %.200s does not fit either: read each %lld ms",
-                      role->dir.path, poll_ms);
+                      role->dir.node.path, poll_ms);
 }
 
 /* An eighth is to be free besides, so that a role at the brink does not change sides with each entry. */
 void dv_role_try_watching(dv_cache_role *role) {
-    assert(!role->dir.watched);
-    size_t bytes = dv_path_cost(role->dir.path);
+    assert(!role->dir.node.watched);
+    size_t bytes = dv_path_cost(role->dir.node.path);
     for (const dv_slot *slot = role->slots; slot; slot = slot->next)
-        if (slot->present) bytes += dv_path_cost(slot->path);
-    if (bytes + bytes / DV_CACHE_SLACK_PARTS > room(role->dir.cache)) return;
-    role->dir.watched = dv_dir_reserve(&role->dir);
+        if (slot->present) bytes += dv_path_cost(slot->node.path);
+    if (bytes + bytes / DV_CACHE_SLACK_PARTS > room(role->dir.node.cache)) return;
+    dv_cache_node_reserve(&role->dir.node);
     for (dv_slot *slot = role->slots; slot; slot = slot->next)
-        if (slot->present) dv_slot_reserve(slot);
+        if (slot->present) dv_cache_node_reserve(&slot->node);
 }

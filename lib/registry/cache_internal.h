@@ -19,41 +19,37 @@ enum {
 
 /* A directory whose names are followed: R, or a role. */
 typedef struct dv_dir {
-    dv_cache_read reading; /* first */
-    dv_cache *cache;
-    dv_cache_role *role; /* NULL: it is R */
-    dv_watch watch;      /* of its children; of its existence while it is missing */
+    dv_cache_node node;  /* first; watched: its children, or its existence while it is missing. Else it is polled */
     dv_timer timer;      /* the next list */
-    bool watched;        /* else polled */
-    bool set;            /* the watch is set at the server */
-    bool missing;        /* no such node when it was asked for last; its creation is to be watched */
+    bool missing;        /* no such node when it was read last; its creation is to be watched */
     bool listed;         /* on this session */
     int refused;         /* the error that was told last */
-    int64_t asked_at;
+    int64_t sent_at;     /* the last list */
     uint64_t generation; /* of its lists */
-    const char *name;    /* in path */
-    char *path;
 } dv_dir;
+
+typedef struct {
+    dv_cache_node *first, **end;
+} dv_cache_queue;
 
 struct dv_cache_role {
     dv_dir dir; /* first */
     dv_cache_role *next, **link;
-    void *by_id; /* tsearch() */
+    void *by_name; /* its slots: tsearch() */
     dv_slot *slots;
     void *tag;
-    bool wanted;         /* by itself */
-    bool listed;         /* R has it, and all are wanted */
+    bool followed;       /* by itself */
+    bool listed;         /* R has it, and all are followed */
     uint64_t generation; /* of R's list that had it */
     bool primed;
     bool ended; /* out of the cache's tables; goes with the last answer */
     unsigned under_way;
     size_t unread;
 
-    bool episode; /* W15: something that went is kept */
-    bool mass;    /* and stays so beyond the settle time */
-    size_t base;  /* how many there were */
+    dv_timer preserve_timer; /* W15: set while something that went is kept */
+    bool mass;               /* it stays so beyond the settle time */
+    size_t base;             /* how many there were */
     int64_t episode_began;
-    dv_timer preserve_timer;
 };
 
 struct dv_cache {
@@ -64,60 +60,62 @@ struct dv_cache {
     dv_listener listener;
     dv_timer retry_timer;
     dv_dir root;
-    bool all_wanted, all_primed, ended;
-    void *by_name; /* tsearch() */
+    bool all_followed, all_primed, ended;
+    void *by_name; /* the roles: tsearch() */
     dv_cache_role *roles;
     unsigned under_way;
-    dv_cache_queue lists, gets; /* wanted, in order */
+    dv_cache_queue lists, gets; /* due, in order */
     size_t watch_bytes;         /* reserved */
     size_t unset_bytes;         /* of these: not set at the server, or not yet */
 };
 
 /* ---- cache.c ---- */
-dv_cache_role *dv_cache_find_role(const dv_cache *cache, const char *name);
-/* R was read: these are the roles. */
-void dv_cache_take_roles(dv_cache *cache, const char *const *names, size_t count, int64_t now);
+
+/* Fills in a node, as `name` in `parent`; NULL: it is R, whose path `name` is. Returns 0 or DIVVY_ENOMEM. */
+int dv_cache_node_init(dv_cache_node *node, dv_cache *cache, dv_cache_role *role, const char *parent, const char *name);
 /* Shows `cached` in the view, and takes over its reference; NULL: shows nothing. */
-void dv_slot_show(dv_slot *slot, dv_cached *cached, int64_t now);
+void dv_slot_show(dv_slot *slot, dv_cached *cached);
 dv_slot *dv_slot_find_or_add(dv_cache_role *role, const char *id);
 /* Its node is gone. The slot may go too. */
 void dv_slot_depart(dv_slot *slot, int64_t now);
 void dv_slot_was_read(dv_slot *slot);
+/* R was read: these are the roles. */
+void dv_cache_take_roles(dv_cache *cache, const char *const *names, size_t count, int64_t now);
 void dv_role_check_primed(dv_cache_role *role);
-/* Lets go of a role that nobody wants, or that has gone. It is freed when nothing is left of it. */
+/* Lets go of a role that nobody follows, or that has gone. It is freed when nothing is left of it. */
 void dv_role_let_go(dv_cache_role *role);
 void dv_role_free_ended(dv_cache_role *role);
 void dv_cache_free_ended(dv_cache *cache);
+/* Takes `entry`, even when it returns NULL: it is NULL, or there is no memory. */
+dv_cached *dv_cached_new(dv_cache *cache, void *entry, const dv_stat *stat, bool preserved);
 
 /* ---- cache_read.c ---- */
-int dv_dir_init(dv_dir *dir, dv_cache *cache, dv_cache_role *role, const char *parent, const char *name);
-void dv_dir_want(dv_dir *dir);
-void dv_slot_init_reading(dv_slot *slot);
-void dv_slot_want(dv_slot *slot);
-void dv_cache_read_forget(dv_cache_read *reading);
-/* Sends what is wanted and has room. */
+
+void dv_dir_init(dv_dir *dir);
+/* Has the node read as soon as there is room, after what is due already. */
+void dv_cache_node_request(dv_cache_node *node);
+void dv_cache_node_forget(dv_cache_node *node);
+/* Sends what is due and has room. */
 void dv_cache_pump(dv_cache *cache);
 
 /* ---- cache_budget.c ---- */
-bool dv_dir_reserve(dv_dir *dir);
-void dv_dir_release(dv_dir *dir);
-bool dv_slot_reserve(dv_slot *slot);
-void dv_slot_release(dv_slot *slot);
+
+/* Reserves room for the node's watch. Returns node->watched. */
+bool dv_cache_node_reserve(dv_cache_node *node);
+void dv_cache_node_release(dv_cache_node *node);
 /* To be called when the watch may have been set, or is so no more. */
-void dv_dir_note_watch(dv_dir *dir);
-void dv_slot_note_watch(dv_slot *slot);
+void dv_cache_node_note_watch(dv_cache_node *node);
 /* It no longer fits. */
 void dv_role_poll(dv_cache_role *role);
 /* Before a list: whether it fits again; then all that it has is read again with watches. */
 void dv_role_try_watching(dv_cache_role *role);
 
 /* ---- cache_preserve.c ---- */
+
 void dv_preserve_init(dv_cache_role *role);
 /* Returns whether what has gone stays in the view, as preserved. */
 bool dv_preserve_departed(dv_slot *slot, int64_t now);
 /* An entry has come, or come back. */
-void dv_preserve_arrived(dv_cache_role *role, int64_t now);
-
-dv_cached *dv_cached_new(dv_cache *cache, void *entry, const dv_stat *stat, bool preserved);
+void dv_preserve_arrived(dv_cache_role *role);
 
 #endif

@@ -5,65 +5,77 @@
 
 #include "base/container.h"
 #include "registry/cache_internal.h"
-#include "znode/path.h"
 
-/* ---- what is wanted, in order: W8 ---- */
+static int send_list(dv_dir *dir);
+static int send_get(dv_cache_node *node);
+static void on_event(dv_watch *watch, dv_watch_kind kind, int64_t now);
 
-static void put(dv_cache_queue *queue, dv_cache_read *reading) {
-    assert(!reading->link);
-    reading->queue = queue;
-    reading->next = NULL;
-    reading->link = queue->end;
-    *queue->end = reading;
-    queue->end = &reading->next;
+/* ---- the reads that are due, in order: W8 ---- */
+
+static bool is_dir(const dv_cache_node *node) {
+    return !node->role || node == &node->role->dir.node;
 }
 
-void dv_cache_read_forget(dv_cache_read *reading) {
-    if (!reading->link) return;
-    assert(!reading->under_way);
-    *reading->link = reading->next;
-    if (reading->next) reading->next->link = reading->link;
-    else reading->queue->end = reading->link;
-    reading->link = NULL;
+static dv_dir *dir_of(dv_cache_node *node) {
+    assert(is_dir(node));
+    return (dv_dir *)(void *)node;
 }
 
-static void want(dv_cache_queue *queue, dv_cache_read *reading) {
-    assert(!reading->link || !reading->under_way);
-    if (reading->under_way) reading->again = true;
-    else if (!reading->link) put(queue, reading);
+static dv_slot *slot_of(dv_cache_node *node) {
+    assert(!is_dir(node));
+    return (dv_slot *)(void *)node;
 }
 
-void dv_dir_want(dv_dir *dir) {
-    dv_timer_cancel(&dir->timer);
-    want(&dir->cache->lists, &dir->reading);
+static dv_cache_queue *queue_of(const dv_cache_node *node) {
+    return is_dir(node) ? &node->cache->lists : &node->cache->gets;
 }
 
-void dv_slot_want(dv_slot *slot) {
-    want(&slot->role->dir.cache->gets, &slot->reading);
+void dv_cache_node_request(dv_cache_node *node) {
+    dv_cache_queue *queue = queue_of(node);
+    assert(!node->link || !node->under_way);
+    if (is_dir(node)) dv_timer_cancel(&dir_of(node)->timer);
+    if (node->under_way) node->again = true;
+    if (node->under_way || node->link) return;
+    node->next = NULL;
+    node->link = queue->end;
+    *queue->end = node;
+    queue->end = &node->next;
+}
+
+void dv_cache_node_forget(dv_cache_node *node) {
+    if (!node->link) return;
+    assert(!node->under_way);
+    *node->link = node->next;
+    if (node->next) node->next->link = node->link;
+    else queue_of(node)->end = node->link;
+    node->link = NULL;
 }
 
 void dv_cache_pump(dv_cache *cache) {
     while (dv_client_connected(cache->client) && cache->under_way < DV_CACHE_IN_FLIGHT_MAX) {
-        dv_cache_read *reading = cache->lists.first ? cache->lists.first : cache->gets.first;
-        if (!reading) return;
-        assert(!reading->under_way);
-        reading->again = false;
-        if (reading->submit(reading) != 0) {
+        dv_cache_node *node = cache->lists.first ? cache->lists.first : cache->gets.first;
+        if (!node) return;
+        assert(!node->under_way && (!node->role || !node->role->ended));
+        node->again = false;
+        node->watch.fired = on_event;
+        if ((is_dir(node) ? send_list(dir_of(node)) : send_get(node)) != 0) {
             dv_timer_set(cache->client, &cache->retry_timer, dv_client_now(cache->client) + DV_CACHE_RETRY_MS);
             return;
         }
-        dv_cache_read_forget(reading);
-        reading->under_way = true;
+        dv_cache_node_forget(node);
+        node->under_way = true;
         cache->under_way++;
+        if (node->role) node->role->under_way++;
     }
 }
 
-/* Counts an answer. Returns whether anybody is left who wants it. An ended role may be freed here. */
-static bool answered(dv_cache_read *reading, dv_cache *cache, dv_cache_role *role) {
-    assert(reading->under_way && cache->under_way > 0 && (!role || role->under_way > 0));
-    reading->under_way = false;
-    cache->under_way--;
-    if (!role) return cache->all_wanted;
+/* Counts an answer. Returns whether the node is still followed. An ended role may be freed here. */
+static bool answered(dv_cache_node *node) {
+    dv_cache_role *role = node->role;
+    assert(node->under_way && node->cache->under_way > 0 && (!role || role->under_way > 0));
+    node->under_way = false;
+    node->cache->under_way--;
+    if (!role) return node->cache->all_followed;
     role->under_way--;
     if (!role->ended) return true;
     dv_role_free_ended(role);
@@ -79,46 +91,46 @@ static void go_on(dv_cache *cache) {
 /* ---- entries ---- */
 
 static void refuse_entry(dv_slot *slot, int error, int64_t now) {
-    assert(!slot->reading.under_way);
-    dv_client_log(slot->role->dir.cache->client, DIVVY_LOG_ERROR, "the entry %s cannot be read: %s", slot->path,
+    assert(!slot->node.under_way);
+    dv_client_log(slot->node.cache->client, DIVVY_LOG_ERROR, "the entry %s cannot be read: %s", slot->node.path,
                   divvy_strerror(error));
     slot->read_at = now;
-    dv_slot_show(slot, NULL, now);
+    dv_slot_show(slot, NULL);
     dv_slot_was_read(slot);
 }
 
 /* W6: each version of a node is shown once, however often it is read. */
 static void take_entry(dv_slot *slot, const dv_reply *reply, int64_t now) {
-    assert(!slot->reading.under_way && !slot->role->ended);
-    dv_cache *cache = slot->role->dir.cache;
-    bool missed = slot->reserved && !slot->watch.link; /* It fired while the answer was on its way. */
+    assert(!slot->node.under_way && !slot->node.role->ended);
+    dv_cache *cache = slot->node.cache;
+    bool missed = slot->node.watched && !slot->node.watch.link; /* It fired while the answer was on its way. */
     slot->read_at = now;
     bool preserved = slot->current && slot->current->preserved;
     if (slot->mzxid != reply->stat->mzxid || preserved) {
-        void *entry = cache->events->parse(cache->owner, slot->role->dir.name, slot->id, reply);
+        void *entry = cache->events->parse(cache->owner, slot->node.role->dir.node.name, slot->node.name, reply);
         bool parsed = entry != dv_cache_no_memory;
         dv_cached *cached = parsed ? dv_cached_new(cache, entry, reply->stat, false) : NULL;
         if (!parsed || (entry && !cached)) {
-            dv_slot_want(slot); /* The shown entry stays until the node can be read. */
+            dv_cache_node_request(&slot->node); /* The shown entry stays until the node can be read. */
             return;
         }
         bool came = entry && (!slot->current || preserved);
         slot->mzxid = reply->stat->mzxid;
-        dv_slot_show(slot, cached, now);
-        if (came) dv_preserve_arrived(slot->role, now);
+        dv_slot_show(slot, cached);
+        if (came) dv_preserve_arrived(slot->node.role);
     }
     dv_slot_was_read(slot);
-    if (slot->reading.again || missed) dv_slot_want(slot);
+    if (slot->node.again || missed) dv_cache_node_request(&slot->node);
 }
 
 static void on_entry(void *context, const dv_reply *reply, int64_t now) {
-    dv_slot *slot = context;
-    dv_cache_role *role = slot->role;
-    dv_cache *cache = role->dir.cache;
-    if (answered(&slot->reading, cache, role)) {
-        dv_slot_note_watch(slot);
+    dv_cache_node *node = context;
+    dv_cache *cache = node->cache;
+    dv_slot *slot = slot_of(node);
+    if (answered(node)) {
+        dv_cache_node_note_watch(node);
         if (dv_session_over(reply->error)) dv_slot_let_go(slot); /* The next session reads all. */
-        else if (dv_outcome_unknown(reply->error)) dv_slot_want(slot);
+        else if (dv_outcome_unknown(reply->error)) dv_cache_node_request(node);
         else if (reply->error == DIVVY_ENOENT) dv_slot_depart(slot, now);
         else if (reply->error) refuse_entry(slot, reply->error, now);
         else take_entry(slot, reply, now);
@@ -126,39 +138,19 @@ static void on_entry(void *context, const dv_reply *reply, int64_t now) {
     go_on(cache);
 }
 
-/* A deletion needs no read: whatever comes under the same name shows in the role's list. */
-static void on_entry_event(dv_watch *watch, dv_watch_kind kind, int64_t now) {
-    dv_slot *slot = DV_CONTAINER(watch, dv_slot, watch);
-    dv_cache *cache = slot->role->dir.cache;
-    dv_slot_note_watch(slot);
-    if (kind == DV_WATCH_DELETED && !slot->reading.under_way) dv_slot_depart(slot, now);
-    else dv_slot_want(slot);
-    dv_cache_pump(cache);
-}
-
-static int submit_get(dv_cache_read *reading) {
-    dv_slot *slot = (dv_slot *)(void *)reading;
-    assert(!slot->reading.under_way && !slot->role->ended);
-    slot->watch.fired = on_entry_event;
-    dv_znode *znode = slot->role->dir.cache->client->znode;
-    int error = dv_znode_get(znode, slot->path, slot->reserved ? &slot->watch : NULL, on_entry, slot);
-    if (!error) slot->role->under_way++;
-    return error;
-}
-
-void dv_slot_init_reading(dv_slot *slot) {
-    slot->reading.submit = submit_get;
+static int send_get(dv_cache_node *node) {
+    return dv_znode_get(node->cache->client->znode, node->path, node->watched ? &node->watch : NULL, on_entry, node);
 }
 
 /* ---- lists ---- */
 
 /* W11: what has no watch is read with each list, what has one after a while, lest an event was lost. */
 static bool is_due(const dv_slot *slot, int64_t now) {
-    return !slot->present || !slot->watch.link || slot->read_at + DV_CACHE_AUDIT_MS <= now;
+    return !slot->present || !slot->node.watch.link || slot->read_at + DV_CACHE_AUDIT_MS <= now;
 }
 
 static void expect_entry(dv_slot *slot, int64_t now) {
-    dv_cache_role *role = slot->role;
+    dv_cache_role *role = slot->node.role;
     assert(slot->listed == role->dir.generation);
     bool due = is_due(slot, now);
     if (!slot->present) {
@@ -166,9 +158,9 @@ static void expect_entry(dv_slot *slot, int64_t now) {
         slot->mzxid = -1;
         slot->unread = !role->primed;
         role->unread += slot->unread;
-        if (role->dir.watched && !dv_slot_reserve(slot)) dv_role_poll(role);
+        if (role->dir.node.watched && !dv_cache_node_reserve(&slot->node)) dv_role_poll(role);
     }
-    if (due && !slot->reading.under_way) dv_slot_want(slot);
+    if (due && !slot->node.under_way) dv_cache_node_request(&slot->node);
 }
 
 static void take_entries(dv_cache_role *role, const dv_reply *reply, int64_t now) {
@@ -187,7 +179,7 @@ static void take_entries(dv_cache_role *role, const dv_reply *reply, int64_t now
     for (dv_slot *slot = role->slots, *next; slot; slot = next) {
         next = slot->next;
         /* A read that is under way was sent later or answers sooner than this list: it decides. */
-        if (slot->present && slot->listed != generation && !slot->reading.under_way) dv_slot_depart(slot, now);
+        if (slot->present && slot->listed != generation && !slot->node.under_way) dv_slot_depart(slot, now);
     }
     role->under_way--;
     dv_role_check_primed(role);
@@ -195,103 +187,105 @@ static void take_entries(dv_cache_role *role, const dv_reply *reply, int64_t now
 
 /* W8: at most one list at a time, and one each interval, however much changes. */
 static void list_later(dv_dir *dir, int64_t at, int64_t now) {
-    if (at <= now) dv_dir_want(dir);
-    else dv_timer_set(dir->cache->client, &dir->timer, at);
+    if (at <= now) dv_cache_node_request(&dir->node);
+    else dv_timer_set(dir->node.cache->client, &dir->timer, at);
 }
 
 static void schedule(dv_dir *dir, int64_t now) {
-    bool missed = dir->watched && dir->listed && !dir->missing && !dir->watch.link;
-    if (dir->reading.link || (dir->role && !dir->role->wanted && !dir->role->listed)) return;
-    if (dir->reading.again || missed) list_later(dir, dir->asked_at + DV_CACHE_LIST_INTERVAL_MS, now);
+    const dv_cache_node *node = &dir->node;
+    bool missed = node->watched && dir->listed && !dir->missing && !node->watch.link;
+    if (node->link || (node->role && !node->role->followed && !node->role->listed)) return;
+    if (node->again || missed) list_later(dir, dir->sent_at + DV_CACHE_LIST_INTERVAL_MS, now);
     else if (!dir->listed && !dir->refused) list_later(dir, now + DV_CACHE_RETRY_MS, now);
-    else if (dir->watched && !dir->refused) list_later(dir, now + DV_CACHE_AUDIT_MS, now);
-    else list_later(dir, dir->asked_at + dir->cache->options.poll_ms, now);
+    else if (node->watched && !dir->refused) list_later(dir, now + DV_CACHE_AUDIT_MS, now);
+    else list_later(dir, dir->sent_at + node->cache->options.poll_ms, now);
 }
 
 static void take_list(dv_dir *dir, const dv_reply *reply, int64_t now) {
-    assert(!dir->reading.under_way);
+    assert(!dir->node.under_way);
     dir->listed = true;
     dir->refused = 0;
-    if (dir->role) take_entries(dir->role, reply, now);
-    else dv_cache_take_roles(dir->cache, reply->children, reply->child_count, now);
+    if (dir->node.role) take_entries(dir->node.role, reply, now);
+    else dv_cache_take_roles(dir->node.cache, reply->children, reply->child_count, now);
 }
 
 /* W6: a directory that is missing has no names, and its creation is watched, unless R tells of it. */
-static bool wants_existence(const dv_dir *dir) {
-    return dir->watched && (!dir->role || dir->role->wanted);
+static bool needs_existence(const dv_dir *dir) {
+    return dir->node.watched && (!dir->node.role || dir->node.role->followed);
 }
 
 static void on_missing(dv_dir *dir, int64_t now) {
     bool known = dir->missing;
     dir->missing = true;
     take_list(dir, &(dv_reply){0}, now);
-    if (!known && wants_existence(dir)) dv_dir_want(dir);
+    if (!known && needs_existence(dir)) dv_cache_node_request(&dir->node);
+}
+
+static void on_refused(dv_dir *dir, int error) {
+    if (dir->refused != error)
+        dv_client_log(dir->node.cache->client, DIVVY_LOG_ERROR, "the children of %s cannot be read: %s", dir->node.path,
+                      divvy_strerror(error));
+    dir->refused = error;
 }
 
 static void on_list(void *context, const dv_reply *reply, int64_t now) {
-    dv_dir *dir = context;
-    dv_cache *cache = dir->cache;
-    bool wanted = answered(&dir->reading, cache, dir->role);
-    if (wanted) dv_dir_note_watch(dir);
-    if (wanted && !dv_session_over(reply->error)) {
-        if (dv_outcome_unknown(reply->error)) {
-            dv_dir_want(dir);
-        } else if (reply->error == DIVVY_ENOENT) {
-            on_missing(dir, now);
-        } else if (reply->error) {
-            if (dir->refused != reply->error)
-                dv_client_log(cache->client, DIVVY_LOG_ERROR, "the children of %s cannot be read: %s", dir->path,
-                              divvy_strerror(reply->error));
-            dir->refused = reply->error;
-        } else if (dir->missing) {
-            dir->missing = false; /* It is there after all. */
-            dv_dir_want(dir);
-        } else {
-            take_list(dir, reply, now);
-        }
+    dv_cache_node *node = context;
+    dv_cache *cache = node->cache;
+    dv_dir *dir = dir_of(node);
+    bool followed = answered(node);
+    if (followed) dv_cache_node_note_watch(node);
+    if (followed && !dv_session_over(reply->error)) {
+        bool came = reply->error == 0 && dir->missing;
+        if (came) dir->missing = false;
+        if (came || dv_outcome_unknown(reply->error)) dv_cache_node_request(node);
+        else if (reply->error == DIVVY_ENOENT) on_missing(dir, now);
+        else if (reply->error) on_refused(dir, reply->error);
+        else take_list(dir, reply, now);
         schedule(dir, now);
-        if (dir->role) dv_role_let_go(dir->role);
+        if (node->role) dv_role_let_go(node->role);
     }
     go_on(cache);
 }
 
-static void on_names_event(dv_watch *watch, dv_watch_kind kind, int64_t now) {
-    dv_dir *dir = DV_CONTAINER(watch, dv_dir, watch);
-    dv_dir_note_watch(dir);
-    if (kind == DV_WATCH_CREATED) dir->missing = false;
-    if (dir->reading.under_way) dir->reading.again = true;
-    else if (!dir->reading.link) list_later(dir, dir->asked_at + DV_CACHE_LIST_INTERVAL_MS, now);
-    dv_cache_pump(dir->cache);
-}
-
-static int submit_list(dv_cache_read *reading) {
-    dv_dir *dir = (dv_dir *)(void *)reading;
-    assert(!dir->reading.under_way);
-    dv_znode *znode = dir->cache->client->znode;
-    if (!dir->watched && dir->role) dv_role_try_watching(dir->role);
-    else if (!dir->watched) dir->watched = dv_dir_reserve(dir);
-    dir->asked_at = dv_client_now(dir->cache->client);
-    if (!wants_existence(dir)) dir->missing = false;
-    dir->watch.fired = on_names_event;
-    dv_watch *watch = dir->watched ? &dir->watch : NULL;
-    int error = dir->missing ? dv_znode_exists(znode, dir->path, watch, on_list, dir)
-                             : dv_znode_children(znode, dir->path, watch, on_list, dir);
-    if (!error && dir->role) dir->role->under_way++;
-    return error;
+static int send_list(dv_dir *dir) {
+    dv_cache_node *node = &dir->node;
+    dv_znode *znode = node->cache->client->znode;
+    if (!node->watched && node->role) dv_role_try_watching(node->role);
+    else if (!node->watched) dv_cache_node_reserve(node);
+    dir->sent_at = dv_client_now(node->cache->client);
+    if (!needs_existence(dir)) dir->missing = false;
+    dv_watch *watch = node->watched ? &node->watch : NULL;
+    return dir->missing ? dv_znode_exists(znode, node->path, watch, on_list, node)
+                        : dv_znode_children(znode, node->path, watch, on_list, node);
 }
 
 static void on_timer(dv_timer *timer, int64_t now) {
     (void)now;
-    dv_dir *dir = DV_CONTAINER(timer, dv_dir, timer);
-    dv_dir_want(dir);
-    dv_cache_pump(dir->cache);
+    dv_cache_node *node = &DV_CONTAINER(timer, dv_dir, timer)->node;
+    dv_cache_node_request(node);
+    dv_cache_pump(node->cache);
 }
 
-int dv_dir_init(dv_dir *dir, dv_cache *cache, dv_cache_role *role, const char *parent, const char *name) {
-    *dir = (dv_dir){.reading.submit = submit_list, .cache = cache, .role = role, .timer.fire = on_timer};
-    dir->path = parent ? dv_path_join(parent, name) : strdup(name);
-    if (!dir->path) return DIVVY_ENOMEM;
-    dir->name = dv_path_last(dir->path);
-    dir->asked_at = -DV_CACHE_LIST_INTERVAL_MS;
-    return 0;
+void dv_dir_init(dv_dir *dir) {
+    dir->timer.fire = on_timer;
+    dir->sent_at = -DV_CACHE_LIST_INTERVAL_MS;
+}
+
+/* ---- events ---- */
+
+static void on_names_event(dv_dir *dir, dv_watch_kind kind, int64_t now) {
+    if (kind == DV_WATCH_CREATED) dir->missing = false;
+    if (dir->node.under_way) dir->node.again = true;
+    else if (!dir->node.link) list_later(dir, dir->sent_at + DV_CACHE_LIST_INTERVAL_MS, now);
+}
+
+/* A deletion of an entry needs no read: whatever comes under the same name shows in the role's list. */
+static void on_event(dv_watch *watch, dv_watch_kind kind, int64_t now) {
+    dv_cache_node *node = DV_CONTAINER(watch, dv_cache_node, watch);
+    dv_cache *cache = node->cache;
+    dv_cache_node_note_watch(node);
+    if (is_dir(node)) on_names_event(dir_of(node), kind, now);
+    else if (kind == DV_WATCH_DELETED && !node->under_way) dv_slot_depart(slot_of(node), now);
+    else dv_cache_node_request(node);
+    dv_cache_pump(cache);
 }

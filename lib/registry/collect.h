@@ -4,18 +4,11 @@
 
 #include "registry/registry.h"
 
-typedef struct {
-    dv_entry **entries;
-    size_t count;
-} dv_collected;
-
 /* With the client lock held. The servers' clock is known afterwards, unless no entry asks for it, and was learned
  * lately, unless that was denied. 0, or an error with its message. */
-int dv_collect(divvy_registry *registry, const char *role_node, dv_collected *out, int64_t timeout_ms);
-void dv_collected_free(dv_collected *collected);
+int dv_collect(divvy_registry *registry, const char *role_node, dv_entries *out, int64_t timeout_ms);
 
-/* The roles that have a child of this name; the strings are the caller's. As above. */
-int dv_collect_roles_of(divvy_registry *registry, const char *id_node, char ***roles, size_t *count,
-                        dv_deadline deadline);
+/* The roles that have a child of this name, to be freed by the caller. As above. */
+int dv_collect_roles_of(divvy_registry *registry, const char *id_node, divvy_strings **roles, dv_deadline deadline);
 
 #endif

@@ -183,6 +183,24 @@ void dv_entry_free(dv_entry *e) {
     free(e);
 }
 
+bool dv_entries_add(dv_entries *entries, dv_entry *entry) {
+    if (entries->count == entries->room) {
+        size_t room = entries->room ? entries->room * 2 : 64;
+        dv_entry **grown = realloc(entries->list, room * sizeof(dv_entry *));
+        if (!grown) return false;
+        entries->list = grown;
+        entries->room = room;
+    }
+    entries->list[entries->count++] = entry;
+    return true;
+}
+
+void dv_entries_free(dv_entries *entries) {
+    for (size_t i = 0; i < entries->count; i++) dv_entry_free(entries->list[i]);
+    free(entries->list);
+    *entries = (dv_entries){NULL, 0, 0};
+}
+
 /* ---- health and order: V4, V5 ---- */
 
 static double age_s(const dv_entry *e, int64_t server_now_ms) {
@@ -194,6 +212,7 @@ bool dv_entry_has_expired(const dv_entry *e, int64_t server_now_ms) {
 }
 
 bool dv_entry_is_healthy(const dv_entry *e, int64_t server_now_ms) {
+    if (e->flags & DV_ENTRY_PRESERVED) return true;
     return !(e->flags & DV_ENTRY_DISABLED) && !dv_entry_has_expired(e, server_now_ms);
 }
 
@@ -203,6 +222,8 @@ bool dv_entry_is_older(const dv_entry *e, double ttls, int64_t server_now_ms) {
 
 int dv_entry_compare(const void *a, const void *b) {
     const dv_entry *x = *(dv_entry *const *)a, *y = *(dv_entry *const *)b;
+    unsigned preserved = (x->flags ^ y->flags) & DV_ENTRY_PRESERVED;
+    if (preserved) return x->flags & preserved ? 1 : -1;
     if (x->load != y->load) return x->load < y->load ? -1 : 1;
     if (x->stat.czxid != y->stat.czxid) return x->stat.czxid < y->stat.czxid ? -1 : 1;
     int by_role = strcmp(x->role_node, y->role_node);

@@ -18,8 +18,9 @@ enum {
 };
 
 enum {
-    DV_ENTRY_HAS_TTL = 1,  /* without one it lives for as long as its node does */
-    DV_ENTRY_DISABLED = 2, /* Curator's "enabled": false */
+    DV_ENTRY_HAS_TTL = 1,   /* without one it lives for as long as its node does */
+    DV_ENTRY_DISABLED = 2,  /* Curator's "enabled": false */
+    DV_ENTRY_PRESERVED = 4, /* W16: its node has gone; lookups still return it, after all others */
 };
 
 /* An entry. It is immutable once it is made, but its owner may take `json` out and set it NULL. */
@@ -41,8 +42,19 @@ int dv_entry_parse(dv_entry **out, const char *role_node, const char *id_node, c
 /* NULL is allowed. */
 void dv_entry_free(dv_entry *entry);
 
-/* Returns whether it is strictly younger than its ttl, and enabled, when the servers' clock shows `server_now_ms`. For
- * S10 that is the latest that the clock can show (server_time.h). */
+/* An array of entries. */
+typedef struct {
+    dv_entry **list;
+    size_t count, room;
+} dv_entries;
+
+/* Returns false when an allocation fails. */
+bool dv_entries_add(dv_entries *entries, dv_entry *entry);
+/* Frees the entries, too. */
+void dv_entries_free(dv_entries *entries);
+
+/* Returns whether it is strictly younger than its ttl, and enabled, or else preserved, when the servers' clock shows
+ * `server_now_ms`. For S10 that is the latest that the clock can show (server_time.h). */
 bool dv_entry_is_healthy(const dv_entry *entry, int64_t server_now_ms);
 /* Returns whether it is as old as its ttl, or older, so that it can be replaced; never without one. */
 bool dv_entry_has_expired(const dv_entry *entry, int64_t server_now_ms);
@@ -50,7 +62,7 @@ bool dv_entry_has_expired(const dv_entry *entry, int64_t server_now_ms);
  * the earliest that the clock can show. */
 bool dv_entry_is_older(const dv_entry *entry, double ttls, int64_t server_now_ms);
 
-/* For qsort() of dv_entry pointers: by load, then by czxid, then by names. */
+/* For qsort() of dv_entry pointers: those that are there first, then by load, then by czxid, then by names. */
 int dv_entry_compare(const void *a, const void *b);
 
 /* Returns whether the bytes are within the bounds of an entry, before any parser sees them; *reason as above. */

@@ -25,14 +25,10 @@ static int new_id(divvy_client *client, char out[ID_BYTES]) {
     return 0;
 }
 
-static const char *text_of(const cJSON *entry, const char *name) {
-    return cJSON_GetObjectItemCaseSensitive(entry, name)->valuestring;
-}
-
 static int find_service(divvy_registry *registry, const cJSON *entry, dv_service **out) {
     char *role_node = NULL, *id_node = NULL;
-    int error = dv_registry_node_name(registry, "role", text_of(entry, "role"), &role_node);
-    if (!error) error = dv_registry_node_name(registry, "id", text_of(entry, "id"), &id_node);
+    int error = dv_registry_node_name(registry, "role", dv_status_text(entry, "role"), &role_node);
+    if (!error) error = dv_registry_node_name(registry, "id", dv_status_text(entry, "id"), &id_node);
     if (!error) {
         error = dv_service_get(out, registry, role_node, id_node);
         if (error) dv_fail_plainly(registry->object.client, error);
@@ -42,7 +38,8 @@ static int find_service(divvy_registry *registry, const cJSON *entry, dv_service
     return error;
 }
 
-int dv_service_for(divvy_registry *registry, const cJSON *status, const char *unique_role, cJSON **entry,
+/* Makes the entry of a status, and finds its service, with room reserved. Returns 0, or an error with its message. */
+static int compose(divvy_registry *registry, const cJSON *status, const char *unique_role, cJSON **entry,
                    dv_service **out) {
     divvy_client *client = registry->object.client;
     char id[ID_BYTES] = "", reason[DV_STATUS_REASON_BYTES] = "";
@@ -56,7 +53,7 @@ int dv_service_for(divvy_registry *registry, const cJSON *status, const char *un
     dv_status_defaults defaults = {.unique_role = unique_role,
                                    .new_id = id,
                                    .host = registry->host,
-                                   .pid = registry->pid,
+                                   .pid = registry->config.pid,
                                    .nonce = registry->nonce,
                                    .persistent = registry->config.persistent};
     error = dv_status_compose(entry, status, &defaults, reason);
@@ -74,13 +71,35 @@ int dv_service_for(divvy_registry *registry, const cJSON *status, const char *un
     return error;
 }
 
-/* ---- waiting for a task ---- */
+/* ---- storing ---- */
 
-int dv_task_wait(dv_task *task, divvy_registry *registry, const char *what, int64_t timeout_ms) {
+int dv_service_store(divvy_registry *registry, const cJSON *status, const char *unique_role, int64_t timeout_ms,
+                     void (*done)(void *context, dv_task *task, int64_t now), void *context, dv_task **out) {
+    dv_task like = {.kind = unique_role ? DV_TASK_CLAIM : DV_TASK_BEAT, .done = done, .context = context};
+    dv_service *service = NULL;
+    int error = compose(registry, status, unique_role, &like.entry, &service);
+    if (error) return error;
+    return dv_fail_plainly(registry->object.client, dv_service_add_task(service, &like, timeout_ms, out));
+}
+
+int dv_service_store_and_wait(divvy_registry *registry, const cJSON *status, const char *unique_role,
+                              int64_t timeout_ms, cJSON **stored) {
     divvy_client *client = registry->object.client;
-    int error = dv_task_await(task, client, timeout_ms);
+    dv_task *task = NULL;
+    *stored = NULL;
+    int error = dv_service_store(registry, status, unique_role, -1, NULL, NULL, &task);
+    if (error) return error;
+    error = dv_task_await(task, client, timeout_ms);
     if (error == DIVVY_ECANCELED && (registry->ending || dv_client_end_error(client))) error = DIVVY_ECLOSED;
-    if (error) dv_fail(client, error, "%s: %s: %s", what, registry->root, dv_client_why(client, error));
+    if (error) {
+        dv_fail(client, error, "%s: %s: %s", unique_role ? "unique_service" : "heartbeat", registry->root,
+                dv_client_why(client, error));
+    } else {
+        assert(task->ended && task->refs == 1); /* It is out of the queue: nobody else has the entry. */
+        *stored = task->entry;
+        task->entry = NULL;
+    }
+    dv_task_unref(task);
     return error;
 }
 
@@ -91,21 +110,11 @@ int divvy_registry_heartbeat(divvy_registry *registry, const cJSON *status, cJSO
     divvy_client *client = registry->object.client;
     dv_object_hold(&registry->object);
     cJSON *entry = NULL;
-    dv_service *service = NULL;
-    dv_task *task = NULL;
     if (timeout_ms < -1) error = dv_fail(client, DIVVY_EINVAL, "heartbeat: timeout_ms is below -1");
     else if (dv_client_in_callback(client)) error = dv_fail_plainly(client, DIVVY_EDEADLK);
-    else error = dv_service_for(registry, status, NULL, &entry, &service);
-    if (!error) {
-        error = dv_service_ask(service, &(dv_wish){.kind = DV_TASK_BEAT, .entry = entry, .timeout_ms = -1}, &task);
-        error = error ? dv_fail_plainly(client, error) : dv_task_wait(task, registry, "heartbeat", timeout_ms);
-    }
-    if (!error && stored) {
-        assert(task->ended && task->refs == 1); /* It is out of the queue: nobody else has the entry. */
-        *stored = task->entry;
-        task->entry = NULL;
-    }
-    dv_task_unref(task);
+    else error = dv_service_store_and_wait(registry, status, NULL, timeout_ms, &entry);
+    if (stored) *stored = entry;
+    else cJSON_Delete(entry);
     dv_object_let_go(&registry->object);
     return error;
 }
@@ -148,17 +157,6 @@ static void on_beat_ended(void *context, dv_task *task, int64_t now) {
     dv_object_tell_done(&b->registry->object, &b->callback);
 }
 
-static int begin_beat(divvy_registry *registry, const cJSON *status, int64_t timeout_ms, beat *b) {
-    cJSON *entry = NULL;
-    dv_service *service = NULL;
-    int error = dv_service_for(registry, status, NULL, &entry, &service);
-    if (error) return error;
-    dv_wish wish = {
-        .kind = DV_TASK_BEAT, .entry = entry, .timeout_ms = timeout_ms, .done = b ? on_beat_ended : NULL, .context = b};
-    error = dv_service_ask(service, &wish, NULL);
-    return error ? dv_fail_plainly(registry->object.client, error) : 0;
-}
-
 int divvy_registry_heartbeat_async(divvy_registry *registry, const cJSON *status, int64_t timeout_ms,
                                    void (*done)(divvy_registry *registry, int result, const cJSON *stored, void *user),
                                    void *user) {
@@ -169,7 +167,7 @@ int divvy_registry_heartbeat_async(divvy_registry *registry, const cJSON *status
     if (timeout_ms < -1) error = dv_fail(client, DIVVY_EINVAL, "heartbeat: timeout_ms is below -1");
     else if (done && !b) error = dv_fail_plainly(client, DIVVY_ENOMEM);
     if (b) *b = (beat){.registry = registry, .done = done, .user = user};
-    if (!error) error = begin_beat(registry, status, timeout_ms, b);
+    if (!error) error = dv_service_store(registry, status, NULL, timeout_ms, b ? on_beat_ended : NULL, b, NULL);
     if (error) free(b);
     dv_client_unlock(client);
     return error;
@@ -192,9 +190,8 @@ void dv_heartbeat_repeat(dv_service *s, bool renewal) {
     cJSON *entry = cJSON_Duplicate(s->entry, 1);
     cJSON *load = entry ? cJSON_GetObjectItemCaseSensitive(entry, "load") : NULL;
     if (load) cJSON_SetNumberHelper(load, s->load);
-    dv_wish wish = {
-        .kind = DV_TASK_BEAT, .entry = entry, .renewal = renewal, .timeout_ms = -1, .done = on_repeat_ended};
-    int error = entry ? dv_service_ask(s, &wish, NULL) : DIVVY_ENOMEM;
+    dv_task like = {.kind = DV_TASK_BEAT, .entry = entry, .renewal = renewal, .done = on_repeat_ended};
+    int error = entry ? dv_service_add_task(s, &like, -1, NULL) : DIVVY_ENOMEM;
     if (!error) return;
     dv_client_again(client); /* where the node is missing; else the next heartbeat is in time */
     dv_client_log(client, DIVVY_LOG_ERROR, "heartbeat: %s", divvy_strerror(error));
@@ -205,48 +202,50 @@ typedef struct {
     dv_service *service;
     char *role, *id;
     double load;
-    bool ran;
-} load_question;
+    bool called;
+} load_request;
 
 static void call_on_load(dv_callback *callback) {
-    load_question *q = (load_question *)(void *)callback;
+    load_request *q = (load_request *)(void *)callback;
     divvy_registry *registry = q->service->registry;
-    assert(!q->ran);
+    assert(!q->called);
     q->load = registry->config.on_load(registry, q->role, q->id, q->load, registry->config.user);
-    q->ran = true;
+    q->called = true;
 }
 
-static void release_on_load(dv_callback *callback) {
-    load_question *q = (load_question *)(void *)callback;
-    dv_service *s = q->service;
-    assert(s->asking_load);
-    s->asking_load = false;
-    if (q->ran && isfinite(q->load)) s->load = q->load;
-    bool ran = q->ran;
+static void free_load_request(load_request *q) {
     free(q->role);
     free(q->id);
     free(q);
-    if (ran && s->announced && !s->tasks && s->entry) dv_heartbeat_repeat(s, false);
+}
+
+static void release_on_load(dv_callback *callback) {
+    load_request *q = (load_request *)(void *)callback;
+    dv_service *s = q->service;
+    assert(s->load_requested);
+    s->load_requested = false;
+    if (q->called && isfinite(q->load)) s->load = q->load;
+    bool called = q->called;
+    free_load_request(q);
+    if (called && s->announced && !s->tasks && s->entry) dv_heartbeat_repeat(s, false);
     else dv_service_let_go(s);
 }
 
-static bool ask_load(dv_service *s) {
-    assert(s->announced && !s->asking_load);
-    load_question *q = calloc(1, sizeof *q);
+static bool request_load(dv_service *s) {
+    assert(s->announced && !s->load_requested);
+    load_request *q = calloc(1, sizeof *q);
     if (!q) return false;
-    *q = (load_question){
+    *q = (load_request){
         .callback = {.object = &s->registry->object, .asks = true, .call = call_on_load, .release = release_on_load},
         .service = s,
-        .role = strdup(text_of(s->entry, "role")),
-        .id = strdup(text_of(s->entry, "id")),
+        .role = strdup(dv_status_text(s->entry, "role")),
+        .id = strdup(dv_status_text(s->entry, "id")),
         .load = s->load};
     if (!q->role || !q->id) {
-        free(q->role);
-        free(q->id);
-        free(q);
+        free_load_request(q);
         return false;
     }
-    s->asking_load = true;
+    s->load_requested = true;
     dv_callback_queue(s->registry->object.client, &q->callback);
     return true;
 }
@@ -256,7 +255,7 @@ static int64_t interval_ms(const dv_service *s) {
     uint32_t chance = UINT32_MAX / 2;
     client->znode->backend->random(client->znode, &chance, sizeof chance);
     double share = 1 + s->registry->config.heartbeat_jitter * (2.0 * chance / UINT32_MAX - 1);
-    double ms = s->ttl_s * 1000 / 3 * share;
+    double ms = dv_status_number(s->entry, "ttl") * 1000 / 3 * share;
     if (ms < INTERVAL_LEAST_MS) return INTERVAL_LEAST_MS;
     return ms < (double)DV_TIME_MAX_MS ? (int64_t)ms : DV_TIME_MAX_MS;
 }
@@ -274,6 +273,6 @@ void dv_heartbeat_timer_fired(dv_timer *timer, int64_t now) {
     if (!s->announced || !s->entry || s->registry->ending) return;
     dv_heartbeat_stored(s, now);
     if (s->tasks) return;
-    bool ask = s->registry->config.on_load && !s->asking_load;
-    if (!ask || !ask_load(s)) dv_heartbeat_repeat(s, false);
+    bool asks = s->registry->config.on_load && !s->load_requested;
+    if (!asks || !request_load(s)) dv_heartbeat_repeat(s, false);
 }

@@ -1,5 +1,5 @@
 /* Registry: the names of its nodes, and what is no entry. SPDX-License-Identifier: Apache-2.0 */
-#include <assert.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "registry/registry.h"
 #include "znode/path.h"
 
-enum { WARNED_LEAST = 64, WARNED_MOST = 65536, WARNINGS_AT_ONCE = 20 };
+enum { WARNED_MOST = 49152, WARNINGS_AT_ONCE = 20 };
 
 /* ---- names ---- */
 
@@ -36,51 +36,44 @@ int dv_registry_node_name(const divvy_registry *registry, const char *what, cons
 
 /* ---- what is no entry: V2 ---- */
 
-/* Returns whether it is in the set already; else it is put in. */
-static bool put_slot(dv_warned *w, uint64_t hash) {
-    assert(hash && w->used < w->room);
-    size_t at = (size_t)(hash & (w->room - 1));
-    while (w->slots[at] && w->slots[at] != hash) at = (at + 1) & (w->room - 1);
-    if (w->slots[at]) return true;
-    w->slots[at] = hash;
-    w->used++;
-    return false;
-}
-
-/* Full, it grows, up to a bound; there it starts again, and what is warned of is warned of again. */
-static bool make_room(dv_warned *w) {
-    if (w->room && w->used < w->room / 4 * 3) return true;
-    size_t room = w->room ? w->room * 2 : WARNED_LEAST;
-    if (room > WARNED_MOST) {
-        memset(w->slots, 0, w->room * sizeof *w->slots);
-        w->used = 0;
-        return true;
-    }
-    dv_warned grown = {.slots = calloc(room, sizeof *grown.slots), .room = room};
-    if (!grown.slots) return false;
-    for (size_t i = 0; i < w->room; i++) {
-        if (w->slots[i]) put_slot(&grown, w->slots[i]);
-    }
-    free(w->slots);
-    *w = grown;
-    return true;
-}
-
-static bool was_warned(dv_warned *w, const char *role_node, const char *id_node, int64_t mzxid) {
-    uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)mzxid;
+static uint64_t hash_of(const char *role_node, const char *id_node, int64_t mzxid) {
+    uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)mzxid; /* FNV-1a */
     for (const char *c = role_node; *c; c++) hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
     hash = (hash ^ '/') * UINT64_C(1099511628211);
     for (const char *c = id_node; *c; c++) hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
-    hash ^= hash >> 29;
-    if (!hash) hash = 1;
-    return make_room(w) && put_slot(w, hash);
+    return hash;
+}
+
+static int compare_hashes(const void *a, const void *b) {
+    const uint64_t *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
+void dv_registry_forget_warned(divvy_registry *registry) {
+    tdestroy(registry->warned, free);
+    registry->warned = NULL;
+    registry->warned_count = 0;
+}
+
+/* Returns whether a version of a node was warned of; from now on it was. With too many of them all are forgotten, and
+ * so warned of again. */
+static bool was_warned(divvy_registry *registry, uint64_t hash) {
+    if (registry->warned_count == WARNED_MOST) dv_registry_forget_warned(registry);
+    uint64_t *added = malloc(sizeof *added);
+    if (!added) return false;
+    *added = hash;
+    uint64_t **found = (uint64_t **)tsearch(added, &registry->warned, compare_hashes);
+    bool is_new = found && *found == added;
+    if (is_new) registry->warned_count++;
+    else free(added);
+    return found && !is_new;
 }
 
 /* Each version of a node once; and not all of a flood one by one. */
 static void skip(divvy_registry *registry, const char *role_node, const char *id_node, const dv_stat *stat,
                  const char *reason) {
     divvy_client *client = registry->object.client;
-    if (was_warned(&registry->warned, role_node, id_node, stat->mzxid)) return;
+    if (was_warned(registry, hash_of(role_node, id_node, stat->mzxid))) return;
     atomic_fetch_add(&registry->malformed, 1);
     client->metrics.skipped_entries++;
     int64_t now = dv_client_now(client);

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "registry/registry.h"
-#include "znode/path.h"
 
 enum {
     READS_LEAST = 4,
@@ -17,38 +16,25 @@ enum {
 };
 
 /* A role, and what is left to be read of it. */
-typedef struct role {
-    struct role *next;
-    char *node, *path;
+typedef struct dv_listed_role {
+    struct dv_listed_role *next;
+    char *node;
     char **ids;
-    size_t count, asked;
+    size_t count, requested;
     unsigned under_way;
     dv_reading *reading;
 } role;
 
 typedef struct {
     role *role;
-    char *path;
-    const char *id_node; /* in it */
+    char *id_node;
 } role_read;
 
-struct dv_reading {
-    divvy_registry *registry;
-    dv_reading_events events;
-    void *context;
-    role *unlisted, *listed, **listed_end;
-    unsigned under_way;
-    size_t window, seen_bytes, seen; /* of the data of late */
-    bool all, abandoned;
-    int error;
-};
-
-static void go_on(dv_reading *r, int64_t now);
+static void go_on(dv_reading *r);
 
 static void free_role(role *p) {
-    for (size_t i = p->asked; i < p->count; i++) free(p->ids[i]);
+    for (size_t i = p->requested; i < p->count; i++) free(p->ids[i]);
     free(p->ids);
-    free(p->path);
     free(p->node);
     free(p);
 }
@@ -61,13 +47,20 @@ static void free_roles(role **list) {
     }
 }
 
-static void end(dv_reading *r, int64_t now) {
+static void free_reading(dv_reading *r) {
+    divvy_registry *registry = r->registry;
     free_roles(&r->unlisted);
     free_roles(&r->listed);
-    divvy_registry *registry = r->registry;
-    if (!r->abandoned) r->events.done(r->context, r->error, now);
+    dv_entries_free(&r->entries);
+    divvy_strings_free(r->roles);
     free(r);
     dv_object_unref(&registry->object);
+}
+
+void dv_reading_drop(dv_reading *r) {
+    assert(!r->dropped);
+    r->dropped = true;
+    if (r->done) free_reading(r);
 }
 
 static void note_error(dv_reading *r, int error) {
@@ -88,42 +81,46 @@ static void adapt(dv_reading *r, size_t data_bytes) {
     r->seen = r->seen_bytes = 0;
 }
 
+static void take_data(dv_reading *r, const char *role_node, const char *id_node, const dv_reply *reply) {
+    dv_entry *entry = NULL;
+    int error = dv_registry_parse(r->registry, &entry, role_node, id_node, reply->data, reply->data_bytes, reply->stat);
+    if (error == DIVVY_ENOMEM || (entry && !dv_entries_add(&r->entries, entry))) {
+        dv_entry_free(entry);
+        note_error(r, DIVVY_ENOMEM);
+    }
+}
+
 static void on_data(void *context, const dv_reply *reply, int64_t now) {
+    (void)now;
     role_read *k = context;
     role *p = k->role;
     dv_reading *r = p->reading;
-    dv_entry *entry = NULL;
     assert(p->under_way > 0 && r->under_way >= p->under_way);
-    if (reply->error == 0 && !r->abandoned && !r->error) {
+    if (reply->error == 0 && !r->dropped && !r->error) {
         adapt(r, reply->data_bytes);
-        int error =
-            dv_registry_parse(r->registry, &entry, p->node, k->id_node, reply->data, reply->data_bytes, reply->stat);
-        if (error == DIVVY_ENOMEM) note_error(r, error);
+        take_data(r, p->node, k->id_node, reply);
     }
-    if (entry) r->events.entry(r->context, entry);
     if (reply->error != DIVVY_EACCES) note_error(r, reply->error);
-    else if (!r->abandoned) dv_registry_skip_unreadable(r->registry, p->node, k->id_node);
-    free(k->path);
+    else if (!r->dropped) dv_registry_skip_unreadable(r->registry, p->node, k->id_node);
+    free(k->id_node);
     free(k);
     p->under_way--;
     r->under_way--;
-    go_on(r, now);
+    go_on(r);
 }
 
-static bool ask_for_data(role *p) {
+static bool request_data(role *p) {
     dv_reading *r = p->reading;
-    assert(p->asked < p->count && p->ids[p->asked]);
+    assert(p->requested < p->count && p->ids[p->requested]);
     role_read *k = calloc(1, sizeof *k);
-    if (!k) return false;
-    k->role = p;
-    k->path = dv_registry_path(r->registry, p->node, p->ids[p->asked]);
-    k->id_node = k->path ? dv_path_last(k->path) : NULL;
-    if (!k->path || dv_znode_get(r->registry->object.client->znode, k->path, NULL, on_data, k) != 0) {
-        free(k->path);
+    char *path = dv_registry_path(r->registry, p->node, p->ids[p->requested]);
+    bool sent = k && path && dv_znode_get(r->registry->object.client->znode, path, NULL, on_data, k) == 0;
+    free(path);
+    if (!sent) {
         free(k);
         return false;
     }
-    free(p->ids[p->asked++]);
+    *k = (role_read){p, p->ids[p->requested++]};
     p->under_way++;
     r->under_way++;
     return true;
@@ -142,7 +139,17 @@ static bool keep_ids(role *p, const dv_reply *reply) {
     return p->ids;
 }
 
+static bool take_ids(role *p, const dv_reply *reply) {
+    dv_reading *r = p->reading;
+    if (!r->id_node) return keep_ids(p, reply);
+    for (size_t i = 0; i < reply->child_count; i++) {
+        if (strcmp(reply->children[i], r->id_node) == 0) return dv_strings_add(r->roles, p->node) == 0;
+    }
+    return true;
+}
+
 static void on_ids(void *context, const dv_reply *reply, int64_t now) {
+    (void)now;
     role *p = context;
     dv_reading *r = p->reading;
     assert(p->under_way == 1 && r->under_way > 0 && !p->next);
@@ -150,21 +157,20 @@ static void on_ids(void *context, const dv_reply *reply, int64_t now) {
     r->under_way--;
     bool hidden = reply->error == DIVVY_EACCES && r->all;
     if (!hidden) note_error(r, reply->error);
-    else if (!r->abandoned) dv_registry_skip_unreadable(r->registry, p->node, "");
-    bool wanted = reply->error == 0 && !r->abandoned && !r->error;
-    if (wanted && r->events.role) r->events.role(r->context, p->node, reply->stat, reply->children, reply->child_count);
-    if (wanted && r->events.entry && !keep_ids(p, reply)) note_error(r, DIVVY_ENOMEM);
+    else if (!r->dropped) dv_registry_skip_unreadable(r->registry, p->node, "");
+    if (reply->error == 0 && !r->dropped && !r->error && !take_ids(p, reply)) note_error(r, DIVVY_ENOMEM);
     *r->listed_end = p;
     r->listed_end = &p->next;
-    go_on(r, now);
+    go_on(r);
 }
 
-static bool ask_for_ids(dv_reading *r) {
+static bool request_ids(dv_reading *r) {
     role *p = r->unlisted;
     assert(!p->under_way && !p->ids);
-    free(p->path);
-    p->path = dv_registry_path(r->registry, p->node, NULL);
-    if (!p->path || dv_znode_children(r->registry->object.client->znode, p->path, NULL, on_ids, p) != 0) return false;
+    char *path = dv_registry_path(r->registry, p->node, NULL);
+    bool sent = path && dv_znode_children(r->registry->object.client->znode, path, NULL, on_ids, p) == 0;
+    free(path);
+    if (!sent) return false;
     r->unlisted = p->next;
     p->next = NULL;
     p->under_way++;
@@ -186,6 +192,7 @@ static bool add_role(dv_reading *r, const char *node) {
 }
 
 static void on_roles(void *context, const dv_reply *reply, int64_t now) {
+    (void)now;
     dv_reading *r = context;
     assert(r->under_way == 1 && r->all && !r->unlisted);
     r->under_way--;
@@ -193,13 +200,13 @@ static void on_roles(void *context, const dv_reply *reply, int64_t now) {
     for (size_t i = 0; reply->error == 0 && i < reply->child_count && !r->error; i++) {
         if (!add_role(r, reply->children[i])) note_error(r, DIVVY_ENOMEM);
     }
-    go_on(r, now);
+    go_on(r);
 }
 
 /* ---- going on ---- */
 
 static void drop_read_roles(dv_reading *r) {
-    while (r->listed && r->listed->asked == r->listed->count && !r->listed->under_way) {
+    while (r->listed && r->listed->requested == r->listed->count && !r->listed->under_way) {
         role *p = r->listed;
         r->listed = p->next;
         if (!r->listed) r->listed_end = &r->listed;
@@ -209,47 +216,37 @@ static void drop_read_roles(dv_reading *r) {
 
 static role *next_to_read(const dv_reading *r) {
     role *p = r->listed;
-    while (p && p->asked == p->count) p = p->next;
+    while (p && p->requested == p->count) p = p->next;
     return p;
 }
 
-static void go_on(dv_reading *r, int64_t now) {
+static void go_on(dv_reading *r) {
     drop_read_roles(r);
-    while (!r->error && !r->abandoned && r->under_way < r->window) {
+    while (!r->error && !r->dropped && r->under_way < r->window) {
         role *p = next_to_read(r);
         if (!p && !r->unlisted) break;
-        if (!(p ? ask_for_data(p) : ask_for_ids(r))) note_error(r, DIVVY_ENOMEM);
+        if (!(p ? request_data(p) : request_ids(r))) note_error(r, DIVVY_ENOMEM);
     }
-    if (!r->under_way) end(r, now);
+    if (r->under_way) return;
+    r->done = true;
+    dv_client_changed(r->registry->object.client);
+    if (r->dropped) free_reading(r);
 }
 
-int dv_registry_read(dv_reading **out, divvy_registry *registry, const char *role_node, const dv_reading_events *events,
-                     void *context) {
-    *out = NULL;
+dv_reading *dv_registry_read(divvy_registry *registry, const char *role_node, const char *id_node) {
     dv_reading *r = calloc(1, sizeof *r);
-    if (!r) return DIVVY_ENOMEM;
-    *r = (dv_reading){
-        .registry = registry, .events = *events, .context = context, .window = READS_FIRST, .all = !role_node};
+    if (!r) return NULL;
+    *r = (dv_reading){.registry = registry, .id_node = id_node, .window = READS_FIRST, .all = !role_node};
     r->listed_end = &r->listed;
-    bool sent;
-    if (role_node) {
-        sent = add_role(r, role_node) && ask_for_ids(r);
-    } else {
+    dv_object_ref(&registry->object);
+    bool sent = !id_node || (r->roles = dv_strings_new());
+    if (sent && role_node) {
+        sent = add_role(r, role_node) && request_ids(r);
+    } else if (sent) {
         sent = dv_znode_children(registry->object.client->znode, registry->root, NULL, on_roles, r) == 0;
         r->under_way += sent;
     }
-    if (!sent) {
-        free_roles(&r->unlisted);
-        free(r);
-        return DIVVY_ENOMEM;
-    }
-    assert(r->under_way == 1);
-    dv_object_ref(&registry->object);
-    *out = r;
-    return 0;
-}
-
-void dv_reading_abandon(dv_reading *r) {
-    assert(!r->abandoned && r->under_way > 0);
-    r->abandoned = true;
+    if (sent) return r;
+    free_reading(r);
+    return NULL;
 }

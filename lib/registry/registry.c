@@ -20,26 +20,34 @@ enum { TEXT_BYTES_MAX = 1024 };
 
 /* ---- metrics ---- */
 
+static void count_entry(void *context, dv_slot *slot) {
+    *(uint64_t *)context += slot->current != NULL;
+}
+
 static void gather(dv_metrics_source *source, dv_metrics *to, int64_t now) {
     const divvy_registry *registry = DV_CONTAINER(source, divvy_registry, metrics);
     (void)now;
     for (const dv_service *s = registry->services; s; s = s->next) to->announced += s->entry != NULL;
-    to->entries += dv_registry_count_watched(registry);
+    dv_registry_view_each(registry, NULL, count_entry, &to->entries);
 }
 
 /* ---- the session ---- */
 
-static void hear(void *context, dv_session_event event, int64_t now) {
-    divvy_registry *registry = context;
+static void tell_services(divvy_registry *registry, dv_session_event event, int64_t now) {
     assert(!registry->next_service);
-    dv_object_ref(&registry->object);
-    if (event == DV_SESSION_CLOSED) registry->ended = true;
-    dv_registry_time_hear(registry, event, now);
     for (dv_service *s = registry->services; s; s = registry->next_service) {
         registry->next_service = s->next;
         dv_service_hear(s, event, now);
     }
     registry->next_service = NULL;
+}
+
+static void hear(void *context, dv_session_event event, int64_t now) {
+    divvy_registry *registry = context;
+    dv_object_ref(&registry->object);
+    if (event == DV_SESSION_CLOSED) registry->ended = true;
+    dv_registry_time_hear(registry, event, now);
+    tell_services(registry, event, now);
     dv_object_unref(&registry->object);
 }
 
@@ -49,8 +57,7 @@ static void free_parts(divvy_registry *registry) {
     free(registry->root);
     free(registry->host);
     free(registry->nonce);
-    free(registry->time_path);
-    free(registry->warned.slots);
+    dv_registry_forget_warned(registry);
     free(registry);
 }
 
@@ -130,7 +137,7 @@ static int make(divvy_registry **out, divvy_client *client, const divvy_registry
     registry->root = dv_client_path(client, c->path);
     registry->host = c->host ? strdup(c->host) : host_name();
     registry->nonce = c->nonce ? strdup(c->nonce) : process_nonce();
-    registry->pid = c->pid ? c->pid : (int64_t)getpid();
+    if (!c->pid) registry->config.pid = (int64_t)getpid();
     if (!registry->root || !registry->host || !registry->nonce) {
         free_parts(registry);
         return DIVVY_ENOMEM;
@@ -168,16 +175,10 @@ static void end(divvy_registry *registry, const dv_farewell *farewell) {
     divvy_client *client = registry->object.client;
     dv_client_ref(client);
     dv_message_begin(&said);
-    int64_t now = dv_client_now(client);
-    assert(!registry->next_service);
     registry->ending = true;
     dv_metrics_source_remove(&registry->metrics);
     dv_registry_end_watches(registry, farewell == NULL);
-    for (dv_service *s = registry->services; s; s = registry->next_service) {
-        registry->next_service = s->next;
-        dv_service_retire(s, now);
-    }
-    registry->next_service = NULL;
+    tell_services(registry, DV_SESSION_CLOSING, dv_client_now(client));
     dv_client_changed(client); /* Calls that wait see that it ends. */
     dv_object_destroy(&registry->object, farewell);
     dv_client_unlock(client);

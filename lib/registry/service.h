@@ -12,43 +12,44 @@ typedef enum {
     DV_TASK_LEAVE, /* delete the node */
 } dv_task_kind;
 
+/* A task. The first fields are the caller's to set, the rest begins with zeros. */
 typedef struct dv_task {
+    dv_task_kind kind;
+    cJSON *entry; /* to be stored; at the end: as it was, or the healthy holder's, or NULL */
+    bool any;     /* LEAVE: whatever stands there */
+    bool renewal; /* BEAT: for a new session, no sign of life */
+    void (*done)(void *context, struct dv_task *task, int64_t now); /* at the end; may be NULL */
+    void *context;
+
     struct dv_task *next;
     unsigned refs; /* the queue's, and the waiting call's */
     dv_service *service;
-    dv_task_kind kind;
-    cJSON *entry; /* to be stored; at the end: as it was, or the healthy holder's, or NULL */
-    cJSON *copy;  /* of that as it was written last, for the registry to keep while somebody is shown the entry */
-    bool any;     /* LEAVE: whosesoever the node is */
-    bool renewal; /* BEAT: for a new session, no sign of life */
+    cJSON *copy; /* of the entry as it was written last, for the registry to keep while a user is shown the entry */
     bool begun, ended;
     int result;
     unsigned attempts;
     char attempt[DV_GUID_BYTES]; /* what the last write can be told by; LEAVE: "" */
     int64_t deleting_czxid;      /* LEAVE: of the node that the last delete was sent for */
     dv_timer deadline;
-    /* At the end, with the client lock held; may be NULL. */
-    void (*done)(void *context, struct dv_task *task, int64_t now);
-    void *context;
 } dv_task;
 
 struct dv_service {
-    dv_service *next, **link, *hash_next, **hash_link;
+    dv_service *next, **link;
     divvy_registry *registry;
-    char *role_node, *id_node, *directory, *path;
-    size_t cost;    /* of the budget of ephemeral nodes; 0: none */
-    dv_task *spare; /* to leave by when an allocation fails; NULL: in use */
+    char *directory, *path;
+    const char *role_node, *id_node; /* the last components of these */
+    size_t cost;                     /* of the budget of ephemeral nodes; 0: none */
+    dv_task *spare;                  /* to leave by when an allocation fails; NULL: in use */
 
     /* The entry in ZooKeeper that is ours, as far as we know. */
     bool known, role_known;
     int32_t version, role_version; /* of the node, and of its role's */
     cJSON *entry;                  /* as it was stored last; NULL: nothing is ours */
     bool announced;                /* by a heartbeat: it is put back on a new session */
-    double ttl_s;
     int64_t beaten_at;
 
     /* At work. */
-    dv_task *tasks, **tasks_end; /* the first is at work when something is */
+    dv_task *tasks, **tasks_end; /* the first is at work, if any is */
     unsigned under_way;          /* requests, and waits */
     bool resolving;              /* the last write's reply was lost */
     bool creating;               /* the write under way is a create that needs the role's node */
@@ -64,7 +65,7 @@ struct dv_service {
 
     /* Heartbeats that are sent by themselves. */
     dv_timer beat_timer;
-    bool asking_load; /* the question holds on to the service */
+    bool load_requested; /* which holds on to the service */
     double load;
 };
 
@@ -76,24 +77,17 @@ dv_service *dv_service_find(const divvy_registry *registry, const char *role_nod
 int dv_service_get(dv_service **out, divvy_registry *registry, const char *role_node, const char *id_node);
 /* Room for its node in the session's budget; once. 0, or DIVVY_ELIMIT. */
 int dv_service_reserve(dv_service *service);
-/* Nothing is left of it, unless somebody wants something of it; it may be gone afterwards. */
+/* Frees it, unless it has a task or an entry. */
 void dv_service_let_go(dv_service *service);
 
-/* Appends a task, and goes on. Takes `entry`, even when it fails. The caller has a reference to the task, if it asks
- * for one with `out`. DIVVY_ENOMEM: nothing happens. */
-typedef struct {
-    dv_task_kind kind;
-    cJSON *entry;
-    bool any, renewal;
-    int64_t timeout_ms; /* -1: none */
-    void (*done)(void *context, dv_task *task, int64_t now);
-    void *context;
-} dv_wish;
-int dv_service_ask(dv_service *service, const dv_wish *wish, dv_task **out);
-/* Ends the task for its waiting caller, though requests that were sent for it go on. */
-void dv_task_give_up(dv_task *task, int error, int64_t now);
+/* Appends a task like `like`, and goes on. Takes the entry, even when it fails. The caller has a reference to the task,
+ * if it asks for one with `out`. timeout_ms -1: none. DIVVY_ENOMEM: nothing happens. */
+int dv_service_add_task(dv_service *service, const dv_task *like, int64_t timeout_ms, dv_task **out);
 void dv_task_unref(dv_task *task);
-/* Waits until the task has ended, and returns its result. When the time is over the caller gives it up. */
+/* Returns whether no caller waits for the task, and it is neither begun nor, while all goes, taken up again. */
+bool dv_task_is_dropped(const dv_task *task);
+/* Waits until the task has ended, and returns its result. When the time is over it ends for the caller, though its
+ * requests go on. */
 int dv_task_await(dv_task *task, divvy_client *client, int64_t timeout_ms);
 /* Goes on in a moment, since an allocation failed in the midst of what must be finished. A waiting call is told. */
 void dv_service_put_off_task(dv_service *service, int64_t now);
@@ -105,28 +99,27 @@ void dv_service_drop_tasks(dv_service *service, int error, int64_t now);
 void dv_service_disown(dv_service *service);
 /* All who wait for something but its end are told DIVVY_ECANCELED; nothing is put back. */
 void dv_service_cancel(dv_service *service, int64_t now);
-/* The same, and what is ephemeral of it is deleted; it may be gone afterwards. */
-void dv_service_retire(dv_service *service, int64_t now);
 /* Goes on with the next task; the service may be gone afterwards. */
 void dv_service_go(dv_service *service, int64_t now);
+/* DV_SESSION_CLOSING, also of the registry alone, deletes what is ephemeral. The service may be gone afterwards. */
 void dv_service_hear(dv_service *service, dv_session_event event, int64_t now);
 
 /* ---- service_write.c ---- */
 
 /* Begins with the first task. */
-void dv_service_write(dv_service *service, int64_t now);
-void dv_service_leave(dv_service *service, int64_t now);
+void dv_service_begin_task(dv_service *service, int64_t now);
 /* Drops what a look has found. */
 void dv_service_drop_look(dv_service *service);
 
 /* ---- heartbeat.c ---- */
 
-/* The entry that a status makes, and its service, with room reserved. `unique_role`: of a candidate; NULL: of a
- * heartbeat. 0, or an error with its message. */
-int dv_service_for(divvy_registry *registry, const cJSON *status, const char *unique_role, cJSON **entry,
-                   dv_service **out);
-/* Until it has ended, or the time is over. With a message on error, which begins with `what`. */
-int dv_task_wait(dv_task *task, divvy_registry *registry, const char *what, int64_t timeout_ms);
+/* Adds the task that stores the entry which a status makes. `unique_role`: of a candidate; NULL: of a heartbeat.
+ * `done` and `out` as in dv_service_add_task(). Returns 0, or an error with its message. */
+int dv_service_store(divvy_registry *registry, const cJSON *status, const char *unique_role, int64_t timeout_ms,
+                     void (*done)(void *context, dv_task *task, int64_t now), void *context, dv_task **out);
+/* The same for a waiting call. *stored is the entry at the end, for the caller to free; NULL on error. */
+int dv_service_store_and_wait(divvy_registry *registry, const cJSON *status, const char *unique_role,
+                              int64_t timeout_ms, cJSON **stored);
 /* The last heartbeat once more, with the load of now. Warns when it fails. */
 void dv_heartbeat_repeat(dv_service *service, bool renewal);
 /* One was stored: sets the timer of the next. */

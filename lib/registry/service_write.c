@@ -16,27 +16,19 @@ enum { ATTEMPTS_MAX = 100, ROLE_DATA_BYTES_MAX = 1024 };
 static void look(dv_service *s, int64_t now);
 static void resolve(dv_service *s, int64_t now);
 static void write_entry(dv_service *s, int64_t now);
+static void deleted(dv_service *s, int error, int64_t now);
 
 static divvy_client *client_of(const dv_service *s) {
     return s->registry->object.client;
 }
 
-static bool persists(const dv_service *s) {
-    return s->registry->config.persistent;
-}
-
 /* Returns whether the node is of the kind, and of the session, that ours are. */
 static bool is_right(const dv_service *s, const dv_stat *stat) {
-    return stat->ephemeral_owner == (persists(s) ? 0 : divvy_client_session_id(client_of(s)));
+    return stat->ephemeral_owner == (s->registry->config.persistent ? 0 : divvy_client_session_id(client_of(s)));
 }
 
-/* Returns whether the caller has dropped the task at work. An entry that it may have stored is deleted next. */
-static bool is_dropped(const dv_service *s) {
-    const dv_task *task = s->tasks;
-    return task->kind != DV_TASK_LEAVE && task->ended && (!task->begun || s->registry->ending);
-}
-
-/* Want of memory does not end what would leave a node behind: a write in doubt, or a deletion that nobody waits for. */
+/* A failed allocation does not end a task that would leave a node behind: one whose write is in doubt, or a deletion
+ * that no caller waits for. */
 static void fail(dv_service *s, int error, int64_t now) {
     const dv_task *task = s->tasks;
     bool unattended = task->kind == DV_TASK_LEAVE && task->refs == 1 && !task->done;
@@ -75,10 +67,7 @@ static void succeed(dv_service *s, int32_t version, int64_t now) {
     if (s->entry == task->entry) task->entry = NULL;
     task->copy = NULL;
     s->announced = task->kind == DV_TASK_BEAT;
-    const cJSON *ttl = s->entry ? cJSON_GetObjectItemCaseSensitive(s->entry, "ttl") : NULL;
-    const cJSON *load = s->entry ? cJSON_GetObjectItemCaseSensitive(s->entry, "load") : NULL;
-    s->ttl_s = ttl ? ttl->valuedouble : 0;
-    s->load = load ? load->valuedouble : 0;
+    s->load = dv_status_number(s->entry, "load");
     if (!task->renewal) s->beaten_at = s->sent_at;
     if (s->announced) dv_heartbeat_stored(s, now);
     dv_service_end_task(s, 0, now);
@@ -109,16 +98,24 @@ static bool may_differ(int error) {
     return error == DIVVY_ENOENT || error == DIVVY_EEXIST || error == DIVVY_EVERSION || error == DIVVY_EROLLEDBACK;
 }
 
-/* Takes the result of a write; `version` of the node now. `stat`: of a set, or a create outside a multi, else NULL. */
-static void written(dv_service *s, int error, int32_t version, const dv_stat *stat, int64_t now) {
+/* Takes the result of a write. The last of its replies is the node's; it has a Stat after a set, and after a create
+ * outside a multi. The first one of a multi has a Stat if the role's node was set. */
+static void on_written(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
+    dv_service *s = context;
+    const dv_stat *role = error == 0 && count > 1 ? replies[0].stat : NULL;
+    const dv_stat *stat = error == 0 && count > 0 ? replies[count - 1].stat : NULL;
+    if (role) s->role_version = role->version;
+    if (role) dv_registry_note_time(s->registry, s->sent_at, role, now); /* All of a multi is of one moment. */
     if (!still_at_work(s, error, now)) return;
     assert(!s->under_way && !s->resolving && s->tasks->begun);
     if (stat) dv_registry_note_time(s->registry, s->sent_at, stat, now);
-    if (error == 0 && stat && !is_right(s, stat)) {
+    if (s->tasks->kind == DV_TASK_LEAVE) {
+        deleted(s, error, now);
+    } else if (error == 0 && stat && !is_right(s, stat)) {
         s->known = false;
-        look(s, now); /* Somebody has put a node of another session there, under the same version. */
+        look(s, now); /* A node of another session has been put there, under the same version. */
     } else if (error == 0) {
-        succeed(s, version, now);
+        succeed(s, stat ? stat->version : 0, now);
     } else if (dv_outcome_unknown(error)) {
         resolve(s, now);
     } else if (error == DIVVY_ENOENT && s->creating) {
@@ -131,41 +128,20 @@ static void written(dv_service *s, int error, int32_t version, const dv_stat *st
     }
 }
 
-static void on_created(void *context, const dv_reply *reply, int64_t now) {
-    written(context, reply->error, 0, reply->error ? NULL : reply->stat, now);
-}
-
-static void on_set(void *context, const dv_reply *reply, int64_t now) {
-    bool good = reply->error == 0 && reply->stat;
-    written(context, reply->error, good ? reply->stat->version : 0, good ? reply->stat : NULL, now);
-}
-
-/* A beat in the place of another's node: the version starts again. */
-static void on_replaced(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
-    (void)replies, (void)count;
-    written(context, error, 0, NULL, now);
-}
-
-/* The role's node was set, which tells when: the node that was made with it is of the same moment. */
-static void on_claimed(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
-    dv_service *s = context;
-    const dv_stat *role = error == 0 && count && replies ? replies[0].stat : NULL;
-    assert(s->under_way == 1 && !s->creating);
-    if (role) dv_registry_note_time(s->registry, s->sent_at, role, now);
-    s->role_known = role != NULL;
-    if (role) s->role_version = role->version;
-    written(s, error, 0, NULL, now);
-}
-
-static void on_kept(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
-    const dv_stat *stat = error == 0 && count > 1 && replies ? replies[1].stat : NULL;
-    written(context, error, stat ? stat->version : 0, stat, now);
+static void on_one_written(void *context, const dv_reply *reply, int64_t now) {
+    on_written(context, reply->error, reply, 1, now);
 }
 
 /* ---- writing ---- */
 
-static void sent(dv_service *s, int error, int64_t now) {
+static void send_write(dv_service *s, const dv_op *ops, size_t count, int64_t now) {
+    dv_znode *znode = client_of(s)->znode;
+    int error;
     assert(!s->under_way);
+    s->creating = count == 1 && ops->kind == DV_CREATE;
+    if (count > 1) error = dv_znode_multi(znode, ops, count, on_written, s);
+    else if (s->creating) error = dv_znode_submit_create(znode, ops, on_one_written, s);
+    else error = dv_znode_submit(znode, ops, NULL, on_one_written, s);
     if (error) fail(s, error, now);
     else s->under_way++;
 }
@@ -183,10 +159,9 @@ static int prepare(dv_service *s, int64_t now, const char **reason) {
     if (follows && !dv_status_keep_first(task->entry, s->entry, task->kind == DV_TASK_CLAIM)) return DIVVY_ENOMEM;
     if (!dv_status_stamp(task->entry, unix_ms, task->attempt)) return DIVVY_ENOMEM;
     cJSON_Delete(task->copy);
-    bool looked_at = !task->ended && (task->done || task->refs > 1);
-    task->copy =
-        looked_at ? cJSON_Duplicate(task->entry, 1) : NULL; /* before it is stored: afterwards it is too late */
-    if (looked_at && !task->copy) return DIVVY_ENOMEM;
+    bool shown = !task->ended && (task->done || task->refs > 1);
+    task->copy = shown ? cJSON_Duplicate(task->entry, 1) : NULL; /* before it is stored: afterwards it is too late */
+    if (shown && !task->copy) return DIVVY_ENOMEM;
     free(s->data);
     return dv_status_print(&s->data, task->entry, reason);
 }
@@ -195,7 +170,6 @@ static bool prepare_or_fail(dv_service *s, int64_t now) {
     const char *reason;
     assert(!s->under_way && !s->resolving && s->tasks->kind != DV_TASK_LEAVE);
     s->tasks->begun = true;
-    s->creating = false;
     s->sent_at = dv_client_now(client_of(s)); /* before it can leave */
     int error = ++s->tasks->attempts > ATTEMPTS_MAX ? DIVVY_EBUSY : prepare(s, now, &reason);
     if (error) fail(s, error, now);
@@ -215,8 +189,14 @@ static dv_op node_op(const dv_service *s, dv_kind kind, int32_t version) {
                    .path = s->path,
                    .data = kind == DV_DELETE ? NULL : s->data,
                    .data_bytes = kind == DV_DELETE ? 0 : strlen(s->data),
-                   .mode = kind == DV_CREATE && !persists(s) ? DV_EPHEMERAL : DV_PERSISTENT,
+                   .mode = kind == DV_CREATE && !s->registry->config.persistent ? DV_EPHEMERAL : DV_PERSISTENT,
                    .version = version};
+}
+
+/* V11: with `bound` the write is refused once the role's node has another version. */
+static void send_bound(dv_service *s, bool bound, dv_op op, int64_t now) {
+    dv_op ops[2] = {role_op(s, DV_CHECK), op};
+    send_write(s, bound ? ops : &op, bound ? 2 : 1, now);
 }
 
 /* The entry takes the place of what stands there, or of nothing. V11: every claim sets the role's node, whose version
@@ -227,23 +207,18 @@ static void put_new(dv_service *s, bool replaces, int32_t version, int64_t now) 
     size_t count = 0;
     bool claim = s->tasks->kind == DV_TASK_CLAIM;
     assert(!claim || s->role_known);
-    dv_znode *znode = client_of(s)->znode;
     if (claim) ops[count++] = role_op(s, DV_SET);
     if (replaces) ops[count++] = node_op(s, DV_DELETE, version);
     ops[count++] = node_op(s, DV_CREATE, 0);
-    s->creating = count == 1;
-    if (count == 1) sent(s, dv_znode_submit_create(znode, ops, on_created, s), now);
-    else sent(s, dv_znode_multi(znode, ops, count, claim ? on_claimed : on_replaced, s), now);
+    send_write(s, ops, count, now);
 }
 
 /* The entry becomes the data of the node that is ours. */
 static void set_ours(dv_service *s, int32_t version, int64_t now) {
     if (!prepare_or_fail(s, now)) return;
-    assert(s->tasks->kind != DV_TASK_CLAIM || s->role_known);
-    dv_znode *znode = client_of(s)->znode;
-    dv_op ops[2] = {role_op(s, DV_CHECK), node_op(s, DV_SET, version)};
-    if (s->tasks->kind == DV_TASK_CLAIM) sent(s, dv_znode_multi(znode, ops, 2, on_kept, s), now);
-    else sent(s, dv_znode_submit(znode, &ops[1], NULL, on_set, s), now);
+    bool claim = s->tasks->kind == DV_TASK_CLAIM;
+    assert(!claim || s->role_known);
+    send_bound(s, claim, node_op(s, DV_SET, version), now);
 }
 
 /* ---- deciding: what stands there was looked at ---- */
@@ -295,26 +270,16 @@ static void left(dv_service *s, int result, int64_t now) {
 }
 
 static void deleted(dv_service *s, int error, int64_t now) {
-    if (!still_at_work(s, error, now)) return;
     if (error == 0) left(s, 0, now);
     else if (dv_outcome_unknown(error)) resolve(s, now);
     else if (may_differ(error)) look(s, now);
     else fail(s, error, now);
 }
 
-static void on_deleted(void *context, const dv_reply *reply, int64_t now) {
-    deleted(context, reply->error, now);
-}
-
-static void on_both_deleted(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
-    (void)replies, (void)count;
-    deleted(context, error, now);
-}
-
 /* Another registry on our session may have stored its own. */
 static bool is_anothers(const dv_service *s) {
-    const cJSON *nonce = s->look_entry ? cJSON_GetObjectItemCaseSensitive(s->look_entry->json, "nonce") : NULL;
-    return nonce && cJSON_IsString(nonce) && strcmp(nonce->valuestring, s->registry->nonce) != 0;
+    const char *nonce = s->look_entry ? dv_status_text(s->look_entry->json, "nonce") : NULL;
+    return nonce && strcmp(nonce, s->registry->nonce) != 0;
 }
 
 /* V12. A node that is gone, or another's, leaves nothing to delete; one that somebody is asked to remove is removed
@@ -331,17 +296,13 @@ static void decide_leave(dv_service *s, int64_t now) {
         fail(s, DIVVY_EBUSY, now);
     } else {
         task->deleting_czxid = s->look_stat.czxid;
-        dv_znode *znode = client_of(s)->znode;
-        dv_op ops[2] = {role_op(s, DV_CHECK), node_op(s, DV_DELETE, s->look_stat.version)};
-        if (is_unique(s)) sent(s, dv_znode_multi(znode, ops, 2, on_both_deleted, s), now);
-        else sent(s, dv_znode_submit(znode, &ops[1], NULL, on_deleted, s), now);
+        send_bound(s, is_unique(s), node_op(s, DV_DELETE, s->look_stat.version), now);
     }
 }
 
 static bool is_last_attempt(const dv_service *s) {
-    if (!s->look_entry || s->tasks->attempt[0] == '\0') return false;
-    const cJSON *attempt = cJSON_GetObjectItemCaseSensitive(s->look_entry->json, "attempt");
-    return cJSON_IsString(attempt) && strcmp(attempt->valuestring, s->tasks->attempt) == 0;
+    const char *attempt = s->look_entry ? dv_status_text(s->look_entry->json, "attempt") : NULL;
+    return attempt && s->tasks->attempt[0] && strcmp(attempt, s->tasks->attempt) == 0;
 }
 
 static void decide_write(dv_service *s, int64_t now) {
@@ -366,7 +327,7 @@ static void decide(dv_service *s, int64_t now) {
     } else if (s->tasks->kind == DV_TASK_LEAVE) {
         s->resolving = false;
         decide_leave(s, now);
-    } else if (is_dropped(s)) {
+    } else if (dv_task_is_dropped(s->tasks)) {
         dv_service_go(s, now);
     } else {
         decide_write(s, now);
@@ -418,13 +379,11 @@ static void look(dv_service *s, int64_t now) {
     dv_service_drop_look(s);
     s->tasks->begun = true;
     bool bound = s->tasks->kind == DV_TASK_CLAIM || (s->tasks->kind == DV_TASK_LEAVE && is_unique(s));
-    if (bound) {
-        if (dv_znode_get(znode, s->directory, NULL, on_role, s) != 0) {
-            fail(s, DIVVY_ENOMEM, now);
-            return;
-        }
-        s->under_way++;
+    if (bound && dv_znode_get(znode, s->directory, NULL, on_role, s) != 0) {
+        fail(s, DIVVY_ENOMEM, now);
+        return;
     }
+    s->under_way += bound;
     if (dv_znode_get(znode, s->path, NULL, on_node, s) == 0) s->under_way++;
     else if (!s->under_way) fail(s, DIVVY_ENOMEM, now);
 }
@@ -455,21 +414,18 @@ static void on_time(void *context, int error, int64_t now) {
     dv_service *s = context;
     if (!still_at_work(s, error, now)) return;
     assert(s->tasks->kind != DV_TASK_LEAVE);
-    if (is_dropped(s)) dv_service_go(s, now);
+    if (dv_task_is_dropped(s->tasks)) dv_service_go(s, now);
     else write_entry(s, now); /* Also without it, if it cannot be had. */
 }
 
 /* The first write of all waits until the servers' clock is known, so that it can say when it was. A claim judges by
  * that clock, so what is known of it must not be old. */
-void dv_service_write(dv_service *s, int64_t now) {
-    bool judges = s->tasks->kind == DV_TASK_CLAIM;
-    assert(!s->under_way && s->tasks->kind != DV_TASK_LEAVE);
+void dv_service_begin_task(dv_service *s, int64_t now) {
+    dv_task_kind kind = s->tasks->kind;
+    bool needs_time = kind == DV_TASK_CLAIM || (kind == DV_TASK_BEAT && !dv_registry_knows_time(s->registry));
+    assert(!s->under_way);
     s->time_wait = (dv_time_wait){.makes_root = true, .done = on_time, .context = s};
-    bool waits = (judges || !dv_registry_knows_time(s->registry)) && dv_registry_learn_time(s->registry, &s->time_wait);
-    if (waits) s->under_way++;
+    if (needs_time && dv_registry_learn_time(s->registry, &s->time_wait)) s->under_way++;
+    else if (kind == DV_TASK_LEAVE) look(s, now);
     else write_entry(s, now);
-}
-
-void dv_service_leave(dv_service *s, int64_t now) {
-    look(s, now);
 }

@@ -17,6 +17,16 @@ static const cJSON *field(const cJSON *status, const char *name) {
     return cJSON_GetObjectItemCaseSensitive(status, name);
 }
 
+const char *dv_status_text(const cJSON *entry, const char *name) {
+    const cJSON *item = field(entry, name);
+    return cJSON_IsString(item) ? item->valuestring : NULL;
+}
+
+double dv_status_number(const cJSON *entry, const char *name) {
+    const cJSON *item = field(entry, name);
+    return cJSON_IsNumber(item) ? item->valuedouble : 0;
+}
+
 /* ---- checks. Each says what must be, or NULL ---- */
 
 static const char *check_text(const cJSON *item) {
@@ -176,47 +186,44 @@ static bool add(cJSON *entry, const char *name, cJSON *item) {
     return false;
 }
 
-static bool add_text(cJSON *entry, const char *name, const char *text) {
-    return add(entry, name, cJSON_CreateString(text));
-}
-
-/* The status's own, or null. */
-static bool add_own_or_null(cJSON *entry, const cJSON *status, const char *name) {
-    const cJSON *item = field(status, name);
-    return add(entry, name, item ? cJSON_Duplicate(item, 1) : cJSON_CreateNull());
-}
-
-static bool add_own_or_text(cJSON *entry, const cJSON *status, const char *name, const char *text) {
-    const cJSON *item = field(status, name);
-    return item ? add(entry, name, cJSON_Duplicate(item, 1)) : add_text(entry, name, text);
-}
-
 static const char *service_type(const cJSON *status, bool persistent) {
     const cJSON *type = field(status, "serviceType");
     if (!persistent) return "DYNAMIC";
     return type && strcmp(type->valuestring, "STATIC") == 0 ? "STATIC" : "PERMANENT";
 }
 
-static bool add_curators(cJSON *entry, const cJSON *status, const dv_status_defaults *d) {
-    const cJSON *role = field(status, "role"), *id = field(status, "id"), *host = field(status, "host");
-    const char *role_text = d->unique_role ? d->unique_role : role->valuestring;
-    const char *id_text = d->unique_role ? d->unique_role : id ? id->valuestring : d->new_id;
-    return add_text(entry, "name", role_text) && add_text(entry, "id", id_text) &&
-           add_own_or_text(entry, status, "address", host ? host->valuestring : d->host) &&
-           add_own_or_null(entry, status, "port") && add_own_or_null(entry, status, "sslPort") &&
-           add_own_or_null(entry, status, "payload") && add_own_or_null(entry, status, "registrationTimeUTC") &&
-           add_text(entry, "serviceType", service_type(status, d->persistent)) &&
-           add_own_or_null(entry, status, "uriSpec") && add_text(entry, "role", role_text);
+/* Returns the value of a field that has a place. Texts that are ours stand in any case, the others where the status has
+ * none of its own. */
+static cJSON *value_of(const cJSON *status, const dv_status_defaults *d, const char *name) {
+    const cJSON *own = field(status, name);
+    const char *role = d->unique_role ? d->unique_role : dv_status_text(status, "role");
+    const char *host = dv_status_text(status, "host");
+    const struct {
+        const char *name, *ours, *other;
+    } texts[] = {{"name", role, NULL},
+                 {"id", d->unique_role, d->new_id},
+                 {"address", NULL, host ? host : d->host},
+                 {"serviceType", service_type(status, d->persistent), NULL},
+                 {"role", role, NULL},
+                 {"host", NULL, d->host},
+                 {"first_heartbeat", NULL, ""},
+                 {"last_heartbeat", "", NULL},
+                 {"nonce", d->nonce, NULL},
+                 {"attempt", "", NULL}};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        const char *text = texts[i].ours || own ? texts[i].ours : texts[i].other;
+        if (text && strcmp(name, texts[i].name) == 0) return cJSON_CreateString(text);
+    }
+    if (own) return cJSON_Duplicate(own, 1);
+    return strcmp(name, "pid") == 0 ? cJSON_CreateNumber((double)d->pid) : cJSON_CreateNull();
 }
 
-static bool add_doublethinks(cJSON *entry, const cJSON *status, const dv_status_defaults *d) {
-    const cJSON *load = field(status, "load"), *pid = field(status, "pid");
-    if (load && !add(entry, "load", cJSON_Duplicate(load, 1))) return false;
-    if (!add(entry, "ttl", cJSON_Duplicate(field(status, "ttl"), 1))) return false;
-    if (!add_own_or_text(entry, status, "host", d->host)) return false;
-    if (!add(entry, "pid", pid ? cJSON_Duplicate(pid, 1) : cJSON_CreateNumber((double)d->pid))) return false;
-    return add_own_or_text(entry, status, "first_heartbeat", "") && add_text(entry, "last_heartbeat", "") &&
-           add_text(entry, "nonce", d->nonce) && add_text(entry, "attempt", "");
+static bool add_placed(cJSON *entry, const cJSON *status, const dv_status_defaults *d) {
+    for (size_t i = 0; i < sizeof placed / sizeof placed[0]; i++) {
+        bool left_out = strcmp(placed[i], "load") == 0 && !field(status, "load");
+        if (!left_out && !add(entry, placed[i], value_of(status, d, placed[i]))) return false;
+    }
+    return true;
 }
 
 static bool has_place(const char *name) {
@@ -240,8 +247,7 @@ int dv_status_compose(cJSON **out, const cJSON *status, const dv_status_defaults
     int error = check(status, d, reason);
     if (error) return error;
     cJSON *entry = cJSON_CreateObject();
-    bool whole =
-        entry && add_curators(entry, status, d) && add_doublethinks(entry, status, d) && add_others(entry, status);
+    bool whole = entry && add_placed(entry, status, d) && add_others(entry, status);
     if (whole) *out = entry;
     else cJSON_Delete(entry);
     return whole ? 0 : DIVVY_ENOMEM;

@@ -35,6 +35,11 @@ bool dv_status_keep_first(cJSON *entry, const cJSON *earlier, bool force);
 /* Returns whether both say the same id, host, pid and nonce. */
 bool dv_status_same_identity(const cJSON *a, const cJSON *b);
 
+/* Returns the text of a field, or NULL where it is none. */
+const char *dv_status_text(const cJSON *entry, const char *name);
+/* Returns the number of a field, or 0 where it is none. */
+double dv_status_number(const cJSON *entry, const char *name);
+
 /* As text, malloc'ed. 0, DIVVY_E2BIG or DIVVY_EINVAL with *reason, or DIVVY_ENOMEM. */
 int dv_status_print(char **out, const cJSON *entry, const char **reason);
 

@@ -14,29 +14,19 @@ typedef struct {
     divvy_registry *registry;
     const char *role_node;
     cJSON **out;
-    bool timing;
-    int time_error;
+    dv_time_wait wait;
 } claim_look;
 
-static void on_time(void *context, int error, int64_t now) {
-    (void)now;
-    claim_look *l = context;
-    assert(l->timing);
-    l->timing = false;
-    l->time_error = error;
-    dv_client_changed(l->registry->object.client);
-}
-
 static bool is_timed(void *context) {
-    return !((const claim_look *)context)->timing;
+    return !((const claim_look *)context)->wait.waiting;
 }
 
-/* The clock is asked for before the node, so that the answer is there when the node's is. */
+/* The clock is learned before the node is read, so that the answer is there when the node's is. */
 static int read_node(claim_look *l, dv_deadline deadline, dv_entry **out) {
     divvy_registry *registry = l->registry;
     divvy_client *client = registry->object.client;
-    dv_time_wait wait = {.done = on_time, .context = l};
-    l->timing = dv_registry_learn_time(registry, &wait);
+    l->wait = (dv_time_wait){.done = NULL};
+    dv_registry_learn_time(registry, &l->wait);
     char *path = dv_registry_path(registry, l->role_node, l->role_node);
     dv_op op = {.kind = DV_GET, .path = path};
     dv_request *answer = path ? dv_request_send(client, &op) : NULL;
@@ -46,8 +36,8 @@ static int read_node(claim_look *l, dv_deadline deadline, dv_entry **out) {
         error = dv_registry_parse(registry, out, l->role_node, l->role_node, answer->data, answer->data_bytes,
                                   &answer->stat);
     dv_request_drop(answer);
-    if (!error && l->timing) error = dv_client_wait(client, dv_deadline_left_ms(client, deadline), is_timed, l);
-    if (l->timing) dv_registry_forget_wait(registry, &wait);
+    if (!error && l->wait.waiting) error = dv_client_wait(client, dv_deadline_left_ms(client, deadline), is_timed, l);
+    dv_registry_forget_wait(registry, &l->wait);
     return error == DIVVY_ENOENT || error == DIVVY_EPROTO ? 0 : error;
 }
 
@@ -58,8 +48,8 @@ static int look_once(void *context, dv_deadline deadline) {
     assert(!*l->out);
     int error = registry->ending ? DIVVY_ECLOSED : read_node(l, deadline, &entry);
     bool timed = entry && (entry->flags & DV_ENTRY_HAS_TTL);
-    if (!error && timed && !dv_registry_knows_time(registry)) error = l->time_error ? l->time_error : DIVVY_ECONNECTION;
-    if (!error && entry && dv_entry_is_healthy(entry, timed ? dv_registry_server_now(registry).latest_ms : 0)) {
+    if (!error && timed && !dv_registry_knows_time(registry)) error = l->wait.error ? l->wait.error : DIVVY_ECONNECTION;
+    if (!error && entry && dv_entry_is_healthy(entry, dv_registry_server_now(registry).latest_ms)) {
         *l->out = entry->json;
         entry->json = NULL;
     }
@@ -78,24 +68,6 @@ static int only_look(divvy_registry *registry, const char *role_node, cJSON **ou
 
 /* ---- claiming, or keeping ---- */
 
-static int claim(divvy_registry *registry, const char *role, const cJSON *candidate, cJSON **out, int64_t timeout_ms) {
-    cJSON *entry = NULL;
-    dv_service *service = NULL;
-    dv_task *task = NULL;
-    int error = dv_service_for(registry, candidate, role, &entry, &service);
-    if (error) return error;
-    error = dv_service_ask(service, &(dv_wish){.kind = DV_TASK_CLAIM, .entry = entry, .timeout_ms = -1}, &task);
-    if (error) return dv_fail_plainly(registry->object.client, error);
-    error = dv_task_wait(task, registry, "unique_service", timeout_ms);
-    if (!error) {
-        assert(task->ended && task->refs == 1); /* It is out of the queue: nobody else has the entry. */
-        *out = task->entry;
-        task->entry = NULL;
-    }
-    dv_task_unref(task);
-    return error;
-}
-
 int divvy_registry_unique_service(divvy_registry *registry, const char *role, const cJSON *candidate, cJSON **entry,
                                   int64_t timeout_ms) {
     if (entry) *entry = NULL;
@@ -108,7 +80,7 @@ int divvy_registry_unique_service(divvy_registry *registry, const char *role, co
     if (timeout_ms < -1) error = dv_fail(client, DIVVY_EINVAL, "unique_service: timeout_ms is below -1");
     else error = dv_registry_node_name(registry, "role", role, &role_node);
     if (!error && dv_client_in_callback(client)) error = dv_fail_plainly(client, DIVVY_EDEADLK);
-    if (!error && candidate) error = claim(registry, role, candidate, &found, timeout_ms);
+    if (!error && candidate) error = dv_service_store_and_wait(registry, candidate, role, timeout_ms, &found);
     else if (!error) error = only_look(registry, role_node, &found, timeout_ms);
     if (entry) *entry = found;
     else cJSON_Delete(found);

@@ -30,11 +30,11 @@ typedef struct dv_view {
 
 struct dv_registry_views {
     divvy_registry *registry;
-    dv_cache *cache; /* NULL: nothing is watched */
-    dv_view *views;
-    dv_view *all; /* one of them, or NULL */
+    dv_cache *cache;
+    dv_view *views; /* one at least */
+    dv_view *all;   /* one of them, or NULL */
     dv_timer time_timer;
-    bool time_asked; /* since the timer fired last */
+    bool time_requested; /* since the timer fired last */
 };
 
 static int index_of(const dv_view *view) {
@@ -128,7 +128,7 @@ static void mark_due(void *context, dv_slot *slot) {
     queue_call(view);
 }
 
-/* ---- what the cache asks and tells ---- */
+/* ---- the owner of the cache ---- */
 
 static void *parse(void *owner, const char *role, const char *id, const dv_reply *reply) {
     dv_entry *entry = NULL;
@@ -138,11 +138,6 @@ static void *parse(void *owner, const char *role, const char *id, const dv_reply
 
 static void free_entry(void *entry) {
     dv_entry_free(entry);
-}
-
-static const char *text_of(const cJSON *json, const char *field) {
-    const cJSON *item = cJSON_GetObjectItemCaseSensitive(json, field);
-    return cJSON_IsString(item) ? item->valuestring : NULL;
 }
 
 /* W16: a copy with "preserved": true. */
@@ -155,19 +150,15 @@ static void *mark(void *owner, const void *of) {
     copy->json = cJSON_Duplicate(entry->json, 1);
     copy->role_node = strdup(entry->role_node);
     copy->id_node = strdup(entry->id_node);
-    if (copy->json) {
-        copy->role = text_of(copy->json, "name");
-        if (!copy->role) copy->role = text_of(copy->json, "role");
-        copy->id = text_of(copy->json, "id");
-        cJSON_DeleteItemFromObjectCaseSensitive(copy->json, "preserved");
-    }
-    if (copy->json && copy->role_node && copy->id_node && cJSON_AddTrueToObject(copy->json, "preserved")) return copy;
+    copy->role = copy->id = NULL; /* Nobody reads them here. */
+    copy->flags |= DV_ENTRY_PRESERVED;
+    cJSON_DeleteItemFromObjectCaseSensitive(copy->json, "preserved");
+    if (copy->role_node && copy->id_node && cJSON_AddTrueToObject(copy->json, "preserved")) return copy;
     dv_entry_free(copy);
     return NULL;
 }
 
-static bool is_healthy(void *owner, const void *entry, const dv_stat *stat, int64_t now) {
-    (void)stat, (void)now;
+static bool is_healthy(void *owner, const void *entry) {
     const divvy_registry *registry = owner;
     if (!dv_registry_knows_time(registry)) return true;
     return dv_entry_is_healthy(entry, dv_registry_server_now(registry).latest_ms);
@@ -175,15 +166,14 @@ static bool is_healthy(void *owner, const void *entry, const dv_stat *stat, int6
 
 /* While the registry is empty there may be no place yet to learn the servers' clock from: the first entry says that
  * there is one. */
-static void learn_time_once(struct dv_registry_views *views) {
-    if (views->time_asked || dv_registry_knows_time(views->registry)) return;
-    views->time_asked = true;
+static void learn_time_once(dv_registry_views *views) {
+    if (views->time_requested || dv_registry_knows_time(views->registry)) return;
+    views->time_requested = true;
     dv_registry_learn_time(views->registry, NULL);
 }
 
-static void on_changed(void *owner, dv_slot *slot, int64_t now) {
-    (void)now;
-    struct dv_registry_views *views = ((divvy_registry *)owner)->views;
+static void on_changed(void *owner, dv_slot *slot) {
+    dv_registry_views *views = ((divvy_registry *)owner)->views;
     learn_time_once(views);
     if (dv_slot_tag(slot)) mark_due(dv_slot_tag(slot), slot);
     if (views->all) mark_due(views->all, slot);
@@ -195,7 +185,7 @@ static void on_gone(void *owner) {
 
 /* ---- the views of a registry ---- */
 
-static dv_view *find_view(const struct dv_registry_views *views, const char *role_node) {
+static dv_view *find_view(const dv_registry_views *views, const char *role_node) {
     dv_view *view = views ? views->views : NULL;
     for (; view; view = view->next) {
         if (!role_node ? !view->role_node : view->role_node && strcmp(view->role_node, role_node) == 0) return view;
@@ -203,12 +193,10 @@ static dv_view *find_view(const struct dv_registry_views *views, const char *rol
     return NULL;
 }
 
-/* Health is judged by the servers' clock: it is asked for here, so that no lookup has to. */
+/* Health is judged by the servers' clock, which is learned here, so that no lookup has to. */
 static void on_time_timer(dv_timer *timer, int64_t now) {
-    struct dv_registry_views *views =
-        (struct dv_registry_views *)(void *)((char *)timer - offsetof(struct dv_registry_views, time_timer));
-    assert(views->cache);
-    views->time_asked = false;
+    dv_registry_views *views = DV_CONTAINER(timer, dv_registry_views, time_timer);
+    views->time_requested = false;
     dv_registry_learn_time(views->registry, NULL);
     dv_timer_set(views->registry->object.client, timer, now + DV_SERVER_TIME_FRESH_MS);
 }
@@ -226,32 +214,34 @@ static dv_cache_options get_options(const divvy_registry *registry) {
     return options;
 }
 
-/* Makes what all views of a registry share, unless it is there. 0 or DIVVY_ENOMEM. */
+/* Makes what all views of a registry share, unless it is there. Returns 0 or DIVVY_ENOMEM. */
 static int start_views(divvy_registry *registry) {
     static const dv_cache_owner events = {parse, mark, free_entry, is_healthy, on_changed, on_gone};
     divvy_client *client = registry->object.client;
-    if (!registry->views) registry->views = calloc(1, sizeof *registry->views);
-    struct dv_registry_views *views = registry->views;
+    if (registry->views) return 0;
+    dv_registry_views *views = calloc(1, sizeof *views);
     if (!views) return DIVVY_ENOMEM;
-    if (views->cache) return 0;
-    assert(!views->views);
     dv_cache_options options = get_options(registry);
-    views->registry = registry;
+    *views = (dv_registry_views){.registry = registry, .time_timer.fire = on_time_timer};
     views->cache = dv_cache_start(client, registry->root, &options, &events, registry);
-    if (!views->cache) return DIVVY_ENOMEM;
+    if (!views->cache) {
+        free(views);
+        return DIVVY_ENOMEM;
+    }
+    registry->views = views;
     dv_object_ref(&registry->object); /* the cache's */
-    views->time_timer.fire = on_time_timer;
     on_time_timer(&views->time_timer, dv_client_now(client));
     return 0;
 }
 
-static void stop_views_if_idle(struct dv_registry_views *views) {
-    if (views->views || !views->cache) return;
+static void stop_views_if_idle(divvy_registry *registry) {
+    dv_registry_views *views = registry->views;
+    if (views->views) return;
     assert(!views->all);
-    dv_cache *cache = views->cache;
-    views->cache = NULL;
+    registry->views = NULL;
     dv_timer_cancel(&views->time_timer);
-    dv_cache_stop(cache);
+    dv_cache_stop(views->cache);
+    free(views);
 }
 
 static void release_view(dv_object *object) {
@@ -270,8 +260,9 @@ static void forget_told(void *context, dv_slot *slot) {
     slot->told[i] = NULL;
 }
 
-static void end_view(struct dv_registry_views *views, dv_view *view, bool waits) {
-    assert(!view->ended && views->cache);
+static void end_view(dv_view *view, bool waits) {
+    assert(!view->ended);
+    dv_registry_views *views = view->registry->views;
     dv_view **place = &views->views;
     while (*place != view) place = &(*place)->next;
     *place = view->next;
@@ -280,24 +271,29 @@ static void end_view(struct dv_registry_views *views, dv_view *view, bool waits)
     int i = index_of(view);
     dv_cache_each(views->cache, view->role_node, forget_told, &i);
     while (view->due) pop_due(view);
-    dv_cache_unwant(views->cache, view->role_node);
-    stop_views_if_idle(views);
+    dv_cache_unfollow(views->cache, view->role_node);
+    stop_views_if_idle(view->registry);
     dv_object_destroy(&view->object, waits ? NULL : &(dv_farewell){NULL, NULL});
 }
 
-static int begin_view(divvy_registry *registry, dv_view *view) {
+/* Begins a view like `like`, and takes that one's role_node. Returns 0 or DIVVY_ENOMEM, and takes nothing then. */
+static int begin_view(divvy_registry *registry, const dv_view *like) {
     int error = start_views(registry);
     if (error) return error;
-    struct dv_registry_views *views = registry->views;
-    error = dv_cache_want(views->cache, view->role_node, view);
+    dv_registry_views *views = registry->views;
+    dv_view *view = malloc(sizeof *view);
+    error = view ? dv_cache_follow(views->cache, like->role_node, view) : DIVVY_ENOMEM;
     if (error) {
-        stop_views_if_idle(views);
+        free(view);
+        stop_views_if_idle(registry);
         return error;
     }
+    assert(!find_view(views, like->role_node));
+    *view = *like;
     dv_object_init(&view->object, registry->object.client, release_view);
     dv_object_ref(&registry->object); /* the view's */
-    assert(!find_view(views, view->role_node));
     view->registry = registry;
+    view->due_end = &view->due;
     view->next = views->views;
     views->views = view;
     if (!view->role_node) views->all = view;
@@ -308,43 +304,16 @@ static int begin_view(divvy_registry *registry, dv_view *view) {
 /* ---- for the rest of the registry ---- */
 
 bool dv_registry_view_ready(const divvy_registry *registry, const char *role_node) {
-    const struct dv_registry_views *views = registry->views;
-    return views && views->cache && dv_cache_is_primed(views->cache, role_node);
-}
-
-typedef struct {
-    void (*visit)(void *context, const dv_entry *entry, bool preserved);
-    void *context;
-} visitor;
-
-static void visit_slot(void *context, dv_slot *slot) {
-    const visitor *v = context;
-    if (slot->current) v->visit(v->context, slot->current->entry, slot->current->preserved);
+    return registry->views && dv_cache_is_primed(registry->views->cache, role_node);
 }
 
 void dv_registry_view_each(const divvy_registry *registry, const char *role_node,
-                           void (*visit)(void *context, const dv_entry *entry, bool preserved), void *context) {
-    visitor v = {visit, context};
-    if (registry->views && registry->views->cache) dv_cache_each(registry->views->cache, role_node, visit_slot, &v);
+                           void (*visit)(void *context, dv_slot *slot), void *context) {
+    if (registry->views) dv_cache_each(registry->views->cache, role_node, visit, context);
 }
 
 void dv_registry_end_watches(divvy_registry *registry, bool waits) {
-    struct dv_registry_views *views = registry->views;
-    if (!views) return;
-    while (views->views) end_view(views, views->views, waits);
-    assert(!views->all && !views->cache);
-    registry->views = NULL;
-    free(views);
-}
-
-static void count_entry(void *context, dv_slot *slot) {
-    *(size_t *)context += slot->current != NULL;
-}
-
-size_t dv_registry_count_watched(const divvy_registry *registry) {
-    size_t count = 0;
-    if (registry->views && registry->views->cache) dv_cache_each(registry->views->cache, NULL, count_entry, &count);
-    return count;
+    while (registry->views) end_view(registry->views->views, waits);
 }
 
 /* ---- public ---- */
@@ -357,29 +326,14 @@ int divvy_registry_watch(divvy_registry *registry, const char *role,
     if (error) return error;
     divvy_client *client = registry->object.client;
     char *role_node = NULL;
-    dv_view *view = NULL;
-    if (registry->ending) error = DIVVY_ECLOSED;
-    else error = dv_client_end_error(client);
-    if (error) dv_fail_plainly(client, error);
-    else if (role) error = dv_registry_node_name(registry, "role", role, &role_node);
+    error = dv_fail_plainly(client, registry->ending ? DIVVY_ECLOSED : dv_client_end_error(client));
+    if (!error && role) error = dv_registry_node_name(registry, "role", role, &role_node);
     if (!error && find_view(registry->views, role_node))
         error = dv_fail(client, DIVVY_EALREADY, "registry watch: %s %.200s watched already", role ? role : "all roles",
                         role ? "is" : "are");
-    if (!error) {
-        view = calloc(1, sizeof *view);
-        if (view) {
-            view->role_node = role_node;
-            view->on_change = on_change;
-            view->user = user;
-            view->due_end = &view->due;
-        }
-        error = view ? begin_view(registry, view) : DIVVY_ENOMEM;
-        if (error) dv_fail_plainly(client, error);
-    }
-    if (error) {
-        free(view);
-        free(role_node);
-    }
+    dv_view like = {.role_node = role_node, .on_change = on_change, .user = user};
+    if (!error) error = dv_fail_plainly(client, begin_view(registry, &like));
+    if (error) free(role_node);
     dv_client_unlock(client);
     return error;
 }
@@ -394,7 +348,7 @@ int divvy_registry_unwatch(divvy_registry *registry, const char *role) {
     if (!error && !view)
         error = dv_fail(client, DIVVY_ENOENT, "registry unwatch: %.200s not watched", role ? role : "all roles are");
     dv_object_hold(&registry->object);
-    if (view) end_view(registry->views, view, true);
+    if (view) end_view(view, true);
     free(role_node);
     dv_object_let_go(&registry->object);
     return error;

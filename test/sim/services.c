@@ -129,20 +129,12 @@ static void claim(sim_services *s, size_t k) {
     int64_t timeout_ms = w->healed ? -1 : some_timeout(s);
     u->next_ms = w->now_ms + (int64_t)(u->ttl_s * 1000 / 3);
     if (u->under_way > 2) return;
-    cJSON *candidate = make_status(s, NULL, NULL, u->ttl_s), *entry = NULL;
-    dv_service *service = NULL;
+    cJSON *candidate = make_status(s, NULL, NULL, u->ttl_s);
+    asked *a = new_asked(s, timeout_ms);
+    a->unique = u;
+    u->under_way++;
     dv_client_lock(s->m->client);
-    int error = dv_service_for(s->registry, candidate, sim_unique_names[k], &entry, &service);
-    if (!error) {
-        asked *a = new_asked(s, timeout_ms);
-        a->unique = u;
-        u->under_way++;
-        error = dv_service_ask(
-            service,
-            &(dv_wish){
-                .kind = DV_TASK_CLAIM, .entry = entry, .timeout_ms = timeout_ms, .done = on_claimed, .context = a},
-            NULL);
-    }
+    int error = dv_service_store(s->registry, candidate, sim_unique_names[k], timeout_ms, on_claimed, a, NULL);
     dv_client_unlock(s->m->client);
     cJSON_Delete(candidate);
     if (error) sim_violate(w, "S8", "a claim of %s: %s", s->m->name, divvy_strerror(error));

@@ -38,15 +38,13 @@ static void *mark_text(void *owner, const void *entry) {
     return strdup(entry);
 }
 
-static bool is_healthy_text(void *owner, const void *entry, const dv_stat *stat, int64_t now) {
-    (void)stat, (void)now;
+static bool is_healthy_text(void *owner, const void *entry) {
     assert_ptr_equal(owner, &told);
     return strncmp(entry, "sick", 4) != 0;
 }
 
 /* Logs a change of the view. There must be a difference to what was told before. */
-static void on_view_changed(void *owner, dv_slot *slot, int64_t now) {
-    (void)now;
+static void on_view_changed(void *owner, dv_slot *slot) {
     assert_ptr_equal(owner, &told);
     dv_cached *before = slot->told[DV_VIEW_ROLE], *after = slot->current;
     assert_true(before != after);
@@ -57,7 +55,7 @@ static void on_view_changed(void *owner, dv_slot *slot, int64_t now) {
     size_t used = strlen(told.log);
     char *end = told.log + used;
     size_t room = sizeof told.log - used;
-    const char *role = slot->role->dir.name, *id = slot->id;
+    const char *role = slot->node.role->dir.node.name, *id = slot->node.name;
     if (told.quiet) *end = '\0';
     else if (!before) snprintf(end, room, "+%s/%s=%s ", role, id, (char *)after->entry);
     else if (!after) snprintf(end, room, "-%s/%s%s%s ", role, id, before->preserved ? "~" : "=", (char *)before->entry);
@@ -90,7 +88,7 @@ static inline void begin_cache(divvy_client *client, const dv_cache_options *opt
     dv_client_lock(client);
     told.cache = dv_cache_start(client, ROOT, options ? options : &usual_options, &text_owner, &told);
     assert_non_null(told.cache);
-    assert_int_equal(dv_cache_want(told.cache, role, NULL), 0);
+    assert_int_equal(dv_cache_follow(told.cache, role, NULL), 0);
     dv_client_unlock(client);
 }
 

@@ -311,7 +311,7 @@ TEST(test_loss) {
     assert_false(is_primed("a"));
     expect_told("");
     assert_int_equal(told.shown, 2);
-    assert_int_equal(dv_cache_want(told.cache, "b", NULL), 0);
+    assert_int_equal(dv_cache_follow(told.cache, "b", NULL), 0);
     dv_fake_advance(fake, DV_CACHE_AUDIT_MS);
     expect_asked("");
 }
@@ -323,14 +323,14 @@ TEST(test_unwant) {
     begin_with_two();
     fire("/r/a/x", DV_WATCH_CHANGED);
     dv_client_lock(client);
-    dv_cache_unwant(told.cache, "a");
+    dv_cache_unfollow(told.cache, "a");
     dv_client_unlock(client);
     assert_int_equal(client->watched.used_bytes, 0);
     answer_data("3");
     expect_told("");
     assert_false(is_primed("a"));
     dv_client_lock(client);
-    assert_int_equal(dv_cache_want(told.cache, "a", NULL), 0); /* and may be wanted again */
+    assert_int_equal(dv_cache_follow(told.cache, "a", NULL), 0); /* and may be wanted again */
     dv_client_unlock(client);
     dv_fake_run(fake);
     answer_names("x");
@@ -344,21 +344,21 @@ TEST(test_wanted_twice) {
     answer_names("x");
     answer_data("1");
     dv_client_lock(client);
-    assert_int_equal(dv_cache_want(told.cache, NULL, NULL), 0);
+    assert_int_equal(dv_cache_follow(told.cache, NULL, NULL), 0);
     dv_client_unlock(client);
     dv_fake_run(fake);
     answer_names("a");
     expect_asked(""); /* It is watched already. */
     assert_true(is_primed(NULL));
     dv_client_lock(client);
-    dv_cache_unwant(told.cache, "a");
+    dv_cache_unfollow(told.cache, "a");
     dv_client_unlock(client);
     assert_true(is_primed("a"));
     fire("/r/a/x", DV_WATCH_CHANGED);
     answer_data("2");
     expect_told("+a/x=1 a/x=1>2 ");
     dv_client_lock(client);
-    dv_cache_unwant(told.cache, NULL);
+    dv_cache_unfollow(told.cache, NULL);
     dv_client_unlock(client);
     assert_false(is_primed("a"));
     assert_int_equal(client->watched.used_bytes, 0);

@@ -104,7 +104,7 @@ TEST(test_some_watched_some_polled) {
     answer_names("xyz");
     while (dv_fake_oldest(fake)) answer_data("1");
     dv_client_lock(client);
-    assert_int_equal(dv_cache_want(told.cache, "b", NULL), 0);
+    assert_int_equal(dv_cache_follow(told.cache, "b", NULL), 0);
     dv_client_unlock(client);
     dv_fake_run(fake);
     expect_asked("children! /r/b");
@@ -118,7 +118,7 @@ TEST(test_some_watched_some_polled) {
 TEST(test_warned_once) {
     begin_within(1);
     dv_client_lock(client);
-    assert_int_equal(dv_cache_want(told.cache, "b", NULL), 0);
+    assert_int_equal(dv_cache_follow(told.cache, "b", NULL), 0);
     dv_client_unlock(client);
     dv_fake_run(fake);
     expect_asked("children /r/a, children /r/b");

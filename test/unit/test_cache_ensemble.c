@@ -34,7 +34,7 @@ static int64_t newest[ROLES][IDS]; /* mzxid that was shown, of each path */
 
 /* Checks that the news of a path go forward only: no version is shown twice, none after a younger one. */
 static void check_forward(const dv_slot *slot, const dv_cached *before, const dv_cached *after) {
-    int64_t *shown = &newest[slot->role->dir.name[0] - 'a'][slot->id[0] - 'a'];
+    int64_t *shown = &newest[slot->node.role->dir.node.name[0] - 'a'][slot->node.name[0] - 'a'];
     if (before && after && after->preserved) return;
     if (!after) return;
     check(after->stat.mzxid > *shown);
@@ -55,7 +55,7 @@ static void find_slot(void *context, dv_slot *slot) {
         const char *id;
         const dv_slot *found;
     } *want = context;
-    if (slot->current && strcmp(slot->id, want->id) == 0) want->found = slot;
+    if (slot->current && strcmp(slot->node.name, want->id) == 0) want->found = slot;
 }
 
 static size_t compare_role(const char *role) {
@@ -358,8 +358,8 @@ TEST(test_watches_given_back) {
     assert_int_equal(of_a, dv_path_cost(ROOT "/a") + ENTRIES * dv_path_cost(ROOT "/a/e00"));
     watcher->watched.limit_bytes = of_a + of_a / 2;
     dv_client_lock(watcher);
-    dv_cache_unwant(told.cache, "a");
-    assert_int_equal(dv_cache_want(told.cache, "b", NULL), 0);
+    dv_cache_unfollow(told.cache, "a");
+    assert_int_equal(dv_cache_follow(told.cache, "b", NULL), 0);
     dv_client_unlock(watcher);
     divvy_testing_run(e, 1000);
     assert_true(is_primed("b"));

@@ -195,7 +195,7 @@ TEST(test_unwant) {
     vanish("abc");
     advance(SETTLE_MS);
     dv_client_lock(client);
-    dv_cache_unwant(told.cache, "a");
+    dv_cache_unfollow(told.cache, "a");
     dv_client_unlock(client);
     advance(MAX_MS);
     assert_int_equal(client->watched.used_bytes, 0);
