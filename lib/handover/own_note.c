@@ -56,21 +56,15 @@ static void on_ensured(void *context, int error, int64_t now) {
     else create(o);
 }
 
-static void try_again(dv_own_note *o) {
-    dv_node_enter(&o->node, DV_NODE_UNMADE);
-    dv_client_again(o->node.client);
-}
-
 /* The directory is missing: it is made, and the note in it. */
 static void ensure(dv_own_note *o, int64_t now) {
     dv_node *n = &o->node;
     if (o->ensured) {
         fail(o, DIVVY_ENOENT, now);
-    } else if (dv_ensure_path(n->client->znode, n->directory, DV_PERSISTENT, on_ensured, o) == 0) {
-        n->under_way++;
-    } else {
-        try_again(o);
+        return;
     }
+    int error = dv_ensure_path(n->client->znode, n->directory, DV_PERSISTENT, on_ensured, o);
+    if (!dv_node_sent(n, error)) dv_node_enter(n, DV_NODE_UNMADE);
 }
 
 static void on_created(void *context, const dv_reply *reply, int64_t now) {
@@ -88,9 +82,8 @@ static void create(dv_own_note *o) {
     assert(n->stage == DV_NODE_UNMADE);
     if (!dv_client_connected(n->client)) return;
     dv_node_enter(n, DV_NODE_CREATING);
-    if (dv_znode_create(n->client->znode, n->wish, o->text, strlen(o->text), DV_EPHEMERAL, on_created, o) == 0)
-        n->under_way++;
-    else try_again(o);
+    int error = dv_znode_create(n->client->znode, n->wish, o->text, strlen(o->text), DV_EPHEMERAL, on_created, o);
+    if (!dv_node_sent(n, error)) dv_node_enter(n, DV_NODE_UNMADE);
 }
 
 static void on_found(dv_node *node, int64_t czxid, int64_t now) {
@@ -149,12 +142,7 @@ static void send_write(dv_own_note *o) {
     dv_node *n = &o->node;
     assert(o->ops && !o->sent);
     if (!dv_client_connected(n->client)) return;
-    if (dv_znode_multi(n->client->znode, o->ops, o->op_count, on_wrote, o) != 0) {
-        dv_client_again(n->client);
-        return;
-    }
-    o->sent = true;
-    n->under_way++;
+    o->sent = dv_node_sent(n, dv_znode_multi(n->client->znode, o->ops, o->op_count, on_wrote, o));
 }
 
 bool dv_own_note_stands(const dv_own_note *o) {
@@ -213,7 +201,6 @@ static void on_gone(dv_node *node, int64_t now) {
     assert(!o->ops);
     tell_settled(o, now);
     o->events->gone(o->owner, o, now);
-    dv_node_free_names(node);
     free(o->text);
     free(o);
 }
@@ -230,7 +217,6 @@ int dv_own_note_make(dv_own_note **out, divvy_client *client, const char *direct
     o->node.wish = dv_path_join(directory, name);
     int error = o->node.wish ? dv_node_open(&o->node, dv_path_cost(o->node.wish), 0) : DIVVY_ENOMEM;
     if (error) {
-        dv_node_free_names(&o->node);
         free(o);
         return error;
     }

@@ -171,12 +171,7 @@ static void look(dv_contender *c) {
     dv_node *n = &c->node;
     enter(c, LOOKING);
     if (c->reading || !dv_client_connected(n->client)) return;
-    if (dv_batch_children(n->client->batch, n->directory, on_list, c) != 0) {
-        dv_client_again(n->client);
-        return;
-    }
-    c->reading = true;
-    n->under_way++;
+    c->reading = dv_node_sent(n, dv_batch_children(n->client->batch, n->directory, on_list, c));
 }
 
 /* ---- entering ---- */
@@ -239,12 +234,10 @@ static void attempt(dv_contender *c) {
     dv_node *n = &c->node;
     dv_node_enter(n, DV_NODE_CREATING);
     c->seen_early = false;
-    if (send_create(c) != 0) {
+    if (!dv_node_sent(n, send_create(c))) {
         dv_node_enter(n, DV_NODE_UNMADE);
-        dv_client_again(n->client);
         return;
     }
-    n->under_way++;
     c->stale = c->reading; /* B12: a create that a quota refused may be answered before that list. */
     if (c->reading || c->kind->fresh || send_list(c) != 0) return;
     c->reading = true;
@@ -294,7 +287,6 @@ static void on_failed(dv_node *node, int error, int64_t now) {
 static void on_gone(dv_node *node, int64_t now) {
     dv_contender *c = of_node(node);
     c->events->gone(c->owner, c, now);
-    dv_node_free_names(node);
     free(c->early_node);
     free(c->predecessor);
     free(c);
@@ -320,7 +312,6 @@ int dv_contender_enter(dv_contender **out, divvy_client *client, const char *par
         error = dv_node_open(&c->node, cost, cost);
     }
     if (error) {
-        dv_node_free_names(&c->node);
         free(c);
         return error;
     }

@@ -198,7 +198,6 @@ static void hear(dv_node *node, dv_session_event event, int64_t now) {
 }
 
 static void free_lease(dv_lease *l) {
-    dv_node_free_names(&l->node);
     free(l->record);
     free(l->data);
     free(l->place_path);

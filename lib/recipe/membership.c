@@ -48,12 +48,8 @@ static void on_created(void *context, const dv_reply *reply, int64_t now) {
 static void create(dv_membership *m) {
     dv_node *n = &m->node;
     dv_node_enter(n, DV_NODE_CREATING);
-    if (dv_znode_create(n->client->znode, n->wish, m->data, strlen(m->data), DV_EPHEMERAL, on_created, m) == 0) {
-        n->under_way++;
-        return;
-    }
-    dv_node_enter(n, DV_NODE_UNMADE);
-    dv_client_again(n->client);
+    int error = dv_znode_create(n->client->znode, n->wish, m->data, strlen(m->data), DV_EPHEMERAL, on_created, m);
+    if (!dv_node_sent(n, error)) dv_node_enter(n, DV_NODE_UNMADE);
 }
 
 static void hold_up(dv_membership *m, int64_t now) {
@@ -88,13 +84,10 @@ static void start(dv_membership *m) {
     dv_node *n = &m->node;
     assert(n->stage == DV_NODE_UNMADE);
     if (!dv_client_connected(n->client)) return;
-    if (dv_node_name(n) != 0 ||
-        dv_ensure_path_seen(n->client->znode, n->directory, DV_PERSISTENT, on_directory_seen, on_ensured, m) != 0) {
-        dv_client_again(n->client);
-        return;
-    }
-    dv_node_enter(n, DV_NODE_CREATING);
-    n->under_way++;
+    int error = dv_node_name(n);
+    if (!error)
+        error = dv_ensure_path_seen(n->client->znode, n->directory, DV_PERSISTENT, on_directory_seen, on_ensured, m);
+    if (dv_node_sent(n, error)) dv_node_enter(n, DV_NODE_CREATING);
 }
 
 static void on_found(dv_node *node, int64_t czxid, int64_t now) {
@@ -137,12 +130,7 @@ static void keep_watch(dv_membership *m) {
     if (n->stage != DV_NODE_THERE || m->watching || !dv_client_connected(n->client)) return;
     m->look_again = false;
     n->watch.fired = on_event;
-    if (dv_znode_get(n->client->znode, n->wish, &n->watch, on_watched, m) != 0) {
-        dv_client_again(n->client);
-        return;
-    }
-    m->watching = true;
-    n->under_way++;
+    m->watching = dv_node_sent(n, dv_znode_get(n->client->znode, n->wish, &n->watch, on_watched, m));
 }
 
 static void on_missing(dv_node *node, int64_t now) {
@@ -171,7 +159,6 @@ static void on_failed(dv_node *node, int error, int64_t now) {
 static void on_gone(dv_node *node, int64_t now) {
     dv_membership *m = of_node(node);
     m->events->gone(m->owner, now);
-    dv_node_free_names(node);
     free(m);
 }
 
@@ -192,7 +179,6 @@ int dv_membership_join(dv_membership **out, divvy_client *client, const char *di
     int error = dv_node_name(&m->node);
     if (!error) error = dv_node_open(&m->node, dv_path_cost(m->node.wish), 0);
     if (error) {
-        dv_node_free_names(&m->node);
         free(m);
         return error;
     }

@@ -46,7 +46,19 @@ void dv_node_unwatch(dv_node *n) {
     n->watch_cost = 0;
 }
 
+bool dv_node_sent(dv_node *n, int error) {
+    if (error) dv_client_again(n->client);
+    else n->under_way++;
+    return error == 0;
+}
+
 /* ---- the end ---- */
+
+static void free_names(dv_node *n) {
+    free(n->wish);
+    free(n->made);
+    n->wish = n->made = NULL;
+}
 
 void dv_node_close(dv_node *n) {
     assert(!n->under_way && !n->others);
@@ -54,11 +66,7 @@ void dv_node_close(dv_node *n) {
     dv_node_unwatch(n);
     dv_release_ephemeral(n->client, n->cost);
     if (n->lasting) n->client->lasting_count--;
-}
-
-void dv_node_free_names(dv_node *n) {
-    free(n->wish);
-    free(n->made);
+    free_names(n);
 }
 
 /* A node ends only when no reply can come, so that no late one meets freed memory. */
@@ -90,8 +98,7 @@ static void send_delete(dv_node *n) {
     assert(n->stage == DV_NODE_LEAVING && n->stands);
     dv_node_unwatch(n);
     if (n->under_way || n->taken_away || !dv_client_can_delete(n->client)) return;
-    if (dv_batch_delete(n->client->batch, dv_node_path(n), on_deleted, n) == 0) n->under_way++;
-    else dv_client_again(n->client);
+    dv_node_sent(n, dv_batch_delete(n->client->batch, dv_node_path(n), on_deleted, n));
 }
 
 static void start_leaving(dv_node *n) {
@@ -175,8 +182,7 @@ int dv_node_name(dv_node *n) {
     char *wish = malloc(strlen(n->directory) + 1 + strlen(guid) + strlen(n->suffix) + 1);
     if (!wish) return DIVVY_ENOMEM;
     stpcpy(stpcpy(stpcpy(stpcpy(wish, n->directory), "/"), guid), n->suffix);
-    dv_node_free_names(n);
-    n->made = NULL;
+    free_names(n);
     n->wish = wish;
     return 0;
 }
@@ -343,7 +349,10 @@ static void hear(void *context, dv_session_event event, int64_t now) {
 
 int dv_node_open(dv_node *n, size_t cost, size_t watch_cost) {
     int error = dv_reserve_node(n->client, cost, watch_cost);
-    if (error) return error;
+    if (error) {
+        free_names(n);
+        return error;
+    }
     n->cost = cost;
     n->watch_cost = watch_cost;
     if (n->lasting) n->client->lasting_count++;

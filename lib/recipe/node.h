@@ -33,7 +33,7 @@ typedef struct {
     void (*leaving)(dv_node *node);
     /* It cannot go on, and leaves. Not told to an owner that has left. */
     void (*failed)(dv_node *node, int error, int64_t now);
-    /* Nothing of it is left: the last call, which frees it. */
+    /* Nothing of it is left, nor its names: the last call, which frees it. */
     void (*gone)(dv_node *node, int64_t now);
 } dv_node_kind;
 
@@ -74,14 +74,15 @@ static inline const char *dv_node_path(const dv_node *node) {
 /* ---- its life ---- */
 
 /* Reserves room in the budgets, and listens to the session. Returns 0, DIVVY_ELIMIT or DIVVY_EBUSY as
- * dv_reserve_node(). */
+ * dv_reserve_node(), and has freed the names then. */
 int dv_node_open(dv_node *node, size_t cost, size_t watch_cost);
-/* Gives back what dv_node_open() took; nothing may be under way. Meant for an owner that fails to begin. */
+/* Gives back what dv_node_open() took, and frees the names; nothing may be under way. Meant for an owner that fails to
+ * begin. */
 void dv_node_close(dv_node *node);
-/* Frees the names. */
-void dv_node_free_names(dv_node *node);
 /* Changes the stage. Only the stages that the table names may follow one another. */
 void dv_node_enter(dv_node *node, dv_node_stage to);
+/* Counts a reply to come, or, with an error, has the client send again later. Returns whether it was sent. */
+bool dv_node_sent(dv_node *node, int error);
 /* Counts one reply less to come. Returns whether the owner looks at it; else the node may be gone. */
 bool dv_node_replied(dv_node *node, int error, int64_t now);
 /* Counts one part of the owner less; the node may be gone. */
