@@ -83,23 +83,19 @@ void dv_items_drop_unwanted(divvy_partitioner *p, int64_t now) {
     }
 }
 
-static void on_held(void *owner, dv_contender *contender, int64_t now) {
+static void on_held(void *owner, int64_t now) {
     dv_item *item = owner;
     divvy_partitioner *p = item->partitioner;
-    assert(item->life.contender == contender);
-    (void)contender;
     dv_item_move(item, DV_MOVE_WIN, now);
     bool shows = p->config.mode == DIVVY_INCREMENTAL && p->life != DV_LIFE_LEAVING; /* P17: who leaves gains nothing */
     if (shows && dv_client_believed(p->object.client)) dv_items_show(item, now);
     p->events->place_changed(p, now);
 }
 
-static void on_failed(void *owner, dv_contender *contender, int error, int64_t now) {
+static void on_failed(void *owner, int error, int64_t now) {
     dv_item *item = owner;
     divvy_partitioner *p = item->partitioner;
     bool was_first = item->life.is_first;
-    assert(item->life.contender == contender);
-    (void)contender;
     if (was_first) {
         dv_client_warn(p->object.client, DIVVY_WARN_NODE_GONE,
                        "the lock of %s was deleted by somebody else; the item is lost, and its lock made again",
@@ -135,20 +131,17 @@ static void on_gone(void *owner, dv_contender *contender, int64_t now) {
     dv_op_end(p, now);
 }
 
-static const dv_contender_events place_events = {on_held, on_failed, on_gone};
-
 /* ---- claiming ---- */
 
 static int enter_place(divvy_partitioner *p, dv_item *item, int64_t now) {
+    static const dv_contender_events events = {
+        .held = on_held, .failed = on_failed, .gone = on_gone, .waits = dv_take_waits, .placed = dv_take_placed};
     dv_contender *place;
-    bool awaited = dv_take_is_awaited(item);
-    const dv_queue_kind *kind = item->dir.fresh || awaited ? &dv_fresh_queue : &dv_exclusive_queue;
-    int error =
-        dv_contender_enter(&place, p->object.client, item->directory, kind, p->identifier_node, &place_events, item);
+    const dv_queue_kind *kind = item->dir.fresh ? &dv_fresh_queue : &dv_exclusive_queue;
+    if (dv_take_is_awaited(item)) kind = &dv_parked_queue;
+    int error = dv_contender_enter(&place, p->object.client, item->directory, kind, p->identifier_node, &events, item);
     if (error) return error;
     dv_item_ask(item, place, now);
-    if (awaited) dv_contender_tell_placed(place, dv_take_placed);
-    if (p->handover) dv_contender_tell_waits(place, dv_take_waits);
     dv_directory_used(item);
     dv_item_ref(item);
     dv_op_begin(p);

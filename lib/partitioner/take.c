@@ -117,17 +117,14 @@ static void judge(dv_item *item, int64_t now) {
     else if (!is_leaving_it(item)) dv_contender_look(place);
 }
 
-void dv_take_placed(void *context, dv_contender *place, int64_t now) {
+void dv_take_placed(void *context, int64_t now) {
     dv_item *item = context;
-    assert(item->life.contender == place);
-    (void)place;
     dv_handover_changed(item->partitioner);
     judge(item, now);
 }
 
-void dv_take_waits(void *context, dv_contender *place, int64_t now) {
+void dv_take_waits(void *context, int64_t now) {
     dv_item *item = context;
-    (void)place;
     (void)now;
     dv_handover_changed(item->partitioner);
 }

@@ -8,7 +8,10 @@
 #include "base/config.h"
 #include "base/container.h"
 
-enum { TRY_MS = 900 }; /* a try waits for a server's answer, not for other contenders */
+enum {
+    TRY_MS = 900, /* a try waits for a server's answer, not for other contenders */
+    AUDIT_LEAST_MS = 500,
+};
 
 int dv_acquisition_fail(const dv_acquisition *a, int error, const char *reason) {
     return dv_fail(a->object.client, error, "%s %s: %s", a->kind->name, a->path,
@@ -110,19 +113,38 @@ static void on_deadline(dv_timer *timer, int64_t now) {
 
 /* ---- holding and losing ---- */
 
+/* K6: a heartbeat asks for the oldest node of the session only, so each asks for its own as well. */
+static void set_audit(dv_acquisition *a, int64_t now) {
+    int64_t interval_ms = atomic_load(&a->object.client->timeout_ms) / 2;
+    if (interval_ms < AUDIT_LEAST_MS) interval_ms = AUDIT_LEAST_MS;
+    dv_timer_set(a->object.client, &a->audit_timer, now + interval_ms);
+}
+
+static void verify(const dv_acquisition *a) {
+    assert(a->ticket && a->ticket->first);
+    if (dv_client_connected(a->object.client)) a->kind->verify(a->ticket);
+}
+
+static void on_audit(dv_timer *timer, int64_t now) {
+    dv_acquisition *a = DV_CONTAINER(timer, dv_acquisition, audit_timer);
+    verify(a);
+    set_audit(a, now);
+}
+
 /* K4: it is our turn, the session is proven to live, and no loss of the time before is still to be told. */
 static void settle(dv_acquisition *a, int64_t now) {
     if (!a->acquire || !a->ticket || !a->ticket->first || a->telling_lost) return;
     if (!dv_client_alive_at(a->object.client, now)) return;
     assert(atomic_load(&a->token) == 0);
-    atomic_store(&a->token, a->kind->hold(a->ticket, now));
+    set_audit(a, now);
+    atomic_store(&a->token, a->kind->hold(a->ticket));
     count_held(a, now);
     dv_acquisition_finish(a, 0);
 }
 
 static void let_go(dv_acquisition *a) {
     if (atomic_exchange(&a->token, 0)) count_let_go(a);
-    if (a->kind->let_go) a->kind->let_go(a);
+    dv_timer_cancel(&a->audit_timer);
     give_up(a);
     dv_client_changed(a->object.client);
 }
@@ -152,7 +174,7 @@ static void lose(dv_acquisition *a, const char *why) {
     dv_client_log(a->object.client, DIVVY_LOG_WARN, "the %s %s was held and is lost: %s", a->kind->name, a->path, why);
     metrics_of(a)->lost++;
     let_go(a);
-    if (!a->tells_loss) return;
+    if (!a->on_lost) return;
     assert(!a->telling_lost);
     a->telling_lost = true;
     a->lost_callback =
@@ -162,14 +184,17 @@ static void lose(dv_acquisition *a, const char *why) {
 
 /* ---- tickets ---- */
 
-void dv_ticket_first(dv_ticket *ticket, int64_t now) {
+void dv_ticket_first(void *context, int64_t now) {
+    dv_ticket *ticket = context;
     assert(!ticket->first);
     ticket->first = true;
     if (ticket->acquisition->ticket == ticket) settle(ticket->acquisition, now);
 }
 
-void dv_ticket_waits(dv_ticket *ticket) {
+void dv_ticket_waits(void *context, int64_t now) {
+    dv_ticket *ticket = context;
     dv_acquisition *a = ticket->acquisition;
+    (void)now;
     assert(!ticket->first);
     a->missing_count = 0;
     ticket->waits = true;
@@ -180,8 +205,10 @@ void dv_ticket_waits(dv_ticket *ticket) {
     dv_acquisition_finish(a, DIVVY_EBUSY);
 }
 
-void dv_ticket_yield(dv_ticket *ticket) {
+void dv_ticket_yield(void *context, int64_t now) {
+    dv_ticket *ticket = context;
     dv_acquisition *a = ticket->acquisition;
+    (void)now;
     assert(a->ticket == ticket && !ticket->first && a->acquire);
     give_up(a);
     a->missing_count = 0;
@@ -263,7 +290,7 @@ static void hear(void *context, dv_session_event event, int64_t now) {
     dv_acquisition *a = context;
     switch (event) {
     case DV_SESSION_CONNECTED:
-        if (atomic_load(&a->token) && a->kind->reconnected) a->kind->reconnected(a);
+        if (atomic_load(&a->token)) verify(a);
         dv_acquisition_proceed(a);
         break;
     case DV_SESSION_ROOM: dv_acquisition_proceed(a); break;
@@ -292,11 +319,13 @@ static void release(dv_object *object) {
 }
 
 void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acquisition_kind *kind, dv_recipe recipe,
-                         const char *path, bool tells_loss) {
+                         const char *path, void (*on_lost)(void), void *user) {
     a->kind = kind;
     a->recipe = recipe;
     a->path = path;
-    a->tells_loss = tells_loss;
+    a->on_lost = on_lost;
+    a->user = user;
+    a->audit_timer.fire = on_audit;
     a->attempt = 1;
     a->deadline_timer.fire = on_deadline;
     a->listener = (dv_listener){.hear = hear, .context = a};

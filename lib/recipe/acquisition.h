@@ -41,9 +41,8 @@ typedef struct {
     /* Returns whether the ticket waits for `other`, which may be leaving. */
     bool (*waits_for)(const dv_ticket *ticket, const dv_ticket *other);
     /* Begins to hold, and returns the token. */
-    int64_t (*hold)(dv_ticket *ticket, int64_t now);
-    void (*let_go)(dv_acquisition *acquisition);      /* no longer held; may be NULL */
-    void (*reconnected)(dv_acquisition *acquisition); /* while held; may be NULL */
+    int64_t (*hold)(const dv_ticket *ticket);
+    void (*verify)(const dv_ticket *ticket); /* while held, with a connection: asks whether its node is still there */
     void (*tell_done)(dv_acquire *acquire);
     void (*tell_lost)(dv_acquisition *acquisition);
     void (*free)(dv_acquisition *acquisition);
@@ -55,7 +54,8 @@ struct dv_acquisition {
     dv_recipe recipe;             /* under which the client counts it */
     const char *path;             /* for messages */
     int64_t asked_at, held_since; /* the acquire under way, or the last one; what is held, or was last */
-    bool tells_loss;              /* the user wants to be told */
+    void (*on_lost)(void);        /* of the type that the kind knows; may be NULL */
+    void *user;                   /* of on_lost */
     dv_listener listener;
     dv_ticket *tickets;     /* all that have something left, the newest first */
     dv_ticket *ticket;      /* the one that the acquire under way, or what is held, stands on */
@@ -69,7 +69,7 @@ struct dv_acquisition {
     bool ending;            /* destroyed */
     bool telling_lost;      /* lost_callback is queued or running */
     bool mute;              /* it tells nothing; of the thread that runs it */
-    dv_timer deadline_timer;
+    dv_timer deadline_timer, audit_timer;
     dv_callback lost_callback;
     _Atomic(int64_t) token; /* 0: nothing is held */
 };
@@ -79,14 +79,14 @@ enum { DV_ACQUISITION_MISSING_MAX = 100 };
 
 /* Begins, with all fields 0 but those of the owner around it. `path` lives as long. */
 void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acquisition_kind *kind, dv_recipe recipe,
-                         const char *path, bool tells_loss);
+                         const char *path, void (*on_lost)(void), void *user);
 
-/* ---- what tickets' places tell ---- */
-void dv_ticket_first(dv_ticket *ticket, int64_t now);
+/* ---- the events of a ticket's place; `context` is the ticket ---- */
+void dv_ticket_first(void *context, int64_t now);
 /* K4: a try ends here, unless it stands behind a place of this very object that is about to go. */
-void dv_ticket_waits(dv_ticket *ticket);
+void dv_ticket_waits(void *context, int64_t now);
 /* J4: it is its turn, and it gives that up, for a place at the end of the queue. */
-void dv_ticket_yield(dv_ticket *ticket);
+void dv_ticket_yield(void *context, int64_t now);
 /* It cannot go on. Returns whether an acquire stood on it, which the caller ends or carries on; what was held is
  * lost. */
 bool dv_ticket_failed(dv_ticket *ticket);

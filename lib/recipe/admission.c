@@ -1,5 +1,5 @@
 /* Admission: what a lease does at the head of its queue. SPDX-License-Identifier: Apache-2.0 */
-#include "recipe/admission.h"
+#include "recipe/lease.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -8,10 +8,11 @@
 
 #include "base/container.h"
 #include "divvy/semaphore.h"
+#include "recipe/fetch.h"
 #include "recipe/record.h"
 #include "znode/path.h"
 
-enum { DOUBTS_MAX = 200 }; /* looked at together */
+enum { LIMIT_BYTES = sizeof "4294967295", DOUBTS_MAX = 200 /* looked at together */ };
 
 static void admit(dv_lease *l, int64_t now);
 
@@ -61,16 +62,18 @@ static void on_limit_set(void *context, const dv_reply *reply, int64_t now) {
     else dv_node_fail(&l->node, reply->error, now);
 }
 
+static dv_op set_op(const dv_lease *l, uint32_t limit, char text[LIMIT_BYTES]) {
+    int bytes = snprintf(text, LIMIT_BYTES, "%u", limit);
+    return (dv_op){
+        .kind = DV_SET, .path = l->pool->path, .data = text, .data_bytes = (size_t)bytes, .version = l->version};
+}
+
 static void set_limit(dv_lease *l, int64_t now) {
     assert(l->known && l->to_set); /* E3: it is written at the version that was read */
     dv_admission_unwatch(l);
     dv_lease_enter_stage(l, DV_LEASE_SETTING);
-    int bytes = snprintf(l->limit_text, sizeof l->limit_text, "%u", l->pool->limit);
-    dv_op op = {.kind = DV_SET,
-                .path = l->pool->path,
-                .data = l->limit_text,
-                .data_bytes = (size_t)bytes,
-                .version = l->version};
+    char text[LIMIT_BYTES];
+    dv_op op = set_op(l, l->pool->limit, text);
     if (dv_znode_submit(l->node.client->znode, &op, NULL, on_limit_set, l) == 0) l->node.under_way++;
     else dv_node_fail(&l->node, DIVVY_ENOMEM, now);
 }
@@ -83,37 +86,21 @@ static bool is_of_known_pool(const dv_lease *l, const dv_reply *list) {
 
 /* ---- children in doubt: docs/protocol.md, E2 ---- */
 
-typedef struct {
-    dv_lease *lease;
-    char *path;
-} doubt;
-
-static void on_looked_at(void *context, const dv_reply *reply, int64_t now) {
-    doubt *d = context;
-    dv_lease *l = d->lease;
-    /* One that has gone is not in the next list. Without memory it is looked at again. What we may not see counts. */
+/* One that has gone is not in the next list. Without memory it is looked at again. What we may not see counts. */
+static int on_looked_at(void *owner, const char *path, const dv_reply *reply, int64_t now) {
+    dv_lease *l = owner;
+    (void)now;
     bool seen = reply->error == 0, hidden = reply->error == DIVVY_EACCES;
     bool is_lease = hidden || (seen && reply->stat->ephemeral_owner != 0);
-    if (seen || hidden) dv_judged_note(&l->pool->judged, dv_path_last(d->path), is_lease);
-    free(d->path);
-    free(d);
-    assert(l->reads > 0);
-    l->reads--;
-    if (dv_node_replied(&l->node, reply->error, now) && l->reads == 0) dv_admission_read(l, false, now);
+    if (seen || hidden) dv_judged_note(&l->pool->judged, dv_path_last(path), is_lease);
+    return dv_session_over(reply->error) ? reply->error : 0;
 }
 
-static bool look_at(dv_lease *l, const char *name) {
-    doubt *d = calloc(1, sizeof *d);
-    if (!d) return false;
-    *d = (doubt){l, dv_path_join(l->pool->path, name)};
-    if (d->path && dv_znode_exists(l->node.client->znode, d->path, NULL, on_looked_at, d) == 0) {
-        l->node.under_way++;
-        l->reads++;
-        return true;
-    }
-    free(d->path);
-    free(d);
-    return false;
+static void on_all_looked_at(void *owner, int error, int64_t now) {
+    dv_lease *l = owner;
+    assert(l->reads > 0);
+    l->reads--;
+    if (dv_node_replied(&l->node, error, now) && l->reads == 0) dv_admission_read(l, false, now);
 }
 
 static bool is_in_doubt(const dv_lease *l, const char *name) {
@@ -123,17 +110,22 @@ static bool is_in_doubt(const dv_lease *l, const char *name) {
 
 /* Asks which of them are ephemeral; their answers read the pool again. Returns whether there was anything to ask. */
 static bool resolve_doubts(dv_lease *l, const char *const *leases, size_t count) {
-    size_t asked = 0;
-    for (size_t i = 0; i < count && asked < DOUBTS_MAX; i++) {
-        if (!is_in_doubt(l, leases[i])) continue;
-        if (!look_at(l, leases[i])) break;
-        asked++;
+    static const dv_fetch_kind kind = {DV_EXISTS, DOUBTS_MAX, on_looked_at, on_all_looked_at};
+    const char *doubts[DOUBTS_MAX];
+    size_t found = 0;
+    dv_fetch *fetch;
+    for (size_t i = 0; i < count && found < DOUBTS_MAX; i++) {
+        if (is_in_doubt(l, leases[i])) doubts[found++] = leases[i];
     }
-    if (asked) dv_lease_enter_stage(l, DV_LEASE_READING);
-    return asked > 0;
+    if (!found || dv_fetch_start(&fetch, l->node.client, &kind, l->pool->path, doubts, found, l) != 0) return false;
+    l->node.under_way++;
+    l->reads++;
+    dv_lease_enter_stage(l, DV_LEASE_READING);
+    return true;
 }
 
-void dv_admission_doubt(dv_lease *l, int64_t now) {
+static void on_full_for_long(dv_timer *timer, int64_t now) {
+    dv_lease *l = DV_CONTAINER(timer, dv_lease, doubt_timer);
     l->doubts_all = true;
     if (dv_lease_is(l, DV_LEASE_FULL)) dv_admission_read(l, false, now);
 }
@@ -141,9 +133,10 @@ void dv_admission_doubt(dv_lease *l, int64_t now) {
 /* E7: a watch that fired in between says that there is more to see. */
 static void wait_for_room(dv_lease *l, int64_t now) {
     dv_lease_enter_stage(l, DV_LEASE_FULL);
-    if (!l->waited) dv_timer_set(l->node.client, &l->audit_timer, now + atomic_load(&l->node.client->timeout_ms));
+    l->doubt_timer.fire = on_full_for_long;
+    if (!l->waited) dv_timer_set(l->node.client, &l->doubt_timer, now + atomic_load(&l->node.client->timeout_ms));
     l->waited = true;
-    l->events->waits(l->owner, l, now);
+    dv_ticket_waits(l->ticket, now);
     if (!dv_lease_is(l, DV_LEASE_FULL)) return; /* It has left. */
     if (!l->watched || l->look_again) dv_admission_read(l, false, now);
 }
@@ -334,39 +327,29 @@ static void on_admitted(void *context, int error, const dv_reply *replies, size_
     }
 }
 
-static bool make_node(dv_lease *l) {
-    assert(l->place && !l->place_over && !l->applied);
-    free(l->data);
-    free(l->place_path);
-    dv_slots_print(&l->slots, l->tags);
-    l->data = dv_record_print(l->pool->identifier, l->pool->count);
-    l->place_path = strdup(dv_contender_path(l->place));
-    return dv_node_name(&l->node) == 0 && l->data && l->place_path;
-}
-
 /* E6: nobody else was admitted, and the limit did not change, since we looked; or nothing happens. */
 static void admit(dv_lease *l, int64_t now) {
     dv_admission_unwatch(l);
     assert(dv_lease_is(l, DV_LEASE_QUEUED) || dv_lease_is(l, DV_LEASE_READING));
+    assert(l->place && !l->place_over && !l->applied);
     dv_node_enter(&l->node, DV_NODE_CREATING);
-    bool sent = make_node(l);
+    dv_slots_print(&l->slots, l->tags);
+    char *record = dv_record_print(l->pool->identifier, l->pool->count);
+    bool sent = record && dv_node_name(&l->node) == 0;
     if (sent) {
-        int bytes = snprintf(l->limit_text, sizeof l->limit_text, "%u", l->limit);
+        char text[LIMIT_BYTES];
         dv_op ops[] = {
-            {.kind = DV_SET,
-             .path = l->pool->path,
-             .data = l->limit_text,
-             .data_bytes = (size_t)bytes,
-             .version = l->version},
+            set_op(l, l->limit, text),
             {.kind = DV_CREATE,
              .path = l->node.wish,
-             .data = l->data,
-             .data_bytes = strlen(l->data),
+             .data = record,
+             .data_bytes = strlen(record),
              .mode = DV_EPHEMERAL},
-            {.kind = DV_DELETE, .path = l->place_path, .version = -1},
+            {.kind = DV_DELETE, .path = dv_contender_path(l->place), .version = -1},
         };
         sent = dv_znode_multi(l->node.client->znode, ops, sizeof ops / sizeof ops[0], on_admitted, l) == 0;
     }
+    free(record);
     if (sent) l->node.under_way++;
     else dv_node_fail(&l->node, DIVVY_ENOMEM, now);
 }

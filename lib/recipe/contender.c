@@ -22,9 +22,6 @@ struct dv_contender {
     dv_node node;
     const dv_queue_kind *kind;
     const dv_contender_events *events;
-    void (*waits)(void *owner, dv_contender *contender, int64_t now);     /* may be NULL */
-    void (*placed)(void *owner, dv_contender *contender, int64_t now);    /* likewise */
-    void (*outranked)(void *owner, dv_contender *contender, int64_t now); /* likewise */
     void *owner;
     const char *data;
 
@@ -72,7 +69,7 @@ static void become_holder(dv_contender *c, int64_t now) {
     assert(!c->reading && c->sequence >= 0);
     enter(c, HELD);
     dv_node_unwatch(&c->node);
-    c->events->held(c->owner, c, now);
+    c->events->held(c->owner, now);
 }
 
 static void on_predecessor_read(void *context, const dv_reply *reply, int64_t now) {
@@ -101,7 +98,7 @@ static void watch_predecessor(dv_contender *c, int64_t now) {
     assert(c->predecessor && !c->reading);
     enter(c, WAITING);
     c->look_again = false;
-    if (c->waits) c->waits(c->owner, c, now);
+    if (c->events->waits) c->events->waits(c->owner, now);
     if (!is(c, WAITING)) return; /* It has left. */
     n->watch.fired = on_predecessor_gone;
     if (dv_znode_get(n->client->znode, c->predecessor, &n->watch, on_predecessor_read, c) != 0) {
@@ -117,7 +114,7 @@ static bool find_predecessor(dv_contender *c, const dv_reply *list, const char *
     const char *nearest = dv_queue_before(c->kind, list->children, list->child_count, own, own_sequence);
     free(c->predecessor);
     c->predecessor = nearest ? dv_path_join(c->node.directory, nearest) : NULL;
-    c->is_outranked = c->outranked && dv_queue_outranked(list->children, list->child_count, own, own_sequence);
+    c->is_outranked = c->kind->yields && dv_queue_outranked(list->children, list->child_count, own, own_sequence);
     return !nearest || c->predecessor;
 }
 
@@ -138,7 +135,7 @@ static void note_early_list(dv_contender *c, const dv_reply *list) {
 
 static void wait_or_hold(dv_contender *c, int64_t now) {
     if (c->predecessor) watch_predecessor(c, now);
-    else if (c->is_outranked) c->outranked(c->owner, c, now); /* J4 */
+    else if (c->is_outranked) c->events->outranked(c->owner, now); /* J4 */
     else become_holder(c, now);
 }
 
@@ -184,12 +181,12 @@ static bool is_first_of_all(const dv_contender *c) {
 static void park(dv_contender *c, int64_t now) {
     assert(c->kind->fresh && !c->reading);
     enter(c, PARKED);
-    c->placed(c->owner, c, now);
+    c->events->placed(c->owner, now);
 }
 
 static void take_place(dv_contender *c, int64_t now) {
     if (is_first_of_all(c)) become_holder(c, now);
-    else if (c->placed) park(c, now);
+    else if (c->kind->parks) park(c, now);
     else if (c->seen_early && strcmp(c->early_node, c->node.made) == 0) wait_or_hold(c, now);
     else look(c);
 }
@@ -281,7 +278,7 @@ static void hear(dv_node *node, dv_session_event event, int64_t now) {
 
 static void on_failed(dv_node *node, int error, int64_t now) {
     dv_contender *c = of_node(node);
-    c->events->failed(c->owner, c, error, now);
+    c->events->failed(c->owner, error, now);
 }
 
 static void on_gone(dv_node *node, int64_t now) {
@@ -329,21 +326,6 @@ void dv_contender_consumed(dv_contender *c) {
     assert(!c->node.leave_wanted);
     assert(is(c, HELD) || c->node.stage == DV_NODE_ENDED); /* The session has ended: gone() comes anyway. */
     dv_node_leave_deleted(&c->node);
-}
-
-void dv_contender_tell_waits(dv_contender *c, void (*waits)(void *owner, dv_contender *c, int64_t now)) {
-    assert(!c->waits && c->stage == LOOKING);
-    c->waits = waits;
-}
-
-void dv_contender_tell_outranked(dv_contender *c, void (*outranked)(void *owner, dv_contender *c, int64_t now)) {
-    assert(!c->outranked && c->stage == LOOKING);
-    c->outranked = outranked;
-}
-
-void dv_contender_tell_placed(dv_contender *c, void (*placed)(void *owner, dv_contender *c, int64_t now)) {
-    assert(!c->placed && c->kind->fresh && c->stage == LOOKING);
-    c->placed = placed;
 }
 
 bool dv_contender_is_parked(const dv_contender *c) {

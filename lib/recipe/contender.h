@@ -10,15 +10,24 @@
 
 typedef struct dv_contender dv_contender;
 
-/* The events that a contender tells its owner, from the loop, never inside a call to the contender. */
+/* The events that a contender tells its owner, from the loop. */
 typedef struct {
     /* We are first: held from now on, until leaving, failing or the session's end. At most once. */
-    void (*held)(void *owner, dv_contender *contender, int64_t now);
+    void (*held)(void *owner, int64_t now);
     /* It cannot go on: DIVVY_ENOENT when the directory, or our node, was deleted by somebody; DIVVY_EACCES, ... Nothing
      * of it is left in ZooKeeper. gone() follows. */
-    void (*failed)(void *owner, dv_contender *contender, int error, int64_t now);
+    void (*failed)(void *owner, int error, int64_t now);
     /* Nothing of it is left, in ZooKeeper or here: the last call. */
     void (*gone)(void *owner, dv_contender *contender, int64_t now);
+    /* Others are before us: each time that it begins to wait, before a watch is set. Leaving in this call sets none.
+     * May be NULL. */
+    void (*waits)(void *owner, int64_t now);
+    /* In a queue that parks: our place is there, and may have others before it. It waits for dv_contender_take() or
+     * dv_contender_look(), in this call or later. */
+    void (*placed)(void *owner, int64_t now);
+    /* In a queue that yields, in place of held(): we are first, and somebody behind us has a higher preference. The
+     * owner leaves in this call. */
+    void (*outranked)(void *owner, int64_t now);
 } dv_contender_events;
 
 /* Enter the queue in the directory `parent`, which should exist. `parent` and `data` live until gone().
@@ -26,25 +35,13 @@ typedef struct {
  * with DV_SESSION_ROOM), DIVVY_ENOMEM; then *out is NULL and nothing happens. */
 int dv_contender_enter(dv_contender **out, divvy_client *client, const char *parent, const dv_queue_kind *kind,
                        const char *data, const dv_contender_events *events, void *owner);
-/* Besides, learn that somebody is before us, each time that we begin to wait, before a watch is set. Leaving in that
- * call sets none. To be set right after entering. */
-void dv_contender_tell_waits(dv_contender *contender, void (*waits)(void *owner, dv_contender *contender, int64_t now));
-/* Besides, learn in place of held() that nobody is before us, and somebody behind us has a higher preference (J4). The
- * owner leaves in that call. To be set right after entering. */
-void dv_contender_tell_outranked(dv_contender *contender,
-                                 void (*outranked)(void *owner, dv_contender *contender, int64_t now));
 /* Returns whether it waits for the node of `other`, which may be leaving. Meant in waits(). */
 bool dv_contender_waits_for(const dv_contender *contender, const dv_contender *other);
-/* Besides, enter without a list, in a queue of dv_fresh_queue: learn that our place is there, and may have others
- * before it. It waits until dv_contender_take() or dv_contender_look() is called, in placed() or later. To be set right
- * after entering. */
-void dv_contender_tell_placed(dv_contender *contender,
-                              void (*placed)(void *owner, dv_contender *contender, int64_t now));
-/* Returns whether it waits so. */
+/* Returns whether it waits for its owner since placed(). */
 bool dv_contender_is_parked(const dv_contender *contender);
-/* While it does: nobody is before us, which the owner knows from elsewhere. held() follows in this call. */
+/* While it is parked: nobody is before us, which the owner knows from elsewhere. held() follows in this call. */
 void dv_contender_take(dv_contender *contender, int64_t now);
-/* While it does: find out by a list, as one that entered with it. */
+/* While it is parked: find out by a list. */
 void dv_contender_look(dv_contender *contender);
 /* Returns whether our place is there, and others are before it as far as is known. */
 bool dv_contender_is_behind(const dv_contender *contender);

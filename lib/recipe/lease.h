@@ -1,15 +1,16 @@
 /* Lease: some slots of a semaphore's pool, from the queue for them to their end. SPDX-License-Identifier: Apache-2.0
  *
  * Enter the queue, be admitted at its head, hold, leave; nothing is left behind, whatever is lost on the way. One lease
- * belongs to one session. docs/protocol.md, rules E1 to E7, Q6 and K6. */
+ * belongs to one ticket and one session. lease.c brings it to the head and holds what it was given; admission.c reads
+ * the pool, waits for room, and takes it. docs/protocol.md, rules E1 to E7, Q6 and K6. */
 #ifndef DV_LEASE_H
 #define DV_LEASE_H
 
-#include "client/client.h"
+#include "recipe/acquisition.h"
+#include "recipe/contender.h"
 #include "recipe/judged.h"
+#include "recipe/node.h"
 #include "recipe/slots.h"
-
-typedef struct dv_lease dv_lease;
 
 /* The settings that all leases of one semaphore object go by. They outlive the leases. */
 typedef struct {
@@ -22,34 +23,78 @@ typedef struct {
     dv_judged judged;
 } dv_pool;
 
-/* The events that a lease tells its owner, from the loop, never inside a call to the lease. */
+/* While its node is unmade. */
+typedef enum {
+    DV_LEASE_ENSURING, /* the paths are made */
+    DV_LEASE_QUEUED,   /* somebody may be before us */
+    DV_LEASE_READING,  /* at the head: limit and leases are read */
+    DV_LEASE_FULL,     /* at the head, until something changes */
+    DV_LEASE_SETTING,  /* the limit is written */
+} dv_lease_stage;
+
 typedef struct {
-    /* The slots are ours, until leaving, failing or the session's end. At most once. */
-    void (*admitted)(void *owner, dv_lease *lease, int64_t now);
-    /* Somebody is before us, or too few slots are free: told each time that it begins to wait. */
-    void (*waits)(void *owner, dv_lease *lease, int64_t now);
-    /* It cannot go on, or what was held is gone; it leaves by itself. DIVVY_ENOENT: paths are missing, or a node of
-     * ours was deleted; DIVVY_ECONNECTION, DIVVY_EBUSY (no room for a watch just now); DIVVY_ELIMIT, DIVVY_EPROTO,
-     * DIVVY_ESTATE, which dv_lease_reason() explains; DIVVY_EACCES, ... gone() follows. */
-    void (*failed)(void *owner, dv_lease *lease, int error, int64_t now);
-    /* Nothing of it is left, in ZooKeeper or here: the last call. */
-    void (*gone)(void *owner, dv_lease *lease, int64_t now);
-} dv_lease_events;
+    dv_node node; /* creating: the transaction is under way; there: held */
+    dv_ticket *ticket;
+    dv_pool *pool;
+    dv_lease_stage stage;
+    char reason[160]; /* of a failure, where there is more to say than the error */
 
-/* With a connection. `ensure`: the paths may be missing. 0, or DIVVY_ELIMIT (no room for one more ephemeral node),
- * DIVVY_EBUSY (no room for watches just now; it comes with DV_SESSION_ROOM), DIVVY_ENOMEM; then *out is NULL and
- * nothing happens. */
-int dv_lease_enter(dv_lease **out, divvy_client *client, dv_pool *pool, bool ensure, const dv_lease_events *events,
-                   void *owner);
-/* Leave, admitted or not; once, and not after failed(). gone() follows when that is certain. */
+    dv_contender *place;
+    char *record;    /* what its node says */
+    bool first;      /* nobody is before us */
+    bool place_over; /* it goes by itself, or was told to */
+    int ensure_error;
+
+    bool known;  /* the pool was read: */
+    bool to_set; /* its limit is unset, or not what we provide */
+    bool provided;
+    uint32_t limit;
+    int32_t version;
+    int64_t czxid;
+    unsigned reads;                        /* under way, at the head */
+    bool early_list;                       /* the list that was asked for on entering is under way */
+    bool read_failed, watched, look_again; /* of the reading under way */
+    bool waited, doubts_all;               /* E2: it has been full; for so long that all children are in doubt */
+    dv_watch data_watch, list_watch;
+    dv_timer doubt_timer;
+
+    dv_slots slots; /* what the transaction takes */
+    char tags[DV_SLOT_TAGS_BYTES];
+    bool applied;  /* it is certain that it was carried out */
+    int64_t token; /* the czxid of our node, which grows from one admission to the next */
+} dv_lease;
+
+/* ---- lease.c ---- */
+/* Enters the queue, with a connection. `ensure`: the paths may be missing. Returns 0 with the lease as the ticket's
+ * place, or DIVVY_ELIMIT (no room for one more ephemeral node), DIVVY_EBUSY (no room for watches just now),
+ * DIVVY_ENOMEM; then nothing happens. */
+int dv_lease_enter(dv_ticket *ticket, dv_pool *pool, bool ensure);
+/* Leaves, admitted or not; once, and not after it has failed. */
 void dv_lease_leave(dv_lease *lease);
-/* Returns whether it waits in the queue right behind `other`, which may be leaving. Meant in waits(). */
+/* Returns whether it waits in the queue right behind `other`, which may be leaving. Meant when it begins to wait. */
 bool dv_lease_waits_for(const dv_lease *lease, const dv_lease *other);
+/* Once admitted: asks whether our node is still there. */
+void dv_lease_verify(dv_lease *lease);
+/* Changes the stage, by the table of what may follow on what. */
+void dv_lease_enter_stage(dv_lease *lease, dv_lease_stage to);
+static inline bool dv_lease_is(const dv_lease *lease, dv_lease_stage stage) {
+    return lease->node.stage == DV_NODE_UNMADE && lease->stage == stage;
+}
+/* Q6: fails for a reason, and leaves. */
+__attribute__((format(printf, 4, 5))) void dv_lease_fail_because(dv_lease *lease, int error, int64_t now,
+                                                                 const char *format, ...);
+void dv_lease_hold(dv_lease *lease, int64_t now);
+/* Our node in the queue has gone with the transaction. */
+void dv_lease_place_consumed(dv_lease *lease);
 
-/* Meant once admitted: the czxid of our node, which grows from one admission to the next; its slots. */
-int64_t dv_lease_token(const dv_lease *lease);
-const dv_slots *dv_lease_slots(const dv_lease *lease);
-/* Returns why it failed, where there is more to say than the error; else "". */
-const char *dv_lease_reason(const dv_lease *lease);
+/* ---- admission.c ---- */
+/* Asks for limit and leases together with the place in the queue, in the same turn as it is entered. */
+void dv_admission_read_early(dv_lease *lease);
+/* At the head. `only_list`: the limit is known, and a watch would tell of a change. */
+void dv_admission_read(dv_lease *lease, bool only_list, int64_t now);
+void dv_admission_unwatch(dv_lease *lease);
+/* The fate of a transaction whose reply was lost. */
+void dv_admission_found(dv_node *node, int64_t czxid, int64_t now);
+void dv_admission_not_found(dv_node *node, int64_t now);
 
 #endif

@@ -9,18 +9,15 @@
 #include <string.h>
 
 #include "base/config.h"
-#include "base/container.h"
 #include "znode/ensure.h"
 
-enum { IDENTIFIER_BYTES_MAX = 64 * 1024, AUDIT_LEAST_MS = 500 };
+enum { IDENTIFIER_BYTES_MAX = 64 * 1024 };
 
 static const dv_queue_kind *const queues[] = {
     [DIVVY_EXCLUSIVE] = &dv_lock_queue, [DIVVY_READ] = &dv_read_queue, [DIVVY_WRITE] = &dv_write_queue};
 
 static const dv_recipe recipes[] = {
     [DIVVY_EXCLUSIVE] = DV_RECIPE_LOCK, [DIVVY_READ] = DV_RECIPE_READ_LOCK, [DIVVY_WRITE] = DV_RECIPE_WRITE_LOCK};
-
-static const dv_acquisition_kind election_kind;
 
 static divvy_lock *lock_of(dv_acquisition *acquisition) {
     return (divvy_lock *)(void *)acquisition;
@@ -59,21 +56,11 @@ static void make_directory(divvy_lock *lock) {
 
 /* ---- the place in the queue ---- */
 
-static void on_held(void *owner, dv_contender *contender, int64_t now) {
-    (void)contender;
-    dv_ticket_first(owner, now);
-}
-
-static void on_waits(void *owner, dv_contender *contender, int64_t now) {
-    (void)contender, (void)now;
-    dv_ticket_waits(owner);
-}
-
 /* Either the directory is missing, or somebody has deleted our node. */
-static void on_failed(void *owner, dv_contender *contender, int error, int64_t now) {
+static void on_failed(void *owner, int error, int64_t now) {
     dv_ticket *ticket = owner;
     dv_acquisition *a = ticket->acquisition;
-    (void)contender, (void)now;
+    (void)now;
     if (!dv_ticket_failed(ticket)) return;
     if (error == DIVVY_ENOENT) make_directory(lock_of(a));
     else dv_acquisition_finish(a, error);
@@ -84,23 +71,19 @@ static void on_gone(void *owner, dv_contender *contender, int64_t now) {
     dv_ticket_gone(owner);
 }
 
-static void on_outranked(void *owner, dv_contender *contender, int64_t now) {
-    (void)contender, (void)now;
-    dv_ticket_yield(owner);
-}
-
 static int enter_queue(dv_ticket *ticket, bool ensure) {
-    static const dv_contender_events events = {on_held, on_failed, on_gone};
+    static const dv_contender_events events = {.held = dv_ticket_first,
+                                               .failed = on_failed,
+                                               .gone = on_gone,
+                                               .waits = dv_ticket_waits,
+                                               .outranked = dv_ticket_yield};
     divvy_lock *lock = lock_of(ticket->acquisition);
     dv_contender *contender;
     (void)ensure; /* K2: the directory is made only when it is found missing. */
     int error = dv_contender_enter(&contender, lock->acquisition.object.client, lock->directory, &lock->queue,
                                    lock->identifier, &events, ticket);
-    if (error) return error;
-    dv_contender_tell_waits(contender, on_waits);
-    if (lock->acquisition.kind == &election_kind) dv_contender_tell_outranked(contender, on_outranked);
-    ticket->place = contender;
-    return 0;
+    if (!error) ticket->place = contender;
+    return error;
 }
 
 static void leave_queue(dv_ticket *ticket) {
@@ -113,32 +96,12 @@ static bool waits_for(const dv_ticket *ticket, const dv_ticket *other) {
 
 /* ---- holding ---- */
 
-/* K6: a heartbeat asks for the oldest node of the session only, so each lock asks for its own as well. */
-static void set_audit(divvy_lock *lock, int64_t now) {
-    divvy_client *client = lock->acquisition.object.client;
-    int64_t interval_ms = atomic_load(&client->timeout_ms) / 2;
-    if (interval_ms < AUDIT_LEAST_MS) interval_ms = AUDIT_LEAST_MS;
-    dv_timer_set(client, &lock->audit_timer, now + interval_ms);
-}
-
-static void verify(dv_acquisition *a) {
-    assert(a->ticket && a->ticket->first);
-    dv_contender_verify(a->ticket->place);
-}
-
-static void on_audit(dv_timer *timer, int64_t now) {
-    divvy_lock *lock = DV_CONTAINER(timer, divvy_lock, audit_timer);
-    if (dv_client_connected(lock->acquisition.object.client)) verify(&lock->acquisition);
-    set_audit(lock, now);
-}
-
-static int64_t hold(dv_ticket *ticket, int64_t now) {
-    set_audit(lock_of(ticket->acquisition), now);
+static int64_t hold(const dv_ticket *ticket) {
     return dv_contender_token(ticket->place);
 }
 
-static void let_go(dv_acquisition *a) {
-    dv_timer_cancel(&lock_of(a)->audit_timer);
+static void verify(const dv_ticket *ticket) {
+    dv_contender_verify(ticket->place);
 }
 
 /* ---- what the user hears ---- */
@@ -149,8 +112,8 @@ static void tell_done(dv_acquire *acquire) {
 }
 
 static void tell_lost(dv_acquisition *a) {
-    divvy_lock *lock = lock_of(a);
-    lock->on_lost(lock, lock->user);
+    void (*on_lost)(divvy_lock *, void *) = (void (*)(divvy_lock *, void *))a->on_lost;
+    on_lost(lock_of(a), a->user);
 }
 
 /* ---- life ---- */
@@ -162,10 +125,10 @@ static void free_lock(dv_acquisition *a) {
     free(lock);
 }
 
-#define KIND(what)                                                                                                  \
-    {                                                                                                               \
-        .name = (what), .enter = enter_queue, .leave = leave_queue, .waits_for = waits_for, .hold = hold,           \
-        .let_go = let_go, .reconnected = verify, .tell_done = tell_done, .tell_lost = tell_lost, .free = free_lock, \
+#define KIND(what)                                                                                        \
+    {                                                                                                     \
+        .name = (what), .enter = enter_queue, .leave = leave_queue, .waits_for = waits_for, .hold = hold, \
+        .verify = verify, .tell_done = tell_done, .tell_lost = tell_lost, .free = free_lock,              \
     }
 static const dv_acquisition_kind lock_kind = KIND("lock"), election_kind = KIND("election");
 
@@ -195,11 +158,8 @@ static int make(divvy_lock **out, divvy_client *client, const divvy_lock_config 
     }
     lock->queue = *queue;
     lock->directory_mode = c->container ? DV_CONTAINER : DV_PERSISTENT;
-    lock->on_lost = c->on_lost;
-    lock->user = c->user;
-    lock->audit_timer.fire = on_audit;
     dv_recipe recipe = kind == &election_kind ? DV_RECIPE_ELECTION : recipes[c->mode];
-    dv_acquisition_init(&lock->acquisition, client, kind, recipe, lock->directory, c->on_lost != NULL);
+    dv_acquisition_init(&lock->acquisition, client, kind, recipe, lock->directory, (void (*)(void))c->on_lost, c->user);
     *out = lock;
     return 0;
 }
@@ -221,7 +181,7 @@ int divvy_lock_create(divvy_lock **out, divvy_client *client, const divvy_lock_c
 
 int dv_lock_create_for_election(divvy_lock **out, divvy_client *client, const divvy_lock_config *c,
                                 const char *marker) {
-    const dv_queue_kind queue = {.blocked_by = dv_election_markers, .alone = true};
+    const dv_queue_kind queue = {.blocked_by = dv_election_markers, .alone = true, .yields = true};
     int error = make(out, client, c, &election_kind, &queue);
     if (error) return error;
     assert(strlen(marker) < sizeof(*out)->marker);

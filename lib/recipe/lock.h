@@ -13,11 +13,8 @@ struct divvy_lock {
     dv_acquisition acquisition; /* first */
     dv_queue_kind queue;
     char marker[DV_MARKER_BYTES]; /* of an election's queue */
-    void (*on_lost)(divvy_lock *lock, void *user);
-    void *user;
     char *directory, *identifier;
     int directory_mode; /* as which it is made: DV_PERSISTENT or DV_CONTAINER */
-    dv_timer audit_timer;
 };
 
 /* Makes the lock of an election: its places have this marker, it waits for all others (J1), and yields to those that

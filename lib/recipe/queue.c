@@ -10,11 +10,12 @@ static const char *const lock_marker[] = {"__lock__", NULL};
 static const char *const both_markers[] = {"__lock__", "__rlock__", NULL};
 const char *const dv_election_markers[] = {"__lock__", "__rlock__", "latch-", NULL};
 
-const dv_queue_kind dv_exclusive_queue = {"__lock__", lock_marker, false, false};
-const dv_queue_kind dv_fresh_queue = {"__lock__", lock_marker, false, true};
-const dv_queue_kind dv_lock_queue = {"__lock__", lock_marker, true, false};
-const dv_queue_kind dv_write_queue = {"__lock__", both_markers, true, false};
-const dv_queue_kind dv_read_queue = {"__rlock__", lock_marker, true, false};
+const dv_queue_kind dv_exclusive_queue = {.marker = "__lock__", .blocked_by = lock_marker};
+const dv_queue_kind dv_fresh_queue = {.marker = "__lock__", .blocked_by = lock_marker, .fresh = true};
+const dv_queue_kind dv_parked_queue = {.marker = "__lock__", .blocked_by = lock_marker, .fresh = true, .parks = true};
+const dv_queue_kind dv_lock_queue = {.marker = "__lock__", .blocked_by = lock_marker, .alone = true};
+const dv_queue_kind dv_write_queue = {.marker = "__lock__", .blocked_by = both_markers, .alone = true};
+const dv_queue_kind dv_read_queue = {.marker = "__rlock__", .blocked_by = lock_marker, .alone = true};
 
 static bool has_marker(const char *name, const char *const *markers, int32_t *sequence) {
     for (; *markers; markers++) {

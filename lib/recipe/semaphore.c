@@ -12,8 +12,6 @@
 
 #include "base/config.h"
 #include "base/utf8.h"
-#include "recipe/record.h"
-#include "znode/path.h"
 
 enum { IDENTIFIER_BYTES_MAX = 2048 };
 static const char QUEUE_SUFFIX[] = "-__lock__";
@@ -24,45 +22,8 @@ static divvy_semaphore *semaphore_of(dv_acquisition *acquisition) {
 
 /* ---- the lease ---- */
 
-static void on_admitted(void *owner, dv_lease *lease, int64_t now) {
-    (void)lease;
-    dv_ticket_first(owner, now);
-}
-
-static void on_waits(void *owner, dv_lease *lease, int64_t now) {
-    (void)lease, (void)now;
-    dv_ticket_waits(owner);
-}
-
-/* Paths are made only when they are found missing; a connection or a watch's room that is missing comes by itself. */
-static void on_failed(void *owner, dv_lease *lease, int error, int64_t now) {
-    dv_ticket *ticket = owner;
-    dv_acquisition *a = ticket->acquisition;
-    (void)now;
-    if (!dv_ticket_failed(ticket)) return;
-    bool missing = error == DIVVY_ENOENT && ++a->missing_count <= DV_ACQUISITION_MISSING_MAX;
-    bool comes_back =
-        error == DIVVY_ECONNECTION || error == DIVVY_EQUOTA || (error == DIVVY_EBUSY && !a->acquire->is_try);
-    if (missing || comes_back) {
-        dv_acquisition_proceed(a);
-    } else {
-        snprintf(a->acquire->reason, sizeof a->acquire->reason, "%s", dv_lease_reason(lease));
-        dv_acquisition_finish(a, error == DIVVY_EBUSY ? DIVVY_ELIMIT : error);
-    }
-}
-
-static void on_gone(void *owner, dv_lease *lease, int64_t now) {
-    (void)lease, (void)now;
-    dv_ticket_gone(owner);
-}
-
 static int enter_queue(dv_ticket *ticket, bool ensure) {
-    static const dv_lease_events events = {on_admitted, on_waits, on_failed, on_gone};
-    divvy_semaphore *s = semaphore_of(ticket->acquisition);
-    dv_lease *lease;
-    int error = dv_lease_enter(&lease, s->acquisition.object.client, &s->pool, ensure, &events, ticket);
-    if (!error) ticket->place = lease;
-    return error;
+    return dv_lease_enter(ticket, &semaphore_of(ticket->acquisition)->pool, ensure);
 }
 
 static void leave_queue(dv_ticket *ticket) {
@@ -74,10 +35,14 @@ static bool waits_for(const dv_ticket *ticket, const dv_ticket *other) {
 }
 
 /* Stores the slot before the token: a thread that reads the token finds the slot that goes with it. */
-static int64_t hold(dv_ticket *ticket, int64_t now) {
-    (void)now;
-    atomic_store(&semaphore_of(ticket->acquisition)->slot, dv_slots_at(dv_lease_slots(ticket->place), 0));
-    return dv_lease_token(ticket->place);
+static int64_t hold(const dv_ticket *ticket) {
+    const dv_lease *lease = ticket->place;
+    atomic_store(&semaphore_of(ticket->acquisition)->slot, dv_slots_at(&lease->slots, 0));
+    return lease->token;
+}
+
+static void verify(const dv_ticket *ticket) {
+    dv_lease_verify(ticket->place);
 }
 
 /* ---- what the user hears ---- */
@@ -88,8 +53,8 @@ static void tell_done(dv_acquire *acquire) {
 }
 
 static void tell_lost(dv_acquisition *a) {
-    divvy_semaphore *s = semaphore_of(a);
-    s->on_lost(s, s->user);
+    void (*on_lost)(divvy_semaphore *, void *) = (void (*)(divvy_semaphore *, void *))a->on_lost;
+    on_lost(semaphore_of(a), a->user);
 }
 
 /* ---- life ---- */
@@ -108,6 +73,7 @@ static const dv_acquisition_kind kind = {.name = "semaphore",
                                          .leave = leave_queue,
                                          .waits_for = waits_for,
                                          .hold = hold,
+                                         .verify = verify,
                                          .tell_done = tell_done,
                                          .tell_lost = tell_lost,
                                          .free = free_semaphore};
@@ -122,12 +88,11 @@ static int check_identifier(const divvy_client *client, const char *identifier) 
 }
 
 static int check(divvy_client *client, const divvy_semaphore_config *c) {
-    const char *reason = NULL;
     if (dv_client_end_error(client)) return dv_fail_plainly(client, dv_client_end_error(client));
-    if (!c->path) return dv_fail(client, DIVVY_EINVAL, "semaphore: path is NULL");
-    if (dv_path_check(c->path, &reason) != 0)
-        return dv_fail(client, DIVVY_EINVAL, "semaphore: the path \"%.200s\" %s", c->path, reason);
-    if (strcmp(c->path, "/") == 0) return dv_fail(client, DIVVY_EINVAL, "semaphore: \"/\" cannot be a pool");
+    bool is_root = c->path && strcmp(c->path, "/") == 0;
+    if (is_root) return dv_fail(client, DIVVY_EINVAL, "semaphore: \"/\" cannot be a pool");
+    int error = dv_client_check_directory(client, "semaphore", c->path);
+    if (error) return error;
     if (c->limit < 1 || c->limit > INT32_MAX)
         return dv_fail(client, DIVVY_EINVAL, "semaphore: limit is %u; it may be 1 to %d", c->limit, INT32_MAX);
     if (c->count < 1 || c->count > INT32_MAX)
@@ -152,9 +117,8 @@ static int make(divvy_semaphore **out, divvy_client *client, const divvy_semapho
         free_semaphore(&s->acquisition);
         return DIVVY_ENOMEM;
     }
-    s->on_lost = c->on_lost;
-    s->user = c->user;
-    dv_acquisition_init(&s->acquisition, client, &kind, DV_RECIPE_SEMAPHORE, s->pool.path, c->on_lost != NULL);
+    dv_acquisition_init(&s->acquisition, client, &kind, DV_RECIPE_SEMAPHORE, s->pool.path, (void (*)(void))c->on_lost,
+                        c->user);
     *out = s;
     return 0;
 }
@@ -184,12 +148,8 @@ void divvy_semaphore_destroy_async(divvy_semaphore *s, void (*gone)(void *user),
 
 /* ---- acquire, release ---- */
 
-static int enter(divvy_semaphore *s) {
-    return dv_client_enter(s ? s->acquisition.object.client : NULL);
-}
-
 int divvy_semaphore_acquire(divvy_semaphore *s, int64_t timeout_ms) {
-    int error = enter(s);
+    int error = dv_semaphore_enter(s);
     return error ? error : dv_acquisition_acquire(&s->acquisition, timeout_ms);
 }
 
@@ -199,17 +159,17 @@ int divvy_semaphore_try_acquire(divvy_semaphore *s) {
 
 int divvy_semaphore_acquire_async(divvy_semaphore *s, int64_t timeout_ms,
                                   void (*done)(divvy_semaphore *semaphore, int result, void *user), void *user) {
-    int error = enter(s);
+    int error = dv_semaphore_enter(s);
     return error ? error : dv_acquisition_acquire_async(&s->acquisition, timeout_ms, (void (*)(void))done, user);
 }
 
 int divvy_semaphore_release(divvy_semaphore *s) {
-    int error = enter(s);
+    int error = dv_semaphore_enter(s);
     return error ? error : dv_acquisition_release(&s->acquisition);
 }
 
 int divvy_semaphore_wait_gone(divvy_semaphore *s, int64_t timeout_ms) {
-    int error = enter(s);
+    int error = dv_semaphore_enter(s);
     return error ? error : dv_acquisition_wait_gone(&s->acquisition, timeout_ms);
 }
 
@@ -218,7 +178,7 @@ uint64_t divvy_semaphore_attempt_id(const divvy_semaphore *s) {
 }
 
 int divvy_semaphore_cancel(divvy_semaphore *s, uint64_t attempt_id) {
-    int error = enter(s);
+    int error = dv_semaphore_enter(s);
     return error ? error : dv_acquisition_cancel(&s->acquisition, attempt_id);
 }
 
@@ -244,7 +204,7 @@ int divvy_semaphore_slot_at(const divvy_semaphore *semaphore, uint32_t i) {
     divvy_semaphore *s = (divvy_semaphore *)(uintptr_t)semaphore;
     if (!s || !dv_client_enter_quietly(s->acquisition.object.client)) return -1;
     dv_acquisition *a = &s->acquisition;
-    int slot = dv_acquisition_is_held(a) ? dv_slots_at(dv_lease_slots(a->ticket->place), i) : -1;
+    int slot = dv_acquisition_is_held(a) ? dv_slots_at(&((const dv_lease *)a->ticket->place)->slots, i) : -1;
     dv_client_unlock(a->object.client);
     return slot;
 }

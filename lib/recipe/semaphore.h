@@ -3,15 +3,16 @@
 #define DV_SEMAPHORE_H
 
 #include "divvy/semaphore.h"
-#include "recipe/acquisition.h"
 #include "recipe/lease.h"
 
 struct divvy_semaphore {
     dv_acquisition acquisition; /* first */
     dv_pool pool;
-    void (*on_lost)(divvy_semaphore *semaphore, void *user);
-    void *user;
     _Atomic(int) slot; /* the first of those that are held, meant while the acquisition has a token */
 };
+
+static inline int dv_semaphore_enter(divvy_semaphore *s) {
+    return dv_client_enter(s ? s->acquisition.object.client : NULL);
+}
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "recipe/admission.h"
+#include "recipe/lease.h"
 #include "recipe/semaphore.h"
 #include "znode/sequence.h"
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recipe/admission.h"
+#include "recipe/lease.h"
 #include "recipe/lock.h"
 #include "recipe/semaphore.h"
 #include "testing/ensemble.h"

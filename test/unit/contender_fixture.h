@@ -24,19 +24,17 @@ typedef struct {
     bool held_after_loss, is_lost;
 } owner;
 
-static inline void on_held(void *context, dv_contender *contender, int64_t now) {
+static inline void on_held(void *context, int64_t now) {
     owner *o = context;
     (void)now;
-    assert_ptr_equal(contender, o->contender);
     assert_int_equal(o->failed + o->gone, 0);
     if (o->is_lost) o->held_after_loss = true;
     o->held++;
 }
 
-static inline void on_failed(void *context, dv_contender *contender, int error, int64_t now) {
+static inline void on_failed(void *context, int error, int64_t now) {
     owner *o = context;
     (void)now;
-    assert_ptr_equal(contender, o->contender);
     assert_int_equal(o->failed + o->gone, 0);
     o->failed++;
     o->error = error;
@@ -50,7 +48,7 @@ static inline void on_gone(void *context, dv_contender *contender, int64_t now) 
     o->contender = NULL;
 }
 
-static const dv_contender_events events = {on_held, on_failed, on_gone};
+static const dv_contender_events events = {.held = on_held, .failed = on_failed, .gone = on_gone};
 
 static inline int enter_as(owner *o, const char *directory, const dv_queue_kind *kind) {
     *o = (owner){.contender = NULL};
