@@ -398,8 +398,7 @@ int dv_acquisition_acquire(dv_acquisition *a, int64_t timeout_ms) {
     divvy_client *client = a->object.client;
     dv_acquire acquire = {.result = 0};
     int error;
-    dv_client_ref(client);
-    dv_object_ref(&a->object);
+    dv_object_hold(&a->object);
     if (timeout_ms < -1) error = DIVVY_EINVAL;
     else error = dv_client_in_callback(client) ? DIVVY_EDEADLK : begin(a, &acquire, timeout_ms);
     if (!error) {
@@ -408,9 +407,7 @@ int dv_acquisition_acquire(dv_acquisition *a, int64_t timeout_ms) {
         error = acquire.result ? acquire.result : waited;
     }
     if (error) dv_acquisition_fail(a, error, acquire.reason);
-    dv_object_unref(&a->object);
-    dv_client_unlock(client);
-    dv_client_unref(client);
+    dv_object_let_go(&a->object);
     return error;
 }
 

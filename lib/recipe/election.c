@@ -165,7 +165,7 @@ int64_t divvy_election_token(const divvy_election *e) {
 }
 
 int divvy_election_candidates(divvy_election *e, divvy_strings **out, int64_t timeout_ms) {
-    static const dv_listing_kind candidates = {.choose = dv_queue_candidates, .may_be_missing = true};
+    static const dv_listing_kind candidates = {.choose = dv_queue_candidates, .take = dv_listing_add_data};
     if (out) *out = NULL;
     int error = dv_election_enter(e);
     return error ? error : dv_lock_list(e->lock, &candidates, out, timeout_ms);

@@ -1,20 +1,32 @@
-/* Listing: the children of a directory, and the data of each. SPDX-License-Identifier: Apache-2.0 */
+/* Listing: the children of a directory, and the data of each. SPDX-License-Identifier: Apache-2.0
+ *
+ * In waiting calls, with the client lock held. */
 #ifndef DV_LISTING_H
 #define DV_LISTING_H
 
-#include "recipe/request.h"
+#include "recipe/fetch.h"
 
 typedef struct {
-    /* Picks the children that count, in order, into `names`, which has room for all. Returns how many they are. */
+    /* Picks the children that count, in order, into `names`, which has room for all. Returns how many they are. NULL:
+     * all count. */
     size_t (*choose)(const char *const *children, size_t count, const char **names);
-    /* Tells what a child stands for by its name; NULL: its data tell it, and a child that has gone is left out. */
-    const char *(*shown)(const char *name);
-    bool may_be_missing; /* a directory that is not there is an empty one */
+    /* Takes one that was chosen. Returns 0, or an error that ends the listing. By its data; or, where these are not
+     * read, by its name. */
+    dv_fetch_take_fn take;
+    int (*take_name)(void *owner, const char *name);
 } dv_listing_kind;
 
-/* Lists once, with the client lock held. Returns 0 with *out for divvy_strings_free(), DIVVY_ENOMEM, the error of an
- * answer, or that of dv_client_wait(). */
-int dv_listing_ask(divvy_client *client, const char *directory, const dv_listing_kind *kind, dv_deadline deadline,
-                   divvy_strings **out);
+/* Lists once. Returns 0, DIVVY_ENOENT (the directory is missing), DIVVY_ENOMEM, the error of an answer or of taking, or
+ * that of dv_client_wait(). */
+int dv_listing_read(divvy_client *client, const char *directory, const dv_listing_kind *kind, void *owner,
+                    dv_deadline deadline);
+/* The same with a list of texts as the owner: *out, for divvy_strings_free(). A directory that is missing is empty. */
+int dv_listing_read_texts(divvy_client *client, const char *directory, const dv_listing_kind *kind, divvy_strings **out,
+                          dv_deadline deadline);
+/* The same as dv_request_until_answered(). */
+int dv_listing_wait(divvy_client *client, const char *directory, const dv_listing_kind *kind, divvy_strings **out,
+                    int64_t timeout_ms);
+/* For `take`: adds the data to a list of texts. A child that has gone is left out. */
+int dv_listing_add_data(void *strings, const char *path, const dv_reply *reply, int64_t now);
 
 #endif

@@ -257,6 +257,26 @@ size_t divvy_lock_node(const divvy_lock *lock, char *path, size_t path_bytes) {
     return bytes;
 }
 
+int dv_lock_list(divvy_lock *lock, const dv_listing_kind *kind, divvy_strings **out, int64_t timeout_ms) {
+    divvy_client *client = lock->acquisition.object.client;
+    dv_object_hold(&lock->acquisition.object);
+    int error = !out || timeout_ms < -1 ? DIVVY_EINVAL : 0;
+    if (!error) error = dv_client_in_callback(client) ? DIVVY_EDEADLK : 0;
+    if (!error) error = dv_listing_wait(client, lock->directory, kind, out, timeout_ms);
+    if (error)
+        dv_fail(client, error, "%s contenders: %s: %s", lock->acquisition.kind->name, lock->directory,
+                dv_client_why(client, error));
+    dv_object_let_go(&lock->acquisition.object);
+    return error;
+}
+
+int divvy_lock_contenders(divvy_lock *lock, divvy_strings **out, int64_t timeout_ms) {
+    static const dv_listing_kind contenders = {.choose = dv_queue_contenders, .take = dv_listing_add_data};
+    if (out) *out = NULL;
+    int error = dv_lock_enter(lock);
+    return error ? error : dv_lock_list(lock, &contenders, out, timeout_ms);
+}
+
 const char *dv_lock_path(const divvy_lock *lock) {
     const dv_acquisition *a = &lock->acquisition;
     return dv_acquisition_is_held(a) ? dv_contender_path(a->ticket->place) : NULL;

@@ -198,13 +198,16 @@ static size_t choose_shallow(const char *const *children, size_t count, const ch
 }
 
 /* M3: the identifier follows the first '-'. */
-static const char *identifier_of(const char *name) {
+static int add_identifier(void *strings, const char *name) {
     const char *dash = strchr(name, '-');
-    return dash ? dash + 1 : name;
+    return dv_strings_add(strings, dash ? dash + 1 : name);
 }
 
-static const dv_listing_kind deep = {.choose = choose_deep};
-static const dv_listing_kind shallow = {.choose = choose_shallow, .shown = identifier_of};
+static const dv_listing_kind *listing_of(int kind) {
+    static const dv_listing_kind deep = {.choose = choose_deep, .take = dv_listing_add_data};
+    static const dv_listing_kind shallow = {.choose = choose_shallow, .take_name = add_identifier};
+    return kind == DIVVY_PARTY ? &deep : &shallow;
+}
 
 static bool is_joined(void *context) {
     const divvy_party *party = context;
@@ -222,8 +225,7 @@ static int list_members(divvy_party *party, divvy_strings **out, int64_t timeout
             int end = dv_client_end_error(client);
             error = party->failure ? party->failure : end ? end : DIVVY_ESTATE;
         }
-        const dv_listing_kind *kind = party->kind == DIVVY_PARTY ? &deep : &shallow;
-        if (!error) error = dv_listing_ask(client, party->directory, kind, deadline, out);
+        if (!error) error = dv_listing_read_texts(client, party->directory, listing_of(party->kind), out, deadline);
     } while (error == DIVVY_ECONNECTION && dv_deadline_left_ms(client, deadline) != 0);
     return error == DIVVY_ECONNECTION ? DIVVY_ETIMEDOUT : error;
 }
@@ -242,27 +244,10 @@ int divvy_party_members(divvy_party *party, divvy_strings **out, int64_t timeout
 
 /* ---- listing from outside ---- */
 
-typedef struct {
-    divvy_client *client;
-    const char *directory;
-    const dv_listing_kind *kind;
-    divvy_strings **out;
-} question;
-
-static int ask(void *context, dv_deadline deadline) {
-    const question *q = context;
-    return dv_listing_ask(q->client, q->directory, q->kind, deadline, q->out);
-}
-
-/* A directory that is not there has nobody in it. */
 static int list(divvy_client *client, const char *path, int kind, divvy_strings **out, int64_t timeout_ms) {
-    static const dv_listing_kind outside_deep = {.choose = choose_deep, .may_be_missing = true};
-    static const dv_listing_kind outside_shallow = {
-        .choose = choose_shallow, .shown = identifier_of, .may_be_missing = true};
     char *directory = dv_client_path(client, path);
     if (!directory) return DIVVY_ENOMEM;
-    question q = {client, directory, kind == DIVVY_PARTY ? &outside_deep : &outside_shallow, out};
-    int error = dv_request_until_answered(client, dv_deadline_in(client, timeout_ms), ask, &q);
+    int error = dv_listing_wait(client, directory, listing_of(kind), out, timeout_ms);
     free(directory);
     return error;
 }

@@ -1,9 +1,11 @@
-/* Ask: requests that a waiting call waits for, one after the other. SPDX-License-Identifier: Apache-2.0 */
+/* Request: one answer that a waiting call waits for. SPDX-License-Identifier: Apache-2.0 */
 #include "recipe/request.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "znode/ensure.h"
 
 dv_deadline dv_deadline_in(const divvy_client *client, int64_t timeout_ms) {
     if (timeout_ms > DV_TIME_MAX_MS) timeout_ms = DV_TIME_MAX_MS;
@@ -16,61 +18,71 @@ int64_t dv_deadline_left_ms(const divvy_client *client, dv_deadline deadline) {
     return left_ms > 0 ? left_ms : 0;
 }
 
-void dv_request_drop(dv_request *a) {
-    assert(!a || a->refs > 0);
-    if (!a || --a->refs) return;
-    for (size_t i = 0; i < a->name_count; i++) free(a->names[i]);
-    free(a->names);
-    free(a->data);
-    free(a->path);
-    free(a->sent);
-    free(a);
+void dv_request_drop(dv_request *r) {
+    assert(!r || r->refs > 0);
+    if (!r || --r->refs) return;
+    for (size_t i = 0; i < r->name_count; i++) free(r->names[i]);
+    free(r->names);
+    free(r->data);
+    free(r->path);
+    free(r);
 }
 
-static bool keep_names(dv_request *a, const dv_reply *reply) {
-    a->names = calloc(reply->child_count + 1, sizeof *a->names);
-    while (a->names && a->name_count < reply->child_count) {
-        a->names[a->name_count] = strdup(reply->children[a->name_count]);
-        if (!a->names[a->name_count]) return false;
-        a->name_count++;
+static bool keep_names(dv_request *r, const dv_reply *reply) {
+    r->names = calloc(reply->child_count + 1, sizeof *r->names);
+    while (r->names && r->name_count < reply->child_count) {
+        r->names[r->name_count] = strdup(reply->children[r->name_count]);
+        if (!r->names[r->name_count]) return false;
+        r->name_count++;
     }
-    return a->names;
+    return r->names;
 }
 
-static bool keep_data(dv_request *a, const dv_reply *reply) {
-    a->data = calloc(reply->data_bytes + 1, 1);
-    if (!a->data) return false;
-    if (reply->data_bytes) memcpy(a->data, reply->data, reply->data_bytes);
-    a->data_bytes = reply->data_bytes;
+static bool keep_data(dv_request *r, const dv_reply *reply) {
+    r->data = calloc(reply->data_bytes + 1, 1);
+    if (!r->data) return false;
+    if (reply->data_bytes) memcpy(r->data, reply->data, reply->data_bytes);
+    r->data_bytes = reply->data_bytes;
     return true;
+}
+
+static void end(dv_request *r, int error) {
+    assert(!r->done);
+    r->done = true;
+    r->error = error;
+    dv_client_changed(r->client);
+    dv_request_drop(r);
 }
 
 static void on_reply(void *context, const dv_reply *reply, int64_t now) {
     (void)now;
-    dv_request *a = context;
-    assert(!a->done);
-    a->done = true;
-    a->error = reply->error;
-    if (reply->error == 0 && reply->stat) a->stat = *reply->stat;
-    if (reply->error == 0 && (!keep_names(a, reply) || !keep_data(a, reply))) a->error = DIVVY_ENOMEM;
-    dv_client_changed(a->client);
-    dv_request_drop(a);
+    dv_request *r = context;
+    bool good = reply->error == 0;
+    if (good && reply->stat) r->stat = *reply->stat;
+    end(r, good && (!keep_names(r, reply) || !keep_data(r, reply)) ? DIVVY_ENOMEM : reply->error);
 }
 
 dv_request *dv_request_send(divvy_client *client, const dv_op *op) {
-    dv_request *a = calloc(1, sizeof *a);
-    if (!a) return NULL;
-    a->refs = 2;
-    a->client = client;
-    a->path = strdup(op->path);
-    a->sent = calloc(op->data_bytes + 1, 1);
-    if (a->sent && op->data_bytes) memcpy(a->sent, op->data, op->data_bytes);
-    dv_op copy = *op;
-    copy.path = a->path;
-    copy.data = a->sent;
-    if (a->path && a->sent && dv_znode_submit(client->znode, &copy, NULL, on_reply, a) == 0) return a;
-    a->refs = 1;
-    dv_request_drop(a);
+    dv_request *r = calloc(1, sizeof *r);
+    if (!r) return NULL;
+    *r = (dv_request){.refs = 2, .client = client};
+    if (dv_znode_submit(client->znode, op, NULL, on_reply, r) == 0) return r;
+    free(r);
+    return NULL;
+}
+
+static void on_made(void *context, int error, int64_t now) {
+    (void)now;
+    end(context, error);
+}
+
+dv_request *dv_request_make_path(divvy_client *client, const char *path, int mode) {
+    dv_request *r = calloc(1, sizeof *r);
+    if (!r) return NULL;
+    *r = (dv_request){.refs = 2, .client = client, .path = strdup(path)};
+    if (r->path && dv_ensure_path(client->znode, r->path, mode, on_made, r) == 0) return r;
+    free(r->path);
+    free(r);
     return NULL;
 }
 
@@ -78,24 +90,24 @@ static bool is_done(void *context) {
     return ((const dv_request *)context)->done;
 }
 
-int dv_request_wait(dv_request *a, dv_deadline deadline) {
-    if (!a) return DIVVY_ENOMEM;
-    int error = dv_client_wait(a->client, dv_deadline_left_ms(a->client, deadline), is_done, a);
-    return error ? error : a->error;
+int dv_request_wait(dv_request *r, dv_deadline deadline) {
+    if (!r) return DIVVY_ENOMEM;
+    int error = dv_client_wait(r->client, dv_deadline_left_ms(r->client, deadline), is_done, r);
+    return error ? error : r->error;
 }
 
-static bool can_ask(void *context) {
+static bool can_send(void *context) {
     const divvy_client *client = context;
     return dv_client_connected(client) || dv_client_end_error(client);
 }
 
 int dv_request_until_answered(divvy_client *client, dv_deadline deadline,
-                              int (*ask)(void *context, dv_deadline deadline), void *context) {
+                              int (*send)(void *context, dv_deadline deadline), void *context) {
     int error;
     do {
-        error = dv_client_wait(client, dv_deadline_left_ms(client, deadline), can_ask, client);
+        error = dv_client_wait(client, dv_deadline_left_ms(client, deadline), can_send, client);
         if (!error) error = dv_client_end_error(client);
-        if (!error) error = ask(context, deadline);
+        if (!error) error = send(context, deadline);
         if (error == DIVVY_ELOST && !dv_client_end_error(client))
             error = DIVVY_ECONNECTION; /* There will be another. */
     } while ((error == DIVVY_ECONNECTION || error == DIVVY_EQUOTA) && dv_deadline_left_ms(client, deadline) != 0);

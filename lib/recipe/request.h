@@ -1,4 +1,4 @@
-/* Ask: requests that a waiting call waits for, one after the other. SPDX-License-Identifier: Apache-2.0
+/* Request: one answer that a waiting call waits for. SPDX-License-Identifier: Apache-2.0
  *
  * For calls that look, or change one node, and are done. With the client lock held; while one waits, others have it. */
 #ifndef DV_REQUEST_H
@@ -21,21 +21,23 @@ typedef struct {
     size_t data_bytes;
     char **names;
     size_t name_count;
-    char *path, *sent;
+    char *path; /* that is being made */
 } dv_request;
 
 dv_deadline dv_deadline_in(const divvy_client *client, int64_t timeout_ms);
 int64_t dv_deadline_left_ms(const divvy_client *client, dv_deadline deadline); /* for dv_client_wait() */
 
-/* A copy of `op` goes at once. Returns NULL when an allocation fails. To be dropped, answered or not. */
+/* Sends the request at once. Returns NULL when an allocation fails. To be dropped, answered or not. */
 dv_request *dv_request_send(divvy_client *client, const dv_op *op);
-void dv_request_drop(dv_request *answer);
-/* The answer's error, or that of the wait. */
-int dv_request_wait(dv_request *answer, dv_deadline deadline);
+/* The same for what dv_ensure_path() sends. */
+dv_request *dv_request_make_path(divvy_client *client, const char *path, int mode);
+void dv_request_drop(dv_request *request); /* or NULL */
+/* Returns the answer's error, or that of the wait; DIVVY_ENOMEM for NULL. */
+int dv_request_wait(dv_request *request, dv_deadline deadline);
 
-/* Calls `ask` when there is a connection, again for as long as it ends with a lost one, within the same time. What it
- * returned, or the error of the wait. */
+/* Calls `send` when there is a connection, again for as long as it ends with a lost one, within the same time. Returns
+ * its error, or that of the wait. */
 int dv_request_until_answered(divvy_client *client, dv_deadline deadline,
-                              int (*ask)(void *context, dv_deadline deadline), void *context);
+                              int (*send)(void *context, dv_deadline deadline), void *context);
 
 #endif

@@ -6,11 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "recipe/fetch.h"
+#include "recipe/listing.h"
 #include "recipe/queue.h"
 #include "recipe/record.h"
 #include "recipe/semaphore.h"
-#include "znode/ensure.h"
 #include "znode/path.h"
 
 typedef struct {
@@ -21,7 +20,7 @@ typedef struct {
 
 struct divvy_holders {
     holder *all;
-    size_t count, skipped;
+    size_t count, room, skipped;
 };
 
 typedef struct {
@@ -38,6 +37,18 @@ static void skip_record(const slot_listing *l, const char *name) {
                   l->semaphore->pool.path, name);
 }
 
+/* Returns the place of one more, or NULL. */
+static holder *make_room(divvy_holders *holders) {
+    if (holders->count == holders->room) {
+        size_t room = 2 * holders->room + 8;
+        holder *all = realloc(holders->all, room * sizeof *all);
+        if (!all) return NULL;
+        holders->all = all;
+        holders->room = room;
+    }
+    return &holders->all[holders->count];
+}
+
 /* E11: what divvy wrote is JSON; what else is there is an identifier, unless it looks like a record of divvy's. */
 static int add(void *context, const char *path, const dv_reply *reply, int64_t now) {
     (void)now;
@@ -45,7 +56,8 @@ static int add(void *context, const char *path, const dv_reply *reply, int64_t n
     if (reply->error) return reply->error == DIVVY_ENOENT ? 0 : reply->error; /* It has just gone. */
     if (!l->waiting && reply->stat->ephemeral_owner == 0) return 0;           /* E2: it is no lease. */
     const char *name = dv_path_last(path), *data = reply->data ? reply->data : "";
-    holder *h = &l->out->all[l->out->count];
+    holder *h = make_room(l->out);
+    if (!h) return DIVVY_ENOMEM;
     bool numbered = !l->waiting && dv_slots_parse(name, &h->slots);
     bool ours = numbered || (l->waiting && reply->data_bytes > 0 && data[0] == '{');
     if (!numbered) h->slots = (dv_slots){.count = 0};
@@ -72,50 +84,34 @@ static void clear(divvy_holders *holders) {
 }
 
 static int list(void *context, dv_deadline deadline) {
+    static const dv_listing_kind holders = {.take = add}, contenders = {.choose = dv_queue_contenders, .take = add};
     slot_listing *l = context;
-    divvy_client *client = l->semaphore->acquisition.object.client;
     const dv_pool *pool = &l->semaphore->pool;
     const char *directory = l->waiting ? pool->queue : pool->path;
     clear(l->out); /* of what was read before the connection broke */
-    dv_request *answer = dv_request_send(client, &(dv_op){.kind = DV_CHILDREN, .path = directory});
-    int error = answer ? dv_request_wait(answer, deadline) : DIVVY_ENOMEM;
-    size_t count = answer ? answer->name_count : 0;
-    const char **names = error ? NULL : calloc(count + 1, sizeof *names);
-    l->out->all = error ? NULL : calloc(count + 1, sizeof *l->out->all);
-    if (!error && (!names || !l->out->all)) error = DIVVY_ENOMEM;
-    if (!error && l->waiting) count = dv_queue_contenders((const char *const *)answer->names, count, names);
-    else if (!error && count) memcpy(names, answer->names, count * sizeof *names);
-    if (!error) error = dv_fetch_wait(client, directory, names, count, add, l, deadline);
-    if (!error && !l->waiting) qsort(l->out->all, l->out->count, sizeof *l->out->all, compare_tokens);
-    free(names);
-    dv_request_drop(answer);
+    int error = dv_listing_read(l->semaphore->acquisition.object.client, directory, l->waiting ? &contenders : &holders,
+                                l, deadline);
+    if (!error && !l->waiting && l->out->all) qsort(l->out->all, l->out->count, sizeof *l->out->all, compare_tokens);
     return error == DIVVY_ENOENT ? 0 : error; /* A pool that is not there has nobody in it. */
 }
 
-static int look(divvy_semaphore *s, const char *what, int64_t timeout_ms, int (*ask)(void *, dv_deadline),
+static int look(divvy_semaphore *s, const char *what, int64_t timeout_ms, int (*send)(void *, dv_deadline),
                 void *context) {
     divvy_client *client = s->acquisition.object.client;
-    dv_client_ref(client);
-    dv_object_ref(&s->acquisition.object);
+    dv_object_hold(&s->acquisition.object);
     int error = dv_client_in_callback(client) ? DIVVY_EDEADLK : 0;
-    if (!error) error = dv_request_until_answered(client, dv_deadline_in(client, timeout_ms), ask, context);
+    if (!error) error = dv_request_until_answered(client, dv_deadline_in(client, timeout_ms), send, context);
     if (error == DIVVY_ESTATE)
         dv_fail(client, error, "semaphore %s %s: a kazoo process is there, which would go on with the old limit",
                 s->pool.path, what);
     else if (error) dv_fail(client, error, "semaphore %s %s: %s", s->pool.path, what, dv_client_why(client, error));
-    dv_object_unref(&s->acquisition.object);
-    dv_client_unlock(client);
-    dv_client_unref(client);
+    dv_object_let_go(&s->acquisition.object);
     return error;
-}
-
-static int enter(divvy_semaphore *s) {
-    return dv_client_enter(s ? s->acquisition.object.client : NULL);
 }
 
 static int list_all(divvy_semaphore *s, divvy_holders **out, int64_t timeout_ms, bool waiting) {
     if (out) *out = NULL;
-    int error = enter(s);
+    int error = dv_semaphore_enter(s);
     if (error) return error;
     divvy_holders *holders = calloc(1, sizeof *holders);
     if (!out || timeout_ms < -1 || !holders) {
@@ -230,46 +226,11 @@ static int refuse_kazoo_contenders(const resizing *r, dv_deadline deadline) {
     return error == DIVVY_ENOENT ? 0 : error;
 }
 
-typedef struct {
-    unsigned refs;
-    divvy_client *client;
-    bool done;
-    int error;
-    char *path;
-} making;
-
-static void drop_making(making *m) {
-    if (--m->refs) return;
-    free(m->path);
-    free(m);
-}
-
-static void on_made(void *context, int error, int64_t now) {
-    (void)now;
-    making *m = context;
-    m->done = true;
-    m->error = error;
-    dv_client_changed(m->client);
-    drop_making(m);
-}
-
-static bool is_made(void *context) {
-    return ((const making *)context)->done;
-}
-
 static int make_pool(const resizing *r, dv_deadline deadline) {
-    divvy_client *client = r->semaphore->acquisition.object.client;
-    making *m = calloc(1, sizeof *m);
-    if (!m) return DIVVY_ENOMEM;
-    *m = (making){.refs = 2, .client = client, .path = strdup(r->semaphore->pool.path)};
-    int error = DIVVY_ENOMEM;
-    if (m->path && dv_ensure_path(client->znode, m->path, r->semaphore->pool.mode, on_made, m) == 0) {
-        error = dv_client_wait(client, dv_deadline_left_ms(client, deadline), is_made, m);
-        if (!error) error = m->error;
-    } else {
-        m->refs--;
-    }
-    drop_making(m);
+    const divvy_semaphore *s = r->semaphore;
+    dv_request *making = dv_request_make_path(s->acquisition.object.client, s->pool.path, s->pool.mode);
+    int error = dv_request_wait(making, deadline);
+    dv_request_drop(making);
     return error;
 }
 
@@ -314,7 +275,7 @@ static int resize(void *context, dv_deadline deadline) {
 }
 
 int divvy_semaphore_resize(divvy_semaphore *s, uint32_t limit, int64_t timeout_ms) {
-    int error = enter(s);
+    int error = dv_semaphore_enter(s);
     if (error) return error;
     if (limit < 1 || limit > INT32_MAX || timeout_ms < -1) {
         error = dv_fail(s->acquisition.object.client, DIVVY_EINVAL, "semaphore %s resize: %s", s->pool.path,
