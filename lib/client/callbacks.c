@@ -19,8 +19,11 @@ void dv_object_ref(dv_object *object) {
 }
 
 void dv_object_unref(dv_object *object) {
+    divvy_client *client = object->client;
     assert(object->refs > 0);
-    if (--object->refs == 0) object->release(object);
+    if (--object->refs > 0) return;
+    object->release(object);
+    dv_client_unref(client);
 }
 
 void dv_object_hold(dv_object *object) {
@@ -90,6 +93,19 @@ void dv_object_destroy(dv_object *object, const dv_farewell *farewell) {
         pthread_cond_wait(&client->changed, &client->lock);
     if (farewell) queue_gone(object, farewell);
     dv_object_unref(object);
+}
+
+void dv_object_end(dv_object *object, void (*leave)(dv_object *object, bool waits), const dv_farewell *farewell) {
+    divvy_client *client = object->client;
+    dv_message said;
+    if (!dv_client_enter_quietly(client)) return;
+    dv_client_ref(client); /* The object's may be the last reference to it. */
+    dv_message_begin(&said);
+    leave(object, farewell == NULL);
+    dv_object_destroy(object, farewell);
+    dv_client_unlock(client);
+    dv_message_end(&said);
+    dv_client_unref(client);
 }
 
 /* ---- the queue ---- */

@@ -66,7 +66,7 @@ typedef struct dv_object {
     unsigned refs; /* with the client lock held: the user's, one for each queued callback, one for each piece at work */
     unsigned dones_due; /* callbacks of asynchronous calls that have ended, queued or running */
     bool destroyed;
-    void (*release)(struct dv_object *object); /* frees it; the client lock is held */
+    void (*release)(struct dv_object *object); /* frees it, but for its reference to the client; with the client lock */
     dv_farewell farewell;
     dv_callback gone_callback;
 } dv_object;
@@ -228,6 +228,8 @@ void dv_object_let_go(dv_object *object);
  * calls. `farewell` NULL: waits, so that outside a callback none runs when this returns, and none follows. Else returns
  * at once, and gone() follows the last of them. */
 void dv_object_destroy(dv_object *object, const dv_farewell *farewell);
+/* Does it for a public call: leave() comes first, in the same turn. Without the client lock. */
+void dv_object_end(dv_object *object, void (*leave)(dv_object *object, bool waits), const dv_farewell *farewell);
 /* Queues the callback of an asynchronous call that has ended. The user hears it even when the object is destroyed or
  * the client closed before. Its release() ends with dv_object_told_done(). */
 void dv_object_tell_done(dv_object *object, dv_callback *call);

@@ -71,7 +71,6 @@ static void release(dv_object *object) {
     dv_follow_free(p->follower);
     dv_partitioner_free_config(p);
     free(p);
-    dv_client_unref(client);
 }
 
 /* D42 */
@@ -124,28 +123,20 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
     return 0;
 }
 
-static void destroy(divvy_partitioner *p, const dv_farewell *farewell) {
-    dv_message said;
-    if (!enter_quietly(p)) return;
-    divvy_client *client = p->object.client;
-    dv_client_ref(client); /* The partitioner's may be the last reference to it. */
-    dv_message_begin(&said);
+static void end(dv_object *object, bool waits) {
+    divvy_partitioner *p = (divvy_partitioner *)(void *)object;
     if (p->life < DV_LIFE_FINISHING) dv_life_enter(p, DV_LIFE_TIDIED); /* Only finish() tidies. */
-    dv_partitioner_give_up(p, dv_client_now(client));
+    dv_partitioner_give_up(p, dv_client_now(object->client));
     dv_partitioner_metrics_stop(p);
-    if (farewell) dv_report_spare_destroyed(p);
-    dv_object_destroy(&p->object, farewell);
-    dv_client_unlock(client);
-    dv_message_end(&said);
-    dv_client_unref(client);
+    if (!waits) dv_report_spare_destroyed(p);
 }
 
 void divvy_partitioner_destroy(divvy_partitioner *p) {
-    destroy(p, NULL);
+    if (p) dv_object_end(&p->object, end, NULL);
 }
 
 void divvy_partitioner_destroy_async(divvy_partitioner *p, void (*gone)(void *user), void *user) {
-    destroy(p, &(dv_farewell){gone, user});
+    if (p) dv_object_end(&p->object, end, &(dv_farewell){gone, user});
 }
 
 /* ---- states ---- */

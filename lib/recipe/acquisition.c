@@ -312,10 +312,8 @@ static void hear(void *context, dv_session_event event, int64_t now) {
 
 static void release(dv_object *object) {
     dv_acquisition *a = (dv_acquisition *)(void *)object;
-    divvy_client *client = object->client;
     assert(!a->tickets && !a->acquire && a->ending);
     a->kind->free(a);
-    dv_client_unref(client);
 }
 
 void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acquisition_kind *kind, dv_recipe recipe,
@@ -334,19 +332,16 @@ void dv_acquisition_init(dv_acquisition *a, divvy_client *client, const dv_acqui
     metrics_of(a)->used = true;
 }
 
-void dv_acquisition_destroy(dv_acquisition *a, const dv_farewell *farewell) {
-    divvy_client *client = a->object.client;
-    dv_message said;
-    if (!dv_client_enter_quietly(client)) return;
-    dv_client_ref(client);
-    dv_message_begin(&said);
+static void leave(dv_object *object, bool waits) {
+    dv_acquisition *a = (dv_acquisition *)(void *)object;
+    (void)waits;
     a->ending = true;
     withdraw(a);
-    dv_unlisten(client, &a->listener);
-    dv_object_destroy(&a->object, farewell);
-    dv_client_unlock(client);
-    dv_message_end(&said);
-    dv_client_unref(client);
+    dv_unlisten(object->client, &a->listener);
+}
+
+void dv_acquisition_destroy(dv_acquisition *a, const dv_farewell *farewell) {
+    dv_object_end(&a->object, leave, farewell);
 }
 
 /* ---- acquire ---- */

@@ -191,12 +191,10 @@ static void free_election(divvy_election *e) {
 
 static void release(dv_object *object) {
     divvy_election *e = (divvy_election *)(void *)object;
-    divvy_client *client = object->client;
     assert(e->ending && !e->candidacy && !e->view && !e->requests && !e->preferred && !e->asked);
     dv_leader_unref(e->told_leader);
     free(e->asker);
     free_election(e);
-    dv_client_unref(client);
 }
 
 static int check(divvy_client *client, const divvy_election_config *c) {
@@ -269,29 +267,22 @@ int divvy_election_create(divvy_election **out, divvy_client *client, const divv
     return error;
 }
 
-static void destroy(divvy_election *e, const dv_farewell *farewell) {
-    dv_message said;
-    if (!e || !dv_client_enter_quietly(e->object.client)) return;
-    divvy_client *client = e->object.client;
-    dv_client_ref(client);
-    dv_message_begin(&said);
+static void end(dv_object *object, bool waits) {
+    divvy_election *e = (divvy_election *)(void *)object;
+    divvy_client *client = object->client;
     e->ending = true;
     resign(e);
     dv_election_stop_following(e);
     dv_unlisten(client, &e->listener);
     dv_client_unlock(client);
-    dv_acquisition_destroy(&e->lock->acquisition, farewell ? &(dv_farewell){NULL, NULL} : NULL);
+    dv_acquisition_destroy(&e->lock->acquisition, waits ? NULL : &(dv_farewell){NULL, NULL});
     dv_client_lock(client);
-    dv_object_destroy(&e->object, farewell);
-    dv_client_unlock(client);
-    dv_message_end(&said);
-    dv_client_unref(client);
 }
 
 void divvy_election_destroy(divvy_election *e) {
-    destroy(e, NULL);
+    if (e) dv_object_end(&e->object, end, NULL);
 }
 
 void divvy_election_destroy_async(divvy_election *e, void (*gone)(void *user), void *user) {
-    destroy(e, &(dv_farewell){gone, user});
+    if (e) dv_object_end(&e->object, end, &(dv_farewell){gone, user});
 }

@@ -2,6 +2,7 @@
 #include "divvy/party.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,11 +41,9 @@ static void free_strings(divvy_party *party) {
 
 static void release(dv_object *object) {
     divvy_party *party = (divvy_party *)(void *)object;
-    divvy_client *client = object->client;
     assert(!party->membership);
     free_strings(party);
     free(party);
-    dv_client_unref(client);
 }
 
 static void on_joined(void *owner, int64_t now) {
@@ -92,16 +91,13 @@ static int check(divvy_client *client, const char *path, const char *identifier,
 }
 
 static int set_strings(divvy_party *party, divvy_client *client, const char *path, const char *identifier) {
-    char *own = identifier ? strdup(identifier) : dv_client_default_identifier();
     party->directory = dv_client_path(client, path);
-    party->data = own;
-    if (!party->directory || !own) return DIVVY_ENOMEM;
-    bool shallow = party->kind == DIVVY_SHALLOW_PARTY;
-    party->suffix = malloc(strlen(own) + sizeof DEEP_SUFFIX + 1);
-    if (!party->suffix) return DIVVY_ENOMEM;
-    if (shallow) stpcpy(stpcpy(party->suffix, "-"), own);
-    else strcpy(party->suffix, DEEP_SUFFIX);
-    return 0;
+    party->data = identifier ? strdup(identifier) : dv_client_default_identifier();
+    if (!party->directory || !party->data) return DIVVY_ENOMEM;
+    bool deep = party->kind == DIVVY_PARTY;
+    int bytes = asprintf(&party->suffix, "%s%s", deep ? DEEP_SUFFIX : "-", deep ? "" : party->data);
+    if (bytes < 0) party->suffix = NULL;
+    return bytes < 0 ? DIVVY_ENOMEM : 0;
 }
 
 int divvy_party_join(divvy_party **out, divvy_client *client, const char *path, const char *identifier, int kind) {
@@ -139,25 +135,17 @@ static void leave(divvy_party *party) {
     party->left = true;
 }
 
-static void destroy(divvy_party *party, const dv_farewell *farewell) {
-    dv_message said;
-    if (!enter_quietly(party)) return;
-    divvy_client *client = party->object.client;
-    dv_client_ref(client);
-    dv_message_begin(&said);
-    leave(party);
-    dv_object_destroy(&party->object, farewell);
-    dv_client_unlock(client);
-    dv_message_end(&said);
-    dv_client_unref(client);
+static void end(dv_object *object, bool waits) {
+    (void)waits;
+    leave((divvy_party *)(void *)object);
 }
 
 void divvy_party_destroy(divvy_party *party) {
-    destroy(party, NULL);
+    if (party) dv_object_end(&party->object, end, NULL);
 }
 
 void divvy_party_destroy_async(divvy_party *party, void (*gone)(void *user), void *user) {
-    destroy(party, &(dv_farewell){gone, user});
+    if (party) dv_object_end(&party->object, end, &(dv_farewell){gone, user});
 }
 
 static bool has_left(void *context) {

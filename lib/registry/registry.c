@@ -63,11 +63,9 @@ static void free_parts(divvy_registry *registry) {
 
 static void release(dv_object *object) {
     divvy_registry *registry = (divvy_registry *)(void *)object;
-    divvy_client *client = object->client;
     assert(!registry->services && !registry->time_waits);
-    dv_unlisten(client, &registry->listener);
+    dv_unlisten(object->client, &registry->listener);
     free_parts(registry);
-    dv_client_unref(client);
 }
 
 static int check_text(const divvy_client *client, const char *what, const char *text) {
@@ -169,27 +167,20 @@ int divvy_registry_open(divvy_registry **out, divvy_client *client, const divvy_
     return error;
 }
 
-static void end(divvy_registry *registry, const dv_farewell *farewell) {
-    dv_message said;
-    if (!registry || !dv_client_enter_quietly(registry->object.client)) return;
-    divvy_client *client = registry->object.client;
-    dv_client_ref(client);
-    dv_message_begin(&said);
+static void end(dv_object *object, bool waits) {
+    divvy_registry *registry = (divvy_registry *)(void *)object;
+    divvy_client *client = object->client;
     registry->ending = true;
     dv_metrics_source_remove(&registry->metrics);
-    dv_registry_end_watches(registry, farewell == NULL);
+    dv_registry_end_watches(registry, waits);
     tell_services(registry, DV_SESSION_CLOSING, dv_client_now(client));
     dv_client_changed(client); /* Calls that wait see that it ends. */
-    dv_object_destroy(&registry->object, farewell);
-    dv_client_unlock(client);
-    dv_message_end(&said);
-    dv_client_unref(client);
 }
 
 void divvy_registry_close(divvy_registry *registry) {
-    end(registry, NULL);
+    if (registry) dv_object_end(&registry->object, end, NULL);
 }
 
 void divvy_registry_close_async(divvy_registry *registry, void (*gone)(void *user), void *user) {
-    end(registry, &(dv_farewell){gone, user});
+    if (registry) dv_object_end(&registry->object, end, &(dv_farewell){gone, user});
 }

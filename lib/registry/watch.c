@@ -246,12 +246,10 @@ static void stop_views_if_idle(divvy_registry *registry) {
 
 static void release_view(dv_object *object) {
     dv_view *view = (dv_view *)(void *)object;
-    divvy_client *client = object->client;
     divvy_registry *registry = view->registry;
     free(view->role_node);
     free(view);
     dv_object_unref(&registry->object);
-    dv_client_unref(client);
 }
 
 static void forget_told(void *context, dv_slot *slot) {

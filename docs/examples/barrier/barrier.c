@@ -55,11 +55,9 @@ static void free_strings(barrier *b) {
 
 static void release(dv_object *object) {
     barrier *b = (barrier *)(void *)object;
-    divvy_client *client = object->client;
     assert(!b->membership && !b->watch && !b->writing);
     free_strings(b);
     free(b);
-    dv_client_unref(client);
 }
 
 /* A part ended that nobody told to end: the session took it. */
@@ -268,15 +266,11 @@ int barrier_leave(barrier *b, int64_t timeout_ms) {
     return finish_call(b, "leave", wait_for(b, timeout_ms, is_over));
 }
 
+static void leave(dv_object *object, bool waits) {
+    (void)waits;
+    end((barrier *)(void *)object);
+}
+
 void barrier_destroy(barrier *b) {
-    dv_message said;
-    if (!b || !dv_client_enter_quietly(b->object.client)) return;
-    divvy_client *client = b->object.client;
-    dv_client_ref(client);
-    dv_message_begin(&said); /* the caller's last error stands */
-    end(b);
-    dv_object_destroy(&b->object, NULL);
-    dv_client_unlock(client);
-    dv_message_end(&said);
-    dv_client_unref(client);
+    if (b) dv_object_end(&b->object, leave, NULL);
 }
