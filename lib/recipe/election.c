@@ -1,7 +1,8 @@
 /* Election: of all candidates one leads, and all others know who. SPDX-License-Identifier: Apache-2.0
  *
- * A candidate acquires a lock, again after each loss, until it resigns. election_leader.c has what an election is more
- * than that: who leads, and how leadership is handed over. docs/protocol.md, rules J1 to J6. */
+ * A candidate acquires a lock, again after each loss, until it resigns. An election is more than that:
+ * election_leader.c tells who leads, step_down.c has the requests that another one shall. docs/protocol.md, rules J1 to
+ * J6. */
 #include "recipe/election.h"
 
 #include <assert.h>
@@ -34,7 +35,7 @@ static void release_failed(dv_callback *callback) {
 static void fail(divvy_election *e, int error) {
     e->standing = false;
     e->failure = error;
-    dv_election_decide_to_ask(e);
+    dv_election_decide_to_request(e);
     if (e->telling_failure || e->ending) return;
     e->telling_failure = true;
     e->failure_callback = (dv_callback){.object = &e->object, .call = call_failed, .release = release_failed};
@@ -47,30 +48,24 @@ static void on_lock_done(divvy_lock *lock, int result, void *user);
 
 /* J2: at the end of the queue. Returns 0, or an error and it does not stand. */
 static int enter_queue(divvy_election *e) {
-    assert(e->standing && !e->candidacy && !leads(e));
-    dv_candidacy *candidacy = malloc(sizeof *candidacy);
-    if (!candidacy) return DIVVY_ENOMEM;
-    candidacy->election = e;
-    int error = dv_acquisition_begin(&e->lock->acquisition, -1, (void (*)(void))on_lock_done, candidacy);
-    if (error) {
-        free(candidacy);
-        return error;
-    }
-    e->candidacy = candidacy;
+    assert(e->standing && !e->in_queue && !leads(e));
+    int error = dv_acquisition_begin(&e->lock->acquisition, -1, (void (*)(void))on_lock_done, e);
+    if (error) return error;
+    e->in_queue = true;
     dv_object_ref(&e->object);
     return 0;
 }
 
 /* J2: after a loss. Where there is no memory now it is tried again. */
 static void stand_again(divvy_election *e) {
-    if (!e->standing || e->candidacy || leads(e) || e->ending) return;
+    if (!e->standing || e->in_queue || leads(e) || e->ending) return;
     int error = enter_queue(e);
     if (error == DIVVY_ENOMEM) dv_client_again(e->object.client);
     else if (error && error != DIVVY_ECLOSED) fail(e, error);
 }
 
 static void end_candidacy(divvy_election *e, int result) {
-    e->candidacy = NULL;
+    e->in_queue = false;
     if (result == DIVVY_ECANCELED || !e->standing) return;
     if (result == 0) {
         e->told_elected = leads(e); /* Else its time has passed, and the loss is due. */
@@ -83,33 +78,30 @@ static void end_candidacy(divvy_election *e, int result) {
 }
 
 static void on_lock_done(divvy_lock *lock, int result, void *user) {
-    dv_candidacy *candidacy = user;
-    divvy_election *e = candidacy->election;
+    divvy_election *e = user;
     divvy_client *client = e->object.client;
     int64_t token = 0;
     (void)lock;
     dv_client_ref(client);
     dv_client_lock(client);
-    if (e->candidacy == candidacy) {
+    if (e->resigned) {
+        e->resigned--; /* Ends are told in the order of the acquires. */
+    } else {
         end_candidacy(e, result);
         token = e->told_elected ? atomic_load(&e->lock->acquisition.token) : 0;
     }
     dv_client_unlock(client);
     if (token && e->config.on_elected) e->config.on_elected(e, token, e->config.user);
     dv_client_lock(client);
-    free(candidacy);
-    dv_object_unref(&e->object);
-    dv_client_unlock(client);
-    dv_client_unref(client);
+    dv_object_let_go(&e->object);
 }
 
 static void on_lock_lost(divvy_lock *lock, void *user) {
     divvy_election *e = user;
     divvy_client *client = e->object.client;
     (void)lock;
-    dv_client_ref(client);
     dv_client_lock(client);
-    dv_object_ref(&e->object);
+    dv_object_hold(&e->object);
     bool tell = e->told_elected && e->standing;
     e->told_elected = false;
     dv_election_hear_requests(e);
@@ -117,9 +109,7 @@ static void on_lock_lost(divvy_lock *lock, void *user) {
     if (tell && e->config.on_lost) e->config.on_lost(e, e->config.user);
     dv_client_lock(client);
     stand_again(e);
-    dv_object_unref(&e->object);
-    dv_client_unlock(client);
-    dv_client_unref(client);
+    dv_object_let_go(&e->object);
 }
 
 int divvy_election_stand(divvy_election *e) {
@@ -133,7 +123,7 @@ int divvy_election_stand(divvy_election *e) {
         e->standing = true;
         error = enter_queue(e);
         e->standing = error == 0;
-        dv_election_decide_to_ask(e);
+        dv_election_decide_to_request(e);
     }
     if (error) dv_fail(client, error, "election %s: %s", e->directory, dv_client_why(client, error));
     dv_client_unlock(client);
@@ -142,10 +132,11 @@ int divvy_election_stand(divvy_election *e) {
 
 static void resign(divvy_election *e) {
     e->standing = e->told_elected = false;
-    e->candidacy = NULL; /* Its end is nobody's any longer. */
+    e->resigned += e->in_queue;
+    e->in_queue = false;
     dv_acquisition_give_up(&e->lock->acquisition);
     dv_election_hear_requests(e);
-    dv_election_decide_to_ask(e);
+    dv_election_decide_to_request(e);
 }
 
 int divvy_election_resign(divvy_election *e) {
@@ -176,11 +167,12 @@ int divvy_election_candidates(divvy_election *e, divvy_strings **out, int64_t ti
 static void hear(void *context, dv_session_event event, int64_t now) {
     divvy_election *e = context;
     (void)now;
-    if (event != DV_SESSION_CONNECTED && event != DV_SESSION_AGAIN && event != DV_SESSION_ROOM) return;
-    if (!e->told_elected && !e->lock->acquisition.telling_lost) stand_again(e);
-    dv_election_hear_requests(e);
-    dv_election_decide_to_ask(e);
-    if (e->requests) dv_requests_again(e->requests);
+    if (event == DV_SESSION_CONNECTED || event == DV_SESSION_AGAIN || event == DV_SESSION_ROOM) {
+        if (!e->told_elected && !e->lock->acquisition.telling_lost) stand_again(e);
+        dv_election_hear_requests(e);
+        dv_election_decide_to_request(e);
+    }
+    dv_election_hear_leader(e, event);
 }
 
 static void free_election(divvy_election *e) {
@@ -191,9 +183,9 @@ static void free_election(divvy_election *e) {
 
 static void release(dv_object *object) {
     divvy_election *e = (divvy_election *)(void *)object;
-    assert(e->ending && !e->candidacy && !e->view && !e->requests && !e->preferred && !e->asked);
-    dv_leader_unref(e->told_leader);
-    free(e->asker);
+    assert(e->ending && !e->in_queue && !e->resigned && !e->hearing && !e->preferred && !e->requested);
+    dv_election_free_leader(e);
+    free(e->requester);
     free_election(e);
 }
 
@@ -272,6 +264,7 @@ static void end(dv_object *object, bool waits) {
     divvy_client *client = object->client;
     e->ending = true;
     resign(e);
+    dv_election_stop_requests(e);
     dv_election_stop_following(e);
     dv_unlisten(client, &e->listener);
     dv_client_unlock(client);

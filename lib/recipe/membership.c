@@ -32,7 +32,7 @@ static dv_membership *of_node(dv_node *node) {
 static void become_member(dv_membership *m, int64_t czxid, int64_t now) {
     if (!dv_node_made(&m->node, czxid)) return;
     keep_watch(m);
-    m->events->joined(m->owner, now);
+    if (m->events->joined) m->events->joined(m->owner, now);
     if (m->events->seen) m->events->seen(m->owner, czxid);
 }
 

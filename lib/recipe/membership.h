@@ -11,7 +11,7 @@ typedef struct dv_membership dv_membership;
 
 /* Heard from the loop, never inside a call to the membership. */
 typedef struct {
-    void (*joined)(void *owner, int64_t now); /* our node is there; again after it was made again */
+    void (*joined)(void *owner, int64_t now); /* our node is there; again after it was made again. May be NULL */
     void (*failed)(void *owner, int error, const char *path, int64_t now); /* it cannot be made; gone() follows */
     void (*gone)(void *owner, int64_t now);                                /* nothing of it is left: the last call */
     bool lasting; /* made again on the next session; joined() tells so */

@@ -89,7 +89,7 @@ static void note_change(dv_patient_watch *w, int64_t now) {
     if (w->unserved_since == NEVER) w->unserved_since = now;
     if (!w->told || w->change_told) return;
     w->change_told = true;
-    w->events->changed(w->owner, now);
+    if (w->events->changed) w->events->changed(w->owner, now);
 }
 
 static void settle(dv_patient_watch *w, const dv_reply *list, int64_t now) {

@@ -15,7 +15,7 @@ typedef struct {
 
 /* Heard from the loop, never inside a call to the watch. */
 typedef struct {
-    /* The first sign that what settled last is no longer so. Once for each settled(). */
+    /* The first sign that what settled last is no longer so. Once for each settled(). May be NULL. */
     void (*changed)(void *owner, int64_t now);
     /* They have stood still, or have not for settle_max_ms. The strings of `names` live during the call; `pzxid` is
      * that of their parent in the very list that they are from. */

@@ -130,10 +130,10 @@ void sim_election_check_step(sim_claim *c) {
     const sim_script *s = w->script;
     const sim_lock_truth *lock = &w->claims_truth->locks[c->place];
     int64_t head = lock->head_czxid, timeout_ms = c->m->client_config.session_timeout_ms;
-    dv_leader *leader = NULL;
-    bool looks = c->election && c->election->view && dv_client_connected(c->m->client) && !c->m->paused;
-    bool known = looks && dv_leader_view_known(c->election->view, &leader);
-    int64_t token = leader ? leader->shown.token : 0;
+    const dv_leader_view *view = c->election ? &c->election->view : NULL;
+    bool looks = view && view->follows && dv_client_connected(c->m->client) && !c->m->paused;
+    bool known = looks && view->known;
+    int64_t token = looks ? dv_leader_token(view->leader) : 0;
     if (!looks || (known && token == head) || !c->unknown_since) c->unknown_since = w->now_ms;
     if (c->unknown_since < lock->head_at_ms) c->unknown_since = lock->head_at_ms;
     int64_t limit_ms = sim_answers_delay_ms(w) + 1000 + 20 * s->client_delay_max_ms + 20 * s->server_delay_max_ms;
