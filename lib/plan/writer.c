@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/compose.h"
 #include "plan/draft.h"
 #include "plan/found.h"
 #include "plan/garbage.h"
+#include "plan/step.h"
 #include "znode/path.h"
 
 enum { CHUNKS_IN_FLIGHT = 4, READINGS_MOST = 4 };
@@ -227,6 +227,28 @@ static bool choose_epoch(dv_plan_writer *a) {
 
 /* ---- D26: the next plan ---- */
 
+/* Copies the plan: nothing has to be changed but what stands at P/plan. */
+static int repeat(dv_plan **next, const dv_plan *previous, const dv_plan_party *party) {
+    *next = dv_plan_copy(previous);
+    if (*next == NULL) return DIVVY_ENOMEM;
+    dv_plan_header *header = &(*next)->header;
+    header->generation++;
+    memcpy(header->after, previous->header.guid, sizeof header->after);
+    header->reason = DV_PLAN_CREATE;
+    header->pzxid = party->pzxid;
+    (*next)->mzxid = 0;
+    return DV_PLAN_NEXT;
+}
+
+/* Makes the plan that the memory's root is replaced with. Returns as dv_plan_step(). */
+static int compose(dv_plan **next, const dv_plan_memory *memory, const dv_plan_party *party,
+                   const dv_plan_events *events) {
+    int result = dv_plan_step(next, memory->plan, party, events);
+    bool stands = memory->standing == DV_PLAN_GOOD;
+    bool says_something = memory->plan != NULL && memory->plan->header.generation > 0;
+    return result == DV_PLAN_NOTHING && !stands && says_something ? repeat(next, memory->plan, party) : result;
+}
+
 static void complete_header(dv_plan_writer *a) {
     dv_plan_header *header = &a->next->header;
     header->generation = dv_plan_found_next_generation(&a->found, header->generation);
@@ -265,7 +287,7 @@ static void compute(dv_plan_writer *a, int64_t now) {
         return;
     }
     const dv_plan_party *party = dv_roster_party(a->config.roster);
-    int result = dv_plan_compose(&a->next, memory, party, a->config.events);
+    int result = compose(&a->next, memory, party, a->config.events);
     assert(result != DV_PLAN_ASK);
     if (result == DV_PLAN_NOTHING) {
         finish(a, DV_PLAN_NEEDLESS, now);
