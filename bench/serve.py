@@ -62,7 +62,7 @@ def plan_of(generation, members, items, owners):
     chunks, items_part = cut(text(names), generation, 0)
     more, base_part = cut(base, generation, len(chunks))
     root = {"v": 1, "generation": generation, "guid": GUID % generation, "after": "", "epoch": GUID % 1, "pzxid": "1a",
-            "reason": "join", "options": {"algorithm": 1, "max_moves": 0, "spread_zones": 0, "round_timeout_ms": 60000},
+            "reason": "join", "options": {"algorithm": 1, "max_moves": 0, "spread_zones": 1, "round_timeout_ms": 60000},
             "tag": "00000000", "set": set_of(names), "items": items_part, "base": base_part,
             "base_guid": GUID % generation, "deltas": [], "moved": [], "sum": "%08x" % zlib.crc32(base)}
     return text(root), chunks + more

@@ -9,10 +9,8 @@ int dv_follow_take_party(dv_follower *f, const dv_follow_party *settled) {
     if (error) return error;
     dv_plan_party *party = dv_roster_party(f->roster);
     party->set = f->config.configured;
-    party->options = (dv_plan_options){.algorithm = DV_PLAN_ALGORITHM,
-                                       .max_moves = f->config.max_moves,
-                                       .spread_zones = true, /* D16: without zones it says nothing */
-                                       .round_timeout_ms = f->config.round_timeout_ms};
+    party->options =
+        (dv_plan_options){.max_moves = f->config.max_moves, .round_timeout_ms = f->config.round_timeout_ms};
     size_t own = dv_roster_find(f->roster, settled->own);
     f->party = (dv_follow_place){.in_force = own != SIZE_MAX, .pzxid = settled->pzxid, .own = own};
     return 0;

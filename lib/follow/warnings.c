@@ -70,7 +70,7 @@ static void tell_items(const dv_follower *f, const dv_plan *plan) {
 static void tell_options(const dv_follower *f, const dv_plan *plan) {
     const dv_plan_party *party = dv_roster_party(f->roster);
     const dv_plan_options *h = &plan->header.options, *own = &party->options;
-    if (h->max_moves == own->max_moves && h->round_timeout_ms == own->round_timeout_ms) return;
+    if (dv_plan_options_equal(h, own)) return;
     dv_plan_options agreed = *h;
     dv_plan_agree_options(party, &agreed);
     if (!dv_plan_options_equal(&agreed, h)) return; /* D16: all carry ours, and the next plan has them. */

@@ -16,8 +16,7 @@ bool dv_plan_all_carry(const dv_plan_party *party, uint32_t tag) {
 }
 
 bool dv_plan_options_equal(const dv_plan_options *a, const dv_plan_options *b) {
-    return a->algorithm == b->algorithm && a->max_moves == b->max_moves && a->spread_zones == b->spread_zones &&
-           a->round_timeout_ms == b->round_timeout_ms;
+    return a->max_moves == b->max_moves && a->round_timeout_ms == b->round_timeout_ms;
 }
 
 /* D16. A node of an older release says nothing of options, so nothing is agreed on while it lives. */
@@ -27,12 +26,9 @@ void dv_plan_agree_options(const dv_plan_party *party, dv_plan_options *options)
         const dv_plan_node *node = &party->nodes[n];
         if (node->is_ghost) continue;
         if (first == NULL) first = node;
-        bool same = node->max_moves == first->max_moves && node->round_timeout_ms == first->round_timeout_ms;
-        if (!node->has_options || !same) return;
+        if (!node->has_options || !dv_plan_options_equal(&node->options, &first->options)) return;
     }
-    if (first == NULL) return;
-    options->max_moves = first->max_moves;
-    options->round_timeout_ms = first->round_timeout_ms;
+    if (first != NULL) *options = first->options;
 }
 
 /* ---- D17: items that somebody asked for, and members that came later ---- */

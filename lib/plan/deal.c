@@ -63,9 +63,13 @@ static bool table_lay(table *t, const dv_plan *plan, bool absent_too) {
     return true;
 }
 
-static int table_assign(table *t, const divvy_sticky_options *options) {
+static int table_assign(table *t, uint32_t max_moves, bool keep_all) {
+    divvy_sticky_options options = DIVVY_STICKY_OPTIONS_INIT;
+    options.max_moves = max_moves;
+    options.spread_zones = 1;
+    options.keep_all = keep_all;
     int error =
-        divvy_assign_sticky(t->members, t->member_count, t->items, t->item_count, t->owners, options, t->owners);
+        divvy_assign_sticky(t->members, t->member_count, t->items, t->item_count, t->owners, &options, t->owners);
     assert(error == 0 || error == DIVVY_ENOMEM);
     return error;
 }
@@ -81,10 +85,8 @@ static bool table_differs(const table *t, const dv_plan *plan) {
  * the other moves nothing, whatever the weights. Without the absent member the shares of the others may round
  * otherwise. */
 static int balanced_with_absent(const dv_plan *plan, bool *balanced) {
-    divvy_sticky_options options = DIVVY_STICKY_OPTIONS_INIT;
-    options.spread_zones = plan->header.options.spread_zones;
     table t;
-    int error = table_lay(&t, plan, true) ? table_assign(&t, &options) : DIVVY_ENOMEM;
+    int error = table_lay(&t, plan, true) ? table_assign(&t, 0, false) : DIVVY_ENOMEM;
     *balanced = error == 0 && !table_differs(&t, plan);
     table_free(&t);
     return error;
@@ -102,12 +104,8 @@ int dv_plan_deal(dv_plan *plan, bool keep_all) {
         int error = balanced_with_absent(plan, &balanced);
         if (error != 0 || balanced) return error;
     }
-    divvy_sticky_options options = DIVVY_STICKY_OPTIONS_INIT;
-    options.max_moves = plan->header.options.max_moves;
-    options.spread_zones = plan->header.options.spread_zones;
-    options.keep_all = keep_all;
     table t;
-    int error = table_lay(&t, plan, false) ? table_assign(&t, &options) : DIVVY_ENOMEM;
+    int error = table_lay(&t, plan, false) ? table_assign(&t, plan->header.options.max_moves, keep_all) : DIVVY_ENOMEM;
     for (size_t n = 0; error == 0 && n < t.item_count; n++) plan->owners[t.places[n]] = t.slots[t.owners[n]];
     table_free(&t);
     return error;

@@ -141,9 +141,7 @@ static int fill_with_delta(dv_plan_draft *out, const dv_plan_root *from_root, co
 static int try_delta(dv_plan_draft *out, const dv_plan *plan, const dv_plan *from, const dv_plan_root *from_root,
                      const cutting *how, bool *made) {
     *made = false;
-    bool wanted = from_root->delta_count < DELTAS_MOST && in_chunks(from_root) &&
-                  from->header.options.algorithm == plan->header.options.algorithm;
-    if (!wanted) return 0;
+    if (from_root->delta_count == DELTAS_MOST || !in_chunks(from_root)) return 0;
     dv_plan_text *delta = &out->texts[0];
     int error = dv_plan_print_delta(delta, from, plan);
     if (error == 0 && delta_pays(from_root, delta->count)) {

@@ -296,9 +296,9 @@ static void put_header(growing *g, const dv_plan_root *root) {
     put_format(g, "\"epoch\":\"%s\",\"pzxid\":\"%" PRIx64 "\",\"reason\":\"%s\",", h->epoch, (uint64_t)h->pzxid,
                dv_plan_reason_text(h->reason));
     put_format(g,
-               "\"options\":{\"algorithm\":%" PRIu32 ",\"max_moves\":%" PRIu32
-               ",\"spread_zones\":%d,\"round_timeout_ms\":%" PRId64 "},",
-               h->options.algorithm, h->options.max_moves, h->options.spread_zones, h->options.round_timeout_ms);
+               "\"options\":{\"algorithm\":%d,\"max_moves\":%" PRIu32
+               ",\"spread_zones\":1,\"round_timeout_ms\":%" PRId64 "},",
+               DV_PLAN_ALGORITHM, h->options.max_moves, h->options.round_timeout_ms);
     put_format(g, "\"tag\":\"%08" PRIx32 "\",", h->tag);
     if (h->asked != 0) put_format(g, "\"asked\":\"%" PRIx64 "\",", (uint64_t)h->asked);
     put_format(g, "\"set\":{\"count\":%zu,\"crc\":\"%08" PRIx32 "\",\"hash\":\"%016" PRIx64 "\"},", root->set_count,

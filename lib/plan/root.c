@@ -140,16 +140,13 @@ static void take_deltas(dv_plan_json *j, dv_plan_root *root) {
 
 /* ---- the root ---- */
 
-static void take_options(dv_plan_json *j, dv_plan_options *options) {
-    static const char *const names[] = {"algorithm", "max_moves", "spread_zones", "round_timeout_ms"};
-    dv_plan_json_fields fields = {.names = names, .count = 4};
+static void take_options(dv_plan_json *j, dv_plan_options *options, int64_t *algorithm) {
+    static const char *const names[] = {"algorithm", "max_moves", "round_timeout_ms"};
+    dv_plan_json_fields fields = {.names = names, .count = 3};
     for (int field; (field = dv_plan_json_field(j, &fields)) >= 0;) {
-        switch (field) {
-        case 0: options->algorithm = (uint32_t)dv_plan_json_integer(j, 1, INT32_MAX); break;
-        case 1: options->max_moves = (uint32_t)dv_plan_json_integer(j, 0, UINT32_MAX); break;
-        case 2: options->spread_zones = dv_plan_json_integer(j, 0, 1) == 1; break;
-        default: options->round_timeout_ms = dv_plan_json_integer(j, 0, DV_PLAN_INTEGER_MAX); break;
-        }
+        if (field == 0) *algorithm = dv_plan_json_integer(j, 1, INT32_MAX);
+        else if (field == 1) options->max_moves = (uint32_t)dv_plan_json_integer(j, 0, UINT32_MAX);
+        else options->round_timeout_ms = dv_plan_json_integer(j, 0, DV_PLAN_INTEGER_MAX);
     }
 }
 
@@ -187,7 +184,7 @@ static void take_moved(dv_plan_json *j, dv_plan_root *root) {
     }
 }
 
-static void take_field(dv_plan_json *j, dv_plan_root *root, int field) {
+static void take_field(dv_plan_json *j, dv_plan_root *root, int64_t *algorithm, int field) {
     dv_plan_header *h = &root->header;
     switch (field) {
     case 0: dv_plan_json_integer(j, DV_PLAN_VERSION, DV_PLAN_VERSION); break;
@@ -197,7 +194,7 @@ static void take_field(dv_plan_json *j, dv_plan_root *root, int field) {
     case 4: take_guid(j, h->epoch, false); break;
     case 5: h->pzxid = dv_plan_take_zxid(j); break;
     case 6: h->reason = take_reason(j); break;
-    case 7: take_options(j, &h->options); break;
+    case 7: take_options(j, &h->options, algorithm); break;
     case 8: h->tag = (uint32_t)dv_plan_take_hex(j, 8); break;
     case 9: dv_plan_take_set(j, &root->set_count, &root->set_crc, &root->set_hash); break;
     case 10: take_part(j, &root->items); break;
@@ -235,19 +232,17 @@ int dv_plan_root_parse(dv_plan_root *out, const char *text, size_t bytes, dv_pla
                                         "base_guid", "deltas",     "moved", "sum",   "asked"};
     enum { COUNT = sizeof names / sizeof names[0] };
     dv_plan_json_fields fields = {.names = names, .count = COUNT, .optional = UINT32_C(1) << (COUNT - 1)};
+    int64_t algorithm = DV_PLAN_ALGORITHM;
     dv_plan_json j;
     dv_plan_json_begin(&j, text, bytes);
     *out = (dv_plan_root){0};
     if (dv_plan_is_newer(&j, DV_PLAN_VERSION)) return DIVVY_EUNSUPPORTED;
     if (bytes > DV_PLAN_ROOT_BYTES_MAX) dv_plan_json_fail(&j, "is too long");
-    for (int field; (field = dv_plan_json_field(&j, &fields)) >= 0;) take_field(&j, out, field);
+    for (int field; (field = dv_plan_json_field(&j, &fields)) >= 0;) take_field(&j, out, &algorithm, field);
     if (dv_plan_json_end(&j)) check(&j, out);
-    if (j.error != 0) dv_plan_root_clear(out);
-    else if (out->header.options.algorithm > DV_PLAN_ALGORITHM) {
-        dv_plan_root_clear(out);
-        return DIVVY_EUNSUPPORTED;
-    }
-    return dv_plan_fault_tell(&j, fault);
+    bool newer = j.error == 0 && algorithm > DV_PLAN_ALGORITHM;
+    if (j.error != 0 || newer) dv_plan_root_clear(out);
+    return newer ? DIVVY_EUNSUPPORTED : dv_plan_fault_tell(&j, fault);
 }
 
 bool dv_plan_root_has_set(const dv_plan_root *root, const dv_plan_set *set) {

@@ -64,8 +64,7 @@ static bool make_node(dv_plan_node *node, const char *name) {
     dv_member member = dv_member_parse(copy);
     *node = (dv_plan_node){.node = copy, .identifier = member.identifier, .tag = member.set, .zone = ""};
     node->has_options = member.max_moves >= 0 && member.round_timeout_ms >= 0;
-    if (node->has_options) node->max_moves = (uint32_t)member.max_moves;
-    if (node->has_options) node->round_timeout_ms = member.round_timeout_ms;
+    if (node->has_options) node->options = (dv_plan_options){(uint32_t)member.max_moves, member.round_timeout_ms};
     return true;
 }
 

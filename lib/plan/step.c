@@ -186,10 +186,8 @@ static int apply_events(step *s) {
 
 /* ---- D16: which options ---- */
 
-/* Chooses the plan's options. Options that all carry count more than those asked for: else the next step would
- * change them again. */
 static void choose_options(step *s) {
-    dv_plan_options options = s->events->options != NULL ? *s->events->options : s->next->header.options;
+    dv_plan_options options = s->next->header.options;
     dv_plan_agree_options(s->party, &options);
     if (dv_plan_options_equal(&options, &s->next->header.options)) return;
     s->next->header.options = options;

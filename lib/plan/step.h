@@ -22,8 +22,7 @@ typedef struct {
     int64_t czxid;       /* 0: not read; needed of static nodes that share an identifier, and by D17 */
     int64_t first_czxid; /* read with czxid: of the first node of this member, if this is a later one; else 0 */
     bool has_options;    /* its name says what it is configured with; older releases do not */
-    uint32_t max_moves;
-    int64_t round_timeout_ms;
+    dv_plan_options options;
     bool is_ghost; /* it was read, and is persistent: nobody's (P2) */
 } dv_plan_node;
 
@@ -58,7 +57,6 @@ typedef struct {
     const char *const *leaving; /* nodes */
     size_t leaving_count;
     dv_plan_set *set; /* instead of the one that is dealt; NULL: no other */
-    const dv_plan_options *options;
     const char *round_over; /* guid of the plan whose moved items all have their new owners, or took too long */
 } dv_plan_events;
 

@@ -88,9 +88,7 @@ typedef enum {
 } dv_plan_reason;
 
 typedef struct {
-    uint32_t algorithm;
     uint32_t max_moves; /* 0: no limit */
-    bool spread_zones;
     int64_t round_timeout_ms;
 } dv_plan_options;
 

@@ -194,8 +194,8 @@ static size_t call_roll(const sim_world *w, dv_plan_node *nodes, const sim_membe
                                         .czxid = self->czxid,
                                         .first_czxid = self->facts.first_czxid,
                                         .has_options = true,
-                                        .max_moves = (uint32_t)m->config.max_moves,
-                                        .round_timeout_ms = m->config.round_timeout_ms};
+                                        .options = {.max_moves = (uint32_t)m->config.max_moves,
+                                                    .round_timeout_ms = m->config.round_timeout_ms}};
     }
     return count;
 }

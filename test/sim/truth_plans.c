@@ -67,8 +67,7 @@ bool sim_plans_equal(const dv_plan *a, const dv_plan *b) {
     const dv_plan_options *x = &a->header.options, *y = &b->header.options;
     bool same = dv_plan_set_equal(a->set, b->set) && a->member_count == b->member_count &&
                 memcmp(a->owners, b->owners, a->set->count * sizeof *a->owners) == 0 &&
-                a->header.tag == b->header.tag && a->header.asked == b->header.asked && x->algorithm == y->algorithm &&
-                x->max_moves == y->max_moves && x->spread_zones == y->spread_zones &&
+                a->header.tag == b->header.tag && a->header.asked == b->header.asked && x->max_moves == y->max_moves &&
                 x->round_timeout_ms == y->round_timeout_ms;
     for (size_t m = 0; same && m < a->member_count; m++) {
         same = dv_plan_member_equal(&a->members[m], &b->members[m]);

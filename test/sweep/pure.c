@@ -71,7 +71,7 @@ static dv_plan *step(sweep *s, const dv_plan *before, dv_plan_set *set, size_t c
     dv_plan *next = NULL;
     uint8_t asks[3];
     int asked = DIVVY_ENOMEM;
-    party.options = (dv_plan_options){.algorithm = DV_PLAN_ALGORITHM, .max_moves = 3, .round_timeout_ms = 1000};
+    party.options = (dv_plan_options){.max_moves = 3, .round_timeout_ms = 1000};
     for (int i = 0; i < 60 && asked == DIVVY_ENOMEM; i++) asked = dv_plan_ask(before, &party, asks);
     SWEEP_CHECK(s, asked >= 0);
     SWEEP_DO_AS(s, DV_PLAN_NEXT, dv_plan_step(&next, before, &party, &events));

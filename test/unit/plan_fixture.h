@@ -74,8 +74,8 @@ static inline bool states_equal(const dv_plan *a, const dv_plan *b) {
     const dv_plan_options *x = &a->header.options, *y = &b->header.options;
     bool same = dv_plan_set_equal(a->set, b->set) && a->member_count == b->member_count &&
                 memcmp(a->owners, b->owners, a->set->count * sizeof *a->owners) == 0 &&
-                a->header.tag == b->header.tag && x->algorithm == y->algorithm && x->max_moves == y->max_moves &&
-                x->spread_zones == y->spread_zones && x->round_timeout_ms == y->round_timeout_ms;
+                a->header.tag == b->header.tag && x->max_moves == y->max_moves &&
+                x->round_timeout_ms == y->round_timeout_ms;
     for (size_t m = 0; same && m < a->member_count; m++) {
         same = dv_plan_member_equal(&a->members[m], &b->members[m]);
     }
@@ -107,7 +107,7 @@ static inline dv_plan *small_plan(void) {
                                     .epoch = "00000000001aaaaaaaaaaa1",
                                     .pzxid = 0x1a0000002f,
                                     .reason = DV_PLAN_JOIN,
-                                    .options = {.algorithm = 1, .max_moves = 2, .round_timeout_ms = 60000},
+                                    .options = {.max_moves = 2, .round_timeout_ms = 60000},
                                     .tag = 0x1a2b3c4d};
     add_member(plan, (dv_plan_member){.slot = 0, .key = "n1,a=2,s=1a2b3c4d-w", .weight = 1000});
     add_member(plan, (dv_plan_member){.slot = 2,

@@ -215,7 +215,7 @@ static inline dv_plan *plan_of(size_t items) {
     dv_plan *plan = dv_plan_make(numbered_set("item-", items));
     assert_non_null(plan);
     plan->header = (dv_plan_header){
-        .epoch = "00000000001aaaaaaaaaaa1", .pzxid = 7, .options = {.algorithm = 1, .round_timeout_ms = 60000}};
+        .epoch = "00000000001aaaaaaaaaaa1", .pzxid = 7, .options = {.round_timeout_ms = 60000}};
     return plan;
 }
 

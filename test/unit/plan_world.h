@@ -21,7 +21,7 @@ typedef struct {
 } world;
 
 static inline void world_begin(world *w, size_t item_count) {
-    *w = (world){.zxid = 100, .set = numbered_set("i", item_count), .options = {.algorithm = 1}};
+    *w = (world){.zxid = 100, .set = numbered_set("i", item_count)};
 }
 
 static inline void world_end(world *w) {

@@ -193,7 +193,6 @@ static inline int set_up(void **state) {
     roster = dv_roster_new(client, PARTY, NULL, NULL);
     assert_int_equal(dv_roster_settle(roster, names, COUNT(names), PZXID), 0);
     dv_roster_party(roster)->set = set;
-    dv_roster_party(roster)->options = (dv_plan_options){.algorithm = DV_PLAN_ALGORITHM};
     memory = (dv_plan_memory){.standing = DV_PLAN_MISSING};
     events = (dv_plan_events){0};
     return 0;

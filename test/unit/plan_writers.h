@@ -291,7 +291,6 @@ static inline void open_user(user *u, size_t items) {
     *u = (user){.client = open_client(ensemble, 10000, -1), .set = numbered_set("item-", items)};
     u->roster = dv_roster_new(u->client, PARTY, NULL, NULL);
     assert_non_null(u->roster);
-    dv_roster_party(u->roster)->options = (dv_plan_options){.algorithm = DV_PLAN_ALGORITHM};
 }
 
 static inline void open_pool_with(const divvy_testing_config *config, size_t items, unsigned members) {

@@ -95,7 +95,6 @@ TEST(test_ask_for_a_step) {
     dv_plan_party *party = dv_roster_party(roster);
     dv_plan_set *set = numbered_set("i", 6);
     party->set = set;
-    party->options = (dv_plan_options){.algorithm = DV_PLAN_ALGORITHM};
     dv_plan *previous = dv_plan_make(dv_plan_set_ref(set)), *next;
     previous->header = (dv_plan_header){.generation = 1, .guid = "g", .pzxid = 4, .options = party->options};
     previous->mzxid = 4;

@@ -145,11 +145,15 @@ TEST(test_rule_13_options) {
     pool(2, 8);
     w.options.max_moves = 1;
     assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);
-    dv_plan_options zones = w.plan->header.options;
-    zones.spread_zones = true;
-    dv_plan_events events = {.options = &zones};
-    assert_int_equal(step(&w, &events), DV_PLAN_NEXT);
-    assert_int_equal(w.plan->header.reason, DV_PLAN_OPTIONS);
+    join_dynamic(&w);
+    assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
+    assert_int_equal(w.plan->header.options.max_moves, 0);
+    world_end(&w);
+}
+
+/* D18: a zone gets its share whatever the number of its members. */
+TEST(test_zones) {
+    pool(2, 8);
     const char *lonely = join_dynamic(&w);
     w.live[2].says.zone = "z";
     assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
@@ -160,9 +164,6 @@ TEST(test_rule_13_options) {
 /* D12: a static member that comes back in another zone is dealt to as one of that zone. */
 TEST(test_zone_after_restart) {
     static_pool(3, 12);
-    dv_plan_options zones = {.algorithm = 1, .spread_zones = true};
-    dv_plan_events events = {.options = &zones};
-    assert_int_equal(step(&w, &events), DV_PLAN_NEXT);
     die(&w, 0);
     join(&w, "s0", 30000);
     w.live[2].says.zone = "z";
@@ -235,10 +236,7 @@ TEST(test_sets_keep_owners) {
 /* D17, D19: while a round goes on another set comes. The items that are still to arrive are the same, and no others. */
 TEST(test_sets_keep_round) {
     pool(3, 30);
-    dv_plan_options rounds = w.plan->header.options;
-    rounds.max_moves = 3;
-    dv_plan_events options = {.options = &rounds};
-    assert_int_equal(step(&w, &options), DV_PLAN_NEXT);
+    w.plan->header.options.max_moves = 3;
     join_dynamic(&w);
     assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
     assert_int_equal(w.plan->moved_count, 3);

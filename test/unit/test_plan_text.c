@@ -22,7 +22,7 @@ TEST(test_golden_small) {
         plan,
         "{\"v\":1,\"generation\":18,\"guid\":\"00000000001aaaaaaaaaaa7\",\"after\":\"00000000001aaaaaaaaaaa6\","
         "\"epoch\":\"00000000001aaaaaaaaaaa1\",\"pzxid\":\"1a0000002f\",\"reason\":\"join\",\"options\":{"
-        "\"algorithm\":1,\"max_moves\":2,\"spread_zones\":0,\"round_timeout_ms\":60000},\"tag\":\"1a2b3c4d\",\"set\":{"
+        "\"algorithm\":1,\"max_moves\":2,\"spread_zones\":1,\"round_timeout_ms\":60000},\"tag\":\"1a2b3c4d\",\"set\":{"
         "\"count\":5,\"crc\":\"cdf7223d\",\"hash\":\"321c4cfe7edc3073\"},\"items\":{\"inline\":[\"a%2Fb\","
         "\"q\\\"uote\\\\\",\"tenant:42\",\"x%2541\",\"\xc3\xa9\"]},\"base\":{\"inline\":{\"members\":[{\"slot\":0,"
         "\"key\":\"n1,a=2,s=1a2b3c4d-w\",\"static\":0,\"weight\":1000,\"zone\":\"\",\"rejoin_delay_ms\":0,"
@@ -39,7 +39,7 @@ TEST(test_golden_empty) {
     dv_plan *plan = dv_plan_make(dv_plan_set_make(NULL, 0));
     assert_non_null(plan);
     plan->header = (dv_plan_header){
-        .guid = "g1", .epoch = "e1", .options = {.algorithm = 1, .spread_zones = true}, .reason = DV_PLAN_CREATE};
+        .guid = "g1", .epoch = "e1", .reason = DV_PLAN_CREATE};
     assert_prints(
         plan, "{\"v\":1,\"generation\":0,\"guid\":\"g1\",\"after\":\"\",\"epoch\":\"e1\",\"pzxid\":\"0\","
               "\"reason\":\"create\",\"options\":{\"algorithm\":1,\"max_moves\":0,\"spread_zones\":1,"
@@ -87,7 +87,7 @@ TEST(test_golden_chunks) {
     expected =
         "{\"v\":1,\"generation\":18,\"guid\":\"g2\",\"after\":\"00000000001aaaaaaaaaaa6\","
         "\"epoch\":\"00000000001aaaaaaaaaaa1\",\"pzxid\":\"1a0000002f\",\"reason\":\"join\",\"options\":{"
-        "\"algorithm\":1,\"max_moves\":2,\"spread_zones\":0,\"round_timeout_ms\":60000},\"tag\":\"1a2b3c4d\",\"set\":{"
+        "\"algorithm\":1,\"max_moves\":2,\"spread_zones\":1,\"round_timeout_ms\":60000},\"tag\":\"1a2b3c4d\",\"set\":{"
         "\"count\":5,\"crc\":\"cdf7223d\",\"hash\":\"321c4cfe7edc3073\"},\"items\":{\"chunks\":[[\"17-g1-0\",47,"
         "\"95ca563d\"]]},"
         "\"base\":{\"chunks\":[[\"17-g1-1\",403,\"20739048\"]]},\"base_guid\":\"g1\",\"deltas\":[[\"g2\",{\"chunks\":[["
@@ -162,9 +162,7 @@ static dv_plan *plan_by_chance(void) {
     plan->header = (dv_plan_header){.generation = chance(1000000),
                                     .pzxid = (int64_t)chance(1u << 30) << 20,
                                     .reason = (dv_plan_reason)chance(DV_PLAN_REASONS),
-                                    .options = {.algorithm = 1,
-                                                .max_moves = (uint32_t)chance(9),
-                                                .spread_zones = chance(2),
+                                    .options = {.max_moves = (uint32_t)chance(9),
                                                 .round_timeout_ms = (int64_t)chance(100000)},
                                     .tag = (uint32_t)chance(UINT32_MAX)};
     sprintf(plan->header.guid, "g%zu", chance(1000));
@@ -310,7 +308,6 @@ TEST(test_large) {
     for (size_t i = 0; i < ITEMS; i++) plan->owners[i] = (uint32_t)(i * 7919 % MEMBERS);
     strcpy(plan->header.guid, "g1");
     strcpy(plan->header.epoch, "e1");
-    plan->header.options.algorithm = 1;
     dv_plan *joined = dv_plan_copy(plan);
     assert_non_null(joined);
     add_member(joined, (dv_plan_member){.slot = MEMBERS, .key = "new", .weight = 1000});

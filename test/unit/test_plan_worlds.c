@@ -19,10 +19,7 @@ static void pool(size_t members, size_t items) {
 TEST(test_rule_12_rounds) {
     for (uint32_t max_moves = 1; max_moves < 8; max_moves++) {
         pool(3, 24);
-        dv_plan_options limit = {.algorithm = 1, .max_moves = max_moves};
-        dv_plan_events change = {.options = &limit};
-        assert_int_equal(step(&w, &change), DV_PLAN_NEXT);
-        assert_int_equal(w.plan->moved_count, 0);
+        w.plan->header.options.max_moves = max_moves;
         join_dynamic(&w);
         size_t rounds = 0, moved = 0;
         dv_plan_events over = {0};
@@ -51,9 +48,7 @@ TEST(test_rule_12_rounds) {
  * new owner is gone; then another round begins at once. */
 TEST(test_rule_12_orphans_do_not_wait) {
     pool(3, 24);
-    dv_plan_options limit = {.algorithm = 1, .max_moves = 2};
-    dv_plan_events change = {.options = &limit};
-    assert_int_equal(step(&w, &change), DV_PLAN_NEXT);
+    w.plan->header.options.max_moves = 2;
     const char *joiner = join_dynamic(&w);
     assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
     assert_int_equal(w.plan->moved_count, 2);
@@ -132,7 +127,7 @@ static void try_world(const int lives[3], size_t joiners, const uint32_t owners[
                                     .guid = "g",
                                     .pzxid = 60,
                                     .tag = w.set->crc,
-                                    .options = {.algorithm = 1, .max_moves = max_moves}};
+                                    .options = {.max_moves = max_moves}};
     strcpy(plan->header.epoch, "e");
     plan->mzxid = 61;
     w.plan = plan;
