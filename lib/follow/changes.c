@@ -32,9 +32,7 @@ static bool add_requests(dv_follow_changes *changes, const dv_follower *f) {
     if (weight) {
         changes->key = strdup(own_key(f));
         if (!changes->key) return false;
-        changes->weight = (dv_plan_weight){.key = changes->key, .weight = r->new_weight};
-        changes->events.weights = &changes->weight;
-        changes->events.weight_count = 1;
+        changes->events.weight = (dv_plan_weight){.key = changes->key, .weight = r->new_weight};
         changes->weight_number = r->weight.number;
     }
     if (r->set.is_open) {
@@ -45,9 +43,7 @@ static bool add_requests(dv_follow_changes *changes, const dv_follower *f) {
         assert(r->leaves);
         changes->leaving = strdup(dv_follow_own_node(f));
         if (!changes->leaving) return false;
-        changes->leaving_nodes[0] = changes->leaving;
-        changes->events.leaving = changes->leaving_nodes;
-        changes->events.leaving_count = 1;
+        changes->events.leaving = changes->leaving;
         changes->leave_number = r->leave.number;
     }
     changes->is_urgent = weight || r->set.is_open || r->leave.is_open;

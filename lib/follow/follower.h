@@ -72,10 +72,8 @@ typedef struct {
 /* The changes that one attempt is to write, besides what the party tells: changes.c. They live until it ends. */
 typedef struct {
     dv_plan_events events;
-    dv_plan_weight weight;
     dv_plan_expiry *expired; /* their keys are ours */
     char *key, *leaving;
-    const char *leaving_nodes[1];
     char round_over[DV_GUID_BYTES];
     bool is_urgent;                                   /* a request is among them, which waits for no rank */
     unsigned weight_number, set_number, leave_number; /* of the requests among them; 0: none */

@@ -152,7 +152,7 @@ static int add_new_members(step *s) {
     return 0;
 }
 
-/* ---- D14, D15: what callers ask for ---- */
+/* ---- D14, D15: a leave, a weight ---- */
 
 static int mark_leaving(step *s, const char *node) {
     for (size_t n = 0; n < s->claims.count; n++) {
@@ -174,14 +174,6 @@ static void set_weight(step *s, const dv_plan_weight *w) {
         member->weight = w->weight;
         note(s, w->weight == 0 ? DV_PLAN_DRAIN : DV_PLAN_WEIGHT);
     }
-}
-
-static int apply_events(step *s) {
-    const dv_plan_events *e = s->events;
-    int error = 0;
-    for (size_t n = 0; n < e->weight_count; n++) set_weight(s, &e->weights[n]);
-    for (size_t n = 0; error == 0 && n < e->leaving_count; n++) error = mark_leaving(s, e->leaving[n]);
-    return error;
 }
 
 /* ---- D16: which options ---- */
@@ -344,7 +336,8 @@ static int compute(step *s) {
     orphan_items(s->next); /* before their slots are another's */
     error = add_new_members(s);
     if (error == 0 && s->previous == NULL) error = take_first_owners(s);
-    if (error == 0) error = apply_events(s);
+    if (error == 0 && s->events->weight.key != NULL) set_weight(s, &s->events->weight);
+    if (error == 0 && s->events->leaving != NULL) error = mark_leaving(s, s->events->leaving);
     if (error != 0) return error;
     orphan_items(s->next);
     choose_options(s);

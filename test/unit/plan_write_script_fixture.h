@@ -161,8 +161,7 @@ static inline void serve_all(void) {
 
 /* The next attempt has a new weight to write. */
 static inline void want_weight(void) {
-    static const dv_plan_weight weight = {"00000000007000000000071,a=2-m", 500};
-    events = (dv_plan_events){.weights = &weight, .weight_count = 1};
+    events = (dv_plan_events){.weight = {"00000000007000000000071,a=2-m", 500}};
 }
 
 /* A plan has been written that is all in one node, or in chunks. */

@@ -277,8 +277,7 @@ static inline size_t garbage_count(const dv_plan_memory *memory) {
 
 /* Weight 1000 + n for the first member: a change as small as there is. */
 static inline int write_weight(user *u, uint32_t weight) {
-    dv_plan_weight change = {u->memory.plan->members[0].key, weight};
-    u->events = (dv_plan_events){.weights = &change, .weight_count = 1};
+    u->events = (dv_plan_events){.weight = {u->memory.plan->members[0].key, weight}};
     settle(u);
     int what = attempt(u);
     u->events = (dv_plan_events){0};

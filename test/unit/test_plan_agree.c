@@ -141,8 +141,7 @@ TEST(test_weights) {
     join(&w, "s", 30000);
     join_dynamic(&w);
     assert_int_equal(step(&w, NULL), DV_PLAN_NEXT);
-    dv_plan_weight drain = {.key = "s", .weight = 0};
-    dv_plan_events events = {.weights = &drain, .weight_count = 1};
+    dv_plan_events events = {.weight = {.key = "s", .weight = 0}};
     assert_int_equal(step(&w, &events), DV_PLAN_NEXT);
     restart(1000);
     assert_int_equal(step(&w, NULL), DV_PLAN_NOTHING);

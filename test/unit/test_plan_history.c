@@ -23,8 +23,6 @@ typedef struct {
     char expired_key[WORLD_NAME_BYTES], weight_key[WORLD_NAME_BYTES], leaving[WORLD_NAME_BYTES];
     char round_over[DV_GUID_BYTES];
     dv_plan_expiry expiry;
-    dv_plan_weight weight;
-    const char *leaver;
     dv_plan_events events;
 } happening;
 
@@ -85,10 +83,11 @@ static void model_step(const happening *h, int64_t pzxid) {
     }
     for (size_t n = 0; n < entry_count; n++) {
         entry *e = &entries[n];
-        if (h->events.weight_count > 0 && strcmp(e->key, h->weight.key) == 0) e->weight = h->weight.weight;
+        const dv_plan_weight *weight = &h->events.weight;
+        if (weight->key != NULL && strcmp(e->key, weight->key) == 0) e->weight = weight->weight;
         int live = live_node(e);
-        if (h->events.leaving_count > 0 && live >= 0 && strcmp(w.live[live].node, h->leaver) == 0) {
-            strcpy(e->leaving, h->leaver);
+        if (h->events.leaving != NULL && live >= 0 && strcmp(w.live[live].node, h->leaving) == 0) {
+            strcpy(e->leaving, h->leaving);
         }
     }
 }
@@ -209,15 +208,11 @@ static void add_events(happening *h) {
     }
     if (chance(6) == 0 && plan->member_count > 0) {
         strcpy(h->weight_key, plan->members[chance(plan->member_count)].key);
-        h->weight = (dv_plan_weight){h->weight_key, (uint32_t[]){0, 1000, 2500}[chance(3)]};
-        e->weights = &h->weight;
-        e->weight_count = 1;
+        e->weight = (dv_plan_weight){h->weight_key, (uint32_t[]){0, 1000, 2500}[chance(3)]};
     }
     if (chance(6) == 0 && w.count > 0) {
         strcpy(h->leaving, w.live[chance(w.count)].node);
-        h->leaver = h->leaving;
-        e->leaving = &h->leaver;
-        e->leaving_count = 1;
+        e->leaving = h->leaving;
     }
     if (chance(12) == 0) w.plan->header.options.max_moves = (uint32_t)chance(2) * (uint32_t)chance(6);
     if (chance(3) == 0) {

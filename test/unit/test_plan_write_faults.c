@@ -20,9 +20,8 @@ static void get_ready(kind what) {
     }
     if (what == DELTA) {
         static char key[64];
-        static const dv_plan_weight change = {key, 1010};
         snprintf(key, sizeof key, "%s", users[0].memory.plan->members[0].key);
-        users[0].events = (dv_plan_events){.weights = &change, .weight_count = 1};
+        users[0].events = (dv_plan_events){.weight = {key, 1010}};
     } else if (what != FIRST) {
         join(member(4), "{}");
     }

@@ -137,9 +137,7 @@ TEST(test_history_refused) {
     for (int i = 0; i < 2; i++) {
         bool may_read = i == 1;
         memory.past.mzxid = may_read ? memory.mzxid : 1;
-        static const dv_plan_weight weights[] = {{"00000000007000000000071,a=2-m", 500},
-                                                 {"00000000007000000000071,a=2-m", 600}};
-        events.weights = &weights[i];
+        events.weight.weight = i == 0 ? 500 : 600;
         begin();
         answer_multi(0);
         answer_root();

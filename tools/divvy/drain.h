@@ -33,7 +33,6 @@ typedef struct {
     uint32_t weight, weight_before;
     size_t items_before;
 
-    dv_plan_weight weight_event;
     dv_plan_events events;
     char waits_for[512]; /* what stands in the way, and may go by itself; "": nothing */
     int code;            /* of a failure that was told; 0: none */

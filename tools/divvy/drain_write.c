@@ -317,8 +317,7 @@ static bool has_weight(const dv_drain *d) {
 }
 
 static int try_to_write(dv_drain *d) {
-    d->weight_event = (dv_plan_weight){d->key, d->weight};
-    d->events = (dv_plan_events){.weights = &d->weight_event, .weight_count = 1};
+    d->events = (dv_plan_events){.weight = {d->key, d->weight}};
     int error = settle_people(d);
     if (!error) error = dv_pool_plan_write(&d->plan, d->party_path, d->people, &d->events);
     if (error == DIVVY_EACCES) {
