@@ -30,7 +30,7 @@ int dv_plan_found_take(dv_plan_found *found, const dv_plan_memory *memory, const
 bool dv_plan_found_is_remembered(const dv_plan_found *found, const dv_plan_memory *memory) {
     if (memory->standing == DV_PLAN_UNREAD) return false;
     if (!found->has_root) return memory->standing == DV_PLAN_MISSING && memory->mzxid == 0;
-    return memory->mzxid == found->root_mzxid && memory->found_version == found->root_version;
+    return memory->mzxid == found->root_mzxid && memory->version == found->root_version;
 }
 
 const char *dv_plan_found_epoch(const dv_plan_found *found, const dv_plan_memory *memory) {

@@ -17,7 +17,7 @@ void dv_plan_memory_stand(dv_plan_memory *memory, dv_plan_standing standing, int
     assert(standing != DV_PLAN_GOOD || memory->plan != NULL);
     memory->standing = standing;
     memory->mzxid = mzxid;
-    memory->found_version = version;
+    memory->version = version;
     if (mzxid > memory->newest_mzxid) memory->newest_mzxid = mzxid;
 }
 
@@ -35,7 +35,6 @@ void dv_plan_memory_take(dv_plan_memory *memory, dv_plan *plan, dv_plan_root *ro
     memory->plan = plan;
     memory->root = *root;
     *root = (dv_plan_root){0};
-    memory->version = version;
     dv_plan_memory_stand(memory, DV_PLAN_GOOD, plan->mzxid, version);
 }
 

@@ -29,11 +29,10 @@ typedef struct {
     dv_plan *plan;     /* the newest that was read or written, by mzxid; NULL: none was ever seen */
     dv_plan *before;   /* the one that was in memory until then; NULL: none, or there was no memory for it */
     dv_plan_root root; /* that it is from: a delta's writer names its parts again */
-    int32_t version;   /* of the node that it is from */
     dv_plan_standing standing;
-    int64_t mzxid;         /* of the root that was read last, good or not; 0: there was none */
-    int32_t found_version; /* of that root */
-    int64_t newest_mzxid;  /* of all roots that were ever read or written: older ones are passed over */
+    int64_t mzxid;        /* of the root that was read last, good or not; 0: there was none */
+    int32_t version;      /* of that root */
+    int64_t newest_mzxid; /* of all roots that were ever read or written: older ones are passed over */
     dv_plan_past past;
 } dv_plan_memory;
 

@@ -136,7 +136,7 @@ static inline void answer_multi(int error) {
 
 /* The root is what the memory knows of. */
 static inline void answer_root(void) {
-    const dv_stat stat = {.mzxid = memory.mzxid, .version = memory.found_version};
+    const dv_stat stat = {.mzxid = memory.mzxid, .version = memory.version};
     const char *text = memory.standing == DV_PLAN_GOOD ? "not looked at" : "nonsense";
     if (memory.mzxid == 0) answer(DIVVY_ENOENT);
     else dv_fake_answer(fake, &(dv_reply){.stat = &stat, .data = text, .data_bytes = strlen(text)});

@@ -250,7 +250,6 @@ static inline void assert_reads_as(const dv_plan_memory *expected) {
     assert_int_equal(fresh.memory.plan->mzxid, expected->plan->mzxid);
     assert_int_equal(fresh.memory.mzxid, expected->mzxid);
     assert_int_equal(fresh.memory.version, expected->version);
-    assert_int_equal(fresh.memory.found_version, expected->found_version);
     assert_int_equal(fresh.memory.root.delta_count, expected->root.delta_count);
     char epoch[256];
     snprintf(epoch, sizeof epoch, ROOT "/%s", expected->plan->header.epoch);

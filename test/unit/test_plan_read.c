@@ -168,7 +168,7 @@ static void assert_broken(size_t generation) {
     assert_int_equal(heard.changed, changed + 1);
     assert_int_equal(heard.memory.standing, DV_PLAN_BROKEN);
     assert_int_equal(heard.memory.mzxid, node_at(ROOT)->stat.mzxid);
-    assert_int_equal(heard.memory.found_version, node_at(ROOT)->stat.version);
+    assert_int_equal(heard.memory.version, node_at(ROOT)->stat.version);
     assert_int_equal(heard.memory.plan ? heard.memory.plan->header.generation : 0, generation);
     look(); /* It is read again, and is what it was. */
     assert_int_equal(serve_all(), 1);
