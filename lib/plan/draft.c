@@ -21,38 +21,37 @@ static void clear_text(dv_plan_text *text) {
 void dv_plan_draft_clear(dv_plan_draft *draft) {
     dv_plan_root_clear(&draft->root);
     clear_text(&draft->text);
-    for (size_t n = 0; n < draft->chunk_count; n++) free(draft->chunks[n].path);
-    free(draft->chunks);
-    for (size_t n = 0; n < DV_PLAN_DRAFT_TEXTS; n++) clear_text(&draft->texts[n]);
+    for (size_t n = 0; n < draft->part_count; n++) clear_text(&draft->parts[n].text);
     *draft = (dv_plan_draft){0};
 }
 
-/* ---- all in the root ---- */
+/* What a draft is made from. */
+typedef struct {
+    const dv_plan *plan;
+    const dv_plan_root *from_root; /* of a plan of the same items; NULL: there is none */
+    size_t chunk_bytes;
+    dv_plan_text delta; /* from that plan */
+} drafting;
 
-static int make_inline(dv_plan_draft *out, const dv_plan *plan) {
-    dv_plan_text items = {0}, base = {0};
+/* Makes a draft whose parts `fill` fills. */
+static int make(dv_plan_draft *out, drafting *d, int (*fill)(dv_plan_draft *out, drafting *d)) {
     *out = (dv_plan_draft){0};
-    int error = dv_plan_root_describe(&out->root, plan);
-    if (error == 0) error = dv_plan_print_items(&items, plan->set);
-    if (error == 0) error = dv_plan_print_base(&base, plan);
-    dv_plan_part_inline(&out->root.items, &items);
-    dv_plan_part_inline(&out->root.base, &base);
-    memcpy(out->root.base_guid, plan->header.guid, sizeof out->root.base_guid);
+    int error = dv_plan_root_describe(&out->root, d->plan);
+    memcpy(out->root.base_guid, d->plan->header.guid, sizeof out->root.base_guid);
+    if (error == 0) error = fill(out, d);
     if (error == 0) error = dv_plan_print_root(&out->text, &out->root);
     if (error != 0) dv_plan_draft_clear(out);
     return error;
 }
 
-int dv_plan_draft_make_place(dv_plan_draft *out, const dv_plan_header *header, const char *guid) {
-    dv_plan *place = dv_plan_make(dv_plan_set_make(NULL, 0));
-    if (place == NULL) return DIVVY_ENOMEM;
-    place->header = *header;
-    place->header.generation = 0;
-    place->header.after[0] = '\0';
-    place->header.reason = DV_PLAN_CREATE;
-    memcpy(place->header.guid, guid, sizeof place->header.guid);
-    int error = make_inline(out, place);
-    dv_plan_free(place);
+/* ---- all in the root ---- */
+
+static int fill_inline(dv_plan_draft *out, drafting *d) {
+    dv_plan_text items, base = {0};
+    int error = dv_plan_print_items(&items, d->plan->set);
+    if (error == 0) error = dv_plan_print_base(&base, d->plan);
+    dv_plan_part_inline(&out->root.items, &items);
+    dv_plan_part_inline(&out->root.base, &base);
     return error;
 }
 
@@ -61,49 +60,60 @@ static size_t parts_bytes(const dv_plan *plan) {
     return plan->set->block_bytes + plan->set->count;
 }
 
-/* Drafts a small plan in the root alone; *made says whether it did. D7: small plans have neither chunks nor deltas. */
-static int try_inline(dv_plan_draft *out, const dv_plan *plan, size_t root_bytes_max, bool *made) {
-    *made = false;
-    if (parts_bytes(plan) > root_bytes_max) return 0;
-    int error = make_inline(out, plan);
-    *made = error == 0 && out->text.count <= root_bytes_max;
-    if (error == 0 && !*made) dv_plan_draft_clear(out);
-    return error == DIVVY_E2BIG ? 0 : error;
+/* Drafts a plan in the root alone. Returns DIVVY_E2BIG where that is longer. D7: small plans have neither chunks nor
+ * deltas. */
+static int make_inline(dv_plan_draft *out, drafting *d, size_t root_bytes_max) {
+    if (parts_bytes(d->plan) > root_bytes_max) return DIVVY_E2BIG;
+    int error = make(out, d, fill_inline);
+    if (error != 0 || out->text.count <= root_bytes_max) return error;
+    dv_plan_draft_clear(out);
+    return DIVVY_E2BIG;
 }
 
-/* ---- chunks ---- */
+int dv_plan_draft_place(dv_plan_text *out, const dv_plan_header *header, const char *guid) {
+    *out = (dv_plan_text){0};
+    dv_plan *place = dv_plan_make(dv_plan_set_make(NULL, 0));
+    if (place == NULL) return DIVVY_ENOMEM;
+    place->header = *header;
+    place->header.generation = 0;
+    place->header.after[0] = '\0';
+    place->header.reason = DV_PLAN_CREATE;
+    memcpy(place->header.guid, guid, sizeof place->header.guid);
+    dv_plan_draft draft;
+    int error = make(&draft, &(drafting){.plan = place}, fill_inline);
+    *out = draft.text;
+    draft.text = (dv_plan_text){0};
+    dv_plan_draft_clear(&draft);
+    dv_plan_free(place);
+    return error;
+}
 
-typedef struct {
-    const char *path; /* of the root, under which chunks stand */
-    size_t chunk_bytes;
-} cutting;
+/* ---- chunks: a base, or one delta more ---- */
 
-/* Adds a part's chunks to those that are to be made. */
-static int cut(dv_plan_draft *draft, dv_plan_part *part, const dv_plan_text *text, const cutting *how) {
-    uint32_t number = (uint32_t)draft->chunk_count;
-    const dv_plan_header *header = &draft->root.header;
-    int error = dv_plan_part_cut(part, text, how->chunk_bytes, header->generation, header->guid, &number);
-    if (error != 0) return error;
-    dv_plan_draft_chunk *chunks = realloc(draft->chunks, (draft->chunk_count + part->chunk_count) * sizeof *chunks);
-    if (chunks == NULL) return DIVVY_ENOMEM;
-    draft->chunks = chunks;
-    const char *bytes = text->bytes;
-    for (size_t n = 0; n < part->chunk_count; n++) {
-        const dv_plan_chunk *chunk = &part->chunks[n];
-        char *path = dv_path_join(how->path, chunk->name);
-        if (path == NULL) return DIVVY_ENOMEM;
-        draft->chunks[draft->chunk_count++] = (dv_plan_draft_chunk){path, bytes, chunk->bytes};
-        bytes += chunk->bytes;
-    }
-    assert(bytes == text->bytes + text->count);
-    return 0;
+/* Cuts a part's text, which the draft takes over, into chunks that are to be made. */
+static int cut(dv_plan_draft *out, dv_plan_part *part, dv_plan_text *text, const drafting *d) {
+    uint32_t number = (uint32_t)out->chunk_count;
+    dv_plan_draft_part *made = &out->parts[out->part_count++];
+    assert(out->part_count <= DV_PLAN_DRAFT_PARTS);
+    *made = (dv_plan_draft_part){.part = part, .text = *text};
+    *text = (dv_plan_text){0};
+    const dv_plan_header *header = &out->root.header;
+    int error = dv_plan_part_cut(part, &made->text, d->chunk_bytes, header->generation, header->guid, &number);
+    out->chunk_count += part->chunk_count;
+    return error;
+}
+
+dv_plan_draft_chunk dv_plan_draft_chunk_at(const dv_plan_draft *draft, size_t n) {
+    assert(n < draft->chunk_count);
+    const dv_plan_draft_part *p = draft->parts;
+    if (n >= p->part->chunk_count) n -= p++->part->chunk_count;
+    const dv_plan_chunk *chunks = p->part->chunks;
+    return (dv_plan_draft_chunk){chunks[n].name, p->text.bytes + n * chunks[0].bytes, chunks[n].bytes};
 }
 
 static int copy_part(dv_plan_part *to, const dv_plan_part *from) {
     return dv_plan_part_copy(to, from) ? 0 : DIVVY_ENOMEM;
 }
-
-/* ---- a base, or one delta more ---- */
 
 static bool in_chunks(const dv_plan_root *root) {
     bool all = root->items.text == NULL && root->base.text == NULL;
@@ -117,94 +127,56 @@ static bool delta_pays(const dv_plan_root *root, size_t bytes) {
     return bytes <= root->base.bytes / 2;
 }
 
-static int fill_with_delta(dv_plan_draft *out, const dv_plan_root *from_root, const dv_plan_text *delta,
-                           const cutting *how) {
+static int fill_with_delta(dv_plan_draft *out, drafting *d) {
     dv_plan_root *root = &out->root;
-    int error = copy_part(&root->items, &from_root->items);
-    if (error == 0) error = copy_part(&root->base, &from_root->base);
-    memcpy(root->base_guid, from_root->base_guid, sizeof root->base_guid);
-    root->deltas = calloc(from_root->delta_count + 1, sizeof *root->deltas);
+    const dv_plan_root *from = d->from_root;
+    int error = copy_part(&root->items, &from->items);
+    if (error == 0) error = copy_part(&root->base, &from->base);
+    memcpy(root->base_guid, from->base_guid, sizeof root->base_guid);
+    root->deltas = calloc(from->delta_count + 1, sizeof *root->deltas);
     if (root->deltas == NULL) return DIVVY_ENOMEM;
-    for (size_t d = 0; error == 0 && d < from_root->delta_count; d++) {
+    for (size_t n = 0; error == 0 && n < from->delta_count; n++) {
         dv_plan_delta *copy = &root->deltas[root->delta_count++];
-        memcpy(copy->guid, from_root->deltas[d].guid, sizeof copy->guid);
-        error = copy_part(&copy->part, &from_root->deltas[d].part);
+        memcpy(copy->guid, from->deltas[n].guid, sizeof copy->guid);
+        error = copy_part(&copy->part, &from->deltas[n].part);
     }
     if (error != 0) return error;
-    assert(root->delta_count == from_root->delta_count);
+    assert(root->delta_count == from->delta_count);
     dv_plan_delta *last = &root->deltas[root->delta_count++];
     memcpy(last->guid, root->header.guid, sizeof last->guid);
-    return cut(out, &last->part, delta, how);
+    return cut(out, &last->part, &d->delta, d);
 }
 
-/* Drafts a delta, where D28 wants one; *made says whether it did. */
-static int try_delta(dv_plan_draft *out, const dv_plan *plan, const dv_plan *from, const dv_plan_root *from_root,
-                     const cutting *how, bool *made) {
-    *made = false;
-    if (from_root->delta_count == DELTAS_MOST || !in_chunks(from_root)) return 0;
-    dv_plan_text *delta = &out->texts[0];
-    int error = dv_plan_print_delta(delta, from, plan);
-    if (error == 0 && delta_pays(from_root, delta->count)) {
-        error = dv_plan_root_describe(&out->root, plan);
-        if (error == 0) error = fill_with_delta(out, from_root, delta, how);
-        if (error == 0) error = dv_plan_print_root(&out->text, &out->root);
-        *made = error == 0;
-    }
-    if (!*made) dv_plan_draft_clear(out);
-    return error == DIVVY_E2BIG ? 0 : error;
-}
-
-static int make_base(dv_plan_draft *out, const dv_plan *plan, const dv_plan_part *items, const cutting *how) {
-    dv_plan_text *items_text = &out->texts[0], *base = &out->texts[1];
-    int error = dv_plan_root_describe(&out->root, plan);
-    if (error == 0) error = dv_plan_print_base(base, plan);
-    if (error == 0 && items == NULL) error = dv_plan_print_items(items_text, plan->set);
-    if (error == 0) error = items ? copy_part(&out->root.items, items) : cut(out, &out->root.items, items_text, how);
-    if (error == 0) error = cut(out, &out->root.base, base, how);
-    memcpy(out->root.base_guid, plan->header.guid, sizeof out->root.base_guid);
-    if (error == 0) error = dv_plan_print_root(&out->text, &out->root);
-    if (error != 0) dv_plan_draft_clear(out);
+/* Drafts a delta. Returns DIVVY_E2BIG where D28 wants none. */
+static int make_delta(dv_plan_draft *out, drafting *d, const dv_plan *from) {
+    const dv_plan_root *root = d->from_root;
+    if (root == NULL || root->delta_count == DELTAS_MOST || !in_chunks(root)) return DIVVY_E2BIG;
+    int error = dv_plan_print_delta(&d->delta, from, d->plan);
+    if (error == 0) error = delta_pays(root, d->delta.count) ? make(out, d, fill_with_delta) : DIVVY_E2BIG;
+    clear_text(&d->delta);
     return error;
 }
 
-int dv_plan_draft_make(dv_plan_draft *out, const char *path, const dv_plan *plan, const dv_plan *from,
-                       const dv_plan_root *from_root, const dv_plan_sizes *sizes) {
+static int fill_with_base(dv_plan_draft *out, drafting *d) {
+    dv_plan_text text = {0};
+    bool same_items = d->from_root != NULL && d->from_root->items.text == NULL;
+    int error = same_items ? copy_part(&out->root.items, &d->from_root->items)
+                           : dv_plan_print_items(&text, d->plan->set);
+    if (error == 0 && !same_items) error = cut(out, &out->root.items, &text, d);
+    if (error == 0) error = dv_plan_print_base(&text, d->plan);
+    return error == 0 ? cut(out, &out->root.base, &text, d) : error;
+}
+
+int dv_plan_draft_make(dv_plan_draft *out, const dv_plan *plan, const dv_plan *from, const dv_plan_root *from_root,
+                       const dv_plan_sizes *sizes) {
     static const dv_plan_sizes standard = {DV_PLAN_INLINE_ROOT_BYTES, DV_PLAN_CHUNK_BYTES};
     if (sizes == NULL) sizes = &standard;
+    bool same_set = from != NULL && dv_plan_set_equal(from->set, plan->set);
+    drafting d = {.plan = plan, .from_root = same_set ? from_root : NULL, .chunk_bytes = sizes->chunk_bytes};
     *out = (dv_plan_draft){0};
-    const cutting how = {path, sizes->chunk_bytes};
-    bool made, same_set = from != NULL && dv_plan_set_equal(from->set, plan->set);
-    int error = try_inline(out, plan, sizes->inline_root_bytes, &made);
-    if (error == 0 && !made && same_set) error = try_delta(out, plan, from, from_root, &how, &made);
-    if (error != 0 || made) return error;
-    return make_base(out, plan, same_set && from_root->items.text == NULL ? &from_root->items : NULL, &how);
-}
-
-/* ---- what is written ---- */
-
-/* The root and its epoch come into being together, and nobody sees the root empty. */
-size_t dv_plan_commit_create(dv_op *ops, const dv_plan_commit *commit) {
-    const dv_plan_text *text = commit->text, *past = commit->past;
-    ops[0] = (dv_op){.kind = DV_CREATE, .path = commit->path, .data = ""};
-    ops[1] = (dv_op){.kind = DV_CREATE, .path = commit->epoch_path, .data = ""};
-    if (past != NULL) ops[1].data = past->bytes;
-    if (past != NULL) ops[1].data_bytes = past->count;
-    ops[2] = (dv_op){.kind = DV_SET, .path = commit->path, .data = text->bytes, .data_bytes = text->count};
-    return 3;
-}
-
-/* A set checks the epoch, too: it fails where that is not there. */
-size_t dv_plan_commit_set(dv_op *ops, const dv_plan_commit *commit, int32_t version) {
-    const dv_plan_text *text = commit->text, *past = commit->past;
-    ops[0] = (dv_op){.kind = DV_CHECK, .path = commit->epoch_path, .version = -1};
-    if (past != NULL) {
-        ops[0].kind = DV_SET;
-        ops[0].data = past->bytes;
-        ops[0].data_bytes = past->count;
-    }
-    ops[1] = (dv_op){
-        .kind = DV_SET, .path = commit->path, .data = text->bytes, .data_bytes = text->count, .version = version};
-    return 2;
+    int error = make_inline(out, &d, sizes->inline_root_bytes);
+    if (error == DIVVY_E2BIG) error = make_delta(out, &d, from);
+    return error == DIVVY_E2BIG ? make(out, &d, fill_with_base) : error;
 }
 
 /* ---- what a root names ---- */

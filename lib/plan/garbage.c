@@ -18,64 +18,46 @@ enum { DELETES_MOST = 500 };
 struct dv_plan_garbage {
     divvy_client *client;
     const char *path;
+    const dv_plan_root *root;
     char *epoch_path;
     uint64_t generation;
     int32_t version;
     dv_plan_garbage_fn done;
     void *context;
-    char **kept; /* sorted */
-    size_t kept_count;
     char **paths; /* of the chunks to delete */
     size_t count, deleted;
     dv_op *ops;
     bool stopped;
 };
 
-static void free_all(char **texts, size_t count) {
-    for (size_t n = 0; texts != NULL && n < count; n++) free(texts[n]);
-    free(texts);
-}
-
 void dv_plan_garbage_free(dv_plan_garbage *g) {
     if (g == NULL) return;
-    free_all(g->kept, g->kept_count);
-    free_all(g->paths, g->count);
+    for (size_t n = 0; n < g->count; n++) free(g->paths[n]);
+    free(g->paths);
     free(g->epoch_path);
     free(g->ops);
     free(g);
 }
 
-static bool keep_names(dv_plan_garbage *g, const dv_plan_root *root) {
-    const char **names = dv_plan_root_chunk_names(root);
-    size_t count = dv_plan_root_chunk_count(root);
-    g->kept = calloc(count + 1, sizeof *g->kept);
-    bool copied = names != NULL && g->kept != NULL;
-    while (copied && g->kept_count < count) {
-        char *copy = strdup(names[g->kept_count]);
-        if (copy == NULL) copied = false;
-        else g->kept[g->kept_count++] = copy;
-    }
-    free((void *)names);
-    return copied;
-}
+static void on_list(void *context, const dv_reply *reply, int64_t now);
 
-dv_plan_garbage *dv_plan_garbage_new(divvy_client *client, const char *path, const dv_plan_root *root, int32_t version,
-                                     dv_plan_garbage_fn done, void *context) {
+dv_plan_garbage *dv_plan_garbage_collect(divvy_client *client, const char *path, const dv_plan_root *root,
+                                         int32_t version, dv_plan_garbage_fn done, void *context) {
     dv_plan_garbage *g = calloc(1, sizeof *g);
     if (g == NULL) return NULL;
     *g = (dv_plan_garbage){.client = client,
                            .path = path,
+                           .root = root,
                            .generation = root->header.generation,
                            .version = version,
                            .done = done,
                            .context = context,
                            .epoch_path = dv_path_join(path, root->header.epoch),
                            .ops = calloc(DELETES_MOST + 2, sizeof *g->ops)};
-    if (g->epoch_path == NULL || g->ops == NULL || !keep_names(g, root)) {
-        dv_plan_garbage_free(g);
-        return NULL;
-    }
-    return g;
+    bool begun = g->epoch_path != NULL && g->ops != NULL && dv_znode_children(client->znode, path, NULL, on_list, g) == 0;
+    if (begun) return g;
+    dv_plan_garbage_free(g);
+    return NULL;
 }
 
 /* ---- deleting ---- */
@@ -107,31 +89,28 @@ static bool delete_some(dv_plan_garbage *g) {
 
 /* ---- what there is ---- */
 
-static bool is_garbage(const dv_plan_garbage *g, const char *name) {
-    uint64_t generation;
-    if (!dv_plan_chunk_parse(name, &generation) || generation > g->generation) return false;
-    return g->kept_count == 0 || !bsearch(&name, g->kept, g->kept_count, sizeof *g->kept, dv_name_compare);
-}
-
 static bool gather(dv_plan_garbage *g, const dv_reply *list) {
     assert(g->paths == NULL && g->deleted == 0);
+    size_t named_count = dv_plan_root_chunk_count(g->root);
+    const char **named = dv_plan_root_chunk_names(g->root);
     g->paths = calloc(list->child_count + 1, sizeof *g->paths);
-    for (size_t n = 0; g->paths != NULL && n < list->child_count; n++) {
-        if (!is_garbage(g, list->children[n])) continue;
-        char *path = dv_path_join(g->path, list->children[n]);
-        if (path == NULL) return false;
-        g->paths[g->count++] = path;
+    bool complete = named != NULL && g->paths != NULL;
+    for (size_t n = 0; complete && n < list->child_count; n++) {
+        const char *name = list->children[n];
+        uint64_t generation;
+        if (!dv_plan_chunk_parse(name, &generation) || generation > g->generation) continue;
+        if (bsearch((const void *)&name, (const void *)named, named_count, sizeof *named, dv_name_compare)) continue;
+        g->paths[g->count] = dv_path_join(g->path, name);
+        complete = g->paths[g->count] != NULL;
+        g->count += complete;
     }
-    return g->paths != NULL;
+    free((void *)named);
+    return complete;
 }
 
 static void on_list(void *context, const dv_reply *reply, int64_t now) {
     dv_plan_garbage *g = context;
     if (reply->error != 0 || g->stopped || !gather(g, reply) || !delete_some(g)) g->done(g->context, now);
-}
-
-bool dv_plan_garbage_collect(dv_plan_garbage *g) {
-    return dv_znode_children(g->client->znode, g->path, NULL, on_list, g) == 0;
 }
 
 void dv_plan_garbage_stop(dv_plan_garbage *g) {

@@ -9,12 +9,20 @@
 #include <string.h>
 
 #include "plan/draft.h"
-#include "plan/found.h"
 #include "plan/garbage.h"
 #include "plan/step.h"
 #include "znode/path.h"
 
-enum { CHUNKS_IN_FLIGHT = 4, READINGS_MOST = 4 };
+enum { CHUNKS_IN_FLIGHT = 4, READINGS_MOST = 4, COMMIT_OPS_MAX = 3 };
+
+/* The root at P/plan. */
+typedef struct {
+    bool is_there;
+    int64_t mzxid;
+    int32_t version;
+    char epoch[DV_GUID_BYTES]; /* what one that cannot be followed says; "": nothing */
+    uint64_t generation;       /* likewise */
+} found_root;
 
 struct dv_plan_writer {
     dv_event starting; /* first */
@@ -33,7 +41,7 @@ struct dv_plan_writer {
 
     unsigned readings;
     int64_t party_pzxid;
-    dv_plan_found found;
+    found_root found;
     char epoch[DV_GUID_BYTES];
     bool epoch_missing; /* there is no such child, though the root says so */
     bool epoch_made;    /* by this attempt, for a root that is there */
@@ -41,10 +49,8 @@ struct dv_plan_writer {
     dv_plan *next;
     dv_plan_draft draft;
     size_t chunks_sent;
-    dv_plan_draft place; /* a root that only holds the place, D28 */
-    bool past_read;      /* the memory has what stood in the epoch child */
+    bool past_read; /* the memory has what stood in the epoch child */
     dv_plan_text past;
-    dv_op ops[DV_PLAN_COMMIT_OPS_MAX];
     dv_stat stat; /* of the root as set */
     dv_plan_garbage *garbage;
 };
@@ -61,7 +67,6 @@ static void drop_past(dv_plan_writer *a) {
 static void drop_texts(dv_plan_writer *a) {
     a->chunks_sent = 0;
     dv_plan_draft_clear(&a->draft);
-    dv_plan_draft_clear(&a->place);
     drop_past(a);
     dv_plan_free(a->next);
     a->next = NULL;
@@ -152,9 +157,24 @@ static void on_barrier(void *context, int error, const dv_reply *replies, size_t
     answered(context, dv_outcome_unknown(error) || dv_session_over(error) ? error : 0, now);
 }
 
+/* Looks into a root that cannot be followed: it may tell at least its epoch and its generation. */
+static void look_into_root(dv_plan_writer *a, const dv_reply *reply) {
+    dv_plan_root root;
+    int error = dv_plan_root_parse(&root, reply->data, reply->data_bytes, NULL);
+    if (error == DIVVY_ENOMEM) note(a, error);
+    if (error != 0) return;
+    memcpy(a->found.epoch, root.header.epoch, sizeof a->found.epoch);
+    a->found.generation = root.header.generation;
+    dv_plan_root_clear(&root);
+}
+
 static void on_root(void *context, const dv_reply *reply, int64_t now) {
     dv_plan_writer *a = context;
-    note(a, dv_plan_found_take(&a->found, a->config.memory, reply));
+    a->found = (found_root){0};
+    if (reply->error == 0) {
+        a->found = (found_root){.is_there = true, .mzxid = reply->stat->mzxid, .version = reply->stat->version};
+        if (a->config.memory->standing != DV_PLAN_GOOD) look_into_root(a, reply);
+    }
     answered(a, reply->error != DIVVY_ENOENT ? reply->error : 0, now);
 }
 
@@ -187,7 +207,7 @@ static void ask_past(dv_plan_writer *a) {
 /* Returns whether it is known what the epoch child says, or that it is new. */
 static bool may_tell_past(const dv_plan_writer *a) {
     const dv_plan_memory *memory = a->config.memory;
-    if (!a->found.has_root || a->epoch_made) return true;
+    if (!a->found.is_there || a->epoch_made) return true;
     return (a->past_read || dv_plan_memory_has_past(memory)) && strcmp(memory->past.epoch, a->epoch) == 0;
 }
 
@@ -203,7 +223,7 @@ static void after_epoch(dv_plan_writer *a, int64_t now) {
 }
 
 static void make_epoch(dv_plan_writer *a, int64_t now) {
-    assert(a->found.has_root && !a->epoch_made);
+    assert(a->found.is_there && !a->epoch_made);
     begin(a, after_epoch);
     free(a->epoch_path);
     dv_client_guid(a->client, a->epoch);
@@ -218,10 +238,12 @@ static void make_epoch(dv_plan_writer *a, int64_t now) {
 
 /* Chooses the child that is checked when the root is written. Returns whether there is one. */
 static bool choose_epoch(dv_plan_writer *a) {
+    const dv_plan_memory *memory = a->config.memory;
     if (a->epoch_made) return true;
-    if (!a->found.has_root) dv_client_guid(a->client, a->epoch);
+    if (!a->found.is_there) dv_client_guid(a->client, a->epoch);
     else if (a->epoch_missing) a->epoch[0] = '\0';
-    else memcpy(a->epoch, dv_plan_found_epoch(&a->found, a->config.memory), sizeof a->epoch);
+    else if (memory->standing == DV_PLAN_GOOD) memcpy(a->epoch, memory->root.header.epoch, sizeof a->epoch);
+    else memcpy(a->epoch, a->found.epoch, sizeof a->epoch);
     return a->epoch[0] != '\0';
 }
 
@@ -251,7 +273,8 @@ static int compose(dv_plan **next, const dv_plan_memory *memory, const dv_plan_p
 
 static void complete_header(dv_plan_writer *a) {
     dv_plan_header *header = &a->next->header;
-    header->generation = dv_plan_found_next_generation(&a->found, header->generation);
+    if (a->found.generation >= header->generation) header->generation = a->found.generation + 1;
+    if (header->generation > DV_PLAN_INTEGER_MAX) header->generation = 1;
     dv_client_guid(a->client, header->guid);
     memcpy(header->epoch, a->epoch, sizeof header->epoch);
 }
@@ -260,12 +283,29 @@ static int write_texts(dv_plan_writer *a) {
     const dv_plan_memory *memory = a->config.memory;
     assert(a->epoch[0] != '\0' && a->chunks_sent == 0);
     bool builds_on = memory->standing == DV_PLAN_GOOD;
-    int error = dv_plan_draft_make(&a->draft, a->config.path, a->next, builds_on ? memory->plan : NULL,
+    int error = dv_plan_draft_make(&a->draft, a->next, builds_on ? memory->plan : NULL,
                                    builds_on ? &memory->root : NULL, a->config.sizes);
     if (error == 0 && may_tell_past(a)) error = dv_plan_history_next(&a->past, memory, a->next, a->config.handed);
     free(a->epoch_path);
     a->epoch_path = dv_path_join(a->config.path, a->epoch);
     return a->epoch_path != NULL ? error : DIVVY_ENOMEM;
+}
+
+/* Returns whether the root is the one that the memory knows of. */
+static bool knows_root(const dv_plan_writer *a) {
+    const dv_plan_memory *memory = a->config.memory;
+    if (memory->standing == DV_PLAN_UNREAD) return false;
+    if (!a->found.is_there) return memory->standing == DV_PLAN_MISSING && memory->mzxid == 0;
+    return memory->mzxid == a->found.mzxid && memory->version == a->found.version;
+}
+
+/* Returns whether what was read is what is known; else the attempt is over. The reader and the party's watch may have
+ * seen more in between. */
+static bool is_current(dv_plan_writer *a, int64_t now) {
+    bool knows = knows_root(a), settled = dv_roster_party(a->config.roster)->pzxid == a->party_pzxid;
+    if (!knows) finish(a, DV_PLAN_BEHIND, now);
+    else if (!settled) finish(a, DV_PLAN_UNSETTLED, now);
+    return knows && settled;
 }
 
 static void send_chunks(dv_plan_writer *a, int64_t now);
@@ -276,18 +316,8 @@ static void compute(dv_plan_writer *a, int64_t now) {
         finish(a, DV_PLAN_UNSETTLED, now); /* A node of the party has gone, or another party has settled. */
         return;
     }
-    if (has_failed(a, now)) return;
-    const dv_plan_memory *memory = a->config.memory; /* The reader and the party's watch may have seen more since. */
-    if (!dv_plan_found_is_remembered(&a->found, memory)) {
-        finish(a, DV_PLAN_BEHIND, now);
-        return;
-    }
-    if (dv_roster_party(a->config.roster)->pzxid != a->party_pzxid) {
-        finish(a, DV_PLAN_UNSETTLED, now);
-        return;
-    }
-    const dv_plan_party *party = dv_roster_party(a->config.roster);
-    int result = compose(&a->next, memory, party, a->config.events);
+    if (has_failed(a, now) || !is_current(a, now)) return;
+    int result = compose(&a->next, a->config.memory, dv_roster_party(a->config.roster), a->config.events);
     assert(result != DV_PLAN_ASK);
     if (result == DV_PLAN_NOTHING) {
         finish(a, DV_PLAN_NEEDLESS, now);
@@ -298,7 +328,7 @@ static void compute(dv_plan_writer *a, int64_t now) {
         result = write_texts(a);
     }
     if (result != 0) fail(a, result < 0 ? result : DIVVY_EPROTO, now);
-    else if (!a->found.has_root && a->draft.chunk_count > 0) hold_place(a, now);
+    else if (!a->found.is_there && a->draft.chunk_count > 0) hold_place(a, now);
     else send_chunks(a, now);
 }
 
@@ -307,13 +337,9 @@ static void on_roster(void *context, int error, int64_t now) {
 }
 
 static void after_reading(dv_plan_writer *a, int64_t now) {
-    if (has_failed(a, now)) return;
+    if (has_failed(a, now) || !is_current(a, now)) return;
     const dv_plan_memory *memory = a->config.memory;
-    if (!dv_plan_found_is_remembered(&a->found, memory)) {
-        finish(a, DV_PLAN_BEHIND, now);
-    } else if (dv_roster_party(a->config.roster)->pzxid != a->party_pzxid) {
-        finish(a, DV_PLAN_UNSETTLED, now);
-    } else if (memory->standing == DV_PLAN_NEWER && !a->config.over_newer) {
+    if (memory->standing == DV_PLAN_NEWER && !a->config.over_newer) {
         finish(a, DV_PLAN_NEEDLESS, now);
     } else if (!choose_epoch(a)) {
         make_epoch(a, now);
@@ -334,8 +360,8 @@ static void read_all(dv_plan_writer *a, int64_t now) {
         return;
     }
     drop_texts(a);
-    a->ops[0] = (dv_op){.kind = DV_CHECK, .path = "/", .version = -1};
-    asked(a, dv_znode_multi(znode, a->ops, 1, on_barrier, a));
+    dv_op barrier = {.kind = DV_CHECK, .path = "/", .version = -1};
+    asked(a, dv_znode_multi(znode, &barrier, 1, on_barrier, a));
     asked(a, dv_znode_get(znode, a->config.path, NULL, on_root, a));
     asked(a, dv_znode_children(znode, a->config.party_path, NULL, on_party, a));
     ask_past(a);
@@ -350,36 +376,42 @@ static void on_multi(void *context, int error, const dv_reply *replies, size_t c
     answered(a, error, now);
 }
 
-static dv_plan_commit commit_of(const dv_plan_writer *a, const dv_plan_text *text) {
-    return (dv_plan_commit){.path = a->config.path,
-                            .epoch_path = a->epoch_path,
-                            .text = text,
-                            .past = text == &a->draft.text && a->past.bytes != NULL ? &a->past : NULL};
-}
-
-static int create_root(dv_plan_writer *a, const dv_plan_text *text) {
-    assert(!a->found.has_root);
-    dv_plan_commit commit = commit_of(a, text);
-    return dv_znode_multi(a->client->znode, a->ops, dv_plan_commit_create(a->ops, &commit), on_multi, a);
+/* D27: makes root and epoch together, so that nobody sees the root empty; or sets the root at its version, where its
+ * epoch is. `past`, the epoch's data, may have no bytes: it stays as it is. */
+static void send_root(dv_plan_writer *a, const dv_plan_text *text, const dv_plan_text *past) {
+    const char *path = a->config.path;
+    bool creates = !a->found.is_there;
+    dv_op ops[COMMIT_OPS_MAX] = {{.kind = DV_CREATE, .path = path, .data = ""}}, *op = ops + creates;
+    *op = (dv_op){.kind = DV_CHECK, .path = a->epoch_path, .data = "", .version = -1};
+    if (creates) op->kind = DV_CREATE;
+    else if (past->bytes != NULL) op->kind = DV_SET;
+    if (past->bytes != NULL) op->data = past->bytes;
+    op->data_bytes = past->count;
+    *++op = (dv_op){.kind = DV_SET, .path = path, .data = text->bytes, .data_bytes = text->count};
+    op->version = a->found.version;
+    asked(a, dv_znode_multi(a->client->znode, ops, (size_t)(op - ops) + 1, on_multi, a));
 }
 
 static void after_place(dv_plan_writer *a, int64_t now) {
-    assert(!a->found.has_root && a->draft.chunk_count > 0);
+    assert(!a->found.is_there && a->draft.chunk_count > 0);
     if (a->error == DIVVY_EEXIST || a->error == DIVVY_ENOENT) {
         finish(a, DV_PLAN_BEHIND, now);
     } else if (!has_failed(a, now)) {
-        a->found.has_root = true;
-        a->found.root_version = a->stat.version;
+        a->found.is_there = true;
+        a->found.version = a->stat.version;
         send_chunks(a, now);
     }
 }
 
 static void hold_place(dv_plan_writer *a, int64_t now) {
     char guid[DV_GUID_BYTES];
+    dv_plan_text place;
     begin(a, after_place);
     dv_client_guid(a->client, guid);
-    int error = dv_plan_draft_make_place(&a->place, &a->next->header, guid);
-    asked(a, error != 0 ? error : create_root(a, &a->place.text));
+    int error = dv_plan_draft_place(&place, &a->next->header, guid);
+    if (error == 0) send_root(a, &place, &(dv_plan_text){0});
+    else note(a, error);
+    free(place.bytes);
     proceed(a, now);
 }
 
@@ -390,13 +422,7 @@ static void after_commit(dv_plan_writer *a, int64_t now);
 static void commit(dv_plan_writer *a, int64_t now) {
     assert(a->chunks_sent == a->draft.chunk_count);
     begin(a, after_commit);
-    if (!a->found.has_root) {
-        asked(a, create_root(a, &a->draft.text));
-    } else {
-        dv_plan_commit all = commit_of(a, &a->draft.text);
-        size_t count = dv_plan_commit_set(a->ops, &all, a->found.root_version);
-        asked(a, dv_znode_multi(a->client->znode, a->ops, count, on_multi, a));
-    }
+    send_root(a, &a->draft.text, &a->past);
     proceed(a, now);
 }
 
@@ -422,13 +448,19 @@ static void on_chunk(void *context, const dv_reply *reply, int64_t now) {
 static void send_more(dv_plan_writer *a) {
     while (a->error == 0 && !a->cut && !a->stopped && a->under_way < CHUNKS_IN_FLIGHT &&
            a->chunks_sent < a->draft.chunk_count) {
-        const dv_plan_draft_chunk *c = &a->draft.chunks[a->chunks_sent++];
-        asked(a, dv_znode_create(a->client->znode, c->path, c->bytes, c->count, DV_PERSISTENT, on_chunk, a));
+        dv_plan_draft_chunk c = dv_plan_draft_chunk_at(&a->draft, a->chunks_sent++);
+        char *path = dv_path_join(a->config.path, c.name);
+        int error = DIVVY_ENOMEM;
+        if (path != NULL) {
+            error = dv_znode_create(a->client->znode, path, c.bytes, c.count, DV_PERSISTENT, on_chunk, a);
+        }
+        asked(a, error);
+        free(path);
     }
 }
 
 static void send_chunks(dv_plan_writer *a, int64_t now) {
-    assert(a->chunks_sent == 0 && (a->found.has_root || a->draft.chunk_count == 0));
+    assert(a->chunks_sent == 0 && (a->found.is_there || a->draft.chunk_count == 0));
     begin(a, after_chunks);
     send_more(a);
     proceed(a, now);
@@ -444,32 +476,32 @@ static void on_collected(void *context, int64_t now) {
 }
 
 /* D30: there is garbage where there are more children than the root names, and the epoch. */
-static void prepare_garbage(dv_plan_writer *a) {
+static void collect_garbage(dv_plan_writer *a, const dv_plan_root *root) {
     assert(a->garbage == NULL);
-    size_t named = dv_plan_root_chunk_count(&a->draft.root);
+    size_t named = dv_plan_root_chunk_count(root);
     if (a->stat.children >= 0 && (size_t)a->stat.children <= named + 1) return;
-    a->garbage = dv_plan_garbage_new(a->client, a->config.path, &a->draft.root, a->stat.version, on_collected, a);
+    a->garbage = dv_plan_garbage_collect(a->client, a->config.path, root, a->stat.version, on_collected, a);
+    if (a->garbage != NULL) a->under_way++; /* Else the next writer does it. */
 }
 
 static void have_written(dv_plan_writer *a, int64_t now) {
     assert(a->chunks_sent == a->draft.chunk_count);
-    prepare_garbage(a); /* Without memory for it the next writer does it. */
     a->next->mzxid = a->stat.mzxid;
     if (a->past.bytes != NULL) dv_plan_memory_recall(a->config.memory, a->epoch, &a->past, &a->stat);
     dv_plan_memory_take(a->config.memory, a->next, &a->draft.root, a->stat.version);
     a->next = NULL;
     tell(a, DV_PLAN_WRITTEN, 0, now);
-    if (a->garbage != NULL && !a->stopped && dv_plan_garbage_collect(a->garbage)) a->under_way++;
-    else leave(a, now);
+    if (!a->stopped) collect_garbage(a, &a->config.memory->root);
+    if (a->under_way == 0) leave(a, now);
 }
 
 static void after_commit(dv_plan_writer *a, int64_t now) {
     if (a->error == 0) {
         have_written(a, now);
-    } else if (a->error == DIVVY_EACCES && a->found.has_root && a->past.bytes != NULL) {
+    } else if (a->error == DIVVY_EACCES && a->found.is_there && a->past.bytes != NULL) {
         drop_past(a);
         commit(a, now); /* D44: then without it */
-    } else if (a->error == DIVVY_ENOENT && a->found.has_root && !a->cut) {
+    } else if (a->error == DIVVY_ENOENT && a->found.is_there && !a->cut) {
         a->epoch_missing = true; /* If it is not the root that has gone, which the next reading tells. */
         a->epoch_made = false;
         read_all(a, now);

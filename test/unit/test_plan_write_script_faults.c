@@ -153,11 +153,7 @@ static dv_plan_garbage *collect(void) {
     collected = 0;
     dv_client_lock(client);
     dv_plan_garbage *garbage =
-        dv_plan_garbage_new(client, ROOT, &memory.root, memory.version, on_collected, &collected);
-    if (garbage != NULL && !dv_plan_garbage_collect(garbage)) {
-        dv_plan_garbage_free(garbage);
-        garbage = NULL;
-    }
+        dv_plan_garbage_collect(client, ROOT, &memory.root, memory.version, on_collected, &collected);
     dv_client_unlock(client);
     return garbage;
 }
