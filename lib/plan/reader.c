@@ -14,13 +14,10 @@
 #include "plan/draft.h"
 #include "recipe/fetch.h"
 
-enum { RETRY_MS = 1000, AUDIT_INTERVAL_MS = 60000, TEXTS_MAX = DV_PLAN_DELTAS_MAX + 2 };
+enum { RETRY_MS = 1000, AUDIT_INTERVAL_MS = 60000 };
 
-/* A text that has to be read, and what is done with it. */
-typedef struct {
-    const dv_plan_part *part;
-    int (*take)(dv_plan_reader *r, const char *text, size_t bytes);
-} wanted_text;
+/* The texts of a plan, in their order. */
+enum { ITEMS, BASE, DELTAS };
 
 /* A root, and as much of its plan as is there. */
 typedef struct {
@@ -28,10 +25,8 @@ typedef struct {
     int64_t mzxid;
     int32_t version;
     bool from_memory; /* `plan` began as a copy of the one in memory */
-    dv_plan_set *set; /* NULL: among the texts */
-    dv_plan *plan;    /* NULL: among the texts */
-    wanted_text texts[TEXTS_MAX];
-    size_t text_count;
+    dv_plan_set *set;   /* NULL: among the texts */
+    dv_plan *plan;      /* NULL: among the texts */
     size_t text, chunk; /* what the next answer is to */
     dv_plan_text bytes; /* of `text`, so far */
     size_t room;
@@ -139,24 +134,20 @@ static void put_off(dv_plan_reader *r, int error, int64_t now) {
 
 /* ---- a plan, text after text ---- */
 
-static int take_items(dv_plan_reader *r, const char *text, size_t bytes) {
+static size_t text_count(const plan_reading *reading) {
+    return DELTAS + reading->root.delta_count;
+}
+
+static const dv_plan_part *part_of(const plan_reading *reading, size_t text) {
+    const dv_plan_root *root = &reading->root;
+    return text == ITEMS ? &root->items : text == BASE ? &root->base : &root->deltas[text - DELTAS].part;
+}
+
+static int take_text(dv_plan_reader *r, const char *text, size_t bytes) {
     plan_reading *reading = r->reading;
-    return dv_plan_items_parse(&reading->set, &reading->root, text, bytes, &r->fault);
-}
-
-static int take_base(dv_plan_reader *r, const char *text, size_t bytes) {
-    plan_reading *reading = r->reading;
-    return dv_plan_from_base(&reading->plan, reading->set, text, bytes, &r->fault);
-}
-
-static int take_delta(dv_plan_reader *r, const char *text, size_t bytes) {
-    return dv_plan_apply(r->reading->plan, text, bytes, &r->fault);
-}
-
-static void want_text(plan_reading *reading, const dv_plan_part *part,
-                      int (*take)(dv_plan_reader *, const char *, size_t)) {
-    assert(reading->text_count < TEXTS_MAX);
-    reading->texts[reading->text_count++] = (wanted_text){part, take};
+    if (reading->text == ITEMS) return dv_plan_items_parse(&reading->set, &reading->root, text, bytes, &r->fault);
+    if (reading->text == BASE) return dv_plan_from_base(&reading->plan, reading->set, text, bytes, &r->fault);
+    return dv_plan_apply(reading->plan, text, bytes, &r->fault);
 }
 
 /* Returns how many deltas lie behind the plan in memory; SIZE_MAX: the root's do not go by it. */
@@ -181,26 +172,22 @@ static dv_plan_set *set_at_hand(const dv_plan_reader *r, const dv_plan_root *roo
 /* D22: of the texts only those that lead from what is known to the new plan. */
 static int begin_reading(dv_plan_reader *r) {
     plan_reading *reading = r->reading;
-    const dv_plan_root *root = &reading->root;
     size_t known = deltas_known(r, reading);
-    if (known != SIZE_MAX) {
-        reading->from_memory = true;
-        reading->plan = dv_plan_copy(r->memory->plan);
-        if (!reading->plan) return DIVVY_ENOMEM;
-    } else {
-        known = 0;
-        reading->set = set_at_hand(r, root);
-        if (!reading->set) want_text(reading, &root->items, take_items);
-        want_text(reading, &root->base, take_base);
+    if (known == SIZE_MAX) {
+        reading->set = set_at_hand(r, &reading->root);
+        reading->text = reading->set ? BASE : ITEMS;
+        return 0;
     }
-    for (size_t d = known; d < root->delta_count; d++) want_text(reading, &root->deltas[d].part, take_delta);
-    return 0;
+    reading->from_memory = true;
+    reading->text = DELTAS + known;
+    reading->plan = dv_plan_copy(r->memory->plan);
+    return reading->plan ? 0 : DIVVY_ENOMEM;
 }
 
 /* All texts are taken. */
 static int complete(dv_plan_reader *r) {
     plan_reading *reading = r->reading;
-    assert(reading->text == reading->text_count && reading->bytes.count == 0);
+    assert(reading->text == text_count(reading) && reading->bytes.count == 0);
     int error = dv_plan_complete(reading->plan, &reading->root, &r->fault);
     if (error) return error;
     reading->plan->mzxid = reading->mzxid;
@@ -212,13 +199,12 @@ static int complete(dv_plan_reader *r) {
 /* Takes the texts that are there, in their order. 0, also when one is missing yet, or what a parser says. */
 static int take_texts(dv_plan_reader *r) {
     plan_reading *reading = r->reading;
-    for (; reading->text < reading->text_count; reading->text++) {
-        const wanted_text *text = &reading->texts[reading->text];
-        bool is_inline = text->part->text != NULL;
-        assert(reading->chunk <= (is_inline ? 0 : text->part->chunk_count));
-        if (!is_inline && reading->chunk < text->part->chunk_count) return 0;
-        int error = is_inline ? text->take(r, text->part->text, text->part->bytes)
-                              : text->take(r, reading->bytes.bytes, reading->bytes.count);
+    for (; reading->text < text_count(reading); reading->text++) {
+        const dv_plan_part *part = part_of(reading, reading->text);
+        assert(reading->chunk <= part->chunk_count && !(part->text && part->chunk_count > 0));
+        if (reading->chunk < part->chunk_count) return 0;
+        int error = part->text ? take_text(r, part->text, part->bytes)
+                               : take_text(r, reading->bytes.bytes, reading->bytes.count);
         if (error) return error;
         free(reading->bytes.bytes);
         reading->bytes = (dv_plan_text){0};
@@ -231,7 +217,7 @@ static int take_texts(dv_plan_reader *r) {
 static bool append(plan_reading *reading, const void *bytes, size_t count) {
     dv_plan_text *to = &reading->bytes;
     if (to->count + count > reading->room) {
-        size_t all = reading->texts[reading->text].part->bytes, twice = reading->room * 2;
+        size_t all = part_of(reading, reading->text)->bytes, twice = reading->room * 2;
         size_t room = to->count + count > twice ? to->count + count : twice;
         if (room > all) room = all;
         char *larger = realloc(to->bytes, room);
@@ -255,9 +241,9 @@ static int ask_chunks(dv_plan_reader *r) {
     const char **names = malloc(dv_plan_root_chunk_count(&reading->root) * sizeof *names);
     if (!names) return DIVVY_ENOMEM;
     size_t count = 0;
-    for (size_t t = reading->text; t < reading->text_count; t++) {
-        const dv_plan_part *part = reading->texts[t].part;
-        for (size_t c = 0; !part->text && c < part->chunk_count; c++) names[count++] = part->chunks[c].name;
+    for (size_t t = reading->text; t < text_count(reading); t++) {
+        const dv_plan_part *part = part_of(reading, t);
+        for (size_t c = 0; c < part->chunk_count; c++) names[count++] = part->chunks[c].name;
     }
     assert(count > 0 && count <= dv_plan_root_chunk_count(&reading->root));
     int error = dv_fetch_start(&r->chunks, r->client, &kind, r->path, names, count, r);
@@ -271,7 +257,7 @@ static void go_on(dv_plan_reader *r, int error, int64_t now) {
     plan_reading *reading = r->reading;
     assert(!r->ended && !r->root_asked);
     if (!error) error = take_texts(r);
-    bool whole = !error && reading->text == reading->text_count;
+    bool whole = !error && reading->text == text_count(reading);
     if (whole) error = complete(r);
     else if (!error && !r->chunks) error = ask_chunks(r);
     if (!error) {
@@ -297,9 +283,10 @@ static void doubt(dv_plan_reader *r, int64_t now) {
 
 static void add_chunk(dv_plan_reader *r, const dv_reply *reply, int64_t now) {
     plan_reading *reading = r->reading;
-    assert(reading->text < reading->text_count);
-    assert(reading->chunk < reading->texts[reading->text].part->chunk_count);
-    const dv_plan_chunk *chunk = &reading->texts[reading->text].part->chunks[reading->chunk];
+    assert(reading->text < text_count(reading));
+    const dv_plan_part *part = part_of(reading, reading->text);
+    assert(reading->chunk < part->chunk_count);
+    const dv_plan_chunk *chunk = &part->chunks[reading->chunk];
     if (reply->error || !dv_plan_chunk_matches(chunk, reply->data, reply->data_bytes)) {
         doubt(r, now);
         return;
@@ -369,38 +356,44 @@ static void give_up(dv_plan_reader *r, int error, int64_t now) {
     r->events->failed(r->owner, error, now);
 }
 
-static void on_exists(void *context, const dv_reply *reply, int64_t now) {
-    dv_plan_reader *r = context;
-    assert(r->root_asked && !r->reading);
-    r->root_asked = false;
-    if (r->ended || dv_session_over(reply->error)) drop_reading(r);
-    else if (dv_outcome_unknown(reply->error)) put_off(r, reply->error, now);
-    else if (!reply->error) r->wanted = true; /* The root has just come. */
-    else if (reply->error == DIVVY_ENOENT) stand(r, DV_PLAN_MISSING, NULL, now);
-    else give_up(r, reply->error, now);
-    leave(r, now);
-}
-
-/* Only an exists leaves a watch where there is nothing. */
-static void watch_for_root(dv_plan_reader *r, int64_t now) {
+/* Notes that the root was asked for, or could not be. */
+static void asked_root(dv_plan_reader *r, int error, int64_t now) {
     assert(!r->root_asked && !r->reading && !r->chunks);
-    if (dv_znode_exists(r->client->znode, r->path, &r->watch, on_exists, r) != 0) {
-        put_off(r, DIVVY_ENOMEM, now);
+    if (error) {
+        put_off(r, error, now);
         return;
     }
     r->root_asked = true;
     r->under_way++;
 }
 
-static void on_root(void *context, const dv_reply *reply, int64_t now) {
-    dv_plan_reader *r = context;
+/* Returns whether an answer says something of the root: what it is, or that there is none. */
+static bool tells_root(dv_plan_reader *r, int error, int64_t now) {
     assert(r->root_asked && !r->reading);
     r->root_asked = false;
-    if (r->ended || dv_session_over(reply->error)) drop_reading(r);
-    else if (dv_outcome_unknown(reply->error)) put_off(r, reply->error, now);
-    else if (!reply->error) judge(r, reply, now);
-    else if (reply->error == DIVVY_ENOENT) watch_for_root(r, now);
-    else give_up(r, reply->error, now);
+    if (r->ended || dv_session_over(error)) return false;
+    if (!error || error == DIVVY_ENOENT) return true;
+    if (dv_outcome_unknown(error)) put_off(r, error, now);
+    else give_up(r, error, now);
+    return false;
+}
+
+static void on_exists(void *context, const dv_reply *reply, int64_t now) {
+    dv_plan_reader *r = context;
+    bool tells = tells_root(r, reply->error, now);
+    if (tells && reply->error) stand(r, DV_PLAN_MISSING, NULL, now);
+    else if (tells) r->wanted = true; /* The root has just come. */
+    leave(r, now);
+}
+
+static void on_root(void *context, const dv_reply *reply, int64_t now) {
+    dv_plan_reader *r = context;
+    bool tells = tells_root(r, reply->error, now);
+    if (tells && !reply->error) {
+        judge(r, reply, now);
+    } else if (tells) { /* Only an exists leaves a watch where there is nothing. */
+        asked_root(r, dv_znode_exists(r->client->znode, r->path, &r->watch, on_exists, r), now);
+    }
     leave(r, now);
 }
 
@@ -409,12 +402,7 @@ static void read_root(dv_plan_reader *r, int64_t now) {
     if (r->ended || !r->wanted || busy || !dv_client_connected(r->client)) return;
     dv_timer_set(r->client, &r->timer, now + AUDIT_INTERVAL_MS);
     r->wanted = false;
-    if (dv_znode_get(r->client->znode, r->path, &r->watch, on_root, r) != 0) {
-        put_off(r, DIVVY_ENOMEM, now);
-        return;
-    }
-    r->root_asked = true;
-    r->under_way++;
+    asked_root(r, dv_znode_get(r->client->znode, r->path, &r->watch, on_root, r), now);
 }
 
 /* ---- stimuli ---- */
