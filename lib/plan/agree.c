@@ -58,19 +58,19 @@ static bool is_read(const dv_plan_node *node) {
     return node->known && node->czxid != 0;
 }
 
-size_t dv_plan_agree_ask(const dv_plan *plan, const dv_plan_party *party, uint8_t *asks) {
-    if (!may_return(plan, party)) return 0;
+bool dv_plan_agree_asks(const dv_plan *plan, const dv_plan_party *party, bool *asks) {
+    if (!may_return(plan, party)) return false;
     int64_t asked_at = dv_plan_asked_at(plan, party);
-    size_t count = 0;
+    bool any = false;
     for (size_t n = 0; n < party->count; n++) {
-        if (is_read(&party->nodes[n]) && !came_after(&party->nodes[n], asked_at)) return 0; /* One is enough. */
+        if (is_read(&party->nodes[n]) && !came_after(&party->nodes[n], asked_at)) return false; /* One is enough. */
     }
     for (size_t n = 0; n < party->count; n++) {
         if (is_read(&party->nodes[n])) continue;
-        if (asks != NULL && asks[n] == DV_PLAN_ASK_NOTHING) asks[n] = DV_PLAN_ASK_CZXID;
-        count++;
+        if (asks != NULL) asks[n] = true;
+        any = true;
     }
-    return count;
+    return any;
 }
 
 bool dv_plan_returns_to_tag(const dv_plan *plan, const dv_plan_party *party) {

@@ -15,9 +15,9 @@ bool dv_plan_options_equal(const dv_plan_options *a, const dv_plan_options *b);
 /* Returns since when the plan deals items that somebody asked for, instead of the adopted tag's: a party's pzxid, or
  * 0. */
 int64_t dv_plan_asked_at(const dv_plan *plan, const dv_plan_party *party);
-/* Returns how many nodes have to be read to know whether all members came after the items were asked for. `asks`, where
- * it is not NULL, is marked for those. */
-size_t dv_plan_agree_ask(const dv_plan *plan, const dv_plan_party *party, uint8_t *asks);
+/* Returns whether nodes have to be read to know whether all members came after the items were requested. Marks those
+ * in `asks`, where it is not NULL. */
+bool dv_plan_agree_asks(const dv_plan *plan, const dv_plan_party *party, bool *asks);
 /* Returns whether all live members carry the adopted tag, and came after other items were asked for. */
 bool dv_plan_returns_to_tag(const dv_plan *plan, const dv_plan_party *party);
 

@@ -8,6 +8,7 @@
 
 #include "divvy/error.h"
 #include "plan/agree.h"
+#include "znode/path.h"
 
 static int compare_keys(bool a_static, const char *a, bool b_static, const char *b) {
     if (a_static != b_static) return a_static ? 1 : -1;
@@ -36,10 +37,6 @@ static int by_key(const void *left, const void *right) {
     return (int)dv_plan_came_later(b->node, a->node) - (int)dv_plan_came_later(a->node, b->node);
 }
 
-static int by_name(const void *left, const void *right) {
-    return strcmp(*(const char *const *)left, *(const char *const *)right);
-}
-
 /* The keys of the plan's members that are not static, sorted: such a node is no stranger, so nothing has to be read. */
 static const char **dynamic_keys(const dv_plan *plan, size_t *count) {
     *count = 0;
@@ -48,12 +45,17 @@ static const char **dynamic_keys(const dv_plan *plan, size_t *count) {
     for (size_t m = 0; plan != NULL && m < plan->member_count; m++) {
         if (!plan->members[m].is_static) keys[(*count)++] = plan->members[m].key;
     }
-    qsort((void *)keys, *count, sizeof *keys, by_name);
+    qsort((void *)keys, *count, sizeof *keys, dv_name_compare);
     return keys;
 }
 
+static void ask(dv_plan_claims *c, bool *asks, size_t node) {
+    c->asks = true;
+    if (asks != NULL) asks[node] = true;
+}
+
 /* Static nodes of one identifier: the last process counts, so all must tell when theirs came. */
-static void keep_last(dv_plan_claims *c, const dv_plan_party *party, uint8_t *asks) {
+static void keep_last(dv_plan_claims *c, const dv_plan_party *party, bool *asks) {
     size_t kept = 0;
     for (size_t from = 0, to; from < c->count; from = to) {
         const dv_plan_claim *first = &c->claims[from];
@@ -62,16 +64,14 @@ static void keep_last(dv_plan_claims *c, const dv_plan_party *party, uint8_t *as
              to++) {
         }
         for (size_t n = from; to - from > 1 && n < to; n++) {
-            if (c->claims[n].node->czxid != 0) continue;
-            c->asks++;
-            if (asks != NULL) asks[c->claims[n].node - party->nodes] = DV_PLAN_ASK_CZXID;
+            if (c->claims[n].node->czxid == 0) ask(c, asks, (size_t)(c->claims[n].node - party->nodes));
         }
         c->claims[kept++] = *first;
     }
     c->count = kept;
 }
 
-int dv_plan_claims_make(dv_plan_claims *out, const dv_plan *previous, const dv_plan_party *party, uint8_t *asks) {
+int dv_plan_claims_make(dv_plan_claims *out, const dv_plan *previous, const dv_plan_party *party, bool *asks) {
     size_t key_count;
     const char **keys = dynamic_keys(previous, &key_count);
     *out = (dv_plan_claims){.claims = calloc(party->count + 1, sizeof *out->claims)};
@@ -80,14 +80,12 @@ int dv_plan_claims_make(dv_plan_claims *out, const dv_plan *previous, const dv_p
         free(out->claims);
         return DIVVY_ENOMEM;
     }
-    if (asks != NULL && party->count > 0) memset(asks, DV_PLAN_ASK_NOTHING, party->count);
     for (size_t n = 0; n < party->count; n++) {
         const dv_plan_node *node = &party->nodes[n];
         if (node->is_ghost) continue;
-        bool old = bsearch((const void *)&node->node, (const void *)keys, key_count, sizeof *keys, by_name) != NULL;
+        bool old = bsearch((const void *)&node->node, (const void *)keys, key_count, sizeof *keys, dv_name_compare) != NULL;
         if (!old && !node->known) {
-            out->asks++;
-            if (asks != NULL) asks[n] = DV_PLAN_ASK_DATA;
+            ask(out, asks, n);
             continue;
         }
         bool is_static = !old && node->is_static;
@@ -113,15 +111,16 @@ dv_plan_claim *dv_plan_claims_find(const dv_plan_claims *claims, const dv_plan_m
     return NULL;
 }
 
-int dv_plan_ask(const dv_plan *previous, const dv_plan_party *party, uint8_t *asks) {
+int dv_plan_ask(const dv_plan *previous, const dv_plan_party *party, bool *asks) {
     dv_plan_claims claims;
+    for (size_t n = 0; n < party->count; n++) asks[n] = false;
     int error = dv_plan_claims_make(&claims, previous, party, asks);
     if (error != 0) return error;
     free(claims.claims);
-    size_t count = 0;
-    dv_plan_agree_ask(previous, party, asks);
-    for (size_t n = 0; n < party->count; n++) count += asks[n] != DV_PLAN_ASK_NOTHING;
-    return (int)count;
+    int count = 0;
+    dv_plan_agree_asks(previous, party, asks);
+    for (size_t n = 0; n < party->count; n++) count += asks[n];
+    return count;
 }
 
 size_t dv_plan_successor(const dv_plan_party *party, size_t node) {

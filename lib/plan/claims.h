@@ -15,11 +15,11 @@ typedef struct {
 typedef struct {
     dv_plan_claim *claims; /* by key, each key once */
     size_t count;
-    size_t asks; /* of how many nodes something has to be read first; then the claims are good for nothing */
+    bool asks; /* nodes have to be read first; then the claims are good for nothing */
 } dv_plan_claims;
 
-/* `asks`, where it is not NULL, has a place for each node. 0 or DIVVY_ENOMEM. To be freed with free(claims->claims). */
-int dv_plan_claims_make(dv_plan_claims *out, const dv_plan *previous, const dv_plan_party *party, uint8_t *asks);
+/* Marks in `asks`, where it is not NULL, each node that has to be read. 0 or DIVVY_ENOMEM. To be freed with free(claims->claims). */
+int dv_plan_claims_make(dv_plan_claims *out, const dv_plan *previous, const dv_plan_party *party, bool *asks);
 dv_plan_claim *dv_plan_claims_find(const dv_plan_claims *claims, const dv_plan_member *member);
 
 #endif

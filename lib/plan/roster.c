@@ -44,6 +44,11 @@ static void free_node(dv_plan_node *node) {
     free_text(node->node);
 }
 
+static void free_nodes(dv_plan_node *nodes, size_t count) {
+    for (size_t n = 0; n < count; n++) free_node(&nodes[n]);
+    free(nodes);
+}
+
 static int by_name(const void *left, const void *right) {
     const dv_plan_node *a = left;
     const dv_plan_node *b = right;
@@ -89,8 +94,7 @@ void dv_roster_free(dv_roster *roster) {
         dv_fetch_abandon(q->fetch);
         free(q);
     }
-    for (size_t n = 0; n < roster->party.count; n++) free_node(&roster->nodes[n]);
-    free(roster->nodes);
+    free_nodes(roster->nodes, roster->party.count);
     free(roster);
 }
 
@@ -98,63 +102,46 @@ dv_plan_party *dv_roster_party(dv_roster *roster) {
     return &roster->party;
 }
 
-/* The nodes of those names, in order, each once. A node that was there before is what it was, and still belongs to
- * `roster`. */
-static bool gather(const dv_roster *roster, const char *const *names, size_t count, dv_plan_node *nodes,
-                   size_t *gathered) {
-    for (size_t n = 0; n < count; n++) {
+/* Makes the nodes of those names, in order. Each stands there once, also where a list has a name twice, which no honest
+ * server sends. Returns NULL when an allocation fails. */
+static dv_plan_node *make_nodes(const char *const *names, size_t count, size_t *made) {
+    dv_plan_node *nodes = calloc(count + 1, sizeof *nodes);
+    *made = 0;
+    for (size_t n = 0; nodes != NULL && n < count; n++) {
         if (!can_stand_in_plan(names[n])) continue;
-        size_t old = dv_roster_find(roster, names[n]);
-        if (old != SIZE_MAX) nodes[*gathered] = roster->nodes[old];
-        else if (!make_node(&nodes[*gathered], names[n])) return false;
-        ++*gathered;
+        if (make_node(&nodes[*made], names[n])) {
+            ++*made;
+        } else {
+            free_nodes(nodes, *made);
+            return NULL;
+        }
     }
-    if (*gathered > 1) qsort(nodes, *gathered, sizeof *nodes, by_name);
-    return true;
-}
-
-/* A name that a list has twice, which no honest server sends, would be freed twice. */
-static size_t drop_twins(dv_plan_node *nodes, size_t count) {
-    size_t kept = 0;
-    for (size_t n = 0; n < count; n++) {
-        if (kept == 0 || by_name(&nodes[kept - 1], &nodes[n]) != 0) nodes[kept++] = nodes[n];
-        else if (nodes[kept - 1].node != nodes[n].node) free_node(&nodes[n]);
+    if (nodes == NULL || *made == 0) return nodes;
+    qsort(nodes, *made, sizeof *nodes, by_name);
+    size_t kept = 1;
+    for (size_t n = 1; n < *made; n++) {
+        if (by_name(&nodes[kept - 1], &nodes[n]) != 0) nodes[kept++] = nodes[n];
+        else free_node(&nodes[n]);
     }
-    return kept;
-}
-
-static void drop_gathered(const dv_roster *roster, dv_plan_node *nodes, size_t count) {
-    for (size_t n = 0; n < count; n++) {
-        if (dv_roster_find(roster, nodes[n].node) == SIZE_MAX) free_node(&nodes[n]);
-    }
-    free(nodes);
-}
-
-/* Both are sorted, so that one walk finds who is no longer there. */
-static void free_those_gone(dv_roster *roster, const dv_plan_node *nodes, size_t count) {
-    size_t n = 0;
-    for (size_t old = 0; old < roster->party.count; old++) {
-        int order = -1;
-        while (n < count && (order = strcmp(nodes[n].node, roster->nodes[old].node)) < 0) n++;
-        if (n == count || order != 0) free_node(&roster->nodes[old]);
-    }
-    free(roster->nodes);
+    *made = kept;
+    return nodes;
 }
 
 int dv_roster_settle(dv_roster *roster, const char *const *names, size_t count, int64_t pzxid) {
-    size_t gathered = 0;
-    dv_plan_node *nodes = calloc(count + 1, sizeof *nodes);
+    size_t made;
+    dv_plan_node *nodes = make_nodes(names, count, &made);
     if (nodes == NULL) return DIVVY_ENOMEM;
-    if (!gather(roster, names, count, nodes, &gathered)) {
-        drop_gathered(roster, nodes, gathered);
-        return DIVVY_ENOMEM;
+    for (size_t n = 0; n < made; n++) { /* A node that was there before is what it was. */
+        size_t old = dv_roster_find(roster, nodes[n].node);
+        if (old == SIZE_MAX) continue;
+        dv_plan_node fresh = nodes[n];
+        nodes[n] = roster->nodes[old];
+        roster->nodes[old] = fresh;
     }
-    gathered = drop_twins(nodes, gathered);
-    assert(gathered <= count);
-    free_those_gone(roster, nodes, gathered);
+    free_nodes(roster->nodes, roster->party.count);
     roster->nodes = nodes;
     roster->party.nodes = nodes;
-    roster->party.count = gathered;
+    roster->party.count = made;
     roster->party.pzxid = pzxid;
     roster->party.owners = NULL; /* They were indices into what is gone. */
     for (inquiry *q = roster->inquiries; q != NULL; q = q->next) dv_fetch_stop(q->fetch, DIVVY_ECANCELED);
@@ -197,20 +184,28 @@ static void match(dv_plan_node **nodes, size_t node_count, const dv_plan_member 
     }
 }
 
-void dv_roster_learn(dv_roster *roster, const dv_plan *plan) {
-    size_t count = roster->party.count, statics = 0;
-    if (roster->learned_pzxid == roster->party.pzxid) return;
+/* Returns NULL when an allocation fails. */
+static dv_plan_node **sort_by_identifier(const dv_roster *roster) {
+    size_t count = roster->party.count;
     dv_plan_node **nodes = (dv_plan_node **)calloc(count + 1, sizeof *nodes);
+    if (nodes == NULL) return NULL;
+    for (size_t n = 0; n < count; n++) nodes[n] = &roster->nodes[n];
+    qsort((void *)nodes, count, sizeof *nodes, by_identifier);
+    return nodes;
+}
+
+void dv_roster_learn(dv_roster *roster, const dv_plan *plan) {
+    if (roster->learned_pzxid == roster->party.pzxid) return;
+    size_t statics = 0;
+    dv_plan_node **nodes = sort_by_identifier(roster);
     const dv_plan_member **members = (const dv_plan_member **)calloc(plan->member_count + 1, sizeof *members);
     if (nodes != NULL && members != NULL) {
-        for (size_t n = 0; n < count; n++) nodes[n] = &roster->nodes[n];
         for (size_t m = 0; m < plan->member_count; m++) {
             const dv_plan_member *member = &plan->members[m];
             if (member->is_static && member->absent == 0) members[statics++] = member;
         }
-        qsort((void *)nodes, count, sizeof *nodes, by_identifier);
         qsort((void *)members, statics, sizeof *members, by_key);
-        match(nodes, count, members, statics);
+        match(nodes, roster->party.count, members, statics);
         roster->learned_pzxid = roster->party.pzxid;
     }
     free((void *)nodes);
@@ -261,92 +256,70 @@ static void enlist(inquiry *q) {
     q->roster->inquiries = q;
 }
 
-/* Reads the nodes that are asked for. */
-static int inquire(dv_roster *roster, const uint8_t *asks, size_t count, dv_roster_fn done, void *context) {
+/* Reads the nodes that are asked for. Returns how many these are, or DIVVY_ENOMEM. */
+static int inquire(dv_roster *roster, const bool *asks, dv_roster_fn done, void *context) {
     static const dv_fetch_kind kind = {DV_GET, 200, learn, finish};
-    if (count == 0) return 0;
+    size_t count = 0;
     inquiry *q = malloc(sizeof *q);
-    const char **names = malloc(count * sizeof *names);
+    const char **names = malloc((roster->party.count + 1) * sizeof *names);
     int error = q != NULL && names != NULL ? 0 : DIVVY_ENOMEM;
-    for (size_t n = 0, asked = 0; error == 0 && n < roster->party.count; n++) {
-        if (asks[n] == DV_PLAN_ASK_NOTHING) continue;
-        assert(asked < count);
-        names[asked++] = roster->nodes[n].node;
+    for (size_t n = 0; error == 0 && n < roster->party.count; n++) {
+        if (asks[n]) names[count++] = roster->nodes[n].node;
     }
-    if (error == 0) {
+    if (error == 0 && count > 0) {
         *q = (inquiry){.roster = roster, .done = done, .context = context};
         error = dv_fetch_start(&q->fetch, roster->client, &kind, roster->party_path, names, count, q);
     }
     free((void *)names);
-    if (error == 0) enlist(q);
+    if (error == 0 && count > 0) enlist(q);
     else free(q);
     return error != 0 ? error : (int)count;
 }
 
 /* D36: a plan does not tell how old a node is. The age counts as soon as a second node turns out to be of the same
- * member. So both nodes are asked together, and one round of reads is enough. Returns how many
- * more there are to be read, or DIVVY_ENOMEM. */
-static int ask_ages(const dv_roster *roster, uint8_t *asks) {
+ * member. So both nodes are asked together, and one round of reads is enough. Returns 0 or DIVVY_ENOMEM. */
+static int ask_ages(const dv_roster *roster, bool *asks) {
     size_t count = roster->party.count;
-    int more = 0;
-    dv_plan_node **nodes = (dv_plan_node **)calloc(count + 1, sizeof *nodes);
+    dv_plan_node **nodes = sort_by_identifier(roster);
     if (nodes == NULL) return DIVVY_ENOMEM;
-    for (size_t n = 0; n < count; n++) nodes[n] = &roster->nodes[n];
-    qsort((void *)nodes, count, sizeof *nodes, by_identifier);
     for (size_t from = 0, to; from < count; from = to) {
         bool any = false;
         for (to = from; to < count && by_identifier(&nodes[from], &nodes[to]) == 0; to++) {
-            any |= asks[nodes[to] - roster->nodes] != DV_PLAN_ASK_NOTHING;
+            any |= asks[nodes[to] - roster->nodes];
         }
         for (size_t n = from; any && n < to; n++) {
-            uint8_t *asked = &asks[nodes[n] - roster->nodes];
-            if (*asked != DV_PLAN_ASK_NOTHING || !nodes[n]->known || nodes[n]->czxid != 0) continue;
-            *asked = DV_PLAN_ASK_CZXID;
-            more++;
+            if (nodes[n]->known && nodes[n]->czxid == 0) asks[nodes[n] - roster->nodes] = true;
         }
     }
     free((void *)nodes);
-    return more;
-}
-
-/* D10: what a plan says of a node is not that it is ephemeral. Returns how many more there are to be read. */
-static int ask_the_rest(const dv_roster *roster, uint8_t *asks) {
-    int more = 0;
-    for (size_t n = 0; n < roster->party.count; n++) {
-        if (asks[n] != DV_PLAN_ASK_NOTHING || roster->nodes[n].czxid != 0) continue;
-        asks[n] = DV_PLAN_ASK_DATA;
-        more++;
-    }
-    return more;
+    return 0;
 }
 
 int dv_roster_ask(dv_roster *roster, const dv_plan *previous, dv_roster_question which, dv_roster_fn done,
                   void *context) {
-    uint8_t *asks = calloc(roster->party.count + 1, 1);
+    bool *asks = calloc(roster->party.count + 1, sizeof *asks);
     if (asks == NULL) return DIVVY_ENOMEM;
-    int asked = dv_plan_ask(previous, &roster->party, asks), more = 0;
-    if (asked >= 0 && which == DV_ROSTER_ALL) more = ask_the_rest(roster, asks);
-    else if (asked > 0) more = ask_ages(roster, asks);
-    asked = more < 0 ? more : asked + more;
-    if (asked > 0) asked = inquire(roster, asks, (size_t)asked, done, context);
+    int asked = dv_plan_ask(previous, &roster->party, asks);
+    if (asked > 0 && which == DV_ROSTER_NEEDED) asked = ask_ages(roster, asks);
+    /* D10: what a plan says of a node is not that it is ephemeral. */
+    for (size_t n = 0; which == DV_ROSTER_ALL && n < roster->party.count; n++) asks[n] |= roster->nodes[n].czxid == 0;
+    if (asked >= 0) asked = inquire(roster, asks, done, context);
     free(asks);
     return asked;
 }
 
 int dv_roster_ask_namesakes(dv_roster *roster, size_t node, dv_roster_fn done, void *context) {
-    uint8_t *asks = calloc(roster->party.count + 1, 1);
+    bool *asks = calloc(roster->party.count + 1, sizeof *asks);
     if (asks == NULL) return DIVVY_ENOMEM;
-    size_t namesakes = 0, count = 0;
+    size_t namesakes = 0;
     for (size_t n = 0; n < roster->party.count; n++) {
         asks[n] = strcmp(roster->nodes[n].identifier, roster->nodes[node].identifier) == 0;
         namesakes += asks[n];
     }
     for (size_t n = 0; n < roster->party.count; n++) {
-        bool told = roster->nodes[n].known && (namesakes == 1 || roster->nodes[n].czxid != 0);
-        if (told) asks[n] = DV_PLAN_ASK_NOTHING;
-        count += asks[n] != DV_PLAN_ASK_NOTHING;
+        if (roster->nodes[n].known && (namesakes == 1 || roster->nodes[n].czxid != 0)) asks[n] = false;
     }
-    int asked = inquire(roster, asks, count, done, context);
+    int asked = inquire(roster, asks, done, context);
     free(asks);
     return asked;
 }

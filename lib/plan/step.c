@@ -377,7 +377,7 @@ int dv_plan_step(dv_plan **next, const dv_plan *previous, const dv_plan_party *p
     step s = {.previous = from, .party = party, .events = events != NULL ? events : &no_events};
     int error = dv_plan_claims_make(&s.claims, from, party, NULL);
     if (error != 0) return error;
-    if (s.claims.asks > 0 || dv_plan_agree_ask(from, party, NULL) > 0) {
+    if (s.claims.asks || dv_plan_agree_asks(from, party, NULL)) {
         free(s.claims.claims);
         return DV_PLAN_ASK;
     }

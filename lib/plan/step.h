@@ -58,11 +58,9 @@ typedef struct {
     const char *round_over; /* guid of the plan whose moved items all have their new owners, or took too long */
 } dv_plan_events;
 
-enum { DV_PLAN_ASK_NOTHING = 0, DV_PLAN_ASK_DATA = 1, DV_PLAN_ASK_CZXID = 2 };
-
-/* Tells what has to be read of each node before a step: asks[i] for nodes[i]. Returns how many nodes have something
- * to be read, or DIVVY_ENOMEM. */
-int dv_plan_ask(const dv_plan *previous, const dv_plan_party *party, uint8_t *asks);
+/* Tells which nodes have to be read before a step: asks[i] for nodes[i]. Returns how many these are, or
+ * DIVVY_ENOMEM. */
+int dv_plan_ask(const dv_plan *previous, const dv_plan_party *party, bool *asks);
 
 enum { DV_PLAN_NEXT = 0, DV_PLAN_NOTHING = 1, DV_PLAN_ASK = 2 };
 

@@ -69,7 +69,7 @@ static dv_plan *step(sweep *s, const dv_plan *before, dv_plan_set *set, size_t c
     dv_plan_party party = {.pzxid = pzxid, .nodes = nodes, .count = count, .set = set};
     dv_plan_events events = {0};
     dv_plan *next = NULL;
-    uint8_t asks[3];
+    bool asks[3];
     int asked = DIVVY_ENOMEM;
     party.options = (dv_plan_options){.max_moves = 3, .round_timeout_ms = 1000};
     for (int i = 0; i < 60 && asked == DIVVY_ENOMEM; i++) asked = dv_plan_ask(before, &party, asks);

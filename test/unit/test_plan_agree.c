@@ -202,7 +202,7 @@ TEST(test_sum) {
 TEST(test_asks) {
     begin(3);
     dv_plan_node nodes[NODES_MAX];
-    uint8_t asks[NODES_MAX];
+    bool asks[NODES_MAX];
     dv_plan *next;
     dv_plan_party party = party_of(&w, nodes, false);
     for (size_t n = 0; n < 3; n++) nodes[n].czxid = 0;

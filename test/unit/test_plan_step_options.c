@@ -9,17 +9,17 @@ TEST(test_asks) {
     join(&w, "s0", 30000);
     dv_plan_node nodes[NODES_MAX];
     dv_plan_party party = party_of(&w, nodes, false);
-    uint8_t asks[NODES_MAX];
+    bool asks[NODES_MAX];
     dv_plan *next;
     for (size_t n = 0; n < w.count; n++) nodes[n].known = false;
     assert_int_equal(dv_plan_ask(w.plan, &party, asks), 3);
-    assert_memory_equal(asks, ((uint8_t[]){1, 1, 0, 1}), 4); /* the third is known by its name */
+    assert_memory_equal(asks, ((bool[]){true, true, false, true}), 4); /* the third is known by its name */
     assert_int_equal(dv_plan_step(&next, w.plan, &party, NULL), DV_PLAN_ASK);
     assert_null(next);
     party = party_of(&w, nodes, false);
     nodes[0].czxid = nodes[1].czxid = nodes[3].czxid = 0;
     assert_int_equal(dv_plan_ask(w.plan, &party, asks), 2);
-    assert_memory_equal(asks, ((uint8_t[]){2, 0, 0, 2}), 4);
+    assert_memory_equal(asks, ((bool[]){true, false, false, true}), 4);
     party = party_of(&w, nodes, false);
     assert_int_equal(dv_plan_ask(w.plan, &party, asks), 0);
     world_end(&w);
