@@ -109,6 +109,24 @@ dv_plan_member *dv_plan_member_at(const dv_plan *plan, uint32_t slot) {
     return from < plan->member_count && plan->members[from].slot == slot ? &plan->members[from] : NULL;
 }
 
+static int by_slot(const void *left, const void *right) {
+    const dv_plan_member *a = left;
+    const dv_plan_member *b = right;
+    return (a->slot > b->slot) - (a->slot < b->slot);
+}
+
+void dv_plan_sort_members(dv_plan *plan) {
+    if (plan->member_count > 1) qsort(plan->members, plan->member_count, sizeof *plan->members, by_slot);
+}
+
+size_t dv_plan_owner_width(const dv_plan *plan) {
+    uint32_t numbers = plan->member_count > 0 ? plan->members[plan->member_count - 1].slot + 2 : 1;
+    size_t width = 1;
+    for (uint32_t power = DV_PLAN_DIGITS; power < numbers; power *= DV_PLAN_DIGITS) width++;
+    assert(width <= DV_PLAN_WIDTH_MAX);
+    return width;
+}
+
 dv_plan_member *dv_plan_find(const dv_plan *plan, bool is_static, const char *key) {
     for (size_t m = 0; m < plan->member_count; m++) {
         dv_plan_member *member = &plan->members[m];

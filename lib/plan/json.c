@@ -69,9 +69,8 @@ int64_t dv_plan_json_integer(dv_plan_json *j, int64_t least, int64_t most) {
 /* ---- strings ---- */
 
 /* The bytes between the quotes, escapes as they stand. */
-static const char *string_pass(dv_plan_json *j, size_t *bytes, bool *escaped) {
+static const char *string_pass(dv_plan_json *j, size_t *bytes) {
     *bytes = 0;
-    *escaped = false;
     if (!take(j, '"', "has something else where a string should be")) return NULL;
     const char *from = j->at;
     while (j->at < j->end && *j->at != '"') {
@@ -80,7 +79,6 @@ static const char *string_pass(dv_plan_json *j, size_t *bytes, bool *escaped) {
             return NULL;
         }
         if (*j->at == '\\') {
-            *escaped = true;
             j->at++; /* what follows is no end, and is looked at when the string is copied */
             if (j->at == j->end) break;
         }
@@ -90,9 +88,13 @@ static const char *string_pass(dv_plan_json *j, size_t *bytes, bool *escaped) {
     return take(j, '"', "ends inside a string") ? from : NULL;
 }
 
+static bool has_escape(const char *text, size_t bytes) {
+    return memchr(text, '\\', bytes) != NULL;
+}
+
 const char *dv_plan_json_plain(dv_plan_json *j, size_t bytes_max, size_t *bytes) {
-    bool escaped;
-    const char *text = string_pass(j, bytes, &escaped);
+    const char *text = string_pass(j, bytes);
+    bool escaped = text != NULL && has_escape(text, *bytes);
     if (text != NULL && (escaped || *bytes > bytes_max)) {
         dv_plan_json_fail(j, escaped ? "has an escape where none may be" : "has too long a string");
         text = NULL;
@@ -155,12 +157,11 @@ static size_t unescape(const char *from, const char *end, char *out) {
 
 size_t dv_plan_json_copy(dv_plan_json *j, char *out) {
     size_t bytes;
-    bool escaped;
-    const char *text = string_pass(j, &bytes, &escaped);
+    const char *text = string_pass(j, &bytes);
     out[0] = '\0';
     if (text == NULL) return 0;
-    if (!escaped) memcpy(out, text, bytes);
-    else bytes = unescape(text, text + bytes, out);
+    if (has_escape(text, bytes)) bytes = unescape(text, text + bytes, out);
+    else memcpy(out, text, bytes);
     if (bytes == SIZE_MAX) {
         dv_plan_json_fail(j, "has a false escape in a string");
         bytes = 0;
@@ -172,8 +173,7 @@ size_t dv_plan_json_copy(dv_plan_json *j, char *out) {
 char *dv_plan_json_string(dv_plan_json *j, size_t least, size_t most) {
     dv_plan_json ahead = *j;
     size_t bytes;
-    bool escaped;
-    if (string_pass(&ahead, &bytes, &escaped) == NULL || bytes > most * 6) {
+    if (string_pass(&ahead, &bytes) == NULL || bytes > most * 6) {
         dv_plan_json_fail(j, ahead.why != NULL ? ahead.why : "has too long a string");
         return NULL;
     }
@@ -214,20 +214,19 @@ static void pass_closings(dv_plan_json *j, uint32_t *open, int *depth) {
     }
 }
 
-/* Before a value in an object: its key. */
-static void pass_key(dv_plan_json *j) {
-    size_t bytes;
-    bool escaped;
-    string_pass(j, &bytes, &escaped);
-    take(j, ':', "has a key without a value");
+/* Before a value in an object. Returns the key as it stands, or NULL: a fault. */
+static const char *pass_key(dv_plan_json *j, size_t *bytes) {
+    const char *key = string_pass(j, bytes);
+    return take(j, ':', "has a key without a value") ? key : NULL;
 }
 
-const char *dv_plan_json_value(dv_plan_json *j, size_t *bytes) {
+const char *dv_plan_json_value(dv_plan_json *j) {
     const char *from = j->at;
     uint32_t open = 0;
     int depth = 0;
+    size_t bytes;
     do {
-        if (depth > 0 && (open & 1)) pass_key(j);
+        if (depth > 0 && (open & 1)) pass_key(j, &bytes);
         bool object = next_is(j, '{');
         if (object || next_is(j, '[')) {
             j->at++;
@@ -235,15 +234,12 @@ const char *dv_plan_json_value(dv_plan_json *j, size_t *bytes) {
             open = open << 1 | object;
             if (!next_is(j, object ? '}' : ']')) continue;
         } else if (next_is(j, '"')) {
-            size_t string_bytes;
-            bool escaped;
-            string_pass(j, &string_bytes, &escaped);
+            string_pass(j, &bytes);
         } else {
             pass_word(j);
         }
         pass_closings(j, &open, &depth);
     } while (j->error == 0 && depth > 0);
-    *bytes = j->error == 0 ? (size_t)(j->at - from) : 0;
     return j->error == 0 ? from : NULL;
 }
 
@@ -288,12 +284,11 @@ int dv_plan_json_field(dv_plan_json *j, dv_plan_json_fields *fields) {
     assert(fields->count <= 32);
     while (field_follows(j, fields)) {
         size_t bytes;
-        bool escaped;
-        const char *text = string_pass(j, &bytes, &escaped);
-        if (!take(j, ':', "has a key without a value") || text == NULL) return -1;
-        int found = name_find(fields, text, bytes);
+        const char *key = pass_key(j, &bytes);
+        if (key == NULL) return -1;
+        int found = name_find(fields, key, bytes);
         if (found < 0) {
-            dv_plan_json_value(j, &bytes);
+            dv_plan_json_value(j);
             continue;
         }
         if (fields->seen & UINT32_C(1) << found) {

@@ -33,8 +33,8 @@ const char *dv_plan_json_plain(dv_plan_json *j, size_t bytes_max, size_t *bytes)
 char *dv_plan_json_string(dv_plan_json *j, size_t least, size_t most);
 /* A string, into `out`, with a NUL: never more bytes than it takes in the text. Its length; UTF-8 is not looked at. */
 size_t dv_plan_json_copy(dv_plan_json *j, char *out);
-/* Any value: its bytes, passed over. NULL: a fault. */
-const char *dv_plan_json_value(dv_plan_json *j, size_t *bytes);
+/* Passes over any value, up to j->at. Returns where it begins; NULL: a fault. */
+const char *dv_plan_json_value(dv_plan_json *j);
 
 /* for (bool begun = false; dv_plan_json_element(j, &begun);) read one element; */
 bool dv_plan_json_element(dv_plan_json *j, bool *begun);

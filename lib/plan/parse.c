@@ -7,7 +7,6 @@
 
 #include "divvy/error.h"
 #include "plan/json.h"
-#include "plan/owners.h"
 #include "plan/parse.h"
 #include "plan/text.h"
 #include "znode/path.h"
@@ -158,12 +157,6 @@ static void add_member(dv_plan_json *j, dv_plan *plan, const dv_plan_member *m) 
     if (!dv_plan_add_member(plan, m)) dv_plan_json_fail_memory(j);
 }
 
-static int by_slot(const void *left, const void *right) {
-    const dv_plan_member *a = left;
-    const dv_plan_member *b = right;
-    return (a->slot > b->slot) - (a->slot < b->slot);
-}
-
 /* ---- the base ---- */
 
 typedef struct {
@@ -177,6 +170,20 @@ static void take_base_members(dv_plan_json *j, dv_plan *plan) {
     for (bool begun = false; next_member(j, &begun, &last_slot, &m); dv_plan_member_clear(&m)) add_member(j, plan, &m);
 }
 
+/* Returns whether these are digits. */
+static bool take_owner(const char *from, size_t width, uint32_t *slot) {
+    uint32_t value = 0, none = 1;
+    for (size_t n = 0; n < width; n++) {
+        char c = from[n];
+        if (dv_is_digit(c)) value = value * DV_PLAN_DIGITS + (uint32_t)(c - '0');
+        else if (c >= 'a' && c <= 'z') value = value * DV_PLAN_DIGITS + (uint32_t)(c - 'a') + 10;
+        else return false;
+        none *= DV_PLAN_DIGITS;
+    }
+    *slot = value == none - 1 ? DV_PLAN_NO_SLOT : value;
+    return true;
+}
+
 /* Takes the owners of the base text. D5: a number of fixed width for each item. */
 static void take_owners(dv_plan_json *j, dv_plan *plan, const base_fields *base) {
     if (base->width != dv_plan_owner_width(plan)) {
@@ -188,7 +195,7 @@ static void take_owners(dv_plan_json *j, dv_plan *plan, const base_fields *base)
         return;
     }
     for (size_t i = 0; i < plan->set->count; i++) {
-        if (dv_plan_owner_take(base->owners + i * base->width, base->width, &plan->owners[i])) continue;
+        if (take_owner(base->owners + i * base->width, base->width, &plan->owners[i])) continue;
         dv_plan_json_fail(j, "has an owner that is no number");
         return;
     }
@@ -235,7 +242,7 @@ static void apply_members(dv_plan_json *j, dv_plan *plan) {
         plan->members[at] = m;
         m = old;
     }
-    if (plan->member_count > 1) qsort(plan->members, plan->member_count, sizeof *plan->members, by_slot);
+    dv_plan_sort_members(plan);
 }
 
 static void apply_gone(dv_plan_json *j, dv_plan *plan) {
@@ -296,9 +303,8 @@ int dv_plan_apply(dv_plan *plan, const char *text, size_t bytes, dv_plan_fault *
     dv_plan_json_fields fields = {.names = names, .count = 3};
     dv_plan_json values[3];
     for (int field; (field = dv_plan_json_field(&j, &fields)) >= 0;) {
-        size_t value_bytes;
         values[field] = j;
-        dv_plan_json_value(&j, &value_bytes);
+        dv_plan_json_value(&j);
         values[field].end = j.at;
     }
     dv_plan_json_end(&j);
@@ -343,19 +349,7 @@ static void check_owners(dv_plan_json *j, const dv_plan *plan) {
     }
 }
 
-static void take_moved(dv_plan_json *j, dv_plan *plan, const dv_plan_root *root) {
-    uint32_t *moved = malloc((root->moved_count + 1) * sizeof *moved);
-    if (moved == NULL) {
-        dv_plan_json_fail_memory(j);
-        return;
-    }
-    if (root->moved_count > 0) memcpy(moved, root->moved, root->moved_count * sizeof *moved);
-    free(plan->moved);
-    plan->moved = moved;
-    plan->moved_count = root->moved_count;
-}
-
-int dv_plan_complete(dv_plan *plan, const dv_plan_root *root, dv_plan_fault *fault) {
+int dv_plan_complete(dv_plan *plan, dv_plan_root *root, dv_plan_fault *fault) {
     dv_plan_json j; /* for its fault only */
     dv_plan_json_begin(&j, NULL, 0);
     uint32_t sum = 0;
@@ -364,7 +358,13 @@ int dv_plan_complete(dv_plan *plan, const dv_plan_root *root, dv_plan_fault *fau
     check_owners(&j, plan);
     if (j.error == 0 && dv_plan_sum(&sum, plan) != 0) dv_plan_json_fail_memory(&j);
     if (sum != root->sum) dv_plan_json_fail(&j, "has another sum than the root says");
-    if (j.error == 0) take_moved(&j, plan, root);
+    if (j.error == 0) {
+        free(plan->moved);
+        plan->moved = root->moved;
+        plan->moved_count = root->moved_count;
+        root->moved = NULL;
+        root->moved_count = 0;
+    }
     plan->header = root->header;
     return dv_plan_fault_tell(&j, fault);
 }

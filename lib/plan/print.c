@@ -11,7 +11,6 @@
 #include "base/crc32.h"
 #include "divvy/error.h"
 #include "plan/history.h"
-#include "plan/owners.h"
 #include "plan/text.h"
 #include "znode/path.h"
 
@@ -119,6 +118,14 @@ int dv_plan_print_items(dv_plan_text *out, const dv_plan_set *set) {
 
 /* ---- base and delta ---- */
 
+static void write_owner(char *to, size_t width, uint32_t slot) {
+    static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+    for (size_t n = width; n-- > 0;) {
+        to[n] = digits[slot == DV_PLAN_NO_SLOT ? DV_PLAN_DIGITS - 1 : slot % DV_PLAN_DIGITS];
+        if (slot != DV_PLAN_NO_SLOT) slot /= DV_PLAN_DIGITS;
+    }
+}
+
 /* `whole`: with what older releases do not know, which is not in the sum (D8). */
 static void put_member(growing *g, const dv_plan_member *m, bool whole) {
     put_format(g, "{\"slot\":%" PRIu32 ",\"key\":", m->slot);
@@ -135,7 +142,7 @@ static void put_member(growing *g, const dv_plan_member *m, bool whole) {
 static void put_owners(growing *g, const dv_plan *plan, size_t width) {
     char *to = reserve(g, plan->set->count * width);
     if (to == NULL) return;
-    for (size_t i = 0; i < plan->set->count; i++, to += width) dv_plan_owner_put(to, width, plan->owners[i]);
+    for (size_t i = 0; i < plan->set->count; i++, to += width) write_owner(to, width, plan->owners[i]);
     g->count += plan->set->count * width;
 }
 

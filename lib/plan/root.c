@@ -95,8 +95,9 @@ static void take_chunks(dv_plan_json *j, dv_plan_part *part) {
 }
 
 static void take_inline(dv_plan_json *j, dv_plan_part *part) {
-    const char *text = dv_plan_json_value(j, &part->bytes);
+    const char *text = dv_plan_json_value(j);
     if (text == NULL) return;
+    part->bytes = (size_t)(j->at - text);
     part->text = malloc(part->bytes + 1);
     if (part->text == NULL) {
         dv_plan_json_fail_memory(j);

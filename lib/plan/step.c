@@ -115,12 +115,6 @@ static int match_members(step *s) {
     return error;
 }
 
-static int by_slot(const void *left, const void *right) {
-    const dv_plan_member *a = left;
-    const dv_plan_member *b = right;
-    return (a->slot > b->slot) - (a->slot < b->slot);
-}
-
 /* D11: the lowest slots that are free, in the order of keys. */
 static int add_new_members(step *s) {
     bool used[DV_PLAN_SLOTS] = {0};
@@ -146,9 +140,7 @@ static int add_new_members(step *s) {
         if (!dv_plan_add_member(s->next, &member)) return DIVVY_ENOMEM;
         note(s, DV_PLAN_JOIN);
     }
-    if (s->next->member_count > 1) {
-        qsort(s->next->members, s->next->member_count, sizeof *s->next->members, by_slot);
-    }
+    dv_plan_sort_members(s->next);
     return 0;
 }
 
@@ -265,21 +257,14 @@ static bool round_open(const step *s) {
 
 /* D19: those that had an owner, who has others from now on. */
 static int list_moved(dv_plan *plan, const uint32_t *before) {
-    size_t count = 0;
-    for (size_t i = 0; i < plan->set->count; i++) {
-        count += before[i] != DV_PLAN_NO_SLOT && before[i] != plan->owners[i];
-    }
-    if (count > DV_PLAN_MOVED_MAX) count = DV_PLAN_MOVED_MAX;
-    uint32_t *moved = malloc((count + 1) * sizeof *moved);
+    uint32_t *moved = malloc(DV_PLAN_MOVED_MAX * sizeof *moved);
     if (moved == NULL) return DIVVY_ENOMEM;
-    size_t listed = 0;
-    for (size_t i = 0; i < plan->set->count && listed < count; i++) {
-        if (before[i] != DV_PLAN_NO_SLOT && before[i] != plan->owners[i]) moved[listed++] = (uint32_t)i;
-    }
-    assert(listed == count);
     free(plan->moved);
     plan->moved = moved;
-    plan->moved_count = listed;
+    plan->moved_count = 0;
+    for (size_t i = 0; i < plan->set->count && plan->moved_count < DV_PLAN_MOVED_MAX; i++) {
+        if (before[i] != DV_PLAN_NO_SLOT && before[i] != plan->owners[i]) moved[plan->moved_count++] = (uint32_t)i;
+    }
     return 0;
 }
 

@@ -37,7 +37,9 @@ enum {
     DV_PLAN_KEY_BYTES_MAX = 1200,
     DV_PLAN_ZONE_BYTES_MAX = 512,
     DV_PLAN_MOVED_MAX = 10000,
-    DV_PLAN_CHUNK_NAME_BYTES = 72
+    DV_PLAN_CHUNK_NAME_BYTES = 72,
+    DV_PLAN_DIGITS = 36,   /* of an owner's number */
+    DV_PLAN_WIDTH_MAX = 3, /* digits of one */
 };
 
 /* How a writer cuts texts. Tests lower the bounds, for chunks of small plans. */
@@ -130,6 +132,9 @@ bool dv_plan_add_member(dv_plan *plan, const dv_plan_member *member);
 void dv_plan_member_clear(dv_plan_member *member);
 bool dv_plan_member_equal(const dv_plan_member *a, const dv_plan_member *b);
 dv_plan_member *dv_plan_member_at(const dv_plan *plan, uint32_t slot);
+void dv_plan_sort_members(dv_plan *plan);
+/* The least width in which all slots fit in base 36, and one more number, which stands for "none" (D5). */
+size_t dv_plan_owner_width(const dv_plan *plan);
 /* The member of that key, or NULL. */
 dv_plan_member *dv_plan_find(const dv_plan *plan, bool is_static, const char *key);
 const char *dv_plan_reason_text(dv_plan_reason reason);
@@ -212,8 +217,9 @@ int dv_plan_items_parse(dv_plan_set **out, const dv_plan_root *root, const char 
 int dv_plan_from_base(dv_plan **out, dv_plan_set *set, const char *text, size_t bytes, dv_plan_fault *fault);
 /* On an error the plan is good for nothing but dv_plan_free(). */
 int dv_plan_apply(dv_plan *plan, const char *text, size_t bytes, dv_plan_fault *fault);
-/* The last step: the plan is what the root says. As for errors, like dv_plan_apply(). */
-int dv_plan_complete(dv_plan *plan, const dv_plan_root *root, dv_plan_fault *fault);
+/* The last step: the plan is what the root says, and takes the root's moved items over. As for errors, like
+ * dv_plan_apply(). */
+int dv_plan_complete(dv_plan *plan, dv_plan_root *root, dv_plan_fault *fault);
 
 /* Returns whether a child of P/plan is a chunk, and tells its generation. All others are an epoch, or foreign. */
 bool dv_plan_chunk_parse(const char *name, uint64_t *generation);

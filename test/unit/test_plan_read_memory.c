@@ -49,7 +49,7 @@ static int failing_root(dv_plan_root *out, const char *text, size_t bytes, dv_pl
     return fails() ? DIVVY_ENOMEM : dv_plan_root_parse(out, text, bytes, fault);
 }
 
-static int failing_complete(dv_plan *plan, const dv_plan_root *root, dv_plan_fault *fault) {
+static int failing_complete(dv_plan *plan, dv_plan_root *root, dv_plan_fault *fault) {
     return fails() ? DIVVY_ENOMEM : dv_plan_complete(plan, root, fault);
 }
 
