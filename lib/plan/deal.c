@@ -74,6 +74,20 @@ static int table_assign(table *t, uint32_t max_moves, bool keep_all) {
     return error;
 }
 
+/* D19: lists in the plan the items that are about to get another owner. */
+static int list_moved(const table *t, dv_plan *plan) {
+    uint32_t *moved = malloc(DV_PLAN_MOVED_MAX * sizeof *moved);
+    if (moved == NULL) return DIVVY_ENOMEM;
+    free(plan->moved);
+    plan->moved = moved;
+    assert(plan->moved_count == 0);
+    for (size_t n = 0; n < t->item_count && plan->moved_count < DV_PLAN_MOVED_MAX; n++) {
+        uint32_t before = plan->owners[t->places[n]];
+        if (before != DV_PLAN_NO_SLOT && before != t->slots[t->owners[n]]) moved[plan->moved_count++] = t->places[n];
+    }
+    return 0;
+}
+
 static bool table_differs(const table *t, const dv_plan *plan) {
     for (size_t n = 0; n < t->item_count; n++) {
         if (t->slots[t->owners[n]] != plan->owners[t->places[n]]) return true;
@@ -92,7 +106,9 @@ static int balanced_with_absent(const dv_plan *plan, bool *balanced) {
     return error;
 }
 
-int dv_plan_deal(dv_plan *plan, bool keep_all) {
+int dv_plan_deal(dv_plan *plan) {
+    uint32_t max_moves = plan->header.options.max_moves;
+    bool is_open = plan->moved_count > 0;
     size_t taking_part = 0, absent = 0;
     for (size_t m = 0; m < plan->member_count; m++) {
         taking_part += takes_part(&plan->members[m], false);
@@ -105,7 +121,8 @@ int dv_plan_deal(dv_plan *plan, bool keep_all) {
         if (error != 0 || balanced) return error;
     }
     table t;
-    int error = table_lay(&t, plan, false) ? table_assign(&t, plan->header.options.max_moves, keep_all) : DIVVY_ENOMEM;
+    int error = table_lay(&t, plan, false) ? table_assign(&t, max_moves, is_open) : DIVVY_ENOMEM;
+    if (error == 0 && !is_open && max_moves > 0) error = list_moved(&t, plan);
     for (size_t n = 0; error == 0 && n < t.item_count; n++) plan->owners[t.places[n]] = t.slots[t.owners[n]];
     table_free(&t);
     return error;

@@ -4,8 +4,8 @@
 
 #include "plan/text.h"
 
-/* Gives the items of a plan new owners where it must (docs/protocol.md, D18). `keep_all`: only items that have none.
- * 0 or DIVVY_ENOMEM. */
-int dv_plan_deal(dv_plan *plan, bool keep_all);
+/* Gives the items of a plan new owners where it must (docs/protocol.md, D18, D19): while it lists moved items, only
+ * those that have none. Returns 0 or DIVVY_ENOMEM. */
+int dv_plan_deal(dv_plan *plan);
 
 #endif

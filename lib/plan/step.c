@@ -19,13 +19,12 @@ typedef struct {
     const dv_plan_events *events;
     dv_plan_claims claims;
     dv_plan *next;
-    uint32_t reasons; /* a bit for each that has come up; the first of them is told */
-    bool significant; /* a member's entry, the options, the tag or the set are others */
+    uint32_t reasons; /* a bit for each that has come up; the first of them is told. 0: members, options, tag and set
+                         are as before */
 } step;
 
 static void note(step *s, dv_plan_reason reason) {
     s->reasons |= UINT32_C(1) << reason;
-    s->significant = true;
 }
 
 /* ---- D12, D13: who is there ---- */
@@ -126,6 +125,7 @@ static int add_new_members(step *s) {
         if (claim->taken) continue;
         while (slot < DV_PLAN_SLOTS && used[slot]) slot++;
         if (slot == DV_PLAN_SLOTS) return DIVVY_ELIMIT;
+        bool says_configured = claim->is_static && !claim->node->weight_unknown;
         dv_plan_member member = {
             .slot = slot++,
             .is_static = claim->is_static,
@@ -134,8 +134,8 @@ static int add_new_members(step *s) {
             .zone = (char *)(uintptr_t)claim->node->zone,
             .rejoin_delay_ms = claim->is_static ? claim->node->rejoin_delay_ms : 0,
             .leaving = none,
-            .says_configured = claim->is_static && !claim->node->weight_unknown,
-            .configured = claim->is_static && !claim->node->weight_unknown ? claim->node->weight : 0,
+            .says_configured = says_configured,
+            .configured = says_configured ? claim->node->weight : 0,
         };
         if (!dv_plan_add_member(s->next, &member)) return DIVVY_ENOMEM;
         note(s, DV_PLAN_JOIN);
@@ -240,8 +240,8 @@ static void orphan_items(dv_plan *plan) {
     }
 }
 
-/* D19: whether items of the round before are still on their way. They are waited for, so nothing else is moved. */
-static bool round_open(const step *s) {
+/* D19: leaves in the list the items of the round before that are still on their way. */
+static void keep_moved(const step *s) {
     dv_plan *plan = s->next;
     bool over = s->events->round_over != NULL && s->previous != NULL &&
                 strcmp(s->events->round_over, s->previous->header.guid) == 0;
@@ -252,33 +252,6 @@ static bool round_open(const step *s) {
     }
     assert(kept <= plan->moved_count);
     plan->moved_count = kept;
-    return kept > 0;
-}
-
-/* D19: those that had an owner, who has others from now on. */
-static int list_moved(dv_plan *plan, const uint32_t *before) {
-    uint32_t *moved = malloc(DV_PLAN_MOVED_MAX * sizeof *moved);
-    if (moved == NULL) return DIVVY_ENOMEM;
-    free(plan->moved);
-    plan->moved = moved;
-    plan->moved_count = 0;
-    for (size_t i = 0; i < plan->set->count && plan->moved_count < DV_PLAN_MOVED_MAX; i++) {
-        if (before[i] != DV_PLAN_NO_SLOT && before[i] != plan->owners[i]) moved[plan->moved_count++] = (uint32_t)i;
-    }
-    return 0;
-}
-
-static int deal(step *s) {
-    dv_plan *plan = s->next;
-    bool open = round_open(s);
-    uint32_t *before = calloc(plan->set->count + 1, sizeof *before);
-    if (before == NULL) return DIVVY_ENOMEM;
-    memcpy(before, plan->owners, plan->set->count * sizeof *before);
-    int error = dv_plan_deal(plan, open);
-    if (error == 0 && !open && plan->header.options.max_moves > 0) error = list_moved(plan, before);
-    assert(plan->moved_count <= plan->set->count);
-    free(before);
-    return error;
 }
 
 /* ---- the step ---- */
@@ -327,7 +300,8 @@ static int compute(step *s) {
     orphan_items(s->next);
     choose_options(s);
     error = choose_set(s);
-    return error != 0 ? error : deal(s);
+    keep_moved(s);
+    return error != 0 ? error : dv_plan_deal(s->next);
 }
 
 /* Returns whether an item changes its owner. D20: where nothing changes there is nothing to write. */
@@ -335,16 +309,20 @@ static bool owners_differ(const dv_plan *a, const dv_plan *b) {
     return a->set->count > 0 && memcmp(a->owners, b->owners, a->set->count * sizeof *a->owners) != 0;
 }
 
-static void finish(step *s, const dv_plan *previous) {
-    dv_plan_header *h = &s->next->header;
+static dv_plan_reason first_reason(const step *s) {
     int reason = 0;
     while (reason < DV_PLAN_ROUND && !(s->reasons & UINT32_C(1) << reason)) reason++;
-    h->reason = (dv_plan_reason)reason;
+    return (dv_plan_reason)reason;
+}
+
+void dv_plan_follows(dv_plan *next, const dv_plan *previous, const dv_plan_party *party, dv_plan_reason reason) {
+    dv_plan_header *h = &next->header;
+    h->reason = reason;
     h->generation = previous != NULL ? previous->header.generation + 1 : 1;
     if (previous != NULL) memcpy(h->after, previous->header.guid, sizeof h->after);
     h->guid[0] = '\0';
-    h->pzxid = s->party->pzxid;
-    s->next->mzxid = 0;
+    h->pzxid = party->pzxid;
+    next->mzxid = 0;
 }
 
 /* D10: a plan for a party later than this one; unless it was written before its own time, in another ensemble. */
@@ -370,9 +348,9 @@ int dv_plan_step(dv_plan **next, const dv_plan *previous, const dv_plan_party *p
     if (from == NULL) note(&s, DV_PLAN_CREATE);
     error = s.next != NULL ? compute(&s) : DIVVY_ENOMEM;
     free(s.claims.claims);
-    bool differs = error == 0 && (s.significant || owners_differ(from, s.next));
+    bool differs = error == 0 && (s.reasons != 0 || owners_differ(from, s.next));
     if (differs) {
-        finish(&s, previous);
+        dv_plan_follows(s.next, previous, party, first_reason(&s));
         *next = s.next;
         return DV_PLAN_NEXT;
     }

@@ -72,6 +72,10 @@ enum { DV_PLAN_NEXT = 0, DV_PLAN_NOTHING = 1, DV_PLAN_ASK = 2 };
  * `previous` may be NULL: there is no plan. */
 int dv_plan_step(dv_plan **next, const dv_plan *previous, const dv_plan_party *party, const dv_plan_events *events);
 
+/* Fills in what the header of a plan says of the one that it was made from (NULL: none), and for which party and why it
+ * was made. */
+void dv_plan_follows(dv_plan *next, const dv_plan *previous, const dv_plan_party *party, dv_plan_reason reason);
+
 /* The member that a live node is, by a plan; NULL: none, because the plan does not have it, or another process of the
  * same identifier came later (D12: it is fenced). */
 const dv_plan_member *dv_plan_member_of(const dv_plan *plan, const dv_plan_party *party, size_t node);

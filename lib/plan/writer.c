@@ -253,12 +253,7 @@ static bool choose_epoch(dv_plan_writer *a) {
 static int repeat(dv_plan **next, const dv_plan *previous, const dv_plan_party *party) {
     *next = dv_plan_copy(previous);
     if (*next == NULL) return DIVVY_ENOMEM;
-    dv_plan_header *header = &(*next)->header;
-    header->generation++;
-    memcpy(header->after, previous->header.guid, sizeof header->after);
-    header->reason = DV_PLAN_CREATE;
-    header->pzxid = party->pzxid;
-    (*next)->mzxid = 0;
+    dv_plan_follows(*next, previous, party, DV_PLAN_CREATE);
     return DV_PLAN_NEXT;
 }
 
