@@ -83,7 +83,8 @@ int dv_plan_claims_make(dv_plan_claims *out, const dv_plan *previous, const dv_p
     for (size_t n = 0; n < party->count; n++) {
         const dv_plan_node *node = &party->nodes[n];
         if (node->is_ghost) continue;
-        bool old = bsearch((const void *)&node->node, (const void *)keys, key_count, sizeof *keys, dv_name_compare) != NULL;
+        bool old =
+            bsearch((const void *)&node->node, (const void *)keys, key_count, sizeof *keys, dv_name_compare) != NULL;
         if (!old && !node->known) {
             ask(out, asks, n);
             continue;

@@ -18,7 +18,8 @@ typedef struct {
     bool asks; /* nodes have to be read first; then the claims are good for nothing */
 } dv_plan_claims;
 
-/* Marks in `asks`, where it is not NULL, each node that has to be read. 0 or DIVVY_ENOMEM. To be freed with free(claims->claims). */
+/* Marks in `asks`, where it is not NULL, each node that has to be read. Returns 0 or DIVVY_ENOMEM. To be freed with
+ * free(claims->claims). */
 int dv_plan_claims_make(dv_plan_claims *out, const dv_plan *previous, const dv_plan_party *party, bool *asks);
 dv_plan_claim *dv_plan_claims_find(const dv_plan_claims *claims, const dv_plan_member *member);
 

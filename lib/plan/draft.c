@@ -25,7 +25,7 @@ void dv_plan_draft_clear(dv_plan_draft *draft) {
     *draft = (dv_plan_draft){0};
 }
 
-/* What a draft is made from. */
+/* The sources of a draft. */
 typedef struct {
     const dv_plan *plan;
     const dv_plan_root *from_root; /* of a plan of the same items; NULL: there is none */
@@ -160,8 +160,8 @@ static int make_delta(dv_plan_draft *out, drafting *d, const dv_plan *from) {
 static int fill_with_base(dv_plan_draft *out, drafting *d) {
     dv_plan_text text = {0};
     bool same_items = d->from_root != NULL && d->from_root->items.text == NULL;
-    int error = same_items ? copy_part(&out->root.items, &d->from_root->items)
-                           : dv_plan_print_items(&text, d->plan->set);
+    int error =
+        same_items ? copy_part(&out->root.items, &d->from_root->items) : dv_plan_print_items(&text, d->plan->set);
     if (error == 0 && !same_items) error = cut(out, &out->root.items, &text, d);
     if (error == 0) error = dv_plan_print_base(&text, d->plan);
     return error == 0 ? cut(out, &out->root.base, &text, d) : error;

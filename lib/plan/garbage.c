@@ -54,7 +54,8 @@ dv_plan_garbage *dv_plan_garbage_collect(divvy_client *client, const char *path,
                            .context = context,
                            .epoch_path = dv_path_join(path, root->header.epoch),
                            .ops = calloc(DELETES_MOST + 2, sizeof *g->ops)};
-    bool begun = g->epoch_path != NULL && g->ops != NULL && dv_znode_children(client->znode, path, NULL, on_list, g) == 0;
+    bool begun =
+        g->epoch_path != NULL && g->ops != NULL && dv_znode_children(client->znode, path, NULL, on_list, g) == 0;
     if (begun) return g;
     dv_plan_garbage_free(g);
     return NULL;

@@ -186,6 +186,7 @@ static bool take_owner(const char *from, size_t width, uint32_t *slot) {
 
 /* Takes the owners of the base text. D5: a number of fixed width for each item. */
 static void take_owners(dv_plan_json *j, dv_plan *plan, const base_fields *base) {
+    assert(base->owners != NULL);
     if (base->width != dv_plan_owner_width(plan)) {
         dv_plan_json_fail(j, "has another width than its slots need");
         return;

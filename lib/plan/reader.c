@@ -24,7 +24,7 @@ typedef struct {
     dv_plan_root root;
     int64_t mzxid;
     int32_t version;
-    bool from_memory; /* `plan` began as a copy of the one in memory */
+    bool from_memory;   /* `plan` began as a copy of the one in memory */
     dv_plan_set *set;   /* NULL: among the texts */
     dv_plan *plan;      /* NULL: among the texts */
     size_t text, chunk; /* what the next answer is to */

@@ -52,9 +52,9 @@ typedef struct {
 typedef struct {
     const dv_plan_expiry *expired; /* absences that took too long */
     size_t expired_count;
-    dv_plan_weight weight; /* key NULL: none */
-    const char *leaving;   /* a node; NULL: none */
-    dv_plan_set *set;      /* instead of the one that is dealt; NULL: no other */
+    dv_plan_weight weight;  /* key NULL: none */
+    const char *leaving;    /* a node; NULL: none */
+    dv_plan_set *set;       /* instead of the one that is dealt; NULL: no other */
     const char *round_over; /* guid of the plan whose moved items all have their new owners, or took too long */
 } dv_plan_events;
 

@@ -183,19 +183,19 @@ static size_t call_roll(const sim_world *w, dv_plan_node *nodes, const sim_membe
         const sim_person *self = takes_part(m) && m->partitioner ? self_of(m) : NULL;
         if (!self) continue;
         members[count] = m;
-        nodes[count++] = (dv_plan_node){.node = self->node,
-                                        .identifier = self->identifier,
-                                        .tag = self->tag,
-                                        .known = true,
-                                        .is_static = self->facts.is_static,
-                                        .weight = self->facts.weight,
-                                        .zone = self->facts.zone,
-                                        .rejoin_delay_ms = self->facts.rejoin_delay_ms,
-                                        .czxid = self->czxid,
-                                        .first_czxid = self->facts.first_czxid,
-                                        .has_options = true,
-                                        .options = {.max_moves = (uint32_t)m->config.max_moves,
-                                                    .round_timeout_ms = m->config.round_timeout_ms}};
+        nodes[count++] = (dv_plan_node){
+            .node = self->node,
+            .identifier = self->identifier,
+            .tag = self->tag,
+            .known = true,
+            .is_static = self->facts.is_static,
+            .weight = self->facts.weight,
+            .zone = self->facts.zone,
+            .rejoin_delay_ms = self->facts.rejoin_delay_ms,
+            .czxid = self->czxid,
+            .first_czxid = self->facts.first_czxid,
+            .has_options = true,
+            .options = {.max_moves = (uint32_t)m->config.max_moves, .round_timeout_ms = m->config.round_timeout_ms}};
     }
     return count;
 }

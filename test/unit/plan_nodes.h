@@ -214,8 +214,8 @@ static inline dv_plan *next_plan(const dv_plan *before, uint32_t n) {
 static inline dv_plan *plan_of(size_t items) {
     dv_plan *plan = dv_plan_make(numbered_set("item-", items));
     assert_non_null(plan);
-    plan->header = (dv_plan_header){
-        .epoch = "00000000001aaaaaaaaaaa1", .pzxid = 7, .options = {.round_timeout_ms = 60000}};
+    plan->header =
+        (dv_plan_header){.epoch = "00000000001aaaaaaaaaaa1", .pzxid = 7, .options = {.round_timeout_ms = 60000}};
     return plan;
 }
 

@@ -38,8 +38,7 @@ TEST(test_golden_small) {
 TEST(test_golden_empty) {
     dv_plan *plan = dv_plan_make(dv_plan_set_make(NULL, 0));
     assert_non_null(plan);
-    plan->header = (dv_plan_header){
-        .guid = "g1", .epoch = "e1", .reason = DV_PLAN_CREATE};
+    plan->header = (dv_plan_header){.guid = "g1", .epoch = "e1", .reason = DV_PLAN_CREATE};
     assert_prints(
         plan, "{\"v\":1,\"generation\":0,\"guid\":\"g1\",\"after\":\"\",\"epoch\":\"e1\",\"pzxid\":\"0\","
               "\"reason\":\"create\",\"options\":{\"algorithm\":1,\"max_moves\":0,\"spread_zones\":1,"
@@ -159,12 +158,12 @@ static dv_plan *plan_by_chance(void) {
     dv_plan *plan = dv_plan_make(dv_plan_set_make(list, count));
     assert_non_null(plan);
     members_by_chance(plan);
-    plan->header = (dv_plan_header){.generation = chance(1000000),
-                                    .pzxid = (int64_t)chance(1u << 30) << 20,
-                                    .reason = (dv_plan_reason)chance(DV_PLAN_REASONS),
-                                    .options = {.max_moves = (uint32_t)chance(9),
-                                                .round_timeout_ms = (int64_t)chance(100000)},
-                                    .tag = (uint32_t)chance(UINT32_MAX)};
+    plan->header =
+        (dv_plan_header){.generation = chance(1000000),
+                         .pzxid = (int64_t)chance(1u << 30) << 20,
+                         .reason = (dv_plan_reason)chance(DV_PLAN_REASONS),
+                         .options = {.max_moves = (uint32_t)chance(9), .round_timeout_ms = (int64_t)chance(100000)},
+                         .tag = (uint32_t)chance(UINT32_MAX)};
     sprintf(plan->header.guid, "g%zu", chance(1000));
     sprintf(plan->header.epoch, "e%zu", chance(1000));
     if (chance(2)) sprintf(plan->header.after, "a%zu", chance(1000));

@@ -123,11 +123,8 @@ static void try_world(const int lives[3], size_t joiners, const uint32_t owners[
     for (size_t m = 0; m < 3; m++) member_in(&w, plan, m, lives[m]);
     for (size_t n = 0; n < joiners; n++) join_dynamic(&w);
     for (size_t i = 0; i < 3; i++) plan->owners[i] = owners[i] < 3 ? owners[i] : NONE;
-    plan->header = (dv_plan_header){.generation = 5,
-                                    .guid = "g",
-                                    .pzxid = 60,
-                                    .tag = w.set->crc,
-                                    .options = {.max_moves = max_moves}};
+    plan->header = (dv_plan_header){
+        .generation = 5, .guid = "g", .pzxid = 60, .tag = w.set->crc, .options = {.max_moves = max_moves}};
     strcpy(plan->header.epoch, "e");
     plan->mzxid = 61;
     w.plan = plan;
