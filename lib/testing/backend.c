@@ -81,20 +81,27 @@ static void link_pending(dv_mem_client *client, dv_mem_pending *pending) {
     client->stats.in_flight++;
 }
 
-static void take(dv_mem_client *client, dv_mem_pending *pending, const dv_op *ops, size_t count) {
+static int take(dv_mem_client *client, const dv_op *ops, size_t count, const dv_mem_pending *asked) {
     dv_mem *mem = client->mem;
+    dv_mem_pending *pending = malloc(sizeof *pending);
+    if (!pending) return DIVVY_ENOMEM;
+    *pending = *asked;
     pending->client = client;
+    if (pending->watch) {
+        pending->watched = dv_watch_begin(&client->watches, ops->path, ops->kind == DV_CHILDREN, pending->watch);
+        if (!pending->watched) {
+            free(pending);
+            return DIVVY_ENOMEM;
+        }
+    }
     dv_mem_lock(mem);
     pending->submitted_at = dv_mem_client_now(client);
     pending->sent_ms = mem->now;
     pending->connection = client->stats.connects;
     link_pending(client, pending);
-    dv_mem_request *request = pending->request = new_request(client, ops, count, pending->is_multi);
-    if (pending->watch) {
-        request->watch = true;
-        pending->watched = dv_mem_watch_begin(client, request->ops[0].path, ops->kind == DV_CHILDREN, pending->watch);
-    }
-    int error = check_request(client, ops, count, pending->is_multi);
+    dv_mem_request *request = pending->request = new_request(client, ops, count, pending->multi_done != NULL);
+    request->watch = pending->watch != NULL;
+    int error = check_request(client, ops, count, request->is_multi);
     if (error) {
         dv_mem_post_answer(client, pending, error, NULL);
     } else {
@@ -106,29 +113,16 @@ static void take(dv_mem_client *client, dv_mem_pending *pending, const dv_op *op
         dv_mem_client_send(client, request);
     }
     dv_mem_unlock(mem);
+    return 0;
 }
 
 static int submit(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply_fn done, void *context) {
-    dv_mem_pending *pending = calloc(1, sizeof *pending);
-    if (!pending) return DIVVY_ENOMEM;
-    pending->one = *op;
-    pending->watch = watch;
-    pending->done = done;
-    pending->context = context;
-    take(of(znode), pending, op, 1);
-    return 0;
+    return take(of(znode), op, 1, &(dv_mem_pending){.watch = watch, .done = done, .context = context});
 }
 
 static int multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context) {
     assert(count > 0);
-    dv_mem_pending *pending = calloc(1, sizeof *pending);
-    if (!pending) return DIVVY_ENOMEM;
-    pending->is_multi = true;
-    pending->one = *ops;
-    pending->multi_done = done;
-    pending->context = context;
-    take(of(znode), pending, ops, count);
-    return 0;
+    return take(of(znode), ops, count, &(dv_mem_pending){.multi_done = done, .context = context});
 }
 
 /* ---- the rest of the seam ---- */
@@ -195,7 +189,7 @@ static int reopen(dv_znode *znode) {
 static void abandon(dv_znode *znode, int error, int64_t now) {
     dv_mem_client *client = of(znode);
     client->told = DIVVY_LOST;
-    dv_mem_watched_clear(client);
+    dv_watches_clear(&client->watches);
     dv_mem_fail_all(client, error, now);
 }
 
@@ -210,7 +204,7 @@ static void free_client(dv_znode *znode) {
     dv_mem_client *client = of(znode);
     dv_mem *mem = client->mem;
     assert(!client->table);
-    dv_mem_watched_clear(client);
+    dv_watches_clear(&client->watches);
     dv_mem_lock(mem);
     dv_mem_client_close(client, false);
     client->freed = true;
@@ -221,9 +215,7 @@ static void free_client(dv_znode *znode) {
     *client->link = client->next;
     if (client->next) client->next->link = client->link;
     mem->client_count--;
-    free(client->watched);
     free(client->chroot);
-    client->watched = NULL;
     dv_mem_client_unref(client);
     dv_mem_unlock(mem);
 }
@@ -232,7 +224,7 @@ static void free_client(dv_znode *znode) {
 
 static const dv_znode_backend seam = {.submit = submit,
                                       .multi = multi,
-                                      .unwatch = dv_mem_unwatch,
+                                      .unwatch = dv_watch_drop,
                                       .now_ms = now_ms,
                                       .random = fill_random,
                                       .stats = get_stats,
@@ -282,6 +274,7 @@ static int make(dv_znode **out, const dv_backend_config *config, const char **re
     client->mem = mem;
     client->client = config->sink.queue; /* the queue is the client itself */
     client->refs = 1;
+    client->watches.stats = &client->stats;
     client->preferred = -1;
     client->deferred.end = &client->deferred.first;
     client->sent_end = &client->sent;

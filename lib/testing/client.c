@@ -309,7 +309,7 @@ void dv_mem_client_close(dv_mem_client *client, bool say) {
     client->last_zxid = 0;
     client->timeout_ms = client->requested_ms;
     while (client->sent) {
-        assert(client->sent->completed);
+        assert(!client->sent->link);
         dv_mem_pending_free(take_sent(client));
     }
     drop_armed(client);

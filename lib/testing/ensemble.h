@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "testing/model.h"
+#include "znode/watches.h"
 
 /* ---- the connection of a client to a server (connection.c: both sides; requests.c: the server's) ---- */
 
@@ -239,8 +240,7 @@ struct dv_mem_client {
     dv_mem_odd odd;
     divvy_session_state told;
     dv_mem_pending *table, **table_end;
-    struct dv_mem_watched **watched;
-    size_t watched_count, watched_room;
+    dv_watches watches;
     divvy_stats stats;
 };
 
@@ -253,39 +253,30 @@ void dv_mem_client_crash(dv_mem_client *client);
 /* Hands a request that was taken to the connection. */
 void dv_mem_client_send(dv_mem_client *client, dv_mem_request *request);
 
-/* posted.c, watched.c */
+/* posted.c */
 struct dv_mem_pending {
     dv_event event;
     dv_mem_client *client;
-    dv_mem_pending *next, **link; /* all that is not run yet */
+    dv_mem_pending *next, **link; /* all that is not completed yet; link NULL: it is */
     dv_mem_pending *sent_next;
     dv_mem_request *request;
-    bool completed;
     int64_t submitted_at;
     uint64_t connection;
     int64_t sent_ms;
-    dv_op one; /* the first, of a multi */
-    bool is_multi;
     dv_reply_fn done;
-    dv_multi_fn multi_done;
+    dv_multi_fn multi_done; /* NULL: not of a multi */
     void *context;
     dv_watch *watch;
-    struct dv_mem_watched *watched;
+    dv_watched *watched;
     int error;
     dv_mem_reply *reply;
 };
 
 void dv_mem_post_news(dv_mem_client *client, const dv_session_news *news);
 void dv_mem_post_answer(dv_mem_client *client, dv_mem_pending *pending, int error, dv_mem_reply *reply);
-void dv_mem_post_fired(dv_mem_client *client, dv_mem_path *path, dv_watch_kind kind);
+void dv_mem_post_fired(dv_mem_client *client, const dv_mem_path *path, dv_watch_kind kind);
 void dv_mem_pending_free(dv_mem_pending *pending);
 void dv_mem_fail_all(dv_mem_client *client, int error, int64_t now);
-
-struct dv_mem_watched *dv_mem_watch_begin(dv_mem_client *client, dv_mem_path *path, bool of_children, dv_watch *watch);
-void dv_mem_watch_end(dv_mem_client *client, struct dv_mem_watched *watched, dv_watch *watch, bool armed);
-void dv_mem_watch_fired(dv_mem_client *client, dv_mem_path *path, dv_watch_kind kind, int64_t now);
-void dv_mem_unwatch(dv_znode *znode, dv_watch *watch);
-void dv_mem_watched_clear(dv_mem_client *client);
 
 /* ---- the whole ---- */
 

@@ -27,7 +27,7 @@ static void run_news(dv_event *event, int64_t now) {
     client->told = news.state;
     if (news.state == DIVVY_CONNECTED) client->stats.connects++;
     bool over = news.state == DIVVY_LOST || news.state == DIVVY_AUTH_FAILED;
-    if (over) dv_mem_watched_clear(client);
+    if (over) dv_watches_clear(&client->watches);
     client->znode.on_session(client->znode.context, &news, now);
     if (over) dv_mem_fail_all(client, news.state == DIVVY_LOST ? DIVVY_ELOST : DIVVY_EAUTH, now);
 }
@@ -43,23 +43,20 @@ void dv_mem_post_news(dv_mem_client *client, const dv_session_news *news) {
 typedef struct {
     dv_event event;
     dv_mem_client *client;
-    dv_mem_path *path;
     dv_watch_kind kind;
+    char path[];
 } fired_event;
 
 static void run_fired(dv_event *event, int64_t now) {
     fired_event *e = (fired_event *)(void *)event;
-    dv_mem *mem = e->client->mem;
-    dv_mem_watch_fired(e->client, e->path, e->kind, now);
-    dv_mem_lock(mem);
-    dv_mem_path_unref(mem, e->path);
-    dv_mem_unlock(mem);
+    dv_watch_fire(&e->client->watches, e->path, e->kind, now);
     free(e);
 }
 
-void dv_mem_post_fired(dv_mem_client *client, dv_mem_path *path, dv_watch_kind kind) {
-    fired_event *e = dv_mem_alloc(sizeof *e);
-    *e = (fired_event){.event.run = run_fired, .client = client, .path = dv_mem_path_ref(path), .kind = kind};
+void dv_mem_post_fired(dv_mem_client *client, const dv_mem_path *path, dv_watch_kind kind) {
+    fired_event *e = dv_mem_alloc(sizeof *e + path->bytes + 1);
+    *e = (fired_event){.event.run = run_fired, .client = client, .kind = kind};
+    strcpy(e->path, path->text);
     post(client, &e->event);
 }
 
@@ -73,6 +70,7 @@ void dv_mem_pending_free(dv_mem_pending *pending) {
 }
 
 static void unlink_pending(dv_mem_pending *pending) {
+    assert(pending->link);
     *pending->link = pending->next;
     if (pending->next) pending->next->link = pending->link;
     else pending->client->table_end = pending->link;
@@ -98,13 +96,14 @@ static void complete_multi(dv_mem_pending *pending, const dv_mem_reply *reply, i
 
 static void complete_single(dv_mem_pending *pending, const dv_mem_reply *from, int error, int64_t now) {
     dv_reply reply = {.error = error};
+    dv_kind kind = pending->request->ops[0].kind;
     const char **names = NULL;
     if (from && !error) {
         reply.path = from->path ? from->path->text : NULL;
         reply.stat = from->has_stat ? &from->stat : NULL;
-        if (pending->one.kind == DV_GET) reply.data = from->data ? from->data->data : "";
+        if (kind == DV_GET) reply.data = from->data ? from->data->data : "";
         if (from->data) reply.data_bytes = from->data->bytes;
-        if (pending->one.kind == DV_CHILDREN) {
+        if (kind == DV_CHILDREN) {
             names = dv_mem_alloc((from->child_count + 1) * sizeof *names);
             for (size_t i = 0; i < from->child_count; i++) names[i] = dv_mem_path_name(from->children[i]);
             reply.children = names;
@@ -117,15 +116,13 @@ static void complete_single(dv_mem_pending *pending, const dv_mem_reply *from, i
 
 /* `from` NULL: no server has said so. */
 static void complete(dv_mem_pending *pending, const dv_mem_reply *from, int error, int64_t now) {
-    assert(!pending->completed);
-    pending->completed = true;
     unlink_pending(pending);
     if (pending->watched) {
-        bool armed = error == 0 || (error == DIVVY_ENOENT && pending->one.kind == DV_EXISTS);
-        dv_mem_watch_end(pending->client, pending->watched, pending->watch, armed);
+        bool armed = error == 0 || (error == DIVVY_ENOENT && pending->request->ops[0].kind == DV_EXISTS);
+        dv_watch_end(pending->watched, pending->watch, armed);
         pending->watched = NULL;
     }
-    if (pending->is_multi) complete_multi(pending, from, error, now);
+    if (pending->multi_done) complete_multi(pending, from, error, now);
     else complete_single(pending, from, error, now);
 }
 
@@ -167,7 +164,7 @@ static void tell_answer(dv_mem_client *client, const dv_mem_pending *pending, in
 static void run_pending(dv_event *event, int64_t now) {
     dv_mem_pending *pending = (dv_mem_pending *)(void *)event;
     dv_mem_client *client = pending->client;
-    if (!pending->completed) {
+    if (pending->link) {
         count_answer(client, pending);
         tell_answer(client, pending, now);
         complete(pending, pending->reply, pending->error, now);

@@ -59,7 +59,7 @@ int dv_apache_attach(dv_znode **out, const dv_backend_config *config, const char
     static const dv_znode_backend backend = {
         .submit = dv_apache_submit,
         .multi = dv_apache_multi,
-        .unwatch = dv_apache_unwatch,
+        .unwatch = dv_watch_drop,
         .now_ms = dv_apache_now_ms,
         .random = dv_apache_random,
         .stats = dv_apache_stats,
@@ -131,7 +131,7 @@ static void leave_old_handle(divvy_client *client, int64_t now) {
         dv_session_news news = {.state = DIVVY_LOST};
         client->znode->on_session(client->znode->context, &news, now);
     }
-    dv_apache_clear_watches(apache);
+    dv_watches_clear(&apache->watches);
     dv_apache_fail_all(apache, DIVVY_ELOST, now);
     dv_shared_leave(apache, false, 0);
     dv_loop_drain(client);

@@ -15,6 +15,7 @@
 #include "znode/apache/sasl.h"
 #include "znode/apache/silence.h"
 #include "znode/apache/tick.h"
+#include "znode/watches.h"
 #include "znode/znode.h"
 
 typedef struct dv_pending dv_pending;
@@ -63,7 +64,7 @@ typedef struct dv_apache {
 
     dv_pending_list sent;    /* given to the native client and not answered yet */
     dv_pending_list waiting; /* held back: too many are under way */
-    void *watches;           /* tsearch tree of struct watched, by path and kind */
+    dv_watches watches;
     divvy_stats stats;
     _Atomic(int) queued_log_lines;
 } dv_apache;
@@ -104,14 +105,6 @@ void dv_apache_fail_all(dv_apache *apache, int error, int64_t now);
 void dv_apache_forget_all(dv_apache *apache);
 
 /* watches.c */
-struct watched;
-/* Before a read that sets a watch is sent. Returns NULL when an allocation fails. */
-struct watched *dv_apache_watch_begin(dv_apache *apache, const char *path, dv_kind kind, dv_watch *watch);
-/* When that read was answered. */
-void dv_apache_watch_end(dv_apache *apache, struct watched *watched, dv_watch *watch, bool armed);
-void dv_apache_unwatch(dv_znode *znode, dv_watch *watch);
-/* Clears all watches, as the session is over and none will fire. */
-void dv_apache_clear_watches(dv_apache *apache);
 /* The native watcher of every node watch: one function and one context, as its cost demands. */
 void dv_apache_on_watch(zhandle_t *handle, int type, int state, const char *path, void *context);
 

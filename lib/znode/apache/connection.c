@@ -82,7 +82,7 @@ static void drop_job(dv_apache *apache) {
 static void end_session(dv_apache *apache, const dv_session_news *news, int64_t now) {
     assert(apache->state == news->state);
     drop_job(apache);
-    dv_apache_clear_watches(apache);
+    dv_watches_clear(&apache->watches);
     apache->znode.on_session(apache->znode.context, news, now);
     /* The native client may keep operations of a dead session for ever. */
     dv_apache_fail_all(apache, news->state == DIVVY_LOST ? DIVVY_ELOST : DIVVY_EAUTH, now);
@@ -298,7 +298,7 @@ void dv_apache_abandon(dv_znode *znode, int error, int64_t now) {
     if (apache->tick_job) dv_tick_drop(apache->tick_job);
     apache->tick_job = NULL;
     assert(!apache->job && !apache->tick_job);
-    dv_apache_clear_watches(apache);
+    dv_watches_clear(&apache->watches);
     dv_apache_fail_all(apache, error, now);
 }
 
@@ -362,6 +362,7 @@ void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv
     apache->on_warning = config->on_warning;
     apache->take_news = take_news;
     apache->state = DIVVY_CONNECTING;
+    apache->watches.stats = &apache->stats;
     apache->log_slot = -1;
     choose_acl(apache, config->acl);
 }
@@ -371,7 +372,7 @@ int dv_apache_new(dv_znode **out, const dv_backend_config *config, const char **
     static const dv_znode_backend backend = {
         .submit = dv_apache_submit,
         .multi = dv_apache_multi,
-        .unwatch = dv_apache_unwatch,
+        .unwatch = dv_watch_drop,
         .now_ms = dv_apache_now_ms,
         .random = dv_apache_random,
         .stats = dv_apache_stats,

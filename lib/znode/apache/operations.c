@@ -75,7 +75,7 @@ static void complete(dv_pending *p, const dv_reply *reply, int64_t now) {
     int error = reply->error;
     if (p->watched) {
         bool armed = error == 0 || (error == DIVVY_ENOENT && p->ops[0].kind == DV_EXISTS);
-        dv_apache_watch_end(p->apache, p->watched, p->watch, armed);
+        dv_watch_end(p->watched, p->watch, armed);
         p->watched = NULL;
     }
     note_nodes(p, error, reply->path);
@@ -398,7 +398,7 @@ static int take(dv_apache *apache, dv_pending *p, const dv_op *ops, size_t count
     p->submitted_at = dv_znode_now_ms(&apache->znode);
     p->connection = apache->stats.connects;
     if (p->watch) {
-        p->watched = dv_apache_watch_begin(apache, ops->path, ops->kind, p->watch);
+        p->watched = dv_watch_begin(&apache->watches, ops->path, ops->kind == DV_CHILDREN, p->watch);
         if (!p->watched) return DIVVY_ENOMEM;
     }
     dv_pending_append(&apache->waiting, p);

@@ -26,7 +26,7 @@ struct dv_pending {
     dv_multi_fn multi_done;
     void *context;
     dv_watch *watch;
-    struct watched *watched;
+    dv_watched *watched;
 
     zoo_op_t *native_ops; /* multi: must live until the answer, as the buffers for made paths must */
     zoo_op_result_t *native_results;

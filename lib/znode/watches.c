@@ -1,0 +1,136 @@
+/* One-shot watches, on this side of a backend. SPDX-License-Identifier: Apache-2.0 */
+#include "znode/watches.h"
+
+#include <assert.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct dv_watched {
+    bool of_children;
+    bool armed;        /* a read that set the watch has succeeded, and it has not fired since */
+    bool orphan;       /* of a session that is over: in no tree, kept for the reads under way */
+    size_t under_way;  /* reads that would arm it */
+    dv_watch *waiting; /* may be none */
+    dv_watches *all;
+    char path[];
+};
+
+static int compare(const void *a, const void *b) {
+    const dv_watched *x = a, *y = b;
+    if (x->of_children != y->of_children) return x->of_children ? 1 : -1;
+    return strcmp(x->path, y->path);
+}
+
+static dv_watched *make(dv_watches *all, const char *path, bool of_children) {
+    size_t path_bytes = strlen(path) + 1;
+    dv_watched *w = calloc(1, sizeof *w + path_bytes);
+    if (!w) return NULL;
+    w->of_children = of_children;
+    w->all = all;
+    memcpy(w->path, path, path_bytes);
+    return w;
+}
+
+static void link_watch(dv_watched *w, dv_watch *watch) {
+    assert(!watch->link);
+    watch->next = w->waiting;
+    watch->link = &w->waiting;
+    if (w->waiting) w->waiting->link = &watch->next;
+    w->waiting = watch;
+}
+
+static void unlink_watch(dv_watch *watch) {
+    assert(watch->link);
+    *watch->link = watch->next;
+    if (watch->next) watch->next->link = watch->link;
+    watch->next = NULL;
+    watch->link = NULL;
+}
+
+static void set_armed(dv_watched *w, bool armed) {
+    if (w->armed == armed) return;
+    assert(!armed || !w->orphan);
+    w->armed = armed;
+    divvy_stats *stats = w->all->stats;
+    size_t bytes = strlen(w->path) + 4;
+    stats->watches += armed ? 1 : (uint64_t)-1;
+    stats->watch_path_bytes += armed ? bytes : (uint64_t)0 - bytes;
+}
+
+static void drop_if_idle(dv_watched *w) {
+    if (w->armed || w->under_way || w->waiting) return;
+    if (!w->orphan) tdelete(w, &w->all->tree, compare);
+    free(w);
+}
+
+dv_watched *dv_watch_begin(dv_watches *watches, const char *path, bool of_children, dv_watch *watch) {
+    dv_watched *fresh = make(watches, path, of_children);
+    if (!fresh) return NULL;
+    dv_watched **place = (dv_watched **)tsearch(fresh, &watches->tree, compare);
+    if (!place) {
+        free(fresh);
+        return NULL;
+    }
+    dv_watched *w = *place;
+    if (w != fresh) free(fresh);
+    if (watch->link) unlink_watch(watch);
+    link_watch(w, watch);
+    w->under_way++;
+    return w;
+}
+
+void dv_watch_end(dv_watched *w, dv_watch *watch, bool armed) {
+    assert(w->under_way > 0);
+    w->under_way--;
+    if (armed && !w->orphan) set_armed(w, true);
+    else if (watch && watch->link) unlink_watch(watch);
+    drop_if_idle(w);
+}
+
+void dv_watch_drop(dv_znode *znode, dv_watch *watch) {
+    (void)znode;
+    if (watch->link) unlink_watch(watch);
+    watch->fired = NULL;
+}
+
+static void fire(dv_watches *watches, const char *path, bool of_children, dv_watch_kind kind, int64_t now) {
+    dv_watched *key = make(watches, path, of_children);
+    if (!key) return; /* The watch's owner finds by its audit what is missed here. */
+    dv_watched **place = (dv_watched **)tfind(key, &watches->tree, compare);
+    free(key);
+    if (!place) return;
+    dv_watched *w = *place;
+    if (w->waiting) watches->stats->watch_events++;
+    set_armed(w, false);
+    /* Off the entry first: a watch may be armed again, or another taken back, while they are told one by one. */
+    dv_watch *told = w->waiting;
+    w->waiting = NULL;
+    if (told) told->link = &told;
+    w->under_way++; /* keeps w during the loop */
+    while (told) {
+        dv_watch *watch = told;
+        unlink_watch(watch);
+        if (watch->fired) watch->fired(watch, kind, now);
+    }
+    assert(w->under_way > 0);
+    w->under_way--;
+    drop_if_idle(w);
+}
+
+void dv_watch_fire(dv_watches *watches, const char *path, dv_watch_kind kind, int64_t now) {
+    if (kind != DV_WATCH_CHILDREN) fire(watches, path, false, kind, now);
+    if (kind == DV_WATCH_CHILDREN || kind == DV_WATCH_DELETED) fire(watches, path, true, kind, now);
+}
+
+void dv_watches_clear(dv_watches *watches) {
+    while (watches->tree) {
+        dv_watched *w = *(dv_watched **)watches->tree; /* the root: a node begins with the pointer to its key */
+        assert(!w->orphan);
+        tdelete(w, &watches->tree, compare);
+        while (w->waiting) unlink_watch(w->waiting);
+        set_armed(w, false);
+        w->orphan = true;
+        drop_if_idle(w);
+    }
+}
