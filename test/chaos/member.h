@@ -42,8 +42,8 @@ enum {
     CHAOS_CALL_MS = 1500,     /* the timeout of calls that wait */
     CHAOS_HOLD_MS = 250,      /* for so long a lock is held at most */
     CHAOS_RELEASE_MS = 150,   /* so long takes the user to stop work on what was revoked, at most */
-    CHAOS_HANDOVER_MS = 1000, /* a taker is waited for at most */
-    CHAOS_HASTY_MS = 400,     /* by a giver that prepares slowly itself: shorter than some need */
+    CHAOS_HANDOVER_MS = 1000, /* an owner waits for a next owner at most */
+    CHAOS_HASTY_MS = 400,     /* one that prepares slowly itself: shorter than some need */
     CHAOS_PREPARE_MS = 700,   /* a user prepares for at most */
     CHAOS_FAST_MS = 100,      /* one that is fast */
     CHAOS_TTL_S = 2,

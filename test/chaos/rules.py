@@ -67,7 +67,7 @@ def entry_of(version):
 
 
 def given_of(version):
-    """Of a note: (zxid of the taker's note, index of the item, number of the place) of all that was given."""
+    """Of a note: (zxid of the next owner's note, index of the item, number of the place) of all that was given."""
     return {(int(zxid, 16), *pair) for zxid, flat in entry_of(version).get('given', [])
             for pair in zip(flat[::2], flat[1::2])}
 
@@ -296,8 +296,8 @@ class Checker:
     # ---- T5: notes ----
 
     def check_notes(self):
-        """What a note newly says was given left its queue in the same transaction, and its taker's note stood before.
-        A note that is made again repeats what was given before."""
+        """What a note newly says was given left its queue in the same transaction, and the next owner's note
+        stood before. A note that is made again repeats what was given before."""
         notes = self.truth.children(NOTES)
         txns = {txn.zxid: txn for txn in self.truth.txns}
         written = {version.zxid for node in notes for version in node.versions}

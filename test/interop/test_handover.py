@@ -83,7 +83,7 @@ class Standbys:
               self.pool.describe({}))
 
     def wait_handover(self, count=None):
-        """In the middle: items are leaving, and their takers prepare. They prepare for what a kazoo member had, too.
+        """In the middle: items are leaving, and their next owners prepare, also for what a kazoo member had.
         Each owner says by itself what leaves; `count` is how many items do when all have."""
         self.wait(lambda: self.going() and count in (None, len(self.going())) and
                   set(self.going()) <= set(self.coming()), "items are handed over")
@@ -121,17 +121,18 @@ def begin_handover(standbys, identifier):
     pool = standbys.pool
     before = {member: set(member.owned) for member in pool.members}
     standbys.close()
-    taker = standbys.start(identifier)
+    next_owner = standbys.start(identifier)
     moving = standbys.wait_handover(len(ITEMS) // len(pool.members))
-    check(sorted(taker.coming) == moving, "they move: %s", moving)
-    check(all(member.owned == items for member, items in before.items()), "an item went before its taker was ready")
-    return taker
+    check(sorted(next_owner.coming) == moving, "they move: %s", moving)
+    check(all(member.owned == items for member, items in before.items()),
+          "an item went before its next owner was ready")
+    return next_owner
 
 
-def give_up(standbys, taker):
+def give_up(standbys, next_owner):
     """A kazoo member comes: names decide, and nobody leaves or prepares for anything."""
     pool = standbys.pool
-    kazoo = pool.kazoo("kazoo-of-%s" % taker.identifier)
+    kazoo = pool.kazoo("kazoo-of-%s" % next_owner.identifier)
     pool.settle(pool.kazoo_split())
     standbys.wait(lambda: not standbys.going() and not standbys.coming(), "all handovers are given up")
     standbys.check_sound()
@@ -140,25 +141,25 @@ def give_up(standbys, taker):
 
 @in_folder
 def test_comes_and_goes(world, folder):
-    """A kazoo member joins while items are leaving and their taker prepares: all give up, and names decide. It leaves,
-    or is killed: handovers go on, by the plan. No item has two owners, and in the end each has one."""
+    """A kazoo member joins while items are leaving and their next owner prepares: all give up, and names decide. It
+    leaves, or is killed: handovers go on, by the plan. No item has two owners, and in the end each has one."""
     standbys = Standbys(world, "/handover", folder)
     pool = standbys.pool
     for name in ("divvy-a", "divvy-b"):
         standbys.start(name)
     standbys.finish()
     for number, go in enumerate((pool.leave, pool.kill)):
-        taker = begin_handover(standbys, "taker-%d" % number)
-        go(give_up(standbys, taker))
-        takers = {item: member for item in standbys.wait_handover() for member in standbys.divvys()
-                  if item in member.coming}
-        begun = {item: member.commands.count(("begun", item)) for item, member in takers.items()}
+        next_owner = begin_handover(standbys, "next-%d" % number)
+        go(give_up(standbys, next_owner))
+        next_owners = {item: member for item in standbys.wait_handover() for member in standbys.divvys()
+                       if item in member.coming}
+        begun = {item: member.commands.count(("begun", item)) for item, member in next_owners.items()}
         standbys.finish()
-        for item, member in takers.items():
+        for item, member in next_owners.items():
             check(item in member.owned, "%s has not got %s, for which it stood by", member, item)
             standbys.wait(lambda item=item, member=member: member.commands.count(("begun", item)) > begun[item],
                           "the command of %s that stood by is to begin" % item)
-        pool.leave(taker)
+        pool.leave(next_owner)
         standbys.finish()
 
 
@@ -171,14 +172,14 @@ def test_comes_and_goes_at_once(world, folder):
         standbys.start(name)
     standbys.finish()
     for number in range(3):
-        taker = begin_handover(standbys, "taker-%d" % number)
+        next_owner = begin_handover(standbys, "next-%d" % number)
         moving = standbys.going()
         kazoo = pool.kazoo("kazoo-%d" % number)
         standbys.wait(lambda moving=moving: standbys.going() != moving or standbys.coming() != moving,
                       "a handover is given up")
         pool.leave(kazoo)
         standbys.finish()
-        pool.leave(taker)
+        pool.leave(next_owner)
         standbys.finish()
 
 

@@ -48,14 +48,14 @@
     X(leave_unheard, "who leaves and has nothing does not see that the plan is without it")                        \
     X(leave_mark_lost, "who leaves does not ask again when a restored plan counts on it")                          \
     X(patience_without_end, "an owner waits for a next owner that is not ready without end")                       \
-    X(gone_taker_awaited, "an owner waits for a next owner that has no note")                                      \
+    X(gone_next_owner_awaited, "an owner waits for a next owner that has no note")                                 \
     X(patience_runs_on, "the patience with a next owner runs on, though the plan gave the item back in between")   \
     X(withdrawn_silent, "the note of one that has withdrawn no longer says what leaves")                           \
     X(unprepared_enters, "a next owner enters the queue before its user has prepared")                             \
     X(prepared_before_told, "a user who was not yet told to prepare counts as prepared")                           \
     X(prepare_untold, "a user is not told to prepare when nothing else comes that tells him")                      \
     X(prepare_lost_unproven, "who has to prepare before the clock has proven anything is never told")              \
-    X(unread_taker_unknown, "the node of a next owner that was not read yet counts for nobody")                    \
+    X(unread_next_owner_unknown, "the node of a next owner that was not read yet counts for nobody")               \
     X(note_change_unheard, "a place that waits for a note does not look at its changes")                           \
     X(back_is_revoked, "an item that a plan gives back before it was revoked is revoked")                          \
     X(left_unreleased, "a member that hands over ends before its user has released")                               \

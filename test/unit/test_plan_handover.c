@@ -384,7 +384,7 @@ TEST(test_plan_goes_back) {
 
 /* T1, T3: a static member is found by its identifier, though its owners have not read its node; also when it is started
  * again long before its old session ends, for which no plan is written. */
-TEST(test_static_taker) {
+TEST(test_static_next_owner) {
     pool l;
     open_with(&l, 30000);
     divvy_partitioner_config config;

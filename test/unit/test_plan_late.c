@@ -18,7 +18,7 @@ static uint64_t count_lists(const pool *l, size_t n) {
 
 /* T2: a next owner waits for an owner that reads the plan late, and does not list each queue, which it would stand in
  * behind that one. */
-TEST(test_late_giver) {
+TEST(test_late_owner) {
     enum { OLD = 4, DELAY_MS = 5, LATE_MS = 700, SHARE = ITEMS / (OLD + 1) };
     pool l;
     pool_open_far(&l, ITEMS, DELAY_MS, DELAY_MS);
@@ -40,7 +40,7 @@ TEST(test_late_giver) {
 }
 
 /* T2: nor does it wait for more than a second for one that says nothing, since it does not have the item. */
-TEST(test_silent_giver) {
+TEST(test_silent_owner) {
     enum { PREPARE_MS = 60000, SHARE = ITEMS / 3 };
     pool l;
     divvy_partitioner_config config;
@@ -57,8 +57,8 @@ TEST(test_silent_giver) {
     pool_close(&l);
 }
 
-/* A member that leaves keeps its note for a moment: who is slow to read what it was given last needs no list. */
-TEST(test_slow_taker) {
+/* A member that leaves keeps its note for a moment: a next owner that reads late what it was given needs no list. */
+TEST(test_slow_next_owner) {
     enum { OLD = 3, DELAY_MS = 5, SLOW_MS = 60, SHARE = ITEMS / OLD };
     pool l;
     pool_open_far(&l, ITEMS, DELAY_MS, DELAY_MS);
