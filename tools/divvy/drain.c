@@ -152,7 +152,7 @@ static int run_drain(const dv_drain_options *o) {
     if (code == 0) code = weigh(&d);
     if (code == 0 && o->wait) code = dv_drain_wait(&d);
     dv_look_close(d.look);
-    dv_roster_free(d.people);
+    dv_roster_free(d.members);
     free_drain(&d);
     return code;
 }

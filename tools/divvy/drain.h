@@ -20,7 +20,7 @@ typedef struct {
     dv_look *look;
     char *root, *party_path, *locks; /* at the servers */
     dv_pool_plan plan;
-    dv_roster *people; /* NULL: no party was read yet */
+    dv_roster *members; /* NULL: no party was read yet */
 
     /* the party as it was read last, and when it was first seen so */
     char **nodes;

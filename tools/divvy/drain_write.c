@@ -137,7 +137,7 @@ static bool has_settled(dv_drain *d) {
     return d->plan.memory.plan->header.pzxid == d->pzxid || now_ms - d->seen_at_ms >= BOUNDARY_MS;
 }
 
-static int settle_people(dv_drain *d) {
+static int settle_members(dv_drain *d) {
     divvy_client *client = dv_look_client(d->look);
     const char **nodes = calloc(d->node_count + 1, sizeof *nodes);
     int error = nodes ? dv_client_enter(client) : DIVVY_ENOMEM;
@@ -152,8 +152,8 @@ static int settle_people(dv_drain *d) {
         if (!copy) error = DIVVY_ENOMEM;
         free(copy);
     }
-    if (!d->people) d->people = dv_roster_new(client, d->party_path, NULL, NULL);
-    if (!error) error = d->people ? dv_roster_settle(d->people, nodes, count, d->pzxid) : DIVVY_ENOMEM;
+    if (!d->members) d->members = dv_roster_new(client, d->party_path, NULL, NULL);
+    if (!error) error = d->members ? dv_roster_settle(d->members, nodes, count, d->pzxid) : DIVVY_ENOMEM;
     dv_client_unlock(client);
     free((void *)nodes);
     return error;
@@ -318,8 +318,8 @@ static bool has_weight(const dv_drain *d) {
 
 static int try_to_write(dv_drain *d) {
     d->events = (dv_plan_events){.weight = {d->key, d->weight}};
-    int error = settle_people(d);
-    if (!error) error = dv_pool_plan_write(&d->plan, d->party_path, d->people, &d->events);
+    int error = settle_members(d);
+    if (!error) error = dv_pool_plan_write(&d->plan, d->party_path, d->members, &d->events);
     if (error == DIVVY_EACCES) {
         give_up(d, "the plan %s may not be written: %s", d->plan.path, divvy_strerror(error));
         error = 0;

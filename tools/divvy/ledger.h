@@ -45,7 +45,7 @@ const dv_owned *dv_ledger_find(const dv_ledger *ledger, const char *name);
  * item is no longer among the owned ones: its lock is still held, but work on it is to stop. */
 void dv_ledger_items(dv_ledger *ledger, const divvy_items_event *event);
 
-/* The reason of DIVVY_FAILURE where the user wished the end. */
+/* The reason of DIVVY_FAILURE where the user requested the end. */
 #define DV_LEDGER_FINISHED "finished"
 
 /* Enters a state and prints its line. `reason` is why in DIVVY_FAILURE, else NULL. */

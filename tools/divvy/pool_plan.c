@@ -87,8 +87,8 @@ static int begin_writing(dv_pool_plan *plan, const dv_plan_writer_config *config
     return plan->attempt ? 0 : DIVVY_ENOMEM;
 }
 
-int dv_pool_plan_write(dv_pool_plan *plan, const char *party_path, dv_roster *people, const dv_plan_events *events) {
-    const dv_plan_writer_config config = {plan->path, party_path, &plan->memory, people, events, false, NULL, {0}};
+int dv_pool_plan_write(dv_pool_plan *plan, const char *party_path, dv_roster *members, const dv_plan_events *events) {
+    const dv_plan_writer_config config = {plan->path, party_path, &plan->memory, members, events, false, NULL, {0}};
     int error = plan->attempt ? DIVVY_EBUSY : begin_writing(plan, &config);
     while (!error && !plan->written) error = dv_look_step(plan->look);
     if (error) return error;

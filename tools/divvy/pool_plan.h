@@ -30,8 +30,8 @@ void dv_pool_plan_free(dv_pool_plan *plan);
 /* plan->memory becomes what stands there now. 0, or an error. Only inside of the `ask` of dv_look_at(). */
 int dv_pool_plan_read(dv_pool_plan *plan);
 
-/* One attempt to write the next plan, for the party that `people` know, with these events. 0 with plan->outcome, or an
- * error. Likewise. `party_path`, `people` and `events` live until dv_look_close(). */
-int dv_pool_plan_write(dv_pool_plan *plan, const char *party_path, dv_roster *people, const dv_plan_events *events);
+/* One attempt to write the next plan, for the party of `members`, with these events. 0 with plan->outcome, or an
+ * error. Likewise. `party_path`, `members` and `events` live until dv_look_close(). */
+int dv_pool_plan_write(dv_pool_plan *plan, const char *party_path, dv_roster *members, const dv_plan_events *events);
 
 #endif

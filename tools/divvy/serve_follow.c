@@ -220,14 +220,15 @@ static int look_at_pool(dv_look *look, look_at *l) {
     dv_reads roots = {DV_EXISTS, 3, root_path, take_root, l};
     int error = dv_look_read(look, &roots);
     if (error) return error;
-    bool people = f->party_pzxid != l->party_pzxid, plan = f->plan_mzxid != l->plan_mzxid;
-    l->whole = f->whole_wanted || (people && !f->pool->counts.in_force);
+    bool members_changed = f->party_pzxid != l->party_pzxid, plan_changed = f->plan_mzxid != l->plan_mzxid;
+    bool locks_changed = f->locks_pzxid != l->locks_pzxid;
+    l->whole = f->whole_wanted || (members_changed && !f->pool->counts.in_force);
     if (!l->whole) error = choose_items(l);
     dv_reads items = {DV_EXISTS, l->asked_count, item_path, take_item, l};
     if (!error && l->asked_count) error = dv_look_read(look, &items);
-    if (!error && !l->whole && f->locks_pzxid != l->locks_pzxid) error = list_directories(look, l);
+    if (!error && !l->whole && locks_changed) error = list_directories(look, l);
     if (error) return error;
-    return l->whole || people || plan || f->locks_pzxid != l->locks_pzxid || l->dirty_count ? read_pool(look, l) : 0;
+    return l->whole || members_changed || plan_changed || locks_changed || l->dirty_count ? read_pool(look, l) : 0;
 }
 
 int dv_serve_follow(dv_look *look, void *context) {
