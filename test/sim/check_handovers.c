@@ -137,10 +137,10 @@ static const sim_note *note_of_next_owner(const sim_member *m, const dv_item *ow
     const dv_follower *f = m->partitioner->follower;
     uint32_t slot = plan_of(f)->owners[own->number];
     const dv_plan_member *to = slot == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(plan_of(f), slot);
-    const sim_person *found = NULL;
-    for (size_t i = 0; to && i < t->people_count; i++) {
-        const sim_person *p = &t->people[i];
-        if (!p->is_member || !sim_person_lived(p, f->party.pzxid)) continue;
+    const sim_party_node *found = NULL;
+    for (size_t i = 0; to && i < t->party_count; i++) {
+        const sim_party_node *p = &t->party[i];
+        if (!p->is_member || !sim_party_node_lived(p, f->party.pzxid)) continue;
         if (strcmp(to->is_static ? p->identifier : p->node, to->key) != 0) continue;
         if (found) return NULL;
         found = p;

@@ -14,7 +14,7 @@
  *    node.
  *  - D15 where the plan was made from another than the last one. A writer that could not read the last one replaces it
  *    by the next of the one that it remembers (D26). D16 and D17 hold it against that one.
- *  - Weights that the member itself has asked for: some later plan grants a wish (D15). */
+ *  - Weights that the member itself has asked for: some later plan grants a request (D15). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,16 +22,16 @@
 #include "plans.h"
 #include "recipe/membership.h"
 
-static bool was_weight_wished(const struct sim_plans_truth *t, const char *name, uint32_t weight) {
-    char wish[SIM_WISH_BYTES];
-    snprintf(wish, sizeof wish, "%s %u", name, weight);
-    for (size_t i = 0; i < t->weight_wish_count; i++) {
-        if (strcmp(t->weight_wishes[i], wish) == 0) return true;
+static bool was_weight_requested(const struct sim_plans_truth *t, const char *name, uint32_t weight) {
+    char request[SIM_REQUEST_BYTES];
+    snprintf(request, sizeof request, "%s %u", name, weight);
+    for (size_t i = 0; i < t->weight_request_count; i++) {
+        if (strcmp(t->weight_requests[i], request) == 0) return true;
     }
-    return t->weight_wish_count == SIM_WEIGHT_WISHES;
+    return t->weight_request_count == SIM_WEIGHT_REQUESTS;
 }
 
-void sim_plan_note_life(sim_world *w, sim_person *p) {
+void sim_plan_note_life(sim_world *w, sim_party_node *p) {
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
         const dv_membership *membership = m->partitioner ? m->partitioner->membership : NULL;
@@ -43,34 +43,35 @@ void sim_plan_note_life(sim_world *w, sim_person *p) {
     }
 }
 
-static void note_weight_wish(struct sim_plans_truth *t, const char *name, uint32_t weight) {
-    if (was_weight_wished(t, name, weight) || t->weight_wish_count == SIM_WEIGHT_WISHES) return;
-    snprintf(t->weight_wishes[t->weight_wish_count++], SIM_WISH_BYTES, "%s %u", name, weight);
+static void note_weight_request(struct sim_plans_truth *t, const char *name, uint32_t weight) {
+    if (was_weight_requested(t, name, weight) || t->weight_request_count == SIM_WEIGHT_REQUESTS) return;
+    snprintf(t->weight_requests[t->weight_request_count++], SIM_REQUEST_BYTES, "%s %u", name, weight);
 }
 
-void sim_plan_note_wish(sim_member *m) {
+void sim_plan_note_requests(sim_member *m) {
     const dv_follower *f = m->partitioner ? m->partitioner->follower : NULL;
     struct sim_plans_truth *t = m->world->plans_truth;
-    if (f && f->requests.weight.is_open) note_weight_wish(t, m->name, f->requests.new_weight);
+    if (f && f->requests.weight.is_open) note_weight_request(t, m->name, f->requests.new_weight);
     if (!f || !f->requests.set.is_open || !f->requests.new_set) return;
-    t->wished_ms = m->world->now_ms;
-    for (size_t i = 0; i < t->wish_count; i++) {
-        if (t->wishes[i] == f->requests.new_set->crc) return;
+    t->set_requested_ms = m->world->now_ms;
+    for (size_t i = 0; i < t->set_request_count; i++) {
+        if (t->set_requests[i] == f->requests.new_set->crc) return;
     }
-    t->wishes = sim_plans_grown(t->wishes, t->wish_count, &t->wish_room, sizeof *t->wishes);
-    t->wishes[t->wish_count++] = f->requests.new_set->crc;
+    t->set_requests =
+        sim_plans_grown(t->set_requests, t->set_request_count, &t->set_request_room, sizeof *t->set_requests);
+    t->set_requests[t->set_request_count++] = f->requests.new_set->crc;
 }
 
-static bool was_wished(const struct sim_plans_truth *t, uint32_t crc) {
-    for (size_t i = 0; i < t->wish_count; i++) {
-        if (t->wishes[i] == crc) return true;
+static bool was_set_requested(const struct sim_plans_truth *t, uint32_t crc) {
+    for (size_t i = 0; i < t->set_request_count; i++) {
+        if (t->set_requests[i] == crc) return true;
     }
     return false;
 }
 
 /* Returns whether somebody has asked for its items in the very step that made it, be they the same as before. */
 static bool was_asked_now(const struct sim_plans_truth *t, const dv_plan *plan) {
-    return plan->header.asked == plan->header.pzxid && was_wished(t, plan->set->crc);
+    return plan->header.asked == plan->header.pzxid && was_set_requested(t, plan->set->crc);
 }
 
 /* The plan that it was computed from, as it says. That is not the last one if its writer could not read that (D26). */
@@ -89,15 +90,15 @@ typedef struct {
     bool known; /* the life of each of them is */
     bool same_tag, same_options;
     bool ageless; /* one of them never learned the czxid of its first node, so it counts as old (D31) */
-    const sim_person *first;
+    const sim_party_node *first;
     int64_t oldest_zxid, oldest_ms; /* when the oldest life began */
 } roll;
 
-void sim_plan_begin_of_life(const struct sim_plans_truth *t, const sim_person *p, int64_t *zxid, int64_t *ms) {
+void sim_plan_begin_of_life(const struct sim_plans_truth *t, const sim_party_node *p, int64_t *zxid, int64_t *ms) {
     *zxid = p->czxid;
     *ms = p->at_ms;
-    for (size_t i = 0; i < t->people_count; i++) {
-        const sim_person *other = &t->people[i];
+    for (size_t i = 0; i < t->party_count; i++) {
+        const sim_party_node *other = &t->party[i];
         if (other->life != p->life || other->czxid >= *zxid) continue;
         *zxid = other->czxid;
         *ms = other->at_ms;
@@ -106,10 +107,10 @@ void sim_plan_begin_of_life(const struct sim_plans_truth *t, const sim_person *p
 
 static roll call(const struct sim_plans_truth *t, int64_t pzxid) {
     roll r = {.known = true, .same_tag = true, .same_options = true, .oldest_zxid = INT64_MAX, .oldest_ms = INT64_MAX};
-    for (size_t i = 0; i < t->people_count; i++) {
-        const sim_person *p = &t->people[i];
+    for (size_t i = 0; i < t->party_count; i++) {
+        const sim_party_node *p = &t->party[i];
         int64_t zxid, ms;
-        if (!p->is_member || !sim_person_lived(p, pzxid)) continue;
+        if (!p->is_member || !sim_party_node_lived(p, pzxid)) continue;
         if (r.count++ == 0) r.first = p;
         r.known &= p->life != 0;
         r.same_tag &= p->tag == r.first->tag;
@@ -140,9 +141,9 @@ static void check_options(sim_world *w, const roll *r, const dv_plan *old, const
  * all others carry it. */
 static bool writer_carries(const struct sim_plans_truth *t, const sim_plan_version *v, uint32_t tag) {
     enum { SESSION_DIGITS = 11, CLIENT_DIGITS = 11 }; /* N5 */
-    for (size_t i = t->people_count; i-- > 0;) {      /* the newest partitioner of that client */
-        const char *client = t->people[i].node + SESSION_DIGITS, *writer = v->plan->header.guid + SESSION_DIGITS;
-        if (strncmp(client, writer, CLIENT_DIGITS) == 0) return t->people[i].tag == tag;
+    for (size_t i = t->party_count; i-- > 0;) {       /* the newest partitioner of that client */
+        const char *client = t->party[i].node + SESSION_DIGITS, *writer = v->plan->header.guid + SESSION_DIGITS;
+        if (strncmp(client, writer, CLIENT_DIGITS) == 0) return t->party[i].tag == tag;
     }
     return true;
 }
@@ -155,16 +156,16 @@ static void check_items(sim_world *w, const roll *r, const sim_plan_version *bef
     uint32_t tag = agreed ? r->first->tag : old->header.tag;
     if (new->header.tag != tag)
         sim_violate(w, "D17", "the plan's tag is %08x, and should be %08x", new->header.tag, tag);
-    if (was_wished(t, new->set->crc) && new->set->crc != tag) return;
+    if (was_set_requested(t, new->set->crc) && new->set->crc != tag) return;
     bool other = !dv_plan_set_equal(old->set, new->set), adopted = tag != old->header.tag;
     bool asked = old->set->crc != old->header.tag && !adopted;
     if (asked && before->asked_mzxid == 0) return; /* An administrator had a hand in it. */
     if (!other && adopted && new->set->crc != tag)
         sim_violate(w, "D17", "all carry the tag %08x, and the plan has other items", tag);
-    if (other && !adopted && !was_wished(t, new->set->crc) && (!asked || r->oldest_zxid <= before->asked_pzxid))
+    if (other && !adopted && !was_set_requested(t, new->set->crc) && (!asked || r->oldest_zxid <= before->asked_pzxid))
         sim_violate(w, "D17", "the items went back to those of the tag, and some member was there before");
     bool back = other && asked && new->set->crc == tag;
-    w->coverage->plan_meetings[SIM_MET_BACK] += back && !was_wished(t, new->set->crc);
+    w->coverage->plan_meetings[SIM_MET_BACK] += back && !was_set_requested(t, new->set->crc);
 }
 
 /* Checks D17: members that came after other items were asked for all carry the tag's items, so the plan has those
@@ -176,18 +177,18 @@ static void check_return(sim_world *w, const roll *r, const sim_plan_version *be
     if (!asked || !r->same_tag || r->first->tag != old->header.tag) return;
     if (!writer_carries(t, v, old->header.tag)) return;
     if (was_asked_now(t, v->plan)) return; /* maybe by a member that has asked before it had a node */
-    if (r->ageless || r->oldest_zxid <= before->asked_mzxid || r->oldest_ms <= t->wished_ms) return;
+    if (r->ageless || r->oldest_zxid <= before->asked_mzxid || r->oldest_ms <= t->set_requested_ms) return;
     if (v->plan->set->crc != old->header.tag)
         sim_violate(w, "D17", "all have been started again, with the items of the tag, and the plan has others");
 }
 
 /* D12 */
-static const sim_person *present_node(const sim_world *w, const dv_plan_member *m, int64_t pzxid) {
+static const sim_party_node *present_node(const sim_world *w, const dv_plan_member *m, int64_t pzxid) {
     const struct sim_plans_truth *t = w->plans_truth;
-    for (size_t i = 0; i < t->people_count; i++) {
-        const sim_person *p = &t->people[i];
+    for (size_t i = 0; i < t->party_count; i++) {
+        const sim_party_node *p = &t->party[i];
         if (!p->is_member || !p->facts.is_static || strcmp(p->identifier, m->key) != 0) continue;
-        if (sim_person_lived(p, pzxid) && !sim_person_fenced(w, p, pzxid)) return p;
+        if (sim_party_node_lived(p, pzxid) && !sim_party_node_fenced(w, p, pzxid)) return p;
     }
     return NULL;
 }
@@ -206,11 +207,11 @@ static void check_weights(sim_world *w, const sim_plan_version *before, const si
     for (size_t k = 0; k < v->plan->member_count; k++) {
         const dv_plan_member *m = &v->plan->members[k], *was = dv_plan_find(before->plan, m->is_static, m->key);
         const sim_configured *then = configured_then(t, m->key);
-        const sim_person *now = present_node(w, m, v->plan->header.pzxid);
+        const sim_party_node *now = present_node(w, m, v->plan->header.pzxid);
         bool plain = m->is_static && was && !m->absent && !m->leaving[0] && !was->leaving[0];
         if (!plain || !then || !now) continue;
         uint32_t weight = now->facts.weight == then->weight ? was->weight : now->facts.weight;
-        if (m->weight != weight && !was_weight_wished(t, m->key, m->weight))
+        if (m->weight != weight && !was_weight_requested(t, m->key, m->weight))
             sim_violate(w, "D15", "%s has the weight %u, and should have %u: it was %u, configured %u then and %u now",
                         m->key, m->weight, weight, was->weight, then->weight, now->facts.weight);
         w->coverage->plan_meetings[SIM_MET_WEIGHT] += weight != was->weight;
@@ -222,9 +223,9 @@ void sim_plan_note_configured(sim_world *w, const sim_plan_version *v) {
     if (v->foreign || !v->plan) t->configured_count = 0;
     for (size_t k = 0; !v->foreign && v->plan && k < v->plan->member_count; k++) {
         const dv_plan_member *m = &v->plan->members[k];
-        const sim_person *now = m->is_static && !m->absent ? present_node(w, m, v->plan->header.pzxid) : NULL;
+        const sim_party_node *now = m->is_static && !m->absent ? present_node(w, m, v->plan->header.pzxid) : NULL;
         sim_configured *then = configured_then(t, m->key);
-        if (!now || (!then && t->configured_count == SIM_WEIGHT_WISHES)) continue;
+        if (!now || (!then && t->configured_count == SIM_WEIGHT_REQUESTS)) continue;
         if (!then) then = &t->configured[t->configured_count++];
         snprintf(then->key, sizeof then->key, "%s", m->key);
         then->weight = now->facts.weight;

@@ -75,9 +75,9 @@ static void check_present(sim_world *w, const dv_plan *before, const sim_plan_ve
     if (sim_party_level(w, pzxid) < DV_LEVEL_PLAN)
         sim_violate(w, "P3", "a plan was written for party 0x%llx, in which not all follow plans",
                     (unsigned long long)pzxid);
-    for (size_t i = 0; i < t->people_count; i++) {
-        const sim_person *p = &t->people[i];
-        if (!p->is_member || !sim_person_lived(p, pzxid) || sim_person_fenced(w, p, pzxid)) continue;
+    for (size_t i = 0; i < t->party_count; i++) {
+        const sim_party_node *p = &t->party[i];
+        if (!p->is_member || !sim_party_node_lived(p, pzxid) || sim_party_node_fenced(w, p, pzxid)) continue;
         const dv_plan_member *was = marked(before, p->node), *is = marked(v->plan, p->node);
         if (was && !is) sim_violate(w, "D14", "%s lives, and is no longer marked as one that leaves", p->node);
         if (was || is) continue;
@@ -95,9 +95,9 @@ static void check_strangers(sim_world *w, const sim_plan_version *v) {
     for (size_t k = 0; k < v->plan->member_count; k++) {
         const dv_plan_member *m = &v->plan->members[k];
         bool lives = false;
-        for (size_t i = 0; !lives && i < t->people_count; i++) {
-            const sim_person *p = &t->people[i];
-            lives = p->facts.is_static == m->is_static && sim_person_lived(p, pzxid) &&
+        for (size_t i = 0; !lives && i < t->party_count; i++) {
+            const sim_party_node *p = &t->party[i];
+            lives = p->facts.is_static == m->is_static && sim_party_node_lived(p, pzxid) &&
                     strcmp(m->is_static ? p->identifier : p->node, m->key) == 0;
         }
         if (m->leaving[0] && holds_items(v->plan, m->slot)) sim_violate(w, "D14", "%s leaves, and has items", m->key);
@@ -196,14 +196,14 @@ static bool deals(const dv_plan *plan, const char *name) {
 }
 
 /* P2: a ghost is nobody's node, whatever its data say. */
-static bool is_node_of(const sim_person *p, const dv_plan_member *m) {
+static bool is_node_of(const sim_party_node *p, const dv_plan_member *m) {
     return p->is_member && p->facts.is_static == m->is_static &&
            strcmp(m->is_static ? p->identifier : p->node, m->key) == 0;
 }
 
 static bool lived(const struct sim_plans_truth *t, const dv_plan_member *m, int64_t zxid) {
-    for (size_t k = 0; k < t->people_count; k++) {
-        if (is_node_of(&t->people[k], m) && sim_person_lived(&t->people[k], zxid)) return true;
+    for (size_t k = 0; k < t->party_count; k++) {
+        if (is_node_of(&t->party[k], m) && sim_party_node_lived(&t->party[k], zxid)) return true;
     }
     return false;
 }
@@ -211,8 +211,8 @@ static bool lived(const struct sim_plans_truth *t, const dv_plan_member *m, int6
 /* D42: who has gone is not waited for. It may have come back since; another node of its identifier is no return. */
 static bool was_gone(const struct sim_plans_truth *t, const dv_plan_member *m, int64_t pzxid) {
     if (!lived(t, m, pzxid)) return true;
-    for (size_t k = 0; k < t->people_count; k++) {
-        const sim_person *p = &t->people[k];
+    for (size_t k = 0; k < t->party_count; k++) {
+        const sim_party_node *p = &t->party[k];
         if (is_node_of(p, m) && p->gone_zxid > pzxid && !lived(t, m, p->gone_zxid)) return true;
     }
     return false;
@@ -226,10 +226,10 @@ static bool has_arrived(const sim_world *w, const dv_plan *plan, size_t moved, c
     if (!m || !survives(plan, after, m->slot) || !deals(after, name)) return true;
     if (was_gone(t, m, plan->header.pzxid)) return true;
     const sim_queue *q = &w->truth.queues[atoi(name + 5)];
-    for (size_t k = 0; k < t->people_count; k++) {
-        if (!is_node_of(&t->people[k], m)) continue;
+    for (size_t k = 0; k < t->party_count; k++) {
+        if (!is_node_of(&t->party[k], m)) continue;
         for (size_t o = 0; o < q->owner_count; o++) {
-            if (q->owners[o].session == t->people[k].session) return true;
+            if (q->owners[o].session == t->party[k].session) return true;
         }
     }
     return false;

@@ -10,9 +10,9 @@ static const dv_follower *follower_of(const sim_member *m) {
     return m->partitioner ? m->partitioner->follower : NULL;
 }
 
-static const sim_person *self_of(const sim_member *m) {
+static const sim_party_node *self_of(const sim_member *m) {
     const char *node = m->partitioner->membership ? dv_membership_name(m->partitioner->membership) : NULL;
-    return node ? sim_person_of_node(m->world, node) : NULL;
+    return node ? sim_party_node_named(m->world, node) : NULL;
 }
 
 /* ---- at each step ---- */
@@ -55,10 +55,10 @@ static void check_standing(sim_member *m, const dv_follower *f) {
 }
 
 /* D34: as whom a plan has a member whose node somebody has deleted since: by the one before it, of this session. */
-static const dv_plan_member *as_before(const sim_world *w, const dv_plan *plan, const sim_person *self) {
+static const dv_plan_member *as_before(const sim_world *w, const dv_plan *plan, const sim_party_node *self) {
     for (size_t i = 0; i < plan->member_count; i++) {
         const dv_plan_member *m = &plan->members[i];
-        const sim_person *before = m->is_static ? NULL : sim_person_of_node(w, m->key);
+        const sim_party_node *before = m->is_static ? NULL : sim_party_node_named(w, m->key);
         if (before && before->gone_zxid && before->session == self->session && before->life == self->life) return m;
     }
     return NULL;
@@ -73,9 +73,9 @@ static void check_share(sim_member *m, const dv_follower *f) {
     if (p->state != DIVVY_ACQUIRED || !f->party.in_force || f->fence.is_unknown) return;
     if (m->hands_over) return; /* T8: it wants no more than it has */
     /* By the node that it had when the party settled: another one may be there by now. */
-    const sim_person *self = sim_person_of_node(w, dv_roster_party(f->roster)->nodes[f->party.own].node);
+    const sim_party_node *self = sim_party_node_named(w, dv_roster_party(f->roster)->nodes[f->party.own].node);
     if (!self) return;
-    if (sim_person_fenced(w, self, f->party.pzxid)) {
+    if (sim_party_node_fenced(w, self, f->party.pzxid)) {
         sim_violate(w, "D38", "%s is ACQUIRED, and another has taken its place", m->name);
         return;
     }
@@ -108,8 +108,8 @@ static void check_share(sim_member *m, const dv_follower *f) {
 static void check_fence(const sim_member *m, const dv_follower *f) {
     sim_world *w = m->world;
     if (!f->party.in_force || f->fence.is_unknown) return;
-    const sim_person *self = sim_person_of_node(w, dv_roster_party(f->roster)->nodes[f->party.own].node);
-    const sim_person *by = self ? sim_person_successor(w, self, f->party.pzxid) : NULL;
+    const sim_party_node *self = sim_party_node_named(w, dv_roster_party(f->roster)->nodes[f->party.own].node);
+    const sim_party_node *by = self ? sim_party_node_successor(w, self, f->party.pzxid) : NULL;
     if (!self || !m->config.static_membership) return;
     if (dv_follow_is_fenced(f) != (by != NULL))
         sim_violate(w, "S22", "%s %s", m->name,
@@ -132,7 +132,7 @@ static void count_change_over(sim_member *m, const dv_follower *f) {
 
 void sim_plans_check_step(sim_member *m) {
     const dv_follower *f = follower_of(m);
-    sim_plan_note_wish(m);
+    sim_plan_note_requests(m);
     sim_handovers_check_step(m);
     if (!f || m->partitioner->state == DIVVY_FAILURE) return;
     count_change_over(m, f);
@@ -171,8 +171,8 @@ bool sim_plan_in_force(const sim_world *w) {
 }
 
 bool sim_is_fenced(const sim_member *m) {
-    const sim_person *self = m->partitioner ? self_of(m) : NULL;
-    return self && sim_person_fenced(m->world, self, INT64_MAX - 1);
+    const sim_party_node *self = m->partitioner ? self_of(m) : NULL;
+    return self && sim_party_node_fenced(m->world, self, INT64_MAX - 1);
 }
 
 /* The party as it is, for a step. */
@@ -180,7 +180,7 @@ static size_t call_roll(const sim_world *w, dv_plan_node *nodes, const sim_membe
     size_t count = 0;
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
-        const sim_person *self = takes_part(m) && m->partitioner ? self_of(m) : NULL;
+        const sim_party_node *self = takes_part(m) && m->partitioner ? self_of(m) : NULL;
         if (!self) continue;
         members[count] = m;
         nodes[count++] = (dv_plan_node){
@@ -227,7 +227,7 @@ static bool nothing_to_write(const sim_world *w, const dv_plan *plan, char *text
 static bool is_present(const sim_world *w, const dv_plan_member *member) {
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
-        const sim_person *self = takes_part(m) && m->partitioner ? self_of(m) : NULL;
+        const sim_party_node *self = takes_part(m) && m->partitioner ? self_of(m) : NULL;
         if (self && self->facts.is_static == member->is_static &&
             strcmp(member->is_static ? self->identifier : self->node, member->key) == 0)
             return true;
@@ -235,7 +235,7 @@ static bool is_present(const sim_world *w, const dv_plan_member *member) {
     return false;
 }
 
-static bool all_wishes_met(const sim_world *w, char *text, size_t bytes) {
+static bool all_requests_met(const sim_world *w, char *text, size_t bytes) {
     for (size_t i = 0; i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
         const dv_follower *f = takes_part(m) ? follower_of(m) : NULL;
@@ -286,7 +286,7 @@ bool sim_plan_well(const sim_world *w, char what[8], char *text, size_t bytes) {
         snprintf(text, bytes, "%s follows another plan than the one that stands there", m->name);
         return false;
     }
-    return nothing_to_write(w, plan, text, bytes) && all_wishes_met(w, text, bytes);
+    return nothing_to_write(w, plan, text, bytes) && all_requests_met(w, text, bytes);
 }
 
 /* Returns the member that owns the item by the plan; SIM_NOBODY: none that takes part. SIM_NOT_DEALT: the plan has no
@@ -301,7 +301,7 @@ size_t sim_plan_owner(const sim_world *w, size_t item) {
     const dv_plan_member *member = slot == DV_PLAN_NO_SLOT ? NULL : dv_plan_member_at(plan, slot);
     for (size_t i = 0; member && i < w->script->slots; i++) {
         const sim_member *m = &w->members[i];
-        const sim_person *self = takes_part(m) && m->partitioner ? self_of(m) : NULL;
+        const sim_party_node *self = takes_part(m) && m->partitioner ? self_of(m) : NULL;
         if (self && self->facts.is_static == member->is_static && !sim_is_fenced(m) &&
             strcmp(member->is_static ? self->identifier : self->node, member->key) == 0)
             return i;
@@ -339,8 +339,8 @@ bool sim_plans_settled(sim_member *m) {
     if (!f || !f->party.in_force) return false;
     bool news = f->party.pzxid != m->plan_settled;
     m->plan_settled = f->party.pzxid;
-    for (size_t i = 0; i < t->people_count; i++) {
-        const sim_person *p = &t->people[i];
+    for (size_t i = 0; i < t->party_count; i++) {
+        const sim_party_node *p = &t->party[i];
         if (p->czxid > pzxid) pzxid = p->czxid;
         if (p->gone_zxid > pzxid) pzxid = p->gone_zxid;
     }

@@ -9,7 +9,7 @@
 
 #define SIM_PLAN_PATH "/pool/plan"
 
-enum { SIM_WEIGHT_WISHES = 128, SIM_WISH_BYTES = 56 };
+enum { SIM_WEIGHT_REQUESTS = 128, SIM_REQUEST_BYTES = 56 };
 
 /* A root that stood there. */
 typedef struct {
@@ -48,7 +48,7 @@ typedef struct {
     size_t max_moves;
     int64_t round_timeout_ms; /* that it is configured with */
     int64_t opened_zxid;      /* the last transaction when its client was opened */
-} sim_person;
+} sim_party_node;
 
 /* Since when an entry of the plan says that a member is absent. */
 typedef struct {
@@ -69,17 +69,17 @@ struct sim_plans_truth {
     int32_t root_version; /* of the node */
     sim_plan_child *children;
     size_t child_count, child_room;
-    sim_person *people;
-    size_t people_count, people_room;
+    sim_party_node *party;
+    size_t party_count, party_room;
     sim_absence *absences;
     size_t absence_count, absence_room;
-    uint32_t *wishes; /* crcs of sets that somebody has asked for */
-    size_t wish_count, wish_room;
-    char weight_wishes[SIM_WEIGHT_WISHES][SIM_WISH_BYTES]; /* who has asked for which weight */
-    size_t weight_wish_count;
-    sim_configured configured[SIM_WEIGHT_WISHES];
+    uint32_t *set_requests; /* crcs of sets that somebody has asked for */
+    size_t set_request_count, set_request_room;
+    char weight_requests[SIM_WEIGHT_REQUESTS][SIM_REQUEST_BYTES]; /* who has asked for which weight */
+    size_t weight_request_count;
+    sim_configured configured[SIM_WEIGHT_REQUESTS];
     size_t configured_count;
-    int64_t wished_ms;            /* when somebody last waited for one */
+    int64_t set_requested_ms;     /* when somebody last waited for one */
     unsigned remade;              /* how often an administrator has deleted the root and made it again */
     int64_t spoiled_at, newer_at; /* by an administrator */
     bool chunks_spoiled;          /* some may be missing, and plans that name them cannot be read */
@@ -93,14 +93,14 @@ const sim_plan_version *sim_plan_at(const sim_world *w, int64_t mzxid);
 /* Members, owners, items, tag and options. */
 bool sim_plans_equal(const dv_plan *a, const dv_plan *b);
 /* Returns whether the node was in the party as that zxid left it. */
-bool sim_person_lived(const sim_person *p, int64_t zxid);
-const sim_person *sim_person_of_node(const sim_world *w, const char *node);
+bool sim_party_node_lived(const sim_party_node *p, int64_t zxid);
+const sim_party_node *sim_party_node_named(const sim_world *w, const char *node);
 /* Returns when its process came, by what the node says (D12). */
-int64_t sim_person_start(const sim_person *p);
+int64_t sim_party_node_start(const sim_party_node *p);
 /* Finds the live static node of its identifier that takes its place (D12), as the party was at that zxid. Returns NULL
  * where there is none. */
-const sim_person *sim_person_successor(const sim_world *w, const sim_person *p, int64_t zxid);
-bool sim_person_fenced(const sim_world *w, const sim_person *p, int64_t zxid);
+const sim_party_node *sim_party_node_successor(const sim_world *w, const sim_party_node *p, int64_t zxid);
+bool sim_party_node_fenced(const sim_world *w, const sim_party_node *p, int64_t zxid);
 /* The least level of those that are in the party as of that zxid. */
 int sim_party_level(const sim_world *w, int64_t zxid);
 
@@ -116,10 +116,10 @@ void sim_history_note_written(sim_world *w, const divvy_testing_transaction *tx)
 void sim_history_free(struct sim_past *past);
 
 /* ---- check_plan_agreement.c ---- */
-void sim_plan_note_life(sim_world *w, sim_person *p);
+void sim_plan_note_life(sim_world *w, sim_party_node *p);
 /* Finds out when the life of its member began: with the first of its nodes. */
-void sim_plan_begin_of_life(const struct sim_plans_truth *t, const sim_person *p, int64_t *zxid, int64_t *ms);
-void sim_plan_note_wish(sim_member *m);
+void sim_plan_begin_of_life(const struct sim_plans_truth *t, const sim_party_node *p, int64_t *zxid, int64_t *ms);
+void sim_plan_note_requests(sim_member *m);
 void sim_plan_note_configured(sim_world *w, const sim_plan_version *v);
 void sim_plan_note_asked(const sim_world *w, sim_plan_version *v);
 void sim_plan_check_agreement(sim_world *w, const sim_plan_version *v);

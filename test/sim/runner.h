@@ -9,7 +9,7 @@ enum { SIM_JOBS_MAX = 16, SIM_FOUND_MAX = 64 };
 typedef struct {
     uint64_t seed, count;             /* seeds `seed` to `seed` + `count` - 1 */
     uint64_t fresh_seed, fresh_count; /* likewise, after those */
-    sim_kazoo_wish kazoo;
+    sim_kazoo_share kazoo;
     sim_theme theme;
     bool old_servers; /* which lack create2 and containers (B8) */
     bool odd_answers; /* answers.c */

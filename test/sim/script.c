@@ -119,7 +119,7 @@ static void draw_ensemble(sim_script *s, sim_random *r) {
     s->election_max_ms = SIM_ONE_OF(r, 200, 400, 1000);
 }
 
-static void draw_claims(sim_script *s, sim_random *r, sim_kazoo_wish kazoo) {
+static void draw_claims(sim_script *s, sim_random *r, sim_kazoo_share kazoo) {
     s->locks = (size_t)SIM_ONE_OF(r, 1, 2, 2, 4);
     s->pools = (size_t)SIM_ONE_OF(r, 0, 1, 1, 2);
     for (size_t i = 0; i < SIM_POOLS_MAX; i++) s->limits[i] = (uint32_t)SIM_ONE_OF(r, 1, 2, 3, 5, 9);
@@ -138,7 +138,7 @@ static void draw_services(sim_script *s, sim_random *r) {
     s->items = 1;
 }
 
-static void draw_plans(sim_script *s, sim_random *r, sim_kazoo_wish kazoo) {
+static void draw_plans(sim_script *s, sim_random *r, sim_kazoo_share kazoo) {
     s->kazoo = sim_chance(r, kazoo == SIM_KAZOO_OFTEN ? 70 : 10);
     s->lower = sim_chance(r, 25);
     s->statics = sim_chance(r, 50);
@@ -169,7 +169,7 @@ static void draw_namesakes(sim_script *s) {
     }
 }
 
-void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_wish kazoo, sim_theme theme) {
+void sim_script_draw(sim_script *s, uint64_t seed, sim_kazoo_share kazoo, sim_theme theme) {
     sim_random random = sim_random_of(seed, 1), *r = &random;
     memset(s, 0, offsetof(sim_script, events));
     s->seed = seed;

@@ -122,9 +122,9 @@ typedef struct {
     sim_event events[SIM_EVENTS_MAX];
 } sim_script;
 
-typedef enum { SIM_KAZOO_SOMETIMES, SIM_KAZOO_OFTEN } sim_kazoo_wish;
+typedef enum { SIM_KAZOO_SOMETIMES, SIM_KAZOO_OFTEN } sim_kazoo_share;
 
-void sim_script_draw(sim_script *out, uint64_t seed, sim_kazoo_wish kazoo, sim_theme theme);
+void sim_script_draw(sim_script *out, uint64_t seed, sim_kazoo_share kazoo, sim_theme theme);
 /* The least timeout that clients can hold something with, when servers' ticks are told as tick_ms, over such delays. */
 int64_t sim_least_timeout_ms(const sim_script *script, int64_t tick_ms);
 void sim_script_print(const sim_script *script);

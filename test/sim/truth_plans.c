@@ -39,12 +39,12 @@ void sim_plans_truth_free(sim_world *w) {
         free(t->children[i].before);
     }
     sim_history_free(t->past);
-    for (size_t i = 0; i < t->people_count; i++) free(t->people[i].facts.zone);
+    for (size_t i = 0; i < t->party_count; i++) free(t->party[i].facts.zone);
     free(t->versions);
     free(t->children);
-    free(t->people);
+    free(t->party);
     free(t->absences);
-    free(t->wishes);
+    free(t->set_requests);
     sim_handovers_free(t->handovers);
     free(t);
     w->plans_truth = NULL;
@@ -77,81 +77,81 @@ bool sim_plans_equal(const dv_plan *a, const dv_plan *b) {
 
 /* ---- the party ---- */
 
-bool sim_person_lived(const sim_person *p, int64_t zxid) {
+bool sim_party_node_lived(const sim_party_node *p, int64_t zxid) {
     return p->czxid <= zxid && (p->gone_zxid == 0 || p->gone_zxid > zxid);
 }
 
-const sim_person *sim_person_of_node(const sim_world *w, const char *node) {
+const sim_party_node *sim_party_node_named(const sim_world *w, const char *node) {
     const struct sim_plans_truth *t = truth_of(w);
-    for (size_t i = t->people_count; i-- > 0;) {
-        if (strcmp(t->people[i].node, node) == 0) return &t->people[i];
+    for (size_t i = t->party_count; i-- > 0;) {
+        if (strcmp(t->party[i].node, node) == 0) return &t->party[i];
     }
     return NULL;
 }
 
 /* No server of the simulator loses its data, so no node says a later start than its own czxid. */
-int64_t sim_person_start(const sim_person *p) {
+int64_t sim_party_node_start(const sim_party_node *p) {
     return p->facts.first_czxid ? p->facts.first_czxid : p->czxid;
 }
 
-static bool came_later(const sim_person *a, const sim_person *b) {
-    int64_t a_start = sim_person_start(a), b_start = sim_person_start(b);
+static bool came_later(const sim_party_node *a, const sim_party_node *b) {
+    int64_t a_start = sim_party_node_start(a), b_start = sim_party_node_start(b);
     return a_start > b_start || (a_start == b_start && a->czxid > b->czxid);
 }
 
-static bool are_namesakes(const sim_person *a, const sim_person *b) {
+static bool are_namesakes(const sim_party_node *a, const sim_party_node *b) {
     return a != b && a->is_member && b->is_member && a->facts.is_static && b->facts.is_static &&
            strcmp(a->identifier, b->identifier) == 0;
 }
 
-const sim_person *sim_person_successor(const sim_world *w, const sim_person *p, int64_t zxid) {
+const sim_party_node *sim_party_node_successor(const sim_world *w, const sim_party_node *p, int64_t zxid) {
     const struct sim_plans_truth *t = truth_of(w);
-    const sim_person *last = p;
-    for (size_t i = 0; i < t->people_count; i++) {
-        const sim_person *other = &t->people[i];
-        if (!are_namesakes(p, other) || !sim_person_lived(other, zxid)) continue;
+    const sim_party_node *last = p;
+    for (size_t i = 0; i < t->party_count; i++) {
+        const sim_party_node *other = &t->party[i];
+        if (!are_namesakes(p, other) || !sim_party_node_lived(other, zxid)) continue;
         if (came_later(other, last)) last = other;
     }
     return last == p ? NULL : last;
 }
 
-bool sim_person_fenced(const sim_world *w, const sim_person *p, int64_t zxid) {
-    return sim_person_successor(w, p, zxid);
+bool sim_party_node_fenced(const sim_world *w, const sim_party_node *p, int64_t zxid) {
+    return sim_party_node_successor(w, p, zxid);
 }
 
 /* S22, D31: it says no later start than its member had, and a later one than all whose first nodes were there when its
  * client was opened. */
-static void check_start(sim_world *w, const sim_person *p) {
+static void check_start(sim_world *w, const sim_party_node *p) {
     const struct sim_plans_truth *t = truth_of(w);
     int64_t began, other_began, ms;
     if (!p->facts.is_static || !p->is_member || p->life == 0) return;
     sim_plan_begin_of_life(t, p, &began, &ms);
-    if (sim_person_start(p) > began)
+    if (sim_party_node_start(p) > began)
         sim_violate(w, "S22", "%s says that it came at 0x%llx, and had a node at 0x%llx", p->node,
-                    (unsigned long long)sim_person_start(p), (unsigned long long)began);
-    for (size_t i = 0; i < t->people_count; i++) {
-        const sim_person *other = &t->people[i];
+                    (unsigned long long)sim_party_node_start(p), (unsigned long long)began);
+    for (size_t i = 0; i < t->party_count; i++) {
+        const sim_party_node *other = &t->party[i];
         if (!are_namesakes(p, other) || other->life == 0 || other->life == p->life) continue;
         sim_plan_begin_of_life(t, other, &other_began, &ms);
-        if (other_began > p->opened_zxid || sim_person_start(p) > other_began) continue;
+        if (other_began > p->opened_zxid || sim_party_node_start(p) > other_began) continue;
         sim_violate(w, "S22",
                     "%s says that it came at 0x%llx, and %s was there at 0x%llx, before its client was opened", p->node,
-                    (unsigned long long)sim_person_start(p), other->node, (unsigned long long)other_began);
+                    (unsigned long long)sim_party_node_start(p), other->node, (unsigned long long)other_began);
     }
 }
 
 int sim_party_level(const sim_world *w, int64_t zxid) {
     const struct sim_plans_truth *t = truth_of(w);
     int least = DV_LEVEL_PLAN;
-    for (size_t i = 0; i < t->people_count; i++) {
-        const sim_person *p = &t->people[i];
-        if (p->is_member && sim_person_lived(p, zxid) && p->level < least) least = p->level;
+    for (size_t i = 0; i < t->party_count; i++) {
+        const sim_party_node *p = &t->party[i];
+        if (p->is_member && sim_party_node_lived(p, zxid) && p->level < least) least = p->level;
     }
     return least;
 }
 
 /* `<guid>,a=<level>,s=<crc>-<identifier>`, or kazoo's `<32 hex digits>-<identifier>`. */
-static void read_name(sim_person *p) {
+static void read_name(sim_party_node *p) {
     const char *dash = strchr(p->node, '-'), *a = strstr(p->node, ",a="), *s = strstr(p->node, ",s=");
     if (!dash) return;
     snprintf(p->identifier, sizeof p->identifier, "%s", dash + 1);
@@ -160,18 +160,18 @@ static void read_name(sim_person *p) {
     p->tag = s && s < dash ? (uint32_t)strtoul(s + 3, NULL, 16) : 0;
 }
 
-static void note_person(sim_world *w, const divvy_testing_transaction *tx, const dv_mem_step *step) {
+static void note_party_node(sim_world *w, const divvy_testing_transaction *tx, const dv_mem_step *step) {
     struct sim_plans_truth *t = truth_of(w);
     const char *node = tx->path + sizeof party_path - 1;
     if (tx->kind == DIVVY_TESTING_DELETE) {
-        for (size_t i = t->people_count; i-- > 0;) {
-            if (t->people[i].gone_zxid == 0 && strcmp(t->people[i].node, node) == 0) t->people[i].gone_zxid = tx->zxid;
+        for (size_t i = t->party_count; i-- > 0;) {
+            if (t->party[i].gone_zxid == 0 && strcmp(t->party[i].node, node) == 0) t->party[i].gone_zxid = tx->zxid;
         }
         return;
     }
-    t->people = sim_plans_grown(t->people, t->people_count, &t->people_room, sizeof *t->people);
-    sim_person *p = &t->people[t->people_count++];
-    *p = (sim_person){.session = tx->ephemeral_owner, .czxid = tx->zxid, .at_ms = tx->at_ms};
+    t->party = sim_plans_grown(t->party, t->party_count, &t->party_room, sizeof *t->party);
+    sim_party_node *p = &t->party[t->party_count++];
+    *p = (sim_party_node){.session = tx->ephemeral_owner, .czxid = tx->zxid, .at_ms = tx->at_ms};
     snprintf(p->node, sizeof p->node, "%s", node);
     read_name(p);
     p->is_member &= tx->ephemeral_owner != 0;
@@ -421,7 +421,7 @@ bool sim_plans_transaction(sim_world *w, const divvy_testing_transaction *tx) {
                               : created ? sim_plan_step_of(w, tx->path, DV_MEM_TXN_CREATE)
                                         : NULL;
     if (strncmp(tx->path, party_path, sizeof party_path - 1) == 0) {
-        if (!set) note_person(w, tx, step);
+        if (!set) note_party_node(w, tx, step);
         return false;
     }
     if (strncmp(tx->path, root_path, sizeof root_path - 1) != 0) return false;
