@@ -77,11 +77,8 @@ void dv_estate_note_delete(dv_apache *apache, const char *path, int error) {
 }
 
 void dv_estate_forget(dv_apache *apache) {
-    while (apache->left_behind) {
-        dv_leftover *node = *(dv_leftover **)apache->left_behind; /* the root: it begins with the pointer to its key */
-        tdelete(node, &apache->left_behind, compare);
-        free(node);
-    }
+    tdestroy(apache->left_behind, free);
+    apache->left_behind = NULL;
 }
 
 /* ---- once it has left, with the lock held ---- */

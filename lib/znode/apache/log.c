@@ -51,33 +51,24 @@ static void pause_after_close(dv_apache *apache, const char *message) {
     dv_pause_wait(&apache->pause, ms);
 }
 
-static void post_line(int slot, const char *message) {
-    pthread_mutex_lock(&slots_mutex);
-    dv_apache *apache = slots[slot];
-    if (apache && !apache->logs) apache = NULL;
-    if (apache && atomic_fetch_add(&apache->queued_log_lines, 1) < QUEUED_LINES_MAX) {
-        const char *text;
-        int level = split(message, &text);
-        size_t bytes = strnlen(text, LINE_BYTES_MAX);
-        line_event *line = malloc(sizeof *line + bytes + 1);
-        if (line) {
-            *line = (line_event){.event.run = run_line, .apache = apache, .level = level};
-            memcpy(line->text, text, bytes);
-            line->text[bytes] = '\0';
-            apache->znode.sink.post(apache->znode.sink.queue, &line->event);
-        } else {
-            atomic_fetch_sub(&apache->queued_log_lines, 1);
-        }
-    } else if (apache) {
-        atomic_fetch_sub(&apache->queued_log_lines, 1); /* Too many wait already: this one is dropped. */
-    }
-    pthread_mutex_unlock(&slots_mutex);
+/* With the mutex held. Where too many lines wait already, or no memory is left, this one is dropped. */
+static void post_line(dv_apache *apache, const char *message) {
+    const char *text;
+    int level = split(message, &text);
+    size_t bytes = strnlen(text, LINE_BYTES_MAX);
+    if (!apache->logs || atomic_load(&apache->queued_log_lines) >= QUEUED_LINES_MAX) return;
+    line_event *line = calloc(1, sizeof *line + bytes + 1);
+    if (!line) return;
+    *line = (line_event){.event.run = run_line, .apache = apache, .level = level};
+    memcpy(line->text, text, bytes);
+    atomic_fetch_add(&apache->queued_log_lines, 1);
+    apache->znode.sink.post(apache->znode.sink.queue, &line->event);
 }
 
 static void on_line(int slot, const char *message) {
-    post_line(slot, message);
     pthread_mutex_lock(&slots_mutex);
     dv_apache *apache = slots[slot];
+    if (apache) post_line(apache, message);
     pthread_mutex_unlock(&slots_mutex);
     if (apache) pause_after_close(apache, message);
 }
