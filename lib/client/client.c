@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
-#include "base/signals.h"
+#include "base/threads.h"
 
 enum { EPHEMERAL_BYTES_MAX = 1024 * 1024, WATCH_BYTES_MAX = 512 * 1024, CLOSE_WAIT_MS = 2000 };
 enum { TICK_MAX_MS = 3600000 };
@@ -142,14 +142,6 @@ static int open_backend(divvy_client *client, dv_backend_new_fn make, void *cont
     return error ? dv_fail(NULL, error, "open: the system gives no random bytes") : 0;
 }
 
-static void init_condition(pthread_cond_t *condition) {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(condition, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
 static int new_client(divvy_client **out, const divvy_client_config *config) {
     divvy_client *client = calloc(1, sizeof *client);
     if (!client) return dv_fail_plainly(NULL, DIVVY_ENOMEM);
@@ -168,8 +160,8 @@ static int new_client(divvy_client **out, const divvy_client_config *config) {
     client->watched.limit_bytes = config->watch_path_bytes;
     pthread_mutex_init(&client->lock, NULL);
     pthread_mutex_init(&client->queue_mutex, NULL);
-    init_condition(&client->changed);
-    init_condition(&client->callback_ready);
+    dv_condition_init(&client->changed);
+    dv_condition_init(&client->callback_ready);
     dv_client_metrics_init(&client->metrics);
     dv_session_init(client);
     assert(client->life == DV_CLIENT_OPEN && client->state == DIVVY_CONNECTING);
@@ -201,12 +193,9 @@ void dv_client_unref(divvy_client *client) {
 
 static int start_threads(divvy_client *client) {
     if (client->config.manual) return 0;
-    sigset_t signals;
-    dv_signals_block(&signals);
-    client->loop_running = pthread_create(&client->loop_thread, NULL, dv_loop_thread, client) == 0;
-    if (client->loop_running)
-        client->callbacks_running = pthread_create(&client->callback_thread, NULL, dv_callback_thread, client) == 0;
-    dv_signals_restore(&signals);
+    client->loop_running = dv_thread_start(&client->loop_thread, dv_loop_thread, client);
+    client->callbacks_running =
+        client->loop_running && dv_thread_start(&client->callback_thread, dv_callback_thread, client);
     return client->callbacks_running ? 0 : dv_fail(NULL, DIVVY_ESYSTEM, "open: no thread could be started");
 }
 

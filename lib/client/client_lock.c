@@ -1,7 +1,7 @@
 /* The client lock, and waiting for something without it. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
-#include <time.h>
 
+#include "base/threads.h"
 #include "client/client.h"
 
 /* Forks seen by this process image: a client that was opened at another count belongs to a parent. */
@@ -79,13 +79,8 @@ bool dv_client_enter_quietly(divvy_client *client) {
 /* Sleeps on the condition until `deadline` of the client's clock, in slices, as the two clocks may differ. */
 static void sleep_on_change(divvy_client *client, int64_t left_ms) {
     enum { SLICE_MS = 500 };
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
     if (left_ms < 0 || left_ms > SLICE_MS) left_ms = SLICE_MS;
-    until.tv_sec += left_ms / 1000;
-    until.tv_nsec += left_ms % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
-    pthread_cond_timedwait(&client->changed, &client->lock, &until);
+    dv_condition_wait(&client->changed, &client->lock, dv_monotonic_ms() + left_ms);
 }
 
 /* One step of waiting, with the client lock held before and after. */

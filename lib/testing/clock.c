@@ -2,16 +2,14 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "base/threads.h"
 #include "testing/ensemble.h"
 
 /* ---- of the ensemble, and of its servers ---- */
 
 int64_t dv_mem_clock_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return dv_clock_ms(CLOCK_BOOTTIME);
 }
 
 int64_t divvy_testing_now_ms(const divvy_testing_ensemble *ensemble) {

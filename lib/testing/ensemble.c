@@ -1,9 +1,8 @@
 /* The ensemble as a whole: making it, and letting its time go on. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include "base/signals.h"
+#include "base/threads.h"
 #include "client/client.h"
 #include "testing/ensemble.h"
 
@@ -14,12 +13,7 @@ static void wait_for_next(dv_mem *mem) {
     enum { SLICE_MS = 500 };
     int64_t left_ms = mem->heap_count ? mem->heap[0].at - mem->now : SLICE_MS;
     if (left_ms > SLICE_MS) left_ms = SLICE_MS;
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += left_ms / 1000;
-    until.tv_nsec += left_ms % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
-    pthread_cond_timedwait(&mem->earlier, &mem->mutex, &until);
+    dv_condition_wait(&mem->earlier, &mem->mutex, dv_monotonic_ms() + left_ms);
 }
 
 static void *run(void *context) {
@@ -35,12 +29,9 @@ static void *run(void *context) {
 }
 
 static int start_thread(dv_mem *mem) {
-    sigset_t before;
-    dv_signals_block(&before);
-    int failed = pthread_create(&mem->thread, NULL, run, mem);
-    dv_signals_restore(&before);
-    if (failed) mem->real = false;
-    return failed ? DIVVY_ESYSTEM : 0;
+    if (dv_thread_start(&mem->thread, run, mem)) return 0;
+    mem->real = false;
+    return DIVVY_ESYSTEM;
 }
 
 static void stop_thread(dv_mem *mem) {
@@ -119,11 +110,7 @@ int divvy_testing_ensemble_create(divvy_testing_ensemble **out, const divvy_test
     mem->now = mem->real ? dv_mem_clock_ms() : DV_MEM_START_MS;
     dv_mem_prng_seed(&mem->prng, config->seed);
     pthread_mutex_init(&mem->mutex, NULL);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&mem->earlier, &attributes);
-    pthread_condattr_destroy(&attributes);
+    dv_condition_init(&mem->earlier);
     elect_first(mem);
     int error = mem->real ? start_thread(mem) : 0;
     if (error) divvy_testing_ensemble_destroy(mem);

@@ -16,11 +16,6 @@ enum { ANSWER_WAIT_MS = 500 };
 /* The session timeouts that a config may ask for, at least and at most. A host's session may have any timeout. */
 enum { TIMEOUT_MIN_MS = 100, TIMEOUT_MAX_MS = 3600000 };
 
-typedef struct {
-    dv_apache apache;  /* first */
-    zhandle_t *target; /* until it is started */
-} attached;
-
 static dv_apache *of(dv_znode *znode) {
     return (dv_apache *)(void *)znode;
 }
@@ -28,8 +23,10 @@ static dv_apache *of(dv_znode *znode) {
 /* ---- the backend ---- */
 
 static int start(dv_znode *znode) {
-    attached *a = (attached *)(void *)znode;
-    return dv_shared_enter(&a->apache, a->target);
+    dv_apache *apache = of(znode);
+    zhandle_t *handle = apache->handle;
+    apache->handle = NULL;
+    return dv_shared_enter(apache, handle);
 }
 
 static const char *get_servers(const dv_znode *znode, int *error) {
@@ -45,13 +42,7 @@ static const char *get_chroot(const dv_znode *znode) {
 
 static void leave_handle(dv_znode *znode) {
     dv_shared_leave(of(znode), true, ANSWER_WAIT_MS);
-}
-
-static void free_attached(dv_znode *znode) {
-    dv_apache *apache = of(znode);
-    assert(!apache->shared);
-    dv_apache_forget_all(apache);
-    free(apache);
+    of(znode)->handle = NULL; /* also where it was never started */
 }
 
 int dv_apache_attach(dv_znode **out, const dv_backend_config *config, const char **reason, void *context) {
@@ -68,15 +59,15 @@ int dv_apache_attach(dv_znode **out, const dv_backend_config *config, const char
         .chroot = get_chroot,
         .close = leave_handle,
         .abandon = dv_apache_abandon,
-        .free = free_attached,
+        .free = dv_apache_free,
     };
     *out = NULL;
-    attached *a = calloc(1, sizeof *a);
-    if (!a) return DIVVY_ENOMEM;
-    dv_apache_init(&a->apache, &backend, config);
-    a->apache.znode.attached = true;
-    a->target = context;
-    *out = &a->apache.znode;
+    dv_apache *apache = calloc(1, sizeof *apache);
+    if (!apache) return DIVVY_ENOMEM;
+    dv_apache_init(apache, &backend, config);
+    apache->znode.attached = true;
+    apache->handle = context; /* until it is started */
+    *out = &apache->znode;
     return 0;
 }
 

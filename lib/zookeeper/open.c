@@ -12,10 +12,13 @@ static const char *of_environment(const char *name) {
     return value && *value ? value : NULL;
 }
 
+static bool is_tls(const divvy_client_config *config) {
+    return config->tls_ca_file || config->tls_certificate_file || config->tls_key_file || config->tls_key_password_file;
+}
+
 /* TLS is a matter of a config as a whole, or of the environment as a whole. */
 static void complete_tls(divvy_client_config *config) {
-    if (config->tls_ca_file || config->tls_certificate_file || config->tls_key_file || config->tls_key_password_file)
-        return;
+    if (is_tls(config)) return;
     config->tls_ca_file = of_environment("DIVVY_TLS_CA_FILE");
     config->tls_certificate_file = of_environment("DIVVY_TLS_CERTIFICATE_FILE");
     config->tls_key_file = of_environment("DIVVY_TLS_KEY_FILE");
@@ -24,23 +27,19 @@ static void complete_tls(divvy_client_config *config) {
 
 static int protect_by_sasl(dv_protection *out, const divvy_client_config *config) {
     char message[DV_TLS_MESSAGE_BYTES];
-    dv_sasl_names names = {config->sasl_mechanism, config->sasl_user, config->sasl_password_file, config->sasl_service,
-                           config->sasl_host};
-    if (!names.mechanism && !names.user && !names.password_file) return 0;
+    if (!config->sasl_mechanism && !config->sasl_user && !config->sasl_password_file) return 0;
     if (out->tls)
         return dv_fail(NULL, DIVVY_EUNSUPPORTED,
                        "open: TLS and SASL together cannot be had of this ZooKeeper C client; with TLS, the "
                        "certificate says who the client is");
-    int error = dv_sasl_new(&out->sasl, &names, message, sizeof message);
+    int error = dv_sasl_new(&out->sasl, config, message);
     return error ? dv_fail(NULL, error, "open: SASL: %s", message) : 0;
 }
 
 static int protect_by_tls(dv_protection *out, const divvy_client_config *config) {
     char message[DV_TLS_MESSAGE_BYTES];
-    dv_tls_files files = {config->tls_ca_file, config->tls_certificate_file, config->tls_key_file,
-                          config->tls_key_password_file};
-    if (!files.ca_file && !files.certificate_file && !files.key_file && !files.key_password_file) return 0;
-    int error = dv_tls_new(&out->tls, &files, message, sizeof message);
+    if (!is_tls(config)) return 0;
+    int error = dv_tls_new(&out->tls, config, message);
     return error ? dv_fail(NULL, error, "open: TLS: %s", message) : 0;
 }
 

@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
         }
         if (dv_hosts_are_literal(&hosts)) {
             /* The native client wants an odd number of addresses, each with its port. */
-            char *literals = dv_hosts_resolve(&hosts, 7, &error);
+            char *refusals, *literals = dv_hosts_resolve(&hosts, 7, NULL, &refusals, &error);
             FUZZ_CHECK(literals || error == DIVVY_ERESOLVE);
             size_t count = 1;
             for (const char *at = literals; at && *at; at++) count += *at == ',';

@@ -50,15 +50,17 @@ static void ignore_log(const char *message) {
 
 zhandle_t *dv_test_zk_init(const char *connect, watcher_fn watcher, int timeout_ms, void *context,
                            log_callback_fn log) {
-    dv_tls_files files = {getenv("DIVVY_TLS_CA_FILE"), getenv("DIVVY_TLS_CERTIFICATE_FILE"),
-                          getenv("DIVVY_TLS_KEY_FILE"), NULL};
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    config.tls_ca_file = getenv("DIVVY_TLS_CA_FILE");
+    config.tls_certificate_file = getenv("DIVVY_TLS_CERTIFICATE_FILE");
+    config.tls_key_file = getenv("DIVVY_TLS_KEY_FILE");
     char message[DV_TLS_MESSAGE_BYTES];
     dv_tls *tls;
     if (!getenv("DIVVY_TEST_TLS"))
         return zookeeper_init2(connect, watcher, timeout_ms, NULL, context, ZOO_NO_LOG_CLIENTENV, log);
     signal(SIGPIPE, SIG_IGN); /* The native client's threads raise it over TLS; a host has to see to that itself. */
-    if (dv_tls_new(&tls, &files, message, sizeof message) != 0) dv_test_die("TLS: %s", message);
-    zhandle_t *handle = dv_tls_open(tls, connect, watcher, timeout_ms, context, ZOO_NO_LOG_CLIENTENV, log);
+    if (dv_tls_new(&tls, &config, message) != 0) dv_test_die("TLS: %s", message);
+    zhandle_t *handle = dv_tls_open(tls, connect, watcher, timeout_ms, context, log);
     dv_tls_unref(tls);
     return handle;
 }

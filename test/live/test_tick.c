@@ -86,7 +86,7 @@ TEST(test_answers) {
         {"", 0},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_int_equal(dv_tick_parse(cases[i].text, strlen(cases[i].text)), cases[i].tick_ms);
+        assert_int_equal(dv_tick_parse(cases[i].text), cases[i].tick_ms);
 }
 
 TEST_GROUP(setup, teardown);

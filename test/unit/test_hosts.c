@@ -170,7 +170,8 @@ TEST(test_literals) {
 static char *resolved(const char *text, uint64_t seed, int *error) {
     dv_hosts hosts;
     assert_int_equal(dv_hosts_parse(&hosts, text, NULL), 0);
-    char *literals = dv_hosts_resolve(&hosts, seed, error);
+    char *refusals, *literals = dv_hosts_resolve(&hosts, seed, NULL, &refusals, error);
+    assert_null(refusals);
     dv_hosts_free(&hosts);
     return literals;
 }
@@ -253,7 +254,8 @@ TEST(test_names) {
 static const char *seen(dv_hosts *hosts) {
     static char out[256];
     int error;
-    char *literals = dv_hosts_resolve(hosts, 3, &error);
+    char *refusals, *literals = dv_hosts_resolve(hosts, 3, NULL, &refusals, &error);
+    assert_null(refusals);
     snprintf(out, sizeof out, "%s", literals ? literals : "none");
     free(literals);
     return out;
@@ -331,12 +333,12 @@ static void on_resolved(void *context, char *literals, char *refusals) {
     answer = literals;
 }
 
-static dv_resolve_job *start(const char *text, int delay_ms) {
+static dv_job *start(const char *text, int delay_ms) {
     queue.posted = 0;
     answer = NULL;
     dv_hosts_free(&job_hosts);
     assert_int_equal(dv_hosts_parse(&job_hosts, text, NULL), 0);
-    dv_resolve_job *job = dv_resolve_start(&job_hosts, 1, NULL, delay_ms, (dv_sink){post, NULL}, on_resolved, &answer);
+    dv_job *job = dv_resolve_start(&job_hosts, 1, NULL, delay_ms, (dv_sink){post, NULL}, on_resolved, &answer);
     assert_non_null(job);
     return job;
 }
@@ -383,9 +385,9 @@ TEST(test_job_remembers) {
 /* A job dropped after it was done, but before its event ran, tells nobody. */
 TEST(test_job_dropped_when_done) {
     int before = threads();
-    dv_resolve_job *job = start("127.0.0.1:9", 0);
+    dv_job *job = start("127.0.0.1:9", 0);
     assert_true(DV_WAIT(posted() == 1, PATIENCE_MS));
-    dv_resolve_drop(job);
+    dv_job_drop(job);
     queue.event->run(queue.event, 0);
     assert_null(answer);
     assert_true(DV_WAIT(threads() == before, PATIENCE_MS));
@@ -395,14 +397,14 @@ TEST(test_job_dropped_when_done) {
  * not begun yet. */
 TEST(test_job_dropped_while_trying) {
     int before = threads();
-    dv_resolve_job *job = start("nobody.invalid", 0);
+    dv_job *job = start("nobody.invalid", 0);
     assert_true(DV_WAIT(dv_resolve_error(job) == DIVVY_ERESOLVE, PATIENCE_MS));
-    dv_resolve_drop(job);
+    dv_job_drop(job);
     assert_true(DV_WAIT(threads() == before, PATIENCE_MS));
     assert_int_equal(posted(), 0);
     job = start("127.0.0.1:9", 3600000);
     assert_int_equal(dv_resolve_error(job), 0);
-    dv_resolve_drop(job);
+    dv_job_drop(job);
     assert_true(DV_WAIT(threads() == before, PATIENCE_MS));
     assert_int_equal(posted(), 0);
 }

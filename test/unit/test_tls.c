@@ -1,6 +1,7 @@
 /* Tests of znode/apache/tls.h and secret.h that need no server: test/tls has the others. SPDX-License-Identifier:
  * Apache-2.0 */
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

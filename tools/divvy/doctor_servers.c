@@ -11,13 +11,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <divvy/divvy.h>
 
+#include "base/threads.h"
 #include "znode/apache/hosts.h"
-#include "znode/apache/word.h"
 
 enum { ADDRESSES_MAX = 4, WORD_BYTES = 16 * 1024, CLIENTS_BYTES = 4 * 1024 * 1024, MARGIN_MS = 20 };
 
@@ -52,12 +51,6 @@ typedef struct {
     size_t index;
 } errand;
 
-static int64_t now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* ---- one server, on its thread ---- */
 
 /* Returns 0 when a connection came about, else an errno; ETIMEDOUT once the time is over. */
@@ -68,7 +61,7 @@ static int try_to_connect(const struct addrinfo *where, int64_t until_ms) {
     if (s < 0) return errno;
     if (connect(s, where->ai_addr, where->ai_addrlen) != 0) {
         error = errno;
-        int64_t left_ms = until_ms - now_ms();
+        int64_t left_ms = until_ms - dv_monotonic_ms();
         struct pollfd p = {.fd = s, .events = POLLOUT};
         if (error == EINPROGRESS && (left_ms <= 0 || poll(&p, 1, (int)left_ms) != 1)) error = ETIMEDOUT;
         else if (error == EINPROGRESS && getsockopt(s, SOL_SOCKET, SO_ERROR, &error, &bytes) != 0) error = errno;
@@ -79,13 +72,13 @@ static int try_to_connect(const struct addrinfo *where, int64_t until_ms) {
 
 static size_t ask(const round *r, const struct addrinfo *where, const char *word, char *out, size_t bytes,
                   int64_t until_ms) {
-    return r->tls ? dv_tls_ask(r->tls, where->ai_addr, where->ai_addrlen, word, out, bytes, until_ms)
-                  : dv_word_ask(where->ai_addr, where->ai_addrlen, word, out, bytes, until_ms);
+    dv_server_address address = dv_server_address_of(where->ai_addr, where->ai_addrlen);
+    return dv_word_ask(r->tls, &address, word, out, bytes, until_ms);
 }
 
 static void ask_who(const round *r, const struct addrinfo *where, const char *host, dv_server *out, int64_t until_ms) {
     char text[WORD_BYTES];
-    int64_t asked_ms = now_ms();
+    int64_t asked_ms = dv_monotonic_ms();
     int error = try_to_connect(where, until_ms);
     bool closed = error == EPIPE || error == ECONNRESET; /* before we could look: a refusal is ECONNREFUSED */
     out->state = closed ? DV_SERVER_CLOSES : DV_SERVER_UNREACHABLE;
@@ -95,16 +88,17 @@ static void ask_who(const round *r, const struct addrinfo *where, const char *ho
     size_t bytes = ask(r, where, "srvr", text, sizeof text, until_ms);
     if (bytes > 0) {
         out->state = DV_SERVER_ANSWERS;
-        out->took_ms = now_ms() - asked_ms;
+        out->took_ms = dv_monotonic_ms() - asked_ms;
         out->srvr = dv_word_srvr_parse(text, bytes);
         bytes = ask(r, where, "conf", text, sizeof text, until_ms);
         out->conf = dv_word_conf_parse(text, bytes);
         return;
     }
-    if (now_ms() < until_ms) out->state = DV_SERVER_CLOSES; /* Nothing but the end has come. */
+    if (dv_monotonic_ms() < until_ms) out->state = DV_SERVER_CLOSES; /* Nothing but the end has come. */
     if (r->tls) {
         char why[DV_TLS_MESSAGE_BYTES];
-        if (dv_tls_check(r->tls, where->ai_addr, where->ai_addrlen, host, why, sizeof why) != DV_TLS_REFUSED) return;
+        dv_server_address address = dv_server_address_of(where->ai_addr, where->ai_addrlen);
+        if (dv_tls_check(r->tls, &address, host, why) != DV_TLS_REFUSED) return;
         out->state = DV_SERVER_REFUSED;
         snprintf(out->reason, sizeof out->reason, "%.300s", why);
     }
@@ -148,11 +142,11 @@ static void look_at(round *r, size_t index, answer *out) {
     }
     for (const struct addrinfo *a = list; a && count < ADDRESSES_MAX; a = a->ai_next) count++;
     for (const struct addrinfo *a = list; a && count > 0; a = a->ai_next, count--) {
-        int64_t left_ms = r->until_ms - now_ms();
+        int64_t left_ms = r->until_ms - dv_monotonic_ms();
         tell_address(a, &out->found);
         publish(r, index, &out->found);
         if (r->clients) ask_clients(r, a, out);
-        else ask_who(r, a, host, &out->found, now_ms() + left_ms / count);
+        else ask_who(r, a, host, &out->found, dv_monotonic_ms() + left_ms / count);
         if (r->clients || out->found.state >= DV_SERVER_REFUSED) break;
     }
     freeaddrinfo(list);
@@ -196,7 +190,6 @@ static void *run(void *argument) {
 }
 
 static round *new_round(size_t count, bool clients, int64_t limit_ms) {
-    pthread_condattr_t attributes;
     round *r = calloc(1, sizeof *r);
     task *tasks = calloc(count + 1, sizeof *tasks);
     if (!r || !tasks) {
@@ -204,13 +197,13 @@ static round *new_round(size_t count, bool clients, int64_t limit_ms) {
         free(tasks);
         return NULL;
     }
-    *r = (round){
-        .refs = 1, .clients = clients, .until_ms = now_ms() + limit_ms - MARGIN_MS, .count = count, .tasks = tasks};
+    *r = (round){.refs = 1,
+                 .clients = clients,
+                 .until_ms = dv_monotonic_ms() + limit_ms - MARGIN_MS,
+                 .count = count,
+                 .tasks = tasks};
     pthread_mutex_init(&r->mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&r->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    dv_condition_init(&r->changed);
     return r;
 }
 
@@ -238,9 +231,8 @@ static bool send_out(round *r, size_t index) {
 /* Waits for all, or until the time is over; takes over what has come. */
 static void gather(round *r, answer *out, bool *finished) {
     int64_t until_ms = r->until_ms + MARGIN_MS;
-    struct timespec until = {.tv_sec = until_ms / 1000, .tv_nsec = until_ms % 1000 * 1000000};
     pthread_mutex_lock(&r->mutex);
-    while (r->left > 0 && pthread_cond_timedwait(&r->changed, &r->mutex, &until) != ETIMEDOUT) continue;
+    while (r->left > 0 && dv_condition_wait(&r->changed, &r->mutex, until_ms)) continue;
     for (size_t i = 0; i < r->count; i++) {
         finished[i] = r->tasks[i].finished;
         out[i] = r->tasks[i].answer;
@@ -251,8 +243,9 @@ static void gather(round *r, answer *out, bool *finished) {
 
 static int take_tls(round *r, const dv_tls_options *options) {
     char message[DV_TLS_MESSAGE_BYTES];
-    dv_tls_files files = {options->ca_file, options->certificate_file, options->key_file, options->key_password_file};
-    return files.ca_file ? dv_tls_new(&r->tls, &files, message, sizeof message) : 0;
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    dv_tls_options_apply(options, &config);
+    return config.tls_ca_file ? dv_tls_new(&r->tls, &config, message) : 0;
 }
 
 /* ---- who they are ---- */

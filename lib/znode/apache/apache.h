@@ -56,10 +56,8 @@ typedef struct dv_apache {
 
     divvy_session_state state; /* by the events that the loop has handled */
     int64_t opened_at;         /* when the handle was opened; 0: it has been connected since */
-    struct dv_resolve_job *job;
-    dv_tick_job *tick_job;
+    dv_job *resolve_job, *tick_job;
     bool tick_asked; /* once for each client: an ensemble has one tickTime */
-    char *asked;     /* the connect string, for messages */
     char *servers;   /* the literals in use; NULL: none yet */
 
     dv_pending_list sent;    /* given to the native client and not answered yet */
@@ -74,8 +72,12 @@ int64_t dv_apache_now_ms(const dv_znode *znode);
 int dv_apache_random(dv_znode *znode, void *bytes, size_t count);
 void dv_apache_stats(const dv_znode *znode, divvy_stats *out);
 void dv_apache_abandon(dv_znode *znode, int error, int64_t now);
+static inline bool dv_apache_is_over(const dv_apache *apache) { /* Both are final. */
+    return apache->state == DIVVY_LOST || apache->state == DIVVY_AUTH_FAILED;
+}
 /* The part that all backends on the native client have in common. */
 void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv_backend_config *config);
+void dv_apache_free(dv_znode *znode);
 /* A server has refused a request, and closes the connection, since it demands credentials that it was not given (H9).
  * Returns the request's error: DIVVY_EAUTH, or DIVVY_ECONNECTION where the next connection decides. */
 int dv_apache_refused(dv_apache *apache, int64_t now);

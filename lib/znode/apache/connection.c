@@ -7,8 +7,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "base/signals.h"
-
+#include "base/threads.h"
 #include "znode/apache/apache.h"
 
 static dv_apache *of(dv_znode *znode) {
@@ -17,9 +16,7 @@ static dv_apache *of(dv_znode *znode) {
 
 int64_t dv_apache_now_ms(const dv_znode *znode) {
     (void)znode;
-    struct timespec t;
-    clock_gettime(CLOCK_BOOTTIME, &t); /* unlike CLOCK_MONOTONIC it goes on while the machine sleeps */
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return dv_clock_ms(CLOCK_BOOTTIME); /* unlike CLOCK_MONOTONIC it goes on while the machine sleeps */
 }
 
 int dv_apache_random(dv_znode *znode, void *bytes, size_t count) {
@@ -32,7 +29,7 @@ int dv_apache_random(dv_znode *znode, void *bytes, size_t count) {
     return 0;
 }
 
-enum { RESOLVE_AGAIN_MS = 5000, REFUSED_AGAIN_MS = 1000, SASL_AGAIN_MS = 1000 };
+enum { RESOLVE_AGAIN_MS = 5000, REFUSED_AGAIN_MS = 1000, SASL_AGAIN_MS = 1000, SILENT_MIN_MS = 1000 };
 static void start_resolving(dv_apache *apache, int delay_ms);
 
 /* The native client takes no credentials right after an attempt to connect has failed (ZOOKEEPER-800): then they are
@@ -56,8 +53,8 @@ static void on_tick(void *context, int64_t tick_ms, int64_t now) {
     else
         say(apache, DIVVY_LOG_INFO,
             "the server does not say its tickTime: it does not allow the four letter word \"conf\", is no ZooKeeper, "
-            "or "
-            "did not answer in time. ensemble_tick_ms was not checked; make sure that it is not smaller than tickTime");
+            "or did not answer in time. ensemble_tick_ms was not checked; make sure that it is not smaller than "
+            "tickTime");
 }
 
 /* B8, B9: ClickHouse Keeper counts its sessions from 1. Numbers of ZooKeeper's hold a server's number and the time. */
@@ -73,48 +70,55 @@ static void ask_tick(dv_apache *apache, const dv_server_address *server) {
     apache->tick_job = dv_tick_ask(server, apache->tls, apache->znode.sink, on_tick, apache);
 }
 
-/* Drops a lookup for a session that is over: it would open a handle behind the back of the next one. */
-static void drop_job(dv_apache *apache) {
-    if (apache->job) dv_resolve_drop(apache->job);
-    apache->job = NULL;
+static void drop(dv_job **job) {
+    if (*job) dv_job_drop(*job);
+    *job = NULL;
 }
 
 static void end_session(dv_apache *apache, const dv_session_news *news, int64_t now) {
     assert(apache->state == news->state);
-    drop_job(apache);
+    drop(&apache->resolve_job); /* It would open a handle behind the back of the next session. */
     dv_watches_clear(&apache->watches);
     apache->znode.on_session(apache->znode.context, news, now);
     /* The native client may keep operations of a dead session for ever. */
     dv_apache_fail_all(apache, news->state == DIVVY_LOST ? DIVVY_ELOST : DIVVY_EAUTH, now);
 }
 
+/* Returns for how long a server may say nothing: as the native client itself allows after the handshake. */
+static int silent_ms_of(const dv_apache *apache) {
+    int silent_ms = apache->requested_timeout_ms / 3 * 2;
+    return silent_ms > SILENT_MIN_MS ? silent_ms : SILENT_MIN_MS;
+}
+
+static void note_connection(dv_apache *apache, dv_session_news *news, const dv_server_address *server) {
+    apache->answered = false;
+    apache->stats.connects++;
+    news->created_at = apache->opened_at; /* The first connection of a handle of ours is to a new session. */
+    apache->opened_at = 0;
+    if (apache->silence) dv_silence_allow(apache->silence, DV_SILENCE_ANY);
+    /* The lookup was for the case that no server answers. */
+    if (apache->resolve_job && dv_resolve_waits(apache->resolve_job)) drop(&apache->resolve_job);
+    ask_tick(apache, server);
+    news->ends_with_connection = is_counted(news->session_id);
+    if (news->ends_with_connection) dv_znode_lacks_requests(&apache->znode);
+}
+
 static void take_news(dv_apache *apache, const dv_session_news *told, const dv_server_address *server, int64_t now) {
     dv_session_news news = *told;
-    if (apache->state == DIVVY_LOST || apache->state == DIVVY_AUTH_FAILED) return; /* Both are final. */
+    bool connected = news.state == DIVVY_CONNECTED, was_connected = apache->state == DIVVY_CONNECTED;
+    if (dv_apache_is_over(apache)) return;
     assert(apache->handle);
     /* It has gone away again already if that fails; the news of the next connection follow. */
-    if (news.state == DIVVY_CONNECTED && !add_credentials(apache)) return;
-    bool was_connected = apache->state == DIVVY_CONNECTED;
+    if (connected && !add_credentials(apache)) return;
     apache->state = news.state;
-    if (was_connected && news.state != DIVVY_CONNECTED) apache->one_at_first = !apache->answered;
-    if (news.state == DIVVY_CONNECTED) apache->answered = false;
-    if (news.state == DIVVY_CONNECTED) {
-        apache->stats.connects++;
-        news.created_at = apache->opened_at; /* The first connection of a handle of ours is to a new session. */
-        apache->opened_at = 0;
-    }
-    if (apache->silence) dv_silence_connected(apache->silence, news.state == DIVVY_CONNECTED);
-    /* The lookup was for the case that no server answers. */
-    if (news.state == DIVVY_CONNECTED && apache->job && dv_resolve_drop_waiting(apache->job)) apache->job = NULL;
-    if (news.state == DIVVY_SUSPENDED && was_connected)
-        start_resolving(apache, 0); /* H1: addresses may have changed. */
-    if (news.state == DIVVY_LOST || news.state == DIVVY_AUTH_FAILED) {
+    if (was_connected && !connected) apache->one_at_first = !apache->answered;
+    if (!connected && apache->silence) dv_silence_allow(apache->silence, silent_ms_of(apache));
+    if (connected) note_connection(apache, &news, server);
+    if (dv_apache_is_over(apache)) {
         end_session(apache, &news, now);
         return;
     }
-    if (news.state == DIVVY_CONNECTED) ask_tick(apache, server);
-    news.ends_with_connection = news.state == DIVVY_CONNECTED && is_counted(news.session_id);
-    if (news.ends_with_connection) dv_znode_lacks_requests(&apache->znode);
+    if (was_connected && !connected) start_resolving(apache, 0); /* H1: addresses may have changed. */
     apache->znode.on_session(apache->znode.context, &news, now);
 }
 
@@ -131,7 +135,7 @@ size_t dv_apache_in_flight_max(const dv_apache *apache) {
 
 /* A host may give its handle credentials behind our first request, which is then refused once. */
 int dv_apache_refused(dv_apache *apache, int64_t now) {
-    if (apache->state == DIVVY_LOST || apache->state == DIVVY_AUTH_FAILED) return DIVVY_EAUTH;
+    if (dv_apache_is_over(apache)) return DIVVY_EAUTH;
     bool over = !apache->shared || apache->was_refused;
     apache->was_refused = true;
     if (!over) return DIVVY_ECONNECTION;
@@ -167,15 +171,14 @@ static int open_handle(dv_apache *apache) {
     dv_signals_block(&signals);
     log_callback_fn log = dv_apache_log_function(apache->log_slot);
     const char *servers = apache->servers;
-    int timeout_ms = apache->requested_timeout_ms, flags = ZOO_NO_LOG_CLIENTENV;
-    if (apache->tls)
-        apache->silence = dv_silence_start(servers, timeout_ms / 3 * 2); /* as of the native client's own */
-    if (apache->silence)
-        apache->handle = dv_tls_open(apache->tls, servers, on_session_event, timeout_ms, apache, flags, log);
+    int timeout_ms = apache->requested_timeout_ms;
+    if (apache->tls) apache->silence = dv_silence_start(servers, silent_ms_of(apache));
+    if (apache->silence) apache->handle = dv_tls_open(apache->tls, servers, on_session_event, timeout_ms, apache, log);
     else if (apache->sasl)
-        apache->handle = dv_sasl_open(apache->sasl, servers, on_session_event, timeout_ms, apache, flags, log);
+        apache->handle = dv_sasl_open(apache->sasl, servers, on_session_event, timeout_ms, apache, log);
     else if (!apache->tls)
-        apache->handle = zookeeper_init2(servers, on_session_event, timeout_ms, NULL, apache, flags, log);
+        apache->handle =
+            zookeeper_init2(servers, on_session_event, timeout_ms, NULL, apache, ZOO_NO_LOG_CLIENTENV, log);
     dv_signals_restore(&signals);
     if (!apache->handle) {
         dv_silence_stop(apache->silence);
@@ -190,34 +193,28 @@ static int open_handle(dv_apache *apache) {
 
 /* Warns of each server that is refused and was not, for the same reason, at the last look. */
 static void tell_refusals(dv_apache *apache, char *refusals) {
-    char *before = apache->refusals;
-    apache->refusals = refusals;
-    for (const char *line = refusals; line && *line;) {
-        const char *line_end = strchr(line, '\n');
-        char *text = strndup(line, (size_t)(line_end - line));
-        if (text && (!before || !strstr(before, text))) apache->on_warning(apache->znode.context, DIVVY_WARN_TLS, text);
-        free(text);
-        line = line_end + 1;
+    char *copy = refusals ? strdup(refusals) : NULL, *rest = copy;
+    for (char *line; (line = strsep(&rest, "\n")) && *line;) {
+        if (!apache->refusals || !strstr(apache->refusals, line))
+            apache->on_warning(apache->znode.context, DIVVY_WARN_TLS, line);
     }
-    free(before);
+    free(copy);
+    free(apache->refusals);
+    apache->refusals = refusals;
 }
 
 static void on_resolved(void *context, char *literals, char *refusals) {
     dv_apache *apache = context;
-    assert(apache->job);
-    apache->job = NULL;
+    assert(apache->resolve_job);
+    apache->resolve_job = NULL;
     tell_refusals(apache, refusals);
     if (!literals) { /* All were refused. They, or our files, may be mended. */
         if (apache->state != DIVVY_CONNECTED) start_resolving(apache, REFUSED_AGAIN_MS);
         return;
     }
     bool changed = !apache->servers || strcmp(apache->servers, literals) != 0;
-    if (changed) {
-        free(apache->servers);
-        apache->servers = literals;
-    } else {
-        free(literals);
-    }
+    free(apache->servers);
+    apache->servers = literals;
     if (!apache->handle) {
         if (open_handle(apache) != 0) say(apache, DIVVY_LOG_ERROR, "the native client could not be started");
     } else if (changed) {
@@ -243,29 +240,30 @@ static uint64_t order_seed(const dv_apache *apache) {
 
 static void start_resolving(dv_apache *apache, int delay_ms) {
     bool known = apache->handle && !apache->tls && !apache->sasl && dv_hosts_are_literal(&apache->hosts);
-    if (apache->shared || apache->job || known) return;
-    assert(!apache->job && !apache->shared);
-    apache->job = dv_resolve_start(&apache->hosts, order_seed(apache), apache->tls, delay_ms, apache->znode.sink,
-                                   on_resolved, apache);
-    if (!apache->job) say(apache, DIVVY_LOG_WARN, "no thread could be had to resolve host names");
+    if (apache->shared || apache->resolve_job || known) return;
+    apache->resolve_job = dv_resolve_start(&apache->hosts, order_seed(apache), apache->tls, delay_ms,
+                                           apache->znode.sink, on_resolved, apache);
+    if (!apache->resolve_job) say(apache, DIVVY_LOG_WARN, "no thread could be had to resolve host names");
 }
 
 static int start(dv_znode *znode) {
     dv_apache *apache = of(znode);
-    assert(!apache->handle && !apache->job);
+    assert(!apache->handle && !apache->resolve_job);
     if (apache->tls || apache->sasl || !dv_hosts_are_literal(&apache->hosts)) {
         start_resolving(apache, 0);
-        return apache->job ? 0 : DIVVY_ESYSTEM;
+        return apache->resolve_job ? 0 : DIVVY_ESYSTEM;
     }
     int error;
+    char *refusals;
     free(apache->servers);
-    apache->servers = dv_hosts_resolve(&apache->hosts, order_seed(apache), &error);
+    apache->servers = dv_hosts_resolve(&apache->hosts, order_seed(apache), NULL, &refusals, &error);
+    assert(!refusals);
     return apache->servers ? open_handle(apache) : error;
 }
 
 static int reopen(dv_znode *znode) {
     dv_apache *apache = of(znode);
-    assert(!apache->handle && !apache->job && !apache->waiting.first);
+    assert(!apache->handle && !apache->resolve_job && !apache->waiting.first);
     dv_apache_forget_all(apache);
     apache->state = DIVVY_CONNECTING;
     return start(znode);
@@ -277,14 +275,13 @@ void dv_apache_stats(const dv_znode *znode, divvy_stats *out) {
     out->writes = out->creates + out->deletes + out->sets + out->checks;
     out->reads = out->gets + out->exists + out->children;
     /* After the session's end those that are left were answered by us. */
-    bool over = apache->state == DIVVY_LOST || apache->state == DIVVY_AUTH_FAILED;
-    out->in_flight = over ? 0 : apache->sent.count + apache->waiting.count;
+    out->in_flight = dv_apache_is_over(apache) ? 0 : apache->sent.count + apache->waiting.count;
 }
 
 static const char *get_servers(const dv_znode *znode, int *error) {
     const dv_apache *apache = (const dv_apache *)(const void *)znode;
-    *error = apache->job && !apache->servers && !apache->refusals ? dv_resolve_error(apache->job) : 0;
-    return apache->servers ? apache->servers : apache->asked;
+    *error = apache->resolve_job && !apache->servers && !apache->refusals ? dv_resolve_error(apache->resolve_job) : 0;
+    return apache->servers ? apache->servers : apache->hosts.text;
 }
 
 static const char *get_trouble(const dv_znode *znode) {
@@ -294,10 +291,8 @@ static const char *get_trouble(const dv_znode *znode) {
 void dv_apache_abandon(dv_znode *znode, int error, int64_t now) {
     dv_apache *apache = of(znode);
     apache->state = DIVVY_LOST;
-    drop_job(apache);
-    if (apache->tick_job) dv_tick_drop(apache->tick_job);
-    apache->tick_job = NULL;
-    assert(!apache->job && !apache->tick_job);
+    drop(&apache->resolve_job);
+    drop(&apache->tick_job);
     dv_watches_clear(&apache->watches);
     dv_apache_fail_all(apache, error, now);
 }
@@ -308,7 +303,7 @@ static void close_handle(dv_znode *znode) {
     /* Over TLS the native client writes to a connection that may be gone by a call that raises SIGPIPE, here on the
      * caller's thread. */
     if (apache->tls) dv_signals_block(&signals);
-    if (apache->silence) dv_silence_closing(apache->silence);
+    if (apache->silence) dv_silence_allow(apache->silence, SILENT_MIN_MS); /* It is to be closed, come what may. */
     dv_pause_stop(&apache->pause);
     if (apache->handle) zookeeper_close(apache->handle); /* joins the native threads */
     dv_silence_stop(apache->silence);
@@ -317,9 +312,9 @@ static void close_handle(dv_znode *znode) {
     apache->silence = NULL;
 }
 
-static void free_apache(dv_znode *znode) {
+void dv_apache_free(dv_znode *znode) {
     dv_apache *apache = of(znode);
-    assert(!apache->handle);
+    assert(!apache->handle && !apache->shared);
     dv_apache_forget_all(apache);
     dv_apache_log_detach(apache->log_slot);
     dv_pause_destroy(&apache->pause);
@@ -328,7 +323,6 @@ static void free_apache(dv_znode *znode) {
     free(apache->auth);
     free(apache->auth_scheme);
     free(apache->servers);
-    free(apache->asked);
     free(apache->refusals);
     dv_tls_unref(apache->tls);
     dv_sasl_free(apache->sasl);
@@ -364,6 +358,8 @@ void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv
     apache->state = DIVVY_CONNECTING;
     apache->watches.stats = &apache->stats;
     apache->log_slot = -1;
+    apache->requested_timeout_ms = (int)config->session_timeout_ms;
+    dv_pause_init(&apache->pause, apache->requested_timeout_ms);
     choose_acl(apache, config->acl);
 }
 
@@ -383,24 +379,21 @@ int dv_apache_new(dv_znode **out, const dv_backend_config *config, const char **
         .chroot = get_chroot,
         .close = close_handle,
         .abandon = dv_apache_abandon,
-        .free = free_apache,
+        .free = dv_apache_free,
     };
     *out = NULL;
     dv_apache *apache = calloc(1, sizeof *apache);
     if (!apache) return DIVVY_ENOMEM;
     dv_apache_init(apache, &backend, config);
-    apache->requested_timeout_ms = (int)config->session_timeout_ms;
-    dv_pause_init(&apache->pause, apache->requested_timeout_ms);
-    if (protection->tls) apache->tls = dv_tls_ref(protection->tls);
+    apache->tls = dv_tls_ref(protection->tls);
     int error = dv_hosts_parse(&apache->hosts, config->hosts, reason);
-    if (!error && !(apache->asked = strdup(config->hosts))) error = DIVVY_ENOMEM;
     if (!error && config->auth) {
         apache->auth_scheme = strdup(config->auth_scheme);
         apache->auth = strdup(config->auth);
         if (!apache->auth || !apache->auth_scheme) error = DIVVY_ENOMEM;
     }
     if (error) {
-        free_apache(&apache->znode);
+        dv_apache_free(&apache->znode);
         return error;
     }
     apache->sasl = protection->sasl;

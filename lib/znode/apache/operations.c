@@ -39,32 +39,29 @@ static int error_of_undone(const dv_pending *p, size_t i) {
 /* The answer of a multi: which of its operations failed, and the paths it made. */
 static void complete_multi(dv_pending *p, int error, int64_t now) {
     assert(error != 0 || p->native_results);
-    dv_reply *replies = calloc(p->count, sizeof *replies);
-    dv_stat *stats = calloc(p->count, sizeof *stats);
-    if (!replies || !stats) {
-        free(replies);
-        free(stats);
+    dv_reply *replies = calloc(p->count, sizeof *replies + sizeof(dv_stat));
+    if (!replies) {
         p->multi_done(p->context, error ? error : DIVVY_ENOMEM, NULL, 0, now);
         return;
     }
+    dv_stat *stats = (dv_stat *)(replies + p->count);
     for (size_t i = 0; i < p->count; i++) {
         if (error == 0) fill_result(p, i, &replies[i], &stats[i]);
         else if (dv_outcome_unknown(error) || dv_session_over(error)) replies[i].error = error;
         else replies[i].error = error_of_undone(p, i);
     }
     p->multi_done(p->context, error, replies, p->count, now);
-    free(stats);
     free(replies);
 }
 
 /* Notes the nodes that a host's session has of ours, for the time when we leave it. */
 static void note_nodes(const dv_pending *p, int error, const char *made) {
-    if (p->unsent || !p->sent_us) return;
+    if (!p->sent_us) return;
     for (size_t i = 0; i < p->count; i++) {
         const dv_op *op = &p->ops[i];
-        if (p->is_multi) made = error == 0 ? p->native_results[i].value : NULL;
+        if (p->multi_done) made = error == 0 ? p->native_results[i].value : NULL;
         if (op->kind == DV_CREATE) dv_estate_note_create(p->apache, op, error, made);
-        if (op->kind == DV_DELETE && (!p->is_multi || error == 0)) dv_estate_note_delete(p->apache, op->path, error);
+        if (op->kind == DV_DELETE && (!p->multi_done || error == 0)) dv_estate_note_delete(p->apache, op->path, error);
     }
 }
 
@@ -79,7 +76,7 @@ static void complete(dv_pending *p, const dv_reply *reply, int64_t now) {
         p->watched = NULL;
     }
     note_nodes(p, error, reply->path);
-    if (p->is_multi) complete_multi(p, error, now);
+    if (p->multi_done) complete_multi(p, error, now);
     else p->done(p->context, reply, now);
 }
 
@@ -87,7 +84,7 @@ static void complete(dv_pending *p, const dv_reply *reply, int64_t now) {
 static void trace_answer(dv_apache *apache, const dv_pending *p, const dv_reply *reply) {
     if (!apache->znode.traces || !p->number) return;
     bool answered = reply == &p->reply;
-    bool made_one = answered && p->is_multi && reply->error == 0 && p->count == 1;
+    bool made_one = answered && p->multi_done && reply->error == 0 && p->count == 1;
     const char *made = made_one ? p->native_results[0].value : reply->path;
     dv_trace_answer(&apache->znode, p->number, reply, made, answered && p->sent_us ? now_us() - p->sent_us : -1);
 }
@@ -115,12 +112,12 @@ static bool is_answer(int error) {
 }
 
 static void tell_answer(dv_apache *apache, const dv_pending *p, int64_t now) {
-    if (p->unsent || !is_answer(p->reply.error)) return;
+    if (!p->sent_us || !is_answer(p->reply.error)) return;
     dv_kind kind = p->ops[0].kind;
     dv_answer answer = {
         .sent_at = p->submitted_at,
         .connection = p->connection,
-        .wrote = p->is_multi || kind == DV_CREATE || kind == DV_DELETE || kind == DV_SET,
+        .wrote = p->multi_done || kind == DV_CREATE || kind == DV_DELETE || kind == DV_SET,
         .error = p->reply.error,
     };
     dv_apache_progressed(apache);
@@ -133,7 +130,7 @@ static void run_pending(dv_event *event, int64_t now) {
     dv_pending *p = (dv_pending *)(void *)event;
     dv_apache *apache = p->apache;
     if (p->list) dv_pending_remove(p);
-    if (!p->completed && !p->unsent && p->reply.error == DIVVY_EAUTH) p->reply.error = dv_apache_refused(apache, now);
+    if (!p->completed && p->sent_us && p->reply.error == DIVVY_EAUTH) p->reply.error = dv_apache_refused(apache, now);
     if (!p->completed) {
         count_answer(apache, p);
         trace_answer(apache, p, &p->reply);
@@ -159,9 +156,7 @@ static void deliver(dv_pending *p) {
         return;
     }
     dv_shared_lock();
-    bool orphan = p->orphan;
-    assert(!p->answered);
-    p->answered = true;
+    bool orphan = !p->apache;
     if (orphan) dv_pending_remove(p);
     else post(p); /* within the lock, since the client may leave as soon as it is free */
     dv_shared_answered(shared);
@@ -169,81 +164,61 @@ static void deliver(dv_pending *p) {
     if (orphan) dv_pending_free(p);
 }
 
-static void copy_stat(dv_pending *p, const struct Stat *stat) {
-    if (!stat) return;
+/* Notes an answer and its Stat, if it has one. What else there is to copy the caller adds. */
+static dv_pending *note_answer(const void *data, int rc, const struct Stat *stat) {
+    dv_pending *p = (dv_pending *)(uintptr_t)data;
+    assert(!p->copied);
+    p->reply.error = dv_answer_error(rc);
+    if (rc != ZOK || !stat) return p;
     p->stat = stat_of(stat);
     p->reply.stat = &p->stat;
+    return p;
+}
+
+/* Takes over a copy, which is NULL when an allocation failed. Returns it. */
+static void *take_copy(dv_pending *p, void *copy) {
+    if (!copy) p->reply.error = DIVVY_ENOMEM;
+    return p->copied = copy;
 }
 
 static void on_void(int rc, const void *data) {
-    dv_pending *p = (dv_pending *)(uintptr_t)data;
-    p->reply.error = dv_answer_error(rc);
-    deliver(p);
+    deliver(note_answer(data, rc, NULL));
 }
 
 static void on_stat(int rc, const struct Stat *stat, const void *data) {
-    dv_pending *p = (dv_pending *)(uintptr_t)data;
-    p->reply.error = dv_answer_error(rc);
-    if (rc == ZOK) copy_stat(p, stat);
-    deliver(p);
+    deliver(note_answer(data, rc, stat));
 }
 
 static void on_created(int rc, const char *path, const struct Stat *stat, const void *data) {
-    dv_pending *p = (dv_pending *)(uintptr_t)data;
-    p->reply.error = dv_answer_error(rc);
-    assert(!p->copied);
-    if (rc == ZOK) {
-        copy_stat(p, stat);
-        p->reply.path = p->copied = path ? strdup(path) : NULL;
-        if (!p->copied) p->reply.error = DIVVY_ENOMEM;
-    }
+    dv_pending *p = note_answer(data, rc, stat);
+    if (rc == ZOK) p->reply.path = take_copy(p, path ? strdup(path) : NULL);
     deliver(p);
 }
 
 static void on_data(int rc, const char *value, int value_bytes, const struct Stat *stat, const void *data) {
-    dv_pending *p = (dv_pending *)(uintptr_t)data;
-    p->reply.error = dv_answer_error(rc);
-    assert(!p->copied);
-    if (rc == ZOK) {
-        copy_stat(p, stat);
-        size_t bytes = value_bytes > 0 ? (size_t)value_bytes : 0;
-        p->copied = malloc(bytes + 1);
-        if (p->copied && bytes) memcpy(p->copied, value, bytes);
-        if (p->copied) ((char *)p->copied)[bytes] = '\0';
-        p->reply.data = p->copied;
-        p->reply.data_bytes = bytes;
-        if (!p->copied) p->reply.error = DIVVY_ENOMEM;
-    }
+    dv_pending *p = note_answer(data, rc, stat);
+    size_t bytes = rc == ZOK && value_bytes > 0 ? (size_t)value_bytes : 0;
+    char *copy = rc == ZOK ? take_copy(p, calloc(1, bytes + 1)) : NULL;
+    if (copy && bytes) memcpy(copy, value, bytes);
+    p->reply.data = copy;
+    p->reply.data_bytes = bytes;
     deliver(p);
 }
 
-/* Takes over a block of texts, which is NULL when an allocation failed. */
 static void take_texts(dv_pending *p, char **copy, int32_t count) {
-    p->copied = copy;
-    p->reply.children = (const char *const *)copy;
+    p->reply.children = take_copy(p, copy);
     p->reply.child_count = copy ? (size_t)count : 0;
-    if (!copy) p->reply.error = DIVVY_ENOMEM;
 }
 
 static void on_children(int rc, const struct String_vector *names, const struct Stat *stat, const void *data) {
-    dv_pending *p = (dv_pending *)(uintptr_t)data;
-    p->reply.error = dv_answer_error(rc);
-    assert(!p->copied);
-    if (rc == ZOK) {
-        copy_stat(p, stat);
-        take_texts(p, names ? dv_copy_names(names) : NULL, names ? names->count : 0);
-    }
+    dv_pending *p = note_answer(data, rc, stat);
+    if (rc == ZOK) take_texts(p, names ? dv_copy_names(names) : NULL, names ? names->count : 0);
     deliver(p);
 }
 
 static void on_acl(int rc, struct ACL_vector *acl, struct Stat *stat, const void *data) {
-    dv_pending *p = (dv_pending *)(uintptr_t)data;
-    p->reply.error = dv_answer_error(rc);
-    assert(!p->copied);
-    if (rc == ZOK) {
-        copy_stat(p, stat);
-        take_texts(p, acl ? dv_copy_acl(acl) : NULL, acl ? acl->count : 0);
-    }
+    dv_pending *p = note_answer(data, rc, stat);
+    if (rc == ZOK) take_texts(p, acl ? dv_copy_acl(acl) : NULL, acl ? acl->count : 0);
     deliver(p);
 }
 
@@ -316,7 +291,7 @@ static int send_multi(dv_apache *apache, dv_pending *p) {
 static void count_request(dv_apache *apache, const dv_pending *p) {
     divvy_stats *stats = &apache->stats;
     stats->requests++;
-    if (p->is_multi) stats->multis++;
+    if (p->multi_done) stats->multis++;
     for (size_t i = 0; i < p->count; i++) {
         uint64_t *const by_kind[DV_KINDS] = {&stats->creates, &stats->deletes, &stats->sets,     &stats->checks,
                                              &stats->gets,    &stats->exists,  &stats->children, &stats->gets};
@@ -334,9 +309,9 @@ static int check_request(const dv_apache *apache, const dv_pending *p) {
         bytes += dv_op_bytes(&p->ops[i]);
         bool limits = p->ops[i].kind == DV_GET && dv_path_is_limits(path);
         if (!limits && dv_path_check(path, NULL) != 0) return DIVVY_EINVAL;
-        if (p->is_multi && p->ops[i].mode == DV_CONTAINER) return DIVVY_EINVAL; /* It would abort the process. */
+        if (p->multi_done && p->ops[i].mode == DV_CONTAINER) return DIVVY_EINVAL; /* It would abort the process. */
     }
-    if (bytes > (p->is_multi ? DV_MULTI_BYTES_MAX : DV_REQUEST_BYTES_MAX)) return DIVVY_E2BIG;
+    if (bytes > (p->multi_done ? DV_MULTI_BYTES_MAX : DV_REQUEST_BYTES_MAX)) return DIVVY_E2BIG;
     if (p->count > DV_MULTI_OPS_MAX) return DIVVY_E2BIG;
     if (apache->state == DIVVY_LOST) return DIVVY_ELOST;
     if (apache->state == DIVVY_AUTH_FAILED) return DIVVY_EAUTH;
@@ -345,8 +320,8 @@ static int check_request(const dv_apache *apache, const dv_pending *p) {
 }
 
 static void fail_unsent(dv_pending *p, int error) {
-    assert(!p->list && !p->unsent && !p->completed);
-    p->unsent = true;
+    assert(!p->list && !p->completed);
+    p->sent_us = 0;
     p->reply.error = error;
     post(p);
 }
@@ -356,8 +331,8 @@ static int give(dv_apache *apache, dv_pending *p) {
     if (zoo_state(apache->handle) != ZOO_CONNECTED_STATE) return ZCONNECTIONLOSS;
     count_request(apache, p);
     p->number = apache->stats.requests;
-    if (apache->znode.traces) dv_trace_request(&apache->znode, p->number, p->ops, p->count, p->is_multi, p->watched);
-    return p->is_multi ? send_multi(apache, p) : native_single(apache, p);
+    if (apache->znode.traces) dv_trace_request(&apache->znode, p->number, p->ops, p->count, p->multi_done, p->watched);
+    return p->multi_done ? send_multi(apache, p) : native_single(apache, p);
 }
 
 /* The table entry stands before the native client knows of it: its answer may come on another thread at once. */
@@ -374,7 +349,7 @@ static void send_now(dv_apache *apache, dv_pending *p) {
     int rc = ZCONNECTIONLOSS;
     if (!p->shared || dv_shared_begin(p->shared)) {
         rc = give(apache, p);
-        if (p->shared) dv_shared_end();
+        if (p->shared) dv_shared_unlock();
     }
     if (rc == ZOK) return;
     dv_pending_remove(p);
@@ -389,44 +364,35 @@ static void send_waiting(dv_apache *apache) {
     }
 }
 
-static int take(dv_apache *apache, dv_pending *p, const dv_op *ops, size_t count) {
+static int take(dv_znode *znode, const dv_op *ops, size_t count, const dv_pending *given) {
+    dv_apache *apache = (dv_apache *)(void *)znode;
+    dv_pending *p = malloc(sizeof *p);
+    if (!p) return DIVVY_ENOMEM;
+    *p = *given;
     p->apache = apache;
     p->ops = malloc(count * sizeof *ops);
-    if (!p->ops) return DIVVY_ENOMEM;
+    if (p->ops && p->watch)
+        p->watched = dv_watch_begin(&apache->watches, ops->path, ops->kind == DV_CHILDREN, p->watch);
+    if (!p->ops || (p->watch && !p->watched)) {
+        dv_pending_free(p);
+        return DIVVY_ENOMEM;
+    }
     memcpy(p->ops, ops, count * sizeof *ops);
     p->count = count;
-    p->submitted_at = dv_znode_now_ms(&apache->znode);
+    p->submitted_at = dv_znode_now_ms(znode);
     p->connection = apache->stats.connects;
-    if (p->watch) {
-        p->watched = dv_watch_begin(&apache->watches, ops->path, ops->kind == DV_CHILDREN, p->watch);
-        if (!p->watched) return DIVVY_ENOMEM;
-    }
     dv_pending_append(&apache->waiting, p);
     send_waiting(apache);
     return 0;
 }
 
 int dv_apache_submit(dv_znode *znode, const dv_op *op, dv_watch *watch, dv_reply_fn done, void *context) {
-    dv_pending *p = calloc(1, sizeof *p);
-    if (!p) return DIVVY_ENOMEM;
-    p->done = done;
-    p->context = context;
-    p->watch = watch;
-    int error = take((dv_apache *)(void *)znode, p, op, 1);
-    if (error) dv_pending_free(p);
-    return error;
+    return take(znode, op, 1, &(dv_pending){.done = done, .context = context, .watch = watch});
 }
 
 int dv_apache_multi(dv_znode *znode, const dv_op *ops, size_t count, dv_multi_fn done, void *context) {
     assert(count > 0);
-    dv_pending *p = calloc(1, sizeof *p);
-    if (!p) return DIVVY_ENOMEM;
-    p->is_multi = true;
-    p->multi_done = done;
-    p->context = context;
-    int error = take((dv_apache *)(void *)znode, p, ops, count);
-    if (error) dv_pending_free(p);
-    return error;
+    return take(znode, ops, count, &(dv_pending){.multi_done = done, .context = context});
 }
 
 void dv_apache_fail_all(dv_apache *apache, int error, int64_t now) {

@@ -4,18 +4,15 @@
 #include <assert.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
+
+#include "base/threads.h"
 
 enum { FIRST_MS = 100, DOUBLINGS_MAX = 16 };
 
 void dv_pause_init(dv_pause *pause, int session_timeout_ms) {
-    pthread_condattr_t monotonic;
     *pause = (dv_pause){.servers = 1, .max_ms = session_timeout_ms / 4};
     pthread_mutex_init(&pause->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&pause->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    dv_condition_init(&pause->changed);
 }
 
 void dv_pause_destroy(dv_pause *pause) {
@@ -74,15 +71,10 @@ int dv_pause_count(dv_pause *pause) {
 }
 
 void dv_pause_wait(dv_pause *pause, int ms) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ms / 1000;
-    until.tv_nsec += ms % 1000 * 1000000L;
-    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    int64_t until_ms = dv_monotonic_ms() + ms;
     pthread_mutex_lock(&pause->mutex);
     unsigned closed = pause->closed;
-    int rc = 0;
-    while (!pause->off && pause->closed == closed && rc == 0)
-        rc = pthread_cond_timedwait(&pause->changed, &pause->mutex, &until);
+    while (!pause->off && pause->closed == closed && dv_condition_wait(&pause->changed, &pause->mutex, until_ms)) {
+    }
     pthread_mutex_unlock(&pause->mutex);
 }

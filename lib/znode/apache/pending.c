@@ -14,24 +14,22 @@ void dv_pending_append(dv_pending_list *list, dv_pending *p) {
     list->count++;
 }
 
-void dv_pending_remove(dv_pending *p) {
-    dv_pending_list *list = p->list;
-    assert(list->count > 0);
+static void take_out(dv_pending_list *list, dv_pending *p) {
+    assert(p->list == list && list->count > 0);
     *(p->previous ? &p->previous->next : &list->first) = p->next;
     *(p->next ? &p->next->previous : &list->last) = p->previous;
     list->count--;
     p->list = NULL;
 }
 
+void dv_pending_remove(dv_pending *p) {
+    take_out(p->list, p);
+}
+
 dv_pending *dv_pending_take_first(dv_pending_list *list) {
     dv_pending *p = list->first;
-    if (!p) return NULL;
-    assert(p->list == list && !p->previous);
-    list->first = p->next;
-    if (p->next) p->next->previous = NULL;
-    else list->last = NULL;
-    list->count--;
-    p->list = NULL;
+    assert(!p || !p->previous);
+    if (p) take_out(list, p);
     return p;
 }
 
@@ -49,7 +47,7 @@ void dv_pending_free(dv_pending *p) {
 
 bool dv_apache_awaits_answers(const dv_apache *apache) {
     for (const dv_pending *p = apache->sent.first; p; p = p->next) {
-        if (!p->answered) return true;
+        if (!p->event.run) return true;
     }
     return false;
 }
@@ -57,10 +55,9 @@ bool dv_apache_awaits_answers(const dv_apache *apache) {
 void dv_apache_orphan_all(dv_apache *apache, dv_pending_list *orphans) {
     for (dv_pending *p = apache->sent.first, *next; p; p = next) {
         next = p->next;
-        if (p->answered) continue; /* Its event is in the queue, or has been run. */
+        if (p->event.run) continue; /* Its event is in the queue, or has been run. */
         assert(p->completed);
         dv_pending_remove(p);
-        p->orphan = true;
         p->apache = NULL;
         dv_pending_append(orphans, p);
     }

@@ -5,25 +5,21 @@
 #include "znode/apache/apache.h"
 
 struct dv_pending {
-    dv_event event;
-    dv_apache *apache;
+    dv_event event;    /* runs once it is answered, by a server or by us */
+    dv_apache *apache; /* NULL: an orphan, whose answer nobody waits for; under the lock of shared.h */
     dv_shared *shared; /* the host's handle that it was given to; NULL: ours */
     dv_pending *next, *previous;
     dv_pending_list *list;
-    bool unsent;    /* the native client never had it */
-    bool completed; /* its function was called already; only the native client still knows of it */
-    bool answered;  /* a host's handle has called back; under its lock */
-    bool orphan;    /* likewise: nobody waits for that */
-    int64_t sent_us;
+    bool completed;       /* its function was called already; only the native client still knows of it */
+    int64_t sent_us;      /* 0: the native client never had it */
     uint64_t number;      /* in the log */
     int64_t submitted_at; /* of the client's clock */
     uint64_t connection;  /* the connection that it was submitted for, or an earlier one than it went by */
 
     dv_op *ops; /* one, or those of a multi */
     size_t count;
-    bool is_multi;
     dv_reply_fn done;
-    dv_multi_fn multi_done;
+    dv_multi_fn multi_done; /* NULL: a single operation */
     void *context;
     dv_watch *watch;
     dv_watched *watched;

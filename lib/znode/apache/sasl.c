@@ -1,15 +1,15 @@
 /* SASL to the servers: who we are. SPDX-License-Identifier: Apache-2.0 */
 #include "znode/apache/sasl.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "divvy/error.h"
+#include "znode/apache/openssl.h"
 #include "znode/apache/secret.h"
+#include "znode/apache/tls.h"
 
 /* The constants below are those in the headers of Cyrus SASL and of a native client that was built with it. */
 enum { CALLBACK_END = 0, CALLBACK_USER = 0x4001, CALLBACK_NAME = 0x4002, CALLBACK_PASSWORD = 0x4004 };
@@ -42,7 +42,7 @@ struct dv_sasl {
     callback callbacks[CALLBACKS]; /* the handle points to them */
 };
 
-#define WRONG(error, ...) (snprintf(message, message_bytes, __VA_ARGS__), (error))
+#define WRONG(error, ...) (dv_tls_say(message, __VA_ARGS__), (error))
 
 /* ---- what Cyrus SASL asks, on the native client's I/O thread ---- */
 
@@ -82,20 +82,16 @@ static void set_callbacks(dv_sasl *sasl) {
 
 /* ---- the object ---- */
 
-static int (*initialise)(const callback *callbacks);
 static int initialised = -1;
 
 static void initialise_library(void) {
-    void *symbol = dlsym(RTLD_DEFAULT, "sasl_client_init");
-    memcpy(&initialise, &symbol, sizeof symbol);
-    if (initialise) initialised = initialise(NULL);
+    int (*initialise)(const callback *callbacks);
+    if (dv_symbol_find(&initialise, "sasl_client_init")) initialised = initialise(NULL);
 }
 
-static int look_up(dv_sasl *sasl, char *message, size_t message_bytes) {
+static int look_up(dv_sasl *sasl, char *message) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    void *symbol = dlsym(RTLD_DEFAULT, "zookeeper_init_sasl");
-    memcpy(&sasl->init, &symbol, sizeof symbol);
-    if (!symbol)
+    if (!dv_symbol_find(&sasl->init, "zookeeper_init_sasl"))
         return WRONG(DIVVY_EUNSUPPORTED,
                      "this ZooKeeper C client (libzookeeper_mt) was built without Cyrus SASL, as Debian's is; install "
                      "one of 3.7 or later that was built with it, or build it (docs/secure.md says how), and see that "
@@ -107,11 +103,13 @@ static int look_up(dv_sasl *sasl, char *message, size_t message_bytes) {
     return 0;
 }
 
-static char *copy(const char *text, const char *otherwise) {
-    return strdup(text ? text : otherwise);
+static bool copy(char **out, const char *text, const char *otherwise) {
+    if (!text) text = otherwise;
+    *out = text ? strdup(text) : NULL;
+    return *out || !text;
 }
 
-static int read_password(dv_sasl *sasl, const char *path, char *message, size_t message_bytes) {
+static int read_password(dv_sasl *sasl, const char *path, char *message) {
     char *text;
     const char *wrong = dv_secret_read(path, PASSWORD_BYTES_MAX, &text);
     if (wrong) return WRONG(DIVVY_EINVAL, "sasl_password_file %.256s: %s", path, wrong);
@@ -121,38 +119,36 @@ static int read_password(dv_sasl *sasl, const char *path, char *message, size_t 
     return 0;
 }
 
-static int check_names(const dv_sasl_names *names, bool digest, char *message, size_t message_bytes) {
-    if (!digest && strcmp(names->mechanism, "GSSAPI") != 0)
+static int check_names(const divvy_client_config *config, bool digest, char *message) {
+    if (!digest && strcmp(config->sasl_mechanism, "GSSAPI") != 0)
         return WRONG(DIVVY_EUNSUPPORTED, "the mechanism \"%.32s\" is not supported; \"DIGEST-MD5\" and \"GSSAPI\" are",
-                     names->mechanism);
-    if (digest && (!names->user || !names->password_file))
+                     config->sasl_mechanism);
+    if (digest && (!config->sasl_user || !config->sasl_password_file))
         return WRONG(DIVVY_EINVAL, "DIGEST-MD5 needs sasl_user and sasl_password_file; one is missing");
-    if (!digest && names->password_file)
+    if (!digest && config->sasl_password_file)
         return WRONG(DIVVY_EINVAL, "GSSAPI takes its credentials from Kerberos (kinit), not from sasl_password_file");
     return 0;
 }
 
-static int fill(dv_sasl *sasl, const dv_sasl_names *names, char *message, size_t message_bytes) {
-    bool digest = !names->mechanism || strcmp(names->mechanism, "DIGEST-MD5") == 0;
-    int error = check_names(names, digest, message, message_bytes);
-    if (!error) error = look_up(sasl, message, message_bytes);
-    if (!error && digest) error = read_password(sasl, names->password_file, message, message_bytes);
+static int fill(dv_sasl *sasl, const divvy_client_config *config, char *message) {
+    bool digest = !config->sasl_mechanism || strcmp(config->sasl_mechanism, "DIGEST-MD5") == 0;
+    int error = check_names(config, digest, message);
+    if (!error) error = look_up(sasl, message);
+    if (!error && digest) error = read_password(sasl, config->sasl_password_file, message);
     if (error) return error;
-    sasl->mechanism = copy(names->mechanism, "DIGEST-MD5");
-    sasl->user = copy(names->user, "");
-    sasl->service = copy(names->service, "zookeeper");
-    if (names->host || digest) sasl->host = copy(names->host, "zk-sasl-md5"); /* By which all ZooKeepers go. */
-    if (!sasl->mechanism || !sasl->user || !sasl->service || ((names->host || digest) && !sasl->host))
+    const char *host = digest ? "zk-sasl-md5" : NULL; /* By which all ZooKeepers go. */
+    if (!copy(&sasl->mechanism, config->sasl_mechanism, "DIGEST-MD5") || !copy(&sasl->user, config->sasl_user, "") ||
+        !copy(&sasl->service, config->sasl_service, "zookeeper") || !copy(&sasl->host, config->sasl_host, host))
         return WRONG(DIVVY_ENOMEM, "%s", divvy_strerror(DIVVY_ENOMEM));
     set_callbacks(sasl);
     return 0;
 }
 
-int dv_sasl_new(dv_sasl **out, const dv_sasl_names *names, char *message, size_t message_bytes) {
+int dv_sasl_new(dv_sasl **out, const divvy_client_config *config, char *message) {
     *out = NULL;
     dv_sasl *sasl = calloc(1, sizeof *sasl);
     if (!sasl) return WRONG(DIVVY_ENOMEM, "%s", divvy_strerror(DIVVY_ENOMEM));
-    int error = fill(sasl, names, message, message_bytes);
+    int error = fill(sasl, config, message);
     if (error) dv_sasl_free(sasl);
     else *out = sasl;
     return error;
@@ -169,7 +165,7 @@ void dv_sasl_free(dv_sasl *sasl) {
 }
 
 zhandle_t *dv_sasl_open(dv_sasl *sasl, const char *servers, watcher_fn watcher, int timeout_ms, void *context,
-                        int flags, log_callback_fn log) {
+                        log_callback_fn log) {
     parameters p = {sasl->service, sasl->host, sasl->mechanism, sasl->callbacks};
-    return sasl->init(servers, watcher, timeout_ms, NULL, context, flags, log, &p);
+    return sasl->init(servers, watcher, timeout_ms, NULL, context, ZOO_NO_LOG_CLIENTENV, log, &p);
 }

@@ -5,23 +5,19 @@
 #ifndef DV_SASL_H
 #define DV_SASL_H
 
-#include <stddef.h>
 #include <zookeeper/zookeeper.h>
 
-/* As in divvy_client_config. */
-typedef struct {
-    const char *mechanism, *user, *password_file, *service, *host;
-} dv_sasl_names;
+#include "divvy/client.h"
 
 typedef struct dv_sasl dv_sasl;
 
-/* Returns 0, or DIVVY_EINVAL, DIVVY_EUNSUPPORTED, DIVVY_ENOMEM with a message. */
-int dv_sasl_new(dv_sasl **out, const dv_sasl_names *names, char *message, size_t message_bytes);
+/* Returns 0, or DIVVY_EINVAL, DIVVY_EUNSUPPORTED, DIVVY_ENOMEM with a message, as of dv_tls_say(). */
+int dv_sasl_new(dv_sasl **out, const divvy_client_config *config, char *message);
 /* After every handle of it has been closed. Wipes the password. NULL is fine. */
 void dv_sasl_free(dv_sasl *sasl);
 
 /* zookeeper_init2() with it. */
 zhandle_t *dv_sasl_open(dv_sasl *sasl, const char *servers, watcher_fn watcher, int timeout_ms, void *context,
-                        int flags, log_callback_fn log);
+                        log_callback_fn log);
 
 #endif

@@ -12,8 +12,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/threads.h"
 #include "znode/apache/estate.h"
 #include "znode/apache/pending.h"
 
@@ -53,11 +53,7 @@ static void forget_guests(void) {
 }
 
 static void set_up(void) {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&answer_came, &attributes);
-    pthread_condattr_destroy(&attributes);
+    dv_condition_init(&answer_came);
     pthread_atfork(NULL, NULL, forget_guests);
 }
 
@@ -276,14 +272,10 @@ static void unchain(dv_shared *s) {
 }
 
 static void await_answers(dv_shared *s, const dv_apache *apache, int wait_ms) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += wait_ms / 1000;
-    until.tv_nsec += (long)(wait_ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
+    int64_t until_ms = dv_monotonic_ms() + wait_ms;
     bool late = s->has_thread && pthread_equal(s->thread, pthread_self()); /* It is us that answers would come by. */
     while (!late && !s->ended && dv_apache_awaits_answers(apache) && zoo_state(s->handle) == ZOO_CONNECTED_STATE)
-        late = pthread_cond_timedwait(&answer_came, &mutex, &until) != 0;
+        late = !dv_condition_wait(&answer_came, &mutex, until_ms);
 }
 
 void dv_shared_leave(dv_apache *apache, bool alive, int wait_ms) {
@@ -323,10 +315,6 @@ bool dv_shared_begin(dv_shared *shared) {
     if (!shared->ended) return true;
     dv_shared_unlock();
     return false;
-}
-
-void dv_shared_end(void) {
-    dv_shared_unlock();
 }
 
 bool dv_shared_is_connected(const dv_shared *shared) {

@@ -20,13 +20,12 @@ void dv_shared_leave(dv_apache *apache, bool alive, int wait_ms);
 /* Returns whether the client sits on this very handle, and that is not known to be at its end. */
 bool dv_shared_is_on(const dv_apache *apache, zhandle_t *handle);
 
-/* Around each request that is given to the handle. False: it has expired, so the host may have closed it. */
-bool dv_shared_begin(dv_shared *shared);
-void dv_shared_end(void);
-
 /* Around what an answer does, and what is done to requests without one. */
 void dv_shared_lock(void);
 void dv_shared_unlock(void);
+/* Takes the lock to give the handle a request. Returns false without it: it has expired, so the host may have closed
+ * it. */
+bool dv_shared_begin(dv_shared *shared);
 /* An answer came: with the lock held. */
 void dv_shared_answered(dv_shared *shared);
 

@@ -5,17 +5,17 @@
 #include <dirent.h>
 #include <linux/tcp.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 
-#include "znode/apache/hosts.h"
+#include "base/threads.h"
 
 enum { ESTABLISHED = 1 }; /* the kernel's TCP_ESTABLISHED: netinet/tcp.h, which has it, lacks the newer fields */
-enum { LOOK_AGAIN_MS = 500, CLOSING_SILENT_MS = 1000 };
+enum { LOOK_AGAIN_MS = 500 };
 
 struct dv_silence {
     pthread_t thread;
@@ -23,7 +23,7 @@ struct dv_silence {
     pthread_cond_t changed;
     char *servers;
     int silent_ms;
-    bool connected, closing, stopped;
+    bool stopped;
 };
 
 /* ---- one look ---- */
@@ -51,8 +51,7 @@ static bool is_silent(int fd, int silent_ms) {
 static bool leads_to(int fd, const char *servers) {
     struct sockaddr_storage peer;
     socklen_t bytes = sizeof peer;
-    char ip[INET6_ADDRSTRLEN], port[6];
-    dv_literal literal;
+    char ip[INET6_ADDRSTRLEN], port[6], literal[INET6_ADDRSTRLEN + 8];
     if (getpeername(fd, (struct sockaddr *)&peer, &bytes) != 0) return false;
     if (getnameinfo((struct sockaddr *)&peer, bytes, ip, sizeof ip, port, sizeof port,
                     NI_NUMERICHOST | NI_NUMERICSERV) != 0)
@@ -77,24 +76,13 @@ size_t dv_silence_end(const char *servers, int silent_ms) {
 
 /* ---- the thread ---- */
 
-static void wait_a_while(dv_silence *s) {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += LOOK_AGAIN_MS * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    while (!s->stopped && pthread_cond_timedwait(&s->changed, &s->mutex, &until) == 0) {
-    }
-}
-
 static void *run(void *argument) {
     dv_silence *s = argument;
     pthread_mutex_lock(&s->mutex);
     while (!s->stopped) {
-        if (s->connected && !s->closing) pthread_cond_wait(&s->changed, &s->mutex);
-        else wait_a_while(s);
-        if (s->stopped || (s->connected && !s->closing)) continue;
-        dv_silence_end(s->servers, s->closing ? CLOSING_SILENT_MS : s->silent_ms);
+        if (s->silent_ms == DV_SILENCE_ANY) pthread_cond_wait(&s->changed, &s->mutex);
+        else if (!dv_condition_wait(&s->changed, &s->mutex, dv_monotonic_ms() + LOOK_AGAIN_MS) && !s->stopped)
+            dv_silence_end(s->servers, s->silent_ms);
     }
     pthread_mutex_unlock(&s->mutex);
     return NULL;
@@ -110,28 +98,20 @@ static void free_silence(dv_silence *s) {
 dv_silence *dv_silence_start(const char *servers, int silent_ms) {
     dv_silence *s = calloc(1, sizeof *s);
     if (!s) return NULL;
-    s->silent_ms = silent_ms > CLOSING_SILENT_MS ? silent_ms : CLOSING_SILENT_MS;
+    s->silent_ms = silent_ms;
     s->servers = strdup(servers);
     pthread_mutex_init(&s->mutex, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&s->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-    if (s->servers && pthread_create(&s->thread, NULL, run, s) == 0) return s;
+    dv_condition_init(&s->changed);
+    if (s->servers && dv_thread_start(&s->thread, run, s)) return s;
     free_silence(s);
     return NULL;
 }
 
-static void set(dv_silence *s, bool *what, bool value) {
-    pthread_mutex_lock(&s->mutex);
-    *what = value;
-    pthread_cond_signal(&s->changed);
-    pthread_mutex_unlock(&s->mutex);
-}
-
-void dv_silence_connected(dv_silence *silence, bool connected) {
-    set(silence, &silence->connected, connected);
+void dv_silence_allow(dv_silence *silence, int silent_ms) {
+    pthread_mutex_lock(&silence->mutex);
+    silence->silent_ms = silent_ms;
+    pthread_cond_signal(&silence->changed);
+    pthread_mutex_unlock(&silence->mutex);
 }
 
 bool dv_silence_set_servers(dv_silence *silence, const char *servers) {
@@ -145,14 +125,13 @@ bool dv_silence_set_servers(dv_silence *silence, const char *servers) {
     return true;
 }
 
-void dv_silence_closing(dv_silence *silence) {
-    set(silence, &silence->closing, true);
-}
-
 void dv_silence_stop(dv_silence *silence) {
     if (!silence) return;
+    pthread_mutex_lock(&silence->mutex);
     assert(!silence->stopped);
-    set(silence, &silence->stopped, true);
+    silence->stopped = true;
+    pthread_cond_signal(&silence->changed);
+    pthread_mutex_unlock(&silence->mutex);
     pthread_join(silence->thread, NULL);
     free_silence(silence);
 }

@@ -7,6 +7,7 @@
 #ifndef DV_SILENCE_H
 #define DV_SILENCE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -14,15 +15,14 @@
  * nothing has ever come. Returns how many. */
 size_t dv_silence_end(const char *servers, int silent_ms);
 
-/* A thread that does so twice a second while the client is not connected. */
+/* A thread that does so twice a second, unless any silence is allowed: the client is connected. */
 typedef struct dv_silence dv_silence;
-/* NULL when there is no memory, or no thread could be had. Begins as one that is not connected. */
+enum { DV_SILENCE_ANY = INT_MAX };
+/* NULL when there is no memory, or no thread could be had. */
 dv_silence *dv_silence_start(const char *servers, int silent_ms);
-void dv_silence_connected(dv_silence *silence, bool connected);
+void dv_silence_allow(dv_silence *silence, int silent_ms);
 /* Returns false when there is no memory for them; those it has stay. */
 bool dv_silence_set_servers(dv_silence *silence, const char *servers);
-/* The native client is being closed: from now on nobody may say nothing for longer than a second. */
-void dv_silence_closing(dv_silence *silence);
 /* Joins the thread. NULL is fine. */
 void dv_silence_stop(dv_silence *silence);
 

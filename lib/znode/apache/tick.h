@@ -5,30 +5,18 @@
 #ifndef DV_TICK_H
 #define DV_TICK_H
 
-#include <netinet/in.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#include "znode/apache/tls.h"
-#include "znode/znode.h"
+#include "znode/apache/job.h"
+#include "znode/apache/probe.h"
 
-/* Where a server listens. bytes 0: not known. */
-typedef struct {
-    struct sockaddr_storage address;
-    socklen_t bytes;
-} dv_server_address;
-
-/* One question in the background, over a connection of its own. It ends in one event in the queue. */
-typedef struct dv_tick_job dv_tick_job;
 /* tick_ms is 0 where the server did not say it. */
 typedef void (*dv_tick_fn)(void *context, int64_t tick_ms, int64_t now);
 /* Asks the server at `where`, over TLS unless `tls` is NULL. NULL when there is no memory, or no thread could be
  * had. */
-dv_tick_job *dv_tick_ask(const dv_server_address *where, dv_tls *tls, dv_sink sink, dv_tick_fn done, void *context);
-/* Gives the answer up: `done` will not be called. With the client lock held. */
-void dv_tick_drop(dv_tick_job *job);
+dv_job *dv_tick_ask(const dv_server_address *where, dv_tls *tls, dv_sink sink, dv_tick_fn done, void *context);
 
 /* Returns the tickTime of an answer to "conf", or 0 where it has none from 1 to 3600000. */
-int64_t dv_tick_parse(const char *text, size_t bytes);
+int64_t dv_tick_parse(const char *text);
 
 #endif

@@ -1,16 +1,16 @@
-/* A handshake of our own, that says what is wrong with a server. SPDX-License-Identifier: Apache-2.0 */
+/* Looks at a server over a connection of our own. SPDX-License-Identifier: Apache-2.0 */
+#include "znode/apache/probe.h"
+
 #include <arpa/inet.h>
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/threads.h"
 #include "znode/apache/openssl.h"
-#include "znode/apache/tls.h"
-#include "znode/apache/word.h"
 
 /* SSL_ERROR_*, X509_V_ERR_*, SSL_CTRL_SET_TLSEXT_HOSTNAME, in the words of OpenSSL's headers. */
 enum { ERROR_WANT_READ = 2, ERROR_WANT_WRITE = 3 };
@@ -22,22 +22,23 @@ enum { SILENT_MS = 900, PLAIN_ANSWER_MS = 1000 };
 
 typedef struct {
     const dv_openssl *openssl;
-    void *context, *ssl;
+    void *context, *ssl; /* NULL: plain text */
     int socket_fd;
     int64_t until_ms;
     bool late; /* the time was over before the server answered */
 } connection;
 
-static int64_t now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+dv_server_address dv_server_address_of(const struct sockaddr *address, socklen_t bytes) {
+    dv_server_address where = {.bytes = bytes};
+    assert(bytes <= sizeof where.address);
+    memcpy(&where.address, address, bytes);
+    return where;
 }
 
 /* Waits until the socket is ready, or the time is over. */
 static bool is_ready(connection *c, short events) {
     struct pollfd p = {.fd = c->socket_fd, .events = events};
-    for (int64_t left_ms; (left_ms = c->until_ms - now_ms()) > 0;) {
+    for (int64_t left_ms; (left_ms = c->until_ms - dv_monotonic_ms()) > 0;) {
         int ready = poll(&p, 1, (int)left_ms);
         if (ready == 1) return true;
         if (ready < 0 && errno != EINTR) return false;
@@ -46,12 +47,12 @@ static bool is_ready(connection *c, short events) {
     return false;
 }
 
-static bool connect_to(connection *c, const struct sockaddr *where, socklen_t where_bytes) {
+static bool connect_to(connection *c, const dv_server_address *where) {
     int error = 0;
     socklen_t error_bytes = sizeof error;
-    c->socket_fd = socket(where->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    c->socket_fd = socket(where->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (c->socket_fd < 0) return false;
-    if (connect(c->socket_fd, where, where_bytes) == 0) return true;
+    if (connect(c->socket_fd, (const struct sockaddr *)&where->address, where->bytes) == 0) return true;
     if (errno != EINPROGRESS || !is_ready(c, POLLOUT)) return false;
     return getsockopt(c->socket_fd, SOL_SOCKET, SO_ERROR, &error, &error_bytes) == 0 && error == 0;
 }
@@ -87,6 +88,7 @@ static bool shake_hands(connection *c, const char *name) {
 
 static bool send_word(connection *c, const char *word) {
     int result;
+    if (!c->ssl) return send(c->socket_fd, word, strlen(word), MSG_NOSIGNAL) == (ssize_t)strlen(word);
     c->openssl->ERR_clear_error();
     while ((result = c->openssl->SSL_write(c->ssl, word, (int)strlen(word))) <= 0) {
         if (!may_go_on(c, result)) return false;
@@ -97,6 +99,10 @@ static bool send_word(connection *c, const char *word) {
 /* Returns how many bytes came; 0 at the end of what the server says, or of the time, or on an error. */
 static size_t receive(connection *c, char *to, size_t bytes) {
     int result;
+    if (!c->ssl) {
+        ssize_t count = is_ready(c, POLLIN) ? recv(c->socket_fd, to, bytes, 0) : 0;
+        return count > 0 ? (size_t)count : 0;
+    }
     c->openssl->ERR_clear_error();
     while ((result = c->openssl->SSL_read(c->ssl, to, (int)bytes)) <= 0) {
         if (!may_go_on(c, result)) return 0;
@@ -112,45 +118,28 @@ static void end(connection *c) {
 
 /* ---- what is wrong ---- */
 
-static const char *last_reason(const connection *c) {
-    const char *text = NULL;
-    for (unsigned long error; (error = c->openssl->ERR_get_error()) != 0;) {
-        const char *more = c->openssl->ERR_reason_error_string(error);
-        if (more) text = more;
-    }
-    return text;
+static bool has_no_issuer(long verdict) {
+    return verdict == NO_ISSUER || verdict == SELF_SIGNED || verdict == SELF_SIGNED_IN_CHAIN ||
+           verdict == NO_ISSUER_LOCALLY || verdict == NO_VERIFY_LEAF;
 }
 
 /* Says what a certificate that does not pass lacks, and what to do. */
-static void explain_certificate(const dv_tls *tls, long verdict, const char *name, const char *text, char *message,
-                                size_t message_bytes) {
-    switch (verdict) {
-    case HAS_EXPIRED:
-        snprintf(message, message_bytes, "its certificate, or one of its CAs', has expired (%s); renew it", text);
-        return;
-    case NOT_YET_VALID:
-        snprintf(message, message_bytes, "its certificate is not valid yet (%s); check the clocks of both machines",
-                 text);
-        return;
-    case HOSTNAME_MISMATCH:
-    case IP_ADDRESS_MISMATCH:
-        snprintf(message, message_bytes,
-                 "its certificate is for another name than %.128s (%s); connect by a name that the certificate has, or "
-                 "have this name added to its subjectAltName",
-                 name, text);
-        return;
-    case NO_ISSUER:
-    case SELF_SIGNED:
-    case SELF_SIGNED_IN_CHAIN:
-    case NO_ISSUER_LOCALLY:
-    case NO_VERIFY_LEAF:
-        snprintf(message, message_bytes,
-                 "its certificate comes from no CA in %.256s (%s); put the CA that has signed it there, or find out "
-                 "who answers at this address",
-                 dv_tls_ca_file(tls), text);
-        return;
-    default: snprintf(message, message_bytes, "its certificate does not pass: %s", text);
-    }
+static void explain_certificate(const dv_tls *tls, long verdict, const char *name, const char *text, char *message) {
+    if (verdict == HAS_EXPIRED)
+        dv_tls_say(message, "its certificate, or one of its CAs', has expired (%s); renew it", text);
+    else if (verdict == NOT_YET_VALID)
+        dv_tls_say(message, "its certificate is not valid yet (%s); check the clocks of both machines", text);
+    else if (verdict == HOSTNAME_MISMATCH || verdict == IP_ADDRESS_MISMATCH)
+        dv_tls_say(message,
+                   "its certificate is for another name than %.128s (%s); connect by a name that the certificate has, "
+                   "or have this name added to its subjectAltName",
+                   name, text);
+    else if (has_no_issuer(verdict))
+        dv_tls_say(message,
+                   "its certificate comes from no CA in %.256s (%s); put the CA that has signed it there, or find out "
+                   "who answers at this address",
+                   dv_tls_ca_file(tls), text);
+    else dv_tls_say(message, "its certificate does not pass: %s", text);
 }
 
 /* Returns whether it hung up in the middle of the handshake, without a word of why. */
@@ -165,9 +154,9 @@ static bool is_other_protocol(const char *reason) {
 }
 
 /* A plaintext port takes the handshake for a request that is far too long, and hangs up. */
-static bool answers_in_plain_text(const struct sockaddr *where, socklen_t where_bytes) {
+static bool answers_in_plain_text(const dv_server_address *where) {
     char answer[64];
-    return dv_word_ask(where, where_bytes, "srvr", answer, sizeof answer, now_ms() + PLAIN_ANSWER_MS) > 0;
+    return dv_word_ask(NULL, where, "srvr", answer, sizeof answer, dv_monotonic_ms() + PLAIN_ANSWER_MS) > 0;
 }
 
 /* The alerts by which a server says that it has looked at our certificate, as OpenSSL words them. */
@@ -182,76 +171,69 @@ static bool is_about_us(const char *reason) {
     return false;
 }
 
-static void explain_refusal(const char *reason, char *message, size_t message_bytes) {
-    snprintf(message, message_bytes,
-             "it refuses our certificate (%s); its trust store must have the CA that signed tls_certificate_file, "
-             "which must not have expired",
-             reason);
+static void explain_refusal(const char *reason, char *message) {
+    dv_tls_say(message,
+               "it refuses our certificate (%s); its trust store must have the CA that signed tls_certificate_file, "
+               "which must not have expired",
+               reason);
 }
 
 /* Says why the handshake failed. Returns false when nothing can be said but that it is not there: one that is being
  * stopped or started hangs up, too. */
-static bool explain_handshake(const dv_tls *tls, connection *c, const char *name, const struct sockaddr *where,
-                              socklen_t where_bytes, char *message, size_t message_bytes) {
+static bool explain_handshake(const dv_tls *tls, connection *c, const char *name, const dv_server_address *where,
+                              char *message) {
     long verdict = c->ssl ? c->openssl->SSL_get_verify_result(c->ssl) : 0;
-    const char *reason = last_reason(c);
+    const char *reason = dv_openssl_reason(c->openssl);
     /* Silence may have been ended by others, silence.h. */
-    bool silent = c->late || (hung_up(reason) && now_ms() > c->until_ms - DV_TLS_CHECK_MS + SILENT_MS);
+    bool silent = c->late || (hung_up(reason) && dv_monotonic_ms() > c->until_ms - DV_TLS_CHECK_MS + SILENT_MS);
     if (verdict != 0)
-        explain_certificate(tls, verdict, name, c->openssl->X509_verify_cert_error_string(verdict), message,
-                            message_bytes);
+        explain_certificate(tls, verdict, name, c->openssl->X509_verify_cert_error_string(verdict), message);
     else if (silent)
-        snprintf(message, message_bytes,
-                 "it takes the connection but says nothing in the TLS handshake; it may be overloaded, or hang, or "
-                 "not speak TLS there");
-    else if (hung_up(reason) && !answers_in_plain_text(where, where_bytes)) return false;
+        dv_tls_say(message, "it takes the connection but says nothing in the TLS handshake; it may be overloaded, or "
+                            "hang, or not speak TLS there");
+    else if (hung_up(reason) && !answers_in_plain_text(where)) return false;
     else if (hung_up(reason) || is_other_protocol(reason))
-        snprintf(message, message_bytes,
-                 "it does not speak TLS there; this is probably its plaintext clientPort: use the port of "
-                 "secureClientPort in its zoo.cfg");
-    else if (is_about_us(reason)) explain_refusal(reason, message, message_bytes);
-    else snprintf(message, message_bytes, "the TLS handshake fails: %s", reason);
+        dv_tls_say(message, "it does not speak TLS there; this is probably its plaintext clientPort: use the port of "
+                            "secureClientPort in its zoo.cfg");
+    else if (is_about_us(reason)) explain_refusal(reason, message);
+    else dv_tls_say(message, "the TLS handshake fails: %s", reason);
     return true;
 }
 
 /* In TLS 1.3 a client is done before the server has looked at its certificate: so the server's answer to a question
  * tells whether it takes us. Silence is no answer, and nothing that could be explained. */
-static bool is_welcome(connection *c, char *message, size_t message_bytes) {
+static bool is_welcome(connection *c, char *message) {
     char answer[64];
     if (send_word(c, "ruok") && receive(c, answer, sizeof answer) > 0) return true;
-    const char *reason = last_reason(c);
-    if (!reason || c->late || strstr(reason, "unexpected eof")) return true;
-    explain_refusal(reason, message, message_bytes);
+    const char *reason = dv_openssl_reason(c->openssl);
+    if (c->late || hung_up(reason)) return true;
+    explain_refusal(reason, message);
     return false;
 }
 
 /* ---- the two uses ---- */
 
-dv_tls_verdict dv_tls_check(const dv_tls *tls, const struct sockaddr *where, socklen_t where_bytes, const char *name,
-                            char *message, size_t message_bytes) {
-    connection c = {.openssl = dv_openssl_find(), .socket_fd = -1, .until_ms = now_ms() + DV_TLS_CHECK_MS};
+dv_tls_verdict dv_tls_check(const dv_tls *tls, const dv_server_address *where, const char *name, char *message) {
+    connection c = {.openssl = dv_openssl_find(), .socket_fd = -1, .until_ms = dv_monotonic_ms() + DV_TLS_CHECK_MS};
     dv_tls_verdict verdict = DV_TLS_REFUSED;
     assert(c.openssl && name);
-    c.context = dv_tls_context(tls, message, message_bytes);
-    if (c.context && !connect_to(&c, where, where_bytes)) {
-        verdict = DV_TLS_UNREACHABLE;
-    } else if (c.context && !shake_hands(&c, name)) {
-        if (!explain_handshake(tls, &c, name, where, where_bytes, message, message_bytes)) verdict = DV_TLS_UNREACHABLE;
-    } else if (c.context && is_welcome(&c, message, message_bytes)) {
-        verdict = DV_TLS_PASSED;
-    }
+    c.context = dv_tls_context(tls, message);
+    if (c.context && !connect_to(&c, where)) verdict = DV_TLS_UNREACHABLE;
+    else if (c.context && !shake_hands(&c, name))
+        verdict = explain_handshake(tls, &c, name, where, message) ? DV_TLS_REFUSED : DV_TLS_UNREACHABLE;
+    else if (c.context && is_welcome(&c, message)) verdict = DV_TLS_PASSED;
     end(&c);
     return verdict;
 }
 
-size_t dv_tls_ask(const dv_tls *tls, const struct sockaddr *where, socklen_t where_bytes, const char *word,
-                  char *answer, size_t answer_bytes, int64_t until_ms) {
+size_t dv_word_ask(const dv_tls *tls, const dv_server_address *where, const char *word, char *answer,
+                   size_t answer_bytes, int64_t until_ms) {
     char unused[DV_TLS_MESSAGE_BYTES];
-    connection c = {.openssl = dv_openssl_find(), .socket_fd = -1, .until_ms = until_ms};
+    connection c = {.openssl = tls ? dv_openssl_find() : NULL, .socket_fd = -1, .until_ms = until_ms};
     size_t bytes = 0, more = 1;
-    assert(c.openssl);
-    c.context = dv_tls_context(tls, unused, sizeof unused);
-    bool asked = c.context && connect_to(&c, where, where_bytes) && shake_hands(&c, NULL) && send_word(&c, word);
+    assert(!tls || c.openssl);
+    if (tls) c.context = dv_tls_context(tls, unused);
+    bool asked = (!tls || c.context) && connect_to(&c, where) && (!tls || shake_hands(&c, NULL)) && send_word(&c, word);
     while (asked && more && bytes < answer_bytes) bytes += more = receive(&c, answer + bytes, answer_bytes - bytes);
     end(&c);
     return bytes;
