@@ -146,8 +146,6 @@ static dv_cache_role *find_or_add_role(dv_cache *cache, const char *name) {
         free(role);
         return NULL;
     }
-    dv_dir_init(&role->dir);
-    dv_preserve_init(role);
     role->next = cache->roles;
     role->link = &cache->roles;
     if (role->next) role->next->link = &role->next;
@@ -226,9 +224,8 @@ void dv_cache_take_roles(dv_cache *cache, const char *const *names, size_t count
     uint64_t generation = ++cache->root.generation;
     for (size_t i = 0; i < count; i++) {
         dv_cache_role *role = find_or_add_role(cache, names[i]);
-        if (!role) { /* No memory: R is read again soon. */
-            cache->root.listed = false;
-            dv_timer_set(cache->client, &cache->root.timer, now + DV_CACHE_RETRY_MS);
+        if (!role) {
+            cache->root.listed = false; /* No memory: it is listed again soon. */
             return;
         }
         if (!role->dir.node.watch.link) dv_cache_node_request(&role->dir.node); /* It has gone and come back. */
@@ -359,7 +356,6 @@ dv_cache *dv_cache_start(divvy_client *client, const char *directory, const dv_c
         free(cache);
         return NULL;
     }
-    dv_dir_init(&cache->root);
     dv_listen(client, &cache->listener);
     return cache;
 }

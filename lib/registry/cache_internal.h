@@ -91,7 +91,6 @@ dv_cached *dv_cached_new(dv_cache *cache, void *entry, const dv_stat *stat, bool
 
 /* ---- cache_read.c ---- */
 
-void dv_dir_init(dv_dir *dir);
 /* Has the node read as soon as there is room, after what is due already. */
 void dv_cache_node_request(dv_cache_node *node);
 void dv_cache_node_forget(dv_cache_node *node);
@@ -112,7 +111,6 @@ void dv_role_try_watching(dv_cache_role *role);
 
 /* ---- cache_preserve.c ---- */
 
-void dv_preserve_init(dv_cache_role *role);
 /* Returns whether what has gone stays in the view, as preserved. */
 bool dv_preserve_departed(dv_slot *slot, int64_t now);
 /* An entry has come, or come back. */

@@ -64,10 +64,6 @@ static void on_timer(dv_timer *timer, int64_t now) {
                    (long long)(options->preserve_max_ms / 1000));
 }
 
-void dv_preserve_init(dv_cache_role *role) {
-    role->preserve_timer.fire = on_timer;
-}
-
 bool dv_preserve_departed(dv_slot *slot, int64_t now) {
     assert(!slot->present && slot->current);
     dv_cache_role *role = slot->node.role;
@@ -79,6 +75,7 @@ bool dv_preserve_departed(dv_slot *slot, int64_t now) {
     if (!role->preserve_timer.link) {
         role->base = count_living(role);
         role->episode_began = now;
+        role->preserve_timer.fire = on_timer;
         dv_timer_set(cache->client, &role->preserve_timer, now + cache->options.preserve_settle_ms);
     }
     dv_slot_show(slot, kept);

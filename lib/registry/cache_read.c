@@ -6,10 +6,6 @@
 #include "base/container.h"
 #include "registry/cache_internal.h"
 
-static int send_list(dv_dir *dir);
-static int send_get(dv_cache_node *node);
-static void on_event(dv_watch *watch, dv_watch_kind kind, int64_t now);
-
 /* ---- the reads that are due, in order: W8 ---- */
 
 static bool is_dir(const dv_cache_node *node) {
@@ -49,24 +45,6 @@ void dv_cache_node_forget(dv_cache_node *node) {
     if (node->next) node->next->link = node->link;
     else queue_of(node)->end = node->link;
     node->link = NULL;
-}
-
-void dv_cache_pump(dv_cache *cache) {
-    while (dv_client_connected(cache->client) && cache->under_way < DV_CACHE_IN_FLIGHT_MAX) {
-        dv_cache_node *node = cache->lists.first ? cache->lists.first : cache->gets.first;
-        if (!node) return;
-        assert(!node->under_way && (!node->role || !node->role->ended));
-        node->again = false;
-        node->watch.fired = on_event;
-        if ((is_dir(node) ? send_list(dir_of(node)) : send_get(node)) != 0) {
-            dv_timer_set(cache->client, &cache->retry_timer, dv_client_now(cache->client) + DV_CACHE_RETRY_MS);
-            return;
-        }
-        dv_cache_node_forget(node);
-        node->under_way = true;
-        cache->under_way++;
-        if (node->role) node->role->under_way++;
-    }
 }
 
 /* Counts an answer. Returns whether the node is still followed. An ended role may be freed here. */
@@ -185,8 +163,16 @@ static void take_entries(dv_cache_role *role, const dv_reply *reply, int64_t now
     dv_role_check_primed(role);
 }
 
+static void on_timer(dv_timer *timer, int64_t now) {
+    (void)now;
+    dv_cache_node *node = &DV_CONTAINER(timer, dv_dir, timer)->node;
+    dv_cache_node_request(node);
+    dv_cache_pump(node->cache);
+}
+
 /* W8: at most one list at a time, and one each interval, however much changes. */
 static void list_later(dv_dir *dir, int64_t at, int64_t now) {
+    dir->timer.fire = on_timer;
     if (at <= now) dv_cache_node_request(&dir->node);
     else dv_timer_set(dir->node.cache->client, &dir->timer, at);
 }
@@ -259,19 +245,7 @@ static int send_list(dv_dir *dir) {
                         : dv_znode_children(znode, node->path, watch, on_list, node);
 }
 
-static void on_timer(dv_timer *timer, int64_t now) {
-    (void)now;
-    dv_cache_node *node = &DV_CONTAINER(timer, dv_dir, timer)->node;
-    dv_cache_node_request(node);
-    dv_cache_pump(node->cache);
-}
-
-void dv_dir_init(dv_dir *dir) {
-    dir->timer.fire = on_timer;
-    dir->sent_at = -DV_CACHE_LIST_INTERVAL_MS;
-}
-
-/* ---- events ---- */
+/* ---- events, and what is sent ---- */
 
 static void on_names_event(dv_dir *dir, dv_watch_kind kind, int64_t now) {
     if (kind == DV_WATCH_CREATED) dir->missing = false;
@@ -288,4 +262,22 @@ static void on_event(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     else if (kind == DV_WATCH_DELETED && !node->under_way) dv_slot_depart(slot_of(node), now);
     else dv_cache_node_request(node);
     dv_cache_pump(cache);
+}
+
+void dv_cache_pump(dv_cache *cache) {
+    while (dv_client_connected(cache->client) && cache->under_way < DV_CACHE_IN_FLIGHT_MAX) {
+        dv_cache_node *node = cache->lists.first ? cache->lists.first : cache->gets.first;
+        if (!node) return;
+        assert(!node->under_way && (!node->role || !node->role->ended));
+        node->again = false;
+        node->watch.fired = on_event;
+        if ((is_dir(node) ? send_list(dir_of(node)) : send_get(node)) != 0) {
+            dv_timer_set(cache->client, &cache->retry_timer, dv_client_now(cache->client) + DV_CACHE_RETRY_MS);
+            return;
+        }
+        dv_cache_node_forget(node);
+        node->under_way = true;
+        cache->under_way++;
+        if (node->role) node->role->under_way++;
+    }
 }

@@ -3,7 +3,6 @@
  * From a live view, if there is one, else by reading. docs/protocol.md, V4, V5 and W17. */
 #include <stdlib.h>
 
-#include "registry/collect.h"
 #include "registry/watch.h"
 
 typedef struct {
@@ -50,7 +49,7 @@ static int print(answer *a, cJSON **out) {
 static int look(divvy_registry *registry, const char *role_node, answer *a, cJSON **out, int64_t timeout_ms) {
     dv_entries read = {NULL, 0, 0};
     a->shared = dv_registry_knows_time(registry) && dv_registry_view_ready(registry, role_node);
-    int error = a->shared ? 0 : dv_collect(registry, role_node, &read, timeout_ms);
+    int error = a->shared ? 0 : dv_registry_read(registry, role_node, &read, timeout_ms);
     if (error) return error;
     a->latest_ms = dv_registry_server_now(registry).latest_ms;
     if (a->shared) dv_registry_view_each(registry, role_node, visit, a);

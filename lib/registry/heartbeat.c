@@ -200,7 +200,7 @@ void dv_heartbeat_repeat(dv_service *s, bool renewal) {
 typedef struct {
     dv_callback callback; /* first */
     dv_service *service;
-    char *role, *id;
+    cJSON *entry; /* as it is when the request is queued */
     double load;
     bool called;
 } load_request;
@@ -209,14 +209,9 @@ static void call_on_load(dv_callback *callback) {
     load_request *q = (load_request *)(void *)callback;
     divvy_registry *registry = q->service->registry;
     assert(!q->called);
-    q->load = registry->config.on_load(registry, q->role, q->id, q->load, registry->config.user);
+    const char *role = dv_status_text(q->entry, "role"), *id = dv_status_text(q->entry, "id");
+    q->load = registry->config.on_load(registry, role, id, q->load, registry->config.user);
     q->called = true;
-}
-
-static void free_load_request(load_request *q) {
-    free(q->role);
-    free(q->id);
-    free(q);
 }
 
 static void release_on_load(dv_callback *callback) {
@@ -226,7 +221,8 @@ static void release_on_load(dv_callback *callback) {
     s->load_requested = false;
     if (q->called && isfinite(q->load)) s->load = q->load;
     bool called = q->called;
-    free_load_request(q);
+    cJSON_Delete(q->entry);
+    free(q);
     if (called && s->announced && !s->tasks && s->entry) dv_heartbeat_repeat(s, false);
     else dv_service_let_go(s);
 }
@@ -238,11 +234,10 @@ static bool request_load(dv_service *s) {
     *q = (load_request){
         .callback = {.object = &s->registry->object, .asks = true, .call = call_on_load, .release = release_on_load},
         .service = s,
-        .role = strdup(dv_status_text(s->entry, "role")),
-        .id = strdup(dv_status_text(s->entry, "id")),
+        .entry = cJSON_Duplicate(s->entry, 1),
         .load = s->load};
-    if (!q->role || !q->id) {
-        free_load_request(q);
+    if (!q->entry) {
+        free(q);
         return false;
     }
     s->load_requested = true;

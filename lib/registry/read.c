@@ -1,4 +1,4 @@
-/* Reading: a role, or all, many requests at a time. SPDX-License-Identifier: Apache-2.0
+/* Reading: a role, or all, many requests at a time, for a caller that waits. SPDX-License-Identifier: Apache-2.0
  *
  * Each role is listed, and its entries are read as they come up, so many at a time that the answers under way stay
  * within a bound of bytes, whatever is in the nodes. docs/protocol.md, W17. */
@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "registry/registry.h"
+#include "znode/path.h"
 
 enum {
     READS_LEAST = 4,
@@ -15,62 +16,87 @@ enum {
     BYTES_UNDER_WAY = 32 * 1024 * 1024,
 };
 
-/* A role, and what is left to be read of it. */
-typedef struct dv_listed_role {
-    struct dv_listed_role *next;
-    char *node;
-    char **ids;
-    size_t count, requested;
+/* A node that is read: a role, of which the children are listed, or an entry. */
+typedef struct node {
+    struct node *next;
+    struct reading *reading;
+    char *path;
+} node;
+
+/* A read of a role, or of all, under way or, when nothing is, done. */
+typedef struct reading {
+    divvy_registry *registry;
+    const char *id_node; /* NULL: entries are read, else only the roles that have such a child are found */
+    bool all;            /* of the roles */
+    bool dropped;
+    int error; /* the first; a node that is not there is none */
+    dv_entries found;
+    divvy_strings *found_roles;
+    node *roles, *entries, **entries_end; /* not sent yet */
     unsigned under_way;
-    dv_reading *reading;
-} role;
+    size_t window, seen_bytes, seen; /* of the data of late */
+} reading;
 
-typedef struct {
-    role *role;
-    char *id_node;
-} role_read;
+static void go_on(reading *r);
 
-static void go_on(dv_reading *r);
-
-static void free_role(role *p) {
-    for (size_t i = p->requested; i < p->count; i++) free(p->ids[i]);
-    free(p->ids);
-    free(p->node);
-    free(p);
+static void free_node(node *n) {
+    free(n->path);
+    free(n);
 }
 
-static void free_roles(role **list) {
+static void free_nodes(node **list) {
     while (*list) {
-        role *p = *list;
-        *list = p->next;
-        free_role(p);
+        node *n = *list;
+        *list = n->next;
+        free_node(n);
     }
 }
 
-static void free_reading(dv_reading *r) {
+static void free_reading(reading *r) {
     divvy_registry *registry = r->registry;
-    free_roles(&r->unlisted);
-    free_roles(&r->listed);
-    dv_entries_free(&r->entries);
-    divvy_strings_free(r->roles);
+    free_nodes(&r->roles);
+    free_nodes(&r->entries);
+    dv_entries_free(&r->found);
+    divvy_strings_free(r->found_roles);
     free(r);
     dv_object_unref(&registry->object);
 }
 
-void dv_reading_drop(dv_reading *r) {
+/* Frees it, now or when its requests have ended. */
+static void drop_reading(reading *r) {
     assert(!r->dropped);
     r->dropped = true;
-    if (r->done) free_reading(r);
+    if (!r->under_way) free_reading(r);
 }
 
-static void note_error(dv_reading *r, int error) {
+static void note_error(reading *r, int error) {
     if (!r->error && error != DIVVY_ENOENT) r->error = error; /* A node that has gone in between is no error. */
+}
+
+static node *new_node(reading *r, const char *parent, const char *name) {
+    node *n = calloc(1, sizeof *n);
+    char *path = dv_path_join(parent, name);
+    if (n && path) {
+        *n = (node){.reading = r, .path = path};
+        return n;
+    }
+    free(n);
+    free(path);
+    note_error(r, DIVVY_ENOMEM);
+    return NULL;
+}
+
+/* Returns whether an answer is still of use. */
+static bool answered(reading *r, const dv_reply *reply) {
+    assert(r->under_way > 0);
+    r->under_way--;
+    return reply->error == 0 && !r->dropped && !r->error;
 }
 
 /* ---- entries ---- */
 
 /* As many at a time as fit the bound at the size that they have had of late. */
-static void adapt(dv_reading *r, size_t data_bytes) {
+static void adapt(reading *r, size_t data_bytes) {
     enum { SAMPLE = 16 };
     r->seen_bytes += data_bytes;
     if (++r->seen < SAMPLE && data_bytes < BYTES_UNDER_WAY / READS_FIRST) return;
@@ -81,10 +107,10 @@ static void adapt(dv_reading *r, size_t data_bytes) {
     r->seen = r->seen_bytes = 0;
 }
 
-static void take_data(dv_reading *r, const char *role_node, const char *id_node, const dv_reply *reply) {
+static void take_entry(reading *r, const char *role_node, const char *id_node, const dv_reply *reply) {
     dv_entry *entry = NULL;
     int error = dv_registry_parse(r->registry, &entry, role_node, id_node, reply->data, reply->data_bytes, reply->stat);
-    if (error == DIVVY_ENOMEM || (entry && !dv_entries_add(&r->entries, entry))) {
+    if (error == DIVVY_ENOMEM || (entry && !dv_entries_add(&r->found, entry))) {
         dv_entry_free(entry);
         note_error(r, DIVVY_ENOMEM);
     }
@@ -92,161 +118,186 @@ static void take_data(dv_reading *r, const char *role_node, const char *id_node,
 
 static void on_data(void *context, const dv_reply *reply, int64_t now) {
     (void)now;
-    role_read *k = context;
-    role *p = k->role;
-    dv_reading *r = p->reading;
-    assert(p->under_way > 0 && r->under_way >= p->under_way);
-    if (reply->error == 0 && !r->dropped && !r->error) {
+    node *n = context;
+    reading *r = n->reading;
+    char *slash = strrchr(n->path, '/');
+    *slash = '\0';
+    const char *role_node = dv_path_last(n->path), *id_node = slash + 1;
+    if (answered(r, reply)) {
         adapt(r, reply->data_bytes);
-        take_data(r, p->node, k->id_node, reply);
+        take_entry(r, role_node, id_node, reply);
     }
     if (reply->error != DIVVY_EACCES) note_error(r, reply->error);
-    else if (!r->dropped) dv_registry_skip_unreadable(r->registry, p->node, k->id_node);
-    free(k->id_node);
-    free(k);
-    p->under_way--;
-    r->under_way--;
+    else if (!r->dropped) dv_registry_skip_unreadable(r->registry, role_node, id_node);
+    free_node(n);
     go_on(r);
-}
-
-static bool request_data(role *p) {
-    dv_reading *r = p->reading;
-    assert(p->requested < p->count && p->ids[p->requested]);
-    role_read *k = calloc(1, sizeof *k);
-    char *path = dv_registry_path(r->registry, p->node, p->ids[p->requested]);
-    bool sent = k && path && dv_znode_get(r->registry->object.client->znode, path, NULL, on_data, k) == 0;
-    free(path);
-    if (!sent) {
-        free(k);
-        return false;
-    }
-    *k = (role_read){p, p->ids[p->requested++]};
-    p->under_way++;
-    r->under_way++;
-    return true;
 }
 
 /* ---- lists ---- */
 
-static bool keep_ids(role *p, const dv_reply *reply) {
-    assert(!p->ids && !p->count);
-    p->ids = calloc(reply->child_count + 1, sizeof *p->ids);
-    while (p->ids && p->count < reply->child_count) {
-        p->ids[p->count] = strdup(reply->children[p->count]);
-        if (!p->ids[p->count]) return false;
-        p->count++;
+static void take_ids(node *role, const dv_reply *reply) {
+    reading *r = role->reading;
+    for (size_t i = 0; i < reply->child_count && !r->error; i++) {
+        if (r->id_node) {
+            bool found = strcmp(reply->children[i], r->id_node) == 0;
+            if (found) note_error(r, dv_strings_add(r->found_roles, dv_path_last(role->path)));
+        } else if ((*r->entries_end = new_node(r, role->path, reply->children[i]))) {
+            r->entries_end = &(*r->entries_end)->next;
+        }
     }
-    return p->ids;
-}
-
-static bool take_ids(role *p, const dv_reply *reply) {
-    dv_reading *r = p->reading;
-    if (!r->id_node) return keep_ids(p, reply);
-    for (size_t i = 0; i < reply->child_count; i++) {
-        if (strcmp(reply->children[i], r->id_node) == 0) return dv_strings_add(r->roles, p->node) == 0;
-    }
-    return true;
 }
 
 static void on_ids(void *context, const dv_reply *reply, int64_t now) {
     (void)now;
-    role *p = context;
-    dv_reading *r = p->reading;
-    assert(p->under_way == 1 && r->under_way > 0 && !p->next);
-    p->under_way--;
-    r->under_way--;
+    node *role = context;
+    reading *r = role->reading;
     bool hidden = reply->error == DIVVY_EACCES && r->all;
+    if (answered(r, reply)) take_ids(role, reply);
     if (!hidden) note_error(r, reply->error);
-    else if (!r->dropped) dv_registry_skip_unreadable(r->registry, p->node, "");
-    if (reply->error == 0 && !r->dropped && !r->error && !take_ids(p, reply)) note_error(r, DIVVY_ENOMEM);
-    *r->listed_end = p;
-    r->listed_end = &p->next;
+    else if (!r->dropped) dv_registry_skip_unreadable(r->registry, dv_path_last(role->path), "");
+    free_node(role);
     go_on(r);
 }
 
-static bool request_ids(dv_reading *r) {
-    role *p = r->unlisted;
-    assert(!p->under_way && !p->ids);
-    char *path = dv_registry_path(r->registry, p->node, NULL);
-    bool sent = path && dv_znode_children(r->registry->object.client->znode, path, NULL, on_ids, p) == 0;
-    free(path);
-    if (!sent) return false;
-    r->unlisted = p->next;
-    p->next = NULL;
-    p->under_way++;
-    r->under_way++;
-    return true;
-}
-
-static bool add_role(dv_reading *r, const char *node) {
-    assert(!r->under_way && !r->listed);
-    role *p = calloc(1, sizeof *p);
-    if (!p) return false;
-    *p = (role){.next = r->unlisted, .node = strdup(node), .reading = r};
-    if (!p->node) {
-        free(p);
-        return false;
-    }
-    r->unlisted = p;
-    return true;
+static void add_role(reading *r, const char *role_node) {
+    node *role = new_node(r, r->registry->root, role_node);
+    if (!role) return;
+    role->next = r->roles;
+    r->roles = role;
 }
 
 static void on_roles(void *context, const dv_reply *reply, int64_t now) {
     (void)now;
-    dv_reading *r = context;
-    assert(r->under_way == 1 && r->all && !r->unlisted);
-    r->under_way--;
+    reading *r = context;
+    bool goes_on = answered(r, reply);
+    assert(!r->under_way && r->all && !r->roles);
     note_error(r, reply->error);
-    for (size_t i = 0; reply->error == 0 && i < reply->child_count && !r->error; i++) {
-        if (!add_role(r, reply->children[i])) note_error(r, DIVVY_ENOMEM);
-    }
+    for (size_t i = 0; goes_on && i < reply->child_count && !r->error; i++) add_role(r, reply->children[i]);
     go_on(r);
 }
 
 /* ---- going on ---- */
 
-static void drop_read_roles(dv_reading *r) {
-    while (r->listed && r->listed->requested == r->listed->count && !r->listed->under_way) {
-        role *p = r->listed;
-        r->listed = p->next;
-        if (!r->listed) r->listed_end = &r->listed;
-        free_role(p);
+/* Sends the next read, of an entry before a role. */
+static void send_next(reading *r) {
+    dv_znode *znode = r->registry->object.client->znode;
+    node **from = r->entries ? &r->entries : &r->roles, *n = *from;
+    int error = r->entries ? dv_znode_get(znode, n->path, NULL, on_data, n)
+                           : dv_znode_children(znode, n->path, NULL, on_ids, n);
+    if (error) {
+        note_error(r, error);
+        return;
     }
+    r->under_way++;
+    *from = n->next;
+    n->next = NULL;
+    if (!r->entries) r->entries_end = &r->entries;
 }
 
-static role *next_to_read(const dv_reading *r) {
-    role *p = r->listed;
-    while (p && p->requested == p->count) p = p->next;
-    return p;
-}
-
-static void go_on(dv_reading *r) {
-    drop_read_roles(r);
-    while (!r->error && !r->dropped && r->under_way < r->window) {
-        role *p = next_to_read(r);
-        if (!p && !r->unlisted) break;
-        if (!(p ? request_data(p) : request_ids(r))) note_error(r, DIVVY_ENOMEM);
-    }
+static void go_on(reading *r) {
+    bool goes_on = !r->dropped;
+    while (goes_on && !r->error && r->under_way < r->window && (r->entries || r->roles)) send_next(r);
     if (r->under_way) return;
-    r->done = true;
     dv_client_changed(r->registry->object.client);
     if (r->dropped) free_reading(r);
 }
 
-dv_reading *dv_registry_read(divvy_registry *registry, const char *role_node, const char *id_node) {
-    dv_reading *r = calloc(1, sizeof *r);
+/* Returns NULL when an allocation fails. `id_node` lives until the read is dropped. */
+static reading *start_reading(divvy_registry *registry, const char *role_node, const char *id_node) {
+    reading *r = calloc(1, sizeof *r);
     if (!r) return NULL;
-    *r = (dv_reading){.registry = registry, .id_node = id_node, .window = READS_FIRST, .all = !role_node};
-    r->listed_end = &r->listed;
+    *r = (reading){.registry = registry, .id_node = id_node, .window = READS_FIRST, .all = !role_node};
+    r->entries_end = &r->entries;
     dv_object_ref(&registry->object);
-    bool sent = !id_node || (r->roles = dv_strings_new());
-    if (sent && role_node) {
-        sent = add_role(r, role_node) && request_ids(r);
-    } else if (sent) {
-        sent = dv_znode_children(registry->object.client->znode, registry->root, NULL, on_roles, r) == 0;
-        r->under_way += sent;
+    if (id_node && !(r->found_roles = dv_strings_new())) note_error(r, DIVVY_ENOMEM);
+    if (role_node) {
+        add_role(r, role_node);
+        if (!r->error) send_next(r);
+    } else if (!r->error) {
+        note_error(r, dv_znode_children(registry->object.client->znode, registry->root, NULL, on_roles, r));
+        r->under_way += !r->error;
     }
-    if (sent) return r;
+    if (!r->error) return r;
     free_reading(r);
     return NULL;
+}
+
+/* ---- for a call that waits ---- */
+
+typedef struct {
+    divvy_registry *registry;
+    const char *role_node; /* NULL: all */
+    const char *id_node;   /* NULL: entries are collected, else roles that have such a child */
+    reading *reading;
+    dv_time_wait wait;
+    dv_entries entries;
+    divvy_strings *roles;
+} read_call;
+
+static bool is_done(void *context) {
+    const read_call *c = context;
+    return (!c->reading->under_way && !c->wait.waiting) || c->registry->ending;
+}
+
+static bool needs_time(const read_call *c) {
+    for (size_t i = 0; i < c->entries.count; i++) {
+        if (c->entries.list[i]->flags & DV_ENTRY_HAS_TTL) return !dv_registry_knows_time(c->registry);
+    }
+    return false;
+}
+
+static int take_results(read_call *c) {
+    reading *r = c->reading;
+    if (r->under_way || c->wait.waiting) return DIVVY_ECLOSED;
+    if (r->error) return r->error;
+    c->entries = r->found;
+    c->roles = r->found_roles;
+    r->found = (dv_entries){NULL, 0, 0};
+    r->found_roles = NULL;
+    if (needs_time(c)) return c->wait.error ? c->wait.error : DIVVY_EACCES;
+    return 0;
+}
+
+/* The clock, where it is not known or old, is learned in the same breath as the list is read. */
+static int attempt(void *context, dv_deadline deadline) {
+    read_call *c = context;
+    divvy_client *client = c->registry->object.client;
+    dv_entries_free(&c->entries);
+    c->wait = (dv_time_wait){.done = NULL};
+    if (!c->id_node) dv_registry_learn_time(c->registry, &c->wait);
+    c->reading = start_reading(c->registry, c->role_node, c->id_node);
+    int error = DIVVY_ENOMEM;
+    if (c->reading) {
+        error = dv_client_wait(client, dv_deadline_left_ms(client, deadline), is_done, c);
+        if (!error) error = take_results(c);
+        drop_reading(c->reading);
+    }
+    dv_registry_forget_wait(c->registry, &c->wait);
+    return error;
+}
+
+static int read_all(read_call *c, dv_deadline deadline) {
+    divvy_registry *registry = c->registry;
+    divvy_client *client = registry->object.client;
+    int error = dv_client_in_callback(client) ? DIVVY_EDEADLK : registry->ending ? DIVVY_ECLOSED : 0;
+    if (!error) error = dv_request_until_answered(client, deadline, attempt, c);
+    if (error == DIVVY_ECANCELED) error = DIVVY_ECLOSED;
+    if (!error) return 0;
+    dv_entries_free(&c->entries);
+    return dv_fail(client, error, "registry %s%s%s: %s", registry->root, c->role_node ? "/" : "",
+                   c->role_node ? c->role_node : "", divvy_strerror(error));
+}
+
+int dv_registry_read(divvy_registry *registry, const char *role_node, dv_entries *out, int64_t timeout_ms) {
+    read_call c = {.registry = registry, .role_node = role_node};
+    int error = read_all(&c, dv_deadline_in(registry->object.client, timeout_ms));
+    *out = c.entries;
+    return error;
+}
+
+int dv_registry_find_roles(divvy_registry *registry, const char *id_node, divvy_strings **roles, dv_deadline deadline) {
+    read_call c = {.registry = registry, .id_node = id_node};
+    int error = read_all(&c, deadline);
+    *roles = c.roles;
+    return error;
 }

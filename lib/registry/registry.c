@@ -78,12 +78,16 @@ static int check_text(const divvy_client *client, const char *what, const char *
     return 0;
 }
 
-static int check_number(const divvy_client *client, const char *what, double value, double least, double most) {
-    if (value >= least && value <= most) return 0; /* No NaN is. */
-    return dv_fail(client, DIVVY_EINVAL, "registry: %s is %g; it may be %g to %g", what, value, least, most);
-}
-
 static int check(const divvy_client *client, const divvy_registry_config *c) {
+    const struct {
+        const char *name;
+        double value, most;
+    } numbers[] = {{"pid", (double)c->pid, 9e15},
+                   {"heartbeat_jitter", c->heartbeat_jitter, 0.5},
+                   {"poll_ms", (double)c->poll_ms, (double)DV_TIME_MAX_MS},
+                   {"preserve_share", c->preserve_share, 0.999999},
+                   {"preserve_settle_ms", (double)c->preserve_settle_ms, (double)DV_TIME_MAX_MS},
+                   {"preserve_max_ms", (double)c->preserve_max_ms, (double)DV_TIME_MAX_MS}};
     const char *reason = NULL;
     int error = dv_client_end_error(client);
     if (error) return dv_fail_plainly(client, error);
@@ -93,13 +97,11 @@ static int check(const divvy_client *client, const divvy_registry_config *c) {
         return dv_fail(client, DIVVY_EINVAL, "registry: the path is \"/\", which is no place");
     error = check_text(client, "host", c->host);
     if (!error) error = check_text(client, "nonce", c->nonce);
-    if (!error) error = check_number(client, "pid", (double)c->pid, 0, 9e15);
-    if (!error) error = check_number(client, "heartbeat_jitter", c->heartbeat_jitter, 0, 0.5);
-    if (!error) error = check_number(client, "poll_ms", (double)c->poll_ms, 0, (double)DV_TIME_MAX_MS);
-    if (!error) error = check_number(client, "preserve_share", c->preserve_share, 0, 0.999999);
-    if (!error)
-        error = check_number(client, "preserve_settle_ms", (double)c->preserve_settle_ms, 0, (double)DV_TIME_MAX_MS);
-    if (!error) error = check_number(client, "preserve_max_ms", (double)c->preserve_max_ms, 0, (double)DV_TIME_MAX_MS);
+    for (size_t i = 0; !error && i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (numbers[i].value >= 0 && numbers[i].value <= numbers[i].most) continue; /* No NaN is. */
+        error = dv_fail(client, DIVVY_EINVAL, "registry: %s is %g; it may be 0 to %g", numbers[i].name,
+                        numbers[i].value, numbers[i].most);
+    }
     return error;
 }
 

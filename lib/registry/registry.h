@@ -93,25 +93,12 @@ void dv_registry_time_hear(divvy_registry *registry, dv_session_event event, int
 
 /* ---- read.c ---- */
 
-/* A read of a role, or of all, under way or done. */
-typedef struct {
-    divvy_registry *registry;
-    const char *id_node; /* NULL: entries are read, else only the roles that have such a child are found */
-    bool done, dropped;
-    int error;            /* the first; a node that is not there is none */
-    dv_entries entries;   /* but those that may not be read; where all roles are read, nor roles that may not be */
-    divvy_strings *roles; /* NULL: entries are read */
+/* For waiting calls. They return 0, or an error with its message. */
 
-    struct dv_listed_role *unlisted, *listed, **listed_end;
-    unsigned under_way;
-    size_t window, seen_bytes, seen; /* of the data of late */
-    bool all;
-} dv_reading;
-
-/* Lists `role_node` (NULL: every role) and reads its entries, many at a time. dv_client_wait() sees when it is done.
- * `id_node` lives until it is dropped. Returns NULL when an allocation fails. */
-dv_reading *dv_registry_read(divvy_registry *registry, const char *role_node, const char *id_node);
-/* Frees it, now or when its requests have ended. */
-void dv_reading_drop(dv_reading *reading);
+/* Gives all entries of a role, or of all (NULL). The servers' clock is known afterwards, unless no entry needs it, and
+ * was learned lately, unless that was denied. */
+int dv_registry_read(divvy_registry *registry, const char *role_node, dv_entries *out, int64_t timeout_ms);
+/* Gives the roles that have a child of this name. */
+int dv_registry_find_roles(divvy_registry *registry, const char *id_node, divvy_strings **out, dv_deadline deadline);
 
 #endif

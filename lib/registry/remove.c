@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "registry/collect.h"
 #include "registry/service.h"
 
 /* ---- unregister: V12 ---- */
@@ -50,7 +49,7 @@ static int unregister_all(divvy_registry *registry, const char *id_node, dv_dead
     int error = find_own_roles(registry, id_node, &roles);
     unregister_each(registry, roles, id_node, deadline, &result);
     if (error) return error;
-    error = dv_collect_roles_of(registry, id_node, &roles, deadline);
+    error = dv_registry_find_roles(registry, id_node, &roles, deadline);
     unregister_each(registry, roles, id_node, deadline, &result);
     return error ? error : result;
 }
@@ -100,7 +99,8 @@ typedef struct {
     char *path;
     char *role_path; /* of one that can be claimed (unique.c), else NULL */
     int32_t role_version;
-    bool unknown; /* the last delete's reply was lost */
+    bool unknown;   /* the last delete's reply was lost */
+    bool resolving; /* and the node is looked at */
 } victim;
 
 /* Under way; it outlives the call when that runs out of time. */
@@ -117,6 +117,7 @@ struct purging {
 };
 
 static void go_on(purging *p);
+static void on_looked(void *context, const dv_reply *reply, int64_t now);
 
 static void free_purging(purging *p) {
     for (size_t i = 0; i < p->count; i++) {
@@ -175,19 +176,6 @@ static void on_role(void *context, const dv_reply *reply, int64_t now) {
     answered(v->purge);
 }
 
-static void on_unique(void *context, const dv_reply *reply, int64_t now) {
-    (void)now;
-    victim *v = context;
-    purging *p = v->purge;
-    dv_op ops[2] = {{.kind = DV_CHECK, .path = v->role_path, .version = v->role_version},
-                    {.kind = DV_DELETE, .path = v->path, .version = v->entry->stat.version}};
-    bool same = reply->error == 0 && reply->stat->mzxid == v->entry->stat.mzxid && v->role_version >= 0;
-    if (dv_outcome_unknown(reply->error)) mark_unknown(v);
-    else if (reply->error && reply->error != DIVVY_ENOENT) note(p, reply->error);
-    else if (same && !p->abandoned) sent(p, dv_znode_multi(p->registry->object.client->znode, ops, 2, on_deleted, v));
-    answered(p);
-}
-
 /* V11: a new holder's node has the versions of the old one's over again; that of the role tells them apart. An entry
  * that a heartbeat has put in the place of another is put back by the next heartbeat. */
 static void delete_one(victim *v) {
@@ -198,20 +186,30 @@ static void delete_one(victim *v) {
     } else {
         int error = dv_znode_exists(znode, v->role_path, NULL, on_role, v);
         sent(p, error);
-        if (!error) sent(p, dv_znode_exists(znode, v->path, NULL, on_unique, v));
+        if (!error) sent(p, dv_znode_exists(znode, v->path, NULL, on_looked, v));
     }
 }
 
-/* R1: it is as it was, and to be deleted once more, or it is not. */
+static void delete_unique(victim *v) {
+    dv_op ops[2] = {{.kind = DV_CHECK, .path = v->role_path, .version = v->role_version},
+                    {.kind = DV_DELETE, .path = v->path, .version = v->entry->stat.version}};
+    if (v->role_version >= 0)
+        sent(v->purge, dv_znode_multi(v->purge->registry->object.client->znode, ops, 2, on_deleted, v));
+}
+
+/* The node is as it was, and to be deleted, or it is not. R1: after a lost reply all begins again. */
 static void on_looked(void *context, const dv_reply *reply, int64_t now) {
     (void)now;
     victim *v = context;
     purging *p = v->purge;
+    bool resolving = v->resolving;
     bool same = reply->error == 0 && reply->stat->mzxid == v->entry->stat.mzxid;
+    v->resolving = false;
     if (dv_outcome_unknown(reply->error)) mark_unknown(v);
-    else if (reply->error == DIVVY_ENOENT) p->deleted++;
+    else if (reply->error == DIVVY_ENOENT) p->deleted += resolving;
     else if (reply->error) note(p, reply->error);
-    else if (same && !p->abandoned) delete_one(v);
+    else if (same && !p->abandoned && resolving) delete_one(v);
+    else if (same && !p->abandoned) delete_unique(v);
     answered(p);
 }
 
@@ -223,6 +221,7 @@ static void on_barrier(void *context, int error, int64_t now) {
     if (error) note(p, error);
     for (size_t i = 0; i < p->begun && !error; i++) {
         victim *v = &p->victims[i];
+        v->resolving = v->unknown;
         if (v->unknown) sent(p, dv_znode_exists(p->registry->object.client->znode, v->path, NULL, on_looked, v));
         v->unknown = false;
     }
@@ -266,7 +265,7 @@ static int choose(purging *p, double ttls) {
 static int read_and_delete(divvy_registry *registry, double ttls, size_t *purged, dv_deadline deadline) {
     divvy_client *client = registry->object.client;
     dv_entries read;
-    int error = dv_collect(registry, NULL, &read, dv_deadline_left_ms(client, deadline));
+    int error = dv_registry_read(registry, NULL, &read, dv_deadline_left_ms(client, deadline));
     if (error) return error;
     purging *p = calloc(1, sizeof *p);
     if (!p) {

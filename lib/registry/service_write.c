@@ -73,15 +73,11 @@ static void succeed(dv_service *s, int32_t version, int64_t now) {
     dv_service_end_task(s, 0, now);
 }
 
-/* Returns whether a path that was not made may be made by another attempt. */
-static bool may_come(int error) {
-    return error == DIVVY_ECONNECTION || error == DIVVY_EQUOTA;
-}
-
 static void on_ensured(void *context, int error, int64_t now) {
     dv_service *s = context;
     if (!still_at_work(s, error, now)) return;
-    if (error && error != DIVVY_ENOENT && !may_come(error)) fail(s, error, now);
+    bool may_come = !error || error == DIVVY_ENOENT || error == DIVVY_ECONNECTION || error == DIVVY_EQUOTA;
+    if (!may_come) fail(s, error, now);
     else if (s->tasks->kind == DV_TASK_CLAIM) look(s, now);
     else write_entry(s, now);
 }
