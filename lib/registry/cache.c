@@ -181,7 +181,7 @@ void dv_role_free_ended(dv_cache_role *role) {
     free(role);
 }
 
-/* Ends the role: its entries leave the view, and nobody is told. */
+/* Ends the role: its entries leave the view, and no user is told. */
 static void end_role(dv_cache_role *role) {
     assert(!role->ended);
     dv_cache *cache = role->dir.node.cache;
@@ -298,7 +298,7 @@ static void forget_watch(dv_cache_node *node) {
     dv_cache_node_note_watch(node);
 }
 
-/* No watch has survived; what is in the view stays there until it is read again. */
+/* No watch has survived. The entries of the view stay in it until they are read again. */
 static void on_lost(dv_cache *cache) {
     cache->root.listed = false;
     cache->all_primed = false;
@@ -315,8 +315,8 @@ static void on_lost(dv_cache *cache) {
     }
 }
 
-/* On the same session watches go on, and what they missed they tell; reads that were cut off are asked again. Lists are
- * read in any case, and bring with them what has no watch. */
+/* On the same session watches go on, and tell of changes that they missed; reads that were cut off are sent again.
+ * Lists are read in any case, and with them the entries that have no watch. */
 static void on_connected(dv_cache *cache) {
     if (cache->all_followed) dv_cache_node_request(&cache->root.node);
     for (dv_cache_role *role = cache->roles; role; role = role->next) {

@@ -17,7 +17,7 @@ typedef struct dv_cached {
     void (*free_entry)(void *entry);
     dv_stat stat; /* of the node, as it was read */
     bool preserved;
-    void *entry; /* what the owner's parse() made of the data */
+    void *entry; /* made of the data by the owner's parse() */
 } dv_cached;
 
 /* Calls to the owner, with the client lock held, never inside a call to the cache but where that is said. Roles and ids
@@ -60,7 +60,7 @@ typedef struct dv_cache_node {
     char *path;
 } dv_cache_node;
 
-/* A name in a role. It stays while there is a node, something in the view, a read, or somebody to be told. */
+/* A name in a role. It stays while it has a node, an entry in the view, a read, or a user to be told. */
 struct dv_slot {
     dv_cache_node node; /* first */
     dv_slot *next, **link;
@@ -70,7 +70,7 @@ struct dv_slot {
     int64_t read_at, mzxid; /* of the newest read */
     dv_cached *current;     /* NULL: not in the view */
 
-    /* The owner's, for each view: what its user knows, and whether that is to be brought up to date. */
+    /* The owner's, for each view: the entry that its user knows; `due`: a change is to be told. */
     dv_cached *told[DV_VIEWS];
     dv_slot *next_due[DV_VIEWS];
     bool due[DV_VIEWS];
@@ -83,17 +83,17 @@ dv_cache *dv_cache_start(divvy_client *client, const char *directory, const dv_c
  * follows. */
 void dv_cache_stop(dv_cache *cache);
 
-/* Begin to follow a role, or all (NULL). `tag` is what dv_slot_tag() says of the role's slots. 0 or DIVVY_ENOMEM. */
+/* Begins to follow a role, or all (NULL). `tag` is what dv_slot_tag() says of the role's slots. 0 or DIVVY_ENOMEM. */
 int dv_cache_follow(dv_cache *cache, const char *name, void *tag);
-/* No longer. Entries that nobody follows then leave the view without a word; nobody may be waiting to be told of it. */
+/* Ends that. Entries that are then not followed leave the view without a call to the owner; none may be due. */
 void dv_cache_unfollow(dv_cache *cache, const char *name);
 
 /* Returns whether the view of a role, or of all (NULL), is complete, as of this session. */
 bool dv_cache_is_primed(const dv_cache *cache, const char *name);
-/* All slots of a role, or of all (NULL); those with nothing in the view too. `visit` changes nothing. */
+/* Visits all slots of a role, or of all (NULL), also those with no entry in the view. `visit` changes nothing. */
 void dv_cache_each(const dv_cache *cache, const char *name, void (*visit)(void *context, dv_slot *slot), void *context);
 void *dv_slot_tag(const dv_slot *slot); /* NULL: its role is not followed by itself */
-/* After the owner has told: the slot may go. */
+/* Frees the slot, once its owner has told, unless it is still of use. */
 void dv_slot_let_go(dv_slot *slot);
 
 dv_cached *dv_cached_ref(dv_cached *cached); /* NULL is fine */

@@ -1,6 +1,6 @@
 /* Cache: which roles are watched, and which are polled because watches are short. SPDX-License-Identifier: Apache-2.0
  *
- * docs/protocol.md, W13. A watch counts from before the read that sets it until it is wanted no more. */
+ * docs/protocol.md, W13. A watch counts from before the read that sets it until it is given back. */
 #include <assert.h>
 
 #include "registry/cache_internal.h"

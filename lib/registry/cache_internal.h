@@ -1,4 +1,4 @@
-/* Cache: what its parts share. SPDX-License-Identifier: Apache-2.0
+/* Cache: shared by its parts. SPDX-License-Identifier: Apache-2.0
  *
  * cache.c: life, roles, slots, sessions. cache_read.c: the reads and what their answers mean. cache_budget.c: watched
  * or polled. cache_preserve.c: self-preservation. */
@@ -12,7 +12,7 @@ enum {
     DV_CACHE_IN_FLIGHT_MAX = 256,   /* W8: of one cache; the link has room for others */
     DV_CACHE_LIST_INTERVAL_MS = 50, /* W8: between two lists of a directory */
     DV_CACHE_AUDIT_MS = 60000,      /* W11: each directory, once a minute */
-    DV_CACHE_RETRY_MS = 1000,       /* after want of memory */
+    DV_CACHE_RETRY_MS = 1000,       /* after a failed allocation */
     DV_CACHE_SLACK_PARTS = 8,       /* W13: an eighth of what a role takes is to be free for it to be watched again */
     DV_CACHE_MASS_LEAST = 2,        /* W15: one that goes alone is no mass */
 };
@@ -76,17 +76,17 @@ int dv_cache_node_init(dv_cache_node *node, dv_cache *cache, dv_cache_role *role
 /* Shows `cached` in the view, and takes over its reference; NULL: shows nothing. */
 void dv_slot_show(dv_slot *slot, dv_cached *cached);
 dv_slot *dv_slot_find_or_add(dv_cache_role *role, const char *id);
-/* Its node is gone. The slot may go too. */
+/* Notes that the node is gone. The slot may go too. */
 void dv_slot_depart(dv_slot *slot, int64_t now);
 void dv_slot_was_read(dv_slot *slot);
-/* R was read: these are the roles. */
+/* Takes the roles that a list of R has. */
 void dv_cache_take_roles(dv_cache *cache, const char *const *names, size_t count, int64_t now);
 void dv_role_check_primed(dv_cache_role *role);
 /* Lets go of a role that nobody follows, or that has gone. It is freed when nothing is left of it. */
 void dv_role_let_go(dv_cache_role *role);
 void dv_role_free_ended(dv_cache_role *role);
 void dv_cache_free_ended(dv_cache *cache);
-/* Takes `entry`, even when it returns NULL: it is NULL, or there is no memory. */
+/* Takes `entry`. Returns NULL if that is NULL, or an allocation fails. */
 dv_cached *dv_cached_new(dv_cache *cache, void *entry, const dv_stat *stat, bool preserved);
 
 /* ---- cache_read.c ---- */
@@ -104,16 +104,16 @@ bool dv_cache_node_reserve(dv_cache_node *node);
 void dv_cache_node_release(dv_cache_node *node);
 /* To be called when the watch may have been set, or is so no more. */
 void dv_cache_node_note_watch(dv_cache_node *node);
-/* It no longer fits. */
+/* Gives all watches of the role back, as it no longer fits. */
 void dv_role_poll(dv_cache_role *role);
-/* Before a list: whether it fits again; then all that it has is read again with watches. */
+/* Before a list: reserves room for all watches of the role, if it fits again. All is read again with them. */
 void dv_role_try_watching(dv_cache_role *role);
 
 /* ---- cache_preserve.c ---- */
 
 /* Returns whether what has gone stays in the view, as preserved. */
 bool dv_preserve_departed(dv_slot *slot, int64_t now);
-/* An entry has come, or come back. */
+/* Notes that an entry has come, or come back. */
 void dv_preserve_arrived(dv_cache_role *role);
 
 #endif

@@ -1,4 +1,4 @@
-/* Cache: what is read, when, and what the answers mean. SPDX-License-Identifier: Apache-2.0 */
+/* Cache: reads, when they are due, and the meaning of their answers. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,7 +122,7 @@ static int send_get(dv_cache_node *node) {
 
 /* ---- lists ---- */
 
-/* W11: what has no watch is read with each list, what has one after a while, lest an event was lost. */
+/* W11: an entry without a watch is read with each list; one with a watch after a while, as an event may be lost. */
 static bool is_due(const dv_slot *slot, int64_t now) {
     return !slot->present || !slot->node.watch.link || slot->read_at + DV_CACHE_AUDIT_MS <= now;
 }
@@ -245,7 +245,7 @@ static int send_list(dv_dir *dir) {
                         : dv_znode_children(znode, node->path, watch, on_list, node);
 }
 
-/* ---- events, and what is sent ---- */
+/* ---- events and sending ---- */
 
 static void on_names_event(dv_dir *dir, dv_watch_kind kind, int64_t now) {
     if (kind == DV_WATCH_CREATED) dir->missing = false;

@@ -81,7 +81,7 @@ static bool has_twins(const cJSON *json) {
     return false;
 }
 
-/* Curator puts names into the path as they are, divvy encodes what has to be. */
+/* Curator puts names into the path as they are, divvy encodes them where it must. */
 static bool stands_for(const char *node, const char *name) {
     if (strcmp(node, name) == 0) return true;
     char decoded[DV_ENTRY_NAME_BYTES_MAX + 1];

@@ -27,7 +27,7 @@ enum {
 typedef struct {
     cJSON *json;           /* the whole */
     char *role_node;       /* the name of its role's node, */
-    char *id_node;         /* and of its own: together they are what it is known by; encoded (znode/path.h) */
+    char *id_node;         /* and of its own; encoded (znode/path.h) */
     const char *role, *id; /* as `json` says; live as long as it does */
     double load;           /* 0 where nothing is said of it; never NaN */
     double ttl_s;          /* > 0; meant with DV_ENTRY_HAS_TTL */
@@ -35,8 +35,8 @@ typedef struct {
     dv_stat stat; /* of the node when it was read: mtime_ms, version, czxid, mzxid, ephemeral_owner */
 } dv_entry;
 
-/* 0 and *out, to be freed; DIVVY_EPROTO with *reason, a static text that completes "the entry ..."; or DIVVY_ENOMEM.
- * `data` NULL: no data. The names are those of nodes, as children reads give them. */
+/* Parses an entry. Returns 0 and *out, to be freed; DIVVY_EPROTO with *reason, a static text that completes "the entry
+ * ..."; or DIVVY_ENOMEM. `data` NULL: no data. The names are those of nodes, as children reads give them. */
 int dv_entry_parse(dv_entry **out, const char *role_node, const char *id_node, const void *data, size_t data_bytes,
                    const dv_stat *stat, const char **reason);
 /* NULL is allowed. */

@@ -11,7 +11,7 @@
 
 enum { INTERVAL_LEAST_MS = 10, ID_BYTES = 37, TASKS_MAX = 65536 };
 
-/* ---- what is announced ---- */
+/* ---- the entry ---- */
 
 /* A random UUID, as Curator's are. */
 static int new_id(divvy_client *client, char out[ID_BYTES]) {
@@ -95,7 +95,7 @@ int dv_service_store_and_wait(divvy_registry *registry, const cJSON *status, con
         dv_fail(client, error, "%s: %s: %s", unique_role ? "unique_service" : "heartbeat", registry->root,
                 dv_client_why(client, error));
     } else {
-        assert(task->ended && task->refs == 1); /* It is out of the queue: nobody else has the entry. */
+        assert(task->ended && task->refs == 1); /* It is out of the queue: the entry is ours alone. */
         *stored = task->entry;
         task->entry = NULL;
     }
@@ -255,19 +255,21 @@ static int64_t interval_ms(const dv_service *s) {
     return ms < (double)DV_TIME_MAX_MS ? (int64_t)ms : DV_TIME_MAX_MS;
 }
 
+static void on_beat_timer(dv_timer *timer, int64_t now);
+
 void dv_heartbeat_stored(dv_service *s, int64_t now) {
     assert(s->announced && s->entry);
-    divvy_client *client = s->registry->object.client;
+    s->beat_timer.fire = on_beat_timer;
     if (s->registry->config.heartbeat && !s->registry->ending)
-        dv_timer_set(client, &s->beat_timer, now + interval_ms(s));
+        dv_timer_set(s->registry->object.client, &s->beat_timer, now + interval_ms(s));
 }
 
 /* One that waits is enough, and a slow callback does not stop them. */
-void dv_heartbeat_timer_fired(dv_timer *timer, int64_t now) {
+static void on_beat_timer(dv_timer *timer, int64_t now) {
     dv_service *s = DV_CONTAINER(timer, dv_service, beat_timer);
     if (!s->announced || !s->entry || s->registry->ending) return;
     dv_heartbeat_stored(s, now);
     if (s->tasks) return;
-    bool asks = s->registry->config.on_load && !s->load_requested;
-    if (!asks || !request_load(s)) dv_heartbeat_repeat(s, false);
+    bool requests = s->registry->config.on_load && !s->load_requested;
+    if (!requests || !request_load(s)) dv_heartbeat_repeat(s, false);
 }

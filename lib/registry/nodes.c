@@ -1,4 +1,4 @@
-/* Registry: the names of its nodes, and what is no entry. SPDX-License-Identifier: Apache-2.0 */
+/* Registry: the names of its nodes, and warnings of nodes that are no entry. SPDX-License-Identifier: Apache-2.0 */
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,14 +19,14 @@ char *dv_registry_path(const divvy_registry *registry, const char *role_node, co
     return path;
 }
 
-int dv_registry_node_name(const divvy_registry *registry, const char *what, const char *name, char **out) {
+int dv_registry_node_name(const divvy_registry *registry, const char *kind, const char *name, char **out) {
     const divvy_client *client = registry->object.client;
     *out = NULL;
-    if (!name || !*name) return dv_fail(client, DIVVY_EINVAL, "registry: the %s is %s", what, name ? "empty" : "NULL");
+    if (!name || !*name) return dv_fail(client, DIVVY_EINVAL, "registry: the %s is %s", kind, name ? "empty" : "NULL");
     size_t bytes = dv_name_encode(name, NULL, 0);
     if (bytes > DV_ENTRY_NAME_BYTES_MAX)
         return dv_fail(client, DIVVY_E2BIG, "registry: the %s %.60s... takes %zu bytes in a path; %d are the most",
-                       what, name, bytes, DV_ENTRY_NAME_BYTES_MAX);
+                       kind, name, bytes, DV_ENTRY_NAME_BYTES_MAX);
     char *node = malloc(bytes + 1);
     if (!node) return dv_fail_plainly(client, DIVVY_ENOMEM);
     dv_name_encode(name, node, bytes + 1);
@@ -34,7 +34,7 @@ int dv_registry_node_name(const divvy_registry *registry, const char *what, cons
     return 0;
 }
 
-/* ---- what is no entry: V2 ---- */
+/* ---- nodes that are no entry: V2 ---- */
 
 static uint64_t hash_of(const char *role_node, const char *id_node, int64_t mzxid) {
     uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)mzxid; /* FNV-1a */

@@ -16,7 +16,7 @@ enum {
     BYTES_UNDER_WAY = 32 * 1024 * 1024,
 };
 
-/* A node that is read: a role, of which the children are listed, or an entry. */
+/* A node that is read: an entry, or a role, whose children are listed. */
 typedef struct node {
     struct node *next;
     struct reading *reading;

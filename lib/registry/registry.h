@@ -1,4 +1,4 @@
-/* Registry: what its parts share. SPDX-License-Identifier: Apache-2.0 */
+/* Registry: the object, and functions for its parts. SPDX-License-Identifier: Apache-2.0 */
 #ifndef DV_REGISTRY_H
 #define DV_REGISTRY_H
 
@@ -15,7 +15,7 @@ typedef struct dv_registry_views dv_registry_views; /* watch.c's */
 /* A wait for the servers' clock to be known. */
 typedef struct dv_time_wait {
     struct dv_time_wait *next;
-    bool makes_root; /* a write follows, so what is missing of the path may be made */
+    bool makes_root; /* a write follows, so missing parts of the path may be made */
     bool waiting;
     int error;                                           /* of the wait that has ended */
     void (*done)(void *context, int error, int64_t now); /* NULL: dv_client_wait() looks at `waiting` */
@@ -59,15 +59,15 @@ static inline int dv_registry_enter(divvy_registry *registry) {
 
 /* ---- nodes.c ---- */
 
-/* dv_entry_parse() of what a read gave; what is no entry is counted and warned of, once for each version of a node. */
+/* dv_entry_parse() of a node that was read. One that is no entry is counted and warned of, once for each version. */
 int dv_registry_parse(divvy_registry *registry, dv_entry **out, const char *role_node, const char *id_node,
                       const void *data, size_t data_bytes, const dv_stat *stat);
-/* Skips a node that an access list hides, likewise, and counts it once; `id_node` "": a whole role. */
+/* Skips a node that an access list hides, and counts it once in the same way; `id_node` "": a whole role. */
 void dv_registry_skip_unreadable(divvy_registry *registry, const char *role_node, const char *id_node);
 void dv_registry_forget_warned(divvy_registry *registry);
-/* The name of the node for a role or an id, malloc'ed. 0, DIVVY_EINVAL, DIVVY_E2BIG, DIVVY_ENOMEM with a message. */
-int dv_registry_node_name(const divvy_registry *registry, const char *what, const char *name, char **out);
-/* root/role_node[/id_node], malloc'ed; NULL: out of memory. */
+/* Gives the name of the node for a role or an id, malloc'ed. Returns 0, or an error with its message. */
+int dv_registry_node_name(const divvy_registry *registry, const char *kind, const char *name, char **out);
+/* Returns root/role_node[/id_node], malloc'ed, or NULL when an allocation fails. */
 char *dv_registry_path(const divvy_registry *registry, const char *role_node, const char *id_node);
 
 /* ---- time.c ---- */
@@ -80,15 +80,14 @@ static inline dv_server_now dv_registry_server_now(const divvy_registry *registr
     if (!registry->time.known) return (dv_server_now){0, 0};
     return dv_server_time_at(&registry->time, dv_client_now(registry->object.client));
 }
-/* Begins to learn it, unless it is known and fresh, with one write that leaves nothing behind. `wait` may be NULL, and
- * lives until it has ended, which it does not inside this. Returns false if the clock is known and fresh: nothing
- * happens. Where it is known and old, the old knowledge stays good until then: no caller need wait. */
+/* Begins to learn the time, with one write that leaves nothing behind. `wait` may be NULL, and lives until it has
+ * ended, which it does not inside this. Returns false if the time is known and fresh: nothing happens. Where it is
+ * known and old, the old knowledge stays good until then: no caller need wait. */
 bool dv_registry_learn_time(divvy_registry *registry, dv_time_wait *wait);
 /* Takes a wait back, whose `done` is not called then. Returns false if it was not waiting. */
 bool dv_registry_forget_wait(divvy_registry *registry, dv_time_wait *wait);
-/* A write of ours was answered. */
+/* Learns the time from an answer to a write of ours. */
 void dv_registry_note_time(divvy_registry *registry, int64_t sent_at, const dv_stat *stat, int64_t now);
-/* The session goes, or a connection comes. */
 void dv_registry_time_hear(divvy_registry *registry, dv_session_event event, int64_t now);
 
 /* ---- read.c ---- */
@@ -99,6 +98,6 @@ void dv_registry_time_hear(divvy_registry *registry, dv_session_event event, int
  * was learned lately, unless that was denied. */
 int dv_registry_read(divvy_registry *registry, const char *role_node, dv_entries *out, int64_t timeout_ms);
 /* Gives the roles that have a child of this name. */
-int dv_registry_find_roles(divvy_registry *registry, const char *id_node, divvy_strings **out, dv_deadline deadline);
+int dv_registry_find_roles(divvy_registry *registry, const char *id_node, divvy_strings **roles, dv_deadline deadline);
 
 #endif

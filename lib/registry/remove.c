@@ -1,4 +1,4 @@
-/* Remove: what a caller names, or what is stale. SPDX-License-Identifier: Apache-2.0 */
+/* Remove: services that a caller names, or that are stale. SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -288,7 +288,7 @@ static int read_and_delete(divvy_registry *registry, double ttls, size_t *purged
     return error;
 }
 
-/* A session that is lost takes its answers along: the next one reads again what is left to be purged. */
+/* A session that is lost takes its answers along: on the next one all is read again. */
 static int purge(divvy_registry *registry, double ttls, size_t *purged, int64_t timeout_ms) {
     divvy_client *client = registry->object.client;
     dv_deadline deadline = dv_deadline_in(client, timeout_ms);

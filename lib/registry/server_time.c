@@ -1,4 +1,4 @@
-/* Server time: what the servers' clock shows now, as far as that is known. SPDX-License-Identifier: Apache-2.0 */
+/* Server time: the servers' clock, as far as it is known. SPDX-License-Identifier: Apache-2.0 */
 #include "registry/server_time.h"
 
 #include <assert.h>
@@ -14,7 +14,7 @@ static int64_t drift_ms(const dv_server_time *time, int64_t now) {
 }
 
 /* V6. Both clocks tell whole milliseconds, so each bound is one further out than its difference says. A time that
- * contradicts the bounds replaces them: the clock was set, or another leader's is asked now. A time that agrees
+ * contradicts the bounds replaces them: the clock was set, or another leader's counts now. A time that agrees
  * replaces them where it is tighter than they have become. */
 void dv_server_time_learn(dv_server_time *time, int64_t sent_at, int64_t answered_at, int64_t mtime_ms) {
     assert(sent_at <= answered_at);

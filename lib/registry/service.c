@@ -48,7 +48,6 @@ int dv_service_get(dv_service **out, divvy_registry *registry, const char *role_
     }
     s->registry = registry;
     s->tasks_end = &s->tasks;
-    s->beat_timer.fire = dv_heartbeat_timer_fired;
     s->next = registry->services;
     s->link = &registry->services;
     if (s->next) s->next->link = &s->next;
@@ -140,7 +139,7 @@ void dv_service_put_off_task(dv_service *s, int64_t now) {
     dv_client_again(s->registry->object.client);
 }
 
-void dv_service_drop_tasks(dv_service *s, int error, int64_t now) {
+static void drop_tasks(dv_service *s, int error, int64_t now) {
     while (s->tasks) finish_first(s, error, now);
 }
 
@@ -183,7 +182,7 @@ static void advance(dv_service *s, int64_t now) {
     do {
         drop_given_up(s, now);
         before = s->tasks;
-        if (s->tasks && s->registry->ended && !s->under_way) dv_service_drop_tasks(s, DIVVY_ECANCELED, now);
+        if (s->tasks && s->registry->ended && !s->under_way) drop_tasks(s, DIVVY_ECANCELED, now);
         if (s->tasks && !s->under_way && can_begin(s)) dv_service_begin_task(s, now);
     } while (s->tasks && s->tasks != before && !s->under_way);
     s->going = false;
@@ -279,7 +278,7 @@ static void forget_session(dv_service *s, int64_t now) {
         assert(s->under_way == 1);
         s->under_way--;
     }
-    if (over) dv_service_drop_tasks(s, over, now);
+    if (over) drop_tasks(s, over, now);
     advance(s, now);
 }
 

@@ -7,7 +7,7 @@
 #include "registry/registry.h"
 
 typedef enum {
-    DV_TASK_BEAT,  /* store an entry in the node, whosesoever it is */
+    DV_TASK_BEAT,  /* store an entry in the node, in the place of any other */
     DV_TASK_CLAIM, /* store it, unless another holds the node and is healthy */
     DV_TASK_LEAVE, /* delete the node */
 } dv_task_kind;
@@ -28,7 +28,7 @@ typedef struct dv_task {
     bool begun, ended;
     int result;
     unsigned attempts;
-    char attempt[DV_GUID_BYTES]; /* what the last write can be told by; LEAVE: "" */
+    char attempt[DV_GUID_BYTES]; /* by which the last write is known; LEAVE: "" */
     int64_t deleting_czxid;      /* LEAVE: of the node that the last delete was sent for */
     dv_timer deadline;
 } dv_task;
@@ -57,7 +57,7 @@ struct dv_service {
     int64_t sent_at;
     char *data, *role_data; /* of the write under way */
     size_t role_data_bytes;
-    int look_error, role_error; /* what a look found */
+    int look_error, role_error; /* of a look */
     dv_stat look_stat;
     dv_entry *look_entry; /* NULL: none, or malformed */
     dv_barrier_wait barrier;
@@ -71,17 +71,17 @@ struct dv_service {
 
 /* ---- service.c ---- */
 
-/* The service of these nodes, or NULL. */
+/* Returns the service of these nodes, or NULL. */
 dv_service *dv_service_find(const divvy_registry *registry, const char *role_node, const char *id_node);
-/* The same, made where it is missing. 0, or DIVVY_ENOMEM. */
+/* Gives the same, made where it is missing. Returns 0, or DIVVY_ENOMEM. */
 int dv_service_get(dv_service **out, divvy_registry *registry, const char *role_node, const char *id_node);
-/* Room for its node in the session's budget; once. 0, or DIVVY_ELIMIT. */
+/* Reserves room for its node in the session's budget, once. Returns 0, or DIVVY_ELIMIT. */
 int dv_service_reserve(dv_service *service);
 /* Frees it, unless it has a task or an entry. */
 void dv_service_let_go(dv_service *service);
 
-/* Appends a task like `like`, and goes on. Takes the entry, even when it fails. The caller has a reference to the task,
- * if it asks for one with `out`. timeout_ms -1: none. DIVVY_ENOMEM: nothing happens. */
+/* Appends a task like `like`, and goes on. Takes the entry, even when it fails. With `out` the caller has a reference
+ * to the task. timeout_ms -1: none. Returns 0, or DIVVY_ENOMEM: nothing happens. */
 int dv_service_add_task(dv_service *service, const dv_task *like, int64_t timeout_ms, dv_task **out);
 void dv_task_unref(dv_task *task);
 /* Returns whether no caller waits for the task, and it is neither begun nor, while all goes, taken up again. */
@@ -89,15 +89,13 @@ bool dv_task_is_dropped(const dv_task *task);
 /* Waits until the task has ended, and returns its result. When the time is over it ends for the caller, though its
  * requests go on. */
 int dv_task_await(dv_task *task, divvy_client *client, int64_t timeout_ms);
-/* Goes on in a moment, since an allocation failed in the midst of what must be finished. A waiting call is told. */
+/* Goes on with the first task in a moment, as an allocation failed and it must be finished. A waiting call is told. */
 void dv_service_put_off_task(dv_service *service, int64_t now);
 /* Ends the first task, and begins the next one. */
 void dv_service_end_task(dv_service *service, int result, int64_t now);
-/* All end. */
-void dv_service_drop_tasks(dv_service *service, int error, int64_t now);
-/* Nothing of it is ours any longer; nor is anything put back. */
+/* Forgets the entry: its node is not ours, and is not put back. */
 void dv_service_disown(dv_service *service);
-/* All who wait for something but its end are told DIVVY_ECANCELED; nothing is put back. */
+/* Ends all tasks but those that leave, with DIVVY_ECANCELED; nothing is put back. */
 void dv_service_cancel(dv_service *service, int64_t now);
 /* Goes on with the next task; the service may be gone afterwards. */
 void dv_service_go(dv_service *service, int64_t now);
@@ -108,7 +106,7 @@ void dv_service_hear(dv_service *service, dv_session_event event, int64_t now);
 
 /* Begins with the first task. */
 void dv_service_begin_task(dv_service *service, int64_t now);
-/* Drops what a look has found. */
+/* Drops the results of a look. */
 void dv_service_drop_look(dv_service *service);
 
 /* ---- heartbeat.c ---- */
@@ -120,10 +118,9 @@ int dv_service_store(divvy_registry *registry, const cJSON *status, const char *
 /* The same for a waiting call. *stored is the entry at the end, for the caller to free; NULL on error. */
 int dv_service_store_and_wait(divvy_registry *registry, const cJSON *status, const char *unique_role,
                               int64_t timeout_ms, cJSON **stored);
-/* The last heartbeat once more, with the load of now. Warns when it fails. */
+/* Repeats the last heartbeat, with the load of now. Warns when it fails. */
 void dv_heartbeat_repeat(dv_service *service, bool renewal);
-/* One was stored: sets the timer of the next. */
+/* Sets the timer of the next heartbeat, as one was stored. */
 void dv_heartbeat_stored(dv_service *service, int64_t now);
-void dv_heartbeat_timer_fired(dv_timer *timer, int64_t now);
 
 #endif

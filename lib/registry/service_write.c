@@ -142,8 +142,8 @@ static void send_write(dv_service *s, const dv_op *ops, size_t count, int64_t no
     else s->under_way++;
 }
 
-/* Each write has a text that no other has, and the time: the servers', or, before anything is known of theirs, ours,
- * which nobody judges by. */
+/* Each write has a text that no other has, and the time: the servers', or ours while theirs is not known. No client
+ * judges by it. */
 static int prepare(dv_service *s, int64_t now, const char **reason) {
     dv_task *task = s->tasks;
     int64_t unix_ms =
@@ -217,7 +217,7 @@ static void set_ours(dv_service *s, int32_t version, int64_t now) {
     send_bound(s, claim, node_op(s, DV_SET, version), now);
 }
 
-/* ---- deciding: what stands there was looked at ---- */
+/* ---- deciding, after a look ---- */
 
 void dv_service_drop_look(dv_service *s) {
     assert(s->role_data || !s->role_data_bytes);
@@ -229,7 +229,7 @@ void dv_service_drop_look(dv_service *s) {
     s->look_error = s->role_error = 0;
 }
 
-/* V9: another's, who is healthy, or may be, stays. One that can be neither is replaced. */
+/* V9: another's entry that is healthy, or may be, stays. One that cannot be is replaced. */
 static void decide_claim(dv_service *s, int64_t now) {
     dv_task *task = s->tasks;
     assert(s->role_known && s->role_error == 0 && s->look_error == 0);
@@ -278,8 +278,8 @@ static bool is_anothers(const dv_service *s) {
     return nonce && strcmp(nonce, s->registry->nonce) != 0;
 }
 
-/* V12. A node that is gone, or another's, leaves nothing to delete; one that somebody is asked to remove is removed
- * as it is, and one that came in its place is not. */
+/* V12. A node that is gone, or another's, leaves nothing to delete; one that a caller names is deleted as
+ * it is, and one that came in its place is not. */
 static void decide_leave(dv_service *s, int64_t now) {
     dv_task *task = s->tasks;
     bool again = task->deleting_czxid != 0, there = s->look_error == 0;
@@ -346,7 +346,7 @@ static void on_role(void *context, const dv_reply *reply, int64_t now) {
         if (s->role_data_bytes) memcpy(s->role_data, reply->data, reply->data_bytes);
     }
     if (s->under_way > 1) s->under_way--;
-    else if (still_at_work(s, reply->error, now)) fail(s, DIVVY_ENOMEM, now); /* The node could not be asked for. */
+    else if (still_at_work(s, reply->error, now)) fail(s, DIVVY_ENOMEM, now); /* The node's read was not sent. */
 }
 
 static void on_node(void *context, const dv_reply *reply, int64_t now) {
@@ -367,8 +367,8 @@ static void on_node(void *context, const dv_reply *reply, int64_t now) {
     else decide(s, now);
 }
 
-/* The role's node is read first: what is decided about the node is then never of an older moment than the version of
- * the role that it is bound to. */
+/* The role's node is read first: so a decision about the node is never of an older moment than the version of the role
+ * that it is bound to. */
 static void look(dv_service *s, int64_t now) {
     assert(!s->under_way);
     dv_znode *znode = client_of(s)->znode;

@@ -1,4 +1,4 @@
-/* Status: what a program says of its service, and the entry that is made of it. SPDX-License-Identifier: Apache-2.0 */
+/* Status: a program's description of its service, and the entry made of it. SPDX-License-Identifier: Apache-2.0 */
 #include "registry/status.h"
 
 #include <math.h>
@@ -27,7 +27,7 @@ double dv_status_number(const cJSON *entry, const char *name) {
     return cJSON_IsNumber(item) ? item->valuedouble : 0;
 }
 
-/* ---- checks. Each says what must be, or NULL ---- */
+/* ---- checks: each returns a text that completes "the field ...", or NULL ---- */
 
 static const char *check_text(const cJSON *item) {
     return cJSON_IsString(item) && item->valuestring[0] ? NULL : "must be a string that is not empty";
@@ -155,8 +155,8 @@ static int check(const cJSON *status, const dv_status_defaults *d, char reason[D
         return DIVVY_EINVAL;
     }
     for (size_t i = 0; i < sizeof required / sizeof required[0]; i++) {
-        bool wanted = !d->unique_role || strcmp(required[i], "ttl") == 0;
-        if (wanted && !field(status, required[i])) return refuse(reason, required[i], "is required and missing");
+        bool needed = !d->unique_role || strcmp(required[i], "ttl") == 0;
+        if (needed && !field(status, required[i])) return refuse(reason, required[i], "is required and missing");
     }
     for (size_t i = 0; i < RULES; i++) {
         const cJSON *item = field(status, rules[i].name);
@@ -175,7 +175,7 @@ static int check(const cJSON *status, const dv_status_defaults *d, char reason[D
 
 /* ---- the entry: V3 ---- */
 
-/* All that has a place of its own; what else a status has follows. */
+/* The fields that have a place; all others of a status follow. */
 static const char *const placed[] = {
     "name", "id",   "address", "port", "sslPort", "payload",         "registrationTimeUTC", "serviceType", "uriSpec",
     "role", "load", "ttl",     "host", "pid",     "first_heartbeat", "last_heartbeat",      "nonce",       "attempt"};

@@ -1,4 +1,4 @@
-/* Status: what a program says of its service, and the entry that is made of it. SPDX-License-Identifier: Apache-2.0
+/* Status: a program's description of its service, and the entry that is made of it. SPDX-License-Identifier: Apache-2.0
  *
  * Pure. docs/protocol.md, V3; registry.h has the fields. */
 #ifndef DV_STATUS_H
@@ -21,16 +21,16 @@ typedef struct {
 
 enum { DV_STATUS_REASON_BYTES = 160 };
 
-/* The entry, all fields in Curator's order, with times and attempt to be stamped. 0; DIVVY_EINVAL with what is wrong
- * with which field in `reason`; DIVVY_ENOMEM. */
+/* Makes the entry, all fields in Curator's order, with times and attempt to be stamped. Returns 0; DIVVY_EINVAL with
+ * the field and its fault in `reason`; or DIVVY_ENOMEM. */
 int dv_status_compose(cJSON **out, const cJSON *status, const dv_status_defaults *defaults,
                       char reason[DV_STATUS_REASON_BYTES]);
 
-/* The time of a heartbeat, and a text that no other write has. first_heartbeat and registrationTimeUTC are set where
+/* Sets the time of a heartbeat, and a text that no other write has; also first_heartbeat and registrationTimeUTC, where
  * the status had none, and only once. Returns false when an allocation fails. */
 bool dv_status_stamp(cJSON *entry, int64_t unix_ms, const char *attempt);
-/* first_heartbeat and registrationTimeUTC of the entry that this one follows: where it has none, or in any case with
- * `force`. Returns false when an allocation fails. */
+/* Takes over first_heartbeat and registrationTimeUTC of the entry that this one follows: where it has none, or in any
+ * case with `force`. Returns false when an allocation fails. */
 bool dv_status_keep_first(cJSON *entry, const cJSON *earlier, bool force);
 /* Returns whether both say the same id, host, pid and nonce. */
 bool dv_status_same_identity(const cJSON *a, const cJSON *b);
@@ -40,7 +40,7 @@ const char *dv_status_text(const cJSON *entry, const char *name);
 /* Returns the number of a field, or 0 where it is none. */
 double dv_status_number(const cJSON *entry, const char *name);
 
-/* As text, malloc'ed. 0, DIVVY_E2BIG or DIVVY_EINVAL with *reason, or DIVVY_ENOMEM. */
+/* Prints the entry; the text is malloc'ed. Returns 0, DIVVY_E2BIG or DIVVY_EINVAL with *reason, or DIVVY_ENOMEM. */
 int dv_status_print(char **out, const cJSON *entry, const char **reason);
 
 #endif

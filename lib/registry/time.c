@@ -1,8 +1,8 @@
 /* Time: the servers' clock is learned. SPDX-License-Identifier: Apache-2.0
  *
  * From the answers of heartbeats, as they come. A registry that sends none sends a multi that creates a node, sets it
- * and deletes it: its Stat tells the time, and nobody can see the node or find it left behind, whatever becomes of
- * the answer. It stands beside the registry's root, since what stands in it is a role to everybody.
+ * and deletes it: its Stat tells the time, and no client can see the node or find it left behind, even if the
+ * answer is lost. It stands beside the registry's root, since each child of that is a role to all clients.
  * docs/protocol.md, V6. */
 #include <assert.h>
 #include <stdio.h>
@@ -79,7 +79,7 @@ static void on_answered(void *context, int error, const dv_reply *replies, size_
     dv_object_unref(&registry->object);
 }
 
-/* First beside the root, where nobody looks; else in it, where some may see a role that never was. */
+/* First beside the root, where no client looks; else in it, where some may see a role that never was. */
 static char *new_path(const divvy_registry *registry) {
     const char *root = registry->root;
     size_t parent_bytes = registry->time_place > 0 ? strlen(root) : (size_t)(dv_path_last(root) - root) - 1;

@@ -89,7 +89,7 @@ int divvy_registry_unique_service(divvy_registry *registry, const char *role, co
     return error;
 }
 
-/* ---- whose ---- */
+/* ---- ours or not ---- */
 
 static bool is_in(const dv_service *service, const cJSON *entry) {
     return service && service->entry && dv_status_same_identity(service->entry, entry);

@@ -1,8 +1,8 @@
-/* Watch: live views of a registry, and telling users what changed in them. SPDX-License-Identifier: Apache-2.0
+/* Watch: live views of a registry, and telling users of changes in them. SPDX-License-Identifier: Apache-2.0
  *
- * All views of a registry stand on one cache (cache.h). For each entry the registry keeps what it told the user last,
- * and the next call is made of the difference to the entry then: so a slow user misses what came and went meanwhile,
- * but `before` is always what `after` was, and nothing piles up. docs/protocol.md, W14. */
+ * All views of a registry stand on one cache (cache.h). A slot keeps the entry that the user was told last, and the
+ * next call is made of the difference to the entry then. So a slow user misses entries that come and go between two
+ * calls, but `before` is always the last `after`, and nothing piles up. docs/protocol.md, W14. */
 #include "registry/watch.h"
 
 #include <assert.h>
@@ -85,7 +85,7 @@ static void start_call(dv_callback *callback) {
             dv_cached_unref(view->after);
             view->before = view->after = NULL;
         }
-        if (!removed || !slot->current) pop_due(view); /* Else what stands there now is told next. */
+        if (!removed || !slot->current) pop_due(view); /* Else the entry that is there now is told next. */
     }
 }
 
@@ -150,7 +150,7 @@ static void *mark(void *owner, const void *of) {
     copy->json = cJSON_Duplicate(entry->json, 1);
     copy->role_node = strdup(entry->role_node);
     copy->id_node = strdup(entry->id_node);
-    copy->role = copy->id = NULL; /* Nobody reads them here. */
+    copy->role = copy->id = NULL; /* They are not read here. */
     copy->flags |= DV_ENTRY_PRESERVED;
     cJSON_DeleteItemFromObjectCaseSensitive(copy->json, "preserved");
     if (copy->role_node && copy->id_node && cJSON_AddTrueToObject(copy->json, "preserved")) return copy;
@@ -214,7 +214,7 @@ static dv_cache_options get_options(const divvy_registry *registry) {
     return options;
 }
 
-/* Makes what all views of a registry share, unless it is there. Returns 0 or DIVVY_ENOMEM. */
+/* Makes the struct that all views of a registry share, unless it is there. Returns 0 or DIVVY_ENOMEM. */
 static int start_views(divvy_registry *registry) {
     static const dv_cache_owner events = {parse, mark, free_entry, is_healthy, on_changed, on_gone};
     divvy_client *client = registry->object.client;
@@ -295,7 +295,7 @@ static int begin_view(divvy_registry *registry, const dv_view *like) {
     view->next = views->views;
     views->views = view;
     if (!view->role_node) views->all = view;
-    dv_cache_each(views->cache, view->role_node, mark_due, view); /* what another view has read already */
+    dv_cache_each(views->cache, view->role_node, mark_due, view); /* entries that another view has read already */
     return 0;
 }
 

@@ -13,7 +13,7 @@ bool dv_registry_view_ready(const divvy_registry *registry, const char *role_nod
 /* Visits all slots of the view, also those with no entry (dv_cache_each()). */
 void dv_registry_view_each(const divvy_registry *registry, const char *role_node,
                            void (*visit)(void *context, dv_slot *slot), void *context);
-/* Once, when the registry is closed. `waits`: gives up the client lock while a callback runs. */
+/* Ends all views, once, when the registry is closed. `waits`: gives up the client lock while a callback runs. */
 void dv_registry_end_watches(divvy_registry *registry, bool waits);
 
 #endif
