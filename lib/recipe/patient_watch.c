@@ -3,18 +3,12 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/container.h"
+#include "base/texts.h"
 #include "znode/path.h"
 
 enum { READ_INTERVAL_MIN_MS = 50, AUDIT_INTERVAL_MS = 60000, NEVER = -1 };
-
-/* A set of names, sorted, so that two of them can be compared. */
-typedef struct {
-    char **names;
-    size_t count;
-} name_set;
 
 struct dv_patient_watch {
     dv_event stopping;
@@ -32,7 +26,8 @@ struct dv_patient_watch {
 
     bool told;          /* something has settled before */
     int64_t told_pzxid; /* of what settled last */
-    name_set told_names;
+    char **told_names;  /* sorted */
+    size_t told_count;
     int64_t seen_pzxid;     /* of the newest read */
     int64_t seen_at;        /* when it was read first; the time is that of the answer */
     int64_t seen_count;     /* how many there were */
@@ -44,36 +39,12 @@ struct dv_patient_watch {
 static void read_again(dv_patient_watch *w, int64_t now);
 static void on_event(dv_watch *watch, dv_watch_kind kind, int64_t now);
 
-/* ---- sets of names ---- */
-
-static void free_names(name_set *set) {
-    for (size_t i = 0; i < set->count; i++) free(set->names[i]);
-    free(set->names);
-    *set = (name_set){NULL, 0};
-}
-
-static bool keep_names(name_set *set, const char *const *names, size_t count) {
-    free_names(set);
-    set->names = calloc(count + 1, sizeof *set->names);
-    if (!set->names) return false;
-    for (; set->count < count; set->count++) {
-        if (!(set->names[set->count] = strdup(names[set->count]))) return false;
-    }
-    qsort(set->names, count, sizeof *set->names, dv_name_compare);
-    return true;
-}
-
-static bool contains(const name_set *set, const char *name) {
-    return set->count && bsearch(&name, set->names, set->count, sizeof *set->names, dv_name_compare);
-}
-
 /* Returns whether nothing but departures lies between what was told and `list`. */
 static bool only_left(const dv_patient_watch *w, const dv_reply *list) {
-    if (!w->told) return false;
-    for (size_t i = 0; i < list->child_count; i++) {
-        if (!contains(&w->told_names, list->children[i])) return false;
-    }
-    return true;
+    bool known = w->told && (w->told_count || !list->child_count);
+    for (size_t i = 0; known && i < list->child_count; i++)
+        known = bsearch(&list->children[i], w->told_names, w->told_count, sizeof *w->told_names, dv_name_compare);
+    return known;
 }
 
 /* ---- settling: docs/protocol.md, W2 to W4 ---- */
@@ -94,7 +65,11 @@ static void note_change(dv_patient_watch *w, int64_t now) {
 
 static void settle(dv_patient_watch *w, const dv_reply *list, int64_t now) {
     assert(!w->ended && w->seen_pzxid != NEVER);
-    w->told = keep_names(&w->told_names, list->children, list->child_count);
+    free(w->told_names);
+    w->told_names = dv_texts_copy(list->children, list->child_count);
+    w->told = w->told_names;
+    w->told_count = w->told ? list->child_count : 0;
+    if (w->told_count) qsort(w->told_names, w->told_count, sizeof *w->told_names, dv_name_compare);
     w->told_pzxid = w->seen_pzxid;
     w->unserved_since = NEVER;
     w->change_told = false;
@@ -109,7 +84,7 @@ static int64_t at_latest(const dv_patient_watch *w) {
 /* W3, where only their number is known: more of them than before cannot be departures alone. */
 static int64_t least_boundary_ms(const dv_patient_watch *w) {
     const dv_patience *p = &w->patience;
-    bool joined = !w->told || w->seen_count > (int64_t)w->told_names.count;
+    bool joined = !w->told || w->seen_count > (int64_t)w->told_count;
     return joined || p->join_boundary_ms < p->leave_boundary_ms ? p->join_boundary_ms : p->leave_boundary_ms;
 }
 
@@ -157,7 +132,7 @@ static bool end_if_idle(dv_patient_watch *w, int64_t now) {
     dv_timer_cancel(&w->timer);
     dv_znode_unwatch(w->client->znode, &w->watch);
     w->events->gone(w->owner, now);
-    free_names(&w->told_names);
+    free(w->told_names);
     free(w);
     return true;
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/texts.h"
 #include "znode/ensure.h"
 
 dv_deadline dv_deadline_in(const divvy_client *client, int64_t timeout_ms) {
@@ -21,29 +22,21 @@ int64_t dv_deadline_left_ms(const divvy_client *client, dv_deadline deadline) {
 void dv_request_drop(dv_request *r) {
     assert(!r || r->refs > 0);
     if (!r || --r->refs) return;
-    for (size_t i = 0; i < r->name_count; i++) free(r->names[i]);
     free(r->names);
     free(r->data);
     free(r->path);
     free(r);
 }
 
-static bool keep_names(dv_request *r, const dv_reply *reply) {
-    r->names = calloc(reply->child_count + 1, sizeof *r->names);
-    while (r->names && r->name_count < reply->child_count) {
-        r->names[r->name_count] = strdup(reply->children[r->name_count]);
-        if (!r->names[r->name_count]) return false;
-        r->name_count++;
-    }
-    return r->names;
-}
-
-static bool keep_data(dv_request *r, const dv_reply *reply) {
+static int keep(dv_request *r, const dv_reply *reply) {
+    if (reply->stat) r->stat = *reply->stat;
+    r->names = dv_texts_copy(reply->children, reply->child_count);
+    r->name_count = reply->child_count;
     r->data = calloc(reply->data_bytes + 1, 1);
-    if (!r->data) return false;
+    if (!r->names || !r->data) return DIVVY_ENOMEM;
     if (reply->data_bytes) memcpy(r->data, reply->data, reply->data_bytes);
     r->data_bytes = reply->data_bytes;
-    return true;
+    return 0;
 }
 
 static void end(dv_request *r, int error) {
@@ -56,10 +49,7 @@ static void end(dv_request *r, int error) {
 
 static void on_reply(void *context, const dv_reply *reply, int64_t now) {
     (void)now;
-    dv_request *r = context;
-    bool good = reply->error == 0;
-    if (good && reply->stat) r->stat = *reply->stat;
-    end(r, good && (!keep_names(r, reply) || !keep_data(r, reply)) ? DIVVY_ENOMEM : reply->error);
+    end(context, reply->error ? reply->error : keep(context, reply));
 }
 
 dv_request *dv_request_send(divvy_client *client, const dv_op *op) {
