@@ -82,6 +82,14 @@ int dv_client_check_directory(divvy_client *client, const char *what, const char
     return 0;
 }
 
+int dv_client_check_text(const divvy_client *client, const char *recipe, const char *what, const char *text,
+                         size_t most) {
+    size_t bytes = strlen(text);
+    if (!bytes) return dv_fail(client, DIVVY_EINVAL, "%s: the %s is empty", recipe, what);
+    if (bytes <= most) return 0;
+    return dv_fail(client, DIVVY_E2BIG, "%s: the %s has %zu bytes; %zu are the most", recipe, what, bytes, most);
+}
+
 size_t dv_client_show_path(const divvy_client *client, const char *full, char *path, size_t path_bytes) {
     const char *shown = full ? full + strlen(client->chroot) : "";
     if (path && path_bytes) snprintf(path, path_bytes, "%s", shown);

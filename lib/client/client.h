@@ -306,6 +306,9 @@ char *dv_client_path(const divvy_client *client, const char *path);
 /* Checks the path of a recipe whose nodes stand right below it. `what` is the recipe's name in the message.
  * Returns 0, or DIVVY_EINVAL. */
 int dv_client_check_directory(divvy_client *client, const char *what, const char *path);
+/* Checks a text that a recipe's user gave, such as its identifier. Returns 0, DIVVY_EINVAL (empty) or DIVVY_E2BIG. */
+int dv_client_check_text(const divvy_client *client, const char *recipe, const char *what, const char *text,
+                         size_t most);
 /* Writes a node's path as the user knows it, without the chroot, as snprintf() would. NULL: writes "". Returns its
  * bytes. */
 size_t dv_client_show_path(const divvy_client *client, const char *full, char *path, size_t path_bytes);

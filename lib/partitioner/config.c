@@ -97,10 +97,8 @@ static int set_paths(divvy_partitioner *p, divvy_client *client, const char *pat
 static int set_identifier(divvy_partitioner *p, divvy_client *client, const char *identifier) {
     p->identifier = identifier ? strdup(identifier) : dv_client_default_identifier();
     if (!p->identifier) return dv_fail_plainly(client, DIVVY_ENOMEM);
-    if (!*p->identifier) return dv_fail(client, DIVVY_EINVAL, "partitioner: the identifier is empty");
-    if (strlen(p->identifier) > IDENTIFIER_BYTES_MAX)
-        return dv_fail(client, DIVVY_E2BIG, "partitioner: the identifier has %zu bytes; 512 are the most",
-                       strlen(p->identifier));
+    int error = dv_client_check_text(client, "partitioner", "identifier", p->identifier, IDENTIFIER_BYTES_MAX);
+    if (error) return error;
     if (!dv_name_is_plain(p->identifier))
         return dv_fail(client, DIVVY_EINVAL,
                        "partitioner: the identifier \"%.100s\" cannot stand in a node's name (no slash, control "

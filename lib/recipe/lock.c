@@ -139,11 +139,7 @@ static int check(divvy_client *client, const divvy_lock_config *c) {
     if (c->mode != DIVVY_EXCLUSIVE && c->mode != DIVVY_READ && c->mode != DIVVY_WRITE)
         return dv_fail(client, DIVVY_EINVAL, "lock: mode is %d, which is none of its values", c->mode);
     if (!c->identifier) return 0;
-    if (!*c->identifier) return dv_fail(client, DIVVY_EINVAL, "lock: the identifier is empty");
-    if (strlen(c->identifier) > IDENTIFIER_BYTES_MAX)
-        return dv_fail(client, DIVVY_E2BIG, "lock: the identifier has %zu bytes; %d are the most",
-                       strlen(c->identifier), IDENTIFIER_BYTES_MAX);
-    return 0;
+    return dv_client_check_text(client, "lock", "identifier", c->identifier, IDENTIFIER_BYTES_MAX);
 }
 
 static int make(divvy_lock **out, divvy_client *client, const divvy_lock_config *c, const dv_acquisition_kind *kind,

@@ -80,10 +80,8 @@ static int check(divvy_client *client, const char *path, const char *identifier,
     int error = check_place(client, path, kind);
     if (error || !identifier) return error;
     size_t most = kind == DIVVY_PARTY ? IDENTIFIER_BYTES_MAX : SHALLOW_IDENTIFIER_BYTES_MAX;
-    if (!*identifier) return dv_fail(client, DIVVY_EINVAL, "party: the identifier is empty");
-    if (strlen(identifier) > most)
-        return dv_fail(client, DIVVY_E2BIG, "party: the identifier has %zu bytes; %zu are the most", strlen(identifier),
-                       most);
+    error = dv_client_check_text(client, "party", "identifier", identifier, most);
+    if (error) return error;
     if (kind == DIVVY_SHALLOW_PARTY && !dv_name_is_plain(identifier))
         return dv_fail(client, DIVVY_EINVAL, "party: the identifier \"%.100s\" cannot stand in a node's name",
                        identifier);

@@ -79,10 +79,8 @@ static const dv_acquisition_kind kind = {.name = "semaphore",
                                          .free = free_semaphore};
 
 static int check_identifier(const divvy_client *client, const char *identifier) {
-    if (!*identifier) return dv_fail(client, DIVVY_EINVAL, "semaphore: the identifier is empty");
-    if (strlen(identifier) > IDENTIFIER_BYTES_MAX)
-        return dv_fail(client, DIVVY_E2BIG, "semaphore: the identifier has %zu bytes; %d are the most",
-                       strlen(identifier), IDENTIFIER_BYTES_MAX);
+    int error = dv_client_check_text(client, "semaphore", "identifier", identifier, IDENTIFIER_BYTES_MAX);
+    if (error) return error;
     if (!dv_is_utf8(identifier)) return dv_fail(client, DIVVY_EINVAL, "semaphore: the identifier is not UTF-8");
     return 0;
 }

@@ -70,10 +70,8 @@ static void release(dv_object *object) {
 
 static int check_text(const divvy_client *client, const char *what, const char *text) {
     if (!text) return 0;
-    if (!*text) return dv_fail(client, DIVVY_EINVAL, "registry: the %s is empty", what);
-    if (strlen(text) > TEXT_BYTES_MAX)
-        return dv_fail(client, DIVVY_E2BIG, "registry: the %s has %zu bytes; %d are the most", what, strlen(text),
-                       TEXT_BYTES_MAX);
+    int error = dv_client_check_text(client, "registry", what, text, TEXT_BYTES_MAX);
+    if (error) return error;
     if (!dv_is_utf8(text)) return dv_fail(client, DIVVY_EINVAL, "registry: the %s is not valid UTF-8", what);
     return 0;
 }
