@@ -31,8 +31,8 @@ struct dv_contender {
     bool look_again; /* the predecessor went while that was under way */
     int32_t sequence;
     int64_t token;
-    bool seen_early;   /* the list came before the create's answer: what it shows is kept in the next two */
-    char *early_node;  /* the path of our node in it */
+    bool seen_early; /* the list came before the create's answer, and had our node with this number: */
+    int32_t early_sequence;
     char *predecessor; /* the path of the one before us, NULL: we are first */
     bool is_outranked; /* by somebody behind us */
 };
@@ -124,13 +124,10 @@ static const char *find_child(const dv_reply *list, const char *prefix) {
 
 /* Q1: the create's answer may be held up behind the list's, when it went in a multi; the list counts all the same. */
 static void note_early_list(dv_contender *c, const dv_reply *list) {
-    int32_t sequence;
     assert(c->node.stage == DV_NODE_CREATING && !c->seen_early);
     const char *own = find_child(list, dv_path_last(c->node.wish));
-    if (!own || !dv_sequence_parse(own, c->kind->marker, &sequence)) return;
-    free(c->early_node);
-    c->early_node = dv_path_join(c->node.directory, own);
-    c->seen_early = c->early_node && find_predecessor(c, list, own, sequence);
+    if (!own || !dv_sequence_parse(own, c->kind->marker, &c->early_sequence)) return;
+    c->seen_early = find_predecessor(c, list, own, c->early_sequence);
 }
 
 static void wait_or_hold(dv_contender *c, int64_t now) {
@@ -187,7 +184,7 @@ static void park(dv_contender *c, int64_t now) {
 static void take_place(dv_contender *c, int64_t now) {
     if (is_first_of_all(c)) become_holder(c, now);
     else if (c->kind->parks) park(c, now);
-    else if (c->seen_early && strcmp(c->early_node, c->node.made) == 0) wait_or_hold(c, now);
+    else if (c->seen_early && c->early_sequence == c->sequence) wait_or_hold(c, now);
     else look(c);
 }
 
@@ -284,7 +281,6 @@ static void on_failed(dv_node *node, int error, int64_t now) {
 static void on_gone(dv_node *node, int64_t now) {
     dv_contender *c = of_node(node);
     c->events->gone(c->owner, c, now);
-    free(c->early_node);
     free(c->predecessor);
     free(c);
 }

@@ -22,10 +22,7 @@ static size_t find_place(const dv_judged *judged, const char *name, bool *found)
 bool dv_judged_note(dv_judged *judged, const char *name, bool is_lease) {
     bool found;
     size_t at = find_place(judged, name, &found);
-    if (found) {
-        judged->verdicts[at].is_lease = is_lease;
-        return true;
-    }
+    if (found) return true;
     dv_verdict *grown = realloc(judged->verdicts, (judged->count + 1) * sizeof *grown);
     if (!grown) return false;
     judged->verdicts = grown;
