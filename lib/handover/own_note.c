@@ -82,7 +82,7 @@ static void create(dv_own_note *o) {
     assert(n->stage == DV_NODE_UNMADE);
     if (!dv_client_connected(n->client)) return;
     dv_node_enter(n, DV_NODE_CREATING);
-    int error = dv_znode_create(n->client->znode, n->wish, o->text, strlen(o->text), DV_EPHEMERAL, on_created, o);
+    int error = dv_znode_create(n->client->znode, n->requested, o->text, strlen(o->text), DV_EPHEMERAL, on_created, o);
     if (!dv_node_sent(n, error)) dv_node_enter(n, DV_NODE_UNMADE);
 }
 
@@ -165,8 +165,8 @@ int dv_own_note_write(dv_own_note *o, char *text, const char *const *deletes, si
     if (!ops) return DIVVY_ENOMEM;
     free(o->text);
     o->text = text;
-    ops[0] =
-        (dv_op){.kind = DV_SET, .path = o->node.wish, .data = text, .data_bytes = strlen(text), .version = o->version};
+    ops[0] = (dv_op){
+        .kind = DV_SET, .path = o->node.requested, .data = text, .data_bytes = strlen(text), .version = o->version};
     for (size_t i = 0; i < count; i++) ops[i + 1] = (dv_op){.kind = DV_DELETE, .path = deletes[i], .version = -1};
     o->ops = ops;
     o->op_count = count + 1;
@@ -191,7 +191,7 @@ static void hear(dv_node *node, dv_session_event event, int64_t now) {
 static void on_failed(dv_node *node, int error, int64_t now) {
     dv_own_note *o = of_node(node);
     o->broken = true;
-    dv_client_log(node->client, DIVVY_LOG_INFO, "%s cannot be made, so items are not handed over: %s", node->wish,
+    dv_client_log(node->client, DIVVY_LOG_INFO, "%s cannot be made, so items are not handed over: %s", node->requested,
                   divvy_strerror(error));
     tell_settled(o, now);
 }
@@ -214,8 +214,8 @@ int dv_own_note_make(dv_own_note **out, divvy_client *client, const char *direct
     if (!o) return DIVVY_ENOMEM;
     *o = (dv_own_note){.events = events, .owner = owner};
     o->node = (dv_node){.client = client, .kind = &kind, .directory = directory, .suffix = "", .written = true};
-    o->node.wish = dv_path_join(directory, name);
-    int error = o->node.wish ? dv_node_open(&o->node, dv_path_cost(o->node.wish), 0) : DIVVY_ENOMEM;
+    o->node.requested = dv_path_join(directory, name);
+    int error = o->node.requested ? dv_node_open(&o->node, dv_path_cost(o->node.requested), 0) : DIVVY_ENOMEM;
     if (error) {
         free(o);
         return error;

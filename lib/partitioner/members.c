@@ -183,7 +183,7 @@ static void on_seen(void *owner, const char *const *names, size_t count, int64_t
 }
 
 /* P11: only what stands under two locks cannot wait until the party has settled. */
-static bool on_wants_names(void *owner) {
+static bool on_needs_names(void *owner) {
     const divvy_partitioner *p = owner;
     for (size_t i = 0; i < p->dealt->count; i++) {
         if (!dv_items_of(p)->dealt[i]->plain) return true;
@@ -193,7 +193,7 @@ static bool on_wants_names(void *owner) {
 
 static void restart_watch(divvy_partitioner *p) {
     static const dv_patient_watch_events events = {on_changed,    on_settled,     on_watch_failed,
-                                                   on_watch_gone, on_wants_names, on_seen};
+                                                   on_watch_gone, on_needs_names, on_seen};
     const dv_patience patience = {p->config.time_boundary_ms, p->config.leave_boundary_ms, p->config.settle_max_ms};
     if (p->watch || p->state == DIVVY_FAILURE || p->object.client->life == DV_CLIENT_CLOSED) return;
     p->watch = dv_patient_watch_start(p->object.client, p->party_path, &patience, &events, p);

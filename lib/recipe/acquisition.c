@@ -1,5 +1,4 @@
-/* Acquisition: how a lock, or slots of a semaphore, are asked for, held and lost. SPDX-License-Identifier:
- * Apache-2.0 */
+/* Acquisition: a lock, or slots of a semaphore, requested, held and lost. SPDX-License-Identifier: Apache-2.0 */
 #include "recipe/acquisition.h"
 
 #include <assert.h>
@@ -24,8 +23,8 @@ static dv_recipe_metrics *metrics_of(const dv_acquisition *a) {
     return &a->object.client->metrics.recipes[a->recipe];
 }
 
-static void count_asked(dv_acquisition *a, int64_t now) {
-    a->asked_at = now;
+static void count_requested(dv_acquisition *a, int64_t now) {
+    a->requested_at = now;
     metrics_of(a)->waiting++;
 }
 
@@ -33,7 +32,7 @@ static void count_answered(const dv_acquisition *a, int result) {
     dv_recipe_metrics *metrics = metrics_of(a);
     assert(metrics->waiting > 0);
     metrics->waiting--;
-    if (result == 0) dv_histogram_add_ms(&metrics->waits, a->held_since - a->asked_at);
+    if (result == 0) dv_histogram_add_ms(&metrics->waits, a->held_since - a->requested_at);
     else metrics->failed++;
 }
 
@@ -101,7 +100,7 @@ void dv_acquisition_finish(dv_acquisition *a, int result) {
 /* Returns why the time has passed. B12: what kept us from the queue, rather than others in it, may be a quota. */
 static int late_result(const dv_acquisition *a) {
     bool queued = a->ticket && (a->ticket->first || a->ticket->waits);
-    bool refused = !queued && dv_client_quota_refuses(a->object.client, a->path, a->asked_at);
+    bool refused = !queued && dv_client_quota_refuses(a->object.client, a->path, a->requested_at);
     return refused ? DIVVY_EQUOTA : DIVVY_ETIMEDOUT;
 }
 
@@ -113,7 +112,7 @@ static void on_deadline(dv_timer *timer, int64_t now) {
 
 /* ---- holding and losing ---- */
 
-/* K6: a heartbeat asks for the oldest node of the session only, so each asks for its own as well. */
+/* K6: a heartbeat checks the oldest node of the session only, so each acquisition checks its own as well. */
 static void set_audit(dv_acquisition *a, int64_t now) {
     int64_t interval_ms = atomic_load(&a->object.client->timeout_ms) / 2;
     if (interval_ms < AUDIT_LEAST_MS) interval_ms = AUDIT_LEAST_MS;
@@ -366,7 +365,7 @@ static int start(dv_acquisition *a, dv_acquire *acquire, int64_t timeout_ms) {
     a->missing_count = 0;
     int error = may_take(a) ? take(a) : 0;
     if (error) a->acquire = NULL;
-    else count_asked(a, dv_client_now(client));
+    else count_requested(a, dv_client_now(client));
     return error;
 }
 

@@ -1,6 +1,6 @@
-/* Acquisition: how a lock, or slots of a semaphore, are asked for, held and lost. SPDX-License-Identifier: Apache-2.0
+/* Acquisition: a lock, or slots of a semaphore, requested, held and lost. SPDX-License-Identifier: Apache-2.0
  *
- * What both do alike. Each acquire takes a ticket, its place in the queue; a release gives it up. Tickets that are
+ * Both do this alike. Each acquire takes a ticket, its place in the queue; a release gives it up. Tickets that are
  * given up see to their own end. docs/protocol.md, rules Q6, K1 to K6. */
 #ifndef DV_ACQUISITION_H
 #define DV_ACQUISITION_H
@@ -16,7 +16,7 @@ struct dv_ticket {
     dv_acquisition *acquisition;
     void *place; /* the contender of a lock, the lease of a semaphore */
     bool waits;  /* it has stood behind others */
-    bool first;  /* it is its turn: what was asked for is ours while the session lives */
+    bool first;  /* it is its turn: the lock, or the slots, are ours while the session lives */
 };
 
 /* One acquire() of the user's. */
@@ -42,7 +42,7 @@ typedef struct {
     bool (*waits_for)(const dv_ticket *ticket, const dv_ticket *other);
     /* Begins to hold, and returns the token. */
     int64_t (*hold)(const dv_ticket *ticket);
-    void (*verify)(const dv_ticket *ticket); /* while held, with a connection: asks whether its node is still there */
+    void (*verify)(const dv_ticket *ticket); /* while held, with a connection: checks that its node is still there */
     void (*tell_done)(dv_acquire *acquire);
     void (*tell_lost)(dv_acquisition *acquisition);
     void (*free)(dv_acquisition *acquisition);
@@ -51,11 +51,11 @@ typedef struct {
 struct dv_acquisition {
     dv_object object; /* first */
     const dv_acquisition_kind *kind;
-    dv_recipe recipe;             /* under which the client counts it */
-    const char *path;             /* for messages */
-    int64_t asked_at, held_since; /* the acquire under way, or the last one; what is held, or was last */
-    void (*on_lost)(void);        /* of the type that the kind knows; may be NULL */
-    void *user;                   /* of on_lost */
+    dv_recipe recipe;                 /* under which the client counts it */
+    const char *path;                 /* for messages */
+    int64_t requested_at, held_since; /* the acquire under way, or the last one; what is held, or was last */
+    void (*on_lost)(void);            /* of the type that the kind knows; may be NULL */
+    void *user;                       /* of on_lost */
     dv_listener listener;
     dv_ticket *tickets;     /* all that have something left, the newest first */
     dv_ticket *ticket;      /* the one that the acquire under way, or what is held, stands on */

@@ -86,7 +86,7 @@ static bool is_of_known_pool(const dv_lease *l, const dv_reply *list) {
 
 /* ---- children in doubt: docs/protocol.md, E2 ---- */
 
-/* One that has gone is not in the next list. Without memory it is looked at again. What we may not see counts. */
+/* A child that has gone is not in the next list. Without memory it is read again. One that is hidden from us counts. */
 static int on_looked_at(void *owner, const char *path, const dv_reply *reply, int64_t now) {
     dv_lease *l = owner;
     (void)now;
@@ -108,7 +108,7 @@ static bool is_in_doubt(const dv_lease *l, const char *name) {
     return !dv_judged_knows(&l->pool->judged, name) && (l->doubts_all || !dv_slots_parse(name, &unused));
 }
 
-/* Asks which of them are ephemeral; their answers read the pool again. Returns whether there was anything to ask. */
+/* Reads which of them are ephemeral, and then the pool again. Returns whether there was anything to read. */
 static bool resolve_doubts(dv_lease *l, const char *const *leases, size_t count) {
     static const dv_fetch_kind kind = {DV_EXISTS, DOUBTS_MAX, on_looked_at, on_all_looked_at};
     const char *doubts[DOUBTS_MAX];
@@ -254,7 +254,7 @@ static void on_list_changed(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     if (dv_lease_is(l, DV_LEASE_FULL)) dv_admission_read(l, kind == DV_WATCH_CHILDREN && l->data_watch.link, now);
 }
 
-static bool ask(dv_lease *l, const dv_op *op, dv_watch *watch, dv_reply_fn done) {
+static bool send_read(dv_lease *l, const dv_op *op, dv_watch *watch, dv_reply_fn done) {
     if (dv_znode_submit(l->node.client->znode, op, watch, done, l) != 0) return false;
     l->node.under_way++;
     l->reads++;
@@ -274,10 +274,10 @@ void dv_admission_read(dv_lease *l, bool only_list, int64_t now) {
     l->watched = !only_list;
     l->data_watch.fired = on_data_changed;
     l->list_watch.fired = on_list_changed;
-    bool asked = only_list || ask(l, &pool, &l->data_watch, on_pool);
-    if (asked && l->pool->count > 1) asked = ask(l, &queue, NULL, on_queue);
-    if (asked) asked = ask(l, &list, only_list ? NULL : &l->list_watch, on_list);
-    if (!asked) dv_node_fail(&l->node, DIVVY_ENOMEM, now);
+    bool sent = only_list || send_read(l, &pool, &l->data_watch, on_pool);
+    if (sent && l->pool->count > 1) sent = send_read(l, &queue, NULL, on_queue);
+    if (sent) sent = send_read(l, &list, only_list ? NULL : &l->list_watch, on_list);
+    if (!sent) dv_node_fail(&l->node, DIVVY_ENOMEM, now);
 }
 
 /* ---- the transaction: docs/protocol.md, E6 ---- */
@@ -322,7 +322,7 @@ static void on_admitted(void *context, int error, const dv_reply *replies, size_
     } else if (error == DIVVY_EVERSION && !l->place_over) {
         dv_admission_read(l, false, now);
     } else {
-        /* Whichever was seen first, that our place is gone is what counts: the queue is entered again. */
+        /* Where our place has gone, nothing else that was refused counts: the queue is entered again. */
         dv_node_fail(&l->node, l->place_over ? DIVVY_ENOENT : error, now);
     }
 }
@@ -341,7 +341,7 @@ static void admit(dv_lease *l, int64_t now) {
         dv_op ops[] = {
             set_op(l, l->limit, text),
             {.kind = DV_CREATE,
-             .path = l->node.wish,
+             .path = l->node.requested,
              .data = record,
              .data_bytes = strlen(record),
              .mode = DV_EPHEMERAL},

@@ -125,7 +125,7 @@ static const char *find_child(const dv_reply *list, const char *prefix) {
 /* Q1: the create's answer may be held up behind the list's, when it went in a multi; the list counts all the same. */
 static void note_early_list(dv_contender *c, const dv_reply *list) {
     assert(c->node.stage == DV_NODE_CREATING && !c->seen_early);
-    const char *own = find_child(list, dv_path_last(c->node.wish));
+    const char *own = find_child(list, dv_path_last(c->node.requested));
     if (!own || !dv_sequence_parse(own, c->kind->marker, &c->early_sequence)) return;
     c->seen_early = find_predecessor(c, list, own, c->early_sequence);
 }
@@ -212,8 +212,8 @@ static int send_create(dv_contender *c) {
     enum { MODE = DV_EPHEMERAL | DV_SEQUENTIAL };
     divvy_client *client = c->node.client;
     size_t bytes = strlen(c->data);
-    if (c->kind->alone) return dv_znode_create(client->znode, c->node.wish, c->data, bytes, MODE, on_created, c);
-    return dv_batch_create(client->batch, c->node.wish, c->data, bytes, MODE, on_created, c);
+    if (c->kind->alone) return dv_znode_create(client->znode, c->node.requested, c->data, bytes, MODE, on_created, c);
+    return dv_batch_create(client->batch, c->node.requested, c->data, bytes, MODE, on_created, c);
 }
 
 static int send_list(dv_contender *c) {
@@ -301,7 +301,7 @@ int dv_contender_enter(dv_contender **out, divvy_client *client, const char *par
         .client = client, .kind = &node_kind, .directory = parent, .suffix = kind->marker, .sequential = true};
     int error = dv_node_name(&c->node);
     if (!error) {
-        size_t cost = dv_path_cost(c->node.wish) + SEQUENCE_BYTES;
+        size_t cost = dv_path_cost(c->node.requested) + SEQUENCE_BYTES;
         error = dv_node_open(&c->node, cost, cost);
     }
     if (error) {
@@ -314,12 +314,12 @@ int dv_contender_enter(dv_contender **out, divvy_client *client, const char *par
 }
 
 void dv_contender_leave(dv_contender *c) {
-    assert(!c->node.leave_wanted);
+    assert(!c->node.leave_requested);
     dv_node_leave(&c->node);
 }
 
 void dv_contender_consumed(dv_contender *c) {
-    assert(!c->node.leave_wanted);
+    assert(!c->node.leave_requested);
     assert(is(c, HELD) || c->node.stage == DV_NODE_ENDED); /* The session has ended: gone() comes anyway. */
     dv_node_leave_deleted(&c->node);
 }
@@ -355,7 +355,7 @@ void dv_contender_taken(dv_contender *c, bool deleted, int64_t now) {
 }
 
 bool dv_contender_waits_for(const dv_contender *c, const dv_contender *other) {
-    return c->predecessor && strncmp(c->predecessor, other->node.wish, strlen(other->node.wish)) == 0;
+    return c->predecessor && strncmp(c->predecessor, other->node.requested, strlen(other->node.requested)) == 0;
 }
 
 int32_t dv_contender_sequence(const dv_contender *c) {

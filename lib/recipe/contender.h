@@ -56,7 +56,7 @@ bool dv_contender_stands(const dv_contender *contender);
  * any case, when that has ended, or when the owner gives it up: then it leaves as usual. gone() follows that. */
 void dv_contender_take_away(dv_contender *contender);
 void dv_contender_taken(dv_contender *contender, bool deleted, int64_t now);
-/* While held: ask whether our node is still there; failed(DIVVY_ENOENT) follows if somebody has deleted it. */
+/* While held: checks that our node is still there; failed(DIVVY_ENOENT) follows if somebody has deleted it. */
 void dv_contender_verify(dv_contender *contender);
 /* The czxid of our node: grows from holder to holder. Meant once held or placed. */
 int64_t dv_contender_token(const dv_contender *contender);

@@ -18,7 +18,7 @@ static dv_lease *of_node(dv_node *node) {
 
 /* From which stages each is entered. */
 void dv_lease_enter_stage(dv_lease *l, dv_lease_stage to) {
-    enum { READ = 1u << DV_LEASE_QUEUED | 1u << DV_LEASE_READING }; /* queued: the list was asked for on entering */
+    enum { READ = 1u << DV_LEASE_QUEUED | 1u << DV_LEASE_READING }; /* queued: the list was requested on entering */
     static const unsigned from[] = {
         [DV_LEASE_ENSURING] = 1u << DV_LEASE_ENSURING,
         [DV_LEASE_QUEUED] = 1u << DV_LEASE_ENSURING,
@@ -43,7 +43,7 @@ static void on_leaving(dv_node *node) {
 }
 
 void dv_lease_leave(dv_lease *l) {
-    assert(!l->node.leave_wanted);
+    assert(!l->node.leave_requested);
     dv_node_leave(&l->node);
 }
 
@@ -106,7 +106,7 @@ static void on_first(void *owner, int64_t now) {
 
 static void on_waits(void *owner, int64_t now) {
     const dv_lease *l = owner;
-    assert(!l->node.leave_wanted);
+    assert(!l->node.leave_requested);
     dv_ticket_waits(l->ticket, now);
 }
 

@@ -52,7 +52,7 @@ typedef struct {
     int32_t version;
     int64_t czxid;
     unsigned reads;                        /* under way, at the head */
-    bool early_list;                       /* the list that was asked for on entering is under way */
+    bool early_list;                       /* the list that was requested on entering is under way */
     bool read_failed, watched, look_again; /* of the reading under way */
     bool waited, doubts_all;               /* E2: it has been full; for so long that all children are in doubt */
     dv_watch data_watch, list_watch;
@@ -73,7 +73,7 @@ int dv_lease_enter(dv_ticket *ticket, dv_pool *pool, bool ensure);
 void dv_lease_leave(dv_lease *lease);
 /* Returns whether it waits in the queue right behind `other`, which may be leaving. Meant when it begins to wait. */
 bool dv_lease_waits_for(const dv_lease *lease, const dv_lease *other);
-/* Once admitted: asks whether our node is still there. */
+/* Once admitted: checks that our node is still there. */
 void dv_lease_verify(dv_lease *lease);
 /* Changes the stage, by the table of what may follow on what. */
 void dv_lease_enter_stage(dv_lease *lease, dv_lease_stage to);
@@ -88,7 +88,7 @@ void dv_lease_hold(dv_lease *lease, int64_t now);
 void dv_lease_place_consumed(dv_lease *lease);
 
 /* ---- admission.c ---- */
-/* Asks for limit and leases together with the place in the queue, in the same turn as it is entered. */
+/* Requests limit and leases together with the place in the queue, in the same turn as it is entered. */
 void dv_admission_read_early(dv_lease *lease);
 /* At the head. `only_list`: the limit is known, and a watch would tell of a change. */
 void dv_admission_read(dv_lease *lease, bool only_list, int64_t now);

@@ -1,6 +1,6 @@
-/* Membership: one ephemeral node of ours, kept while it is wanted. SPDX-License-Identifier: Apache-2.0
+/* Membership: one ephemeral node of ours, kept until its owner leaves. SPDX-License-Identifier: Apache-2.0
  *
- * What party and partitioner stand on: made with its parents when there is a connection, found again after a lost
+ * Party and partitioner stand on it: made with its parents when there is a connection, found again after a lost
  * reply, made again when somebody else deletes it, deleted on leaving. docs/protocol.md, rules M1 to M3. */
 #ifndef DV_MEMBERSHIP_H
 #define DV_MEMBERSHIP_H

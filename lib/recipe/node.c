@@ -9,7 +9,7 @@
 #include "recipe/queue.h"
 #include "znode/path.h"
 
-/* From which stages each is entered. Nothing comes back from leaving or from the end. Heartbeats ask for the node
+/* From which stages each is entered. Nothing comes back from leaving or from the end. Heartbeats check the node
  * exactly while it is there. */
 void dv_node_enter(dv_node *n, dv_node_stage to) {
     enum {
@@ -25,8 +25,8 @@ void dv_node_enter(dv_node *n, dv_node_stage to) {
         [DV_NODE_ENDED] = ANY,
     };
     assert(from[to] & 1u << n->stage);
-    assert(to != DV_NODE_THERE || (n->stands && !n->leave_wanted));
-    assert(to != DV_NODE_LEAVING || n->leave_wanted);
+    assert(to != DV_NODE_THERE || (n->stands && !n->leave_requested));
+    assert(to != DV_NODE_LEAVING || n->leave_requested);
     (void)from;
     n->stage = to;
     if (to == DV_NODE_UNMADE) n->stands = false;
@@ -55,9 +55,9 @@ bool dv_node_sent(dv_node *n, int error) {
 /* ---- the end ---- */
 
 static void free_names(dv_node *n) {
-    free(n->wish);
+    free(n->requested);
     free(n->made);
-    n->wish = n->made = NULL;
+    n->requested = n->made = NULL;
 }
 
 void dv_node_close(dv_node *n) {
@@ -102,7 +102,7 @@ static void send_delete(dv_node *n) {
 }
 
 static void start_leaving(dv_node *n) {
-    n->leave_wanted = true;
+    n->leave_requested = true;
     dv_node_enter(n, DV_NODE_LEAVING);
     if (n->kind->leaving) n->kind->leaving(n);
 }
@@ -129,8 +129,8 @@ static void on_left(dv_event *event, int64_t now) {
 
 /* Something is always still to come here, so that gone() is never told inside this call. */
 void dv_node_leave(dv_node *n) {
-    if (n->leave_wanted) return;
-    n->leave_wanted = true;
+    if (n->leave_requested) return;
+    n->leave_requested = true;
     if (n->stage != DV_NODE_UNMADE && n->stage != DV_NODE_THERE) return; /* Once it is known what stands. */
     start_leaving(n);
     if (n->stands) send_delete(n);
@@ -147,22 +147,22 @@ void dv_node_leave_deleted(dv_node *n) {
 }
 
 void dv_node_take_away(dv_node *n) {
-    assert(n->stage == DV_NODE_THERE && !n->leave_wanted);
-    n->taken_away = n->leave_wanted = true;
+    assert(n->stage == DV_NODE_THERE && !n->leave_requested);
+    n->taken_away = n->leave_requested = true;
     n->others++;
     start_leaving(n);
     dv_node_unwatch(n);
 }
 
 void dv_node_taken(dv_node *n, bool deleted, int64_t now) {
-    assert(n->taken_away && n->leave_wanted);
+    assert(n->taken_away && n->leave_requested);
     n->taken_away = false;
     if (deleted) n->stands = false;
     dv_node_other_ended(n, now);
 }
 
 void dv_node_fail(dv_node *n, int error, int64_t now) {
-    bool told = n->leave_wanted;
+    bool told = n->leave_requested;
     start_leaving(n);
     if (!told) n->kind->failed(n, error, now);
     go_on_leaving(n, now);
@@ -179,11 +179,11 @@ void dv_node_fail_deleted(dv_node *n, int64_t now) {
 int dv_node_name(dv_node *n) {
     char guid[DV_GUID_BYTES];
     dv_client_guid(n->client, guid);
-    char *wish = malloc(strlen(n->directory) + 1 + strlen(guid) + strlen(n->suffix) + 1);
-    if (!wish) return DIVVY_ENOMEM;
-    stpcpy(stpcpy(stpcpy(stpcpy(wish, n->directory), "/"), guid), n->suffix);
+    char *requested = malloc(strlen(n->directory) + 1 + strlen(guid) + strlen(n->suffix) + 1);
+    if (!requested) return DIVVY_ENOMEM;
+    stpcpy(stpcpy(stpcpy(stpcpy(requested, n->directory), "/"), guid), n->suffix);
     free_names(n);
-    n->wish = wish;
+    n->requested = requested;
     return 0;
 }
 
@@ -193,7 +193,7 @@ bool dv_node_take_path(dv_node *n, const char *path) {
     return n->made;
 }
 
-/* C9. What was asked for before the last fall says nothing more. */
+/* C9. A create that was requested before the last fall says nothing more. */
 static void note_czxid(dv_node *n, int64_t czxid) {
     divvy_client *client = n->client;
     if (czxid == 0 || n->known_falls != client->czxid_falls) return;
@@ -213,7 +213,7 @@ bool dv_node_made(dv_node *n, int64_t czxid) {
     assert(!n->sequential || n->made);
     note_czxid(n, czxid);
     n->stands = true;
-    if (!n->leave_wanted) {
+    if (!n->leave_requested) {
         dv_node_enter(n, DV_NODE_THERE);
         return true;
     }
@@ -223,7 +223,7 @@ bool dv_node_made(dv_node *n, int64_t czxid) {
 }
 
 bool dv_node_unmade(dv_node *n, int64_t now) {
-    if (!n->leave_wanted) {
+    if (!n->leave_requested) {
         dv_node_enter(n, DV_NODE_UNMADE);
         return true;
     }
@@ -252,7 +252,8 @@ void dv_node_look(dv_node *n) {
 static void on_listed(void *context, const dv_reply *reply, int64_t now) {
     dv_node *n = context;
     if (!dv_node_replied(n, reply->error, now)) return;
-    const char *name = reply->error ? NULL : dv_queue_find(reply->children, reply->child_count, dv_path_last(n->wish));
+    const char *name =
+        reply->error ? NULL : dv_queue_find(reply->children, reply->child_count, dv_path_last(n->requested));
     if (dv_outcome_unknown(reply->error)) {
         dv_node_resolve(n);
     } else if (reply->error && reply->error != DIVVY_ENOENT) {
@@ -317,7 +318,7 @@ static void on_missing(dv_own_node *own, int64_t now) {
 static bool survives(const dv_node *n) {
     const divvy_client *client = n->client;
     bool another = client->state == DIVVY_LOST && (client->znode->attached || !dv_client_end_error(client));
-    return n->lasting && !n->leave_wanted && n->stage != DV_NODE_ENDED &&
+    return n->lasting && !n->leave_requested && n->stage != DV_NODE_ENDED &&
            (another || client->state == DIVVY_CONNECTING);
 }
 

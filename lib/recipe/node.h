@@ -1,7 +1,7 @@
 /* Node: the life of one ephemeral node of ours, from its create to its delete. SPDX-License-Identifier: Apache-2.0
  *
  * Its owner creates it, each time under a new name, and may add stages of its own while it is unmade or there. The node
- * finds out what became of a create whose reply was lost, has heartbeats ask for it while it is there, deletes it until
+ * finds out what became of a create whose reply was lost, has heartbeats check it while it is there, deletes it until
  * it is gone, and ends with the last reply. docs/protocol.md, rules R1, R2, Q6. */
 #ifndef DV_NODE_H
 #define DV_NODE_H
@@ -13,7 +13,7 @@ typedef enum {
     DV_NODE_CREATING,  /* a create is under way, or what it needs */
     DV_NODE_RESOLVING, /* the reply to the create was lost: is the node there? */
     DV_NODE_THERE,     /* it is ours, as far as we know */
-    DV_NODE_LEAVING,   /* it is no longer wanted, and deleted if it stands */
+    DV_NODE_LEAVING,   /* its owner has left: deleted if it stands */
     DV_NODE_ENDED,     /* nothing is left in ZooKeeper; replies may still come */
 } dv_node_stage;
 
@@ -45,18 +45,18 @@ struct dv_node {
     const char *suffix;    /* of its name, behind a part that only this attempt has */
     bool sequential;       /* the server adds a number to the name */
     bool lasting;          /* made again on the next session */
-    bool written;          /* its data change, so that heartbeats cannot ask for it */
+    bool written;          /* its data change, so that heartbeats cannot check it */
 
     dv_node_stage stage;
-    bool leave_wanted;
+    bool leave_requested;
     bool stands;         /* it was made, and its delete was not answered yet */
     unsigned under_way;  /* replies, barriers and events that will still come */
     unsigned others;     /* parts of the owner that end before the node does */
     bool taken_away;     /* a request of the owner's own is to delete it, and has not ended */
-    int64_t known_czxid; /* the client's newest when the last create was asked for, after so many falls (C9) */
+    int64_t known_czxid; /* the client's newest when the last create was requested, after so many falls (C9) */
     unsigned known_falls;
-    char *wish; /* the path that the last create asks for */
-    char *made; /* the path that the server made of it, if it adds a number */
+    char *requested; /* the path that the last create requests */
+    char *made;      /* the path that the server made of it, if it adds a number */
     dv_watch watch;
     size_t cost, watch_cost; /* reserved in the budgets */
 
@@ -68,7 +68,7 @@ struct dv_node {
 
 /* Returns its path, or the one that it is to have. */
 static inline const char *dv_node_path(const dv_node *node) {
-    return node->made ? node->made : node->wish;
+    return node->made ? node->made : node->requested;
 }
 
 /* ---- its life ---- */
@@ -94,10 +94,10 @@ void dv_node_other_ended(dv_node *node, int64_t now);
 int dv_node_name(dv_node *node);
 /* Takes the path that the server made. Returns false when an allocation fails. */
 bool dv_node_take_path(dv_node *node, const char *path);
-/* Notes that it stands, and its czxid (0: not known). Returns whether it is there for its owner; else it is wanted no
- * longer, and deleted. */
+/* Notes that it stands, and its czxid (0: not known). Returns whether it is there for its owner; else its owner has
+ * left, and it is deleted. */
 bool dv_node_made(dv_node *node, int64_t czxid);
-/* Notes that it certainly does not stand. Returns whether it is wanted still, unmade; else it may be gone. */
+/* Notes that it certainly does not stand. Returns whether its owner still has it, unmade; else it may be gone. */
 bool dv_node_unmade(dv_node *node, int64_t now);
 /* R1: finds out whether a create whose reply was lost was carried out. found() or not_found() follows. */
 void dv_node_resolve(dv_node *node);
@@ -109,7 +109,7 @@ void dv_node_look(dv_node *node);
 /* Goes on after a create that ended with an error: fails, finds out what became of it, or, where the servers refuse it
  * for now (B12), has its owner make another. */
 void dv_node_not_made(dv_node *node, int error, int64_t now);
-/* While nothing is under way: asks whether it is still there. failed(DIVVY_ENOENT) follows if it is not. */
+/* While nothing is under way: checks that it is still there. failed(DIVVY_ENOENT) follows if it is not. */
 void dv_node_verify(dv_node *node);
 /* Gives up its watch. */
 void dv_node_unwatch(dv_node *node);

@@ -33,7 +33,7 @@ struct dv_patient_watch {
     int64_t seen_count;     /* how many there were */
     bool change_told;       /* changed() was called since the last settled() */
     int64_t unserved_since; /* the first change that is not told yet, or NEVER */
-    int64_t asked_at;       /* when the read under way, or the last one, was sent */
+    int64_t requested_at;   /* when the read under way, or the last one, was sent */
 };
 
 static void read_again(dv_patient_watch *w, int64_t now);
@@ -105,9 +105,9 @@ static bool take_stat(dv_patient_watch *w, const dv_stat *stat, int64_t now) {
     return !w->ended; /* Else its owner has stopped it just now. */
 }
 
-/* Not earlier than it can tell something new. Where a watch will tell of changes they are not asked for. */
+/* Not earlier than it can tell something new. Where a watch will tell of changes nothing is read before. */
 static void read_next(dv_patient_watch *w, int64_t still_at) {
-    int64_t at = w->watch.link ? INT64_MAX : w->asked_at + read_interval_ms(w);
+    int64_t at = w->watch.link ? INT64_MAX : w->requested_at + read_interval_ms(w);
     if (at > still_at) at = still_at;
     dv_timer_set(w->client, &w->timer, at < at_latest(w) ? at : at_latest(w));
 }
@@ -119,7 +119,7 @@ static void consider(dv_patient_watch *w, const dv_reply *list, int64_t now) {
     if (!take_stat(w, list->stat, now)) return;
     int64_t boundary_ms = only_left(w, list) ? w->patience.leave_boundary_ms : w->patience.join_boundary_ms;
     int64_t still_at = w->seen_at + boundary_ms;
-    bool stood_still = boundary_ms == 0 || (same && w->asked_at >= still_at);
+    bool stood_still = boundary_ms == 0 || (same && w->requested_at >= still_at);
     if (stood_still || now >= at_latest(w)) settle(w, list, now);
     else read_next(w, still_at);
 }
@@ -157,7 +157,7 @@ static void done_with_answer(dv_patient_watch *w, int64_t now) {
     assert(w->under_way > 0);
     w->under_way--;
     if (end_if_idle(w, now)) return;
-    if (w->to_read_again) dv_timer_set(w->client, &w->timer, w->asked_at + read_interval_ms(w));
+    if (w->to_read_again) dv_timer_set(w->client, &w->timer, w->requested_at + read_interval_ms(w));
 }
 
 static void on_list(void *context, const dv_reply *reply, int64_t now) {
@@ -179,8 +179,8 @@ static void on_stat(void *context, const dv_reply *reply, int64_t now) {
 
 /* W1: the names of 1,000 children are 60 KB, the one number by which all know whether they have changed is a few bytes.
  * So the names are read only where they may settle by it, or where there is no watch to tell of a change. */
-static bool wants_list(const dv_patient_watch *w, int64_t now) {
-    if (w->events->wants_names && w->events->wants_names(w->owner)) return true;
+static bool needs_list(const dv_patient_watch *w, int64_t now) {
+    if (w->events->needs_names && w->events->needs_names(w->owner)) return true;
     int64_t least_ms = least_boundary_ms(w);
     if (least_ms == 0) return true;
     if (w->told && w->unserved_since == NEVER) return !w->watch.link; /* an audit */
@@ -191,9 +191,9 @@ static bool wants_list(const dv_patient_watch *w, int64_t now) {
 static void read_again(dv_patient_watch *w, int64_t now) {
     if (w->ended || w->reading || !dv_client_connected(w->client)) return;
     w->to_read_again = false;
-    w->asked_at = now;
+    w->requested_at = now;
     w->watch.fired = on_event; /* Where one was taken back it was cleared. */
-    int error = wants_list(w, now) ? dv_znode_children(w->client->znode, w->path, &w->watch, on_list, w)
+    int error = needs_list(w, now) ? dv_znode_children(w->client->znode, w->path, &w->watch, on_list, w)
                                    : dv_znode_exists(w->client->znode, w->path, NULL, on_stat, w);
     if (error) {
         dv_timer_set(w->client, &w->timer, now + read_interval_ms(w));
@@ -217,7 +217,7 @@ static void on_event(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     note_change(w, now);
     w->under_way--;
     if (end_if_idle(w, now)) return;
-    int64_t at = w->asked_at + read_interval_ms(w);
+    int64_t at = w->requested_at + read_interval_ms(w);
     if (w->reading) w->to_read_again = true;
     else if (at > now) dv_timer_set(w->client, &w->timer, at);
     else read_again(w, now);

@@ -23,9 +23,9 @@ typedef struct {
     /* They cannot be read: DIVVY_ENOENT, DIVVY_EACCES, ... gone() follows. */
     void (*failed)(void *owner, int error, int64_t now);
     void (*gone)(void *owner, int64_t now); /* the last call */
-    /* For owners that cannot wait until they stand still; both may be NULL. wants_names() returns whether every
+    /* For owners that cannot wait until they stand still; both may be NULL. needs_names() returns whether every
      * read is to tell their names, and seen() takes the names of such a read, settled or not. */
-    bool (*wants_names)(void *owner);
+    bool (*needs_names)(void *owner);
     void (*seen)(void *owner, const char *const *names, size_t count, int64_t now);
 } dv_patient_watch_events;
 

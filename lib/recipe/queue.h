@@ -25,26 +25,26 @@ extern const dv_queue_kind dv_fresh_queue, dv_parked_queue;
 /* kazoo's Lock, WriteLock and ReadLock. */
 extern const dv_queue_kind dv_lock_queue, dv_write_queue, dv_read_queue;
 
-/* Those that an election waits for, whatever its own marker is: the locks', and that of Curator's LeaderLatch (J1). */
+/* The markers that an election waits for, whatever its own is: the locks', and that of Curator's LeaderLatch (J1). */
 extern const char *const dv_election_markers[];
 
 /* The last of those before us that we wait for; NULL: there is none. `own` is our name, `own_sequence` its number. */
 const char *dv_queue_before(const dv_queue_kind *kind, const char *const *names, size_t count, const char *own,
                             int32_t own_sequence);
-/* The first name that begins with `prefix`, or NULL. */
+/* Returns the first name that begins with `prefix`, or NULL. */
 const char *dv_queue_find(const char *const *names, size_t count, const char *prefix);
-/* Takes those that contend for a lock of any kind out of `names`, into `out` (as long as `names`), in queue order. How
- * many they are. */
+/* Takes those that contend for a lock of any kind out of `names`, into `out` (as long as `names`), in queue order.
+ * Returns how many they are. */
 size_t dv_queue_contenders(const char *const *names, size_t count, const char **out);
 /* The same for those that stand in an election's queue. */
 size_t dv_queue_candidates(const char *const *names, size_t count, const char **out);
-/* The first in an election's queue, or NULL. */
+/* Returns the first in an election's queue, or NULL. */
 const char *dv_queue_first(const char *const *names, size_t count);
 
 enum { DV_PREFERENCE_MAX = 1000 };
-/* J4: the preference that a name tells, from 0. */
+/* J4: returns the preference that a name tells, from 0. */
 int dv_queue_preference(const char *name);
-/* J4: whether somebody behind us in an election's queue has a higher preference than we. */
+/* J4: returns whether somebody behind us in an election's queue has a higher preference than we. */
 bool dv_queue_outranked(const char *const *names, size_t count, const char *own, int32_t own_sequence);
 
 #endif

@@ -190,7 +190,7 @@ int divvy_semaphore_held(const divvy_semaphore *s) {
     return divvy_semaphore_token(s) != 0;
 }
 
-/* Without the client lock: the token is asked before and after, so that the slot is not that of another lease. */
+/* Without the client lock: the token is read before and after, so that the slot is not that of another lease. */
 int divvy_semaphore_slot(const divvy_semaphore *semaphore) {
     divvy_semaphore *s = (divvy_semaphore *)(uintptr_t)semaphore;
     int64_t token = divvy_semaphore_token(s);

@@ -25,7 +25,7 @@ struct divvy_holders {
 
 typedef struct {
     divvy_semaphore *semaphore;
-    bool waiting; /* those in the queue are asked for */
+    bool waiting; /* those in the queue are listed */
     divvy_holders *out;
 } slot_listing;
 

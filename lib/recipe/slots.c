@@ -147,9 +147,9 @@ static bool find_free(const occupancy *taken, uint32_t limit, uint32_t count, dv
             add_run(out, (uint32_t)at, count);
             return true;
         }
-        uint32_t wanted = count - scattered.count;
-        if (gap > 0 && wanted > 0 && scattered.run_count < DV_RUNS_MAX)
-            add_run(&scattered, (uint32_t)at, gap < wanted ? (uint32_t)gap : wanted);
+        uint32_t lacking = count - scattered.count;
+        if (gap > 0 && lacking > 0 && scattered.run_count < DV_RUNS_MAX)
+            add_run(&scattered, (uint32_t)at, gap < lacking ? (uint32_t)gap : lacking);
         uint64_t next = last ? limit : (uint64_t)taken->runs[i].first + taken->runs[i].count;
         if (next > at) at = next;
     }

@@ -128,7 +128,7 @@ static void look_at_admission(const sim_claim *c) {
     const dv_ticket *ticket = c->semaphore ? c->semaphore->acquisition.tickets : NULL;
     for (; ticket; ticket = ticket->next) {
         const dv_lease *lease = ticket->place;
-        if (lease && lease->node.leave_wanted && lease->node.stage == DV_NODE_CREATING)
+        if (lease && lease->node.leave_requested && lease->node.stage == DV_NODE_CREATING)
             c->m->world->coverage->claim_meetings[SIM_MET_LEFT_ADMITTING]++;
     }
 }

@@ -66,7 +66,7 @@ static inline void on_gone(void *owner, int64_t now) {
     watch = NULL;
 }
 
-static inline bool wants_names(void *owner) {
+static inline bool needs_names(void *owner) {
     assert_ptr_equal(owner, &told);
     return true;
 }
@@ -82,7 +82,7 @@ static inline void on_seen(void *owner, const char *const *names, size_t count, 
 }
 
 static inline void begin_with(int64_t join_ms, int64_t leave_ms, int64_t settle_max_ms) {
-    static const dv_patient_watch_events events = {on_changed, on_settled, on_failed, on_gone, wants_names, on_seen};
+    static const dv_patient_watch_events events = {on_changed, on_settled, on_failed, on_gone, needs_names, on_seen};
     const dv_patience patience = {join_ms, leave_ms, settle_max_ms};
     memset(&told, 0, sizeof told);
     start = dv_fake_now(fake);

@@ -31,7 +31,7 @@ static struct {
     int changed, settled, failed, gone, error;
     int64_t settled_at, pzxid;
     char names[64];
-    bool wants_names, stop_when_changed;
+    bool needs_names, stop_when_changed;
     int lists, stats, seen;
     int64_t read_at;
 } told;
@@ -67,9 +67,9 @@ static void on_gone(void *owner, int64_t now) {
     watch = NULL;
 }
 
-static bool wants_names(void *owner) {
+static bool needs_names(void *owner) {
     (void)owner;
-    return told.wants_names;
+    return told.needs_names;
 }
 
 static void on_seen(void *owner, const char *const *names, size_t count, int64_t now) {
@@ -117,7 +117,7 @@ static void become(const char *letters) {
 }
 
 static void begin_with(int64_t join_ms, int64_t leave_ms) {
-    static const dv_patient_watch_events events = {on_changed, on_settled, on_failed, on_gone, wants_names, on_seen};
+    static const dv_patient_watch_events events = {on_changed, on_settled, on_failed, on_gone, needs_names, on_seen};
     const dv_patience patience = {join_ms, leave_ms, SETTLE_MAX_MS};
     memset(&told, 0, sizeof told);
     strcpy(party.letters, "abc");
@@ -315,9 +315,9 @@ TEST(test_churn) {
 /* --- who wants names --------------------------------------------------------------------------------------------- */
 
 /* While names are wanted at once every read is a list, with a watch, and seen; from then on when they no longer are. */
-TEST(test_wants_names) {
+TEST(test_needs_names) {
     settle_first(BOUNDARY_MS, BOUNDARY_MS);
-    told.wants_names = true;
+    told.needs_names = true;
     become("abcd");
     go_on(0);
     assert_int_equal(told.lists, 1);
@@ -327,7 +327,7 @@ TEST(test_wants_names) {
     assert_int_equal(told.lists, 2);
     assert_int_equal(told.seen, 2);
     assert_int_equal(told.stats, 0);
-    told.wants_names = false;
+    told.needs_names = false;
     become("abc");
     go_on(2000);
     assert_int_equal(told.settled, 3);
