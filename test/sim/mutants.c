@@ -199,7 +199,8 @@ static int list(void) {
             snprintf(how, sizeof how, "sim%s%s --seed %llu, %.1f s", sim_theme_option(recorded[m].theme),
                      with_odd_answers[m] ? " --odd-answers" : "", (unsigned long long)recorded[m].seed,
                      recorded[m].seconds);
-        printf("%-24s %-4s %-42s %s\n", names[m], tests[m] ? "" : recorded[m].invariant, how, texts[m]);
+        printf("%-24s %-4s %-42s %s\n", names[m], tests[m] || !recorded[m].invariant ? "" : recorded[m].invariant, how,
+               texts[m]);
     }
     return 0;
 }
@@ -246,9 +247,10 @@ static bool replay(dv_mutant_kind mutant) {
         printf("%-24s NOT FOUND\n", names[mutant]);
         return false;
     }
-    if (strcmp(with.what, recorded[mutant].invariant) != 0)
-        printf("%-24s is found by %s, no longer by %s; record that\n", names[mutant], with.what,
-               recorded[mutant].invariant);
+    const char *invariant = recorded[mutant].invariant;
+    if (!invariant || strcmp(with.what, invariant) != 0)
+        printf("%-24s is found by %s, and recorded for %s; record that\n", names[mutant], with.what,
+               invariant ? invariant : "none");
     bool clean = !shows(DV_MUTANT_NONE, mutant, seed, &without);
     printf("%-24s seed %-8llu %s: %s\n", names[mutant], (unsigned long long)seed, with.what, with.text);
     if (!clean) printf("%-24s BUT WITHOUT IT: %s: %s\n", names[mutant], without.what, without.text);
