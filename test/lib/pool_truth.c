@@ -165,9 +165,9 @@ char *dv_test_pool_block(dv_test_pool *pool, const char *item) {
     free(locks);
     const char *queue = dv_test_pool_queue(pool, item);
     dv_test_zk_create(pool->truth, queue, "", 0, NULL);
-    char *wish = join(queue, "0123456789abcdef0123456789abcdef__lock__");
-    assert_int_equal(dv_test_zk_create(pool->truth, wish, "foreign", ZOO_EPHEMERAL | ZOO_SEQUENCE, &path), ZOK);
-    free(wish);
+    char *requested = join(queue, "0123456789abcdef0123456789abcdef__lock__");
+    assert_int_equal(dv_test_zk_create(pool->truth, requested, "foreign", ZOO_EPHEMERAL | ZOO_SEQUENCE, &path), ZOK);
+    free(requested);
     return path;
 }
 

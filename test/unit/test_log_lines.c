@@ -137,7 +137,7 @@ static const char *end_of_member(int64_t allocate_timeout_ms, bool finishes) {
     return last_state;
 }
 
-/* A finish is its user's wish, and the log does not call it a failure. What fails is called so, with the reason. */
+/* A finish is its user's request, and the log does not call it a failure. What fails is called so, with the reason. */
 TEST(test_ends) {
     assert_string_equal(end_of_member(0, true), "/pool: member m: ACQUIRED -> finished");
     assert_string_equal(end_of_member(1, false), "/pool: member m: ALLOCATING -> FAILURE: the share was not complete "
