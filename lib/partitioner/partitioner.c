@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "znode/path.h"
 
 static divvy_partitioner *mutable(const divvy_partitioner *p) {
@@ -54,6 +55,21 @@ static const dv_partitioner_events events = {.ended = on_ended,
 
 /* ---- life ---- */
 
+static void free_parts(divvy_partitioner *p) {
+    dv_handover_free(p);
+    dv_follow_free(p->follower);
+    dv_partitioner_free_config(p);
+}
+
+static void call_destroyed(dv_callback *callback) {
+    const divvy_partitioner *p = DV_CONTAINER(callback, divvy_partitioner, destroyed);
+    p->config.on_destroyed(p->config.user);
+}
+
+static void release_destroyed(dv_callback *callback) {
+    free(DV_CONTAINER(callback, divvy_partitioner, destroyed));
+}
+
 static void release(dv_object *object) {
     divvy_partitioner *p = (divvy_partitioner *)(void *)object;
     divvy_client *client = p->object.client;
@@ -64,13 +80,11 @@ static void release(dv_object *object) {
     dv_timer_cancel(&p->audit_timer);
     dv_timer_cancel(&p->collect_timer);
     dv_partitioner_metrics_stop(p);
-    dv_report_destroyed(p);
     divvy_partition_unref(p->snapshot);
     dv_members_free(&p->party);
-    dv_handover_free(p);
-    dv_follow_free(p->follower);
-    dv_partitioner_free_config(p);
-    free(p);
+    free_parts(p);
+    if (p->config.on_destroyed) dv_callback_queue(client, &p->destroyed);
+    else free(p);
 }
 
 /* D42 */
@@ -96,11 +110,8 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
     if (!error) error = dv_partitioner_configure(p, client, config);
     if (!error && dv_plan_host_init(p, client) != 0) error = dv_fail_plainly(client, DIVVY_ENOMEM);
     if (!error && dv_handover_init(p, client) != 0) error = dv_fail_plainly(client, DIVVY_ENOMEM);
-    if (!error && dv_report_prepare_destroyed(p) != 0) error = dv_fail_plainly(client, DIVVY_ENOMEM);
     if (error) {
-        if (p) dv_handover_free(p);
-        if (p) dv_follow_free(p->follower);
-        if (p) dv_partitioner_free_config(p);
+        if (p) free_parts(p);
         free(p);
         dv_client_unlock(client);
         return error;
@@ -110,6 +121,7 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
     dv_report_init(p);
     dv_directories_init(p);
     p->leave_timer.fire = dv_leave_timer;
+    p->destroyed = (dv_callback){.call = call_destroyed, .release = release_destroyed};
     p->listener = (dv_listener){.hear = dv_partitioner_hear, .context = p};
     dv_listen(client, &p->listener);
     assert(p->life == DV_LIFE_TAKING_PART && p->state == DIVVY_ALLOCATING);
@@ -128,7 +140,7 @@ static void end(dv_object *object, bool waits) {
     if (p->life < DV_LIFE_FINISHING) dv_life_enter(p, DV_LIFE_TIDIED); /* Only finish() tidies. */
     dv_partitioner_give_up(p, dv_client_now(object->client));
     dv_partitioner_metrics_stop(p);
-    if (!waits) dv_report_spare_destroyed(p);
+    if (!waits) p->config.on_destroyed = NULL;
 }
 
 void divvy_partitioner_destroy(divvy_partitioner *p) {

@@ -174,7 +174,7 @@ struct divvy_partitioner {
     dv_telling telling;
     uint64_t generation;
     divvy_partition *snapshot; /* of this generation, made when asked for */
-    struct dv_destroyed_call *destroyed_call;
+    dv_callback destroyed; /* the call of on_destroyed: what is left of the partitioner lives until then */
 };
 
 /* Returns whether it is in FAILURE because its user wished its end: words do not call that a failure. */
@@ -420,10 +420,6 @@ void dv_report_told(divvy_partitioner *p, uint64_t state_id);
 void dv_report_state(divvy_partitioner *p, divvy_partition_state from, divvy_partition_state to);
 void dv_report_warn_once(divvy_partitioner *p, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void dv_report_init(divvy_partitioner *p);
-int dv_report_prepare_destroyed(divvy_partitioner *p);
-void dv_report_destroyed(divvy_partitioner *p);
-/* The user is told by another callback: on_destroyed is not called. */
-void dv_report_spare_destroyed(divvy_partitioner *p);
 
 /* ---- snapshot.c ---- */
 void dv_snapshot_changed(divvy_partitioner *p);

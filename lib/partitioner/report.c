@@ -13,12 +13,6 @@
 #include "base/crc32.h"
 #include "partitioner/partitioner.h"
 
-struct dv_destroyed_call {
-    dv_callback callback;
-    void (*function)(void *user);
-    void *user;
-};
-
 /* ---- items: docs/protocol.md, P17 ---- */
 
 /* The news of an item that the user has yet to be told. */
@@ -337,35 +331,4 @@ void dv_report_warn_once(divvy_partitioner *p, int code, const char *format, ...
     if (p->said.code_crc[code] == crc) return;
     p->said.code_crc[code] = crc;
     dv_client_warn(p->object.client, code, "%s", text);
-}
-
-/* ---- the last call ---- */
-
-static void free_destroyed(dv_callback *callback) {
-    free(callback);
-}
-
-static void call_destroyed(dv_callback *callback) {
-    struct dv_destroyed_call *c = (struct dv_destroyed_call *)(void *)callback;
-    c->function(c->user);
-}
-
-int dv_report_prepare_destroyed(divvy_partitioner *p) {
-    if (!p->config.on_destroyed) return 0;
-    struct dv_destroyed_call *c = p->destroyed_call = calloc(1, sizeof *c);
-    if (!c) return DIVVY_ENOMEM;
-    c->callback = (dv_callback){.call = call_destroyed, .release = free_destroyed};
-    c->function = p->config.on_destroyed;
-    c->user = p->config.user;
-    return 0;
-}
-
-void dv_report_destroyed(divvy_partitioner *p) {
-    if (p->destroyed_call) dv_callback_queue(p->object.client, &p->destroyed_call->callback);
-    p->destroyed_call = NULL;
-}
-
-void dv_report_spare_destroyed(divvy_partitioner *p) {
-    free(p->destroyed_call);
-    p->destroyed_call = NULL;
 }
