@@ -2,7 +2,6 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/container.h"
 #include "partitioner/partitioner.h"
@@ -14,14 +13,10 @@ typedef struct {
     divvy_partitioner *p;
     size_t count;
     dv_item *items[GROUP_MAX];
-    char *paths[GROUP_MAX]; /* copies: a place may go while the multi is under way */
 } audit_group;
 
 static void free_group(audit_group *g) {
-    for (size_t i = 0; i < g->count; i++) {
-        dv_item_unref(g->items[i]);
-        free(g->paths[i]);
-    }
+    for (size_t i = 0; i < g->count; i++) dv_item_unref(g->items[i]);
     free(g);
 }
 
@@ -41,18 +36,13 @@ static void on_checked(void *context, int error, const dv_reply *replies, size_t
 
 static void send_group(audit_group *g) {
     dv_op ops[GROUP_MAX];
-    for (size_t i = 0; i < g->count; i++) ops[i] = (dv_op){.kind = DV_CHECK, .path = g->paths[i], .version = -1};
+    for (size_t i = 0; i < g->count; i++) {
+        const char *path = dv_contender_path(g->items[i]->life.contender);
+        ops[i] = (dv_op){.kind = DV_CHECK, .path = path, .version = -1};
+    }
     divvy_partitioner *p = g->p;
     if (dv_znode_multi(p->object.client->znode, ops, g->count, on_checked, g) == 0) dv_op_begin(p);
     else free_group(g);
-}
-
-static bool add(audit_group *g, dv_item *item) {
-    assert(g->count < GROUP_MAX && item->life.is_first);
-    g->paths[g->count] = strdup(dv_contender_path(item->life.contender));
-    if (!g->paths[g->count]) return false;
-    g->items[g->count] = dv_item_ref(item);
-    return ++g->count == GROUP_MAX;
 }
 
 void dv_audit_now(divvy_partitioner *p, int64_t now) {
@@ -63,12 +53,12 @@ void dv_audit_now(divvy_partitioner *p, int64_t now) {
         if (!dv_item_at(p, i)->life.is_first) continue;
         if (!g && (g = calloc(1, sizeof *g)) != NULL) g->p = p;
         if (!g) return; /* Without memory now; the next audit is a minute away. */
-        if (!add(g, dv_item_at(p, i))) continue;
+        g->items[g->count++] = dv_item_ref(dv_item_at(p, i));
+        if (g->count < GROUP_MAX) continue;
         send_group(g);
         g = NULL;
     }
-    if (g && g->count) send_group(g);
-    else if (g) free_group(g);
+    if (g) send_group(g);
     dv_items_sweep(p);
 }
 
