@@ -22,7 +22,6 @@ typedef struct {
     dv_follower *f;
     unsigned look;
     size_t moved;
-    char *path;
 } lock_look;
 
 typedef enum { GONE, UNSETTLED, UNREAD, LIVES } presence;
@@ -132,7 +131,6 @@ static void on_looked(void *context, const dv_reply *reply, int64_t now) {
                     is_held_by(reply->children, reply->child_count, dv_roster_party(f->roster)->nodes[at].node);
         if (held || owner == GONE) arrive(f, l->moved);
     }
-    free(l->path);
     free(l);
     answered(f, now);
 }
@@ -159,10 +157,11 @@ static void read_owner(dv_follower *f, size_t node) {
 static bool look_at(dv_follower *f, size_t moved) {
     assert(moved < f->round.count && !f->round.arrived[moved]);
     lock_look *l = calloc(1, sizeof *l);
-    if (!l) return false;
-    *l = (lock_look){.f = f, .look = f->round.look, .moved = moved, .path = queue_path(f, moved)};
-    if (!l->path || dv_znode_children(f->config.client->znode, l->path, NULL, on_looked, l) != 0) {
-        free(l->path);
+    char *path = queue_path(f, moved);
+    if (l) *l = (lock_look){.f = f, .look = f->round.look, .moved = moved};
+    bool sent = l && path && dv_znode_children(f->config.client->znode, path, NULL, on_looked, l) == 0;
+    free(path);
+    if (!sent) {
         free(l);
         return false;
     }
