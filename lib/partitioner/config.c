@@ -104,8 +104,7 @@ static int set_identifier(divvy_partitioner *p, divvy_client *client, const char
                        "partitioner: the identifier \"%.100s\" cannot stand in a node's name (no slash, control "
                        "bytes, invalid UTF-8 or characters beyond the basic plane)",
                        p->identifier);
-    p->identifier_node = strdup(p->identifier);
-    return p->identifier_node ? 0 : dv_fail_plainly(client, DIVVY_ENOMEM);
+    return 0;
 }
 
 /* Returns whether all items are numbers, in an order that is not that of their bytes. kazoo sorts integers as numbers,
@@ -159,7 +158,7 @@ static bool name_member(divvy_partitioner *p) {
     char options[64] = "";
     if (follows_plans(c)) snprintf(options, sizeof options, ",m=%zu,r=%" PRId64, c->max_moves, c->round_timeout_ms);
     if (asprintf(&p->member_suffix, ",a=%s,s=%08x%s%s-%s", p->ability, p->configured->crc, order, options,
-                 p->identifier_node) < 0)
+                 p->identifier) < 0)
         p->member_suffix = NULL;
     return p->member_suffix != NULL;
 }
@@ -170,9 +169,9 @@ static int describe_member(divvy_partitioner *p, divvy_client *client) {
                              .weight = c->weight,
                              .zone = (char *)(uintptr_t)(c->zone ? c->zone : ""),
                              .rejoin_delay_ms = c->rejoin_delay_ms};
-    p->member_data = dv_member_data_print(p->identifier_node, &facts);
+    p->member_data = dv_member_data_print(p->identifier, &facts);
     facts.first_czxid = 1; /* until that of the first is known: older than all that anybody may ask for */
-    p->later_data = dv_member_data_print(p->identifier_node, &facts);
+    p->later_data = dv_member_data_print(p->identifier, &facts);
     bool complete = name_member(p) && p->member_data && p->later_data;
     return complete ? 0 : dv_fail_plainly(client, DIVVY_ENOMEM);
 }
@@ -202,7 +201,6 @@ void dv_partitioner_free_config(divvy_partitioner *p) {
     free(p->locks_path);
     free(p->party_path);
     free(p->identifier);
-    free(p->identifier_node);
     free(p->member_suffix);
     free(p->member_data);
     free(p->later_data);

@@ -139,7 +139,7 @@ static int enter_place(divvy_partitioner *p, dv_item *item, int64_t now) {
     dv_contender *place;
     const dv_queue_kind *kind = item->dir.fresh ? &dv_fresh_queue : &dv_exclusive_queue;
     if (dv_take_is_awaited(item)) kind = &dv_parked_queue;
-    int error = dv_contender_enter(&place, p->object.client, item->directory, kind, p->identifier_node, &events, item);
+    int error = dv_contender_enter(&place, p->object.client, item->directory, kind, p->identifier, &events, item);
     if (error) return error;
     dv_item_ask(item, place, now);
     dv_directory_used(item);

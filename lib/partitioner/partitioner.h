@@ -111,7 +111,7 @@ struct divvy_partitioner {
     const dv_partitioner_events *events;
     divvy_partitioner_config config;
     char *path, *locks_path, *party_path;
-    char *identifier, *identifier_node; /* as given, and as it stands in a node's name */
+    char *identifier; /* as it stands in a node's name, too */
     char *member_suffix;
     char *member_data, *later_data; /* of our first node, and of those that are made after it */
     unsigned joins;                 /* how many nodes of ours were made, or may have been */

@@ -141,7 +141,7 @@ int dv_plan_host_init(divvy_partitioner *p, divvy_client *client) {
                                      .path = p->path,
                                      .locks_path = p->locks_path,
                                      .party_path = p->party_path,
-                                     .identifier = p->identifier_node,
+                                     .identifier = p->identifier,
                                      .configured = p->configured,
                                      .weight = c->weight,
                                      .max_moves = (uint32_t)c->max_moves,
