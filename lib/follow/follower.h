@@ -62,9 +62,7 @@ typedef struct {
     dv_plan_request weight, set, leave;
     uint32_t new_weight;
     char *weight_node; /* the node of ours for which the requested weight came into force; NULL: none was requested */
-    dv_plan_set *new_set;
-    size_t user_count; /* of the items that our user requested last; 0: he did not */
-    uint64_t user_hash;
+    dv_plan_set *new_set; /* that our user requested last; NULL: he did not */
     bool leaves;     /* it was requested */
     bool hands_over; /* T8: the user works on until then */
 } dv_follow_requests;

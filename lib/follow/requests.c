@@ -19,11 +19,6 @@ static bool fulfil(dv_plan_request *request, unsigned number) {
     return now;
 }
 
-static void drop_set(dv_follow_requests *r) {
-    dv_plan_set_unref(r->new_set);
-    r->new_set = NULL;
-}
-
 /* ---- the user ---- */
 
 void dv_follow_request_weight(dv_follower *f, uint32_t weight, int64_t now) {
@@ -36,10 +31,8 @@ void dv_follow_request_set(dv_follower *f, dv_plan_set *set, int64_t now) {
     assert(set);
     dv_follow_requests *r = &f->requests;
     dv_plan_set_ref(set);
-    drop_set(r);
+    dv_plan_set_unref(r->new_set);
     r->new_set = set;
-    r->user_count = set->count;
-    r->user_hash = set->hash;
     open_request(&r->set);
     f->look(f, DV_LOOK_WRITES, now);
 }
@@ -64,7 +57,7 @@ void dv_follow_fulfil(dv_follower *f, const dv_follow_changes *changes, int64_t 
         free(r->weight_node);
         r->weight_node = f->party.in_force ? strdup(dv_follow_own_node(f)) : NULL;
     }
-    if (fulfil(&r->set, changes->set_number)) drop_set(r);
+    fulfil(&r->set, changes->set_number);
     if (fulfil(&r->leave, changes->leave_number)) f->events->left(f->owner, 0, now);
 }
 
@@ -78,10 +71,7 @@ void dv_follow_refuse_leave(dv_follower *f, int error, int64_t now) {
  * of all plans to come. */
 void dv_follow_refuse(dv_follower *f, int error, int64_t now) {
     if (dv_outcome_unknown(error) || dv_session_over(error)) return;
-    if (error == DIVVY_E2BIG && f->requests.set.is_open) {
-        f->requests.set.is_open = false;
-        drop_set(&f->requests);
-    }
+    if (error == DIVVY_E2BIG) f->requests.set.is_open = false;
     dv_follow_refuse_leave(f, error, now);
 }
 
@@ -105,6 +95,6 @@ void dv_follow_note_node(dv_follower *f) {
 }
 
 void dv_follow_free_requests(dv_follower *f) {
-    drop_set(&f->requests);
+    dv_plan_set_unref(f->requests.new_set);
     free(f->requests.weight_node);
 }

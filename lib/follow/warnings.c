@@ -48,11 +48,10 @@ static size_t list_missing(char out[NAMES_BYTES], const dv_plan_set *set, const 
 }
 
 static void tell_items(const dv_follower *f, const dv_plan *plan) {
-    const dv_plan_set *configured = f->config.configured;
+    const dv_plan_set *configured = f->config.configured, *user_set = f->requests.new_set;
     char only_plan[NAMES_BYTES], only_own[NAMES_BYTES];
     if (dv_plan_set_equal(plan->set, configured)) return;
-    /* D17: our user knows. */
-    if (plan->set->count == f->requests.user_count && plan->set->hash == f->requests.user_hash) return;
+    if (user_set && dv_plan_set_equal(plan->set, user_set)) return; /* D17: our user knows. */
     bool requested = plan->set->crc != plan->header.tag && plan->header.tag == configured->crc;
     size_t more = list_missing(only_plan, plan->set, configured);
     size_t less = list_missing(only_own, configured, plan->set);
