@@ -1,7 +1,6 @@
 /* The absences of static members, and how long each may take. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rule D13. */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,41 +24,34 @@ static void set_timer(dv_follower *f) {
     else dv_timer_set(f->config.client, &f->absences.timer, next);
 }
 
-/* Entries that the plan has no more are dropped: their time runs no further. */
-static void drop_unlisted(dv_follow_absences *all) {
-    size_t kept = 0;
-    for (size_t i = 0; i < all->count; i++) {
-        if (all->list[i].is_listed) all->list[kept++] = all->list[i];
-        else free(all->list[i].key);
-    }
-    assert(kept <= all->count);
-    all->count = kept;
+static void free_list(dv_follow_absences *all) {
+    for (size_t i = 0; i < all->count; i++) free(all->list[i].key);
+    free(all->list);
 }
 
-static bool add(dv_follow_absences *all, const dv_plan_member *m, int64_t now) {
-    assert(m->absent != 0 && !find(all, m));
-    dv_absence *grown = realloc(all->list, (all->count + 1) * sizeof *grown);
-    if (!grown) return false;
-    all->list = grown;
-    char *key = strdup(m->key);
-    if (!key) return false;
-    all->list[all->count++] =
-        (dv_absence){.key = key, .absent = m->absent, .due = now + m->rejoin_delay_ms, .is_listed = true};
-    return true;
+/* Takes over the entry that is known of that absence, or makes one. Returns whether there was memory. */
+static bool take(dv_absence *to, dv_follow_absences *all, const dv_plan_member *m, int64_t now) {
+    dv_absence *known = find(all, m);
+    if (known) {
+        *to = *known;
+        *known = (dv_absence){0};
+    } else {
+        *to = (dv_absence){.key = strdup(m->key), .absent = m->absent, .due = now + m->rejoin_delay_ms};
+    }
+    return to->key != NULL;
 }
 
 void dv_follow_note_absences(dv_follower *f, int64_t now) {
     const dv_plan *plan = f->memory.plan;
-    dv_follow_absences *all = &f->absences;
-    if (!plan) return;
-    for (size_t i = 0; i < all->count; i++) all->list[i].is_listed = false;
+    dv_absence *list = plan ? calloc(plan->member_count + 1, sizeof *list) : NULL;
+    if (!list) return; /* Others have the time, too. */
+    size_t count = 0;
     for (size_t m = 0; m < plan->member_count; m++) {
-        if (plan->members[m].absent == 0) continue;
-        dv_absence *known = find(all, &plan->members[m]);
-        if (known) known->is_listed = true;
-        else if (!add(all, &plan->members[m], now)) break; /* Others have the time, too. */
+        if (plan->members[m].absent && take(&list[count], &f->absences, &plan->members[m], now)) count++;
     }
-    drop_unlisted(all);
+    free_list(&f->absences);
+    f->absences.list = list;
+    f->absences.count = count;
     set_timer(f);
 }
 
@@ -81,6 +73,5 @@ void dv_follow_stop_absences(dv_follower *f) {
 
 void dv_follow_free_absences(dv_follower *f) {
     dv_follow_stop_absences(f);
-    for (size_t i = 0; i < f->absences.count; i++) free(f->absences.list[i].key);
-    free(f->absences.list);
+    free_list(&f->absences);
 }

@@ -41,7 +41,7 @@ typedef struct {
     char *key;
     int64_t absent; /* as in the plan */
     int64_t due;
-    bool is_expired, is_listed;
+    bool is_expired;
 } dv_absence;
 
 /* absences.c */
