@@ -41,6 +41,14 @@ static bool take(dv_absence *to, dv_follow_absences *all, const dv_plan_member *
     return to->key != NULL;
 }
 
+static void on_timer(dv_timer *timer, int64_t now) {
+    dv_follower *f = DV_CONTAINER(timer, dv_follower, absences.timer);
+    for (size_t i = 0; i < f->absences.count; i++) f->absences.list[i].is_expired |= now >= f->absences.list[i].due;
+    set_timer(f);
+    dv_follow_restart_rank(f);
+    f->look(f, DV_LOOK_WRITES, now);
+}
+
 void dv_follow_note_absences(dv_follower *f, int64_t now) {
     const dv_plan *plan = f->memory.plan;
     dv_absence *list = plan ? calloc(plan->member_count + 1, sizeof *list) : NULL;
@@ -52,19 +60,8 @@ void dv_follow_note_absences(dv_follower *f, int64_t now) {
     free_list(&f->absences);
     f->absences.list = list;
     f->absences.count = count;
-    set_timer(f);
-}
-
-static void on_timer(dv_timer *timer, int64_t now) {
-    dv_follower *f = DV_CONTAINER(timer, dv_follower, absences.timer);
-    for (size_t i = 0; i < f->absences.count; i++) f->absences.list[i].is_expired |= now >= f->absences.list[i].due;
-    set_timer(f);
-    dv_follow_restart_rank(f);
-    f->look(f, DV_LOOK_WRITES, now);
-}
-
-void dv_follow_init_absences(dv_follower *f) {
     f->absences.timer.fire = on_timer;
+    set_timer(f);
 }
 
 void dv_follow_stop_absences(dv_follower *f) {

@@ -34,9 +34,6 @@ dv_follower *dv_follow_new(const dv_follow_config *config, const dv_follow_event
     f->is_stopped = true;
     f->path = dv_path_join(config->path, "plan");
     f->roster = dv_roster_new(config->client, config->party_path, events->ghost, owner);
-    dv_follow_init_rank(f);
-    dv_follow_init_absences(f);
-    dv_follow_init_round(f);
     if (f->path && f->roster) return f;
     dv_follow_free(f);
     return NULL;

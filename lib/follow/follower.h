@@ -211,7 +211,6 @@ void dv_follow_forget_first(dv_follower *f);
 void dv_follow_free_first(dv_follower *f);
 
 /* ---- rank.c ---- */
-void dv_follow_init_rank(dv_follower *f);
 /* Returns our place in the row of those who write. */
 size_t dv_follow_rank_of(const dv_follower *f);
 /* Returns whether we write for others. */
@@ -230,7 +229,6 @@ void dv_follow_forget_failures(dv_follower *f);
 void dv_follow_restart_rank(dv_follower *f);
 
 /* ---- absences.c ---- */
-void dv_follow_init_absences(dv_follower *f);
 /* The memory may have another plan. */
 void dv_follow_note_absences(dv_follower *f, int64_t now);
 void dv_follow_stop_absences(dv_follower *f);
@@ -289,7 +287,6 @@ void dv_follow_forget_agreement(dv_follower *f);
 void dv_follow_forget_node(dv_follower *f);
 
 /* ---- round.c ---- */
-void dv_follow_init_round(dv_follower *f);
 /* Looks for moved items, if the plan has any and that is ours to do. */
 void dv_follow_watch_round(dv_follower *f, int64_t now);
 void dv_follow_stop_round(dv_follower *f);

@@ -89,11 +89,8 @@ static void on_timer(dv_timer *timer, int64_t now) {
     f->look(f, DV_LOOK_FENCE | DV_LOOK_WRITES, now);
 }
 
-void dv_follow_init_rank(dv_follower *f) {
-    f->rank.timer.fire = on_timer;
-}
-
 void dv_follow_write_at(dv_follower *f, int64_t at) {
+    f->rank.timer.fire = on_timer;
     dv_timer_set(f->config.client, &f->rank.timer, at);
 }
 

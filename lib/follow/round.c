@@ -189,10 +189,6 @@ static void on_timer(dv_timer *timer, int64_t now) {
     if (is_current(f) && dv_client_connected(f->config.client)) look_further(f, now);
 }
 
-void dv_follow_init_round(dv_follower *f) {
-    f->round.timer.fire = on_timer;
-}
-
 /* ---- beginning and end ---- */
 
 void dv_follow_stop_round(dv_follower *f) {
@@ -227,5 +223,6 @@ void dv_follow_watch_round(dv_follower *f, int64_t now) {
     f->round.since = since;
     f->round.count = f->round.waiting = plan->moved_count;
     f->round.look_ms = LOOK_MS;
+    f->round.timer.fire = on_timer;
     dv_timer_set(f->config.client, &f->round.timer, now + LOOK_MS * (int64_t)(1 + dv_follow_rank_of(f)));
 }
