@@ -101,25 +101,18 @@ static char *compose(struct dv_handover *h) {
     char *text = collect(&c, h) ? dv_note_print(&c.note, &leaving, &ready, &given) : NULL;
     if (text) note_listed(h, &c, leaving, ready);
     h->cut = leaving < c.note.leaving_count || ready < c.note.ready_count;
-    if (text) dv_plan_set_unref(h->note_set);
-    if (text) h->note_set = dv_plan_set_ref(h->p->dealt);
     clear_contents(&c);
     return text;
 }
 
 /* ---- what was given ---- */
 
-static void forget_given(struct dv_handover *h) {
-    assert(h->giving == 0);
-    dv_plan_set_unref(h->given_set);
-    h->given_set = NULL;
-    h->given_count = 0;
-}
-
 /* The numbers are those of one set. Old entries may be dropped at any time (T5). */
 static void make_room_for_given(struct dv_handover *h, size_t more) {
-    if (h->given_set && !dv_plan_set_equal(h->given_set, h->p->dealt)) forget_given(h);
-    if (!h->given_set) h->given_set = dv_plan_set_ref(h->p->dealt);
+    assert(h->giving == 0);
+    if (h->note_set && !dv_plan_set_equal(h->note_set, h->p->dealt)) h->given_count = 0;
+    dv_plan_set_unref(h->note_set);
+    h->note_set = dv_plan_set_ref(h->p->dealt);
     if (h->given_count + more <= GIVEN_MAX) return;
     size_t dropped = h->given_count + more - GIVEN_MAX;
     h->given_count -= dropped;
@@ -463,7 +456,6 @@ void dv_handover_free(divvy_partitioner *p) {
     assert(h->notes == 0 && !h->waiting && !h->under_way && !h->go_posted);
     dv_timer_cancel(&h->timer);
     dv_notes_free(h->others);
-    dv_plan_set_unref(h->given_set);
     dv_plan_set_unref(h->note_set);
     free((void *)h->namesakes);
     free(h->given);

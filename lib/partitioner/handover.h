@@ -27,8 +27,7 @@ struct dv_handover {
     dv_note_view **namesakes; /* T9: of the other live nodes of our identifier */
     size_t namesake_count;
     int64_t plan_mzxid;     /* of the plan that is in force */
-    dv_plan_set *note_set;  /* whose numbering our note has */
-    dv_plan_set *given_set; /* whose numbering `given` has */
+    dv_plan_set *note_set;  /* whose numbering our note has, and `given`; NULL: there was none yet */
     dv_note_given *given;   /* the oldest first */
     size_t given_count;
     size_t giving; /* of the write under way: the last ones of `given` */
