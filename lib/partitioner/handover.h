@@ -111,8 +111,7 @@ bool dv_take_may_enter(const dv_item *item, int64_t now);
 /* T2: returns whether the one who has it says so, so that no list is needed. */
 bool dv_take_is_awaited(const dv_item *item);
 /* Its place is there, or waits behind somebody. */
-void dv_take_placed(void *context, int64_t now);
-void dv_take_waits(void *context, int64_t now);
+void dv_take_behind(void *context, int64_t now);
 /* T6: places that wait for a note are looked at. NULL: for any. */
 void dv_take_judge(divvy_partitioner *p, const dv_note_view *view, int64_t now);
 /* Returns whether the note says that we stand ready for it. */

@@ -135,7 +135,7 @@ static void on_gone(void *owner, dv_contender *contender, int64_t now) {
 
 static int enter_place(divvy_partitioner *p, dv_item *item, int64_t now) {
     static const dv_contender_events events = {
-        .held = on_held, .failed = on_failed, .gone = on_gone, .waits = dv_take_waits, .placed = dv_take_placed};
+        .held = on_held, .failed = on_failed, .gone = on_gone, .waits = dv_take_behind, .placed = dv_take_behind};
     dv_contender *place;
     const dv_queue_kind *kind = item->dir.fresh ? &dv_fresh_queue : &dv_exclusive_queue;
     if (dv_take_is_awaited(item)) kind = &dv_parked_queue;

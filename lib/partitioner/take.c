@@ -117,16 +117,10 @@ static void judge(dv_item *item, int64_t now) {
     else if (!is_leaving_it(item)) dv_contender_look(place);
 }
 
-void dv_take_placed(void *context, int64_t now) {
+void dv_take_behind(void *context, int64_t now) {
     dv_item *item = context;
     dv_handover_changed(item->partitioner);
     judge(item, now);
-}
-
-void dv_take_waits(void *context, int64_t now) {
-    dv_item *item = context;
-    (void)now;
-    dv_handover_changed(item->partitioner);
 }
 
 void dv_take_judge(divvy_partitioner *p, const dv_note_view *view, int64_t now) {
