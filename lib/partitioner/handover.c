@@ -30,15 +30,8 @@ bool dv_handover_can(const divvy_partitioner *p) {
 
 typedef struct {
     dv_note note;
-    bool *leaving, *ready;
+    bool *leaving, *ready; /* by item of the set; all lists stand in the block that begins here */
 } contents;
-
-static void clear_contents(contents *c) {
-    free(c->leaving);
-    free(c->ready);
-    free(c->note.leaving);
-    free(c->note.ready);
-}
 
 static void mark_departures(contents *c, const dv_departure *first) {
     for (const dv_departure *d = first; d; d = d->next) {
@@ -58,17 +51,16 @@ static size_t list_marked(uint32_t *out, const bool *marks, size_t count) {
 
 /* Collects what is true now, without the places that go with this write. */
 static bool collect(contents *c, const struct dv_handover *h) {
-    const divvy_partitioner *p = h->p;
-    const dv_plan_set *set = p->dealt;
+    const dv_plan_set *set = h->p->dealt;
     size_t count = set->count;
     *c = (contents){.note = {.set_count = count, .set_crc = set->crc, .set_hash = set->hash}};
-    c->leaving = calloc(count + 1, sizeof *c->leaving);
-    c->ready = calloc(count + 1, sizeof *c->ready);
-    c->note.leaving = malloc((count + 1) * sizeof *c->note.leaving);
-    c->note.ready = malloc((count + 1) * sizeof *c->note.ready);
-    if (!c->leaving || !c->ready || !c->note.leaving || !c->note.ready) return false;
+    c->note.leaving = calloc(2 * count + 1, sizeof(uint32_t) + sizeof(bool));
+    if (!c->note.leaving) return false;
+    c->note.ready = c->note.leaving + count;
+    c->leaving = (bool *)(c->note.ready + count);
+    c->ready = c->leaving + count;
     for (size_t i = 0; i < count; i++) {
-        const dv_item *item = dv_items_of(p)->dealt[i];
+        const dv_item *item = dv_items_of(h->p)->dealt[i];
         c->leaving[i] = dv_give_lists(item);
         c->ready[i] = dv_take_lists(item);
     }
@@ -101,7 +93,7 @@ static char *compose(struct dv_handover *h) {
     char *text = collect(&c, h) ? dv_note_print(&c.note, &leaving, &ready, &given) : NULL;
     if (text) note_listed(h, &c, leaving, ready);
     h->cut = leaving < c.note.leaving_count || ready < c.note.ready_count;
-    clear_contents(&c);
+    free(c.note.leaving);
     return text;
 }
 
