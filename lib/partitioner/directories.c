@@ -14,24 +14,15 @@
 
 /* ---- what waits for a directory ---- */
 
-/* Once for all the replies that wait in the queue, since a claim looks at every item. */
-void dv_directories_claim_later(divvy_partitioner *p) {
-    if (p->claim_posted || p->state == DIVVY_FAILURE) return;
-    p->claim_posted = true;
-    dv_op_begin(p);
-    dv_client_post(p->object.client, &p->claim);
-}
-
 static void on_claim(dv_event *event, int64_t now) {
     divvy_partitioner *p = DV_CONTAINER(event, divvy_partitioner, claim);
-    assert(p->claim_posted);
-    p->claim_posted = false;
+    event->run = NULL;
     p->events->may_claim(p, now);
     dv_op_end(p, now);
 }
 
-void dv_directories_init(divvy_partitioner *p) {
-    p->claim.run = on_claim;
+void dv_directories_claim_later(divvy_partitioner *p) {
+    if (p->state != DIVVY_FAILURE) dv_op_post(p, &p->claim, on_claim);
 }
 
 void dv_directories_fail(divvy_partitioner *p, int error, const char *path, int64_t now) {

@@ -376,18 +376,14 @@ static void look_at_all(struct dv_handover *h, int64_t now) {
 static void on_go(dv_event *event, int64_t now) {
     struct dv_handover *h = DV_CONTAINER(event, struct dv_handover, go);
     divvy_partitioner *p = h->p;
-    assert(h->go_posted);
-    h->go_posted = false;
+    event->run = NULL;
     look_at_all(h, now);
     dv_op_end(p, now);
 }
 
 void dv_handover_changed(divvy_partitioner *p) {
     struct dv_handover *h = p->handover;
-    if (!h || h->go_posted || p->state == DIVVY_FAILURE) return;
-    h->go_posted = true;
-    dv_op_begin(p);
-    dv_client_post(p->object.client, &h->go);
+    if (h && p->state != DIVVY_FAILURE) dv_op_post(p, &h->go, on_go);
 }
 
 static void on_timer(dv_timer *timer, int64_t now) {
@@ -421,7 +417,6 @@ int dv_handover_init(divvy_partitioner *p, divvy_client *client) {
     if (!h) return DIVVY_ENOMEM;
     h->p = p;
     h->waiting_end = &h->waiting;
-    h->go.run = on_go;
     h->timer.fire = on_timer;
     h->directory = dv_path_join(p->path, "notes");
     h->given = malloc(GIVEN_MAX * sizeof *h->given);
@@ -445,7 +440,7 @@ void dv_handover_stop(divvy_partitioner *p) {
 void dv_handover_free(divvy_partitioner *p) {
     struct dv_handover *h = p->handover;
     if (!h) return;
-    assert(h->notes == 0 && !h->waiting && !h->under_way && !h->go_posted);
+    assert(h->notes == 0 && !h->waiting && !h->under_way && !h->go.run);
     dv_timer_cancel(&h->timer);
     dv_notes_free(h->others);
     dv_plan_set_unref(h->note_set);

@@ -38,7 +38,6 @@ struct dv_handover {
     int64_t write_at; /* from then on it may be written for that alone */
     int64_t gave_at;  /* something by it, last; 0: never */
     dv_event go;      /* posted while there may be something to write */
-    bool go_posted;
     dv_timer timer;
 };
 

@@ -338,19 +338,14 @@ int dv_items_use(divvy_partitioner *p, dv_plan_set *set) {
 /* Once for all that are given up by the events that wait in the queue. Without memory they stay until the next time. */
 static void on_prune(dv_event *event, int64_t now) {
     divvy_partitioner *p = DV_CONTAINER(event, divvy_partitioner, prune);
-    assert(p->prune_posted);
-    p->prune_posted = false;
+    event->run = NULL;
     replace(p, p->dealt);
     dv_op_end(p, now);
 }
 
 void dv_items_prune(dv_item *item) {
     divvy_partitioner *p = item->partitioner;
-    if (item->dealt || !given_up(item) || p->prune_posted || p->state == DIVVY_FAILURE) return;
-    p->prune_posted = true;
-    p->prune.run = on_prune;
-    dv_op_begin(p);
-    dv_client_post(p->object.client, &p->prune);
+    if (!item->dealt && given_up(item) && p->state != DIVVY_FAILURE) dv_op_post(p, &p->prune, on_prune);
 }
 
 void dv_items_free(divvy_partitioner *p) {

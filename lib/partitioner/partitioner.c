@@ -119,7 +119,6 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
     dv_object_init(&p->object, client, release);
     dv_partitioner_metrics_init(p);
     dv_report_init(p);
-    dv_directories_init(p);
     p->leave_timer.fire = dv_leave_timer;
     p->destroyed = (dv_callback){.call = call_destroyed, .release = release_destroyed};
     p->listener = (dv_listener){.hear = dv_partitioner_hear, .context = p};

@@ -127,7 +127,6 @@ struct divvy_partitioner {
     dv_item_table *aging;   /* those before: freed when it ends */
     dv_timer collect_timer; /* asks whether it has ended */
     dv_event prune;         /* posted when items that are not dealt have been given up */
-    bool prune_posted;
 
     divvy_partition_state state;
     uint64_t state_id, told_id;
@@ -170,7 +169,6 @@ struct divvy_partitioner {
     dv_partitioner_metrics metrics;
 
     dv_event report, claim; /* posted while gains wait to be told, or places to be claimed, together */
-    bool report_posted, claim_posted;
     dv_telling telling;
     uint64_t generation;
     divvy_partition *snapshot; /* of this generation, made when asked for */
@@ -199,6 +197,14 @@ static inline void dv_op_begin(divvy_partitioner *p) {
 static inline void dv_op_end(divvy_partitioner *p, int64_t now) {
     p->events->ended(p, now);
     dv_object_unref(&p->object);
+}
+/* Posts an event behind those that wait in the queue now, unless it is posted. `run` sets event->run to NULL, and ends
+ * with dv_op_end(). */
+static inline void dv_op_post(divvy_partitioner *p, dv_event *event, void (*run)(dv_event *event, int64_t now)) {
+    if (event->run) return;
+    event->run = run;
+    dv_op_begin(p);
+    dv_client_post(p->object.client, event);
 }
 
 /* ---- config.c ---- */
@@ -321,7 +327,6 @@ void dv_items_show(dv_item *item, int64_t now);
 bool dv_items_all_gone(const divvy_partitioner *p);
 
 /* ---- directories.c ---- */
-void dv_directories_init(divvy_partitioner *p);
 /* There is a connection: makes P/locks, and reads which directories exist; then the member is `ready`. */
 void dv_directories_connected(divvy_partitioner *p);
 /* Reads them again when the target has items whose directory we do not know; places are entered after that. */

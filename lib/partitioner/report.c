@@ -294,25 +294,20 @@ void dv_report_state(divvy_partitioner *p, divvy_partition_state from, divvy_par
 
 static void on_report(dv_event *event, int64_t now) {
     divvy_partitioner *p = DV_CONTAINER(event, divvy_partitioner, report);
-    assert(p->report_posted);
-    p->report_posted = false;
+    event->run = NULL;
     dv_report_flush(p);
     dv_op_end(p, now);
 }
 
-/* Behind the events that wait in the queue now, so that those among them that gain something are told with this one. */
+/* Events that wait in the queue may gain something, too, which is told with this one. */
 void dv_report_gain(dv_item *item) {
     assert(dv_item_owned(item));
     divvy_partitioner *p = item->partitioner;
     dv_report_item(item, p->target_reason);
-    if (p->report_posted || !item->told.link) return;
-    p->report_posted = true;
-    dv_op_begin(p);
-    dv_client_post(p->object.client, &p->report);
+    if (item->told.link) dv_op_post(p, &p->report, on_report);
 }
 
 void dv_report_init(divvy_partitioner *p) {
-    p->report.run = on_report;
     p->telling.due_end = &p->telling.due;
     p->told_id = p->state_id;
     p->telling.callback =
