@@ -91,14 +91,14 @@ static void become_shown(dv_item *item, int64_t now) {
     item->life.token = dv_contender_token(item->life.contender); /* C7: the czxid of the place fences */
     assert(item->life.token > 0);
     item->partitioner->totals.shown++;
-    dv_metrics_item_owned(item, now);
+    dv_metrics_item(item, now);
 }
 
 static void become_hidden(dv_item *item, int64_t now) {
     assert(item->partitioner->totals.shown > 0);
     item->partitioner->totals.shown--;
     dv_metrics_item_disowned(item, now);
-    if (item->life.wanted) dv_metrics_item_wanted(item, now);
+    dv_metrics_item(item, now);
     dv_items_prune(item);
 }
 
@@ -143,8 +143,7 @@ bool dv_item_want(dv_item *item, bool wanted, int64_t now) {
     dv_item_totals *totals = &item->partitioner->totals;
     if (item->life.wanted == wanted) return false;
     item->life.wanted = wanted;
-    if (wanted) dv_metrics_item_wanted(item, now);
-    else dv_metrics_item_unwanted(item);
+    dv_metrics_item(item, now);
     totals->wanted += wanted ? 1 : (size_t)-1;
     if (item->life.is_first) totals->wanted_first += wanted ? 1 : (size_t)-1;
     assert(totals->wanted_first <= totals->wanted);

@@ -36,20 +36,12 @@ void dv_metrics_plan(divvy_partitioner *p, uint64_t generation, int64_t now) {
 
 /* ---- items ---- */
 
-void dv_metrics_item_wanted(dv_item *item, int64_t now) {
-    if (dv_item_shown(item) || item->measured.waits) return;
-    item->measured.waits = true;
-    item->measured.waits_since = now;
-}
-
-void dv_metrics_item_unwanted(dv_item *item) {
-    item->measured.waits = false;
-}
-
-void dv_metrics_item_owned(dv_item *item, int64_t now) {
-    if (!item->measured.waits) return;
-    item->measured.waits = false;
-    dv_histogram_add_ms(&item->partitioner->metrics.waits, now - item->measured.waits_since);
+void dv_metrics_item(dv_item *item, int64_t now) {
+    dv_item_measured *m = &item->measured;
+    bool waited = m->waits;
+    m->waits = item->life.wanted && !dv_item_shown(item);
+    if (m->waits && !waited) m->waits_since = now;
+    if (waited && dv_item_shown(item)) dv_histogram_add_ms(&item->partitioner->metrics.waits, now - m->waits_since);
 }
 
 void dv_metrics_item_disowned(dv_item *item, int64_t now) {

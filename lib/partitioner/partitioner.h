@@ -393,10 +393,8 @@ void dv_metrics_rebalance_end(divvy_partitioner *p, int64_t now);
 void dv_metrics_rebalance_failed(divvy_partitioner *p);
 /* The member goes by the plan of this generation; 0: by none. */
 void dv_metrics_plan(divvy_partitioner *p, uint64_t generation, int64_t now);
-/* The item is in the target; or is not; or is owned from now on. */
-void dv_metrics_item_wanted(dv_item *item, int64_t now);
-void dv_metrics_item_unwanted(dv_item *item);
-void dv_metrics_item_owned(dv_item *item, int64_t now);
+/* The item is in the target or is not, is shown or is not. */
+void dv_metrics_item(dv_item *item, int64_t now);
 /* The item is owned no longer; its lock is gone, or it is owned again. */
 void dv_metrics_item_disowned(dv_item *item, int64_t now);
 void dv_metrics_item_freed(dv_item *item, int64_t now);
