@@ -85,7 +85,6 @@ static dv_item *make_item(divvy_partitioner *p, const char *name) {
     dv_item *item = calloc(1, sizeof *item + path_bytes + 1 + node_bytes + 1);
     if (!item) return NULL;
     item->partitioner = p;
-    item->refs = 1;
     memcpy(item->directory, p->locks_path, path_bytes);
     item->directory[path_bytes] = '/';
     char *node = item->directory + path_bytes + 1;
@@ -125,33 +124,19 @@ static void free_table(dv_item_table *table) {
     free(table);
 }
 
-/* A table on the way: names and items in order, and which of them were made for it. */
+/* A table on the way. Items that were made for it have no reference yet. */
 typedef struct {
     const char **names;
     dv_item **items;
-    bool *made;
-    bool *dealt;
     size_t count;
 } draft;
 
-static void free_draft(draft *d, bool with_made_items) {
-    for (size_t i = 0; with_made_items && i < d->count; i++) {
-        if (d->made[i]) free(d->items[i]);
+static void free_draft(draft *d) {
+    for (size_t i = 0; i < d->count; i++) {
+        if (d->items[i]->refs == 0) free(d->items[i]);
     }
     free((void *)d->names);
     free((void *)d->items);
-    free(d->made);
-    free(d->dealt);
-}
-
-static bool draft_add(draft *d, const char *name, dv_item *item, bool made, bool dealt) {
-    if (!item) return false;
-    assert(d->count == 0 || strcmp(d->names[d->count - 1], name) < 0);
-    d->names[d->count] = name;
-    d->items[d->count] = item;
-    d->made[d->count] = made;
-    d->dealt[d->count++] = dealt;
-    return true;
 }
 
 /* Returns whether it can leave the table: of that the user must know, who is told by the names in it. */
@@ -163,16 +148,16 @@ static bool given_up(const dv_item *item) {
 static bool merge(draft *d, divvy_partitioner *p, const dv_plan_set *set) {
     const dv_item_table *old = dv_items_of(p);
     size_t old_count = old ? old->names->count : 0, room = old_count + set->count;
-    *d = (draft){(const char **)(uintptr_t)malloc(room * sizeof *d->names), malloc(room * sizeof *d->items),
-                 malloc(room * sizeof *d->made), malloc(room * sizeof *d->dealt), 0};
-    bool complete = d->names && d->items && d->made && d->dealt;
+    *d = (draft){(const char **)(uintptr_t)malloc(room * sizeof *d->names), malloc(room * sizeof *d->items), 0};
+    bool complete = d->names && d->items;
     size_t o = 0, s = 0;
     while (complete && (o < old_count || s < set->count)) {
         int order = o == old_count ? 1 : s == set->count ? -1 : strcmp(old->names->names[o], set->names[s]);
-        if (order > 0) {
-            complete = draft_add(d, set->names[s], make_item(p, set->names[s]), true, true);
-        } else if (order == 0 || !given_up(old->items[o])) {
-            draft_add(d, old->names->names[o], old->items[o], false, order == 0);
+        if (order >= 0 || !given_up(old->items[o])) {
+            d->names[d->count] = order > 0 ? set->names[s] : old->names->names[o];
+            d->items[d->count] = order > 0 ? make_item(p, set->names[s]) : old->items[o];
+            complete = d->items[d->count] != NULL;
+            d->count += complete;
         }
         o += order <= 0;
         s += order >= 0;
@@ -180,16 +165,21 @@ static bool merge(draft *d, divvy_partitioner *p, const dv_plan_set *set) {
     return complete;
 }
 
-static dv_item_table *make_table(const draft *d, const dv_plan_set *set) {
+/* Takes over the items of the draft, if there is memory. */
+static dv_item_table *make_table(draft *d, const dv_plan_set *set) {
     dv_item_table *table = calloc(1, sizeof *table);
     if (!table) return NULL;
     table->names = dv_names_copy(d->names, d->count);
     table->index = table->names ? dv_name_index_new(table->names) : NULL;
-    table->items = malloc(d->count * sizeof *table->items);
     table->dealt = malloc(set->count * sizeof *table->dealt);
-    if (table->index && table->items && table->dealt) return table;
-    free_table(table);
-    return NULL;
+    dv_item **items = table->index && table->dealt ? realloc((void *)d->items, d->count * sizeof *items) : NULL;
+    if (!items) {
+        free_table(table);
+        return NULL;
+    }
+    table->items = items;
+    *d = (draft){.names = d->names};
+    return table;
 }
 
 static int64_t owned_token(const dv_item *item) {
@@ -200,29 +190,33 @@ void dv_items_note_owned(const dv_item *item) {
     atomic_store(dv_name_token(dv_item_name(item->partitioner, item->index)), owned_token(item));
 }
 
-/* Fills the table. Its items have their places already, so nothing can fail here. */
-static void fill_table(dv_item_table *table, const draft *d) {
-    size_t dealt = 0;
-    for (size_t i = 0; i < d->count; i++) {
-        dv_item *item = table->items[i] = d->items[i];
-        assert(item->partitioner && item->refs > 0);
+/* Fills the table, which takes a reference to each item. All is there already, so nothing can fail here. */
+static void fill_table(dv_item_table *table, const dv_plan_set *set) {
+    uint32_t dealt = 0;
+    for (size_t i = 0; i < table->names->count; i++) {
+        const char *name = table->names->names[i];
+        dv_item *item = dv_item_ref(table->items[i]);
+        assert(i == 0 || strcmp(table->names->names[i - 1], name) < 0);
         item->index = i;
-        item->dealt = d->dealt[i];
-        item->number = (uint32_t)dealt;
+        item->number = dealt;
+        item->dealt = dealt < set->count && strcmp(set->names[dealt], name) == 0;
         if (item->dealt) table->dealt[dealt++] = item;
-        atomic_store(dv_name_token(table->names->names[i]), owned_token(item));
+        atomic_store(dv_name_token(name), owned_token(item));
     }
+    assert(dealt == set->count);
 }
 
-/* Lets go of the items that only the old table has. Each was given up as a whole, or never begun with. */
+/* Drops the old table's references. An item that it alone has was given up as a whole, or never begun with. */
 static void let_go(const dv_item_table *old, const dv_item_table *table, int64_t now) {
     for (size_t i = 0; i < old->names->count; i++) {
         dv_item *item = old->items[i];
-        if (item->index < table->names->count && table->items[item->index] == item) continue;
-        assert(given_up(item) && !item->life.is_first);
-        dv_report_forget(item);
-        dv_item_want(item, false, now);
-        item->dealt = false;
+        bool stays = item->index < table->names->count && table->items[item->index] == item;
+        if (!stays) {
+            assert(given_up(item) && !item->life.is_first);
+            dv_report_forget(item);
+            dv_item_want(item, false, now);
+            item->dealt = false;
+        }
         dv_item_unref(item);
     }
 }
@@ -309,13 +303,10 @@ static int replace(divvy_partitioner *p, const dv_plan_set *set) {
     if (!p->readers && !(p->readers = dv_readers_new())) return DIVVY_ENOMEM;
     draft d;
     dv_item_table *table = merge(&d, p, set) ? make_table(&d, set) : NULL;
-    if (!table) {
-        free_draft(&d, true);
-        return DIVVY_ENOMEM;
-    }
+    free_draft(&d);
+    if (!table) return DIVVY_ENOMEM;
     dv_item_table *old = dv_items_of(p);
-    fill_table(table, &d);
-    free_draft(&d, false);
+    fill_table(table, set);
     atomic_store(&p->table, table);
     assert(dv_item_count(p) >= set->count);
     if (!old) return 0;
