@@ -26,27 +26,25 @@ void dv_snapshot_changed(divvy_partitioner *p) {
     dv_client_changed(p->object.client);
 }
 
-/* Without entries yet, and with room for so many. */
-static divvy_partition *make_empty(const divvy_partitioner *p, size_t count) {
+static bool is_preparing(const dv_item *item) {
+    return item->life.stage == DV_STAGE_PREPARING;
+}
+
+/* Makes a list of the items for which `has` says yes, `count` of them. */
+static divvy_partition *make(const divvy_partitioner *p, bool (*has)(const dv_item *), size_t count, bool is_short) {
     divvy_partition *s = calloc(1, sizeof *s + count * sizeof(snapshot_entry));
     if (!s) return NULL;
     atomic_init(&s->refs, 1);
     s->names = dv_items_of(p)->names;
     atomic_fetch_add(&s->names->refs, 1);
     s->generation = p->generation;
-    return s;
-}
-
-static divvy_partition *make(const divvy_partitioner *p, bool with_items) {
-    size_t count = with_items ? p->totals.shown : 0;
-    divvy_partition *s = make_empty(p, count);
-    if (!s) return NULL;
-    s->is_short = p->is_short;
+    s->is_short = is_short;
     for (size_t i = 0; i < dv_item_count(p) && s->count < count; i++) {
         const dv_item *item = dv_item_at(p, i);
-        if (!dv_item_shown(item)) continue;
+        if (!has(item)) continue;
+        int64_t token = dv_item_shown(item) ? item->life.token : 0;
         s->entries[s->count++] =
-            (snapshot_entry){dv_item_name(p, i), item->life.token, item->life.stage == DV_STAGE_REVOKED,
+            (snapshot_entry){dv_item_name(p, i), token, item->life.stage == DV_STAGE_REVOKED,
                              item->life.stage == DV_STAGE_LEAVING};
     }
     assert(s->count == count);
@@ -56,23 +54,16 @@ static divvy_partition *make(const divvy_partitioner *p, bool with_items) {
 divvy_partition *dv_snapshot_take(divvy_partitioner *p) {
     /* Past the deadline nothing is owned, though no event may have said so yet. */
     if (p->totals.shown && !dv_client_alive_at(p->object.client, dv_client_now(p->object.client)))
-        return make(p, false);
-    if (!p->snapshot) p->snapshot = make(p, true);
+        return make(p, dv_item_shown, 0, p->is_short);
+    if (!p->snapshot) p->snapshot = make(p, dv_item_shown, p->totals.shown, p->is_short);
     if (p->snapshot) atomic_fetch_add(&p->snapshot->refs, 1);
     return p->snapshot;
 }
 
 divvy_partition *dv_snapshot_take_prepare(divvy_partitioner *p) {
     size_t count = 0;
-    for (size_t i = 0; i < dv_item_count(p); i++) count += dv_item_at(p, i)->life.stage == DV_STAGE_PREPARING;
-    divvy_partition *s = make_empty(p, count);
-    if (!s) return NULL;
-    for (size_t i = 0; i < dv_item_count(p); i++) {
-        if (dv_item_at(p, i)->life.stage != DV_STAGE_PREPARING) continue;
-        s->entries[s->count++] = (snapshot_entry){.name = dv_item_name(p, i)};
-    }
-    assert(s->count == count);
-    return s;
+    for (size_t i = 0; i < dv_item_count(p); i++) count += is_preparing(dv_item_at(p, i));
+    return make(p, is_preparing, count, false);
 }
 
 void divvy_partition_unref(divvy_partition *s) {
