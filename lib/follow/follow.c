@@ -139,6 +139,7 @@ static void forget_other_ensemble(dv_follower *f, int64_t now) {
 }
 
 bool dv_follow_settled(dv_follower *f, const dv_follow_party *party, int64_t now) {
+    if (!f) return false;
     assert(!f->is_stopped);
     if (!party->all_follow_plans) {
         lose_force(f, true);

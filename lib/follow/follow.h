@@ -3,7 +3,7 @@
  *
  * docs/protocol.md, rules P3, D34, D36 to D38, D42. It reads and watches P/plan itself. The host gives it the settled
  * party, news of the connection and the requests of its user; it tells by events what comes of them. A host that goes
- * by names alone has no follower (NULL): the calls below do nothing for it, but for dv_follow_settled(). */
+ * by names alone has no follower (NULL): the calls below do nothing for it. */
 #ifndef DV_FOLLOW_H
 #define DV_FOLLOW_H
 

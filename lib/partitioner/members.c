@@ -15,21 +15,11 @@ void dv_members_free(dv_members *members) {
     *members = (dv_members){NULL, 0};
 }
 
-static void use_names(divvy_partitioner *p, int64_t now) {
-    uint8_t *mine = calloc(p->dealt->count, 1);
-    int error = mine ? dv_target_compute(p, &p->party, dv_membership_name(p->membership), mine) : DIVVY_ENOMEM;
-    /* Our own node is missing when somebody deleted it: it is made again, and the party settles again. */
-    if (error == 0) dv_state_target_settled(p, mine, DIVVY_REASON_MEMBERS, now);
-    else if (error != DIVVY_ENOENT)
-        dv_state_fail(p, error, DIVVY_REASON_MEMBERS, now, "no share could be computed: %s", divvy_strerror(error));
-    free(mine);
-}
-
 /* P3: a plan decides where all members follow plans, else the least that any member can. */
 static void use_party(divvy_partitioner *p, int64_t now) {
     dv_state_set_kazoo_seen(p, dv_target_has_kazoo(&p->party));
     dv_target_warn(p, &p->party, dv_membership_name(p->membership));
-    if (!dv_plan_host_settled(p, now)) use_names(p, now);
+    dv_plan_host_settled(p, now);
 }
 
 static int by_node(const void *left, const void *right) {

@@ -369,8 +369,8 @@ void dv_members_note_ghost(void *partitioner, const char *node);
 /* ---- plan_host.c ---- */
 /* Makes the follower of the plan, if we follow plans. Returns 0 or DIVVY_ENOMEM. */
 int dv_plan_host_init(divvy_partitioner *p, divvy_client *client);
-/* Gives it the party that settled. Returns whether a plan decides (P3). */
-bool dv_plan_host_settled(divvy_partitioner *p, int64_t now);
+/* Gives it the party that settled. Where no plan decides, names do (P3). */
+void dv_plan_host_settled(divvy_partitioner *p, int64_t now);
 
 /* ---- target.c ---- */
 /* Warns of oddities in a party. */

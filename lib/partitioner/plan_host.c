@@ -50,7 +50,9 @@ static void take(divvy_partitioner *p, const dv_follow_target *target, int64_t n
     uint8_t *mine = NULL;
     int error = deal(p, target, &mine);
     if (error) {
-        dv_state_fail(p, error, DIVVY_REASON_MEMBERS, now, "no share could be computed: %s", divvy_strerror(error));
+        /* Somebody deleted our own node: it is made again, and the party settles again. */
+        if (error != DIVVY_ENOENT)
+            dv_state_fail(p, error, DIVVY_REASON_MEMBERS, now, "no share could be computed: %s", divvy_strerror(error));
         free(mine);
         return;
     }
@@ -164,21 +166,16 @@ static const char **list_nodes(const divvy_partitioner *p, size_t *count) {
     return nodes;
 }
 
-bool dv_plan_host_settled(divvy_partitioner *p, int64_t now) {
-    if (!p->follower) return false;
+void dv_plan_host_settled(divvy_partitioner *p, int64_t now) {
+    static const dv_follow_target by_names = {
+        .source = DV_FOLLOW_NAMES, .is_settled = true, .reason = DIVVY_REASON_MEMBERS};
     assert(p->state != DIVVY_FAILURE);
     dv_follow_party party = {.own = dv_membership_name(p->membership),
                              .pzxid = p->party_pzxid,
                              .all_follow_plans = !dv_members_names_decide(p)};
     const char **nodes = list_nodes(p, &party.count);
     party.nodes = nodes;
-    if (!nodes) {
-        dv_state_fail(p, DIVVY_ENOMEM, DIVVY_REASON_MEMBERS, now, "out of memory");
-        return true;
-    }
-    bool by_plan = dv_follow_settled(p->follower, &party, now);
+    if (!nodes) dv_state_fail(p, DIVVY_ENOMEM, DIVVY_REASON_MEMBERS, now, "out of memory");
+    else if (!dv_follow_settled(p->follower, &party, now)) take(p, &by_names, now);
     free((void *)nodes);
-    if (!by_plan && dv_items_use(p, p->configured) != 0)
-        dv_state_fail(p, DIVVY_ENOMEM, DIVVY_REASON_MEMBERS, now, "out of memory");
-    return by_plan;
 }
