@@ -18,7 +18,7 @@ bool dv_items_set_target(divvy_partitioner *p, const uint8_t *mine, int64_t now)
     }
     for (size_t i = 0; i < p->dealt->count; i++) {
         dv_item *item = dv_items_of(p)->dealt[i];
-        changed |= dv_item_want(item, mine[i] != 0 && may_want(p, item), now);
+        changed |= dv_item_want(item, (mine ? mine[i] != 0 : item->life.wanted) && may_want(p, item), now);
     }
     assert(p->totals.wanted <= p->dealt->count);
     p->unfit = 0; /* until a claim has tried */

@@ -2,7 +2,6 @@
  *
  * docs/protocol.md, rules P8, D14, T8. */
 #include <assert.h>
-#include <stdlib.h>
 
 #include "base/container.h"
 #include "partitioner/handover.h"
@@ -59,12 +58,9 @@ int divvy_partitioner_finish(divvy_partitioner *p, int64_t timeout_ms) {
 /* Revokes all that is still here. It goes when the user has released. */
 static void withdraw(divvy_partitioner *p, int64_t now) {
     assert(p->life == DV_LIFE_HANDING_OVER);
-    uint8_t *mine = calloc(p->dealt->count + 1, 1);
     p->is_marked = p->withdrawn = true;
     dv_timer_cancel(&p->leave_timer);
-    if (mine) dv_state_target_settled(p, mine, DIVVY_REASON_LEAVE, now);
-    else dv_state_fail(p, DIVVY_ENOMEM, DIVVY_REASON_LEAVE, now, "out of memory");
-    free(mine);
+    dv_state_target_settled(p, NULL, DIVVY_REASON_LEAVE, now);
     dv_leave_go_on(p, now);
 }
 
@@ -79,18 +75,9 @@ void dv_leave_go_on(divvy_partitioner *p, int64_t now) {
         finish(p, now);
 }
 
-/* Asks for nothing more: what we do not have yet is dropped. */
-static void gain_nothing(divvy_partitioner *p, int64_t now) {
-    if (!p->target_valid) return;
-    uint8_t *mine = calloc(p->dealt->count + 1, 1);
-    for (size_t i = 0; mine && i < p->dealt->count; i++) mine[i] = dv_items_of(p)->dealt[i]->life.wanted;
-    if (mine) dv_state_target_settled(p, mine, p->target_reason, now); /* else the plan does it, which is on its way */
-    free(mine);
-}
-
 static void start_handing_over(divvy_partitioner *p, int64_t now) {
     dv_life_enter(p, DV_LIFE_HANDING_OVER);
-    gain_nothing(p, now);
+    if (p->target_valid) dv_state_target_settled(p, NULL, p->target_reason, now); /* It drops what we lack. */
     if (p->life != DV_LIFE_HANDING_OVER) return; /* Memory is short: it has failed. */
     if (p->config.handover_timeout_ms > 0)
         dv_timer_set(p->object.client, &p->leave_timer, now + p->config.handover_timeout_ms);

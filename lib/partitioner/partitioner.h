@@ -279,7 +279,8 @@ void dv_items_note_owned(const dv_item *item);
 void dv_state_init(divvy_partitioner *p, int64_t now);
 /* Takes part again, after a loss. */
 void dv_state_rejoin(divvy_partitioner *p);
-/* mine[i]: item i of p->dealt is in the target. `reason`: why it has changed, which on_items tells. */
+/* mine[i]: item i of p->dealt is in the target. NULL: what is in it, and may still be. `reason`: why it has changed,
+ * which on_items tells. */
 void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reason, int64_t now);
 void dv_state_change_seen(divvy_partitioner *p, int64_t now);
 /* The party has settled, and the target stays as it is; or, if not `settled`, only the plan was looked at. */

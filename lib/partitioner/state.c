@@ -60,7 +60,7 @@ static void revoke(divvy_partitioner *p, bool everything, int reason, int64_t no
     dv_report_state(p, from, DIVVY_RELEASE);
 }
 
-/* P4: a target has settled. mine[i]: item i is in it. */
+/* P4 */
 void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reason, int64_t now) {
     if (p->state == DIVVY_FAILURE) return;
     p->target_reason = reason;
