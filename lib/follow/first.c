@@ -6,17 +6,6 @@
 
 #include "follow/follower.h"
 
-static void forget_rule(dv_follow_first *first) {
-    for (size_t i = 0; i < first->node_count; i++) free(first->nodes[i]);
-    free(first->nodes);
-    free(first->by_rule);
-    dv_plan_set_unref(first->set);
-    first->nodes = NULL;
-    first->by_rule = NULL;
-    first->set = NULL;
-    first->node_count = 0;
-}
-
 void dv_follow_forget_first(dv_follower *f) {
     free(f->first.owners);
     f->first.owners = NULL;
@@ -24,8 +13,13 @@ void dv_follow_forget_first(dv_follower *f) {
 }
 
 void dv_follow_free_first(dv_follower *f) {
-    forget_rule(&f->first);
+    dv_follow_first *first = &f->first;
     dv_follow_forget_first(f);
+    for (size_t i = 0; i < first->node_count; i++) free(first->nodes[i]);
+    free(first->nodes);
+    free(first->by_rule);
+    dv_plan_set_unref(first->set);
+    *first = (dv_follow_first){0};
 }
 
 void dv_follow_remember(dv_follower *f, const char *const *nodes, size_t count, uint32_t *owners, dv_plan_set *set) {

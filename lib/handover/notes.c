@@ -50,15 +50,8 @@ static void free_view(dv_note_view *v) {
 static void drop(dv_note_view **link) {
     dv_note_view *v = *link;
     *link = v->next;
-    v->wanted = false;
-    v->next = NULL;
+    v->dropped = true;
     if (!v->reading) free_view(v);
-}
-
-static bool is_listed(const dv_note_view *v) {
-    const dv_note_view *at = v->of->views;
-    while (at && at != v) at = at->next;
-    return at;
 }
 
 /* ---- reading ---- */
@@ -96,7 +89,7 @@ static void on_read(void *context, const dv_reply *reply, int64_t now) {
     assert(v->reading && notes->under_way > 0);
     v->reading = false;
     notes->under_way--;
-    if (!is_listed(v)) {
+    if (v->dropped) {
         free_view(v);
         if (notes->freed && notes->under_way == 0) free(notes);
         return;

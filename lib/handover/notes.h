@@ -25,6 +25,7 @@ typedef struct dv_note_view {
     dv_notes *of;
     struct dv_note_view *next;
     bool wanted; /* since the last sweep */
+    bool dropped;
     bool reading, look_again;
     size_t cost; /* of the watch, in the budget */
     dv_watch watch;
