@@ -28,10 +28,7 @@ bool dv_note_is_ready(const dv_note *note, uint32_t item) {
 
 /* ---- what was given ---- */
 
-static bool is_it(const dv_note_given *given, uint32_t item, int32_t q) {
-    return given->item == item && given->sequence == q;
-}
-
+/* Returns whether it stands before the first entry of the item at q. */
 static bool is_before(const dv_note_given *given, uint32_t item, int32_t q) {
     return given->item != item ? given->item < item : given->sequence < q;
 }
@@ -44,23 +41,13 @@ static int64_t seen_at(const dv_note *note, uint32_t item, int32_t q) {
         if (is_before(&note->by_item[middle], item, q)) from = middle + 1;
         else to = middle;
     }
-    return from < note->given_count && is_it(&note->by_item[from], item, q) ? note->by_item[from].seen : 0;
-}
-
-/* Does the same for a note that has no `by_item`. */
-static int64_t seen_anywhere(const dv_note *note, uint32_t item, int32_t q) {
-    int64_t seen = 0;
-    for (size_t i = 0; i < note->given_count; i++) {
-        if (is_it(&note->given[i], item, q) && note->given[i].seen > seen) seen = note->given[i].seen;
-    }
-    return seen;
+    const dv_note_given *found = from < note->given_count ? &note->by_item[from] : NULL;
+    return found && found->item == item && found->sequence == q ? found->seen : 0;
 }
 
 bool dv_note_gives(const dv_note *note, uint32_t item, int32_t sequence, int64_t czxid) {
     if (sequence < 1 || czxid < 1) return false;
-    int32_t q = sequence - 1;
-    int64_t seen = note->by_item != NULL ? seen_at(note, item, q) : seen_anywhere(note, item, q);
-    return czxid <= seen;
+    return czxid <= seen_at(note, item, sequence - 1);
 }
 
 void dv_note_clear(dv_note *note) {

@@ -30,17 +30,15 @@ typedef struct {
     size_t leaving_count, ready_count;
     dv_note_given *given;
     size_t given_count;
-    /* A copy of `given` for dv_note_gives(): by item, then by q, then by r, the highest first. The parser makes it. It
-     * is NULL in a note that a member fills itself: dv_note_gives() goes through `given` then. */
-    dv_note_given *by_item;
+    dv_note_given *by_item; /* a copy of `given` that the parser makes: by item, by q, and by r, the highest first */
 } dv_note;
 
 /* Returns whether its numbering is that of the set. */
 bool dv_note_is_of(const dv_note *note, const dv_plan_set *set);
 bool dv_note_is_leaving(const dv_note *note, uint32_t item);
 bool dv_note_is_ready(const dv_note *note, uint32_t item);
-/* T6: returns whether it gives the item to the place of that number and czxid. It gives nothing to a place whose number
- * or czxid is below 1: no place stands before number 0, and no node was made at zxid 0. */
+/* T6: returns whether a note that was read gives the item to the place of that number and czxid. It gives nothing where
+ * one of them is below 1: no place stands before number 0, and no node was made at zxid 0. */
 bool dv_note_gives(const dv_note *note, uint32_t item, int32_t sequence, int64_t czxid);
 
 /* Prints it within DV_NOTE_BYTES_MAX. What does not fit is left out: first the oldest of what was given, then the last

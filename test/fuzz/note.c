@@ -16,10 +16,18 @@ static void check_items(const dv_note *note, bool (*is_in)(const dv_note *, uint
     FUZZ_CHECK(!is_in(note, next));
 }
 
+/* T6 word for word. */
+static bool gives(const dv_note *note, uint32_t item, int64_t sequence, int64_t czxid) {
+    bool found = false;
+    for (size_t i = 0; i < note->given_count; i++) {
+        const dv_note_given *given = &note->given[i];
+        found |= given->item == item && sequence == (int64_t)given->sequence + 1 && czxid <= given->seen;
+    }
+    return found && czxid >= 1;
+}
+
 /* The note answers from its index as from the list itself. */
 static void check_gives(const dv_note *note) {
-    dv_note plain = *note;
-    plain.by_item = NULL;
     for (size_t i = 0; i < note->given_count; i++) {
         const dv_note_given *given = &note->given[i];
         FUZZ_CHECK(given->item < note->set_count && given->sequence >= 0 && given->seen > 0);
@@ -29,7 +37,7 @@ static void check_gives(const dv_note *note) {
             int64_t czxid = given->seen < INT64_MAX ? given->seen + by : given->seen;
             int32_t sequence = next > 0 && next < INT32_MAX ? next - by : next;
             FUZZ_CHECK(dv_note_gives(note, given->item, sequence, czxid) ==
-                       dv_note_gives(&plain, given->item, sequence, czxid));
+                       gives(note, given->item, sequence, czxid));
         }
     }
 }
