@@ -25,8 +25,8 @@ void dv_directories_claim_later(divvy_partitioner *p) {
     if (p->state != DIVVY_FAILURE) dv_op_post(p, &p->claim, on_claim);
 }
 
-void dv_directories_fail(divvy_partitioner *p, int error, const char *path, int64_t now) {
-    dv_life_fail(p, error, DIVVY_REASON_DENIED, now, "%s cannot be made: %s", path, divvy_strerror(error));
+void dv_directories_fail(void *partitioner, int error, const char *path, int64_t now) {
+    dv_life_fail(partitioner, error, DIVVY_REASON_DENIED, now, "%s cannot be made: %s", path, divvy_strerror(error));
 }
 
 /* ---- one directory ---- */
@@ -108,50 +108,37 @@ void dv_directories_note(divvy_partitioner *p, const dv_reply *list) {
     free(names);
 }
 
-static void directories_known(divvy_partitioner *p, int64_t now) {
-    p->ready = true;
-    p->events->may_claim(p, now);
-}
-
-static void directories_unknown(divvy_partitioner *p, int error, int64_t now) {
-    if (dv_outcome_unknown(error)) dv_client_again(p->object.client);
+/* The directories are known; or, for `error`, they are not. */
+static void end_reading(divvy_partitioner *p, int error, int64_t now) {
+    assert(p->ready_asked && !p->ready);
+    p->ready_asked = false;
+    p->ready = error == 0;
+    if (p->ready) p->events->may_claim(p, now);
+    else if (dv_outcome_unknown(error)) dv_client_again(p->object.client);
     else if (error == DIVVY_ENOENT) p->events->locks_gone(p, now); /* P/locks has gone since it was made. */
     else if (!dv_session_over(error))
         dv_life_fail(p, error, DIVVY_REASON_DENIED, now, "%s cannot be read: %s", p->locks_path, divvy_strerror(error));
+    dv_op_end(p, now);
 }
 
 static void on_directories(void *context, const dv_reply *reply, int64_t now) {
-    divvy_partitioner *p = context;
-    assert(p->ready_asked && !p->ready);
-    p->ready_asked = false;
-    if (reply->error == 0) {
-        dv_directories_note(p, reply);
-        directories_known(p, now);
-    } else {
-        directories_unknown(p, reply->error, now);
-    }
-    dv_op_end(p, now);
+    if (reply->error == 0) dv_directories_note(context, reply);
+    end_reading(context, reply->error, now);
 }
 
 /* The names of 100,000 are more than a megabyte. Where there are none, or as many as items, their number says enough:
  * one that is missing all the same is made when a place cannot be entered in it. */
 static void on_directory_count(void *context, const dv_reply *reply, int64_t now) {
     divvy_partitioner *p = context;
-    assert(p->ready_asked && !p->ready);
     size_t items = dv_item_count(p), there = reply->error ? 0 : (size_t)reply->stat->children;
-    bool telling = there == 0 || there >= items;
+    bool telling = reply->error == 0 && (there == 0 || there >= items);
     if (reply->error == 0 && !telling &&
         dv_znode_children(p->object.client->znode, p->locks_path, NULL, on_directories, p) == 0)
         return; /* and still asked */
-    p->ready_asked = false;
     p->never_used = reply->error == 0 && there == 0 && reply->stat->pzxid == reply->stat->czxid;
-    if (reply->error == 0 && telling) {
-        for (size_t i = 0; i < items; i++) dv_item_at(p, i)->dir.exists = there > 0;
-        directories_known(p, now);
-    } else {
-        directories_unknown(p, reply->error ? reply->error : DIVVY_ENOMEM, now);
-    }
-    dv_op_end(p, now);
+    for (size_t i = 0; telling && i < items; i++) dv_item_at(p, i)->dir.exists = there > 0;
+    int error = reply->error ? reply->error : DIVVY_ENOMEM;
+    end_reading(p, telling ? 0 : error, now);
 }
 
 static void read_directories(divvy_partitioner *p) {

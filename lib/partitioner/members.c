@@ -44,11 +44,11 @@ static int on_looked(void *partitioner, const char *path, const dv_reply *reply,
     divvy_partitioner *p = partitioner;
     dv_member *m = find_member(&p->party, dv_path_last(path)); /* The party stays what it is until all are looked at. */
     if (!m) return 0;                                          /* A server has named it with a '/'. */
-    m->looked |= reply->error == 0 || reply->error == DIVVY_ENOENT;
     if (reply->error == 0 && reply->stat->ephemeral_owner == 0) m->kind = DV_STRAY;
-    /* The node has gone: the party settles again soon, and until then it counts as it did. */
-    if (reply->error && reply->error != DIVVY_ENOENT && reply->error != DIVVY_EACCES) p->party_stale = true;
-    m->looked |= reply->error == DIVVY_EACCES; /* Since 3.9 it is hidden from those who may not read it. It counts. */
+    /* ENOENT: the party settles again soon, and until then it counts as it did. EACCES: since 3.9 it is hidden from
+     * those who may not read it. It counts. */
+    if (reply->error == 0 || reply->error == DIVVY_ENOENT || reply->error == DIVVY_EACCES) m->looked = true;
+    else p->party_stale = true;
     return 0;
 }
 
@@ -237,10 +237,6 @@ static void on_missed(void *owner) {
     dv_membership_describe(p->membership, p->later_data);
 }
 
-static void on_membership_failed(void *owner, int error, const char *path, int64_t now) {
-    dv_directories_fail(owner, error, path, now);
-}
-
 static void on_membership_gone(void *owner, int64_t now) {
     divvy_partitioner *p = owner;
     assert(p->membership);
@@ -254,7 +250,7 @@ static void on_membership_gone(void *owner, int64_t now) {
 
 static void join(divvy_partitioner *p, int64_t now) {
     static const dv_membership_events events = {.joined = on_joined,
-                                                .failed = on_membership_failed,
+                                                .failed = dv_directories_fail,
                                                 .gone = on_membership_gone,
                                                 .looked = on_party_looked,
                                                 .seen = on_own_seen,

@@ -345,7 +345,7 @@ void dv_directory_give_up(dv_item *item);
 /* Claims in an event of its own: once for all the replies that wait in the queue, since a claim looks at every item. */
 void dv_directories_claim_later(divvy_partitioner *p);
 /* A path cannot be made: the member fails. */
-void dv_directories_fail(divvy_partitioner *p, int error, const char *path, int64_t now);
+void dv_directories_fail(void *partitioner, int error, const char *path, int64_t now);
 
 /* ---- tidy.c ---- */
 /* The last member to leave removes empty directories. */
