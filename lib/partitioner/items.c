@@ -61,25 +61,14 @@ void dv_items_show(dv_item *item, int64_t now) {
 
 void dv_items_leave_place(dv_item *item, int64_t now) {
     if (!item->life.contender) return;
-    dv_handover_leave(item, item->life.contender);
-    dv_item_move(item, DV_MOVE_LEAVE, now);
-}
-
-void dv_items_release(dv_item *item, int64_t now) {
     dv_handover_leave(item, item->life.contender); /* It asks how things stand now. */
-    dv_item_move(item, DV_MOVE_RELEASE, now);
+    dv_item_move(item, dv_item_shown(item) ? DV_MOVE_RELEASE : DV_MOVE_LEAVE, now);
 }
 
-void dv_items_leave_all(divvy_partitioner *p, int64_t now) {
-    for (size_t i = 0; i < dv_item_count(p); i++) {
-        if (!dv_item_shown(dv_item_at(p, i))) dv_items_leave_place(dv_item_at(p, i), now);
-    }
-}
-
-void dv_items_drop_unwanted(divvy_partitioner *p, int64_t now) {
+void dv_items_drop(divvy_partitioner *p, bool wanted_too, int64_t now) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
-        if (!item->life.wanted && !dv_item_shown(item)) dv_items_leave_place(item, now);
+        if (!dv_item_shown(item) && (wanted_too || !item->life.wanted)) dv_items_leave_place(item, now);
     }
 }
 
@@ -185,10 +174,4 @@ void dv_items_claim(divvy_partitioner *p, int64_t now) {
     p->unfit = p->totals.leaving ? 0 : unfit;
     assert(p->totals.wanted_first + p->unfit <= p->totals.wanted);
     if (!p->totals.leaving) tell_short(p);
-}
-
-/* ---- the end ---- */
-
-bool dv_items_all_gone(const divvy_partitioner *p) {
-    return p->totals.leaving == 0 && !p->membership && dv_handover_at_rest(p) && p->life == DV_LIFE_TIDIED;
 }

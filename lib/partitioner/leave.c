@@ -12,7 +12,7 @@ void dv_partitioner_give_up(divvy_partitioner *p, int64_t now) {
     if (p->life < DV_LIFE_FINISHING) dv_life_enter(p, DV_LIFE_FINISHING);
     dv_timer_cancel(&p->leave_timer);
     dv_state_fail(p, DIVVY_ECANCELED, DIVVY_REASON_FINISH, now, "finished");
-    dv_items_leave_all(p, now);
+    dv_items_drop(p, true, now);
     assert(p->life >= DV_LIFE_FINISHING && p->totals.shown == 0);
 }
 
@@ -23,7 +23,8 @@ static void finish(divvy_partitioner *p, int64_t now) {
 
 static bool everything_gone(void *context) {
     const divvy_partitioner *p = context;
-    return dv_items_all_gone(p) || p->lost_session;
+    bool gone = p->totals.leaving == 0 && !p->membership && dv_handover_at_rest(p);
+    return (gone && p->life == DV_LIFE_TIDIED) || p->lost_session;
 }
 
 /* Returns 0, or DIVVY_EINVAL or _EDEADLK with a message that begins with `call`. */

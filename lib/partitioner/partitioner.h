@@ -314,18 +314,13 @@ bool dv_items_set_target(divvy_partitioner *p, const uint8_t *mine, int64_t now)
 bool dv_items_refuse_encoded(divvy_partitioner *p, int64_t now);
 /* Places inside the target that are missing are entered, as far as they fit. */
 void dv_items_claim(divvy_partitioner *p, int64_t now);
-/* Places that are neither in the target nor shown are left. */
-void dv_items_drop_unwanted(divvy_partitioner *p, int64_t now);
-/* The place of an item that is not shown leaves, if it has one. */
+/* Leaves the place of an item that is not shown, if it has one, or of one that the user has released. */
 void dv_items_leave_place(dv_item *item, int64_t now);
-/* The user has released the item: the place leaves. */
-void dv_items_release(dv_item *item, int64_t now);
-/* All places: what is left of a failed partitioner, `shown_too` or not. */
-void dv_items_leave_all(divvy_partitioner *p, int64_t now);
+/* Leaves the places of items that are not shown: of those outside the target, or of all. */
+void dv_items_drop(divvy_partitioner *p, bool wanted_too, int64_t now);
 bool dv_items_complete(const divvy_partitioner *p);
 bool dv_items_lack_shown(const divvy_partitioner *p);
 void dv_items_show(dv_item *item, int64_t now);
-bool dv_items_all_gone(const divvy_partitioner *p);
 
 /* ---- directories.c ---- */
 /* There is a connection: makes P/locks, and reads which directories exist; then the member is `ready`. */

@@ -42,7 +42,7 @@ void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now)
             dv_state_fail(p, client->end_error,
                           client->state == DIVVY_AUTH_FAILED ? DIVVY_REASON_DENIED : DIVVY_REASON_SESSION, now, "%s",
                           client->end_reason);
-        dv_items_leave_all(p, now); /* The deadline has taken them from the user already. */
+        dv_items_drop(p, true, now); /* The deadline has taken them from the user already. */
         break;
     case DV_SESSION_AGAIN:
         dv_members_again(p, now);
@@ -55,7 +55,7 @@ void dv_partitioner_hear(void *partitioner, dv_session_event event, int64_t now)
     case DV_SESSION_CLOSING:
         if (p->life < DV_LIFE_FINISHING) dv_life_enter(p, DV_LIFE_FINISHING);
         dv_state_fail(p, DIVVY_ECLOSED, DIVVY_REASON_FINISH, now, "the client is closing");
-        dv_items_leave_all(p, now);
+        dv_items_drop(p, true, now);
         break;
     case DV_SESSION_CLOSED:
         if (p->life != DV_LIFE_TIDIED) dv_life_enter(p, DV_LIFE_TIDIED);

@@ -71,7 +71,7 @@ void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reas
         dv_metrics_rebalance_begin(p, reason, now); /* P5: it began when seen */
     dv_give_update(p, now);
     bool lacks_shown = p->state != DIVVY_RELEASE && dv_items_lack_shown(p);
-    dv_items_drop_unwanted(p, now);
+    dv_items_drop(p, false, now);
     if (lacks_shown) revoke(p, eager(p), reason, now);
     dv_directories_refresh(p);
     dv_items_claim(p, now);
@@ -124,7 +124,7 @@ void dv_state_kazoo_seen(divvy_partitioner *p, int64_t now) {
     if (p->state == DIVVY_FAILURE || !dv_items_refuse_encoded(p, now)) return;
     dv_metrics_rebalance_begin(p, DIVVY_REASON_MEMBERS, now);
     dv_give_update(p, now);
-    dv_items_drop_unwanted(p, now);
+    dv_items_drop(p, false, now);
     if (eager(p)) dv_state_change_seen(p, now); /* P5, though the watch that tells of the change has not fired yet */
     if (p->state != DIVVY_RELEASE && dv_items_lack_shown(p)) revoke(p, false, DIVVY_REASON_MEMBERS, now);
     dv_state_check_complete(p, now);
@@ -182,7 +182,7 @@ static void give_up_revoked(divvy_partitioner *p, int64_t now) {
         if (item->life.wanted && p->target_valid && !eager(p) && p->life != DV_LIFE_LEAVING)
             dv_item_move(item, DV_MOVE_RETURN, now);
         else if (dv_give_keeps(item, now)) dv_item_move(item, DV_MOVE_WAIT, now);
-        else dv_items_release(item, now);
+        else dv_items_leave_place(item, now);
         assert(!dv_item_shown(item) || item->life.wanted || dv_item_kept(item));
         dv_report_item(item, DIVVY_REASON_RELEASED);
     }
@@ -277,7 +277,7 @@ void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, con
     divvy_partition_state from = enter(p, DIVVY_FAILURE, now);
     bool was_leaving = p->life == DV_LIFE_LEAVING || (p->life == DV_LIFE_HANDING_OVER && p->lost_session);
     if (p->life < DV_LIFE_FAILED) dv_life_enter(p, DV_LIFE_FAILED);
-    dv_items_leave_all(p, now);
+    dv_items_drop(p, true, now);
     lose_all_shown(p, reason, now);
     dv_report_state(p, from, DIVVY_FAILURE);
     stop_taking_part(p);
