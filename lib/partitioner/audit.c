@@ -45,7 +45,10 @@ static void send_group(audit_group *g) {
     else free_group(g);
 }
 
+static void on_timer(dv_timer *timer, int64_t now);
+
 void dv_audit_now(divvy_partitioner *p, int64_t now) {
+    p->audit_timer.fire = on_timer;
     dv_timer_set(p->object.client, &p->audit_timer, now + AUDIT_INTERVAL_MS);
     if (p->state == DIVVY_FAILURE || !dv_client_connected(p->object.client)) return;
     audit_group *g = NULL;
@@ -64,9 +67,4 @@ void dv_audit_now(divvy_partitioner *p, int64_t now) {
 
 static void on_timer(dv_timer *timer, int64_t now) {
     dv_audit_now(DV_CONTAINER(timer, divvy_partitioner, audit_timer), now);
-}
-
-void dv_audit_init(divvy_partitioner *p, int64_t now) {
-    p->audit_timer.fire = on_timer;
-    dv_timer_set(p->object.client, &p->audit_timer, now + AUDIT_INTERVAL_MS);
 }

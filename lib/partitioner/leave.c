@@ -65,7 +65,7 @@ static void withdraw(divvy_partitioner *p, int64_t now) {
     dv_leave_go_on(p, now);
 }
 
-void dv_leave_timer(dv_timer *timer, int64_t now) {
+static void on_timer(dv_timer *timer, int64_t now) {
     divvy_partitioner *p = DV_CONTAINER(timer, divvy_partitioner, leave_timer);
     if (!p->is_marked) p->leave_error = DIVVY_ECANCELED;
     withdraw(p, now);
@@ -80,6 +80,7 @@ static void start_handing_over(divvy_partitioner *p, int64_t now) {
     dv_life_enter(p, DV_LIFE_HANDING_OVER);
     if (p->target_valid) dv_state_target_settled(p, NULL, p->target_reason, now); /* It drops what we lack. */
     if (p->life != DV_LIFE_HANDING_OVER) return; /* Memory is short: it has failed. */
+    p->leave_timer.fire = on_timer;
     if (p->config.handover_timeout_ms > 0)
         dv_timer_set(p->object.client, &p->leave_timer, now + p->config.handover_timeout_ms);
     if (!dv_follow_request_leave(p->follower, true, now)) withdraw(p, now);

@@ -19,13 +19,9 @@ void dv_metrics_rebalance_begin(divvy_partitioner *p, int reason, int64_t now) {
 /* In ACQUIRED all that is held of the target is shown; so what is shown besides waits for its next owner. */
 void dv_metrics_rebalance_end(divvy_partitioner *p, int64_t now) {
     dv_partitioner_metrics *m = &p->metrics;
-    if (!m->is_under_way || p->state != DIVVY_ACQUIRED || p->totals.shown > p->totals.wanted_first) return;
-    dv_histogram_add_ms(&m->durations, now - m->began_at);
-    m->is_under_way = false;
-}
-
-void dv_metrics_rebalance_failed(divvy_partitioner *p) {
-    p->metrics.is_under_way = false;
+    bool complete = p->state == DIVVY_ACQUIRED && p->totals.shown <= p->totals.wanted_first;
+    if (m->is_under_way && complete) dv_histogram_add_ms(&m->durations, now - m->began_at);
+    if (complete || p->state == DIVVY_FAILURE) m->is_under_way = false;
 }
 
 void dv_metrics_plan(divvy_partitioner *p, uint64_t generation, int64_t now) {

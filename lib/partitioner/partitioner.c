@@ -119,14 +119,13 @@ int divvy_partitioner_create(divvy_partitioner **out, divvy_client *client, cons
     dv_object_init(&p->object, client, release);
     dv_partitioner_metrics_init(p);
     dv_report_init(p);
-    p->leave_timer.fire = dv_leave_timer;
     p->destroyed = (dv_callback){.call = call_destroyed, .release = release_destroyed};
     p->listener = (dv_listener){.hear = dv_partitioner_hear, .context = p};
     dv_listen(client, &p->listener);
     assert(p->life == DV_LIFE_TAKING_PART && p->state == DIVVY_ALLOCATING);
     int64_t now = dv_client_now(client);
     dv_state_init(p, now);
-    dv_audit_init(p, now);
+    dv_audit_now(p, now);
     warn_of_rounds(p);
     dv_members_start(p, now);
     *out = p;

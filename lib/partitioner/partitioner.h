@@ -229,7 +229,6 @@ void dv_partitioner_give_up(divvy_partitioner *p, int64_t now);
 void dv_partitioner_left(divvy_partitioner *p, int error, int64_t now);
 /* T8: ends, if all has been handed over. */
 void dv_leave_go_on(divvy_partitioner *p, int64_t now);
-void dv_leave_timer(dv_timer *timer, int64_t now);
 /* T8: a plan that was made from an older one has us as a member. Returns whether our place is to be given up again. */
 bool dv_leave_again(divvy_partitioner *p);
 
@@ -383,10 +382,8 @@ void dv_partitioner_metrics_init(divvy_partitioner *p);
 void dv_partitioner_metrics_stop(divvy_partitioner *p);
 /* This member's share changes, or is lost. A rebalance begins, if none is under way. */
 void dv_metrics_rebalance_begin(divvy_partitioner *p, int reason, int64_t now);
-/* Ends the rebalance, if the member has its share and nothing else. */
+/* Ends the rebalance, if the member has its share and nothing else. In FAILURE it has no end, and is forgotten. */
 void dv_metrics_rebalance_end(divvy_partitioner *p, int64_t now);
-/* The partitioner is in FAILURE: its rebalance has no end. */
-void dv_metrics_rebalance_failed(divvy_partitioner *p);
 /* The member goes by the plan of this generation; 0: by none. */
 void dv_metrics_plan(divvy_partitioner *p, uint64_t generation, int64_t now);
 /* The item is in the target or is not, is shown or is not. */
@@ -396,7 +393,6 @@ void dv_metrics_item_disowned(dv_item *item, int64_t now);
 void dv_metrics_item_freed(dv_item *item, int64_t now);
 
 /* ---- audit.c ---- */
-void dv_audit_init(divvy_partitioner *p, int64_t now);
 /* Asks for the places that are held, and again a minute later. */
 void dv_audit_now(divvy_partitioner *p, int64_t now);
 

@@ -273,8 +273,8 @@ void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, con
     va_end(arguments);
     p->failure = error;
     dv_timer_cancel(&p->leave_timer);
-    dv_metrics_rebalance_failed(p);
     divvy_partition_state from = enter(p, DIVVY_FAILURE, now);
+    dv_metrics_rebalance_end(p, now);
     bool was_leaving = p->life == DV_LIFE_LEAVING || (p->life == DV_LIFE_HANDING_OVER && p->lost_session);
     if (p->life < DV_LIFE_FAILED) dv_life_enter(p, DV_LIFE_FAILED);
     dv_items_drop(p, true, now);
