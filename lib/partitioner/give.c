@@ -38,12 +38,6 @@ bool dv_give_keeps(const dv_item *item, int64_t now) {
     return may_wait(item, now) && !is_ready(item);
 }
 
-/* T3: what is revoked while the note cannot be written would have no owner for that time, too. */
-static bool keeps_on(const dv_item *item, int64_t now) {
-    const struct dv_handover *h = item->partitioner->handover;
-    return dv_give_keeps(item, now) || (may_wait(item, now) && (h->writing || h->waiting));
-}
-
 bool dv_give_lists(const dv_item *item) {
     return may_stay(item) && item->give.next && item->give.next->standing != DV_NOTE_ABSENT;
 }
@@ -75,7 +69,10 @@ void dv_give_to(dv_item *item, const char *owner, bool party_is_older, int64_t n
 /* ---- what is kept ---- */
 
 static dv_item_stage stage_of(const dv_item *item, int64_t now) {
-    if (!keeps_on(item, now)) return DV_STAGE_SHOWN;
+    const struct dv_handover *h = item->partitioner->handover;
+    /* T3: what is revoked while the note cannot be written would have no owner for that time, too. */
+    bool stays = may_wait(item, now) && (!is_ready(item) || h->writing || h->waiting);
+    if (!stays) return DV_STAGE_SHOWN;
     /* A moment later it is known whether its next owner has a note; without one it is not leaving, but revoked. */
     bool announced = item->give.next && item->give.next->standing != DV_NOTE_UNREAD;
     return announced ? DV_STAGE_LEAVING : DV_STAGE_KEPT;
@@ -126,7 +123,8 @@ static bool has_given(const dv_note_view *v, int64_t mzxid) {
     return v->standing == DV_NOTE_THERE && v->mzxid > mzxid && v->note.given_count > 0;
 }
 
-int64_t dv_give_ended_ms(const divvy_partitioner *p, int64_t mzxid) {
+int64_t dv_give_ended_ms(void *partitioner, int64_t mzxid) {
+    const divvy_partitioner *p = partitioner;
     const struct dv_handover *h = p->handover;
     int64_t last_ms = 0, own_ms;
     if (!h || !h->note || h->writing || h->waiting) return 0;

@@ -306,7 +306,8 @@ static void keep_views(const divvy_partitioner *p) {
     dv_notes_sweep(p->handover->others);
 }
 
-void dv_handover_no_plan(divvy_partitioner *p) {
+void dv_handover_no_plan(void *partitioner) {
+    divvy_partitioner *p = partitioner;
     if (!p->handover) return;
     p->handover->namesake_count = 0;
     for (size_t i = 0; i < dv_item_count(p); i++) {

@@ -63,7 +63,7 @@ void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *con
 /* T9: the other live nodes of our identifier, if ours counts; before dv_handover_plan(). */
 void dv_handover_namesakes(divvy_partitioner *p, const char *const *nodes, size_t count);
 /* None is. */
-void dv_handover_no_plan(divvy_partitioner *p);
+void dv_handover_no_plan(void *partitioner);
 /* Something of it may be another now: looks at all again, in an event of its own, and writes what has changed. */
 void dv_handover_changed(divvy_partitioner *p);
 /* Our note says something else than is true now; it is written when it may be. */
@@ -88,7 +88,7 @@ bool dv_give_lists(const dv_item *item);
 int64_t dv_give_seen(const dv_item *item);
 /* D44: returns when the last item of the plan of that mzxid was given, by us or by those whose notes we read: the
  * servers' time of that note. 0: none was, it is not known when, or some are still on their way. */
-int64_t dv_give_ended_ms(const divvy_partitioner *p, int64_t mzxid);
+int64_t dv_give_ended_ms(void *partitioner, int64_t mzxid);
 /* Returns whether it is kept now, revoked or not. */
 bool dv_give_keeps(const dv_item *item, int64_t now);
 /* When the first of them may be overdue; INT64_MAX: none. */

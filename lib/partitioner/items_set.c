@@ -262,10 +262,6 @@ static void retire(divvy_partitioner *p, dv_item_table *old) {
     if (!p->collect_timer.link) dv_items_collect(p, dv_client_now(p->object.client));
 }
 
-static bool believed_now(const divvy_partitioner *p) {
-    return dv_client_alive_at(p->object.client, dv_client_now(p->object.client));
-}
-
 /* P10. The same token before the clock was read and after it: so both are true of one session, although the look, the
  * clock and the deadline are read one after the other. */
 int64_t dv_items_believed_token(const divvy_partitioner *c, const char *name) {
@@ -278,7 +274,7 @@ int64_t dv_items_believed_token(const divvy_partitioner *c, const char *name) {
         table = atomic_load(&p->table);
         found = dv_name_index_find(table->index, name);
         token = found ? atomic_load(dv_name_token(found)) : 0;
-        if (token && !believed_now(p)) token = 0;
+        if (token && !dv_client_alive_at(p->object.client, dv_client_now(p->object.client))) token = 0;
     } while (token && (atomic_load(&p->table) != table || atomic_load(dv_name_token(found)) != token));
     dv_readers_leave(inside);
     return token;

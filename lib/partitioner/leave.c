@@ -86,7 +86,8 @@ static void start_handing_over(divvy_partitioner *p, int64_t now) {
     if (!dv_follow_request_leave(p->follower, true, now)) withdraw(p, now);
 }
 
-bool dv_leave_again(divvy_partitioner *p) {
+bool dv_leave_again(void *partitioner) {
+    divvy_partitioner *p = partitioner;
     if (p->life != DV_LIFE_HANDING_OVER || !p->is_marked || p->withdrawn) return false;
     p->is_marked = false;
     return true;

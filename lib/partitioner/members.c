@@ -66,7 +66,8 @@ static bool to_be_looked_at(const divvy_partitioner *p, const dv_member *m) {
     return !p->membership || strcmp(m->node, dv_membership_name(p->membership)) != 0;
 }
 
-bool dv_members_look_at_all(divvy_partitioner *p) {
+bool dv_members_look_at_all(void *partitioner) {
+    divvy_partitioner *p = partitioner;
     static const dv_fetch_kind kind = {DV_EXISTS, SIZE_MAX, on_looked, on_all_looked};
     if (p->looks) return false;
     size_t count = 0;

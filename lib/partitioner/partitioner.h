@@ -54,10 +54,6 @@ typedef struct {
 } dv_telling;
 
 typedef struct {
-    uint32_t code_crc[DIVVY_WARN_WEIGHT + 1]; /* crc of the last text of each code: the same is not said twice */
-} dv_said;
-
-typedef struct {
     dv_member *members;
     size_t count;
 } dv_members;
@@ -165,7 +161,7 @@ struct divvy_partitioner {
     bool kazoo_seen;              /* a kazoo member is in the party, settled or not */
     dv_follower *follower;        /* of the plan; NULL: we do not follow plans */
     struct dv_handover *handover; /* NULL: nothing is handed over */
-    dv_said said;
+    uint32_t said_crc[DIVVY_WARN_WEIGHT + 1]; /* of the last text of each code of warning */
     dv_partitioner_metrics metrics;
 
     dv_event report, claim; /* posted while gains wait to be told, or places to be claimed, together */
@@ -230,7 +226,7 @@ void dv_partitioner_left(divvy_partitioner *p, int error, int64_t now);
 /* T8: ends, if all has been handed over. */
 void dv_leave_go_on(divvy_partitioner *p, int64_t now);
 /* T8: a plan that was made from an older one has us as a member. Returns whether our place is to be given up again. */
-bool dv_leave_again(divvy_partitioner *p);
+bool dv_leave_again(void *partitioner);
 
 /* ---- items_set.c ---- */
 /* For those who hold the client lock, and what they change; others go by dv_items_believed_token(). */
@@ -357,7 +353,7 @@ void dv_members_free(dv_members *members);
 bool dv_members_names_decide(const divvy_partitioner *p);
 /* Asks which nodes of the settled party are ephemeral, of those that were not looked at. Returns true when nothing is
  * left to ask; else the party is used again when all have answered. */
-bool dv_members_look_at_all(divvy_partitioner *p);
+bool dv_members_look_at_all(void *partitioner);
 /* Takes a node that was read and is persistent for a stray (P2). */
 void dv_members_note_ghost(void *partitioner, const char *node);
 

@@ -77,10 +77,6 @@ static void on_target(void *owner, const dv_follow_target *target, int64_t now) 
 
 /* ---- other events ---- */
 
-static void on_no_plan(void *owner) {
-    dv_handover_no_plan(owner);
-}
-
 /* P3: only the plan tells which members are static, and not before it has them all. */
 static void on_other_plan(void *owner) {
     divvy_partitioner *p = owner;
@@ -89,10 +85,6 @@ static void on_other_plan(void *owner) {
 
 static void on_left(void *owner, int error, int64_t now) {
     dv_partitioner_left(owner, error, now);
-}
-
-static bool on_member_again(void *owner) {
-    return dv_leave_again(owner);
 }
 
 static void on_warning(void *owner, int code, const char *text) {
@@ -113,10 +105,6 @@ static void on_ended(void *owner, int64_t now) {
 
 /* ---- questions ---- */
 
-static bool knows_all_members(void *owner) {
-    return dv_members_look_at_all(owner);
-}
-
 static bool shows(void *owner, const char *name) {
     const dv_item *item = dv_item_find(owner, name);
     return item && dv_item_shown(item);
@@ -126,17 +114,13 @@ static bool is_never_used(void *owner) {
     return ((const divvy_partitioner *)owner)->never_used;
 }
 
-static int64_t handed_over_ms(void *owner, int64_t mzxid) {
-    return dv_give_ended_ms(owner, mzxid);
-}
-
 /* ---- what the follower is told ---- */
 
 int dv_plan_host_init(divvy_partitioner *p, divvy_client *client) {
     static const dv_follow_events events = {
-        on_target,  on_no_plan, on_other_plan, on_left, on_member_again, dv_members_note_ghost,
+        on_target,  dv_handover_no_plan, on_other_plan, on_left, dv_leave_again, dv_members_note_ghost,
         on_warning, on_failure, on_begun,      on_ended};
-    static const dv_follow_questions questions = {knows_all_members, shows, is_never_used, handed_over_ms};
+    static const dv_follow_questions questions = {dv_members_look_at_all, shows, is_never_used, dv_give_ended_ms};
     const divvy_partitioner_config *c = &p->config;
     if (strtol(p->ability, NULL, 10) != DV_LEVEL_PLAN) return 0;
     const dv_follow_config config = {.client = client,

@@ -323,7 +323,7 @@ void dv_report_warn_once(divvy_partitioner *p, int code, const char *format, ...
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     uint32_t crc = dv_crc32(0, text, strlen(text));
-    if (p->said.code_crc[code] == crc) return;
-    p->said.code_crc[code] = crc;
+    if (p->said_crc[code] == crc) return;
+    p->said_crc[code] = crc;
     dv_client_warn(p->object.client, code, "%s", text);
 }
