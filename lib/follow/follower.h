@@ -194,6 +194,9 @@ void dv_follow_lose_force(dv_follower *f, bool names_decide);
 /* Returns the plan in memory, if it is one. */
 const dv_plan *dv_follow_plan(const dv_follower *f);
 const char *dv_follow_own_node(const dv_follower *f);
+/* Finds the live node of a member of the plan; of a static one the node that counts (D12). *unread: a node of its
+ * identifier that was not read, and may be the one. SIZE_MAX: none. */
+size_t dv_follow_find_node(const dv_follower *f, const dv_plan *plan, const dv_plan_member *m, size_t *unread);
 /* D38: returns whether another live node has taken the place of ours. */
 bool dv_follow_is_fenced(const dv_follower *f);
 /* Returns whether that is no node of a former session of ours. */

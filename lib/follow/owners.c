@@ -11,23 +11,11 @@ const char dv_nobody[] = "";
 
 /* ---- owners ---- */
 
-/* Finds the live node that counts of a static identifier. Where none that was read does, one that was not most likely
- * does: the member was started again, or lost its session, since the plan was written. read_next_owners() looks which.
- */
-static const char *static_node(const dv_follower *f, const dv_plan *plan, const dv_plan_member *m) {
-    const dv_plan_party *party = dv_roster_party(f->roster);
-    const char *unread = NULL;
-    for (size_t n = 0; n < party->count; n++) {
-        if (strcmp(party->nodes[n].identifier, m->key) != 0) continue;
-        if (!party->nodes[n].known) unread = party->nodes[n].node;
-        else if (dv_plan_member_of(plan, party, n) == m) return party->nodes[n].node;
-    }
-    return unread;
-}
-
+/* Where none that was read counts of a static identifier, one that was not most likely does: the member was started
+ * again, or lost its session, since the plan was written. read_next_owners() looks which. */
 static const char *live_node(const dv_follower *f, const dv_plan *plan, const dv_plan_member *m) {
-    if (m->is_static) return static_node(f, plan, m);
-    size_t at = dv_roster_find(f->roster, m->key);
+    size_t unread, at = dv_follow_find_node(f, plan, m, &unread);
+    if (at == SIZE_MAX) at = unread;
     return at == SIZE_MAX ? NULL : dv_roster_party(f->roster)->nodes[at].node;
 }
 

@@ -1,6 +1,8 @@
 /* Our place in the party that settled last. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rules P3, D12, D36, D38. */
+#include <string.h>
+
 #include "base/guid.h"
 #include "follow/follower.h"
 
@@ -29,6 +31,19 @@ const dv_plan *dv_follow_plan(const dv_follower *f) {
 
 const char *dv_follow_own_node(const dv_follower *f) {
     return dv_roster_party(f->roster)->nodes[f->party.own].node;
+}
+
+size_t dv_follow_find_node(const dv_follower *f, const dv_plan *plan, const dv_plan_member *m, size_t *unread) {
+    const dv_plan_party *party = dv_roster_party(f->roster);
+    size_t found = SIZE_MAX;
+    *unread = SIZE_MAX;
+    if (!m->is_static) return dv_roster_find(f->roster, m->key);
+    for (size_t n = 0; n < party->count; n++) {
+        if (strcmp(party->nodes[n].identifier, m->key) != 0) continue;
+        if (!party->nodes[n].known) *unread = n;
+        else if (dv_plan_member_of(plan, party, n) == m) found = n;
+    }
+    return found;
 }
 
 bool dv_follow_is_fenced(const dv_follower *f) {

@@ -26,33 +26,16 @@ typedef struct {
 
 typedef enum { GONE, UNSETTLED, UNREAD, LIVES } presence;
 
-/* Finds the live node of a static member: of the static ones with its identifier, the one by D12. As long as
- * one of them is unread, it may be the one. */
-static presence find_static(const dv_follower *f, const dv_plan_member *m, size_t *at) {
-    const dv_plan_party *party = dv_roster_party(f->roster);
-    presence found = GONE;
-    for (size_t n = 0; n < party->count; n++) {
-        if (strcmp(party->nodes[n].identifier, m->key) != 0) continue;
-        if (!party->nodes[n].known) {
-            *at = n;
-            return UNREAD;
-        }
-        if (dv_plan_member_of(f->memory.plan, party, n) != m) continue;
-        *at = n;
-        found = LIVES;
-    }
-    return found;
-}
-
 /* Finds the node of a moved item's new owner (D42), or, when UNREAD, a node that may be it. */
 static presence find_owner(const dv_follower *f, size_t moved, size_t *at) {
     const dv_plan *plan = f->memory.plan;
     const dv_plan_member *m = dv_plan_member_at(plan, plan->owners[plan->moved[moved]]);
-    presence found = GONE;
-    if (m && m->is_static) found = find_static(f, m, at);
-    else if (m && (*at = dv_roster_find(f->roster, m->key)) != SIZE_MAX) found = LIVES;
+    size_t unread = SIZE_MAX, found = m ? dv_follow_find_node(f, plan, m, &unread) : SIZE_MAX;
+    *at = unread != SIZE_MAX ? unread : found;
+    if (unread != SIZE_MAX) return UNREAD;
+    if (found != SIZE_MAX) return LIVES;
     /* A member that is not in a party before the plan's may only have come since. */
-    return found == GONE && f->party.pzxid < plan->header.pzxid ? UNSETTLED : found;
+    return f->party.pzxid < plan->header.pzxid ? UNSETTLED : GONE;
 }
 
 /* P/locks/<item>; malloc'ed. */
