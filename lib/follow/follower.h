@@ -63,8 +63,8 @@ typedef struct {
     uint32_t new_weight;
     char *weight_node; /* the node of ours for which the requested weight came into force; NULL: none was requested */
     dv_plan_set *new_set; /* that our user requested last; NULL: he did not */
-    bool leaves;     /* it was requested */
-    bool hands_over; /* T8: the user works on until then */
+    bool leaves;          /* it was requested */
+    bool hands_over;      /* T8: the user works on until then */
 } dv_follow_requests;
 
 /* The changes that one attempt is to write, besides what the party tells: changes.c. They live until it ends. */

@@ -91,8 +91,9 @@ void dv_give_update(divvy_partitioner *p, int64_t now) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
         bool stays = item->life.wanted || !dv_item_shown(item); /* as most do, in a large pool */
-        if (stays && !item->noted.leaving && !dv_item_kept(item)) continue;
-        if (dv_give_lists(item) != item->noted.leaving) dv_handover_note_differs(p);
+        bool is_listed = item->noted.marks & DV_NOTE_LEAVING;
+        if (stays && !is_listed && !dv_item_kept(item)) continue;
+        if (dv_give_lists(item) != is_listed) dv_handover_note_differs(p);
         if (!dv_item_owned(item)) continue;
         bool was_leaving = item->life.stage == DV_STAGE_LEAVING;
         move_to(item, stage_of(item, now), now);
@@ -115,7 +116,7 @@ int64_t dv_give_due(const divvy_partitioner *p) {
 
 /* Returns whether one of our items is still on its way, to us or from us. */
 static bool is_moving(const dv_item *item) {
-    return item->noted.leaving || (item->life.wanted ? !item->life.is_first : dv_item_shown(item));
+    return item->noted.marks & DV_NOTE_LEAVING || (item->life.wanted ? !item->life.is_first : dv_item_shown(item));
 }
 
 /* An item stays listed as ready when the member has it, so only the notes of those who give tell of an end. */
@@ -131,7 +132,7 @@ int64_t dv_give_ended_ms(void *partitioner, int64_t mzxid) {
     for (size_t i = 0; i < dv_item_count(p); i++) {
         if (is_moving(dv_item_at(p, i))) return 0;
     }
-    if (dv_own_note_written(h->note, &own_ms) > mzxid && h->given_count > 0) last_ms = own_ms;
+    if (dv_own_note_written(h->note, &own_ms) > mzxid && h->draft.given_count > 0) last_ms = own_ms;
     if (last_ms < 0) return 0;
     for (const dv_note_view *v = dv_notes_first(h->others); v; v = v->next) {
         if (v->standing == DV_NOTE_THERE && v->note.leaving_count > 0) return 0;

@@ -5,6 +5,7 @@
 #ifndef DV_HANDOVER_H
 #define DV_HANDOVER_H
 
+#include "handover/draft.h"
 #include "handover/notes.h"
 #include "handover/own_note.h"
 #include "partitioner/partitioner.h"
@@ -14,8 +15,8 @@ typedef struct dv_departure {
     struct dv_departure *next;
     dv_item *item; /* lives at least as long as the place */
     dv_contender *place;
-    bool in_leaving, in_ready; /* stands so in our note */
-    int64_t seen;              /* T5: gives the item; the mzxid of the note that was acted on. 0: it is only left */
+    uint8_t marks; /* DV_NOTE_LEAVING, DV_NOTE_READY: it stands so in our note */
+    int64_t seen;  /* T5: gives the item; the mzxid of the note that was acted on. 0: it is only left */
 } dv_departure;
 
 struct dv_handover {
@@ -26,18 +27,12 @@ struct dv_handover {
     dv_notes *others;
     dv_note_view **namesakes; /* T9: of the other live nodes of our identifier */
     size_t namesake_count;
-    int64_t plan_mzxid;     /* of the plan that is in force */
-    dv_plan_set *note_set;  /* whose numbering our note has, and `given`; NULL: there was none yet */
-    dv_note_given *given;   /* the oldest first */
-    size_t given_count;
-    size_t giving; /* of the write under way: the last ones of `given` */
+    int64_t plan_mzxid; /* of the plan that is in force */
+    dv_note_draft draft;
     dv_departure *waiting, **waiting_end, *under_way;
-    bool writing;     /* a write of this note, or of an earlier one, is under way */
-    bool cut;         /* not all that it has to say has fitted */
-    bool dirty;       /* our note says something else than is true */
-    int64_t write_at; /* from then on it may be written for that alone */
-    int64_t gave_at;  /* something by it, last; 0: never */
-    dv_event go;      /* posted while there may be something to write */
+    bool writing; /* a write of this note, or of an earlier one, is under way */
+    bool dirty;   /* our note says something else than is true */
+    dv_event go;  /* posted while there may be something to write */
     dv_timer timer;
 };
 

@@ -69,7 +69,7 @@ typedef struct {
 
 /* handover.c: what our note says of it, or will once the write under way is done. */
 typedef struct {
-    bool leaving, ready;
+    uint8_t marks;   /* DV_NOTE_LEAVING, DV_NOTE_READY */
     bool was_listed; /* a note before says so, and may stand yet */
 } dv_item_noted;
 

@@ -79,7 +79,7 @@ void dv_leave_go_on(divvy_partitioner *p, int64_t now) {
 static void start_handing_over(divvy_partitioner *p, int64_t now) {
     dv_life_enter(p, DV_LIFE_HANDING_OVER);
     if (p->target_valid) dv_state_target_settled(p, NULL, p->target_reason, now); /* It drops what we lack. */
-    if (p->life != DV_LIFE_HANDING_OVER) return; /* Memory is short: it has failed. */
+    if (p->life != DV_LIFE_HANDING_OVER) return;                                  /* Memory is short: it has failed. */
     p->leave_timer.fire = on_timer;
     if (p->config.handover_timeout_ms > 0)
         dv_timer_set(p->object.client, &p->leave_timer, now + p->config.handover_timeout_ms);

@@ -157,10 +157,10 @@ struct divvy_partitioner {
     dv_members party;      /* what settled, by node; the one before while strays are looked at */
     dv_fetch *looks;       /* at those who may be strays; NULL: none is under way */
     bool party_stale;
-    int64_t party_pzxid;          /* of what settled */
-    bool kazoo_seen;              /* a kazoo member is in the party, settled or not */
-    dv_follower *follower;        /* of the plan; NULL: we do not follow plans */
-    struct dv_handover *handover; /* NULL: nothing is handed over */
+    int64_t party_pzxid;                      /* of what settled */
+    bool kazoo_seen;                          /* a kazoo member is in the party, settled or not */
+    dv_follower *follower;                    /* of the plan; NULL: we do not follow plans */
+    struct dv_handover *handover;             /* NULL: nothing is handed over */
     uint32_t said_crc[DIVVY_WARN_WEIGHT + 1]; /* of the last text of each code of warning */
     dv_partitioner_metrics metrics;
 
@@ -168,7 +168,7 @@ struct divvy_partitioner {
     dv_telling telling;
     uint64_t generation;
     divvy_partition *snapshot; /* of this generation, made when asked for */
-    dv_callback destroyed; /* the call of on_destroyed: what is left of the partitioner lives until then */
+    dv_callback destroyed;     /* the call of on_destroyed: what is left of the partitioner lives until then */
 };
 
 /* Returns whether it is in FAILURE because its user wished its end: words do not call that a failure. */

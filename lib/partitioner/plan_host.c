@@ -119,7 +119,7 @@ static bool is_never_used(void *owner) {
 int dv_plan_host_init(divvy_partitioner *p, divvy_client *client) {
     static const dv_follow_events events = {
         on_target,  dv_handover_no_plan, on_other_plan, on_left, dv_leave_again, dv_members_note_ghost,
-        on_warning, on_failure, on_begun,      on_ended};
+        on_warning, on_failure,          on_begun,      on_ended};
     static const dv_follow_questions questions = {dv_members_look_at_all, shows, is_never_used, dv_give_ended_ms};
     const divvy_partitioner_config *c = &p->config;
     if (strtol(p->ability, NULL, 10) != DV_LEVEL_PLAN) return 0;

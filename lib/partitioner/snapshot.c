@@ -43,9 +43,8 @@ static divvy_partition *make(const divvy_partitioner *p, bool (*has)(const dv_it
         const dv_item *item = dv_item_at(p, i);
         if (!has(item)) continue;
         int64_t token = dv_item_shown(item) ? item->life.token : 0;
-        s->entries[s->count++] =
-            (snapshot_entry){dv_item_name(p, i), token, item->life.stage == DV_STAGE_REVOKED,
-                             item->life.stage == DV_STAGE_LEAVING};
+        s->entries[s->count++] = (snapshot_entry){dv_item_name(p, i), token, item->life.stage == DV_STAGE_REVOKED,
+                                                  item->life.stage == DV_STAGE_LEAVING};
     }
     assert(s->count == count);
     return s;

@@ -145,7 +145,7 @@ void dv_take_update(divvy_partitioner *p, int64_t now) {
         bool was_asked = item->life.stage == DV_STAGE_PREPARING;
         if (here && !item->take.since && !was_asked) continue;
         if (item->take.since) choose_owner(item);
-        if (dv_take_lists(item) && !item->noted.ready) dv_handover_note_differs(p);
+        if (dv_take_lists(item) && !(item->noted.marks & DV_NOTE_READY)) dv_handover_note_differs(p);
         bool asked = is_to_prepare(item);
         if (asked == was_asked) continue;
         dv_item_move(item, asked ? DV_MOVE_PREPARE : DV_MOVE_CALL_OFF, now);

@@ -36,8 +36,7 @@ static void check_gives(const dv_note *note) {
         for (int32_t by = -1; by <= 1; by++) {
             int64_t czxid = given->seen < INT64_MAX ? given->seen + by : given->seen;
             int32_t sequence = next > 0 && next < INT32_MAX ? next - by : next;
-            FUZZ_CHECK(dv_note_gives(note, given->item, sequence, czxid) ==
-                       gives(note, given->item, sequence, czxid));
+            FUZZ_CHECK(dv_note_gives(note, given->item, sequence, czxid) == gives(note, given->item, sequence, czxid));
         }
     }
 }

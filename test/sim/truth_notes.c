@@ -86,7 +86,7 @@ static const dv_plan_set *set_of(sim_world *w, const dv_note *note, int64_t sess
     const struct sim_plans_truth *t = w->plans_truth;
     const sim_member *m = sim_member_of_session(w, session);
     const struct dv_handover *h = m && m->partitioner ? m->partitioner->handover : NULL;
-    if (h && h->note_set && dv_note_is_of(note, h->note_set)) return h->note_set;
+    if (h && h->draft.set && dv_note_is_of(note, h->draft.set)) return h->draft.set;
     for (size_t i = t->count; i-- > 0;) {
         if (t->versions[i].plan && dv_note_is_of(note, t->versions[i].plan->set)) return t->versions[i].plan->set;
     }

@@ -24,7 +24,7 @@ PATH = re.compile(r"`(?:\./)?((?:docs|test|tools|bench|include|lib)/[A-Za-z0-9_.
 FENCE = re.compile(r"^\s*```")
 # Documents whose blocks of C are quoted from files.
 QUOTES = {
-    "docs/change-a-handover.md": ["lib/partitioner/handover.c"],
+    "docs/change-a-handover.md": ["lib/handover/draft.c"],
     "docs/guide.md": ["docs/examples/guide/*.c", "docs/examples/native_host.c", "docs/examples/election.c"],
     "docs/write-a-recipe.md": ["docs/examples/barrier/barrier.c"],
 }
