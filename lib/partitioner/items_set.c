@@ -20,7 +20,9 @@ static size_t lock_path_bytes(size_t locks_path_bytes, const char *name) {
     return locks_path_bytes + 1 + dv_name_encode(name, NULL, 0) + LOCK_NAME_BYTES;
 }
 
-size_t dv_items_find_too_long(const char *locks_path, const dv_plan_set *set) {
+/* Returns the first item whose lock would have too long a path, or count. Such an item of somebody else's set is never
+ * asked for, and stays unowned, which dv_items_use() tells. */
+static size_t find_too_long(const char *locks_path, const dv_plan_set *set) {
     size_t path_bytes = strlen(locks_path), i = 0;
     size_t surely = path_bytes + LOCK_NAME_BYTES < LOCK_PATH_BYTES_MAX / 2 ? LOCK_PATH_BYTES_MAX / 8 : 0;
     while (i < set->count && (strlen(set->names[i]) <= surely || /* N2: at most three times as long when escaped */
@@ -63,7 +65,7 @@ int dv_items_make_set(dv_plan_set **out, divvy_client *client, const char *call,
     dv_plan_set *set = error ? NULL : dv_plan_set_make(sorted, count);
     if (!error && !set) error = dv_fail_plainly(client, DIVVY_ENOMEM);
     free((void *)sorted);
-    size_t too_long = set ? dv_items_find_too_long(locks_path, set) : 0;
+    size_t too_long = set ? find_too_long(locks_path, set) : 0;
     if (set && too_long < set->count) {
         error =
             dv_fail(client, DIVVY_E2BIG,
@@ -231,8 +233,9 @@ static void free_tables(dv_item_table **first) {
     }
 }
 
-/* Runs one grace period after the other. New readers do not prolong a period, so no table waits for more than two. */
-void dv_items_collect(divvy_partitioner *p, int64_t now) {
+/* Frees the tables that were replaced, those that nobody looks into; asks again soon if any is left. It runs one grace
+ * period after the other. New readers do not prolong a period, so no table waits for more than two. */
+static void collect(divvy_partitioner *p, int64_t now) {
     enum { AGAIN_MS = 10 };
     while (p->aging || p->retired) {
         if (!p->aging) {
@@ -251,7 +254,7 @@ void dv_items_collect(divvy_partitioner *p, int64_t now) {
 
 static void on_collect_timer(dv_timer *timer, int64_t now) {
     divvy_partitioner *p = DV_CONTAINER(timer, divvy_partitioner, collect_timer);
-    dv_items_collect(p, now);
+    collect(p, now);
 }
 
 static void retire(divvy_partitioner *p, dv_item_table *old) {
@@ -259,7 +262,7 @@ static void retire(divvy_partitioner *p, dv_item_table *old) {
     old->older = p->retired;
     p->retired = old;
     p->collect_timer.fire = on_collect_timer;
-    if (!p->collect_timer.link) dv_items_collect(p, dv_client_now(p->object.client));
+    if (!p->collect_timer.link) collect(p, dv_client_now(p->object.client));
 }
 
 /* P10. The same token before the clock was read and after it: so both are true of one session, although the look, the

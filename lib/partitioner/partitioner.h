@@ -251,17 +251,12 @@ void dv_item_unref(dv_item *item);
  * DIVVY_E2BIG, DIVVY_ENOMEM. */
 int dv_items_make_set(dv_plan_set **out, divvy_client *client, const char *call, const char *locks_path,
                       const char *const *items, size_t count);
-/* The first item whose lock would have too long a path, or count: such an item of somebody else's set is never asked
- * for, and stays unowned, which dv_items_use() tells. */
-size_t dv_items_find_too_long(const char *locks_path, const dv_plan_set *set);
 /* Deals another set, which it takes a reference to, from now on; dv_state_target_settled() with a target of that set
  * follows in the same turn. Items of both keep places, tokens and what is shown of them; those that are dealt no longer
  * are given up by that target, like what goes to another member. 0, or DIVVY_ENOMEM: nothing has changed. */
 int dv_items_use(divvy_partitioner *p, dv_plan_set *set);
 /* An item that is not dealt was given up, perhaps as a whole: then it leaves the table soon. */
 void dv_items_prune(dv_item *item);
-/* Frees the tables that were replaced, those that nobody looks into; asks again soon if any is left. */
-void dv_items_collect(divvy_partitioner *p, int64_t now);
 void dv_items_free(divvy_partitioner *p);
 /* Returns the token of an item that is shown and not revoked, on a session within its deadline; else 0. From any
  * thread, without the client lock. */

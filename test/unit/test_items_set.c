@@ -355,7 +355,6 @@ TEST(test_too_long) {
     assert_int_equal(dv_items_make_set(&set, m.client, "test", m.p->locks_path, names, 3), DIVVY_E2BIG);
     assert_null(set);
     set = dv_plan_set_make(names, 3);
-    assert_int_equal(dv_items_find_too_long(m.p->locks_path, set), 2);
     assert_int_equal(dv_items_use(m.p, set), 0);
     dv_state_target_settled(m.p, mine, DIVVY_REASON_MEMBERS, dv_client_now(m.client));
     dv_plan_set_unref(set);
