@@ -26,8 +26,8 @@ static void note_marks(dv_item *item, const uint8_t *marks) {
     item->noted.marks = item->dealt ? marks[item->number] : 0;
 }
 
-/* Prints what is true now, without the places that go with this write. Returns NULL when an allocation fails. */
-static char *compose(struct dv_handover *h) {
+/* Prints what is true now, and that the places from `first` on still stand. Returns NULL when an allocation fails. */
+static char *compose(struct dv_handover *h, const dv_departure *first) {
     const divvy_partitioner *p = h->p;
     uint8_t *marks = calloc(p->dealt->count + 1, 1);
     if (!marks) return NULL;
@@ -35,21 +35,13 @@ static char *compose(struct dv_handover *h) {
         const dv_item *item = dv_items_of(p)->dealt[i];
         marks[i] = (uint8_t)((dv_give_lists(item) ? DV_NOTE_LEAVING : 0) | (dv_take_lists(item) ? DV_NOTE_READY : 0));
     }
-    for (const dv_departure *d = h->waiting; d; d = d->next) {
+    for (const dv_departure *d = first; d; d = d->next) {
         if (d->item->dealt) marks[d->item->number] |= d->marks;
     }
     char *text = dv_note_draft_print(&h->draft, marks);
     for (size_t i = 0; text && i < dv_item_count(p); i++) note_marks(dv_item_at(p, i), marks);
     free(marks);
     return text;
-}
-
-static void add_given(struct dv_handover *h, const dv_departure *first) {
-    dv_note_draft_begin(&h->draft, h->p->dealt);
-    for (const dv_departure *d = first; d; d = d->next) {
-        if (d->seen && d->item->dealt)
-            dv_note_draft_give(&h->draft, d->item->number, dv_contender_sequence(d->place), d->seen);
-    }
 }
 
 /* ---- departures ---- */
@@ -90,41 +82,29 @@ void dv_handover_leave(dv_item *item, dv_contender *place) {
 
 /* ---- writing ---- */
 
-static dv_departure *take_departures(struct dv_handover *h, const char *paths[DV_NOTE_GIVES_MAX], size_t *count) {
-    dv_departure *first = h->waiting, *last = NULL;
-    for (*count = 0; h->waiting && *count < DV_NOTE_GIVES_MAX; h->waiting = last->next) {
-        last = h->waiting;
-        paths[(*count)++] = dv_contender_path(last->place);
-    }
-    if (last) last->next = NULL;
-    if (!h->waiting) h->waiting_end = &h->waiting;
-    return last ? first : NULL;
-}
-
-static void put_back(struct dv_handover *h, dv_departure *first) {
-    for (dv_departure *d = first; d; d = d->next) {
-        if (d->next) continue;
-        d->next = h->waiting;
-        if (!h->waiting) h->waiting_end = &d->next;
-        h->waiting = first;
-        return;
-    }
-}
-
 static void write_note(struct dv_handover *h, int64_t now) {
     const char *paths[DV_NOTE_GIVES_MAX];
-    size_t count;
-    dv_departure *going = take_departures(h, paths, &count);
-    add_given(h, going);
-    char *text = compose(h);
+    size_t count = 0;
+    dv_departure **end = &h->waiting; /* behind the last that goes with this write */
+    dv_note_draft_begin(&h->draft, h->p->dealt);
+    for (; *end && count < DV_NOTE_GIVES_MAX; end = &(*end)->next) {
+        const dv_departure *d = *end;
+        paths[count++] = dv_contender_path(d->place);
+        if (d->seen && d->item->dealt)
+            dv_note_draft_give(&h->draft, d->item->number, dv_contender_sequence(d->place), d->seen);
+    }
+    dv_departure *rest = *end;
+    char *text = compose(h, rest);
     if (!text || dv_own_note_write(h->note, text, paths, count, now) != 0) {
         free(text);
         dv_note_draft_ended(&h->draft, DIVVY_ENOMEM, now);
-        put_back(h, going);
         dv_client_again(h->p->object.client);
         return;
     }
-    h->under_way = going;
+    h->under_way = h->waiting;
+    *end = NULL;
+    h->waiting = rest;
+    if (!rest) h->waiting_end = &h->waiting;
     h->writing = true;
     h->dirty = false;
     dv_note_draft_sent(&h->draft, h->p->party.count, now);
@@ -134,6 +114,16 @@ static void write_next(struct dv_handover *h, int64_t now) {
     if (!dv_handover_can(h->p)) end_waiting(h, now);
     else if (!h->writing && dv_own_note_is_free(h->note) && (h->waiting || (h->dirty && now >= h->draft.write_at)))
         write_note(h, now);
+}
+
+/* Our node in the party is gone, or no longer ours. */
+static void drop_note(divvy_partitioner *p, int64_t now) {
+    struct dv_handover *h = p->handover;
+    if (!h || !h->note) return;
+    dv_own_note *note = h->note;
+    dv_own_note_leave(note, now);
+    h->note = NULL;
+    end_waiting(h, now);
 }
 
 /* T5: a write that failed did nothing, so the places leave one by one, and the note follows without them. */
@@ -149,7 +139,7 @@ static void on_wrote(void *owner, dv_own_note *note, int error, int64_t now) {
     for (size_t i = 0; !error && i < dv_item_count(p); i++) dv_item_at(p, i)->noted.was_listed = false;
     h->under_way = NULL;
     end_departures(gone, error == 0, now);
-    if (note == h->note && !dv_own_note_stands(note)) dv_handover_unnamed(p, now);
+    if (note == h->note && !dv_own_note_stands(note)) drop_note(p, now);
     dv_handover_changed(p);
     dv_op_end(p, now);
 }
@@ -176,30 +166,21 @@ static void on_gone(void *owner, dv_own_note *note, int64_t now) {
     dv_op_end(p, now);
 }
 
-void dv_handover_unnamed(divvy_partitioner *p, int64_t now) {
-    struct dv_handover *h = p->handover;
-    if (!h || !h->note) return;
-    dv_own_note *note = h->note;
-    dv_own_note_leave(note, now);
-    h->note = NULL;
-    end_waiting(h, now);
-}
-
 /* Our note stays for a moment: members that do not read in time what they were given list each queue (T6). */
 void dv_handover_ended(divvy_partitioner *p, int64_t now) {
     struct dv_handover *h = p->handover;
     int64_t until = h && h->draft.gave_at ? h->draft.gave_at + LAST_WORD_MS : 0;
     if (until > now && h->note && p->state == DIVVY_FAILURE) dv_timer_set(p->object.client, &h->timer, until);
-    else dv_handover_unnamed(p, now);
+    else drop_note(p, now);
 }
 
 void dv_handover_named(void *partitioner, const char *node, int64_t now) {
     static const dv_own_note_events events = {on_settled, on_wrote, on_gone};
     divvy_partitioner *p = partitioner;
     struct dv_handover *h = p->handover;
-    dv_handover_unnamed(p, now);
+    drop_note(p, now);
     if (h && !h->writing) dv_note_draft_begin(&h->draft, p->dealt);
-    char *text = h && !h->writing ? compose(h) : NULL;
+    char *text = h && !h->writing ? compose(h, h->waiting) : NULL;
     if (text && dv_own_note_make(&h->note, p->object.client, h->directory, node, text, &events, h) == 0) {
         h->notes++;
         dv_op_begin(p);
@@ -239,37 +220,29 @@ void dv_handover_no_plan(void *partitioner) {
     dv_handover_changed(p);
 }
 
-void dv_handover_namesakes(divvy_partitioner *p, const char *const *nodes, size_t count) {
-    struct dv_handover *h = p->handover;
+static void note_namesakes(struct dv_handover *h, const dv_follow_owners *owners) {
     h->namesake_count = 0;
-    dv_note_view **grown = (dv_note_view **)realloc((void *)h->namesakes, (count + 1) * sizeof *grown);
+    dv_note_view **grown = (dv_note_view **)realloc((void *)h->namesakes, (owners->namesake_count + 1) * sizeof *grown);
     if (!grown) return; /* Their items are asked for by lists. */
     h->namesakes = grown;
-    for (size_t i = 0; i < count; i++) {
-        dv_note_view *view = dv_notes_want(h->others, nodes[i]);
+    for (size_t i = 0; i < owners->namesake_count; i++) {
+        dv_note_view *view = dv_notes_want(h->others, owners->namesakes[i]);
         if (view) h->namesakes[h->namesake_count++] = view;
     }
 }
 
-void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *const *owners, const char *const *before,
-                      bool party_is_older, int64_t mzxid, int64_t now) {
+void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const dv_follow_owners *owners, int64_t now) {
     struct dv_handover *h = p->handover;
     if (!h) return;
-    h->plan_mzxid = mzxid;
+    note_namesakes(h, owners);
+    h->plan_mzxid = owners->mzxid;
     for (size_t i = 0; i < dv_item_count(p); i++) {
-        if (dv_item_at(p, i)->dealt) continue;
-        dv_give_forget(dv_item_at(p, i));
-        dv_take_forget(dv_item_at(p, i));
-    }
-    for (size_t i = 0; i < p->dealt->count; i++) {
-        dv_item *item = dv_items_of(p)->dealt[i];
-        if (mine[i]) {
-            dv_give_forget(item);
-            dv_take_expect(item, before[i], now);
-        } else {
-            dv_take_forget(item);
-            dv_give_to(item, owners[i], party_is_older, now);
-        }
+        dv_item *item = dv_item_at(p, i);
+        bool is_ours = item->dealt && mine[item->number], is_others = item->dealt && !is_ours;
+        if (is_ours) dv_take_expect(item, owners->before[item->number], now);
+        else dv_take_forget(item);
+        if (is_others) dv_give_to(item, owners->now[item->number], owners->party_is_older, now);
+        else dv_give_forget(item);
     }
     if (h->draft.set && !dv_plan_set_equal(h->draft.set, p->dealt)) h->dirty = true; /* Others pass it over. */
     keep_views(p);
@@ -309,7 +282,7 @@ void dv_handover_changed(divvy_partitioner *p) {
 
 static void on_timer(dv_timer *timer, int64_t now) {
     struct dv_handover *h = DV_CONTAINER(timer, struct dv_handover, timer);
-    if (h->p->state == DIVVY_FAILURE) dv_handover_unnamed(h->p, now);
+    if (h->p->state == DIVVY_FAILURE) drop_note(h->p, now);
     else look_at_all(h, now);
 }
 
@@ -355,7 +328,7 @@ void dv_handover_stop(divvy_partitioner *p) {
     dv_handover_no_plan(p);
     end_waiting(h, now);
     /* One that stands goes after our node in the party. */
-    if (h->note && !dv_own_note_stands(h->note)) dv_handover_unnamed(p, now);
+    if (h->note && !dv_own_note_stands(h->note)) drop_note(p, now);
 }
 
 void dv_handover_free(divvy_partitioner *p) {

@@ -43,20 +43,14 @@ int dv_handover_init(divvy_partitioner *p, divvy_client *client);
 void dv_handover_free(divvy_partitioner *p);
 /* Our node in the party is about to be made: first its note. dv_membership_go_on() follows in any case. */
 void dv_handover_named(void *partitioner, const char *node, int64_t now);
-/* Our node in the party is gone, or no longer ours. Its note goes. */
-void dv_handover_unnamed(divvy_partitioner *p, int64_t now);
-/* The same of a member that ends: its note stays for a moment more, if it has just given something. */
+/* Our node in the party is gone. Its note goes; that of a member that ends stays for a moment more, if it has just given
+ * something. */
 void dv_handover_ended(divvy_partitioner *p, int64_t now);
 void dv_handover_connected(divvy_partitioner *p);
 /* Returns whether all notes of ours are gone. */
 bool dv_handover_at_rest(const divvy_partitioner *p);
-/* The plan of that mzxid is in force. mine[i]: it gives us item i of the set that is dealt, which is its set.
- * owners[i]: the node of the live member to which it gives it; NULL: that member is not there; dv_nobody: it gives it
- * to nobody, since all leave. before[i]: to which the plan before gave it. */
-void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const char *const *owners, const char *const *before,
-                      bool party_is_older, int64_t mzxid, int64_t now);
-/* T9: the other live nodes of our identifier, if ours counts; before dv_handover_plan(). */
-void dv_handover_namesakes(divvy_partitioner *p, const char *const *nodes, size_t count);
+/* A plan is in force that has these owners. mine[i]: it gives us item i of the set that is dealt, which is its set. */
+void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const dv_follow_owners *owners, int64_t now);
 /* None is. */
 void dv_handover_no_plan(void *partitioner);
 /* Something of it may be another now: looks at all again, in an event of its own, and writes what has changed. */
@@ -71,7 +65,7 @@ void dv_handover_stop(divvy_partitioner *p);
 bool dv_handover_can(const divvy_partitioner *p);
 
 /* ---- give.c ---- */
-/* T1: a plan gives it to the member of this node; see dv_handover_plan(). */
+/* T1: a plan gives it to the member of this node, as dv_follow_owners.now says. */
 void dv_give_to(dv_item *item, const char *owner, bool party_is_older, int64_t now);
 /* No plan gives it to another. */
 void dv_give_forget(dv_item *item);

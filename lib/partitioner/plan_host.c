@@ -29,12 +29,8 @@ static int deal(divvy_partitioner *p, const dv_follow_target *target, uint8_t **
 
 /* When an allocation has failed, everything moves as if nobody had notes. */
 static void tell_handover(divvy_partitioner *p, const dv_follow_owners *owners, const uint8_t *mine, int64_t now) {
-    if (!owners) {
-        dv_handover_no_plan(p);
-        return;
-    }
-    dv_handover_namesakes(p, owners->namesakes, owners->namesake_count);
-    dv_handover_plan(p, mine, owners->now, owners->before, owners->party_is_older, owners->mzxid, now);
+    if (owners) dv_handover_plan(p, mine, owners, now);
+    else dv_handover_no_plan(p);
 }
 
 static bool is_wanted_already(const divvy_partitioner *p, const uint8_t *mine) {
