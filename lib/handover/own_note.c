@@ -158,8 +158,7 @@ int64_t dv_own_note_written(const dv_own_note *o, int64_t *written_ms) {
     return o->written_zxid;
 }
 
-int dv_own_note_write(dv_own_note *o, char *text, const char *const *deletes, size_t count, int64_t now) {
-    (void)now;
+int dv_own_note_write(dv_own_note *o, char *text, const char *const *deletes, size_t count) {
     assert(dv_own_note_is_free(o));
     dv_op *ops = calloc(count + 1, sizeof *ops);
     if (!ops) return DIVVY_ENOMEM;

@@ -33,7 +33,7 @@ int64_t dv_own_note_written(const dv_own_note *own, int64_t *written_ms);
 /* Writes it, and deletes these nodes, all or nothing. While it is free. Takes over the text; the paths live until
  * wrote(). A write whose answer is lost is sent again unchanged, on the next connection. Returns 0, or DIVVY_ENOMEM and
  * nothing happens. */
-int dv_own_note_write(dv_own_note *own, char *text, const char *const *deletes, size_t count, int64_t now);
+int dv_own_note_write(dv_own_note *own, char *text, const char *const *deletes, size_t count);
 /* Deletes it. gone() follows, after wrote() of what is under way; which comes in this call if it is not sent. A second
  * call does nothing. */
 void dv_own_note_leave(dv_own_note *own, int64_t now);

@@ -95,7 +95,7 @@ static void write_note(struct dv_handover *h, int64_t now) {
     }
     dv_departure *rest = *end;
     char *text = compose(h, rest);
-    if (!text || dv_own_note_write(h->note, text, paths, count, now) != 0) {
+    if (!text || dv_own_note_write(h->note, text, paths, count) != 0) {
         free(text);
         dv_note_draft_ended(&h->draft, DIVVY_ENOMEM, now);
         dv_client_again(h->p->object.client);

@@ -43,8 +43,8 @@ int dv_handover_init(divvy_partitioner *p, divvy_client *client);
 void dv_handover_free(divvy_partitioner *p);
 /* Our node in the party is about to be made: first its note. dv_membership_go_on() follows in any case. */
 void dv_handover_named(void *partitioner, const char *node, int64_t now);
-/* Our node in the party is gone. Its note goes; that of a member that ends stays for a moment more, if it has just given
- * something. */
+/* Our node in the party is gone. Its note goes; that of a member that ends stays for a moment more, if it has just
+ * given something. */
 void dv_handover_ended(divvy_partitioner *p, int64_t now);
 void dv_handover_connected(divvy_partitioner *p);
 /* Returns whether all notes of ours are gone. */

@@ -115,7 +115,7 @@ static void on_gone(void *owner, dv_contender *contender, int64_t now) {
     if (!dv_item_shown(item)) dv_metrics_item_freed(item, now);
     dv_client_changed(p->object.client);
     p->events->place_changed(p, now);
-    if (p->life >= DV_LIFE_FINISHING) dv_items_tidy(p, now);
+    if (p->life >= DV_LIFE_FINISHING) dv_items_tidy(p);
     dv_item_unref(item);
     dv_op_end(p, now);
 }

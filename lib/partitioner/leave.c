@@ -18,7 +18,7 @@ void dv_partitioner_give_up(divvy_partitioner *p, int64_t now) {
 
 static void finish(divvy_partitioner *p, int64_t now) {
     dv_partitioner_give_up(p, now);
-    dv_items_tidy(p, now);
+    dv_items_tidy(p);
 }
 
 static bool everything_gone(void *context) {

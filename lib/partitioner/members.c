@@ -122,10 +122,6 @@ void dv_members_note_ghost(void *partitioner, const char *node) {
     dv_target_warn_of_strays(p, &p->party);
 }
 
-static void on_changed(void *owner, int64_t now) {
-    dv_state_change_seen(owner, now);
-}
-
 static void restart_watch(divvy_partitioner *p);
 
 static void on_settled(void *owner, const char *const *names, size_t count, int64_t pzxid, int64_t now) {
@@ -183,8 +179,8 @@ static bool on_needs_names(void *owner) {
 }
 
 static void restart_watch(divvy_partitioner *p) {
-    static const dv_patient_watch_events events = {on_changed,    on_settled,     on_watch_failed,
-                                                   on_watch_gone, on_needs_names, on_seen};
+    static const dv_patient_watch_events events = {dv_state_change_seen, on_settled,     on_watch_failed,
+                                                   on_watch_gone,        on_needs_names, on_seen};
     const dv_patience patience = {p->config.time_boundary_ms, p->config.leave_boundary_ms, p->config.settle_max_ms};
     if (p->watch || p->state == DIVVY_FAILURE || p->object.client->life == DV_CLIENT_CLOSED) return;
     p->watch = dv_patient_watch_start(p->object.client, p->party_path, &patience, &events, p);
@@ -245,7 +241,7 @@ static void on_membership_gone(void *owner, int64_t now) {
     note_unanswered_join(p);
     dv_client_changed(p->object.client);
     dv_handover_ended(p, now);
-    if (p->life >= DV_LIFE_FINISHING) dv_items_tidy(p, now);
+    if (p->life >= DV_LIFE_FINISHING) dv_items_tidy(p);
     dv_op_end(p, now);
 }
 

@@ -212,7 +212,6 @@ int dv_partitioner_check_order(const divvy_partitioner *p, divvy_client *client,
                                const dv_plan_set *set);
 
 /* ---- life.c ---- */
-/* Moves the life on, as its table allows. */
 void dv_life_enter(divvy_partitioner *p, dv_life to);
 /* Fails the member as dv_state_fail() does, for files below state.c. */
 void dv_life_fail(divvy_partitioner *p, int error, int reason, int64_t now, const char *format, ...)
@@ -267,12 +266,10 @@ void dv_items_note_owned(const dv_item *item);
 /* ---- state.c: the table of docs/protocol.md, P4; the only place where a state changes ---- */
 /* A new partitioner is in ALLOCATING. */
 void dv_state_init(divvy_partitioner *p, int64_t now);
-/* Takes part again, after a loss. */
-void dv_state_rejoin(divvy_partitioner *p);
 /* mine[i]: item i of p->dealt is in the target. NULL: what is in it, and may still be. `reason`: why it has changed,
  * which on_items tells. */
 void dv_state_target_settled(divvy_partitioner *p, const uint8_t *mine, int reason, int64_t now);
-void dv_state_change_seen(divvy_partitioner *p, int64_t now);
+void dv_state_change_seen(void *partitioner, int64_t now);
 /* The party has settled, and the target stays as it is; or, if not `settled`, only the plan was looked at. */
 void dv_state_target_stays(divvy_partitioner *p, bool settled, int64_t now);
 /* A kazoo member is in the settled party, or none is. */
@@ -281,28 +278,21 @@ void dv_state_set_kazoo_seen(divvy_partitioner *p, bool seen);
 void dv_state_kazoo_seen(divvy_partitioner *p, int64_t now);
 void dv_state_item_lost(dv_item *item, bool was_shown, int64_t now);
 void dv_state_check_complete(divvy_partitioner *p, int64_t now);
-/* T3, T4: what is kept for others may have to go. */
 void dv_state_handover(divvy_partitioner *p, int64_t now);
-/* Judges again whether the share is complete, which may have changed though the target is the same. */
 void dv_state_reconsider(divvy_partitioner *p, int64_t now);
 int dv_state_release(divvy_partitioner *p, uint64_t state_id, int64_t now);
 void dv_state_suspend(divvy_partitioner *p, int64_t now);
-/* The session is lost, and the user wants to go on with the next. */
 void dv_state_lose(divvy_partitioner *p, int64_t now);
-/* Something was given back to the session's budgets: what did not fit may fit now. */
 void dv_state_room(divvy_partitioner *p, int64_t now);
-/* From now on what is held is believed. */
 void dv_state_proven(divvy_partitioner *p, int64_t now);
 void dv_state_fail(divvy_partitioner *p, int error, int reason, int64_t now, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
-void dv_state_timer(dv_timer *timer, int64_t now);
 
 /* ---- items.c ---- */
 /* Returns whether it is another target. */
 bool dv_items_set_target(divvy_partitioner *p, const uint8_t *mine, int64_t now);
 /* Takes the items whose names kazoo cannot share out of the target. Returns whether there were any. */
 bool dv_items_refuse_encoded(divvy_partitioner *p, int64_t now);
-/* Places inside the target that are missing are entered, as far as they fit. */
 void dv_items_claim(divvy_partitioner *p, int64_t now);
 /* Leaves the place of an item that is not shown, if it has one, or of one that the user has released. */
 void dv_items_leave_place(dv_item *item, int64_t now);
@@ -334,7 +324,7 @@ void dv_directories_fail(void *partitioner, int error, const char *path, int64_t
 
 /* ---- tidy.c ---- */
 /* The last member to leave removes empty directories. */
-void dv_items_tidy(divvy_partitioner *p, int64_t now);
+void dv_items_tidy(divvy_partitioner *p);
 /* Removes empty directories that are no item's of the pool, if that is ours to do (P12). */
 void dv_items_sweep(divvy_partitioner *p);
 

@@ -41,11 +41,6 @@ static bool is_any(difference d) {
     return d.lost || d.gained || d.revoked || d.leaving || d.staying || d.prepare;
 }
 
-/* Where nobody listens nothing is noted. The log tells of items, too. */
-static bool is_heard(const divvy_partitioner *p) {
-    return p->config.on_items || p->object.client->config.on_log;
-}
-
 static void take_from_due(divvy_partitioner *p, dv_item *item) {
     assert(item->told.link);
     *item->told.link = item->told.next_due;
@@ -268,7 +263,9 @@ void dv_report_flush(divvy_partitioner *p) {
 void dv_report_item(dv_item *item, int reason) {
     divvy_partitioner *p = item->partitioner;
     item->told.reason = reason;
-    if (!is_heard(p) || item->told.link) return;
+    /* Where nobody listens nothing is noted. The log tells of items, too. */
+    bool is_heard = p->config.on_items || p->object.client->config.on_log;
+    if (!is_heard || item->told.link) return;
     item->told.link = p->telling.due_end;
     *p->telling.due_end = item;
     p->telling.due_end = &item->told.next_due;

@@ -11,7 +11,7 @@ void dv_session_rejoin(divvy_partitioner *p, int64_t now) {
     assert(p->totals.shown == 0);
     dv_directories_forget(p);
     p->lost_session = false;
-    dv_state_rejoin(p);
+    dv_life_enter(p, DV_LIFE_TAKING_PART);
     dv_members_free(&p->party);
     dv_members_start(p, now);
 }

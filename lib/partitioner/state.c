@@ -11,9 +11,11 @@ static bool eager(const divvy_partitioner *p) {
     return p->config.mode == DIVVY_EAGER;
 }
 
+static void on_timer(dv_timer *timer, int64_t now);
+
 void dv_state_init(divvy_partitioner *p, int64_t now) {
     p->state_id = 1;
-    p->state_timer.fire = dv_state_timer;
+    p->state_timer.fire = on_timer;
     if (p->config.allocate_timeout_ms)
         dv_timer_set(p->object.client, &p->state_timer, now + p->config.allocate_timeout_ms);
 }
@@ -105,7 +107,8 @@ void dv_state_room(divvy_partitioner *p, int64_t now) {
 }
 
 /* P5: in eager mode the first sign of a change voids the target, and revokes what was acquired. */
-void dv_state_change_seen(divvy_partitioner *p, int64_t now) {
+void dv_state_change_seen(void *partitioner, int64_t now) {
+    divvy_partitioner *p = partitioner;
     p->change_seen = true;
     if (!eager(p) || p->state != DIVVY_ACQUIRED) return;
     p->target_valid = false;
@@ -250,17 +253,12 @@ void dv_state_lose(divvy_partitioner *p, int64_t now) {
     if (p->state == DIVVY_FAILURE) return;
     assert(p->lost_session);
     divvy_partition_state from = enter(p, DIVVY_RELEASE, now);
-    p->suspended_again = false;
+    p->suspended_again = p->change_seen = false;
     dv_life_enter(p, DV_LIFE_REJOINING);
     dv_metrics_rebalance_begin(p, DIVVY_REASON_SESSION, now);
     lose_all_shown(p, DIVVY_REASON_SESSION, now);
     dv_report_state(p, from, DIVVY_RELEASE);
     stop_taking_part(p);
-}
-
-void dv_state_rejoin(divvy_partitioner *p) {
-    dv_life_enter(p, DV_LIFE_TAKING_PART);
-    p->change_seen = false;
 }
 
 /* P8: final. Shown items are taken from the user at once; their locks go when the user says that work has stopped. */
@@ -302,7 +300,7 @@ static void warn_of_slow_release(divvy_partitioner *p) {
                    p->path, p->identifier, (long long)p->release_waits_ms, count, first);
 }
 
-void dv_state_timer(dv_timer *timer, int64_t now) {
+static void on_timer(dv_timer *timer, int64_t now) {
     divvy_partitioner *p = DV_CONTAINER(timer, divvy_partitioner, state_timer);
     if (p->state == DIVVY_ALLOCATING) {
         dv_state_fail(p, DIVVY_ETIMEDOUT, DIVVY_REASON_TIMEOUT, now,

@@ -137,8 +137,7 @@ static void on_who_is_left(void *context, const dv_reply *reply, int64_t now) {
     one_less(p, now);
 }
 
-void dv_items_tidy(divvy_partitioner *p, int64_t now) {
-    (void)now;
+void dv_items_tidy(divvy_partitioner *p) {
     if (p->life >= DV_LIFE_TIDYING || p->totals.leaving || p->membership) return;
     dv_life_enter(p, DV_LIFE_TIDYING);
     divvy_client *client = p->object.client;
