@@ -7,11 +7,6 @@
 
 #include "follow/follower.h"
 
-/* Returns our key in a plan. D12: a static member's key is its identifier, another's the name of its node. */
-static const char *own_key(const dv_follower *f) {
-    return f->config.is_static ? f->config.identifier : dv_follow_own_node(f);
-}
-
 static bool add_expired(dv_follow_changes *changes, const dv_follow_absences *absences) {
     changes->expired = calloc(absences->count + 1, sizeof *changes->expired);
     if (!changes->expired) return false;
@@ -29,10 +24,11 @@ static bool add_expired(dv_follow_changes *changes, const dv_follow_absences *ab
 static bool add_requests(dv_follow_changes *changes, const dv_follower *f) {
     const dv_follow_requests *r = &f->requests;
     bool weight = r->weight.is_open && !dv_follow_is_fenced(f); /* else it would be another's */
-    if (weight) {
-        changes->key = strdup(own_key(f));
-        if (!changes->key) return false;
-        changes->events.weight = (dv_plan_weight){.key = changes->key, .weight = r->new_weight};
+    changes->node = strdup(dv_follow_own_node(f));
+    if (!changes->node) return false;
+    if (weight) { /* D12: a static member's key is its identifier, another's the name of its node. */
+        const char *key = f->config.is_static ? f->config.identifier : changes->node;
+        changes->events.weight = (dv_plan_weight){.key = key, .weight = r->new_weight};
         changes->weight_number = r->weight.number;
     }
     if (r->set.is_open) {
@@ -41,9 +37,7 @@ static bool add_requests(dv_follow_changes *changes, const dv_follower *f) {
     }
     if (r->leave.is_open) {
         assert(r->leaves);
-        changes->leaving = strdup(dv_follow_own_node(f));
-        if (!changes->leaving) return false;
-        changes->events.leaving = changes->leaving;
+        changes->events.leaving = changes->node;
         changes->leave_number = r->leave.number;
     }
     changes->is_urgent = weight || r->set.is_open || r->leave.is_open;
@@ -77,8 +71,7 @@ void dv_follow_free_changes(dv_follow_changes *changes) {
     if (!changes) return;
     for (size_t i = 0; i < changes->events.expired_count; i++) free((char *)(uintptr_t)changes->expired[i].key);
     free(changes->expired);
-    free(changes->key);
-    free(changes->leaving);
+    free(changes->node);
     dv_plan_set_unref(changes->events.set);
     free(changes);
 }

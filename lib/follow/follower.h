@@ -71,7 +71,7 @@ typedef struct {
 typedef struct {
     dv_plan_events events;
     dv_plan_expiry *expired; /* their keys are ours */
-    char *key, *leaving;
+    char *node;              /* our own */
     char round_over[DV_GUID_BYTES];
     bool is_urgent;                                   /* a request is among them, which waits for no rank */
     unsigned weight_number, set_number, leave_number; /* of the requests among them; 0: none */

@@ -59,16 +59,12 @@ static bool waits_for_others(const dv_follower *f) {
     return knows_nothing && !(f->memory.standing == DV_PLAN_MISSING && f->questions->is_never_used(f->owner));
 }
 
-static int64_t rank_ms(const dv_follower *f) {
-    return (int64_t)(dv_follow_rank_of(f) + (waits_for_others(f) ? CREATE_RANKS : 0)) * RANK_MS;
-}
-
 /* Another pair starts the wait again. But where there is no plan at all a party that keeps changing must not put the
  * first one off for ever. */
 int64_t dv_follow_turn(dv_follower *f, bool is_urgent, int64_t now) {
     dv_follow_rank *r = &f->rank;
     bool same_plan = r->is_known && r->mzxid == f->memory.mzxid, same = same_plan && r->pzxid == f->party.pzxid;
-    int64_t at = now + rank_ms(f);
+    int64_t at = now + (int64_t)(dv_follow_rank_of(f) + (waits_for_others(f) ? CREATE_RANKS : 0)) * RANK_MS;
     bool keeps = same || (same_plan && !f->memory.plan && r->at < at);
     if (!keeps) r->at = at;
     r->is_known = true;

@@ -127,11 +127,9 @@ dv_note_view *dv_notes_keep(dv_note_view *v) {
 }
 
 static dv_note_view *make_view(dv_notes *notes, const char *node) {
-    size_t bytes = strlen(node) + 1;
-    dv_note_view *v = calloc(1, sizeof *v + bytes);
+    dv_note_view *v = calloc(1, sizeof *v);
     if (!v) return NULL;
     *v = (dv_note_view){.of = notes, .path = dv_path_join(notes->directory, node)};
-    memcpy(v->node, node, bytes);
     if (!v->path) {
         free(v);
         return NULL;
@@ -145,7 +143,7 @@ static dv_note_view *make_view(dv_notes *notes, const char *node) {
 
 dv_note_view *dv_notes_want(dv_notes *notes, const char *node) {
     dv_note_view *v = notes->views;
-    while (v && strcmp(v->node, node) != 0) v = v->next;
+    while (v && strcmp(dv_path_last(v->path), node) != 0) v = v->next;
     return dv_notes_keep(v ? v : make_view(notes, node));
 }
 

@@ -30,7 +30,6 @@ typedef struct dv_note_view {
     size_t cost; /* of the watch, in the budget */
     dv_watch watch;
     char *path;
-    char node[];
 } dv_note_view;
 
 /* A view was read, and says something else. From the loop. */

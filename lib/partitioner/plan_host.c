@@ -8,11 +8,6 @@
 
 /* ---- the target ---- */
 
-/* P11: what kazoo would take under another lock is not asked for while a member of it is seen. */
-static bool may_have(const divvy_partitioner *p, size_t i) {
-    return !p->kazoo_seen || dv_items_of(p)->dealt[i]->plain;
-}
-
 /* Deals the items that the target is of, and marks those that are ours. Returns 0 or an error to fail with. */
 static int deal(divvy_partitioner *p, const dv_follow_target *target, uint8_t **mine) {
     int error = 0;
@@ -22,8 +17,9 @@ static int deal(divvy_partitioner *p, const dv_follow_target *target, uint8_t **
     if (!*mine) return DIVVY_ENOMEM;
     if (target->source == DV_FOLLOW_NAMES)
         return dv_target_compute(p, &p->party, dv_membership_name(p->membership), *mine);
+    /* P11: what kazoo would take under another lock is not requested while a member of it is seen. */
     for (size_t i = 0; target->source == DV_FOLLOW_PLAN && i < p->dealt->count; i++)
-        (*mine)[i] = target->mine[i] && may_have(p, i);
+        (*mine)[i] = target->mine[i] && (!p->kazoo_seen || dv_items_of(p)->dealt[i]->plain);
     return 0;
 }
 

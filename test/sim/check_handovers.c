@@ -12,6 +12,7 @@
 
 #include "handovers.h"
 #include "partitioner/handover.h"
+#include "znode/path.h"
 
 enum { LOOK_MS = 40, SLACK_MS = 1000, PATIENCE_MAX_MS = 1000 };
 
@@ -280,7 +281,7 @@ static bool has_place(const sim_world *w, size_t item, int64_t session) {
 /* The owner's place has gone, and its note says leaving until its session ends: somebody has deleted the place, or the
  * owner closed its client without a connection when places had been deleted, and the note was still to come. */
 static bool waits_for_session(sim_world *w, const dv_item *own) {
-    const sim_note *owner = own->take.owner ? sim_note_of_node(w, own->take.owner->node) : NULL;
+    const sim_note *owner = own->take.owner ? sim_note_of_node(w, dv_path_last(own->take.owner->path)) : NULL;
     if (!owner || !dv_contender_is_parked(own->life.contender)) return false;
     return sim_session_touched(w, owner->session) || (owner->stands && !sim_member_of_session(w, owner->session));
 }
@@ -307,7 +308,7 @@ static bool is_ready_now(const sim_member *m, const sim_note *next, size_t item)
 
 static void check_owner(sim_member *m, const dv_item *own, size_t item) {
     sim_world *w = m->world;
-    const sim_note *next = own->give.next ? sim_note_of_node(w, own->give.next->node) : NULL;
+    const sim_note *next = own->give.next ? sim_note_of_node(w, dv_path_last(own->give.next->path)) : NULL;
     if (!dv_item_kept(own) || m->partitioner->state == DIVVY_RELEASE || !own->give.next) return;
     int64_t away_ms = w->now_ms - hand_of(m)->away_ms[item];
     if (!hand_of(m)->away_ms[item] || away_ms <= bound_ms(w)) return;
@@ -315,7 +316,8 @@ static void check_owner(sim_member *m, const dv_item *own, size_t item) {
     /* The node of a static next owner is known by the party, which may settle long after the plan has come. */
     if (own->give.next->standing == DV_NOTE_UNREAD && own->give.next->reading) return;
     if (!next)
-        sim_violate(w, "L8", "%s keeps %s for %s, which has no note", m->name, w->items[item], own->give.next->node);
+        sim_violate(w, "L8", "%s keeps %s for %s, which has no note", m->name, w->items[item],
+                    dv_path_last(own->give.next->path));
     else if (is_ready_now(m, next, item) && w->now_ms - next->ready_ms[item] > bound_ms(w))
         sim_violate(w, "L8", "%s keeps %s, and %s is ready for it since %lld ms", m->name, w->items[item], next->node,
                     (long long)(w->now_ms - next->ready_ms[item]));
@@ -337,7 +339,7 @@ static void check_patience(sim_member *m, const dv_item *own, size_t item) {
 static void check_next_owner(sim_member *m, sim_hand *h, const dv_item *own, size_t item) {
     sim_world *w = m->world;
     const divvy_partitioner *p = m->partitioner;
-    const sim_note *owner = own->take.owner ? sim_note_of_node(w, own->take.owner->node) : NULL;
+    const sim_note *owner = own->take.owner ? sim_note_of_node(w, dv_path_last(own->take.owner->path)) : NULL;
     if (own->life.contender && dv_contender_is_parked(own->life.contender)) {
         bool waits =
             owner && ((owner->stands && owner->leaving[item]) || w->now_ms - owner->leaving_ms[item] <= bound_ms(w));
