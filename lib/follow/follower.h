@@ -110,8 +110,8 @@ typedef struct {
     size_t count, next, waiting; /* of its moved items; the next to look at; those whose locks we wait for */
     bool *arrived;
     size_t under_way;
-    bool owner_asked; /* the nodes of a new owner's identifier are being read */
-    unsigned look;    /* answers to earlier looks say nothing */
+    bool owner_requested; /* the nodes of a new owner's identifier are being read */
+    unsigned look;        /* answers to earlier looks say nothing */
     dv_timer timer;
 } dv_follow_round;
 

@@ -123,16 +123,16 @@ static void on_owner_read(void *context, int error, int64_t now) {
     dv_follower *f = context;
     assert(f->round.under_way > 0);
     f->round.under_way--;
-    f->round.owner_asked = false;
+    f->round.owner_requested = false;
     if (error == 0) f->round.next = 0;
     answered(f, now);
 }
 
 /* Owners that are not known yet are few, so they are read one after the other. */
 static void read_owner(dv_follower *f, size_t node) {
-    if (f->round.owner_asked) return;
-    f->round.owner_asked = dv_roster_ask_namesakes(f->roster, node, on_owner_read, f) > 0;
-    if (!f->round.owner_asked) return;
+    if (f->round.owner_requested) return;
+    f->round.owner_requested = dv_roster_ask_namesakes(f->roster, node, on_owner_read, f) > 0;
+    if (!f->round.owner_requested) return;
     f->round.under_way++;
     dv_follow_begin(f);
 }

@@ -1,4 +1,4 @@
-/* The notes of others: read with a watch, as long as somebody of us wants them. SPDX-License-Identifier: Apache-2.0 */
+/* The notes of other members: read, with a watch, while an item needs them. SPDX-License-Identifier: Apache-2.0 */
 #include "handover/notes.h"
 
 #include <assert.h>

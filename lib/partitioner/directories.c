@@ -35,8 +35,8 @@ static void on_directory(void *context, const dv_reply *reply, int64_t now) {
     dv_item *item = context;
     divvy_partitioner *p = item->partitioner;
     int error = reply->error;
-    assert(item->dir.asked);
-    item->dir.asked = false;
+    assert(item->dir.requested);
+    item->dir.requested = false;
     if (error == 0 || error == DIVVY_EEXIST) {
         item->dir.exists = true;
         item->dir.fresh = error == 0;
@@ -57,12 +57,12 @@ static void on_directory(void *context, const dv_reply *reply, int64_t now) {
 void dv_directory_make(dv_item *item) {
     divvy_partitioner *p = item->partitioner;
     assert(!item->dir.exists);
-    if (item->dir.asked || !dv_client_connected(p->object.client)) return;
+    if (item->dir.requested || !dv_client_connected(p->object.client)) return;
     if (dv_batch_create(p->object.client->batch, item->directory, "", 0, DV_PERSISTENT, on_directory, item) != 0) {
         dv_client_again(p->object.client);
         return;
     }
-    item->dir.asked = true;
+    item->dir.requested = true;
     dv_item_ref(item);
     dv_op_begin(p);
 }
@@ -78,7 +78,7 @@ void dv_directory_gone(dv_item *item) {
 static void on_directory_given_up(void *context, const dv_reply *reply, int64_t now) {
     dv_item *item = context;
     divvy_partitioner *p = item->partitioner;
-    (void)reply; /* Not empty, or gone: both are well. */
+    (void)reply; /* It may have children, or be gone. */
     dv_item_unref(item);
     dv_op_end(p, now);
 }
@@ -110,8 +110,8 @@ void dv_directories_note(divvy_partitioner *p, const dv_reply *list) {
 
 /* The directories are known; or, for `error`, they are not. */
 static void end_reading(divvy_partitioner *p, int error, int64_t now) {
-    assert(p->ready_asked && !p->ready);
-    p->ready_asked = false;
+    assert(p->ready_requested && !p->ready);
+    p->ready_requested = false;
     p->ready = error == 0;
     if (p->ready) p->events->may_claim(p, now);
     else if (dv_outcome_unknown(error)) dv_client_again(p->object.client);
@@ -142,12 +142,12 @@ static void on_directory_count(void *context, const dv_reply *reply, int64_t now
 }
 
 static void read_directories(divvy_partitioner *p) {
-    assert(!p->ready_asked && !p->ready);
+    assert(!p->ready_requested && !p->ready);
     if (dv_znode_exists(p->object.client->znode, p->locks_path, NULL, on_directory_count, p) != 0) {
         dv_client_again(p->object.client);
         return;
     }
-    p->ready_asked = true;
+    p->ready_requested = true;
     dv_op_begin(p);
 }
 
@@ -158,7 +158,7 @@ void dv_directories_refresh(divvy_partitioner *p) {
         unknown = dv_item_at(p, i)->life.wanted && !dv_item_at(p, i)->dir.exists;
     }
     if (!unknown || !p->ready) return;
-    assert(!p->ready_asked);
+    assert(!p->ready_requested);
     p->ready = false;
     if (dv_client_connected(p->object.client)) read_directories(p);
 }
@@ -167,8 +167,8 @@ void dv_directories_refresh(divvy_partitioner *p) {
 
 static void on_locks_path(void *context, int error, int64_t now) {
     divvy_partitioner *p = context;
-    assert(p->ready_asked && !p->ready);
-    p->ready_asked = false;
+    assert(p->ready_requested && !p->ready);
+    p->ready_requested = false;
     bool over = dv_session_over(error);
     if (p->state != DIVVY_FAILURE && !over) {
         if (error == 0) read_directories(p);
@@ -179,13 +179,13 @@ static void on_locks_path(void *context, int error, int64_t now) {
 }
 
 void dv_directories_connected(divvy_partitioner *p) {
-    if (p->ready || p->ready_asked) return;
-    p->ready_asked = dv_ensure_path(p->object.client->znode, p->locks_path, DV_PERSISTENT, on_locks_path, p) == 0;
-    if (p->ready_asked) dv_op_begin(p);
+    if (p->ready || p->ready_requested) return;
+    p->ready_requested = dv_ensure_path(p->object.client->znode, p->locks_path, DV_PERSISTENT, on_locks_path, p) == 0;
+    if (p->ready_requested) dv_op_begin(p);
     else dv_client_again(p->object.client);
 }
 
 void dv_directories_forget(divvy_partitioner *p) {
-    assert(!p->ready_asked);
+    assert(!p->ready_requested);
     p->ready = false;
 }

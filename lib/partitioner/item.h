@@ -75,9 +75,9 @@ typedef struct {
 
 /* directories.c: the directory of its queue. */
 typedef struct {
-    bool exists; /* as far as we know */
-    bool asked;  /* for, by a request under way */
-    bool fresh;  /* made by our last request, so its queue was empty then: Q9 */
+    bool exists;    /* as far as we know */
+    bool requested; /* by what is under way */
+    bool fresh;     /* made by our last request, so its queue was empty then: Q9 */
 } dv_item_directory;
 
 /* take.c: from whom we are to have it. */

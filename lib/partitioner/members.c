@@ -32,7 +32,7 @@ static dv_member *find_member(const dv_members *party, const char *node) {
 }
 
 static void all_looked(divvy_partitioner *p, int64_t now) {
-    if (p->party_stale) { /* A newer party settled meanwhile, or the link went: another watch tells of it. */
+    if (p->party_stale) { /* A newer party has settled, or the link went: another watch tells of it. */
         if (p->watch) dv_patient_watch_stop(p->watch);
         return;
     }

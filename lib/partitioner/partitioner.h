@@ -151,7 +151,7 @@ struct divvy_partitioner {
     dv_membership *membership;
     dv_patient_watch *watch;
     bool ready;            /* the paths are there and the known directories read */
-    bool ready_asked;      /* the one request for that is under way: to make P/locks, or to read it */
+    bool ready_requested;  /* the one request for that is under way: to make P/locks, or to read it */
     bool never_used;       /* P/locks never had a child when it was read last */
     size_t tidy_under_way; /* requests about directories, at the end and before */
     dv_members party;      /* what settled, by node; the one before while strays are looked at */

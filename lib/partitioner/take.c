@@ -155,7 +155,7 @@ void dv_take_update(divvy_partitioner *p, int64_t now) {
         if (asked && !item->told.prepare) item->take.prepared = false;
         dv_snapshot_changed(p);
         dv_report_item(item, p->target_reason);
-        /* Its giver may have said all that it will. Without one its place comes at once, and is told with this. */
+        /* Its owner may have said all that it will. Without one its place comes at once, and is told with this. */
         now_or_never |= !asked || (item->take.owner && item->take.owner->standing == DV_NOTE_THERE);
     }
     if (now_or_never) dv_report_flush(p);

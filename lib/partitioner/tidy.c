@@ -34,7 +34,7 @@ static void one_more(divvy_partitioner *p) {
 
 static void on_removed(void *context, const dv_reply *reply, int64_t now) {
     const sweep *s = context;
-    (void)reply; /* Not empty, or gone: both are well. */
+    (void)reply; /* It may have children, or be gone. */
     dv_fetch_release(s->fetch, now);
 }
 
@@ -110,7 +110,7 @@ static void sweep_unknown(divvy_partitioner *p, const dv_reply *list) {
 /* ---- P12: the last member ---- */
 
 static void on_directory_removed(void *context, const dv_reply *reply, int64_t now) {
-    (void)reply; /* Not empty, or gone: both are well. */
+    (void)reply; /* It may have children, or be gone. */
     one_less(context, now);
 }
 
