@@ -34,20 +34,6 @@ const dv_item_row dv_item_rows[DV_MOVES] = {
     [DV_MOVE_HIDE] = {PLACE(FIRST), SAME, OWNED | STAGE(REVOKED), DV_STAGE_HIDDEN},
 };
 
-/* ---- names ---- */
-
-const char *dv_item_place_name(dv_item_place place) {
-    static const char *const names[DV_PLACES] = {"none", "asked", "waiting", "parked", "first", "leaving"};
-    assert(place < DV_PLACES);
-    return names[place];
-}
-
-const char *dv_item_stage_name(dv_item_stage stage) {
-    static const char *const names[DV_STAGES] = {"hidden", "preparing", "shown", "kept", "leaving", "revoked"};
-    assert(stage < DV_STAGES);
-    return names[stage];
-}
-
 /* ---- the place ---- */
 
 dv_item_place dv_item_place_of(const dv_item *item) {

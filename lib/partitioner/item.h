@@ -152,8 +152,6 @@ extern const dv_item_row dv_item_rows[DV_MOVES];
 /* Returns whether an item may be both: who has an item has the first place in its queue. */
 bool dv_item_can_be(dv_item_place place, dv_item_stage stage);
 dv_item_place dv_item_place_of(const dv_item *item);
-const char *dv_item_place_name(dv_item_place place);
-const char *dv_item_stage_name(dv_item_stage stage);
 
 /* Returns whether the user has it, revoked or not. */
 static inline bool dv_item_shown(const dv_item *item) {

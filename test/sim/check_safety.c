@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "handovers.h"
+#include "lib/item_words.h"
 #include "znode/sequence.h"
 
 static int64_t session_of(const sim_member *m) {
@@ -367,7 +368,7 @@ static void look_at_stages(sim_member *m) {
         m->world->coverage->stands[place][stage]++;
         if (!dv_item_can_be(place, stage))
             sim_violate(m->world, "S23", "%s has %s %s, and its place is %s", m->name, dv_item_name(p, i),
-                        dv_item_stage_name(stage), dv_item_place_name(place));
+                        item_stage_word(stage), item_place_word(place));
     }
 }
 

@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
+#include "lib/item_words.h"
 #include "sim.h"
 
 static const char *const transition_names[SIM_TRANSITIONS] = {
@@ -192,8 +193,8 @@ static size_t for_each_stand(const sim_coverage *c, size_t (*each)(const char *n
         for (int stage = 0; stage < DV_STAGES; stage++) {
             char name[64];
             if (!dv_item_can_be((dv_item_place)place, (dv_item_stage)stage)) continue;
-            snprintf(name, sizeof name, "place %s, %s", dv_item_place_name((dv_item_place)place),
-                     dv_item_stage_name((dv_item_stage)stage));
+            snprintf(name, sizeof name, "place %s, %s", item_place_word((dv_item_place)place),
+                     item_stage_word((dv_item_stage)stage));
             sum += each(name, c->stands[place][stage]);
         }
     }

@@ -1,4 +1,5 @@
 /* The table of an item's life. SPDX-License-Identifier: Apache-2.0 */
+#include "lib/item_words.h"
 #include "lib/test.h"
 #include "partitioner/item.h"
 
@@ -29,7 +30,7 @@ static void wait(dv_item_place place, dv_item_stage stage) {
 static void reach(dv_item_place place, dv_item_stage stage) {
     if (reached[place][stage]) return;
     if (!dv_item_can_be(place, stage))
-        fail_msg("place %s, %s is reached", dv_item_place_name(place), dv_item_stage_name(stage));
+        fail_msg("place %s, %s is reached", item_place_word(place), item_stage_word(stage));
     reached[place][stage] = true;
     make_moves(place, stage);
     wait(place, stage);
@@ -41,8 +42,8 @@ TEST(test_pairs) {
     for (int place = 0; place < DV_PLACES; place++) {
         for (int stage = 0; stage < DV_STAGES; stage++) {
             if (reached[place][stage] == dv_item_can_be((dv_item_place)place, (dv_item_stage)stage)) continue;
-            fail_msg("place %s, %s is not reached", dv_item_place_name((dv_item_place)place),
-                     dv_item_stage_name((dv_item_stage)stage));
+            fail_msg("place %s, %s is not reached", item_place_word((dv_item_place)place),
+                     item_stage_word((dv_item_stage)stage));
         }
     }
 }
