@@ -61,45 +61,26 @@ static void on_swept(void *context, int error, int64_t now) {
     one_less(p, now);
 }
 
-/* Returns whether an item can have a directory of that name (N4). */
-static bool is_of_an_item(const char *node) {
+/* Returns whether an item can have a directory of that name (N4), and none of the table has it. */
+static bool is_unknown(const divvy_partitioner *p, const char *node) {
     size_t name_bytes = dv_name_decode(node, NULL, 0) + 1, node_bytes = strlen(node) + 1;
     char *name = malloc(name_bytes), *again = malloc(node_bytes);
-    bool same = name && again;
-    if (same) dv_name_decode(node, name, name_bytes);
-    same = same && dv_name_encode(name, again, node_bytes) + 1 == node_bytes && strcmp(again, node) == 0;
+    bool unknown = name && again;
+    if (unknown) dv_name_decode(node, name, name_bytes);
+    unknown = unknown && dv_name_encode(name, again, node_bytes) + 1 == node_bytes && strcmp(again, node) == 0 &&
+              !dv_item_find(p, name);
     free(name);
     free(again);
-    return same;
-}
-
-static int by_name(const void *left, const void *right) {
-    return strcmp(*(const char *const *)left, *(const char *const *)right);
-}
-
-/* The names of the list that are no item's of the table. */
-static const char **find_unknown(const divvy_partitioner *p, const dv_reply *list, size_t *count) {
-    size_t items = dv_item_count(p);
-    const char **known = (const char **)(uintptr_t)malloc((items + 1) * sizeof *known);
-    const char **unknown = (const char **)(uintptr_t)malloc((list->child_count + 1) * sizeof *unknown);
-    *count = 0;
-    if (known && unknown) {
-        for (size_t i = 0; i < items; i++) known[i] = dv_path_last(dv_item_at(p, i)->directory);
-        qsort(known, items, sizeof *known, by_name);
-        for (size_t i = 0; i < list->child_count; i++) {
-            const char *name = list->children[i];
-            if (!bsearch(&name, known, items, sizeof *known, by_name) && is_of_an_item(name))
-                unknown[(*count)++] = name;
-        }
-    }
-    free(known);
     return unknown;
 }
 
 static void sweep_unknown(divvy_partitioner *p, const dv_reply *list) {
     static const dv_fetch_kind kind = {DV_EXISTS, 200, on_looked, on_swept};
-    size_t count;
-    const char **unknown = find_unknown(p, list, &count);
+    size_t count = 0;
+    const char **unknown = (const char **)(uintptr_t)malloc((list->child_count + 1) * sizeof *unknown);
+    for (size_t i = 0; unknown && i < list->child_count; i++) {
+        if (is_unknown(p, list->children[i])) unknown[count++] = list->children[i];
+    }
     sweep *s = count ? malloc(sizeof *s) : NULL;
     if (s) *s = (sweep){.p = p};
     if (s && dv_fetch_start(&s->fetch, p->object.client, &kind, p->locks_path, unknown, count, s) == 0) one_more(p);
