@@ -107,17 +107,6 @@ static int set_identifier(divvy_partitioner *p, divvy_client *client, const char
     return 0;
 }
 
-/* Returns whether all items are numbers, in an order that is not that of their bytes. kazoo sorts integers as numbers,
- * so its members may deal such items out in an order that differs from ours. */
-static bool numbers_out_of_order(const dv_plan_set *set) {
-    bool out_of_order = false;
-    for (size_t i = 0; i < set->count; i++) {
-        if (!dv_assign_is_number(set->names[i])) return false;
-        out_of_order |= i > 0 && dv_assign_compare_numbers(set->names[i - 1], set->names[i]) > 0;
-    }
-    return out_of_order;
-}
-
 int dv_partitioner_check_order(const divvy_partitioner *p, divvy_client *client, const char *call,
                                const dv_plan_set *set) {
     for (size_t i = 0; p->config.items_order == DIVVY_ORDER_NUMERIC && i < set->count; i++) {
@@ -134,7 +123,6 @@ static int set_items(divvy_partitioner *p, divvy_client *client, const divvy_par
     int error = dv_items_make_set(&p->configured, client, "partitioner", p->locks_path, c->items, c->item_count);
     if (!error) error = dv_partitioner_check_order(p, client, "partitioner", p->configured);
     if (error) return error;
-    p->numbers_out_of_order = numbers_out_of_order(p->configured);
     error = dv_items_use(p, p->configured);
     return error ? dv_fail_plainly(client, error) : 0;
 }

@@ -114,9 +114,8 @@ struct divvy_partitioner {
     int64_t first_czxid;            /* that later ones say; below the first's where that is not known; 0: none yet */
     char ability[12];               /* the value of our tag `a` */
 
-    dv_plan_set *configured;   /* what we were made with: its crc is our tag `s` */
-    bool numbers_out_of_order; /* they are numbers, and by bytes in another order */
-    dv_plan_set *dealt;        /* what is dealt: mine[] of a target is in its order */
+    dv_plan_set *configured; /* what we were made with: its crc is our tag `s` */
+    dv_plan_set *dealt;      /* what is dealt: mine[] of a target is in its order */
     _Atomic(dv_item_table *) table;
     dv_readers *readers;    /* threads that look into a table, without the client lock */
     dv_item_table *retired; /* tables that were replaced since the grace period began */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "assign/assign_internal.h"
 #include "base/guid.h"
 #include "divvy/assign.h"
 #include "partitioner/partitioner.h"
@@ -112,6 +113,17 @@ void dv_target_warn_of_namesakes(divvy_partitioner *p, const dv_members *party, 
     free(all.members);
 }
 
+/* Returns whether all items are numbers, in an order that is not that of their bytes. kazoo sorts integers as numbers,
+ * so its members may deal such items out in an order that differs from ours. */
+static bool numbers_out_of_order(const dv_plan_set *set) {
+    bool out_of_order = false;
+    for (size_t i = 0; i < set->count; i++) {
+        if (!dv_assign_is_number(set->names[i])) return false;
+        out_of_order |= i > 0 && dv_assign_compare_numbers(set->names[i - 1], set->names[i]) > 0;
+    }
+    return out_of_order;
+}
+
 /* P3: whose round robin deals the items out in another order waits for us, and we for them, for ever. */
 static void warn_of_orders(divvy_partitioner *p, const pool *all) {
     bool numeric = p->config.items_order == DIVVY_ORDER_NUMERIC;
@@ -126,7 +138,7 @@ static void warn_of_orders(divvy_partitioner *p, const pool *all) {
                             m->identifier);
         break;
     }
-    if (all->has_kazoo && p->numbers_out_of_order && !numeric)
+    if (all->has_kazoo && !numeric && numbers_out_of_order(p->configured))
         dv_report_warn_once(
             p, DIVVY_WARN_ITEMS_DIFFER,
             "%s: a kazoo member is in the pool, and all items are numbers. If they are integers "
