@@ -147,10 +147,8 @@ static void on_wrote(void *owner, dv_own_note *note, int error, int64_t now) {
 /* ---- our note's life ---- */
 
 static void on_settled(void *owner, dv_own_note *note, int64_t now) {
-    struct dv_handover *h = owner;
-    divvy_partitioner *p = h->p;
-    if (note != h->note || !p->membership) return;
-    dv_membership_go_on(p->membership, now);
+    const struct dv_handover *h = owner;
+    if (note == h->note && h->p->membership) dv_membership_go_on(h->p->membership, now);
 }
 
 static void on_gone(void *owner, dv_own_note *note, int64_t now) {
@@ -206,26 +204,13 @@ static void keep_views(const divvy_partitioner *p) {
     dv_notes_sweep(p->handover->others);
 }
 
-void dv_handover_no_plan(void *partitioner) {
-    divvy_partitioner *p = partitioner;
-    if (!p->handover) return;
-    p->handover->namesake_count = 0;
-    for (size_t i = 0; i < dv_item_count(p); i++) {
-        dv_item *item = dv_item_at(p, i);
-        dv_give_forget(item);
-        dv_take_forget(item);
-    }
-    dv_take_judge(p, NULL, dv_client_now(p->object.client));
-    keep_views(p);
-    dv_handover_changed(p);
-}
-
 static void note_namesakes(struct dv_handover *h, const dv_follow_owners *owners) {
+    size_t count = owners ? owners->namesake_count : 0;
+    dv_note_view **grown = (dv_note_view **)realloc((void *)h->namesakes, (count + 1) * sizeof *grown);
     h->namesake_count = 0;
-    dv_note_view **grown = (dv_note_view **)realloc((void *)h->namesakes, (owners->namesake_count + 1) * sizeof *grown);
-    if (!grown) return; /* Their items are asked for by lists. */
+    if (!grown) return; /* Their items are found by lists. */
     h->namesakes = grown;
-    for (size_t i = 0; i < owners->namesake_count; i++) {
+    for (size_t i = 0; i < count; i++) {
         dv_note_view *view = dv_notes_want(h->others, owners->namesakes[i]);
         if (view) h->namesakes[h->namesake_count++] = view;
     }
@@ -235,16 +220,17 @@ void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const dv_follow
     struct dv_handover *h = p->handover;
     if (!h) return;
     note_namesakes(h, owners);
-    h->plan_mzxid = owners->mzxid;
+    if (owners) h->plan_mzxid = owners->mzxid;
     for (size_t i = 0; i < dv_item_count(p); i++) {
         dv_item *item = dv_item_at(p, i);
-        bool is_ours = item->dealt && mine[item->number], is_others = item->dealt && !is_ours;
+        bool is_planned = owners && item->dealt, is_ours = is_planned && mine[item->number];
         if (is_ours) dv_take_expect(item, owners->before[item->number], now);
         else dv_take_forget(item);
-        if (is_others) dv_give_to(item, owners->now[item->number], owners->party_is_older, now);
+        if (is_planned && !is_ours) dv_give_to(item, owners->now[item->number], owners->party_is_older, now);
         else dv_give_forget(item);
     }
-    if (h->draft.set && !dv_plan_set_equal(h->draft.set, p->dealt)) h->dirty = true; /* Others pass it over. */
+    if (!owners) dv_take_judge(p, NULL, now);
+    else if (h->draft.set && !dv_plan_set_equal(h->draft.set, p->dealt)) h->dirty = true; /* Others pass it over. */
     keep_views(p);
     dv_handover_changed(p);
 }
@@ -325,7 +311,7 @@ void dv_handover_stop(divvy_partitioner *p) {
     if (!h) return;
     int64_t now = dv_client_now(p->object.client);
     dv_timer_cancel(&h->timer);
-    dv_handover_no_plan(p);
+    dv_handover_plan(p, NULL, NULL, now);
     end_waiting(h, now);
     /* One that stands goes after our node in the party. */
     if (h->note && !dv_own_note_stands(h->note)) drop_note(p, now);

@@ -49,10 +49,9 @@ void dv_handover_ended(divvy_partitioner *p, int64_t now);
 void dv_handover_connected(divvy_partitioner *p);
 /* Returns whether all notes of ours are gone. */
 bool dv_handover_at_rest(const divvy_partitioner *p);
-/* A plan is in force that has these owners. mine[i]: it gives us item i of the set that is dealt, which is its set. */
+/* A plan is in force that has these owners; NULL: none is. mine[i]: it gives us item i of the set that is dealt, which
+ * is its set. */
 void dv_handover_plan(divvy_partitioner *p, const uint8_t *mine, const dv_follow_owners *owners, int64_t now);
-/* None is. */
-void dv_handover_no_plan(void *partitioner);
 /* Something of it may be another now: looks at all again, in an event of its own, and writes what has changed. */
 void dv_handover_changed(divvy_partitioner *p);
 /* Our note says something else than is true now; it is written when it may be. */

@@ -23,12 +23,6 @@ static int deal(divvy_partitioner *p, const dv_follow_target *target, uint8_t **
     return 0;
 }
 
-/* When an allocation has failed, everything moves as if nobody had notes. */
-static void tell_handover(divvy_partitioner *p, const dv_follow_owners *owners, const uint8_t *mine, int64_t now) {
-    if (owners) dv_handover_plan(p, mine, owners, now);
-    else dv_handover_no_plan(p);
-}
-
 static bool is_wanted_already(const divvy_partitioner *p, const uint8_t *mine) {
     if (!p->target_valid) return false;
     for (size_t i = 0; i < p->dealt->count; i++) {
@@ -48,7 +42,8 @@ static void take(divvy_partitioner *p, const dv_follow_target *target, int64_t n
         free(mine);
         return;
     }
-    tell_handover(p, target->owners, mine, now);
+    /* Without owners, as an allocation has failed, everything moves as if nobody had notes. */
+    dv_handover_plan(p, mine, target->owners, now);
     if (target->is_settled || p->dealt != dealt || !is_wanted_already(p, mine)) {
         if (!target->is_settled) dv_state_change_seen(p, now);
         dv_state_target_settled(p, mine, target->reason, now);
@@ -68,6 +63,11 @@ static void on_target(void *owner, const dv_follow_target *target, int64_t now) 
 }
 
 /* ---- other events ---- */
+
+static void on_no_plan(void *owner) {
+    divvy_partitioner *p = owner;
+    dv_handover_plan(p, NULL, NULL, dv_client_now(p->object.client));
+}
 
 /* P3: only the plan tells which members are static, and not before it has them all. */
 static void on_other_plan(void *owner) {
@@ -110,8 +110,8 @@ static bool is_never_used(void *owner) {
 
 int dv_plan_host_init(divvy_partitioner *p, divvy_client *client) {
     static const dv_follow_events events = {
-        on_target,  dv_handover_no_plan, on_other_plan, on_left, dv_leave_again, dv_members_note_ghost,
-        on_warning, on_failure,          on_begun,      on_ended};
+        on_target,  on_no_plan, on_other_plan, on_left, dv_leave_again, dv_members_note_ghost,
+        on_warning, on_failure, on_begun,      on_ended};
     static const dv_follow_questions questions = {dv_members_look_at_all, shows, is_never_used, dv_give_ended_ms};
     const divvy_partitioner_config *c = &p->config;
     if (strtol(p->ability, NULL, 10) != DV_LEVEL_PLAN) return 0;
