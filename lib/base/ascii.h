@@ -3,6 +3,8 @@
 #define DV_ASCII_H
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /* ASCII, whatever the host program's locale says: all members must read names alike. */
 static inline bool dv_is_digit(char c) {
@@ -10,6 +12,15 @@ static inline bool dv_is_digit(char c) {
 }
 static inline bool dv_is_alphanumeric(char c) {
     return dv_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+/* Reads digits, without a sign or a leading zero, up to INT32_MAX. Returns their end; NULL when there are none. */
+static inline const char *dv_read_number(const char *text, uint32_t *number) {
+    uint64_t value = 0;
+    const char *at = text;
+    for (; dv_is_digit(*at) && value <= INT32_MAX; at++) value = value * 10 + (uint64_t)(*at - '0');
+    if (at == text || (*text == '0' && at != text + 1) || value > INT32_MAX) return NULL;
+    *number = (uint32_t)value;
+    return at;
 }
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascii.h"
 #include "znode/sequence.h"
 
 static const char *const lock_marker[] = {"__lock__", NULL};
@@ -90,14 +91,10 @@ const char *dv_queue_first(const char *const *names, size_t count) {
 int dv_queue_preference(const char *name) {
     static const char tag[] = ",p=";
     const char *at = strstr(name, tag);
-    int preference = 0;
-    if (!at) return 0;
-    const char *digits = at + sizeof tag - 1, *end = digits;
-    for (; *end >= '0' && *end <= '9' && preference <= DV_PREFERENCE_MAX; end++)
-        preference = preference * 10 + (*end - '0');
-    bool marked = strncmp(end, "__lock__", 8) == 0 || strncmp(end, "-latch-", 7) == 0;
-    bool plain = end > digits && *digits != '0' && preference <= DV_PREFERENCE_MAX;
-    return marked && plain ? preference : 0;
+    uint32_t preference = 0;
+    const char *end = at ? dv_read_number(at + sizeof tag - 1, &preference) : NULL;
+    bool marked = end && (strncmp(end, "__lock__", 8) == 0 || strncmp(end, "-latch-", 7) == 0);
+    return marked && preference <= DV_PREFERENCE_MAX ? (int)preference : 0;
 }
 
 bool dv_queue_outranked(const char *const *names, size_t count, const char *own, int32_t own_sequence) {

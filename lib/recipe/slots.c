@@ -6,21 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "znode/path.h"
+#include "base/ascii.h"
 
 enum { KAZOO_GUID_DIGITS = 32 };
 
 /* ---- names ---- */
-
-/* Reads digits, without a sign or a leading zero, up to INT32_MAX. NULL when there are none. */
-static const char *read_number(const char *text, uint32_t *number) {
-    uint64_t value = 0;
-    const char *at = text;
-    for (; dv_is_digit(*at) && value <= INT32_MAX; at++) value = value * 10 + (uint64_t)(*at - '0');
-    if (at == text || (*text == '0' && at != text + 1) || value > INT32_MAX) return NULL;
-    *number = (uint32_t)value;
-    return at;
-}
 
 static const char *skip(const char *at, const char *text) {
     size_t bytes = strlen(text);
@@ -44,9 +34,9 @@ static bool parse_more_runs(const char *at, dv_slots *slots) {
         if (slots->run_count == DV_RUNS_MAX) return false;
         dv_slot_run *run = &slots->runs[slots->run_count++];
         uint32_t more;
-        at = read_number(at, &run->first);
+        at = dv_read_number(at, &run->first);
         at = at ? skip(at, "+") : NULL;
-        at = at ? read_number(at, &more) : NULL;
+        at = at ? dv_read_number(at, &more) : NULL;
         if (!at || more == INT32_MAX) return false;
         run->count = more + 1;
         others += run->count;
@@ -76,9 +66,9 @@ bool dv_slots_parse(const char *name, dv_slots *slots) {
     while (dv_is_alphanumeric(*at)) at++;
     if (at == name) return false;
     at = skip(at, ",n=");
-    at = at ? read_number(at, &slots->runs[0].first) : NULL;
+    at = at ? dv_read_number(at, &slots->runs[0].first) : NULL;
     at = skip(at, ",c=");
-    at = at ? read_number(at, &slots->count) : NULL;
+    at = at ? dv_read_number(at, &slots->count) : NULL;
     if (!at || slots->count == 0) return false;
     slots->runs[0].count = slots->count;
     if (*at != '\0' && !parse_more_runs(skip(at, ",x="), slots)) return false;
