@@ -33,17 +33,17 @@ static bool enter_quietly(const divvy_party *party) {
 
 /* ---- life ---- */
 
-static void free_strings(divvy_party *party) {
+static void free_party(divvy_party *party) {
     free(party->directory);
     free(party->suffix);
     free(party->data);
+    free(party);
 }
 
 static void release(dv_object *object) {
     divvy_party *party = (divvy_party *)(void *)object;
     assert(!party->membership);
-    free_strings(party);
-    free(party);
+    free_party(party);
 }
 
 static void on_joined(void *owner, int64_t now) {
@@ -98,31 +98,35 @@ static int set_strings(divvy_party *party, divvy_client *client, const char *pat
     return bytes < 0 ? DIVVY_ENOMEM : 0;
 }
 
-int divvy_party_join(divvy_party **out, divvy_client *client, const char *path, const char *identifier, int kind) {
+static int make(divvy_party **out, divvy_client *client, const char *path, const char *identifier, int kind) {
     static const dv_membership_events events = {
         .joined = on_joined, .failed = on_failed, .gone = on_gone, .lasting = true};
+    divvy_party *party = calloc(1, sizeof *party);
+    if (!party) return DIVVY_ENOMEM;
+    party->kind = kind;
+    int error = set_strings(party, client, path, identifier);
+    if (!error)
+        error = dv_membership_join(&party->membership, client, party->directory, party->suffix, party->data, &events,
+                                   party);
+    if (error) {
+        free_party(party);
+        return error;
+    }
+    dv_object_init(&party->object, client, release);
+    dv_object_ref(&party->object); /* the membership's */
+    *out = party;
+    return 0;
+}
+
+int divvy_party_join(divvy_party **out, divvy_client *client, const char *path, const char *identifier, int kind) {
     if (out) *out = NULL;
     if (!out) return dv_fail(client, DIVVY_EINVAL, "party: out is NULL");
     int error = dv_client_enter(client);
     if (error) return error;
     error = check(client, path, identifier, kind);
-    divvy_party *party = error ? NULL : calloc(1, sizeof *party);
-    if (!error && !party) error = dv_fail_plainly(client, DIVVY_ENOMEM);
     if (!error) {
-        party->kind = kind;
-        error = set_strings(party, client, path, identifier);
-        if (!error)
-            error = dv_membership_join(&party->membership, client, party->directory, party->suffix, party->data,
-                                       &events, party);
-        if (error) {
-            dv_fail(client, error, "party: %s cannot be joined: %s", path, dv_client_why(client, error));
-            free_strings(party);
-            free(party);
-        } else {
-            dv_object_init(&party->object, client, release);
-            dv_object_ref(&party->object); /* the membership's */
-            *out = party;
-        }
+        error = make(out, client, path, identifier, kind);
+        if (error) dv_fail(client, error, "party: %s cannot be joined: %s", path, dv_client_why(client, error));
     }
     dv_client_unlock(client);
     return error;
