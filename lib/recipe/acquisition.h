@@ -53,7 +53,7 @@ struct dv_acquisition {
     const dv_acquisition_kind *kind;
     dv_recipe recipe;                 /* under which the client counts it */
     const char *path;                 /* for messages */
-    int64_t requested_at, held_since; /* the acquire under way, or the last one; what is held, or was last */
+    int64_t requested_at, held_since; /* of the acquire under way, or the last; of the ownership, or the last */
     void (*on_lost)(void);            /* of the type that the kind knows; may be NULL */
     void *user;                       /* of on_lost */
     dv_listener listener;

@@ -12,7 +12,7 @@
 
 /* While our node is there. */
 typedef enum {
-    LOOKING, /* who is before us? */
+    LOOKING, /* others may be before us */
     PARKED,  /* for the owner, who knows from elsewhere, to say so (Q10) */
     WAITING, /* for the one before us to go */
     HELD,    /* nobody is before us */

@@ -27,7 +27,7 @@ typedef struct {
     dv_leader *leader; /* NULL: nobody */
     int error;         /* why it cannot be read, or 0 */
 
-    dv_leader *told; /* what the user was told last; meant once told_any */
+    dv_leader *told; /* the one that the user was told last; meant once told_any */
     dv_callback callback;
     bool queued, telling, told_any;
 } dv_leader_view;

@@ -15,7 +15,7 @@
 /* The settings that all leases of one semaphore object go by. They outlive the leases. */
 typedef struct {
     char *path, *queue; /* the pool S, and S-__lock__ */
-    int mode;           /* as which they are made: DV_PERSISTENT or DV_CONTAINER */
+    int mode;           /* of a path that is made: DV_PERSISTENT or DV_CONTAINER */
     char *identifier;
     uint32_t limit, count;
     int policy;  /* DIVVY_LIMIT_* */
@@ -40,7 +40,7 @@ typedef struct {
     char reason[160]; /* of a failure, where there is more to say than the error */
 
     dv_contender *place;
-    char *record;    /* what its node says */
+    char *record;    /* the data of the place */
     bool first;      /* nobody is before us */
     bool place_over; /* it goes by itself, or was told to */
     int ensure_error;
@@ -58,7 +58,7 @@ typedef struct {
     dv_watch data_watch, list_watch;
     dv_timer doubt_timer;
 
-    dv_slots slots; /* what the transaction takes */
+    dv_slots slots; /* that the transaction takes */
     char tags[DV_SLOT_TAGS_BYTES];
     bool applied;  /* it is certain that it was carried out */
     int64_t token; /* the czxid of our node, which grows from one admission to the next */

@@ -14,7 +14,7 @@ struct divvy_lock {
     dv_queue_kind queue;
     char marker[DV_MARKER_BYTES]; /* of an election's queue */
     char *directory, *identifier;
-    int directory_mode; /* as which it is made: DV_PERSISTENT or DV_CONTAINER */
+    int directory_mode; /* of a directory that is made: DV_PERSISTENT or DV_CONTAINER */
 };
 
 /* Makes the lock of an election: its places have this marker, it waits for all others (J1), and yields to those that

@@ -49,7 +49,7 @@ static holder *make_room(divvy_holders *holders) {
     return &holders->all[holders->count];
 }
 
-/* E11: what divvy wrote is JSON; what else is there is an identifier, unless it looks like a record of divvy's. */
+/* E11: divvy's data are JSON; all others are an identifier, unless they look like a record of divvy's. */
 static int add(void *context, const char *path, const dv_reply *reply, int64_t now) {
     (void)now;
     const slot_listing *l = context;
