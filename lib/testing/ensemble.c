@@ -104,8 +104,8 @@ int divvy_testing_ensemble_create(divvy_testing_ensemble **out, const divvy_test
     mem->config = complete;
     mem->real = config->real_clock != 0;
     mem->server_count = (int)config->servers;
-    mem->min_timeout_ms = config->min_session_timeout_ms ? config->min_session_timeout_ms : 2 * config->tick_ms;
-    mem->max_timeout_ms = config->max_session_timeout_ms ? config->max_session_timeout_ms : 20 * config->tick_ms;
+    if (!config->min_session_timeout_ms) mem->config.min_session_timeout_ms = 2 * config->tick_ms;
+    if (!config->max_session_timeout_ms) mem->config.max_session_timeout_ms = 20 * config->tick_ms;
     mem->history_first = 1;
     mem->now = mem->real ? dv_mem_clock_ms() : DV_MEM_START_MS;
     dv_mem_prng_seed(&mem->prng, config->seed);

@@ -284,7 +284,6 @@ struct divvy_testing_ensemble {
     divvy_testing_config config;
     dv_mem_prng prng;
     int64_t now;
-    int64_t min_timeout_ms, max_timeout_ms;
     int server_count;
     dv_mem_server servers[DV_MEM_SERVERS_MAX];
     bool cut[DV_MEM_SERVERS_MAX][DV_MEM_SERVERS_MAX]; /* from, to */

@@ -20,15 +20,12 @@ static int leave(dv_mem *mem, int result) {
 /* ---- clients ---- */
 
 int divvy_testing_link_client(divvy_testing_ensemble *mem, divvy_client *c, divvy_testing_link link) {
+    static const char *const words[] = {"up", "down", "without requests", "without replies"};
     if (!mem || !c || link < DIVVY_TESTING_LINK_UP || link > DIVVY_TESTING_LINK_NO_REPLIES) return DIVVY_EINVAL;
     dv_mem_lock(mem);
     dv_mem_client *client = of(c);
     client->wire = link;
-    DV_MEM_TRACE(mem, "client %u: link %s", client->number,
-                 link == DIVVY_TESTING_LINK_UP           ? "up"
-                 : link == DIVVY_TESTING_LINK_DOWN       ? "down"
-                 : link == DIVVY_TESTING_LINK_NO_REPLIES ? "without replies"
-                                                         : "without requests");
+    DV_MEM_TRACE(mem, "client %u: link %s", client->number, words[link]);
     for (dv_mem_conn *conn = client->conns; conn; conn = conn->client_next)
         for (int direction = 0; direction < 2; direction++)
             if (dv_mem_client_cut(client, direction)) dv_mem_channel_cut(&conn->channel, direction);
@@ -255,17 +252,15 @@ int divvy_testing_set_sequence(divvy_testing_ensemble *mem, const char *path, in
 /* ---- quotas and odd answers ---- */
 
 static int put_limits(dv_mem *mem, const char *path, int64_t nodes) {
-    char *at = dv_mem_alloc(strlen(path) + 64);
+    size_t path_bytes = strlen(path), room = path_bytes + 64;
+    char *at = dv_mem_alloc(room);
     char limits[96];
-    size_t root_bytes = (size_t)sprintf(at, "/zookeeper/quota");
     snprintf(limits, sizeof limits, "count=-1,bytes=-1=;byteHardLimit=-1;countHardLimit=%lld", (long long)nodes);
-    put(mem, at, "", 0, false);
-    for (const char *c = path + 1;; c++) {
-        if (*c && *c != '/') continue;
-        memcpy(at + root_bytes, path, (size_t)(c - path));
-        at[root_bytes + (size_t)(c - path)] = '\0';
+    put(mem, "/zookeeper/quota", "", 0, false);
+    for (size_t n = 1; n <= path_bytes; n++) {
+        if (path[n] && path[n] != '/') continue;
+        snprintf(at, room, "/zookeeper/quota%.*s", (int)n, path);
         put(mem, at, "", 0, false);
-        if (!*c) break;
     }
     strcat(at, "/zookeeper_limits");
     int error = put(mem, at, limits, strlen(limits), false);

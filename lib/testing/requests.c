@@ -165,9 +165,9 @@ static void forward(dv_mem_conn *conn, dv_mem_request *request) {
 
 static void begin_session(dv_mem_conn *conn, int64_t asked_ms) {
     dv_mem *mem = conn->mem;
-    int64_t timeout_ms = asked_ms;
-    if (timeout_ms < mem->min_timeout_ms) timeout_ms = mem->min_timeout_ms;
-    if (timeout_ms > mem->max_timeout_ms) timeout_ms = mem->max_timeout_ms;
+    int64_t timeout_ms = asked_ms, min_ms = mem->config.min_session_timeout_ms;
+    if (timeout_ms < min_ms) timeout_ms = min_ms;
+    if (timeout_ms > mem->config.max_session_timeout_ms) timeout_ms = mem->config.max_session_timeout_ms;
     conn->session = dv_mem_session_new(mem, conn->server->id, timeout_ms);
     dv_mem_request *request = dv_mem_request_new(DV_MEM_CREATE_SESSION, conn, 0);
     forward(conn, request);
@@ -195,7 +195,7 @@ static void resume_session(dv_mem_conn *conn, int64_t id) {
 static bool on_idle(dv_mem *mem, dv_mem_event *event) {
     dv_mem_conn *conn = event->conn;
     if (!conn->accepted) return false;
-    int64_t limit_ms = conn->session ? conn->session->timeout_ms : mem->max_timeout_ms;
+    int64_t limit_ms = conn->session ? conn->session->timeout_ms : mem->config.max_session_timeout_ms;
     if (mem->now - conn->heard_at >= limit_ms) {
         dv_mem_conn_close(conn, 1);
         return true;
