@@ -30,7 +30,6 @@
 /* Members and items are known by their place in the order of A1 here; the caller's indices return at the end only. */
 typedef struct {
     uint32_t member_count;
-    size_t item_count;
     dv_assign_name *members;
     dv_assign_name *items;
     uint64_t *member_keys;
@@ -152,7 +151,6 @@ static int matching_init(matching *t, const divvy_member *members, size_t member
     if (room + 2 > SIZE_MAX / member_count) return DIVVY_ENOMEM;
     *t = (matching){
         .member_count = (uint32_t)member_count,
-        .item_count = item_count,
         .members = dv_assign_order_members(members, member_count),
         .items = dv_assign_order_items(items, item_count, DIVVY_ORDER_BYTES),
         .member_keys = calloc(member_count, sizeof *t->member_keys),

@@ -110,7 +110,7 @@ static int take(dv_mem_client *client, const dv_op *ops, size_t count, const dv_
         take_odd(client, request);
         *client->sent_end = pending;
         client->sent_end = &pending->sent_next;
-        dv_mem_client_send(client, request);
+        dv_mem_client_send(client, dv_mem_request_ref(request));
     }
     dv_mem_unlock(mem);
     return 0;
@@ -207,7 +207,6 @@ static void free_client(dv_znode *znode) {
     dv_watches_clear(&client->watches);
     dv_mem_lock(mem);
     dv_mem_client_close(client, false);
-    client->freed = true;
     client->client = NULL;
     client->paused = false;
     dv_mem_events_resume(mem, &client->deferred);

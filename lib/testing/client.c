@@ -80,7 +80,6 @@ static void send_set_watches(dv_mem_client *client) {
     }
     request->count = count;
     dv_mem_client_send(client, request);
-    dv_mem_request_unref(client->mem, request);
 }
 
 /* ---- connecting ---- */
@@ -113,14 +112,13 @@ static void set_next_timer(dv_mem_client *client) {
 
 void dv_mem_client_send(dv_mem_client *client, dv_mem_request *request) {
     client->last_sent = dv_mem_client_now(client);
-    dv_mem_conn_send(client->conn, 0, dv_mem_request_ref(request), NULL);
+    dv_mem_conn_send(client->conn, 0, request, NULL);
 }
 
 static void send_simple(dv_mem_client *client, dv_mem_request_kind kind) {
     dv_mem_request *request = dv_mem_request_new(kind, client->conn, 0);
     request->access = client->access;
     dv_mem_client_send(client, request);
-    dv_mem_request_unref(client->mem, request);
 }
 
 static int next_server(dv_mem_client *client) {
@@ -153,7 +151,6 @@ static void begin_attempt(dv_mem_client *client) {
     request->timeout_ms = client->requested_ms;
     request->zxid = client->last_zxid;
     dv_mem_client_send(client, request);
-    dv_mem_request_unref(mem, request);
     set_next_timer(client);
 }
 

@@ -149,6 +149,8 @@ void dv_mem_leader_hear(dv_mem_server *leader, dv_mem_event *message);
 /* A write, or the begin or end of a session, by whatever server it came to. */
 void dv_mem_leader_request(dv_mem_server *leader, dv_mem_request *request);
 void dv_mem_propose(dv_mem_server *leader, dv_mem_txn *txn);
+/* Carries out an operation as an administrator. Takes what it holds. Returns its error. */
+int dv_mem_administer(dv_mem_server *leader, dv_mem_op op);
 /* Releases what only leaders have. */
 void dv_mem_unlead(dv_mem_server *server);
 
@@ -201,11 +203,10 @@ struct dv_mem_client {
     dv_znode_backend backend;
     unsigned refs;
     dv_mem *mem;
-    divvy_client *client;
+    divvy_client *client;        /* NULL: it was closed */
     dv_mem_client *next, **link; /* of the ensemble's */
     unsigned number;
-    bool freed; /* the seam let go of it */
-    bool busy;  /* in its turn, or in a waiting call */
+    bool busy; /* in its turn, or in a waiting call */
     bool paused, crashed;
     divvy_testing_link wire;
     int preferred; /* server, or -1 */
@@ -250,7 +251,7 @@ void dv_mem_client_start(dv_mem_client *client);
 void dv_mem_client_lost(dv_mem_client *client);
 void dv_mem_client_close(dv_mem_client *client, bool say);
 void dv_mem_client_crash(dv_mem_client *client);
-/* Hands a request that was taken to the connection. */
+/* Hands a request to the connection, and takes it. */
 void dv_mem_client_send(dv_mem_client *client, dv_mem_request *request);
 
 /* posted.c */

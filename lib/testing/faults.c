@@ -202,18 +202,12 @@ static int ask_leader(dv_mem *mem, dv_kind kind, const char *path, const void *d
                       bool container) {
     dv_mem_server *leader = dv_mem_leader_now(mem);
     if (!leader || leader->paused) return DIVVY_ESTATE;
-    dv_mem_request *request = dv_mem_request_new(DV_MEM_OPERATIONS, NULL, 1);
-    request->ops[0] = (dv_mem_op){.kind = kind,
-                                  .version = -1,
-                                  .container = container,
-                                  .path = dv_mem_path_get(mem, path, strlen(path)),
-                                  .data = dv_mem_blob_new(data, data_bytes)};
-    request->administrator = true;
-    dv_mem_txn *txn = dv_mem_prepare(leader, request);
-    int error = txn->error;
-    dv_mem_propose(leader, txn);
-    dv_mem_request_unref(mem, request);
-    return error;
+    dv_mem_op op = {.kind = kind,
+                    .version = -1,
+                    .container = container,
+                    .path = dv_mem_path_get(mem, path, strlen(path)),
+                    .data = dv_mem_blob_new(data, data_bytes)};
+    return dv_mem_administer(leader, op);
 }
 
 static int put(dv_mem *mem, const char *path, const void *data, size_t data_bytes, bool container) {

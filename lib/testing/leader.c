@@ -99,10 +99,8 @@ static void let_through_session(dv_mem_server *leader, const dv_mem_session *ses
 }
 
 static void order_operations(dv_mem_server *leader, dv_mem_request *request) {
-    dv_mem_seat *seat = request->session ? &request->session->seats[leader->id] : NULL;
-    if (!seat) {
-        order(leader, request);
-    } else if (!dv_mem_track_lives(leader, request->session)) {
+    dv_mem_seat *seat = &request->session->seats[leader->id];
+    if (!dv_mem_track_lives(leader, request->session)) {
         refuse(leader, request, DIVVY_ELOST);
     } else if (seat->owner != -1 && seat->owner != request->conn->server->id) {
         refuse(leader, request, DIVVY_ECONNECTION); /* "session moved": another server has brought it since */
@@ -131,6 +129,17 @@ void dv_mem_leader_request(dv_mem_server *leader, dv_mem_request *request) {
         break;
     default: order_operations(leader, request);
     }
+}
+
+int dv_mem_administer(dv_mem_server *leader, dv_mem_op op) {
+    dv_mem_request *request = dv_mem_request_new(DV_MEM_OPERATIONS, NULL, 1);
+    request->ops[0] = op;
+    request->administrator = true;
+    dv_mem_txn *txn = dv_mem_prepare(leader, request);
+    int error = txn->error;
+    dv_mem_propose(leader, txn);
+    dv_mem_request_unref(leader->mem, request);
+    return error;
 }
 
 /* ---- leading ---- */
@@ -166,11 +175,7 @@ static void purge_containers(dv_mem_server *leader) {
         dv_mem_path *path = mem->containers[i];
         const dv_mem_node *node = path->places[leader->id].node;
         if (!node || !node->container || node->child_count > 0 || node->cversion == 0) continue;
-        dv_mem_request *request = dv_mem_request_new(DV_MEM_OPERATIONS, NULL, 1);
-        request->ops[0] = (dv_mem_op){.kind = DV_DELETE, .version = -1, .path = dv_mem_path_ref(path)};
-        request->administrator = true;
-        dv_mem_leader_request(leader, request);
-        dv_mem_request_unref(mem, request);
+        dv_mem_administer(leader, (dv_mem_op){.kind = DV_DELETE, .version = -1, .path = dv_mem_path_ref(path)});
     }
 }
 

@@ -7,7 +7,7 @@
 
 void dv_mem_client_unref(dv_mem_client *client) {
     if (--client->refs > 0) return;
-    assert(client->freed && !client->sent && !client->conns);
+    assert(!client->client && !client->sent && !client->conns);
     free(client->armed);
     free(client);
 }

@@ -29,26 +29,19 @@ void dv_mem_log_truncate(dv_mem_server *server) {
 /* ---- applying ---- */
 
 static void tell(dv_mem *mem, const dv_mem_txn *txn) {
-    static const divvy_testing_transaction_kind kinds[] = {
-        [DV_MEM_TXN_CREATE] = DIVVY_TESTING_CREATE,
-        [DV_MEM_TXN_DELETE] = DIVVY_TESTING_DELETE,
-        [DV_MEM_TXN_SET] = DIVVY_TESTING_SET,
-        [DV_MEM_TXN_SESSION_CREATE] = DIVVY_TESTING_SESSION_CREATE,
-        [DV_MEM_TXN_SESSION_END] = DIVVY_TESTING_SESSION_END,
-    };
     for (size_t i = 0; txn->error == 0 && i < txn->count; i++) {
         const dv_mem_step *step = &txn->steps[i];
         if (step->kind == DV_MEM_TXN_CHECK) continue;
         divvy_testing_transaction told = {
             .zxid = txn->zxid,
             .at_ms = mem->now,
+            .kind = (divvy_testing_transaction_kind)step->kind,
             .path = step->path ? step->path->text : NULL,
             .session_id = txn->session ? txn->session->id : 0,
             .ephemeral_owner = step->owner ? step->owner->id : 0,
             .czxid = step->path ? step->czxid : 0,
             .expired = txn->expired,
         };
-        told.kind = kinds[step->kind];
         mem->config.on_transaction(&told, mem->config.user);
     }
 }

@@ -363,7 +363,6 @@ TEST(test_sizes) {
     request->bytes = DV_MEM_REQUEST_BYTES_MAX + 1;
     uint64_t connects = client->stats.connects;
     dv_mem_client_send(client, request);
-    dv_mem_request_unref(e, request);
     divvy_testing_run(e, 1000);
     assert_int_equal(client->stats.connects, connects + 1);
 }
