@@ -67,9 +67,9 @@ bool dv_mem_conn_may_read(const dv_mem_conn *conn, dv_mem_access access) {
     return access.acl != DIVVY_ACL_CREATOR || (conn->identity && conn->identity == access.identity);
 }
 
-/* A node's deletion is told once to a connection that watches both the node and its children. A client that may not
- * read the node is told nothing, and has its watch no longer: so are servers since the fix of CVE-2024-23944,
- * Debian's among them. */
+/* Fires the watches at a path. A connection that watches both a node and its children is told once of its deletion. A
+ * client that may not read the node loses its watch and is told nothing, as since the fix of CVE-2024-23944, which
+ * Debian's servers have. */
 void dv_mem_watch_fire(dv_mem *mem, const dv_mem_server *server, dv_mem_path *path, dv_mem_access access,
                        dv_watch_kind kind) {
     bool data = kind != DV_WATCH_CHILDREN, children = kind == DV_WATCH_CHILDREN || kind == DV_WATCH_DELETED;

@@ -168,7 +168,7 @@ static bool may_run(const dv_mem_client *client, const dv_mem_client *but) {
     return client != but && !driven && !client->paused && !client->crashed;
 }
 
-/* When its first timer is due. Found again only when that is another timer, or its clock was changed. */
+/* Returns when a client's first timer is due. Computes it only for another timer, or after a change of the clock. */
 static int64_t timer_due(dv_mem_client *client) {
     const dv_timer *timer = client->client->timers.first;
     if (!timer) return INT64_MAX;

@@ -37,17 +37,17 @@ struct dv_mem_conn {
 
 /* Sends a request from side 0, a reply from side 1, and takes it; or neither: the message that the connection ends. */
 void dv_mem_conn_send(dv_mem_conn *conn, int side, dv_mem_request *request, dv_mem_reply *reply);
-/* One side closes; the other one hears of it, if the link works. */
+/* Closes one side; the other side hears of it, if the link works. */
 void dv_mem_conn_close(dv_mem_conn *conn, int side);
 /* Takes the first of the requests that wait for their answers at the server. */
 dv_mem_request *dv_mem_conn_take(dv_mem_conn *conn);
 /* Returns whether the wire does not carry that direction now. */
 bool dv_mem_client_cut(const dv_mem_client *client, int direction);
-/* A message from a client arrives at its server. */
+/* Runs a message from a client at its server. */
 bool dv_mem_conn_run_request(dv_mem *mem, dv_mem_event *event);
-/* The leader has said whether a session that wants to go on here lives. */
+/* Goes on once the leader has said whether the session of a client that came here lives. */
 void dv_mem_conn_validated(dv_mem_conn *conn, bool valid);
-/* A transaction whose request came by this server was applied here. */
+/* Answers the request of a transaction that this server has applied, if it came by this server. */
 void dv_mem_conn_committed(dv_mem_server *server, const dv_mem_txn *txn);
 void dv_mem_conn_fire(dv_mem_conn *conn, dv_mem_path *path, dv_watch_kind kind);
 bool dv_mem_conn_may_read(const dv_mem_conn *conn, dv_mem_access access);
@@ -132,7 +132,7 @@ unsigned dv_mem_quorum(const dv_mem *mem);
 
 /* link.c */
 dv_mem_link *dv_mem_link_new(dv_mem_server *follower, dv_mem_server *leader);
-/* A message from one side, to be filled in by the caller between new and send. */
+/* Makes a message from one side, which the caller fills in before it sends it. */
 dv_mem_event *dv_mem_link_message(dv_mem_link *link, int side, int kind);
 void dv_mem_link_send(dv_mem_event *message);
 /* Sends one that says no more than an index. */
@@ -146,7 +146,7 @@ void dv_mem_follower_hear(dv_mem_server *follower, dv_mem_event *message);
 /* leader.c */
 void dv_mem_lead(dv_mem_server *leader, int64_t epoch);
 void dv_mem_leader_hear(dv_mem_server *leader, dv_mem_event *message);
-/* A write, or the begin or end of a session, by whatever server it came to. */
+/* Orders a write, or the begin or end of a session, whatever server it came to. */
 void dv_mem_leader_request(dv_mem_server *leader, dv_mem_request *request);
 void dv_mem_propose(dv_mem_server *leader, dv_mem_txn *txn);
 /* Carries out an operation as an administrator. Takes what it holds. Returns its error. */
@@ -154,19 +154,19 @@ int dv_mem_administer(dv_mem_server *leader, dv_mem_op op);
 /* Releases what only leaders have. */
 void dv_mem_unlead(dv_mem_server *server);
 
-/* tracker.c: the leader's view of who lives */
+/* tracker.c: the sessions that live, as the leader has it */
 void dv_mem_track(dv_mem_server *leader, dv_mem_session *session);
 void dv_mem_track_touch(dv_mem_server *leader, dv_mem_session *session);
 bool dv_mem_track_lives(const dv_mem_server *leader, const dv_mem_session *session);
-/* A client was heard of at this server. */
+/* Notes that a client was heard of at this server. */
 void dv_mem_touch(dv_mem_server *server, dv_mem_session *session);
 /* Begins to close a session by the leader's will. */
 void dv_mem_expire(dv_mem_server *leader, dv_mem_session *session);
 
-/* prepare.c: what a request will do, seen on all that was proposed before */
+/* prepare.c: the effect of a request behind all that was proposed before */
 dv_mem_txn *dv_mem_prepare(dv_mem_server *leader, dv_mem_request *request);
 dv_mem_txn *dv_mem_prepare_close(dv_mem_server *leader, dv_mem_session *session, dv_mem_request *request);
-/* Changes up to this index are in the tree now. */
+/* Forgets the changes up to this index: they are in the tree now. */
 void dv_mem_changes_applied(dv_mem_server *leader, int64_t index);
 void dv_mem_changes_set_sequence(dv_mem_change *change, int32_t next); /* NULL is allowed */
 
@@ -247,7 +247,7 @@ struct dv_mem_client {
 
 /* client.c */
 void dv_mem_client_start(dv_mem_client *client);
-/* Its connection, or attempt at one, is over. */
+/* Ends the connection, or the attempt at one, and makes the next one. */
 void dv_mem_client_lost(dv_mem_client *client);
 void dv_mem_client_close(dv_mem_client *client, bool say);
 void dv_mem_client_crash(dv_mem_client *client);
@@ -289,7 +289,7 @@ struct divvy_testing_ensemble {
     dv_mem_server servers[DV_MEM_SERVERS_MAX];
     bool cut[DV_MEM_SERVERS_MAX][DV_MEM_SERVERS_MAX]; /* from, to */
     dv_mem_client *clients;
-    dv_mem_client *turn_after; /* who had the last turn */
+    dv_mem_client *turn_after; /* had the last turn */
     unsigned client_count, last_client;
 
     dv_mem_heap_entry *heap;
@@ -322,18 +322,18 @@ struct divvy_testing_ensemble {
     pthread_t thread;
 };
 
-/* One step, in which `but` has no turn. 1 or 0. */
+/* Makes one step, in which `but` has no turn. Returns 1, or 0 when the clock has reached `until_ms`. */
 int dv_mem_go_on(dv_mem *mem, int64_t until_ms, const dv_mem_client *but);
 bool dv_mem_has_work(dv_mem_client *client);
 static inline int64_t dv_mem_between(dv_mem *mem, int64_t min, int64_t max) {
     return dv_mem_prng_between(&mem->prng, min, max);
 }
-/* The leader with the newest epoch whose quorum still follows it, or NULL. */
+/* Returns the leader with the newest epoch whose quorum still follows it, or NULL. */
 dv_mem_server *dv_mem_leader_now(const dv_mem *mem);
 
 /* ---- clock.c ---- */
 
-/* With the real clock: lock and unlock the whole ensemble, and read the clock. With the virtual one: do nothing. */
+/* With the real clock: locks and unlocks the whole ensemble, and reads the clock. With the virtual one: nothing. */
 void dv_mem_lock(dv_mem *mem);
 void dv_mem_unlock(dv_mem *mem);
 void dv_mem_trace(const dv_mem *mem, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -345,9 +345,9 @@ int64_t dv_mem_clock_ms(void);
 /* Returns the time by the clock of the server's machine, in milliseconds since 1970. */
 int64_t dv_mem_wall_clock_ms(const dv_mem_server *server);
 int64_t dv_mem_client_now(const dv_mem_client *client);
-/* The same, from any thread. With the real clock. */
+/* Returns the same with the real clock, from any thread. */
 int64_t dv_mem_client_real_now(dv_mem_client *client);
-/* Shows `at` now, and gains so much from now on. */
+/* Sets a clock that shows `at` now, and gains so much from now on. */
 void dv_mem_client_set_clock(dv_mem_client *client, int64_t at, int64_t parts_per_million);
 /* Returns the first moment of the ensemble at which the client's clock shows `at`, or later. */
 int64_t dv_mem_client_when(const dv_mem_client *client, int64_t at);

@@ -225,7 +225,7 @@ bool dv_mem_event_run_first(dv_mem *mem);
  * timers a server looks at first. Only timers that watch a silent connection come after them: what lies in a socket
  * is no silence. */
 void dv_mem_events_resume(dv_mem *mem, dv_mem_deferred *deferred);
-/* A timer of a server's. */
+/* Sets a timer of a server's role. */
 dv_mem_event *dv_mem_server_timer(dv_mem *mem, dv_mem_server *server, int64_t at,
                                   bool (*run)(dv_mem *mem, dv_mem_event *event));
 
@@ -238,10 +238,10 @@ typedef struct dv_mem_channel {
     bool open[2];   /* by side: 0 the client or follower, 1 the server or leader */
 } dv_mem_channel;
 
-/* `cut`: the wire does not carry that direction now. Takes the event, which may be dropped at once. */
+/* Sends an event, and takes it: it may be dropped at once. `cut`: the wire does not carry that direction now. */
 void dv_mem_channel_send(dv_mem *mem, dv_mem_channel *channel, int direction, bool cut, int64_t delay_ms,
                          dv_mem_event *event);
-/* The wire was cut in this direction: what is on the way is lost. */
+/* Cuts the wire in this direction: what is on the way is lost. */
 void dv_mem_channel_cut(dv_mem_channel *channel, int direction);
 
 /* ---- what is counted (message.c) ---- */

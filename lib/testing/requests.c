@@ -191,7 +191,7 @@ static void resume_session(dv_mem_conn *conn, int64_t id) {
     }
 }
 
-/* A server that nobody was heard of through for the session's timeout lets the connection go. */
+/* Ends a connection over which nothing has come for the session's timeout. */
 static bool on_idle(dv_mem *mem, dv_mem_event *event) {
     dv_mem_conn *conn = event->conn;
     if (!conn->accepted) return false;
