@@ -36,9 +36,7 @@ static void arm(dv_mem_client *client, dv_mem_path *path, dv_kind kind, bool fou
         (*place)->path = dv_mem_path_ref(path);
         client->armed_count++;
     }
-    if (kind == DV_CHILDREN) (*place)->children = true;
-    else if (found) (*place)->data = true;
-    else (*place)->exists = true;
+    (*place)->kinds |= 1U << (kind == DV_EXISTS && found ? DV_GET : kind);
 }
 
 static void free_armed(dv_mem_client *client, dv_mem_armed **place) {
@@ -53,12 +51,12 @@ static void free_armed(dv_mem_client *client, dv_mem_armed **place) {
 static bool disarm(dv_mem_client *client, const dv_mem_path *path, dv_watch_kind kind) {
     dv_mem_armed **place = client->armed_room ? armed_place(client, path) : NULL;
     if (!place || !*place) return false;
-    dv_mem_armed *a = *place, before = *a;
-    if (kind != DV_WATCH_CHILDREN) a->data = a->exists = false;
-    if (kind == DV_WATCH_CHILDREN || kind == DV_WATCH_DELETED) a->children = false;
-    bool any = before.data != a->data || before.exists != a->exists || before.children != a->children;
-    if (!a->data && !a->exists && !a->children) free_armed(client, place);
-    return any;
+    unsigned before = (*place)->kinds, kinds = before;
+    if (kind != DV_WATCH_CHILDREN) kinds &= ~(1U << DV_GET | 1U << DV_EXISTS);
+    if (kind == DV_WATCH_CHILDREN || kind == DV_WATCH_DELETED) kinds &= ~(1U << DV_CHILDREN);
+    (*place)->kinds = kinds;
+    if (!kinds) free_armed(client, place);
+    return kinds != before;
 }
 
 static void drop_armed(dv_mem_client *client) {
@@ -73,9 +71,9 @@ static void send_set_watches(dv_mem_client *client) {
     size_t count = 0;
     for (size_t i = 0; i < client->armed_room; i++) {
         for (dv_mem_armed *a = client->armed[i]; a; a = a->next) {
-            if (a->data) request->ops[count++] = (dv_mem_op){.kind = DV_GET, .path = dv_mem_path_ref(a->path)};
-            if (a->exists) request->ops[count++] = (dv_mem_op){.kind = DV_EXISTS, .path = dv_mem_path_ref(a->path)};
-            if (a->children) request->ops[count++] = (dv_mem_op){.kind = DV_CHILDREN, .path = dv_mem_path_ref(a->path)};
+            for (dv_kind kind = DV_GET; kind <= DV_CHILDREN; kind++)
+                if (a->kinds & 1U << kind)
+                    request->ops[count++] = (dv_mem_op){.kind = kind, .path = dv_mem_path_ref(a->path)};
         }
     }
     request->count = count;

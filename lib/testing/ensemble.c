@@ -74,10 +74,7 @@ static void elect_first(dv_mem *mem) {
     /* Then that time is taken back, so that the clock begins where it is said to. */
     int64_t passed_ms = mem->now - since;
     mem->now = since;
-    for (size_t i = 0; i < mem->heap_count; i++) {
-        mem->heap[i].at -= passed_ms;
-        mem->heap[i].event->at -= passed_ms;
-    }
+    for (size_t i = 0; i < mem->heap_count; i++) mem->heap[i].at -= passed_ms;
     for (int i = 0; i < mem->server_count; i++) {
         dv_mem_server *server = &mem->servers[i];
         server->since = since;
@@ -159,8 +156,7 @@ static bool has_work_now(const divvy_client *c) {
 
 bool dv_mem_has_work(dv_mem_client *client) {
     const divvy_client *c = client->client;
-    if (has_work_now(c)) return true;
-    return c->timers.first && c->timers.first->at <= dv_mem_client_now(client);
+    return has_work_now(c) || (c->timers.first && c->timers.first->at <= dv_mem_client_now(client));
 }
 
 static bool may_run(const dv_mem_client *client, const dv_mem_client *but) {

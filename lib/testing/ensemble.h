@@ -186,7 +186,7 @@ typedef struct dv_mem_pending dv_mem_pending;
 typedef struct dv_mem_armed {
     struct dv_mem_armed *next;
     dv_mem_path *path;
-    bool data, exists, children;
+    unsigned kinds; /* bits: 1 << DV_GET, DV_EXISTS (of a node that was missing), DV_CHILDREN */
 } dv_mem_armed;
 
 #define DV_MEM_BENT INT64_MIN /* of clock_ahead_ms */

@@ -38,7 +38,6 @@ static bool before(const dv_mem_heap_entry *a, const dv_mem_heap_entry *b) {
 }
 
 static void push(dv_mem *mem, dv_mem_event *event, int64_t at) {
-    event->at = at;
     mem->heap = dv_mem_grow(mem->heap, mem->heap_count, &mem->heap_room, sizeof *mem->heap);
     dv_mem_heap_entry entry = {at, event->order, event}, *heap = mem->heap;
     size_t i = mem->heap_count++;
@@ -79,8 +78,8 @@ static bool is_stale(const dv_mem_event *event) {
 }
 
 bool dv_mem_event_run_first(dv_mem *mem) {
+    assert(mem->heap[0].at <= mem->now);
     dv_mem_event *event = pop(mem);
-    assert(event->at <= mem->now);
     if (event->channel && !event->arrived) {
         event->arrived = true;
         event->channel->under_way[event->direction]--;

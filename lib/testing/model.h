@@ -188,7 +188,6 @@ typedef struct {
 } dv_mem_deferred;
 
 struct dv_mem_event {
-    int64_t at;
     uint64_t order;
     dv_mem_event *next;
     /* Once, unless it is dropped; what it holds is released after it. False: it was stale, and nothing happened. */
