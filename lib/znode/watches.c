@@ -13,7 +13,7 @@ struct dv_watched {
     size_t under_way;  /* reads that would arm it */
     dv_watch *waiting; /* may be none */
     dv_watches *all;
-    char path[];
+    const char *path; /* behind the struct */
 };
 
 static int compare(const void *a, const void *b) {
@@ -22,14 +22,19 @@ static int compare(const void *a, const void *b) {
     return strcmp(x->path, y->path);
 }
 
+static dv_watched *find(dv_watches *all, const char *path, bool of_children) {
+    dv_watched key = {.of_children = of_children, .path = path};
+    dv_watched **place = (dv_watched **)tfind(&key, &all->tree, compare);
+    return place ? *place : NULL;
+}
+
 static dv_watched *make(dv_watches *all, const char *path, bool of_children) {
-    size_t path_bytes = strlen(path) + 1;
-    dv_watched *w = calloc(1, sizeof *w + path_bytes);
+    dv_watched *w = calloc(1, sizeof *w + strlen(path) + 1);
     if (!w) return NULL;
-    w->of_children = of_children;
-    w->all = all;
-    memcpy(w->path, path, path_bytes);
-    return w;
+    *w = (dv_watched){.of_children = of_children, .all = all, .path = strcpy((char *)(w + 1), path)};
+    if (tsearch(w, &all->tree, compare)) return w;
+    free(w);
+    return NULL;
 }
 
 static void link_watch(dv_watched *w, dv_watch *watch) {
@@ -65,15 +70,8 @@ static void drop_if_idle(dv_watched *w) {
 }
 
 dv_watched *dv_watch_begin(dv_watches *watches, const char *path, bool of_children, dv_watch *watch) {
-    dv_watched *fresh = make(watches, path, of_children);
-    if (!fresh) return NULL;
-    dv_watched **place = (dv_watched **)tsearch(fresh, &watches->tree, compare);
-    if (!place) {
-        free(fresh);
-        return NULL;
-    }
-    dv_watched *w = *place;
-    if (w != fresh) free(fresh);
+    dv_watched *w = find(watches, path, of_children);
+    if (!w && !(w = make(watches, path, of_children))) return NULL;
     if (watch->link) unlink_watch(watch);
     link_watch(w, watch);
     w->under_way++;
@@ -95,12 +93,8 @@ void dv_watch_drop(dv_znode *znode, dv_watch *watch) {
 }
 
 static void fire(dv_watches *watches, const char *path, bool of_children, dv_watch_kind kind, int64_t now) {
-    dv_watched *key = make(watches, path, of_children);
-    if (!key) return; /* The watch's owner finds by its audit what is missed here. */
-    dv_watched **place = (dv_watched **)tfind(key, &watches->tree, compare);
-    free(key);
-    if (!place) return;
-    dv_watched *w = *place;
+    dv_watched *w = find(watches, path, of_children);
+    if (!w) return;
     if (w->waiting) watches->stats->watch_events++;
     set_armed(w, false);
     /* Off the entry first: a watch may be armed again, or another taken back, while they are told one by one. */
