@@ -39,9 +39,8 @@ typedef struct dv_apache {
     char *refusals;      /* lines on the servers that were refused at the last look; NULL: none */
     char *auth_scheme, *auth;
     bool auth_added; /* the handle has them */
-    const struct ACL_vector *acl;
-    struct ACL_vector readable_acl;
-    struct ACL readable_acl_entries[2];
+    struct ACL_vector acl;
+    struct ACL readable[2]; /* its entries where readers are let in */
     void (*on_warning)(void *context, int code, const char *message);
     /* News that news.c tells, in a turn of the client. */
     void (*take_news)(struct dv_apache *apache, const dv_session_news *news, const dv_server_address *server,

@@ -334,12 +334,12 @@ static const char *get_chroot(const dv_znode *znode) {
 }
 
 static void choose_acl(dv_apache *apache, int acl) {
-    apache->acl = acl == DIVVY_ACL_OPEN ? &ZOO_OPEN_ACL_UNSAFE : &ZOO_CREATOR_ALL_ACL;
+    apache->acl = ZOO_CREATOR_ALL_ACL;
+    if (acl == DIVVY_ACL_OPEN) apache->acl = ZOO_OPEN_ACL_UNSAFE;
     if (acl != DIVVY_ACL_READABLE) return;
-    apache->readable_acl_entries[0] = ZOO_CREATOR_ALL_ACL.data[0];
-    apache->readable_acl_entries[1] = ZOO_READ_ACL_UNSAFE.data[0];
-    apache->readable_acl = (struct ACL_vector){2, apache->readable_acl_entries};
-    apache->acl = &apache->readable_acl;
+    apache->readable[0] = ZOO_CREATOR_ALL_ACL.data[0];
+    apache->readable[1] = ZOO_READ_ACL_UNSAFE.data[0];
+    apache->acl = (struct ACL_vector){2, apache->readable};
 }
 
 void dv_apache_init(dv_apache *apache, const dv_znode_backend *backend, const dv_backend_config *config) {

@@ -1,8 +1,6 @@
 /* The nodes that a client leaves behind on a host's session. SPDX-License-Identifier: Apache-2.0
  *
- * H6: a client that leaves a living session deletes its nodes. A node whose create was not answered is looked for by
- * its name, which only that create can have given it: first a write, refused or not, then a list of the directory
- * (docs/protocol.md, R1 and R2). */
+ * H6, R1 and R2 of docs/protocol.md say how a node is found whose create was not answered. */
 #include "znode/apache/estate.h"
 
 #include <assert.h>
@@ -20,9 +18,9 @@ enum { UNDER_WAY_MAX = 200, SEQUENCE_DIGITS = 10, ODD_ANSWERS_MAX = 1000 };
 struct dv_leftover {
     dv_leftover *next;
     dv_estate *estate;
-    enum { THERE, WISHED, LOOKED_FOR } stage; /* wished: the create's answer never came */
-    bool sequential;                          /* a wish: the node has ten digits more */
-    unsigned odd_answers;                     /* that said nothing of it */
+    enum { THERE, UNANSWERED, LOOKED_FOR } stage; /* unanswered: the answer to its create never came */
+    bool sequential;                              /* unanswered: the node has ten digits more */
+    unsigned odd_answers;                         /* that said nothing of it */
     char path[];
 };
 
@@ -43,10 +41,10 @@ static dv_leftover *make(const char *path, size_t path_bytes, const char *rest) 
 /* ---- while the client is there ---- */
 
 /* Without memory for it the node is left to the end of the host's session, if the client should not delete it. */
-static void add(dv_apache *apache, const char *path, bool wished, bool sequential) {
+static void add(dv_apache *apache, const char *path, bool answered, bool sequential) {
     dv_leftover *node = make(path, strlen(path), "");
     if (!node) return;
-    node->stage = wished ? WISHED : THERE;
+    node->stage = answered ? THERE : UNANSWERED;
     node->sequential = sequential;
     void *place = tsearch(node, &apache->left_behind, compare);
     if (!place || *(dv_leftover **)place != node) free(node);
@@ -64,16 +62,17 @@ static void take_out(dv_apache *apache, const char *path, size_t path_bytes) {
 
 void dv_estate_note_create(dv_apache *apache, const dv_op *op, int error, const char *made) {
     if (!apache->znode.attached || !(op->mode & DV_EPHEMERAL)) return;
-    if (error == 0 && made) add(apache, made, false, false);
+    if (error == 0 && made) add(apache, made, true, false);
     else if (error == 0 || dv_outcome_unknown(error) || error == DIVVY_ECANCELED || dv_answer_is_raw(error))
-        add(apache, op->path, true, (op->mode & DV_SEQUENTIAL) != 0);
+        add(apache, op->path, false, (op->mode & DV_SEQUENTIAL) != 0);
 }
 
 void dv_estate_note_delete(dv_apache *apache, const char *path, int error) {
     if (!apache->znode.attached || (error != 0 && error != DIVVY_ENOENT)) return;
     size_t bytes = strlen(path);
     take_out(apache, path, bytes);
-    if (bytes > SEQUENCE_DIGITS) take_out(apache, path, bytes - SEQUENCE_DIGITS); /* a wish that has come true */
+    if (bytes > SEQUENCE_DIGITS)
+        take_out(apache, path, bytes - SEQUENCE_DIGITS); /* noted before its create was answered */
 }
 
 void dv_estate_forget(dv_apache *apache) {
@@ -105,7 +104,7 @@ void dv_estate_inherit(dv_estate *estate, dv_apache *apache) {
 }
 
 bool dv_estate_is_settled(const dv_estate *estate) {
-    return !estate->first && !estate->asked;
+    return !estate->first && !estate->under_way;
 }
 
 static void free_list(dv_leftover *node) {
@@ -124,9 +123,9 @@ void dv_estate_drop(dv_estate *estate) {
 
 void dv_estate_bury(dv_estate *estate) {
     dv_estate_drop(estate);
-    free_list(estate->asked);
-    estate->asked = NULL;
-    estate->asked_count = 0;
+    free_list(estate->under_way);
+    estate->under_way = NULL;
+    estate->under_way_count = 0;
 }
 
 static bool is_answer(int rc) {
@@ -143,13 +142,13 @@ static bool starts_again(dv_leftover *node, int rc) {
 /* The end of a request about a node. */
 static void end_request(dv_leftover *node, int rc, bool done) {
     dv_estate *estate = node->estate;
-    assert(estate->asked_count > 0);
-    dv_leftover **place = &estate->asked;
+    assert(estate->under_way_count > 0);
+    dv_leftover **place = &estate->under_way;
     while (*place != node) place = &(*place)->next;
     *place = node->next;
-    estate->asked_count--;
+    estate->under_way_count--;
     bool again = is_answer(rc) ? !done : starts_again(node, rc);
-    if (!is_answer(rc) && node->stage == LOOKED_FOR) node->stage = WISHED;
+    if (!is_answer(rc) && node->stage == LOOKED_FOR) node->stage = UNANSWERED;
     if (again) append(estate, node);
     else free(node);
     if (rc == ZCLOSING) dv_estate_drop(estate); /* The host is closing its handle, and so ends the session. */
@@ -160,30 +159,30 @@ static void on_deleted(int rc, const void *data) {
     dv_leftover *node = (dv_leftover *)(uintptr_t)data;
     dv_shared_lock();
     assert(node->stage != LOOKED_FOR || !node->sequential);
-    bool done = node->stage != WISHED;
+    bool done = node->stage != UNANSWERED;
     if (!done) node->stage = LOOKED_FOR;
     end_request(node, rc, done);
     dv_shared_unlock();
 }
 
-/* Children that have the wished name and exactly the digits of a sequence after it. */
-static void find_wished(const dv_leftover *wish, const struct String_vector *names) {
-    const char *wished = dv_path_last(wish->path);
-    size_t parent_bytes = (size_t)(wished - wish->path);
+/* Takes the children that have the name of a request and exactly the digits of a sequence after it. */
+static void take_made(const dv_leftover *request, const struct String_vector *names) {
+    const char *prefix = dv_path_last(request->path);
+    size_t parent_bytes = (size_t)(prefix - request->path);
     for (int i = 0; i < names->count; i++) {
         const char *child = names->data[i];
         int32_t sequence;
-        if (strncmp(child, wished, strlen(wished)) != 0 || !dv_sequence_parse(child, wished, &sequence)) continue;
-        dv_leftover *node = make(wish->path, parent_bytes, child);
+        if (strncmp(child, prefix, strlen(prefix)) != 0 || !dv_sequence_parse(child, prefix, &sequence)) continue;
+        dv_leftover *node = make(request->path, parent_bytes, child);
         if (!node) return;
-        append(wish->estate, node);
+        append(request->estate, node);
     }
 }
 
 static void on_listed(int rc, const struct String_vector *names, const void *data) {
     dv_leftover *node = (dv_leftover *)(uintptr_t)data;
     dv_shared_lock();
-    if (rc == ZOK && names) find_wished(node, names);
+    if (rc == ZOK && names) take_made(node, names);
     end_request(node, rc, true);
     dv_shared_unlock();
 }
@@ -207,15 +206,15 @@ static int ask(dv_estate *estate, dv_leftover *node) {
 }
 
 void dv_estate_settle(dv_estate *estate) {
-    while (estate->first && estate->asked_count < UNDER_WAY_MAX && dv_shared_is_connected(estate->shared)) {
+    while (estate->first && estate->under_way_count < UNDER_WAY_MAX && dv_shared_is_connected(estate->shared)) {
         dv_leftover *node = estate->first;
         assert(node->estate == estate);
         estate->first = node->next;
         if (!estate->first) estate->end = &estate->first;
         if (ask(estate, node) == ZOK) {
-            node->next = estate->asked;
-            estate->asked = node;
-            estate->asked_count++;
+            node->next = estate->under_way;
+            estate->under_way = node;
+            estate->under_way_count++;
         } else {
             free(node);
         }

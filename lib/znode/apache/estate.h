@@ -12,14 +12,14 @@ typedef struct dv_leftover dv_leftover;
 
 /* The estate of one handle; all of it under the lock of shared.h. */
 typedef struct {
-    dv_leftover *first, **end; /* still to be asked for */
-    dv_leftover *asked;        /* the handle has been asked to delete them, or to look for them */
-    size_t asked_count;
+    dv_leftover *first, **end; /* that wait for a request */
+    dv_leftover *under_way;    /* with a request that deletes them, or looks for them */
+    size_t under_way_count;
     zhandle_t *handle;
     dv_shared *shared;
 } dv_estate;
 
-/* With the client lock held: an ephemeral node of the client's was made, or may have been (`error`); `wish` as in the
+/* With the client lock held: an ephemeral node of the client's was made, or may have been (`error`); `op` as in the
  * request, `made` as in the answer. Or one was deleted. */
 void dv_estate_note_create(dv_apache *apache, const dv_op *op, int error, const char *made);
 void dv_estate_note_delete(dv_apache *apache, const char *path, int error);
@@ -32,7 +32,7 @@ void dv_estate_inherit(dv_estate *estate, dv_apache *apache);
 /* While the handle is connected: on with it. */
 void dv_estate_settle(dv_estate *estate);
 bool dv_estate_is_settled(const dv_estate *estate);
-/* The session is over: what has not been asked for need not be. */
+/* The session is over: no node needs another request. */
 void dv_estate_drop(dv_estate *estate);
 /* The same, when the handle will not answer either. */
 void dv_estate_bury(dv_estate *estate);

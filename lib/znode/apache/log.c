@@ -1,7 +1,7 @@
 /* The native client's log, to the session it belongs to. SPDX-License-Identifier: Apache-2.0
  *
- * Its callback is given a text and nothing else, so each session takes one of a fixed number of functions, and the
- * function knows its slot. A session beyond that number runs without the native client's lines, and without pauses. */
+ * Its callback has no context, so each session takes one of a fixed number of functions, which knows its slot. A
+ * session beyond that number runs without the native client's lines, and without pauses. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

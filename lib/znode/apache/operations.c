@@ -241,7 +241,7 @@ static int native_single(dv_apache *apache, dv_pending *p) {
     void *context = p->shared ? (void *)dv_shared_context : apache;
     switch (op->kind) {
     case DV_CREATE:
-        return zoo_acreate2(h, op->path, data_of(op), (int)op->data_bytes, apache->acl, create_mode(op->mode),
+        return zoo_acreate2(h, op->path, data_of(op), (int)op->data_bytes, &apache->acl, create_mode(op->mode),
                             on_created, p);
     case DV_DELETE: return zoo_adelete(h, op->path, op->version, on_void, p);
     case DV_SET: return zoo_aset(h, op->path, data_of(op), (int)op->data_bytes, op->version, on_stat, p);
@@ -274,7 +274,7 @@ static int send_multi(dv_apache *apache, dv_pending *p) {
         size_t path_buffer_bytes = strlen(op->path) + SEQUENCE_BYTES;
         switch (op->kind) {
         case DV_CREATE:
-            zoo_create_op_init(native, op->path, data_of(op), (int)op->data_bytes, apache->acl, create_mode(op->mode),
+            zoo_create_op_init(native, op->path, data_of(op), (int)op->data_bytes, &apache->acl, create_mode(op->mode),
                                buffer, (int)path_buffer_bytes);
             break;
         case DV_DELETE: zoo_delete_op_init(native, op->path, op->version); break;

@@ -41,9 +41,9 @@ void dv_pending_remove(dv_pending *p);
 dv_pending *dv_pending_take_first(dv_pending_list *list);
 void dv_pending_free(dv_pending *p);
 
-/* On a host's handle, with the lock of shared.h held. Whether a request that was given to it is unanswered; */
+/* On a host's handle, with the lock of shared.h held. Returns whether a request that was given to it is unanswered. */
 bool dv_apache_awaits_answers(const dv_apache *apache);
-/* such requests are moved to `orphans`, where their answers find nobody; all have been completed before. */
+/* Moves such requests to `orphans`, where their answers find nobody. All have been completed before. */
 void dv_apache_orphan_all(dv_apache *apache, dv_pending_list *orphans);
 /* The handle is gone: no answer will come. */
 void dv_apache_free_orphans(dv_pending_list *orphans);

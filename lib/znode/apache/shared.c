@@ -1,8 +1,7 @@
 /* Handles of host programs, and those of our clients that sit on them. SPDX-License-Identifier: Apache-2.0
  *
  * Session events come twice, by the handle's watcher, before whose place ours stands, and by our node watches: so they
- * are heard even when the host sets another watcher later. The native client tells "connected" and "not connected" in
- * turn, and both deliveries of one event one after the other, so what says the same as the last one is a repetition.
+ * are heard even when the host sets another watcher later.
  *
  * The lock is held while a request is handed to the native client, and while an event is looked at. It is never held
  * while the host's watcher runs, and is always taken after the client lock. */

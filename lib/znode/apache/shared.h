@@ -1,8 +1,7 @@
 /* Handles of host programs, and those of our clients that sit on them. SPDX-License-Identifier: Apache-2.0
  *
- * A host's handle outlives us, and calls back what it was given for as long as it lives. So nothing that it is given
- * points to a client: it knows one watcher function, one context, and requests that find their client through the
- * registry here, or nobody. */
+ * The handle knows one watcher function, one context, and requests that find their client through the registry here,
+ * or nobody: docs/decisions.md says why. */
 #ifndef DV_SHARED_H
 #define DV_SHARED_H
 

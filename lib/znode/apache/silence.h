@@ -1,9 +1,8 @@
 /* Ends handshakes in which a server says nothing. SPDX-License-Identifier: Apache-2.0
  *
- * Over TLS the native client waits without end for a server that takes a connection and then says nothing: it goes to
- * no other server, and cannot be closed. It gives nobody its socket. But a connection to one of its servers on which
- * not one byte has come is such a handshake, or a very young one, of any client of the process. Where it is ended, the
- * native client sees an error, and tries the next server (H7). */
+ * The native client waits for them without end (H7), and gives nobody its socket. But a connection to one of its
+ * servers on which not one byte has come is such a handshake, or a very young one, of any client of the process. Where
+ * it is ended, the native client sees an error, and tries the next server. */
 #ifndef DV_SILENCE_H
 #define DV_SILENCE_H
 
