@@ -9,11 +9,10 @@
 #include <string.h>
 
 #include "plan/draft.h"
-#include "plan/garbage.h"
 #include "plan/step.h"
 #include "znode/path.h"
 
-enum { CHUNKS_IN_FLIGHT = 4, READINGS_MOST = 4, COMMIT_OPS_MAX = 3 };
+enum { CHUNKS_IN_FLIGHT = 4, READINGS_MOST = 4, COMMIT_OPS_MAX = 3, DELETES_MOST = 500 };
 
 /* The root at P/plan. */
 typedef struct {
@@ -51,8 +50,9 @@ struct dv_plan_writer {
     size_t chunks_sent;
     bool past_read; /* the memory has what stood in the epoch child */
     dv_plan_text past;
-    dv_stat stat; /* of the root as set */
-    dv_plan_garbage *garbage;
+    dv_stat stat;   /* of the root as set */
+    char **garbage; /* paths of the chunks to delete */
+    size_t garbage_count, deleted;
 };
 
 static void read_all(dv_plan_writer *a, int64_t now);
@@ -79,7 +79,8 @@ static void leave(dv_plan_writer *a, int64_t now) {
     dv_unlisten(a->client, &a->listener);
     a->events->gone(a->owner, now);
     drop_texts(a);
-    dv_plan_garbage_free(a->garbage);
+    for (size_t n = 0; n < a->garbage_count; n++) free(a->garbage[n]);
+    free(a->garbage);
     free(a);
 }
 
@@ -108,9 +109,9 @@ static void note(dv_plan_writer *a, int error) {
     if (a->error == 0) a->error = error;
 }
 
-/* Something was asked for, or could not be. */
+/* Notes that something was requested, or could not be. */
 static void asked(dv_plan_writer *a, int error) {
-    assert(!a->over && !a->stopped);
+    assert(!a->stopped);
     if (error == 0) a->under_way++;
     else note(a, error);
 }
@@ -123,14 +124,14 @@ static void proceed(dv_plan_writer *a, int64_t now) {
 
 /* Begins a step: requests from here on are answered before `step` comes. */
 static void begin(dv_plan_writer *a, void (*step)(dv_plan_writer *a, int64_t now)) {
-    assert(a->under_way == 0 && !a->over && !a->stopped);
+    assert(a->under_way == 0 && !a->stopped);
     a->step = step;
     a->error = 0;
 }
 
 /* Takes the answer to one request of a step. */
 static void answered(dv_plan_writer *a, int error, int64_t now) {
-    assert(a->under_way > 0 && !a->over);
+    assert(a->under_way > 0);
     a->under_way--;
     note(a, error);
     proceed(a, now);
@@ -461,23 +462,75 @@ static void send_chunks(dv_plan_writer *a, int64_t now) {
     proceed(a, now);
 }
 
-/* ---- written, or not ---- */
+/* ---- D30: garbage, once the plan is written ---- */
 
-static void on_collected(void *context, int64_t now) {
+static void on_deleted(void *context, int error, const dv_reply *replies, size_t count, int64_t now) {
+    (void)replies;
+    (void)count;
+    answered(context, error, now);
+}
+
+/* Deletes some chunks by one multi within the limits. */
+static void delete_some(dv_plan_writer *a, int64_t now) {
+    dv_op *ops = a->error == 0 && a->deleted < a->garbage_count ? calloc(DELETES_MOST + 2, sizeof *ops) : NULL;
+    if (ops == NULL) {
+        leave(a, now);
+        return;
+    }
+    begin(a, delete_some);
+    ops[0] = (dv_op){.kind = DV_CHECK, .path = a->config.path, .version = a->stat.version};
+    ops[1] = (dv_op){.kind = DV_CHECK, .path = a->epoch_path, .version = -1};
+    size_t count = 2, bytes = dv_op_bytes(&ops[0]) + dv_op_bytes(&ops[1]);
+    while (a->deleted < a->garbage_count && count < DELETES_MOST + 2) {
+        dv_op op = {.kind = DV_DELETE, .path = a->garbage[a->deleted], .version = -1};
+        bytes += dv_op_bytes(&op);
+        if (count > 2 && bytes > DV_MULTI_BYTES_MAX) break;
+        ops[count++] = op;
+        a->deleted++;
+    }
+    asked(a, dv_znode_multi(a->client->znode, ops, count, on_deleted, a));
+    free(ops);
+    proceed(a, now);
+}
+
+/* Lists the chunks that the root does not name. One may still be needed by a root that somebody is about to write. Such
+ * a write is computed from our root or a later one, so its chunks are of a later generation; or from an earlier one, and
+ * will be refused. The memory may have a later root than ours by now: then our deletes are refused. */
+static int gather(dv_plan_writer *a, const dv_reply *list) {
+    assert(a->garbage == NULL && a->deleted == 0);
+    const dv_plan_root *root = &a->config.memory->root;
+    const char **named = dv_plan_root_chunk_names(root);
+    a->garbage = calloc(list->child_count + 1, sizeof *a->garbage);
+    bool complete = named != NULL && a->garbage != NULL;
+    for (size_t n = 0; complete && n < list->child_count; n++) {
+        const char **name = (const char **)&list->children[n];
+        uint64_t generation;
+        if (!dv_plan_chunk_parse(*name, &generation) || generation > root->header.generation) continue;
+        if (bsearch(name, named, dv_plan_root_chunk_count(root), sizeof *named, dv_name_compare)) continue;
+        a->garbage[a->garbage_count] = dv_path_join(a->config.path, *name);
+        complete = a->garbage[a->garbage_count] != NULL;
+        a->garbage_count += complete;
+    }
+    free((void *)named);
+    return complete ? 0 : DIVVY_ENOMEM;
+}
+
+static void on_children(void *context, const dv_reply *reply, int64_t now) {
     dv_plan_writer *a = context;
-    assert(a->over && a->under_way == 1);
-    a->under_way--;
-    leave(a, now);
+    if (reply->error == 0 && !a->stopped) note(a, gather(a, reply));
+    answered(a, reply->error, now);
 }
 
-/* D30: there is garbage where there are more children than the root names, and the epoch. */
-static void collect_garbage(dv_plan_writer *a, const dv_plan_root *root) {
-    assert(a->garbage == NULL);
-    size_t named = dv_plan_root_chunk_count(root);
-    if (a->stat.children >= 0 && (size_t)a->stat.children <= named + 1) return;
-    a->garbage = dv_plan_garbage_collect(a->client, a->config.path, root, a->stat.version, on_collected, a);
-    if (a->garbage != NULL) a->under_way++; /* Else the next writer does it. */
+/* There is garbage where there are more children than the root names, and the epoch. */
+static void collect(dv_plan_writer *a, int64_t now) {
+    size_t named = dv_plan_root_chunk_count(&a->config.memory->root);
+    begin(a, delete_some);
+    if (a->stat.children < 0 || (size_t)a->stat.children > named + 1)
+        asked(a, dv_znode_children(a->client->znode, a->config.path, NULL, on_children, a));
+    proceed(a, now);
 }
+
+/* ---- written, or not ---- */
 
 static void have_written(dv_plan_writer *a, int64_t now) {
     assert(a->chunks_sent == a->draft.chunk_count);
@@ -486,8 +539,8 @@ static void have_written(dv_plan_writer *a, int64_t now) {
     dv_plan_memory_take(a->config.memory, a->next, &a->draft.root, a->stat.version);
     a->next = NULL;
     tell(a, DV_PLAN_WRITTEN, 0, now);
-    if (!a->stopped) collect_garbage(a, &a->config.memory->root);
-    if (a->under_way == 0) leave(a, now);
+    if (a->stopped) leave(a, now);
+    else collect(a, now);
 }
 
 static void after_commit(dv_plan_writer *a, int64_t now) {
@@ -543,5 +596,4 @@ dv_plan_writer *dv_plan_writer_start(divvy_client *client, const dv_plan_writer_
 
 void dv_plan_writer_stop(dv_plan_writer *a) {
     a->stopped = true;
-    if (a->garbage != NULL) dv_plan_garbage_stop(a->garbage);
 }

@@ -4,8 +4,6 @@
 
 #include "lib/fake_znode.h"
 #include "lib/scarce.h"
-#include "plan/draft.h"
-#include "plan/garbage.h"
 #include "plan/writer.h"
 #include "plan_fixture.h"
 
@@ -25,6 +23,7 @@ static dv_plan_sizes sizes = {DV_PLAN_INLINE_ROOT_BYTES, DV_PLAN_CHUNK_BYTES};
 static dv_plan_writer *attempt;
 static struct { int outcome, error, done, gone; } told;
 static int64_t zxid;
+static int32_t children = 1; /* of the root, as a set of it tells */
 
 /* ---- memory runs out in the library, never in the backend, which can only refuse to send ---- */
 
@@ -128,7 +127,7 @@ static inline void answer(int error) {
 }
 
 static inline void answer_multi(int error) {
-    dv_stat stat = {.mzxid = ++zxid, .version = memory.version + 1, .children = 1};
+    dv_stat stat = {.mzxid = ++zxid, .version = memory.version + 1, .children = children};
     const dv_reply replies[3] = {{.stat = &stat}, {.stat = &stat}, {.stat = &stat}};
     dv_fake_answer_multi(fake, error, error ? NULL : replies);
     library_rests();
@@ -207,6 +206,7 @@ static inline int tear_down(void **state) {
     dv_plan_memory_clear(&memory);
     dv_plan_set_unref(set);
     sizes = (dv_plan_sizes){DV_PLAN_INLINE_ROOT_BYTES, DV_PLAN_CHUNK_BYTES};
+    children = 1;
     return clean ? 0 : -1;
 }
 
