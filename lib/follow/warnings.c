@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "follow/follower.h"
-#include "plan/agree.h"
 
 enum { NAMES_TOLD = 3, NAMES_BYTES = 160, TEXT_BYTES = 512 };
 

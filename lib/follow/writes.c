@@ -4,7 +4,6 @@
 #include <assert.h>
 
 #include "follow/follower.h"
-#include "plan/agree.h"
 
 enum { NEWER_MIN_MS = 60000 /* a plan of a later release whose members have gone */ };
 

@@ -8,7 +8,6 @@
 #include "divvy/error.h"
 #include "handover/note.h"
 #include "plan/json.h"
-#include "plan/parse.h"
 
 static uint32_t take_item(dv_plan_json *j) {
     return (uint32_t)dv_plan_json_integer(j, 0, DV_PLAN_ITEMS_MAX - 1);

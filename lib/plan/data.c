@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/crc32.h"
+#include "base/padded.h"
 #include "plan/text.h"
 
 /* ---- sets ---- */
@@ -99,16 +100,6 @@ bool dv_plan_add_member(dv_plan *plan, const dv_plan_member *member) {
     return true;
 }
 
-dv_plan_member *dv_plan_member_at(const dv_plan *plan, uint32_t slot) {
-    size_t from = 0, to = plan->member_count;
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        if (plan->members[middle].slot < slot) from = middle + 1;
-        else to = middle;
-    }
-    return from < plan->member_count && plan->members[from].slot == slot ? &plan->members[from] : NULL;
-}
-
 static int by_slot(const void *left, const void *right) {
     const dv_plan_member *a = left;
     const dv_plan_member *b = right;
@@ -117,6 +108,12 @@ static int by_slot(const void *left, const void *right) {
 
 void dv_plan_sort_members(dv_plan *plan) {
     if (plan->member_count > 1) qsort(plan->members, plan->member_count, sizeof *plan->members, by_slot);
+}
+
+dv_plan_member *dv_plan_member_at(const dv_plan *plan, uint32_t slot) {
+    const dv_plan_member key = {.slot = slot};
+    if (plan->member_count == 0) return NULL;
+    return bsearch(&key, plan->members, plan->member_count, sizeof key, by_slot);
 }
 
 size_t dv_plan_owner_width(const dv_plan *plan) {
@@ -163,12 +160,11 @@ dv_plan *dv_plan_copy(const dv_plan *plan) {
     for (size_t m = 0; complete && m < plan->member_count; m++) {
         complete = dv_plan_add_member(copy, &plan->members[m]);
     }
-    copy->moved = malloc((plan->moved_count + 1) * sizeof *copy->moved);
+    copy->moved = (void *)dv_padded_copy(plan->moved, plan->moved_count * sizeof *copy->moved);
     if (!complete || copy->moved == NULL) {
         dv_plan_free(copy);
         return NULL;
     }
-    if (plan->moved_count > 0) memcpy(copy->moved, plan->moved, plan->moved_count * sizeof *copy->moved);
     copy->moved_count = plan->moved_count;
     return copy;
 }
@@ -200,16 +196,9 @@ void dv_plan_part_clear(dv_plan_part *part) {
 
 bool dv_plan_part_copy(dv_plan_part *to, const dv_plan_part *from) {
     *to = (dv_plan_part){.bytes = from->bytes, .chunk_count = from->chunk_count};
-    if (from->text != NULL) {
-        to->text = malloc(from->bytes + 1);
-        if (to->text == NULL) return false;
-        memcpy(to->text, from->text, from->bytes);
-        return true;
-    }
-    to->chunks = malloc((from->chunk_count + 1) * sizeof *to->chunks);
-    if (to->chunks == NULL) return false;
-    if (from->chunk_count > 0) memcpy(to->chunks, from->chunks, from->chunk_count * sizeof *to->chunks);
-    return true;
+    if (from->text != NULL) to->text = dv_padded_copy(from->text, from->bytes);
+    else to->chunks = (void *)dv_padded_copy(from->chunks, from->chunk_count * sizeof *from->chunks);
+    return to->text != NULL || to->chunks != NULL;
 }
 
 void dv_plan_root_clear(dv_plan_root *root) {

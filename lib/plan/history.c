@@ -9,7 +9,6 @@
 
 #include "divvy/error.h"
 #include "plan/json.h"
-#include "plan/parse.h"
 
 /* ---- parsing ---- */
 

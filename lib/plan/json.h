@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "plan/text.h"
+
 enum { DV_PLAN_JSON_DEPTH_MAX = 8 };
 
 /* After the first fault everything reads as empty or 0, and all loops end; so it has to be asked for once, at the
@@ -51,5 +53,20 @@ typedef struct {
 
 /* Returns which of the names is next, its value to be read; -1: the object has ended, or a fault. */
 int dv_plan_json_field(dv_plan_json *j, dv_plan_json_fields *fields);
+
+/* ---- what the texts of plans and notes share ---- */
+
+/* The reader's error; the fault is filled if there is one. */
+int dv_plan_fault_tell(const dv_plan_json *j, dv_plan_fault *fault);
+/* A string of so many hex digits; 0: as few as it takes. */
+uint64_t dv_plan_take_hex(dv_plan_json *j, size_t digits);
+int64_t dv_plan_take_zxid(dv_plan_json *j);
+/* D3: what a text says of a set, whose count is in range then. */
+void dv_plan_take_set(dv_plan_json *j, size_t *count, uint32_t *crc, uint64_t *hash);
+/* D3: the version is what every release reads first, and the first thing there. Returns whether it is above this one;
+ * takes nothing. */
+bool dv_plan_is_newer(dv_plan_json *j, int64_t version);
+/* Returns an array with room for one more element, its room being the next power of two. NULL: an allocation failed. */
+void *dv_plan_with_room(dv_plan_json *j, void *array, size_t count, size_t element_bytes);
 
 #endif

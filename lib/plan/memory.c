@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/padded.h"
 #include "divvy/error.h"
 #include "plan/history.h"
 
@@ -55,9 +56,8 @@ bool dv_plan_memory_has_past(const dv_plan_memory *memory) {
 int dv_plan_memory_take_past(dv_plan_memory *memory, const char *epoch, const dv_reply *reply) {
     assert(reply->error == 0);
     size_t count = reply->data_bytes <= DV_PLAN_HISTORY_BYTES_MAX ? reply->data_bytes : 0;
-    dv_plan_text text = {.bytes = malloc(count + 1), .count = count};
+    dv_plan_text text = {.bytes = dv_padded_copy(reply->data, count), .count = count};
     if (text.bytes == NULL) return DIVVY_ENOMEM;
-    if (count > 0) memcpy(text.bytes, reply->data, count);
     dv_plan_memory_recall(memory, epoch, &text, reply->stat);
     return 0;
 }

@@ -7,7 +7,6 @@
 
 #include "divvy/error.h"
 #include "plan/json.h"
-#include "plan/parse.h"
 #include "plan/text.h"
 #include "znode/path.h"
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/crc32.h"
+#include "base/padded.h"
 #include "divvy/error.h"
 #include "plan/history.h"
 #include "plan/text.h"
@@ -270,12 +271,11 @@ int dv_plan_part_cut(dv_plan_part *part, const dv_plan_text *text, size_t chunk_
 int dv_plan_root_describe(dv_plan_root *root, const dv_plan *plan) {
     *root = (dv_plan_root){
         .header = plan->header, .set_count = plan->set->count, .set_crc = plan->set->crc, .set_hash = plan->set->hash};
-    root->moved = malloc((plan->moved_count + 1) * sizeof *root->moved);
+    root->moved = (void *)dv_padded_copy(plan->moved, plan->moved_count * sizeof *root->moved);
     if (root->moved == NULL || dv_plan_sum(&root->sum, plan) != 0) {
         dv_plan_root_clear(root);
         return DIVVY_ENOMEM;
     }
-    if (plan->moved_count > 0) memcpy(root->moved, plan->moved, plan->moved_count * sizeof *root->moved);
     root->moved_count = plan->moved_count;
     return 0;
 }

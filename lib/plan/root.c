@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/crc32.h"
+#include "base/padded.h"
 #include "divvy/error.h"
 #include "plan/json.h"
-#include "plan/parse.h"
 #include "plan/text.h"
 #include "znode/path.h"
 
@@ -98,12 +98,8 @@ static void take_inline(dv_plan_json *j, dv_plan_part *part) {
     const char *text = dv_plan_json_value(j);
     if (text == NULL) return;
     part->bytes = (size_t)(j->at - text);
-    part->text = malloc(part->bytes + 1);
-    if (part->text == NULL) {
-        dv_plan_json_fail_memory(j);
-        return;
-    }
-    memcpy(part->text, text, part->bytes);
+    part->text = dv_padded_copy(text, part->bytes);
+    if (part->text == NULL) dv_plan_json_fail_memory(j);
 }
 
 /* An object with one key, which says where the text is. */

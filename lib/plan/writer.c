@@ -250,21 +250,18 @@ static bool choose_epoch(dv_plan_writer *a) {
 
 /* ---- D26: the next plan ---- */
 
-/* Copies the plan: nothing has to be changed but what stands at P/plan. */
-static int repeat(dv_plan **next, const dv_plan *previous, const dv_plan_party *party) {
-    *next = dv_plan_copy(previous);
-    if (*next == NULL) return DIVVY_ENOMEM;
-    dv_plan_follows(*next, previous, party, DV_PLAN_CREATE);
+/* Makes the plan that the memory's root is replaced with. Where none stands that says something, this may be the plan
+ * in memory as it is. Returns as dv_plan_step(). */
+static int compose(dv_plan_writer *a) {
+    const dv_plan *previous = a->config.memory->plan;
+    const dv_plan_party *party = dv_roster_party(a->config.roster);
+    int result = dv_plan_step(&a->next, previous, party, a->config.events);
+    bool says_something = previous != NULL && previous->header.generation > 0;
+    if (result != DV_PLAN_NOTHING || a->config.memory->standing == DV_PLAN_GOOD || !says_something) return result;
+    a->next = dv_plan_copy(previous);
+    if (a->next == NULL) return DIVVY_ENOMEM;
+    dv_plan_follows(a->next, previous, party, DV_PLAN_CREATE);
     return DV_PLAN_NEXT;
-}
-
-/* Makes the plan that the memory's root is replaced with. Returns as dv_plan_step(). */
-static int compose(dv_plan **next, const dv_plan_memory *memory, const dv_plan_party *party,
-                   const dv_plan_events *events) {
-    int result = dv_plan_step(next, memory->plan, party, events);
-    bool stands = memory->standing == DV_PLAN_GOOD;
-    bool says_something = memory->plan != NULL && memory->plan->header.generation > 0;
-    return result == DV_PLAN_NOTHING && !stands && says_something ? repeat(next, memory->plan, party) : result;
 }
 
 static void complete_header(dv_plan_writer *a) {
@@ -313,7 +310,7 @@ static void compute(dv_plan_writer *a, int64_t now) {
         return;
     }
     if (has_failed(a, now) || !is_current(a, now)) return;
-    int result = compose(&a->next, a->config.memory, dv_roster_party(a->config.roster), a->config.events);
+    int result = compose(a);
     assert(result != DV_PLAN_ASK);
     if (result == DV_PLAN_NOTHING) {
         finish(a, DV_PLAN_NEEDLESS, now);
@@ -494,8 +491,8 @@ static void delete_some(dv_plan_writer *a, int64_t now) {
 }
 
 /* Lists the chunks that the root does not name. One may still be needed by a root that somebody is about to write. Such
- * a write is computed from our root or a later one, so its chunks are of a later generation; or from an earlier one, and
- * will be refused. The memory may have a later root than ours by now: then our deletes are refused. */
+ * a write is computed from our root or a later one, so its chunks are of a later generation. Or it is computed from an
+ * earlier one, and will be refused. The memory may have a later root than ours by now: then our deletes are refused. */
 static int gather(dv_plan_writer *a, const dv_reply *list) {
     assert(a->garbage == NULL && a->deleted == 0);
     const dv_plan_root *root = &a->config.memory->root;
