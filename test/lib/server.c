@@ -285,3 +285,10 @@ int dv_test_server_leader(const dv_test_server *server) {
     }
     return leader;
 }
+
+int dv_test_server_await_leader(const dv_test_server *server) {
+    enum { ELECTION_MS = 60000 };
+    int leader = 0;
+    if (!DV_WAIT((leader = dv_test_server_leader(server)) != 0, ELECTION_MS)) dv_test_die("no leader was elected");
+    return leader;
+}

@@ -65,5 +65,7 @@ int dv_test_server_release(const dv_test_server *server, char *version, size_t v
 
 /* The number of the leader of an ensemble in which all serve, else 0. */
 int dv_test_server_leader(const dv_test_server *server);
+/* Waits until there is one. Returns its number. */
+int dv_test_server_await_leader(const dv_test_server *server);
 
 #endif

@@ -195,6 +195,25 @@ static inline void watcher_stop(watcher *watch) {
 
 /* ---- a run ---- */
 
+/* Opens a holder whose client knows one server, and a watcher of another. */
+static inline void clock_begin(holder *h, watcher *outside, const dv_test_server *server, int number, int observed,
+                               int64_t timeout_ms, int64_t tick_ms) {
+    const char *address = dv_test_server_address(server, observed);
+    dv_test_zk *truth = dv_test_zk_open(address);
+    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
+    config.hosts = dv_test_server_address(server, number);
+    config.session_timeout_ms = timeout_ms;
+    config.ensemble_tick_ms = tick_ms;
+    holder_open(h, &config, truth);
+    dv_test_zk_close(truth);
+    watcher_start(outside, h, address, false);
+}
+
+static inline void clock_end(holder *h, watcher *outside) {
+    watcher_stop(outside);
+    holder_close(h);
+}
+
 /* Looks at the holder, from the fault on, until the majority has dropped its node and the loss was told; or, where the
  * session may survive, until it has been owned for so long that it has, for then gone_ms is 0. */
 static inline clock_run clock_observe(holder *h, watcher *outside, int64_t fault_ms, int64_t survives_ms) {

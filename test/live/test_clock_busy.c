@@ -41,13 +41,7 @@ static clock_run run_once(int leader) {
     busy b = {0};
     pthread_t thread;
     int cut = leader % DV_TEST_QUORUM_SERVERS + 1;
-    dv_test_zk *truth = dv_test_zk_open(dv_test_server_address(server, leader));
-    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
-    config.hosts = dv_test_server_address(server, cut);
-    config.session_timeout_ms = TIMEOUT_MS;
-    config.ensemble_tick_ms = TICK_MS;
-    holder_open(&h, &config, truth);
-    watcher_start(&outside, &h, dv_test_server_address(server, leader), false);
+    clock_begin(&h, &outside, server, cut, leader, TIMEOUT_MS, TICK_MS);
     b.client = h.client;
     assert_int_equal(pthread_create(&thread, NULL, busy_run, &b), 0);
     assert_true(DV_WAIT(atomic_load(&b.rounds) > 20, PATIENCE_MS));
@@ -59,9 +53,7 @@ static clock_run run_once(int leader) {
     dv_test_quorum_heal(quorum);
     pthread_join(thread, NULL);
     print_message("%u rounds, %lld ms left at the cut: ", atomic_load(&b.rounds), (long long)left_ms);
-    watcher_stop(&outside);
-    holder_close(&h);
-    dv_test_zk_close(truth);
+    clock_end(&h, &outside);
     return run;
 }
 
@@ -69,8 +61,7 @@ static clock_run run_once(int leader) {
 TEST_IN(test_busy, NULL, heal) {
     clock_run runs[CLOCK_RUNS_MAX];
     for (int i = 0; i < runs_each; i++) {
-        int leader = 0;
-        assert_true(DV_WAIT((leader = dv_test_server_leader(server)) != 0, PATIENCE_MS));
+        int leader = dv_test_server_await_leader(server);
         runs[i] = run_once(leader);
         clock_print("busy", &runs[i], 1);
         clock_check(&runs[i]);

@@ -23,13 +23,8 @@ static clock_run run_once(const scenario *s, int leader) {
     holder h;
     watcher outside, inside;
     int cut = leader % DV_TEST_QUORUM_SERVERS + 1;
-    dv_test_zk *truth = dv_test_zk_open(dv_test_server_address(server, leader));
-    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
-    config.hosts = dv_test_server_address(server, cut);
-    config.session_timeout_ms = TIMEOUT_MS;
-    config.ensemble_tick_ms = s->tick_too_large ? TIMEOUT_MS / 2 : TICK_MS;
-    holder_open(&h, &config, truth);
-    watcher_start(&outside, &h, dv_test_server_address(server, leader), false);
+    int64_t tick_ms = s->tick_too_large ? TIMEOUT_MS / 2 : TICK_MS;
+    clock_begin(&h, &outside, server, cut, leader, TIMEOUT_MS, tick_ms);
     watcher_start(&inside, &h, dv_test_server_address(server, cut), true);
     holder_await_fault(&h);
     if (s->to_leader) dv_test_quorum_hold(quorum, cut, leader);
@@ -40,20 +35,17 @@ static clock_run run_once(const scenario *s, int leader) {
     }
     run.stale_ms = watcher_seen(&inside).stale_ms;
     dv_test_quorum_heal(quorum);
-    assert_true(DV_WAIT(dv_test_server_leader(server) != 0, PATIENCE_MS));
+    dv_test_server_await_leader(server);
     assert_false(holder_owns(&h)); /* Whatever came through now, late, it is over. */
     watcher_stop(&inside);
-    watcher_stop(&outside);
-    holder_close(&h);
-    dv_test_zk_close(truth);
+    clock_end(&h, &outside);
     return run;
 }
 
 static void check(const scenario *s) {
     clock_run runs[CLOCK_RUNS_MAX];
     for (int i = 0; i < runs_each; i++) {
-        int leader = 0;
-        assert_true(DV_WAIT((leader = dv_test_server_leader(server)) != 0, PATIENCE_MS));
+        int leader = dv_test_server_await_leader(server);
         runs[i] = run_once(s, leader);
         clock_print(s->name, &runs[i], 1);
         clock_check(&runs[i]);

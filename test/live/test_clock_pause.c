@@ -48,13 +48,7 @@ static clock_run run_once(int paused, int follower, int observed) {
     holder h;
     watcher outside;
     pthread_t resumer;
-    dv_test_zk *truth = dv_test_zk_open(dv_test_server_address(server, observed));
-    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
-    config.hosts = dv_test_server_address(server, follower);
-    config.session_timeout_ms = TIMEOUT_MS;
-    config.ensemble_tick_ms = TICK_MS;
-    holder_open(&h, &config, truth);
-    watcher_start(&outside, &h, dv_test_server_address(server, observed), false);
+    clock_begin(&h, &outside, server, follower, observed, TIMEOUT_MS, TICK_MS);
     pause_plan plan = {paused, TIMEOUT_MS * 7 / 10 + clock_random(TIMEOUT_MS * 6 / 10)};
     holder_await_fault(&h);
     dv_test_server_pause(server, paused);
@@ -63,17 +57,14 @@ static clock_run run_once(int paused, int follower, int observed) {
     clock_run run = clock_observe(&h, &outside, fault_ms, plan.pause_ms + 2 * TIMEOUT_MS);
     pthread_join(resumer, NULL);
     print_message("paused for %lld ms: ", (long long)plan.pause_ms);
-    watcher_stop(&outside);
-    holder_close(&h);
-    dv_test_zk_close(truth);
+    clock_end(&h, &outside);
     return run;
 }
 
 static void check(const char *name, bool pause_leader) {
     clock_run runs[CLOCK_RUNS_MAX];
     for (int i = 0; i < runs_each; i++) {
-        int leader = 0;
-        assert_true(DV_WAIT((leader = dv_test_server_leader(server)) != 0, PATIENCE_MS));
+        int leader = dv_test_server_await_leader(server);
         int follower = leader % SERVERS + 1, other = follower % SERVERS + 1;
         runs[i] = pause_leader ? run_once(leader, follower, other) : run_once(follower, follower, leader);
         clock_print(name, &runs[i], 1);

@@ -14,12 +14,6 @@ enum { TICK_MS = 100, SYNC_TICKS = 40, PATIENCE_MS = 40000 };
 
 #include "quorum_fixture.h"
 
-static int leader(void) {
-    int found = 0;
-    assert_true(DV_WAIT((found = dv_test_server_leader(server)) != 0, PATIENCE_MS));
-    return found;
-}
-
 static int other_than(int one, int other) {
     for (int number = 1;; number++) {
         if (number != one && number != other) return number;
@@ -55,7 +49,7 @@ static bool reads(dv_test_zk *zk) {
  * its clients is answered, nor a read that the same session sent after it; the rest of the ensemble works. Requests
  * that were held come through in the end. */
 static void check_parted(int follower_to_leader, int leader_to_follower) {
-    int first = leader(), cut = first % DV_TEST_QUORUM_SERVERS + 1;
+    int first = dv_test_server_await_leader(server), cut = first % DV_TEST_QUORUM_SERVERS + 1;
     dv_test_zk *inside = dv_test_zk_open(dv_test_server_address(server, cut));
     dv_test_zk *reader = dv_test_zk_open(dv_test_server_address(server, cut));
     dv_test_zk *outside = dv_test_zk_open(dv_test_server_address(server, other_than(first, cut)));
@@ -94,7 +88,8 @@ TEST(test_follower_deaf) {
  * the three are one ensemble again, each server on each link: the old leader follows. */
 TEST(test_leader_isolated) {
     for (int round = 0; round < 3; round++) { /* another leader each time, so that the links of all are used */
-        int old = leader(), one = old % DV_TEST_QUORUM_SERVERS + 1, other = other_than(old, one);
+        int old = dv_test_server_await_leader(server), one = old % DV_TEST_QUORUM_SERVERS + 1,
+            other = other_than(old, one);
         dv_test_zk *inside = dv_test_zk_open(dv_test_server_address(server, old));
         dv_test_quorum_isolate(quorum, old);
         assert_true(reads(inside));
@@ -105,7 +100,7 @@ TEST(test_leader_isolated) {
         assert_false(dv_test_server_is(server, old, "follower"));
         dv_test_quorum_heal(quorum);
         assert_true(DV_WAIT(dv_test_server_is(server, old, "follower"), PATIENCE_MS));
-        leader();
+        dv_test_server_await_leader(server);
         dv_test_zk_close(inside);
         dv_test_zk_close(outside);
     }

@@ -40,30 +40,21 @@ static void join(int number) {
 static clock_run run_once(int number, int observed, void (*fault)(int number), void (*mend)(int number)) {
     holder h;
     watcher outside;
-    dv_test_zk *truth = dv_test_zk_open(dv_test_server_address(server, observed));
-    divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
-    config.hosts = dv_test_server_address(server, number);
-    config.session_timeout_ms = TIMEOUT_MS;
-    config.ensemble_tick_ms = TICK_MS;
-    holder_open(&h, &config, truth);
-    watcher_start(&outside, &h, dv_test_server_address(server, observed), false);
+    clock_begin(&h, &outside, server, number, observed, TIMEOUT_MS, TICK_MS);
     holder_await_fault(&h);
     fault(number);
     clock_run run = clock_observe(&h, &outside, dv_test_now_ms(), 0);
     mend(number);
-    assert_true(DV_WAIT(dv_test_server_leader(server) != 0, PATIENCE_MS));
+    dv_test_server_await_leader(server);
     assert_false(holder_owns(&h)); /* Whatever came through now, late, it is over. */
-    watcher_stop(&outside);
-    holder_close(&h);
-    dv_test_zk_close(truth);
+    clock_end(&h, &outside);
     return run;
 }
 
 static void check(const char *name, bool leads, void (*fault)(int number), void (*mend)(int number)) {
     clock_run runs[CLOCK_RUNS_MAX];
     for (int i = 0; i < runs_each; i++) {
-        int leader = 0;
-        assert_true(DV_WAIT((leader = dv_test_server_leader(server)) != 0, PATIENCE_MS));
+        int leader = dv_test_server_await_leader(server);
         int follower = leader % SERVERS + 1;
         runs[i] = leads ? run_once(leader, follower, fault, mend) : run_once(follower, leader, fault, mend);
         clock_print(name, &runs[i], 1);

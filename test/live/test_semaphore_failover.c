@@ -12,12 +12,6 @@ enum { SERVERS = 3, SESSION_MS = 20000, LIMIT = 2 };
 
 static dv_test_server *server;
 
-static int wait_for_leader(void) {
-    int leader = 0;
-    assert_true(DV_WAIT((leader = dv_test_server_leader(server)) != 0, PATIENCE_MS));
-    return leader;
-}
-
 static divvy_client *open_client(void) {
     divvy_client_config config = DIVVY_CLIENT_CONFIG_INIT;
     config.hosts = dv_test_server_connect(server);
@@ -141,7 +135,7 @@ static bool all_connected(const scene *s) {
 
 /* Followers that lose their leader drop their clients, so that everyone has to connect again. */
 static void kill_leader(scene *s) {
-    int leader = wait_for_leader();
+    int leader = dv_test_server_await_leader(server);
     uint64_t before = connects(s);
     bool unchanged = true;
     dv_test_server_kill(server, leader);
@@ -190,7 +184,7 @@ TEST(test_leader_killed) {
     assert_int_equal(atomic_load(&s.of_locks[2].done) + atomic_load(&s.of_semaphores[3].done), 0);
     assert_int_equal(divvy_semaphore_token(s.semaphores[0]), s.tokens[0]);
 
-    int leader = wait_for_leader();
+    int leader = dv_test_server_await_leader(server);
     assert_int_equal(divvy_lock_release(s.locks[1]), 0);
     assert_int_equal(divvy_semaphore_release(s.semaphores[0]), 0);
     dv_test_server_kill(server, leader);
@@ -275,7 +269,7 @@ TEST(test_leader_killed_at_work) {
         assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
     }
     wait_turns(workers);
-    dv_test_server_kill(server, wait_for_leader()); /* for good: two are enough */
+    dv_test_server_kill(server, dv_test_server_await_leader(server)); /* for good: two are enough */
     wait_turns(workers);
     wait_turns(workers);
     atomic_store(&over, 1);
