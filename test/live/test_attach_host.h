@@ -77,11 +77,7 @@ static inline divvy_client *attach_connected(host *h, const divvy_client_config 
 static inline divvy_partitioner *join_pool(divvy_client *client, const char *path, size_t item_count, int on_loss) {
     static const char *const items[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
     assert_true(item_count <= sizeof items / sizeof items[0]);
-    divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
-    config.path = path;
-    config.items = items;
-    config.item_count = item_count;
-    config.time_boundary_ms = 0;
+    divvy_partitioner_config config = dv_test_partitioner_config(path, items, item_count, 0);
     config.on_session_loss = on_loss;
     divvy_partitioner *p;
     int error = divvy_partitioner_create(&p, client, &config);

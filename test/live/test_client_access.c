@@ -53,11 +53,7 @@ TEST(test_access_lists) {
         config.acl = cases[i].acl;
         divvy_client *client = open_connected(&config);
         divvy_party *party = join(client, "/party/of/mine");
-        divvy_partitioner_config p_config = DIVVY_PARTITIONER_CONFIG_INIT;
-        p_config.path = "/pool";
-        p_config.items = items;
-        p_config.item_count = 3;
-        p_config.time_boundary_ms = 0;
+        divvy_partitioner_config p_config = dv_test_partitioner_config("/pool", items, 3, 0);
         assert_int_equal(divvy_partitioner_create(&p, client, &p_config), 0);
         assert_int_equal(divvy_partitioner_wait_for_acquire(p, PATIENCE_MS), 0);
         check_access(root, cases[i].expected);

@@ -136,13 +136,9 @@ TEST(test_close_with_a_watch_under_way) {
         witness w;
         divvy_stats s = {.requests = 0};
         divvy_partitioner *p;
-        divvy_partitioner_config p_config = DIVVY_PARTITIONER_CONFIG_INIT;
         divvy_client_config config = witness_config(&w, hosts());
         divvy_client *client = open_connected(&config);
-        p_config.path = "/hung-watch";
-        p_config.items = items;
-        p_config.item_count = 1;
-        p_config.time_boundary_ms = 1000;
+        divvy_partitioner_config p_config = dv_test_partitioner_config("/hung-watch", items, 1, 1000);
         assert_int_equal(divvy_partitioner_create(&p, client, &p_config), 0);
         /* The party was read once; it is read again, with a watch, when its boundary is over. */
         assert_true(

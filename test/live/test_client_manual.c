@@ -63,13 +63,9 @@ TEST(test_poll_loop) {
     static const char *const items[] = {"a", "b", "c"};
     witness w;
     divvy_partitioner *p;
-    divvy_partitioner_config p_config = DIVVY_PARTITIONER_CONFIG_INIT;
     divvy_client_config config = manual_config(&w, hosts());
     divvy_client *client = open_with(&config);
-    p_config.path = "/manual/pool";
-    p_config.items = items;
-    p_config.item_count = 3;
-    p_config.time_boundary_ms = 700;
+    divvy_partitioner_config p_config = dv_test_partitioner_config("/manual/pool", items, 3, 700);
     assert_int_equal(divvy_partitioner_create(&p, client, &p_config), 0);
     bool timer_seen = false;
     for (int64_t until_ms = dv_test_now_ms() + PATIENCE_MS; divvy_partitioner_state(p) != DIVVY_ACQUIRED;) {

@@ -303,11 +303,7 @@ TEST(test_close_inside_a_waiting_call) {
         if (call_kind < 2) w.on_session = close_inside;
         w.user = &closed;
         divvy_client *client = open_with(&config);
-        divvy_partitioner_config p_config = DIVVY_PARTITIONER_CONFIG_INIT;
-        p_config.path = "/manual/closing";
-        p_config.items = items;
-        p_config.item_count = 2;
-        p_config.time_boundary_ms = 0;
+        divvy_partitioner_config p_config = dv_test_partitioner_config("/manual/closing", items, 2, 0);
         p_config.on_state = close_on_state;
         p_config.on_items = late_items;
         p_config.user = client;

@@ -99,13 +99,9 @@ TEST(test_fork) {
     divvy_party *party;
     divvy_partitioner *p;
     divvy_strings *members;
-    divvy_partitioner_config p_config = DIVVY_PARTITIONER_CONFIG_INIT;
     divvy_client_config config = witness_config(&w, hosts());
     divvy_client *client = open_connected(&config);
-    p_config.path = "/fork/pool";
-    p_config.items = items;
-    p_config.item_count = 2;
-    p_config.time_boundary_ms = 0;
+    divvy_partitioner_config p_config = dv_test_partitioner_config("/fork/pool", items, 2, 0);
     assert_int_equal(divvy_party_join(&party, client, "/fork/party", "me", DIVVY_PARTY), 0);
     assert_int_equal(divvy_partitioner_create(&p, client, &p_config), 0);
     assert_int_equal(divvy_partitioner_wait_for_acquire(p, PATIENCE_MS), 0);

@@ -112,11 +112,7 @@ static void check_between_sessions(divvy_client *client, divvy_party *party, div
     static const char *const items[] = {"a"};
     divvy_strings *members;
     divvy_party *never;
-    divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
-    config.path = "/lost/pool";
-    config.items = items;
-    config.item_count = 1;
-    config.time_boundary_ms = 0;
+    divvy_partitioner_config config = dv_test_partitioner_config("/lost/pool", items, 1, 0);
     assert_int_equal(divvy_client_state(client), DIVVY_CONNECTING);
     assert_int_equal(divvy_client_time_left_ms(client), 0);
     ASSERT_FAILS(divvy_client_wait_connected(client, 200), DIVVY_ETIMEDOUT, client, "200 ms");

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "divvy/divvy.h"
+#include "lib/partitioner_config.h"
 #include "lib/test.h"
 #include "lib/wait.h"
 

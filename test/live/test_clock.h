@@ -91,11 +91,7 @@ static inline void holder_open(holder *h, const divvy_client_config *base, dv_te
     config.ensemble_tick_ms = base->ensemble_tick_ms;
     h->client = open_connected(&config);
     h->session = divvy_client_session_id(h->client);
-    divvy_partitioner_config pool_config = DIVVY_PARTITIONER_CONFIG_INIT;
-    pool_config.path = pool;
-    pool_config.items = items;
-    pool_config.item_count = 1;
-    pool_config.time_boundary_ms = 0;
+    divvy_partitioner_config pool_config = dv_test_partitioner_config(pool, items, 1, 0);
     assert_int_equal(divvy_partitioner_create(&h->partitioner, h->client, &pool_config), 0);
     assert_int_equal(divvy_partitioner_wait_for_acquire(h->partitioner, PATIENCE_MS), 0);
     assert_true(DV_WAIT(holder_owns(h), PATIENCE_MS));

@@ -137,11 +137,7 @@ static void pool_open(pool *p, divvy_client *client, int on_session_loss) {
     static unsigned made;
     *p = (pool){.lock = PTHREAD_MUTEX_INITIALIZER};
     snprintf(p->path, sizeof p->path, "/reopen-%u", ++made);
-    divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
-    config.path = p->path;
-    config.items = items;
-    config.item_count = ITEMS;
-    config.time_boundary_ms = 0;
+    divvy_partitioner_config config = dv_test_partitioner_config(p->path, items, ITEMS, 0);
     config.on_session_loss = on_session_loss;
     config.on_state = on_state;
     config.on_items = on_items;

@@ -70,11 +70,7 @@ static int child_main(const char *hosts, const char *pool, bool manual) {
     config.ensemble_tick_ms = TICK_MS;
     config.manual = manual;
     if (divvy_client_open(&client, &config)) return 2;
-    divvy_partitioner_config pool_config = DIVVY_PARTITIONER_CONFIG_INIT;
-    pool_config.path = pool;
-    pool_config.items = items;
-    pool_config.item_count = 1;
-    pool_config.time_boundary_ms = 0;
+    divvy_partitioner_config pool_config = dv_test_partitioner_config(pool, items, 1, 0);
     if (divvy_partitioner_create(&p, client, &pool_config)) return 3;
     while (!divvy_partitioner_owns(p, ITEM)) {
         if (manual) divvy_client_process(client, 10);

@@ -25,11 +25,7 @@ static divvy_partitioner *join_with_many(divvy_client *client, const char *path)
         snprintf(names[i], sizeof names[i], "item-%zu", i);
         items[i] = names[i];
     }
-    divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
-    config.path = path;
-    config.items = items;
-    config.item_count = MANY;
-    config.time_boundary_ms = 0;
+    divvy_partitioner_config config = dv_test_partitioner_config(path, items, MANY, 0);
     divvy_partitioner *p;
     assert_int_equal(divvy_partitioner_create(&p, client, &config), 0);
     assert_true(DV_WAIT(divvy_partitioner_state(p) == DIVVY_ACQUIRED, PATIENCE_MS));

@@ -9,6 +9,7 @@
 
 #include "divvy/divvy.h"
 #include "divvy/testing.h"
+#include "lib/partitioner_config.h"
 #include "lib/test.h"
 #include "znode/path.h"
 
@@ -18,12 +19,7 @@ static divvy_testing_ensemble *ensemble;
 static divvy_client *client;
 
 static inline divvy_partitioner_config config_for(const char *path, const char *const *items, size_t item_count) {
-    divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
-    config.path = path;
-    config.items = items;
-    config.item_count = item_count;
-    config.time_boundary_ms = 0;
-    return config;
+    return dv_test_partitioner_config(path, items, item_count, 0);
 }
 
 static inline divvy_partitioner *create(const divvy_partitioner_config *config) {

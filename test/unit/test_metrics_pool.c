@@ -1,4 +1,5 @@
 /* Tests of divvy/metrics.h: what a pool is shown as. SPDX-License-Identifier: Apache-2.0 */
+#include "lib/partitioner_config.h"
 #include "metrics_fixture.h"
 
 enum { ITEMS = 10, MEMBERS = 3 };
@@ -16,11 +17,7 @@ TEST_EACH(set_up, leave_all);
 static const char *const items[ITEMS] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"};
 
 static divvy_partitioner_config plain(void) {
-    divvy_partitioner_config config = DIVVY_PARTITIONER_CONFIG_INIT;
-    config.path = "/pool";
-    config.items = items;
-    config.item_count = ITEMS;
-    config.time_boundary_ms = 500;
+    divvy_partitioner_config config = dv_test_partitioner_config("/pool", items, ITEMS, 500);
     config.handover_timeout_ms = 0;
     config.on_session_loss = DIVVY_REJOIN;
     return config;
