@@ -147,7 +147,7 @@ static int fill_with_delta(dv_plan_draft *out, drafting *d) {
     return cut(out, &last->part, &d->delta, d);
 }
 
-/* Drafts a delta. Returns DIVVY_E2BIG where D28 wants none. */
+/* Drafts a delta. Returns DIVVY_E2BIG where D28 has none. */
 static int make_delta(dv_plan_draft *out, drafting *d, const dv_plan *from) {
     const dv_plan_root *root = d->from_root;
     if (root == NULL || root->delta_count == DELTAS_MOST || !in_chunks(root)) return DIVVY_E2BIG;

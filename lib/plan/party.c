@@ -157,9 +157,9 @@ void dv_plan_agree_options(const dv_plan_party *party, dv_plan_options *options)
     if (first != NULL) *options = first->options;
 }
 
-/* ---- D17: items that somebody asked for, and members that came later ---- */
+/* ---- D17: items that somebody requested, and members that came later ---- */
 
-/* A plan of an older release does not say since when; they were asked for before it was written. The zxids of a plan
+/* A plan of an older release does not say since when; they were requested before it was written. The zxids of a plan
  * from another ensemble say nothing: there it counts from now on. */
 int64_t dv_plan_asked_at(const dv_plan *plan, const dv_plan_party *party) {
     if (plan->set->crc == plan->header.tag) return 0;

@@ -82,7 +82,7 @@ bool dv_plan_all_carry(const dv_plan_party *party, uint32_t tag);
 void dv_plan_agree_options(const dv_plan_party *party, dv_plan_options *options);
 bool dv_plan_options_equal(const dv_plan_options *a, const dv_plan_options *b);
 
-/* Returns since when the plan deals items that somebody asked for, instead of the adopted tag's: a party's pzxid, or
+/* Returns since when the plan deals items that somebody requested, instead of the adopted tag's: a party's pzxid, or
  * 0. */
 int64_t dv_plan_asked_at(const dv_plan *plan, const dv_plan_party *party);
 /* Returns whether all live members carry the adopted tag, and came after other items were requested: DV_PLAN_NEXT;

@@ -1,6 +1,6 @@
 /* The reader of the sticky plan: keeps a memory up to P/plan. SPDX-License-Identifier: Apache-2.0
  *
- * The root is read, then, one after the other, the texts that it is made of: those in chunks are asked for ahead,
+ * The root is read, then, one after the other, the texts that it is made of: those in chunks are requested ahead,
  * and their answers come in the order of asking (znode.h, rule 3). Parts of a plan are kept in `reading` until it is
  * whole. */
 #include "plan/reader.h"
@@ -43,11 +43,11 @@ struct dv_plan_reader {
     void *owner;
 
     dv_watch watch;
-    dv_timer timer;  /* an audit, or another try after an allocation failed */
-    bool wanted;     /* the root has to be read */
-    bool asked;      /* by dv_plan_reader_look(): somebody waits to hear of it */
-    bool root_asked; /* an exists, or a get, of the root is under way */
-    bool resting;    /* an allocation failed: nothing is asked before the timer */
+    dv_timer timer;      /* an audit, or another try after an allocation failed */
+    bool wanted;         /* the root has to be read */
+    bool asked;          /* by dv_plan_reader_look(): somebody waits to hear of it */
+    bool root_requested; /* an exists, or a get, of the root is under way */
+    bool resting;        /* an allocation failed: nothing is asked before the timer */
     bool ended;
     unsigned under_way; /* operations, the fetch, and calls that stand in the reader */
     dv_fetch *chunks;   /* of `reading`, or of one that was given up; NULL: all have been answered */
@@ -80,7 +80,7 @@ static void leave(dv_plan_reader *r, int64_t now) {
         read_root(r, now);
         return;
     }
-    assert(!r->root_asked && !r->chunks);
+    assert(!r->root_requested && !r->chunks);
     dv_unlisten(r->client, &r->listener);
     dv_timer_cancel(&r->timer);
     dv_znode_unwatch(r->client->znode, &r->watch);
@@ -124,7 +124,7 @@ static void stand_newer(dv_plan_reader *r, const dv_stat *stat, int64_t now) {
 
 /* Not now: the root is read again, at once or a little later. */
 static void put_off(dv_plan_reader *r, int error, int64_t now) {
-    assert(!r->root_asked && !r->resting);
+    assert(!r->root_requested && !r->resting);
     drop_reading(r);
     r->wanted = true;
     if (error != DIVVY_ENOMEM) return;
@@ -234,7 +234,7 @@ static bool append(plan_reading *reading, const void *bytes, size_t count) {
 static int take_chunk(void *context, const char *path, const dv_reply *reply, int64_t now);
 static void on_chunks_taken(void *context, int error, int64_t now);
 
-static int ask_chunks(dv_plan_reader *r) {
+static int request_chunks(dv_plan_reader *r) {
     static const dv_fetch_kind kind = {DV_GET, 8, take_chunk, on_chunks_taken};
     const plan_reading *reading = r->reading;
     assert(!r->chunks && reading->chunk == 0);
@@ -255,11 +255,11 @@ static int ask_chunks(dv_plan_reader *r) {
 /* Goes as far as it can with what is there. */
 static void go_on(dv_plan_reader *r, int error, int64_t now) {
     plan_reading *reading = r->reading;
-    assert(!r->ended && !r->root_asked);
+    assert(!r->ended && !r->root_requested);
     if (!error) error = take_texts(r);
     bool whole = !error && reading->text == text_count(reading);
     if (whole) error = complete(r);
-    else if (!error && !r->chunks) error = ask_chunks(r);
+    else if (!error && !r->chunks) error = request_chunks(r);
     if (!error) {
         if (whole) tell(r, true, now);
     } else if (error == DIVVY_ENOMEM) {
@@ -308,9 +308,9 @@ static int take_chunk(void *context, const char *path, const dv_reply *reply, in
 
 static void on_chunks_taken(void *context, int error, int64_t now) {
     dv_plan_reader *r = context;
-    assert(r->chunks && !r->root_asked);
+    assert(r->chunks && !r->root_requested);
     r->chunks = NULL;
-    if (error && r->reading && !r->ended) put_off(r, error, now); /* Not all could be asked for. */
+    if (error && r->reading && !r->ended) put_off(r, error, now); /* Not all could be requested. */
     leave(r, now);
 }
 
@@ -351,26 +351,26 @@ static void judge(dv_plan_reader *r, const dv_reply *reply, int64_t now) {
 
 /* It cannot be read. */
 static void give_up(dv_plan_reader *r, int error, int64_t now) {
-    assert(!r->ended && !r->root_asked);
+    assert(!r->ended && !r->root_requested);
     r->ended = true;
     r->events->failed(r->owner, error, now);
 }
 
-/* Notes that the root was asked for, or could not be. */
-static void asked_root(dv_plan_reader *r, int error, int64_t now) {
-    assert(!r->root_asked && !r->reading && !r->chunks);
+/* Notes that the root was requested, or could not be. */
+static void requested_root(dv_plan_reader *r, int error, int64_t now) {
+    assert(!r->root_requested && !r->reading && !r->chunks);
     if (error) {
         put_off(r, error, now);
         return;
     }
-    r->root_asked = true;
+    r->root_requested = true;
     r->under_way++;
 }
 
 /* Returns whether an answer says something of the root: what it is, or that there is none. */
 static bool tells_root(dv_plan_reader *r, int error, int64_t now) {
-    assert(r->root_asked && !r->reading);
-    r->root_asked = false;
+    assert(r->root_requested && !r->reading);
+    r->root_requested = false;
     if (r->ended || dv_session_over(error)) return false;
     if (!error || error == DIVVY_ENOENT) return true;
     if (dv_outcome_unknown(error)) put_off(r, error, now);
@@ -392,41 +392,41 @@ static void on_root(void *context, const dv_reply *reply, int64_t now) {
     if (tells && !reply->error) {
         judge(r, reply, now);
     } else if (tells) { /* Only an exists leaves a watch where there is nothing. */
-        asked_root(r, dv_znode_exists(r->client->znode, r->path, &r->watch, on_exists, r), now);
+        requested_root(r, dv_znode_exists(r->client->znode, r->path, &r->watch, on_exists, r), now);
     }
     leave(r, now);
 }
 
 static void read_root(dv_plan_reader *r, int64_t now) {
-    bool busy = r->root_asked || r->reading || r->chunks || r->resting;
+    bool busy = r->root_requested || r->reading || r->chunks || r->resting;
     if (r->ended || !r->wanted || busy || !dv_client_connected(r->client)) return;
     dv_timer_set(r->client, &r->timer, now + AUDIT_INTERVAL_MS);
     r->wanted = false;
-    asked_root(r, dv_znode_get(r->client->znode, r->path, &r->watch, on_root, r), now);
+    requested_root(r, dv_znode_get(r->client->znode, r->path, &r->watch, on_root, r), now);
 }
 
 /* ---- stimuli ---- */
 
-static void want_root(dv_plan_reader *r, int64_t now) {
+static void request_root(dv_plan_reader *r, int64_t now) {
     r->wanted = true;
     read_root(r, now);
 }
 
 static void on_event(dv_watch *watch, dv_watch_kind kind, int64_t now) {
     (void)kind;
-    want_root(DV_CONTAINER(watch, dv_plan_reader, watch), now);
+    request_root(DV_CONTAINER(watch, dv_plan_reader, watch), now);
 }
 
 static void on_timer(dv_timer *timer, int64_t now) {
     dv_plan_reader *r = DV_CONTAINER(timer, dv_plan_reader, timer);
     r->resting = false;
-    want_root(r, now);
+    request_root(r, now);
 }
 
 static void hear(void *context, dv_session_event event, int64_t now) {
     dv_plan_reader *r = context;
     if (event == DV_SESSION_CONNECTED) {
-        want_root(r, now); /* A watch may have been missed. */
+        request_root(r, now); /* A watch may have been missed. */
     } else if (event == DV_SESSION_SUSPENDED) {
         r->wanted = true;
     } else if (event == DV_SESSION_LOST || event == DV_SESSION_CLOSED) {
@@ -450,13 +450,13 @@ dv_plan_reader *dv_plan_reader_start(divvy_client *client, const char *path, dv_
                           .timer.fire = on_timer,
                           .listener = {.hear = hear, .context = r}};
     dv_listen(client, &r->listener);
-    want_root(r, dv_client_now(client));
+    request_root(r, dv_client_now(client));
     return r;
 }
 
 void dv_plan_reader_look(dv_plan_reader *r, int64_t now) {
     r->asked = true;
-    want_root(r, now);
+    request_root(r, now);
 }
 
 static void on_stopping(dv_event *event, int64_t now) {

@@ -1,4 +1,4 @@
-/* The settled party as a plan's step wants it, with what its nodes' data say. SPDX-License-Identifier: Apache-2.0
+/* The settled party as a plan's step takes it, with what its nodes' data say. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, D10, D31. */
 #include "plan/roster.h"
@@ -234,7 +234,7 @@ static int learn(void *context, const char *path, const dv_reply *reply, int64_t
     node->zone = facts.zone;
     node->rejoin_delay_ms = facts.rejoin_delay_ms;
     node->first_czxid = facts.first_czxid;
-    node->czxid = reply->stat->czxid > 0 ? reply->stat->czxid : 1; /* 0 would be asked for again, and again. */
+    node->czxid = reply->stat->czxid > 0 ? reply->stat->czxid : 1; /* 0 would be read again, and again. */
     node->is_ghost = reply->stat->ephemeral_owner == 0;
     if (node->is_ghost && roster->on_ghost != NULL) roster->on_ghost(roster->context, name);
     return 0;
@@ -256,7 +256,7 @@ static void enlist(inquiry *q) {
     q->roster->inquiries = q;
 }
 
-/* Reads the nodes that are asked for. Returns how many these are, or DIVVY_ENOMEM. */
+/* Reads the nodes that `asks` marks. Returns how many these are, or DIVVY_ENOMEM. */
 static int inquire(dv_roster *roster, const bool *asks, dv_roster_fn done, void *context) {
     static const dv_fetch_kind kind = {DV_GET, 200, learn, finish};
     size_t count = 0;

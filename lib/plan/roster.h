@@ -1,4 +1,4 @@
-/* The settled party as a plan's step wants it, with what its nodes' data say. SPDX-License-Identifier: Apache-2.0
+/* The settled party as a plan's step takes it, with what its nodes' data say. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rules P2, D10, D12. A node's data never change while the node lives, so they are read once, and
  * only where a step needs them. They are hostile until parsed: who says nothing, or nonsense, is a dynamic member of
@@ -24,8 +24,8 @@ void dv_roster_free(dv_roster *roster);
  * is known of nodes that were there before. A name that cannot stand in a plan (D31) is passed over. 0, or
  * DIVVY_ENOMEM: then it is what it was. */
 int dv_roster_settle(dv_roster *roster, const char *const *names, size_t count, int64_t pzxid);
-/* As dv_plan_step() wants it, its nodes sorted by name. `set`, `options` and `owners` are for the caller to fill; the
- * next settle leaves the first two, and makes `owners` NULL. Valid until then. */
+/* Returns the party for dv_plan_step(), its nodes sorted by name. `set`, `options` and `owners` are for the caller to
+ * fill; the next settle leaves the first two, and makes `owners` NULL. Valid until then. */
 dv_plan_party *dv_roster_party(dv_roster *roster);
 /* The node of that name, or SIZE_MAX. */
 size_t dv_roster_find(const dv_roster *roster, const char *node);

@@ -215,7 +215,7 @@ static int choose_set(step *s) {
         if (chosen == NULL) chosen = own;
     } else if (dv_plan_returns_to_tag(s->previous, s->party, NULL) == DV_PLAN_NEXT) {
         if (chosen == NULL) chosen = own;
-        note(s, DV_PLAN_SET); /* If they are asked for once more, the next step has to know. */
+        note(s, DV_PLAN_SET); /* If they are requested once more, the next step has to know. */
     }
     bool other = chosen != NULL && !dv_plan_set_equal(chosen, s->next->set);
     int error = other ? replace_set(s, chosen) : 0;

@@ -103,7 +103,7 @@ typedef struct {
     dv_plan_reason reason;
     dv_plan_options options;
     uint32_t tag;  /* adopted_tag */
-    int64_t asked; /* the pzxid of the party for which other items than the tag's were asked for; 0: not said (D17) */
+    int64_t asked; /* the pzxid of the party for which other items than the tag's were requested; 0: not said (D17) */
 } dv_plan_header;
 
 typedef struct {

@@ -1,7 +1,7 @@
 /* The writer of the sticky plan: one attempt to write the next one. SPDX-License-Identifier: Apache-2.0
  *
  * docs/protocol.md, rules D25 to D28, D30, D44. The steps stand in the order in which they are taken; each begins when
- * all that the one before has asked for is answered. */
+ * all that the one before has requested is answered. */
 #include "plan/writer.h"
 
 #include <assert.h>
@@ -93,13 +93,8 @@ static void tell(dv_plan_writer *a, dv_plan_outcome outcome, int error, int64_t 
     a->under_way--;
 }
 
-static void finish(dv_plan_writer *a, dv_plan_outcome outcome, int64_t now) {
-    tell(a, outcome, 0, now);
-    leave(a, now);
-}
-
-static void fail(dv_plan_writer *a, int error, int64_t now) {
-    tell(a, DV_PLAN_FAILED, error, now);
+static void finish(dv_plan_writer *a, dv_plan_outcome outcome, int error, int64_t now) {
+    tell(a, outcome, error, now);
     leave(a, now);
 }
 
@@ -110,7 +105,7 @@ static void note(dv_plan_writer *a, int error) {
 }
 
 /* Notes that something was requested, or could not be. */
-static void asked(dv_plan_writer *a, int error) {
+static void requested(dv_plan_writer *a, int error) {
     assert(!a->stopped);
     if (error == 0) a->under_way++;
     else note(a, error);
@@ -145,7 +140,7 @@ static void on_reply(void *context, const dv_reply *reply, int64_t now) {
  * everything is read and written on one connection. */
 static bool has_failed(dv_plan_writer *a, int64_t now) {
     if (a->error == 0 && !a->cut) return false;
-    fail(a, a->error != 0 ? a->error : DIVVY_ECONNECTION, now);
+    finish(a, DV_PLAN_FAILED, a->error != 0 ? a->error : DIVVY_ECONNECTION, now);
     return true;
 }
 
@@ -195,14 +190,15 @@ static void on_past(void *context, const dv_reply *reply, int64_t now) {
     answered(a, 0, now); /* A connection that broke is seen without it. */
 }
 
-static void ask_past(dv_plan_writer *a) {
+static void request_past(dv_plan_writer *a) {
     const dv_plan_memory *memory = a->config.memory;
     a->past_read = false;
     if (memory->standing != DV_PLAN_GOOD || dv_plan_memory_has_past(memory) || a->epoch_made || a->epoch_missing)
         return;
     memcpy(a->epoch, memory->root.header.epoch, sizeof a->epoch);
     a->epoch_path = dv_path_join(a->config.path, a->epoch);
-    asked(a, a->epoch_path != NULL ? dv_znode_get(a->client->znode, a->epoch_path, NULL, on_past, a) : DIVVY_ENOMEM);
+    requested(a,
+              a->epoch_path != NULL ? dv_znode_get(a->client->znode, a->epoch_path, NULL, on_past, a) : DIVVY_ENOMEM);
 }
 
 /* Returns whether it is known what the epoch child says, or that it is new. */
@@ -216,7 +212,7 @@ static bool may_tell_past(const dv_plan_writer *a) {
 
 static void after_epoch(dv_plan_writer *a, int64_t now) {
     if (a->error == DIVVY_ENOENT) {
-        finish(a, DV_PLAN_BEHIND, now); /* The root has gone. */
+        finish(a, DV_PLAN_BEHIND, 0, now); /* The root has gone. */
     } else if (!has_failed(a, now)) {
         a->epoch_made = true;
         read_all(a, now); /* Only now is it known to stand under the root that will be read. */
@@ -233,7 +229,7 @@ static void make_epoch(dv_plan_writer *a, int64_t now) {
     if (a->epoch_path != NULL) {
         error = dv_znode_create(a->client->znode, a->epoch_path, "", 0, DV_PERSISTENT, on_reply, a);
     }
-    asked(a, error);
+    requested(a, error);
     proceed(a, now);
 }
 
@@ -296,8 +292,8 @@ static bool knows_root(const dv_plan_writer *a) {
  * seen more in between. */
 static bool is_current(dv_plan_writer *a, int64_t now) {
     bool knows = knows_root(a), settled = dv_roster_party(a->config.roster)->pzxid == a->party_pzxid;
-    if (!knows) finish(a, DV_PLAN_BEHIND, now);
-    else if (!settled) finish(a, DV_PLAN_UNSETTLED, now);
+    if (!knows) finish(a, DV_PLAN_BEHIND, 0, now);
+    else if (!settled) finish(a, DV_PLAN_UNSETTLED, 0, now);
     return knows && settled;
 }
 
@@ -306,21 +302,21 @@ static void hold_place(dv_plan_writer *a, int64_t now);
 
 static void compute(dv_plan_writer *a, int64_t now) {
     if (a->error == DIVVY_ENOENT || a->error == DIVVY_ECANCELED) {
-        finish(a, DV_PLAN_UNSETTLED, now); /* A node of the party has gone, or another party has settled. */
+        finish(a, DV_PLAN_UNSETTLED, 0, now); /* A node of the party has gone, or another party has settled. */
         return;
     }
     if (has_failed(a, now) || !is_current(a, now)) return;
     int result = compose(a);
     assert(result != DV_PLAN_ASK);
     if (result == DV_PLAN_NOTHING) {
-        finish(a, DV_PLAN_NEEDLESS, now);
+        finish(a, DV_PLAN_NEEDLESS, 0, now);
         return;
     }
     if (result == DV_PLAN_NEXT) {
         complete_header(a);
         result = write_texts(a);
     }
-    if (result != 0) fail(a, result < 0 ? result : DIVVY_EPROTO, now);
+    if (result != 0) finish(a, DV_PLAN_FAILED, result < 0 ? result : DIVVY_EPROTO, now);
     else if (!a->found.is_there && a->draft.chunk_count > 0) hold_place(a, now);
     else send_chunks(a, now);
 }
@@ -333,13 +329,13 @@ static void after_reading(dv_plan_writer *a, int64_t now) {
     if (has_failed(a, now) || !is_current(a, now)) return;
     const dv_plan_memory *memory = a->config.memory;
     if (memory->standing == DV_PLAN_NEWER && !a->config.over_newer) {
-        finish(a, DV_PLAN_NEEDLESS, now);
+        finish(a, DV_PLAN_NEEDLESS, 0, now);
     } else if (!choose_epoch(a)) {
         make_epoch(a, now);
     } else {
         begin(a, compute);
         int reads = dv_roster_ask(a->config.roster, memory->plan, DV_ROSTER_ALL, on_roster, a);
-        if (reads != 0) asked(a, reads > 0 ? 0 : reads);
+        if (reads != 0) requested(a, reads > 0 ? 0 : reads);
         proceed(a, now);
     }
 }
@@ -349,15 +345,15 @@ static void read_all(dv_plan_writer *a, int64_t now) {
     assert(a->readings <= READINGS_MOST);
     begin(a, after_reading);
     if (++a->readings > READINGS_MOST) {
-        finish(a, DV_PLAN_BEHIND, now); /* Somebody deletes under our hands. */
+        finish(a, DV_PLAN_BEHIND, 0, now); /* Somebody deletes under our hands. */
         return;
     }
     drop_texts(a);
     dv_op barrier = {.kind = DV_CHECK, .path = "/", .version = -1};
-    asked(a, dv_znode_multi(znode, &barrier, 1, on_barrier, a));
-    asked(a, dv_znode_get(znode, a->config.path, NULL, on_root, a));
-    asked(a, dv_znode_children(znode, a->config.party_path, NULL, on_party, a));
-    ask_past(a);
+    requested(a, dv_znode_multi(znode, &barrier, 1, on_barrier, a));
+    requested(a, dv_znode_get(znode, a->config.path, NULL, on_root, a));
+    requested(a, dv_znode_children(znode, a->config.party_path, NULL, on_party, a));
+    request_past(a);
     proceed(a, now);
 }
 
@@ -382,13 +378,13 @@ static void send_root(dv_plan_writer *a, const dv_plan_text *text, const dv_plan
     op->data_bytes = past->count;
     *++op = (dv_op){.kind = DV_SET, .path = path, .data = text->bytes, .data_bytes = text->count};
     op->version = a->found.version;
-    asked(a, dv_znode_multi(a->client->znode, ops, (size_t)(op - ops) + 1, on_multi, a));
+    requested(a, dv_znode_multi(a->client->znode, ops, (size_t)(op - ops) + 1, on_multi, a));
 }
 
 static void after_place(dv_plan_writer *a, int64_t now) {
     assert(!a->found.is_there && a->draft.chunk_count > 0);
     if (a->error == DIVVY_EEXIST || a->error == DIVVY_ENOENT) {
-        finish(a, DV_PLAN_BEHIND, now);
+        finish(a, DV_PLAN_BEHIND, 0, now);
     } else if (!has_failed(a, now)) {
         a->found.is_there = true;
         a->found.version = a->stat.version;
@@ -421,7 +417,7 @@ static void commit(dv_plan_writer *a, int64_t now) {
 
 static void after_chunks(dv_plan_writer *a, int64_t now) {
     if (a->error == DIVVY_ENOENT) {
-        finish(a, DV_PLAN_BEHIND, now); /* The root has gone. */
+        finish(a, DV_PLAN_BEHIND, 0, now); /* The root has gone. */
     } else if (!has_failed(a, now)) {
         commit(a, now);
     }
@@ -447,7 +443,7 @@ static void send_more(dv_plan_writer *a) {
         if (path != NULL) {
             error = dv_znode_create(a->client->znode, path, c.bytes, c.count, DV_PERSISTENT, on_chunk, a);
         }
-        asked(a, error);
+        requested(a, error);
         free(path);
     }
 }
@@ -485,7 +481,7 @@ static void delete_some(dv_plan_writer *a, int64_t now) {
         ops[count++] = op;
         a->deleted++;
     }
-    asked(a, dv_znode_multi(a->client->znode, ops, count, on_deleted, a));
+    requested(a, dv_znode_multi(a->client->znode, ops, count, on_deleted, a));
     free(ops);
     proceed(a, now);
 }
@@ -523,7 +519,7 @@ static void collect(dv_plan_writer *a, int64_t now) {
     size_t named = dv_plan_root_chunk_count(&a->config.memory->root);
     begin(a, delete_some);
     if (a->stat.children < 0 || (size_t)a->stat.children > named + 1)
-        asked(a, dv_znode_children(a->client->znode, a->config.path, NULL, on_children, a));
+        requested(a, dv_znode_children(a->client->znode, a->config.path, NULL, on_children, a));
     proceed(a, now);
 }
 
@@ -551,9 +547,9 @@ static void after_commit(dv_plan_writer *a, int64_t now) {
         a->epoch_made = false;
         read_all(a, now);
     } else if (a->error == DIVVY_EVERSION || a->error == DIVVY_EEXIST || a->error == DIVVY_ENOENT) {
-        finish(a, DV_PLAN_BEHIND, now);
+        finish(a, DV_PLAN_BEHIND, 0, now);
     } else {
-        fail(a, a->error, now);
+        finish(a, DV_PLAN_FAILED, a->error, now);
     }
 }
 
