@@ -164,18 +164,6 @@ bool dv_callback_run_one(divvy_client *client) {
     return true;
 }
 
-void *dv_callback_thread(void *context) {
-    divvy_client *client = context;
-    dv_client_lock(client);
-    while (client->life < DV_CLIENT_STOPPING && !client->close_in_callback) {
-        if (!dv_callback_run_one(client)) pthread_cond_wait(&client->callback_ready, &client->lock);
-    }
-    bool close_here = client->close_in_callback && dv_client_claim_close(client);
-    dv_client_unlock(client);
-    if (close_here) dv_client_shut_down(client);
-    return NULL;
-}
-
 void dv_callback_run_all(divvy_client *client) {
     assert(client->life == DV_CLIENT_CLOSED && !dv_client_in_callback(client));
     while (client->callbacks || client->in_callback) {

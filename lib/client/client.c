@@ -5,8 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/config.h"
 #include "base/threads.h"
@@ -142,60 +140,23 @@ static int open_backend(divvy_client *client, dv_backend_new_fn make, void *cont
     return error ? dv_fail(NULL, error, "open: the system gives no random bytes") : 0;
 }
 
-static int new_client(divvy_client **out, const divvy_client_config *config) {
-    divvy_client *client = calloc(1, sizeof *client);
-    if (!client) return dv_fail_plainly(NULL, DIVVY_ENOMEM);
-    client->config = *config;
-    client->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (client->wake_fd < 0) {
-        free(client);
-        return dv_fail(NULL, DIVVY_ESYSTEM, "open: no descriptor could be had");
+static void *callback_thread(void *context) {
+    divvy_client *client = context;
+    dv_client_lock(client);
+    while (client->life < DV_CLIENT_STOPPING && !client->close_in_callback) {
+        if (!dv_callback_run_one(client)) pthread_cond_wait(&client->callback_ready, &client->lock);
     }
-    atomic_init(&client->refs, 1);
-    client->fork_count = dv_fork_count();
-    client->events_end = &client->events;
-    client->callbacks_end = &client->callbacks;
-    client->sleeping_until = INT64_MAX;
-    client->ephemerals.limit_bytes = config->ephemeral_path_bytes;
-    client->watched.limit_bytes = config->watch_path_bytes;
-    pthread_mutex_init(&client->lock, NULL);
-    pthread_mutex_init(&client->queue_mutex, NULL);
-    dv_condition_init(&client->changed);
-    dv_condition_init(&client->callback_ready);
-    dv_client_metrics_init(&client->metrics);
-    dv_session_init(client);
-    assert(client->life == DV_CLIENT_OPEN && client->state == DIVVY_CONNECTING);
-    *out = client;
-    return 0;
-}
-
-static void free_client(divvy_client *client) {
-    assert(!client->listeners && !client->callbacks);
-    if (client->znode) client->znode->backend->free(client->znode);
-    dv_batch_free(client->batch);
-    dv_odd_answers_free(client);
-    free(client->chroot);
-    close(client->wake_fd);
-    pthread_cond_destroy(&client->changed);
-    pthread_cond_destroy(&client->callback_ready);
-    pthread_mutex_destroy(&client->queue_mutex);
-    pthread_mutex_destroy(&client->lock);
-    free(client);
-}
-
-void dv_client_ref(divvy_client *client) {
-    atomic_fetch_add(&client->refs, 1);
-}
-
-void dv_client_unref(divvy_client *client) {
-    if (atomic_fetch_sub(&client->refs, 1) == 1) free_client(client);
+    bool close_here = client->close_in_callback && dv_client_claim_close(client);
+    dv_client_unlock(client);
+    if (close_here) dv_client_shut_down(client);
+    return NULL;
 }
 
 static int start_threads(divvy_client *client) {
     if (client->config.manual) return 0;
     client->loop_running = dv_thread_start(&client->loop_thread, dv_loop_thread, client);
     client->callbacks_running =
-        client->loop_running && dv_thread_start(&client->callback_thread, dv_callback_thread, client);
+        client->loop_running && dv_thread_start(&client->callback_thread, callback_thread, client);
     return client->callbacks_running ? 0 : dv_fail(NULL, DIVVY_ESYSTEM, "open: no thread could be started");
 }
 
@@ -207,8 +168,10 @@ int dv_client_open_on(divvy_client **out, const divvy_client_config *config, boo
     int error = complete_config(&complete, config, looks);
     if (error) return error;
     divvy_client *client = NULL;
-    error = new_client(&client, &complete);
+    error = dv_client_new(&client, &complete);
     if (error) return error;
+    dv_client_metrics_init(&client->metrics);
+    dv_session_init(client);
     error = open_backend(client, make, context);
     /* The caller's strings were copied where they are needed. */
     client->config.hosts = client->config.auth = client->config.auth_scheme = NULL;
@@ -243,11 +206,6 @@ static bool all_left(void *context) {
     return client->ephemeral_count == 0 || !dv_client_connected(client);
 }
 
-void dv_client_life_enter(divvy_client *client, dv_client_life to) {
-    assert(to == client->life + 1);
-    client->life = to;
-}
-
 static void stop_threads(divvy_client *client) {
     dv_client_lock(client);
     dv_client_life_enter(client, DV_CLIENT_STOPPING);
@@ -269,13 +227,6 @@ static void end_backend(divvy_client *client) {
     dv_client_lock(client);
     dv_loop_drain(client);
     dv_client_unlock(client);
-}
-
-bool dv_client_claim_close(divvy_client *client) {
-    if (client->life != DV_CLIENT_OPEN) return false;
-    dv_client_life_enter(client, DV_CLIENT_CLOSING);
-    client->closer = pthread_self();
-    return true;
 }
 
 void dv_client_end(divvy_client *client) {
@@ -373,11 +324,6 @@ divvy_session_state divvy_client_state(const divvy_client *c) {
     return state;
 }
 
-int64_t dv_client_time_left_ms(divvy_client *client, int64_t now) {
-    int64_t left_ms = dv_client_alive_at(client, now) ? atomic_load(&client->alive_until) - now : 0;
-    return left_ms > 0 ? left_ms : 0;
-}
-
 int64_t divvy_client_time_left_ms(const divvy_client *c) {
     divvy_client *client = mutable(c);
     if (!dv_client_enter_quietly(client)) return 0;
@@ -388,26 +334,4 @@ int64_t divvy_client_time_left_ms(const divvy_client *c) {
 
 int64_t divvy_client_session_id(const divvy_client *client) {
     return client ? atomic_load(&mutable(client)->session_id) : 0;
-}
-
-void dv_client_fill_stats(const divvy_client *client, divvy_stats *out) {
-    client->znode->backend->stats(client->znode, out);
-    out->session_events = client->session_events;
-    out->events = client->event_count;
-    out->ephemerals = client->ephemeral_count;
-    out->ephemeral_path_bytes = client->ephemerals.used_bytes;
-}
-
-int divvy_client_stats(const divvy_client *c, divvy_stats *out, size_t size) {
-    divvy_client *client = mutable(c);
-    if (!out) return dv_fail(client, DIVVY_EINVAL, "stats: out is NULL");
-    if (size == 0) return dv_fail(client, DIVVY_EINVAL, "stats: size is 0, and not sizeof(divvy_stats)");
-    int error = dv_client_enter(client);
-    if (error) return error;
-    divvy_stats stats;
-    dv_client_fill_stats(client, &stats);
-    dv_client_unlock(client);
-    memset(out, 0, size);
-    memcpy(out, &stats, size < sizeof stats ? size : sizeof stats);
-    return 0;
 }

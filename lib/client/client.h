@@ -172,6 +172,19 @@ struct divvy_client {
     dv_odd_answers odd;
 };
 
+/* ---- life.c ---- */
+/* Makes a client whose session is not begun, with one reference. 0, or an error with its message. */
+int dv_client_new(divvy_client **out, const divvy_client_config *config);
+/* Moves the life on by one step. With the client lock held. */
+void dv_client_life_enter(divvy_client *client, dv_client_life to);
+void dv_client_ref(divvy_client *client);
+void dv_client_unref(divvy_client *client);
+/* With the client lock held: whether the caller is the one to close the client, now that it knows. */
+bool dv_client_claim_close(divvy_client *client);
+bool dv_client_forked(const divvy_client *client);
+/* Returns how many forks led to this process image since the first call. */
+unsigned dv_fork_count(void);
+
 /* ---- client_lock.c ---- */
 void dv_client_lock(divvy_client *client);
 void dv_client_unlock(divvy_client *client);
@@ -186,36 +199,36 @@ static inline void dv_client_changed(divvy_client *client) {
 static inline int64_t dv_client_now(const divvy_client *client) {
     return dv_znode_now_ms(client->znode);
 }
-/* With the client lock held: until `met` says yes. 0, DIVVY_ETIMEDOUT, DIVVY_EINTERRUPTED, DIVVY_EDEADLK, DIVVY_ECLOSED
- * (`met` first). */
-int dv_client_wait(divvy_client *client, int64_t timeout_ms, bool (*met)(void *context), void *context);
-/* Manual mode, with the client lock held: waits until this thread may drive the loop. Returns false when the deadline
- * passed before, or the client closes. */
-bool dv_client_drive(divvy_client *client, int64_t deadline);
 bool dv_client_in_callback(const divvy_client *client);
-bool dv_client_forked(const divvy_client *client);
-/* Returns how many forks led to this process image since the first call. */
-unsigned dv_fork_count(void);
 
-/* ---- loop.c ---- */
+/* ---- events.c ---- */
 void dv_client_post(void *context, dv_event *event);
 void dv_client_wake(divvy_client *client);
+/* Wakes the loop where the earliest timer comes before what it waits for, or, in manual mode, a callback is due. */
+void dv_client_wake_early(divvy_client *client);
+/* Takes back what woke the loop. */
+void dv_client_clear_wake(divvy_client *client);
+/* Takes the first event off the queue; NULL: there is none. */
+dv_event *dv_events_take(divvy_client *client);
+bool dv_events_any(divvy_client *client);
 /* Sets the timer, for another time if it is set already. Its turn comes after that of others set for the same time. */
 void dv_timer_set(divvy_client *client, dv_timer *timer, int64_t at);
+
+/* ---- loop.c ---- */
 /* Runs what is due, in turns; how much that was. */
 int dv_loop_run_due(divvy_client *client);
 /* Waits for work, at most timeout_ms (-1: for ever). Without the client lock. */
 void dv_loop_sleep(divvy_client *client, int64_t timeout_ms);
 void *dv_loop_thread(void *context);
-/* Warns of a loop that is driven late, before it does what was due. Manual mode, with the client lock held. */
-void dv_loop_note_late(divvy_client *client);
 void dv_loop_drain(divvy_client *client);
+/* With the client lock held: until `met` says yes. 0, DIVVY_ETIMEDOUT, DIVVY_EINTERRUPTED, DIVVY_EDEADLK, DIVVY_ECLOSED
+ * (`met` first). */
+int dv_client_wait(divvy_client *client, int64_t timeout_ms, bool (*met)(void *context), void *context);
 
 /* ---- callbacks.c ---- */
 void dv_callback_queue(divvy_client *client, dv_callback *call);
 /* Runs the first callback of the queue, and gives up the client lock while it runs. Returns whether there was one. */
 bool dv_callback_run_one(divvy_client *client);
-void *dv_callback_thread(void *context);
 /* Tells all that is due on a client that is closed, and returns when no callback runs. Outside a callback. */
 void dv_callback_run_all(divvy_client *client);
 void dv_object_init(dv_object *object, divvy_client *client, void (*release)(dv_object *object));
@@ -238,15 +251,29 @@ void dv_client_warn(divvy_client *client, int code, const char *format, ...) __a
 void dv_client_log(divvy_client *client, int level, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void dv_client_tell_session(divvy_client *client);
 
+/* ---- listeners.c ---- */
+void dv_listen(divvy_client *client, dv_listener *listener);
+void dv_unlisten(divvy_client *client, dv_listener *listener);
+void dv_tell_listeners(divvy_client *client, dv_session_event event, int64_t now);
+/* There was no memory to ask for something: listeners hear DV_SESSION_AGAIN in a moment, unless a connection, which
+ * makes them ask as well, ends before. Allocates nothing. */
+void dv_client_again(divvy_client *client);
+
+/* ---- barrier.c ---- */
+/* Ends once a write of ours was answered on this connection, or a later one: what was sent on earlier connections is
+ * then decided, and a read of ours shows it. `wait` lives until `done`. docs/protocol.md, R1. */
+void dv_client_barrier(divvy_client *client, dv_barrier_wait *wait, void (*done)(void *context, int error, int64_t now),
+                       void *context);
+/* Sends one for those that wait, if there is a connection. */
+void dv_barrier_start(divvy_client *client);
+void dv_session_give_up_barriers(divvy_client *client, int error, int64_t now);
+
 /* ---- session.c ---- */
 void dv_session_init(divvy_client *client);
 void dv_session_news_arrived(void *context, const dv_session_news *news, int64_t now);
 void dv_session_answered(void *context, const dv_answer *answer, int64_t now);
 /* A server has said its tickTime. */
 void dv_session_tick_told(void *context, int64_t tick_ms, int64_t now);
-void dv_listen(divvy_client *client, dv_listener *listener);
-void dv_unlisten(divvy_client *client, dv_listener *listener);
-void dv_tell_listeners(divvy_client *client, dv_session_event event, int64_t now);
 static inline bool dv_client_connected(const divvy_client *client) {
     return client->state == DIVVY_CONNECTED;
 }
@@ -262,9 +289,6 @@ void dv_session_closed(divvy_client *client);
 void dv_session_reopened(divvy_client *client);
 /* No new session could be had now. */
 void dv_session_reopen_later(divvy_client *client, int64_t now);
-/* There was no memory to ask for something: listeners hear DV_SESSION_AGAIN in a moment, unless a connection, which
- * makes them ask as well, ends before. Allocates nothing. */
-void dv_client_again(divvy_client *client);
 /* Goes on, on a host's session that was given up, once nothing of ours is left on it. */
 void dv_session_revive(divvy_client *client, int64_t now);
 /* C4: heartbeats ask for these in turn. */
@@ -282,15 +306,12 @@ bool dv_client_alive_at(const divvy_client *client, int64_t now);
 static inline bool dv_client_believed(const divvy_client *client) {
     return atomic_load(&((divvy_client *)(uintptr_t)client)->alive_until) > 0;
 }
-/* Ends once a write of ours was answered on this connection, or a later one: what was sent on earlier connections is
- * then decided, and a read of ours shows it. `wait` lives until `done`. docs/protocol.md, R1. */
-void dv_client_barrier(divvy_client *client, dv_barrier_wait *wait, void (*done)(void *context, int error, int64_t now),
-                       void *context);
-/* Sends one for those that wait, if there is a connection. */
-void dv_barrier_start(divvy_client *client);
 /* Ends all requests with an error, now, and sends no more. */
 void dv_client_abandon(divvy_client *client, int error, int64_t now);
-void dv_session_give_up_barriers(divvy_client *client, int error, int64_t now);
+/* With the client lock held: for how long the session is certainly alive; 0: nothing is believed. */
+int64_t dv_client_time_left_ms(divvy_client *client, int64_t now);
+
+/* ---- budget.c ---- */
 /* A new name that only this attempt can have made. */
 void dv_client_guid(divvy_client *client, char out[DV_GUID_BYTES]);
 /* Budgets, docs/protocol.md, B6: room for one more ephemeral node, and for the watch that goes with it. 0, DIVVY_ELIMIT
@@ -330,16 +351,6 @@ int dv_client_open_on(divvy_client **out, const divvy_client_config *config, boo
 /* Opens a client that may own something. Exported for libdivvy_testing of the same version, and nobody else. */
 DIVVY_API int divvy_private_client_open(divvy_client **out, const divvy_client_config *config, dv_backend_new_fn make,
                                         void *context);
-/* With the client lock held: for how long the session is certainly alive; 0: nothing is believed. */
-int64_t dv_client_time_left_ms(divvy_client *client, int64_t now);
-/* Fills in all of it, with the client lock held. */
-void dv_client_fill_stats(const divvy_client *client, divvy_stats *out);
-/* Moves the life on by one step. With the client lock held. */
-void dv_client_life_enter(divvy_client *client, dv_client_life to);
-void dv_client_ref(divvy_client *client);
-void dv_client_unref(divvy_client *client);
-/* With the client lock held: whether the caller is the one to close the client, now that it knows. */
-bool dv_client_claim_close(divvy_client *client);
 /* Closes what was claimed, and releases the user's reference. Without the client lock, and outside the loop. */
 void dv_client_shut_down(divvy_client *client);
 /* The same without that release, for who still stands in a call on the client. */

@@ -1,63 +1,14 @@
-/* The loop: one queue of events, a heap of timers, one piece of work after the other.
+/* The loop: events, timers and callbacks, one piece of work after the other; and waiting for what it does.
  * SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
-#include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
+#include "base/threads.h"
 #include "client/client.h"
 
 /* The numbers of events, and of callbacks, that run before callers of the public functions get the lock in between. */
 enum { EVENTS_A_TURN = 64, CALLBACKS_A_RUN = 256 };
-
-/* Where a backend has a clock of its own nobody waits for the descriptor. */
-static bool has_waiters(const divvy_client *client) {
-    return !client->znode || !client->znode->backend->sleep;
-}
-
-void dv_client_wake(divvy_client *client) {
-    if (!has_waiters(client)) return;
-    uint64_t one = 1;
-    while (write(client->wake_fd, &one, sizeof one) < 0 && errno == EINTR) continue;
-}
-
-void dv_client_post(void *context, dv_event *event) {
-    assert(event->run);
-    divvy_client *client = context;
-    event->next = NULL;
-    pthread_mutex_lock(&client->queue_mutex);
-    bool was_empty = client->events == NULL;
-    *client->events_end = event;
-    client->events_end = &event->next;
-    pthread_mutex_unlock(&client->queue_mutex);
-    if (was_empty) dv_client_wake(client);
-}
-
-static dv_event *take_event(divvy_client *client) {
-    pthread_mutex_lock(&client->queue_mutex);
-    dv_event *event = client->events;
-    if (event) {
-        client->events = event->next;
-        if (!client->events) client->events_end = &client->events;
-    }
-    pthread_mutex_unlock(&client->queue_mutex);
-    return event;
-}
-
-static bool has_events(divvy_client *client) {
-    pthread_mutex_lock(&client->queue_mutex);
-    bool some = client->events != NULL;
-    pthread_mutex_unlock(&client->queue_mutex);
-    return some;
-}
-
-void dv_timer_set(divvy_client *client, dv_timer *timer, int64_t at) {
-    assert(timer->fire);
-    dv_timer_cancel(timer);
-    dv_timers_add(&client->timers, timer, at);
-}
 
 static int run_timers(divvy_client *client, int64_t now) {
     int count = 0;
@@ -95,7 +46,7 @@ static int run_turn(divvy_client *client) {
     assert(client->life < DV_CLIENT_CLOSED);
     count += run_timers(client, dv_client_now(client));
     dv_event *event;
-    for (int i = 0; i < EVENTS_A_TURN && client->fate != DV_FATE_TO_CLOSE && (event = take_event(client)); i++) {
+    for (int i = 0; i < EVENTS_A_TURN && client->fate != DV_FATE_TO_CLOSE && (event = dv_events_take(client)); i++) {
         int64_t now = dv_client_now(client);
         count += run_timers(client, now);
         client->event_count++;
@@ -120,19 +71,13 @@ static int run_callbacks(divvy_client *client) {
     return count;
 }
 
-static void clear_wake(divvy_client *client) {
-    if (!has_waiters(client)) return;
-    uint64_t count;
-    while (read(client->wake_fd, &count, sizeof count) < 0 && errno == EINTR) continue;
-}
-
 int dv_loop_run_due(divvy_client *client) {
     dv_message said;
     dv_message_begin(&said);
-    clear_wake(client);
+    dv_client_clear_wake(client);
     int count = run_turn(client);
     if (client->config.manual) count += run_callbacks(client);
-    if (has_events(client)) dv_client_wake(client);
+    if (dv_events_any(client)) dv_client_wake(client);
     dv_message_end(&said);
     return count;
 }
@@ -174,9 +119,9 @@ void *dv_loop_thread(void *context) {
 
 void dv_loop_drain(divvy_client *client) {
     do { /* A request made by an event may fail at once; another event tells it. */
-        for (dv_event *event; (event = take_event(client));) event->run(event, dv_client_now(client));
+        for (dv_event *event; (event = dv_events_take(client));) event->run(event, dv_client_now(client));
         if (client->batch) dv_batch_flush(client->batch);
-    } while (has_events(client));
+    } while (dv_events_any(client));
 }
 
 int divvy_client_fd(const divvy_client *client) {
@@ -186,16 +131,25 @@ int divvy_client_fd(const divvy_client *client) {
 int64_t divvy_client_next_deadline(const divvy_client *c) {
     divvy_client *client = (divvy_client *)(uintptr_t)c;
     if (!dv_client_enter_quietly(client)) return -1;
-    int64_t left_ms = client->callbacks || has_events(client) ? 0 : until_next_timer(client);
+    int64_t left_ms = client->callbacks || dv_events_any(client) ? 0 : until_next_timer(client);
     /* The caller is going to sleep until then: an earlier timer set meanwhile must wake it. */
     client->sleeping_until = dv_timers_next_at(&client->timers);
     dv_client_unlock(client);
     return left_ms;
 }
 
-/* A client that is connected always has a timer, its next heartbeat: so the first one says when we were to be
- * called. */
-void dv_loop_note_late(divvy_client *client) {
+/* ---- waiting ---- */
+
+/* Sleeps on the condition until `deadline` of the client's clock, in slices, as the two clocks may differ. */
+static void sleep_on_change(divvy_client *client, int64_t left_ms) {
+    enum { SLICE_MS = 500 };
+    if (left_ms < 0 || left_ms > SLICE_MS) left_ms = SLICE_MS;
+    dv_condition_wait(&client->changed, &client->lock, dv_monotonic_ms() + left_ms);
+}
+
+/* Warns of a loop that is driven late, before it does what was due. A client that is connected always has a timer, its
+ * next heartbeat: so the first one says when we were to be called. */
+static void note_late(divvy_client *client) {
     enum { LATE_LEAST_MS = 100 };
     if (!client->clock.timeout_ms || client->end_error || !client->timers.first) return;
     int64_t now = dv_client_now(client), late_ms = now - client->timers.first->at;
@@ -215,6 +169,95 @@ void dv_loop_note_late(divvy_client *client) {
                        (long long)late_ms);
 }
 
+/* One step of waiting, with the client lock held before and after. */
+static void wait_step(divvy_client *client, int64_t left_ms) {
+    if (client->config.manual && !client->processing) {
+        client->processing = true;
+        client->sleeping_until = INT64_MIN; /* nobody sleeps yet: the timers are looked at before we do */
+        note_late(client);
+        dv_client_unlock(client);
+        if (dv_loop_run_due(client) == 0) dv_loop_sleep(client, left_ms);
+        dv_client_lock(client);
+        assert(client->processing);
+        client->processing = false;
+        client->sleeping_until = INT64_MAX; /* the poller of our descriptor does not know the new timers */
+        dv_client_changed(client);
+        return;
+    }
+    /* Send what this turn asked for before waiting for its effect. */
+    if (client->batch) dv_batch_flush(client->batch);
+    dv_client_wake_early(client);
+    if (client->callbacks) pthread_cond_signal(&client->callback_ready);
+    sleep_on_change(client, left_ms);
+}
+
+/* Returns whether the client is over for this caller. Only the closing thread still waits for the last deletes. */
+static bool over_for_us(const divvy_client *client) {
+    if (client->life == DV_CLIENT_OPEN)
+        return client->close_in_callback && client->config.manual; /* we have to do it */
+    return client->life == DV_CLIENT_CLOSED || !pthread_equal(client->closer, pthread_self());
+}
+
+/* Asks the user, without the client lock: much may have changed when this returns. */
+static bool is_interrupted(divvy_client *client) {
+    dv_message said;
+    dv_client_unlock(client);
+    dv_message_begin(&said);
+    bool interrupted = client->config.interrupted(client, client->config.user) != 0;
+    dv_message_end(&said);
+    dv_client_lock(client);
+    return interrupted;
+}
+
+static int wait_until(divvy_client *client, int64_t timeout_ms, bool (*met)(void *context), void *context) {
+    enum { ASK_MS = 50 };
+    if (timeout_ms > DV_TIME_MAX_MS) timeout_ms = DV_TIME_MAX_MS;
+    int64_t deadline = timeout_ms < 0 ? INT64_MAX : dv_client_now(client) + timeout_ms;
+    bool asks = client->config.interrupted && client->life == DV_CLIENT_OPEN, asked = false;
+    while (!met(context)) {
+        if (over_for_us(client)) return DIVVY_ECLOSED;
+        int64_t left_ms = timeout_ms < 0 ? -1 : deadline - dv_client_now(client);
+        if (timeout_ms >= 0 && left_ms <= 0) return DIVVY_ETIMEDOUT;
+        if (dv_client_in_callback(client)) return DIVVY_EDEADLK;
+        asked = asks && !asked; /* Between two steps; what is waited for is looked at after each. */
+        if (asked && is_interrupted(client)) return met(context) ? 0 : DIVVY_EINTERRUPTED;
+        if (!asked) wait_step(client, asks && (left_ms < 0 || left_ms > ASK_MS) ? ASK_MS : left_ms);
+    }
+    return 0;
+}
+
+int dv_client_wait(divvy_client *client, int64_t timeout_ms, bool (*met)(void *context), void *context) {
+    client->waiters++; /* A close in another thread does not free the client under us. */
+    int error = wait_until(client, timeout_ms, met, context);
+    assert(client->waiters > 0);
+    client->waiters--;
+    dv_client_changed(client);
+    if (client->close_in_callback && client->config.manual && dv_client_claim_close(client)) {
+        dv_client_unlock(client);
+        dv_client_end(client);
+        dv_client_lock(client);
+        client->release_after_unlock = true;
+        error = DIVVY_ECLOSED;
+    }
+    return error;
+}
+
+/* ---- manual mode ---- */
+
+/* Manual mode: waits until this thread may drive the loop. Returns false when the deadline passed before, or the client
+ * closes. */
+static bool drive(divvy_client *client, int64_t deadline) {
+    assert(client->config.manual);
+    while (client->processing && client->life == DV_CLIENT_OPEN) {
+        int64_t left_ms = deadline == INT64_MAX ? -1 : deadline - dv_client_now(client);
+        if (deadline != INT64_MAX && left_ms <= 0) return false;
+        sleep_on_change(client, left_ms);
+    }
+    if (client->processing) return false;
+    client->processing = true;
+    return true;
+}
+
 static bool is_closing(divvy_client *client) {
     dv_client_lock(client);
     bool closing = client->life >= DV_CLIENT_CLOSING;
@@ -232,12 +275,12 @@ int divvy_client_process(divvy_client *client, int64_t timeout_ms) {
     else if (client->life != DV_CLIENT_OPEN) error = dv_fail_plainly(client, DIVVY_ECLOSED);
     if (timeout_ms > DV_TIME_MAX_MS) timeout_ms = DV_TIME_MAX_MS;
     int64_t deadline = timeout_ms < 0 ? INT64_MAX : dv_client_now(client) + timeout_ms;
-    if (error || !dv_client_drive(client, deadline)) {
+    if (error || !drive(client, deadline)) {
         dv_client_unlock(client);
         return error;
     }
     client->in_process = true;
-    dv_loop_note_late(client);
+    note_late(client);
     dv_client_ref(client);
     dv_client_unlock(client);
 

@@ -46,11 +46,33 @@ dv_pool_metrics *dv_metrics_pool(dv_metrics *metrics, const char *path) {
     return pool;
 }
 
+static void fill_stats(const divvy_client *client, divvy_stats *out) {
+    client->znode->backend->stats(client->znode, out);
+    out->session_events = client->session_events;
+    out->events = client->event_count;
+    out->ephemerals = client->ephemeral_count;
+    out->ephemeral_path_bytes = client->ephemerals.used_bytes;
+}
+
+int divvy_client_stats(const divvy_client *c, divvy_stats *out, size_t size) {
+    divvy_client *client = (divvy_client *)(uintptr_t)c;
+    if (!out) return dv_fail(client, DIVVY_EINVAL, "stats: out is NULL");
+    if (size == 0) return dv_fail(client, DIVVY_EINVAL, "stats: size is 0, and not sizeof(divvy_stats)");
+    int error = dv_client_enter(client);
+    if (error) return error;
+    divvy_stats stats;
+    fill_stats(client, &stats);
+    dv_client_unlock(client);
+    memset(out, 0, size);
+    memcpy(out, &stats, size < sizeof stats ? size : sizeof stats);
+    return 0;
+}
+
 static void gather_session(dv_metrics *metrics, divvy_client *client, int64_t now) {
     metrics->state = client->state;
     metrics->time_left_ms = dv_client_time_left_ms(client, now);
     metrics->timeout_ms = atomic_load(&client->timeout_ms);
-    dv_client_fill_stats(client, &metrics->stats);
+    fill_stats(client, &metrics->stats);
     metrics->round_trips = client->znode->round_trips;
     metrics->put_off = client->znode->again.put_off;
     metrics->ephemeral_bytes = client->ephemerals.used_bytes;

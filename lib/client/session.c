@@ -6,36 +6,6 @@
 #include "client/client.h"
 #include "znode/ensure.h"
 
-/* ---- listeners ---- */
-
-void dv_listen(divvy_client *client, dv_listener *listener) {
-    assert(!listener->link);
-    listener->next = NULL;
-    listener->link = client->listeners_end;
-    *client->listeners_end = listener;
-    client->listeners_end = &listener->next;
-}
-
-void dv_unlisten(divvy_client *client, dv_listener *listener) {
-    if (!listener->link) return;
-    assert(client->listeners);
-    if (client->next_listener == listener) client->next_listener = listener->next;
-    *listener->link = listener->next;
-    if (listener->next) listener->next->link = listener->link;
-    else client->listeners_end = listener->link;
-    listener->link = NULL;
-}
-
-void dv_tell_listeners(divvy_client *client, dv_session_event event, int64_t now) {
-    /* A listener may go, or others may come, while it is told. Telling is never nested. */
-    assert(!client->next_listener);
-    for (dv_listener *l = client->listeners; l; l = client->next_listener) {
-        client->next_listener = l->next;
-        l->hear(l->context, event, now);
-    }
-    client->next_listener = NULL;
-}
-
 /* ---- belief: docs/protocol.md, C1 and C5 ---- */
 
 static void on_connected(divvy_client *client, const dv_session_news *news, int64_t now);
@@ -398,15 +368,6 @@ void dv_session_news_arrived(void *context, const dv_session_news *news, int64_t
     if (news->state == DIVVY_AUTH_FAILED) dv_again_end(client->znode, DIVVY_EAUTH, now);
 }
 
-void dv_session_init(divvy_client *client) {
-    client->deadline_timer.fire = on_deadline;
-    client->beat_timer.fire = on_beat_timer;
-    client->own_nodes_end = &client->own_nodes;
-    dv_clock_reset(&client->clock, client->config.ensemble_tick_ms);
-    client->listeners_end = &client->listeners;
-    client->state = DIVVY_CONNECTING;
-}
-
 static void on_reopen_timer(dv_timer *timer, int64_t now) {
     (void)now;
     divvy_client *client = DV_CONTAINER(timer, divvy_client, reopen_timer);
@@ -417,11 +378,10 @@ static void on_reopen_timer(dv_timer *timer, int64_t now) {
 void dv_session_reopen_later(divvy_client *client, int64_t now) {
     assert(client->fate == DV_FATE_BURIED);
     enum { AGAIN_MS = 1000 };
-    client->reopen_timer.fire = on_reopen_timer;
     dv_timer_set(client, &client->reopen_timer, now + AGAIN_MS);
 }
 
-/* ---- want of memory ---- */
+/* ---- an allocation has failed ---- */
 
 /* Without this timer, work on a connection would wait for the next connection, which may be days away. */
 static void on_again_timer(dv_timer *timer, int64_t now) {
@@ -432,10 +392,22 @@ static void on_again_timer(dv_timer *timer, int64_t now) {
     dv_barrier_start(client);
 }
 
-void dv_client_again(divvy_client *client) {
-    enum { AGAIN_MS = 50 };
+/* ---- begin, and look ---- */
+
+void dv_session_init(divvy_client *client) {
+    client->deadline_timer.fire = on_deadline;
+    client->beat_timer.fire = on_beat_timer;
+    client->reopen_timer.fire = on_reopen_timer;
     client->again_timer.fire = on_again_timer;
-    if (!client->again_timer.link) dv_timer_set(client, &client->again_timer, dv_client_now(client) + AGAIN_MS);
+    client->own_nodes_end = &client->own_nodes;
+    dv_clock_reset(&client->clock, client->config.ensemble_tick_ms);
+    client->listeners_end = &client->listeners;
+    client->state = DIVVY_CONNECTING;
+}
+
+int64_t dv_client_time_left_ms(divvy_client *client, int64_t now) {
+    int64_t left_ms = dv_client_alive_at(client, now) ? atomic_load(&client->alive_until) - now : 0;
+    return left_ms > 0 ? left_ms : 0;
 }
 
 const char *dv_client_why(const divvy_client *client, int error) {
