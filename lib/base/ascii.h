@@ -22,5 +22,11 @@ static inline const char *dv_read_number(const char *text, uint32_t *number) {
     *number = (uint32_t)value;
     return at;
 }
+/* Returns the value of a hex digit of either case, or -1. */
+static inline int dv_hex_value(char c) {
+    if (dv_is_digit(c)) return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
 
 #endif

@@ -4,15 +4,12 @@
  * somebody else's mistake, and is passed over; the second is to be tried again. */
 #include "base/json.h"
 
-#include <stdint.h>
 #include <string.h>
 
 #include "base/ascii.h"
 
 typedef struct {
     const char *at, *end;
-    uint64_t objects; /* a bit for each level: it is an object, not an array */
-    unsigned depth;
 } json_scan;
 
 enum { DEPTH_MAX = 64, NUMBER_BYTES_MAX = 60 /* cJSON takes 63 */ };
@@ -54,11 +51,9 @@ static bool take_number(json_scan *s) {
 static int take_unit(json_scan *s) {
     int unit = 0;
     for (int i = 0; i < 4; i++) {
-        char c = peek(s);
-        if (dv_is_digit(c)) unit = unit * 16 + (c - '0');
-        else if (c >= 'a' && c <= 'f') unit = unit * 16 + (c - 'a' + 10);
-        else if (c >= 'A' && c <= 'F') unit = unit * 16 + (c - 'A' + 10);
-        else return -1;
+        int digit = dv_hex_value(peek(s));
+        if (digit < 0) return -1;
+        unit = unit * 16 + digit;
         s->at++;
     }
     return unit;
@@ -101,54 +96,35 @@ static bool take_name(json_scan *s) {
     return take(s, ':');
 }
 
-static bool is_in_object(const json_scan *s) {
-    return (s->objects >> (s->depth - 1) & 1) != 0;
-}
-
-static bool enter(json_scan *s, bool object) {
-    if (s->depth == DEPTH_MAX) return false;
-    uint64_t bit = UINT64_C(1) << s->depth++;
-    s->objects = object ? s->objects | bit : s->objects & ~bit;
-    return true;
-}
-
-/* A value as far as its first part: *open says whether one inside it comes next. */
-static bool begin_value(json_scan *s, bool *open) {
-    *open = false;
-    skip_space(s);
-    char c = peek(s);
-    if (c == '{' || c == '[') {
-        s->at++;
-        if (!enter(s, c == '{')) return false;
-        skip_space(s);
-        if (peek(s) == (c == '{' ? '}' : ']')) return true;
-        *open = true;
-        return c == '[' || take_name(s);
-    }
-    if (c == '"') return take_string(s);
+static bool take_scalar(json_scan *s) {
+    if (peek(s) == '"') return take_string(s);
     return take_word(s, "true") || take_word(s, "false") || take_word(s, "null") || take_number(s);
 }
 
-/* Takes what may follow a value: the ends of those around it, then a comma, or the end of the text. */
-static bool end_values(json_scan *s) {
-    for (skip_space(s); s->depth > 0; skip_space(s)) {
-        if (take(s, ',')) return !is_in_object(s) || take_name(s);
-        if (!take(s, is_in_object(s) ? '}' : ']')) return false;
-        s->depth--;
-    }
-    return s->at == s->end;
-}
-
+/* After a value come the ends of those around it, then a comma, or the end of the text. */
 bool dv_json_is_valid(const char *text, size_t bytes) {
-    json_scan s = {.at = text, .end = text + bytes, .depth = 0};
-    do {
-        bool open;
-        do {
-            if (!begin_value(&s, &open)) return false;
-        } while (open);
-        if (!end_values(&s)) return false;
-    } while (s.depth > 0);
-    return true;
+    json_scan s = {.at = text, .end = text + bytes};
+    char ends[DEPTH_MAX]; /* of the objects and arrays that are open */
+    size_t depth = 0;
+    for (;;) {
+        skip_space(&s);
+        bool object = peek(&s) == '{';
+        if (object || peek(&s) == '[') {
+            s.at++;
+            if (depth == DEPTH_MAX) return false;
+            ends[depth++] = object ? '}' : ']';
+            skip_space(&s);
+            if (peek(&s) != ends[depth - 1]) {
+                if (object && !take_name(&s)) return false;
+                continue;
+            }
+        } else if (!take_scalar(&s)) {
+            return false;
+        }
+        for (skip_space(&s); depth > 0 && take(&s, ends[depth - 1]); skip_space(&s)) depth--;
+        if (depth == 0) return s.at == s.end;
+        if (!take(&s, ',') || (ends[depth - 1] == '}' && !take_name(&s))) return false;
+    }
 }
 
 /* ---- printing ---- */

@@ -103,19 +103,12 @@ const char *dv_plan_json_plain(dv_plan_json *j, size_t bytes_max, size_t *bytes)
     return text;
 }
 
-static int hex_value(char c) {
-    if (dv_is_digit(c)) return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
-}
-
 /* The four digits of \uXXXX as UTF-8, at most three bytes. 0: none, NUL, or half of a pair, which nobody needs here. */
 static size_t unicode_put(const char *digits, const char *end, char *out) {
     unsigned value = 0;
     if (end - digits < 4) return 0;
     for (int i = 0; i < 4; i++) {
-        int digit = hex_value(digits[i]);
+        int digit = dv_hex_value(digits[i]);
         if (digit < 0) return 0;
         value = value << 4 | (unsigned)digit;
     }

@@ -34,21 +34,13 @@ static bool code_point_refused(uint32_t code_point) {
            (code_point >= 0xd800 && code_point <= 0xf8ff) || code_point >= 0xfff0;
 }
 
-/* The value of a hex digit of either case, or -1. Own, because isxdigit() asks the locale. */
-static int hex_value(char digit) {
-    if (digit >= '0' && digit <= '9') return digit - '0';
-    if (digit >= 'A' && digit <= 'F') return digit - 'A' + 10;
-    if (digit >= 'a' && digit <= 'f') return digit - 'a' + 10;
-    return -1;
-}
-
 /* The byte that "%XX" at `at` stands for, or 0 where no escape stands. "%00" is none: a name has no NUL in it, so the
  * encoder never writes it, and decoding it would cut the name short. */
 static unsigned char escape_value(const char *at) {
     if (at[0] != '%') return 0;
-    int high = hex_value(at[1]);
+    int high = dv_hex_value(at[1]);
     if (high < 0) return 0;
-    int low = hex_value(at[2]);
+    int low = dv_hex_value(at[2]);
     return low < 0 ? 0 : (unsigned char)(high * 16 + low);
 }
 
@@ -56,48 +48,38 @@ static bool is_dots(const char *component, size_t bytes) {
     return (bytes == 1 && component[0] == '.') || (bytes == 2 && component[0] == '.' && component[1] == '.');
 }
 
-/* N2: writes each byte as '%' and two hex digits. */
-static void put_escaped(writer *w, const char *bytes, size_t count) {
+/* N2: writes the byte as '%' and two hex digits. */
+static void put_escaped(writer *w, unsigned char byte) {
     static const char digits[] = "0123456789ABCDEF";
-    for (size_t i = 0; i < count; i++) {
-        unsigned char byte = (unsigned char)bytes[i];
-        writer_put(w, '%');
-        writer_put(w, (unsigned char)digits[byte >> 4]);
-        writer_put(w, (unsigned char)digits[byte & 0x0f]);
-    }
+    writer_put(w, '%');
+    writer_put(w, (unsigned char)digits[byte >> 4]);
+    writer_put(w, (unsigned char)digits[byte & 0x0f]);
 }
 
-/* Rule N2: whether the character of `bytes` bytes at `at` has to be escaped. */
+/* N2: returns whether the character at `at` has to be escaped, in a name that is not "." or "..". */
 static bool must_escape(const char *at, uint32_t code_point) {
     if (code_point == '/' || code_point_refused(code_point)) return true;
     /* A raw '%' stays raw before anything but two raw hex digits. The encoder's own text after it begins with '%'
      * again, which is no hex digit, so looking at the input is enough. */
-    return code_point == '%' && hex_value(at[1]) >= 0 && hex_value(at[2]) >= 0;
+    return code_point == '%' && dv_hex_value(at[1]) >= 0 && dv_hex_value(at[2]) >= 0;
 }
 
 size_t dv_name_encode(const char *name, char *out, size_t out_bytes) {
     assert(name != NULL);
     assert(out != NULL || out_bytes == 0);
     writer w = {.out = out, .out_bytes = out_bytes};
-    size_t name_bytes = strlen(name);
-    if (is_dots(name, name_bytes)) { /* Rule N2, of the name as a whole. */
-        put_escaped(&w, name, name_bytes);
-        return writer_finish(&w);
-    }
+    bool dots = is_dots(name, strlen(name));
     for (const char *at = name; *at != '\0';) {
         uint32_t code_point = 0;
         size_t bytes = dv_utf8_read((const unsigned char *)at, &code_point);
-        if (bytes == 0) { /* Rule N2, of one byte only, for the next one may begin a character. */
-            put_escaped(&w, at, 1);
-            bytes = 1;
-        } else if (must_escape(at, code_point)) { /* N2: only characters of its list are escaped. */
-            put_escaped(&w, at, bytes);
-        } else { /* N2: all others stay as they are. */
-            for (size_t i = 0; i < bytes; i++) writer_put(&w, (unsigned char)at[i]);
+        bool escaped = dots || bytes == 0 || must_escape(at, code_point);
+        if (bytes == 0) bytes = 1; /* The next one may begin a character. */
+        for (const char *end = at + bytes; at < end; at++) {
+            if (escaped) put_escaped(&w, (unsigned char)*at);
+            else writer_put(&w, (unsigned char)*at);
         }
-        at += bytes;
     }
-    assert(w.count >= name_bytes);
+    assert(w.count >= strlen(name));
     return writer_finish(&w);
 }
 
@@ -180,13 +162,9 @@ bool dv_path_is_limits(const char *path) {
 char *dv_path_join(const char *parent, const char *name) {
     assert(parent != NULL && name != NULL);
     /* The root is the only path that ends with a slash: as parent it counts as nothing. */
-    size_t parent_bytes = strcmp(parent, "/") == 0 ? 0 : strlen(parent);
-    size_t name_bytes = strlen(name);
-    char *path = malloc(parent_bytes + 1 + name_bytes + 1);
-    if (path == NULL) return NULL;
-    memcpy(path, parent, parent_bytes);
-    path[parent_bytes] = '/';
-    memcpy(path + parent_bytes + 1, name, name_bytes + 1);
+    const char *top = strcmp(parent, "/") == 0 ? "" : parent;
+    char *path = malloc(strlen(top) + 1 + strlen(name) + 1);
+    if (path != NULL) stpcpy(stpcpy(stpcpy(path, top), "/"), name);
     return path;
 }
 

@@ -2,26 +2,20 @@
 #include "znode/sequence.h"
 
 #include <assert.h>
-#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The server writes "%010d": ten characters with the sign, and eleven for -1000000000 and below. */
 enum { NUMBER_BYTES = 10, NUMBER_BYTES_MAX = 11 };
 
-/* Reads all of text[0..bytes) as a number that "%010d" prints just so. */
-static bool number_parse(const char *text, size_t bytes, int32_t *number) {
-    assert(bytes == NUMBER_BYTES || bytes == NUMBER_BYTES_MAX);
-    bool negative = text[0] == '-';
-    int64_t magnitude = 0; /* At most eleven digits: it cannot overflow. */
-    for (size_t i = negative ? 1 : 0; i < bytes; i++) {
-        if (text[i] < '0' || text[i] > '9') return false;
-        magnitude = magnitude * 10 + (text[i] - '0');
-    }
-    if (negative && magnitude == 0) return false;
-    int64_t value = negative ? -magnitude : magnitude;
+/* Reads all of the text as a number that "%010d" prints just so. */
+static bool number_parse(const char *text, int32_t *number) {
+    char printed[NUMBER_BYTES_MAX + 1];
+    long long value = strtoll(text, NULL, 10); /* At most eleven digits: it cannot overflow. */
     if (value < INT32_MIN || value > INT32_MAX) return false;
-    /* The eleventh character is there only when the number does not fit into ten. */
-    if ((bytes == NUMBER_BYTES_MAX) != (value <= -1000000000)) return false;
+    snprintf(printed, sizeof printed, "%010d", (int)value);
+    if (strcmp(printed, text) != 0) return false;
     *number = (int32_t)value;
     return true;
 }
@@ -36,7 +30,7 @@ bool dv_sequence_parse(const char *name, const char *marker, int32_t *sequence) 
         if (name_bytes < marker_bytes + number_bytes) continue;
         const char *number = name + name_bytes - number_bytes;
         if (memcmp(number - marker_bytes, marker, marker_bytes) != 0) continue;
-        if (number_parse(number, number_bytes, sequence)) return true;
+        if (number_parse(number, sequence)) return true;
     }
     return false;
 }
